@@ -1,1 +1,24 @@
-//! x
+//! Trace analytics for GPU clusters: canonical tables, readers for the formats clusters leave behind, data quality,
+//! statistics and the report model.
+//!
+//! The flow is one way:
+//!
+//! ```text
+//! source ──ingest──▶ Trace (typed tables, quality ledger) ──describe──▶ Description ──report──▶ text · JSON · HTML
+//!                      │ storage: Parquet folder + manifest.json
+//!                      └ rollup: streaming aggregates for traces larger than memory
+//! ```
+//!
+//! Nothing here prints, reads the environment or exits; that is the command line's part. Times are integer
+//! milliseconds since the Unix epoch in UTC, GPUs are `f64` (0.22 of a GPU is natural), and unknown is `None`, never 0.
+
+pub mod error;
+pub mod ingest;
+pub mod quality;
+pub mod schema;
+pub mod storage;
+pub mod time;
+pub mod trace;
+
+pub use error::{Error, Result};
+pub use trace::Trace;

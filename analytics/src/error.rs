@@ -1,0 +1,154 @@
+//! The crate's error: what went wrong, where, and what would fix it.
+//!
+//! Messages are lowercase fragments that complete "failed to …"; the command line prints the chain. A bad *row* is not
+//! an error: it is counted in the [quality ledger](crate::quality::Ledger). An error means the whole request cannot be
+//! answered.
+
+use std::path::PathBuf;
+
+/// Result of this crate's fallible functions.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why a request could not be answered.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The operating system refused a file or folder.
+    #[error("{action} {}", path.display())]
+    Io {
+        /// What was being done: "open", "read", "write", "rename".
+        action: &'static str,
+        /// The file or folder concerned.
+        path: PathBuf,
+        /// The system's own reason.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A file is not what it should be, at a place.
+    #[error("{file}{}: {found}; {remedy}", place(.line, .column))]
+    Format {
+        /// The file as the user named it.
+        file: String,
+        /// 1-based line, where the format has lines.
+        line: Option<u64>,
+        /// Column (field) name, where one is to blame.
+        column: Option<String>,
+        /// What was found.
+        found: String,
+        /// What would fix it.
+        remedy: String,
+    },
+    /// No reader recognised a file.
+    #[error(
+        "{file}: no reader recognises this file; name one with --reader ({known}) or describe its columns with --mapping"
+    )]
+    UnknownFormat {
+        /// The file as the user named it.
+        file: String,
+        /// Identifiers of all readers, comma separated.
+        known: String,
+    },
+    /// The source holds nothing to read.
+    #[error("{source_name}: {what}; {remedy}")]
+    Empty {
+        /// The file, folder or pattern as the user named it.
+        source_name: String,
+        /// What is missing.
+        what: String,
+        /// What would fix it.
+        remedy: String,
+    },
+    /// `--strict` was asked for and rows were quarantined.
+    #[error(
+        "{quarantined} of {read} rows were quarantined and --strict allows none: {worst}; run `tracecast inspect` for the whole ledger"
+    )]
+    Strict {
+        /// Rows quarantined.
+        quarantined: u64,
+        /// Rows read.
+        read: u64,
+        /// The most frequent reason, in words, with its first place.
+        worst: String,
+    },
+    /// A setting makes no sense.
+    #[error("{setting}: {found}; {remedy}")]
+    Setting {
+        /// The option or key concerned.
+        setting: String,
+        /// What was found.
+        found: String,
+        /// What would fix it.
+        remedy: String,
+    },
+    /// A trace folder was written by a version this one cannot read.
+    #[error("{}: trace folder has schema {found}, this version reads {supported}; run `tracecast ingest` on the source again", path.display())]
+    SchemaVersion {
+        /// The folder.
+        path: PathBuf,
+        /// Version found.
+        found: String,
+        /// Version supported.
+        supported: &'static str,
+    },
+    /// A Parquet file cannot be read or written.
+    #[error("{action} Parquet file {}", path.display())]
+    Parquet {
+        /// "read" or "write".
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The library's own reason.
+        #[source]
+        source: parquet::errors::ParquetError,
+    },
+    /// Arrow data has an unexpected shape.
+    #[error("convert table {table}")]
+    Arrow {
+        /// The table.
+        table: &'static str,
+        /// The library's own reason.
+        #[source]
+        source: arrow::error::ArrowError,
+    },
+    /// A columnar pipeline failed.
+    #[error("compute {what}")]
+    Pipeline {
+        /// What was being computed.
+        what: &'static str,
+        /// The library's own reason.
+        #[source]
+        source: polars::error::PolarsError,
+    },
+    /// JSON cannot be written or is not what was expected.
+    #[error("{action} JSON {}", path.display())]
+    Json {
+        /// "read" or "write".
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The library's own reason.
+        #[source]
+        source: serde_json::Error,
+    },
+}
+
+impl Error {
+    /// An [`Error::Io`] for `action` on `path`.
+    pub fn io(action: &'static str, path: impl Into<PathBuf>, source: std::io::Error) -> Self {
+        Self::Io { action, path: path.into(), source }
+    }
+
+    /// An [`Error::Format`] that concerns a file as a whole.
+    pub fn format(file: impl Into<String>, found: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self::Format { file: file.into(), line: None, column: None, found: found.into(), remedy: remedy.into() }
+    }
+}
+
+fn place(line: &Option<u64>, column: &Option<String>) -> String {
+    match (line, column) {
+        (Some(line), Some(column)) => format!(", line {line}, column {column}"),
+        (Some(line), None) => format!(", line {line}"),
+        (None, Some(column)) => format!(", column {column}"),
+        (None, None) => String::new(),
+    }
+}

@@ -1,0 +1,136 @@
+//! The one home of null spellings, and of turning a field's text into a number or a time with an account of failures.
+
+use jiff::civil::DateTime;
+
+use crate::quality::{Reason, RowAudit, reason};
+use crate::time::{Resolution, Zone, parse_local, parse_with_offset};
+
+/// Whether a field says "unknown": nothing, or one of the spellings that accounting and telemetry tools write.
+pub(crate) fn is_null(text: &str) -> bool {
+    matches!(
+        text.trim().to_ascii_lowercase().as_str(),
+        "" | "na" | "n/a" | "[n/a]" | "nan" | "none" | "null" | "nil" | "\\n" | "-" | "unknown" | "none assigned"
+    )
+}
+
+/// A real number, `None` if unknown. What is not a number becomes unknown and is noted as a repair.
+pub(crate) fn number(text: Option<&str>, column: &str, row: &mut RowAudit<'_>) -> Option<f64> {
+    let text = text.map(str::trim).filter(|text| !is_null(text))?;
+    match text.parse::<f64>() {
+        Ok(value) if value.is_finite() => Some(value),
+        _ => {
+            row.repair(reason::NOT_A_NUMBER, column, text);
+            None
+        }
+    }
+}
+
+/// A real number that cannot be negative; a negative one becomes unknown and is noted as a repair.
+pub(crate) fn amount(text: Option<&str>, column: &str, row: &mut RowAudit<'_>) -> Option<f64> {
+    let value = number(text, column, row)?;
+    if value < 0.0 {
+        row.repair(reason::NEGATIVE, column, text.unwrap_or_default());
+        return None;
+    }
+    Some(value)
+}
+
+/// A whole number, also when written as `3.0`; what is not one becomes unknown and is noted as a repair.
+pub(crate) fn whole(text: Option<&str>, column: &str, row: &mut RowAudit<'_>) -> Option<i64> {
+    let trimmed = text.map(str::trim).filter(|text| !is_null(text))?;
+    if let Ok(value) = trimmed.parse::<i64>() {
+        return Some(value);
+    }
+    let value = number(Some(trimmed), column, row)?;
+    if value.fract() != 0.0 || value.abs() > 9e15 {
+        row.repair(reason::NOT_A_NUMBER, column, trimmed);
+        return None;
+    }
+    Some(value as i64)
+}
+
+/// A known text, `None` if unknown.
+pub(crate) fn text(field: Option<&str>) -> Option<&str> {
+    field.map(str::trim).filter(|text| !is_null(text))
+}
+
+/// How a column writes its times.
+#[derive(Debug, Clone, Copy)]
+pub enum Moment<'a> {
+    /// `2020-04-01 00:00:00` in a zone (an offset in the text wins over the zone).
+    Local(&'a Zone),
+    /// Seconds since the epoch, or since the trace began.
+    Seconds,
+    /// Milliseconds since the epoch, or since the trace began.
+    Millis,
+    /// Microseconds since the epoch, or since the trace began.
+    Micros,
+}
+
+impl Moment<'_> {
+    /// The moment in milliseconds, `None` if unknown. What is not a time becomes unknown and is noted as a repair, as
+    /// are local times that happened twice or never.
+    pub fn read(self, text: Option<&str>, column: &str, row: &mut RowAudit<'_>) -> Option<i64> {
+        let text = text.map(str::trim).filter(|text| !is_null(text))?;
+        let scaled =
+            |factor: f64| text.parse::<f64>().ok().and_then(|value| crate::time::seconds_to_ms(value * factor));
+        let ms = match self {
+            Self::Local(zone) => match parse_local(text) {
+                Some(local) => return resolve(zone, local, text, column, row),
+                None => parse_with_offset(text),
+            },
+            Self::Seconds => scaled(1.0),
+            Self::Millis => scaled(1e-3),
+            Self::Micros => scaled(1e-6),
+        };
+        if ms.is_none() {
+            row.repair(reason::NOT_A_TIME, column, text);
+        }
+        ms
+    }
+}
+
+fn resolve(zone: &Zone, local: DateTime, text: &str, column: &str, row: &mut RowAudit<'_>) -> Option<i64> {
+    let Some((ms, how)) = zone.resolve(local) else {
+        row.repair(reason::NOT_A_TIME, column, text);
+        return None;
+    };
+    let note: Option<Reason> = match how {
+        Resolution::Once => None,
+        Resolution::Fold => Some(reason::DST_FOLD),
+        Resolution::Gap => Some(reason::DST_GAP),
+    };
+    if let Some(note) = note {
+        row.repair(note, column, text);
+    }
+    Some(ms)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_is_none_and_zero_is_zero() {
+        let mut row = RowAudit::new("f", 1);
+        for null in ["", " ", "NA", "None", "NaN", "[N/A]", "\\N", "None assigned"] {
+            assert_eq!(number(Some(null), "c", &mut row), None, "{null:?}");
+        }
+        assert_eq!(number(Some(" 0 "), "c", &mut row), Some(0.0));
+        assert_eq!(whole(Some("3.0"), "c", &mut row), Some(3));
+        assert_eq!(whole(Some("1e300"), "c", &mut row), None);
+        assert_eq!(amount(Some("-1"), "c", &mut row), None);
+        assert_eq!(number(Some("inf"), "c", &mut row), None);
+    }
+
+    #[test]
+    fn times_are_read_in_the_columns_own_way() {
+        let mut row = RowAudit::new("f", 1);
+        let utc = Zone::utc();
+        assert_eq!(Moment::Local(&utc).read(Some("1970-01-01 00:00:01"), "c", &mut row), Some(1_000));
+        assert_eq!(Moment::Local(&utc).read(Some("1970-01-01 08:00:01+08:00"), "c", &mut row), Some(1_000));
+        assert_eq!(Moment::Seconds.read(Some("1.5"), "c", &mut row), Some(1_500));
+        assert_eq!(Moment::Micros.read(Some("5835000000"), "c", &mut row), Some(5_835_000));
+        assert_eq!(Moment::Seconds.read(Some("soon"), "c", &mut row), None);
+    }
+}

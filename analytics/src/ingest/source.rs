@@ -1,0 +1,364 @@
+//! Files as readers see them: found by path, folder or pattern, decompressed on the way, read line by line.
+//!
+//! A line ends at `\n`; a `\r` before it and a byte order mark at the start of the file are dropped. A compressed file
+//! that ends early gives all its whole lines, then says where it ended. Memory: one line.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use flate2::read::MultiGzDecoder;
+use sha2::{Digest, Sha256};
+
+use super::read::{Observer, Progress};
+use super::reader::Head;
+use crate::error::{Error, Result};
+use crate::quality::Ledger;
+
+/// How much of a file sniffing sees.
+const HEAD_BYTES: usize = 64 * 1024;
+/// The longest line that is still a row.
+const LONGEST_LINE: usize = 16 * 1024 * 1024;
+
+/// One file of a request.
+#[derive(Debug, Clone)]
+pub struct SourceFile {
+    path: PathBuf,
+    name: String,
+}
+
+impl SourceFile {
+    /// The file at `path`, called so in messages.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        let path = path.into();
+        Self { name: path.display().to_string(), path }
+    }
+
+    /// The path as the user named it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// File name without its folder and without `.gz` or `.zst`, in lower case.
+    pub fn stem(&self) -> String {
+        let name = self.path.file_name().map(|name| name.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
+        for suffix in [".gz", ".zst"] {
+            if let Some(stem) = name.strip_suffix(suffix) {
+                return stem.to_owned();
+            }
+        }
+        name
+    }
+
+    /// Size on disk, bytes.
+    ///
+    /// # Errors
+    /// When the file cannot be looked up.
+    pub fn size_bytes(&self) -> Result<u64> {
+        Ok(std::fs::metadata(&self.path).map_err(|e| Error::io("open", &self.path, e))?.len())
+    }
+
+    /// SHA-256 of the file as it lies on disk, hexadecimal.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn sha256(&self) -> Result<String> {
+        let mut file = File::open(&self.path).map_err(|e| Error::io("open", &self.path, e))?;
+        let mut hash = Sha256::new();
+        let mut buffer = vec![0; 1 << 16];
+        loop {
+            let count = file.read(&mut buffer).map_err(|e| Error::io("read", &self.path, e))?;
+            let Some(part) = buffer.get(..count).filter(|part| !part.is_empty()) else { break };
+            hash.update(part);
+        }
+        Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+
+    /// The file's content, decompressed as its first bytes ask for.
+    ///
+    /// # Errors
+    /// When the file cannot be opened.
+    pub fn open<'a>(&self, observer: &'a dyn Observer) -> Result<Box<dyn BufRead + 'a>> {
+        let file = File::open(&self.path).map_err(|e| Error::io("open", &self.path, e))?;
+        let total_bytes = file.metadata().map_or(0, |meta| meta.len());
+        let counted = Counted { inner: file, name: self.name.clone(), done: 0, reported: 0, total_bytes, observer };
+        let mut buffered = BufReader::with_capacity(1 << 17, counted);
+        let magic = buffered.fill_buf().map_err(|e| Error::io("read", &self.path, e))?;
+        if magic.starts_with(&[0x1f, 0x8b]) {
+            Ok(Box::new(BufReader::with_capacity(1 << 17, MultiGzDecoder::new(buffered))))
+        } else if magic.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
+            let decoder =
+                zstd::stream::read::Decoder::with_buffer(buffered).map_err(|e| Error::io("read", &self.path, e))?;
+            Ok(Box::new(BufReader::with_capacity(1 << 17, decoder)))
+        } else {
+            Ok(Box::new(buffered))
+        }
+    }
+
+    /// The beginning of the file, for sniffing.
+    ///
+    /// # Errors
+    /// When the file cannot be opened or its very first bytes cannot be read.
+    pub fn head(&self) -> Result<Head> {
+        let mut reader = self.open(&())?;
+        let mut bytes = Vec::new();
+        // What could be read before an error is still worth sniffing.
+        let outcome = reader.by_ref().take(HEAD_BYTES as u64 + 1).read_to_end(&mut bytes);
+        if let (true, Err(e)) = (bytes.is_empty(), outcome) {
+            return Err(Error::io("read", &self.path, e));
+        }
+        let more = bytes.len() > HEAD_BYTES;
+        bytes.truncate(HEAD_BYTES);
+        let text = String::from_utf8_lossy(&bytes);
+        let text = text.strip_prefix('\u{feff}').unwrap_or(&text).replace("\r\n", "\n");
+        Ok(Head { name: self.stem(), text, more })
+    }
+
+    /// The whole content as text, bad bytes replaced, without a byte order mark. For formats that are one document.
+    /// Damage (an early end) is noted in the ledger, and what could be read is returned.
+    ///
+    /// # Errors
+    /// When the file cannot be opened.
+    pub fn text(&self, observer: &dyn Observer, ledger: &mut Ledger) -> Result<String> {
+        let mut bytes = Vec::new();
+        if let Err(e) = self.open(observer)?.read_to_end(&mut bytes) {
+            let lines = bytes.iter().filter(|byte| **byte == b'\n').count();
+            ledger.damaged(&self.name, lines as u64, e.to_string());
+        }
+        let text = match String::from_utf8(bytes) {
+            Ok(text) => text,
+            Err(e) => String::from_utf8_lossy(e.as_bytes()).into_owned(),
+        };
+        Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
+    }
+
+    /// The content line by line.
+    ///
+    /// # Errors
+    /// When the file cannot be opened.
+    pub fn lines<'a>(&self, observer: &'a dyn Observer) -> Result<Lines<'a>> {
+        Ok(Lines { reader: self.open(observer)?, name: self.name.clone(), number: 0, buffer: Vec::new(), damage: None })
+    }
+}
+
+/// A file's lines, one buffer for all.
+pub struct Lines<'a> {
+    reader: Box<dyn BufRead + 'a>,
+    name: String,
+    number: u64,
+    buffer: Vec<u8>,
+    damage: Option<String>,
+}
+
+impl std::fmt::Debug for Lines<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Lines").field("name", &self.name).field("number", &self.number).finish_non_exhaustive()
+    }
+}
+
+impl Lines<'_> {
+    /// The next line without its end, and its 1-based number; `None` at the end of the file or where it is damaged.
+    /// A line longer than 16 MiB is cut there. O(line).
+    pub fn next_line(&mut self) -> Option<(u64, &[u8])> {
+        self.buffer.clear();
+        if self.damage.is_some() {
+            return None;
+        }
+        if let Err(e) = self.fill() {
+            self.damage = Some(e.to_string());
+            // The line that was being read is cut off: not a row.
+            return None;
+        }
+        if self.buffer.is_empty() {
+            return None;
+        }
+        self.number += 1;
+        let mut line = self.buffer.as_slice();
+        line = line.strip_suffix(b"\n").unwrap_or(line);
+        line = line.strip_suffix(b"\r").unwrap_or(line);
+        if self.number == 1 {
+            line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
+        }
+        Some((self.number, line))
+    }
+
+    /// Reads one line into the buffer; what goes beyond the longest line is read and dropped.
+    fn fill(&mut self) -> io::Result<()> {
+        loop {
+            let available = match self.reader.fill_buf() {
+                Ok(available) => available,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                Err(e) => return Err(e),
+            };
+            if available.is_empty() {
+                return Ok(());
+            }
+            let (used, done) = match memchr::memchr(b'\n', available) {
+                Some(at) => (at + 1, true),
+                None => (available.len(), false),
+            };
+            let room = (LONGEST_LINE + 1).saturating_sub(self.buffer.len());
+            if let Some(part) = available.get(..used.min(room)) {
+                self.buffer.extend_from_slice(part);
+            }
+            self.reader.consume(used);
+            if done {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Whether the line just returned was cut at the longest line.
+    pub fn was_cut(&self) -> bool {
+        self.buffer.len() > LONGEST_LINE
+    }
+
+    /// Notes in the ledger that the file ended early, if it did. Call once after the last line.
+    pub fn finish(self, ledger: &mut Ledger) {
+        if let Some(what) = self.damage {
+            ledger.damaged(&self.name, self.number, what);
+        }
+    }
+}
+
+/// Counts bytes as they are read, for progress.
+struct Counted<'a> {
+    inner: File,
+    name: String,
+    done: u64,
+    reported: u64,
+    total_bytes: u64,
+    observer: &'a dyn Observer,
+}
+
+impl Read for Counted<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.inner.read(buffer)?;
+        self.done += count as u64;
+        if self.done - self.reported >= 1 << 20 || count == 0 {
+            self.reported = self.done;
+            self.observer.progress(&Progress {
+                file: &self.name,
+                done_bytes: self.done,
+                total_bytes: self.total_bytes,
+            });
+        }
+        Ok(count)
+    }
+}
+
+/// The files a request names: each argument is a file, a folder (all files in it, by name, hidden ones left out) or a
+/// pattern with `*`, `?` or `[…]`.
+///
+/// # Errors
+/// When an argument names nothing, or a folder or pattern holds no file.
+pub fn expand(arguments: &[PathBuf]) -> Result<Vec<SourceFile>> {
+    let mut files: Vec<SourceFile> = Vec::new();
+    for argument in arguments {
+        let text = argument.to_string_lossy();
+        let found = if argument.is_dir() {
+            folder(argument)?
+        } else if argument.exists() || !text.contains(['*', '?', '[']) {
+            // A missing file is reported by its own name here, not as "no reader recognises it" later.
+            std::fs::metadata(argument).map_err(|e| Error::io("open", argument, e))?;
+            vec![argument.clone()]
+        } else {
+            let paths = glob::glob(&text).map_err(|e| Error::Setting {
+                setting: format!("source {text}"),
+                found: format!("not a pattern: {e}"),
+                remedy: "quote the pattern, or name the files".to_owned(),
+            })?;
+            paths.filter_map(|path| path.ok().filter(|path| path.is_file())).collect()
+        };
+        if found.is_empty() {
+            return Err(Error::Empty {
+                source_name: text.into_owned(),
+                what: "no file found".to_owned(),
+                remedy: "check the folder or pattern".to_owned(),
+            });
+        }
+        files.extend(found.into_iter().map(SourceFile::new));
+    }
+    Ok(files)
+}
+
+fn folder(path: &Path) -> Result<Vec<PathBuf>> {
+    let entries = std::fs::read_dir(path).map_err(|e| Error::io("open", path, e))?;
+    let mut found = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(|e| Error::io("read", path, e))?;
+        let hidden = entry.file_name().to_string_lossy().starts_with(['.', '_']);
+        if !hidden && entry.path().is_file() {
+            found.push(entry.path());
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn file(bytes: &[u8]) -> (tempfile::TempDir, SourceFile) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.csv.gz");
+        std::fs::write(&path, bytes).unwrap();
+        (dir, SourceFile::new(path))
+    }
+
+    fn all(source: &SourceFile) -> (Vec<String>, Ledger) {
+        let mut ledger = Ledger::default();
+        let mut lines = source.lines(&()).unwrap();
+        let mut out = Vec::new();
+        while let Some((_, line)) = lines.next_line() {
+            out.push(String::from_utf8_lossy(line).into_owned());
+        }
+        lines.finish(&mut ledger);
+        (out, ledger)
+    }
+
+    #[test]
+    fn bom_and_crlf_are_dropped_and_the_last_line_needs_no_end() {
+        let (_dir, source) = file(b"\xef\xbb\xbfa,b\r\n1,2\r\n3,4");
+        assert_eq!(all(&source).0, ["a,b", "1,2", "3,4"]);
+        assert_eq!(source.stem(), "a.csv");
+        assert_eq!(source.head().unwrap().first_line(), "a,b");
+    }
+
+    #[test]
+    fn a_truncated_gzip_gives_its_whole_lines_and_says_so() {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
+        for line in 0..50_000 {
+            writeln!(encoder, "{line},x").unwrap();
+        }
+        let whole = encoder.finish().unwrap();
+        let (_dir, source) = file(&whole[..whole.len() / 2]);
+        let (lines, ledger) = all(&source);
+        assert!(lines.len() > 1_000 && lines.len() < 50_000);
+        assert_eq!(lines.last().unwrap(), &format!("{},x", lines.len() - 1));
+        assert_eq!((ledger.damage.len(), ledger.damage[0].after_line), (1, lines.len() as u64));
+    }
+
+    #[test]
+    fn zstd_is_recognised_by_its_bytes() {
+        let (_dir, source) = file(&zstd::encode_all(&b"a\nb\n"[..], 3).unwrap());
+        assert_eq!(all(&source).0, ["a", "b"]);
+    }
+
+    #[test]
+    fn an_empty_folder_and_a_missing_file_are_told_apart() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(matches!(expand(&[dir.path().to_owned()]), Err(Error::Empty { .. })));
+        assert!(matches!(expand(&[dir.path().join("no.csv")]), Err(Error::Io { .. })));
+        assert!(matches!(expand(&[dir.path().join("*.csv")]), Err(Error::Empty { .. })));
+    }
+}

@@ -1,0 +1,386 @@
+//! The quality ledger: what became of every row that was read.
+//!
+//! The law is **read = kept + repaired + quarantined**, asserted by [`Ledger::balances`] and shown by every report. A
+//! row is *repaired* when it was kept after one or more of its values were corrected or set to unknown, *quarantined*
+//! when it could not be used. Comments, headers and blank lines are not rows. Rows that are folded into another (a job
+//! step into its job) are kept.
+//!
+//! Worked number: 5 rows, one with a negative duration (run set to unknown) and one without a job id:
+//! read 5 = kept 3 + repaired 1 + quarantined 1.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How many examples an entry keeps.
+const EXAMPLES: usize = 5;
+/// How many characters of an offending text are shown.
+const SHOWN: usize = 80;
+
+/// Why a row was repaired or quarantined. Readers declare theirs as constants beside the code that uses them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reason {
+    /// Stable identifier, `snake_case`.
+    pub id: &'static str,
+    /// What was found and what was done about it, one sentence.
+    pub what: &'static str,
+    /// What the owner of the data can do, one sentence.
+    pub remedy: &'static str,
+}
+
+/// Reasons that several readers share.
+pub mod reason {
+    use super::Reason;
+
+    /// A line has fewer or more fields than the header.
+    pub const FIELD_COUNT: Reason = Reason {
+        id: "field_count",
+        what: "the line has another number of fields than the header, so its values cannot be told apart",
+        remedy: "export the source again, or quote fields that hold the separator",
+    };
+    /// A value that must be a number is not one.
+    pub const NOT_A_NUMBER: Reason = Reason {
+        id: "not_a_number",
+        what: "a number was expected; the value is set to unknown",
+        remedy: "check the column in the source",
+    };
+    /// A value that must be a time is not one.
+    pub const NOT_A_TIME: Reason = Reason {
+        id: "not_a_time",
+        what: "a time was expected; the value is set to unknown",
+        remedy: "check the column in the source",
+    };
+    /// The row has no key.
+    pub const NO_KEY: Reason = Reason {
+        id: "no_key",
+        what: "the row names no job, node or zone, so it can be attributed to nothing",
+        remedy: "export the identifying column too",
+    };
+    /// The row has no submit time.
+    pub const NO_SUBMIT: Reason =
+        Reason { id: "no_submit", what: "the job has no usable submit time", remedy: "export the submit time too" };
+    /// A row repeats another exactly.
+    pub const DUPLICATE: Reason = Reason {
+        id: "duplicate_row",
+        what: "the row repeats one already read; only the first is used",
+        remedy: "export without overlap, or ignore this if files overlap on purpose",
+    };
+    /// A job ends before it starts.
+    pub const END_BEFORE_START: Reason = Reason {
+        id: "end_before_start",
+        what: "the job ends before it starts; its end is set to unknown",
+        remedy: "check the clocks of the machines that wrote the record",
+    };
+    /// A job starts before it was submitted.
+    pub const START_BEFORE_SUBMIT: Reason = Reason {
+        id: "start_before_submit",
+        what: "the job starts before it was submitted; its wait is counted as unknown",
+        remedy: "check the clocks of the machines that wrote the record",
+    };
+    /// A negative amount.
+    pub const NEGATIVE: Reason = Reason {
+        id: "negative_value",
+        what: "an amount is negative; the value is set to unknown",
+        remedy: "check the column in the source",
+    };
+    /// A value outside what is physically possible.
+    pub const OUT_OF_RANGE: Reason = Reason {
+        id: "out_of_range",
+        what: "a value is outside what is possible; it is set to unknown",
+        remedy: "check the column in the source",
+    };
+    /// A local time that happened twice.
+    pub const DST_FOLD: Reason = Reason {
+        id: "dst_fold",
+        what: "the local time happened twice when clocks went back; the first is taken",
+        remedy: "export times in UTC or with their offset",
+    };
+    /// A local time that never happened.
+    pub const DST_GAP: Reason = Reason {
+        id: "dst_gap",
+        what: "the local time never happened as clocks went forward; it is moved past the gap",
+        remedy: "export times in UTC or with their offset",
+    };
+    /// A state this version does not know.
+    pub const UNKNOWN_STATE: Reason = Reason {
+        id: "unknown_state",
+        what: "the job state is not one we know; it is kept as text and counted as unknown",
+        remedy: "tell us the scheduler and the state",
+    };
+    /// Bytes that are not UTF-8.
+    pub const NOT_UTF8: Reason = Reason {
+        id: "not_utf8",
+        what: "the line is not valid UTF-8; bad bytes are replaced",
+        remedy: "export as UTF-8",
+    };
+    /// A line that is too long to be a row.
+    pub const LINE_TOO_LONG: Reason = Reason {
+        id: "line_too_long",
+        what: "the line is longer than 16 MiB and cannot be a row",
+        remedy: "check that the file is text and has line ends",
+    };
+    /// A record that cannot be parsed at all.
+    pub const MALFORMED: Reason =
+        Reason { id: "malformed_row", what: "the record cannot be parsed", remedy: "check the place in the source" };
+}
+
+/// Where in a file a row stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Example {
+    /// The file as the user named it.
+    pub file: String,
+    /// 1-based line (or record number in formats without lines).
+    pub line: u64,
+    /// The column to blame, empty if the whole row is.
+    pub column: String,
+    /// The offending text, at most 80 characters.
+    pub text: String,
+}
+
+/// What was done with a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// Kept after a correction.
+    Repaired,
+    /// Not used.
+    Quarantined,
+}
+
+/// One reason with its count and examples.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Entry {
+    /// What was done.
+    pub outcome: Outcome,
+    /// Stable identifier of the reason.
+    pub reason: String,
+    /// The reason in words.
+    pub what: String,
+    /// What the owner of the data can do.
+    pub remedy: String,
+    /// Rows (quarantined) or values (repaired) concerned.
+    pub count: u64,
+    /// The first places it was seen.
+    pub examples: Vec<Example>,
+}
+
+/// A file that ended early or could not be decoded to its end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Damage {
+    /// The file as the user named it.
+    pub file: String,
+    /// The last line read.
+    pub after_line: u64,
+    /// What the decoder said.
+    pub what: String,
+}
+
+/// A quarantined row as it stood in the source.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Quarantined {
+    /// The file as the user named it.
+    pub file: String,
+    /// 1-based line or record number.
+    pub line: u64,
+    /// Stable identifier of the reason.
+    pub reason: String,
+    /// The row's text.
+    pub row: String,
+}
+
+/// The row being read: where it stands and what had to be repaired so far.
+#[derive(Debug)]
+pub struct RowAudit<'a> {
+    file: &'a str,
+    line: u64,
+    repairs: Vec<(Reason, String, String)>,
+}
+
+impl<'a> RowAudit<'a> {
+    /// A row at `line` (1-based) of `file`.
+    pub fn new(file: &'a str, line: u64) -> Self {
+        Self { file, line, repairs: Vec::new() }
+    }
+
+    /// Notes that a value was corrected or set to unknown.
+    pub fn repair(&mut self, reason: Reason, column: &str, text: &str) {
+        self.repairs.push((reason, column.to_owned(), shorten(text)));
+    }
+
+    /// The 1-based line of the row.
+    pub fn line(&self) -> u64 {
+        self.line
+    }
+}
+
+/// What became of every row read.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Ledger {
+    /// Rows read.
+    pub read: u64,
+    /// Rows used as they were.
+    pub kept: u64,
+    /// Rows used after a correction.
+    pub repaired: u64,
+    /// Rows not used.
+    pub quarantined: u64,
+    /// Reasons, most frequent first within an outcome once [`Ledger::sort`] ran.
+    pub entries: Vec<Entry>,
+    /// Files that ended early.
+    pub damage: Vec<Damage>,
+    /// The quarantined rows themselves, kept only when [`Ledger::keep_rows`] was asked for.
+    #[serde(skip)]
+    rows: Vec<Quarantined>,
+    #[serde(skip)]
+    keep_rows: bool,
+    #[serde(skip)]
+    index: BTreeMap<(Outcome, String), usize>,
+}
+
+impl Ledger {
+    /// Keeps the text of quarantined rows from now on, so that they can be written out.
+    pub fn keep_rows(&mut self) {
+        self.keep_rows = true;
+    }
+
+    /// The quarantined rows, in reading order.
+    pub fn rows(&self) -> &[Quarantined] {
+        &self.rows
+    }
+
+    /// Counts a row that was used.
+    pub fn keep(&mut self, row: RowAudit<'_>) {
+        self.read += 1;
+        if row.repairs.is_empty() {
+            self.kept += 1;
+            return;
+        }
+        self.repaired += 1;
+        let (file, line) = (row.file, row.line);
+        for (reason, column, text) in row.repairs {
+            self.enter(Outcome::Repaired, reason, file, line, &column, &text);
+        }
+    }
+
+    /// Counts `rows` rows that were used as they were (formats without a row at a time).
+    pub fn keep_many(&mut self, rows: u64) {
+        self.read += rows;
+        self.kept += rows;
+    }
+
+    /// Counts a row that cannot be used; `raw` is its text.
+    pub fn quarantine(&mut self, row: &RowAudit<'_>, reason: Reason, column: &str, raw: &str) {
+        self.read += 1;
+        self.quarantined += 1;
+        self.enter(Outcome::Quarantined, reason, row.file, row.line, column, raw);
+        if self.keep_rows {
+            self.rows.push(Quarantined {
+                file: row.file.to_owned(),
+                line: row.line,
+                reason: reason.id.to_owned(),
+                row: raw.to_owned(),
+            });
+        }
+    }
+
+    /// Moves a row counted as kept to repaired: for corrections found only after the whole file was read.
+    pub fn repair_later(&mut self, reason: Reason, file: &str, line: u64, column: &str, text: &str) {
+        if self.kept > 0 {
+            self.kept -= 1;
+            self.repaired += 1;
+        }
+        self.enter(Outcome::Repaired, reason, file, line, column, text);
+    }
+
+    /// Notes that `file` could not be read past `after_line`.
+    pub fn damaged(&mut self, file: &str, after_line: u64, what: impl Into<String>) {
+        self.damage.push(Damage { file: file.to_owned(), after_line, what: what.into() });
+    }
+
+    /// Whether read = kept + repaired + quarantined.
+    pub fn balances(&self) -> bool {
+        self.read == self.kept + self.repaired + self.quarantined
+    }
+
+    /// Rows (quarantined) or values (repaired) counted under `reason`.
+    pub fn count(&self, reason: &str) -> u64 {
+        self.entries.iter().filter(|entry| entry.reason == reason).map(|entry| entry.count).sum()
+    }
+
+    /// Orders entries: quarantined before repaired, most frequent first, ties by identifier.
+    pub fn sort(&mut self) {
+        self.entries.sort_by(|a, b| {
+            b.outcome.cmp(&a.outcome).then(b.count.cmp(&a.count)).then_with(|| a.reason.cmp(&b.reason))
+        });
+        self.index =
+            self.entries.iter().enumerate().map(|(ix, entry)| ((entry.outcome, entry.reason.clone()), ix)).collect();
+    }
+
+    fn enter(&mut self, outcome: Outcome, reason: Reason, file: &str, line: u64, column: &str, text: &str) {
+        let key = (outcome, reason.id.to_owned());
+        let next = self.entries.len();
+        let ix = *self.index.entry(key).or_insert(next);
+        if ix == next {
+            self.entries.push(Entry {
+                outcome,
+                reason: reason.id.to_owned(),
+                what: reason.what.to_owned(),
+                remedy: reason.remedy.to_owned(),
+                count: 0,
+                examples: Vec::new(),
+            });
+        }
+        if let Some(entry) = self.entries.get_mut(ix) {
+            entry.count += 1;
+            if entry.examples.len() < EXAMPLES {
+                entry.examples.push(Example {
+                    file: file.to_owned(),
+                    line,
+                    column: column.to_owned(),
+                    text: shorten(text),
+                });
+            }
+        }
+    }
+}
+
+fn shorten(text: &str) -> String {
+    let text = text.trim_end_matches(['\r', '\n']);
+    if text.chars().count() <= SHOWN {
+        return text.to_owned();
+    }
+    let mut short: String = text.chars().take(SHOWN - 1).collect();
+    short.push('…');
+    short
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn five_rows_balance() {
+        let mut ledger = Ledger::default();
+        ledger.keep_rows();
+        for line in 2..5 {
+            ledger.keep(RowAudit::new("a.csv", line));
+        }
+        let mut row = RowAudit::new("a.csv", 5);
+        row.repair(reason::NEGATIVE, "duration", "-3");
+        ledger.keep(row);
+        ledger.quarantine(&RowAudit::new("a.csv", 6), reason::NO_KEY, "job_id", ",x,3");
+        assert_eq!((ledger.read, ledger.kept, ledger.repaired, ledger.quarantined), (5, 3, 1, 1));
+        assert!(ledger.balances());
+        assert_eq!(ledger.rows()[0].row, ",x,3");
+        assert_eq!(ledger.count("negative_value"), 1);
+        ledger.sort();
+        assert_eq!(ledger.entries[0].outcome, Outcome::Quarantined);
+    }
+
+    #[test]
+    fn long_texts_are_shortened_on_characters_not_bytes() {
+        let text = "é".repeat(200);
+        assert_eq!(shorten(&text).chars().count(), SHOWN);
+    }
+}

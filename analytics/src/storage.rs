@@ -1,0 +1,322 @@
+//! Trace folders: the tables as Parquet files beside a `manifest.json`.
+//!
+//! The folder is written under a temporary name and renamed, so a reader never sees half of one. Parquet is written by
+//! arrow's own writer: zstd, row groups of 256 k rows, times as `timestamp[ms, UTC]`, and key-value metadata with the
+//! schema version. The manifest holds no clock time and no machine name: the same source gives the same bytes.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray,
+    TimestampMillisecondArray,
+};
+use arrow::datatypes::{
+    DataType, Field, Float64Type, Int64Type, Schema, SchemaRef, TimeUnit, TimestampMillisecondType,
+};
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::WriterProperties;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::quality::Ledger;
+use crate::schema::{ColumnKind, ColumnMut, ColumnRef, Table, VERSION};
+use crate::time::TimeBasis;
+use crate::trace::{SourceRecord, Trace, each_table};
+
+/// Rows in a row group, and in a batch on the way there.
+const ROW_GROUP: usize = 1 << 18;
+
+/// What `manifest.json` says.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Manifest {
+    /// Version of the tables.
+    pub schema: String,
+    /// Version of the program that wrote the folder.
+    pub written_by: String,
+    /// What the times are relative to.
+    pub basis: TimeBasis,
+    /// IANA name of the cluster's own time zone.
+    pub zone: String,
+    /// Files the trace was read from.
+    pub sources: Vec<SourceRecord>,
+    /// Files that no reader recognised.
+    pub skipped: Vec<String>,
+    /// What the reader wants known.
+    pub notes: Vec<String>,
+    /// Whether the source counts GPUs at all.
+    pub counts_gpus: bool,
+    /// Tables in the folder with their rows.
+    pub tables: Vec<TableRecord>,
+    /// What became of every row.
+    pub quality: Ledger,
+}
+
+/// A table in a folder.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct TableRecord {
+    /// Name; the file is `<name>.parquet`.
+    pub name: String,
+    /// Rows.
+    pub rows: usize,
+}
+
+/// Whether `path` is a trace folder.
+pub fn is_folder(path: &Path) -> bool {
+    path.join("manifest.json").is_file()
+}
+
+/// Writes `trace` as a new folder at `path`. An existing trace folder is replaced; anything else there is an error.
+///
+/// # Errors
+/// When something else is at `path` or the files cannot be written; nothing is left behind then.
+pub fn save(trace: &Trace, path: &Path) -> Result<Manifest> {
+    let exists = path.exists();
+    let empty = exists && std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
+    if exists && !is_folder(path) && !empty {
+        return Err(Error::Setting {
+            setting: format!("output {}", path.display()),
+            found: "something that is not a trace folder is already there".to_owned(),
+            remedy: "name another folder, or remove it".to_owned(),
+        });
+    }
+    let temporary = sibling(path, "partial");
+    let outcome = write_folder(trace, &temporary).and_then(|manifest| {
+        if exists {
+            let old = sibling(path, "old");
+            std::fs::rename(path, &old).map_err(|e| Error::io("rename", path, e))?;
+            std::fs::rename(&temporary, path).map_err(|e| Error::io("rename", path, e))?;
+            std::fs::remove_dir_all(&old).map_err(|e| Error::io("remove", old, e))?;
+        } else {
+            std::fs::rename(&temporary, path).map_err(|e| Error::io("rename", path, e))?;
+        }
+        Ok(manifest)
+    });
+    if outcome.is_err() {
+        // The reason for the failure is what the user needs; a folder that was never made cannot be removed either.
+        let _ = std::fs::remove_dir_all(&temporary);
+    }
+    outcome
+}
+
+fn sibling(path: &Path, suffix: &str) -> PathBuf {
+    let name = path.file_name().map_or_else(|| "trace".into(), |name| name.to_string_lossy().into_owned());
+    path.with_file_name(format!(".{name}.{}.{suffix}", std::process::id()))
+}
+
+fn write_folder(trace: &Trace, folder: &Path) -> Result<Manifest> {
+    std::fs::create_dir_all(folder).map_err(|e| Error::io("create", folder, e))?;
+    let mut tables = Vec::new();
+    each_table!(&trace, table => write_table(table, folder, &mut tables)?);
+    let manifest = Manifest {
+        schema: VERSION.to_owned(),
+        written_by: format!("tracecast {}", env!("CARGO_PKG_VERSION")),
+        basis: trace.basis.clone(),
+        zone: trace.zone.clone(),
+        sources: trace.sources.clone(),
+        skipped: trace.skipped.clone(),
+        notes: trace.notes.clone(),
+        counts_gpus: trace.counts_gpus,
+        tables,
+        quality: trace.ledger.clone(),
+    };
+    let path = folder.join("manifest.json");
+    let mut text = serde_json::to_string_pretty(&manifest).map_err(|e| Error::Json {
+        action: "write",
+        path: path.clone(),
+        source: e,
+    })?;
+    text.push('\n');
+    std::fs::write(&path, text).map_err(|e| Error::io("write", path, e))?;
+    Ok(manifest)
+}
+
+fn write_table<T: Table>(table: &T, folder: &Path, tables: &mut Vec<TableRecord>) -> Result<()> {
+    if table.is_empty() {
+        return Ok(());
+    }
+    write_parquet(table, &folder.join(format!("{}.parquet", T::NAME)))?;
+    tables.push(TableRecord { name: T::NAME.to_owned(), rows: table.len() });
+    Ok(())
+}
+
+/// Writes one table as a Parquet file at `path`.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn write_parquet<T: Table>(table: &T, path: &Path) -> Result<()> {
+    let file = File::create(path).map_err(|e| Error::io("create", path, e))?;
+    let failed = |e| Error::Parquet { action: "write", path: path.to_owned(), source: e };
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::ZSTD(ZstdLevel::default()))
+        .set_max_row_group_row_count(Some(ROW_GROUP))
+        .set_created_by(format!("tracecast {}", env!("CARGO_PKG_VERSION")))
+        .set_key_value_metadata(Some(vec![KeyValue::new("tracecast.schema".to_owned(), VERSION.to_owned())]))
+        .build();
+    let mut writer = ArrowWriter::try_new(file, schema::<T>(), Some(properties)).map_err(failed)?;
+    let mut from = 0;
+    while from < table.len() {
+        let to = (from + ROW_GROUP).min(table.len());
+        writer.write(&batch(table, from, to)?).map_err(failed)?;
+        from = to;
+    }
+    let mut file = writer.into_inner().map_err(failed)?;
+    file.flush().map_err(|e| Error::io("write", path, e))
+}
+
+/// The Arrow schema of a table.
+pub fn schema<T: Table>() -> SchemaRef {
+    let fields: Vec<Field> = T::COLUMNS
+        .iter()
+        .map(|column| {
+            let kind = match column.kind {
+                ColumnKind::Text | ColumnKind::Label => DataType::Utf8,
+                ColumnKind::Time => DataType::Timestamp(TimeUnit::Millisecond, Some("UTC".into())),
+                ColumnKind::Int => DataType::Int64,
+                ColumnKind::Num => DataType::Float64,
+                ColumnKind::Flag => DataType::Boolean,
+            };
+            Field::new(column.name, kind, true)
+        })
+        .collect();
+    Arc::new(Schema::new(fields))
+}
+
+/// Rows `from..to` of a table as an Arrow batch.
+///
+/// # Errors
+/// When the columns differ in length, which no table allows.
+pub fn batch<T: Table>(table: &T, from: usize, to: usize) -> Result<RecordBatch> {
+    let arrays: Vec<ArrayRef> = T::COLUMNS
+        .iter()
+        .zip(table.columns())
+        .map(|(spec, column)| -> ArrayRef {
+            match (spec.kind, column) {
+                (_, ColumnRef::Text(text)) => Arc::new((from..to).map(|ix| text.get(ix)).collect::<StringArray>()),
+                (_, ColumnRef::Label(label)) => Arc::new((from..to).map(|ix| label.get(ix)).collect::<StringArray>()),
+                (_, ColumnRef::Num(num)) => Arc::new((from..to).map(|ix| num.get(ix)).collect::<Float64Array>()),
+                (ColumnKind::Time, ColumnRef::Int(int)) => Arc::new(
+                    (from..to).map(|ix| int.get(ix)).collect::<TimestampMillisecondArray>().with_timezone("UTC"),
+                ),
+                (ColumnKind::Flag, ColumnRef::Int(int)) => {
+                    Arc::new((from..to).map(|ix| int.get(ix).map(|flag| flag != 0)).collect::<BooleanArray>())
+                }
+                (_, ColumnRef::Int(int)) => Arc::new((from..to).map(|ix| int.get(ix)).collect::<Int64Array>()),
+            }
+        })
+        .collect();
+    RecordBatch::try_new(schema::<T>(), arrays).map_err(|e| Error::Arrow { table: T::NAME, source: e })
+}
+
+/// Reads a trace folder.
+///
+/// # Errors
+/// When the manifest or a table is missing, damaged or of another version.
+pub fn load(path: &Path) -> Result<Trace> {
+    let manifest = manifest(path)?;
+    let mut trace = Trace {
+        basis: manifest.basis,
+        zone: manifest.zone,
+        sources: manifest.sources,
+        skipped: manifest.skipped,
+        notes: manifest.notes,
+        counts_gpus: manifest.counts_gpus,
+        ledger: manifest.quality,
+        ..Trace::default()
+    };
+    each_table!(&mut trace, table => read_table(table, path, &manifest.tables)?);
+    Ok(trace)
+}
+
+/// Reads the manifest of a trace folder.
+///
+/// # Errors
+/// When it is missing, damaged or of another version.
+pub fn manifest(folder: &Path) -> Result<Manifest> {
+    let path = folder.join("manifest.json");
+    let text = std::fs::read_to_string(&path).map_err(|e| Error::io("read", &path, e))?;
+    let failed = |e| Error::Json { action: "read", path: path.clone(), source: e };
+    let value: serde_json::Value = serde_json::from_str(&text).map_err(failed)?;
+    let found = value.get("schema").and_then(|schema| schema.as_str()).unwrap_or("none");
+    if found != VERSION {
+        return Err(Error::SchemaVersion { path: folder.to_owned(), found: found.to_owned(), supported: VERSION });
+    }
+    serde_json::from_value(value).map_err(failed)
+}
+
+fn read_table<T: Table>(table: &mut T, folder: &Path, tables: &[TableRecord]) -> Result<()> {
+    let Some(record) = tables.iter().find(|record| record.name == T::NAME) else { return Ok(()) };
+    let path = folder.join(format!("{}.parquet", T::NAME));
+    *table = read_parquet(&path)?;
+    if table.len() != record.rows {
+        return Err(Error::format(
+            path.display().to_string(),
+            format!("{} rows where the manifest says {}", table.len(), record.rows),
+            "ingest the source again",
+        ));
+    }
+    Ok(())
+}
+
+/// Reads one table from the Parquet file at `path`. Columns the file lacks are unknown; columns this version does not
+/// know are passed over.
+///
+/// # Errors
+/// When the file cannot be read or a column has another type.
+pub fn read_parquet<T: Table>(path: &Path) -> Result<T> {
+    let file = File::open(path).map_err(|e| Error::io("open", path, e))?;
+    let failed = |e| Error::Parquet { action: "read", path: path.to_owned(), source: e };
+    let reader = ParquetRecordBatchReaderBuilder::try_new(file).map_err(failed)?.build().map_err(failed)?;
+    let mut table = T::default();
+    for batch in reader {
+        let batch = batch.map_err(|e| Error::Arrow { table: T::NAME, source: e })?;
+        for (spec, column) in T::COLUMNS.iter().zip(table.columns_mut()) {
+            append(column, batch.column_by_name(spec.name), batch.num_rows()).map_err(|found| Error::Format {
+                file: path.display().to_string(),
+                line: None,
+                column: Some(spec.name.to_owned()),
+                found,
+                remedy: "ingest the source again".to_owned(),
+            })?;
+        }
+        table.grow(batch.num_rows());
+    }
+    Ok(table)
+}
+
+/// Appends an array of `rows` rows (or as many unknowns) to a column; the type found if it is another.
+fn append(column: ColumnMut<'_>, array: Option<&ArrayRef>, rows: usize) -> std::result::Result<(), String> {
+    let Some(array) = array else {
+        match column {
+            ColumnMut::Text(text) => (0..rows).for_each(|_| text.push(None)),
+            ColumnMut::Label(label) => (0..rows).for_each(|_| label.push(None)),
+            ColumnMut::Num(num) => (0..rows).for_each(|_| num.push(None)),
+            ColumnMut::Int(int) => (0..rows).for_each(|_| int.push(None)),
+        }
+        return Ok(());
+    };
+    let other = || format!("type {} where another is due", array.data_type());
+    match column {
+        ColumnMut::Text(text) => array.as_string_opt::<i32>().ok_or_else(other)?.iter().for_each(|v| text.push(v)),
+        ColumnMut::Label(label) => array.as_string_opt::<i32>().ok_or_else(other)?.iter().for_each(|v| label.push(v)),
+        ColumnMut::Num(num) => {
+            array.as_primitive_opt::<Float64Type>().ok_or_else(other)?.iter().for_each(|v| num.push(v))
+        }
+        ColumnMut::Int(int) => {
+            if let Some(values) = array.as_primitive_opt::<TimestampMillisecondType>() {
+                values.iter().for_each(|v| int.push(v));
+            } else if let Some(values) = array.as_boolean_opt() {
+                values.iter().for_each(|v| int.push(v.map(i64::from)));
+            } else {
+                array.as_primitive_opt::<Int64Type>().ok_or_else(other)?.iter().for_each(|v| int.push(v));
+            }
+        }
+    }
+    Ok(())
+}

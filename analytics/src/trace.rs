@@ -1,0 +1,163 @@
+//! A trace: the canonical tables of one cluster (or several), where they came from, and the account of every row.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::quality::Ledger;
+use crate::schema::{
+    ActivityTable, AttemptTable, AvailabilityTable, CapacityTable, CarbonTable, GpuSampleTable, JobTable,
+    NodeSampleTable, NodeTable, PlacementTable, PriceTable, Table,
+};
+use crate::time::TimeBasis;
+
+/// A file a trace was read from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SourceRecord {
+    /// The path as the user named it.
+    pub name: String,
+    /// Identifier of the reader.
+    pub reader: String,
+    /// Size on disk, bytes.
+    pub size_bytes: u64,
+    /// SHA-256 of the file as it lay on disk, hexadecimal.
+    pub sha256: String,
+}
+
+/// The canonical tables with their provenance.
+#[derive(Debug, Clone)]
+pub struct Trace {
+    /// What the times are relative to.
+    pub basis: TimeBasis,
+    /// IANA name of the cluster's own time zone, for calendar statistics.
+    pub zone: String,
+    /// Files it was read from.
+    pub sources: Vec<SourceRecord>,
+    /// Files in the request that no reader recognised.
+    pub skipped: Vec<String>,
+    /// What the reader wants known of this source: what its fields mean, what it lacks.
+    pub notes: Vec<String>,
+    /// Whether the source counts GPUs at all. Where it does not, a missing GPU count is unknown, not zero.
+    pub counts_gpus: bool,
+    /// What became of every row.
+    pub ledger: Ledger,
+    /// Jobs, by submit time.
+    pub jobs: JobTable,
+    /// Attempts, where the source records them.
+    pub attempts: AttemptTable,
+    /// Where jobs ran.
+    pub placements: PlacementTable,
+    /// The inventory.
+    pub nodes: NodeTable,
+    /// Capacity over time.
+    pub capacity: CapacityTable,
+    /// What the cluster or its VCs were doing, as counted by the source.
+    pub activity: ActivityTable,
+    /// GPU telemetry.
+    pub gpu_samples: GpuSampleTable,
+    /// Node telemetry.
+    pub node_samples: NodeSampleTable,
+    /// Carbon intensity.
+    pub carbon: CarbonTable,
+    /// Instance prices.
+    pub prices: PriceTable,
+    /// Spot availability.
+    pub availability: AvailabilityTable,
+}
+
+impl Default for Trace {
+    fn default() -> Self {
+        Self {
+            basis: TimeBasis::Utc,
+            zone: "UTC".to_owned(),
+            sources: Vec::new(),
+            skipped: Vec::new(),
+            notes: Vec::new(),
+            counts_gpus: true,
+            ledger: Ledger::default(),
+            jobs: JobTable::default(),
+            attempts: AttemptTable::default(),
+            placements: PlacementTable::default(),
+            nodes: NodeTable::default(),
+            capacity: CapacityTable::default(),
+            activity: ActivityTable::default(),
+            gpu_samples: GpuSampleTable::default(),
+            node_samples: NodeSampleTable::default(),
+            carbon: CarbonTable::default(),
+            prices: PriceTable::default(),
+            availability: AvailabilityTable::default(),
+        }
+    }
+}
+
+/// Calls `$body` with `$table` bound to a reference to each table of `$trace` in turn.
+macro_rules! each_table {
+    (& $trace:ident, $table:ident => $body:expr) => {
+        $crate::trace::each_table!(@each [&] $trace, $table, $body)
+    };
+    (&mut $trace:ident, $table:ident => $body:expr) => {
+        $crate::trace::each_table!(@each [&mut] $trace, $table, $body)
+    };
+    (@each [$($by:tt)+] $trace:ident, $table:ident, $body:expr) => {
+        { let $table = $($by)+ $trace.jobs; $body; }
+        { let $table = $($by)+ $trace.attempts; $body; }
+        { let $table = $($by)+ $trace.placements; $body; }
+        { let $table = $($by)+ $trace.nodes; $body; }
+        { let $table = $($by)+ $trace.capacity; $body; }
+        { let $table = $($by)+ $trace.activity; $body; }
+        { let $table = $($by)+ $trace.gpu_samples; $body; }
+        { let $table = $($by)+ $trace.node_samples; $body; }
+        { let $table = $($by)+ $trace.carbon; $body; }
+        { let $table = $($by)+ $trace.prices; $body; }
+        { let $table = $($by)+ $trace.availability; $body; }
+    };
+}
+pub(crate) use each_table;
+
+impl Trace {
+    /// Adds a note once.
+    pub fn note(&mut self, note: impl Into<String>) {
+        let note = note.into();
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+    }
+
+    /// Brings tables into their order: jobs by submit time (unknown last), samples by time, rows that tie in the order
+    /// they were read. O(n log n).
+    pub fn finish(&mut self) {
+        let key = |times: &crate::schema::Numbers<i64>, ix: usize| times.get(ix).unwrap_or(i64::MAX);
+        sort(&mut self.jobs, |jobs, ix| key(&jobs.submit, ix));
+        sort(&mut self.activity, |activity, ix| key(&activity.ts, ix));
+        sort(&mut self.gpu_samples, |samples, ix| key(&samples.ts, ix));
+        sort(&mut self.node_samples, |samples, ix| key(&samples.ts, ix));
+        sort(&mut self.capacity, |capacity, ix| key(&capacity.from, ix));
+        sort(&mut self.carbon, |carbon, ix| key(&carbon.ts, ix));
+        sort(&mut self.prices, |prices, ix| key(&prices.ts, ix));
+        sort(&mut self.availability, |availability, ix| key(&availability.ts, ix));
+        self.ledger.sort();
+    }
+
+    /// Rows of each table that has any, in the tables' order.
+    pub fn row_counts(&self) -> Vec<(&'static str, usize)> {
+        fn count<T: Table>(table: &T, counts: &mut Vec<(&'static str, usize)>) {
+            if !table.is_empty() {
+                counts.push((T::NAME, table.len()));
+            }
+        }
+        let mut counts = Vec::new();
+        let trace = self;
+        each_table!(&trace, table => count(table, &mut counts));
+        counts
+    }
+}
+
+fn sort<T: Table>(table: &mut T, key: impl Fn(&T, usize) -> i64) {
+    let rows = u32::try_from(table.len()).unwrap_or(u32::MAX);
+    let keys: Vec<i64> = (0..table.len()).map(|ix| key(table, ix)).collect();
+    if keys.is_sorted() {
+        return;
+    }
+    let mut order: Vec<u32> = (0..rows).collect();
+    order.sort_by_key(|ix| keys.get(*ix as usize).copied());
+    table.permute(&order);
+}
