@@ -1,1 +1,3 @@
-//! x
+//! Trace analytics on GPU clusters.
+
+pub mod stats;
