@@ -6,6 +6,7 @@
 //! | [`quantile`] | exact and weighted quantiles, [`Summary`] |
 //! | [`ecdf`] | distribution functions, thinned for plots |
 //! | [`survival`] | Kaplan-Meier with censoring and delayed entry |
+//! | [`fit`] | maximum-likelihood families and their ranking |
 //! | [`concentration`] | Lorenz, Gini, top shares, imbalance |
 //! | [`arrival`] | burstiness of arrival times |
 //! | [`correlation`] | Pearson, Spearman, autocorrelation |
@@ -18,6 +19,7 @@ pub mod arrival;
 pub mod concentration;
 pub mod correlation;
 pub mod ecdf;
+pub mod fit;
 pub mod histogram;
 pub mod quantile;
 pub mod sum;
@@ -26,6 +28,7 @@ pub mod survival;
 pub use arrival::{ArrivalError, Arrivals};
 pub use concentration::{Concentration, Imbalance};
 pub use ecdf::{CurvePoint, Ecdf};
+pub use fit::{Distribution, Family, Fit, FitError, FitReport, fit_all, fit_report};
 pub use histogram::LogHistogram;
 pub use quantile::Summary;
 pub use sum::NeumaierSum;
