@@ -16,6 +16,7 @@ pub mod error;
 pub mod ingest;
 pub mod quality;
 pub mod schema;
+pub mod stats;
 pub mod storage;
 pub mod time;
 pub mod trace;
