@@ -113,12 +113,6 @@ pub fn sentence_markdown(sentence: &str) -> String {
     out
 }
 
-/// A sentence without markup.
-#[must_use]
-pub fn sentence_plain(sentence: &str) -> String {
-    spans(sentence).iter().map(|s| printable(s.text)).collect()
-}
-
 /// An identifier for links from any text: letters and digits in lower case, all else one `-`; `part` if nothing is left.
 #[must_use]
 pub fn slug(text: &str) -> String {
