@@ -15,6 +15,7 @@
 pub mod error;
 pub mod ingest;
 pub mod quality;
+pub mod report;
 pub mod schema;
 pub mod stats;
 pub mod storage;
