@@ -14,7 +14,7 @@
 //! Beside the continuous families there is a two-part one for data with zeros: the share of values below [`ZERO_BELOW`]
 //! as a point mass at 0, and for the rest the continuous family with the smallest AIC. Its likelihood spreads the point mass
 //! evenly over 0..1, which makes it comparable with the likelihoods of the continuous families on the same data. Where
-//! a value is 0 those cannot be fitted and say so.
+//! a value is 0 those cannot be fitted and say so; the report then ranks a two-part fit per continuous family.
 //!
 //! AIC = 2 k - 2 ln L and BIC = k ln n - 2 ln L with k parameters. The KS distance is the largest gap between the fitted and the
 //! empirical distribution function (Kaplan-Meier with censoring); it describes the fit and is not a test, as the

@@ -126,7 +126,8 @@ pub struct FitFailure {
 /// All families on one set of data.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct FitReport {
-    /// Fits to all the data, best AIC first, ties by family name.
+    /// Fits to all the data, best AIC first, ties by family name. Where zeros bar the continuous families, there is a two-part
+    /// fit per family of the rest instead; otherwise at most the best one.
     pub fits: Vec<Fit>,
     /// Pareto tail: described apart, as its AIC is of the tail alone.
     pub pareto_tail: Option<Fit>,
@@ -159,7 +160,9 @@ pub fn fit_report(values: &[f64], censored: &[bool]) -> Result<FitReport, FitErr
     };
 
     match two_part(&data, thinned_size(&positive)) {
-        Ok(fit) => report.fits.push(fit),
+        // Where zeros bar the continuous families, the two-part fits carry the ranking of those.
+        Ok(two_parts) if report.fits.is_empty() => report.fits = two_parts,
+        Ok(two_parts) => report.fits.extend(two_parts.into_iter().next()),
         Err(error) => report.failures.push(FitFailure {
             family: Family::TwoPart,
             error,
@@ -193,7 +196,12 @@ pub fn fit_family(family: Family, values: &[f64], censored: &[bool]) -> Result<F
     let data = check(values, censored)?;
     match CONTINUOUS.iter().find(|(f, _)| *f == family) {
         Some((_, estimate)) => fit_one(*estimate, &positive_sample(&data)?),
-        None if family == Family::TwoPart => two_part(&data, thinned_size(&positive_sample(&data))),
+        None if family == Family::TwoPart => {
+            two_part(&data, thinned_size(&positive_sample(&data)))?
+                .into_iter()
+                .next()
+                .ok_or(FitError::Diverged)
+        }
         None => fit_tail(&data),
     }
 }
@@ -261,6 +269,7 @@ fn sort_by_aic(fits: &mut [Fit]) {
         a.aic
             .total_cmp(&b.aic)
             .then_with(|| a.family.name().cmp(b.family.name()))
+            .then_with(|| a.base.cmp(&b.base))
     });
 }
 
@@ -281,9 +290,9 @@ fn thinned_size(sample: &Result<Sample, FitError>) -> Option<u64> {
     sample.as_ref().ok().filter(|s| s.n < s.given).map(|s| s.n)
 }
 
-/// Point mass and the best continuous family of the rest. The likelihood is scaled to `size` observations where one is
-/// given, since AIC compares likelihoods of equally many.
-fn two_part(data: &[(f64, bool)], size: Option<u64>) -> Result<Fit, FitError> {
+/// Point mass at 0 and each continuous family for the rest, best first. The likelihood is scaled to `size` observations
+/// where one is given, since AIC compares likelihoods of equally many.
+fn two_part(data: &[(f64, bool)], size: Option<u64>) -> Result<Vec<Fit>, FitError> {
     let zeros = data
         .iter()
         .filter(|(value, censored)| *value < ZERO_BELOW && !censored)
@@ -297,34 +306,42 @@ fn two_part(data: &[(f64, bool)], size: Option<u64>) -> Result<Fit, FitError> {
             .filter(|(value, _)| *value >= ZERO_BELOW)
             .collect(),
     )?;
-    let (mut fits, mut failures) = fit_continuous(&Ok(rest));
-    sort_by_aic(&mut fits);
-    let Some(best) = fits.into_iter().next() else {
+    let (fits, mut failures) = fit_continuous(&Ok(rest));
+    let mut combined: Vec<Fit> = fits
+        .into_iter()
+        .filter_map(|base| with_zeros(base, zeros, size).ok())
+        .collect();
+    if combined.is_empty() {
         return Err(failures
             .pop()
             .map_or(FitError::Diverged, |failure| failure.error));
-    };
-    let n = best.n + zeros;
+    }
+    sort_by_aic(&mut combined);
+    Ok(combined)
+}
+
+fn with_zeros(base: Fit, zeros: u64, size: Option<u64>) -> Result<Fit, FitError> {
+    let n = base.n + zeros;
     let zero_share = zeros as f64 / n as f64;
     // The zeros count in proportion where the rest is thinned.
-    let natural = n as f64 * best.n_fitted as f64 / best.n as f64;
+    let natural = n as f64 * base.n_fitted as f64 / base.n as f64;
     let n_fitted = size.unwrap_or(natural.round() as u64);
     let scale = n_fitted as f64 / natural;
     let per_value = zero_share * zero_share.ln() + (1.0 - zero_share) * (-zero_share).ln_1p();
-    let log_likelihood = n_fitted as f64 * per_value + scale * best.log_likelihood;
+    let log_likelihood = n_fitted as f64 * per_value + scale * base.log_likelihood;
     let law = Distribution::TwoPart {
         zero_share,
-        rest: Box::new(best.distribution),
+        rest: Box::new(base.distribution),
     };
     Fit {
-        base: Some(best.family),
+        base: Some(base.family),
         log_likelihood,
         // All zeros come before any censoring that counts, so both curves are shrunk by the same factor.
-        ks: (1.0 - zero_share) * best.ks,
+        ks: (1.0 - zero_share) * base.ks,
         n,
         n_fitted,
-        censored: (best.censored as f64 * scale).round() as u64,
-        ..Fit::bare(law, best.converged)
+        censored: (base.censored as f64 * scale).round() as u64,
+        ..Fit::bare(law, base.converged)
     }
     .scored()
 }
