@@ -148,8 +148,7 @@ impl KaplanMeier {
             let usable = o.time.is_finite() && o.time >= 0.0;
             match o.entry {
                 _ if !usable => continue,
-                // Not `entry >= time`: an unknown (NaN) entry is not usable either.
-                Some(entry) if !(entry < o.time) => continue,
+                Some(entry) if entry.is_nan() || entry >= o.time => continue,
                 // Under observation before any event can happen.
                 Some(entry) if entry < 0.0 => present += 1,
                 Some(entry) => entries.push(entry),

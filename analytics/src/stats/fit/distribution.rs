@@ -35,7 +35,7 @@ pub enum Family {
     LognormalMixture,
     /// Pareto of all the data: alpha, x_min (the smallest value).
     Pareto,
-    /// Pareto of the values from x_min on: alpha, x_min, tail_share.
+    /// Pareto of the values from x_min on: alpha, x_min, tail_share (share of the positive values that lie there).
     ParetoTail,
     /// A point mass at 0 and a continuous family for the rest: zero_share and the parameters of the rest.
     TwoPart,

@@ -156,7 +156,7 @@ fn step(cells: &[Cell], mixture: &Mixture, floor: f64) -> (Mixture, f64) {
         let scaled = log.map(|l| (l - high).exp());
         let total = scaled[0] + scaled[1];
         likelihood += cell.weight * (high + total.ln());
-        for j in 0..2 {
+        for (j, sums) in sums.iter_mut().enumerate() {
             let share = cell.weight * scaled[j] / total;
             let sigma = mixture.law[j].sigma;
             let (first, second) = if cell.censored {
@@ -165,15 +165,14 @@ fn step(cells: &[Cell], mixture: &Mixture, floor: f64) -> (Mixture, f64) {
             } else {
                 (z[j], z[j] * z[j])
             };
-            sums[j][0] += share;
-            sums[j][1] += share * sigma * first;
-            sums[j][2] += share * sigma * sigma * second;
+            sums[0] += share;
+            sums[1] += share * sigma * first;
+            sums[2] += share * sigma * sigma * second;
         }
     }
     let total = sums[0][0] + sums[1][0];
     let mut next = *mixture;
-    for j in 0..2 {
-        let [share, first, second] = sums[j];
+    for (j, [share, first, second]) in sums.into_iter().enumerate() {
         next.weight[j] = share / total;
         // A component that nothing belongs to any more keeps its shape; its weight says that it is gone.
         if share > 1e-9 * total {
