@@ -28,11 +28,22 @@ pub fn integer(value: i64) -> String {
     format!("{sign}{}", group(&value.unsigned_abs().to_string()))
 }
 
+/// Numbers from here on are written with an exponent, since nobody counts sixteen digits.
+const EXPONENT_FROM: f64 = 1e15;
+
+/// A number with an exponent and three figures: `1.20e18`.
+fn with_exponent(value: f64) -> String {
+    format!("{value:.2e}").replace('-', "−")
+}
+
 /// A number with a fixed count of decimals and thousands separators: `1,234.50`; [`MISSING`] if it is not finite.
 #[must_use]
 pub fn float(value: f64, digits: usize) -> String {
     if !value.is_finite() {
         return MISSING.to_string();
+    }
+    if value.abs() >= EXPONENT_FROM {
+        return with_exponent(value);
     }
     let plain = format!("{:.*}", digits, value.abs());
     let (whole, fraction) = plain.split_once('.').unwrap_or((&plain, ""));
@@ -49,12 +60,16 @@ fn three_figures(value: f64) -> String {
     }
     let magnitude = value.abs().log10().floor();
     if magnitude < -4.0 {
-        return format!("{value:.1e}").replace('-', "−");
+        return with_exponent(value);
     }
     // 10^-4 needs 6 decimals for three figures, 10^2 needs none.
     let decimals = (2.0 - magnitude).clamp(0.0, 6.0) as usize;
     let text = float(value, decimals);
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_string() } else { text }
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').to_string()
+    } else {
+        text
+    }
 }
 
 /// A count or amount in little space: `987`, `12.3`, `45,600`, `3.62 M`, `1.20 G`; [`MISSING`] if it is not finite.
@@ -68,6 +83,8 @@ pub fn compact(value: f64) -> String {
         three_figures(value)
     } else if size < 999_999.5 {
         float(value, 0)
+    } else if size >= EXPONENT_FROM {
+        with_exponent(value)
     } else {
         // Each bound is where rounding to three figures would reach the next unit.
         let (unit, letter) = if size < 999.5e6 {
@@ -151,7 +168,11 @@ pub fn duration(seconds: f64) -> String {
 fn two_units(total: f64, per_large: f64, large: &str, small: &str) -> String {
     let whole = (total / per_large).floor();
     let rest = total - whole * per_large;
-    if rest == 0.0 { format!("{whole:.0} {large}") } else { format!("{whole:.0} {large} {rest:.0} {small}") }
+    if rest == 0.0 {
+        format!("{whole:.0} {large}")
+    } else {
+        format!("{whole:.0} {large} {rest:.0} {small}")
+    }
 }
 
 /// A size in binary units, from bytes: `512 B`, `1.5 KiB`, `23.0 GiB`.
@@ -205,6 +226,7 @@ mod tests {
         assert_eq!(compact(3_621_000.0), "3.62 M");
         assert_eq!(compact(36_210_000.0), "36.2 M");
         assert_eq!(compact(1.2e9), "1.20 G");
+        assert_eq!(compact(1.2e18), "1.20e18");
         assert_eq!(compact(f64::INFINITY), MISSING);
     }
 
