@@ -16,7 +16,6 @@ use super::topic::{Topic, TopicResult};
 use crate::occupancy::Steps;
 use crate::report::format::{integer, percent};
 use crate::report::{Axis, BarLayout, BarSeries, Cell, Chart, Column, Mark, Reference, Section, Series, Table};
-use crate::schema::Table as _;
 use crate::time::{DAY_MS, HOUR_MS, Zone};
 
 const WEEKDAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
