@@ -7,6 +7,7 @@
 
 mod delimited;
 pub(crate) mod field;
+mod philly;
 mod read;
 mod reader;
 mod source;
@@ -18,4 +19,4 @@ pub use reader::{Confidence, Head, Reader};
 pub use source::{Lines, SourceFile, expand};
 
 /// Every reader, in the order they are asked; among equal confidences the first wins.
-pub static READERS: &[&dyn Reader] = &[];
+pub static READERS: &[&dyn Reader] = &[&philly::PhillyJoined];
