@@ -197,9 +197,10 @@ mod tests {
     #[test]
     fn the_worked_number() {
         let steps = Steps::of_intervals([(0, 10_000, 2.0), (5_000, 20_000, 1.0)]);
-        assert_eq!([steps.at(-1), steps.at(0), steps.at(5_000), steps.at(10_000), steps.at(20_000)], [
-            0.0, 2.0, 3.0, 1.0, 0.0
-        ]);
+        assert_eq!(
+            [steps.at(-1), steps.at(0), steps.at(5_000), steps.at(10_000), steps.at(20_000)],
+            [0.0, 2.0, 3.0, 1.0, 0.0]
+        );
         assert_eq!(steps.mean(0, 20_000), Some(1.75));
         assert_eq!(steps.max(0, 20_000), 3.0);
         // Buckets of 8 s: (2·5 + 3·3)/8, (3·2 + 1·6)/8, and the last 4 s at 1.
@@ -220,12 +221,10 @@ mod tests {
         let (a, b) = (Steps::of_intervals([(0, 10, 1.0)]), Steps::of_intervals([(5, 15, 2.0)]));
         let mut seen = Vec::new();
         walk(&[&a, &b], 0, 20, |start, end, values| seen.push((start, end, values.to_vec())));
-        assert_eq!(seen, [
-            (0, 5, vec![1.0, 0.0]),
-            (5, 10, vec![1.0, 2.0]),
-            (10, 15, vec![0.0, 2.0]),
-            (15, 20, vec![0.0, 0.0])
-        ]);
+        assert_eq!(
+            seen,
+            [(0, 5, vec![1.0, 0.0]), (5, 10, vec![1.0, 2.0]), (10, 15, vec![0.0, 2.0]), (15, 20, vec![0.0, 0.0])]
+        );
     }
 
     proptest! {

@@ -54,7 +54,8 @@ impl Topic for ArrivalPattern {
         let waiting = facts.waiting(|_| Some(1.0));
         let known = facts.wait_s.iter().any(Option::is_some);
         let queue = facts.window.filter(|(from, to)| known && to > from).map(|(from, to)| {
-            let empty: i64 = waiting.stretches(from, to).filter(|(_, _, jobs)| *jobs == 0.0).map(|(s, e, _)| e - s).sum();
+            let empty: i64 =
+                waiting.stretches(from, to).filter(|(_, _, jobs)| *jobs == 0.0).map(|(s, e, _)| e - s).sum();
             Queue {
                 mean_jobs: waiting.mean(from, to).unwrap_or(0.0),
                 peak_jobs: waiting.max(from, to),
@@ -66,7 +67,8 @@ impl Topic for ArrivalPattern {
     }
 
     fn section(&self) -> Section {
-        let hourly = self.arrivals.dispersion.iter().find(|d| d.window_ms == crate::time::HOUR_MS).and_then(|d| d.index);
+        let hourly =
+            self.arrivals.dispersion.iter().find(|d| d.window_ms == crate::time::HOUR_MS).and_then(|d| d.index);
         let mut finding = match hourly {
             Some(index) => format!(
                 "Arrivals are {}: hourly counts vary **{index:.0}** times as much as a Poisson stream's, and **{}** of the \

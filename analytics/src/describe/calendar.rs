@@ -165,7 +165,8 @@ impl Topic for CalendarLoad {
         let calendar = if self.has_calendar {
             format!("Hours, weekdays and months are local to {}.", self.zone)
         } else {
-            "The source's times are relative to an unknown moment, so hours and weekdays mean nothing and are left out.".to_owned()
+            "The source's times are relative to an unknown moment, so hours and weekdays mean nothing and are left out."
+                .to_owned()
         };
         let mut section = section
             .with_definition(calendar)
@@ -249,7 +250,12 @@ fn months(facts: &JobFacts<'_>) -> Vec<ByMonth> {
             _ => crate::time::format_utc(day * DAY_MS).chars().take(7).collect(),
         };
         last = Some((day, month.clone()));
-        let entry = months.entry(month.clone()).or_insert(ByMonth { month, single_gpu_jobs: 0, multi_gpu_jobs: 0, other_jobs: 0 });
+        let entry = months.entry(month.clone()).or_insert(ByMonth {
+            month,
+            single_gpu_jobs: 0,
+            multi_gpu_jobs: 0,
+            other_jobs: 0,
+        });
         match facts.gpus(job) {
             Some(gpus) if gpus > 1.0 => entry.multi_gpu_jobs += 1,
             Some(gpus) if gpus > 0.0 => entry.single_gpu_jobs += 1,
@@ -267,7 +273,9 @@ impl CalendarLoad {
         let mut calendar = facts.zone.calendar();
         for submit in facts.trace.jobs.submit.iter().flatten() {
             let local = calendar.local(submit);
-            if let Some(cell) = counts.get_mut(usize::from(local.weekday)).and_then(|row| row.get_mut(usize::from(local.hour))) {
+            if let Some(cell) =
+                counts.get_mut(usize::from(local.weekday)).and_then(|row| row.get_mut(usize::from(local.hour)))
+            {
                 *cell += 1;
             }
         }
@@ -280,7 +288,8 @@ impl CalendarLoad {
                 *area += mean * length as f64;
             }
         }
-        let cell = |weekday: usize, hour: usize| observed.get(weekday).and_then(|row| row.get(hour)).copied().unwrap_or(0);
+        let cell =
+            |weekday: usize, hour: usize| observed.get(weekday).and_then(|row| row.get(hour)).copied().unwrap_or(0);
         self.by_hour = (0..24u8)
             .map(|hour| {
                 let ix = usize::from(hour);
@@ -290,7 +299,8 @@ impl CalendarLoad {
                 ByHour {
                     hour,
                     submissions: (known && jobs).then(|| submitted as f64 * HOUR_MS as f64 / time as f64),
-                    gpus_in_use: (known && !in_use.is_empty()).then(|| area.get(ix).copied().unwrap_or(0.0) / time as f64),
+                    gpus_in_use: (known && !in_use.is_empty())
+                        .then(|| area.get(ix).copied().unwrap_or(0.0) / time as f64),
                 }
             })
             .collect();
@@ -350,7 +360,9 @@ impl CalendarLoad {
             values,
             Axis::linear("Jobs submitted"),
         )
-        .with_reading("Darker is more jobs over the whole observation. A single dark cell is usually one burst, not a habit.")
+        .with_reading(
+            "Darker is more jobs over the whole observation. A single dark cell is usually one burst, not a habit.",
+        )
     }
 
     fn month_table(&self) -> Table {
@@ -385,7 +397,8 @@ fn observed(zone: &Zone, from: i64, to: i64) -> Vec<Vec<i64>> {
         let quarter = HOUR_MS / 4;
         let end = (start - start.rem_euclid(quarter) + quarter).min(to);
         let local = calendar.local(start);
-        if let Some(cell) = out.get_mut(usize::from(local.weekday)).and_then(|row| row.get_mut(usize::from(local.hour))) {
+        if let Some(cell) = out.get_mut(usize::from(local.weekday)).and_then(|row| row.get_mut(usize::from(local.hour)))
+        {
             *cell += end - start;
         }
         start = end;

@@ -139,9 +139,10 @@ impl Topic for Duration {
         }
         let by_time = Ecdf::weighted(&runs, &weights);
         Ok(Self {
-            definition: "time the attempts of a job ran, from their timestamps, or the source's own figure where those \
+            definition:
+                "time the attempts of a job ran, from their timestamps, or the source's own figure where those \
                          are missing; until the end of the observation for jobs still running"
-                .to_owned(),
+                    .to_owned(),
             all,
             by_size,
             gpu_time_curve: by_time.as_ref().map(|ecdf| ecdf.thin(POINTS)).unwrap_or_default(),
@@ -160,7 +161,10 @@ impl Topic for Duration {
                 duration(all.mean)
             );
             if let Some(median) = self.gpu_time_median_s {
-                finding.push_str(&format!(" Half of the GPU time is in jobs that ran longer than **{}**.", duration(median)));
+                finding.push_str(&format!(
+                    " Half of the GPU time is in jobs that ran longer than **{}**.",
+                    duration(median)
+                ));
             }
         }
         let mut section = Self::heading()
@@ -314,5 +318,9 @@ fn parameters(fit: &Fit) -> String {
 }
 
 fn short(value: f64) -> String {
-    if value != 0.0 && (value.abs() >= 1e5 || value.abs() < 1e-3) { format!("{value:.3e}") } else { format!("{value:.3}") }
+    if value != 0.0 && (value.abs() >= 1e5 || value.abs() < 1e-3) {
+        format!("{value:.3e}")
+    } else {
+        format!("{value:.3}")
+    }
 }

@@ -182,9 +182,10 @@ impl<'t> JobFacts<'t> {
             if let Some(own) = own {
                 for ix in own {
                     let gpus = attempts.alloc_gpus.get(*ix).or_else(|| self.gpus.get(job).copied().flatten());
-                    let end = attempts.end.get(*ix).or_else(|| {
-                        if attempts.censored.get(*ix) == Some(1) { end_of_window } else { None }
-                    });
+                    let end = attempts
+                        .end
+                        .get(*ix)
+                        .or_else(|| if attempts.censored.get(*ix) == Some(1) { end_of_window } else { None });
                     if let (Some(start), Some(end), Some(gpus)) = (attempts.start.get(*ix), end, gpus) {
                         self.stretches.push(Stretch { job, start, end, gpus });
                     }
@@ -261,9 +262,7 @@ impl<'t> JobFacts<'t> {
 
     /// GPUs in use over time, of all jobs for which `keep` holds.
     pub fn in_use(&self, keep: impl Fn(usize) -> bool) -> Steps {
-        Steps::of_intervals(
-            self.stretches.iter().filter(|stretch| keep(stretch.job)).map(|s| (s.start, s.end, s.gpus)),
-        )
+        Steps::of_intervals(self.stretches.iter().filter(|stretch| keep(stretch.job)).map(|s| (s.start, s.end, s.gpus)))
     }
 
     /// What waits over time: `amount(job)` from a job's submission to its start (or the end of the observation, if it

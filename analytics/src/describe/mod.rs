@@ -124,7 +124,8 @@ impl Description {
             sentences.push(summary.sentence());
         }
         sentences.push(self.quality.sentence());
-        let findings = self.sections().into_iter().filter(|section| section.unavailable.is_none() && section.id != "summary");
+        let findings =
+            self.sections().into_iter().filter(|section| section.unavailable.is_none() && section.id != "summary");
         sentences.extend(findings.map(|section| section.finding).filter(|finding| !finding.is_empty()));
         sentences.extend(self.notes.iter().map(|note| format!("Note: {note}")));
         sentences

@@ -131,7 +131,8 @@ impl Topic for Size {
     fn section(&self) -> Section {
         let one = self.at_most.iter().find(|point| point.gpus == 1.0);
         let large: f64 = self.by_gpus.iter().filter(|size| size.gpus >= 8.0).map(|size| size.job_share).sum();
-        let large_time: f64 = self.by_gpus.iter().filter(|size| size.gpus >= 8.0).filter_map(|s| s.gpu_time_share).sum();
+        let large_time: f64 =
+            self.by_gpus.iter().filter(|size| size.gpus >= 8.0).filter_map(|s| s.gpu_time_share).sum();
         let mut finding = String::new();
         if let Some(one) = one {
             finding = format!(
@@ -185,10 +186,7 @@ impl Topic for Size {
             "Share of jobs and of GPU time in jobs of at most so many GPUs",
             Axis::doubling("GPUs of the job"),
             Axis::share("Share"),
-            vec![
-                Series::new("of jobs", Mark::Step, by_count),
-                Series::new("of GPU time", Mark::Step, by_time),
-            ],
+            vec![Series::new("of jobs", Mark::Step, by_count), Series::new("of GPU time", Mark::Step, by_time)],
         )
         .with_reading(
             "Where the lower curve lags the upper one, few large jobs hold most of the GPU time: quotas and placement \

@@ -5,7 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use polars::prelude::{DataFrame, IntoColumn, IntoLazy, NamedFrom, Series as PolarsSeries, SortMultipleOptions, col, len};
+use polars::prelude::{
+    DataFrame, IntoColumn, IntoLazy, NamedFrom, Series as PolarsSeries, SortMultipleOptions, col, len,
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -74,7 +76,9 @@ impl Topic for Status {
         if facts.is_empty() {
             return Err("the source holds no jobs".to_owned());
         }
-        if facts.state.iter().all(|state| *state == JobState::Unknown) && facts.trace.jobs.reported_state.is_all_unknown() {
+        if facts.state.iter().all(|state| *state == JobState::Unknown)
+            && facts.trace.jobs.reported_state.is_all_unknown()
+        {
             return Err("the source records no job states".to_owned());
         }
         let groups = grouped(facts).map_err(|e| format!("grouping failed: {e}"))?;
@@ -164,7 +168,8 @@ impl Topic for Status {
                 Cell::opt(s.gpu_time_share, Cell::Percent),
             ]);
         }
-        let reported: Vec<String> = self.reported.iter().take(12).map(|(word, jobs)| format!("{word} {jobs}")).collect();
+        let reported: Vec<String> =
+            self.reported.iter().take(12).map(|(word, jobs)| format!("{word} {jobs}")).collect();
         if !reported.is_empty() {
             table.note = Some(format!("The source's own words: {}.", reported.join(", ")));
         }

@@ -131,7 +131,7 @@ impl Topic for Wait {
         let jobs = &facts.trace.jobs;
         let by_size = SizeClass::ALL
             .into_iter()
-              .filter_map(|class| {
+            .filter_map(|class| {
                 let rows = (0..facts.len()).filter(|job| facts.gpus(*job).map(SizeClass::of) == Some(class));
                 Waits::of(facts, class.name(), rows)
             })
@@ -160,16 +160,25 @@ impl Topic for Wait {
             let key = |w: &Waits| w.gpu_wait_hours.unwrap_or(0.0);
             key(b).total_cmp(&key(a)).then_with(|| a.class.cmp(&b.class))
         });
-        let by_run = [("ran under 1 min", 0.0, 60.0), ("1 min to 1 h", 60.0, 3_600.0), ("1 h to 1 day", 3_600.0, 86_400.0), ("over 1 day", 86_400.0, f64::INFINITY)]
-            .into_iter()
-            .filter_map(|(name, from, to)| {
-                let rows = (0..facts.len()).filter(|job| facts.run_s(*job).is_some_and(|run| run >= from && run < to));
-                Waits::of(facts, name, rows)
-            })
-            .collect();
+        let by_run = [
+            ("ran under 1 min", 0.0, 60.0),
+            ("1 min to 1 h", 60.0, 3_600.0),
+            ("1 h to 1 day", 3_600.0, 86_400.0),
+            ("over 1 day", 86_400.0, f64::INFINITY),
+        ]
+        .into_iter()
+        .filter_map(|(name, from, to)| {
+            let rows = (0..facts.len()).filter(|job| facts.run_s(*job).is_some_and(|run| run >= from && run < to));
+            Waits::of(facts, name, rows)
+        })
+        .collect();
         let means: Vec<f64> = rows_of_user.iter().filter_map(|waits| stats::sum::mean(waits)).collect();
         let positive: Vec<f64> = facts.wait_s.iter().flatten().copied().filter(|wait| *wait >= 1.0).collect();
-        let fits = if positive.len() >= FEWEST { stats::fit::fit_all(&positive, &vec![false; positive.len()]) } else { Vec::new() };
+        let fits = if positive.len() >= FEWEST {
+            stats::fit::fit_all(&positive, &vec![false; positive.len()])
+        } else {
+            Vec::new()
+        };
         Ok(Self {
             definition: "from submission to the first start".to_owned(),
             unknown: facts.len() as u64 - all.started_s.count - all.waiting,
@@ -204,7 +213,13 @@ impl Topic for Wait {
             .by_size
             .iter()
             .filter(|waits| waits.started_s.count >= 10)
-            .map(|waits| Series::new(waits.class.clone(), Mark::Step, waits.curve.iter().map(|p| (p.x.max(1.0), p.fraction)).collect()))
+            .map(|waits| {
+                Series::new(
+                    waits.class.clone(),
+                    Mark::Step,
+                    waits.curve.iter().map(|p| (p.x.max(1.0), p.fraction)).collect(),
+                )
+            })
             .collect();
         let chart = Chart::xy(
             "wait-cdf",
@@ -215,7 +230,8 @@ impl Topic for Wait {
         )
         .with_reading("A curve further right or lower is a size that waits longer; where curves start is the share that starts at once.");
         let gpu_wait: Option<f64> = self.all.gpu_wait_hours;
-        let mut section = Self::heading().with_finding(finding).with_gpu_hours(gpu_wait).with_chart(chart).with_table(self.table());
+        let mut section =
+            Self::heading().with_finding(finding).with_gpu_hours(gpu_wait).with_chart(chart).with_table(self.table());
         if !self.share_by_run_decile.is_empty() {
             section = section.with_chart(self.decile_chart());
         }
@@ -276,7 +292,8 @@ impl Wait {
                 Column::with_unit("GPUs × wait", "h"),
             ],
         );
-        let rows = std::iter::once(&self.all).chain(&self.by_size).chain(&self.by_run).chain(self.by_vc.iter().take(SHOWN));
+        let rows =
+            std::iter::once(&self.all).chain(&self.by_size).chain(&self.by_run).chain(self.by_vc.iter().take(SHOWN));
         for waits in rows {
             let s = &waits.started_s;
             table.rows.push(vec![

@@ -5,8 +5,10 @@
 //!
 //! Complexity: one pass over each file, O(bytes), plus a sort of the jobs by submit time.
 
+mod alibaba_spot;
 mod delimited;
 pub(crate) mod field;
+mod openb;
 mod philly;
 mod read;
 mod reader;
@@ -19,4 +21,4 @@ pub use reader::{Confidence, Head, Reader};
 pub use source::{Lines, SourceFile, expand};
 
 /// Every reader, in the order they are asked; among equal confidences the first wins.
-pub static READERS: &[&dyn Reader] = &[&philly::PhillyJoined];
+pub static READERS: &[&dyn Reader] = &[&philly::PhillyJoined, &openb::Openb, &alibaba_spot::AlibabaSpot];

@@ -118,31 +118,21 @@ impl Arrivals {
         }
 
         // Differences of wild times may leave i64, hence i128.
-        let gaps: Vec<f64> = times_ms
-            .windows(2)
-            .map(|pair| (i128::from(pair[1]) - i128::from(pair[0])) as f64)
-            .collect();
+        let gaps: Vec<f64> =
+            times_ms.windows(2).map(|pair| (i128::from(pair[1]) - i128::from(pair[0])) as f64).collect();
         let gap_ms = Summary::of_vec(gaps);
-        let gap_cov_squared = gap_ms
-            .as_ref()
-            .and_then(|gaps| Some((gaps.std? / gaps.mean).powi(2)))
-            .filter(|value| value.is_finite());
+        let gap_cov_squared =
+            gap_ms.as_ref().and_then(|gaps| Some((gaps.std? / gaps.mean).powi(2))).filter(|value| value.is_finite());
 
         let mut shared = 0;
-        let mut biggest_burst = Burst {
-            start_ms: first_ms,
-            jobs: 0,
-        };
+        let mut biggest_burst = Burst { start_ms: first_ms, jobs: 0 };
         for second in times_ms.chunk_by(|a, b| a.div_euclid(SECOND_MS) == b.div_euclid(SECOND_MS)) {
             let jobs = second.len() as u64;
             if jobs > 1 {
                 shared += jobs;
             }
             if jobs > biggest_burst.jobs {
-                biggest_burst = Burst {
-                    start_ms: second[0] - second[0].rem_euclid(SECOND_MS),
-                    jobs,
-                };
+                biggest_burst = Burst { start_ms: second[0] - second[0].rem_euclid(SECOND_MS), jobs };
             }
         }
 
@@ -155,16 +145,11 @@ impl Arrivals {
             gap_cov_squared,
             dispersion: WINDOWS_MS
                 .iter()
-                .map(|window_ms| {
-                    WindowCounts::new(times_ms, start, end, *window_ms).dispersion(*window_ms)
-                })
+                .map(|window_ms| WindowCounts::new(times_ms, start, end, *window_ms).dispersion(*window_ms))
                 .collect(),
             hourly_correlation: LAGS_H
                 .iter()
-                .map(|lag_h| HourlyCorrelation {
-                    lag_h: *lag_h,
-                    correlation: hourly.correlation(i64::from(*lag_h)),
-                })
+                .map(|lag_h| HourlyCorrelation { lag_h: *lag_h, correlation: hourly.correlation(i64::from(*lag_h)) })
                 .collect(),
             same_second_share: shared as f64 / times_ms.len() as f64,
             biggest_burst,
@@ -191,10 +176,7 @@ impl WindowCounts {
                 occupied.push((index - first, window.len() as u64));
             }
         }
-        Self {
-            windows: (last - first).max(0),
-            occupied,
-        }
+        Self { windows: (last - first).max(0), occupied }
     }
 
     fn mean(&self) -> Option<f64> {
@@ -204,11 +186,7 @@ impl WindowCounts {
 
     /// Sum of squared deviations from the mean, empty windows included.
     fn squares(&self, mean: f64) -> f64 {
-        let occupied: NeumaierSum = self
-            .occupied
-            .iter()
-            .map(|w| (w.1 as f64 - mean).powi(2))
-            .collect();
+        let occupied: NeumaierSum = self.occupied.iter().map(|w| (w.1 as f64 - mean).powi(2)).collect();
         occupied.value() + (self.windows - self.occupied.len() as i64) as f64 * mean * mean
     }
 
@@ -217,12 +195,7 @@ impl WindowCounts {
         let index = mean_jobs
             .filter(|mean| self.windows > 1 && *mean > 0.0)
             .map(|mean| self.squares(mean) / (self.windows - 1) as f64 / mean);
-        Dispersion {
-            window_ms,
-            windows: self.windows as u64,
-            mean_jobs,
-            index,
-        }
+        Dispersion { window_ms, windows: self.windows as u64, mean_jobs, index }
     }
 
     /// Autocorrelation from the occupied windows alone: with m the mean and W windows,
@@ -261,36 +234,17 @@ mod tests {
         let times = [0, 100, 30_000, 120_000, 120_999, 121_000];
         let a = Arrivals::of(&times, Some((0, 180_000))).unwrap();
         let minute = a.dispersion[0];
-        assert_eq!(
-            (minute.window_ms, minute.windows, minute.mean_jobs),
-            (60_000, 3, Some(2.0))
-        );
+        assert_eq!((minute.window_ms, minute.windows, minute.mean_jobs), (60_000, 3, Some(2.0)));
         assert!((minute.index.unwrap() - 1.5).abs() < 1e-12);
         // Ten minutes do not fit into three.
-        assert_eq!(
-            (
-                a.dispersion[1].windows,
-                a.dispersion[1].mean_jobs,
-                a.dispersion[1].index
-            ),
-            (0, None, None)
-        );
+        assert_eq!((a.dispersion[1].windows, a.dispersion[1].mean_jobs, a.dispersion[1].index), (0, None, None));
         // Seconds 0 (two jobs), 30, 120 (two), 121: 4 of 6 share; the earlier pair is the biggest burst.
         assert!((a.same_second_share - 4.0 / 6.0).abs() < 1e-12);
-        assert_eq!(
-            a.biggest_burst,
-            Burst {
-                start_ms: 0,
-                jobs: 2
-            }
-        );
+        assert_eq!(a.biggest_burst, Burst { start_ms: 0, jobs: 2 });
         // Gaps 100, 29 900, 90 000, 999, 1: mean 24 200.
         let gaps = a.gap_ms.unwrap();
         assert_eq!((gaps.count, gaps.mean), (5, 24_200.0));
-        assert_eq!(
-            a.gap_cov_squared,
-            Some((gaps.std.unwrap() / 24_200.0).powi(2))
-        );
+        assert_eq!(a.gap_cov_squared, Some((gaps.std.unwrap() / 24_200.0).powi(2)));
     }
 
     #[test]
@@ -299,10 +253,7 @@ mod tests {
         let times: Vec<i64> = (0..720).map(|i| i * 10_000).collect();
         let a = Arrivals::of(&times, Some((0, 7_200_000))).unwrap();
         assert_eq!(a.gap_cov_squared, Some(0.0));
-        assert_eq!(
-            (a.dispersion[0].windows, a.dispersion[0].index),
-            (120, Some(0.0))
-        );
+        assert_eq!((a.dispersion[0].windows, a.dispersion[0].index), (120, Some(0.0)));
         assert_eq!(a.hourly_correlation[0].correlation, None);
         assert_eq!(a.same_second_share, 0.0);
     }
@@ -311,28 +262,16 @@ mod tests {
     fn the_cut_off_windows_at_the_edges_do_not_count() {
         // 00:00:30 to 00:02:30: only minute 1 is whole.
         let a = Arrivals::of(&[30_000, 70_000, 150_000], None).unwrap();
-        assert_eq!(
-            (a.dispersion[0].windows, a.dispersion[0].mean_jobs),
-            (1, Some(1.0))
-        );
+        assert_eq!((a.dispersion[0].windows, a.dispersion[0].mean_jobs), (1, Some(1.0)));
     }
 
     #[test]
     fn errors_and_extremes() {
         assert_eq!(Arrivals::of(&[], None), Err(ArrivalError::Empty));
-        assert_eq!(
-            Arrivals::of(&[1, 3, 2], None),
-            Err(ArrivalError::Unsorted { index: 2 })
-        );
-        assert_eq!(
-            Arrivals::of(&[1, 3], Some((0, 3))),
-            Err(ArrivalError::OutsideObserved)
-        );
+        assert_eq!(Arrivals::of(&[1, 3, 2], None), Err(ArrivalError::Unsorted { index: 2 }));
+        assert_eq!(Arrivals::of(&[1, 3], Some((0, 3))), Err(ArrivalError::OutsideObserved));
         let one = Arrivals::of(&[5], None).unwrap();
-        assert_eq!(
-            (one.gap_ms, one.gap_cov_squared, one.biggest_burst.jobs),
-            (None, None, 1)
-        );
+        assert_eq!((one.gap_ms, one.gap_cov_squared, one.biggest_burst.jobs), (None, None, 1));
         let same = Arrivals::of(&[5, 5, 5], None).unwrap();
         assert_eq!((same.gap_cov_squared, same.same_second_share), (None, 1.0));
         // The widest possible trace takes no more memory than its two occupied windows.

@@ -85,11 +85,7 @@ pub fn top_count(n: usize, share: f64) -> usize {
     let exact = share * n as f64;
     // 0.07 * 100 is 7.000000000000001 in binary: what lies a rounding error above a whole number is that number.
     let nearest = exact.round();
-    let count = if (exact - nearest).abs() <= 1e-9 * exact.abs() {
-        nearest
-    } else {
-        exact.ceil()
-    };
+    let count = if (exact - nearest).abs() <= 1e-9 * exact.abs() { nearest } else { exact.ceil() };
     (count.max(0.0) as usize).min(n)
 }
 
@@ -110,19 +106,14 @@ impl Sorted {
         let mut values: Vec<f64> = values.iter().copied().filter(|v| !v.is_nan()).collect();
         values.sort_unstable_by(f64::total_cmp);
         let total = sum(&values);
-        (values.iter().all(|v| *v >= 0.0) && total.is_finite() && total > 0.0)
-            .then_some(Self { values, total })
+        (values.iter().all(|v| *v >= 0.0) && total.is_finite() && total > 0.0).then_some(Self { values, total })
     }
 
     fn gini(&self) -> f64 {
         let n = self.values.len() as f64;
         // Σ (2i - n - 1) x_i / (n S) is the same formula without the final cancellation.
-        let weighted: NeumaierSum = self
-            .values
-            .iter()
-            .enumerate()
-            .map(|(i, v)| (2.0 * (i + 1) as f64 - n - 1.0) * (v / self.total))
-            .collect();
+        let weighted: NeumaierSum =
+            self.values.iter().enumerate().map(|(i, v)| (2.0 * (i + 1) as f64 - n - 1.0) * (v / self.total)).collect();
         (weighted.value() / n).clamp(0.0, (n - 1.0) / n)
     }
 
@@ -142,10 +133,7 @@ impl Sorted {
         let holder_share: Vec<f64> = (0..=n).map(|i| i as f64 / n as f64).collect();
         thin_indices(&holder_share, &value_share, max_points)
             .into_iter()
-            .map(|i| LorenzPoint {
-                holder_share: holder_share[i],
-                value_share: value_share[i],
-            })
+            .map(|i| LorenzPoint { holder_share: holder_share[i], value_share: value_share[i] })
             .collect()
     }
 }
@@ -171,11 +159,7 @@ impl Imbalance {
         let n = sorted.values.len() as f64;
         let mean = sorted.total / n;
         // Scaled by the mean, squares neither overflow nor underflow.
-        let deviations: NeumaierSum = sorted
-            .values
-            .iter()
-            .map(|v| (v / mean - 1.0).powi(2))
-            .collect();
+        let deviations: NeumaierSum = sorted.values.iter().map(|v| (v / mean - 1.0).powi(2)).collect();
         let cov_squared = deviations.value() / n;
         let (min, max) = (sorted.values.first()?, sorted.values.last()?);
         Some(Self {
@@ -202,29 +186,9 @@ mod tests {
         assert!((c.gini - 0.375).abs() < 1e-12);
         assert_eq!((c.holders, c.total), (4, 8.0));
         // ceil(0.01 * 4) = ceil(0.05 * 4) = ceil(0.1 * 4) = 1 user with 5 of 8.
-        assert_eq!(
-            (
-                c.top_1_percent_share,
-                c.top_5_percent_share,
-                c.top_10_percent_share
-            ),
-            (0.625, 0.625, 0.625)
-        );
-        let curve: Vec<_> = c
-            .lorenz
-            .iter()
-            .map(|p| (p.holder_share, p.value_share))
-            .collect();
-        assert_eq!(
-            curve,
-            vec![
-                (0.0, 0.0),
-                (0.25, 0.125),
-                (0.5, 0.25),
-                (0.75, 0.375),
-                (1.0, 1.0)
-            ]
-        );
+        assert_eq!((c.top_1_percent_share, c.top_5_percent_share, c.top_10_percent_share), (0.625, 0.625, 0.625));
+        let curve: Vec<_> = c.lorenz.iter().map(|p| (p.holder_share, p.value_share)).collect();
+        assert_eq!(curve, vec![(0.0, 0.0), (0.25, 0.125), (0.5, 0.25), (0.75, 0.375), (1.0, 1.0)]);
         let i = Imbalance::of(&values).unwrap();
         assert!((i.jain - 64.0 / 112.0).abs() < 1e-12);
         // Mean 2, squared deviations 9 + 1 + 1 + 1 = 12, variance 3.

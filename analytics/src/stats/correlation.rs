@@ -66,11 +66,7 @@ pub fn autocorrelation(series: &[f64], lag: usize) -> Option<f64> {
     }
     let mean = mean(series)?;
     let square: NeumaierSum = series.iter().map(|v| (v - mean) * (v - mean)).collect();
-    let product: NeumaierSum = series
-        .iter()
-        .zip(&series[lag..])
-        .map(|(a, b)| (a - mean) * (b - mean))
-        .collect();
+    let product: NeumaierSum = series.iter().zip(&series[lag..]).map(|(a, b)| (a - mean) * (b - mean)).collect();
     ratio(product.value(), square.value())
 }
 
@@ -99,10 +95,7 @@ mod tests {
 
     #[test]
     fn ties_share_their_average_rank() {
-        assert_eq!(
-            average_ranks(&[10.0, 20.0, 10.0, 5.0]),
-            Some(vec![2.5, 4.0, 2.5, 1.0])
-        );
+        assert_eq!(average_ranks(&[10.0, 20.0, 10.0, 5.0]), Some(vec![2.5, 4.0, 2.5, 1.0]));
         // Ranks 1.5 1.5 3 against 1 2 3: means 2; Σ = (-.5)(-1) + 0 + 1 = 1.5; Σdx² = 1.5; Σdy² = 2; 1.5/sqrt 3.
         let r = spearman(&[1.0, 1.0, 7.0], &[1.0, 2.0, 3.0]).unwrap();
         assert!((r - 1.5 / 3.0_f64.sqrt()).abs() < 1e-12);

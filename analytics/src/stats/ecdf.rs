@@ -34,11 +34,7 @@ impl Ecdf {
     /// Distribution of the values; NaN stands for unknown and is left out. `None` when nothing is left.
     #[must_use]
     pub fn new(values: &[f64]) -> Option<Self> {
-        let pairs = values
-            .iter()
-            .filter(|v| !v.is_nan())
-            .map(|v| (*v, 1.0))
-            .collect();
+        let pairs = values.iter().filter(|v| !v.is_nan()).map(|v| (*v, 1.0)).collect();
         Self::from_pairs(pairs)
     }
 
@@ -61,10 +57,7 @@ impl Ecdf {
     fn from_pairs(mut pairs: Vec<(f64, f64)>) -> Option<Self> {
         // By weight too, so that the rounding of the sums does not depend on the order of the input.
         pairs.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
-        let mut ecdf = Self {
-            values: Vec::new(),
-            cumulative: Vec::new(),
-        };
+        let mut ecdf = Self { values: Vec::new(), cumulative: Vec::new() };
         let mut mass = NeumaierSum::new();
         for (value, weight) in pairs {
             mass.add(weight);
@@ -108,10 +101,7 @@ impl Ecdf {
     /// [`Ecdf::fraction_at_most`] at each threshold.
     #[must_use]
     pub fn evaluate(&self, thresholds: &[f64]) -> Vec<f64> {
-        thresholds
-            .iter()
-            .map(|x| self.fraction_at_most(*x))
-            .collect()
+        thresholds.iter().map(|x| self.fraction_at_most(*x)).collect()
     }
 
     /// Smallest value at which the cumulative mass reaches `q` of the total; `None` when `q` is not in 0..=1.
@@ -139,10 +129,7 @@ impl Ecdf {
     pub fn thin(&self, max_points: usize) -> Vec<CurvePoint> {
         thin_indices(&self.values, &self.cumulative, max_points)
             .into_iter()
-            .map(|i| CurvePoint {
-                x: self.values[i],
-                fraction: self.share_before(i + 1),
-            })
+            .map(|i| CurvePoint { x: self.values[i], fraction: self.share_before(i + 1) })
             .collect()
     }
 }
@@ -160,9 +147,7 @@ pub(crate) fn thin_indices(x: &[f64], height: &[f64], max_points: usize) -> Vec<
     let by_height = inner.div_ceil(2);
     let by_axis = inner - by_height;
     let mut keep = vec![0, n - 1];
-    let at = |low: f64, high: f64, k: usize, steps: usize| {
-        low + (high - low) * (k + 1) as f64 / (steps + 1) as f64
-    };
+    let at = |low: f64, high: f64, k: usize, steps: usize| low + (high - low) * (k + 1) as f64 / (steps + 1) as f64;
     for k in 0..by_height {
         let target = at(height[0], height[n - 1], k, by_height);
         keep.push(height[..n].partition_point(|h| *h < target).min(n - 1));
@@ -188,10 +173,7 @@ mod tests {
     fn by_hand() {
         let plain = Ecdf::new(&[4.0, 1.0, 2.0, 1.0, f64::NAN]).unwrap();
         // Two of four are at most 1, three of four at most 3, none below 1.
-        assert_eq!(
-            plain.evaluate(&[0.5, 1.0, 3.0, 4.0]),
-            vec![0.0, 0.5, 0.75, 1.0]
-        );
+        assert_eq!(plain.evaluate(&[0.5, 1.0, 3.0, 4.0]), vec![0.0, 0.5, 0.75, 1.0]);
         assert_eq!(plain.fraction_below(1.0), 0.0);
         assert_eq!(plain.fraction_below(4.0), 0.75);
         assert_eq!(plain.quantile(0.5), Some(1.0));

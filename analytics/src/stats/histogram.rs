@@ -114,9 +114,7 @@ impl LogHistogram {
     /// Total weight of the accepted values: their number when every weight is 1.
     #[must_use]
     pub fn count(&self) -> u64 {
-        self.bins
-            .iter()
-            .fold(self.zeros, |total, bin| total.saturating_add(*bin))
+        self.bins.iter().fold(self.zeros, |total, bin| total.saturating_add(*bin))
     }
 
     /// Total weight of the zeros.
@@ -204,13 +202,7 @@ impl LogHistogram {
             x.push(upper);
             share.push(seen as f64 / total);
         }
-        thin_indices(&x, &share, max_points)
-            .into_iter()
-            .map(|i| CurvePoint {
-                x: x[i],
-                fraction: share[i],
-            })
-            .collect()
+        thin_indices(&x, &share, max_points).into_iter().map(|i| CurvePoint { x: x[i], fraction: share[i] }).collect()
     }
 }
 
@@ -242,10 +234,7 @@ mod tests {
         h.add_i64(2000);
         // Rank ceil(0.5 · 3) = 2 is in [1000, 1004).
         assert_eq!(h.quantile(0.5), Some(1002.0));
-        assert_eq!(
-            (h.min(), h.max(), h.count()),
-            (Some(1000.0), Some(2000.0), 3)
-        );
+        assert_eq!((h.min(), h.max(), h.count()), (Some(1000.0), Some(2000.0), 3));
     }
 
     #[test]

@@ -44,10 +44,7 @@ pub fn quantiles_in_place(values: &mut [f64], levels: &[f64]) -> Vec<Option<f64>
     ranks.dedup();
     select_ranks(values, &ranks, 0);
     // Only the selected ranks are in place, and those are all that quantile_sorted reads.
-    levels
-        .iter()
-        .map(|level| quantile_sorted(values, *level))
-        .collect()
+    levels.iter().map(|level| quantile_sorted(values, *level)).collect()
 }
 
 /// Type 7 quantile of values in ascending order.
@@ -60,11 +57,7 @@ pub fn quantile_sorted(sorted: &[f64], q: f64) -> Option<f64> {
         return Some(a);
     }
     // Anchored at the nearer end, as numpy does, so that rounding cannot step outside a..=b.
-    let value = if fraction < 0.5 {
-        a + (b - a) * fraction
-    } else {
-        b - (b - a) * (1.0 - fraction)
-    };
+    let value = if fraction < 0.5 { a + (b - a) * fraction } else { b - (b - a) * (1.0 - fraction) };
     Some(value.clamp(a, b))
 }
 
@@ -155,27 +148,11 @@ impl Summary {
         let mean = sum::mean(&values)?;
         let std = sum::variance(&values).map(f64::sqrt);
         let count = values.len() as u64;
-        let found: Option<Vec<f64>> = quantiles_in_place(&mut values, &LEVELS)
-            .into_iter()
-            .collect();
+        let found: Option<Vec<f64>> = quantiles_in_place(&mut values, &LEVELS).into_iter().collect();
         let &[min, p5, p10, p25, p50, p75, p90, p95, p99, max] = found?.as_slice() else {
             return None;
         };
-        Some(Self {
-            count,
-            mean,
-            std,
-            min,
-            p5,
-            p10,
-            p25,
-            p50,
-            p75,
-            p90,
-            p95,
-            p99,
-            max,
-        })
+        Some(Self { count, mean, std, min, p5, p10, p25, p50, p75, p90, p95, p99, max })
     }
 }
 
@@ -206,10 +183,7 @@ mod tests {
 
     #[test]
     fn infinite_values_do_not_make_nan() {
-        assert_eq!(
-            quantile(&[1.0, f64::INFINITY, f64::INFINITY], 0.75),
-            Some(f64::INFINITY)
-        );
+        assert_eq!(quantile(&[1.0, f64::INFINITY, f64::INFINITY], 0.75), Some(f64::INFINITY));
         assert_eq!(quantile(&[1.0, f64::INFINITY], 0.0), Some(1.0));
     }
 
@@ -225,10 +199,7 @@ mod tests {
         assert_eq!(weighted_quantile(&values, &weights[..2], 0.5), None);
         assert_eq!(weighted_quantile(&[1.0], &[0.0], 0.5), None);
         // The zero-weight 0 and the negative-weight 9 hold no mass.
-        assert_eq!(
-            weighted_quantile(&[0.0, 4.0, 9.0], &[0.0, 1.0, -5.0], 0.0),
-            Some(4.0)
-        );
+        assert_eq!(weighted_quantile(&[0.0, 4.0, 9.0], &[0.0, 1.0, -5.0], 0.0), Some(4.0));
     }
 
     #[test]

@@ -43,11 +43,7 @@ impl NeumaierSum {
     #[must_use]
     pub fn value(self) -> f64 {
         // Once the sum overflows, the compensation is inf - inf: the plain sum says more.
-        if self.sum.is_finite() {
-            self.sum + self.compensation
-        } else {
-            self.sum
-        }
+        if self.sum.is_finite() { self.sum + self.compensation } else { self.sum }
     }
 }
 

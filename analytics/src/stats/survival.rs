@@ -42,9 +42,7 @@ pub struct Observation {
 #[non_exhaustive]
 pub enum SurvivalError {
     /// No observation is usable.
-    #[error(
-        "no usable observation: all {dropped} have a negative or unknown time or enter after they leave"
-    )]
+    #[error("no usable observation: all {dropped} have a negative or unknown time or enter after they leave")]
     NoObservations {
         /// Observations left out.
         dropped: u64,
@@ -116,19 +114,12 @@ impl KaplanMeier {
     /// When the lengths differ or nothing is usable.
     pub fn right_censored(times: &[f64], events: &[bool]) -> Result<Self, SurvivalError> {
         if times.len() != events.len() {
-            return Err(SurvivalError::LengthMismatch {
-                times: times.len(),
-                events: events.len(),
-            });
+            return Err(SurvivalError::LengthMismatch { times: times.len(), events: events.len() });
         }
         let observations: Vec<Observation> = times
             .iter()
             .zip(events)
-            .map(|(time, event)| Observation {
-                entry: None,
-                time: *time,
-                event: *event,
-            })
+            .map(|(time, event)| Observation { entry: None, time: *time, event: *event })
             .collect();
         Self::fit(&observations, 0.95)
     }
@@ -192,24 +183,9 @@ impl KaplanMeier {
                 lower = Some(survival.powf(width));
                 upper = Some(survival.powf(1.0 / width));
             }
-            steps.push(SurvivalStep {
-                time,
-                at_risk,
-                events,
-                survival,
-                variance,
-                lower,
-                upper,
-            });
+            steps.push(SurvivalStep { time, at_risk, events, survival, variance, lower, upper });
         }
-        Ok(Self {
-            steps,
-            observations: exits.len() as u64,
-            events: total_events,
-            dropped,
-            last_time,
-            confidence,
-        })
+        Ok(Self { steps, observations: exits.len() as u64, events: total_events, dropped, last_time, confidence })
     }
 
     /// Probability of lasting longer than `time`; `None` beyond the last observation unless the curve is 0 there, and for NaN.
@@ -219,10 +195,7 @@ impl KaplanMeier {
             return None;
         }
         let passed = self.steps.partition_point(|s| s.time <= time);
-        let survival = passed
-            .checked_sub(1)
-            .and_then(|i| self.steps.get(i))
-            .map_or(1.0, |s| s.survival);
+        let survival = passed.checked_sub(1).and_then(|i| self.steps.get(i)).map_or(1.0, |s| s.survival);
         (time <= self.last_time || survival == 0.0).then_some(survival)
     }
 
@@ -248,22 +221,12 @@ impl KaplanMeier {
         if !(p > 0.0 && p <= 1.0) {
             return (None, None);
         }
-        (
-            self.first_at_most(1.0 - p, |s| s.lower),
-            self.first_at_most(1.0 - p, |s| s.upper),
-        )
+        (self.first_at_most(1.0 - p, |s| s.lower), self.first_at_most(1.0 - p, |s| s.upper))
     }
 
-    fn first_at_most(
-        &self,
-        level: f64,
-        height: impl Fn(&SurvivalStep) -> Option<f64>,
-    ) -> Option<f64> {
+    fn first_at_most(&self, level: f64, height: impl Fn(&SurvivalStep) -> Option<f64>) -> Option<f64> {
         // The product of rounded factors may miss 0.5 by an ulp; a scan, since the limits need not be monotone.
-        self.steps
-            .iter()
-            .find(|s| height(s).is_some_and(|h| h <= level + 1e-12))
-            .map(|s| s.time)
+        self.steps.iter().find(|s| height(s).is_some_and(|h| h <= level + 1e-12)).map(|s| s.time)
     }
 
     /// Mean of min(duration, horizon); `None` when the curve is unknown before the horizon, or for a negative horizon.
@@ -288,11 +251,7 @@ impl KaplanMeier {
             right = step.time;
         }
         area.add(right);
-        Some(RestrictedMean {
-            horizon,
-            mean: area.value(),
-            variance: variance.value(),
-        })
+        Some(RestrictedMean { horizon, mean: area.value(), variance: variance.value() })
     }
 
     /// At most `max_points` points exactly on the curve, as the share that has ended by x, which plots beside an ECDF.
@@ -302,10 +261,7 @@ impl KaplanMeier {
         let ended: Vec<f64> = self.steps.iter().map(|s| 1.0 - s.survival).collect();
         thin_indices(&times, &ended, max_points)
             .into_iter()
-            .map(|i| CurvePoint {
-                x: times[i],
-                fraction: ended[i],
-            })
+            .map(|i| CurvePoint { x: times[i], fraction: ended[i] })
             .collect()
     }
 }
@@ -318,16 +274,12 @@ mod tests {
     use proptest::prelude::*;
 
     fn heights(km: &KaplanMeier) -> Vec<(f64, u64, f64)> {
-        km.steps
-            .iter()
-            .map(|s| (s.time, s.at_risk, s.survival))
-            .collect()
+        km.steps.iter().map(|s| (s.time, s.at_risk, s.survival)).collect()
     }
 
     #[test]
     fn by_hand() {
-        let km =
-            KaplanMeier::right_censored(&[4.0, 3.0, 1.0, 2.0], &[true, false, true, true]).unwrap();
+        let km = KaplanMeier::right_censored(&[4.0, 3.0, 1.0, 2.0], &[true, false, true, true]).unwrap();
         let got = heights(&km);
         assert_eq!((got[0].0, got[0].1, got[0].2), (1.0, 4, 0.75));
         assert_eq!((got[1].0, got[1].1), (2.0, 3));
@@ -361,8 +313,7 @@ mod tests {
     #[test]
     fn what_the_curve_does_not_reach_is_unknown() {
         // Three of four censored at the end: S stays at 3/4.
-        let km = KaplanMeier::right_censored(&[1.0, 9.0, 9.0, 9.0], &[true, false, false, false])
-            .unwrap();
+        let km = KaplanMeier::right_censored(&[1.0, 9.0, 9.0, 9.0], &[true, false, false, false]).unwrap();
         assert_eq!(km.median(), None);
         assert_eq!(km.quantile(0.25), Some(1.0));
         assert_eq!(km.survival_at(9.0), Some(0.75));
@@ -374,42 +325,19 @@ mod tests {
     fn late_entries_join_the_risk_set_after_their_entry() {
         // A: from 0, ends 2. B: enters at age 1, ends 3. C: enters at age 2, ends 4.
         // At 2: A and B (C joins after 2): 1/2. At 3: B and C: 1/2 · 1/2. At 4: C alone: 0.
-        let seen = |entry, time| Observation {
-            entry,
-            time,
-            event: true,
-        };
-        let km = KaplanMeier::fit(
-            &[seen(None, 2.0), seen(Some(1.0), 3.0), seen(Some(2.0), 4.0)],
-            0.95,
-        )
-        .unwrap();
-        assert_eq!(
-            heights(&km),
-            vec![(2.0, 2, 0.5), (3.0, 2, 0.25), (4.0, 1, 0.0)]
-        );
+        let seen = |entry, time| Observation { entry, time, event: true };
+        let km = KaplanMeier::fit(&[seen(None, 2.0), seen(Some(1.0), 3.0), seen(Some(2.0), 4.0)], 0.95).unwrap();
+        assert_eq!(heights(&km), vec![(2.0, 2, 0.5), (3.0, 2, 0.25), (4.0, 1, 0.0)]);
     }
 
     #[test]
     fn unusable_observations_are_counted() {
-        let seen = |entry, time| Observation {
-            entry,
-            time,
-            event: true,
-        };
-        let list = [
-            seen(None, f64::NAN),
-            seen(None, -1.0),
-            seen(Some(3.0), 3.0),
-            seen(Some(f64::NAN), 3.0),
-            seen(None, 0.0),
-        ];
+        let seen = |entry, time| Observation { entry, time, event: true };
+        let list =
+            [seen(None, f64::NAN), seen(None, -1.0), seen(Some(3.0), 3.0), seen(Some(f64::NAN), 3.0), seen(None, 0.0)];
         let km = KaplanMeier::fit(&list, 0.9).unwrap();
         assert_eq!((km.dropped, km.observations, km.events), (4, 1, 1));
-        assert_eq!(
-            KaplanMeier::fit(&list[..4], 0.9),
-            Err(SurvivalError::NoObservations { dropped: 4 })
-        );
+        assert_eq!(KaplanMeier::fit(&list[..4], 0.9), Err(SurvivalError::NoObservations { dropped: 4 }));
         assert_eq!(KaplanMeier::fit(&list, 1.0), Err(SurvivalError::Confidence));
         assert!(KaplanMeier::right_censored(&[1.0], &[]).is_err());
     }

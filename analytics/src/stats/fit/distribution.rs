@@ -16,9 +16,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use statrs::function::gamma::ln_gamma;
 
-use super::special::{
-    gamma_cdf, gamma_ln_sf, normal_cdf, normal_ln_pdf, normal_ln_sf, normal_quantile,
-};
+use super::special::{gamma_cdf, gamma_ln_sf, normal_cdf, normal_ln_pdf, normal_ln_sf, normal_quantile};
 
 /// A family of distributions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
@@ -104,24 +102,13 @@ pub enum Distribution {
     /// See [`Family::Lognormal`].
     Lognormal(LogNormal),
     /// See [`Family::LognormalMixture`].
-    LognormalMixture {
-        weight: f64,
-        first: LogNormal,
-        second: LogNormal,
-    },
+    LognormalMixture { weight: f64, first: LogNormal, second: LogNormal },
     /// See [`Family::Pareto`].
     Pareto { alpha: f64, x_min: f64 },
     /// See [`Family::ParetoTail`]. The functions describe the values from `x_min` on.
-    ParetoTail {
-        alpha: f64,
-        x_min: f64,
-        tail_share: f64,
-    },
+    ParetoTail { alpha: f64, x_min: f64, tail_share: f64 },
     /// See [`Family::TwoPart`].
-    TwoPart {
-        zero_share: f64,
-        rest: Box<Distribution>,
-    },
+    TwoPart { zero_share: f64, rest: Box<Distribution> },
     /// See [`Family::Weibull`].
     Weibull { shape: f64, scale: f64 },
 }
@@ -146,12 +133,7 @@ impl Distribution {
     #[must_use]
     pub fn params(&self) -> Vec<Param> {
         let named = |list: &[(&str, f64)]| {
-            list.iter()
-                .map(|(name, value)| Param {
-                    name: (*name).to_owned(),
-                    value: *value,
-                })
-                .collect::<Vec<_>>()
+            list.iter().map(|(name, value)| Param { name: (*name).to_owned(), value: *value }).collect::<Vec<_>>()
         };
         match self {
             Self::Exponential { rate } => named(&[("rate", *rate)]),
@@ -159,11 +141,7 @@ impl Distribution {
                 named(&[("shape", *shape), ("scale", *scale)])
             }
             Self::Lognormal(law) => named(&[("mu", law.mu), ("sigma", law.sigma)]),
-            Self::LognormalMixture {
-                weight,
-                first,
-                second,
-            } => named(&[
+            Self::LognormalMixture { weight, first, second } => named(&[
                 ("weight", *weight),
                 ("mu_1", first.mu),
                 ("sigma_1", first.sigma),
@@ -171,15 +149,9 @@ impl Distribution {
                 ("sigma_2", second.sigma),
             ]),
             Self::Pareto { alpha, x_min } => named(&[("alpha", *alpha), ("x_min", *x_min)]),
-            Self::ParetoTail {
-                alpha,
-                x_min,
-                tail_share,
-            } => named(&[
-                ("alpha", *alpha),
-                ("x_min", *x_min),
-                ("tail_share", *tail_share),
-            ]),
+            Self::ParetoTail { alpha, x_min, tail_share } => {
+                named(&[("alpha", *alpha), ("x_min", *x_min), ("tail_share", *tail_share)])
+            }
             Self::TwoPart { zero_share, rest } => {
                 let mut list = named(&[("zero_share", *zero_share)]);
                 list.extend(rest.params());
@@ -213,14 +185,10 @@ impl Distribution {
             Self::Exponential { rate } => -(-rate * x).exp_m1(),
             Self::Gamma { shape, scale } => gamma_cdf(*shape, x / scale),
             Self::Lognormal(law) => normal_cdf(law.z(x)),
-            Self::LognormalMixture {
-                weight,
-                first,
-                second,
-            } => weight * normal_cdf(first.z(x)) + (1.0 - weight) * normal_cdf(second.z(x)),
-            Self::Pareto { .. } | Self::ParetoTail { .. } | Self::Weibull { .. } => {
-                -self.ln_sf(x).exp_m1()
+            Self::LognormalMixture { weight, first, second } => {
+                weight * normal_cdf(first.z(x)) + (1.0 - weight) * normal_cdf(second.z(x))
             }
+            Self::Pareto { .. } | Self::ParetoTail { .. } | Self::Weibull { .. } => -self.ln_sf(x).exp_m1(),
         }
     }
 
@@ -230,14 +198,10 @@ impl Distribution {
             Self::Exponential { rate } => -rate * x,
             Self::Gamma { shape, scale } => gamma_ln_sf(*shape, x / scale),
             Self::Lognormal(law) => normal_ln_sf(law.z(x)),
-            Self::LognormalMixture {
-                weight,
-                first,
-                second,
-            } => ln_mix(*weight, normal_ln_sf(first.z(x)), normal_ln_sf(second.z(x))),
-            Self::Pareto { alpha, x_min } | Self::ParetoTail { alpha, x_min, .. } => {
-                -alpha * (x / x_min).ln().max(0.0)
+            Self::LognormalMixture { weight, first, second } => {
+                ln_mix(*weight, normal_ln_sf(first.z(x)), normal_ln_sf(second.z(x)))
             }
+            Self::Pareto { alpha, x_min } | Self::ParetoTail { alpha, x_min, .. } => -alpha * (x / x_min).ln().max(0.0),
             Self::TwoPart { zero_share, rest } => (-zero_share).ln_1p() + rest.ln_sf(x),
             Self::Weibull { shape, scale } => -(shape * (x / scale).ln()).exp(),
         }
@@ -247,15 +211,9 @@ impl Distribution {
     pub(super) fn ln_pdf(&self, x: f64) -> f64 {
         match self {
             Self::Exponential { rate } => rate.ln() - rate * x,
-            Self::Gamma { shape, scale } => {
-                (shape - 1.0) * x.ln() - x / scale - shape * scale.ln() - ln_gamma(*shape)
-            }
+            Self::Gamma { shape, scale } => (shape - 1.0) * x.ln() - x / scale - shape * scale.ln() - ln_gamma(*shape),
             Self::Lognormal(law) => law.ln_pdf(x),
-            Self::LognormalMixture {
-                weight,
-                first,
-                second,
-            } => ln_mix(*weight, first.ln_pdf(x), second.ln_pdf(x)),
+            Self::LognormalMixture { weight, first, second } => ln_mix(*weight, first.ln_pdf(x), second.ln_pdf(x)),
             Self::Pareto { alpha, x_min } | Self::ParetoTail { alpha, x_min, .. } => {
                 alpha.ln() - x_min.ln() - (alpha + 1.0) * (x / x_min).ln()
             }
@@ -311,10 +269,7 @@ impl Distribution {
 
     /// Bisection in log x on 0 < low ≤ quantile ≤ high.
     fn bisect(&self, p: f64, low: f64, high: f64) -> f64 {
-        let (mut low, mut high) = (
-            low.max(f64::MIN_POSITIVE).ln(),
-            high.max(f64::MIN_POSITIVE).ln(),
-        );
+        let (mut low, mut high) = (low.max(f64::MIN_POSITIVE).ln(), high.max(f64::MIN_POSITIVE).ln());
         for _ in 0..200 {
             let middle = 0.5 * (low + high);
             if middle <= low || middle >= high {
@@ -348,84 +303,32 @@ pub(super) mod tests {
     pub(in crate::stats::fit) fn examples() -> Vec<Distribution> {
         vec![
             Distribution::Exponential { rate: 0.01 },
-            Distribution::Gamma {
-                shape: 0.4,
-                scale: 900.0,
-            },
-            Distribution::Gamma {
-                shape: 3.0,
-                scale: 20.0,
-            },
-            Distribution::Lognormal(LogNormal {
-                mu: 6.0,
-                sigma: 2.0,
-            }),
+            Distribution::Gamma { shape: 0.4, scale: 900.0 },
+            Distribution::Gamma { shape: 3.0, scale: 20.0 },
+            Distribution::Lognormal(LogNormal { mu: 6.0, sigma: 2.0 }),
             Distribution::LognormalMixture {
                 weight: 0.3,
-                first: LogNormal {
-                    mu: 3.0,
-                    sigma: 0.8,
-                },
-                second: LogNormal {
-                    mu: 8.0,
-                    sigma: 1.2,
-                },
+                first: LogNormal { mu: 3.0, sigma: 0.8 },
+                second: LogNormal { mu: 8.0, sigma: 1.2 },
             },
-            Distribution::Pareto {
-                alpha: 1.5,
-                x_min: 4.0,
-            },
-            Distribution::Weibull {
-                shape: 0.6,
-                scale: 500.0,
-            },
+            Distribution::Pareto { alpha: 1.5, x_min: 4.0 },
+            Distribution::Weibull { shape: 0.6, scale: 500.0 },
         ]
     }
 
     #[test]
     fn by_hand() {
-        assert!(
-            (Distribution::Weibull {
-                shape: 2.0,
-                scale: 10.0
-            }
-            .cdf(10.0)
-                - (1.0 - (-1.0_f64).exp()))
-            .abs()
-                < 1e-12
-        );
+        assert!((Distribution::Weibull { shape: 2.0, scale: 10.0 }.cdf(10.0) - (1.0 - (-1.0_f64).exp())).abs() < 1e-12);
         // (8/4)^-1.5 = 0.3536 remain above 8.
-        assert!(
-            (Distribution::Pareto {
-                alpha: 1.5,
-                x_min: 4.0
-            }
-            .cdf(8.0)
-                - (1.0 - 0.5_f64.powf(1.5)))
-            .abs()
-                < 1e-12
-        );
+        assert!((Distribution::Pareto { alpha: 1.5, x_min: 4.0 }.cdf(8.0) - (1.0 - 0.5_f64.powf(1.5))).abs() < 1e-12);
         // The median of a lognormal is exp(mu).
-        let law = Distribution::Lognormal(LogNormal {
-            mu: 2.0,
-            sigma: 3.0,
-        });
+        let law = Distribution::Lognormal(LogNormal { mu: 2.0, sigma: 3.0 });
         assert!((law.quantile(0.5).unwrap() - 2.0_f64.exp()).abs() < 1e-9);
-        assert!(
-            examples()
-                .iter()
-                .all(|law| law.cdf(f64::INFINITY) == 1.0 && law.cdf(-1.0) == 0.0)
-        );
+        assert!(examples().iter().all(|law| law.cdf(f64::INFINITY) == 1.0 && law.cdf(-1.0) == 0.0));
         assert_eq!(law.quantile(1.0), None);
         assert_eq!(law.quantile(f64::NAN), None);
-        let two = Distribution::TwoPart {
-            zero_share: 0.25,
-            rest: Box::new(Distribution::Exponential { rate: 1.0 }),
-        };
-        assert_eq!(
-            (two.cdf(-1.0), two.cdf(0.0), two.quantile(0.2)),
-            (0.0, 0.25, Some(0.0))
-        );
+        let two = Distribution::TwoPart { zero_share: 0.25, rest: Box::new(Distribution::Exponential { rate: 1.0 }) };
+        assert_eq!((two.cdf(-1.0), two.cdf(0.0), two.quantile(0.2)), (0.0, 0.25, Some(0.0)));
         // 0.25 + 0.75 · 0.5 at the median of the rest.
         assert!((two.quantile(0.625).unwrap() - 2.0_f64.ln()).abs() < 1e-12);
     }
@@ -436,16 +339,10 @@ pub(super) mod tests {
             for p in [0.001, 0.1, 0.5, 0.9, 0.999] {
                 let x = law.quantile(p).unwrap();
                 assert!((law.cdf(x) - p).abs() < 1e-9, "{law:?} at {p}");
-                assert!(
-                    (law.ln_sf(x).exp() - (1.0 - p)).abs() < 1e-9,
-                    "{law:?} at {p}"
-                );
+                assert!((law.ln_sf(x).exp() - (1.0 - p)).abs() < 1e-9, "{law:?} at {p}");
                 let h = x * 1e-5;
                 let slope = (law.cdf(x + h) - law.cdf(x - h)) / (2.0 * h);
-                assert!(
-                    (law.ln_pdf(x).exp() / slope - 1.0).abs() < 1e-4,
-                    "{law:?} at {p}"
-                );
+                assert!((law.ln_pdf(x).exp() / slope - 1.0).abs() < 1e-4, "{law:?} at {p}");
             }
         }
     }

@@ -64,45 +64,22 @@ pub(super) fn lognormal_mixture(sample: &Sample) -> Estimate {
             best = Some((previous, mixture, converged));
         }
     }
-    let Some((
-        _,
-        Mixture {
-            weight,
-            law: [a, b],
-        },
-        converged,
-    )) = best
-    else {
+    let Some((_, Mixture { weight, law: [a, b] }, converged)) = best else {
         return Err(FitError::Diverged);
     };
     // The smaller mu first, so that the same law has one spelling.
-    let (weight, first, second) = if a.mu <= b.mu {
-        (weight[0], a, b)
-    } else {
-        (weight[1], b, a)
-    };
+    let (weight, first, second) = if a.mu <= b.mu { (weight[0], a, b) } else { (weight[1], b, a) };
     if !(weight > 1e-6 && weight < 1.0 - 1e-6) {
         return Err(FitError::Collapsed);
     }
-    Ok((
-        Distribution::LognormalMixture {
-            weight,
-            first,
-            second,
-        },
-        converged,
-    ))
+    Ok((Distribution::LognormalMixture { weight, first, second }, converged))
 }
 
 /// Mean and standard deviation of the logs, censored values taken as ends; `None` without spread.
 fn moments(cells: &[Cell]) -> Option<(f64, f64)> {
     let total: f64 = cells.iter().map(|c| c.weight).sum();
     let mean = cells.iter().map(|c| c.weight * c.ln_x).sum::<f64>() / total;
-    let square = cells
-        .iter()
-        .map(|c| c.weight * (c.ln_x - mean).powi(2))
-        .sum::<f64>()
-        / total;
+    let square = cells.iter().map(|c| c.weight * (c.ln_x - mean).powi(2)).sum::<f64>() / total;
     (square > 0.0 && square.is_finite()).then(|| (mean, square.sqrt()))
 }
 
@@ -119,8 +96,7 @@ fn start(cells: &[Cell], split: f64, floor: f64) -> Option<Mixture> {
         cut += 1;
     }
     let side = |cells: &[Cell]| {
-        let mean = cells.iter().map(|c| c.weight * c.ln_x).sum::<f64>()
-            / cells.iter().map(|c| c.weight).sum::<f64>();
+        let mean = cells.iter().map(|c| c.weight * c.ln_x).sum::<f64>() / cells.iter().map(|c| c.weight).sum::<f64>();
         // A side of one cell has no spread of its own.
         let sigma = moments(cells).map_or(floor, |(_, sigma)| sigma.max(floor));
         LogNormal { mu: mean, sigma }
@@ -129,10 +105,7 @@ fn start(cells: &[Cell], split: f64, floor: f64) -> Option<Mixture> {
     if left.is_empty() || right.is_empty() {
         return None;
     }
-    Some(Mixture {
-        weight: [below / total, 1.0 - below / total],
-        law: [side(left), side(right)],
-    })
+    Some(Mixture { weight: [below / total, 1.0 - below / total], law: [side(left), side(right)] })
 }
 
 /// One step: the improved mixture, and the log likelihood (of the logs) of the one given.
@@ -144,14 +117,8 @@ fn step(cells: &[Cell], mixture: &Mixture, floor: f64) -> (Mixture, f64) {
     let ln_sigma = mixture.law.map(|law| law.sigma.ln());
     for cell in cells {
         let z = mixture.law.map(|law| (cell.ln_x - law.mu) / law.sigma);
-        let log = [0, 1].map(|j| {
-            ln_weight[j]
-                + if cell.censored {
-                    normal_ln_sf(z[j])
-                } else {
-                    normal_ln_pdf(z[j]) - ln_sigma[j]
-                }
-        });
+        let log = [0, 1]
+            .map(|j| ln_weight[j] + if cell.censored { normal_ln_sf(z[j]) } else { normal_ln_pdf(z[j]) - ln_sigma[j] });
         let high = log[0].max(log[1]);
         let scaled = log.map(|l| (l - high).exp());
         let total = scaled[0] + scaled[1];
@@ -196,23 +163,14 @@ mod tests {
     fn law() -> Distribution {
         Distribution::LognormalMixture {
             weight: 0.3,
-            first: LogNormal {
-                mu: 3.0,
-                sigma: 0.8,
-            },
-            second: LogNormal {
-                mu: 8.0,
-                sigma: 1.2,
-            },
+            first: LogNormal { mu: 3.0, sigma: 0.8 },
+            second: LogNormal { mu: 8.0, sigma: 1.2 },
         }
     }
 
     fn assert_close(got: &Distribution, expected: &Distribution, tolerance: f64) {
         for (a, b) in got.params().iter().zip(expected.params()) {
-            assert!(
-                (a.value - b.value).abs() <= tolerance * b.value.abs(),
-                "{got:?}"
-            );
+            assert!((a.value - b.value).abs() <= tolerance * b.value.abs(), "{got:?}");
         }
     }
 
@@ -228,10 +186,7 @@ mod tests {
     fn censored_data_give_the_parameters_back() {
         // Cut in the middle of the second component.
         let limit = 8.5_f64.exp();
-        let data = grid(&law(), 5000)
-            .into_iter()
-            .map(|x| (x.min(limit), x > limit))
-            .collect();
+        let data = grid(&law(), 5000).into_iter().map(|x| (x.min(limit), x > limit)).collect();
         let (got, _) = lognormal_mixture(&Sample::new(data).unwrap()).unwrap();
         assert_close(&got, &law(), 0.03);
     }
@@ -240,24 +195,10 @@ mod tests {
     fn halves_far_apart_are_fitted_each_alone() {
         // ln x is 1 ± 0.1 and 9 ± 0.1, ten each of the four values: mu 1 and 9; sigma 0.1 is below the floor of 5 % of the
         // overall spread sqrt(16 + 0.01) = 4.00125.
-        let data = [0.9, 1.1, 8.9, 9.1]
-            .iter()
-            .flat_map(|y: &f64| vec![(y.exp(), false); 10])
-            .collect();
+        let data = [0.9, 1.1, 8.9, 9.1].iter().flat_map(|y: &f64| vec![(y.exp(), false); 10]).collect();
         let (got, _) = lognormal_mixture(&Sample::new(data).unwrap()).unwrap();
-        let Distribution::LognormalMixture {
-            weight,
-            first,
-            second,
-        } = got
-        else {
-            panic!("{got:?}")
-        };
-        assert!(
-            (weight - 0.5).abs() < 1e-9
-                && (first.mu - 1.0).abs() < 1e-9
-                && (second.mu - 9.0).abs() < 1e-9
-        );
+        let Distribution::LognormalMixture { weight, first, second } = got else { panic!("{got:?}") };
+        assert!((weight - 0.5).abs() < 1e-9 && (first.mu - 1.0).abs() < 1e-9 && (second.mu - 9.0).abs() < 1e-9);
         assert!((first.sigma - 0.05 * 16.01_f64.sqrt()).abs() < 1e-9);
     }
 

@@ -47,9 +47,7 @@ pub use report::{Fit, FitFailure, FitReport, ZERO_BELOW, fit_all, fit_family, fi
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 pub(in crate::stats::fit) fn grid(law: &Distribution, n: u32) -> Vec<f64> {
-    (0..n)
-        .map(|i| law.quantile((f64::from(i) + 0.5) / f64::from(n)).unwrap())
-        .collect()
+    (0..n).map(|i| law.quantile((f64::from(i) + 0.5) / f64::from(n)).unwrap()).collect()
 }
 
 #[cfg(test)]

@@ -43,26 +43,15 @@ pub(super) fn exponential(sample: &Sample) -> Estimate {
 }
 
 pub(super) fn pareto(sample: &Sample) -> Estimate {
-    let first = sample
-        .points
-        .iter()
-        .find(|p| p.events > 0)
-        .ok_or(FitError::AllEqual)?;
+    let first = sample.points.iter().find(|p| p.events > 0).ok_or(FitError::AllEqual)?;
     let alpha = pareto_alpha(sample, first.ln_x);
-    Ok((
-        Distribution::Pareto {
-            alpha,
-            x_min: first.x,
-        },
-        true,
-    ))
+    Ok((Distribution::Pareto { alpha, x_min: first.x }, true))
 }
 
 /// Exponent of the survival function for the observations from x_min on; those censored below tell nothing.
 pub(super) fn pareto_alpha(sample: &Sample, ln_x_min: f64) -> f64 {
     let above = |ln_x: f64| (ln_x - ln_x_min).max(0.0);
-    sample.events as f64
-        / (sample.sum_events(|p| above(p.ln_x)) + sample.sum_censored(|p| above(p.ln_x)))
+    sample.events as f64 / (sample.sum_events(|p| above(p.ln_x)) + sample.sum_censored(|p| above(p.ln_x)))
 }
 
 pub(super) fn weibull(sample: &Sample) -> Estimate {
@@ -98,11 +87,7 @@ pub(super) fn weibull(sample: &Sample) -> Estimate {
         }
         let mut next = k - g / slope;
         if !(next > low && next < high) {
-            next = if high.is_finite() {
-                0.5 * (low + high)
-            } else {
-                2.0 * k
-            };
+            next = if high.is_finite() { 0.5 * (low + high) } else { 2.0 * k };
         }
         converged = (next - k).abs() <= TOLERANCE * k;
         k = next;
@@ -124,28 +109,14 @@ pub(super) fn gamma(sample: &Sample) -> Estimate {
         return Ok((Distribution::Gamma { shape, scale }, converged));
     }
     // The ends enter through two sums; only the censorings need the incomplete gamma function one by one.
-    let cells: Vec<_> = sample
-        .cells()
-        .into_iter()
-        .filter(|c| c.censored)
-        .map(|c| (c.ln_x.exp(), c.weight))
-        .collect();
+    let cells: Vec<_> = sample.cells().into_iter().filter(|c| c.censored).map(|c| (c.ln_x.exp(), c.weight)).collect();
     let likelihood = |at: &[f64; 2]| {
         let (k, theta) = (at[0].exp(), at[1].exp());
         let ends = (k - 1.0) * sum_ln - sum_x / theta - events * (k * at[1] + ln_gamma(k));
-        ends + cells
-            .iter()
-            .map(|(x, weight)| weight * gamma_ln_sf(k, x / theta))
-            .sum::<f64>()
+        ends + cells.iter().map(|(x, weight)| weight * gamma_ln_sf(k, x / theta)).sum::<f64>()
     };
     let (best, converged) = maximise(likelihood, [shape.ln(), scale.ln()], 0.5, TOLERANCE);
-    Ok((
-        Distribution::Gamma {
-            shape: best[0].exp(),
-            scale: best[1].exp(),
-        },
-        converged,
-    ))
+    Ok((Distribution::Gamma { shape: best[0].exp(), scale: best[1].exp() }, converged))
 }
 
 fn complete_gamma(mean: f64, mean_ln: f64) -> Result<(f64, f64, bool), FitError> {
@@ -179,13 +150,7 @@ pub(super) fn lognormal(sample: &Sample) -> Estimate {
         return Err(FitError::Diverged);
     }
     if sample.events == sample.n {
-        return Ok((
-            Distribution::Lognormal(LogNormal {
-                mu: mean,
-                sigma: spread,
-            }),
-            true,
-        ));
+        return Ok((Distribution::Lognormal(LogNormal { mu: mean, sigma: spread }), true));
     }
 
     // In units of the ends' own mean and spread, y = (ln x - mean) / spread; the residual of y is theta y - gamma.
@@ -224,11 +189,7 @@ pub(super) fn lognormal(sample: &Sample) -> Estimate {
         let mut moved = false;
         for _ in 0..60 {
             let (t, g) = (theta + scale * step_theta, gamma + scale * step_gamma);
-            let next = if t > 0.0 {
-                likelihood(t, g)
-            } else {
-                f64::NEG_INFINITY
-            };
+            let next = if t > 0.0 { likelihood(t, g) } else { f64::NEG_INFINITY };
             if next >= value {
                 (theta, gamma, value) = (t, g, next);
                 moved = true;
@@ -237,16 +198,12 @@ pub(super) fn lognormal(sample: &Sample) -> Estimate {
             scale *= 0.5;
         }
         // At the top of a concave function rounding may refuse even the smallest step.
-        converged = !moved
-            || step_theta.abs().max(step_gamma.abs()) <= TOLERANCE * (1.0 + theta + gamma.abs());
+        converged = !moved || step_theta.abs().max(step_gamma.abs()) <= TOLERANCE * (1.0 + theta + gamma.abs());
         if converged {
             break;
         }
     }
-    let law = LogNormal {
-        mu: mean + spread * gamma / theta,
-        sigma: spread / theta,
-    };
+    let law = LogNormal { mu: mean + spread * gamma / theta, sigma: spread / theta };
     Ok((Distribution::Lognormal(law), converged))
 }
 
@@ -263,23 +220,14 @@ mod tests {
     /// Observations cut off at a time: type I censoring at the quantile `at` of the law.
     fn cut(law: &Distribution, at: f64) -> Sample {
         let limit = law.quantile(at).unwrap();
-        Sample::new(
-            grid(law, 4000)
-                .into_iter()
-                .map(|x| (x.min(limit), x > limit))
-                .collect(),
-        )
-        .unwrap()
+        Sample::new(grid(law, 4000).into_iter().map(|x| (x.min(limit), x > limit)).collect()).unwrap()
     }
 
     fn assert_recovers(fit: Estimator, law: &Distribution, sample: &Sample, tolerance: f64) {
         let (got, converged) = fit(sample).unwrap();
         assert!(converged);
         for (a, b) in got.params().iter().zip(law.params()) {
-            assert!(
-                (a.value - b.value).abs() <= tolerance * b.value.abs(),
-                "{got:?} for {law:?}"
-            );
+            assert!((a.value - b.value).abs() <= tolerance * b.value.abs(), "{got:?} for {law:?}");
         }
         // Where the maximum is: a step of 1 % in any direction is no better.
         let top = sample.log_likelihood(&got);
@@ -303,9 +251,7 @@ mod tests {
         let mut data = vec![(1.0, false); 10];
         data.extend(vec![(e2, false); 10]);
         let (law, _) = lognormal(&Sample::new(data).unwrap()).unwrap();
-        let Distribution::Lognormal(law) = law else {
-            panic!("{law:?}")
-        };
+        let Distribution::Lognormal(law) = law else { panic!("{law:?}") };
         assert!((law.mu - 1.0).abs() < 1e-12 && (law.sigma - 1.0).abs() < 1e-12);
     }
 
@@ -315,9 +261,7 @@ mod tests {
         let mut data = vec![(1.0, false); 10];
         data.extend(vec![(1.0_f64.exp(), false); 10]);
         let (law, _) = pareto(&Sample::new(data).unwrap()).unwrap();
-        let Distribution::Pareto { alpha, x_min } = law else {
-            panic!("{law:?}")
-        };
+        let Distribution::Pareto { alpha, x_min } = law else { panic!("{law:?}") };
         assert!((alpha - 2.0).abs() < 1e-12 && x_min == 1.0);
     }
 
@@ -339,28 +283,14 @@ mod tests {
     #[test]
     fn censored_data_give_the_parameters_back() {
         for at in [0.4, 0.8] {
-            let lognormal_law = Distribution::Lognormal(LogNormal {
-                mu: 6.0,
-                sigma: 2.0,
-            });
+            let lognormal_law = Distribution::Lognormal(LogNormal { mu: 6.0, sigma: 2.0 });
             assert_recovers(lognormal, &lognormal_law, &cut(&lognormal_law, at), 0.01);
-            let weibull_law = Distribution::Weibull {
-                shape: 0.6,
-                scale: 500.0,
-            };
+            let weibull_law = Distribution::Weibull { shape: 0.6, scale: 500.0 };
             assert_recovers(weibull, &weibull_law, &cut(&weibull_law, at), 0.01);
-            let gamma_law = Distribution::Gamma {
-                shape: 0.4,
-                scale: 900.0,
-            };
+            let gamma_law = Distribution::Gamma { shape: 0.4, scale: 900.0 };
             assert_recovers(gamma, &gamma_law, &cut(&gamma_law, at), 0.02);
             let exponential_law = Distribution::Exponential { rate: 0.01 };
-            assert_recovers(
-                exponential,
-                &exponential_law,
-                &cut(&exponential_law, at),
-                0.01,
-            );
+            assert_recovers(exponential, &exponential_law, &cut(&exponential_law, at), 0.01);
         }
     }
 
@@ -368,14 +298,8 @@ mod tests {
     fn censoring_at_many_times_gives_the_lognormal_back() {
         // Ages at which observation stops, spread over the same range and independent of the value: the k-th censoring
         // time belongs to the value at rank 633 k mod 4001 (4001 is prime), so the two grids cross evenly.
-        let law = Distribution::Lognormal(LogNormal {
-            mu: 6.0,
-            sigma: 2.0,
-        });
-        let stop = Distribution::Lognormal(LogNormal {
-            mu: 7.0,
-            sigma: 1.0,
-        });
+        let law = Distribution::Lognormal(LogNormal { mu: 6.0, sigma: 2.0 });
+        let stop = Distribution::Lognormal(LogNormal { mu: 7.0, sigma: 1.0 });
         let (values, stops) = (grid(&law, 4001), grid(&stop, 4001));
         let data = stops
             .iter()
@@ -391,10 +315,7 @@ mod tests {
     #[test]
     fn without_censoring_the_newton_path_is_the_closed_form() {
         // One observation censored at a time long before every end tells next to nothing.
-        let law = Distribution::Lognormal(LogNormal {
-            mu: 6.0,
-            sigma: 1.0,
-        });
+        let law = Distribution::Lognormal(LogNormal { mu: 6.0, sigma: 1.0 });
         let mut data: Vec<(f64, bool)> = grid(&law, 500).into_iter().map(|x| (x, false)).collect();
         let (closed, _) = lognormal(&Sample::new(data.clone()).unwrap()).unwrap();
         data.push((1e-6, true));

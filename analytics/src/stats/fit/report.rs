@@ -82,11 +82,7 @@ impl Fit {
         self.aic = 2.0 * k - 2.0 * self.log_likelihood;
         self.bic = k * (self.n_fitted as f64).ln() - 2.0 * self.log_likelihood;
         let finite = self.aic.is_finite() && self.bic.is_finite() && self.ks.is_finite();
-        if finite && self.params.iter().all(|p| p.value.is_finite()) {
-            Ok(self)
-        } else {
-            Err(FitError::Diverged)
-        }
+        if finite && self.params.iter().all(|p| p.value.is_finite()) { Ok(self) } else { Err(FitError::Diverged) }
     }
 
     /// The fitted law.
@@ -153,27 +149,17 @@ pub fn fit_report(values: &[f64], censored: &[bool]) -> Result<FitReport, FitErr
     let data = check(values, censored)?;
     let positive = positive_sample(&data);
     let (fits, failures) = fit_continuous(&positive);
-    let mut report = FitReport {
-        fits,
-        pareto_tail: None,
-        failures,
-    };
+    let mut report = FitReport { fits, pareto_tail: None, failures };
 
     match two_part(&data, thinned_size(&positive)) {
         // Where zeros bar the continuous families, the two-part fits carry the ranking of those.
         Ok(two_parts) if report.fits.is_empty() => report.fits = two_parts,
         Ok(two_parts) => report.fits.extend(two_parts.into_iter().next()),
-        Err(error) => report.failures.push(FitFailure {
-            family: Family::TwoPart,
-            error,
-        }),
+        Err(error) => report.failures.push(FitFailure { family: Family::TwoPart, error }),
     }
     match fit_tail(&data) {
         Ok(fit) => report.pareto_tail = Some(fit),
-        Err(error) => report.failures.push(FitFailure {
-            family: Family::ParetoTail,
-            error,
-        }),
+        Err(error) => report.failures.push(FitFailure { family: Family::ParetoTail, error }),
     }
     sort_by_aic(&mut report.fits);
     report.failures.sort_by_key(|f| f.family);
@@ -183,9 +169,7 @@ pub fn fit_report(values: &[f64], censored: &[bool]) -> Result<FitReport, FitErr
 /// The fits of [`fit_report`] to all the data, best AIC first; empty when there are none.
 #[must_use]
 pub fn fit_all(values: &[f64], censored: &[bool]) -> Vec<Fit> {
-    fit_report(values, censored)
-        .map(|report| report.fits)
-        .unwrap_or_default()
+    fit_report(values, censored).map(|report| report.fits).unwrap_or_default()
 }
 
 /// Fits one family.
@@ -197,10 +181,7 @@ pub fn fit_family(family: Family, values: &[f64], censored: &[bool]) -> Result<F
     match CONTINUOUS.iter().find(|(f, _)| *f == family) {
         Some((_, estimate)) => fit_one(*estimate, &positive_sample(&data)?),
         None if family == Family::TwoPart => {
-            two_part(&data, thinned_size(&positive_sample(&data)))?
-                .into_iter()
-                .next()
-                .ok_or(FitError::Diverged)
+            two_part(&data, thinned_size(&positive_sample(&data)))?.into_iter().next().ok_or(FitError::Diverged)
         }
         None => fit_tail(&data),
     }
@@ -209,10 +190,7 @@ pub fn fit_family(family: Family, values: &[f64], censored: &[bool]) -> Result<F
 /// Known observations, each finite and 0 or more.
 fn check(values: &[f64], censored: &[bool]) -> Result<Vec<(f64, bool)>, FitError> {
     if values.len() != censored.len() {
-        return Err(FitError::LengthMismatch {
-            values: values.len(),
-            flags: censored.len(),
-        });
+        return Err(FitError::LengthMismatch { values: values.len(), flags: censored.len() });
     }
     let count = |test: fn(f64) -> bool| values.iter().filter(|v| test(**v)).count() as u64;
     match (count(f64::is_infinite), count(|v| v < 0.0)) {
@@ -220,28 +198,15 @@ fn check(values: &[f64], censored: &[bool]) -> Result<Vec<(f64, bool)>, FitError
         (0, count) => return Err(FitError::Negative { count }),
         (count, _) => return Err(FitError::NotFinite { count }),
     }
-    Ok(values
-        .iter()
-        .copied()
-        .zip(censored.iter().copied())
-        .filter(|(value, _)| !value.is_nan())
-        .collect())
+    Ok(values.iter().copied().zip(censored.iter().copied()).filter(|(value, _)| !value.is_nan()).collect())
 }
 
 fn positive_sample(data: &[(f64, bool)]) -> Result<Sample, FitError> {
-    let zeros = data
-        .iter()
-        .filter(|(value, censored)| *value == 0.0 && !censored)
-        .count() as u64;
+    let zeros = data.iter().filter(|(value, censored)| *value == 0.0 && !censored).count() as u64;
     if zeros > 0 {
         return Err(FitError::Zeros { count: zeros });
     }
-    Sample::new(
-        data.iter()
-            .copied()
-            .filter(|(value, _)| *value > 0.0)
-            .collect(),
-    )
+    Sample::new(data.iter().copied().filter(|(value, _)| *value > 0.0).collect())
 }
 
 fn fit_one(estimate: Estimator, sample: &Sample) -> Result<Fit, FitError> {
@@ -252,11 +217,7 @@ fn fit_one(estimate: Estimator, sample: &Sample) -> Result<Fit, FitError> {
 fn fit_continuous(sample: &Result<Sample, FitError>) -> (Vec<Fit>, Vec<FitFailure>) {
     let (mut fits, mut failures) = (Vec::new(), Vec::new());
     for (family, estimate) in CONTINUOUS {
-        match sample
-            .as_ref()
-            .map_err(Clone::clone)
-            .and_then(|s| fit_one(estimate, s))
-        {
+        match sample.as_ref().map_err(Clone::clone).and_then(|s| fit_one(estimate, s)) {
             Ok(fit) => fits.push(fit),
             Err(error) => failures.push(FitFailure { family, error }),
         }
@@ -266,21 +227,13 @@ fn fit_continuous(sample: &Result<Sample, FitError>) -> (Vec<Fit>, Vec<FitFailur
 
 fn sort_by_aic(fits: &mut [Fit]) {
     fits.sort_by(|a, b| {
-        a.aic
-            .total_cmp(&b.aic)
-            .then_with(|| a.family.name().cmp(b.family.name()))
-            .then_with(|| a.base.cmp(&b.base))
+        a.aic.total_cmp(&b.aic).then_with(|| a.family.name().cmp(b.family.name())).then_with(|| a.base.cmp(&b.base))
     });
 }
 
 /// Tail of the positive values: zeros do not hinder it.
 fn fit_tail(data: &[(f64, bool)]) -> Result<Fit, FitError> {
-    let sample = Sample::new(
-        data.iter()
-            .copied()
-            .filter(|(value, _)| *value > 0.0)
-            .collect(),
-    )?;
+    let sample = Sample::new(data.iter().copied().filter(|(value, _)| *value > 0.0).collect())?;
     let (law, tail) = tail::pareto_tail(&sample)?;
     Fit::new(law, true, &tail)
 }
@@ -293,28 +246,15 @@ fn thinned_size(sample: &Result<Sample, FitError>) -> Option<u64> {
 /// Point mass at 0 and each continuous family for the rest, best first. The likelihood is scaled to `size` observations
 /// where one is given, since AIC compares likelihoods of equally many.
 fn two_part(data: &[(f64, bool)], size: Option<u64>) -> Result<Vec<Fit>, FitError> {
-    let zeros = data
-        .iter()
-        .filter(|(value, censored)| *value < ZERO_BELOW && !censored)
-        .count() as u64;
+    let zeros = data.iter().filter(|(value, censored)| *value < ZERO_BELOW && !censored).count() as u64;
     if zeros == 0 {
         return Err(FitError::NoZeros);
     }
-    let rest = Sample::new(
-        data.iter()
-            .copied()
-            .filter(|(value, _)| *value >= ZERO_BELOW)
-            .collect(),
-    )?;
+    let rest = Sample::new(data.iter().copied().filter(|(value, _)| *value >= ZERO_BELOW).collect())?;
     let (fits, mut failures) = fit_continuous(&Ok(rest));
-    let mut combined: Vec<Fit> = fits
-        .into_iter()
-        .filter_map(|base| with_zeros(base, zeros, size).ok())
-        .collect();
+    let mut combined: Vec<Fit> = fits.into_iter().filter_map(|base| with_zeros(base, zeros, size).ok()).collect();
     if combined.is_empty() {
-        return Err(failures
-            .pop()
-            .map_or(FitError::Diverged, |failure| failure.error));
+        return Err(failures.pop().map_or(FitError::Diverged, |failure| failure.error));
     }
     sort_by_aic(&mut combined);
     Ok(combined)
@@ -329,10 +269,7 @@ fn with_zeros(base: Fit, zeros: u64, size: Option<u64>) -> Result<Fit, FitError>
     let scale = n_fitted as f64 / natural;
     let per_value = zero_share * zero_share.ln() + (1.0 - zero_share) * (-zero_share).ln_1p();
     let log_likelihood = n_fitted as f64 * per_value + scale * base.log_likelihood;
-    let law = Distribution::TwoPart {
-        zero_share,
-        rest: Box::new(base.distribution),
-    };
+    let law = Distribution::TwoPart { zero_share, rest: Box::new(base.distribution) };
     Fit {
         base: Some(base.family),
         log_likelihood,

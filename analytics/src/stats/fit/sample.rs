@@ -66,12 +66,7 @@ impl Sample {
         for group in observations.chunk_by(|a, b| a.0 == b.0) {
             let x = group[0].0;
             let censored = group.iter().filter(|o| o.1).count() as u64;
-            points.push(Point {
-                x,
-                ln_x: x.ln(),
-                events: group.len() as u64 - censored,
-                censored,
-            });
+            points.push(Point { x, ln_x: x.ln(), events: group.len() as u64 - censored, censored });
         }
         let given = observations.len() as u64;
         if points.len() > max_distinct {
@@ -84,20 +79,12 @@ impl Sample {
         let events: u64 = points.iter().map(|p| p.events).sum();
         let n = events + points.iter().map(|p| p.censored).sum::<u64>();
         if events < MIN_EVENTS {
-            return Err(FitError::TooFew {
-                ended: events,
-                needed: MIN_EVENTS,
-            });
+            return Err(FitError::TooFew { ended: events, needed: MIN_EVENTS });
         }
         if points.iter().filter(|p| p.events > 0).count() < 2 {
             return Err(FitError::AllEqual);
         }
-        Ok(Self {
-            points,
-            n,
-            events,
-            given,
-        })
+        Ok(Self { points, n, events, given })
     }
 
     /// The observations from `x_min` on.
@@ -110,22 +97,12 @@ impl Sample {
 
     /// Σ over ends of f.
     pub(super) fn sum_events(&self, f: impl Fn(&Point) -> f64) -> f64 {
-        self.points
-            .iter()
-            .filter(|p| p.events > 0)
-            .map(|p| p.events as f64 * f(p))
-            .collect::<NeumaierSum>()
-            .value()
+        self.points.iter().filter(|p| p.events > 0).map(|p| p.events as f64 * f(p)).collect::<NeumaierSum>().value()
     }
 
     /// Σ over censorings of f.
     pub(super) fn sum_censored(&self, f: impl Fn(&Point) -> f64) -> f64 {
-        self.points
-            .iter()
-            .filter(|p| p.censored > 0)
-            .map(|p| p.censored as f64 * f(p))
-            .collect::<NeumaierSum>()
-            .value()
+        self.points.iter().filter(|p| p.censored > 0).map(|p| p.censored as f64 * f(p)).collect::<NeumaierSum>().value()
     }
 
     /// Σ ln f(x) over ends + Σ ln S(x) over censorings.
@@ -139,9 +116,7 @@ impl Sample {
         let mut distance: f64 = 0.0;
         self.walk_survival(|x, before, after| {
             let fitted = 1.0 - law.cdf(x);
-            distance = distance
-                .max((fitted - before).abs())
-                .max((fitted - after).abs());
+            distance = distance.max((fitted - before).abs()).max((fitted - after).abs());
         });
         distance
     }
@@ -155,11 +130,7 @@ impl Sample {
             if p.events > 0 {
                 let left = (at_risk - p.events) as f64;
                 // Without censoring the product telescopes: one division, no drift.
-                let after = if complete {
-                    left / self.n as f64
-                } else {
-                    survival * (left / at_risk as f64)
-                };
+                let after = if complete { left / self.n as f64 } else { survival * (left / at_risk as f64) };
                 visit(p.x, survival, after);
                 survival = after;
             }
@@ -184,11 +155,7 @@ impl Sample {
                     // Relative to the first, so that a group of one keeps its value to the last bit.
                     let origin = group[0].ln_x;
                     let shift: f64 = group.iter().map(|p| weight_of(p) * (p.ln_x - origin)).sum();
-                    cells.push(Cell {
-                        ln_x: origin + shift / weight,
-                        weight,
-                        censored,
-                    });
+                    cells.push(Cell { ln_x: origin + shift / weight, weight, censored });
                 }
             }
         }
@@ -207,21 +174,11 @@ fn systematic(points: &[Point], m: u64) -> Vec<Point> {
     let (mut seen_events, mut seen_censored) = (0, 0);
     let mut kept = Vec::new();
     for p in points {
-        let before = (
-            share(seen_events, kept_events, events),
-            share(seen_censored, kept_censored, censored),
-        );
+        let before = (share(seen_events, kept_events, events), share(seen_censored, kept_censored, censored));
         seen_events += p.events;
         seen_censored += p.censored;
-        let after = (
-            share(seen_events, kept_events, events),
-            share(seen_censored, kept_censored, censored),
-        );
-        let thinned = Point {
-            events: after.0 - before.0,
-            censored: after.1 - before.1,
-            ..*p
-        };
+        let after = (share(seen_events, kept_events, events), share(seen_censored, kept_censored, censored));
+        let thinned = Point { events: after.0 - before.0, censored: after.1 - before.1, ..*p };
         if thinned.events + thinned.censored > 0 {
             kept.push(thinned);
         }
@@ -246,36 +203,19 @@ mod tests {
         let mut data = vec![(5.0, false), (5.0, true), (7.0, false), (5.0, false)];
         data.extend((0..8).map(|_| (9.0, false)));
         let sample = Sample::new(data).unwrap();
-        let counts: Vec<_> = sample
-            .points
-            .iter()
-            .map(|p| (p.x, p.events, p.censored))
-            .collect();
+        let counts: Vec<_> = sample.points.iter().map(|p| (p.x, p.events, p.censored)).collect();
         assert_eq!(counts, vec![(5.0, 2, 1), (7.0, 1, 0), (9.0, 8, 0)]);
         assert_eq!((sample.n, sample.events), (12, 11));
         // Kaplan-Meier: 12 at risk at 5, 9 at 7, 8 at 9.
         let mut curve = Vec::new();
         sample.walk_survival(|x, _, after| curve.push((x, after)));
-        assert_eq!(
-            curve,
-            vec![
-                (5.0, 10.0 / 12.0),
-                (7.0, 10.0 / 12.0 * (8.0 / 9.0)),
-                (9.0, 0.0)
-            ]
-        );
+        assert_eq!(curve, vec![(5.0, 10.0 / 12.0), (7.0, 10.0 / 12.0 * (8.0 / 9.0)), (9.0, 0.0)]);
     }
 
     #[test]
     fn too_few_and_all_equal() {
         let few = vec![(1.0, false); 9];
-        assert_eq!(
-            Sample::new(few).unwrap_err(),
-            FitError::TooFew {
-                ended: 9,
-                needed: 10
-            }
-        );
+        assert_eq!(Sample::new(few).unwrap_err(), FitError::TooFew { ended: 9, needed: 10 });
         // A different censored value does not make the ends differ.
         let mut equal = vec![(1.0, false); 20];
         equal.push((3.0, true));
@@ -287,13 +227,7 @@ mod tests {
         // 1, 3, ..., 99 ended and 2, 4, ..., 100 are censored; five of each remain, the 5th, 15th, ... of 50.
         let data: Vec<(f64, bool)> = (1..=100).map(|i| (f64::from(i), i % 2 == 0)).collect();
         let thinned = systematic(&Sample::new(data).unwrap().points, 10);
-        let kept = |f: fn(&Point) -> u64| {
-            thinned
-                .iter()
-                .filter(|p| f(p) == 1)
-                .map(|p| p.x)
-                .collect::<Vec<_>>()
-        };
+        let kept = |f: fn(&Point) -> u64| thinned.iter().filter(|p| f(p) == 1).map(|p| p.x).collect::<Vec<_>>();
         assert_eq!(kept(|p| p.events), vec![9.0, 29.0, 49.0, 69.0, 89.0]);
         assert_eq!(kept(|p| p.censored), vec![10.0, 30.0, 50.0, 70.0, 90.0]);
     }
@@ -312,11 +246,7 @@ mod tests {
         let cells = sample.cells();
         assert!(cells.len() <= 2 * (MAX_CELLS + 1));
         let weight: f64 = cells.iter().filter(|c| !c.censored).map(|c| c.weight).sum();
-        let mean: f64 = cells
-            .iter()
-            .filter(|c| !c.censored)
-            .map(|c| c.weight * c.ln_x)
-            .sum();
+        let mean: f64 = cells.iter().filter(|c| !c.censored).map(|c| c.weight * c.ln_x).sum();
         assert_eq!(weight, sample.events as f64);
         assert!((mean / sample.sum_events(|p| p.ln_x) - 1.0).abs() < 1e-12);
     }

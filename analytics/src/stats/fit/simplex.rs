@@ -9,12 +9,7 @@ const MAX_STEPS: usize = 1000;
 
 /// The point at which `f` is largest, from a start and the size of the first simplex, and whether the spread of the values on the
 /// simplex fell below `tolerance` relative to their size. NaN counts as minus infinity.
-pub(super) fn maximise(
-    f: impl Fn(&[f64; 2]) -> f64,
-    start: [f64; 2],
-    size: f64,
-    tolerance: f64,
-) -> ([f64; 2], bool) {
+pub(super) fn maximise(f: impl Fn(&[f64; 2]) -> f64, start: [f64; 2], size: f64, tolerance: f64) -> ([f64; 2], bool) {
     let value = |at: [f64; 2]| {
         let v = f(&at);
         (if v.is_nan() { f64::NEG_INFINITY } else { v }, at)
@@ -23,27 +18,13 @@ pub(super) fn maximise(
     climb(&value, first, 0.1 * size, tolerance)
 }
 
-fn climb(
-    value: &impl Fn([f64; 2]) -> (f64, [f64; 2]),
-    start: [f64; 2],
-    size: f64,
-    tolerance: f64,
-) -> ([f64; 2], bool) {
-    let mut simplex = [
-        value(start),
-        value([start[0] + size, start[1]]),
-        value([start[0], start[1] + size]),
-    ];
+fn climb(value: &impl Fn([f64; 2]) -> (f64, [f64; 2]), start: [f64; 2], size: f64, tolerance: f64) -> ([f64; 2], bool) {
+    let mut simplex = [value(start), value([start[0] + size, start[1]]), value([start[0], start[1] + size])];
     for _ in 0..MAX_STEPS {
         simplex.sort_by(|a, b| b.0.total_cmp(&a.0));
         let [best, second, worst] = simplex;
-        let width = (0..2)
-            .map(|i| {
-                (best.1[i] - worst.1[i])
-                    .abs()
-                    .max((best.1[i] - second.1[i]).abs())
-            })
-            .fold(0.0, f64::max);
+        let width =
+            (0..2).map(|i| (best.1[i] - worst.1[i]).abs().max((best.1[i] - second.1[i]).abs())).fold(0.0, f64::max);
         if (best.0 - worst.0).abs() <= tolerance * 1e-2 * (1.0 + best.0.abs()) && width < 1e-5 {
             return (best.1, true);
         }
@@ -58,11 +39,7 @@ fn climb(
         let reflected = along(1.0);
         let replacement = if reflected.0 > best.0 {
             let expanded = along(2.0);
-            Some(if expanded.0 > reflected.0 {
-                expanded
-            } else {
-                reflected
-            })
+            Some(if expanded.0 > reflected.0 { expanded } else { reflected })
         } else if reflected.0 > second.0 {
             Some(reflected)
         } else {
@@ -73,10 +50,7 @@ fn climb(
             Some(vertex) => simplex[2] = vertex,
             None => {
                 for vertex in &mut simplex[1..] {
-                    *vertex = value([
-                        0.5 * (best.1[0] + vertex.1[0]),
-                        0.5 * (best.1[1] + vertex.1[1]),
-                    ]);
+                    *vertex = value([0.5 * (best.1[0] + vertex.1[0]), 0.5 * (best.1[1] + vertex.1[1])]);
                 }
             }
         }
@@ -91,27 +65,12 @@ mod tests {
 
     #[test]
     fn finds_the_top_of_a_bowl_and_of_a_ridge() {
-        let (at, converged) = maximise(
-            |p| -(p[0] - 1.0).powi(2) - 10.0 * (p[1] + 2.0).powi(2),
-            [0.0, 0.0],
-            0.5,
-            1e-10,
-        );
-        assert!(
-            converged && (at[0] - 1.0).abs() < 1e-4 && (at[1] + 2.0).abs() < 1e-4,
-            "{at:?}"
-        );
+        let (at, converged) = maximise(|p| -(p[0] - 1.0).powi(2) - 10.0 * (p[1] + 2.0).powi(2), [0.0, 0.0], 0.5, 1e-10);
+        assert!(converged && (at[0] - 1.0).abs() < 1e-4 && (at[1] + 2.0).abs() < 1e-4, "{at:?}");
         // Rosenbrock's valley has its only optimum at (1, 1).
-        let (at, _) = maximise(
-            |p| -(1.0 - p[0]).powi(2) - 100.0 * (p[1] - p[0] * p[0]).powi(2),
-            [-1.2, 1.0],
-            0.5,
-            1e-12,
-        );
-        assert!(
-            (at[0] - 1.0).abs() < 1e-3 && (at[1] - 1.0).abs() < 1e-3,
-            "{at:?}"
-        );
+        let (at, _) =
+            maximise(|p| -(1.0 - p[0]).powi(2) - 100.0 * (p[1] - p[0] * p[0]).powi(2), [-1.2, 1.0], 0.5, 1e-12);
+        assert!((at[0] - 1.0).abs() < 1e-3 && (at[1] - 1.0).abs() < 1e-3, "{at:?}");
     }
 
     #[test]

@@ -40,20 +40,12 @@ pub(super) fn normal_cdf(z: f64) -> f64 {
 
 /// ln (1 - Φ(z)), accurate far beyond the point where 1 - Φ(z) underflows.
 pub(super) fn normal_ln_sf(z: f64) -> f64 {
-    if z > FAR {
-        normal_ln_pdf(z) + mills(z).ln()
-    } else {
-        (0.5 * erfc(z / SQRT_2)).ln()
-    }
+    if z > FAR { normal_ln_pdf(z) + mills(z).ln() } else { (0.5 * erfc(z / SQRT_2)).ln() }
 }
 
 /// Hazard φ(z) / (1 - Φ(z)), about z for large z.
 pub(super) fn normal_hazard(z: f64) -> f64 {
-    if z > FAR {
-        1.0 / mills(z)
-    } else {
-        (-0.5 * z * z).exp() / (2.0 * PI).sqrt() / (0.5 * erfc(z / SQRT_2))
-    }
+    if z > FAR { 1.0 / mills(z) } else { (-0.5 * z * z).exp() / (2.0 * PI).sqrt() / (0.5 * erfc(z / SQRT_2)) }
 }
 
 /// Inverse of Φ for 0 < p < 1.
@@ -160,10 +152,7 @@ mod tests {
     use statrs::function::gamma::digamma;
 
     fn close(got: f64, expected: f64, tolerance: f64) {
-        assert!(
-            (got - expected).abs() <= tolerance * expected.abs().max(1e-300),
-            "{got} instead of {expected}"
-        );
+        assert!((got - expected).abs() <= tolerance * expected.abs().max(1e-300), "{got} instead of {expected}");
     }
 
     #[test]
@@ -173,11 +162,7 @@ mod tests {
         close(normal_ln_sf(FAR - 1e-9), normal_ln_sf(FAR + 1e-9), 1e-8);
         close(normal_hazard(FAR - 1e-9), normal_hazard(FAR + 1e-9), 1e-8);
         // ln Q(z) = -z²/2 - ln(z sqrt 2π) + ln(1 - 1/z² + 3/z⁴ ...): at 40, -800 - ln 40 - 0.918939 - 0.000623.
-        close(
-            normal_ln_sf(40.0),
-            -800.0 - 40.0_f64.ln() - LN_SQRT_2PI - 1.0 / 1600.0 + 2.5 / 2_560_000.0,
-            1e-10,
-        );
+        close(normal_ln_sf(40.0), -800.0 - 40.0_f64.ln() - LN_SQRT_2PI - 1.0 / 1600.0 + 2.5 / 2_560_000.0, 1e-10);
         close(normal_quantile(0.975), 1.959_963_984_540_054, 1e-9);
         close(normal_cdf(1.959_963_984_540_054), 0.975, 1e-11);
     }
@@ -188,11 +173,7 @@ mod tests {
         close(trigamma(0.5), PI * PI / 2.0, 1e-13);
         for x in [0.01, 0.7, 3.0, 20.0] {
             let h = x * 1e-5;
-            close(
-                trigamma(x),
-                (digamma(x + h) - digamma(x - h)) / (2.0 * h),
-                1e-4,
-            );
+            close(trigamma(x), (digamma(x + h) - digamma(x - h)) / (2.0 * h), 1e-4);
         }
     }
 
@@ -214,10 +195,7 @@ mod tests {
         for deviations in [-3.0, -1.0, 0.0, 0.5, 2.0, 4.0] {
             let x = LARGE_SHAPE + deviations * LARGE_SHAPE.sqrt();
             let series = gamma_cdf(LARGE_SHAPE, x);
-            assert!(
-                (series - normal_cdf(wilson_hilferty(LARGE_SHAPE, x))).abs() < 1e-6,
-                "{deviations}"
-            );
+            assert!((series - normal_cdf(wilson_hilferty(LARGE_SHAPE, x))).abs() < 1e-6, "{deviations}");
         }
     }
 }

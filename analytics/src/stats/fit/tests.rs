@@ -17,10 +17,7 @@ fn exponential_scores_by_hand() {
     assert!((fit.bic - (100.0_f64.ln() + 660.517_019)).abs() < 1e-5);
     // F(5) = 1 - exp(-0.5) = 0.3935 against 0 before and 0.5 after; F(15) = 0.7769 against 0.5 and 1: 0.3935 is the largest.
     assert!((fit.ks - (1.0 - (-0.5_f64).exp())).abs() < 1e-12);
-    assert_eq!(
-        (fit.n, fit.n_fitted, fit.censored, fit.converged),
-        (100, 100, 0, true)
-    );
+    assert_eq!((fit.n, fit.n_fitted, fit.censored, fit.converged), (100, 100, 0, true));
 }
 
 #[test]
@@ -29,16 +26,8 @@ fn the_family_that_made_the_data_wins() {
         // A lognormal, gamma or exponential sample is also described by a family that contains it; AIC charges for that.
         let report = complete(&grid(&law, 3000));
         let first = &report.fits[0];
-        let own = report
-            .fits
-            .iter()
-            .find(|f| f.family == law.family())
-            .unwrap();
-        assert!(
-            own.aic - first.aic < 4.0,
-            "{law:?} lost to {:?}",
-            first.family
-        );
+        let own = report.fits.iter().find(|f| f.family == law.family()).unwrap();
+        assert!(own.aic - first.aic < 4.0, "{law:?} lost to {:?}", first.family);
         assert!(own.ks < 0.01, "{law:?}: {}", own.ks);
     }
 }
@@ -64,10 +53,7 @@ fn censored_samples_keep_their_quantiles() {
 
 #[test]
 fn zeros_make_a_two_part_fit() {
-    let law = Distribution::Weibull {
-        shape: 0.7,
-        scale: 2000.0,
-    };
+    let law = Distribution::Weibull { shape: 0.7, scale: 2000.0 };
     let mut values: Vec<f64> = grid(&law, 3000).into_iter().filter(|x| *x >= 1.0).collect();
     let above = values.len();
     values.extend(vec![0.0; 1000]);
@@ -83,11 +69,7 @@ fn zeros_make_a_two_part_fit() {
     assert!((fit.cdf(0.0) - share).abs() < 1e-12);
     assert_eq!(fit.quantile(0.5 * share), Some(0.0));
     assert!(fit.ks < 0.02);
-    let zeros = report
-        .failures
-        .iter()
-        .filter(|f| f.error == FitError::Zeros { count: 1000 })
-        .count();
+    let zeros = report.failures.iter().filter(|f| f.error == FitError::Zeros { count: 1000 }).count();
     assert_eq!(zeros, 6);
     // ln L = 1000 ln p + m ln (1 - p) + ln L of the rest alone.
     let rest = fit_family(fit.base.unwrap(), &values[..above], &vec![false; above]).unwrap();
@@ -104,49 +86,13 @@ fn what_cannot_be_fitted_says_why() {
     };
     let few = reasons(&[1.0, 2.0, 3.0], &[false; 3]);
     assert_eq!(few.len(), 8);
-    assert_eq!(
-        few[0],
-        FitFailure {
-            family: Family::Exponential,
-            error: FitError::TooFew {
-                ended: 3,
-                needed: 10
-            }
-        }
-    );
-    assert_eq!(
-        reasons(&[5.0; 40], &[false; 40])[0].error,
-        FitError::AllEqual
-    );
-    assert_eq!(
-        reasons(&[5.0; 40], &[true; 40])[0].error,
-        FitError::TooFew {
-            ended: 0,
-            needed: 10
-        }
-    );
-    assert_eq!(
-        reasons(&[], &[])[0].error,
-        FitError::TooFew {
-            ended: 0,
-            needed: 10
-        }
-    );
-    assert_eq!(
-        fit_report(&[1.0], &[]),
-        Err(FitError::LengthMismatch {
-            values: 1,
-            flags: 0
-        })
-    );
-    assert_eq!(
-        fit_report(&[-1.0, 2.0], &[false; 2]),
-        Err(FitError::Negative { count: 1 })
-    );
-    assert_eq!(
-        fit_report(&[f64::INFINITY], &[false]),
-        Err(FitError::NotFinite { count: 1 })
-    );
+    assert_eq!(few[0], FitFailure { family: Family::Exponential, error: FitError::TooFew { ended: 3, needed: 10 } });
+    assert_eq!(reasons(&[5.0; 40], &[false; 40])[0].error, FitError::AllEqual);
+    assert_eq!(reasons(&[5.0; 40], &[true; 40])[0].error, FitError::TooFew { ended: 0, needed: 10 });
+    assert_eq!(reasons(&[], &[])[0].error, FitError::TooFew { ended: 0, needed: 10 });
+    assert_eq!(fit_report(&[1.0], &[]), Err(FitError::LengthMismatch { values: 1, flags: 0 }));
+    assert_eq!(fit_report(&[-1.0, 2.0], &[false; 2]), Err(FitError::Negative { count: 1 }));
+    assert_eq!(fit_report(&[f64::INFINITY], &[false]), Err(FitError::NotFinite { count: 1 }));
     assert!(fit_all(&[1.0], &[]).is_empty());
 }
 
@@ -155,10 +101,7 @@ fn unknown_values_are_left_out() {
     let mut values = grid(&examples()[0], 100);
     let plain = fit_family(Family::Weibull, &values, &[false; 100]).unwrap();
     values.push(f64::NAN);
-    assert_eq!(
-        fit_family(Family::Weibull, &values, &[false; 101]).unwrap(),
-        plain
-    );
+    assert_eq!(fit_family(Family::Weibull, &values, &[false; 101]).unwrap(), plain);
 }
 
 #[test]
@@ -177,32 +120,17 @@ fn a_million_values_are_thinned_and_say_so() {
 #[test]
 fn thinned_fits_are_compared_at_one_size() {
     // A third of the values lies below 1, so the rest alone has fewer than 200 000 distinct values and is not thinned.
-    let law = Distribution::Weibull {
-        shape: 1.0,
-        scale: 2.5,
-    };
+    let law = Distribution::Weibull { shape: 1.0, scale: 2.5 };
     let values = grid(&law, 240_000);
     let report = complete(&values);
-    assert!(
-        report
-            .fits
-            .iter()
-            .all(|f| f.n == 240_000 && f.n_fitted == 200_000)
-    );
+    assert!(report.fits.iter().all(|f| f.n == 240_000 && f.n_fitted == 200_000));
     assert_eq!(report.fits[0].family, Family::Exponential);
-    let two = report
-        .fits
-        .iter()
-        .find(|f| f.family == Family::TwoPart)
-        .unwrap();
+    let two = report.fits.iter().find(|f| f.family == Family::TwoPart).unwrap();
     // By hand, per value and with an exponential of mean m for the rest (mean 3.5 = 1 + 2.5, as it has no memory):
     // the best family of the rest is at least as good.
     let p = two.param("zero_share").unwrap();
     let bound = p * p.ln() + (1.0 - p) * ((1.0 - p).ln() - 3.5_f64.ln() - 1.0);
-    assert!(
-        two.log_likelihood / 200_000.0 > bound - 1e-3
-            && two.log_likelihood / 200_000.0 < bound + 0.5
-    );
+    assert!(two.log_likelihood / 200_000.0 > bound - 1e-3 && two.log_likelihood / 200_000.0 < bound + 0.5);
 }
 
 #[test]
