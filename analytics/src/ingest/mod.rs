@@ -21,4 +21,9 @@ pub use reader::{Confidence, Head, Reader};
 pub use source::{Lines, SourceFile, expand};
 
 /// Every reader, in the order they are asked; among equal confidences the first wins.
-pub static READERS: &[&dyn Reader] = &[&philly::PhillyJoined, &openb::Openb, &alibaba_spot::AlibabaSpot];
+#[rustfmt::skip]
+pub static READERS: &[&dyn Reader] = &[
+    &philly::PhillyJoined,
+    &openb::Openb,
+    &alibaba_spot::AlibabaSpot,
+];
