@@ -17,6 +17,7 @@ pub mod calendar;
 pub mod duration;
 pub mod size;
 pub mod status;
+pub mod tables;
 pub mod wait;
 
 use schemars::JsonSchema;
@@ -130,4 +131,9 @@ impl Description {
         sentences.extend(self.notes.iter().map(|note| format!("Note: {note}")));
         sentences
     }
+}
+
+/// The JSON Schema of [`Description`].
+pub fn json_schema() -> serde_json::Value {
+    schemars::schema_for!(Description).to_value()
 }

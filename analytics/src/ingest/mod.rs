@@ -16,7 +16,7 @@ mod source;
 
 pub use delimited::{Delimited, Record};
 pub use field::Moment;
-pub use read::{Observer, Progress, ReadOptions, Seen, check_job, read, readers, sniff};
+pub use read::{Observer, Progress, ReadOptions, Seen, check_job, check_strict, read, readers, sniff};
 pub use reader::{Confidence, Head, Reader};
 pub use source::{Lines, SourceFile, expand};
 
