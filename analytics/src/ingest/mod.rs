@@ -19,4 +19,9 @@ pub use reader::{Confidence, Head, Reader};
 pub use source::{Lines, SourceFile, expand};
 
 /// Every reader, in the order they are asked; among equal confidences the first wins.
-pub static READERS: &[&dyn Reader] = &[&philly::PhillyJoined];
+#[rustfmt::skip] // one a line, so that additions do not touch their neighbours
+pub static READERS: &[&dyn Reader] = &[
+    &philly::Philly,
+    &philly::PhillyJoined,
+    &philly::PhillyNodes,
+];
