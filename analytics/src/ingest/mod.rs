@@ -7,6 +7,8 @@
 
 mod delimited;
 pub(crate) mod field;
+mod helios;
+mod helios_activity;
 mod philly;
 mod read;
 mod reader;
@@ -21,6 +23,8 @@ pub use source::{Lines, SourceFile, expand};
 /// Every reader, in the order they are asked; among equal confidences the first wins.
 #[rustfmt::skip] // one a line, so that additions do not touch their neighbours
 pub static READERS: &[&dyn Reader] = &[
+    &helios::Helios,
+    &helios_activity::HeliosActivity,
     &philly::Philly,
     &philly::PhillyJoined,
     &philly::PhillyNodes,
