@@ -4,4 +4,5 @@
 
 mod alibaba_spot;
 mod openb;
+mod helios;
 mod philly;

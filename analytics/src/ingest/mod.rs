@@ -9,6 +9,8 @@ mod alibaba_spot;
 mod delimited;
 pub(crate) mod field;
 mod openb;
+mod helios;
+mod helios_activity;
 mod philly;
 mod read;
 mod reader;
@@ -26,4 +28,11 @@ pub static READERS: &[&dyn Reader] = &[
     &philly::PhillyJoined,
     &openb::Openb,
     &alibaba_spot::AlibabaSpot,
+#[rustfmt::skip] // one a line, so that additions do not touch their neighbours
+pub static READERS: &[&dyn Reader] = &[
+    &helios::Helios,
+    &helios_activity::HeliosActivity,
+    &philly::Philly,
+    &philly::PhillyJoined,
+    &philly::PhillyNodes,
 ];
