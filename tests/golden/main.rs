@@ -3,6 +3,6 @@
 #![allow(clippy::unwrap_used)]
 
 mod alibaba_spot;
-mod openb;
 mod helios;
+mod openb;
 mod philly;

@@ -8,9 +8,9 @@
 mod alibaba_spot;
 mod delimited;
 pub(crate) mod field;
-mod openb;
 mod helios;
 mod helios_activity;
+mod openb;
 mod philly;
 mod read;
 mod reader;
@@ -28,11 +28,8 @@ pub static READERS: &[&dyn Reader] = &[
     &philly::PhillyJoined,
     &openb::Openb,
     &alibaba_spot::AlibabaSpot,
-#[rustfmt::skip] // one a line, so that additions do not touch their neighbours
-pub static READERS: &[&dyn Reader] = &[
     &helios::Helios,
     &helios_activity::HeliosActivity,
     &philly::Philly,
-    &philly::PhillyJoined,
     &philly::PhillyNodes,
 ];
