@@ -3,4 +3,5 @@
 #![allow(clippy::unwrap_used)]
 
 mod alibaba_spot;
+mod mapping;
 mod openb;

@@ -8,6 +8,7 @@
 mod alibaba_spot;
 mod delimited;
 pub(crate) mod field;
+mod mapping;
 mod openb;
 mod read;
 mod reader;
@@ -20,4 +21,4 @@ pub use reader::{Confidence, Head, Reader};
 pub use source::{Lines, SourceFile, expand};
 
 /// Every reader, in the order they are asked; among equal confidences the first wins.
-pub static READERS: &[&dyn Reader] = &[&openb::Openb, &alibaba_spot::AlibabaSpot];
+pub static READERS: &[&dyn Reader] = &[&openb::Openb, &alibaba_spot::AlibabaSpot, &mapping::MappingReader];
