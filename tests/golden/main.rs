@@ -4,5 +4,6 @@
 
 mod alibaba_spot;
 mod helios;
+mod mapping;
 mod openb;
 mod philly;

@@ -10,6 +10,7 @@ mod delimited;
 pub(crate) mod field;
 mod helios;
 mod helios_activity;
+mod mapping;
 mod openb;
 mod philly;
 mod read;
@@ -33,3 +34,4 @@ pub static READERS: &[&dyn Reader] = &[
     &philly::Philly,
     &philly::PhillyNodes,
 ];
+pub static READERS: &[&dyn Reader] = &[&openb::Openb, &alibaba_spot::AlibabaSpot, &mapping::MappingReader];
