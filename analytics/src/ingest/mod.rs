@@ -33,5 +33,5 @@ pub static READERS: &[&dyn Reader] = &[
     &helios_activity::HeliosActivity,
     &philly::Philly,
     &philly::PhillyNodes,
+    &mapping::MappingReader,
 ];
-pub static READERS: &[&dyn Reader] = &[&openb::Openb, &alibaba_spot::AlibabaSpot, &mapping::MappingReader];
