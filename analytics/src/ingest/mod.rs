@@ -7,9 +7,11 @@
 
 mod delimited;
 pub(crate) mod field;
+mod market;
 mod read;
 mod reader;
 mod source;
+mod telemetry;
 
 pub use delimited::{Delimited, Record};
 pub use field::Moment;
@@ -18,4 +20,13 @@ pub use reader::{Confidence, Head, Reader};
 pub use source::{Lines, SourceFile, expand};
 
 /// Every reader, in the order they are asked; among equal confidences the first wins.
-pub static READERS: &[&dyn Reader] = &[];
+pub static READERS: &[&dyn Reader] = &[
+    &telemetry::Dcgm,
+    &telemetry::Prometheus,
+    &telemetry::NvidiaSmi,
+    &telemetry::Ipmi,
+    &market::SkyCatalog,
+    &market::AwsSpot,
+    &market::ElectricityMaps,
+    &market::SkyTrace,
+];
