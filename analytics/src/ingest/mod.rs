@@ -13,9 +13,11 @@ mod helios_activity;
 mod mapping;
 mod openb;
 mod philly;
+mod market;
 mod read;
 mod reader;
 mod source;
+mod telemetry;
 
 pub use delimited::{Delimited, Record};
 pub use field::Moment;
@@ -34,4 +36,13 @@ pub static READERS: &[&dyn Reader] = &[
     &philly::Philly,
     &philly::PhillyNodes,
     &mapping::MappingReader,
+pub static READERS: &[&dyn Reader] = &[
+    &telemetry::Dcgm,
+    &telemetry::Prometheus,
+    &telemetry::NvidiaSmi,
+    &telemetry::Ipmi,
+    &market::SkyCatalog,
+    &market::AwsSpot,
+    &market::ElectricityMaps,
+    &market::SkyTrace,
 ];
