@@ -11,9 +11,9 @@ pub(crate) mod field;
 mod helios;
 mod helios_activity;
 mod mapping;
+mod market;
 mod openb;
 mod philly;
-mod market;
 mod read;
 mod reader;
 mod source;
@@ -35,8 +35,6 @@ pub static READERS: &[&dyn Reader] = &[
     &helios_activity::HeliosActivity,
     &philly::Philly,
     &philly::PhillyNodes,
-    &mapping::MappingReader,
-pub static READERS: &[&dyn Reader] = &[
     &telemetry::Dcgm,
     &telemetry::Prometheus,
     &telemetry::NvidiaSmi,
@@ -45,4 +43,5 @@ pub static READERS: &[&dyn Reader] = &[
     &market::AwsSpot,
     &market::ElectricityMaps,
     &market::SkyTrace,
+    &mapping::MappingReader,
 ];
