@@ -15,6 +15,7 @@
 pub mod error;
 pub mod ingest;
 pub mod quality;
+pub mod rollup;
 pub mod schema;
 pub mod storage;
 pub mod time;
