@@ -77,7 +77,7 @@ pub(super) fn vertical_name(scene: &mut Scene, top: f64, name: &str) -> f64 {
         palette::MUTED,
         Anchor::Start,
     );
-    top + LINE + 7.0
+    top + LINE + 11.0
 }
 
 /// Width that labels need, at most `most`.

@@ -300,8 +300,14 @@ fn clipped(points: &[(f64, f64)], x: &Span, y: &Span) -> Vec<Vec<(f64, f64)>> {
         if !seen || enter > leave {
             continue;
         }
-        let from = (a.0 + enter * dx, a.1 + enter * dy);
-        let to = (a.0 + leave * dx, a.1 + leave * dy);
+        // Clamped, since a segment that is very long loses the digits that would place its ends on the frame.
+        let along = |t: f64| {
+            (
+                (a.0 + t * dx).clamp(low.0, high.0),
+                (a.1 + t * dy).clamp(low.1, high.1),
+            )
+        };
+        let (from, to) = (along(enter), along(leave));
         match parts.last_mut() {
             Some(part) if enter == 0.0 && part.last() == Some(&a) => part.push(to),
             _ => parts.push(vec![from, to]),
