@@ -84,7 +84,7 @@ fn write_section(out: &mut String, section: &Section) {
             Block::Chart(chart) => {
                 let _ = write!(
                     out,
-                    "\n**{}** {}\n",
+                    "\n**{}.** {}\n",
                     escape_markdown(&chart.title),
                     sentence_markdown(&chart.reading)
                 );

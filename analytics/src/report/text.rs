@@ -196,7 +196,7 @@ impl Writer {
     fn chart(&mut self, chart: &Chart) {
         self.paragraph(
             &format!(
-                "**{}** {}",
+                "**{}.** {}",
                 printable(&chart.title).replace('*', "∗"),
                 chart.reading
             ),

@@ -52,7 +52,7 @@ pub(super) fn svg(scene: &Scene, chart: &Chart, place: SvgUse) -> Result<String,
         if place == SvgUse::Standalone {
             fill(&mut backend, (width, height), chart)?;
         }
-        paint(&mut backend, scene, chart)?;
+        paint(&mut backend, scene, chart, Target::Vector)?;
         backend.present().map_err(|e| draw_error(chart, &e))?;
     }
     let body = raw.split_once(">\n").map_or("", |(_, rest)| rest);
@@ -76,7 +76,7 @@ pub(super) fn png(scene: &Scene, chart: &Chart) -> Result<Vec<u8>, RenderError> 
     let mut pixels = vec![0xFF_u8; width as usize * height as usize * 3];
     {
         let mut backend = BitMapBackend::with_buffer(&mut pixels, (width, height));
-        paint(&mut backend, scene, chart)?;
+        paint(&mut backend, scene, chart, Target::Pixels)?;
         backend.present().map_err(|e| draw_error(chart, &e))?;
     }
     Ok(png_file::encode(&pixels, width, height)?)
@@ -115,10 +115,18 @@ fn style((r, g, b): Rgb, alpha: f64, width: f64) -> ShapeStyle {
     }
 }
 
+/// What the backend makes, where it matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Target {
+    Vector,
+    Pixels,
+}
+
 fn paint<B: DrawingBackend>(
     backend: &mut B,
     scene: &Scene,
     chart: &Chart,
+    target: Target,
 ) -> Result<(), RenderError> {
     let at = |p: &(f64, f64)| (pixel(p.0), pixel(p.1));
     for shape in &scene.shapes {
@@ -133,7 +141,21 @@ fn paint<B: DrawingBackend>(
                 if path.len() < 2 {
                     continue;
                 }
-                backend.draw_path(path, &style(*color, 1.0, *width))
+                let style = style(*color, 1.0, *width);
+                match target {
+                    Target::Vector => backend.draw_path(path, &style),
+                    // Segment by segment with round joints: the outline that the pixel backend makes of a whole
+                    // path has notches where the path turns back.
+                    Target::Pixels => path.windows(2).try_for_each(|pair| {
+                        backend.draw_path(pair.iter().copied(), &style)?;
+                        match pair.last() {
+                            Some(&end) if style.stroke_width > 2 => {
+                                backend.draw_circle(end, style.stroke_width / 2, &style, true)
+                            }
+                            _ => Ok(()),
+                        }
+                    }),
+                }
             }
             Shape::Polygon {
                 points,
@@ -191,7 +213,13 @@ fn paint<B: DrawingBackend>(
                 let style = TextStyle::from(font)
                     .color(&ink)
                     .pos(Pos::new(h_pos, VPos::Center));
-                backend.draw_text(text, &style, at(&(*x, *y)))
+                // The pixel backend centres ascent and descent, which puts letters a quarter em too high.
+                let lower = if target == Target::Pixels {
+                    0.25 * size
+                } else {
+                    0.0
+                };
+                backend.draw_text(text, &style, at(&(*x, y + lower)))
             }
         };
         drawn.map_err(|e| draw_error(chart, &e))?;

@@ -323,10 +323,10 @@ fn mark_reference(scene: &mut Scene, reference: &Reference, x: &Span, y: &Span) 
             if let Some(level) = y.at(*at).filter(|v| inside(*v, y)) {
                 scene.dashes(&[(x.start, level), (x.end, level)], palette::INK, 1.0);
                 // Above the line, or below it where the frame is too near.
-                let text_y = if level - 20.0 < y.end {
-                    level + 10.0
+                let text_y = if level - 22.0 < y.end {
+                    level + 13.0
                 } else {
-                    level - 10.0
+                    level - 12.0
                 };
                 label_on_paper(scene, (x.end - 4.0, text_y), label, Anchor::End);
             }
@@ -340,7 +340,7 @@ fn mark_reference(scene: &mut Scene, reference: &Reference, x: &Span, y: &Span) 
                 } else {
                     (place - 6.0, Anchor::End)
                 };
-                label_on_paper(scene, (text_x, y.end + 9.0), label, anchor);
+                label_on_paper(scene, (text_x, y.end + 13.0), label, anchor);
             }
         }
         Reference::Diagonal { .. } => {}
