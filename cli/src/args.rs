@@ -35,6 +35,8 @@ pub(crate) enum Command {
     Ingest(Ingest),
     /// Show the quality ledger: what became of every row, and why
     Inspect(Inspect),
+    /// Six standard aggregates of a jobs table of any size, streaming, in flat memory
+    Rollup(Rollup),
     /// List the formats that can be read
     Formats,
     /// Print the JSON Schema of a machine-readable output
@@ -143,6 +145,16 @@ pub(crate) struct Inspect {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct Rollup {
+    /// A trace folder, or a Parquet or CSV file with the columns of the jobs table
+    #[arg(value_name = "SOURCE")]
+    pub(crate) source: PathBuf,
+    /// Print JSON, version rollup/1, instead of tables
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct Schema {
     /// Which output
     #[arg(value_enum)]
@@ -154,6 +166,8 @@ pub(crate) struct Schema {
 pub(crate) enum SchemaOf {
     /// `describe --format json`
     Describe,
+    /// `rollup --json`
+    Rollup,
     /// `manifest.json` of a trace folder
     Manifest,
     /// Columns of the tables in a trace folder

@@ -73,6 +73,11 @@ pub fn run(path: &Path, options: &Options) -> Result<Rollup> {
     Ok(answer::answer(totals, ledger))
 }
 
+/// The JSON Schema of [`Rollup`].
+pub fn json_schema() -> serde_json::Value {
+    schemars::schema_for!(Rollup).to_value()
+}
+
 /// Whether the file begins as every Parquet file does.
 fn is_parquet(path: &Path) -> Result<bool> {
     let mut magic = Vec::new();

@@ -5,6 +5,7 @@ mod formats;
 mod ingest;
 mod inspect;
 mod report;
+mod rollup;
 mod schema;
 
 use anyhow::Result;
@@ -20,6 +21,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         Command::Report(request) => report::run(request, quiet),
         Command::Ingest(request) => ingest::run(request, quiet),
         Command::Inspect(request) => inspect::run(request, quiet),
+        Command::Rollup(request) => rollup::run(request, arguments.threads),
         Command::Formats => formats::run(),
         Command::Schema(request) => schema::run(request.of),
         Command::Completions { shell } => {

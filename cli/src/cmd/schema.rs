@@ -1,7 +1,7 @@
 //! `tracecast schema`: the published forms of machine-readable outputs.
 
 use anyhow::{Context as _, Result};
-use tracecast_analytics::{describe, schema, storage};
+use tracecast_analytics::{describe, rollup, schema, storage};
 
 use crate::args::SchemaOf;
 use crate::output;
@@ -9,6 +9,7 @@ use crate::output;
 pub(crate) fn run(of: SchemaOf) -> Result<()> {
     let value = match of {
         SchemaOf::Describe => describe::json_schema(),
+        SchemaOf::Rollup => rollup::json_schema(),
         SchemaOf::Manifest => storage::json_schema(),
         SchemaOf::Tables => serde_json::to_value(
             schema::all_specs()
