@@ -9,7 +9,9 @@ mod delimited;
 pub(crate) mod field;
 mod read;
 mod reader;
+pub mod slurm;
 mod source;
+mod swf;
 
 pub use delimited::{Delimited, Record};
 pub use field::Moment;
@@ -18,4 +20,8 @@ pub use reader::{Confidence, Head, Reader};
 pub use source::{Lines, SourceFile, expand};
 
 /// Every reader, in the order they are asked; among equal confidences the first wins.
-pub static READERS: &[&dyn Reader] = &[];
+pub static READERS: &[&dyn Reader] = &[
+    &slurm::SacctText,
+    &slurm::SacctJson,
+    &swf::Swf,
+];
