@@ -16,8 +16,10 @@ mod openb;
 mod philly;
 mod read;
 mod reader;
+pub mod slurm;
 mod source;
 mod telemetry;
+mod swf;
 
 pub use delimited::{Delimited, Record};
 pub use field::Moment;
@@ -44,4 +46,8 @@ pub static READERS: &[&dyn Reader] = &[
     &market::ElectricityMaps,
     &market::SkyTrace,
     &mapping::MappingReader,
+pub static READERS: &[&dyn Reader] = &[
+    &slurm::SacctText,
+    &slurm::SacctJson,
+    &swf::Swf,
 ];
