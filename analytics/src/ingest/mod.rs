@@ -18,8 +18,8 @@ mod read;
 mod reader;
 pub mod slurm;
 mod source;
-mod telemetry;
 mod swf;
+mod telemetry;
 
 pub use delimited::{Delimited, Record};
 pub use field::Moment;
@@ -45,9 +45,8 @@ pub static READERS: &[&dyn Reader] = &[
     &market::AwsSpot,
     &market::ElectricityMaps,
     &market::SkyTrace,
-    &mapping::MappingReader,
-pub static READERS: &[&dyn Reader] = &[
     &slurm::SacctText,
     &slurm::SacctJson,
     &swf::Swf,
+    &mapping::MappingReader,
 ];
