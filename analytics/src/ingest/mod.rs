@@ -5,6 +5,7 @@
 //!
 //! Complexity: one pass over each file, O(bytes), plus a sort of the jobs by submit time.
 
+mod acme;
 mod delimited;
 pub(crate) mod field;
 mod helios;
@@ -23,6 +24,7 @@ pub use source::{Lines, SourceFile, expand};
 /// Every reader, in the order they are asked; among equal confidences the first wins.
 #[rustfmt::skip] // one a line, so that additions do not touch their neighbours
 pub static READERS: &[&dyn Reader] = &[
+    &acme::Acme,
     &helios::Helios,
     &helios_activity::HeliosActivity,
     &philly::Philly,
