@@ -4,3 +4,4 @@
 mod acme;
 mod helios;
 mod philly;
+mod supercloud;

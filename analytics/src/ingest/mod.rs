@@ -14,6 +14,7 @@ mod philly;
 mod read;
 mod reader;
 mod source;
+mod supercloud;
 
 pub use delimited::{Delimited, Record};
 pub use field::Moment;
@@ -30,4 +31,5 @@ pub static READERS: &[&dyn Reader] = &[
     &philly::Philly,
     &philly::PhillyJoined,
     &philly::PhillyNodes,
+    &supercloud::Supercloud,
 ];

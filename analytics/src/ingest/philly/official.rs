@@ -66,7 +66,7 @@ impl Reader for Philly {
         trace.basis = TimeBasis::Utc;
         let zone = options.zone_or(super::ZONE)?;
         zone.name().clone_into(&mut trace.zone);
-        let mut jobs = jobs::JobLog::default();
+        let mut jobs = jobs::JobLog::of(trace);
         let mut machines = Inventory::default();
         for file in files {
             let head = file.head()?;
