@@ -12,10 +12,15 @@
 //! Nothing here prints, reads the environment or exits; that is the command line's part. Times are integer
 //! milliseconds since the Unix epoch in UTC, GPUs are `f64` (0.22 of a GPU is natural), and unknown is `None`, never 0.
 
+pub mod describe;
 pub mod error;
 pub mod ingest;
+pub mod occupancy;
 pub mod quality;
+pub mod report;
+pub mod rollup;
 pub mod schema;
+pub mod stats;
 pub mod storage;
 pub mod time;
 pub mod trace;

@@ -2,6 +2,10 @@
 //! trap of the format each row stands for.
 #![allow(clippy::unwrap_used)]
 mod acme;
+
+mod alibaba_spot;
 mod helios;
+mod mapping;
+mod openb;
 mod philly;
 mod supercloud;

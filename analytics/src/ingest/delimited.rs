@@ -21,6 +21,8 @@ pub struct Delimited<'a> {
     trailing: bool,
     /// Fields beyond the header belong to the last column (job names may hold the separator).
     last_takes_rest: bool,
+    /// Lines that begin so are comments wherever they stand; empty for none.
+    comment: String,
     text: String,
     ends: Vec<usize>,
     fields: String,
@@ -34,8 +36,32 @@ impl<'a> Delimited<'a> {
     /// When the file cannot be opened or has no header.
     pub fn open(file: &SourceFile, separator: u8, observer: &'a dyn Observer) -> Result<Self> {
         let mut open = Self::headerless(file, separator, Vec::new(), observer)?;
+        open.read_header("#")?;
+        Ok(open)
+    }
+
+    /// Opens `file` as [`Delimited::open`] does, with `comment` in place of `#`, and passes over comments among the
+    /// rows too. An empty `comment` means that there are none.
+    ///
+    /// # Errors
+    /// When the file cannot be opened or has no header.
+    pub fn open_with_comment(
+        file: &SourceFile,
+        separator: u8,
+        comment: &str,
+        observer: &'a dyn Observer,
+    ) -> Result<Self> {
+        let mut open = Self::headerless(file, separator, Vec::new(), observer)?;
+        open.read_header(comment)?;
+        comment.clone_into(&mut open.comment);
+        Ok(open)
+    }
+
+    fn read_header(&mut self, comment: &str) -> Result<()> {
+        let open = self;
+        let comment = comment.as_bytes();
         while let Some((_, line)) = open.lines.next_line() {
-            if line.iter().all(u8::is_ascii_whitespace) || line.starts_with(b"#") {
+            if line.iter().all(u8::is_ascii_whitespace) || (!comment.is_empty() && line.starts_with(comment)) {
                 continue;
             }
             open.text = String::from_utf8_lossy(line).into_owned();
@@ -48,10 +74,10 @@ impl<'a> Delimited<'a> {
                 open.header.pop();
                 open.trailing = true;
             }
-            return Ok(open);
+            return Ok(());
         }
         Err(Error::Empty {
-            source_name: file.name().to_owned(),
+            source_name: open.file.clone(),
             what: "the file is empty or holds no header".to_owned(),
             remedy: "export it again, with its header line".to_owned(),
         })
@@ -74,6 +100,7 @@ impl<'a> Delimited<'a> {
             header,
             trailing: false,
             last_takes_rest: false,
+            comment: String::new(),
             text: String::new(),
             ends: Vec::new(),
             fields: String::new(),
@@ -136,7 +163,7 @@ impl<'a> Delimited<'a> {
                 };
                 (line, lossy, self.lines.was_cut())
             };
-            if self.text.trim().is_empty() {
+            if self.text.trim().is_empty() || (!self.comment.is_empty() && self.text.starts_with(&self.comment)) {
                 continue;
             }
             if cut {

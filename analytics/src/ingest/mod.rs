@@ -6,30 +6,46 @@
 //! Complexity: one pass over each file, O(bytes), plus a sort of the jobs by submit time.
 
 mod acme;
+mod alibaba_spot;
 mod delimited;
 pub(crate) mod field;
 mod helios;
 mod helios_activity;
+mod mapping;
+mod market;
+mod openb;
 mod philly;
 mod read;
 mod reader;
 mod source;
 mod supercloud;
+mod telemetry;
 
 pub use delimited::{Delimited, Record};
 pub use field::Moment;
-pub use read::{Observer, Progress, ReadOptions, Seen, check_job, read, readers, sniff};
+pub use read::{Observer, Progress, ReadOptions, Seen, check_job, check_strict, read, readers, sniff};
 pub use reader::{Confidence, Head, Reader};
 pub use source::{Lines, SourceFile, expand};
 
 /// Every reader, in the order they are asked; among equal confidences the first wins.
-#[rustfmt::skip] // one a line, so that additions do not touch their neighbours
+#[rustfmt::skip]
 pub static READERS: &[&dyn Reader] = &[
     &acme::Acme,
+    &philly::PhillyJoined,
+    &openb::Openb,
+    &alibaba_spot::AlibabaSpot,
     &helios::Helios,
     &helios_activity::HeliosActivity,
     &philly::Philly,
-    &philly::PhillyJoined,
     &philly::PhillyNodes,
     &supercloud::Supercloud,
+    &telemetry::Dcgm,
+    &telemetry::Prometheus,
+    &telemetry::NvidiaSmi,
+    &telemetry::Ipmi,
+    &market::SkyCatalog,
+    &market::AwsSpot,
+    &market::ElectricityMaps,
+    &market::SkyTrace,
+    &mapping::MappingReader,
 ];

@@ -1,0 +1,407 @@
+//! A7: load by hour of day, weekday and month, in the cluster's own time zone, and use over the whole observation.
+//!
+//! Submissions are counted, use is a mean over time: the GPUs in use integrated exactly over the hours of that name.
+//!
+//! Worked number: 48 submissions in two days, all at 10:xx local: 24 an hour at 10, none at other hours.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::capacity::{Capacity, samples_by_name, sum};
+use super::facts::JobFacts;
+use super::summary::count;
+use super::topic::{Topic, TopicResult};
+use crate::occupancy::Steps;
+use crate::report::format::{integer, percent};
+use crate::report::{Axis, BarLayout, BarSeries, Cell, Chart, Column, Mark, Reference, Section, Series, Table};
+use crate::time::{DAY_MS, HOUR_MS, Zone};
+
+const WEEKDAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
+/// Points of the use curve.
+const POINTS: i64 = 600;
+
+/// One hour of the day.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ByHour {
+    /// 0 to 23, local.
+    pub hour: u8,
+    /// Submissions an hour of that name, mean over the days observed.
+    pub submissions: Option<f64>,
+    /// GPUs in use, mean over those hours.
+    pub gpus_in_use: Option<f64>,
+}
+
+/// One month.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ByMonth {
+    /// `2020-09`, local.
+    pub month: String,
+    /// Jobs of at most one GPU submitted, CPU jobs left out.
+    pub single_gpu_jobs: u64,
+    /// Jobs of more than one GPU submitted.
+    pub multi_gpu_jobs: u64,
+    /// Jobs without GPU, or with an unknown count.
+    pub other_jobs: u64,
+}
+
+/// GPUs in use against GPUs there.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Use {
+    /// Where the use comes from, in words.
+    pub source: String,
+    /// Mean GPUs in use over the observation.
+    pub mean_gpus: f64,
+    /// Most GPUs in use at one moment.
+    pub peak_gpus: f64,
+    /// GPUs there, mean over the observation.
+    pub capacity_gpus: Option<f64>,
+    /// Where the capacity comes from, in words.
+    pub capacity_source: Option<String>,
+    /// Mean use over mean capacity.
+    pub utilisation: Option<f64>,
+    /// Share of the time in which more GPUs were in use than there are: a sign of bad records, never clipped.
+    pub oversubscribed_time_share: Option<f64>,
+    /// `(moment in ms, mean GPUs in use until the next)`.
+    pub curve: Vec<(i64, f64)>,
+}
+
+/// Load over the calendar.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct CalendarLoad {
+    /// The zone of hours, weekdays and months.
+    pub zone: String,
+    /// Whether hours and weekdays are meaningful.
+    pub has_calendar: bool,
+    /// By hour of day; empty without a calendar.
+    pub by_hour: Vec<ByHour>,
+    /// Submissions a day by weekday, Monday first; empty without a calendar.
+    pub submissions_by_weekday: Vec<Option<f64>>,
+    /// Submissions by weekday (row, Monday first) and hour (column), counts.
+    pub submissions_by_weekday_hour: Vec<Vec<u64>>,
+    /// By month; empty without true dates.
+    pub by_month: Vec<ByMonth>,
+    /// GPUs in use.
+    pub gpus_in_use: Option<Use>,
+}
+
+impl Topic for CalendarLoad {
+    const ID: &'static str = "calendar";
+    const CODE: &'static str = "A7";
+    const TITLE: &'static str = "Load over time";
+
+    fn of(facts: &JobFacts<'_>) -> TopicResult<Self> {
+        let trace = facts.trace;
+        let (in_use, source) = use_over_time(facts);
+        let window = facts.window.or_else(|| {
+            let times = in_use.times();
+            Some((*times.first()?, *times.last()?))
+        });
+        let Some((from, to)) = window.filter(|(from, to)| to > from) else {
+            return Err("the source holds neither job times nor an activity series".to_owned());
+        };
+        let mut load = Self {
+            zone: trace.zone.clone(),
+            has_calendar: trace.basis.has_calendar(),
+            by_hour: Vec::new(),
+            submissions_by_weekday: Vec::new(),
+            submissions_by_weekday_hour: Vec::new(),
+            by_month: Vec::new(),
+            gpus_in_use: None,
+        };
+        if trace.basis.has_calendar() {
+            load.calendar(facts, &in_use, from, to);
+        }
+        if trace.basis.has_dates() {
+            load.by_month = months(facts);
+        }
+        if !in_use.is_empty() {
+            load.gpus_in_use = Some(gpu_use(facts, &in_use, source, from, to));
+        }
+        Ok(load)
+    }
+
+    fn section(&self) -> Section {
+        let mut finding = String::new();
+        if let Some(gpus) = &self.gpus_in_use {
+            finding = format!("On average **{}** GPUs were in use", integer(gpus.mean_gpus.round() as i64));
+            match (gpus.utilisation, gpus.capacity_gpus) {
+                (Some(utilisation), Some(capacity)) => finding.push_str(&format!(
+                    " of {}, **{}**; at the peak {}.",
+                    integer(capacity.round() as i64),
+                    percent(utilisation),
+                    integer(gpus.peak_gpus.round() as i64)
+                )),
+                _ => finding.push_str(&format!(
+                    ", at the peak {}; how many there are is not recorded.",
+                    integer(gpus.peak_gpus.round() as i64)
+                )),
+            }
+        }
+        let by_rate = |a: &&ByHour, b: &&ByHour| a.submissions.unwrap_or(0.0).total_cmp(&b.submissions.unwrap_or(0.0));
+        if let (Some(busy), Some(quiet)) = (self.by_hour.iter().max_by(by_rate), self.by_hour.iter().min_by(by_rate)) {
+            if let (Some(most), Some(least)) = (busy.submissions, quiet.submissions) {
+                finding.push_str(&format!(
+                    " Most jobs arrive between {}:00 and {}:00 local time ({most:.1} an hour), fewest between {}:00 and \
+                     {}:00 ({least:.1}).",
+                    busy.hour,
+                    (busy.hour + 1) % 24,
+                    quiet.hour,
+                    (quiet.hour + 1) % 24
+                ));
+            }
+        }
+        let mut section = Self::heading().with_finding(finding);
+        if let Some(gpus) = &self.gpus_in_use {
+            section = section.with_chart(self.use_chart(gpus));
+        }
+        if self.has_calendar && !self.submissions_by_weekday_hour.is_empty() {
+            section = section.with_chart(self.hour_chart()).with_chart(self.week_chart());
+        }
+        if self.by_month.len() > 1 {
+            section = section.with_table(self.month_table());
+        }
+        let calendar = if self.has_calendar {
+            format!("Hours, weekdays and months are local to {}.", self.zone)
+        } else {
+            "The source's times are relative to an unknown moment, so hours and weekdays mean nothing and are left out."
+                .to_owned()
+        };
+        let mut section = section
+            .with_definition(calendar)
+            .with_definition("GPUs in use: the sum over jobs from start (inclusive) to end (exclusive), exact, not clipped at the capacity.");
+        if let Some(gpus) = &self.gpus_in_use {
+            let mut coverage = format!("Use: {}.", gpus.source);
+            if let Some(how) = &gpus.capacity_source {
+                coverage.push_str(&format!(" Capacity: {how}."));
+            }
+            if let Some(over) = gpus.oversubscribed_time_share.filter(|over| *over > 0.0) {
+                coverage.push_str(&format!(
+                    " For **{}** of the time the records show more GPUs in use than there are: starts, ends or capacity \
+                     are then wrong.",
+                    percent(over)
+                ));
+            }
+            section = section.with_coverage(coverage);
+        }
+        section
+    }
+}
+
+/// GPUs in use over time: from the jobs, or else from the activity series.
+fn use_over_time(facts: &JobFacts<'_>) -> (Steps, String) {
+    let in_use = facts.in_use(|_| true);
+    if !in_use.is_empty() {
+        let mut source = "from the start and end of each job".to_owned();
+        if facts.assumed_starts > 0 {
+            let share = super::topic::share(facts.assumed_gpu_s, facts.total_gpu_s()).unwrap_or(0.0);
+            source = format!(
+                "from the start and end of each job; {} jobs with {} of the GPU time have no recorded start and are \
+                 taken to start when submitted",
+                count(facts.assumed_starts as u64),
+                percent(share)
+            );
+        }
+        return (in_use, source);
+    }
+    let table = &facts.trace.activity;
+    let by_vc = samples_by_name(facts.trace, "vc", &table.gpus_running);
+    let cluster = samples_by_name(facts.trace, "cluster", &table.gpus_running).into_values().next();
+    let series = cluster.unwrap_or_else(|| sum(by_vc.values()));
+    (series, "from the activity series of the source".to_owned())
+}
+
+fn gpu_use(facts: &JobFacts<'_>, in_use: &Steps, source: String, from: i64, to: i64) -> Use {
+    let capacity = Capacity::of(facts.trace, from, to);
+    let mean_gpus = in_use.mean(from, to).unwrap_or(0.0);
+    let capacity_gpus = capacity.as_ref().and_then(|c| c.cluster.mean(from, to)).filter(|gpus| *gpus > 0.0);
+    let over = capacity.as_ref().map(|capacity| {
+        let mut over = 0;
+        crate::occupancy::walk(&[in_use, &capacity.cluster], from, to, |start, end, values| {
+            if let &[used, there] = values {
+                over += if used > there + 1e-6 { end - start } else { 0 };
+            }
+        });
+        over as f64 / (to - from) as f64
+    });
+    let step = ((to - from) / POINTS).max(1);
+    Use {
+        source,
+        mean_gpus,
+        peak_gpus: in_use.max(from, to),
+        capacity_gpus,
+        capacity_source: capacity.filter(|_| capacity_gpus.is_some()).map(|c| c.how),
+        utilisation: capacity_gpus.map(|gpus| mean_gpus / gpus),
+        oversubscribed_time_share: over,
+        curve: in_use.bucket_means(from, to, step),
+    }
+}
+
+fn months(facts: &JobFacts<'_>) -> Vec<ByMonth> {
+    let mut months: BTreeMap<String, ByMonth> = BTreeMap::new();
+    let mut calendar = facts.zone.calendar();
+    let mut last: Option<(i64, String)> = None;
+    for (job, submit) in facts.trace.jobs.submit.iter().enumerate() {
+        let Some(submit) = submit else { continue };
+        let day = calendar.local(submit).day;
+        let month = match &last {
+            Some((known, month)) if *known == day => month.clone(),
+            _ => crate::time::format_utc(day * DAY_MS).chars().take(7).collect(),
+        };
+        last = Some((day, month.clone()));
+        let entry = months.entry(month.clone()).or_insert(ByMonth {
+            month,
+            single_gpu_jobs: 0,
+            multi_gpu_jobs: 0,
+            other_jobs: 0,
+        });
+        match facts.gpus(job) {
+            Some(gpus) if gpus > 1.0 => entry.multi_gpu_jobs += 1,
+            Some(gpus) if gpus > 0.0 => entry.single_gpu_jobs += 1,
+            _ => entry.other_jobs += 1,
+        }
+    }
+    months.into_values().collect()
+}
+
+impl CalendarLoad {
+    /// Fills hours and weekdays: counts of submissions over the time of that name that was observed.
+    fn calendar(&mut self, facts: &JobFacts<'_>, in_use: &Steps, from: i64, to: i64) {
+        let observed = observed(&facts.zone, from, to);
+        let mut counts = vec![vec![0u64; 24]; 7];
+        let mut calendar = facts.zone.calendar();
+        for submit in facts.trace.jobs.submit.iter().flatten() {
+            let local = calendar.local(submit);
+            if let Some(cell) =
+                counts.get_mut(usize::from(local.weekday)).and_then(|row| row.get_mut(usize::from(local.hour)))
+            {
+                *cell += 1;
+            }
+        }
+        let jobs = !facts.is_empty();
+        let mut area = [0.0; 24];
+        for (start, mean) in in_use.bucket_means(from - from.rem_euclid(HOUR_MS), to, HOUR_MS) {
+            let hour = usize::from(calendar.local(start.max(from)).hour);
+            let length = (start + HOUR_MS).min(to) - start;
+            if let Some(area) = area.get_mut(hour) {
+                *area += mean * length as f64;
+            }
+        }
+        let cell =
+            |weekday: usize, hour: usize| observed.get(weekday).and_then(|row| row.get(hour)).copied().unwrap_or(0);
+        self.by_hour = (0..24u8)
+            .map(|hour| {
+                let ix = usize::from(hour);
+                let time: i64 = (0..7).map(|weekday| cell(weekday, ix)).sum();
+                let submitted: u64 = counts.iter().filter_map(|row| row.get(ix)).sum();
+                let known = time > 0;
+                ByHour {
+                    hour,
+                    submissions: (known && jobs).then(|| submitted as f64 * HOUR_MS as f64 / time as f64),
+                    gpus_in_use: (known && !in_use.is_empty())
+                        .then(|| area.get(ix).copied().unwrap_or(0.0) / time as f64),
+                }
+            })
+            .collect();
+        self.submissions_by_weekday = (0..7)
+            .map(|weekday| {
+                let time: i64 = (0..24).map(|hour| cell(weekday, hour)).sum();
+                let submitted: u64 = counts.get(weekday).map_or(0, |row| row.iter().sum());
+                (time > 0 && jobs).then(|| submitted as f64 * DAY_MS as f64 / time as f64)
+            })
+            .collect();
+        if jobs {
+            self.submissions_by_weekday_hour = counts;
+        }
+    }
+
+    fn use_chart(&self, gpus: &Use) -> Chart {
+        let zone = jiff::tz::TimeZone::get(&self.zone).unwrap_or(jiff::tz::TimeZone::UTC);
+        let points = gpus.curve.iter().map(|(ms, value)| (*ms as f64 / 1_000.0, *value)).collect();
+        let x = if self.has_calendar { Axis::time("Time", zone) } else { Axis::duration("Time since the trace began") };
+        let mut chart = Chart::xy(
+            "gpus-in-use",
+            "GPUs in use",
+            x,
+            Axis::linear("GPUs").within(0.0, gpus.peak_gpus.max(gpus.capacity_gpus.unwrap_or(0.0)) * 1.05),
+            vec![Series::new("in use", Mark::Area, points)],
+        )
+        .with_reading("Each point is the mean over about a 600th of the observation. Days without submissions, outages and the ends of the record show here first.");
+        if let Some(capacity) = gpus.capacity_gpus {
+            chart = chart.with_reference(Reference::Horizontal { at: capacity, label: "there are".to_owned() });
+        }
+        chart
+    }
+
+    fn hour_chart(&self) -> Chart {
+        Chart::bars(
+            "submissions-by-hour",
+            "Submissions by hour of day",
+            Axis::linear("Jobs an hour"),
+            BarLayout::Grouped,
+            self.by_hour.iter().map(|hour| hour.hour.to_string()).collect(),
+            vec![BarSeries::new("submissions", self.by_hour.iter().map(|hour| hour.submissions).collect())],
+        )
+        .with_reading("Mean over the days observed, local time. A deep night valley is room for deferrable work or for powering nodes down.")
+    }
+
+    fn week_chart(&self) -> Chart {
+        let values = self
+            .submissions_by_weekday_hour
+            .iter()
+            .map(|row| row.iter().map(|count| Some(*count as f64)).collect())
+            .collect();
+        Chart::heatmap(
+            "submissions-by-week",
+            "Submissions by weekday and hour",
+            (0..24).map(|hour| hour.to_string()).collect(),
+            WEEKDAYS.iter().map(|day| (*day).to_owned()).collect(),
+            values,
+            Axis::linear("Jobs submitted"),
+        )
+        .with_reading(
+            "Darker is more jobs over the whole observation. A single dark cell is usually one burst, not a habit.",
+        )
+    }
+
+    fn month_table(&self) -> Table {
+        let mut table = Table::new(
+            "Jobs submitted by month",
+            vec![
+                Column::text("Month"),
+                Column::number("Up to one GPU"),
+                Column::number("Several GPUs"),
+                Column::number("No GPU or unknown"),
+            ],
+        );
+        for month in &self.by_month {
+            table.rows.push(vec![
+                Cell::from(month.month.as_str()),
+                super::summary::int(month.single_gpu_jobs),
+                super::summary::int(month.multi_gpu_jobs),
+                super::summary::int(month.other_jobs),
+            ]);
+        }
+        table
+    }
+}
+
+/// Milliseconds observed of each weekday (row, Monday first) and hour (column), local.
+fn observed(zone: &Zone, from: i64, to: i64) -> Vec<Vec<i64>> {
+    let mut out = vec![vec![0; 24]; 7];
+    let mut calendar = zone.calendar();
+    let mut start = from;
+    while start < to {
+        // Zones differ from UTC by whole quarters of an hour.
+        let quarter = HOUR_MS / 4;
+        let end = (start - start.rem_euclid(quarter) + quarter).min(to);
+        let local = calendar.local(start);
+        if let Some(cell) = out.get_mut(usize::from(local.weekday)).and_then(|row| row.get_mut(usize::from(local.hour)))
+        {
+            *cell += end - start;
+        }
+        start = end;
+    }
+    out
+}

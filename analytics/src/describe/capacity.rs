@@ -1,0 +1,109 @@
+//! How many GPUs there were, when, and in which VC: from the capacity table, else from the activity series, else from
+//! the inventory.
+
+use std::collections::BTreeMap;
+
+use crate::occupancy::Steps;
+use crate::schema::{Numbers, Table};
+use crate::trace::Trace;
+
+/// GPUs there were over time.
+#[derive(Debug)]
+pub struct Capacity {
+    /// Of the cluster.
+    pub cluster: Steps,
+    /// Of each VC, by name; empty where only the cluster's is known.
+    pub by_vc: BTreeMap<String, Steps>,
+    /// Where the figures come from, in words.
+    pub how: String,
+}
+
+impl Capacity {
+    /// The capacity `trace` records, `None` if it records none. `to` is the end of the observation, at which open
+    /// intervals end. O(n log n).
+    pub fn of(trace: &Trace, from: i64, to: i64) -> Option<Self> {
+        Self::of_table(trace, to).or_else(|| Self::of_activity(trace)).or_else(|| Self::of_nodes(trace, from, to))
+    }
+
+    fn of_table(trace: &Trace, to: i64) -> Option<Self> {
+        let table = &trace.capacity;
+        let mut by_vc: BTreeMap<String, Vec<(i64, i64, f64)>> = BTreeMap::new();
+        let mut cluster = Vec::new();
+        for ix in 0..table.len() {
+            let up = table.state.get(ix).is_none_or(|state| state == "up");
+            let (Some(from), Some(gpus), true) = (table.from.get(ix), table.gpus.get(ix), up) else { continue };
+            let interval = (from, table.to.get(ix).unwrap_or(to.saturating_add(1)), gpus);
+            match (table.scope.get(ix), table.name.get(ix)) {
+                (Some("vc"), Some(name)) => by_vc.entry(name.to_owned()).or_default().push(interval),
+                (Some("cluster"), _) => cluster.push(interval),
+                _ => {}
+            }
+        }
+        if cluster.is_empty() {
+            cluster = by_vc.values().flatten().copied().collect();
+        }
+        if cluster.is_empty() {
+            return None;
+        }
+        Some(Self {
+            cluster: Steps::of_intervals(cluster),
+            by_vc: by_vc.into_iter().map(|(name, intervals)| (name, Steps::of_intervals(intervals))).collect(),
+            how: "the recorded capacity over time".to_owned(),
+        })
+    }
+
+    fn of_activity(trace: &Trace) -> Option<Self> {
+        let table = &trace.activity;
+        let by_vc = samples_by_name(trace, "vc", &table.gpus_total);
+        let cluster = samples_by_name(trace, "cluster", &table.gpus_total).into_values().next();
+        let cluster = cluster.or_else(|| (!by_vc.is_empty()).then(|| sum(by_vc.values())))?;
+        Some(Self { cluster, by_vc, how: "the GPU totals of the activity series".to_owned() })
+    }
+
+    fn of_nodes(trace: &Trace, from: i64, to: i64) -> Option<Self> {
+        let nodes = &trace.nodes;
+        let mut by_vc: BTreeMap<String, f64> = BTreeMap::new();
+        let mut total = 0.0;
+        for ix in 0..nodes.len() {
+            let Some(gpus) = nodes.gpus.get(ix) else { continue };
+            total += gpus;
+            if let Some(vc) = nodes.vc.get(ix) {
+                *by_vc.entry(vc.to_owned()).or_default() += gpus;
+            }
+        }
+        let always = |gpus: f64| Steps::of_intervals([(from, to.saturating_add(1), gpus)]);
+        (total > 0.0).then(|| Self {
+            cluster: always(total),
+            by_vc: by_vc.into_iter().map(|(vc, gpus)| (vc, always(gpus))).collect(),
+            how: "the inventory, taken to be the same at all times".to_owned(),
+        })
+    }
+}
+
+/// The series of one activity column by VC (or cluster) name.
+pub(super) fn samples_by_name(trace: &Trace, scope: &str, column: &Numbers<f64>) -> BTreeMap<String, Steps> {
+    let table = &trace.activity;
+    let mut samples: BTreeMap<String, Vec<(i64, f64)>> = BTreeMap::new();
+    for ix in 0..table.len() {
+        if table.scope.get(ix) != Some(scope) {
+            continue;
+        }
+        if let (Some(name), Some(ts), Some(value)) = (table.name.get(ix), table.ts.get(ix), column.get(ix)) {
+            samples.entry(name.to_owned()).or_default().push((ts, value));
+        }
+    }
+    samples.into_iter().map(|(name, samples)| (name, Steps::of_samples(samples))).collect()
+}
+
+/// The sum of several quantities.
+pub(super) fn sum<'a>(parts: impl Iterator<Item = &'a Steps>) -> Steps {
+    let parts: Vec<&Steps> = parts.collect();
+    let first = parts.iter().filter_map(|steps| steps.times().first()).min().copied();
+    let last = parts.iter().filter_map(|steps| steps.times().last()).max().copied();
+    let (Some(first), Some(last)) = (first, last) else { return Steps::default() };
+    let mut samples = Vec::new();
+    crate::occupancy::walk(&parts, first, last.saturating_add(1), |start, _, values| {
+        samples.push((start, values.iter().sum()));
+    });
+    Steps::of_samples(samples)
+}

@@ -1,0 +1,326 @@
+//! A3: how long jobs run: quantiles, distribution by count and by GPU time, Kaplan-Meier where jobs are still running,
+//! and fitted laws, each by size class.
+//!
+//! Jobs still running when the record was taken ran *at least* so long. Dropping them favours short jobs; counting them
+//! as ended does too. The Kaplan-Meier estimate uses what is known of them: S(t) = Π (1 − dᵢ/nᵢ) over the end times up
+//! to t, with dᵢ ends among nᵢ jobs that were observed as long.
+//!
+//! Worked number: runs of 1, 2 and 4 h ended and one of 3 h still running: S(2 h) = 3/4 · 2/3 = 1/2, and the median is
+//! 2 h; without the running job it would be 2 h of three, with it counted as ended 2.5 h.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::facts::{JobFacts, SizeClass};
+use super::summary::{count, int};
+use super::topic::{Topic, TopicResult, hours};
+use crate::report::format::{duration, percent};
+use crate::report::{Axis, Cell, Chart, Column, Mark, Section, Series, Table};
+use crate::stats;
+use crate::stats::ecdf::{CurvePoint, Ecdf};
+use crate::stats::fit::{Fit, FitFailure};
+use crate::stats::survival::KaplanMeier;
+
+/// Points of a curve in the JSON form and in charts.
+const POINTS: usize = 160;
+/// Fewest ended jobs a law is fitted to.
+const FEWEST: usize = 50;
+
+/// Runs of one class of jobs.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Runs {
+    /// The class in words.
+    pub class: String,
+    /// Jobs that ended, with a known run.
+    pub ended: u64,
+    /// Jobs still running at the end of the observation.
+    pub running: u64,
+    /// Jobs whose run is unknown.
+    pub unknown: u64,
+    /// Runs of the jobs that ended, seconds.
+    pub ended_s: Option<stats::quantile::Summary>,
+    /// Kaplan-Meier median over ended and running jobs, seconds; the same as of the ended ones if none was running.
+    pub kaplan_meier_median_s: Option<f64>,
+    /// Kaplan-Meier 90 % quantile, seconds; `null` if the curve does not come down to it.
+    pub kaplan_meier_p90_s: Option<f64>,
+    /// Share of jobs that ran at most so long (Kaplan-Meier), thinned.
+    pub curve: Vec<CurvePoint>,
+    /// GPU-hours of the class.
+    pub gpu_hours: f64,
+    /// Fitted laws, best AIC first.
+    pub fits: Vec<Fit>,
+    /// Pareto tail, fitted to the largest runs alone.
+    pub pareto_tail: Option<Fit>,
+    /// Laws that could not be fitted, with the reason.
+    pub not_fitted: Vec<FitFailure>,
+}
+
+/// How long jobs run.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Duration {
+    /// What run means here.
+    pub definition: String,
+    /// All jobs.
+    pub all: Runs,
+    /// By size class, smallest first; classes without jobs are left out.
+    pub by_size: Vec<Runs>,
+    /// Share of the GPU time in jobs that ran at most so long, thinned.
+    pub gpu_time_curve: Vec<CurvePoint>,
+    /// Half of the GPU time is in jobs that ran longer than this, seconds.
+    pub gpu_time_median_s: Option<f64>,
+}
+
+impl Runs {
+    fn of(facts: &JobFacts<'_>, class: &str, keep: impl Fn(usize) -> bool) -> Option<Self> {
+        let mut times = Vec::new();
+        let mut ended = Vec::new();
+        let (mut unknown, mut gpu_s) = (0, stats::sum::NeumaierSum::new());
+        for job in (0..facts.len()).filter(|job| keep(*job)) {
+            match facts.run_s(job) {
+                Some(run) => {
+                    times.push(run);
+                    ended.push(!facts.is_censored(job));
+                    gpu_s.add(facts.gpu_s(job).unwrap_or(0.0));
+                }
+                None => unknown += 1,
+            }
+        }
+        if times.is_empty() {
+            return None;
+        }
+        let running = ended.iter().filter(|ended| !**ended).count();
+        let ended_runs: Vec<f64> = times.iter().zip(&ended).filter(|(_, ended)| **ended).map(|(run, _)| *run).collect();
+        let survival = KaplanMeier::right_censored(&times, &ended).ok();
+        let censored: Vec<bool> = ended.iter().map(|ended| !ended).collect();
+        let (fits, pareto_tail, not_fitted) = if ended_runs.len() >= FEWEST {
+            match stats::fit::fit_report(&times, &censored) {
+                Ok(report) => (report.fits, report.pareto_tail, report.failures),
+                Err(_) => (Vec::new(), None, Vec::new()),
+            }
+        } else {
+            (Vec::new(), None, Vec::new())
+        };
+        Some(Self {
+            class: class.to_owned(),
+            ended: ended_runs.len() as u64,
+            running: running as u64,
+            unknown,
+            ended_s: stats::quantile::Summary::of_vec(ended_runs),
+            kaplan_meier_median_s: survival.as_ref().and_then(KaplanMeier::median),
+            kaplan_meier_p90_s: survival.as_ref().and_then(|curve| curve.quantile(0.9)),
+            curve: survival.map(|curve| curve.thin_ended(POINTS)).unwrap_or_default(),
+            gpu_hours: hours(gpu_s.value()),
+            fits,
+            pareto_tail,
+            not_fitted,
+        })
+    }
+}
+
+impl Topic for Duration {
+    const ID: &'static str = "duration";
+    const CODE: &'static str = "A3";
+    const TITLE: &'static str = "How long jobs run";
+
+    fn of(facts: &JobFacts<'_>) -> TopicResult<Self> {
+        let all = Runs::of(facts, "all jobs", |_| true).ok_or("no job has a known run")?;
+        let classes = SizeClass::ALL.map(|class| (class.name(), Some(class)));
+        let by_size = classes
+            .into_iter()
+            .chain([("GPU count unknown", None)])
+            .filter_map(|(name, class)| Runs::of(facts, name, |job| facts.gpus(job).map(SizeClass::of) == class))
+            .collect();
+        let (mut runs, mut weights) = (Vec::new(), Vec::new());
+        for job in 0..facts.len() {
+            if let (Some(run), Some(gpu_s)) = (facts.run_s(job), facts.gpu_s(job)) {
+                runs.push(run);
+                weights.push(gpu_s);
+            }
+        }
+        let by_time = Ecdf::weighted(&runs, &weights);
+        Ok(Self {
+            definition:
+                "time the attempts of a job ran, from their timestamps, or the source's own figure where those \
+                         are missing; until the end of the observation for jobs still running"
+                    .to_owned(),
+            all,
+            by_size,
+            gpu_time_curve: by_time.as_ref().map(|ecdf| ecdf.thin(POINTS)).unwrap_or_default(),
+            gpu_time_median_s: by_time.as_ref().and_then(|ecdf| ecdf.quantile(0.5)),
+        })
+    }
+
+    fn section(&self) -> Section {
+        let mut finding = String::new();
+        if let Some(all) = &self.all.ended_s {
+            let ratio = if all.p50 > 0.0 { format!("{:.0} times", all.mean / all.p50) } else { "far above".to_owned() };
+            finding = format!(
+                "Half of the jobs end within **{}**, but the mean is **{}** ({ratio} the median): a few long jobs \
+                 decide the load.",
+                duration(all.p50),
+                duration(all.mean)
+            );
+            if let Some(median) = self.gpu_time_median_s {
+                finding.push_str(&format!(
+                    " Half of the GPU time is in jobs that ran longer than **{}**.",
+                    duration(median)
+                ));
+            }
+        }
+        let mut section = Self::heading()
+            .with_finding(finding)
+            .with_gpu_hours(Some(self.by_size.iter().map(|runs| runs.gpu_hours).sum()))
+            .with_chart(self.by_size_chart())
+            .with_table(self.quantile_table());
+        if let Some(chart) = self.fit_chart() {
+            section = section.with_chart(chart);
+        }
+        if let Some(table) = self.fit_table() {
+            section = section.with_table(table);
+        }
+        let mut coverage = format!(
+            "{} jobs ended with a known run, {} were still running, the run of {} is unknown.",
+            count(self.all.ended),
+            count(self.all.running),
+            count(self.all.unknown)
+        );
+        if self.all.running > 0 {
+            coverage.push_str(" Curves and medians account for the running ones (Kaplan-Meier).");
+        }
+        section
+            .with_definition(format!("Run: {}.", self.definition))
+            .with_definition(
+                "Laws are fitted by maximum likelihood, running jobs counted as at least so long. AIC compares laws on \
+                 the same jobs (smaller is better); KS is the largest gap between the law and the data.",
+            )
+            .with_coverage(coverage)
+    }
+}
+
+impl Duration {
+    fn by_size_chart(&self) -> Chart {
+        let points = |curve: &[CurvePoint]| curve.iter().map(|p| (p.x, p.fraction)).collect::<Vec<_>>();
+        let mut series: Vec<Series> = self
+            .by_size
+            .iter()
+            .filter(|runs| runs.ended + runs.running >= 10)
+            .map(|runs| Series::new(runs.class.clone(), Mark::Step, points(&runs.curve)))
+            .collect();
+        if !self.gpu_time_curve.is_empty() {
+            series.push(Series::new("all, by GPU time", Mark::Line, points(&self.gpu_time_curve)));
+        }
+        Chart::xy(
+            "duration-cdf",
+            "Share of jobs that ran at most so long",
+            Axis::log_duration("Run"),
+            Axis::share("Share"),
+            series,
+        )
+        .with_reading(
+            "A curve further right is a class that runs longer. The curve by GPU time shows where the GPU time is: it \
+             lies far to the right where long jobs hold most of it.",
+        )
+    }
+
+    fn quantile_table(&self) -> Table {
+        let mut table = Table::new(
+            "Run by size of job",
+            vec![
+                Column::text("Jobs"),
+                Column::number("Ended"),
+                Column::number("Running"),
+                Column::number("Mean"),
+                Column::number("Median"),
+                Column::number("90 %"),
+                Column::number("99 %"),
+                Column::number("Median with running jobs"),
+                Column::number("GPU-hours"),
+            ],
+        );
+        for runs in std::iter::once(&self.all).chain(&self.by_size) {
+            let ended = runs.ended_s.as_ref();
+            table.rows.push(vec![
+                runs.class.as_str().into(),
+                int(runs.ended),
+                int(runs.running),
+                Cell::opt(ended.map(|s| s.mean), Cell::Duration),
+                Cell::opt(ended.map(|s| s.p50), Cell::Duration),
+                Cell::opt(ended.map(|s| s.p90), Cell::Duration),
+                Cell::opt(ended.map(|s| s.p99), Cell::Duration),
+                Cell::opt(runs.kaplan_meier_median_s, Cell::Duration),
+                Cell::Float { value: runs.gpu_hours, digits: 0 },
+            ]);
+        }
+        table
+    }
+
+    /// Goodness of fit: the data against the best laws.
+    fn fit_chart(&self) -> Option<Chart> {
+        let runs = &self.all;
+        if runs.fits.is_empty() || runs.curve.is_empty() {
+            return None;
+        }
+        let data = runs.curve.iter().map(|p| (p.x, p.fraction)).collect();
+        let mut series = vec![Series::new("jobs", Mark::Points, data)];
+        for fit in runs.fits.iter().take(3) {
+            let line = runs.curve.iter().filter(|p| p.x > 0.0).map(|p| (p.x, fit.cdf(p.x))).collect();
+            series.push(Series::new(fit.family.name(), Mark::Line, line));
+        }
+        let best = runs.fits.first()?;
+        Some(
+            Chart::xy(
+                "duration-fit",
+                "Fitted laws against the runs of all jobs",
+                Axis::log_duration("Run"),
+                Axis::share("Share that ran at most so long"),
+                series,
+            )
+            .with_reading(format!(
+                "Points are the jobs, lines the three best laws. The best, **{}**, is off by at most {} of the jobs.",
+                best.family.name(),
+                percent(best.ks)
+            )),
+        )
+    }
+
+    fn fit_table(&self) -> Option<Table> {
+        let mut table = Table::new(
+            "Best law by size of job",
+            vec![
+                Column::text("Jobs"),
+                Column::text("Law"),
+                Column::text("Parameters"),
+                Column::number("KS"),
+                Column::number("AIC ahead of the next"),
+                Column::text("Pareto tail"),
+            ],
+        );
+        for runs in std::iter::once(&self.all).chain(&self.by_size) {
+            let Some(best) = runs.fits.first() else { continue };
+            let lead = runs.fits.get(1).map(|next| next.aic - best.aic);
+            let tail = runs.pareto_tail.as_ref().map_or(Cell::Missing, |tail| parameters(tail).into());
+            table.rows.push(vec![
+                runs.class.as_str().into(),
+                best.family.name().into(),
+                parameters(best).into(),
+                Cell::Float { value: best.ks, digits: 3 },
+                Cell::opt(lead, |value| Cell::Float { value, digits: 0 }),
+                tail,
+            ]);
+        }
+        (!table.rows.is_empty()).then_some(table)
+    }
+}
+
+/// Parameters of a law in words.
+fn parameters(fit: &Fit) -> String {
+    fit.params.iter().map(|p| format!("{} {}", p.name, short(p.value))).collect::<Vec<_>>().join(", ")
+}
+
+fn short(value: f64) -> String {
+    if value != 0.0 && (value.abs() >= 1e5 || value.abs() < 1e-3) {
+        format!("{value:.3e}")
+    } else {
+        format!("{value:.3}")
+    }
+}

@@ -1,0 +1,389 @@
+//! What every section needs of a job, derived once from the tables: GPUs, run time, wait, GPU time, state, intervals.
+//!
+//! Definitions, which the report prints:
+//! * **GPUs** of a job: those given; where the source does not say, those asked for. 0 is a CPU job, unknown is neither.
+//! * **run**: the time its attempts ran, from their timestamps; where those are missing, the source's own figure. For a
+//!   job still running, the time until the end of the observation, flagged as censored.
+//! * **wait**: first start minus submission; where a start is missing, the source's own figure. A start before the
+//!   submission makes it unknown.
+//! * **GPU time**: GPUs × run.
+//!
+//! Worked number: 8 GPUs for 1,800 s are 14,400 GPU-seconds, 4 GPU-hours.
+
+use std::collections::HashMap;
+
+use crate::occupancy::Steps;
+use crate::schema::{JobState, Label, Table};
+use crate::time::{SECOND_MS, Zone};
+use crate::trace::Trace;
+
+/// A class of job sizes, as most papers group them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, schemars::JsonSchema)]
+pub enum SizeClass {
+    /// No GPU.
+    #[serde(rename = "0")]
+    Cpu,
+    /// Less than one GPU.
+    #[serde(rename = "<1")]
+    Fraction,
+    /// One GPU.
+    #[serde(rename = "1")]
+    One,
+    /// More than one, up to four.
+    #[serde(rename = "2-4")]
+    Few,
+    /// More than four, up to eight.
+    #[serde(rename = "5-8")]
+    Node,
+    /// More than eight.
+    #[serde(rename = ">8")]
+    Many,
+}
+
+impl SizeClass {
+    /// All classes, smallest first.
+    pub const ALL: [Self; 6] = [Self::Cpu, Self::Fraction, Self::One, Self::Few, Self::Node, Self::Many];
+
+    /// The class of a job with `gpus` GPUs.
+    pub fn of(gpus: f64) -> Self {
+        if gpus <= 0.0 {
+            Self::Cpu
+        } else if gpus < 1.0 {
+            Self::Fraction
+        } else if gpus <= 1.0 {
+            Self::One
+        } else if gpus <= 4.0 {
+            Self::Few
+        } else if gpus <= 8.0 {
+            Self::Node
+        } else {
+            Self::Many
+        }
+    }
+
+    /// Name for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cpu => "no GPU",
+            Self::Fraction => "under 1 GPU",
+            Self::One => "1 GPU",
+            Self::Few => "2–4 GPUs",
+            Self::Node => "5–8 GPUs",
+            Self::Many => "over 8 GPUs",
+        }
+    }
+}
+
+/// One stretch in which a job held GPUs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Stretch {
+    /// Row of the job.
+    pub job: usize,
+    /// Start, ms.
+    pub start: i64,
+    /// End, ms; the end of the observation if it was still running.
+    pub end: i64,
+    /// GPUs held.
+    pub gpus: f64,
+}
+
+/// Derived columns of the jobs table, one entry a job.
+#[derive(Debug)]
+pub struct JobFacts<'t> {
+    /// The trace.
+    pub trace: &'t Trace,
+    /// The cluster's own zone.
+    pub zone: Zone,
+    /// GPUs.
+    pub gpus: Vec<Option<f64>>,
+    /// Run, seconds.
+    pub run_s: Vec<Option<f64>>,
+    /// Whether the run was cut off by the end of the observation.
+    pub censored: Vec<bool>,
+    /// Wait, seconds.
+    pub wait_s: Vec<Option<f64>>,
+    /// State.
+    pub state: Vec<JobState>,
+    /// When GPUs were held.
+    pub stretches: Vec<Stretch>,
+    /// The observation: from the first to the last moment any job record names, ms.
+    pub window: Option<(i64, i64)>,
+    /// Jobs whose run is the source's own figure.
+    pub reported_runs: usize,
+    /// Jobs whose start is unknown and was taken to be their submission, for use over time.
+    pub assumed_starts: usize,
+    /// GPU time of those jobs, GPU-seconds.
+    pub assumed_gpu_s: f64,
+}
+
+impl<'t> JobFacts<'t> {
+    /// Derives the facts of all jobs. O(jobs + attempts).
+    pub fn of(trace: &'t Trace) -> Self {
+        let jobs = &trace.jobs;
+        let rows = jobs.len();
+        let window = window(trace);
+        let end_of_window = window.map(|(_, end)| end);
+        let mut facts = Self {
+            trace,
+            // The reader and the manifest hold checked names; UTC is the safe reading of a damaged one.
+            zone: Zone::named(&trace.zone).unwrap_or_else(|_| Zone::utc()),
+            gpus: Vec::with_capacity(rows),
+            run_s: Vec::with_capacity(rows),
+            censored: Vec::with_capacity(rows),
+            wait_s: Vec::with_capacity(rows),
+            state: Vec::with_capacity(rows),
+            stretches: Vec::new(),
+            window,
+            reported_runs: 0,
+            assumed_starts: 0,
+            assumed_gpu_s: 0.0,
+        };
+        for ix in 0..rows {
+            let gpus = jobs.alloc_gpus.get(ix).or_else(|| jobs.req_gpus.get(ix));
+            let state = jobs.state.get(ix).map_or(JobState::Unknown, JobState::from_id);
+            let (start, end) = (jobs.start.get(ix), jobs.end.get(ix));
+            let flagged = jobs.censored.get(ix) == Some(1);
+            let running = start.is_some() && end.is_none() && (flagged || state == JobState::Running);
+            let mut run = jobs.run_s.get(ix).filter(|run| *run >= 0.0);
+            if running {
+                run = start.zip(end_of_window).map(|(start, end)| seconds(start, end)).or(run);
+            } else if run.is_none() {
+                run = jobs.reported_run_s.get(ix).filter(|run| *run >= 0.0);
+                facts.reported_runs += usize::from(run.is_some());
+            }
+            let wait = match (jobs.submit.get(ix), start) {
+                (Some(submit), Some(start)) if start >= submit => Some(seconds(submit, start)),
+                (Some(_), Some(_)) => None,
+                _ => jobs.reported_wait_s.get(ix).filter(|wait| *wait >= 0.0),
+            };
+            facts.gpus.push(gpus);
+            facts.run_s.push(run);
+            facts.censored.push(running);
+            facts.wait_s.push(wait);
+            facts.state.push(state);
+        }
+        facts.hold();
+        facts
+    }
+
+    /// Fills the stretches: from the attempts where there are any, else from the job's own start and end.
+    fn hold(&mut self) {
+        let jobs = &self.trace.jobs;
+        let attempts = &self.trace.attempts;
+        let end_of_window = self.window.map(|(_, end)| end);
+        let mut of_job: HashMap<&str, Vec<usize>> = HashMap::new();
+        for ix in 0..attempts.len() {
+            if let Some(key) = attempts.job_key.get(ix) {
+                of_job.entry(key).or_default().push(ix);
+            }
+        }
+        for job in 0..jobs.len() {
+            let own = jobs.job_key.get(job).and_then(|key| of_job.get(key));
+            if let Some(own) = own {
+                for ix in own {
+                    let gpus = attempts.alloc_gpus.get(*ix).or_else(|| self.gpus.get(job).copied().flatten());
+                    let end = attempts
+                        .end
+                        .get(*ix)
+                        .or_else(|| if attempts.censored.get(*ix) == Some(1) { end_of_window } else { None });
+                    if let (Some(start), Some(end), Some(gpus)) = (attempts.start.get(*ix), end, gpus) {
+                        self.stretches.push(Stretch { job, start, end, gpus });
+                    }
+                }
+                continue;
+            }
+            let run = self.run_s.get(job).copied().flatten();
+            let Some(gpus) = self.gpus.get(job).copied().flatten() else { continue };
+            let start = jobs.start.get(job);
+            let end = jobs.end.get(job).or_else(|| {
+                let from = start.or_else(|| jobs.submit.get(job))?;
+                Some(from.saturating_add((run? * SECOND_MS as f64).round() as i64))
+            });
+            let Some(end) = end else { continue };
+            if let Some(start) = start {
+                self.stretches.push(Stretch { job, start, end, gpus });
+            } else if let (Some(submit), Some(run)) = (jobs.submit.get(job), run) {
+                self.assumed_starts += 1;
+                self.assumed_gpu_s += gpus * run;
+                self.stretches.push(Stretch { job, start: submit, end, gpus });
+            }
+        }
+    }
+
+    /// Number of jobs.
+    pub fn len(&self) -> usize {
+        self.trace.jobs.len()
+    }
+
+    /// Whether there are no jobs.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// GPUs of a job, `None` if unknown.
+    pub fn gpus(&self, job: usize) -> Option<f64> {
+        self.gpus.get(job).copied().flatten()
+    }
+
+    /// Run of a job in seconds, `None` if unknown.
+    pub fn run_s(&self, job: usize) -> Option<f64> {
+        self.run_s.get(job).copied().flatten()
+    }
+
+    /// Wait of a job in seconds, `None` if unknown.
+    pub fn wait_s(&self, job: usize) -> Option<f64> {
+        self.wait_s.get(job).copied().flatten()
+    }
+
+    /// GPU time of a job in GPU-seconds, `None` if its GPUs or run are unknown.
+    pub fn gpu_s(&self, job: usize) -> Option<f64> {
+        Some(self.gpus(job)? * self.run_s(job)?)
+    }
+
+    /// State of a job.
+    pub fn state(&self, job: usize) -> JobState {
+        self.state.get(job).copied().unwrap_or(JobState::Unknown)
+    }
+
+    /// Whether a job's run was cut off by the end of the observation.
+    pub fn is_censored(&self, job: usize) -> bool {
+        self.censored.get(job).copied().unwrap_or(false)
+    }
+
+    /// Whether a job is known to have GPUs.
+    pub fn is_gpu_job(&self, job: usize) -> bool {
+        self.gpus(job).is_some_and(|gpus| gpus > 0.0)
+    }
+
+    /// Total GPU time in GPU-seconds.
+    pub fn total_gpu_s(&self) -> f64 {
+        crate::stats::sum::NeumaierSum::from_iter((0..self.len()).filter_map(|job| self.gpu_s(job))).value()
+    }
+
+    /// GPUs in use over time, of all jobs for which `keep` holds.
+    pub fn in_use(&self, keep: impl Fn(usize) -> bool) -> Steps {
+        Steps::of_intervals(self.stretches.iter().filter(|stretch| keep(stretch.job)).map(|s| (s.start, s.end, s.gpus)))
+    }
+
+    /// What waits over time: `amount(job)` from a job's submission to its start (or the end of the observation, if it
+    /// was still waiting then). Jobs without a known wait count for nothing.
+    pub fn waiting(&self, amount: impl Fn(usize) -> Option<f64>) -> Steps {
+        let jobs = &self.trace.jobs;
+        let end_of_window = self.window.map(|(_, end)| end);
+        Steps::of_intervals((0..self.len()).filter_map(|job| {
+            let submit = jobs.submit.get(job)?;
+            let until = match (jobs.start.get(job), self.wait_s(job)) {
+                (Some(start), _) => start,
+                (None, Some(wait)) => submit.saturating_add((wait * SECOND_MS as f64).round() as i64),
+                (None, None) if self.state(job) == JobState::Pending => end_of_window?,
+                (None, None) => return None,
+            };
+            Some((submit, until, amount(job)?))
+        }))
+    }
+
+    /// GPU time by code of `label`, GPU-seconds, and jobs by code; the last entry of each is for unknown labels.
+    pub fn by_label(&self, label: &Label) -> (Vec<f64>, Vec<u64>) {
+        let mut gpu_s = vec![0.0; label.distinct() + 1];
+        let mut jobs = vec![0u64; label.distinct() + 1];
+        for job in 0..self.len() {
+            let slot = label.code(job).map_or(label.distinct(), |code| code as usize);
+            if let (Some(time), Some(count)) = (gpu_s.get_mut(slot), jobs.get_mut(slot)) {
+                *time += self.gpu_s(job).unwrap_or(0.0);
+                *count += 1;
+            }
+        }
+        (gpu_s, jobs)
+    }
+}
+
+fn seconds(from: i64, to: i64) -> f64 {
+    (to - from) as f64 / SECOND_MS as f64
+}
+
+/// From the first to the last moment that job or attempt records name.
+fn window(trace: &Trace) -> Option<(i64, i64)> {
+    let jobs = &trace.jobs;
+    let times = || {
+        jobs.submit
+            .iter()
+            .chain(jobs.start.iter())
+            .chain(jobs.end.iter())
+            .chain(trace.attempts.start.iter())
+            .chain(trace.attempts.end.iter())
+            .flatten()
+    };
+    Some((times().min()?, times().max()?))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::schema::{AttemptRow, JobRow};
+
+    #[test]
+    fn unknown_starts_running_jobs_and_attempts_each_follow_their_definition() {
+        let mut trace = Trace::default();
+        // Ends at 100 s: the end of the observation.
+        trace.jobs.push(JobRow {
+            job_key: Some("a".into()),
+            submit: Some(0),
+            start: Some(10_000),
+            end: Some(100_000),
+            run_s: Some(90.0),
+            req_gpus: Some(2.0),
+            state: Some("completed".into()),
+            ..JobRow::default()
+        });
+        // Still running: 60 s until then.
+        trace.jobs.push(JobRow {
+            job_key: Some("b".into()),
+            submit: Some(1_000),
+            start: Some(40_000),
+            censored: Some(true),
+            alloc_gpus: Some(1.0),
+            state: Some("running".into()),
+            ..JobRow::default()
+        });
+        // No start, the source's own run.
+        trace.jobs.push(JobRow {
+            job_key: Some("c".into()),
+            submit: Some(2_000),
+            reported_run_s: Some(5.0),
+            req_gpus: Some(4.0),
+            ..JobRow::default()
+        });
+        // Two attempts of 10 s and 20 s.
+        trace.jobs.push(JobRow {
+            job_key: Some("d".into()),
+            submit: Some(3_000),
+            start: Some(4_000),
+            end: Some(50_000),
+            run_s: Some(30.0),
+            attempts: Some(2),
+            alloc_gpus: Some(8.0),
+            ..JobRow::default()
+        });
+        for (attempt, start, end) in [(1, 4_000, 14_000), (2, 30_000, 50_000)] {
+            trace.attempts.push(AttemptRow {
+                job_key: Some("d".into()),
+                attempt: Some(attempt),
+                start: Some(start),
+                end: Some(end),
+                alloc_gpus: Some(8.0),
+                ..AttemptRow::default()
+            });
+        }
+        let facts = JobFacts::of(&trace);
+        assert_eq!(facts.run_s, [Some(90.0), Some(60.0), Some(5.0), Some(30.0)]);
+        assert_eq!(facts.wait_s, [Some(10.0), Some(39.0), None, Some(1.0)]);
+        assert_eq!(facts.censored, [false, true, false, false]);
+        assert_eq!((facts.assumed_starts, facts.assumed_gpu_s, facts.reported_runs), (1, 20.0, 1));
+        assert_eq!(facts.stretches.len(), 5);
+        // 2·90 + 1·60 + 4·5 + 8·30 = 500 GPU-seconds, and the use over time adds up to the same.
+        assert_eq!(facts.total_gpu_s(), 500.0);
+        let (from, to) = facts.window.unwrap();
+        assert_eq!(facts.in_use(|_| true).integral_s(from, to + 1), 500.0);
+    }
+}

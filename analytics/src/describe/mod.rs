@@ -1,0 +1,139 @@
+//! What a trace says: the catalogue of statistics, each with its definition, computed wherever the data allow and with
+//! one line saying why where they do not.
+//!
+//! Every topic is one file here: a serialisable answer (its JSON form), how it is computed ([`Topic::of`]) and how it is
+//! told to a person ([`Topic::section`]). [`Description::of`] runs all of them over the same [`JobFacts`].
+//!
+//! Complexity: O(n log n) in jobs and samples; memory O(n).
+
+mod capacity;
+mod facts;
+mod quality;
+mod summary;
+mod topic;
+
+pub mod arrival;
+pub mod calendar;
+pub mod duration;
+pub mod size;
+pub mod status;
+pub mod tables;
+pub mod wait;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+pub use capacity::Capacity;
+pub use facts::{JobFacts, SizeClass, Stretch};
+pub use quality::Quality;
+pub use summary::Summary;
+pub use topic::{Missing, Topic, TopicResult};
+
+use crate::report::{Report, Section};
+use crate::trace::{SourceRecord, Trace};
+
+/// Version of the JSON form; a change that breaks its readers raises it.
+pub const SCHEMA: &str = "describe/1";
+
+macro_rules! description {
+    ($( $(#[$doc:meta])* $field:ident: $topic:ty, )*) => {
+        /// Everything a trace says. A topic the data do not allow is `null`, and `missing` says why.
+        #[derive(Debug, Serialize, JsonSchema)]
+        pub struct Description {
+            /// Version of this form.
+            pub schema: String,
+            /// Files the trace was read from.
+            pub sources: Vec<SourceRecord>,
+            /// What the readers want known of the source.
+            pub notes: Vec<String>,
+            /// What became of every row.
+            pub quality: Quality,
+            $( $(#[$doc])* pub $field: Option<$topic>, )*
+            /// Topics the data do not allow, each with the reason.
+            pub missing: Vec<Missing>,
+        }
+
+        impl Description {
+            /// Computes every topic of `trace`.
+            pub fn of(trace: &Trace) -> Self {
+                let facts = JobFacts::of(trace);
+                let mut missing = Vec::new();
+                Self {
+                    schema: SCHEMA.to_owned(),
+                    sources: trace.sources.clone(),
+                    notes: trace.notes.clone(),
+                    quality: Quality::of(trace),
+                    $( $field: topic::attempt(&facts, &mut missing), )*
+                    missing,
+                }
+            }
+
+            /// The sections of the report, in the catalogue's order; those the data do not allow carry the reason.
+            fn sections(&self) -> Vec<Section> {
+                let mut sections = Vec::new();
+                $( sections.push(topic::tell(self.$field.as_ref(), &self.missing)); )*
+                sections
+            }
+        }
+    };
+}
+
+description! {
+    /// A1: the trace at a glance.
+    summary: Summary,
+    /// A2: job sizes by count and by GPU time.
+    size: size::Size,
+    /// A3: how long jobs run.
+    duration: duration::Duration,
+    /// A4 and A5: how long jobs wait.
+    wait: wait::Wait,
+    /// A6: how jobs end.
+    status: status::Status,
+    /// A7: load by hour, weekday and month.
+    calendar: calendar::CalendarLoad,
+    /// A18: how jobs arrive.
+    arrival: arrival::ArrivalPattern,
+}
+
+impl Description {
+    /// The report: a summary in sentences, then the sections, most GPU time first.
+    pub fn report(&self, title: &str) -> Report {
+        let mut report = Report::new(title, self.subtitle());
+        report.summary = self.sentences();
+        report.sections = self.sections();
+        report.quality = Some(self.quality.table());
+        report.provenance = self
+            .sources
+            .iter()
+            .map(|source| {
+                let size = crate::report::format::bytes(source.size_bytes);
+                (source.name.clone(), format!("{}, {size}, SHA-256 {}", source.reader, source.sha256))
+            })
+            .collect();
+        report.provenance.push(("tracecast".to_owned(), env!("CARGO_PKG_VERSION").to_owned()));
+        report
+    }
+
+    fn subtitle(&self) -> String {
+        self.summary.as_ref().map(Summary::subtitle).unwrap_or_default()
+    }
+
+    /// The summary: what a reader should know first, one sentence a topic that has something to say.
+    fn sentences(&self) -> Vec<String> {
+        let mut sentences = Vec::new();
+        if let Some(summary) = &self.summary {
+            sentences.push(summary.sentence());
+        }
+        sentences.push(self.quality.sentence());
+        let findings =
+            self.sections().into_iter().filter(|section| section.unavailable.is_none() && section.id != "summary");
+        sentences.extend(findings.map(|section| section.finding).filter(|finding| !finding.is_empty()));
+        sentences.extend(self.notes.iter().map(|note| format!("Note: {note}")));
+        sentences
+    }
+}
+
+/// The JSON Schema of [`Description`].
+pub fn json_schema() -> serde_json::Value {
+    schemars::schema_for!(Description).to_value()
+}

@@ -1,0 +1,111 @@
+//! The quality ledger as part of a description: the counts, the reasons, and what that means for the reader.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::quality::{Damage, Entry, Outcome};
+use crate::report::format::integer;
+use crate::report::{Cell, Column, Table};
+use crate::trace::Trace;
+
+/// What became of every row read.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Quality {
+    /// Rows read.
+    pub read: u64,
+    /// Rows used as they were.
+    pub kept: u64,
+    /// Rows used after a correction.
+    pub repaired: u64,
+    /// Rows not used.
+    pub quarantined: u64,
+    /// Reasons with counts and examples.
+    pub entries: Vec<Entry>,
+    /// Files that ended early.
+    pub damage: Vec<Damage>,
+    /// Files in the request that no reader recognised.
+    pub skipped: Vec<String>,
+}
+
+impl Quality {
+    /// The ledger of `trace`.
+    pub fn of(trace: &Trace) -> Self {
+        let ledger = &trace.ledger;
+        Self {
+            read: ledger.read,
+            kept: ledger.kept,
+            repaired: ledger.repaired,
+            quarantined: ledger.quarantined,
+            entries: ledger.entries.clone(),
+            damage: ledger.damage.clone(),
+            skipped: trace.skipped.clone(),
+        }
+    }
+
+    /// One sentence for the summary.
+    pub fn sentence(&self) -> String {
+        let mut text = format!(
+            "Of **{}** rows read, {} were used as they were, {} after a repair, and {} could not be used",
+            count(self.read),
+            count(self.kept),
+            count(self.repaired),
+            count(self.quarantined)
+        );
+        match self.entries.iter().find(|entry| entry.outcome == Outcome::Quarantined) {
+            Some(entry) => text.push_str(&format!(" (mostly: {}).", entry.what)),
+            None => text.push('.'),
+        }
+        for damage in &self.damage {
+            text.push_str(&format!(
+                " **{} ends early, after line {}**: what follows is missing here.",
+                damage.file,
+                count(damage.after_line)
+            ));
+        }
+        text
+    }
+
+    /// The ledger as a table.
+    pub fn table(&self) -> Table {
+        let mut table = Table::new(
+            format!(
+                "{} rows read = {} kept + {} repaired + {} quarantined",
+                count(self.read),
+                count(self.kept),
+                count(self.repaired),
+                count(self.quarantined)
+            ),
+            vec![
+                Column::text("What was done"),
+                Column::text("Why"),
+                Column::number("Times"),
+                Column::text("First seen"),
+                Column::text("Remedy"),
+            ],
+        );
+        for entry in &self.entries {
+            let done = match entry.outcome {
+                Outcome::Repaired => "repaired",
+                Outcome::Quarantined => "quarantined",
+            };
+            let first = entry.examples.first().map_or(Cell::Missing, |example| {
+                Cell::from(format!("{}, line {}: {} {}", example.file, example.line, example.column, example.text))
+            });
+            table.rows.push(vec![
+                done.into(),
+                entry.what.as_str().into(),
+                Cell::Int(i64::try_from(entry.count).unwrap_or(i64::MAX)),
+                first,
+                entry.remedy.as_str().into(),
+            ]);
+        }
+        if !self.skipped.is_empty() {
+            table.note = Some(format!("Not recognised and left out: {}.", self.skipped.join(", ")));
+        }
+        table
+    }
+}
+
+fn count(value: u64) -> String {
+    integer(i64::try_from(value).unwrap_or(i64::MAX))
+}

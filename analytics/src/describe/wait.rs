@@ -1,0 +1,329 @@
+//! A4 and A5: how long jobs wait, by size, VC and run, and how much of a job's completion time waiting is.
+//!
+//! Wait is from submission to the first start. JCT (job completion time) is wait + run. The share of waiting is
+//! wait / (wait + run) of each job; by decile of run, as short jobs suffer most.
+//!
+//! Worked number: a job that waits 300 s and runs 100 s spends 75 % of its JCT waiting.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::facts::{JobFacts, SizeClass};
+use super::summary::{count, int};
+use super::topic::{Topic, TopicResult, hours};
+use crate::report::format::{duration, percent};
+use crate::report::{Axis, Cell, Chart, Column, Mark, Section, Series, Table};
+use crate::schema::JobState;
+use crate::stats;
+use crate::stats::ecdf::CurvePoint;
+use crate::stats::fit::Fit;
+use crate::stats::survival::KaplanMeier;
+
+const POINTS: usize = 160;
+/// VCs the report lists.
+const SHOWN: usize = 20;
+/// Fewest waits a law is fitted to.
+const FEWEST: usize = 50;
+
+/// Waits of one class of jobs.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Waits {
+    /// The class in words.
+    pub class: String,
+    /// Waits of the jobs that started, seconds.
+    pub started_s: stats::quantile::Summary,
+    /// Jobs still waiting at the end of the observation.
+    pub waiting: u64,
+    /// Share of the jobs that waited at least a minute.
+    pub over_a_minute_share: f64,
+    /// Share of jobs that waited at most so long (Kaplan-Meier where jobs were still waiting), thinned.
+    pub curve: Vec<CurvePoint>,
+    /// GPUs × wait of the class, hours.
+    pub gpu_wait_hours: Option<f64>,
+}
+
+/// The share of waiting in the completion time, for a tenth of the jobs.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct WaitShare {
+    /// Decile of run, 1 for the shortest tenth.
+    pub decile: u8,
+    /// Shortest run in it, seconds.
+    pub from_s: f64,
+    /// Longest run in it, seconds.
+    pub to_s: f64,
+    /// Jobs in it.
+    pub jobs: u64,
+    /// Mean of wait / (wait + run).
+    pub mean_share: f64,
+    /// Mean wait, seconds.
+    pub mean_wait_s: f64,
+}
+
+/// How long jobs wait.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Wait {
+    /// What wait means here.
+    pub definition: String,
+    /// All jobs.
+    pub all: Waits,
+    /// By size class.
+    pub by_size: Vec<Waits>,
+    /// By VC, most GPUs × wait first.
+    pub by_vc: Vec<Waits>,
+    /// By how long the job then ran.
+    pub by_run: Vec<Waits>,
+    /// Distribution over users of their mean wait, seconds.
+    pub user_mean_s: Option<stats::quantile::Summary>,
+    /// Share of waiting in the completion time, by decile of run.
+    pub share_by_run_decile: Vec<WaitShare>,
+    /// Laws fitted to the waits of at least a second, best AIC first.
+    pub fits: Vec<Fit>,
+    /// Jobs whose wait is unknown.
+    pub unknown: u64,
+}
+
+impl Waits {
+    fn of(facts: &JobFacts<'_>, class: &str, rows: impl Iterator<Item = usize>) -> Option<Self> {
+        let (mut times, mut started) = (Vec::new(), Vec::new());
+        let mut gpu_s = None;
+        for job in rows {
+            if let Some(wait) = facts.wait_s(job) {
+                times.push(wait);
+                started.push(true);
+                if let Some(gpus) = facts.gpus(job) {
+                    *gpu_s.get_or_insert(0.0) += gpus * wait;
+                }
+            } else if let Some(age) = still_waiting_s(facts, job) {
+                times.push(age);
+                started.push(false);
+            }
+        }
+        let waits: Vec<f64> = times.iter().zip(&started).filter(|(_, s)| **s).map(|(wait, _)| *wait).collect();
+        let long = waits.iter().filter(|wait| **wait >= 60.0).count();
+        let number = waits.len();
+        Some(Self {
+            class: class.to_owned(),
+            started_s: stats::quantile::Summary::of_vec(waits)?,
+            waiting: started.iter().filter(|s| !**s).count() as u64,
+            over_a_minute_share: long as f64 / number as f64,
+            curve: KaplanMeier::right_censored(&times, &started).map(|k| k.thin_ended(POINTS)).unwrap_or_default(),
+            gpu_wait_hours: gpu_s.map(hours),
+        })
+    }
+}
+
+/// How long a job had been waiting at the end of the observation, if it was.
+fn still_waiting_s(facts: &JobFacts<'_>, job: usize) -> Option<f64> {
+    let submit = facts.trace.jobs.submit.get(job)?;
+    let (_, end) = facts.window?;
+    (facts.state(job) == JobState::Pending && facts.trace.jobs.start.get(job).is_none())
+        .then(|| (end - submit) as f64 / 1_000.0)
+}
+
+impl Topic for Wait {
+    const ID: &'static str = "wait";
+    const CODE: &'static str = "A4, A5";
+    const TITLE: &'static str = "How long jobs wait";
+
+    fn of(facts: &JobFacts<'_>) -> TopicResult<Self> {
+        let all = Waits::of(facts, "all jobs", 0..facts.len())
+            .ok_or("no job has a known wait: the source records no start times, or no submissions")?;
+        let jobs = &facts.trace.jobs;
+        let by_size = SizeClass::ALL
+            .into_iter()
+            .filter_map(|class| {
+                let rows = (0..facts.len()).filter(|job| facts.gpus(*job).map(SizeClass::of) == Some(class));
+                Waits::of(facts, class.name(), rows)
+            })
+            .collect();
+        let mut rows_of_vc: Vec<Vec<usize>> = vec![Vec::new(); jobs.vc.distinct()];
+        let mut rows_of_user: Vec<Vec<f64>> = vec![Vec::new(); jobs.user.distinct()];
+        for job in 0..facts.len() {
+            if let Some(rows) = jobs.vc.code(job).and_then(|code| rows_of_vc.get_mut(code as usize)) {
+                rows.push(job);
+            }
+            if let (Some(code), Some(wait)) = (jobs.user.code(job), facts.wait_s(job)) {
+                if let Some(waits) = rows_of_user.get_mut(code as usize) {
+                    waits.push(wait);
+                }
+            }
+        }
+        let mut by_vc: Vec<Waits> = rows_of_vc
+            .iter()
+            .enumerate()
+            .filter_map(|(code, rows)| {
+                let name = jobs.vc.name(u32::try_from(code).ok()?)?;
+                Waits::of(facts, name, rows.iter().copied())
+            })
+            .collect();
+        by_vc.sort_by(|a, b| {
+            let key = |w: &Waits| w.gpu_wait_hours.unwrap_or(0.0);
+            key(b).total_cmp(&key(a)).then_with(|| a.class.cmp(&b.class))
+        });
+        let by_run = [
+            ("ran under 1 min", 0.0, 60.0),
+            ("1 min to 1 h", 60.0, 3_600.0),
+            ("1 h to 1 day", 3_600.0, 86_400.0),
+            ("over 1 day", 86_400.0, f64::INFINITY),
+        ]
+        .into_iter()
+        .filter_map(|(name, from, to)| {
+            let rows = (0..facts.len()).filter(|job| facts.run_s(*job).is_some_and(|run| run >= from && run < to));
+            Waits::of(facts, name, rows)
+        })
+        .collect();
+        let means: Vec<f64> = rows_of_user.iter().filter_map(|waits| stats::sum::mean(waits)).collect();
+        let positive: Vec<f64> = facts.wait_s.iter().flatten().copied().filter(|wait| *wait >= 1.0).collect();
+        let fits = if positive.len() >= FEWEST {
+            stats::fit::fit_all(&positive, &vec![false; positive.len()])
+        } else {
+            Vec::new()
+        };
+        Ok(Self {
+            definition: "from submission to the first start".to_owned(),
+            unknown: facts.len() as u64 - all.started_s.count - all.waiting,
+            all,
+            by_size,
+            by_vc,
+            by_run,
+            user_mean_s: stats::quantile::Summary::of_vec(means),
+            share_by_run_decile: deciles(facts),
+            fits,
+        })
+    }
+
+    fn section(&self) -> Section {
+        let s = &self.all.started_s;
+        let mut finding = format!(
+            "The median wait is **{}**, the mean **{}**, and one job in a hundred waits **{}** or longer; **{}** of the \
+             jobs wait at least a minute.",
+            duration(s.p50),
+            duration(s.mean),
+            duration(s.p99),
+            percent(self.all.over_a_minute_share)
+        );
+        if let (Some(short), Some(long)) = (self.share_by_run_decile.first(), self.share_by_run_decile.last()) {
+            finding.push_str(&format!(
+                " The shortest tenth of the jobs spend {} of their time waiting, the longest tenth {}.",
+                percent(short.mean_share),
+                percent(long.mean_share)
+            ));
+        }
+        let series = self
+            .by_size
+            .iter()
+            .filter(|waits| waits.started_s.count >= 10)
+            .map(|waits| {
+                Series::new(
+                    waits.class.clone(),
+                    Mark::Step,
+                    waits.curve.iter().map(|p| (p.x.max(1.0), p.fraction)).collect(),
+                )
+            })
+            .collect();
+        let chart = Chart::xy(
+            "wait-cdf",
+            "Share of jobs that waited at most so long",
+            Axis::log_duration("Wait (under a second drawn at one second)"),
+            Axis::share("Share"),
+            series,
+        )
+        .with_reading("A curve further right or lower is a size that waits longer; where curves start is the share that starts at once.");
+        let gpu_wait: Option<f64> = self.all.gpu_wait_hours;
+        let mut section =
+            Self::heading().with_finding(finding).with_gpu_hours(gpu_wait).with_chart(chart).with_table(self.table());
+        if !self.share_by_run_decile.is_empty() {
+            section = section.with_chart(self.decile_chart());
+        }
+        section
+            .with_definition(format!("Wait: {}. Requeues after the first start are not counted.", self.definition))
+            .with_definition("The section is ranked by GPUs × wait, the GPU time that jobs waited for.")
+            .with_coverage(format!(
+                "{} of {} jobs have a known wait; {} were still waiting at the end.",
+                count(s.count),
+                count(s.count + self.unknown + self.all.waiting),
+                count(self.all.waiting)
+            ))
+    }
+}
+
+/// Wait shares by tenth of run, over jobs with a known wait and run that had ended.
+fn deciles(facts: &JobFacts<'_>) -> Vec<WaitShare> {
+    let mut jobs: Vec<(f64, f64)> = (0..facts.len())
+        .filter(|job| !facts.is_censored(*job))
+        .filter_map(|job| Some((facts.run_s(job)?, facts.wait_s(job)?)))
+        .filter(|(run, wait)| run + wait > 0.0)
+        .collect();
+    if jobs.len() < 10 {
+        return Vec::new();
+    }
+    jobs.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
+    (1..=10u8)
+        .filter_map(|decile| {
+            let from = jobs.len() * (usize::from(decile) - 1) / 10;
+            let to = jobs.len() * usize::from(decile) / 10;
+            let part = jobs.get(from..to)?;
+            let shares: Vec<f64> = part.iter().map(|(run, wait)| wait / (wait + run)).collect();
+            let waits: Vec<f64> = part.iter().map(|(_, wait)| *wait).collect();
+            Some(WaitShare {
+                decile,
+                from_s: part.first()?.0,
+                to_s: part.last()?.0,
+                jobs: part.len() as u64,
+                mean_share: stats::sum::mean(&shares)?,
+                mean_wait_s: stats::sum::mean(&waits)?,
+            })
+        })
+        .collect()
+}
+
+impl Wait {
+    fn table(&self) -> Table {
+        let mut table = Table::new(
+            "Wait by size, run and VC",
+            vec![
+                Column::text("Jobs"),
+                Column::number("Started"),
+                Column::number("Mean"),
+                Column::number("Median"),
+                Column::number("90 %"),
+                Column::number("99 %"),
+                Column::number("At least a minute"),
+                Column::with_unit("GPUs × wait", "h"),
+            ],
+        );
+        let rows =
+            std::iter::once(&self.all).chain(&self.by_size).chain(&self.by_run).chain(self.by_vc.iter().take(SHOWN));
+        for waits in rows {
+            let s = &waits.started_s;
+            table.rows.push(vec![
+                waits.class.as_str().into(),
+                int(s.count),
+                Cell::Duration(s.mean),
+                Cell::Duration(s.p50),
+                Cell::Duration(s.p90),
+                Cell::Duration(s.p99),
+                Cell::Percent(waits.over_a_minute_share),
+                Cell::opt(waits.gpu_wait_hours, |value| Cell::Float { value, digits: 0 }),
+            ]);
+        }
+        if self.by_vc.len() > SHOWN {
+            table.note = Some(format!("{} more VCs wait less; the JSON form lists all.", self.by_vc.len() - SHOWN));
+        }
+        table
+    }
+
+    fn decile_chart(&self) -> Chart {
+        let names = self.share_by_run_decile.iter().map(|d| format!("up to {}", duration(d.to_s))).collect();
+        let values = self.share_by_run_decile.iter().map(|d| Some(d.mean_share)).collect();
+        Chart::bars(
+            "wait-share",
+            "Share of the completion time spent waiting, by run",
+            Axis::share("Mean of wait / (wait + run)"),
+            crate::report::BarLayout::Grouped,
+            names,
+            vec![crate::report::BarSeries::new("share", values)],
+        )
+        .with_reading("Each bar is a tenth of the jobs, shortest runs first. High bars on the left mean that short jobs mostly wait.")
+    }
+}

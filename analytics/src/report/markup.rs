@@ -1,0 +1,163 @@
+//! The little markup that sentences may carry (`**bold**`), and making foreign text safe for each output.
+//!
+//! Text from a trace (job names, users, queues) can hold anything: tags, pipes, terminal escapes. Each writer passes every
+//! string through one function of this module. Control characters become U+FFFD everywhere, since they would make the SVG
+//! ill-formed and let a job name steer the reader's terminal. Bidirectional overrides are replaced for the same reason.
+
+/// A run of a sentence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span<'a> {
+    /// The words.
+    pub text: &'a str,
+    /// Whether they stood between `**`.
+    pub bold: bool,
+}
+
+/// Splits a sentence at `**`. An opening `**` without its closing one is kept as text.
+#[must_use]
+pub fn spans(sentence: &str) -> Vec<Span<'_>> {
+    let mut out = Vec::new();
+    let mut rest = sentence;
+    while let Some((before, after)) = rest.split_once("**") {
+        let Some((inside, tail)) = after.split_once("**") else {
+            break;
+        };
+        if !before.is_empty() {
+            out.push(Span { text: before, bold: false });
+        }
+        if !inside.is_empty() {
+            out.push(Span { text: inside, bold: true });
+        }
+        rest = tail;
+    }
+    if !rest.is_empty() {
+        out.push(Span { text: rest, bold: false });
+    }
+    out
+}
+
+/// Text with control characters and bidirectional overrides replaced; tab and line ends become a space.
+#[must_use]
+pub fn printable(text: &str) -> String {
+    text.chars()
+        .map(|c| match c {
+            '\t' | '\n' | '\r' | '\u{2028}' | '\u{2029}' => ' ',
+            c if c.is_control() => '\u{FFFD}',
+            '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' | '\u{FFFE}' | '\u{FFFF}' => '\u{FFFD}',
+            c => c,
+        })
+        .collect()
+}
+
+/// Text safe inside HTML elements and quoted attributes.
+#[must_use]
+pub fn escape_html(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + text.len() / 8);
+    for c in printable(text).chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// A sentence as HTML: bold runs become `<strong>`, all else is escaped.
+#[must_use]
+pub fn sentence_html(sentence: &str) -> String {
+    let mut out = String::new();
+    for span in spans(sentence) {
+        let text = escape_html(span.text);
+        if span.bold {
+            out.push_str(&format!("<strong>{text}</strong>"));
+        } else {
+            out.push_str(&text);
+        }
+    }
+    out
+}
+
+/// Text safe inside a Markdown paragraph or table cell: characters that would start markup are escaped.
+#[must_use]
+pub fn escape_markdown(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + text.len() / 8);
+    for c in printable(text).chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '~' | '$' => {
+                out.push('\\');
+                out.push(c);
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// A sentence as Markdown: bold runs stay bold, all else is escaped.
+#[must_use]
+pub fn sentence_markdown(sentence: &str) -> String {
+    let mut out = String::new();
+    for span in spans(sentence) {
+        let text = escape_markdown(span.text);
+        if span.bold {
+            out.push_str(&format!("**{text}**"));
+        } else {
+            out.push_str(&text);
+        }
+    }
+    out
+}
+
+/// An identifier for links from any text: letters and digits in lower case, all else one `-`; `part` if nothing is left.
+#[must_use]
+pub fn slug(text: &str) -> String {
+    let mut out = String::new();
+    for c in text.chars() {
+        if c.is_ascii_alphanumeric() {
+            out.push(c.to_ascii_lowercase());
+        } else if !out.is_empty() && !out.ends_with('-') {
+            out.push('-');
+        }
+    }
+    let trimmed = out.trim_end_matches('-');
+    if trimmed.is_empty() { "part".to_string() } else { trimmed.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bold_is_split_and_an_open_mark_is_text() {
+        assert_eq!(
+            spans("a **b** c"),
+            [Span { text: "a ", bold: false }, Span { text: "b", bold: true }, Span { text: " c", bold: false }]
+        );
+        assert_eq!(spans("2 ** 3"), [Span { text: "2 ** 3", bold: false }]);
+        assert!(spans("").is_empty());
+    }
+
+    #[test]
+    fn hostile_names_lose_their_power() {
+        assert_eq!(
+            sentence_html("**<script>alert('x')</script>**"),
+            "<strong>&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;</strong>"
+        );
+        assert_eq!(escape_markdown("a|b*c\n<x>"), "a\\|b\\*c &lt;x&gt;");
+        assert_eq!(printable("\u{1b}[31mred\u{7}\u{202e}"), "\u{FFFD}[31mred\u{FFFD}\u{FFFD}");
+    }
+
+    #[test]
+    fn slugs_hold_only_safe_characters() {
+        assert_eq!(slug("Wait by VC / hour"), "wait-by-vc-hour");
+        assert_eq!(slug("\"><script>"), "script");
+        assert_eq!(slug("–"), "part");
+    }
+}

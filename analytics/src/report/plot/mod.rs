@@ -1,0 +1,70 @@
+//! Draws a [`Chart`] as SVG or PNG.
+//!
+//! Two steps. Layout turns the chart into a [`scene::Scene`]: lines, rectangles and words at places in a sheet 760 units
+//! wide ([`xy`], [`bars`], [`cells`] on the axes of [`frame`] and the ticks of [`scale`]). Painting ([`paint`]) sends the scene
+//! to a plotters backend at two pixels per unit, so that lines sit on half units and PNG files are sharp.
+//!
+//! Words are measured and, in PNG, drawn with a font that ships with the program: no font of the machine is looked up, and
+//! the bytes are the same everywhere.
+
+mod bars;
+mod cells;
+mod frame;
+mod paint;
+mod png;
+mod scale;
+mod scene;
+mod xy;
+
+use super::RenderError;
+use super::chart::{Chart, Plot};
+use scene::Scene;
+
+pub use scene::palette;
+
+/// Where an SVG will stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SvgUse {
+    /// In a file of its own: white background, title inside.
+    Standalone,
+    /// Inside an HTML page that carries the title and may recolour it for dark mode: no background, no title.
+    Inline,
+}
+
+/// The chart as an SVG document or element.
+///
+/// # Errors
+/// [`RenderError`] if the backend refuses a shape or the built-in font cannot be loaded.
+pub fn svg(chart: &Chart, place: SvgUse) -> Result<String, RenderError> {
+    paint::register()?;
+    let scene = layout(chart, place == SvgUse::Standalone);
+    paint::svg(&scene, chart, place)
+}
+
+/// The chart as a PNG file, 1,520 pixels wide, on white with its title.
+///
+/// # Errors
+/// [`RenderError`] if the backend refuses a shape, the built-in font cannot be loaded or the pixels cannot be compressed.
+pub fn png(chart: &Chart) -> Result<Vec<u8>, RenderError> {
+    paint::register()?;
+    let scene = layout(chart, true);
+    paint::png(&scene, chart)
+}
+
+/// Places everything the chart shows.
+fn layout(chart: &Chart, titled: bool) -> Scene {
+    let title = if titled { Some(chart.title.as_str()) } else { None };
+    match &chart.plot {
+        Plot::Xy(series) => xy::layout(chart, series, title),
+        Plot::Bars { categories, series, layout, lying } => {
+            bars::layout(chart, &bars::Bars { categories, series, layout: *layout, lying: *lying }, title)
+        }
+        Plot::Heatmap { columns, rows, values, unit } => {
+            cells::heatmap(&cells::Grid { columns, rows, values, unit }, title)
+        }
+        Plot::Boxes(boxes) => cells::boxes(chart, boxes, title),
+    }
+}
+
+#[cfg(test)]
+mod tests;
