@@ -124,8 +124,7 @@ fn read_file(
         });
         let reported_state = row.text(status_at);
         let state = match reported_state {
-            None => JobState::Unknown,
-            Some(NOT_PASS) => JobState::Unknown,
+            None | Some(NOT_PASS) => JobState::Unknown,
             Some(word) => JobState::parse(word).unwrap_or_else(|| {
                 row.audit.repair(reason::UNKNOWN_STATE, "inferred_status", word);
                 JobState::Unknown
