@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use tracecast_analytics::time::{TimeBasis, parse_with_offset};
-use tracecast_tests::{check, conform, read, real_trace, render};
+use tracecast_tests::{check, conform, fixture, read, real_trace, render};
 
 /// Row 0 has a length but no start (its end stays unknown). `app_1`: start 01:00:12 + 100 s = 01:01:52, two attempts, so
 /// run_s is not end - start. `app_2`: 08:30:05 + 60 s. Row 3 is a zero-length job (trap 26), then its exact repeat.
@@ -176,6 +176,35 @@ fn node_sequence() {
       Quarantined not_a_time × 1 (lines 6)
       Repaired dst_fold × 1 (lines 3)
     ");
+}
+
+/// `app_1` is in the job log and in the joined table, `app_9` only in the log: 5 of the table's 6 jobs plus 2 make 7. The
+/// log knows the attempts (run time 30 + 60 = 90 s) but neither VC nor outcome; the table knows those. In either order
+/// the job is the same.
+#[test]
+fn job_log_and_joined_table_overlap() {
+    let (log, joined) = (fixture("philly/overlap.json"), fixture("philly/joined.csv"));
+    for paths in [[log.clone(), joined.clone()], [joined, log]] {
+        let trace = read(&paths).unwrap();
+        check(&trace);
+        let jobs = &trace.jobs;
+        assert_eq!((jobs.job_key.len(), trace.attempts.job_key.len()), (7, 3));
+        let ix = jobs.job_key.iter().position(|key| key == Some("app_1")).unwrap();
+        assert_eq!((jobs.vc.get(ix), jobs.state.get(ix)), (Some("vc-a"), Some("completed")));
+        assert_eq!((jobs.run_s.get(ix), jobs.reported_run_s.get(ix)), (Some(90.0), Some(100.0)));
+        assert_eq!(trace.basis, TimeBasis::Utc);
+    }
+}
+
+/// The whole real folder: each job once, whichever files describe it.
+#[test]
+fn the_real_folder() {
+    let Some(folder) = real_trace("philly") else { return };
+    let trace = read(&[folder]).unwrap();
+    check(&trace);
+    assert_eq!((trace.jobs.job_key.len(), trace.nodes.node.len()), (111_549, 552));
+    let passed = trace.jobs.state.iter().filter(|state| *state == Some("completed")).count();
+    assert_eq!((passed, trace.attempts.job_key.len()), (82_257, 4_490));
 }
 
 /// Attempts, run times and GPUs of the real extract against a plain loop over its JSON.

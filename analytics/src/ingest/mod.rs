@@ -5,6 +5,7 @@
 //!
 //! Complexity: one pass over each file, O(bytes), plus a sort of the jobs by submit time.
 
+mod acme;
 mod alibaba_spot;
 mod delimited;
 pub(crate) mod field;
@@ -19,6 +20,7 @@ mod reader;
 pub mod slurm;
 mod source;
 mod swf;
+mod supercloud;
 mod telemetry;
 
 pub use delimited::{Delimited, Record};
@@ -30,6 +32,7 @@ pub use source::{Lines, SourceFile, expand};
 /// Every reader, in the order they are asked; among equal confidences the first wins.
 #[rustfmt::skip]
 pub static READERS: &[&dyn Reader] = &[
+    &acme::Acme,
     &philly::PhillyJoined,
     &openb::Openb,
     &alibaba_spot::AlibabaSpot,
@@ -37,6 +40,7 @@ pub static READERS: &[&dyn Reader] = &[
     &helios_activity::HeliosActivity,
     &philly::Philly,
     &philly::PhillyNodes,
+    &supercloud::Supercloud,
     &telemetry::Dcgm,
     &telemetry::Prometheus,
     &telemetry::NvidiaSmi,
