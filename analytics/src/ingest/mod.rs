@@ -19,8 +19,8 @@ mod read;
 mod reader;
 pub mod slurm;
 mod source;
-mod swf;
 mod supercloud;
+mod swf;
 mod telemetry;
 
 pub use delimited::{Delimited, Record};
