@@ -5,3 +5,4 @@
 mod alibaba_spot;
 mod mapping;
 mod openb;
+mod pai;

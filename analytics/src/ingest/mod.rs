@@ -10,6 +10,7 @@ mod delimited;
 pub(crate) mod field;
 mod mapping;
 mod openb;
+mod pai;
 mod read;
 mod reader;
 mod source;
@@ -21,4 +22,4 @@ pub use reader::{Confidence, Head, Reader};
 pub use source::{Lines, SourceFile, expand};
 
 /// Every reader, in the order they are asked; among equal confidences the first wins.
-pub static READERS: &[&dyn Reader] = &[&openb::Openb, &alibaba_spot::AlibabaSpot, &mapping::MappingReader];
+pub static READERS: &[&dyn Reader] = &[&openb::Openb, &alibaba_spot::AlibabaSpot, &mapping::MappingReader, &pai::Pai];
