@@ -1,6 +1,6 @@
 //! Reads PAI 2020, the trace of Alibaba's machine-learning platform (published with "MLaaS in the Wild", NSDI '22).
 //!
-//! Seven CSV tables without headers, whose columns are pinned in [`tables`]; `.header` files beside them are honoured.
+//! Seven CSV tables without headers, whose columns are pinned in `tables.rs`; `.header` files beside them are honoured.
 //! A *job* has *tasks* (worker, ps, …), a task has *instances*, an instance has *sensor* rows, one a GPU.
 //!
 //! * Times are seconds since an unknown moment. Read as Unix times in UTC+8 they show the true hour and weekday, and a
