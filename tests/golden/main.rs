@@ -9,3 +9,4 @@ mod mapping;
 mod openb;
 mod philly;
 mod supercloud;
+mod pai;

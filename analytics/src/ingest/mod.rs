@@ -15,6 +15,7 @@ mod mapping;
 mod market;
 mod openb;
 mod philly;
+mod pai;
 mod read;
 mod reader;
 pub mod slurm;
@@ -54,3 +55,4 @@ pub static READERS: &[&dyn Reader] = &[
     &swf::Swf,
     &mapping::MappingReader,
 ];
+pub static READERS: &[&dyn Reader] = &[&openb::Openb, &alibaba_spot::AlibabaSpot, &mapping::MappingReader, &pai::Pai];
