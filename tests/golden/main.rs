@@ -7,6 +7,6 @@ mod alibaba_spot;
 mod helios;
 mod mapping;
 mod openb;
+mod pai;
 mod philly;
 mod supercloud;
-mod pai;

@@ -14,8 +14,8 @@ mod helios_activity;
 mod mapping;
 mod market;
 mod openb;
-mod philly;
 mod pai;
+mod philly;
 mod read;
 mod reader;
 pub mod slurm;
@@ -53,6 +53,6 @@ pub static READERS: &[&dyn Reader] = &[
     &slurm::SacctText,
     &slurm::SacctJson,
     &swf::Swf,
+    &pai::Pai,
     &mapping::MappingReader,
 ];
-pub static READERS: &[&dyn Reader] = &[&openb::Openb, &alibaba_spot::AlibabaSpot, &mapping::MappingReader, &pai::Pai];
