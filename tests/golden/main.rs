@@ -2,6 +2,7 @@
 //! trap of the format each row stands for.
 #![allow(clippy::unwrap_used)]
 
+mod any_bytes;
 mod aws_spot;
 mod dcgm;
 mod electricity_maps;
