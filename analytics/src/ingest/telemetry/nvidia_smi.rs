@@ -207,14 +207,14 @@ fn add(columns: &Columns, record: &mut Record<'_>, when: When, device: u32, gath
 /// A value in its column's unit, with or without the unit that nvidia-smi writes after it.
 fn value(field: GpuField, text: Option<&str>, column: &str, row: &mut RowAudit<'_>) -> Option<f64> {
     let text = known(text, column, row)?;
-    let (unit, factor) = match field {
-        GpuField::Util | GpuField::MemUtil => ("%", 0.01),
-        GpuField::MemUsed | GpuField::MemTotal => ("MiB", 1_048_576.0),
+    let (unit, per) = match field {
+        GpuField::Util | GpuField::MemUtil => ("%", 100.0),
+        GpuField::MemUsed | GpuField::MemTotal => ("MiB", 1.0 / 1_048_576.0),
         GpuField::Power => ("W", 1.0),
         _ => ("C", 1.0),
     };
     let number = text.strip_suffix(unit).unwrap_or(text).trim_end();
-    let value = field::number(Some(number), column, row)? * factor;
+    let value = field::number(Some(number), column, row)? / per;
     gpu_in_range(field, value, column, text, false, row)
 }
 
