@@ -4,18 +4,18 @@
 
 mod acme;
 mod alibaba_spot;
-mod helios;
-mod mapping;
-mod openb;
-mod pai;
-mod philly;
-mod supercloud;
 mod any_bytes;
 mod aws_spot;
 mod dcgm;
 mod electricity_maps;
+mod helios;
 mod ipmi;
+mod mapping;
 mod nvidia_smi;
+mod openb;
+mod pai;
+mod philly;
 mod prometheus;
 mod sky_availability;
 mod sky_catalog;
+mod supercloud;
