@@ -18,6 +18,7 @@ pub mod ingest;
 pub mod occupancy;
 pub mod quality;
 pub mod report;
+pub mod rollup;
 pub mod schema;
 pub mod stats;
 pub mod storage;

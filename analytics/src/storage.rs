@@ -320,3 +320,8 @@ fn append(column: ColumnMut<'_>, array: Option<&ArrayRef>, rows: usize) -> std::
     }
     Ok(())
 }
+
+/// The JSON Schema of [`Manifest`].
+pub fn json_schema() -> serde_json::Value {
+    schemars::schema_for!(Manifest).to_value()
+}

@@ -1,2 +1,27 @@
-//! x
-fn main() {}
+//! The `tracecast` command: arguments in, analyses of the libraries run, answers out. No logic of its own.
+//!
+//! Data go to stdout, progress and messages to stderr. Exit codes are in [`exit`].
+
+mod args;
+mod cmd;
+mod exit;
+mod output;
+mod progress;
+mod source;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    let arguments = args::Arguments::parse();
+    if let Some(threads) = arguments.threads {
+        // Fails only if the pool is already running, which nothing before this line starts.
+        let _ = rayon::ThreadPoolBuilder::new().num_threads(threads.get()).build_global();
+    }
+    let outcome = cmd::run(&arguments);
+    exit::code(&outcome)
+}

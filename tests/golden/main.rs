@@ -3,5 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod alibaba_spot;
+mod helios;
+mod mapping;
 mod openb;
 mod philly;

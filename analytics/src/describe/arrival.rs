@@ -15,6 +15,8 @@ use crate::report::format::{duration, percent};
 use crate::report::{Axis, Cell, Chart, Column, Mark, Section, Series, Table};
 use crate::stats::arrival::Arrivals;
 
+/// Share of the jobs whose wait must be known for the queue's length to be told.
+const ENOUGH: f64 = 0.9;
 /// Points of the queue curve.
 const POINTS: i64 = 600;
 
@@ -36,7 +38,7 @@ pub struct Queue {
 pub struct ArrivalPattern {
     /// Gaps, dispersion, correlation and bursts.
     pub arrivals: Arrivals,
-    /// Queue length; `null` where waits are unknown.
+    /// Queue length; `null` where the wait of more than a tenth of the jobs is unknown.
     pub queue: Option<Queue>,
 }
 
@@ -52,8 +54,10 @@ impl Topic for ArrivalPattern {
         }
         let arrivals = Arrivals::of(&times, None).map_err(|e| e.to_string())?;
         let waiting = facts.waiting(|_| Some(1.0));
-        let known = facts.wait_s.iter().any(Option::is_some);
-        let queue = facts.window.filter(|(from, to)| known && to > from).map(|(from, to)| {
+        let known = facts.wait_s.iter().filter(|wait| wait.is_some()).count();
+        // A queue of which most jobs are missing would be read as a short queue.
+        let enough = known as f64 >= ENOUGH * facts.len() as f64;
+        let queue = facts.window.filter(|(from, to)| enough && to > from).map(|(from, to)| {
             let empty: i64 =
                 waiting.stretches(from, to).filter(|(_, _, jobs)| *jobs == 0.0).map(|(s, e, _)| e - s).sum();
             Queue {
@@ -136,6 +140,14 @@ impl Topic for ArrivalPattern {
                 "Jobs that share a submit second have no true order among them, so results that depend on order (FIFO \
                  replays above all) carry that uncertainty.",
             )
-            .with_coverage(format!("{} jobs with a submit time.", super::summary::count(self.arrivals.jobs)))
+            .with_coverage(format!(
+                "{} jobs with a submit time.{}",
+                super::summary::count(self.arrivals.jobs),
+                if self.queue.is_some() {
+                    ""
+                } else {
+                    " The length of the queue is left out: the wait of more than a tenth of the jobs is unknown."
+                }
+            ))
     }
 }

@@ -19,6 +19,7 @@ pub mod duration;
 pub mod pool;
 pub mod size;
 pub mod status;
+pub mod tables;
 pub mod users;
 pub mod vc;
 pub mod wait;
@@ -141,4 +142,9 @@ impl Description {
         sentences.extend(self.notes.iter().map(|note| format!("Note: {note}")));
         sentences
     }
+}
+
+/// The JSON Schema of [`Description`].
+pub fn json_schema() -> serde_json::Value {
+    schemars::schema_for!(Description).to_value()
 }

@@ -131,15 +131,20 @@ impl Topic for Status {
         let of = |state: JobState| self.by_state.iter().find(|s| s.state == state);
         let mut finding = match of(JobState::Completed) {
             Some(done) => format!(
-                "**{}** of the jobs complete, with {} of the GPU time; jobs that failed, were cancelled or timed out are \
-                 {} of the jobs and took **{}** of the GPU time.",
+                "**{}** of the jobs complete, with {} of the GPU time",
                 percent(done.job_share),
-                done.gpu_time_share.map_or_else(|| "an unknown share".to_owned(), percent),
+                done.gpu_time_share.map_or_else(|| "an unknown share".to_owned(), percent)
+            ),
+            None => "No job is recorded as completed".to_owned(),
+        };
+        if lost_jobs > 0.0 {
+            finding.push_str(&format!(
+                "; jobs that failed, were cancelled or timed out are {} of the jobs and took **{}** of the GPU time",
                 percent(lost_jobs),
                 percent(lost_time)
-            ),
-            None => String::new(),
-        };
+            ));
+        }
+        finding.push('.');
         if let Some(unknown) = of(JobState::Unknown) {
             finding.push_str(&format!(
                 " How **{}** of the jobs ended is unknown ({} of the GPU time).",

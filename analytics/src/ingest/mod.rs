@@ -8,17 +8,40 @@
 mod alibaba_spot;
 mod delimited;
 pub(crate) mod field;
+mod helios;
+mod helios_activity;
+mod mapping;
+mod market;
 mod openb;
 mod philly;
 mod read;
 mod reader;
 mod source;
+mod telemetry;
 
 pub use delimited::{Delimited, Record};
 pub use field::Moment;
-pub use read::{Observer, Progress, ReadOptions, Seen, check_job, read, readers, sniff};
+pub use read::{Observer, Progress, ReadOptions, Seen, check_job, check_strict, read, readers, sniff};
 pub use reader::{Confidence, Head, Reader};
 pub use source::{Lines, SourceFile, expand};
 
 /// Every reader, in the order they are asked; among equal confidences the first wins.
-pub static READERS: &[&dyn Reader] = &[&philly::PhillyJoined, &openb::Openb, &alibaba_spot::AlibabaSpot];
+#[rustfmt::skip]
+pub static READERS: &[&dyn Reader] = &[
+    &philly::PhillyJoined,
+    &openb::Openb,
+    &alibaba_spot::AlibabaSpot,
+    &helios::Helios,
+    &helios_activity::HeliosActivity,
+    &philly::Philly,
+    &philly::PhillyNodes,
+    &telemetry::Dcgm,
+    &telemetry::Prometheus,
+    &telemetry::NvidiaSmi,
+    &telemetry::Ipmi,
+    &market::SkyCatalog,
+    &market::AwsSpot,
+    &market::ElectricityMaps,
+    &market::SkyTrace,
+    &mapping::MappingReader,
+];

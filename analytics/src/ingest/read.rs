@@ -168,7 +168,11 @@ fn by_id(id: &str) -> Result<&'static dyn Reader> {
     })
 }
 
-fn check_strict(trace: &Trace) -> Result<()> {
+/// Makes any quarantined row or damaged file of `trace` an error.
+///
+/// # Errors
+/// When there is one.
+pub fn check_strict(trace: &Trace) -> Result<()> {
     let ledger = &trace.ledger;
     if let Some(damage) = ledger.damage.first() {
         return Err(Error::Format {

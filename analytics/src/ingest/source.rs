@@ -83,7 +83,7 @@ impl SourceFile {
     ///
     /// # Errors
     /// When the file cannot be opened.
-    pub fn open<'a>(&self, observer: &'a dyn Observer) -> Result<Box<dyn BufRead + 'a>> {
+    pub fn open<'a>(&self, observer: &'a dyn Observer) -> Result<Box<dyn BufRead + Send + 'a>> {
         let file = File::open(&self.path).map_err(|e| Error::io("open", &self.path, e))?;
         let total_bytes = file.metadata().map_or(0, |meta| meta.len());
         let counted = Counted { inner: file, name: self.name.clone(), done: 0, reported: 0, total_bytes, observer };

@@ -60,7 +60,8 @@ impl Chart {
         Self::new(id, title, values, Axis::linear(""), plot)
     }
 
-    /// Shaded cells; `values[row][column]`, darker is more. `unit` formats the key.
+    /// Shaded cells; `values[row][column]`, the stronger the colour the more. `unit` formats the key. A reading should say
+    /// "stronger" and not "darker", since the page may be dark.
     #[must_use]
     pub fn heatmap(
         id: impl Into<String>,

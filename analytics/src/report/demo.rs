@@ -92,7 +92,9 @@ pub(crate) fn charts() -> Vec<Chart> {
             .collect(),
         Axis::linear("Jobs per hour"),
     )
-    .with_reading("Darker cells had more submissions. Columns are hours of the day in the cluster's time zone.");
+    .with_reading(
+        "The stronger the colour, the more submissions. Columns are hours of the day in the cluster's time zone.",
+    );
 
     let lorenz: Vec<(f64, f64)> = (0..=100).map(|i| f64::from(i) / 100.0).map(|x| (x, x.powi(5))).collect();
     let lorenz = Chart::xy(

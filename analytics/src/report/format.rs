@@ -112,7 +112,7 @@ pub fn percent(ratio: f64) -> String {
     let value = ratio * 100.0;
     if value > 0.0 && value < 0.05 {
         "<0.1 %".to_string()
-    } else if value < 100.0 && value >= 99.95 {
+    } else if (99.95..100.0).contains(&value) {
         ">99.9 %".to_string()
     } else {
         format!("{} %", float(value, 1))

@@ -70,7 +70,7 @@ fn write_section(out: &mut String, section: &Section) {
         match block {
             Block::Table(table) => write_table(out, table),
             Block::Chart(chart) => {
-                let _ = write!(out, "\n**{}** {}\n", escape_markdown(&chart.title), sentence_markdown(&chart.reading));
+                let _ = write!(out, "\n**{}.** {}\n", escape_markdown(&chart.title), sentence_markdown(&chart.reading));
             }
             Block::Text(text) => {
                 let _ = write!(out, "\n{}\n", sentence_markdown(text));

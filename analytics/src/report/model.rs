@@ -144,6 +144,7 @@ impl Section {
 
 /// One piece of a section.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "a report holds dozens of blocks, not millions")]
 pub enum Block {
     /// A table.
     Table(Table),

@@ -168,7 +168,7 @@ impl Writer {
     }
 
     fn chart(&mut self, chart: &Chart) {
-        self.paragraph(&format!("**{}** {}", printable(&chart.title).replace('*', "∗"), chart.reading), "", false);
+        self.paragraph(&format!("**{}.** {}", printable(&chart.title).replace('*', "∗"), chart.reading), "", false);
         if let Some(table) = ranking(chart) {
             self.table(&table);
         } else if let Some(line) = sparkline(chart, self.width) {

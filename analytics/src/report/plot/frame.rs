@@ -72,7 +72,7 @@ pub(super) fn vertical_name(scene: &mut Scene, top: f64, name: &str) -> f64 {
         return top + 4.0;
     }
     scene.text((EDGE, top + LINE / 2.0), &ellipsis(name, SMALL, WIDTH - 2.0 * EDGE), palette::MUTED, Anchor::Start);
-    top + LINE + 7.0
+    top + LINE + 11.0
 }
 
 /// Width that labels need, at most `most`.

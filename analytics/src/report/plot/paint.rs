@@ -41,7 +41,7 @@ pub(super) fn svg(scene: &Scene, chart: &Chart, place: SvgUse) -> Result<String,
         if place == SvgUse::Standalone {
             fill(&mut backend, (width, height), chart)?;
         }
-        paint(&mut backend, scene, chart)?;
+        paint(&mut backend, scene, chart, Target::Vector)?;
         backend.present().map_err(|e| draw_error(chart, &e))?;
     }
     let body = raw.split_once(">\n").map_or("", |(_, rest)| rest);
@@ -65,7 +65,7 @@ pub(super) fn png(scene: &Scene, chart: &Chart) -> Result<Vec<u8>, RenderError> 
     let mut pixels = vec![0xFF_u8; width as usize * height as usize * 3];
     {
         let mut backend = BitMapBackend::with_buffer(&mut pixels, (width, height));
-        paint(&mut backend, scene, chart)?;
+        paint(&mut backend, scene, chart, Target::Pixels)?;
         backend.present().map_err(|e| draw_error(chart, &e))?;
     }
     Ok(png_file::encode(&pixels, width, height)?)
@@ -91,7 +91,14 @@ fn style((r, g, b): Rgb, alpha: f64, width: f64) -> ShapeStyle {
     ShapeStyle { color: RGBAColor(r, g, b, (alpha * 1000.0).round() / 1000.0), filled: true, stroke_width }
 }
 
-fn paint<B: DrawingBackend>(backend: &mut B, scene: &Scene, chart: &Chart) -> Result<(), RenderError> {
+/// What the backend makes, where it matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Target {
+    Vector,
+    Pixels,
+}
+
+fn paint<B: DrawingBackend>(backend: &mut B, scene: &Scene, chart: &Chart, target: Target) -> Result<(), RenderError> {
     let at = |p: &(f64, f64)| (pixel(p.0), pixel(p.1));
     for shape in &scene.shapes {
         let drawn = match shape {
@@ -101,7 +108,21 @@ fn paint<B: DrawingBackend>(backend: &mut B, scene: &Scene, chart: &Chart) -> Re
                 if path.len() < 2 {
                     continue;
                 }
-                backend.draw_path(path, &style(*color, 1.0, *width))
+                let style = style(*color, 1.0, *width);
+                match target {
+                    Target::Vector => backend.draw_path(path, &style),
+                    // Segment by segment with round joints: the outline that the pixel backend makes of a whole
+                    // path has notches where the path turns back.
+                    Target::Pixels => path.windows(2).try_for_each(|pair| {
+                        backend.draw_path(pair.iter().copied(), &style)?;
+                        match pair.last() {
+                            Some(&end) if style.stroke_width > 2 => {
+                                backend.draw_circle(end, style.stroke_width / 2, &style, true)
+                            }
+                            _ => Ok(()),
+                        }
+                    }),
+                }
             }
             Shape::Polygon { points, color, alpha } => {
                 let mut path: Vec<(i32, i32)> = points.iter().map(at).collect();
@@ -129,7 +150,9 @@ fn paint<B: DrawingBackend>(backend: &mut B, scene: &Scene, chart: &Chart) -> Re
                 };
                 let ink = RGBAColor(color.0, color.1, color.2, 1.0);
                 let style = TextStyle::from(font).color(&ink).pos(Pos::new(h_pos, VPos::Center));
-                backend.draw_text(text, &style, at(&(*x, *y)))
+                // The pixel backend centres ascent and descent, which puts letters a quarter em too high.
+                let lower = if target == Target::Pixels { 0.25 * size } else { 0.0 };
+                backend.draw_text(text, &style, at(&(*x, y + lower)))
             }
         };
         drawn.map_err(|e| draw_error(chart, &e))?;

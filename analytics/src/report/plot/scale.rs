@@ -125,7 +125,9 @@ pub(super) fn range(axis: &Axis, values: impl Iterator<Item = f64>) -> (f64, f64
     }
     low = min.unwrap_or(low);
     high = max.unwrap_or(high);
-    if high > low && (high - low).is_finite() {
+    // A range narrower than a billionth of its values is one value: ticks could not be told apart.
+    let wide = high - low > 1e-9 * low.abs().max(high.abs());
+    if wide && (high - low).is_finite() {
         return (low, high);
     }
     if log {
@@ -163,11 +165,11 @@ fn linear_step(axis: &Axis, width: f64, count: usize) -> f64 {
     }
     let decade = 10_f64.powf(wanted.log10().floor());
     let factor = wanted / decade;
-    let step = if factor <= 1.2 {
+    let step = if factor <= 1.5 {
         decade
-    } else if factor <= 2.4 {
+    } else if factor <= 3.0 {
         2.0 * decade
-    } else if factor <= 6.0 {
+    } else if factor <= 7.0 {
         5.0 * decade
     } else {
         10.0 * decade
@@ -208,15 +210,14 @@ fn stepped(first: f64, last: f64, step: f64, label: impl Fn(f64) -> String) -> V
     if !(from.is_finite() && to.is_finite()) || to - from > 200.0 {
         return Vec::new();
     }
-    let mut out = Vec::new();
-    let mut k = from;
-    while k <= to {
-        // `+ 0.0` turns a negative zero into zero.
-        let value = k * step + 0.0;
-        out.push(Tick { value, label: label(value) });
-        k += 1.0;
-    }
-    out
+    let count = (to - from).max(-1.0) as i64 + 1;
+    (0..count)
+        .map(|i| {
+            // `+ 0.0` turns a negative zero into zero.
+            let value = (from + i as f64) * step + 0.0;
+            Tick { value, label: label(value) }
+        })
+        .collect()
 }
 
 /// Powers of ten; with 2 and 5 between them where the range spans fewer than three.
@@ -234,7 +235,7 @@ fn log_ticks(first: f64, last: f64, count: usize, label: impl Fn(f64) -> String)
     let stride = (decades / count.max(1) as f64).ceil().max(1.0);
     let mut out = Vec::new();
     let mut power = (low.floor() / stride).floor() * stride;
-    while power <= high + 1e-9 {
+    while power <= high + 1e-9 && out.len() < 200 {
         for factor in between {
             let value = factor * 10_f64.powf(power);
             if value >= first * 0.999_999 && value <= last * 1.000_001 {

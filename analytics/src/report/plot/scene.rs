@@ -127,7 +127,8 @@ impl Scene {
         for pair in thin(points).windows(2) {
             let [from, to] = [pair[0], pair[1]];
             let length = (to.0 - from.0).hypot(to.1 - from.1);
-            if !length.is_finite() || length <= 0.0 {
+            // Longer than any sheet: not a place but a mistake, and dashing it would not end.
+            if !length.is_finite() || length <= 0.0 || length > 1e5 {
                 continue;
             }
             let mut done = 0.0;

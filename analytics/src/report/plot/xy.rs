@@ -239,8 +239,9 @@ fn clipped(points: &[(f64, f64)], x: &Span, y: &Span) -> Vec<Vec<(f64, f64)>> {
         if !seen || enter > leave {
             continue;
         }
-        let from = (a.0 + enter * dx, a.1 + enter * dy);
-        let to = (a.0 + leave * dx, a.1 + leave * dy);
+        // Clamped, since a segment that is very long loses the digits that would place its ends on the frame.
+        let along = |t: f64| ((a.0 + t * dx).clamp(low.0, high.0), (a.1 + t * dy).clamp(low.1, high.1));
+        let (from, to) = (along(enter), along(leave));
         match parts.last_mut() {
             Some(part) if enter == 0.0 && part.last() == Some(&a) => part.push(to),
             _ => parts.push(vec![from, to]),
@@ -256,7 +257,7 @@ fn mark_reference(scene: &mut Scene, reference: &Reference, x: &Span, y: &Span) 
             if let Some(level) = y.at(*at).filter(|v| inside(*v, y)) {
                 scene.dashes(&[(x.start, level), (x.end, level)], palette::INK, 1.0);
                 // Above the line, or below it where the frame is too near.
-                let text_y = if level - 20.0 < y.end { level + 10.0 } else { level - 10.0 };
+                let text_y = if level - 22.0 < y.end { level + 13.0 } else { level - 12.0 };
                 label_on_paper(scene, (x.end - 4.0, text_y), label, Anchor::End);
             }
         }
@@ -266,7 +267,7 @@ fn mark_reference(scene: &mut Scene, reference: &Reference, x: &Span, y: &Span) 
                 let fits_right = place + 6.0 + text_width(label, SMALL) < x.end;
                 let (text_x, anchor) =
                     if fits_right { (place + 6.0, Anchor::Start) } else { (place - 6.0, Anchor::End) };
-                label_on_paper(scene, (text_x, y.end + 9.0), label, anchor);
+                label_on_paper(scene, (text_x, y.end + 13.0), label, anchor);
             }
         }
         Reference::Diagonal { .. } => {}

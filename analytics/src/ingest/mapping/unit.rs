@@ -1,0 +1,82 @@
+//! Units a mapping may name, by the suffix of the canonical column.
+//!
+//! Worked number: `req_mem_bytes` with unit `GiB` multiplies by 1,073,741,824; `power_w` with `kW` by 1,000; `gpus`
+//! with `percent` by 0.01, so that 50 becomes half a GPU.
+
+/// How times are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TimeUnit {
+    /// `2020-09-01 00:00:00`, with or without an offset.
+    Text,
+    /// A number: so many nanoseconds each.
+    Nanos(i64),
+}
+
+impl TimeUnit {
+    /// What a mapping may say.
+    pub(super) const NAMES: [&'static str; 5] = ["text", "s", "ms", "us", "ns"];
+
+    /// The unit called `name`.
+    pub(super) fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "text" => Self::Text,
+            "s" => Self::Nanos(1_000_000_000),
+            "ms" => Self::Nanos(1_000_000),
+            "us" => Self::Nanos(1_000),
+            "ns" => Self::Nanos(1),
+            _ => return None,
+        })
+    }
+}
+
+const SECONDS: &[(&str, f64)] =
+    &[("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("s", 1.0), ("min", 60.0), ("h", 3_600.0), ("d", 86_400.0)];
+const BYTES: &[(&str, f64)] = &[
+    ("B", 1.0),
+    ("KB", 1e3),
+    ("MB", 1e6),
+    ("GB", 1e9),
+    ("TB", 1e12),
+    ("KiB", 1_024.0),
+    ("MiB", 1_048_576.0),
+    ("GiB", 1_073_741_824.0),
+    ("TiB", 1_099_511_627_776.0),
+];
+const WATTS: &[(&str, f64)] = &[("mW", 1e-3), ("W", 1.0), ("kW", 1e3)];
+const JOULES: &[(&str, f64)] = &[("mJ", 1e-3), ("J", 1.0), ("kJ", 1e3), ("Wh", 3_600.0), ("kWh", 3_600_000.0)];
+const SHARES: &[(&str, f64)] = &[("ratio", 1.0), ("percent", 0.01)];
+const COUNTS: &[(&str, f64)] = &[("one", 1.0), ("milli", 1e-3), ("percent", 0.01)];
+
+/// What a value of canonical column `column` written in `unit` is multiplied by; the units known for it if that is not
+/// one.
+pub(super) fn factor(column: &str, unit: &str) -> Result<f64, String> {
+    let stem = column.strip_suffix("_cum").unwrap_or(column);
+    let units = match stem.rsplit('_').next().unwrap_or_default() {
+        "s" => SECONDS,
+        "bytes" => BYTES,
+        "w" => WATTS,
+        "j" => JOULES,
+        "ratio" => SHARES,
+        _ => COUNTS,
+    };
+    units
+        .iter()
+        .find(|(name, _)| *name == unit)
+        .map(|(_, factor)| *factor)
+        .ok_or_else(|| units.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_go_with_the_columns_suffix() {
+        assert_eq!(factor("mem_used_bytes", "GiB"), Ok(1_073_741_824.0));
+        assert_eq!(factor("energy_j_cum", "mJ"), Ok(1e-3));
+        assert_eq!(factor("util_ratio", "percent"), Ok(0.01));
+        assert_eq!(factor("reported_run_s", "min"), Ok(60.0));
+        assert_eq!(factor("req_gpus", "percent"), Ok(0.01));
+        assert_eq!(factor("power_w", "GiB"), Err("mW, W, kW".to_owned()));
+    }
+}

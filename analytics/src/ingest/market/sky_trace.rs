@@ -1,0 +1,114 @@
+//! Spot availability and preemption traces of SkyPilot's replay experiments.
+//!
+//! `{"metadata":{"gap_seconds":195},"data":[1,1,0,…]}`: how many instances of those asked for were to be had at each
+//! sample. The gap differs by file. Zone and accelerator come from the file name (`us-east-1a_v100_1.json` is one V100 in
+//! `us-east-1a`); the start is known only as a date in the folder's name, so times are relative to the first sample.
+//! A row of the ledger is one sample, its line the number of the sample. O(samples).
+
+use serde_json::Value;
+
+use super::super::read::{ReadOptions, Seen};
+use super::super::reader::{Confidence, Head, Reader};
+use super::super::source::SourceFile;
+use crate::error::{Error, Result};
+use crate::quality::{RowAudit, reason};
+use crate::schema::AvailabilityRow;
+use crate::time::{TimeBasis, seconds_to_ms};
+use crate::trace::Trace;
+
+/// See the module.
+pub(crate) struct SkyTrace;
+
+impl Reader for SkyTrace {
+    fn id(&self) -> &'static str {
+        "sky-availability"
+    }
+
+    fn describes(&self) -> &'static str {
+        "SkyPilot spot availability traces (JSON with gap_seconds)"
+    }
+
+    fn sniff(&self, head: &Head) -> Confidence {
+        let has = |word: &str| head.text.contains(word);
+        let is_json = head.text.trim_start().starts_with('{');
+        if is_json && has("\"gap_seconds\"") && has("\"data\"") { Confidence::Sure } else { Confidence::No }
+    }
+
+    fn read(&self, files: &[SourceFile], options: &ReadOptions<'_>, trace: &mut Trace) -> Result<()> {
+        if trace.row_counts().is_empty() {
+            trace.basis = TimeBasis::Relative;
+        }
+        let mut seen = Seen::default();
+        for file in files {
+            read_file(file, options, &mut seen, trace)?;
+        }
+        trace.note(
+            "Spot availability is counted from the first sample of each file, whose date is not in the file: hours and \
+             weekdays mean nothing.",
+        );
+        Ok(())
+    }
+}
+
+fn read_file(file: &SourceFile, options: &ReadOptions<'_>, seen: &mut Seen, trace: &mut Trace) -> Result<()> {
+    let text = file.text(options.observer, &mut trace.ledger)?;
+    let wrong = |found: String| Error::format(file.name(), found, "fetch the file again");
+    let document: Value = serde_json::from_str(&text).map_err(|e| wrong(format!("not JSON: {e}")))?;
+    let gap_s = document.pointer("/metadata/gap_seconds").and_then(Value::as_f64).filter(|gap| *gap > 0.0);
+    let gap_s = gap_s.ok_or_else(|| wrong("metadata.gap_seconds is not a positive number".to_owned()))?;
+    let data = document.get("data").and_then(Value::as_array);
+    let data = data.ok_or_else(|| wrong("there is no data list".to_owned()))?;
+    let (zone, instance) = place(&file.stem());
+    if zone.is_none() {
+        trace.note(format!("{} is not named after a zone, so its samples have none.", file.name()));
+    }
+    let key = format!("{}|{}", zone.as_deref().unwrap_or(""), instance.as_deref().unwrap_or(""));
+    if !seen.is_new(&key) {
+        trace.note(format!(
+            "{} is of the same zone and accelerator as a file before it; their samples cannot be told apart by zone.",
+            file.name()
+        ));
+    }
+    for (ix, value) in data.iter().enumerate() {
+        let row = RowAudit::new(file.name(), ix as u64 + 1);
+        let count = value.as_f64().filter(|count| *count >= 0.0);
+        let ts = seconds_to_ms(ix as f64 * gap_s);
+        let (Some(count), Some(ts)) = (count, ts) else {
+            trace.ledger.quarantine(&row, reason::MALFORMED, "data", &value.to_string());
+            continue;
+        };
+        trace.availability.push(AvailabilityRow {
+            zone: zone.as_deref().map(Into::into),
+            instance: instance.as_deref().map(Into::into),
+            ts: Some(ts),
+            gap_s: Some(gap_s),
+            count: Some(count),
+        });
+        trace.ledger.keep(row);
+    }
+    Ok(())
+}
+
+/// Zone and accelerators of a file name: `us-east-1a_v100_1.json` is (`us-east-1a`, `V100:1`).
+fn place(stem: &str) -> (Option<String>, Option<String>) {
+    let name = stem.strip_suffix(".json").unwrap_or(stem);
+    let mut parts = name.split('_');
+    match (parts.next(), parts.next(), parts.next(), parts.next()) {
+        (Some(zone), Some(gpu), Some(gpus), None) if !zone.is_empty() && gpus.parse::<u32>().is_ok() => {
+            (Some(zone.to_owned()), Some(format!("{}:{gpus}", gpu.to_ascii_uppercase())))
+        }
+        _ => (None, None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zone_and_accelerator_come_from_the_name() {
+        assert_eq!(place("us-east-1a_v100_1.json"), (Some("us-east-1a".to_owned()), Some("V100:1".to_owned())));
+        assert_eq!(place("trace.json"), (None, None));
+        assert_eq!(place("a_b_c.json"), (None, None));
+    }
+}

@@ -1,0 +1,217 @@
+//! What labels and file names say: which node, which GPU, which job, when.
+//!
+//! Exporters and relabelling rules disagree on the case of label names (dcgm-exporter renamed `Hostname` to `hostname`
+//! in 2026), so names are compared without it. When Prometheus scrapes an exporter whose labels clash with its own, it
+//! renames the exporter's to `exported_…`: those are the ones that tell about the workload.
+
+use super::gather::Device;
+use crate::time::{Zone, parse_local, seconds_to_ms};
+
+/// Labels of a series: names and values.
+#[derive(Debug, Default)]
+pub(super) struct Labels(pub(super) Vec<(String, String)>);
+
+impl Labels {
+    /// The first of `names` that is there and not empty; names in lower case.
+    pub(super) fn get(&self, names: &[&str]) -> Option<&str> {
+        names.iter().find_map(|name| {
+            let found = self.0.iter().find(|(have, _)| have.eq_ignore_ascii_case(name));
+            found.map(|(_, value)| value.trim()).filter(|value| !value.is_empty())
+        })
+    }
+
+    /// The node: its host name, or else the address that was scraped, without the port.
+    pub(super) fn node(&self) -> Option<String> {
+        if let Some(name) = self.get(&["hostname", "exported_hostname", "nodename", "node", "exported_instance"]) {
+            return Some(name.to_owned());
+        }
+        let address = self.get(&["instance"])?;
+        let host = address.rsplit_once(':').filter(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()));
+        Some(host.map_or(address, |(host, _)| host).to_owned())
+    }
+
+    /// The GPU: its index, else its UUID; with profile and id of the MIG instance as `0/1g.10gb:3`.
+    pub(super) fn gpu(&self) -> Option<Device> {
+        let gpu = self.get(&["gpu", "minor_number", "uuid", "gpu_uuid"])?;
+        let name = match (self.get(&["gpu_i_profile"]), self.get(&["gpu_i_id"])) {
+            (Some(profile), Some(id)) => format!("{gpu}/{profile}:{id}"),
+            (Some(profile), None) => format!("{gpu}/{profile}"),
+            (None, Some(id)) => format!("{gpu}/:{id}"),
+            (None, None) => gpu.to_owned(),
+        };
+        Some(Device { node: self.node(), name })
+    }
+
+    /// Whether the series is about a MIG instance.
+    pub(super) fn is_mig(&self) -> bool {
+        self.get(&["gpu_i_profile", "gpu_i_id"]).is_some()
+    }
+
+    /// The power meter of a node.
+    pub(super) fn sensor(&self, metric: &str) -> Device {
+        let name = match (self.get(&["chip"]), self.get(&["sensor", "name", "id"])) {
+            (Some(chip), Some(sensor)) => format!("{chip}/{sensor}"),
+            (Some(name), None) | (None, Some(name)) => name.to_owned(),
+            (None, None) if metric.contains("dcmi") => "DCMI".to_owned(),
+            (None, None) => metric.to_owned(),
+        };
+        Device { node: self.node(), name }
+    }
+
+    /// The job: a batch job's id, or `namespace/pod`. Containers of a pod are one job.
+    pub(super) fn job(&self) -> Option<String> {
+        if let Some(job) = self.get(&["hpc_job"]) {
+            return Some(job.to_owned());
+        }
+        // The plain names tell about the exporter's own pod wherever the renamed ones are there.
+        let (pod, namespace) = match self.get(&["exported_pod", "exported_namespace", "exported_container"]) {
+            Some(_) => (self.get(&["exported_pod"]), self.get(&["exported_namespace"])),
+            None => (self.get(&["pod", "pod_name"]), self.get(&["namespace", "pod_namespace"])),
+        };
+        match (namespace, pod?) {
+            (Some(namespace), pod) => Some(format!("{namespace}/{pod}")),
+            (None, pod) => Some(pod.to_owned()),
+        }
+    }
+}
+
+/// The moment a file name holds: ten digits (seconds since 1970), thirteen (milliseconds), or a date and a time of day
+/// in `zone`, with or without separators. A date alone is no moment.
+pub(super) fn moment_in_name(name: &str, zone: &Zone) -> Option<i64> {
+    let groups: Vec<&str> = name.split(|c: char| !c.is_ascii_digit()).filter(|group| !group.is_empty()).collect();
+    for (ix, group) in groups.iter().enumerate() {
+        let number = || group.parse::<f64>().ok();
+        match group.len() {
+            10 => return seconds_to_ms(number()?),
+            13 => return seconds_to_ms(number()? / 1_000.0),
+            _ => {}
+        }
+        if !group.starts_with("20") {
+            continue;
+        }
+        let mut digits = String::new();
+        for part in groups.get(ix..)? {
+            if digits.len() < 14 {
+                digits.push_str(part);
+            }
+        }
+        let part = |from: usize, to: usize| digits.get(from..to);
+        if digits.len() != 14 {
+            continue;
+        }
+        let text = format!(
+            "{}-{}-{} {}:{}:{}",
+            part(0, 4)?,
+            part(4, 6)?,
+            part(6, 8)?,
+            part(8, 10)?,
+            part(10, 12)?,
+            part(12, 14)?
+        );
+        if let Some((ms, _)) = parse_local(&text).and_then(|local| zone.resolve(local)) {
+            return Some(ms);
+        }
+    }
+    None
+}
+
+/// The node a file is named after: the name without its endings, without dates and times at its end, and without the
+/// words that name the tool. `None` if nothing is left.
+pub(super) fn node_in_name(path: &std::path::Path) -> Option<String> {
+    const ENDINGS: [&str; 6] = [".gz", ".zst", ".csv", ".txt", ".log", ".out"];
+    const WORDS: [&str; 9] = ["nvidia", "smi", "gpu", "gpus", "ipmi", "sdr", "power", "metrics", "telemetry"];
+    let mut name = path.file_name()?.to_string_lossy().into_owned();
+    while let Some(ending) = ENDINGS.iter().find(|ending| name.to_ascii_lowercase().ends_with(*ending)) {
+        name.truncate(name.len() - ending.len());
+    }
+    let is_word = |part: &str| WORDS.iter().any(|word| part.eq_ignore_ascii_case(word));
+    let is_time = |part: &str| {
+        let digits = part.trim_start_matches(['T', 't']).trim_end_matches(['Z', 'z']);
+        !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'T')
+    };
+    // The name's own separators are kept between the parts that stay: `gpu-node-07` is a node.
+    let mut rest = name.as_str();
+    let strip_end = |rest: &str, drop: &dyn Fn(&str) -> bool| -> Option<usize> {
+        let at = rest.rfind(['-', '_', '.', ' ']);
+        let last = rest.get(at.map_or(0, |at| at + 1)..)?;
+        (last.is_empty() || drop(last)).then_some(at.unwrap_or(0))
+    };
+    let dated = |text: &str| {
+        // A number at the end belongs to the node (`node-07`, `node-0012`) unless it can be part of a date.
+        let is_date = |part: &str| part.len() >= 8 || (part.len() >= 4 && part.starts_with("20"));
+        text.split(['-', '_', '.', ' ']).any(|part| is_date(part) && is_time(part))
+    };
+    loop {
+        let end = if dated(rest) { strip_end(rest, &|part| is_time(part) || is_word(part)) } else { None };
+        let Some(at) = end.or_else(|| strip_end(rest, &is_word)) else { break };
+        rest = rest.get(..at)?;
+        if rest.is_empty() {
+            break;
+        }
+    }
+    for word in ["nvidia-smi-", "nvidia_smi_", "nvidia-smi_", "nvidia-smi.", "nvidia_smi-", "ipmi-", "ipmi_"] {
+        if rest.len() >= word.len() && rest.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word)) {
+            rest = rest.get(word.len()..)?;
+        }
+    }
+    (!rest.is_empty()).then(|| rest.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn labels(pairs: &[(&str, &str)]) -> Labels {
+        Labels(pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect())
+    }
+
+    #[test]
+    fn nodes_gpus_and_jobs_are_found_under_any_case_and_name() {
+        let mig = labels(&[("GPU", "2"), ("Hostname", "n1"), ("GPU_I_ID", "3"), ("gpu_i_profile", "1g.10gb")]);
+        assert_eq!(mig.gpu(), Some(Device { node: Some("n1".to_owned()), name: "2/1g.10gb:3".to_owned() }));
+        assert!(mig.is_mig());
+        let scraped = labels(&[
+            ("UUID", "GPU-1"),
+            ("instance", "10.0.0.1:9400"),
+            ("pod", "dcgm-exporter-x"),
+            ("namespace", "monitoring"),
+            ("exported_pod", "train-0"),
+            ("exported_namespace", "ml"),
+        ]);
+        assert_eq!(scraped.gpu(), Some(Device { node: Some("10.0.0.1".to_owned()), name: "GPU-1".to_owned() }));
+        assert_eq!(scraped.job().as_deref(), Some("ml/train-0"));
+        assert_eq!(labels(&[("hpc_job", "77"), ("pod", "p")]).job().as_deref(), Some("77"));
+        assert_eq!(labels(&[("pod", "")]).job(), None);
+    }
+
+    #[test]
+    fn a_moment_in_a_name_needs_a_time_of_day() {
+        let utc = Zone::utc();
+        // 1,684,936,800 s = 2023-05-24 14:00:00 UTC.
+        for name in
+            ["n-12-1684936800.prom", "1684936800000.prom", "n1_20230524-140000.prom", "2023-05-24T14_00_00Z.prom"]
+        {
+            assert_eq!(moment_in_name(name, &utc), Some(1_684_936_800_000), "{name}");
+        }
+        assert_eq!(moment_in_name("node-2023-05-24.prom", &utc), None);
+        assert_eq!(moment_in_name("20239924140000", &utc), None);
+    }
+
+    #[test]
+    fn a_file_is_named_after_its_node() {
+        for (name, node) in [
+            ("holy2c1-2025-05-29.txt", Some("holy2c1")),
+            ("gpu-node-07.csv", Some("gpu-node-07")),
+            ("node-0012_2025-05-29.txt", Some("node-0012")),
+            ("node07_nvidia-smi_2023-05-01T12-00-00Z.csv.gz", Some("node07")),
+            ("nvidia-smi-node07.log", Some("node07")),
+            ("NODE07.nvidia_smi.csv", Some("NODE07")),
+            ("nvidia-smi.csv", None),
+            ("2023-05-01.csv", None),
+        ] {
+            assert_eq!(node_in_name(Path::new(name)).as_deref(), node, "{name}");
+        }
+    }
+}

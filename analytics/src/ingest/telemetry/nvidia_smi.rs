@@ -1,0 +1,294 @@
+//! `nvidia-smi --query-gpu=… --format=csv[,noheader][,nounits] -l N` saved to files.
+//!
+//! The header names columns and units (`power.draw [W]`), the separator is a comma and a blank, times are the host's
+//! local time without a zone, and values may carry their unit (`12 %`). A file without a header is read only if it has
+//! the ten columns of [`DOCUMENTED`], in that order. Logs that are appended to hold the header again; rows under a header
+//! with other columns cannot be told apart and are quarantined. The node comes from the file name.
+//!
+//! Worked number: `1024 MiB` is 1,073,741,824 bytes. O(bytes).
+
+use super::super::delimited::{Delimited, Record};
+use super::super::field::{self, Moment};
+use super::super::read::ReadOptions;
+use super::super::reader::{Confidence, Head, Reader};
+use super::super::source::SourceFile;
+use super::gather::{CONFLICT, Device, Gather, Put, When};
+use super::label::node_in_name;
+use super::metric::{GpuField, gpu_in_range};
+use crate::error::{Error, Result};
+use crate::quality::{Reason, RowAudit, reason};
+use crate::time::{Zone, parse_local};
+use crate::trace::Trace;
+
+/// The columns of a file without a header: the query that the documentation names.
+pub(crate) const DOCUMENTED: [&str; 10] = [
+    "timestamp",
+    "index",
+    "uuid",
+    "name",
+    "utilization.gpu",
+    "utilization.memory",
+    "memory.used",
+    "memory.total",
+    "power.draw",
+    "temperature.gpu",
+];
+
+/// The driver could not read the value.
+const FAILED: Reason = Reason {
+    id: "failed_reading",
+    what: "nvidia-smi wrote an error in place of a value; it is set to unknown",
+    remedy: "check the GPU and the rights of the user that runs nvidia-smi",
+};
+/// A row under a header that is not the file's first.
+const OTHER_HEADER: Reason = Reason {
+    id: "other_header",
+    what: "a header with other columns stands further down in the file; it and the rows under it are not read",
+    remedy: "split the file where the query changed",
+};
+
+/// See the module.
+pub(crate) struct NvidiaSmi;
+
+impl Reader for NvidiaSmi {
+    fn id(&self) -> &'static str {
+        "nvidia-smi"
+    }
+
+    fn describes(&self) -> &'static str {
+        "nvidia-smi --query-gpu output as CSV, with or without header and units"
+    }
+
+    fn sniff(&self, head: &Head) -> Confidence {
+        let names = bare_names(head.first_line());
+        let has = |name: &str| names.iter().any(|have| have == name);
+        let measured = ["utilization.gpu", "memory.used", "power.draw", "power.draw.instant", "power.draw.average"];
+        if (has("timestamp") || has("index") || has("uuid")) && measured.iter().any(|name| has(name)) {
+            Confidence::Sure
+        } else if is_documented_row(head.first_line()) {
+            if head.first_line().contains("GPU-") { Confidence::Sure } else { Confidence::Maybe }
+        } else {
+            Confidence::No
+        }
+    }
+
+    fn read(&self, files: &[SourceFile], options: &ReadOptions<'_>, trace: &mut Trace) -> Result<()> {
+        let zone = options.zone_or("UTC")?;
+        let mut gather = Gather::default();
+        for (ix, file) in files.iter().enumerate() {
+            read_file(file, u32::try_from(ix).unwrap_or(u32::MAX), options, &zone, &mut gather, trace)?;
+        }
+        gather.finish(trace);
+        trace.note(format!(
+            "nvidia-smi writes the host's local time without its zone; times were read as {} time.",
+            zone.name()
+        ));
+        Ok(())
+    }
+}
+
+/// Where each value stands.
+struct Columns {
+    time: Option<usize>,
+    gpu: Vec<usize>,
+    model: Option<usize>,
+    values: Vec<(GpuField, usize, String)>,
+}
+
+impl Columns {
+    fn of(header: &[String]) -> Self {
+        let names: Vec<String> = header.iter().map(|name| bare(name)).collect();
+        let find = |name: &str| names.iter().position(|have| have == name);
+        let first = |all: &[&str]| all.iter().find_map(|name| find(name));
+        let fields = [
+            (GpuField::Util, first(&["utilization.gpu"])),
+            (GpuField::MemUtil, first(&["utilization.memory"])),
+            (GpuField::MemUsed, first(&["memory.used"])),
+            (GpuField::MemTotal, first(&["memory.total"])),
+            (GpuField::Power, first(&["power.draw", "power.draw.average", "power.draw.instant"])),
+            (GpuField::Temp, first(&["temperature.gpu"])),
+        ];
+        Self {
+            time: find("timestamp"),
+            gpu: ["index", "uuid", "gpu_uuid", "pci.bus_id", "gpu_bus_id"]
+                .iter()
+                .filter_map(|name| find(name))
+                .collect(),
+            model: first(&["name", "gpu_name"]),
+            values: fields.into_iter().filter_map(|(field, at)| Some((field, at?, names.get(at?)?.clone()))).collect(),
+        }
+    }
+}
+
+fn read_file(
+    file: &SourceFile,
+    snapshot: u32,
+    options: &ReadOptions<'_>,
+    zone: &Zone,
+    gather: &mut Gather,
+    trace: &mut Trace,
+) -> Result<()> {
+    let head = file.head()?;
+    let mut table = if is_documented_row(head.first_line()) {
+        let header = DOCUMENTED.iter().map(|name| (*name).to_owned()).collect();
+        Delimited::headerless(file, b',', header, options.observer)?
+    } else {
+        Delimited::open(file, b',', options.observer)?
+    };
+    let header = table.header().to_vec();
+    let columns = Columns::of(&header);
+    if columns.gpu.is_empty() || columns.values.is_empty() {
+        return Err(Error::format(
+            file.name(),
+            format!("no GPU or no measured value among the columns {}", header.join(", ")),
+            format!("query {}", DOCUMENTED.join(",")),
+        ));
+    }
+    let node = node_in_name(file.path());
+    if node.is_none() {
+        trace.note(format!("{} is not named after its node, so its samples have none.", file.name()));
+    }
+    if columns.time.is_none() {
+        trace.note(format!("{} has no timestamp column, so the time of its samples is unknown.", file.name()));
+    }
+    let mut readable = true;
+    while let Some(mut record) = table.next_row(&mut trace.ledger) {
+        let raw = record.raw();
+        let names = bare_names(raw);
+        if is_header(&names) {
+            let bare_header: Vec<String> = header.iter().map(|name| bare(name)).collect();
+            readable = names == bare_header;
+            if !readable {
+                trace.ledger.quarantine(&record.audit, OTHER_HEADER, "", raw);
+            }
+            continue;
+        }
+        if !readable {
+            trace.ledger.quarantine(&record.audit, OTHER_HEADER, "", raw);
+            continue;
+        }
+        let Some(gpu) = columns.gpu.iter().find_map(|at| known(record.field(Some(*at)), "gpu", &mut record.audit))
+        else {
+            trace.ledger.quarantine(&record.audit, reason::NO_KEY, "index", raw);
+            continue;
+        };
+        let gpu = gpu.to_owned();
+        let ts = record.moment(columns.time, Moment::Local(zone), "timestamp");
+        let when = ts.map_or(When { ts: None, scrape: snapshot }, When::at);
+        let device = gather.device(Device { node: node.clone(), name: gpu });
+        if let Some(model) = record.text(columns.model) {
+            gather.set_model(device, model);
+        }
+        let put = add(&columns, &mut record, when, device, gather);
+        match put {
+            Put::New => trace.ledger.keep(record.audit),
+            Put::Same => trace.ledger.quarantine(&record.audit, reason::DUPLICATE, "", raw),
+            Put::Conflict => trace.ledger.quarantine(&record.audit, CONFLICT, "", raw),
+        }
+    }
+    table.finish(&mut trace.ledger);
+    Ok(())
+}
+
+/// Adds a row's values. The row is new if any value is, and a conflict if any disagrees with an earlier row.
+fn add(columns: &Columns, record: &mut Record<'_>, when: When, device: u32, gather: &mut Gather) -> Put {
+    let mut row = Put::Same;
+    for (field, at, name) in &columns.values {
+        let value = value(*field, record.field(Some(*at)), name, &mut record.audit);
+        match gather.gpu(when, device, *field, value, None) {
+            Put::Conflict => row = Put::Conflict,
+            Put::New if row == Put::Same => row = Put::New,
+            Put::New | Put::Same => {}
+        }
+    }
+    row
+}
+
+/// A value in its column's unit, with or without the unit that nvidia-smi writes after it.
+fn value(field: GpuField, text: Option<&str>, column: &str, row: &mut RowAudit<'_>) -> Option<f64> {
+    let text = known(text, column, row)?;
+    let (unit, factor) = match field {
+        GpuField::Util | GpuField::MemUtil => ("%", 0.01),
+        GpuField::MemUsed | GpuField::MemTotal => ("MiB", 1_048_576.0),
+        GpuField::Power => ("W", 1.0),
+        _ => ("C", 1.0),
+    };
+    let number = text.strip_suffix(unit).unwrap_or(text).trim_end();
+    let value = field::number(Some(number), column, row)? * factor;
+    gpu_in_range(field, value, column, text, false, row)
+}
+
+/// A known text. `[N/A]` and `[Not Supported]` are unknown; errors of the driver are unknown and counted.
+fn known<'t>(text: Option<&'t str>, column: &str, row: &mut RowAudit<'_>) -> Option<&'t str> {
+    let text = field::text(text)?;
+    if text == "ERR!" {
+        row.repair(FAILED, column, text);
+        return None;
+    }
+    if text.starts_with('[') && text.ends_with(']') {
+        if !text.eq_ignore_ascii_case("[not supported]") {
+            row.repair(FAILED, column, text);
+        }
+        return None;
+    }
+    Some(text)
+}
+
+/// A column's name without its unit, lower case.
+fn bare(name: &str) -> String {
+    name.split('[').next().unwrap_or(name).trim().trim_matches('"').to_ascii_lowercase()
+}
+
+fn bare_names(line: &str) -> Vec<String> {
+    line.split(',').map(bare).collect()
+}
+
+/// Whether a line's fields are column names: two or more that only nvidia-smi has, or the only two we need.
+fn is_header(names: &[String]) -> bool {
+    let known = |name: &&String| DOCUMENTED.contains(&name.as_str()) || name.starts_with("power.draw");
+    names.iter().filter(known).count() >= 2
+}
+
+/// Whether a line looks like a row of the documented query.
+fn is_documented_row(line: &str) -> bool {
+    let fields: Vec<&str> = line.split(',').map(str::trim).collect();
+    let time = fields.first().and_then(|time| parse_local(time));
+    let index = fields.get(1).is_some_and(|index| index.parse::<u32>().is_ok());
+    fields.len() == DOCUMENTED.len() && time.is_some() && index
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_with_and_without_units_and_every_null() {
+        let mut row = RowAudit::new("f", 1);
+        assert_eq!(value(GpuField::Util, Some(" 12 %"), "u", &mut row), Some(0.12));
+        assert_eq!(value(GpuField::Util, Some("12"), "u", &mut row), Some(0.12));
+        assert_eq!(value(GpuField::MemUsed, Some("1024 MiB"), "m", &mut row), Some(1_073_741_824.0));
+        assert_eq!(value(GpuField::Power, Some("250.31 W"), "p", &mut row), Some(250.31));
+        let mut ledger = crate::quality::Ledger::default();
+        for null in ["[N/A]", "N/A", "[Not Supported]", ""] {
+            assert_eq!(value(GpuField::Power, Some(null), "p", &mut row), None, "{null}");
+        }
+        ledger.keep(row);
+        assert_eq!(ledger.kept, 1, "nulls are not repairs");
+        for error in ["[Insufficient Permissions]", "[Unknown Error]", "[GPU is lost]", "ERR!"] {
+            let mut row = RowAudit::new("f", 1);
+            assert_eq!(value(GpuField::Power, Some(error), "p", &mut row), None, "{error}");
+            ledger.keep(row);
+        }
+        assert_eq!(ledger.count("failed_reading"), 4);
+    }
+
+    #[test]
+    fn only_the_documented_order_needs_no_header() {
+        let row = "2023/05/01 12:00:00.123, 0, GPU-1, NVIDIA A100, 12 %, 3 %, 10 MiB, 20 MiB, 99.1 W, 40";
+        assert!(is_documented_row(row));
+        assert!(!is_documented_row("2023/05/01 12:00:00.123, 0, 12 %"));
+        assert!(!is_documented_row(
+            "0, 2023/05/01 12:00:00.123, GPU-1, NVIDIA A100, 12 %, 3 %, 10 MiB, 20 MiB, 99 W, 40"
+        ));
+    }
+}

@@ -1,0 +1,236 @@
+//! What one thread has counted so far, and how the counts of two threads become one.
+//!
+//! A job adds to one cell of size × state, one duration bin, one user, one hour and two grid instants; totals by size
+//! and by state are sums over the cells. O(1) a job, no allocation unless a size, user or page is new.
+
+use std::collections::HashMap;
+
+use super::grid::Grid;
+use super::histogram::Histogram;
+use super::intern::Words;
+use super::value::{Job, MICRO};
+use crate::schema::JobState;
+use crate::time::{HOUR_MS, MINUTE_MS};
+
+/// The step of GPUs in use.
+pub(super) const TEN_MINUTES_MS: i64 = 10 * MINUTE_MS;
+/// Number of job states.
+pub(super) const STATES: usize = JobState::ALL.len();
+/// Whole GPUs found without hashing.
+const DIRECT: usize = 257;
+
+/// Jobs and their GPU time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Sum {
+    pub(super) jobs: u64,
+    /// Millionths of a GPU × milliseconds.
+    pub(super) micro_gpu_ms: i128,
+}
+
+impl Sum {
+    pub(super) fn add(&mut self, other: Self) {
+        self.jobs += other.jobs;
+        self.micro_gpu_ms += other.micro_gpu_ms;
+    }
+}
+
+/// Jobs of one size.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Size {
+    /// GPUs in millionths; `None` gathers jobs whose GPUs are unknown.
+    pub(super) micro_gpus: Option<i64>,
+    /// By state, in the order of `JobState::ALL`.
+    pub(super) states: [Sum; STATES],
+    pub(super) durations: Histogram,
+}
+
+/// Jobs with something unknown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Gaps {
+    pub(super) submit: u64,
+    pub(super) duration: u64,
+    pub(super) gpu_time: u64,
+    pub(super) interval: u64,
+}
+
+/// Everything counted.
+#[derive(Debug)]
+pub(super) struct Totals {
+    pub(super) jobs: u64,
+    pub(super) gaps: Gaps,
+    /// The first is for jobs whose GPUs are unknown.
+    pub(super) sizes: Vec<Size>,
+    index: HashMap<i64, usize>,
+    direct: Vec<usize>,
+    pub(super) users: Words,
+    /// The first is for jobs whose user is unknown.
+    pub(super) by_user: Vec<Sum>,
+    pub(super) arrivals: Grid<HOUR_MS>,
+    /// Change of GPUs in use (millionths) at each instant.
+    pub(super) changes: Grid<TEN_MINUTES_MS>,
+}
+
+impl Totals {
+    pub(super) fn new() -> Self {
+        Self {
+            jobs: 0,
+            gaps: Gaps::default(),
+            sizes: vec![Size::default()],
+            index: HashMap::new(),
+            direct: vec![0; DIRECT],
+            users: Words::new(),
+            by_user: vec![Sum::default()],
+            arrivals: Grid::default(),
+            changes: Grid::default(),
+        }
+    }
+
+    /// Number of the user called `name`.
+    #[inline]
+    pub(super) fn user(&mut self, name: &[u8]) -> u32 {
+        let number = self.users.number(name);
+        if number as usize >= self.by_user.len() {
+            self.by_user.resize(number as usize + 1, Sum::default());
+        }
+        number
+    }
+
+    /// Counts a job.
+    #[inline]
+    pub(super) fn add(&mut self, job: &Job) {
+        self.jobs += 1;
+        match job.submit {
+            Some(submit) => self.arrivals.add(Grid::<HOUR_MS>::cell(submit), 1),
+            None => self.gaps.submit += 1,
+        }
+        let micro_gpus = job.micro_gpus();
+        let duration_ms = job.duration_ms();
+        let size = micro_gpus.map_or(0, |micro| self.size(micro));
+        let mut sum = Sum { jobs: 1, micro_gpu_ms: 0 };
+        match (micro_gpus, duration_ms) {
+            (Some(micro), Some(ms)) => sum.micro_gpu_ms = i128::from(micro) * i128::from(ms),
+            _ => self.gaps.gpu_time += 1,
+        }
+        if let Some(size) = self.sizes.get_mut(size) {
+            if let Some(cell) = size.states.get_mut(job.state as usize) {
+                cell.add(sum);
+            }
+            match duration_ms {
+                Some(ms) => size.durations.add(ms as u64),
+                None => self.gaps.duration += 1,
+            }
+        }
+        if let Some(user) = self.by_user.get_mut(job.user as usize) {
+            user.add(sum);
+        }
+        let end = match (job.start, job.end) {
+            (Some(start), Some(end)) if end >= start => Some(end),
+            (Some(start), _) => duration_ms.map(|ms| start + ms).and_then(super::value::in_range),
+            (None, _) => None,
+        };
+        match (job.start, end, micro_gpus) {
+            (Some(start), Some(end), Some(micro)) => {
+                let (from, to) = (Grid::<TEN_MINUTES_MS>::cell_from(start), Grid::<TEN_MINUTES_MS>::cell_from(end));
+                if from != to {
+                    self.changes.add(from, micro);
+                    self.changes.add(to, -micro);
+                }
+            }
+            _ => self.gaps.interval += 1,
+        }
+    }
+
+    /// Place of the jobs of a size.
+    #[inline]
+    fn size(&mut self, micro: i64) -> usize {
+        let whole = micro as u64 / MICRO as u64;
+        if whole * MICRO as u64 == micro as u64
+            && let Some(place) = self.direct.get(whole as usize)
+            && *place != 0
+        {
+            return *place;
+        }
+        self.size_by_hash(micro)
+    }
+
+    fn size_by_hash(&mut self, micro: i64) -> usize {
+        if let Some(place) = self.index.get(&micro) {
+            return *place;
+        }
+        let place = self.sizes.len();
+        self.sizes.push(Size { micro_gpus: Some(micro), ..Size::default() });
+        self.index.insert(micro, place);
+        if micro % MICRO == 0
+            && let Some(direct) = self.direct.get_mut((micro / MICRO) as usize)
+        {
+            *direct = place;
+        }
+        place
+    }
+
+    /// Adds the counts of `other`.
+    pub(super) fn merge(&mut self, other: Self) {
+        self.jobs += other.jobs;
+        self.gaps.submit += other.gaps.submit;
+        self.gaps.duration += other.gaps.duration;
+        self.gaps.gpu_time += other.gaps.gpu_time;
+        self.gaps.interval += other.gaps.interval;
+        for theirs in &other.sizes {
+            let place = theirs.micro_gpus.map_or(0, |micro| self.size(micro));
+            if let Some(mine) = self.sizes.get_mut(place) {
+                mine.states.iter_mut().zip(&theirs.states).for_each(|(sum, more)| sum.add(*more));
+                mine.durations.merge(&theirs.durations);
+            }
+        }
+        if let (Some(mine), Some(theirs)) = (self.by_user.first_mut(), other.by_user.first()) {
+            mine.add(*theirs);
+        }
+        for (name, sum) in other.users.words().zip(other.by_user.iter().skip(1)) {
+            let user = self.user(name);
+            if let Some(mine) = self.by_user.get_mut(user as usize) {
+                mine.add(*sum);
+            }
+        }
+        self.arrivals.merge(other.arrivals);
+        self.changes.merge(other.changes);
+    }
+}
+
+/// Position in `JobState::ALL` of the state that a word stands for; unknown if it is none.
+pub(super) fn state_of(word: &str) -> u8 {
+    let state = match JobState::from_id(word) {
+        JobState::Unknown => JobState::parse(word).unwrap_or(JobState::Unknown),
+        state => state,
+    };
+    JobState::ALL.iter().position(|other| *other == state).unwrap_or(UNKNOWN_STATE as usize) as u8
+}
+
+/// Position of [`JobState::Unknown`] in `JobState::ALL`.
+pub(super) const UNKNOWN_STATE: u8 = (STATES - 1) as u8;
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_is_the_last_state() {
+        assert_eq!(JobState::ALL[UNKNOWN_STATE as usize], JobState::Unknown);
+        assert_eq!([state_of("completed"), state_of("Pass"), state_of("banana")], [0, 0, UNKNOWN_STATE]);
+    }
+
+    #[test]
+    fn a_job_is_in_use_at_the_instants_it_covers() {
+        let mut totals = Totals::new();
+        let minute = 60_000;
+        let job = Job { req_gpus: Some(2.0), start: Some(5 * minute), end: Some(25 * minute), ..Job::default() };
+        totals.add(&job);
+        // Starts and ends between the same two instants: never seen on the grid.
+        totals.add(&Job { start: Some(31 * minute), end: Some(39 * minute), ..job });
+        // +2 at 00:10, nothing new at 00:20, -2 at 00:30.
+        assert_eq!(totals.changes.cells(), Some((10 * minute, vec![2 * MICRO, 0, -2 * MICRO])));
+        // 2 GPUs × (20 min + 8 min) = 2e6 µGPU × 1,680,000 ms.
+        assert_eq!(totals.by_user[0], Sum { jobs: 2, micro_gpu_ms: 2_000_000 * 1_680_000 });
+        assert_eq!(totals.gaps, Gaps { submit: 2, ..Gaps::default() });
+    }
+}

@@ -1,0 +1,39 @@
+//! `tracecast inspect`: the quality ledger.
+
+use anyhow::{Context as _, Result, bail};
+use tracecast_analytics::describe::Quality;
+use tracecast_analytics::report::{Cell, Column, Report, Section, Table, text};
+use tracecast_analytics::storage;
+
+use crate::args::Inspect;
+use crate::{output, source};
+
+pub(crate) fn run(request: &Inspect, quiet: bool) -> Result<()> {
+    if let (Some(_), [folder]) = (&request.quarantine, request.sources.as_slice()) {
+        if storage::is_folder(folder) {
+            bail!("a trace folder does not hold the quarantined rows themselves; inspect the source it was made from");
+        }
+    }
+    let trace = source::open(&request.sources, &request.reading, request.quarantine.is_some(), quiet)?;
+    let quality = Quality::of(&trace);
+    if let Some(path) = &request.quarantine {
+        super::ingest::quarantine(&trace, path)?;
+    }
+    if request.json {
+        let mut json = serde_json::to_string_pretty(&quality).context("write the ledger as JSON")?;
+        json.push('\n');
+        return output::text(&json, None);
+    }
+    let mut tables = Table::new("Tables", vec![Column::text("Table"), Column::number("Rows")]);
+    for (name, rows) in trace.row_counts() {
+        tables.rows.push(vec![name.into(), Cell::Int(i64::try_from(rows).unwrap_or(i64::MAX))]);
+    }
+    let mut report = Report::new(super::describe::title(&trace), "");
+    report.summary.push(quality.sentence());
+    report.summary.extend(trace.notes.iter().map(|note| format!("Note: {note}")));
+    report.sections.push(Section::new("tables", "What was read").with_table(tables));
+    report.quality = Some(quality.table());
+    report.provenance =
+        trace.sources.iter().map(|s| (s.name.clone(), format!("{}, SHA-256 {}", s.reader, s.sha256))).collect();
+    output::text(&text::render(&report, output::terminal()), None)
+}

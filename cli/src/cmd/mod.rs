@@ -1,0 +1,32 @@
+//! One file a command.
+
+mod describe;
+mod formats;
+mod ingest;
+mod inspect;
+mod report;
+mod rollup;
+mod schema;
+
+use anyhow::Result;
+use clap::CommandFactory as _;
+
+use crate::args::{Arguments, Command};
+
+/// Runs the command.
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let quiet = arguments.quiet;
+    match &arguments.command {
+        Command::Describe(request) => describe::run(request, quiet),
+        Command::Report(request) => report::run(request, quiet),
+        Command::Ingest(request) => ingest::run(request, quiet),
+        Command::Inspect(request) => inspect::run(request, quiet),
+        Command::Rollup(request) => rollup::run(request, arguments.threads),
+        Command::Formats => formats::run(),
+        Command::Schema(request) => schema::run(request.of),
+        Command::Completions { shell } => {
+            clap_complete::generate(*shell, &mut Arguments::command(), "tracecast", &mut std::io::stdout());
+            Ok(())
+        }
+    }
+}

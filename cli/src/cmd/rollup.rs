@@ -1,0 +1,100 @@
+//! `tracecast rollup`.
+
+use std::num::NonZeroUsize;
+
+use anyhow::{Context as _, Result};
+use tracecast_analytics::report::{Cell, Column, Table, text};
+use tracecast_analytics::rollup::{self, Options};
+
+use crate::args::Rollup;
+use crate::output;
+
+pub(crate) fn run(request: &Rollup, threads: Option<NonZeroUsize>) -> Result<()> {
+    let options = Options { threads: threads.map_or(0, NonZeroUsize::get) };
+    let answer = rollup::run(&request.source, &options)?;
+    if request.json {
+        let mut json = serde_json::to_string_pretty(&answer).context("write the answer as JSON")?;
+        json.push('\n');
+        return output::text(&json, None);
+    }
+    let terminal = output::terminal();
+    let mut out = format!("{} jobs, {} rows quarantined\n\n", answer.rows, answer.quarantined);
+    for table in [sizes(&answer), states(&answer), users(&answer)] {
+        out.push_str(&text::table(&table, terminal));
+        out.push('\n');
+    }
+    out.push_str("Arrivals by hour and GPUs in use every ten minutes are in the JSON form (--json).\n");
+    output::text(&out, None)
+}
+
+fn sizes(answer: &rollup::Rollup) -> Table {
+    let mut table = Table::new(
+        format!("Jobs by GPUs (quantiles of run within {:.1} %)", answer.duration_error_ratio * 100.0),
+        vec![
+            Column::number("GPUs"),
+            Column::number("Jobs"),
+            Column::number("GPU-hours"),
+            Column::number("Jobs of at most so many"),
+            Column::number("GPU time of those"),
+            Column::number("Median run"),
+            Column::number("90 %"),
+            Column::number("99 %"),
+        ],
+    );
+    for size in &answer.size {
+        let run = size.duration.as_ref();
+        table.rows.push(vec![
+            Cell::from(size.gpus.to_string()),
+            int(size.jobs),
+            Cell::Float { value: size.gpu_hours, digits: 0 },
+            Cell::Percent(size.jobs_cdf_ratio),
+            Cell::opt(size.gpu_time_cdf_ratio, Cell::Percent),
+            Cell::opt(run.map(|run| run.p50_s), Cell::Duration),
+            Cell::opt(run.map(|run| run.p90_s), Cell::Duration),
+            Cell::opt(run.map(|run| run.p99_s), Cell::Duration),
+        ]);
+    }
+    table
+}
+
+fn states(answer: &rollup::Rollup) -> Table {
+    let mut table = Table::new(
+        "Jobs by state",
+        vec![
+            Column::text("State"),
+            Column::number("Jobs"),
+            Column::number("Share"),
+            Column::number("GPU-hours"),
+            Column::number("Share of GPU time"),
+        ],
+    );
+    for state in &answer.states {
+        table.rows.push(vec![
+            state.state.id().into(),
+            int(state.jobs),
+            Cell::Percent(state.jobs_ratio),
+            Cell::Float { value: state.gpu_hours, digits: 0 },
+            Cell::opt(state.gpu_time_ratio, Cell::Percent),
+        ]);
+    }
+    table
+}
+
+fn users(answer: &rollup::Rollup) -> Table {
+    let mut table = Table::new(
+        format!("Users with most GPU time, of {}", answer.distinct_users),
+        vec![Column::text("User"), Column::number("Jobs"), Column::number("GPU-hours")],
+    );
+    for user in &answer.users {
+        table.rows.push(vec![
+            user.user.as_str().into(),
+            int(user.jobs),
+            Cell::Float { value: user.gpu_hours, digits: 0 },
+        ]);
+    }
+    table
+}
+
+fn int(value: u64) -> Cell {
+    Cell::Int(i64::try_from(value).unwrap_or(i64::MAX))
+}

@@ -1,0 +1,25 @@
+//! `tracecast schema`: the published forms of machine-readable outputs.
+
+use anyhow::{Context as _, Result};
+use tracecast_analytics::{describe, rollup, schema, storage};
+
+use crate::args::SchemaOf;
+use crate::output;
+
+pub(crate) fn run(of: SchemaOf) -> Result<()> {
+    let value = match of {
+        SchemaOf::Describe => describe::json_schema(),
+        SchemaOf::Rollup => rollup::json_schema(),
+        SchemaOf::Manifest => storage::json_schema(),
+        SchemaOf::Tables => serde_json::to_value(
+            schema::all_specs()
+                .into_iter()
+                .map(|(name, columns)| serde_json::json!({ "table": name, "columns": columns }))
+                .collect::<Vec<_>>(),
+        )
+        .context("write the tables as JSON")?,
+    };
+    let mut text = serde_json::to_string_pretty(&value).context("write the schema as JSON")?;
+    text.push('\n');
+    output::text(&text, None)
+}

@@ -1,0 +1,36 @@
+//! Exit codes, as the README lists them.
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use tracecast_analytics::Error;
+
+/// The source could not be read or the answer not written.
+const FAILED: u8 = 1;
+/// `--strict` was asked for and rows were quarantined or a file is damaged. (2 is clap's code for wrong usage.)
+const STRICT: u8 = 3;
+/// No reader recognised the source.
+const UNKNOWN_FORMAT: u8 = 4;
+
+/// The exit code of an outcome; a failure's chain of reasons goes to stderr.
+pub(crate) fn code(outcome: &anyhow::Result<()>) -> ExitCode {
+    let Err(error) = outcome else { return ExitCode::SUCCESS };
+    if is_broken_pipe(error) {
+        // The reader of our output (`head`, a pager) has seen enough; that is no failure.
+        return ExitCode::SUCCESS;
+    }
+    // If stderr is gone too, there is nobody left to tell.
+    let _ = writeln!(std::io::stderr().lock(), "tracecast: {error:#}");
+    match error.downcast_ref::<Error>() {
+        Some(Error::Strict { .. }) => ExitCode::from(STRICT),
+        Some(Error::UnknownFormat { .. }) => ExitCode::from(UNKNOWN_FORMAT),
+        _ => ExitCode::from(FAILED),
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<std::io::Error>())
+        .any(|cause| cause.kind() == std::io::ErrorKind::BrokenPipe)
+}

@@ -1,0 +1,51 @@
+//! Where answers go: stdout, or a file that appears whole or not at all.
+
+use std::io::{IsTerminal as _, Write as _};
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+use tracecast_analytics::report::text::TextOptions;
+
+/// Writes `text` to stdout, or to a file if one was named.
+pub(crate) fn text(text: &str, file: Option<&Path>) -> Result<()> {
+    match file {
+        Some(path) => write(path, text.as_bytes()),
+        None => {
+            let mut out = std::io::stdout().lock();
+            out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("write to stdout")
+        }
+    }
+}
+
+/// Writes a file under a temporary name beside it, then renames it.
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        std::fs::create_dir_all(parent).with_context(|| format!("create folder {}", parent.display()))?;
+    }
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let temporary = path.with_file_name(format!(".{name}.{}.partial", std::process::id()));
+    let outcome = std::fs::write(&temporary, bytes).and_then(|()| std::fs::rename(&temporary, path));
+    if outcome.is_err() {
+        // The failure itself is what the user needs to hear of.
+        let _ = std::fs::remove_file(&temporary);
+    }
+    outcome.with_context(|| format!("write {}", path.display()))
+}
+
+/// Says something on stderr.
+pub(crate) fn say(quiet: bool, message: &str) {
+    if !quiet {
+        // If stderr is gone, there is nobody left to tell.
+        let _ = writeln!(std::io::stderr().lock(), "{message}");
+    }
+}
+
+/// Width and colour of the terminal; 100 columns without colour where stdout is none.
+pub(crate) fn terminal() -> TextOptions {
+    let stdout = std::io::stdout();
+    if !stdout.is_terminal() {
+        return TextOptions::default();
+    }
+    let width = comfy_table::Table::new().width().map_or(100, usize::from);
+    TextOptions { width, color: std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) }
+}

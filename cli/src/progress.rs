@@ -1,0 +1,48 @@
+//! Progress of long reads on stderr, one bar for the file being read.
+
+use std::io::IsTerminal as _;
+use std::sync::Mutex;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use tracecast_analytics::ingest::{Observer, Progress};
+
+/// A bar, or nothing where stderr is not a terminal.
+pub(crate) struct Bar {
+    bar: ProgressBar,
+    file: Mutex<String>,
+}
+
+impl Bar {
+    /// A bar that shows itself only on a terminal, and not if `quiet`.
+    pub(crate) fn new(quiet: bool) -> Self {
+        let shown = !quiet && std::io::stderr().is_terminal();
+        let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(Some(0), target);
+        // The template is a constant; a bad one would only cost the bar its looks.
+        if let Ok(style) = ProgressStyle::with_template("{msg} [{bar:30}] {bytes} of {total_bytes}, {eta} left") {
+            bar.set_style(style.progress_chars("=> "));
+        }
+        Self { bar, file: Mutex::new(String::new()) }
+    }
+
+    /// Takes the bar away.
+    pub(crate) fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+impl Observer for Bar {
+    fn progress(&self, progress: &Progress<'_>) {
+        if self.bar.is_hidden() {
+            return;
+        }
+        if let Ok(mut file) = self.file.lock() {
+            if *file != progress.file {
+                progress.file.clone_into(&mut file);
+                self.bar.set_message(format!("reading {}", progress.file));
+                self.bar.set_length(progress.total_bytes);
+            }
+        }
+        self.bar.set_position(progress.done_bytes);
+    }
+}
