@@ -265,19 +265,24 @@ impl<'t> JobFacts<'t> {
         Steps::of_intervals(self.stretches.iter().filter(|stretch| keep(stretch.job)).map(|s| (s.start, s.end, s.gpus)))
     }
 
-    /// What waits over time: `amount(job)` from a job's submission to its start (or the end of the observation, if it
-    /// was still waiting then). Jobs without a known wait count for nothing.
-    pub fn waiting(&self, amount: impl Fn(usize) -> Option<f64>) -> Steps {
+    /// When a job waited: from its submission to its start (or the end of the observation, if it was still waiting
+    /// then), ms. `None` without a known wait.
+    pub fn waiting_interval(&self, job: usize) -> Option<(i64, i64)> {
         let jobs = &self.trace.jobs;
-        let end_of_window = self.window.map(|(_, end)| end);
+        let submit = jobs.submit.get(job)?;
+        let until = match (jobs.start.get(job), self.wait_s(job)) {
+            (Some(start), _) => start,
+            (None, Some(wait)) => submit.saturating_add((wait * SECOND_MS as f64).round() as i64),
+            (None, None) if self.state(job) == JobState::Pending => self.window.map(|(_, end)| end)?,
+            (None, None) => return None,
+        };
+        Some((submit, until))
+    }
+
+    /// What waits over time: `amount(job)` during [`JobFacts::waiting_interval`].
+    pub fn waiting(&self, amount: impl Fn(usize) -> Option<f64>) -> Steps {
         Steps::of_intervals((0..self.len()).filter_map(|job| {
-            let submit = jobs.submit.get(job)?;
-            let until = match (jobs.start.get(job), self.wait_s(job)) {
-                (Some(start), _) => start,
-                (None, Some(wait)) => submit.saturating_add((wait * SECOND_MS as f64).round() as i64),
-                (None, None) if self.state(job) == JobState::Pending => end_of_window?,
-                (None, None) => return None,
-            };
+            let (submit, until) = self.waiting_interval(job)?;
             Some((submit, until, amount(job)?))
         }))
     }

@@ -8,6 +8,7 @@
 
 mod capacity;
 mod facts;
+mod load;
 mod quality;
 mod summary;
 mod topic;
@@ -15,9 +16,12 @@ mod topic;
 pub mod arrival;
 pub mod calendar;
 pub mod duration;
+pub mod pool;
 pub mod size;
 pub mod status;
 pub mod tables;
+pub mod users;
+pub mod vc;
 pub mod wait;
 
 use schemars::JsonSchema;
@@ -25,6 +29,7 @@ use serde::Serialize;
 
 pub use capacity::Capacity;
 pub use facts::{JobFacts, SizeClass, Stretch};
+pub use load::{LoadSource, Spread};
 pub use quality::Quality;
 pub use summary::Summary;
 pub use topic::{Missing, Topic, TopicResult};
@@ -91,6 +96,12 @@ description! {
     status: status::Status,
     /// A7: load by hour, weekday and month.
     calendar: calendar::CalendarLoad,
+    /// A8: load by VC.
+    vc: vc::VcLoads,
+    /// A9: waiting that a shared pool could serve.
+    pool: pool::Poolable,
+    /// A10: concentration over users.
+    users: users::Users,
     /// A18: how jobs arrive.
     arrival: arrival::ArrivalPattern,
 }

@@ -1,0 +1,270 @@
+//! What each VC had, used and waited for over time, for the topics that compare VCs: from the jobs, or from an activity
+//! series. It draws no conclusions; those are in `vc` and `pool`.
+//!
+//! From jobs: GPUs in use are those of the stretches in which jobs of the VC held GPUs, GPUs pending those of its jobs from
+//! submission to start, capacity is what the trace records for the VC of that name. From an activity series: the columns as
+//! sampled, each sample held until the next and the last for one median gap between samples.
+//!
+//! Complexity: O(n log n) in jobs and samples.
+//!
+//! Worked number: samples of 3 and 5 GPUs at 0 s and 60 s are 3 GPUs over [0 s, 60 s) and 5 over [60 s, 120 s): 480
+//! GPU-seconds.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::capacity::Capacity;
+use super::facts::JobFacts;
+use crate::occupancy::{Steps, walk};
+use crate::schema::Table;
+use crate::stats::sum::NeumaierSum;
+use crate::trace::Trace;
+
+/// What the figures of a VC were derived from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LoadSource {
+    /// The jobs.
+    Jobs,
+    /// The source's own activity series.
+    Activity,
+}
+
+/// One VC over time. All quantities are zero outside [from, to).
+#[derive(Debug)]
+pub(super) struct VcLoad {
+    /// Name.
+    pub name: String,
+    /// Beginning, ms.
+    pub from: i64,
+    /// End (exclusive), ms.
+    pub to: i64,
+    /// GPUs in use.
+    pub in_use: Option<Steps>,
+    /// GPUs that waiting jobs ask for.
+    pub pending: Option<Steps>,
+    /// GPUs there are.
+    pub capacity: Option<Steps>,
+    /// GPUs not in use; below zero where more are in use than there are.
+    pub idle: Option<Steps>,
+}
+
+/// Mean and quantiles of a quantity over time.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct Spread {
+    /// Mean over time.
+    pub mean: f64,
+    /// Value not exceeded for 5 % of the time.
+    pub p5: f64,
+    /// Value not exceeded for 25 % of the time.
+    pub p25: f64,
+    /// Value not exceeded for half of the time.
+    pub p50: f64,
+    /// Value not exceeded for 75 % of the time.
+    pub p75: f64,
+    /// Value not exceeded for 95 % of the time.
+    pub p95: f64,
+}
+
+impl Spread {
+    /// Of values, each held for so long; `None` if there is no time.
+    pub(super) fn of(values: &[f64], lengths: &[f64]) -> Option<Self> {
+        let quantiles = crate::stats::quantile::weighted_quantiles(values, lengths, &[0.05, 0.25, 0.5, 0.75, 0.95]);
+        let &[Some(p5), Some(p25), Some(p50), Some(p75), Some(p95)] = quantiles.as_slice() else { return None };
+        let area: NeumaierSum = values.iter().zip(lengths).map(|(value, length)| value * length).collect();
+        let time: NeumaierSum = lengths.iter().copied().collect();
+        Some(Self { mean: super::topic::share(area.value(), time.value())?, p5, p25, p50, p75, p95 })
+    }
+
+    /// Of a quantity over [from, to).
+    pub(super) fn of_steps(steps: &Steps, from: i64, to: i64) -> Option<Self> {
+        let (mut values, mut lengths) = (Vec::new(), Vec::new());
+        for (start, end, value) in steps.stretches(from, to) {
+            values.push(value);
+            lengths.push((end - start) as f64);
+        }
+        Self::of(&values, &lengths)
+    }
+}
+
+/// The VCs that jobs name, by name. VCs with a capacity but no job are not among them: the source may not cover them.
+pub(super) fn of_jobs(facts: &JobFacts<'_>) -> Vec<VcLoad> {
+    let Some((from, to)) = facts.window.filter(|(from, to)| to > from) else { return Vec::new() };
+    let jobs = &facts.trace.jobs;
+    let mut held: Vec<Vec<(i64, i64, f64)>> = vec![Vec::new(); jobs.vc.distinct()];
+    let mut asked = held.clone();
+    let mut named = BTreeSet::new();
+    for job in (0..facts.len()).filter(|job| facts.is_gpu_job(*job)) {
+        let Some(code) = jobs.vc.code(job) else { continue };
+        named.insert(code as usize);
+        if let (Some(list), Some((start, end)), Some(gpus)) =
+            (asked.get_mut(code as usize), facts.waiting_interval(job), facts.gpus(job))
+        {
+            list.push((start, end, gpus));
+        }
+    }
+    for stretch in &facts.stretches {
+        if let Some(list) = jobs.vc.code(stretch.job).and_then(|code| held.get_mut(code as usize)) {
+            list.push((stretch.start, stretch.end, stretch.gpus));
+        }
+    }
+    // Whether anybody recorded waits is a property of the source: a VC in which none waited had 0 pending.
+    let waits_known = asked.iter().any(|list| !list.is_empty());
+    let mut capacity = Capacity::of(facts.trace, from, to).map(|capacity| capacity.by_vc).unwrap_or_default();
+    let mut loads: Vec<VcLoad> = held
+        .into_iter()
+        .zip(asked)
+        .enumerate()
+        .filter(|(code, _)| named.contains(code))
+        .filter_map(|(code, (held, asked))| {
+            let name = jobs.vc.name(u32::try_from(code).ok()?)?.to_owned();
+            let in_use = Steps::of_intervals(held);
+            let capacity = capacity.remove(&name).filter(|steps| steps.max(from, to) > 0.0);
+            let idle = capacity.as_ref().map(|capacity| difference(capacity, &in_use, from, to));
+            let pending = waits_known.then(|| Steps::of_intervals(asked));
+            Some(VcLoad { name, from, to, in_use: Some(in_use), pending, capacity, idle })
+        })
+        .collect();
+    loads.sort_by(|a, b| a.name.cmp(&b.name));
+    loads
+}
+
+/// The VCs of the activity series, by name.
+pub(super) fn of_activity(trace: &Trace) -> Vec<VcLoad> {
+    let table = &trace.activity;
+    let mut rows: BTreeMap<&str, Vec<(i64, usize)>> = BTreeMap::new();
+    for row in 0..table.len() {
+        if let (Some("vc"), Some(name), Some(ts)) = (table.scope.get(row), table.name.get(row), table.ts.get(row)) {
+            rows.entry(name).or_default().push((ts, row));
+        }
+    }
+    let mut loads = Vec::new();
+    for (name, mut rows) in rows {
+        rows.sort_unstable();
+        rows.dedup_by_key(|(ts, _)| *ts);
+        let mut gaps: Vec<i64> = rows.windows(2).filter_map(|pair| Some(pair.last()?.0 - pair.first()?.0)).collect();
+        gaps.sort_unstable();
+        let (Some((from, _)), Some((last, _)), Some(gap)) = (rows.first(), rows.last(), gaps.get(gaps.len() / 2))
+        else {
+            continue;
+        };
+        let to = last.saturating_add(*gap);
+        let series = |value: &dyn Fn(usize) -> Option<f64>| {
+            let known: Vec<(i64, f64)> = rows.iter().filter_map(|(ts, row)| Some((*ts, value(*row)?))).collect();
+            (!known.is_empty()).then(|| Steps::of_samples(known.into_iter().chain([(to, 0.0)])))
+        };
+        let less = |all: Option<f64>, part: Option<f64>| Some(all? - part?);
+        let total = |row: usize| table.gpus_total.get(row);
+        loads.push(VcLoad {
+            name: name.to_owned(),
+            from: *from,
+            to,
+            in_use: series(&|row| table.gpus_running.get(row).or_else(|| less(total(row), table.gpus_idle.get(row)))),
+            pending: series(&|row| table.gpus_pending.get(row)),
+            capacity: series(&total),
+            idle: series(&|row| table.gpus_idle.get(row).or_else(|| less(total(row), table.gpus_running.get(row)))),
+        });
+    }
+    loads
+}
+
+/// What remains of `all` less `part` over [from, to); 0 from `to` on.
+fn difference(all: &Steps, part: &Steps, from: i64, to: i64) -> Steps {
+    let mut samples = Vec::new();
+    walk(&[all, part], from, to, |start, _, values| {
+        if let &[all, part] = values {
+            samples.push((start, all - part));
+        }
+    });
+    Steps::of_samples(samples.into_iter().chain([(to, 0.0)]))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+pub(super) mod tests {
+    use super::*;
+    use crate::schema::{ActivityRow, CapacityRow, JobRow};
+
+    /// A job of a VC: submitted, started and ended at so many seconds.
+    pub(in crate::describe) fn job(
+        key: &str,
+        vc: &str,
+        gpus: f64,
+        submit_s: i64,
+        start_s: i64,
+        end_s: i64,
+    ) -> JobRow<'static> {
+        JobRow {
+            job_key: Some(key.to_owned().into()),
+            vc: Some(vc.to_owned().into()),
+            submit: Some(submit_s * 1_000),
+            start: Some(start_s * 1_000),
+            end: Some(end_s * 1_000),
+            run_s: Some((end_s - start_s) as f64),
+            req_gpus: Some(gpus),
+            state: Some("completed".into()),
+            ..JobRow::default()
+        }
+    }
+
+    /// A VC's capacity from the beginning of the trace.
+    pub(in crate::describe) fn quota(vc: &str, gpus: f64) -> CapacityRow<'static> {
+        CapacityRow {
+            scope: Some("vc".into()),
+            name: Some(vc.to_owned().into()),
+            from: Some(0),
+            gpus: Some(gpus),
+            ..CapacityRow::default()
+        }
+    }
+
+    /// A sample of a VC's activity: total, running, pending.
+    pub(in crate::describe) fn sample(
+        vc: &str,
+        ts_s: i64,
+        total: f64,
+        running: f64,
+        pending: f64,
+    ) -> ActivityRow<'static> {
+        ActivityRow {
+            scope: Some("vc".into()),
+            name: Some(vc.to_owned().into()),
+            ts: Some(ts_s * 1_000),
+            gpus_total: Some(total),
+            gpus_running: Some(running),
+            gpus_pending: Some(pending),
+            ..ActivityRow::default()
+        }
+    }
+
+    #[test]
+    fn a_sample_holds_until_the_next_and_the_last_for_a_median_gap() {
+        let mut trace = Trace::default();
+        trace.activity.push(sample("a", 0, 8.0, 3.0, 0.0));
+        trace.activity.push(sample("a", 60, 8.0, 5.0, 4.0));
+        let loads = of_activity(&trace);
+        let load = loads.first().unwrap();
+        assert_eq!((load.from, load.to), (0, 120_000));
+        // 3 · 60 + 5 · 60 = 480, idle (5 + 3) · 60 = 480, pending 4 · 60 = 240; nothing after 120 s.
+        let area = |steps: &Option<Steps>| steps.as_ref().unwrap().integral_s(0, 1_000_000);
+        assert_eq!((area(&load.in_use), area(&load.idle), area(&load.pending)), (480.0, 480.0, 240.0));
+    }
+
+    #[test]
+    fn use_beyond_the_capacity_is_idle_below_zero_and_a_vc_without_capacity_has_none() {
+        let mut trace = Trace::default();
+        trace.jobs.push(job("1", "a", 6.0, 0, 0, 100));
+        trace.jobs.push(job("2", "a", 4.0, 0, 50, 100));
+        trace.jobs.push(job("3", "b", 1.0, 0, 0, 100));
+        trace.capacity.push(quota("a", 8.0));
+        let loads = of_jobs(&JobFacts::of(&trace));
+        let [a, b] = loads.as_slice() else { panic!("two VCs, not {}", loads.len()) };
+        let idle = a.idle.as_ref().unwrap();
+        // 8 - 6 = 2, then 8 - 10 = -2.
+        assert_eq!((idle.at(0), idle.at(50_000), idle.at(100_000)), (2.0, -2.0, 0.0));
+        assert_eq!(a.pending.as_ref().unwrap().integral_s(0, 100_000), 200.0);
+        assert!(b.idle.is_none() && b.capacity.is_none());
+    }
+}

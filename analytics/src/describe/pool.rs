@@ -1,0 +1,397 @@
+//! A9: how much of the waiting in VCs met idle GPUs in other VCs, so that a shared pool could have served it.
+//!
+//! With p_v(t) the GPUs that jobs waiting in VC v ask for and i_v(t) = max(0, capacity - use) its idle GPUs:
+//! * poolable for v: ∫ min(p_v, Σ_{w≠v} i_w) dt, as if v alone could borrow;
+//! * covered for v: ∫ p_v · [Σ_{w≠v} i_w ≥ p_v] dt, the pending GPU time that met at least as many idle GPUs elsewhere;
+//! * poolable together: the largest flow from pending to idle GPUs of other VCs, in which an idle GPU serves once. As any
+//!   two VCs together can reach every idle GPU, the cut is min(P, I, min_v (P - p_v + I - i_v)) with P = Σ p_v, I = Σ i_v.
+//!
+//! All three are upper bounds: they ignore on which nodes the idle GPUs are, of which model they are, and that a pool
+//! changes what waits later.
+//!
+//! Complexity: O(n log n + m · V) for n changes, m distinct moments of change and V VCs.
+//!
+//! Worked number: VC a has 4 GPUs pending and 1 idle, VC b 5 pending and 0 idle, VC c 6 idle. Each alone finds enough (6 of
+//! 4, 7 of 5), but together P = 9, I = 7, P - 4 + 7 - 1 = 11, P - 5 + 7 - 0 = 11, P + 7 - 6 = 10: 7 of 9 are poolable.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::facts::JobFacts;
+use super::load::{self, LoadSource, VcLoad};
+use super::topic::{Topic, TopicResult, hours, share};
+use crate::occupancy::{Steps, walk};
+use crate::report::format::{compact, percent};
+use crate::report::{Axis, BarLayout, BarSeries, Cell, Chart, Column, Mark, Section, Series, Table};
+use crate::stats::sum::NeumaierSum;
+
+/// Points of the chart over time.
+const POINTS: i64 = 600;
+/// VCs that tables and charts show.
+const SHOWN: usize = 30;
+/// Share of GPU time without a VC beyond which idle GPUs per VC cannot be told.
+const MOST_UNKNOWN: f64 = 0.1;
+
+/// One VC.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct VcPool {
+    /// Name.
+    pub vc: String,
+    /// GPU-hours that its waiting jobs asked for.
+    pub pending_gpu_hours: f64,
+    /// Share of the time in which some job waited.
+    pub pending_time_share: Option<f64>,
+    /// Share of its pending GPU time that idle GPUs of other VCs could have served, were it alone to borrow.
+    pub poolable_share: Option<f64>,
+    /// Share of its pending GPU time that met at least as many idle GPUs in other VCs as it had pending.
+    pub covered_share: Option<f64>,
+    /// Idle GPUs, mean over time, use beyond the capacity counted as none; `null` where its capacity is unknown.
+    pub mean_idle_gpus: Option<f64>,
+    /// Share of the time with more GPUs in use than there are.
+    pub over_capacity_time_share: Option<f64>,
+}
+
+/// What a shared pool could have served.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Poolable {
+    /// What the figures were derived from.
+    pub source: LoadSource,
+    /// VCs, most pending GPU time first.
+    pub vcs: Vec<VcPool>,
+    /// GPU-hours that waiting jobs asked for.
+    pub pending_gpu_hours: f64,
+    /// Share of the pending GPU time of each VC that idle GPUs of the others could serve, VCs taken one by one.
+    pub poolable_share: f64,
+    /// Share of the pending GPU time of each VC that met at least as many idle GPUs in the others.
+    pub covered_share: f64,
+    /// Share of the pending GPU time that idle GPUs of other VCs could serve, each idle GPU once.
+    pub jointly_poolable_share: f64,
+    /// Idle GPU-hours in all.
+    pub idle_gpu_hours: f64,
+    /// VCs whose capacity is unknown: they count as having no idle GPU.
+    pub vcs_without_capacity: u64,
+    /// Share of VC time with more GPUs in use than there are, over VCs with a capacity.
+    pub over_capacity_time_share: Option<f64>,
+    /// Share of the GPU time whose VC is unknown, where derived from jobs.
+    pub unknown_vc_gpu_time_share: Option<f64>,
+    /// Beginning of the observation, ms.
+    pub from_ms: i64,
+    /// End of the observation, ms.
+    pub to_ms: i64,
+    /// `(ms, GPUs pending, GPUs idle)` over time, means of equal stretches.
+    pub curve: Vec<(i64, f64, f64)>,
+}
+
+/// Running sums of one VC, GPU-ms and ms.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sums {
+    pending: NeumaierSum,
+    poolable: NeumaierSum,
+    covered: NeumaierSum,
+    idle: NeumaierSum,
+    pending_time: f64,
+    over_time: f64,
+}
+
+impl Topic for Poolable {
+    const ID: &'static str = "pool";
+    const CODE: &'static str = "A9";
+    const TITLE: &'static str = "Waiting that a shared pool could serve";
+
+    fn of(facts: &JobFacts<'_>) -> TopicResult<Self> {
+        let usable = |loads: &[VcLoad]| {
+            loads.len() > 1
+                && loads.iter().any(|load| load.pending.is_some())
+                && loads.iter().any(|load| load.idle.is_some())
+        };
+        let series = load::of_activity(facts.trace);
+        if usable(&series) {
+            return Self::of_loads(LoadSource::Activity, &series, None);
+        }
+        let jobs = load::of_jobs(facts);
+        if jobs.len() + series.len() < 2 {
+            return Err("the source names fewer than two VCs with GPU jobs".to_owned());
+        }
+        if !usable(&jobs) {
+            let what =
+                if jobs.iter().any(|load| load.pending.is_some()) { "the GPUs of its VCs" } else { "when jobs wait" };
+            return Err(format!("the source does not record {what}"));
+        }
+        let unknown: NeumaierSum = (0..facts.len())
+            .filter(|job| facts.trace.jobs.vc.code(*job).is_none())
+            .filter_map(|job| facts.gpu_s(job))
+            .collect();
+        let unknown = share(unknown.value(), facts.total_gpu_s());
+        if let Some(unknown) = unknown.filter(|unknown| *unknown > MOST_UNKNOWN) {
+            return Err(format!(
+                "the VC of {} of the GPU time is unknown, so idle GPUs of VCs cannot be told",
+                percent(unknown)
+            ));
+        }
+        Self::of_loads(LoadSource::Jobs, &jobs, unknown)
+    }
+
+    fn section(&self) -> Section {
+        let waited: Vec<&VcPool> = self.vcs.iter().filter(|vc| vc.pending_gpu_hours > 0.0).take(SHOWN).collect();
+        let finding = format!(
+            "**{}** of the GPU time that jobs waited for met at least as many idle GPUs in other VCs; sharing every idle GPU \
+             once, a common pool could have served at most **{}** of {} pending GPU-hours. What remains is the queue that \
+             more GPUs, not other quotas, would shorten.",
+            percent(self.covered_share),
+            percent(self.jointly_poolable_share),
+            compact(self.pending_gpu_hours)
+        );
+        let part = |of: &dyn Fn(f64) -> f64| {
+            waited.iter().map(|vc| vc.poolable_share.map(|share| vc.pending_gpu_hours * of(share))).collect::<Vec<_>>()
+        };
+        let by_vc = Chart::rows(
+            "pool-vc",
+            "Pending GPU-hours by VC, and how many met idle GPUs elsewhere",
+            Axis::linear("GPU-hours"),
+            BarLayout::Stacked,
+            waited.iter().map(|vc| vc.vc.clone()).collect(),
+            vec![BarSeries::new("idle elsewhere", part(&|share| share)), BarSeries::new("no idle GPU", part(&|share| 1.0 - share))],
+        )
+        .with_reading("Each bar is what a VC's jobs waited for; the first part could have run in other VCs at that moment, were node shapes no object.");
+        let first = self.from_ms;
+        let over_time = |value: &dyn Fn(&(i64, f64, f64)) -> f64| {
+            self.curve.iter().map(|point| ((point.0 - first) as f64 / 1_000.0, value(point))).collect::<Vec<_>>()
+        };
+        let curve = Chart::xy(
+            "pool-time",
+            "GPUs pending and GPUs idle, all VCs",
+            Axis::duration("Time since the observation began"),
+            Axis::linear("GPUs"),
+            vec![
+                Series::new("idle", Mark::Area, over_time(&|point| point.2)),
+                Series::new("pending", Mark::Step, over_time(&|point| point.1)),
+            ],
+        )
+        .with_reading("Where both are high at once, jobs queue in one VC while GPUs stand idle in another.");
+        let mut coverage = format!(
+            "{} VCs, {} pending and {} idle GPU-hours",
+            self.vcs.len(),
+            compact(self.pending_gpu_hours),
+            compact(self.idle_gpu_hours)
+        );
+        if self.vcs_without_capacity > 0 {
+            coverage.push_str(&format!(
+                "; {} VCs have no known capacity and count as never idle",
+                self.vcs_without_capacity
+            ));
+        }
+        if let Some(over) = self.over_capacity_time_share.filter(|over| *over > 0.0) {
+            coverage.push_str(&format!("; in {} of the VC time more GPUs were in use than there are", percent(over)));
+        }
+        if let Some(unknown) = self.unknown_vc_gpu_time_share.filter(|unknown| *unknown > 0.0) {
+            coverage
+                .push_str(&format!("; {} of the GPU time has no VC and makes idle GPUs look more", percent(unknown)));
+        }
+        coverage.push('.');
+        Self::heading()
+            .with_finding(finding)
+            .with_gpu_hours(Some(self.pending_gpu_hours))
+            .with_chart(by_vc)
+            .with_chart(curve)
+            .with_table(self.table())
+            .with_definition(
+                "Pending: GPUs of a VC's jobs from submission to start, or as the activity series samples them. Idle: GPUs \
+                 the VC has less those in use; below zero counts as none.",
+            )
+            .with_definition(
+                "Poolable: at each moment the smaller of what a VC has pending and what the other VCs have idle, over what \
+                 it has pending. Covered: only the pending GPU time that met at least as many idle GPUs elsewhere.",
+            )
+            .with_definition(
+                "Poolable together: as poolable, but each idle GPU serves one pending GPU only (largest flow between VCs).",
+            )
+            .with_definition(
+                "These are upper bounds: they ignore node shapes and GPU models, and that serving a job changes the queue \
+                 behind it. Only VCs in the data count.",
+            )
+            .with_coverage(coverage)
+    }
+}
+
+impl Poolable {
+    fn of_loads(source: LoadSource, loads: &[VcLoad], unknown: Option<f64>) -> TopicResult<Self> {
+        let window = loads.iter().map(|load| load.from).min().zip(loads.iter().map(|load| load.to).max());
+        let Some((from, to)) = window.filter(|(from, to)| to > from) else {
+            return Err("the observation spans no time".to_owned());
+        };
+        let nothing = Steps::default();
+        let quantities: Vec<&Steps> = loads
+            .iter()
+            .flat_map(|load| [load.pending.as_ref().unwrap_or(&nothing), load.idle.as_ref().unwrap_or(&nothing)])
+            .collect();
+        let mut sums = vec![Sums::default(); loads.len()];
+        let (mut joint, mut pending_curve, mut idle_curve) = (NeumaierSum::new(), Vec::new(), Vec::new());
+        walk(&quantities, from, to, |start, end, values| {
+            let time = (end - start) as f64;
+            let vcs = || values.chunks_exact(2).filter_map(|pair| Some((*pair.first()?, *pair.last()?)));
+            let pending: f64 = vcs().map(|(pending, _)| pending).sum();
+            let idle: f64 = vcs().map(|(_, idle)| idle.max(0.0)).sum();
+            let mut flow = pending.min(idle);
+            for ((own, own_idle), sums) in vcs().zip(&mut sums) {
+                if own_idle < 0.0 {
+                    sums.over_time += time;
+                }
+                let own_idle = own_idle.max(0.0);
+                sums.idle.add(own_idle * time);
+                if own > 0.0 {
+                    let elsewhere = idle - own_idle;
+                    sums.pending.add(own * time);
+                    sums.pending_time += time;
+                    sums.poolable.add(own.min(elsewhere) * time);
+                    if elsewhere >= own {
+                        sums.covered.add(own * time);
+                    }
+                    flow = flow.min(pending - own + elsewhere);
+                }
+            }
+            joint.add(flow * time);
+            pending_curve.push((start, pending));
+            idle_curve.push((start, idle));
+        });
+        let total = |of: &dyn Fn(&Sums) -> NeumaierSum| {
+            let mut all = NeumaierSum::new();
+            sums.iter().for_each(|sums| all.merge(of(sums)));
+            all.value()
+        };
+        let pending = total(&|sums| sums.pending);
+        let shares = (
+            share(total(&|sums| sums.poolable), pending),
+            share(total(&|sums| sums.covered), pending),
+            share(joint.value(), pending),
+        );
+        let (Some(poolable_share), Some(covered_share), Some(jointly_poolable_share)) = shares else {
+            return Err("no job waited".to_owned());
+        };
+        let mut vcs: Vec<VcPool> = loads
+            .iter()
+            .zip(&sums)
+            .map(|(load, sums)| {
+                let time = (load.to - load.from) as f64;
+                let known = load.idle.is_some();
+                VcPool {
+                    vc: load.name.clone(),
+                    pending_gpu_hours: hours(sums.pending.value() / 1_000.0),
+                    pending_time_share: share(sums.pending_time, time),
+                    poolable_share: share(sums.poolable.value(), sums.pending.value()),
+                    covered_share: share(sums.covered.value(), sums.pending.value()),
+                    mean_idle_gpus: share(sums.idle.value(), time).filter(|_| known),
+                    over_capacity_time_share: share(sums.over_time, time).filter(|_| known),
+                }
+            })
+            .collect();
+        vcs.sort_by(|a, b| b.pending_gpu_hours.total_cmp(&a.pending_gpu_hours).then_with(|| a.vc.cmp(&b.vc)));
+        let known_time: f64 =
+            loads.iter().filter(|load| load.idle.is_some()).map(|load| (load.to - load.from) as f64).sum();
+        let step = ((to - from) / POINTS).max(1);
+        let means = |samples: Vec<(i64, f64)>| Steps::of_samples(samples).bucket_means(from, to, step);
+        let curve =
+            means(pending_curve).into_iter().zip(means(idle_curve)).map(|((ms, p), (_, i))| (ms, p, i)).collect();
+        Ok(Self {
+            source,
+            vcs,
+            pending_gpu_hours: hours(pending / 1_000.0),
+            poolable_share,
+            covered_share,
+            jointly_poolable_share,
+            idle_gpu_hours: hours(total(&|sums| sums.idle) / 1_000.0),
+            vcs_without_capacity: loads.iter().filter(|load| load.idle.is_none()).count() as u64,
+            over_capacity_time_share: share(sums.iter().map(|sums| sums.over_time).sum(), known_time),
+            unknown_vc_gpu_time_share: unknown,
+            from_ms: from,
+            to_ms: to,
+            curve,
+        })
+    }
+
+    fn table(&self) -> Table {
+        let mut table = Table::new(
+            "VCs by pending GPU time",
+            vec![
+                Column::text("VC"),
+                Column::number("Pending GPU-hours"),
+                Column::number("Time with a queue"),
+                Column::number("Poolable"),
+                Column::number("Covered"),
+                Column::number("Idle GPUs, mean"),
+                Column::number("Over capacity, time"),
+            ],
+        );
+        for vc in self.vcs.iter().take(SHOWN) {
+            table.rows.push(vec![
+                vc.vc.as_str().into(),
+                Cell::Float { value: vc.pending_gpu_hours, digits: 0 },
+                Cell::opt(vc.pending_time_share, Cell::Percent),
+                Cell::opt(vc.poolable_share, Cell::Percent),
+                Cell::opt(vc.covered_share, Cell::Percent),
+                Cell::opt(vc.mean_idle_gpus, |value| Cell::Float { value, digits: 1 }),
+                Cell::opt(vc.over_capacity_time_share, Cell::Percent),
+            ]);
+        }
+        if self.vcs.len() > SHOWN {
+            table.note = Some(format!("{} more VCs wait less; the JSON form lists all.", self.vcs.len() - SHOWN));
+        }
+        table
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::describe::load::tests::{job, quota, sample};
+    use crate::trace::Trace;
+
+    #[test]
+    fn the_worked_number() {
+        let mut trace = Trace::default();
+        for ts in [0, 60] {
+            // Pending and idle: a 4 and 1, b 5 and 0, c 0 and 6.
+            trace.activity.push(sample("a", ts, 8.0, 7.0, 4.0));
+            trace.activity.push(sample("b", ts, 8.0, 8.0, 5.0));
+            trace.activity.push(sample("c", ts, 8.0, 2.0, 0.0));
+        }
+        let pool = Poolable::of(&JobFacts::of(&trace)).unwrap();
+        assert_eq!((pool.poolable_share, pool.covered_share), (1.0, 1.0));
+        assert!((pool.jointly_poolable_share - 7.0 / 9.0).abs() < 1e-12);
+        // 9 pending and 7 idle GPUs for two minutes.
+        assert!((pool.pending_gpu_hours - 0.3).abs() < 1e-12 && (pool.idle_gpu_hours - 7.0 / 30.0).abs() < 1e-12);
+        let order: Vec<&str> = pool.vcs.iter().map(|vc| vc.vc.as_str()).collect();
+        assert_eq!(order, ["b", "a", "c"]);
+    }
+
+    #[test]
+    fn a_vc_cannot_borrow_from_itself_and_oversubscription_is_not_idle() {
+        let mut trace = Trace::default();
+        for ts in [0, 60] {
+            // a waits for 4 beside 6 idle GPUs of its own (its node shapes do not fit); b has 2 over its 8.
+            trace.activity.push(sample("a", ts, 8.0, 2.0, 4.0));
+            trace.activity.push(sample("b", ts, 8.0, 10.0, 0.0));
+            trace.activity.push(sample("c", ts, 8.0, 5.0, 0.0));
+        }
+        let pool = Poolable::of(&JobFacts::of(&trace)).unwrap();
+        // Only c's 3 idle GPUs count, not 3 - 2 = 1: 3 of 4 are poolable, none is covered.
+        assert_eq!((pool.poolable_share, pool.covered_share, pool.jointly_poolable_share), (0.75, 0.0, 0.75));
+        assert!((pool.over_capacity_time_share.unwrap() - 1.0 / 3.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn from_jobs_waiting_runs_from_submission_to_start() {
+        let mut trace = Trace::default();
+        // a, 4 GPUs, is full until 100 s; a job of 4 waits for it from 0 s. b, 4 GPUs, is full until 60 s, then empty.
+        trace.jobs.push(job("1", "a", 4.0, 0, 0, 100));
+        trace.jobs.push(job("2", "a", 4.0, 0, 100, 200));
+        trace.jobs.push(job("3", "b", 4.0, 0, 0, 60));
+        trace.capacity.push(quota("a", 4.0));
+        trace.capacity.push(quota("b", 4.0));
+        let pool = Poolable::of(&JobFacts::of(&trace)).unwrap();
+        // Of the 100 s that 4 GPUs are pending, 40 s meet 4 idle GPUs.
+        assert_eq!((pool.source, pool.poolable_share, pool.covered_share), (LoadSource::Jobs, 0.4, 0.4));
+        trace.capacity = crate::schema::CapacityTable::default();
+        assert!(Poolable::of(&JobFacts::of(&trace)).unwrap_err().contains("GPUs of its VCs"));
+    }
+}
