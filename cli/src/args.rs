@@ -37,6 +37,8 @@ pub(crate) enum Command {
     Inspect(Inspect),
     /// Six standard aggregates of a jobs table of any size, streaming, in flat memory
     Rollup(Rollup),
+    /// Generate a complete synthetic trace from a small specification
+    Synth(Synth),
     /// List the formats that can be read
     Formats,
     /// Print the JSON Schema of a machine-readable output
@@ -152,6 +154,19 @@ pub(crate) struct Rollup {
     /// Print JSON, version rollup/1, instead of tables
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Synth {
+    /// The specification (see datasets/specs)
+    #[arg(value_name = "SPEC")]
+    pub(crate) spec: PathBuf,
+    /// The trace folder to write
+    #[arg(long, short, value_name = "FOLDER")]
+    pub(crate) out: PathBuf,
+    /// Seed; the same specification and seed give the same bytes
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
 }
 
 #[derive(Debug, Args)]

@@ -267,7 +267,12 @@ mod tests {
     #[test]
     fn cancelled_is_no_failure_and_lost_attempts_are_counted() {
         let mut trace = Trace::default();
-        for (key, state, run, attempts) in [("a", "completed", 3_600, 2), ("b", "failed", 7_200, 1), ("c", "cancelled", 60, 1), ("d", "node_fail", 3_600, 1)] {
+        for (key, state, run, attempts) in [
+            ("a", "completed", 3_600, 2),
+            ("b", "failed", 7_200, 1),
+            ("c", "cancelled", 60, 1),
+            ("d", "node_fail", 3_600, 1),
+        ] {
             trace.jobs.push(JobRow {
                 job_key: Some(key.into()),
                 submit: Some(0),

@@ -16,7 +16,10 @@ mod topic;
 pub mod arrival;
 pub mod calendar;
 pub mod duration;
+pub mod failure;
 pub mod pool;
+pub mod recurrence;
+pub mod sharing;
 pub mod size;
 pub mod status;
 pub mod tables;
@@ -102,6 +105,12 @@ description! {
     pool: pool::Poolable,
     /// A10: concentration over users.
     users: users::Users,
+    /// A14: work that comes back.
+    recurrence: recurrence::Recurrence,
+    /// A15: failures.
+    failure: failure::Failure,
+    /// A16: fractions of GPUs.
+    sharing: sharing::Sharing,
     /// A18: how jobs arrive.
     arrival: arrival::ArrivalPattern,
 }

@@ -242,7 +242,9 @@ fn ratios(facts: &JobFacts<'_>, groups: &[Vec<usize>]) -> Vec<f64> {
             while let Some((_, ended)) = known.next_if(|(end, _)| *end <= submit) {
                 last = Some(last.map_or(*ended, |before| before.max(*ended)));
             }
-            let (Some(run), Some(before)) = (facts.run_s(*job), last.and_then(|before| facts.run_s(before))) else { continue };
+            let (Some(run), Some(before)) = (facts.run_s(*job), last.and_then(|before| facts.run_s(before))) else {
+                continue;
+            };
             if !facts.is_censored(*job) && run > 0.0 && before > 0.0 {
                 out.push((run / before).log10().abs());
             }
@@ -259,10 +261,8 @@ fn between(facts: &JobFacts<'_>, groups: &[Vec<usize>]) -> Option<f64> {
         let mean = stats::sum::mean(values).unwrap_or(0.0);
         NeumaierSum::from_iter(values.iter().map(|value| (value - mean).powi(2))).value()
     };
-    let within: f64 = groups
-        .iter()
-        .map(|members| squares(&members.iter().filter_map(|job| log(*job)).collect::<Vec<f64>>()))
-        .sum();
+    let within: f64 =
+        groups.iter().map(|members| squares(&members.iter().filter_map(|job| log(*job)).collect::<Vec<f64>>())).sum();
     let total = squares(&all);
     (total > 0.0).then(|| 1.0 - within / total)
 }
@@ -277,7 +277,9 @@ mod tests {
     #[test]
     fn three_runs_of_one_group_and_one_alone() {
         let mut trace = Trace::default();
-        for (key, name, submit, run) in [("a", "x", 0, 100), ("b", "x", 1_000, 100), ("c", "x", 2_000, 1_000), ("d", "y", 3_000, 7)] {
+        for (key, name, submit, run) in
+            [("a", "x", 0, 100), ("b", "x", 1_000, 100), ("c", "x", 2_000, 1_000), ("d", "y", 3_000, 7)]
+        {
             trace.jobs.push(JobRow {
                 job_key: Some(key.into()),
                 user: Some("u".into()),

@@ -66,7 +66,8 @@ impl Topic for Sharing {
     fn of(facts: &JobFacts<'_>) -> TopicResult<Self> {
         let sizes: Vec<f64> = (0..facts.len()).filter_map(|job| facts.gpus(job)).filter(|gpus| *gpus > 0.0).collect();
         let fractions: Vec<f64> = sizes.iter().copied().filter(|gpus| *gpus < 1.0).collect();
-        let request = stats::quantile::Summary::of(&fractions).ok_or("no job is recorded to ask for a fraction of a GPU")?;
+        let request =
+            stats::quantile::Summary::of(&fractions).ok_or("no job is recorded to ask for a fraction of a GPU")?;
         let total = sizes.len() as f64;
         let one = sizes.iter().filter(|gpus| **gpus == 1.0).count();
         let multi = sizes.iter().filter(|gpus| **gpus > 1.0).count();
@@ -77,7 +78,8 @@ impl Topic for Sharing {
         let needed = |round: &dyn Fn(f64) -> f64| {
             let (from, to) = facts.window.filter(|(from, to)| to > from)?;
             let steps = Steps::of_intervals(facts.stretches.iter().map(|s| (s.start, s.end, round(s.gpus))));
-            (!steps.is_empty()).then(|| Needed { mean_gpus: steps.mean(from, to).unwrap_or(0.0), peak_gpus: steps.max(from, to) })
+            (!steps.is_empty())
+                .then(|| Needed { mean_gpus: steps.mean(from, to).unwrap_or(0.0), peak_gpus: steps.max(from, to) })
         };
         let with_sharing = needed(&|gpus| gpus);
         let without_sharing = needed(&f64::ceil);
@@ -133,7 +135,9 @@ impl Topic for Sharing {
             Axis::share("Share"),
             vec![Series::new("jobs", Mark::Step, self.request_curve.iter().map(|p| (p.x, p.fraction)).collect())],
         )
-        .with_reading("Steps are favourite fractions. Fractions just above a half do not pair and waste what is left of the GPU.");
+        .with_reading(
+            "Steps are favourite fractions. Fractions just above a half do not pair and waste what is left of the GPU.",
+        );
         let mut section = Self::heading()
             .with_finding(finding)
             .with_gpu_hours(Some(self.fractional_gpu_hours))

@@ -28,13 +28,7 @@ pub struct Chart {
 impl Chart {
     /// Curves and points over two axes.
     #[must_use]
-    pub fn xy(
-        id: impl Into<String>,
-        title: impl Into<String>,
-        x: Axis,
-        y: Axis,
-        series: Vec<Series>,
-    ) -> Self {
+    pub fn xy(id: impl Into<String>, title: impl Into<String>, x: Axis, y: Axis, series: Vec<Series>) -> Self {
         Self::new(id, title, x, y, Plot::Xy(series))
     }
 
@@ -48,12 +42,7 @@ impl Chart {
         categories: Vec<String>,
         series: Vec<BarSeries>,
     ) -> Self {
-        let plot = Plot::Bars {
-            categories,
-            series,
-            layout,
-            lying: false,
-        };
+        let plot = Plot::Bars { categories, series, layout, lying: false };
         Self::new(id, title, Axis::linear(""), values, plot)
     }
 
@@ -67,12 +56,7 @@ impl Chart {
         categories: Vec<String>,
         series: Vec<BarSeries>,
     ) -> Self {
-        let plot = Plot::Bars {
-            categories,
-            series,
-            layout,
-            lying: true,
-        };
+        let plot = Plot::Bars { categories, series, layout, lying: true };
         Self::new(id, title, values, Axis::linear(""), plot)
     }
 
@@ -87,41 +71,17 @@ impl Chart {
         values: Vec<Vec<Option<f64>>>,
         unit: Axis,
     ) -> Self {
-        Self::new(
-            id,
-            title,
-            Axis::linear(""),
-            Axis::linear(""),
-            Plot::Heatmap {
-                columns,
-                rows,
-                values,
-                unit,
-            },
-        )
+        Self::new(id, title, Axis::linear(""), Axis::linear(""), Plot::Heatmap { columns, rows, values, unit })
     }
 
     /// One lying box per group, first on top.
     #[must_use]
-    pub fn boxes(
-        id: impl Into<String>,
-        title: impl Into<String>,
-        values: Axis,
-        boxes: Vec<BoxSummary>,
-    ) -> Self {
+    pub fn boxes(id: impl Into<String>, title: impl Into<String>, values: Axis, boxes: Vec<BoxSummary>) -> Self {
         Self::new(id, title, values, Axis::linear(""), Plot::Boxes(boxes))
     }
 
     fn new(id: impl Into<String>, title: impl Into<String>, x: Axis, y: Axis, plot: Plot) -> Self {
-        Self {
-            id: id.into(),
-            title: title.into(),
-            reading: String::new(),
-            x,
-            y,
-            plot,
-            references: Vec::new(),
-        }
+        Self { id: id.into(), title: title.into(), reading: String::new(), x, y, plot, references: Vec::new() }
     }
 
     /// Sets how to read the chart.
@@ -158,81 +118,49 @@ impl Axis {
     /// A linear axis of plain numbers.
     #[must_use]
     pub fn linear(label: impl Into<String>) -> Self {
-        Self {
-            label: label.into(),
-            scale: Scale::Linear,
-            ticks: Ticks::Auto,
-            min: None,
-            max: None,
-        }
+        Self { label: label.into(), scale: Scale::Linear, ticks: Ticks::Auto, min: None, max: None }
     }
 
     /// A logarithmic axis of plain numbers.
     #[must_use]
     pub fn log(label: impl Into<String>) -> Self {
-        Self {
-            scale: Scale::Log,
-            ..Self::linear(label)
-        }
+        Self { scale: Scale::Log, ..Self::linear(label) }
     }
 
     /// A linear axis of shares from 0 to 1, spelled in percent.
     #[must_use]
     pub fn share(label: impl Into<String>) -> Self {
-        Self {
-            ticks: Ticks::Percent,
-            min: Some(0.0),
-            max: Some(1.0),
-            ..Self::linear(label)
-        }
+        Self { ticks: Ticks::Percent, min: Some(0.0), max: Some(1.0), ..Self::linear(label) }
     }
 
     /// A linear axis of durations in seconds.
     #[must_use]
     pub fn duration(label: impl Into<String>) -> Self {
-        Self {
-            ticks: Ticks::Duration,
-            ..Self::linear(label)
-        }
+        Self { ticks: Ticks::Duration, ..Self::linear(label) }
     }
 
     /// A logarithmic axis of durations in seconds: 1 s, 1 min, 1 h, 1 d.
     #[must_use]
     pub fn log_duration(label: impl Into<String>) -> Self {
-        Self {
-            scale: Scale::Log,
-            ..Self::duration(label)
-        }
+        Self { scale: Scale::Log, ..Self::duration(label) }
     }
 
     /// A logarithmic axis of counts that double: 1, 2, 4, 8 GPUs.
     #[must_use]
     pub fn doubling(label: impl Into<String>) -> Self {
-        Self {
-            scale: Scale::Log,
-            ticks: Ticks::Doubling,
-            ..Self::linear(label)
-        }
+        Self { scale: Scale::Log, ticks: Ticks::Doubling, ..Self::linear(label) }
     }
 
     /// A linear axis of times in seconds since 1970-01-01 UTC, spelled as dates in a time zone.
     #[must_use]
     pub fn time(label: impl Into<String>, zone: TimeZone) -> Self {
-        Self {
-            ticks: Ticks::Time(zone),
-            ..Self::linear(label)
-        }
+        Self { ticks: Ticks::Time(zone), ..Self::linear(label) }
     }
 
     /// A linear axis of the hours of the day, 0 to 24.
     #[must_use]
     pub fn hour_of_day(label: impl Into<String>) -> Self {
-        Self {
-            ticks: Ticks::HourOfDay,
-            min: Some(0.0),
-            max: Some(24.0),
-            ..Self::linear(label)
-        }
+        Self { ticks: Ticks::HourOfDay, min: Some(0.0), max: Some(24.0), ..Self::linear(label) }
     }
 
     /// Fixes both ends.
@@ -295,12 +223,7 @@ impl Series {
     /// A series without a band.
     #[must_use]
     pub fn new(name: impl Into<String>, mark: Mark, points: Vec<(f64, f64)>) -> Self {
-        Self {
-            name: name.into(),
-            mark,
-            points,
-            band: Vec::new(),
-        }
+        Self { name: name.into(), mark, points, band: Vec::new() }
     }
 
     /// Adds the uncertainty `(x, low, high)`.
@@ -370,10 +293,7 @@ impl BarSeries {
     /// A series of bars.
     #[must_use]
     pub fn new(name: impl Into<String>, values: Vec<Option<f64>>) -> Self {
-        Self {
-            name: name.into(),
-            values,
-        }
+        Self { name: name.into(), values }
     }
 }
 

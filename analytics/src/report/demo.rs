@@ -38,14 +38,7 @@ pub(crate) fn charts() -> Vec<Chart> {
             let wave = 1_700.0
                 + 350.0 * (t / 24.0 * std::f64::consts::TAU).sin()
                 + 250.0 * (t / 24.0 / 7.0 * std::f64::consts::TAU).cos();
-            (
-                start + t * 3_600.0,
-                if (600..640).contains(&h) {
-                    f64::NAN
-                } else {
-                    wave
-                },
-            )
+            (start + t * 3_600.0, if (600..640).contains(&h) { f64::NAN } else { wave })
         })
         .collect();
     let in_use = Chart::xy(
@@ -71,13 +64,7 @@ pub(crate) fn charts() -> Vec<Chart> {
             .iter()
             .enumerate()
             .map(|(k, name)| {
-                let share = |i: usize| {
-                    [
-                        0.7 - 0.06 * i as f64,
-                        0.15 + 0.04 * i as f64,
-                        0.15 + 0.02 * i as f64,
-                    ][k]
-                };
+                let share = |i: usize| [0.7 - 0.06 * i as f64, 0.15 + 0.04 * i as f64, 0.15 + 0.02 * i as f64][k];
                 BarSeries::new(*name, (0..sizes.len()).map(|i| Some(share(i))).collect())
             })
             .collect(),
@@ -88,7 +75,10 @@ pub(crate) fn charts() -> Vec<Chart> {
         "arrivals",
         "Submissions by hour and weekday",
         (0..24).map(|h| format!("{h:02}")).collect(),
-        ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"].iter().map(ToString::to_string).collect(),
+        ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
+            .iter()
+            .map(ToString::to_string)
+            .collect(),
         (0..7)
             .map(|d| {
                 (0..24)
@@ -102,12 +92,11 @@ pub(crate) fn charts() -> Vec<Chart> {
             .collect(),
         Axis::linear("Jobs per hour"),
     )
-    .with_reading("The stronger the colour, the more submissions. Columns are hours of the day in the cluster's time zone.");
+    .with_reading(
+        "The stronger the colour, the more submissions. Columns are hours of the day in the cluster's time zone.",
+    );
 
-    let lorenz: Vec<(f64, f64)> = (0..=100)
-        .map(|i| f64::from(i) / 100.0)
-        .map(|x| (x, x.powi(5)))
-        .collect();
+    let lorenz: Vec<(f64, f64)> = (0..=100).map(|i| f64::from(i) / 100.0).map(|x| (x, x.powi(5))).collect();
     let lorenz = Chart::xy(
         "lorenz",
         "Concentration of GPU time over users",
@@ -118,14 +107,9 @@ pub(crate) fn charts() -> Vec<Chart> {
     .with_reference(Reference::Diagonal { label: "All users equal".to_string() })
     .with_reading("The further the curve hangs below the dashed line, the fewer users hold most of the GPU time.");
 
-    let survival: Vec<(f64, f64)> = (0..60)
-        .map(|i| 10_f64.powf(f64::from(i) / 10.0))
-        .map(|t| (t, 1.0 / (1.0 + t / 3_000.0)))
-        .collect();
-    let band = survival
-        .iter()
-        .map(|(t, s)| (*t, (s - 0.05).max(0.0), (s + 0.05).min(1.0)))
-        .collect();
+    let survival: Vec<(f64, f64)> =
+        (0..60).map(|i| 10_f64.powf(f64::from(i) / 10.0)).map(|t| (t, 1.0 / (1.0 + t / 3_000.0))).collect();
+    let band = survival.iter().map(|(t, s)| (*t, (s - 0.05).max(0.0), (s + 0.05).min(1.0))).collect();
     let survival = Chart::xy(
         "survival",
         "Share of jobs still running",
@@ -155,21 +139,13 @@ pub(crate) fn charts() -> Vec<Chart> {
             }
         })
         .collect();
-    let boxes = Chart::boxes(
-        "wait-by-vc",
-        "Wait by VC",
-        Axis::log_duration("Wait"),
-        boxes,
-    )
-    .with_reading(
-        "Each row is one virtual cluster. A box far to the right means long waits for most jobs.",
-    );
+    let boxes = Chart::boxes("wait-by-vc", "Wait by VC", Axis::log_duration("Wait"), boxes)
+        .with_reading("Each row is one virtual cluster. A box far to the right means long waits for most jobs.");
 
     let users: Vec<String> = (0..10)
         .map(|i| {
             if i == 2 {
-                "<script>alert('user')</script> & a very long user name that goes on and on and on"
-                    .to_string()
+                "<script>alert('user')</script> & a very long user name that goes on and on and on".to_string()
             } else {
                 format!("user-{i:03}")
             }
@@ -181,32 +157,20 @@ pub(crate) fn charts() -> Vec<Chart> {
         Axis::linear("GPU hours"),
         BarLayout::Grouped,
         users,
-        vec![BarSeries::new(
-            "GPU hours",
-            (0..10)
-                .map(|i| Some(1_400_000.0 / f64::from(i + 1)))
-                .collect(),
-        )],
+        vec![BarSeries::new("GPU hours", (0..10).map(|i| Some(1_400_000.0 / f64::from(i + 1))).collect())],
     )
     .with_reading("The ten users with most GPU time.");
 
-    let sample: Vec<(f64, f64)> = (1..60)
-        .map(|i| f64::from(i) / 60.0)
-        .map(|p| (3_000.0 * (p / (1.0 - p)).powf(1.4), p))
-        .collect();
-    let model: Vec<(f64, f64)> = sample
-        .iter()
-        .map(|(t, _)| (*t, 1.0 / (1.0 + (t / 3_000.0).powf(-1.0 / 1.5))))
-        .collect();
+    let sample: Vec<(f64, f64)> =
+        (1..60).map(|i| f64::from(i) / 60.0).map(|p| (3_000.0 * (p / (1.0 - p)).powf(1.4), p)).collect();
+    let model: Vec<(f64, f64)> =
+        sample.iter().map(|(t, _)| (*t, 1.0 / (1.0 + (t / 3_000.0).powf(-1.0 / 1.5)))).collect();
     let fit = Chart::xy(
         "fit",
         "Run time and fitted log-logistic",
         Axis::log_duration("Run time"),
         Axis::share("Share of jobs"),
-        vec![
-            Series::new("Measured", Mark::Points, sample),
-            Series::new("Log-logistic", Mark::Dashed, model),
-        ],
+        vec![Series::new("Measured", Mark::Points, sample), Series::new("Log-logistic", Mark::Dashed, model)],
     )
     .with_reading("Dots on the dashed line mean that the model fits there.");
 
@@ -215,14 +179,10 @@ pub(crate) fn charts() -> Vec<Chart> {
         "Change of mean wait against first come, first served",
         Axis::linear("Change of mean wait").as_percent(),
         BarLayout::Grouped,
-        [
-            "shortest job first, by predicted run time",
-            "backfill",
-            "priority by quota",
-        ]
-        .iter()
-        .map(ToString::to_string)
-        .collect(),
+        ["shortest job first, by predicted run time", "backfill", "priority by quota"]
+            .iter()
+            .map(ToString::to_string)
+            .collect(),
         vec![
             BarSeries::new("Small jobs", vec![Some(-0.62), Some(-0.3), Some(0.1)]),
             BarSeries::new("Large jobs", vec![Some(0.21), Some(-0.12), None]),
@@ -230,20 +190,16 @@ pub(crate) fn charts() -> Vec<Chart> {
     )
     .with_reading("Bars below zero are shorter waits.");
 
-    vec![
-        wait, in_use, status, heat, lorenz, survival, boxes, top, fit, grouped,
-    ]
+    vec![wait, in_use, status, heat, lorenz, survival, boxes, top, fit, grouped]
 }
 
 /// A report with every kind of section.
 pub(crate) fn report() -> Report {
-    let mut report = Report::new(
-        "Cluster trace report",
-        "Demo trace, 1 Oct 2017 to 15 Dec 2017, times in UTC",
-    );
+    let mut report = Report::new("Cluster trace report", "Demo trace, 1 Oct 2017 to 15 Dec 2017, times in UTC");
     report.summary = vec![
         "Jobs held **3.62 M GPU hours**, 68 % of what was installed.".to_string(),
-        "Half of all jobs started within **1 min 12 s**, but jobs of 8 GPUs and more waited a median of **2 h 4 min**.".to_string(),
+        "Half of all jobs started within **1 min 12 s**, but jobs of 8 GPUs and more waited a median of **2 h 4 min**."
+            .to_string(),
         "**31 %** of GPU time went to jobs that failed or were killed.".to_string(),
     ];
     let mut table = Table::new(
@@ -268,9 +224,7 @@ pub(crate) fn report() -> Report {
             Cell::Compact(450_000.0 * k),
         ]);
     }
-    table.note = Some(
-        "The 95 % wait of the largest jobs is unknown: **too few** of them started.".to_string(),
-    );
+    table.note = Some("The 95 % wait of the largest jobs is unknown: **too few** of them started.".to_string());
     let finding = [
         "Jobs that ask for more GPUs wait longer at every quantile.",
         "GPUs were busy on working days and idle at weekends.",
@@ -287,58 +241,36 @@ pub(crate) fn report() -> Report {
         let mut section = Section::new(chart.id.clone(), chart.title.clone())
             .with_code(format!("A{}", i + 1))
             .with_finding(finding[i])
-            .with_gpu_hours(if i == 3 {
-                None
-            } else {
-                Some(3_620_000.0 / (i as f64 + 1.0))
-            })
+            .with_gpu_hours(if i == 3 { None } else { Some(3_620_000.0 / (i as f64 + 1.0)) })
             .with_coverage("98.2 % of 111,549 jobs have a wait")
             .with_chart(chart)
             .with_definition("**Wait**: from submission to the first start of the job.");
         if i == 0 {
-            section = section.with_table(table.clone()).with_text(
-                "Jobs that never started are counted as waiting until the end of the trace.",
-            );
+            section = section
+                .with_table(table.clone())
+                .with_text("Jobs that never started are counted as waiting until the end of the trace.");
         }
         report.sections.push(section);
     }
+    report
+        .sections
+        .push(Section::not_available("power", "Energy and power", "The trace has no power readings.").with_code("A20"));
     report.sections.push(
-        Section::not_available(
-            "power",
-            "Energy and power",
-            "The trace has no power readings.",
-        )
-        .with_code("A20"),
-    );
-    report.sections.push(
-        Section::not_available(
-            "frag",
-            "Fragmentation",
-            "Jobs do not name the nodes they ran on.",
-        )
-        .with_code("A21"),
+        Section::not_available("frag", "Fragmentation", "Jobs do not name the nodes they ran on.").with_code("A21"),
     );
     let mut quality = Table::new(
         "Rows by what happened to them",
-        vec![
-            Column::text("Reason"),
-            Column::number("Rows"),
-            Column::text("Treatment"),
-        ],
+        vec![Column::text("Reason"), Column::number("Rows"), Column::text("Treatment")],
     );
-    quality.rows.push(vec![
-        Cell::from("end before start"),
-        Cell::Int(17),
-        Cell::from("kept, run time unknown"),
-    ]);
-    quality.rows.push(vec![
-        Cell::from("duplicate identifier"),
-        Cell::Int(1_204),
-        Cell::from("last row kept"),
-    ]);
+    quality.rows.push(vec![Cell::from("end before start"), Cell::Int(17), Cell::from("kept, run time unknown")]);
+    quality.rows.push(vec![Cell::from("duplicate identifier"), Cell::Int(1_204), Cell::from("last row kept")]);
     report.quality = Some(quality);
     report.provenance = vec![
-        ("Source".to_string(), "jobs.json, 112.4 MiB, SHA-256 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef".to_string()),
+        (
+            "Source".to_string(),
+            "jobs.json, 112.4 MiB, SHA-256 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+                .to_string(),
+        ),
         ("Time zone".to_string(), "UTC".to_string()),
         ("Tool".to_string(), "tracecast 0.1.0".to_string()),
     ];
@@ -351,10 +283,7 @@ fn every_writer_gives_the_same_bytes_twice_and_files_can_be_written() {
     let report = report();
     let html = html::render(&report).unwrap();
     assert_eq!(html, html::render(&report).unwrap());
-    let narrow = text::TextOptions {
-        width: 80,
-        color: false,
-    };
+    let narrow = text::TextOptions { width: 80, color: false };
     let terminal = text::render(&report, narrow);
     assert_eq!(terminal, text::render(&report, narrow));
     assert!(text::widest_line(&terminal) <= 80, "{terminal}");
@@ -363,25 +292,15 @@ fn every_writer_gives_the_same_bytes_twice_and_files_can_be_written() {
     assert!(!html.contains("<script"));
 
     let temporary = tempfile::tempdir().unwrap();
-    let folder = std::env::var_os("TRACECAST_DEMO_DIR")
-        .map_or_else(|| temporary.path().to_path_buf(), std::path::PathBuf::from);
+    let folder =
+        std::env::var_os("TRACECAST_DEMO_DIR").map_or_else(|| temporary.path().to_path_buf(), std::path::PathBuf::from);
     std::fs::write(folder.join("report.html"), &html).unwrap();
     std::fs::write(folder.join("report.md"), markdown).unwrap();
     std::fs::write(folder.join("report.txt"), terminal).unwrap();
     for chart in charts() {
-        std::fs::write(
-            folder.join(format!("{}.svg", chart.id)),
-            plot::svg(&chart, plot::SvgUse::Standalone).unwrap(),
-        )
-        .unwrap();
-        std::fs::write(
-            folder.join(format!("{}.png", chart.id)),
-            plot::png(&chart).unwrap(),
-        )
-        .unwrap();
+        std::fs::write(folder.join(format!("{}.svg", chart.id)), plot::svg(&chart, plot::SvgUse::Standalone).unwrap())
+            .unwrap();
+        std::fs::write(folder.join(format!("{}.png", chart.id)), plot::png(&chart).unwrap()).unwrap();
     }
-    assert_eq!(
-        std::fs::read_dir(&folder).unwrap().count(),
-        3 + 2 * charts().len()
-    );
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 3 + 2 * charts().len());
 }

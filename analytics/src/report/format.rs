@@ -65,11 +65,7 @@ fn three_figures(value: f64) -> String {
     // 10^-4 needs 6 decimals for three figures, 10^2 needs none.
     let decimals = (2.0 - magnitude).clamp(0.0, 6.0) as usize;
     let text = float(value, decimals);
-    if text.contains('.') {
-        text.trim_end_matches('0').trim_end_matches('.').to_string()
-    } else {
-        text
-    }
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_string() } else { text }
 }
 
 /// A count or amount in little space: `987`, `12.3`, `45,600`, `3.62 M`, `1.20 G`; [`MISSING`] if it is not finite.
@@ -168,11 +164,7 @@ pub fn duration(seconds: f64) -> String {
 fn two_units(total: f64, per_large: f64, large: &str, small: &str) -> String {
     let whole = (total / per_large).floor();
     let rest = total - whole * per_large;
-    if rest == 0.0 {
-        format!("{whole:.0} {large}")
-    } else {
-        format!("{whole:.0} {large} {rest:.0} {small}")
-    }
+    if rest == 0.0 { format!("{whole:.0} {large}") } else { format!("{whole:.0} {large} {rest:.0} {small}") }
 }
 
 /// A size in binary units, from bytes: `512 B`, `1.5 KiB`, `23.0 GiB`.

@@ -21,11 +21,7 @@ const STYLE: &str = include_str!("report.css");
 /// # Errors
 /// [`RenderError`] if a chart cannot be drawn.
 pub fn render(report: &Report) -> Result<String, RenderError> {
-    let mut page = Page {
-        out: String::new(),
-        figures: 0,
-        ids: BTreeMap::new(),
-    };
+    let mut page = Page { out: String::new(), figures: 0, ids: BTreeMap::new() };
     let available = report.available();
     let ids: Vec<String> = available.iter().map(|s| page.unique(&s.id)).collect();
     page.head(report);
@@ -36,9 +32,7 @@ pub fn render(report: &Report) -> Result<String, RenderError> {
     }
     page.unavailable(&report.unavailable());
     if let Some(quality) = &report.quality {
-        page.out.push_str(
-            "<section class=\"part plain\" id=\"data-quality\">\n<h2>Data quality</h2>\n",
-        );
+        page.out.push_str("<section class=\"part plain\" id=\"data-quality\">\n<h2>Data quality</h2>\n");
         page.table(quality);
         page.out.push_str("</section>\n");
     }
@@ -60,11 +54,7 @@ impl Page {
         let base = format!("s-{}", slug(text));
         let seen = self.ids.entry(base.clone()).or_insert(0);
         *seen += 1;
-        if *seen == 1 {
-            base
-        } else {
-            format!("{base}--{seen}")
-        }
+        if *seen == 1 { base } else { format!("{base}--{seen}") }
     }
 
     fn head(&mut self, report: &Report) {
@@ -77,11 +67,7 @@ impl Page {
              <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n<header>\n<h1>{title}</h1>\n"
         );
         if !report.subtitle.is_empty() {
-            let _ = writeln!(
-                self.out,
-                "<p class=\"subtitle\">{}</p>",
-                escape_html(&report.subtitle)
-            );
+            let _ = writeln!(self.out, "<p class=\"subtitle\">{}</p>", escape_html(&report.subtitle));
         }
         self.out.push_str("</header>\n");
     }
@@ -90,8 +76,7 @@ impl Page {
         if report.summary.is_empty() {
             return;
         }
-        self.out
-            .push_str("<section class=\"summary\" id=\"summary\">\n<h2>Summary</h2>\n<ul>\n");
+        self.out.push_str("<section class=\"summary\" id=\"summary\">\n<h2>Summary</h2>\n<ul>\n");
         for sentence in &report.summary {
             let _ = writeln!(self.out, "<li>{}</li>", sentence_html(sentence));
         }
@@ -99,31 +84,22 @@ impl Page {
     }
 
     fn contents(&mut self, report: &Report, available: &[&Section], ids: &[String]) {
-        self.out
-            .push_str("<nav aria-label=\"Contents\">\n<h2>Contents</h2>\n<ol>\n");
+        self.out.push_str("<nav aria-label=\"Contents\">\n<h2>Contents</h2>\n<ol>\n");
         for (section, id) in available.iter().zip(ids) {
-            let _ = write!(
-                self.out,
-                "<li><a href=\"#{id}\">{}{}</a>",
-                code(section),
-                escape_html(&section.title)
-            );
+            let _ = write!(self.out, "<li><a href=\"#{id}\">{}{}</a>", code(section), escape_html(&section.title));
             if let Some(hours) = hours(section) {
                 let _ = write!(self.out, "<span class=\"hours\">{hours}</span>");
             }
             self.out.push_str("</li>\n");
         }
         if !report.unavailable().is_empty() {
-            self.out
-                .push_str("<li><a href=\"#cannot-tell\">What this trace cannot tell</a></li>\n");
+            self.out.push_str("<li><a href=\"#cannot-tell\">What this trace cannot tell</a></li>\n");
         }
         if report.quality.is_some() {
-            self.out
-                .push_str("<li><a href=\"#data-quality\">Data quality</a></li>\n");
+            self.out.push_str("<li><a href=\"#data-quality\">Data quality</a></li>\n");
         }
         if !report.provenance.is_empty() {
-            self.out
-                .push_str("<li><a href=\"#provenance\">Provenance</a></li>\n");
+            self.out.push_str("<li><a href=\"#provenance\">Provenance</a></li>\n");
         }
         self.out.push_str("</ol>\n</nav>\n");
     }
@@ -136,20 +112,11 @@ impl Page {
             escape_html(&section.title)
         );
         if !section.finding.is_empty() {
-            let _ = writeln!(
-                self.out,
-                "<p class=\"finding\">{}</p>",
-                sentence_html(&section.finding)
-            );
+            let _ = writeln!(self.out, "<p class=\"finding\">{}</p>", sentence_html(&section.finding));
         }
         let mut meta: Vec<String> = Vec::new();
         meta.extend(hours(section).map(|h| format!("Concerns {h}")));
-        meta.extend(
-            section
-                .coverage
-                .as_deref()
-                .map(|c| format!("Coverage: {}", sentence_html(c))),
-        );
+        meta.extend(section.coverage.as_deref().map(|c| format!("Coverage: {}", sentence_html(c))));
         if !meta.is_empty() {
             let _ = writeln!(self.out, "<p class=\"meta\">{}</p>", meta.join(" · "));
         }
@@ -163,8 +130,7 @@ impl Page {
             }
         }
         if !section.definitions.is_empty() {
-            self.out
-                .push_str("<aside class=\"defs\">\n<h3>Definitions</h3>\n<ul>\n");
+            self.out.push_str("<aside class=\"defs\">\n<h3>Definitions</h3>\n<ul>\n");
             for definition in &section.definitions {
                 let _ = writeln!(self.out, "<li>{}</li>", sentence_html(definition));
             }
@@ -179,11 +145,7 @@ impl Page {
         let number = self.figures;
         let drawing = plot::svg(chart, SvgUse::Inline)?;
         // The caption names the figure, so that a screen reader reads the same words that others see.
-        let drawing = drawing.replacen(
-            "role=\"img\"",
-            &format!("role=\"img\" aria-labelledby=\"figure-{number}\""),
-            1,
-        );
+        let drawing = drawing.replacen("role=\"img\"", &format!("role=\"img\" aria-labelledby=\"figure-{number}\""), 1);
         let _ = write!(
             self.out,
             "<figure>\n<figcaption id=\"figure-{number}\"><b>Figure {number}. {}</b>",
@@ -198,34 +160,20 @@ impl Page {
 
     fn table(&mut self, table: &Table) {
         let name = escape_html(&table.title);
-        let label = if name.is_empty() {
-            "Table".to_string()
-        } else {
-            name.clone()
-        };
+        let label = if name.is_empty() { "Table".to_string() } else { name.clone() };
         // Reachable by keyboard, since a wide table scrolls sideways.
-        let _ = write!(
-            self.out,
-            "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"{label}\">\n<table>\n"
-        );
+        let _ =
+            write!(self.out, "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"{label}\">\n<table>\n");
         if !name.is_empty() {
             let _ = writeln!(self.out, "<caption>{name}</caption>");
         }
         self.out.push_str("<thead><tr>");
         let class = |align: Align| {
-            if align == Align::Right {
-                " class=\"num\""
-            } else {
-                ""
-            }
+            if align == Align::Right { " class=\"num\"" } else { "" }
         };
         for column in &table.columns {
-            let _ = write!(
-                self.out,
-                "<th scope=\"col\"{}>{}</th>",
-                class(column.align),
-                escape_html(&column.heading())
-            );
+            let _ =
+                write!(self.out, "<th scope=\"col\"{}>{}</th>", class(column.align), escape_html(&column.heading()));
         }
         self.out.push_str("</tr></thead>\n<tbody>\n");
         for row in 0..table.rows.len() {
@@ -251,7 +199,9 @@ impl Page {
         if sections.is_empty() {
             return;
         }
-        self.out.push_str("<section class=\"part plain\" id=\"cannot-tell\">\n<h2>What this trace cannot tell</h2>\n<dl>\n");
+        self.out.push_str(
+            "<section class=\"part plain\" id=\"cannot-tell\">\n<h2>What this trace cannot tell</h2>\n<dl>\n",
+        );
         for section in sections {
             let why = section.unavailable.as_deref().unwrap_or_default();
             let _ = writeln!(
@@ -269,14 +219,11 @@ impl Page {
         if entries.is_empty() {
             return;
         }
-        self.out.push_str("<footer class=\"plain\">\n<section class=\"part\" id=\"provenance\">\n<h2>Provenance</h2>\n<dl>\n");
+        self.out.push_str(
+            "<footer class=\"plain\">\n<section class=\"part\" id=\"provenance\">\n<h2>Provenance</h2>\n<dl>\n",
+        );
         for (name, value) in entries {
-            let _ = writeln!(
-                self.out,
-                "<dt>{}</dt><dd>{}</dd>",
-                escape_html(name),
-                escape_html(value)
-            );
+            let _ = writeln!(self.out, "<dt>{}</dt><dd>{}</dd>", escape_html(name), escape_html(value));
         }
         self.out.push_str("</dl>\n</section>\n</footer>\n");
     }
@@ -284,17 +231,12 @@ impl Page {
 
 /// The code of a section as a badge.
 fn code(section: &Section) -> String {
-    section.code.as_deref().map_or_else(String::new, |c| {
-        format!("<span class=\"code\">{}</span>", escape_html(c))
-    })
+    section.code.as_deref().map_or_else(String::new, |c| format!("<span class=\"code\">{}</span>", escape_html(c)))
 }
 
 /// GPU time of a section with its unit.
 fn hours(section: &Section) -> Option<String> {
-    section
-        .gpu_hours
-        .filter(|h| h.is_finite())
-        .map(|h| format!("{} GPU hours", format::compact(h)))
+    section.gpu_hours.filter(|h| h.is_finite()).map(|h| format!("{} GPU hours", format::compact(h)))
 }
 
 #[cfg(test)]
@@ -337,10 +279,7 @@ mod tests {
         );
         report.sections.push(Section::not_available(bad, bad, bad));
         let html = render(&report).unwrap();
-        assert!(
-            !html.contains("<script"),
-            "a tag from data reached the page"
-        );
+        assert!(!html.contains("<script"), "a tag from data reached the page");
         assert!(!html.contains('\u{1b}'));
         assert!(html.contains("&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;&amp;\u{FFFD}"));
     }
@@ -348,17 +287,9 @@ mod tests {
     #[test]
     fn sections_come_by_gpu_hours_with_links_that_resolve() {
         let mut report = Report::new("t", "");
-        report
-            .sections
-            .push(Section::new("same", "Small").with_gpu_hours(Some(10.0)));
-        report
-            .sections
-            .push(Section::new("same", "Large").with_gpu_hours(Some(3_620_000.0)));
-        report.sections.push(Section::not_available(
-            "power",
-            "Power",
-            "No meter readings.",
-        ));
+        report.sections.push(Section::new("same", "Small").with_gpu_hours(Some(10.0)));
+        report.sections.push(Section::new("same", "Large").with_gpu_hours(Some(3_620_000.0)));
+        report.sections.push(Section::not_available("power", "Power", "No meter readings."));
         let html = render(&report).unwrap();
         assert!(html.find("<h2>Large").unwrap() < html.find("<h2>Small").unwrap());
         assert!(html.contains("Concerns 3.62 M GPU hours"));
@@ -366,8 +297,7 @@ mod tests {
         assert!(html.contains("href=\"#s-same--2\"") && html.contains("id=\"s-same--2\""));
         assert!(html.contains("<dt>Power</dt><dd>No meter readings.</dd>"));
         assert!(
-            !html.contains("http://")
-                || html.matches("http://").count() == html.matches("xmlns=\"http://").count()
+            !html.contains("http://") || html.matches("http://").count() == html.matches("xmlns=\"http://").count()
         );
     }
 }

@@ -37,12 +37,7 @@ pub fn render(report: &Report) -> String {
     if !report.provenance.is_empty() {
         out.push_str("\n## Provenance\n\n");
         for (name, value) in &report.provenance {
-            let _ = writeln!(
-                out,
-                "- {}: {}",
-                escape_markdown(name),
-                escape_markdown(value)
-            );
+            let _ = writeln!(out, "- {}: {}", escape_markdown(name), escape_markdown(value));
         }
     }
     out
@@ -51,11 +46,7 @@ pub fn render(report: &Report) -> String {
 /// Code and title of a section.
 fn heading(section: &Section) -> String {
     match &section.code {
-        Some(code) => format!(
-            "{} {}",
-            escape_markdown(code),
-            escape_markdown(&section.title)
-        ),
+        Some(code) => format!("{} {}", escape_markdown(code), escape_markdown(&section.title)),
         None => escape_markdown(&section.title),
     }
 }
@@ -70,10 +61,7 @@ fn write_section(out: &mut String, section: &Section) {
         meta.push(format!("Concerns {} GPU hours.", format::compact(hours)));
     }
     meta.extend(
-        section
-            .coverage
-            .as_deref()
-            .map(|c| format!("Coverage: {}.", sentence_markdown(c).trim_end_matches('.'))),
+        section.coverage.as_deref().map(|c| format!("Coverage: {}.", sentence_markdown(c).trim_end_matches('.'))),
     );
     if !meta.is_empty() {
         let _ = write!(out, "\n{}\n", meta.join(" "));
@@ -82,12 +70,7 @@ fn write_section(out: &mut String, section: &Section) {
         match block {
             Block::Table(table) => write_table(out, table),
             Block::Chart(chart) => {
-                let _ = write!(
-                    out,
-                    "\n**{}.** {}\n",
-                    escape_markdown(&chart.title),
-                    sentence_markdown(&chart.reading)
-                );
+                let _ = write!(out, "\n**{}.** {}\n", escape_markdown(&chart.title), sentence_markdown(&chart.reading));
             }
             Block::Text(text) => {
                 let _ = write!(out, "\n{}\n", sentence_markdown(text));
@@ -109,32 +92,11 @@ fn write_table(out: &mut String, table: &Table) {
     if table.columns.is_empty() {
         return;
     }
-    let names: Vec<String> = table
-        .columns
-        .iter()
-        .map(|c| escape_markdown(&c.heading()))
-        .collect();
-    let rule: Vec<&str> = table
-        .columns
-        .iter()
-        .map(|c| {
-            if c.align == Align::Right {
-                "---:"
-            } else {
-                ":---"
-            }
-        })
-        .collect();
-    let _ = write!(
-        out,
-        "\n| {} |\n| {} |\n",
-        names.join(" | "),
-        rule.join(" | ")
-    );
+    let names: Vec<String> = table.columns.iter().map(|c| escape_markdown(&c.heading())).collect();
+    let rule: Vec<&str> = table.columns.iter().map(|c| if c.align == Align::Right { "---:" } else { ":---" }).collect();
+    let _ = write!(out, "\n| {} |\n| {} |\n", names.join(" | "), rule.join(" | "));
     for row in 0..table.rows.len() {
-        let cells: Vec<String> = (0..names.len())
-            .map(|k| escape_markdown(&table.cell(row, k).text()))
-            .collect();
+        let cells: Vec<String> = (0..names.len()).map(|k| escape_markdown(&table.cell(row, k).text())).collect();
         let _ = writeln!(out, "| {} |", cells.join(" | "));
     }
     if let Some(note) = &table.note {
@@ -150,17 +112,12 @@ mod tests {
     #[test]
     fn tables_keep_their_shape_with_hostile_cells() {
         let mut table = Table::new("Users", vec![Column::text("User"), Column::number("Jobs")]);
-        table
-            .rows
-            .push(vec![Cell::from("a|b\n<script>"), Cell::Int(1_234)]);
+        table.rows.push(vec![Cell::from("a|b\n<script>"), Cell::Int(1_234)]);
         table.rows.push(vec![Cell::from("*c*")]);
         let mut report = Report::new("T", "");
-        report.sections.push(
-            Section::new("u", "Users")
-                .with_code("A2")
-                .with_finding("**One** user.")
-                .with_table(table),
-        );
+        report
+            .sections
+            .push(Section::new("u", "Users").with_code("A2").with_finding("**One** user.").with_table(table));
         let expected = "# T\n\n## A2 Users\n\n**One** user.\n\n**Users**\n\n| User | Jobs |\n| :--- | ---: |\n\
                         | a\\|b &lt;script&gt; | 1,234 |\n| \\*c\\* | – |\n";
         assert_eq!(render(&report), expected);

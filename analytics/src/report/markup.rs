@@ -23,24 +23,15 @@ pub fn spans(sentence: &str) -> Vec<Span<'_>> {
             break;
         };
         if !before.is_empty() {
-            out.push(Span {
-                text: before,
-                bold: false,
-            });
+            out.push(Span { text: before, bold: false });
         }
         if !inside.is_empty() {
-            out.push(Span {
-                text: inside,
-                bold: true,
-            });
+            out.push(Span { text: inside, bold: true });
         }
         rest = tail;
     }
     if !rest.is_empty() {
-        out.push(Span {
-            text: rest,
-            bold: false,
-        });
+        out.push(Span { text: rest, bold: false });
     }
     out
 }
@@ -52,9 +43,7 @@ pub fn printable(text: &str) -> String {
         .map(|c| match c {
             '\t' | '\n' | '\r' | '\u{2028}' | '\u{2029}' => ' ',
             c if c.is_control() => '\u{FFFD}',
-            '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' | '\u{FFFE}' | '\u{FFFF}' => {
-                '\u{FFFD}'
-            }
+            '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' | '\u{FFFE}' | '\u{FFFF}' => '\u{FFFD}',
             c => c,
         })
         .collect()
@@ -138,11 +127,7 @@ pub fn slug(text: &str) -> String {
         }
     }
     let trimmed = out.trim_end_matches('-');
-    if trimmed.is_empty() {
-        "part".to_string()
-    } else {
-        trimmed.to_string()
-    }
+    if trimmed.is_empty() { "part".to_string() } else { trimmed.to_string() }
 }
 
 #[cfg(test)]
@@ -153,28 +138,9 @@ mod tests {
     fn bold_is_split_and_an_open_mark_is_text() {
         assert_eq!(
             spans("a **b** c"),
-            [
-                Span {
-                    text: "a ",
-                    bold: false
-                },
-                Span {
-                    text: "b",
-                    bold: true
-                },
-                Span {
-                    text: " c",
-                    bold: false
-                }
-            ]
+            [Span { text: "a ", bold: false }, Span { text: "b", bold: true }, Span { text: " c", bold: false }]
         );
-        assert_eq!(
-            spans("2 ** 3"),
-            [Span {
-                text: "2 ** 3",
-                bold: false
-            }]
-        );
+        assert_eq!(spans("2 ** 3"), [Span { text: "2 ** 3", bold: false }]);
         assert!(spans("").is_empty());
     }
 
@@ -185,10 +151,7 @@ mod tests {
             "<strong>&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;</strong>"
         );
         assert_eq!(escape_markdown("a|b*c\n<x>"), "a\\|b\\*c &lt;x&gt;");
-        assert_eq!(
-            printable("\u{1b}[31mred\u{7}\u{202e}"),
-            "\u{FFFD}[31mred\u{FFFD}\u{FFFD}"
-        );
+        assert_eq!(printable("\u{1b}[31mred\u{7}\u{202e}"), "\u{FFFD}[31mred\u{FFFD}\u{FFFD}");
     }
 
     #[test]

@@ -30,26 +30,14 @@ impl Report {
     /// A report with a heading and nothing else.
     #[must_use]
     pub fn new(title: impl Into<String>, subtitle: impl Into<String>) -> Self {
-        Self {
-            title: title.into(),
-            subtitle: subtitle.into(),
-            ..Self::default()
-        }
+        Self { title: title.into(), subtitle: subtitle.into(), ..Self::default() }
     }
 
     /// Sections that have results, by GPU hours: largest first, unknown last, ties in the order given.
     #[must_use]
     pub fn available(&self) -> Vec<&Section> {
-        let mut sections: Vec<&Section> = self
-            .sections
-            .iter()
-            .filter(|s| s.unavailable.is_none())
-            .collect();
-        let key = |s: &Section| {
-            s.gpu_hours
-                .filter(|h| h.is_finite())
-                .unwrap_or(f64::NEG_INFINITY)
-        };
+        let mut sections: Vec<&Section> = self.sections.iter().filter(|s| s.unavailable.is_none()).collect();
+        let key = |s: &Section| s.gpu_hours.filter(|h| h.is_finite()).unwrap_or(f64::NEG_INFINITY);
         sections.sort_by(|a, b| key(b).total_cmp(&key(a)));
         sections
     }
@@ -57,10 +45,7 @@ impl Report {
     /// Sections that this trace cannot support, in the order given.
     #[must_use]
     pub fn unavailable(&self) -> Vec<&Section> {
-        self.sections
-            .iter()
-            .filter(|s| s.unavailable.is_some())
-            .collect()
+        self.sections.iter().filter(|s| s.unavailable.is_some()).collect()
     }
 }
 
@@ -91,24 +76,13 @@ impl Section {
     /// A section with a heading and nothing else.
     #[must_use]
     pub fn new(id: impl Into<String>, title: impl Into<String>) -> Self {
-        Self {
-            id: id.into(),
-            title: title.into(),
-            ..Self::default()
-        }
+        Self { id: id.into(), title: title.into(), ..Self::default() }
     }
 
     /// A section that only says why it has no result.
     #[must_use]
-    pub fn not_available(
-        id: impl Into<String>,
-        title: impl Into<String>,
-        why: impl Into<String>,
-    ) -> Self {
-        Self {
-            unavailable: Some(why.into()),
-            ..Self::new(id, title)
-        }
+    pub fn not_available(id: impl Into<String>, title: impl Into<String>, why: impl Into<String>) -> Self {
+        Self { unavailable: Some(why.into()), ..Self::new(id, title) }
     }
 
     /// Sets the code of the analysis.
@@ -170,10 +144,7 @@ impl Section {
 
 /// One piece of a section.
 #[derive(Debug, Clone, PartialEq)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "a report holds dozens of blocks, not millions"
-)]
+#[expect(clippy::large_enum_variant, reason = "a report holds dozens of blocks, not millions")]
 pub enum Block {
     /// A table.
     Table(Table),
@@ -200,21 +171,13 @@ impl Table {
     /// A table with headings and no rows.
     #[must_use]
     pub fn new(title: impl Into<String>, columns: Vec<Column>) -> Self {
-        Self {
-            title: title.into(),
-            columns,
-            rows: Vec::new(),
-            note: None,
-        }
+        Self { title: title.into(), columns, rows: Vec::new(), note: None }
     }
 
     /// The cell at a place, missing where the row is too short.
     #[must_use]
     pub fn cell(&self, row: usize, column: usize) -> &Cell {
-        self.rows
-            .get(row)
-            .and_then(|r| r.get(column))
-            .unwrap_or(&Cell::Missing)
+        self.rows.get(row).and_then(|r| r.get(column)).unwrap_or(&Cell::Missing)
     }
 }
 
@@ -233,31 +196,19 @@ impl Column {
     /// A column of words.
     #[must_use]
     pub fn text(name: impl Into<String>) -> Self {
-        Self {
-            name: name.into(),
-            unit: None,
-            align: Align::Left,
-        }
+        Self { name: name.into(), unit: None, align: Align::Left }
     }
 
     /// A column of numbers.
     #[must_use]
     pub fn number(name: impl Into<String>) -> Self {
-        Self {
-            name: name.into(),
-            unit: None,
-            align: Align::Right,
-        }
+        Self { name: name.into(), unit: None, align: Align::Right }
     }
 
     /// A column of numbers in a unit.
     #[must_use]
     pub fn with_unit(name: impl Into<String>, unit: impl Into<String>) -> Self {
-        Self {
-            name: name.into(),
-            unit: Some(unit.into()),
-            align: Align::Right,
-        }
+        Self { name: name.into(), unit: Some(unit.into()), align: Align::Right }
     }
 
     /// Heading with its unit: `Energy (kWh)`.
@@ -346,20 +297,12 @@ mod tests {
     #[test]
     fn sections_are_ordered_by_gpu_hours_with_unknown_last_and_ties_stable() {
         let mut report = Report::new("t", "s");
-        for (id, hours) in [
-            ("a", Some(900.0)),
-            ("b", None),
-            ("c", Some(4_000.0)),
-            ("d", Some(900.0)),
-            ("e", Some(f64::NAN)),
-        ] {
-            report
-                .sections
-                .push(Section::new(id, id).with_gpu_hours(hours));
+        for (id, hours) in
+            [("a", Some(900.0)), ("b", None), ("c", Some(4_000.0)), ("d", Some(900.0)), ("e", Some(f64::NAN))]
+        {
+            report.sections.push(Section::new(id, id).with_gpu_hours(hours));
         }
-        report
-            .sections
-            .push(Section::not_available("x", "X", "no nodes").with_gpu_hours(Some(9e9)));
+        report.sections.push(Section::not_available("x", "X", "no nodes").with_gpu_hours(Some(9e9)));
         let order: Vec<&str> = report.available().iter().map(|s| s.id.as_str()).collect();
         assert_eq!(order, ["c", "a", "d", "b", "e"]);
         assert_eq!(report.unavailable().len(), 1);
@@ -367,10 +310,7 @@ mod tests {
 
     #[test]
     fn cells_are_formatted_in_one_place_and_short_rows_are_missing() {
-        let mut table = Table::new(
-            "t",
-            vec![Column::text("a"), Column::with_unit("Energy", "kWh")],
-        );
+        let mut table = Table::new("t", vec![Column::text("a"), Column::with_unit("Energy", "kWh")]);
         table.rows.push(vec![Cell::Int(111_549)]);
         assert_eq!(table.cell(0, 0).text(), "111,549");
         assert_eq!(table.cell(0, 1), &Cell::Missing);

@@ -27,21 +27,14 @@ pub struct TextOptions {
 
 impl Default for TextOptions {
     fn default() -> Self {
-        Self {
-            width: 100,
-            color: false,
-        }
+        Self { width: 100, color: false }
     }
 }
 
 /// Renders the report.
 #[must_use]
 pub fn render(report: &Report, options: TextOptions) -> String {
-    let mut writer = Writer {
-        out: String::new(),
-        width: options.width.max(MIN_WIDTH),
-        color: options.color,
-    };
+    let mut writer = Writer { out: String::new(), width: options.width.max(MIN_WIDTH), color: options.color };
     writer.heading(&report.title, '=');
     writer.paragraph(&report.subtitle, "", true);
     if !report.summary.is_empty() {
@@ -80,21 +73,14 @@ pub fn render(report: &Report, options: TextOptions) -> String {
 /// Renders one table.
 #[must_use]
 pub fn table(table: &Table, options: TextOptions) -> String {
-    let mut writer = Writer {
-        out: String::new(),
-        width: options.width.max(MIN_WIDTH),
-        color: options.color,
-    };
+    let mut writer = Writer { out: String::new(), width: options.width.max(MIN_WIDTH), color: options.color };
     writer.table(table);
     writer.out
 }
 
 /// Code and title of a section.
 fn title(section: &Section) -> String {
-    section.code.as_ref().map_or_else(
-        || section.title.clone(),
-        |code| format!("{code} {}", section.title),
-    )
+    section.code.as_ref().map_or_else(|| section.title.clone(), |code| format!("{code} {}", section.title))
 }
 
 /// What is written so far, and how.
@@ -113,11 +99,7 @@ impl Writer {
 
     /// Text between two escapes, if they are allowed.
     fn styled(&self, text: &str, code: &str) -> String {
-        if self.color && !text.is_empty() {
-            format!("\u{1b}[{code}m{text}\u{1b}[0m")
-        } else {
-            text.to_string()
-        }
+        if self.color && !text.is_empty() { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_string() }
     }
 
     fn heading(&mut self, text: &str, rule: char) {
@@ -140,11 +122,7 @@ impl Writer {
         let words: Vec<Word> = words(sentence).collect();
         let indent = width(mark);
         for (i, line) in fill(&words, self.width - indent).iter().enumerate() {
-            let lead = if i == 0 {
-                mark.to_string()
-            } else {
-                " ".repeat(indent)
-            };
+            let lead = if i == 0 { mark.to_string() } else { " ".repeat(indent) };
             let styled: Vec<String> = line
                 .iter()
                 .map(|w| {
@@ -168,11 +146,7 @@ impl Writer {
         self.heading(&title(section), '-');
         self.paragraph(&section.finding, "", false);
         if let Some(hours) = section.gpu_hours.filter(|h| h.is_finite()) {
-            self.paragraph(
-                &format!("Concerns {} GPU hours.", format::compact(hours)),
-                "",
-                true,
-            );
+            self.paragraph(&format!("Concerns {} GPU hours.", format::compact(hours)), "", true);
         }
         if let Some(coverage) = &section.coverage {
             self.paragraph(&format!("Coverage: {coverage}"), "", true);
@@ -194,15 +168,7 @@ impl Writer {
     }
 
     fn chart(&mut self, chart: &Chart) {
-        self.paragraph(
-            &format!(
-                "**{}.** {}",
-                printable(&chart.title).replace('*', "∗"),
-                chart.reading
-            ),
-            "",
-            false,
-        );
+        self.paragraph(&format!("**{}.** {}", printable(&chart.title).replace('*', "∗"), chart.reading), "", false);
         if let Some(table) = ranking(chart) {
             self.table(&table);
         } else if let Some(line) = sparkline(chart, self.width) {
@@ -214,39 +180,24 @@ impl Writer {
     fn table(&mut self, table: &Table) {
         self.paragraph(&format!("**{}**", table.title.replace('*', "∗")), "", false);
         let grid: Vec<Vec<String>> = (0..table.rows.len())
-            .map(|r| {
-                (0..table.columns.len())
-                    .map(|c| printable(&table.cell(r, c).text()))
-                    .collect()
-            })
+            .map(|r| (0..table.columns.len()).map(|c| printable(&table.cell(r, c).text())).collect())
             .collect();
-        let names: Vec<String> = table
-            .columns
-            .iter()
-            .map(|c| printable(&c.heading()))
-            .collect();
+        let names: Vec<String> = table.columns.iter().map(|c| printable(&c.heading())).collect();
         for part in parts(&names, &grid, table, self.width) {
             let line = |cells: &dyn Fn(usize) -> String| -> String {
-                let padded: Vec<String> = part
-                    .iter()
-                    .map(|(c, w)| pad(&cells(*c), *w, table.columns.get(*c).map(|c| c.align)))
-                    .collect();
+                let padded: Vec<String> =
+                    part.iter().map(|(c, w)| pad(&cells(*c), *w, table.columns.get(*c).map(|c| c.align))).collect();
                 padded.join(&" ".repeat(GAP)).trim_end().to_string()
             };
             let head = line(&|c| names.get(c).cloned().unwrap_or_default());
             let styled = self.styled(&head, "1");
             self.out.push_str(&styled);
             self.out.push('\n');
-            let total: usize = part
-                .iter()
-                .map(|(_, w)| w + GAP)
-                .sum::<usize>()
-                .saturating_sub(GAP);
+            let total: usize = part.iter().map(|(_, w)| w + GAP).sum::<usize>().saturating_sub(GAP);
             self.out.extend(std::iter::repeat_n('─', total));
             self.out.push('\n');
             for row in &grid {
-                self.out
-                    .push_str(&line(&|c| row.get(c).cloned().unwrap_or_default()));
+                self.out.push_str(&line(&|c| row.get(c).cloned().unwrap_or_default()));
                 self.out.push('\n');
             }
         }
@@ -257,31 +208,14 @@ impl Writer {
 }
 
 /// Which columns stand beside each other, with their widths; several groups if one line cannot hold all.
-fn parts(
-    names: &[String],
-    grid: &[Vec<String>],
-    table: &Table,
-    available: usize,
-) -> Vec<Vec<(usize, usize)>> {
+fn parts(names: &[String], grid: &[Vec<String>], table: &Table, available: usize) -> Vec<Vec<(usize, usize)>> {
     let natural: Vec<usize> = (0..names.len())
         .map(|c| {
-            let cells = grid
-                .iter()
-                .filter_map(|row| row.get(c))
-                .map(|t| width(t))
-                .max()
-                .unwrap_or(0);
-            cells
-                .max(names.get(c).map_or(0, |n| width(n)))
-                .min(available)
+            let cells = grid.iter().filter_map(|row| row.get(c)).map(|t| width(t)).max().unwrap_or(0);
+            cells.max(names.get(c).map_or(0, |n| width(n))).min(available)
         })
         .collect();
-    let words = |c: usize| {
-        table
-            .columns
-            .get(c)
-            .is_some_and(|col| col.align == Align::Left)
-    };
+    let words = |c: usize| table.columns.get(c).is_some_and(|col| col.align == Align::Left);
     let mut out = Vec::new();
     let mut next = 0;
     while next < names.len() {
@@ -291,9 +225,7 @@ fn parts(
             group.push((0, natural.first().copied().unwrap_or(0)));
         }
         let smallest = |g: &[(usize, usize)]| -> usize {
-            g.iter()
-                .map(|(c, w)| if words(*c) { (*w).min(NARROWEST) } else { *w })
-                .sum::<usize>()
+            g.iter().map(|(c, w)| if words(*c) { (*w).min(NARROWEST) } else { *w }).sum::<usize>()
                 + GAP * g.len().saturating_sub(1)
         };
         let first_new = group.len();
@@ -318,20 +250,11 @@ fn narrow(group: &mut [(usize, usize)], available: usize, words: impl Fn(usize) 
         let widest = |g: &[(usize, usize)], only_words: bool| {
             (0..g.len())
                 .filter(|&i| {
-                    g.get(i).is_some_and(|(c, w)| {
-                        if only_words {
-                            words(*c) && *w > NARROWEST
-                        } else {
-                            *w > 1
-                        }
-                    })
+                    g.get(i).is_some_and(|(c, w)| if only_words { words(*c) && *w > NARROWEST } else { *w > 1 })
                 })
                 .max_by_key(|&i| (g.get(i).map(|(_, w)| *w), std::cmp::Reverse(i)))
         };
-        let Some(entry) = widest(group, true)
-            .or_else(|| widest(group, false))
-            .and_then(|i| group.get_mut(i))
-        else {
+        let Some(entry) = widest(group, true).or_else(|| widest(group, false)).and_then(|i| group.get_mut(i)) else {
             break;
         };
         entry.1 -= 1;
@@ -342,11 +265,7 @@ fn narrow(group: &mut [(usize, usize)], available: usize, words: impl Fn(usize) 
 fn pad(text: &str, to: usize, align: Option<Align>) -> String {
     let text = cut(text, to);
     let fill = " ".repeat(to.saturating_sub(width(&text)));
-    if align == Some(Align::Right) {
-        fill + &text
-    } else {
-        text + &fill
-    }
+    if align == Some(Align::Right) { fill + &text } else { text + &fill }
 }
 
 /// The text in at most `to` columns.
@@ -378,10 +297,7 @@ fn width(text: &str) -> usize {
 /// Terminal columns of a character: two for East Asian wide ranges and emoji, none for combining marks.
 fn char_width(c: char) -> usize {
     match c {
-        '\u{0300}'..='\u{036F}'
-        | '\u{200B}'..='\u{200F}'
-        | '\u{20D0}'..='\u{20FF}'
-        | '\u{FE00}'..='\u{FE0F}' => 0,
+        '\u{0300}'..='\u{036F}' | '\u{200B}'..='\u{200F}' | '\u{20D0}'..='\u{20FF}' | '\u{FE00}'..='\u{FE0F}' => 0,
         '\u{1100}'..='\u{115F}'
         | '\u{2E80}'..='\u{303E}'
         | '\u{3041}'..='\u{A4CF}'
@@ -412,10 +328,7 @@ fn words(sentence: &str) -> impl Iterator<Item = Word> {
             match out.last_mut() {
                 Some(last) if i == 0 && joined => last.text.push_str(piece),
                 _ if piece.is_empty() => {}
-                _ => out.push(Word {
-                    text: piece.to_string(),
-                    bold: span.bold,
-                }),
+                _ => out.push(Word { text: piece.to_string(), bold: span.bold }),
             }
             joined = !piece.is_empty();
         }
@@ -440,10 +353,7 @@ fn fill(words: &[Word], to: usize) -> Vec<Vec<Word>> {
                 piece.push(c);
             }
             rest = rest.split_off(piece.len());
-            let new = Word {
-                text: piece,
-                bold: word.bold,
-            };
+            let new = Word { text: piece, bold: word.bold };
             match lines.last_mut() {
                 Some(line) if used + 1 + taken <= to => {
                     line.push(new);
@@ -468,12 +378,8 @@ fn sparkline(chart: &Chart, available: usize) -> Option<String> {
         return None;
     };
     let first = series.first().filter(|s| matches!(s.mark, Mark::Area))?;
-    let known: Vec<(f64, f64)> = first
-        .points
-        .iter()
-        .copied()
-        .filter(|(x, y)| x.is_finite() && *y >= 0.0 && y.is_finite())
-        .collect();
+    let known: Vec<(f64, f64)> =
+        first.points.iter().copied().filter(|(x, y)| x.is_finite() && *y >= 0.0 && y.is_finite()).collect();
     let (start, end) = (known.first()?.0, known.last()?.0);
     let highest = known.iter().map(|p| p.1).fold(0.0, f64::max);
     if end <= start || highest <= 0.0 {
@@ -504,47 +410,25 @@ fn sparkline(chart: &Chart, available: usize) -> Option<String> {
 fn ranking(chart: &Chart) -> Option<Table> {
     use super::chart::Ticks;
     use super::model::{Cell, Column};
-    let Plot::Bars {
-        categories,
-        series,
-        layout: BarLayout::Grouped | BarLayout::Stacked,
-        lying: true,
-    } = &chart.plot
+    let Plot::Bars { categories, series, layout: BarLayout::Grouped | BarLayout::Stacked, lying: true } = &chart.plot
     else {
         return None;
     };
     let [only] = series.as_slice() else {
         return None;
     };
-    let highest = only
-        .values
-        .iter()
-        .flatten()
-        .copied()
-        .filter(|v| v.is_finite())
-        .fold(0.0, f64::max);
-    let heading = if chart.x.label.is_empty() {
-        only.name.clone()
-    } else {
-        chart.x.label.clone()
-    };
-    let mut table = Table::new(
-        "",
-        vec![Column::text(""), Column::number(heading), Column::text("")],
-    );
+    let highest = only.values.iter().flatten().copied().filter(|v| v.is_finite()).fold(0.0, f64::max);
+    let heading = if chart.x.label.is_empty() { only.name.clone() } else { chart.x.label.clone() };
+    let mut table = Table::new("", vec![Column::text(""), Column::number(heading), Column::text("")]);
     for (name, value) in categories.iter().zip(&only.values).take(20) {
-        let part = value
-            .filter(|v| v.is_finite() && highest > 0.0)
-            .map_or(0.0, |v| (v / highest).clamp(0.0, 1.0));
+        let part = value.filter(|v| v.is_finite() && highest > 0.0).map_or(0.0, |v| (v / highest).clamp(0.0, 1.0));
         let cell = Cell::opt(*value, |v| match chart.x.ticks {
             Ticks::Percent => Cell::Percent(v),
             Ticks::Duration => Cell::Duration(v),
             _ => Cell::Compact(v),
         });
         let bar = "█".repeat((part * 24.0).round() as usize);
-        table
-            .rows
-            .push(vec![Cell::from(name.as_str()), cell, Cell::from(bar)]);
+        table.rows.push(vec![Cell::from(name.as_str()), cell, Cell::from(bar)]);
     }
     let hidden = categories.len().saturating_sub(20);
     if hidden > 0 {
@@ -577,10 +461,7 @@ mod tests {
         table.rows.push(vec![
             Cell::from("someone-with-a-very-long-name"),
             Cell::Int(111_549),
-            Cell::Float {
-                value: 1234.5,
-                digits: 1,
-            },
+            Cell::Float { value: 1234.5, digits: 1 },
             Cell::from("python train.py --with many --flags and a path /data/模型/训练"),
         ]);
         table.rows.push(vec![Cell::from("b"), Cell::Missing]);
@@ -593,22 +474,13 @@ mod tests {
         table.rows.push(vec![Cell::from("alpha"), Cell::Int(1_234)]);
         table.rows.push(vec![Cell::from("b"), Cell::Missing]);
         let text = super::table(&table, TextOptions::default());
-        assert_eq!(
-            text,
-            "VC      Jobs\n────────────\nalpha  1,234\nb          –\n"
-        );
+        assert_eq!(text, "VC      Jobs\n────────────\nalpha  1,234\nb          –\n");
     }
 
     #[test]
     fn no_line_is_wider_than_asked() {
         for columns in [MIN_WIDTH, 30, 41, 60, 80, 200] {
-            let text = super::table(
-                &wide(),
-                TextOptions {
-                    width: columns,
-                    color: false,
-                },
-            );
+            let text = super::table(&wide(), TextOptions { width: columns, color: false });
             assert!(widest_line(&text) <= columns, "{columns}:\n{text}");
             // Numbers are never cut at a width where the group can hold them.
             assert!(text.contains("111,549"), "{columns}:\n{text}");
@@ -618,27 +490,10 @@ mod tests {
     #[test]
     fn sentences_wrap_and_bold_needs_permission() {
         let mut report = Report::new("A title", "");
-        report
-            .summary
-            .push("One **two three** four, five.".to_string());
-        let plain = render(
-            &report,
-            TextOptions {
-                width: 20,
-                color: false,
-            },
-        );
-        assert_eq!(
-            plain,
-            "A title\n=======\n\n• One two three\n  four, five.\n"
-        );
-        let colored = render(
-            &report,
-            TextOptions {
-                width: 20,
-                color: true,
-            },
-        );
+        report.summary.push("One **two three** four, five.".to_string());
+        let plain = render(&report, TextOptions { width: 20, color: false });
+        assert_eq!(plain, "A title\n=======\n\n• One two three\n  four, five.\n");
+        let colored = render(&report, TextOptions { width: 20, color: true });
         assert!(colored.contains("\u{1b}[1mtwo\u{1b}[0m"));
     }
 
@@ -654,11 +509,7 @@ mod tests {
     fn a_curve_over_time_becomes_blocks() {
         use crate::report::chart::{Axis, Series};
         // Two columns: at most 4 of 8 in the first half, 8 in the second. Half of the maximum is block 4 of 8.
-        let series = Series::new(
-            "GPUs",
-            Mark::Area,
-            vec![(0.0, 2.0), (1.0, 4.0), (3.0, 8.0), (4.0, 0.0)],
-        );
+        let series = Series::new("GPUs", Mark::Area, vec![(0.0, 2.0), (1.0, 4.0), (3.0, 8.0), (4.0, 0.0)]);
         let chart = Chart::xy("c", "c", Axis::linear(""), Axis::linear(""), vec![series]);
         assert_eq!(sparkline(&chart, 9).as_deref(), Some("▄█ peak 8"));
     }

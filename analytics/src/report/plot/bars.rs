@@ -26,22 +26,12 @@ struct Bar {
 }
 
 pub(super) fn layout(chart: &Chart, bars: &Bars<'_>, title: Option<&str>) -> Scene {
-    let axis = if bars.lying || chart.y.label.is_empty() {
-        &chart.x
-    } else {
-        &chart.y
-    };
+    let axis = if bars.lying || chart.y.label.is_empty() { &chart.x } else { &chart.y };
     // Bars measure from zero, so a logarithmic axis would make their lengths meaningless.
-    let axis = Axis {
-        scale: Scale::Linear,
-        ..axis.clone()
-    };
+    let axis = Axis { scale: Scale::Linear, ..axis.clone() };
     let (placed, dropped) = place(bars);
     let notes: Vec<String> = if dropped > 0 {
-        vec![format!(
-            "{} not drawn: not finite, or negative in a stack.",
-            counted(dropped, "value", "values")
-        )]
+        vec![format!("{} not drawn: not finite, or negative in a stack.", counted(dropped, "value", "values"))]
     } else {
         Vec::new()
     };
@@ -76,12 +66,7 @@ fn place(bars: &Bars<'_>) -> (Vec<Bar>, usize) {
                 continue;
             }
             let from = if stacked { sum } else { 0.0 };
-            out.push(Bar {
-                category,
-                series,
-                from,
-                to: from + value,
-            });
+            out.push(Bar { category, series, from, to: from + value });
             sum += value;
         }
     }
@@ -92,11 +77,8 @@ fn legend(bars: &Bars<'_>) -> Vec<Entry> {
     if bars.series.len() < 2 {
         return Vec::new();
     }
-    let entry = |(i, s): (usize, &BarSeries)| Entry {
-        name: s.name.clone(),
-        color: palette::series(i),
-        swatch: Swatch::Box,
-    };
+    let entry =
+        |(i, s): (usize, &BarSeries)| Entry { name: s.name.clone(), color: palette::series(i), swatch: Swatch::Box };
     bars.series.iter().enumerate().map(entry).collect()
 }
 
@@ -137,25 +119,14 @@ fn standing(
     let value_ticks = ticks(axis, shown, 5);
     let left = EDGE + frame::widest(value_ticks.iter().map(|t| t.label.as_str()), 140.0) + 9.0;
     let right = WIDTH - 14.0;
-    let y = Span {
-        scale: Scale::Linear,
-        first: shown.0,
-        last: shown.1,
-        start: bottom,
-        end: top,
-    };
+    let y = Span { scale: Scale::Linear, first: shown.0, last: shown.1, start: bottom, end: top };
     frame::horizontal_grid(&mut scene, &y, &value_ticks, (left, right));
     let slot = (right - left) / bars.categories.len() as f64;
     for bar in placed {
         let (offset, thick) = lane(bars, bar.series);
         let x = left + slot * (bar.category as f64 + offset);
         if let (Some(a), Some(b)) = (y.clamped(bar.from), y.clamped(bar.to)) {
-            scene.rect(
-                (x, a),
-                (x + (slot * thick).max(1.0), b),
-                palette::series(bar.series),
-                1.0,
-            );
+            scene.rect((x, a), (x + (slot * thick).max(1.0), b), palette::series(bar.series), 1.0);
         }
     }
     let zero = y.clamped(0.0).unwrap_or(bottom);
@@ -166,12 +137,7 @@ fn standing(
         let wrapped = wrap(name, SMALL, slot - 4.0, 2);
         lines = lines.max(wrapped.len());
         for (k, line) in wrapped.iter().enumerate() {
-            scene.text(
-                (middle, bottom + 13.0 + 14.0 * k as f64),
-                line,
-                palette::INK,
-                Anchor::Middle,
-            );
+            scene.text((middle, bottom + 13.0 + 14.0 * k as f64), line, palette::INK, Anchor::Middle);
         }
     }
     for reference in &chart.references {
@@ -184,61 +150,29 @@ fn standing(
     }
     let mut next = bottom + 13.0 + 14.0 * lines as f64;
     if !chart.x.label.is_empty() && chart.x.label != axis.label {
-        scene.text(
-            (f64::midpoint(left, right), next + LINE / 2.0),
-            &chart.x.label,
-            palette::MUTED,
-            Anchor::Middle,
-        );
+        scene.text((f64::midpoint(left, right), next + LINE / 2.0), &chart.x.label, palette::MUTED, Anchor::Middle);
         next += LINE;
     }
     frame::finish(scene, next, notes)
 }
 
-fn lying(
-    chart: &Chart,
-    bars: &Bars<'_>,
-    axis: &Axis,
-    placed: &[Bar],
-    title: Option<&str>,
-    notes: &[String],
-) -> Scene {
+fn lying(chart: &Chart, bars: &Bars<'_>, axis: &Axis, placed: &[Bar], title: Option<&str>, notes: &[String]) -> Scene {
     let mut scene = Scene::new();
     let top = frame::title(&mut scene, title);
     let top = frame::legend(&mut scene, top, &legend(bars)) + 4.0;
-    let lanes = if bars.layout == BarLayout::Grouped {
-        bars.series.len().max(1)
-    } else {
-        1
-    };
+    let lanes = if bars.layout == BarLayout::Grouped { bars.series.len().max(1) } else { 1 };
     let slot = (12.0 * lanes as f64 + 8.0).max(22.0);
     let bottom = top + slot * bars.categories.len() as f64;
     let left = frame::row_labels(bars.categories.iter().map(String::as_str));
     let shown = values_range(axis, placed, chart, 6);
     // A single series has its values written at the bars; space is kept for them.
-    let labels: Vec<String> = if bars.series.len() == 1 {
-        placed.iter().map(|b| spelled(axis, b.to)).collect()
-    } else {
-        Vec::new()
-    };
+    let labels: Vec<String> =
+        if bars.series.len() == 1 { placed.iter().map(|b| spelled(axis, b.to)).collect() } else { Vec::new() };
     let room = frame::widest(labels.iter().map(String::as_str), 120.0);
     let right = WIDTH - if labels.is_empty() { 22.0 } else { room + 14.0 };
-    let x = Span {
-        scale: Scale::Linear,
-        first: shown.0,
-        last: shown.1,
-        start: left,
-        end: right,
-    };
+    let x = Span { scale: Scale::Linear, first: shown.0, last: shown.1, start: left, end: right };
     let value_ticks = ticks(axis, shown, 6);
-    let next = frame::horizontal_axis(
-        &mut scene,
-        &x,
-        &value_ticks,
-        (top, bottom),
-        frame::value_name(chart),
-        true,
-    );
+    let next = frame::horizontal_axis(&mut scene, &x, &value_ticks, (top, bottom), frame::value_name(chart), true);
     for (i, name) in bars.categories.iter().enumerate() {
         frame::row_label(&mut scene, left, top + slot * (i as f64 + 0.5), name);
     }
@@ -248,12 +182,7 @@ fn lying(
         let (Some(a), Some(b)) = (x.clamped(bar.from), x.clamped(bar.to)) else {
             continue;
         };
-        scene.rect(
-            (a, y),
-            (b, y + slot * thick),
-            palette::series(bar.series),
-            1.0,
-        );
+        scene.rect((a, y), (b, y + slot * thick), palette::series(bar.series), 1.0);
         if let Some(label) = labels.get(i) {
             let middle = y + slot * thick / 2.0;
             // A negative bar is labelled on its right too, beyond the zero line.
@@ -269,12 +198,7 @@ fn lying(
             scene.dashes(&[(place, top), (place, bottom)], palette::INK, 1.0);
             let fits = place + 4.0 + text_width(label, SMALL) < WIDTH;
             let anchor = if fits { Anchor::Start } else { Anchor::End };
-            scene.text(
-                (if fits { place + 4.0 } else { place - 4.0 }, top - 1.0),
-                label,
-                palette::INK,
-                anchor,
-            );
+            scene.text((if fits { place + 4.0 } else { place - 4.0 }, top - 1.0), label, palette::INK, anchor);
         }
     }
     frame::finish(scene, next, notes)

@@ -23,42 +23,25 @@ pub(super) struct Grid<'a> {
 impl Grid<'_> {
     /// A value that can be shaded.
     fn value(&self, row: usize, column: usize) -> Option<f64> {
-        self.values
-            .get(row)?
-            .get(column)
-            .copied()
-            .flatten()
-            .filter(|v| v.is_finite())
+        self.values.get(row)?.get(column).copied().flatten().filter(|v| v.is_finite())
     }
 }
 
 pub(super) fn heatmap(grid: &Grid<'_>, title: Option<&str>) -> Scene {
-    let all = || {
-        (0..grid.rows.len())
-            .flat_map(|r| (0..grid.columns.len()).filter_map(move |c| grid.value(r, c)))
-    };
+    let all = || (0..grid.rows.len()).flat_map(|r| (0..grid.columns.len()).filter_map(move |c| grid.value(r, c)));
     let unknown = grid.rows.len() * grid.columns.len() - all().count();
     let mut notes = Vec::new();
     if unknown > 0 {
-        notes.push(format!(
-            "{} without data left open (dotted).",
-            counted(unknown, "cell", "cells")
-        ));
+        notes.push(format!("{} without data left open (dotted).", counted(unknown, "cell", "cells")));
     }
-    let (mut low, mut high) = all().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| {
-        (l.min(v), h.max(v))
-    });
+    let (mut low, mut high) = all().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)));
     if low > high {
         return frame::empty(title, &notes);
     }
     low = grid.unit.min.unwrap_or(low);
     high = grid.unit.max.unwrap_or(high);
     let shade = |v: f64| {
-        let part = if high > low {
-            ((v - low) / (high - low)).clamp(0.0, 1.0)
-        } else {
-            0.5
-        };
+        let part = if high > low { ((v - low) / (high - low)).clamp(0.0, 1.0) } else { 0.5 };
         SHADE.0 + part * (SHADE.1 - SHADE.0)
     };
 
@@ -77,19 +60,9 @@ pub(super) fn heatmap(grid: &Grid<'_>, title: Option<&str>) -> Scene {
     for step in 0..12 {
         let part = f64::from(step) / 11.0;
         let from = x + f64::from(step) * 10.0;
-        scene.rect(
-            (from, y - 6.0),
-            (from + 10.0, y + 6.0),
-            palette::SERIES[0],
-            SHADE.0 + part * (SHADE.1 - SHADE.0),
-        );
+        scene.rect((from, y - 6.0), (from + 10.0, y + 6.0), palette::SERIES[0], SHADE.0 + part * (SHADE.1 - SHADE.0));
     }
-    scene.text(
-        (x + 128.0, y),
-        &spelled(grid.unit, high),
-        palette::INK,
-        Anchor::Start,
-    );
+    scene.text((x + 128.0, y), &spelled(grid.unit, high), palette::INK, Anchor::Start);
 
     let top = top + LINE + 8.0;
     let left = frame::row_labels(grid.rows.iter().map(String::as_str));
@@ -110,12 +83,7 @@ pub(super) fn heatmap(grid: &Grid<'_>, title: Option<&str>) -> Scene {
                         shade(v),
                     );
                 }
-                None => scene.dot(
-                    start + width / 2.0,
-                    from + height / 2.0,
-                    1.0,
-                    palette::MUTED,
-                ),
+                None => scene.dot(start + width / 2.0, from + height / 2.0, 1.0, palette::MUTED),
             }
         }
     }
@@ -126,12 +94,7 @@ pub(super) fn heatmap(grid: &Grid<'_>, title: Option<&str>) -> Scene {
         let middle = left + width * (c as f64 + 0.5);
         if middle - half >= free_from && middle + half <= WIDTH {
             free_from = middle + half + 6.0;
-            scene.text(
-                (middle, bottom + 12.0),
-                name,
-                palette::MUTED,
-                Anchor::Middle,
-            );
+            scene.text((middle, bottom + 12.0), name, palette::MUTED, Anchor::Middle);
         }
     }
     frame::finish(scene, bottom + 12.0 + LINE / 2.0, &notes)
@@ -142,27 +105,16 @@ pub(super) fn boxes(chart: &Chart, boxes: &[BoxSummary], title: Option<&str>) ->
     let log = axis.scale == Scale::Log;
     let quantiles = |b: &BoxSummary| [b.p05, b.p25, b.p50, b.p75, b.p95];
     let known = |b: &&BoxSummary| quantiles(b).iter().all(|v| v.is_finite());
-    let mut notes = vec![
-        "Line from the 5 % to the 95 % quantile, box from 25 % to 75 %, bar at the median."
-            .to_string(),
-    ];
+    let mut notes =
+        vec!["Line from the 5 % to the 95 % quantile, box from 25 % to 75 %, bar at the median.".to_string()];
     let dropped = boxes.iter().filter(|b| !known(b)).count();
     if dropped > 0 {
-        notes.push(format!(
-            "{} without quantiles not drawn.",
-            counted(dropped, "group", "groups")
-        ));
+        notes.push(format!("{} without quantiles not drawn.", counted(dropped, "group", "groups")));
     }
-    let below = boxes
-        .iter()
-        .filter(known)
-        .filter(|b| log && b.p05 <= 0.0)
-        .count();
+    let below = boxes.iter().filter(known).filter(|b| log && b.p05 <= 0.0).count();
     if below > 0 {
         let which = counted(below, "group reaches", "groups reach");
-        notes.push(format!(
-            "{which} zero, which lies left of the logarithmic axis."
-        ));
+        notes.push(format!("{which} zero, which lies left of the logarithmic axis."));
     }
     if !boxes.iter().any(|b| known(&b)) {
         return frame::empty(title, notes.get(1..).unwrap_or(&[]));
@@ -172,32 +124,12 @@ pub(super) fn boxes(chart: &Chart, boxes: &[BoxSummary], title: Option<&str>) ->
     let top = frame::title(&mut scene, title) + 4.0;
     let bottom = top + BOX_ROW * boxes.len() as f64;
     let left = frame::row_labels(boxes.iter().map(|b| b.label.as_str()));
-    let counts: Vec<String> = boxes
-        .iter()
-        .map(|b| format!("n = {}", format::compact(b.count as f64)))
-        .collect();
+    let counts: Vec<String> = boxes.iter().map(|b| format!("n = {}", format::compact(b.count as f64))).collect();
     let right = WIDTH - EDGE - frame::widest(counts.iter().map(String::as_str), 140.0) - 14.0;
-    let shown = rounded_up(
-        axis,
-        range(axis, boxes.iter().filter(known).flat_map(quantiles)),
-        6,
-    );
-    let x = Span {
-        scale: axis.scale,
-        first: shown.0,
-        last: shown.1,
-        start: left,
-        end: right,
-    };
+    let shown = rounded_up(axis, range(axis, boxes.iter().filter(known).flat_map(quantiles)), 6);
+    let x = Span { scale: axis.scale, first: shown.0, last: shown.1, start: left, end: right };
     let value_ticks = ticks(axis, shown, 6);
-    let next = frame::horizontal_axis(
-        &mut scene,
-        &x,
-        &value_ticks,
-        (top, bottom),
-        frame::value_name(chart),
-        true,
-    );
+    let next = frame::horizontal_axis(&mut scene, &x, &value_ticks, (top, bottom), frame::value_name(chart), true);
     // On a logarithmic axis what is at or below zero stands at the left end.
     let place = |v: f64| x.clamped(v).unwrap_or(left);
     for (i, one) in boxes.iter().enumerate() {
@@ -212,29 +144,11 @@ pub(super) fn boxes(chart: &Chart, boxes: &[BoxSummary], title: Option<&str>) ->
         let color = palette::SERIES[0];
         scene.path(vec![(place(one.p05), y), (place(one.p95), y)], color, 1.0);
         for end in [one.p05, one.p95] {
-            scene.path(
-                vec![(place(end), y - 3.5), (place(end), y + 3.5)],
-                color,
-                1.0,
-            );
+            scene.path(vec![(place(end), y - 3.5), (place(end), y + 3.5)], color, 1.0);
         }
-        scene.rect(
-            (place(one.p25), y - 7.0),
-            (place(one.p75), y + 7.0),
-            palette::PAPER,
-            1.0,
-        );
-        scene.rect(
-            (place(one.p25), y - 7.0),
-            (place(one.p75), y + 7.0),
-            color,
-            0.35,
-        );
-        scene.path(
-            vec![(place(one.p50), y - 7.5), (place(one.p50), y + 7.5)],
-            palette::INK,
-            2.0,
-        );
+        scene.rect((place(one.p25), y - 7.0), (place(one.p75), y + 7.0), palette::PAPER, 1.0);
+        scene.rect((place(one.p25), y - 7.0), (place(one.p75), y + 7.0), color, 0.35);
+        scene.path(vec![(place(one.p50), y - 7.5), (place(one.p50), y + 7.5)], palette::INK, 2.0);
     }
     frame::finish(scene, next, &notes)
 }

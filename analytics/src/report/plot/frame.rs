@@ -71,30 +71,17 @@ pub(super) fn vertical_name(scene: &mut Scene, top: f64, name: &str) -> f64 {
     if name.is_empty() {
         return top + 4.0;
     }
-    scene.text(
-        (EDGE, top + LINE / 2.0),
-        &ellipsis(name, SMALL, WIDTH - 2.0 * EDGE),
-        palette::MUTED,
-        Anchor::Start,
-    );
+    scene.text((EDGE, top + LINE / 2.0), &ellipsis(name, SMALL, WIDTH - 2.0 * EDGE), palette::MUTED, Anchor::Start);
     top + LINE + 11.0
 }
 
 /// Width that labels need, at most `most`.
 pub(super) fn widest<'a>(labels: impl Iterator<Item = &'a str>, most: f64) -> f64 {
-    labels
-        .map(|l| text_width(l, SMALL))
-        .fold(0.0, f64::max)
-        .min(most)
+    labels.map(|l| text_width(l, SMALL)).fold(0.0, f64::max).min(most)
 }
 
 /// Draws lying grid lines with their labels left of the area.
-pub(super) fn horizontal_grid(
-    scene: &mut Scene,
-    y: &Span,
-    ticks: &[Tick],
-    (left, right): (f64, f64),
-) {
+pub(super) fn horizontal_grid(scene: &mut Scene, y: &Span, ticks: &[Tick], (left, right): (f64, f64)) {
     for tick in ticks {
         if let Some(at) = y.at(tick.value) {
             scene.path(vec![(left, at), (right, at)], palette::GRID, 0.5);
@@ -127,12 +114,7 @@ pub(super) fn horizontal_axis(
         if !lines {
             scene.path(vec![(at, bottom), (at, bottom + 4.0)], palette::MUTED, 0.5);
         }
-        scene.text(
-            (middle, bottom + 14.0),
-            &tick.label,
-            palette::MUTED,
-            Anchor::Middle,
-        );
+        scene.text((middle, bottom + 14.0), &tick.label, palette::MUTED, Anchor::Middle);
     }
     let mut next = bottom + 14.0 + LINE / 2.0;
     if !name.is_empty() {
@@ -140,12 +122,7 @@ pub(super) fn horizontal_axis(
         let fitted = ellipsis(name, SMALL, WIDTH - 2.0 * EDGE);
         let half = text_width(&fitted, SMALL) / 2.0;
         let middle = middle.clamp(half + EDGE, (WIDTH - half - EDGE).max(half + EDGE));
-        scene.text(
-            (middle, next + LINE / 2.0 + 1.0),
-            &fitted,
-            palette::MUTED,
-            Anchor::Middle,
-        );
+        scene.text((middle, next + LINE / 2.0 + 1.0), &fitted, palette::MUTED, Anchor::Middle);
         next += LINE + 2.0;
     }
     next
@@ -169,12 +146,7 @@ pub(super) fn empty(chart_title: Option<&str>, notes: &[String]) -> Scene {
     let mut scene = Scene::new();
     let top = title(&mut scene, chart_title);
     scene.rect((EDGE, top), (WIDTH - EDGE, top + 70.0), palette::GRID, 0.35);
-    scene.text(
-        (WIDTH / 2.0, top + 35.0),
-        "No data to show",
-        palette::MUTED,
-        Anchor::Middle,
-    );
+    scene.text((WIDTH / 2.0, top + 35.0), "No data to show", palette::MUTED, Anchor::Middle);
     finish(scene, top + 74.0, notes)
 }
 
@@ -197,9 +169,5 @@ pub(super) fn row_label(scene: &mut Scene, left: f64, y: f64, label: &str) {
 
 /// Name of the axis that the chart has instead of a title on the value axis, for the row charts.
 pub(super) fn value_name(chart: &Chart) -> &str {
-    if chart.x.label.is_empty() {
-        &chart.y.label
-    } else {
-        &chart.x.label
-    }
+    if chart.x.label.is_empty() { &chart.y.label } else { &chart.x.label }
 }

@@ -53,42 +53,15 @@ pub fn png(chart: &Chart) -> Result<Vec<u8>, RenderError> {
 
 /// Places everything the chart shows.
 fn layout(chart: &Chart, titled: bool) -> Scene {
-    let title = if titled {
-        Some(chart.title.as_str())
-    } else {
-        None
-    };
+    let title = if titled { Some(chart.title.as_str()) } else { None };
     match &chart.plot {
         Plot::Xy(series) => xy::layout(chart, series, title),
-        Plot::Bars {
-            categories,
-            series,
-            layout,
-            lying,
-        } => bars::layout(
-            chart,
-            &bars::Bars {
-                categories,
-                series,
-                layout: *layout,
-                lying: *lying,
-            },
-            title,
-        ),
-        Plot::Heatmap {
-            columns,
-            rows,
-            values,
-            unit,
-        } => cells::heatmap(
-            &cells::Grid {
-                columns,
-                rows,
-                values,
-                unit,
-            },
-            title,
-        ),
+        Plot::Bars { categories, series, layout, lying } => {
+            bars::layout(chart, &bars::Bars { categories, series, layout: *layout, lying: *lying }, title)
+        }
+        Plot::Heatmap { columns, rows, values, unit } => {
+            cells::heatmap(&cells::Grid { columns, rows, values, unit }, title)
+        }
         Plot::Boxes(boxes) => cells::boxes(chart, boxes, title),
     }
 }

@@ -7,9 +7,7 @@ use std::sync::OnceLock;
 
 use plotters::backend::{BitMapBackend, DrawingBackend, SVGBackend};
 use plotters::style::text_anchor::{HPos, Pos, VPos};
-use plotters::style::{
-    FontDesc, FontFamily, FontStyle, RGBAColor, ShapeStyle, TextStyle, register_font,
-};
+use plotters::style::{FontDesc, FontFamily, FontStyle, RGBAColor, ShapeStyle, TextStyle, register_font};
 
 use super::scene::{Anchor, FONT, FONT_BOX, Rgb, Scene, Shape, WIDTH, palette};
 use super::{SvgUse, png as png_file};
@@ -25,22 +23,13 @@ const FONT_STACK: &str = "Ubuntu, 'Segoe UI', 'Helvetica Neue', Arial, sans-seri
 /// Makes the built-in font known to plotters, once per process.
 pub(super) fn register() -> Result<(), RenderError> {
     static DONE: OnceLock<bool> = OnceLock::new();
-    let done = DONE.get_or_init(|| {
-        register_font(FONT, FontStyle::Normal, epaint_default_fonts::UBUNTU_LIGHT).is_ok()
-    });
-    if *done {
-        Ok(())
-    } else {
-        Err(RenderError::Font)
-    }
+    let done = DONE.get_or_init(|| register_font(FONT, FontStyle::Normal, epaint_default_fonts::UBUNTU_LIGHT).is_ok());
+    if *done { Ok(()) } else { Err(RenderError::Font) }
 }
 
 /// Width and height in pixels.
 fn size(scene: &Scene) -> (u32, u32) {
-    (
-        (WIDTH * PIXELS) as u32,
-        (scene.height.clamp(1.0, 20_000.0) * PIXELS) as u32,
-    )
+    ((WIDTH * PIXELS) as u32, (scene.height.clamp(1.0, 20_000.0) * PIXELS) as u32)
 }
 
 /// The scene as SVG.
@@ -82,22 +71,13 @@ pub(super) fn png(scene: &Scene, chart: &Chart) -> Result<Vec<u8>, RenderError> 
     Ok(png_file::encode(&pixels, width, height)?)
 }
 
-fn fill<B: DrawingBackend>(
-    backend: &mut B,
-    (width, height): (u32, u32),
-    chart: &Chart,
-) -> Result<(), RenderError> {
+fn fill<B: DrawingBackend>(backend: &mut B, (width, height): (u32, u32), chart: &Chart) -> Result<(), RenderError> {
     let corner = (width as i32, height as i32);
-    backend
-        .draw_rect((0, 0), corner, &style(palette::PAPER, 1.0, 0.5), true)
-        .map_err(|e| draw_error(chart, &e))
+    backend.draw_rect((0, 0), corner, &style(palette::PAPER, 1.0, 0.5), true).map_err(|e| draw_error(chart, &e))
 }
 
 fn draw_error<E: std::fmt::Display>(chart: &Chart, error: &E) -> RenderError {
-    RenderError::Draw {
-        chart: chart.id.clone(),
-        reason: error.to_string(),
-    }
+    RenderError::Draw { chart: chart.id.clone(), reason: error.to_string() }
 }
 
 /// A distance in pixels. Places far outside the sheet are pulled in, since backends multiply coordinates.
@@ -108,11 +88,7 @@ fn pixel(units: f64) -> i32 {
 fn style((r, g, b): Rgb, alpha: f64, width: f64) -> ShapeStyle {
     let stroke_width = (width * PIXELS).round().max(1.0) as u32;
     // Three decimals keep the file small.
-    ShapeStyle {
-        color: RGBAColor(r, g, b, (alpha * 1000.0).round() / 1000.0),
-        filled: true,
-        stroke_width,
-    }
+    ShapeStyle { color: RGBAColor(r, g, b, (alpha * 1000.0).round() / 1000.0), filled: true, stroke_width }
 }
 
 /// What the backend makes, where it matters.
@@ -122,20 +98,11 @@ enum Target {
     Pixels,
 }
 
-fn paint<B: DrawingBackend>(
-    backend: &mut B,
-    scene: &Scene,
-    chart: &Chart,
-    target: Target,
-) -> Result<(), RenderError> {
+fn paint<B: DrawingBackend>(backend: &mut B, scene: &Scene, chart: &Chart, target: Target) -> Result<(), RenderError> {
     let at = |p: &(f64, f64)| (pixel(p.0), pixel(p.1));
     for shape in &scene.shapes {
         let drawn = match shape {
-            Shape::Path {
-                points,
-                color,
-                width,
-            } => {
+            Shape::Path { points, color, width } => {
                 let mut path: Vec<(i32, i32)> = points.iter().map(at).collect();
                 path.dedup();
                 if path.len() < 2 {
@@ -157,11 +124,7 @@ fn paint<B: DrawingBackend>(
                     }),
                 }
             }
-            Shape::Polygon {
-                points,
-                color,
-                alpha,
-            } => {
+            Shape::Polygon { points, color, alpha } => {
                 let mut path: Vec<(i32, i32)> = points.iter().map(at).collect();
                 path.dedup();
                 if path.len() < 3 {
@@ -169,40 +132,16 @@ fn paint<B: DrawingBackend>(
                 }
                 backend.fill_polygon(path, &style(*color, *alpha, 0.5))
             }
-            Shape::Rect {
-                x,
-                y,
-                width,
-                height,
-                color,
-                alpha,
-            } => {
+            Shape::Rect { x, y, width, height, color, alpha } => {
                 let (a, b) = (at(&(*x, *y)), at(&(x + width, y + height)));
                 backend.draw_rect(a, b, &style(*color, *alpha, 0.5), true)
             }
-            Shape::Dot {
-                x,
-                y,
-                radius,
-                color,
-            } => {
+            Shape::Dot { x, y, radius, color } => {
                 let r = (radius * PIXELS).round().clamp(1.0, 100.0) as u32;
                 backend.draw_circle(at(&(*x, *y)), r, &style(*color, 1.0, 0.5), true)
             }
-            Shape::Text {
-                x,
-                y,
-                text,
-                size,
-                color,
-                anchor,
-                bold,
-            } => {
-                let weight = if *bold {
-                    FontStyle::Bold
-                } else {
-                    FontStyle::Normal
-                };
+            Shape::Text { x, y, text, size, color, anchor, bold } => {
+                let weight = if *bold { FontStyle::Bold } else { FontStyle::Normal };
                 let font = FontDesc::new(FontFamily::Name(FONT), size * PIXELS * FONT_BOX, weight);
                 let h_pos = match anchor {
                     Anchor::Start => HPos::Left,
@@ -210,15 +149,9 @@ fn paint<B: DrawingBackend>(
                     Anchor::End => HPos::Right,
                 };
                 let ink = RGBAColor(color.0, color.1, color.2, 1.0);
-                let style = TextStyle::from(font)
-                    .color(&ink)
-                    .pos(Pos::new(h_pos, VPos::Center));
+                let style = TextStyle::from(font).color(&ink).pos(Pos::new(h_pos, VPos::Center));
                 // The pixel backend centres ascent and descent, which puts letters a quarter em too high.
-                let lower = if target == Target::Pixels {
-                    0.25 * size
-                } else {
-                    0.0
-                };
+                let lower = if target == Target::Pixels { 0.25 * size } else { 0.0 };
                 backend.draw_text(text, &style, at(&(*x, y + lower)))
             }
         };

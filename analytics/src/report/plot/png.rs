@@ -12,10 +12,7 @@ use flate2::{Compression, Crc};
 pub(super) fn encode(pixels: &[u8], width: u32, height: u32) -> Result<Vec<u8>, Error> {
     let stride = width as usize * 3;
     if stride == 0 || pixels.len() != stride * height as usize {
-        return Err(Error::new(
-            ErrorKind::InvalidInput,
-            "pixels do not fill the picture",
-        ));
+        return Err(Error::new(ErrorKind::InvalidInput, "pixels do not fill the picture"));
     }
     let mut header = Vec::with_capacity(13);
     header.extend_from_slice(&width.to_be_bytes());
@@ -29,11 +26,7 @@ pub(super) fn encode(pixels: &[u8], width: u32, height: u32) -> Result<Vec<u8>, 
     for row in pixels.chunks_exact(stride) {
         filtered.clear();
         filtered.push(2);
-        filtered.extend(
-            row.iter()
-                .zip(&above)
-                .map(|(now, up)| now.wrapping_sub(*up)),
-        );
+        filtered.extend(row.iter().zip(&above).map(|(now, up)| now.wrapping_sub(*up)));
         zlib.write_all(&filtered)?;
         above.copy_from_slice(row);
     }
@@ -47,8 +40,7 @@ pub(super) fn encode(pixels: &[u8], width: u32, height: u32) -> Result<Vec<u8>, 
 
 /// Appends length, name, body and checksum.
 fn chunk(out: &mut Vec<u8>, name: [u8; 4], body: &[u8]) -> Result<(), Error> {
-    let length = u32::try_from(body.len())
-        .map_err(|_| Error::new(ErrorKind::InvalidInput, "picture too large"))?;
+    let length = u32::try_from(body.len()).map_err(|_| Error::new(ErrorKind::InvalidInput, "picture too large"))?;
     let mut crc = Crc::new();
     crc.update(&name);
     crc.update(body);
@@ -78,9 +70,7 @@ mod tests {
         // 8 bytes of signature, 25 of IHDR, then length and name of IDAT.
         let length = u32::from_be_bytes(png[33..37].try_into().unwrap()) as usize;
         let mut rows = Vec::new();
-        flate2::read::ZlibDecoder::new(&png[41..41 + length])
-            .read_to_end(&mut rows)
-            .unwrap();
+        flate2::read::ZlibDecoder::new(&png[41..41 + length]).read_to_end(&mut rows).unwrap();
         assert_eq!(rows, [2, 10, 20, 30, 40, 50, 60, 2, 1, 0, 0, 0, 0, 255]);
     }
 

@@ -120,12 +120,7 @@ pub(super) fn range(axis: &Axis, values: impl Iterator<Item = f64>) -> (f64, f64
         };
     }
     // Amounts are compared with nothing: their axis begins at zero unless all of them are far from it.
-    if !log
-        && min.is_none()
-        && !matches!(axis.ticks, Ticks::Time(_))
-        && low > 0.0
-        && low < 0.6 * high
-    {
+    if !log && min.is_none() && !matches!(axis.ticks, Ticks::Time(_)) && low > 0.0 && low < 0.6 * high {
         low = 0.0;
     }
     low = min.unwrap_or(low);
@@ -136,10 +131,7 @@ pub(super) fn range(axis: &Axis, values: impl Iterator<Item = f64>) -> (f64, f64
         return (low, high);
     }
     if log {
-        return (
-            (low / 2.0).max(f64::MIN_POSITIVE),
-            (low * 2.0).min(f64::MAX),
-        );
+        return ((low / 2.0).max(f64::MIN_POSITIVE), (low * 2.0).min(f64::MAX));
     }
     match (&axis.ticks, low) {
         (Ticks::Time(_), v) => (v - 43_200.0, v + 43_200.0),
@@ -151,9 +143,7 @@ pub(super) fn range(axis: &Axis, values: impl Iterator<Item = f64>) -> (f64, f64
 
 /// The range widened to the next round number above, so that the highest value does not touch the frame.
 pub(super) fn rounded_up(axis: &Axis, (low, high): (f64, f64), count: usize) -> (f64, f64) {
-    if axis.scale == Scale::Log
-        || !matches!(axis.ticks, Ticks::Auto | Ticks::Percent | Ticks::Duration)
-    {
+    if axis.scale == Scale::Log || !matches!(axis.ticks, Ticks::Auto | Ticks::Percent | Ticks::Duration) {
         return (low, high);
     }
     let step = linear_step(axis, high - low, count);
@@ -161,11 +151,7 @@ pub(super) fn rounded_up(axis: &Axis, (low, high): (f64, f64), count: usize) -> 
     let down = |v: f64| (v / step + 1e-9).floor() * step;
     let first = if axis.min.is_some() { low } else { down(low) };
     let last = if axis.max.is_some() { high } else { up(high) };
-    if last > first && (last - first).is_finite() {
-        (first, last)
-    } else {
-        (low, high)
-    }
+    if last > first && (last - first).is_finite() { (first, last) } else { (low, high) }
 }
 
 /// The step of a linear axis that has about `count` ticks over `width`.
@@ -188,43 +174,21 @@ fn linear_step(axis: &Axis, width: f64, count: usize) -> f64 {
     } else {
         10.0 * decade
     };
-    if step.is_finite() && step > 0.0 {
-        step
-    } else {
-        width.max(f64::MIN_POSITIVE)
-    }
+    if step.is_finite() && step > 0.0 { step } else { width.max(f64::MIN_POSITIVE) }
 }
 
 /// The ticks of an axis over `[first, last]`, about `count` of them.
 pub(super) fn ticks(axis: &Axis, (first, last): (f64, f64), count: usize) -> Vec<Tick> {
     match (&axis.ticks, axis.scale) {
         (Ticks::Time(zone), _) => time_ticks(zone, first, last, count),
-        (Ticks::HourOfDay, _) => stepped(first, last, if count >= 8 { 3.0 } else { 6.0 }, |v| {
-            format!("{v:02.0}:00")
-        }),
+        (Ticks::HourOfDay, _) => stepped(first, last, if count >= 8 { 3.0 } else { 6.0 }, |v| format!("{v:02.0}:00")),
         (Ticks::Doubling, _) => doubling_ticks(first, last, count),
         (Ticks::Duration, Scale::Log) => {
-            let inside = LOG_DURATIONS_S
-                .iter()
-                .filter(|s| **s >= first * 0.999 && **s <= last * 1.001);
-            let some: Vec<Tick> = inside
-                .map(|s| Tick {
-                    value: *s,
-                    label: tick_duration(*s),
-                })
-                .collect();
-            if some.len() >= 2 {
-                some
-            } else {
-                log_ticks(first, last, count, tick_duration)
-            }
+            let inside = LOG_DURATIONS_S.iter().filter(|s| **s >= first * 0.999 && **s <= last * 1.001);
+            let some: Vec<Tick> = inside.map(|s| Tick { value: *s, label: tick_duration(*s) }).collect();
+            if some.len() >= 2 { some } else { log_ticks(first, last, count, tick_duration) }
         }
-        (Ticks::Duration, Scale::Linear) => stepped(
-            first,
-            last,
-            linear_step(axis, last - first, count),
-            tick_duration,
-        ),
+        (Ticks::Duration, Scale::Linear) => stepped(first, last, linear_step(axis, last - first, count), tick_duration),
         (Ticks::Percent, Scale::Log) => log_ticks(first, last, count, |v| tick_percent(v, v)),
         (Ticks::Percent, Scale::Linear) => {
             let step = linear_step(axis, last - first, count);
@@ -251,10 +215,7 @@ fn stepped(first: f64, last: f64, step: f64, label: impl Fn(f64) -> String) -> V
         .map(|i| {
             // `+ 0.0` turns a negative zero into zero.
             let value = (from + i as f64) * step + 0.0;
-            Tick {
-                value,
-                label: label(value),
-            }
+            Tick { value, label: label(value) }
         })
         .collect()
 }
@@ -268,19 +229,9 @@ fn log_ticks(first: f64, last: f64, count: usize, label: impl Fn(f64) -> String)
         let axis = Axis::linear("");
         let step = linear_step(&axis, last - first, count);
         let largest = last.abs();
-        return stepped(first, last, step, |v| {
-            if v == v.round() {
-                label(v)
-            } else {
-                tick_number(v, step, largest)
-            }
-        });
+        return stepped(first, last, step, |v| if v == v.round() { label(v) } else { tick_number(v, step, largest) });
     }
-    let between: &[f64] = if decades < 3.0 {
-        &[1.0, 2.0, 5.0]
-    } else {
-        &[1.0]
-    };
+    let between: &[f64] = if decades < 3.0 { &[1.0, 2.0, 5.0] } else { &[1.0] };
     let stride = (decades / count.max(1) as f64).ceil().max(1.0);
     let mut out = Vec::new();
     let mut power = (low.floor() / stride).floor() * stride;
@@ -288,10 +239,7 @@ fn log_ticks(first: f64, last: f64, count: usize, label: impl Fn(f64) -> String)
         for factor in between {
             let value = factor * 10_f64.powf(power);
             if value >= first * 0.999_999 && value <= last * 1.000_001 {
-                out.push(Tick {
-                    value,
-                    label: label(value),
-                });
+                out.push(Tick { value, label: label(value) });
             }
         }
         power += stride;
@@ -307,10 +255,7 @@ fn doubling_ticks(first: f64, last: f64, count: usize) -> Vec<Tick> {
     let mut power = low;
     while power <= high && out.len() < 100 {
         let value = power.exp2();
-        out.push(Tick {
-            value,
-            label: tick_number(value, value, value),
-        });
+        out.push(Tick { value, label: tick_number(value, value, value) });
         power += stride;
     }
     out
@@ -361,23 +306,14 @@ fn tick_number(value: f64, step: f64, largest: f64) -> String {
 /// Decimals that a multiple of `step` needs, at most six.
 fn decimals(step: f64) -> usize {
     (0..6)
-        .find(|d| {
-            ((step * 10_f64.powi(*d)).fract())
-                .abs()
-                .min(1.0 - (step * 10_f64.powi(*d)).fract().abs())
-                < 1e-6
-        })
+        .find(|d| ((step * 10_f64.powi(*d)).fract()).abs().min(1.0 - (step * 10_f64.powi(*d)).fract().abs()) < 1e-6)
         .unwrap_or(6) as usize
 }
 
 /// A number with at most `digits` decimals, without trailing zeros.
 fn plain(value: f64, digits: usize) -> String {
     let text = format::float(value, digits);
-    if text.contains('.') {
-        text.trim_end_matches('0').trim_end_matches('.').to_string()
-    } else {
-        text
-    }
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_string() } else { text }
 }
 
 /// How far apart the ticks of a time axis are.
@@ -421,9 +357,7 @@ fn time_ticks(zone: &TimeZone, first: f64, last: f64, count: usize) -> Vec<Tick>
 }
 
 fn calendar_ticks(zone: &TimeZone, first: f64, last: f64, step: TimeStep) -> Option<Vec<Tick>> {
-    let begin = Timestamp::from_second(first.floor() as i64)
-        .ok()?
-        .to_zoned(zone.clone());
+    let begin = Timestamp::from_second(first.floor() as i64).ok()?.to_zoned(zone.clone());
     let midnight = begin.start_of_day().ok()?;
     let origin: Zoned = match step {
         TimeStep::Hours(_) | TimeStep::Days(1) => midnight,
@@ -436,29 +370,11 @@ fn calendar_ticks(zone: &TimeZone, first: f64, last: f64, step: TimeStep) -> Opt
         TimeStep::Months(n) => {
             let month = i64::from(midnight.month() - 1);
             let kept = i8::try_from(month / n * n + 1).ok()?;
-            midnight
-                .with()
-                .month(1)
-                .day(1)
-                .build()
-                .ok()?
-                .with()
-                .month(kept)
-                .build()
-                .ok()?
+            midnight.with().month(1).day(1).build().ok()?.with().month(kept).build().ok()?
         }
         TimeStep::Years(n) => {
             let year = i16::try_from(i64::from(midnight.year()).div_euclid(n) * n).ok()?;
-            midnight
-                .with()
-                .month(1)
-                .day(1)
-                .build()
-                .ok()?
-                .with()
-                .year(year)
-                .build()
-                .ok()?
+            midnight.with().month(1).day(1).build().ok()?.with().year(year).build().ok()?
         }
     };
     let mut out: Vec<Tick> = Vec::new();
@@ -493,10 +409,7 @@ fn calendar_ticks(zone: &TimeZone, first: f64, last: f64, step: TimeStep) -> Opt
         if pattern.contains("%Y") {
             year_shown = Some(at.year());
         }
-        out.push(Tick {
-            value,
-            label: at.strftime(pattern).to_string(),
-        });
+        out.push(Tick { value, label: at.strftime(pattern).to_string() });
     }
     Some(out)
 }
@@ -511,13 +424,7 @@ mod tests {
 
     #[test]
     fn a_log_span_places_equal_ratios_equally_far() {
-        let span = Span {
-            scale: Scale::Log,
-            first: 1.0,
-            last: 10_000.0,
-            start: 0.0,
-            end: 400.0,
-        };
+        let span = Span { scale: Scale::Log, first: 1.0, last: 10_000.0, start: 0.0, end: 400.0 };
         // log 100 / log 10,000 = 1/2.
         assert!((span.at(100.0).unwrap_or(f64::NAN) - 200.0).abs() < 1e-9);
         assert_eq!(span.at(0.0), None);
@@ -532,43 +439,22 @@ mod tests {
         assert_eq!(range(&Axis::log(""), none()), (0.5, 2.0));
         assert_eq!(range(&Axis::log(""), [0.0, -3.0].into_iter()), (0.5, 2.0));
         assert_eq!(range(&Axis::linear(""), [0.0, 0.0].into_iter()), (0.0, 1.0));
-        assert_eq!(
-            range(&Axis::linear(""), [8.0, 8.0].into_iter()),
-            (0.0, 10.0)
-        );
+        assert_eq!(range(&Axis::linear(""), [8.0, 8.0].into_iter()), (0.0, 10.0));
         assert_eq!(range(&Axis::share(""), [0.3].into_iter()), (0.0, 1.0));
         // 900 to 1,000 is far from zero, 100 to 1,000 is not.
-        assert_eq!(
-            range(&Axis::linear(""), [900.0, 1000.0].into_iter()),
-            (900.0, 1000.0)
-        );
-        assert_eq!(
-            range(&Axis::linear(""), [100.0, 1000.0].into_iter()),
-            (0.0, 1000.0)
-        );
+        assert_eq!(range(&Axis::linear(""), [900.0, 1000.0].into_iter()), (900.0, 1000.0));
+        assert_eq!(range(&Axis::linear(""), [100.0, 1000.0].into_iter()), (0.0, 1000.0));
     }
 
     #[test]
     fn numbers_step_by_one_two_five() {
         let axis = Axis::linear("");
         // 93 / 5 = 18.6, and the next of 1, 2, 5 × 10^k is 20.
-        assert_eq!(
-            labels(&ticks(&axis, (0.0, 93.0), 5)),
-            ["0", "20", "40", "60", "80"]
-        );
+        assert_eq!(labels(&ticks(&axis, (0.0, 93.0), 5)), ["0", "20", "40", "60", "80"]);
         assert_eq!(rounded_up(&axis, (0.0, 93.0), 5), (0.0, 100.0));
-        assert_eq!(
-            labels(&ticks(&axis, (0.0, 4.0e6), 4)),
-            ["0", "1 M", "2 M", "3 M", "4 M"]
-        );
-        assert_eq!(
-            labels(&ticks(&axis, (0.0, 0.5), 5)),
-            ["0", "0.1", "0.2", "0.3", "0.4", "0.5"]
-        );
-        assert_eq!(
-            labels(&ticks(&Axis::share(""), (0.0, 1.0), 5)),
-            ["0 %", "20 %", "40 %", "60 %", "80 %", "100 %"]
-        );
+        assert_eq!(labels(&ticks(&axis, (0.0, 4.0e6), 4)), ["0", "1 M", "2 M", "3 M", "4 M"]);
+        assert_eq!(labels(&ticks(&axis, (0.0, 0.5), 5)), ["0", "0.1", "0.2", "0.3", "0.4", "0.5"]);
+        assert_eq!(labels(&ticks(&Axis::share(""), (0.0, 1.0), 5)), ["0 %", "20 %", "40 %", "60 %", "80 %", "100 %"]);
     }
 
     #[test]
@@ -580,10 +466,7 @@ mod tests {
         );
         let linear = Axis::duration("");
         // 4 h over 4 ticks: 1 h.
-        assert_eq!(
-            labels(&ticks(&linear, (0.0, 14_400.0), 4)),
-            ["0 s", "1 h", "2 h", "3 h", "4 h"]
-        );
+        assert_eq!(labels(&ticks(&linear, (0.0, 14_400.0), 4)), ["0 s", "1 h", "2 h", "3 h", "4 h"]);
     }
 
     #[test]
@@ -592,35 +475,21 @@ mod tests {
             labels(&ticks(&Axis::log(""), (1.0, 1e6), 8)),
             ["1", "10", "100", "1,000", "10,000", "100,000", "1 M"]
         );
-        assert_eq!(
-            labels(&ticks(&Axis::doubling(""), (1.0, 8.0), 8)),
-            ["1", "2", "4", "8"]
-        );
+        assert_eq!(labels(&ticks(&Axis::doubling(""), (1.0, 8.0), 8)), ["1", "2", "4", "8"]);
     }
 
     #[test]
     fn dates_follow_the_calendar_of_the_zone() {
         // 1506816000 is 2017-10-01 00:00 UTC, a Sunday; four weeks hold the Mondays 2, 9, 16 and 23 October.
         let first = 1_506_816_000.0;
-        let weeks = ticks(
-            &Axis::time("", TimeZone::UTC),
-            (first, first + 27.0 * 86_400.0),
-            5,
-        );
+        let weeks = ticks(&Axis::time("", TimeZone::UTC), (first, first + 27.0 * 86_400.0), 5);
         assert_eq!(labels(&weeks), ["2 Oct 2017", "9 Oct", "16 Oct", "23 Oct"]);
         // In Shanghai, eight hours ahead, Monday begins at 16:00 UTC on Sunday.
         let zone = TimeZone::get("Asia/Shanghai").unwrap_or(TimeZone::UTC);
         let there = ticks(&Axis::time("", zone), (first, first + 27.0 * 86_400.0), 5);
         assert_eq!(there.first().map(|t| t.value), Some(first + 16.0 * 3_600.0));
-        let months = ticks(
-            &Axis::time("", TimeZone::UTC),
-            (first, first + 150.0 * 86_400.0),
-            6,
-        );
-        assert_eq!(
-            labels(&months),
-            ["Oct 2017", "Nov", "Dec", "Jan 2018", "Feb"]
-        );
+        let months = ticks(&Axis::time("", TimeZone::UTC), (first, first + 150.0 * 86_400.0), 6);
+        assert_eq!(labels(&months), ["Oct 2017", "Nov", "Dec", "Jan 2018", "Feb"]);
         assert!(ticks(&Axis::time("", TimeZone::UTC), (-1e18, 1e18), 6).is_empty());
     }
 }

@@ -108,23 +108,13 @@ pub(super) struct Scene {
 
 impl Scene {
     pub(super) fn new() -> Self {
-        Self {
-            height: 0.0,
-            shapes: Vec::new(),
-        }
+        Self { height: 0.0, shapes: Vec::new() }
     }
 
     pub(super) fn path(&mut self, points: Vec<(f64, f64)>, color: Rgb, width: f64) {
-        let points: Vec<(f64, f64)> = points
-            .into_iter()
-            .filter(|(x, y)| x.is_finite() && y.is_finite())
-            .collect();
+        let points: Vec<(f64, f64)> = points.into_iter().filter(|(x, y)| x.is_finite() && y.is_finite()).collect();
         if points.len() >= 2 {
-            self.shapes.push(Shape::Path {
-                points: thin(&points),
-                color,
-                width,
-            });
+            self.shapes.push(Shape::Path { points: thin(&points), color, width });
         }
     }
 
@@ -149,10 +139,7 @@ impl Scene {
                 let step = left.min(length - done);
                 done += step;
                 left -= step;
-                let at = (
-                    from.0 + (to.0 - from.0) * done / length,
-                    from.1 + (to.1 - from.1) * done / length,
-                );
+                let at = (from.0 + (to.0 - from.0) * done / length, from.1 + (to.1 - from.1) * done / length);
                 if part == 0 {
                     current.push(at);
                 }
@@ -172,11 +159,7 @@ impl Scene {
 
     pub(super) fn polygon(&mut self, points: Vec<(f64, f64)>, color: Rgb, alpha: f64) {
         if points.len() >= 3 && points.iter().all(|(x, y)| x.is_finite() && y.is_finite()) {
-            self.shapes.push(Shape::Polygon {
-                points,
-                color,
-                alpha,
-            });
+            self.shapes.push(Shape::Polygon { points, color, alpha });
         }
     }
 
@@ -185,25 +168,13 @@ impl Scene {
         if [a.0, a.1, b.0, b.1].iter().all(|v| v.is_finite()) {
             let (x, y) = (a.0.min(b.0), a.1.min(b.1));
             let (width, height) = ((a.0 - b.0).abs(), (a.1 - b.1).abs());
-            self.shapes.push(Shape::Rect {
-                x,
-                y,
-                width,
-                height,
-                color,
-                alpha,
-            });
+            self.shapes.push(Shape::Rect { x, y, width, height, color, alpha });
         }
     }
 
     pub(super) fn dot(&mut self, x: f64, y: f64, radius: f64, color: Rgb) {
         if x.is_finite() && y.is_finite() {
-            self.shapes.push(Shape::Dot {
-                x,
-                y,
-                radius,
-                color,
-            });
+            self.shapes.push(Shape::Dot { x, y, radius, color });
         }
     }
 
@@ -216,26 +187,10 @@ impl Scene {
         self.word(at, &fitted, LARGE, palette::INK, Anchor::Start, true);
     }
 
-    fn word(
-        &mut self,
-        at: (f64, f64),
-        text: &str,
-        size: f64,
-        color: Rgb,
-        anchor: Anchor,
-        bold: bool,
-    ) {
+    fn word(&mut self, at: (f64, f64), text: &str, size: f64, color: Rgb, anchor: Anchor, bold: bool) {
         if at.0.is_finite() && at.1.is_finite() && !text.is_empty() {
             let text = markup::printable(text);
-            self.shapes.push(Shape::Text {
-                x: at.0,
-                y: at.1,
-                text,
-                size,
-                color,
-                anchor,
-                bold,
-            });
+            self.shapes.push(Shape::Text { x: at.0, y: at.1, text, size, color, anchor, bold });
         }
     }
 }
@@ -246,12 +201,8 @@ pub(super) fn thin(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let column = |p: &(f64, f64)| (p.0 * 2.0).round();
     let mut out: Vec<(f64, f64)> = Vec::new();
     for run in points.chunk_by(|a, b| column(a) == column(b)) {
-        let lowest = (0..run.len())
-            .min_by(|&a, &b| run[a].1.total_cmp(&run[b].1))
-            .unwrap_or(0);
-        let highest = (0..run.len())
-            .max_by(|&a, &b| run[a].1.total_cmp(&run[b].1))
-            .unwrap_or(0);
+        let lowest = (0..run.len()).min_by(|&a, &b| run[a].1.total_cmp(&run[b].1)).unwrap_or(0);
+        let highest = (0..run.len()).max_by(|&a, &b| run[a].1.total_cmp(&run[b].1)).unwrap_or(0);
         let mut keep = [0, lowest, highest, run.len() - 1];
         keep.sort_unstable();
         let mut last = None;
@@ -283,15 +234,7 @@ pub(super) fn ellipsis(text: &str, size: f64, width: f64) -> String {
     }
     // Longer text is wider, so the longest prefix that fits is found by halving.
     let letters: Vec<char> = text.chars().take(400).collect();
-    let cut = |kept: usize| {
-        letters
-            .iter()
-            .take(kept)
-            .collect::<String>()
-            .trim_end()
-            .to_string()
-            + "…"
-    };
+    let cut = |kept: usize| letters.iter().take(kept).collect::<String>().trim_end().to_string() + "…";
     let (mut fits, mut too_long) = (0, letters.len());
     while too_long - fits > 1 {
         let middle = usize::midpoint(fits, too_long);

@@ -13,19 +13,11 @@ fn assert_well_formed(xml: &str) {
     let mut elements = 0;
     while let Some(at) = rest.find('<') {
         assert_text(&rest[..at]);
-        let end = rest[at..]
-            .find('>')
-            .unwrap_or_else(|| panic!("tag without end: {}", &rest[at..]))
-            + at;
+        let end = rest[at..].find('>').unwrap_or_else(|| panic!("tag without end: {}", &rest[at..])) + at;
         let tag = &rest[at + 1..end];
         assert_eq!(tag.matches('"').count() % 2, 0, "odd quotes in <{tag}>");
         assert!(!tag.contains('<'), "tag within <{tag}>");
-        let name = tag
-            .trim_matches('/')
-            .split_whitespace()
-            .next()
-            .unwrap()
-            .to_string();
+        let name = tag.trim_matches('/').split_whitespace().next().unwrap().to_string();
         if tag.starts_with('/') {
             assert_eq!(open.pop().as_ref(), Some(&name), "closed out of order");
         } else if !tag.ends_with('/') {
@@ -39,17 +31,11 @@ fn assert_well_formed(xml: &str) {
 }
 
 fn assert_text(text: &str) {
-    assert!(
-        !text.chars().any(|c| c.is_control() && c != '\n'),
-        "control character in {text:?}"
-    );
+    assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "control character in {text:?}");
     for (at, _) in text.match_indices('&') {
         let tail = &text[at..];
         let known = ["&amp;", "&lt;", "&gt;", "&quot;", "&apos;", "&#39;"];
-        assert!(
-            known.iter().any(|e| tail.starts_with(e)),
-            "bare & in {text:?}"
-        );
+        assert!(known.iter().any(|e| tail.starts_with(e)), "bare & in {text:?}");
     }
 }
 
@@ -64,33 +50,16 @@ fn assert_sound(chart: &Chart) -> String {
     for shape in &scene.shapes {
         let places: Vec<(f64, f64)> = match shape {
             Shape::Path { points, .. } | Shape::Polygon { points, .. } => points.clone(),
-            Shape::Rect {
-                x,
-                y,
-                width,
-                height,
-                ..
-            } => vec![(*x, *y), (x + width, y + height)],
+            Shape::Rect { x, y, width, height, .. } => vec![(*x, *y), (x + width, y + height)],
             Shape::Dot { x, y, .. } => vec![(*x, *y)],
-            Shape::Text {
-                x,
-                y,
-                text,
-                size,
-                anchor,
-                ..
-            } => {
+            Shape::Text { x, y, text, size, anchor, .. } => {
                 let width = text_width(text, *size);
                 let from = match anchor {
                     Anchor::Start => *x,
                     Anchor::Middle => x - width / 2.0,
                     Anchor::End => x - width,
                 };
-                assert!(
-                    from >= 0.0 && from + width <= WIDTH + 0.5,
-                    "clipped label {text:?} in {}",
-                    chart.id
-                );
+                assert!(from >= 0.0 && from + width <= WIDTH + 0.5, "clipped label {text:?} in {}", chart.id);
                 vec![(*x, *y)]
             }
         };
@@ -107,16 +76,7 @@ fn assert_sound(chart: &Chart) -> String {
 
 fn curve(mark: Mark, x: Axis, y: Axis, points: Vec<(f64, f64)>) -> Chart {
     let band = points.iter().map(|(a, b)| (*a, b - 1.0, b + 1.0)).collect();
-    Chart::xy(
-        "c",
-        "Title",
-        x,
-        y,
-        vec![
-            Series::new("a", mark, points).with_band(band),
-            Series::new("b", mark, vec![]),
-        ],
-    )
+    Chart::xy("c", "Title", x, y, vec![Series::new("a", mark, points).with_band(band), Series::new("b", mark, vec![])])
 }
 
 #[test]
@@ -137,17 +97,11 @@ fn degenerate_curves_are_sound() {
         vec![(3.0, 4.0)],
         vec![(0.0, 0.0)],
         vec![(5.0, 5.0); 10],
-        vec![
-            (f64::NAN, 1.0),
-            (1.0, f64::NAN),
-            (f64::INFINITY, f64::NEG_INFINITY),
-        ],
+        vec![(f64::NAN, 1.0), (1.0, f64::NAN), (f64::INFINITY, f64::NEG_INFINITY)],
         vec![(-3.0, -4.0), (0.0, 0.0), (1e-300, 1e-300), (1e300, 1e300)],
         vec![(f64::MIN, f64::MIN), (f64::MAX, f64::MAX)],
         vec![(1.0, f64::MIN_POSITIVE), (1.0 + f64::EPSILON, 2.0)],
-        (0..50_000)
-            .map(|i| (f64::from(i), f64::from(i % 977)))
-            .collect(),
+        (0..50_000).map(|i| (f64::from(i), f64::from(i % 977))).collect(),
     ];
     let axes: Vec<fn() -> Axis> = vec![
         || Axis::linear("v"),
@@ -161,13 +115,7 @@ fn degenerate_curves_are_sound() {
         || Axis::log("v").as_percent(),
     ];
     for points in &cases {
-        for mark in [
-            Mark::Line,
-            Mark::Dashed,
-            Mark::Step,
-            Mark::Area,
-            Mark::Points,
-        ] {
+        for mark in [Mark::Line, Mark::Dashed, Mark::Step, Mark::Area, Mark::Points] {
             // Ticks do not depend on the mark, so two marks meet every axis; the long series tests thinning.
             let every = matches!(mark, Mark::Dashed | Mark::Area) && points.len() < 100;
             for axis in axes.iter().take(if every { axes.len() } else { 2 }) {
@@ -188,51 +136,24 @@ fn the_file_does_not_grow_with_the_trace() {
             (0..n).map(|i| (f64::from(i), f64::from(i % 7))).collect(),
         )
     };
-    let (small, large) = (
-        svg(&chart(20_000), SvgUse::Inline).unwrap(),
-        svg(&chart(200_000), SvgUse::Inline).unwrap(),
-    );
-    assert!(
-        large.len() < small.len() * 11 / 10,
-        "{} and {}",
-        small.len(),
-        large.len()
-    );
+    let (small, large) = (svg(&chart(20_000), SvgUse::Inline).unwrap(), svg(&chart(200_000), SvgUse::Inline).unwrap());
+    assert!(large.len() < small.len() * 11 / 10, "{} and {}", small.len(), large.len());
 }
 
 #[test]
 fn what_a_logarithmic_axis_cannot_hold_is_counted_on_the_chart() {
-    let points = vec![
-        (-1.0, 0.1),
-        (0.0, 0.3),
-        (10.0, 0.5),
-        (f64::NAN, 0.5),
-        (100.0, 1.0),
-    ];
+    let points = vec![(-1.0, 0.1), (0.0, 0.3), (10.0, 0.5), (f64::NAN, 0.5), (100.0, 1.0)];
     let chart = curve(Mark::Step, Axis::log("x"), Axis::share("y"), points);
     let drawn = assert_sound(&chart);
-    assert!(
-        drawn.contains("2 points at or below zero lie left of the logarithmic axis."),
-        "{drawn}"
-    );
-    assert!(
-        drawn.contains("1 point without a value not drawn."),
-        "{drawn}"
-    );
+    assert!(drawn.contains("2 points at or below zero lie left of the logarithmic axis."), "{drawn}");
+    assert!(drawn.contains("1 point without a value not drawn."), "{drawn}");
 }
 
 #[test]
 fn an_empty_chart_says_so() {
     for chart in [
         curve(Mark::Line, Axis::linear("x"), Axis::linear("y"), vec![]),
-        Chart::bars(
-            "b",
-            "B",
-            Axis::linear("v"),
-            BarLayout::Stacked,
-            vec![],
-            vec![],
-        ),
+        Chart::bars("b", "B", Axis::linear("v"), BarLayout::Stacked, vec![], vec![]),
         Chart::rows(
             "b",
             "B",
@@ -244,11 +165,7 @@ fn an_empty_chart_says_so() {
         Chart::heatmap("h", "H", vec![], vec![], vec![], Axis::linear("v")),
         Chart::boxes("x", "X", Axis::log_duration("v"), vec![]),
     ] {
-        assert!(
-            assert_sound(&chart).contains("No data to show"),
-            "{}",
-            chart.id
-        );
+        assert!(assert_sound(&chart).contains("No data to show"), "{}", chart.id);
     }
 }
 
@@ -264,31 +181,10 @@ fn degenerate_rows_are_sound() {
                 ]
             };
             let names = || vec![bad.clone(), String::new(), "x".to_string()];
-            assert_sound(&Chart::bars(
-                "b",
-                bad.clone(),
-                Axis::linear(bad.clone()),
-                layout,
-                names(),
-                series(),
-            ));
-            assert_sound(&Chart::rows(
-                "b",
-                bad.clone(),
-                Axis::log(bad.clone()),
-                layout,
-                names(),
-                series(),
-            ));
+            assert_sound(&Chart::bars("b", bad.clone(), Axis::linear(bad.clone()), layout, names(), series()));
+            assert_sound(&Chart::rows("b", bad.clone(), Axis::log(bad.clone()), layout, names(), series()));
             let one = vec![BarSeries::new("t", vec![Some(value), Some(-value)])];
-            assert_sound(&Chart::rows(
-                "b",
-                "t",
-                Axis::linear("v"),
-                layout,
-                names(),
-                one,
-            ));
+            assert_sound(&Chart::rows("b", "t", Axis::linear("v"), layout, names(), one));
         }
         let summary = BoxSummary {
             label: bad.clone(),
@@ -299,12 +195,7 @@ fn degenerate_rows_are_sound() {
             p75: value,
             p95: value,
         };
-        assert_sound(&Chart::boxes(
-            "x",
-            "t",
-            Axis::log_duration("v"),
-            vec![summary.clone()],
-        ));
+        assert_sound(&Chart::boxes("x", "t", Axis::log_duration("v"), vec![summary.clone()]));
         assert_sound(&Chart::boxes("x", "t", Axis::linear("v"), vec![summary]));
         let cells = vec![vec![Some(value), None], vec![Some(value)]];
         assert_sound(&Chart::heatmap(
@@ -320,23 +211,10 @@ fn degenerate_rows_are_sound() {
 
 #[test]
 fn references_far_outside_do_not_break_the_chart() {
-    let chart = curve(
-        Mark::Line,
-        Axis::linear("x"),
-        Axis::share("y"),
-        vec![(0.0, 0.1), (1.0, 0.9)],
-    )
-    .with_reference(Reference::Horizontal {
-        at: 1e12,
-        label: "far".to_string(),
-    })
-    .with_reference(Reference::Vertical {
-        at: f64::NAN,
-        label: "nowhere".to_string(),
-    })
-    .with_reference(Reference::Diagonal {
-        label: "equal".to_string(),
-    });
+    let chart = curve(Mark::Line, Axis::linear("x"), Axis::share("y"), vec![(0.0, 0.1), (1.0, 0.9)])
+        .with_reference(Reference::Horizontal { at: 1e12, label: "far".to_string() })
+        .with_reference(Reference::Vertical { at: f64::NAN, label: "nowhere".to_string() })
+        .with_reference(Reference::Diagonal { label: "equal".to_string() });
     assert_sound(&chart);
 }
 
@@ -349,28 +227,16 @@ fn bars_that_stack_end_at_their_sum() {
         Axis::share("v"),
         BarLayout::Stacked,
         vec!["only".into()],
-        vec![
-            BarSeries::new("a", vec![Some(0.25)]),
-            BarSeries::new("b", vec![Some(0.75)]),
-        ],
+        vec![BarSeries::new("a", vec![Some(0.25)]), BarSeries::new("b", vec![Some(0.75)])],
     );
     let scene = layout(&chart, false);
     let of = |color: (u8, u8, u8)| {
         // The largest rectangle of a colour is the bar, the other is in the legend.
         let area = |s: &&Shape| match s {
-            Shape::Rect {
-                width,
-                height,
-                color: c,
-                ..
-            } if *c == color => width * height,
+            Shape::Rect { width, height, color: c, .. } if *c == color => width * height,
             _ => -1.0,
         };
-        match scene
-            .shapes
-            .iter()
-            .max_by(|a, b| area(a).total_cmp(&area(b)))
-        {
+        match scene.shapes.iter().max_by(|a, b| area(a).total_cmp(&area(b))) {
             Some(Shape::Rect { y, height, .. }) => (*y, *height),
             other => panic!("no bar: {other:?}"),
         }

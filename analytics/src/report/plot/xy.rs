@@ -27,11 +27,8 @@ struct Dropped {
 
 pub(super) fn layout(chart: &Chart, series: &[Series], title: Option<&str>) -> Scene {
     let mut dropped = Dropped::default();
-    let drawn: Vec<Ready> = series
-        .iter()
-        .enumerate()
-        .map(|(i, s)| ready(chart, s, palette::series(i), &mut dropped))
-        .collect();
+    let drawn: Vec<Ready> =
+        series.iter().enumerate().map(|(i, s)| ready(chart, s, palette::series(i), &mut dropped)).collect();
     if drawn.iter().all(|s| s.runs.is_empty()) {
         return frame::empty(title, &notes(chart, &dropped));
     }
@@ -42,68 +39,30 @@ pub(super) fn layout(chart: &Chart, series: &[Series], title: Option<&str>) -> S
     let top = frame::vertical_name(&mut scene, top, &chart.y.label);
     let bottom = top + AREA;
 
-    let xs = drawn.iter().flat_map(|s| {
-        s.runs
-            .iter()
-            .flatten()
-            .map(|p| p.0)
-            .chain(s.band.iter().map(|b| b.0))
-    });
+    let xs = drawn.iter().flat_map(|s| s.runs.iter().flatten().map(|p| p.0).chain(s.band.iter().map(|b| b.0)));
     let x_marks = chart.references.iter().filter_map(|r| match r {
         Reference::Vertical { at, .. } => Some(*at),
         _ => None,
     });
-    let ys = drawn.iter().flat_map(|s| {
-        s.runs
-            .iter()
-            .flatten()
-            .map(|p| p.1)
-            .chain(s.band.iter().flat_map(|b| [b.1, b.2]))
-    });
+    let ys =
+        drawn.iter().flat_map(|s| s.runs.iter().flatten().map(|p| p.1).chain(s.band.iter().flat_map(|b| [b.1, b.2])));
     let y_marks = chart.references.iter().filter_map(|r| match r {
         Reference::Horizontal { at, .. } => Some(*at),
         _ => None,
     });
     let area = drawn.iter().any(|s| s.mark == Mark::Area) && chart.y.scale == Scale::Linear;
     let x_range = range(&chart.x, xs.chain(x_marks));
-    let y_range = rounded_up(
-        &chart.y,
-        range(&chart.y, ys.chain(y_marks).chain(area.then_some(0.0))),
-        5,
-    );
+    let y_range = rounded_up(&chart.y, range(&chart.y, ys.chain(y_marks).chain(area.then_some(0.0))), 5);
     let y_ticks = ticks(&chart.y, y_range, 5);
     let left = frame::EDGE + frame::widest(y_ticks.iter().map(|t| t.label.as_str()), 140.0) + 9.0;
     let right = WIDTH - 22.0;
-    let x = Span {
-        scale: chart.x.scale,
-        first: x_range.0,
-        last: x_range.1,
-        start: left,
-        end: right,
-    };
-    let y = Span {
-        scale: chart.y.scale,
-        first: y_range.0,
-        last: y_range.1,
-        start: bottom,
-        end: top,
-    };
-    let wanted = if matches!(chart.x.ticks, Ticks::Time(_)) {
-        8
-    } else {
-        10
-    };
+    let x = Span { scale: chart.x.scale, first: x_range.0, last: x_range.1, start: left, end: right };
+    let y = Span { scale: chart.y.scale, first: y_range.0, last: y_range.1, start: bottom, end: top };
+    let wanted = if matches!(chart.x.ticks, Ticks::Time(_)) { 8 } else { 10 };
     let x_ticks = ticks(&chart.x, x_range, wanted);
 
     frame::horizontal_grid(&mut scene, &y, &y_ticks, (left, right));
-    let next = frame::horizontal_axis(
-        &mut scene,
-        &x,
-        &x_ticks,
-        (top, bottom),
-        &chart.x.label,
-        false,
-    );
+    let next = frame::horizontal_axis(&mut scene, &x, &x_ticks, (top, bottom), &chart.x.label, false);
     for reference in &chart.references {
         if let Reference::Diagonal { .. } = reference {
             scene.dashes(&[(left, bottom), (right, top)], palette::MUTED, 1.0);
@@ -155,28 +114,18 @@ fn ready(chart: &Chart, series: &Series, color: Rgb, dropped: &mut Dropped) -> R
         first.insert(0, (from, height));
     }
     let usable = |b: &&(f64, f64, f64)| {
-        [b.0, b.1, b.2].iter().all(|v| v.is_finite())
-            && (!log_x || b.0 > 0.0)
-            && (!log_y || b.1 > 0.0 && b.2 > 0.0)
+        [b.0, b.1, b.2].iter().all(|v| v.is_finite()) && (!log_x || b.0 > 0.0) && (!log_y || b.1 > 0.0 && b.2 > 0.0)
     };
     let band: Vec<(f64, f64, f64)> = series.band.iter().filter(usable).copied().collect();
-    Ready {
-        runs,
-        band,
-        mark: series.mark,
-        color,
-    }
+    Ready { runs, band, mark: series.mark, color }
 }
 
 /// Shades the uncertainty of a series; in steps if the series is drawn in steps.
 fn shade_band(scene: &mut Scene, series: &Ready, x: &Span, y: &Span) {
     let steps = matches!(series.mark, Mark::Step | Mark::Area);
     let edge = |pick: fn(&(f64, f64, f64)) -> f64| {
-        let points: Vec<(f64, f64)> = series
-            .band
-            .iter()
-            .filter_map(|b| Some((x.clamped(b.0)?, y.clamped(pick(b))?)))
-            .collect();
+        let points: Vec<(f64, f64)> =
+            series.band.iter().filter_map(|b| Some((x.clamped(b.0)?, y.clamped(pick(b))?))).collect();
         let points = if steps { stepped(&points) } else { points };
         super::scene::thin(&points)
     };
@@ -192,10 +141,7 @@ fn draw(scene: &mut Scene, series: &Ready, x: &Span, y: &Span, dropped: &mut Dro
     for run in &series.runs {
         match series.mark {
             Mark::Line | Mark::Dashed => {
-                let placed: Vec<(f64, f64)> = run
-                    .iter()
-                    .filter_map(|p| Some((x.at(p.0)?, y.at(p.1)?)))
-                    .collect();
+                let placed: Vec<(f64, f64)> = run.iter().filter_map(|p| Some((x.at(p.0)?, y.at(p.1)?))).collect();
                 if let [only] = placed.as_slice()
                     && inside(only.0, x)
                     && inside(only.1, y)
@@ -211,10 +157,8 @@ fn draw(scene: &mut Scene, series: &Ready, x: &Span, y: &Span, dropped: &mut Dro
                 }
             }
             Mark::Step | Mark::Area => {
-                let placed: Vec<(f64, f64)> = run
-                    .iter()
-                    .filter_map(|p| Some((x.clamped(p.0)?, y.clamped(p.1)?)))
-                    .collect();
+                let placed: Vec<(f64, f64)> =
+                    run.iter().filter_map(|p| Some((x.clamped(p.0)?, y.clamped(p.1)?))).collect();
                 if let [only] = placed.as_slice() {
                     scene.dot(only.0, only.1, 2.5, series.color);
                 }
@@ -283,12 +227,7 @@ fn clipped(points: &[(f64, f64)], x: &Span, y: &Span) -> Vec<Vec<(f64, f64)>> {
         let (dx, dy) = (b.0 - a.0, b.1 - a.1);
         let (mut enter, mut leave) = (0.0_f64, 1.0_f64);
         let mut seen = true;
-        for (p, q) in [
-            (-dx, a.0 - low.0),
-            (dx, high.0 - a.0),
-            (-dy, a.1 - low.1),
-            (dy, high.1 - a.1),
-        ] {
+        for (p, q) in [(-dx, a.0 - low.0), (dx, high.0 - a.0), (-dy, a.1 - low.1), (dy, high.1 - a.1)] {
             if p == 0.0 {
                 seen &= q >= 0.0;
             } else if p < 0.0 {
@@ -301,12 +240,7 @@ fn clipped(points: &[(f64, f64)], x: &Span, y: &Span) -> Vec<Vec<(f64, f64)>> {
             continue;
         }
         // Clamped, since a segment that is very long loses the digits that would place its ends on the frame.
-        let along = |t: f64| {
-            (
-                (a.0 + t * dx).clamp(low.0, high.0),
-                (a.1 + t * dy).clamp(low.1, high.1),
-            )
-        };
+        let along = |t: f64| ((a.0 + t * dx).clamp(low.0, high.0), (a.1 + t * dy).clamp(low.1, high.1));
         let (from, to) = (along(enter), along(leave));
         match parts.last_mut() {
             Some(part) if enter == 0.0 && part.last() == Some(&a) => part.push(to),
@@ -323,11 +257,7 @@ fn mark_reference(scene: &mut Scene, reference: &Reference, x: &Span, y: &Span) 
             if let Some(level) = y.at(*at).filter(|v| inside(*v, y)) {
                 scene.dashes(&[(x.start, level), (x.end, level)], palette::INK, 1.0);
                 // Above the line, or below it where the frame is too near.
-                let text_y = if level - 22.0 < y.end {
-                    level + 13.0
-                } else {
-                    level - 12.0
-                };
+                let text_y = if level - 22.0 < y.end { level + 13.0 } else { level - 12.0 };
                 label_on_paper(scene, (x.end - 4.0, text_y), label, Anchor::End);
             }
         }
@@ -335,11 +265,8 @@ fn mark_reference(scene: &mut Scene, reference: &Reference, x: &Span, y: &Span) 
             if let Some(place) = x.at(*at).filter(|v| inside(*v, x)) {
                 scene.dashes(&[(place, y.end), (place, y.start)], palette::INK, 1.0);
                 let fits_right = place + 6.0 + text_width(label, SMALL) < x.end;
-                let (text_x, anchor) = if fits_right {
-                    (place + 6.0, Anchor::Start)
-                } else {
-                    (place - 6.0, Anchor::End)
-                };
+                let (text_x, anchor) =
+                    if fits_right { (place + 6.0, Anchor::Start) } else { (place - 6.0, Anchor::End) };
                 label_on_paper(scene, (text_x, y.end + 13.0), label, anchor);
             }
         }
@@ -358,22 +285,14 @@ fn label_on_paper(scene: &mut Scene, (x, y): (f64, f64), label: &str, anchor: An
         Anchor::Middle => x - width / 2.0,
         Anchor::End => x - width,
     };
-    scene.rect(
-        (from - 3.0, y - 8.0),
-        (from + width + 3.0, y + 8.0),
-        palette::PAPER,
-        0.8,
-    );
+    scene.rect((from - 3.0, y - 8.0), (from + width + 3.0, y + 8.0), palette::PAPER, 0.8);
     scene.text((x, y), label, palette::INK, anchor);
 }
 
 /// The legend: all series if there are several or a line to compare with.
 fn entries(chart: &Chart, series: &[Series]) -> Vec<Entry> {
     let mut out: Vec<Entry> = Vec::new();
-    let compared = chart
-        .references
-        .iter()
-        .any(|r| matches!(r, Reference::Diagonal { .. }));
+    let compared = chart.references.iter().any(|r| matches!(r, Reference::Diagonal { .. }));
     if series.len() > 1 || compared {
         for (i, one) in series.iter().enumerate() {
             let swatch = match one.mark {
@@ -382,20 +301,12 @@ fn entries(chart: &Chart, series: &[Series]) -> Vec<Entry> {
                 Mark::Dashed => Swatch::Dashed,
                 Mark::Points => Swatch::Dot,
             };
-            out.push(Entry {
-                name: one.name.clone(),
-                color: palette::series(i),
-                swatch,
-            });
+            out.push(Entry { name: one.name.clone(), color: palette::series(i), swatch });
         }
     }
     for reference in &chart.references {
         if let Reference::Diagonal { label } = reference {
-            out.push(Entry {
-                name: label.clone(),
-                color: palette::MUTED,
-                swatch: Swatch::Dashed,
-            });
+            out.push(Entry { name: label.clone(), color: palette::MUTED, swatch: Swatch::Dashed });
         }
     }
     out
@@ -405,10 +316,7 @@ fn entries(chart: &Chart, series: &[Series]) -> Vec<Entry> {
 fn notes(chart: &Chart, dropped: &Dropped) -> Vec<String> {
     let mut out = Vec::new();
     if dropped.unknown > 0 {
-        out.push(format!(
-            "{} without a value not drawn.",
-            counted(dropped.unknown, "point", "points")
-        ));
+        out.push(format!("{} without a value not drawn.", counted(dropped.unknown, "point", "points")));
     }
     if dropped.not_positive > 0 {
         let which = match (chart.x.scale, chart.y.scale) {
@@ -416,18 +324,11 @@ fn notes(chart: &Chart, dropped: &Dropped) -> Vec<String> {
             (Scale::Linear, Scale::Log) => "below the logarithmic axis",
             _ => "outside the logarithmic axes",
         };
-        let count = counted(
-            dropped.not_positive,
-            "point at or below zero lies",
-            "points at or below zero lie",
-        );
+        let count = counted(dropped.not_positive, "point at or below zero lies", "points at or below zero lie");
         out.push(format!("{count} {which}."));
     }
     if dropped.outside > 0 {
-        out.push(format!(
-            "{} outside the axes not drawn.",
-            counted(dropped.outside, "point", "points")
-        ));
+        out.push(format!("{} outside the axes not drawn.", counted(dropped.outside, "point", "points")));
     }
     out
 }
