@@ -20,8 +20,4 @@ pub use reader::{Confidence, Head, Reader};
 pub use source::{Lines, SourceFile, expand};
 
 /// Every reader, in the order they are asked; among equal confidences the first wins.
-pub static READERS: &[&dyn Reader] = &[
-    &slurm::SacctText,
-    &slurm::SacctJson,
-    &swf::Swf,
-];
+pub static READERS: &[&dyn Reader] = &[&slurm::SacctText, &slurm::SacctJson, &swf::Swf];

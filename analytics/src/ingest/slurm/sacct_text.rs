@@ -22,9 +22,32 @@ use crate::trace::Trace;
 
 /// Columns of a headerless export, in Open XDMoD's order.
 const HEADERLESS: [&str; 26] = [
-    "jobid", "jobidraw", "cluster", "partition", "qos", "account", "group", "gid", "user", "uid", "submit", "eligible",
-    "start", "end", "elapsed", "exitcode", "state", "nnodes", "ncpus", "reqcpus", "reqmem", "reqtres", "alloctres",
-    "timelimit", "nodelist", "jobname",
+    "jobid",
+    "jobidraw",
+    "cluster",
+    "partition",
+    "qos",
+    "account",
+    "group",
+    "gid",
+    "user",
+    "uid",
+    "submit",
+    "eligible",
+    "start",
+    "end",
+    "elapsed",
+    "exitcode",
+    "state",
+    "nnodes",
+    "ncpus",
+    "reqcpus",
+    "reqmem",
+    "reqtres",
+    "alloctres",
+    "timelimit",
+    "nodelist",
+    "jobname",
 ];
 
 /// Columns whose text is the user's, and may hold a bar. The first that makes sense of a long line takes the surplus.
@@ -33,7 +56,17 @@ const FREE_TEXT: [&str; 8] =
 
 /// Names of which a header must hold two, beside the job's identifier.
 const TELLING: [&str; 12] = [
-    "submit", "start", "end", "elapsed", "elapsedraw", "state", "alloctres", "reqtres", "nnodes", "ncpus", "partition",
+    "submit",
+    "start",
+    "end",
+    "elapsed",
+    "elapsedraw",
+    "state",
+    "alloctres",
+    "reqtres",
+    "nnodes",
+    "ncpus",
+    "partition",
     "exitcode",
 ];
 
@@ -87,7 +120,7 @@ impl Reader for SacctText {
         let mut seen = Seen::default();
         let mut local = false;
         for file in files {
-            assembly.begin(file.name());
+            assembly.begin();
             let mut table = File { zone: &zone, columns: Columns::default(), local: false, words: &mut assembly };
             table.read(file, options, &mut seen, &mut trace.ledger)?;
             local |= table.local;
@@ -107,10 +140,8 @@ impl Reader for SacctText {
 
 /// Column names of a header line: lower case, without widths; the bar that `-p` adds at the end is not a column.
 fn names(line: &str) -> Vec<String> {
-    let mut names: Vec<String> = line
-        .split('|')
-        .map(|name| name.split('%').next().unwrap_or_default().trim().to_ascii_lowercase())
-        .collect();
+    let mut names: Vec<String> =
+        line.split('|').map(|name| name.split('%').next().unwrap_or_default().trim().to_ascii_lowercase()).collect();
     if names.len() > 1 && names.last().is_some_and(String::is_empty) {
         names.pop();
     }
@@ -434,7 +465,7 @@ impl<'a> Row<'a> {
         let nodes = self.whole("nnodes").filter(|nodes| *nodes > 0);
         let cpus = self.amount("ncpus").or_else(|| self.amount("alloccpus"));
         // NNodes and NCPUS are what was given once a job started, and what it asks for until then.
-        let started = start.is_some() && self.text("nodelist").is_none_or(|list| list != "None assigned");
+        let started = start.is_some() && (self.columns.at("nodelist").is_none() || self.text("nodelist").is_some());
         let req_cpus = self.amount("reqcpus").or(asked.cpus);
         let req_nodes = asked.nodes.or_else(|| nodes.filter(|_| !started));
         let req_mem_bytes = match self.text("reqmem").map(|text| (text, Requested::parse(text))) {
