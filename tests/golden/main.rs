@@ -19,3 +19,6 @@ mod prometheus;
 mod sky_availability;
 mod sky_catalog;
 mod supercloud;
+mod sacct;
+mod sacct_json;
+mod swf;

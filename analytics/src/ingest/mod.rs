@@ -56,3 +56,4 @@ pub static READERS: &[&dyn Reader] = &[
     &pai::Pai,
     &mapping::MappingReader,
 ];
+pub static READERS: &[&dyn Reader] = &[&slurm::SacctText, &slurm::SacctJson, &swf::Swf];

@@ -61,7 +61,7 @@ pub(super) struct Allocation {
     pub(super) nodes_hostlist: Option<Arc<str>>,
     pub(super) reported_state: Option<Arc<str>>,
     pub(super) state: Option<JobState>,
-    /// The words of the state say that the job was to run again.
+    /// The words of the state say that the job went on in another record (queued again, or resized).
     pub(super) requeued: bool,
     pub(super) submit: Option<i64>,
     pub(super) eligible: Option<i64>,
@@ -156,7 +156,7 @@ struct Entry {
 #[derive(Debug, Default)]
 pub(super) struct Assembly {
     words: HashMap<Box<str>, Arc<str>>,
-    files: Vec<String>,
+    files: u32,
     entries: Vec<Entry>,
     steps: HashMap<(Option<Arc<str>>, String), Vec<Step>>,
     /// Clusters whose records name GPUs at all.
@@ -176,9 +176,9 @@ impl Assembly {
         Some(word)
     }
 
-    /// Notes which file the next records come from.
-    pub(super) fn begin(&mut self, file: &str) {
-        self.files.push(file.to_owned());
+    /// Notes that the next records come from another file.
+    pub(super) fn begin(&mut self) {
+        self.files += 1;
     }
 
     /// Takes an allocation, after checking its times and what it was given.
@@ -197,13 +197,13 @@ impl Assembly {
                 allocation.start = None;
                 allocation.end = None;
             }
-            Some(JobState::Running) => allocation.end = None,
+            Some(JobState::Running) if !allocation.requeued => allocation.end = None,
             _ => {}
         }
         // A job cancelled while it waited is written as starting and ending at that moment, with nothing given to it.
-        let nothing_given = allocation.nodes_hostlist.is_none() && allocation.alloc_gpus.unwrap_or(0.0) == 0.0;
-        let cancelled = allocation.state.is_some_and(|state| state != JobState::Completed && state.is_final());
-        if cancelled && nothing_given && allocation.start.is_some() && allocation.start == allocation.end {
+        let nothing_given = allocation.nodes_hostlist.is_none() && !allocation.alloc_listed;
+        let gave_up = matches!(allocation.state, Some(JobState::Cancelled | JobState::Timeout));
+        if gave_up && nothing_given && allocation.start.is_some() && allocation.start == allocation.end {
             allocation.start = None;
         }
         if let Some(list) = &allocation.nodes_hostlist {
@@ -225,8 +225,7 @@ impl Assembly {
         };
         crate::ingest::check_job(&mut times, row);
         allocation.end = times.end;
-        let file = u32::try_from(self.files.len().saturating_sub(1)).unwrap_or(u32::MAX);
-        self.entries.push(Entry { id, place: Place { file, line: row.line() }, allocation });
+        self.entries.push(Entry { id, place: Place { file: self.files, line: row.line() }, allocation });
     }
 
     /// Takes a step of the allocation `id`.
@@ -341,7 +340,11 @@ impl Assembly {
             eligible: from.eligible,
             start: begun.first().and_then(|entry| entry.allocation.start),
             end: if over { to.end } else { None },
-            censored: Some(!over && matches!(to.state, Some(JobState::Running | JobState::Pending))),
+            censored: match to.state {
+                _ if over => Some(false),
+                Some(JobState::Running | JobState::Pending) => Some(true),
+                _ => None,
+            },
             attempts: i64::try_from(begun.len()).ok(),
             req_nodes: to.req_nodes,
             req_cpus: to.req_cpus,
@@ -418,7 +421,7 @@ fn place(job_key: &str, attempt: i64, record: &Allocation, gpus: Option<f64>, tr
     }
 }
 
-/// What ended an attempt, `None` while it runs. Being queued again on request is a cancellation of that attempt.
+/// What ended an attempt, `None` while it runs. Being queued again or resized is a cancellation of that attempt.
 fn end_reason(record: &Allocation) -> Option<JobState> {
     match record.state {
         Some(JobState::Pending | JobState::Running) if record.requeued && record.end.is_some() => {
@@ -491,11 +494,12 @@ fn continues(old: &Allocation, new: &Allocation) -> bool {
     again && submit - end <= DAY_MS
 }
 
-/// Reads the words of a state: canonical, and whether they say the job was to run again. A word we do not know is
-/// noted.
+/// Reads the words of a state: canonical, and whether they say the job went on in another record. A word we do not
+/// know is noted.
 pub(super) fn state(words: &str, row: &mut RowAudit<'_>) -> (Option<JobState>, bool) {
     let words = words.trim();
-    let requeued = words.to_ascii_uppercase().split([',', ' ']).any(|word| word.trim_end_matches('+') == "REQUEUED");
+    let goes_on = |word: &str| matches!(word.trim_end_matches('+'), "REQUEUED" | "RQ" | "RESIZING" | "RS");
+    let requeued = words.to_ascii_uppercase().split([',', ' ']).any(goes_on);
     let state = words.split(',').find_map(JobState::parse);
     if state.is_none() && !words.is_empty() {
         row.repair(reason::UNKNOWN_STATE, "State", words);

@@ -58,7 +58,7 @@ impl Reader for SacctJson {
         let mut assembly = Assembly::default();
         let mut seen = Seen::default();
         for file in files {
-            assembly.begin(file.name());
+            assembly.begin();
             read_file(file, options, &mut assembly, &mut seen, &mut trace.ledger)?;
         }
         trace.basis = TimeBasis::Utc;

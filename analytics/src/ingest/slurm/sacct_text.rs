@@ -120,7 +120,7 @@ impl Reader for SacctText {
         let mut seen = Seen::default();
         let mut local = false;
         for file in files {
-            assembly.begin(file.name());
+            assembly.begin();
             let mut table = File { zone: &zone, columns: Columns::default(), local: false, words: &mut assembly };
             table.read(file, options, &mut seen, &mut trace.ledger)?;
             local |= table.local;
@@ -465,7 +465,7 @@ impl<'a> Row<'a> {
         let nodes = self.whole("nnodes").filter(|nodes| *nodes > 0);
         let cpus = self.amount("ncpus").or_else(|| self.amount("alloccpus"));
         // NNodes and NCPUS are what was given once a job started, and what it asks for until then.
-        let started = start.is_some() && self.text("nodelist").is_none_or(|list| list != "None assigned");
+        let started = start.is_some() && (self.columns.at("nodelist").is_none() || self.text("nodelist").is_some());
         let req_cpus = self.amount("reqcpus").or(asked.cpus);
         let req_nodes = asked.nodes.or_else(|| nodes.filter(|_| !started));
         let req_mem_bytes = match self.text("reqmem").map(|text| (text, Requested::parse(text))) {
