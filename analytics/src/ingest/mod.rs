@@ -56,4 +56,3 @@ pub static READERS: &[&dyn Reader] = &[
     &pai::Pai,
     &mapping::MappingReader,
 ];
-pub static READERS: &[&dyn Reader] = &[&slurm::SacctText, &slurm::SacctJson, &swf::Swf];
