@@ -27,24 +27,9 @@ use crate::trace::Trace;
 
 /// Fields of a row.
 const FIELDS: [&str; 18] = [
-    "job number",
-    "submit time",
-    "wait time",
-    "run time",
-    "allocated processors",
-    "average CPU time",
-    "used memory",
-    "requested processors",
-    "requested time",
-    "requested memory",
-    "status",
-    "user",
-    "group",
-    "executable",
-    "queue",
-    "partition",
-    "preceding job",
-    "think time",
+    "job number", "submit time", "wait time", "run time", "allocated processors", "average CPU time", "used memory",
+    "requested processors", "requested time", "requested memory", "status", "user", "group", "executable", "queue",
+    "partition", "preceding job", "think time",
 ];
 
 /// Header comments that only this format has.
@@ -151,9 +136,7 @@ impl Header {
     fn telling(&self) -> impl Iterator<Item = &String> {
         self.notes.iter().filter(|note| {
             let note = note.to_lowercase();
-            ["wait time", "submit time", "start time", "cleaned", "run time", "runtime"]
-                .iter()
-                .any(|w| note.contains(w))
+            ["wait time", "submit time", "start time", "cleaned", "run time", "runtime"].iter().any(|w| note.contains(w))
         })
     }
 }

@@ -295,7 +295,8 @@ impl Assembly {
     /// Writes one job made of `attempts` (records in order of submission).
     fn emit(&self, attempts: &[&Entry], reused: bool, several: bool, alone: bool, trace: &mut Trace) {
         let (Some(first), Some(last)) = (attempts.first(), attempts.last()) else { return };
-        let begun: Vec<&Entry> = attempts.iter().copied().filter(|entry| entry.allocation.start.is_some()).collect();
+        let begun: Vec<&Entry> =
+            attempts.iter().copied().filter(|entry| entry.allocation.start.is_some()).collect();
         let (from, to) = (&first.allocation, &last.allocation);
         let counts = self.counting.contains(&to.cluster);
         let gpus = |count: Option<f64>, listed: bool| if counts && listed { count.or(Some(0.0)) } else { count };

@@ -187,10 +187,9 @@ pub fn compress<S: AsRef<str>>(names: &[S]) -> String {
 /// Splits a name around its last number.
 fn around(name: &str) -> Option<(Around<'_>, &str)> {
     let end = name.rfind(|c: char| c.is_ascii_digit())? + 1;
-    let start = name
-        .get(..end)?
-        .rfind(|c: char| !c.is_ascii_digit())
-        .map_or(0, |at| at + name.get(at..).and_then(|rest| rest.chars().next()).map_or(1, char::len_utf8));
+    let start = name.get(..end)?.rfind(|c: char| !c.is_ascii_digit()).map_or(0, |at| {
+        at + name.get(at..).and_then(|rest| rest.chars().next()).map_or(1, char::len_utf8)
+    });
     let digits = name.get(start..end)?;
     if digits.len() > 18 {
         return None;
@@ -227,7 +226,10 @@ mod tests {
             expand("d09n04s[01-02],d13n[03,05,07-08]", 100).unwrap(),
             ["d09n04s01", "d09n04s02", "d13n03", "d13n05", "d13n07", "d13n08"]
         );
-        assert_eq!(expand("r[1-2]n[08-10]", 6).unwrap(), ["r1n08", "r1n09", "r1n10", "r2n08", "r2n09", "r2n10"]);
+        assert_eq!(
+            expand("r[1-2]n[08-10]", 6).unwrap(),
+            ["r1n08", "r1n09", "r1n10", "r2n08", "r2n09", "r2n10"]
+        );
         assert_eq!(expand("n[8-10]x", 9).unwrap(), ["n8x", "n9x", "n10x"]);
         assert_eq!(expand("login", 1).unwrap(), ["login"]);
         // A list within a bracket: a1, ab3, ab4.

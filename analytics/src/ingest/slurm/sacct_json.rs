@@ -306,8 +306,7 @@ impl Sink<'_> {
         let elapsed_s = number(job.pointer("/time/elapsed")).filter(|seconds| *seconds >= 0.0 && start.is_some());
         let req_cpus = number(job.pointer("/required/CPUs")).or(asked.cpus).filter(|cpus| *cpus > 0.0);
         let per = |name: &str, of: Option<f64>| {
-            let each =
-                number(job.get("required").and_then(|required| required.get(name))).filter(|each| *each > 0.0)?;
+            let each = number(job.get("required").and_then(|required| required.get(name))).filter(|each| *each > 0.0)?;
             whole(each * MIB * of?)
         };
         let per_node = || per("memory_per_node", asked.nodes.or(nodes).map(|nodes| nodes as f64));
@@ -385,15 +384,7 @@ struct Plain<R> {
 
 impl<R: BufRead> Plain<R> {
     fn new(inner: R) -> Self {
-        Self {
-            inner,
-            out: VecDeque::new(),
-            held: Vec::new(),
-            cut: Vec::new(),
-            in_string: false,
-            escaped: false,
-            begun: false,
-        }
+        Self { inner, out: VecDeque::new(), held: Vec::new(), cut: Vec::new(), in_string: false, escaped: false, begun: false }
     }
 
     /// Takes one byte of text outside or inside a string.

@@ -22,32 +22,9 @@ use crate::trace::Trace;
 
 /// Columns of a headerless export, in Open XDMoD's order.
 const HEADERLESS: [&str; 26] = [
-    "jobid",
-    "jobidraw",
-    "cluster",
-    "partition",
-    "qos",
-    "account",
-    "group",
-    "gid",
-    "user",
-    "uid",
-    "submit",
-    "eligible",
-    "start",
-    "end",
-    "elapsed",
-    "exitcode",
-    "state",
-    "nnodes",
-    "ncpus",
-    "reqcpus",
-    "reqmem",
-    "reqtres",
-    "alloctres",
-    "timelimit",
-    "nodelist",
-    "jobname",
+    "jobid", "jobidraw", "cluster", "partition", "qos", "account", "group", "gid", "user", "uid", "submit", "eligible",
+    "start", "end", "elapsed", "exitcode", "state", "nnodes", "ncpus", "reqcpus", "reqmem", "reqtres", "alloctres",
+    "timelimit", "nodelist", "jobname",
 ];
 
 /// Columns whose text is the user's, and may hold a bar. The first that makes sense of a long line takes the surplus.
@@ -56,17 +33,7 @@ const FREE_TEXT: [&str; 8] =
 
 /// Names of which a header must hold two, beside the job's identifier.
 const TELLING: [&str; 12] = [
-    "submit",
-    "start",
-    "end",
-    "elapsed",
-    "elapsedraw",
-    "state",
-    "alloctres",
-    "reqtres",
-    "nnodes",
-    "ncpus",
-    "partition",
+    "submit", "start", "end", "elapsed", "elapsedraw", "state", "alloctres", "reqtres", "nnodes", "ncpus", "partition",
     "exitcode",
 ];
 
@@ -140,8 +107,10 @@ impl Reader for SacctText {
 
 /// Column names of a header line: lower case, without widths; the bar that `-p` adds at the end is not a column.
 fn names(line: &str) -> Vec<String> {
-    let mut names: Vec<String> =
-        line.split('|').map(|name| name.split('%').next().unwrap_or_default().trim().to_ascii_lowercase()).collect();
+    let mut names: Vec<String> = line
+        .split('|')
+        .map(|name| name.split('%').next().unwrap_or_default().trim().to_ascii_lowercase())
+        .collect();
     if names.len() > 1 && names.last().is_some_and(String::is_empty) {
         names.pop();
     }
