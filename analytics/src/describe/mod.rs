@@ -120,6 +120,7 @@ impl Description {
     pub fn report(&self, title: &str) -> Report {
         let mut report = Report::new(title, self.subtitle());
         report.summary = self.sentences();
+        report.notes.clone_from(&self.notes);
         report.sections = self.sections();
         report.quality = Some(self.quality.table());
         report.provenance = self
@@ -148,7 +149,6 @@ impl Description {
         let findings =
             self.sections().into_iter().filter(|section| section.unavailable.is_none() && section.id != "summary");
         sentences.extend(findings.map(|section| section.finding).filter(|finding| !finding.is_empty()));
-        sentences.extend(self.notes.iter().map(|note| format!("Note: {note}")));
         sentences
     }
 }
