@@ -242,6 +242,7 @@ impl Assembly {
         let several = clusters.len() > 1;
         trace.counts_gpus = !self.counting.is_empty();
         self.notes(&clusters, trace);
+        self.note_stray_steps(trace);
         let mut expanded = Vec::with_capacity(self.entries.len());
         for entry in std::mem::take(&mut self.entries) {
             expand_tasks(entry, &mut expanded);
@@ -288,6 +289,25 @@ impl Assembly {
         let sliced = |entry: &Entry| entry.allocation.gpu_type.as_deref().is_some_and(|kind| kind.contains("g."));
         if self.entries.iter().any(sliced) {
             trace.note("MIG slices are counted as Slurm counts them: one slice is one GPU of its own type.");
+        }
+    }
+
+    /// Steps are folded into their job; without it they have nowhere to go.
+    fn note_stray_steps(&self, trace: &mut Trace) {
+        let key = |entry: &Entry| (entry.allocation.cluster.clone(), entry.id.allocation());
+        let mut stray: BTreeSet<(Option<Arc<str>>, String)> = self.steps.keys().cloned().collect();
+        if stray.is_empty() {
+            return;
+        }
+        for entry in &self.entries {
+            stray.remove(&key(entry));
+        }
+        if !stray.is_empty() {
+            trace.note(format!(
+                "{} jobs are known from their steps only, whose energy and GPU utilisation are left out: export the \
+                 allocations too.",
+                stray.len()
+            ));
         }
     }
 
