@@ -243,6 +243,7 @@ impl File<'_> {
     ) -> Result<()> {
         let mut lines = file.lines(options.observer)?;
         let mut begun = false;
+        let mut header = String::new();
         while let Some((number, bytes)) = lines.next_line() {
             let text = String::from_utf8_lossy(bytes);
             if text.trim().is_empty() || (!begun && text.starts_with('#')) {
@@ -257,9 +258,10 @@ impl File<'_> {
                 } else {
                     self.columns = Columns::new(names(&text), text.trim_end().ends_with('|'));
                     self.check_header(file)?;
+                    header = text.into_owned();
                     continue;
                 }
-            } else if names(&text) == self.columns.names {
+            } else if text == header {
                 // Exports put one after the other repeat their header.
                 continue;
             }
@@ -325,7 +327,7 @@ impl File<'_> {
             let step = row.step();
             self.words.step(cluster, &id, step);
         } else {
-            let mut allocation = row.allocation();
+            let (mut allocation, gpu_type) = row.allocation();
             allocation.cluster = cluster;
             for (slot, name) in [
                 (&mut allocation.user, "user"),
@@ -340,7 +342,6 @@ impl File<'_> {
             let name = row.field("jobname").map(str::trim).filter(|name| !name.is_empty());
             allocation.name = self.words.word(name);
             allocation.nodes_hostlist = self.words.word(row.text("nodelist"));
-            let gpu_type = row.gpu_type();
             allocation.gpu_type = self.words.word(gpu_type.as_deref());
             self.words.allocation(id, allocation, &mut row.audit);
         }
@@ -410,12 +411,6 @@ impl<'a> Row<'a> {
         Some(tres)
     }
 
-    /// GPU type asked for, else given.
-    fn gpu_type(&self) -> Option<String> {
-        let of = |name| self.text(name).and_then(|text| Tres::parse(text).gpu_type());
-        of("reqtres").or_else(|| of("alloctres"))
-    }
-
     fn energy(&mut self, elapsed_s: Option<f64>, nodes: Option<i64>, given: Option<&Tres>) -> Option<f64> {
         let raw = match self.text("consumedenergyraw") {
             Some(_) => field::number(self.field("consumedenergyraw"), "consumedenergyraw", &mut self.audit),
@@ -445,7 +440,8 @@ impl<'a> Row<'a> {
         Step { gpu_util_ratio: util_ratio(percent, mem, gpus), energy_j }
     }
 
-    fn allocation(&mut self) -> Allocation {
+    /// The record, and the GPU type asked for, else given.
+    fn allocation(&mut self) -> (Allocation, Option<String>) {
         let (state, requeued) = self.text("state").map_or((None, false), |words| state(words, &mut self.audit));
         let submit = self.time("submit");
         let eligible = self.time("eligible");
@@ -477,7 +473,8 @@ impl<'a> Row<'a> {
             None => None,
         };
         let energy_j = self.energy(elapsed_s, given.nodes.or(nodes), Some(&given));
-        Allocation {
+        let gpu_type = asked.gpu_type().or_else(|| given.gpu_type());
+        let allocation = Allocation {
             state,
             requeued,
             submit,
@@ -500,7 +497,8 @@ impl<'a> Row<'a> {
             alloc_listed: given_has && !given.site_numbers,
             energy_j,
             ..Allocation::default()
-        }
+        };
+        (allocation, gpu_type)
     }
 
     /// `code:signal`: the code.
