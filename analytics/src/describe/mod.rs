@@ -9,6 +9,7 @@
 mod capacity;
 mod facts;
 mod load;
+mod placed;
 mod quality;
 mod summary;
 mod topic;
@@ -16,6 +17,7 @@ mod topic;
 pub mod arrival;
 pub mod calendar;
 pub mod duration;
+pub mod fragment;
 pub mod pool;
 pub mod size;
 pub mod status;
@@ -102,6 +104,8 @@ description! {
     pool: pool::Poolable,
     /// A10: concentration over users.
     users: users::Users,
+    /// A12: how the free GPUs lie over nodes.
+    fragment: fragment::Fragmentation,
     /// A18: how jobs arrive.
     arrival: arrival::ArrivalPattern,
 }
