@@ -16,8 +16,10 @@ mod topic;
 
 pub mod arrival;
 pub mod calendar;
+pub mod delay;
 pub mod duration;
 pub mod fragment;
+pub mod locality;
 pub mod pool;
 pub mod size;
 pub mod status;
@@ -106,6 +108,8 @@ description! {
     users: users::Users,
     /// A12: how the free GPUs lie over nodes.
     fragment: fragment::Fragmentation,
+    /// A13: spread over nodes, and why jobs waited.
+    locality: locality::Locality,
     /// A18: how jobs arrive.
     arrival: arrival::ArrivalPattern,
 }
