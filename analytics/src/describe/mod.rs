@@ -9,14 +9,18 @@
 mod capacity;
 mod facts;
 mod load;
+mod placed;
 mod quality;
 mod summary;
 mod topic;
 
 pub mod arrival;
 pub mod calendar;
+pub mod delay;
 pub mod duration;
 pub mod failure;
+pub mod fragment;
+pub mod locality;
 pub mod pool;
 pub mod recurrence;
 pub mod sharing;
@@ -105,6 +109,10 @@ description! {
     pool: pool::Poolable,
     /// A10: concentration over users.
     users: users::Users,
+    /// A12: how the free GPUs lie over nodes.
+    fragment: fragment::Fragmentation,
+    /// A13: spread over nodes, and why jobs waited.
+    locality: locality::Locality,
     /// A14: work that comes back.
     recurrence: recurrence::Recurrence,
     /// A15: failures.
