@@ -265,10 +265,13 @@ impl VcLoads {
                 let queued = |vc: &VcUse| vc.pending_time_share.unwrap_or(0.0) > 0.25;
                 let calm = rated.iter().filter(|(mean, vc)| *mean < 0.5 && !queued(vc)).count();
                 let full = self.vcs.iter().filter(|vc| queued(vc)).count();
-                text.push_str(&format!(
-                    "; jobs wait for more than a quarter of the time in **{full}** VCs, while **{calm}** are less than half \
-                     used and seldom have a queue."
-                ));
+                if full + calm > 0 {
+                    text.push_str(&format!(
+                        "; jobs wait for more than a quarter of the time in **{full}** VCs, while **{calm}** are less than \
+                         half used and seldom have a queue"
+                    ));
+                }
+                text.push('.');
                 text
             }
             ([(mean, only)], _) if self.vcs.len() == 1 => {

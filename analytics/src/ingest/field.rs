@@ -5,13 +5,15 @@ use jiff::civil::DateTime;
 use crate::quality::{Reason, RowAudit, reason};
 use crate::time::{Resolution, Zone, parse_local, parse_with_offset};
 
-/// Spellings of "unknown" that accounting and telemetry tools write, beside nothing at all.
-const NULLS: [&str; 11] = ["na", "n/a", "[n/a]", "nan", "none", "null", "nil", "\\n", "-", "unknown", "none assigned"];
+/// The spellings of "unknown" that accounting and telemetry tools write, in lower case.
+const NULLS: [&str; 12] =
+    ["", "na", "n/a", "[n/a]", "nan", "none", "null", "nil", "\\n", "-", "unknown", "none assigned"];
 
-/// Whether a field says "unknown", in any case. Asked of every field of every row, so it does not allocate.
+/// Whether a field says "unknown": nothing, or one of the known spellings.
 pub(crate) fn is_null(text: &str) -> bool {
     let text = text.trim();
-    text.is_empty() || (text.len() <= 13 && NULLS.iter().any(|null| text.eq_ignore_ascii_case(null)))
+    // Asked of every field of every row: most are longer than any spelling.
+    text.len() <= 13 && NULLS.iter().any(|null| text.eq_ignore_ascii_case(null))
 }
 
 /// A real number, `None` if unknown. What is not a number becomes unknown and is noted as a repair.

@@ -177,8 +177,8 @@ fn plan(checked: &Checked, demand: &Demand, seed: u64, durations: &mut Stream) -
     Ok(jobs)
 }
 
-/// Gives each user the VC that lacks most demand for its GPUs, heaviest users first, among VCs that can always hold the
-/// user's largest job. So the demand of VCs is as unequal as the specification says and no more.
+/// Gives each user the VC that lacks most demand for its GPUs, heaviest users first, among VCs that always have
+/// twice the GPUs of the user's largest job (or once, if there are none). So the demand of VCs is as unequal as the specification says and no more.
 fn assign_vcs(checked: &Checked, demand: &Demand, jobs: &[Planned]) -> Vec<u32> {
     let mut users = vec![(0.0f64, 0u32); demand.users.len()];
     for job in jobs {
@@ -201,13 +201,13 @@ fn assign_vcs(checked: &Checked, demand: &Demand, jobs: &[Planned]) -> Vec<u32> 
     let mut vc_of_user = vec![0; users.len()];
     for user in order {
         let Some((gpu_s, largest)) = users.get(user).copied() else { continue };
-        let holds = |ix: &usize| {
-            let gpus = checked.least_nodes.get(*ix).copied().unwrap_or(0) * checked.spec.cluster.gpus_per_node;
-            gpus >= largest && weight(*ix) > 0.0
-        };
+        let gpus = |ix: usize| checked.least_nodes.get(ix).copied().unwrap_or(0) * checked.spec.cluster.gpus_per_node;
         let missing = |ix: usize| lacking.get(ix).copied().unwrap_or(0.0);
+        // A job that needs more than half of its VC waits for nearly everything else there to end.
+        let roomy = (0..lacking.len()).any(|ix| weight(ix) > 0.0 && gpus(ix) >= 2 * largest);
+        let need = if roomy { 2 * largest } else { largest };
         let best = (0..lacking.len())
-            .filter(holds)
+            .filter(|ix| weight(*ix) > 0.0 && gpus(*ix) >= need)
             .max_by(|a, b| missing(*a).total_cmp(&missing(*b)).then(b.cmp(a)))
             .unwrap_or(0);
         if let Some(lacking) = lacking.get_mut(best) {

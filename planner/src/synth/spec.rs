@@ -342,7 +342,7 @@ pub struct QuantileSpec {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TelemetrySpec {
-    /// Nodes that report, the first ones.
+    /// Nodes that report, spread evenly over all.
     pub nodes: u32,
     /// Days after the beginning at which it begins.
     pub first_day: f64,

@@ -232,3 +232,49 @@ fn specifications_that_make_no_sense_are_refused_with_the_key() {
     let unknown = Spec::parse("name = 'x'\nnonsense = 1\n", "x.toml").unwrap_err().to_string();
     assert!(unknown.contains("x.toml, line 2") && unknown.contains("nonsense"), "{unknown}");
 }
+
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PublicTraces {
+    trace: Vec<PublicTrace>,
+}
+
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(dead_code)]
+struct PublicTrace {
+    name: String,
+    cluster: String,
+    what: String,
+    url: String,
+    licence: String,
+    readers: Vec<String>,
+    note: Option<String>,
+    #[serde(default)]
+    tested: Vec<TestedFile>,
+}
+
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TestedFile {
+    file: String,
+    form: String,
+    sha256: String,
+}
+
+#[test]
+fn the_manifest_of_public_traces_is_sound() {
+    let text = std::fs::read_to_string(datasets().join("manifest.toml")).unwrap();
+    let traces: PublicTraces = toml::from_str(&text).unwrap();
+    let mut names: Vec<&str> = traces.trace.iter().map(|trace| trace.name.as_str()).collect();
+    names.sort_unstable();
+    assert!(names.windows(2).all(|pair| pair[0] != pair[1]), "names are unique");
+    for trace in &traces.trace {
+        assert!(trace.url.starts_with("https://"), "{}", trace.name);
+        assert!(!trace.readers.is_empty() || trace.note.is_some(), "{} has a reader or says why not", trace.name);
+        for file in &trace.tested {
+            assert!(["published", "derived"].contains(&file.form.as_str()), "{}", file.file);
+            assert!(file.sha256.len() == 64 && file.sha256.bytes().all(|b| b.is_ascii_hexdigit()), "{}", file.file);
+        }
+    }
+}

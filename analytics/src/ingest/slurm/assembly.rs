@@ -7,7 +7,7 @@
 //! it is another job, whose key is `id@submission` in epoch seconds. Steps give their job's energy and GPU utilisation
 //! where exactly one step says something about it; with several, sums would count the same joules twice.
 //!
-//! Memory: one [`Allocation`] (about 300 bytes) a record, as the last record of a file may belong to the first job.
+//! Memory: one [`Allocation`] (about 600 bytes) a record, as the last record of a file may belong to the first job.
 //! Time: O(n log n).
 //!
 //! Worked number: records `13` submitted at 0 s, run 10 to 30 s, `REQUEUED`, and `13` submitted at 30 s, run 150 to
@@ -211,11 +211,17 @@ impl Assembly {
                 row.repair(BAD_HOSTLIST, "NodeList", list);
             }
         }
-        if let Part::Waiting(list) = &id.part {
-            if tasks(list).is_none() {
-                row.repair(CUT_TASK_LIST, "JobID", list);
+        // One row a waiting task, where the list of tasks is whole.
+        let waiting = match &id.part {
+            Part::Waiting(list) => {
+                let tasks = tasks(list);
+                if tasks.is_none() {
+                    row.repair(CUT_TASK_LIST, "JobID", list);
+                }
+                tasks
             }
-        }
+            _ => None,
+        };
         let mut times = JobRow {
             submit: allocation.submit,
             start: allocation.start,
@@ -225,7 +231,15 @@ impl Assembly {
         };
         crate::ingest::check_job(&mut times, row);
         allocation.end = times.end;
-        self.entries.push(Entry { id, place: Place { file: self.files, line: row.line() }, allocation });
+        let place = Place { file: self.files, line: row.line() };
+        match waiting {
+            Some(tasks) => self.entries.extend(tasks.into_iter().map(|task| Entry {
+                id: JobId { job: id.job, part: Part::Task(task), step: None },
+                place,
+                allocation: allocation.clone(),
+            })),
+            None => self.entries.push(Entry { id, place, allocation }),
+        }
     }
 
     /// Takes a step of the allocation `id`.
@@ -242,19 +256,17 @@ impl Assembly {
         let several = clusters.len() > 1;
         trace.counts_gpus = !self.counting.is_empty();
         self.notes(&clusters, trace);
-        let mut expanded = Vec::with_capacity(self.entries.len());
-        for entry in std::mem::take(&mut self.entries) {
-            expand_tasks(entry, &mut expanded);
-        }
+        self.note_stray_steps(trace);
         // By cluster, identifier, submission and start; the order read decides ties, so the result is repeatable.
-        expanded.sort_by(|a, b| {
+        let mut entries = std::mem::take(&mut self.entries);
+        entries.sort_unstable_by(|a, b| {
             let key = |entry: &Entry| (entry.allocation.submit, entry.allocation.start.unwrap_or(i64::MAX));
             (&a.allocation.cluster, a.id.job, part_order(&a.id))
                 .cmp(&(&b.allocation.cluster, b.id.job, part_order(&b.id)))
                 .then_with(|| key(a).cmp(&key(b)))
                 .then_with(|| (a.place.file, a.place.line).cmp(&(b.place.file, b.place.line)))
         });
-        for same in expanded.chunk_by(|a, b| a.allocation.cluster == b.allocation.cluster && a.id == b.id) {
+        for same in entries.chunk_by(|a, b| a.allocation.cluster == b.allocation.cluster && a.id == b.id) {
             let jobs = split_jobs(same);
             let alone = jobs.len() == 1;
             for (nth, attempts) in jobs.iter().enumerate() {
@@ -288,6 +300,25 @@ impl Assembly {
         let sliced = |entry: &Entry| entry.allocation.gpu_type.as_deref().is_some_and(|kind| kind.contains("g."));
         if self.entries.iter().any(sliced) {
             trace.note("MIG slices are counted as Slurm counts them: one slice is one GPU of its own type.");
+        }
+    }
+
+    /// Steps are folded into their job; without it they have nowhere to go.
+    fn note_stray_steps(&self, trace: &mut Trace) {
+        let key = |entry: &Entry| (entry.allocation.cluster.clone(), entry.id.allocation());
+        let mut stray: BTreeSet<(Option<Arc<str>>, String)> = self.steps.keys().cloned().collect();
+        if stray.is_empty() {
+            return;
+        }
+        for entry in &self.entries {
+            stray.remove(&key(entry));
+        }
+        if !stray.is_empty() {
+            trace.note(format!(
+                "{} jobs are known from their steps only, whose energy and GPU utilisation are left out: export the \
+                 allocations too.",
+                stray.len()
+            ));
         }
     }
 
@@ -440,23 +471,6 @@ fn part_order(id: &JobId) -> (u8, u64, &str) {
         Part::Task(task) => (2, *task, ""),
         Part::Waiting(list) => (3, 0, list),
     }
-}
-
-/// One row a waiting task, where the list of tasks is whole.
-fn expand_tasks(entry: Entry, out: &mut Vec<Entry>) {
-    let Part::Waiting(list) = &entry.id.part else {
-        out.push(entry);
-        return;
-    };
-    let Some(tasks) = tasks(list) else {
-        out.push(entry);
-        return;
-    };
-    out.extend(tasks.into_iter().map(|task| Entry {
-        id: JobId { job: entry.id.job, part: Part::Task(task), step: None },
-        place: entry.place,
-        allocation: entry.allocation.clone(),
-    }));
 }
 
 /// Splits the records of one identifier, in order of submission, into jobs, each the list of its attempts.
