@@ -37,6 +37,8 @@ pub(crate) enum Command {
     Inspect(Inspect),
     /// Six standard aggregates of a jobs table of any size, streaming, in flat memory
     Rollup(Rollup),
+    /// Generate a complete synthetic trace from a small specification
+    Synth(Synth),
     /// List the formats that can be read
     Formats,
     /// Print the JSON Schema of a machine-readable output
@@ -76,6 +78,15 @@ pub(crate) enum Form {
     Markdown,
     /// One self-contained HTML file
     Html,
+}
+
+/// Form of a smaller answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Plain {
+    /// Text and tables for a terminal
+    Table,
+    /// JSON
+    Json,
 }
 
 #[derive(Debug, Args)]
@@ -136,9 +147,9 @@ pub(crate) struct Inspect {
     pub(crate) sources: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) reading: Reading,
-    /// Print JSON instead of tables
-    #[arg(long)]
-    pub(crate) json: bool,
+    /// Form of the answer
+    #[arg(long, value_enum, default_value_t = Plain::Table)]
+    pub(crate) format: Plain,
     /// Write quarantined rows to this file, one JSON object a line
     #[arg(long, value_name = "FILE")]
     pub(crate) quarantine: Option<PathBuf>,
@@ -149,9 +160,22 @@ pub(crate) struct Rollup {
     /// A trace folder, or a Parquet or CSV file with the columns of the jobs table
     #[arg(value_name = "SOURCE")]
     pub(crate) source: PathBuf,
-    /// Print JSON, version rollup/1, instead of tables
-    #[arg(long)]
-    pub(crate) json: bool,
+    /// Form of the answer
+    #[arg(long, value_enum, default_value_t = Plain::Table)]
+    pub(crate) format: Plain,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Synth {
+    /// The specification (see datasets/specs)
+    #[arg(value_name = "SPEC")]
+    pub(crate) spec: PathBuf,
+    /// The trace folder to write
+    #[arg(long, short, value_name = "FOLDER")]
+    pub(crate) out: PathBuf,
+    /// Seed; the same specification and seed give the same bytes
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
 }
 
 #[derive(Debug, Args)]
@@ -166,7 +190,7 @@ pub(crate) struct Schema {
 pub(crate) enum SchemaOf {
     /// `describe --format json`
     Describe,
-    /// `rollup --json`
+    /// `rollup --format json`
     Rollup,
     /// `manifest.json` of a trace folder
     Manifest,

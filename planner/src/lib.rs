@@ -1,1 +1,14 @@
-//! x
+//! Planning for GPU clusters: what would happen to the jobs of a trace under another policy, size or price.
+//!
+//! The crate stands above [`tracecast_analytics`], whose [`Trace`](tracecast_analytics::Trace) it reads and writes, and
+//! takes predictions as a column, so it knows no model. Times are integer milliseconds since the Unix epoch, GPUs are
+//! counted in `f64` in tables and in whole GPUs where they are placed, and the same input and seed give the same bytes
+//! whatever the number of threads.
+//!
+//! [`synth`] makes complete traces from a small specification, calibrated to the totals that operators of GPU clusters
+//! have published. Everything that needs a trace (examples, tests, scenarios) can start from one of these without
+//! downloading anything.
+//!
+//! Nothing here prints, reads the environment or exits; that is the command line's part.
+
+pub mod synth;

@@ -44,6 +44,23 @@ fn jobs_and_capacity() {
     assert!(notes[1].contains("3 jobs were submitted to VC vcBb while it had 0 GPUs"), "{notes:?}");
 }
 
+/// Earth and Venus each have a job 1 and a VC vcAa; read together they stay apart. Only Venus' capacity is given.
+#[test]
+fn two_clusters_do_not_mix() {
+    let names =
+        ["helios/two/earth_cluster_log.csv", "helios/two/venus_cluster_log.csv", "helios/two/venus_gpu_number.csv"];
+    let trace = conform("helios", &names);
+    insta::assert_snapshot!(render(&trace), @r"
+    jobs (2 rows)
+      cluster=earth job_key=earth/1 user=u1 vc=earth/vcAa state=completed reported_state=COMPLETED submit=2020-04-01 00:00:00 start=2020-04-01 00:10:00 end=2020-04-01 01:10:00 req_nodes=1 req_cpus=32 req_gpus=8 alloc_nodes=1 alloc_cpus=32 alloc_gpus=8 run_s=3600 reported_run_s=3600 reported_wait_s=600
+      cluster=venus job_key=venus/1 user=u1 vc=venus/vcAa state=failed reported_state=FAILED submit=2020-04-01 00:00:01 start=2020-04-01 00:10:00 end=2020-04-01 01:10:00 req_nodes=1 req_cpus=4 req_gpus=1 alloc_nodes=1 alloc_cpus=4 alloc_gpus=1 run_s=3600 reported_run_s=3600 reported_wait_s=599
+    capacity (1 rows)
+      scope=vc name=venus/vcAa from=2020-03-31 16:00:00 to=2020-04-01 16:00:00 gpus=16 state=up
+    quality: read 3 = kept 3 + repaired 0 + quarantined 0
+    ");
+    assert!(trace.notes.iter().any(|note| note.contains("1 jobs belong to VC earth/vcAa")), "{:?}", trace.notes);
+}
+
 /// 00:00 in Shanghai is 16:00 UTC the day before. 59 of 64 GPUs; an idle minute is 0, not unknown; a ratio above 1 is
 /// impossible; the last row is cut off (trap 28).
 #[test]

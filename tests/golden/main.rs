@@ -2,8 +2,23 @@
 //! trap of the format each row stands for.
 #![allow(clippy::unwrap_used)]
 
+mod acme;
 mod alibaba_spot;
+mod any_bytes;
+mod aws_spot;
+mod dcgm;
+mod electricity_maps;
 mod helios;
+mod ipmi;
 mod mapping;
+mod nvidia_smi;
 mod openb;
+mod pai;
 mod philly;
+mod prometheus;
+mod sacct;
+mod sacct_json;
+mod sky_availability;
+mod sky_catalog;
+mod supercloud;
+mod swf;

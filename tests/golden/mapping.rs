@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use proptest::prelude::*;
 use tracecast_analytics::Trace;
 use tracecast_analytics::ingest::{self, ReadOptions, SourceFile};
 use tracecast_analytics::schema::Table;
@@ -134,4 +135,43 @@ fn the_real_helios_slice() {
     assert_eq!(format_utc(first), "2020-08-31 17:37:15");
     let local = Zone::named(&trace.zone).unwrap().local(first);
     assert_eq!((local.weekday, local.hour), (1, 1));
+}
+
+/// Trap 28: a file with a header and nothing else is a trace without rows; a truncated gzip gives its whole rows.
+#[test]
+fn header_only_and_truncated_gzip() {
+    use std::io::Write;
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("p.csv.gz");
+    let whole = std::fs::read_to_string(datasets("example/site.csv")).unwrap();
+    let header = whole.lines().take(2).collect::<Vec<_>>().join("\r\n");
+    std::fs::write(&data, &header).unwrap();
+    let trace = read_with(&data, &datasets("example/site.toml")).unwrap();
+    assert_eq!((trace.jobs.len(), trace.ledger.read), (0, 0));
+
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
+    write!(encoder, "{header}\n").unwrap();
+    for job in 0..10_000 {
+        writeln!(encoder, "2024-03-30 12:00:00;{job};ada;vision;4;64;30;120;ok").unwrap();
+    }
+    let bytes = encoder.finish().unwrap();
+    std::fs::write(&data, &bytes[..bytes.len() / 2]).unwrap();
+    let trace = read_with(&data, &datasets("example/site.toml")).unwrap();
+    assert!(trace.jobs.len() > 1_000 && trace.jobs.len() < 10_000);
+    assert_eq!((trace.ledger.kept, trace.ledger.damage.len()), (trace.jobs.len() as u64, 1));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    /// Whatever stands below the header, nothing panics and every row is accounted for.
+    #[test]
+    fn any_rows_are_accounted_for(rows in prop::collection::vec("[0-9:; .,a-z\"#-]{0,60}|\\PC{0,40}", 0..12)) {
+        let dir = tempfile::tempdir().unwrap();
+        let data = dir.path().join("p.csv");
+        let text = format!("submitted;job;owner;pool;gpus;memory;waited;ran;outcome\n{}\n", rows.join("\n"));
+        std::fs::write(&data, text).unwrap();
+        let trace = read_with(&data, &datasets("example/site.toml")).unwrap();
+        prop_assert!(trace.ledger.balances());
+        prop_assert_eq!(trace.jobs.len() as u64, trace.ledger.kept + trace.ledger.repaired);
+    }
 }

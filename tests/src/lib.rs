@@ -5,6 +5,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr, clippy::print_stdout)]
 
+pub mod bytes;
+
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 

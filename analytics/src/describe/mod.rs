@@ -18,9 +18,12 @@ pub mod arrival;
 pub mod calendar;
 pub mod delay;
 pub mod duration;
+pub mod failure;
 pub mod fragment;
 pub mod locality;
 pub mod pool;
+pub mod recurrence;
+pub mod sharing;
 pub mod size;
 pub mod status;
 pub mod tables;
@@ -110,6 +113,12 @@ description! {
     fragment: fragment::Fragmentation,
     /// A13: spread over nodes, and why jobs waited.
     locality: locality::Locality,
+    /// A14: work that comes back.
+    recurrence: recurrence::Recurrence,
+    /// A15: failures.
+    failure: failure::Failure,
+    /// A16: fractions of GPUs.
+    sharing: sharing::Sharing,
     /// A18: how jobs arrive.
     arrival: arrival::ArrivalPattern,
 }
@@ -119,6 +128,7 @@ impl Description {
     pub fn report(&self, title: &str) -> Report {
         let mut report = Report::new(title, self.subtitle());
         report.summary = self.sentences();
+        report.notes.clone_from(&self.notes);
         report.sections = self.sections();
         report.quality = Some(self.quality.table());
         report.provenance = self
@@ -147,7 +157,6 @@ impl Description {
         let findings =
             self.sections().into_iter().filter(|section| section.unavailable.is_none() && section.id != "summary");
         sentences.extend(findings.map(|section| section.finding).filter(|finding| !finding.is_empty()));
-        sentences.extend(self.notes.iter().map(|note| format!("Note: {note}")));
         sentences
     }
 }

@@ -5,6 +5,7 @@
 //!
 //! Complexity: one pass over each file, O(bytes), plus a sort of the jobs by submit time.
 
+mod acme;
 mod alibaba_spot;
 mod delimited;
 pub(crate) mod field;
@@ -13,10 +14,14 @@ mod helios_activity;
 mod mapping;
 mod market;
 mod openb;
+mod pai;
 mod philly;
 mod read;
 mod reader;
+pub mod slurm;
 mod source;
+mod supercloud;
+mod swf;
 mod telemetry;
 
 pub use delimited::{Delimited, Record};
@@ -28,6 +33,7 @@ pub use source::{Lines, SourceFile, expand};
 /// Every reader, in the order they are asked; among equal confidences the first wins.
 #[rustfmt::skip]
 pub static READERS: &[&dyn Reader] = &[
+    &acme::Acme,
     &philly::PhillyJoined,
     &openb::Openb,
     &alibaba_spot::AlibabaSpot,
@@ -35,6 +41,7 @@ pub static READERS: &[&dyn Reader] = &[
     &helios_activity::HeliosActivity,
     &philly::Philly,
     &philly::PhillyNodes,
+    &supercloud::Supercloud,
     &telemetry::Dcgm,
     &telemetry::Prometheus,
     &telemetry::NvidiaSmi,
@@ -43,5 +50,9 @@ pub static READERS: &[&dyn Reader] = &[
     &market::AwsSpot,
     &market::ElectricityMaps,
     &market::SkyTrace,
+    &slurm::SacctText,
+    &slurm::SacctJson,
+    &swf::Swf,
+    &pai::Pai,
     &mapping::MappingReader,
 ];

@@ -7,6 +7,7 @@ mod inspect;
 mod report;
 mod rollup;
 mod schema;
+mod synth;
 
 use anyhow::Result;
 use clap::CommandFactory as _;
@@ -22,6 +23,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         Command::Ingest(request) => ingest::run(request, quiet),
         Command::Inspect(request) => inspect::run(request, quiet),
         Command::Rollup(request) => rollup::run(request, arguments.threads),
+        Command::Synth(request) => synth::run(request, quiet),
         Command::Formats => formats::run(),
         Command::Schema(request) => schema::run(request.of),
         Command::Completions { shell } => {

@@ -12,6 +12,7 @@
 
 mod cell;
 mod file;
+mod parquet;
 mod rows;
 mod unit;
 

@@ -1,19 +1,10 @@
-//! Rows of delimited text or Parquet, converted column by column and pushed into a canonical table.
+//! Rows of source values, converted column by column and pushed into a canonical table; those of delimited text.
 
 use std::collections::{HashMap, HashSet};
-use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, Float64Array, Int64Array, StringArray, TimestampMillisecondArray,
-};
-use arrow::compute::cast;
-use arrow::datatypes::{DataType, Float64Type, Int64Type, TimeUnit as ArrowUnit, TimestampMillisecondType};
-use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-
 use super::cell::{Cell, Converter, Raw};
-use super::file::{From, Mapping, Rule};
+use super::file::{Given, Mapping, Rule};
 use super::{ENDED_WHILE_RUNNING, NO_VALUE, REPEATED_KEY};
 use crate::error::{Error, Result};
 use crate::ingest::Delimited;
@@ -33,14 +24,14 @@ pub(super) struct Rows {
 }
 
 /// A source column for each canonical one, by position among the columns read.
-struct Layout<'m> {
+pub(super) struct Layout<'m> {
     /// Source columns, lower case, each once.
-    wanted: Vec<&'m str>,
+    pub(super) wanted: Vec<&'m str>,
     /// Whether the file may lack a source column.
     optional: Vec<bool>,
     places: Vec<Place<'m>>,
     /// Position of the key column (`jobs` and `nodes`), among the table's columns.
-    key: Option<usize>,
+    pub(super) key: Option<usize>,
     /// Positions of the columns every row must have.
     required: Vec<usize>,
     /// Position of the canonical state (`jobs.state`, `attempts.end_reason`).
@@ -92,8 +83,8 @@ impl<'m> Layout<'m> {
         for (spec, rule) in &mapping.rules {
             let (mut from, mut constant) = (None, None);
             match rule.as_ref().map(|rule| &rule.from) {
-                Some(From::Column { name, optional }) => from = Some(layout.want(name, *optional)),
-                Some(From::Constant(text)) => constant = Some(text.as_str()),
+                Some(Given::Column { name, optional }) => from = Some(layout.want(name, *optional)),
+                Some(Given::Constant(text)) => constant = Some(text.as_str()),
                 None => {}
             }
             let add = rule.iter().flat_map(|rule| &rule.add).map(|name| layout.want(name, false)).collect();
@@ -115,7 +106,7 @@ impl<'m> Layout<'m> {
     }
 
     /// Position of each wanted column among `header`.
-    fn find(&self, file: &SourceFile, header: &[String]) -> Result<Vec<Option<usize>>> {
+    pub(super) fn find(&self, file: &SourceFile, header: &[String]) -> Result<Vec<Option<usize>>> {
         let of_each = self.wanted.iter().zip(&self.optional).map(|(name, optional)| {
             let found = header.iter().position(|have| have == name);
             if found.is_some() || *optional {
@@ -192,9 +183,9 @@ pub(super) fn separator(head: &Head, comment: &str) -> u8 {
 }
 
 /// Takes rows as source values and pushes canonical ones.
-struct Sink<'s, 'c, 't> {
+pub(super) struct Sink<'s, 'c, 't> {
     rows: &'s mut Rows,
-    layout: &'s Layout<'s>,
+    pub(super) layout: &'s Layout<'s>,
     converter: &'s Converter<'s>,
     columns: &'c mut Vec<ColumnMut<'t>>,
     pushed: usize,
@@ -213,61 +204,8 @@ impl Sink<'_, '_, '_> {
         Ok(())
     }
 
-    fn read_parquet(&mut self, file: &SourceFile, ledger: &mut Ledger) -> Result<()> {
-        let failed = |e| Error::Parquet { action: "read", path: file.path().to_owned(), source: e };
-        let opened = File::open(file.path()).map_err(|e| Error::io("open", file.path(), e))?;
-        let builder = ParquetRecordBatchReaderBuilder::try_new(opened).map_err(failed)?;
-        let header: Vec<String> =
-            builder.schema().fields().iter().map(|field| field.name().trim().to_ascii_lowercase()).collect();
-        let positions = self.layout.find(file, &header)?;
-        let mut roots: Vec<usize> = positions.iter().copied().flatten().collect();
-        roots.sort_unstable();
-        let mask = ProjectionMask::roots(builder.parquet_schema(), roots.iter().copied());
-        let reader = builder.with_projection(mask).build().map_err(failed)?;
-        let mut line = 0;
-        for batch in reader {
-            let batch = match batch {
-                Ok(batch) => batch,
-                Err(e) => {
-                    ledger.damaged(file.name(), line, e.to_string());
-                    break;
-                }
-            };
-            let mut columns = Vec::with_capacity(positions.len());
-            for (position, name) in positions.iter().zip(&self.layout.wanted) {
-                // Projected columns keep their order among themselves.
-                let array =
-                    position.and_then(|position| roots.binary_search(&position).ok()).map(|ix| batch.column(ix));
-                let values = array.map_or(Ok(Values::Null), Values::of).map_err(|found| Error::Format {
-                    file: file.name().to_owned(),
-                    line: None,
-                    column: Some((*name).to_owned()),
-                    found,
-                    remedy: "write it as text, number, boolean or timestamp".to_owned(),
-                })?;
-                columns.push(values);
-            }
-            for ix in 0..batch.num_rows() {
-                line += 1;
-                let row: Vec<Raw<'_>> = columns.iter().map(|column| column.get(ix)).collect();
-                let whole = self.layout.key.map(|_| {
-                    let mut hasher = DefaultHasher::new();
-                    row.iter().for_each(|value| value.text().hash(&mut hasher));
-                    hasher.finish()
-                });
-                let text = || {
-                    let cells =
-                        self.layout.wanted.iter().zip(&row).map(|(name, value)| format!("{name}={}", value.text()));
-                    cells.collect::<Vec<_>>().join(", ")
-                };
-                self.push(&row, whole, text, RowAudit::new(file.name(), line), ledger);
-            }
-        }
-        Ok(())
-    }
-
     /// Converts and pushes one row, or quarantines it. `whole` is a hash of the row as it stands.
-    fn push(
+    pub(super) fn push(
         &mut self,
         row: &[Raw<'_>],
         whole: Option<u64>,
@@ -406,140 +344,4 @@ fn hash(text: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);
     hasher.finish()
-}
-
-/// A Parquet column in one of the types we read.
-enum Values {
-    Null,
-    Text(StringArray),
-    Int(Int64Array),
-    Num(Float64Array),
-    Flag(BooleanArray),
-    Utc(TimestampMillisecondArray),
-    Civil(TimestampMillisecondArray),
-}
-
-impl Values {
-    /// Converts `array`; what was found if its type is none we read.
-    fn of(array: &ArrayRef) -> std::result::Result<Self, String> {
-        let to = |kind: &DataType| cast(array, kind).map_err(|e| e.to_string());
-        let other = || format!("type {}", array.data_type());
-        Ok(match array.data_type() {
-            DataType::Null => Self::Null,
-            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
-                Self::Text(to(&DataType::Utf8)?.as_string_opt::<i32>().ok_or_else(other)?.clone())
-            }
-            DataType::Dictionary(_, value) => return Self::of(&to(value)?),
-            kind if kind.is_integer() => {
-                Self::Int(to(&DataType::Int64)?.as_primitive_opt::<Int64Type>().ok_or_else(other)?.clone())
-            }
-            kind if kind.is_floating() => {
-                Self::Num(to(&DataType::Float64)?.as_primitive_opt::<Float64Type>().ok_or_else(other)?.clone())
-            }
-            DataType::Boolean => Self::Flag(array.as_boolean_opt().ok_or_else(other)?.clone()),
-            DataType::Timestamp(_, zone) => {
-                let ms = to(&DataType::Timestamp(ArrowUnit::Millisecond, zone.clone()))?;
-                let ms = ms.as_primitive_opt::<TimestampMillisecondType>().ok_or_else(other)?.clone();
-                if zone.is_some() { Self::Utc(ms) } else { Self::Civil(ms) }
-            }
-            DataType::Date32 | DataType::Date64 => {
-                let ms = to(&DataType::Timestamp(ArrowUnit::Millisecond, None))?;
-                Self::Civil(ms.as_primitive_opt::<TimestampMillisecondType>().ok_or_else(other)?.clone())
-            }
-            _ => return Err(other()),
-        })
-    }
-
-    fn get(&self, ix: usize) -> Raw<'_> {
-        match self {
-            Self::Null => Raw::Null,
-            Self::Text(array) => known(array, ix).map_or(Raw::Null, |ix| Raw::Text(array.value(ix))),
-            Self::Int(array) => known(array, ix).map_or(Raw::Null, |ix| Raw::Int(array.value(ix))),
-            Self::Num(array) => known(array, ix).map_or(Raw::Null, |ix| Raw::Num(array.value(ix))),
-            Self::Flag(array) => known(array, ix).map_or(Raw::Null, |ix| Raw::Flag(array.value(ix))),
-            Self::Utc(array) => known(array, ix).map_or(Raw::Null, |ix| Raw::Utc(array.value(ix))),
-            Self::Civil(array) => known(array, ix).map_or(Raw::Null, |ix| Raw::Civil(array.value(ix))),
-        }
-    }
-}
-
-/// `ix`, if it is in range and not null: only then may a value be taken.
-fn known(array: &dyn Array, ix: usize) -> Option<usize> {
-    (ix < array.len() && array.is_valid(ix)).then_some(ix)
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use std::sync::Arc;
-
-    use arrow::array::{
-        DictionaryArray, Float32Array, LargeStringArray, RecordBatch, TimestampNanosecondArray, UInt16Array,
-    };
-    use arrow::datatypes::{Field, Int32Type, Schema};
-    use parquet::arrow::ArrowWriter;
-
-    use super::*;
-    use crate::ingest::{self, ReadOptions};
-    use crate::time::TimeBasis;
-
-    const MAPPING: &str = r#"
-        table = "jobs"
-        [source]
-        zone = "Asia/Shanghai"
-        [columns]
-        job_key = { column = "Id" }
-        user = { column = "who" }
-        submit = { column = "at" }
-        start = { column = "begun" }
-        end = { column = "begun", add = ["hours"], add_unit = "h" }
-        req_gpus = { column = "gpus" }
-        censored = { column = "open" }
-    "#;
-
-    /// Local nanoseconds and UTC milliseconds, unsigned and half-width numbers, dictionaries, booleans and nulls.
-    #[test]
-    fn parquet_types_are_converted() {
-        let who: DictionaryArray<Int32Type> = [Some("ada"), None, Some("ada"), None].into_iter().collect();
-        let columns: Vec<(&str, ArrayRef)> = vec![
-            ("spare", Arc::new(Int64Array::from(vec![1, 2, 3, 4]))),
-            ("gpus", Arc::new(Float32Array::from(vec![Some(0.5), None, Some(2.0), Some(2.0)]))),
-            ("who", Arc::new(who)),
-            ("id", Arc::new(LargeStringArray::from(vec![Some("a"), Some("b"), None, Some("b")]))),
-            // 08:00 and 09:00 on the clocks of Shanghai are 00:00 and 01:00 UTC.
-            ("at", Arc::new(TimestampNanosecondArray::from(vec![28_800_000_000_000, 32_400_000_000_000, 0, 0]))),
-            (
-                "begun",
-                Arc::new(TimestampMillisecondArray::from(vec![Some(60_000), None, None, None]).with_timezone("UTC")),
-            ),
-            ("hours", Arc::new(UInt16Array::from(vec![2, 2, 2, 2]))),
-            ("open", Arc::new(BooleanArray::from(vec![Some(false), Some(true), None, None]))),
-        ];
-        let fields: Vec<Field> =
-            columns.iter().map(|(name, array)| Field::new(*name, array.data_type().clone(), true)).collect();
-        let schema = Arc::new(Schema::new(fields));
-        let batch =
-            RecordBatch::try_new(schema.clone(), columns.into_iter().map(|(_, array)| array).collect()).unwrap();
-        let dir = tempfile::tempdir().unwrap();
-        let (data, mapping) = (dir.path().join("jobs.parquet"), dir.path().join("m.toml"));
-        let mut writer = ArrowWriter::try_new(File::create(&data).unwrap(), schema, None).unwrap();
-        writer.write(&batch).unwrap();
-        writer.close().unwrap();
-        std::fs::write(&mapping, MAPPING).unwrap();
-
-        let options = ReadOptions { mapping: Some(mapping), ..ReadOptions::default() };
-        let trace = ingest::read(&[SourceFile::new(&data)], &options).unwrap();
-        let jobs = &trace.jobs;
-        assert_eq!((trace.basis, trace.zone.as_str()), (TimeBasis::Local, "Asia/Shanghai"));
-        assert_eq!(jobs.job_key.iter().collect::<Vec<_>>(), [Some("a"), Some("b")]);
-        assert_eq!(jobs.user.iter().collect::<Vec<_>>(), [Some("ada"), None]);
-        assert_eq!(jobs.submit.iter().collect::<Vec<_>>(), [Some(0), Some(3_600_000)]);
-        assert_eq!(jobs.end.iter().collect::<Vec<_>>(), [Some(60_000 + 7_200_000), None]);
-        assert_eq!(jobs.run_s.iter().collect::<Vec<_>>(), [Some(7_200.0), None]);
-        assert_eq!(jobs.req_gpus.iter().collect::<Vec<_>>(), [Some(0.5), None]);
-        assert_eq!(jobs.censored.iter().collect::<Vec<_>>(), [Some(0), Some(1)]);
-        // Row 3 has no key; row 4 has that of row 2 and other values.
-        assert_eq!((trace.ledger.count("no_key"), trace.ledger.count("repeated_key")), (1, 1));
-        assert_eq!((trace.ledger.read, trace.ledger.kept), (4, 2));
-    }
 }

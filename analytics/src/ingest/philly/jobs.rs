@@ -15,9 +15,10 @@
 use serde_json::Value;
 
 use super::elements::{self, Element};
+use super::known::{Known, Place, fold};
 use crate::error::Result;
 use crate::ingest::field::{self, Moment};
-use crate::ingest::read::{ReadOptions, Seen, check_job};
+use crate::ingest::read::{ReadOptions, check_job};
 use crate::ingest::source::SourceFile;
 use crate::quality::{Ledger, RowAudit, reason};
 use crate::schema::{AttemptRow, JobRow, JobState, PlacementRow};
@@ -27,7 +28,7 @@ use crate::trace::Trace;
 /// What is known across the files of a request.
 #[derive(Debug, Default)]
 pub(super) struct JobLog {
-    seen: Seen,
+    known: Known,
     files: u64,
     jobs: u64,
     never_ran: u64,
@@ -60,6 +61,11 @@ impl Attempt {
 }
 
 impl JobLog {
+    /// Begins with the jobs that other readers have brought into `trace`.
+    pub(super) fn of(trace: &Trace) -> Self {
+        Self { known: Known::of(trace), ..Self::default() }
+    }
+
     /// Reads one job log.
     ///
     /// # Errors
@@ -90,7 +96,8 @@ impl JobLog {
             ledger.quarantine(&audit, reason::NO_SUBMIT, "submitted_time", &element.text);
             return;
         };
-        if !self.seen.is_new(key) {
+        let place = self.known.place(key);
+        if place == Place::Repeated {
             ledger.quarantine(&audit, reason::DUPLICATE, "jobid", &element.text);
             return;
         }
@@ -144,7 +151,10 @@ impl JobLog {
         self.from_minutes += u64::from(minutes.is_some());
         self.gaps += attempts.iter().rev().skip(1).filter(|attempt| attempt.run_s().is_none()).count() as u64;
         push_attempts(key, state, running, &attempts, trace);
-        trace.jobs.push(job);
+        match place {
+            Place::Elsewhere(ix) => fold(&mut trace.jobs, ix, &job),
+            Place::New | Place::Repeated => trace.jobs.push(job),
+        }
         ledger.keep(audit);
     }
 

@@ -8,10 +8,11 @@
 //! attempts. Worked number: a job submitted 10:00:00 that first starts 10:00:12 with a wall duration of 100 s ends at
 //! 10:01:52; on 8 GPUs it is 800 GPU-seconds by wall duration. O(rows).
 
+use super::known::{Known, Place, fold};
 use crate::error::Result;
 use crate::ingest::delimited::Delimited;
 use crate::ingest::field::Moment;
-use crate::ingest::read::{ReadOptions, Seen, check_job};
+use crate::ingest::read::{ReadOptions, check_job};
 use crate::ingest::reader::{Confidence, Head, Reader};
 use crate::ingest::source::SourceFile;
 use crate::quality::reason;
@@ -55,10 +56,10 @@ impl Reader for PhillyJoined {
              must not be used to predict",
         );
         trace.note("philly-joined: jobs get all their GPUs at once, so GPUs asked for and GPUs given are the same");
-        let mut seen = Seen::default();
+        let mut known = Known::of(trace);
         let mut counts = Counts::default();
         for file in files {
-            read_file(file, options, &mut seen, &mut counts, trace)?;
+            read_file(file, options, &mut known, &mut counts, trace)?;
         }
         counts.note(trace);
         Ok(())
@@ -85,7 +86,7 @@ impl Counts {
 fn read_file(
     file: &SourceFile,
     options: &ReadOptions<'_>,
-    seen: &mut Seen,
+    known: &mut Known,
     counts: &mut Counts,
     trace: &mut Trace,
 ) -> Result<()> {
@@ -110,7 +111,8 @@ fn read_file(
             trace.ledger.quarantine(&row.audit, reason::NO_SUBMIT, "submit_utc", row.raw());
             continue;
         };
-        if !seen.is_new(&key) {
+        let place = known.place(&key);
+        if place == Place::Repeated {
             trace.ledger.quarantine(&row.audit, reason::DUPLICATE, "jobid", row.raw());
             continue;
         }
@@ -122,8 +124,7 @@ fn read_file(
         });
         let reported_state = row.text(status_at);
         let state = match reported_state {
-            None => JobState::Unknown,
-            Some(NOT_PASS) => JobState::Unknown,
+            None | Some(NOT_PASS) => JobState::Unknown,
             Some(word) => JobState::parse(word).unwrap_or_else(|| {
                 row.audit.repair(reason::UNKNOWN_STATE, "inferred_status", word);
                 JobState::Unknown
@@ -149,7 +150,10 @@ fn read_file(
         counts.jobs += 1;
         counts.placed += u64::from(start.is_some());
         counts.ambiguous += u64::from(row.text(match_at) == Some("ambiguous"));
-        trace.jobs.push(job);
+        match place {
+            Place::Elsewhere(ix) => fold(&mut trace.jobs, ix, &job),
+            Place::New | Place::Repeated => trace.jobs.push(job),
+        }
         trace.ledger.keep(row.audit);
     }
     table.finish(&mut trace.ledger);

@@ -12,6 +12,7 @@ mod elements;
 mod inventory;
 mod jobs;
 mod joined;
+mod known;
 mod nodes;
 mod official;
 mod utilisation;

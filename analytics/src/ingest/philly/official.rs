@@ -39,11 +39,14 @@ impl Role {
             return Some(Self::VcSizes);
         }
         let machine = head.has_columns(',', &["machineid"]) || head.has_columns(',', &["machine_id"]);
-        let telemetry = match () {
-            () if head.has_columns(',', &["time", "gpu0_util"]) => Telemetry::Gpu,
-            () if head.has_columns(',', &["time", "cpu_util"]) => Telemetry::Cpu,
-            () if head.has_columns(',', &["time", "mem_total", "mem_free"]) => Telemetry::Memory,
-            () => return None,
+        let telemetry = if head.has_columns(',', &["time", "gpu0_util"]) {
+            Telemetry::Gpu
+        } else if head.has_columns(',', &["time", "cpu_util"]) {
+            Telemetry::Cpu
+        } else if head.has_columns(',', &["time", "mem_total", "mem_free"]) {
+            Telemetry::Memory
+        } else {
+            return None;
         };
         machine.then_some(Self::Telemetry(telemetry))
     }
@@ -66,7 +69,7 @@ impl Reader for Philly {
         trace.basis = TimeBasis::Utc;
         let zone = options.zone_or(super::ZONE)?;
         zone.name().clone_into(&mut trace.zone);
-        let mut jobs = jobs::JobLog::default();
+        let mut jobs = jobs::JobLog::of(trace);
         let mut machines = Inventory::default();
         for file in files {
             let head = file.head()?;

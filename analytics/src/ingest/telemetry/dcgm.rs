@@ -275,4 +275,21 @@ mod tests {
         assert_eq!(parse_time("2023-05-24T14:00:00Z"), Some(1_684_936_800_000));
         assert_eq!(parse_time("noon"), None);
     }
+
+    proptest::proptest! {
+        #[test]
+        fn any_line_parses_or_is_refused(line in ".{0,80}") {
+            let _ = Sample::parse(&line);
+        }
+
+        #[test]
+        fn escaped_labels_come_back(value in ".{0,40}", number in -1e9..1e9_f64) {
+            let escaped = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+            let line = format!("m{{a=\"{escaped}\",b=\"x\"}} {number} 17");
+            let sample = Sample::parse(&line).unwrap();
+            proptest::prop_assert_eq!(&sample.labels.0[0].1, &value);
+            proptest::prop_assert_eq!(sample.value.parse::<f64>().unwrap(), number);
+            proptest::prop_assert_eq!(sample.time, Some("17"));
+        }
+    }
 }

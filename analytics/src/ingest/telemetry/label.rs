@@ -214,4 +214,23 @@ mod tests {
             assert_eq!(node_in_name(Path::new(name)).as_deref(), node, "{name}");
         }
     }
+
+    proptest::proptest! {
+        #[test]
+        fn any_file_name_is_survived(name in "[a-zA-Z0-9é._ -]{0,40}") {
+            let _ = moment_in_name(&name, &Zone::utc());
+            // What is left of a name is a part of it.
+            if let Some(node) = node_in_name(Path::new(&name)) {
+                proptest::prop_assert!(name.contains(&node) && !node.is_empty());
+            }
+        }
+
+        #[test]
+        fn a_stamp_in_a_name_is_read_back(s in 1_000_000_000_i64..4_000_000_000) {
+            proptest::prop_assert_eq!(moment_in_name(&format!("node-7_{s}.prom"), &Zone::utc()), Some(s * 1_000));
+            let digits: String =
+                crate::time::format_utc(s * 1_000).chars().filter(char::is_ascii_digit).collect();
+            proptest::prop_assert_eq!(moment_in_name(&format!("n_{digits}.prom"), &Zone::utc()), Some(s * 1_000));
+        }
+    }
 }

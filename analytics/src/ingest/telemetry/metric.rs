@@ -30,7 +30,9 @@ const NODE_MOST_W: f64 = 20_000.0;
 const CHASSIS_MOST_W: f64 = 100_000.0;
 /// The most slices a GPU is cut into, and so the most a MIG ratio can be off by.
 const MIG_SLICES: f64 = 8.0;
-const MIB: f64 = 1_048_576.0;
+// Divisors, as 87 × 0.01 is not the number nearest to 0.87 and 87 / 100 is. A mebibyte is a power of two: exact.
+const PERCENT: f64 = 100.0;
+const PER_MIB: f64 = 1.0 / 1_048_576.0;
 
 /// What a metric of a GPU tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,35 +65,35 @@ pub(super) enum Target {
     NodePower,
 }
 
-/// One metric: its name, its target, and what its values are multiplied with to be in the column's unit.
+/// One metric: its name, its target, and what its values are divided by to be in the column's unit.
 #[derive(Debug)]
 pub(super) struct Metric {
     pub(super) name: &'static str,
     pub(super) target: Target,
-    factor: f64,
+    per: f64,
 }
 
-const fn gpu(name: &'static str, field: GpuField, factor: f64) -> Metric {
-    Metric { name, target: Target::Gpu(field), factor }
+const fn gpu(name: &'static str, field: GpuField, per: f64) -> Metric {
+    Metric { name, target: Target::Gpu(field), per }
 }
 
 const fn node(name: &'static str) -> Metric {
-    Metric { name, target: Target::NodePower, factor: 1.0 }
+    Metric { name, target: Target::NodePower, per: 1.0 }
 }
 
 static METRICS: &[Metric] = &[
-    gpu("DCGM_FI_DEV_GPU_UTIL", GpuField::Util, 0.01),
+    gpu("DCGM_FI_DEV_GPU_UTIL", GpuField::Util, PERCENT),
     gpu("DCGM_FI_PROF_GR_ENGINE_ACTIVE", GpuField::EngineActive, 1.0),
-    gpu("DCGM_FI_DEV_MEM_COPY_UTIL", GpuField::MemUtil, 0.01),
+    gpu("DCGM_FI_DEV_MEM_COPY_UTIL", GpuField::MemUtil, PERCENT),
     gpu("DCGM_FI_PROF_SM_ACTIVE", GpuField::SmActive, 1.0),
     gpu("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", GpuField::TensorActive, 1.0),
     gpu("DCGM_FI_PROF_DRAM_ACTIVE", GpuField::DramActive, 1.0),
-    gpu("DCGM_FI_DEV_FB_USED", GpuField::MemUsed, MIB),
-    gpu("DCGM_FI_DEV_FB_FREE", GpuField::MemFree, MIB),
-    gpu("DCGM_FI_DEV_FB_RESERVED", GpuField::MemReserved, MIB),
-    gpu("DCGM_FI_DEV_FB_TOTAL", GpuField::MemTotal, MIB),
+    gpu("DCGM_FI_DEV_FB_USED", GpuField::MemUsed, PER_MIB),
+    gpu("DCGM_FI_DEV_FB_FREE", GpuField::MemFree, PER_MIB),
+    gpu("DCGM_FI_DEV_FB_RESERVED", GpuField::MemReserved, PER_MIB),
+    gpu("DCGM_FI_DEV_FB_TOTAL", GpuField::MemTotal, PER_MIB),
     gpu("DCGM_FI_DEV_POWER_USAGE", GpuField::Power, 1.0),
-    gpu("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", GpuField::Energy, 0.001),
+    gpu("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", GpuField::Energy, 1_000.0),
     gpu("DCGM_FI_DEV_GPU_TEMP", GpuField::Temp, 1.0),
     node("node_hwmon_power_average_watt"),
     node("node_hwmon_power_watt"),
@@ -121,7 +123,7 @@ impl Metric {
             row.repair(BLANK, self.name, text);
             return None;
         }
-        gpu_in_range(field, raw * self.factor, self.name, text, mig, row)
+        gpu_in_range(field, raw / self.per, self.name, text, mig, row)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Draws a [`Chart`] as SVG or PNG.
 //!
-//! Two steps. Layout turns the chart into a [`scene::Scene`]: lines, rectangles and words at places in a sheet 760 units
-//! wide ([`xy`], [`bars`], [`cells`] on the axes of [`frame`] and the ticks of [`scale`]). Painting ([`paint`]) sends the scene
+//! Two steps. Layout turns the chart into a `scene::Scene`: lines, rectangles and words at places in a sheet 760 units
+//! wide (`xy`, `bars`, `cells` on the axes of `frame` and the ticks of `scale`). Painting (`paint`) sends the scene
 //! to a plotters backend at two pixels per unit, so that lines sit on half units and PNG files are sharp.
 //!
 //! Words are measured and, in PNG, drawn with a font that ships with the program: no font of the machine is looked up, and

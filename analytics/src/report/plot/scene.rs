@@ -232,14 +232,19 @@ pub(super) fn ellipsis(text: &str, size: f64, width: f64) -> String {
     if text_width(text, size) <= width {
         return text.to_string();
     }
-    let mut kept: Vec<char> = text.chars().take(400).collect();
-    while kept.pop().is_some() {
-        let cut: String = kept.iter().collect::<String>().trim_end().to_string() + "…";
-        if text_width(&cut, size) <= width {
-            return cut;
+    // Longer text is wider, so the longest prefix that fits is found by halving.
+    let letters: Vec<char> = text.chars().take(400).collect();
+    let cut = |kept: usize| letters.iter().take(kept).collect::<String>().trim_end().to_string() + "…";
+    let (mut fits, mut too_long) = (0, letters.len());
+    while too_long - fits > 1 {
+        let middle = usize::midpoint(fits, too_long);
+        if text_width(&cut(middle), size) <= width {
+            fits = middle;
+        } else {
+            too_long = middle;
         }
     }
-    "…".to_string()
+    cut(fits)
 }
 
 /// The text in lines no wider than `width`, broken at spaces; a word that is too wide is cut. At most `lines`, the last cut.

@@ -76,24 +76,25 @@ fn eight_digits(chunk: [u8; 8]) -> Option<u64> {
 /// The whole number that 1 to 18 digits spell.
 #[inline]
 fn digits(text: &[u8]) -> Option<i64> {
-    if text.is_empty() || text.len() > 18 {
-        return None;
-    }
-    let mut sum = 0u64;
-    let mut rest = text;
-    while let Some((chunk, after)) = rest.split_first_chunk::<8>() {
-        sum = sum * 100_000_000 + eight_digits(*chunk)?;
-        rest = after;
-    }
-    for byte in rest {
-        let digit = byte.wrapping_sub(b'0');
-        if digit > 9 {
-            return None;
+    match (text.first_chunk::<8>(), text.last_chunk::<8>()) {
+        (Some(first), Some(last)) if text.len() <= 16 => {
+            // Two overlapping eights; in the second, the digits that the first has too are overwritten with zeros.
+            let more = text.len() - 8;
+            let mask = u64::MAX.checked_shl(8 * (8 - more as u32)).unwrap_or(0);
+            let word = u64::from_le_bytes(*last) & mask | 0x3030_3030_3030_3030 & !mask;
+            let (high, low) = (eight_digits(*first)?, eight_digits(word.to_le_bytes())?);
+            Some((high * TENS.get(more)? + low) as i64)
         }
-        sum = sum * 10 + u64::from(digit);
+        _ if (1..=18).contains(&text.len()) => text.iter().try_fold(0, |sum, byte| {
+            let digit = byte.wrapping_sub(b'0');
+            (digit <= 9).then(|| sum * 10 + i64::from(digit))
+        }),
+        _ => None,
     }
-    Some(sum as i64)
 }
+
+/// Powers of ten by which the first eight of up to 16 digits count.
+const TENS: [u64; 9] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
 
 /// A time in milliseconds: a whole number of them, or a date and time (UTC unless it says its offset).
 #[inline]
@@ -225,6 +226,20 @@ mod tests {
                 assert_eq!(eight_digits(text), None, "{text:?}");
             }
         }
+    }
+
+    #[test]
+    fn whole_numbers_of_every_length_are_read() {
+        let all = "123456789012345678";
+        for length in 1..=18 {
+            assert_eq!(digits(&all.as_bytes()[..length]), all[..length].parse().ok(), "{length}");
+            for at in 0..length {
+                let mut wrong = all.as_bytes()[..length].to_vec();
+                wrong[at] = b'.';
+                assert_eq!(digits(&wrong), None, "{length} {at}");
+            }
+        }
+        assert_eq!([digits(b""), digits(b"1234567890123456789")], [None, None]);
     }
 
     #[test]

@@ -1,0 +1,17 @@
+//! Slurm's accounting, as `sacct` exports it.
+//!
+//! [`SacctText`] and [`SacctJson`] turn an export into records; `assembly` turns records into jobs, attempts and
+//! placements, the same way for both. The modules [`duration`], [`hostlist`], [`job_id`], [`mem`] and [`tres`] read
+//! Slurm's own notations and are used by whatever speaks to Slurm.
+
+mod assembly;
+pub mod duration;
+pub mod hostlist;
+pub mod job_id;
+pub mod mem;
+mod sacct_json;
+mod sacct_text;
+pub mod tres;
+
+pub use sacct_json::SacctJson;
+pub use sacct_text::SacctText;

@@ -1,0 +1,539 @@
+//! `sacct --json`, of any data parser version.
+//!
+//! The document is streamed: one element of `jobs[]` is in memory at a time, so that files of many gigabytes can be
+//! read. Keys come and go between versions, so each value is looked up on its own; unknown keys are passed over and
+//! absent ones are unknown. Numbers are bare or `{"set":…,"infinite":…,"number":…}`; `state.current` is a word or a
+//! list. Times are epoch seconds, 0 unset; `time.limit` is minutes. 4294967294 and its kin (`NO_VAL`) are unknown. Old
+//! versions wrote bare `Infinity` and `NaN`, which are no JSON; they are read as null. A document cut short gives the
+//! jobs before the cut. O(bytes).
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::io::{self, BufRead, BufReader, Read};
+
+use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
+
+use super::assembly::{Allocation, Assembly, Step, energy_j, state, util_ratio};
+use super::job_id::{JobId, Part};
+use super::mem::{MIB, whole};
+use super::tres::Tres;
+use crate::error::{Error, Result};
+use crate::ingest::field;
+use crate::ingest::{Confidence, Head, ReadOptions, Reader, Seen, SourceFile};
+use crate::quality::{Ledger, RowAudit, reason};
+use crate::schema::JobState;
+use crate::time::{TimeBasis, seconds_to_ms};
+use crate::trace::Trace;
+
+/// Reads `sacct --json`.
+#[derive(Debug)]
+pub struct SacctJson;
+
+impl Reader for SacctJson {
+    fn id(&self) -> &'static str {
+        "sacct-json"
+    }
+
+    fn describes(&self) -> &'static str {
+        "Slurm accounting: sacct --json, any data parser version"
+    }
+
+    fn sniff(&self, head: &Head) -> Confidence {
+        let text = head.text.trim_start();
+        if !text.starts_with('{') || !text.contains("\"jobs\"") {
+            return Confidence::No;
+        }
+        // `squeue --json` has jobs too, but neither of these.
+        if text.contains("\"association\"") && text.contains("\"submission\"") {
+            Confidence::Sure
+        } else if text.to_ascii_lowercase().contains("\"slurm\"") && !text.contains("\"job_state\"") {
+            Confidence::Maybe
+        } else {
+            Confidence::No
+        }
+    }
+
+    fn read(&self, files: &[SourceFile], options: &ReadOptions<'_>, trace: &mut Trace) -> Result<()> {
+        let mut assembly = Assembly::default();
+        let mut seen = Seen::default();
+        for file in files {
+            assembly.begin();
+            read_file(file, options, &mut assembly, &mut seen, &mut trace.ledger)?;
+        }
+        trace.basis = TimeBasis::Utc;
+        options.zone_or("UTC")?.name().clone_into(&mut trace.zone);
+        assembly.finish(trace);
+        Ok(())
+    }
+}
+
+fn read_file(
+    file: &SourceFile,
+    options: &ReadOptions<'_>,
+    assembly: &mut Assembly,
+    seen: &mut Seen,
+    ledger: &mut Ledger,
+) -> Result<()> {
+    let plain = BufReader::with_capacity(1 << 16, Plain::new(file.open(options.observer)?));
+    let mut document = serde_json::Deserializer::from_reader(plain);
+    let mut sink = Sink { file: file.name(), number: 0, assembly, seen, ledger };
+    let outcome = Document { sink: &mut sink }.deserialize(&mut document);
+    let (read, ledger) = (sink.number, sink.ledger);
+    match outcome {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(Error::format(
+            file.name(),
+            "the document has no list of jobs",
+            "export with `sacct --json`, and check that the command did not fail",
+        )),
+        Err(e) if read > 0 || e.is_io() => {
+            ledger.damaged(file.name(), e.line() as u64, e.to_string());
+            Ok(())
+        }
+        Err(e) => Err(Error::Format {
+            file: file.name().to_owned(),
+            line: Some(e.line() as u64),
+            column: None,
+            found: format!("not a `sacct --json` document: {e}"),
+            remedy: "export with `sacct --json` again".to_owned(),
+        }),
+    }
+}
+
+/// Where jobs go as they are parsed.
+struct Sink<'s> {
+    file: &'s str,
+    number: u64,
+    assembly: &'s mut Assembly,
+    seen: &'s mut Seen,
+    ledger: &'s mut Ledger,
+}
+
+/// The document; gives whether it had a list of jobs.
+struct Document<'s, 'a> {
+    sink: &'a mut Sink<'s>,
+}
+
+impl<'de> DeserializeSeed<'de> for Document<'_, '_> {
+    type Value = bool;
+    fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<bool, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Document<'_, '_> {
+    type Value = bool;
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object with a list of jobs")
+    }
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<bool, A::Error> {
+        let mut found = false;
+        while let Some(key) = map.next_key::<String>()? {
+            if key == "jobs" {
+                found = true;
+                map.next_value_seed(Jobs { sink: &mut *self.sink })?;
+            } else {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// The list of jobs.
+struct Jobs<'s, 'a> {
+    sink: &'a mut Sink<'s>,
+}
+
+impl<'de> DeserializeSeed<'de> for Jobs<'_, '_> {
+    type Value = ();
+    fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Jobs<'_, '_> {
+    type Value = ();
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of jobs")
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+        while let Some(job) = list.next_element::<Value>()? {
+            self.sink.job(&job);
+        }
+        Ok(())
+    }
+}
+
+/// A number, bare or in its struct; unknown if unset, infinite or a sentinel.
+fn number(value: Option<&Value>) -> Option<f64> {
+    let value = value?;
+    let number = match value {
+        Value::Object(fields) => {
+            let flag = |name: &str| fields.get(name).and_then(Value::as_bool);
+            if flag("set") == Some(false) || flag("infinite") == Some(true) {
+                return None;
+            }
+            fields.get("number")?.as_f64()?
+        }
+        bare => bare.as_f64()?,
+    };
+    // NO_VAL16, INFINITE16, NO_VAL, INFINITE and their 64-bit kin (which lose their last digits as real numbers).
+    let sentinel = [65_534.0, 65_535.0, 4_294_967_294.0, 4_294_967_295.0].contains(&number)
+        || number >= 18_446_744_073_709_500_000.0;
+    (number.is_finite() && !sentinel).then_some(number)
+}
+
+/// A number without a unit that could be any size: only the 32 and 64-bit sentinels count.
+fn count(value: Option<&Value>) -> Option<f64> {
+    match value.and_then(Value::as_f64) {
+        // A job can well use 65,534 of something.
+        Some(exact) if exact == 65_534.0 || exact == 65_535.0 => Some(exact),
+        _ => number(value),
+    }
+}
+
+fn integer(value: Option<&Value>) -> Option<i64> {
+    number(value).filter(|value| value.fract() == 0.0 && value.abs() < 9e15).map(|value| value as i64)
+}
+
+fn text(value: Option<&Value>) -> Option<&str> {
+    field::text(value.and_then(Value::as_str))
+}
+
+/// A moment in milliseconds from epoch seconds; 0 is unset.
+fn moment(value: Option<&Value>) -> Option<i64> {
+    number(value).filter(|seconds| *seconds != 0.0).and_then(seconds_to_ms)
+}
+
+/// The words of a state: one, or a list joined by commas.
+fn words(value: Option<&Value>) -> Option<String> {
+    match value? {
+        Value::String(word) => Some(word.clone()),
+        Value::Array(list) => {
+            let words: Vec<&str> = list.iter().filter_map(Value::as_str).collect();
+            (!words.is_empty()).then(|| words.join(","))
+        }
+        _ => None,
+    }
+}
+
+/// Resources from a list of `{type, name, id, count}`; `None` if there is no list or it is empty.
+fn tres(value: Option<&Value>) -> Option<Tres> {
+    let list = value?.as_array().filter(|list| !list.is_empty())?;
+    let mut tres = Tres::default();
+    for entry in list {
+        let Some(amount) = count(entry.get("count")).filter(|amount| *amount >= 0.0) else { continue };
+        let kind = entry.get("type").and_then(Value::as_str).unwrap_or_default();
+        let name = entry.get("name").and_then(Value::as_str).unwrap_or_default();
+        match kind {
+            "cpu" => tres.cpus = Some(amount),
+            "mem" => tres.mem_bytes = whole(amount * MIB),
+            "energy" => tres.energy_j = Some(amount),
+            "node" => tres.nodes = Some(amount as i64),
+            "gres" if name == "gpu" => tres.any_gpus = Some(amount),
+            "gres" => {
+                if let Some(kind) = name.strip_prefix("gpu:") {
+                    tres.add_typed(kind, amount);
+                }
+            }
+            _ => {}
+        }
+    }
+    Some(tres)
+}
+
+/// The count of one resource in a list of `{type, name, id, count}`.
+fn one(value: Option<&Value>, kind: &str, name: &str) -> Option<f64> {
+    let is = |entry: &&Value, key: &str, wanted: &str| entry.get(key).and_then(Value::as_str) == Some(wanted);
+    let entry = value?.as_array()?.iter().find(|entry| is(entry, "type", kind) && is(entry, "name", name))?;
+    count(entry.get("count"))
+}
+
+/// The identifier of an element of `jobs[]`.
+fn identifier(job: &Value) -> Option<JobId> {
+    let number = integer(job.get("job_id")).filter(|number| *number > 0)?.unsigned_abs();
+    let positive = |path: &str| integer(job.pointer(path)).filter(|number| *number > 0).map(i64::unsigned_abs);
+    if let Some(array) = positive("/array/job_id") {
+        let task = integer(job.pointer("/array/task_id")).and_then(|task| u64::try_from(task).ok());
+        let waiting = text(job.pointer("/array/task"));
+        let part = match (task, waiting) {
+            (Some(task), _) => Part::Task(task),
+            (None, Some(list)) => Part::Waiting(list.to_owned()),
+            (None, None) => Part::Whole,
+        };
+        return Some(JobId { job: if part == Part::Whole { number } else { array }, part, step: None });
+    }
+    if let Some(het) = positive("/het/job_id") {
+        let offset = integer(job.pointer("/het/job_offset")).and_then(|offset| u64::try_from(offset).ok());
+        return Some(JobId { job: het, part: Part::Component(offset.unwrap_or(0)), step: None });
+    }
+    Some(JobId { job: number, part: Part::Whole, step: None })
+}
+
+impl Sink<'_> {
+    fn job(&mut self, job: &Value) {
+        self.number += 1;
+        let mut row = RowAudit::new(self.file, self.number);
+        let Some(id) = identifier(job) else {
+            let raw = job.to_string();
+            self.ledger.quarantine(&row, reason::NO_KEY, "job_id", &raw);
+            return;
+        };
+        let cluster = text(job.get("cluster")).or_else(|| text(job.pointer("/association/cluster")));
+        let said = words(job.pointer("/state/current"));
+        let times = ["submission", "start", "end"].map(|name| moment(job.get("time").and_then(|time| time.get(name))));
+        let same = format!("{}|{}|{times:?}|{said:?}", cluster.unwrap_or_default(), id.allocation());
+        if !self.seen.is_new(&same) {
+            self.ledger.quarantine(&row, reason::DUPLICATE, "", &job.to_string());
+            return;
+        }
+        let cluster = self.assembly.word(cluster);
+        for step in job.get("steps").and_then(Value::as_array).into_iter().flatten() {
+            let found = read_step(step, &mut row);
+            self.assembly.step(cluster.clone(), &id, found);
+        }
+        let (state, requeued) = said.as_deref().map_or((None, false), |words| state(words, &mut row));
+        let asked = tres(job.pointer("/tres/requested"));
+        let given = tres(job.pointer("/tres/allocated"));
+        let listed = (asked.is_some(), given.is_some());
+        let (asked, given) = (asked.unwrap_or_default(), given.unwrap_or_default());
+        let start = times.get(1).copied().flatten();
+        // `allocation_nodes` is a count; a job that never started is listed with what it asks for.
+        let nodes = integer(job.get("allocation_nodes")).filter(|nodes| *nodes > 0);
+        let started = start.is_some() && state != Some(JobState::Pending);
+        let elapsed_s = number(job.pointer("/time/elapsed")).filter(|seconds| *seconds >= 0.0 && start.is_some());
+        let req_cpus = number(job.pointer("/required/CPUs")).or(asked.cpus).filter(|cpus| *cpus > 0.0);
+        let per = |name: &str, of: Option<f64>| {
+            let each =
+                number(job.get("required").and_then(|required| required.get(name))).filter(|each| *each > 0.0)?;
+            whole(each * MIB * of?)
+        };
+        let per_node = || per("memory_per_node", asked.nodes.or(nodes).map(|nodes| nodes as f64));
+        let gpu_type = asked.gpu_type().or_else(|| given.gpu_type());
+        let user = text(job.get("user")).or_else(|| text(job.pointer("/association/user")));
+        let account = text(job.get("account")).or_else(|| text(job.pointer("/association/account")));
+        let name = job.get("name").and_then(Value::as_str).filter(|name| !name.is_empty());
+        let allocation = Allocation {
+            user: self.assembly.word(user),
+            account: self.assembly.word(account),
+            partition: self.assembly.word(text(job.get("partition"))),
+            qos: self.assembly.word(text(job.get("qos"))),
+            name: self.assembly.word(name),
+            gpu_type: self.assembly.word(gpu_type.as_deref()),
+            nodes_hostlist: self.assembly.word(text(job.get("nodes"))),
+            reported_state: self.assembly.word(said.as_deref()),
+            state,
+            requeued,
+            submit: times.first().copied().flatten(),
+            eligible: moment(job.pointer("/time/eligible")),
+            start,
+            end: times.get(2).copied().flatten(),
+            elapsed_s,
+            planned_s: number(job.pointer("/time/planned")),
+            time_limit_s: number(job.pointer("/time/limit")).map(|minutes| minutes * 60.0),
+            exit_code: integer(job.pointer("/exit_code/return_code")),
+            req_nodes: asked.nodes.or_else(|| nodes.filter(|_| !started)),
+            alloc_nodes: given.nodes.or_else(|| nodes.filter(|_| started)),
+            req_cpus,
+            alloc_cpus: given.cpus,
+            req_mem_bytes: asked
+                .mem_bytes
+                .filter(|bytes| *bytes > 0)
+                .or_else(|| per("memory_per_cpu", req_cpus))
+                .or_else(per_node),
+            alloc_mem_bytes: given.mem_bytes,
+            req_gpus: asked.gpus(),
+            alloc_gpus: given.gpus(),
+            req_listed: listed.0,
+            alloc_listed: listed.1,
+            energy_j: energy_j(given.energy_j, elapsed_s, given.nodes.or(nodes), &mut row),
+            cluster,
+        };
+        self.assembly.allocation(id, allocation, &mut row);
+        self.ledger.keep(row);
+    }
+}
+
+fn read_step(step: &Value, row: &mut RowAudit<'_>) -> Step {
+    let given = tres(step.pointer("/tres/allocated")).unwrap_or_default();
+    let total = step.pointer("/tres/consumed/total").or_else(|| step.pointer("/tres/requested/total"));
+    let percent = one(total, "gres", "gpuutil");
+    let mem = one(total, "gres", "gpumem");
+    let elapsed_s = number(step.pointer("/time/elapsed"));
+    let joules = count(step.pointer("/statistics/energy/consumed"));
+    Step {
+        gpu_util_ratio: util_ratio(percent, mem, given.gpus()),
+        energy_j: energy_j(joules, elapsed_s, given.nodes, row),
+    }
+}
+
+/// JSON as the standard has it: bare `Infinity`, `-Infinity` and `NaN` become `null`, bytes that are not UTF-8 the
+/// replacement character, and a byte order mark is dropped.
+struct Plain<R> {
+    inner: R,
+    out: VecDeque<u8>,
+    /// A bare word outside strings, as far as it was read.
+    held: Vec<u8>,
+    /// Bytes of a character that the next read completes.
+    cut: Vec<u8>,
+    in_string: bool,
+    escaped: bool,
+    begun: bool,
+}
+
+impl<R: BufRead> Plain<R> {
+    fn new(inner: R) -> Self {
+        Self {
+            inner,
+            out: VecDeque::new(),
+            held: Vec::new(),
+            cut: Vec::new(),
+            in_string: false,
+            escaped: false,
+            begun: false,
+        }
+    }
+
+    /// Takes one byte of text outside or inside a string.
+    fn take(&mut self, byte: u8) {
+        if self.in_string {
+            self.out.push_back(byte);
+            match byte {
+                _ if self.escaped => self.escaped = false,
+                b'\\' => self.escaped = true,
+                b'"' => self.in_string = false,
+                _ => {}
+            }
+            return;
+        }
+        // A bare word: letters, and the sign that `-Infinity` begins with.
+        if byte.is_ascii_alphabetic() || byte == b'-' {
+            self.held.push(byte);
+            return;
+        }
+        self.release();
+        self.in_string = byte == b'"';
+        self.out.push_back(byte);
+    }
+
+    /// Passes on a held word, or `null` for one that is no JSON.
+    fn release(&mut self) {
+        let word: &[u8] = match self.held.as_slice() {
+            b"Infinity" | b"-Infinity" | b"NaN" | b"-NaN" | b"inf" | b"-inf" | b"nan" | b"-nan" => b"null",
+            word => word,
+        };
+        self.out.extend(word);
+        self.held.clear();
+    }
+
+    /// Takes the next stretch of input; `false` at its end.
+    fn fill(&mut self) -> io::Result<bool> {
+        let chunk = self.inner.fill_buf()?;
+        let (length, end) = (chunk.len(), chunk.is_empty());
+        let mut bytes = std::mem::take(&mut self.cut);
+        bytes.extend_from_slice(chunk);
+        self.inner.consume(length);
+        let mut left = bytes.as_slice();
+        while !left.is_empty() {
+            let (good, bad) = match std::str::from_utf8(left) {
+                Ok(_) => (left, None),
+                Err(e) => (left.get(..e.valid_up_to()).unwrap_or_default(), Some(e.error_len())),
+            };
+            left = left.get(good.len()..).unwrap_or_default();
+            let text = if self.begun { good } else { good.strip_prefix(b"\xef\xbb\xbf").unwrap_or(good) };
+            self.begun |= !good.is_empty();
+            text.iter().for_each(|byte| self.take(*byte));
+            match bad {
+                None => {}
+                Some(None) if !end => {
+                    self.cut = left.to_vec();
+                    break;
+                }
+                Some(length) => {
+                    "\u{fffd}".bytes().for_each(|byte| self.take(byte));
+                    left = left.get(length.unwrap_or(left.len())..).unwrap_or_default();
+                }
+            }
+        }
+        if end {
+            self.release();
+        }
+        Ok(!end)
+    }
+}
+
+impl<R: BufRead> Read for Plain<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.out.is_empty() && self.fill()? {}
+        self.out.read(buffer)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn plain(bytes: &[u8], chunk: usize) -> String {
+        let mut out = String::new();
+        Plain::new(BufReader::with_capacity(chunk, bytes)).read_to_string(&mut out).unwrap();
+        out
+    }
+
+    #[test]
+    fn bare_infinity_is_null_and_text_is_left_alone() {
+        let text = br#"{"a":Infinity,"b":-Infinity,"c":"NaN \" Infinity","d":NaN,"e":-1.5e-3,"f":true}"#;
+        for chunk in [1, 3, 64] {
+            assert_eq!(
+                plain(text, chunk),
+                r#"{"a":null,"b":null,"c":"NaN \" Infinity","d":null,"e":-1.5e-3,"f":true}"#,
+                "{chunk} bytes at a time"
+            );
+        }
+    }
+
+    #[test]
+    fn bad_bytes_are_replaced_and_characters_cut_by_a_read_are_not() {
+        assert_eq!(plain("\u{feff}\"é\"".as_bytes(), 4), "\"é\"");
+        assert_eq!(plain(b"\"a\xffb\"", 2), "\"a\u{fffd}b\"");
+    }
+
+    #[test]
+    fn numbers_in_both_spellings_and_their_sentinels() {
+        assert_eq!(number(Some(&json!(5))), Some(5.0));
+        assert_eq!(number(Some(&json!({"set": true, "infinite": false, "number": 0}))), Some(0.0));
+        for unknown in [
+            json!({"set": false, "infinite": false, "number": 7}),
+            json!({"set": true, "infinite": true, "number": 7}),
+            json!(4_294_967_294_u64),
+            json!(18_446_744_073_709_551_614_u64),
+            json!(65_534),
+            json!(null),
+            json!("x"),
+        ] {
+            assert_eq!(number(Some(&unknown)), None, "{unknown}");
+        }
+        assert_eq!(moment(Some(&json!(0))), None);
+    }
+
+    #[test]
+    fn a_character_split_between_two_reads_survives_any_buffer() {
+        let text = "{\"name\":\"größe → 語\"}";
+        for chunk in 1..12 {
+            assert_eq!(plain(text.as_bytes(), chunk), text);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn json_without_bare_words_passes_unchanged(text in "[\\[\\]{}:,0-9. \"a-zé\\\\-]{0,60}", chunk in 1usize..9) {
+            prop_assume!(!["inf", "nan"].iter().any(|word| text.contains(word)));
+            prop_assert_eq!(plain(text.as_bytes(), chunk), text);
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Trackable resources: `billing=10,cpu=10,gres/gpu=2,gres/gpu:a100=2,mem=320.5G,node=2`.
+//!
+//! GPUs are counted as Slurm means them: `gres/gpu` is the total where it is present, and `gres/gpu:type` entries are
+//! parts of it, never added to it; without it the total is the sum of the types. `gres/gpumem`, `gres/gpuutil` and
+//! `gres/shard` are not GPUs. A MIG profile is a type like any other (`gres/gpu:a100_3g.20gb`), one slice counting one.
+//! The database's own form names resources by number (1 CPU, 2 memory in MiB, 3 energy, 4 node, 5 billing); numbers
+//! from 1001 are the site's own and say nothing without its table. O(text).
+
+use super::mem::{MIB, bytes, whole};
+
+/// Resources of a job or step.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Tres {
+    /// CPU cores.
+    pub cpus: Option<f64>,
+    /// Memory, bytes.
+    pub mem_bytes: Option<i64>,
+    /// Energy, joules; one of the sentinels where the plugin had nothing.
+    pub energy_j: Option<f64>,
+    /// Nodes.
+    pub nodes: Option<i64>,
+    /// The entry `gres/gpu`.
+    pub any_gpus: Option<f64>,
+    /// The entries `gres/gpu:type`, in the order written.
+    pub typed_gpus: Vec<(String, f64)>,
+    /// Whether resources are named by number and some number is the site's own: then GPUs may hide there.
+    pub site_numbers: bool,
+    /// The first entry whose amount cannot be read.
+    pub unreadable: Option<String>,
+}
+
+impl Tres {
+    /// Reads a list of resources. An entry we do not know is passed over; one whose amount makes no sense is noted in
+    /// [`Tres::unreadable`].
+    pub fn parse(text: &str) -> Self {
+        let mut tres = Self::default();
+        for entry in text.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
+            if !entry.split_once('=').is_some_and(|(name, amount)| tres.enter(name.trim(), amount.trim())) {
+                tres.unreadable.get_or_insert_with(|| entry.to_owned());
+            }
+        }
+        tres
+    }
+
+    /// Notes one resource; `false` if its amount cannot be read.
+    fn enter(&mut self, name: &str, amount: &str) -> bool {
+        let count = || amount.parse::<f64>().ok().filter(|value| value.is_finite() && *value >= 0.0);
+        match name {
+            "cpu" | "1" => self.cpus = count(),
+            "mem" | "2" => self.mem_bytes = bytes(amount, MIB).and_then(whole),
+            "energy" | "3" => self.energy_j = amount.parse().ok(),
+            "node" | "4" => self.nodes = amount.parse().ok(),
+            "gres/gpu" => self.any_gpus = count(),
+            _ => {
+                if let Some(kind) = name.strip_prefix("gres/gpu:") {
+                    let Some(count) = count() else { return false };
+                    self.add_typed(kind, count);
+                } else if name.parse::<u64>().is_ok_and(|number| number >= 1_001) {
+                    self.site_numbers = true;
+                }
+                return true;
+            }
+        }
+        match name {
+            "cpu" | "1" => self.cpus.is_some(),
+            "mem" | "2" => self.mem_bytes.is_some(),
+            "energy" | "3" => self.energy_j.is_some(),
+            "node" | "4" => self.nodes.is_some(),
+            _ => self.any_gpus.is_some(),
+        }
+    }
+
+    /// Adds `count` GPUs of a type.
+    pub(super) fn add_typed(&mut self, kind: &str, count: f64) {
+        match self.typed_gpus.iter_mut().find(|(have, _)| have == kind) {
+            Some((_, total)) => *total += count,
+            None => self.typed_gpus.push((kind.to_owned(), count)),
+        }
+    }
+
+    /// GPUs, `None` if no entry names any.
+    pub fn gpus(&self) -> Option<f64> {
+        if self.any_gpus.is_some() || self.typed_gpus.is_empty() {
+            return self.any_gpus;
+        }
+        Some(self.typed_gpus.iter().map(|(_, count)| count).sum())
+    }
+
+    /// GPU types, joined by `+` where there are several.
+    pub fn gpu_type(&self) -> Option<String> {
+        let types: Vec<&str> =
+            self.typed_gpus.iter().filter(|(_, count)| *count > 0.0).map(|(kind, _)| kind.as_str()).collect();
+        (!types.is_empty()).then(|| types.join("+"))
+    }
+}
+
+/// What a step used (`TRESUsageInTot`, `TRESUsageInAve`), as far as GPUs are concerned.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Usage {
+    /// `gres/gpuutil`, percent, summed over the step's GPUs in `Tot`.
+    pub gpu_util_percent: Option<f64>,
+    /// `gres/gpumem`, bytes.
+    pub gpu_mem_bytes: Option<f64>,
+}
+
+impl Usage {
+    /// Reads a usage list; what is not about GPUs, or not a number, is passed over.
+    pub fn parse(text: &str) -> Self {
+        let mut usage = Self::default();
+        for (name, amount) in text.split(',').filter_map(|entry| entry.split_once('=')) {
+            match name.trim() {
+                "gres/gpuutil" => usage.gpu_util_percent = bytes(amount, 1.0),
+                "gres/gpumem" => usage.gpu_mem_bytes = bytes(amount, 1.0),
+                _ => {}
+            }
+        }
+        usage
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_generic_entry_is_the_total_and_types_are_its_parts() {
+        let both = Tres::parse("cpu=10,mem=100G,node=1,billing=10,gres/gpu=1,gres/gpu:a100=1");
+        assert_eq!((both.gpus(), both.gpu_type().as_deref()), (Some(1.0), Some("a100")));
+        let two = Tres::parse("gres/gpu:a100=2,gres/gpu:v100=1");
+        assert_eq!((two.gpus(), two.gpu_type().as_deref()), (Some(3.0), Some("a100+v100")));
+        let mig = Tres::parse("gres/gpu:a100_3g.20gb=1");
+        assert_eq!((mig.gpus(), mig.gpu_type().as_deref()), (Some(1.0), Some("a100_3g.20gb")));
+    }
+
+    #[test]
+    fn what_only_looks_like_a_gpu_is_none() {
+        let tres = Tres::parse("cpu=1,gres/gpumem=40777023488,gres/gpuutil=100,gres/shard=8,gres/gpu_other=4");
+        assert_eq!((tres.gpus(), tres.gpu_type(), tres.unreadable), (None, None, None));
+        assert_eq!(Tres::parse("gres/gpu=0").gpus(), Some(0.0));
+    }
+
+    #[test]
+    fn numbers_follow_slurms_enum_and_site_numbers_are_unknown() {
+        // 170,000 MiB.
+        let tres = Tres::parse("1=20,2=170000,4=1,5=20,1001=4");
+        assert_eq!((tres.cpus, tres.nodes, tres.mem_bytes), (Some(20.0), Some(1), Some(170_000 * 1_048_576)));
+        assert_eq!((tres.gpus(), tres.site_numbers), (None, true));
+    }
+
+    #[test]
+    fn an_amount_that_makes_no_sense_is_named() {
+        let tres = Tres::parse("cpu=4,mem=lots,gres/gpu=2");
+        assert_eq!((tres.gpus(), tres.mem_bytes, tres.unreadable.as_deref()), (Some(2.0), None, Some("mem=lots")));
+        assert_eq!(Tres::parse("gres/gpu:a100=-1").unreadable.as_deref(), Some("gres/gpu:a100=-1"));
+    }
+
+    #[test]
+    fn usage_is_read_with_and_without_units() {
+        let usage = Usage::parse("cpu=00:56:24,energy=0,gres/gpumem=36266M,gres/gpuutil=200,mem=1");
+        assert_eq!(usage.gpu_util_percent, Some(200.0));
+        assert_eq!(usage.gpu_mem_bytes, Some(36_266.0 * 1_048_576.0));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_gives_no_negative_gpus(text in "[a-z/=:,0-9.é-]{0,40}") {
+            prop_assert!(Tres::parse(&text).gpus().is_none_or(|gpus| gpus >= 0.0));
+        }
+    }
+}

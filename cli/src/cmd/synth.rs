@@ -1,0 +1,40 @@
+//! `tracecast synth`: a synthetic trace, with its totals beside the published ones it was calibrated to.
+
+use anyhow::{Context as _, Result};
+use tracecast_analytics::report::{Cell, Column, Table, text};
+use tracecast_analytics::storage;
+use tracecast_planner::synth::{Spec, calibrate, generate};
+
+use crate::args::Synth;
+use crate::output;
+
+pub(crate) fn run(request: &Synth, quiet: bool) -> Result<()> {
+    let spec = Spec::load(&request.spec)?;
+    let trace = generate(&spec, request.seed)?;
+    let manifest = storage::save(&trace, &request.out)?;
+    let tables: Vec<String> = manifest.tables.iter().map(|table| format!("{} {}", table.name, table.rows)).collect();
+    output::say(quiet, &format!("{}: {}", request.out.display(), tables.join(", ")));
+    let mut table = Table::new(
+        "Totals the specification names, measured on this trace",
+        vec![
+            Column::text("Total"),
+            Column::number("Published"),
+            Column::number("Measured"),
+            Column::number("Tolerance"),
+            Column::text("Within"),
+            Column::text("Source"),
+        ],
+    );
+    for target in calibrate::check(&trace, &spec) {
+        let name = serde_json::to_value(target.name).context("name a total")?;
+        table.rows.push(vec![
+            name.as_str().map_or_else(|| name.to_string(), |name| name.replace('_', " ")).into(),
+            Cell::Float { value: target.published, digits: 3 },
+            Cell::opt(target.measured, |value| Cell::Float { value, digits: 3 }),
+            Cell::Float { value: target.tolerance, digits: 3 },
+            if target.within { "yes" } else { "NO" }.into(),
+            target.source.into(),
+        ]);
+    }
+    output::text(&text::table(&table, output::terminal()), None)
+}

@@ -1,0 +1,4 @@
+//! Arbitrary bytes as a file of the `aws-spot` reader.
+#![no_main]
+
+tracecast_fuzz::target!("aws-spot");

@@ -1,0 +1,4 @@
+//! Arbitrary bytes as a file of the `electricity-maps` reader.
+#![no_main]
+
+tracecast_fuzz::target!("electricity-maps");

@@ -1,0 +1,4 @@
+//! Arbitrary bytes as a file of the `sky-availability` reader.
+#![no_main]
+
+tracecast_fuzz::target!("sky-availability");

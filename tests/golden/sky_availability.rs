@@ -1,0 +1,45 @@
+use tracecast_analytics::time::TimeBasis;
+use tracecast_tests::{conform, read, real_trace, render};
+
+// The gap differs by file: 195 s and 32 s. Counts are not booleans. The fourth sample of the first file is at
+// 3 × 195 s = 9 min 45 s: a sample that says nothing does not move those after it.
+#[test]
+fn samples_are_a_gap_apart() {
+    let trace = conform(
+        "sky-availability",
+        &["sky-availability/us-east-1a_v100_1.json", "sky-availability/us-west-2b_v100_4.json"],
+    );
+    insta::assert_snapshot!(render(&trace), @"
+    availability (5 rows)
+      zone=us-east-1a instance=V100:1 ts=1970-01-01 00:00:00 gap_s=195 count=1
+      zone=us-west-2b instance=V100:4 ts=1970-01-01 00:00:00 gap_s=32 count=4
+      zone=us-west-2b instance=V100:4 ts=1970-01-01 00:00:32 gap_s=32 count=2
+      zone=us-east-1a instance=V100:1 ts=1970-01-01 00:03:15 gap_s=195 count=0
+      zone=us-east-1a instance=V100:1 ts=1970-01-01 00:09:45 gap_s=195 count=1
+    quality: read 7 = kept 5 + repaired 0 + quarantined 2
+      Quarantined malformed_row × 2 (lines 3, 5)
+    ");
+    assert_eq!(trace.basis, TimeBasis::Relative);
+}
+
+#[test]
+fn real_zones_keep_every_sample() {
+    let Some(folder) = real_trace("spot_skypilot/availability/1-node/aws-02-15-2023") else { return };
+    let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
+    paths.sort();
+    let (mut samples, mut available, mut last_s) = (0, 0.0, 0.0_f64);
+    for path in &paths {
+        let document: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+        let data = document["data"].as_array().unwrap();
+        samples += data.len();
+        available += data.iter().map(|count| count.as_f64().unwrap()).sum::<f64>();
+        let gap_s = document["metadata"]["gap_seconds"].as_f64().unwrap();
+        last_s = last_s.max(gap_s * (data.len() - 1) as f64);
+    }
+    let trace = read(&paths).unwrap();
+    let found = &trace.availability;
+    assert_eq!((found.ts.len(), trace.ledger.kept), (samples, samples as u64));
+    assert_eq!(found.count.iter().flatten().sum::<f64>(), available);
+    assert_eq!(found.ts.iter().flatten().max(), Some((last_s * 1_000.0) as i64));
+    assert_eq!(found.zone.distinct(), paths.len());
+}
