@@ -337,6 +337,10 @@ impl Locality {
             if !text.is_empty() {
                 text.push(' ');
             }
+            if jobs == 0.0 {
+                text.push_str("No multi-GPU job ran on more nodes than it needs.");
+                return text;
+            }
             text.push_str(&format!(
                 "**{}** of the multi-GPU jobs, with {} of their GPU time, ran on more nodes than they need",
                 percent(jobs),
