@@ -157,6 +157,24 @@ fn clusters_are_kept_apart() {
     assert!(trace.notes.iter().any(|note| note.starts_with("No record of b names GPUs")), "{:?}", trace.notes);
 }
 
+/// Rows of steps alone are kept, and the report says that their jobs are missing. A second step that says something
+/// makes the job's utilisation ambiguous.
+#[test]
+fn steps_without_their_job_and_steps_that_disagree() {
+    let header = "JobID|Submit|Start|End|State|AllocTRES|TRESUsageInTot\n";
+    let job = "1|2024-01-01T00:00:00|2024-01-01T00:01:00|2024-01-01T00:02:00|COMPLETED|gres/gpu=1|\n";
+    let step = |id: &str| {
+        let time = "2024-01-01T00:01:00";
+        format!("{id}|{time}|{time}|2024-01-01T00:02:00|COMPLETED|gres/gpu=1|gres/gpuutil=40,gres/gpumem=5G\n")
+    };
+    let trace = text(format!("{header}{job}{}{}", step("1.batch"), step("2.0")).as_bytes()).unwrap();
+    assert_eq!(trace.jobs.reported_gpu_util_ratio.get(0), Some(0.4));
+    assert_eq!((trace.jobs.submit.len(), trace.ledger.kept), (1, 3));
+    assert!(trace.notes.iter().any(|note| note.starts_with("1 jobs are known from their steps only")));
+    let trace = text(format!("{header}{job}{}{}", step("1.batch"), step("1.0")).as_bytes()).unwrap();
+    assert_eq!(trace.jobs.reported_gpu_util_ratio.get(0), None);
+}
+
 /// A GRES configured with `no_consume` is listed as 0 however many were used: unknown, not 0.
 #[test]
 fn zero_given_where_gpus_were_asked_for_is_unknown() {

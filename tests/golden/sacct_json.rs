@@ -38,3 +38,31 @@ fn a_document_cut_short_gives_the_jobs_before_the_cut() {
     let options = ReadOptions { reader: Some("sacct-json".to_owned()), ..ReadOptions::default() };
     assert!(ingest::read(&[SourceFile::new(&path)], &options).is_err());
 }
+
+/// What Slurm 22.05 writes: (12) bare numbers, `null` counts, the state as a word; (7) job 71 is component 1 of 70.
+/// 10 MiB = 10,485,760 bytes; the nodes asked for are not listed. (3) Job 72 was cancelled before it started: start 0 is unset.
+#[test]
+fn an_old_version_with_bare_numbers() {
+    let trace = conform("sacct-json", &["sacct-json/old.json"]);
+    insta::assert_snapshot!(render(&trace), @r"
+    jobs (2 rows)
+      cluster=ash job_key=70+1 parent_job=70 user=cem account=bio vc=gpu qos=normal name=left state=failed reported_state=FAILED submit=2024-03-04 10:00:00 eligible=2024-03-04 10:00:00 start=2024-03-04 10:01:00 end=2024-03-04 10:01:05 censored=0 attempts=1 req_cpus=1 req_mem_bytes=10485760 req_gpus=1 alloc_nodes=1 alloc_cpus=1 alloc_gpus=1 nodes_hostlist=a1 run_s=5 reported_run_s=5 exit_code=3
+      cluster=ash job_key=72 user=cem account=bio vc=gpu state=cancelled reported_state=CANCELLED submit=2024-03-04 10:00:00 eligible=2024-03-04 10:00:00 end=2024-03-04 10:01:40 censored=0 attempts=0 req_cpus=2 time_limit_s=300 exit_code=0
+    placements (1 rows)
+      job_key=70+1 attempt=1 node=a1 gpus=1
+    quality: read 2 = kept 2 + repaired 0 + quarantined 0
+    ");
+}
+
+/// (28) An empty file is an error, a document without jobs a trace without jobs.
+#[test]
+fn nothing_to_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.json");
+    let options = || ReadOptions { reader: Some("sacct-json".to_owned()), ..ReadOptions::default() };
+    std::fs::write(&path, "").unwrap();
+    assert!(ingest::read(&[SourceFile::new(&path)], &options()).is_err());
+    std::fs::write(&path, "{\"meta\": {\"Slurm\": {}}, \"jobs\": []}\r\n").unwrap();
+    let trace = ingest::read(&[SourceFile::new(&path)], &options()).unwrap();
+    assert_eq!((trace.jobs.submit.len(), trace.ledger.read), (0, 0));
+}

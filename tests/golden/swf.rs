@@ -59,3 +59,22 @@ fn the_nasa_log() {
     assert!(trace.jobs.start.is_all_unknown());
     assert!(trace.notes.iter().any(|note| note.contains("no information on wait times")), "{:?}", trace.notes);
 }
+
+/// (28) A header alone is a trace without jobs; an empty file is an error. (24) Without `UnixStartTime` there is no
+/// calendar, and partial executions without a line for the job are summed: 20 + 40 s, from 5 to 75 s.
+#[test]
+fn no_calendar_no_summary_and_nothing_at_all() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.swf");
+    std::fs::write(&path, "").unwrap();
+    assert!(read(std::slice::from_ref(&path)).is_err());
+    std::fs::write(&path, "\u{feff}; UnixStartTime: 5\r\n; MaxProcs: 4\r\n").unwrap();
+    assert_eq!(read(std::slice::from_ref(&path)).unwrap().jobs.submit.len(), 0);
+    let rows = "5 0 5 20 4 -1 -1 4 -1 -1 2 5 2 -1 1 -1 -1 -1\n5 -1 10 40 4 -1 -1 4 -1 -1 4 5 2 -1 1 -1 -1 -1\n";
+    std::fs::write(&path, rows).unwrap();
+    let trace = read(&[path]).unwrap();
+    assert_eq!(trace.basis, TimeBasis::Relative);
+    assert_eq!((trace.jobs.run_s.get(0), trace.jobs.state.get(0)), (Some(60.0), Some("failed")));
+    assert_eq!((trace.jobs.start.get(0), trace.jobs.end.get(0)), (Some(5_000), Some(75_000)));
+    assert_eq!(trace.attempts.attempt.len(), 2);
+}

@@ -7,7 +7,7 @@
 //! it is another job, whose key is `id@submission` in epoch seconds. Steps give their job's energy and GPU utilisation
 //! where exactly one step says something about it; with several, sums would count the same joules twice.
 //!
-//! Memory: one [`Allocation`] (about 300 bytes) a record, as the last record of a file may belong to the first job.
+//! Memory: one [`Allocation`] (about 600 bytes) a record, as the last record of a file may belong to the first job.
 //! Time: O(n log n).
 //!
 //! Worked number: records `13` submitted at 0 s, run 10 to 30 s, `REQUEUED`, and `13` submitted at 30 s, run 150 to
