@@ -10,6 +10,7 @@ mod capacity;
 mod facts;
 mod load;
 mod quality;
+mod samples;
 mod summary;
 mod topic;
 
@@ -23,6 +24,7 @@ pub mod sharing;
 pub mod size;
 pub mod status;
 pub mod tables;
+pub mod usage;
 pub mod users;
 pub mod vc;
 pub mod wait;
@@ -34,6 +36,7 @@ pub use capacity::Capacity;
 pub use facts::{JobFacts, SizeClass, Stretch};
 pub use load::{LoadSource, Spread};
 pub use quality::Quality;
+pub use samples::HolderSource;
 pub use summary::Summary;
 pub use topic::{Missing, Topic, TopicResult};
 
@@ -105,6 +108,8 @@ description! {
     pool: pool::Poolable,
     /// A10: concentration over users.
     users: users::Users,
+    /// A11: what GPUs that are given do.
+    usage: usage::Usage,
     /// A14: work that comes back.
     recurrence: recurrence::Recurrence,
     /// A15: failures.
