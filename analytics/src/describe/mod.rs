@@ -112,12 +112,12 @@ description! {
     pool: pool::Poolable,
     /// A10: concentration over users.
     users: users::Users,
+    /// A11: what GPUs that are given do.
+    usage: usage::Usage,
     /// A12: how the free GPUs lie over nodes.
     fragment: fragment::Fragmentation,
     /// A13: spread over nodes, and why jobs waited.
     locality: locality::Locality,
-    /// A11: what GPUs that are given do.
-    usage: usage::Usage,
     /// A14: work that comes back.
     recurrence: recurrence::Recurrence,
     /// A15: failures.
