@@ -123,15 +123,16 @@ pub fn status(c: &mut Checker, world: &World) {
     for (ix, state) in occurring.iter().enumerate() {
         let own: Vec<&Job> = world.jobs.iter().filter(|job| job.state == *state).collect();
         let own_gpu = own.iter().filter(|job| job.is_gpu_job()).count();
-        let hours = gpu_hours(own.iter().copied());
+        // What never ran has no GPU time to tell.
+        let hours = own.iter().any(|job| job.gpu_s().is_some()).then(|| gpu_hours(own.iter().copied()));
         let path = format!("status.by_state[{ix}]");
         c.text(&format!("{path}.state"), state);
         c.count(&format!("{path}.jobs"), own.len() as u64);
         c.number(&format!("{path}.job_share"), own.len() as f64 / n, SUM);
         c.count(&format!("{path}.gpu_jobs"), own_gpu as u64);
         c.number(&format!("{path}.gpu_job_share"), own_gpu as f64 / gpu_jobs, SUM);
-        c.number(&format!("{path}.gpu_hours"), hours, SUM);
-        c.number(&format!("{path}.gpu_time_share"), hours / total, SUM);
+        c.option(&format!("{path}.gpu_hours"), hours, SUM);
+        c.option(&format!("{path}.gpu_time_share"), hours.map(|hours| hours / total), SUM);
     }
     let of_class = |class: usize| world.jobs.iter().filter(|job| job.class() == Some(class)).collect::<Vec<&Job>>();
     let classes: Vec<usize> = (0..6).filter(|class| !of_class(*class).is_empty()).collect();
@@ -364,4 +365,32 @@ pub fn recurrence(c: &mut Checker, world: &World) {
     c.number("recurrence.within_twice_share", twice as f64 / ratios.len() as f64, SUM);
     ratios.sort_by(f64::total_cmp);
     c.number("recurrence.median_log10_ratio", plain::quantile(&ratios, 0.5), SUM);
+}
+
+/// A13 of a source whose jobs each run on one node, and that records neither placements nor VCs.
+pub fn locality(c: &mut Checker, world: &World) {
+    let multi: Vec<&Job> = world.jobs.iter().filter(|job| job.gpus.is_some_and(|gpus| gpus > 1.0)).collect();
+    // Only what started ran on a node.
+    let placed: Vec<&Job> = multi.iter().copied().filter(|job| job.start.is_some()).collect();
+    assert!(placed.iter().all(|job| job.nodes == Some(1)));
+    c.count("locality.multi_gpu_jobs", multi.len() as u64);
+    c.count("locality.known_jobs", placed.len() as u64);
+    c.number("locality.gpus_per_node", world.largest_node.unwrap(), 0.0);
+    c.flag("locality.gpus_per_node_from_inventory", true);
+    // No job can be on fewer nodes than one.
+    c.number("locality.spread_job_share", 0.0, 0.0);
+    c.number("locality.spread_gpu_time_share", 0.0, 0.0);
+    let waits: Vec<f64> = placed.iter().filter_map(|job| job.wait_s).collect();
+    let gpus: f64 = placed.iter().filter_map(|job| job.gpus).sum();
+    for (field, class) in [("by_nodes", "1 node"), ("by_spread", "fewest nodes")] {
+        c.list(&format!("locality.{field}"), 1);
+        let path = format!("locality.{field}[0]");
+        c.text(&format!("{path}.class"), class);
+        c.count(&format!("{path}.jobs"), placed.len() as u64);
+        c.number(&format!("{path}.job_share"), 1.0, 0.0);
+        c.number(&format!("{path}.gpu_hours"), gpu_hours(placed.iter().copied()), SUM);
+        c.number(&format!("{path}.mean_gpus"), gpus / placed.len() as f64, SUM);
+        plain::summary(c, &format!("{path}.wait_s"), &waits);
+    }
+    c.null("locality.delay");
 }

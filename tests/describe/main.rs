@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, missing_docs, unreachable_pub)]
 
 mod checker;
+mod contract;
 mod earth;
 mod jobs;
 mod law;
@@ -52,7 +53,7 @@ fn philly_joined() {
     times::calendar(&mut c, &world);
     times::vc(&mut c, &world);
     times::arrival(&mut c, &world);
-    c.missing(&["pool", "users", "fragment", "locality", "recurrence", "failure", "sharing"]);
+    c.missing(&["pool", "users", "usage", "fragment", "locality", "recurrence", "failure", "sharing"]);
     c.finish("Philly, joined table");
 }
 
@@ -67,7 +68,7 @@ fn philly_log() {
     times::wait(&mut c, &world);
     times::calendar(&mut c, &world);
     times::arrival(&mut c, &world);
-    c.missing(&["status", "vc", "pool", "users", "fragment", "locality", "recurrence", "failure", "sharing"]);
+    c.missing(&["status", "vc", "pool", "users", "usage", "fragment", "locality", "recurrence", "failure", "sharing"]);
     c.finish("Philly, job log of four GPUs and more");
 }
 
@@ -84,9 +85,10 @@ fn openb() {
     jobs::status(&mut c, &world);
     times::calendar(&mut c, &world);
     jobs::failure(&mut c, &world);
+    jobs::locality(&mut c, &world);
     jobs::sharing(&mut c, &world);
     times::arrival(&mut c, &world);
-    c.missing(&["vc", "pool", "users", "fragment", "locality", "recurrence"]);
+    c.missing(&["vc", "pool", "users", "usage", "fragment", "recurrence"]);
     c.finish("openb");
 }
 
@@ -105,7 +107,7 @@ fn helios_slice() {
     jobs::recurrence(&mut c, &world);
     jobs::failure(&mut c, &world);
     times::arrival(&mut c, &world);
-    c.missing(&["wait", "pool", "fragment", "locality", "sharing"]);
+    c.missing(&["wait", "pool", "usage", "fragment", "locality", "sharing"]);
     c.finish("Helios Venus slice");
 }
 
@@ -124,6 +126,9 @@ fn earth() {
         "wait",
         "status",
         "users",
+        "usage",
+        "fragment",
+        "locality",
         "recurrence",
         "failure",
         "sharing",

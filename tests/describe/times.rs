@@ -332,7 +332,10 @@ pub fn vc(c: &mut Checker, world: &World) {
     let hours = |jobs: &[&Job]| gpu_hours(jobs.iter().copied());
     let mut vcs: Vec<(&str, Vec<&Job>)> = of_vc.into_iter().collect();
     vcs.sort_by(|a, b| hours(&b.1).total_cmp(&hours(&a.1)));
-    let waits_known = world.jobs.iter().any(|job| job.wait_s.is_some());
+    // Pending GPUs are told only where at most a tenth of the GPU jobs of VCs have an unknown wait.
+    let asking: Vec<&Job> = world.jobs.iter().filter(|job| job.vc.is_some() && job.is_gpu_job()).collect();
+    let known = asking.iter().filter(|job| job.waited().is_some()).count();
+    let waits_known = known > 0 && 10 * (asking.len() - known) <= asking.len();
     c.list("vc.vcs", vcs.len());
     for (ix, (name, jobs)) in vcs.iter().enumerate() {
         let path = format!("vc.vcs[{ix}]");
@@ -349,6 +352,7 @@ pub fn vc(c: &mut Checker, world: &World) {
             c.null(&format!("{path}.{field}"));
         }
         c.count(&format!("{path}.reported_utilisation_samples"), 0);
+        c.count(&format!("{path}.utilisation_stretches"), 0);
         let asked: plain::Stretches =
             jobs.iter().filter_map(|job| job.waited().map(|(s, e)| (s, e, job.gpus.unwrap()))).collect();
         let mean = plain::area(&asked, from, to) / time;

@@ -69,6 +69,8 @@ pub struct World {
     pub jobs: Vec<Job>,
     /// Nodes and their GPUs, where there is an inventory.
     pub inventory: Option<(u64, f64)>,
+    /// GPUs of the largest node of the inventory.
+    pub largest_node: Option<f64>,
     pub rows: u64,
     pub zone: &'static str,
     /// Offset of local time from UTC at a moment, ms; `None` where hours mean nothing.
@@ -89,7 +91,7 @@ impl World {
             times.extend(job.held.iter().filter(|_| !job.assumed_start).flat_map(|(start, end)| [*start, *end]));
         }
         let window = (*times.iter().min().unwrap(), *times.iter().max().unwrap());
-        Self { rows: jobs.len() as u64, jobs, inventory: None, zone, offset, window }
+        Self { rows: jobs.len() as u64, jobs, inventory: None, largest_node: None, zone, offset, window }
     }
 }
 
@@ -256,6 +258,7 @@ pub fn openb(pods: &Path, nodes: &Path) -> World {
     world.rows += nodes.len() as u64;
     let gpus = nodes.iter().map(|row| row["gpu"].parse::<f64>().unwrap()).sum();
     world.inventory = Some((nodes.len() as u64, gpus));
+    world.largest_node = nodes.iter().map(|node| node["gpu"].parse().unwrap()).reduce(f64::max);
     world
 }
 

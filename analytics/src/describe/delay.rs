@@ -41,7 +41,7 @@ pub enum Cause {
     Capacity,
     /// Enough GPUs were free, but not on few enough nodes.
     Fragmentation,
-    /// It would have fit; where nodes are unknown, anything but quota.
+    /// It would have fit; where nodes are unknown, anything but quota; where quotas are unknown, quota may be meant.
     Order,
 }
 
@@ -50,13 +50,14 @@ impl Cause {
     pub const ALL: [Self; 4] = [Self::Quota, Self::Capacity, Self::Fragmentation, Self::Order];
 
     /// Name for people.
-    pub fn name(self, nodes_known: bool) -> &'static str {
+    pub fn name(self, quota_known: bool, nodes_known: bool) -> &'static str {
         match self {
             Self::Quota => "quota",
             Self::Capacity => "capacity",
             Self::Fragmentation => "fragmentation",
-            Self::Order if nodes_known => "order",
-            Self::Order => "not quota",
+            Self::Order if !nodes_known => "not quota",
+            Self::Order if !quota_known => "order or quota",
+            Self::Order => "order",
         }
     }
 }
@@ -85,13 +86,15 @@ pub struct DelayBySize {
     pub wait_hours: f64,
     /// Their GPUs × wait, GPU-hours.
     pub gpu_wait_hours: f64,
-    /// The causes, in the order of the tests; without nodes only quota and order.
+    /// The causes that can be told, in the order of the tests.
     pub causes: Vec<CauseShare>,
 }
 
 /// Why jobs waited.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Delay {
+    /// Whether the capacity of any VC of these jobs is known, so that quota can be told.
+    pub quota_known: bool,
     /// Whether placements and the inventory are known, so that capacity, fragmentation and order can be told apart.
     pub nodes_known: bool,
     /// Started GPU jobs that waited a minute or longer.
@@ -164,14 +167,27 @@ impl Delay {
             .collect();
         attribute(facts, placements, &loads, &mut sampled);
         let nodes_known = placements.is_some();
+        let quota_known = sampled.iter().any(|delayed| delayed.vc.is_some());
+        if !nodes_known && !quota_known {
+            return Err("the nodes of jobs are not recorded, nor the GPUs of the VCs in which jobs waited".to_owned());
+        }
+        let told: Vec<Cause> = Cause::ALL
+            .into_iter()
+            .filter(|cause| match cause {
+                Cause::Quota => quota_known,
+                Cause::Capacity | Cause::Fragmentation => nodes_known,
+                Cause::Order => true,
+            })
+            .collect();
         let by_size =
-            SizeClass::ALL.into_iter().filter_map(|size| DelayBySize::of(Some(size), &sampled, nodes_known)).collect();
-        let all = DelayBySize::of(None, &sampled, nodes_known).ok_or("no job is known to have waited a minute")?;
+            SizeClass::ALL.into_iter().filter_map(|size| DelayBySize::of(Some(size), &sampled, &told)).collect();
+        let all = DelayBySize::of(None, &sampled, &told).ok_or("no job is known to have waited a minute")?;
         let part = |of: &dyn Fn(&Delayed) -> u32| -> f64 {
             sampled.iter().map(|d| d.wait_s * f64::from(of(d)) / d.moments as f64).sum()
         };
         let with_room = share(part(&|d| d.quota_with_room), part(&|d| d.by_cause.first().copied().unwrap_or(0)));
         Ok(Self {
+            quota_known,
             nodes_known,
             delayed_jobs: delayed.len() as u64,
             every: every as u64,
@@ -235,7 +251,7 @@ fn cause(nodes: &FreeNodes, asked: i64, largest: i64) -> Cause {
 }
 
 impl DelayBySize {
-    fn of(size: Option<SizeClass>, sampled: &[Delayed], nodes_known: bool) -> Option<Self> {
+    fn of(size: Option<SizeClass>, sampled: &[Delayed], told: &[Cause]) -> Option<Self> {
         let own = || sampled.iter().filter(|d| size.is_none_or(|size| SizeClass::of(d.gpus) == size));
         let jobs = own().count() as u64;
         let wait_s: f64 = own().map(|d| d.wait_s).sum();
@@ -243,9 +259,9 @@ impl DelayBySize {
         if jobs == 0 {
             return None;
         }
-        let causes = Cause::ALL
-            .into_iter()
-            .filter(|cause| nodes_known || matches!(cause, Cause::Quota | Cause::Order))
+        let causes = told
+            .iter()
+            .copied()
             .map(|cause| {
                 let part = |d: &Delayed| f64::from(d.of(cause)) / d.moments as f64;
                 CauseShare {
@@ -290,6 +306,7 @@ mod tests {
         let placements = Placements::of(&facts).ok();
         let delay = Delay::of(&facts, placements.as_ref()).unwrap();
         assert_eq!((delay.delayed_jobs, delay.jobs, delay.nodes_known), (1, 1, placements.is_some()));
+        assert_eq!(delay.quota_known, delay.all.causes.iter().any(|share| share.cause == Cause::Quota));
         Cause::ALL.map(|cause| delay.all.wait_share(cause))
     }
 
@@ -384,5 +401,8 @@ mod tests {
         trace.nodes = crate::schema::NodeTable::default();
         let facts = JobFacts::of(&trace);
         assert!(Delay::of(&facts, None).unwrap_err().contains("neither"));
+        // A capacity of another VC says nothing of this one.
+        trace.capacity.push(quota("y", 8.0));
+        assert!(Delay::of(&JobFacts::of(&trace), None).unwrap_err().contains("nor"));
     }
 }

@@ -8,8 +8,11 @@
 //!   free GPUs that a job drawn from the trace finds unusable. The paper's CPU, memory and single-GPU terms are left out,
 //!   as traces seldom record them, so F is a lower bound of it.
 //!
+//! Where every node is bound to a VC, a request is held against the nodes of its own VC; F is always over all nodes.
+//!
 //! All are exact over time: an event sweep that keeps the nodes counted by free GPUs. Complexity: O(e log e + e (f log m +
-//! s)) for e changes, f distinct numbers of free GPUs, m distinct request sizes and s sizes up to a node.
+//! s)) for e changes, f distinct numbers of free GPUs, m distinct request sizes and s kinds of
+//! waiting requests (sizes up to a node × VCs).
 //!
 //! Worked number: nodes of 8 GPUs with 3 and 8 free, half of the jobs ask for 1 GPU and half for 4: F = 0.5 · 3 = 1.5 of 11
 //! free GPUs. With 3 and 3 free a request of 4 is blocked although 6 are free, and F = 0.5 · 6 = 3.
@@ -29,17 +32,15 @@ use crate::stats::sum::NeumaierSum;
 
 /// Points of the chart over time.
 const POINTS: i64 = 600;
-/// Largest request followed by size, GPUs; no node comes near, but a damaged inventory must not cost memory.
-const LARGEST_SIZE: usize = 1_024;
 
 /// What requests of one size met while some of them waited.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct BlockedSize {
     /// GPUs asked for, fractions rounded up to whole GPUs.
     pub gpus: u64,
-    /// Time in which some job of that size waited, hours.
+    /// Time in which some job of that size waited, hours; summed over VCs where nodes are bound to VCs.
     pub waiting_hours: f64,
-    /// Share of that time in which fewer GPUs were free in the cluster.
+    /// Share of that time in which fewer GPUs were free on the nodes it may use.
     pub full_share: f64,
     /// Share of that time in which enough GPUs were free, but on no single node.
     pub fragmented_share: f64,
@@ -95,7 +96,10 @@ pub struct Fragmentation {
     pub even_splits: u64,
 }
 
-/// Hours that requests of one size waited and what they met, ms.
+/// GPUs asked for, rounded up, and the pool of nodes that may serve it (`None` for all nodes).
+type Request = (u64, Option<usize>);
+
+/// How long requests of one kind waited and what they met, ms.
 #[derive(Debug, Clone, Copy, Default)]
 struct Met {
     waiting: u64,
@@ -164,9 +168,9 @@ impl Topic for Fragmentation {
         };
         let largest = placements.largest_node();
         let mix = Mix::of(facts, largest);
-        let waits = waits(facts, largest);
+        let waits = waits(facts, &placements, largest);
         let total: i64 = placements.nodes.iter().map(|node| node.gpus).sum();
-        let mut met = vec![Met::default(); ((largest as f64 / MICRO).ceil() as usize).min(LARGEST_SIZE) + 1];
+        let mut met: BTreeMap<Request, Met> = BTreeMap::new();
         let mut sums = Sums::default();
         let (mut free_curve, mut stranded_curve) = (Vec::new(), Vec::new());
         let mut sweep = placements.sweep();
@@ -174,24 +178,17 @@ impl Topic for Fragmentation {
         let mut now = from;
         while now < to {
             sweep.advance(now);
-            while let Some((_, size, by)) = waiting.next_if(|(time, _, _)| *time <= now) {
-                if let Some(met) = met.get_mut(*size) {
-                    met.waiting = met.waiting.saturating_add_signed(*by);
-                }
+            while let Some((_, request, by)) = waiting.next_if(|(time, _, _)| *time <= now) {
+                let met = met.entry(*request).or_default();
+                met.waiting = met.waiting.saturating_add_signed(*by);
             }
             let next = [sweep.next_change(), waiting.peek().map(|(time, _, _)| *time)].into_iter().flatten().min();
             let next = next.unwrap_or(to).min(to);
             let nodes = &sweep.cluster;
             sums.add(nodes, &mix, total, placements.nodes.len(), (next - now) as f64);
-            for (gpus, met) in met.iter_mut().enumerate().filter(|(_, met)| met.waiting > 0) {
-                let asked = gpus as i64 * MICRO as i64;
-                let time = (next - now) as f64;
-                met.time += time;
-                if nodes.free < asked {
-                    met.full += time;
-                } else if nodes.most() < asked {
-                    met.fragmented += time;
-                }
+            for ((gpus, pool), met) in met.iter_mut().filter(|(_, met)| met.waiting > 0) {
+                let usable = pool.and_then(|pool| sweep.pools.get(pool)).unwrap_or(nodes);
+                met.add(usable, *gpus as i64 * MICRO as i64, (next - now) as f64);
             }
             free_curve.push((now, nodes.free as f64 / MICRO));
             stranded_curve.push((now, nodes.stranded as f64 / MICRO));
@@ -213,18 +210,7 @@ impl Topic for Fragmentation {
             unusable_share: share(sums.unusable.value(), sums.free.value()),
             free_node_share_when_two_thirds_used: share(sums.busy_empty, sums.busy_time),
             over_capacity_time_share: sums.over_time / time,
-            by_size: met
-                .iter()
-                .enumerate()
-                .filter(|(_, met)| met.time > 0.0)
-                .map(|(gpus, met)| BlockedSize {
-                    gpus: gpus as u64,
-                    waiting_hours: hours(met.time / 1_000.0),
-                    full_share: met.full / met.time,
-                    fragmented_share: met.fragmented / met.time,
-                    fits_share: (met.time - met.full - met.fragmented) / met.time,
-                })
-                .collect(),
+            by_size: by_size(&met),
             curve: means(free_curve)
                 .into_iter()
                 .zip(means(stranded_curve))
@@ -266,7 +252,7 @@ impl Topic for Fragmentation {
             BarLayout::Stacked,
             self.by_size.iter().map(|size| size.gpus.to_string()).collect(),
             vec![
-                BarSeries::new("cluster full", part(&|size| size.full_share)),
+                BarSeries::new("too few free", part(&|size| size.full_share)),
                 BarSeries::new("free, but on no node", part(&|size| size.fragmented_share)),
                 BarSeries::new("a node had room", part(&|size| size.fits_share)),
             ],
@@ -330,21 +316,57 @@ impl Topic for Fragmentation {
             )
             .with_definition(
                 "Requests by size: the time in which at least one job of that size waited, requests rounded up to whole GPUs \
-                 and only those that fit the largest node.",
+                 and only those that fit the largest node. Where every node is bound to a VC, a request looks at its VC's \
+                 nodes only, and times are summed over VCs.",
             )
             .with_coverage(coverage)
     }
 }
 
-/// `(ms, size in whole GPUs, +1 or -1)` of waiting jobs that fit the largest node, in order of time.
-fn waits(facts: &JobFacts<'_>, largest: i64) -> Vec<(i64, usize, i64)> {
+/// What requests met, all pools of a size together.
+fn by_size(met: &BTreeMap<Request, Met>) -> Vec<BlockedSize> {
+    let mut sizes: BTreeMap<u64, Met> = BTreeMap::new();
+    for ((gpus, _), met) in met {
+        let sum = sizes.entry(*gpus).or_default();
+        sum.time += met.time;
+        sum.full += met.full;
+        sum.fragmented += met.fragmented;
+    }
+    sizes
+        .into_iter()
+        .filter(|(_, met)| met.time > 0.0)
+        .map(|(gpus, met)| BlockedSize {
+            gpus,
+            waiting_hours: hours(met.time / 1_000.0),
+            full_share: met.full / met.time,
+            fragmented_share: met.fragmented / met.time,
+            fits_share: (met.time - met.full - met.fragmented) / met.time,
+        })
+        .collect()
+}
+
+impl Met {
+    /// A stretch of time in which `asked` millionths were waited for on `nodes`.
+    fn add(&mut self, nodes: &FreeNodes, asked: i64, time: f64) {
+        self.time += time;
+        if nodes.free < asked {
+            self.full += time;
+        } else if nodes.most() < asked {
+            self.fragmented += time;
+        }
+    }
+}
+
+/// `(ms, request, +1 or -1)` of waiting jobs that fit the largest node, in order of time.
+fn waits(facts: &JobFacts<'_>, placements: &Placements, largest: i64) -> Vec<(i64, Request, i64)> {
     let mut waits = Vec::new();
     for job in 0..facts.len() {
         let Some(gpus) = facts.gpus(job).filter(|gpus| *gpus > 0.0 && micros(*gpus) <= largest) else { continue };
         if let Some((start, end)) = facts.waiting_interval(job).filter(|(start, end)| end > start) {
-            let size = gpus.ceil() as usize;
-            waits.push((start, size, 1));
-            waits.push((end, size, -1));
+            let pool = facts.trace.jobs.vc.get(job).and_then(|vc| placements.pools.get(vc).copied());
+            let request = (gpus.ceil() as u64, pool);
+            waits.push((start, request, 1));
+            waits.push((end, request, -1));
         }
     }
     waits.sort_unstable();
@@ -395,7 +417,7 @@ impl Fragmentation {
             vec![
                 Column::number("GPUs"),
                 Column::with_unit("Time with one waiting", "h"),
-                Column::number("Cluster full"),
+                Column::number("Too few free"),
                 Column::number("Free, but on no node"),
                 Column::number("A node had room"),
             ],
@@ -471,6 +493,17 @@ mod tests {
             mix.unusable(&sweep.cluster) / MICRO
         };
         assert_eq!((of([5, 0]), of([5, 5])), (1.5, 3.0));
+    }
+
+    #[test]
+    fn a_request_looks_only_at_the_nodes_of_its_vc_where_nodes_are_bound() {
+        let mut trace = trace();
+        trace.nodes.vc.set(0, Some("v"));
+        trace.nodes.vc.set(1, Some("w"));
+        let fragmentation = Fragmentation::of(&JobFacts::of(&trace)).unwrap();
+        // While c waits for 4 in VC v, n1 has 3 free: full, whatever n2 of VC w has.
+        let sizes: Vec<_> = fragmentation.by_size.iter().map(|s| (s.gpus, s.fragmented_share, s.full_share)).collect();
+        assert_eq!(sizes, [(4, 0.0, 1.0)]);
     }
 
     #[test]

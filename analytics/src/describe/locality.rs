@@ -212,7 +212,9 @@ impl Topic for Locality {
                 count(delay.jobs),
                 count(delay.delayed_jobs)
             ));
-            if delay.jobs_without_quota > 0 {
+            if !delay.quota_known {
+                coverage.push_str("; the GPUs of their VCs are not recorded, so quota is not told from order");
+            } else if delay.jobs_without_quota > 0 {
                 coverage.push_str(&format!(
                     ", the VC of {} of them has no known capacity, so quota cannot be their cause",
                     count(delay.jobs_without_quota)
@@ -259,7 +261,10 @@ fn delay_chart(delay: &Delay) -> Chart {
         .into_iter()
         .filter(|cause| delay.all.causes.iter().any(|share| share.cause == *cause))
         .map(|cause| {
-            BarSeries::new(cause.name(delay.nodes_known), rows.iter().map(|row| Some(row.wait_share(cause))).collect())
+            BarSeries::new(
+                cause.name(delay.quota_known, delay.nodes_known),
+                rows.iter().map(|row| Some(row.wait_share(cause))).collect(),
+            )
         })
         .collect();
     Chart::bars(
@@ -284,7 +289,7 @@ fn delay_table(delay: &Delay) -> Table {
         Column::with_unit("GPUs × wait", "h"),
     ];
     columns.extend(delay.all.causes.iter().map(|share| {
-        let name = share.cause.name(delay.nodes_known);
+        let name = share.cause.name(delay.quota_known, delay.nodes_known);
         let mut letters = name.chars();
         Column::number(
             letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect::<String>()),
@@ -312,7 +317,13 @@ impl Locality {
                 .all
                 .causes
                 .iter()
-                .map(|share| format!("**{}** {}", percent(share.wait_share), share.cause.name(delay.nodes_known)))
+                .map(|share| {
+                    format!(
+                        "**{}** {}",
+                        percent(share.wait_share),
+                        share.cause.name(delay.quota_known, delay.nodes_known)
+                    )
+                })
                 .collect();
             text = format!("What delayed jobs waited for, by their time: {}.", parts.join(", "));
             if let Some(free) = delay.quota_wait_with_free_gpus_share {
@@ -325,6 +336,10 @@ impl Locality {
         if let (Some(jobs), Some(time)) = (self.spread_job_share, self.spread_gpu_time_share) {
             if !text.is_empty() {
                 text.push(' ');
+            }
+            if jobs == 0.0 {
+                text.push_str("No multi-GPU job ran on more nodes than it needs.");
+                return text;
             }
             text.push_str(&format!(
                 "**{}** of the multi-GPU jobs, with {} of their GPU time, ran on more nodes than they need",

@@ -45,8 +45,6 @@ pub(super) struct Placements {
     pub pools: BTreeMap<String, usize>,
     /// `(ms, node, millionths taken)`, in order of time; what is given back is negative.
     changes: Vec<(i64, usize, i64)>,
-    /// Distinct nodes of the last attempt of each job; 0 without placements.
-    pub nodes_of_job: Vec<u32>,
     /// Share of the GPU time of all jobs that is placed on nodes of the inventory.
     pub placed_share: f64,
     /// Jobs whose split over nodes was taken to be even.
@@ -138,7 +136,7 @@ impl Placements {
                 crate::report::format::percent(placed_share)
             ));
         }
-        Ok(Self { nodes, pools, changes, nodes_of_job: nodes_of_jobs(facts), placed_share, even_splits })
+        Ok(Self { nodes, pools, changes, placed_share, even_splits })
     }
 
     /// GPUs of the largest node, millionths.
@@ -398,7 +396,7 @@ pub(super) mod tests {
         trace.nodes.push(node("n2", 8.0));
         let placements = Placements::of(&JobFacts::of(&trace)).unwrap();
         assert_eq!((placements.placed_share, placements.even_splits), (1.0, 1));
-        assert_eq!(placements.nodes_of_job, [1]);
+        assert_eq!(nodes_of_jobs(&JobFacts::of(&trace)), [1]);
         let mut sweep = placements.sweep();
         let mut seen = Vec::new();
         for time in [0, 10_000, 20_000, 40_000] {

@@ -124,9 +124,12 @@ impl Topic for Poolable {
             return Err("the source names fewer than two VCs with GPU jobs".to_owned());
         }
         if !usable(&jobs) {
-            let what =
-                if jobs.iter().any(|load| load.pending.is_some()) { "the GPUs of its VCs" } else { "when jobs wait" };
-            return Err(format!("the source does not record {what}"));
+            let lacking = if jobs.iter().any(|load| load.pending.is_some()) {
+                "the source does not record the GPUs of its VCs"
+            } else {
+                "the wait of more than a tenth of the jobs is unknown"
+            };
+            return Err(lacking.to_owned());
         }
         let unknown: NeumaierSum = (0..facts.len())
             .filter(|job| facts.trace.jobs.vc.code(*job).is_none())

@@ -49,6 +49,9 @@ pub struct Spec {
     /// Time limits.
     #[serde(default)]
     pub limits: LimitSpec,
+    /// How queues are served.
+    #[serde(default)]
+    pub queue: QueueSpec,
     /// Node failures.
     #[serde(default)]
     pub failures: FailureSpec,
@@ -306,6 +309,16 @@ impl Default for LimitSpec {
     fn default() -> Self {
         Self { menu_h: vec![1.0, 4.0, 12.0, 24.0, 72.0, 168.0, 336.0], without: 0.3, margin: 1.5 }
     }
+}
+
+/// How queues are served: first in, first out, strictly or with some overtaking.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct QueueSpec {
+    /// Jobs that do not fit that may be passed over for those behind them that do. Default 0: strict.
+    pub overtake: u32,
+    /// A job that has waited so long is not passed over, seconds. Default 0.
+    pub patience_s: f64,
 }
 
 /// Node failures.
@@ -677,6 +690,8 @@ impl Spec {
         }
         in_range("limits.without", self.limits.without, 0.0, 1.0)?;
         in_range("limits.margin", self.limits.margin, 1.0, 100.0)?;
+        between_int("queue.overtake", self.queue.overtake, 0, 10_000)?;
+        in_range("queue.patience_s", self.queue.patience_s, 0.0, 1e9)?;
         in_range("failures.mtbf_days", self.failures.mtbf_days, 0.0, 1e6)?;
         in_range("failures.repair_h", self.failures.repair_h, 0.01, 10_000.0)?;
         in_range("failures.requeue", self.failures.requeue, 0.0, 1.0)?;
