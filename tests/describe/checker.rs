@@ -25,17 +25,7 @@ impl Checker {
 
     /// The value at `path`; a path that leads nowhere is a mismatch and reads as null.
     pub fn value(&mut self, path: &str) -> Value {
-        let mut pointer = String::new();
-        for part in path.split('.') {
-            let (name, indices) = part.split_at(part.find('[').unwrap_or(part.len()));
-            pointer.push('/');
-            pointer.push_str(name);
-            for index in indices.split(['[', ']']).filter(|index| !index.is_empty()) {
-                pointer.push('/');
-                pointer.push_str(index);
-            }
-        }
-        match self.value.pointer(&pointer) {
+        match self.value.pointer(&pointer(path)) {
             Some(value) => value.clone(),
             None => {
                 self.mismatches.push(format!("{path}: absent"));
@@ -143,6 +133,32 @@ impl Checker {
         }
     }
 
+    /// Changes every number a little, so that each of its checks must fail.
+    pub fn spoil(&mut self) {
+        fn change(value: &mut Value) {
+            match value {
+                Value::Object(fields) => fields.values_mut().for_each(change),
+                Value::Array(items) => items.iter_mut().for_each(change),
+                Value::Number(number) => {
+                    let whole = number.as_u64().map(|whole| Value::from(whole + 1));
+                    *value = whole.unwrap_or_else(|| Value::from(number.as_f64().unwrap() * 1.001 + 1e-6));
+                }
+                _ => {}
+            }
+        }
+        change(&mut self.value);
+    }
+
+    /// The numbers of which no check failed.
+    pub fn unharmed(&self) -> Vec<String> {
+        let mut values = Vec::new();
+        leaves("", &self.value, &mut values);
+        let failed: BTreeSet<&str> =
+            self.mismatches.iter().map(|text| text.split(": ").next().unwrap_or_default()).collect();
+        let is_number = |path: &String| self.value.pointer(&pointer(path)).is_some_and(Value::is_number);
+        values.into_iter().filter(|path| is_number(path) && !failed.contains(path.as_str())).collect()
+    }
+
     /// Fails with what did not match and what was not checked.
     pub fn finish(self, what: &str) {
         let mut values = Vec::new();
@@ -167,6 +183,21 @@ impl Checker {
         );
         println!("{what}: {} values checked", values.len());
     }
+}
+
+/// The path as a JSON pointer.
+fn pointer(path: &str) -> String {
+    let mut pointer = String::new();
+    for part in path.split('.') {
+        let (name, indices) = part.split_at(part.find('[').unwrap_or(part.len()));
+        pointer.push('/');
+        pointer.push_str(name);
+        for index in indices.split(['[', ']']).filter(|index| !index.is_empty()) {
+            pointer.push('/');
+            pointer.push_str(index);
+        }
+    }
+    pointer
 }
 
 /// Paths of all numbers, flags, nulls and empty lists.

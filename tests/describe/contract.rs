@@ -177,6 +177,48 @@ fn every_description_fits_the_schema_survives_a_trace_folder_and_is_repeatable()
     assert!(seen >= 4, "fixtures of several formats can be read");
 }
 
+/// Where a process started by [`threads_make_no_difference`] writes what it describes, and what that is.
+const ANSWER: &str = "TRACECAST_TEST_ANSWER";
+const SOURCE: &str = "TRACECAST_TEST_SOURCE";
+
+/// Not a test of its own: what the processes of the next test run.
+#[test]
+fn describe_in_another_process() {
+    let (Some(answer), Some(source)) = (std::env::var_os(ANSWER), std::env::var_os(SOURCE)) else { return };
+    let trace = read(&[PathBuf::from(source)]).unwrap();
+    std::fs::write(answer, serde_json::to_string(&Description::of(&trace)).unwrap()).unwrap();
+}
+
+/// The number of threads is fixed when a process starts, so each number takes a process.
+#[test]
+fn threads_make_no_difference() {
+    let mut sources = vec![fixture("openb")];
+    sources.extend(real_trace("helios/helios_venus_2vc_sept.csv"));
+    sources.extend(real_trace("openb_2023"));
+    for source in sources {
+        let folder = tempfile::tempdir().unwrap();
+        let answers: Vec<String> = ["1", "2", "7"]
+            .into_iter()
+            .map(|threads| {
+                let answer = folder.path().join(threads);
+                let run = std::process::Command::new(std::env::current_exe().unwrap())
+                    .args(["--exact", "contract::describe_in_another_process"])
+                    .env("POLARS_MAX_THREADS", threads)
+                    .env("RAYON_NUM_THREADS", threads)
+                    .env(ANSWER, &answer)
+                    .env(SOURCE, &source)
+                    .output()
+                    .unwrap();
+                assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stdout));
+                std::fs::read_to_string(answer).unwrap()
+            })
+            .collect();
+        for other in &answers {
+            assert!(*other == answers[0], "{}: {}", source.display(), first_difference(&answers[0], other));
+        }
+    }
+}
+
 fn first_difference(one: &str, other: &str) -> String {
     let at = one.bytes().zip(other.bytes()).position(|(a, b)| a != b).unwrap_or(one.len().min(other.len()));
     let around = |text: &str| text.get(at.saturating_sub(60)..(at + 60).min(text.len())).unwrap_or("?").to_owned();
