@@ -133,30 +133,38 @@ impl Checker {
         }
     }
 
-    /// Changes every number a little, so that each of its checks must fail.
-    pub fn spoil(&mut self) {
-        fn change(value: &mut Value) {
+    /// Changes every number below a key that `chosen` chooses a little, so that each of its checks must fail.
+    pub fn spoil(&mut self, chosen: fn(&str) -> bool) {
+        fn change(value: &mut Value, chosen: fn(&str) -> bool, now: bool) {
             match value {
-                Value::Object(fields) => fields.values_mut().for_each(change),
-                Value::Array(items) => items.iter_mut().for_each(change),
-                Value::Number(number) => {
+                Value::Object(fields) => fields.iter_mut().for_each(|(key, value)| change(value, chosen, chosen(key))),
+                Value::Array(items) => items.iter_mut().for_each(|item| change(item, chosen, now)),
+                Value::Number(number) if now => {
                     let whole = number.as_u64().map(|whole| Value::from(whole + 1));
                     *value = whole.unwrap_or_else(|| Value::from(number.as_f64().unwrap() * 1.001 + 1e-6));
                 }
                 _ => {}
             }
         }
-        change(&mut self.value);
+        change(&mut self.value, chosen, false);
     }
 
-    /// The numbers of which no check failed.
-    pub fn unharmed(&self) -> Vec<String> {
+    /// The numbers below a key that `chosen` chooses of which no check failed.
+    pub fn unharmed(&self, chosen: fn(&str) -> bool) -> Vec<String> {
         let mut values = Vec::new();
         leaves("", &self.value, &mut values);
         let failed: BTreeSet<&str> =
             self.mismatches.iter().map(|text| text.split(": ").next().unwrap_or_default()).collect();
-        let is_number = |path: &String| self.value.pointer(&pointer(path)).is_some_and(Value::is_number);
-        values.into_iter().filter(|path| is_number(path) && !failed.contains(path.as_str())).collect()
+        let counts = |path: &String| {
+            let key = path.rsplit('.').next().unwrap_or_default().split('[').next().unwrap_or_default();
+            chosen(key) && self.value.pointer(&pointer(path)).is_some_and(Value::is_number)
+        };
+        // A parameter of a fit is judged by the likelihood that follows from it.
+        let judged = |path: &String| match path.split_once(".params[") {
+            Some((fit, _)) => failed.contains(format!("{fit}.log_likelihood").as_str()),
+            None => failed.contains(path.as_str()),
+        };
+        values.into_iter().filter(|path| counts(path) && !judged(path)).collect()
     }
 
     /// Fails with what did not match and what was not checked.
