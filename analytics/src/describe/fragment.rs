@@ -233,15 +233,14 @@ impl Topic for Fragmentation {
             super::summary::count(self.nodes)
         );
         if let Some(worst) = self.by_size.iter().rev().max_by(|a, b| a.fragmented_share.total_cmp(&b.fragmented_share))
+            && worst.fragmented_share > 0.0
         {
-            if worst.fragmented_share > 0.0 {
-                finding.push_str(&format!(
-                    " Requests of {} GPUs suffer most: for **{}** of the time that any waited, enough GPUs were free, but \
+            finding.push_str(&format!(
+                " Requests of {} GPUs suffer most: for **{}** of the time that any waited, enough GPUs were free, but \
                      on no single node.",
-                    worst.gpus,
-                    percent(worst.fragmented_share)
-                ));
-            }
+                worst.gpus,
+                percent(worst.fragmented_share)
+            ));
         }
         let part =
             |of: &dyn Fn(&BlockedSize) -> f64| self.by_size.iter().map(|size| Some(of(size))).collect::<Vec<_>>();
