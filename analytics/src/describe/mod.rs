@@ -11,6 +11,7 @@ mod facts;
 mod load;
 mod placed;
 mod quality;
+mod samples;
 mod summary;
 mod topic;
 
@@ -27,6 +28,7 @@ pub mod sharing;
 pub mod size;
 pub mod status;
 pub mod tables;
+pub mod usage;
 pub mod users;
 pub mod vc;
 pub mod wait;
@@ -38,6 +40,7 @@ pub use capacity::Capacity;
 pub use facts::{JobFacts, SizeClass, Stretch};
 pub use load::{LoadSource, Spread};
 pub use quality::Quality;
+pub use samples::HolderSource;
 pub use summary::Summary;
 pub use topic::{Missing, Topic, TopicResult};
 
@@ -109,6 +112,8 @@ description! {
     pool: pool::Poolable,
     /// A10: concentration over users.
     users: users::Users,
+    /// A11: what GPUs that are given do.
+    usage: usage::Usage,
     /// A12: how the free GPUs lie over nodes.
     fragment: fragment::Fragmentation,
     /// A13: spread over nodes, and why jobs waited.

@@ -10,6 +10,7 @@
 //! | [`concentration`] | Lorenz, Gini, top shares, imbalance |
 //! | [`arrival`] | burstiness of arrival times |
 //! | [`correlation`] | Pearson, Spearman, autocorrelation |
+//! | [`sampled`] | integrals of samples with gaps, counters with resets |
 //! | [`histogram`] | mergeable histogram for data too big to sort |
 //!
 //! Every function is pure and its result depends on its input alone: no random numbers, no threads, no hash order.
@@ -22,6 +23,7 @@ pub mod ecdf;
 pub mod fit;
 pub mod histogram;
 pub mod quantile;
+pub mod sampled;
 pub mod sum;
 pub mod survival;
 
