@@ -13,6 +13,7 @@ use serde::Serialize;
 use super::facts::JobFacts;
 use super::samples::Holder;
 use super::topic::{hours, share};
+use crate::report::format::percent;
 use crate::stats;
 use crate::stats::ecdf::{CurvePoint, Ecdf};
 use crate::stats::sampled::{Integral, Integrator};
@@ -46,6 +47,18 @@ pub struct Energy {
     pub meters: u64,
     /// Meters with a single reading, which have no energy.
     pub lone_meters: u64,
+    /// Meters that never read more than 0 W, which may measure nothing.
+    pub zero_meters: u64,
+}
+
+impl Energy {
+    /// For sentences: of how much of the time the energy is.
+    pub(super) fn of_the_time(&self) -> String {
+        match self.time_coverage {
+            Some(part) if part < 0.995 => format!(" in the {} of the time that their readings cover", percent(part)),
+            _ => " in the time metered".to_owned(),
+        }
+    }
 }
 
 /// What meters of one kind read.
@@ -69,6 +82,7 @@ pub(super) struct Meters {
     span_s: NeumaierSum,
     meters: u64,
     lone_meters: u64,
+    zero_meters: u64,
 }
 
 impl Meters {
@@ -80,6 +94,7 @@ impl Meters {
         }
         self.meters += 1;
         self.lone_meters += u64::from(readings.len() == 1);
+        self.zero_meters += u64::from(readings.iter().all(|(_, watts)| *watts <= 0.0));
         self.watts.extend(readings.iter().map(|(_, watts)| *watts));
         self.energy_j.add(integral.value);
         self.bridged_s.add(integral.bridged_s);
@@ -112,6 +127,7 @@ impl Meters {
                 mean_w: share(energy_j, bridged_s),
                 meters: self.meters,
                 lone_meters: self.lone_meters,
+                zero_meters: self.zero_meters,
             },
         })
     }
@@ -321,17 +337,22 @@ mod tests {
     #[test]
     fn half_an_hour_missing_of_an_hour_is_half_the_energy_and_says_so() {
         let mut meters = Meters::default();
+        // The meter that reads 0 W adds a minute to the time bridged (1,800 s) and to the span (3,600 s), and no energy.
         // Every minute for 15 minutes, nothing for 30, every minute for 15: gaps of 1 min bridge up to 3.
         let minutes = (0..=15).chain(45..=60);
         let readings: Vec<(i64, f64)> = minutes.map(|minute| (minute * 60_000, 100.0)).collect();
         let integral = meters.add(&readings);
         meters.add(&[(0, 300.0)]);
+        meters.add(&[(0, 0.0), (60_000, 0.0)]);
         let metered = meters.finish().unwrap();
         assert!((metered.energy.energy_kwh - 0.05).abs() < 1e-12);
-        assert_eq!((metered.energy.time_coverage, metered.energy.mean_w), (Some(0.5), Some(100.0)));
-        assert_eq!((metered.energy.meters, metered.energy.lone_meters), (2, 1));
-        // 32 readings of 100 W and one of 300 W.
-        assert!((metered.power_w.mean - 3_500.0 / 33.0).abs() < 1e-9);
+        assert_eq!(
+            (metered.energy.time_coverage, metered.energy.mean_w),
+            (Some(1_860.0 / 3_660.0), Some(180_000.0 / 1_860.0))
+        );
+        assert_eq!((metered.energy.meters, metered.energy.lone_meters, metered.energy.zero_meters), (3, 1, 1));
+        // 32 readings of 100 W, one of 300 W and two of 0 W.
+        assert!((metered.power_w.mean - 3_500.0 / 35.0).abs() < 1e-9);
 
         // 3,600 s in stretches of 6 s: 150 with the meter, 300 without, 150 with it.
         let mut over = OverTime::of([0, 3_600_000].into_iter());

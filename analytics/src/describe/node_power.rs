@@ -208,14 +208,17 @@ impl NodePower {
                 mains.join(", ")
             ));
         }
+        section.with_table(table)
+    }
+
+    /// How much it rests on.
+    pub(super) fn covers(&self) -> String {
         let bridged = self.total.as_ref().map_or_else(String::new, |total| covered(&total.energy, "in the total"));
         let without = match self.nodes_without_main {
             0 => String::new(),
             nodes => format!(" {} nodes have no sensor for the whole node and are not in the total.", count(nodes)),
         };
-        section
-            .with_table(table)
-            .with_coverage(format!("{} nodes with power readings{bridged}.{without}", count(self.nodes)))
+        format!("{} nodes with power readings{bridged}.{without}", count(self.nodes))
     }
 }
 

@@ -164,16 +164,21 @@ impl Topic for Power {
 
     fn section(&self) -> Section {
         let mut section = Self::heading().with_finding(self.finding());
+        let mut coverage: Vec<String> = Vec::new();
         if let Some(gpus) = &self.gpus {
             section = gpus.tell(section, self);
+            coverage.push(gpus.covers());
         }
         if let Some(nodes) = &self.nodes {
             section = nodes.tell(section, self);
+            coverage.push(nodes.covers());
         }
         if let Some(reported) = &self.reported {
             section = reported.tell(section);
+            coverage.push(reported.covers());
         }
         section
+            .with_coverage(coverage.join(" "))
             .with_definition(
                 "Energy: the trapezoid rule over each meter's readings. A gap of up to three times the meter's median gap \
                  is bridged, a longer one adds nothing; the share of time bridged is given.",
@@ -191,11 +196,12 @@ impl Power {
         if let Some(gpus) = &self.gpus {
             if let Some(metered) = &gpus.metered {
                 parts.push(format!(
-                    "A GPU draws **{} W** on average (median {} W, p99 {} W); together they drew {} kWh in the time metered.",
+                    "A GPU draws **{} W** on average (median {} W, p99 {} W); together they drew {} kWh{}.",
                     float(metered.power_w.mean, 0),
                     float(metered.power_w.p50, 0),
                     float(metered.power_w.p99, 0),
-                    compact(metered.energy.energy_kwh)
+                    compact(metered.energy.energy_kwh),
+                    metered.energy.of_the_time()
                 ));
             }
             if let Some(idle) = &gpus.idle {
@@ -207,12 +213,13 @@ impl Power {
         }
         if let Some(total) = self.nodes.as_ref().and_then(|nodes| nodes.total.as_ref()) {
             parts.push(format!(
-                "A node draws **{} W** on average (p10 {} W, p99 {} W); {} nodes drew **{}** kWh in the time metered.",
+                "A node draws **{} W** on average (p10 {} W, p99 {} W); {} nodes drew **{}** kWh{}.",
                 float(total.power_w.mean, 0),
                 float(total.power_w.p10, 0),
                 float(total.power_w.p99, 0),
                 count(total.energy.meters),
-                compact(total.energy.energy_kwh)
+                compact(total.energy.energy_kwh),
+                total.energy.of_the_time()
             ));
         }
         if let Some(reported) = &self.reported {
@@ -460,18 +467,15 @@ impl GpuPower {
                 count(self.instances_left_out)
             ));
         }
+        section.with_gpu_hours(self.idle.as_ref().map(|idle| idle.idle_gpu_hours)).with_definition(
+            "Idle: a reading with a GPU utilisation of at most 1 %; readings without a utilisation are neither. A reading \
+             stands for half of the bridged gap on either side. The section is ranked by GPU-hours idle.",
+        )
+    }
+
+    fn covers(&self) -> String {
         let bridged = self.metered.as_ref().map_or_else(String::new, |metered| covered(&metered.energy, "GPUs"));
-        section
-            .with_gpu_hours(self.idle.as_ref().map(|idle| idle.idle_gpu_hours))
-            .with_definition(
-                "Idle: a reading with a GPU utilisation of at most 1 %; readings without a utilisation are neither. A \
-                 reading stands for half of the bridged gap on either side. The section is ranked by GPU-hours idle.",
-            )
-            .with_coverage(format!(
-                "{} readings of GPUs, {} with power{bridged}.",
-                count(self.readings),
-                percent(self.coverage)
-            ))
+        format!("{} readings of GPUs, {} with power{bridged}.", count(self.readings), percent(self.coverage))
     }
 
     fn table(&self) -> Table {
@@ -542,15 +546,21 @@ impl GpuPower {
 }
 
 pub(super) fn covered(energy: &Energy, what: &str) -> String {
-    let part = energy.time_coverage.map_or_else(String::new, |part| format!(" and {} of it bridged", percent(part)));
-    let lone = match energy.lone_meters {
-        0 => String::new(),
-        lone => format!(", {} read once", count(lone)),
-    };
-    format!("; {} {what}{lone}, {} metered on average{part}", count(energy.meters), {
-        let seconds = share(energy.span_h * 3_600.0, energy.meters as f64);
-        seconds.map_or_else(|| "no time".to_owned(), duration)
-    })
+    let mut text = format!("; {} {what}", count(energy.meters));
+    if energy.lone_meters > 0 {
+        text.push_str(&format!(", {} read only once", count(energy.lone_meters)));
+    }
+    if energy.zero_meters > 0 {
+        text.push_str(&format!(", {} that never read more than 0 W", count(energy.zero_meters)));
+    }
+    if let (Some(span_h), Some(part)) = (share(energy.span_h, energy.meters as f64), energy.time_coverage) {
+        text.push_str(&format!(
+            ", on average over {}, {} of which is bridged",
+            duration(span_h * 3_600.0),
+            percent(part)
+        ));
+    }
+    text
 }
 
 pub(super) fn power_table(title: &str, first: &str) -> Table {
@@ -628,20 +638,21 @@ impl ReportedEnergy {
             let vc = vc.as_deref().unwrap_or("unknown");
             table.rows.push(vec!["VC".into(), vc.into(), int(*jobs), Cell::Compact(*energy)]);
         }
+        section.with_table(table).with_definition(
+            "The energy of a job is accounting's own figure. Slurm charges each job on a shared node with the whole node, \
+             so the sum may count energy more than once.",
+        )
+    }
+
+    fn covers(&self) -> String {
         let time =
             self.gpu_time_coverage.map_or_else(String::new, |part| format!(" with {} of the GPU time", percent(part)));
-        section
-            .with_table(table)
-            .with_definition(
-                "The energy of a job is accounting's own figure. Slurm charges each job on a shared node with the whole \
-                 node, so the sum may count energy more than once.",
-            )
-            .with_coverage(format!(
-                "{} jobs ({} of all){time} have a reported energy, {} of them 0.",
-                count(self.jobs),
-                percent(self.job_coverage),
-                count(self.zero_jobs)
-            ))
+        format!(
+            "{} jobs ({} of all){time} have a reported energy, {} of them 0.",
+            count(self.jobs),
+            percent(self.job_coverage),
+            count(self.zero_jobs)
+        )
     }
 }
 
