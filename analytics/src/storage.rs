@@ -6,6 +6,7 @@
 
 use std::fs::File;
 use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -270,6 +271,18 @@ fn read_table<T: Table>(table: &mut T, folder: &Path, tables: &[TableRecord]) ->
 /// # Errors
 /// When the file cannot be read or a column has another type.
 pub fn read_parquet<T: Table>(path: &Path) -> Result<T> {
+    guarded(|| read_parquet_unguarded(path)).unwrap_or_else(|| {
+        Err(Error::format(path.display().to_string(), "the Parquet data is damaged", "ingest the source again"))
+    })
+}
+
+/// The outcome of `read`, `None` if it panicked: the Parquet library asserts in places what damaged data breaks.
+/// Nothing `read` touches may be used after that.
+pub(crate) fn guarded<T>(read: impl FnOnce() -> T) -> Option<T> {
+    catch_unwind(AssertUnwindSafe(read)).ok()
+}
+
+fn read_parquet_unguarded<T: Table>(path: &Path) -> Result<T> {
     let file = File::open(path).map_err(|e| Error::io("open", path, e))?;
     let failed = |e| Error::Parquet { action: "read", path: path.to_owned(), source: e };
     let reader = ParquetRecordBatchReaderBuilder::try_new(file).map_err(failed)?.build().map_err(failed)?;

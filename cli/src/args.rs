@@ -80,6 +80,15 @@ pub(crate) enum Form {
     Html,
 }
 
+/// Form of a smaller answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Plain {
+    /// Text and tables for a terminal
+    Table,
+    /// JSON
+    Json,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct Describe {
     /// Files, folders or patterns; or one trace folder
@@ -138,9 +147,9 @@ pub(crate) struct Inspect {
     pub(crate) sources: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) reading: Reading,
-    /// Print JSON instead of tables
-    #[arg(long)]
-    pub(crate) json: bool,
+    /// Form of the answer
+    #[arg(long, value_enum, default_value_t = Plain::Table)]
+    pub(crate) format: Plain,
     /// Write quarantined rows to this file, one JSON object a line
     #[arg(long, value_name = "FILE")]
     pub(crate) quarantine: Option<PathBuf>,
@@ -151,9 +160,9 @@ pub(crate) struct Rollup {
     /// A trace folder, or a Parquet or CSV file with the columns of the jobs table
     #[arg(value_name = "SOURCE")]
     pub(crate) source: PathBuf,
-    /// Print JSON, version rollup/1, instead of tables
-    #[arg(long)]
-    pub(crate) json: bool,
+    /// Form of the answer
+    #[arg(long, value_enum, default_value_t = Plain::Table)]
+    pub(crate) format: Plain,
 }
 
 #[derive(Debug, Args)]
@@ -181,7 +190,7 @@ pub(crate) struct Schema {
 pub(crate) enum SchemaOf {
     /// `describe --format json`
     Describe,
-    /// `rollup --json`
+    /// `rollup --format json`
     Rollup,
     /// `manifest.json` of a trace folder
     Manifest,

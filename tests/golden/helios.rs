@@ -142,3 +142,46 @@ fn the_real_daily_capacity() {
         assert!(capacity.from.len() < 181 * ours.len() / 10, "equal days are joined");
     }
 }
+
+/// Means of the `gpu_utilization` columns as published with the series (May 2020, percent), and the pooling figures
+/// against a recount minute by minute in whole GPUs.
+#[test]
+fn published_utilisations_of_earth_and_a_recount_of_poolable_waiting() {
+    let Some(folder) = real_trace("helios/earth_vc_1min") else { return };
+    let trace = read(&[folder]).unwrap();
+    let description = tracecast_analytics::describe::Description::of(&trace);
+    let vcs = description.vc.unwrap().vcs;
+    for (name, percent) in
+        [("vc6YE", 90.3), ("vcvlY", 67.4), ("vc3sl", 62.7), ("vcMod", 51.3), ("vcTJs", 73.0), ("vcSoL", 47.6)]
+    {
+        let vc = vcs.iter().find(|vc| vc.vc.ends_with(name)).unwrap();
+        let reported = 100.0 * vc.reported_utilisation_mean.unwrap();
+        assert!((reported - percent).abs() < 0.05, "{name}: {reported} instead of {percent}");
+        // Derived from GPUs running over GPUs there are; the published column is rounded to three digits.
+        assert!((100.0 * vc.utilisation.unwrap().mean - reported).abs() < 0.05);
+    }
+    let mut minutes: BTreeMap<i64, Vec<(i64, i64)>> = BTreeMap::new();
+    let activity = &trace.activity;
+    for row in 0..activity.ts.len() {
+        let (pending, idle) = (activity.gpus_pending.get(row).unwrap(), activity.gpus_idle.get(row).unwrap());
+        minutes.entry(activity.ts.get(row).unwrap()).or_default().push((pending as i64, idle as i64));
+    }
+    let (mut all, mut poolable, mut covered, mut joint) = (0, 0, 0, 0);
+    for vcs in minutes.values() {
+        let (pending, idle): (i64, i64) = vcs.iter().fold((0, 0), |sum, vc| (sum.0 + vc.0, sum.1 + vc.1));
+        let cut = vcs.iter().map(|(p, i)| pending - p + idle - i).min().unwrap();
+        joint += pending.min(idle).min(cut);
+        for (p, i) in vcs {
+            all += p;
+            poolable += p.min(&(idle - i));
+            covered += if idle - i >= *p { *p } else { 0 };
+        }
+    }
+    let pool = description.pool.unwrap();
+    let near =
+        |share: f64, part: i64| assert!((share - part as f64 / all as f64).abs() < 1e-9, "{share} {part} of {all}");
+    near(pool.poolable_share, poolable);
+    near(pool.covered_share, covered);
+    near(pool.jointly_poolable_share, joint);
+    assert!((pool.pending_gpu_hours - all as f64 / 60.0).abs() < 1e-6);
+}

@@ -32,3 +32,18 @@ fn logs_with_and_without_header() {
     let berlin = tracecast_analytics::ingest::read(&expand(&[fixture(files[1])]).unwrap(), &options).unwrap();
     assert!(render(&berlin).contains("ts=2023-05-01 10:00:00.500 node=n2"));
 }
+
+// A query without `timestamp`, in a loop: two rounds of two GPUs. Nothing is lost, as no row repeats another's moment.
+#[test]
+fn rows_without_a_time_are_rounds() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("n4.csv");
+    std::fs::write(&path, "index, power.draw [W]\n0, 60 W\n1, 61 W\n0, 62 W\n1, 61 W\n").unwrap();
+    let trace = tracecast_tests::read(&[path]).unwrap();
+    assert_eq!(
+        render(&trace),
+        "gpu_samples (4 rows)\n  node=n4 gpu=0 power_w=60\n  node=n4 gpu=1 power_w=61\n  node=n4 gpu=0 power_w=62\n  \
+         node=n4 gpu=1 power_w=61\nquality: read 4 = kept 4 + repaired 0 + quarantined 0\n"
+    );
+    assert!(trace.notes.iter().any(|note| note.contains("no timestamp column")), "{:?}", trace.notes);
+}

@@ -264,11 +264,16 @@ fn the_real_inventory_and_node_sequence() {
 
     let file = flate2::read::MultiGzDecoder::new(std::fs::File::open(&nodes).unwrap());
     let (mut sum, mut rows) = (0.0, 0);
+    // Most used within each ten minutes: what the published figure averages.
+    let mut slots: BTreeMap<String, f64> = BTreeMap::new();
     for row in csv::Reader::from_reader(file).records() {
         let row = row.unwrap();
         if ("2017-12-01".."2017-12-15").contains(&&row[0][..10]) {
-            sum += row[1].parse::<f64>().unwrap() / row[2].parse::<f64>().unwrap();
+            let used = row[1].parse::<f64>().unwrap() / row[2].parse::<f64>().unwrap();
+            sum += used;
             rows += 1;
+            let slot = slots.entry(row[0][..15].to_owned()).or_default();
+            *slot = slot.max(used);
         }
     }
     let trace = read(&[nodes]).unwrap();
@@ -281,7 +286,7 @@ fn the_real_inventory_and_node_sequence() {
         .map(|ix| activity.nodes_active.get(ix).unwrap() / activity.nodes_total.get(ix).unwrap())
         .collect();
     assert_eq!((ours.len(), ours.iter().sum::<f64>()), (rows, sum));
-    assert_eq!(format!("{:.2}", 100.0 * sum / rows as f64), "68.98");
+    assert_eq!(format!("{:.2}", 100.0 * slots.values().sum::<f64>() / slots.len() as f64), "68.98");
     // One minute in each row of the hour that happened twice: 60 repairs.
     assert_eq!(trace.ledger.count("dst_fold"), 60);
 }

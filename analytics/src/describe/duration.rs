@@ -45,8 +45,8 @@ pub struct Runs {
     pub kaplan_meier_p90_s: Option<f64>,
     /// Share of jobs that ran at most so long (Kaplan-Meier), thinned.
     pub curve: Vec<CurvePoint>,
-    /// GPU-hours of the class.
-    pub gpu_hours: f64,
+    /// GPU-hours of the class; `null` where nobody recorded GPUs.
+    pub gpu_hours: Option<f64>,
     /// Fitted laws, best AIC first.
     pub fits: Vec<Fit>,
     /// Pareto tail, fitted to the largest runs alone.
@@ -74,13 +74,13 @@ impl Runs {
     fn of(facts: &JobFacts<'_>, class: &str, keep: impl Fn(usize) -> bool) -> Option<Self> {
         let mut times = Vec::new();
         let mut ended = Vec::new();
-        let (mut unknown, mut gpu_s) = (0, stats::sum::NeumaierSum::new());
-        for job in (0..facts.len()).filter(|job| keep(*job)) {
+        let mut unknown = 0;
+        let members: Vec<usize> = (0..facts.len()).filter(|job| keep(*job)).collect();
+        for job in members.iter().copied() {
             match facts.run_s(job) {
                 Some(run) => {
                     times.push(run);
                     ended.push(!facts.is_censored(job));
-                    gpu_s.add(facts.gpu_s(job).unwrap_or(0.0));
                 }
                 None => unknown += 1,
             }
@@ -109,7 +109,7 @@ impl Runs {
             kaplan_meier_median_s: survival.as_ref().and_then(KaplanMeier::median),
             kaplan_meier_p90_s: survival.as_ref().and_then(|curve| curve.quantile(0.9)),
             curve: survival.map(|curve| curve.thin_ended(POINTS)).unwrap_or_default(),
-            gpu_hours: hours(gpu_s.value()),
+            gpu_hours: facts.gpu_time_s(members).map(hours),
             fits,
             pareto_tail,
             not_fitted,
@@ -169,7 +169,7 @@ impl Topic for Duration {
         }
         let mut section = Self::heading()
             .with_finding(finding)
-            .with_gpu_hours(Some(self.by_size.iter().map(|runs| runs.gpu_hours).sum()))
+            .with_gpu_hours(self.all.gpu_hours)
             .with_chart(self.by_size_chart())
             .with_table(self.quantile_table());
         if let Some(chart) = self.fit_chart() {
@@ -248,7 +248,7 @@ impl Duration {
                 Cell::opt(ended.map(|s| s.p90), Cell::Duration),
                 Cell::opt(ended.map(|s| s.p99), Cell::Duration),
                 Cell::opt(runs.kaplan_meier_median_s, Cell::Duration),
-                Cell::Float { value: runs.gpu_hours, digits: 0 },
+                Cell::opt(runs.gpu_hours, |value| Cell::Float { value, digits: 0 }),
             ]);
         }
         table

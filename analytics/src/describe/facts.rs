@@ -255,9 +255,16 @@ impl<'t> JobFacts<'t> {
         self.gpus(job).is_some_and(|gpus| gpus > 0.0)
     }
 
-    /// Total GPU time in GPU-seconds.
+    /// Total GPU time in GPU-seconds; 0 where no job's is known.
     pub fn total_gpu_s(&self) -> f64 {
-        crate::stats::sum::NeumaierSum::from_iter((0..self.len()).filter_map(|job| self.gpu_s(job))).value()
+        self.gpu_time_s(0..self.len()).unwrap_or(0.0)
+    }
+
+    /// GPU time of some jobs in GPU-seconds, over those where it is known; `None` if it is known of none of them.
+    pub fn gpu_time_s(&self, jobs: impl IntoIterator<Item = usize>) -> Option<f64> {
+        let mut known = jobs.into_iter().filter_map(|job| self.gpu_s(job)).peekable();
+        known.peek()?;
+        Some(crate::stats::sum::NeumaierSum::from_iter(known).value())
     }
 
     /// GPUs in use over time, of all jobs for which `keep` holds.

@@ -30,8 +30,8 @@ pub struct ByKind {
     pub jobs: u64,
     /// Share of the jobs whose end is known.
     pub job_share: f64,
-    /// GPU-hours they took.
-    pub gpu_hours: f64,
+    /// GPU-hours they took; `null` where nobody recorded GPUs.
+    pub gpu_hours: Option<f64>,
     /// Run until the failure, seconds.
     pub time_to_failure_s: Option<stats::quantile::Summary>,
 }
@@ -69,8 +69,8 @@ pub struct Failure {
     pub ended: u64,
     /// Failed among them.
     pub failed: u64,
-    /// GPU-hours of the failed jobs.
-    pub gpu_hours: f64,
+    /// GPU-hours of the failed jobs; `null` where nobody recorded GPUs.
+    pub gpu_hours: Option<f64>,
     /// Their share of the GPU time of all jobs whose end is known.
     pub gpu_time_share: Option<f64>,
     /// By kind; kinds that do not occur are left out.
@@ -96,9 +96,7 @@ impl Topic for Failure {
         if failed.is_empty() {
             return Err("no job is recorded as failed; the source may not tell failures apart".to_owned());
         }
-        let gpu_s = |jobs: &[usize]| {
-            stats::sum::NeumaierSum::from_iter(jobs.iter().filter_map(|job| facts.gpu_s(*job))).value()
-        };
+        let gpu_s = |jobs: &[usize]| facts.gpu_time_s(jobs.iter().copied());
         let runs = |jobs: &[usize]| jobs.iter().filter_map(|job| facts.run_s(*job)).collect::<Vec<f64>>();
         let by_kind = FAILURES
             .into_iter()
@@ -108,7 +106,7 @@ impl Topic for Failure {
                     state,
                     jobs: of.len() as u64,
                     job_share: of.len() as f64 / ended.len() as f64,
-                    gpu_hours: hours(gpu_s(&of)),
+                    gpu_hours: gpu_s(&of).map(hours),
                     time_to_failure_s: stats::quantile::Summary::of_vec(runs(&of)),
                 })
             })
@@ -132,8 +130,8 @@ impl Topic for Failure {
         Ok(Self {
             ended: ended.len() as u64,
             failed: failed.len() as u64,
-            gpu_hours: hours(gpu_s(&failed)),
-            gpu_time_share: share(gpu_s(&failed), gpu_s(&ended)),
+            gpu_hours: gpu_s(&failed).map(hours),
+            gpu_time_share: gpu_s(&failed).zip(gpu_s(&ended)).and_then(|(failed, ended)| share(failed, ended)),
             by_kind,
             by_size,
             curve: Ecdf::new(&runs(&failed)).map(|ecdf| ecdf.thin(160)).unwrap_or_default(),
@@ -145,8 +143,9 @@ impl Topic for Failure {
     fn section(&self) -> Section {
         let half = self.curve.iter().find(|point| point.fraction >= 0.5).map(|point| duration(point.x));
         let mut finding = format!(
-            "**{}** of the jobs failed and took **{}** of the GPU time",
+            "**{}** of the {} jobs whose end is known failed and took **{}** of their GPU time",
             percent(self.failed as f64 / self.ended as f64),
+            count(self.ended),
             self.gpu_time_share.map_or_else(|| "an unknown share".to_owned(), percent)
         );
         match half {
@@ -173,7 +172,7 @@ impl Topic for Failure {
                 words(kind.state).into(),
                 int(kind.jobs),
                 Cell::Percent(kind.job_share),
-                Cell::Float { value: kind.gpu_hours, digits: 0 },
+                Cell::opt(kind.gpu_hours, |value| Cell::Float { value, digits: 0 }),
                 Cell::opt(time.map(|s| s.p50), Cell::Duration),
                 Cell::opt(time.map(|s| s.p90), Cell::Duration),
             ]);
@@ -197,7 +196,7 @@ impl Topic for Failure {
         .with_reading("Rising bars mean that larger jobs fail more often, each failure idling more GPUs.");
         let mut section = Self::heading()
             .with_finding(finding)
-            .with_gpu_hours(Some(self.gpu_hours))
+            .with_gpu_hours(self.gpu_hours)
             .with_chart(curve)
             .with_chart(bars)
             .with_table(table)
@@ -298,7 +297,7 @@ mod tests {
         let found = Failure::of(&JobFacts::of(&trace)).unwrap();
         assert_eq!((found.ended, found.failed), (4, 2));
         // b: 2 GPUs · 2 h, d: 2 GPUs · 1 h.
-        assert_eq!(found.gpu_hours, 6.0);
+        assert_eq!(found.gpu_hours, Some(6.0));
         let retries = found.retries.unwrap();
         // The first attempt of a: 2 GPUs · half an hour.
         assert_eq!((retries.retried, retries.attempts, retries.lost_gpu_hours), (1, 5, Some(1.0)));

@@ -22,6 +22,9 @@ use crate::schema::Table;
 use crate::stats::sum::NeumaierSum;
 use crate::trace::Trace;
 
+/// Share of the jobs whose wait may be unknown before pending GPUs are.
+const MOST_UNKNOWN_WAITS: f64 = 0.1;
+
 /// What the figures of a VC were derived from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -43,7 +46,7 @@ pub(super) struct VcLoad {
     pub to: i64,
     /// GPUs in use.
     pub in_use: Option<Steps>,
-    /// GPUs that waiting jobs ask for.
+    /// GPUs that waiting jobs ask for; `None` where the wait of more than a tenth of the jobs is unknown.
     pub pending: Option<Steps>,
     /// GPUs there are.
     pub capacity: Option<Steps>,
@@ -96,9 +99,11 @@ pub(super) fn of_jobs(facts: &JobFacts<'_>) -> Vec<VcLoad> {
     let mut held: Vec<Vec<(i64, i64, f64)>> = vec![Vec::new(); jobs.vc.distinct()];
     let mut asked = held.clone();
     let mut named = BTreeSet::new();
+    let mut asking = 0usize;
     for job in (0..facts.len()).filter(|job| facts.is_gpu_job(*job)) {
         let Some(code) = jobs.vc.code(job) else { continue };
         named.insert(code as usize);
+        asking += 1;
         if let (Some(list), Some((start, end)), Some(gpus)) =
             (asked.get_mut(code as usize), facts.waiting_interval(job), facts.gpus(job))
         {
@@ -110,8 +115,10 @@ pub(super) fn of_jobs(facts: &JobFacts<'_>) -> Vec<VcLoad> {
             list.push((stretch.start, stretch.end, stretch.gpus));
         }
     }
-    // Whether anybody recorded waits is a property of the source: a VC in which none waited had 0 pending.
-    let waits_known = asked.iter().any(|list| !list.is_empty());
+    // Whether waits are recorded is a property of the source: a VC in which none waited had 0 pending, but a source that
+    // knows few waits would make queues look short.
+    let known: usize = asked.iter().map(Vec::len).sum();
+    let waits_known = known > 0 && (asking - known) as f64 <= MOST_UNKNOWN_WAITS * asking as f64;
     let mut capacity = Capacity::of(facts.trace, from, to).map(|capacity| capacity.by_vc).unwrap_or_default();
     let mut loads: Vec<VcLoad> = held
         .into_iter()
@@ -266,5 +273,10 @@ pub(super) mod tests {
         assert_eq!((idle.at(0), idle.at(50_000), idle.at(100_000)), (2.0, -2.0, 0.0));
         assert_eq!(a.pending.as_ref().unwrap().integral_s(0, 100_000), 200.0);
         assert!(b.idle.is_none() && b.capacity.is_none());
+        // One wait of four unknown is too many to tell what was pending.
+        let mut unknown = job("4", "b", 1.0, 0, 0, 100);
+        (unknown.start, unknown.run_s) = (None, None);
+        trace.jobs.push(unknown);
+        assert!(of_jobs(&JobFacts::of(&trace)).iter().all(|load| load.pending.is_none()));
     }
 }

@@ -10,6 +10,7 @@ mod capacity;
 mod energy;
 mod facts;
 mod load;
+mod placed;
 mod quality;
 mod samples;
 mod summary;
@@ -17,9 +18,12 @@ mod topic;
 
 pub mod arrival;
 pub mod calendar;
+pub mod delay;
 pub mod duration;
 pub mod failure;
 pub mod node_power;
+pub mod fragment;
+pub mod locality;
 pub mod pool;
 pub mod power;
 pub mod recurrence;
@@ -114,6 +118,10 @@ description! {
     users: users::Users,
     /// A11: what GPUs that are given do.
     usage: usage::Usage,
+    /// A12: how the free GPUs lie over nodes.
+    fragment: fragment::Fragmentation,
+    /// A13: spread over nodes, and why jobs waited.
+    locality: locality::Locality,
     /// A14: work that comes back.
     recurrence: recurrence::Recurrence,
     /// A15: failures.
@@ -131,6 +139,7 @@ impl Description {
     pub fn report(&self, title: &str) -> Report {
         let mut report = Report::new(title, self.subtitle());
         report.summary = self.sentences();
+        report.notes.clone_from(&self.notes);
         report.sections = self.sections();
         report.quality = Some(self.quality.table());
         report.provenance = self
@@ -159,7 +168,6 @@ impl Description {
         let findings =
             self.sections().into_iter().filter(|section| section.unavailable.is_none() && section.id != "summary");
         sentences.extend(findings.map(|section| section.finding).filter(|finding| !finding.is_empty()));
-        sentences.extend(self.notes.iter().map(|note| format!("Note: {note}")));
         sentences
     }
 }

@@ -78,8 +78,19 @@ pub struct Poolable {
     pub from_ms: i64,
     /// End of the observation, ms.
     pub to_ms: i64,
-    /// `(ms, GPUs pending, GPUs idle)` over time, means of equal stretches.
-    pub curve: Vec<(i64, f64, f64)>,
+    /// Over time, means of equal stretches.
+    pub curve: Vec<PoolPoint>,
+}
+
+/// One stretch of the observation.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct PoolPoint {
+    /// Beginning, ms.
+    pub ms: i64,
+    /// GPUs that waiting jobs ask for, all VCs.
+    pub pending_gpus: f64,
+    /// Idle GPUs, all VCs.
+    pub idle_gpus: f64,
 }
 
 /// Running sums of one VC, GPU-ms and ms.
@@ -113,9 +124,12 @@ impl Topic for Poolable {
             return Err("the source names fewer than two VCs with GPU jobs".to_owned());
         }
         if !usable(&jobs) {
-            let what =
-                if jobs.iter().any(|load| load.pending.is_some()) { "the GPUs of its VCs" } else { "when jobs wait" };
-            return Err(format!("the source does not record {what}"));
+            let lacking = if jobs.iter().any(|load| load.pending.is_some()) {
+                "the source does not record the GPUs of its VCs"
+            } else {
+                "the wait of more than a tenth of the jobs is unknown"
+            };
+            return Err(lacking.to_owned());
         }
         let unknown: NeumaierSum = (0..facts.len())
             .filter(|job| facts.trace.jobs.vc.code(*job).is_none())
@@ -154,8 +168,8 @@ impl Topic for Poolable {
         )
         .with_reading("Each bar is what a VC's jobs waited for; the first part could have run in other VCs at that moment, were node shapes no object.");
         let first = self.from_ms;
-        let over_time = |value: &dyn Fn(&(i64, f64, f64)) -> f64| {
-            self.curve.iter().map(|point| ((point.0 - first) as f64 / 1_000.0, value(point))).collect::<Vec<_>>()
+        let over_time = |value: &dyn Fn(&PoolPoint) -> f64| {
+            self.curve.iter().map(|point| ((point.ms - first) as f64 / 1_000.0, value(point))).collect::<Vec<_>>()
         };
         let curve = Chart::xy(
             "pool-time",
@@ -163,8 +177,8 @@ impl Topic for Poolable {
             Axis::duration("Time since the observation began"),
             Axis::linear("GPUs"),
             vec![
-                Series::new("idle", Mark::Area, over_time(&|point| point.2)),
-                Series::new("pending", Mark::Step, over_time(&|point| point.1)),
+                Series::new("idle", Mark::Area, over_time(&|point| point.idle_gpus)),
+                Series::new("pending", Mark::Step, over_time(&|point| point.pending_gpus)),
             ],
         )
         .with_reading("Where both are high at once, jobs queue in one VC while GPUs stand idle in another.");
@@ -289,8 +303,11 @@ impl Poolable {
             loads.iter().filter(|load| load.idle.is_some()).map(|load| (load.to - load.from) as f64).sum();
         let step = ((to - from) / POINTS).max(1);
         let means = |samples: Vec<(i64, f64)>| Steps::of_samples(samples).bucket_means(from, to, step);
-        let curve =
-            means(pending_curve).into_iter().zip(means(idle_curve)).map(|((ms, p), (_, i))| (ms, p, i)).collect();
+        let curve = means(pending_curve)
+            .into_iter()
+            .zip(means(idle_curve))
+            .map(|((ms, pending_gpus), (_, idle_gpus))| PoolPoint { ms, pending_gpus, idle_gpus })
+            .collect();
         Ok(Self {
             source,
             vcs,

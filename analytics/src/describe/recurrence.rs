@@ -62,8 +62,8 @@ pub struct Recurrence {
     pub within_twice_share: Option<f64>,
     /// Runs compared with one before.
     pub compared: u64,
-    /// GPU-hours of the jobs in groups of at least five.
-    pub recurring_gpu_hours: f64,
+    /// GPU-hours of the jobs in groups of at least five; `null` where nobody recorded GPUs.
+    pub recurring_gpu_hours: Option<f64>,
 }
 
 impl Topic for Recurrence {
@@ -127,7 +127,7 @@ impl Topic for Recurrence {
         let run_cov = stats::quantile::Summary::of_vec(covs.collect());
         let ratios = ratios(facts, &groups);
         let twice = ratios.iter().filter(|ratio| **ratio <= 2f64.log10()).count();
-        let recurring = groups.iter().filter(|members| members.len() >= 5).map(|members| gpu_s(members)).sum();
+        let recurring = groups.iter().filter(|members| members.len() >= 5).flatten().copied();
         Ok(Self {
             group: if named {
                 "same user, name and number of GPUs".to_owned()
@@ -143,7 +143,7 @@ impl Topic for Recurrence {
             compared: ratios.len() as u64,
             within_twice_share: share(twice as f64, ratios.len() as f64),
             median_log10_ratio: stats::quantile::quantile(&ratios, 0.5),
-            recurring_gpu_hours: hours(recurring),
+            recurring_gpu_hours: facts.gpu_time_s(recurring).map(hours),
         })
     }
 
@@ -193,7 +193,7 @@ impl Topic for Recurrence {
         .with_reading("High curves mean that most work recurs, so its past can tell its future.");
         let mut section = Self::heading()
             .with_finding(finding)
-            .with_gpu_hours(Some(self.recurring_gpu_hours))
+            .with_gpu_hours(self.recurring_gpu_hours)
             .with_chart(chart)
             .with_table(table);
         let mut facts = Vec::new();

@@ -31,8 +31,8 @@ pub struct ByState {
     pub gpu_jobs: u64,
     /// Share of the GPU jobs.
     pub gpu_job_share: Option<f64>,
-    /// GPU-hours.
-    pub gpu_hours: f64,
+    /// GPU-hours; `null` where nobody recorded GPUs.
+    pub gpu_hours: Option<f64>,
     /// Share of the GPU time.
     pub gpu_time_share: Option<f64>,
 }
@@ -64,6 +64,8 @@ pub struct Status {
 struct Sums {
     jobs: u64,
     gpu_jobs: u64,
+    /// Jobs whose GPU time is known.
+    timed: u64,
     gpu_s: f64,
 }
 
@@ -87,6 +89,7 @@ impl Topic for Status {
             let total = states.entry(*state).or_default();
             total.jobs += sums.jobs;
             total.gpu_jobs += sums.gpu_jobs;
+            total.timed += sums.timed;
             total.gpu_s += sums.gpu_s;
         }
         let jobs: u64 = states.values().map(|sums| sums.jobs).sum();
@@ -100,7 +103,7 @@ impl Topic for Status {
                 job_share: sums.jobs as f64 / jobs as f64,
                 gpu_jobs: sums.gpu_jobs,
                 gpu_job_share: share(sums.gpu_jobs as f64, gpu_jobs as f64),
-                gpu_hours: hours(sums.gpu_s),
+                gpu_hours: (sums.timed > 0).then(|| hours(sums.gpu_s)),
                 gpu_time_share: share(sums.gpu_s, gpu_s),
             })
             .collect();
@@ -125,7 +128,7 @@ impl Topic for Status {
     fn section(&self) -> Section {
         let lost: Vec<&ByState> =
             self.by_state.iter().filter(|s| s.state.is_final() && s.state != JobState::Completed).collect();
-        let lost_hours: f64 = lost.iter().map(|s| s.gpu_hours).sum();
+        let lost_hours: Option<f64> = lost.iter().map(|s| s.gpu_hours).sum();
         let lost_time: f64 = lost.iter().filter_map(|s| s.gpu_time_share).sum();
         let lost_jobs: f64 = lost.iter().map(|s| s.job_share).sum();
         let of = |state: JobState| self.by_state.iter().find(|s| s.state == state);
@@ -141,7 +144,11 @@ impl Topic for Status {
             finding.push_str(&format!(
                 "; jobs that failed, were cancelled or timed out are {} of the jobs and took **{}** of the GPU time",
                 percent(lost_jobs),
-                percent(lost_time)
+                if lost.iter().any(|s| s.gpu_time_share.is_some()) {
+                    percent(lost_time)
+                } else {
+                    "an unknown share".to_owned()
+                }
             ));
         }
         finding.push('.');
@@ -169,7 +176,7 @@ impl Topic for Status {
                 int(s.jobs),
                 Cell::Percent(s.job_share),
                 Cell::opt(s.gpu_job_share, Cell::Percent),
-                Cell::Float { value: s.gpu_hours, digits: 0 },
+                Cell::opt(s.gpu_hours, |value| Cell::Float { value, digits: 0 }),
                 Cell::opt(s.gpu_time_share, Cell::Percent),
             ]);
         }
@@ -199,10 +206,10 @@ impl Topic for Status {
             series,
         )
         .with_reading("Each bar adds up to all jobs (or GPU time) of its row. A state that grows from the first to the second bar ends the expensive jobs.");
-        let total: f64 = self.by_state.iter().map(|s| s.gpu_hours).sum();
+        let total: f64 = self.by_state.iter().filter_map(|s| s.gpu_hours).sum();
         Self::heading()
             .with_finding(finding)
-            .with_gpu_hours(Some(lost_hours))
+            .with_gpu_hours(lost_hours)
             .with_chart(chart)
             .with_table(table)
             .with_definition(
@@ -210,7 +217,11 @@ impl Topic for Status {
                  apart from failures here, while some papers fold them into failures.",
             )
             .with_definition("The section is ranked by the GPU time of jobs that ended without completing.")
-            .with_coverage(format!("{} GPU-hours in all.", compact(total)))
+            .with_coverage(if total > 0.0 {
+                format!("{} GPU-hours in all.", compact(total))
+            } else {
+                "GPU time is unknown.".to_owned()
+            })
     }
 }
 
@@ -223,6 +234,7 @@ fn grouped(facts: &JobFacts<'_>) -> polars::prelude::PolarsResult<BTreeMap<(JobS
         .map(|job| facts.gpus(job).map_or(u32::MAX, |gpus| position(&SizeClass::ALL, &SizeClass::of(gpus))))
         .collect();
     let gpu_jobs: Vec<u32> = rows.clone().map(|job| u32::from(facts.is_gpu_job(job))).collect();
+    let timed: Vec<u32> = rows.clone().map(|job| u32::from(facts.gpu_s(job).is_some())).collect();
     let gpu_s: Vec<f64> = rows.map(|job| facts.gpu_s(job).unwrap_or(0.0)).collect();
     let frame = DataFrame::new(
         facts.len(),
@@ -230,25 +242,27 @@ fn grouped(facts: &JobFacts<'_>) -> polars::prelude::PolarsResult<BTreeMap<(JobS
             PolarsSeries::new("state".into(), states).into_column(),
             PolarsSeries::new("size".into(), sizes).into_column(),
             PolarsSeries::new("gpu_job".into(), gpu_jobs).into_column(),
+            PolarsSeries::new("timed".into(), timed).into_column(),
             PolarsSeries::new("gpu_s".into(), gpu_s).into_column(),
         ],
     )?;
     let sums = frame
         .lazy()
         .group_by_stable([col("state"), col("size")])
-        .agg([len().alias("jobs"), col("gpu_job").sum(), col("gpu_s").sum()])
+        .agg([len().alias("jobs"), col("gpu_job").sum(), col("timed").sum(), col("gpu_s").sum()])
         .sort(["state", "size"], SortMultipleOptions::default())
         .collect()?;
     let mut out = BTreeMap::new();
     let (states, sizes) = (sums.column("state")?.u32()?, sums.column("size")?.u32()?);
     let (jobs, gpu_jobs) = (sums.column("jobs")?.u32()?, sums.column("gpu_job")?.u32()?);
-    let gpu_s = sums.column("gpu_s")?.f64()?;
+    let (timed, gpu_s) = (sums.column("timed")?.u32()?, sums.column("gpu_s")?.f64()?);
     for row in 0..sums.height() {
         let state = states.get(row).and_then(|ix| JobState::ALL.get(ix as usize)).copied();
         let size = sizes.get(row).and_then(|ix| SizeClass::ALL.get(ix as usize)).copied();
         let sums = Sums {
             jobs: u64::from(jobs.get(row).unwrap_or(0)),
             gpu_jobs: u64::from(gpu_jobs.get(row).unwrap_or(0)),
+            timed: u64::from(timed.get(row).unwrap_or(0)),
             gpu_s: gpu_s.get(row).unwrap_or(0.0),
         };
         out.insert((state.unwrap_or(JobState::Unknown), size), sums);

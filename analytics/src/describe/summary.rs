@@ -23,8 +23,8 @@ pub struct Summary {
     pub cpu_jobs: u64,
     /// Jobs whose GPU count nobody recorded.
     pub unknown_gpu_jobs: u64,
-    /// GPUs × run, summed over the jobs where both are known, hours.
-    pub gpu_hours: f64,
+    /// GPUs × run, summed over the jobs where both are known, hours; `null` where they are known of none.
+    pub gpu_hours: Option<f64>,
     /// GPU jobs whose run is unknown, so that they count for nothing in the GPU-hours.
     pub gpu_jobs_without_run: u64,
     /// Jobs still running at the end of the observation.
@@ -86,9 +86,10 @@ impl Summary {
             text.push_str("; nobody recorded how many GPUs they had, so GPU time is **unknown**");
         } else {
             text.push_str(&format!(
-                ", of which **{}** used GPUs, for **{}** GPU-hours",
+                ", of which **{}** used GPUs, for {} GPU-hours",
                 count(self.gpu_jobs),
-                compact(self.gpu_hours)
+                self.gpu_hours
+                    .map_or_else(|| "an unknown number of".to_owned(), |hours| format!("**{}**", compact(hours)))
             ));
             if self.unknown_gpu_jobs > 0 {
                 text.push_str(&format!("; the GPU count of {} jobs is unknown", count(self.unknown_gpu_jobs)));
@@ -137,7 +138,7 @@ impl Topic for Summary {
             gpu_jobs: number(&gpu),
             cpu_jobs: number(&cpu),
             unknown_gpu_jobs: number(&|job| facts.gpus(job).is_none()),
-            gpu_hours: hours(total_gpu_s),
+            gpu_hours: facts.gpu_time_s(0..facts.len()).map(hours),
             gpu_jobs_without_run: number(&|job| gpu(job) && facts.run_s(job).is_none()),
             running_jobs: number(&|job| facts.is_censored(job)),
             users: distinct(&trace.jobs.user),
@@ -170,7 +171,7 @@ impl Topic for Summary {
         row("Jobs with unknown GPU count", int(self.unknown_gpu_jobs));
         row("Jobs still running at the end", int(self.running_jobs));
         let known = self.unknown_gpu_jobs < self.jobs;
-        row("GPU-hours", if known { Cell::Float { value: self.gpu_hours, digits: 0 } } else { Cell::Missing });
+        row("GPU-hours", Cell::opt(self.gpu_hours, |value| Cell::Float { value, digits: 0 }));
         row("Users", Cell::opt(self.users, int));
         row("VCs, partitions or queues", Cell::opt(self.vcs, int));
         row("Nodes", Cell::opt(self.nodes, int));
@@ -204,7 +205,7 @@ impl Topic for Summary {
         }
         let mut section = Self::heading()
             .with_finding(self.sentence())
-            .with_gpu_hours(known.then_some(self.gpu_hours))
+            .with_gpu_hours(self.gpu_hours)
             .with_table(counts)
             .with_table(spread)
             .with_definition(

@@ -28,6 +28,8 @@ use crate::trace::Trace;
 
 /// VCs that tables and charts show.
 const SHOWN: usize = 30;
+/// Share of the GPU time without a VC from which the finding says so.
+const CAVEAT_SHARE: f64 = 0.05;
 
 /// One VC, partition or queue.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -46,9 +48,12 @@ pub struct VcUse {
     pub reported_utilisation_mean: Option<f64>,
     /// Samples that mean rests on.
     pub reported_utilisation_samples: u64,
+    /// Stretches of constant use and capacity that the utilisation rests on.
+    pub utilisation_stretches: u64,
     /// Share of the time with more GPUs in use than there are.
     pub over_capacity_time_share: Option<f64>,
-    /// GPUs that waiting jobs ask for, mean over time; `null` where waits are unknown.
+    /// GPUs that waiting jobs ask for, mean over time; `null` where the wait of more than a tenth of the
+    /// jobs is unknown.
     pub mean_pending_gpus: Option<f64>,
     /// Share of the time in which some job waits.
     pub pending_time_share: Option<f64>,
@@ -149,7 +154,7 @@ impl Topic for VcLoads {
 
     fn section(&self) -> Section {
         let mut section = Self::heading()
-            .with_finding(self.finding())
+            .with_finding(format!("{}{}", self.finding(), self.caveat()))
             .with_gpu_hours(Some(self.gpu_hours))
             .with_chart(self.chart())
             .with_table(self.table())
@@ -233,6 +238,7 @@ impl VcUse {
             mean_capacity_gpus: load.capacity.as_ref().and_then(|capacity| capacity.mean(from, to)),
             gpus_in_use: Spread::of_steps(in_use, from, to)?,
             utilisation: Spread::of(&ratios, &lengths),
+            utilisation_stretches: ratios.len() as u64,
             reported_utilisation_mean: reported.and_then(|ratios| crate::stats::sum::mean(ratios)),
             reported_utilisation_samples: reported.map_or(0, |ratios| ratios.len() as u64),
             over_capacity_time_share: load.capacity.as_ref().and(share(over, time)),
@@ -265,10 +271,13 @@ impl VcLoads {
                 let queued = |vc: &VcUse| vc.pending_time_share.unwrap_or(0.0) > 0.25;
                 let calm = rated.iter().filter(|(mean, vc)| *mean < 0.5 && !queued(vc)).count();
                 let full = self.vcs.iter().filter(|vc| queued(vc)).count();
-                text.push_str(&format!(
-                    "; jobs wait for more than a quarter of the time in **{full}** VCs, while **{calm}** are less than half \
-                     used and seldom have a queue."
-                ));
+                if full + calm > 0 {
+                    text.push_str(&format!(
+                        "; jobs wait for more than a quarter of the time in **{full}** VCs, while **{calm}** are less than \
+                         half used and seldom have a queue"
+                    ));
+                }
+                text.push('.');
                 text
             }
             ([(mean, only)], _) if self.vcs.len() == 1 => {
@@ -285,6 +294,16 @@ impl VcLoads {
         }
     }
 
+    /// What a reader must know of the finding where much of the load has no VC.
+    fn caveat(&self) -> String {
+        match self.unknown_vc_gpu_time_share {
+            Some(unknown) if unknown > CAVEAT_SHARE => {
+                format!(" The VC of **{}** of the GPU time is unknown, so true loads are higher.", percent(unknown))
+            }
+            _ => String::new(),
+        }
+    }
+
     fn chart(&self) -> Chart {
         let shown = || self.vcs.iter().take(SHOWN);
         let boxes: Vec<BoxSummary> = shown()
@@ -292,7 +311,7 @@ impl VcLoads {
                 let spread = vc.utilisation?;
                 Some(BoxSummary {
                     label: vc.vc.clone(),
-                    count: vc.jobs.unwrap_or(vc.reported_utilisation_samples),
+                    count: vc.utilisation_stretches,
                     p05: spread.p5,
                     p25: spread.p25,
                     p50: spread.p50,
@@ -321,7 +340,8 @@ impl VcLoads {
             boxes,
         )
         .with_reading(
-            "A box spans the middle half of the time, its line the median, the whiskers 5 % to 95 %. VCs at the right \
+            "A box spans the middle half of the time, its line the median, the whiskers 5 % to 95 %; n \
+                 counts stretches of constant use. VCs at the right \
                  edge are full; boxes near the left beside them are quota that others could use.",
         )
     }

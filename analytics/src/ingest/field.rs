@@ -5,12 +5,15 @@ use jiff::civil::DateTime;
 use crate::quality::{Reason, RowAudit, reason};
 use crate::time::{Resolution, Zone, parse_local, parse_with_offset};
 
-/// Whether a field says "unknown": nothing, or one of the spellings that accounting and telemetry tools write.
+/// The spellings of "unknown" that accounting and telemetry tools write, in lower case.
+const NULLS: [&str; 12] =
+    ["", "na", "n/a", "[n/a]", "nan", "none", "null", "nil", "\\n", "-", "unknown", "none assigned"];
+
+/// Whether a field says "unknown": nothing, or one of the known spellings.
 pub(crate) fn is_null(text: &str) -> bool {
-    matches!(
-        text.trim().to_ascii_lowercase().as_str(),
-        "" | "na" | "n/a" | "[n/a]" | "nan" | "none" | "null" | "nil" | "\\n" | "-" | "unknown" | "none assigned"
-    )
+    let text = text.trim();
+    // Asked of every field of every row: most are longer than any spelling.
+    text.len() <= 13 && NULLS.iter().any(|null| text.eq_ignore_ascii_case(null))
 }
 
 /// A real number, `None` if unknown. What is not a number becomes unknown and is noted as a repair.

@@ -16,13 +16,13 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::field;
-use super::read::{ReadOptions, check_job};
+use super::read::ReadOptions;
 use super::reader::{Confidence, Head, Reader};
 use super::source::SourceFile;
 use crate::error::{Error, Result};
 use crate::quality::{Ledger, RowAudit, reason};
 use crate::schema::{AttemptRow, JobRow, JobState};
-use crate::time::{SECOND_MS, TimeBasis, Zone, seconds_to_ms};
+use crate::time::{TimeBasis, Zone, seconds_to_ms};
 use crate::trace::Trace;
 
 /// Fields of a row.
@@ -52,7 +52,7 @@ const TELLING: [&str; 6] = ["unixstarttime", "maxprocs", "maxnodes", "maxjobs", 
 
 /// Reads SWF.
 #[derive(Debug)]
-pub struct Swf;
+pub(super) struct Swf;
 
 impl Reader for Swf {
     fn id(&self) -> &'static str {
@@ -197,10 +197,9 @@ struct Burst {
     procs: Option<f64>,
 }
 
-/// A job being put together, with the number of its line.
+/// A job being put together.
 #[derive(Debug)]
 struct Pending {
-    number: u64,
     line: Line,
     bursts: Vec<Burst>,
     /// Whether the job has a line of its own, or is known from its partial executions only.
@@ -235,7 +234,7 @@ fn read_file(file: &SourceFile, options: &ReadOptions<'_>, trace: &mut Trace, se
                 continue;
             }
             None => {
-                let mut job = Pending { number, line, bursts: Vec::new(), summed: !partial };
+                let mut job = Pending { line, bursts: Vec::new(), summed: !partial };
                 if partial {
                     job.add(&line);
                 }
@@ -266,7 +265,7 @@ fn read_file(file: &SourceFile, options: &ReadOptions<'_>, trace: &mut Trace, se
     }
     let prefix = if several { format!("{}/", file.stem().trim_end_matches(".swf")) } else { String::new() };
     for job in &jobs {
-        job.emit(file.name(), &header, &prefix, trace);
+        job.emit(&header, &prefix, trace);
     }
     Ok(header)
 }
@@ -345,7 +344,7 @@ impl Pending {
         }
     }
 
-    fn emit(&self, file: &str, header: &Header, prefix: &str, trace: &mut Trace) {
+    fn emit(&self, header: &Header, prefix: &str, trace: &mut Trace) {
         let line = &self.line;
         let origin_s = header.start_s.unwrap_or(0.0);
         let ms = |seconds: Option<f64>| seconds.and_then(|seconds| seconds_to_ms(origin_s + seconds));
@@ -365,12 +364,13 @@ impl Pending {
         };
         let number = |value: Option<i64>| value.map(|value| Cow::Owned(value.to_string()));
         let attempts = match self.bursts.len() {
-            0 if never_ran => 0,
-            0 => 1,
-            many => many,
+            0 if never_ran => Some(0),
+            0 => (line.run_s.is_some() || line.wait_s.is_some()).then_some(1),
+            many => i64::try_from(many).ok(),
         };
         let procs = line.procs.filter(|procs| *procs > 0.0);
-        let mut job = JobRow {
+        // Times are built from amounts that are not negative, so they are in order.
+        trace.jobs.push(JobRow {
             cluster: header.computer.as_deref().map(Cow::Borrowed),
             job_key: Some(Cow::Borrowed(&key)),
             user: number(line.user),
@@ -382,8 +382,9 @@ impl Pending {
             submit: ms(line.submit_s),
             start: ms(start_s),
             end: ms(end_s),
-            censored: Some(false),
-            attempts: i64::try_from(attempts).ok(),
+            // The archive's logs hold jobs that are over; a job of unknown status may not be.
+            censored: line.status.map(|_| false),
+            attempts,
             req_cpus: line.req_procs.filter(|procs| *procs > 0.0),
             alloc_cpus: procs,
             // KB a processor.
@@ -394,10 +395,7 @@ impl Pending {
             reported_wait_s: line.wait_s,
             depends_on: line.preceding.filter(|job| *job > 0).map(|job| Cow::Owned(format!("{prefix}{job}"))),
             ..JobRow::default()
-        };
-        let mut audit = RowAudit::new(file, self.number);
-        check_job(&mut job, &mut audit);
-        trace.jobs.push(job);
+        });
         for (nth, burst) in (1i64..).zip(&self.bursts) {
             trace.attempts.push(AttemptRow {
                 job_key: Some(Cow::Borrowed(&key)),

@@ -26,6 +26,7 @@ pub fn render(report: &Report) -> Result<String, RenderError> {
     let ids: Vec<String> = available.iter().map(|s| page.unique(&s.id)).collect();
     page.head(report);
     page.summary(report);
+    page.notes(report);
     page.contents(report, &available, &ids);
     for (section, id) in available.iter().zip(&ids) {
         page.section(section, id)?;
@@ -79,6 +80,17 @@ impl Page {
         self.out.push_str("<section class=\"summary\" id=\"summary\">\n<h2>Summary</h2>\n<ul>\n");
         for sentence in &report.summary {
             let _ = writeln!(self.out, "<li>{}</li>", sentence_html(sentence));
+        }
+        self.out.push_str("</ul>\n</section>\n");
+    }
+
+    fn notes(&mut self, report: &Report) {
+        if report.notes.is_empty() {
+            return;
+        }
+        self.out.push_str("<section class=\"notes\" id=\"notes\">\n<h2>About this source</h2>\n<ul>\n");
+        for note in &report.notes {
+            let _ = writeln!(self.out, "<li>{}</li>", escape_html(note));
         }
         self.out.push_str("</ul>\n</section>\n");
     }

@@ -19,6 +19,12 @@ pub fn render(report: &Report) -> String {
             let _ = writeln!(out, "- {}", sentence_markdown(sentence));
         }
     }
+    if !report.notes.is_empty() {
+        out.push_str("\n## About this source\n\n");
+        for note in &report.notes {
+            let _ = writeln!(out, "- {}", escape_markdown(note));
+        }
+    }
     for section in report.available() {
         write_section(&mut out, section);
     }

@@ -18,6 +18,8 @@ pub struct Report {
     pub subtitle: String,
     /// Sentences a reader should take away; `**bold**` is allowed.
     pub summary: Vec<String>,
+    /// What a reader must know of the source before believing a number of it, one sentence each.
+    pub notes: Vec<String>,
     /// The analyses, in any order: writers order them by [`Report::available`].
     pub sections: Vec<Section>,
     /// Name and value: source files with size and hash, tool version, time zone, window.

@@ -43,6 +43,13 @@ pub fn render(report: &Report, options: TextOptions) -> String {
             writer.paragraph(sentence, "• ", false);
         }
     }
+    if !report.notes.is_empty() {
+        writer.blank();
+        writer.heading("About this source", '-');
+        for note in &report.notes {
+            writer.paragraph(note, "• ", false);
+        }
+    }
     for section in report.available() {
         writer.section(section);
     }

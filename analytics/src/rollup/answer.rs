@@ -197,7 +197,8 @@ pub(super) fn answer(totals: Totals, ledger: Ledger) -> Rollup {
         .collect();
     // Names that differ only in bytes that are not UTF-8 become one here.
     let mut by_name: BTreeMap<String, Sum> = BTreeMap::new();
-    for (name, sum) in totals.users.words().zip(totals.by_user.iter().skip(1)) {
+    // A name without jobs was seen in a quarantined row or an unused dictionary value only.
+    for (name, sum) in totals.users.words().zip(totals.by_user.iter().skip(1)).filter(|(_, sum)| sum.jobs > 0) {
         by_name.entry(String::from_utf8_lossy(name).into_owned()).or_default().add(*sum);
     }
     let distinct_users = by_name.len() as u64;

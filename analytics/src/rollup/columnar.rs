@@ -2,7 +2,8 @@
 //!
 //! Strings are read as dictionaries: a user is looked up once for each distinct value of a row group, not for each row.
 //! Columns of another type than the tables write (seconds as integers, other time units, large strings) are converted
-//! batch by batch. Memory: per thread one batch and one page of each column.
+//! batch by batch. Memory: per thread one batch and one page of each column, and the description of the row groups that the
+//! file ends with (about 5 KB each: 2 MB at 100 M rows).
 
 use std::fs::File;
 use std::path::Path;

@@ -20,13 +20,14 @@
 //! What is unknown is counted in [`Unknown`], never taken as 0.
 //!
 //! # Method
-//! Threads take row groups (Parquet) or blocks of whole lines (text) and add to a [`Totals`](totals) of their own; these
-//! are merged at the end. All of it is integer addition, so the answer is the same whatever the thread count. Durations
-//! go into [log-linear bins](histogram): a quantile is within 1/128 (0.8 %) of the exact order statistic.
+//! Threads take row groups (Parquet) or blocks of whole lines (text) and add to totals of their own; these are merged
+//! at the end. All of it is integer addition, so the answer is the same whatever the thread count. Durations go into
+//! [log-linear bins](Histogram): a quantile is within 1/128 (0.8 %) of the exact order statistic. A Parquet file of one
+//! row group keeps one thread busy; trace folders have a row group for every 256 k rows.
 //!
-//! O(rows) time. Memory: per thread one batch (or one block of lines), a histogram of at most 20 KB for each distinct
-//! job size, 40 bytes and the name for each distinct user (totals are exact, so every user is kept), and pages of 4096
-//! cells for hours and ten-minute instants that something happens in.
+//! O(rows) time. Memory, for each thread: one batch (or one block of lines), a histogram of at most 20 KB for each
+//! distinct job size, about 200 bytes and the name for each distinct user (totals are exact, so every user is kept), and
+//! pages of 4096 cells for the hours and ten-minute instants that something happens in.
 //!
 //! Worked number: a job of 2 GPUs from 00:05 to 00:25 counts 2 GPUs at 00:10 and 00:20, not at 00:00 or 00:30, and
 //! 2 × 20 min = 0.67 GPU-hours.

@@ -312,6 +312,40 @@ fn three_jobs_by_hand() {
 }
 
 #[test]
+fn the_top_users_are_twenty_and_equals_go_by_name() {
+    let cases: Vec<Case> = (0..25)
+        .rev()
+        .map(|user| Case {
+            submit: Some(0),
+            start: Some(0),
+            end: Some(HOUR_MS),
+            run_s: None,
+            reported_run_s: None,
+            // Users 0 to 22 have a GPU-hour each, 23 and 24 have two.
+            alloc_gpus: Some(if user < 23 { 1.0 } else { 2.0 }),
+            req_gpus: None,
+            state: None,
+            user: Some(format!("u{user:02}")),
+        })
+        .collect();
+    let folder = tempfile::tempdir().unwrap();
+    let rollup = from_every_side(&cases, folder.path());
+    let names: Vec<&str> = rollup.users.iter().map(|user| user.user.as_str()).collect();
+    assert_eq!((names.len(), rollup.distinct_users), (20, 25));
+    assert_eq!(names[..4], ["u23", "u24", "u00", "u01"]);
+    assert_eq!(names[19], "u17");
+}
+
+#[test]
+fn a_user_seen_only_in_quarantined_rows_is_no_user() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("jobs.csv");
+    std::fs::write(&path, "user,submit\nann,0\nbob,soon\n").unwrap();
+    let rollup = run(&path, &Options::default()).unwrap();
+    assert_eq!((rollup.rows, rollup.quarantined, rollup.distinct_users, rollup.users.len()), (1, 1, 1, 1));
+}
+
+#[test]
 fn an_empty_table_has_no_answers_but_is_no_error() {
     let folder = tempfile::tempdir().unwrap();
     let rollup = from_every_side(&[], folder.path());

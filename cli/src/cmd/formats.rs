@@ -1,15 +1,18 @@
 //! `tracecast formats`: what can be read.
 
+use std::fmt::Write as _;
+
 use anyhow::Result;
 use tracecast_analytics::ingest;
-use tracecast_analytics::report::{Column, Table, text};
 
 use crate::output;
 
 pub(crate) fn run() -> Result<()> {
-    let mut table = Table::new("Readers", vec![Column::text("--reader"), Column::text("Reads")]);
+    let mut out = String::new();
+    let width = ingest::readers().iter().map(|reader| reader.id().len()).max().unwrap_or(0);
     for reader in ingest::readers() {
-        table.rows.push(vec![reader.id().into(), reader.describes().into()]);
+        // Writing to a string cannot fail.
+        let _ = writeln!(out, "{:width$}  {}", reader.id(), reader.describes());
     }
-    output::text(&text::table(&table, output::terminal()), None)
+    output::text(&out, None)
 }

@@ -5,7 +5,7 @@ use tracecast_analytics::describe::Quality;
 use tracecast_analytics::report::{Cell, Column, Report, Section, Table, text};
 use tracecast_analytics::storage;
 
-use crate::args::Inspect;
+use crate::args::{Inspect, Plain};
 use crate::{output, source};
 
 pub(crate) fn run(request: &Inspect, quiet: bool) -> Result<()> {
@@ -19,7 +19,7 @@ pub(crate) fn run(request: &Inspect, quiet: bool) -> Result<()> {
     if let Some(path) = &request.quarantine {
         super::ingest::quarantine(&trace, path)?;
     }
-    if request.json {
+    if request.format == Plain::Json {
         let mut json = serde_json::to_string_pretty(&quality).context("write the ledger as JSON")?;
         json.push('\n');
         return output::text(&json, None);
@@ -30,7 +30,7 @@ pub(crate) fn run(request: &Inspect, quiet: bool) -> Result<()> {
     }
     let mut report = Report::new(super::describe::title(&trace), "");
     report.summary.push(quality.sentence());
-    report.summary.extend(trace.notes.iter().map(|note| format!("Note: {note}")));
+    report.notes.clone_from(&trace.notes);
     report.sections.push(Section::new("tables", "What was read").with_table(tables));
     report.quality = Some(quality.table());
     report.provenance =

@@ -6,13 +6,13 @@ use anyhow::{Context as _, Result};
 use tracecast_analytics::report::{Cell, Column, Table, text};
 use tracecast_analytics::rollup::{self, Options};
 
-use crate::args::Rollup;
+use crate::args::{Plain, Rollup};
 use crate::output;
 
 pub(crate) fn run(request: &Rollup, threads: Option<NonZeroUsize>) -> Result<()> {
     let options = Options { threads: threads.map_or(0, NonZeroUsize::get) };
     let answer = rollup::run(&request.source, &options)?;
-    if request.json {
+    if request.format == Plain::Json {
         let mut json = serde_json::to_string_pretty(&answer).context("write the answer as JSON")?;
         json.push('\n');
         return output::text(&json, None);
@@ -23,7 +23,7 @@ pub(crate) fn run(request: &Rollup, threads: Option<NonZeroUsize>) -> Result<()>
         out.push_str(&text::table(&table, terminal));
         out.push('\n');
     }
-    out.push_str("Arrivals by hour and GPUs in use every ten minutes are in the JSON form (--json).\n");
+    out.push_str("Arrivals by hour and GPUs in use every ten minutes are in the JSON form (--format json).\n");
     output::text(&out, None)
 }
 

@@ -1,8 +1,10 @@
 //! Who runs where and when: a small event-driven scheduler that turns requests into waits, starts and placements.
 //!
 //! It exists so that the waits and placements of a synthetic trace come out of real contention; it will be replaced by
-//! the simulator. It is deliberately one policy: first in, first out within a VC, strictly (nothing overtakes a job that
-//! does not fit), each VC on its own nodes, no preemption. A job of at most one node's units goes to the node with the
+//! the simulator. It is deliberately one policy: first in, first out within a VC, each VC on its own nodes, no
+//! preemption. With [`Queueing::overtake`] 0 nothing overtakes a job that does not fit; above, as many jobs of a queue are
+//! passed over for those behind them that fit, but once one of them has waited [`Queueing::patience_ms`], nothing
+//! overtakes it any more (a crude backfill, which needs no run times). A job of at most one node's units goes to the node with the
 //! fewest free units that fits (lowest index on ties); a larger one takes completely free nodes, and its remainder goes
 //! where a job of that size would. This is the consolidated placement of the Helios simulator but for the remainder.
 //!
@@ -46,6 +48,15 @@ pub struct Pool {
     pub node_vc: Vec<u32>,
     /// How many VCs there are.
     pub vcs: u32,
+}
+
+/// How a queue is served.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Queueing {
+    /// Jobs that do not fit that may be passed over; 0 is strict.
+    pub overtake: u32,
+    /// A job that has waited so long is not passed over, milliseconds.
+    pub patience_ms: i64,
 }
 
 /// A quota change: `nodes` nodes are to go from one VC to another.
@@ -151,8 +162,15 @@ struct Vc {
 
 /// Runs `requests` on `pool` until `until_ms`. Requests may come in any order; those that tie are served in theirs. A
 /// request that its VC can never hold waits for ever, and everything behind it: check sizes before.
-pub fn schedule(requests: &[Request], pool: &Pool, changes: &[Change], outages: &[Outage], until_ms: i64) -> Schedule {
-    let mut engine = Engine::new(requests, pool, changes);
+pub fn schedule(
+    requests: &[Request],
+    pool: &Pool,
+    queueing: Queueing,
+    changes: &[Change],
+    outages: &[Outage],
+    until_ms: i64,
+) -> Schedule {
+    let mut engine = Engine::new(requests, pool, queueing, changes);
     for (ix, request) in (0u32..).zip(requests) {
         engine.events.push(Reverse((request.submit_ms, Event::Submit { job: ix })));
     }
@@ -177,6 +195,7 @@ pub fn schedule(requests: &[Request], pool: &Pool, changes: &[Change], outages: 
 
 struct Engine<'a> {
     requests: &'a [Request],
+    queueing: Queueing,
     changes: &'a [Change],
     units_per_node: u32,
     events: BinaryHeap<Reverse<(i64, Event)>>,
@@ -188,7 +207,7 @@ struct Engine<'a> {
 }
 
 impl<'a> Engine<'a> {
-    fn new(requests: &'a [Request], pool: &Pool, changes: &'a [Change]) -> Self {
+    fn new(requests: &'a [Request], pool: &Pool, queueing: Queueing, changes: &'a [Change]) -> Self {
         let units_per_node = pool.units_per_node.clamp(1, MAX_UNITS);
         let free = mask(units_per_node);
         let nodes: Vec<Node> = pool
@@ -201,6 +220,7 @@ impl<'a> Engine<'a> {
             .collect();
         let mut engine = Self {
             requests,
+            queueing,
             changes,
             units_per_node,
             events: BinaryHeap::with_capacity(requests.len() + 16),
@@ -333,13 +353,21 @@ impl<'a> Engine<'a> {
     /// Serves the queues that something happened to.
     fn serve(&mut self, now: i64) {
         for vc in std::mem::take(&mut self.concerned) {
-            while let Some(job) = self.vcs.get(vc as usize).and_then(|vc| vc.queue.front().copied()) {
+            let mut passed = 0;
+            while let Some(job) = self.vcs.get(vc as usize).and_then(|vc| vc.queue.get(passed).copied()) {
                 let Some(request) = self.requests.get(job as usize).copied() else { break };
-                let Some(slices) = self.place(vc, request.units) else { break };
-                if let Some(vc) = self.vcs.get_mut(vc as usize) {
-                    vc.queue.pop_front();
+                if let Some(slices) = self.place(vc, request.units) {
+                    if let Some(vc) = self.vcs.get_mut(vc as usize) {
+                        vc.queue.remove(passed);
+                    }
+                    self.start(job, request, slices, now);
+                } else if passed < self.queueing.overtake as usize
+                    && now - request.submit_ms < self.queueing.patience_ms
+                {
+                    passed += 1;
+                } else {
+                    break;
                 }
-                self.start(job, request, slices, now);
             }
         }
     }
@@ -438,14 +466,26 @@ mod tests {
         schedule.attempts[attempt].slices.iter().map(|slice| (slice.node, slice.units)).collect()
     }
 
+    const STRICT: Queueing = Queueing { overtake: 0, patience_ms: 0 };
     const LONG: i64 = 1_000_000_000;
 
     #[test]
     fn nothing_overtakes_a_job_that_does_not_fit() {
         // Node of 8: job 0 holds 6 of 8 for 0..100. Job 1 (4) waits; job 2 (1) would fit but stands behind it.
         let jobs = [job(0, 0, 6, 100), job(10, 0, 4, 50), job(20, 0, 1, 5)];
-        let out = schedule(&jobs, &pool(&[0]), &[], &[], LONG);
+        let out = schedule(&jobs, &pool(&[0]), STRICT, &[], &[], LONG);
         assert_eq!(timeline(&out), [(0, 1, 0, 100, false), (1, 1, 100, 150, false), (2, 1, 100, 105, false)]);
+    }
+
+    #[test]
+    fn a_job_that_fits_overtakes_until_patience_ends() {
+        // As above with 2 of 8 left beside job 0. Job 2 (1) passes job 1 (4) at 20 s, when that has waited 10 s; job 3, the
+        // same at 80 s, does not, as by then it has waited 70 s, more than 60.
+        let jobs = [job(0, 0, 6, 100), job(10, 0, 4, 50), job(20, 0, 1, 5), job(80, 0, 1, 5)];
+        let queueing = Queueing { overtake: 1, patience_ms: 60_000 };
+        let out = schedule(&jobs, &pool(&[0]), queueing, &[], &[], LONG);
+        let expected = [(0, 1, 0, 100, false), (2, 1, 20, 25, false), (1, 1, 100, 150, false), (3, 1, 100, 105, false)];
+        assert_eq!(timeline(&out), expected);
     }
 
     #[test]
@@ -453,7 +493,7 @@ mod tests {
         // Three nodes. Job 0 takes 5 of node 0 (3 left), job 1 takes 6 of node 1 (best fit for 6 is a free node: lowest),
         // job 2 (2) fits node 1's 2 exactly, job 3 (3) node 0's 3 exactly, job 4 (8) the free node 2.
         let jobs = [job(0, 0, 5, 10), job(0, 0, 6, 10), job(0, 0, 2, 10), job(0, 0, 3, 10), job(0, 0, 8, 10)];
-        let out = schedule(&jobs, &pool(&[0, 0, 0]), &[], &[], LONG);
+        let out = schedule(&jobs, &pool(&[0, 0, 0]), STRICT, &[], &[], LONG);
         assert_eq!(nodes(&out, 0), [(0, 0b0001_1111)]);
         assert_eq!(nodes(&out, 1), [(1, 0b0011_1111)]);
         assert_eq!(nodes(&out, 2), [(1, 0b1100_0000)]);
@@ -465,10 +505,10 @@ mod tests {
     fn a_gang_takes_free_nodes_and_puts_its_rest_where_it_fits_best() {
         // 20 = two free nodes and 4. Job 0 holds 3 of node 0, so 5 are left there: nodes 1 and 2 whole, 4 on node 0.
         let jobs = [job(0, 0, 3, 100), job(1, 0, 20, 10)];
-        let out = schedule(&jobs, &pool(&[0, 0, 0]), &[], &[], LONG);
+        let out = schedule(&jobs, &pool(&[0, 0, 0]), STRICT, &[], &[], LONG);
         assert_eq!(nodes(&out, 1), [(1, 0xff), (2, 0xff), (0, 0b0111_1000)]);
         // With only two nodes there is one free node where two are needed: it waits for job 0, then fits only 16 of 20.
-        let out = schedule(&jobs, &pool(&[0, 0]), &[], &[], LONG);
+        let out = schedule(&jobs, &pool(&[0, 0]), STRICT, &[], &[], LONG);
         assert_eq!(timeline(&out), [(0, 1, 0, 100, false)]);
     }
 
@@ -476,7 +516,7 @@ mod tests {
     fn vcs_do_not_borrow() {
         // VC 0 is full until 100 s; VC 1's node stays idle while job 1 waits.
         let jobs = [job(0, 0, 8, 100), job(5, 0, 1, 10), job(6, 1, 1, 10)];
-        let out = schedule(&jobs, &pool(&[0, 1]), &[], &[], LONG);
+        let out = schedule(&jobs, &pool(&[0, 1]), STRICT, &[], &[], LONG);
         assert_eq!(timeline(&out), [(0, 1, 0, 100, false), (2, 1, 6, 16, false), (1, 1, 100, 110, false)]);
     }
 
@@ -487,11 +527,11 @@ mod tests {
         // follows at 90 and ends at 190.
         let jobs = [job(0, 0, 8, 100), job(10, 0, 8, 10)];
         let down = [Outage { node: 0, from_ms: 50_000, to_ms: 80_000 }];
-        let out = schedule(&jobs, &pool(&[0]), &[], &down, LONG);
+        let out = schedule(&jobs, &pool(&[0]), STRICT, &[], &down, LONG);
         assert_eq!(timeline(&out), [(0, 1, 0, 50, true), (1, 1, 80, 90, false), (0, 2, 90, 190, false)]);
         // With one attempt allowed it ends there.
         let once = jobs.map(|job| Request { max_attempts: 1, ..job });
-        let out = schedule(&once, &pool(&[0]), &[], &down, LONG);
+        let out = schedule(&once, &pool(&[0]), STRICT, &[], &down, LONG);
         assert_eq!(timeline(&out), [(0, 1, 0, 50, true), (1, 1, 80, 90, false)]);
     }
 
@@ -503,7 +543,7 @@ mod tests {
         let change = [Change { at_ms: 10_000, from: 0, to: 1, nodes: 1 }];
         let mut pool = pool(&[0, 0]);
         pool.vcs = 2;
-        let out = schedule(&jobs, &pool, &change, &[], LONG);
+        let out = schedule(&jobs, &pool, STRICT, &change, &[], LONG);
         assert_eq!(
             timeline(&out),
             [(0, 1, 0, 100, false), (1, 1, 0, 60, false), (3, 1, 60, 65, false), (2, 1, 100, 105, false)]
@@ -514,12 +554,12 @@ mod tests {
 
     #[test]
     fn what_is_not_over_when_the_record_is_taken_has_no_end() {
-        let out = schedule(&[job(0, 0, 1, 100), job(200, 0, 1, 1)], &pool(&[0]), &[], &[], 100_000);
+        let out = schedule(&[job(0, 0, 1, 100), job(200, 0, 1, 1)], &pool(&[0]), STRICT, &[], &[], 100_000);
         assert_eq!(timeline(&out), [(0, 1, 0, -1, false)]);
     }
 
     /// Units in use and units there are, checked at every instant at which something starts.
-    fn check(requests: &[Request], pool: &Pool, outages: &[Outage], out: &Schedule, until_ms: i64) {
+    fn check(requests: &[Request], pool: &Pool, queueing: Queueing, outages: &[Outage], out: &Schedule, until_ms: i64) {
         let vc_at = |node: u32, at_ms: i64| {
             let moved = out.handovers.iter().rev().find(|h| h.node == node && h.at_ms <= at_ms);
             moved.map_or(pool.node_vc[node as usize], |h| h.to)
@@ -551,8 +591,8 @@ mod tests {
                 }
             }
         }
-        // FIFO within a VC: first attempts start in order of submission.
-        for vc in 0..pool.vcs {
+        // Strict FIFO within a VC: first attempts start in order of submission.
+        for vc in (0..pool.vcs).filter(|_| queueing.overtake == 0) {
             let mut firsts: Vec<(i64, u32, i64)> = out
                 .attempts
                 .iter()
@@ -571,6 +611,7 @@ mod tests {
             change_s in 0i64..500,
             outage in (0u32..7, 0i64..500, 1i64..100),
             until_s in 100i64..2_000,
+            overtake in 0u32..4,
         ) {
             let requests: Vec<Request> = jobs
                 .iter()
@@ -581,10 +622,11 @@ mod tests {
             let change = [Change { at_ms: change_s * 1_000, from: 0, to: 1, nodes: 1 }];
             let (node, from, length) = outage;
             let outages = [Outage { node, from_ms: from * 1_000, to_ms: (from + length) * 1_000 }];
-            let out = schedule(&requests, &pool, &change, &outages, until_s * 1_000);
-            check(&requests, &pool, &outages, &out, until_s * 1_000);
+            let queueing = Queueing { overtake, patience_ms: 50_000 };
+            let out = schedule(&requests, &pool, queueing, &change, &outages, until_s * 1_000);
+            check(&requests, &pool, queueing, &outages, &out, until_s * 1_000);
             // Given time, every job starts.
-            let done = schedule(&requests, &pool, &change, &outages, LONG);
+            let done = schedule(&requests, &pool, queueing, &change, &outages, LONG);
             let started = done.attempts.iter().filter(|a| a.number == 1).count();
             prop_assert_eq!(started, requests.len());
         }

@@ -49,6 +49,9 @@ pub struct Spec {
     /// Time limits.
     #[serde(default)]
     pub limits: LimitSpec,
+    /// How queues are served.
+    #[serde(default)]
+    pub queue: QueueSpec,
     /// Node failures.
     #[serde(default)]
     pub failures: FailureSpec,
@@ -308,6 +311,16 @@ impl Default for LimitSpec {
     }
 }
 
+/// How queues are served: first in, first out, strictly or with some overtaking.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct QueueSpec {
+    /// Jobs that do not fit that may be passed over for those behind them that do. Default 0: strict.
+    pub overtake: u32,
+    /// A job that has waited so long is not passed over, seconds. Default 0.
+    pub patience_s: f64,
+}
+
 /// Node failures.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -342,7 +355,7 @@ pub struct QuantileSpec {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TelemetrySpec {
-    /// Nodes that report, the first ones.
+    /// Nodes that report, spread evenly over all.
     pub nodes: u32,
     /// Days after the beginning at which it begins.
     pub first_day: f64,
@@ -677,6 +690,8 @@ impl Spec {
         }
         in_range("limits.without", self.limits.without, 0.0, 1.0)?;
         in_range("limits.margin", self.limits.margin, 1.0, 100.0)?;
+        between_int("queue.overtake", self.queue.overtake, 0, 10_000)?;
+        in_range("queue.patience_s", self.queue.patience_s, 0.0, 1e9)?;
         in_range("failures.mtbf_days", self.failures.mtbf_days, 0.0, 1e6)?;
         in_range("failures.repair_h", self.failures.repair_h, 0.01, 10_000.0)?;
         in_range("failures.requeue", self.failures.requeue, 0.0, 1.0)?;

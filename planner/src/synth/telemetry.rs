@@ -56,16 +56,22 @@ pub(crate) fn record(
     let steps = ((to_ms - from_ms).max(0) / gap_ms) as usize;
     let per_node = checked.spec.cluster.gpus_per_node as usize;
     let lanes = spec.nodes as usize * per_node;
+    // The nodes that report are spread evenly over all, so that they are of every large VC.
+    let all: u32 = checked.spec.vc.iter().map(|vc| vc.nodes).sum();
+    let reporting: BTreeMap<u32, usize> = (0..spec.nodes)
+        .map(|ix| ((u64::from(ix) * u64::from(all) / u64::from(spec.nodes)) as u32, ix as usize))
+        .collect();
 
     // Which attempt holds which GPU at which step; lanes are GPUs, node by node.
     let mut samples = vec![Sample { attempt: None, score: 0.0, power_w: 0.0 }; steps * lanes];
     for (ix, attempt) in (0u32..).zip(&schedule.attempts) {
         let step = |at_ms: i64| ((at_ms - from_ms + gap_ms - 1).max(0) / gap_ms) as usize;
         let (first, last) = (step(attempt.start_ms), step(attempt.end_ms.unwrap_or(i64::MAX / 2)).min(steps));
-        for slice in attempt.slices.iter().filter(|slice| slice.node < spec.nodes && first < last) {
+        for slice in attempt.slices.iter().filter(|_| first < last) {
+            let Some(node) = reporting.get(&slice.node) else { continue };
             for gpu in (0..per_node).filter(|gpu| slice.units >> gpu & 1 == 1) {
                 for step in first..last {
-                    if let Some(sample) = samples.get_mut(step * lanes + slice.node as usize * per_node + gpu) {
+                    if let Some(sample) = samples.get_mut(step * lanes + node * per_node + gpu) {
                         sample.attempt = Some(ix);
                     }
                 }
@@ -81,8 +87,8 @@ pub(crate) fn record(
     let total_bytes = f64::from(cluster.gpu_mem_gib) * GIB;
     for (step, row) in (0i64..).zip(samples.chunks(lanes.max(1))) {
         let ts = from_ms + step * gap_ms;
-        for (node, gpus) in (0u32..).zip(row.chunks(per_node)) {
-            let name = node_name(node);
+        for (node, gpus) in reporting.keys().zip(row.chunks(per_node)) {
+            let name = node_name(*node);
             for (gpu, sample) in gpus.iter().enumerate() {
                 let sm = ((sample.power_w - low) / (high - low).max(1.0)).clamp(0.0, 1.0);
                 let sm = if sample.attempt.is_some() { sm } else { 0.0 };

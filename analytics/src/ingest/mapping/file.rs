@@ -121,7 +121,7 @@ pub(super) struct Mapping {
 #[derive(Debug, Clone)]
 pub(super) struct Rule {
     /// Source column and whether a file may lack it, or the same text for all rows.
-    pub(super) from: From,
+    pub(super) from: Given,
     /// What a number is multiplied by.
     pub(super) factor: f64,
     /// How the column writes times, where it does so in its own way.
@@ -135,7 +135,7 @@ pub(super) struct Rule {
 }
 
 #[derive(Debug, Clone)]
-pub(super) enum From {
+pub(super) enum Given {
     Column { name: String, optional: bool },
     Constant(String),
 }
@@ -285,8 +285,8 @@ fn check_rule(table: &str, column: &ColumnSpec, spec: &RuleSpec) -> Result<Rule,
         ));
     }
     let from = match (&spec.column, &spec.constant) {
-        (Some(name), None) => From::Column { name: name.trim().to_ascii_lowercase(), optional: spec.optional },
-        (None, Some(value)) => From::Constant(match value {
+        (Some(name), None) => Given::Column { name: name.trim().to_ascii_lowercase(), optional: spec.optional },
+        (None, Some(value)) => Given::Constant(match value {
             toml::Value::String(text) => text.clone(),
             toml::Value::Integer(value) => value.to_string(),
             toml::Value::Float(value) => value.to_string(),

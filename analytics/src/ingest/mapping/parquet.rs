@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, Float64Array, Int64Array, StringArray, TimestampMillisecondArray,
@@ -18,6 +17,7 @@ use super::rows::Sink;
 use crate::error::{Error, Result};
 use crate::ingest::source::SourceFile;
 use crate::quality::{Ledger, RowAudit};
+use crate::storage::guarded;
 
 impl Sink<'_, '_, '_> {
     /// Reads a Parquet file batch by batch.
@@ -87,12 +87,6 @@ impl Sink<'_, '_, '_> {
 
 /// What a file is said to be when the library gives up on it.
 const BROKEN: &str = "the Parquet data is damaged";
-
-/// The outcome of `read`, `None` if it panicked: the Parquet library asserts in places what damaged data breaks.
-/// Nothing `read` touches may be used after that.
-fn guarded<T>(read: impl FnOnce() -> T) -> Option<T> {
-    catch_unwind(AssertUnwindSafe(read)).ok()
-}
 
 /// A Parquet column in one of the types we read.
 enum Values {

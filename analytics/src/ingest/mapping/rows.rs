@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::cell::{Cell, Converter, Raw};
-use super::file::{From, Mapping, Rule};
+use super::file::{Given, Mapping, Rule};
 use super::{ENDED_WHILE_RUNNING, NO_VALUE, REPEATED_KEY};
 use crate::error::{Error, Result};
 use crate::ingest::Delimited;
@@ -83,8 +83,8 @@ impl<'m> Layout<'m> {
         for (spec, rule) in &mapping.rules {
             let (mut from, mut constant) = (None, None);
             match rule.as_ref().map(|rule| &rule.from) {
-                Some(From::Column { name, optional }) => from = Some(layout.want(name, *optional)),
-                Some(From::Constant(text)) => constant = Some(text.as_str()),
+                Some(Given::Column { name, optional }) => from = Some(layout.want(name, *optional)),
+                Some(Given::Constant(text)) => constant = Some(text.as_str()),
                 None => {}
             }
             let add = rule.iter().flat_map(|rule| &rule.add).map(|name| layout.want(name, false)).collect();

@@ -7,7 +7,7 @@
 //! it is another job, whose key is `id@submission` in epoch seconds. Steps give their job's energy and GPU utilisation
 //! where exactly one step says something about it; with several, sums would count the same joules twice.
 //!
-//! Memory: one [`Allocation`] (about 300 bytes) a record, as the last record of a file may belong to the first job.
+//! Memory: one [`Allocation`] (about 600 bytes) a record, as the last record of a file may belong to the first job.
 //! Time: O(n log n).
 //!
 //! Worked number: records `13` submitted at 0 s, run 10 to 30 s, `REQUEUED`, and `13` submitted at 30 s, run 150 to
@@ -61,7 +61,7 @@ pub(super) struct Allocation {
     pub(super) nodes_hostlist: Option<Arc<str>>,
     pub(super) reported_state: Option<Arc<str>>,
     pub(super) state: Option<JobState>,
-    /// The words of the state say that the job was to run again.
+    /// The words of the state say that the job went on in another record (queued again, or resized).
     pub(super) requeued: bool,
     pub(super) submit: Option<i64>,
     pub(super) eligible: Option<i64>,
@@ -156,7 +156,7 @@ struct Entry {
 #[derive(Debug, Default)]
 pub(super) struct Assembly {
     words: HashMap<Box<str>, Arc<str>>,
-    files: Vec<String>,
+    files: u32,
     entries: Vec<Entry>,
     steps: HashMap<(Option<Arc<str>>, String), Vec<Step>>,
     /// Clusters whose records name GPUs at all.
@@ -176,9 +176,9 @@ impl Assembly {
         Some(word)
     }
 
-    /// Notes which file the next records come from.
-    pub(super) fn begin(&mut self, file: &str) {
-        self.files.push(file.to_owned());
+    /// Notes that the next records come from another file.
+    pub(super) fn begin(&mut self) {
+        self.files += 1;
     }
 
     /// Takes an allocation, after checking its times and what it was given.
@@ -197,13 +197,13 @@ impl Assembly {
                 allocation.start = None;
                 allocation.end = None;
             }
-            Some(JobState::Running) => allocation.end = None,
+            Some(JobState::Running) if !allocation.requeued => allocation.end = None,
             _ => {}
         }
         // A job cancelled while it waited is written as starting and ending at that moment, with nothing given to it.
-        let nothing_given = allocation.nodes_hostlist.is_none() && allocation.alloc_gpus.unwrap_or(0.0) == 0.0;
-        let cancelled = allocation.state.is_some_and(|state| state != JobState::Completed && state.is_final());
-        if cancelled && nothing_given && allocation.start.is_some() && allocation.start == allocation.end {
+        let nothing_given = allocation.nodes_hostlist.is_none() && !allocation.alloc_listed;
+        let gave_up = matches!(allocation.state, Some(JobState::Cancelled | JobState::Timeout));
+        if gave_up && nothing_given && allocation.start.is_some() && allocation.start == allocation.end {
             allocation.start = None;
         }
         if let Some(list) = &allocation.nodes_hostlist {
@@ -211,11 +211,17 @@ impl Assembly {
                 row.repair(BAD_HOSTLIST, "NodeList", list);
             }
         }
-        if let Part::Waiting(list) = &id.part {
-            if tasks(list).is_none() {
-                row.repair(CUT_TASK_LIST, "JobID", list);
+        // One row a waiting task, where the list of tasks is whole.
+        let waiting = match &id.part {
+            Part::Waiting(list) => {
+                let tasks = tasks(list);
+                if tasks.is_none() {
+                    row.repair(CUT_TASK_LIST, "JobID", list);
+                }
+                tasks
             }
-        }
+            _ => None,
+        };
         let mut times = JobRow {
             submit: allocation.submit,
             start: allocation.start,
@@ -225,8 +231,15 @@ impl Assembly {
         };
         crate::ingest::check_job(&mut times, row);
         allocation.end = times.end;
-        let file = u32::try_from(self.files.len().saturating_sub(1)).unwrap_or(u32::MAX);
-        self.entries.push(Entry { id, place: Place { file, line: row.line() }, allocation });
+        let place = Place { file: self.files, line: row.line() };
+        match waiting {
+            Some(tasks) => self.entries.extend(tasks.into_iter().map(|task| Entry {
+                id: JobId { job: id.job, part: Part::Task(task), step: None },
+                place,
+                allocation: allocation.clone(),
+            })),
+            None => self.entries.push(Entry { id, place, allocation }),
+        }
     }
 
     /// Takes a step of the allocation `id`.
@@ -243,19 +256,17 @@ impl Assembly {
         let several = clusters.len() > 1;
         trace.counts_gpus = !self.counting.is_empty();
         self.notes(&clusters, trace);
-        let mut expanded = Vec::with_capacity(self.entries.len());
-        for entry in std::mem::take(&mut self.entries) {
-            expand_tasks(entry, &mut expanded);
-        }
+        self.note_stray_steps(trace);
         // By cluster, identifier, submission and start; the order read decides ties, so the result is repeatable.
-        expanded.sort_by(|a, b| {
+        let mut entries = std::mem::take(&mut self.entries);
+        entries.sort_unstable_by(|a, b| {
             let key = |entry: &Entry| (entry.allocation.submit, entry.allocation.start.unwrap_or(i64::MAX));
             (&a.allocation.cluster, a.id.job, part_order(&a.id))
                 .cmp(&(&b.allocation.cluster, b.id.job, part_order(&b.id)))
                 .then_with(|| key(a).cmp(&key(b)))
                 .then_with(|| (a.place.file, a.place.line).cmp(&(b.place.file, b.place.line)))
         });
-        for same in expanded.chunk_by(|a, b| a.allocation.cluster == b.allocation.cluster && a.id == b.id) {
+        for same in entries.chunk_by(|a, b| a.allocation.cluster == b.allocation.cluster && a.id == b.id) {
             let jobs = split_jobs(same);
             let alone = jobs.len() == 1;
             for (nth, attempts) in jobs.iter().enumerate() {
@@ -289,6 +300,25 @@ impl Assembly {
         let sliced = |entry: &Entry| entry.allocation.gpu_type.as_deref().is_some_and(|kind| kind.contains("g."));
         if self.entries.iter().any(sliced) {
             trace.note("MIG slices are counted as Slurm counts them: one slice is one GPU of its own type.");
+        }
+    }
+
+    /// Steps are folded into their job; without it they have nowhere to go.
+    fn note_stray_steps(&self, trace: &mut Trace) {
+        let key = |entry: &Entry| (entry.allocation.cluster.clone(), entry.id.allocation());
+        let mut stray: BTreeSet<(Option<Arc<str>>, String)> = self.steps.keys().cloned().collect();
+        if stray.is_empty() {
+            return;
+        }
+        for entry in &self.entries {
+            stray.remove(&key(entry));
+        }
+        if !stray.is_empty() {
+            trace.note(format!(
+                "{} jobs are known from their steps only, whose energy and GPU utilisation are left out: export the \
+                 allocations too.",
+                stray.len()
+            ));
         }
     }
 
@@ -341,7 +371,11 @@ impl Assembly {
             eligible: from.eligible,
             start: begun.first().and_then(|entry| entry.allocation.start),
             end: if over { to.end } else { None },
-            censored: Some(!over && matches!(to.state, Some(JobState::Running | JobState::Pending))),
+            censored: match to.state {
+                _ if over => Some(false),
+                Some(JobState::Running | JobState::Pending) => Some(true),
+                _ => None,
+            },
             attempts: i64::try_from(begun.len()).ok(),
             req_nodes: to.req_nodes,
             req_cpus: to.req_cpus,
@@ -418,7 +452,7 @@ fn place(job_key: &str, attempt: i64, record: &Allocation, gpus: Option<f64>, tr
     }
 }
 
-/// What ended an attempt, `None` while it runs. Being queued again on request is a cancellation of that attempt.
+/// What ended an attempt, `None` while it runs. Being queued again or resized is a cancellation of that attempt.
 fn end_reason(record: &Allocation) -> Option<JobState> {
     match record.state {
         Some(JobState::Pending | JobState::Running) if record.requeued && record.end.is_some() => {
@@ -437,23 +471,6 @@ fn part_order(id: &JobId) -> (u8, u64, &str) {
         Part::Task(task) => (2, *task, ""),
         Part::Waiting(list) => (3, 0, list),
     }
-}
-
-/// One row a waiting task, where the list of tasks is whole.
-fn expand_tasks(entry: Entry, out: &mut Vec<Entry>) {
-    let Part::Waiting(list) = &entry.id.part else {
-        out.push(entry);
-        return;
-    };
-    let Some(tasks) = tasks(list) else {
-        out.push(entry);
-        return;
-    };
-    out.extend(tasks.into_iter().map(|task| Entry {
-        id: JobId { job: entry.id.job, part: Part::Task(task), step: None },
-        place: entry.place,
-        allocation: entry.allocation.clone(),
-    }));
 }
 
 /// Splits the records of one identifier, in order of submission, into jobs, each the list of its attempts.
@@ -491,11 +508,12 @@ fn continues(old: &Allocation, new: &Allocation) -> bool {
     again && submit - end <= DAY_MS
 }
 
-/// Reads the words of a state: canonical, and whether they say the job was to run again. A word we do not know is
-/// noted.
+/// Reads the words of a state: canonical, and whether they say the job went on in another record. A word we do not
+/// know is noted.
 pub(super) fn state(words: &str, row: &mut RowAudit<'_>) -> (Option<JobState>, bool) {
     let words = words.trim();
-    let requeued = words.to_ascii_uppercase().split([',', ' ']).any(|word| word.trim_end_matches('+') == "REQUEUED");
+    let goes_on = |word: &str| matches!(word.trim_end_matches('+'), "REQUEUED" | "RQ" | "RESIZING" | "RS");
+    let requeued = words.to_ascii_uppercase().split([',', ' ']).any(goes_on);
     let state = words.split(',').find_map(JobState::parse);
     if state.is_none() && !words.is_empty() {
         row.repair(reason::UNKNOWN_STATE, "State", words);

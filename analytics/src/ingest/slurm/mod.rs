@@ -1,6 +1,6 @@
 //! Slurm's accounting, as `sacct` exports it.
 //!
-//! [`sacct_text`] and [`sacct_json`] turn an export into records; `assembly` turns records into jobs, attempts and
+//! [`SacctText`] and [`SacctJson`] turn an export into records; `assembly` turns records into jobs, attempts and
 //! placements, the same way for both. The modules [`duration`], [`hostlist`], [`job_id`], [`mem`] and [`tres`] read
 //! Slurm's own notations and are used by whatever speaks to Slurm.
 

@@ -58,7 +58,7 @@ impl Reader for SacctJson {
         let mut assembly = Assembly::default();
         let mut seen = Seen::default();
         for file in files {
-            assembly.begin(file.name());
+            assembly.begin();
             read_file(file, options, &mut assembly, &mut seen, &mut trace.ledger)?;
         }
         trace.basis = TimeBasis::Utc;
@@ -259,8 +259,8 @@ fn identifier(job: &Value) -> Option<JobId> {
         let task = integer(job.pointer("/array/task_id")).and_then(|task| u64::try_from(task).ok());
         let waiting = text(job.pointer("/array/task"));
         let part = match (task, waiting) {
-            (_, Some(list)) => Part::Waiting(list.to_owned()),
-            (Some(task), None) => Part::Task(task),
+            (Some(task), _) => Part::Task(task),
+            (None, Some(list)) => Part::Waiting(list.to_owned()),
             (None, None) => Part::Whole,
         };
         return Some(JobId { job: if part == Part::Whole { number } else { array }, part, step: None });

@@ -120,7 +120,7 @@ impl Reader for SacctText {
         let mut seen = Seen::default();
         let mut local = false;
         for file in files {
-            assembly.begin(file.name());
+            assembly.begin();
             let mut table = File { zone: &zone, columns: Columns::default(), local: false, words: &mut assembly };
             table.read(file, options, &mut seen, &mut trace.ledger)?;
             local |= table.local;
@@ -169,16 +169,18 @@ fn looks_like_time(text: &str) -> bool {
 #[derive(Debug, Default)]
 struct Columns {
     names: Vec<String>,
+    /// `-p`: each line ends in a bar that is no part of its last field.
+    trailing: bool,
     free_text: Vec<usize>,
     times: Vec<usize>,
 }
 
 impl Columns {
-    fn new(names: Vec<String>) -> Self {
+    fn new(names: Vec<String>, trailing: bool) -> Self {
         let at = |name: &str| names.iter().position(|have| have == name);
         let free_text = FREE_TEXT.iter().filter_map(|name| at(name)).collect();
         let times = ["submit", "eligible", "start", "end"].iter().filter_map(|name| at(name)).collect();
-        Self { names, free_text, times }
+        Self { names, trailing, free_text, times }
     }
 
     fn at(&self, name: &str) -> Option<usize> {
@@ -188,16 +190,12 @@ impl Columns {
     /// The fields of a line, one a column. A longer line gives its surplus to a free-text column.
     fn fields<'l>(&self, line: &'l str) -> Option<Vec<&'l str>> {
         let columns = self.names.len();
-        let mut parts: Vec<&str> = line.split('|').collect();
-        if parts.len() == columns {
-            return Some(parts);
-        }
-        if parts.len() == columns + 1 && parts.last() == Some(&"") {
-            parts.pop();
-            return Some(parts);
-        }
+        let line = if self.trailing { line.strip_suffix('|').unwrap_or(line) } else { line };
+        let parts: Vec<&str> = line.split('|').collect();
         let surplus = parts.len().checked_sub(columns)?;
-        // With -p the last bar ends the line: a surplus of bars there belongs to a name, the last one does not.
+        if surplus == 0 {
+            return Some(parts);
+        }
         self.free_text.iter().find_map(|column| {
             let fields = join(line, &parts, *column, surplus)?;
             self.plausible(&fields).then_some(fields)
@@ -245,6 +243,7 @@ impl File<'_> {
     ) -> Result<()> {
         let mut lines = file.lines(options.observer)?;
         let mut begun = false;
+        let mut header = String::new();
         while let Some((number, bytes)) = lines.next_line() {
             let text = String::from_utf8_lossy(bytes);
             if text.trim().is_empty() || (!begun && text.starts_with('#')) {
@@ -253,13 +252,16 @@ impl File<'_> {
             if !begun {
                 begun = true;
                 if headerless(&text) {
-                    self.columns = Columns::new(HEADERLESS.map(str::to_owned).to_vec());
+                    // Only -p gives one field more, and that empty; a job name seldom ends in a bar.
+                    let trailing = text.ends_with('|') && text.split('|').count() == HEADERLESS.len() + 1;
+                    self.columns = Columns::new(HEADERLESS.map(str::to_owned).to_vec(), trailing);
                 } else {
-                    self.columns = Columns::new(names(&text));
+                    self.columns = Columns::new(names(&text), text.trim_end().ends_with('|'));
                     self.check_header(file)?;
+                    header = text.into_owned();
                     continue;
                 }
-            } else if names(&text) == self.columns.names {
+            } else if text == header {
                 // Exports put one after the other repeat their header.
                 continue;
             }
@@ -325,7 +327,7 @@ impl File<'_> {
             let step = row.step();
             self.words.step(cluster, &id, step);
         } else {
-            let mut allocation = row.allocation();
+            let (mut allocation, gpu_type) = row.allocation();
             allocation.cluster = cluster;
             for (slot, name) in [
                 (&mut allocation.user, "user"),
@@ -340,7 +342,6 @@ impl File<'_> {
             let name = row.field("jobname").map(str::trim).filter(|name| !name.is_empty());
             allocation.name = self.words.word(name);
             allocation.nodes_hostlist = self.words.word(row.text("nodelist"));
-            let gpu_type = row.gpu_type();
             allocation.gpu_type = self.words.word(gpu_type.as_deref());
             self.words.allocation(id, allocation, &mut row.audit);
         }
@@ -410,12 +411,6 @@ impl<'a> Row<'a> {
         Some(tres)
     }
 
-    /// GPU type asked for, else given.
-    fn gpu_type(&self) -> Option<String> {
-        let of = |name| self.text(name).and_then(|text| Tres::parse(text).gpu_type());
-        of("reqtres").or_else(|| of("alloctres"))
-    }
-
     fn energy(&mut self, elapsed_s: Option<f64>, nodes: Option<i64>, given: Option<&Tres>) -> Option<f64> {
         let raw = match self.text("consumedenergyraw") {
             Some(_) => field::number(self.field("consumedenergyraw"), "consumedenergyraw", &mut self.audit),
@@ -445,7 +440,8 @@ impl<'a> Row<'a> {
         Step { gpu_util_ratio: util_ratio(percent, mem, gpus), energy_j }
     }
 
-    fn allocation(&mut self) -> Allocation {
+    /// The record, and the GPU type asked for, else given.
+    fn allocation(&mut self) -> (Allocation, Option<String>) {
         let (state, requeued) = self.text("state").map_or((None, false), |words| state(words, &mut self.audit));
         let submit = self.time("submit");
         let eligible = self.time("eligible");
@@ -465,7 +461,7 @@ impl<'a> Row<'a> {
         let nodes = self.whole("nnodes").filter(|nodes| *nodes > 0);
         let cpus = self.amount("ncpus").or_else(|| self.amount("alloccpus"));
         // NNodes and NCPUS are what was given once a job started, and what it asks for until then.
-        let started = start.is_some() && self.text("nodelist").is_none_or(|list| list != "None assigned");
+        let started = start.is_some() && (self.columns.at("nodelist").is_none() || self.text("nodelist").is_some());
         let req_cpus = self.amount("reqcpus").or(asked.cpus);
         let req_nodes = asked.nodes.or_else(|| nodes.filter(|_| !started));
         let req_mem_bytes = match self.text("reqmem").map(|text| (text, Requested::parse(text))) {
@@ -477,7 +473,8 @@ impl<'a> Row<'a> {
             None => None,
         };
         let energy_j = self.energy(elapsed_s, given.nodes.or(nodes), Some(&given));
-        Allocation {
+        let gpu_type = asked.gpu_type().or_else(|| given.gpu_type());
+        let allocation = Allocation {
             state,
             requeued,
             submit,
@@ -500,7 +497,8 @@ impl<'a> Row<'a> {
             alloc_listed: given_has && !given.site_numbers,
             energy_j,
             ..Allocation::default()
-        }
+        };
+        (allocation, gpu_type)
     }
 
     /// `code:signal`: the code.
@@ -534,16 +532,26 @@ mod tests {
 
     #[test]
     fn a_bar_in_a_name_is_given_back_to_the_name_wherever_it_stands() {
-        let columns = Columns::new(names("JobID|JobName|State|Submit"));
+        let columns = Columns::new(names("JobID|JobName|State|Submit"), false);
         assert_eq!(
             columns.fields("1|a|b|c|COMPLETED|2024-01-01T00:00:00").unwrap(),
             ["1", "a|b|c", "COMPLETED", "2024-01-01T00:00:00"]
         );
         // Constraints hold bars too; the name cannot take this one, as the state would then be `r2]`.
-        let columns = Columns::new(names("JobID|Constraints|State|JobName"));
+        let columns = Columns::new(names("JobID|Constraints|State|JobName"), false);
         assert_eq!(columns.fields("1|[r1|r2]|FAILED|x").unwrap(), ["1", "[r1|r2]", "FAILED", "x"]);
         assert_eq!(columns.fields("1|x|BANANA|x|y|z"), None);
         assert_eq!(columns.fields("1|x"), None);
+    }
+
+    /// Found by the test against a real Slurm: the last bar of -p was counted among those of the name.
+    #[test]
+    fn the_last_bar_of_a_line_is_not_the_names() {
+        let columns = Columns::new(names("JobName|JobID|State|"), true);
+        assert_eq!(columns.fields("a|b|c|7|FAILED|").unwrap(), ["a|b|c", "7", "FAILED"]);
+        assert_eq!(columns.fields("a|7|FAILED|").unwrap(), ["a", "7", "FAILED"]);
+        let columns = Columns::new(names("JobID|State|JobName|"), true);
+        assert_eq!(columns.fields("7|FAILED|a|b||").unwrap(), ["7", "FAILED", "a|b|"]);
     }
 
     #[test]

@@ -7,6 +7,8 @@
 //!
 //! Worked number: `1024 MiB` is 1,073,741,824 bytes. O(bytes).
 
+use std::collections::BTreeSet;
+
 use super::super::delimited::{Delimited, Record};
 use super::super::field::{self, Moment};
 use super::super::read::ReadOptions;
@@ -75,8 +77,9 @@ impl Reader for NvidiaSmi {
     fn read(&self, files: &[SourceFile], options: &ReadOptions<'_>, trace: &mut Trace) -> Result<()> {
         let zone = options.zone_or("UTC")?;
         let mut gather = Gather::default();
-        for (ix, file) in files.iter().enumerate() {
-            read_file(file, u32::try_from(ix).unwrap_or(u32::MAX), options, &zone, &mut gather, trace)?;
+        let mut untimed = Untimed::default();
+        for file in files {
+            read_file(file, &mut untimed, options, &zone, &mut gather, trace)?;
         }
         gather.finish(trace);
         trace.note(format!(
@@ -120,9 +123,26 @@ impl Columns {
     }
 }
 
+/// Tells rows without a time apart: a GPU that comes again begins another round of the loop.
+#[derive(Debug, Default)]
+struct Untimed {
+    round: u32,
+    seen: BTreeSet<u32>,
+}
+
+impl Untimed {
+    fn when(&mut self, device: u32) -> When {
+        if !self.seen.insert(device) {
+            self.round = self.round.saturating_add(1);
+            self.seen = BTreeSet::from([device]);
+        }
+        When { ts: None, scrape: self.round }
+    }
+}
+
 fn read_file(
     file: &SourceFile,
-    snapshot: u32,
+    untimed: &mut Untimed,
     options: &ReadOptions<'_>,
     zone: &Zone,
     gather: &mut Gather,
@@ -174,8 +194,8 @@ fn read_file(
         };
         let gpu = gpu.to_owned();
         let ts = record.moment(columns.time, Moment::Local(zone), "timestamp");
-        let when = ts.map_or(When { ts: None, scrape: snapshot }, When::at);
         let device = gather.device(Device { node: node.clone(), name: gpu });
+        let when = ts.map_or_else(|| untimed.when(device), When::at);
         if let Some(model) = record.text(columns.model) {
             gather.set_model(device, model);
         }

@@ -1,6 +1,8 @@
 use std::io::Write;
 use std::path::PathBuf;
 
+use proptest::strategy::Strategy;
+
 use super::*;
 
 fn file(bytes: &[u8]) -> (tempfile::TempDir, PathBuf) {
@@ -116,5 +118,29 @@ fn tabs_and_semicolons_separate_too() {
         let text = "submit,user\n1000,a\n".replace(',', separator);
         let (totals, _) = read_text(text.as_bytes());
         assert_eq!(totals.users.words().collect::<Vec<_>>(), [b"a"], "{separator:?}");
+    }
+}
+
+proptest::proptest! {
+    #[test]
+    fn whatever_the_bytes_every_line_is_kept_quarantined_or_blank(
+        pieces in proptest::collection::vec(
+            proptest::prelude::prop_oneof![
+                proptest::prelude::any::<Vec<u8>>(),
+                proptest::sample::select(vec![
+                    &b","[..], b"\n", b"\r\n", b"\"", b"\"\"", b"1502753220000", b"2017-08-14 23:27:00", b"1,2,3,4", b"-9"
+                ]).prop_map(<[u8]>::to_vec),
+            ],
+            0..80,
+        ),
+    ) {
+        let body = pieces.concat();
+        let mut text = b"submit,start,user,req_gpus\n".to_vec();
+        text.extend_from_slice(&body);
+        let (totals, ledger) = read_text(&text);
+        let blank = |line: &[u8]| line.trim_ascii().is_empty();
+        let lines = body.split(|byte| *byte == b'\n').filter(|line| !blank(line)).count() as u64;
+        proptest::prop_assert!(ledger.balances());
+        proptest::prop_assert_eq!((ledger.read, ledger.kept), (lines, totals.jobs));
     }
 }

@@ -1,0 +1,408 @@
+//! Why jobs waited: at moments spread over each wait, what kept the job from starting.
+//!
+//! At moment t a waiting job of g GPUs in VC v was delayed by, in this order:
+//! 1. **quota**: GPUs in use by v + g exceed v's capacity;
+//! 2. **capacity**: fewer than g GPUs are free on the nodes it may use (its VC's, where every node is bound to a VC);
+//! 3. **fragmentation**: enough are free, but the ⌈g / largest node⌉ nodes with most free GPUs do not have g together;
+//! 4. **order**: it would have fit, so others were ahead of it, or the scheduler held it back.
+//!
+//! A job that is within its quota and in no VC of known capacity skips step 1. Where nodes are unknown only quota is told
+//! from the rest. Each of the moments stands for an equal part of the wait. Jobs that waited under a minute are left out:
+//! that is the scheduler's cycle. Of more than 20,000 jobs every k-th is taken, in the order of the table, and at most 64
+//! moments a job, one a minute where that is fewer; both choices depend on the trace alone.
+//!
+//! Complexity: O(q log q + (p + q) f) for q moments (at most 1.28 million), p placements and f distinct numbers of free GPUs.
+//!
+//! Worked number: a job that waits 4 min is looked at 4 times, 30 s, 90 s, 150 s and 210 s after its submission. If its VC is
+//! full until 120 s and every node until it starts, half of the wait is quota's and half capacity's.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::facts::{JobFacts, SizeClass};
+use super::load::{self, VcLoad};
+use super::placed::{FreeNodes, Placements, micros};
+use super::topic::{TopicResult, hours, share};
+
+/// Shortest wait that is looked into, seconds.
+const SHORTEST_S: f64 = 60.0;
+/// Most jobs looked into.
+const MOST_JOBS: usize = 20_000;
+/// Most moments a job.
+const MOST_MOMENTS: usize = 64;
+
+/// What kept a job from starting at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// Its VC would have exceeded its capacity.
+    Quota,
+    /// Too few GPUs were free.
+    Capacity,
+    /// Enough GPUs were free, but not on few enough nodes.
+    Fragmentation,
+    /// It would have fit; where nodes are unknown, anything but quota; where quotas are unknown, quota may be meant.
+    Order,
+}
+
+impl Cause {
+    /// All causes, in the order of the tests.
+    pub const ALL: [Self; 4] = [Self::Quota, Self::Capacity, Self::Fragmentation, Self::Order];
+
+    /// Name for people.
+    pub fn name(self, quota_known: bool, nodes_known: bool) -> &'static str {
+        match self {
+            Self::Quota => "quota",
+            Self::Capacity => "capacity",
+            Self::Fragmentation => "fragmentation",
+            Self::Order if !nodes_known => "not quota",
+            Self::Order if !quota_known => "order or quota",
+            Self::Order => "order",
+        }
+    }
+}
+
+/// One cause.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct CauseShare {
+    /// The cause.
+    pub cause: Cause,
+    /// Share of the waiting time of the jobs looked into.
+    pub wait_share: f64,
+    /// Share of their GPUs × wait.
+    pub gpu_wait_share: Option<f64>,
+    /// Jobs whose largest part of the wait it caused (ties go to the cause tested first).
+    pub jobs: u64,
+}
+
+/// Causes for jobs of one size class.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct DelayBySize {
+    /// The size class; `null` for all.
+    pub size: Option<SizeClass>,
+    /// Jobs looked into.
+    pub jobs: u64,
+    /// Their wait, hours.
+    pub wait_hours: f64,
+    /// Their GPUs × wait, GPU-hours.
+    pub gpu_wait_hours: f64,
+    /// The causes that can be told, in the order of the tests.
+    pub causes: Vec<CauseShare>,
+}
+
+/// Why jobs waited.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Delay {
+    /// Whether the capacity of any VC of these jobs is known, so that quota can be told.
+    pub quota_known: bool,
+    /// Whether placements and the inventory are known, so that capacity, fragmentation and order can be told apart.
+    pub nodes_known: bool,
+    /// Started GPU jobs that waited a minute or longer.
+    pub delayed_jobs: u64,
+    /// Every how many of them one was looked into.
+    pub every: u64,
+    /// Jobs looked into.
+    pub jobs: u64,
+    /// Those whose VC has no known capacity: quota cannot be their cause.
+    pub jobs_without_quota: u64,
+    /// Share of the quota-caused waiting time at which enough GPUs were free in the whole cluster; `null` without nodes.
+    pub quota_wait_with_free_gpus_share: Option<f64>,
+    /// All jobs looked into.
+    pub all: DelayBySize,
+    /// By size class.
+    pub by_size: Vec<DelayBySize>,
+}
+
+/// A delayed job that is looked into.
+struct Delayed {
+    job: usize,
+    gpus: f64,
+    wait_s: f64,
+    /// Index of its VC among the loads whose capacity is known.
+    vc: Option<usize>,
+    /// Pool of nodes it may use; `None` for the cluster.
+    pool: Option<usize>,
+    moments: usize,
+    /// Moments by cause, in the order of [`Cause::ALL`].
+    by_cause: [u32; 4],
+    /// Of the quota moments, those at which enough GPUs were free.
+    quota_with_room: u32,
+}
+
+impl Delay {
+    /// Looks into the waits of `facts`.
+    ///
+    /// # Errors
+    /// In one line what the source lacks.
+    pub(super) fn of(facts: &JobFacts<'_>, placements: Option<&Placements>) -> TopicResult<Self> {
+        let loads: Vec<VcLoad> = load::of_jobs(facts).into_iter().filter(|load| load.capacity.is_some()).collect();
+        if loads.is_empty() && placements.is_none() {
+            return Err("neither the GPUs of VCs nor the nodes of jobs are recorded".to_owned());
+        }
+        let delayed: Vec<usize> = (0..facts.len())
+            .filter(|job| facts.is_gpu_job(*job) && facts.trace.jobs.start.get(*job).is_some())
+            .filter(|job| facts.wait_s(*job).is_some_and(|wait| wait >= SHORTEST_S))
+            .collect();
+        if delayed.is_empty() {
+            return Err("no job is known to have waited a minute".to_owned());
+        }
+        let every = delayed.len().div_ceil(MOST_JOBS);
+        let mut sampled: Vec<Delayed> = delayed
+            .iter()
+            .step_by(every)
+            .filter_map(|job| {
+                let vc = facts.trace.jobs.vc.get(*job);
+                let wait_s = facts.wait_s(*job)?;
+                Some(Delayed {
+                    job: *job,
+                    gpus: facts.gpus(*job)?,
+                    wait_s,
+                    vc: vc.and_then(|vc| loads.binary_search_by(|load| load.name.as_str().cmp(vc)).ok()),
+                    pool: vc.and_then(|vc| placements?.pools.get(vc).copied()),
+                    moments: ((wait_s / SHORTEST_S) as usize).clamp(1, MOST_MOMENTS),
+                    by_cause: [0; 4],
+                    quota_with_room: 0,
+                })
+            })
+            .collect();
+        attribute(facts, placements, &loads, &mut sampled);
+        let nodes_known = placements.is_some();
+        let quota_known = sampled.iter().any(|delayed| delayed.vc.is_some());
+        if !nodes_known && !quota_known {
+            return Err("the nodes of jobs are not recorded, nor the GPUs of the VCs in which jobs waited".to_owned());
+        }
+        let told: Vec<Cause> = Cause::ALL
+            .into_iter()
+            .filter(|cause| match cause {
+                Cause::Quota => quota_known,
+                Cause::Capacity | Cause::Fragmentation => nodes_known,
+                Cause::Order => true,
+            })
+            .collect();
+        let by_size =
+            SizeClass::ALL.into_iter().filter_map(|size| DelayBySize::of(Some(size), &sampled, &told)).collect();
+        let all = DelayBySize::of(None, &sampled, &told).ok_or("no job is known to have waited a minute")?;
+        let part = |of: &dyn Fn(&Delayed) -> u32| -> f64 {
+            sampled.iter().map(|d| d.wait_s * f64::from(of(d)) / d.moments as f64).sum()
+        };
+        let with_room = share(part(&|d| d.quota_with_room), part(&|d| d.by_cause.first().copied().unwrap_or(0)));
+        Ok(Self {
+            quota_known,
+            nodes_known,
+            delayed_jobs: delayed.len() as u64,
+            every: every as u64,
+            jobs: sampled.len() as u64,
+            jobs_without_quota: sampled.iter().filter(|d| d.vc.is_none()).count() as u64,
+            quota_wait_with_free_gpus_share: with_room.filter(|_| nodes_known),
+            all,
+            by_size,
+        })
+    }
+}
+
+/// Finds the cause at each moment of each job.
+fn attribute(facts: &JobFacts<'_>, placements: Option<&Placements>, loads: &[VcLoad], sampled: &mut [Delayed]) {
+    let mut moments: Vec<(i64, usize)> = Vec::new();
+    for (ix, delayed) in sampled.iter().enumerate() {
+        let Some((from, to)) = facts.waiting_interval(delayed.job) else { continue };
+        // The middles of equal parts of the wait.
+        let part = (to - from) as f64 / delayed.moments as f64;
+        moments.extend((0..delayed.moments).map(|nth| (from + (part * (nth as f64 + 0.5)) as i64, ix)));
+    }
+    moments.sort_unstable();
+    let largest = placements.map_or(0, Placements::largest_node);
+    let mut sweep = placements.map(Placements::sweep);
+    for (time, ix) in moments {
+        if let Some(sweep) = &mut sweep {
+            sweep.advance(time);
+        }
+        let Some(delayed) = sampled.get_mut(ix) else { continue };
+        let over_quota = delayed.vc.and_then(|vc| loads.get(vc)).is_some_and(|load| {
+            let in_use = load.in_use.as_ref().map_or(0.0, |steps| steps.at(time));
+            let capacity = load.capacity.as_ref().map_or(f64::INFINITY, |steps| steps.at(time));
+            micros(in_use) + micros(delayed.gpus) > micros(capacity)
+        });
+        let asked = micros(delayed.gpus);
+        let cause = match (&sweep, over_quota) {
+            (sweep, true) => {
+                let room = sweep.as_ref().is_some_and(|sweep| sweep.cluster.free >= asked);
+                delayed.quota_with_room += u32::from(room);
+                Cause::Quota
+            }
+            (None, false) => Cause::Order,
+            (Some(sweep), false) => {
+                let pool = delayed.pool.and_then(|pool| sweep.pools.get(pool)).unwrap_or(&sweep.cluster);
+                cause(pool, asked, largest)
+            }
+        };
+        if let Some(count) = delayed.by_cause.get_mut(cause as usize) {
+            *count += 1;
+        }
+    }
+}
+
+/// Why a request of `asked` millionths within its quota does not start on `nodes`.
+fn cause(nodes: &FreeNodes, asked: i64, largest: i64) -> Cause {
+    if nodes.free < asked {
+        return Cause::Capacity;
+    }
+    let fewest = if largest > 0 { (asked + largest - 1) / largest } else { 1 };
+    if nodes.top(u64::try_from(fewest).unwrap_or(1)) < asked { Cause::Fragmentation } else { Cause::Order }
+}
+
+impl DelayBySize {
+    fn of(size: Option<SizeClass>, sampled: &[Delayed], told: &[Cause]) -> Option<Self> {
+        let own = || sampled.iter().filter(|d| size.is_none_or(|size| SizeClass::of(d.gpus) == size));
+        let jobs = own().count() as u64;
+        let wait_s: f64 = own().map(|d| d.wait_s).sum();
+        let gpu_wait_s: f64 = own().map(|d| d.wait_s * d.gpus).sum();
+        if jobs == 0 {
+            return None;
+        }
+        let causes = told
+            .iter()
+            .copied()
+            .map(|cause| {
+                let part = |d: &Delayed| f64::from(d.of(cause)) / d.moments as f64;
+                CauseShare {
+                    cause,
+                    wait_share: own().map(|d| d.wait_s * part(d)).sum::<f64>() / wait_s,
+                    gpu_wait_share: share(own().map(|d| d.wait_s * d.gpus * part(d)).sum(), gpu_wait_s),
+                    jobs: own().filter(|d| d.main_cause() == cause).count() as u64,
+                }
+            })
+            .collect();
+        Some(Self { size, jobs, wait_hours: hours(wait_s), gpu_wait_hours: hours(gpu_wait_s), causes })
+    }
+
+    /// Share of the waiting time that a cause explains; 0 where it cannot be told.
+    pub(super) fn wait_share(&self, cause: Cause) -> f64 {
+        self.causes.iter().find(|share| share.cause == cause).map_or(0.0, |share| share.wait_share)
+    }
+}
+
+impl Delayed {
+    fn of(&self, cause: Cause) -> u32 {
+        self.by_cause.get(cause as usize).copied().unwrap_or(0)
+    }
+
+    fn main_cause(&self) -> Cause {
+        // Of equal counts `max_by_key` takes the last, so from the last tested to the first.
+        Cause::ALL.into_iter().rev().max_by_key(|cause| self.of(*cause)).unwrap_or(Cause::Order)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::describe::load::tests::{job, quota};
+    use crate::describe::placed::tests::{node, place};
+    use crate::trace::Trace;
+
+    /// Wait shares by cause of the one job that waited.
+    fn shares(trace: &Trace) -> [f64; 4] {
+        let facts = JobFacts::of(trace);
+        let placements = Placements::of(&facts).ok();
+        let delay = Delay::of(&facts, placements.as_ref()).unwrap();
+        assert_eq!((delay.delayed_jobs, delay.jobs, delay.nodes_known), (1, 1, placements.is_some()));
+        assert_eq!(delay.quota_known, delay.all.causes.iter().any(|share| share.cause == Cause::Quota));
+        Cause::ALL.map(|cause| delay.all.wait_share(cause))
+    }
+
+    /// Nodes of 8 GPUs n1 and n2, on which jobs a and b hold so many GPUs until 240 s. Job c asks for `asks` at 0 s and
+    /// starts at 240 s.
+    fn trace(a: f64, b: f64, asks: f64) -> Trace {
+        let mut trace = Trace::default();
+        for (key, vc, gpus, node) in [("a", "x", a, "n1"), ("b", "y", b, "n2")] {
+            trace.jobs.push(job(key, vc, gpus, 0, 0, 240));
+            trace.placements.push(place(key, node, Some(gpus)));
+        }
+        trace.jobs.push(job("c", "x", asks, 0, 240, 300));
+        for name in ["n1", "n2"] {
+            trace.placements.push(place("c", name, Some(asks / 2.0)));
+            trace.nodes.push(node(name, 8.0));
+        }
+        trace
+    }
+
+    #[test]
+    fn too_few_free_gpus_is_capacity() {
+        // 16 - 8 - 5 = 3 free, 4 asked.
+        assert_eq!(shares(&trace(8.0, 5.0, 4.0)), [0.0, 1.0, 0.0, 0.0]);
+    }
+
+    #[test]
+    fn enough_gpus_on_too_many_nodes_is_fragmentation() {
+        // 3 and 3 free, 4 asked: one node should do.
+        assert_eq!(shares(&trace(5.0, 5.0, 4.0)), [0.0, 0.0, 1.0, 0.0]);
+        // 8 asked of 4 + 4 free: still one node. 10 asked of 8 + 4: two nodes, which have 12.
+        assert_eq!(shares(&trace(4.0, 4.0, 8.0)), [0.0, 0.0, 1.0, 0.0]);
+    }
+
+    #[test]
+    fn a_job_that_would_have_fit_waited_for_its_turn() {
+        assert_eq!(shares(&trace(5.0, 4.0, 4.0)), [0.0, 0.0, 0.0, 1.0]);
+        // 9 asked of 3 + 6 free on the two nodes it takes at least.
+        assert_eq!(shares(&trace(5.0, 2.0, 9.0)), [0.0, 0.0, 0.0, 1.0]);
+    }
+
+    #[test]
+    fn a_full_vc_is_quota_even_while_nodes_are_free() {
+        let mut trace = trace(5.0, 4.0, 4.0);
+        // x has 8: 5 in use and 4 more are too many.
+        trace.capacity.push(quota("x", 8.0));
+        assert_eq!(shares(&trace), [1.0, 0.0, 0.0, 0.0]);
+        let facts = JobFacts::of(&trace);
+        let delay = Delay::of(&facts, Placements::of(&facts).ok().as_ref()).unwrap();
+        // 3 + 4 = 7 GPUs are free in the cluster, 4 asked.
+        assert_eq!((delay.quota_wait_with_free_gpus_share, delay.jobs_without_quota), (Some(1.0), 0));
+        // One more in the quota and it would have fit.
+        trace.capacity = crate::schema::CapacityTable::default();
+        trace.capacity.push(quota("x", 9.0));
+        assert_eq!(shares(&trace), [0.0, 0.0, 0.0, 1.0]);
+    }
+
+    #[test]
+    fn the_worked_number_and_a_split_wait() {
+        let mut trace = trace(8.0, 5.0, 4.0);
+        // x has 8, of which a holds 8 until 120 s only; then d of VC y takes over its node.
+        trace.jobs.end.set(0, Some(120_000));
+        trace.jobs.run_s.set(0, Some(120.0));
+        trace.jobs.push(job("d", "y", 8.0, 120, 120, 240));
+        trace.placements.push(place("d", "n1", Some(8.0)));
+        trace.capacity.push(quota("x", 8.0));
+        assert_eq!(shares(&trace), [0.5, 0.5, 0.0, 0.0]);
+    }
+
+    #[test]
+    fn nodes_bound_to_a_vc_are_all_its_jobs_may_use() {
+        let mut trace = trace(5.0, 0.0, 4.0);
+        trace.nodes = crate::schema::NodeTable::default();
+        for (name, vc) in [("n1", "x"), ("n2", "y")] {
+            let mut row = node(name, 8.0);
+            row.vc = Some(vc.into());
+            trace.nodes.push(row);
+        }
+        // n2 is empty, but belongs to y; of x's 8 GPUs 3 are free. The inventory makes that x's quota, too.
+        assert_eq!(shares(&trace), [1.0, 0.0, 0.0, 0.0]);
+        // A recorded quota of 16 moves the cause to the nodes.
+        trace.capacity.push(quota("x", 16.0));
+        assert_eq!(shares(&trace), [0.0, 1.0, 0.0, 0.0]);
+    }
+
+    #[test]
+    fn without_nodes_only_quota_is_told_from_the_rest() {
+        let mut trace = trace(5.0, 4.0, 4.0);
+        trace.placements = crate::schema::PlacementTable::default();
+        trace.capacity.push(quota("x", 8.0));
+        assert_eq!(shares(&trace), [1.0, 0.0, 0.0, 0.0]);
+        trace.capacity = crate::schema::CapacityTable::default();
+        trace.nodes = crate::schema::NodeTable::default();
+        let facts = JobFacts::of(&trace);
+        assert!(Delay::of(&facts, None).unwrap_err().contains("neither"));
+        // A capacity of another VC says nothing of this one.
+        trace.capacity.push(quota("y", 8.0));
+        assert!(Delay::of(&JobFacts::of(&trace), None).unwrap_err().contains("nor"));
+    }
+}

@@ -1,0 +1,276 @@
+//! The command line as a user meets it: help, exit codes, streams, files. Runs the real binary.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn fixture(path: &str) -> PathBuf {
+    root().join("tests/fixtures").join(path)
+}
+
+/// Runs `tracecast` in the repository's root.
+fn tracecast(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_tracecast"))
+        .args(arguments)
+        .current_dir(root())
+        .env("NO_COLOR", "1")
+        .output()
+        .unwrap()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+fn json(text: &str) -> serde_json::Value {
+    serde_json::from_str(text).unwrap()
+}
+
+/// Three jobs worked out by hand, one row that cannot be used.
+const JOBS: &str = "\
+job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue
+1,ua,va,1,4,1,COMPLETED,2020-04-01 00:00:00,2020-04-01 00:00:10,2020-04-01 01:00:10,3600,10
+2,ub,va,8,32,1,FAILED,2020-04-01 00:10:00,2020-04-01 00:10:00,2020-04-01 02:10:00,7200,0
+3,ua,vb,0,4,1,COMPLETED,2020-04-01 00:20:00,2020-04-01 00:20:00,2020-04-01 00:21:00,60,0
+4,ua,vb,1,4
+";
+
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.path().join(name).display().to_string()
+    }
+
+    fn file(&self, name: &str, text: &str) -> String {
+        let path = self.path(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// Names in the folder, hidden ones included: leftovers show.
+    fn names(&self) -> Vec<String> {
+        let mut names: Vec<String> =
+            std::fs::read_dir(self.0.path()).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+}
+
+#[test]
+fn help_of_every_command() {
+    for command in [
+        &["--help"][..],
+        &["describe", "--help"],
+        &["report", "--help"],
+        &["ingest", "--help"],
+        &["inspect", "--help"],
+        &["rollup", "--help"],
+        &["synth", "--help"],
+        &["schema", "--help"],
+    ] {
+        let output = tracecast(command);
+        assert!(output.status.success());
+        insta::assert_snapshot!(command.join("_").replace("--", ""), stdout(&output));
+    }
+}
+
+#[test]
+fn formats_lists_every_reader() {
+    insta::assert_snapshot!(stdout(&tracecast(&["formats"])));
+}
+
+#[test]
+fn the_numbers_of_a_hand_worked_trace() {
+    let folder = Folder::new();
+    let source = folder.file("cluster_log.csv", JOBS);
+    let output = tracecast(&["describe", &source, "--format", "json"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let found = json(&stdout(&output));
+    assert_eq!(found["schema"], "describe/1");
+    // 1 GPU · 1 h + 8 GPUs · 2 h.
+    assert_eq!((&found["summary"]["jobs"], &found["summary"]["gpu_jobs"]), (&3.into(), &2.into()));
+    assert_eq!(found["summary"]["gpu_hours"], 17.0);
+    let sizes = found["size"]["by_gpus"].as_array().unwrap();
+    let of = |ix: usize, key: &str| sizes[ix][key].as_f64().unwrap();
+    assert_eq!([of(0, "gpus"), of(0, "jobs"), of(0, "gpu_hours")], [1.0, 1.0, 1.0]);
+    assert_eq!([of(1, "gpus"), of(1, "jobs"), of(1, "gpu_hours")], [8.0, 1.0, 16.0]);
+    let quality = |key: &str| found["quality"][key].as_u64().unwrap();
+    assert_eq!((quality("read"), quality("kept"), quality("repaired"), quality("quarantined")), (4, 3, 0, 1));
+    assert_eq!(found["quality"]["entries"][0]["examples"][0]["line"], 5);
+}
+
+#[test]
+fn a_trace_folder_answers_like_its_source() {
+    let folder = Folder::new();
+    let source = folder.file("cluster_log.csv", JOBS);
+    let (trace, rows) = (folder.path("trace"), folder.path("bad.jsonl"));
+    let output = tracecast(&["ingest", &source, "--out", &trace, "--quarantine", &rows]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(stdout(&output).is_empty(), "data only on stdout");
+    assert!(stderr(&output).contains("4 rows read = 3 kept + 0 repaired + 1 quarantined"));
+    let row = json(std::fs::read_to_string(&rows).unwrap().lines().next().unwrap());
+    assert_eq!((row["line"].as_u64(), row["row"].as_str()), (Some(5), Some("4,ua,vb,1,4")));
+    let of = |what: &str| stdout(&tracecast(&["describe", what, "--format", "json"]));
+    assert_eq!(of(&trace), of(&source));
+    // Ingesting again replaces the folder, with the same bytes.
+    let jobs = std::fs::read(Path::new(&trace).join("jobs.parquet")).unwrap();
+    assert!(tracecast(&["ingest", &source, "--out", &trace]).status.success());
+    assert_eq!(std::fs::read(Path::new(&trace).join("jobs.parquet")).unwrap(), jobs);
+    assert_eq!(folder.names(), ["bad.jsonl", "cluster_log.csv", "trace"]);
+}
+
+#[test]
+fn exit_codes_are_the_documented_ones() {
+    let folder = Folder::new();
+    let source = folder.file("cluster_log.csv", JOBS);
+    let code = |arguments: &[&str]| {
+        let output = tracecast(arguments);
+        (output.status.code().unwrap(), stderr(&output))
+    };
+    assert_eq!(code(&["describe", &source]).0, 0);
+    assert_eq!(code(&["describe"]).0, 2);
+    assert_eq!(code(&["frobnicate"]).0, 2);
+
+    let (missing, message) = code(&["describe", &folder.path("no.csv")]);
+    assert!(missing == 1 && message.contains("no.csv"), "{message}");
+    let (strict, message) = code(&["describe", &source, "--strict"]);
+    assert!(strict == 3 && message.contains("line 5"), "{message}");
+    let (unknown, message) = code(&["describe", &folder.file("poem.txt", "roses are red\n")]);
+    assert!(unknown == 4 && message.contains("--mapping"), "{message}");
+    let (empty, message) = code(&["describe", &folder.file("empty.csv", "")]);
+    assert!(empty == 1 && message.contains("empty"), "{message}");
+    let (zone, message) = code(&["describe", &source, "--timezone", "Mars/Olympus"]);
+    assert!(zone == 1 && message.contains("Mars/Olympus"), "{message}");
+    let (reader, message) = code(&["describe", &source, "--reader", "nope"]);
+    assert!(reader == 1 && message.contains("helios"), "{message}");
+}
+
+#[test]
+fn a_header_without_rows_is_told_as_such() {
+    let folder = Folder::new();
+    let header = JOBS.lines().next().unwrap();
+    let output = tracecast(&["describe", &folder.file("cluster_log.csv", &format!("{header}\n"))]);
+    assert!(output.status.success());
+    assert!(stdout(&output).contains("the source holds no jobs"), "{}", stdout(&output));
+}
+
+#[test]
+fn every_form_is_written_and_repeatable() {
+    let folder = Folder::new();
+    let source = fixture("openb").display().to_string();
+    for (form, mark) in
+        [("table", "The trace at a glance"), ("markdown", "# "), ("html", "<!DOCTYPE html>"), ("json", "{")]
+    {
+        let once = tracecast(&["describe", &source, "--format", form]);
+        assert!(once.status.success(), "{}", stderr(&once));
+        assert!(stdout(&once).to_lowercase().contains(&mark.to_lowercase()), "{form}");
+        let threads = tracecast(&["--threads", "1", "describe", &source, "--format", form]);
+        assert_eq!(once.stdout, threads.stdout, "{form}: the same bytes whatever the number of threads");
+    }
+    let (page, charts, tables) = (folder.path("page.html"), folder.path("charts"), folder.path("tables"));
+    let output =
+        tracecast(&["describe", &source, "--format", "html", "--out", &page, "--charts", &charts, "--tables", &tables]);
+    assert!(output.status.success() && output.stdout.is_empty());
+    let html = std::fs::read_to_string(&page).unwrap();
+    assert!(!html.contains("http://") || html.matches("http://").count() == html.matches("http://www.w3.org").count());
+    assert!(!html.contains("<script"));
+    let names = |path: &str| {
+        std::fs::read_dir(path).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect::<Vec<_>>()
+    };
+    let charts = names(&charts);
+    assert!(charts.iter().any(|name| name == "size-cdf.svg") && charts.iter().any(|name| name == "size-cdf.png"));
+    assert!(charts.iter().chain(&names(&tables)).all(|name| !name.ends_with("partial")));
+    let size: Vec<u8> = std::fs::read(Path::new(&folder.path("tables")).join("size.by_gpus.parquet")).unwrap();
+    assert_eq!(&size[..4], b"PAR1");
+}
+
+#[test]
+fn report_without_an_argument_is_on_the_bundled_sample() {
+    let folder = Folder::new();
+    let out = folder.path("report");
+    let output = tracecast(&["report", "--out", &out]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let text = stdout(&output);
+    assert!(text.contains("synthetic"), "the sample is stated to be synthetic: {text}");
+    assert!(std::fs::read_to_string(Path::new(&out).join("report.html")).unwrap().contains("synthetic"));
+    let data = json(&std::fs::read_to_string(Path::new(&out).join("report.json")).unwrap());
+    assert!(data["summary"]["jobs"].as_u64().unwrap() > 1_000);
+}
+
+#[test]
+fn a_closed_pipe_is_no_failure() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_tracecast"))
+        .args(["describe", "datasets/sample", "--format", "html"])
+        .current_dir(root())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut first = [0u8; 10];
+    child.stdout.take().unwrap().read_exact(&mut first).unwrap();
+    // The pipe is closed here, with most of the page unwritten.
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(stderr(&output), "");
+}
+
+#[test]
+fn an_output_that_is_not_ours_is_left_alone() {
+    let folder = Folder::new();
+    let source = folder.file("cluster_log.csv", JOBS);
+    let taken = folder.path("taken");
+    std::fs::create_dir(&taken).unwrap();
+    std::fs::write(Path::new(&taken).join("thesis.tex"), "precious").unwrap();
+    let output = tracecast(&["ingest", &source, "--out", &taken]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("not a trace folder"), "{}", stderr(&output));
+    assert_eq!(std::fs::read_to_string(Path::new(&taken).join("thesis.tex")).unwrap(), "precious");
+    assert_eq!(folder.names(), ["cluster_log.csv", "taken"]);
+}
+
+#[test]
+fn inspect_shows_and_writes_what_was_not_used() {
+    let folder = Folder::new();
+    let source = folder.file("cluster_log.csv", JOBS);
+    let output = tracecast(&["inspect", &source, "--format", "json"]);
+    let found = json(&stdout(&output));
+    assert_eq!((found["read"].as_u64(), found["quarantined"].as_u64()), (Some(4), Some(1)));
+    let text = stdout(&tracecast(&["inspect", &source]));
+    assert!(text.contains("4 rows read = 3 kept + 0 repaired + 1 quarantined"), "{text}");
+}
+
+#[test]
+fn rollup_and_describe_agree_on_what_both_say() {
+    let described = json(&stdout(&tracecast(&["describe", "datasets/sample", "--format", "json"])));
+    let rolled = json(&stdout(&tracecast(&["rollup", "datasets/sample", "--format", "json"])));
+    assert_eq!(rolled["rows"], described["summary"]["jobs"]);
+    for size in described["size"]["by_gpus"].as_array().unwrap() {
+        let same = rolled["size"].as_array().unwrap().iter().find(|other| other["gpus"] == size["gpus"]).unwrap();
+        assert_eq!(same["jobs"], size["jobs"]);
+    }
+}
+
+#[test]
+fn schemas_and_completions_are_printed() {
+    for of in ["describe", "rollup", "manifest", "tables"] {
+        let output = tracecast(&["schema", of]);
+        assert!(output.status.success());
+        json(&stdout(&output));
+    }
+    assert!(stdout(&tracecast(&["completions", "bash"])).contains("tracecast"));
+}

@@ -1,0 +1,209 @@
+//! `sacct` text: every value below was worked out by hand from the fixture's lines.
+
+use proptest::prelude::*;
+use tracecast_analytics::Error;
+use tracecast_analytics::ingest::{self, ReadOptions, SourceFile};
+use tracecast_analytics::time::Zone;
+use tracecast_tests::{check, conform, fixture, read, render};
+
+/// Traps by line of the fixture: 2 (6) a name with bars and multibyte text, (4) generic and typed GPUs, not added,
+/// (11) padding kept; 3 and 4 (7) steps, of which one says 300 % over 4 GPUs = 0.75, the other nothing; 5 (1)
+/// `CANCELLED by 1001`, (3) `Unknown`, (4) two types without the generic entry: 2 + 1, (5) 3000Mc × 8 cores =
+/// 25,165,824,000 bytes, (10) `UNLIMITED`; 6 (1) `CANCELLED+` with start = end: it never started, (5) 48000Mn × 1 node,
+/// (10) `Partition_Limit`; 7 (4) only gpumem and gpuutil: 0 GPUs, (5) `0n`, a negative energy; 8 and 9 (8) requeued:
+/// one job, run 30 + 60 s; 10 (7) five waiting tasks; 11 (25) still running; 12 a list of tasks cut short; 13 (7) het,
+/// (11) two brackets, 4 GPUs on 3 nodes cannot be shared out; 14 (8) an identifier used again half a year later, key
+/// `103@1725148800`; 15 a relative time, an end before the start, a state nobody knows; 16 too few fields; 17 line 13
+/// again.
+#[test]
+fn a_file_with_a_header() {
+    let trace = conform("sacct", &["sacct/header.txt"]);
+    assert!(trace.counts_gpus);
+    insta::assert_snapshot!(render(&trace), @r"
+    jobs (15 rows)
+      cluster=fir job_key=100 user=ana account=vision vc=gpu qos=normal name=train|größe|v2 gpu_type=a100 state=completed reported_state=COMPLETED submit=2024-03-04 10:00:00 eligible=2024-03-04 10:00:00 start=2024-03-04 10:05:00 end=2024-03-04 11:05:00 censored=0 attempts=1 req_nodes=2 req_cpus=16 req_mem_bytes=68719476736 req_gpus=8 alloc_nodes=2 alloc_cpus=16 alloc_gpus=8 nodes_hostlist=d09n04s[01-02] time_limit_s=86400 run_s=3600 reported_run_s=3600 reported_energy_j=3600000 reported_gpu_util_ratio=0.75 exit_code=0
+      cluster=fir job_key=101 user=ben account=vision vc=gpu qos=normal name=two types gpu_type=a100+v100 state=cancelled reported_state=CANCELLED by 1001 submit=2024-03-04 10:01:00 eligible=2024-03-04 10:01:00 end=2024-03-04 10:09:00 censored=0 attempts=0 req_nodes=1 req_cpus=8 req_mem_bytes=25165824000 req_gpus=3 exit_code=0
+      cluster=fir job_key=102 user=ben account=vision vc=gpu qos=normal name=gone before it began state=cancelled reported_state=CANCELLED+ submit=2024-03-04 10:02:00 eligible=2024-03-04 10:02:00 end=2024-03-04 10:08:00 censored=0 attempts=0 req_nodes=1 req_cpus=4 req_mem_bytes=50331648000 req_gpus=1 exit_code=0
+      cluster=fir job_key=103 user=cem account=bio vc=cpu qos=normal name=cpu only state=failed reported_state=FAILED submit=2024-03-04 10:03:00 eligible=2024-03-04 10:03:00 start=2024-03-04 10:03:30 end=2024-03-04 10:04:00 censored=0 attempts=1 req_nodes=1 req_cpus=4 req_mem_bytes=8589934592 req_gpus=0 alloc_nodes=1 alloc_cpus=4 alloc_gpus=0 nodes_hostlist=d13n03 time_limit_s=3600 run_s=30 reported_run_s=30 exit_code=2
+      cluster=fir job_key=104 user=ana account=vision vc=gpu qos=normal name=again state=completed reported_state=COMPLETED submit=2024-03-04 10:04:00 eligible=2024-03-04 10:04:00 start=2024-03-04 10:10:00 end=2024-03-04 10:21:00 censored=0 attempts=2 req_nodes=1 req_cpus=2 req_gpus=2 alloc_nodes=1 alloc_cpus=2 alloc_gpus=2 nodes_hostlist=d13n07 time_limit_s=7200 run_s=90 reported_run_s=90 exit_code=0
+      cluster=fir job_key=105_0 parent_job=105 user=ana account=vision vc=gpu qos=normal name=sweep gpu_type=a100_3g.20gb state=running reported_state=RUNNING submit=2024-03-04 10:05:00 eligible=2024-03-04 10:05:00 start=2024-03-04 10:30:00 censored=1 attempts=1 req_nodes=1 req_cpus=1 req_mem_bytes=4194304000 req_gpus=1 alloc_nodes=1 alloc_cpus=1 alloc_gpus=1 nodes_hostlist=d13n[08] time_limit_s=600 reported_run_s=120 exit_code=0
+      cluster=fir job_key=105_1 parent_job=105 user=ana account=vision vc=gpu qos=normal name=sweep gpu_type=a100_3g.20gb state=pending reported_state=PENDING submit=2024-03-04 10:05:00 censored=1 attempts=0 req_nodes=1 req_cpus=1 req_mem_bytes=4194304000 req_gpus=1 time_limit_s=600 exit_code=0
+      cluster=fir job_key=105_2 parent_job=105 user=ana account=vision vc=gpu qos=normal name=sweep gpu_type=a100_3g.20gb state=pending reported_state=PENDING submit=2024-03-04 10:05:00 censored=1 attempts=0 req_nodes=1 req_cpus=1 req_mem_bytes=4194304000 req_gpus=1 time_limit_s=600 exit_code=0
+      cluster=fir job_key=105_3 parent_job=105 user=ana account=vision vc=gpu qos=normal name=sweep gpu_type=a100_3g.20gb state=pending reported_state=PENDING submit=2024-03-04 10:05:00 censored=1 attempts=0 req_nodes=1 req_cpus=1 req_mem_bytes=4194304000 req_gpus=1 time_limit_s=600 exit_code=0
+      cluster=fir job_key=105_4 parent_job=105 user=ana account=vision vc=gpu qos=normal name=sweep gpu_type=a100_3g.20gb state=pending reported_state=PENDING submit=2024-03-04 10:05:00 censored=1 attempts=0 req_nodes=1 req_cpus=1 req_mem_bytes=4194304000 req_gpus=1 time_limit_s=600 exit_code=0
+      cluster=fir job_key=105_5 parent_job=105 user=ana account=vision vc=gpu qos=normal name=sweep gpu_type=a100_3g.20gb state=pending reported_state=PENDING submit=2024-03-04 10:05:00 censored=1 attempts=0 req_nodes=1 req_cpus=1 req_mem_bytes=4194304000 req_gpus=1 time_limit_s=600 exit_code=0
+      cluster=fir job_key=106_[1,3,...] parent_job=106 user=ana account=vision vc=gpu qos=normal name=long sweep state=pending reported_state=PENDING submit=2024-03-04 10:06:00 censored=1 attempts=0 req_nodes=1 req_cpus=1 req_mem_bytes=4194304000 req_gpus=1 time_limit_s=600 exit_code=0
+      cluster=fir job_key=107+1 parent_job=107 user=ben account=vision vc=gpu qos=high name=het state=out_of_memory reported_state=OUT_OF_MEMORY submit=2024-03-04 10:07:00 eligible=2024-03-04 10:07:00 start=2024-03-04 10:40:00 end=2024-03-04 10:41:40 censored=0 attempts=1 req_nodes=3 req_cpus=3 req_mem_bytes=314572800 req_gpus=4 alloc_nodes=3 alloc_cpus=3 alloc_gpus=4 nodes_hostlist=r[1-2]n08,r3n01 time_limit_s=600 run_s=100 reported_run_s=100 exit_code=0
+      cluster=fir job_key=103@1725148800 user=dee account=vision vc=gpu qos=normal name=numbers begin again state=completed reported_state=COMPLETED submit=2024-09-01 00:00:00 eligible=2024-09-01 00:00:00 start=2024-09-01 00:00:10 end=2024-09-01 00:00:12 censored=0 attempts=1 req_nodes=1 req_cpus=1 req_mem_bytes=1073741824 req_gpus=1 alloc_nodes=1 alloc_cpus=1 alloc_gpus=1 nodes_hostlist=d13n03 time_limit_s=600 run_s=2 reported_run_s=2 exit_code=0
+      cluster=fir job_key=108 user=dee account=vision vc=gpu qos=normal name=clocks state=unknown reported_state=BANANA start=2024-03-04 12:00:00 attempts=1 req_nodes=1 req_cpus=1 req_mem_bytes=1073741824 req_gpus=1 alloc_nodes=1 alloc_cpus=1 alloc_gpus=1 nodes_hostlist=d13n03 reported_run_s=2 exit_code=0
+    attempts (2 rows)
+      job_key=104 attempt=1 start=2024-03-04 10:10:00 end=2024-03-04 10:10:30 censored=0 end_reason=cancelled nodes_hostlist=d13n05 alloc_gpus=2 alloc_cpus=2
+      job_key=104 attempt=2 start=2024-03-04 10:20:00 end=2024-03-04 10:21:00 censored=0 end_reason=completed nodes_hostlist=d13n07 alloc_gpus=2 alloc_cpus=2
+    placements (11 rows)
+      job_key=100 attempt=1 node=d09n04s01 gpus=4
+      job_key=100 attempt=1 node=d09n04s02 gpus=4
+      job_key=103 attempt=1 node=d13n03 gpus=0
+      job_key=103@1725148800 attempt=1 node=d13n03 gpus=1
+      job_key=104 attempt=1 node=d13n05 gpus=2
+      job_key=104 attempt=2 node=d13n07 gpus=2
+      job_key=105_0 attempt=1 node=d13n08 gpus=1
+      job_key=107+1 attempt=1 node=r1n08
+      job_key=107+1 attempt=1 node=r2n08
+      job_key=107+1 attempt=1 node=r3n01
+      job_key=108 attempt=1 node=d13n03 gpus=1
+    quality: read 16 = kept 11 + repaired 3 + quarantined 2
+      Quarantined duplicate_row × 1 (lines 17)
+      Quarantined field_count × 1 (lines 16)
+      Repaired cut_task_list × 1 (lines 12)
+      Repaired end_before_start × 1 (lines 15)
+      Repaired energy_glitch × 1 (lines 7)
+      Repaired relative_time × 1 (lines 15)
+      Repaired unknown_state × 1 (lines 15)
+    ");
+}
+
+/// Open XDMoD's order; (6) a bar in the name; the second line has epoch seconds and resources by number, of which 1001
+/// is the site's own: its GPUs are unknown, not 0.
+#[test]
+fn no_header_in_open_xdmods_order() {
+    let trace = conform("sacct", &["sacct/xdmod.txt"]);
+    insta::assert_snapshot!(render(&trace), @r"
+    jobs (2 rows)
+      cluster=elm job_key=7 user=ana account=lab vc=gpu qos=normal name=a|b state=completed reported_state=COMPLETED submit=2024-03-04 10:00:00 eligible=2024-03-04 10:00:00 start=2024-03-04 10:00:05 end=2024-03-04 10:01:05 censored=0 attempts=1 req_nodes=1 req_cpus=4 req_mem_bytes=8589934592 req_gpus=2 alloc_nodes=1 alloc_cpus=4 alloc_gpus=2 nodes_hostlist=e1 time_limit_s=600 run_s=60 reported_run_s=60 exit_code=0
+      cluster=elm job_key=8 user=ana account=lab vc=gpu qos=normal name=numbers state=completed reported_state=COMPLETED submit=2024-03-04 10:01:00 eligible=2024-03-04 10:01:00 start=2024-03-04 10:01:05 end=2024-03-04 10:02:05 censored=0 attempts=1 req_nodes=1 req_cpus=4 req_mem_bytes=8589934592 alloc_nodes=1 alloc_cpus=4 nodes_hostlist=e1 time_limit_s=600 run_s=60 reported_run_s=60 exit_code=0
+    placements (2 rows)
+      job_key=7 attempt=1 node=e1 gpus=2
+      job_key=8 attempt=1 node=e1
+    quality: read 2 = kept 2 + repaired 0 + quarantined 0
+    ");
+}
+
+/// (9) 01:30 happened twice on 2024-11-03: the first is UTC-7. 02:30 never happened on 2024-03-10: it is read as
+/// UTC-8. Offsets in the text win. (26) Job 2 ran no time. (28) CRLF, and the bar that `-p` adds.
+#[test]
+fn local_times_of_a_zone_with_summer_time() {
+    conform("sacct", &["sacct/dst.txt"]);
+    let options = ReadOptions { zone: Some(Zone::named("America/Los_Angeles").unwrap()), ..ReadOptions::default() };
+    let trace = ingest::read(&[SourceFile::new(fixture("sacct/dst.txt"))], &options).unwrap();
+    assert!(!trace.counts_gpus, "no column names GPUs");
+    insta::assert_snapshot!(render(&trace), @r"
+    jobs (3 rows)
+      job_key=2 state=completed reported_state=COMPLETED submit=2024-03-10 10:30:00 start=2024-03-10 11:00:00 end=2024-03-10 11:00:00 censored=0 attempts=1 run_s=0
+      job_key=1 state=timeout reported_state=TIMEOUT submit=2024-11-03 08:30:00 start=2024-11-03 11:00:00 end=2024-11-03 11:00:10 censored=0 attempts=1 run_s=10
+      job_key=3 state=node_fail reported_state=NODE_FAIL submit=2024-11-03 08:30:00 start=2024-11-03 11:00:00 censored=0 attempts=1
+    quality: read 3 = kept 1 + repaired 2 + quarantined 0
+      Repaired dst_fold × 1 (lines 2)
+      Repaired dst_gap × 1 (lines 3)
+    ");
+}
+
+fn text(bytes: &[u8]) -> tracecast_analytics::Result<tracecast_analytics::Trace> {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("sacct.txt");
+    std::fs::write(&path, bytes).unwrap();
+    ingest::read(&[SourceFile::new(path)], &ReadOptions { reader: Some("sacct".to_owned()), ..ReadOptions::default() })
+}
+
+/// (28) An empty file is said to be empty; a header alone is a trace without jobs; a missing column is named.
+#[test]
+fn nothing_to_read_and_columns_that_are_missing() {
+    assert!(matches!(text(b""), Err(Error::Empty { .. })));
+    assert_eq!(text(b"\xef\xbb\xbfJobID|Submit|State\n").unwrap().jobs.submit.len(), 0);
+    let Err(Error::Format { column, .. }) = text(b"JobID|State\n1|COMPLETED\n") else { unreachable!() };
+    assert_eq!(column.as_deref(), Some("Submit"));
+}
+
+/// An export taken while a job ran and one taken after it ended, read together: one job, the later record's.
+#[test]
+fn overlapping_exports_give_each_job_once() {
+    let header = "JobID|Submit|Start|End|State|AllocTRES\n";
+    let early = "5|2024-01-01T00:00:00|2024-01-01T00:01:00|Unknown|RUNNING|cpu=1,gres/gpu=1\n";
+    let late = "5|2024-01-01T00:00:00|2024-01-01T00:01:00|2024-01-01T00:02:00|COMPLETED|cpu=1,gres/gpu=1\n";
+    for order in [[early, late], [late, early]] {
+        let trace = text(format!("{header}{}{header}{}{}", order[0], order[1], order[1]).as_bytes()).unwrap();
+        assert_eq!(trace.jobs.run_s.iter().collect::<Vec<_>>(), [Some(60.0)]);
+        assert_eq!(trace.jobs.censored.get(0), Some(0));
+        assert_eq!((trace.ledger.read, trace.ledger.count("duplicate_row")), (3, 1));
+    }
+}
+
+/// A job queued again that has not started again waits: its first attempt is over, the job is not.
+#[test]
+fn a_requeued_job_that_waits_is_censored_and_keeps_its_attempt() {
+    let trace = text(
+        b"JobID|Submit|Start|End|State|AllocTRES\n\
+          6|2024-01-01T00:00:00|2024-01-01T00:01:00|2024-01-01T00:02:00|NODE_FAIL|gres/gpu=1\n\
+          6|2024-01-01T00:02:00|Unknown|Unknown|PENDING|\n",
+    )
+    .unwrap();
+    assert_eq!(trace.jobs.submit.len(), 1);
+    assert_eq!((trace.jobs.end.get(0), trace.jobs.censored.get(0)), (None, Some(1)));
+    assert_eq!((trace.jobs.attempts.get(0), trace.jobs.run_s.get(0)), (Some(1), Some(60.0)));
+    assert_eq!(trace.attempts.end_reason.get(0), Some("node_fail"));
+}
+
+/// The same numbers on two clusters are two jobs, and a cluster that lists no GPUs has unknown counts beside one that
+/// does.
+#[test]
+fn clusters_are_kept_apart() {
+    let trace = text(
+        b"JobID|Cluster|Submit|Start|End|State|AllocTRES\n\
+          1|a|2024-01-01T00:00:00|2024-01-01T00:01:00|2024-01-01T00:02:00|COMPLETED|cpu=1,gres/gpu=1\n\
+          1|b|2024-01-01T00:00:01|2024-01-01T00:01:00|2024-01-01T00:02:00|COMPLETED|cpu=1\n",
+    )
+    .unwrap();
+    assert_eq!(trace.jobs.job_key.iter().collect::<Vec<_>>(), [Some("a/1"), Some("b/1")]);
+    assert_eq!(trace.jobs.alloc_gpus.iter().collect::<Vec<_>>(), [Some(1.0), None]);
+    assert!(trace.notes.iter().any(|note| note.starts_with("No record of b names GPUs")), "{:?}", trace.notes);
+}
+
+/// Rows of steps alone are kept, and the report says that their jobs are missing. A second step that says something
+/// makes the job's utilisation ambiguous.
+#[test]
+fn steps_without_their_job_and_steps_that_disagree() {
+    let header = "JobID|Submit|Start|End|State|AllocTRES|TRESUsageInTot\n";
+    let job = "1|2024-01-01T00:00:00|2024-01-01T00:01:00|2024-01-01T00:02:00|COMPLETED|gres/gpu=1|\n";
+    let step = |id: &str| {
+        let time = "2024-01-01T00:01:00";
+        format!("{id}|{time}|{time}|2024-01-01T00:02:00|COMPLETED|gres/gpu=1|gres/gpuutil=40,gres/gpumem=5G\n")
+    };
+    let trace = text(format!("{header}{job}{}{}", step("1.batch"), step("2.0")).as_bytes()).unwrap();
+    assert_eq!(trace.jobs.reported_gpu_util_ratio.get(0), Some(0.4));
+    assert_eq!((trace.jobs.submit.len(), trace.ledger.kept), (1, 3));
+    assert!(trace.notes.iter().any(|note| note.starts_with("1 jobs are known from their steps only")));
+    let trace = text(format!("{header}{job}{}{}", step("1.batch"), step("1.0")).as_bytes()).unwrap();
+    assert_eq!(trace.jobs.reported_gpu_util_ratio.get(0), None);
+}
+
+/// A GRES configured with `no_consume` is listed as 0 however many were used: unknown, not 0.
+#[test]
+fn zero_given_where_gpus_were_asked_for_is_unknown() {
+    let trace = text(
+        b"JobID|Submit|Start|End|State|ReqTRES|AllocTRES\n\
+          1|2024-01-01T00:00:00|2024-01-01T00:01:00|2024-01-01T00:02:00|COMPLETED|gres/gpu=2|cpu=1,gres/gpu=0\n",
+    )
+    .unwrap();
+    assert_eq!((trace.jobs.req_gpus.get(0), trace.jobs.alloc_gpus.get(0)), (Some(2.0), None));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn arbitrary_bytes_never_panic(rows in proptest::collection::vec(
+        "[0-9_+.\\[\\]%-]{0,8}\\|[0-9T:U-]{0,20}\\|[0-9T:-]{0,20}\\|[A-Z]{0,9}\\|[a-z/:=,0-9]{0,20}\\|[^\n]{0,9}", 0..8
+    )) {
+        let whole = format!("JobID|Submit|Start|State|AllocTRES|JobName\n{}\n", rows.join("\n"));
+        check(&text(whole.as_bytes()).unwrap());
+    }
+}
+
+/// Any of the fixtures together, in one request.
+#[test]
+fn several_files_are_one_trace() {
+    let trace = read(&[fixture("sacct/header.txt"), fixture("sacct/xdmod.txt")]).unwrap();
+    check(&trace);
+    // 15 jobs of fir and 2 of elm, told apart by their keys.
+    assert_eq!(trace.jobs.submit.len(), 17);
+    assert!(trace.jobs.job_key.iter().flatten().all(|key| key.starts_with("fir/") || key.starts_with("elm/")));
+}
