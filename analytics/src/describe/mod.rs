@@ -7,6 +7,7 @@
 //! Complexity: O(n log n) in jobs and samples; memory O(n).
 
 mod capacity;
+mod energy;
 mod facts;
 mod load;
 mod placed;
@@ -20,9 +21,11 @@ pub mod calendar;
 pub mod delay;
 pub mod duration;
 pub mod failure;
+pub mod node_power;
 pub mod fragment;
 pub mod locality;
 pub mod pool;
+pub mod power;
 pub mod recurrence;
 pub mod sharing;
 pub mod size;
@@ -37,6 +40,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use capacity::Capacity;
+pub use energy::{Energy, EnergyOf, Metered, PowerAt};
 pub use facts::{JobFacts, SizeClass, Stretch};
 pub use load::{LoadSource, Spread};
 pub use quality::Quality;
@@ -124,6 +128,8 @@ description! {
     failure: failure::Failure,
     /// A16: fractions of GPUs.
     sharing: sharing::Sharing,
+    /// A17: power and energy.
+    power: power::Power,
     /// A18: how jobs arrive.
     arrival: arrival::ArrivalPattern,
 }

@@ -141,13 +141,18 @@ impl<'t> Readings<'t> {
 impl<'r> Gpu<'r> {
     /// The board, for an instance of a GPU that is cut into several (`0/1g.10gb:3`): node and name of the whole GPU.
     pub(super) fn board(&self) -> Option<(Option<u32>, &'r str)> {
-        let name = self.readings.samples.gpu.name(self.key.1?)?;
+        let name = self.name()?;
         Some((self.key.0, name.split_once('/').map_or(name, |(board, _)| board)))
+    }
+
+    /// Its name; `None` if unknown.
+    pub(super) fn name(&self) -> Option<&'r str> {
+        self.readings.samples.gpu.name(self.key.1?)
     }
 
     /// Whether it is an instance of a GPU that is cut into several.
     pub(super) fn is_instance(&self) -> bool {
-        self.key.1.and_then(|code| self.readings.samples.gpu.name(code)).is_some_and(|name| name.contains('/'))
+        self.name().is_some_and(|name| name.contains('/'))
     }
 
     /// Its readings in order of time.

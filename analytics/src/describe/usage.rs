@@ -175,7 +175,9 @@ pub struct JobsUse {
     pub sampled_jobs: u64,
     /// GPU-hours of those jobs.
     pub gpu_hours: f64,
-    /// Those over the GPU-hours of all jobs.
+    /// Of them, GPU-hours of jobs whose utilisation is the mean of their readings.
+    pub sampled_gpu_hours: f64,
+    /// GPU-hours over the GPU-hours of all jobs.
     pub gpu_time_coverage: Option<f64>,
     /// GPU-hours in which a kernel ran: Σ GPUs × run × utilisation.
     pub kernel_gpu_hours: f64,
@@ -239,16 +241,20 @@ impl Topic for Usage {
 
     fn section(&self) -> Section {
         let mut section = Self::heading().with_finding(self.finding());
+        let mut coverage: Vec<String> = Vec::new();
         if let Some(jobs) = &self.jobs {
             section = jobs.tell(section);
+            coverage.push(jobs.covers());
         }
         if let Some(gpus) = &self.gpus {
             section = gpus.tell(section);
+            coverage.push(format!("{} readings of {} GPUs.", count(gpus.readings), count(gpus.gpus)));
         }
         if let Some(nodes) = &self.nodes {
             section = nodes.tell(section);
+            coverage.push(format!("{} readings of {} nodes.", count(nodes.readings), count(nodes.nodes)));
         }
-        section
+        section.with_coverage(coverage.join(" "))
     }
 }
 
@@ -518,7 +524,6 @@ impl ReadingsUse {
                  that was not read is left out, never taken for 0.",
             )
             .with_definition(how)
-            .with_coverage(format!("{} readings of {} GPUs.", count(self.readings), count(self.gpus)))
     }
 }
 
@@ -588,7 +593,7 @@ impl Paid {
 impl JobsUse {
     fn of(facts: &JobFacts<'_>, sampled: &[(NeumaierSum, u64)]) -> Option<Self> {
         let mut total = Paid::default();
-        let (mut reported_jobs, mut sampled_jobs) = (0, 0);
+        let (mut reported_jobs, mut sampled_jobs, mut sampled_gpu_s) = (0, 0, NeumaierSum::new());
         let mut by_size: BTreeMap<SizeClass, Paid> = BTreeMap::new();
         let mut by_state: BTreeMap<JobState, Paid> = BTreeMap::new();
         let (mut utils, mut weights) = (Vec::new(), Vec::new());
@@ -598,7 +603,10 @@ impl JobsUse {
             let of_samples = sampled.get(job).and_then(|(sum, known)| share(sum.value(), *known as f64));
             let Some(util) = reported.or(of_samples) else { continue };
             reported_jobs += u64::from(reported.is_some());
-            sampled_jobs += u64::from(reported.is_none());
+            if reported.is_none() {
+                sampled_jobs += 1;
+                sampled_gpu_s.add(gpu_s);
+            }
             total.add(gpu_s, util);
             if let Some(gpus) = facts.gpus(job) {
                 by_size.entry(SizeClass::of(gpus)).or_default().add(gpu_s, util);
@@ -612,6 +620,7 @@ impl JobsUse {
             reported_jobs,
             sampled_jobs,
             gpu_hours: hours(total.held.value()),
+            sampled_gpu_hours: hours(sampled_gpu_s.value()),
             gpu_time_coverage: share(total.held.value(), facts.total_gpu_s()),
             kernel_gpu_hours: hours(total.kernel.value()),
             util: share(total.kernel.value(), total.held.value())?,
@@ -672,25 +681,31 @@ impl JobsUse {
             vec![Series::new("jobs", Mark::Step, self.curve.iter().map(|p| (p.x, p.fraction)).collect())],
         )
         .with_reading("The height at the left edge is GPU time held by jobs that hardly use their GPUs.");
-        let coverage = self
-            .gpu_time_coverage
-            .map_or_else(String::new, |part| format!(", {} of the GPU time of all jobs", percent(part)));
         section
             .with_gpu_hours(Some((self.gpu_hours - self.kernel_gpu_hours).max(0.0)))
             .with_chart(chart)
             .with_chart(curve)
             .with_table(table)
             .with_definition(
-                "Utilisation of a job: the source's own figure, else the mean of the readings of its GPUs. GPU-hours with a \
-                 kernel: Σ GPUs × run × utilisation. The section is ranked by the GPU-hours without one.",
+                "Utilisation of a job: the source's own figure, else the mean of the readings of its GPUs, taken to hold for \
+                 its whole run even where they cover only a part of it. GPU-hours with a kernel: Σ GPUs × run × \
+                 utilisation. The section is ranked by the GPU-hours without one.",
             )
-            .with_coverage(format!(
-                "The utilisation of {} jobs is known ({} from the source, {} from readings): {} GPU-hours{coverage}.",
-                count(jobs),
-                count(self.reported_jobs),
-                count(self.sampled_jobs),
-                compact(self.gpu_hours)
-            ))
+    }
+
+    fn covers(&self) -> String {
+        let part = self
+            .gpu_time_coverage
+            .map_or_else(String::new, |part| format!(", {} of the GPU time of all jobs", percent(part)));
+        format!(
+            "The utilisation of {} jobs is known ({} from the source, {} from readings): {} GPU-hours{part}; {} of them rest \
+             on readings.",
+            count(self.reported_jobs + self.sampled_jobs),
+            count(self.reported_jobs),
+            count(self.sampled_jobs),
+            compact(self.gpu_hours),
+            compact(self.sampled_gpu_hours)
+        )
     }
 }
 
@@ -761,11 +776,7 @@ impl NodesUse {
         row("Memory in use, of the node's", self.mem_used_ratio.as_ref(), 1.0, &Cell::Percent);
         let gib = |value: f64| Cell::Float { value, digits: 1 };
         row("Memory in use, GiB", self.mem_used_bytes.as_ref(), 1_073_741_824.0, &gib);
-        section.with_table(table).with_coverage(format!(
-            "{} readings of {} nodes.",
-            count(self.readings),
-            count(self.nodes)
-        ))
+        section.with_table(table)
     }
 }
 
@@ -836,7 +847,7 @@ mod tests {
         assert_eq!((gpus.by_size[0].group, gpus.by_size[0].jobs, gpus.by_size[0].readings), (SizeClass::One, 1, 2));
         // The job has no figure of its own: (0.9 + 0.01) / 2 of one GPU-hour.
         let jobs = usage.jobs.as_ref().unwrap();
-        assert_eq!((jobs.sampled_jobs, jobs.gpu_hours), (1, 1.0));
+        assert_eq!((jobs.sampled_jobs, jobs.gpu_hours, jobs.sampled_gpu_hours), (1, 1.0, 1.0));
         assert!((jobs.util - 0.455).abs() < 1e-12);
         assert!(!usage.section().finding.is_empty());
     }
