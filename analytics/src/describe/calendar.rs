@@ -94,10 +94,7 @@ impl Topic for CalendarLoad {
     fn of(facts: &JobFacts<'_>) -> TopicResult<Self> {
         let trace = facts.trace;
         let (in_use, source) = use_over_time(facts);
-        let window = facts.window.or_else(|| {
-            let times = in_use.times();
-            Some((*times.first()?, *times.last()?))
-        });
+        let window = facts.window.or_else(|| covered(in_use.times()));
         let Some((from, to)) = window.filter(|(from, to)| to > from) else {
             return Err("the source holds neither job times nor an activity series".to_owned());
         };
@@ -210,6 +207,13 @@ fn use_over_time(facts: &JobFacts<'_>) -> (Steps, String) {
     let cluster = samples_by_name(facts.trace, "cluster", &table.gpus_running).into_values().next();
     let series = cluster.unwrap_or_else(|| sum(by_vc.values()));
     (series, "from the activity series of the source".to_owned())
+}
+
+/// The time that samples at `times` cover: each holds until the next, the last for one median gap, as in `load`.
+fn covered(times: &[i64]) -> Option<(i64, i64)> {
+    let mut gaps: Vec<i64> = times.iter().zip(times.iter().skip(1)).map(|(one, next)| next - one).collect();
+    gaps.sort_unstable();
+    Some((*times.first()?, times.last()?.saturating_add(*gaps.get(gaps.len() / 2)?)))
 }
 
 fn gpu_use(facts: &JobFacts<'_>, in_use: &Steps, source: String, from: i64, to: i64) -> Use {
