@@ -217,6 +217,17 @@ fn presets_are_sound() {
 }
 
 #[test]
+#[ignore = "makes a million jobs; run with --ignored"]
+fn presets_reproduce_the_published_totals() {
+    for name in ["helios_like.toml", "acme_like.toml", "philly_like.toml"] {
+        let spec = spec(name);
+        let results = calibrate::check(&generate(&spec, 1).unwrap(), &spec);
+        let off: Vec<_> = results.iter().filter(|result| !result.within).collect();
+        assert!(off.is_empty(), "{name}: {off:#?}");
+    }
+}
+
+#[test]
 fn specifications_that_make_no_sense_are_refused_with_the_key() {
     let refused = |change: fn(&mut Spec)| {
         let mut spec = small();
