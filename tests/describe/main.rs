@@ -50,7 +50,7 @@ fn philly_joined() {
     times::calendar(&mut c, &world);
     times::vc(&mut c, &world);
     times::arrival(&mut c, &world);
-    c.missing(&["pool", "users", "recurrence", "failure", "sharing"]);
+    c.missing(&["pool", "users", "usage", "fragment", "locality", "recurrence", "failure", "sharing"]);
     c.finish("Philly, joined table");
 }
 
@@ -65,7 +65,7 @@ fn philly_log() {
     times::wait(&mut c, &world);
     times::calendar(&mut c, &world);
     times::arrival(&mut c, &world);
-    c.missing(&["status", "vc", "pool", "users", "recurrence", "failure", "sharing"]);
+    c.missing(&["status", "vc", "pool", "users", "usage", "fragment", "locality", "recurrence", "failure", "sharing"]);
     c.finish("Philly, job log of four GPUs and more");
 }
 
@@ -83,8 +83,9 @@ fn openb() {
     times::calendar(&mut c, &world);
     jobs::failure(&mut c, &world);
     jobs::sharing(&mut c, &world);
+    times::locality_on_single_nodes(&mut c, &world);
     times::arrival(&mut c, &world);
-    c.missing(&["vc", "pool", "users", "recurrence"]);
+    c.missing(&["vc", "pool", "users", "usage", "fragment", "recurrence"]);
     c.finish("openb");
 }
 
@@ -103,7 +104,7 @@ fn helios_slice() {
     jobs::recurrence(&mut c, &world);
     jobs::failure(&mut c, &world);
     times::arrival(&mut c, &world);
-    c.missing(&["wait", "pool", "sharing"]);
+    c.missing(&["wait", "pool", "usage", "fragment", "locality", "sharing"]);
     c.finish("Helios Venus slice");
 }
 
