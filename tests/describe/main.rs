@@ -6,21 +6,19 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, missing_docs, unreachable_pub)]
 
 mod checker;
-mod earth;
 mod jobs;
 mod law;
 mod plain;
 mod times;
 mod world;
 
-use std::path::PathBuf;
-
 use checker::Checker;
 use tracecast_analytics::describe::Description;
 use tracecast_tests::{read, real_trace};
+use world::World;
 
 /// The description of some files as JSON, ready to check, with what comes before the topics checked.
-fn described(paths: &[PathBuf], rows: u64) -> Checker {
+fn described(paths: &[std::path::PathBuf], world: &World) -> Checker {
     let trace = read(paths).unwrap();
     let mut c = Checker::new(serde_json::to_value(Description::of(&trace)).unwrap());
     c.text("schema", "describe/1");
@@ -29,8 +27,8 @@ fn described(paths: &[PathBuf], rows: u64) -> Checker {
         c.text(&format!("sources[{ix}].name"), path.to_str().unwrap());
         c.count(&format!("sources[{ix}].size_bytes"), std::fs::metadata(path).unwrap().len());
     }
-    c.count("quality.read", rows);
-    c.count("quality.kept", rows);
+    c.count("quality.read", world.rows);
+    c.count("quality.kept", world.rows);
     c.count("quality.repaired", 0);
     c.count("quality.quarantined", 0);
     for field in ["entries", "damage", "skipped"] {
@@ -43,7 +41,7 @@ fn described(paths: &[PathBuf], rows: u64) -> Checker {
 fn philly_joined() {
     let Some(path) = real_trace("philly/philly_jobs.csv.gz") else { return };
     let world = world::philly_joined(&path);
-    let mut c = described(&[path], world.rows);
+    let mut c = described(&[path], &world);
     jobs::summary(&mut c, &world);
     jobs::size(&mut c, &world);
     times::duration(&mut c, &world);
@@ -52,7 +50,7 @@ fn philly_joined() {
     times::calendar(&mut c, &world);
     times::vc(&mut c, &world);
     times::arrival(&mut c, &world);
-    c.missing(&["pool", "users", "fragment", "locality", "recurrence", "failure", "sharing"]);
+    c.missing(&["pool", "users", "usage", "fragment", "locality", "recurrence", "failure", "sharing"]);
     c.finish("Philly, joined table");
 }
 
@@ -60,14 +58,14 @@ fn philly_joined() {
 fn philly_log() {
     let Some(path) = real_trace("philly/philly_cluster_job_log_ge4gpu.json.gz") else { return };
     let world = world::philly_log(&path);
-    let mut c = described(&[path], world.rows);
+    let mut c = described(&[path], &world);
     jobs::summary(&mut c, &world);
     jobs::size(&mut c, &world);
     times::duration(&mut c, &world);
     times::wait(&mut c, &world);
     times::calendar(&mut c, &world);
     times::arrival(&mut c, &world);
-    c.missing(&["status", "vc", "pool", "users", "fragment", "locality", "recurrence", "failure", "sharing"]);
+    c.missing(&["status", "vc", "pool", "users", "usage", "fragment", "locality", "recurrence", "failure", "sharing"]);
     c.finish("Philly, job log of four GPUs and more");
 }
 
@@ -76,7 +74,7 @@ fn openb() {
     let Some(pods) = real_trace("openb_2023/openb_pod_list_default.csv.gz") else { return };
     let Some(nodes) = real_trace("openb_2023/openb_node_list_all_node.csv") else { return };
     let world = world::openb(&pods, &nodes);
-    let mut c = described(&[pods, nodes], world.rows);
+    let mut c = described(&[pods, nodes], &world);
     jobs::summary(&mut c, &world);
     jobs::size(&mut c, &world);
     times::duration(&mut c, &world);
@@ -85,8 +83,9 @@ fn openb() {
     times::calendar(&mut c, &world);
     jobs::failure(&mut c, &world);
     jobs::sharing(&mut c, &world);
+    times::locality_on_single_nodes(&mut c, &world);
     times::arrival(&mut c, &world);
-    c.missing(&["vc", "pool", "users", "fragment", "locality", "recurrence"]);
+    c.missing(&["vc", "pool", "users", "usage", "fragment", "recurrence"]);
     c.finish("openb");
 }
 
@@ -94,7 +93,7 @@ fn openb() {
 fn helios_slice() {
     let Some(path) = real_trace("helios/helios_venus_2vc_sept.csv") else { return };
     let world = world::helios_slice(&path);
-    let mut c = described(&[path], world.rows);
+    let mut c = described(&[path], &world);
     jobs::summary(&mut c, &world);
     jobs::size(&mut c, &world);
     times::duration(&mut c, &world);
@@ -105,31 +104,8 @@ fn helios_slice() {
     jobs::recurrence(&mut c, &world);
     jobs::failure(&mut c, &world);
     times::arrival(&mut c, &world);
-    c.missing(&["wait", "pool", "fragment", "locality", "sharing"]);
+    c.missing(&["wait", "pool", "usage", "fragment", "locality", "sharing"]);
     c.finish("Helios Venus slice");
-}
-
-#[test]
-fn earth() {
-    let Some(folder) = real_trace("helios/earth_vc_1min") else { return };
-    let mut files: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    files.sort();
-    let rows = 8 * 44_640;
-    let mut c = described(&files, rows);
-    earth::check(&mut c, &files);
-    c.missing(&[
-        "summary",
-        "size",
-        "duration",
-        "wait",
-        "status",
-        "users",
-        "recurrence",
-        "failure",
-        "sharing",
-        "arrival",
-    ]);
-    c.finish("Helios Earth, eight VCs");
 }
 
 /// The totals that are known of these traces from outside this repository.

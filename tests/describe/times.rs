@@ -332,7 +332,10 @@ pub fn vc(c: &mut Checker, world: &World) {
     let hours = |jobs: &[&Job]| gpu_hours(jobs.iter().copied());
     let mut vcs: Vec<(&str, Vec<&Job>)> = of_vc.into_iter().collect();
     vcs.sort_by(|a, b| hours(&b.1).total_cmp(&hours(&a.1)));
-    let waits_known = world.jobs.iter().any(|job| job.wait_s.is_some());
+    // Unless nine in ten of the waits are known, nobody can say what was pending.
+    let asking = || world.jobs.iter().filter(|job| job.is_gpu_job() && job.vc.is_some());
+    let known = asking().filter(|job| job.wait_s.is_some()).count();
+    let waits_known = known > 0 && (asking().count() - known) * 10 <= asking().count();
     c.list("vc.vcs", vcs.len());
     for (ix, (name, jobs)) in vcs.iter().enumerate() {
         let path = format!("vc.vcs[{ix}]");
@@ -371,4 +374,31 @@ pub fn vc(c: &mut Checker, world: &World) {
     let unknown: Vec<&Job> = world.jobs.iter().filter(|job| job.vc.is_none()).collect();
     c.count("vc.unknown_vc_jobs", unknown.len() as u64);
     c.number("vc.unknown_vc_gpu_time_share", hours(&unknown) / gpu_hours(&world.jobs), SUM);
+}
+
+/// A13 where every job with more than one GPU ran on one node, of a size in the inventory no job exceeds; no delays told.
+pub fn locality_on_single_nodes(c: &mut Checker, world: &World) {
+    let multi: Vec<&Job> = world.jobs.iter().filter(|job| job.gpus.is_some_and(|gpus| gpus > 1.0)).collect();
+    // A pod that never ran asked for a node, but was given none.
+    let known: Vec<&Job> = multi.iter().copied().filter(|job| job.nodes == Some(1) && job.run_s.is_some()).collect();
+    c.count("locality.multi_gpu_jobs", multi.len() as u64);
+    c.count("locality.known_jobs", known.len() as u64);
+    c.number("locality.gpus_per_node", 8.0, 0.0);
+    c.flag("locality.gpus_per_node_from_inventory", true);
+    c.number("locality.spread_job_share", 0.0, 0.0);
+    c.number("locality.spread_gpu_time_share", 0.0, 0.0);
+    let gpus: f64 = known.iter().filter_map(|job| job.gpus).sum();
+    let waits: Vec<f64> = known.iter().filter_map(|job| job.wait_s).collect();
+    for (list, class) in [("by_nodes", "1 node"), ("by_spread", "fewest nodes")] {
+        c.list(&format!("locality.{list}"), 1);
+        let path = format!("locality.{list}[0]");
+        c.text(&format!("{path}.class"), class);
+        c.count(&format!("{path}.jobs"), known.len() as u64);
+        c.number(&format!("{path}.job_share"), 1.0, 0.0);
+        c.number(&format!("{path}.gpu_hours"), gpu_hours(known.iter().copied()), SUM);
+        c.number(&format!("{path}.mean_gpus"), gpus / known.len() as f64, SUM);
+        plain::summary(c, &format!("{path}.wait_s"), &waits);
+    }
+    c.null("locality.delay");
+    c.text("locality.delay_note", "neither the GPUs of VCs nor the nodes of jobs are recorded");
 }

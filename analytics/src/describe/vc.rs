@@ -48,7 +48,8 @@ pub struct VcUse {
     pub reported_utilisation_mean: Option<f64>,
     /// Samples that mean rests on.
     pub reported_utilisation_samples: u64,
-    /// Stretches of constant use and capacity that the utilisation rests on.
+    /// Stretches of constant use and capacity that the utilisation rests on; for the chart only.
+    #[serde(skip)]
     pub utilisation_stretches: u64,
     /// Share of the time with more GPUs in use than there are.
     pub over_capacity_time_share: Option<f64>,
