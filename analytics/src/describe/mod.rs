@@ -89,9 +89,7 @@ macro_rules! description {
 
             /// The sections of the report, in the catalogue's order; those the data do not allow carry the reason.
             fn sections(&self) -> Vec<Section> {
-                let mut sections = Vec::new();
-                $( sections.push(topic::tell(self.$field.as_ref(), &self.missing)); )*
-                sections
+                vec![$( topic::tell(self.$field.as_ref(), &self.missing), )*]
             }
         }
     };

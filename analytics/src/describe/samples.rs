@@ -57,6 +57,9 @@ pub enum HolderSource {
 /// not the GPU 0 of another's.
 type Key = (Option<u32>, Option<u32>, Option<u32>);
 
+/// A job takes a GPU (true) or leaves it: when in ms, which, and the job's row.
+type Event = (i64, bool, usize);
+
 /// All readings of a trace.
 pub(super) struct Readings<'t> {
     samples: &'t GpuSampleTable,
@@ -228,7 +231,7 @@ impl Placed {
                 times.insert((*job, attempts.attempt.get(ix)), (start, end));
             }
         }
-        let mut events: HashMap<(u32, u32), Vec<(i64, bool, usize)>> = HashMap::new();
+        let mut events: HashMap<(u32, u32), Vec<Event>> = HashMap::new();
         for ix in 0..placements.len() {
             let Some(node) = placements.node.get(ix).and_then(|node| nodes.get(node)) else { continue };
             let Some(ids) = placements.gpu_ids.get(ix) else { continue };
