@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::facts::JobFacts;
 use super::samples::Holder;
 use super::topic::{hours, share};
-use crate::report::format::percent;
+use crate::report::format::{compact, percent};
 use crate::stats;
 use crate::stats::ecdf::{CurvePoint, Ecdf};
 use crate::stats::sampled::{Integral, Integrator};
@@ -52,11 +52,19 @@ pub struct Energy {
 }
 
 impl Energy {
-    /// For sentences: of how much of the time the energy is.
-    pub(super) fn of_the_time(&self) -> String {
-        match self.time_coverage {
-            Some(part) if part < 0.995 => format!(" in the {} of the time that their readings cover", percent(part)),
-            _ => " in the time metered".to_owned(),
+    /// For tables: the energy, `None` where no two readings could be bridged.
+    pub(super) fn known_kwh(&self) -> Option<f64> {
+        (self.bridged_h > 0.0).then_some(self.energy_kwh)
+    }
+
+    /// For sentences: the energy, and of how much of the time it is.
+    pub(super) fn in_words(&self) -> String {
+        match (self.known_kwh(), self.time_coverage) {
+            (None, _) => "an unknown energy".to_owned(),
+            (Some(energy), Some(part)) if part < 0.995 => {
+                format!("**{}** kWh in the {} of the time that their readings cover", compact(energy), percent(part))
+            }
+            (Some(energy), _) => format!("**{}** kWh in the time metered", compact(energy)),
         }
     }
 }

@@ -180,12 +180,12 @@ impl NodePower {
         }
         let mut table = power_table("Power of nodes by sensor", "Sensor");
         if let Some(total) = &self.total {
-            table.rows.push(power_row("nodes, main sensor".into(), &total.power_w, Some(total.energy.energy_kwh)));
+            table.rows.push(power_row("nodes, main sensor".into(), &total.power_w, total.energy.known_kwh()));
         }
         for sensor in &self.sensors {
             let name = sensor.sensor.as_deref().unwrap_or("without a name");
             let name = if sensor.shared { format!("{name} (shared)") } else { name.to_owned() };
-            let energy = sensor.energy.as_ref().map(|energy| energy.energy_kwh);
+            let energy = sensor.energy.as_ref().and_then(Energy::known_kwh);
             table.rows.push(power_row(name.into(), &sensor.power_w, energy));
         }
         table.note = Some(

@@ -196,12 +196,11 @@ impl Power {
         if let Some(gpus) = &self.gpus {
             if let Some(metered) = &gpus.metered {
                 parts.push(format!(
-                    "A GPU draws **{} W** on average (median {} W, p99 {} W); together they drew {} kWh{}.",
+                    "A GPU draws **{} W** on average (median {} W, p99 {} W); together they drew {}.",
                     float(metered.power_w.mean, 0),
                     float(metered.power_w.p50, 0),
                     float(metered.power_w.p99, 0),
-                    compact(metered.energy.energy_kwh),
-                    metered.energy.of_the_time()
+                    metered.energy.in_words()
                 ));
             }
             if let Some(idle) = &gpus.idle {
@@ -213,13 +212,12 @@ impl Power {
         }
         if let Some(total) = self.nodes.as_ref().and_then(|nodes| nodes.total.as_ref()) {
             parts.push(format!(
-                "A node draws **{} W** on average (p10 {} W, p99 {} W); {} nodes drew **{}** kWh{}.",
+                "A node draws **{} W** on average (p10 {} W, p99 {} W); {} nodes drew {}.",
                 float(total.power_w.mean, 0),
                 float(total.power_w.p10, 0),
                 float(total.power_w.p99, 0),
                 count(total.energy.meters),
-                compact(total.energy.energy_kwh),
-                total.energy.of_the_time()
+                total.energy.in_words()
             ));
         }
         if let Some(reported) = &self.reported {
@@ -481,14 +479,22 @@ impl GpuPower {
     fn table(&self) -> Table {
         let mut table = power_table("Power of GPUs", "Readings of GPUs");
         if let Some(metered) = &self.metered {
-            table.rows.push(power_row("all".into(), &metered.power_w, Some(metered.energy.energy_kwh)));
+            table.rows.push(power_row("all".into(), &metered.power_w, metered.energy.known_kwh()));
         }
         if let Some(idle) = &self.idle {
             if let Some(summary) = &idle.idle_w {
-                table.rows.push(power_row("idle".into(), summary, Some(idle.idle_kwh)));
+                table.rows.push(power_row(
+                    "idle".into(),
+                    summary,
+                    Some(idle.idle_kwh).filter(|_| idle.idle_energy_share.is_some()),
+                ));
             }
             if let Some(summary) = &idle.busy_w {
-                table.rows.push(power_row("working".into(), summary, Some(idle.busy_kwh)));
+                table.rows.push(power_row(
+                    "working".into(),
+                    summary,
+                    Some(idle.busy_kwh).filter(|_| idle.idle_energy_share.is_some()),
+                ));
             }
             if let Some(held) = idle.held_idle_kwh {
                 table.note = Some(format!(

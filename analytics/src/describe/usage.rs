@@ -132,6 +132,17 @@ pub struct GroupUse<K> {
     pub mean_sm_active: Option<f64>,
 }
 
+/// GPU utilisation beside SMs active, over the readings that have both.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Paired {
+    /// Readings with both.
+    pub readings: u64,
+    /// Mean GPU utilisation.
+    pub mean_util: f64,
+    /// Mean share of SMs active.
+    pub mean_sm_active: f64,
+}
+
 /// What readings of GPUs say.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ReadingsUse {
@@ -141,6 +152,8 @@ pub struct ReadingsUse {
     pub gpus: u64,
     /// By metric; a metric the source lacks is left out.
     pub metrics: Vec<MetricUse>,
+    /// GPU utilisation beside SMs active; `null` if no reading has both.
+    pub paired: Option<Paired>,
     /// How it was found which job held a GPU.
     pub holders: HolderSource,
     /// By whether a job held the GPU.
@@ -280,17 +293,15 @@ impl Usage {
                     percent(low)
                 ));
             }
-            let mean = |metric: Metric| gpus.metrics.iter().find(|m| m.metric == metric).map(|m| m.ratio.mean);
-            match (mean(Metric::GpuUtil), mean(Metric::SmActive)) {
-                (Some(util), Some(sm)) => finding.push_str(&format!(
-                    " Over all readings GPU utilisation is {} and SMs active **{}**, which is closer to the work done.",
-                    percent(util),
-                    percent(sm)
-                )),
-                (Some(util), None) if held.is_none() => {
-                    finding.push_str(&format!(" Over all readings GPU utilisation is **{}**.", percent(util)));
-                }
-                _ => {}
+            let util = gpus.metrics.iter().find(|m| m.metric == Metric::GpuUtil);
+            if let Some(both) = &gpus.paired {
+                finding.push_str(&format!(
+                    " Where both are read, GPU utilisation is {} and SMs active **{}**, which is closer to the work done.",
+                    percent(both.mean_util),
+                    percent(both.mean_sm_active)
+                ));
+            } else if let Some(util) = util.filter(|_| held.is_none()) {
+                finding.push_str(&format!(" Over all readings GPU utilisation is **{}**.", percent(util.ratio.mean)));
             }
         }
         if let (true, Some(cpu)) = (finding.is_empty(), self.nodes.as_ref().and_then(|nodes| nodes.cpu_util.as_ref())) {
@@ -360,9 +371,15 @@ impl ReadingsUse {
         let mut by_size: BTreeMap<SizeClass, Gathered> = BTreeMap::new();
         let mut by_state: BTreeMap<JobState, Gathered> = BTreeMap::new();
         let mut sampled = vec![false; facts.len()];
+        let (mut both, mut both_util, mut both_sm) = (0u64, NeumaierSum::new(), NeumaierSum::new());
         for reading in readings.all() {
             let util = reading.value(&samples.util_ratio);
             let sm = reading.value(&samples.sm_active_ratio);
+            if let (Some(util), Some(sm)) = (util, sm) {
+                both += 1;
+                both_util.add(util);
+                both_sm.add(sm);
+            }
             let slot = match reading.holder.held() {
                 Some(true) => 0,
                 Some(false) => 1,
@@ -389,6 +406,11 @@ impl ReadingsUse {
             readings: total,
             gpus: readings.gpus().count() as u64,
             metrics,
+            paired: (both > 0).then(|| Paired {
+                readings: both,
+                mean_util: both_util.value() / both as f64,
+                mean_sm_active: both_sm.value() / both as f64,
+            }),
             holders: readings.source,
             by_holder: by_holder
                 .into_iter()
@@ -838,6 +860,9 @@ mod tests {
         let usage = Usage::of(&JobFacts::of(&trace)).unwrap();
         let gpus = usage.gpus.as_ref().unwrap();
         assert_eq!((gpus.readings, gpus.gpus, gpus.holders), (4, 1, HolderSource::Samples));
+        // Only the first reading has both.
+        let paired = gpus.paired.as_ref().unwrap();
+        assert_eq!((paired.readings, paired.mean_util, paired.mean_sm_active), (1, 0.9, 0.3));
         let names: Vec<(Metric, f64, u64)> =
             gpus.metrics.iter().map(|m| (m.metric, m.coverage, m.ratio.count)).collect();
         assert_eq!(names, [(Metric::GpuUtil, 0.75, 3), (Metric::SmActive, 0.5, 2)]);
