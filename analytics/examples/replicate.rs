@@ -44,7 +44,7 @@ struct Job {
 
 /// A file the rows go to.
 enum Output {
-    Parquet(ArrowWriter<File>),
+    Parquet(Box<ArrowWriter<File>>),
     Csv(BufWriter<File>),
 }
 
@@ -131,7 +131,7 @@ fn open(path: &str) -> Result<Output, Box<dyn Error>> {
         .set_compression(Compression::ZSTD(ZstdLevel::default()))
         .set_max_row_group_row_count(Some(ROW_GROUP))
         .build();
-    Ok(Output::Parquet(ArrowWriter::try_new(File::create(path)?, schema(), Some(properties))?))
+    Ok(Output::Parquet(Box::new(ArrowWriter::try_new(File::create(path)?, schema(), Some(properties))?)))
 }
 
 fn schema() -> Arc<Schema> {

@@ -319,7 +319,7 @@ fn append(column: ColumnMut<'_>, array: Option<&ArrayRef>, rows: usize) -> std::
         ColumnMut::Text(text) => array.as_string_opt::<i32>().ok_or_else(other)?.iter().for_each(|v| text.push(v)),
         ColumnMut::Label(label) => array.as_string_opt::<i32>().ok_or_else(other)?.iter().for_each(|v| label.push(v)),
         ColumnMut::Num(num) => {
-            array.as_primitive_opt::<Float64Type>().ok_or_else(other)?.iter().for_each(|v| num.push(v))
+            array.as_primitive_opt::<Float64Type>().ok_or_else(other)?.iter().for_each(|v| num.push(v));
         }
         ColumnMut::Int(int) => {
             if let Some(values) = array.as_primitive_opt::<TimestampMillisecondType>() {

@@ -36,12 +36,12 @@ impl Observer for Bar {
         if self.bar.is_hidden() {
             return;
         }
-        if let Ok(mut file) = self.file.lock() {
-            if *file != progress.file {
-                progress.file.clone_into(&mut file);
-                self.bar.set_message(format!("reading {}", progress.file));
-                self.bar.set_length(progress.total_bytes);
-            }
+        if let Ok(mut file) = self.file.lock()
+            && *file != progress.file
+        {
+            progress.file.clone_into(&mut file);
+            self.bar.set_message(format!("reading {}", progress.file));
+            self.bar.set_length(progress.total_bytes);
         }
         self.bar.set_position(progress.done_bytes);
     }

@@ -13,17 +13,17 @@ use crate::progress::Bar;
 /// Loads or reads `sources`.
 pub(crate) fn open(sources: &[PathBuf], reading: &Reading, keep_quarantined: bool, quiet: bool) -> Result<Trace> {
     let zone = reading.timezone.as_deref().map(Zone::named).transpose()?;
-    if let [folder] = sources {
-        if storage::is_folder(folder) {
-            let mut trace = storage::load(folder)?;
-            if let Some(zone) = zone {
-                zone.name().clone_into(&mut trace.zone);
-            }
-            if reading.strict {
-                ingest::check_strict(&trace)?;
-            }
-            return Ok(trace);
+    if let [folder] = sources
+        && storage::is_folder(folder)
+    {
+        let mut trace = storage::load(folder)?;
+        if let Some(zone) = zone {
+            zone.name().clone_into(&mut trace.zone);
         }
+        if reading.strict {
+            ingest::check_strict(&trace)?;
+        }
+        return Ok(trace);
     }
     let bar = Bar::new(quiet);
     let options = ReadOptions {

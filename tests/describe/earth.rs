@@ -139,7 +139,6 @@ fn vc(c: &mut Checker, vcs: &mut [Vc]) {
             c.mismatch(format!("{path}: {derived} derived, {reported} reported"));
         }
         c.count(&format!("{path}.reported_utilisation_samples"), vc.reported.len() as u64);
-        c.count(&format!("{path}.utilisation_stretches"), vc.running.len() as u64);
         let over: Vec<f64> = vc.running.iter().zip(&vc.total).map(|(running, total)| running - total).collect();
         c.number(&format!("{path}.over_capacity_time_share"), share_where(&over, |over| over > 0.0), SUM);
         c.number(&format!("{path}.mean_pending_gpus"), mean(&vc.pending), SUM);

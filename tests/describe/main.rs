@@ -53,7 +53,7 @@ fn philly_joined() {
     times::calendar(&mut c, &world);
     times::vc(&mut c, &world);
     times::arrival(&mut c, &world);
-    c.missing(&["pool", "users", "usage", "fragment", "locality", "recurrence", "failure", "sharing"]);
+    c.missing(&["pool", "users", "usage", "fragment", "locality", "recurrence", "failure", "sharing", "power"]);
     c.finish("Philly, joined table");
 }
 
@@ -68,7 +68,19 @@ fn philly_log() {
     times::wait(&mut c, &world);
     times::calendar(&mut c, &world);
     times::arrival(&mut c, &world);
-    c.missing(&["status", "vc", "pool", "users", "usage", "fragment", "locality", "recurrence", "failure", "sharing"]);
+    c.missing(&[
+        "status",
+        "vc",
+        "pool",
+        "users",
+        "usage",
+        "fragment",
+        "locality",
+        "recurrence",
+        "failure",
+        "sharing",
+        "power",
+    ]);
     c.finish("Philly, job log of four GPUs and more");
 }
 
@@ -83,7 +95,7 @@ fn openb_topics(c: &mut Checker, world: &world::World) {
     jobs::locality(c, world);
     jobs::sharing(c, world);
     times::arrival(c, world);
-    c.missing(&["vc", "pool", "users", "usage", "fragment", "recurrence"]);
+    c.missing(&["vc", "pool", "users", "usage", "fragment", "recurrence", "power"]);
 }
 
 #[test]
@@ -107,7 +119,7 @@ fn helios_slice_topics(c: &mut Checker, world: &world::World) {
     jobs::recurrence(c, world);
     jobs::failure(c, world);
     times::arrival(c, world);
-    c.missing(&["wait", "pool", "usage", "fragment", "locality", "sharing"]);
+    c.missing(&["wait", "pool", "usage", "fragment", "locality", "sharing", "power"]);
 }
 
 #[test]
@@ -140,6 +152,7 @@ fn earth() {
         "recurrence",
         "failure",
         "sharing",
+        "power",
         "arrival",
     ]);
     c.finish("Helios Earth, eight VCs");

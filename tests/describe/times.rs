@@ -352,7 +352,6 @@ pub fn vc(c: &mut Checker, world: &World) {
             c.null(&format!("{path}.{field}"));
         }
         c.count(&format!("{path}.reported_utilisation_samples"), 0);
-        c.count(&format!("{path}.utilisation_stretches"), 0);
         let asked: plain::Stretches =
             jobs.iter().filter_map(|job| job.waited().map(|(s, e)| (s, e, job.gpus.unwrap()))).collect();
         let mean = plain::area(&asked, from, to) / time;

@@ -10,6 +10,7 @@ mod dcgm;
 mod electricity_maps;
 mod helios;
 mod ipmi;
+mod ipmi_power;
 mod mapping;
 mod nvidia_smi;
 mod openb;

@@ -150,7 +150,7 @@ fn header_only_and_truncated_gzip() {
     assert_eq!((trace.jobs.len(), trace.ledger.read), (0, 0));
 
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
-    write!(encoder, "{header}\n").unwrap();
+    writeln!(encoder, "{header}").unwrap();
     for job in 0..10_000 {
         writeln!(encoder, "2024-03-30 12:00:00;{job};ada;vision;4;64;30;120;ok").unwrap();
     }

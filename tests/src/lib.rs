@@ -52,7 +52,7 @@ pub fn conform(reader: &str, names: &[&str]) -> Trace {
     let paths: Vec<PathBuf> = names.iter().map(|name| fixture(name)).collect();
     for path in &paths {
         let file = SourceFile::new(path);
-        let sniffed = ingest::sniff(&file).unwrap().map(|reader| reader.id());
+        let sniffed = ingest::sniff(&file).unwrap().map(tracecast_analytics::ingest::Reader::id);
         assert_eq!(sniffed, Some(reader), "sniffing {}", path.display());
     }
     let trace = read(&paths).unwrap();

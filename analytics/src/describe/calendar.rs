@@ -137,17 +137,17 @@ impl Topic for CalendarLoad {
             }
         }
         let by_rate = |a: &&ByHour, b: &&ByHour| a.submissions.unwrap_or(0.0).total_cmp(&b.submissions.unwrap_or(0.0));
-        if let (Some(busy), Some(quiet)) = (self.by_hour.iter().max_by(by_rate), self.by_hour.iter().min_by(by_rate)) {
-            if let (Some(most), Some(least)) = (busy.submissions, quiet.submissions) {
-                finding.push_str(&format!(
-                    " Most jobs arrive between {}:00 and {}:00 local time ({most:.1} an hour), fewest between {}:00 and \
+        if let (Some(busy), Some(quiet)) = (self.by_hour.iter().max_by(by_rate), self.by_hour.iter().min_by(by_rate))
+            && let (Some(most), Some(least)) = (busy.submissions, quiet.submissions)
+        {
+            finding.push_str(&format!(
+                " Most jobs arrive between {}:00 and {}:00 local time ({most:.1} an hour), fewest between {}:00 and \
                      {}:00 ({least:.1}).",
-                    busy.hour,
-                    (busy.hour + 1) % 24,
-                    quiet.hour,
-                    (quiet.hour + 1) % 24
-                ));
-            }
+                busy.hour,
+                (busy.hour + 1) % 24,
+                quiet.hour,
+                (quiet.hour + 1) % 24
+            ));
         }
         let mut section = Self::heading().with_finding(finding);
         if let Some(gpus) = &self.gpus_in_use {

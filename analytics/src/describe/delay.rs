@@ -6,10 +6,11 @@
 //! 3. **fragmentation**: enough are free, but the ⌈g / largest node⌉ nodes with most free GPUs do not have g together;
 //! 4. **order**: it would have fit, so others were ahead of it, or the scheduler held it back.
 //!
-//! A job that is within its quota and in no VC of known capacity skips step 1. Where nodes are unknown only quota is told
-//! from the rest. Each of the moments stands for an equal part of the wait. Jobs that waited under a minute are left out:
-//! that is the scheduler's cycle. Of more than 20,000 jobs every k-th is taken, in the order of the table, and at most 64
-//! moments a job, one a minute where that is fewer; both choices depend on the trace alone.
+//! A job in no VC of known capacity skips step 1, and so do all where more than a tenth of the GPU time names no VC.
+//! Where nodes are unknown only quota is told from the rest. Each of the moments stands for an equal part of the wait.
+//! Jobs that waited under a minute are left out: that is the scheduler's cycle. Of more than 20,000 jobs every k-th is
+//! taken, in the order of the table, and at most 64 moments a job, one a minute where that is fewer; both choices depend
+//! on the trace alone.
 //!
 //! Complexity: O(q log q + (p + q) f) for q moments (at most 1.28 million), p placements and f distinct numbers of free GPUs.
 //!
@@ -135,7 +136,10 @@ impl Delay {
     /// # Errors
     /// In one line what the source lacks.
     pub(super) fn of(facts: &JobFacts<'_>, placements: Option<&Placements>) -> TopicResult<Self> {
-        let loads: Vec<VcLoad> = load::of_jobs(facts).into_iter().filter(|load| load.capacity.is_some()).collect();
+        // Where many jobs name no VC, what VCs have in use, and so their quota, is not known.
+        let quotas = load::without_vc(facts).is_some_and(|unknown| unknown <= load::MOST_WITHOUT_VC);
+        let loads: Vec<VcLoad> =
+            load::of_jobs(facts).into_iter().filter(|load| quotas && load.capacity.is_some()).collect();
         if loads.is_empty() && placements.is_none() {
             return Err("neither the GPUs of VCs nor the nodes of jobs are recorded".to_owned());
         }
@@ -357,6 +361,10 @@ mod tests {
         let delay = Delay::of(&facts, Placements::of(&facts).ok().as_ref()).unwrap();
         // 3 + 4 = 7 GPUs are free in the cluster, 4 asked.
         assert_eq!((delay.quota_wait_with_free_gpus_share, delay.jobs_without_quota), (Some(1.0), 0));
+        // With b's 960 of 2,400 GPU-seconds in no known VC, quotas cannot be told.
+        let mut unlabelled = trace.clone();
+        unlabelled.jobs.vc.set(1, None);
+        assert_eq!(shares(&unlabelled), [0.0, 0.0, 0.0, 1.0]);
         // One more in the quota and it would have fit.
         trace.capacity = crate::schema::CapacityTable::default();
         trace.capacity.push(quota("x", 9.0));

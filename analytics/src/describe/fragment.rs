@@ -232,16 +232,14 @@ impl Topic for Fragmentation {
             self.mean_free_nodes,
             super::summary::count(self.nodes)
         );
-        if let Some(worst) = self.by_size.iter().rev().max_by(|a, b| a.fragmented_share.total_cmp(&b.fragmented_share))
-        {
-            if worst.fragmented_share > 0.0 {
-                finding.push_str(&format!(
-                    " Requests of {} GPUs suffer most: for **{}** of the time that any waited, enough GPUs were free, but \
-                     on no single node.",
-                    worst.gpus,
-                    percent(worst.fragmented_share)
-                ));
-            }
+        let worst = self.by_size.iter().rev().max_by(|a, b| a.fragmented_share.total_cmp(&b.fragmented_share));
+        if let Some(worst) = worst.filter(|size| size.fragmented_share > 0.0) {
+            finding.push_str(&format!(
+                " Requests of {} GPUs suffer most: for **{}** of the time that any waited, enough GPUs were free, but on \
+                 no single node.",
+                worst.gpus,
+                percent(worst.fragmented_share)
+            ));
         }
         let part =
             |of: &dyn Fn(&BlockedSize) -> f64| self.by_size.iter().map(|size| Some(of(size))).collect::<Vec<_>>();

@@ -25,6 +25,9 @@ use crate::trace::Trace;
 /// Share of the jobs whose wait may be unknown before pending GPUs are.
 const MOST_UNKNOWN_WAITS: f64 = 0.1;
 
+/// Share of the GPU time without a VC beyond which what VCs leave idle, or have left of their quota, cannot be told.
+pub(super) const MOST_WITHOUT_VC: f64 = 0.1;
+
 /// What the figures of a VC were derived from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -136,6 +139,15 @@ pub(super) fn of_jobs(facts: &JobFacts<'_>) -> Vec<VcLoad> {
         .collect();
     loads.sort_by(|a, b| a.name.cmp(&b.name));
     loads
+}
+
+/// Share of the GPU time of all jobs whose VC is unknown; `None` if there is no GPU time.
+pub(super) fn without_vc(facts: &JobFacts<'_>) -> Option<f64> {
+    let unknown: NeumaierSum = (0..facts.len())
+        .filter(|job| facts.trace.jobs.vc.code(*job).is_none())
+        .filter_map(|job| facts.gpu_s(job))
+        .collect();
+    super::topic::share(unknown.value(), facts.total_gpu_s())
 }
 
 /// The VCs of the activity series, by name.

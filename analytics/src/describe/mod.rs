@@ -7,6 +7,7 @@
 //! Complexity: O(n log n) in jobs and samples; memory O(n).
 
 mod capacity;
+mod energy;
 mod facts;
 mod load;
 mod placed;
@@ -22,7 +23,9 @@ pub mod duration;
 pub mod failure;
 pub mod fragment;
 pub mod locality;
+pub mod node_power;
 pub mod pool;
+pub mod power;
 pub mod recurrence;
 pub mod sharing;
 pub mod size;
@@ -37,6 +40,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use capacity::Capacity;
+pub use energy::{Energy, EnergyOf, Metered, PowerAt};
 pub use facts::{JobFacts, SizeClass, Stretch};
 pub use load::{LoadSource, Spread};
 pub use quality::Quality;
@@ -85,9 +89,7 @@ macro_rules! description {
 
             /// The sections of the report, in the catalogue's order; those the data do not allow carry the reason.
             fn sections(&self) -> Vec<Section> {
-                let mut sections = Vec::new();
-                $( sections.push(topic::tell(self.$field.as_ref(), &self.missing)); )*
-                sections
+                vec![$( topic::tell(self.$field.as_ref(), &self.missing), )*]
             }
         }
     };
@@ -124,6 +126,8 @@ description! {
     failure: failure::Failure,
     /// A16: fractions of GPUs.
     sharing: sharing::Sharing,
+    /// A17: power and energy.
+    power: power::Power,
     /// A18: how jobs arrive.
     arrival: arrival::ArrivalPattern,
 }

@@ -29,8 +29,6 @@ use crate::stats::sum::NeumaierSum;
 const POINTS: i64 = 600;
 /// VCs that tables and charts show.
 const SHOWN: usize = 30;
-/// Share of GPU time without a VC beyond which idle GPUs per VC cannot be told.
-const MOST_UNKNOWN: f64 = 0.1;
 
 /// One VC.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -131,12 +129,8 @@ impl Topic for Poolable {
             };
             return Err(lacking.to_owned());
         }
-        let unknown: NeumaierSum = (0..facts.len())
-            .filter(|job| facts.trace.jobs.vc.code(*job).is_none())
-            .filter_map(|job| facts.gpu_s(job))
-            .collect();
-        let unknown = share(unknown.value(), facts.total_gpu_s());
-        if let Some(unknown) = unknown.filter(|unknown| *unknown > MOST_UNKNOWN) {
+        let unknown = load::without_vc(facts);
+        if let Some(unknown) = unknown.filter(|unknown| *unknown > load::MOST_WITHOUT_VC) {
             return Err(format!(
                 "the VC of {} of the GPU time is unknown, so idle GPUs of VCs cannot be told",
                 percent(unknown)

@@ -5,7 +5,7 @@
 //!
 //! **Who held the GPU**: the job the sample names; where no sample of the trace names one, the placement (node and GPU) whose
 //! attempt covers the moment, start included, end not. A GPU is held by nobody if samples of this trace name jobs and
-//! this one does not, or if the trace places jobs on its node by GPU and none of them covers the moment. Otherwise the
+//! this one does not (a whole GPU of which instances are sampled apart: unknown), or if the trace places jobs on its node by GPU and none of them covers the moment. Otherwise the
 //! holder is unknown, which is not the same.
 //!
 //! Complexity: O(n log n) in samples and in placements; 4 bytes a sample of memory.
@@ -57,12 +57,17 @@ pub enum HolderSource {
 /// not the GPU 0 of another's.
 type Key = (Option<u32>, Option<u32>, Option<u32>);
 
+/// A job takes a GPU (true) or leaves it: when in ms, which, and the job's row.
+type Event = (i64, bool, usize);
+
 /// All readings of a trace.
 pub(super) struct Readings<'t> {
     samples: &'t GpuSampleTable,
     order: Vec<u32>,
     named: Vec<Holder>,
     placed: Placed,
+    /// Whole GPUs (node and GPU) of which instances are sampled too: jobs hold the instances.
+    cut: BTreeSet<(Option<u32>, u32)>,
     /// How holders were found.
     pub(super) source: HolderSource,
 }
@@ -102,7 +107,7 @@ impl<'t> Readings<'t> {
             (true, false) => HolderSource::Placements,
             (true, true) => HolderSource::Unknown,
         };
-        Some(Self { samples, order, named, placed, source })
+        Some(Self { samples, order, named, placed, cut: cut(samples), source })
     }
 
     /// The GPUs, in an order that depends on the samples only.
@@ -126,28 +131,35 @@ impl<'t> Readings<'t> {
     fn reading<'r>(&'r self, rows: &'r [u32]) -> Option<Reading<'r>> {
         let first = *rows.first()?;
         let ts = self.samples.ts.get(first as usize);
+        let key = key(self.samples, first);
         let holder = match self.source {
             HolderSource::Samples => rows
                 .iter()
                 .find_map(|ix| self.samples.job_key.code(*ix as usize))
                 .map_or(Holder::Nobody, |code| self.named.get(code as usize).copied().unwrap_or(Holder::Unlisted)),
-            HolderSource::Placements => self.placed.at(key(self.samples, first), ts),
+            HolderSource::Placements => self.placed.at(key, ts),
             HolderSource::Unknown => Holder::Unknown,
         };
-        Some(Reading { rows, ts, holder })
+        let is_cut = holder == Holder::Nobody && key.1.is_some_and(|gpu| self.cut.contains(&(key.0, gpu)));
+        Some(Reading { rows, ts, holder: if is_cut { Holder::Unknown } else { holder } })
     }
 }
 
 impl<'r> Gpu<'r> {
     /// The board, for an instance of a GPU that is cut into several (`0/1g.10gb:3`): node and name of the whole GPU.
     pub(super) fn board(&self) -> Option<(Option<u32>, &'r str)> {
-        let name = self.readings.samples.gpu.name(self.key.1?)?;
+        let name = self.name()?;
         Some((self.key.0, name.split_once('/').map_or(name, |(board, _)| board)))
+    }
+
+    /// Its name; `None` if unknown.
+    pub(super) fn name(&self) -> Option<&'r str> {
+        self.readings.samples.gpu.name(self.key.1?)
     }
 
     /// Whether it is an instance of a GPU that is cut into several.
     pub(super) fn is_instance(&self) -> bool {
-        self.key.1.and_then(|code| self.readings.samples.gpu.name(code)).is_some_and(|name| name.contains('/'))
+        self.name().is_some_and(|name| name.contains('/'))
     }
 
     /// Its readings in order of time.
@@ -169,6 +181,23 @@ fn key(samples: &GpuSampleTable, ix: u32) -> Key {
     let ix = ix as usize;
     let node = samples.node.code(ix);
     (node, samples.gpu.code(ix), if node.is_none() { samples.job_key.code(ix) } else { None })
+}
+
+/// Whole GPUs of which instances are sampled as well.
+fn cut(samples: &GpuSampleTable) -> BTreeSet<(Option<u32>, u32)> {
+    let names: Vec<&str> = (0..).map_while(|code| samples.gpu.name(code)).collect();
+    let codes: HashMap<&str, u32> = names.iter().zip(0..).map(|(name, code)| (*name, code)).collect();
+    let board = |name: &str| name.split_once('/').and_then(|(board, _)| codes.get(board)).copied();
+    let boards: Vec<Option<u32>> = names.iter().map(|name| board(name)).collect();
+    if boards.iter().all(Option::is_none) {
+        return BTreeSet::new();
+    }
+    (0..samples.len())
+        .filter_map(|ix| {
+            let board = (*boards.get(samples.gpu.code(ix)? as usize)?)?;
+            Some((samples.node.code(ix), board))
+        })
+        .collect()
 }
 
 /// Rows of the jobs table by key.
@@ -223,7 +252,7 @@ impl Placed {
                 times.insert((*job, attempts.attempt.get(ix)), (start, end));
             }
         }
-        let mut events: HashMap<(u32, u32), Vec<(i64, bool, usize)>> = HashMap::new();
+        let mut events: HashMap<(u32, u32), Vec<Event>> = HashMap::new();
         for ix in 0..placements.len() {
             let Some(node) = placements.node.get(ix).and_then(|node| nodes.get(node)) else { continue };
             let Some(ids) = placements.gpu_ids.get(ix) else { continue };
@@ -387,6 +416,16 @@ mod tests {
                 (Some(5), Holder::Nobody)
             ]
         );
+    }
+
+    #[test]
+    fn a_whole_gpu_whose_instances_jobs_hold_is_not_free() {
+        let mut trace = Trace::default();
+        sample(&mut trace, 0, "0", Some(0.5), None);
+        sample(&mut trace, 0, "0/1g.10gb:1", Some(0.5), Some("x"));
+        sample(&mut trace, 0, "1", Some(0.0), None);
+        let found: Vec<Holder> = holders(&trace).into_iter().map(|(_, holder)| holder).collect();
+        assert_eq!(found, [Holder::Unknown, Holder::Unlisted, Holder::Nobody]);
     }
 
     #[test]

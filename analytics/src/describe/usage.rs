@@ -132,6 +132,17 @@ pub struct GroupUse<K> {
     pub mean_sm_active: Option<f64>,
 }
 
+/// GPU utilisation beside SMs active, over the readings that have both.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Paired {
+    /// Readings with both.
+    pub readings: u64,
+    /// Mean GPU utilisation.
+    pub mean_util: f64,
+    /// Mean share of SMs active.
+    pub mean_sm_active: f64,
+}
+
 /// What readings of GPUs say.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ReadingsUse {
@@ -141,6 +152,8 @@ pub struct ReadingsUse {
     pub gpus: u64,
     /// By metric; a metric the source lacks is left out.
     pub metrics: Vec<MetricUse>,
+    /// GPU utilisation beside SMs active; `null` if no reading has both.
+    pub paired: Option<Paired>,
     /// How it was found which job held a GPU.
     pub holders: HolderSource,
     /// By whether a job held the GPU.
@@ -175,7 +188,9 @@ pub struct JobsUse {
     pub sampled_jobs: u64,
     /// GPU-hours of those jobs.
     pub gpu_hours: f64,
-    /// Those over the GPU-hours of all jobs.
+    /// Of them, GPU-hours of jobs whose utilisation is the mean of their readings.
+    pub sampled_gpu_hours: f64,
+    /// GPU-hours over the GPU-hours of all jobs.
     pub gpu_time_coverage: Option<f64>,
     /// GPU-hours in which a kernel ran: Σ GPUs × run × utilisation.
     pub kernel_gpu_hours: f64,
@@ -239,16 +254,20 @@ impl Topic for Usage {
 
     fn section(&self) -> Section {
         let mut section = Self::heading().with_finding(self.finding());
+        let mut coverage: Vec<String> = Vec::new();
         if let Some(jobs) = &self.jobs {
             section = jobs.tell(section);
+            coverage.push(jobs.covers());
         }
         if let Some(gpus) = &self.gpus {
             section = gpus.tell(section);
+            coverage.push(format!("{} readings of {} GPUs.", count(gpus.readings), count(gpus.gpus)));
         }
         if let Some(nodes) = &self.nodes {
             section = nodes.tell(section);
+            coverage.push(format!("{} readings of {} nodes.", count(nodes.readings), count(nodes.nodes)));
         }
-        section
+        section.with_coverage(coverage.join(" "))
     }
 }
 
@@ -274,17 +293,15 @@ impl Usage {
                     percent(low)
                 ));
             }
-            let mean = |metric: Metric| gpus.metrics.iter().find(|m| m.metric == metric).map(|m| m.ratio.mean);
-            match (mean(Metric::GpuUtil), mean(Metric::SmActive)) {
-                (Some(util), Some(sm)) => finding.push_str(&format!(
-                    " Over all readings GPU utilisation is {} and SMs active **{}**, which is closer to the work done.",
-                    percent(util),
-                    percent(sm)
-                )),
-                (Some(util), None) if held.is_none() => {
-                    finding.push_str(&format!(" Over all readings GPU utilisation is **{}**.", percent(util)));
-                }
-                _ => {}
+            let util = gpus.metrics.iter().find(|m| m.metric == Metric::GpuUtil);
+            if let Some(both) = &gpus.paired {
+                finding.push_str(&format!(
+                    " Where both are read, GPU utilisation is {} and SMs active **{}**, which is closer to the work done.",
+                    percent(both.mean_util),
+                    percent(both.mean_sm_active)
+                ));
+            } else if let Some(util) = util.filter(|_| held.is_none()) {
+                finding.push_str(&format!(" Over all readings GPU utilisation is **{}**.", percent(util.ratio.mean)));
             }
         }
         if let (true, Some(cpu)) = (finding.is_empty(), self.nodes.as_ref().and_then(|nodes| nodes.cpu_util.as_ref())) {
@@ -354,9 +371,15 @@ impl ReadingsUse {
         let mut by_size: BTreeMap<SizeClass, Gathered> = BTreeMap::new();
         let mut by_state: BTreeMap<JobState, Gathered> = BTreeMap::new();
         let mut sampled = vec![false; facts.len()];
+        let (mut both, mut both_util, mut both_sm) = (0u64, NeumaierSum::new(), NeumaierSum::new());
         for reading in readings.all() {
             let util = reading.value(&samples.util_ratio);
             let sm = reading.value(&samples.sm_active_ratio);
+            if let (Some(util), Some(sm)) = (util, sm) {
+                both += 1;
+                both_util.add(util);
+                both_sm.add(sm);
+            }
             let slot = match reading.holder.held() {
                 Some(true) => 0,
                 Some(false) => 1,
@@ -383,6 +406,11 @@ impl ReadingsUse {
             readings: total,
             gpus: readings.gpus().count() as u64,
             metrics,
+            paired: (both > 0).then(|| Paired {
+                readings: both,
+                mean_util: both_util.value() / both as f64,
+                mean_sm_active: both_sm.value() / both as f64,
+            }),
             holders: readings.source,
             by_holder: by_holder
                 .into_iter()
@@ -518,7 +546,6 @@ impl ReadingsUse {
                  that was not read is left out, never taken for 0.",
             )
             .with_definition(how)
-            .with_coverage(format!("{} readings of {} GPUs.", count(self.readings), count(self.gpus)))
     }
 }
 
@@ -588,7 +615,7 @@ impl Paid {
 impl JobsUse {
     fn of(facts: &JobFacts<'_>, sampled: &[(NeumaierSum, u64)]) -> Option<Self> {
         let mut total = Paid::default();
-        let (mut reported_jobs, mut sampled_jobs) = (0, 0);
+        let (mut reported_jobs, mut sampled_jobs, mut sampled_gpu_s) = (0, 0, NeumaierSum::new());
         let mut by_size: BTreeMap<SizeClass, Paid> = BTreeMap::new();
         let mut by_state: BTreeMap<JobState, Paid> = BTreeMap::new();
         let (mut utils, mut weights) = (Vec::new(), Vec::new());
@@ -598,7 +625,10 @@ impl JobsUse {
             let of_samples = sampled.get(job).and_then(|(sum, known)| share(sum.value(), *known as f64));
             let Some(util) = reported.or(of_samples) else { continue };
             reported_jobs += u64::from(reported.is_some());
-            sampled_jobs += u64::from(reported.is_none());
+            if reported.is_none() {
+                sampled_jobs += 1;
+                sampled_gpu_s.add(gpu_s);
+            }
             total.add(gpu_s, util);
             if let Some(gpus) = facts.gpus(job) {
                 by_size.entry(SizeClass::of(gpus)).or_default().add(gpu_s, util);
@@ -612,6 +642,7 @@ impl JobsUse {
             reported_jobs,
             sampled_jobs,
             gpu_hours: hours(total.held.value()),
+            sampled_gpu_hours: hours(sampled_gpu_s.value()),
             gpu_time_coverage: share(total.held.value(), facts.total_gpu_s()),
             kernel_gpu_hours: hours(total.kernel.value()),
             util: share(total.kernel.value(), total.held.value())?,
@@ -672,25 +703,31 @@ impl JobsUse {
             vec![Series::new("jobs", Mark::Step, self.curve.iter().map(|p| (p.x, p.fraction)).collect())],
         )
         .with_reading("The height at the left edge is GPU time held by jobs that hardly use their GPUs.");
-        let coverage = self
-            .gpu_time_coverage
-            .map_or_else(String::new, |part| format!(", {} of the GPU time of all jobs", percent(part)));
         section
             .with_gpu_hours(Some((self.gpu_hours - self.kernel_gpu_hours).max(0.0)))
             .with_chart(chart)
             .with_chart(curve)
             .with_table(table)
             .with_definition(
-                "Utilisation of a job: the source's own figure, else the mean of the readings of its GPUs. GPU-hours with a \
-                 kernel: Σ GPUs × run × utilisation. The section is ranked by the GPU-hours without one.",
+                "Utilisation of a job: the source's own figure, else the mean of the readings of its GPUs, taken to hold for \
+                 its whole run even where they cover only a part of it. GPU-hours with a kernel: Σ GPUs × run × \
+                 utilisation. The section is ranked by the GPU-hours without one.",
             )
-            .with_coverage(format!(
-                "The utilisation of {} jobs is known ({} from the source, {} from readings): {} GPU-hours{coverage}.",
-                count(jobs),
-                count(self.reported_jobs),
-                count(self.sampled_jobs),
-                compact(self.gpu_hours)
-            ))
+    }
+
+    fn covers(&self) -> String {
+        let part = self
+            .gpu_time_coverage
+            .map_or_else(String::new, |part| format!(", {} of the GPU time of all jobs", percent(part)));
+        format!(
+            "The utilisation of {} jobs is known ({} from the source, {} from readings): {} GPU-hours{part}; {} of them rest \
+             on readings.",
+            count(self.reported_jobs + self.sampled_jobs),
+            count(self.reported_jobs),
+            count(self.sampled_jobs),
+            compact(self.gpu_hours),
+            compact(self.sampled_gpu_hours)
+        )
     }
 }
 
@@ -761,11 +798,7 @@ impl NodesUse {
         row("Memory in use, of the node's", self.mem_used_ratio.as_ref(), 1.0, &Cell::Percent);
         let gib = |value: f64| Cell::Float { value, digits: 1 };
         row("Memory in use, GiB", self.mem_used_bytes.as_ref(), 1_073_741_824.0, &gib);
-        section.with_table(table).with_coverage(format!(
-            "{} readings of {} nodes.",
-            count(self.readings),
-            count(self.nodes)
-        ))
+        section.with_table(table)
     }
 }
 
@@ -827,6 +860,9 @@ mod tests {
         let usage = Usage::of(&JobFacts::of(&trace)).unwrap();
         let gpus = usage.gpus.as_ref().unwrap();
         assert_eq!((gpus.readings, gpus.gpus, gpus.holders), (4, 1, HolderSource::Samples));
+        // Only the first reading has both.
+        let paired = gpus.paired.as_ref().unwrap();
+        assert_eq!((paired.readings, paired.mean_util, paired.mean_sm_active), (1, 0.9, 0.3));
         let names: Vec<(Metric, f64, u64)> =
             gpus.metrics.iter().map(|m| (m.metric, m.coverage, m.ratio.count)).collect();
         assert_eq!(names, [(Metric::GpuUtil, 0.75, 3), (Metric::SmActive, 0.5, 2)]);
@@ -836,7 +872,7 @@ mod tests {
         assert_eq!((gpus.by_size[0].group, gpus.by_size[0].jobs, gpus.by_size[0].readings), (SizeClass::One, 1, 2));
         // The job has no figure of its own: (0.9 + 0.01) / 2 of one GPU-hour.
         let jobs = usage.jobs.as_ref().unwrap();
-        assert_eq!((jobs.sampled_jobs, jobs.gpu_hours), (1, 1.0));
+        assert_eq!((jobs.sampled_jobs, jobs.gpu_hours, jobs.sampled_gpu_hours), (1, 1.0, 1.0));
         assert!((jobs.util - 0.455).abs() < 1e-12);
         assert!(!usage.section().finding.is_empty());
     }

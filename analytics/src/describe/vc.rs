@@ -48,7 +48,8 @@ pub struct VcUse {
     pub reported_utilisation_mean: Option<f64>,
     /// Samples that mean rests on.
     pub reported_utilisation_samples: u64,
-    /// Stretches of constant use and capacity that the utilisation rests on; each sample of an activity series is one.
+    /// Stretches of constant use and capacity that the utilisation rests on; for the chart only.
+    #[serde(skip)]
     pub utilisation_stretches: u64,
     /// Share of the time with more GPUs in use than there are.
     pub over_capacity_time_share: Option<f64>,
@@ -160,14 +161,15 @@ impl Topic for VcLoads {
             .with_table(self.table())
             .with_definition(
                 "Utilisation: GPUs in use over GPUs the VC had, over time, while it had any; not capped, so use beyond the \
-                 capacity shows as more than 100 %. Quantiles are over time, not over jobs.",
+                 capacity shows as more than 100 %, and Over is the share of the time with any. Quantiles are over time, \
+                 not over jobs.",
             )
             .with_definition(
                 "From jobs, GPUs are in use from each start to its end (exclusive), and pending from submission to start. \
                  From an activity series, each sample holds until the next, the last for one median gap.",
             )
             .with_definition(
-                "Reported utilisation: the plain mean of the samples of the source's own utilisation column, which may be \
+                "Reported: the plain mean of the samples of the source's own utilisation column, which may be \
                  rounded or capped at 100 %.",
             )
             .with_definition(
@@ -347,39 +349,30 @@ impl VcLoads {
     }
 
     fn table(&self) -> Table {
-        let mut table = Table::new(
-            "VCs",
-            vec![
-                Column::text("VC"),
-                Column::number("GPUs"),
-                Column::number("In use, mean"),
-                Column::number("Utilisation, mean"),
-                Column::number("Median"),
-                Column::number("95 %"),
-                Column::number("Reported mean"),
-                Column::number("Over capacity, time"),
-                Column::number("Pending GPUs"),
-                Column::number("Jobs"),
-                Column::number("GPU-hours"),
-                Column::number("GPUs a job"),
-            ],
-        );
         let one = |value: f64| Cell::Float { value, digits: 1 };
+        let columns: [(&str, &dyn Fn(&VcUse) -> Cell); 11] = [
+            ("GPUs", &|vc| Cell::opt(vc.mean_capacity_gpus, one)),
+            ("In use", &|vc| one(vc.gpus_in_use.mean)),
+            ("Utilisation", &|vc| Cell::opt(vc.utilisation, |spread| Cell::Percent(spread.mean))),
+            ("Median", &|vc| Cell::opt(vc.utilisation, |spread| Cell::Percent(spread.p50))),
+            ("95 %", &|vc| Cell::opt(vc.utilisation, |spread| Cell::Percent(spread.p95))),
+            ("Reported", &|vc| Cell::opt(vc.reported_utilisation_mean, Cell::Percent)),
+            ("Over", &|vc| Cell::opt(vc.over_capacity_time_share.filter(|share| *share > 0.0), Cell::Percent)),
+            ("Pending", &|vc| Cell::opt(vc.mean_pending_gpus, one)),
+            ("Jobs", &|vc| Cell::opt(vc.jobs, int)),
+            ("GPU-hours", &|vc| Cell::Float { value: vc.gpu_hours, digits: 0 }),
+            ("GPUs a job", &|vc| Cell::opt(vc.mean_request_gpus, |value| Cell::Float { value, digits: 2 })),
+        ];
+        // A column nobody fills takes the room of those that say something.
+        let filled: Vec<_> =
+            columns.iter().filter(|(_, cell)| self.vcs.iter().any(|vc| cell(vc) != Cell::Missing)).collect();
+        let mut headings = vec![Column::text("VC")];
+        headings.extend(filled.iter().map(|(name, _)| Column::number(*name)));
+        let mut table = Table::new("VCs, means over time", headings);
         for vc in self.vcs.iter().take(SHOWN) {
-            table.rows.push(vec![
-                vc.vc.as_str().into(),
-                Cell::opt(vc.mean_capacity_gpus, one),
-                one(vc.gpus_in_use.mean),
-                Cell::opt(vc.utilisation, |spread| Cell::Percent(spread.mean)),
-                Cell::opt(vc.utilisation, |spread| Cell::Percent(spread.p50)),
-                Cell::opt(vc.utilisation, |spread| Cell::Percent(spread.p95)),
-                Cell::opt(vc.reported_utilisation_mean, Cell::Percent),
-                Cell::opt(vc.over_capacity_time_share, Cell::Percent),
-                Cell::opt(vc.mean_pending_gpus, one),
-                Cell::opt(vc.jobs, int),
-                Cell::Float { value: vc.gpu_hours, digits: 0 },
-                Cell::opt(vc.mean_request_gpus, |value| Cell::Float { value, digits: 2 }),
-            ]);
+            let mut cells = vec![vc.vc.as_str().into()];
+            cells.extend(filled.iter().map(|(_, cell)| cell(vc)));
+            table.rows.push(cells);
         }
         if self.vcs.len() > SHOWN {
             table.note = Some(format!("{} more VCs use less; the JSON form lists all.", self.vcs.len() - SHOWN));

@@ -142,10 +142,10 @@ impl Topic for Wait {
             if let Some(rows) = jobs.vc.code(job).and_then(|code| rows_of_vc.get_mut(code as usize)) {
                 rows.push(job);
             }
-            if let (Some(code), Some(wait)) = (jobs.user.code(job), facts.wait_s(job)) {
-                if let Some(waits) = rows_of_user.get_mut(code as usize) {
-                    waits.push(wait);
-                }
+            if let (Some(code), Some(wait)) = (jobs.user.code(job), facts.wait_s(job))
+                && let Some(waits) = rows_of_user.get_mut(code as usize)
+            {
+                waits.push(wait);
             }
         }
         let mut by_vc: Vec<Waits> = rows_of_vc

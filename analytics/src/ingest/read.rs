@@ -206,11 +206,11 @@ pub fn check_job(job: &mut JobRow<'_>, row: &mut RowAudit<'_>) {
             job.run_s = Some((end - start) as f64 / SECOND_MS as f64);
         }
     }
-    if let (Some(submit), Some(start)) = (job.submit, job.start) {
-        if start < submit {
-            let text = format!("{} s before its submission", (submit - start) as f64 / SECOND_MS as f64);
-            row.repair(reason::START_BEFORE_SUBMIT, "start", &text);
-        }
+    if let (Some(submit), Some(start)) = (job.submit, job.start)
+        && start < submit
+    {
+        let text = format!("{} s before its submission", (submit - start) as f64 / SECOND_MS as f64);
+        row.repair(reason::START_BEFORE_SUBMIT, "start", &text);
     }
 }
 

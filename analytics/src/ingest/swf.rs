@@ -161,10 +161,10 @@ impl Header {
 /// `1  batch` into a table of names.
 fn enlist(names: &mut BTreeMap<i64, String>, text: &str) {
     let mut parts = text.splitn(2, char::is_whitespace);
-    if let (Some(number), Some(name)) = (parts.next().and_then(|number| number.parse().ok()), parts.next()) {
-        if !name.trim().is_empty() {
-            names.insert(number, name.trim().to_owned());
-        }
+    if let (Some(number), Some(name)) = (parts.next().and_then(|number| number.parse().ok()), parts.next())
+        && !name.trim().is_empty()
+    {
+        names.insert(number, name.trim().to_owned());
     }
 }
 

@@ -297,7 +297,7 @@ impl<'h> Parser<'h> {
         let bytes = buffer.get(..block.bytes).unwrap_or_default();
         if block.too_long {
             self.lines.push((block.number, 1));
-            self.reject(Bad { reason: reason::LINE_TOO_LONG, column: "" }, block.number, 1, bytes);
+            self.reject(&Bad { reason: reason::LINE_TOO_LONG, column: "" }, block.number, 1, bytes);
             return;
         }
         let quotes = memchr(b'"', bytes).is_some();
@@ -313,7 +313,7 @@ impl<'h> Parser<'h> {
                 Err(bad) => bad,
             };
             let end = memchr(b'\n', rest).unwrap_or(rest.len());
-            self.reject(outcome, block.number, line_number, rest.get(..end).unwrap_or_default());
+            self.reject(&outcome, block.number, line_number, rest.get(..end).unwrap_or_default());
             rest = rest.get(end + 1..).unwrap_or_default();
         }
         self.lines.push((block.number, line_number));
@@ -387,7 +387,7 @@ impl<'h> Parser<'h> {
     }
 
     #[cold]
-    fn reject(&mut self, bad: Bad, block: u64, line: u64, text: &[u8]) {
+    fn reject(&mut self, bad: &Bad, block: u64, line: u64, text: &[u8]) {
         let place = self.rejects.iter().position(|reject| reject.reason == bad.reason).unwrap_or_else(|| {
             self.rejects.push(Reject { reason: bad.reason, count: 0, examples: Vec::new() });
             self.rejects.len() - 1

@@ -13,7 +13,7 @@ const MOST_GPUS: f64 = 1e6;
 #[inline]
 pub(super) fn micro_gpus(gpus: f64) -> Option<i64> {
     // False for NaN too. Adding a half and cutting rounds, as the product is not negative.
-    (gpus >= 0.0 && gpus <= MOST_GPUS).then(|| (gpus * MICRO as f64 + 0.5) as i64)
+    (0.0..=MOST_GPUS).contains(&gpus).then_some((gpus * MICRO as f64 + 0.5) as i64)
 }
 
 /// The time, if it is in range.
@@ -25,7 +25,7 @@ pub(super) fn in_range(time_ms: i64) -> Option<i64> {
 /// A duration in seconds as milliseconds; `None` if negative or not in range.
 #[inline]
 pub(super) fn duration_ms(seconds: f64) -> Option<i64> {
-    (seconds >= 0.0 && seconds < RANGE_MS as f64 / 1e3).then(|| (seconds * 1e3 + 0.5) as i64)
+    (seconds >= 0.0 && seconds < RANGE_MS as f64 / 1e3).then_some((seconds * 1e3 + 0.5) as i64)
 }
 
 /// What the pass needs of one job, before definitions are applied.

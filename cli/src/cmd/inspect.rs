@@ -9,10 +9,10 @@ use crate::args::{Inspect, Plain};
 use crate::{output, source};
 
 pub(crate) fn run(request: &Inspect, quiet: bool) -> Result<()> {
-    if let (Some(_), [folder]) = (&request.quarantine, request.sources.as_slice()) {
-        if storage::is_folder(folder) {
-            bail!("a trace folder does not hold the quarantined rows themselves; inspect the source it was made from");
-        }
+    if let (Some(_), [folder]) = (&request.quarantine, request.sources.as_slice())
+        && storage::is_folder(folder)
+    {
+        bail!("a trace folder does not hold the quarantined rows themselves; inspect the source it was made from");
     }
     let trace = source::open(&request.sources, &request.reading, request.quarantine.is_some(), quiet)?;
     let quality = Quality::of(&trace);

@@ -1,8 +1,9 @@
 //! Carbon intensity of the grid, instance prices and spot availability over the time covered.
 //!
-//! Carbon: `mean·(1 − daily·cos(2π(h − 13)/24)·… )`, a daily wave lowest at 13:00 local, a yearly wave highest in mid
-//! January and AR(1) noise, hour by hour, in whole grams. Prices: one on-demand row without a time (a list price), and
-//! spot prices that step at random times around their mean. Availability: a two-state chain sampled every 20 minutes.
+//! Carbon: `mean·(1 − daily·cos(2π(h − 13)/24) + yearly·cos(2π(d − 15)/365.24) + noise)` with h the local hour and d the
+//! day, so lowest at 13:00 and highest in mid January, with AR(1) noise, hour by hour, in whole grams. Prices: one
+//! on-demand row without a time (a list price), and spot prices that step at random times around their mean.
+//! Availability: a two-state chain sampled every 20 minutes.
 //!
 //! Worked number: mean 400, daily 0.2, no yearly wave and no noise: 400·(1 − 0.2) = 320 g/kWh at 13:00, 480 at 01:00.
 //!

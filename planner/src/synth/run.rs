@@ -58,9 +58,9 @@ impl Mixture {
             for _ in 0..100 {
                 let body_mu = (low + high) / 2.0;
                 if (Self { body_mu, tail_mu, ..base }).below(spec.median_s) > 0.5 {
-                    low = body_mu
+                    low = body_mu;
                 } else {
-                    high = body_mu
+                    high = body_mu;
                 }
             }
             Self { body_mu: (low + high) / 2.0, tail_mu, ..base }

@@ -174,7 +174,7 @@ fn no_gpu_is_given_twice_and_no_vc_exceeds_its_quota() {
     let moved = trace.capacity.scope.iter().filter(|scope| *scope == Some("vc")).count();
     assert!(moved > 6, "quotas change");
     for (vc, steps) in &mut steps {
-        steps.sort_by(|a, b| a.0.cmp(&b.0));
+        steps.sort_by_key(|a| a.0);
         let mut over = 0.0;
         for instant in steps.chunk_by(|a, b| a.0 == b.0) {
             over += instant.iter().map(|(_, gpus)| gpus).sum::<f64>();
@@ -213,6 +213,17 @@ fn presets_are_sound() {
         let spec = spec(name);
         spec.check().unwrap();
         assert!(spec.target.len() >= 8, "{name}");
+    }
+}
+
+#[test]
+#[ignore = "makes a million jobs; run with --ignored"]
+fn presets_reproduce_the_published_totals() {
+    for name in ["helios_like.toml", "acme_like.toml", "philly_like.toml"] {
+        let spec = spec(name);
+        let results = calibrate::check(&generate(&spec, 1).unwrap(), &spec);
+        let off: Vec<_> = results.iter().filter(|result| !result.within).collect();
+        assert!(off.is_empty(), "{name}: {off:#?}");
     }
 }
 

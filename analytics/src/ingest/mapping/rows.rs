@@ -322,11 +322,11 @@ fn settle_job<'a>(
         let open = matches!(state, JobState::Running | JobState::Pending);
         set(cells, job.censored, if state == JobState::Unknown { Cell::Unknown } else { Cell::Int(i64::from(open)) });
     }
-    if int(cells, job.censored) == Some(1) {
-        if let Some(end) = int(cells, job.end) {
-            audit.repair(ENDED_WHILE_RUNNING, "end", &crate::time::format_utc(end));
-            set(cells, job.end, Cell::Unknown);
-        }
+    if int(cells, job.censored) == Some(1)
+        && let Some(end) = int(cells, job.end)
+    {
+        audit.repair(ENDED_WHILE_RUNNING, "end", &crate::time::format_utc(end));
+        set(cells, job.end, Cell::Unknown);
     }
     let mut checked = JobRow {
         submit: int(cells, job.submit),

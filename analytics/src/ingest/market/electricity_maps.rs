@@ -41,7 +41,7 @@ struct Columns {
 }
 
 impl Columns {
-    fn of<'n>(names: impl Iterator<Item = &'n str> + Clone) -> Self {
+    fn of<'n>(names: &(impl Iterator<Item = &'n str> + Clone)) -> Self {
         let find = |fits: &dyn Fn(&str) -> bool| names.clone().position(|name| fits(&name.trim().to_ascii_lowercase()));
         let intensity = |name: &str, end: &str| name.starts_with("carbon intensity") && name.ends_with(end);
         Self {
@@ -69,7 +69,7 @@ impl Reader for ElectricityMaps {
 
     fn sniff(&self, head: &Head) -> Confidence {
         let names = head.first_line().split(',').map(|name| name.trim().trim_matches('"'));
-        if Columns::of(names).are_enough() { Confidence::Sure } else { Confidence::No }
+        if Columns::of(&names).are_enough() { Confidence::Sure } else { Confidence::No }
     }
 
     fn read(&self, files: &[SourceFile], options: &ReadOptions<'_>, trace: &mut Trace) -> Result<()> {
@@ -96,7 +96,7 @@ fn read_file(
 ) -> Result<()> {
     let utc = Zone::utc();
     let mut table = Delimited::open(file, b',', options.observer)?;
-    let columns = Columns::of(table.header().iter().map(String::as_str));
+    let columns = Columns::of(&table.header().iter().map(String::as_str));
     if !columns.are_enough() {
         return Err(Error::Format {
             file: file.name().to_owned(),
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     fn columns(header: &str) -> Columns {
-        Columns::of(header.split(','))
+        Columns::of(&header.split(','))
     }
 
     #[test]

@@ -206,10 +206,10 @@ impl Assembly {
         if gave_up && nothing_given && allocation.start.is_some() && allocation.start == allocation.end {
             allocation.start = None;
         }
-        if let Some(list) = &allocation.nodes_hostlist {
-            if hostlist::expand(list, MOST_NODES) == Err(hostlist::Failure::Syntax) {
-                row.repair(BAD_HOSTLIST, "NodeList", list);
-            }
+        if let Some(list) = &allocation.nodes_hostlist
+            && hostlist::expand(list, MOST_NODES) == Err(hostlist::Failure::Syntax)
+        {
+            row.repair(BAD_HOSTLIST, "NodeList", list);
         }
         // One row a waiting task, where the list of tasks is whole.
         let waiting = match &id.part {
@@ -335,10 +335,8 @@ impl Assembly {
             _ => String::new(),
         };
         let mut job_key = format!("{prefix}{}", last.id.allocation());
-        if reused {
-            if let Some(submit) = from.submit {
-                job_key = format!("{job_key}@{}", submit.div_euclid(SECOND_MS));
-            }
+        if reused && let Some(submit) = from.submit {
+            job_key = format!("{job_key}@{}", submit.div_euclid(SECOND_MS));
         }
         let steps: &[Step] = if alone {
             let key = (to.cluster.clone(), last.id.allocation());
