@@ -4,7 +4,7 @@
 //! * partly used node: 0 < u_n < c_n; its free GPUs are stranded in the sense that no job can have the whole node;
 //! * a request of s GPUs is blocked by fragmentation at a moment when Σ f_n ≥ s but max f_n < s (s at most a node);
 //! * fragmentation after FGD (Weng et al., "Beware of Fragmentation", USENIX ATC 2023), by GPUs only: F = Σ_n Σ_m p_m f_n
-//!   [f_n < s_m] with p_m the share of GPU jobs that ask for s_m (requests beyond the largest node count as that node):
+//!   \[f_n < s_m\] with p_m the share of GPU jobs that ask for s_m (requests beyond the largest node count as that node):
 //!   free GPUs that a job drawn from the trace finds unusable. The paper's CPU, memory and single-GPU terms are left out,
 //!   as traces seldom record them, so F is a lower bound of it.
 //!

@@ -343,7 +343,7 @@ impl GpuPower {
         let all = Readings::of(facts)?;
         // Boards of which instances report, with the name that is counted: the first, which is the board's own if it reports.
         let mut cut: BTreeMap<(Option<u32>, &str), Option<&str>> = BTreeMap::new();
-        for gpu in all.gpus().filter(|gpu| gpu.is_instance()) {
+        for gpu in all.gpus().filter(super::samples::Gpu::is_instance) {
             cut.extend(gpu.board().map(|board| (board, None)));
         }
         for gpu in all.gpus() {

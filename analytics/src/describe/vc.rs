@@ -94,6 +94,9 @@ struct Sums {
     gpu_s: NeumaierSum,
 }
 
+/// A column of the table: its heading, and what it shows of a VC.
+type Figure<'a> = (&'a str, &'a dyn Fn(&VcUse) -> Cell);
+
 impl Topic for VcLoads {
     const ID: &'static str = "vc";
     const CODE: &'static str = "A8";
@@ -350,7 +353,7 @@ impl VcLoads {
 
     fn table(&self) -> Table {
         let one = |value: f64| Cell::Float { value, digits: 1 };
-        let columns: [(&str, &dyn Fn(&VcUse) -> Cell); 11] = [
+        let columns: [Figure<'_>; 11] = [
             ("GPUs", &|vc| Cell::opt(vc.mean_capacity_gpus, one)),
             ("In use", &|vc| one(vc.gpus_in_use.mean)),
             ("Utilisation", &|vc| Cell::opt(vc.utilisation, |spread| Cell::Percent(spread.mean))),

@@ -1,4 +1,4 @@
-//! From files to a [`Trace`]: opening, sniffing, parsing, and an account of every row.
+//! From files to a [`Trace`](crate::Trace): opening, sniffing, parsing, and an account of every row.
 //!
 //! A format is one file here that implements [`Reader`], plus one line in [`READERS`] and fixtures. Readers differ only
 //! in parsing: opening, decompression, line ends, null spellings and bookkeeping are shared.
