@@ -158,6 +158,32 @@ fn earth() {
     c.finish("Helios Earth, eight VCs");
 }
 
+/// A made-up log with what the real ones lack: jobs that still run, retries and outcomes, users with waits.
+#[test]
+fn made_up_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("cluster_job_log.json");
+    std::fs::write(&path, world::generate_log()).unwrap();
+    let world = world::philly_log(&path);
+    let number = |keep: fn(&world::Job) -> bool| world.jobs.iter().filter(|job| keep(job)).count();
+    assert!(number(|job| job.running) > 5 && number(|job| job.running && job.held.len() > 1) > 0);
+    assert_eq!(number(|job| job.held.is_empty()), 4);
+    let mut c = described(&[path], world.rows);
+    jobs::summary(&mut c, &world);
+    jobs::size(&mut c, &world);
+    times::duration(&mut c, &world);
+    times::wait(&mut c, &world);
+    jobs::status(&mut c, &world);
+    times::calendar(&mut c, &world);
+    times::vc(&mut c, &world);
+    jobs::users(&mut c, &world);
+    jobs::recurrence(&mut c, &world);
+    jobs::failure(&mut c, &world);
+    times::arrival(&mut c, &world);
+    c.missing(&["pool", "usage", "fragment", "locality", "sharing", "power"]);
+    c.finish("made-up log");
+}
+
 /// The checks themselves: with every number changed a little, each is found wrong. Points of curves are found by their x,
 /// and fits judged by their parameters, so those are changed on their own.
 #[test]
