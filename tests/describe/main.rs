@@ -10,6 +10,7 @@ mod contract;
 mod earth;
 mod jobs;
 mod law;
+mod placed;
 mod plain;
 mod times;
 mod world;
