@@ -132,6 +132,19 @@ fn helios_slice() {
     c.finish("Helios Venus slice");
 }
 
+/// The same jobs beside the GPUs of each VC by day.
+#[test]
+fn helios_slice_with_quotas() {
+    let Some(path) = real_trace("helios/helios_venus_2vc_sept.csv") else { return };
+    let Some(quotas) = real_trace("helios/Venus_cluster_gpu_number.csv") else { return };
+    let mut world = world::helios_slice(&path);
+    world.quotas = world::helios_quotas(&quotas);
+    let trace = read(&[path, quotas]).unwrap();
+    let mut c = Checker::new(serde_json::to_value(Description::of(&trace)).unwrap());
+    times::vc(&mut c, &world);
+    c.finish_below("Helios Venus slice with quotas", &["vc."]);
+}
+
 #[test]
 fn earth() {
     let Some(folder) = real_trace("helios/earth_vc_1min") else { return };

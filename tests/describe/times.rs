@@ -341,7 +341,7 @@ fn queue(c: &mut Checker, world: &World) {
     plain::buckets(c, "arrival.queue.curve", &waiting, world.window);
 }
 
-/// A8 of a source whose jobs name VCs and that records no capacity.
+/// A8 of a source whose jobs name VCs.
 pub fn vc(c: &mut Checker, world: &World) {
     let (from, to) = world.window;
     let time = (to - from) as f64;
@@ -358,6 +358,7 @@ pub fn vc(c: &mut Checker, world: &World) {
     let asking: Vec<&Job> = world.jobs.iter().filter(|job| job.vc.is_some() && job.is_gpu_job()).collect();
     let known = asking.iter().filter(|job| job.waited().is_some()).count();
     let waits_known = known > 0 && 10 * (asking.len() - known) <= asking.len();
+    let mut loads = Vec::new();
     c.list("vc.vcs", vcs.len());
     for (ix, (name, jobs)) in vcs.iter().enumerate() {
         let path = format!("vc.vcs[{ix}]");
@@ -370,8 +371,14 @@ pub fn vc(c: &mut Checker, world: &World) {
         for (field, q) in [("p5", 0.05), ("p25", 0.25), ("p50", 0.5), ("p75", 0.75), ("p95", 0.95)] {
             c.number(&format!("{path}.gpus_in_use.{field}"), plain::weighted_quantile(&values, q), SUM);
         }
-        for field in ["mean_capacity_gpus", "utilisation", "reported_utilisation_mean", "over_capacity_time_share"] {
-            c.null(&format!("{path}.{field}"));
+        c.null(&format!("{path}.reported_utilisation_mean"));
+        match world.quotas.get(*name) {
+            Some(quota) => loads.push(vc_quota(c, &path, &held, quota, world.window)),
+            None => {
+                for field in ["mean_capacity_gpus", "utilisation", "over_capacity_time_share"] {
+                    c.null(&format!("{path}.{field}"));
+                }
+            }
         }
         c.count(&format!("{path}.reported_utilisation_samples"), 0);
         let asked: plain::Stretches =
@@ -389,11 +396,70 @@ pub fn vc(c: &mut Checker, world: &World) {
         let gpus: Vec<f64> = jobs.iter().filter(|job| job.is_gpu_job()).filter_map(|job| job.gpus).collect();
         c.number(&format!("{path}.mean_request_gpus"), gpus.iter().sum::<f64>() / gpus.len() as f64, SUM);
     }
-    for field in ["imbalance", "utilisation_gini", "pooled_utilisation"] {
-        c.null(&format!("vc.{field}"));
-    }
+    imbalance(c, &loads);
     c.number("vc.gpu_hours", vcs.iter().map(|(_, jobs)| hours(jobs)).sum(), SUM);
     let unknown: Vec<&Job> = world.jobs.iter().filter(|job| job.vc.is_none()).collect();
     c.count("vc.unknown_vc_jobs", unknown.len() as u64);
     c.number("vc.unknown_vc_gpu_time_share", hours(&unknown) / gpu_hours(&world.jobs), SUM);
+}
+
+/// Mean utilisation, GPU time used and GPU time there was.
+struct Load {
+    mean: f64,
+    used: f64,
+    there: f64,
+}
+
+/// Use of a VC against its quota.
+fn vc_quota(
+    c: &mut Checker,
+    path: &str,
+    held: &plain::Stretches,
+    quota: &plain::Stretches,
+    (from, to): (i64, i64),
+) -> Load {
+    let quotas = plain::pieces(quota, from, to);
+    let (mut ratios, mut over) = (Vec::new(), 0);
+    for (start, end, used) in plain::pieces(held, from, to) {
+        for (since, until, gpus) in &quotas {
+            let time = (end.min(*until) - start.max(*since)).max(0);
+            if time > 0 && *gpus > 0.0 {
+                ratios.push((used / gpus, time as f64));
+            }
+            over += if used > *gpus { time } else { 0 };
+        }
+    }
+    let time: f64 = ratios.iter().map(|(_, time)| time).sum();
+    let mean = ratios.iter().map(|(ratio, time)| ratio * time).sum::<f64>() / time;
+    let span = (to - from) as f64;
+    c.number(&format!("{path}.mean_capacity_gpus"), plain::area(quota, from, to) / span, SUM);
+    c.number(&format!("{path}.utilisation.mean"), mean, SUM);
+    for (field, q) in [("p5", 0.05), ("p25", 0.25), ("p50", 0.5), ("p75", 0.75), ("p95", 0.95)] {
+        c.number(&format!("{path}.utilisation.{field}"), plain::weighted_quantile(&ratios, q), SUM);
+    }
+    c.number(&format!("{path}.over_capacity_time_share"), over as f64 / span, SUM);
+    Load { mean, used: plain::area(held, from, to), there: plain::area(quota, from, to) }
+}
+
+/// How unequal the mean utilisations are; two VCs with a quota at least.
+fn imbalance(c: &mut Checker, loads: &[Load]) {
+    if loads.len() < 2 {
+        for field in ["imbalance", "utilisation_gini", "pooled_utilisation"] {
+            c.null(&format!("vc.{field}"));
+        }
+        return;
+    }
+    let means: Vec<f64> = loads.iter().map(|load| load.mean).collect();
+    let n = means.len() as f64;
+    let sum: f64 = means.iter().sum();
+    let squares: f64 = means.iter().map(|mean| mean * mean).sum();
+    let deviation = (means.iter().map(|mean| (mean - sum / n).powi(2)).sum::<f64>() / n).sqrt();
+    let (least, most) = means.iter().fold((f64::MAX, 0.0), |(least, most), mean| (mean.min(least), mean.max(most)));
+    c.count("vc.imbalance.parts", means.len() as u64);
+    c.number("vc.imbalance.cov", deviation / (sum / n), SUM);
+    c.number("vc.imbalance.max_min_ratio", most / least, SUM);
+    c.number("vc.imbalance.jain", sum * sum / (n * squares), SUM);
+    c.number("vc.utilisation_gini", plain::gini(&means), SUM);
+    let total = |of: fn(&Load) -> f64| loads.iter().map(of).sum::<f64>();
+    c.number("vc.pooled_utilisation", total(|load| load.used) / total(|load| load.there), SUM);
 }

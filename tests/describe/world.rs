@@ -81,6 +81,8 @@ pub struct World {
     pub inventory: Option<(u64, f64)>,
     /// GPUs of the largest node of the inventory.
     pub largest_node: Option<f64>,
+    /// GPUs of each VC over time, where recorded.
+    pub quotas: std::collections::BTreeMap<String, Vec<(i64, i64, f64)>>,
     pub rows: u64,
     pub zone: &'static str,
     /// Offset of local time from UTC at a moment, ms; `None` where hours mean nothing.
@@ -107,7 +109,16 @@ impl World {
             job.held = job.held.iter().map(|(start, until)| (*start, end(*until))).collect();
             job.run_s = Some(job.held.iter().map(|(start, end)| end - start).sum::<i64>() as f64 / 1_000.0);
         }
-        Self { rows: jobs.len() as u64, jobs, inventory: None, largest_node: None, zone, offset, window }
+        Self {
+            rows: jobs.len() as u64,
+            jobs,
+            inventory: None,
+            largest_node: None,
+            quotas: std::collections::BTreeMap::new(),
+            zone,
+            offset,
+            window,
+        }
     }
 }
 
@@ -365,4 +376,16 @@ pub fn helios_slice(path: &Path) -> World {
         }
     });
     World::new(jobs.collect(), "Asia/Shanghai", Some(china))
+}
+
+/// Helios' GPUs by VC and local day, one interval a day.
+pub fn helios_quotas(path: &Path) -> std::collections::BTreeMap<String, Vec<(i64, i64, f64)>> {
+    let mut quotas: std::collections::BTreeMap<String, Vec<(i64, i64, f64)>> = std::collections::BTreeMap::new();
+    for row in rows(path) {
+        let from = moment(&format!("{} 00:00:00", row["date"])) - 8 * HOUR;
+        for (vc, gpus) in row.iter().filter(|(vc, _)| vc.starts_with("vc")) {
+            quotas.entry(vc.clone()).or_default().push((from, from + DAY, gpus.parse().unwrap()));
+        }
+    }
+    quotas
 }
