@@ -206,8 +206,8 @@ fn report_without_an_argument_is_on_the_bundled_sample() {
     let output = tracecast(&["report", "--out", &out]);
     assert!(output.status.success(), "{}", stderr(&output));
     let text = stdout(&output);
-    assert!(text.contains("synthetic"), "the sample is stated to be synthetic: {text}");
-    assert!(std::fs::read_to_string(Path::new(&out).join("report.html")).unwrap().contains("synthetic"));
+    assert!(text.contains("Synthetic"), "the sample is stated to be synthetic: {text}");
+    assert!(std::fs::read_to_string(Path::new(&out).join("report.html")).unwrap().contains("Synthetic"));
     let data = json(&std::fs::read_to_string(Path::new(&out).join("report.json")).unwrap());
     assert!(data["summary"]["jobs"].as_u64().unwrap() > 1_000);
 }
