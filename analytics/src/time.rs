@@ -4,7 +4,7 @@
 //! keeps its own zero, and calendar statistics are refused for it unless its documentation says what hour zero was.
 //!
 //! Worked number: `2017-11-05 01:30:00` in `America/Los_Angeles` happened twice (clocks went back at 02:00); the first
-//! is 08:30 UTC, the second 09:30 UTC. [`Zone::resolve`] takes the first and says that it chose.
+//! is 08:30 UTC, the second 09:30 UTC. [`Zone::resolve`] takes the first and tells the second.
 
 use jiff::Timestamp;
 use jiff::civil::{Date, DateTime};
@@ -55,7 +55,10 @@ pub enum Resolution {
     /// It happened once.
     Once,
     /// It happened twice; the first was taken.
-    Fold,
+    Fold {
+        /// The second, milliseconds in UTC.
+        later_ms: i64,
+    },
     /// It never happened; it was moved past the gap.
     Gap,
 }
@@ -99,7 +102,9 @@ impl Zone {
         let ambiguous = self.zone.to_ambiguous_timestamp(local);
         let resolution = match ambiguous.offset() {
             AmbiguousOffset::Unambiguous { .. } => Resolution::Once,
-            AmbiguousOffset::Fold { .. } => Resolution::Fold,
+            AmbiguousOffset::Fold { .. } => {
+                Resolution::Fold { later_ms: ambiguous.clone().later().ok()?.as_millisecond() }
+            }
             AmbiguousOffset::Gap { .. } => Resolution::Gap,
         };
         let ms = ambiguous.compatible().ok()?.as_millisecond();
@@ -272,7 +277,8 @@ mod tests {
         let zone = Zone::named("America/Los_Angeles").unwrap();
         let fold = parse_local("2017-11-05 01:30:00").unwrap();
         let (ms, how) = zone.resolve(fold).unwrap();
-        assert_eq!((format_utc(ms).as_str(), how), ("2017-11-05 08:30:00", Resolution::Fold));
+        let later = Resolution::Fold { later_ms: ms + HOUR_MS };
+        assert_eq!((format_utc(ms).as_str(), how), ("2017-11-05 08:30:00", later));
         let gap = parse_local("2017-03-12 02:30:00").unwrap();
         let (ms, how) = zone.resolve(gap).unwrap();
         // 02:30 standard time would be 10:30 UTC, which the clocks there called 03:30.

@@ -55,7 +55,10 @@ fn the_worked_example() {
     let trace = read_with(&datasets("example/site.csv"), &datasets("example/site.toml")).unwrap();
     check(&trace);
     assert_eq!((trace.basis.clone(), trace.zone.as_str()), (TimeBasis::Local, "Europe/Berlin"));
-    assert_eq!(trace.notes, ["site accounting: jobs that were cancelled while waiting are not exported."]);
+    let note = "site accounting: jobs that were cancelled while waiting are not exported.";
+    assert_eq!(trace.notes, ["mapping: site accounting", note]);
+    let word = trace.ledger.entries.iter().find(|entry| entry.reason == "unknown_state").unwrap();
+    assert!(word.remedy.contains("`values`"), "{}", word.remedy);
     insta::assert_snapshot!(render(&trace), @r#"
     jobs (5 rows)
       cluster=site-a job_key=1001 user=ada vc=vision state=completed reported_state=ok submit=2024-03-30 11:00:00 start=2024-03-30 11:30:00 end=2024-03-30 13:30:00 censored=0 req_mem_bytes=68719476736 req_gpus=4 run_s=7200

@@ -2,7 +2,7 @@
 
 use jiff::civil::DateTime;
 
-use crate::quality::{Reason, RowAudit, reason};
+use crate::quality::{RowAudit, reason};
 use crate::time::{Resolution, Zone, parse_local, parse_with_offset};
 
 /// The spellings of "unknown" that accounting and telemetry tools write, in lower case.
@@ -98,13 +98,10 @@ fn resolve(zone: &Zone, local: DateTime, text: &str, column: &str, row: &mut Row
         row.repair(reason::NOT_A_TIME, column, text);
         return None;
     };
-    let note: Option<Reason> = match how {
-        Resolution::Once => None,
-        Resolution::Fold => Some(reason::DST_FOLD),
-        Resolution::Gap => Some(reason::DST_GAP),
-    };
-    if let Some(note) = note {
-        row.repair(note, column, text);
+    match how {
+        Resolution::Once => {}
+        Resolution::Fold { later_ms } => row.fold(ms, later_ms, column, text),
+        Resolution::Gap => row.repair(reason::DST_GAP, column, text),
     }
     Some(ms)
 }

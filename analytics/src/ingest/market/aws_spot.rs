@@ -90,6 +90,9 @@ impl Reader for AwsSpot {
     }
 
     fn sniff(&self, head: &Head) -> Confidence {
+        if !head.text.trim_start().starts_with(['{', '[']) {
+            return Confidence::No;
+        }
         let has = |word: &str| head.text.contains(word);
         let entry = has("\"SpotPrice\"") && has("\"AvailabilityZone\"") && has("\"InstanceType\"");
         if has("\"SpotPriceHistory\"") || entry { Confidence::Sure } else { Confidence::No }

@@ -76,7 +76,11 @@ struct Counts {
 
 impl Counts {
     fn note(&self, trace: &mut Trace) {
-        trace.note(format!("philly-joined: start, end and wait are known for {} of {} jobs", self.placed, self.jobs));
+        trace.note(format!(
+            "philly-joined: start, end and wait are known for {} of {} jobs; start times come from the published subset of \
+             the job log, which holds only jobs of four GPUs and more, so waits describe those jobs only",
+            self.placed, self.jobs
+        ));
         if self.ambiguous > 0 {
             trace.note(format!("philly-joined: the VC of {} jobs is one of several possible matches", self.ambiguous));
         }

@@ -107,7 +107,10 @@ impl Reader for SacctText {
         let header = names(line);
         let has = |name: &str| header.iter().any(|have| have == name);
         let told = TELLING.iter().filter(|name| has(name)).count();
-        if line.contains('|') && ((has("jobid") || has("jobidraw")) && told >= 2) || headerless(line) {
+        // A table in Markdown begins with a bar.
+        if line.contains('|') && !line.starts_with('|') && ((has("jobid") || has("jobidraw")) && told >= 2)
+            || headerless(line)
+        {
             Confidence::Sure
         } else {
             Confidence::No

@@ -39,7 +39,11 @@ impl Reader for Dcgm {
             let name = line.strip_prefix("# HELP ").or_else(|| line.strip_prefix("# TYPE ")).unwrap_or(line);
             name.starts_with("DCGM_FI_") && (name.contains('{') || !name.contains(','))
         };
-        if head.text.lines().any(sample) { Confidence::Sure } else { Confidence::No }
+        // Prose and source code about these metrics name them too: most lines must be samples of some metric.
+        let lines = head.text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+        let (mut metrics, mut others) = (0_usize, 0_usize);
+        lines.for_each(|line| if Sample::parse(line).is_some() { metrics += 1 } else { others += 1 });
+        if head.text.lines().any(sample) && metrics >= others { Confidence::Sure } else { Confidence::No }
     }
 
     fn read(&self, files: &[SourceFile], options: &ReadOptions<'_>, trace: &mut Trace) -> Result<()> {

@@ -37,10 +37,14 @@ impl Reader for Ipmi {
             return Confidence::Sure;
         }
         let power = |line: &str| watts(line).is_some();
+        // Prose may quote a sensor line: without a time, most lines must be sensors.
+        let lines = head.text.lines().filter(|line| !line.trim().is_empty());
+        let (mut sensors, mut others) = (0_usize, 0_usize);
+        lines.for_each(|line| if line.split('|').count() == 3 { sensors += 1 } else { others += 1 });
         match (head.text.lines().any(power), head.first_line().starts_with("Timestamp:")) {
             (true, true) => Confidence::Sure,
-            (true, false) => Confidence::Maybe,
-            (false, _) => Confidence::No,
+            (true, false) if sensors > others => Confidence::Maybe,
+            _ => Confidence::No,
         }
     }
 
@@ -169,11 +173,27 @@ fn read_text(
     Ok(shared)
 }
 
+/// Units that `ipmi sdr` writes, and what their values are counted under.
+const UNITS: [(&str, &str); 7] = [
+    ("RPM", "RPM"),
+    ("percent", "percent"),
+    ("degrees C", "degrees C"),
+    ("Volts", "volts"),
+    ("Amps", "amperes"),
+    ("CFM", "CFM"),
+    ("unspecified", "values without a unit"),
+];
+
 /// What a value that is not in watts is counted under.
-fn unit(value: &str) -> &str {
-    value.split_once(' ').map_or("sensor states", |(number, unit)| {
-        if number.parse::<f64>().is_ok() { unit } else { "sensors without a reading" }
-    })
+fn unit(value: &str) -> &'static str {
+    match value.split_once(' ') {
+        None => "sensor states",
+        Some((number, _)) if number.parse::<f64>().is_err() => "sensors without a reading",
+        // Lines may be cut anywhere, so a unit may be a beginning of one.
+        Some((_, unit)) => {
+            UNITS.iter().find(|(whole, _)| whole.starts_with(unit.trim())).map_or("other units", |(_, name)| *name)
+        }
+    }
 }
 
 /// The watts of a line `sensor | 650 Watts | ok`.
@@ -195,5 +215,7 @@ mod tests {
             (unit("10496 RPM"), unit("0x00"), unit("Not Readable")),
             ("RPM", "sensor states", "sensors without a reading")
         );
+        assert_eq!([unit("0 unspecif"), unit("1 unspecified")], ["values without a unit"; 2]);
+        assert_eq!((unit("21 degrees C"), unit("3 furlongs")), ("degrees C", "other units"));
     }
 }
