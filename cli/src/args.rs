@@ -12,7 +12,7 @@ use tracecast_analytics::time::Zone;
 #[derive(Debug, Parser)]
 #[command(name = "tracecast", version, about, max_term_width = 100)]
 #[command(
-    after_help = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 rows quarantined under --strict, 4 format not recognised."
+    after_help = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 rows quarantined or a file damaged under --strict, 4 format not recognised."
 )]
 pub(crate) struct Arguments {
     /// Threads to use (results do not depend on it) [default: all cores]

@@ -103,6 +103,41 @@ fn a_price_list_by_tabs() {
     "#);
 }
 
+/// Decimal commas where the mapping says so: 0,5 GPUs for 1,5 h = 5,400 s. Berlin's clocks went back from 03:00 to 02:00
+/// on 2024-10-27 (01:00 UTC): a job that started at 02:50 and ended at 02:10 ran from 00:50 to 01:10 UTC, 1,200 s.
+#[test]
+fn decimal_commas_and_the_second_pass_of_a_fold() {
+    let dir = tempfile::tempdir().unwrap();
+    let (data, mapping) = (dir.path().join("j.csv"), dir.path().join("j.toml"));
+    std::fs::write(
+        &data,
+        "id;at;from;to;gpus;hours\n1;2024-10-27 01:30:00;2024-10-27 02:50:00;2024-10-27 02:10:00;0,5;1,5\n",
+    )
+    .unwrap();
+    let text = |decimal: &str| {
+        format!(
+            "table = \"jobs\"\n[source]\nzone = \"Europe/Berlin\"\n{decimal}\n[columns]\njob_key = {{ column = \"id\" }}\n\
+             submit = {{ column = \"at\" }}\nstart = {{ column = \"from\" }}\nend = {{ column = \"to\" }}\n\
+             req_gpus = {{ column = \"gpus\" }}\nreported_run_s = {{ column = \"hours\", unit = \"h\" }}\n"
+        )
+    };
+    std::fs::write(&mapping, text("decimal = \",\"")).unwrap();
+    let trace = read_with(&data, &mapping).unwrap();
+    check(&trace);
+    insta::assert_snapshot!(render(&trace), @r#"
+    jobs (1 rows)
+      job_key=1 submit=2024-10-26 23:30:00 start=2024-10-27 00:50:00 end=2024-10-27 01:10:00 req_gpus=0.5 run_s=1200 reported_run_s=5400
+    quality: read 1 = kept 0 + repaired 1 + quarantined 0
+      Repaired dst_fold × 1 (lines 2)
+      Repaired dst_fold_later × 1 (lines 2)
+    "#);
+    std::fs::write(&mapping, text("")).unwrap();
+    let trace = read_with(&data, &mapping).unwrap();
+    assert!(trace.jobs.req_gpus.is_all_unknown());
+    let comma = trace.ledger.entries.iter().find(|entry| entry.reason == "decimal_comma").unwrap();
+    assert!(comma.count == 2 && comma.remedy.contains("decimal = \",\""), "{comma:?}");
+}
+
 #[test]
 fn a_column_that_is_not_there_is_named_with_those_that_are() {
     let dir = tempfile::tempdir().unwrap();

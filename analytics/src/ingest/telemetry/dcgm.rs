@@ -40,10 +40,10 @@ impl Reader for Dcgm {
             name.starts_with("DCGM_FI_") && (name.contains('{') || !name.contains(','))
         };
         // Prose and source code about these metrics name them too: most lines must be samples of some metric.
-        let lines = head.text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-        let (mut metrics, mut others) = (0_usize, 0_usize);
-        lines.for_each(|line| if Sample::parse(line).is_some() { metrics += 1 } else { others += 1 });
-        if head.text.lines().any(sample) && metrics >= others { Confidence::Sure } else { Confidence::No }
+        let lines: Vec<&str> =
+            head.text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
+        let metrics = lines.iter().filter(|line| Sample::parse(line).is_some()).count();
+        if head.text.lines().any(sample) && metrics * 2 >= lines.len() { Confidence::Sure } else { Confidence::No }
     }
 
     fn read(&self, files: &[SourceFile], options: &ReadOptions<'_>, trace: &mut Trace) -> Result<()> {

@@ -38,12 +38,11 @@ impl Reader for Ipmi {
         }
         let power = |line: &str| watts(line).is_some();
         // Prose may quote a sensor line: without a time, most lines must be sensors.
-        let lines = head.text.lines().filter(|line| !line.trim().is_empty());
-        let (mut sensors, mut others) = (0_usize, 0_usize);
-        lines.for_each(|line| if line.split('|').count() == 3 { sensors += 1 } else { others += 1 });
+        let lines: Vec<&str> = head.text.lines().filter(|line| !line.trim().is_empty()).collect();
+        let sensors = lines.iter().filter(|line| line.split('|').count() == 3).count();
         match (head.text.lines().any(power), head.first_line().starts_with("Timestamp:")) {
             (true, true) => Confidence::Sure,
-            (true, false) if sensors > others => Confidence::Maybe,
+            (true, false) if sensors * 2 > lines.len() => Confidence::Maybe,
             _ => Confidence::No,
         }
     }
