@@ -14,10 +14,11 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::Power;
+use super::display::{covered, curve_chart, power_row, power_table};
 use super::energy::{Energy, Metered, Meters, OverTime, PowerAt};
-use super::facts::JobFacts;
-use super::power::{Power, covered, curve_chart, power_row, power_table};
-use super::summary::count;
+use crate::describe::facts::JobFacts;
+use crate::describe::summary::count;
 use crate::report::Section;
 use crate::schema::Table as _;
 use crate::stats;
