@@ -363,7 +363,13 @@ mod tests {
     #[test]
     fn held_and_free_gpus_are_apart_and_missing_metrics_are_no_zeros() {
         let mut trace = Trace::default();
-        job(&mut trace, "a", 1.0, 3_600.0, None, "completed");
+        trace.jobs.push(JobRow {
+            job_key: Some("a".into()),
+            run_s: Some(3_600.0),
+            alloc_gpus: Some(1.0),
+            state: Some("completed".into()),
+            ..JobRow::default()
+        });
         sample(&mut trace, 0, Some(0.9), Some(0.3), Some("a"));
         sample(&mut trace, 1, Some(0.01), None, Some("a"));
         sample(&mut trace, 2, Some(0.0), None, None);
