@@ -4,9 +4,9 @@
 //! bridged, read `; 3 GPUs, 1 read only once, on average over 2 h, 90 % of which is bridged`.
 
 use super::energy::Energy;
-use crate::describe::summary::{count, int};
+use crate::describe::summary::int;
 use crate::describe::topic::share;
-use crate::report::format::{duration, percent};
+use crate::report::format::{count, duration, percent};
 use crate::report::{Axis, Cell, Chart, Column, Mark, Series, Table};
 use crate::stats;
 use crate::stats::ecdf::CurvePoint;
@@ -23,9 +23,9 @@ pub(super) fn curve_chart(id: &str, title: &str, curve: &[CurvePoint]) -> Chart 
     .with_reading("A steep rise at the left is idle power; the right end is the most that was drawn.")
 }
 
-/// How many meters an energy rests on and how much of their time, to follow a sentence's first part.
-pub(super) fn covered(energy: &Energy, what: &str) -> String {
-    let mut text = format!("; {} {what}", count(energy.meters));
+/// What an energy rests on, to follow a sentence's first part: so many `meters`, in words, and how much of their time.
+pub(super) fn covered(energy: &Energy, meters: &str) -> String {
+    let mut text = format!("; {meters}");
     if energy.lone_meters > 0 {
         text.push_str(&format!(", {} read only once", count(energy.lone_meters)));
     }

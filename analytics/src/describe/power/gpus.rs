@@ -20,9 +20,8 @@ use super::{Power, SHOWN};
 use crate::describe::facts::{JobFacts, SizeClass};
 use crate::describe::samples::{Gpu, Holder, HolderSource, Readings};
 use crate::describe::status::words;
-use crate::describe::summary::count;
 use crate::describe::topic::share;
-use crate::report::format::{compact, percent};
+use crate::report::format::{compact, count, counted, percent};
 use crate::report::{Cell, Column, Section, Table};
 use crate::schema::{JobState, Table as _};
 use crate::stats::sampled::counter_step;
@@ -167,8 +166,8 @@ impl GpuPower {
         if !self.by_state.is_empty() {
             section = section.with_table(self.owners());
         }
-        if let Some(counted) = &self.counted {
-            let gap = counted.trapezoid_excess.map_or_else(String::new, |excess| {
+        if let Some(counter) = &self.counted {
+            let gap = counter.trapezoid_excess.map_or_else(String::new, |excess| {
                 format!(
                     " Where both are known the readings give {} {} than the counters.",
                     percent(excess.abs()),
@@ -176,10 +175,10 @@ impl GpuPower {
                 )
             });
             section = section.with_text(format!(
-                "The energy counters of {} GPUs rose by {} kWh, with {} resets.{gap}",
-                count(counted.gpus),
-                compact(counted.energy_kwh),
-                count(counted.resets)
+                "The energy counters of {} rose by {} kWh, with {}.{gap}",
+                counted(counter.gpus, "GPU", "GPUs"),
+                compact(counter.energy_kwh),
+                counted(counter.resets, "reset", "resets")
             ));
         }
         if self.instances_left_out > 0 {
@@ -196,8 +195,14 @@ impl GpuPower {
     }
 
     pub(super) fn covers(&self) -> String {
-        let bridged = self.metered.as_ref().map_or_else(String::new, |metered| covered(&metered.energy, "GPUs"));
-        format!("{} readings of GPUs, {} with power{bridged}.", count(self.readings), percent(self.coverage))
+        let bridged = self.metered.as_ref().map_or_else(String::new, |metered| {
+            covered(&metered.energy, &counted(metered.energy.meters, "GPU", "GPUs"))
+        });
+        format!(
+            "{} of GPUs, {} with power{bridged}.",
+            counted(self.readings, "reading", "readings"),
+            percent(self.coverage)
+        )
     }
 
     fn table(&self) -> Table {

@@ -32,9 +32,8 @@ pub use nodes::{NodePower, SensorPower};
 pub use reported::ReportedEnergy;
 
 use super::facts::JobFacts;
-use super::summary::count;
 use super::topic::{Topic, TopicResult};
-use crate::report::format::{compact, float, percent};
+use crate::report::format::{compact, counted, float, percent};
 use crate::report::{Axis, Chart, Mark, Section, Series};
 
 /// Users that the report shows.
@@ -121,11 +120,11 @@ impl Power {
         }
         if let Some(total) = self.nodes.as_ref().and_then(|nodes| nodes.total.as_ref()) {
             parts.push(format!(
-                "A node draws **{} W** on average (p10 {} W, p99 {} W); {} nodes drew {}.",
+                "A node draws **{} W** on average (p10 {} W, p99 {} W); {} drew {}.",
                 float(total.power_w.mean, 0),
                 float(total.power_w.p10, 0),
                 float(total.power_w.p99, 0),
-                count(total.energy.meters),
+                counted(total.energy.meters, "node", "nodes"),
                 total.energy.in_words()
             ));
         }

@@ -18,8 +18,8 @@ use super::Power;
 use super::display::{covered, curve_chart, power_row, power_table};
 use super::energy::{Energy, Metered, Meters, OverTime, PowerAt};
 use crate::describe::facts::JobFacts;
-use crate::describe::summary::count;
 use crate::report::Section;
+use crate::report::format::{count, counted};
 use crate::schema::{Table as _, sensor};
 use crate::stats;
 use crate::stats::ecdf::CurvePoint;
@@ -190,12 +190,21 @@ impl NodePower {
 
     /// How much it rests on.
     pub(super) fn covers(&self) -> String {
-        let bridged = self.total.as_ref().map_or_else(String::new, |total| covered(&total.energy, "in the total"));
+        let bridged = self.total.as_ref().map_or_else(String::new, |total| {
+            covered(&total.energy, &format!("{} in the total", count(total.energy.meters)))
+        });
         let without = match self.nodes_without_main {
             0 => String::new(),
-            nodes => format!(" {} nodes have no sensor for the whole node and are not in the total.", count(nodes)),
+            nodes => format!(
+                " {}.",
+                counted(
+                    nodes,
+                    "node has no sensor for the whole node and is not in the total",
+                    "nodes have no sensor for the whole node and are not in the total"
+                )
+            ),
         };
-        format!("{} nodes with power readings{bridged}.{without}", count(self.nodes))
+        format!("{} with power readings{bridged}.{without}", counted(self.nodes, "node", "nodes"))
     }
 }
 

@@ -15,9 +15,9 @@ use serde::Serialize;
 use super::LOW;
 use crate::describe::facts::{JobFacts, SizeClass};
 use crate::describe::status::words;
-use crate::describe::summary::{count, int};
+use crate::describe::summary::int;
 use crate::describe::topic::{hours, share};
-use crate::report::format::{compact, percent};
+use crate::report::format::{compact, count, counted, percent};
 use crate::report::{Axis, BarLayout, BarSeries, Cell, Chart, Column, Mark, Section, Series, Table};
 use crate::schema::JobState;
 use crate::stats::ecdf::{CurvePoint, Ecdf};
@@ -203,9 +203,9 @@ impl JobsUse {
             .gpu_time_coverage
             .map_or_else(String::new, |part| format!(", {} of the GPU time of all jobs", percent(part)));
         format!(
-            "The utilisation of {} jobs is known ({} from the source, {} from readings): {} GPU-hours{part}; {} of them rest \
+            "The utilisation of {} is known ({} from the source, {} from readings): {} GPU-hours{part}; {} of them rest \
              on readings.",
-            count(self.reported_jobs + self.sampled_jobs),
+            counted(self.reported_jobs + self.sampled_jobs, "job", "jobs"),
             count(self.reported_jobs),
             count(self.sampled_jobs),
             compact(self.gpu_hours),

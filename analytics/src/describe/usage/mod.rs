@@ -28,10 +28,9 @@ pub use readings::{GroupUse, HeldUse, Paired, ReadingsUse};
 
 use super::facts::JobFacts;
 use super::samples::Readings;
-use super::summary::count;
 use super::topic::{Topic, TopicResult};
 use crate::report::Section;
-use crate::report::format::{compact, percent};
+use crate::report::format::{compact, counted, percent};
 use crate::stats::sum::NeumaierSum;
 
 /// A GPU below this utilisation is called nearly idle.
@@ -74,11 +73,19 @@ impl Topic for Usage {
         }
         if let Some(gpus) = &self.gpus {
             section = gpus.tell(section);
-            coverage.push(format!("{} readings of {} GPUs.", count(gpus.readings), count(gpus.gpus)));
+            coverage.push(format!(
+                "{} of {}.",
+                counted(gpus.readings, "reading", "readings"),
+                counted(gpus.gpus, "GPU", "GPUs")
+            ));
         }
         if let Some(nodes) = &self.nodes {
             section = nodes.tell(section);
-            coverage.push(format!("{} readings of {} nodes.", count(nodes.readings), count(nodes.nodes)));
+            coverage.push(format!(
+                "{} of {}.",
+                counted(nodes.readings, "reading", "readings"),
+                counted(nodes.nodes, "node", "nodes")
+            ));
         }
         section.with_coverage(coverage.join(" "))
     }
