@@ -16,7 +16,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::delimited::{Delimited, Record};
-use super::field::Moment;
+use super::field::{MIB, Moment};
 use super::read::{ReadOptions, check_job};
 use super::reader::{Confidence, Head, Reader};
 use super::source::SourceFile;
@@ -26,8 +26,6 @@ use crate::schema::{GpuSampleRow, JobRow, JobState, Table};
 use crate::time::TimeBasis;
 use crate::trace::Trace;
 
-/// Bytes in a MiB.
-const MIB: f64 = 1_048_576.0;
 /// The cluster's zone.
 const ZONE: &str = "America/New_York";
 /// Slurm's number for nodes, which is sometimes taken for GPUs.

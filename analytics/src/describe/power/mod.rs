@@ -4,7 +4,7 @@
 //!   bridged. Where GPUs also count energy, the increases of the counter stand beside it, with the gap between the two over
 //!   the moments both cover.
 //! * **Idle**: a GPU reading with a utilisation of at most 1 %; readings without a utilisation are neither idle nor busy.
-//! * **Nodes** are totalled over one sensor each, see [`nodes`].
+//! * **Nodes** are totalled over one sensor each, see [`crate::schema::sensor`].
 //! * **A GPU cut into instances** reports the board's power on each: one of them is counted, and no job is charged.
 //! * Power usage effectiveness (PUE) is not applied: this is energy at the meters, without cooling and distribution.
 //!
