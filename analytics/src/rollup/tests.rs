@@ -114,7 +114,7 @@ fn naive(cases: &[Case]) -> Naive {
         if let Some(submit) = case.submit {
             *naive.hours.entry(submit.div_euclid(HOUR_MS)).or_default() += 1;
         }
-        if let (Some(gpus), Some(start), Some(ms)) = (gpus, case.start, duration) {
+        if let (Some(gpus), Some(start), Some(ms)) = (gpus, case.start, span.or(duration)) {
             naive.intervals.push((start, start + ms, gpus));
         }
     }
