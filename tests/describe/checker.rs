@@ -169,8 +169,14 @@ impl Checker {
 
     /// Fails with what did not match and what was not checked.
     pub fn finish(self, what: &str) {
+        self.finish_below(what, &[""]);
+    }
+
+    /// As [`Checker::finish`], of the topics `below` alone.
+    pub fn finish_below(self, what: &str, below: &[&str]) {
         let mut values = Vec::new();
         leaves("", &self.value, &mut values);
+        values.retain(|path| below.iter().any(|topic| path.starts_with(topic)));
         let unchecked: Vec<&String> = values.iter().filter(|path| !self.checked.contains(*path)).collect();
         let shown = |lines: Vec<String>| {
             let more = lines.len().saturating_sub(60);

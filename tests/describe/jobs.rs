@@ -43,7 +43,7 @@ pub fn summary(c: &mut Checker, world: &World) {
     c.count("summary.unknown_gpu_jobs", number(&|job| job.gpus.is_none()));
     c.number("summary.gpu_hours", total, SUM);
     c.count("summary.gpu_jobs_without_run", number(&|job| job.is_gpu_job() && job.run_s.is_none()));
-    c.count("summary.running_jobs", 0);
+    c.count("summary.running_jobs", number(&|job| job.running));
     c.option("summary.users", distinct(world, |job| job.user.as_ref()), 0.0);
     c.option("summary.vcs", distinct(world, |job| job.vc.as_ref()), 0.0);
     c.option("summary.nodes", world.inventory.map(|(nodes, _)| nodes as f64), 0.0);
@@ -58,7 +58,7 @@ pub fn summary(c: &mut Checker, world: &World) {
     let gpu = |job: &Job| job.is_gpu_job();
     let cpu = |job: &Job| job.gpus == Some(0.0);
     let any = |_: &Job| true;
-    let (run, wait) = (|job: &Job| job.run_s, |job: &Job| job.wait_s);
+    let (run, wait) = (Job::ended_run, |job: &Job| job.wait_s);
     plain::summary(c, "summary.gpus_per_gpu_job", &of(&gpu, &|job| job.gpus));
     plain::summary(c, "summary.gpu_job_run_s", &of(&gpu, &run));
     plain::summary(c, "summary.gpu_job_wait_s", &of(&gpu, &wait));
@@ -195,9 +195,22 @@ pub fn failure(c: &mut Checker, world: &World) {
         c.number(&format!("{path}.failed_share"), bad as f64 / all as f64, SUM);
     }
     plain::plain_curve(c, "failure.curve", &runs(&failed), 160);
-    let counted: Vec<u64> = world.jobs.iter().filter_map(|job| job.attempts).collect();
-    assert!(counted.is_empty(), "no source here has both states and attempts");
-    c.null("failure.retries");
+    let counted: Vec<&Job> = world.jobs.iter().filter(|job| job.attempts.is_some()).collect();
+    if counted.is_empty() {
+        c.null("failure.retries");
+    } else {
+        let number = |job: &Job| job.attempts.unwrap();
+        c.count("failure.retries.jobs", counted.len() as u64);
+        c.count("failure.retries.retried", counted.iter().filter(|job| number(job) > 1).count() as u64);
+        c.count("failure.retries.attempts", counted.iter().map(|job| number(job)).sum());
+        let mut lost = 0.0;
+        for job in &counted {
+            for (start, end) in job.held.iter().rev().skip(1) {
+                lost += job.gpus.unwrap() * (end - start) as f64 / 3_600_000.0;
+            }
+        }
+        c.number("failure.retries.lost_gpu_hours", lost, SUM);
+    }
     let node_failures = failed.iter().filter(|job| job.state == "node_fail").count();
     let between = (node_failures > 0).then(|| gpu_hours(&world.jobs) / node_failures as f64);
     c.option("failure.gpu_hours_per_node_failure", between, SUM);
@@ -248,10 +261,18 @@ pub fn users(c: &mut Checker, world: &World) {
     c.count("users.unknown_user_jobs", (world.jobs.len() - known) as u64);
     c.number("users.gpu_hours", total, SUM);
     concentration(c, "users.gpu_time", &of_user.values().map(|jobs| hours(jobs)).collect::<Vec<f64>>());
-    // No source here with users records CPU time or waits.
-    assert!(world.jobs.iter().all(|job| job.wait_s.is_none()));
-    for field in ["cpu_time", "wait", "gpu_wait"] {
-        c.null(&format!("users.{field}"));
+    c.null("users.cpu_time");
+    let waits = |jobs: &[&Job]| jobs.iter().filter_map(|job| job.wait_s).collect::<Vec<f64>>();
+    let wait_hours = |jobs: &[&Job]| waits(jobs).iter().sum::<f64>() / 3_600.0;
+    let gpu_wait_hours =
+        |jobs: &[&Job]| jobs.iter().filter_map(|job| Some(job.gpus? * job.wait_s?)).sum::<f64>() / 3_600.0;
+    let waiters: Vec<&Vec<&Job>> = of_user.values().filter(|jobs| !waits(jobs).is_empty()).collect();
+    if waiters.is_empty() {
+        c.null("users.wait");
+        c.null("users.gpu_wait");
+    } else {
+        concentration(c, "users.wait", &waiters.iter().map(|jobs| wait_hours(jobs)).collect::<Vec<f64>>());
+        concentration(c, "users.gpu_wait", &waiters.iter().map(|jobs| gpu_wait_hours(jobs)).collect::<Vec<f64>>());
     }
     let ended = |jobs: &[&Job]| jobs.iter().filter(|job| job.is_over()).count();
     let rate = |jobs: &[&Job]| {
@@ -273,8 +294,10 @@ pub fn users(c: &mut Checker, world: &World) {
         c.number(&format!("{path}.gpu_time_share"), hours(jobs) / total, SUM);
         c.null(&format!("{path}.cpu_hours"));
         c.option(&format!("{path}.completed_share"), (ended(jobs) > 0).then(|| rate(jobs)), SUM);
-        c.null(&format!("{path}.mean_wait_s"));
-        c.null(&format!("{path}.gpu_wait_hours"));
+        let waited = !waits(jobs).is_empty();
+        let mean_wait = wait_hours(jobs) * 3_600.0 / waits(jobs).len() as f64;
+        c.option(&format!("{path}.mean_wait_s"), waited.then_some(mean_wait), SUM);
+        c.option(&format!("{path}.gpu_wait_hours"), waited.then(|| gpu_wait_hours(jobs)), SUM);
     }
 }
 
@@ -336,7 +359,7 @@ pub fn recurrence(c: &mut Checker, world: &World) {
         for pair in jobs.windows(2) {
             gaps.push((pair[1].submit - pair[0].submit) as f64 / 1_000.0);
         }
-        let runs: Vec<f64> = jobs.iter().filter_map(|job| job.run_s).filter(|run| *run > 0.0).collect();
+        let runs: Vec<f64> = jobs.iter().filter_map(|job| job.ended_run()).filter(|run| *run > 0.0).collect();
         if runs.len() >= 5 {
             let mean = runs.iter().sum::<f64>() / runs.len() as f64;
             covs.push((squares(&runs) / (runs.len() - 1) as f64).sqrt() / mean);
@@ -348,10 +371,11 @@ pub fn recurrence(c: &mut Checker, world: &World) {
         all.extend(logs);
         for (ix, job) in jobs.iter().enumerate() {
             // Of those that had ended when this one was submitted, the one submitted last; ends are places in time here.
-            let over = |other: &&&Job| other.held.iter().all(|(_, end)| *end <= job.submit);
+            let over =
+                |other: &Job| other.ended_run().is_some() && other.held.iter().all(|(_, end)| *end <= job.submit);
             let before = jobs.iter().enumerate().filter(|(at, other)| *at != ix && over(other)).map(|(_, other)| other);
-            let Some(before) = before.last() else { continue };
-            let (run, earlier) = (job.run_s.unwrap(), before.run_s.unwrap());
+            let (Some(run), Some(before)) = (job.ended_run(), before.last()) else { continue };
+            let earlier = before.run_s.unwrap();
             if run > 0.0 && earlier > 0.0 {
                 ratios.push((run / earlier).log10().abs());
             }

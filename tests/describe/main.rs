@@ -10,6 +10,7 @@ mod contract;
 mod earth;
 mod jobs;
 mod law;
+mod placed;
 mod plain;
 mod times;
 mod world;
@@ -131,6 +132,19 @@ fn helios_slice() {
     c.finish("Helios Venus slice");
 }
 
+/// The same jobs beside the GPUs of each VC by day.
+#[test]
+fn helios_slice_with_quotas() {
+    let Some(path) = real_trace("helios/helios_venus_2vc_sept.csv") else { return };
+    let Some(quotas) = real_trace("helios/Venus_cluster_gpu_number.csv") else { return };
+    let mut world = world::helios_slice(&path);
+    world.quotas = world::helios_quotas(&quotas);
+    let trace = read(&[path, quotas]).unwrap();
+    let mut c = Checker::new(serde_json::to_value(Description::of(&trace)).unwrap());
+    times::vc(&mut c, &world);
+    c.finish_below("Helios Venus slice with quotas", &["vc."]);
+}
+
 #[test]
 fn earth() {
     let Some(folder) = real_trace("helios/earth_vc_1min") else { return };
@@ -156,6 +170,32 @@ fn earth() {
         "arrival",
     ]);
     c.finish("Helios Earth, eight VCs");
+}
+
+/// A made-up log with what the real ones lack: jobs that still run, retries and outcomes, users with waits.
+#[test]
+fn made_up_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("cluster_job_log.json");
+    std::fs::write(&path, world::generate_log()).unwrap();
+    let world = world::philly_log(&path);
+    let number = |keep: fn(&world::Job) -> bool| world.jobs.iter().filter(|job| keep(job)).count();
+    assert!(number(|job| job.running) > 5 && number(|job| job.running && job.held.len() > 1) > 0);
+    assert_eq!(number(|job| job.held.is_empty()), 4);
+    let mut c = described(&[path], world.rows);
+    jobs::summary(&mut c, &world);
+    jobs::size(&mut c, &world);
+    times::duration(&mut c, &world);
+    times::wait(&mut c, &world);
+    jobs::status(&mut c, &world);
+    times::calendar(&mut c, &world);
+    times::vc(&mut c, &world);
+    jobs::users(&mut c, &world);
+    jobs::recurrence(&mut c, &world);
+    jobs::failure(&mut c, &world);
+    times::arrival(&mut c, &world);
+    c.missing(&["pool", "usage", "fragment", "locality", "sharing", "power"]);
+    c.finish("made-up log");
 }
 
 /// The checks themselves: with every number changed a little, each is found wrong. Points of curves are found by their x,

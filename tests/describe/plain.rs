@@ -81,6 +81,22 @@ pub fn curve(c: &mut Checker, path: &str, weighted: &[(f64, f64)], most: usize) 
     }
 }
 
+/// The product-limit estimate of `(value, whether it ended there)`: at each value the share that has ended by it. Of those
+/// observed as long as a value, the ones that end there leave; one cut off at a value was observed until it.
+pub fn ended_by(observations: &[(f64, bool)]) -> Vec<(f64, f64)> {
+    let mut ends: Vec<f64> = observations.iter().filter(|(_, ended)| *ended).map(|(value, _)| *value).collect();
+    ends.sort_by(f64::total_cmp);
+    ends.dedup();
+    let mut lasting = 1.0;
+    let step = |value: f64| {
+        let as_long = observations.iter().filter(|(other, _)| *other >= value).count() as f64;
+        let here = observations.iter().filter(|(other, ended)| *ended && *other == value).count() as f64;
+        lasting *= 1.0 - here / as_long;
+        (value, 1.0 - lasting)
+    };
+    ends.into_iter().map(step).collect()
+}
+
 /// As [`curve`], each value once.
 pub fn plain_curve(c: &mut Checker, path: &str, values: &[f64], most: usize) {
     let pairs: Vec<(f64, f64)> = values.iter().map(|value| (*value, 1.0)).collect();
@@ -179,6 +195,9 @@ fn by_hand() {
     let stretches = vec![(0, 10, 2.0), (5, 20, 1.0)];
     assert_eq!(pieces(&stretches, 0, 20), [(0, 5, 2.0), (5, 10, 3.0), (10, 20, 1.0)]);
     assert_eq!((area(&stretches, 0, 20), area(&stretches, 8, 12)), (35.0, 8.0));
+    // Ends at 1, 2, 4 and one cut off at 3: 3/4 last beyond 1, 3/4 · 2/3 beyond 2, none beyond 4.
+    let ended = ended_by(&[(1.0, true), (2.0, true), (3.0, false), (4.0, true)]);
+    assert!(ended.iter().zip([0.25, 0.5, 1.0]).all(|((_, share), expected)| (share - expected).abs() < 1e-12));
     // Differences of 1, 1, 1, 5: six of 4, over 2 · 4 · 8.
     assert_eq!(gini(&[1.0, 1.0, 1.0, 5.0]), 24.0 / 64.0);
     assert_eq!(weighted_quantile(&[(5.0, 7.0), (1.0, 1.0), (2.0, 2.0)], 0.3), 2.0);

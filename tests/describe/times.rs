@@ -27,18 +27,33 @@ pub fn duration(c: &mut Checker, world: &World) {
     c.number("duration.gpu_time_median_s", plain::weighted_quantile(&pairs, 0.5), 0.0);
 }
 
-/// Runs of one class. None is cut off, so Kaplan-Meier is the plain share of jobs that ran at most so long.
+/// Runs of one class. Without a running job, Kaplan-Meier is the plain share of jobs that ran at most so long.
 fn runs(c: &mut Checker, path: &str, class: &str, jobs: &[&Job]) {
-    let runs: Vec<f64> = jobs.iter().filter_map(|job| job.run_s).collect();
+    let runs: Vec<f64> = jobs.iter().filter_map(|job| job.ended_run()).collect();
+    let running = jobs.iter().filter(|job| job.running).count();
     c.text(&format!("{path}.class"), class);
     c.count(&format!("{path}.ended"), runs.len() as u64);
-    c.count(&format!("{path}.running"), 0);
-    c.count(&format!("{path}.unknown"), (jobs.len() - runs.len()) as u64);
+    c.count(&format!("{path}.running"), running as u64);
+    c.count(&format!("{path}.unknown"), jobs.iter().filter(|job| job.run_s.is_none()).count() as u64);
     plain::summary(c, &format!("{path}.ended_s"), &runs);
-    let ones: Vec<(f64, f64)> = runs.iter().map(|run| (*run, 1.0)).collect();
-    c.number(&format!("{path}.kaplan_meier_median_s"), plain::weighted_quantile(&ones, 0.5), 0.0);
-    c.number(&format!("{path}.kaplan_meier_p90_s"), plain::weighted_quantile(&ones, 0.9), 0.0);
-    plain::plain_curve(c, &format!("{path}.curve"), &runs, 160);
+    if running == 0 {
+        let ones: Vec<(f64, f64)> = runs.iter().map(|run| (*run, 1.0)).collect();
+        c.number(&format!("{path}.kaplan_meier_median_s"), plain::weighted_quantile(&ones, 0.5), 0.0);
+        c.number(&format!("{path}.kaplan_meier_p90_s"), plain::weighted_quantile(&ones, 0.9), 0.0);
+        plain::plain_curve(c, &format!("{path}.curve"), &runs, 160);
+    } else {
+        let seen: Vec<(f64, bool)> = jobs.iter().filter_map(|job| Some((job.run_s?, !job.running))).collect();
+        let curve = plain::ended_by(&seen);
+        let reached = |share: f64| curve.iter().find(|(_, ended)| *ended >= share - 1e-12).map(|(run, _)| *run);
+        c.option(&format!("{path}.kaplan_meier_median_s"), reached(0.5), 0.0);
+        c.option(&format!("{path}.kaplan_meier_p90_s"), reached(0.9), 0.0);
+        // Few enough that the curve is not thinned.
+        c.list(&format!("{path}.curve"), curve.len());
+        for (ix, (run, ended)) in curve.iter().enumerate() {
+            c.number(&format!("{path}.curve[{ix}].x"), *run, 0.0);
+            c.number(&format!("{path}.curve[{ix}].fraction"), *ended, SUM);
+        }
+    }
     c.number(&format!("{path}.gpu_hours"), gpu_hours(jobs.iter().copied()), SUM);
     if runs.len() < 50 {
         c.list(&format!("{path}.fits"), 0);
@@ -87,8 +102,14 @@ pub fn wait(c: &mut Checker, world: &World) {
             waits(c, &format!("wait.{field}[{ix}]"), name, jobs);
         }
     }
-    assert!(world.jobs.iter().all(|job| job.user.is_none()), "no source here has waits and users");
-    c.null("wait.user_mean_s");
+    let mut of_user: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for job in &known {
+        if let Some(user) = &job.user {
+            of_user.entry(user).or_default().extend(job.wait_s);
+        }
+    }
+    let means: Vec<f64> = of_user.values().map(|waits| waits.iter().sum::<f64>() / waits.len() as f64).collect();
+    plain::summary(c, "wait.user_mean_s", &means);
     deciles(c, &known);
     let long: Vec<f64> = known.iter().filter_map(|job| job.wait_s).filter(|wait| *wait >= 1.0).collect();
     if long.len() < 50 {
@@ -116,7 +137,7 @@ fn waits(c: &mut Checker, path: &str, class: &str, jobs: &[&Job]) {
 
 /// Tenths of the jobs by run, ties by wait.
 fn deciles(c: &mut Checker, known: &[&Job]) {
-    let mut jobs: Vec<(f64, f64)> = known.iter().filter_map(|job| Some((job.run_s?, job.wait_s?))).collect();
+    let mut jobs: Vec<(f64, f64)> = known.iter().filter_map(|job| Some((job.ended_run()?, job.wait_s?))).collect();
     jobs.retain(|(run, wait)| run + wait > 0.0);
     jobs.sort_by(|a, b| a.partial_cmp(b).unwrap());
     c.list("wait.share_by_run_decile", 10);
@@ -213,7 +234,7 @@ fn hours(c: &mut Checker, world: &World, held: &plain::Stretches, offset: fn(i64
     for day in 0..7 {
         let days = observed[day].iter().sum::<i64>() as f64 / DAY as f64;
         let submitted = counts[day].iter().sum::<u64>() as f64;
-        c.number(&format!("calendar.submissions_by_weekday[{day}]"), submitted / days, SUM);
+        c.option(&format!("calendar.submissions_by_weekday[{day}]"), (days > 0.0).then(|| submitted / days), SUM);
         c.list(&format!("calendar.submissions_by_weekday_hour[{day}]"), 24);
         for hour in 0..24 {
             c.count(&format!("calendar.submissions_by_weekday_hour[{day}][{hour}]"), counts[day][hour]);
@@ -285,7 +306,8 @@ pub fn arrival(c: &mut Checker, world: &World) {
     for (ix, lag) in [1usize, 24, 168].into_iter().enumerate() {
         let products: f64 = (lag..hourly.len()).map(|at| (hourly[at] - mean) * (hourly[at - lag] - mean)).sum();
         c.count(&format!("{path}.hourly_correlation[{ix}].lag_h"), lag as u64);
-        c.number(&format!("{path}.hourly_correlation[{ix}].correlation"), products / squares, 1e-8);
+        let correlation = (lag < hourly.len()).then(|| products / squares);
+        c.option(&format!("{path}.hourly_correlation[{ix}].correlation"), correlation, 1e-8);
     }
     let mut seconds: BTreeMap<i64, u64> = BTreeMap::new();
     for time in &times {
@@ -319,7 +341,7 @@ fn queue(c: &mut Checker, world: &World) {
     plain::buckets(c, "arrival.queue.curve", &waiting, world.window);
 }
 
-/// A8 of a source whose jobs name VCs and that records no capacity.
+/// A8 of a source whose jobs name VCs.
 pub fn vc(c: &mut Checker, world: &World) {
     let (from, to) = world.window;
     let time = (to - from) as f64;
@@ -336,6 +358,7 @@ pub fn vc(c: &mut Checker, world: &World) {
     let asking: Vec<&Job> = world.jobs.iter().filter(|job| job.vc.is_some() && job.is_gpu_job()).collect();
     let known = asking.iter().filter(|job| job.waited().is_some()).count();
     let waits_known = known > 0 && 10 * (asking.len() - known) <= asking.len();
+    let mut loads = Vec::new();
     c.list("vc.vcs", vcs.len());
     for (ix, (name, jobs)) in vcs.iter().enumerate() {
         let path = format!("vc.vcs[{ix}]");
@@ -348,8 +371,14 @@ pub fn vc(c: &mut Checker, world: &World) {
         for (field, q) in [("p5", 0.05), ("p25", 0.25), ("p50", 0.5), ("p75", 0.75), ("p95", 0.95)] {
             c.number(&format!("{path}.gpus_in_use.{field}"), plain::weighted_quantile(&values, q), SUM);
         }
-        for field in ["mean_capacity_gpus", "utilisation", "reported_utilisation_mean", "over_capacity_time_share"] {
-            c.null(&format!("{path}.{field}"));
+        c.null(&format!("{path}.reported_utilisation_mean"));
+        match world.quotas.get(*name) {
+            Some(quota) => loads.push(vc_quota(c, &path, &held, quota, world.window)),
+            None => {
+                for field in ["mean_capacity_gpus", "utilisation", "over_capacity_time_share"] {
+                    c.null(&format!("{path}.{field}"));
+                }
+            }
         }
         c.count(&format!("{path}.reported_utilisation_samples"), 0);
         let asked: plain::Stretches =
@@ -367,11 +396,70 @@ pub fn vc(c: &mut Checker, world: &World) {
         let gpus: Vec<f64> = jobs.iter().filter(|job| job.is_gpu_job()).filter_map(|job| job.gpus).collect();
         c.number(&format!("{path}.mean_request_gpus"), gpus.iter().sum::<f64>() / gpus.len() as f64, SUM);
     }
-    for field in ["imbalance", "utilisation_gini", "pooled_utilisation"] {
-        c.null(&format!("vc.{field}"));
-    }
+    imbalance(c, &loads);
     c.number("vc.gpu_hours", vcs.iter().map(|(_, jobs)| hours(jobs)).sum(), SUM);
     let unknown: Vec<&Job> = world.jobs.iter().filter(|job| job.vc.is_none()).collect();
     c.count("vc.unknown_vc_jobs", unknown.len() as u64);
     c.number("vc.unknown_vc_gpu_time_share", hours(&unknown) / gpu_hours(&world.jobs), SUM);
+}
+
+/// Mean utilisation, GPU time used and GPU time there was.
+struct Load {
+    mean: f64,
+    used: f64,
+    there: f64,
+}
+
+/// Use of a VC against its quota.
+fn vc_quota(
+    c: &mut Checker,
+    path: &str,
+    held: &plain::Stretches,
+    quota: &plain::Stretches,
+    (from, to): (i64, i64),
+) -> Load {
+    let quotas = plain::pieces(quota, from, to);
+    let (mut ratios, mut over) = (Vec::new(), 0);
+    for (start, end, used) in plain::pieces(held, from, to) {
+        for (since, until, gpus) in &quotas {
+            let time = (end.min(*until) - start.max(*since)).max(0);
+            if time > 0 && *gpus > 0.0 {
+                ratios.push((used / gpus, time as f64));
+            }
+            over += if used > *gpus { time } else { 0 };
+        }
+    }
+    let time: f64 = ratios.iter().map(|(_, time)| time).sum();
+    let mean = ratios.iter().map(|(ratio, time)| ratio * time).sum::<f64>() / time;
+    let span = (to - from) as f64;
+    c.number(&format!("{path}.mean_capacity_gpus"), plain::area(quota, from, to) / span, SUM);
+    c.number(&format!("{path}.utilisation.mean"), mean, SUM);
+    for (field, q) in [("p5", 0.05), ("p25", 0.25), ("p50", 0.5), ("p75", 0.75), ("p95", 0.95)] {
+        c.number(&format!("{path}.utilisation.{field}"), plain::weighted_quantile(&ratios, q), SUM);
+    }
+    c.number(&format!("{path}.over_capacity_time_share"), over as f64 / span, SUM);
+    Load { mean, used: plain::area(held, from, to), there: plain::area(quota, from, to) }
+}
+
+/// How unequal the mean utilisations are; two VCs with a quota at least.
+fn imbalance(c: &mut Checker, loads: &[Load]) {
+    if loads.len() < 2 {
+        for field in ["imbalance", "utilisation_gini", "pooled_utilisation"] {
+            c.null(&format!("vc.{field}"));
+        }
+        return;
+    }
+    let means: Vec<f64> = loads.iter().map(|load| load.mean).collect();
+    let n = means.len() as f64;
+    let sum: f64 = means.iter().sum();
+    let squares: f64 = means.iter().map(|mean| mean * mean).sum();
+    let deviation = (means.iter().map(|mean| (mean - sum / n).powi(2)).sum::<f64>() / n).sqrt();
+    let (least, most) = means.iter().fold((f64::MAX, 0.0), |(least, most), mean| (mean.min(least), mean.max(most)));
+    c.count("vc.imbalance.parts", means.len() as u64);
+    c.number("vc.imbalance.cov", deviation / (sum / n), SUM);
+    c.number("vc.imbalance.max_min_ratio", most / least, SUM);
+    c.number("vc.imbalance.jain", sum * sum / (n * squares), SUM);
+    c.number("vc.utilisation_gini", plain::gini(&means), SUM);
+    let total = |of: fn(&Load) -> f64| loads.iter().map(of).sum::<f64>();
+    c.number("vc.pooled_utilisation", total(|load| load.used) / total(|load| load.there), SUM);
 }

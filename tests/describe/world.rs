@@ -1,7 +1,7 @@
 //! The raw files read without the library: plain loops over CSV and JSON into plain records, by the definitions in
 //! `analytics::describe` and the formats' own documentation.
 //!
-//! None of these files holds a job that still ran, so no run here is cut off.
+//! None of the real files holds a job that still ran; the log that [`generate_log`] makes up does.
 
 use std::path::Path;
 
@@ -17,6 +17,8 @@ pub struct Job {
     pub start: Option<i64>,
     pub end: Option<i64>,
     pub run_s: Option<f64>,
+    /// It still ran when the record was taken, so that `run_s` is only its run until then.
+    pub running: bool,
     /// The run is the source's figure, not derived from timestamps.
     pub reported_run: bool,
     pub wait_s: Option<f64>,
@@ -33,7 +35,15 @@ pub struct Job {
     pub assumed_start: bool,
 }
 
+/// The end of an attempt that still ran.
+const OPEN: i64 = i64::MAX;
+
 impl Job {
+    /// Its run, if it ended.
+    pub fn ended_run(&self) -> Option<f64> {
+        self.run_s.filter(|_| !self.running)
+    }
+
     pub fn gpu_s(&self) -> Option<f64> {
         Some(self.gpus? * self.run_s?)
     }
@@ -71,6 +81,8 @@ pub struct World {
     pub inventory: Option<(u64, f64)>,
     /// GPUs of the largest node of the inventory.
     pub largest_node: Option<f64>,
+    /// GPUs of each VC over time, where recorded.
+    pub quotas: std::collections::BTreeMap<String, Vec<(i64, i64, f64)>>,
     pub rows: u64,
     pub zone: &'static str,
     /// Offset of local time from UTC at a moment, ms; `None` where hours mean nothing.
@@ -90,8 +102,23 @@ impl World {
             // A place taken from the submission is no record.
             times.extend(job.held.iter().filter(|_| !job.assumed_start).flat_map(|(start, end)| [*start, *end]));
         }
+        times.retain(|time| *time != OPEN);
         let window = (*times.iter().min().unwrap(), *times.iter().max().unwrap());
-        Self { rows: jobs.len() as u64, jobs, inventory: None, largest_node: None, zone, offset, window }
+        for job in jobs.iter_mut().filter(|job| job.running) {
+            let end = |end: i64| if end == OPEN { window.1 } else { end };
+            job.held = job.held.iter().map(|(start, until)| (*start, end(*until))).collect();
+            job.run_s = Some(job.held.iter().map(|(start, end)| end - start).sum::<i64>() as f64 / 1_000.0);
+        }
+        Self {
+            rows: jobs.len() as u64,
+            jobs,
+            inventory: None,
+            largest_node: None,
+            quotas: std::collections::BTreeMap::new(),
+            zone,
+            offset,
+            window,
+        }
     }
 }
 
@@ -193,7 +220,8 @@ pub fn philly_joined(path: &Path) -> World {
     World::new(jobs.collect(), "America/Los_Angeles", Some(pacific))
 }
 
-/// Philly's own JSON: the run is the sum of the attempts, the wait ends as the first of them starts.
+/// Philly's own JSON: the run is the sum of the attempts, the wait ends as the first of them starts. A job without an
+/// attempt never ran, one whose last attempt has no end still runs.
 pub fn philly_log(path: &Path) -> World {
     let Value::Array(log) = serde_json::from_str(&text(path)).unwrap() else { panic!("a list of jobs") };
     let jobs = log.iter().map(|job| {
@@ -203,25 +231,83 @@ pub fn philly_log(path: &Path) -> World {
             .unwrap()
             .iter()
             .map(|attempt| {
-                let at = |field: &str| moment(attempt[field].as_str().unwrap());
+                let at = |field: &str| attempt[field].as_str().map_or(OPEN, moment);
                 (at("start_time"), at("end_time"))
             })
             .collect();
-        let run_ms: i64 = attempts.iter().map(|(start, end)| end - start).sum();
+        let running = attempts.last().is_some_and(|(_, end)| *end == OPEN);
+        let run_ms = attempts.iter().map(|(start, end)| end.saturating_sub(*start)).reduce(i64::saturating_add);
+        let word = |field: &str| job[field].as_str().and_then(known);
         Job {
             submit,
-            start: Some(attempts[0].0),
-            end: Some(attempts[attempts.len() - 1].1),
-            run_s: Some(run_ms as f64 / 1_000.0),
-            wait_s: Some((attempts[0].0 - submit) as f64 / 1_000.0),
+            start: attempts.first().map(|(start, _)| *start),
+            end: attempts.last().map(|(_, end)| *end).filter(|end| *end != OPEN),
+            running,
+            run_s: run_ms.map(|ms| ms as f64 / 1_000.0),
+            wait_s: attempts.first().map(|(start, _)| (start - submit) as f64 / 1_000.0),
             gpus: job["num_gpus"].as_f64(),
-            state: "unknown",
+            state: match job["status"].as_str() {
+                _ if running => "running",
+                Some("Pass") => "completed",
+                Some("Killed") => "cancelled",
+                Some("Failed") => "failed",
+                _ => "unknown",
+            },
+            said: word("status"),
+            user: word("user"),
+            vc: word("vc"),
             attempts: Some(attempts.len() as u64),
             held: attempts,
             ..Job::default()
         }
     });
     World::new(jobs.collect(), "America/Los_Angeles", Some(pacific))
+}
+
+/// A made-up log in that form: 60 jobs of five users in three VCs, of which many were retried, four never ran and eight or more
+/// still run. Few enough that no law is fitted.
+pub fn generate_log() -> String {
+    let mut state = 7u64;
+    let mut draw = |below: u64| {
+        // Knuth's generator: the same log on every run.
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    let stamp = |second: u64| {
+        let (day, rest) = (second / 86_400, second % 86_400);
+        format!("2017-11-{:02} {:02}:{:02}:{:02}", 3 + day, rest / 3_600, rest / 60 % 60, rest % 60)
+    };
+    let end = 5 * 86_400;
+    let mut jobs = Vec::new();
+    let mut submit = 0;
+    for id in 0..60u64 {
+        submit += draw(9_000) * (id % 4).min(1);
+        let mut at = submit + [0, 1, 40, 3_000][draw(4) as usize] * (1 + draw(3));
+        let mut attempts = Vec::new();
+        let runs = if id % 15 == 8 { 0 } else { 1 + draw(3) };
+        for attempt in 0..runs {
+            let until = at + 1 + draw(90) * draw(2_000);
+            let last = attempt + 1 == runs;
+            let open = last && id % 5 == 3 && runs > 0 || until > end;
+            let stop = if open { "null".to_owned() } else { format!("\"{}\"", stamp(until)) };
+            attempts.push(format!("{{\"start_time\": \"{}\", \"end_time\": {stop}}}", stamp(at)));
+            if open {
+                break;
+            }
+            at = until + draw(600);
+        }
+        let status = if runs == 0 { "Killed" } else { ["Pass", "Failed", "Killed", "Pass"][draw(4) as usize] };
+        jobs.push(format!(
+            "{{\"id\": \"application_{id}\", \"num_gpus\": {}, \"status\": \"{status}\", \"user\": \"u{}\", \"vc\": \"v{}\", \
+             \"submitted_time\": \"{}\", \"attempts\": [{}]}}",
+            [1, 1, 2, 8, 16][draw(5) as usize],
+            draw(5),
+            draw(3),
+            stamp(submit),
+            attempts.join(", ")
+        ));
+    }
+    format!("[\n{}\n]\n", jobs.join(",\n"))
 }
 
 /// openb: GPUs are `num_gpu × gpu_milli / 1000`; a deleted pod has ended, whatever the phase says.
@@ -290,4 +376,16 @@ pub fn helios_slice(path: &Path) -> World {
         }
     });
     World::new(jobs.collect(), "Asia/Shanghai", Some(china))
+}
+
+/// Helios' GPUs by VC and local day, one interval a day.
+pub fn helios_quotas(path: &Path) -> std::collections::BTreeMap<String, Vec<(i64, i64, f64)>> {
+    let mut quotas: std::collections::BTreeMap<String, Vec<(i64, i64, f64)>> = std::collections::BTreeMap::new();
+    for row in rows(path) {
+        let from = moment(&format!("{} 00:00:00", row["date"])) - 8 * HOUR;
+        for (vc, gpus) in row.iter().filter(|(vc, _)| vc.starts_with("vc")) {
+            quotas.entry(vc.clone()).or_default().push((from, from + DAY, gpus.parse().unwrap()));
+        }
+    }
+    quotas
 }

@@ -3,7 +3,7 @@
 //! Definitions, which the report prints:
 //! * **GPUs** of a job: those given; where the source does not say, those asked for. 0 is a CPU job, unknown is neither.
 //! * **run**: the time its attempts ran, from their timestamps; where those are missing, the source's own figure. For a
-//!   job still running, the time until the end of the observation, flagged as censored.
+//!   job still running, the time its attempts ran until the end of the observation, flagged as censored.
 //! * **wait**: first start minus submission; where a start is missing, the source's own figure. A start before the
 //!   submission makes it unknown.
 //! * **GPU time**: GPUs × run.
@@ -180,15 +180,22 @@ impl<'t> JobFacts<'t> {
         for job in 0..jobs.len() {
             let own = jobs.job_key.get(job).and_then(|key| of_job.get(key));
             if let Some(own) = own {
+                let mut run_ms = Some(0);
                 for ix in own {
                     let gpus = attempts.alloc_gpus.get(*ix).or_else(|| self.gpus.get(job).copied().flatten());
                     let end = attempts
                         .end
                         .get(*ix)
                         .or_else(|| if attempts.censored.get(*ix) == Some(1) { end_of_window } else { None });
-                    if let (Some(start), Some(end), Some(gpus)) = (attempts.start.get(*ix), end, gpus) {
+                    let span = attempts.start.get(*ix).zip(end);
+                    run_ms = run_ms.zip(span).map(|(sum, (start, end))| sum + (end - start).max(0));
+                    if let (Some((start, end)), Some(gpus)) = (span, gpus) {
                         self.stretches.push(Stretch { job, start, end, gpus });
                     }
+                }
+                // The gaps between the attempts of a job that still runs are no part of its run either.
+                if let (true, Some(run_ms), Some(run)) = (self.is_censored(job), run_ms, self.run_s.get_mut(job)) {
+                    *run = Some(seconds(0, run_ms));
                 }
                 continue;
             }
@@ -387,12 +394,32 @@ mod tests {
                 ..AttemptRow::default()
             });
         }
+        // Ran for 5 s, was requeued for 65 s and runs again since 80 s: 5 + 20 s until the end.
+        trace.jobs.push(JobRow {
+            job_key: Some("e".into()),
+            submit: Some(5_000),
+            start: Some(10_000),
+            censored: Some(true),
+            alloc_gpus: Some(0.0),
+            state: Some("running".into()),
+            ..JobRow::default()
+        });
+        for (attempt, start, end) in [(1, 10_000, Some(15_000)), (2, 80_000, None)] {
+            trace.attempts.push(AttemptRow {
+                job_key: Some("e".into()),
+                attempt: Some(attempt),
+                start: Some(start),
+                end,
+                censored: Some(end.is_none()),
+                ..AttemptRow::default()
+            });
+        }
         let facts = JobFacts::of(&trace);
-        assert_eq!(facts.run_s, [Some(90.0), Some(60.0), Some(5.0), Some(30.0)]);
-        assert_eq!(facts.wait_s, [Some(10.0), Some(39.0), None, Some(1.0)]);
-        assert_eq!(facts.censored, [false, true, false, false]);
+        assert_eq!(facts.run_s, [Some(90.0), Some(60.0), Some(5.0), Some(30.0), Some(25.0)]);
+        assert_eq!(facts.wait_s, [Some(10.0), Some(39.0), None, Some(1.0), Some(5.0)]);
+        assert_eq!(facts.censored, [false, true, false, false, true]);
         assert_eq!((facts.assumed_starts, facts.assumed_gpu_s, facts.reported_runs), (1, 20.0, 1));
-        assert_eq!(facts.stretches.len(), 5);
+        assert_eq!(facts.stretches.len(), 7);
         // 2·90 + 1·60 + 4·5 + 8·30 = 500 GPU-seconds, and the use over time adds up to the same.
         assert_eq!(facts.total_gpu_s(), 500.0);
         let (from, to) = facts.window.unwrap();

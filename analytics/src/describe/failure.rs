@@ -242,11 +242,15 @@ fn retries(facts: &JobFacts<'_>) -> Option<Retries> {
             *slot = (*slot).max(number);
         }
     }
+    let gpus_of: std::collections::HashMap<&str, f64> =
+        (0..facts.len()).filter_map(|job| Some((jobs.job_key.get(job)?, facts.gpus(job)?))).collect();
     let lost = (0..attempts.len()).filter_map(|ix| {
         let key = attempts.job_key.get(ix)?;
         let earlier = attempts.attempt.get(ix)? < *last.get(key)?;
         let run = (attempts.end.get(ix)? - attempts.start.get(ix)?) as f64 / 1_000.0;
-        earlier.then_some(run.max(0.0) * attempts.alloc_gpus.get(ix)?)
+        // Where an attempt does not say what it held, it held what its job did.
+        let gpus = attempts.alloc_gpus.get(ix).or_else(|| gpus_of.get(key).copied())?;
+        earlier.then_some(run.max(0.0) * gpus)
     });
     Some(Retries {
         jobs: known.len() as u64,

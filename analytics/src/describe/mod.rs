@@ -134,9 +134,9 @@ impl Description {
     /// The report: a summary in sentences, then the sections, most GPU time first.
     pub fn report(&self, title: &str) -> Report {
         let mut report = Report::new(title, self.subtitle());
-        report.summary = self.sentences();
         report.notes.clone_from(&self.notes);
         report.sections = self.sections();
+        report.summary = self.sentences(&report);
         report.quality = Some(self.quality.table());
         report.provenance = self
             .sources
@@ -154,18 +154,23 @@ impl Description {
         self.summary.as_ref().map(Summary::subtitle).unwrap_or_default()
     }
 
-    /// The summary: what a reader should know first, one sentence a topic that has something to say.
-    fn sentences(&self) -> Vec<String> {
+    /// The summary: what the trace is, what became of its rows, then the first sentence of each finding, in the order of
+    /// the sections.
+    fn sentences(&self, report: &Report) -> Vec<String> {
         let mut sentences = Vec::new();
         if let Some(summary) = &self.summary {
             sentences.push(summary.sentence());
         }
         sentences.push(self.quality.sentence());
-        let findings =
-            self.sections().into_iter().filter(|section| section.unavailable.is_none() && section.id != "summary");
-        sentences.extend(findings.map(|section| section.finding).filter(|finding| !finding.is_empty()));
+        let findings = report.available().into_iter().filter(|section| section.id != Summary::ID);
+        sentences.extend(findings.map(|section| first_sentence(&section.finding)).filter(|first| !first.is_empty()));
         sentences
     }
+}
+
+/// The text up to the first full stop that a blank follows.
+fn first_sentence(text: &str) -> String {
+    text.split_once(". ").map_or_else(|| text.to_owned(), |(first, _)| format!("{first}."))
 }
 
 /// The JSON Schema of [`Description`].

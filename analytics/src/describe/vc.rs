@@ -279,8 +279,8 @@ impl VcLoads {
                 let full = self.vcs.iter().filter(|vc| queued(vc)).count();
                 if full + calm > 0 {
                     text.push_str(&format!(
-                        "; jobs wait for more than a quarter of the time in **{full}** VCs, while **{calm}** are less than \
-                         half used and seldom have a queue"
+                        "; VCs where jobs wait for more than a quarter of the time: **{full}**, less than half used and \
+                         seldom with a queue: **{calm}**"
                     ));
                 }
                 text.push('.');

@@ -153,11 +153,11 @@ pub(crate) fn charts() -> Vec<Chart> {
         .collect();
     let top = Chart::rows(
         "top-users",
-        "Users by GPU hours",
-        Axis::linear("GPU hours"),
+        "Users by GPU-hours",
+        Axis::linear("GPU-hours"),
         BarLayout::Grouped,
         users,
-        vec![BarSeries::new("GPU hours", (0..10).map(|i| Some(1_400_000.0 / f64::from(i + 1))).collect())],
+        vec![BarSeries::new("GPU-hours", (0..10).map(|i| Some(1_400_000.0 / f64::from(i + 1))).collect())],
     )
     .with_reading("The ten users with most GPU time.");
 
@@ -197,7 +197,7 @@ pub(crate) fn charts() -> Vec<Chart> {
 pub(crate) fn report() -> Report {
     let mut report = Report::new("Cluster trace report", "Demo trace, 1 Oct 2017 to 15 Dec 2017, times in UTC");
     report.summary = vec![
-        "Jobs held **3.62 M GPU hours**, 68 % of what was installed.".to_string(),
+        "Jobs held **3.62 M GPU-hours**, 68 % of what was installed.".to_string(),
         "Half of all jobs started within **1 min 12 s**, but jobs of 8 GPUs and more waited a median of **2 h 4 min**."
             .to_string(),
         "**31 %** of GPU time went to jobs that failed or were killed.".to_string(),

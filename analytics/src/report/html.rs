@@ -248,7 +248,7 @@ fn code(section: &Section) -> String {
 
 /// GPU time of a section with its unit.
 fn hours(section: &Section) -> Option<String> {
-    section.gpu_hours.filter(|h| h.is_finite()).map(|h| format!("{} GPU hours", format::compact(h)))
+    section.gpu_hours.filter(|h| h.is_finite()).map(|h| format!("{} GPU-hours", format::compact(h)))
 }
 
 #[cfg(test)]
@@ -304,7 +304,7 @@ mod tests {
         report.sections.push(Section::not_available("power", "Power", "No meter readings."));
         let html = render(&report).unwrap();
         assert!(html.find("<h2>Large").unwrap() < html.find("<h2>Small").unwrap());
-        assert!(html.contains("Concerns 3.62 M GPU hours"));
+        assert!(html.contains("Concerns 3.62 M GPU-hours"));
         assert!(html.contains("href=\"#s-same\"") && html.contains("id=\"s-same\""));
         assert!(html.contains("href=\"#s-same--2\"") && html.contains("id=\"s-same--2\""));
         assert!(html.contains("<dt>Power</dt><dd>No meter readings.</dd>"));

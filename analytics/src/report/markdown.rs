@@ -64,7 +64,7 @@ fn write_section(out: &mut String, section: &Section) {
     }
     let mut meta: Vec<String> = Vec::new();
     if let Some(hours) = section.gpu_hours.filter(|h| h.is_finite()) {
-        meta.push(format!("Concerns {} GPU hours.", format::compact(hours)));
+        meta.push(format!("Concerns {} GPU-hours.", format::compact(hours)));
     }
     meta.extend(
         section.coverage.as_deref().map(|c| format!("Coverage: {}.", sentence_markdown(c).trim_end_matches('.'))),

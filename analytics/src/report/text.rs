@@ -153,7 +153,7 @@ impl Writer {
         self.heading(&title(section), '-');
         self.paragraph(&section.finding, "", false);
         if let Some(hours) = section.gpu_hours.filter(|h| h.is_finite()) {
-            self.paragraph(&format!("Concerns {} GPU hours.", format::compact(hours)), "", true);
+            self.paragraph(&format!("Concerns {} GPU-hours.", format::compact(hours)), "", true);
         }
         if let Some(coverage) = &section.coverage {
             self.paragraph(&format!("Coverage: {coverage}"), "", true);
@@ -457,7 +457,7 @@ mod tests {
 
     fn wide() -> Table {
         let mut table = Table::new(
-            "Users by GPU hours",
+            "Users by GPU-hours",
             vec![
                 Column::text("User"),
                 Column::number("Jobs"),

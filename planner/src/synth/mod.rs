@@ -110,7 +110,7 @@ pub fn generate(spec: &Spec, seed: u64) -> Result<Trace> {
 
     let mut trace = Trace { zone: checked.zone.name().to_owned(), ..Trace::default() };
     trace.note(format!(
-        "synthetic: made by `tracecast synth` from the specification `{}` with seed {seed}; no part of it was recorded on a real machine",
+        "Synthetic: made by `tracecast synth` from the specification `{}` with seed {seed}; no part of it was recorded on a real machine",
         checked.spec.name
     ));
     trace.note("CPU jobs run on cores kept for them on every node and wait for no VC's quota");

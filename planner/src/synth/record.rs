@@ -191,7 +191,7 @@ pub(crate) fn machine(
         });
     }
     if !handovers.is_empty() {
-        trace.note("the VC of a node is the one it belonged to at first; `capacity` has the VCs' sizes over time");
+        trace.note("The VC of a node is the one it belonged to at first; `capacity` has the VCs' sizes over time");
     }
     let mut row = |scope: &str, name: Cow<'_, str>, from_ms: i64, to_ms: i64, nodes: f64, state: &str| {
         trace.capacity.push(CapacityRow {

@@ -120,7 +120,7 @@ fn the_bundled_sample_is_what_the_generator_makes() {
 #[test]
 fn a_synthetic_trace_says_so() {
     let trace = generate(&small(), 1).unwrap();
-    assert!(trace.notes.iter().any(|note| note.starts_with("synthetic:")));
+    assert!(trace.notes.iter().any(|note| note.starts_with("Synthetic:")));
     assert!(trace.ledger.balances());
 }
 
