@@ -11,10 +11,9 @@ use serde::Serialize;
 
 use super::capacity::{Capacity, samples_by_name, sum};
 use super::facts::JobFacts;
-use super::summary::count;
 use super::topic::{Topic, TopicResult};
 use crate::occupancy::Steps;
-use crate::report::format::{integer, percent};
+use crate::report::format::{count, integer, percent};
 use crate::report::{Axis, BarLayout, BarSeries, Cell, Chart, Column, Mark, Reference, Section, Series, Table};
 use crate::time::{DAY_MS, HOUR_MS, Zone};
 

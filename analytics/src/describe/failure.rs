@@ -10,9 +10,9 @@ use serde::Serialize;
 
 use super::facts::{JobFacts, SizeClass};
 use super::status::words;
-use super::summary::{count, int};
+use super::summary::int;
 use super::topic::{Topic, TopicResult, hours, share};
-use crate::report::format::{compact, duration, percent};
+use crate::report::format::{compact, count, counted, duration, percent};
 use crate::report::{Axis, BarLayout, BarSeries, Cell, Chart, Column, Mark, Section, Series, Table};
 use crate::schema::{JobState, Table as _};
 use crate::stats;
@@ -204,7 +204,7 @@ impl Topic for Failure {
                 "Failed: ended by itself with an error, out of memory, by a node failure, or at its time limit. Jobs that \
                  their user cancelled are not failures.",
             )
-            .with_coverage(format!("{} jobs whose end is known.", count(self.ended)));
+            .with_coverage(format!("{} whose end is known.", counted(self.ended, "job", "jobs")));
         if let Some(retries) = &self.retries {
             let lost = retries.lost_gpu_hours.map_or_else(String::new, |lost| {
                 format!(" Attempts that were not the last took {} GPU-hours.", compact(lost))

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::facts::JobFacts;
 use super::summary::int;
 use super::topic::{Topic, TopicResult, hours, share};
-use crate::report::format::{compact, percent};
+use crate::report::format::{compact, count, percent};
 use crate::report::{Axis, Cell, Chart, Column, Mark, Section, Series, Table};
 use crate::stats::sum::NeumaierSum;
 
@@ -201,8 +201,8 @@ impl Topic for Size {
         if let Some(multi) = self.multi_node_jobs {
             section = section.with_text(format!(
                 "{} of the {} GPU jobs whose node count is known ran on more than one node.",
-                super::summary::count(multi),
-                super::summary::count(self.known_node_jobs)
+                count(multi),
+                count(self.known_node_jobs)
             ));
         }
         section.with_coverage(format!("GPU jobs only; {} GPU-hours in all.", compact(self.gpu_hours)))

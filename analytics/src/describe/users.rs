@@ -12,9 +12,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::facts::JobFacts;
-use super::summary::{count, int};
+use super::summary::int;
 use super::topic::{Topic, TopicResult, hours, share};
-use crate::report::format::percent;
+use crate::report::format::{count, counted, percent};
 use crate::report::{Axis, Cell, Chart, Column, Mark, Reference, Section, Series, Table};
 use crate::schema::JobState;
 use crate::stats::concentration::Concentration;
@@ -240,9 +240,9 @@ impl Topic for Users {
                 .with_reading("Users at the left seldom see a job complete: debugging help there frees most GPU time."),
             );
         }
-        let mut coverage = format!("{} jobs of {} users", count(self.jobs), count(self.users));
+        let mut coverage = format!("{} of {}", counted(self.jobs, "job", "jobs"), counted(self.users, "user", "users"));
         if self.unknown_user_jobs > 0 {
-            coverage.push_str(&format!("; the user of {} jobs is unknown", count(self.unknown_user_jobs)));
+            coverage.push_str(&format!("; the user of {} is unknown", counted(self.unknown_user_jobs, "job", "jobs")));
         }
         coverage.push('.');
         section
@@ -267,7 +267,9 @@ impl Users {
                 percent(gpu.top_10_percent_share),
                 gpu.gini
             ),
-            None => format!("{} users submitted jobs; their GPU time is unknown or none", count(self.users)),
+            None => {
+                format!("{} submitted jobs; their GPU time is unknown or none", counted(self.users, "user", "users"))
+            }
         };
         if let Some(wait) = &self.gpu_wait {
             text.push_str(&format!(
@@ -311,7 +313,7 @@ impl Users {
             ]);
         }
         if self.users > TOP as u64 {
-            table.note = Some(format!("{} more users.", count(self.users - TOP as u64)));
+            table.note = Some(format!("{}.", counted(self.users - TOP as u64, "more user", "more users")));
         }
         table
     }

@@ -1,9 +1,15 @@
-//! The one home of null spellings, and of turning a field's text into a number or a time with an account of failures.
+//! The one home of null spellings and byte units, and of turning a field's text into a number or a time with an account of
+//! failures.
 
 use jiff::civil::DateTime;
 
 use crate::quality::{RowAudit, reason};
 use crate::time::{Resolution, Zone, parse_local, parse_with_offset};
+
+/// Bytes in a mebibyte.
+pub(crate) const MIB: f64 = 1_048_576.0;
+/// Bytes in a gibibyte.
+pub(crate) const GIB: f64 = 1_073_741_824.0;
 
 /// The spellings of "unknown" that accounting and telemetry tools write, in lower case.
 const NULLS: [&str; 12] =

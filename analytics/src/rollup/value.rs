@@ -48,10 +48,11 @@ impl Job {
     /// Milliseconds it ran.
     #[inline]
     pub(super) fn duration_ms(&self) -> Option<i64> {
-        match (self.start, self.end) {
-            (Some(start), Some(end)) if end >= start => Some(end - start),
-            _ => self.run_s.and_then(duration_ms).or_else(|| self.reported_run_s.and_then(duration_ms)),
-        }
+        // The attempts' own time first: from first start to last end there may be gaps between attempts.
+        self.run_s
+            .and_then(duration_ms)
+            .or_else(|| self.end?.checked_sub(self.start?).filter(|span| *span >= 0))
+            .or_else(|| self.reported_run_s.and_then(duration_ms))
     }
 
     /// Its GPUs in millionths.
@@ -72,12 +73,12 @@ mod tests {
     }
 
     #[test]
-    fn a_duration_falls_back_from_times_to_run_time_to_the_reported_one() {
-        let job = Job { start: Some(1_000), end: Some(2_500), run_s: Some(9.0), ..Job::default() };
-        assert_eq!(job.duration_ms(), Some(1_500));
-        assert_eq!(Job { end: Some(999), ..job }.duration_ms(), Some(9_000));
-        assert_eq!(Job { end: None, run_s: Some(-1.0), reported_run_s: Some(0.5), ..job }.duration_ms(), Some(500));
-        assert_eq!(Job { end: None, run_s: None, ..job }.duration_ms(), None);
+    fn a_duration_falls_back_from_run_time_to_times_to_the_reported_one() {
+        let job = Job { start: Some(1_000), end: Some(2_500), run_s: Some(1.0), ..Job::default() };
+        assert_eq!(job.duration_ms(), Some(1_000));
+        assert_eq!(Job { run_s: None, ..job }.duration_ms(), Some(1_500));
+        assert_eq!(Job { run_s: None, end: Some(999), reported_run_s: Some(0.5), ..job }.duration_ms(), Some(500));
+        assert_eq!(Job { run_s: Some(-1.0), end: None, ..job }.duration_ms(), None);
     }
 
     #[test]

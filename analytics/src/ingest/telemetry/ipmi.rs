@@ -14,9 +14,10 @@ use super::super::reader::{Confidence, Head, Reader};
 use super::super::source::SourceFile;
 use super::gather::{Device, Gather, When};
 use super::label::{moment_in_name, node_in_name};
-use super::metric::{BLANK, is_shared, node_power};
+use super::metric::{BLANK, node_power};
 use crate::error::{Error, Result};
 use crate::quality::{RowAudit, reason};
+use crate::schema::sensor::is_shared;
 use crate::time::Zone;
 use crate::trace::Trace;
 
