@@ -9,7 +9,7 @@ use tracecast_analytics::storage;
 use tracecast_tests::{fixture, read, real_trace};
 
 /// Checks `value` against `schema`: types, required and unknown keys, references, alternatives, list items, fixed words.
-fn conforms(value: &Value, schema: &Value, root: &Value, path: &str) -> Result<(), String> {
+pub fn conforms(value: &Value, schema: &Value, root: &Value, path: &str) -> Result<(), String> {
     let schema = match schema {
         Value::Bool(true) => return Ok(()),
         Value::Object(schema) => schema,

@@ -8,8 +8,8 @@ use super::reader::{Confidence, Reader};
 use super::source::SourceFile;
 use crate::error::{Error, Result};
 use crate::quality::{Outcome, RowAudit, reason};
-use crate::schema::JobRow;
-use crate::time::{SECOND_MS, Zone};
+use crate::schema::{JobRow, gpu_count};
+use crate::time::{SECOND_MS, Zone, seconds_to_ms};
 use crate::trace::{SourceRecord, Trace};
 
 /// How far reading one file has come.
@@ -197,6 +197,19 @@ pub fn check_strict(trace: &Trace) -> Result<()> {
 /// pushes a job. An end before the start becomes unknown; a start before the submission stays, as the wait derived from
 /// it is then unknown. `run_s` is set from start and end where the reader has not set it from attempts.
 pub fn check_job(job: &mut JobRow<'_>, row: &mut RowAudit<'_>) {
+    for (column, gpus) in [("req_gpus", &mut job.req_gpus), ("alloc_gpus", &mut job.alloc_gpus)] {
+        if let Some(count) = gpus.filter(|count| gpu_count(*count).is_none()) {
+            row.repair(reason::OUT_OF_RANGE, column, &count.to_string());
+            *gpus = None;
+        }
+    }
+    let lengths = [("reported_run_s", &mut job.reported_run_s), ("reported_wait_s", &mut job.reported_wait_s)];
+    for (column, seconds) in lengths {
+        if let Some(length) = seconds.filter(|length| seconds_to_ms(*length).is_none()) {
+            row.repair(reason::OUT_OF_RANGE, column, &length.to_string());
+            *seconds = None;
+        }
+    }
     if let (Some(start), Some(end)) = (job.start, job.end) {
         if end < start {
             row.repair(reason::END_BEFORE_START, "end", &format!("{} s before its start", (start - end) / SECOND_MS));
@@ -228,6 +241,7 @@ impl Seen {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::quality::Ledger;
 
     #[test]
     fn an_end_before_the_start_is_unknown_and_an_early_start_is_kept() {
@@ -238,5 +252,23 @@ mod tests {
         let mut job = JobRow { submit: Some(9_000), start: Some(5_000), end: Some(6_500), ..JobRow::default() };
         check_job(&mut job, &mut row);
         assert_eq!((job.start, job.run_s), (Some(5_000), Some(1.5)));
+    }
+
+    #[test]
+    fn impossible_counts_and_lengths_are_unknown_and_noted() {
+        let mut ledger = Ledger::default();
+        let mut row = RowAudit::new("f", 1);
+        let mut job = JobRow {
+            req_gpus: Some(1e308),
+            alloc_gpus: Some(1e6),
+            reported_run_s: Some(1e308),
+            reported_wait_s: Some(4e9),
+            ..JobRow::default()
+        };
+        check_job(&mut job, &mut row);
+        ledger.keep(row);
+        assert_eq!((job.req_gpus, job.alloc_gpus), (None, Some(1e6)));
+        assert_eq!((job.reported_run_s, job.reported_wait_s), (None, Some(4e9)));
+        assert_eq!((ledger.repaired, ledger.count("out_of_range")), (1, 2));
     }
 }

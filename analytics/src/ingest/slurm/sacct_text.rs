@@ -380,7 +380,14 @@ impl<'a> Row<'a> {
         if text.bytes().all(|byte| byte.is_ascii_digit()) {
             // Epoch seconds; 0 is "not yet".
             let seconds: f64 = text.parse().ok()?;
-            return if seconds == 0.0 { None } else { seconds_to_ms(seconds) };
+            if seconds == 0.0 {
+                return None;
+            }
+            let ms = seconds_to_ms(seconds);
+            if ms.is_none() {
+                self.audit.repair(reason::NOT_A_TIME, name, text);
+            }
+            return ms;
         }
         let date = text.get(..10).and_then(|date| date.parse::<Date>().ok());
         if date.is_none() && !text.starts_with(|c: char| c.is_ascii_digit() && text.len() >= 10) {
