@@ -92,7 +92,11 @@ pub fn save(trace: &Trace, path: &Path) -> Result<Manifest> {
         if exists {
             let old = sibling(path, "old");
             std::fs::rename(path, &old).map_err(|e| Error::io("rename", path, e))?;
-            std::fs::rename(&temporary, path).map_err(|e| Error::io("rename", path, e))?;
+            if let Err(failure) = std::fs::rename(&temporary, path) {
+                // What was there before must not be lost; if that fails too, the first failure is what to tell.
+                let _ = std::fs::rename(&old, path);
+                return Err(Error::io("rename", path, failure));
+            }
             std::fs::remove_dir_all(&old).map_err(|e| Error::io("remove", old, e))?;
         } else {
             std::fs::rename(&temporary, path).map_err(|e| Error::io("rename", path, e))?;
@@ -324,7 +328,7 @@ fn append(column: ColumnMut<'_>, array: Option<&ArrayRef>, rows: usize) -> std::
             // False for NaN, which is not the way to say unknown.
             let possible = |value: &f64| (-MOST_NUMBER..=MOST_NUMBER).contains(value);
             if let Some(far) = values.iter().flatten().find(|value| !possible(value)) {
-                return Err(format!("the number {far}"));
+                return Err(format!("the number {far:e}, which no source gives"));
             }
             values.iter().for_each(|v| num.push(v));
         }

@@ -130,7 +130,7 @@ impl Reader for SacctText {
         if local && options.zone.is_none() {
             trace.note(
                 "Times carry no zone and are read as UTC, which is right for an export made with TZ=UTC; otherwise name \
-                 the cluster's zone with --zone.",
+                 the cluster's zone with --timezone.",
             );
         }
         assembly.finish(trace);
