@@ -23,6 +23,16 @@ pub const HOUR_MS: i64 = 60 * MINUTE_MS;
 /// Milliseconds in a day.
 pub const DAY_MS: i64 = 24 * HOUR_MS;
 
+/// No time lies further than this from the epoch (2^42 ms, about 139 years): what a source writes beyond it (`9999-12-31`,
+/// microseconds taken for milliseconds) stands for something else, and is unknown. With this, the difference of any two
+/// times is a plain subtraction, and a walk over the hours between any two of them ends.
+pub const FARTHEST_MS: i64 = 1 << 42;
+
+/// The moment `ms`, `None` if it is further from the epoch than [`FARTHEST_MS`].
+pub fn within_reach(ms: i64) -> Option<i64> {
+    (ms > -FARTHEST_MS && ms < FARTHEST_MS).then_some(ms)
+}
+
 /// What a trace's times are relative to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -97,7 +107,7 @@ impl Zone {
         &self.name
     }
 
-    /// The moment a local time stands for, in milliseconds, and how it was found.
+    /// The moment a local time stands for, in milliseconds, and how it was found; `None` beyond [`FARTHEST_MS`].
     pub fn resolve(&self, local: DateTime) -> Option<(i64, Resolution)> {
         let ambiguous = self.zone.to_ambiguous_timestamp(local);
         let resolution = match ambiguous.offset() {
@@ -107,7 +117,7 @@ impl Zone {
             }
             AmbiguousOffset::Gap { .. } => Resolution::Gap,
         };
-        let ms = ambiguous.compatible().ok()?.as_millisecond();
+        let ms = within_reach(ambiguous.compatible().ok()?.as_millisecond())?;
         Some((ms, resolution))
     }
 
@@ -239,13 +249,13 @@ pub fn parse_with_offset(text: &str) -> Option<i64> {
         (local, if negative { -seconds } else { seconds })
     };
     let (ms, _) = Zone::utc().resolve(parse_local(local.trim_end())?)?;
-    Some(ms - offset_s * SECOND_MS)
+    within_reach(ms - offset_s * SECOND_MS)
 }
 
-/// Milliseconds of a count of seconds; `None` if it is not finite or beyond the year 9999.
+/// Milliseconds of a count of seconds; `None` if it is not a number or beyond [`FARTHEST_MS`].
 pub fn seconds_to_ms(seconds: f64) -> Option<i64> {
-    const LIMIT_S: f64 = 253_402_300_800.0;
-    (seconds.is_finite() && seconds.abs() < LIMIT_S).then(|| (seconds * 1_000.0).round() as i64)
+    // The cast saturates, and what it saturates to is out of reach.
+    if seconds.is_nan() { None } else { within_reach((seconds * 1_000.0).round() as i64) }
 }
 
 /// `2017-08-14 23:27:00` for a moment in UTC; the shortest exact form, with milliseconds where there are any.
@@ -309,6 +319,19 @@ mod tests {
         }
         assert_eq!(seconds_to_ms(f64::NAN), None);
         assert_eq!(seconds_to_ms(1e300), None);
+    }
+
+    #[test]
+    fn a_sentinel_far_away_is_not_a_time() {
+        // 2^42 ms are 4,398,046,511.104 s: 2109-05-15 07:35:11 UTC, and as long before the epoch.
+        assert_eq!(seconds_to_ms(4_398_046_511.103), Some(FARTHEST_MS - 1));
+        for seconds in [4_398_046_511.104, -4_398_046_511.104, f64::INFINITY, f64::NEG_INFINITY] {
+            assert_eq!(seconds_to_ms(seconds), None, "{seconds}");
+        }
+        assert_eq!(parse_with_offset("9999-12-31T23:59:59Z"), None);
+        assert_eq!(parse_with_offset("0001-01-01T00:00:00Z"), None);
+        assert_eq!(Zone::utc().resolve(parse_local("9999-12-31 23:59:59").unwrap()), None);
+        assert!(Zone::utc().resolve(parse_local("2109-05-15 07:35:11").unwrap()).is_some());
     }
 
     #[test]

@@ -153,13 +153,19 @@ impl Topic for Duration {
     fn section(&self) -> Section {
         let mut finding = String::new();
         if let Some(all) = &self.all.ended_s {
-            let ratio = if all.p50 > 0.0 { format!("{:.0} times", all.mean / all.p50) } else { "far above".to_owned() };
-            finding = format!(
-                "Half of the jobs end within **{}**, but the mean is **{}** ({ratio} the median): a few long jobs \
-                 decide the load.",
-                duration(all.p50),
-                duration(all.mean)
-            );
+            let (median, mean) = (duration(all.p50), duration(all.mean));
+            // Only a mean well above the median says that few jobs make up the time.
+            finding = if all.p50 <= 0.0 && all.mean > 0.0 {
+                format!("Half of the jobs end at once, but the mean is **{mean}**: a few long jobs decide the load.")
+            } else if all.mean >= 2.0 * all.p50 && all.mean > 0.0 {
+                format!(
+                    "Half of the jobs end within **{median}**, but the mean is **{mean}** ({:.0} times the median): a few \
+                     long jobs decide the load.",
+                    all.mean / all.p50
+                )
+            } else {
+                format!("Half of the jobs end within **{median}**, the mean is **{mean}**.")
+            };
             if let Some(median) = self.gpu_time_median_s {
                 finding.push_str(&format!(
                     " Half of the GPU time is in jobs that ran longer than **{}**.",

@@ -230,7 +230,7 @@ fn node_failures(facts: &JobFacts<'_>) -> u64 {
 
 fn retries(facts: &JobFacts<'_>) -> Option<Retries> {
     let jobs = &facts.trace.jobs;
-    let known: Vec<i64> = jobs.attempts.iter().flatten().collect();
+    let known: Vec<u64> = jobs.attempts.iter().flatten().filter_map(|attempts| u64::try_from(attempts).ok()).collect();
     if known.is_empty() {
         return None;
     }
@@ -255,7 +255,7 @@ fn retries(facts: &JobFacts<'_>) -> Option<Retries> {
     Some(Retries {
         jobs: known.len() as u64,
         retried: known.iter().filter(|attempts| **attempts > 1).count() as u64,
-        attempts: known.iter().map(|attempts| attempts.unsigned_abs()).sum(),
+        attempts: known.iter().fold(0, |sum: u64, attempts| sum.saturating_add(*attempts)),
         lost_gpu_hours: (!attempts.is_empty()).then(|| hours(stats::sum::NeumaierSum::from_iter(lost).value())),
     })
 }

@@ -4,6 +4,7 @@
 use jiff::civil::DateTime;
 
 use crate::quality::{RowAudit, reason};
+use crate::schema::MOST_NUMBER;
 use crate::time::{Resolution, Zone, parse_local, parse_with_offset};
 
 /// Bytes in a mebibyte.
@@ -26,7 +27,11 @@ pub(crate) fn is_null(text: &str) -> bool {
 pub(crate) fn number(text: Option<&str>, column: &str, row: &mut RowAudit<'_>) -> Option<f64> {
     let text = text.map(str::trim).filter(|text| !is_null(text))?;
     match text.parse::<f64>() {
-        Ok(value) if value.is_finite() => Some(value),
+        Ok(value) if value.abs() <= MOST_NUMBER => Some(value),
+        Ok(value) if value.is_finite() => {
+            row.repair(reason::OUT_OF_RANGE, column, text);
+            None
+        }
         _ => {
             row.repair(reason::NOT_A_NUMBER, column, text);
             None
@@ -127,6 +132,7 @@ mod tests {
         assert_eq!(whole(Some("1e300"), "c", &mut row), None);
         assert_eq!(amount(Some("-1"), "c", &mut row), None);
         assert_eq!(number(Some("inf"), "c", &mut row), None);
+        assert_eq!(number(Some("1e308"), "c", &mut row), None);
     }
 
     #[test]

@@ -8,8 +8,8 @@ use super::reader::{Confidence, Head, Reader};
 use super::source::SourceFile;
 use crate::error::{Error, Result, UNKNOWN_REMEDY};
 use crate::quality::{Outcome, RowAudit, reason};
-use crate::schema::JobRow;
-use crate::time::{SECOND_MS, Zone};
+use crate::schema::{JobRow, gpu_count};
+use crate::time::{SECOND_MS, Zone, seconds_to_ms};
 use crate::trace::{SourceRecord, Trace};
 
 /// How far reading one file has come.
@@ -273,8 +273,9 @@ fn check_damage(trace: &Trace) -> Result<()> {
 }
 
 /// Checks that a job's times are in order and fills what follows from them; to be called by every reader before it
-/// pushes a job. A local time that happened twice is taken as the second where the first would be out of order. An end before the start becomes unknown; a start before the submission stays, as the wait derived from
-/// it is then unknown. `run_s` is set from start and end where the reader has not set it from attempts.
+/// pushes a job. A local time that happened twice is taken as the second where the first would be out of order. An end
+/// before the start becomes unknown; a start before the submission stays, as the wait derived from it is then unknown.
+/// GPU counts and durations beyond what is possible become unknown. `run_s` is set from start and end where the reader has not set it from attempts.
 pub fn check_job(job: &mut JobRow<'_>, row: &mut RowAudit<'_>) {
     if let (Some(submit), Some(start)) = (job.submit, job.start)
         && start < submit
@@ -285,6 +286,19 @@ pub fn check_job(job: &mut JobRow<'_>, row: &mut RowAudit<'_>) {
         && end < start
     {
         job.end = row.take_later(end, start).or(job.end);
+    }
+    for (column, gpus) in [("req_gpus", &mut job.req_gpus), ("alloc_gpus", &mut job.alloc_gpus)] {
+        if let Some(count) = gpus.filter(|count| gpu_count(*count).is_none()) {
+            row.repair(reason::OUT_OF_RANGE, column, &count.to_string());
+            *gpus = None;
+        }
+    }
+    let lengths = [("reported_run_s", &mut job.reported_run_s), ("reported_wait_s", &mut job.reported_wait_s)];
+    for (column, seconds) in lengths {
+        if let Some(length) = seconds.filter(|length| seconds_to_ms(*length).is_none()) {
+            row.repair(reason::OUT_OF_RANGE, column, &length.to_string());
+            *seconds = None;
+        }
     }
     if let (Some(start), Some(end)) = (job.start, job.end) {
         if end < start {
@@ -366,5 +380,23 @@ mod tests {
         let mut job = JobRow { submit: Some(9_000), start: Some(5_000), end: Some(6_500), ..JobRow::default() };
         check_job(&mut job, &mut row);
         assert_eq!((job.start, job.run_s), (Some(5_000), Some(1.5)));
+    }
+
+    #[test]
+    fn impossible_counts_and_lengths_are_unknown_and_noted() {
+        let mut ledger = Ledger::default();
+        let mut row = RowAudit::new("f", 1);
+        let mut job = JobRow {
+            req_gpus: Some(1e308),
+            alloc_gpus: Some(1e6),
+            reported_run_s: Some(1e308),
+            reported_wait_s: Some(4e9),
+            ..JobRow::default()
+        };
+        check_job(&mut job, &mut row);
+        ledger.keep(row);
+        assert_eq!((job.req_gpus, job.alloc_gpus), (None, Some(1e6)));
+        assert_eq!((job.reported_run_s, job.reported_wait_s), (None, Some(4e9)));
+        assert_eq!((ledger.repaired, ledger.count("out_of_range")), (1, 2));
     }
 }

@@ -23,3 +23,18 @@ pub use table::{
 
 /// Version of the tables; a change that older readers cannot read raises it.
 pub const VERSION: &str = "trace/1";
+
+/// No number of a source is larger, whatever its unit: what is beyond is unknown, so that sums and products of the rest stay
+/// finite. Above the largest 64-bit integer, as tools write "no value" as one near it, which is for the readers to tell.
+pub const MOST_NUMBER: f64 = 1e20;
+
+/// More GPUs than any job or node has: a count beyond is not one, and is unknown. It keeps sums of GPUs, counted in whole
+/// millionths over time, exact.
+pub const MOST_GPUS: f64 = 1e6;
+
+/// A count of GPUs, `None` if negative, not a number or beyond [`MOST_GPUS`].
+#[inline]
+pub fn gpu_count(gpus: f64) -> Option<f64> {
+    // False for NaN too.
+    (0.0..=MOST_GPUS).contains(&gpus).then_some(gpus)
+}

@@ -12,8 +12,8 @@ use crate::error::{Error, Result};
 use crate::ingest::Moment;
 use crate::ingest::field;
 use crate::quality::{RowAudit, reason};
-use crate::schema::{ColumnKind, ColumnSpec};
-use crate::time::Zone;
+use crate::schema::{ColumnKind, ColumnSpec, MOST_NUMBER};
+use crate::time::{Zone, within_reach};
 
 /// A value as it stands in the source.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -150,7 +150,13 @@ impl<'m> Converter<'m> {
                 audit.repair(reason::NEGATIVE, name, &part.to_string());
                 return None;
             }
-            ms = ms.checked_add(crate::time::seconds_to_ms(part / 1_000.0)?)?;
+            let later =
+                crate::time::seconds_to_ms(part / 1_000.0).and_then(|part| within_reach(ms.saturating_add(part)));
+            let Some(later) = later else {
+                audit.repair(reason::OUT_OF_RANGE, name, &part.to_string());
+                return None;
+            };
+            ms = later;
         }
         Some(ms)
     }
@@ -158,7 +164,7 @@ impl<'m> Converter<'m> {
     fn moment(&self, unit: TimeUnit, raw: Raw<'_>, name: &str, audit: &mut RowAudit<'_>) -> Option<i64> {
         let ms = match (raw, unit) {
             (Raw::Null, _) => return None,
-            (Raw::Utc(ms), _) => Some(ms),
+            (Raw::Utc(ms), _) => within_reach(ms),
             (Raw::Civil(ms), _) => return self.civil(ms, name, audit),
             (Raw::Text(text), TimeUnit::Text) => return Moment::Local(self.zone).read(Some(text), name, audit),
             (Raw::Text(text), TimeUnit::Nanos(nanos)) => match text.trim().parse::<i64>() {
@@ -183,13 +189,11 @@ impl<'m> Converter<'m> {
         const MS: i128 = 1_000_000;
         let total = i128::from(count) * i128::from(nanos);
         let ms = (total + MS / 2).div_euclid(MS);
-        let ms = i64::try_from(ms).ok()?;
-        crate::time::seconds_to_ms(ms as f64 / 1_000.0)?;
-        self.origin_ms.checked_add(ms)
+        within_reach(self.origin_ms.saturating_add(i64::try_from(ms).ok()?))
     }
 
     fn since_origin(&self, count: f64, nanos: i64) -> Option<i64> {
-        self.origin_ms.checked_add(crate::time::seconds_to_ms(count * nanos as f64 / 1e9)?)
+        within_reach(self.origin_ms.saturating_add(crate::time::seconds_to_ms(count * nanos as f64 / 1e9)?))
     }
 
     fn civil(&self, ms: i64, name: &str, audit: &mut RowAudit<'_>) -> Option<i64> {
@@ -211,7 +215,7 @@ impl<'m> Converter<'m> {
             audit.repair(reason::NEGATIVE, name, &raw.text());
             return None;
         }
-        if !value.is_finite() || (name.ends_with("_ratio") && value > 1.0) {
+        if value.abs() > MOST_NUMBER || (name.ends_with("_ratio") && value > 1.0) {
             audit.repair(reason::OUT_OF_RANGE, name, &raw.text());
             return None;
         }
