@@ -155,6 +155,7 @@ fn exit_codes_are_the_documented_ones() {
     assert!(strict == 3 && message.contains("line 5"), "{message}");
     let (unknown, message) = code(&["describe", &folder.file("poem.txt", "roses are red\n")]);
     assert!(unknown == 4 && message.contains("--mapping"), "{message}");
+    assert!(message.contains("tracecast formats") && message.len() < 300, "no list of all readers: {message}");
     let (empty, message) = code(&["describe", &folder.file("empty.csv", "")]);
     assert!(empty == 1 && message.contains("empty"), "{message}");
     let (zone, message) = code(&["describe", &source, "--timezone", "Mars/Olympus"]);
