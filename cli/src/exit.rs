@@ -22,7 +22,7 @@ pub(crate) fn code(outcome: &anyhow::Result<()>) -> ExitCode {
     // If stderr is gone too, there is nobody left to tell.
     let _ = writeln!(std::io::stderr().lock(), "tracecast: {error:#}");
     match error.downcast_ref::<Error>() {
-        Some(Error::Strict { .. }) => ExitCode::from(STRICT),
+        Some(Error::Strict { .. } | Error::Damaged { .. }) => ExitCode::from(STRICT),
         Some(Error::UnknownFormat { .. }) => ExitCode::from(UNKNOWN_FORMAT),
         _ => ExitCode::from(FAILED),
     }

@@ -175,13 +175,7 @@ fn by_id(id: &str) -> Result<&'static dyn Reader> {
 pub fn check_strict(trace: &Trace) -> Result<()> {
     let ledger = &trace.ledger;
     if let Some(damage) = ledger.damage.first() {
-        return Err(Error::Format {
-            file: damage.file.clone(),
-            line: Some(damage.after_line),
-            column: None,
-            found: format!("the file cannot be read further: {}", damage.what),
-            remedy: "fetch it again, or leave out --strict to use what is readable".to_owned(),
-        });
+        return Err(Error::Damaged { file: damage.file.clone(), line: damage.after_line, what: damage.what.clone() });
     }
     let worst = ledger.entries.iter().find(|entry| entry.outcome == Outcome::Quarantined);
     let Some(worst) = worst else { return Ok(()) };
