@@ -334,6 +334,8 @@ fn parameters(fit: &Fit) -> String {
 fn short(value: f64) -> String {
     if value != 0.0 && (value.abs() >= 1e5 || value.abs() < 1e-3) {
         format!("{value:.3e}")
+    } else if value.abs() >= 100.0 {
+        format!("{value:.0}")
     } else {
         format!("{value:.3}")
     }

@@ -1,4 +1,4 @@
-//! The report as Markdown, for pull requests and wikis: the words and tables of the HTML file; of a chart, its reading.
+//! The report as Markdown, for pull requests and wikis: the words and tables of the HTML file; of a chart, its name.
 
 use std::fmt::Write as _;
 
@@ -76,7 +76,8 @@ fn write_section(out: &mut String, section: &Section) {
         match block {
             Block::Table(table) => write_table(out, table),
             Block::Chart(chart) => {
-                let _ = write!(out, "\n**{}.** {}\n", escape_markdown(&chart.title), sentence_markdown(&chart.reading));
+                let (title, id) = (escape_markdown(&chart.title), escape_markdown(&chart.id));
+                let _ = write!(out, "\nChart, not shown here: {title} ({id})\n");
             }
             Block::Text(text) => {
                 let _ = write!(out, "\n{}\n", sentence_markdown(text));
