@@ -198,7 +198,8 @@ impl Topic for Duration {
             .with_definition(format!("Run: {}.", self.definition))
             .with_definition(
                 "Laws are fitted by maximum likelihood, running jobs counted as at least so long. AIC compares laws on \
-                 the same jobs (smaller is better); KS is the largest gap between the law and the data.",
+                 the same jobs (smaller is better); KS is the largest gap between the law and the data. Two-part: a point mass at runs below a second, \
+                 and a law for the others.",
             )
             .with_coverage(coverage)
     }

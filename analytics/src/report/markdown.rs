@@ -38,7 +38,11 @@ pub fn render(report: &Report) -> String {
     }
     if let Some(quality) = &report.quality {
         out.push_str("\n## Data quality\n");
-        write_table(&mut out, quality);
+        if quality.rows.is_empty() && quality.note.is_none() {
+            let _ = write!(out, "\n{}\n", escape_markdown(&quality.title));
+        } else {
+            write_table(&mut out, quality);
+        }
     }
     if !report.provenance.is_empty() {
         out.push_str("\n## Provenance\n\n");

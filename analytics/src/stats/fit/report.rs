@@ -52,7 +52,7 @@ impl Fit {
     pub fn label(&self, unit: &str) -> String {
         match self.base {
             Some(base) => {
-                format!("{} (point mass below {ZERO_BELOW} {unit} + {})", self.family.label(), base.label())
+                format!("{} (mass below {ZERO_BELOW} {unit} + {})", self.family.label(), base.label())
             }
             None => self.family.label().to_owned(),
         }
