@@ -6,6 +6,8 @@
 
 use std::path::PathBuf;
 
+use crate::report::markup::printable;
+
 /// Result of this crate's fallible functions.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -25,7 +27,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// A file is not what it should be, at a place.
-    #[error("{file}{}: {found}; {remedy}", place(.line, .column))]
+    #[error("{}{}: {}; {remedy}", printable(.file), place(.line, .column), printable(.found))]
     Format {
         /// The file as the user named it.
         file: String,
@@ -39,14 +41,27 @@ pub enum Error {
         remedy: String,
     },
     /// No reader recognised a file.
-    #[error(
-        "{file}: no reader recognises this file; name one with --reader ({known}) or describe its columns with --mapping"
-    )]
+    #[error("{}: {}; {remedy}", printable(.file), printable(.found))]
     UnknownFormat {
         /// The file as the user named it.
         file: String,
-        /// Identifiers of all readers, comma separated.
-        known: String,
+        /// What it is instead, as far as that can be told.
+        found: String,
+        /// What would fix it.
+        remedy: String,
+    },
+    /// `--strict` was asked for and a file ends early or cannot be decoded to its end.
+    #[error(
+        "{}: the file is damaged or ends early, after line {after_line}: {what}; fetch it again, or leave out --strict to use what is readable",
+        printable(.file)
+    )]
+    Damaged {
+        /// The file as the user named it.
+        file: String,
+        /// The last line (or record) that could be read.
+        after_line: u64,
+        /// What the decoder said.
+        what: String,
     },
     /// The source holds nothing to read.
     #[error("{source_name}: {what}; {remedy}")]
@@ -144,11 +159,26 @@ impl Error {
     }
 }
 
+/// What to do with a file that no reader knows.
+pub(crate) const UNKNOWN_REMEDY: &str =
+    "see `tracecast formats`, name one with --reader, or describe the columns with --mapping";
+
 fn place(line: &Option<u64>, column: &Option<String>) -> String {
     match (line, column) {
         (Some(line), Some(column)) => format!(", line {line}, column {column}"),
         (Some(line), None) => format!(", line {line}"),
         (None, Some(column)) => format!(", column {column}"),
         (None, None) => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_found_cannot_drive_a_terminal() {
+        let error = Error::format("a\u{1b}[2J.csv", "columns \u{7}x\0y", "export it again");
+        assert_eq!(error.to_string(), "a\u{FFFD}[2J.csv: columns \u{FFFD}x\u{FFFD}y; export it again");
     }
 }

@@ -20,7 +20,7 @@ pub struct Steps {
     values: Vec<i64>,
 }
 
-/// An amount in whole millionths; NaN counts as nothing.
+/// An amount in whole millionths, beyond what they can count cut to the most they can; NaN counts as nothing.
 fn micros(amount: f64) -> i64 {
     (amount * MICRO).round() as i64
 }
@@ -31,7 +31,8 @@ impl Steps {
     pub fn of_intervals(intervals: impl IntoIterator<Item = (i64, i64, f64)>) -> Self {
         let mut changes: Vec<(i64, i64)> = Vec::new();
         for (start, end, amount) in intervals {
-            let amount = micros(amount);
+            // No further down than it can be taken back up.
+            let amount = micros(amount).max(-i64::MAX);
             if end > start && amount != 0 {
                 changes.push((start, amount));
                 changes.push((end, -amount));
@@ -43,12 +44,14 @@ impl Steps {
     fn of_changes(mut changes: Vec<(i64, i64)>) -> Self {
         changes.sort_unstable();
         let mut steps = Self::default();
-        let mut value = 0i64;
+        // Wider than an amount, so that no sum of amounts overflows and use still returns to exactly zero.
+        let mut total = 0i128;
         let mut rest = changes.as_slice();
         while let Some((time, _)) = rest.first().copied() {
             let same = rest.partition_point(|(other, _)| *other == time);
             let (now, later) = rest.split_at(same);
-            value += now.iter().map(|(_, change)| change).sum::<i64>();
+            total += now.iter().map(|(_, change)| i128::from(*change)).sum::<i128>();
+            let value = i64::try_from(total).unwrap_or(if total < 0 { i64::MIN } else { i64::MAX });
             rest = later;
             if steps.values.last().copied().unwrap_or(0) != value {
                 steps.times.push(time);

@@ -96,6 +96,13 @@ pub mod reason {
         what: "the local time happened twice when clocks went back; the first is taken",
         remedy: "export times in UTC or with their offset",
     };
+    /// A local time that happened twice, where only the second time is in order.
+    pub const DST_FOLD_LATER: Reason = Reason {
+        id: "dst_fold_later",
+        what: "the local time happened twice when clocks went back; the second is taken, as by the first the job would \
+               end before it starts or start before it was submitted",
+        remedy: "export times in UTC or with their offset",
+    };
     /// A local time that never happened.
     pub const DST_GAP: Reason = Reason {
         id: "dst_gap",
@@ -106,7 +113,7 @@ pub mod reason {
     pub const UNKNOWN_STATE: Reason = Reason {
         id: "unknown_state",
         what: "the job state is not one we know; it is kept as text and counted as unknown",
-        remedy: "tell us the scheduler and the state",
+        remedy: "nothing is lost, the word is in reported_state; report it to the maintainers of tracecast",
     };
     /// Bytes that are not UTF-8.
     pub const NOT_UTF8: Reason = Reason {
@@ -195,17 +202,44 @@ pub struct RowAudit<'a> {
     file: &'a str,
     line: u64,
     repairs: Vec<(Reason, String, String)>,
+    folded: Vec<Folded>,
+}
+
+/// A local time that happened twice and was taken as the first.
+#[derive(Debug)]
+struct Folded {
+    ms: i64,
+    later_ms: i64,
+    repair: usize,
 }
 
 impl<'a> RowAudit<'a> {
     /// A row at `line` (1-based) of `file`.
     pub fn new(file: &'a str, line: u64) -> Self {
-        Self { file, line, repairs: Vec::new() }
+        Self { file, line, repairs: Vec::new(), folded: Vec::new() }
     }
 
     /// Notes that a value was corrected or set to unknown.
     pub fn repair(&mut self, reason: Reason, column: &str, text: &str) {
         self.repairs.push((reason, column.to_owned(), shorten(text)));
+    }
+
+    /// Notes that a local time happened twice: at `ms`, which is taken, and again at `later_ms` (milliseconds, UTC).
+    pub fn fold(&mut self, ms: i64, later_ms: i64, column: &str, text: &str) {
+        self.folded.push(Folded { ms, later_ms, repair: self.repairs.len() });
+        self.repair(reason::DST_FOLD, column, text);
+    }
+
+    /// The second time of a local time read as `ms`, if it happened twice and the second is no earlier than
+    /// `not_before`; the row then says that the second was taken.
+    pub fn take_later(&mut self, ms: i64, not_before: i64) -> Option<i64> {
+        // The last that was read so: times of a row are read in the order submit, start, end.
+        let at = self.folded.iter().rposition(|fold| fold.ms == ms && fold.later_ms >= not_before)?;
+        let fold = self.folded.remove(at);
+        if let Some((reason, _, _)) = self.repairs.get_mut(fold.repair) {
+            *reason = reason::DST_FOLD_LATER;
+        }
+        Some(fold.later_ms)
     }
 
     /// The 1-based line of the row.
@@ -345,7 +379,8 @@ impl Ledger {
     }
 }
 
-fn shorten(text: &str) -> String {
+/// At most 80 characters of a text, for messages.
+pub(crate) fn shorten(text: &str) -> String {
     let text = text.trim_end_matches(['\r', '\n']);
     if text.chars().count() <= SHOWN {
         return text.to_owned();

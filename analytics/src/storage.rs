@@ -27,8 +27,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::quality::Ledger;
-use crate::schema::{ColumnKind, ColumnMut, ColumnRef, Table, VERSION};
-use crate::time::TimeBasis;
+use crate::schema::{ColumnKind, ColumnMut, ColumnRef, MOST_NUMBER, Table, VERSION};
+use crate::time::{TimeBasis, within_reach};
 use crate::trace::{SourceRecord, Trace, each_table};
 
 /// Rows in a row group, and in a batch on the way there.
@@ -92,7 +92,11 @@ pub fn save(trace: &Trace, path: &Path) -> Result<Manifest> {
         if exists {
             let old = sibling(path, "old");
             std::fs::rename(path, &old).map_err(|e| Error::io("rename", path, e))?;
-            std::fs::rename(&temporary, path).map_err(|e| Error::io("rename", path, e))?;
+            if let Err(failure) = std::fs::rename(&temporary, path) {
+                // What was there before must not be lost; if that fails too, the first failure is what to tell.
+                let _ = std::fs::rename(&old, path);
+                return Err(Error::io("rename", path, failure));
+            }
             std::fs::remove_dir_all(&old).map_err(|e| Error::io("remove", old, e))?;
         } else {
             std::fs::rename(&temporary, path).map_err(|e| Error::io("rename", path, e))?;
@@ -269,7 +273,8 @@ fn read_table<T: Table>(table: &mut T, folder: &Path, tables: &[TableRecord]) ->
 /// know are passed over.
 ///
 /// # Errors
-/// When the file cannot be read or a column has another type.
+/// When the file cannot be read, a column has another type, or a time or a number is beyond what any reader lets through
+/// ([`crate::time::FARTHEST_MS`], [`MOST_NUMBER`]).
 pub fn read_parquet<T: Table>(path: &Path) -> Result<T> {
     guarded(|| read_parquet_unguarded(path)).unwrap_or_else(|| {
         Err(Error::format(path.display().to_string(), "the Parquet data is damaged", "ingest the source again"))
@@ -303,7 +308,7 @@ fn read_parquet_unguarded<T: Table>(path: &Path) -> Result<T> {
     Ok(table)
 }
 
-/// Appends an array of `rows` rows (or as many unknowns) to a column; the type found if it is another.
+/// Appends an array of `rows` rows (or as many unknowns) to a column; what was found if that cannot be.
 fn append(column: ColumnMut<'_>, array: Option<&ArrayRef>, rows: usize) -> std::result::Result<(), String> {
     let Some(array) = array else {
         match column {
@@ -319,10 +324,19 @@ fn append(column: ColumnMut<'_>, array: Option<&ArrayRef>, rows: usize) -> std::
         ColumnMut::Text(text) => array.as_string_opt::<i32>().ok_or_else(other)?.iter().for_each(|v| text.push(v)),
         ColumnMut::Label(label) => array.as_string_opt::<i32>().ok_or_else(other)?.iter().for_each(|v| label.push(v)),
         ColumnMut::Num(num) => {
-            array.as_primitive_opt::<Float64Type>().ok_or_else(other)?.iter().for_each(|v| num.push(v));
+            let values = array.as_primitive_opt::<Float64Type>().ok_or_else(other)?;
+            // False for NaN, which is not the way to say unknown.
+            let possible = |value: &f64| (-MOST_NUMBER..=MOST_NUMBER).contains(value);
+            if let Some(far) = values.iter().flatten().find(|value| !possible(value)) {
+                return Err(format!("the number {far:e}, which no source gives"));
+            }
+            values.iter().for_each(|v| num.push(v));
         }
         ColumnMut::Int(int) => {
             if let Some(values) = array.as_primitive_opt::<TimestampMillisecondType>() {
+                if let Some(far) = values.iter().flatten().find(|ms| within_reach(*ms).is_none()) {
+                    return Err(format!("the time {far} ms, more than 139 years from 1970"));
+                }
                 values.iter().for_each(|v| int.push(v));
             } else if let Some(values) = array.as_boolean_opt() {
                 values.iter().for_each(|v| int.push(v.map(i64::from)));

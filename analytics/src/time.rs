@@ -4,7 +4,7 @@
 //! keeps its own zero, and calendar statistics are refused for it unless its documentation says what hour zero was.
 //!
 //! Worked number: `2017-11-05 01:30:00` in `America/Los_Angeles` happened twice (clocks went back at 02:00); the first
-//! is 08:30 UTC, the second 09:30 UTC. [`Zone::resolve`] takes the first and says that it chose.
+//! is 08:30 UTC, the second 09:30 UTC. [`Zone::resolve`] takes the first and tells the second.
 
 use jiff::Timestamp;
 use jiff::civil::{Date, DateTime};
@@ -22,6 +22,16 @@ pub const MINUTE_MS: i64 = 60 * SECOND_MS;
 pub const HOUR_MS: i64 = 60 * MINUTE_MS;
 /// Milliseconds in a day.
 pub const DAY_MS: i64 = 24 * HOUR_MS;
+
+/// No time lies further than this from the epoch (2^42 ms, about 139 years): what a source writes beyond it (`9999-12-31`,
+/// microseconds taken for milliseconds) stands for something else, and is unknown. With this, the difference of any two
+/// times is a plain subtraction, and a walk over the hours between any two of them ends.
+pub const FARTHEST_MS: i64 = 1 << 42;
+
+/// The moment `ms`, `None` if it is further from the epoch than [`FARTHEST_MS`].
+pub fn within_reach(ms: i64) -> Option<i64> {
+    (ms > -FARTHEST_MS && ms < FARTHEST_MS).then_some(ms)
+}
 
 /// What a trace's times are relative to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -55,7 +65,10 @@ pub enum Resolution {
     /// It happened once.
     Once,
     /// It happened twice; the first was taken.
-    Fold,
+    Fold {
+        /// The second, milliseconds in UTC.
+        later_ms: i64,
+    },
     /// It never happened; it was moved past the gap.
     Gap,
 }
@@ -94,15 +107,17 @@ impl Zone {
         &self.name
     }
 
-    /// The moment a local time stands for, in milliseconds, and how it was found.
+    /// The moment a local time stands for, in milliseconds, and how it was found; `None` beyond [`FARTHEST_MS`].
     pub fn resolve(&self, local: DateTime) -> Option<(i64, Resolution)> {
         let ambiguous = self.zone.to_ambiguous_timestamp(local);
         let resolution = match ambiguous.offset() {
             AmbiguousOffset::Unambiguous { .. } => Resolution::Once,
-            AmbiguousOffset::Fold { .. } => Resolution::Fold,
+            AmbiguousOffset::Fold { .. } => {
+                Resolution::Fold { later_ms: ambiguous.clone().later().ok()?.as_millisecond() }
+            }
             AmbiguousOffset::Gap { .. } => Resolution::Gap,
         };
-        let ms = ambiguous.compatible().ok()?.as_millisecond();
+        let ms = within_reach(ambiguous.compatible().ok()?.as_millisecond())?;
         Some((ms, resolution))
     }
 
@@ -234,13 +249,13 @@ pub fn parse_with_offset(text: &str) -> Option<i64> {
         (local, if negative { -seconds } else { seconds })
     };
     let (ms, _) = Zone::utc().resolve(parse_local(local.trim_end())?)?;
-    Some(ms - offset_s * SECOND_MS)
+    within_reach(ms - offset_s * SECOND_MS)
 }
 
-/// Milliseconds of a count of seconds; `None` if it is not finite or beyond the year 9999.
+/// Milliseconds of a count of seconds; `None` if it is not a number or beyond [`FARTHEST_MS`].
 pub fn seconds_to_ms(seconds: f64) -> Option<i64> {
-    const LIMIT_S: f64 = 253_402_300_800.0;
-    (seconds.is_finite() && seconds.abs() < LIMIT_S).then(|| (seconds * 1_000.0).round() as i64)
+    // The cast saturates, and what it saturates to is out of reach.
+    if seconds.is_nan() { None } else { within_reach((seconds * 1_000.0).round() as i64) }
 }
 
 /// `2017-08-14 23:27:00` for a moment in UTC; the shortest exact form, with milliseconds where there are any.
@@ -272,7 +287,8 @@ mod tests {
         let zone = Zone::named("America/Los_Angeles").unwrap();
         let fold = parse_local("2017-11-05 01:30:00").unwrap();
         let (ms, how) = zone.resolve(fold).unwrap();
-        assert_eq!((format_utc(ms).as_str(), how), ("2017-11-05 08:30:00", Resolution::Fold));
+        let later = Resolution::Fold { later_ms: ms + HOUR_MS };
+        assert_eq!((format_utc(ms).as_str(), how), ("2017-11-05 08:30:00", later));
         let gap = parse_local("2017-03-12 02:30:00").unwrap();
         let (ms, how) = zone.resolve(gap).unwrap();
         // 02:30 standard time would be 10:30 UTC, which the clocks there called 03:30.
@@ -303,6 +319,19 @@ mod tests {
         }
         assert_eq!(seconds_to_ms(f64::NAN), None);
         assert_eq!(seconds_to_ms(1e300), None);
+    }
+
+    #[test]
+    fn a_sentinel_far_away_is_not_a_time() {
+        // 2^42 ms are 4,398,046,511.104 s: 2109-05-15 07:35:11 UTC, and as long before the epoch.
+        assert_eq!(seconds_to_ms(4_398_046_511.103), Some(FARTHEST_MS - 1));
+        for seconds in [4_398_046_511.104, -4_398_046_511.104, f64::INFINITY, f64::NEG_INFINITY] {
+            assert_eq!(seconds_to_ms(seconds), None, "{seconds}");
+        }
+        assert_eq!(parse_with_offset("9999-12-31T23:59:59Z"), None);
+        assert_eq!(parse_with_offset("0001-01-01T00:00:00Z"), None);
+        assert_eq!(Zone::utc().resolve(parse_local("9999-12-31 23:59:59").unwrap()), None);
+        assert!(Zone::utc().resolve(parse_local("2109-05-15 07:35:11").unwrap()).is_some());
     }
 
     #[test]

@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::quality::Ledger;
 use crate::schema::{
-    ActivityTable, AttemptTable, AvailabilityTable, CapacityTable, CarbonTable, GpuSampleTable, JobTable,
-    NodeSampleTable, NodeTable, PlacementTable, PriceTable, Table,
+    ActivityTable, AttemptTable, AvailabilityTable, CapacityTable, CarbonTable, ColumnKind, ColumnMut, GpuSampleTable,
+    JobTable, MOST_NUMBER, NodeSampleTable, NodeTable, PlacementTable, PriceTable, Table,
 };
-use crate::time::TimeBasis;
+use crate::time::{TimeBasis, within_reach};
 
 /// A file a trace was read from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -122,9 +122,14 @@ impl Trace {
         }
     }
 
-    /// Brings tables into their order: jobs by submit time (unknown last), samples by time, rows that tie in the order
-    /// they were read. O(n log n).
+    /// Sets to unknown, with a note, what no time and no number can be, where a reader let it through; then brings tables
+    /// into their order: jobs by submit time (unknown last), samples by time, rows that tie in the order they were read.
+    /// O(n log n).
     pub fn finish(&mut self) {
+        let mut notes = Vec::new();
+        let trace = &mut *self;
+        each_table!(&mut trace, table => bound(table, &mut notes));
+        notes.into_iter().for_each(|note| self.note(note));
         let key = |times: &crate::schema::Numbers<i64>, ix: usize| times.get(ix).unwrap_or(i64::MAX);
         sort(&mut self.jobs, |jobs, ix| key(&jobs.submit, ix));
         sort(&mut self.activity, |activity, ix| key(&activity.ts, ix));
@@ -151,6 +156,24 @@ impl Trace {
     }
 }
 
+/// Values beyond [`FARTHEST_MS`](crate::time::FARTHEST_MS) and [`MOST_NUMBER`] become unknown; a note a column that had any.
+fn bound<T: Table>(table: &mut T, notes: &mut Vec<String>) {
+    for (spec, column) in T::COLUMNS.iter().zip(table.columns_mut()) {
+        let beyond = match column {
+            ColumnMut::Num(num) => num.forget(|value| !(-MOST_NUMBER..=MOST_NUMBER).contains(&value)),
+            ColumnMut::Int(int) if spec.kind == ColumnKind::Time => int.forget(|ms| within_reach(ms).is_none()),
+            _ => 0,
+        };
+        if beyond > 0 {
+            let name = T::NAME;
+            notes.push(format!(
+                "{beyond} values of {} in {name} were beyond what is possible and are unknown.",
+                spec.name
+            ));
+        }
+    }
+}
+
 fn sort<T: Table>(table: &mut T, key: impl Fn(&T, usize) -> i64) {
     let rows = u32::try_from(table.len()).unwrap_or(u32::MAX);
     let keys: Vec<i64> = (0..table.len()).map(|ix| key(table, ix)).collect();
@@ -160,4 +183,30 @@ fn sort<T: Table>(table: &mut T, key: impl Fn(&T, usize) -> i64) {
     let mut order: Vec<u32> = (0..rows).collect();
     order.sort_by_key(|ix| keys.get(*ix as usize).copied());
     table.permute(&order);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::JobRow;
+    use crate::time::FARTHEST_MS;
+
+    #[test]
+    fn what_cannot_be_is_unknown_and_noted() {
+        let mut trace = Trace::default();
+        let job = |submit, cpus| JobRow { submit: Some(submit), req_cpus: Some(cpus), ..JobRow::default() };
+        trace.jobs.push(job(FARTHEST_MS, f64::INFINITY));
+        trace.jobs.push(job(i64::MIN, f64::NAN));
+        trace.jobs.push(job(5, 1e20));
+        trace.finish();
+        assert_eq!(trace.jobs.submit.iter().collect::<Vec<_>>(), [Some(5), None, None]);
+        assert_eq!(trace.jobs.req_cpus.iter().collect::<Vec<_>>(), [Some(1e20), None, None]);
+        assert_eq!(
+            trace.notes,
+            [
+                "2 values of submit in jobs were beyond what is possible and are unknown.",
+                "2 values of req_cpus in jobs were beyond what is possible and are unknown."
+            ]
+        );
+    }
 }

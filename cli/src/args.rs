@@ -5,12 +5,14 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use tracecast_analytics::ingest;
+use tracecast_analytics::time::Zone;
 
 /// Trace analytics and predictive planning for GPU clusters, offline.
 #[derive(Debug, Parser)]
 #[command(name = "tracecast", version, about, max_term_width = 100)]
 #[command(
-    after_help = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 rows quarantined under --strict, 4 format not recognised."
+    after_help = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 rows quarantined or a file damaged under --strict, 4 format not recognised."
 )]
 pub(crate) struct Arguments {
     /// Threads to use (results do not depend on it) [default: all cores]
@@ -54,17 +56,22 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 pub(crate) struct Reading {
     /// Reader to use instead of recognising each file (see `tracecast formats`)
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = reader)]
     pub(crate) reader: Option<String>,
     /// The cluster's time zone: of local times in the source, and of hours and weekdays in the answer
-    #[arg(long, value_name = "IANA NAME")]
-    pub(crate) timezone: Option<String>,
+    #[arg(long, value_name = "IANA NAME", value_parser = Zone::named)]
+    pub(crate) timezone: Option<Zone>,
     /// Mapping file that says what the columns of a CSV or Parquet file mean
     #[arg(long, value_name = "TOML")]
     pub(crate) mapping: Option<PathBuf>,
     /// Fail if any row has to be quarantined or a file is damaged
     #[arg(long)]
     pub(crate) strict: bool,
+}
+
+fn reader(id: &str) -> Result<String, &'static str> {
+    let known = ingest::readers().iter().any(|reader| reader.id() == id);
+    known.then(|| id.to_owned()).ok_or("no such reader; see `tracecast formats`")
 }
 
 /// Form of a description.
@@ -135,6 +142,9 @@ pub(crate) struct Ingest {
     /// The trace folder to write
     #[arg(long, short, value_name = "FOLDER")]
     pub(crate) out: PathBuf,
+    /// Replace a trace folder that is already there
+    #[arg(long)]
+    pub(crate) force: bool,
     /// Write quarantined rows to this file, one JSON object a line
     #[arg(long, value_name = "FILE")]
     pub(crate) quarantine: Option<PathBuf>,

@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use tracecast_analytics::Error;
+use tracecast_analytics::report::markup::printable;
 
 /// The source could not be read or the answer not written.
 const FAILED: u8 = 1;
@@ -20,9 +21,10 @@ pub(crate) fn code(outcome: &anyhow::Result<()>) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     // If stderr is gone too, there is nobody left to tell.
-    let _ = writeln!(std::io::stderr().lock(), "tracecast: {error:#}");
+    // What was found may be a line of a binary file, which must not drive the terminal.
+    let _ = writeln!(std::io::stderr().lock(), "tracecast: {}", printable(&format!("{error:#}")));
     match error.downcast_ref::<Error>() {
-        Some(Error::Strict { .. }) => ExitCode::from(STRICT),
+        Some(Error::Strict { .. } | Error::Damaged { .. }) => ExitCode::from(STRICT),
         Some(Error::UnknownFormat { .. }) => ExitCode::from(UNKNOWN_FORMAT),
         _ => ExitCode::from(FAILED),
     }

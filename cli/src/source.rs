@@ -4,18 +4,27 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use tracecast_analytics::ingest::{self, ReadOptions};
-use tracecast_analytics::time::Zone;
 use tracecast_analytics::{Trace, storage};
 
 use crate::args::Reading;
+use crate::output;
 use crate::progress::Bar;
 
-/// Loads or reads `sources`.
-pub(crate) fn open(sources: &[PathBuf], reading: &Reading, keep_quarantined: bool, quiet: bool) -> Result<Trace> {
-    let zone = reading.timezone.as_deref().map(Zone::named).transpose()?;
+/// Loads or reads `sources`. Quarantined rows go to the file `quarantine`, also where `--strict` then makes them an
+/// error.
+pub(crate) fn open(sources: &[PathBuf], reading: &Reading, quarantine: Option<&Path>, quiet: bool) -> Result<Trace> {
+    let zone = reading.timezone.clone();
+    if sources.len() > 1
+        && let Some(folder) = sources.iter().find(|source| storage::is_folder(source))
+    {
+        bail!("{} is a trace folder, and others are named beside it; one trace folder at a time", folder.display());
+    }
     if let [folder] = sources
         && storage::is_folder(folder)
     {
+        if quarantine.is_some() {
+            bail!("a trace folder does not hold the quarantined rows themselves; name the source it was made from");
+        }
         let mut trace = storage::load(folder)?;
         if let Some(zone) = zone {
             zone.name().clone_into(&mut trace.zone);
@@ -30,13 +39,34 @@ pub(crate) fn open(sources: &[PathBuf], reading: &Reading, keep_quarantined: boo
         reader: reading.reader.clone(),
         zone,
         mapping: reading.mapping.clone(),
-        keep_quarantined,
-        strict: reading.strict,
+        keep_quarantined: quarantine.is_some(),
+        // Below, once what is wrong has been written out.
+        strict: reading.strict && quarantine.is_none(),
         observer: &bar,
     };
     let trace = ingest::read(&ingest::expand(sources)?, &options);
     bar.finish();
-    Ok(trace?)
+    let trace = trace?;
+    if let Some(path) = quarantine {
+        write_quarantined(&trace, path)?;
+    }
+    if reading.strict {
+        ingest::check_strict(&trace)?;
+    }
+    for note in trace.notes.iter().filter(|note| note.starts_with(ingest::NO_ROWS)) {
+        output::say(quiet, &format!("tracecast: {note}"));
+    }
+    Ok(trace)
+}
+
+/// Writes the quarantined rows, one JSON object a line.
+fn write_quarantined(trace: &Trace, path: &Path) -> Result<()> {
+    let mut lines = Vec::new();
+    for row in trace.ledger.rows() {
+        serde_json::to_writer(&mut lines, row).context("write a quarantined row as JSON")?;
+        lines.push(b'\n');
+    }
+    output::write(path, &lines)
 }
 
 /// The bundled sample: `datasets/sample` in the current folder or one above it, else where the program was built.

@@ -9,7 +9,7 @@ use tracecast_analytics::storage;
 use tracecast_tests::{fixture, read, real_trace};
 
 /// Checks `value` against `schema`: types, required and unknown keys, references, alternatives, list items, fixed words.
-fn conforms(value: &Value, schema: &Value, root: &Value, path: &str) -> Result<(), String> {
+pub fn conforms(value: &Value, schema: &Value, root: &Value, path: &str) -> Result<(), String> {
     let schema = match schema {
         Value::Bool(true) => return Ok(()),
         Value::Object(schema) => schema,
@@ -136,7 +136,22 @@ fn sources() -> Vec<(String, Vec<PathBuf>)> {
     .into_iter()
     .filter_map(|name| Some((name.to_owned(), vec![real_trace(name)?])))
     .collect();
-    for name in ["philly", "helios", "openb", "acme", "pai", "supercloud", "ipmi", "prometheus", "slurm"] {
+    for name in [
+        "philly",
+        "helios",
+        "openb",
+        "acme",
+        "pai",
+        "supercloud",
+        "ipmi",
+        "prometheus",
+        "sacct",
+        "sacct-json",
+        "swf",
+        "dcgm",
+        "nvidia-smi",
+        "alibaba_spot",
+    ] {
         let folder = fixture(name);
         if folder.is_dir() {
             sources.push((format!("fixtures/{name}"), vec![folder]));

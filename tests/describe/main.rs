@@ -8,6 +8,7 @@
 mod checker;
 mod contract;
 mod earth;
+mod extreme;
 mod jobs;
 mod law;
 mod placed;

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+use tracecast_analytics::describe::Description;
 use tracecast_analytics::ingest;
+use tracecast_analytics::report::html;
 use tracecast_tests::bytes::{read_any, read_bytes};
 use tracecast_tests::fixture;
 
@@ -54,7 +56,7 @@ fn tokens(text: &str) -> Vec<String> {
 }
 
 /// What trips parsers, whatever the format.
-const MARKS: [&str; 30] = [
+const MARKS: [&str; 33] = [
     ",",
     "|",
     "\"",
@@ -84,6 +86,9 @@ const MARKS: [&str; 30] = [
     "-9223372036854775808",
     "18446744073709551616",
     "2020-02-30 25:61:61",
+    "9999-12-31 23:59:59",
+    "253402300799",
+    "-1e18",
     "null",
 ];
 
@@ -106,7 +111,7 @@ fn arbitrary_bytes_never_panic_and_always_balance() {
 }
 
 // Bytes at random seldom get past a header. So: the beginning of a real file of the format, then its own lines, words and
-// marks in any order.
+// marks in any order. What is read of them can be described and drawn.
 #[test]
 fn mixes_of_a_formats_own_words_never_panic_and_always_balance() {
     let with_rows = Cell::new(0);
@@ -128,7 +133,10 @@ fn mixes_of_a_formats_own_words_never_panic_and_always_balance() {
         runner()
             .run(&text, |(start, pieces)| {
                 let bytes = start + &pieces.concat();
-                let read = read_bytes(Some(reader.id()), bytes.as_bytes()).map_or(0, |trace| trace.ledger.read);
+                let read = read_bytes(Some(reader.id()), bytes.as_bytes()).map_or(0, |trace| {
+                    assert!(html::render(&Description::of(&trace).report("Mix")).is_ok());
+                    trace.ledger.read
+                });
                 with_rows.set(with_rows.get() + u32::from(read > 0));
                 Ok(())
             })

@@ -16,6 +16,7 @@ mod nvidia_smi;
 mod openb;
 mod pai;
 mod philly;
+mod plain_text;
 mod prometheus;
 mod sacct;
 mod sacct_json;

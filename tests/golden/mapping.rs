@@ -55,7 +55,10 @@ fn the_worked_example() {
     let trace = read_with(&datasets("example/site.csv"), &datasets("example/site.toml")).unwrap();
     check(&trace);
     assert_eq!((trace.basis.clone(), trace.zone.as_str()), (TimeBasis::Local, "Europe/Berlin"));
-    assert_eq!(trace.notes, ["site accounting: jobs that were cancelled while waiting are not exported."]);
+    let note = "site accounting: jobs that were cancelled while waiting are not exported.";
+    assert_eq!(trace.notes, ["mapping: site accounting", note]);
+    let word = trace.ledger.entries.iter().find(|entry| entry.reason == "unknown_state").unwrap();
+    assert!(word.remedy.contains("`values`"), "{}", word.remedy);
     insta::assert_snapshot!(render(&trace), @r#"
     jobs (5 rows)
       cluster=site-a job_key=1001 user=ada vc=vision state=completed reported_state=ok submit=2024-03-30 11:00:00 start=2024-03-30 11:30:00 end=2024-03-30 13:30:00 censored=0 req_mem_bytes=68719476736 req_gpus=4 run_s=7200
@@ -98,6 +101,41 @@ fn a_price_list_by_tabs() {
     quality: read 2 = kept 1 + repaired 0 + quarantined 1
       Quarantined no_value × 1 (lines 3)
     "#);
+}
+
+/// Decimal commas where the mapping says so: 0,5 GPUs for 1,5 h = 5,400 s. Berlin's clocks went back from 03:00 to 02:00
+/// on 2024-10-27 (01:00 UTC): a job that started at 02:50 and ended at 02:10 ran from 00:50 to 01:10 UTC, 1,200 s.
+#[test]
+fn decimal_commas_and_the_second_pass_of_a_fold() {
+    let dir = tempfile::tempdir().unwrap();
+    let (data, mapping) = (dir.path().join("j.csv"), dir.path().join("j.toml"));
+    std::fs::write(
+        &data,
+        "id;at;from;to;gpus;hours\n1;2024-10-27 01:30:00;2024-10-27 02:50:00;2024-10-27 02:10:00;0,5;1,5\n",
+    )
+    .unwrap();
+    let text = |decimal: &str| {
+        format!(
+            "table = \"jobs\"\n[source]\nzone = \"Europe/Berlin\"\n{decimal}\n[columns]\njob_key = {{ column = \"id\" }}\n\
+             submit = {{ column = \"at\" }}\nstart = {{ column = \"from\" }}\nend = {{ column = \"to\" }}\n\
+             req_gpus = {{ column = \"gpus\" }}\nreported_run_s = {{ column = \"hours\", unit = \"h\" }}\n"
+        )
+    };
+    std::fs::write(&mapping, text("decimal = \",\"")).unwrap();
+    let trace = read_with(&data, &mapping).unwrap();
+    check(&trace);
+    insta::assert_snapshot!(render(&trace), @r#"
+    jobs (1 rows)
+      job_key=1 submit=2024-10-26 23:30:00 start=2024-10-27 00:50:00 end=2024-10-27 01:10:00 req_gpus=0.5 run_s=1200 reported_run_s=5400
+    quality: read 1 = kept 0 + repaired 1 + quarantined 0
+      Repaired dst_fold × 1 (lines 2)
+      Repaired dst_fold_later × 1 (lines 2)
+    "#);
+    std::fs::write(&mapping, text("")).unwrap();
+    let trace = read_with(&data, &mapping).unwrap();
+    assert!(trace.jobs.req_gpus.is_all_unknown());
+    let comma = trace.ledger.entries.iter().find(|entry| entry.reason == "decimal_comma").unwrap();
+    assert!(comma.count == 2 && comma.remedy.contains("decimal = \",\""), "{comma:?}");
 }
 
 #[test]

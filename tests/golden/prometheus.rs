@@ -31,7 +31,7 @@ fn chunks_are_merged_and_overlaps_counted() {
         trace.notes,
         [
             "Prometheus warned: query processing was slow",
-            "3 values of 2 other metrics were passed over: (no name), DCGM_FI_DEV_SM_CLOCK.",
+            "3 values of 2 other metrics were passed over: DCGM_FI_DEV_SM_CLOCK, (no name).",
         ]
     );
 }

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::facts::JobFacts;
 use super::summary::int;
 use super::topic::{Moments, Topic, TopicResult};
-use crate::report::format::{duration, percent};
+use crate::report::format::{counted, duration, percent};
 use crate::report::{Axis, Cell, Chart, Column, Mark, Section, Series, Table};
 use crate::stats::arrival::Arrivals;
 
@@ -144,8 +144,8 @@ impl Topic for ArrivalPattern {
                  replays above all) carry that uncertainty.",
             )
             .with_coverage(format!(
-                "{} jobs with a submit time.{}",
-                super::summary::count(self.arrivals.jobs),
+                "{} with a submit time.{}",
+                counted(self.arrivals.jobs, "job", "jobs"),
                 if self.queue.is_some() {
                     ""
                 } else {

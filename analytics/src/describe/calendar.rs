@@ -11,10 +11,9 @@ use serde::Serialize;
 
 use super::capacity::{Capacity, samples_by_name, sum};
 use super::facts::JobFacts;
-use super::summary::count;
 use super::topic::{CAVEAT_BELOW, Topic, TopicResult};
 use crate::occupancy::Steps;
-use crate::report::format::{integer, percent};
+use crate::report::format::{counted, integer, percent};
 use crate::report::{Axis, BarLayout, BarSeries, Cell, Chart, Column, Mark, Reference, Section, Series, Table};
 use crate::time::{DAY_MS, HOUR_MS, Zone};
 
@@ -246,9 +245,9 @@ fn use_over_time(facts: &JobFacts<'_>) -> (Steps, String) {
         if facts.assumed_starts > 0 {
             let share = super::topic::share(facts.assumed_gpu_s, facts.total_gpu_s()).unwrap_or(0.0);
             source = format!(
-                "from the start and end of each job; {} jobs with {} of the GPU time have no recorded start and are \
-                 taken to start when submitted",
-                count(facts.assumed_starts as u64),
+                "from the start and end of each job; {} with {} of the GPU time without a recorded start, taken to \
+                 start when submitted",
+                counted(facts.assumed_starts as u64, "job", "jobs"),
                 percent(share)
             );
         }

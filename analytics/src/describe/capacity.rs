@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::facts::JobFacts;
 use crate::occupancy::Steps;
-use crate::schema::{Numbers, Table};
+use crate::schema::{Numbers, Table, gpu_count};
 use crate::trace::Trace;
 
 /// GPUs there were over time.
@@ -51,7 +51,10 @@ impl Capacity {
         let mut cluster = Vec::new();
         for ix in 0..table.len() {
             let up = table.state.get(ix).is_none_or(|state| state == "up");
-            let (Some(from), Some(gpus), true) = (table.from.get(ix), table.gpus.get(ix), up) else { continue };
+            let (Some(from), Some(gpus), true) = (table.from.get(ix), table.gpus.get(ix).and_then(gpu_count), up)
+            else {
+                continue;
+            };
             let interval = (from, table.to.get(ix).unwrap_or(to.saturating_add(1)), gpus);
             match (table.scope.get(ix), table.name.get(ix)) {
                 (Some("vc"), Some(name)) => by_vc.entry(name.to_owned()).or_default().push(interval),
@@ -85,7 +88,7 @@ impl Capacity {
         let mut by_vc: BTreeMap<String, f64> = BTreeMap::new();
         let mut total = 0.0;
         for ix in 0..nodes.len() {
-            let Some(gpus) = nodes.gpus.get(ix) else { continue };
+            let Some(gpus) = nodes.gpus.get(ix).and_then(gpu_count) else { continue };
             total += gpus;
             if let Some(vc) = nodes.vc.get(ix) {
                 *by_vc.entry(vc.to_owned()).or_default() += gpus;

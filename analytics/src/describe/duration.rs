@@ -12,9 +12,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::facts::{JobFacts, SizeClass};
-use super::summary::{count, int};
+use super::summary::int;
 use super::topic::{Topic, TopicResult, hours, opening};
-use crate::report::format::{duration, percent};
+use crate::report::format::{count, counted, duration, percent};
 use crate::report::{Axis, Cell, Chart, Column, Mark, Section, Series, Table};
 use crate::stats;
 use crate::stats::ecdf::{CurvePoint, Ecdf};
@@ -186,8 +186,8 @@ impl Topic for Duration {
             section = section.with_table(table);
         }
         let mut coverage = format!(
-            "{} jobs ended with a known run, {} were still running, the run of {} is unknown.",
-            count(self.all.ended),
+            "{} ended with a known run, {} were still running, the run of {} is unknown.",
+            counted(self.all.ended, "job", "jobs"),
             count(self.all.running),
             count(self.all.unknown)
         );

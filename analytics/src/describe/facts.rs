@@ -13,8 +13,8 @@
 use std::collections::HashMap;
 
 use crate::occupancy::Steps;
-use crate::schema::{JobState, Label, Table};
-use crate::time::{SECOND_MS, Zone};
+use crate::schema::{JobState, Label, Table, gpu_count};
+use crate::time::{FARTHEST_MS, SECOND_MS, Zone};
 use crate::trace::Trace;
 
 /// A class of job sizes, as most papers group them.
@@ -139,22 +139,23 @@ impl<'t> JobFacts<'t> {
             assumed_gpu_s: 0.0,
         };
         for ix in 0..rows {
-            let gpus = jobs.alloc_gpus.get(ix).or_else(|| jobs.req_gpus.get(ix));
+            let gpus =
+                jobs.alloc_gpus.get(ix).and_then(gpu_count).or_else(|| jobs.req_gpus.get(ix).and_then(gpu_count));
             let state = jobs.state.get(ix).map_or(JobState::Unknown, JobState::from_id);
             let (start, end) = (jobs.start.get(ix), jobs.end.get(ix));
             let flagged = jobs.censored.get(ix) == Some(1);
             let running = start.is_some() && end.is_none() && (flagged || state == JobState::Running);
-            let mut run = jobs.run_s.get(ix).filter(|run| *run >= 0.0);
+            let mut run = jobs.run_s.get(ix).and_then(length_s);
             if running {
                 run = start.zip(end_of_window).map(|(start, end)| seconds(start, end)).or(run);
             } else if run.is_none() {
-                run = jobs.reported_run_s.get(ix).filter(|run| *run >= 0.0);
+                run = jobs.reported_run_s.get(ix).and_then(length_s);
                 facts.reported_runs += usize::from(run.is_some());
             }
             let wait = match (jobs.submit.get(ix), start) {
                 (Some(submit), Some(start)) if start >= submit => Some(seconds(submit, start)),
                 (Some(_), Some(_)) => None,
-                _ => jobs.reported_wait_s.get(ix).filter(|wait| *wait >= 0.0),
+                _ => jobs.reported_wait_s.get(ix).and_then(length_s),
             };
             facts.gpus.push(gpus);
             facts.run_s.push(run);
@@ -182,7 +183,11 @@ impl<'t> JobFacts<'t> {
             if let Some(own) = own {
                 let mut run_ms = Some(0);
                 for ix in own {
-                    let gpus = attempts.alloc_gpus.get(*ix).or_else(|| self.gpus.get(job).copied().flatten());
+                    let gpus = attempts
+                        .alloc_gpus
+                        .get(*ix)
+                        .and_then(gpu_count)
+                        .or_else(|| self.gpus.get(job).copied().flatten());
                     let end = attempts
                         .end
                         .get(*ix)
@@ -204,7 +209,7 @@ impl<'t> JobFacts<'t> {
             let start = jobs.start.get(job);
             let end = jobs.end.get(job).or_else(|| {
                 let from = start.or_else(|| jobs.submit.get(job))?;
-                Some(from.saturating_add((run? * SECOND_MS as f64).round() as i64))
+                Some(later(from, run?))
             });
             let Some(end) = end else { continue };
             if let Some(start) = start {
@@ -286,7 +291,7 @@ impl<'t> JobFacts<'t> {
         let submit = jobs.submit.get(job)?;
         let until = match (jobs.start.get(job), self.wait_s(job)) {
             (Some(start), _) => start,
-            (None, Some(wait)) => submit.saturating_add((wait * SECOND_MS as f64).round() as i64),
+            (None, Some(wait)) => later(submit, wait),
             (None, None) if self.state(job) == JobState::Pending => self.window.map(|(_, end)| end)?,
             (None, None) => return None,
         };
@@ -314,6 +319,16 @@ impl<'t> JobFacts<'t> {
         }
         (gpu_s, jobs)
     }
+}
+
+/// The moment `after_s` seconds after `from`, no later than a time can be: a source's own figure has no such limit.
+fn later(from: i64, after_s: f64) -> i64 {
+    from.saturating_add((after_s * SECOND_MS as f64).round() as i64).min(FARTHEST_MS)
+}
+
+/// A length of time in seconds, `None` if negative, not a number or longer than lies between any two times.
+fn length_s(seconds: f64) -> Option<f64> {
+    (seconds >= 0.0 && seconds <= 2.0 * (FARTHEST_MS / SECOND_MS) as f64).then_some(seconds)
 }
 
 fn seconds(from: i64, to: i64) -> f64 {

@@ -10,9 +10,9 @@ use serde::Serialize;
 
 use super::facts::{JobFacts, SizeClass};
 use super::status::words;
-use super::summary::{count, int};
+use super::summary::int;
 use super::topic::{Topic, TopicResult, hours, share};
-use crate::report::format::{compact, duration, percent};
+use crate::report::format::{compact, count, counted, duration, percent};
 use crate::report::{Axis, BarLayout, BarSeries, Cell, Chart, Column, Mark, Section, Series, Table};
 use crate::schema::{JobState, Table as _};
 use crate::stats;
@@ -150,9 +150,9 @@ impl Topic for Failure {
         let half = self.time_to_failure_s.as_ref().map(|time| duration(time.p50));
         let of_all = if self.ended < self.jobs { format!(" (of {} in all)", count(self.jobs)) } else { String::new() };
         let mut finding = format!(
-            "**{}** of the {} jobs whose end is known{of_all} failed and took **{}** of their GPU time",
+            "**{}** of the {} whose end is known{of_all} failed and took **{}** of their GPU time",
             percent(self.failed as f64 / self.ended as f64),
-            count(self.ended),
+            counted(self.ended, "job", "jobs"),
             self.gpu_time_share.map_or_else(|| "an unknown share".to_owned(), percent)
         );
         match half {
@@ -240,7 +240,7 @@ fn node_failures(facts: &JobFacts<'_>) -> u64 {
 
 fn retries(facts: &JobFacts<'_>) -> Option<Retries> {
     let jobs = &facts.trace.jobs;
-    let known: Vec<i64> = jobs.attempts.iter().flatten().collect();
+    let known: Vec<u64> = jobs.attempts.iter().flatten().filter_map(|attempts| u64::try_from(attempts).ok()).collect();
     if known.is_empty() {
         return None;
     }
@@ -265,7 +265,7 @@ fn retries(facts: &JobFacts<'_>) -> Option<Retries> {
     Some(Retries {
         jobs: known.len() as u64,
         retried: known.iter().filter(|attempts| **attempts > 1).count() as u64,
-        attempts: known.iter().map(|attempts| attempts.unsigned_abs()).sum(),
+        attempts: known.iter().fold(0, |sum: u64, attempts| sum.saturating_add(*attempts)),
         lost_gpu_hours: (!attempts.is_empty()).then(|| hours(stats::sum::NeumaierSum::from_iter(lost).value())),
     })
 }

@@ -26,7 +26,7 @@ use super::facts::JobFacts;
 use super::placed::{FreeNodes, MICRO, Placements, micros};
 use super::topic::{CAVEAT_BELOW, Moments, Topic, TopicResult, hours, share};
 use crate::occupancy::Steps;
-use crate::report::format::{compact, percent};
+use crate::report::format::{compact, count, counted, percent};
 use crate::report::{Axis, BarLayout, BarSeries, Cell, Chart, Column, Mark, Section, Series, Table};
 use crate::stats::sum::NeumaierSum;
 
@@ -234,7 +234,7 @@ impl Topic for Fragmentation {
             self.stranded_share.map_or_else(|| "none free".to_owned(), percent),
             self.unusable_share.map_or_else(|| "none".to_owned(), percent),
             self.mean_free_nodes,
-            super::summary::count(self.nodes),
+            count(self.nodes),
             if self.placed_share < CAVEAT_BELOW {
                 format!(", with only {} of the GPU time placed on nodes", percent(self.placed_share))
             } else {
@@ -244,9 +244,9 @@ impl Topic for Fragmentation {
         let worst = self.by_size.iter().rev().max_by(|a, b| a.fragmented_share.total_cmp(&b.fragmented_share));
         if let Some(worst) = worst.filter(|size| size.fragmented_share > 0.0) {
             finding.push_str(&format!(
-                " Requests of {} GPUs suffer most: for **{}** of the time that any waited, enough GPUs were free, but on \
+                " Requests of {} suffer most: for **{}** of the time that any waited, enough GPUs were free, but on \
                  no single node.",
-                worst.gpus,
+                counted(worst.gpus, "GPU", "GPUs"),
                 percent(worst.fragmented_share)
             ));
         }
@@ -293,15 +293,15 @@ impl Topic for Fragmentation {
             section = section.with_chart(met).with_table(self.size_table());
         }
         let mut coverage = format!(
-            "{} nodes with {} GPUs; {} of the GPU time is placed on them.",
-            super::summary::count(self.nodes),
+            "{} with {} GPUs; {} of the GPU time is placed on them.",
+            counted(self.nodes, "node", "nodes"),
             compact(self.gpus),
             percent(self.placed_share)
         );
         if self.even_splits > 0 {
             coverage.push_str(&format!(
-                " How {} jobs spread over their nodes is not recorded and was taken to be even.",
-                super::summary::count(self.even_splits)
+                " The nodes of {} known without the split over them, which was taken to be even.",
+                counted(self.even_splits, "job is", "jobs are")
             ));
         }
         if self.over_capacity_time_share > 0.0 {

@@ -7,7 +7,6 @@
 //! Complexity: O(n log n) in jobs and samples; memory O(n).
 
 mod capacity;
-mod energy;
 mod facts;
 mod load;
 mod placed;
@@ -23,7 +22,6 @@ pub mod duration;
 pub mod failure;
 pub mod fragment;
 pub mod locality;
-pub mod node_power;
 pub mod pool;
 pub mod power;
 pub mod recurrence;
@@ -40,9 +38,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use capacity::Capacity;
-pub use energy::{Energy, EnergyOf, Metered, PowerAt};
 pub use facts::{JobFacts, SizeClass, Stretch};
 pub use load::{LoadSource, Spread};
+pub use power::{Energy, EnergyOf, Metered, PowerAt};
 pub use quality::Quality;
 pub use samples::HolderSource;
 pub use summary::Summary;

@@ -14,7 +14,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::facts::JobFacts;
-use crate::schema::Table;
+use crate::schema::{Table, gpu_count};
 use crate::stats::sum::NeumaierSum;
 
 /// Millionths in one GPU.
@@ -22,9 +22,9 @@ pub(super) const MICRO: f64 = 1e6;
 /// Least share of the GPU time that must be placed: what is not placed would look free.
 const LEAST_PLACED: f64 = 0.9;
 
-/// GPUs in whole millionths.
+/// GPUs in whole millionths; what is no count of GPUs is none.
 pub(super) fn micros(gpus: f64) -> i64 {
-    (gpus * MICRO).round() as i64
+    gpu_count(gpus).map_or(0, |gpus| (gpus * MICRO).round() as i64)
 }
 
 /// A node with GPUs.
@@ -98,11 +98,14 @@ impl Placements {
         }
         let inventory = &trace.nodes;
         let bound = (0..inventory.len())
-            .filter(|row| inventory.gpus.get(*row).is_some_and(|gpus| gpus > 0.0))
+            .filter(|row| inventory.gpus.get(*row).and_then(gpu_count).is_some_and(|gpus| gpus > 0.0))
             .all(|row| inventory.vc.get(row).is_some());
         let (mut nodes, mut of_name, mut pools) = (Vec::new(), HashMap::new(), BTreeMap::new());
         for row in 0..inventory.len() {
-            let (Some(name), Some(gpus)) = (inventory.node.get(row), inventory.gpus.get(row)) else { continue };
+            let (Some(name), Some(gpus)) = (inventory.node.get(row), inventory.gpus.get(row).and_then(gpu_count))
+            else {
+                continue;
+            };
             if gpus <= 0.0 || of_name.contains_key(name) {
                 continue;
             }
@@ -193,13 +196,13 @@ fn rows(facts: &JobFacts<'_>, of_name: &HashMap<&str, usize>) -> Vec<Row> {
             let Some(row) = attempted.get(&(key, attempt)).copied() else { continue };
             let open = (attempts.censored.get(row) == Some(1)).then_some(end_of_window).flatten();
             let time = attempts.start.get(row).zip(attempts.end.get(row).or(open));
-            (time, attempts.alloc_gpus.get(row).or_else(|| facts.gpus(job)))
+            (time, attempts.alloc_gpus.get(row).and_then(gpu_count).or_else(|| facts.gpus(job)))
         } else {
             (once.get(&job).copied(), facts.gpus(job))
         };
         let Some((start, end)) = time else { continue };
         let node = table.node.code(ix).and_then(|code| node_of_code.get(code as usize).copied().flatten());
-        rows.push(Row { job, attempt, node, start, end, gpus: table.gpus.get(ix), total });
+        rows.push(Row { job, attempt, node, start, end, gpus: table.gpus.get(ix).and_then(gpu_count), total });
     }
     rows
 }

@@ -21,7 +21,7 @@ use super::facts::JobFacts;
 use super::load::{self, LoadSource, VcLoad};
 use super::topic::{Moments, Topic, TopicResult, hours, share};
 use crate::occupancy::{Steps, walk};
-use crate::report::format::{compact, percent};
+use crate::report::format::{compact, counted, percent};
 use crate::report::{Axis, BarLayout, BarSeries, Cell, Chart, Column, Mark, Section, Series, Table};
 use crate::stats::sum::NeumaierSum;
 
@@ -180,15 +180,19 @@ impl Topic for Poolable {
         )
         .with_reading("Where both are high at once, jobs queue in one VC while GPUs stand idle in another.");
         let mut coverage = format!(
-            "{} VCs, {} pending and {} idle GPU-hours",
-            self.vcs.len(),
+            "{}, {} pending and {} idle GPU-hours",
+            counted(self.vcs.len() as u64, "VC", "VCs"),
             compact(self.pending_gpu_hours),
             compact(self.idle_gpu_hours)
         );
         if self.vcs_without_capacity > 0 {
             coverage.push_str(&format!(
-                "; {} VCs have no known capacity and count as never idle",
-                self.vcs_without_capacity
+                "; {} as never idle",
+                counted(
+                    self.vcs_without_capacity,
+                    "VC has no known capacity and counts",
+                    "VCs have no known capacity and count"
+                )
             ));
         }
         if let Some(over) = self.over_capacity_time_share.filter(|over| *over > 0.0) {

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::quality::{Damage, Entry, Outcome};
-use crate::report::format::integer;
+use crate::report::format::count;
 use crate::report::{Cell, Column, Table};
 use crate::trace::Trace;
 
@@ -115,8 +115,4 @@ impl Quality {
         }
         table
     }
-}
-
-fn count(value: u64) -> String {
-    integer(i64::try_from(value).unwrap_or(i64::MAX))
 }

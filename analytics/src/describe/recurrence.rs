@@ -13,9 +13,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::facts::JobFacts;
-use super::summary::{count, int};
+use super::summary::int;
 use super::topic::{Topic, TopicResult, hours, opening, share};
-use crate::report::format::{duration, percent};
+use crate::report::format::{counted, duration, percent};
 use crate::report::{Axis, Cell, Chart, Column, Mark, Section, Series, Table};
 use crate::schema::Table as _;
 use crate::stats;
@@ -224,7 +224,11 @@ impl Topic for Recurrence {
                 "The last finished run is the one of the group that had ended before the job was submitted and was \
                  submitted last: what a predictor could have known.",
             )
-            .with_coverage(format!("{} jobs in {} groups.", count(self.jobs), count(self.groups)))
+            .with_coverage(format!(
+                "{} in {}.",
+                counted(self.jobs, "job", "jobs"),
+                counted(self.groups, "group", "groups")
+            ))
     }
 }
 

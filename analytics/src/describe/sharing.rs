@@ -10,10 +10,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::facts::JobFacts;
-use super::summary::{count, int};
+use super::summary::int;
 use super::topic::{Topic, TopicResult, hours, share};
 use crate::occupancy::Steps;
-use crate::report::format::percent;
+use crate::report::format::{counted, percent};
 use crate::report::{Axis, Cell, Chart, Column, Mark, Section, Series, Table};
 use crate::stats;
 use crate::stats::ecdf::{CurvePoint, Ecdf};
@@ -161,7 +161,7 @@ impl Topic for Sharing {
         }
         section
             .with_definition("Perfect packing is a lower bound: no GPU is left partly used.")
-            .with_coverage(format!("{} GPU jobs.", count(self.gpu_jobs)))
+            .with_coverage(format!("{}.", counted(self.gpu_jobs, "GPU job", "GPU jobs")))
     }
 }
 

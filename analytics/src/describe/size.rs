@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::facts::JobFacts;
 use super::summary::int;
 use super::topic::{Topic, TopicResult, hours, share};
-use crate::report::format::{compact, percent};
+use crate::report::format::{compact, count, counted, percent};
 use crate::report::{Axis, Cell, Chart, Column, Mark, Section, Series, Table};
 use crate::stats::sum::NeumaierSum;
 
@@ -148,8 +148,8 @@ impl Topic for Size {
             );
             if self.unknown_gpu_jobs > 0 {
                 finding.push_str(&format!(
-                    "; the GPU count of {} further jobs is unknown",
-                    super::summary::count(self.unknown_gpu_jobs)
+                    "; the GPU count of {} is unknown",
+                    counted(self.unknown_gpu_jobs, "further job", "further jobs")
                 ));
             }
             finding.push('.');
@@ -211,8 +211,8 @@ impl Topic for Size {
         if let Some(multi) = self.multi_node_jobs {
             section = section.with_text(format!(
                 "{} of the {} GPU jobs whose node count is known ran on more than one node.",
-                super::summary::count(multi),
-                super::summary::count(self.known_node_jobs)
+                count(multi),
+                count(self.known_node_jobs)
             ));
         }
         section.with_coverage(format!("GPU jobs only; {} GPU-hours in all.", compact(self.gpu_hours)))

@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::capacity::Capacity;
 use super::facts::JobFacts;
 use super::topic::{Topic, TopicResult, hours};
-use crate::report::format::{compact, duration, integer};
+use crate::report::format::{compact, count, counted, duration};
 use crate::report::{Cell, Column, Section, Table};
 use crate::schema::Table as _;
 use crate::stats;
@@ -79,7 +79,8 @@ impl Summary {
 
     /// The first sentence of the report.
     pub(super) fn sentence(&self) -> String {
-        let mut text = format!("The trace holds **{}** jobs", count(self.jobs));
+        let mut text =
+            format!("The trace holds **{}** {}", count(self.jobs), if self.jobs == 1 { "job" } else { "jobs" });
         if self.unknown_gpu_jobs == self.jobs {
             text.push_str("; nobody recorded how many GPUs they had, so GPU time is **unknown**");
         } else {
@@ -90,17 +91,20 @@ impl Summary {
                     .map_or_else(|| "an unknown number of".to_owned(), |hours| format!("**{}**", compact(hours)))
             ));
             if self.unknown_gpu_jobs > 0 {
-                text.push_str(&format!("; the GPU count of {} jobs is unknown", count(self.unknown_gpu_jobs)));
+                text.push_str(&format!(
+                    "; the GPU count of {} is unknown",
+                    counted(self.unknown_gpu_jobs, "job", "jobs")
+                ));
             }
         }
         if let (Some(from), Some(to)) = (self.from_ms, self.to_ms) {
             text.push_str(&format!(", over {}", span(from, to)));
         }
         if let Some(users) = self.users {
-            text.push_str(&format!(", users: {}", count(users)));
+            text.push_str(&format!(", from {}", counted(users, "user", "users")));
         }
         if let Some(gpus) = self.gpus {
-            text.push_str(&format!(", on {} GPUs", integer(gpus.round() as i64)));
+            text.push_str(&format!(", on {}", counted(gpus.round() as u64, "GPU", "GPUs")));
         }
         text.push('.');
         text
@@ -218,8 +222,8 @@ impl Topic for Summary {
             .with_definition("GPU-hours: GPUs × run, with jobs still running counted until the end of the observation.");
         if self.reported_runs > 0 {
             section = section.with_coverage(format!(
-                "The run of {} jobs is the source's own figure, as their start or end is not recorded.",
-                count(self.reported_runs)
+                "The run of {} is the source's own figure, as their start or end is not recorded.",
+                counted(self.reported_runs, "job", "jobs")
             ));
         }
         section
@@ -252,9 +256,4 @@ fn span(from: i64, to: i64) -> String {
 /// A count as a cell.
 pub(super) fn int(value: u64) -> Cell {
     Cell::Int(i64::try_from(value).unwrap_or(i64::MAX))
-}
-
-/// A count in words.
-pub(super) fn count(value: u64) -> String {
-    integer(i64::try_from(value).unwrap_or(i64::MAX))
 }

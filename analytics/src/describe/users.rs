@@ -12,9 +12,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::facts::JobFacts;
-use super::summary::{count, int};
+use super::summary::int;
 use super::topic::{CAVEAT_BELOW, Topic, TopicResult, hours, share};
-use crate::report::format::percent;
+use crate::report::format::{count, counted, percent};
 use crate::report::{Axis, Cell, Chart, Column, Mark, Reference, Section, Series, Table};
 use crate::schema::JobState;
 use crate::stats::concentration::Concentration;
@@ -242,9 +242,9 @@ impl Topic for Users {
                 .with_reading("Users at the left seldom see a job complete: debugging help there frees most GPU time."),
             );
         }
-        let mut coverage = format!("{} jobs of {} users", count(self.jobs), count(self.users));
+        let mut coverage = format!("{} of {}", counted(self.jobs, "job", "jobs"), counted(self.users, "user", "users"));
         if self.unknown_user_jobs > 0 {
-            coverage.push_str(&format!("; the user of {} jobs is unknown", count(self.unknown_user_jobs)));
+            coverage.push_str(&format!("; the user of {} is unknown", counted(self.unknown_user_jobs, "job", "jobs")));
         }
         coverage.push('.');
         section
@@ -277,7 +277,9 @@ impl Users {
                 percent(gpu.top_10_percent_share),
                 gpu.gini
             ),
-            None => format!("The GPU time of users is unknown or none; users named by jobs: {}", count(self.users)),
+            None => {
+                format!("{} submitted jobs; their GPU time is unknown or none", counted(self.users, "user", "users"))
+            }
         };
         if let Some(wait) = self.gpu_wait.as_ref().filter(|_| self.users >= ENOUGH) {
             text.push_str(&format!(
@@ -327,7 +329,7 @@ impl Users {
             ]);
         }
         if self.users > TOP as u64 {
-            table.note = Some(format!("{} more users.", count(self.users - TOP as u64)));
+            table.note = Some(format!("{}.", counted(self.users - TOP as u64, "more user", "more users")));
         }
         table
     }

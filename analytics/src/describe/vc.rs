@@ -19,7 +19,7 @@ use super::load::{self, LoadSource, Spread, VcLoad};
 use super::summary::int;
 use super::topic::{Topic, TopicResult, hours, share};
 use crate::occupancy::walk;
-use crate::report::format::{compact, percent};
+use crate::report::format::{compact, counted, percent};
 use crate::report::{Axis, BarLayout, BarSeries, BoxSummary, Cell, Chart, Column, Section, Table};
 use crate::schema::Table as _;
 use crate::stats::concentration::{Imbalance, gini};
@@ -189,11 +189,12 @@ impl Topic for VcLoads {
                 imbalance.jain
             ));
         }
-        let mut coverage = format!("{} VCs with {} GPU-hours.", self.vcs.len(), compact(self.gpu_hours));
+        let mut coverage =
+            format!("{} with {} GPU-hours.", counted(self.vcs.len() as u64, "VC", "VCs"), compact(self.gpu_hours));
         if let Some(unknown) = self.unknown_vc_gpu_time_share.filter(|_| self.unknown_vc_jobs > 0) {
             coverage.push_str(&format!(
-                " The VC of {} jobs with {} of the GPU time is unknown, so use derived from jobs is too low by that much.",
-                super::summary::count(self.unknown_vc_jobs),
+                " The VC of {} with {} of the GPU time is unknown, so use derived from jobs is too low by that much.",
+                counted(self.unknown_vc_jobs, "job", "jobs"),
                 percent(unknown)
             ));
         }

@@ -9,9 +9,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::facts::{JobFacts, SizeClass};
-use super::summary::{count, int};
+use super::summary::int;
 use super::topic::{Topic, TopicResult, hours, opening};
-use crate::report::format::{duration, percent};
+use crate::report::format::{count, duration, percent};
 use crate::report::{Axis, Cell, Chart, Column, Mark, Section, Series, Table};
 use crate::schema::JobState;
 use crate::stats;

@@ -317,6 +317,16 @@ impl<'a> Record<'a> {
         field::amount(self.field(column), name, &mut self.audit)
     }
 
+    /// The percentage at `column` as a ratio; failures, and more than 100, are noted under `name`.
+    pub fn percent(&mut self, column: Option<usize>, name: &str) -> Option<f64> {
+        let value = self.amount(column, name)?;
+        if value > 100.0 {
+            self.audit.repair(reason::OUT_OF_RANGE, name, self.field(column).unwrap_or_default());
+            return None;
+        }
+        Some(value / 100.0)
+    }
+
     /// The whole number at `column`; failures are noted under `name`.
     pub fn whole(&mut self, column: Option<usize>, name: &str) -> Option<i64> {
         field::whole(self.field(column), name, &mut self.audit)

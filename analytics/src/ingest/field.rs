@@ -1,9 +1,16 @@
-//! The one home of null spellings, and of turning a field's text into a number or a time with an account of failures.
+//! The one home of null spellings and byte units, and of turning a field's text into a number or a time with an account of
+//! failures.
 
 use jiff::civil::DateTime;
 
-use crate::quality::{Reason, RowAudit, reason};
+use crate::quality::{RowAudit, reason};
+use crate::schema::MOST_NUMBER;
 use crate::time::{Resolution, Zone, parse_local, parse_with_offset};
+
+/// Bytes in a mebibyte.
+pub(crate) const MIB: f64 = 1_048_576.0;
+/// Bytes in a gibibyte.
+pub(crate) const GIB: f64 = 1_073_741_824.0;
 
 /// The spellings of "unknown" that accounting and telemetry tools write, in lower case.
 const NULLS: [&str; 12] =
@@ -20,7 +27,11 @@ pub(crate) fn is_null(text: &str) -> bool {
 pub(crate) fn number(text: Option<&str>, column: &str, row: &mut RowAudit<'_>) -> Option<f64> {
     let text = text.map(str::trim).filter(|text| !is_null(text))?;
     match text.parse::<f64>() {
-        Ok(value) if value.is_finite() => Some(value),
+        Ok(value) if value.abs() <= MOST_NUMBER => Some(value),
+        Ok(value) if value.is_finite() => {
+            row.repair(reason::OUT_OF_RANGE, column, text);
+            None
+        }
         _ => {
             row.repair(reason::NOT_A_NUMBER, column, text);
             None
@@ -98,13 +109,10 @@ fn resolve(zone: &Zone, local: DateTime, text: &str, column: &str, row: &mut Row
         row.repair(reason::NOT_A_TIME, column, text);
         return None;
     };
-    let note: Option<Reason> = match how {
-        Resolution::Once => None,
-        Resolution::Fold => Some(reason::DST_FOLD),
-        Resolution::Gap => Some(reason::DST_GAP),
-    };
-    if let Some(note) = note {
-        row.repair(note, column, text);
+    match how {
+        Resolution::Once => {}
+        Resolution::Fold { later_ms } => row.fold(ms, later_ms, column, text),
+        Resolution::Gap => row.repair(reason::DST_GAP, column, text),
     }
     Some(ms)
 }
@@ -124,6 +132,7 @@ mod tests {
         assert_eq!(whole(Some("1e300"), "c", &mut row), None);
         assert_eq!(amount(Some("-1"), "c", &mut row), None);
         assert_eq!(number(Some("inf"), "c", &mut row), None);
+        assert_eq!(number(Some("1e308"), "c", &mut row), None);
     }
 
     #[test]

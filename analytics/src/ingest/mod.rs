@@ -26,7 +26,9 @@ mod telemetry;
 
 pub use delimited::{Delimited, Record};
 pub use field::Moment;
-pub use read::{Observer, Progress, ReadOptions, Seen, check_job, check_strict, read, readers, sniff};
+pub use read::{
+    MAPPING_FILE, NO_ROWS, Observer, Progress, ReadOptions, Seen, check_job, check_strict, read, readers, sniff,
+};
 pub use reader::{Confidence, Head, Reader};
 pub use source::{Lines, SourceFile, expand};
 

@@ -12,7 +12,7 @@
 //! O(bytes). Worked number: `num_gpu` 1 and `gpu_milli` 460 are 0.46 GPUs, 8 and 1000 are 8 GPUs.
 
 use super::delimited::{Delimited, Record};
-use super::field::Moment;
+use super::field::{MIB, Moment};
 use super::read::{ReadOptions, Seen, check_job};
 use super::reader::{Confidence, Head, Reader};
 use super::source::SourceFile;
@@ -24,7 +24,6 @@ use crate::trace::Trace;
 
 const POD_COLUMNS: &[&str] = &["name", "num_gpu", "gpu_milli", "pod_phase", "creation_time", "deletion_time"];
 const NODE_COLUMNS: &[&str] = &["sn", "cpu_milli", "memory_mib", "gpu", "model"];
-const MIB: f64 = 1_048_576.0;
 
 /// The openb 2023 pod and node lists.
 #[derive(Debug)]

@@ -4,12 +4,12 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 
 use super::READERS;
-use super::reader::{Confidence, Reader};
+use super::reader::{Confidence, Head, Reader};
 use super::source::SourceFile;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, UNKNOWN_REMEDY};
 use crate::quality::{Outcome, RowAudit, reason};
-use crate::schema::JobRow;
-use crate::time::{SECOND_MS, Zone};
+use crate::schema::{JobRow, gpu_count};
+use crate::time::{SECOND_MS, Zone, seconds_to_ms};
 use crate::trace::{SourceRecord, Trace};
 
 /// How far reading one file has come.
@@ -87,15 +87,18 @@ pub fn readers() -> &'static [&'static dyn Reader] {
 /// # Errors
 /// When the file cannot be opened.
 pub fn sniff(file: &SourceFile) -> Result<Option<&'static dyn Reader>> {
-    let head = file.head()?;
+    Ok(sniff_head(&file.head()?))
+}
+
+fn sniff_head(head: &Head) -> Option<&'static dyn Reader> {
     let mut best: Option<(&'static dyn Reader, Confidence)> = None;
     for reader in READERS.iter().copied() {
-        let confidence = reader.sniff(&head);
+        let confidence = reader.sniff(head);
         if confidence > best.as_ref().map_or(Confidence::No, |(_, most)| *most) {
             best = Some((reader, confidence));
         }
     }
-    Ok(best.map(|(reader, _)| reader))
+    best.map(|(reader, _)| reader)
 }
 
 /// Reads `files` into one trace. Files of the same format go to their reader together. A file that no reader
@@ -109,23 +112,45 @@ pub fn read(files: &[SourceFile], options: &ReadOptions<'_>) -> Result<Trace> {
         trace.ledger.keep_rows();
     }
     let mut groups: Vec<(&'static dyn Reader, Vec<SourceFile>)> = Vec::new();
+    let mut archives = 0;
     for file in files {
+        let look = file.look()?;
+        let nothing = look.head.text.trim().is_empty();
         let reader = match (&options.reader, &options.mapping) {
+            _ if look.archive.is_some() || (nothing && look.damage.is_some()) => None,
             (Some(id), _) => Some(by_id(id)?),
             (None, Some(_)) => Some(by_id("mapping")?),
-            (None, None) => sniff(file)?,
+            (None, None) => sniff_head(&look.head),
         };
         let Some(reader) = reader else {
-            if file.size_bytes()? == 0 || file.head()?.text.trim().is_empty() {
+            let alone = files.len() == 1;
+            if let Some(error) = &look.damage {
+                if alone && !options.strict {
+                    return Err(Error::UnknownFormat {
+                        file: file.name().to_owned(),
+                        found: format!(
+                            "the file is truncated or damaged ({error}), and no reader recognises what is left of it"
+                        ),
+                        remedy: "fetch it again, whole".to_owned(),
+                    });
+                }
+                let lines = look.head.text.matches('\n').count();
+                trace.ledger.damaged(file.name(), lines as u64, error.to_string());
+            } else if let Some(archive) = look.archive {
+                if alone {
+                    return Err(packed(file.name(), &format!("it is {archive}")));
+                }
+                archives += 1;
+                trace.note(format!("{} is {archive} and was not read: unpack it and name the folder.", file.name()));
+            } else if nothing {
                 return Err(Error::Empty {
                     source_name: file.name().to_owned(),
                     what: "the file is empty".to_owned(),
                     remedy: "export it again".to_owned(),
                 });
             }
-            if files.len() == 1 {
-                let known = READERS.iter().map(|reader| reader.id()).collect::<Vec<_>>().join(", ");
-                return Err(Error::UnknownFormat { file: file.name().to_owned(), known });
+            if alone && look.damage.is_none() {
+                return Err(unknown(file.name()));
             }
             trace.skipped.push(file.name().to_owned());
             continue;
@@ -136,11 +161,24 @@ pub fn read(files: &[SourceFile], options: &ReadOptions<'_>) -> Result<Trace> {
         }
     }
     if groups.is_empty() {
-        let known = READERS.iter().map(|reader| reader.id()).collect::<Vec<_>>().join(", ");
-        return Err(Error::UnknownFormat { file: trace.skipped.join(", "), known });
+        if options.strict {
+            check_damage(&trace)?;
+        }
+        let names = trace.skipped.join(", ");
+        return Err(if archives == trace.skipped.len() {
+            packed(&names, "they are archives")
+        } else {
+            unknown(&names)
+        });
     }
     for (reader, group) in &groups {
+        let before = (trace.ledger.read, trace.row_counts(), trace.skipped.len(), trace.ledger.damage.len());
         reader.read(group, options, &mut trace)?;
+        if before == (trace.ledger.read, trace.row_counts(), trace.skipped.len(), trace.ledger.damage.len()) {
+            let names = group.iter().map(SourceFile::name).collect::<Vec<_>>().join(", ");
+            let holds = if group.len() == 1 { "holds" } else { "hold" };
+            trace.note(format!("{NO_ROWS}: {names} {holds} a header and nothing else."));
+        }
         for file in group {
             trace.sources.push(SourceRecord {
                 name: file.name().to_owned(),
@@ -149,6 +187,16 @@ pub fn read(files: &[SourceFile], options: &ReadOptions<'_>) -> Result<Trace> {
                 sha256: file.sha256()?,
             });
         }
+    }
+    if let Some(path) = &options.mapping {
+        // What the columns were taken to mean is as much a source as the rows.
+        let file = SourceFile::new(path);
+        trace.sources.push(SourceRecord {
+            name: file.name().to_owned(),
+            reader: MAPPING_FILE.to_owned(),
+            size_bytes: file.size_bytes()?,
+            sha256: file.sha256()?,
+        });
     }
     if let Some(zone) = &options.zone {
         trace.zone = zone.name().to_owned();
@@ -160,43 +208,98 @@ pub fn read(files: &[SourceFile], options: &ReadOptions<'_>) -> Result<Trace> {
     Ok(trace)
 }
 
+/// What a mapping file is recorded as among the sources, in place of a reader.
+pub const MAPPING_FILE: &str = "mapping file";
+/// How a note begins that says a source holds no rows.
+pub const NO_ROWS: &str = "no rows";
+
+fn unknown(file: &str) -> Error {
+    Error::UnknownFormat {
+        file: file.to_owned(),
+        found: "no reader recognises this".to_owned(),
+        remedy: UNKNOWN_REMEDY.to_owned(),
+    }
+}
+
+fn packed(file: &str, found: &str) -> Error {
+    Error::UnknownFormat {
+        file: file.to_owned(),
+        found: found.to_owned(),
+        remedy: "unpack it first (tar -xf, unzip) and name the folder".to_owned(),
+    }
+}
+
 fn by_id(id: &str) -> Result<&'static dyn Reader> {
     READERS.iter().copied().find(|reader| reader.id() == id).ok_or_else(|| Error::Setting {
         setting: "--reader".to_owned(),
         found: format!("there is no reader `{id}`"),
-        remedy: format!("use one of {}", READERS.iter().map(|reader| reader.id()).collect::<Vec<_>>().join(", ")),
+        remedy: "see `tracecast formats`".to_owned(),
     })
 }
 
-/// Makes any quarantined row or damaged file of `trace` an error.
+/// Makes any quarantined row or damaged file of `trace`, and a trace without rows, an error.
 ///
 /// # Errors
 /// When there is one.
 pub fn check_strict(trace: &Trace) -> Result<()> {
+    check_damage(trace)?;
     let ledger = &trace.ledger;
-    if let Some(damage) = ledger.damage.first() {
-        return Err(Error::Format {
-            file: damage.file.clone(),
-            line: Some(damage.after_line),
-            column: None,
-            found: format!("the file cannot be read further: {}", damage.what),
-            remedy: "fetch it again, or leave out --strict to use what is readable".to_owned(),
+    if ledger.read == 0 && trace.row_counts().is_empty() {
+        return Err(Error::Empty {
+            source_name: trace.sources.iter().map(|source| source.name.as_str()).collect::<Vec<_>>().join(", "),
+            what: "no rows: a header and nothing else".to_owned(),
+            remedy: "export it again, or leave out --strict to accept an empty trace".to_owned(),
         });
     }
-    let worst = ledger.entries.iter().find(|entry| entry.outcome == Outcome::Quarantined);
-    let Some(worst) = worst else { return Ok(()) };
+    let mut entries = ledger.entries.iter().filter(|entry| entry.outcome == Outcome::Quarantined);
+    let Some(worst) = entries.next() else { return Ok(()) };
+    let others = match entries.count() {
+        0 => String::new(),
+        1 => ", and 1 other reason".to_owned(),
+        more => format!(", and {more} other reasons"),
+    };
     let place = worst.examples.first().map(|e| format!(" (first at {}, line {})", e.file, e.line)).unwrap_or_default();
     Err(Error::Strict {
         quarantined: ledger.quarantined,
         read: ledger.read,
-        worst: format!("{} × {}{place}", worst.count, worst.what),
+        worst: format!("{} × {}{place}{others}", worst.count, worst.what),
+    })
+}
+
+fn check_damage(trace: &Trace) -> Result<()> {
+    trace.ledger.damage.first().map_or(Ok(()), |damage| {
+        Err(Error::Damaged { file: damage.file.clone(), after_line: damage.after_line, what: damage.what.clone() })
     })
 }
 
 /// Checks that a job's times are in order and fills what follows from them; to be called by every reader before it
-/// pushes a job. An end before the start becomes unknown; a start before the submission stays, as the wait derived from
-/// it is then unknown. `run_s` is set from start and end where the reader has not set it from attempts.
+/// pushes a job. A local time that happened twice is taken as the second where the first would be out of order. An end
+/// before the start becomes unknown; a start before the submission stays, as the wait derived from it is then unknown.
+/// GPU counts and durations beyond what is possible become unknown. `run_s` is set from start and end where the reader has not set it from attempts.
 pub fn check_job(job: &mut JobRow<'_>, row: &mut RowAudit<'_>) {
+    if let (Some(submit), Some(start)) = (job.submit, job.start)
+        && start < submit
+    {
+        job.start = row.take_later(start, submit).or(job.start);
+    }
+    if let (Some(start), Some(end)) = (job.start, job.end)
+        && end < start
+    {
+        job.end = row.take_later(end, start).or(job.end);
+    }
+    for (column, gpus) in [("req_gpus", &mut job.req_gpus), ("alloc_gpus", &mut job.alloc_gpus)] {
+        if let Some(count) = gpus.filter(|count| gpu_count(*count).is_none()) {
+            row.repair(reason::OUT_OF_RANGE, column, &count.to_string());
+            *gpus = None;
+        }
+    }
+    let lengths = [("reported_run_s", &mut job.reported_run_s), ("reported_wait_s", &mut job.reported_wait_s)];
+    for (column, seconds) in lengths {
+        if let Some(length) = seconds.filter(|length| seconds_to_ms(*length).is_none()) {
+            row.repair(reason::OUT_OF_RANGE, column, &length.to_string());
+            *seconds = None;
+        }
+    }
     if let (Some(start), Some(end)) = (job.start, job.end) {
         if end < start {
             row.repair(reason::END_BEFORE_START, "end", &format!("{} s before its start", (start - end) / SECOND_MS));
@@ -226,8 +329,47 @@ impl Seen {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::ingest::Moment;
+    use crate::quality::Ledger;
+
+    // Berlin, 2024-10-27: 02:00 to 03:00 summer time (00:00 to 01:00 UTC) is followed by 02:00 to 03:00 winter time
+    // (01:00 to 02:00 UTC). A job from 02:50 to 02:10 ran from 00:50 to 01:10 UTC, 20 minutes.
+    #[test]
+    fn an_end_in_the_second_pass_of_a_fold_is_after_its_start() {
+        let zone = Zone::named("Europe/Berlin").unwrap();
+        let check = |times: [&str; 3]| {
+            let mut row = RowAudit::new("f", 1);
+            let [submit, start, end] =
+                times.map(|time| Moment::Local(&zone).read(Some(&format!("2024-10-27 {time}")), "time", &mut row));
+            let mut job = JobRow { submit, start, end, ..JobRow::default() };
+            check_job(&mut job, &mut row);
+            let mut ledger = Ledger::default();
+            ledger.keep(row);
+            let of = |time: Option<i64>| time.map_or_else(String::new, |ms| crate::time::format_utc(ms)[11..16].into());
+            let counts = ["dst_fold", "dst_fold_later", "end_before_start"].map(|reason| ledger.count(reason));
+            ([of(job.submit), of(job.start), of(job.end)], job.run_s, counts)
+        };
+        let expect = |times: [&str; 3]| times.map(str::to_owned);
+        assert_eq!(
+            check(["01:30:00", "02:50:00", "02:10:00"]),
+            (expect(["23:30", "00:50", "01:10"]), Some(1_200.0), [1, 1, 0])
+        );
+        // Submitted 02:40, started 02:05, ended 02:10: start and end are both of the second pass.
+        assert_eq!(
+            check(["02:40:00", "02:05:00", "02:10:00"]),
+            (expect(["00:40", "01:05", "01:10"]), Some(300.0), [1, 2, 0])
+        );
+        // In order as it stands: the first pass stays.
+        assert_eq!(
+            check(["02:10:00", "02:20:00", "02:50:00"]),
+            (expect(["00:10", "00:20", "00:50"]), Some(1_800.0), [3, 0, 0])
+        );
+        // 03:10 and 01:50 happened once: nothing to choose.
+        assert_eq!(check(["01:30:00", "03:10:00", "01:50:00"]), (expect(["23:30", "02:10", ""]), None, [0, 0, 1]));
+    }
 
     #[test]
     fn an_end_before_the_start_is_unknown_and_an_early_start_is_kept() {
@@ -238,5 +380,23 @@ mod tests {
         let mut job = JobRow { submit: Some(9_000), start: Some(5_000), end: Some(6_500), ..JobRow::default() };
         check_job(&mut job, &mut row);
         assert_eq!((job.start, job.run_s), (Some(5_000), Some(1.5)));
+    }
+
+    #[test]
+    fn impossible_counts_and_lengths_are_unknown_and_noted() {
+        let mut ledger = Ledger::default();
+        let mut row = RowAudit::new("f", 1);
+        let mut job = JobRow {
+            req_gpus: Some(1e308),
+            alloc_gpus: Some(1e6),
+            reported_run_s: Some(1e308),
+            reported_wait_s: Some(4e9),
+            ..JobRow::default()
+        };
+        check_job(&mut job, &mut row);
+        ledger.keep(row);
+        assert_eq!((job.req_gpus, job.alloc_gpus), (None, Some(1e6)));
+        assert_eq!((job.reported_run_s, job.reported_wait_s), (None, Some(4e9)));
+        assert_eq!((ledger.repaired, ledger.count("out_of_range")), (1, 2));
     }
 }

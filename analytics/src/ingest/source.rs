@@ -20,6 +20,16 @@ const HEAD_BYTES: usize = 64 * 1024;
 /// The longest line that is still a row.
 const LONGEST_LINE: usize = 16 * 1024 * 1024;
 
+/// What the first bytes of a file show.
+pub(super) struct Look {
+    /// For sniffing.
+    pub(super) head: Head,
+    /// The archive it is, if it is one: files within files, which no reader opens.
+    pub(super) archive: Option<&'static str>,
+    /// Why reading stopped before there was enough for sniffing.
+    pub(super) damage: Option<io::Error>,
+}
+
 /// One file of a request.
 #[derive(Debug, Clone)]
 pub struct SourceFile {
@@ -105,18 +115,28 @@ impl SourceFile {
     /// # Errors
     /// When the file cannot be opened or its very first bytes cannot be read.
     pub fn head(&self) -> Result<Head> {
+        let Look { head, damage, .. } = self.look()?;
+        // What could be read before an error is still worth sniffing.
+        match damage {
+            Some(e) if head.text.is_empty() => Err(Error::io("read", &self.path, e)),
+            _ => Ok(head),
+        }
+    }
+
+    /// The beginning of the file, and what is wrong with it.
+    ///
+    /// # Errors
+    /// When the file cannot be opened.
+    pub(super) fn look(&self) -> Result<Look> {
         let mut reader = self.open(&())?;
         let mut bytes = Vec::new();
-        // What could be read before an error is still worth sniffing.
-        let outcome = reader.by_ref().take(HEAD_BYTES as u64 + 1).read_to_end(&mut bytes);
-        if let (true, Err(e)) = (bytes.is_empty(), outcome) {
-            return Err(Error::io("read", &self.path, e));
-        }
+        let damage = reader.by_ref().take(HEAD_BYTES as u64 + 1).read_to_end(&mut bytes).err();
         let more = bytes.len() > HEAD_BYTES;
+        let archive = archive(&bytes);
         bytes.truncate(HEAD_BYTES);
         let text = String::from_utf8_lossy(&bytes);
         let text = text.strip_prefix('\u{feff}').unwrap_or(&text).replace("\r\n", "\n");
-        Ok(Head { name: self.stem(), text, more })
+        Ok(Look { head: Head { name: self.stem(), text, more }, archive, damage })
     }
 
     /// The whole content as text, bad bytes replaced, without a byte order mark. For formats that are one document.
@@ -144,6 +164,15 @@ impl SourceFile {
     pub fn lines<'a>(&self, observer: &'a dyn Observer) -> Result<Lines<'a>> {
         Ok(Lines { reader: self.open(observer)?, name: self.name.clone(), number: 0, buffer: Vec::new(), damage: None })
     }
+}
+
+/// The kind of archive that begins so. POSIX tar has its mark at byte 257 of the first entry's header; a zip file
+/// begins with an entry, or is empty.
+fn archive(bytes: &[u8]) -> Option<&'static str> {
+    if bytes.get(257..262) == Some(b"ustar") {
+        return Some("a tar archive");
+    }
+    (bytes.starts_with(b"PK\x03\x04") || bytes.starts_with(b"PK\x05\x06")).then_some("a zip archive (or a spreadsheet)")
 }
 
 /// A file's lines, one buffer for all.

@@ -16,7 +16,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::delimited::{Delimited, Record};
-use super::field::Moment;
+use super::field::{MIB, Moment};
 use super::read::{ReadOptions, check_job};
 use super::reader::{Confidence, Head, Reader};
 use super::source::SourceFile;
@@ -26,8 +26,6 @@ use crate::schema::{GpuSampleRow, JobRow, JobState, Table};
 use crate::time::TimeBasis;
 use crate::trace::Trace;
 
-/// Bytes in a MiB.
-const MIB: f64 = 1_048_576.0;
 /// The cluster's zone.
 const ZONE: &str = "America/New_York";
 /// Slurm's number for nodes, which is sometimes taken for GPUs.
@@ -390,8 +388,8 @@ fn read_gpu_samples(file: &SourceFile, options: &ReadOptions<'_>, trace: &mut Tr
             trace.ledger.quarantine(&row.audit, reason::NOT_A_TIME, "timestamp", row.raw());
             continue;
         };
-        let util_ratio = percent(&mut row, util_at, "utilization_gpu_pct");
-        let mem_util_ratio = percent(&mut row, mem_util_at, "utilization_memory_pct");
+        let util_ratio = row.percent(util_at, "utilization_gpu_pct");
+        let mem_util_ratio = row.percent(mem_util_at, "utilization_memory_pct");
         let used = row.amount(used_at, "memory_used_MiB");
         let free = row.amount(free_at, "memory_free_MiB");
         trace.gpu_samples.push(GpuSampleRow {
@@ -411,16 +409,6 @@ fn read_gpu_samples(file: &SourceFile, options: &ReadOptions<'_>, trace: &mut Tr
     }
     table.finish(&mut trace.ledger);
     Ok(())
-}
-
-/// A percentage as a ratio; beyond 100 it is unknown.
-fn percent(row: &mut Record<'_>, at: Option<usize>, name: &str) -> Option<f64> {
-    let value = row.amount(at, name)?;
-    if value > 100.0 {
-        row.audit.repair(reason::OUT_OF_RANGE, name, row.field(at).unwrap_or_default());
-        return None;
-    }
-    Some(value / 100.0)
 }
 
 /// Job id and node of `4074251073298-r9189566-n911952.csv`.

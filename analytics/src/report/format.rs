@@ -28,6 +28,18 @@ pub fn integer(value: i64) -> String {
     format!("{sign}{}", group(&value.unsigned_abs().to_string()))
 }
 
+/// A count of things with thousands separators: `111,549`.
+#[must_use]
+pub fn count(value: u64) -> String {
+    group(&value.to_string())
+}
+
+/// A count with what there is `one` or `many` of, and the verb where it has one: `1 GPU`, `0 GPUs`, `2 groups reach`.
+#[must_use]
+pub fn counted(value: u64, one: &str, many: &str) -> String {
+    format!("{} {}", count(value), if value == 1 { one } else { many })
+}
+
 /// Numbers from here on are written with an exponent, since nobody counts sixteen digits.
 const EXPONENT_FROM: f64 = 1e15;
 
@@ -202,6 +214,13 @@ mod tests {
         assert_eq!(integer(111_549), "111,549");
         assert_eq!(integer(-1_234_567), "−1,234,567");
         assert_eq!(integer(i64::MIN), "−9,223,372,036,854,775,808");
+    }
+
+    #[test]
+    fn one_thing_is_singular_and_none_are_plural() {
+        assert_eq!(counted(1, "GPU", "GPUs"), "1 GPU");
+        assert_eq!(counted(0, "GPU", "GPUs"), "0 GPUs");
+        assert_eq!(counted(1_200, "job ends", "jobs end"), "1,200 jobs end");
     }
 
     #[test]

@@ -69,16 +69,7 @@ pub fn escape_html(text: &str) -> String {
 /// A sentence as HTML: bold runs become `<strong>`, all else is escaped.
 #[must_use]
 pub fn sentence_html(sentence: &str) -> String {
-    let mut out = String::new();
-    for span in spans(sentence) {
-        let text = escape_html(span.text);
-        if span.bold {
-            out.push_str(&format!("<strong>{text}</strong>"));
-        } else {
-            out.push_str(&text);
-        }
-    }
-    out
+    marked_up(sentence, escape_html, ["<strong>", "</strong>"])
 }
 
 /// Text safe inside a Markdown paragraph or table cell: characters that would start markup are escaped.
@@ -103,16 +94,19 @@ pub fn escape_markdown(text: &str) -> String {
 /// A sentence as Markdown: bold runs stay bold, all else is escaped.
 #[must_use]
 pub fn sentence_markdown(sentence: &str) -> String {
-    let mut out = String::new();
-    for span in spans(sentence) {
-        let text = escape_markdown(span.text);
-        if span.bold {
-            out.push_str(&format!("**{text}**"));
-        } else {
-            out.push_str(&text);
-        }
-    }
-    out
+    marked_up(sentence, escape_markdown, ["**", "**"])
+}
+
+/// A sentence with each run escaped and the bold ones between `bold`.
+fn marked_up(sentence: &str, escape: fn(&str) -> String, bold: [&str; 2]) -> String {
+    let [open, close] = bold;
+    spans(sentence)
+        .into_iter()
+        .map(|span| {
+            let text = escape(span.text);
+            if span.bold { format!("{open}{text}{close}") } else { text }
+        })
+        .collect()
 }
 
 /// An identifier for links from any text: letters and digits in lower case, all else one `-`; `part` if nothing is left.

@@ -10,7 +10,9 @@
 //! # Definitions
 //! - **GPUs of a job**: `alloc_gpus`, else `req_gpus`; negative, not finite or above a million is unknown. Counted in
 //!   millionths of a GPU, so sums are whole numbers and do not depend on the order of the rows.
-//! - **Duration**: `end − start`, else `run_s`, else `reported_run_s`; negative is unknown.
+//! - **Duration**: `run_s` (the attempts' own time), else `end − start`, else `reported_run_s`; negative is unknown. A job
+//!   still running has none, so its GPU time is left out and counted as unknown, while `describe` counts it until the end
+//!   of the observation, which one pass does not know.
 //! - **GPU time**: GPUs × duration, over jobs where both are known.
 //! - **In use** at instant t: GPUs of jobs with start ≤ t < end; a job without an end ends at start + duration. Instants
 //!   are the multiples of ten minutes since the epoch and the counts there are exact.

@@ -91,12 +91,12 @@ fn naive(cases: &[Case]) -> Naive {
     for case in cases {
         let known = |value: Option<f64>| value.filter(|value| *value >= 0.0);
         let gpus = known(case.alloc_gpus).or(known(case.req_gpus));
-        let run = known(case.run_s).or(known(case.reported_run_s)).map(|run| (run * 1e3).round() as i64);
+        let ms = |seconds: Option<f64>| known(seconds).map(|run| (run * 1e3).round() as i64);
         let span = match (case.start, case.end) {
             (Some(start), Some(end)) if end >= start => Some(end - start),
             _ => None,
         };
-        let duration = span.or(run);
+        let duration = ms(case.run_s).or(span).or(ms(case.reported_run_s));
         let hours = gpus.zip(duration).map_or(0.0, |(gpus, ms)| gpus * ms as f64 / HOUR_MS as f64);
         if let Some(gpus) = gpus {
             let size = naive.sizes.entry((gpus * 100.0).round() as i64).or_default();
@@ -114,7 +114,7 @@ fn naive(cases: &[Case]) -> Naive {
         if let Some(submit) = case.submit {
             *naive.hours.entry(submit.div_euclid(HOUR_MS)).or_default() += 1;
         }
-        if let (Some(gpus), Some(start), Some(ms)) = (gpus, case.start, duration) {
+        if let (Some(gpus), Some(start), Some(ms)) = (gpus, case.start, span.or(duration)) {
             naive.intervals.push((start, start + ms, gpus));
         }
     }

@@ -21,7 +21,7 @@ use super::totals::{Totals, UNKNOWN_STATE, state_of};
 use super::value::{Job, in_range};
 use crate::error::{Error, Result};
 use crate::ingest::SourceFile;
-use crate::quality::{Ledger, Reason, RowAudit, reason};
+use crate::quality::{Ledger, Reason, RowAudit, reason, shorten};
 
 mod field;
 
@@ -237,12 +237,20 @@ fn header(line: &str, file: &str, number: u64) -> Result<Header> {
     // The last of equals wins, and a comma should.
     let separator = [b'|', b';', b'\t', b','].into_iter().max_by_key(count).unwrap_or(b',');
     let names: Vec<&str> = line.split(char::from(separator)).map(|name| name.trim().trim_matches('"')).collect();
+    let ours = names.iter().any(|name| COLUMNS.contains(name));
+    if !ours || line.contains('\0') {
+        return Err(Error::UnknownFormat {
+            file: file.to_owned(),
+            found: format!("line {number} is no header of a jobs table: {}", shorten(line)),
+            remedy: "name a trace folder or a jobs table; make one with `tracecast ingest`".to_owned(),
+        });
+    }
     if !names.contains(&"submit") {
         return Err(Error::Format {
             file: file.to_owned(),
             line: Some(number),
             column: Some("submit".to_owned()),
-            found: format!("no such column among {}", names.join(", ")),
+            found: format!("no such column among {}", shorten(&names.join(", "))),
             remedy: "name the columns as the jobs table does, or run `tracecast ingest` first".to_owned(),
         });
     }

@@ -2,24 +2,25 @@
 //!
 //! Worked number: 0.22 GPUs are 220,000 millionths; for 1.5 s they make 220,000 × 1,500 = 330,000,000 µGPU·ms.
 
-/// Times further from the epoch, and durations longer than twice this, are unknown.
-pub(super) const RANGE_MS: i64 = 1 << 42;
+use crate::schema::gpu_count;
+use crate::time::{FARTHEST_MS, within_reach};
+
+/// Times further from the epoch, and durations the source reports to be longer than this, are unknown.
+pub(super) const RANGE_MS: i64 = FARTHEST_MS;
 /// Millionths of a GPU in a GPU.
 pub(super) const MICRO: i64 = 1_000_000;
-/// More GPUs than any job has.
-const MOST_GPUS: f64 = 1e6;
 
 /// GPUs in millionths, rounded to the nearest; `None` outside 0 to a million GPUs.
 #[inline]
 pub(super) fn micro_gpus(gpus: f64) -> Option<i64> {
-    // False for NaN too. Adding a half and cutting rounds, as the product is not negative.
-    (0.0..=MOST_GPUS).contains(&gpus).then_some((gpus * MICRO as f64 + 0.5) as i64)
+    // Adding a half and cutting rounds, as the product is not negative.
+    gpu_count(gpus).map(|gpus| (gpus * MICRO as f64 + 0.5) as i64)
 }
 
 /// The time, if it is in range.
 #[inline]
 pub(super) fn in_range(time_ms: i64) -> Option<i64> {
-    (time_ms > -RANGE_MS && time_ms < RANGE_MS).then_some(time_ms)
+    within_reach(time_ms)
 }
 
 /// A duration in seconds as milliseconds; `None` if negative or not in range.
@@ -48,10 +49,11 @@ impl Job {
     /// Milliseconds it ran.
     #[inline]
     pub(super) fn duration_ms(&self) -> Option<i64> {
-        match (self.start, self.end) {
-            (Some(start), Some(end)) if end >= start => Some(end - start),
-            _ => self.run_s.and_then(duration_ms).or_else(|| self.reported_run_s.and_then(duration_ms)),
-        }
+        // The attempts' own time first: from first start to last end there may be gaps between attempts.
+        self.run_s
+            .and_then(duration_ms)
+            .or_else(|| self.end?.checked_sub(self.start?).filter(|span| *span >= 0))
+            .or_else(|| self.reported_run_s.and_then(duration_ms))
     }
 
     /// Its GPUs in millionths.
@@ -72,12 +74,12 @@ mod tests {
     }
 
     #[test]
-    fn a_duration_falls_back_from_times_to_run_time_to_the_reported_one() {
-        let job = Job { start: Some(1_000), end: Some(2_500), run_s: Some(9.0), ..Job::default() };
-        assert_eq!(job.duration_ms(), Some(1_500));
-        assert_eq!(Job { end: Some(999), ..job }.duration_ms(), Some(9_000));
-        assert_eq!(Job { end: None, run_s: Some(-1.0), reported_run_s: Some(0.5), ..job }.duration_ms(), Some(500));
-        assert_eq!(Job { end: None, run_s: None, ..job }.duration_ms(), None);
+    fn a_duration_falls_back_from_run_time_to_times_to_the_reported_one() {
+        let job = Job { start: Some(1_000), end: Some(2_500), run_s: Some(1.0), ..Job::default() };
+        assert_eq!(job.duration_ms(), Some(1_000));
+        assert_eq!(Job { run_s: None, ..job }.duration_ms(), Some(1_500));
+        assert_eq!(Job { run_s: None, end: Some(999), reported_run_s: Some(0.5), ..job }.duration_ms(), Some(500));
+        assert_eq!(Job { run_s: Some(-1.0), end: None, ..job }.duration_ms(), None);
     }
 
     #[test]

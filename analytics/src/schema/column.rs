@@ -59,6 +59,18 @@ impl<T: Copy + Default> Numbers<T> {
         }
     }
 
+    /// Sets the values for which `drop` holds to unknown; how many there were.
+    pub(crate) fn forget(&mut self, drop: impl Fn(T) -> bool) -> usize {
+        let mut forgotten = 0;
+        for ix in 0..self.values.len() {
+            if self.get(ix).is_some_and(&drop) {
+                self.set(ix, None);
+                forgotten += 1;
+            }
+        }
+        forgotten
+    }
+
     /// Rows, known or not.
     pub fn len(&self) -> usize {
         self.len

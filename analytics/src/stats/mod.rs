@@ -9,19 +9,15 @@
 //! | [`fit`] | maximum-likelihood families and their ranking |
 //! | [`concentration`] | Lorenz, Gini, top shares, imbalance |
 //! | [`arrival`] | burstiness of arrival times |
-//! | [`correlation`] | Pearson, Spearman, autocorrelation |
 //! | [`sampled`] | integrals of samples with gaps, counters with resets |
-//! | [`histogram`] | mergeable histogram for data too big to sort |
 //!
 //! Every function is pure and its result depends on its input alone: no random numbers, no threads, no hash order.
 //! A statistic that the data do not determine is `None` or a typed error, never NaN.
 
 pub mod arrival;
 pub mod concentration;
-pub mod correlation;
 pub mod ecdf;
 pub mod fit;
-pub mod histogram;
 pub mod quantile;
 pub mod sampled;
 pub mod sum;
@@ -31,7 +27,6 @@ pub use arrival::{ArrivalError, Arrivals};
 pub use concentration::{Concentration, Imbalance};
 pub use ecdf::{CurvePoint, Ecdf};
 pub use fit::{Distribution, Family, Fit, FitError, FitReport, fit_all, fit_report};
-pub use histogram::LogHistogram;
 pub use quantile::Summary;
 pub use sum::NeumaierSum;
 pub use survival::KaplanMeier;

@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 use tracecast_analytics::Trace;
 use tracecast_analytics::describe::{Description, tables};
+use tracecast_analytics::ingest::MAPPING_FILE;
 use tracecast_analytics::report::{self, Block};
 
 use crate::args::{Describe, Form};
 use crate::{output, source};
 
 pub(crate) fn run(request: &Describe, quiet: bool) -> Result<()> {
-    let trace = source::open(&request.sources, &request.reading, false, quiet)?;
+    let trace = source::open(&request.sources, &request.reading, None, quiet)?;
     let description = Description::of(&trace);
     let title = title(&trace, &request.sources);
     let text = match request.format {
@@ -52,6 +53,7 @@ pub(crate) fn title(trace: &Trace, asked: &[PathBuf]) -> String {
     let names: Vec<String> = trace
         .sources
         .iter()
+        .filter(|source| source.reader != MAPPING_FILE)
         .map(|source| {
             Path::new(&source.name)
                 .file_name()

@@ -1,24 +1,15 @@
 //! `tracecast inspect`: the quality ledger.
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use tracecast_analytics::describe::Quality;
 use tracecast_analytics::report::{Cell, Column, Report, Section, Table, text};
-use tracecast_analytics::storage;
 
 use crate::args::{Inspect, Plain};
 use crate::{output, source};
 
 pub(crate) fn run(request: &Inspect, quiet: bool) -> Result<()> {
-    if let (Some(_), [folder]) = (&request.quarantine, request.sources.as_slice())
-        && storage::is_folder(folder)
-    {
-        bail!("a trace folder does not hold the quarantined rows themselves; inspect the source it was made from");
-    }
-    let trace = source::open(&request.sources, &request.reading, request.quarantine.is_some(), quiet)?;
+    let trace = source::open(&request.sources, &request.reading, request.quarantine.as_deref(), quiet)?;
     let quality = Quality::of(&trace);
-    if let Some(path) = &request.quarantine {
-        super::ingest::quarantine(&trace, path)?;
-    }
     if request.format == Plain::Json {
         let mut json = serde_json::to_string_pretty(&quality).context("write the ledger as JSON")?;
         json.push('\n');

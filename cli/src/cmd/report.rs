@@ -11,7 +11,7 @@ use crate::{output, source};
 pub(crate) fn run(request: &Report, quiet: bool) -> Result<()> {
     let bundled = request.sources.is_empty();
     let sources = if bundled { vec![source::sample()?] } else { request.sources.clone() };
-    let trace = source::open(&sources, &request.reading, false, quiet)?;
+    let trace = source::open(&sources, &request.reading, None, quiet)?;
     let description = Description::of(&trace);
     let title = match &request.title {
         Some(title) => title.clone(),

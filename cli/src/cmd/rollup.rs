@@ -18,7 +18,11 @@ pub(crate) fn run(request: &Rollup, threads: Option<NonZeroUsize>) -> Result<()>
         return output::text(&json, None);
     }
     let terminal = output::terminal();
-    let mut out = format!("{} jobs, {} rows quarantined\n\n", answer.rows, answer.quarantined);
+    let mut out = format!(
+        "{} jobs, {} rows quarantined. GPU time is unknown for {} jobs, as their GPUs or run are not recorded or they were \
+         still running, and is left out.\n\n",
+        answer.rows, answer.quarantined, answer.unknown.gpu_time
+    );
     for table in [sizes(&answer), states(&answer), users(&answer)] {
         out.push_str(&text::table(&table, terminal));
         out.push('\n');

@@ -16,7 +16,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use tracecast_analytics::Trace;
-use tracecast_analytics::schema::{GpuSampleRow, NodeSampleRow};
+use tracecast_analytics::schema::{GpuSampleRow, NodeSampleRow, sensor};
 use tracecast_analytics::time::DAY_MS;
 
 use super::random::Stream;
@@ -115,7 +115,7 @@ pub(crate) fn record(
             trace.node_samples.push(NodeSampleRow {
                 ts: Some(ts),
                 node: Some(Cow::from(&name)),
-                sensor: Some("Sys Power".into()),
+                sensor: Some(sensor::SYS_POWER.into()),
                 power_w: Some((spec.node_base_w + spec.node_per_gpu_w * gpu_w).round()),
                 ..NodeSampleRow::default()
             });

@@ -11,16 +11,13 @@ use std::net::Ipv4Addr;
 
 use crate::error::Result;
 use crate::ingest::delimited::Delimited;
-use crate::ingest::field::Moment;
+use crate::ingest::field::{MIB, Moment};
 use crate::ingest::read::ReadOptions;
 use crate::ingest::reader::Head;
 use crate::ingest::source::SourceFile;
 use crate::quality::reason;
 use crate::schema::{GpuSampleRow, NodeSampleRow};
 use crate::trace::Trace;
-
-/// Bytes in a MiB.
-const MIB: f64 = 1_048_576.0;
 
 /// What a file holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,8 +12,8 @@ use crate::error::{Error, Result};
 use crate::ingest::Moment;
 use crate::ingest::field;
 use crate::quality::{RowAudit, reason};
-use crate::schema::{ColumnKind, ColumnSpec};
-use crate::time::Zone;
+use crate::schema::{ColumnKind, ColumnSpec, MOST_NUMBER};
+use crate::time::{Zone, within_reach};
 
 /// A value as it stands in the source.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -145,12 +145,18 @@ impl<'m> Converter<'m> {
     fn sum(&self, rule: &Rule, raw: Raw<'_>, add: &[Raw<'_>], name: &str, audit: &mut RowAudit<'_>) -> Option<i64> {
         let mut ms = self.moment(rule.time_unit.unwrap_or(self.mapping.time_unit), raw, name, audit)?;
         for part in add {
-            let part = number(self.known(*part)?, name, audit)? * rule.add_factor_ms;
+            let part = self.number(self.known(*part)?, name, audit)? * rule.add_factor_ms;
             if part < 0.0 {
                 audit.repair(reason::NEGATIVE, name, &part.to_string());
                 return None;
             }
-            ms = ms.checked_add(crate::time::seconds_to_ms(part / 1_000.0)?)?;
+            let later =
+                crate::time::seconds_to_ms(part / 1_000.0).and_then(|part| within_reach(ms.saturating_add(part)));
+            let Some(later) = later else {
+                audit.repair(reason::OUT_OF_RANGE, name, &part.to_string());
+                return None;
+            };
+            ms = later;
         }
         Some(ms)
     }
@@ -158,12 +164,15 @@ impl<'m> Converter<'m> {
     fn moment(&self, unit: TimeUnit, raw: Raw<'_>, name: &str, audit: &mut RowAudit<'_>) -> Option<i64> {
         let ms = match (raw, unit) {
             (Raw::Null, _) => return None,
-            (Raw::Utc(ms), _) => Some(ms),
+            (Raw::Utc(ms), _) => within_reach(ms),
             (Raw::Civil(ms), _) => return self.civil(ms, name, audit),
             (Raw::Text(text), TimeUnit::Text) => return Moment::Local(self.zone).read(Some(text), name, audit),
             (Raw::Text(text), TimeUnit::Nanos(nanos)) => match text.trim().parse::<i64>() {
                 Ok(count) => self.since_origin_whole(count, nanos),
-                Err(_) => text.trim().parse::<f64>().ok().and_then(|count| self.since_origin(count, nanos)),
+                Err(_) => {
+                    let count = self.with_point(text.trim()).and_then(|text| text.parse::<f64>().ok());
+                    count.and_then(|count| self.since_origin(count, nanos))
+                }
             },
             (Raw::Int(count), TimeUnit::Nanos(nanos)) => self.since_origin_whole(count, nanos),
             (Raw::Num(count), TimeUnit::Nanos(nanos)) => self.since_origin(count, nanos),
@@ -180,13 +189,11 @@ impl<'m> Converter<'m> {
         const MS: i128 = 1_000_000;
         let total = i128::from(count) * i128::from(nanos);
         let ms = (total + MS / 2).div_euclid(MS);
-        let ms = i64::try_from(ms).ok()?;
-        crate::time::seconds_to_ms(ms as f64 / 1_000.0)?;
-        self.origin_ms.checked_add(ms)
+        within_reach(self.origin_ms.saturating_add(i64::try_from(ms).ok()?))
     }
 
     fn since_origin(&self, count: f64, nanos: i64) -> Option<i64> {
-        self.origin_ms.checked_add(crate::time::seconds_to_ms(count * nanos as f64 / 1e9)?)
+        within_reach(self.origin_ms.saturating_add(crate::time::seconds_to_ms(count * nanos as f64 / 1e9)?))
     }
 
     fn civil(&self, ms: i64, name: &str, audit: &mut RowAudit<'_>) -> Option<i64> {
@@ -203,29 +210,55 @@ impl<'m> Converter<'m> {
 
     /// A number in its canonical unit. Only temperatures and exit codes can be negative, and a ratio is at most 1.
     fn amount(&self, rule: &Rule, raw: Raw<'_>, name: &str, audit: &mut RowAudit<'_>) -> Option<f64> {
-        let value = number(raw, name, audit)? * rule.factor;
+        let value = self.number(raw, name, audit)? * rule.factor;
         if value < 0.0 && !matches!(name, "temp_c" | "exit_code") {
             audit.repair(reason::NEGATIVE, name, &raw.text());
             return None;
         }
-        if !value.is_finite() || (name.ends_with("_ratio") && value > 1.0) {
+        if value.abs() > MOST_NUMBER || (name.ends_with("_ratio") && value > 1.0) {
             audit.repair(reason::OUT_OF_RANGE, name, &raw.text());
             return None;
         }
         Some(value)
     }
-}
 
-fn number(raw: Raw<'_>, name: &str, audit: &mut RowAudit<'_>) -> Option<f64> {
-    match raw {
-        Raw::Text(text) => field::number(Some(text), name, audit),
-        Raw::Int(value) => Some(value as f64),
-        Raw::Num(value) if value.is_finite() => Some(value),
-        other => {
-            audit.repair(reason::NOT_A_NUMBER, name, &other.text());
-            None
+    fn number(&self, raw: Raw<'_>, name: &str, audit: &mut RowAudit<'_>) -> Option<f64> {
+        match raw {
+            Raw::Text(text) if !self.mapping.decimal_comma && has_decimal_comma(text) => {
+                audit.repair(super::DECIMAL_COMMA, name, text);
+                None
+            }
+            Raw::Text(text) => match self.with_point(text) {
+                Some(pointed) => field::number(Some(&pointed), name, audit),
+                None => {
+                    audit.repair(reason::NOT_A_NUMBER, name, text);
+                    None
+                }
+            },
+            Raw::Int(value) => Some(value as f64),
+            Raw::Num(value) if value.is_finite() => Some(value),
+            other => {
+                audit.repair(reason::NOT_A_NUMBER, name, &other.text());
+                None
+            }
         }
     }
+
+    /// A number's text with a point before its fraction. `None` for a point where a comma is due: `1.500` may be 1500.
+    fn with_point<'t>(&self, text: &'t str) -> Option<Cow<'t, str>> {
+        match (self.mapping.decimal_comma, text.contains('.')) {
+            (false, _) => Some(text.into()),
+            (true, true) => None,
+            (true, false) => Some(text.replacen(',', ".", 1).into()),
+        }
+    }
+}
+
+/// Whether a text is digits with one comma among them: `0,5`, not `1,2,3` and not `a,5`.
+fn has_decimal_comma(text: &str) -> bool {
+    let digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    let text = text.trim();
+    text.trim_start_matches(['-', '+']).split_once(',').is_some_and(|(whole, part)| digits(whole) && digits(part))
 }
 
 fn flag(raw: Raw<'_>, name: &str, audit: &mut RowAudit<'_>) -> Option<bool> {
@@ -294,6 +327,31 @@ mod tests {
         assert_eq!(convert("node", Raw::Text(" a "), &[]), Cell::Text("b".into()));
         assert_eq!(convert("node", Raw::Text("gone"), &[]), Cell::Unknown);
         assert_eq!(convert("gpu", Raw::Int(3), &[]), Cell::Text("3".into()));
+    }
+
+    #[test]
+    fn a_decimal_comma_is_read_where_the_mapping_says_so() {
+        let text = |decimal: &str| TEXT.replace("[source]", &format!("[source]\n{decimal}"));
+        let number = |decimal: &str, value: &str| {
+            let mapping = Mapping::parse("m", &text(decimal)).unwrap();
+            let zone = Zone::named("Asia/Shanghai").unwrap();
+            let converter = Converter::new(&mapping, &zone).unwrap();
+            let mut audit = RowAudit::new("f", 1);
+            let found = converter.number(Raw::Text(value), "temp_c", &mut audit);
+            let mut ledger = crate::quality::Ledger::default();
+            ledger.keep(audit);
+            (found, ledger.entries.first().map(|entry| entry.remedy.clone()).unwrap_or_default())
+        };
+        let comma = "decimal = \",\"";
+        assert_eq!(number(comma, "0,5").0, Some(0.5));
+        assert_eq!(number(comma, "-12").0, Some(-12.0));
+        // 1.500 is 1500 where the comma is the decimal mark, or 1.5 where it was forgotten: not to be guessed.
+        assert_eq!(number(comma, "1.500").0, None);
+        assert_eq!(number("", "1.500").0, Some(1.5));
+        let (found, remedy) = number("", "0,5");
+        assert!(found.is_none() && remedy.contains("decimal = \",\""), "{remedy}");
+        assert!(!number("", "a,5").1.contains("decimal"));
+        assert!(Mapping::parse("m", &text("decimal = \"'\"")).unwrap_err().to_string().contains("decimal `'`"));
     }
 
     proptest! {

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::unit::{TimeUnit, factor};
 use crate::error::{Error, Result};
-use crate::schema::{ColumnKind, ColumnSpec, all_specs};
+use crate::schema::{ColumnKind, ColumnSpec, JobState, all_specs};
 use crate::time::{TimeBasis, Zone, parse_local};
 
 /// Columns without which a row of a table says nothing; capacity and activity can do with a constant name.
@@ -46,6 +46,7 @@ struct FileSpec {
 #[serde(deny_unknown_fields)]
 struct SourceSpec {
     separator: Option<String>,
+    decimal: Option<String>,
     comment: Option<String>,
     #[serde(default)]
     null: Vec<String>,
@@ -94,6 +95,8 @@ pub(super) struct Mapping {
     pub(super) table: &'static str,
     /// Between fields; `None` for whichever of comma and tab the header has more of.
     pub(super) separator: Option<u8>,
+    /// Whether numbers are written with a comma before their fraction.
+    pub(super) decimal_comma: bool,
     /// What comment lines begin with; empty for none.
     pub(super) comment: String,
     /// Further spellings of unknown.
@@ -192,6 +195,7 @@ impl Mapping {
             name: spec.name.unwrap_or_else(|| file.to_owned()),
             table,
             separator: source.separator,
+            decimal_comma: source.decimal_comma,
             comment: spec.source.comment.unwrap_or_else(|| "#".to_owned()),
             null: spec.source.null,
             zone: spec.source.zone,
@@ -220,6 +224,7 @@ type Wrong = (String, String);
 
 struct CheckedSource {
     separator: Option<u8>,
+    decimal_comma: bool,
     time_unit: TimeUnit,
     origin: Option<DateTime>,
     basis: Option<TimeBasis>,
@@ -235,6 +240,11 @@ fn check_source(spec: &SourceSpec, has_times: bool) -> Result<CheckedSource, Wro
                 "use one character such as \",\", \";\", \"|\" or \"\\t\"".to_owned(),
             ));
         }
+    };
+    let decimal_comma = match spec.decimal.as_deref() {
+        None | Some(".") => false,
+        Some(",") => true,
+        Some(other) => return Err((format!("decimal `{other}`"), "use \".\" or \",\"".to_owned())),
     };
     let text = spec.time_unit.as_deref().unwrap_or("text");
     let time_unit = TimeUnit::named(text)
@@ -274,7 +284,7 @@ fn check_source(spec: &SourceSpec, has_times: bool) -> Result<CheckedSource, Wro
             return Err((format!("basis `{other}`"), format!("use {allowed}")));
         }
     };
-    Ok(CheckedSource { separator, time_unit, origin, basis: has_times.then_some(basis) })
+    Ok(CheckedSource { separator, decimal_comma, time_unit, origin, basis: has_times.then_some(basis) })
 }
 
 fn check_rule(table: &str, column: &ColumnSpec, spec: &RuleSpec) -> Result<Rule, Wrong> {
@@ -303,6 +313,9 @@ fn check_rule(table: &str, column: &ColumnSpec, spec: &RuleSpec) -> Result<Rule,
             ));
         }
     };
+    if matches!((table, column.name), ("jobs", "state") | ("attempts", "end_reason")) {
+        check_states(&from, spec)?;
+    }
     let is_number = matches!(column.kind, ColumnKind::Int | ColumnKind::Num);
     let is_time = column.kind == ColumnKind::Time;
     let mut by = 1.0;
@@ -340,10 +353,48 @@ fn check_rule(table: &str, column: &ColumnSpec, spec: &RuleSpec) -> Result<Rule,
     Ok(Rule { from, factor: by, time_unit, add, add_factor_ms, values: spec.values.clone() })
 }
 
+/// Whether the words that states are renamed to are canonical: a typing error would silently make them unknown.
+fn check_states(from: &Given, spec: &RuleSpec) -> Result<(), Wrong> {
+    let constant = if let Given::Constant(word) = from { Some(word) } else { None };
+    let given = spec.values.values().chain(constant.filter(|word| !spec.values.contains_key(word.as_str())));
+    let known: Vec<&str> = JobState::ALL.into_iter().map(JobState::id).collect();
+    given.filter(|word| !word.is_empty()).try_for_each(|word| {
+        if known.contains(&word.as_str()) {
+            return Ok(());
+        }
+        Err((
+            format!("`{word}` is no canonical state"),
+            format!("use one of {}, or \"\" for unknown", known.join(", ")),
+        ))
+    })
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn states_are_renamed_to_canonical_words_only() {
+        let jobs = |state: &str| {
+            format!(
+                "table = \"jobs\"\n[columns]\njob_key = {{ column = \"j\" }}\nsubmit = {{ column = \"s\" }}\nstate = {state}"
+            )
+        };
+        for state in ["{ column = \"o\", values = { ok = \"done\" } }", "{ constant = \"COMPLETED\" }"] {
+            let wrong = error(&jobs(state));
+            assert!(wrong.contains("no canonical state") && wrong.contains("out_of_memory, node_fail"), "{wrong}");
+        }
+        Mapping::parse("m", &jobs("{ column = \"o\", values = { ok = \"completed\", bad = \"\" } }")).unwrap();
+    }
+
+    #[test]
+    fn the_manual_lists_the_canonical_states() {
+        let manual = include_str!("../../../../datasets/mappings/README.md");
+        for state in JobState::ALL {
+            assert!(manual.contains(&format!("`{}`", state.id())), "{}", state.id());
+        }
+    }
 
     fn error(text: &str) -> String {
         Mapping::parse("m.toml", text).unwrap_err().to_string()

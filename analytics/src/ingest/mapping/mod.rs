@@ -25,7 +25,7 @@ use super::read::ReadOptions;
 use super::reader::{Confidence, Head, Reader};
 use super::source::SourceFile;
 use crate::error::{Error, Result};
-use crate::quality::{Ledger, Reason};
+use crate::quality::{Ledger, Reason, reason};
 use crate::schema::Table;
 use crate::time::TimeBasis;
 use crate::trace::{Trace, each_table};
@@ -45,6 +45,16 @@ const NOT_A_FLAG: Reason = Reason {
     id: "not_a_flag",
     what: "yes or no was expected; the value is set to unknown",
     remedy: "rename the source's words to true and false with `values` in the mapping",
+};
+const DECIMAL_COMMA: Reason = Reason {
+    id: "decimal_comma",
+    what: "a number was expected, and what is there has a comma in it; the value is set to unknown",
+    remedy: "if numbers are written with a decimal comma, say decimal = \",\" under [source] in the mapping",
+};
+const UNKNOWN_WORD: Reason = Reason {
+    id: reason::UNKNOWN_STATE.id,
+    what: reason::UNKNOWN_STATE.what,
+    remedy: "add it to `values` of the state in the mapping",
 };
 const REPEATED_KEY: Reason = Reason {
     id: "repeated_key",
@@ -143,6 +153,7 @@ fn read_file(
     if !mapping.counts_gpus {
         trace.counts_gpus = false;
     }
+    trace.note(format!("mapping: {}", mapping.name));
     for note in &mapping.notes {
         trace.note(note.as_str());
     }

@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::cell::{Cell, Converter, Raw};
 use super::file::{Given, Mapping, Rule};
-use super::{ENDED_WHILE_RUNNING, NO_VALUE, REPEATED_KEY};
+use super::{ENDED_WHILE_RUNNING, NO_VALUE, REPEATED_KEY, UNKNOWN_WORD};
 use crate::error::{Error, Result};
 use crate::ingest::Delimited;
 use crate::ingest::read::{ReadOptions, check_job};
@@ -289,7 +289,7 @@ impl Sink<'_, '_, '_> {
                 let found =
                     JobState::ALL.into_iter().find(|state| state.id() == word).or_else(|| JobState::parse(word));
                 found.unwrap_or_else(|| {
-                    audit.repair(reason::UNKNOWN_STATE, place.spec.name, word);
+                    audit.repair(UNKNOWN_WORD, place.spec.name, word);
                     JobState::Unknown
                 })
             }
@@ -336,6 +336,7 @@ fn settle_job<'a>(
         ..JobRow::default()
     };
     check_job(&mut checked, audit);
+    set(cells, job.start, checked.start.map_or(Cell::Unknown, Cell::Int));
     set(cells, job.end, checked.end.map_or(Cell::Unknown, Cell::Int));
     set(cells, job.run_s, checked.run_s.map_or(Cell::Unknown, Cell::Num));
 }

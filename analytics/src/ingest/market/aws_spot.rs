@@ -12,7 +12,7 @@
 
 use serde_json::Value;
 
-use super::super::field::{self, Moment};
+use super::super::field::{self, GIB, Moment};
 use super::super::read::{ReadOptions, Seen};
 use super::super::reader::{Confidence, Head, Reader};
 use super::super::source::SourceFile;
@@ -28,8 +28,6 @@ const OTHER_PRODUCT: Reason = Reason {
     what: "the price is not for plain Linux",
     remedy: "ask for --product-descriptions Linux/UNIX",
 };
-
-const GIB: f64 = 1_073_741_824.0;
 
 /// Instance family, GPU, memory of one GPU (GiB), and the sizes with their GPUs.
 type Family = (&'static str, &'static str, f64, &'static [(&'static str, f64)]);
@@ -90,6 +88,9 @@ impl Reader for AwsSpot {
     }
 
     fn sniff(&self, head: &Head) -> Confidence {
+        if !head.text.trim_start().starts_with(['{', '[']) {
+            return Confidence::No;
+        }
         let has = |word: &str| head.text.contains(word);
         let entry = has("\"SpotPrice\"") && has("\"AvailabilityZone\"") && has("\"InstanceType\"");
         if has("\"SpotPriceHistory\"") || entry { Confidence::Sure } else { Confidence::No }

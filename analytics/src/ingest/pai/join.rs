@@ -6,15 +6,12 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::error::Result;
 use crate::ingest::delimited::{Delimited, Record};
-use crate::ingest::field::{self, Moment};
+use crate::ingest::field::{self, GIB, Moment};
 use crate::ingest::read::check_job;
 use crate::ingest::source::SourceFile;
 use crate::quality::{Ledger, Reason, RowAudit, reason};
 use crate::schema::{JobRow, JobState, NodeRow, PlacementRow};
 use crate::trace::Trace;
-
-/// `cap_mem` and `plan_mem` are in GB; machines of 512 show that binary ones are meant.
-const GIB: f64 = 1_073_741_824.0;
 
 const UNKNOWN_JOB: Reason = Reason {
     id: "unknown_job",
@@ -248,6 +245,7 @@ impl<'f> Join<'f> {
             };
             let count = record.amount(inst_num, "inst_num");
             let cpus = record.amount(plan_cpu, "plan_cpu").map(|percent| percent / 100.0);
+            // In GB; machines of 512 show that binary ones are meant.
             let mem = record.amount(plan_mem, "plan_mem").map(|gib| gib * GIB);
             let gpus_text = record.text(plan_gpu);
             let mut gpus = record.amount(plan_gpu, "plan_gpu").map(|percent| percent / 100.0);

@@ -6,15 +6,12 @@
 
 use crate::error::Result;
 use crate::ingest::delimited::Delimited;
-use crate::ingest::field;
+use crate::ingest::field::{self, GIB};
 use crate::ingest::read::ReadOptions;
 use crate::ingest::source::SourceFile;
 use crate::quality::reason;
 use crate::schema::{CapacityRow, NodeRow};
 use crate::trace::Trace;
-
-/// Bytes in a GiB.
-const GIB: f64 = 1_073_741_824.0;
 
 /// The nodes of all machine lists of a request, in the order they are first named.
 #[derive(Debug, Default)]

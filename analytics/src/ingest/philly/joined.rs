@@ -76,7 +76,11 @@ struct Counts {
 
 impl Counts {
     fn note(&self, trace: &mut Trace) {
-        trace.note(format!("philly-joined: start, end and wait are known for {} of {} jobs", self.placed, self.jobs));
+        trace.note(format!(
+            "philly-joined: start, end and wait are known for {} of {} jobs; start times come from the published subset of \
+             the job log, which holds only jobs of four GPUs and more, so waits describe those jobs only",
+            self.placed, self.jobs
+        ));
         if self.ambiguous > 0 {
             trace.note(format!("philly-joined: the VC of {} jobs is one of several possible matches", self.ambiguous));
         }
@@ -119,8 +123,9 @@ fn read_file(
         let gpus = row.amount(gpus_at, "num_gpus");
         let wall_s = row.amount(wall_at, "wall_duration_s");
         let start = row.moment(start_at, Moment::Local(&utc), "first_start_utc");
+        // A wall time too long to be one is noted by `check_job`.
         let end = start.zip(wall_s).and_then(|(start, wall_s)| {
-            crate::time::seconds_to_ms(wall_s).map(|wall_ms| start.saturating_add(wall_ms))
+            crate::time::within_reach(start.saturating_add(crate::time::seconds_to_ms(wall_s)?))
         });
         let reported_state = row.text(status_at);
         let state = match reported_state {

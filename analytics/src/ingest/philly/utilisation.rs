@@ -66,7 +66,7 @@ pub(super) fn read(
                     if row.field(Some(*at)).is_none_or(|text| text.trim().is_empty()) {
                         continue;
                     }
-                    let util_ratio = percent(&mut row, Some(*at), gpu);
+                    let util_ratio = row.percent(Some(*at), gpu);
                     trace.gpu_samples.push(GpuSampleRow {
                         ts: Some(ts),
                         node: Some(node.into()),
@@ -77,7 +77,7 @@ pub(super) fn read(
                 }
             }
             Telemetry::Cpu => {
-                let cpu_util_ratio = percent(&mut row, cpu_at, "cpu_util");
+                let cpu_util_ratio = row.percent(cpu_at, "cpu_util");
                 trace.node_samples.push(NodeSampleRow {
                     ts: Some(ts),
                     node: Some(node.into()),
@@ -110,16 +110,6 @@ pub(super) fn read(
         Telemetry::Cpu => {}
     }
     Ok(())
-}
-
-/// A percentage as a ratio; beyond 100 it is unknown.
-fn percent(row: &mut Record<'_>, at: Option<usize>, name: &str) -> Option<f64> {
-    let value = row.amount(at, name)?;
-    if value > 100.0 {
-        row.audit.repair(reason::OUT_OF_RANGE, name, row.field(at).unwrap_or_default());
-        return None;
-    }
-    Some(value / 100.0)
 }
 
 /// The moment of a row; the suffix says the offset, without it the time is local.

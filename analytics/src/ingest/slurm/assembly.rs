@@ -230,7 +230,7 @@ impl Assembly {
             ..JobRow::default()
         };
         crate::ingest::check_job(&mut times, row);
-        allocation.end = times.end;
+        (allocation.start, allocation.end) = (times.start, times.end);
         let place = Place { file: self.files, line: row.line() };
         match waiting {
             Some(tasks) => self.entries.extend(tasks.into_iter().map(|task| Entry {

@@ -4,8 +4,7 @@
 //! or `n` (per node); without that letter it is the job's total. Zero asks for all memory a node has, which is an amount
 //! nobody recorded: unknown. Worked number: `3000Mc` on 8 cores = 3,000 × 1,048,576 × 8 = 25,165,824,000 bytes.
 
-/// Bytes in a mebibyte, the unit of amounts without a suffix.
-pub const MIB: f64 = 1_048_576.0;
+use crate::ingest::field::MIB;
 
 /// Memory asked for, and of what.
 #[derive(Debug, Clone, Copy, PartialEq)]

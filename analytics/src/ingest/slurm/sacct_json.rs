@@ -16,10 +16,10 @@ use serde_json::Value;
 
 use super::assembly::{Allocation, Assembly, Step, energy_j, state, util_ratio};
 use super::job_id::{JobId, Part};
-use super::mem::{MIB, whole};
+use super::mem::whole;
 use super::tres::Tres;
 use crate::error::{Error, Result};
-use crate::ingest::field;
+use crate::ingest::field::{self, MIB};
 use crate::ingest::{Confidence, Head, ReadOptions, Reader, Seen, SourceFile};
 use crate::quality::{Ledger, RowAudit, reason};
 use crate::schema::JobState;

@@ -107,7 +107,10 @@ impl Reader for SacctText {
         let header = names(line);
         let has = |name: &str| header.iter().any(|have| have == name);
         let told = TELLING.iter().filter(|name| has(name)).count();
-        if line.contains('|') && ((has("jobid") || has("jobidraw")) && told >= 2) || headerless(line) {
+        // A table in Markdown begins with a bar.
+        if line.contains('|') && !line.starts_with('|') && ((has("jobid") || has("jobidraw")) && told >= 2)
+            || headerless(line)
+        {
             Confidence::Sure
         } else {
             Confidence::No
@@ -130,7 +133,7 @@ impl Reader for SacctText {
         if local && options.zone.is_none() {
             trace.note(
                 "Times carry no zone and are read as UTC, which is right for an export made with TZ=UTC; otherwise name \
-                 the cluster's zone with --zone.",
+                 the cluster's zone with --timezone.",
             );
         }
         assembly.finish(trace);
@@ -380,7 +383,14 @@ impl<'a> Row<'a> {
         if text.bytes().all(|byte| byte.is_ascii_digit()) {
             // Epoch seconds; 0 is "not yet".
             let seconds: f64 = text.parse().ok()?;
-            return if seconds == 0.0 { None } else { seconds_to_ms(seconds) };
+            if seconds == 0.0 {
+                return None;
+            }
+            let ms = seconds_to_ms(seconds);
+            if ms.is_none() {
+                self.audit.repair(reason::NOT_A_TIME, name, text);
+            }
+            return ms;
         }
         let date = text.get(..10).and_then(|date| date.parse::<Date>().ok());
         if date.is_none() && !text.starts_with(|c: char| c.is_ascii_digit() && text.len() >= 10) {

@@ -6,7 +6,8 @@
 //! The database's own form names resources by number (1 CPU, 2 memory in MiB, 3 energy, 4 node, 5 billing); numbers
 //! from 1001 are the site's own and say nothing without its table. O(text).
 
-use super::mem::{MIB, bytes, whole};
+use super::mem::{bytes, whole};
+use crate::ingest::field::MIB;
 
 /// Resources of a job or step.
 #[derive(Debug, Clone, Default, PartialEq)]

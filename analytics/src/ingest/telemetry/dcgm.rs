@@ -39,7 +39,11 @@ impl Reader for Dcgm {
             let name = line.strip_prefix("# HELP ").or_else(|| line.strip_prefix("# TYPE ")).unwrap_or(line);
             name.starts_with("DCGM_FI_") && (name.contains('{') || !name.contains(','))
         };
-        if head.text.lines().any(sample) { Confidence::Sure } else { Confidence::No }
+        // Prose and source code about these metrics name them too: most lines must be samples of some metric.
+        let lines: Vec<&str> =
+            head.text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
+        let metrics = lines.iter().filter(|line| Sample::parse(line).is_some()).count();
+        if head.text.lines().any(sample) && metrics * 2 >= lines.len() { Confidence::Sure } else { Confidence::No }
     }
 
     fn read(&self, files: &[SourceFile], options: &ReadOptions<'_>, trace: &mut Trace) -> Result<()> {

@@ -211,7 +211,10 @@ impl Gather {
         }
         if !self.passed.is_empty() {
             let values: u64 = self.passed.values().sum();
-            let names: Vec<&str> = self.passed.keys().map(String::as_str).take(10).collect();
+            // The commonest first; ties by name.
+            let mut passed: Vec<(&String, &u64)> = self.passed.iter().collect();
+            passed.sort_by(|a, b| b.1.cmp(a.1).then(a.0.cmp(b.0)));
+            let names: Vec<&str> = passed.iter().map(|(name, _)| name.as_str()).take(5).collect();
             let more = if self.passed.len() > names.len() { " …" } else { "" };
             trace.note(format!(
                 "{values} values of {} other metrics were passed over: {}{more}.",

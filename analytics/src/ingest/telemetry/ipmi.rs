@@ -14,9 +14,10 @@ use super::super::reader::{Confidence, Head, Reader};
 use super::super::source::SourceFile;
 use super::gather::{Device, Gather, When};
 use super::label::{moment_in_name, node_in_name};
-use super::metric::{BLANK, is_shared, node_power};
+use super::metric::{BLANK, node_power};
 use crate::error::{Error, Result};
 use crate::quality::{RowAudit, reason};
+use crate::schema::sensor::is_shared;
 use crate::time::Zone;
 use crate::trace::Trace;
 
@@ -37,10 +38,13 @@ impl Reader for Ipmi {
             return Confidence::Sure;
         }
         let power = |line: &str| watts(line).is_some();
+        // Prose may quote a sensor line: without a time, most lines must be sensors.
+        let lines: Vec<&str> = head.text.lines().filter(|line| !line.trim().is_empty()).collect();
+        let sensors = lines.iter().filter(|line| line.split('|').count() == 3).count();
         match (head.text.lines().any(power), head.first_line().starts_with("Timestamp:")) {
             (true, true) => Confidence::Sure,
-            (true, false) => Confidence::Maybe,
-            (false, _) => Confidence::No,
+            (true, false) if sensors * 2 > lines.len() => Confidence::Maybe,
+            _ => Confidence::No,
         }
     }
 
@@ -169,11 +173,27 @@ fn read_text(
     Ok(shared)
 }
 
+/// Units that `ipmi sdr` writes, and what their values are counted under.
+const UNITS: [(&str, &str); 7] = [
+    ("RPM", "RPM"),
+    ("percent", "percent"),
+    ("degrees C", "degrees C"),
+    ("Volts", "volts"),
+    ("Amps", "amperes"),
+    ("CFM", "CFM"),
+    ("unspecified", "values without a unit"),
+];
+
 /// What a value that is not in watts is counted under.
-fn unit(value: &str) -> &str {
-    value.split_once(' ').map_or("sensor states", |(number, unit)| {
-        if number.parse::<f64>().is_ok() { unit } else { "sensors without a reading" }
-    })
+fn unit(value: &str) -> &'static str {
+    match value.split_once(' ') {
+        None => "sensor states",
+        Some((number, _)) if number.parse::<f64>().is_err() => "sensors without a reading",
+        // Lines may be cut anywhere, so a unit may be a beginning of one.
+        Some((_, unit)) => {
+            UNITS.iter().find(|(whole, _)| whole.starts_with(unit.trim())).map_or("other units", |(_, name)| *name)
+        }
+    }
 }
 
 /// The watts of a line `sensor | 650 Watts | ok`.
@@ -195,5 +215,7 @@ mod tests {
             (unit("10496 RPM"), unit("0x00"), unit("Not Readable")),
             ("RPM", "sensor states", "sensors without a reading")
         );
+        assert_eq!([unit("0 unspecif"), unit("1 unspecified")], ["values without a unit"; 2]);
+        assert_eq!((unit("21 degrees C"), unit("3 furlongs")), ("degrees C", "other units"));
     }
 }

@@ -5,6 +5,7 @@
 //! renames the exporter's to `exported_…`: those are the ones that tell about the workload.
 
 use super::gather::Device;
+use crate::schema::sensor;
 use crate::time::{Zone, parse_local, seconds_to_ms};
 
 /// Labels of a series: names and values.
@@ -52,7 +53,7 @@ impl Labels {
         let name = match (self.get(&["chip"]), self.get(&["sensor", "name", "id"])) {
             (Some(chip), Some(sensor)) => format!("{chip}/{sensor}"),
             (Some(name), None) | (None, Some(name)) => name.to_owned(),
-            (None, None) if metric.contains("dcmi") => "DCMI".to_owned(),
+            (None, None) if metric.contains("dcmi") => sensor::DCMI.to_owned(),
             (None, None) => metric.to_owned(),
         };
         Device { node: self.node(), name }

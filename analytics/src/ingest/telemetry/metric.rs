@@ -9,6 +9,7 @@
 //! O(metrics) to look a name up, done once a series or line.
 
 use crate::quality::{Reason, RowAudit, reason};
+use crate::schema::sensor::is_shared;
 
 /// A value that stands for "not supported" or "not read".
 pub(super) const BLANK: Reason = Reason {
@@ -162,11 +163,6 @@ pub(super) fn gpu_in_range(
         return None;
     }
     Some(value)
-}
-
-/// Whether a power sensor is shared by the nodes of a chassis.
-pub(super) fn is_shared(sensor: &str) -> bool {
-    sensor.starts_with("Chassis") || sensor == "PSU Power"
 }
 
 /// Power of a node as a meter gave it, watts; `None` with a note if it cannot be a reading.

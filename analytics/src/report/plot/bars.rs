@@ -1,6 +1,6 @@
 //! Bars by category, standing or lying, side by side or stacked.
 
-use super::frame::{self, EDGE, Entry, LINE, Swatch, counted};
+use super::frame::{self, EDGE, Entry, LINE, Swatch};
 use super::scale::{Span, range, rounded_up, ticks};
 use super::scene::{Anchor, SMALL, Scene, WIDTH, palette, text_width, wrap};
 use crate::report::chart::{Axis, BarLayout, BarSeries, Chart, Reference, Scale, Ticks};
@@ -31,7 +31,10 @@ pub(super) fn layout(chart: &Chart, bars: &Bars<'_>, title: Option<&str>) -> Sce
     let axis = Axis { scale: Scale::Linear, ..axis.clone() };
     let (placed, dropped) = place(bars);
     let notes: Vec<String> = if dropped > 0 {
-        vec![format!("{} not drawn: not finite, or negative in a stack.", counted(dropped, "value", "values"))]
+        vec![format!(
+            "{} not drawn: not finite, or negative in a stack.",
+            format::counted(dropped as u64, "value", "values")
+        )]
     } else {
         Vec::new()
     };

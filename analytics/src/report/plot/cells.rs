@@ -1,7 +1,7 @@
 //! Charts with one row per name: shaded cells and boxes.
 
 use super::bars::spelled;
-use super::frame::{self, EDGE, LINE, counted};
+use super::frame::{self, EDGE, LINE};
 use super::scale::{Span, range, rounded_up, ticks};
 use super::scene::{Anchor, SMALL, Scene, WIDTH, palette, text_width};
 use crate::report::chart::{Axis, BoxSummary, Chart, Scale};
@@ -32,7 +32,7 @@ pub(super) fn heatmap(grid: &Grid<'_>, title: Option<&str>) -> Scene {
     let unknown = grid.rows.len() * grid.columns.len() - all().count();
     let mut notes = Vec::new();
     if unknown > 0 {
-        notes.push(format!("{} without data left open (dotted).", counted(unknown, "cell", "cells")));
+        notes.push(format!("{} without data left open (dotted).", format::counted(unknown as u64, "cell", "cells")));
     }
     let (mut low, mut high) = all().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)));
     if low > high {
@@ -109,11 +109,11 @@ pub(super) fn boxes(chart: &Chart, boxes: &[BoxSummary], title: Option<&str>) ->
         vec!["Line from the 5 % to the 95 % quantile, box from 25 % to 75 %, bar at the median.".to_string()];
     let dropped = boxes.iter().filter(|b| !known(b)).count();
     if dropped > 0 {
-        notes.push(format!("{} without quantiles not drawn.", counted(dropped, "group", "groups")));
+        notes.push(format!("{} without quantiles not drawn.", format::counted(dropped as u64, "group", "groups")));
     }
     let below = boxes.iter().filter(known).filter(|b| log && b.p05 <= 0.0).count();
     if below > 0 {
-        let which = counted(below, "group reaches", "groups reach");
+        let which = format::counted(below as u64, "group reaches", "groups reach");
         notes.push(format!("{which} zero, which lies left of the logarithmic axis."));
     }
     if !boxes.iter().any(|b| known(&b)) {

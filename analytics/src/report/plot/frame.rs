@@ -6,7 +6,6 @@
 use super::scale::{Span, Tick};
 use super::scene::{Anchor, LARGE, Rgb, SMALL, Scene, WIDTH, ellipsis, palette, text_width, wrap};
 use crate::report::chart::Chart;
-use crate::report::format;
 
 /// Distance between lines of text.
 pub(super) const LINE: f64 = 17.0;
@@ -148,12 +147,6 @@ pub(super) fn empty(chart_title: Option<&str>, notes: &[String]) -> Scene {
     scene.rect((EDGE, top), (WIDTH - EDGE, top + 70.0), palette::GRID, 0.35);
     scene.text((WIDTH / 2.0, top + 35.0), "No data to show", palette::MUTED, Anchor::Middle);
     finish(scene, top + 74.0, notes)
-}
-
-/// `3 points` or `1 point`.
-pub(super) fn counted(count: usize, one: &str, many: &str) -> String {
-    let number = format::integer(i64::try_from(count).unwrap_or(i64::MAX));
-    format!("{number} {}", if count == 1 { one } else { many })
 }
 
 /// Where the labels of rows end and the area begins, for charts with one row per name.

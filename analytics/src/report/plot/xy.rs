@@ -1,9 +1,10 @@
 //! Curves and points over two axes.
 
-use super::frame::{self, Entry, Swatch, counted};
+use super::frame::{self, Entry, Swatch};
 use super::scale::{Span, range, rounded_up, ticks};
 use super::scene::{Anchor, Rgb, SMALL, Scene, WIDTH, palette, text_width};
 use crate::report::chart::{Chart, Mark, Reference, Scale, Series, Ticks};
+use crate::report::format;
 
 /// Height of the area where the data stand.
 const AREA: f64 = 250.0;
@@ -316,7 +317,7 @@ fn entries(chart: &Chart, series: &[Series]) -> Vec<Entry> {
 fn notes(chart: &Chart, dropped: &Dropped) -> Vec<String> {
     let mut out = Vec::new();
     if dropped.unknown > 0 {
-        out.push(format!("{} without a value not drawn.", counted(dropped.unknown, "point", "points")));
+        out.push(format!("{} without a value not drawn.", format::counted(dropped.unknown as u64, "point", "points")));
     }
     if dropped.not_positive > 0 {
         let which = match (chart.x.scale, chart.y.scale) {
@@ -324,11 +325,12 @@ fn notes(chart: &Chart, dropped: &Dropped) -> Vec<String> {
             (Scale::Linear, Scale::Log) => "below the logarithmic axis",
             _ => "outside the logarithmic axes",
         };
-        let count = counted(dropped.not_positive, "point at or below zero lies", "points at or below zero lie");
+        let count =
+            format::counted(dropped.not_positive as u64, "point at or below zero lies", "points at or below zero lie");
         out.push(format!("{count} {which}."));
     }
     if dropped.outside > 0 {
-        out.push(format!("{} outside the axes not drawn.", counted(dropped.outside, "point", "points")));
+        out.push(format!("{} outside the axes not drawn.", format::counted(dropped.outside as u64, "point", "points")));
     }
     out
 }

@@ -10,9 +10,9 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::facts::JobFacts;
-use super::samples::Holder;
-use super::topic::{hours, share};
+use crate::describe::facts::JobFacts;
+use crate::describe::samples::Holder;
+use crate::describe::topic::{hours, share};
 use crate::report::format::{compact, percent};
 use crate::stats;
 use crate::stats::ecdf::{CurvePoint, Ecdf};
@@ -20,7 +20,7 @@ use crate::stats::sampled::{Integral, Integrator};
 use crate::stats::sum::NeumaierSum;
 
 /// Points of power over time, at most.
-pub(super) const BUCKETS: i64 = 600;
+const BUCKETS: i64 = 600;
 
 /// Joules in a kilowatt-hour.
 const KWH_J: f64 = 3_600_000.0;

@@ -2,7 +2,7 @@
 //!
 //! Sensors overlap (`Sys Power` holds `CPU Power`), and some are shared: `Chassis Power` and `PSU Power` read the same on
 //! every node of a chassis. So every sensor has its own distribution, and nodes are totalled over one sensor each, the
-//! first of [`MAIN_SENSORS`] they have.
+//! first of [`sensor::MAIN`] they have.
 //!
 //! Complexity: O(n log n) in readings.
 //!
@@ -14,25 +14,15 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::Power;
+use super::display::{covered, curve_chart, power_row, power_table};
 use super::energy::{Energy, Metered, Meters, OverTime, PowerAt};
-use super::facts::JobFacts;
-use super::power::{Power, covered, curve_chart, power_row, power_table};
-use super::summary::count;
+use crate::describe::facts::JobFacts;
 use crate::report::Section;
-use crate::schema::Table as _;
+use crate::report::format::{count, counted};
+use crate::schema::{Table as _, sensor};
 use crate::stats;
 use crate::stats::ecdf::CurvePoint;
-
-/// Sensors that measure a whole node and no more, in order of preference; a sensor without a name comes last.
-pub const MAIN_SENSORS: [&str; 7] = [
-    "Sys Power",
-    "System Power",
-    "Total Power",
-    "Node Power",
-    "Pwr Consumption",
-    "DCMI",
-    "Instantaneous power reading",
-];
 
 /// One kind of sensor on nodes.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -68,19 +58,6 @@ pub struct NodePower {
     pub over_time: Vec<PowerAt>,
 }
 
-/// Place of a sensor among the main ones.
-fn rank(sensor: Option<&str>) -> Option<usize> {
-    match sensor {
-        None => Some(MAIN_SENSORS.len()),
-        Some(sensor) => MAIN_SENSORS.iter().position(|main| main.eq_ignore_ascii_case(sensor.trim())),
-    }
-}
-
-/// Whether the nodes of a chassis share a sensor.
-fn is_shared(sensor: Option<&str>) -> bool {
-    sensor.is_some_and(|sensor| sensor.starts_with("Chassis") || sensor == "PSU Power")
-}
-
 impl NodePower {
     /// From the trace's node samples; `None` if none has power.
     pub(super) fn of(facts: &JobFacts<'_>) -> Option<Self> {
@@ -89,7 +66,7 @@ impl NodePower {
         let mut main: BTreeMap<Option<u32>, Option<usize>> = BTreeMap::new();
         for ix in (0..samples.len()).filter(|ix| known(*ix)) {
             let best = main.entry(samples.node.code(ix)).or_default();
-            let rank = rank(samples.sensor.get(ix));
+            let rank = sensor::rank(samples.sensor.get(ix));
             *best = [*best, rank].into_iter().flatten().min();
         }
         if main.is_empty() {
@@ -100,7 +77,7 @@ impl NodePower {
         order.sort_by_key(|ix| (meter(*ix), samples.ts.get(*ix as usize)));
         let is_main = |(node, sensor): (Option<u32>, Option<u32>)| {
             let best = main.get(&node).copied().flatten();
-            best.is_some() && best == rank(sensor.and_then(|code| samples.sensor.name(code)))
+            best.is_some() && best == sensor::rank(sensor.and_then(|code| samples.sensor.name(code)))
         };
         let mut over = OverTime::of(
             order
@@ -150,7 +127,7 @@ impl NodePower {
             sensors: sensors
                 .into_iter()
                 .filter_map(|(sensor, (meters, main_of_nodes, readings))| {
-                    let shared = is_shared(sensor);
+                    let shared = sensor.is_some_and(sensor::is_shared);
                     let sensor = sensor.map(str::to_owned);
                     let Metered { power_w, curve, energy } = meters.finish()?;
                     let energy = Some(energy).filter(|_| !shared);
@@ -204,7 +181,7 @@ impl NodePower {
         if !mains.is_empty() {
             section = section.with_definition(format!(
                 "Nodes are totalled over one sensor each, the first it has of: {}. Here: {}.",
-                MAIN_SENSORS.join(", "),
+                sensor::MAIN.join(", "),
                 mains.join(", ")
             ));
         }
@@ -213,12 +190,21 @@ impl NodePower {
 
     /// How much it rests on.
     pub(super) fn covers(&self) -> String {
-        let bridged = self.total.as_ref().map_or_else(String::new, |total| covered(&total.energy, "in the total"));
+        let bridged = self.total.as_ref().map_or_else(String::new, |total| {
+            covered(&total.energy, &format!("{} in the total", count(total.energy.meters)))
+        });
         let without = match self.nodes_without_main {
             0 => String::new(),
-            nodes => format!(" {} nodes have no sensor for the whole node and are not in the total.", count(nodes)),
+            nodes => format!(
+                " {}.",
+                counted(
+                    nodes,
+                    "node has no sensor for the whole node and is not in the total",
+                    "nodes have no sensor for the whole node and are not in the total"
+                )
+            ),
         };
-        format!("{} nodes with power readings{bridged}.{without}", count(self.nodes))
+        format!("{} with power readings{bridged}.{without}", counted(self.nodes, "node", "nodes"))
     }
 }
 

@@ -1,0 +1,155 @@
+//! A17: power and energy of GPUs and nodes: what meters read, what that adds up to, and whose energy it is.
+//!
+//! * **Energy**: trapezoid rule per meter, gaps up to three times the meter's median gap bridged, with the share of time
+//!   bridged. Where GPUs also count energy, the increases of the counter stand beside it, with the gap between the two over
+//!   the moments both cover.
+//! * **Idle**: a GPU reading with a utilisation of at most 1 %; readings without a utilisation are neither idle nor busy.
+//! * **Nodes** are totalled over one sensor each, see [`crate::schema::sensor`].
+//! * **A GPU cut into instances** reports the board's power on each: one of them is counted, and no job is charged.
+//! * Power usage effectiveness (PUE) is not applied: this is energy at the meters, without cooling and distribution.
+//!
+//! Complexity: O(n log n) in readings.
+//!
+//! Worked number: a GPU at 100 W (idle), 300 W (busy) and 100 W (idle) at 0, 60 and 120 s drew 24,000 J, of which the idle
+//! readings, standing for 30 s each, drew 6,000 J: 25 %.
+
+mod counter;
+mod display;
+mod energy;
+mod gpus;
+mod idle;
+mod nodes;
+mod reported;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+pub use counter::Counted;
+pub use energy::{Energy, EnergyOf, Metered, PowerAt};
+pub use gpus::GpuPower;
+pub use idle::Idle;
+pub use nodes::{NodePower, SensorPower};
+pub use reported::ReportedEnergy;
+
+use super::facts::JobFacts;
+use super::topic::{Topic, TopicResult};
+use crate::report::format::{compact, counted, float, percent};
+use crate::report::{Axis, Chart, Mark, Section, Series};
+
+/// Users that the report shows.
+const SHOWN: usize = 15;
+
+/// Power and energy. Parts without data are `null`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Power {
+    /// Of GPUs.
+    pub gpus: Option<GpuPower>,
+    /// Of nodes.
+    pub nodes: Option<NodePower>,
+    /// Of jobs, from accounting.
+    pub reported: Option<ReportedEnergy>,
+    /// Whether times are true dates.
+    #[serde(skip)]
+    dated: bool,
+    /// The cluster's own zone.
+    #[serde(skip)]
+    zone: String,
+}
+
+impl Topic for Power {
+    const ID: &'static str = "power";
+    const CODE: &'static str = "A17";
+    const TITLE: &'static str = "Power and energy";
+
+    fn of(facts: &JobFacts<'_>) -> TopicResult<Self> {
+        let (gpus, nodes, reported) = (GpuPower::of(facts), NodePower::of(facts), ReportedEnergy::of(facts));
+        if gpus.is_none() && nodes.is_none() && reported.is_none() {
+            return Err("the source measures neither power nor energy".to_owned());
+        }
+        let dated = facts.trace.basis.has_calendar();
+        Ok(Self { gpus, nodes, reported, dated, zone: facts.trace.zone.clone() })
+    }
+
+    fn section(&self) -> Section {
+        let mut section = Self::heading().with_finding(self.finding());
+        let mut coverage: Vec<String> = Vec::new();
+        if let Some(gpus) = &self.gpus {
+            section = gpus.tell(section, self);
+            coverage.push(gpus.covers());
+        }
+        if let Some(nodes) = &self.nodes {
+            section = nodes.tell(section, self);
+            coverage.push(nodes.covers());
+        }
+        if let Some(reported) = &self.reported {
+            section = reported.tell(section);
+            coverage.push(reported.covers());
+        }
+        section
+            .with_coverage(coverage.join(" "))
+            .with_definition(
+                "Energy: the trapezoid rule over each meter's readings. A gap of up to three times the meter's median gap \
+                 is bridged, a longer one adds nothing; the share of time bridged is given.",
+            )
+            .with_definition(
+                "Energy at the meters: power usage effectiveness (cooling, distribution) is not applied, nor is a loss of \
+                 power supplies unless the sensor holds it. Readings a sensor cannot have were dropped on reading.",
+            )
+    }
+}
+
+impl Power {
+    fn finding(&self) -> String {
+        let mut parts: Vec<String> = Vec::new();
+        if let Some(gpus) = &self.gpus {
+            if let Some(metered) = &gpus.metered {
+                parts.push(format!(
+                    "A GPU draws **{} W** on average (median {} W, p99 {} W); together they drew {}.",
+                    float(metered.power_w.mean, 0),
+                    float(metered.power_w.p50, 0),
+                    float(metered.power_w.p99, 0),
+                    metered.energy.in_words()
+                ));
+            }
+            if let Some(idle) = &gpus.idle {
+                let energy = idle
+                    .idle_energy_share
+                    .map_or_else(String::new, |part| format!(", drawing **{}** of the energy", percent(part)));
+                parts.push(format!("GPUs are idle in {} of the readings{energy}.", percent(idle.reading_share)));
+            }
+        }
+        if let Some(total) = self.nodes.as_ref().and_then(|nodes| nodes.total.as_ref()) {
+            parts.push(format!(
+                "A node draws **{} W** on average (p10 {} W, p99 {} W); {} drew {}.",
+                float(total.power_w.mean, 0),
+                float(total.power_w.p10, 0),
+                float(total.power_w.p99, 0),
+                counted(total.energy.meters, "node", "nodes"),
+                total.energy.in_words()
+            ));
+        }
+        if let Some(reported) = &self.reported {
+            parts.push(format!(
+                "Accounting reports {} kWh for {} of the jobs.",
+                compact(reported.energy_kwh),
+                percent(reported.job_coverage)
+            ));
+        }
+        if parts.is_empty() {
+            parts.push("Power is measured by sensors that cannot be added up over nodes; see the table.".to_owned());
+        }
+        parts.join(" ")
+    }
+
+    fn over_time(&self, id: &str, title: &str, points: &[PowerAt]) -> Chart {
+        let zone = jiff::tz::TimeZone::get(&self.zone).unwrap_or(jiff::tz::TimeZone::UTC);
+        let x = if self.dated { Axis::time("Time", zone) } else { Axis::duration("Time since the trace began") };
+        let points =
+            points.iter().map(|p| (p.ts as f64 / 1_000.0, p.power_w.map_or(f64::NAN, |watts| watts / 1_000.0)));
+        Chart::xy(id, title, x, Axis::linear("Power (kW)"), vec![Series::new("power", Mark::Line, points.collect())])
+            .with_reading(
+                "Each point is the mean over up to a 600th of the time metered. Times at which fewer than nine tenths of \
+                 the usual number of meters read are left out.",
+            )
+    }
+}
