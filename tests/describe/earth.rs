@@ -272,5 +272,7 @@ fn calendar(c: &mut Checker, vcs: &[Vc], from: i64, to: i64) {
     c.number(&format!("{path}.capacity_gpus"), capacity, SUM);
     c.number(&format!("{path}.utilisation"), used / capacity, SUM);
     c.number(&format!("{path}.oversubscribed_time_share"), 0.0, SUM);
+    c.null(&format!("{path}.assumed_gpu_time_share"));
+    c.null("calendar.nodes_in_use");
     plain::buckets(c, &format!("{path}.curve"), &running, (from, to));
 }

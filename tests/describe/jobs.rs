@@ -47,7 +47,9 @@ pub fn summary(c: &mut Checker, world: &World) {
     c.option("summary.users", distinct(world, |job| job.user.as_ref()), 0.0);
     c.option("summary.vcs", distinct(world, |job| job.vc.as_ref()), 0.0);
     c.option("summary.nodes", world.inventory.map(|(nodes, _)| nodes as f64), 0.0);
-    c.option("summary.gpus", world.inventory.map(|(_, gpus)| gpus), SUM);
+    let (from, to) = world.window;
+    let there = world.capacity().map(|there| plain::area(&there, from, to) / (to - from) as f64);
+    c.option("summary.gpus", there, SUM);
     c.number("summary.from_ms", world.window.0 as f64, 0.0);
     c.number("summary.to_ms", world.window.1 as f64, 0.0);
     c.flag("summary.true_dates", world.offset.is_some());
@@ -110,6 +112,7 @@ pub fn size(c: &mut Checker, world: &World) {
     let several = gpu_jobs.iter().filter(|job| job.nodes.is_some_and(|nodes| nodes > 1)).count();
     c.option("size.multi_node_jobs", (known > 0).then_some(several as f64), 0.0);
     c.count("size.known_node_jobs", known as u64);
+    c.count("size.unknown_gpu_jobs", world.jobs.iter().filter(|job| job.gpus.is_none()).count() as u64);
 }
 
 /// A6.
@@ -167,6 +170,8 @@ pub fn failure(c: &mut Checker, world: &World) {
     let ended: Vec<&Job> = world.jobs.iter().filter(|job| job.is_over()).collect();
     let failed: Vec<&Job> = ended.iter().copied().filter(|job| kinds.contains(&job.state)).collect();
     let runs = |jobs: &[&Job]| jobs.iter().filter_map(|job| job.run_s).collect::<Vec<f64>>();
+    c.count("failure.jobs", world.jobs.len() as u64);
+    plain::summary(c, "failure.time_to_failure_s", &runs(&failed));
     c.count("failure.ended", ended.len() as u64);
     c.count("failure.failed", failed.len() as u64);
     let lost = gpu_hours(failed.iter().copied());
@@ -334,6 +339,7 @@ pub fn recurrence(c: &mut Checker, world: &World) {
     let hours = |groups: &[&Vec<&Job>]| gpu_hours(groups.iter().flat_map(|jobs| jobs.iter().copied()));
     let total = hours(&groups.iter().collect::<Vec<_>>());
     c.count("recurrence.jobs", n as u64);
+    c.count("recurrence.unknown_jobs", (world.jobs.len() - n) as u64);
     c.count("recurrence.groups", groups.len() as u64);
     let at_least = |times: usize| groups.iter().filter(|jobs| jobs.len() >= times).collect::<Vec<_>>();
     let times: Vec<usize> = [1, 2, 5, 10, 50, 100, 1_000].into_iter().filter(|t| !at_least(*t).is_empty()).collect();

@@ -142,8 +142,10 @@ fn helios_slice_with_quotas() {
     world.quotas = world::helios_quotas(&quotas);
     let trace = read(&[path, quotas]).unwrap();
     let mut c = Checker::new(serde_json::to_value(Description::of(&trace)).unwrap());
+    jobs::summary(&mut c, &world);
+    times::calendar(&mut c, &world);
     times::vc(&mut c, &world);
-    c.finish_below("Helios Venus slice with quotas", &["vc."]);
+    c.finish_below("Helios Venus slice with quotas", &["vc.", "calendar.", "summary."]);
 }
 
 #[test]
@@ -171,6 +173,17 @@ fn earth() {
         "arrival",
     ]);
     c.finish("Helios Earth, eight VCs");
+}
+
+/// A series of nodes without GPUs or jobs.
+#[test]
+fn philly_nodes() {
+    let Some(path) = real_trace("philly/philly_node_sequence.csv.gz") else { return };
+    let rows = world::rows(&path);
+    let trace = read(&[path]).unwrap();
+    let mut c = Checker::new(serde_json::to_value(Description::of(&trace)).unwrap());
+    times::node_series(&mut c, &rows);
+    c.finish_below("Philly, nodes in use", &["calendar.nodes_in_use"]);
 }
 
 /// A made-up log with what the real ones lack: jobs that still run, retries and outcomes, users with waits.

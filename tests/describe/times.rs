@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::checker::{Checker, SUM};
 use crate::jobs::gpu_hours;
-use crate::world::{DAY, HOUR, Job, World, month_of};
+use crate::world::{DAY, HOUR, Job, World, moment, month_of};
 use crate::{law, plain};
 
 /// Names of the size classes for people, in the order of [`Job::class`].
@@ -71,6 +71,16 @@ pub fn wait(c: &mut Checker, world: &World) {
     let known: Vec<&Job> = all.iter().copied().filter(|job| job.wait_s.is_some()).collect();
     c.count("wait.unknown", (all.len() - known.len()) as u64);
     waits(c, "wait.all", "all jobs", &known);
+    let without: Vec<(usize, usize)> = (0..6)
+        .map(|class| (class, all.iter().filter(|job| job.class() == Some(class)).collect::<Vec<_>>()))
+        .filter(|(_, jobs)| !jobs.is_empty() && jobs.iter().all(|job| job.wait_s.is_none()))
+        .map(|(class, jobs)| (class, jobs.len()))
+        .collect();
+    c.list("wait.without", without.len());
+    for (ix, (class, jobs)) in without.iter().enumerate() {
+        c.text(&format!("wait.without[{ix}].class"), CLASSES[*class]);
+        c.count(&format!("wait.without[{ix}].jobs"), *jobs as u64);
+    }
     let groups = |of: &dyn Fn(&Job) -> Option<usize>, names: &[&str]| {
         let mut out: Vec<(String, Vec<&Job>)> = names.iter().map(|name| ((*name).to_owned(), Vec::new())).collect();
         for job in &known {
@@ -179,7 +189,9 @@ pub fn calendar(c: &mut Checker, world: &World) {
     let mean = plain::area(&held, from, to) / (to - from) as f64;
     let pieces = plain::pieces(&held, from, to);
     let peak = pieces.iter().map(|(_, _, gpus)| *gpus).fold(0.0, f64::max);
-    let capacity = world.inventory.map(|(_, gpus)| gpus);
+    let there = world.capacity();
+    let capacity = there.as_ref().map(|there| plain::area(there, from, to) / (to - from) as f64);
+    c.null("calendar.nodes_in_use");
     let path = "calendar.gpus_in_use";
     c.number(&format!("{path}.mean_gpus"), mean, SUM);
     c.number(&format!("{path}.peak_gpus"), peak, SUM);
@@ -188,11 +200,17 @@ pub fn calendar(c: &mut Checker, world: &World) {
         c.null(&format!("{path}.capacity_source"));
     }
     c.option(&format!("{path}.utilisation"), capacity.map(|gpus| mean / gpus), SUM);
-    let over = |gpus: f64| {
-        let time: i64 = pieces.iter().filter(|(_, _, used)| *used > gpus).map(|(start, end, _)| end - start).sum();
+    let assumed = gpu_hours(world.jobs.iter().filter(|job| job.assumed_start));
+    c.number(&format!("{path}.assumed_gpu_time_share"), assumed / gpu_hours(&world.jobs), SUM);
+    // What is used less what is there, while it is there.
+    let over = there.map(|mut balance| {
+        balance.iter_mut().for_each(|(_, _, gpus)| *gpus = -*gpus);
+        balance.extend(held.iter().copied());
+        let over = plain::pieces(&balance, from, to);
+        let time: i64 = over.iter().filter(|(_, _, gpus)| *gpus > 0.0).map(|(start, end, _)| end - start).sum();
         time as f64 / (to - from) as f64
-    };
-    c.option(&format!("{path}.oversubscribed_time_share"), capacity.map(over), SUM);
+    });
+    c.option(&format!("{path}.oversubscribed_time_share"), over, SUM);
     plain::buckets(c, &format!("{path}.curve"), &held, world.window);
 }
 
@@ -258,6 +276,39 @@ fn hours(c: &mut Checker, world: &World, held: &plain::Stretches, offset: fn(i64
             c.count(&format!("{path}.{field}"), *jobs);
         }
     }
+}
+
+/// Nodes in use as a series counts them by local Pacific time: each sample holds until the next, the last for one median
+/// gap between samples.
+pub fn node_series(c: &mut Checker, rows: &[BTreeMap<String, String>]) {
+    let mut samples: BTreeMap<i64, (f64, f64)> = BTreeMap::new();
+    // Clocks went back at 2 am; the hour before happened twice, and the first is meant.
+    let back = moment("2017-11-05 02:00:00");
+    for row in rows {
+        let local = moment(&row["time"]);
+        let utc = local + if local < back { 7 } else { 8 } * HOUR;
+        samples.entry(utc).or_insert((row["active"].parse().unwrap(), row["total"].parse().unwrap()));
+    }
+    let times: Vec<i64> = samples.keys().copied().collect();
+    let mut gaps: Vec<i64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    gaps.sort_unstable();
+    let (from, to) = (times[0], times[times.len() - 1] + gaps[gaps.len() / 2]);
+    let ends = times.iter().skip(1).copied().chain([to]);
+    let (mut active, mut total) = (plain::Stretches::new(), plain::Stretches::new());
+    for ((start, (used, there)), end) in samples.iter().zip(ends) {
+        active.push((*start, end, *used));
+        total.push((*start, end, *there));
+    }
+    let time = (to - from) as f64;
+    let (mean, there) = (plain::area(&active, from, to) / time, plain::area(&total, from, to) / time);
+    let path = "calendar.nodes_in_use";
+    c.number(&format!("{path}.from_ms"), from as f64, 0.0);
+    c.number(&format!("{path}.to_ms"), to as f64, 0.0);
+    c.number(&format!("{path}.mean_nodes"), mean, SUM);
+    c.number(&format!("{path}.peak_nodes"), active.iter().map(|(_, _, nodes)| *nodes).fold(0.0, f64::max), 0.0);
+    c.number(&format!("{path}.total_nodes"), there, SUM);
+    c.number(&format!("{path}.utilisation"), mean / there, SUM);
+    plain::buckets(c, &format!("{path}.curve"), &active, (from, to));
 }
 
 /// A18.

@@ -92,6 +92,16 @@ pub struct World {
 }
 
 impl World {
+    /// GPUs there are: those of the VCs that jobs name, where they are known by VC, else those of the inventory.
+    pub fn capacity(&self) -> Option<Vec<(i64, i64, f64)>> {
+        if let Some((_, gpus)) = self.inventory {
+            return Some(vec![(self.window.0, self.window.1, gpus)]);
+        }
+        let named = |vc: &str| self.jobs.iter().any(|job| job.vc.as_deref() == Some(vc));
+        let quotas = self.quotas.iter().filter(|(vc, _)| named(vc)).flat_map(|(_, quota)| quota.clone());
+        Some(quotas.collect::<Vec<_>>()).filter(|quotas| !quotas.is_empty())
+    }
+
     fn new(mut jobs: Vec<Job>, zone: &'static str, offset: Option<fn(i64) -> i64>) -> Self {
         jobs.sort_by_key(|job| job.submit);
         let mut times: Vec<i64> = Vec::new();

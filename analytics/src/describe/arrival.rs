@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::facts::JobFacts;
 use super::summary::int;
-use super::topic::{Topic, TopicResult};
+use super::topic::{Moments, Topic, TopicResult};
 use crate::report::format::{counted, duration, percent};
 use crate::report::{Axis, Cell, Chart, Column, Mark, Section, Series, Table};
 use crate::stats::arrival::Arrivals;
@@ -40,6 +40,9 @@ pub struct ArrivalPattern {
     pub arrivals: Arrivals,
     /// Queue length; `null` where the wait of more than a tenth of the jobs is unknown.
     pub queue: Option<Queue>,
+    /// How the chart tells time.
+    #[serde(skip)]
+    moments: Moments,
 }
 
 impl Topic for ArrivalPattern {
@@ -67,7 +70,7 @@ impl Topic for ArrivalPattern {
                 curve: waiting.bucket_means(from, to, ((to - from) / POINTS).max(1)),
             }
         });
-        Ok(Self { arrivals, queue })
+        Ok(Self { arrivals, queue, moments: Moments::of(facts.trace) })
     }
 
     fn section(&self) -> Section {
@@ -75,8 +78,8 @@ impl Topic for ArrivalPattern {
             self.arrivals.dispersion.iter().find(|d| d.window_ms == crate::time::HOUR_MS).and_then(|d| d.index);
         let mut finding = match hourly {
             Some(index) => format!(
-                "Arrivals are {}: hourly counts vary **{index:.0}** times as much as a Poisson stream's, and **{}** of the \
-                 jobs share their submit second with another.",
+                "Arrivals are {}: the variance of the hourly counts is **{index:.1}** times that of a Poisson stream, and \
+                 **{}** of the jobs share their submit second with another.",
                 if index > 5.0 { "bursty" } else { "fairly even" },
                 percent(self.arrivals.same_second_share)
             ),
@@ -122,12 +125,12 @@ impl Topic for ArrivalPattern {
         let mut section = Self::heading().with_finding(finding).with_table(table);
         if let Some(queue) = &self.queue {
             let first = queue.curve.first().map_or(0, |(ms, _)| *ms);
-            let points = queue.curve.iter().map(|(ms, jobs)| ((*ms - first) as f64 / 1_000.0, *jobs)).collect();
+            let points = queue.curve.iter().map(|(ms, jobs)| (self.moments.place(*ms, first), *jobs)).collect();
             section = section.with_chart(
                 Chart::xy(
                     "queue-length",
                     "Jobs waiting",
-                    Axis::duration("Time since the observation began"),
+                    self.moments.axis(),
                     Axis::linear("Jobs"),
                     vec![Series::new("waiting", Mark::Area, points)],
                 )

@@ -11,13 +11,15 @@ use serde::Serialize;
 
 use super::capacity::{Capacity, samples_by_name, sum};
 use super::facts::JobFacts;
-use super::topic::{Topic, TopicResult};
+use super::topic::{CAVEAT_BELOW, Topic, TopicResult};
 use crate::occupancy::Steps;
-use crate::report::format::{count, integer, percent};
+use crate::report::format::{counted, integer, percent};
 use crate::report::{Axis, BarLayout, BarSeries, Cell, Chart, Column, Mark, Reference, Section, Series, Table};
 use crate::time::{DAY_MS, HOUR_MS, Zone};
 
 const WEEKDAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
+/// Use below which the source may hold only part of the jobs.
+const PARTIAL: f64 = 0.02;
 /// Points of the use curve.
 const POINTS: i64 = 600;
 
@@ -60,9 +62,30 @@ pub struct Use {
     pub capacity_source: Option<String>,
     /// Mean use over mean capacity.
     pub utilisation: Option<f64>,
+    /// Share of the GPU time whose start is not recorded and was taken to be the submission; `null` for an activity series.
+    pub assumed_gpu_time_share: Option<f64>,
     /// Share of the time in which more GPUs were in use than there are: a sign of bad records, never clipped.
     pub oversubscribed_time_share: Option<f64>,
     /// `(moment in ms, mean GPUs in use until the next)`.
+    pub curve: Vec<(i64, f64)>,
+}
+
+/// Nodes in use against nodes there, from an activity series that counts them.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct NodeUse {
+    /// Beginning of the series, ms.
+    pub from_ms: i64,
+    /// Its end, ms: each sample holds until the next, the last for one median gap.
+    pub to_ms: i64,
+    /// Mean nodes in use.
+    pub mean_nodes: f64,
+    /// Most nodes in use at one moment.
+    pub peak_nodes: f64,
+    /// Nodes there, mean.
+    pub total_nodes: Option<f64>,
+    /// Mean in use over mean there.
+    pub utilisation: Option<f64>,
+    /// `(moment in ms, mean nodes in use until the next)`.
     pub curve: Vec<(i64, f64)>,
 }
 
@@ -83,6 +106,8 @@ pub struct CalendarLoad {
     pub by_month: Vec<ByMonth>,
     /// GPUs in use.
     pub gpus_in_use: Option<Use>,
+    /// Nodes in use, where the source counts them.
+    pub nodes_in_use: Option<NodeUse>,
 }
 
 impl Topic for CalendarLoad {
@@ -93,7 +118,9 @@ impl Topic for CalendarLoad {
     fn of(facts: &JobFacts<'_>) -> TopicResult<Self> {
         let trace = facts.trace;
         let (in_use, source) = use_over_time(facts);
-        let window = facts.window.or_else(|| covered(in_use.times()));
+        let nodes_in_use = nodes_in_use(facts);
+        let of_nodes = || nodes_in_use.as_ref().map(|nodes| (nodes.from_ms, nodes.to_ms));
+        let window = facts.window.or_else(|| covered(&in_use)).or_else(of_nodes);
         let Some((from, to)) = window.filter(|(from, to)| to > from) else {
             return Err("the source holds neither job times nor an activity series".to_owned());
         };
@@ -105,8 +132,9 @@ impl Topic for CalendarLoad {
             submissions_by_weekday_hour: Vec::new(),
             by_month: Vec::new(),
             gpus_in_use: None,
+            nodes_in_use,
         };
-        if trace.basis.has_calendar() {
+        if trace.basis.has_calendar() && !(facts.is_empty() && in_use.is_empty()) {
             load.calendar(facts, &in_use, from, to);
         }
         if trace.basis.has_dates() {
@@ -124,16 +152,32 @@ impl Topic for CalendarLoad {
             finding = format!("On average **{}** GPUs were in use", integer(gpus.mean_gpus.round() as i64));
             match (gpus.utilisation, gpus.capacity_gpus) {
                 (Some(utilisation), Some(capacity)) => finding.push_str(&format!(
-                    " of {}, **{}**; at the peak {}.",
+                    " of {}, **{}**; at the peak {}",
                     integer(capacity.round() as i64),
                     percent(utilisation),
                     integer(gpus.peak_gpus.round() as i64)
                 )),
                 _ => finding.push_str(&format!(
-                    ", at the peak {}; how many there are is not recorded.",
+                    ", at the peak {}; how many there are is not recorded",
                     integer(gpus.peak_gpus.round() as i64)
                 )),
             }
+            if gpus.seems_partial() {
+                finding.push_str("; so little that the source may hold only part of the jobs");
+            }
+            if let Some(assumed) = gpus.assumed_gpu_time_share.filter(|share| *share > 1.0 - CAVEAT_BELOW) {
+                finding.push_str(&format!(
+                    "; **{}** of the GPU time has no recorded start and counts from its submission",
+                    percent(assumed)
+                ));
+            }
+            finding.push('.');
+        }
+        if let Some(nodes) = &self.nodes_in_use {
+            if !finding.is_empty() {
+                finding.push(' ');
+            }
+            finding.push_str(&nodes.sentence());
         }
         let by_rate = |a: &&ByHour, b: &&ByHour| a.submissions.unwrap_or(0.0).total_cmp(&b.submissions.unwrap_or(0.0));
         if let (Some(busy), Some(quiet)) = (self.by_hour.iter().max_by(by_rate), self.by_hour.iter().min_by(by_rate))
@@ -151,6 +195,9 @@ impl Topic for CalendarLoad {
         let mut section = Self::heading().with_finding(finding);
         if let Some(gpus) = &self.gpus_in_use {
             section = section.with_chart(self.use_chart(gpus));
+        }
+        if let Some(nodes) = &self.nodes_in_use {
+            section = section.with_chart(self.node_chart(nodes));
         }
         if self.has_calendar && !self.submissions_by_weekday_hour.is_empty() {
             section = section.with_chart(self.hour_chart()).with_chart(self.week_chart());
@@ -179,6 +226,11 @@ impl Topic for CalendarLoad {
                     percent(over)
                 ));
             }
+            if gpus.seems_partial() {
+                coverage.push_str(
+                    " Less than 2 % of the GPUs are in use on average: the source may hold only part of the cluster's jobs.",
+                );
+            }
             section = section.with_coverage(coverage);
         }
         section
@@ -193,9 +245,9 @@ fn use_over_time(facts: &JobFacts<'_>) -> (Steps, String) {
         if facts.assumed_starts > 0 {
             let share = super::topic::share(facts.assumed_gpu_s, facts.total_gpu_s()).unwrap_or(0.0);
             source = format!(
-                "from the start and end of each job; {} jobs with {} of the GPU time have no recorded start and are \
-                 taken to start when submitted",
-                count(facts.assumed_starts as u64),
+                "from the start and end of each job; {} with {} of the GPU time without a recorded start, taken to \
+                 start when submitted",
+                counted(facts.assumed_starts as u64, "job", "jobs"),
                 percent(share)
             );
         }
@@ -208,15 +260,41 @@ fn use_over_time(facts: &JobFacts<'_>) -> (Steps, String) {
     (series, "from the activity series of the source".to_owned())
 }
 
-/// The time that samples at `times` cover: each holds until the next, the last for one median gap, as in `load`.
-fn covered(times: &[i64]) -> Option<(i64, i64)> {
-    let mut gaps: Vec<i64> = times.iter().zip(times.iter().skip(1)).map(|(one, next)| next - one).collect();
-    gaps.sort_unstable();
-    Some((*times.first()?, times.last()?.saturating_add(*gaps.get(gaps.len() / 2)?)))
+/// Whether the use is that of jobs.
+fn from_jobs(facts: &JobFacts<'_>) -> bool {
+    !facts.stretches.is_empty()
+}
+
+/// The time that a series covers, which ends where its last sample does.
+fn covered(series: &Steps) -> Option<(i64, i64)> {
+    Some((*series.times().first()?, *series.times().last()?))
+}
+
+/// Nodes in use, where the activity series counts them: the cluster's, else those of its VCs together.
+fn nodes_in_use(facts: &JobFacts<'_>) -> Option<NodeUse> {
+    let table = &facts.trace.activity;
+    let series = |column| {
+        let cluster = samples_by_name(facts.trace, "cluster", column).into_values().next();
+        cluster.unwrap_or_else(|| sum(samples_by_name(facts.trace, "vc", column).values()))
+    };
+    let (active, there) = (series(&table.nodes_active), series(&table.nodes_total));
+    let (from, to) = covered(&active).filter(|(from, to)| to > from)?;
+    let mean_nodes = active.mean(from, to)?;
+    let total_nodes = there.mean(from, to).filter(|nodes| *nodes > 0.0);
+    Some(NodeUse {
+        from_ms: from,
+        to_ms: to,
+        mean_nodes,
+        peak_nodes: active.max(from, to),
+        total_nodes,
+        utilisation: total_nodes.map(|nodes| mean_nodes / nodes),
+        curve: active.bucket_means(from, to, ((to - from) / POINTS).max(1)),
+    })
 }
 
 fn gpu_use(facts: &JobFacts<'_>, in_use: &Steps, source: String, from: i64, to: i64) -> Use {
-    let capacity = Capacity::of(facts.trace, from, to);
+    let capacity =
+        if from_jobs(facts) { Capacity::of_jobs(facts, from, to) } else { Capacity::of(facts.trace, from, to) };
     let mean_gpus = in_use.mean(from, to).unwrap_or(0.0);
     let capacity_gpus = capacity.as_ref().and_then(|c| c.cluster.mean(from, to)).filter(|gpus| *gpus > 0.0);
     let over = capacity.as_ref().map(|capacity| {
@@ -236,6 +314,8 @@ fn gpu_use(facts: &JobFacts<'_>, in_use: &Steps, source: String, from: i64, to: 
         capacity_gpus,
         capacity_source: capacity.filter(|_| capacity_gpus.is_some()).map(|c| c.how),
         utilisation: capacity_gpus.map(|gpus| mean_gpus / gpus),
+        assumed_gpu_time_share: super::topic::share(facts.assumed_gpu_s, facts.total_gpu_s())
+            .filter(|_| from_jobs(facts)),
         oversubscribed_time_share: over,
         curve: in_use.bucket_means(from, to, step),
     }
@@ -266,6 +346,24 @@ fn months(facts: &JobFacts<'_>) -> Vec<ByMonth> {
         }
     }
     months.into_values().collect()
+}
+
+impl Use {
+    /// Whether so little is used that jobs may be missing.
+    fn seems_partial(&self) -> bool {
+        self.utilisation.is_some_and(|share| share < PARTIAL)
+    }
+}
+
+impl NodeUse {
+    fn sentence(&self) -> String {
+        let mut text = format!("On average **{}** nodes were in use", integer(self.mean_nodes.round() as i64));
+        if let (Some(share), Some(there)) = (self.utilisation, self.total_nodes) {
+            text.push_str(&format!(" of {}, **{}**", integer(there.round() as i64), percent(share)));
+        }
+        text.push_str(&format!("; at the peak {}.", integer(self.peak_nodes.round() as i64)));
+        text
+    }
 }
 
 impl CalendarLoad {
@@ -319,14 +417,36 @@ impl CalendarLoad {
         }
     }
 
-    fn use_chart(&self, gpus: &Use) -> Chart {
+    /// Time as the charts tell it: in the cluster's zone.
+    fn time_axis(&self) -> Axis {
         let zone = jiff::tz::TimeZone::get(&self.zone).unwrap_or(jiff::tz::TimeZone::UTC);
+        if self.has_calendar { Axis::time("Time", zone) } else { Axis::duration("Time since the trace began") }
+    }
+
+    fn node_chart(&self, nodes: &NodeUse) -> Chart {
+        let points = nodes.curve.iter().map(|(ms, value)| (*ms as f64 / 1_000.0, *value)).collect();
+        let mut chart = Chart::xy(
+            "nodes-in-use",
+            "Nodes in use",
+            self.time_axis(),
+            Axis::linear("Nodes").within(0.0, nodes.peak_nodes.max(nodes.total_nodes.unwrap_or(0.0)) * 1.05),
+            vec![Series::new("in use", Mark::Area, points)],
+        )
+        .with_reading(
+            "Each point is the mean over about a 600th of the series. A node counts as in use when any of its GPUs is.",
+        );
+        if let Some(there) = nodes.total_nodes {
+            chart = chart.with_reference(Reference::Horizontal { at: there, label: "there are".to_owned() });
+        }
+        chart
+    }
+
+    fn use_chart(&self, gpus: &Use) -> Chart {
         let points = gpus.curve.iter().map(|(ms, value)| (*ms as f64 / 1_000.0, *value)).collect();
-        let x = if self.has_calendar { Axis::time("Time", zone) } else { Axis::duration("Time since the trace began") };
         let mut chart = Chart::xy(
             "gpus-in-use",
             "GPUs in use",
-            x,
+            self.time_axis(),
             Axis::linear("GPUs").within(0.0, gpus.peak_gpus.max(gpus.capacity_gpus.unwrap_or(0.0)) * 1.05),
             vec![Series::new("in use", Mark::Area, points)],
         )

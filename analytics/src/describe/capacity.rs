@@ -1,8 +1,9 @@
 //! How many GPUs there were, when, and in which VC: from the capacity table, else from the activity series, else from
 //! the inventory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use super::facts::JobFacts;
 use crate::occupancy::Steps;
 use crate::schema::{Numbers, Table, gpu_count};
 use crate::trace::Trace;
@@ -23,6 +24,25 @@ impl Capacity {
     /// intervals end. O(n log n).
     pub fn of(trace: &Trace, from: i64, to: i64) -> Option<Self> {
         Self::of_table(trace, to).or_else(|| Self::of_activity(trace)).or_else(|| Self::of_nodes(trace, from, to))
+    }
+
+    /// As [`Capacity::of`], of the VCs alone that jobs name, where it is known by VC and these are fewer than all: a source
+    /// may hold the jobs of some VCs and the GPUs of all. `how` says so. Left whole where much GPU time names no VC.
+    pub(super) fn of_jobs(facts: &JobFacts<'_>, from: i64, to: i64) -> Option<Self> {
+        let mut capacity = Self::of(facts.trace, from, to)?;
+        if super::load::without_vc(facts).is_none_or(|share| share > super::load::MOST_WITHOUT_VC) {
+            return Some(capacity);
+        }
+        let jobs = &facts.trace.jobs;
+        let named: BTreeSet<&str> = (0..facts.len()).filter_map(|job| jobs.vc.get(job)).collect();
+        let all = capacity.by_vc.len();
+        let known = capacity.by_vc.keys().filter(|vc| named.contains(vc.as_str())).count();
+        if known > 0 && known < all {
+            capacity.by_vc.retain(|vc, _| named.contains(vc.as_str()));
+            capacity.cluster = sum(capacity.by_vc.values());
+            capacity.how.push_str(&format!(", of the {known} of {all} VCs that have jobs in the source"));
+        }
+        Some(capacity)
     }
 
     fn of_table(trace: &Trace, to: i64) -> Option<Self> {
@@ -83,7 +103,8 @@ impl Capacity {
     }
 }
 
-/// The series of one activity column by VC (or cluster) name.
+/// The series of one activity column by VC (or cluster) name. Each sample holds until the next, the last for one median
+/// gap, as in `load`: what is not sampled any more is not there for ever.
 pub(super) fn samples_by_name(trace: &Trace, scope: &str, column: &Numbers<f64>) -> BTreeMap<String, Steps> {
     let table = &trace.activity;
     let mut samples: BTreeMap<String, Vec<(i64, f64)>> = BTreeMap::new();
@@ -95,7 +116,17 @@ pub(super) fn samples_by_name(trace: &Trace, scope: &str, column: &Numbers<f64>)
             samples.entry(name.to_owned()).or_default().push((ts, value));
         }
     }
-    samples.into_iter().map(|(name, samples)| (name, Steps::of_samples(samples))).collect()
+    samples.into_iter().map(|(name, samples)| (name, held(samples))).collect()
+}
+
+/// Samples held until the next, the last for one median gap; a single one for ever.
+fn held(mut samples: Vec<(i64, f64)>) -> Steps {
+    samples.sort_by_key(|(ts, _)| *ts);
+    samples.dedup_by_key(|(ts, _)| *ts);
+    let mut gaps: Vec<i64> = samples.windows(2).filter_map(|pair| Some(pair.last()?.0 - pair.first()?.0)).collect();
+    gaps.sort_unstable();
+    let end = gaps.get(gaps.len() / 2).zip(samples.last()).map(|(gap, (last, _))| (last.saturating_add(*gap), 0.0));
+    Steps::of_samples(samples.into_iter().chain(end))
 }
 
 /// The sum of several quantities.

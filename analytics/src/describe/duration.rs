@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::facts::{JobFacts, SizeClass};
 use super::summary::int;
-use super::topic::{Topic, TopicResult, hours};
+use super::topic::{Topic, TopicResult, hours, opening};
 use crate::report::format::{count, counted, duration, percent};
 use crate::report::{Axis, Cell, Chart, Column, Mark, Section, Series, Table};
 use crate::stats;
@@ -23,6 +23,8 @@ use crate::stats::survival::KaplanMeier;
 
 /// Points of a curve in the JSON form and in charts.
 const POINTS: usize = 160;
+/// How many times the median the mean must be for few jobs to decide the load.
+const SKEWED: f64 = 5.0;
 /// Fewest ended jobs a law is fitted to.
 const FEWEST: usize = 50;
 
@@ -153,24 +155,23 @@ impl Topic for Duration {
     fn section(&self) -> Section {
         let mut finding = String::new();
         if let Some(all) = &self.all.ended_s {
-            let (median, mean) = (duration(all.p50), duration(all.mean));
-            // Only a mean well above the median says that few jobs make up the time.
-            finding = if all.p50 <= 0.0 && all.mean > 0.0 {
-                format!("Half of the jobs end at once, but the mean is **{mean}**: a few long jobs decide the load.")
-            } else if all.mean >= 2.0 * all.p50 && all.mean > 0.0 {
-                format!(
-                    "Half of the jobs end within **{median}**, but the mean is **{mean}** ({:.0} times the median): a few \
-                     long jobs decide the load.",
-                    all.mean / all.p50
-                )
-            } else {
-                format!("Half of the jobs end within **{median}**, the mean is **{mean}**.")
-            };
-            if let Some(median) = self.gpu_time_median_s {
-                finding.push_str(&format!(
-                    " Half of the GPU time is in jobs that ran longer than **{}**.",
+            let jobs = self.all.ended + self.all.running + self.all.unknown;
+            finding = format!(
+                "{} at most **{}**, and the mean is **{}**",
+                opening(self.all.ended, jobs, "that ended after a known run")
+                    .map_or_else(|| "Half of the jobs ran".to_owned(), |opening| format!("{opening}, half ran")),
+                duration(all.p50),
+                duration(all.mean)
+            );
+            if all.mean > SKEWED * all.p50 {
+                finding.push_str(": a few long jobs decide the load");
+            }
+            match self.gpu_time_median_s {
+                Some(median) => finding.push_str(&format!(
+                    "; half of the GPU time is in jobs that ran **{}** or longer.",
                     duration(median)
-                ));
+                )),
+                None => finding.push('.'),
             }
         }
         let mut section = Self::heading()
@@ -197,7 +198,8 @@ impl Topic for Duration {
             .with_definition(format!("Run: {}.", self.definition))
             .with_definition(
                 "Laws are fitted by maximum likelihood, running jobs counted as at least so long. AIC compares laws on \
-                 the same jobs (smaller is better); KS is the largest gap between the law and the data.",
+                 the same jobs (smaller is better); KS is the largest gap between the law and the data. Two-part: a point mass at runs below a second, \
+                 and a law for the others.",
             )
             .with_coverage(coverage)
     }
@@ -239,13 +241,17 @@ impl Duration {
                 Column::number("Median"),
                 Column::number("90 %"),
                 Column::number("99 %"),
-                Column::number("Median with running jobs"),
                 Column::number("GPU-hours"),
             ],
         );
+        // Without running jobs it is the median again, by a definition that differs in the last digits.
+        let running = self.all.running > 0;
+        if running {
+            table.columns.push(Column::number("Median with running jobs"));
+        }
         for runs in std::iter::once(&self.all).chain(&self.by_size) {
             let ended = runs.ended_s.as_ref();
-            table.rows.push(vec![
+            let mut row = vec![
                 runs.class.as_str().into(),
                 int(runs.ended),
                 int(runs.running),
@@ -253,9 +259,12 @@ impl Duration {
                 Cell::opt(ended.map(|s| s.p50), Cell::Duration),
                 Cell::opt(ended.map(|s| s.p90), Cell::Duration),
                 Cell::opt(ended.map(|s| s.p99), Cell::Duration),
-                Cell::opt(runs.kaplan_meier_median_s, Cell::Duration),
                 Cell::opt(runs.gpu_hours, |value| Cell::Float { value, digits: 0 }),
-            ]);
+            ];
+            if running {
+                row.push(Cell::opt(runs.kaplan_meier_median_s, Cell::Duration));
+            }
+            table.rows.push(row);
         }
         table
     }
@@ -270,7 +279,7 @@ impl Duration {
         let mut series = vec![Series::new("jobs", Mark::Points, data)];
         for fit in runs.fits.iter().take(3) {
             let line = runs.curve.iter().filter(|p| p.x > 0.0).map(|p| (p.x, fit.cdf(p.x))).collect();
-            series.push(Series::new(fit.family.name(), Mark::Line, line));
+            series.push(Series::new(fit.label("s"), Mark::Line, line));
         }
         let best = runs.fits.first()?;
         Some(
@@ -283,7 +292,7 @@ impl Duration {
             )
             .with_reading(format!(
                 "Points are the jobs, lines the three best laws. The best, **{}**, is off by at most {} of the jobs.",
-                best.family.name(),
+                best.label("s"),
                 percent(best.ks)
             )),
         )
@@ -307,7 +316,7 @@ impl Duration {
             let tail = runs.pareto_tail.as_ref().map_or(Cell::Missing, |tail| parameters(tail).into());
             table.rows.push(vec![
                 runs.class.as_str().into(),
-                best.family.name().into(),
+                best.label("s").into(),
                 parameters(best).into(),
                 Cell::Float { value: best.ks, digits: 3 },
                 Cell::opt(lead, |value| Cell::Float { value, digits: 0 }),
@@ -326,6 +335,8 @@ fn parameters(fit: &Fit) -> String {
 fn short(value: f64) -> String {
     if value != 0.0 && (value.abs() >= 1e5 || value.abs() < 1e-3) {
         format!("{value:.3e}")
+    } else if value.abs() >= 100.0 {
+        format!("{value:.0}")
     } else {
         format!("{value:.3}")
     }

@@ -65,10 +65,14 @@ pub struct Retries {
 /// How jobs fail.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Failure {
+    /// Jobs.
+    pub jobs: u64,
     /// Jobs whose end is known.
     pub ended: u64,
     /// Failed among them.
     pub failed: u64,
+    /// Run until the failure, all kinds, seconds.
+    pub time_to_failure_s: Option<stats::quantile::Summary>,
     /// GPU-hours of the failed jobs; `null` where nobody recorded GPUs.
     pub gpu_hours: Option<f64>,
     /// Their share of the GPU time of all jobs whose end is known.
@@ -128,8 +132,10 @@ impl Topic for Failure {
         let node_failures = node_failures(facts);
         let total = facts.total_gpu_s();
         Ok(Self {
+            jobs: facts.len() as u64,
             ended: ended.len() as u64,
             failed: failed.len() as u64,
+            time_to_failure_s: stats::quantile::Summary::of_vec(runs(&failed)),
             gpu_hours: gpu_s(&failed).map(hours),
             gpu_time_share: gpu_s(&failed).zip(gpu_s(&ended)).and_then(|(failed, ended)| share(failed, ended)),
             by_kind,
@@ -141,11 +147,12 @@ impl Topic for Failure {
     }
 
     fn section(&self) -> Section {
-        let half = self.curve.iter().find(|point| point.fraction >= 0.5).map(|point| duration(point.x));
+        let half = self.time_to_failure_s.as_ref().map(|time| duration(time.p50));
+        let of_all = if self.ended < self.jobs { format!(" (of {} in all)", count(self.jobs)) } else { String::new() };
         let mut finding = format!(
-            "**{}** of the {} jobs whose end is known failed and took **{}** of their GPU time",
+            "**{}** of the {} whose end is known{of_all} failed and took **{}** of their GPU time",
             percent(self.failed as f64 / self.ended as f64),
-            count(self.ended),
+            counted(self.ended, "job", "jobs"),
             self.gpu_time_share.map_or_else(|| "an unknown share".to_owned(), percent)
         );
         match half {
@@ -166,16 +173,19 @@ impl Topic for Failure {
                 Column::number("90 %"),
             ],
         );
-        for kind in &self.by_kind {
-            let time = kind.time_to_failure_s.as_ref();
+        let mut row = |kind: String, jobs: u64, gpu_hours: Option<f64>, time: Option<&stats::quantile::Summary>| {
             table.rows.push(vec![
-                words(kind.state).into(),
-                int(kind.jobs),
-                Cell::Percent(kind.job_share),
-                Cell::opt(kind.gpu_hours, |value| Cell::Float { value, digits: 0 }),
+                kind.into(),
+                int(jobs),
+                Cell::Percent(jobs as f64 / self.ended as f64),
+                Cell::opt(gpu_hours, |value| Cell::Float { value, digits: 0 }),
                 Cell::opt(time.map(|s| s.p50), Cell::Duration),
                 Cell::opt(time.map(|s| s.p90), Cell::Duration),
             ]);
+        };
+        row("all".to_owned(), self.failed, self.gpu_hours, self.time_to_failure_s.as_ref());
+        for kind in &self.by_kind {
+            row(words(kind.state), kind.jobs, kind.gpu_hours, kind.time_to_failure_s.as_ref());
         }
         let curve = Chart::xy(
             "time-to-failure",
@@ -204,7 +214,7 @@ impl Topic for Failure {
                 "Failed: ended by itself with an error, out of memory, by a node failure, or at its time limit. Jobs that \
                  their user cancelled are not failures.",
             )
-            .with_coverage(format!("{} whose end is known.", counted(self.ended, "job", "jobs")));
+            .with_coverage(format!("The end of {} of {} jobs is known.", count(self.ended), count(self.jobs)));
         if let Some(retries) = &self.retries {
             let lost = retries.lost_gpu_hours.map_or_else(String::new, |lost| {
                 format!(" Attempts that were not the last took {} GPU-hours.", compact(lost))

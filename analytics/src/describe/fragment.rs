@@ -24,7 +24,7 @@ use serde::Serialize;
 
 use super::facts::JobFacts;
 use super::placed::{FreeNodes, MICRO, Placements, micros};
-use super::topic::{Topic, TopicResult, hours, share};
+use super::topic::{CAVEAT_BELOW, Moments, Topic, TopicResult, hours, share};
 use crate::occupancy::Steps;
 use crate::report::format::{compact, count, counted, percent};
 use crate::report::{Axis, BarLayout, BarSeries, Cell, Chart, Column, Mark, Section, Series, Table};
@@ -94,6 +94,9 @@ pub struct Fragmentation {
     pub placed_share: f64,
     /// Jobs whose split over nodes was taken to be even.
     pub even_splits: u64,
+    /// How the chart tells time.
+    #[serde(skip)]
+    moments: Moments,
 }
 
 /// GPUs asked for, rounded up, and the pool of nodes that may serve it (`None` for all nodes).
@@ -218,19 +221,25 @@ impl Topic for Fragmentation {
                 .collect(),
             placed_share: placements.placed_share,
             even_splits: placements.even_splits,
+            moments: Moments::of(facts.trace),
         })
     }
 
     fn section(&self) -> Section {
         let mut finding = format!(
             "Of **{:.0}** GPUs free on average, **{:.0}** ({}) are on partly used nodes, and a job of this trace's mix finds \
-             {} of the free GPUs unusable; **{:.1}** of {} nodes are wholly free.",
+             {} of the free GPUs unusable; **{:.1}** of {} nodes are wholly free{}.",
             self.mean_free_gpus,
             self.mean_stranded_gpus,
             self.stranded_share.map_or_else(|| "none free".to_owned(), percent),
             self.unusable_share.map_or_else(|| "none".to_owned(), percent),
             self.mean_free_nodes,
-            count(self.nodes)
+            count(self.nodes),
+            if self.placed_share < CAVEAT_BELOW {
+                format!(", with only {} of the GPU time placed on nodes", percent(self.placed_share))
+            } else {
+                String::new()
+            }
         );
         let worst = self.by_size.iter().rev().max_by(|a, b| a.fragmented_share.total_cmp(&b.fragmented_share));
         if let Some(worst) = worst.filter(|size| size.fragmented_share > 0.0) {
@@ -261,12 +270,12 @@ impl Topic for Fragmentation {
         );
         let first = self.curve.first().map_or(0, |point| point.ms);
         let over_time = |of: &dyn Fn(&FreePoint) -> f64| {
-            self.curve.iter().map(|point| ((point.ms - first) as f64 / 1_000.0, of(point))).collect::<Vec<_>>()
+            self.curve.iter().map(|point| (self.moments.place(point.ms, first), of(point))).collect::<Vec<_>>()
         };
         let curve = Chart::xy(
             "fragment-time",
             "Free GPUs, and those on partly used nodes",
-            Axis::duration("Time since the observation began"),
+            self.moments.axis(),
             Axis::linear("GPUs"),
             vec![
                 Series::new("free", Mark::Step, over_time(&|point| point.free_gpus)),
@@ -291,8 +300,8 @@ impl Topic for Fragmentation {
         );
         if self.even_splits > 0 {
             coverage.push_str(&format!(
-                " How {} jobs spread over their nodes is not recorded and was taken to be even.",
-                count(self.even_splits)
+                " The nodes of {} known without the split over them, which was taken to be even.",
+                counted(self.even_splits, "job is", "jobs are")
             ));
         }
         if self.over_capacity_time_share > 0.0 {

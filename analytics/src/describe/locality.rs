@@ -202,7 +202,7 @@ impl Topic for Locality {
             ));
         }
         let mut coverage = format!(
-            "The nodes of {} of {} multi-GPU jobs are known",
+            "The number of nodes is known for {} of {} multi-GPU jobs",
             count(self.known_jobs),
             count(self.multi_gpu_jobs)
         );

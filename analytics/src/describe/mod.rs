@@ -68,6 +68,9 @@ macro_rules! description {
             $( $(#[$doc])* pub $field: Option<$topic>, )*
             /// Topics the data do not allow, each with the reason.
             pub missing: Vec<Missing>,
+            /// When the source looked, for one without jobs.
+            #[serde(skip)]
+            observed: Option<String>,
         }
 
         impl Description {
@@ -82,6 +85,7 @@ macro_rules! description {
                     quality: Quality::of(trace),
                     $( $field: topic::attempt(&facts, &mut missing), )*
                     missing,
+                    observed: summary::observed(trace),
                 }
             }
 
@@ -151,7 +155,7 @@ impl Description {
     }
 
     fn subtitle(&self) -> String {
-        self.summary.as_ref().map(Summary::subtitle).unwrap_or_default()
+        self.summary.as_ref().map(Summary::subtitle).or_else(|| self.observed.clone()).unwrap_or_default()
     }
 
     /// The summary: what the trace is, what became of its rows, then the first sentence of each finding, in the order of
@@ -160,6 +164,8 @@ impl Description {
         let mut sentences = Vec::new();
         if let Some(summary) = &self.summary {
             sentences.push(summary.sentence());
+        } else if let Some(observed) = &self.observed {
+            sentences.push(format!("The source holds no jobs; what it samples spans {observed}."));
         }
         sentences.push(self.quality.sentence());
         let findings = report.available().into_iter().filter(|section| section.id != Summary::ID);

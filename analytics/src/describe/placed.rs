@@ -94,7 +94,7 @@ impl Placements {
     pub(super) fn of(facts: &JobFacts<'_>) -> Result<Self, String> {
         let trace = facts.trace;
         if trace.placements.is_empty() {
-            return Err("the source does not say on which nodes jobs ran".to_owned());
+            return Err("the source does not name the nodes that jobs ran on".to_owned());
         }
         let inventory = &trace.nodes;
         let bound = (0..inventory.len())

@@ -19,7 +19,7 @@ use serde::Serialize;
 
 use super::facts::JobFacts;
 use super::load::{self, LoadSource, VcLoad};
-use super::topic::{Topic, TopicResult, hours, share};
+use super::topic::{Moments, Topic, TopicResult, hours, share};
 use crate::occupancy::{Steps, walk};
 use crate::report::format::{compact, counted, percent};
 use crate::report::{Axis, BarLayout, BarSeries, Cell, Chart, Column, Mark, Section, Series, Table};
@@ -78,6 +78,9 @@ pub struct Poolable {
     pub to_ms: i64,
     /// Over time, means of equal stretches.
     pub curve: Vec<PoolPoint>,
+    /// How the chart tells time.
+    #[serde(skip)]
+    moments: Moments,
 }
 
 /// One stretch of the observation.
@@ -115,7 +118,7 @@ impl Topic for Poolable {
         };
         let series = load::of_activity(facts.trace);
         if usable(&series) {
-            return Self::of_loads(LoadSource::Activity, &series, None);
+            return Self::of_loads(LoadSource::Activity, &series, None, Moments::of(facts.trace));
         }
         let jobs = load::of_jobs(facts);
         if jobs.len() + series.len() < 2 {
@@ -136,7 +139,7 @@ impl Topic for Poolable {
                 percent(unknown)
             ));
         }
-        Self::of_loads(LoadSource::Jobs, &jobs, unknown)
+        Self::of_loads(LoadSource::Jobs, &jobs, unknown, Moments::of(facts.trace))
     }
 
     fn section(&self) -> Section {
@@ -163,12 +166,12 @@ impl Topic for Poolable {
         .with_reading("Each bar is what a VC's jobs waited for; the first part could have run in other VCs at that moment, were node shapes no object.");
         let first = self.from_ms;
         let over_time = |value: &dyn Fn(&PoolPoint) -> f64| {
-            self.curve.iter().map(|point| ((point.ms - first) as f64 / 1_000.0, value(point))).collect::<Vec<_>>()
+            self.curve.iter().map(|point| (self.moments.place(point.ms, first), value(point))).collect::<Vec<_>>()
         };
         let curve = Chart::xy(
             "pool-time",
             "GPUs pending and GPUs idle, all VCs",
-            Axis::duration("Time since the observation began"),
+            self.moments.axis(),
             Axis::linear("GPUs"),
             vec![
                 Series::new("idle", Mark::Area, over_time(&|point| point.idle_gpus)),
@@ -226,7 +229,7 @@ impl Topic for Poolable {
 }
 
 impl Poolable {
-    fn of_loads(source: LoadSource, loads: &[VcLoad], unknown: Option<f64>) -> TopicResult<Self> {
+    fn of_loads(source: LoadSource, loads: &[VcLoad], unknown: Option<f64>, moments: Moments) -> TopicResult<Self> {
         let window = loads.iter().map(|load| load.from).min().zip(loads.iter().map(|load| load.to).max());
         let Some((from, to)) = window.filter(|(from, to)| to > from) else {
             return Err("the observation spans no time".to_owned());
@@ -320,6 +323,7 @@ impl Poolable {
             from_ms: from,
             to_ms: to,
             curve,
+            moments,
         })
     }
 

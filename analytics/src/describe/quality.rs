@@ -77,8 +77,8 @@ impl Quality {
             ),
             vec![
                 Column::text("What was done"),
-                Column::text("Why"),
                 Column::number("Times"),
+                Column::text("Why"),
                 Column::text("First seen"),
                 Column::text("Remedy"),
             ],
@@ -89,14 +89,25 @@ impl Quality {
                 Outcome::Quarantined => "quarantined",
             };
             let first = entry.examples.first().map_or(Cell::Missing, |example| {
-                Cell::from(format!("{}, line {}: {} {}", example.file, example.line, example.column, example.text))
+                let column =
+                    if example.column.is_empty() { String::new() } else { format!(", column {}", example.column) };
+                Cell::from(format!("{}, line {}{column}: {}", example.file, example.line, example.text))
             });
             table.rows.push(vec![
                 done.into(),
-                entry.what.as_str().into(),
                 Cell::Int(i64::try_from(entry.count).unwrap_or(i64::MAX)),
+                entry.what.as_str().into(),
                 first,
                 entry.remedy.as_str().into(),
+            ]);
+        }
+        for damage in &self.damage {
+            table.rows.push(vec![
+                "file cut short".into(),
+                Cell::Int(1),
+                format!("what follows is missing: {}", damage.what).into(),
+                format!("{}, after line {}", damage.file, count(damage.after_line)).into(),
+                "fetch or export the file again".into(),
             ]);
         }
         if !self.skipped.is_empty() {

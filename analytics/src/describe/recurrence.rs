@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::facts::JobFacts;
 use super::summary::int;
-use super::topic::{Topic, TopicResult, hours, share};
+use super::topic::{Topic, TopicResult, hours, opening, share};
 use crate::report::format::{counted, duration, percent};
 use crate::report::{Axis, Cell, Chart, Column, Mark, Section, Series, Table};
 use crate::schema::Table as _;
@@ -60,6 +60,8 @@ pub struct Recurrence {
     pub median_log10_ratio: Option<f64>,
     /// Share of those within a factor of two.
     pub within_twice_share: Option<f64>,
+    /// Jobs that belong to no group, as their user or name is unknown.
+    pub unknown_jobs: u64,
     /// Runs compared with one before.
     pub compared: u64,
     /// GPU-hours of the jobs in groups of at least five; `null` where nobody recorded GPUs.
@@ -140,6 +142,7 @@ impl Topic for Recurrence {
             gap_s: stats::quantile::Summary::of_vec(gaps),
             run_cov,
             between_groups_share: between(facts, &groups),
+            unknown_jobs: (jobs.len() - number) as u64,
             compared: ratios.len() as u64,
             within_twice_share: share(twice as f64, ratios.len() as f64),
             median_log10_ratio: stats::quantile::quantile(&ratios, 0.5),
@@ -149,11 +152,17 @@ impl Topic for Recurrence {
 
     fn section(&self) -> Section {
         let five = self.at_least.iter().find(|row| row.times == 5);
-        let mut finding = format!(
-            "**{}** of the jobs belong to work that came at least five times ({}).",
-            five.map_or_else(|| "None".to_owned(), |row| percent(row.job_share)),
-            self.group
-        );
+        let opening = opening(self.jobs, self.jobs + self.unknown_jobs, "whose user and name are known")
+            .map_or_else(String::new, |opening| format!("{opening}, "));
+        let mut finding = match five {
+            Some(row) => format!(
+                "{opening}**{}** {} work that came at least five times ({}).",
+                percent(row.job_share),
+                if opening.is_empty() { "of the jobs belong to" } else { "belong to" },
+                self.group
+            ),
+            None => format!("No work came five times or more ({}).", self.group),
+        };
         if let (Some(twice), Some(ratio)) = (self.within_twice_share, self.median_log10_ratio) {
             finding.push_str(&format!(
                 " A run is within a factor of two of the last finished one of its group in **{}** of the cases; the \

@@ -107,16 +107,18 @@ impl Topic for Sharing {
 
     fn section(&self) -> Section {
         let mut finding = format!(
-            "**{}** of the GPU jobs ask for a fraction of one GPU, half of them for {} or less.",
+            "**{}** of the GPU jobs ask for a fraction of one GPU, half of them for {} or less",
             percent(self.fractional_share),
             percent(self.request.p50)
         );
         if let Some(saved) = self.saved_share {
             finding.push_str(&format!(
-                " Packed perfectly, sharing lowers the GPUs needed by **{}** on average against a whole GPU each.",
+                "; were they packed perfectly, which is the most that sharing can do, **{}** fewer GPUs would be needed on \
+                 average than with a whole GPU each",
                 percent(saved)
             ));
         }
+        finding.push('.');
         let mut table = Table::new(
             "GPUs asked for",
             vec![Column::text("Jobs that ask for"), Column::number("Jobs"), Column::number("Share of GPU jobs")],

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::facts::JobFacts;
 use super::summary::int;
 use super::topic::{Topic, TopicResult, hours, share};
-use crate::report::format::{compact, count, percent};
+use crate::report::format::{compact, count, counted, percent};
 use crate::report::{Axis, Cell, Chart, Column, Mark, Section, Series, Table};
 use crate::stats::sum::NeumaierSum;
 
@@ -58,6 +58,8 @@ pub struct Size {
     pub gpu_hours: f64,
     /// Jobs on more than one node, where nodes are recorded.
     pub multi_node_jobs: Option<u64>,
+    /// Jobs whose GPU count is unknown; they are in no other number here.
+    pub unknown_gpu_jobs: u64,
     /// Jobs whose node count is known.
     pub known_node_jobs: u64,
 }
@@ -124,6 +126,7 @@ impl Topic for Size {
             at_most,
             gpu_hours: hours(gpu_s),
             multi_node_jobs: (known_node_jobs > 0).then_some(multi),
+            unknown_gpu_jobs: (0..facts.len()).filter(|job| facts.gpus(*job).is_none()).count() as u64,
             known_node_jobs,
         })
     }
@@ -137,12 +140,19 @@ impl Topic for Size {
         if let Some(one) = one {
             finding = format!(
                 "**{}** of the GPU jobs ask for one GPU or less and take **{}** of the GPU time; jobs of 8 GPUs or more \
-                 are {} of the jobs and **{}** of the GPU time.",
+                 are {} of the jobs and **{}** of the GPU time",
                 percent(one.job_share),
                 one.gpu_time_share.map_or_else(|| "an unknown share".to_owned(), percent),
                 percent(large),
                 percent(large_time)
             );
+            if self.unknown_gpu_jobs > 0 {
+                finding.push_str(&format!(
+                    "; the GPU count of {} is unknown",
+                    counted(self.unknown_gpu_jobs, "further job", "further jobs")
+                ));
+            }
+            finding.push('.');
         }
         let mut table = Table::new(
             "Jobs by GPUs",

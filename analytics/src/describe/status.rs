@@ -128,7 +128,6 @@ impl Topic for Status {
     fn section(&self) -> Section {
         let lost: Vec<&ByState> =
             self.by_state.iter().filter(|s| s.state.is_final() && s.state != JobState::Completed).collect();
-        let lost_hours: Option<f64> = lost.iter().map(|s| s.gpu_hours).sum();
         let lost_time: f64 = lost.iter().filter_map(|s| s.gpu_time_share).sum();
         let lost_jobs: f64 = lost.iter().map(|s| s.job_share).sum();
         let of = |state: JobState| self.by_state.iter().find(|s| s.state == state);
@@ -151,14 +150,17 @@ impl Topic for Status {
                 }
             ));
         }
-        finding.push('.');
         if let Some(unknown) = of(JobState::Unknown) {
             finding.push_str(&format!(
-                " How **{}** of the jobs ended is unknown ({} of the GPU time).",
+                "; how **{}** of the jobs ended, with {} of the GPU time, is unknown",
                 percent(unknown.job_share),
                 unknown.gpu_time_share.map_or_else(|| "an unknown share".to_owned(), percent)
             ));
         }
+        finding.push('.');
+        let concerned: Vec<f64> =
+            lost.iter().copied().chain(of(JobState::Unknown)).filter_map(|state| state.gpu_hours).collect();
+        let lost_hours = (!concerned.is_empty()).then(|| concerned.iter().sum());
         let mut table = Table::new(
             "Jobs by state",
             vec![
@@ -216,7 +218,9 @@ impl Topic for Status {
                 "States are the source's words brought to one set; time-outs, lost nodes and exhausted memory are kept \
                  apart from failures here, while some papers fold them into failures.",
             )
-            .with_definition("The section is ranked by the GPU time of jobs that ended without completing.")
+            .with_definition(
+                "The section is ranked by the GPU time of jobs that ended without completing, or nobody knows how.",
+            )
             .with_coverage(if total > 0.0 {
                 format!("{} GPU-hours in all.", compact(total))
             } else {

@@ -11,6 +11,7 @@ use crate::report::{Cell, Column, Section, Table};
 use crate::schema::Table as _;
 use crate::stats;
 use crate::time::{DAY_MS, format_utc};
+use crate::trace::Trace;
 
 /// Counts, span, and the size, run and wait of jobs.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -35,7 +36,7 @@ pub struct Summary {
     pub vcs: Option<u64>,
     /// Nodes in the inventory.
     pub nodes: Option<u64>,
-    /// GPUs in the inventory or capacity, mean over the observation.
+    /// GPUs in the inventory or capacity, mean over the observation; where known by VC, of the VCs that jobs name.
     pub gpus: Option<f64>,
     /// First moment a job record names, ms since the epoch (or since the trace began).
     pub from_ms: Option<i64>,
@@ -71,10 +72,7 @@ impl Summary {
     /// Where and when.
     pub(super) fn subtitle(&self) -> String {
         match (self.from_ms, self.to_ms) {
-            (Some(from), Some(to)) if self.true_dates => {
-                format!("{} to {} UTC, {}", format_utc(from), format_utc(to), span(from, to))
-            }
-            (Some(from), Some(to)) => format!("{} of relative time", span(from, to)),
+            (Some(from), Some(to)) => period(from, to, self.true_dates),
             _ => String::new(),
         }
     }
@@ -135,7 +133,7 @@ impl Topic for Summary {
         let distinct = |label: &crate::schema::Label| (!label.is_all_unknown()).then(|| label.distinct() as u64);
         let total_gpu_s = facts.total_gpu_s();
         let gpus = facts.window.and_then(|(from, to)| {
-            Capacity::of(trace, from, to).and_then(|capacity| capacity.cluster.mean(from, to.max(from + 1)))
+            Capacity::of_jobs(facts, from, to).and_then(|capacity| capacity.cluster.mean(from, to.max(from + 1)))
         });
         Ok(Self {
             jobs: facts.len() as u64,
@@ -229,6 +227,24 @@ impl Topic for Summary {
             ));
         }
         section
+    }
+}
+
+/// From when to when a source without jobs looked, in words; `None` where it holds no samples either.
+pub(super) fn observed(trace: &Trace) -> Option<String> {
+    let times = || {
+        let activity = trace.activity.ts.iter().flatten();
+        activity.chain(trace.gpu_samples.ts.iter().flatten()).chain(trace.node_samples.ts.iter().flatten())
+    };
+    Some(period(times().min()?, times().max()?, trace.basis.has_dates()))
+}
+
+/// A period in words.
+fn period(from: i64, to: i64, true_dates: bool) -> String {
+    if true_dates {
+        format!("{} to {} UTC, {}", format_utc(from), format_utc(to), span(from, to))
+    } else {
+        format!("{} of relative time", span(from, to))
     }
 }
 

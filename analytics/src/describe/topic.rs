@@ -4,7 +4,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::facts::JobFacts;
-use crate::report::Section;
+use crate::report::{Axis, Section};
+use crate::trace::Trace;
 
 /// A topic's answer, or in one line why the data do not allow it.
 pub type TopicResult<T> = std::result::Result<T, String>;
@@ -64,6 +65,42 @@ pub(super) fn tell<T: Topic>(topic: Option<&T>, missing: &[Missing]) -> Section 
             Section::not_available(T::ID, T::TITLE, reason).with_code(T::CODE)
         }
     }
+}
+
+/// How a chart tells time: dates in the cluster's zone where the trace has dates, else time since the first moment.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Moments {
+    zone: Option<jiff::tz::TimeZone>,
+}
+
+impl Moments {
+    pub(super) fn of(trace: &Trace) -> Self {
+        let zone = || jiff::tz::TimeZone::get(&trace.zone).unwrap_or(jiff::tz::TimeZone::UTC);
+        Self { zone: trace.basis.has_dates().then(zone) }
+    }
+
+    /// The axis.
+    pub(super) fn axis(&self) -> Axis {
+        match &self.zone {
+            Some(zone) => Axis::time("Time", zone.clone()),
+            None => Axis::duration("Time since the observation began"),
+        }
+    }
+
+    /// Where on the axis a moment stands, seconds; `first` is that of the observation.
+    pub(super) fn place(&self, ms: i64, first: i64) -> f64 {
+        (if self.zone.is_some() { ms } else { ms - first }) as f64 / 1_000.0
+    }
+}
+
+/// Share of the jobs below which a finding opens with how many of them it rests on.
+pub(super) const CAVEAT_BELOW: f64 = 0.9;
+
+/// How a finding opens that rests on `known` of `all` jobs: with their share where it is below [`CAVEAT_BELOW`], else with
+/// nothing. `which` tells the jobs apart: `whose wait is known`.
+pub(super) fn opening(known: u64, all: u64, which: &str) -> Option<String> {
+    let part = share(known as f64, all as f64).filter(|part| *part < CAVEAT_BELOW)?;
+    Some(format!("Of the **{}** of the jobs {which}", crate::report::format::percent(part)))
 }
 
 /// Hours in so many seconds.

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::facts::JobFacts;
 use super::summary::int;
-use super::topic::{Topic, TopicResult, hours, share};
+use super::topic::{CAVEAT_BELOW, Topic, TopicResult, hours, share};
 use crate::report::format::{count, counted, percent};
 use crate::report::{Axis, Cell, Chart, Column, Mark, Reference, Section, Series, Table};
 use crate::schema::JobState;
@@ -28,6 +28,8 @@ const TOP: usize = 20;
 const POINTS: usize = 200;
 /// Fewest ended jobs from which a user's completion rate counts in the distribution.
 const FEWEST: u64 = 10;
+/// Fewest users of whom shares such as the top 5 % mean anything.
+const ENOUGH: u64 = 20;
 
 /// One user.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -260,6 +262,14 @@ impl Topic for Users {
 impl Users {
     fn finding(&self) -> String {
         let mut text = match &self.gpu_time {
+            Some(_) if self.users < ENOUGH => format!(
+                "The GPU time is that of few users ({}), the largest of whom holds **{}** of it",
+                count(self.users),
+                self.top
+                    .first()
+                    .and_then(|user| user.gpu_time_share)
+                    .map_or_else(|| "an unknown share".to_owned(), percent)
+            ),
             Some(gpu) => format!(
                 "The top 5 % of {} users hold **{}** of the GPU time, the top 10 % {} (Gini {:.2})",
                 count(self.users),
@@ -271,14 +281,20 @@ impl Users {
                 format!("{} submitted jobs; their GPU time is unknown or none", counted(self.users, "user", "users"))
             }
         };
-        if let Some(wait) = &self.gpu_wait {
+        if let Some(wait) = self.gpu_wait.as_ref().filter(|_| self.users >= ENOUGH) {
             text.push_str(&format!(
                 "; of the GPU time that was waited for, the top 5 % bear **{}**",
                 percent(wait.top_5_percent_share)
             ));
         }
+        let jobs = self.jobs + self.unknown_user_jobs;
+        if let Some(unknown) =
+            share(self.unknown_user_jobs as f64, jobs as f64).filter(|share| *share > 1.0 - CAVEAT_BELOW)
+        {
+            text.push_str(&format!("; the user of **{}** of the jobs is unknown", percent(unknown)));
+        }
         text.push('.');
-        if let Some(rates) = &self.completed_share {
+        if let Some(rates) = self.completed_share.as_ref().filter(|rates| rates.count >= ENOUGH) {
             text.push_str(&format!(
                 " Half of the users see at most **{}** of their jobs complete, a tenth at most {}.",
                 percent(rates.p50),

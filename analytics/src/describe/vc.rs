@@ -158,7 +158,7 @@ impl Topic for VcLoads {
 
     fn section(&self) -> Section {
         let mut section = Self::heading()
-            .with_finding(format!("{}{}", self.finding(), self.caveat()))
+            .with_finding(format!("{}{}.", self.finding(), self.caveat()))
             .with_gpu_hours(Some(self.gpu_hours))
             .with_chart(self.chart())
             .with_table(self.table())
@@ -283,14 +283,13 @@ impl VcLoads {
                          seldom with a queue: **{calm}**"
                     ));
                 }
-                text.push('.');
                 text
             }
             ([(mean, only)], _) if self.vcs.len() == 1 => {
-                format!("{}, the only VC, is used **{}** on average.", only.vc, percent(*mean))
+                format!("{}, the only VC, is used **{}** on average", only.vc, percent(*mean))
             }
             (_, Some(first)) => format!(
-                "**{}** uses most, {} of the GPU-hours of {} VCs, **{:.1}** GPUs on average.",
+                "**{}** uses most, {} of the GPU-hours that the VCs hold (there are {}), **{:.1}** GPUs on average",
                 first.vc,
                 share(first.gpu_hours, self.gpu_hours).map_or_else(|| "an unknown share".to_owned(), percent),
                 self.vcs.len(),
@@ -304,7 +303,7 @@ impl VcLoads {
     fn caveat(&self) -> String {
         match self.unknown_vc_gpu_time_share {
             Some(unknown) if unknown > CAVEAT_SHARE => {
-                format!(" The VC of **{}** of the GPU time is unknown, so true loads are higher.", percent(unknown))
+                format!("; the VC of **{}** of the GPU time is unknown, so true loads are higher", percent(unknown))
             }
             _ => String::new(),
         }

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::facts::{JobFacts, SizeClass};
 use super::summary::int;
-use super::topic::{Topic, TopicResult, hours};
+use super::topic::{Topic, TopicResult, hours, opening};
 use crate::report::format::{count, duration, percent};
 use crate::report::{Axis, Cell, Chart, Column, Mark, Section, Series, Table};
 use crate::schema::JobState;
@@ -42,6 +42,15 @@ pub struct Waits {
     pub gpu_wait_hours: Option<f64>,
 }
 
+/// Jobs of one size class, of none of which the wait is known.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Unknown {
+    /// The class in words.
+    pub class: String,
+    /// Jobs in it.
+    pub jobs: u64,
+}
+
 /// The share of waiting in the completion time, for a tenth of the jobs.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct WaitShare {
@@ -66,8 +75,10 @@ pub struct Wait {
     pub definition: String,
     /// All jobs.
     pub all: Waits,
-    /// By size class.
+    /// By size class; classes in which no wait is known are in `without`.
     pub by_size: Vec<Waits>,
+    /// Size classes with jobs of which no wait is known.
+    pub without: Vec<Unknown>,
     /// By VC, most GPUs × wait first.
     pub by_vc: Vec<Waits>,
     /// By how long the job then ran.
@@ -129,13 +140,17 @@ impl Topic for Wait {
         let all = Waits::of(facts, "all jobs", 0..facts.len())
             .ok_or("no job has a known wait: the source records no start times, or no submissions")?;
         let jobs = &facts.trace.jobs;
-        let by_size = SizeClass::ALL
-            .into_iter()
-            .filter_map(|class| {
-                let rows = (0..facts.len()).filter(|job| facts.gpus(*job).map(SizeClass::of) == Some(class));
-                Waits::of(facts, class.name(), rows)
-            })
-            .collect();
+        let (mut by_size, mut without) = (Vec::new(), Vec::new());
+        let classes = SizeClass::ALL.into_iter().map(|class| (class.name(), Some(class)));
+        for (name, class) in classes.chain([("GPU count unknown", None)]) {
+            let rows: Vec<usize> =
+                (0..facts.len()).filter(|job| facts.gpus(*job).map(SizeClass::of) == class).collect();
+            match Waits::of(facts, name, rows.iter().copied()) {
+                Some(waits) => by_size.push(waits),
+                None if rows.is_empty() => {}
+                None => without.push(Unknown { class: name.to_owned(), jobs: rows.len() as u64 }),
+            }
+        }
         let mut rows_of_vc: Vec<Vec<usize>> = vec![Vec::new(); jobs.vc.distinct()];
         let mut rows_of_user: Vec<Vec<f64>> = vec![Vec::new(); jobs.user.distinct()];
         for job in 0..facts.len() {
@@ -184,6 +199,7 @@ impl Topic for Wait {
             unknown: facts.len() as u64 - all.started_s.count - all.waiting,
             all,
             by_size,
+            without,
             by_vc,
             by_run,
             user_mean_s: stats::quantile::Summary::of_vec(means),
@@ -194,9 +210,13 @@ impl Topic for Wait {
 
     fn section(&self) -> Section {
         let s = &self.all.started_s;
+        let all = s.count + self.unknown + self.all.waiting;
         let mut finding = format!(
-            "The median wait is **{}**, the mean **{}**, and one job in a hundred waits **{}** or longer; **{}** of the \
-             jobs wait at least a minute.",
+            "{} **{}**, the mean is **{}**, and one job in a hundred waits **{}** or longer; **{}** wait at least a minute.",
+            opening(s.count, all, "whose wait is known").map_or_else(
+                || "Half of the jobs wait at most".to_owned(),
+                |opening| format!("{opening}, half wait at most")
+            ),
             duration(s.p50),
             duration(s.mean),
             duration(s.p99),
@@ -238,12 +258,7 @@ impl Topic for Wait {
         section
             .with_definition(format!("Wait: {}. Requeues after the first start are not counted.", self.definition))
             .with_definition("The section is ranked by GPUs × wait, the GPU time that jobs waited for.")
-            .with_coverage(format!(
-                "{} of {} jobs have a known wait; {} were still waiting at the end.",
-                count(s.count),
-                count(s.count + self.unknown + self.all.waiting),
-                count(self.all.waiting)
-            ))
+            .with_coverage(self.coverage(all))
     }
 }
 
@@ -278,6 +293,21 @@ fn deciles(facts: &JobFacts<'_>) -> Vec<WaitShare> {
 }
 
 impl Wait {
+    fn coverage(&self, all: u64) -> String {
+        let mut text = format!(
+            "The wait is known for {} of {} jobs; {} were still waiting at the end.",
+            count(self.all.started_s.count),
+            count(all),
+            count(self.all.waiting)
+        );
+        if !self.without.is_empty() {
+            let classes: Vec<String> =
+                self.without.iter().map(|none| format!("{} ({})", none.class, count(none.jobs))).collect();
+            text.push_str(&format!(" No wait is known in these size classes (jobs): {}.", classes.join(", ")));
+        }
+        text
+    }
+
     fn table(&self) -> Table {
         let mut table = Table::new(
             "Wait by size, run and VC",
@@ -292,11 +322,9 @@ impl Wait {
                 Column::with_unit("GPUs × wait", "h"),
             ],
         );
-        let rows =
-            std::iter::once(&self.all).chain(&self.by_size).chain(&self.by_run).chain(self.by_vc.iter().take(SHOWN));
-        for waits in rows {
+        let row = |waits: &Waits| {
             let s = &waits.started_s;
-            table.rows.push(vec![
+            vec![
                 waits.class.as_str().into(),
                 int(s.count),
                 Cell::Duration(s.mean),
@@ -305,8 +333,11 @@ impl Wait {
                 Cell::Duration(s.p99),
                 Cell::Percent(waits.over_a_minute_share),
                 Cell::opt(waits.gpu_wait_hours, |value| Cell::Float { value, digits: 0 }),
-            ]);
-        }
+            ]
+        };
+        table.rows.extend(std::iter::once(&self.all).chain(&self.by_size).map(row));
+        table.rows.extend(self.without.iter().map(|none| vec![none.class.as_str().into(), int(0)]));
+        table.rows.extend(self.by_run.iter().chain(self.by_vc.iter().take(SHOWN)).map(row));
         if self.by_vc.len() > SHOWN {
             table.note = Some(format!("{} more VCs wait less; the JSON form lists all.", self.by_vc.len() - SHOWN));
         }

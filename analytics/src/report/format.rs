@@ -80,14 +80,19 @@ fn three_figures(value: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_string() } else { text }
 }
 
-/// A count or amount in little space: `987`, `12.3`, `45,600`, `3.62 M`, `1.20 G`; [`MISSING`] if it is not finite.
+/// Amounts below this are said to be below it: nobody tells 0.000944 GPUs from 0.000312.
+const SMALLEST: f64 = 0.001;
+
+/// A count or amount in little space: `<0.001`, `987`, `12.3`, `45,600`, `3.62 M`, `1.20 G`; [`MISSING`] if it is not finite.
 #[must_use]
 pub fn compact(value: f64) -> String {
     if !value.is_finite() {
         return MISSING.to_string();
     }
     let size = value.abs();
-    if size < 999.5 {
+    if value > 0.0 && value < SMALLEST {
+        format!("<{SMALLEST}")
+    } else if size < 999.5 {
         three_figures(value)
     } else if size < 999_999.5 {
         float(value, 0)
@@ -231,6 +236,7 @@ mod tests {
         assert_eq!(compact(0.0), "0");
         assert_eq!(compact(12.345), "12.3");
         assert_eq!(compact(0.012), "0.012");
+        assert_eq!((compact(0.000_944), compact(0.001)), ("<0.001".to_owned(), "0.001".to_owned()));
         assert_eq!(compact(999.6), "1,000");
         assert_eq!(compact(45_600.4), "45,600");
         assert_eq!(compact(999_999.6), "1.00 M");

@@ -34,7 +34,11 @@ pub fn render(report: &Report) -> Result<String, RenderError> {
     page.unavailable(&report.unavailable());
     if let Some(quality) = &report.quality {
         page.out.push_str("<section class=\"part plain\" id=\"data-quality\">\n<h2>Data quality</h2>\n");
-        page.table(quality);
+        if quality.rows.is_empty() && quality.note.is_none() {
+            let _ = writeln!(page.out, "<p>{}</p>", escape_html(&quality.title));
+        } else {
+            page.table(quality);
+        }
         page.out.push_str("</section>\n");
     }
     page.provenance(&report.provenance);

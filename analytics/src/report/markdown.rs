@@ -1,4 +1,4 @@
-//! The report as Markdown, for pull requests and wikis: the words and tables of the HTML file; of a chart, its reading.
+//! The report as Markdown, for pull requests and wikis: the words and tables of the HTML file; of a chart, its name.
 
 use std::fmt::Write as _;
 
@@ -38,7 +38,11 @@ pub fn render(report: &Report) -> String {
     }
     if let Some(quality) = &report.quality {
         out.push_str("\n## Data quality\n");
-        write_table(&mut out, quality);
+        if quality.rows.is_empty() && quality.note.is_none() {
+            let _ = write!(out, "\n{}\n", escape_markdown(&quality.title));
+        } else {
+            write_table(&mut out, quality);
+        }
     }
     if !report.provenance.is_empty() {
         out.push_str("\n## Provenance\n\n");
@@ -76,7 +80,8 @@ fn write_section(out: &mut String, section: &Section) {
         match block {
             Block::Table(table) => write_table(out, table),
             Block::Chart(chart) => {
-                let _ = write!(out, "\n**{}.** {}\n", escape_markdown(&chart.title), sentence_markdown(&chart.reading));
+                let (title, id) = (escape_markdown(&chart.title), escape_markdown(&chart.id));
+                let _ = write!(out, "\nChart, not shown here: {title} ({id})\n");
             }
             Block::Text(text) => {
                 let _ = write!(out, "\n{}\n", sentence_markdown(text));

@@ -1,18 +1,19 @@
-//! The report for a terminal: wrapped sentences, aligned tables, and of each chart its reading with one line of blocks.
+//! The report for a terminal: wrapped sentences, aligned tables, the ledger as records, and of curves over time one line of
+//! blocks each. Of charts that cannot be shown so only the name stands here, as a reading without its chart helps nobody.
 //!
-//! No line is wider than the width given (at least [`MIN_WIDTH`] columns). A table that does not fit first narrows its widest
-//! column of words, then continues its remaining columns below, repeating the first. Width counts terminal columns: wide East
+//! No line is wider than the width given (at least [`MIN_WIDTH`] columns). A table that does not fit first wraps the words of
+//! its widest columns, then continues its remaining columns below, repeating the first. Width counts terminal columns: wide East
 //! Asian characters count two, combining marks none.
 
-use super::chart::{BarLayout, Chart, Mark, Plot};
+use super::chart::{BarLayout, Chart, Mark, Plot, Ticks};
 use super::format;
 use super::markup::{printable, spans};
-use super::model::{Align, Block, Report, Section, Table};
+use super::model::{Align, Block, Cell, Column, Report, Section, Table};
 
 /// Narrowest width that is honoured, in columns.
 pub const MIN_WIDTH: usize = 20;
 /// A column of words is not narrowed below this.
-const NARROWEST: usize = 8;
+const NARROWEST: usize = 12;
 /// Columns between two columns of a table.
 const GAP: usize = 2;
 
@@ -65,7 +66,7 @@ pub fn render(report: &Report, options: TextOptions) -> String {
     if let Some(quality) = &report.quality {
         writer.blank();
         writer.heading("Data quality", '-');
-        writer.table(quality);
+        writer.records(quality);
     }
     if !report.provenance.is_empty() {
         writer.blank();
@@ -175,12 +176,38 @@ impl Writer {
     }
 
     fn chart(&mut self, chart: &Chart) {
-        self.paragraph(&format!("**{}.** {}", printable(&chart.title).replace('*', "∗"), chart.reading), "", false);
-        if let Some(table) = ranking(chart) {
+        let title = printable(&chart.title).replace('*', "∗");
+        let (ranking, lines) = (ranking(chart, self.width), sparklines(chart, self.width));
+        if ranking.is_none() && lines.is_empty() {
+            self.paragraph(&format!("Chart, not shown here: {title} ({})", printable(&chart.id)), "", true);
+            return;
+        }
+        self.paragraph(&format!("**{title}.** {}", chart.reading), "", false);
+        if let Some(table) = ranking {
             self.table(&table);
-        } else if let Some(line) = sparkline(chart, self.width) {
+        }
+        for line in lines {
             self.out.push_str(&line);
             self.out.push('\n');
+        }
+    }
+
+    /// A table of few rows with long texts: a paragraph a row, `name × count: text`, then the other columns with their names.
+    fn records(&mut self, table: &Table) {
+        self.paragraph(&format!("**{}**", table.title.replace('*', "∗")), "", false);
+        for row in 0..table.rows.len() {
+            self.blank();
+            let cell = |column: usize| table.cell(row, column).text().replace('*', "∗");
+            self.paragraph(&format!("**{} × {}**: {}", cell(0), cell(1), cell(2)), "• ", false);
+            for (ix, column) in table.columns.iter().enumerate().skip(3) {
+                if *table.cell(row, ix) != Cell::Missing {
+                    self.paragraph(&format!("{}: {}", column.heading().replace('*', "∗"), cell(ix)), "  ", false);
+                }
+            }
+        }
+        if let Some(note) = &table.note {
+            self.blank();
+            self.paragraph(note, "", true);
         }
     }
 
@@ -191,20 +218,33 @@ impl Writer {
             .collect();
         let names: Vec<String> = table.columns.iter().map(|c| printable(&c.heading())).collect();
         for part in parts(&names, &grid, table, self.width) {
-            let line = |cells: &dyn Fn(usize) -> String| -> String {
-                let padded: Vec<String> =
-                    part.iter().map(|(c, w)| pad(&cells(*c), *w, table.columns.get(*c).map(|c| c.align))).collect();
-                padded.join(&" ".repeat(GAP)).trim_end().to_string()
+            let lines = |cells: &[String]| -> Vec<String> {
+                let wrapped: Vec<Vec<String>> =
+                    part.iter().map(|(c, w)| wrap(cells.get(*c).map_or("", String::as_str), *w)).collect();
+                let height = wrapped.iter().map(Vec::len).max().unwrap_or(1);
+                let line = |at: usize| {
+                    let padded: Vec<String> = part
+                        .iter()
+                        .zip(&wrapped)
+                        .map(|((c, w), own)| {
+                            let text = own.get(at).map_or("", String::as_str);
+                            pad(text, *w, table.columns.get(*c).map(|c| c.align))
+                        })
+                        .collect();
+                    padded.join(&" ".repeat(GAP)).trim_end().to_string()
+                };
+                (0..height).map(line).collect()
             };
-            let head = line(&|c| names.get(c).cloned().unwrap_or_default());
-            let styled = self.styled(&head, "1");
-            self.out.push_str(&styled);
-            self.out.push('\n');
+            for line in lines(&names) {
+                let styled = self.styled(&line, "1");
+                self.out.push_str(&styled);
+                self.out.push('\n');
+            }
             let total: usize = part.iter().map(|(_, w)| w + GAP).sum::<usize>().saturating_sub(GAP);
             self.out.extend(std::iter::repeat_n('─', total));
             self.out.push('\n');
-            for row in &grid {
-                self.out.push_str(&line(&|c| row.get(c).cloned().unwrap_or_default()));
+            for line in grid.iter().flat_map(|row| lines(row)) {
+                self.out.push_str(&line);
                 self.out.push('\n');
             }
         }
@@ -216,13 +256,17 @@ impl Writer {
 
 /// Which columns stand beside each other, with their widths; several groups if one line cannot hold all.
 fn parts(names: &[String], grid: &[Vec<String>], table: &Table, available: usize) -> Vec<Vec<(usize, usize)>> {
-    let natural: Vec<usize> = (0..names.len())
-        .map(|c| {
-            let cells = grid.iter().filter_map(|row| row.get(c)).map(|t| width(t)).max().unwrap_or(0);
-            cells.max(names.get(c).map_or(0, |n| width(n))).min(available)
-        })
-        .collect();
     let words = |c: usize| table.columns.get(c).is_some_and(|col| col.align == Align::Left);
+    let widths = |heading: &dyn Fn(usize, &str) -> usize| -> Vec<usize> {
+        let cells = |c: usize| grid.iter().filter_map(|row| row.get(c)).map(|t| width(t)).max().unwrap_or(0);
+        names.iter().enumerate().map(|(c, name)| cells(c).max(heading(c, name)).min(available)).collect()
+    };
+    let mut natural = widths(&|_, name| width(name));
+    if natural.iter().map(|w| w + GAP).sum::<usize>() > available + GAP {
+        // The headings of numbers wrap first.
+        let longest = |name: &str| name.split(' ').map(width).max().unwrap_or(0);
+        natural = widths(&|c, name| if words(c) { width(name) } else { longest(name) });
+    }
     let mut out = Vec::new();
     let mut next = 0;
     while next < names.len() {
@@ -268,32 +312,21 @@ fn narrow(group: &mut [(usize, usize)], available: usize, words: impl Fn(usize) 
     }
 }
 
-/// The text in exactly `to` columns, cut with `…` or filled with spaces.
+/// The text filled with spaces to `to` columns.
 fn pad(text: &str, to: usize, align: Option<Align>) -> String {
-    let text = cut(text, to);
-    let fill = " ".repeat(to.saturating_sub(width(&text)));
-    if align == Some(Align::Right) { fill + &text } else { text + &fill }
+    let fill = " ".repeat(to.saturating_sub(width(text)));
+    if align == Some(Align::Right) { fill + text } else { text.to_string() + &fill }
 }
 
-/// The text in at most `to` columns.
-fn cut(text: &str, to: usize) -> String {
+/// The text of a cell on lines of at most `to` columns.
+fn wrap(text: &str, to: usize) -> Vec<String> {
     if width(text) <= to {
-        return text.to_string();
+        return vec![text.to_string()];
     }
-    let mut out = String::new();
-    let mut used = 0;
-    for c in text.chars() {
-        let w = char_width(c);
-        if used + w + 1 > to {
-            break;
-        }
-        out.push(c);
-        used += w;
-    }
-    if to > 0 {
-        out.push('…');
-    }
-    out
+    let words: Vec<Word> =
+        text.split(' ').filter(|w| !w.is_empty()).map(|w| Word { text: w.to_string(), bold: false }).collect();
+    let join = |line: &Vec<Word>| line.iter().map(|w| w.text.as_str()).collect::<Vec<_>>().join(" ");
+    fill(&words, to.max(1)).iter().map(join).collect()
 }
 
 /// Terminal columns of a text.
@@ -334,6 +367,8 @@ fn words(sentence: &str) -> impl Iterator<Item = Word> {
         for (i, piece) in text.split(' ').enumerate() {
             match out.last_mut() {
                 Some(last) if i == 0 && joined => last.text.push_str(piece),
+                // A number and its sign stay on one line.
+                Some(last) if piece.starts_with('%') => last.text.push_str(&format!(" {piece}")),
                 _ if piece.is_empty() => {}
                 _ => out.push(Word { text: piece.to_string(), bold: span.bold }),
             }
@@ -379,21 +414,59 @@ fn fill(words: &[Word], to: usize) -> Vec<Vec<Word>> {
 /// Eight heights of a block.
 const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// The first curve of a chart over time or hours as one line of blocks from 0 to its maximum. Other charts say more in words.
-fn sparkline(chart: &Chart, available: usize) -> Option<String> {
+/// The curves of a chart over time, a line of blocks each from 0 to the highest of all, with their names and ranges; then the
+/// ends of the axis. Empty for other charts, which say more in words.
+fn sparklines(chart: &Chart, available: usize) -> Vec<String> {
     let Plot::Xy(series) = &chart.plot else {
-        return None;
+        return Vec::new();
     };
-    let first = series.first().filter(|s| matches!(s.mark, Mark::Area))?;
-    let known: Vec<(f64, f64)> =
-        first.points.iter().copied().filter(|(x, y)| x.is_finite() && *y >= 0.0 && y.is_finite()).collect();
-    let (start, end) = (known.first()?.0, known.last()?.0);
-    let highest = known.iter().map(|p| p.1).fold(0.0, f64::max);
-    if end <= start || highest <= 0.0 {
-        return None;
+    if !series.first().is_some_and(|s| matches!(s.mark, Mark::Area)) {
+        return Vec::new();
     }
-    let peak = format!(" peak {}", format::compact(highest));
-    let columns = available.saturating_sub(width(&peak)).min(72);
+    let known: Vec<(&str, Vec<(f64, f64)>)> = series
+        .iter()
+        .map(|s| {
+            let points = s.points.iter().copied().filter(|(x, y)| x.is_finite() && *y >= 0.0 && y.is_finite());
+            (s.name.as_str(), points.collect())
+        })
+        .collect();
+    let points = || known.iter().flat_map(|(_, points)| points);
+    let start = points().map(|p| p.0).fold(f64::INFINITY, f64::min);
+    let end = points().map(|p| p.0).fold(f64::NEG_INFINITY, f64::max);
+    let highest = points().map(|p| p.1).fold(0.0, f64::max);
+    if end <= start || highest <= 0.0 {
+        return Vec::new();
+    }
+    let label = |name: &str, points: &[(f64, f64)]| {
+        let most = points.iter().map(|p| p.1).fold(0.0, f64::max);
+        format!(" {}, 0 to {}", printable(name), format::compact(most))
+    };
+    let longest = known.iter().map(|(name, points)| width(&label(name, points))).max().unwrap_or(0);
+    let columns = available.saturating_sub(longest).min(72);
+    let (from, to) = (moment(chart, start), moment(chart, end));
+    if columns < width(&from) + width(&to) + 1 {
+        return Vec::new();
+    }
+    let mut lines: Vec<String> = known
+        .iter()
+        .map(|(name, points)| blocks(points, start, end, highest, columns) + &label(name, points))
+        .collect();
+    lines.push(format!("{from}{}{to}", " ".repeat(columns - width(&from) - width(&to))));
+    lines
+}
+
+/// An end of the horizontal axis in words.
+fn moment(chart: &Chart, x: f64) -> String {
+    match &chart.x.ticks {
+        Ticks::Time(zone) => jiff::Timestamp::from_second(x as i64)
+            .map_or_else(|_| String::new(), |at| at.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M").to_string()),
+        Ticks::Duration => format::duration(x),
+        _ => format::compact(x),
+    }
+}
+
+/// One curve as blocks.
+fn blocks(known: &[(f64, f64)], start: f64, end: f64, highest: f64, columns: usize) -> String {
     let mut line = String::new();
     let mut next = 0;
     let mut value = 0.0;
@@ -410,13 +483,11 @@ fn sparkline(chart: &Chart, available: usize) -> Option<String> {
         let level = ((most / highest * 8.0).ceil() as usize).clamp(1, 8) - 1;
         line.push(BLOCKS.get(level).copied().unwrap_or('█'));
     }
-    Some(line + &peak)
+    line
 }
 
 /// A ranking (lying bars of one series) as a table with a bar per row.
-fn ranking(chart: &Chart) -> Option<Table> {
-    use super::chart::Ticks;
-    use super::model::{Cell, Column};
+fn ranking(chart: &Chart, available: usize) -> Option<Table> {
     let Plot::Bars { categories, series, layout: BarLayout::Grouped | BarLayout::Stacked, lying: true } = &chart.plot
     else {
         return None;
@@ -424,6 +495,7 @@ fn ranking(chart: &Chart) -> Option<Table> {
     let [only] = series.as_slice() else {
         return None;
     };
+    let longest = (available / 4).min(24) as f64;
     let highest = only.values.iter().flatten().copied().filter(|v| v.is_finite()).fold(0.0, f64::max);
     let heading = if chart.x.label.is_empty() { only.name.clone() } else { chart.x.label.clone() };
     let mut table = Table::new("", vec![Column::text(""), Column::number(heading), Column::text("")]);
@@ -434,7 +506,7 @@ fn ranking(chart: &Chart) -> Option<Table> {
             Ticks::Duration => Cell::Duration(v),
             _ => Cell::Compact(v),
         });
-        let bar = "█".repeat((part * 24.0).round() as usize);
+        let bar = "█".repeat((part * longest).round() as usize);
         table.rows.push(vec![Cell::from(name.as_str()), cell, Cell::from(bar)]);
     }
     let hidden = categories.len().saturating_sub(20);
@@ -453,7 +525,6 @@ pub(crate) fn widest_line(text: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::model::{Cell, Column};
 
     fn wide() -> Table {
         let mut table = Table::new(
@@ -517,7 +588,64 @@ mod tests {
         use crate::report::chart::{Axis, Series};
         // Two columns: at most 4 of 8 in the first half, 8 in the second. Half of the maximum is block 4 of 8.
         let series = Series::new("GPUs", Mark::Area, vec![(0.0, 2.0), (1.0, 4.0), (3.0, 8.0), (4.0, 0.0)]);
-        let chart = Chart::xy("c", "c", Axis::linear(""), Axis::linear(""), vec![series]);
-        assert_eq!(sparkline(&chart, 9).as_deref(), Some("▄█ peak 8"));
+        // A second curve of half the height shares the scale: its 4 of 8 are block 4.
+        let half = Series::new("idle", Mark::Step, vec![(0.0, 4.0), (4.0, 4.0)]);
+        let chart = Chart::xy("c", "c", Axis::linear(""), Axis::linear(""), vec![series, half]);
+        // 20 columns less the 13 of a label are 7: four sevenths of a second each, of which 8 GPUs begin in the sixth.
+        assert_eq!(sparklines(&chart, 20), ["▂▄▄▄▄██ GPUs, 0 to 8", "▄▄▄▄▄▄▄ idle, 0 to 4", "0     4"]);
+        assert!(sparklines(&chart, 15).is_empty(), "no room for both ends of the axis");
+    }
+
+    #[test]
+    fn a_chart_that_is_not_shown_is_named_without_its_reading() {
+        use crate::report::chart::{Axis, Series};
+        let chart = Chart::xy(
+            "size-cdf",
+            "Sizes",
+            Axis::linear(""),
+            Axis::linear(""),
+            vec![Series::new("a", Mark::Line, vec![])],
+        )
+        .with_reading("Where the curve lags.");
+        let mut report = Report::new("T", "");
+        report.sections.push(Section::new("s", "S").with_chart(chart));
+        let text = render(&report, TextOptions::default());
+        assert!(text.contains("Chart, not shown here: Sizes (size-cdf)") && !text.contains("lags"), "{text}");
+    }
+
+    #[test]
+    fn words_of_a_cell_wrap_and_none_is_lost() {
+        let mut table = Table::new("", vec![Column::text("Law"), Column::number("KS"), Column::text("Why")]);
+        table.rows.push(vec![
+            Cell::from("lognormal mixture"),
+            Cell::Float { value: 0.5, digits: 1 },
+            Cell::from("one two three four five"),
+        ]);
+        let text = super::table(&table, TextOptions { width: 36, color: false });
+        assert!(!text.contains('…'), "{text}");
+        let all: Vec<&str> = text.split_whitespace().collect();
+        for word in "lognormal mixture one two three four five".split(' ') {
+            assert!(all.contains(&word), "{word} is lost in {text}");
+        }
+        // 36 columns less two gaps and 3 of KS leave 29 for both texts: the wider gives way to 15 beside 14.
+        assert!(widest_line(&text) <= 36, "{text}");
+    }
+
+    #[test]
+    fn the_ledger_is_told_in_whole() {
+        let mut report = Report::new("T", "");
+        let columns = ["What was done", "Times", "Why", "First seen", "Remedy"];
+        let mut ledger = Table::new("5 rows read", columns.map(Column::text).into());
+        let why = "a number was expected; the value is set to unknown";
+        ledger.rows.push(
+            ["repaired", "2", why, "a.csv, line 3, column gpus: many", "check the column"].map(Cell::from).into(),
+        );
+        report.quality = Some(ledger);
+        let text = render(&report, TextOptions { width: 40, color: false });
+        assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains(
+            "• repaired × 2: a number was expected; the value is set to unknown First seen: a.csv, line 3, column gpus: many \
+             Remedy: check the column"
+        ));
+        assert!(widest_line(&text) <= 40);
     }
 }

@@ -1,6 +1,6 @@
 //! `tracecast describe`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use tracecast_analytics::Trace;
@@ -14,7 +14,7 @@ use crate::{output, source};
 pub(crate) fn run(request: &Describe, quiet: bool) -> Result<()> {
     let trace = source::open(&request.sources, &request.reading, None, quiet)?;
     let description = Description::of(&trace);
-    let title = title(&trace);
+    let title = title(&trace, &request.sources);
     let text = match request.format {
         Form::Json => json(&description)?,
         Form::Table => {
@@ -42,8 +42,14 @@ pub(crate) fn json(description: &Description) -> Result<String> {
     Ok(text)
 }
 
-/// What to call the report: the files by name, without their folders.
-pub(crate) fn title(trace: &Trace) -> String {
+/// What to call the report: the folder that was asked for by its name, else the files by theirs.
+pub(crate) fn title(trace: &Trace, asked: &[PathBuf]) -> String {
+    if let [folder] = asked
+        && folder.is_dir()
+        && let Some(name) = folder.canonicalize().ok().as_deref().and_then(Path::file_name)
+    {
+        return name.to_string_lossy().into_owned();
+    }
     let names: Vec<String> = trace
         .sources
         .iter()

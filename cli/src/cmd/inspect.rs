@@ -19,7 +19,7 @@ pub(crate) fn run(request: &Inspect, quiet: bool) -> Result<()> {
     for (name, rows) in trace.row_counts() {
         tables.rows.push(vec![name.into(), Cell::Int(i64::try_from(rows).unwrap_or(i64::MAX))]);
     }
-    let mut report = Report::new(super::describe::title(&trace), "");
+    let mut report = Report::new(super::describe::title(&trace, &request.sources), "");
     report.summary.push(quality.sentence());
     report.notes.clone_from(&trace.notes);
     report.sections.push(Section::new("tables", "What was read").with_table(tables));

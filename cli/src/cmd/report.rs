@@ -16,7 +16,7 @@ pub(crate) fn run(request: &Report, quiet: bool) -> Result<()> {
     let title = match &request.title {
         Some(title) => title.clone(),
         None if bundled => "The bundled synthetic sample".to_owned(),
-        None => describe::title(&trace),
+        None => describe::title(&trace, &sources),
     };
     let document = description.report(&title);
     let html = report::html::render(&document).context("draw the report")?;

@@ -42,6 +42,21 @@ pub enum Family {
 }
 
 impl Family {
+    /// Name for people.
+    #[must_use]
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Exponential => "exponential",
+            Self::Gamma => "gamma",
+            Self::Lognormal => "lognormal",
+            Self::LognormalMixture => "lognormal mixture",
+            Self::Pareto => "Pareto",
+            Self::ParetoTail => "Pareto tail",
+            Self::TwoPart => "two-part",
+            Self::Weibull => "Weibull",
+        }
+    }
+
     /// Name as in serialised output.
     #[must_use]
     pub fn name(self) -> &'static str {

@@ -47,6 +47,17 @@ pub struct Fit {
 }
 
 impl Fit {
+    /// Name for people, with the family of the rest where there is one; `unit` is that of the data.
+    #[must_use]
+    pub fn label(&self, unit: &str) -> String {
+        match self.base {
+            Some(base) => {
+                format!("{} (mass below {ZERO_BELOW} {unit} + {})", self.family.label(), base.label())
+            }
+            None => self.family.label().to_owned(),
+        }
+    }
+
     fn new(law: Distribution, converged: bool, sample: &Sample) -> Result<Self, FitError> {
         let fit = Self {
             log_likelihood: sample.log_likelihood(&law),
