@@ -85,18 +85,6 @@ pub enum Error {
         /// The most frequent reason, in words, with its first place.
         worst: String,
     },
-    /// `--strict` was asked for and a file could not be read to its end.
-    #[error(
-        "{file}, line {line}: the file cannot be read further: {what}; fetch it again, or leave out --strict to use what is readable"
-    )]
-    Damaged {
-        /// The file as the user named it.
-        file: String,
-        /// The last line read.
-        line: u64,
-        /// What the decoder said.
-        what: String,
-    },
     /// A setting makes no sense.
     #[error("{setting}: {found}; {remedy}")]
     Setting {
