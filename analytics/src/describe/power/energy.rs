@@ -146,7 +146,8 @@ impl Meters {
 pub struct PowerAt {
     /// Beginning of the stretch, ms.
     pub ts: i64,
-    /// Mean power of all meters together, watts; `null` where fewer than nine tenths of the usual number read.
+    /// Mean power of all meters together, watts; `null` where fewer than nine tenths of the
+    /// most that ever read together did: what the others drew is unknown then.
     pub power_w: Option<f64>,
     /// Meters that read, mean over the stretch.
     pub meters: f64,
@@ -206,10 +207,9 @@ impl OverTime {
                 meters: held_s / length_s(ts),
             })
             .collect();
-        let reading: Vec<f64> = points.iter().map(|point| point.meters).filter(|meters| *meters > 0.0).collect();
-        let usual = stats::quantile::quantile(&reading, 0.5).unwrap_or(0.0);
+        let most = points.iter().map(|point| point.meters).fold(0.0, f64::max);
         for point in &mut points {
-            if point.meters <= 0.0 || point.meters < 0.9 * usual {
+            if point.meters <= 0.0 || point.meters < 0.9 * most {
                 point.power_w = None;
             }
         }

@@ -149,7 +149,7 @@ impl Power {
         Chart::xy(id, title, x, Axis::linear("Power (kW)"), vec![Series::new("power", Mark::Line, points.collect())])
             .with_reading(
                 "Each point is the mean over up to a 600th of the time metered. Times at which fewer than nine tenths of \
-                 the usual number of meters read are left out.",
+                 the most meters that ever read together did are left out, so a gap is meters missing, not power.",
             )
     }
 }
