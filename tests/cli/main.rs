@@ -157,6 +157,7 @@ fn exit_codes_are_the_documented_ones() {
     assert!(strict == 3 && message.contains("line 5"), "{message}");
     let (unknown, message) = code(&["describe", &folder.file("poem.txt", "roses are red\n")]);
     assert!(unknown == 4 && message.contains("--mapping"), "{message}");
+    assert!(message.contains("tracecast formats") && message.len() < 300, "no list of all readers: {message}");
     let (empty, message) = code(&["describe", &folder.file("empty.csv", "")]);
     assert!(empty == 1 && message.contains("empty"), "{message}");
     let (zone, message) = code(&["describe", &source, "--timezone", "Mars/Olympus"]);
@@ -409,6 +410,23 @@ fn rollup_and_describe_agree_on_what_both_say() {
             }
         }
     }
+}
+
+/// A fixture of the format, compressed and cut off: its rows are used, unless `--strict` says that all must be there.
+#[test]
+fn a_cut_off_file_is_used_but_not_strictly() {
+    let folder = Folder::new();
+    // Of a gzip member in one stored block: header, a block said to be 500 bytes long, and JOBS, which is shorter.
+    let mut bytes = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255, 1, 0xf4, 0x01, 0x0b, 0xfe];
+    bytes.extend(JOBS.as_bytes());
+    assert!(JOBS.len() < 500);
+    let file = folder.path("cluster_log.csv.gz");
+    std::fs::write(&file, bytes).unwrap();
+    let output = tracecast(&["describe", &file, "--format", "json"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(json(&stdout(&output))["quality"]["damage"].as_array().unwrap().len(), 1);
+    let strict = tracecast(&["describe", &file, "--strict"]);
+    assert_eq!(strict.status.code(), Some(3), "{}", stderr(&strict));
 }
 
 /// The published schemas, one a version, lie in `analytics/schema`. Where this fails, either the change was not meant, or

@@ -15,6 +15,8 @@ use tracecast_tests::{check, conform, fixture, read, real_trace, render};
 #[test]
 fn joined_jobs() {
     let trace = conform("philly-joined", &["philly/joined.csv"]);
+    let why = trace.notes.iter().find(|note| note.contains("start, end and wait are known for")).unwrap();
+    assert!(why.contains("only jobs of four GPUs and more"), "{why}");
     insta::assert_snapshot!(render(&trace), @r"
     jobs (6 rows)
       cluster=philly job_key=row-0 state=unknown reported_state=not_Pass submit=2017-09-01 00:00:00 req_gpus=1 alloc_gpus=1 reported_run_s=3600
