@@ -127,6 +127,8 @@ fn a_trace_folder_answers_like_its_source() {
     assert_eq!((row["line"].as_u64(), row["row"].as_str()), (Some(5), Some("4,ua,vb,1,4")));
     let of = |what: &str| stdout(&tracecast(&["describe", what, "--format", "json"]));
     assert_eq!(of(&trace), of(&source));
+    let title = |what: &str| stdout(&tracecast(&["describe", what])).lines().next().unwrap_or_default().to_owned();
+    assert_eq!((title(&trace), title(&source)), ("trace".to_owned(), "cluster_log.csv".to_owned()));
     // Ingesting again replaces the folder only if asked to, with the same bytes.
     let jobs = std::fs::read(Path::new(&trace).join("jobs.parquet")).unwrap();
     let again = tracecast(&["ingest", &source, "--out", &trace]);

@@ -528,3 +528,33 @@ fn observed(zone: &Zone, from: i64, to: i64) -> Vec<Vec<i64>> {
     }
     out
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::schema::ActivityRow;
+    use crate::trace::Trace;
+
+    #[test]
+    fn a_series_of_nodes_alone_is_load_too() {
+        let mut trace = Trace::default();
+        for (ts, active) in [(0, 3.0), (60_000, 5.0)] {
+            trace.activity.push(ActivityRow {
+                scope: Some("cluster".into()),
+                name: Some("c".into()),
+                ts: Some(ts),
+                nodes_active: Some(active),
+                nodes_total: Some(10.0),
+                ..ActivityRow::default()
+            });
+        }
+        let load = CalendarLoad::of(&JobFacts::of(&trace)).unwrap();
+        let nodes = load.nodes_in_use.as_ref().unwrap();
+        // 3 nodes for a minute, then 5 for another.
+        assert_eq!((nodes.from_ms, nodes.to_ms), (0, 120_000));
+        assert_eq!((nodes.mean_nodes, nodes.peak_nodes, nodes.utilisation), (4.0, 5.0, Some(0.4)));
+        assert!(load.gpus_in_use.is_none() && load.by_hour.is_empty());
+        assert_eq!(load.section().finding, "On average **4** nodes were in use of 10, **40.0 %**; at the peak 5.");
+    }
+}

@@ -141,3 +141,39 @@ pub(super) fn sum<'a>(parts: impl Iterator<Item = &'a Steps>) -> Steps {
     });
     Steps::of_samples(samples)
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::describe::load::tests::{job, quota, sample};
+
+    #[test]
+    fn a_vc_that_is_no_longer_sampled_has_no_gpus_any_more() {
+        let mut trace = Trace::default();
+        for (vc, ts) in [("a", 0), ("a", 60), ("a", 120), ("a", 180), ("b", 0), ("b", 60)] {
+            trace.activity.push(sample(vc, ts, 8.0, 1.0, 0.0));
+        }
+        let capacity = Capacity::of(&trace, 0, 240_000).unwrap();
+        // b's last sample holds for a minute: 16 GPUs until 120 s, 8 until 240 s, none after.
+        let at = |second: i64| capacity.cluster.at(second * 1_000);
+        assert_eq!((at(119), at(120), at(239), at(240)), (16.0, 8.0, 8.0, 0.0));
+    }
+
+    #[test]
+    fn only_vcs_that_jobs_name_count_and_the_source_says_so() {
+        let mut trace = Trace::default();
+        trace.jobs.push(job("1", "a", 4.0, 0, 0, 100));
+        trace.capacity.push(quota("a", 8.0));
+        trace.capacity.push(quota("b", 32.0));
+        let of = |trace: &Trace| Capacity::of_jobs(&JobFacts::of(trace), 0, 100_000).unwrap();
+        let capacity = of(&trace);
+        assert_eq!((capacity.cluster.at(0), capacity.by_vc.len()), (8.0, 1));
+        assert!(capacity.how.ends_with("of the 1 of 2 VCs that have jobs in the source"), "{}", capacity.how);
+        // Half of the GPU time without a VC may be anyone's, so all GPUs count.
+        let mut other = job("2", "", 4.0, 0, 0, 100);
+        other.vc = None;
+        trace.jobs.push(other);
+        assert_eq!(of(&trace).cluster.at(0), 40.0);
+    }
+}

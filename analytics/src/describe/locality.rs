@@ -17,7 +17,7 @@ use super::delay::{Cause, Delay, DelayBySize};
 use super::facts::JobFacts;
 use super::placed::{self, Placements};
 use super::summary::int;
-use super::topic::{Topic, TopicResult, hours, share};
+use super::topic::{CAVEAT_BELOW, Topic, TopicResult, hours, share};
 use crate::report::format::{count, duration, percent};
 use crate::report::{Axis, BarLayout, BarSeries, Cell, Chart, Column, Section, Table};
 use crate::stats::quantile;
@@ -337,13 +337,18 @@ impl Locality {
             if !text.is_empty() {
                 text.push(' ');
             }
+            let known = share(self.known_jobs as f64, self.multi_gpu_jobs as f64).filter(|known| *known < CAVEAT_BELOW);
+            let whose = known.map_or_else(String::new, |known| {
+                format!(" of the **{}** whose number of nodes is known", percent(known))
+            });
             if jobs == 0.0 {
-                text.push_str("No multi-GPU job ran on more nodes than it needs.");
+                text.push_str(&format!("No multi-GPU job{whose} ran on more nodes than it needs."));
                 return text;
             }
             text.push_str(&format!(
-                "**{}** of the multi-GPU jobs, with {} of their GPU time, ran on more nodes than they need",
+                "**{}** of the multi-GPU jobs{}, with {} of their GPU time, ran on more nodes than they need",
                 percent(jobs),
+                if known.is_some() { " whose number of nodes is known" } else { "" },
                 percent(time)
             ));
             let mean = |class: &WaitByNodes| class.wait_s.as_ref().map(|wait| wait.mean);

@@ -262,10 +262,13 @@ fn parts(names: &[String], grid: &[Vec<String>], table: &Table, available: usize
         names.iter().enumerate().map(|(c, name)| cells(c).max(heading(c, name)).min(available)).collect()
     };
     let mut natural = widths(&|_, name| width(name));
-    if natural.iter().map(|w| w + GAP).sum::<usize>() > available + GAP {
-        // The headings of numbers wrap first.
-        let longest = |name: &str| name.split(' ').map(width).max().unwrap_or(0);
-        natural = widths(&|c, name| if words(c) { width(name) } else { longest(name) });
+    // The headings of numbers wrap first: on two lines, then on as many as they have words.
+    let longest = |name: &str| name.split(' ').map(width).max().unwrap_or(0);
+    let halved = |name: &str| longest(name).max(width(name).div_ceil(2) + 2).min(width(name));
+    for heading in [&halved as &dyn Fn(&str) -> usize, &longest] {
+        if natural.iter().map(|w| w + GAP).sum::<usize>() > available + GAP {
+            natural = widths(&|c, name| if words(c) { width(name) } else { heading(name) });
+        }
     }
     let mut out = Vec::new();
     let mut next = 0;
