@@ -112,9 +112,7 @@ impl Zone {
         let ambiguous = self.zone.to_ambiguous_timestamp(local);
         let resolution = match ambiguous.offset() {
             AmbiguousOffset::Unambiguous { .. } => Resolution::Once,
-            AmbiguousOffset::Fold { .. } => {
-                Resolution::Fold { later_ms: ambiguous.clone().later().ok()?.as_millisecond() }
-            }
+            AmbiguousOffset::Fold { .. } => Resolution::Fold { later_ms: ambiguous.later().ok()?.as_millisecond() },
             AmbiguousOffset::Gap { .. } => Resolution::Gap,
         };
         let ms = within_reach(ambiguous.compatible().ok()?.as_millisecond())?;

@@ -27,15 +27,15 @@ pub fn conforms(value: &Value, schema: &Value, root: &Value, path: &str) -> Resu
             return Err(format!("{path}: none of {word} fits: {}", failures.join("; ")));
         }
     }
-    if let Some(fixed) = schema.get("const") {
-        if fixed != value {
-            return Err(format!("{path}: {value} instead of {fixed}"));
-        }
+    if let Some(fixed) = schema.get("const")
+        && fixed != value
+    {
+        return Err(format!("{path}: {value} instead of {fixed}"));
     }
-    if let Some(words) = schema.get("enum").and_then(Value::as_array) {
-        if !words.contains(value) {
-            return Err(format!("{path}: {value} is none of {words:?}"));
-        }
+    if let Some(words) = schema.get("enum").and_then(Value::as_array)
+        && !words.contains(value)
+    {
+        return Err(format!("{path}: {value} is none of {words:?}"));
     }
     if let Some(types) = schema.get("type") {
         let types: Vec<&str> = match types {

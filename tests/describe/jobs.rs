@@ -379,8 +379,9 @@ pub fn recurrence(c: &mut Checker, world: &World) {
             // Of those that had ended when this one was submitted, the one submitted last; ends are places in time here.
             let over =
                 |other: &Job| other.ended_run().is_some() && other.held.iter().all(|(_, end)| *end <= job.submit);
-            let before = jobs.iter().enumerate().filter(|(at, other)| *at != ix && over(other)).map(|(_, other)| other);
-            let (Some(run), Some(before)) = (job.ended_run(), before.last()) else { continue };
+            let mut before =
+                jobs.iter().enumerate().filter(|(at, other)| *at != ix && over(other)).map(|(_, other)| other);
+            let (Some(run), Some(before)) = (job.ended_run(), before.next_back()) else { continue };
             let earlier = before.run_s.unwrap();
             if run > 0.0 && earlier > 0.0 {
                 ratios.push((run / earlier).log10().abs());

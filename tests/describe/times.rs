@@ -254,8 +254,8 @@ fn hours(c: &mut Checker, world: &World, held: &plain::Stretches, offset: fn(i64
         let submitted = counts[day].iter().sum::<u64>() as f64;
         c.option(&format!("calendar.submissions_by_weekday[{day}]"), (days > 0.0).then(|| submitted / days), SUM);
         c.list(&format!("calendar.submissions_by_weekday_hour[{day}]"), 24);
-        for hour in 0..24 {
-            c.count(&format!("calendar.submissions_by_weekday_hour[{day}][{hour}]"), counts[day][hour]);
+        for (hour, submitted) in counts[day].iter().enumerate() {
+            c.count(&format!("calendar.submissions_by_weekday_hour[{day}][{hour}]"), *submitted);
         }
     }
     let mut months: BTreeMap<String, [u64; 3]> = BTreeMap::new();
