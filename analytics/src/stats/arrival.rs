@@ -4,7 +4,7 @@
 //! * Index of dispersion of counts: variance over mean of the number of arrivals in windows of one length (Cox and Lewis,
 //!   The Statistical Analysis of Series of Events, 1966); 1 at every length for a Poisson process. It grows with the
 //!   window when arrivals are correlated over long times. Variance with divisor windows - 1.
-//! * Autocorrelation of hourly counts at lags of 1 h, 24 h and 168 h, as in [`correlation`](super::correlation).
+//! * Autocorrelation of hourly counts at lags of 1 h, 24 h and 168 h: Σ (x_t − x̄)(x_{t+k} − x̄) / Σ (x_t − x̄)².
 //! * Same-second share: jobs that share their second with another job over all jobs. Such jobs have no order of their own,
 //!   so a first-in-first-out replay depends on how ties are broken.
 //!
