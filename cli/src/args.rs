@@ -183,6 +183,9 @@ pub(crate) struct Synth {
     /// The trace folder to write
     #[arg(long, short, value_name = "FOLDER")]
     pub(crate) out: PathBuf,
+    /// Replace a trace folder that is already there
+    #[arg(long)]
+    pub(crate) force: bool,
     /// Seed; the same specification and seed give the same bytes
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,

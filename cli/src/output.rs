@@ -3,8 +3,9 @@
 use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use tracecast_analytics::report::text::TextOptions;
+use tracecast_analytics::storage;
 
 /// Writes `text` to stdout, or to a file if one was named.
 pub(crate) fn text(text: &str, file: Option<&Path>) -> Result<()> {
@@ -30,6 +31,14 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
         let _ = std::fs::remove_file(&temporary);
     }
     outcome.with_context(|| format!("write {}", path.display()))
+}
+
+/// Refuses to replace a trace folder unless told to.
+pub(crate) fn may_replace(folder: &Path, force: bool) -> Result<()> {
+    if storage::is_folder(folder) && !force {
+        bail!("{} is a trace folder already; say --force to replace it, or name another", folder.display());
+    }
+    Ok(())
 }
 
 /// Says something on stderr.

@@ -451,3 +451,19 @@ fn schemas_are_the_published_ones() {
 fn completions_are_printed() {
     assert!(stdout(&tracecast(&["completions", "bash"])).contains("tracecast"));
 }
+
+#[test]
+fn synth_does_not_replace_a_trace_folder_unless_told_to() {
+    let folder = Folder::new();
+    let out = folder.path("made");
+    let made = tracecast(&["synth", "datasets/specs/sample.toml", "--out", &out]);
+    assert!(made.status.success(), "{}", stderr(&made));
+    let jobs = std::fs::read(Path::new(&out).join("jobs.parquet")).unwrap();
+    let again = tracecast(&["synth", "datasets/specs/sample.toml", "--seed", "2", "--out", &out]);
+    assert_eq!(again.status.code(), Some(1));
+    assert!(stderr(&again).contains("--force"), "{}", stderr(&again));
+    assert_eq!(std::fs::read(Path::new(&out).join("jobs.parquet")).unwrap(), jobs, "nothing was replaced");
+    let forced = tracecast(&["synth", "datasets/specs/sample.toml", "--seed", "2", "--out", &out, "--force"]);
+    assert!(forced.status.success(), "{}", stderr(&forced));
+    assert_ne!(std::fs::read(Path::new(&out).join("jobs.parquet")).unwrap(), jobs);
+}

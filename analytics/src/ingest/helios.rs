@@ -14,9 +14,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::delimited::{Delimited, Record};
 use super::field::Moment;
-use super::read::{ReadOptions, Seen, check_job};
-use super::reader::{Confidence, Head, Reader};
-use super::source::SourceFile;
+use super::options::ReadOptions;
+use super::read::{Seen, check_job};
+use super::reader::{Confidence, Reader};
+use super::source::{Head, SourceFile};
 use crate::error::{Error, Result};
 use crate::quality::{Reason, reason};
 use crate::schema::{CapacityRow, JobRow, JobState};

@@ -11,9 +11,9 @@ use std::path::Path;
 
 use super::delimited::Delimited;
 use super::field::Moment;
-use super::read::ReadOptions;
-use super::reader::{Confidence, Head, Reader};
-use super::source::SourceFile;
+use super::options::ReadOptions;
+use super::reader::{Confidence, Reader};
+use super::source::{Head, SourceFile};
 use crate::error::Result;
 use crate::quality::reason;
 use crate::schema::ActivityRow;

@@ -14,6 +14,7 @@ mod helios_activity;
 mod mapping;
 mod market;
 mod openb;
+mod options;
 mod pai;
 mod philly;
 mod read;
@@ -26,15 +27,14 @@ mod telemetry;
 
 pub use delimited::{Delimited, Record};
 pub use field::Moment;
-pub use read::{
-    MAPPING_FILE, NO_ROWS, Observer, Progress, ReadOptions, Seen, check_job, check_strict, read, readers, sniff,
-};
-pub use reader::{Confidence, Head, Reader};
-pub use source::{Lines, SourceFile, expand};
+pub use options::{Observer, Progress, ReadOptions};
+pub use read::{MAPPING_FILE, NO_ROWS, Seen, check_job, check_strict, read, readers, sniff};
+pub use reader::{Confidence, Reader};
+pub use source::{Head, Lines, SourceFile, expand};
 
 /// Every reader, in the order they are asked; among equal confidences the first wins.
 #[rustfmt::skip]
-pub static READERS: &[&dyn Reader] = &[
+static READERS: &[&dyn Reader] = &[
     &acme::Acme,
     &philly::PhillyJoined,
     &openb::Openb,

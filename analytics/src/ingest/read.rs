@@ -1,81 +1,16 @@
 //! From a request (files, options) to a trace: who reads what, and the checks every job row passes.
 
 use std::collections::HashSet;
-use std::path::PathBuf;
 
 use super::READERS;
-use super::reader::{Confidence, Head, Reader};
-use super::source::SourceFile;
+use super::options::ReadOptions;
+use super::reader::{Confidence, Reader};
+use super::source::{Head, SourceFile};
 use crate::error::{Error, Result, UNKNOWN_REMEDY};
 use crate::quality::{Outcome, RowAudit, reason};
 use crate::schema::{JobRow, gpu_count};
-use crate::time::{SECOND_MS, Zone, seconds_to_ms};
+use crate::time::{SECOND_MS, seconds_to_ms};
 use crate::trace::{SourceRecord, Trace};
-
-/// How far reading one file has come.
-#[derive(Debug)]
-pub struct Progress<'a> {
-    /// The file as the user named it.
-    pub file: &'a str,
-    /// Bytes read of it, as it lies on disk.
-    pub done_bytes: u64,
-    /// Its size on disk.
-    pub total_bytes: u64,
-}
-
-/// Watches long reads. `()` watches nothing.
-pub trait Observer: Sync {
-    /// Called about once a mebibyte, and at the end of each file.
-    fn progress(&self, progress: &Progress<'_>);
-}
-
-impl Observer for () {
-    fn progress(&self, _: &Progress<'_>) {}
-}
-
-/// What the user asked for beside the files.
-pub struct ReadOptions<'a> {
-    /// The reader to use for every file, instead of sniffing.
-    pub reader: Option<String>,
-    /// The cluster's time zone: of local times in the source, and for calendar statistics.
-    pub zone: Option<Zone>,
-    /// A mapping file that says what the columns of a CSV or Parquet file mean.
-    pub mapping: Option<PathBuf>,
-    /// Keep the text of quarantined rows, to write them out.
-    pub keep_quarantined: bool,
-    /// Make any quarantined row or damaged file an error.
-    pub strict: bool,
-    /// Who watches.
-    pub observer: &'a dyn Observer,
-}
-
-impl std::fmt::Debug for ReadOptions<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ReadOptions")
-            .field("reader", &self.reader)
-            .field("zone", &self.zone)
-            .field("mapping", &self.mapping)
-            .field("keep_quarantined", &self.keep_quarantined)
-            .field("strict", &self.strict)
-            .finish_non_exhaustive()
-    }
-}
-
-impl Default for ReadOptions<'_> {
-    fn default() -> Self {
-        Self { reader: None, zone: None, mapping: None, keep_quarantined: false, strict: false, observer: &() }
-    }
-}
-
-impl ReadOptions<'_> {
-    /// The zone the user named, or else the zone a format's documentation gives.
-    ///
-    /// # Errors
-    /// When `default` is not in the time zone database.
-    pub fn zone_or(&self, default: &str) -> Result<Zone> {
-        self.zone.clone().map_or_else(|| Zone::named(default), Ok)
-    }
-}
 
 /// Every reader, in the order they are asked.
 pub fn readers() -> &'static [&'static dyn Reader] {
@@ -334,6 +269,7 @@ mod tests {
     use super::*;
     use crate::ingest::Moment;
     use crate::quality::Ledger;
+    use crate::time::Zone;
 
     // Berlin, 2024-10-27: 02:00 to 03:00 summer time (00:00 to 01:00 UTC) is followed by 02:00 to 03:00 winter time
     // (01:00 to 02:00 UTC). A job from 02:50 to 02:10 ran from 00:50 to 01:10 UTC, 20 minutes.

@@ -1,7 +1,7 @@
 //! What a format has to provide.
 
-use super::read::ReadOptions;
-use super::source::SourceFile;
+use super::options::ReadOptions;
+use super::source::{Head, SourceFile};
 use crate::error::Result;
 use crate::trace::Trace;
 
@@ -14,31 +14,6 @@ pub enum Confidence {
     Maybe,
     /// It is: names that only this format has.
     Sure,
-}
-
-/// The beginning of a file, decompressed.
-#[derive(Debug, Clone)]
-pub struct Head {
-    /// File name without its folder and without `.gz` or `.zst`, in lower case.
-    pub name: String,
-    /// Up to 64 KiB of text; bad bytes are replaced, a byte order mark is gone, line ends are `\n`.
-    pub text: String,
-    /// Whether the file is longer than `text`.
-    pub more: bool,
-}
-
-impl Head {
-    /// The first line that is neither empty nor a `#` comment.
-    pub fn first_line(&self) -> &str {
-        self.text.lines().find(|line| !line.trim().is_empty() && !line.starts_with('#')).unwrap_or("")
-    }
-
-    /// Whether the first line is a header that holds all of `names`, in any order and case, separated by `separator`.
-    pub fn has_columns(&self, separator: char, names: &[&str]) -> bool {
-        let header: Vec<String> =
-            self.first_line().split(separator).map(|name| name.trim().trim_matches('"').to_ascii_lowercase()).collect();
-        names.iter().all(|name| header.iter().any(|have| have == name))
-    }
 }
 
 /// A format.

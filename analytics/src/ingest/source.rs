@@ -10,8 +10,7 @@ use std::path::{Path, PathBuf};
 use flate2::read::MultiGzDecoder;
 use sha2::{Digest, Sha256};
 
-use super::read::{Observer, Progress};
-use super::reader::Head;
+use super::options::{Observer, Progress};
 use crate::error::{Error, Result};
 use crate::quality::Ledger;
 
@@ -173,6 +172,31 @@ fn archive(bytes: &[u8]) -> Option<&'static str> {
         return Some("a tar archive");
     }
     (bytes.starts_with(b"PK\x03\x04") || bytes.starts_with(b"PK\x05\x06")).then_some("a zip archive (or a spreadsheet)")
+}
+
+/// The beginning of a file, decompressed.
+#[derive(Debug, Clone)]
+pub struct Head {
+    /// File name without its folder and without `.gz` or `.zst`, in lower case.
+    pub name: String,
+    /// Up to 64 KiB of text; bad bytes are replaced, a byte order mark is gone, line ends are `\n`.
+    pub text: String,
+    /// Whether the file is longer than `text`.
+    pub more: bool,
+}
+
+impl Head {
+    /// The first line that is neither empty nor a `#` comment.
+    pub fn first_line(&self) -> &str {
+        self.text.lines().find(|line| !line.trim().is_empty() && !line.starts_with('#')).unwrap_or("")
+    }
+
+    /// Whether the first line is a header that holds all of `names`, in any order and case, separated by `separator`.
+    pub fn has_columns(&self, separator: char, names: &[&str]) -> bool {
+        let header: Vec<String> =
+            self.first_line().split(separator).map(|name| name.trim().trim_matches('"').to_ascii_lowercase()).collect();
+        names.iter().all(|name| header.iter().any(|have| have == name))
+    }
 }
 
 /// A file's lines, one buffer for all.

@@ -17,9 +17,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::delimited::{Delimited, Record};
 use super::field::{MIB, Moment};
-use super::read::{ReadOptions, check_job};
-use super::reader::{Confidence, Head, Reader};
-use super::source::SourceFile;
+use super::options::ReadOptions;
+use super::read::check_job;
+use super::reader::{Confidence, Reader};
+use super::source::{Head, SourceFile};
 use crate::error::{Error, Result};
 use crate::quality::reason;
 use crate::schema::{GpuSampleRow, JobRow, JobState, Table};

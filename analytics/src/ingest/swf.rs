@@ -16,9 +16,9 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::field;
-use super::read::ReadOptions;
-use super::reader::{Confidence, Head, Reader};
-use super::source::SourceFile;
+use super::options::ReadOptions;
+use super::reader::{Confidence, Reader};
+use super::source::{Head, SourceFile};
 use crate::error::{Error, Result};
 use crate::quality::{Ledger, RowAudit, reason};
 use crate::schema::{AttemptRow, JobRow, JobState};

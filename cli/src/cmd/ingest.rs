@@ -1,15 +1,13 @@
 //! `tracecast ingest`: a source becomes a trace folder.
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use tracecast_analytics::storage;
 
 use crate::args::Ingest;
 use crate::{output, source};
 
 pub(crate) fn run(request: &Ingest, quiet: bool) -> Result<()> {
-    if storage::is_folder(&request.out) && !request.force {
-        bail!("{} is a trace folder already; say --force to replace it, or name another", request.out.display());
-    }
+    output::may_replace(&request.out, request.force)?;
     let trace = source::open(&request.sources, &request.reading, request.quarantine.as_deref(), quiet)?;
     let manifest = storage::save(&trace, &request.out)?;
     let tables: Vec<String> = manifest.tables.iter().map(|table| format!("{} {}", table.name, table.rows)).collect();

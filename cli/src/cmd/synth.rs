@@ -9,6 +9,7 @@ use crate::args::Synth;
 use crate::output;
 
 pub(crate) fn run(request: &Synth, quiet: bool) -> Result<()> {
+    output::may_replace(&request.out, request.force)?;
     let spec = Spec::load(&request.spec)?;
     let trace = generate(&spec, request.seed)?;
     let manifest = storage::save(&trace, &request.out)?;

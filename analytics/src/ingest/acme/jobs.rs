@@ -8,9 +8,9 @@
 use crate::error::Result;
 use crate::ingest::delimited::{Delimited, Record};
 use crate::ingest::field::Moment;
-use crate::ingest::read::{ReadOptions, Seen, check_job};
-use crate::ingest::reader::Head;
-use crate::ingest::source::SourceFile;
+use crate::ingest::options::ReadOptions;
+use crate::ingest::read::{Seen, check_job};
+use crate::ingest::source::{Head, SourceFile};
 use crate::quality::{Reason, reason};
 use crate::schema::{JobRow, JobState};
 use crate::time::Zone;

@@ -7,9 +7,9 @@
 mod jobs;
 mod telemetry;
 
-use super::read::ReadOptions;
-use super::reader::{Confidence, Head, Reader};
-use super::source::SourceFile;
+use super::options::ReadOptions;
+use super::reader::{Confidence, Reader};
+use super::source::{Head, SourceFile};
 use crate::error::{Error, Result};
 use crate::time::TimeBasis;
 use crate::trace::Trace;

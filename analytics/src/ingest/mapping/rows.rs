@@ -8,9 +8,9 @@ use super::file::{Given, Mapping, Rule};
 use super::{ENDED_WHILE_RUNNING, NO_VALUE, REPEATED_KEY, UNKNOWN_WORD};
 use crate::error::{Error, Result};
 use crate::ingest::Delimited;
-use crate::ingest::read::{ReadOptions, check_job};
-use crate::ingest::reader::Head;
-use crate::ingest::source::SourceFile;
+use crate::ingest::options::ReadOptions;
+use crate::ingest::read::check_job;
+use crate::ingest::source::{Head, SourceFile};
 use crate::quality::{Ledger, Reason, RowAudit, reason};
 use crate::schema::{ColumnMut, ColumnSpec, JobRow, JobState, Table};
 

@@ -13,9 +13,10 @@
 use serde_json::Value;
 
 use super::super::field::{self, GIB, Moment};
-use super::super::read::{ReadOptions, Seen};
-use super::super::reader::{Confidence, Head, Reader};
-use super::super::source::SourceFile;
+use super::super::options::ReadOptions;
+use super::super::read::Seen;
+use super::super::reader::{Confidence, Reader};
+use super::super::source::{Head, SourceFile};
 use crate::error::{Error, Result};
 use crate::quality::{Reason, RowAudit, reason};
 use crate::schema::PriceRow;

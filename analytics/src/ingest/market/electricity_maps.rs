@@ -11,9 +11,10 @@ use std::collections::BTreeMap;
 
 use super::super::delimited::Delimited;
 use super::super::field::Moment;
-use super::super::read::{ReadOptions, Seen};
-use super::super::reader::{Confidence, Head, Reader};
-use super::super::source::SourceFile;
+use super::super::options::ReadOptions;
+use super::super::read::Seen;
+use super::super::reader::{Confidence, Reader};
+use super::super::source::{Head, SourceFile};
 use crate::error::{Error, Result};
 use crate::quality::{Reason, reason};
 use crate::schema::CarbonRow;

@@ -12,9 +12,10 @@
 use std::path::Path;
 
 use super::super::delimited::{Delimited, Record};
-use super::super::read::{ReadOptions, Seen};
-use super::super::reader::{Confidence, Head, Reader};
-use super::super::source::SourceFile;
+use super::super::options::ReadOptions;
+use super::super::read::Seen;
+use super::super::reader::{Confidence, Reader};
+use super::super::source::{Head, SourceFile};
 use crate::error::Result;
 use crate::quality::{Reason, RowAudit, reason};
 use crate::schema::PriceRow;

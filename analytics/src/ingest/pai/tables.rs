@@ -1,7 +1,6 @@
 //! The seven tables: their columns, and how a file's table is told.
 
-use crate::ingest::reader::Head;
-use crate::ingest::source::SourceFile;
+use crate::ingest::source::{Head, SourceFile};
 
 /// Which of the seven tables a file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

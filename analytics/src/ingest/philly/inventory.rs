@@ -7,7 +7,7 @@
 use crate::error::Result;
 use crate::ingest::delimited::Delimited;
 use crate::ingest::field::{self, GIB};
-use crate::ingest::read::ReadOptions;
+use crate::ingest::options::ReadOptions;
 use crate::ingest::source::SourceFile;
 use crate::quality::reason;
 use crate::schema::{CapacityRow, NodeRow};

@@ -7,9 +7,9 @@
 use crate::error::Result;
 use crate::ingest::delimited::Delimited;
 use crate::ingest::field::Moment;
-use crate::ingest::read::ReadOptions;
-use crate::ingest::reader::{Confidence, Head, Reader};
-use crate::ingest::source::SourceFile;
+use crate::ingest::options::ReadOptions;
+use crate::ingest::reader::{Confidence, Reader};
+use crate::ingest::source::{Head, SourceFile};
 use crate::quality::reason;
 use crate::schema::{ActivityRow, Table};
 use crate::time::TimeBasis;

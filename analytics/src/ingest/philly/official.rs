@@ -4,9 +4,9 @@ use super::inventory::Inventory;
 use super::utilisation::{self, Telemetry};
 use super::{inventory, jobs};
 use crate::error::{Error, Result};
-use crate::ingest::read::ReadOptions;
-use crate::ingest::reader::{Confidence, Head, Reader};
-use crate::ingest::source::SourceFile;
+use crate::ingest::options::ReadOptions;
+use crate::ingest::reader::{Confidence, Reader};
+use crate::ingest::source::{Head, SourceFile};
 use crate::time::TimeBasis;
 use crate::trace::Trace;
 

@@ -8,7 +8,7 @@
 use crate::error::Result;
 use crate::ingest::delimited::{Delimited, Record};
 use crate::ingest::field::Moment;
-use crate::ingest::read::ReadOptions;
+use crate::ingest::options::ReadOptions;
 use crate::ingest::source::SourceFile;
 use crate::quality::reason;
 use crate::schema::{GpuSampleRow, NodeSampleRow};

@@ -8,9 +8,9 @@
 //!
 //! O(bytes); memory is one row a GPU and moment.
 
-use super::super::read::ReadOptions;
-use super::super::reader::{Confidence, Head, Reader};
-use super::super::source::SourceFile;
+use super::super::options::ReadOptions;
+use super::super::reader::{Confidence, Reader};
+use super::super::source::{Head, SourceFile};
 use super::gather::{Gather, Put, When};
 use super::label::{Labels, moment_in_name};
 use super::metric::{Metric, Target, node_power};

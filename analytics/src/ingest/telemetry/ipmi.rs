@@ -9,9 +9,9 @@
 
 use super::super::delimited::Delimited;
 use super::super::field::Moment;
-use super::super::read::ReadOptions;
-use super::super::reader::{Confidence, Head, Reader};
-use super::super::source::SourceFile;
+use super::super::options::ReadOptions;
+use super::super::reader::{Confidence, Reader};
+use super::super::source::{Head, SourceFile};
 use super::gather::{Device, Gather, When};
 use super::label::{moment_in_name, node_in_name};
 use super::metric::{BLANK, node_power};

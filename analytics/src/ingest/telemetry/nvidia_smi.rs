@@ -11,9 +11,9 @@ use std::collections::BTreeSet;
 
 use super::super::delimited::{Delimited, Record};
 use super::super::field::{self, Moment};
-use super::super::read::ReadOptions;
-use super::super::reader::{Confidence, Head, Reader};
-use super::super::source::SourceFile;
+use super::super::options::ReadOptions;
+use super::super::reader::{Confidence, Reader};
+use super::super::source::{Head, SourceFile};
 use super::gather::{CONFLICT, Device, Gather, Put, When};
 use super::label::node_in_name;
 use super::metric::{GpuField, gpu_in_range};

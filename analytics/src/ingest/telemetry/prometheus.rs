@@ -9,9 +9,9 @@
 
 use serde_json::Value;
 
-use super::super::read::ReadOptions;
-use super::super::reader::{Confidence, Head, Reader};
-use super::super::source::SourceFile;
+use super::super::options::ReadOptions;
+use super::super::reader::{Confidence, Reader};
+use super::super::source::{Head, SourceFile};
 use super::gather::{Gather, When};
 use super::label::Labels;
 use super::metric::{Metric, Target, node_power};
