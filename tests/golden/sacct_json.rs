@@ -66,3 +66,16 @@ fn nothing_to_read() {
     let trace = ingest::read(&[SourceFile::new(&path)], &options()).unwrap();
     assert_eq!((trace.jobs.submit.len(), trace.ledger.read), (0, 0));
 }
+
+#[test]
+fn a_time_out_of_reach_is_unknown_and_noted() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("jobs.json");
+    let text =
+        r#"{"jobs":[{"job_id":1,"time":{"submission":9e15,"start":0,"end":0},"state":{"current":["PENDING"]}}]}"#;
+    std::fs::write(&path, text).unwrap();
+    let options = ReadOptions { reader: Some("sacct-json".to_owned()), ..ReadOptions::default() };
+    let trace = ingest::read(&[SourceFile::new(&path)], &options).unwrap();
+    assert_eq!((trace.jobs.submit.get(0), trace.ledger.count("not_a_time")), (None, 1));
+    assert_eq!((trace.ledger.read, trace.ledger.repaired), (1, 1));
+}

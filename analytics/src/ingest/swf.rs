@@ -282,7 +282,13 @@ fn parse(text: &str, audit: &mut RowAudit<'_>, ledger: &mut Ledger) -> Option<Li
     let mut amount = |ix: usize| -> Option<f64> {
         let (text, name) = field(ix);
         let text = text.filter(|text| text.parse::<f64>().ok() != Some(-1.0));
-        field::amount(text, name, audit)
+        let value = field::amount(text, name, audit)?;
+        // Submission, wait and run become times.
+        if (1..=3).contains(&ix) && seconds_to_ms(value).is_none() {
+            audit.repair(reason::OUT_OF_RANGE, name, text.unwrap_or_default());
+            return None;
+        }
+        Some(value)
     };
     let line = Line {
         job: 0,
@@ -448,5 +454,16 @@ mod tests {
             telling,
             ["There is no information on wait times - the given submit times are actually start times"]
         );
+    }
+
+    #[test]
+    fn a_time_out_of_reach_is_unknown_and_noted() {
+        let mut ledger = Ledger::default();
+        let mut audit = RowAudit::new("f", 7);
+        let text = "1 1e300 -1 60 8 -1 -1 8 -1 -1 1 1 1 1 1 1 -1 -1";
+        let line = parse(text, &mut audit, &mut ledger).unwrap();
+        assert_eq!((line.submit_s, line.wait_s, line.run_s), (None, None, Some(60.0)));
+        ledger.keep(audit);
+        assert_eq!((ledger.repaired, ledger.count("out_of_range")), (1, 1));
     }
 }

@@ -283,7 +283,16 @@ impl Sink<'_> {
         };
         let cluster = text(job.get("cluster")).or_else(|| text(job.pointer("/association/cluster")));
         let said = words(job.pointer("/state/current"));
-        let times = ["submission", "start", "end"].map(|name| moment(job.get("time").and_then(|time| time.get(name))));
+        let mut at = |name: &'static str| {
+            let value = job.get("time").and_then(|time| time.get(name));
+            let ms = moment(value);
+            if ms.is_none() && number(value).is_some_and(|seconds| seconds != 0.0) {
+                row.repair(reason::NOT_A_TIME, name, &value.map(ToString::to_string).unwrap_or_default());
+            }
+            ms
+        };
+        let times = ["submission", "start", "end"].map(&mut at);
+        let eligible = at("eligible");
         let same = format!("{}|{}|{times:?}|{said:?}", cluster.unwrap_or_default(), id.allocation());
         if !self.seen.is_new(&same) {
             self.ledger.quarantine(&row, reason::DUPLICATE, "", &job.to_string());
@@ -327,7 +336,7 @@ impl Sink<'_> {
             state,
             requeued,
             submit: times.first().copied().flatten(),
-            eligible: moment(job.pointer("/time/eligible")),
+            eligible,
             start,
             end: times.get(2).copied().flatten(),
             elapsed_s,
