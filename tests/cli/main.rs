@@ -467,3 +467,21 @@ fn synth_does_not_replace_a_trace_folder_unless_told_to() {
     assert!(forced.status.success(), "{}", stderr(&forced));
     assert_ne!(std::fs::read(Path::new(&out).join("jobs.parquet")).unwrap(), jobs);
 }
+
+#[test]
+fn rollup_and_synth_do_not_depend_on_the_number_of_threads() {
+    let rolled =
+        |threads: &str| tracecast(&["--threads", threads, "rollup", "datasets/sample", "--format", "json"]).stdout;
+    assert_eq!(rolled("1"), rolled("4"));
+    let folder = Folder::new();
+    let made = |threads: &str| {
+        let out = folder.path(threads);
+        assert!(
+            tracecast(&["--threads", threads, "synth", "datasets/specs/sample.toml", "--out", &out]).status.success()
+        );
+        let mut files: Vec<PathBuf> = std::fs::read_dir(out).unwrap().map(|entry| entry.unwrap().path()).collect();
+        files.sort();
+        files.iter().map(|file| std::fs::read(file).unwrap()).collect::<Vec<_>>()
+    };
+    assert!(made("1") == made("4"), "the same bytes");
+}
