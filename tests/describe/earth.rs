@@ -264,6 +264,13 @@ fn calendar(c: &mut Checker, vcs: &[Vc], from: i64, to: i64) {
         c.null(&format!("{path}.submissions"));
         c.number(&format!("{path}.gpus_in_use"), mean(&values), SUM);
     }
+    // 1 May 2020 was a Friday, the fifth day of a week that begins on Monday.
+    c.list("calendar.gpus_in_use_by_weekday", 7);
+    for day in 0..7 {
+        let own = running.iter().enumerate().filter(|(ix, _)| (4 + *ix as i64 * MINUTE / DAY) % 7 == day);
+        let values: Vec<f64> = own.map(|(_, (_, _, gpus))| *gpus).collect();
+        c.number(&format!("calendar.gpus_in_use_by_weekday[{day}]"), mean(&values), SUM);
+    }
     let time = (to - from) as f64;
     let (used, capacity) = (plain::area(&running, from, to) / time, plain::area(&there, from, to) / time);
     let path = "calendar.gpus_in_use";

@@ -181,7 +181,8 @@ pub fn calendar(c: &mut Checker, world: &World) {
     match world.offset {
         Some(offset) => hours(c, world, &held, offset),
         None => {
-            for field in ["by_hour", "submissions_by_weekday", "submissions_by_weekday_hour", "by_month"] {
+            let empty = ["by_hour", "submissions_by_weekday", "submissions_by_weekday_hour", "by_month"];
+            for field in empty.into_iter().chain(["gpus_in_use_by_weekday"]) {
                 c.list(&format!("calendar.{field}"), 0);
             }
         }
@@ -234,9 +235,12 @@ fn hours(c: &mut Checker, world: &World, held: &plain::Stretches, offset: fn(i64
         let (weekday, hour) = local(job.submit);
         counts[weekday][hour] += 1;
     }
-    let mut used = [0.0; 24];
+    let (mut used, mut used_by_day) = ([0.0; 24], [0.0; 7]);
     for (start, end, gpus) in held {
-        by_hours((*start).max(from), (*end).min(to), &mut |_, hour, ms| used[hour] += gpus * ms as f64);
+        by_hours((*start).max(from), (*end).min(to), &mut |weekday, hour, ms| {
+            used[hour] += gpus * ms as f64;
+            used_by_day[weekday] += gpus * ms as f64;
+        });
     }
     c.list("calendar.by_hour", 24);
     for hour in 0..24 {
@@ -248,9 +252,12 @@ fn hours(c: &mut Checker, world: &World, held: &plain::Stretches, offset: fn(i64
         c.number(&format!("{path}.gpus_in_use"), used[hour] / time, SUM);
     }
     c.list("calendar.submissions_by_weekday", 7);
+    c.list("calendar.gpus_in_use_by_weekday", 7);
     c.list("calendar.submissions_by_weekday_hour", 7);
     for day in 0..7 {
         let days = observed[day].iter().sum::<i64>() as f64 / DAY as f64;
+        let used = (days > 0.0).then(|| used_by_day[day] / (days * DAY as f64));
+        c.option(&format!("calendar.gpus_in_use_by_weekday[{day}]"), used, SUM);
         let submitted = counts[day].iter().sum::<u64>() as f64;
         c.option(&format!("calendar.submissions_by_weekday[{day}]"), (days > 0.0).then(|| submitted / days), SUM);
         c.list(&format!("calendar.submissions_by_weekday_hour[{day}]"), 24);
@@ -268,10 +275,28 @@ fn hours(c: &mut Checker, world: &World, held: &plain::Stretches, offset: fn(i64
         };
         months.entry(month_of(day)).or_default()[kind] += 1;
     }
+    // Hour by hour: what of the month was observed, and the GPU time in it.
+    let mut of_month: BTreeMap<String, (f64, f64)> = BTreeMap::new();
+    let mut at = from;
+    while at < to {
+        let next = (at.div_euclid(HOUR) * HOUR + HOUR).min(to);
+        of_month.entry(month_of((at + offset(at)).div_euclid(DAY))).or_default().1 += (next - at) as f64;
+        at = next;
+    }
+    for (start, end, gpus) in held {
+        let (mut at, end) = ((*start).max(from), (*end).min(to));
+        while at < end {
+            let next = (at.div_euclid(HOUR) * HOUR + HOUR).min(end);
+            of_month.entry(month_of((at + offset(at)).div_euclid(DAY))).or_default().0 += gpus * (next - at) as f64;
+            at = next;
+        }
+    }
     c.list("calendar.by_month", months.len());
     for (ix, (month, jobs)) in months.iter().enumerate() {
         let path = format!("calendar.by_month[{ix}]");
         c.text(&format!("{path}.month"), month);
+        let (used, observed) = of_month[month];
+        c.number(&format!("{path}.gpus_in_use"), used / observed, SUM);
         for (field, jobs) in ["single_gpu_jobs", "multi_gpu_jobs", "other_jobs"].iter().zip(jobs) {
             c.count(&format!("{path}.{field}"), *jobs);
         }

@@ -15,7 +15,7 @@ use super::topic::{CAVEAT_BELOW, Topic, TopicResult};
 use crate::occupancy::Steps;
 use crate::report::format::{counted, integer, percent};
 use crate::report::{Axis, BarLayout, BarSeries, Cell, Chart, Column, Mark, Reference, Section, Series, Table};
-use crate::time::{DAY_MS, HOUR_MS, Zone};
+use crate::time::{DAY_MS, HOUR_MS, LocalTime, Zone};
 
 const WEEKDAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 /// Use below which the source may hold only part of the jobs.
@@ -45,6 +45,8 @@ pub struct ByMonth {
     pub multi_gpu_jobs: u64,
     /// Jobs without GPU, or with an unknown count.
     pub other_jobs: u64,
+    /// GPUs in use, mean over the part of the month observed; `null` where use is not known.
+    pub gpus_in_use: Option<f64>,
 }
 
 /// GPUs in use against GPUs there.
@@ -100,6 +102,8 @@ pub struct CalendarLoad {
     pub by_hour: Vec<ByHour>,
     /// Submissions a day by weekday, Monday first; empty without a calendar.
     pub submissions_by_weekday: Vec<Option<f64>>,
+    /// GPUs in use by weekday, Monday first, mean over those days; empty without a calendar or without use.
+    pub gpus_in_use_by_weekday: Vec<Option<f64>>,
     /// Submissions by weekday (row, Monday first) and hour (column), counts.
     pub submissions_by_weekday_hour: Vec<Vec<u64>>,
     /// By month; empty without true dates.
@@ -129,6 +133,7 @@ impl Topic for CalendarLoad {
             has_calendar: trace.basis.has_calendar(),
             by_hour: Vec::new(),
             submissions_by_weekday: Vec::new(),
+            gpus_in_use_by_weekday: Vec::new(),
             submissions_by_weekday_hour: Vec::new(),
             by_month: Vec::new(),
             gpus_in_use: None,
@@ -138,7 +143,7 @@ impl Topic for CalendarLoad {
             load.calendar(facts, &in_use, from, to);
         }
         if trace.basis.has_dates() {
-            load.by_month = months(facts);
+            load.by_month = months(facts, &in_use, from, to);
         }
         if !in_use.is_empty() {
             load.gpus_in_use = Some(gpu_use(facts, &in_use, source, from, to));
@@ -201,6 +206,9 @@ impl Topic for CalendarLoad {
         }
         if self.has_calendar && !self.submissions_by_weekday_hour.is_empty() {
             section = section.with_chart(self.hour_chart()).with_chart(self.week_chart());
+        }
+        if self.by_hour.iter().any(|hour| hour.submissions.is_some() || hour.gpus_in_use.is_some()) {
+            section = section.with_table(self.weekday_table());
         }
         if self.by_month.len() > 1 {
             section = section.with_table(self.month_table());
@@ -321,7 +329,7 @@ fn gpu_use(facts: &JobFacts<'_>, in_use: &Steps, source: String, from: i64, to: 
     }
 }
 
-fn months(facts: &JobFacts<'_>) -> Vec<ByMonth> {
+fn months(facts: &JobFacts<'_>, in_use: &Steps, from: i64, to: i64) -> Vec<ByMonth> {
     let mut months: BTreeMap<String, ByMonth> = BTreeMap::new();
     let mut calendar = facts.zone.calendar();
     let mut last: Option<(i64, String)> = None;
@@ -330,7 +338,7 @@ fn months(facts: &JobFacts<'_>) -> Vec<ByMonth> {
         let day = calendar.local(submit).day;
         let month = match &last {
             Some((known, month)) if *known == day => month.clone(),
-            _ => crate::time::format_utc(day * DAY_MS).chars().take(7).collect(),
+            _ => month_of(day),
         };
         last = Some((day, month.clone()));
         let entry = months.entry(month.clone()).or_insert(ByMonth {
@@ -338,6 +346,7 @@ fn months(facts: &JobFacts<'_>) -> Vec<ByMonth> {
             single_gpu_jobs: 0,
             multi_gpu_jobs: 0,
             other_jobs: 0,
+            gpus_in_use: None,
         });
         match facts.gpus(job) {
             Some(gpus) if gpus > 1.0 => entry.multi_gpu_jobs += 1,
@@ -345,7 +354,36 @@ fn months(facts: &JobFacts<'_>) -> Vec<ByMonth> {
             _ => entry.other_jobs += 1,
         }
     }
+    let mut used: BTreeMap<String, (f64, i64)> = BTreeMap::new();
+    by_local_hour(&facts.zone, in_use, from, to, |local, area, length| {
+        let month = used.entry(month_of(local.day)).or_default();
+        month.0 += area;
+        month.1 += length;
+    });
+    for (name, month) in &mut months {
+        month.gpus_in_use = used.get(name).filter(|(_, time)| *time > 0).map(|(area, time)| area / *time as f64);
+    }
     months.into_values().collect()
+}
+
+/// `2020-09` for a day counted from 1970-01-01.
+fn month_of(day: i64) -> String {
+    crate::time::format_utc(day * DAY_MS).chars().take(7).collect()
+}
+
+/// Calls `visit(local time, value × ms, ms)` for each hour of [from, to) in turn; nothing if the quantity is never there.
+fn by_local_hour(zone: &Zone, in_use: &Steps, from: i64, to: i64, mut visit: impl FnMut(LocalTime, f64, i64)) {
+    if in_use.is_empty() {
+        return;
+    }
+    let mut calendar = zone.calendar();
+    // The first hour is cut at `from`: before it nothing was observed.
+    let first = (from - from.rem_euclid(HOUR_MS) + HOUR_MS).min(to);
+    let cut = in_use.mean(from, first).map(|mean| (from, mean));
+    for (start, mean) in cut.into_iter().chain(in_use.bucket_means(first, to, HOUR_MS)) {
+        let end = if start == from { first } else { (start + HOUR_MS).min(to) };
+        visit(calendar.local(start), mean * (end - start) as f64, end - start);
+    }
 }
 
 impl Use {
@@ -381,14 +419,15 @@ impl CalendarLoad {
             }
         }
         let jobs = !facts.is_empty();
-        let mut area = [0.0; 24];
-        for (start, mean) in in_use.bucket_means(from - from.rem_euclid(HOUR_MS), to, HOUR_MS) {
-            let hour = usize::from(calendar.local(start.max(from)).hour);
-            let length = (start + HOUR_MS).min(to) - start;
-            if let Some(area) = area.get_mut(hour) {
-                *area += mean * length as f64;
+        let (mut area, mut of_weekday) = ([0.0; 24], [0.0; 7]);
+        by_local_hour(&facts.zone, in_use, from, to, |local, used, _| {
+            if let Some(area) = area.get_mut(usize::from(local.hour)) {
+                *area += used;
             }
-        }
+            if let Some(area) = of_weekday.get_mut(usize::from(local.weekday)) {
+                *area += used;
+            }
+        });
         let cell =
             |weekday: usize, hour: usize| observed.get(weekday).and_then(|row| row.get(hour)).copied().unwrap_or(0);
         self.by_hour = (0..24u8)
@@ -412,6 +451,13 @@ impl CalendarLoad {
                 (time > 0 && jobs).then(|| submitted as f64 * DAY_MS as f64 / time as f64)
             })
             .collect();
+        if !in_use.is_empty() {
+            let day = |(weekday, area): (usize, &f64)| {
+                let time: i64 = (0..24).map(|hour| cell(weekday, hour)).sum();
+                (time > 0).then(|| area / time as f64)
+            };
+            self.gpus_in_use_by_weekday = of_weekday.iter().enumerate().map(day).collect();
+        }
         if jobs {
             self.submissions_by_weekday_hour = counts;
         }
@@ -488,14 +534,28 @@ impl CalendarLoad {
         )
     }
 
+    fn weekday_table(&self) -> Table {
+        let mut table = Table::new(
+            "By weekday",
+            vec![Column::text("Day"), Column::number("Jobs a day"), Column::number("GPUs in use, mean")],
+        );
+        let one = |value: f64| Cell::Float { value, digits: 1 };
+        for (ix, day) in WEEKDAYS.iter().enumerate() {
+            let of = |column: &[Option<f64>]| Cell::opt(column.get(ix).copied().flatten(), one);
+            table.rows.push(vec![(*day).into(), of(&self.submissions_by_weekday), of(&self.gpus_in_use_by_weekday)]);
+        }
+        table
+    }
+
     fn month_table(&self) -> Table {
         let mut table = Table::new(
-            "Jobs submitted by month",
+            "Jobs submitted and GPUs in use by month",
             vec![
                 Column::text("Month"),
                 Column::number("Up to one GPU"),
                 Column::number("Several GPUs"),
                 Column::number("No GPU or unknown"),
+                Column::number("GPUs in use, mean"),
             ],
         );
         for month in &self.by_month {
@@ -504,6 +564,7 @@ impl CalendarLoad {
                 super::summary::int(month.single_gpu_jobs),
                 super::summary::int(month.multi_gpu_jobs),
                 super::summary::int(month.other_jobs),
+                Cell::opt(month.gpus_in_use, |value| Cell::Float { value, digits: 1 }),
             ]);
         }
         table
