@@ -1,6 +1,6 @@
 //! From files to a [`Trace`](crate::Trace): opening, sniffing, parsing, and an account of every row.
 //!
-//! A format is one file here that implements [`Reader`], plus one line in [`READERS`] and fixtures. Readers differ only
+//! A format is one file here that implements [`Reader`], plus one line in the registry below and fixtures. Readers differ only
 //! in parsing: opening, decompression, line ends, null spellings and bookkeeping are shared.
 //!
 //! Complexity: one pass over each file, O(bytes), plus a sort of the jobs by submit time.
