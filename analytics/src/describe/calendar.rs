@@ -354,14 +354,24 @@ fn months(facts: &JobFacts<'_>, in_use: &Steps, from: i64, to: i64) -> Vec<ByMon
             _ => entry.other_jobs += 1,
         }
     }
-    let mut used: BTreeMap<String, (f64, i64)> = BTreeMap::new();
+    if in_use.is_empty() {
+        return months.into_values().collect();
+    }
+    // By day first: a month is named once a day, not once a stretch.
+    let mut by_day: BTreeMap<i64, (f64, i64)> = BTreeMap::new();
     by_local_hour(&facts.zone, in_use, from, to, |local, area, length| {
-        let month = used.entry(month_of(local.day)).or_default();
+        let day = by_day.entry(local.day).or_default();
+        day.0 += area;
+        day.1 += length;
+    });
+    let mut by_month: BTreeMap<String, (f64, i64)> = BTreeMap::new();
+    for (day, (area, length)) in by_day {
+        let month = by_month.entry(month_of(day)).or_default();
         month.0 += area;
         month.1 += length;
-    });
+    }
     for (name, month) in &mut months {
-        month.gpus_in_use = used.get(name).filter(|(_, time)| *time > 0).map(|(area, time)| area / *time as f64);
+        month.gpus_in_use = by_month.get(name).filter(|(_, time)| *time > 0).map(|(area, time)| area / *time as f64);
     }
     months.into_values().collect()
 }
@@ -371,17 +381,16 @@ fn month_of(day: i64) -> String {
     crate::time::format_utc(day * DAY_MS).chars().take(7).collect()
 }
 
-/// Calls `visit(local time, value × ms, ms)` for each hour of [from, to) in turn; nothing if the quantity is never there.
+/// Calls `visit(local time, value × ms, ms)` for each stretch of [from, to) that lies in one local hour, in turn. Zones
+/// differ from UTC by whole quarters of an hour, so quarters of UTC are such stretches in every zone.
 fn by_local_hour(zone: &Zone, in_use: &Steps, from: i64, to: i64, mut visit: impl FnMut(LocalTime, f64, i64)) {
-    if in_use.is_empty() {
-        return;
-    }
+    const QUARTER_MS: i64 = HOUR_MS / 4;
     let mut calendar = zone.calendar();
-    // The first hour is cut at `from`: before it nothing was observed.
-    let first = (from - from.rem_euclid(HOUR_MS) + HOUR_MS).min(to);
+    // The first quarter is cut at `from`: before it nothing was observed.
+    let first = (from - from.rem_euclid(QUARTER_MS) + QUARTER_MS).min(to);
     let cut = in_use.mean(from, first).map(|mean| (from, mean));
-    for (start, mean) in cut.into_iter().chain(in_use.bucket_means(first, to, HOUR_MS)) {
-        let end = if start == from { first } else { (start + HOUR_MS).min(to) };
+    for (start, mean) in cut.into_iter().chain(in_use.bucket_means(first, to, QUARTER_MS)) {
+        let end = if start == from { first } else { (start + QUARTER_MS).min(to) };
         visit(calendar.local(start), mean * (end - start) as f64, end - start);
     }
 }
@@ -407,7 +416,6 @@ impl NodeUse {
 impl CalendarLoad {
     /// Fills hours and weekdays: counts of submissions over the time of that name that was observed.
     fn calendar(&mut self, facts: &JobFacts<'_>, in_use: &Steps, from: i64, to: i64) {
-        let observed = observed(&facts.zone, from, to);
         let mut counts = vec![vec![0u64; 24]; 7];
         let mut calendar = facts.zone.calendar();
         for submit in facts.trace.jobs.submit.iter().flatten() {
@@ -420,11 +428,16 @@ impl CalendarLoad {
         }
         let jobs = !facts.is_empty();
         let (mut area, mut of_weekday) = ([0.0; 24], [0.0; 7]);
-        by_local_hour(&facts.zone, in_use, from, to, |local, used, _| {
-            if let Some(area) = area.get_mut(usize::from(local.hour)) {
+        let mut observed = [[0i64; 24]; 7];
+        by_local_hour(&facts.zone, in_use, from, to, |local, used, length| {
+            let (weekday, hour) = (usize::from(local.weekday), usize::from(local.hour));
+            if let Some(time) = observed.get_mut(weekday).and_then(|row| row.get_mut(hour)) {
+                *time += length;
+            }
+            if let Some(area) = area.get_mut(hour) {
                 *area += used;
             }
-            if let Some(area) = of_weekday.get_mut(usize::from(local.weekday)) {
+            if let Some(area) = of_weekday.get_mut(weekday) {
                 *area += used;
             }
         });
@@ -571,31 +584,26 @@ impl CalendarLoad {
     }
 }
 
-/// Milliseconds observed of each weekday (row, Monday first) and hour (column), local.
-fn observed(zone: &Zone, from: i64, to: i64) -> Vec<Vec<i64>> {
-    let mut out = vec![vec![0; 24]; 7];
-    let mut calendar = zone.calendar();
-    let mut start = from;
-    while start < to {
-        // Zones differ from UTC by whole quarters of an hour.
-        let quarter = HOUR_MS / 4;
-        let end = (start - start.rem_euclid(quarter) + quarter).min(to);
-        let local = calendar.local(start);
-        if let Some(cell) = out.get_mut(usize::from(local.weekday)).and_then(|row| row.get_mut(usize::from(local.hour)))
-        {
-            *cell += end - start;
-        }
-        start = end;
-    }
-    out
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
     use crate::schema::ActivityRow;
     use crate::trace::Trace;
+
+    // 1970-01-01 00:00 UTC is 05:30 in Kolkata: one hour of use lies half in hour 5 and half in hour 6 there.
+    #[test]
+    fn a_zone_off_by_half_an_hour_splits_use_as_it_splits_time() {
+        let zone = Zone::named("Asia/Kolkata").unwrap();
+        let mut seen: BTreeMap<u8, (f64, i64)> = BTreeMap::new();
+        by_local_hour(&zone, &Steps::of_intervals([(0, HOUR_MS / 2, 4.0)]), 0, HOUR_MS, |local, area, length| {
+            let hour = seen.entry(local.hour).or_default();
+            hour.0 += area;
+            hour.1 += length;
+        });
+        let half = HOUR_MS / 2;
+        assert_eq!(seen, BTreeMap::from([(5, (4.0 * half as f64, half)), (6, (0.0, half))]));
+    }
 
     #[test]
     fn a_series_of_nodes_alone_is_load_too() {
