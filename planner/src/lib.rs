@@ -9,6 +9,12 @@
 //! have published. Everything that needs a trace (examples, tests, scenarios) can start from one of these without
 //! downloading anything.
 //!
+//! [`sim`] replays the jobs of a trace under any policy: any order, scan, placement and preemption, on any cluster.
+//!
 //! Nothing here prints, reads the environment or exits; that is the command line's part.
 
+pub mod error;
+pub mod sim;
 pub mod synth;
+
+pub use error::{Error, Result};

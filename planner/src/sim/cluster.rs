@@ -1,0 +1,145 @@
+//! Where jobs run: pools of nodes, and the VCs that queue for them.
+//!
+//! A pool is a set of nodes with one queue. Most clusters give every VC a pool of its own; several VCs on one pool share its
+//! nodes, perhaps within quotas. The nodes of a pool come in groups of equal nodes, and a group's size may change over time.
+//! Worked number: a VC of 12 nodes of 8 GPUs is a pool with one group of 12, 96 GPUs.
+
+use crate::error::{Error, Result};
+
+/// GPUs a node may have: one bit each.
+pub const MAX_GPUS_PER_NODE: u32 = 64;
+
+/// Equal nodes of a pool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Group {
+    /// GPUs on each.
+    pub gpus_per_node: u32,
+    /// Their type, an index into [`Cluster::gpu_types`].
+    pub gpu_type: Option<u16>,
+    /// How many there are: (from, nodes), in order of time; the first holds from the beginning, whatever its time.
+    pub sizes: Vec<(i64, u32)>,
+}
+
+impl Group {
+    /// `nodes` nodes of `gpus_per_node` GPUs, always.
+    pub fn fixed(nodes: u32, gpus_per_node: u32) -> Self {
+        Self { gpus_per_node, gpu_type: None, sizes: vec![(0, nodes)] }
+    }
+
+    /// The most nodes it ever has.
+    pub fn most_nodes(&self) -> u32 {
+        self.sizes.iter().map(|(_, nodes)| *nodes).max().unwrap_or(0)
+    }
+}
+
+/// Nodes with one queue.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Pool {
+    /// Its groups; nodes are numbered group by group.
+    pub groups: Vec<Group>,
+}
+
+/// A virtual cluster, partition or queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Vc {
+    /// Its name.
+    pub name: String,
+    /// Its pool, an index into [`Cluster::pools`].
+    pub pool: u16,
+    /// GPUs it may use at once, in thousandths: (from, amount), in order of time; the first holds from the beginning. Empty if
+    /// only the pool bounds it.
+    pub quota_milli: Vec<(i64, u64)>,
+}
+
+/// A node out of service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Outage {
+    /// The node, numbered over all pools in order.
+    pub node: u32,
+    /// When it fails, milliseconds.
+    pub from_ms: i64,
+    /// When it is back, milliseconds.
+    pub to_ms: i64,
+}
+
+/// Where jobs run.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Cluster {
+    /// Pools. The nodes are numbered over all pools, in order.
+    pub pools: Vec<Pool>,
+    /// VCs.
+    pub vcs: Vec<Vc>,
+    /// Names of GPU types, the same as the workload's.
+    pub gpu_types: Vec<String>,
+    /// When nodes fail.
+    pub outages: Vec<Outage>,
+}
+
+impl Cluster {
+    /// Every VC on nodes of its own: (name, nodes, GPUs per node).
+    pub fn of_vcs(vcs: &[(&str, u32, u32)]) -> Self {
+        let mut cluster = Self::default();
+        for (at, (name, nodes, gpus_per_node)) in (0u16..).zip(vcs) {
+            cluster.pools.push(Pool { groups: vec![Group::fixed(*nodes, *gpus_per_node)] });
+            cluster.vcs.push(Vc { name: (*name).to_owned(), pool: at, quota_milli: Vec::new() });
+        }
+        cluster
+    }
+
+    /// The most nodes there ever are.
+    pub fn most_nodes(&self) -> u32 {
+        self.pools.iter().flat_map(|pool| &pool.groups).map(Group::most_nodes).fold(0, u32::saturating_add)
+    }
+
+    /// The most GPUs there ever are.
+    pub fn most_gpus(&self) -> u64 {
+        let of = |group: &Group| u64::from(group.most_nodes()) * u64::from(group.gpus_per_node);
+        self.pools.iter().flat_map(|pool| &pool.groups).map(of).sum()
+    }
+
+    /// Checks sizes, times and indices. O(cluster).
+    ///
+    /// # Errors
+    /// Names the first pool, VC or outage that is wrong, and how.
+    pub fn validate(&self) -> Result<()> {
+        let wrong = |what: String| Err(Error::Cluster(what));
+        if self.pools.len() > usize::from(u16::MAX) || self.vcs.len() > usize::from(u16::MAX) {
+            return wrong(format!("there are more than {} pools or VCs", u16::MAX));
+        }
+        let nodes: u64 =
+            self.pools.iter().flat_map(|pool| &pool.groups).map(|group| u64::from(group.most_nodes())).sum();
+        if nodes > 10_000_000 {
+            return wrong(format!("there are {nodes} nodes; at most 10,000,000 can be replayed"));
+        }
+        for (at, pool) in self.pools.iter().enumerate() {
+            for group in &pool.groups {
+                if !(1..=MAX_GPUS_PER_NODE).contains(&group.gpus_per_node) {
+                    let gpus = group.gpus_per_node;
+                    return wrong(format!(
+                        "pool {at}: a node has {gpus} GPUs; 1 to {MAX_GPUS_PER_NODE} can be replayed"
+                    ));
+                }
+                if group.sizes.is_empty() || !group.sizes.is_sorted_by(|a, b| a.0 < b.0) {
+                    return wrong(format!("pool {at}: its sizes are not in order of time"));
+                }
+                if group.gpu_type.is_some_and(|known| usize::from(known) >= self.gpu_types.len()) {
+                    return wrong(format!("pool {at}: its GPU type is unknown"));
+                }
+            }
+        }
+        for vc in &self.vcs {
+            if usize::from(vc.pool) >= self.pools.len() {
+                return wrong(format!("VC {}: its pool does not exist", vc.name));
+            }
+            if !vc.quota_milli.is_sorted_by(|a, b| a.0 < b.0) {
+                return wrong(format!("VC {}: its quotas are not in order of time", vc.name));
+            }
+        }
+        for outage in &self.outages {
+            if u64::from(outage.node) >= nodes || outage.to_ms <= outage.from_ms {
+                return wrong(format!("node {}: its outage names no node or ends before it begins", outage.node));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,42 @@
+//! Where a job goes: the placement rules.
+//!
+//! A node is *eligible* if it is in service, does not drain and has the GPU type asked for. *L* is the largest number of GPUs on any
+//! node, in service or not, of the pool's groups with that type (any group if none is asked for). *Free* is the number of a node's GPUs no job touches. All ties go to the lowest
+//! node index. On a node the lowest free GPUs are taken, except by buddy cells.
+//!
+//! **Pieces.** A job of *n* whole GPUs is one piece if n ≤ L, else ⌊n/L⌋ pieces of L GPUs and, if anything is left, a last piece with the
+//! rest. A job that asks for k nodes is k pieces of ⌈n/k⌉ GPUs, the last ones smaller (12 on 2 is 6 + 6, 13 on 3 is 5 + 5 + 3); pieces that would be empty are left out. Pieces are placed in turn, each on
+//! an eligible node that has no other piece of the job and at least as many free GPUs. If one finds no node, the job does not fit.
+//!
+//! | rule | the node of a piece |
+//! |---|---|
+//! | first fit | the lowest index |
+//! | best fit | the least free |
+//! | worst fit | the most free |
+//! | consolidate | the least free; but the last, smaller piece of a job with n > L goes to a node with L free GPUs if there is one, else to the most free |
+//! | fragmentation (FGD) | the least increase in fragmentation |
+//! | buddy | see below |
+//! | locality | as consolidate until the job has waited for its timeout since its submission, then node by node, most free first, each filled up |
+//! | spread | no pieces: GPU by GPU on the node with the most free GPUs left |
+//! | random | no pieces: eligible nodes in rising order of [`draw`]`(seed, job, node)`, each filled up; under [`Compat::Helios`](super::Compat) in order of index |
+//!
+//! `spread`, `random` and `locality` after its timeout need only as many free GPUs as the job has, wherever they are.
+//!
+//! **Parts of a GPU.** A job of a part of a GPU fits on a node that has a shared GPU with enough left, or a free GPU. There it takes the shared
+//! GPU with the least left that suffices (lowest index on ties), else the lowest free GPU, which becomes shared. For choosing the node, its
+//! free amount in thousandths, shared GPUs' rests included, takes the place of *free*: least for best fit, consolidate, buddy and locality
+//! (before and after the timeout), most for worst fit and spread; first fit and random take the first in their order that fits.
+//!
+//! **Fragmentation** (Weng et al., ATC 2023). The waste of a node for a shape m: if m asks for whole GPUs, with p = min(n, L_m) (L_m is L
+//! for m's GPU type): what its shared GPUs have left, and if it has fewer than p free GPUs, its free GPUs as well; if m asks for a part: what those of its shared GPUs
+//! have left on which m does not fit. A node of another type than m asks for wastes nothing for it. The fragmentation of a node is the sum over
+//! shapes of waste (thousandths of a GPU) × jobs of that shape submitted to the pool so far (rejected ones not counted), in whole numbers. The increase is
+//! what it would be with the piece on it (lowest free GPUs; parts as above) less what it is.
+//!
+//! **Buddy cells** (HiveD, Zhao et al., OSDI 2020). A node's cells are its aligned blocks of 1, 2, 4, … GPUs, as far as they lie within it, and
+//! the whole node. A piece of p GPUs needs a cell all of whose GPUs are free: of the next power of two at least p, or the whole node if that power
+//! exceeds the node's GPUs. The *home* of a cell is the largest free cell that contains it (of a power-of-two block as large as the node, the block). The piece takes the cell with the smallest home, then the
+//! lowest node index, then the lowest position, and of the cell its lowest p GPUs.
+//!
+//! Worked example: nodes with 3, 8 and 5 free GPUs, all of 8. A job of 3 goes to the first under best fit, to the second under worst fit; a job
+//! of 12 takes the second and cannot have 4 of the third's 5 under buddy cells unless they are an aligned block.

@@ -1,0 +1,296 @@
+//! The switches of a policy: order, scan, placement, preemption, and what the scheduler knows of durations.
+//!
+//! Each is chosen freely, as the literature confounds them: what a paper calls SRTF is order, scan and preemption at once.
+//! [`Policy::validate`] refuses the few combinations that mean nothing. Worked example: what the Helios paper calls QSSF is
+//! the order [`Order::Qssf`] with the scan [`Scan::Strict`], [`Placement::Consolidate`] and no preemption.
+
+use crate::error::{Error, Result};
+
+/// Weights of the multifactor order, as Slurm's plugin names them.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Weights {
+    /// Of the age, which counts fully after `max_age_ms`.
+    pub age: f64,
+    /// When the age counts fully, milliseconds (Slurm's default is 7 days).
+    pub max_age_ms: i64,
+    /// Of the fair share.
+    pub fair_share: f64,
+    /// Of the size, as a share of the pool's GPUs.
+    pub size: f64,
+    /// Whether small jobs gain by the size weight.
+    pub favor_small: bool,
+    /// Half-life of usage, milliseconds (Slurm's default is 7 days).
+    pub half_life_ms: i64,
+}
+
+/// Seven days, the default of Slurm's half-life and maximal age, milliseconds.
+pub const WEEK_MS: i64 = 7 * 24 * 3_600_000;
+
+impl Default for Weights {
+    fn default() -> Self {
+        Self { age: 0.0, max_age_ms: WEEK_MS, fair_share: 0.0, size: 0.0, favor_small: false, half_life_ms: WEEK_MS }
+    }
+}
+
+/// Who is served first; see [`super::order`] for the keys.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Order {
+    /// First submitted.
+    Fifo,
+    /// Fewest GPUs.
+    FewestGpus,
+    /// Shortest estimate.
+    Sjf,
+    /// Longest estimate.
+    Ljf,
+    /// Shortest remaining estimate.
+    Srtf,
+    /// Least GPU time by the prediction.
+    Qssf,
+    /// Least attained GPU time.
+    Las,
+    /// Two-dimensional least attained service in queues, FIFO within: the bounds of the queues in GPU-seconds, rising.
+    Tiresias(Vec<f64>),
+    /// Greatest Gittins index by the history.
+    Gittins,
+    /// −(wait / estimate)³ × GPUs.
+    Wfp3,
+    /// log₁₀(estimate) × GPUs + 870 log₁₀(submit).
+    F1,
+    /// −wait / (log₂(1 + GPUs) × estimate).
+    Unicef,
+    /// Slurm's weighted sum.
+    Multifactor(Weights),
+    /// Least decayed GPU time of the tenant; the half-life in milliseconds.
+    FairShare(i64),
+    /// Least GPU time of the tenant since the beginning (long-term GPU-time fairness, as Astraea).
+    LongTerm,
+    /// Greatest finish-time ratio (as Themis).
+    FinishTime,
+    /// Lowest score of an external file.
+    Score,
+}
+
+/// How the queue is walked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scan {
+    /// Stop at the first that does not fit.
+    Strict,
+    /// Pass over what does not fit.
+    Skip,
+    /// Backfill that does not delay the head of the queue.
+    Easy,
+    /// Backfill that does not delay anyone's reservation.
+    Conservative,
+}
+
+/// Where a job goes; see [`super::place`] for the rules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Placement {
+    /// As few nodes as possible, as the Helios simulator does.
+    Consolidate,
+    /// First node that fits.
+    FirstFit,
+    /// Node with the least free that fits.
+    BestFit,
+    /// Node with the most free.
+    WorstFit,
+    /// GPU by GPU on the emptiest node.
+    Spread,
+    /// Nodes in an order drawn from the seed, filled up.
+    Random,
+    /// Least increase of fragmentation (FGD).
+    Fragmentation,
+    /// Buddy cells (HiveD).
+    Buddy,
+    /// Consolidated until the job has waited so long (milliseconds), then anywhere (Philly).
+    Locality(i64),
+}
+
+/// Whether running jobs may be stopped, and what that costs them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Preemption {
+    /// Never.
+    Never,
+    /// Stopped with a checkpoint, at a cost in run time by size.
+    Checkpoint {
+        /// Up to one GPU, milliseconds.
+        one_ms: i64,
+        /// 2 to 8 GPUs, milliseconds.
+        node_ms: i64,
+        /// Above, milliseconds.
+        many_ms: i64,
+    },
+}
+
+impl Preemption {
+    /// The cost of the Helios simulator: 7, 30 and 60 s.
+    pub const HELIOS: Self = Self::Checkpoint { one_ms: 7_000, node_ms: 30_000, many_ms: 60_000 };
+    /// The cost Lucid's simulator takes for Tiresias: 40 s up to 8 GPUs, 60 s above.
+    pub const TIRESIAS: Self = Self::Checkpoint { one_ms: 40_000, node_ms: 40_000, many_ms: 60_000 };
+
+    /// What being preempted costs a job of `shape`, milliseconds.
+    pub fn cost_ms(self, shape: super::Shape) -> i64 {
+        match self {
+            Self::Never => 0,
+            Self::Checkpoint { one_ms, node_ms, many_ms } => match shape.gpus {
+                0 | 1 => one_ms,
+                2..=8 => node_ms,
+                _ => many_ms,
+            },
+        }
+    }
+}
+
+/// Which duration the scheduler knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Estimate {
+    /// The true one: an oracle.
+    True,
+    /// The time limit; where there is none, the true one.
+    Requested,
+    /// The prediction; where there is none, the time limit, then the true one.
+    Predicted,
+}
+
+/// Whose simulator is imitated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compat {
+    /// None: the contract of [`super`].
+    None,
+    /// The simulator published with the Helios traces.
+    Helios,
+}
+
+/// A scheduling policy.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Policy {
+    /// Who is served first.
+    pub order: Order,
+    /// How the queue is walked.
+    pub scan: Scan,
+    /// Where jobs go.
+    pub placement: Placement,
+    /// Whether running jobs may be stopped.
+    pub preemption: Preemption,
+    /// Which duration the scheduler knows.
+    pub estimate: Estimate,
+    /// Decide only at multiples of so many milliseconds.
+    pub interval_ms: Option<i64>,
+    /// Jobs a conservative scan looks at; all if `None`.
+    pub depth: Option<u32>,
+    /// Progress a job saves by itself, every so many milliseconds of its run; what is since then is lost when a node fails.
+    pub checkpoint_ms: Option<i64>,
+    /// Whether fairness is between VCs; between users otherwise.
+    pub tenants_are_vcs: bool,
+    /// Seed of what is drawn.
+    pub seed: u64,
+    /// Whose simulator is imitated.
+    pub compat: Compat,
+}
+
+impl Default for Policy {
+    /// FIFO, strict, consolidated, no preemption, true durations.
+    fn default() -> Self {
+        Self {
+            order: Order::Fifo,
+            scan: Scan::Strict,
+            placement: Placement::Consolidate,
+            preemption: Preemption::Never,
+            estimate: Estimate::True,
+            interval_ms: None,
+            depth: None,
+            checkpoint_ms: None,
+            tenants_are_vcs: false,
+            seed: 1,
+            compat: Compat::None,
+        }
+    }
+}
+
+impl Order {
+    /// Whether a job's key stays what it was when it was submitted.
+    pub fn is_fixed(&self) -> bool {
+        match self {
+            Self::Fifo | Self::FewestGpus | Self::Sjf | Self::Ljf | Self::Qssf | Self::F1 | Self::Score => true,
+            Self::Srtf
+            | Self::Las
+            | Self::Tiresias(_)
+            | Self::Gittins
+            | Self::Wfp3
+            | Self::Unicef
+            | Self::Multifactor(_)
+            | Self::FairShare(_)
+            | Self::LongTerm
+            | Self::FinishTime => false,
+        }
+    }
+
+    /// Whether the key of a running job changes so that waiting jobs overtake it between events.
+    fn drifts(&self) -> bool {
+        matches!(
+            self,
+            Self::Las
+                | Self::Tiresias(_)
+                | Self::Gittins
+                | Self::Wfp3
+                | Self::Unicef
+                | Self::Multifactor(_)
+                | Self::FairShare(_)
+                | Self::LongTerm
+                | Self::FinishTime
+        )
+    }
+}
+
+impl Policy {
+    /// Checks the combination against the workload.
+    ///
+    /// # Errors
+    /// Says which two switches do not go together, or what the workload lacks.
+    pub fn validate(&self, workload: &super::Workload) -> Result<()> {
+        let wrong = |what: &str| Err(Error::Policy(what.to_owned()));
+        let preempts = self.preemption != Preemption::Never;
+        if preempts && matches!(self.scan, Scan::Easy | Scan::Conservative) {
+            return wrong("backfill reserves for jobs that run on; use the scan `strict` or `skip` with preemption");
+        }
+        if preempts && self.order.drifts() && self.interval_ms.is_none() && self.compat == Compat::None {
+            return wrong("this order changes all the time, so preemption needs a decision interval (--interval 60s)");
+        }
+        if let Preemption::Checkpoint { one_ms, node_ms, many_ms } = self.preemption
+            && one_ms.min(node_ms).min(many_ms) < 0
+        {
+            return wrong("a preemption cannot cost less than nothing");
+        }
+        if self.interval_ms.is_some_and(|interval| interval <= 0) || self.checkpoint_ms.is_some_and(|every| every <= 0)
+        {
+            return wrong("an interval must be longer than nothing");
+        }
+        if self.order == Order::Score && workload.score.is_empty() {
+            return wrong("the order `score` needs a score file (--score)");
+        }
+        if self.order == Order::Gittins && workload.history_gpu_s.len() < 30 {
+            return wrong(
+                "the order `gittins` needs at least 30 jobs that ended before the replay begins; leave it a history with --from",
+            );
+        }
+        if let Order::Tiresias(bounds) = &self.order
+            && !(bounds.iter().all(|bound| bound.is_finite() && *bound > 0.0) && bounds.is_sorted())
+        {
+            return wrong("the bounds of the Tiresias queues must rise");
+        }
+        Ok(())
+    }
+
+    /// The estimate the scheduler has of `job`, milliseconds.
+    pub fn estimate_ms(&self, workload: &super::Workload, job: usize) -> i64 {
+        let run = workload.run_ms.get(job).copied().unwrap_or(0);
+        let requested = workload.requested_ms.get(job).copied().flatten();
+        let predicted = workload.predicted_ms.get(job).copied().flatten();
+        match self.estimate {
+            Estimate::True => run,
+            Estimate::Requested => requested.unwrap_or(run),
+            Estimate::Predicted => predicted.or(requested).unwrap_or(run),
+        }
+    }
+}
