@@ -97,6 +97,8 @@
 
 pub mod cluster;
 pub mod key;
+mod nodes;
+pub mod place;
 pub mod policy;
 pub mod schedule;
 pub mod workload;

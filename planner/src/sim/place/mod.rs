@@ -40,3 +40,70 @@
 //!
 //! Worked example: nodes with 3, 8 and 5 free GPUs, all of 8. A job of 3 goes to the first under best fit, to the second under worst fit; a job
 //! of 12 takes the second and cannot have 4 of the third's 5 under buddy cells unless they are an aligned block.
+
+mod packed;
+
+use super::nodes::{Nodes, lowest};
+use super::policy::{Compat, Placement, Policy};
+use super::schedule::Piece;
+use super::workload::Shape;
+
+/// A placement rule, with what it knows of the jobs of its pool.
+#[derive(Debug, Clone)]
+pub(crate) struct Placer {
+    rule: Placement,
+    seed: u64,
+    helios: bool,
+    /// The shapes of the workload, and how many jobs of each were submitted to the pool so far.
+    submitted: Vec<(Shape, u64)>,
+}
+
+/// A job that asks for a place.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ask {
+    /// Its index.
+    pub(crate) job: u32,
+    /// What it asks for.
+    pub(crate) shape: Shape,
+    /// Whether it has waited for its locality timeout.
+    pub(crate) relaxed: bool,
+}
+
+impl Placer {
+    /// The rule of `policy`, for jobs of `shapes`.
+    pub(crate) fn new(policy: &Policy, shapes: &[Shape]) -> Self {
+        Self {
+            rule: policy.placement,
+            seed: policy.seed,
+            helios: policy.compat == Compat::Helios,
+            submitted: shapes.iter().map(|shape| (*shape, 0)).collect(),
+        }
+    }
+
+    /// Takes note that a job of the shape with this index was submitted.
+    pub(crate) fn submitted(&mut self, shape: u16) {
+        if let Some((_, jobs)) = self.submitted.get_mut(usize::from(shape)) {
+            *jobs += 1;
+        }
+    }
+
+    /// Whether what a job gets depends on more than its shape and the nodes, so that one job of a shape may fit where
+    /// another does not.
+    pub(crate) fn is_personal(&self) -> bool {
+        matches!(self.rule, Placement::Locality(_))
+    }
+
+    /// Finds nodes for `ask` and puts its pieces into `pieces` (emptied first); `false` if there are none for all of it.
+    pub(crate) fn place(&self, nodes: &Nodes, ask: Ask, pieces: &mut Vec<Piece>) -> bool {
+        pieces.clear();
+        if ask.shape.amount() > nodes.eligible_free() * 1000 && ask.shape.gpus > 0 {
+            return false;
+        }
+        packed::place(self.rule, nodes, ask.shape, pieces)
+    }
+}
+
+/// `count` of the free GPUs of `node`, the lowest.
+fn piece(nodes: &Nodes, node: u32, count: u32) -> Piece {
+    Piece { node: nodes.number(node), milli: 0, gpus: lowest(nodes.free_bits(node), count) }
+}

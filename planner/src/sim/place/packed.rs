@@ -1,0 +1,49 @@
+//! Rules that cut a job into as few pieces as possible and choose a node for each by its free GPUs.
+//!
+//! See [`super`] for the rules. O(GPUs per node) for a piece, whatever the number of nodes, where nodes are of one type.
+
+use super::piece;
+use crate::sim::nodes::Nodes;
+use crate::sim::policy::Placement;
+use crate::sim::schedule::Piece;
+use crate::sim::workload::Shape;
+
+/// The sizes of the pieces of a job of whole GPUs, in order. `largest` is *L*.
+pub(super) fn cut(shape: Shape, largest: u32) -> impl Iterator<Item = u32> {
+    let each = match (shape.nodes, largest) {
+        (0, 0) => shape.gpus,
+        (0, largest) => largest,
+        (nodes, _) => shape.gpus.div_ceil(u32::from(nodes)),
+    }
+    .max(1);
+    let mut left = shape.gpus;
+    std::iter::from_fn(move || {
+        let size = left.min(each);
+        left -= size;
+        (size > 0).then_some(size)
+    })
+}
+
+/// Places a job of whole GPUs by first, best or worst fit or consolidated.
+pub(super) fn place(rule: Placement, nodes: &Nodes, shape: Shape, pieces: &mut Vec<Piece>) -> bool {
+    let largest = nodes.largest(shape.gpu_type);
+    for size in cut(shape, largest) {
+        let remainder = shape.nodes == 0 && shape.gpus > largest && size < largest;
+        let free = |node: &u32| {
+            nodes.is_type(*node, shape.gpu_type) && !pieces.iter().any(|taken| taken.node == nodes.number(*node))
+        };
+        let exactly = |count: u32| nodes.with_free(count).find(free);
+        let most = nodes.most();
+        let node = match rule {
+            Placement::FirstFit => (size..=most).filter_map(exactly).min(),
+            Placement::WorstFit => (size..=most).rev().find_map(exactly),
+            Placement::Consolidate | Placement::Locality(_) if remainder => {
+                exactly(largest).or_else(|| (size..=most).rev().find_map(exactly))
+            }
+            _ => (size..=most).find_map(exactly),
+        };
+        let Some(node) = node else { return false };
+        pieces.push(piece(nodes, node, size));
+    }
+    !pieces.is_empty()
+}
