@@ -3,7 +3,7 @@
 //! Orders by whole numbers (submit time, GPUs) use them as they are. Orders by real numbers use the number's bits, arranged
 //! so that they sort as the number does, with the last 20 of its 52 fraction bits rounded away: two sums of the same terms
 //! in another order differ by about 2⁻⁵² of their size, and a key must not turn on that. Worked number: 1.0 and
-//! 1.0 + 2⁻⁴⁰ have the same key; 1.0 and 1.0 + 2⁻³¹ do not.
+//! 1.0 + 2⁻⁴⁰ have the same key; 1.0 and 1.0 + 2⁻³¹ do not. Predictions and scores are given, not summed up, and count to the last bit.
 
 /// A sort key; the lowest is served first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -13,6 +13,15 @@ pub struct Key(pub i64);
 const DROPPED: u32 = 20;
 
 impl Key {
+    /// The key of a real number that is given and not summed up, unrounded. Infinities sort at the ends; what is not a number sorts last.
+    pub fn exact(value: f64) -> Self {
+        if value.is_nan() {
+            return Self(i64::MAX);
+        }
+        let magnitude = (value + 0.0).abs().to_bits().cast_signed();
+        Self(if value < 0.0 { -magnitude } else { magnitude })
+    }
+
     /// The key of a real number. Infinities sort at the ends; what is not a number sorts last.
     pub fn of(value: f64) -> Self {
         if value.is_nan() {
@@ -34,6 +43,9 @@ mod tests {
     fn keys_sort_as_their_numbers_do() {
         let numbers = [f64::NEG_INFINITY, -1e300, -2.0, -1.0, -1e-9, 0.0, 1e-9, 1.0, 1.5, 2.0, 1e300, f64::INFINITY];
         assert!(numbers.windows(2).all(|pair| Key::of(pair[0]) < Key::of(pair[1])));
+        assert!(numbers.windows(2).all(|pair| Key::exact(pair[0]) < Key::exact(pair[1])));
+        assert_eq!(Key::exact(0.0), Key::exact(-0.0));
+        assert!(Key::exact(1.0) < Key::exact(1.0 + f64::EPSILON));
         assert_eq!(Key::of(0.0), Key::of(-0.0));
         assert!(Key::of(f64::INFINITY) < Key::of(f64::NAN));
     }

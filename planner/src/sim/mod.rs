@@ -18,8 +18,9 @@
 //!
 //! # Events
 //!
-//! At one instant, in this order: ends; repairs; failures; changes of size and quota; submissions (in order of job index);
-//! expiries of a locality timeout; estimates outlived. After all events of the instant comes one *decision* for the pool,
+//! The replay begins at time 0; what happened before (sizes, quotas, outages, submissions) is as if at 0. At one instant, in this order: ends;
+//! repairs; failures; changes of size and quota; submissions (in order of job index); expiries of a locality timeout (of a job that
+//! waits, under that placement); estimates outlived (under the backfill scans). After all events of the instant comes one *decision* for the pool,
 //! if a decision is due: without [`Policy::interval_ms`] after every instant that had an event; with an interval *I* only at
 //! multiples of *I*, from the first multiple at or after an event, and at every further multiple while jobs wait. A job of
 //! length zero that is started ends at the same instant, after the decision, and another decision follows.
@@ -28,12 +29,13 @@
 //!   equals the highest index. A busy node that leaves *drains*: it takes nothing new and is gone when its last job ends.
 //!   To grow, nodes that drain come back first (lowest index), then those that are away (lowest index).
 //! * **Failure.** A node that fails takes its jobs with it: each goes back to the queue, having lost what it had done since
-//!   its last checkpoint ([`Policy::checkpoint_ms`]; without one, everything), and waits in the place its order gives it.
+//!   its last checkpoint, and waits in the place its order gives it. Checkpoints are made at every multiple of
+//!   [`Policy::checkpoint_ms`] of its useful run (never without one) and when it is preempted.
 //! * **Quota.** A VC with a quota has at most that many GPUs at work at the start of any job of it. A quota that shrinks
 //!   stops no running job.
 //! * **Warm start.** Jobs that ran when the replay begins are put on their nodes at time 0, in order of their start, by the
-//!   placement rule, with the run time they had left, and are not counted in the metrics. One that does not fit waits like
-//!   any other.
+//!   placement rule, with the run time they had left, and are not counted in the metrics; the segment begins at 0. One that does not
+//!   fit waits like any other.
 //!
 //! # Order
 //!
@@ -62,7 +64,7 @@
 //!   that are looked at.
 //!
 //! The *expected end* of a running job is its start plus its estimate less what it had done before, plus the cost of
-//! preemptions still to be paid. A job that outlives it is expected to end 1 min later, then 15 min, 30 min, 1, 2, 5, 10,
+//! preemptions still to be paid, at least 1 ms after the start. A job that outlives it is expected to end 1 min later, then 15 min, 30 min, 1, 2, 5, 10,
 //! 20, 50 and 100 h later (each added to the last; 100 h again from then on), as Tsafrir, Etsion and Feitelson (TPDS 2007)
 //! correct predictions. Changes of size to come, failures and quotas to come are not known to the scheduler.
 //!
@@ -73,7 +75,7 @@
 //! # Preemption
 //!
 //! Without it a job that runs, runs on. With it (scans strict and skip only), for a waiting job that does not fit: of the
-//! jobs that run in the pool and did not start at this decision, those with a strictly greater key than its own are taken out, the
+//! jobs that run in the pool and did not start at this instant, those with a strictly greater key than its own are taken out, the
 //! last in order first, until it fits. Then, of those taken out, from the last taken to the first, each that can be put
 //! back on its own GPUs so that the waiting job still fits is put back. The others are preempted and it starts. If it does
 //! not fit without all of them, none is preempted and the scan does what it does with a job that does not fit. A preempted
@@ -96,14 +98,19 @@
 //! at 100 s B needs 4 GPUs of the 7 that C would leave.
 
 pub mod cluster;
+mod engine;
+pub mod helios;
 pub mod key;
 mod nodes;
+pub mod order;
 pub mod place;
 pub mod policy;
+mod scan;
 pub mod schedule;
 pub mod workload;
 
 pub use cluster::{Cluster, Group, Outage, Pool, Vc};
+pub use engine::simulate;
 pub use key::Key;
 pub use policy::{Compat, Estimate, Order, Placement, Policy, Preemption, Scan, Weights};
 pub use schedule::{Outcome, Piece, Schedule, Segment, Stop};

@@ -28,20 +28,24 @@ struct Bits {
     words: Vec<u64>,
     /// Which words are not zero.
     summary: Vec<u64>,
+    /// Members. An insertion is always of one that is not there, a removal of one that is.
+    len: usize,
 }
 
 impl Bits {
     fn new(len: usize) -> Self {
         let words = len.div_ceil(64);
-        Self { words: vec![0; words], summary: vec![0; words.div_ceil(64)] }
+        Self { words: vec![0; words], summary: vec![0; words.div_ceil(64)], len: 0 }
     }
 
     fn insert(&mut self, at: usize) {
+        self.len += 1;
         self.words[at / 64] |= 1 << (at % 64);
         self.summary[at / 4096] |= 1 << (at / 64 % 64);
     }
 
     fn remove(&mut self, at: usize) {
+        self.len -= 1;
         let word = &mut self.words[at / 64];
         *word &= !(1 << (at % 64));
         if *word == 0 {
@@ -220,6 +224,16 @@ impl Nodes {
     /// Eligible nodes with exactly `free` free GPUs, lowest first.
     pub(crate) fn with_free(&self, free: u32) -> impl Iterator<Item = u32> + '_ {
         self.by_free.get(free as usize).into_iter().flat_map(Bits::iter)
+    }
+
+    /// How many eligible nodes have exactly `free` free GPUs.
+    pub(crate) fn count_with_free(&self, free: u32) -> usize {
+        self.by_free.get(free as usize).map_or(0, |bits| bits.len)
+    }
+
+    /// The type of a node.
+    pub(crate) fn gpu_type(&self, node: u32) -> Option<u16> {
+        self.gpu_type.get(node as usize).copied().flatten()
     }
 
     /// Eligible nodes, lowest first.

@@ -286,11 +286,13 @@ impl Policy {
     pub fn estimate_ms(&self, workload: &super::Workload, job: usize) -> i64 {
         let run = workload.run_ms.get(job).copied().unwrap_or(0);
         let requested = workload.requested_ms.get(job).copied().flatten();
-        let predicted = workload.predicted_ms.get(job).copied().flatten();
+        let predicted = workload.predicted_s.get(job).copied().flatten();
         match self.estimate {
             Estimate::True => run,
             Estimate::Requested => requested.unwrap_or(run),
-            Estimate::Predicted => predicted.or(requested).unwrap_or(run),
+            Estimate::Predicted => {
+                predicted.map(|seconds| (seconds * 1000.0).round() as i64).or(requested).unwrap_or(run)
+            }
         }
     }
 }

@@ -4,8 +4,10 @@
 //! Worked number: a job submitted at 0 s that ran 10–40 s, was preempted and ran 60–90 s has two segments, waited
 //! 10 + 20 = 30 s and ends 90 s after its submission.
 
+use serde::{Deserialize, Serialize};
+
 /// What became of a job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Outcome {
     /// It ran to its end.
     Finished,
@@ -17,7 +19,7 @@ pub enum Outcome {
 }
 
 /// Why a segment ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stop {
     /// The job was done.
     Done,
@@ -28,7 +30,7 @@ pub enum Stop {
 }
 
 /// GPUs of one node that a segment holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Piece {
     /// The node, numbered over all pools.
     pub node: u32,
@@ -46,7 +48,7 @@ impl Piece {
 }
 
 /// A stretch in which a job held GPUs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Segment {
     /// The job.
     pub job: u32,
@@ -63,7 +65,7 @@ pub struct Segment {
 }
 
 /// When and where every job ran.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Schedule {
     /// What became of each job.
     pub outcome: Vec<Outcome>,
@@ -73,7 +75,7 @@ pub struct Schedule {
     pub(crate) end_ms: Vec<i64>,
     /// Preemptions.
     pub preemptions: Vec<u32>,
-    /// Starts from the queue after a failure of a node.
+    /// How often a failing node sent it back to the queue.
     pub restarts: Vec<u32>,
     /// The job's last segment; meaningless for a job without one.
     pub(crate) last_segment: Vec<u32>,
@@ -116,6 +118,36 @@ impl Schedule {
     /// The segment in which `job` ran last.
     pub fn last_segment(&self, job: usize) -> Option<&Segment> {
         self.segments.get(*self.last_segment.get(job)? as usize)
+    }
+
+    /// All the time each job held no GPU between its submission and its end, milliseconds; `None` if it did not end. O(jobs + segments).
+    pub fn waits_ms(&self, workload: &super::Workload) -> Vec<Option<i64>> {
+        let mut held = vec![0i64; self.outcome.len()];
+        for segment in &self.segments {
+            held[segment.job as usize] += segment.end_ms - segment.start_ms;
+        }
+        let wait = |(job, held): (usize, i64)| Some(self.end_ms(job)? - workload.submit_ms.get(job)? - held);
+        held.into_iter().enumerate().map(wait).collect()
+    }
+
+    /// Whether all columns have an entry for every job, and all references lead somewhere; so it is unless it was read from a file.
+    pub(crate) fn is_consistent(&self) -> bool {
+        let jobs = self.outcome.len();
+        let columns = [
+            self.first_start_ms.len(),
+            self.end_ms.len(),
+            self.preemptions.len(),
+            self.restarts.len(),
+            self.last_segment.len(),
+        ];
+        let segment_exists = |at: &u32| *at == NO_SEGMENT || (*at as usize) < self.segments.len();
+        let whole = |segment: &Segment| {
+            let last = u64::from(segment.first_piece) + u64::from(segment.pieces);
+            (segment.job as usize) < jobs && last <= self.pieces.len() as u64
+        };
+        columns.iter().all(|length| *length == jobs)
+            && self.last_segment.iter().all(segment_exists)
+            && self.segments.iter().all(whole)
     }
 
     /// Where a segment ran.

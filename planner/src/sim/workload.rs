@@ -60,8 +60,8 @@ pub struct Workload {
     pub run_ms: Vec<i64>,
     /// Its time limit, milliseconds.
     pub requested_ms: Vec<Option<i64>>,
-    /// How long it was predicted to run, milliseconds.
-    pub predicted_ms: Vec<Option<i64>>,
+    /// How long it was predicted to run, seconds, as the prediction has it: orders by prediction use it unrounded.
+    pub predicted_s: Vec<Option<f64>>,
     /// Its shape, an index into `shapes`.
     pub shape: Vec<u16>,
     /// Its VC, an index into the VCs of the cluster.
@@ -93,6 +93,12 @@ impl Workload {
         self.submit_ms.is_empty()
     }
 
+    /// What a job asks for; nothing if there is no such job.
+    pub fn shape_of(&self, job: usize) -> Shape {
+        let at = self.shape.get(job).copied().unwrap_or(u16::MAX);
+        self.shapes.get(usize::from(at)).copied().unwrap_or_default()
+    }
+
     /// Appends a job that belongs to VC 0 and user 0 and knows nothing but its run. For examples and tests.
     pub fn push(&mut self, submit_ms: i64, run_ms: i64, shape: Shape) {
         let at = self.shapes.iter().position(|known| *known == shape).unwrap_or_else(|| {
@@ -102,7 +108,7 @@ impl Workload {
         self.submit_ms.push(submit_ms);
         self.run_ms.push(run_ms);
         self.requested_ms.push(None);
-        self.predicted_ms.push(None);
+        self.predicted_s.push(None);
         self.shape.push(u16::try_from(at).unwrap_or(u16::MAX));
         self.vc.push(0);
         self.user.push(0);
@@ -120,7 +126,7 @@ impl Workload {
         let lengths = [
             self.run_ms.len(),
             self.requested_ms.len(),
-            self.predicted_ms.len(),
+            self.predicted_s.len(),
             self.shape.len(),
             self.vc.len(),
             self.user.len(),
@@ -149,6 +155,9 @@ impl Workload {
             last = submit;
             if self.run_ms[job] < 0 {
                 return wrong(job, "its run is negative");
+            }
+            if self.predicted_s[job].is_some_and(|predicted| !(0.0..=1e12).contains(&predicted)) {
+                return wrong(job, "its prediction is negative or beyond all measure");
             }
             if usize::from(self.shape[job]) >= self.shapes.len() {
                 return wrong(job, "its shape is unknown");

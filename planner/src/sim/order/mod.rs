@@ -3,8 +3,8 @@
 //! *n* is the job's GPUs ([`Shape::as_gpus`](super::Shape::as_gpus)), *d* its estimate in seconds, at least 1 s where it divides or its
 //! logarithm is taken; *w* the time since its submission in seconds; *t* now. *Attained* is the GPU time a job has held, thousandths of
 //! GPU × milliseconds, all its segments together, to now. A *tenant* is a user, or a VC if
-//! [`Policy::tenants_are_vcs`](super::Policy::tenants_are_vcs); fairness is within a pool. Keys marked *whole* are exact; the others go
-//! through [`Key::of`](super::Key::of).
+//! [`Policy::tenants_are_vcs`](super::Policy::tenants_are_vcs); fairness is within a pool. Keys marked *whole* are whole numbers, those
+//! marked *exact* count to the last bit ([`Key::exact`](super::Key::exact)); the others go through [`Key::of`](super::Key::of).
 //!
 //! | order | key | |
 //! |---|---|---|
@@ -12,7 +12,7 @@
 //! | `FewestGpus` | what it asks for, thousandths of a GPU | whole |
 //! | `Sjf`, `Ljf` | ± estimate, ms | whole |
 //! | `Srtf` | estimate − run done so far + cost of preemptions still to be paid, ms, at least 0 | whole |
-//! | `Qssf` | prediction (whatever [`Policy::estimate`](super::Policy::estimate) says; the estimate where there is none), in seconds, × n | |
+//! | `Qssf` | estimate in seconds × n, a prediction unrounded | exact |
 //! | `Las` | attained | whole |
 //! | `Tiresias(bounds)` | number of bounds (GPU-seconds) that attained (GPU-seconds) exceeds | whole |
 //! | `Gittins` | − Gittins index at attained | |
@@ -23,7 +23,7 @@
 //! | `FairShare(h)` | decayed GPU time of the tenant | |
 //! | `LongTerm` | GPU time the tenant's jobs have held in the pool, to now, thousandths of GPU × ms | whole |
 //! | `FinishTime` | −(w + d′) / (max(d, 0.001) · max(1, n·N/G)) | |
-//! | `Score` | the score | |
+//! | `Score` | the score | exact |
 //!
 //! Ties go to the earlier submission, then the lower index; that is how `Tiresias` is FIFO within a queue.
 //!
@@ -46,3 +46,213 @@
 //!
 //! Worked numbers: 8 GPUs predicted for 100 s have the QSSF key 800, before 1 GPU predicted for 900 s. A job of 4 GPUs that has run for
 //! 1,000 s has attained 4,000 GPU-seconds and stands in the second of the Tiresias queues bounded at 3,250, 7,200 and 18,000.
+
+mod attained;
+mod fair;
+#[cfg(test)]
+mod tests;
+
+use attained::{Gittins, queue_of};
+use fair::{Decayed, Presence, Received};
+
+use super::key::Key;
+use super::policy::{Estimate, Order, Policy};
+use super::workload::{Shape, Workload};
+
+/// What the engine knows of a job at a moment.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Progress {
+    /// Useful run done so far, milliseconds.
+    pub(crate) done_ms: i64,
+    /// Cost of preemptions still to be paid, milliseconds.
+    pub(crate) owed_ms: i64,
+    /// GPU time held so far, thousandths of GPU × milliseconds.
+    pub(crate) attained: u64,
+}
+
+/// Milliseconds in a second.
+const SECOND: f64 = 1000.0;
+/// Thousandths of GPU × milliseconds in a GPU-second.
+const GPU_SECOND: f64 = 1e6;
+
+/// What an order has to remember of a pool.
+#[derive(Debug)]
+enum Memory {
+    Nothing,
+    Gittins(Gittins),
+    Decayed(Decayed),
+    Received(Received),
+    Presence(Presence),
+}
+
+/// The keys of the jobs of one pool.
+#[derive(Debug)]
+pub(crate) struct Keys<'a> {
+    workload: &'a Workload,
+    policy: &'a Policy,
+    most_gpus: f64,
+    memory: Memory,
+}
+
+impl<'a> Keys<'a> {
+    /// For `jobs`, in a pool that has `most_gpus` GPUs at most. O(jobs) where the order needs tenants.
+    pub(crate) fn new(workload: &'a Workload, policy: &'a Policy, jobs: &[u32], most_gpus: u64) -> Self {
+        let tenants = || {
+            let count = if policy.tenants_are_vcs {
+                workload.vc.iter().map(|vc| usize::from(*vc) + 1).max().unwrap_or(0)
+            } else {
+                workload.users.len()
+            };
+            let mut there = vec![false; count];
+            for job in jobs {
+                if let Some(there) = there.get_mut(tenant(workload, policy, *job)) {
+                    *there = true;
+                }
+            }
+            there
+        };
+        let memory = match &policy.order {
+            Order::Gittins => Memory::Gittins(Gittins::new(&workload.history_gpu_s)),
+            Order::Multifactor(weights) if weights.fair_share != 0.0 => {
+                Memory::Decayed(Decayed::new(&tenants(), weights.half_life_ms))
+            }
+            Order::FairShare(half_life_ms) => Memory::Decayed(Decayed::new(&tenants(), *half_life_ms)),
+            Order::LongTerm => Memory::Received(Received::new(tenants().len())),
+            Order::FinishTime => Memory::Presence(Presence::new(tenants().len())),
+            _ => Memory::Nothing,
+        };
+        Self { workload, policy, most_gpus: most_gpus as f64, memory }
+    }
+
+    fn shape(&self, job: u32) -> Shape {
+        let at = self.workload.shape.get(job as usize).copied().unwrap_or(0);
+        self.workload.shapes.get(usize::from(at)).copied().unwrap_or_default()
+    }
+
+    fn submit_ms(&self, job: u32) -> i64 {
+        self.workload.submit_ms.get(job as usize).copied().unwrap_or(0)
+    }
+
+    fn estimate_ms(&self, job: u32) -> i64 {
+        self.policy.estimate_ms(self.workload, job as usize)
+    }
+
+    /// The estimate in seconds, at least 1.
+    fn estimate_s(&self, job: u32) -> f64 {
+        (self.estimate_ms(job) as f64 / SECOND).max(1.0)
+    }
+
+    /// The key of a job whose order is fixed ([`Order::is_fixed`]); 0 under any other.
+    pub(crate) fn fixed(&self, job: u32) -> Key {
+        match self.policy.order {
+            Order::Fifo => Key(self.submit_ms(job)),
+            Order::FewestGpus => Key(i64::try_from(self.shape(job).amount()).unwrap_or(i64::MAX)),
+            Order::Sjf => Key(self.estimate_ms(job)),
+            Order::Ljf => Key(-self.estimate_ms(job)),
+            Order::Qssf => {
+                let predicted_s = self.workload.predicted_s.get(job as usize).copied().flatten();
+                let known_s = match self.policy.estimate {
+                    Estimate::Predicted => predicted_s.unwrap_or_else(|| self.estimate_ms(job) as f64 / SECOND),
+                    Estimate::True | Estimate::Requested => self.estimate_ms(job) as f64 / SECOND,
+                };
+                Key::exact(known_s * self.shape(job).as_gpus())
+            }
+            Order::F1 => {
+                let submit_s = (self.submit_ms(job) as f64 / SECOND).max(1.0);
+                Key::of(self.estimate_s(job).log10() * self.shape(job).as_gpus() + 870.0 * submit_s.log10())
+            }
+            Order::Score => Key::exact(self.workload.score.get(job as usize).copied().unwrap_or(f64::NAN)),
+            _ => Key(0),
+        }
+    }
+
+    /// The key of a job now, under any order.
+    pub(crate) fn at(&self, job: u32, now: i64, progress: &Progress) -> Key {
+        let gpus = self.shape(job).as_gpus();
+        let wait_s = (now - self.submit_ms(job)) as f64 / SECOND;
+        match (&self.policy.order, &self.memory) {
+            (Order::Srtf, _) => Key((self.estimate_ms(job).saturating_sub(progress.done_ms) + progress.owed_ms).max(0)),
+            (Order::Las, _) => Key(i64::try_from(progress.attained).unwrap_or(i64::MAX)),
+            (Order::Tiresias(bounds), _) => Key(queue_of(bounds, progress.attained as f64 / GPU_SECOND)),
+            (Order::Gittins, Memory::Gittins(law)) => Key::of(-law.index(progress.attained as f64 / GPU_SECOND)),
+            (Order::Wfp3, _) => Key::of(-(wait_s / self.estimate_s(job)).powi(3) * gpus),
+            (Order::Unicef, _) => Key::of(-wait_s / ((1.0 + gpus).log2() * self.estimate_s(job))),
+            (Order::Multifactor(weights), memory) => {
+                let age = (wait_s * SECOND / weights.max_age_ms.max(1) as f64).min(1.0);
+                let share = match memory {
+                    Memory::Decayed(usage) => usage.share(tenant(self.workload, self.policy, job), now),
+                    _ => 0.0,
+                };
+                let part = gpus / self.most_gpus.max(1.0);
+                let size = if weights.favor_small { 1.0 - part } else { part };
+                Key::of(-(weights.age * age + weights.fair_share * (-share).exp2() + weights.size * size))
+            }
+            (Order::FairShare(_), Memory::Decayed(usage)) => {
+                Key::of(usage.gpu_s(tenant(self.workload, self.policy, job), now))
+            }
+            (Order::LongTerm, Memory::Received(received)) => {
+                let held = received.held(tenant(self.workload, self.policy, job), now);
+                Key(i64::try_from(held).unwrap_or(i64::MAX))
+            }
+            (Order::FinishTime, Memory::Presence(presence)) => {
+                let estimate_s = self.estimate_ms(job) as f64 / SECOND;
+                let left_s = (estimate_s - progress.done_ms as f64 / SECOND).max(0.0);
+                let crowding = (gpus * presence.tenants() / presence.gpus()).max(1.0);
+                Key::of(-(wait_s + left_s) / (estimate_s.max(0.001) * crowding))
+            }
+            _ => self.fixed(job),
+        }
+    }
+
+    /// A job was submitted.
+    pub(crate) fn submitted(&mut self, job: u32) {
+        if let Memory::Presence(presence) = &mut self.memory {
+            presence.joined(tenant(self.workload, self.policy, job));
+        }
+    }
+
+    /// A job holds its GPUs from `now`.
+    pub(crate) fn started(&mut self, job: u32, now: i64) {
+        self.hold(job, now, true);
+    }
+
+    /// A job holds no GPU from `now`.
+    pub(crate) fn stopped(&mut self, job: u32, now: i64) {
+        self.hold(job, now, false);
+    }
+
+    fn hold(&mut self, job: u32, now: i64, more: bool) {
+        let amount = self.shape(job).amount() as i64;
+        let change = if more { amount } else { -amount };
+        let tenant = tenant(self.workload, self.policy, job);
+        match &mut self.memory {
+            Memory::Decayed(usage) => usage.change(tenant, now, change),
+            Memory::Received(received) => received.change(tenant, now, change),
+            _ => {}
+        }
+    }
+
+    /// A job has ended.
+    pub(crate) fn left(&mut self, job: u32) {
+        if let Memory::Presence(presence) = &mut self.memory {
+            presence.left(tenant(self.workload, self.policy, job));
+        }
+    }
+
+    /// So many GPUs are in service from now on.
+    pub(crate) fn in_service(&mut self, gpus: u64) {
+        if let Memory::Presence(presence) = &mut self.memory {
+            presence.set_gpus(gpus);
+        }
+    }
+}
+
+/// Whose a job is.
+fn tenant(workload: &Workload, policy: &Policy, job: u32) -> usize {
+    let at = job as usize;
+    if policy.tenants_are_vcs {
+        workload.vc.get(at).map_or(0, |vc| usize::from(*vc))
+    } else {
+        workload.user.get(at).map_or(0, |user| *user as usize)
+    }
+}

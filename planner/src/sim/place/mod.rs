@@ -41,7 +41,15 @@
 //! Worked example: nodes with 3, 8 and 5 free GPUs, all of 8. A job of 3 goes to the first under best fit, to the second under worst fit; a job
 //! of 12 takes the second and cannot have 4 of the third's 5 under buddy cells unless they are an aligned block.
 
+mod buddy;
+mod fragmentation;
 mod packed;
+mod part;
+mod scattered;
+#[cfg(test)]
+mod tests;
+
+pub use scattered::draw;
 
 use super::nodes::{Nodes, lowest};
 use super::policy::{Compat, Placement, Policy};
@@ -87,23 +95,80 @@ impl Placer {
         }
     }
 
-    /// Whether what a job gets depends on more than its shape and the nodes, so that one job of a shape may fit where
-    /// another does not.
-    pub(crate) fn is_personal(&self) -> bool {
-        matches!(self.rule, Placement::Locality(_))
-    }
-
     /// Finds nodes for `ask` and puts its pieces into `pieces` (emptied first); `false` if there are none for all of it.
     pub(crate) fn place(&self, nodes: &Nodes, ask: Ask, pieces: &mut Vec<Piece>) -> bool {
         pieces.clear();
-        if ask.shape.amount() > nodes.eligible_free() * 1000 && ask.shape.gpus > 0 {
+        let shape = ask.shape;
+        if shape.milli > 0 {
+            return self.place_part(nodes, ask, pieces);
+        }
+        if shape.amount() > nodes.eligible_free() * 1000 {
             return false;
         }
-        packed::place(self.rule, nodes, ask.shape, pieces)
+        match self.rule {
+            Placement::Spread => scattered::spread(nodes, shape, pieces),
+            Placement::Random if self.helios => scattered::fill(nodes, shape, nodes.eligible(), pieces),
+            Placement::Random => scattered::fill(nodes, shape, scattered::drawn(nodes, self.seed, ask.job), pieces),
+            Placement::Locality(_) if ask.relaxed => {
+                scattered::fill(nodes, shape, scattered::most_free_first(nodes), pieces)
+            }
+            Placement::Fragmentation => fragmentation::place(nodes, shape, &self.submitted, pieces),
+            Placement::Buddy => buddy::place(nodes, shape, pieces),
+            Placement::Consolidate
+            | Placement::FirstFit
+            | Placement::BestFit
+            | Placement::WorstFit
+            | Placement::Locality(_) => packed::place(self.rule, nodes, shape, pieces),
+        }
+    }
+
+    /// Whether [`Placer::place`] would find nodes for `ask`; which, it does not say. Cheaper than finding them.
+    pub(crate) fn fits(&self, nodes: &Nodes, ask: Ask) -> bool {
+        let shape = ask.shape;
+        if shape.milli > 0 {
+            return nodes
+                .eligible()
+                .any(|node| nodes.is_type(node, shape.gpu_type) && part::fits(nodes, node, shape.milli));
+        }
+        if shape.amount() > nodes.eligible_free() * 1000 {
+            return false;
+        }
+        let scattered = matches!(self.rule, Placement::Spread | Placement::Random)
+            || (matches!(self.rule, Placement::Locality(_)) && ask.relaxed);
+        match self.rule {
+            _ if scattered && shape.gpu_type.is_none() => true,
+            // Free GPUs are enough for the other rules, whichever of them decides among the nodes.
+            _ if !scattered && self.rule != Placement::Buddy => packed::fits(nodes, shape),
+            _ => self.place(nodes, ask, &mut Vec::new()),
+        }
+    }
+
+    fn place_part(&self, nodes: &Nodes, ask: Ask, pieces: &mut Vec<Piece>) -> bool {
+        let Shape { milli, gpu_type, .. } = ask.shape;
+        let can = |node: &u32| nodes.is_type(*node, gpu_type) && part::fits(nodes, *node, milli);
+        let node = match self.rule {
+            Placement::FirstFit => nodes.eligible().find(can),
+            Placement::Random if self.helios => nodes.eligible().find(can),
+            Placement::Random => scattered::drawn(nodes, self.seed, ask.job).find(can),
+            Placement::WorstFit | Placement::Spread => {
+                nodes.eligible().filter(can).max_by_key(|node| (nodes.amount(*node), std::cmp::Reverse(*node)))
+            }
+            Placement::Fragmentation => fragmentation::node_of_part(nodes, ask.shape, &self.submitted),
+            Placement::Consolidate | Placement::BestFit | Placement::Buddy | Placement::Locality(_) => {
+                nodes.eligible().filter(can).min_by_key(|node| (nodes.amount(*node), *node))
+            }
+        };
+        pieces.extend(node.and_then(|node| part::piece(nodes, node, milli)));
+        !pieces.is_empty()
     }
 }
 
 /// `count` of the free GPUs of `node`, the lowest.
 fn piece(nodes: &Nodes, node: u32, count: u32) -> Piece {
     Piece { node: nodes.number(node), milli: 0, gpus: lowest(nodes.free_bits(node), count) }
+}
+
+/// Whether a job has a piece on `node` already.
+fn is_taken(nodes: &Nodes, pieces: &[Piece], node: u32) -> bool {
+    pieces.iter().any(|taken| taken.node == nodes.number(node))
 }

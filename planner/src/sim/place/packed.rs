@@ -2,7 +2,7 @@
 //!
 //! See [`super`] for the rules. O(GPUs per node) for a piece, whatever the number of nodes, where nodes are of one type.
 
-use super::piece;
+use super::{is_taken, piece};
 use crate::sim::nodes::Nodes;
 use crate::sim::policy::Placement;
 use crate::sim::schedule::Piece;
@@ -29,9 +29,7 @@ pub(super) fn place(rule: Placement, nodes: &Nodes, shape: Shape, pieces: &mut V
     let largest = nodes.largest(shape.gpu_type);
     for size in cut(shape, largest) {
         let remainder = shape.nodes == 0 && shape.gpus > largest && size < largest;
-        let free = |node: &u32| {
-            nodes.is_type(*node, shape.gpu_type) && !pieces.iter().any(|taken| taken.node == nodes.number(*node))
-        };
+        let free = |node: &u32| nodes.is_type(*node, shape.gpu_type) && !is_taken(nodes, pieces, *node);
         let exactly = |count: u32| nodes.with_free(count).find(free);
         let most = nodes.most();
         let node = match rule {
@@ -46,4 +44,26 @@ pub(super) fn place(rule: Placement, nodes: &Nodes, shape: Shape, pieces: &mut V
         pieces.push(piece(nodes, node, size));
     }
     !pieces.is_empty()
+}
+
+/// Whether a job of whole GPUs can be cut into pieces that all find a node, under any rule that asks no more than enough free GPUs. Pieces
+/// never grow from one to the next, so it is enough that the nodes with room for the *k*-th number at least *k*.
+pub(super) fn fits(nodes: &Nodes, shape: Shape) -> bool {
+    let mut pieces = 0usize;
+    let mut roomy = 0usize;
+    let mut level = nodes.most() + 1;
+    for size in cut(shape, nodes.largest(shape.gpu_type)) {
+        pieces += 1;
+        while roomy < pieces && level > size {
+            level -= 1;
+            roomy += match shape.gpu_type {
+                None => nodes.count_with_free(level),
+                Some(_) => nodes.with_free(level).filter(|node| nodes.is_type(*node, shape.gpu_type)).count(),
+            };
+        }
+        if roomy < pieces {
+            return false;
+        }
+    }
+    pieces > 0
 }

@@ -1,0 +1,85 @@
+//! How fast the engine replays, and how that grows: `cargo bench -p tracecast-planner --bench replay`.
+//!
+//! Jobs are drawn from a fixed law (Poisson arrivals; 1, 2, 4, 8, 16, 32 GPUs for 68, 10, 9, 10, 2, 1 % of jobs; run times lognormal,
+//! median 10 min, mean about 75 min) for one pool of 10,000 GPUs (1,250 nodes of 8) at a load of 0.9. Each line is the least of
+//! some runs on one thread. With the argument `growth`, FIFO and EASY go on to ten million jobs.
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
+use std::time::Instant;
+
+use rand::{RngExt, SeedableRng};
+use rand_distr::{Distribution, Exp, LogNormal};
+use tracecast_planner::sim::{Cluster, Estimate, Order, Policy, Scan, Shape, Workload, simulate};
+
+const NODES: u32 = 1250;
+const LOAD: f64 = 0.9;
+
+fn workload(jobs: usize, load: f64) -> Workload {
+    let mut random = rand_chacha::ChaCha8Rng::seed_from_u64(3);
+    let length = LogNormal::new(600f64.ln(), 2.0).unwrap();
+    let sizes = [(0.68, 1), (0.78, 2), (0.87, 4), (0.97, 8), (0.99, 16), (1.0, 32)];
+    let mut drawn: Vec<(f64, u32)> = Vec::with_capacity(jobs);
+    for _ in 0..jobs {
+        let at: f64 = random.random();
+        let gpus = sizes.iter().find(|(upto, _)| at < *upto).map_or(1, |(_, gpus)| *gpus);
+        drawn.push((length.sample(&mut random).min(1e6).round().max(1.0), gpus));
+    }
+    let work: f64 = drawn.iter().map(|(run, gpus)| run * f64::from(*gpus)).sum();
+    let gap = Exp::new(jobs as f64 * load * f64::from(NODES * 8) / work).unwrap();
+    let mut workload = Workload::default();
+    let mut now = 0.0;
+    for (run, gpus) in drawn {
+        now += gap.sample(&mut random);
+        workload.push((now * 1000.0) as i64, (run * 1000.0) as i64, Shape::whole(gpus));
+    }
+    workload
+}
+
+/// Most memory this process had, bytes.
+fn peak() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with("VmHWM")).unwrap_or_default();
+    line.split_whitespace().nth(1).and_then(|kib| kib.parse::<f64>().ok()).unwrap_or(0.0) * 1024.0
+}
+
+fn measure(name: &str, workload: &Workload, policy: &Policy, runs: usize) {
+    let cluster = Cluster::of_vcs(&[("all", NODES, 8)]);
+    let mut best = f64::INFINITY;
+    let mut wait = 0.0;
+    for _ in 0..runs {
+        let began = Instant::now();
+        let schedule = simulate(workload, &cluster, policy).unwrap();
+        best = best.min(began.elapsed().as_secs_f64());
+        let waits = (0..workload.len()).filter_map(|job| Some(schedule.start_ms(job)? - workload.submit_ms[job]));
+        wait = waits.sum::<i64>() as f64 / 1000.0 / workload.len() as f64;
+    }
+    let each = best / workload.len() as f64 * 1e9;
+    println!(
+        "{name:<24} {:>10} jobs {best:>8.3} s {each:>7.0} ns/job   mean wait {wait:>9.1} s   peak {:>6.0} MiB",
+        workload.len(),
+        peak() / 1_048_576.0
+    );
+}
+
+fn main() {
+    let fifo = Policy::default();
+    let sjf = Policy { order: Order::Sjf, ..Policy::default() };
+    let qssf = Policy { order: Order::Qssf, estimate: Estimate::True, ..Policy::default() };
+    let skip = Policy { scan: Scan::Skip, ..Policy::default() };
+    let easy = Policy { scan: Scan::Easy, ..Policy::default() };
+    let million = workload(1_000_000, LOAD);
+    for (name, policy) in [("FIFO", &fifo), ("SJF", &sjf), ("QSSF", &qssf), ("FIFO skip", &skip), ("EASY", &easy)] {
+        measure(name, &million, policy, 3);
+    }
+    let crowded = workload(1_000_000, 1.1);
+    for (name, policy) in [("FIFO, load 1.1", &fifo), ("QSSF, load 1.1", &qssf), ("EASY, load 1.1", &easy)] {
+        measure(name, &crowded, policy, 1);
+    }
+    if std::env::args().any(|argument| argument == "growth") {
+        for jobs in [100_000, 1_000_000, 3_000_000, 10_000_000] {
+            let workload = workload(jobs, LOAD);
+            measure("FIFO", &workload, &fifo, 1);
+            measure("EASY", &workload, &easy, 1);
+        }
+    }
+}

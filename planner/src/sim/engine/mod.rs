@@ -1,0 +1,680 @@
+//! The event loop of a pool: what happens, in order, and what that does to nodes, queue and jobs.
+//!
+//! One pool at a time. Who starts is decided in [`super::scan`], where it starts in [`super::place`], in what order in [`super::order`];
+//! they ask for an [`Action`], and only [`Run::apply`] carries it out, after checking it. Submissions come from the workload
+//! in order; everything else is in one heap. O(log n) for an event.
+//!
+//! Worked number: a job is one submission, one entry of the heap for its end, one for the queue: a replay of 68,503 jobs is
+//! 137,006 instants at most.
+
+mod event;
+#[cfg(test)]
+mod laws;
+mod queue;
+mod service;
+#[cfg(test)]
+mod tests;
+mod wait;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap};
+
+use event::Event;
+use service::Service;
+pub(super) use wait::{Queue, Ranking};
+
+use super::cluster::Cluster;
+use super::key::Key;
+use super::nodes::Nodes;
+use super::order::{Keys, Progress};
+use super::place::{Ask, Placer};
+use super::policy::{Compat, Order, Placement, Policy, Preemption, Scan};
+use super::scan::Reservation;
+use super::schedule::{NO_SEGMENT, Outcome, Piece, Schedule, Segment, Stop};
+use super::workload::{Shape, Workload};
+use crate::error::{Error, Result};
+
+/// Corrections of an outlived estimate, milliseconds (Tsafrir et al.); the last one repeats.
+const CORRECTIONS_MS: [i64; 10] = [
+    60_000,
+    15 * 60_000,
+    30 * 60_000,
+    3_600_000,
+    2 * 3_600_000,
+    5 * 3_600_000,
+    10 * 3_600_000,
+    20 * 3_600_000,
+    50 * 3_600_000,
+    100 * 3_600_000,
+];
+
+/// One second, the tick of compatible replays and the pause after a preemption.
+const SECOND_MS: i64 = 1000;
+
+/// Replays `workload` on `cluster` under `policy`.
+///
+/// O(n log n) where the order is fixed; see [`super`].
+///
+/// # Errors
+/// If the workload, the cluster or the policy is not valid, or they do not go together.
+///
+/// # Example
+/// ```
+/// use tracecast_planner::sim::{Cluster, Policy, Shape, Workload, simulate};
+///
+/// let mut jobs = Workload::default();
+/// jobs.push(0, 100_000, Shape::whole(6));
+/// jobs.push(10_000, 50_000, Shape::whole(4));
+/// let schedule = simulate(&jobs, &Cluster::of_vcs(&[("all", 1, 8)]), &Policy::default())?;
+/// assert_eq!(schedule.start_ms(1), Some(100_000));
+/// # Ok::<(), tracecast_planner::Error>(())
+/// ```
+pub fn simulate(workload: &Workload, cluster: &Cluster, policy: &Policy) -> Result<Schedule> {
+    cluster.validate()?;
+    workload.validate(cluster.vcs.len())?;
+    policy.validate(workload)?;
+    if policy.compat == Compat::Helios && matches!(policy.order, Order::Srtf | Order::Tiresias(_)) {
+        return super::helios::replay(workload, cluster, policy);
+    }
+    if policy.compat == Compat::Helios {
+        super::helios::check(workload, cluster, policy)?;
+    }
+    let mut schedule = Schedule::new(workload.len());
+    let mut members: Vec<Vec<u32>> = vec![Vec::new(); cluster.pools.len()];
+    for (job, vc) in (0u32..).zip(&workload.vc) {
+        members[usize::from(cluster.vcs[usize::from(*vc)].pool)].push(job);
+    }
+    let ranking = Ranking::new(workload, cluster, policy);
+    let setting = Setting { workload, cluster, policy, ranking: ranking.as_ref() };
+    for (pool, (jobs, first)) in members.into_iter().zip(Nodes::firsts(cluster)).enumerate() {
+        Run::new(setting, pool, first, jobs, &mut schedule)?.replay()?;
+    }
+    Ok(schedule)
+}
+
+/// What is replayed, and how.
+#[derive(Debug, Clone, Copy)]
+struct Setting<'a> {
+    workload: &'a Workload,
+    cluster: &'a Cluster,
+    policy: &'a Policy,
+    ranking: Option<&'a Ranking>,
+}
+
+/// What a policy may ask for.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Action<'p> {
+    /// A waiting job is to start on these GPUs.
+    Start { job: u32, pieces: &'p [Piece] },
+    /// A running job is to be stopped and wait again.
+    Preempt { job: u32 },
+}
+
+/// What is known of a job that may run more than once; kept only where policies look at it.
+#[derive(Debug, Clone, Copy, Default)]
+struct Past {
+    done_ms: i64,
+    /// What a checkpoint has saved of it.
+    saved_ms: i64,
+    owed_ms: i64,
+    attained: u64,
+}
+
+/// A replay of one pool.
+pub(super) struct Run<'a> {
+    pub(super) workload: &'a Workload,
+    pub(super) cluster: &'a Cluster,
+    pub(super) policy: &'a Policy,
+    pub(super) schedule: &'a mut Schedule,
+    pub(super) now: i64,
+    pub(super) nodes: Nodes,
+    pub(super) placer: Placer,
+    pub(super) queue: Queue<'a>,
+    pub(super) keys: Keys<'a>,
+    pub(super) service: Service,
+    events: BinaryHeap<Reverse<(i64, Event)>>,
+    jobs: Vec<u32>,
+    arrived: usize,
+    /// Thousandths of GPUs at work, by VC of the cluster.
+    pub(super) used: Vec<u64>,
+    /// Quota in force, by VC of the cluster.
+    pub(super) quota: Vec<Option<u64>>,
+    /// Whether a shape (with its VC's largest quota) could ever run here, by VC and shape.
+    possible: Vec<Option<bool>>,
+    /// The pool with every node there ever is.
+    whole: Nodes,
+    /// Running segments by expected end, where the scan looks at them.
+    pub(super) expected: BTreeSet<(i64, u32)>,
+    expected_end: Vec<(i64, u8)>,
+    /// Running segments, where someone may be stopped or looked at.
+    pub(super) running: BTreeSet<u32>,
+    past: Vec<Past>,
+    pub(super) reservation: Option<Reservation>,
+    next_decision: Option<i64>,
+    /// Pieces under construction, kept for its memory.
+    pub(super) scratch: Vec<Piece>,
+    /// Whether any job asks for a part of a GPU.
+    pub(super) shares: bool,
+    traits: Traits,
+    /// Jobs submitted at this instant, under the compatible QSSF.
+    pub(super) newcomers: Vec<u32>,
+    /// Every reservation made: (head, shadow time).
+    #[cfg(test)]
+    pub(super) promises: Vec<(u32, i64)>,
+}
+
+/// What of the machinery a policy needs.
+#[derive(Debug, Clone, Copy)]
+#[allow(clippy::struct_excessive_bools)]
+struct Traits {
+    backfill: bool,
+    tracks_running: bool,
+    keeps_past: bool,
+    uses_keys: bool,
+    helios: bool,
+}
+
+impl<'a> Run<'a> {
+    fn new(setting: Setting<'a>, pool: usize, first: u32, jobs: Vec<u32>, schedule: &'a mut Schedule) -> Result<Self> {
+        let Setting { workload, cluster, policy, ranking } = setting;
+        let Some(spec) = cluster.pools.get(pool) else {
+            return Err(Error::Cluster(format!("pool {pool} does not exist")));
+        };
+        let whole = Nodes::new(spec, first);
+        let outages = cluster.outages.iter().any(|outage| (first..first + whole.len()).contains(&outage.node));
+        let backfill = matches!(policy.scan, Scan::Easy | Scan::Conservative);
+        let preempts = policy.preemption != Preemption::Never;
+        let traits = Traits {
+            backfill,
+            tracks_running: preempts || outages || policy.scan == Scan::Conservative,
+            keeps_past: preempts || outages || !policy.order.is_fixed(),
+            uses_keys: !policy.order.is_fixed(),
+            helios: policy.compat == Compat::Helios,
+        };
+        let most_gpus = (0..whole.len()).map(|node| u64::from(whole.size(node))).sum();
+        let keys = Keys::new(workload, policy, &jobs, most_gpus);
+        let queue = Queue::new(ranking, pool, &jobs, policy.scan == Scan::Easy);
+        let mut run = Self {
+            workload,
+            cluster,
+            policy,
+            schedule,
+            now: 0,
+            service: Service::new(spec),
+            nodes: whole.clone(),
+            placer: Placer::new(policy, &workload.shapes),
+            queue,
+            keys,
+            events: BinaryHeap::with_capacity(1024),
+            jobs,
+            arrived: 0,
+            used: vec![0; cluster.vcs.len()],
+            quota: vec![None; cluster.vcs.len()],
+            possible: vec![None; cluster.vcs.len() * workload.shapes.len()],
+            whole,
+            expected: BTreeSet::new(),
+            expected_end: if backfill { vec![(0, 0); workload.len()] } else { Vec::new() },
+            running: BTreeSet::new(),
+            past: if traits.keeps_past { vec![Past::default(); workload.len()] } else { Vec::new() },
+            reservation: None,
+            next_decision: None,
+            scratch: Vec::new(),
+            shares: workload.shapes.iter().any(|shape| shape.milli > 0),
+            traits,
+            newcomers: Vec::new(),
+            #[cfg(test)]
+            promises: Vec::new(),
+        };
+        run.begin(pool)?;
+        Ok(run)
+    }
+
+    /// Sizes, quotas and failures to come, and the jobs that run already.
+    fn begin(&mut self, pool: usize) -> Result<()> {
+        let cluster = self.cluster;
+        let groups = cluster.pools.get(pool).map_or(&[][..], |pool| &pool.groups);
+        for (at, group) in (0u32..).zip(groups) {
+            let current = group.sizes.partition_point(|(from, _)| *from <= 0).saturating_sub(1);
+            let nodes = group.sizes.get(current).map_or(0, |(_, nodes)| *nodes);
+            self.resize(at, nodes);
+            for (size, (from, _)) in (0u32..).zip(&group.sizes).skip(current + 1) {
+                self.events.push(Reverse((*from, Event::Resize { group: at, size })));
+            }
+        }
+        for (at, vc) in (0u16..).zip(&cluster.vcs).filter(|(_, vc)| usize::from(vc.pool) == pool) {
+            if vc.quota_milli.is_empty() {
+                continue;
+            }
+            let current = vc.quota_milli.partition_point(|(from, _)| *from <= 0).saturating_sub(1);
+            self.quota[usize::from(at)] = vc.quota_milli.get(current).map(|(_, amount)| *amount);
+            for (quota, (from, _)) in (0u32..).zip(&vc.quota_milli).skip(current + 1) {
+                self.events.push(Reverse((*from, Event::Quota { vc: at, quota })));
+            }
+        }
+        for outage in &cluster.outages {
+            let node = self.nodes.local(outage.node);
+            if node < self.nodes.len() && outage.to_ms > 0 {
+                self.events.push(Reverse((outage.from_ms.max(0), Event::Fail { node })));
+                self.events.push(Reverse((outage.to_ms, Event::Repair { node })));
+            }
+        }
+        self.tell_service();
+        self.start_warm()
+    }
+
+    /// Puts the jobs that run at time 0 on their nodes.
+    fn start_warm(&mut self) -> Result<()> {
+        let workload = self.workload;
+        let mut warm: Vec<u32> = workload.warm.iter().map(|warm| warm.job).collect();
+        let mut mine = warm.clone();
+        mine.sort_unstable();
+        mine.retain(|job| self.jobs.binary_search(job).is_ok());
+        self.jobs.retain(|job| mine.binary_search(job).is_err());
+        warm.retain(|job| mine.binary_search(job).is_ok());
+        let mut pieces = std::mem::take(&mut self.scratch);
+        for job in warm {
+            if !self.admit(job) {
+                continue;
+            }
+            if self.fits_quota(job) && self.placer.place(&self.nodes, self.ask(job), &mut pieces) {
+                self.apply(Action::Start { job, pieces: &pieces })?;
+                if let Some(start) = workload.warm.iter().find(|warm| warm.job == job).map(|warm| warm.start_ms) {
+                    self.schedule.first_start_ms[job as usize] = start;
+                }
+            } else {
+                self.queue.insert(job);
+                self.due(0);
+            }
+        }
+        self.scratch = pieces;
+        Ok(())
+    }
+
+    /// Lets everything happen.
+    fn replay(&mut self) -> Result<()> {
+        let workload = self.workload;
+        loop {
+            let arrival = self.jobs.get(self.arrived).map(|job| workload.submit_ms[*job as usize].max(0));
+            let event = self.events.peek().map(|Reverse((at, _))| *at);
+            let now = match (arrival, event) {
+                (Some(arrival), Some(event)) => arrival.min(event),
+                (Some(at), None) | (None, Some(at)) => at,
+                (None, None) => break,
+            };
+            self.now = now;
+            let mut happened = false;
+            while let Some(Reverse((at, event))) = self.events.peek().copied() {
+                if at > now || event >= (Event::Relaxed { job: 0 }) {
+                    break;
+                }
+                self.events.pop();
+                happened |= self.handle(event);
+            }
+            self.newcomers.clear();
+            while let Some(job) = self.jobs.get(self.arrived).copied() {
+                if workload.submit_ms[job as usize] > now {
+                    break;
+                }
+                self.arrived += 1;
+                happened = true;
+                if self.admit(job) {
+                    self.wait(job);
+                }
+            }
+            while let Some(Reverse((at, event))) = self.events.peek().copied() {
+                if at > now || event < (Event::Relaxed { job: 0 }) {
+                    break;
+                }
+                self.events.pop();
+                happened |= self.handle(event);
+            }
+            if happened {
+                self.due(now);
+            }
+            if self.next_decision.is_some_and(|at| at <= now) {
+                self.next_decision = None;
+                self.decide()?;
+                if let Some(interval) = self.policy.interval_ms
+                    && self.queue.len() > 0
+                {
+                    self.due(now.saturating_add(interval));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes that a decision is due at `at`, or at the next multiple of the interval.
+    fn due(&mut self, at: i64) {
+        let at = match self.policy.interval_ms {
+            None => at,
+            Some(interval) => {
+                at.div_euclid(interval).saturating_add(i64::from(at.rem_euclid(interval) != 0)) * interval
+            }
+        };
+        if self.next_decision.is_none_or(|known| at < known) {
+            self.next_decision = Some(at);
+            if at > self.now {
+                self.events.push(Reverse((at, Event::Decide)));
+            }
+        }
+    }
+
+    /// Another decision is due although nothing may happen until then: after a preemption, and on the second tick of the
+    /// compatible QSSF.
+    pub(super) fn due_next(&mut self) {
+        if self.policy.interval_ms.is_none() {
+            self.due(self.now + SECOND_MS);
+        }
+    }
+
+    /// Lets one event happen; `false` if it is about something that is no longer so.
+    fn handle(&mut self, event: Event) -> bool {
+        match event {
+            Event::End { segment } => return self.end(segment),
+            Event::Repair { node } => {
+                self.service.repair(&mut self.nodes, node);
+                self.tell_service();
+            }
+            Event::Fail { node } => self.fail(node),
+            Event::Resize { group, size } => {
+                let sizes = self.service.sizes(group);
+                if let Some(nodes) = sizes.get(size as usize).map(|(_, nodes)| *nodes) {
+                    self.resize(group, nodes);
+                    self.tell_service();
+                }
+            }
+            Event::Quota { vc, quota } => {
+                let amounts = &self.cluster.vcs[usize::from(vc)].quota_milli;
+                self.quota[usize::from(vc)] = amounts.get(quota as usize).map(|(_, amount)| *amount);
+                self.reservation = None;
+            }
+            Event::Relaxed { job } => return self.queue.contains(job, self.schedule),
+            Event::Outlived { segment } => return self.outlived(segment),
+            // The decision itself is made after the instant's events, by the note of when it is due.
+            Event::Decide => return false,
+        }
+        true
+    }
+
+    /// A job is submitted: it is counted, or rejected.
+    fn admit(&mut self, job: u32) -> bool {
+        if !self.is_possible(job) {
+            self.schedule.outcome[job as usize] = Outcome::Rejected;
+            return false;
+        }
+        self.placer.submitted(self.workload.shape[job as usize]);
+        if self.traits.uses_keys {
+            self.keys.submitted(job);
+        }
+        true
+    }
+
+    /// Whether a job could run here with everything there ever is.
+    fn is_possible(&mut self, job: u32) -> bool {
+        let (vc, shape) = (self.workload.vc[job as usize], self.workload.shape[job as usize]);
+        let at = usize::from(vc) * self.workload.shapes.len() + usize::from(shape);
+        if let Some(known) = self.possible[at] {
+            return known;
+        }
+        let amount = self.shape(job).amount();
+        let quota = self.cluster.vcs[usize::from(vc)].quota_milli.iter().map(|(_, amount)| *amount).max();
+        let mut pieces = Vec::new();
+        let ask = Ask { job, shape: self.shape(job), relaxed: true };
+        let possible = quota.is_none_or(|quota| amount <= quota) && self.placer.place(&self.whole, ask, &mut pieces);
+        self.possible[at] = Some(possible);
+        possible
+    }
+
+    /// A submitted job joins the queue.
+    fn wait(&mut self, job: u32) {
+        if self.traits.helios && self.policy.order == Order::Qssf {
+            self.newcomers.push(job);
+            return;
+        }
+        if let Placement::Locality(timeout) = self.policy.placement {
+            let at = self.workload.submit_ms[job as usize].saturating_add(timeout);
+            if at > self.now {
+                self.events.push(Reverse((at, Event::Relaxed { job })));
+            }
+        }
+        self.queue.insert(job);
+    }
+
+    /// What a job asks for.
+    pub(super) fn shape(&self, job: u32) -> Shape {
+        let at = self.workload.shape.get(job as usize).copied().unwrap_or(0);
+        self.workload.shapes.get(usize::from(at)).copied().unwrap_or_default()
+    }
+
+    /// A job as the placement rule sees it now.
+    pub(super) fn ask(&self, job: u32) -> Ask {
+        let relaxed = match self.policy.placement {
+            Placement::Locality(timeout) => self.now - self.workload.submit_ms[job as usize] >= timeout,
+            _ => false,
+        };
+        Ask { job, shape: self.shape(job), relaxed }
+    }
+
+    /// Whether its VC's quota allows a job.
+    pub(super) fn fits_quota(&self, job: u32) -> bool {
+        let vc = usize::from(self.workload.vc[job as usize]);
+        self.quota[vc].is_none_or(|quota| self.used[vc] + self.shape(job).amount() <= quota)
+    }
+
+    /// Run done, cost owed and GPU time held by a job, to now.
+    pub(super) fn progress(&self, job: u32) -> Progress {
+        let past = self.past.get(job as usize).copied().unwrap_or_default();
+        let mut progress = Progress { done_ms: past.done_ms, owed_ms: past.owed_ms, attained: past.attained };
+        if let Some(start) = self.running_since(job) {
+            let held = self.now - start;
+            let paid = held.min(past.owed_ms);
+            progress.done_ms += held - paid;
+            progress.owed_ms -= paid;
+            progress.attained += self.shape(job).amount() * held.unsigned_abs();
+        }
+        progress
+    }
+
+    /// Since when a job runs; `None` if it does not.
+    fn running_since(&self, job: u32) -> Option<i64> {
+        let segment = self.schedule.last_segment[job as usize];
+        if self.running.contains(&segment) { Some(self.schedule.segments[segment as usize].start_ms) } else { None }
+    }
+
+    /// The key of a job now.
+    pub(super) fn key(&self, job: u32) -> Key {
+        self.keys.at(job, self.now, &self.progress(job))
+    }
+
+    /// How long a job is expected to need from now on if it starts now, milliseconds, at least 1.
+    pub(super) fn expected_ms(&self, job: u32) -> i64 {
+        let estimate = self.policy.estimate_ms(self.workload, job as usize);
+        let past = self.past.get(job as usize).copied().unwrap_or_default();
+        ((estimate - past.done_ms).max(0) + past.owed_ms).max(1)
+    }
+
+    /// Carries out what a policy asks for, if that can be.
+    pub(super) fn apply(&mut self, action: Action<'_>) -> Result<()> {
+        match action {
+            Action::Start { job, pieces } => self.start(job, pieces),
+            Action::Preempt { job } => self.preempt(job),
+        }
+    }
+
+    fn start(&mut self, job: u32, pieces: &[Piece]) -> Result<()> {
+        let at = job as usize;
+        let amount: u64 = pieces.iter().map(|piece| piece.amount()).sum();
+        let shape = self.shape(job);
+        if amount != shape.amount() {
+            return Err(Error::Action(format!("job {job} starts with {amount} thousandths of {}", shape.amount())));
+        }
+        if !self.fits_quota(job) {
+            return Err(Error::Action(format!("job {job} starts over the quota of its VC")));
+        }
+        for piece in pieces {
+            self.nodes.take(piece)?;
+        }
+        let past = self.past.get(at).copied().unwrap_or_default();
+        let needs = (self.workload.run_ms[at] - past.done_ms).saturating_add(past.owed_ms);
+        let end_ms = self.now.saturating_add(needs);
+        let segment = self.schedule.segments.len() as u32;
+        let first_piece = self.schedule.pieces.len() as u32;
+        self.schedule.pieces.extend_from_slice(pieces);
+        let record =
+            Segment { job, first_piece, pieces: pieces.len() as u32, start_ms: self.now, end_ms, stop: Stop::Done };
+        self.schedule.segments.push(record);
+        if self.schedule.last_segment[at] == NO_SEGMENT {
+            self.schedule.first_start_ms[at] = self.now;
+        }
+        self.schedule.last_segment[at] = segment;
+        self.used[usize::from(self.workload.vc[at])] += amount;
+        if self.traits.tracks_running || self.traits.keeps_past {
+            self.running.insert(segment);
+        }
+        if self.traits.uses_keys {
+            self.keys.started(job, self.now);
+        }
+        if self.traits.backfill {
+            let expected = self.now.saturating_add(self.expected_ms(job));
+            self.expected_end[at] = (expected, 0);
+            self.expected.insert((expected, segment));
+            if expected < end_ms {
+                self.events.push(Reverse((expected, Event::Outlived { segment })));
+            }
+        }
+        // Helios' simulator gives GPUs back in the tick after, even those of a job of length zero.
+        let freed_ms = if self.traits.helios { end_ms.max(self.now + SECOND_MS) } else { end_ms };
+        self.events.push(Reverse((freed_ms, Event::End { segment })));
+        Ok(())
+    }
+
+    /// Takes a running segment off its nodes.
+    fn release(&mut self, segment: u32) -> Segment {
+        let record = self.schedule.segments[segment as usize];
+        let vc = usize::from(self.workload.vc[record.job as usize]);
+        self.used[vc] -= self.shape(record.job).amount();
+        let first = record.first_piece as usize;
+        for piece in &self.schedule.pieces[first..first + record.pieces as usize] {
+            self.nodes.give(piece);
+            self.service.emptied(&mut self.nodes, piece.node);
+        }
+        if self.traits.tracks_running || self.traits.keeps_past {
+            self.running.remove(&segment);
+        }
+        if self.traits.backfill {
+            self.expected.remove(&(self.expected_end[record.job as usize].0, segment));
+        }
+        if self.traits.uses_keys {
+            self.keys.stopped(record.job, self.now);
+        }
+        record
+    }
+
+    fn end(&mut self, segment: u32) -> bool {
+        let record = self.schedule.segments[segment as usize];
+        if record.stop != Stop::Done {
+            return false;
+        }
+        if self.traits.backfill && self.expected_end[record.job as usize].0 != self.now {
+            // Sooner than expected: what was reserved may come sooner.
+            self.reservation = None;
+        }
+        self.release(segment);
+        if self.service.drains() {
+            self.tell_service();
+        }
+        let job = record.job as usize;
+        self.schedule.outcome[job] = Outcome::Finished;
+        self.schedule.end_ms[job] = record.end_ms;
+        if self.traits.uses_keys {
+            self.keys.left(record.job);
+        }
+        true
+    }
+
+    /// Ends a running segment before its time and notes what its job has done.
+    fn cut(&mut self, segment: u32, stop: Stop) {
+        let job = self.schedule.segments[segment as usize].job;
+        let progress = self.progress(job);
+        self.release(segment);
+        let record = &mut self.schedule.segments[segment as usize];
+        record.end_ms = self.now;
+        record.stop = stop;
+        self.reservation = None;
+        let shape = self.shape(job);
+        let Some(past) = self.past.get_mut(job as usize) else { return };
+        past.attained = progress.attained;
+        past.owed_ms = progress.owed_ms;
+        if stop == Stop::Preempted {
+            past.done_ms = progress.done_ms;
+            past.saved_ms = progress.done_ms;
+            past.owed_ms += self.policy.preemption.cost_ms(shape);
+            self.schedule.preemptions[job as usize] += 1;
+        } else {
+            let own = self.policy.checkpoint_ms.map_or(0, |every| progress.done_ms / every * every);
+            past.saved_ms = past.saved_ms.max(own);
+            past.done_ms = past.saved_ms;
+            self.schedule.restarts[job as usize] += 1;
+        }
+        self.queue.insert(job);
+    }
+
+    fn preempt(&mut self, job: u32) -> Result<()> {
+        let segment = self.schedule.last_segment[job as usize];
+        if self.policy.preemption == Preemption::Never || !self.running.contains(&segment) {
+            return Err(Error::Action(format!("job {job} is preempted but cannot be")));
+        }
+        self.cut(segment, Stop::Preempted);
+        Ok(())
+    }
+
+    fn fail(&mut self, node: u32) {
+        let number = self.nodes.number(node);
+        let on_node: Vec<u32> = self
+            .running
+            .iter()
+            .copied()
+            .filter(|segment| {
+                let record = &self.schedule.segments[*segment as usize];
+                self.schedule.pieces_of(record).iter().any(|piece| piece.node == number)
+            })
+            .collect();
+        for segment in on_node {
+            self.cut(segment, Stop::Failed);
+        }
+        self.service.fail(&mut self.nodes, node);
+        self.tell_service();
+    }
+
+    fn resize(&mut self, group: u32, nodes: u32) {
+        self.service.resize(&mut self.nodes, group, nodes);
+    }
+
+    /// Nodes have come or gone.
+    fn tell_service(&mut self) {
+        self.reservation = None;
+        if self.traits.uses_keys {
+            self.keys.in_service(self.service.gpus(&self.nodes));
+        }
+    }
+
+    fn outlived(&mut self, segment: u32) -> bool {
+        let record = self.schedule.segments[segment as usize];
+        let job = record.job as usize;
+        if record.stop != Stop::Done || self.expected_end[job].0 != self.now || record.end_ms <= self.now {
+            return false;
+        }
+        let (expected, corrections) = self.expected_end[job];
+        let at = usize::from(corrections).min(CORRECTIONS_MS.len() - 1);
+        let corrected = expected.saturating_add(CORRECTIONS_MS[at]);
+        self.expected.remove(&(expected, segment));
+        self.expected.insert((corrected, segment));
+        self.expected_end[job] = (corrected, corrections.saturating_add(1));
+        if corrected < record.end_ms {
+            self.events.push(Reverse((corrected, Event::Outlived { segment })));
+        }
+        self.reservation = None;
+        true
+    }
+}

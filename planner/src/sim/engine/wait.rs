@@ -1,0 +1,134 @@
+//! The queue of a pool: ranked once where the order is fixed, sorted at every decision where it is not.
+//!
+//! Worked example: FIFO, SJF and QSSF know a job's key when it is submitted; WFP3 depends on how long it has waited, so its
+//! order may be another at every decision.
+
+use std::collections::BTreeMap;
+
+use super::queue::{Entry, Ranked};
+use crate::sim::cluster::Cluster;
+use crate::sim::order::Keys;
+use crate::sim::policy::{Compat, Order, Placement, Policy, Preemption, Scan};
+use crate::sim::schedule::{NO_SEGMENT, Outcome, Schedule};
+use crate::sim::workload::Workload;
+
+/// Ranks and classes of all jobs, under an order that is fixed.
+#[derive(Debug)]
+pub(in crate::sim) struct Ranking {
+    /// Job with each rank, over all pools.
+    jobs: Vec<u32>,
+    /// Rank of each job.
+    rank: Vec<u32>,
+    /// Class of each job within its pool.
+    class: Vec<u32>,
+    /// Estimate of each job, milliseconds; only for backfill.
+    estimate_ms: Vec<i64>,
+    /// Classes of each pool.
+    classes: Vec<usize>,
+}
+
+impl Ranking {
+    /// Ranks all jobs; `None` if the policy's order is not fixed, or jobs of a class do not share their fate under it.
+    /// O(n log n).
+    pub(in crate::sim) fn new(workload: &Workload, cluster: &Cluster, policy: &Policy) -> Option<Self> {
+        let personal = matches!(policy.placement, Placement::Locality(_))
+            || (policy.scan == Scan::Easy && policy.placement == Placement::Random);
+        let ranks = policy.order.is_fixed()
+            && policy.preemption == Preemption::Never
+            && policy.scan != Scan::Conservative
+            && cluster.outages.is_empty()
+            && !personal;
+        if !ranks {
+            return None;
+        }
+        let keys = Keys::new(workload, policy, &[], 0);
+        let mut keyed: Vec<_> = (0..workload.len() as u32).map(|job| (keys.fixed(job), job)).collect();
+        // The compatible QSSF sorts by GPUs each second before it sorts by priority.
+        let helios = policy.compat == Compat::Helios && policy.order == Order::Qssf;
+        let gpus = |job: u32| if helios { workload.shapes[usize::from(workload.shape[job as usize])].gpus } else { 0 };
+        keyed.sort_unstable_by_key(|(key, job)| (*key, gpus(*job), workload.submit_ms[*job as usize], *job));
+        let jobs: Vec<u32> = keyed.into_iter().map(|(_, job)| job).collect();
+        let mut rank = vec![0; workload.len()];
+        for (at, job) in (0u32..).zip(&jobs) {
+            rank[*job as usize] = at;
+        }
+        let mut classes = vec![0; cluster.pools.len()];
+        let mut known = BTreeMap::new();
+        let class = workload.vc.iter().zip(&workload.shape).map(|(vc, shape)| {
+            let shape = if policy.scan == Scan::Strict { 0 } else { *shape };
+            *known.entry((*vc, shape)).or_insert_with(|| {
+                let count = &mut classes[usize::from(cluster.vcs[usize::from(*vc)].pool)];
+                *count += 1;
+                *count as u32 - 1
+            })
+        });
+        let class = class.collect();
+        let estimate_ms = if policy.scan == Scan::Easy {
+            (0..workload.len()).map(|job| policy.estimate_ms(workload, job).max(1)).collect()
+        } else {
+            Vec::new()
+        };
+        Some(Self { jobs, rank, class, estimate_ms, classes })
+    }
+
+    /// The job with a rank.
+    pub(in crate::sim) fn job(&self, rank: u32) -> u32 {
+        self.jobs[rank as usize]
+    }
+
+    /// The class of a job within its pool.
+    pub(in crate::sim) fn class(&self, job: u32) -> u32 {
+        self.class[job as usize]
+    }
+}
+
+/// Jobs that wait.
+pub(in crate::sim) enum Queue<'a> {
+    /// In classes, by rank.
+    Ranked(Ranked, &'a Ranking),
+    /// In no order.
+    Loose(Vec<u32>),
+}
+
+impl<'a> Queue<'a> {
+    /// An empty queue for the jobs of a pool.
+    pub(super) fn new(ranking: Option<&'a Ranking>, pool: usize, jobs: &[u32], search: bool) -> Self {
+        let Some(ranking) = ranking else { return Self::Loose(Vec::new()) };
+        let mut members = Vec::new();
+        if search {
+            members = jobs.iter().map(|job| (ranking.rank[*job as usize], ranking.class(*job))).collect();
+            members.sort_unstable();
+        }
+        Self::Ranked(Ranked::new(ranking.classes[pool], search, &members), ranking)
+    }
+
+    /// Jobs that wait.
+    pub(in crate::sim) fn len(&self) -> usize {
+        match self {
+            Self::Ranked(ranked, _) => ranked.len(),
+            Self::Loose(jobs) => jobs.len(),
+        }
+    }
+
+    /// A job joins.
+    pub(in crate::sim) fn insert(&mut self, job: u32) {
+        match self {
+            Self::Ranked(ranked, ranking) => {
+                let at = job as usize;
+                let estimate_ms = ranking.estimate_ms.get(at).copied().unwrap_or(0);
+                ranked.insert(ranking.rank[at], Entry { class: ranking.class[at], estimate_ms });
+            }
+            Self::Loose(jobs) => jobs.push(job),
+        }
+    }
+
+    /// Whether a job waits.
+    pub(super) fn contains(&self, job: u32, schedule: &Schedule) -> bool {
+        match self {
+            Self::Ranked(..) => {
+                schedule.outcome[job as usize] == Outcome::Stranded && schedule.last_segment[job as usize] == NO_SEGMENT
+            }
+            Self::Loose(jobs) => jobs.contains(&job),
+        }
+    }
+}

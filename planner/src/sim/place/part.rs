@@ -1,0 +1,20 @@
+//! Parts of a GPU on a node.
+//!
+//! A part goes to the shared GPU with the least left that suffices, else to the lowest free GPU. O(shared GPUs). Worked number: a job of
+//! 0.3 on a node whose shared GPUs have 0.5 and 0.4 left takes the second, which then has 0.1 left.
+
+use crate::sim::nodes::Nodes;
+use crate::sim::schedule::Piece;
+
+/// Whether a node has room for a part.
+pub(super) fn fits(nodes: &Nodes, node: u32, milli: u16) -> bool {
+    nodes.free(node) > 0 || nodes.shared(node).iter().any(|gpu| gpu.left >= milli)
+}
+
+/// Where on a node a part goes.
+pub(super) fn piece(nodes: &Nodes, node: u32, milli: u16) -> Option<Piece> {
+    let tightest = nodes.shared(node).iter().filter(|gpu| gpu.left >= milli).min_by_key(|gpu| (gpu.left, gpu.gpu));
+    let bits = nodes.free_bits(node);
+    let gpus = tightest.map_or(bits & bits.wrapping_neg(), |gpu| 1 << gpu.gpu);
+    (gpus != 0).then(|| Piece { node: nodes.number(node), milli, gpus })
+}

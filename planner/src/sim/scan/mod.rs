@@ -1,0 +1,128 @@
+//! How the queue is walked: who starts now.
+//!
+//! Each walk asks the engine for one action after another ([`Run::apply`]), which checks and carries it out, so that what follows
+//! sees what was done. Where the order is fixed, jobs of a VC and shape share their fate: when one does not fit, none does until
+//! something is given back, so a walk looks at classes and not at jobs.
+
+mod conservative;
+mod easy;
+mod preempt;
+mod strict;
+
+pub(super) use easy::Reservation;
+
+use super::engine::{Action, Queue, Run};
+use super::place::Ask;
+use super::policy::{Compat, Order, Preemption, Scan};
+use crate::error::Result;
+
+/// Why a job did not start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Refusal {
+    /// Its VC's quota.
+    Quota,
+    /// No nodes.
+    Nodes,
+}
+
+impl Run<'_> {
+    /// Starts (and stops) jobs as the policy has it.
+    pub(super) fn decide(&mut self) -> Result<()> {
+        if self.policy.compat == Compat::Helios && self.policy.order == Order::Qssf {
+            return self.decide_helios();
+        }
+        if self.queue.len() == 0 || (self.policy.preemption == Preemption::Never && self.is_full()) {
+            return Ok(());
+        }
+        match (&self.queue, self.policy.scan) {
+            (_, Scan::Conservative) => self.walk_conservative(),
+            (Queue::Ranked(..), Scan::Strict) => self.walk_strict(),
+            (Queue::Ranked(..), Scan::Skip) => self.walk_skip(),
+            (Queue::Ranked(..), Scan::Easy) => self.walk_easy(),
+            (Queue::Loose(_), Scan::Easy) => self.walk_easy_loose(),
+            (Queue::Loose(_), _) if self.policy.preemption == Preemption::Never => self.walk_loose(),
+            (Queue::Loose(_), _) => self.walk_preempting(),
+        }
+    }
+
+    /// Starts `job` if it fits.
+    fn try_start(&mut self, job: u32) -> Result<std::result::Result<(), Refusal>> {
+        if !self.fits_quota(job) {
+            return Ok(Err(Refusal::Quota));
+        }
+        let mut pieces = std::mem::take(&mut self.scratch);
+        let placed = self.placer.place(&self.nodes, self.ask(job), &mut pieces);
+        if placed {
+            self.apply(Action::Start { job, pieces: &pieces })?;
+        }
+        self.scratch = pieces;
+        Ok(if placed { Ok(()) } else { Err(Refusal::Nodes) })
+    }
+
+    /// Whether nothing at all can start now.
+    fn is_full(&self) -> bool {
+        self.nodes.eligible_free() == 0 && !self.shares
+    }
+
+    /// The waiting jobs in order, and none left in the queue; what does not start must be put back.
+    fn sorted(&mut self) -> Vec<u32> {
+        let Queue::Loose(jobs) = &mut self.queue else { return Vec::new() };
+        let jobs = std::mem::take(jobs);
+        let mut keyed: Vec<_> = jobs.into_iter().map(|job| (self.key(job), job)).collect();
+        // Submissions are in order of index.
+        keyed.sort_unstable();
+        keyed.into_iter().map(|(_, job)| job).collect()
+    }
+
+    /// Conservative backfill.
+    fn walk_conservative(&mut self) -> Result<()> {
+        let order = self.sorted();
+        let waiting: Vec<conservative::Waiting> = order
+            .iter()
+            .map(|job| conservative::Waiting {
+                ask: self.ask(*job),
+                vc: self.workload.vc[*job as usize],
+                amount: self.shape(*job).amount(),
+                estimate_ms: self.expected_ms(*job),
+            })
+            .collect();
+        let held: Vec<conservative::Held<'_>> = self
+            .expected
+            .iter()
+            .map(|(expected_end_ms, segment)| {
+                let record = &self.schedule.segments[*segment as usize];
+                conservative::Held {
+                    expected_end_ms: *expected_end_ms,
+                    pieces: self.schedule.pieces_of(record),
+                    vc: self.workload.vc[record.job as usize],
+                    amount: self.shape(record.job).amount(),
+                }
+            })
+            .collect();
+        let starts = conservative::starts(
+            &self.nodes,
+            &self.placer,
+            self.now,
+            &held,
+            &waiting,
+            conservative::Quotas { quota: &self.quota, used: &self.used },
+            self.policy.depth,
+        );
+        let mut started: Vec<u32> = starts.iter().map(|(job, _)| *job).collect();
+        for (job, pieces) in &starts {
+            self.apply(Action::Start { job: *job, pieces })?;
+        }
+        started.sort_unstable();
+        for job in order {
+            if started.binary_search(&job).is_err() {
+                self.queue.insert(job);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether the answer for one job of a class is the answer for all.
+fn same(ask: Ask, other: Ask) -> bool {
+    ask.shape == other.shape && ask.relaxed == other.relaxed
+}

@@ -1,0 +1,113 @@
+//! Walks that may stop running jobs for waiting ones that come before them in the order.
+//!
+//! For a waiting job that does not fit, running jobs with a greater key are taken out, the last in order first, until it fits; those
+//! that turn out not to be in its way are put back. O(waiting × running) for a decision.
+//!
+//! Worked example: shortest remaining time first on one node of 8 GPUs, where a job of 8 GPUs has 100 s left. One of 1 GPU and 10 s comes:
+//! the first is stopped, the second starts; a second later the first still does not fit; at 10 s it goes on, with its cost to pay.
+
+use super::Refusal;
+use crate::error::Result;
+use crate::sim::engine::{Action, Run};
+use crate::sim::key::Key;
+use crate::sim::nodes::Nodes;
+use crate::sim::policy::Scan;
+
+impl Run<'_> {
+    /// Strict and skip, with preemption.
+    pub(super) fn walk_preempting(&mut self) -> Result<()> {
+        let order = self.sorted();
+        // Greatest key first; of equals the last submitted.
+        let running = self.running.iter().map(|segment| &self.schedule.segments[*segment as usize]);
+        let mut victims: Vec<(Key, u32)> = running
+            .filter(|segment| segment.start_ms < self.now)
+            .map(|segment| (self.key(segment.job), segment.job))
+            .collect();
+        victims.sort_unstable_by(|a, b| b.cmp(a));
+        let mut blocked_vcs: Vec<u16> = Vec::new();
+        let mut over = false;
+        let mut stopped = false;
+        for job in order {
+            let vc = self.workload.vc[job as usize];
+            if over || blocked_vcs.contains(&vc) {
+                self.queue.insert(job);
+                continue;
+            }
+            let Err(refusal) = self.try_start(job)? else { continue };
+            let key = self.key(job);
+            let chosen = self.choose(job, key, &victims);
+            if chosen.is_empty() {
+                self.queue.insert(job);
+                if self.policy.scan == Scan::Strict {
+                    match refusal {
+                        Refusal::Nodes => over = true,
+                        Refusal::Quota => blocked_vcs.push(vc),
+                    }
+                }
+                continue;
+            }
+            for victim in &chosen {
+                self.apply(Action::Preempt { job: *victim })?;
+            }
+            victims.retain(|(_, victim)| !chosen.contains(victim));
+            stopped = true;
+            // It was seen to fit once they are gone; if it does not, it waits on.
+            if self.try_start(job)?.is_err() {
+                self.queue.insert(job);
+            }
+        }
+        if stopped {
+            self.due_next();
+        }
+        Ok(())
+    }
+
+    /// Which of `victims` have to stop so that `job` fits; none if it would not fit without all of them.
+    fn choose(&self, job: u32, key: Key, victims: &[(Key, u32)]) -> Vec<u32> {
+        let vc = usize::from(self.workload.vc[job as usize]);
+        let amount = self.shape(job).amount();
+        let ask = self.ask(job);
+        let mut nodes = self.nodes.clone();
+        let mut used = self.used[vc];
+        let fits = |nodes: &Nodes, used: u64| {
+            self.quota[vc].is_none_or(|quota| used + amount <= quota) && self.placer.fits(nodes, ask)
+        };
+        let mut taken: Vec<u32> = Vec::new();
+        let mut found = false;
+        for (_, victim) in victims.iter().take_while(|(other, _)| *other > key) {
+            let Some(segment) = self.schedule.last_segment(*victim as usize) else { continue };
+            for piece in self.schedule.pieces_of(segment) {
+                nodes.give(piece);
+            }
+            if usize::from(self.workload.vc[*victim as usize]) == vc {
+                used -= self.shape(*victim).amount();
+            }
+            taken.push(*victim);
+            if fits(&nodes, used) {
+                found = true;
+                break;
+            }
+        }
+        if !found {
+            return Vec::new();
+        }
+        let mut kept: Vec<u32> = Vec::new();
+        for victim in taken.iter().rev() {
+            let Some(segment) = self.schedule.last_segment(*victim as usize) else { continue };
+            let own = usize::from(self.workload.vc[*victim as usize]) == vc;
+            let pieces = self.schedule.pieces_of(segment);
+            let mut trial = nodes.clone();
+            if !pieces.iter().all(|piece| trial.retake(piece).is_ok()) {
+                continue;
+            }
+            let more = used + if own { self.shape(*victim).amount() } else { 0 };
+            if fits(&trial, more) {
+                nodes = trial;
+                used = more;
+                kept.push(*victim);
+            }
+        }
+        taken.retain(|victim| !kept.contains(victim));
+        taken
+    }
+}
