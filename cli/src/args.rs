@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use tracecast_analytics::ingest;
-use tracecast_analytics::time::Zone;
+use tracecast_analytics::time::{self, Zone};
 
 /// Trace analytics and predictive planning for GPU clusters, offline.
 #[derive(Debug, Parser)]
@@ -39,6 +39,8 @@ pub(crate) enum Command {
     Inspect(Inspect),
     /// Six standard aggregates of a jobs table of any size, streaming, in flat memory
     Rollup(Rollup),
+    /// Replay the jobs under another policy or on another cluster: waits, use, causes, fairness
+    Simulate(Box<Simulate>),
     /// Generate a complete synthetic trace from a small specification
     Synth(Synth),
     /// List the formats that can be read
@@ -192,6 +194,137 @@ pub(crate) struct Synth {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct Simulate {
+    /// Files, folders or patterns; or one trace folder
+    #[arg(required = true, value_name = "SOURCE")]
+    pub(crate) sources: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+    #[command(flatten)]
+    pub(crate) jobs: Jobs,
+    #[command(flatten)]
+    pub(crate) policy: PolicyArguments,
+    #[command(flatten)]
+    pub(crate) comparison: ComparisonArguments,
+    /// Form of the answer
+    #[arg(long, value_enum, default_value_t = Form::Table, help_heading = "Answer")]
+    pub(crate) format: Form,
+    /// Write the answer to a file instead of stdout
+    #[arg(long, short, value_name = "FILE", help_heading = "Answer")]
+    pub(crate) out: Option<PathBuf>,
+    /// Write when and where each job ran (CSV)
+    #[arg(long, value_name = "FILE", help_heading = "Answer")]
+    pub(crate) schedule: Option<PathBuf>,
+    /// Write each chart as SVG and PNG into this folder
+    #[arg(long, value_name = "FOLDER", help_heading = "Answer")]
+    pub(crate) charts: Option<PathBuf>,
+}
+
+/// Which jobs, on which nodes.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Jobs and nodes")]
+pub(crate) struct Jobs {
+    /// Nodes of each VC [default: as the trace has them]
+    #[arg(long, value_name = "TOML")]
+    pub(crate) cluster: Option<PathBuf>,
+    /// Jobs submitted from here on (UTC, such as 2017-10-03 or 2017-10-03T12:00:00Z); those that run or wait then are taken along
+    #[arg(long, value_name = "TIME", value_parser = moment, allow_hyphen_values = true)]
+    pub(crate) from: Option<i64>,
+    /// Jobs submitted before this
+    #[arg(long, value_name = "TIME", value_parser = moment, allow_hyphen_values = true)]
+    pub(crate) to: Option<i64>,
+    /// Only jobs that ran at most so long (such as 7d)
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) max_run: Option<i64>,
+    /// Only jobs of these VCs
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) vcs: Option<Vec<String>>,
+    /// Give each job as many nodes as it had
+    #[arg(long)]
+    pub(crate) gangs_as_recorded: bool,
+    /// Predictions: CSV with job_id and predicted_duration_s
+    #[arg(long, value_name = "CSV")]
+    pub(crate) predictions: Option<PathBuf>,
+    /// Scores for --order score: CSV with job_id and score, lowest first
+    #[arg(long, value_name = "CSV")]
+    pub(crate) score: Option<PathBuf>,
+}
+
+/// The switches of a policy.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Policy")]
+pub(crate) struct PolicyArguments {
+    /// Who is served first: fifo, fewest-gpus, sjf, ljf, srtf, qssf, las, tiresias, gittins, wfp3, f1, unicef, multifactor, fair-share, long-term, finish-time, score
+    #[arg(long, value_name = "ORDER")]
+    pub(crate) order: Option<String>,
+    /// How the queue is walked: strict, skip, easy, conservative
+    #[arg(long, value_name = "SCAN")]
+    pub(crate) scan: Option<String>,
+    /// Where jobs go: consolidate, first-fit, best-fit, worst-fit, spread, random, fgd, buddy, locality
+    #[arg(long, value_name = "RULE")]
+    pub(crate) place: Option<String>,
+    /// Whether running jobs may be stopped: never, helios, tiresias, or what it costs for 1, 2-8 and more GPUs (7s,30s,60s)
+    #[arg(long, value_name = "COST")]
+    pub(crate) preempt: Option<String>,
+    /// Which duration the scheduler knows: true, requested, predicted
+    #[arg(long, value_name = "WHICH")]
+    pub(crate) estimate: Option<String>,
+    /// Decide only every so often (such as 60s)
+    #[arg(long, value_name = "TIME")]
+    pub(crate) interval: Option<String>,
+    /// Jobs a conservative scan looks at [default: all]
+    #[arg(long, value_name = "JOBS")]
+    pub(crate) depth: Option<u32>,
+    /// How often jobs save their progress by themselves, for node failures
+    #[arg(long, value_name = "TIME")]
+    pub(crate) checkpoint: Option<String>,
+    /// Between whom fair orders are fair: user, vc
+    #[arg(long, value_name = "WHO")]
+    pub(crate) tenants: Option<String>,
+    /// Imitate a published simulator: helios
+    #[arg(long, value_name = "WHOSE")]
+    pub(crate) compat: Option<String>,
+    /// Seed of what is drawn
+    #[arg(long)]
+    pub(crate) seed: Option<u64>,
+}
+
+/// Several policies at once.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Comparison")]
+pub(crate) struct ComparisonArguments {
+    /// Compare several policies on the same jobs: orders (fifo,sjf,qssf) or a file of scenarios (TOML)
+    #[arg(long, value_name = "ORDERS|TOML")]
+    pub(crate) compare: Option<String>,
+    /// The policy the cluster had, to check the replay with: ORDER, ORDER/SCAN or ORDER/SCAN/ESTIMATE [default: fifo/strict]
+    #[arg(long, value_name = "POLICY")]
+    pub(crate) recorded: Option<String>,
+    /// Run only the i-th of n parts of the scenarios, and write their schedules to --results
+    #[arg(long, value_name = "I/N", requires = "results", conflicts_with = "merge")]
+    pub(crate) shard: Option<String>,
+    /// Folder for the schedules of a part
+    #[arg(long, value_name = "FOLDER", requires = "shard")]
+    pub(crate) results: Option<PathBuf>,
+    /// Take the schedules from these folders instead of running the scenarios
+    #[arg(long, value_name = "FOLDER", num_args = 1..)]
+    pub(crate) merge: Option<Vec<PathBuf>>,
+}
+
+/// A moment: a date or a time in UTC, or one with its offset. In milliseconds since the Unix epoch.
+fn moment(text: &str) -> Result<i64, &'static str> {
+    let plain = || time::Zone::utc().resolve(time::parse_local(text)?).map(|(ms, _)| ms);
+    let date = || time::Zone::utc().resolve(time::parse_local(&format!("{text} 00:00:00"))?).map(|(ms, _)| ms);
+    let seconds = || time::seconds_to_ms(text.parse().ok()?);
+    let found = time::parse_with_offset(text).or_else(plain).or_else(date).or_else(seconds);
+    found.ok_or("not a moment; write 2017-10-03, 2017-10-03T12:00:00Z, or seconds since the epoch")
+}
+
+/// A length of time, milliseconds.
+fn duration(text: &str) -> Result<i64, String> {
+    tracecast_planner::sim::scenario::parse_duration(text).map_err(|error| error.to_string())
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct Schema {
     /// Which output
     #[arg(value_enum)]
@@ -205,6 +338,8 @@ pub(crate) enum SchemaOf {
     Describe,
     /// `rollup --format json`
     Rollup,
+    /// `simulate --format json`
+    Simulate,
     /// `manifest.json` of a trace folder
     Manifest,
     /// Columns of the tables in a trace folder

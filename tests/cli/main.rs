@@ -81,6 +81,7 @@ fn help_of_every_command() {
         &["inspect", "--help"],
         &["rollup", "--help"],
         &["synth", "--help"],
+        &["simulate", "--help"],
         &["schema", "--help"],
     ] {
         let output = tracecast(command);

@@ -20,9 +20,9 @@ fn joined_jobs() {
     insta::assert_snapshot!(render(&trace), @r"
     jobs (6 rows)
       cluster=philly job_key=row-0 state=unknown reported_state=not_Pass submit=2017-09-01 00:00:00 req_gpus=1 alloc_gpus=1 reported_run_s=3600
-      cluster=philly job_key=app_1 vc=vc-a state=completed reported_state=Pass submit=2017-09-01 01:00:00 start=2017-09-01 01:00:12 end=2017-09-01 01:01:52 attempts=2 req_gpus=8 alloc_gpus=8 reported_run_s=100 reported_wait_s=12
-      cluster=philly job_key=app_2 vc=vc-b state=completed reported_state=Pass submit=2017-11-05 08:30:00 start=2017-11-05 08:30:05 end=2017-11-05 08:31:05 attempts=1 req_gpus=4 alloc_gpus=4 run_s=60 reported_run_s=60 reported_wait_s=5
-      cluster=philly job_key=row-3 vc=vc-b state=completed reported_state=Pass submit=2017-11-05 08:31:00 req_gpus=1 alloc_gpus=1 reported_run_s=0
+      cluster=philly job_key=app_1 vc=vc-a state=completed reported_state=Pass submit=2017-09-01 01:00:00 start=2017-09-01 01:00:12 end=2017-09-01 01:01:52 attempts=2 req_gpus=8 alloc_gpus=8 reported_run_s=100 reported_attempts_s=90 reported_wait_s=12
+      cluster=philly job_key=app_2 vc=vc-b state=completed reported_state=Pass submit=2017-11-05 08:30:00 start=2017-11-05 08:30:05 end=2017-11-05 08:31:05 attempts=1 req_gpus=4 alloc_gpus=4 run_s=60 reported_run_s=60 reported_attempts_s=60 reported_wait_s=5
+      cluster=philly job_key=row-3 vc=vc-b state=completed reported_state=Pass submit=2017-11-05 08:31:00 req_gpus=1 alloc_gpus=1 reported_run_s=0 reported_attempts_s=0
       cluster=philly job_key=row-4 state=unknown reported_state=not_Pass submit=2017-11-05 08:32:00 req_gpus=1 alloc_gpus=1
       cluster=philly job_key=row-6 state=unknown reported_state=Odd submit=2017-11-05 09:00:00 reported_run_s=30
     quality: read 9 = kept 4 + repaired 2 + quarantined 3

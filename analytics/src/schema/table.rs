@@ -272,6 +272,8 @@ tables! {
         run_s: num,
         #[doc = "Run time as the source reports it, seconds."]
         reported_run_s: num,
+        #[doc = "Time its attempts ran, summed by the source, seconds; gaps between attempts are not in it."]
+        reported_attempts_s: num,
         #[doc = "Wait as the source reports it, seconds."]
         reported_wait_s: num,
         #[doc = "Energy as the source reports it, joules."]

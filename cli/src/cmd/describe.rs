@@ -69,7 +69,7 @@ pub(crate) fn title(trace: &Trace, asked: &[PathBuf]) -> String {
 }
 
 /// Writes each chart of the report as SVG and PNG; how many there are.
-fn charts(report: &report::Report, folder: &Path) -> Result<usize> {
+pub(crate) fn charts(report: &report::Report, folder: &Path) -> Result<usize> {
     let mut count = 0;
     for section in report.available() {
         for block in &section.blocks {

@@ -7,6 +7,7 @@ mod inspect;
 mod report;
 mod rollup;
 mod schema;
+mod simulate;
 mod synth;
 
 use anyhow::Result;
@@ -23,6 +24,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         Command::Ingest(request) => ingest::run(request, quiet),
         Command::Inspect(request) => inspect::run(request, quiet),
         Command::Rollup(request) => rollup::run(request, arguments.threads),
+        Command::Simulate(request) => simulate::run(request, quiet),
         Command::Synth(request) => synth::run(request, quiet),
         Command::Formats => formats::run(),
         Command::Schema(request) => schema::run(request.of),

@@ -101,8 +101,9 @@ fn read_file(
     let gpus_at = Some(table.require("num_gpus")?);
     let wall_at = Some(table.require("wall_duration_s")?);
     let status_at = Some(table.require("inferred_status")?);
-    let [row_at, vc_at, match_at, id_at, attempts_at, start_at, queue_at] =
-        ["row", "vc", "vc_match", "jobid", "num_attempts", "first_start_utc", "queue_s"].map(|name| table.column(name));
+    let [row_at, vc_at, match_at, id_at, attempts_at, start_at, queue_at, sum_at] =
+        ["row", "vc", "vc_match", "jobid", "num_attempts", "first_start_utc", "queue_s", "pollux_duration_s"]
+            .map(|name| table.column(name));
     while let Some(mut row) = table.next_row(&mut trace.ledger) {
         let key = match (row.text(id_at), row.text(row_at)) {
             (Some(id), _) => id.to_owned(),
@@ -149,6 +150,7 @@ fn read_file(
             req_gpus: gpus,
             alloc_gpus: gpus,
             reported_run_s: wall_s,
+            reported_attempts_s: row.amount(sum_at, "pollux_duration_s"),
             reported_wait_s: row.amount(queue_at, "queue_s"),
             ..JobRow::default()
         };

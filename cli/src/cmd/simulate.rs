@@ -1,0 +1,224 @@
+//! `tracecast simulate`.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail};
+use tracecast_analytics::report;
+use tracecast_planner::sim::answer::{Answer, Subject};
+use tracecast_planner::sim::input::{Column, Loaded, Matched, Options, Site, load};
+use tracecast_planner::sim::shard::{self, Shard, Stored};
+use tracecast_planner::sim::study::{self, Named, Study};
+use tracecast_planner::sim::{Compat, Estimate, Order, Scenario, Schedule, output as csv_output};
+
+use crate::args::{Form, PolicyArguments, Simulate};
+use crate::cmd::describe;
+use crate::{output, source};
+
+pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
+    let shard = request.comparison.shard.as_deref().map(str::parse::<Shard>).transpose()?;
+    let scenarios = scenarios(request)?;
+    let site = request.jobs.cluster.as_deref().map(site).transpose()?;
+    let trace = source::open(&request.sources, &request.reading, None, quiet)?;
+    let title = describe::title(&trace, &request.sources);
+    let options = Options {
+        from_ms: request.jobs.from,
+        to_ms: request.jobs.to,
+        longest_ms: request.jobs.max_run,
+        vcs: request.jobs.vcs.clone(),
+        whole_seconds: scenarios.iter().any(|named| named.policy.compat == Compat::Helios),
+        gangs_as_recorded: request.jobs.gangs_as_recorded,
+    };
+    let mut loaded = load(&trace, site.as_ref(), &options)?;
+    drop(trace);
+    let columns = columns(request, &mut loaded)?;
+    let recorded = recorded(request, &scenarios)?;
+    let subject = Subject::of(&title, &loaded, &columns);
+    let study = Study::new(&loaded, scenarios, recorded, request.comparison.compare.is_some())?;
+    if let Some(shard) = shard {
+        return write_shard(request, &study, shard, quiet);
+    }
+    let (schedules, seconds) = match &request.comparison.merge {
+        Some(folders) => (merged(&study, folders)?, None),
+        None => {
+            let (schedules, seconds) = study.run_all(|_| true)?;
+            (schedules.into_iter().flatten().collect(), seconds)
+        }
+    };
+    if let (Some(path), Some(schedule)) = (&request.schedule, schedules.first()) {
+        let mut bytes = Vec::new();
+        csv_output::write_csv(&mut bytes, &loaded.workload, &loaded.cluster, schedule, &loaded.keys)
+            .context("write the schedule as CSV")?;
+        output::write(path, &bytes)?;
+    }
+    answer(request, &study.answer(subject, &schedules, seconds)?, quiet)
+}
+
+fn answer(request: &Simulate, answer: &Answer, quiet: bool) -> Result<()> {
+    let text = match request.format {
+        Form::Json => {
+            let mut text = serde_json::to_string_pretty(answer).context("write the answer as JSON")?;
+            text.push('\n');
+            text
+        }
+        Form::Table => {
+            let options = if request.out.is_some() { report::text::TextOptions::default() } else { output::terminal() };
+            report::text::render(&answer.report(), options)
+        }
+        Form::Markdown => report::markdown::render(&answer.report()),
+        Form::Html => report::html::render(&answer.report()).context("draw the report")?,
+    };
+    if let Some(folder) = &request.charts {
+        let count = describe::charts(&answer.report(), folder)?;
+        output::say(quiet, &format!("{count} charts in {}", folder.display()));
+    }
+    output::text(&text, request.out.as_deref())
+}
+
+/// The text of a file the user named.
+fn text_of(path: &Path) -> Result<String> {
+    std::fs::read_to_string(path).with_context(|| format!("read {}", path.display()))
+}
+
+fn site(path: &Path) -> Result<Site> {
+    Ok(Site::parse(&path.display().to_string(), &text_of(path)?)?)
+}
+
+fn given(policy: &PolicyArguments) -> Scenario {
+    Scenario {
+        name: String::new(),
+        order: policy.order.clone(),
+        scan: policy.scan.clone(),
+        place: policy.place.clone(),
+        preempt: policy.preempt.clone(),
+        estimate: policy.estimate.clone(),
+        interval: policy.interval.clone(),
+        depth: policy.depth,
+        checkpoint: policy.checkpoint.clone(),
+        tenants: policy.tenants.clone(),
+        compat: policy.compat.clone(),
+        seed: policy.seed,
+    }
+}
+
+/// The scenarios asked for.
+fn scenarios(request: &Simulate) -> Result<Vec<Named>> {
+    let predictions = request.jobs.predictions.is_some();
+    let own = given(&request.policy);
+    let asked = match &request.comparison.compare {
+        None => vec![own],
+        Some(file) if Path::new(file).is_file() => {
+            let path = Path::new(file);
+            let read = Scenario::parse_file(&path.display().to_string(), &text_of(path)?)?;
+            read.into_iter().map(|scenario| scenario.or(&own)).collect()
+        }
+        Some(list) if list.ends_with(".toml") => bail!("{list}: there is no such file of scenarios"),
+        Some(list) => list.split(',').map(|order| Scenario::of_order(order.trim()).or(&own)).collect(),
+    };
+    let mut named: Vec<Named> = Vec::new();
+    for scenario in asked {
+        let policy = scenario.policy(predictions)?;
+        let oracle = policy.order == Order::Qssf && policy.estimate == Estimate::True;
+        let name = match scenario.name.as_str() {
+            "" | "qssf" if oracle => "QSSF (oracle)".to_owned(),
+            "" => policy.order.title().to_owned(),
+            name => name.to_owned(),
+        };
+        if named.iter().any(|other| other.name == name) {
+            bail!("two of the policies to compare are called `{name}`; name each once");
+        }
+        named.push(Named { name, policy });
+    }
+    Ok(named)
+}
+
+/// The policy the cluster had.
+fn recorded(request: &Simulate, scenarios: &[Named]) -> Result<tracecast_planner::sim::Policy> {
+    let Some(first) = scenarios.first() else { bail!("there is no policy") };
+    let Some(text) = &request.comparison.recorded else { return Ok(study::usual(&first.policy)) };
+    let mut parts = text.split('/').map(str::to_owned);
+    let own = given(&request.policy);
+    let scenario = Scenario {
+        order: parts.next(),
+        scan: parts.next(),
+        estimate: parts.next(),
+        place: own.place,
+        interval: own.interval,
+        depth: own.depth,
+        tenants: own.tenants,
+        compat: own.compat,
+        seed: own.seed,
+        ..Scenario::default()
+    };
+    if parts.next().is_some() {
+        bail!("--recorded {text}: write ORDER, ORDER/SCAN or ORDER/SCAN/ESTIMATE");
+    }
+    Ok(scenario.policy(request.jobs.predictions.is_some())?)
+}
+
+/// Fills predictions and scores in.
+fn columns(request: &Simulate, loaded: &mut Loaded) -> Result<Vec<(&'static str, Matched)>> {
+    let read = |path: &PathBuf, name: &str, signed: bool| -> Result<Column> {
+        let file = File::open(path).with_context(|| format!("open {}", path.display()))?;
+        Ok(Column::parse(&path.display().to_string(), name, signed, BufReader::new(file))?)
+    };
+    let mut matched = Vec::new();
+    if let Some(path) = &request.jobs.predictions {
+        let (values, found) = read(path, "predicted_duration_s", false)?.of(loaded)?;
+        loaded.workload.predicted_s = values;
+        matched.push(("Predictions", found));
+    }
+    if let Some(path) = &request.jobs.score {
+        let (values, found) = read(path, "score", true)?.of(loaded)?;
+        // Whoever has no score comes last.
+        loaded.workload.score = values.into_iter().map(|score| score.unwrap_or(f64::INFINITY)).collect();
+        matched.push(("Scores", found));
+    }
+    Ok(matched)
+}
+
+fn write_shard(request: &Simulate, study: &Study<'_>, shard: Shard, quiet: bool) -> Result<()> {
+    let Some(folder) = &request.comparison.results else { bail!("--shard needs --results") };
+    let (schedules, _) = study.run_all(|at| shard.mine(at))?;
+    let jobs = shard::fingerprint(&study.loaded.workload);
+    let mut count = 0;
+    for (index, (named, schedule)) in study.scenarios.iter().zip(schedules).enumerate() {
+        let Some(schedule) = schedule else { continue };
+        let stored = Stored {
+            index,
+            of: study.scenarios.len(),
+            name: named.name.clone(),
+            policy: named.policy.describe(),
+            jobs: jobs.clone(),
+            schedule,
+        };
+        output::write(&folder.join(stored.file()), stored.to_json()?.as_bytes())?;
+        count += 1;
+    }
+    let all = study.scenarios.len();
+    output::say(quiet, &format!("part {shard}: {count} of {all} scenarios in {}", folder.display()));
+    Ok(())
+}
+
+/// The schedules that parts have left.
+fn merged(study: &Study<'_>, folders: &[PathBuf]) -> Result<Vec<Schedule>> {
+    let mut stored = Vec::new();
+    for folder in folders {
+        let entries = std::fs::read_dir(folder).with_context(|| format!("read {}", folder.display()))?;
+        let mut paths: Vec<PathBuf> = Vec::new();
+        for entry in entries {
+            let path = entry.with_context(|| format!("read {}", folder.display()))?.path();
+            if path.to_string_lossy().ends_with(".schedule.json") {
+                paths.push(path);
+            }
+        }
+        paths.sort();
+        for path in paths {
+            stored.push(Stored::from_json(&path.display().to_string(), &text_of(&path)?)?);
+        }
+    }
+    let scenarios: Vec<(String, String)> =
+        study.scenarios.iter().map(|named| (named.name.clone(), named.policy.describe())).collect();
+    Ok(shard::merge(stored, &shard::fingerprint(&study.loaded.workload), &scenarios)?)
+}

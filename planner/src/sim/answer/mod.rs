@@ -1,0 +1,192 @@
+//! What `simulate` answers: one or several replays of the same jobs, as data and as a report.
+//!
+//! The data ([`Answer`], form `simulate/1`) and the report ([`Answer::report`]) say the same. First comes how well a replay of the recorded
+//! policy meets what was recorded ([`super::fidelity`]), as everything after it is worth no more than that.
+//!
+//! Worked number: FIFO waits 24,148 s on average, fewest GPUs first 23,724 s, QSSF on true durations 12,828 s. A QSSF on predictions that
+//! waits 18,276 s closes (23,724 − 18,276) / (23,724 − 12,828) = 50 % of the gap.
+
+mod charts;
+mod report;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::compare::{Comparison, TieBand, gap_closed};
+use super::fidelity::Fidelity;
+use super::input::{Loaded, Matched};
+use super::metric::{Charts, Metrics};
+
+/// Version of the form.
+pub const SCHEMA: &str = "simulate/1";
+
+/// Jobs that are not replayed.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct LeftOut {
+    /// Why.
+    pub reason: String,
+    /// How many.
+    pub jobs: u64,
+    /// One of them.
+    pub example: String,
+}
+
+/// What was replayed.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Subject {
+    /// What to call it.
+    pub title: String,
+    /// Jobs replayed, those that ran at the beginning included.
+    pub jobs: u64,
+    /// Jobs that ran when the replay began; they hold GPUs and are not counted in any figure.
+    pub running_at_start: u64,
+    /// Jobs that waited when the replay began.
+    pub waiting_at_start: u64,
+    /// Time 0, milliseconds since the Unix epoch (or since the trace began, where it has no dates).
+    pub origin_ms: i64,
+    /// Time from the first submission to the last, seconds.
+    pub span_s: f64,
+    /// VCs.
+    pub vcs: u64,
+    /// Most nodes there ever are.
+    pub nodes: u64,
+    /// Most GPUs there ever are.
+    pub gpus: u64,
+    /// Offered load: GPU time asked for over what those GPUs have from the first submission to the last; `None` for one moment.
+    pub load: Option<f64>,
+    /// Jobs that are left out.
+    pub left_out: Vec<LeftOut>,
+    /// What was assumed.
+    pub notes: Vec<String>,
+}
+
+impl Subject {
+    /// Of a loaded workload, and how predictions and scores met it.
+    pub fn of(title: &str, loaded: &Loaded, columns: &[(&str, Matched)]) -> Self {
+        let workload = &loaded.workload;
+        let span_ms = match (workload.submit_ms.first(), workload.submit_ms.last()) {
+            (Some(first), Some(last)) => last - first,
+            _ => 0,
+        };
+        let gpus = loaded.cluster.most_gpus();
+        let asked_s: f64 = (0..workload.len())
+            .map(|job| workload.shape_of(job).as_gpus() * workload.run_ms[job] as f64 / 1000.0)
+            .sum();
+        let has_s = gpus as f64 * span_ms as f64 / 1000.0;
+        let mut notes = loaded.notes.clone();
+        for (name, matched) in columns {
+            notes.push(format!(
+                "{name}: {} of {} jobs have one; {} rows are about jobs that are not replayed.",
+                matched.jobs,
+                matched.jobs + matched.without,
+                matched.unknown
+            ));
+        }
+        let before = workload.submit_ms.iter().filter(|submit| **submit < 0).count();
+        Self {
+            title: title.to_owned(),
+            jobs: workload.len() as u64,
+            running_at_start: workload.warm.len() as u64,
+            waiting_at_start: before.saturating_sub(workload.warm.len()) as u64,
+            origin_ms: workload.origin_ms,
+            span_s: span_ms as f64 / 1000.0,
+            vcs: loaded.cluster.vcs.len() as u64,
+            nodes: u64::from(loaded.cluster.most_nodes()),
+            gpus,
+            load: (has_s > 0.0).then(|| asked_s / has_s),
+            left_out: loaded
+                .excluded
+                .iter()
+                .map(|excluded| LeftOut {
+                    reason: excluded.reason.clone(),
+                    jobs: excluded.jobs as u64,
+                    example: excluded.example.clone(),
+                })
+                .collect(),
+            notes,
+        }
+    }
+}
+
+/// One replay.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Replay {
+    /// What to call it.
+    pub name: String,
+    /// The policy in words.
+    pub policy: String,
+    /// Its figures.
+    pub metrics: Metrics,
+    /// What charts show.
+    #[serde(skip)]
+    pub charts: Charts,
+}
+
+/// What QSSF is measured against.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Yardstick {
+    /// Mean wait with the fewest GPUs first, which needs no prediction, seconds.
+    pub fewest_gpus_mean_wait_s: f64,
+    /// Mean wait of QSSF as it was asked for, seconds.
+    pub qssf_mean_wait_s: f64,
+    /// Mean wait of QSSF on true durations, seconds.
+    pub oracle_mean_wait_s: f64,
+    /// Share of the gap between the first and the last that the second closes; `None` where there is no gap.
+    pub gap_closed: Option<f64>,
+}
+
+impl Yardstick {
+    /// From three replays, `None` if one of them finished no job.
+    pub fn of(fewest_gpus: &Metrics, qssf: &Metrics, oracle: &Metrics) -> Option<Self> {
+        let mean = |metrics: &Metrics| metrics.overall.group.wait.map(|wait| wait.mean_s);
+        let (fewest, own, oracle) = (mean(fewest_gpus)?, mean(qssf)?, mean(oracle)?);
+        Some(Self {
+            fewest_gpus_mean_wait_s: fewest,
+            qssf_mean_wait_s: own,
+            oracle_mean_wait_s: oracle,
+            gap_closed: gap_closed(fewest, own, oracle),
+        })
+    }
+}
+
+/// What `simulate` answers.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Answer {
+    /// Version of the form.
+    pub schema: String,
+    /// What was replayed.
+    pub subject: Subject,
+    /// How well a replay of the recorded policy meets what was recorded.
+    pub fidelity: Fidelity,
+    /// The recorded policy as it was replayed for that.
+    pub recorded_policy: String,
+    /// What the policy asked for (the first of several) is called.
+    pub name: String,
+    /// That policy in words.
+    pub policy: String,
+    /// Time the engine took for it on one thread, seconds. The only figure that is not the same every time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub engine_seconds: Option<f64>,
+    /// Its figures.
+    pub metrics: Metrics,
+    /// What QSSF is measured against, if it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub yardstick: Option<Yardstick>,
+    /// Further replays of the same jobs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<Replay>,
+    /// Differences of the others to the first, with intervals.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub comparison: Option<Comparison>,
+    /// Mean wait of the first under other orders of jobs submitted in the same second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ties: Option<TieBand>,
+    /// What charts show of the first.
+    #[serde(skip)]
+    pub charts: Charts,
+}
+
+/// The JSON Schema of [`Answer`].
+pub fn json_schema() -> serde_json::Value {
+    schemars::schema_for!(Answer).to_value()
+}

@@ -1,0 +1,434 @@
+//! The answer for people: fidelity first, then what was replayed, waits, causes, VCs, users, and the comparison.
+
+use tracecast_analytics::report::{Cell, Column, Report, Section, Table, format};
+
+use super::super::compare::{self, Estimate, Merit};
+use super::super::fidelity::Verdict;
+use super::super::metric::{Group, Metrics, delay};
+use super::{Answer, charts};
+
+impl Answer {
+    /// The report.
+    pub fn report(&self) -> Report {
+        let subtitle = format!("Replay under {}", self.policy);
+        let mut report = Report::new(self.subject.title.clone(), subtitle);
+        report.summary = self.summary();
+        report.notes.clone_from(&self.subject.notes);
+        report.sections = vec![self.fidelity_section(), self.subject_section()];
+        report.sections.extend(self.yardstick_section());
+        report.sections.extend(self.comparison_section());
+        report.sections.push(self.wait_section());
+        report.sections.push(self.use_section());
+        report.sections.push(self.cause_section());
+        report.sections.push(self.fairness_section());
+        report.provenance = vec![
+            ("Form".to_owned(), self.schema.clone()),
+            ("Policy".to_owned(), self.policy.clone()),
+            ("Recorded policy, as replayed".to_owned(), self.recorded_policy.clone()),
+            ("tracecast".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
+        ];
+        report
+    }
+
+    fn summary(&self) -> Vec<String> {
+        let all = &self.metrics.overall;
+        let mut summary = vec![format!("**{}**", self.fidelity.sentence())];
+        if let Some(wait) = all.group.wait {
+            summary.push(format!(
+                "{} jobs wait {} on average, {} at the median and {} at the 95 % quantile; {} of the GPU time in service is used.",
+                format::count(all.group.finished),
+                format::duration(wait.mean_s),
+                format::duration(wait.median_s),
+                format::duration(wait.p95_s),
+                all.utilisation.map_or_else(|| "an unknown part".to_owned(), format::percent),
+            ));
+        }
+        if let Some(cause) =
+            self.metrics.delay.all.causes.iter().max_by(|a, b| a.gpu_wait_hours.total_cmp(&b.gpu_wait_hours))
+            && let Some(share) = cause.gpu_wait_share
+        {
+            let what = match cause.cause {
+                delay::Cause::Capacity => "the whole cluster was full",
+                delay::Cause::Quota => "their own VC was full while GPUs were free elsewhere",
+                delay::Cause::Fragmentation => "free GPUs were on the wrong nodes",
+                delay::Cause::HeadOfLine => "they stood behind others though they would have fitted",
+            };
+            summary
+                .push(format!("{} of the GPU-hours jobs waited were waited because {what}.", format::percent(share)));
+        }
+        let lost = all.group.rejected + all.group.stranded;
+        if lost > 0 {
+            summary.push(format!(
+                "{} could never run where they were submitted, and {} still waited at the end.",
+                format::counted(all.group.rejected, "job", "jobs"),
+                format::counted(all.group.stranded, "job", "jobs"),
+            ));
+        }
+        summary
+    }
+
+    fn fidelity_section(&self) -> Section {
+        let fidelity = &self.fidelity;
+        let mut section = Section::new("fidelity", "Can the replay be believed?").with_finding(fidelity.sentence());
+        if let Verdict::Unknown { .. } = fidelity.verdict {
+            return section
+                .with_text("Without recorded starts to compare with, what follows is what the policy would do to these jobs, not what it would have changed.")
+                .with_definition(format!("Compared would have been {}.", self.recorded_policy));
+        }
+        let mut table = Table::new(
+            "The recorded policy replayed, against what was recorded",
+            vec![Column::text("Measure"), Column::number("Value")],
+        );
+        let duration = |value: Option<f64>| Cell::opt(value, Cell::Duration);
+        let digits = |value: Option<f64>| Cell::opt(value, |value| Cell::Float { value, digits: 3 });
+        for (name, cell) in [
+            ("Jobs compared", Cell::Int(fidelity.jobs as i64)),
+            ("Jobs that started then and never start here", Cell::Int(fidelity.never_started as i64)),
+            ("Mean wait, recorded", duration(fidelity.recorded_mean_wait_s)),
+            ("Mean wait, replayed", duration(fidelity.replayed_mean_wait_s)),
+            ("Error of the start, median", duration(fidelity.median_abs_error_s)),
+            ("Error of the start, mean", duration(fidelity.mean_abs_error_s)),
+            ("Error of the start, 90 % quantile", duration(fidelity.p90_abs_error_s)),
+            ("Starts met within a minute", Cell::opt(fidelity.within_60_s_share, Cell::Percent)),
+            ("Order of starts, Kendall's τ-b", digits(fidelity.start_order_tau)),
+            ("Order of waits, Kendall's τ-b", digits(fidelity.wait_order_tau)),
+        ] {
+            table.rows.push(vec![name.into(), cell]);
+        }
+        section = section.with_table(table);
+        if fidelity.verdict == Verdict::FarOff {
+            section = section.with_text("**Do not act on what follows.** The cluster did something else than this policy on these nodes; say what it did with --recorded and --cluster.");
+        }
+        section.with_definition(format!("Replayed was {}.", self.recorded_policy)).with_definition(
+            "Good: mean wait within 10 % (or 60 s) and τ at least 0.95. Rough: within 50 % and 0.80. Else far off.",
+        )
+    }
+
+    fn subject_section(&self) -> Section {
+        let subject = &self.subject;
+        let load = subject.load.map_or_else(String::new, |load| format!(", an offered load of {load:.2}"));
+        let finding = format!(
+            "{} on {} with {} in {}, over {}{load}.",
+            format::counted(subject.jobs, "job", "jobs"),
+            format::counted(subject.nodes, "node", "nodes"),
+            format::counted(subject.gpus, "GPU", "GPUs"),
+            format::counted(subject.vcs, "VC", "VCs"),
+            format::duration(subject.span_s),
+        );
+        let mut section = Section::new("jobs", "What was replayed").with_finding(finding);
+        if subject.running_at_start + subject.waiting_at_start > 0 {
+            section = section.with_text(format!(
+                "When the replay begins, {} run and {} wait. Those that run hold their GPUs and are not counted.",
+                format::counted(subject.running_at_start, "job", "jobs"),
+                format::count(subject.waiting_at_start)
+            ));
+        }
+        if !subject.left_out.is_empty() {
+            let columns = vec![Column::text("Reason"), Column::number("Jobs"), Column::text("Such as")];
+            let mut table = Table::new("Jobs that are not replayed", columns);
+            for left_out in &subject.left_out {
+                let example = Cell::Text(left_out.example.clone());
+                table.rows.push(vec![left_out.reason.as_str().into(), Cell::Int(left_out.jobs as i64), example]);
+            }
+            section = section.with_table(table);
+        }
+        section.with_definition("Offered load: GPU time asked for / GPU time there is from the first to the last submission, with the most nodes there ever are.")
+    }
+
+    fn yardstick_section(&self) -> Option<Section> {
+        let yardstick = self.yardstick.as_ref()?;
+        let finding = match yardstick.gap_closed {
+            Some(share) => format!(
+                "The predictions close {} of the gap between no prediction at all and true durations.",
+                format::percent(share)
+            ),
+            None => "There is no gap between no prediction at all and true durations, so predictions cannot help."
+                .to_owned(),
+        };
+        let mut table = Table::new("Mean wait", vec![Column::text("Order"), Column::number("Mean wait")]);
+        for (name, value) in [
+            ("Fewest GPUs first, no prediction", yardstick.fewest_gpus_mean_wait_s),
+            ("QSSF as asked for", yardstick.qssf_mean_wait_s),
+            ("QSSF on true durations (oracle)", yardstick.oracle_mean_wait_s),
+        ] {
+            table.rows.push(vec![name.into(), Cell::Duration(value)]);
+        }
+        let section = Section::new("yardstick", "What QSSF owes to its predictions").with_finding(finding);
+        Some(section.with_table(table).with_definition(
+            "Much of the gain of QSSF comes from the number of GPUs alone, which needs no prediction; share of the gap = (fewest − QSSF) / (fewest − oracle).",
+        ))
+    }
+
+    fn replays(&self) -> Vec<(&str, &str, &Metrics)> {
+        let first = std::iter::once((self.name.as_str(), self.policy.as_str(), &self.metrics));
+        first
+            .chain(self.others.iter().map(|replay| (replay.name.as_str(), replay.policy.as_str(), &replay.metrics)))
+            .collect()
+    }
+
+    fn comparison_section(&self) -> Option<Section> {
+        let comparison = self.comparison.as_ref()?;
+        let replays = self.replays();
+        let merits: Vec<Merit> = replays
+            .iter()
+            .map(|(_, _, metrics)| {
+                let wait = metrics.overall.group.wait;
+                Merit {
+                    mean_wait_s: wait.map_or(f64::INFINITY, |wait| wait.mean_s),
+                    p95_wait_s: wait.map_or(f64::INFINITY, |wait| wait.p95_s),
+                    jain: metrics.overall.fairness.jain_users.unwrap_or(0.0),
+                }
+            })
+            .collect();
+        let efficient = compare::pareto(&merits);
+        let names: Vec<String> = replays
+            .iter()
+            .zip(&efficient)
+            .filter(|(_, efficient)| **efficient)
+            .map(|((name, _, _), _)| (*name).to_owned())
+            .collect();
+        let mut table = Table::new(
+            "The same jobs under each policy",
+            vec![
+                Column::text("Policy"),
+                Column::number("Mean wait"),
+                Column::number("p95 wait"),
+                Column::number("Mean JCT"),
+                Column::number("Slowdown"),
+                Column::number("GPUs used"),
+                Column::number("Jain"),
+                Column::number("Preemptions"),
+                Column::text("Unbeaten"),
+            ],
+        );
+        for ((name, _, metrics), efficient) in replays.iter().zip(&efficient) {
+            let all = &metrics.overall;
+            table.rows.push(vec![
+                (*name).into(),
+                Cell::opt(all.group.wait, |wait| Cell::Duration(wait.mean_s)),
+                Cell::opt(all.group.wait, |wait| Cell::Duration(wait.p95_s)),
+                Cell::opt(all.group.jct, |jct| Cell::Duration(jct.mean_s)),
+                Cell::opt(all.group.bounded_slowdown, |slowdown| Cell::Float { value: slowdown.mean, digits: 1 }),
+                Cell::opt(all.utilisation, Cell::Percent),
+                Cell::opt(all.fairness.jain_users, |value| Cell::Float { value, digits: 3 }),
+                Cell::Int(all.group.preemptions as i64),
+                if *efficient { "yes" } else { "" }.into(),
+            ]);
+        }
+        let columns = vec![
+            Column::text("Against the first"),
+            Column::text("Mean wait"),
+            Column::text("p95 wait"),
+            Column::text("Mean JCT"),
+            Column::number("Wait less"),
+            Column::number("Wait more"),
+        ];
+        let mut paired = Table::new(format!("Differences to {}, with 95 % intervals", comparison.baseline), columns);
+        for difference in &comparison.differences {
+            paired.rows.push(vec![
+                difference.name.as_str().into(),
+                interval(&difference.mean_wait_s).into(),
+                interval(&difference.p95_wait_s).into(),
+                interval(&difference.mean_jct_s).into(),
+                Cell::Percent(difference.less_wait_share),
+                Cell::Percent(difference.more_wait_share),
+            ]);
+        }
+        let mut section = Section::new("comparison", "The same jobs under other policies")
+            .with_finding(format!("Not beaten in mean wait, p95 wait and fairness at once: {}.", names.join(", ")))
+            .with_table(table)
+            .with_table(paired);
+        if let Some(chart) = charts::pareto(self) {
+            section = section.with_chart(chart);
+        }
+        if let Some(ties) = &self.ties {
+            section = section.with_text(format!(
+                "The order of jobs submitted in the same second is chance. Over {} such orders, the mean wait of {} lies between {} and {}; differences smaller than that mean nothing.",
+                ties.orders,
+                self.name,
+                format::duration(ties.min_mean_wait_s),
+                format::duration(ties.max_mean_wait_s)
+            ));
+        }
+        for (name, policy, _) in &replays {
+            section = section.with_definition(format!("{name}: {policy}."));
+        }
+        Some(section.with_definition(format!(
+            "Differences are taken job by job over {} jobs that end under every policy ({} do not); intervals by moving-block bootstrap ({} resamples, blocks of {} jobs).",
+            format::count(comparison.jobs),
+            format::count(comparison.left_out),
+            format::count(comparison.resamples),
+            format::count(comparison.block_jobs)
+        )))
+    }
+
+    fn wait_section(&self) -> Section {
+        let wait = self.metrics.overall.group.wait;
+        let finding = wait.map_or_else(
+            || "No job ended.".to_owned(),
+            |wait| {
+                format!(
+                    "The mean wait is {}, the 99 % quantile {}.",
+                    format::duration(wait.mean_s),
+                    format::duration(wait.p99_s)
+                )
+            },
+        );
+        let mut section = Section::new("waits", "Waits and completion times").with_finding(finding);
+        let sizes = self.metrics.by_size.iter().map(|of| (of.size.name().to_owned(), &of.group));
+        section = section.with_table(groups(
+            "By size",
+            "Size",
+            std::iter::once(("all".to_owned(), &self.metrics.overall.group)).chain(sizes),
+        ));
+        let durations = self.metrics.by_duration.iter().map(|of| (of.duration.name().to_owned(), &of.group));
+        section = section.with_table(groups("By run time", "Run", durations));
+        if self.metrics.by_vc.len() > 1 {
+            let vcs = self.metrics.by_vc.iter().map(|of| (of.name.clone(), &of.group));
+            section = section.with_table(groups("By VC", "VC", vcs));
+        }
+        if let Some(chart) = charts::vcs(self) {
+            section = section.with_chart(chart);
+        }
+        if let Some(chart) = charts::wait_by_size(self) {
+            section = section.with_chart(chart);
+        }
+        section
+            .with_definition("Wait: all the time between submission and end in which a job held no GPU. JCT: submission to end. Of jobs that ended.")
+            .with_definition("Bounded slowdown: max(1, JCT / max(run, 10 s)).")
+    }
+
+    fn use_section(&self) -> Section {
+        let all = &self.metrics.overall;
+        let finding = format!(
+            "{} GPU-hours of {} in service were used{}.",
+            format::compact(all.gpu_hours_in_use),
+            format::compact(all.gpu_hours_in_service),
+            all.utilisation.map_or_else(String::new, |share| format!(" ({})", format::percent(share)))
+        );
+        let mut table = Table::new("Use", vec![Column::text("Measure"), Column::number("Value")]);
+        let fragmentation = &all.fragmentation;
+        for (name, cell) in [
+            ("Makespan", Cell::opt(all.makespan_s, Cell::Duration)),
+            ("GPU-hours lost to preemption and failures", Cell::Compact(all.lost_gpu_hours)),
+            ("Free GPUs, mean", Cell::opt(fragmentation.free_gpus, |value| Cell::Float { value, digits: 1 })),
+            ("Of free GPU time, on partly used nodes", Cell::opt(fragmentation.partly_used_share, Cell::Percent)),
+            (
+                "GPUs free where jobs waited for fragmentation only, mean",
+                Cell::opt(fragmentation.stranded_gpus, |value| Cell::Float { value, digits: 1 }),
+            ),
+            ("Preemptions", Cell::Int(all.group.preemptions as i64)),
+            ("Restarts after node failures", Cell::Int(all.group.restarts as i64)),
+        ] {
+            table.rows.push(vec![name.into(), cell]);
+        }
+        Section::new("use", "Use of the GPUs")
+            .with_finding(finding)
+            .with_chart(charts::in_use(self))
+            .with_chart(charts::queue(self))
+            .with_table(table)
+    }
+
+    fn cause_section(&self) -> Section {
+        let delay = &self.metrics.delay;
+        let finding = format!(
+            "{} waited, {} GPU-hours in all.",
+            format::counted(delay.all.jobs, "job", "jobs"),
+            format::compact(delay.all.gpu_wait_hours)
+        );
+        let mut columns =
+            vec![Column::text("Size"), Column::number("Jobs that waited"), Column::with_unit("Waited", "GPU-hours")];
+        columns.extend(delay::Cause::ALL.iter().map(|cause| Column::number(cause.name())));
+        let mut table = Table::new("Why jobs waited: share of the GPU-hours waited", columns);
+        let row = |name: &str, delay: &delay::Delay| {
+            let mut row: Vec<Cell> =
+                vec![name.into(), Cell::Int(delay.jobs as i64), Cell::Compact(delay.gpu_wait_hours)];
+            row.extend(delay.causes.iter().map(|cause| Cell::opt(cause.gpu_wait_share, Cell::Percent)));
+            row
+        };
+        table.rows.push(row("all", &delay.all));
+        table.rows.extend(delay.by_size.iter().map(|of| row(of.size.name(), &of.delay)));
+        let mut section = Section::new("causes", "Why jobs waited").with_finding(finding).with_table(table);
+        if delay.by_vc.len() > 1 {
+            let mut columns =
+                vec![Column::text("VC"), Column::number("Jobs that waited"), Column::with_unit("Waited", "GPU-hours")];
+            columns.extend(delay::Cause::ALL.iter().map(|cause| Column::number(cause.name())));
+            let mut table = Table::new("By VC", columns);
+            table.rows.extend(delay.by_vc.iter().map(|of| row(&of.vc, &of.delay)));
+            section = section.with_table(table);
+        }
+        section
+            .with_definition("Capacity: the whole cluster had too few free GPUs. Quota: the job's VC had, while the cluster had enough.")
+            .with_definition("Fragmentation: its VC had enough free GPUs, on the wrong nodes. Head of line: it would have fitted, and stood behind others.")
+    }
+
+    fn fairness_section(&self) -> Section {
+        let fairness = &self.metrics.overall.fairness;
+        let finding = match fairness.jain_users {
+            Some(jain) => format!("Jain's index of the users' mean slowdown is {jain:.3} (1 is equal for all)."),
+            None => "Too few jobs ended to tell.".to_owned(),
+        };
+        let mut section = Section::new("fairness", "Users").with_finding(finding);
+        let mut table = Table::new("Fairness", vec![Column::text("Measure"), Column::number("Value")]);
+        let number = |value: Option<f64>| Cell::opt(value, |value| Cell::Float { value, digits: 2 });
+        for (name, cell) in [
+            ("Jain's index over users", number(fairness.jain_users)),
+            ("Jain's index over VCs", number(fairness.jain_vcs)),
+            ("Largest finish-time ratio", number(fairness.max_finish_time_ratio)),
+            ("Finish-time ratio, 95 % quantile", number(fairness.p95_finish_time_ratio)),
+            ("Jobs with a finish-time ratio above 1", Cell::opt(fairness.over_fair_share, Cell::Percent)),
+        ] {
+            table.rows.push(vec![name.into(), cell]);
+        }
+        section = section.with_table(table);
+        if self.metrics.by_user.len() > 1 {
+            let users = self.metrics.by_user.iter().map(|of| (of.name.clone(), &of.group));
+            let rest = self.metrics.other_users.iter().map(|group| ("all others".to_owned(), group));
+            section = section.with_table(groups("Users with most GPU time", "User", users.chain(rest)));
+        }
+        section.with_definition(
+            "Finish-time ratio (Themis): JCT over what the job would take alone on an equal share of its pool.",
+        )
+    }
+}
+
+/// A value and its interval, as durations: `−3 h (−5 h … −1 h)`.
+fn interval(estimate: &Estimate) -> String {
+    let duration = |value: f64| {
+        let sign = if value < 0.0 { "−" } else { "+" };
+        format!("{sign}{}", format::duration(value.abs()))
+    };
+    format!("{} ({} … {})", duration(estimate.value), duration(estimate.low), duration(estimate.high))
+}
+
+fn groups<'a>(title: &str, what: &str, rows: impl Iterator<Item = (String, &'a Group)>) -> Table {
+    let mut table = Table::new(
+        title,
+        vec![
+            Column::text(what),
+            Column::number("Jobs"),
+            Column::number("Mean wait"),
+            Column::number("Median"),
+            Column::number("p95"),
+            Column::number("p99"),
+            Column::number("Mean JCT"),
+            Column::number("Slowdown"),
+        ],
+    );
+    for (name, group) in rows {
+        let wait = |of: fn(&super::super::metric::Times) -> f64| {
+            Cell::opt(group.wait.as_ref(), |times| Cell::Duration(of(times)))
+        };
+        table.rows.push(vec![
+            name.into(),
+            Cell::Int(group.jobs as i64),
+            wait(|times| times.mean_s),
+            wait(|times| times.median_s),
+            wait(|times| times.p95_s),
+            wait(|times| times.p99_s),
+            Cell::opt(group.jct, |jct| Cell::Duration(jct.mean_s)),
+            Cell::opt(group.bounded_slowdown, |slowdown| Cell::Float { value: slowdown.mean, digits: 1 }),
+        ]);
+    }
+    table
+}

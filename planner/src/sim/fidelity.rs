@@ -1,0 +1,368 @@
+//! How well a replay of the recorded policy meets the recorded starts: the gate before any what-if.
+//!
+//! A what-if is a difference between two replays. If the first of them, which should repeat what happened, is far from what
+//! happened, the difference means little. Compared are jobs with a recorded start that started in the replay too and did not
+//! run when it began; the wait is the time from submission to the first start.
+//!
+//! | verdict | mean wait off by at most | Kendall's τ-b of the starts at least |
+//! |---|---|---|
+//! | good | 10 % of the recorded, or 60 s | 0.95 |
+//! | rough | 50 % of the recorded, or 60 s | 0.80 |
+//! | far off | more | less |
+//!
+//! If more than 5 % of the jobs with a recorded start never start in the replay, it is far off whatever the rest says. With
+//! fewer than 30 jobs to compare, or if all start at one moment, nothing is said.
+//!
+//! Over a long trace the order of starts mostly follows the order of submissions, so a high τ of starts is necessary, not
+//! sufficient; the τ of the waits, which no calendar helps, is given beside it.
+//!
+//! Complexity: O(n log n); τ-b by Knight's merge sort (JASA 61, 1966).
+//!
+//! Worked number: recorded starts 1, 2, 3, 4 and replayed 1, 3, 2, 4 have five pairs in the same order and one not: τ = 4/6.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use tracecast_analytics::stats::{quantile, sum};
+
+use super::metric::JobTimes;
+use super::schedule::Schedule;
+use super::workload::Workload;
+use crate::error::{Error, Result};
+
+/// Fewest jobs from which anything is said.
+const FEWEST_JOBS: usize = 30;
+/// Mean waits this close are as good as equal, seconds.
+const CLOSE_S: f64 = 60.0;
+/// Share of jobs that may be missing from the replay.
+const MISSING: f64 = 0.05;
+
+/// Whether what-ifs can be built on a replay.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case", tag = "verdict")]
+pub enum Verdict {
+    /// The replay repeats what happened.
+    Good,
+    /// The direction of a what-if can be trusted, its size cannot.
+    Rough,
+    /// No advice should be built on it.
+    FarOff,
+    /// It cannot be told.
+    Unknown {
+        /// Why not.
+        why: String,
+    },
+}
+
+/// How well a replay meets what was recorded.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Fidelity {
+    /// Jobs compared.
+    pub jobs: u64,
+    /// Jobs with a recorded start that never start in the replay.
+    pub never_started: u64,
+    /// Median of |replayed − recorded start|, seconds.
+    pub median_abs_error_s: Option<f64>,
+    /// Mean of it, seconds.
+    pub mean_abs_error_s: Option<f64>,
+    /// 90 % quantile of it, seconds.
+    pub p90_abs_error_s: Option<f64>,
+    /// Share of jobs whose start is met within 60 s.
+    pub within_60_s_share: Option<f64>,
+    /// Mean recorded wait, seconds.
+    pub recorded_mean_wait_s: Option<f64>,
+    /// Mean replayed wait, seconds.
+    pub replayed_mean_wait_s: Option<f64>,
+    /// Kendall's τ-b of recorded and replayed starts, −1 to 1.
+    pub start_order_tau: Option<f64>,
+    /// Kendall's τ-b of recorded and replayed waits.
+    pub wait_order_tau: Option<f64>,
+    /// Whether what-ifs can be built on it.
+    #[serde(flatten)]
+    pub verdict: Verdict,
+}
+
+impl Fidelity {
+    /// Compares a schedule with recorded starts, milliseconds from the origin.
+    ///
+    /// # Errors
+    /// If the schedule or the recorded starts are not of this workload.
+    pub fn of(workload: &Workload, schedule: &Schedule, recorded_start_ms: &[Option<i64>]) -> Result<Self> {
+        let times = JobTimes::of(workload, schedule)?;
+        if recorded_start_ms.len() != workload.len() {
+            return Err(Error::Workload { job: 0, what: "the recorded starts are not of these jobs".into() });
+        }
+        let mut starts: Vec<(i64, i64)> = Vec::new();
+        let mut waits: Vec<(i64, i64)> = Vec::new();
+        let mut never_started = 0;
+        for (job, (submit, recorded)) in workload.submit_ms.iter().zip(recorded_start_ms).enumerate() {
+            let Some(recorded) = recorded.filter(|_| times.is_counted(job)) else { continue };
+            let Some(replayed) = schedule.start_ms(job) else {
+                never_started += 1;
+                continue;
+            };
+            starts.push((recorded, replayed));
+            waits.push((recorded - submit, replayed - submit));
+        }
+        let seconds = |of: &dyn Fn(&(i64, i64)) -> i64, pairs: &[(i64, i64)]| -> Vec<f64> {
+            pairs.iter().map(|pair| of(pair) as f64 / 1000.0).collect()
+        };
+        let mut errors = seconds(&|(recorded, replayed)| (replayed - recorded).abs(), &starts);
+        let mean_abs_error_s = sum::mean(&errors);
+        let close = errors.iter().filter(|error| **error <= 60.0).count();
+        let within_60_s_share = (!errors.is_empty()).then(|| close as f64 / errors.len() as f64);
+        let quantiles = quantile::quantiles_in_place(&mut errors, &[0.5, 0.9]);
+        let mut fidelity = Self {
+            jobs: starts.len() as u64,
+            never_started,
+            median_abs_error_s: quantiles.first().copied().flatten(),
+            mean_abs_error_s,
+            p90_abs_error_s: quantiles.last().copied().flatten(),
+            within_60_s_share,
+            recorded_mean_wait_s: sum::mean(&seconds(&|pair| pair.0, &waits)),
+            replayed_mean_wait_s: sum::mean(&seconds(&|pair| pair.1, &waits)),
+            start_order_tau: kendall_tau_b(starts),
+            wait_order_tau: kendall_tau_b(waits),
+            verdict: Verdict::FarOff,
+        };
+        fidelity.verdict = fidelity.judge();
+        Ok(fidelity)
+    }
+
+    /// Relative error of the mean wait; `None` if nothing waited in the record.
+    pub fn mean_wait_error(&self) -> Option<f64> {
+        let recorded = self.recorded_mean_wait_s.filter(|recorded| *recorded > 0.0)?;
+        Some(self.replayed_mean_wait_s? / recorded - 1.0)
+    }
+
+    fn judge(&self) -> Verdict {
+        let unknown = |why: String| Verdict::Unknown { why };
+        let jobs = self.jobs + self.never_started;
+        if jobs == 0 {
+            return unknown("no job has a recorded start".into());
+        }
+        if jobs < FEWEST_JOBS as u64 {
+            return unknown(format!("{jobs} jobs have a recorded start; it takes {FEWEST_JOBS} to tell"));
+        }
+        if self.never_started as f64 > MISSING * jobs as f64 {
+            return Verdict::FarOff;
+        }
+        let (Some(recorded), Some(replayed)) = (self.recorded_mean_wait_s, self.replayed_mean_wait_s) else {
+            return Verdict::FarOff;
+        };
+        let Some(tau) = self.start_order_tau else {
+            return unknown("all jobs start at one moment, so their order says nothing".into());
+        };
+        let off = (replayed - recorded).abs();
+        let within = |share: f64| off <= (share * recorded.abs()).max(CLOSE_S);
+        if within(0.10) && tau >= 0.95 {
+            Verdict::Good
+        } else if within(0.50) && tau >= 0.80 {
+            Verdict::Rough
+        } else {
+            Verdict::FarOff
+        }
+    }
+
+    /// One sentence for people.
+    pub fn sentence(&self) -> String {
+        let meets = match &self.verdict {
+            Verdict::Unknown { why } => {
+                return format!("Whether the replay repeats what happened cannot be told: {why}.");
+            }
+            Verdict::Good => "The replay repeats what happened",
+            Verdict::Rough => {
+                "The replay repeats what happened only roughly, so trust the direction of a what-if and not its size"
+            }
+            Verdict::FarOff => "The replay is far from what happened, so do not build advice on it",
+        };
+        let wait = match (self.recorded_mean_wait_s, self.replayed_mean_wait_s) {
+            (Some(recorded), Some(replayed)) => {
+                format!("mean wait {} against {} recorded", duration(replayed), duration(recorded))
+            }
+            _ => String::from("no job with a recorded start has started"),
+        };
+        let order = self.start_order_tau.map_or_else(String::new, |tau| format!(", order of starts τ = {tau:.3}"));
+        let missing = match self.never_started {
+            0 => String::new(),
+            1 => String::from(", 1 job never starts"),
+            jobs => format!(", {jobs} jobs never start"),
+        };
+        format!("{meets}: {wait}{order}{missing} ({} jobs).", self.jobs)
+    }
+}
+
+fn duration(seconds: f64) -> String {
+    match seconds.abs() {
+        ..120.0 => format!("{seconds:.0} s"),
+        120.0..7_200.0 => format!("{:.1} min", seconds / 60.0),
+        _ => format!("{:.1} h", seconds / 3_600.0),
+    }
+}
+
+/// Kendall's τ-b of pairs: (concordant − discordant) / √((pairs not tied in x) · (pairs not tied in y)). `None` if all are tied
+/// in one of the two. O(n log n).
+pub fn kendall_tau_b(mut pairs: Vec<(i64, i64)>) -> Option<f64> {
+    pairs.sort_unstable();
+    let all = pairs_in(pairs.len());
+    let tied = |runs: &mut dyn Iterator<Item = usize>| -> u128 { runs.map(pairs_in).sum() };
+    let tied_x = tied(&mut pairs.chunk_by(|a, b| a.0 == b.0).map(<[_]>::len));
+    let tied_both = tied(&mut pairs.chunk_by(|a, b| a == b).map(<[_]>::len));
+    let mut y: Vec<i64> = pairs.into_iter().map(|(_, y)| y).collect();
+    let discordant = inversions(&mut y);
+    let tied_y = tied(&mut y.chunk_by(|a, b| a == b).map(<[_]>::len));
+    let (free_x, free_y) = (all - tied_x, all - tied_y);
+    if free_x == 0 || free_y == 0 {
+        return None;
+    }
+    // Pairs tied in neither are concordant or discordant.
+    let untied = (all + tied_both) as i128 - (tied_x + tied_y) as i128;
+    let score = untied - 2 * discordant as i128;
+    Some((score as f64 / (free_x as f64).sqrt() / (free_y as f64).sqrt()).clamp(-1.0, 1.0))
+}
+
+fn pairs_in(n: usize) -> u128 {
+    let n = n as u128;
+    n * n.saturating_sub(1) / 2
+}
+
+/// Pairs in falling order; leaves the values sorted. Merge sort from the bottom up.
+fn inversions(values: &mut Vec<i64>) -> u128 {
+    let mut merged = Vec::with_capacity(values.len());
+    let mut inversions = 0u128;
+    let mut width = 1;
+    while width < values.len() {
+        merged.clear();
+        for run in values.chunks(2 * width) {
+            let (mut left, mut right) = run.split_at(width.min(run.len()));
+            while let (Some((a, left_rest)), Some((b, right_rest))) = (left.split_first(), right.split_first()) {
+                if a <= b {
+                    merged.push(*a);
+                    left = left_rest;
+                } else {
+                    inversions += left.len() as u128;
+                    merged.push(*b);
+                    right = right_rest;
+                }
+            }
+            merged.extend_from_slice(left);
+            merged.extend_from_slice(right);
+        }
+        std::mem::swap(values, &mut merged);
+        width *= 2;
+    }
+    inversions
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::sim::cluster::Cluster;
+    use crate::sim::policy::Policy;
+    use crate::sim::workload::Shape;
+
+    fn brute(pairs: &[(i64, i64)]) -> Option<f64> {
+        let (mut score, mut free_x, mut free_y) = (0i64, 0i64, 0i64);
+        for (at, a) in pairs.iter().enumerate() {
+            for b in &pairs[at + 1..] {
+                let (x, y) = ((a.0 - b.0).signum(), (a.1 - b.1).signum());
+                score += x * y;
+                free_x += x * x;
+                free_y += y * y;
+            }
+        }
+        (free_x > 0 && free_y > 0).then(|| score as f64 / ((free_x as f64) * (free_y as f64)).sqrt())
+    }
+
+    #[test]
+    fn tau_by_hand() {
+        // Six pairs, (2, 3) and (3, 2) cross: (5 − 1) / 6.
+        assert!((kendall_tau_b(vec![(1, 1), (2, 3), (3, 2), (4, 4)]).unwrap() - 4.0 / 6.0).abs() < 1e-12);
+        assert_eq!(kendall_tau_b(vec![(1, 2), (2, 1)]), Some(-1.0));
+        assert_eq!(kendall_tau_b(vec![(1, 2), (1, 3)]), None);
+        assert_eq!(kendall_tau_b(vec![]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn tau_against_brute_force(pairs in prop::collection::vec((0i64..12, 0i64..12), 0..60)) {
+            match (kendall_tau_b(pairs.clone()), brute(&pairs)) {
+                (Some(fast), Some(slow)) => prop_assert!((fast - slow).abs() < 1e-9, "{fast} {slow}"),
+                (fast, slow) => prop_assert_eq!(fast, slow),
+            }
+        }
+    }
+
+    /// 40 jobs of 10 s, one after another on one GPU, one submitted each second; the k-th starts at 10·k s.
+    fn replay() -> (Workload, Schedule) {
+        let mut jobs = Workload::default();
+        for job in 0..40 {
+            jobs.push(job * 1_000, 10_000, Shape::whole(1));
+        }
+        let schedule = crate::sim::simulate(&jobs, &Cluster::of_vcs(&[("all", 1, 1)]), &Policy::default()).unwrap();
+        (jobs, schedule)
+    }
+
+    fn recorded(start_s: impl Fn(i64) -> Option<i64>) -> Fidelity {
+        let (jobs, schedule) = replay();
+        let starts: Vec<Option<i64>> = (0..40).map(|job| start_s(job).map(|start| start * 1_000)).collect();
+        Fidelity::of(&jobs, &schedule, &starts).unwrap()
+    }
+
+    #[test]
+    fn a_replay_that_repeats_the_record_is_good() {
+        let same = recorded(|job| Some(10 * job));
+        assert_eq!(same.verdict, Verdict::Good);
+        // The k-th waits 9 k s: 9 · 19.5.
+        assert_eq!((same.recorded_mean_wait_s, same.replayed_mean_wait_s), (Some(175.5), Some(175.5)));
+        assert_eq!((same.median_abs_error_s, same.start_order_tau), (Some(0.0), Some(1.0)));
+        assert!(
+            same.sentence().starts_with("The replay repeats what happened: mean wait 2.9 min against 2.9 min recorded")
+        );
+        // All 55 s later: within a minute of the mean, and every start within 60 s.
+        let late = recorded(|job| Some(10 * job + 55));
+        assert_eq!(
+            (late.verdict.clone(), late.within_60_s_share, late.p90_abs_error_s),
+            (Verdict::Good, Some(1.0), Some(55.0))
+        );
+    }
+
+    #[test]
+    fn mean_wait_and_order_both_count() {
+        // 100 s earlier than recorded: the recorded mean is 275.5 s, off by 36 %.
+        let rough = recorded(|job| Some(10 * job + 100));
+        assert_eq!(rough.verdict, Verdict::Rough);
+        assert!((rough.mean_wait_error().unwrap() + 100.0 / 275.5).abs() < 1e-12);
+        // 300 s: 300 / 475.5 = 63 %.
+        let far = recorded(|job| Some(10 * job + 300));
+        assert_eq!(far.verdict, Verdict::FarOff);
+        assert!(far.sentence().contains("do not build advice"));
+        // The same starts dealt out in reverse: the mean is right, the order is not.
+        let reversed = recorded(|job| Some(390 - 10 * job));
+        assert_eq!((reversed.verdict, reversed.start_order_tau), (Verdict::FarOff, Some(-1.0)));
+    }
+
+    #[test]
+    fn little_or_nothing_to_compare() {
+        assert!(matches!(recorded(|_| None).verdict, Verdict::Unknown { .. }));
+        assert!(matches!(recorded(|job| (job < 29).then_some(job)).verdict, Verdict::Unknown { .. }));
+        let (jobs, schedule) = replay();
+        assert!(Fidelity::of(&jobs, &schedule, &[None]).is_err());
+    }
+
+    #[test]
+    fn jobs_that_never_start_are_missed() {
+        // 40 jobs that run and 3 too large ever to run, all recorded as started: 3 of 43 is more than 5 %.
+        let mut jobs = Workload::default();
+        for job in 0..43 {
+            jobs.push(job * 20_000, 10_000, Shape::whole(if job < 40 { 1 } else { 2 }));
+        }
+        let schedule = crate::sim::simulate(&jobs, &Cluster::of_vcs(&[("all", 1, 1)]), &Policy::default()).unwrap();
+        let starts: Vec<Option<i64>> = jobs.submit_ms.iter().map(|submit| Some(*submit)).collect();
+        let fidelity = Fidelity::of(&jobs, &schedule, &starts).unwrap();
+        assert_eq!((fidelity.jobs, fidelity.never_started, fidelity.verdict.clone()), (40, 3, Verdict::FarOff));
+        assert!(fidelity.sentence().contains("3 jobs never start"));
+    }
+}

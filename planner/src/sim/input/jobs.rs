@@ -1,0 +1,330 @@
+//! The workload of a trace: which jobs are replayed, and what the scheduler is told of them.
+//!
+//! See [`super`] for what counts. O(n log n). Worked example: a window that begins at noon, a job that ran from 11:50 to 12:10 and one
+//! submitted at 11:55 that started at 12:05: time 0 is noon, the first runs with 10 min left, the second waits since −5 min.
+
+use std::collections::BTreeMap;
+
+use tracecast_analytics::Trace;
+use tracecast_analytics::describe::JobFacts;
+use tracecast_analytics::schema::Table;
+
+use super::recorded;
+use super::site::Site;
+use crate::error::{Error, Result};
+use crate::sim::cluster::Cluster;
+use crate::sim::workload::{Shape, Warm, Workload};
+
+/// Most GPUs a job may ask for.
+const MOST_GPUS: f64 = 1e6;
+/// Load for which nodes are suggested where nothing is known.
+const SUGGESTED_LOAD: f64 = 0.7;
+
+/// Which jobs, and how exactly.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Submitted from here on, milliseconds since the Unix epoch; jobs that run or wait then are taken along.
+    pub from_ms: Option<i64>,
+    /// Submitted before this.
+    pub to_ms: Option<i64>,
+    /// Only jobs that ran at most so long, milliseconds.
+    pub longest_ms: Option<i64>,
+    /// Only jobs of these VCs.
+    pub vcs: Option<Vec<String>>,
+    /// Times in whole seconds, as the Helios simulator has them: submissions and runs are cut off, time 0 is the second of the first
+    /// submission, and no job runs or waits at that time.
+    pub whole_seconds: bool,
+    /// Jobs get as many nodes as they had, not as few as the placement rule finds.
+    pub gangs_as_recorded: bool,
+}
+
+/// Jobs that are left out, by reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Excluded {
+    /// Why.
+    pub reason: String,
+    /// How many.
+    pub jobs: usize,
+    /// One of them.
+    pub example: String,
+}
+
+/// A workload with what it came from.
+#[derive(Debug, Clone, Default)]
+pub struct Loaded {
+    /// The jobs.
+    pub workload: Workload,
+    /// The nodes.
+    pub cluster: Cluster,
+    /// Row of each job in the trace.
+    pub rows: Vec<u32>,
+    /// Identifier of each job.
+    pub keys: Vec<String>,
+    /// When each job started on the real cluster, milliseconds from time 0.
+    pub recorded_start_ms: Vec<Option<i64>>,
+    /// Jobs that are not replayed.
+    pub excluded: Vec<Excluded>,
+    /// What was assumed, in words.
+    pub notes: Vec<String>,
+}
+
+/// A job that is kept.
+struct Kept {
+    row: u32,
+    submit_ms: i64,
+    run_ms: i64,
+    shape: Shape,
+    vc: String,
+}
+
+#[derive(Default)]
+struct Reasons(BTreeMap<&'static str, (usize, String)>);
+
+impl Reasons {
+    fn count(&mut self, reason: &'static str, key: &str) {
+        let entry = self.0.entry(reason).or_insert_with(|| (0, key.to_owned()));
+        entry.0 += 1;
+    }
+}
+
+/// Makes the workload and the cluster of `trace`; the cluster is that of `site`, else the trace's own.
+///
+/// # Errors
+/// If no job is left, or nothing says how large the cluster is (the message has a `cluster.toml` to start from).
+pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loaded> {
+    let facts = JobFacts::of(trace);
+    let mut reasons = Reasons::default();
+    let mut rounded = 0usize;
+    let known_vcs = vcs_of(trace);
+    let names = site.map_or_else(|| known_vcs.clone(), |site| site.names(&known_vcs));
+    // A cluster of one VC takes jobs that name none.
+    let nameless = match names.as_slice() {
+        [only] => Some(only.clone()),
+        _ => None,
+    };
+    let mut kept: Vec<Kept> = Vec::new();
+    for row in 0..trace.jobs.len() {
+        let key = trace.jobs.job_key.get(row).unwrap_or_default();
+        let job = keep(&facts, row, options, &mut rounded).and_then(|job| {
+            let own = trace.jobs.vc.get(row).map(str::to_owned);
+            // With no VC anywhere, and a file that names one, that is the cluster.
+            let vc = own.or_else(|| nameless.clone()).ok_or("the VC is unknown")?;
+            if !names.contains(&vc) {
+                return Err("the VC is not in the cluster");
+            }
+            if options.vcs.as_ref().is_some_and(|wanted| !wanted.contains(&vc)) {
+                return Err("of another VC than asked for");
+            }
+            Ok(Kept { vc, ..job })
+        });
+        match job {
+            Ok(job) => kept.push(job),
+            Err(reason) => reasons.count(reason, key),
+        }
+    }
+    kept.sort_by_key(|job| job.submit_ms);
+    let Some(first) = kept.first().map(|job| job.submit_ms) else {
+        return Err(Error::Cluster(format!("no job is left to replay: {}", in_words(&reasons))));
+    };
+    // Time 0.
+    let there_before = options.from_ms.filter(|from| first < *from);
+    let origin_ms = there_before.unwrap_or(if options.whole_seconds { first.div_euclid(1000) * 1000 } else { first });
+    let horizon_ms = kept.iter().map(|job| job.submit_ms.saturating_add(job.run_ms)).max().unwrap_or(0) - origin_ms;
+    let (cluster, mut notes) = match site {
+        Some(site) => {
+            let mut names = names.clone();
+            names.retain(|name| kept.iter().any(|job| job.vc == *name) || !site.takes_all());
+            let cluster = site.build(&names, origin_ms, horizon_ms.saturating_mul(2))?;
+            (cluster, vec![format!("The cluster is that of {}.", site.file())])
+        }
+        None => match recorded::cluster(trace, &names, origin_ms)? {
+            Some(found) => (found.cluster, vec![found.basis]),
+            None => return Err(Error::Cluster(suggestion(&kept))),
+        },
+    };
+    let index: BTreeMap<&str, u16> = (0u16..).zip(&cluster.vcs).map(|(at, vc)| (vc.name.as_str(), at)).collect();
+    kept.retain(|job| {
+        let known = index.contains_key(job.vc.as_str());
+        if !known {
+            reasons
+                .count("the size of the VC is unknown", trace.jobs.job_key.get(job.row as usize).unwrap_or_default());
+        }
+        known
+    });
+    if kept.is_empty() {
+        return Err(Error::Cluster(format!("no job is left to replay: {}", in_words(&reasons))));
+    }
+    if rounded > 0 {
+        notes.push(format!(
+            "{rounded} jobs ask for more than one GPU but no whole number; they get the next whole one."
+        ));
+    }
+    let mut loaded = Loaded { cluster, notes, ..Loaded::default() };
+    loaded.workload.origin_ms = origin_ms;
+    fill(&mut loaded, trace, &facts, &kept, options, there_before);
+    loaded.excluded = reasons
+        .0
+        .into_iter()
+        .map(|(reason, (jobs, example))| Excluded { reason: reason.to_owned(), jobs, example })
+        .collect();
+    Ok(loaded)
+}
+
+/// Names of the VCs of jobs with GPUs, in order of name.
+fn vcs_of(trace: &Trace) -> Vec<String> {
+    let mut names: Vec<String> =
+        (0..trace.jobs.vc.distinct() as u32).filter_map(|code| trace.jobs.vc.name(code).map(str::to_owned)).collect();
+    names.sort();
+    if names.is_empty() {
+        // A source without VCs is one.
+        names.push("all".to_owned());
+    }
+    names
+}
+
+/// The job of a row, if it can be replayed; its VC is filled in later.
+fn keep(
+    facts: &JobFacts<'_>,
+    row: usize,
+    options: &Options,
+    rounded: &mut usize,
+) -> std::result::Result<Kept, &'static str> {
+    let jobs = &facts.trace.jobs;
+    let gpus = facts.gpus(row).ok_or("the number of GPUs is unknown")?;
+    if gpus <= 0.0 {
+        return Err("no GPU");
+    }
+    if gpus > MOST_GPUS {
+        return Err("more than a million GPUs");
+    }
+    let submit_ms = jobs.submit.get(row).ok_or("the submission is unknown")?;
+    if options.to_ms.is_some_and(|to| submit_ms >= to) {
+        return Err("submitted after the window");
+    }
+    if facts.is_censored(row) {
+        return Err("still running when the record was taken");
+    }
+    let run_s = jobs.reported_attempts_s.get(row).filter(|run| *run >= 0.0).or_else(|| facts.run_s(row));
+    let run_s = run_s.ok_or("the run time is unknown (never started, or not recorded)")?;
+    let whole = |ms: i64| if options.whole_seconds { ms.div_euclid(1000) * 1000 } else { ms };
+    let run_ms = whole((run_s * 1000.0).round() as i64);
+    if options.longest_ms.is_some_and(|longest| run_ms > longest) {
+        return Err("ran longer than asked for");
+    }
+    if options.from_ms.is_some_and(|from| submit_ms < from) {
+        let from = options.from_ms.unwrap_or(submit_ms);
+        let end = jobs.end.get(row);
+        if options.whole_seconds || end.is_none_or(|end| end <= from) {
+            return Err("submitted before the window");
+        }
+    }
+    let mut shape = if gpus < 1.0 {
+        let milli = (gpus * 1000.0).ceil();
+        if milli >= 1000.0 { Shape::whole(1) } else { Shape::part(milli.max(1.0) as u16) }
+    } else {
+        *rounded += usize::from(gpus.fract() > 1e-9);
+        Shape::whole((gpus - 1e-9).ceil().max(1.0) as u32)
+    };
+    if options.gangs_as_recorded && shape.gpus > 0 {
+        let nodes = jobs.alloc_nodes.get(row).or_else(|| jobs.req_nodes.get(row)).unwrap_or(0);
+        if nodes > 0 && nodes <= i64::from(shape.gpus) {
+            shape.nodes = u16::try_from(nodes).unwrap_or(0);
+        }
+    }
+    Ok(Kept { row: row as u32, submit_ms: whole(submit_ms), run_ms, shape, vc: String::new() })
+}
+
+/// Fills the columns; `kept` is in order of submission.
+fn fill(
+    loaded: &mut Loaded,
+    trace: &Trace,
+    facts: &JobFacts<'_>,
+    kept: &[Kept],
+    options: &Options,
+    there_before: Option<i64>,
+) {
+    let jobs = &trace.jobs;
+    let index: BTreeMap<String, u16> =
+        (0u16..).zip(&loaded.cluster.vcs).map(|(at, vc)| (vc.name.clone(), at)).collect();
+    let workload = &mut loaded.workload;
+    let origin_ms = workload.origin_ms;
+    workload.gpu_types.clone_from(&loaded.cluster.gpu_types);
+    let mut shapes: BTreeMap<Shape, u16> = BTreeMap::new();
+    let mut users: BTreeMap<String, u32> = BTreeMap::new();
+    let mut starts: Vec<(i64, u32)> = Vec::new();
+    for job in kept {
+        let row = job.row as usize;
+        let mut shape = job.shape;
+        let wanted = jobs.gpu_type.get(row);
+        shape.gpu_type = workload.gpu_types.iter().position(|known| Some(known.as_str()) == wanted).map(|at| at as u16);
+        let next = workload.shapes.len() as u16;
+        let shape_at = *shapes.entry(shape).or_insert(next);
+        if shape_at == next {
+            workload.shapes.push(shape);
+        }
+        let user = jobs.user.get(row).map_or_else(|| format!("unknown user of {}", job.vc), str::to_owned);
+        let next = workload.users.len() as u32;
+        let user_at = *users.entry(user).or_insert_with_key(|name| {
+            workload.users.push(name.clone());
+            next
+        });
+        let at = workload.len() as u32;
+        let start = jobs.start.get(row);
+        let mut run_ms = job.run_ms;
+        if let (Some(from), Some(start)) = (there_before, start)
+            && start < from
+        {
+            let end = jobs.end.get(row).unwrap_or(from);
+            run_ms = (end - from).max(0).min(run_ms.max(0));
+            starts.push((start - origin_ms, at));
+        }
+        workload.submit_ms.push(job.submit_ms - origin_ms);
+        workload.run_ms.push(run_ms);
+        workload
+            .requested_ms
+            .push(jobs.time_limit_s.get(row).filter(|s| (0.0..1e12).contains(s)).map(|s| (s * 1000.0) as i64));
+        workload.predicted_s.push(None);
+        workload.shape.push(shape_at);
+        workload.vc.push(index.get(&job.vc).copied().unwrap_or(0));
+        workload.user.push(user_at);
+        loaded.rows.push(job.row);
+        loaded.keys.push(jobs.job_key.get(row).unwrap_or_default().to_owned());
+        loaded.recorded_start_ms.push(start.map(|start| start - origin_ms));
+    }
+    starts.sort_unstable();
+    workload.warm = starts.into_iter().map(|(start_ms, job)| Warm { job, start_ms }).collect();
+    if let Some(from) = options.from_ms {
+        let ended = (0..jobs.len()).filter(|row| jobs.end.get(*row).is_some_and(|end| end < from));
+        workload.history_gpu_s = ended.filter_map(|row| facts.gpu_s(row)).filter(|gpu_s| *gpu_s > 0.0).collect();
+    }
+}
+
+fn in_words(reasons: &Reasons) -> String {
+    if reasons.0.is_empty() {
+        return "there are none".to_owned();
+    }
+    let list: Vec<String> =
+        reasons.0.iter().map(|(reason, (jobs, example))| format!("{jobs} {reason} (such as {example})")).collect();
+    list.join("; ")
+}
+
+/// A cluster file to start from, where nothing is known of the cluster's size.
+fn suggestion(kept: &[Kept]) -> String {
+    let first = kept.iter().map(|job| job.submit_ms).min().unwrap_or(0);
+    let last = kept.iter().map(|job| job.submit_ms).max().unwrap_or(0);
+    let span_s = ((last - first) as f64 / 1000.0).max(1.0);
+    let mut by_vc: BTreeMap<&str, (f64, u32)> = BTreeMap::new();
+    for job in kept {
+        let entry = by_vc.entry(job.vc.as_str()).or_default();
+        entry.0 += job.shape.as_gpus() * job.run_ms as f64 / 1000.0;
+        entry.1 = entry.1.max(job.shape.gpus);
+    }
+    let mut text = format!(
+        "the trace does not say how large it is; write a file with a [[vc]] each and name it with --cluster. To start from, nodes of 8 GPUs for a load of {SUGGESTED_LOAD}:\n"
+    );
+    for (name, (gpu_s, largest)) in by_vc {
+        let nodes = (gpu_s / span_s / SUGGESTED_LOAD / 8.0).ceil().max(f64::from(largest.div_ceil(8))).max(1.0);
+        text.push_str(&format!("\n[[vc]]\nname = \"{name}\"\nnodes = {nodes}\ngpus_per_node = 8\n"));
+    }
+    text
+}

@@ -1,0 +1,20 @@
+//! From a trace and the user's files to a workload and a cluster.
+//!
+//! What is left out is counted with its reason, and what is assumed is said in words, for the report to show.
+//!
+//! * **Run** of a job: the time its attempts ran, as the source sums it, else from their timestamps, else as the source reports it. Jobs that
+//!   still ran when the record was taken have no length, and are left out.
+//! * **GPUs**: those given, else those asked for. A part of one GPU is rounded up to thousandths, a number that is not whole above one to
+//!   the next whole one.
+//! * **Time 0** is the first submission that is kept, or the start of the window if jobs ran or waited then.
+//!
+//! Worked number: of Philly's 111,549 jobs, 68,503 were submitted in October and November 2017 (UTC) to the 11 VCs whose size is known.
+
+mod column;
+mod jobs;
+mod recorded;
+mod site;
+
+pub use column::{Column, Matched};
+pub use jobs::{Excluded, Loaded, Options, load};
+pub use site::Site;

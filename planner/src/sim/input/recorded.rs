@@ -1,0 +1,161 @@
+//! The cluster as the trace has it, where no file says.
+//!
+//! In this order: GPUs or nodes of VCs over time (`capacity`); nodes that belong to VCs (`nodes`); nodes that belong to no one, as one pool
+//! for all VCs; GPUs of the whole cluster, as such a pool. Worked number: a VC with 96 GPUs and no word on nodes is taken to be 12 nodes of 8.
+
+use std::collections::BTreeMap;
+
+use tracecast_analytics::Trace;
+use tracecast_analytics::schema::Table;
+
+use crate::error::{Error, Result};
+use crate::sim::cluster::{Cluster, Group, MAX_GPUS_PER_NODE, Pool, Vc};
+
+/// GPUs of a node where the trace does not say.
+const GPUS_PER_NODE: u32 = 8;
+
+/// What is known of the nodes of a trace.
+#[derive(Debug)]
+pub(super) struct Recorded {
+    pub(super) cluster: Cluster,
+    /// In words, for the report.
+    pub(super) basis: String,
+}
+
+/// The cluster of `trace` with VCs `names`, time 0 being `origin_ms`; `None` if it says nothing of its size.
+pub(super) fn cluster(trace: &Trace, names: &[String], origin_ms: i64) -> Result<Option<Recorded>> {
+    let found = by_vc_capacity(trace, names, origin_ms)
+        .or_else(|| by_vc_nodes(trace, names))
+        .or_else(|| pooled_nodes(trace, names))
+        .or_else(|| pooled_capacity(trace, names, origin_ms));
+    if let Some(found) = &found {
+        found.cluster.validate().map_err(|error| Error::Cluster(format!("as the trace has it: {error}")))?;
+    }
+    Ok(found)
+}
+
+/// GPUs per node that most nodes with GPUs have.
+fn usual_node(trace: &Trace) -> u32 {
+    let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
+    for gpus in trace.nodes.gpus.iter().flatten().filter(|gpus| *gpus >= 1.0) {
+        *counts.entry(gpus as u32).or_default() += 1;
+    }
+    counts.into_iter().max_by_key(|(gpus, count)| (*count, *gpus)).map_or(GPUS_PER_NODE, |(gpus, _)| gpus)
+}
+
+/// (from, GPUs, nodes) of what `capacity` says of `name`.
+fn intervals(trace: &Trace, scope: &str, name: Option<&str>, origin_ms: i64) -> Vec<(i64, f64, Option<f64>)> {
+    let capacity = &trace.capacity;
+    let mut found: Vec<(i64, f64, Option<f64>)> = Vec::new();
+    for ix in 0..capacity.len() {
+        let up = capacity.state.get(ix).is_none_or(|state| state == "up");
+        let own = name.is_none() || capacity.name.get(ix) == name;
+        if capacity.scope.get(ix) != Some(scope) || !own || !up {
+            continue;
+        }
+        if let Some(gpus) = capacity.gpus.get(ix) {
+            let from = capacity.from.get(ix).map_or(i64::MIN, |from| from.saturating_sub(origin_ms));
+            found.push((from, gpus, capacity.nodes.get(ix)));
+        }
+    }
+    found.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
+    found.dedup_by_key(|(from, _, _)| *from);
+    found.dedup_by(|later, earlier| later.1.total_cmp(&earlier.1).is_eq());
+    found
+}
+
+fn group(intervals: &[(i64, f64, Option<f64>)], usual: u32) -> Option<Group> {
+    let per_node = intervals.iter().find_map(|(_, gpus, nodes)| {
+        let nodes = nodes.filter(|nodes| *nodes >= 1.0)?;
+        let per_node = gpus / nodes;
+        (per_node.fract() == 0.0 && per_node >= 1.0).then_some(per_node as u32)
+    });
+    let gpus_per_node = per_node.unwrap_or(usual).clamp(1, MAX_GPUS_PER_NODE);
+    let nodes = |gpus: f64| (gpus / f64::from(gpus_per_node)).round().clamp(0.0, 1e7) as u32;
+    let mut sizes: Vec<(i64, u32)> = intervals.iter().map(|(from, gpus, _)| (*from, nodes(*gpus))).collect();
+    sizes.dedup_by_key(|(_, nodes)| *nodes);
+    let largest = sizes.iter().map(|(_, nodes)| *nodes).max()?;
+    (largest > 0).then_some(Group { gpus_per_node, gpu_type: None, sizes })
+}
+
+fn by_vc_capacity(trace: &Trace, names: &[String], origin_ms: i64) -> Option<Recorded> {
+    let usual = usual_node(trace);
+    let mut cluster = Cluster::default();
+    for name in names {
+        if let Some(group) = group(&intervals(trace, "vc", Some(name), origin_ms), usual) {
+            push_own(&mut cluster, name, vec![group]);
+        }
+    }
+    (!cluster.vcs.is_empty()).then(|| Recorded {
+        cluster,
+        basis: "Sizes of VCs over time are the trace's own; every VC has its nodes to itself.".to_owned(),
+    })
+}
+
+fn push_own(cluster: &mut Cluster, name: &str, groups: Vec<Group>) {
+    cluster.vcs.push(Vc { name: name.to_owned(), pool: cluster.pools.len() as u16, quota_milli: Vec::new() });
+    cluster.pools.push(Pool { groups });
+}
+
+/// Nodes with GPUs by (GPUs, type), of one VC or of all.
+fn groups(trace: &Trace, vc: Option<&str>, types: &mut Vec<String>) -> Vec<Group> {
+    let nodes = &trace.nodes;
+    let mut counts: BTreeMap<(u32, Option<u16>), u32> = BTreeMap::new();
+    for ix in 0..nodes.len() {
+        if vc.is_some() && nodes.vc.get(ix) != vc {
+            continue;
+        }
+        let Some(gpus) = nodes.gpus.get(ix).filter(|gpus| *gpus >= 1.0 && *gpus <= f64::from(MAX_GPUS_PER_NODE)) else {
+            continue;
+        };
+        let gpu_type = nodes.gpu_type.get(ix).map(|name| {
+            let known = types.iter().position(|known| known == name);
+            known.unwrap_or_else(|| {
+                types.push(name.to_owned());
+                types.len() - 1
+            }) as u16
+        });
+        *counts.entry((gpus as u32, gpu_type)).or_default() += 1;
+    }
+    let group = |((gpus_per_node, gpu_type), nodes)| Group { gpus_per_node, gpu_type, sizes: vec![(i64::MIN, nodes)] };
+    counts.into_iter().map(group).collect()
+}
+
+fn by_vc_nodes(trace: &Trace, names: &[String]) -> Option<Recorded> {
+    let mut cluster = Cluster::default();
+    for name in names {
+        let groups = groups(trace, Some(name), &mut cluster.gpu_types);
+        if !groups.is_empty() {
+            push_own(&mut cluster, name, groups);
+        }
+    }
+    (!cluster.vcs.is_empty()).then(|| Recorded {
+        cluster,
+        basis:
+            "Nodes and the VCs they belong to are the trace's own inventory, as of its one record; VCs do not share."
+                .to_owned(),
+    })
+}
+
+fn pooled(names: &[String], groups: Vec<Group>, gpu_types: Vec<String>, basis: &str) -> Option<Recorded> {
+    if groups.is_empty() {
+        return None;
+    }
+    let vc = |name: &String| Vc { name: name.clone(), pool: 0, quota_milli: Vec::new() };
+    let vcs = names.iter().map(vc).collect();
+    let cluster = Cluster { pools: vec![Pool { groups }], vcs, gpu_types, outages: Vec::new() };
+    Some(Recorded { cluster, basis: basis.to_owned() })
+}
+
+fn pooled_nodes(trace: &Trace, names: &[String]) -> Option<Recorded> {
+    let mut types = Vec::new();
+    let groups = groups(trace, None, &mut types);
+    let basis = "Nodes are the trace's own inventory; it does not say which VC they belong to, so all VCs share all of them, without quotas.";
+    pooled(names, groups, types, basis)
+}
+
+fn pooled_capacity(trace: &Trace, names: &[String], origin_ms: i64) -> Option<Recorded> {
+    let group = group(&intervals(trace, "cluster", None, origin_ms), usual_node(trace))?;
+    let basis = "The trace knows how many GPUs the cluster has, not how VCs divide them, so all VCs share all of them, without quotas.";
+    pooled(names, vec![group], Vec::new(), basis)
+}

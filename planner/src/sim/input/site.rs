@@ -1,0 +1,386 @@
+//! The cluster as its operator writes it down: `cluster.toml`.
+//!
+//! ```toml
+//! [[vc]]                      # a VC on nodes of its own
+//! name = "vision"
+//! nodes = 12
+//! gpus_per_node = 8           # the default
+//! gpu_type = "A100"           # if jobs ask for types
+//! sizes = [{ at_s = 86400, nodes = 14 }, { at = "2020-09-10T00:00:00Z", nodes = 10 }]
+//!
+//! [[pool]]                    # nodes that several VCs share
+//! name = "shared"
+//! nodes = 20
+//!
+//! [[vc]]
+//! name = "speech"
+//! pool = "shared"
+//! quota_gpus = 64
+//!
+//! [[outage]]                  # node 3 of the VC or pool, counted from 0
+//! of = "vision"
+//! node = 3
+//! at_s = 7200
+//! for_s = 3600
+//!
+//! [failures]                  # or drawn: exponential, the same for the same seed
+//! mtbf_h = 2000
+//! repair_h = 4
+//! seed = 1
+//! ```
+//!
+//! `at_s` counts from time 0 of the replay, `at` is a moment with an offset from UTC. A VC called `*` stands for every VC of the trace
+//! that is not named, each with such nodes of its own unless it has a pool. A VC or pool may be named again for nodes of another kind.
+
+use std::collections::BTreeMap;
+
+use rand::{RngExt, SeedableRng};
+use serde::Deserialize;
+use toml::Spanned;
+use tracecast_analytics::time::parse_with_offset;
+
+use crate::error::{Error, Result};
+use crate::sim::cluster::{Cluster, Group, Outage, Pool, Vc};
+
+/// GPUs of a node if the file does not say.
+const GPUS_PER_NODE: u32 = 8;
+/// Most failures of one node that are drawn.
+const MOST_FAILURES: usize = 100_000;
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Moment {
+    at_s: Option<f64>,
+    at: Option<Spanned<String>>,
+    nodes: Option<u32>,
+    gpus: Option<f64>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct VcEntry {
+    name: Spanned<String>,
+    nodes: Option<u32>,
+    gpus_per_node: Option<u32>,
+    gpu_type: Option<String>,
+    #[serde(default)]
+    sizes: Vec<Moment>,
+    pool: Option<String>,
+    quota_gpus: Option<f64>,
+    #[serde(default)]
+    quotas: Vec<Moment>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PoolEntry {
+    name: Spanned<String>,
+    nodes: u32,
+    gpus_per_node: Option<u32>,
+    gpu_type: Option<String>,
+    #[serde(default)]
+    sizes: Vec<Moment>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OutageEntry {
+    of: Spanned<String>,
+    node: u32,
+    at_s: Option<f64>,
+    at: Option<Spanned<String>>,
+    for_s: f64,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Failures {
+    mtbf_h: f64,
+    repair_h: f64,
+    #[serde(default)]
+    seed: u64,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    vc: Vec<VcEntry>,
+    #[serde(default)]
+    pool: Vec<PoolEntry>,
+    #[serde(default)]
+    outage: Vec<OutageEntry>,
+    failures: Option<Failures>,
+}
+
+/// A checked `cluster.toml`.
+#[derive(Debug, Clone)]
+pub struct Site {
+    file: String,
+    text: String,
+    content: File,
+}
+
+impl Site {
+    /// Reads the text of a file called `file`.
+    ///
+    /// # Errors
+    /// Names the line and what would mend it.
+    pub fn parse(file: &str, text: &str) -> Result<Self> {
+        let content: File = toml::from_str(text).map_err(|error| {
+            let line = error.span().map_or(1, |span| line_of(text, span.start));
+            Error::File { file: file.to_owned(), line, what: error.message().to_owned() }
+        })?;
+        let site = Self { file: file.to_owned(), text: text.to_owned(), content };
+        if site.content.vc.is_empty() {
+            return Err(site.wrong(0, "there is no [[vc]]; name at least one, or `*` for all".to_owned()));
+        }
+        for vc in &site.content.vc {
+            let at = vc.name.span().start;
+            let name = vc.name.get_ref();
+            match (&vc.pool, vc.nodes) {
+                (Some(pool), None) => {
+                    if !site.content.pool.iter().any(|known| known.name.get_ref() == pool) {
+                        return Err(site.wrong(at, format!("VC {name}: there is no [[pool]] called `{pool}`")));
+                    }
+                    if vc.gpus_per_node.is_some() || vc.gpu_type.is_some() || !vc.sizes.is_empty() {
+                        return Err(site.wrong(at, format!("VC {name}: nodes are described with the pool `{pool}`")));
+                    }
+                }
+                (None, Some(_)) => {
+                    if vc.quota_gpus.is_some() || !vc.quotas.is_empty() {
+                        let what = format!(
+                            "VC {name}: a quota is for a VC that shares a pool; its own nodes bound it already"
+                        );
+                        return Err(site.wrong(at, what));
+                    }
+                }
+                (Some(_), Some(_)) | (None, None) => {
+                    return Err(site.wrong(at, format!("VC {name} needs either `nodes` of its own or a `pool`")));
+                }
+            }
+        }
+        // Times, sizes and quotas are checked by building once.
+        let names: Vec<String> = site.names(&[]);
+        site.build(&names, 0, 0)?;
+        Ok(site)
+    }
+
+    fn wrong(&self, at: usize, what: String) -> Error {
+        Error::File { file: self.file.clone(), line: line_of(&self.text, at), what }
+    }
+
+    /// What it is called.
+    pub fn file(&self) -> &str {
+        &self.file
+    }
+
+    /// Names of its VCs, those of `trace` for `*` included, each once.
+    pub fn names(&self, trace: &[String]) -> Vec<String> {
+        let mut names: Vec<String> = Vec::new();
+        let own = self.content.vc.iter().map(|vc| vc.name.get_ref());
+        for name in own.filter(|name| *name != "*") {
+            if !names.contains(name) {
+                names.push(name.clone());
+            }
+        }
+        if self.takes_all() {
+            for name in trace {
+                if !names.contains(name) {
+                    names.push(name.clone());
+                }
+            }
+        }
+        names
+    }
+
+    /// Whether it has a VC `*`.
+    pub fn takes_all(&self) -> bool {
+        self.content.vc.iter().any(|vc| vc.name.get_ref() == "*")
+    }
+
+    /// The cluster with VCs `names` ([`Site::names`]), time 0 being `origin_ms` (since the Unix epoch). Failures are drawn until
+    /// `horizon_ms` (from time 0).
+    ///
+    /// # Errors
+    /// Names the line and what would mend it.
+    pub fn build(&self, names: &[String], origin_ms: i64, horizon_ms: i64) -> Result<Cluster> {
+        let mut cluster = Cluster::default();
+        let mut pools: BTreeMap<String, u16> = BTreeMap::new();
+        for entry in &self.content.pool {
+            let at = entry.name.span().start;
+            let nodes = (entry.nodes, entry.gpus_per_node, &entry.gpu_type);
+            let group = self.group(&mut cluster.gpu_types, at, nodes, &entry.sizes, origin_ms)?;
+            let next = cluster.pools.len() as u16;
+            let pool = *pools.entry(entry.name.get_ref().clone()).or_insert(next);
+            if pool == next {
+                cluster.pools.push(Pool::default());
+            }
+            cluster.pools[usize::from(pool)].groups.push(group);
+        }
+        let mut own: BTreeMap<String, u16> = BTreeMap::new();
+        for name in names {
+            let mut entries: Vec<&VcEntry> = self.content.vc.iter().filter(|vc| vc.name.get_ref() == name).collect();
+            if entries.is_empty() {
+                entries = self.content.vc.iter().filter(|vc| vc.name.get_ref() == "*").collect();
+            }
+            let Some(first) = entries.first().copied() else { continue };
+            let at = first.name.span().start;
+            if let Some(shared) = &first.pool {
+                if entries.len() > 1 {
+                    return Err(
+                        self.wrong(at, format!("VC {name} is named twice; one entry is enough for a shared pool"))
+                    );
+                }
+                let pool = pools.get(shared).copied().unwrap_or(0);
+                let quota_milli = self.quota(first, at, origin_ms)?;
+                cluster.vcs.push(Vc { name: name.clone(), pool, quota_milli });
+                continue;
+            }
+            let pool = cluster.pools.len() as u16;
+            cluster.pools.push(Pool::default());
+            own.insert(name.clone(), pool);
+            for entry in entries {
+                let nodes = (entry.nodes.unwrap_or(0), entry.gpus_per_node, &entry.gpu_type);
+                let group = self.group(&mut cluster.gpu_types, at, nodes, &entry.sizes, origin_ms)?;
+                cluster.pools[usize::from(pool)].groups.push(group);
+            }
+            cluster.vcs.push(Vc { name: name.clone(), pool, quota_milli: Vec::new() });
+        }
+        self.outages(&mut cluster, &pools, &own, origin_ms)?;
+        self.failures(&mut cluster, horizon_ms)?;
+        cluster.validate().map_err(|error| self.wrong(0, error.to_string()))?;
+        Ok(cluster)
+    }
+
+    fn group(
+        &self,
+        types: &mut Vec<String>,
+        at: usize,
+        (nodes, gpus_per_node, gpu_type): (u32, Option<u32>, &Option<String>),
+        sizes: &[Moment],
+        origin_ms: i64,
+    ) -> Result<Group> {
+        let gpu_type = gpu_type.as_ref().map(|name| {
+            let known = types.iter().position(|known| known == name);
+            known.unwrap_or_else(|| {
+                types.push(name.clone());
+                types.len() - 1
+            }) as u16
+        });
+        let mut all = vec![(i64::MIN, nodes)];
+        for moment in sizes {
+            let nodes = moment.nodes.filter(|_| moment.gpus.is_none());
+            let nodes = nodes.ok_or_else(|| self.wrong(at, "a size needs `nodes` and a time".to_owned()))?;
+            all.push((self.moment(moment.at_s, moment.at.as_ref(), at, origin_ms)?, nodes));
+        }
+        if !all.is_sorted_by(|a, b| a.0 < b.0) {
+            return Err(self.wrong(at, "sizes must be in order of time".to_owned()));
+        }
+        Ok(Group { gpus_per_node: gpus_per_node.unwrap_or(GPUS_PER_NODE), gpu_type, sizes: all })
+    }
+
+    fn quota(&self, vc: &VcEntry, at: usize, origin_ms: i64) -> Result<Vec<(i64, u64)>> {
+        let milli = |gpus: f64| {
+            let fits = (0.0..=1e9).contains(&gpus);
+            if fits { Ok((gpus * 1000.0).round() as u64) } else { Err(self.wrong(at, format!("{gpus} is no quota"))) }
+        };
+        let Some(first) = vc.quota_gpus else {
+            if vc.quotas.is_empty() {
+                return Ok(Vec::new());
+            }
+            return Err(self.wrong(at, "`quotas` change a `quota_gpus`; give that as well".to_owned()));
+        };
+        let mut quotas = vec![(i64::MIN, milli(first)?)];
+        for moment in &vc.quotas {
+            let gpus = moment.gpus.filter(|_| moment.nodes.is_none());
+            let gpus = gpus.ok_or_else(|| self.wrong(at, "a quota needs `gpus` and a time".to_owned()))?;
+            quotas.push((self.moment(moment.at_s, moment.at.as_ref(), at, origin_ms)?, milli(gpus)?));
+        }
+        if !quotas.is_sorted_by(|a, b| a.0 < b.0) {
+            return Err(self.wrong(at, "quotas must be in order of time".to_owned()));
+        }
+        Ok(quotas)
+    }
+
+    fn moment(&self, at_s: Option<f64>, at: Option<&Spanned<String>>, near: usize, origin_ms: i64) -> Result<i64> {
+        match (at_s, at) {
+            (Some(seconds), None) if seconds.abs() <= 4e9 => Ok((seconds * 1000.0).round() as i64),
+            (None, Some(text)) => parse_with_offset(text.get_ref()).map(|ms| ms - origin_ms).ok_or_else(|| {
+                let what =
+                    format!("`{}` is no moment; write 2020-09-10T00:00:00Z", super::column::excerpt(text.get_ref()));
+                self.wrong(text.span().start, what)
+            }),
+            _ => Err(self.wrong(near, "a time is either `at_s` (seconds from time 0) or `at` (a moment)".to_owned())),
+        }
+    }
+
+    fn outages(
+        &self,
+        cluster: &mut Cluster,
+        pools: &BTreeMap<String, u16>,
+        own: &BTreeMap<String, u16>,
+        origin_ms: i64,
+    ) -> Result<()> {
+        let sizes: Vec<u32> =
+            cluster.pools.iter().map(|pool| pool.groups.iter().map(Group::most_nodes).sum()).collect();
+        for entry in &self.content.outage {
+            let at = entry.of.span().start;
+            let name = entry.of.get_ref();
+            let Some(pool) = own.get(name).or_else(|| pools.get(name)) else {
+                // A VC of the trace under `*` may be known only later; one that is nowhere is a mistake.
+                if self.takes_all() {
+                    continue;
+                }
+                return Err(self.wrong(at, format!("an outage is of `{name}`, which is no VC with nodes and no pool")));
+            };
+            let nodes = sizes[usize::from(*pool)];
+            if entry.node >= nodes {
+                return Err(
+                    self.wrong(at, format!("{name} has nodes 0 to {}, not {}", nodes.saturating_sub(1), entry.node))
+                );
+            }
+            let from_ms = self.moment(entry.at_s, entry.at.as_ref(), at, origin_ms)?;
+            if !(entry.for_s > 0.0 && entry.for_s <= 4e9) {
+                return Err(self.wrong(at, format!("an outage of {} s is none", entry.for_s)));
+            }
+            let node = sizes[..usize::from(*pool)].iter().sum::<u32>() + entry.node;
+            let to_ms = from_ms.saturating_add((entry.for_s * 1000.0).round() as i64).max(from_ms + 1);
+            cluster.outages.push(Outage { node, from_ms, to_ms });
+        }
+        Ok(())
+    }
+
+    /// Draws failures node by node, each from a stream of its own.
+    fn failures(&self, cluster: &mut Cluster, horizon_ms: i64) -> Result<()> {
+        let Some(failures) = &self.content.failures else { return Ok(()) };
+        let hours = |value: f64| value.is_finite() && value > 0.0;
+        if !hours(failures.mtbf_h) || !hours(failures.repair_h) {
+            return Err(self.wrong(0, "[failures] needs mtbf_h and repair_h above 0".to_owned()));
+        }
+        let nodes: u32 = cluster.pools.iter().flat_map(|pool| &pool.groups).map(Group::most_nodes).sum();
+        for node in 0..nodes {
+            let mut random = rand_chacha::ChaCha8Rng::seed_from_u64(failures.seed);
+            random.set_stream(u64::from(node));
+            let mut draw = |mean_h: f64| {
+                let uniform: f64 = random.random();
+                (-(1.0 - uniform).ln() * mean_h * 3_600_000.0).min(1e13) as i64 + 1
+            };
+            let mut now = 0i64;
+            for _ in 0..MOST_FAILURES {
+                let from_ms = now + draw(failures.mtbf_h);
+                if from_ms >= horizon_ms {
+                    break;
+                }
+                now = from_ms + draw(failures.repair_h);
+                cluster.outages.push(Outage { node, from_ms, to_ms: now });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn line_of(text: &str, at: usize) -> u64 {
+    let before = text.as_bytes().get(..at.min(text.len())).unwrap_or_default();
+    1 + before.iter().filter(|byte| **byte == b'\n').count() as u64
+}

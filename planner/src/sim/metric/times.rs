@@ -1,0 +1,103 @@
+//! What a schedule did to each job: its wait, its completion time and how long it held GPUs, as columns.
+//!
+//! * **JCT** is end − submission.
+//! * **held** is the time in which it held GPUs, all segments together.
+//! * **wait** is JCT − held: all time between submission and end in which it held none, before its first start and after
+//!   every preemption or failure.
+//! * **bounded slowdown** is max(1, JCT / max(true run, 10 s)), which is (wait + run) / run for a job that ran once.
+//!
+//! Jobs that ran when the replay began are not counted; jobs that did not finish have no JCT and no wait. O(n).
+//!
+//! Worked number: submitted at 0 s, run 10–40 s and 60–90 s: JCT 90 s, held 60 s, wait 30 s, bounded slowdown 90 / 60 = 1.5.
+
+use crate::error::{Error, Result};
+use crate::sim::schedule::{Outcome, Schedule};
+use crate::sim::workload::Workload;
+
+/// Below this a run counts as so long where slowdown is taken, milliseconds.
+pub const SHORTEST_MS: i64 = 10_000;
+
+/// What a schedule did to each job.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct JobTimes {
+    /// Whether it is counted.
+    counted: Vec<bool>,
+    /// How long it held GPUs, milliseconds.
+    pub held_ms: Vec<i64>,
+    /// Submission to end, milliseconds; `None` if it did not finish or is not counted.
+    pub jct_ms: Vec<Option<i64>>,
+    /// What became of it.
+    pub outcome: Vec<Outcome>,
+}
+
+impl JobTimes {
+    /// Of a schedule.
+    ///
+    /// # Errors
+    /// If the schedule is not of this workload.
+    pub fn of(workload: &Workload, schedule: &Schedule) -> Result<Self> {
+        let jobs = workload.len();
+        let known = [schedule.outcome.len(), schedule.preemptions.len(), schedule.restarts.len()];
+        let stranger = schedule.segments.iter().any(|segment| segment.job as usize >= jobs);
+        if stranger || known.iter().any(|known| *known != jobs) {
+            return Err(Error::Workload { job: 0, what: "the schedule is not of these jobs".into() });
+        }
+        let mut counted = vec![true; jobs];
+        for warm in &workload.warm {
+            if let Some(counted) = counted.get_mut(warm.job as usize) {
+                *counted = false;
+            }
+        }
+        let mut held_ms = vec![0; jobs];
+        for segment in &schedule.segments {
+            if let Some(held) = held_ms.get_mut(segment.job as usize) {
+                *held += (segment.end_ms - segment.start_ms).max(0);
+            }
+        }
+        let jct = |(job, submit): (usize, &i64)| {
+            let known = counted.get(job) == Some(&true);
+            if known { schedule.end_ms(job).map(|end| end - submit) } else { None }
+        };
+        let jct_ms = workload.submit_ms.iter().enumerate().map(jct).collect();
+        Ok(Self { counted, held_ms, jct_ms, outcome: schedule.outcome.clone() })
+    }
+
+    /// From a table of results: what became of each job, whether it is counted, JCT and wait in milliseconds.
+    pub fn of_rows(rows: impl IntoIterator<Item = (Outcome, bool, Option<(i64, i64)>)>) -> Self {
+        let mut times = Self::default();
+        for (outcome, counted, jct_and_wait) in rows {
+            times.outcome.push(outcome);
+            times.counted.push(counted);
+            times.held_ms.push(jct_and_wait.map_or(0, |(jct, wait)| jct - wait));
+            times.jct_ms.push(jct_and_wait.filter(|_| counted).map(|(jct, _)| jct));
+        }
+        times
+    }
+
+    /// Jobs.
+    pub fn len(&self) -> usize {
+        self.jct_ms.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.jct_ms.is_empty()
+    }
+
+    /// Whether a job is counted: it did not run when the replay began.
+    pub fn is_counted(&self, job: usize) -> bool {
+        self.counted.get(job) == Some(&true)
+    }
+
+    /// How long a job waited, milliseconds; `None` if it did not finish or is not counted.
+    pub fn wait_ms(&self, job: usize) -> Option<i64> {
+        let jct = self.jct_ms.get(job).copied().flatten()?;
+        Some(jct - self.held_ms.get(job)?)
+    }
+
+    /// Bounded slowdown of a job that truly runs for `run_ms`.
+    pub fn slowdown(&self, job: usize, run_ms: i64) -> Option<f64> {
+        let jct = self.jct_ms.get(job).copied().flatten()?;
+        Some((jct as f64 / run_ms.max(SHORTEST_MS) as f64).max(1.0))
+    }
+}

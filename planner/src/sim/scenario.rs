@@ -1,0 +1,471 @@
+//! Policies as people write them: names of the switches, and files of scenarios.
+//!
+//! ```toml
+//! [[scenario]]
+//! name = "today"
+//!
+//! [[scenario]]
+//! name = "backfill by limits"
+//! scan = "easy"
+//! estimate = "requested"
+//! ```
+//!
+//! Every key but `name` has a default: FIFO, strict, consolidated, no preemption. Worked example: `multifactor:age=1000,max_age=7d`
+//! weighs the age alone, which counts fully after a week.
+
+use serde::{Deserialize, Serialize};
+
+use super::policy::{Compat, Estimate, Order, Placement, Policy, Preemption, Scan, WEEK_MS, Weights};
+use crate::error::{Error, Result};
+
+/// Bounds of Tiresias' queues if none are given, GPU-seconds.
+const TIRESIAS_BOUNDS: [f64; 3] = [3_250.0, 7_200.0, 18_000.0];
+/// Bound of the one queue of Tiresias in Lucid's simulator, GPU-seconds.
+const LUCID_BOUND: f64 = 18_000.0;
+/// Wait after which locality is given up if none is given, milliseconds.
+const LOCALITY_MS: i64 = 150_000;
+
+/// A policy as it is written down. All but the name may be left out.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// What to call it.
+    pub name: String,
+    /// Who is served first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order: Option<String>,
+    /// How the queue is walked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scan: Option<String>,
+    /// Where jobs go.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
+    /// Whether running jobs may be stopped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preempt: Option<String>,
+    /// Which duration the scheduler knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimate: Option<String>,
+    /// Decide only at multiples of this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval: Option<String>,
+    /// Jobs a conservative scan looks at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub depth: Option<u32>,
+    /// How often jobs save their progress by themselves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoint: Option<String>,
+    /// Between whom fairness is: `user` or `vc`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenants: Option<String>,
+    /// Whose simulator is imitated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compat: Option<String>,
+    /// Seed of what is drawn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    scenario: Vec<Scenario>,
+}
+
+impl Scenario {
+    /// A scenario of which only the order is given.
+    pub fn of_order(order: &str) -> Self {
+        Self { name: order.to_owned(), order: Some(order.to_owned()), ..Self::default() }
+    }
+
+    /// This scenario, with what it leaves open taken from `other`.
+    #[must_use]
+    pub fn or(self, other: &Self) -> Self {
+        let text = |own: Option<String>, theirs: &Option<String>| own.or_else(|| theirs.clone());
+        Self {
+            name: self.name,
+            order: text(self.order, &other.order),
+            scan: text(self.scan, &other.scan),
+            place: text(self.place, &other.place),
+            preempt: text(self.preempt, &other.preempt),
+            estimate: text(self.estimate, &other.estimate),
+            interval: text(self.interval, &other.interval),
+            depth: self.depth.or(other.depth),
+            checkpoint: text(self.checkpoint, &other.checkpoint),
+            tenants: text(self.tenants, &other.tenants),
+            compat: text(self.compat, &other.compat),
+            seed: self.seed.or(other.seed),
+        }
+    }
+
+    /// The scenarios of a file, `name` being what to call the file in messages.
+    ///
+    /// # Errors
+    /// If the file is not TOML of this form, has no scenario, two of one name, or one that makes no policy.
+    pub fn parse_file(name: &str, text: &str) -> Result<Vec<Self>> {
+        let wrong = |line: u64, what: String| Error::File { file: name.to_owned(), line, what };
+        let file: File = toml::from_str(text).map_err(|error| {
+            let line =
+                error.span().map_or(1, |span| 1 + text[..span.start.min(text.len())].matches('\n').count() as u64);
+            wrong(line, error.message().to_owned())
+        })?;
+        if file.scenario.is_empty() {
+            return Err(wrong(1, "there is no [[scenario]]".to_owned()));
+        }
+        for (at, scenario) in file.scenario.iter().enumerate() {
+            if file.scenario[..at].iter().any(|other| other.name == scenario.name) {
+                return Err(wrong(
+                    1,
+                    format!("two scenarios are called `{}`; give each a name of its own", scenario.name),
+                ));
+            }
+            if let Err(error) = scenario.policy(false) {
+                return Err(wrong(1, format!("scenario `{}`: {error}", scenario.name)));
+            }
+        }
+        Ok(file.scenario)
+    }
+
+    /// The policy it stands for; `predictions` says whether there are any.
+    ///
+    /// # Errors
+    /// If a switch has no such position; the message lists those there are.
+    pub fn policy(&self, predictions: bool) -> Result<Policy> {
+        let given = |text: &Option<String>| text.clone().unwrap_or_default();
+        let compat = match given(&self.compat).as_str() {
+            "" | "none" => Compat::None,
+            "helios" => Compat::Helios,
+            other => return Err(unknown("compat", other, &["none", "helios"])),
+        };
+        let order = parse_order(&given(&self.order), compat)?;
+        let scan = match given(&self.scan).as_str() {
+            "" | "strict" => Scan::Strict,
+            "skip" => Scan::Skip,
+            "easy" => Scan::Easy,
+            "conservative" => Scan::Conservative,
+            other => return Err(unknown("scan", other, &["strict", "skip", "easy", "conservative"])),
+        };
+        let placement = parse_placement(&given(&self.place))?;
+        let estimate = match given(&self.estimate).as_str() {
+            "" if predictions && (order == Order::Qssf || scan != Scan::Strict && scan != Scan::Skip) => {
+                Estimate::Predicted
+            }
+            "" | "true" => Estimate::True,
+            "requested" => Estimate::Requested,
+            "predicted" => Estimate::Predicted,
+            other => return Err(unknown("estimate", other, &["true", "requested", "predicted"])),
+        };
+        let helios = compat == Compat::Helios;
+        // That simulator has these orders with preemption only.
+        let preemption = match (given(&self.preempt).as_str(), &order) {
+            ("", Order::Srtf) if helios => Preemption::HELIOS,
+            ("", Order::Tiresias(_)) if helios => Preemption::TIRESIAS,
+            ("" | "never", _) => Preemption::Never,
+            ("helios", _) => Preemption::HELIOS,
+            ("tiresias", _) => Preemption::TIRESIAS,
+            (costs, _) => parse_costs(costs)?,
+        };
+        let interval_ms = match (&self.interval, &order) {
+            (Some(text), _) => Some(parse_duration(text)?),
+            (None, Order::Tiresias(_)) if helios => Some(60_000),
+            (None, _) => None,
+        };
+        let tenants_are_vcs = match given(&self.tenants).as_str() {
+            "" | "user" => false,
+            "vc" => true,
+            other => return Err(unknown("tenants", other, &["user", "vc"])),
+        };
+        Ok(Policy {
+            order,
+            scan,
+            placement,
+            preemption,
+            estimate,
+            interval_ms,
+            depth: self.depth,
+            checkpoint_ms: self.checkpoint.as_deref().map(parse_duration).transpose()?,
+            tenants_are_vcs,
+            seed: self.seed.unwrap_or(1),
+            compat,
+        })
+    }
+}
+
+/// Names of the orders.
+pub const ORDERS: [&str; 17] = [
+    "fifo",
+    "fewest-gpus",
+    "sjf",
+    "ljf",
+    "srtf",
+    "qssf",
+    "las",
+    "tiresias",
+    "gittins",
+    "wfp3",
+    "f1",
+    "unicef",
+    "multifactor",
+    "fair-share",
+    "long-term",
+    "finish-time",
+    "score",
+];
+
+/// Names of the placement rules.
+pub const PLACEMENTS: [&str; 9] =
+    ["consolidate", "first-fit", "best-fit", "worst-fit", "spread", "random", "fgd", "buddy", "locality"];
+
+fn unknown(switch: &str, found: &str, known: &[&str]) -> Error {
+    Error::Policy(format!("`{found}` is no {switch}; there are {}", known.join(", ")))
+}
+
+fn parse_order(text: &str, compat: Compat) -> Result<Order> {
+    let (name, parameters) = text.split_once(':').map_or((text, None), |(name, rest)| (name, Some(rest)));
+    let plain = |order: Order| match parameters {
+        None => Ok(order),
+        Some(_) => Err(Error::Policy(format!("the order `{name}` takes no parameters"))),
+    };
+    match name {
+        "" | "fifo" => plain(Order::Fifo),
+        "fewest-gpus" => plain(Order::FewestGpus),
+        "sjf" => plain(Order::Sjf),
+        "ljf" => plain(Order::Ljf),
+        "srtf" => plain(Order::Srtf),
+        "qssf" => plain(Order::Qssf),
+        "las" => plain(Order::Las),
+        "gittins" => plain(Order::Gittins),
+        "wfp3" => plain(Order::Wfp3),
+        "f1" => plain(Order::F1),
+        "unicef" => plain(Order::Unicef),
+        "long-term" => plain(Order::LongTerm),
+        "finish-time" => plain(Order::FinishTime),
+        "score" => plain(Order::Score),
+        "tiresias" => {
+            let Some(list) = parameters else {
+                let helios = compat == Compat::Helios;
+                return Ok(Order::Tiresias(if helios { vec![LUCID_BOUND] } else { TIRESIAS_BOUNDS.to_vec() }));
+            };
+            let bounds: std::result::Result<Vec<f64>, _> = list.split(',').map(|bound| bound.trim().parse()).collect();
+            bounds.map(Order::Tiresias).map_err(|_| {
+                Error::Policy(format!("`{list}` is no list of GPU-seconds; write tiresias:3250,7200,18000"))
+            })
+        }
+        "fair-share" => Ok(Order::FairShare(parameters.map_or(Ok(WEEK_MS), parse_duration)?)),
+        "multifactor" => parse_weights(parameters.unwrap_or_default()).map(Order::Multifactor),
+        other => Err(unknown("order", other, &ORDERS)),
+    }
+}
+
+fn parse_weights(text: &str) -> Result<Weights> {
+    let mut weights = Weights::default();
+    for item in text.split(',').map(str::trim).filter(|item| !item.is_empty()) {
+        let (name, value) = item.split_once('=').unwrap_or((item, ""));
+        let number = || {
+            let parsed = value.parse::<f64>().ok().filter(|number| number.is_finite());
+            parsed.ok_or_else(|| Error::Policy(format!("`{item}` has no number; write {name}=1000")))
+        };
+        match name {
+            "age" => weights.age = number()?,
+            "fair_share" => weights.fair_share = number()?,
+            "size" => weights.size = number()?,
+            "favor_small" if value.is_empty() => weights.favor_small = true,
+            "max_age" => weights.max_age_ms = parse_duration(value)?,
+            "half_life" => weights.half_life_ms = parse_duration(value)?,
+            other => {
+                let known = ["age", "fair_share", "size", "favor_small", "max_age", "half_life"];
+                return Err(unknown("weight of multifactor", other, &known));
+            }
+        }
+    }
+    Ok(weights)
+}
+
+fn parse_placement(text: &str) -> Result<Placement> {
+    let (name, timeout) = text.split_once(':').map_or((text, None), |(name, rest)| (name, Some(rest)));
+    if timeout.is_some() && name != "locality" {
+        return Err(Error::Policy(format!("the placement `{name}` takes no parameters")));
+    }
+    Ok(match name {
+        "" | "consolidate" => Placement::Consolidate,
+        "first-fit" => Placement::FirstFit,
+        "best-fit" => Placement::BestFit,
+        "worst-fit" => Placement::WorstFit,
+        "spread" => Placement::Spread,
+        "random" => Placement::Random,
+        "fgd" => Placement::Fragmentation,
+        "buddy" => Placement::Buddy,
+        "locality" => Placement::Locality(timeout.map_or(Ok(LOCALITY_MS), parse_duration)?),
+        other => return Err(unknown("placement", other, &PLACEMENTS)),
+    })
+}
+
+fn parse_costs(text: &str) -> Result<Preemption> {
+    let costs: Vec<&str> = text.split(',').map(str::trim).collect();
+    let [one, node, many] = costs.as_slice() else {
+        return Err(Error::Policy(format!(
+            "`{text}` is no preemption; there are never, helios (7s,30s,60s), tiresias (40s,40s,60s), or three durations of your own"
+        )));
+    };
+    Ok(Preemption::Checkpoint {
+        one_ms: parse_duration(one)?,
+        node_ms: parse_duration(node)?,
+        many_ms: parse_duration(many)?,
+    })
+}
+
+/// A length of time such as `90s`, `10m`, `2h`, `7d`, `500ms`; a bare number is seconds. In milliseconds.
+///
+/// # Errors
+/// If it is none, or negative, or beyond a century.
+pub fn parse_duration(text: &str) -> Result<i64> {
+    let text = text.trim();
+    let split = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let factor = match unit {
+        "ms" => Some(1.0),
+        "" | "s" => Some(1e3),
+        "m" | "min" => Some(60e3),
+        "h" => Some(3_600e3),
+        "d" => Some(86_400e3),
+        _ => None,
+    };
+    let value = number.trim().parse::<f64>().ok().zip(factor).map(|(number, factor)| number * factor);
+    match value {
+        Some(ms) if (0.0..=3.2e12).contains(&ms) => Ok(ms.round() as i64),
+        _ => Err(Error::Policy(format!("`{text}` is no length of time; write 90s, 10m, 2h or 7d"))),
+    }
+}
+
+impl Order {
+    /// What people call it.
+    pub fn title(&self) -> &'static str {
+        match self {
+            Self::Fifo => "FIFO",
+            Self::FewestGpus => "fewest GPUs first",
+            Self::Sjf => "SJF",
+            Self::Ljf => "LJF",
+            Self::Srtf => "SRTF",
+            Self::Qssf => "QSSF",
+            Self::Las => "LAS",
+            Self::Tiresias(_) => "Tiresias (2D-LAS)",
+            Self::Gittins => "Gittins index",
+            Self::Wfp3 => "WFP3",
+            Self::F1 => "F1",
+            Self::Unicef => "UNICEF",
+            Self::Multifactor(_) => "multifactor",
+            Self::FairShare(_) => "fair share",
+            Self::LongTerm => "long-term GPU-time fairness",
+            Self::FinishTime => "finish-time fairness",
+            Self::Score => "external score",
+        }
+    }
+}
+
+impl Policy {
+    /// The policy in one line, for people.
+    pub fn describe(&self) -> String {
+        let mut words = vec![self.order.title().to_owned()];
+        words.push(
+            match self.scan {
+                Scan::Strict => "strict",
+                Scan::Skip => "skip",
+                Scan::Easy => "EASY backfill",
+                Scan::Conservative => "conservative backfill",
+            }
+            .to_owned(),
+        );
+        words.push(match self.placement {
+            Placement::Consolidate => "consolidated".to_owned(),
+            Placement::FirstFit => "first fit".to_owned(),
+            Placement::BestFit => "best fit".to_owned(),
+            Placement::WorstFit => "worst fit".to_owned(),
+            Placement::Spread => "spread".to_owned(),
+            Placement::Random => "random nodes".to_owned(),
+            Placement::Fragmentation => "least fragmentation".to_owned(),
+            Placement::Buddy => "buddy cells".to_owned(),
+            Placement::Locality(ms) => format!("local for {} s", ms / 1000),
+        });
+        if let Preemption::Checkpoint { one_ms, node_ms, many_ms } = self.preemption {
+            let seconds = [one_ms, node_ms, many_ms].map(|ms| (ms as f64 / 1000.0).to_string()).join("/");
+            words.push(format!("preemption at {seconds} s"));
+        }
+        match self.estimate {
+            Estimate::True => words.push("durations known (oracle)".to_owned()),
+            Estimate::Requested => words.push("durations by time limit".to_owned()),
+            Estimate::Predicted => words.push("durations predicted".to_owned()),
+        }
+        if let Some(ms) = self.interval_ms {
+            words.push(format!("every {} s", ms as f64 / 1000.0));
+        }
+        if self.compat == Compat::Helios {
+            words.push("as the Helios simulator".to_owned());
+        }
+        words.join(", ")
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn policy(order: &str, compat: &str) -> Result<Policy> {
+        Scenario { compat: Some(compat.to_owned()), ..Scenario::of_order(order) }.policy(false)
+    }
+
+    #[test]
+    fn every_name_is_understood_and_a_wrong_one_lists_them() {
+        for order in ORDERS {
+            policy(order, "none").unwrap();
+        }
+        for place in PLACEMENTS {
+            Scenario { place: Some(place.to_owned()), ..Scenario::default() }.policy(false).unwrap();
+        }
+        let message = policy("shortest", "none").unwrap_err().to_string();
+        assert!(message.contains("`shortest`") && message.contains("qssf"), "{message}");
+    }
+
+    #[test]
+    fn parameters_are_taken() {
+        assert_eq!(policy("tiresias:10,20", "none").unwrap().order, Order::Tiresias(vec![10.0, 20.0]));
+        assert_eq!(policy("fair-share:2d", "none").unwrap().order, Order::FairShare(2 * 86_400_000));
+        let Order::Multifactor(weights) = policy("multifactor:age=1000,max_age=1h,favor_small", "none").unwrap().order
+        else {
+            panic!("not multifactor")
+        };
+        assert_eq!((weights.age, weights.max_age_ms, weights.favor_small), (1000.0, 3_600_000, true));
+        assert!(policy("fifo:1", "none").is_err());
+        assert!(policy("multifactor:age", "none").is_err());
+    }
+
+    #[test]
+    fn the_helios_simulator_preempts_under_srtf_and_tiresias() {
+        assert_eq!(policy("srtf", "helios").unwrap().preemption, Preemption::HELIOS);
+        let tiresias = policy("tiresias", "helios").unwrap();
+        assert_eq!((tiresias.preemption, tiresias.interval_ms), (Preemption::TIRESIAS, Some(60_000)));
+        assert_eq!(tiresias.order, Order::Tiresias(vec![18_000.0]));
+        assert_eq!(policy("srtf", "none").unwrap().preemption, Preemption::Never);
+    }
+
+    #[test]
+    fn lengths_of_time() {
+        assert_eq!(parse_duration("90").unwrap(), 90_000);
+        assert_eq!(parse_duration("1.5h").unwrap(), 5_400_000);
+        assert_eq!(parse_duration("500ms").unwrap(), 500);
+        for wrong in ["", "-1s", "1w", "x", "1e300d", "nan"] {
+            assert!(parse_duration(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_file_of_scenarios() {
+        let text = "[[scenario]]\nname = \"today\"\n[[scenario]]\nname = \"easy\"\nscan = \"easy\"\n";
+        let scenarios = Scenario::parse_file("s.toml", text).unwrap();
+        assert_eq!(scenarios[1].policy(false).unwrap().scan, Scan::Easy);
+        let wrong = "[[scenario]]\nname = \"a\"\n[[scenario]]\nname = \"b\"\nscam = \"easy\"\n";
+        let message = Scenario::parse_file("s.toml", wrong).unwrap_err().to_string();
+        assert!(message.contains("s.toml, line 5") && message.contains("scam"), "{message}");
+    }
+}
