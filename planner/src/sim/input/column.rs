@@ -37,9 +37,9 @@ impl Column {
         let wrong = |line: u64, what: String| Error::File { file: file.to_owned(), line, what };
         let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).flexible(true).from_reader(source);
         let header = reader.byte_headers().map_err(|error| wrong(1, error.to_string()))?.clone();
-        let find = |name: &str| {
-            let at = header.iter().position(|cell| cell == name.as_bytes());
-            at.ok_or_else(|| wrong(1, format!("there is no column `{name}`; the header must have job_id and {name}")))
+        let find = |column: &str| {
+            let at = header.iter().position(|cell| cell == column.as_bytes());
+            at.ok_or_else(|| wrong(1, format!("there is no column `{column}`; the header must have job_id and {name}")))
         };
         let (id_at, value_at) = (find("job_id")?, find(name)?);
         let mut values = HashMap::new();

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use tracecast_analytics::Trace;
 use tracecast_analytics::describe::JobFacts;
+use tracecast_analytics::report::format;
 use tracecast_analytics::schema::Table;
 
 use super::recorded;
@@ -154,10 +155,15 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
     if kept.is_empty() {
         return Err(Error::Cluster(format!("no job is left to replay: {}", in_words(&reasons))));
     }
+    if options.whole_seconds {
+        notes.push("Times are cut to whole seconds, and nothing runs or waits at the beginning.".to_owned());
+    }
+    if options.gangs_as_recorded {
+        notes.push("Jobs get as many nodes as they had, where that is recorded.".to_owned());
+    }
     if rounded > 0 {
-        notes.push(format!(
-            "{rounded} jobs ask for more than one GPU but no whole number; they get the next whole one."
-        ));
+        let ask = format::counted(rounded as u64, "job asks", "jobs ask");
+        notes.push(format!("{ask} for more than one GPU but no whole number; they get the next whole one."));
     }
     let mut loaded = Loaded { cluster, notes, ..Loaded::default() };
     loaded.workload.origin_ms = origin_ms;
@@ -303,8 +309,13 @@ fn in_words(reasons: &Reasons) -> String {
     if reasons.0.is_empty() {
         return "there are none".to_owned();
     }
-    let list: Vec<String> =
-        reasons.0.iter().map(|(reason, (jobs, example))| format!("{jobs} {reason} (such as {example})")).collect();
+    let list: Vec<String> = reasons
+        .0
+        .iter()
+        .map(|(reason, (jobs, example))| {
+            format!("{reason} ({}, such as {example})", format::counted(*jobs as u64, "job", "jobs"))
+        })
+        .collect();
     list.join("; ")
 }
 
@@ -324,7 +335,8 @@ fn suggestion(kept: &[Kept]) -> String {
     );
     for (name, (gpu_s, largest)) in by_vc {
         let nodes = (gpu_s / span_s / SUGGESTED_LOAD / 8.0).ceil().max(f64::from(largest.div_ceil(8))).max(1.0);
-        text.push_str(&format!("\n[[vc]]\nname = \"{name}\"\nnodes = {nodes}\ngpus_per_node = 8\n"));
+        let name = toml::Value::String(name.to_owned());
+        text.push_str(&format!("\n[[vc]]\nname = {name}\nnodes = {nodes}\ngpus_per_node = 8\n"));
     }
     text
 }

@@ -18,3 +18,6 @@ mod site;
 pub use column::{Column, Matched};
 pub use jobs::{Excluded, Loaded, Options, load};
 pub use site::Site;
+
+#[cfg(test)]
+mod tests;

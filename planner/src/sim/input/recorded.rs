@@ -1,7 +1,8 @@
 //! The cluster as the trace has it, where no file says.
 //!
 //! In this order: GPUs or nodes of VCs over time (`capacity`); nodes that belong to VCs (`nodes`); nodes that belong to no one, as one pool
-//! for all VCs; GPUs of the whole cluster, as such a pool. Worked number: a VC with 96 GPUs and no word on nodes is taken to be 12 nodes of 8.
+//! for all VCs; GPUs of the whole cluster, as such a pool. Worked number: a VC with 96 GPUs and no word on nodes is taken to be
+//! 12 nodes of 8, and so is one of 12 nodes with no word on GPUs.
 
 use std::collections::BTreeMap;
 
@@ -43,8 +44,14 @@ fn usual_node(trace: &Trace) -> u32 {
     counts.into_iter().max_by_key(|(gpus, count)| (*count, *gpus)).map_or(GPUS_PER_NODE, |(gpus, _)| gpus)
 }
 
-/// (from, GPUs, nodes) of what `capacity` says of `name`.
-fn intervals(trace: &Trace, scope: &str, name: Option<&str>, origin_ms: i64) -> Vec<(i64, f64, Option<f64>)> {
+/// (from, GPUs, nodes) of what `capacity` says of `name`; where it has nodes only, with `usual` GPUs on each.
+fn intervals(
+    trace: &Trace,
+    scope: &str,
+    name: Option<&str>,
+    origin_ms: i64,
+    usual: u32,
+) -> Vec<(i64, f64, Option<f64>)> {
     let capacity = &trace.capacity;
     let mut found: Vec<(i64, f64, Option<f64>)> = Vec::new();
     for ix in 0..capacity.len() {
@@ -53,9 +60,10 @@ fn intervals(trace: &Trace, scope: &str, name: Option<&str>, origin_ms: i64) -> 
         if capacity.scope.get(ix) != Some(scope) || !own || !up {
             continue;
         }
-        if let Some(gpus) = capacity.gpus.get(ix) {
+        let nodes = capacity.nodes.get(ix);
+        if let Some(gpus) = capacity.gpus.get(ix).or_else(|| nodes.map(|nodes| nodes * f64::from(usual))) {
             let from = capacity.from.get(ix).map_or(i64::MIN, |from| from.saturating_sub(origin_ms));
-            found.push((from, gpus, capacity.nodes.get(ix)));
+            found.push((from, gpus, nodes));
         }
     }
     found.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
@@ -82,14 +90,21 @@ fn by_vc_capacity(trace: &Trace, names: &[String], origin_ms: i64) -> Option<Rec
     let usual = usual_node(trace);
     let mut cluster = Cluster::default();
     for name in names {
-        if let Some(group) = group(&intervals(trace, "vc", Some(name), origin_ms), usual) {
+        if let Some(group) = group(&intervals(trace, "vc", Some(name), origin_ms, usual), usual) {
             push_own(&mut cluster, name, vec![group]);
         }
     }
-    (!cluster.vcs.is_empty()).then(|| Recorded {
-        cluster,
-        basis: "Sizes of VCs over time are the trace's own; every VC has its nodes to itself.".to_owned(),
-    })
+    let capacity = &trace.capacity;
+    let nodes_only = (0..capacity.len()).any(|ix| {
+        capacity.scope.get(ix) == Some("vc") && capacity.gpus.get(ix).is_none() && capacity.nodes.get(ix).is_some()
+    });
+    let mut basis = "Sizes of VCs over time are the trace's own; every VC has its nodes to itself.".to_owned();
+    if nodes_only {
+        basis.push_str(&format!(
+            " They are given in nodes, which are taken to have {usual} GPUs each; say otherwise with --cluster."
+        ));
+    }
+    (!cluster.vcs.is_empty()).then_some(Recorded { cluster, basis })
 }
 
 fn push_own(cluster: &mut Cluster, name: &str, groups: Vec<Group>) {
@@ -155,7 +170,8 @@ fn pooled_nodes(trace: &Trace, names: &[String]) -> Option<Recorded> {
 }
 
 fn pooled_capacity(trace: &Trace, names: &[String], origin_ms: i64) -> Option<Recorded> {
-    let group = group(&intervals(trace, "cluster", None, origin_ms), usual_node(trace))?;
+    let usual = usual_node(trace);
+    let group = group(&intervals(trace, "cluster", None, origin_ms, usual), usual)?;
     let basis = "The trace knows how many GPUs the cluster has, not how VCs divide them, so all VCs share all of them, without quotas.";
     pooled(names, vec![group], Vec::new(), basis)
 }

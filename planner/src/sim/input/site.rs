@@ -160,9 +160,9 @@ impl Site {
                 }
             }
         }
-        // Times, sizes and quotas are checked by building once.
+        // Times, sizes and quotas are checked by building once, as far as they can be without knowing time 0.
         let names: Vec<String> = site.names(&[]);
-        site.build(&names, 0, 0)?;
+        site.assemble(&names, None, 0)?;
         Ok(site)
     }
 
@@ -205,6 +205,11 @@ impl Site {
     /// # Errors
     /// Names the line and what would mend it.
     pub fn build(&self, names: &[String], origin_ms: i64, horizon_ms: i64) -> Result<Cluster> {
+        self.assemble(names, Some(origin_ms), horizon_ms)
+    }
+
+    /// As [`Site::build`]; without time 0, lists of times of both kinds are left out, as they cannot be put in order.
+    fn assemble(&self, names: &[String], origin_ms: Option<i64>, horizon_ms: i64) -> Result<Cluster> {
         let mut cluster = Cluster::default();
         let mut pools: BTreeMap<String, u16> = BTreeMap::new();
         for entry in &self.content.pool {
@@ -259,7 +264,7 @@ impl Site {
         at: usize,
         (nodes, gpus_per_node, gpu_type): (u32, Option<u32>, &Option<String>),
         sizes: &[Moment],
-        origin_ms: i64,
+        origin_ms: Option<i64>,
     ) -> Result<Group> {
         let gpu_type = gpu_type.as_ref().map(|name| {
             let known = types.iter().position(|known| known == name);
@@ -274,13 +279,16 @@ impl Site {
             let nodes = nodes.ok_or_else(|| self.wrong(at, "a size needs `nodes` and a time".to_owned()))?;
             all.push((self.moment(moment.at_s, moment.at.as_ref(), at, origin_ms)?, nodes));
         }
+        if origin_ms.is_none() && is_mixed(sizes) {
+            all.truncate(1);
+        }
         if !all.is_sorted_by(|a, b| a.0 < b.0) {
             return Err(self.wrong(at, "sizes must be in order of time".to_owned()));
         }
         Ok(Group { gpus_per_node: gpus_per_node.unwrap_or(GPUS_PER_NODE), gpu_type, sizes: all })
     }
 
-    fn quota(&self, vc: &VcEntry, at: usize, origin_ms: i64) -> Result<Vec<(i64, u64)>> {
+    fn quota(&self, vc: &VcEntry, at: usize, origin_ms: Option<i64>) -> Result<Vec<(i64, u64)>> {
         let milli = |gpus: f64| {
             let fits = (0.0..=1e9).contains(&gpus);
             if fits { Ok((gpus * 1000.0).round() as u64) } else { Err(self.wrong(at, format!("{gpus} is no quota"))) }
@@ -297,20 +305,33 @@ impl Site {
             let gpus = gpus.ok_or_else(|| self.wrong(at, "a quota needs `gpus` and a time".to_owned()))?;
             quotas.push((self.moment(moment.at_s, moment.at.as_ref(), at, origin_ms)?, milli(gpus)?));
         }
+        if origin_ms.is_none() && is_mixed(&vc.quotas) {
+            quotas.truncate(1);
+        }
         if !quotas.is_sorted_by(|a, b| a.0 < b.0) {
             return Err(self.wrong(at, "quotas must be in order of time".to_owned()));
         }
         Ok(quotas)
     }
 
-    fn moment(&self, at_s: Option<f64>, at: Option<&Spanned<String>>, near: usize, origin_ms: i64) -> Result<i64> {
+    fn moment(
+        &self,
+        at_s: Option<f64>,
+        at: Option<&Spanned<String>>,
+        near: usize,
+        origin_ms: Option<i64>,
+    ) -> Result<i64> {
         match (at_s, at) {
             (Some(seconds), None) if seconds.abs() <= 4e9 => Ok((seconds * 1000.0).round() as i64),
-            (None, Some(text)) => parse_with_offset(text.get_ref()).map(|ms| ms - origin_ms).ok_or_else(|| {
-                let what =
-                    format!("`{}` is no moment; write 2020-09-10T00:00:00Z", super::column::excerpt(text.get_ref()));
-                self.wrong(text.span().start, what)
-            }),
+            (None, Some(text)) => {
+                parse_with_offset(text.get_ref()).map(|ms| ms - origin_ms.unwrap_or(0)).ok_or_else(|| {
+                    let what = format!(
+                        "`{}` is no moment; write 2020-09-10T00:00:00Z",
+                        super::column::excerpt(text.get_ref())
+                    );
+                    self.wrong(text.span().start, what)
+                })
+            }
             _ => Err(self.wrong(near, "a time is either `at_s` (seconds from time 0) or `at` (a moment)".to_owned())),
         }
     }
@@ -320,7 +341,7 @@ impl Site {
         cluster: &mut Cluster,
         pools: &BTreeMap<String, u16>,
         own: &BTreeMap<String, u16>,
-        origin_ms: i64,
+        origin_ms: Option<i64>,
     ) -> Result<()> {
         let sizes: Vec<u32> =
             cluster.pools.iter().map(|pool| pool.groups.iter().map(Group::most_nodes).sum()).collect();
@@ -378,6 +399,11 @@ impl Site {
         }
         Ok(())
     }
+}
+
+/// Whether some times count from time 0 and others are moments.
+fn is_mixed(moments: &[Moment]) -> bool {
+    moments.iter().any(|moment| moment.at.is_some()) && moments.iter().any(|moment| moment.at_s.is_some())
 }
 
 fn line_of(text: &str, at: usize) -> u64 {

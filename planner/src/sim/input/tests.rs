@@ -1,0 +1,294 @@
+//! Cases by hand: which jobs are kept, with what shape, when; files and what is said of wrong ones.
+
+#![allow(clippy::unwrap_used)]
+
+use tracecast_analytics::Trace;
+use tracecast_analytics::schema::{CapacityRow, JobRow, NodeRow};
+
+use super::*;
+use crate::sim::cluster::{Group, Outage};
+use crate::sim::workload::{Shape, Warm};
+
+const MINUTE: i64 = 60_000;
+/// Noon of some day.
+const NOON: i64 = 1_700_000_000_000 / 86_400_000 * 86_400_000 + 12 * 60 * MINUTE;
+
+fn job<'a>(key: &'a str, gpus: f64, submit: i64, start: i64, end: i64) -> JobRow<'a> {
+    JobRow {
+        job_key: Some(key.into()),
+        vc: Some("va".into()),
+        user: Some("ada".into()),
+        state: Some("completed".into()),
+        req_gpus: Some(gpus),
+        submit: Some(submit),
+        start: Some(start),
+        end: Some(end),
+        run_s: Some((end - start) as f64 / 1000.0),
+        ..JobRow::default()
+    }
+}
+
+fn trace(rows: &[JobRow<'_>]) -> Trace {
+    let mut trace = Trace::default();
+    for row in rows {
+        trace.jobs.push(row.clone());
+    }
+    trace
+}
+
+fn site() -> Site {
+    Site::parse("cluster.toml", "[[vc]]\nname = \"va\"\nnodes = 2\n").unwrap()
+}
+
+fn loaded(trace: &Trace, options: &Options) -> Loaded {
+    load(trace, Some(&site()), options).unwrap()
+}
+
+#[test]
+fn a_window_takes_along_what_runs_and_waits() {
+    let trace = trace(&[
+        job("done before", 1.0, NOON - 60 * MINUTE, NOON - 60 * MINUTE, NOON - 30 * MINUTE),
+        job("runs", 1.0, NOON - 10 * MINUTE, NOON - 10 * MINUTE, NOON + 10 * MINUTE),
+        job("waits", 1.0, NOON - 5 * MINUTE, NOON + 5 * MINUTE, NOON + 6 * MINUTE),
+        job("inside", 1.0, NOON + 2 * MINUTE, NOON + 2 * MINUTE, NOON + 5 * MINUTE),
+        job("after", 1.0, NOON + 60 * MINUTE, NOON + 60 * MINUTE, NOON + 61 * MINUTE),
+    ]);
+    let window = Options { from_ms: Some(NOON), to_ms: Some(NOON + 60 * MINUTE), ..Options::default() };
+    let found = loaded(&trace, &window);
+    assert_eq!(found.keys, ["runs", "waits", "inside"]);
+    assert_eq!(found.workload.origin_ms, NOON);
+    assert_eq!(found.workload.submit_ms, [-10 * MINUTE, -5 * MINUTE, 2 * MINUTE]);
+    // The first has 10 of its 20 min left, and starts nothing: it runs already.
+    assert_eq!(found.workload.run_ms, [10 * MINUTE, MINUTE, 3 * MINUTE]);
+    assert_eq!(found.workload.warm, [Warm { job: 0, start_ms: -10 * MINUTE }]);
+    assert_eq!(found.recorded_start_ms, [Some(-10 * MINUTE), Some(5 * MINUTE), Some(2 * MINUTE)]);
+    // History is what had ended: 1 GPU for 30 min.
+    assert_eq!(found.workload.history_gpu_s, [1800.0]);
+    let excluded: Vec<(&str, usize, &str)> =
+        found.excluded.iter().map(|of| (of.reason.as_str(), of.jobs, of.example.as_str())).collect();
+    assert_eq!(
+        excluded,
+        [("submitted after the window", 1, "after"), ("submitted before the window", 1, "done before")]
+    );
+    // As the Helios simulator has it nothing is there before the window.
+    let plain = loaded(&trace, &Options { whole_seconds: true, ..window });
+    assert_eq!((plain.keys, plain.workload.origin_ms), (vec!["inside".to_owned()], NOON + 2 * MINUTE));
+}
+
+#[test]
+fn shapes_and_runs() {
+    let given = |gpus: f64| JobRow { alloc_gpus: Some(gpus), ..job("given", 1.0, NOON, NOON, NOON + 1_500) };
+    let trace = trace(&[
+        job("part", 0.3334, NOON, NOON, NOON + 1_500),
+        job("nearly", 0.9999, NOON, NOON, NOON + 1_500),
+        job("odd", 2.5, NOON, NOON, NOON + 1_500),
+        given(4.0),
+        JobRow { alloc_nodes: Some(2), ..job("gang", 8.0, NOON, NOON, NOON + 1_500) },
+        JobRow { reported_attempts_s: Some(1.0), ..job("attempts", 1.0, NOON, NOON, NOON + 90_000) },
+        job("cpu", 0.0, NOON, NOON, NOON + 1_500),
+        JobRow { end: None, run_s: None, censored: Some(true), ..job("running", 1.0, NOON, NOON, NOON) },
+        JobRow { run_s: None, end: None, start: None, ..job("never", 1.0, NOON, NOON, NOON) },
+    ]);
+    let options = Options { gangs_as_recorded: true, ..Options::default() };
+    let found = loaded(&trace, &options);
+    let shapes: Vec<Shape> = (0..found.workload.len()).map(|job| found.workload.shape_of(job)).collect();
+    let gang = Shape { nodes: 2, ..Shape::whole(8) };
+    // Parts are rounded up to thousandths, and what rounds to a whole GPU is one.
+    assert_eq!(shapes, [Shape::part(334), Shape::whole(1), Shape::whole(3), Shape::whole(4), gang, Shape::whole(1)]);
+    assert!(found.notes.iter().any(|note| note.starts_with("1 job asks for more than one GPU but no whole number")));
+    // What the source sums over attempts goes before the time from the first start to the last end.
+    assert_eq!(found.workload.run_ms, [1_500, 1_500, 1_500, 1_500, 1_500, 1_000]);
+    let reasons: Vec<&str> = found.excluded.iter().map(|of| of.reason.as_str()).collect();
+    assert_eq!(
+        reasons,
+        [
+            "no GPU",
+            "still running when the record was taken",
+            "the run time is unknown (never started, or not recorded)"
+        ]
+    );
+    assert_eq!(loaded(&trace, &Options::default()).workload.shape_of(4), Shape::whole(8));
+    // Whole seconds are cut off, not rounded.
+    let seconds = loaded(&trace, &Options { whole_seconds: true, ..options });
+    assert_eq!(seconds.workload.run_ms, [1_000; 6]);
+    let short = loaded(&trace, &Options { longest_ms: Some(1_000), ..Options::default() });
+    assert_eq!(short.keys, ["attempts"]);
+}
+
+#[test]
+fn jobs_of_one_moment_stay_in_the_order_of_the_trace() {
+    let trace = trace(&[
+        job("late", 1.0, NOON + 1, NOON + 1, NOON + 2),
+        job("b", 1.0, NOON, NOON, NOON + 2),
+        job("a", 1.0, NOON, NOON, NOON + 2),
+    ]);
+    let found = loaded(&trace, &Options::default());
+    assert_eq!((found.keys, found.rows), (vec!["b".to_owned(), "a".to_owned(), "late".to_owned()], vec![1, 2, 0]));
+}
+
+#[test]
+fn the_cluster_of_the_trace() {
+    let jobs = [job("1", 1.0, NOON, NOON, NOON + MINUTE)];
+    let size = |from: Option<i64>, gpus: Option<f64>, nodes: Option<f64>| CapacityRow {
+        scope: Some("vc".into()),
+        name: Some("va".into()),
+        from,
+        gpus,
+        nodes,
+        ..CapacityRow::default()
+    };
+    let with = |rows: &[CapacityRow<'_>]| {
+        let mut trace = trace(&jobs);
+        for row in rows {
+            trace.capacity.push(row.clone());
+        }
+        load(&trace, None, &Options::default())
+    };
+    let groups = |found: Loaded| found.cluster.pools.first().unwrap().groups.clone();
+    // 96 GPUs are 12 nodes of 8, and 32 from an hour on are 4.
+    let hour = 60 * MINUTE;
+    let found = with(&[size(None, Some(96.0), None), size(Some(NOON + hour), Some(32.0), None)]).unwrap();
+    assert_eq!(groups(found), [Group { gpus_per_node: 8, gpu_type: None, sizes: vec![(i64::MIN, 12), (hour, 4)] }]);
+    // 16 GPUs on 4 nodes are 4 each.
+    let found = with(&[size(None, Some(16.0), Some(4.0))]).unwrap();
+    assert_eq!(groups(found), [Group { gpus_per_node: 4, gpu_type: None, sizes: vec![(i64::MIN, 4)] }]);
+    // Nodes alone are taken to have 8 each, and the reader is told.
+    let found = with(&[size(None, None, Some(3.0))]).unwrap();
+    assert!(found.notes.iter().any(|note| note.contains("taken to have 8 GPUs each")), "{:?}", found.notes);
+    assert_eq!(groups(found), [Group { gpus_per_node: 8, gpu_type: None, sizes: vec![(i64::MIN, 3)] }]);
+    // Nodes of no VC are shared by all.
+    let mut inventory = trace(&jobs);
+    for gpus in [4.0, 8.0, 8.0, 0.0] {
+        inventory.nodes.push(NodeRow { gpus: Some(gpus), ..NodeRow::default() });
+    }
+    let found = load(&inventory, None, &Options::default()).unwrap();
+    assert!(found.notes.iter().any(|note| note.contains("all VCs share")));
+    assert_eq!(groups(found).iter().map(|of| (of.gpus_per_node, of.sizes[0].1)).collect::<Vec<_>>(), [(4, 1), (8, 2)]);
+    // Nothing known: a file to start from, which is one. 1 GPU for a minute in one moment: at least a node.
+    let error = with(&[]).unwrap_err().to_string();
+    let file = error.split_once(":\n").unwrap().1;
+    let site = Site::parse("suggested", file.split_once("\n").unwrap().1).unwrap();
+    assert_eq!(site.names(&[]), ["va"]);
+}
+
+#[test]
+fn names_that_need_quotes_are_quoted_in_the_suggestion() {
+    let row = JobRow { vc: Some("a \"b\"".into()), ..job("1", 1.0, NOON, NOON, NOON + MINUTE) };
+    let error = load(&trace(&[row]), None, &Options::default()).unwrap_err().to_string();
+    let file = &error[error.find("\n[[vc]]").unwrap()..];
+    assert_eq!(Site::parse("suggested", file).unwrap().names(&[]), ["a \"b\""]);
+}
+
+#[test]
+fn a_cluster_file() {
+    let text = "
+[[vc]]
+name = \"vision\"
+nodes = 12
+sizes = [{ at = \"2023-11-14T13:00:00Z\", nodes = 14 }, { at_s = 86400, nodes = 10 }]
+[[pool]]
+name = \"shared\"
+nodes = 2
+gpus_per_node = 4
+gpu_type = \"A100\"
+[[vc]]
+name = \"speech\"
+pool = \"shared\"
+quota_gpus = 6.5
+[[vc]]
+name = \"*\"
+pool = \"shared\"
+[[outage]]
+of = \"shared\"
+node = 1
+at_s = 10
+for_s = 5
+";
+    let site = Site::parse("c.toml", text).unwrap();
+    let names = site.names(&["other".to_owned(), "speech".to_owned()]);
+    assert_eq!(names, ["vision", "speech", "other"]);
+    // 2023-11-14 is the day of `NOON`.
+    let cluster = site.build(&names, NOON, 0).unwrap();
+    // Pools come before VCs with nodes of their own.
+    let vcs: Vec<(&str, u16)> = cluster.vcs.iter().map(|vc| (vc.name.as_str(), vc.pool)).collect();
+    assert_eq!(vcs, [("vision", 1), ("speech", 0), ("other", 0)]);
+    assert_eq!(cluster.vcs[1].quota_milli, [(i64::MIN, 6_500)]);
+    let own = &cluster.pools[1].groups;
+    assert_eq!(own[0].sizes, [(i64::MIN, 12), (60 * MINUTE, 14), (86_400_000, 10)]);
+    assert_eq!(
+        (cluster.pools[0].groups[0].gpu_type, cluster.gpu_types.as_slice()),
+        (Some(0), &["A100".to_owned()][..])
+    );
+    assert_eq!(cluster.outages, [Outage { node: 1, from_ms: 10_000, to_ms: 15_000 }]);
+    // A time 0 after which the moment lies behind the second one has no order.
+    let error = site.build(&names, NOON - 3 * 86_400_000, 0).unwrap_err().to_string();
+    assert!(error.contains("sizes must be in order of time"), "{error}");
+}
+
+#[test]
+fn failures_are_drawn_as_often_as_asked_for() {
+    let text = "[[vc]]\nname = \"va\"\nnodes = 100\n[failures]\nmtbf_h = 10\nrepair_h = 1\nseed = 7\n";
+    let build = |text: &str| Site::parse("c", text).unwrap().build(&["va".to_owned()], 0, 1_000 * 3_600_000).unwrap();
+    let cluster = build(text);
+    // 100 nodes for 1,000 h, one failure every 11 h: 9,091, with a deviation of less than √9,091 = 95.
+    let failures = cluster.outages.len() as f64;
+    assert!((failures - 9_091.0).abs() < 5.0 * 95.0, "{failures}");
+    let hours: i64 = cluster.outages.iter().map(|of| of.to_ms - of.from_ms).sum::<i64>() / 3_600_000;
+    assert!((hours as f64 / failures - 1.0).abs() < 0.1, "{hours}");
+    assert_eq!(build(text), cluster);
+    assert_ne!(build(&text.replace("seed = 7", "seed = 8")), cluster);
+}
+
+#[test]
+fn wrong_cluster_files_are_told_with_their_line() {
+    for (text, line, words) in [
+        ("", 1, "no [[vc]]"),
+        ("[[vc]]\nname = \"a\"\nnodes = -1\n", 3, ""),
+        ("[[vc]]\nname = \"a\"\n", 2, "either `nodes` of its own or a `pool`"),
+        ("[[vc]]\nname = \"a\"\npool = \"p\"\n", 2, "no [[pool]] called `p`"),
+        ("[[vc]]\nname = \"a\"\nnodes = 1\nquota_gpus = 3\n", 2, "a quota is for a VC that shares a pool"),
+        ("[[vc]]\nname = \"a\"\nnodes = 1\ngpus_per_node = 65\n", 1, "1 to 64"),
+        (
+            "[[vc]]\nname = \"a\"\nnodes = 1\nsizes = [{ at_s = 5, nodes = 1 }, { at_s = 2, nodes = 3 }]\n",
+            2,
+            "order of time",
+        ),
+        ("[[vc]]\nname = \"a\"\nnodes = 1\nsizes = [{ at = \"noon\", nodes = 1 }]\n", 4, "`noon` is no moment"),
+        ("[[vc]]\nname = \"a\"\nnodes = 1\n[[outage]]\nof = \"b\"\nnode = 0\nat_s = 1\nfor_s = 1\n", 5, "`b`"),
+        ("[[vc]]\nname = \"a\"\nnodes = 1\n[[outage]]\nof = \"a\"\nnode = 1\nat_s = 1\nfor_s = 1\n", 5, "nodes 0 to 0"),
+    ] {
+        let error = Site::parse("c.toml", text).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("c.toml, line {line}: ")) && error.contains(words), "{text}\n{error}");
+    }
+}
+
+#[test]
+fn columns_meet_jobs_by_their_identifier() {
+    let trace = trace(&[
+        job("row-7", 1.0, NOON, NOON, NOON + 1),
+        job("x", 1.0, NOON, NOON, NOON + 1),
+        job("y", 1.0, NOON, NOON, NOON + 1),
+    ]);
+    let found = loaded(&trace, &Options::default());
+    let parse = |text: &str| Column::parse("est.csv", "predicted_duration_s", false, text.as_bytes());
+    // Any order, further columns, blanks; a job without an identifier of its own is known by its row.
+    let column = parse("vc,job_id,predicted_duration_s\nva, y ,3.5\nva,7,1e2\nva,z,1\n").unwrap();
+    let (values, matched) = column.of(&found).unwrap();
+    assert_eq!(values, [Some(100.0), None, Some(3.5)]);
+    assert_eq!(matched, Matched { jobs: 2, without: 1, unknown: 1 });
+    let none = parse("job_id,predicted_duration_s\nz,1\n").unwrap().of(&found).unwrap_err().to_string();
+    assert!(none.contains("the file has `z`, the trace `row-7`"), "{none}");
+    for (text, line, words) in [
+        ("job_id,duration\n", 1, "predicted_duration_s"),
+        ("id,predicted_duration_s\n", 1, "`job_id`"),
+        ("job_id,predicted_duration_s\nx,soon\n", 2, "`soon`"),
+        ("job_id,predicted_duration_s\nx,-1\n", 2, "0 or more"),
+        ("job_id,predicted_duration_s\nx,nan\n", 2, "`nan`"),
+        ("job_id,predicted_duration_s\nx,1\nx,2\n", 3, "line 2"),
+        ("job_id,predicted_duration_s\nx\n", 2, "1 cells"),
+    ] {
+        let error = parse(text).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("est.csv, line {line}: ")) && error.contains(words), "{text}\n{error}");
+    }
+    assert!(Column::parse("s.csv", "score", true, "job_id,score\nx,-1\n".as_bytes()).is_ok());
+}
