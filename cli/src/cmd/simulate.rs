@@ -10,15 +10,17 @@ use tracecast_planner::sim::answer::{Answer, Subject};
 use tracecast_planner::sim::input::{Column, Loaded, Matched, Options, Site, load};
 use tracecast_planner::sim::shard::{self, Shard, Stored};
 use tracecast_planner::sim::study::{self, Named, Study};
-use tracecast_planner::sim::{Compat, Estimate, Order, Scenario, Schedule, output as csv_output};
+use tracecast_planner::sim::{Compat, Estimate, Order, Policy, Scenario, Schedule, output as csv_output};
 
 use crate::args::{Form, PolicyArguments, Simulate};
 use crate::cmd::describe;
+use crate::progress::Steps;
 use crate::{output, source};
 
 pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
     let shard = request.comparison.shard.as_deref().map(str::parse::<Shard>).transpose()?;
     let scenarios = scenarios(request)?;
+    let recorded = recorded(request, &scenarios)?;
     let site = request.jobs.cluster.as_deref().map(site).transpose()?;
     let trace = source::open(&request.sources, &request.reading, None, quiet)?;
     let title = describe::title(&trace, &request.sources);
@@ -31,10 +33,12 @@ pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
         gangs_as_recorded: request.jobs.gangs_as_recorded,
     };
     let mut loaded = load(&trace, site.as_ref(), &options)?;
-    drop(trace);
     let columns = columns(request, &mut loaded)?;
-    let recorded = recorded(request, &scenarios)?;
-    let subject = Subject::of(&title, &loaded, &columns);
+    let mut subject = Subject::of(&title, &trace, &loaded);
+    drop(trace);
+    for (name, matched) in columns {
+        subject.note_column(name, matched);
+    }
     let study = Study::new(&loaded, scenarios, recorded, request.comparison.compare.is_some())?;
     if let Some(shard) = shard {
         return write_shard(request, &study, shard, quiet);
@@ -42,7 +46,9 @@ pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
     let (schedules, seconds) = match &request.comparison.merge {
         Some(folders) => (merged(&study, folders)?, None),
         None => {
-            let (schedules, seconds) = study.run_all(|_| true)?;
+            let steps = Steps::new(quiet, study.scenarios.len());
+            let (schedules, seconds) = study.run_all(|_| true, || steps.step())?;
+            steps.finish();
             (schedules.into_iter().flatten().collect(), seconds)
         }
     };
@@ -85,6 +91,11 @@ fn site(path: &Path) -> Result<Site> {
     Ok(Site::parse(&path.display().to_string(), &text_of(path)?)?)
 }
 
+/// An error of what was typed.
+fn usage(what: String) -> anyhow::Error {
+    tracecast_planner::Error::Policy(what).into()
+}
+
 fn given(policy: &PolicyArguments) -> Scenario {
     Scenario {
         name: String::new(),
@@ -114,7 +125,7 @@ fn scenarios(request: &Simulate) -> Result<Vec<Named>> {
             read.into_iter().map(|scenario| scenario.or(&own)).collect()
         }
         Some(list) if list.ends_with(".toml") => bail!("{list}: there is no such file of scenarios"),
-        Some(list) => list.split(',').map(|order| Scenario::of_order(order.trim()).or(&own)).collect(),
+        Some(list) => Scenario::parse_list(list).into_iter().map(|scenario| scenario.or(&own)).collect(),
     };
     let mut named: Vec<Named> = Vec::new();
     for scenario in asked {
@@ -126,7 +137,7 @@ fn scenarios(request: &Simulate) -> Result<Vec<Named>> {
             name => name.to_owned(),
         };
         if named.iter().any(|other| other.name == name) {
-            bail!("two of the policies to compare are called `{name}`; name each once");
+            return Err(usage(format!("two of the policies to compare are called `{name}`; name each once")));
         }
         named.push(Named { name, policy });
     }
@@ -134,7 +145,7 @@ fn scenarios(request: &Simulate) -> Result<Vec<Named>> {
 }
 
 /// The policy the cluster had.
-fn recorded(request: &Simulate, scenarios: &[Named]) -> Result<tracecast_planner::sim::Policy> {
+fn recorded(request: &Simulate, scenarios: &[Named]) -> Result<Policy> {
     let Some(first) = scenarios.first() else { bail!("there is no policy") };
     let Some(text) = &request.comparison.recorded else { return Ok(study::usual(&first.policy)) };
     let mut parts = text.split('/').map(str::to_owned);
@@ -152,7 +163,7 @@ fn recorded(request: &Simulate, scenarios: &[Named]) -> Result<tracecast_planner
         ..Scenario::default()
     };
     if parts.next().is_some() {
-        bail!("--recorded {text}: write ORDER, ORDER/SCAN or ORDER/SCAN/ESTIMATE");
+        return Err(usage(format!("--recorded {text}: write ORDER, ORDER/SCAN or ORDER/SCAN/ESTIMATE")));
     }
     Ok(scenario.policy(request.jobs.predictions.is_some())?)
 }
@@ -180,23 +191,18 @@ fn columns(request: &Simulate, loaded: &mut Loaded) -> Result<Vec<(&'static str,
 
 fn write_shard(request: &Simulate, study: &Study<'_>, shard: Shard, quiet: bool) -> Result<()> {
     let Some(folder) = &request.comparison.results else { bail!("--shard needs --results") };
-    let (schedules, _) = study.run_all(|at| shard.mine(at))?;
-    let jobs = shard::fingerprint(&study.loaded.workload);
+    let steps = Steps::new(quiet, (0..study.scenarios.len()).filter(|at| shard.mine(*at)).count());
+    let (schedules, _) = study.run_all(|at| shard.mine(at), || steps.step())?;
+    steps.finish();
+    let jobs = study.fingerprint();
     let mut count = 0;
-    for (index, (named, schedule)) in study.scenarios.iter().zip(schedules).enumerate() {
+    let all = study.scenarios.len();
+    for (index, ((name, policy), schedule)) in study.identities().into_iter().zip(schedules).enumerate() {
         let Some(schedule) = schedule else { continue };
-        let stored = Stored {
-            index,
-            of: study.scenarios.len(),
-            name: named.name.clone(),
-            policy: named.policy.describe(),
-            jobs: jobs.clone(),
-            schedule,
-        };
+        let stored = Stored { index, of: all, name, policy, jobs: jobs.clone(), schedule };
         output::write(&folder.join(stored.file()), stored.to_json()?.as_bytes())?;
         count += 1;
     }
-    let all = study.scenarios.len();
     output::say(quiet, &format!("part {shard}: {count} of {all} scenarios in {}", folder.display()));
     Ok(())
 }
@@ -218,7 +224,5 @@ fn merged(study: &Study<'_>, folders: &[PathBuf]) -> Result<Vec<Schedule>> {
             stored.push(Stored::from_json(&path.display().to_string(), &text_of(&path)?)?);
         }
     }
-    let scenarios: Vec<(String, String)> =
-        study.scenarios.iter().map(|named| (named.name.clone(), named.policy.describe())).collect();
-    Ok(shard::merge(stored, &shard::fingerprint(&study.loaded.workload), &scenarios)?)
+    Ok(shard::merge(stored, &study.fingerprint(), &study.identities())?)
 }

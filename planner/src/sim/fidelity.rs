@@ -22,6 +22,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use tracecast_analytics::report::format;
 use tracecast_analytics::stats::{quantile, sum};
 
 use super::metric::JobTimes;
@@ -184,10 +185,9 @@ impl Fidelity {
         let order = self.start_order_tau.map_or_else(String::new, |tau| format!(", order of starts τ = {tau:.3}"));
         let missing = match self.never_started {
             0 => String::new(),
-            1 => String::from(", 1 job never starts"),
-            jobs => format!(", {jobs} jobs never start"),
+            jobs => format!(", {}", format::counted(jobs, "job never starts", "jobs never start")),
         };
-        format!("{meets}: {wait}{order}{missing} ({} jobs).", self.jobs)
+        format!("{meets}: {wait}{order}{missing} ({}).", format::counted(self.jobs, "job", "jobs"))
     }
 }
 

@@ -282,6 +282,30 @@ impl Policy {
         Ok(())
     }
 
+    /// Whether what the scheduler knows of durations can change anything.
+    pub fn uses_durations(&self) -> bool {
+        let order = match self.order {
+            Order::Sjf
+            | Order::Ljf
+            | Order::Srtf
+            | Order::Qssf
+            | Order::Wfp3
+            | Order::F1
+            | Order::Unicef
+            | Order::FinishTime => true,
+            Order::Fifo
+            | Order::FewestGpus
+            | Order::Las
+            | Order::Tiresias(_)
+            | Order::Gittins
+            | Order::Multifactor(_)
+            | Order::FairShare(_)
+            | Order::LongTerm
+            | Order::Score => false,
+        };
+        order || matches!(self.scan, Scan::Easy | Scan::Conservative)
+    }
+
     /// The estimate the scheduler has of `job`, milliseconds.
     pub fn estimate_ms(&self, workload: &super::Workload, job: usize) -> i64 {
         let run = workload.run_ms.get(job).copied().unwrap_or(0);

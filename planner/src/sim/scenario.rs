@@ -99,6 +99,22 @@ impl Scenario {
         }
     }
 
+    /// The orders of a list such as `fifo,tiresias:3250,7200,qssf`: a comma within the parameters of an order does not end it.
+    pub fn parse_list(list: &str) -> Vec<Self> {
+        let mut orders: Vec<String> = Vec::new();
+        for piece in list.split(',').map(str::trim).filter(|piece| !piece.is_empty()) {
+            let name = piece.split(':').next().unwrap_or_default();
+            match orders.last_mut() {
+                Some(last) if last.contains(':') && !ORDERS.contains(&name) => {
+                    last.push(',');
+                    last.push_str(piece);
+                }
+                _ => orders.push(piece.to_owned()),
+            }
+        }
+        orders.iter().map(|order| Self::of_order(order)).collect()
+    }
+
     /// The scenarios of a file, `name` being what to call the file in messages.
     ///
     /// # Errors
@@ -391,13 +407,27 @@ impl Policy {
             let seconds = [one_ms, node_ms, many_ms].map(|ms| (ms as f64 / 1000.0).to_string()).join("/");
             words.push(format!("preemption at {seconds} s"));
         }
-        match self.estimate {
-            Estimate::True => words.push("durations known (oracle)".to_owned()),
-            Estimate::Requested => words.push("durations by time limit".to_owned()),
-            Estimate::Predicted => words.push("durations predicted".to_owned()),
+        if self.uses_durations() {
+            words.push(
+                match self.estimate {
+                    Estimate::True => "durations known (oracle)",
+                    Estimate::Requested => "durations by time limit",
+                    Estimate::Predicted => "durations predicted",
+                }
+                .to_owned(),
+            );
         }
         if let Some(ms) = self.interval_ms {
             words.push(format!("every {} s", ms as f64 / 1000.0));
+        }
+        if let Some(jobs) = self.depth.filter(|_| self.scan == Scan::Conservative) {
+            words.push(format!("looking at {jobs} jobs"));
+        }
+        if let Some(ms) = self.checkpoint_ms {
+            words.push(format!("progress saved every {} s", ms as f64 / 1000.0));
+        }
+        if self.tenants_are_vcs {
+            words.push("tenants are VCs".to_owned());
         }
         if self.compat == Compat::Helios {
             words.push("as the Helios simulator".to_owned());
@@ -413,6 +443,22 @@ mod tests {
 
     fn policy(order: &str, compat: &str) -> Result<Policy> {
         Scenario { compat: Some(compat.to_owned()), ..Scenario::of_order(order) }.policy(false)
+    }
+
+    #[test]
+    fn a_policy_in_words_says_what_matters() {
+        let words = |scenario: Scenario| scenario.policy(false).unwrap().describe();
+        // FIFO without backfill needs no durations, so nothing is said of them.
+        assert_eq!(words(Scenario::of_order("fifo")), "FIFO, strict, consolidated");
+        let easy = Scenario { scan: Some("easy".to_owned()), ..Scenario::of_order("fifo") };
+        assert_eq!(words(easy), "FIFO, EASY backfill, consolidated, durations known (oracle)");
+        let las = Scenario {
+            preempt: Some("helios".to_owned()),
+            interval: Some("1m".to_owned()),
+            tenants: Some("vc".to_owned()),
+            ..Scenario::of_order("las")
+        };
+        assert_eq!(words(las), "LAS, strict, consolidated, preemption at 7/30/60 s, every 60 s, tenants are VCs");
     }
 
     #[test]
@@ -447,6 +493,17 @@ mod tests {
         assert_eq!((tiresias.preemption, tiresias.interval_ms), (Preemption::TIRESIAS, Some(60_000)));
         assert_eq!(tiresias.order, Order::Tiresias(vec![18_000.0]));
         assert_eq!(policy("srtf", "none").unwrap().preemption, Preemption::Never);
+    }
+
+    #[test]
+    fn a_list_of_orders_with_parameters() {
+        let names =
+            |list: &str| Scenario::parse_list(list).into_iter().map(|scenario| scenario.name).collect::<Vec<_>>();
+        assert_eq!(names("fifo, sjf"), ["fifo", "sjf"]);
+        assert_eq!(names("tiresias:3250,7200,qssf"), ["tiresias:3250,7200", "qssf"]);
+        assert_eq!(names("multifactor:age=1000,size=500,fifo"), ["multifactor:age=1000,size=500", "fifo"]);
+        // What is no order stays one, so that the message about it names it.
+        assert_eq!(names("fifo,sjt,"), ["fifo", "sjt"]);
     }
 
     #[test]

@@ -14,6 +14,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use super::cluster::Cluster;
 use super::schedule::Schedule;
 use super::workload::Workload;
 use crate::error::{Error, Result};
@@ -64,9 +65,9 @@ pub struct Stored {
     pub of: usize,
     /// Its name.
     pub name: String,
-    /// The policy in words.
+    /// The policy, every switch of it.
     pub policy: String,
-    /// [`fingerprint`] of the jobs.
+    /// [`fingerprint`] of the jobs and nodes.
     pub jobs: String,
     /// When and where every job ran.
     pub schedule: Schedule,
@@ -111,7 +112,7 @@ pub fn merge(mut stored: Vec<Stored>, jobs: &str, scenarios: &[(String, String)]
     let wrong = |what: String| Err(Error::Policy(what));
     if let Some(other) = stored.iter().find(|result| result.jobs != jobs) {
         return wrong(format!(
-            "`{}` is not of these jobs; name the same source and options as for --shard",
+            "`{}` is not of these jobs and nodes; name the same source and options as for --shard",
             other.name
         ));
     }
@@ -140,9 +141,9 @@ pub fn merge(mut stored: Vec<Stored>, jobs: &str, scenarios: &[(String, String)]
     Ok(stored.into_iter().map(|result| result.schedule).collect())
 }
 
-/// A name for the jobs of a workload: how many, and an FNV-1a hash of what they are and when they came. Two tasks that read the
-/// same trace agree on it. O(n).
-pub fn fingerprint(workload: &Workload) -> String {
+/// A name for jobs and nodes: how many jobs, and an FNV-1a hash of what they are, when they came, what is known of them and what they
+/// run on. Two tasks that read the same trace with the same options agree on it. O(n).
+pub fn fingerprint(workload: &Workload, cluster: &Cluster) -> String {
     let mut hash = 0xcbf2_9ce4_8422_2325u64;
     let mut mix = |word: u64| {
         for byte in word.to_le_bytes() {
@@ -156,6 +157,19 @@ pub fn fingerprint(workload: &Workload) -> String {
         mix(shape.amount());
         mix(workload.vc.get(job).map_or(u64::MAX, |vc| u64::from(*vc)));
         mix(workload.user.get(job).map_or(u64::MAX, |user| u64::from(*user)));
+        mix(workload.requested_ms.get(job).copied().flatten().map_or(u64::MAX, i64::cast_unsigned));
+        mix(workload.predicted_s.get(job).copied().flatten().map_or(u64::MAX, f64::to_bits));
+        mix(workload.score.get(job).map_or(u64::MAX, |score| score.to_bits()));
+    }
+    for warm in &workload.warm {
+        mix(u64::from(warm.job));
+        mix(warm.start_ms.cast_unsigned());
+    }
+    for known in &workload.history_gpu_s {
+        mix(known.to_bits());
+    }
+    for byte in format!("{cluster:?}").bytes() {
+        mix(u64::from(byte));
     }
     format!("{}-{hash:016x}", workload.len())
 }
@@ -219,8 +233,12 @@ mod tests {
             jobs.push(0, run, Shape::whole(1));
             jobs
         };
-        assert_eq!(fingerprint(&jobs(5)), fingerprint(&jobs(5)));
-        assert_ne!(fingerprint(&jobs(5)), fingerprint(&jobs(6)));
-        assert!(fingerprint(&jobs(5)).starts_with("1-"));
+        let of = |run: i64, nodes: u32| fingerprint(&jobs(run), &Cluster::of_vcs(&[("all", nodes, 8)]));
+        assert_eq!(of(5, 1), of(5, 1));
+        assert_ne!(of(5, 1), of(6, 1));
+        assert_ne!(of(5, 1), of(5, 2));
+        let predicted = Workload { predicted_s: vec![Some(3.0)], ..jobs(5) };
+        assert_ne!(fingerprint(&predicted, &Cluster::of_vcs(&[("all", 1, 8)])), of(5, 1));
+        assert!(of(5, 1).starts_with("1-"));
     }
 }

@@ -17,6 +17,7 @@ use super::input::Loaded;
 use super::metric::{Evaluation, evaluate};
 use super::policy::{Compat, Estimate, Order, Policy, Preemption};
 use super::schedule::Schedule;
+use super::shard;
 use crate::error::{Error, Result};
 
 /// Users listed by name.
@@ -57,8 +58,9 @@ impl<'a> Study<'a> {
     /// # Errors
     /// If there is no scenario, or one does not go with the workload.
     pub fn new(loaded: &'a Loaded, asked: Vec<Named>, recorded: Policy, compares: bool) -> Result<Self> {
-        let Some(qssf) = asked.iter().find(|named| named.policy.order == Order::Qssf).map(|named| named.policy.clone())
-        else {
+        let mut qssf = asked.iter().filter(|named| named.policy.order == Order::Qssf);
+        let predicts = qssf.clone().find(|named| named.policy.estimate != Estimate::True);
+        let Some(qssf) = predicts.or_else(|| qssf.next()).map(|named| named.policy.clone()) else {
             return Self { loaded, scenarios: asked, recorded, compares }.checked();
         };
         let mut scenarios = asked;
@@ -77,10 +79,22 @@ impl<'a> Study<'a> {
             return Err(Error::Policy("there is no scenario".to_owned()));
         }
         for named in &self.scenarios {
-            let wrong = |error: Error| Error::Policy(format!("scenario `{}`: {error}", named.name));
-            named.policy.validate(&self.loaded.workload).map_err(wrong)?;
+            named.policy.validate(&self.loaded.workload).map_err(|error| match error {
+                Error::Policy(what) => Error::Policy(format!("{}: {what}", named.name)),
+                other => other,
+            })?;
         }
         Ok(self)
+    }
+
+    /// Name and every switch of each scenario, by which parts of a study know each other.
+    pub fn identities(&self) -> Vec<(String, String)> {
+        self.scenarios.iter().map(|named| (named.name.clone(), format!("{:?}", named.policy))).collect()
+    }
+
+    /// Name of the jobs and nodes, likewise.
+    pub fn fingerprint(&self) -> String {
+        shard::fingerprint(&self.loaded.workload, &self.loaded.cluster)
     }
 
     /// Runs scenario `at`; its schedule and the time the engine took, seconds.
@@ -97,15 +111,25 @@ impl<'a> Study<'a> {
     }
 
     /// Runs those of the scenarios for which `mine` says so; the first alone (so that its time means something), the others side by side.
+    /// `done` is called after each.
     ///
     /// # Errors
     /// As [`super::simulate`].
-    pub fn run_all(&self, mine: impl Fn(usize) -> bool + Sync) -> Result<(Vec<Option<Schedule>>, Option<f64>)> {
-        let first = if mine(0) { Some(self.run(0)?) } else { None };
+    pub fn run_all(
+        &self,
+        mine: impl Fn(usize) -> bool + Sync,
+        done: impl Fn() + Sync,
+    ) -> Result<(Vec<Option<Schedule>>, Option<f64>)> {
+        let run = |at: usize| {
+            let ran = self.run(at);
+            done();
+            ran
+        };
+        let first = if mine(0) { Some(run(0)?) } else { None };
         let (first, seconds) = first.map_or((None, None), |(schedule, seconds)| (Some(schedule), Some(seconds)));
         let rest: Result<Vec<Option<Schedule>>> = (1..self.scenarios.len())
             .into_par_iter()
-            .map(|at| if mine(at) { self.run(at).map(|(schedule, _)| Some(schedule)) } else { Ok(None) })
+            .map(|at| if mine(at) { run(at).map(|(schedule, _)| Some(schedule)) } else { Ok(None) })
             .collect();
         let mut schedules = vec![first];
         schedules.extend(rest?);
@@ -115,9 +139,12 @@ impl<'a> Study<'a> {
     /// Everything there is to say about `schedules`, one for each scenario.
     ///
     /// # Errors
-    /// If a schedule is not of this workload.
-    pub fn answer(&self, subject: Subject, schedules: &[Schedule], engine_seconds: Option<f64>) -> Result<Answer> {
+    /// If there is not one schedule for each scenario, or one is not of this workload.
+    pub fn answer(&self, mut subject: Subject, schedules: &[Schedule], engine_seconds: Option<f64>) -> Result<Answer> {
         let Loaded { workload, cluster, recorded_start_ms, .. } = self.loaded;
+        if schedules.len() != self.scenarios.len() {
+            return Err(Error::Policy(format!("{} schedules for {} scenarios", schedules.len(), self.scenarios.len())));
+        }
         let evaluations: Result<Vec<Evaluation>> =
             schedules.par_iter().map(|schedule| evaluate(workload, cluster, schedule, TOP_USERS)).collect();
         let evaluations = evaluations?;
@@ -135,13 +162,19 @@ impl<'a> Study<'a> {
             }
         };
         let mut yardstick = None;
-        if let Some(qssf) = self.scenarios.iter().position(|named| named.policy.order == Order::Qssf) {
+        let qssf = |oracle: bool| {
+            let is = |named: &Named| {
+                named.policy.order == Order::Qssf && (named.policy.estimate == Estimate::True) == oracle
+            };
+            self.scenarios.iter().position(is)
+        };
+        if let Some(qssf) = qssf(false).or_else(|| qssf(true)) {
             let own = &self.scenarios[qssf].policy;
             let fewest = find(&Policy { order: Order::FewestGpus, ..own.clone() });
             let oracle = find(&Policy { estimate: Estimate::True, ..own.clone() });
             if let (Some(fewest), Some(oracle)) = (fewest, oracle) {
                 let metrics = |at: usize| &evaluations[at].metrics;
-                yardstick = Yardstick::of(metrics(fewest), metrics(qssf), metrics(oracle));
+                yardstick = Yardstick::of(metrics(fewest), metrics(qssf), metrics(oracle), qssf == oracle);
             }
         }
         let comparison = if evaluations.len() > 1 {
@@ -152,6 +185,7 @@ impl<'a> Study<'a> {
             None
         };
         let ties = if self.compares { self.tie_band(&named.policy, first)? } else { None };
+        subject.notes.extend(self.scenarios.iter().filter_map(without_effect));
         let others = self.scenarios.iter().zip(&evaluations).skip(1).map(|(named, evaluation)| Replay {
             name: named.name.clone(),
             policy: named.policy.describe(),
@@ -194,10 +228,141 @@ impl<'a> Study<'a> {
     }
 }
 
+/// A word on an order that shows what it can do only with preemption.
+fn without_effect(named: &Named) -> Option<String> {
+    let order = match named.policy.order {
+        Order::Las | Order::Tiresias(_) | Order::Gittins => "that of submission",
+        Order::Srtf => "shortest first",
+        _ => return None,
+    };
+    (named.policy.preemption == Preemption::Never).then(|| {
+        format!(
+            "{}: a job that waits has not run yet, so without preemption (--preempt) the order is {order}.",
+            named.name
+        )
+    })
+}
+
 /// The policy a cluster is taken to have had if nobody says: FIFO, strict, consolidated, imitating what `like` imitates.
 pub fn usual(like: &Policy) -> Policy {
     let order = Order::Fifo;
     let preemption = Preemption::Never;
     let interval_ms = if like.compat == Compat::Helios { None } else { like.interval_ms };
     Policy { order, preemption, interval_ms, compat: like.compat, ..Policy::default() }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use tracecast_analytics::Trace;
+
+    use super::*;
+    use crate::sim::cluster::Cluster;
+    use crate::sim::workload::{Shape, Workload};
+
+    /// One GPU. A runs 0–100 s; B (50 s), C (10 s) and D (30 s) are submitted at 1, 2 and 3 s. D is predicted to run longest.
+    fn loaded() -> Loaded {
+        let mut workload = Workload::default();
+        for (submit_s, run_s) in [(0, 100), (1, 50), (2, 10), (3, 30)] {
+            workload.push(submit_s * 1000, run_s * 1000, Shape::whole(1));
+        }
+        workload.predicted_s = [100.0, 50.0, 10.0, 60.0].map(Some).to_vec();
+        Loaded {
+            workload,
+            cluster: Cluster::of_vcs(&[("all", 1, 1)]),
+            recorded_start_ms: vec![None; 4],
+            ..Loaded::default()
+        }
+    }
+
+    fn named(name: &str, order: Order, estimate: Estimate) -> Named {
+        Named { name: name.to_owned(), policy: Policy { order, estimate, ..Policy::default() } }
+    }
+
+    fn names(loaded: &Loaded, asked: Vec<Named>) -> Vec<String> {
+        let study = Study::new(loaded, asked, Policy::default(), true).unwrap();
+        study.scenarios.into_iter().map(|named| named.name).collect()
+    }
+
+    fn answer(loaded: &Loaded, asked: Vec<Named>) -> Answer {
+        let study = Study::new(loaded, asked, Policy::default(), false).unwrap();
+        let (schedules, seconds) = study.run_all(|_| true, || ()).unwrap();
+        let schedules: Vec<Schedule> = schedules.into_iter().flatten().collect();
+        study.answer(Subject::of("jobs", &Trace::default(), loaded), &schedules, seconds).unwrap()
+    }
+
+    #[test]
+    fn qssf_never_stands_alone() {
+        let loaded = loaded();
+        let predicted = || named("mine", Order::Qssf, Estimate::Predicted);
+        let oracle = || named("oracle", Order::Qssf, Estimate::True);
+        assert_eq!(names(&loaded, vec![named("fifo", Order::Fifo, Estimate::True)]), ["fifo"]);
+        assert_eq!(names(&loaded, vec![predicted()]), ["mine", FEWEST, ORACLE]);
+        // What was asked for is not run twice.
+        assert_eq!(names(&loaded, vec![oracle()]), ["oracle", FEWEST]);
+        assert_eq!(names(&loaded, vec![oracle(), predicted()]), ["oracle", "mine", FEWEST]);
+    }
+
+    #[test]
+    fn the_share_of_the_gap_by_hand() {
+        let loaded = loaded();
+        let found = answer(&loaded, vec![named("QSSF", Order::Qssf, Estimate::Predicted)]);
+        // Fewest GPUs first is FIFO here: B, C, D start at 100, 150, 160 s and wait 99 + 148 + 157 s. The oracle takes C, D, B at
+        // 100, 110, 140 s: 98 + 107 + 139. The predictions take C, B, D at 100, 110, 160 s: 98 + 109 + 157.
+        let yardstick = found.yardstick.unwrap();
+        assert_eq!(
+            (yardstick.fewest_gpus_mean_wait_s, yardstick.qssf_mean_wait_s, yardstick.oracle_mean_wait_s),
+            (404.0 / 4.0, 364.0 / 4.0, 344.0 / 4.0)
+        );
+        // (404 − 364) / (404 − 344).
+        assert!((yardstick.gap_closed.unwrap() - 2.0 / 3.0).abs() < 1e-12 && !yardstick.without_predictions);
+        // The one that predicts is measured, wherever it stands.
+        let asked = vec![named("oracle", Order::Qssf, Estimate::True), named("QSSF", Order::Qssf, Estimate::Predicted)];
+        assert!((answer(&loaded, asked).yardstick.unwrap().gap_closed.unwrap() - 2.0 / 3.0).abs() < 1e-12);
+        let alone = answer(&loaded, vec![named("oracle", Order::Qssf, Estimate::True)]).yardstick.unwrap();
+        assert!(alone.without_predictions && alone.gap_closed.is_none());
+    }
+
+    #[test]
+    fn a_part_runs_its_own_only() {
+        let loaded = loaded();
+        let asked = vec![
+            named("a", Order::Fifo, Estimate::True),
+            named("b", Order::Sjf, Estimate::True),
+            named("c", Order::Ljf, Estimate::True),
+        ];
+        let study = Study::new(&loaded, asked, Policy::default(), true).unwrap();
+        let done = AtomicUsize::new(0);
+        let (schedules, seconds) = study
+            .run_all(
+                |at| at == 1,
+                || {
+                    done.fetch_add(1, Ordering::Relaxed);
+                },
+            )
+            .unwrap();
+        assert_eq!(schedules.iter().map(Option::is_some).collect::<Vec<_>>(), [false, true, false]);
+        // Only the first is timed, and it was not run.
+        assert_eq!((done.into_inner(), seconds), (1, None));
+    }
+
+    #[test]
+    fn the_report_begins_with_what_it_is_worth() {
+        let report = answer(&loaded(), vec![named("las", Order::Las, Estimate::True)]).report();
+        let sections: Vec<&str> = report.available().iter().map(|section| section.id.as_str()).collect();
+        assert_eq!(sections.first(), Some(&"fidelity"));
+        assert!(report.summary[0].contains("no job has a recorded start"), "{}", report.summary[0]);
+        assert!(report.notes.iter().any(|note| note.starts_with("las: ") && note.contains("--preempt")));
+        assert!(!format!("{report:?}").contains("engine"), "what changes from run to run is in the data only");
+    }
+
+    #[test]
+    fn what_cannot_be_run_names_the_scenario() {
+        let loaded = loaded();
+        let error = Study::new(&loaded, vec![named("mine", Order::Score, Estimate::True)], Policy::default(), false);
+        assert_eq!(error.unwrap_err().to_string(), "policy: mine: the order `score` needs a score file (--score)");
+        assert!(Study::new(&loaded, Vec::new(), Policy::default(), false).is_err());
+    }
 }

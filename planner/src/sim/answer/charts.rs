@@ -9,15 +9,20 @@ use super::Answer;
 /// Bars of VCs at most.
 const MOST_VCS: usize = 20;
 
-/// (time, value) of a quantity over time; times are seconds since the Unix epoch.
+/// (time, value) of a quantity over time; times are seconds since the Unix epoch, or since time 0 where the trace has no dates.
 fn curve(answer: &Answer, values: &[f64]) -> Vec<(f64, f64)> {
     let timeline = &answer.charts.timeline;
-    let begin = answer.subject.origin_ms as f64 / 1000.0 + timeline.from_s;
+    let origin_s = if answer.subject.has_dates { answer.subject.origin_ms as f64 / 1000.0 } else { 0.0 };
+    let begin = origin_s + timeline.from_s;
     values.iter().enumerate().map(|(at, value)| (begin + at as f64 * timeline.step_s, *value)).collect()
 }
 
-fn time_axis() -> Axis {
-    Axis::time("Time (UTC)", TimeZone::UTC)
+fn time_axis(answer: &Answer) -> Axis {
+    if answer.subject.has_dates {
+        Axis::time("Time (UTC)", TimeZone::UTC)
+    } else {
+        Axis::duration("Time since the replay began")
+    }
 }
 
 /// Jobs that wait over time, the mean and the most in each stretch.
@@ -25,7 +30,7 @@ pub(super) fn queue(answer: &Answer) -> Chart {
     let timeline::Series { mean, max } = &answer.charts.timeline.queue_jobs;
     let series =
         vec![Series::new("mean", Mark::Area, curve(answer, mean)), Series::new("most", Mark::Step, curve(answer, max))];
-    Chart::xy("queue", "Jobs that wait", time_axis(), Axis::linear("Jobs"), series)
+    Chart::xy("queue", "Jobs that wait", time_axis(answer), Axis::linear("Jobs"), series)
         .with_reading("How many jobs stood in the queues, over each of up to 500 equal stretches of time.")
 }
 
@@ -36,8 +41,8 @@ pub(super) fn in_use(answer: &Answer) -> Chart {
         Series::new("in use", Mark::Area, curve(answer, &timeline.gpus_in_use.mean)),
         Series::new("in service", Mark::Dashed, curve(answer, &timeline.gpus_in_service.mean)),
     ];
-    Chart::xy("gpus-in-use", "GPUs in use", time_axis(), Axis::linear("GPUs"), series)
-        .with_reading("The area is what jobs held, the dashed line what there was. White between them while jobs wait is what a better policy could use.")
+    Chart::xy("gpus-in-use", "GPUs in use", time_axis(answer), Axis::linear("GPUs"), series)
+        .with_reading("The area is what jobs held, the dashed line what there was. The gap between them while jobs wait is what a better policy could use.")
 }
 
 /// Share of jobs that waited at most so long, by size.
@@ -113,7 +118,7 @@ pub(super) fn pareto(answer: &Answer) -> Option<Chart> {
         Axis::duration("95 % quantile of the wait"),
         series,
     );
-    (answer.others.len() > 1).then(|| {
+    (!answer.others.is_empty()).then(|| {
         chart.with_reading("Left is better for the average job, below is better for the unlucky one. A policy with another both left of and below it is beaten.")
     })
 }

@@ -11,6 +11,8 @@ mod report;
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use tracecast_analytics::report::format;
+use tracecast_analytics::trace::{SourceRecord, Trace};
 
 use super::compare::{Comparison, TieBand, gap_closed};
 use super::fidelity::Fidelity;
@@ -42,9 +44,11 @@ pub struct Subject {
     pub running_at_start: u64,
     /// Jobs that waited when the replay began.
     pub waiting_at_start: u64,
-    /// Time 0, milliseconds since the Unix epoch (or since the trace began, where it has no dates).
+    /// Time 0, milliseconds since the Unix epoch, or since some unknown moment where the trace has no dates.
     pub origin_ms: i64,
-    /// Time from the first submission to the last, seconds.
+    /// Whether the trace has dates.
+    pub has_dates: bool,
+    /// Time from the first submission (or time 0, if later) to the last, seconds.
     pub span_s: f64,
     /// VCs.
     pub vcs: u64,
@@ -58,14 +62,20 @@ pub struct Subject {
     pub left_out: Vec<LeftOut>,
     /// What was assumed.
     pub notes: Vec<String>,
+    /// The files it was read from; none for a generated trace.
+    pub sources: Vec<SourceRecord>,
+    /// Rows read.
+    pub rows_read: u64,
+    /// Of these, rows that could not be used; `tracecast inspect` says why.
+    pub rows_quarantined: u64,
 }
 
 impl Subject {
-    /// Of a loaded workload, and how predictions and scores met it.
-    pub fn of(title: &str, loaded: &Loaded, columns: &[(&str, Matched)]) -> Self {
+    /// Of a workload loaded from a trace. Notes of the trace come first, then what loading assumed.
+    pub fn of(title: &str, trace: &Trace, loaded: &Loaded) -> Self {
         let workload = &loaded.workload;
         let span_ms = match (workload.submit_ms.first(), workload.submit_ms.last()) {
-            (Some(first), Some(last)) => last - first,
+            (Some(first), Some(last)) => last - (*first).max(0),
             _ => 0,
         };
         let gpus = loaded.cluster.most_gpus();
@@ -73,13 +83,20 @@ impl Subject {
             .map(|job| workload.shape_of(job).as_gpus() * workload.run_ms[job] as f64 / 1000.0)
             .sum();
         let has_s = gpus as f64 * span_ms as f64 / 1000.0;
-        let mut notes = loaded.notes.clone();
-        for (name, matched) in columns {
+        let mut notes: Vec<String> = trace.notes.iter().map(|note| sentence(note)).collect();
+        notes.extend(loaded.notes.iter().cloned());
+        let ledger = &trace.ledger;
+        if ledger.quarantined > 0 {
             notes.push(format!(
-                "{name}: {} of {} jobs have one; {} rows are about jobs that are not replayed.",
-                matched.jobs,
-                matched.jobs + matched.without,
-                matched.unknown
+                "{} of {} rows could not be used; `tracecast inspect` says why.",
+                format::count(ledger.quarantined),
+                format::count(ledger.read)
+            ));
+        }
+        for damage in &ledger.damage {
+            notes.push(format!(
+                "{} ends early, after line {}: what follows is missing here.",
+                damage.file, damage.after_line
             ));
         }
         let before = workload.submit_ms.iter().filter(|submit| **submit < 0).count();
@@ -89,6 +106,7 @@ impl Subject {
             running_at_start: workload.warm.len() as u64,
             waiting_at_start: before.saturating_sub(workload.warm.len()) as u64,
             origin_ms: workload.origin_ms,
+            has_dates: trace.basis.has_dates(),
             span_s: span_ms as f64 / 1000.0,
             vcs: loaded.cluster.vcs.len() as u64,
             nodes: u64::from(loaded.cluster.most_nodes()),
@@ -104,8 +122,26 @@ impl Subject {
                 })
                 .collect(),
             notes,
+            sources: trace.sources.clone(),
+            rows_read: ledger.read,
+            rows_quarantined: ledger.quarantined,
         }
     }
+
+    /// Adds how a column of the user's (`Predictions`, `Scores`) met the jobs.
+    pub fn note_column(&mut self, name: &str, matched: Matched) {
+        self.notes.push(format!(
+            "{name}: {} of {} jobs have one; {} rows are about jobs that are not replayed.",
+            format::count(matched.jobs as u64),
+            format::count((matched.jobs + matched.without) as u64),
+            format::count(matched.unknown as u64)
+        ));
+    }
+}
+
+/// A note as a sentence: with a full stop.
+fn sentence(note: &str) -> String {
+    if note.ends_with(['.', '!', '?']) { note.to_owned() } else { format!("{note}.") }
 }
 
 /// One replay.
@@ -131,20 +167,23 @@ pub struct Yardstick {
     pub qssf_mean_wait_s: f64,
     /// Mean wait of QSSF on true durations, seconds.
     pub oracle_mean_wait_s: f64,
-    /// Share of the gap between the first and the last that the second closes; `None` where there is no gap.
+    /// Whether QSSF as it was asked for knows true durations, so that no prediction was tried.
+    pub without_predictions: bool,
+    /// Share of the gap between the first and the last that the second closes; `None` where there is no gap or no prediction.
     pub gap_closed: Option<f64>,
 }
 
 impl Yardstick {
     /// From three replays, `None` if one of them finished no job.
-    pub fn of(fewest_gpus: &Metrics, qssf: &Metrics, oracle: &Metrics) -> Option<Self> {
+    pub fn of(fewest_gpus: &Metrics, qssf: &Metrics, oracle: &Metrics, without_predictions: bool) -> Option<Self> {
         let mean = |metrics: &Metrics| metrics.overall.group.wait.map(|wait| wait.mean_s);
         let (fewest, own, oracle) = (mean(fewest_gpus)?, mean(qssf)?, mean(oracle)?);
         Some(Self {
             fewest_gpus_mean_wait_s: fewest,
             qssf_mean_wait_s: own,
             oracle_mean_wait_s: oracle,
-            gap_closed: gap_closed(fewest, own, oracle),
+            without_predictions,
+            gap_closed: if without_predictions { None } else { gap_closed(fewest, own, oracle) },
         })
     }
 }

@@ -21,12 +21,21 @@ impl Answer {
         report.sections.push(self.use_section());
         report.sections.push(self.cause_section());
         report.sections.push(self.fairness_section());
-        report.provenance = vec![
+        report.provenance = self
+            .subject
+            .sources
+            .iter()
+            .map(|source| {
+                let size = format::bytes(source.size_bytes);
+                (source.name.clone(), format!("{}, {size}, SHA-256 {}", source.reader, source.sha256))
+            })
+            .collect();
+        report.provenance.extend([
             ("Form".to_owned(), self.schema.clone()),
             ("Policy".to_owned(), self.policy.clone()),
             ("Recorded policy, as replayed".to_owned(), self.recorded_policy.clone()),
             ("tracecast".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
-        ];
+        ]);
         report
     }
 
@@ -138,6 +147,10 @@ impl Answer {
     fn yardstick_section(&self) -> Option<Section> {
         let yardstick = self.yardstick.as_ref()?;
         let finding = match yardstick.gap_closed {
+            None if yardstick.without_predictions => {
+                "This QSSF knows true durations, which no scheduler does; give it --predictions to see what they are worth."
+                    .to_owned()
+            }
             Some(share) => format!(
                 "The predictions close {} of the gap between no prediction at all and true durations.",
                 format::percent(share)
@@ -146,11 +159,14 @@ impl Answer {
                 .to_owned(),
         };
         let mut table = Table::new("Mean wait", vec![Column::text("Order"), Column::number("Mean wait")]);
-        for (name, value) in [
-            ("Fewest GPUs first, no prediction", yardstick.fewest_gpus_mean_wait_s),
-            ("QSSF as asked for", yardstick.qssf_mean_wait_s),
-            ("QSSF on true durations (oracle)", yardstick.oracle_mean_wait_s),
+        for (name, value, shown) in [
+            ("Fewest GPUs first, no prediction", yardstick.fewest_gpus_mean_wait_s, true),
+            ("QSSF as asked for", yardstick.qssf_mean_wait_s, !yardstick.without_predictions),
+            ("QSSF on true durations (oracle)", yardstick.oracle_mean_wait_s, true),
         ] {
+            if !shown {
+                continue;
+            }
             table.rows.push(vec![name.into(), Cell::Duration(value)]);
         }
         let section = Section::new("yardstick", "What QSSF owes to its predictions").with_finding(finding);
@@ -395,7 +411,11 @@ impl Answer {
 /// A value and its interval, as durations: `−3 h (−5 h … −1 h)`.
 fn interval(estimate: &Estimate) -> String {
     let duration = |value: f64| {
-        let sign = if value < 0.0 { "−" } else { "+" };
+        let sign = match value {
+            ..0.0 => "−",
+            0.0 => "",
+            _ => "+",
+        };
         format!("{sign}{}", format::duration(value.abs()))
     };
     format!("{} ({} … {})", duration(estimate.value), duration(estimate.low), duration(estimate.high))

@@ -65,16 +65,20 @@ impl DurationClass {
     }
 }
 
-/// Times of jobs, seconds.
+/// Times of jobs, seconds. In JSON the unit stands in the name of what they are times of (`wait_s.mean`).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct Times {
     /// Mean.
+    #[serde(rename = "mean")]
     pub mean_s: f64,
     /// Median.
+    #[serde(rename = "median")]
     pub median_s: f64,
     /// 95 % quantile.
+    #[serde(rename = "p95")]
     pub p95_s: f64,
     /// 99 % quantile.
+    #[serde(rename = "p99")]
     pub p99_s: f64,
 }
 
@@ -110,9 +114,11 @@ pub struct Group {
     pub stranded: u64,
     /// GPU time they held, work that was lost or repeated included, GPU-hours.
     pub gpu_hours: f64,
-    /// Time between submission and end in which they held no GPU.
+    /// Time between submission and end in which they held no GPU, seconds.
+    #[serde(rename = "wait_s")]
     pub wait: Option<Times>,
-    /// Submission to end.
+    /// Submission to end, seconds.
+    #[serde(rename = "jct_s")]
     pub jct: Option<Times>,
     /// max(1, JCT / max(true run, 10 s)).
     pub bounded_slowdown: Option<Slowdown>,
