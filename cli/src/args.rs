@@ -81,7 +81,7 @@ fn reader(id: &str) -> Result<String, &'static str> {
 pub(crate) enum Form {
     /// Text and tables for a terminal
     Table,
-    /// JSON, version describe/1
+    /// JSON (`tracecast schema` has its form)
     Json,
     /// Markdown
     Markdown,
@@ -212,7 +212,7 @@ pub(crate) struct Simulate {
     /// Write the answer to a file instead of stdout
     #[arg(long, short, value_name = "FILE", help_heading = "Answer")]
     pub(crate) out: Option<PathBuf>,
-    /// Write when and where each job ran (CSV)
+    /// Write when and where each job ran (CSV); of several policies under the first
     #[arg(long, value_name = "FILE", help_heading = "Answer")]
     pub(crate) schedule: Option<PathBuf>,
     /// Write each chart as SVG and PNG into this folder
@@ -294,13 +294,13 @@ pub(crate) struct PolicyArguments {
 #[command(next_help_heading = "Comparison")]
 pub(crate) struct ComparisonArguments {
     /// Compare several policies on the same jobs: orders (fifo,sjf,qssf) or a file of scenarios (TOML)
-    #[arg(long, value_name = "ORDERS|TOML")]
+    #[arg(long, value_name = "ORDERS|TOML", conflicts_with = "order")]
     pub(crate) compare: Option<String>,
     /// The policy the cluster had, to check the replay with: ORDER, ORDER/SCAN or ORDER/SCAN/ESTIMATE [default: fifo/strict]
     #[arg(long, value_name = "POLICY")]
     pub(crate) recorded: Option<String>,
     /// Run only the i-th of n parts of the scenarios, and write their schedules to --results
-    #[arg(long, value_name = "I/N", requires = "results", conflicts_with = "merge")]
+    #[arg(long, value_name = "I/N", requires = "results", conflicts_with_all = ["merge", "schedule", "out", "charts", "format"])]
     pub(crate) shard: Option<String>,
     /// Folder for the schedules of a part
     #[arg(long, value_name = "FOLDER", requires = "shard")]

@@ -10,6 +10,8 @@ use tracecast_analytics::report::markup::printable;
 const FAILED: u8 = 1;
 /// `--strict` was asked for and rows were quarantined or a file is damaged. (2 is clap's code for wrong usage.)
 const STRICT: u8 = 3;
+/// Switches of a policy that do not exist or do not go together; clap's code for wrong usage.
+const USAGE: u8 = 2;
 /// No reader recognised the source.
 const UNKNOWN_FORMAT: u8 = 4;
 
@@ -22,11 +24,25 @@ pub(crate) fn code(outcome: &anyhow::Result<()>) -> ExitCode {
     }
     // If stderr is gone too, there is nobody left to tell.
     // What was found may be a line of a binary file, which must not drive the terminal.
-    let _ = writeln!(std::io::stderr().lock(), "tracecast: {}", printable(&format!("{error:#}")));
-    match error.downcast_ref::<Error>() {
-        Some(Error::Strict { .. } | Error::Damaged { .. }) => ExitCode::from(STRICT),
-        Some(Error::UnknownFormat { .. }) => ExitCode::from(UNKNOWN_FORMAT),
-        _ => ExitCode::from(FAILED),
+    let _ = writeln!(std::io::stderr().lock(), "tracecast: {}", message(error));
+    ExitCode::from(match error.downcast_ref::<Error>() {
+        Some(Error::Strict { .. } | Error::Damaged { .. }) => STRICT,
+        Some(Error::UnknownFormat { .. }) => UNKNOWN_FORMAT,
+        Some(_) => FAILED,
+        None => match error.downcast_ref::<tracecast_planner::Error>() {
+            Some(tracecast_planner::Error::Policy(_)) => USAGE,
+            _ => FAILED,
+        },
+    })
+}
+
+/// The chain of reasons. A plan's may be a file to copy, so its line ends stay.
+fn message(error: &anyhow::Error) -> String {
+    let text = format!("{error:#}");
+    if error.downcast_ref::<tracecast_planner::Error>().is_some() {
+        text.lines().map(printable).collect::<Vec<_>>().join("\n")
+    } else {
+        printable(&text)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Progress of long reads on stderr, one bar for the file being read.
+//! Progress on stderr: of long reads, one bar for the file being read, and of replays, one for the policies.
 
 use std::io::IsTerminal as _;
 use std::sync::Mutex;
@@ -28,6 +28,33 @@ impl Bar {
     /// Takes the bar away.
     pub(crate) fn finish(&self) {
         self.bar.finish_and_clear();
+    }
+}
+
+/// A bar of replays done, or nothing where stderr is not a terminal.
+pub(crate) struct Steps(ProgressBar);
+
+impl Steps {
+    /// A bar of `count` replays that shows itself only on a terminal, and not if `quiet`.
+    pub(crate) fn new(quiet: bool, count: usize) -> Self {
+        let shown = !quiet && std::io::stderr().is_terminal();
+        let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(Some(count as u64), target);
+        if let Ok(style) = ProgressStyle::with_template("replaying [{bar:30}] {pos} of {len} policies") {
+            bar.set_style(style.progress_chars("=> "));
+        }
+        bar.tick();
+        Self(bar)
+    }
+
+    /// One more is done.
+    pub(crate) fn step(&self) {
+        self.0.inc(1);
+    }
+
+    /// Takes the bar away.
+    pub(crate) fn finish(&self) {
+        self.0.finish_and_clear();
     }
 }
 
