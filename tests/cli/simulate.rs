@@ -1,0 +1,373 @@
+//! `tracecast simulate`, as a user meets it.
+
+use super::*;
+
+/// Runs it and gives what it says on stdout.
+fn answer(arguments: &[&str]) -> String {
+    let output = tracecast(&[&["simulate"], arguments].concat());
+    assert!(output.status.success(), "{arguments:?}: {}", stderr(&output));
+    stdout(&output)
+}
+
+/// The same as JSON.
+fn data(arguments: &[&str]) -> serde_json::Value {
+    json(&answer(&[arguments, &["--format", "json"]].concat()))
+}
+
+/// Exit code and message.
+fn refusal(arguments: &[&str]) -> (i32, String) {
+    let output = tracecast(&[&["simulate"], arguments].concat());
+    assert!(stdout(&output).is_empty(), "nothing but answers on stdout");
+    (output.status.code().unwrap(), stderr(&output))
+}
+
+fn number(value: &serde_json::Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+/// Three jobs on one node of 8 GPUs. The first holds 6 GPUs from 0 to 100 s. The second wants 4 at 10 s for 50 s, the third 1
+/// at 20 s for 5 s.
+const THREE: &str = "\
+job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue
+a,ua,va,6,4,1,COMPLETED,2020-04-01 00:00:00,2020-04-01 00:00:00,2020-04-01 00:01:40,100,0
+b,ub,va,4,4,1,COMPLETED,2020-04-01 00:00:10,2020-04-01 00:01:40,2020-04-01 00:02:30,50,90
+c,ua,va,1,4,1,COMPLETED,2020-04-01 00:00:20,2020-04-01 00:01:40,2020-04-01 00:01:45,5,80
+";
+const NODE: &str = "[[vc]]\nname = \"va\"\nnodes = 1\ngpus_per_node = 8\n";
+
+#[test]
+fn three_jobs_by_hand() {
+    let folder = Folder::new();
+    let (source, node) = (folder.file("cluster_log.csv", THREE), folder.file("cluster.toml", NODE));
+    // Strict: b does not fit beside a, and c stands behind b. Both start at 100 s: waits 0, 90 and 80 s.
+    let schedule = folder.path("strict.csv");
+    let strict = data(&[&source, "--cluster", &node, "--schedule", &schedule]);
+    assert_eq!(strict["schema"], "simulate/1");
+    let overall = &strict["metrics"]["overall"];
+    assert_eq!((&overall["jobs"], &overall["rejected"], &overall["stranded"]), (&3.into(), &0.into(), &0.into()));
+    assert!((number(&overall["wait_s"]["mean"]) - 170.0 / 3.0).abs() < 1e-9);
+    assert_eq!(number(&overall["wait_s"]["median"]), 80.0);
+    // Quantiles of 0, 80, 90: 80 + 0.9 · 10 and 80 + 0.98 · 10.
+    assert!((number(&overall["wait_s"]["p95"]) - 89.0).abs() < 1e-9);
+    assert!((number(&overall["wait_s"]["p99"]) - 89.8).abs() < 1e-9);
+    // 100, 140 and 85 s.
+    assert!((number(&overall["jct_s"]["mean"]) - 325.0 / 3.0).abs() < 1e-9);
+    assert!(number(&strict["engine_seconds"]) >= 0.0);
+    // Recorded starts are there, but three jobs are too few to judge by.
+    assert_eq!((&strict["fidelity"]["verdict"], &strict["fidelity"]["jobs"]), (&"unknown".into(), &3.into()));
+    assert_eq!(
+        std::fs::read_to_string(&schedule).unwrap(),
+        "job_id,vc,gpus,submit_s,start_s,end_s,wait_s,preemptions,nodes\n\
+         a,va,6,0,0,100,0,0,0:6\n\
+         b,va,4,10,100,150,90,0,0:4\n\
+         c,va,1,20,100,105,80,0,0:1\n"
+    );
+    // Skip: c starts at once.
+    let skip = data(&[&source, "--cluster", &node, "--scan", "skip"]);
+    assert_eq!(number(&skip["metrics"]["overall"]["wait_s"]["mean"]), 30.0);
+    // A node of 4 GPUs can never run a.
+    let small = folder.file("small.toml", &NODE.replace('8', "4"));
+    let small = data(&[&source, "--cluster", &small]);
+    assert_eq!(small["metrics"]["overall"]["rejected"], 1);
+    // Of the schedule nothing half written is left.
+    assert!(folder.names().iter().all(|name| !name.starts_with('.')), "{:?}", folder.names());
+}
+
+#[test]
+fn predictions_and_scores_order_the_queue() {
+    let folder = Folder::new();
+    let (source, node) = (folder.file("cluster_log.csv", THREE), folder.file("cluster.toml", NODE));
+    let run = |more: &[&str]| {
+        let schedule = folder.path("out.csv");
+        let found = data(&[&[&source, "--cluster", &node, "--schedule", &schedule][..], more].concat());
+        let text = std::fs::read_to_string(&schedule).unwrap();
+        let starts: Vec<f64> =
+            text.lines().skip(1).map(|row| row.split(',').nth(4).unwrap().parse().unwrap()).collect();
+        (found, starts)
+    };
+    // c is said to take longest, so with 4 · 1 s against 1 · 500 s b goes first: c starts behind it, at 100 s.
+    let predictions = folder.file("est.csv", "job_id,predicted_duration_s\na,1\nb,1\nc,500\n");
+    let (found, starts) = run(&["--order", "qssf", "--predictions", &predictions]);
+    assert_eq!((found["name"].as_str(), starts), (Some("QSSF"), vec![0.0, 100.0, 100.0]));
+    assert_eq!(found["yardstick"]["without_predictions"], false);
+    // Mean waits: QSSF 170 / 3 s; fewest GPUs first and the oracle start c at once, 90 / 3 s. There is no gap to close.
+    assert_eq!(number(&found["yardstick"]["fewest_gpus_mean_wait_s"]), 30.0);
+    assert_eq!(number(&found["yardstick"]["oracle_mean_wait_s"]), 30.0);
+    assert!(found["yardstick"]["gap_closed"].is_null());
+    let names: Vec<&str> = found["others"].as_array().unwrap().iter().map(|of| of["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["fewest GPUs first", "QSSF (oracle)"]);
+    // Without predictions it knows the truth, and is called so.
+    let (found, starts) = run(&["--order", "qssf"]);
+    assert_eq!((found["name"].as_str(), starts), (Some("QSSF (oracle)"), vec![0.0, 100.0, 20.0]));
+    assert_eq!(found["yardstick"]["without_predictions"], true);
+    // A score file: c first, then b.
+    let scores = folder.file("score.csv", "job_id,score\nc,-1\nb,2\na,3\n");
+    assert_eq!(run(&["--order", "score", "--score", &scores]).1, [0.0, 100.0, 20.0]);
+}
+
+/// Switches of every kind on the bundled sample; what must hold whatever they do.
+#[test]
+fn the_sample_under_many_policies() {
+    let folder = Folder::new();
+    let fixed = folder.file("fixed.toml", "[[vc]]\nname = \"*\"\nnodes = 6\n");
+    for policy in [
+        &["--order", "fifo"][..],
+        &["--order", "sjf", "--scan", "skip", "--place", "best-fit"],
+        &["--order", "fifo", "--scan", "easy", "--place", "worst-fit", "--max-run", "2d"],
+        &["--order", "fewest-gpus", "--scan", "conservative", "--depth", "20", "--vcs", "vision,speech"],
+        &["--order", "srtf", "--scan", "skip", "--preempt", "7s,30s,60s"],
+        &["--order", "las", "--scan", "skip", "--preempt", "tiresias", "--interval", "10m"],
+        &["--order", "fair-share:2d", "--tenants", "vc"],
+        &["--order", "multifactor:age=1000,size=500,favor_small", "--interval", "60s"],
+        &["--order", "gittins", "--from", "2024-03-10", "--to", "2024-03-17T00:00:00Z"],
+        // That simulator knows no sizes that change.
+        &["--order", "srtf", "--compat", "helios", "--vcs", "search", "--cluster", &fixed],
+    ] {
+        let found = data(&[&["datasets/sample"][..], policy].concat());
+        let overall = &found["metrics"]["overall"];
+        let count = |key: &str| overall[key].as_u64().unwrap();
+        assert_eq!(count("finished") + count("rejected") + count("stranded"), count("jobs"), "{policy:?}");
+        assert!(count("jobs") > 100, "{policy:?}");
+        let share = number(&overall["utilisation"]);
+        assert!(share > 0.0 && share <= 1.0, "{policy:?}: {share}");
+        let wait = |key: &str| number(&overall["wait_s"][key]);
+        assert!(wait("median") <= wait("p95") && wait("p95") <= wait("p99"), "{policy:?}");
+        let sizes = found["metrics"]["by_size"].as_array().unwrap();
+        assert_eq!(sizes.iter().map(|of| of["jobs"].as_u64().unwrap()).sum::<u64>(), count("jobs"), "{policy:?}");
+        assert!(found["fidelity"]["verdict"].is_string() && found["subject"]["left_out"].is_array());
+        let preempts = policy.contains(&"--preempt") || policy.contains(&"--compat");
+        assert_eq!(count("preemptions") > 0, preempts, "{policy:?}");
+    }
+}
+
+#[test]
+fn fidelity_comes_first_and_is_told_apart() {
+    let text = answer(&["datasets/sample"]);
+    let place = |what: &str| text.find(what).unwrap_or_else(|| panic!("no `{what}` in\n{text}"));
+    let order = ["Can the replay be believed?", "What was replayed", "Waits and completion times", "Why jobs waited"];
+    assert!(order.windows(2).all(|pair| place(pair[0]) < place(pair[1])));
+    // The sample was made with jobs overtaking others: as strict FIFO it is far off, and the reader is told not to act on it.
+    assert!(text.contains("do not build advice on it") && text.contains("Do not act on what follows"));
+    assert_eq!(data(&["datasets/sample"])["fidelity"]["verdict"], "far_off");
+    assert_eq!(data(&["datasets/sample", "--recorded", "fifo/skip"])["fidelity"]["verdict"], "rough");
+    // A trace without starts cannot be checked, and says so.
+    let folder = Folder::new();
+    let source = folder.file("site.csv", "id,submit,gpus,seconds\n1,0,1,60\n2,5,1,60\n");
+    let mapping = folder.file(
+        "site.toml",
+        "name = \"site\"\ntable = \"jobs\"\n[columns]\njob_key = { column = \"id\" }\n\
+         submit = { column = \"submit\", unit = \"s\" }\nreq_gpus = { column = \"gpus\" }\n\
+         reported_attempts_s = { column = \"seconds\", unit = \"s\" }\n",
+    );
+    let node = folder.file("cluster.toml", "[[vc]]\nname = \"all\"\nnodes = 1\ngpus_per_node = 1\n");
+    let found = data(&[&source, "--mapping", &mapping, "--cluster", &node]);
+    assert_eq!(found["fidelity"]["verdict"], "unknown");
+    assert!(found["fidelity"]["why"].as_str().unwrap().contains("no job has a recorded start"));
+    // One GPU: the second waits from 5 to 60 s.
+    assert_eq!(number(&found["metrics"]["overall"]["wait_s"]["mean"]), 27.5);
+}
+
+#[test]
+fn a_comparison_is_paired_and_ends_in_intervals() {
+    let found = data(&["datasets/sample", "--compare", "fifo,sjf,tiresias:3250,7200", "--scan", "skip"]);
+    let comparison = &found["comparison"];
+    assert_eq!(comparison["baseline"], "fifo");
+    let differences = comparison["differences"].as_array().unwrap();
+    let names: Vec<&str> = differences.iter().map(|of| of["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["sjf", "tiresias:3250,7200"]);
+    let mean = |of: &serde_json::Value| number(&of["metrics"]["overall"]["wait_s"]["mean"]);
+    let sjf = &differences[0]["mean_wait_s"];
+    // Every job ends under both, so the mean of the differences is the difference of the means.
+    assert_eq!(comparison["left_out"], 0);
+    assert!((number(&sjf["value"]) - (mean(&found["others"][0]) - mean(&found))).abs() < 1e-6);
+    assert!(number(&sjf["low"]) <= number(&sjf["value"]) && number(&sjf["value"]) <= number(&sjf["high"]));
+    let ties = &found["ties"];
+    assert!(number(&ties["min_mean_wait_s"]) <= mean(&found) && mean(&found) <= number(&ties["max_mean_wait_s"]));
+    // A file of scenarios says the same in other words; what it leaves open is taken from the switches.
+    let folder = Folder::new();
+    let file = folder.file(
+        "scenarios.toml",
+        "[[scenario]]\nname = \"fifo\"\n[[scenario]]\nname = \"sjf\"\norder = \"sjf\"\n[[scenario]]\nname = \"tiresias:3250,7200\"\norder = \"tiresias:3250,7200\"\n",
+    );
+    let same = data(&["datasets/sample", "--compare", &file, "--scan", "skip"]);
+    assert_eq!((&same["comparison"], &same["others"]), (comparison, &found["others"]));
+}
+
+#[test]
+fn parts_merge_into_the_same_bytes() {
+    let folder = Folder::new();
+    let parts = [folder.path("1"), folder.path("2")];
+    let compare = ["datasets/sample", "--compare", "fifo,sjf,qssf", "--scan", "skip"];
+    for (part, results) in parts.iter().enumerate() {
+        let shard = format!("{}/2", part + 1);
+        let output = tracecast(&[&["simulate"], &compare[..], &["--shard", &shard, "--results", results]].concat());
+        assert!(output.status.success() && stdout(&output).is_empty(), "{}", stderr(&output));
+        // fifo, QSSF (oracle) / sjf, fewest GPUs first.
+        assert!(stderr(&output).contains(&format!("part {shard}: 2 of 4 scenarios")), "{}", stderr(&output));
+    }
+    let both = ["--merge", parts[1].as_str(), parts[0].as_str()];
+    let merge = [&compare[..], &both].concat();
+    assert_eq!(answer(&merge), answer(&compare));
+    let mut whole = data(&compare);
+    whole.as_object_mut().unwrap().remove("engine_seconds").unwrap();
+    assert_eq!(data(&merge), whole);
+    // One part alone, or of another comparison, is refused.
+    let (code, message) = refusal(&merge[..merge.len() - 1]);
+    assert!(code == 2 && message.contains("2 of 4 scenarios are missing: 1, 3"), "{code} {message}");
+    let (code, message) = refusal(&[&merge[..], &["--place", "best-fit"]].concat());
+    assert!(code == 2 && message.contains("not of these scenarios"), "{code} {message}");
+    // Other nodes for the same jobs, or a switch that no one sees in the policy's name, are another comparison.
+    let nodes = folder.file("nodes.toml", "[[vc]]\nname = \"*\"\nnodes = 7\n");
+    let (code, message) = refusal(&[&merge[..], &["--cluster", &nodes]].concat());
+    assert!(code == 2 && message.contains("not of these jobs and nodes"), "{code} {message}");
+    let (code, message) = refusal(&[&merge[..], &["--seed", "2"]].concat());
+    assert!(code == 2 && message.contains("not of these scenarios"), "{code} {message}");
+    let (code, message) = refusal(&[&merge[..], &["--max-run", "1h"]].concat());
+    assert!(code == 2 && message.contains("not of these jobs and nodes"), "{code} {message}");
+}
+
+#[test]
+fn the_same_bytes_for_any_number_of_threads() {
+    let run = |threads: &str, format: &str| {
+        let output = tracecast(&[
+            "--threads",
+            threads,
+            "simulate",
+            "datasets/sample",
+            "--compare",
+            "fifo,sjf,qssf",
+            "--scan",
+            "easy",
+            "--format",
+            format,
+        ]);
+        assert!(output.status.success(), "{}", stderr(&output));
+        stdout(&output)
+    };
+    for format in ["table", "markdown", "html"] {
+        assert!(run("1", format) == run("4", format), "{format}");
+    }
+    let data = |threads: &str| {
+        let mut data = json(&run(threads, "json"));
+        assert!(data.as_object_mut().unwrap().remove("engine_seconds").unwrap().is_f64());
+        data
+    };
+    assert_eq!(data("1"), data("4"));
+}
+
+#[test]
+fn reports_and_charts_are_written() {
+    let folder = Folder::new();
+    let (page, charts) = (folder.path("replay.html"), folder.path("charts"));
+    let arguments = ["datasets/sample", "--compare", "fifo,sjf,fewest-gpus", "--scan", "skip"];
+    let written = answer(&[&arguments[..], &["--format", "html", "--out", &page, "--charts", &charts]].concat());
+    assert!(written.is_empty());
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.starts_with("<!doctype html>") || page.starts_with("<!DOCTYPE html>"), "{}", &page[..40]);
+    let mut names: Vec<String> =
+        std::fs::read_dir(charts).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    let expected: Vec<String> = ["gpus-in-use", "policies", "queue", "wait-by-size", "wait-by-vc"]
+        .iter()
+        .flat_map(|name| [format!("{name}.png"), format!("{name}.svg")])
+        .collect();
+    assert_eq!(names, expected);
+    let markdown = answer(&[&arguments[..], &["--format", "markdown"]].concat());
+    assert!(markdown.starts_with("# "), "{}", markdown.lines().next().unwrap_or_default());
+    assert!(!markdown.contains("engine"), "the one figure that changes from run to run is in the JSON only");
+}
+
+#[test]
+fn what_cannot_be_replayed_is_told_with_a_remedy() {
+    let folder = Folder::new();
+    let sample = "datasets/sample";
+    let source = folder.file("cluster_log.csv", THREE);
+    for (arguments, code, words) in [
+        (&[sample, "--order", "shortest"][..], 2, &["`shortest` is no order", "qssf"][..]),
+        (&[sample, "--scan", "loose"], 2, &["`loose` is no scan", "conservative"]),
+        (&[sample, "--place", "here"], 2, &["`here` is no placement", "consolidate"]),
+        (&[sample, "--preempt", "maybe"], 2, &["`maybe` is no preemption", "never"]),
+        (&[sample, "--interval", "soon"], 2, &["`soon` is no length of time", "90s"]),
+        (&[sample, "--preempt", "helios", "--scan", "easy"], 2, &["backfill", "strict"]),
+        (&[sample, "--order", "las", "--preempt", "helios"], 2, &["--interval"]),
+        (&[sample, "--order", "score"], 2, &["--score"]),
+        (&[sample, "--order", "gittins"], 2, &["--from"]),
+        (&[sample, "--compare", "fifo,fifo"], 2, &["`fifo`", "once"]),
+        (&[sample, "--compare", "fifo", "--order", "sjf"], 2, &["--order", "--compare"]),
+        (&[sample, "--compare", "no.toml"], 1, &["no.toml", "no such file"]),
+        (&[sample, "--shard", "3/2", "--results", "r"], 2, &["3/2", "2/5"]),
+        (&[sample, "--shard", "1/2"], 2, &["--results"]),
+        (&[sample, "--from", "yesterday"], 2, &["yesterday", "2017-10-03"]),
+        (&[sample, "--max-run", "long"], 2, &["`long`", "7d"]),
+        (&[sample, "--vcs", "nowhere"], 1, &["no job is left", "another VC"]),
+        (&[sample, "--cluster", "no.toml"], 1, &["no.toml"]),
+        (&[&source], 1, &["--cluster", "[[vc]]\nname = \"va\"\nnodes = "]),
+        (&["no-such-trace.csv"], 1, &["no-such-trace.csv"]),
+    ] {
+        let (found, message) = refusal(arguments);
+        assert_eq!(found, code, "{arguments:?}: {message}");
+        for word in words {
+            assert!(message.contains(word), "{arguments:?}: no `{word}` in {message}");
+        }
+    }
+}
+
+#[test]
+fn wrong_files_are_named_with_their_line() {
+    let folder = Folder::new();
+    let source = folder.file("cluster_log.csv", THREE);
+    for (option, name, text, words) in [
+        ("--cluster", "c.toml", "[[vc]]\nname = \"va\"\nnods = 3\n", &["c.toml, line 3", "nods"][..]),
+        ("--cluster", "d.toml", "[[vc]]\nname = \"va\"\n", &["d.toml, line 2", "nodes"]),
+        ("--predictions", "e.csv", "job_id,seconds\na,1\n", &["e.csv, line 1", "predicted_duration_s"]),
+        ("--predictions", "f.csv", "job_id,predicted_duration_s\na,1\nb,-5\n", &["f.csv, line 3", "job b", "-5"]),
+        ("--predictions", "g.csv", "job_id,predicted_duration_s\nx,1\n", &["g.csv, line 2", "`x`", "`a`"]),
+        ("--score", "h.csv", "job_id,score\na,1\na,2\n", &["h.csv, line 3", "line 2"]),
+        ("--compare", "i.toml", "[[scenario]]\nname = \"s\"\nscan = \"loose\"\n", &["i.toml, line", "`loose`"]),
+    ] {
+        let file = folder.file(name, text);
+        let node = folder.file("cluster.toml", NODE);
+        let mut arguments = vec![source.as_str(), option, &file];
+        if option != "--cluster" {
+            arguments.extend(["--cluster", &node]);
+        }
+        let (code, message) = refusal(&arguments);
+        assert_eq!(code, 1, "{message}");
+        assert!(words.iter().all(|word| message.contains(word)), "{words:?} in {message}");
+    }
+    // A quarantined row is counted, and an error under --strict.
+    let (source, node) = (folder.file("bad.csv", JOBS), folder.file("two.toml", "[[vc]]\nname = \"*\"\nnodes = 1\n"));
+    let found = data(&[&source, "--reader", "helios", "--cluster", &node]);
+    assert_eq!(found["metrics"]["overall"]["jobs"], 2);
+    let (code, message) = refusal(&[&source, "--reader", "helios", "--cluster", &node, "--strict"]);
+    assert!(code == 3 && message.contains("line 5"), "{code} {message}");
+}
+
+/// The commands and files of the README are run as they stand there; only what they write goes to a folder of its own.
+#[test]
+fn the_readme_can_be_followed() {
+    let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
+    let folder = Folder::new();
+    let mut commands = 0;
+    for line in readme.lines().filter(|line| line.starts_with("tracecast simulate datasets/sample")) {
+        let typed = line.split(['#', '|']).next().unwrap();
+        let arguments: Vec<String> = typed
+            .split_whitespace()
+            .skip(1)
+            .map(|word| if ["out.csv", "replay.html"].contains(&word) { folder.path(word) } else { word.to_owned() })
+            .collect();
+        let output = tracecast(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
+        assert!(output.status.success(), "{line}: {}", stderr(&output));
+        commands += 1;
+    }
+    assert_eq!((commands, folder.names()), (4, vec!["out.csv".to_owned(), "replay.html".to_owned()]));
+    let files: Vec<&str> = readme.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    let of = |what: &str| *files.iter().find(|text| text.starts_with(what)).unwrap();
+    let cluster = folder.file("cluster.toml", of("[[vc]]"));
+    let found = data(&["datasets/sample", "--cluster", &cluster]);
+    // `vision` has 14 nodes at most, `shared` 20, for the six VCs of the sample.
+    assert_eq!((&found["subject"]["nodes"], &found["subject"]["vcs"]), (&34.into(), &6.into()));
+    let scenarios = folder.file("scenarios.toml", of("[[scenario]]"));
+    let found = data(&["datasets/sample", "--compare", &scenarios]);
+    assert_eq!((&found["name"], &found["others"][0]["name"]), (&"today".into(), &"backfill by limits, local".into()));
+}
