@@ -1,4 +1,6 @@
 //! The replay engine against slow programs that are plainly right.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
+mod cases;
 mod helios;
+mod naive;

@@ -22,8 +22,8 @@
 //! repairs; failures; changes of size and quota; submissions (in order of job index); expiries of a locality timeout (of a job that
 //! waits, under that placement); estimates outlived (under the backfill scans). After all events of the instant comes one *decision* for the pool,
 //! if a decision is due: without [`Policy::interval_ms`] after every instant that had an event; with an interval *I* only at
-//! multiples of *I*, from the first multiple at or after an event, and at every further multiple while jobs wait. A job of
-//! length zero that is started ends at the same instant, after the decision, and another decision follows.
+//! multiples of *I*, from the first multiple at or after an event, and at every further multiple while jobs wait and anything runs or
+//! is to come. A job of length zero that is started ends at the same instant, after the decision, and another decision follows.
 //!
 //! * **Size.** A group of nodes has a schedule of sizes. To shrink, nodes leave: those with the fewest busy GPUs first, of
 //!   equals the highest index. A busy node that leaves *drains*: it takes nothing new and is gone when its last job ends.
@@ -74,13 +74,14 @@
 //!
 //! # Preemption
 //!
-//! Without it a job that runs, runs on. With it (scans strict and skip only), for a waiting job that does not fit: of the
-//! jobs that run in the pool and did not start at this instant, those with a strictly greater key than its own are taken out, the
-//! last in order first, until it fits. Then, of those taken out, from the last taken to the first, each that can be put
-//! back on its own GPUs so that the waiting job still fits is put back. The others are preempted and it starts. If it does
-//! not fit without all of them, none is preempted and the scan does what it does with a job that does not fit. A preempted
-//! job keeps what it has done, must run longer by a cost that depends on its size, joins the queue and is not looked at
-//! again in this decision; another decision is due one second later, or at the next multiple of the interval.
+//! Without it a job that runs, runs on. With it (scans strict and skip only), for a waiting job that does not fit: of the jobs that run in the
+//! pool and have done something useful since they started, those with a strictly greater key than its own are taken out, the last in order
+//! first, until it fits. (Who has only paid for a preemption so far is left alone: jobs that took turns any sooner would never get anywhere.)
+//! Then, of those taken out, from the last taken to the first, each that can be put back on its own GPUs so that the waiting job still fits is
+//! put back. The others are preempted and it starts. If it does not fit without all of them, none is preempted and the scan does what it does
+//! with a job that does not fit. A preempted job keeps what it has done, must run longer by a cost that depends on its size, joins the queue and
+//! is not looked at again in this decision; another decision is due one second later (unless an event brings one sooner), or at the next
+//! multiple of the interval.
 //!
 //! # Compatibility
 //!

@@ -151,6 +151,8 @@ pub(super) struct Run<'a> {
     past: Vec<Past>,
     pub(super) reservation: Option<Reservation>,
     next_decision: Option<i64>,
+    /// Events to come other than decisions.
+    to_come: usize,
     /// Pieces under construction, kept for its memory.
     pub(super) scratch: Vec<Piece>,
     /// Whether any job asks for a part of a GPU.
@@ -218,6 +220,7 @@ impl<'a> Run<'a> {
             past: if traits.keeps_past { vec![Past::default(); workload.len()] } else { Vec::new() },
             reservation: None,
             next_decision: None,
+            to_come: 0,
             scratch: Vec::new(),
             shares: workload.shapes.iter().any(|shape| shape.milli > 0),
             traits,
@@ -238,7 +241,7 @@ impl<'a> Run<'a> {
             let nodes = group.sizes.get(current).map_or(0, |(_, nodes)| *nodes);
             self.resize(at, nodes);
             for (size, (from, _)) in (0u32..).zip(&group.sizes).skip(current + 1) {
-                self.events.push(Reverse((*from, Event::Resize { group: at, size })));
+                self.announce(*from, Event::Resize { group: at, size });
             }
         }
         for (at, vc) in (0u16..).zip(&cluster.vcs).filter(|(_, vc)| usize::from(vc.pool) == pool) {
@@ -248,14 +251,14 @@ impl<'a> Run<'a> {
             let current = vc.quota_milli.partition_point(|(from, _)| *from <= 0).saturating_sub(1);
             self.quota[usize::from(at)] = vc.quota_milli.get(current).map(|(_, amount)| *amount);
             for (quota, (from, _)) in (0u32..).zip(&vc.quota_milli).skip(current + 1) {
-                self.events.push(Reverse((*from, Event::Quota { vc: at, quota })));
+                self.announce(*from, Event::Quota { vc: at, quota });
             }
         }
         for outage in &cluster.outages {
             let node = self.nodes.local(outage.node);
             if node < self.nodes.len() && outage.to_ms > 0 {
-                self.events.push(Reverse((outage.from_ms.max(0), Event::Fail { node })));
-                self.events.push(Reverse((outage.to_ms, Event::Repair { node })));
+                self.announce(outage.from_ms.max(0), Event::Fail { node });
+                self.announce(outage.to_ms, Event::Repair { node });
             }
         }
         self.tell_service();
@@ -282,8 +285,9 @@ impl<'a> Run<'a> {
                     self.schedule.first_start_ms[job as usize] = start;
                 }
             } else {
-                self.queue.insert(job);
-                self.due(0);
+                self.wait(job);
+                self.next_decision = Some(0);
+                self.events.push(Reverse((0, Event::Decide)));
             }
         }
         self.scratch = pieces;
@@ -334,14 +338,23 @@ impl<'a> Run<'a> {
             if self.next_decision.is_some_and(|at| at <= now) {
                 self.next_decision = None;
                 self.decide()?;
+                // Where nothing runs and nothing is to come, who still waits would wait for ever.
+                let more = self.to_come > 0 || self.arrived < self.jobs.len();
                 if let Some(interval) = self.policy.interval_ms
                     && self.queue.len() > 0
+                    && more
                 {
                     self.due(now.saturating_add(interval));
                 }
             }
         }
         Ok(())
+    }
+
+    /// Notes what is to come.
+    fn announce(&mut self, at: i64, event: Event) {
+        self.to_come += 1;
+        self.events.push(Reverse((at, event)));
     }
 
     /// Notes that a decision is due at `at`, or at the next multiple of the interval.
@@ -370,6 +383,9 @@ impl<'a> Run<'a> {
 
     /// Lets one event happen; `false` if it is about something that is no longer so.
     fn handle(&mut self, event: Event) -> bool {
+        if event != Event::Decide {
+            self.to_come -= 1;
+        }
         match event {
             Event::End { segment } => return self.end(segment),
             Event::Repair { node } => {
@@ -435,7 +451,7 @@ impl<'a> Run<'a> {
         if let Placement::Locality(timeout) = self.policy.placement {
             let at = self.workload.submit_ms[job as usize].saturating_add(timeout);
             if at > self.now {
-                self.events.push(Reverse((at, Event::Relaxed { job })));
+                self.announce(at, Event::Relaxed { job });
             }
         }
         self.queue.insert(job);
@@ -474,6 +490,13 @@ impl<'a> Run<'a> {
             progress.attained += self.shape(job).amount() * held.unsigned_abs();
         }
         progress
+    }
+
+    /// Whether a running segment has lasted longer than it takes to pay for its job's last preemption. Only then may it be preempted:
+    /// jobs that took turns any sooner would never get anywhere.
+    pub(super) fn has_progressed(&self, segment: &Segment) -> bool {
+        let owed_ms = self.past.get(segment.job as usize).map_or(0, |past| past.owed_ms);
+        self.now - segment.start_ms > owed_ms
     }
 
     /// Since when a job runs; `None` if it does not.
@@ -540,12 +563,12 @@ impl<'a> Run<'a> {
             self.expected_end[at] = (expected, 0);
             self.expected.insert((expected, segment));
             if expected < end_ms {
-                self.events.push(Reverse((expected, Event::Outlived { segment })));
+                self.announce(expected, Event::Outlived { segment });
             }
         }
         // Helios' simulator gives GPUs back in the tick after, even those of a job of length zero.
         let freed_ms = if self.traits.helios { end_ms.max(self.now + SECOND_MS) } else { end_ms };
-        self.events.push(Reverse((freed_ms, Event::End { segment })));
+        self.announce(freed_ms, Event::End { segment });
         Ok(())
     }
 
@@ -580,8 +603,10 @@ impl<'a> Run<'a> {
             // Sooner than expected: what was reserved may come sooner.
             self.reservation = None;
         }
+        // The last job of a node that drains takes the node with it.
+        let drains = self.service.drains();
         self.release(segment);
-        if self.service.drains() {
+        if drains {
             self.tell_service();
         }
         let job = record.job as usize;
@@ -597,7 +622,11 @@ impl<'a> Run<'a> {
     fn cut(&mut self, segment: u32, stop: Stop) {
         let job = self.schedule.segments[segment as usize].job;
         let progress = self.progress(job);
+        let drains = self.service.drains();
         self.release(segment);
+        if drains {
+            self.tell_service();
+        }
         let record = &mut self.schedule.segments[segment as usize];
         record.end_ms = self.now;
         record.stop = stop;
@@ -672,7 +701,7 @@ impl<'a> Run<'a> {
         self.expected.insert((corrected, segment));
         self.expected_end[job] = (corrected, corrections.saturating_add(1));
         if corrected < record.end_ms {
-            self.events.push(Reverse((corrected, Event::Outlived { segment })));
+            self.announce(corrected, Event::Outlived { segment });
         }
         self.reservation = None;
         true

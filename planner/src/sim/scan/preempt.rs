@@ -20,7 +20,7 @@ impl Run<'_> {
         // Greatest key first; of equals the last submitted.
         let running = self.running.iter().map(|segment| &self.schedule.segments[*segment as usize]);
         let mut victims: Vec<(Key, u32)> = running
-            .filter(|segment| segment.start_ms < self.now)
+            .filter(|segment| self.has_progressed(segment))
             .map(|segment| (self.key(segment.job), segment.job))
             .collect();
         victims.sort_unstable_by(|a, b| b.cmp(a));

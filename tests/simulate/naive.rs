@@ -1,0 +1,45 @@
+//! The engine against the naive reference: every order, scan, placement and preemption, on clusters that shrink, fail and share, must give
+//! the same segments, GPU by GPU.
+
+use tracecast_planner::sim::{Schedule, Segment, simulate};
+use tracecast_tests::reference::naive::{self, Fate};
+
+use super::cases;
+
+/// Cases that are always run; `TRACECAST_CASES=300000` for a longer look.
+const CASES: u64 = 20_000;
+
+fn fates(schedule: &Schedule) -> Vec<Fate> {
+    let mut fates: Vec<Fate> = (0..schedule.outcome.len())
+        .map(|job| Fate {
+            outcome: schedule.outcome[job],
+            segments: Vec::new(),
+            preemptions: schedule.preemptions[job],
+            restarts: schedule.restarts[job],
+        })
+        .collect();
+    for segment in &schedule.segments {
+        let Segment { start_ms, end_ms, stop, .. } = *segment;
+        fates[segment.job as usize].segments.push((start_ms, end_ms, stop, schedule.pieces_of(segment).to_vec()));
+    }
+    fates
+}
+
+#[test]
+fn thousands_of_small_cases_are_replayed_alike() {
+    let count = std::env::var("TRACECAST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(CASES);
+    let (mut segments, mut preemptions, mut restarts) = (0, 0, 0);
+    for seed in 0..count {
+        let (workload, cluster, policy) = cases::draw(seed);
+        let schedule = simulate(&workload, &cluster, &policy).unwrap();
+        let (found, expected) = (fates(&schedule), naive::replay(&workload, &cluster, &policy));
+        segments += schedule.segments.len();
+        preemptions += schedule.preemptions.iter().sum::<u32>();
+        restarts += schedule.restarts.iter().sum::<u32>();
+        for job in 0..workload.len() {
+            assert_eq!(found[job], expected[job], "seed {seed}, job {job}, {policy:?}\n{workload:#?}\n{cluster:#?}");
+        }
+    }
+    println!("{count} cases, {segments} segments, {preemptions} preemptions, {restarts} restarts, all alike");
+    assert!(preemptions > 0 && restarts > 0, "the cases reach preemption and failures");
+}
