@@ -18,7 +18,7 @@
 //!
 //! # Events
 //!
-//! The replay begins at time 0; what happened before (sizes, quotas, outages, submissions) is as if at 0. At one instant, in this order: ends;
+//! The replay begins at time 0, in the state that sizes, quotas and outages of before 0 have left; jobs submitted before wait from 0 on. At one instant, in this order: ends;
 //! repairs; failures; changes of size and quota; submissions (in order of job index); expiries of a locality timeout (of a job that
 //! waits, under that placement); estimates outlived (under the backfill scans). After all events of the instant comes one *decision* for the pool,
 //! if a decision is due: without [`Policy::interval_ms`] after every instant that had an event; with an interval *I* only at

@@ -174,7 +174,11 @@ impl Pool<'_> {
         for outage in &self.cluster.outages {
             let Some(node) = outage.node.checked_sub(self.first).map(|node| node as usize) else { continue };
             if node < self.nodes.len() && outage.to_ms > 0 {
-                changes.push((outage.from_ms.max(0), 1, node, Change::Fail(node)));
+                if outage.from_ms < 0 {
+                    self.nodes[node].failures += 1;
+                } else {
+                    changes.push((outage.from_ms, 1, node, Change::Fail(node)));
+                }
                 changes.push((outage.to_ms, 0, node, Change::Repair(node)));
             }
         }

@@ -257,7 +257,11 @@ impl<'a> Run<'a> {
         for outage in &cluster.outages {
             let node = self.nodes.local(outage.node);
             if node < self.nodes.len() && outage.to_ms > 0 {
-                self.announce(outage.from_ms.max(0), Event::Fail { node });
+                if outage.from_ms < 0 {
+                    self.service.fail(&mut self.nodes, node);
+                } else {
+                    self.announce(outage.from_ms, Event::Fail { node });
+                }
                 self.announce(outage.to_ms, Event::Repair { node });
             }
         }
