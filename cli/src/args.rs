@@ -257,7 +257,7 @@ pub(crate) struct PolicyArguments {
     /// Who is served first: fifo, fewest-gpus, sjf, ljf, srtf, qssf, las, tiresias, gittins, wfp3, f1, unicef, multifactor, fair-share, long-term, finish-time, score
     #[arg(long, value_name = "ORDER")]
     pub(crate) order: Option<String>,
-    /// How the queue is walked: strict, skip, easy, conservative
+    /// How the queue is walked: strict, skip, easy, conservative, slurm
     #[arg(long, value_name = "SCAN")]
     pub(crate) scan: Option<String>,
     /// Where jobs go: consolidate, first-fit, best-fit, worst-fit, spread, random, fgd, buddy, locality

@@ -7,6 +7,7 @@
 
 mod lab;
 mod recording;
+mod replay;
 mod workload;
 
 use std::collections::BTreeMap;
@@ -256,4 +257,5 @@ fn recorded_backfill() {
     );
     assert!(median_wait_s >= 5 * recording::INTERVAL.as_secs() as i64, "{waits_s:?}");
     assert!(passed >= 20, "{passed} jobs passed others");
+    replay::agrees(&trace);
 }

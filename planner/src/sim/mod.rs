@@ -63,6 +63,8 @@
 //!   begins now is a start. Nothing is remembered from one decision to the next. [`Policy::depth`] bounds the number of jobs
 //!   that are looked at.
 //!
+//! * **slurm**: conservative backfill with the coarseness of Slurm's plugin, and its own choice of nodes; see the module `scan::slurm`.
+//!
 //! The *expected end* of a running job is its start plus its estimate less what it had done before, plus the cost of
 //! preemptions still to be paid, at least 1 ms after the start. A job that outlives it is expected to end 1 min later, then 15 min, 30 min, 1, 2, 5, 10,
 //! 20, 50 and 100 h later (each added to the last; 100 h again from then on), as Tsafrir, Etsion and Feitelson (TPDS 2007)

@@ -82,6 +82,8 @@ pub enum Scan {
     Easy,
     /// Backfill that does not delay anyone's reservation.
     Conservative,
+    /// Backfill as Slurm's plugin plans it: whole nodes on whole minutes. It chooses nodes itself.
+    Slurm,
 }
 
 /// Where a job goes; see [`super::place`] for the rules.
@@ -251,11 +253,14 @@ impl Policy {
     pub fn validate(&self, workload: &super::Workload) -> Result<()> {
         let wrong = |what: &str| Err(Error::Policy(what.to_owned()));
         let preempts = self.preemption != Preemption::Never;
-        if preempts && matches!(self.scan, Scan::Easy | Scan::Conservative) {
+        if preempts && matches!(self.scan, Scan::Easy | Scan::Conservative | Scan::Slurm) {
             return wrong("backfill reserves for jobs that run on; use the scan `strict` or `skip` with preemption");
         }
         if preempts && self.order.drifts() && self.interval_ms.is_none() && self.compat == Compat::None {
             return wrong("this order changes all the time, so preemption needs a decision interval (--interval 60s)");
+        }
+        if self.scan == Scan::Slurm && workload.shapes.iter().any(|shape| shape.milli > 0) {
+            return wrong("the scan `slurm` knows no parts of GPUs; use `conservative`");
         }
         if let Preemption::Checkpoint { one_ms, node_ms, many_ms } = self.preemption
             && one_ms.min(node_ms).min(many_ms) < 0
@@ -303,7 +308,7 @@ impl Policy {
             | Order::LongTerm
             | Order::Score => false,
         };
-        order || matches!(self.scan, Scan::Easy | Scan::Conservative)
+        order || matches!(self.scan, Scan::Easy | Scan::Conservative | Scan::Slurm)
     }
 
     /// The estimate the scheduler has of `job`, milliseconds.

@@ -160,7 +160,8 @@ impl Scenario {
             "skip" => Scan::Skip,
             "easy" => Scan::Easy,
             "conservative" => Scan::Conservative,
-            other => return Err(unknown("scan", other, &["strict", "skip", "easy", "conservative"])),
+            "slurm" => Scan::Slurm,
+            other => return Err(unknown("scan", other, &["strict", "skip", "easy", "conservative", "slurm"])),
         };
         let placement = parse_placement(&given(&self.place))?;
         let estimate = match given(&self.estimate).as_str() {
@@ -389,6 +390,7 @@ impl Policy {
                 Scan::Skip => "skip",
                 Scan::Easy => "EASY backfill",
                 Scan::Conservative => "conservative backfill",
+                Scan::Slurm => "backfill as Slurm plans it",
             }
             .to_owned(),
         );

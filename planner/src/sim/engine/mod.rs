@@ -184,11 +184,11 @@ impl<'a> Run<'a> {
         };
         let whole = Nodes::new(spec, first);
         let outages = cluster.outages.iter().any(|outage| (first..first + whole.len()).contains(&outage.node));
-        let backfill = matches!(policy.scan, Scan::Easy | Scan::Conservative);
+        let backfill = matches!(policy.scan, Scan::Easy | Scan::Conservative | Scan::Slurm);
         let preempts = policy.preemption != Preemption::Never;
         let traits = Traits {
             backfill,
-            tracks_running: preempts || outages || policy.scan == Scan::Conservative,
+            tracks_running: preempts || outages || matches!(policy.scan, Scan::Conservative | Scan::Slurm),
             keeps_past: preempts || outages || !policy.order.is_fixed(),
             uses_keys: !policy.order.is_fixed(),
             helios: policy.compat == Compat::Helios,

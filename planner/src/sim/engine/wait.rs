@@ -35,7 +35,7 @@ impl Ranking {
             || (policy.scan == Scan::Easy && policy.placement == Placement::Random);
         let ranks = policy.order.is_fixed()
             && policy.preemption == Preemption::Never
-            && policy.scan != Scan::Conservative
+            && !matches!(policy.scan, Scan::Conservative | Scan::Slurm)
             && cluster.outages.is_empty()
             && !personal;
         if !ranks {

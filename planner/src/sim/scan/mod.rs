@@ -7,6 +7,7 @@
 mod conservative;
 mod easy;
 mod preempt;
+mod slurm;
 mod strict;
 
 pub(super) use easy::Reservation;
@@ -36,6 +37,7 @@ impl Run<'_> {
         }
         match (&self.queue, self.policy.scan) {
             (_, Scan::Conservative) => self.walk_conservative(),
+            (_, Scan::Slurm) => self.walk_slurm(),
             (Queue::Ranked(..), Scan::Strict) => self.walk_strict(),
             (Queue::Ranked(..), Scan::Skip) => self.walk_skip(),
             (Queue::Ranked(..), Scan::Easy) => self.walk_easy(),

@@ -1,0 +1,129 @@
+//! What a real Slurm did, replayed: the recorded jobs under `--scan slurm`, start by start.
+//!
+//! The replay is told what `sacct` says of submissions, runs, time limits and nodes asked for, and when the backfill looked at the queue.
+//! The latter is in no record; its first moment and its period (2.000 to 2.010 s, as each look takes some milliseconds) are those that explain most
+//! recorded start seconds. That is all that is taken from recorded starts: two numbers for 160 jobs.
+
+use std::path::Path;
+
+use tracecast_analytics::Trace;
+use tracecast_planner::sim::fidelity::kendall_tau_b;
+use tracecast_planner::sim::input::{Loaded, Options, Site, load};
+use tracecast_planner::sim::{Estimate, Order, Policy, Scan, Schedule, Weights, simulate};
+
+use crate::recording::{INTERVAL, WARM_UP};
+
+const NODES: &str = "[[vc]]\nname = \"*\"\nnodes = 4\ngpus_per_node = 8\n";
+
+/// How well a replay meets the record.
+struct Agreement {
+    median_s: i64,
+    most_s: i64,
+    tau: f64,
+}
+
+/// Replays the recorded jobs of `trace` and demands that starts are met within the scheduling interval and their order is.
+pub(crate) fn agrees(trace: &Trace) {
+    let mut loaded = jobs(trace);
+    let (phase_ms, period_ms, hits) = looks(&loaded);
+    // Time 0 is a look, the last before the first submission.
+    let before_ms = period_ms - phase_ms;
+    loaded.workload.origin_ms -= before_ms;
+    loaded.workload.submit_ms.iter_mut().for_each(|submit| *submit += before_ms);
+    loaded.recorded_start_ms.iter_mut().flatten().for_each(|start| *start += before_ms);
+    println!(
+        "the backfill looked {phase_ms} ms after the first submission and every {period_ms} ms: that explains {hits} of {} start seconds",
+        loaded.rows.len()
+    );
+
+    let slurm = |scan| Policy {
+        order: Order::Multifactor(Weights::default()),
+        scan,
+        estimate: Estimate::Requested,
+        interval_ms: Some(period_ms),
+        ..Policy::default()
+    };
+    let mut found = None;
+    for (name, scan) in [
+        ("slurm", Scan::Slurm),
+        ("conservative", Scan::Conservative),
+        ("EASY", Scan::Easy),
+        ("strict", Scan::Strict),
+        ("skip", Scan::Skip),
+    ] {
+        let schedule = simulate(&loaded.workload, &loaded.cluster, &slurm(scan)).unwrap();
+        let agreement = compare(&loaded, &schedule);
+        let Agreement { median_s, most_s, tau } = agreement;
+        println!("scan {name:<12} |start error| median {median_s} s, most {most_s} s; order of starts τ-b = {tau:.4}");
+        found.get_or_insert(agreement);
+    }
+    let submitted = loaded.workload.submit_ms.iter().zip(&loaded.recorded_start_ms);
+    let tau = kendall_tau_b(submitted.map(|(submit, start)| (start.unwrap(), *submit)).collect()).unwrap();
+    println!("order of submission alone: τ-b = {tau:.4}");
+
+    let Agreement { median_s, tau, .. } = found.unwrap();
+    assert!(median_s <= INTERVAL.as_secs() as i64, "median error of a start {median_s} s");
+    assert!(tau >= 0.95, "order of starts τ-b = {tau}");
+}
+
+/// The jobs but for those that warm the lab up, on its 4 nodes.
+fn jobs(trace: &Trace) -> Loaded {
+    let recorded = |ix: &usize| trace.jobs.name.get(*ix).is_some_and(|name| !WARM_UP.contains(&name));
+    let first = (0..trace.jobs.submit.len()).filter(recorded).filter_map(|ix| trace.jobs.submit.get(ix)).min();
+    let options = Options { from_ms: first, gangs_as_recorded: true, ..Options::default() };
+    let loaded = load(trace, Some(&Site::parse("lab", NODES).unwrap()), &options).unwrap();
+    assert!(loaded.workload.warm.is_empty() && loaded.workload.len() >= 150, "{} jobs", loaded.workload.len());
+    assert!(loaded.workload.requested_ms.iter().all(Option::is_some));
+    loaded
+}
+
+/// Phase and period of the backfill's looks that explain most start seconds (the middle one of equals), milliseconds, and how many.
+fn looks(loaded: &Loaded) -> (i64, i64, usize) {
+    let starts: Vec<i64> = loaded.recorded_start_ms.iter().flatten().map(|start| start / 1000).collect();
+    let explains = |phase: i64, period: i64| {
+        let is_look = |second: &&i64| {
+            let after = (**second * 1000 - phase).div_euclid(period)
+                + i64::from((**second * 1000 - phase).rem_euclid(period) > 0);
+            (phase + period * after) / 1000 == **second
+        };
+        starts.iter().filter(is_look).count()
+    };
+    let interval_ms = INTERVAL.as_millis() as i64;
+    let grid: Vec<(i64, i64)> = (interval_ms..=interval_ms + 10)
+        .flat_map(|period| (0..interval_ms).step_by(50).map(move |phase| (phase, period)))
+        .collect();
+    let hits: Vec<usize> = grid.iter().map(|(phase, period)| explains(*phase, *period)).collect();
+    let most = *hits.iter().max().unwrap();
+    let best: Vec<(i64, i64)> =
+        grid.into_iter().zip(&hits).filter(|(_, hits)| **hits == most).map(|(at, _)| at).collect();
+    let (phase, period) = best[best.len() / 2];
+    (phase, period, most)
+}
+
+fn compare(loaded: &Loaded, schedule: &Schedule) -> Agreement {
+    // sacct cuts a start off to the whole second.
+    let second = |ms: i64| (loaded.workload.origin_ms + ms).div_euclid(1000);
+    let pairs: Vec<(i64, i64)> = loaded
+        .recorded_start_ms
+        .iter()
+        .enumerate()
+        .map(|(job, recorded)| (second(recorded.unwrap()), second(schedule.start_ms(job).unwrap())))
+        .collect();
+    let mut errors: Vec<i64> = pairs.iter().map(|(recorded, replayed)| (recorded - replayed).abs()).collect();
+    errors.sort_unstable();
+    Agreement {
+        median_s: errors[errors.len() / 2],
+        most_s: errors[errors.len() - 1],
+        tau: kendall_tau_b(pairs).unwrap(),
+    }
+}
+
+/// A recording made before: `TRACECAST_SLURM_RECORDING` names it (`slurm-recording.txt`, as the test above leaves it).
+#[test]
+fn a_recording_made_before_is_replayed() {
+    let Some(file) = std::env::var_os("TRACECAST_SLURM_RECORDING") else {
+        println!("skipped: TRACECAST_SLURM_RECORDING names no recording");
+        return;
+    };
+    agrees(&tracecast_tests::read(&[Path::new(&file).to_owned()]).unwrap());
+}
