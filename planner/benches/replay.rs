@@ -1,18 +1,22 @@
 //! How fast the engine replays, and how that grows: `cargo bench -p tracecast-planner --bench replay`.
 //!
 //! Jobs are drawn from a fixed law (Poisson arrivals; 1, 2, 4, 8, 16, 32 GPUs for 68, 10, 9, 10, 2, 1 % of jobs; run times lognormal,
-//! median 10 min, mean about 75 min) for one pool of 10,000 GPUs (1,250 nodes of 8) at a load of 0.9. Each line is the least of
+//! median 10 min, mean about 75 min) for one pool of 10,000 GPUs (1,250 nodes of 8) at a load of 0.95. Each line is the least of
 //! some runs on one thread. With the argument `growth`, FIFO and EASY go on to ten million jobs.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, Exp, LogNormal};
+use tracecast_analytics::ingest::{self, ReadOptions};
+use tracecast_analytics::time::parse_with_offset;
+use tracecast_planner::sim::input::{Options, load};
 use tracecast_planner::sim::{Cluster, Estimate, Order, Policy, Scan, Shape, Workload, simulate};
 
 const NODES: u32 = 1250;
-const LOAD: f64 = 0.9;
+const LOAD: f64 = 0.95;
 
 fn workload(jobs: usize, load: f64) -> Workload {
     let mut random = rand_chacha::ChaCha8Rng::seed_from_u64(3);
@@ -42,13 +46,12 @@ fn peak() -> f64 {
     line.split_whitespace().nth(1).and_then(|kib| kib.parse::<f64>().ok()).unwrap_or(0.0) * 1024.0
 }
 
-fn measure(name: &str, workload: &Workload, policy: &Policy, runs: usize) {
-    let cluster = Cluster::of_vcs(&[("all", NODES, 8)]);
+fn measure(name: &str, workload: &Workload, cluster: &Cluster, policy: &Policy, runs: usize) {
     let mut best = f64::INFINITY;
     let mut wait = 0.0;
     for _ in 0..runs {
         let began = Instant::now();
-        let schedule = simulate(workload, &cluster, policy).unwrap();
+        let schedule = simulate(workload, cluster, policy).unwrap();
         best = best.min(began.elapsed().as_secs_f64());
         let waits = (0..workload.len()).filter_map(|job| Some(schedule.start_ms(job)? - workload.submit_ms[job]));
         wait = waits.sum::<i64>() as f64 / 1000.0 / workload.len() as f64;
@@ -61,7 +64,35 @@ fn measure(name: &str, workload: &Workload, policy: &Policy, runs: usize) {
     );
 }
 
+/// The jobs of Philly's 11 VCs of known size, submitted in October and November 2017, on those VCs; skipped without the trace.
+fn philly() {
+    let root = std::env::var_os("TRACECAST_TRACES")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/traces"), PathBuf::from);
+    let files: Vec<PathBuf> = ["philly_jobs.csv.gz", "philly_vc.csv"].map(|name| root.join("philly").join(name)).into();
+    if !files.iter().all(|file| file.exists()) {
+        println!("Philly is skipped: set TRACECAST_TRACES to a folder with the public traces");
+        return;
+    }
+    let trace = ingest::read(&ingest::expand(&files).unwrap(), &ReadOptions::default()).unwrap();
+    let day = |text: &str| parse_with_offset(text).unwrap();
+    let window = Options {
+        from_ms: Some(day("2017-10-01T00:00:00Z")),
+        to_ms: Some(day("2017-12-01T00:00:00Z")),
+        whole_seconds: true,
+        ..Options::default()
+    };
+    let loaded = load(&trace, None, &window).unwrap();
+    for (name, order) in [("Philly, FIFO", Order::Fifo), ("Philly, SJF", Order::Sjf), ("Philly, QSSF", Order::Qssf)] {
+        let policy = Policy { order, ..Policy::default() };
+        measure(name, &loaded.workload, &loaded.cluster, &policy, 9);
+    }
+    let easy = Policy { scan: Scan::Easy, ..Policy::default() };
+    measure("Philly, EASY", &loaded.workload, &loaded.cluster, &easy, 9);
+}
+
 fn main() {
+    philly();
+    let cluster = Cluster::of_vcs(&[("all", NODES, 8)]);
     let fifo = Policy::default();
     let sjf = Policy { order: Order::Sjf, ..Policy::default() };
     let qssf = Policy { order: Order::Qssf, estimate: Estimate::True, ..Policy::default() };
@@ -69,17 +100,17 @@ fn main() {
     let easy = Policy { scan: Scan::Easy, ..Policy::default() };
     let million = workload(1_000_000, LOAD);
     for (name, policy) in [("FIFO", &fifo), ("SJF", &sjf), ("QSSF", &qssf), ("FIFO skip", &skip), ("EASY", &easy)] {
-        measure(name, &million, policy, 3);
+        measure(name, &million, &cluster, policy, 3);
     }
     let crowded = workload(1_000_000, 1.1);
     for (name, policy) in [("FIFO, load 1.1", &fifo), ("QSSF, load 1.1", &qssf), ("EASY, load 1.1", &easy)] {
-        measure(name, &crowded, policy, 1);
+        measure(name, &crowded, &cluster, policy, 1);
     }
     if std::env::args().any(|argument| argument == "growth") {
         for jobs in [100_000, 1_000_000, 3_000_000, 10_000_000] {
             let workload = workload(jobs, LOAD);
-            measure("FIFO", &workload, &fifo, 1);
-            measure("EASY", &workload, &easy, 1);
+            measure("FIFO", &workload, &cluster, &fifo, 1);
+            measure("EASY", &workload, &cluster, &easy, 1);
         }
     }
 }

@@ -1,15 +1,19 @@
-//! A real Slurm, end to end: jobs are submitted to a cluster of two nodes with 8 GPUs each on this machine, and what
+//! A real Slurm, end to end: jobs are submitted to a cluster with 8 GPUs a node on this machine, and what
 //! `sacct` says of them is read by our readers and compared with what was asked for.
 //!
 //! Needs root and Debian packages (the lab script installs them), so it runs only where `TRACECAST_SLURM_LAB=1` is set.
-//! Takes about a minute.
+//! Takes about a minute, and five more for the 160 jobs that are recorded under backfill.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-use std::time::{Duration, Instant};
+mod lab;
+mod recording;
+mod workload;
 
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use lab::Lab;
 use tracecast_analytics::Trace;
 use tracecast_tests::{check, read};
 
@@ -29,69 +33,6 @@ const REPLAYED: [(&str, &str, f64, f64); 10] = [
     ("a|b|größe", "u1", 1.0, 2.0),
     ("half", "u2", 4.0, 4.0),
 ];
-
-/// The lab; stopped however the test ends.
-struct Lab {
-    home: PathBuf,
-}
-
-impl Lab {
-    fn up() -> Self {
-        let lab = Self { home: std::env::temp_dir().join(format!("tracecast-slurm-{}", std::process::id())) };
-        lab.run(&["up", "2"]);
-        lab
-    }
-
-    fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
-        let mut command = Command::new(program);
-        command.env("LAB", &self.home).env("SLURM_CONF", self.home.join("slurm.conf")).env("TZ", "UTC");
-        command
-    }
-
-    fn script() -> PathBuf {
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("lab/slurm")
-    }
-
-    /// Runs the lab script; its daemons must not hold our pipes open, so only verbs that start none are captured.
-    fn run(&self, arguments: &[&str]) {
-        let status = self.command(Self::script()).args(arguments).status().unwrap();
-        assert!(status.success(), "lab {arguments:?}: {status}");
-    }
-
-    /// Standard output of a command that must succeed.
-    fn output(&self, program: &str, arguments: &[&str]) -> String {
-        let Output { status, stdout, stderr } = self.command(program).args(arguments).output().unwrap();
-        assert!(status.success(), "{program} {arguments:?}: {}", String::from_utf8_lossy(&stderr));
-        String::from_utf8(stdout).unwrap()
-    }
-
-    /// Submits a job as `user` and gives its number.
-    fn submit(&self, user: &str, name: &str, extra: &[&str], script: &str) -> String {
-        let uid = format!("--uid={user}");
-        let mut arguments = vec!["--parsable", &uid, "-A", "research", "-D", "/", "-o", "/dev/null", "-J", name];
-        arguments.extend(["-N", "1", "-t", "5"]);
-        arguments.extend(extra);
-        arguments.extend(["--wrap", script]);
-        self.output("sbatch", &arguments).trim().to_owned()
-    }
-
-    /// Waits until `job` is in `state`.
-    fn wait_for(&self, job: &str, state: &str) {
-        let until = Instant::now() + Duration::from_secs(90);
-        while !self.output("squeue", &["-h", "-j", job, "-o", "%T"]).contains(state) {
-            assert!(Instant::now() < until, "job {job} is not {state}");
-            std::thread::sleep(Duration::from_millis(250));
-        }
-    }
-}
-
-impl Drop for Lab {
-    fn drop(&mut self) {
-        if let Err(e) = self.command(Self::script()).arg("down").status() {
-            eprintln!("the lab in {} could not be stopped: {e}", self.home.display());
-        }
-    }
-}
 
 /// What is compared of a job: its times, where it ran and what it got.
 #[derive(Debug, Clone, PartialEq)]
@@ -167,11 +108,7 @@ fn most_gpus(trace: &Trace) -> BTreeMap<String, f64> {
 
 #[test]
 fn what_slurm_ran_is_what_we_read() {
-    if std::env::var_os("TRACECAST_SLURM_LAB").is_none_or(|value| value != "1") {
-        println!("skipped: starts a Slurm cluster on this machine as root; set TRACECAST_SLURM_LAB=1 to run it");
-        return;
-    }
-    let lab = Lab::up();
+    let Some(lab) = Lab::up(2) else { return };
     let out = tempfile::tempdir().unwrap();
 
     // Jobs that do not end well: one fails, one is cancelled, one is cancelled before it starts, one is queued again.
@@ -198,13 +135,8 @@ fn what_slurm_ran_is_what_we_read() {
     std::fs::write(&csv, format!("submit_s,name,user,gpus,duration_s,limit_min\n{}", rows.concat())).unwrap();
     lab.run(&["replay", csv.to_str().unwrap()]);
     lab.run(&["wait", "300"]);
-    // The accounting daemon is a moment behind the controller.
-    std::thread::sleep(Duration::from_secs(2));
-
     let text = out.path().join("sacct.txt");
-    std::fs::write(&text, lab.output(Lab::script().to_str().unwrap(), &["sacct"])).unwrap();
-    let trace = read(std::slice::from_ref(&text)).unwrap();
-    check(&trace);
+    let trace = lab.accounting(&text);
     assert_eq!(trace.ledger.quarantined, 0, "{:?}", trace.ledger);
     assert!(trace.counts_gpus);
 
@@ -259,4 +191,69 @@ fn what_slurm_ran_is_what_we_read() {
     check(&trace);
     assert_eq!(trace.sources[0].reader, "sacct-json");
     assert_eq!(jobs(&trace), found);
+}
+
+/// What a recorded job was, beside what was asked for; times in whole seconds since the Unix epoch.
+struct Ran {
+    submit_s: i64,
+    start_s: i64,
+    end_s: i64,
+}
+
+#[test]
+fn recorded_backfill() {
+    let Some(lab) = Lab::up(4) else { return };
+    let asked = workload::jobs();
+    // Kept, as it takes minutes to make another.
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("slurm-recording.txt");
+    let trace = recording::record(&lab, &asked, &file);
+    drop(lab);
+    assert_eq!(trace.ledger.quarantined, 0, "{:?}", trace.ledger);
+
+    let found = jobs(&trace);
+    let limits: BTreeMap<&str, Option<f64>> = (0..trace.jobs.submit.len())
+        .map(|ix| (trace.jobs.name.get(ix).unwrap(), trace.jobs.time_limit_s.get(ix)))
+        .collect();
+    let expected = asked.len() + recording::WARM_UP.len();
+    assert_eq!((found.len(), limits.len()), (expected, expected));
+    let named: BTreeMap<&str, &Job> = found.iter().map(|((name, _), job)| (name.as_str(), job)).collect();
+    let ran: Vec<Ran> = asked
+        .iter()
+        .map(|asked| {
+            let job = named[asked.name.as_str()];
+            let gpus = Some(f64::from(asked.nodes() * asked.gpus_a_node()));
+            assert_eq!((job.state.as_str(), job.user.as_str()), ("completed", asked.user.as_str()), "{job:?}");
+            assert_eq!((job.req_gpus, job.alloc_gpus, job.attempts), (gpus, gpus, Some(1)), "{job:?}");
+            assert_eq!(limits[asked.name.as_str()], Some(f64::from(asked.limit_min * 60)), "{job:?}");
+            assert!((job.run_s.unwrap() - f64::from(asked.run_s)).abs() <= SLACK_S, "{asked:?}: {job:?}");
+            let seconds = |ms: Option<i64>| ms.unwrap().div_euclid(1000);
+            let ran = Ran { submit_s: seconds(job.submit), start_s: seconds(job.start), end_s: seconds(job.end) };
+            assert!(ran.submit_s <= ran.start_s && ran.start_s < ran.end_s, "{job:?}");
+            ran
+        })
+        .collect();
+    assert!(ran.is_sorted_by_key(|job| job.submit_s), "jobs are submitted in order");
+
+    let peaks = most_gpus(&trace);
+    assert_eq!(peaks.keys().map(String::as_str).collect::<Vec<_>>(), ["n1", "n2", "n3", "n4"]);
+    assert!(peaks.values().all(|most| *most == 8.0), "{peaks:?}");
+
+    // Jobs wait, and jobs pass others: a recording in which they do not says nothing of the scheduler.
+    let mut waits_s: Vec<i64> = ran.iter().map(|job| job.start_s - job.submit_s).collect();
+    waits_s.sort_unstable();
+    let median_wait_s = waits_s[waits_s.len() / 2];
+    let passed = (1..ran.len()).filter(|at| ran[..*at].iter().any(|before| before.start_s > ran[*at].start_s)).count();
+    let first_s = ran[0].submit_s;
+    assert!(
+        recording::WARM_UP.iter().all(|name| named[name].end.unwrap() <= 1000 * first_s),
+        "the cluster is empty at first"
+    );
+    let last_s = ran.iter().map(|job| job.end_s).max().unwrap();
+    println!(
+        "recorded {} jobs in {} s: median wait {median_wait_s} s, {passed} jobs started before one submitted earlier",
+        ran.len(),
+        last_s - first_s
+    );
+    assert!(median_wait_s >= 5 * recording::INTERVAL.as_secs() as i64, "{waits_s:?}");
+    assert!(passed >= 20, "{passed} jobs passed others");
 }

@@ -37,7 +37,7 @@ impl MinTree {
     /// The first position from `from` on whose value is at most `bound`, which is less than [`ABSENT`].
     fn first(&self, from: usize, bound: i64) -> Option<usize> {
         let mut at = from + self.leaves;
-        if from >= self.leaves {
+        if from >= self.leaves || self.least[1] > bound {
             return None;
         }
         // Up and to the right until a subtree has one, then down to its first.

@@ -1,0 +1,95 @@
+//! The lab: a real Slurm on loopback, started and stopped by `tests/lab/slurm`.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tracecast_analytics::Trace;
+use tracecast_tests::{check, read};
+
+/// There is one lab at a time: its daemons listen on fixed ports.
+static ONE: Mutex<()> = Mutex::new(());
+
+/// The lab; stopped however the test ends.
+pub(crate) struct Lab {
+    home: PathBuf,
+    _one: MutexGuard<'static, ()>,
+}
+
+impl Lab {
+    /// A fresh lab of `nodes` nodes with 8 GPUs each; `None`, with the reason printed, where it may not be started.
+    pub(crate) fn up(nodes: u32) -> Option<Self> {
+        if std::env::var_os("TRACECAST_SLURM_LAB").is_none_or(|value| value != "1") {
+            println!("skipped: starts a Slurm cluster on this machine as root; set TRACECAST_SLURM_LAB=1 to run it");
+            return None;
+        }
+        let home = std::env::temp_dir().join(format!("tracecast-slurm-{}", std::process::id()));
+        // Another test that failed has stopped its lab all the same.
+        let lab = Self { home, _one: ONE.lock().unwrap_or_else(PoisonError::into_inner) };
+        lab.run(&["up", &nodes.to_string()]);
+        Some(lab)
+    }
+
+    /// A command that talks to this lab.
+    pub(crate) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        let mut command = Command::new(program);
+        command.env("LAB", &self.home).env("SLURM_CONF", self.home.join("slurm.conf")).env("TZ", "UTC");
+        command
+    }
+
+    /// The script that starts and stops labs.
+    pub(crate) fn script() -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("lab/slurm")
+    }
+
+    /// Runs the lab script; its daemons must not hold our pipes open, so only verbs that start none are captured.
+    pub(crate) fn run(&self, arguments: &[&str]) {
+        let status = self.command(Self::script()).args(arguments).status().unwrap();
+        assert!(status.success(), "lab {arguments:?}: {status}");
+    }
+
+    /// Standard output of a command that must succeed.
+    pub(crate) fn output(&self, program: &str, arguments: &[&str]) -> String {
+        let Output { status, stdout, stderr } = self.command(program).args(arguments).output().unwrap();
+        assert!(status.success(), "{program} {arguments:?}: {}", String::from_utf8_lossy(&stderr));
+        String::from_utf8(stdout).unwrap()
+    }
+
+    /// Submits a job as `user` and gives its number.
+    pub(crate) fn submit(&self, user: &str, name: &str, extra: &[&str], script: &str) -> String {
+        let uid = format!("--uid={user}");
+        let mut arguments = vec!["--parsable", &uid, "-A", "research", "-D", "/", "-o", "/dev/null", "-J", name];
+        arguments.extend(["-N", "1", "-t", "5"]);
+        arguments.extend(extra);
+        arguments.extend(["--wrap", script]);
+        self.output("sbatch", &arguments).trim().to_owned()
+    }
+
+    /// What `sacct` says of all jobs, once it is written to `file` and read by our reader.
+    pub(crate) fn accounting(&self, file: &Path) -> Trace {
+        // The accounting daemon is a moment behind the controller.
+        std::thread::sleep(Duration::from_secs(2));
+        std::fs::write(file, self.output(Self::script().to_str().unwrap(), &["sacct"])).unwrap();
+        let trace = read(&[file.to_path_buf()]).unwrap();
+        check(&trace);
+        trace
+    }
+
+    /// Waits until `job` is in `state`.
+    pub(crate) fn wait_for(&self, job: &str, state: &str) {
+        let until = Instant::now() + Duration::from_secs(90);
+        while !self.output("squeue", &["-h", "-j", job, "-o", "%T"]).contains(state) {
+            assert!(Instant::now() < until, "job {job} is not {state}");
+            std::thread::sleep(Duration::from_millis(250));
+        }
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        if let Err(e) = self.command(Self::script()).arg("down").status() {
+            eprintln!("the lab in {} could not be stopped: {e}", self.home.display());
+        }
+    }
+}

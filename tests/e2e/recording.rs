@@ -1,0 +1,77 @@
+//! A recording: the jobs of [`crate::workload`] run by a real Slurm of 4 nodes under backfill, as `sacct` has them.
+//!
+//! Times in `sacct` are whole seconds, the backfill looks at the queue every 2 s, and decisions feed on each other: two seconds more or less
+//! for one of the first jobs give another schedule. So that a recording says which look was the first to see a job, bursts are
+//! submitted between two looks, [`AFTER_A_LOOK`] after `sdiag` shows a new one: the second of the submission is then later than that of the
+//! look before, and not later than that of the look that follows. It is in the second half between two looks because the main scheduler may start
+//! jobs before the next look does: less than a second before, so that their ends are still seen by the same look.
+//!
+//! Two jobs that fill the cluster come first, for the looks to begin, and have ended before the recorded jobs are submitted.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use tracecast_analytics::Trace;
+
+use crate::lab::Lab;
+use crate::workload::Asked;
+
+/// How often the lab's backfill looks at the queue (`bf_interval`): the scheduling interval.
+pub(crate) const INTERVAL: Duration = Duration::from_secs(2);
+/// From a look to a burst.
+const AFTER_A_LOOK: Duration = Duration::from_millis(1_250);
+/// Jobs that are submitted first.
+pub(crate) const WARM_UP: [&str; 2] = ["warm-up 1", "warm-up 2"];
+
+/// Runs `jobs` in `lab` and gives the accounting of them and of [`WARM_UP`], which is written to `file`.
+pub(crate) fn record(lab: &Lab, jobs: &[Asked], file: &Path) -> Trace {
+    for (name, script) in WARM_UP.iter().zip(["sleep 5", "sleep 1"]) {
+        lab.submit("u1", name, &["-N", "4", "--gres=gpu:8", "-t", "1"], script);
+    }
+    // The second waits for the first, and the backfill looks while something waits.
+    let mut look = next_look(lab, Instant::now());
+    lab.run(&["wait", "60"]);
+    let began = Instant::now();
+    for burst in jobs.chunk_by(|a, b| a.at_s == b.at_s) {
+        let at = Duration::from_secs(burst.first().map_or(0, |job| job.at_s));
+        std::thread::sleep(at.saturating_sub(began.elapsed()));
+        if at > Duration::ZERO {
+            look = next_look(lab, look);
+        }
+        while look + AFTER_A_LOOK < Instant::now() {
+            look += INTERVAL;
+        }
+        std::thread::sleep((look + AFTER_A_LOOK).saturating_duration_since(Instant::now()));
+        burst.iter().for_each(|job| submit(lab, job));
+    }
+    lab.run(&["wait", "300"]);
+    lab.accounting(file)
+}
+
+/// The moment of the next look of the backfill; where none comes, as nothing waits, one it would have had, reckoned from `known`.
+fn next_look(lab: &Lab, known: Instant) -> Instant {
+    let before = last_look(lab);
+    let until = Instant::now() + 3 * INTERVAL / 2;
+    while Instant::now() < until {
+        if last_look(lab) != before {
+            return Instant::now();
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    known
+}
+
+fn submit(lab: &Lab, job: &Asked) {
+    let (nodes, limit) = (job.nodes().to_string(), job.limit_min.to_string());
+    let gpus = format!("--gres=gpu:{}", job.gpus_a_node());
+    lab.submit(&job.user, &job.name, &["-N", &nodes, &gpus, "-t", &limit], &format!("sleep {}", job.run_s));
+}
+
+/// When the backfill last looked at the queue, seconds since the Unix epoch; 0 if it never did.
+fn last_look(lab: &Lab) -> i64 {
+    let text = lab.output("sdiag", &[]);
+    let (_, after) = text.split_once("Last cycle when: ").unwrap();
+    let line = after.lines().next().unwrap_or_default();
+    let inside = line.split_once('(').and_then(|(_, rest)| rest.split_once(')'));
+    inside.map_or(0, |(seconds, _)| seconds.parse().unwrap())
+}
