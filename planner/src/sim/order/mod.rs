@@ -1,7 +1,7 @@
 //! Who is served first: the key of a job under each order, lowest first.
 //!
 //! *n* is the job's GPUs ([`Shape::as_gpus`](super::Shape::as_gpus)), *d* its estimate in seconds, at least 1 s where it divides or its
-//! logarithm is taken; *w* the time since its submission in seconds; *t* now. *Attained* is the GPU time a job has held, thousandths of
+//! logarithm is taken (but in `FinishTime`, which says so); *w* the time since its submission in seconds; *t* now. *Attained* is the GPU time a job has held, thousandths of
 //! GPU × milliseconds, all its segments together, to now. A *tenant* is a user, or a VC if
 //! [`Policy::tenants_are_vcs`](super::Policy::tenants_are_vcs); fairness is within a pool. Keys marked *whole* are whole numbers, those
 //! marked *exact* count to the last bit ([`Key::exact`](super::Key::exact)); the others go through [`Key::of`](super::Key::of).
@@ -27,17 +27,22 @@
 //!
 //! Ties go to the earlier submission, then the lower index; that is how `Tiresias` is FIFO within a queue.
 //!
+//! * Nothing before time 0 counts: a job that runs when the replay begins has attained and done nothing yet, and its tenant has had
+//!   nothing. A whole key beyond 2⁶³ − 1 is that.
 //! * **Run done so far** is the time a job has run usefully (time that repaid the cost of a preemption, and time lost with a
 //!   failed node, are not in it).
-//! * **Decayed GPU time** of a tenant at t is ∫ g(s)·2^(−(t−s)/h) ds in GPU-seconds, g(s) the GPUs its jobs held in the pool at s.
+//! * **Decayed GPU time** of a tenant at t is ∫ g(s)·2^(−(t−s)/h) ds in GPU-seconds, g(s) the GPUs its jobs held in the pool at s. A half-life,
+//!   and a maximal age, is at least 1 ms.
 //! * **Multifactor**: U is the tenant's decayed GPU time (half-life [`Weights::half_life_ms`](super::Weights)) as a share of all
-//!   tenants' in the pool, 0 if that is 0; S is 1 / the number of tenants with a job in the pool's workload; z is n/G, or 1 − n/G if
+//!   tenants' in the pool, 0 if that is 0; S is 1 / the number of tenants with a job in the pool's workload, one that is rejected too; z is n/G, or 1 − n/G if
 //!   small jobs are favoured; G is the most GPUs the pool ever has.
 //! * **Finish time**: d′ is the estimate less the run done (at least 0), N the tenants with a job that runs or waits in the pool now
-//!   (including one that has just been submitted), G the GPUs of the pool's nodes in service now, draining ones included, at least 1.
+//!   (including one that has just been submitted, but not one that was rejected), G the GPUs of the pool's nodes in service now, draining ones included, at least 1.
 //! * **Gittins**: with the history's GPU times x₁ ≤ … ≤ x_m (GPU-seconds; if there are more than 1,000, the 1,000 at indices
 //!   ⌊i·m/1000⌋), the index at attained a is max over k of k / (Σ_{i≤k}(xᵢ−a) + (m′−k)(x_k−a)) over the m′ values above a, counted from the
-//!   lowest; 0 if none is above. It is tabulated at a = 0 and 1.1^k GPU-seconds (k = 0, 1, … 250); between two of these the lower counts.
+//!   lowest; 0 if none is above. It is tabulated at a = 0 and 1.1^k GPU-seconds (k = 0, 1, … 250) in double precision; between two of these
+//!   the lower counts. Values that are not finite do not. The index is the history's to the letter: just below a value it is high, the more so
+//!   the fewer values are near, so for a smooth law it scatters upwards from one point of the table to the next.
 //! * `Unicef` has log₂(1+n) where the published score has log₂(n), which is zero for one GPU.
 //!
 //! Sources: QSSF: Hu et al., SC 2021. Tiresias and its Gittins index: Gu et al., NSDI 2019. WFP3 and UNICEF: Tang et al., CLUSTER 2009.
