@@ -271,6 +271,18 @@ impl Policy {
         {
             return wrong("an interval must be longer than nothing");
         }
+        if let Order::Multifactor(Weights { age, max_age_ms, fair_share, size, half_life_ms, .. }) = self.order
+            && (!(age.is_finite() && fair_share.is_finite() && size.is_finite())
+                || max_age_ms <= 0
+                || half_life_ms <= 0)
+        {
+            return wrong(
+                "multifactor needs weights that are numbers, and a half-life and maximal age longer than nothing",
+            );
+        }
+        if matches!(self.order, Order::FairShare(half_life_ms) if half_life_ms <= 0) {
+            return wrong("fair share needs a half-life longer than nothing");
+        }
         if self.order == Order::Score && workload.score.is_empty() {
             return wrong("the order `score` needs a score file (--score)");
         }

@@ -500,8 +500,10 @@ impl Pool<'_> {
             }
             for (start, end, amount) in self.held(*job) {
                 let age = |at: i64| (self.now - at) as f64 / 1000.0;
-                let integral = half_life / std::f64::consts::LN_2
-                    * ((-age(end) / half_life).exp2() - (-age(start) / half_life).exp2());
+                // 2^(−age(end)/h) − 2^(−age(start)/h), without losing digits where the job was held for a short time.
+                let held = (end - start) as f64 / 1000.0;
+                let gone = -(-held / half_life * std::f64::consts::LN_2).exp_m1();
+                let integral = half_life / std::f64::consts::LN_2 * (-age(end) / half_life).exp2() * gone;
                 sum += amount as f64 / 1000.0 * integral;
             }
         }

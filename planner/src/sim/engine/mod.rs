@@ -31,7 +31,7 @@ use super::place::{Ask, Placer};
 use super::policy::{Compat, Order, Placement, Policy, Preemption, Scan};
 use super::scan::Reservation;
 use super::schedule::{NO_SEGMENT, Outcome, Piece, Schedule, Segment, Stop};
-use super::workload::{Shape, Workload};
+use super::workload::{Shape, Warm, Workload};
 use crate::error::{Error, Result};
 
 /// Corrections of an outlived estimate, milliseconds (Tsafrir et al.); the last one repeats.
@@ -272,22 +272,22 @@ impl<'a> Run<'a> {
     /// Puts the jobs that run at time 0 on their nodes.
     fn start_warm(&mut self) -> Result<()> {
         let workload = self.workload;
-        let mut warm: Vec<u32> = workload.warm.iter().map(|warm| warm.job).collect();
-        let mut mine = warm.clone();
+        let mut mine: Vec<u32> = workload.warm.iter().map(|warm| warm.job).collect();
         mine.sort_unstable();
+        mine.dedup();
         mine.retain(|job| self.jobs.binary_search(job).is_ok());
         self.jobs.retain(|job| mine.binary_search(job).is_err());
-        warm.retain(|job| mine.binary_search(job).is_ok());
+        let mut placed = vec![false; mine.len()];
         let mut pieces = std::mem::take(&mut self.scratch);
-        for job in warm {
-            if !self.admit(job) {
+        for &Warm { job, start_ms } in &workload.warm {
+            // Named twice, it is put on its nodes once.
+            let Some(done) = mine.binary_search(&job).ok().and_then(|at| placed.get_mut(at)) else { continue };
+            if std::mem::replace(done, true) || !self.admit(job) {
                 continue;
             }
             if self.fits_quota(job) && self.placer.place(&self.nodes, self.ask(job), &mut pieces) {
                 self.apply(Action::Start { job, pieces: &pieces })?;
-                if let Some(start) = workload.warm.iter().find(|warm| warm.job == job).map(|warm| warm.start_ms) {
-                    self.schedule.first_start_ms[job as usize] = start;
-                }
+                self.schedule.first_start_ms[job as usize] = start_ms;
             } else {
                 self.wait(job);
                 self.next_decision = Some(0);
