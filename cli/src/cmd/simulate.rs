@@ -224,5 +224,5 @@ fn merged(study: &Study<'_>, folders: &[PathBuf]) -> Result<Vec<Schedule>> {
             stored.push(Stored::from_json(&path.display().to_string(), &text_of(&path)?)?);
         }
     }
-    Ok(shard::merge(stored, &study.fingerprint(), &study.identities())?)
+    Ok(shard::merge(stored, &study.fingerprint(), study.loaded.cluster.most_nodes(), &study.identities())?)
 }

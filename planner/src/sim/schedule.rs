@@ -143,7 +143,7 @@ impl Schedule {
         let segment_exists = |at: &u32| *at == NO_SEGMENT || (*at as usize) < self.segments.len();
         let whole = |segment: &Segment| {
             let last = u64::from(segment.first_piece) + u64::from(segment.pieces);
-            (segment.job as usize) < jobs && last <= self.pieces.len() as u64
+            (segment.job as usize) < jobs && last <= self.pieces.len() as u64 && segment.start_ms <= segment.end_ms
         };
         columns.iter().all(|length| *length == jobs)
             && self.last_segment.iter().all(segment_exists)

@@ -103,11 +103,11 @@ impl Stored {
     }
 }
 
-/// The schedules of all tasks in the order of the scenarios: those `names` of jobs with this fingerprint.
+/// The schedules of all tasks in the order of the scenarios: those of jobs with this fingerprint, on so many nodes.
 ///
 /// # Errors
 /// If they are not of these jobs and scenarios, or if one is there twice or missing.
-pub fn merge(mut stored: Vec<Stored>, jobs: &str, scenarios: &[(String, String)]) -> Result<Vec<Schedule>> {
+pub fn merge(mut stored: Vec<Stored>, jobs: &str, nodes: u32, scenarios: &[(String, String)]) -> Result<Vec<Schedule>> {
     stored.sort_by_key(|result| result.index);
     let wrong = |what: String| Err(Error::Policy(what));
     if let Some(other) = stored.iter().find(|result| result.jobs != jobs) {
@@ -115,6 +115,9 @@ pub fn merge(mut stored: Vec<Stored>, jobs: &str, scenarios: &[(String, String)]
             "`{}` is not of these jobs and nodes; name the same source and options as for --shard",
             other.name
         ));
+    }
+    if let Some(other) = stored.iter().find(|result| result.schedule.pieces.iter().any(|piece| piece.node >= nodes)) {
+        return wrong(format!("`{}` names a node that does not exist; write it anew with --shard", other.name));
     }
     let same = |result: &&Stored| {
         let own = (result.name.clone(), result.policy.clone());
@@ -209,7 +212,7 @@ mod tests {
     fn schedules_survive_the_file_and_come_back_in_order() {
         let files = [2, 0, 1].map(|index| stored(index).to_json().unwrap());
         let back = files.iter().map(|text| Stored::from_json("f", text).unwrap()).collect();
-        assert_eq!(merge(back, "1-aa", &scenarios()).unwrap(), [0, 1, 2].map(|index| stored(index).schedule));
+        assert_eq!(merge(back, "1-aa", 1, &scenarios()).unwrap(), [0, 1, 2].map(|index| stored(index).schedule));
         let error = Stored::from_json("0001.schedule.json", "{}").unwrap_err().to_string();
         assert!(error.starts_with("0001.schedule.json, line 1: "), "{error}");
         let cut = files[0].replacen("\"preemptions\":[0]", "\"preemptions\":[]", 1);
@@ -218,7 +221,10 @@ mod tests {
 
     #[test]
     fn schedules_that_do_not_belong_together_are_refused() {
-        let error = |stored: Vec<Stored>| merge(stored, "1-aa", &scenarios()).unwrap_err().to_string();
+        let error = |stored: Vec<Stored>| merge(stored, "1-aa", 1, &scenarios()).unwrap_err().to_string();
+        let mut elsewhere = stored(1);
+        elsewhere.schedule.pieces[0].node = 7;
+        assert!(error(vec![stored(0), elsewhere, stored(2)]).contains("a node that does not exist"));
         assert!(error(vec![stored(0), stored(2)]).contains("1 of 3 scenarios are missing: 2"));
         assert!(error(vec![stored(0), stored(1), stored(1), stored(2)]).contains("twice"));
         assert!(error(vec![stored(0), Stored { jobs: "8-bb".into(), ..stored(1) }]).contains("not of these jobs"));
