@@ -1,0 +1,138 @@
+//! Keys of the naive reference: each summed over all that ever ran.
+//!
+//! Worked number: 8 GPUs thought to run 100 s have the QSSF key 800.
+
+use tracecast_planner::sim::{Estimate, Key, Order};
+
+use super::{Node, Phase, Place, Pool};
+
+impl Pool<'_> {
+    pub(super) fn tenant(&self, job: usize) -> u32 {
+        if self.policy.tenants_are_vcs { u32::from(self.workload.vc[job]) } else { self.workload.user[job] }
+    }
+
+    /// (start, end, thousandths of GPUs) of all that a job has held.
+    pub(super) fn held(&self, job: usize) -> Vec<(i64, i64, u64)> {
+        let amount = self.shape(job).amount();
+        let state = &self.jobs[job];
+        let past = state.fate.segments.iter().map(|(start, end, _, _)| (*start, *end, amount));
+        let present = (state.phase == Phase::Running).then_some((state.since, self.now, amount));
+        past.chain(present).collect()
+    }
+
+    pub(super) fn decayed_gpu_s(&self, tenant: Option<u32>, half_life_ms: i64) -> f64 {
+        let half_life = half_life_ms as f64 / 1000.0;
+        let mut sum = 0.0;
+        for job in &self.members {
+            if tenant.is_some_and(|tenant| self.tenant(*job) != tenant) {
+                continue;
+            }
+            for (start, end, amount) in self.held(*job) {
+                let age = |at: i64| (self.now - at) as f64 / 1000.0;
+                // 2^(−age(end)/h) − 2^(−age(start)/h), without losing digits where the job was held for a short time.
+                let held = (end - start) as f64 / 1000.0;
+                let gone = -(-held / half_life * std::f64::consts::LN_2).exp_m1();
+                let integral = half_life / std::f64::consts::LN_2 * (-age(end) / half_life).exp2() * gone;
+                sum += amount as f64 / 1000.0 * integral;
+            }
+        }
+        sum
+    }
+
+    pub(super) fn key(&self, job: usize) -> Key {
+        let gpus = self.shape(job).as_gpus();
+        let submit = self.workload.submit_ms[job];
+        let wait = (self.now - submit) as f64 / 1000.0;
+        let estimate = self.estimate(job);
+        let seconds = (estimate as f64 / 1000.0).max(1.0);
+        let state = &self.jobs[job];
+        let (mut done, mut owed) = (state.done, state.owed);
+        if state.phase == Phase::Running {
+            let held = self.now - state.since;
+            let paid = held.min(owed);
+            done += held - paid;
+            owed -= paid;
+        }
+        let attained: u64 = self.held(job).iter().map(|(start, end, amount)| (end - start) as u64 * amount).sum();
+        let most_gpus: usize = self.sizes.iter().sum();
+        match &self.policy.order {
+            Order::Fifo => Key(submit),
+            Order::FewestGpus => Key(self.shape(job).amount() as i64),
+            Order::Sjf => Key(estimate),
+            Order::Ljf => Key(-estimate),
+            Order::Srtf => Key((estimate - done + owed).max(0)),
+            Order::Qssf => {
+                let predicted = self.workload.predicted_s[job].filter(|_| self.policy.estimate == Estimate::Predicted);
+                Key::exact(predicted.unwrap_or(estimate as f64 / 1000.0) * gpus)
+            }
+            Order::Las => Key(attained as i64),
+            Order::Tiresias(bounds) => {
+                Key(bounds.iter().filter(|bound| attained as f64 / 1e6 > **bound).count() as i64)
+            }
+            Order::Gittins => Key::of(-self.gittins(attained as f64 / 1e6)),
+            Order::Wfp3 => Key::of(-(wait / seconds) * (wait / seconds) * (wait / seconds) * gpus),
+            Order::F1 => {
+                let at = (submit as f64 / 1000.0).max(1.0);
+                Key::of(seconds.log10() * gpus + 870.0 * at.log10())
+            }
+            Order::Unicef => Key::of(-wait / ((1.0 + gpus).log2() * seconds)),
+            Order::Multifactor(weights) => {
+                let total = self.decayed_gpu_s(None, weights.half_life_ms);
+                let mut tenants: Vec<u32> = self.members.iter().map(|job| self.tenant(*job)).collect();
+                tenants.sort_unstable();
+                tenants.dedup();
+                let own = self.decayed_gpu_s(Some(self.tenant(job)), weights.half_life_ms);
+                let share = if total > 0.0 { own / total * tenants.len() as f64 } else { 0.0 };
+                let part = gpus / most_gpus as f64;
+                let size = if weights.favor_small { 1.0 - part } else { part };
+                let age = (wait * 1000.0 / weights.max_age_ms as f64).min(1.0);
+                Key::of(-(weights.age * age + weights.fair_share * 2f64.powf(-share) + weights.size * size))
+            }
+            Order::FairShare(half_life) => Key::of(self.decayed_gpu_s(Some(self.tenant(job)), *half_life)),
+            Order::LongTerm => {
+                let own = self.members.iter().filter(|other| self.tenant(**other) == self.tenant(job));
+                Key(own.flat_map(|job| self.held(*job)).map(|(start, end, amount)| (end - start) * amount as i64).sum())
+            }
+            Order::FinishTime => {
+                let present = |phase| self.in_phase(phase);
+                let mut tenants: Vec<u32> = present(Phase::Waiting)
+                    .into_iter()
+                    .chain(present(Phase::Running))
+                    .map(|job| self.tenant(job))
+                    .collect();
+                tenants.sort_unstable();
+                tenants.dedup();
+                let there = |node: &Node| node.place != Place::Away && node.failures == 0;
+                let in_service: usize =
+                    self.nodes.iter().zip(&self.sizes).filter(|(node, _)| there(node)).map(|(_, size)| *size).sum();
+                let left = ((estimate - done) as f64 / 1000.0).max(0.0);
+                let crowding = (gpus * tenants.len() as f64 / in_service.max(1) as f64).max(1.0);
+                Key::of(-(wait + left) / ((estimate as f64 / 1000.0).max(0.001) * crowding))
+            }
+            Order::Score => Key::exact(self.workload.score[job]),
+        }
+    }
+
+    pub(super) fn gittins(&self, attained: f64) -> f64 {
+        let mut history = self.workload.history_gpu_s.clone();
+        history.sort_by(f64::total_cmp);
+        if history.len() > 1000 {
+            history = (0..1000).map(|i| history[i * history.len() / 1000]).collect();
+        }
+        let grid = std::iter::once(0.0).chain((0..=250).map(|k| 1.1f64.powi(k)));
+        let age = grid.take_while(|age| *age <= attained).last().unwrap();
+        let above: Vec<f64> = history.into_iter().filter(|value| *value > age).collect();
+        let index = |k: usize| {
+            let spent: f64 = above[..k].iter().map(|value| value - age).sum();
+            k as f64 / (spent + (above.len() - k) as f64 * (above[k - 1] - age))
+        };
+        (1..=above.len()).map(index).fold(0.0, f64::max)
+    }
+
+    pub(super) fn sorted(&self, jobs: Vec<usize>) -> Vec<usize> {
+        let mut keyed: Vec<_> =
+            jobs.into_iter().map(|job| (self.key(job), self.workload.submit_ms[job], job)).collect();
+        keyed.sort();
+        keyed.into_iter().map(|(_, _, job)| job).collect()
+    }
+}

@@ -1,0 +1,185 @@
+//! Decisions of the naive reference: walks, victims, shadow times, reservations, by trying every moment.
+//!
+//! Worked number: see the contract's example in `tracecast_planner::sim`.
+
+use tracecast_planner::sim::{Piece, Preemption, Scan, Stop};
+
+use super::{Phase, Pool, View};
+
+impl Pool<'_> {
+    /// Starts and stops jobs; whether any was preempted.
+    pub(super) fn decide(&mut self) -> bool {
+        let queue = self.sorted(self.in_phase(Phase::Waiting));
+        match self.policy.scan {
+            Scan::Easy => self.easy(&queue),
+            Scan::Conservative => self.conservative(&queue),
+            Scan::Strict | Scan::Skip => return self.walk(&queue),
+            Scan::Slurm => panic!("the slurm scan is compared with a real Slurm, not with this"),
+        }
+        false
+    }
+
+    pub(super) fn walk(&mut self, queue: &[usize]) -> bool {
+        let strict = self.policy.scan == Scan::Strict;
+        let mut blocked: Vec<usize> = Vec::new();
+        let mut stopped = false;
+        for job in queue.iter().copied() {
+            if blocked.contains(&self.vc(job)) {
+                continue;
+            }
+            if let Some(pieces) = self.fits(job) {
+                self.start(job, pieces);
+                continue;
+            }
+            let victims = self.victims(job);
+            if !victims.is_empty() {
+                for victim in victims {
+                    self.stop(victim, Stop::Preempted);
+                }
+                stopped = true;
+                let pieces = self.fits(job).expect("it fits once they are gone");
+                self.start(job, pieces);
+            } else if strict {
+                if self.quota_allows(job, &self.in_phase(Phase::Running)) {
+                    break;
+                }
+                blocked.push(self.vc(job));
+            }
+        }
+        stopped
+    }
+
+    pub(super) fn victims(&self, job: usize) -> Vec<usize> {
+        if self.policy.preemption == Preemption::Never {
+            return Vec::new();
+        }
+        let own = self.key(job);
+        let running = self.in_phase(Phase::Running);
+        let mut candidates: Vec<usize> = running
+            .iter()
+            .copied()
+            .filter(|other| self.now - self.jobs[*other].since > self.jobs[*other].owed && self.key(*other) > own)
+            .collect();
+        candidates = self.sorted(candidates);
+        candidates.reverse();
+        let fits_without = |gone: &[usize]| {
+            let rest: Vec<usize> = running.iter().copied().filter(|other| !gone.contains(other)).collect();
+            let mut view = self.empty(false);
+            for other in &rest {
+                self.take(&mut view, &self.jobs[*other].pieces);
+            }
+            self.quota_allows(job, &rest) && self.place(&view, job, self.is_relaxed(job)).is_some()
+        };
+        let Some(count) = (1..=candidates.len()).find(|count| fits_without(&candidates[..*count])) else {
+            return Vec::new();
+        };
+        let mut gone = candidates[..count].to_vec();
+        for candidate in candidates[..count].iter().rev() {
+            let fewer: Vec<usize> = gone.iter().copied().filter(|other| other != candidate).collect();
+            if fits_without(&fewer) {
+                gone = fewer;
+            }
+        }
+        gone
+    }
+
+    pub(super) fn easy(&mut self, queue: &[usize]) {
+        let mut rest = queue.iter().copied();
+        let head = loop {
+            let Some(job) = rest.next() else { return };
+            match self.fits(job) {
+                Some(pieces) => self.start(job, pieces),
+                None => break job,
+            }
+        };
+        // Jobs that still run at the shadow time, those taken beside the reservation included.
+        let running = self.in_phase(Phase::Running);
+        let mut ends: Vec<i64> = running.iter().map(|job| self.expected_end(*job)).collect();
+        ends.sort_unstable();
+        let fits_beside = |pool: &Self, others: &[usize]| {
+            let mut view = pool.empty(false);
+            for other in others {
+                pool.take(&mut view, &pool.jobs[*other].pieces);
+            }
+            pool.quota_allows(head, others) && pool.place(&view, head, pool.is_relaxed(head)).is_some()
+        };
+        let beside =
+            |at: i64| -> Vec<usize> { running.iter().copied().filter(|job| self.expected_end(*job) > at).collect() };
+        let shadow = ends.into_iter().find(|at| fits_beside(self, &beside(*at)));
+        let mut others = shadow.map(beside).unwrap_or_default();
+        for job in rest {
+            let Some(pieces) = self.fits(job) else { continue };
+            let Some(at) = shadow else {
+                self.start(job, pieces);
+                continue;
+            };
+            if self.now + self.expected_ms(job) <= at {
+                self.start(job, pieces);
+                continue;
+            }
+            let before = self.jobs[job].clone();
+            self.start(job, pieces);
+            others.push(job);
+            if !fits_beside(self, &others) {
+                others.pop();
+                self.jobs[job] = before;
+            }
+        }
+    }
+
+    pub(super) fn conservative(&mut self, queue: &[usize]) {
+        // (from, to, pieces, VC, amount)
+        let mut held: Vec<(i64, i64, Vec<Piece>, usize, u64)> = self
+            .in_phase(Phase::Running)
+            .into_iter()
+            .map(|job| {
+                (
+                    self.now,
+                    self.expected_end(job),
+                    self.jobs[job].pieces.clone(),
+                    self.vc(job),
+                    self.shape(job).amount(),
+                )
+            })
+            .collect();
+        for job in queue.iter().copied().take(self.policy.depth.map_or(usize::MAX, |depth| depth as usize)) {
+            let mut moments: Vec<i64> = held.iter().flat_map(|(from, to, ..)| [*from, *to]).chain([self.now]).collect();
+            moments.sort_unstable();
+            moments.dedup();
+            for from in moments.iter().copied() {
+                let to = from + self.expected_ms(job).max(1);
+                let inside = moments.iter().copied().filter(|at| *at == from || (*at > from && *at < to));
+                let mut throughout: Option<View> = None;
+                let mut allowed = true;
+                for at in inside {
+                    let mut view = self.empty(false);
+                    let mut used = 0;
+                    for (_, _, pieces, vc, amount) in held.iter().filter(|(from, to, ..)| *from <= at && at < *to) {
+                        self.take(&mut view, pieces);
+                        used += if *vc == self.vc(job) { *amount } else { 0 };
+                    }
+                    allowed &= self.quota[self.vc(job)].is_none_or(|quota| used + self.shape(job).amount() <= quota);
+                    throughout = Some(match throughout {
+                        None => view,
+                        Some(mut known) => {
+                            for ((known, _), (view, _)) in known.iter_mut().zip(&view) {
+                                known.iter_mut().zip(view).for_each(|(known, left)| *known = (*known).min(*left));
+                            }
+                            known
+                        }
+                    });
+                }
+                let Some(pieces) =
+                    throughout.filter(|_| allowed).and_then(|view| self.place(&view, job, self.is_relaxed(job)))
+                else {
+                    continue;
+                };
+                if from == self.now {
+                    self.start(job, pieces.clone());
+                }
+                held.push((from, to, pieces, self.vc(job), self.shape(job).amount()));
+                break;
+            }
+        }
+    }
+}
