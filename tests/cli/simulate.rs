@@ -167,6 +167,21 @@ fn fidelity_comes_first_and_is_told_apart() {
     assert_eq!(number(&found["metrics"]["overall"]["wait_s"]["mean"]), 27.5);
 }
 
+/// Other nodes change what is replayed, not what was: the recorded policy is held against the trace's own nodes.
+#[test]
+fn fidelity_is_that_of_the_nodes_there_were() {
+    let folder = Folder::new();
+    let file = folder.file("cluster.toml", "[[vc]]\nname = \"*\"\nnodes = 40\n");
+    let own = ["--recorded", "fifo/skip", "--scan", "skip"];
+    let was = data(&[&["datasets/sample"], &own[..]].concat());
+    let other = data(&[&["datasets/sample", "--cluster", &file], &own[..]].concat());
+    assert_eq!(was["fidelity"], other["fidelity"]);
+    assert!(number(&was["metrics"]["overall"]["wait_s"]["mean"]) > 0.0);
+    assert!(
+        number(&other["metrics"]["overall"]["wait_s"]["mean"]) < number(&was["metrics"]["overall"]["wait_s"]["mean"])
+    );
+}
+
 #[test]
 fn a_comparison_is_paired_and_ends_in_intervals() {
     let found = data(&["datasets/sample", "--compare", "fifo,sjf,tiresias:3250,7200", "--scan", "skip"]);

@@ -152,12 +152,15 @@ impl<'a> Study<'a> {
             return Err(Error::Policy("there is no scenario".to_owned()));
         };
         let find = |policy: &Policy| self.scenarios.iter().position(|named| named.policy == *policy);
-        let fidelity = match (recorded_start_ms.iter().any(Option::is_some), find(&self.recorded)) {
+        // What was is held against the nodes there were, not against those of the what-if.
+        let before = self.loaded.recorded_cluster.as_ref().filter(|_| self.recorded.compat == Compat::None);
+        let same = if before.is_none() { find(&self.recorded) } else { None };
+        let fidelity = match (recorded_start_ms.iter().any(Option::is_some), same) {
             // Nothing to compare with: any schedule says so.
             (false, _) => Fidelity::of(workload, &schedules[0], recorded_start_ms)?,
             (true, Some(at)) => Fidelity::of(workload, &schedules[at], recorded_start_ms)?,
             (true, None) => {
-                let schedule = super::simulate(workload, cluster, &self.recorded)?;
+                let schedule = super::simulate(workload, before.unwrap_or(cluster), &self.recorded)?;
                 Fidelity::of(workload, &schedule, recorded_start_ms)?
             }
         };

@@ -57,6 +57,8 @@ pub struct Loaded {
     pub workload: Workload,
     /// The nodes.
     pub cluster: Cluster,
+    /// The nodes as the trace has them, where `cluster` are others and the same VCs are known there: what the recorded policy had.
+    pub recorded_cluster: Option<Cluster>,
     /// Row of each job in the trace.
     pub rows: Vec<u32>,
     /// Identifier of each job.
@@ -165,7 +167,17 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
         let ask = format::counted(rounded as u64, "job asks", "jobs ask");
         notes.push(format!("{ask} for more than one GPU but no whole number; they get the next whole one."));
     }
-    let mut loaded = Loaded { cluster, notes, ..Loaded::default() };
+    let recorded_cluster = match site {
+        Some(_) => before(trace, &cluster, origin_ms)?,
+        None => None,
+    };
+    if recorded_cluster.is_some() {
+        notes.push(
+            "The recorded policy is replayed on the trace's own nodes, so that the replay is held against what was."
+                .to_owned(),
+        );
+    }
+    let mut loaded = Loaded { cluster, recorded_cluster, notes, ..Loaded::default() };
     loaded.workload.origin_ms = origin_ms;
     fill(&mut loaded, trace, &facts, &kept, options, there_before);
     loaded.excluded = reasons
@@ -174,6 +186,15 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
         .map(|(reason, (jobs, example))| Excluded { reason: reason.to_owned(), jobs, example })
         .collect();
     Ok(loaded)
+}
+
+/// The trace's own nodes for the VCs of `cluster`, if it has all of them and jobs of `cluster` can be placed there.
+fn before(trace: &Trace, cluster: &Cluster, origin_ms: i64) -> Result<Option<Cluster>> {
+    let names: Vec<String> = cluster.vcs.iter().map(|vc| vc.name.clone()).collect();
+    let Some(found) = recorded::cluster(trace, &names, origin_ms)? else { return Ok(None) };
+    let same_vcs = found.cluster.vcs.iter().map(|vc| &vc.name).eq(names.iter());
+    let same_types = cluster.gpu_types.is_empty() || cluster.gpu_types == found.cluster.gpu_types;
+    Ok(Some(found.cluster).filter(|_| same_vcs && same_types))
 }
 
 /// Names of the VCs of jobs with GPUs, in order of name.
