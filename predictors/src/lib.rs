@@ -1,6 +1,20 @@
-//! Predictors for GPU clusters: point-in-time features, models of duration, demand, interference and spot availability,
-//! their scoring and their files.
+//! Predictors for GPU clusters: point-in-time features, models of the run time of jobs with intervals that hold, their scoring, their files,
+//! and what serves them to schedulers.
 //!
-//! This crate holds no model yet. It marks the border that the first one will respect: features and models take frames
-//! and slices, know no source format (that is `tracecast-analytics`) and no simulator (that is `tracecast-planner`,
-//! which takes predictions as a column), and nothing in it prints, reads the environment or exits.
+//! ```text
+//! Trace ──timeline──▶ moments in order ──feature::Store──▶ rows of features ──model──▶ quantiles ──duration──▶ Law (calibrated)
+//!                                                                                   └ backtest ▶ scores beside the baselines
+//! Law ──▶ Prediction ──▶ CSV · Parquet · Arrow IPC · JSON lines · Lua table · HTTP
+//! ```
+//!
+//! Models take rows and slices: they know no source format (that is `tracecast-analytics`) and no simulator (that is `tracecast-planner`, which
+//! takes predictions as a column). Nothing here prints, reads the environment or exits.
+
+pub mod error;
+pub mod feature;
+pub mod job;
+pub mod matrix;
+pub mod model;
+pub mod timeline;
+
+pub use error::{Error, Result};

@@ -1,0 +1,533 @@
+//! Point-in-time features: what was known of a job, and of the cluster's past, at the moment it was submitted.
+//!
+//! A [`Store`] is told what happens, in order of time, and gives the features of a submission from that alone: it cannot know what comes
+//! later, as it has not been told. The same store serves the back-test, which plays a trace to it, and the server, which is posted to.
+//! A job that has ended is an observation; one that runs is a censored one, and its age is a feature. Jobs are grouped by
+//! user × name stem, user × GPUs, user, VC × GPUs, VC, and all; each group gives the features of [`group`], the group user × VC × GPUs those
+//! of [`phase`]. A user's new name stands in for the most similar of the user's last 64 names, if at least half alike ([`name`]).
+//!
+//! Counts that only ever grow are no features: trees take them for a calendar, and a calendar does not repeat.
+//!
+//! Playing a trace of n jobs costs O(n log n), memory is bounded by the groups and the open jobs. Worked example: user `ann` submits
+//! `train_7` after `train_6` ran 100 s: `user_name.last_1` is log 100 = 4.61, and `name_likeness` 1.
+
+mod group;
+pub mod name;
+mod phase;
+
+use std::collections::{HashMap, VecDeque};
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use serde::{Deserialize, Serialize};
+
+use crate::job::Submission;
+use group::Group;
+use phase::Phase;
+
+/// Names remembered a user.
+const NAMES: usize = 64;
+/// Names at least so alike stand in for each other.
+const ALIKE: f64 = 0.5;
+/// Features of the job itself.
+const OWN: [&str; 7] = ["gpus", "cpus", "log_limit", "hour", "weekday", "name_likeness", "user_known"];
+
+/// What jobs are grouped by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    /// The user's jobs of that name.
+    UserName,
+    /// The user's jobs of that size.
+    UserGpus,
+    /// The user's jobs.
+    User,
+    /// The VC's jobs of that size.
+    VcGpus,
+    /// The VC's jobs.
+    Vc,
+    /// All jobs.
+    All,
+}
+
+impl Level {
+    /// All levels, the most particular first.
+    pub const ALL: [Self; 6] = [Self::UserName, Self::UserGpus, Self::User, Self::VcGpus, Self::Vc, Self::All];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::UserName => "user_name",
+            Self::UserGpus => "user_gpus",
+            Self::User => "user",
+            Self::VcGpus => "vc_gpus",
+            Self::Vc => "vc",
+            Self::All => "all",
+        }
+    }
+}
+
+/// What is known of jobs at submission: it decides which groups there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Known {
+    /// Who submitted them.
+    pub user: bool,
+    /// Their names.
+    pub name: bool,
+    /// Their VCs.
+    pub vc: bool,
+}
+
+impl Known {
+    fn levels(self) -> Vec<Level> {
+        let there = |level: &Level| match level {
+            Level::UserName => self.user && self.name,
+            Level::UserGpus | Level::User => self.user,
+            Level::Vc => self.vc,
+            // Without VCs, all are one.
+            Level::VcGpus | Level::All => true,
+        };
+        Level::ALL.into_iter().filter(there).collect()
+    }
+}
+
+/// How much is known of jobs like one, for reports and calibration by class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum History {
+    /// None of its most particular group has ended.
+    None,
+    /// One to nine have.
+    Few,
+    /// Ten or more have.
+    Many,
+}
+
+impl History {
+    /// All classes.
+    pub const ALL: [Self; 3] = [Self::None, Self::Few, Self::Many];
+
+    /// Name for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "no like job has ended",
+            Self::Few => "1 to 9 have",
+            Self::Many => "10 or more have",
+        }
+    }
+}
+
+/// Group of a level: the level and the codes that tell its groups apart.
+type Key = (Level, u32, u32);
+
+/// A code that stands for an unknown text.
+const UNKNOWN: u32 = u32::MAX;
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Open {
+    submit_ms: i64,
+    start_ms: Option<i64>,
+    groups: Vec<u32>,
+    phase: u32,
+}
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+struct Names {
+    recent: VecDeque<(u32, Vec<u32>)>,
+}
+
+/// A map as pairs in order of key: JSON has text keys only, and bytes must not depend on the order of a hash.
+pub(crate) mod pairs {
+    use std::collections::HashMap;
+    use std::hash::Hash;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(crate) fn serialize<K: Ord + Serialize, V: Serialize, S: Serializer>(
+        map: &HashMap<K, V>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        let mut pairs: Vec<(&K, &V)> = map.iter().collect();
+        pairs.sort_by(|a, b| a.0.cmp(b.0));
+        pairs.serialize(to)
+    }
+
+    pub(crate) fn deserialize<'de, K, V, D>(from: D) -> Result<HashMap<K, V>, D::Error>
+    where
+        K: Eq + Hash + Deserialize<'de>,
+        V: Deserialize<'de>,
+        D: Deserializer<'de>,
+    {
+        Ok(Vec::<(K, V)>::deserialize(from)?.into_iter().collect())
+    }
+}
+
+/// The features of submissions, from what was told before.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Store {
+    known: Known,
+    levels: Vec<Level>,
+    #[serde(with = "pairs")]
+    codes: HashMap<String, u32>,
+    #[serde(with = "pairs")]
+    index: HashMap<Key, u32>,
+    groups: Vec<Group>,
+    #[serde(with = "pairs")]
+    phase_index: HashMap<(u32, u32, u32), u32>,
+    phases: Vec<Phase>,
+    #[serde(with = "pairs")]
+    names: HashMap<u32, Names>,
+    #[serde(with = "pairs")]
+    open: HashMap<u64, Open>,
+    jobs: u64,
+}
+
+/// The groups a submission belongs to, where they exist.
+struct Places {
+    /// By level, in the order of the store's levels.
+    groups: Vec<Option<u32>>,
+    phase: Option<u32>,
+    likeness: f64,
+    user_known: bool,
+}
+
+impl Store {
+    /// An empty store for jobs of which so much is known.
+    pub fn new(known: Known) -> Self {
+        Self {
+            known,
+            levels: known.levels(),
+            codes: HashMap::new(),
+            index: HashMap::new(),
+            groups: Vec::new(),
+            phase_index: HashMap::new(),
+            phases: Vec::new(),
+            names: HashMap::new(),
+            open: HashMap::new(),
+            jobs: 0,
+        }
+    }
+
+    /// What is known of jobs.
+    pub fn known(&self) -> Known {
+        self.known
+    }
+
+    /// Names of the features, in order.
+    pub fn columns(&self) -> Vec<String> {
+        let own = OWN.into_iter().map(str::to_owned);
+        let clock = phase::COLUMNS.into_iter().map(|column| format!("clock.{column}"));
+        let levels = self
+            .levels
+            .iter()
+            .flat_map(|level| group::COLUMNS.into_iter().map(|column| format!("{}.{column}", level.name())));
+        own.chain(clock).chain(levels).collect()
+    }
+
+    /// Number of features.
+    pub fn width(&self) -> usize {
+        OWN.len() + phase::COLUMNS.len() + self.levels.len() * group::COLUMNS.len()
+    }
+
+    fn code(&self, text: Option<&str>) -> u32 {
+        text.and_then(|text| self.codes.get(text)).copied().unwrap_or(UNKNOWN)
+    }
+
+    fn code_for(&mut self, text: Option<&str>) -> u32 {
+        let Some(text) = text else { return UNKNOWN };
+        if let Some(code) = self.codes.get(text) {
+            return *code;
+        }
+        let code = self.codes.len() as u32;
+        self.codes.insert(text.to_owned(), code);
+        code
+    }
+
+    /// Texts of a job that tell groups apart; those of which nothing is known are left out.
+    fn texts(&self, job: &Submission) -> (Option<String>, Option<String>, Option<String>) {
+        let user = job.user.as_deref().filter(|_| self.known.user).map(|user| format!("u:{user}"));
+        let stem = job.name.as_deref().filter(|_| self.known.name).map(|name| format!("n:{}", name::stem(name)));
+        let vc = job.vc.as_deref().filter(|_| self.known.vc).map(|vc| format!("v:{vc}"));
+        (user, stem, vc)
+    }
+
+    /// Codes that tell the groups of a level apart.
+    fn key(level: Level, user: u32, stem: u32, vc: u32, gpus: u32) -> Key {
+        match level {
+            Level::UserName => (level, user, stem),
+            Level::UserGpus => (level, user, gpus),
+            Level::User => (level, user, 0),
+            Level::VcGpus => (level, vc, gpus),
+            Level::Vc => (level, vc, 0),
+            Level::All => (level, 0, 0),
+        }
+    }
+
+    fn places(&self, job: &Submission) -> Places {
+        let (user, stem, vc) = self.texts(job);
+        let (user, code, vc) = (self.code(user.as_deref()), self.code(stem.as_deref()), self.code(vc.as_deref()));
+        let gpus = milli(job.gpus);
+        let mut likeness = f64::NAN;
+        let mut stand_in = code;
+        if let (Some(stem), Some(names)) = (stem.as_deref(), self.names.get(&user)) {
+            if self.index.contains_key(&(Level::UserName, user, code)) {
+                likeness = 1.0;
+            } else {
+                let own = name::triples(stem.get(2..).unwrap_or_default());
+                likeness = 0.0;
+                // The last of equals.
+                for (other, triples) in &names.recent {
+                    let alike = name::likeness(&own, triples);
+                    if alike >= likeness {
+                        likeness = alike;
+                        if alike >= ALIKE {
+                            stand_in = *other;
+                        }
+                    }
+                }
+            }
+        }
+        let find = |level: &Level| self.index.get(&Self::key(*level, user, stand_in, vc, gpus)).copied();
+        Places {
+            groups: self.levels.iter().map(find).collect(),
+            phase: self.phase_index.get(&(user, vc, gpus)).copied(),
+            likeness,
+            user_known: self.index.contains_key(&(Level::User, user, 0)),
+        }
+    }
+
+    /// Features of a submission at `now_ms`, into a row of [`Store::width`] cells; NaN is unknown.
+    pub fn features(&self, job: &Submission, now_ms: i64, row: &mut [f32]) {
+        row.fill(f32::NAN);
+        let places = self.places(job);
+        let (own, rest) = row.split_at_mut(OWN.len().min(row.len()));
+        let at = Timestamp::from_millisecond(now_ms).unwrap_or_default().to_zoned(TimeZone::UTC);
+        let values = [
+            job.gpus as f32,
+            job.cpus.map_or(f32::NAN, |cpus| cpus as f32),
+            job.limit_s.filter(|limit| *limit > 0.0).map_or(f32::NAN, |limit| limit.ln() as f32),
+            f32::from(at.hour()) + f32::from(at.minute()) / 60.0,
+            f32::from(at.weekday().to_monday_zero_offset()),
+            places.likeness as f32,
+            if self.known.user { f32::from(u8::from(places.user_known)) } else { f32::NAN },
+        ];
+        for (cell, value) in own.iter_mut().zip(values) {
+            *cell = value;
+        }
+        let (clock, levels) = rest.split_at_mut(phase::COLUMNS.len().min(rest.len()));
+        if let Some(phase) = places.phase.and_then(|phase| self.phases.get(phase as usize)) {
+            phase.features(now_ms, clock);
+        }
+        for (place, cells) in places.groups.iter().zip(levels.chunks_mut(group::COLUMNS.len())) {
+            if let Some(group) = place.and_then(|place| self.groups.get(place as usize)) {
+                group.features(now_ms, cells);
+            }
+        }
+    }
+
+    /// Mean log run of the ended jobs of a level's group, and how many they are.
+    pub fn mean(&self, job: &Submission, level: Level) -> Option<(f64, u64)> {
+        let group = self.group(job, level)?;
+        Some((group.mean()?, group.count))
+    }
+
+    /// Moving average of weight ¹⁄₂₀ of the log runs of the ended jobs of a level's group.
+    pub fn recent_mean(&self, job: &Submission, level: Level) -> Option<f64> {
+        self.group(job, level)?.recent_mean()
+    }
+
+    /// Median log run of the last 30 ended jobs of a level's group.
+    pub fn median(&self, job: &Submission, level: Level) -> Option<f64> {
+        self.group(job, level)?.median()
+    }
+
+    /// The groups of a submission that have ended jobs, the most particular first, and how many those are.
+    pub fn chain(&self, job: &Submission) -> Vec<(Level, f64, u64)> {
+        let places = self.places(job);
+        let of = |(level, place): (&Level, &Option<u32>)| {
+            let group = place.and_then(|place| self.groups.get(place as usize))?;
+            Some((*level, group.mean()?, group.count))
+        };
+        self.levels.iter().zip(&places.groups).filter_map(of).collect()
+    }
+
+    /// How much is known of jobs like this one.
+    pub fn history(&self, job: &Submission) -> History {
+        let places = self.places(job);
+        let particular = |level: &&Level| !matches!(level, Level::User | Level::UserGpus);
+        // By user and name where there are names, else by VC and size.
+        let at = if self.known.user && !self.known.name {
+            self.levels.iter().position(|level| *level == Level::UserGpus)
+        } else {
+            self.levels.iter().position(|level| particular(&level))
+        };
+        let place = at.and_then(|at| places.groups.get(at).copied().flatten());
+        match place.and_then(|place| self.groups.get(place as usize)).map_or(0, |group| group.count) {
+            0 => History::None,
+            1..10 => History::Few,
+            _ => History::Many,
+        }
+    }
+
+    fn group(&self, job: &Submission, level: Level) -> Option<&Group> {
+        let at = self.levels.iter().position(|own| *own == level)?;
+        let place = self.places(job).groups.get(at).copied().flatten()?;
+        self.groups.get(place as usize)
+    }
+
+    /// A job was submitted; the number it is known by from now on. O(levels) and the length of its texts.
+    pub fn submit(&mut self, job: &Submission) -> u64 {
+        let number = self.jobs;
+        self.jobs += 1;
+        let (user, stem, vc) = self.texts(job);
+        let user = self.code_for(user.as_deref());
+        let code = self.code_for(stem.as_deref());
+        let vc = self.code_for(vc.as_deref());
+        let gpus = milli(job.gpus);
+        if let Some(stem) = stem.as_deref().filter(|_| user != UNKNOWN) {
+            let recent = &mut self.names.entry(user).or_default().recent;
+            if !recent.iter().any(|(other, _)| *other == code) {
+                if recent.len() == NAMES {
+                    recent.pop_front();
+                }
+                recent.push_back((code, name::triples(stem.get(2..).unwrap_or_default())));
+            }
+        }
+        let mut groups = Vec::with_capacity(self.levels.len());
+        for level in &self.levels {
+            let (_, one, other) = Self::key(*level, user, code, vc, gpus);
+            // A job of an unknown user is of no user's group.
+            let unknown = matches!(level, Level::UserName | Level::UserGpus | Level::User) && user == UNKNOWN
+                || *level == Level::UserName && code == UNKNOWN;
+            if unknown {
+                continue;
+            }
+            let next = self.groups.len() as u32;
+            let place = *self.index.entry((*level, one, other)).or_insert(next);
+            if place == next {
+                self.groups.push(Group::default());
+            }
+            if let Some(group) = self.groups.get_mut(place as usize) {
+                group.submit(number, job.submit_ms);
+            }
+            groups.push(place);
+        }
+        let next = self.phases.len() as u32;
+        let phase = *self.phase_index.entry((user, vc, gpus)).or_insert(next);
+        if phase == next {
+            self.phases.push(Phase::default());
+        }
+        if let Some(phase) = self.phases.get_mut(phase as usize) {
+            phase.submit(number, job.submit_ms);
+        }
+        self.open.insert(number, Open { submit_ms: job.submit_ms, start_ms: None, groups, phase });
+        number
+    }
+
+    /// A job started. Whether it was open and had not started.
+    pub fn start(&mut self, job: u64, start_ms: i64) -> bool {
+        let Some(open) = self.open.get_mut(&job).filter(|open| open.start_ms.is_none()) else { return false };
+        open.start_ms = Some(start_ms);
+        for place in &open.groups {
+            if let Some(group) = self.groups.get_mut(*place as usize) {
+                group.start(job, start_ms);
+            }
+        }
+        if let Some(phase) = self.phases.get_mut(open.phase as usize) {
+            phase.start(job, start_ms);
+        }
+        true
+    }
+
+    /// When an open job started, `None` if it is not open or waits.
+    pub fn started(&self, job: u64) -> Option<i64> {
+        self.open.get(&job).and_then(|open| open.start_ms)
+    }
+
+    /// A job ended after a run of `run_s` seconds (`None` if it never ran). Whether it was open.
+    pub fn end(&mut self, job: u64, end_ms: i64, run_s: Option<f64>, failed: bool) -> bool {
+        let Some(open) = self.open.remove(&job) else { return false };
+        let y = run_s.map(log_run);
+        for place in &open.groups {
+            if let Some(group) = self.groups.get_mut(*place as usize) {
+                group.end(job, end_ms, y, failed);
+            }
+        }
+        if let (Some(phase), Some(y)) = (self.phases.get_mut(open.phase as usize), y) {
+            phase.end(job, open.submit_ms, end_ms, y);
+        }
+        true
+    }
+}
+
+/// The log of a run, at least one second: below, the clock tells runs no better apart.
+pub fn log_run(run_s: f64) -> f64 {
+    run_s.max(1.0).ln()
+}
+
+/// GPUs as a code, in thousandths.
+fn milli(gpus: f64) -> u32 {
+    (gpus * 1000.0).round().clamp(0.0, 4e9) as u32
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
+mod tests {
+    use super::*;
+
+    fn job(id: &str, submit_ms: i64, user: &str, name: &str) -> Submission {
+        Submission {
+            job_id: id.to_owned(),
+            submit_ms,
+            user: Some(user.to_owned()),
+            vc: Some("vc".to_owned()),
+            name: Some(name.to_owned()),
+            gpus: 1.0,
+            ..Submission::default()
+        }
+    }
+
+    #[test]
+    fn a_like_name_of_the_same_user_stands_in_and_another_users_does_not() {
+        let mut store = Store::new(Known { user: true, name: true, vc: true });
+        let number = store.submit(&job("1", 0, "ann", "train_v6"));
+        store.start(number, 0);
+        store.end(number, 100_000, Some(100.0), false);
+        let columns = store.columns();
+        let get = |job: &Submission, name: &str| {
+            let mut row = vec![0.0; store.width()];
+            store.features(job, 200_000, &mut row);
+            row[columns.iter().position(|column| column == name).unwrap()]
+        };
+        let y = 100f32.ln();
+        assert!((get(&job("2", 200_000, "ann", "TRAIN_v7"), "user_name.last_1") - y).abs() < 1e-5);
+        assert!((get(&job("2", 200_000, "ann", "TRAIN_v7"), "name_likeness") - 1.0).abs() < 1e-6);
+        // `train_w#` shares 4 of 8 triples with `train_v#`.
+        assert!((get(&job("2", 200_000, "ann", "train_w7"), "user_name.last_1") - y).abs() < 1e-5);
+        assert!((get(&job("2", 200_000, "ann", "train_w7"), "name_likeness") - 0.5).abs() < 1e-6);
+        assert!(get(&job("2", 200_000, "ann", "bert"), "user_name.last_1").is_nan());
+        assert!(get(&job("2", 200_000, "bob", "train_v6"), "user_name.last_1").is_nan());
+        assert!((get(&job("2", 200_000, "bob", "train_v6"), "vc_gpus.last_1") - y).abs() < 1e-5);
+        assert_eq!(store.history(&job("2", 200_000, "ann", "train_v6")), History::Few);
+        assert_eq!(store.history(&job("2", 200_000, "bob", "train_v6")), History::None);
+    }
+
+    #[test]
+    fn a_store_written_and_read_gives_the_same_features() {
+        let mut store = Store::new(Known { user: true, name: true, vc: true });
+        for at in 0..50i64 {
+            let number = store.submit(&job(&at.to_string(), at * 60_000, "ann", &format!("n{}", at % 3)));
+            store.start(number, at * 60_000 + 5000);
+            if at % 4 != 0 {
+                store.end(number, at * 60_000 + 50_000, Some(45.0 + at as f64), at % 5 == 0);
+            }
+        }
+        let text = serde_json::to_string(&store).unwrap();
+        let read: Store = serde_json::from_str(&text).unwrap();
+        assert_eq!(text, serde_json::to_string(&read).unwrap());
+        let (mut one, mut other) = (vec![0f32; store.width()], vec![0f32; store.width()]);
+        store.features(&job("x", 3_100_000, "ann", "n1"), 3_100_000, &mut one);
+        read.features(&job("x", 3_100_000, "ann", "n1"), 3_100_000, &mut other);
+        let bits = |row: &[f32]| row.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
+        assert_eq!(bits(&one), bits(&other));
+    }
+}

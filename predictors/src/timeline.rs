@@ -1,0 +1,232 @@
+//! From a trace to what happened, in order: submissions, starts and ends of jobs, as a store or a server is told them.
+//!
+//! * **Run** of a job: the time its attempts ran as the source sums it, else as derived from timestamps, else as the source reports it.
+//! * **Start**: as recorded, else the submission (then the job's age is the time since it was submitted).
+//! * **End**: as recorded, but no sooner than start + run; else start + run. A job that still runs at the end of the record has none, and is a
+//!   censored observation.
+//!
+//! At equal times ends come first, then starts, then submissions in the order of the source: a job that ends in the millisecond in which
+//! another is submitted is known to it. O(n log n). Worked example: a job submitted at 0 s, started at 10 s, that ran 60 s, ends at 70 s.
+
+use tracecast_analytics::Trace;
+use tracecast_analytics::describe::JobFacts;
+use tracecast_analytics::schema::JobState;
+
+use crate::error::{Error, Result};
+use crate::feature::Known;
+use crate::job::Submission;
+
+/// Which jobs, and what of them may be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Options {
+    /// Only jobs whose VC is known.
+    pub known_vc_only: bool,
+    /// As if no job had a VC.
+    pub ignore_vc: bool,
+    /// As if no job had a name.
+    pub ignore_name: bool,
+    /// As if no job had a user.
+    pub ignore_user: bool,
+}
+
+/// One job of a timeline.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Job {
+    /// What was known at submission.
+    pub submission: Submission,
+    /// When it started, milliseconds; `None` if it never did.
+    pub start_ms: Option<i64>,
+    /// When it ended, milliseconds; `None` if it had not by the end of the record.
+    pub end_ms: Option<i64>,
+    /// How long it ran, seconds; `None` unless it started and ended.
+    pub run_s: Option<f64>,
+    /// Whether it failed.
+    pub failed: bool,
+}
+
+/// What happened to a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// It ended.
+    End,
+    /// It started.
+    Start,
+    /// It was submitted.
+    Submit,
+}
+
+/// One thing that happened: when, what, and to which job of the timeline.
+pub type Moment = (i64, Kind, u32);
+
+/// Jobs in order of submission, and what happened to them in order of time.
+#[derive(Debug, Clone, Default)]
+pub struct Timeline {
+    /// The jobs.
+    pub jobs: Vec<Job>,
+    /// What is known of them at submission.
+    pub known: Known,
+    /// Rows of the trace that are not jobs to learn from, by reason.
+    pub left_out: Vec<(String, usize)>,
+    /// Jobs whose start is taken to be their submission.
+    pub assumed_starts: usize,
+}
+
+impl Timeline {
+    /// The timeline of a trace.
+    ///
+    /// # Errors
+    /// If no job is left.
+    pub fn of(trace: &Trace, options: Options) -> Result<Self> {
+        let facts = JobFacts::of(trace);
+        let table = &trace.jobs;
+        let mut left_out = [("the submission is unknown", 0usize), ("the number of GPUs is unknown", 0), ("the VC is unknown", 0)];
+        let mut timeline = Self::default();
+        for row in 0..facts.len() {
+            let submit_ms = table.submit.get(row);
+            let gpus = facts.gpus(row);
+            let vc = table.vc.get(row);
+            let reason = if submit_ms.is_none() {
+                Some(0)
+            } else if gpus.is_none() {
+                Some(1)
+            } else if options.known_vc_only && vc.is_none() {
+                Some(2)
+            } else {
+                None
+            };
+            if let Some(reason) = reason {
+                if let Some((_, count)) = left_out.get_mut(reason) {
+                    *count += 1;
+                }
+                continue;
+            }
+            let (Some(submit_ms), Some(gpus)) = (submit_ms, gpus) else { continue };
+            let own = |text: Option<&str>, ignored: bool| text.filter(|_| !ignored).map(str::to_owned);
+            let submission = Submission {
+                job_id: table.job_key.get(row).map_or_else(|| format!("row-{row}"), str::to_owned),
+                submit_ms,
+                user: own(table.user.get(row), options.ignore_user),
+                vc: own(vc, options.ignore_vc),
+                name: own(table.name.get(row), options.ignore_name),
+                gpus,
+                cpus: table.req_cpus.get(row).filter(|cpus| cpus.is_finite()),
+                limit_s: table.time_limit_s.get(row).filter(|limit| limit.is_finite() && *limit > 0.0),
+            };
+            timeline.jobs.push(timeline_job(&facts, row, submission, &mut timeline.assumed_starts));
+        }
+        // Stable: those of the same millisecond stay in the order of the source.
+        timeline.jobs.sort_by_key(|job| job.submission.submit_ms);
+        if timeline.jobs.is_empty() {
+            return Err(Error::TooFew("there is no job with a known submission and number of GPUs to learn from".to_owned()));
+        }
+        timeline.left_out =
+            left_out.into_iter().filter(|(_, count)| *count > 0).map(|(why, count)| (why.to_owned(), count)).collect();
+        timeline.known = Known {
+            user: timeline.jobs.iter().any(|job| job.submission.user.is_some()),
+            name: timeline.jobs.iter().any(|job| job.submission.name.is_some()),
+            vc: timeline.jobs.iter().any(|job| job.submission.vc.is_some()),
+        };
+        Ok(timeline)
+    }
+
+    /// Everything that happened, in order.
+    pub fn moments(&self) -> Vec<Moment> {
+        let mut moments = Vec::with_capacity(3 * self.jobs.len());
+        for (at, job) in (0u32..).zip(&self.jobs) {
+            moments.push((job.submission.submit_ms, Kind::Submit, at));
+            if let Some(start) = job.start_ms {
+                moments.push((start, Kind::Start, at));
+            }
+            if let Some(end) = job.end_ms {
+                moments.push((end, Kind::End, at));
+            }
+        }
+        // A job that starts (and ends) in the millisecond of its submission does so after it: what belongs to a moment before its own
+        // submission is moved behind it by the player, which ignores events of jobs it does not know yet, so they are put last here.
+        moments.sort_by_key(|(time, kind, at)| {
+            let own_submit = self.jobs.get(*at as usize).map_or(0, |job| job.submission.submit_ms);
+            let instant = *kind != Kind::Submit && *time <= own_submit;
+            let class = match (instant, kind) {
+                (false, Kind::End) => 0u8,
+                (false, Kind::Start) => 1,
+                (false, Kind::Submit) => 2,
+                (true, Kind::Submit) => 2,
+                (true, Kind::Start) => 3,
+                (true, Kind::End) => 4,
+            };
+            (*time, class, *at)
+        });
+        moments
+    }
+}
+
+fn timeline_job(facts: &JobFacts<'_>, row: usize, submission: Submission, assumed: &mut usize) -> Job {
+    let table = &facts.trace.jobs;
+    let failed = matches!(facts.state(row), JobState::Failed | JobState::NodeFail | JobState::OutOfMemory);
+    let submit_ms = submission.submit_ms;
+    let run_s = table.reported_attempts_s.get(row).or_else(|| facts.run_s(row)).filter(|run| *run >= 0.0);
+    let recorded = table.start.get(row).filter(|start| *start >= submit_ms);
+    if facts.is_censored(row) {
+        let start_ms = recorded.or(Some(submit_ms));
+        return Job { submission, start_ms, end_ms: None, run_s: None, failed };
+    }
+    let Some(run_s) = run_s else {
+        // Never ran, as far as is known: it leaves when the source says, or is waiting still.
+        let end_ms = table.end.get(row).filter(|end| *end >= submit_ms);
+        return Job { submission, start_ms: None, end_ms, run_s: None, failed };
+    };
+    if recorded.is_none() {
+        *assumed += 1;
+    }
+    let start_ms = recorded.unwrap_or(submit_ms);
+    let least_end_ms = start_ms.saturating_add((run_s * 1000.0).round() as i64);
+    let end_ms = table.end.get(row).map_or(least_end_ms, |end| end.max(least_end_ms));
+    Job { submission, start_ms: Some(start_ms), end_ms: Some(end_ms), run_s: Some(run_s), failed }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
+mod tests {
+    use tracecast_analytics::schema::{JobRow, Table as _};
+
+    use super::*;
+
+    fn trace(rows: Vec<JobRow<'static>>) -> Trace {
+        let mut trace = Trace::default();
+        for row in rows {
+            trace.jobs.push(row);
+        }
+        trace
+    }
+
+    fn row(key: &'static str, submit: i64) -> JobRow<'static> {
+        JobRow { job_key: Some(key.into()), submit: Some(submit), alloc_gpus: Some(1.0), ..JobRow::default() }
+    }
+
+    #[test]
+    fn ends_come_before_submissions_of_the_same_moment_and_a_jobs_own_events_after_its_submission() {
+        let trace = trace(vec![
+            JobRow { reported_run_s: Some(60.0), start: Some(10_000), ..row("a", 0) },
+            // Submitted in the millisecond in which `a` ends, and over at once.
+            JobRow { reported_run_s: Some(0.0), start: Some(70_000), ..row("b", 70_000) },
+        ]);
+        assert_eq!(trace.jobs.len(), 2);
+        let timeline = Timeline::of(&trace, Options::default()).unwrap();
+        assert_eq!(timeline.jobs[0].end_ms, Some(70_000));
+        use Kind::{End, Start, Submit};
+        let expected =
+            [(0, Submit, 0), (10_000, Start, 0), (70_000, End, 0), (70_000, Submit, 1), (70_000, Start, 1), (70_000, End, 1)];
+        assert_eq!(timeline.moments(), expected);
+    }
+
+    #[test]
+    fn a_job_without_a_start_is_taken_to_start_at_once_and_one_that_runs_on_has_no_end() {
+        let trace = trace(vec![
+            JobRow { reported_run_s: Some(60.0), ..row("a", 0) },
+            JobRow { start: Some(5000), censored: Some(true), state: Some("RUNNING".into()), ..row("b", 1000) },
+        ]);
+        let timeline = Timeline::of(&trace, Options::default()).unwrap();
+        assert_eq!((timeline.jobs[0].start_ms, timeline.jobs[0].end_ms, timeline.assumed_starts), (Some(0), Some(60_000), 1));
+        assert_eq!((timeline.jobs[1].start_ms, timeline.jobs[1].end_ms, timeline.jobs[1].run_s), (Some(5000), None, None));
+    }
+}
