@@ -10,11 +10,14 @@
 //! Models take rows and slices: they know no source format (that is `tracecast-analytics`) and no simulator (that is `tracecast-planner`, which
 //! takes predictions as a column). Nothing here prints, reads the environment or exits.
 
+pub mod backtest;
+pub mod duration;
 pub mod error;
 pub mod feature;
 pub mod job;
 pub mod matrix;
 pub mod model;
+pub mod score;
 pub mod timeline;
 
 pub use error::{Error, Result};

@@ -62,6 +62,8 @@ pub(crate) struct Group {
     pub(crate) count: u64,
     /// Sum of their y.
     pub(crate) sum: f64,
+    /// Sum of their runs, seconds.
+    sum_s: f64,
     averages: [f64; 4],
     variances: [f64; 2],
     weight: [f64; 3],
@@ -126,6 +128,7 @@ impl Group {
         let first = self.count == 0;
         self.count += 1;
         self.sum += y;
+        self.sum_s += y.exp();
         for (average, weight) in self.averages.iter_mut().zip(WEIGHTS) {
             *average = if first { y } else { *average + weight * (y - *average) };
         }
@@ -151,6 +154,11 @@ impl Group {
     /// Mean of y of the jobs that ended.
     pub(crate) fn mean(&self) -> Option<f64> {
         (self.count > 0).then(|| self.sum / self.count as f64)
+    }
+
+    /// Mean run of the jobs that ended, seconds.
+    pub(crate) fn mean_s(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum_s / self.count as f64)
     }
 
     /// Median of y of the last 30 that ended.

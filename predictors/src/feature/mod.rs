@@ -32,6 +32,24 @@ const ALIKE: f64 = 0.5;
 /// Features of the job itself.
 const OWN: [&str; 7] = ["gpus", "cpus", "log_limit", "hour", "weekday", "name_likeness", "user_known"];
 
+/// Jobs by whose weight a group's mean is pulled towards that of the wider group.
+const SHRINK: f64 = 10.0;
+
+/// What the past says of a submission without any model; `None` where no job has ended yet.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Past {
+    /// Mean log run of all ended jobs of its VC and size (of its VC, of all, where there is none).
+    pub running_mean: Option<f64>,
+    /// The same with each job weighing ¹⁹⁄₂₀ of the next.
+    pub weighted_mean: Option<f64>,
+    /// Mean log run by user, name, size and VC, each shrunk towards the wider group.
+    pub shrunk_mean: Option<f64>,
+    /// Median log run of the last 30 of the most particular group with at least three.
+    pub median: Option<f64>,
+    /// Mean run of the most particular group, seconds: the rolling estimate of QSSF.
+    pub mean_s: Option<f64>,
+}
+
 /// What jobs are grouped by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -324,30 +342,32 @@ impl Store {
         }
     }
 
-    /// Mean log run of the ended jobs of a level's group, and how many they are.
-    pub fn mean(&self, job: &Submission, level: Level) -> Option<(f64, u64)> {
-        let group = self.group(job, level)?;
-        Some((group.mean()?, group.count))
-    }
-
-    /// Moving average of weight ¹⁄₂₀ of the log runs of the ended jobs of a level's group.
-    pub fn recent_mean(&self, job: &Submission, level: Level) -> Option<f64> {
-        self.group(job, level)?.recent_mean()
-    }
-
-    /// Median log run of the last 30 ended jobs of a level's group.
-    pub fn median(&self, job: &Submission, level: Level) -> Option<f64> {
-        self.group(job, level)?.median()
-    }
-
-    /// The groups of a submission that have ended jobs, the most particular first, and how many those are.
-    pub fn chain(&self, job: &Submission) -> Vec<(Level, f64, u64)> {
+    /// What the past says of a submission in plain means and medians, without any model.
+    pub fn past(&self, job: &Submission) -> Past {
         let places = self.places(job);
-        let of = |(level, place): (&Level, &Option<u32>)| {
-            let group = place.and_then(|place| self.groups.get(place as usize))?;
-            Some((*level, group.mean()?, group.count))
-        };
-        self.levels.iter().zip(&places.groups).filter_map(of).collect()
+        let mut past = Past::default();
+        // From all jobs to the most particular group: each mean is pulled towards the wider one as if by ten jobs more.
+        for (level, place) in self.levels.iter().zip(&places.groups).rev() {
+            let Some(group) = place.and_then(|place| self.groups.get(place as usize)) else { continue };
+            let (Some(mean), Some(mean_s), Some(recent), Some(median)) =
+                (group.mean(), group.mean_s(), group.recent_mean(), group.median())
+            else {
+                continue;
+            };
+            let count = group.count as f64;
+            let wider = past.shrunk_mean.unwrap_or(mean);
+            past.shrunk_mean = Some((count * mean + SHRINK * wider) / (count + SHRINK));
+            if group.count >= 3 || past.median.is_none() {
+                past.median = Some(median);
+            }
+            past.mean_s = Some(mean_s);
+            // The most particular of VC × GPUs, VC and all.
+            if matches!(level, Level::VcGpus | Level::Vc | Level::All) {
+                past.running_mean = Some(mean);
+                past.weighted_mean = Some(recent);
+            }
+        }
+        past
     }
 
     /// How much is known of jobs like this one.
@@ -366,12 +386,6 @@ impl Store {
             1..10 => History::Few,
             _ => History::Many,
         }
-    }
-
-    fn group(&self, job: &Submission, level: Level) -> Option<&Group> {
-        let at = self.levels.iter().position(|own| *own == level)?;
-        let place = self.places(job).groups.get(at).copied().flatten()?;
-        self.groups.get(place as usize)
     }
 
     /// A job was submitted; the number it is known by from now on. O(levels) and the length of its texts.

@@ -1,0 +1,245 @@
+//! Intervals that hold: what quantiles a model gave is corrected by how far runs fell from them, by class of job, and as time goes on.
+//!
+//! A model gives three quantiles of the log run: low (10 %), middle, high (90 %). The **score** of a job that ended is its place between them,
+//! s = (y − middle) / (high − middle) above the middle and (y − middle) / (middle − low) below: −1, 0 and 1 are the model's own quantiles.
+//! The law of a new job is the empirical distribution of the last scores of its class, put on the job's own scale (split-conformal on
+//! normalised log residuals, Mondrian by size × history). A class with few scores borrows those of its size, then of all.
+//! Where runs drift, levels are moved: each job that ends moves the level at which the 5, 10, 90 and 95 % quantiles of its size are
+//! read by γ (a − 1{y ≤ q}), with what had been predicted for that job (Gibbs and Candès 2021). Only jobs that ended teach.
+//!
+//! O(window) to learn, O(levels) to predict. Worked example: a window of scores −2, −1, 0, 1, 2 has the 90 % level at 2: the interval is twice
+//! as wide above the middle as the model had it.
+
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+use tracecast_analytics::describe::SizeClass;
+
+use super::law::{LEVELS, Law};
+use crate::feature::History;
+
+/// Scores remembered a class.
+const WINDOW: usize = 4000;
+/// Scores a class needs to speak for itself.
+const ENOUGH: usize = 200;
+/// Least distance of a model's quantiles from its middle, log seconds.
+const LEAST_SCALE: f32 = 0.05;
+/// Levels that are moved, as places in [`LEVELS`].
+const MOVED: [usize; 4] = [1, 2, 10, 11];
+
+/// A model's three quantiles of the log run: 10, 50 and 90 %.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Spread {
+    /// 10 %.
+    pub low: f32,
+    /// 50 %.
+    pub middle: f32,
+    /// 90 %.
+    pub high: f32,
+}
+
+impl Spread {
+    /// The three in order, whatever order they come in.
+    pub fn of(low: f32, middle: f32, high: f32) -> Self {
+        let mut three = [low, middle, high];
+        three.sort_unstable_by(f32::total_cmp);
+        let [low, middle, high] = three;
+        Self { low, middle, high }
+    }
+
+    fn above(&self) -> f32 {
+        (self.high - self.middle).max(LEAST_SCALE)
+    }
+
+    fn below(&self) -> f32 {
+        (self.middle - self.low).max(LEAST_SCALE)
+    }
+
+    fn score(&self, y: f32) -> f32 {
+        let away = y - self.middle;
+        away / if away > 0.0 { self.above() } else { self.below() }
+    }
+
+    fn at(&self, score: f32) -> f32 {
+        self.middle + score * if score > 0.0 { self.above() } else { self.below() }
+    }
+}
+
+/// What a job is calibrated with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Class {
+    /// By GPUs.
+    pub size: SizeClass,
+    /// By what is known of its like.
+    pub history: History,
+}
+
+impl Class {
+    fn size_at(self) -> usize {
+        SizeClass::ALL.iter().position(|size| *size == self.size).unwrap_or(0)
+    }
+
+    fn at(self) -> usize {
+        let history = History::ALL.iter().position(|history| *history == self.history).unwrap_or(0);
+        self.size_at() * History::ALL.len() + history
+    }
+}
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+struct Window {
+    recent: VecDeque<f32>,
+    sorted: Vec<f32>,
+}
+
+impl Window {
+    fn learn(&mut self, score: f32) {
+        if self.recent.len() == WINDOW
+            && let Some(oldest) = self.recent.pop_front()
+        {
+            let at = self.sorted.partition_point(|own| own.total_cmp(&oldest).is_lt());
+            if at < self.sorted.len() {
+                self.sorted.remove(at);
+            }
+        }
+        self.recent.push_back(score);
+        let at = self.sorted.partition_point(|own| own.total_cmp(&score).is_lt());
+        self.sorted.insert(at, score);
+    }
+
+    /// The score of rank ⌈(n + 1) level⌉, as split-conformal prediction takes it.
+    fn quantile(&self, level: f64) -> f32 {
+        let rank = ((self.sorted.len() + 1) as f64 * level).ceil() as usize;
+        let at = rank.saturating_sub(1).min(self.sorted.len().saturating_sub(1));
+        self.sorted.get(at).copied().unwrap_or(f32::NAN)
+    }
+}
+
+/// How predictions are corrected.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Calibrator {
+    /// γ: how far one job moves a level.
+    rate: f64,
+    all: Window,
+    sizes: Vec<Window>,
+    classes: Vec<Window>,
+    /// By size: the levels read for [`MOVED`].
+    levels: Vec<[f64; MOVED.len()]>,
+}
+
+impl Default for Calibrator {
+    fn default() -> Self {
+        Self::new(0.005)
+    }
+}
+
+impl Calibrator {
+    /// A calibrator that has seen nothing, and moves levels by `rate`.
+    pub fn new(rate: f64) -> Self {
+        let sizes = SizeClass::ALL.len();
+        let nominal = MOVED.map(|at| LEVELS.get(at).copied().unwrap_or(0.5));
+        Self {
+            rate,
+            all: Window::default(),
+            sizes: vec![Window::default(); sizes],
+            classes: vec![Window::default(); sizes * History::ALL.len()],
+            levels: vec![nominal; sizes],
+        }
+    }
+
+    /// Jobs it has learned from and remembers.
+    pub fn seen(&self) -> usize {
+        self.all.sorted.len()
+    }
+
+    /// The law of a job of this class, for which the model gave this spread.
+    pub fn law(&self, class: Class, spread: Spread) -> Law {
+        let own = [self.classes.get(class.at()), self.sizes.get(class.size_at()), Some(&self.all)];
+        let window = own.into_iter().flatten().find(|window| window.sorted.len() >= ENOUGH).unwrap_or(&self.all);
+        if window.sorted.len() < 20 {
+            // Too little to correct by: the model's own quantiles, straight through them.
+            return Law::of(LEVELS.map(|level| spread.at(((level - 0.5) / 0.4) as f32)));
+        }
+        let mut knots = LEVELS.map(|level| spread.at(window.quantile(level)));
+        if let Some(levels) = self.levels.get(class.size_at()) {
+            for (at, level) in MOVED.iter().zip(levels) {
+                if let Some(knot) = knots.get_mut(*at) {
+                    *knot = spread.at(window.quantile(*level));
+                }
+            }
+        }
+        Law::of(knots)
+    }
+
+    /// A job of this class ended with log run `y`; the model had given this spread, and `law` had been predicted.
+    pub fn learn(&mut self, class: Class, spread: Spread, law: &Law, y: f64) {
+        let score = spread.score(y as f32);
+        if !score.is_finite() {
+            return;
+        }
+        self.all.learn(score);
+        if let Some(window) = self.sizes.get_mut(class.size_at()) {
+            window.learn(score);
+        }
+        if let Some(window) = self.classes.get_mut(class.at()) {
+            window.learn(score);
+        }
+        if let Some(levels) = self.levels.get_mut(class.size_at()) {
+            for (level, at) in levels.iter_mut().zip(MOVED) {
+                let Some(nominal) = LEVELS.get(at) else { continue };
+                let below = f64::from(u8::from(y <= law.log_quantile(*nominal)));
+                *level = (*level + self.rate * (nominal - below)).clamp(0.001, 0.999);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CLASS: Class = Class { size: SizeClass::One, history: History::Many };
+
+    #[test]
+    fn a_model_too_sure_of_itself_is_widened_to_what_comes() {
+        let mut calibrator = Calibrator::new(0.0);
+        let spread = Spread::of(-1.0, 0.0, 1.0);
+        // Uniform on −3 to 3: the 90 % quantile is 2.4, three times… 2.4 times the model's own.
+        for at in 0..3000u32 {
+            let y = f64::from(at * 7919 % 3000) / 500.0 - 3.0;
+            let law = calibrator.law(CLASS, spread);
+            calibrator.learn(CLASS, spread, &law, y);
+        }
+        let law = calibrator.law(CLASS, spread);
+        assert!((law.log_quantile(0.9) - 2.4).abs() < 0.02 && (law.log_quantile(0.05) + 2.7).abs() < 0.02);
+        // Another size has no scores of its own and borrows all.
+        let other = Class { size: SizeClass::Many, history: History::None };
+        assert!((calibrator.law(other, spread).log_quantile(0.9) - 2.4).abs() < 0.02);
+        // A job of which the model is surer keeps its own scale.
+        assert!((calibrator.law(CLASS, Spread::of(-0.5, 0.0, 0.5)).log_quantile(0.9) - 1.2).abs() < 0.02);
+    }
+
+    #[test]
+    fn a_drift_is_followed_so_that_coverage_holds() {
+        let mut calibrator = Calibrator::default();
+        let spread = Spread::of(-1.0, 0.0, 1.0);
+        let mut inside = 0;
+        for at in 0..20_000u32 {
+            // Noise in −1 to 1, whose spread doubles over the run.
+            let noise = f64::from(at * 7919 % 2003) / 1001.5 - 1.0;
+            let y = noise * (1.0 + f64::from(at) / 20_000.0);
+            let law = calibrator.law(CLASS, spread);
+            if at >= 2000 && law.log_quantile(0.05) <= y && y <= law.log_quantile(0.95) {
+                inside += 1;
+            }
+            calibrator.learn(CLASS, spread, &law, y);
+        }
+        let coverage = f64::from(inside) / 18_000.0;
+        assert!((coverage - 0.9).abs() < 0.01, "{coverage}");
+    }
+
+    #[test]
+    fn with_nothing_seen_the_model_is_taken_at_its_word() {
+        let law = Calibrator::default().law(CLASS, Spread::of(1.0, 2.0, 4.0));
+        assert!((law.log_quantile(0.1) - 1.0).abs() < 1e-6 && (law.log_quantile(0.9) - 4.0).abs() < 1e-6);
+    }
+}

@@ -1,0 +1,331 @@
+//! The models of duration, each fitted at one moment on what was known then: baselines, QSSF as published, and ours.
+//!
+//! | name | point (log seconds) | quantiles |
+//! |---|---|---|
+//! | `running_mean` | mean of all ended jobs of the VC and size | point + quantiles of the training residuals |
+//! | `weighted_mean` | the same, each job weighing ¹⁹⁄₂₀ of the next | same |
+//! | `shrunk_mean` | mean by user, name, size, VC, each shrunk towards the wider group | same |
+//! | `recent_median` | median of the last 30 of the most particular group | same |
+//! | `qssf` | log(λ R + (1 − λ) M), λ = 0.1: R rolling mean of the user's like jobs, M boosted trees on seconds | same |
+//! | `linear` | least squares on all features | same |
+//! | `forest` | random forest on all features | same |
+//! | `survival` | boosted accelerated failure time, running jobs as bounds | same |
+//! | `rank` | boosted pairwise order, put on the log scale by isotonic regression | same |
+//! | `boosted` | boosted trees on log runs | boosted trees for 10, 50, 90 %, then [`calibrate`](super::calibrate) |
+//!
+//! Worked example: training residuals −1, 0, 0, 2 around the running mean put its 90 % quantile at mean + 2.
+
+use linfa::Dataset;
+use linfa::traits::{Fit as _, Predict as _};
+use linfa_linear::{FittedIsotonicRegression, IsotonicRegression};
+use ndarray::{Array1, Array2};
+use serde::{Deserialize, Serialize};
+
+use super::calibrate::Spread;
+use super::rows::{Lesson, Row, Rows};
+use crate::error::{Error, Result};
+use crate::feature::Past;
+use crate::matrix::Matrix;
+use crate::model::boosted::{Boosted, FittedTrees, Target, Trees};
+use crate::model::forest::{FittedForest, Forest};
+use crate::model::linear::{FittedLinear, Linear};
+use crate::model::{Fit, Predict, Training};
+
+/// Weight of the rolling estimate in QSSF, as in its authors' artifact.
+const LAMBDA: f64 = 0.1;
+/// Noise of the survival model, on the log scale.
+const NOISE: f64 = 1.5;
+/// Levels of quantiles of baselines.
+pub const LEVELS: [f64; 5] = [0.05, 0.1, 0.5, 0.9, 0.95];
+
+/// A model of duration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum Model {
+    RunningMean,
+    WeightedMean,
+    ShrunkMean,
+    RecentMedian,
+    Qssf,
+    Linear,
+    Forest,
+    Survival,
+    Rank,
+    Boosted,
+}
+
+impl Model {
+    /// All of them, baselines first.
+    pub const ALL: [Self; 10] = [
+        Self::RunningMean,
+        Self::WeightedMean,
+        Self::ShrunkMean,
+        Self::RecentMedian,
+        Self::Qssf,
+        Self::Linear,
+        Self::Forest,
+        Self::Survival,
+        Self::Rank,
+        Self::Boosted,
+    ];
+
+    /// Name, as on the command line and in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::RunningMean => "running_mean",
+            Self::WeightedMean => "weighted_mean",
+            Self::ShrunkMean => "shrunk_mean",
+            Self::RecentMedian => "recent_median",
+            Self::Qssf => "qssf",
+            Self::Linear => "linear",
+            Self::Forest => "forest",
+            Self::Survival => "survival",
+            Self::Rank => "rank",
+            Self::Boosted => "boosted",
+        }
+    }
+
+    fn learns_from_running(self) -> bool {
+        self == Self::Survival
+    }
+}
+
+/// How models are fitted.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Settings {
+    /// How trees are grown.
+    pub trees: Trees,
+    /// Rows learned from at most, the last submitted.
+    pub most_rows: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { trees: Trees::default(), most_rows: 300_000 }
+    }
+}
+
+/// Boosted trees for the mean and the three quantiles.
+#[derive(Debug, Clone)]
+pub struct Quartet {
+    /// Features used, by number.
+    pub columns: Vec<u32>,
+    /// Mean.
+    pub mean: FittedTrees,
+    /// 10 %.
+    pub low: FittedTrees,
+    /// 50 %.
+    pub middle: FittedTrees,
+    /// 90 %.
+    pub high: FittedTrees,
+}
+
+#[derive(Debug)]
+enum Inner {
+    Past(fn(&Past) -> Option<f64>),
+    Qssf(FittedTrees),
+    Linear(Vec<u32>, FittedLinear),
+    Forest(Vec<u32>, FittedForest),
+    Trees(Vec<u32>, FittedTrees),
+    Rank(Vec<u32>, FittedTrees, FittedIsotonicRegression<f64>),
+    Quartet(Quartet),
+}
+
+/// A model, fitted at one moment.
+#[derive(Debug)]
+pub struct Fitted {
+    inner: Inner,
+    /// Point where nothing has ended in the job's past.
+    fallback: f64,
+    /// Quantiles of the training residuals at [`LEVELS`].
+    residuals: [f64; LEVELS.len()],
+}
+
+/// What a model says of one job, on the log scale.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Said {
+    /// The one number.
+    pub point: f64,
+    /// Its quantiles.
+    pub spread: Spread,
+    /// Quantiles at [`LEVELS`], for models that are not calibrated further.
+    pub quantiles: [f64; LEVELS.len()],
+}
+
+/// Fits a model at `now_ms` on the rows known then.
+///
+/// # Errors
+/// If too few jobs have ended, or the learner fails.
+pub fn fit(model: Model, rows: &Rows, now_ms: i64, settings: &Settings) -> Result<Fitted> {
+    let lesson = rows.lesson(now_ms, model.learns_from_running(), settings.most_rows);
+    let ended = lesson.censored.iter().filter(|censored| !**censored).count();
+    if ended < 50 {
+        return Err(Error::TooFew(format!("only {ended} jobs had ended when {} was to be trained; 50 are the least", model.name())));
+    }
+    let fallback = lesson.labels.iter().map(|y| f64::from(*y)).sum::<f64>() / lesson.labels.len() as f64;
+    let inner = grow(model, rows, &lesson, settings)?;
+    let mut fitted = Fitted { inner, fallback, residuals: [0.0; LEVELS.len()] };
+    if !matches!(fitted.inner, Inner::Quartet(_)) {
+        let points = fitted.points(rows, &lesson.rows)?;
+        let known = points.iter().zip(&lesson.labels).zip(&lesson.censored).filter(|(_, censored)| !**censored);
+        let mut residuals: Vec<f64> = known.map(|((point, y), _)| f64::from(*y) - point).collect();
+        residuals.sort_unstable_by(f64::total_cmp);
+        fitted.residuals = LEVELS.map(|level| sorted_quantile(&residuals, level));
+    }
+    Ok(fitted)
+}
+
+/// Linear interpolation between sorted values.
+fn sorted_quantile(sorted: &[f64], level: f64) -> f64 {
+    let at = level * sorted.len().saturating_sub(1) as f64;
+    let get = |ix: usize| sorted.get(ix).copied().unwrap_or(f64::NAN);
+    let low = get(at as usize);
+    let high = get((at as usize + 1).min(sorted.len().saturating_sub(1)));
+    low + (high - low) * at.fract()
+}
+
+fn grow(model: Model, rows: &Rows, lesson: &Lesson, settings: &Settings) -> Result<Inner> {
+    let trees = settings.trees;
+    let of_past = |of: fn(&Past) -> Option<f64>| Ok(Inner::Past(of));
+    let table = || {
+        let columns = rows.features.telling_columns(&lesson.rows);
+        let part = rows.features.select(&lesson.rows, &columns);
+        (columns, part)
+    };
+    let boosted = |part: &Matrix, labels: &[f32], target: Target| {
+        Boosted { target, trees }.fit(Training { rows: part, labels, censored: &lesson.censored })
+    };
+    match model {
+        Model::RunningMean => of_past(|past| past.running_mean),
+        Model::WeightedMean => of_past(|past| past.weighted_mean),
+        Model::ShrunkMean => of_past(|past| past.shrunk_mean),
+        Model::RecentMedian => of_past(|past| past.median),
+        Model::Qssf => {
+            let all: Vec<u32> = (0..rows.attributes.columns() as u32).collect();
+            let part = rows.attributes.select(&lesson.rows, &all);
+            let seconds: Vec<f32> = lesson.labels.iter().map(|y| y.exp()).collect();
+            boosted(&part, &seconds, Target::Mean).map(Inner::Qssf)
+        }
+        Model::Linear => {
+            let (columns, part) = table();
+            let training = Training { rows: &part, labels: &lesson.labels, censored: &[] };
+            Ok(Inner::Linear(columns, Linear.fit(training)?))
+        }
+        Model::Forest => {
+            let (columns, part) = table();
+            let forest = Forest { trees: 40, depth: 14, seed: trees.seed };
+            Ok(Inner::Forest(columns, forest.fit(Training { rows: &part, labels: &lesson.labels, censored: &[] })?))
+        }
+        Model::Survival => {
+            let (columns, part) = table();
+            Ok(Inner::Trees(columns, boosted(&part, &lesson.labels, Target::Survival(NOISE))?))
+        }
+        Model::Rank => {
+            let (columns, part) = table();
+            let fitted = boosted(&part, &lesson.labels, Target::Rank)?;
+            let scores = fitted.predict(&part)?;
+            let shape = |error: ndarray::ShapeError| Error::Request(error.to_string());
+            let scores = Array2::from_shape_vec((scores.len(), 1), scores.iter().map(|s| f64::from(*s)).collect());
+            let labels: Array1<f64> = lesson.labels.iter().map(|y| f64::from(*y)).collect();
+            let isotonic = IsotonicRegression::new().fit(&Dataset::new(scores.map_err(shape)?, labels));
+            let refused = |error: linfa_linear::LinearError<f64>| Error::Learner { learner: "isotonic", reason: error.to_string() };
+            Ok(Inner::Rank(columns, fitted, isotonic.map_err(refused)?))
+        }
+        Model::Boosted => {
+            let (columns, part) = table();
+            let mut four = [Target::Mean, Target::Quantile(0.1), Target::Quantile(0.5), Target::Quantile(0.9)]
+                .into_iter()
+                .map(|target| boosted(&part, &lesson.labels, target))
+                .collect::<Result<Vec<FittedTrees>>>()?
+                .into_iter();
+            match (four.next(), four.next(), four.next(), four.next()) {
+                (Some(mean), Some(low), Some(middle), Some(high)) => {
+                    Ok(Inner::Quartet(Quartet { columns, mean, low, middle, high }))
+                }
+                _ => Err(Error::Request("four targets give four models".to_owned())),
+            }
+        }
+    }
+}
+
+impl Quartet {
+    /// Point and spread of each row of features.
+    ///
+    /// # Errors
+    /// If the rows are too narrow.
+    pub fn say(&self, features: &Matrix, rows: &[u32]) -> Result<Vec<(f64, Spread)>> {
+        let part = features.select(rows, &self.columns);
+        let all = [&self.mean, &self.low, &self.middle, &self.high]
+            .map(|trees| trees.predict(&part))
+            .into_iter()
+            .collect::<Result<Vec<Vec<f32>>>>()?;
+        let at = |of: usize, row: usize| all.get(of).and_then(|values| values.get(row)).copied().unwrap_or(f32::NAN);
+        Ok((0..rows.len()).map(|row| (f64::from(at(0, row)), Spread::of(at(1, row), at(2, row), at(3, row)))).collect())
+    }
+}
+
+impl Fitted {
+    /// The trees of `boosted`.
+    pub fn quartet(self) -> Option<Quartet> {
+        match self.inner {
+            Inner::Quartet(quartet) => Some(quartet),
+            _ => None,
+        }
+    }
+
+    fn points(&self, rows: &Rows, which: &[u32]) -> Result<Vec<f64>> {
+        let past = |at: &u32| rows.rows.get(*at as usize).map(|row: &Row| row.past).unwrap_or_default();
+        let widen = |values: Vec<f32>| values.into_iter().map(f64::from).collect::<Vec<f64>>();
+        match &self.inner {
+            Inner::Past(of) => Ok(which.iter().map(|at| of(&past(at)).unwrap_or(self.fallback)).collect()),
+            Inner::Qssf(trees) => {
+                let all: Vec<u32> = (0..rows.attributes.columns() as u32).collect();
+                let model = trees.predict(&rows.attributes.select(which, &all))?;
+                let blend = |(at, model): (&u32, f32)| {
+                    let rolling = past(at).mean_s.unwrap_or_else(|| self.fallback.exp());
+                    (LAMBDA * rolling + (1.0 - LAMBDA) * f64::from(model)).max(1.0).ln()
+                };
+                Ok(which.iter().zip(model).map(blend).collect())
+            }
+            Inner::Linear(columns, model) => model.predict(&rows.features.select(which, columns)).map(widen),
+            Inner::Forest(columns, model) => model.predict(&rows.features.select(which, columns)).map(widen),
+            Inner::Trees(columns, model) => model.predict(&rows.features.select(which, columns)).map(widen),
+            Inner::Rank(columns, model, isotonic) => {
+                let scores = model.predict(&rows.features.select(which, columns))?;
+                let count = scores.len();
+                let scores = Array2::from_shape_vec((count, 1), scores.into_iter().map(f64::from).collect());
+                let scores = scores.map_err(|error| Error::Request(error.to_string()))?;
+                // A step function ties what the scores order: a trace of them keeps the order.
+                let steps = isotonic.predict(&scores);
+                Ok(steps.iter().zip(scores.iter()).map(|(step, score)| step + 1e-6 * score).collect())
+            }
+            Inner::Quartet(quartet) => Ok(quartet.say(&rows.features, which)?.into_iter().map(|(point, _)| point).collect()),
+        }
+    }
+
+    /// What the model says of rows.
+    ///
+    /// # Errors
+    /// If the learner refuses them.
+    pub fn say(&self, rows: &Rows, which: &[u32]) -> Result<Vec<Said>> {
+        if let Inner::Quartet(quartet) = &self.inner {
+            let said = quartet.say(&rows.features, which)?;
+            let own = |(point, spread): (f64, Spread)| {
+                let [low, middle, high] = [spread.low, spread.middle, spread.high].map(f64::from);
+                // The 5 and 95 % quantiles lie beyond the 10 and 90 % ones as a normal law's do.
+                let beyond = 1.644_853_6 / 1.281_551_6;
+                let quantiles =
+                    [middle - (middle - low) * beyond, low, middle, high, middle + (high - middle) * beyond];
+                Said { point, spread, quantiles }
+            };
+            return Ok(said.into_iter().map(own).collect());
+        }
+        let own = |point: f64| {
+            let quantiles = self.residuals.map(|residual| point + residual);
+            let [_, low, middle, high, _] = quantiles;
+            Said { point, spread: Spread::of(low as f32, middle as f32, high as f32), quantiles }
+        };
+        Ok(self.points(rows, which)?.into_iter().map(own).collect())
+    }
+}

@@ -1,0 +1,198 @@
+//! The predictive distribution of one run: quantiles, mean, the chance that it ends in time, what is left at an age, and the Gittins index.
+//!
+//! A [`Law`] is the log of the run at fixed levels ([`LEVELS`]), straight in between, so that within a step the run is log-uniform. Below the
+//! lowest level and above the highest all lies at that knot. Then
+//!
+//! * the mean is Σ Δa (eᵇ − eᵃ)/(b − a) over the steps, with a and b their ends;
+//! * P(run ≤ T) is the level at log T;
+//! * given an age, the law is that of the runs beyond it, rescaled;
+//! * the Gittins index at an age is the largest of P(end within Δ) / E[time run within Δ] over Δ: what a job promises per second.
+//!
+//! Worked example: a law that is 100 s up to level 0.5 and 1,000 s from 0.6 on has mean 0.5 × 100 + 0.4 × 1,000 + 0.1 × 900 / ln 10 = 489 s,
+//! P(run ≤ 500 s) = 0.57, and given an age of 200 s a median of 1,000 s.
+
+use serde::{Deserialize, Serialize};
+
+/// Levels of the knots.
+pub const LEVELS: [f64; 13] = [0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99];
+/// Where in [`LEVELS`] 5, 10, 50, 90 and 95 % are.
+pub const SCORED_AT: [usize; 5] = [1, 2, 6, 10, 11];
+
+/// A predictive distribution of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Law {
+    /// Log of the run in seconds at [`LEVELS`], ascending.
+    knots: [f32; LEVELS.len()],
+}
+
+impl Law {
+    /// The law with these knots, put in order where they cross.
+    pub fn of(mut knots: [f32; LEVELS.len()]) -> Self {
+        knots.sort_unstable_by(f32::total_cmp);
+        Self { knots }
+    }
+
+    /// The log of the run at a level, 0 to 1.
+    pub fn log_quantile(&self, level: f64) -> f64 {
+        let at = LEVELS.partition_point(|own| *own < level);
+        let (Some(high), Some(b)) = (LEVELS.get(at), self.knots.get(at)) else {
+            return self.knots.last().map_or(f64::NAN, |knot| f64::from(*knot));
+        };
+        let below = at.checked_sub(1);
+        let (Some(low), Some(a)) = (below.and_then(|at| LEVELS.get(at)), below.and_then(|at| self.knots.get(at))) else {
+            return f64::from(*b);
+        };
+        let (a, b) = (f64::from(*a), f64::from(*b));
+        a + (b - a) * (level - low) / (high - low)
+    }
+
+    /// The run at a level, seconds.
+    pub fn quantile_s(&self, level: f64) -> f64 {
+        self.log_quantile(level).exp()
+    }
+
+    /// Quantiles of 5, 10, 50, 90 and 95 %, log seconds.
+    pub fn scored(&self) -> [f64; 5] {
+        SCORED_AT.map(|at| self.knots.get(at).map_or(f64::NAN, |knot| f64::from(*knot)))
+    }
+
+    /// Steps: chance, and the log of the run at both ends. The chances add up to 1.
+    fn steps(&self) -> impl Iterator<Item = (f64, f64, f64)> + '_ {
+        let first = self.knots.first().copied().map_or(f64::NAN, f64::from);
+        let last = self.knots.last().copied().map_or(f64::NAN, f64::from);
+        let inner = LEVELS.windows(2).zip(self.knots.windows(2)).filter_map(|pair| match pair {
+            ([low, high], [a, b]) => Some((high - low, f64::from(*a), f64::from(*b))),
+            _ => None,
+        });
+        let ends = [(LEVELS.first().copied().unwrap_or(0.0), first, first)];
+        let tail = [(1.0 - LEVELS.last().copied().unwrap_or(1.0), last, last)];
+        ends.into_iter().chain(inner).chain(tail)
+    }
+
+    /// Expected run, seconds.
+    pub fn mean_s(&self) -> f64 {
+        self.expected_within_s(f64::INFINITY)
+    }
+
+    /// Expected time run if cut off at `most_s`, seconds: E[min(run, most)].
+    pub fn expected_within_s(&self, most_s: f64) -> f64 {
+        self.steps().map(|(chance, a, b)| chance * mean_within(a, b, most_s)).sum()
+    }
+
+    /// Chance that the run is at most `t_s` seconds.
+    pub fn ends_within(&self, t_s: f64) -> f64 {
+        let y = t_s.max(1e-9).ln();
+        let share = |(chance, a, b): (f64, f64, f64)| {
+            let part = if b > a { ((y - a) / (b - a)).clamp(0.0, 1.0) } else { f64::from(u8::from(y >= a)) };
+            chance * part
+        };
+        self.steps().map(share).sum::<f64>().min(1.0)
+    }
+
+    /// The law of the whole run, given that it has lasted `age_s` seconds. A run that has outlived its law is given as much again.
+    #[must_use]
+    pub fn given_age(&self, age_s: f64) -> Self {
+        let gone = self.ends_within(age_s);
+        if gone <= 0.0 {
+            return *self;
+        }
+        let y = age_s.max(1e-9).ln();
+        if gone >= 0.99 {
+            // Nothing is known out there; with a tail of t⁻¹, the median of what is left is the age.
+            return Self::of(LEVELS.map(|level| (y - (1.0 - level).ln()) as f32));
+        }
+        let knot = |level: f64| self.log_quantile(gone + (1.0 - gone) * level).max(y) as f32;
+        Self::of(LEVELS.map(knot))
+    }
+
+    /// Chance that a job of this age ends within `t_s` more seconds.
+    pub fn ends_within_given_age(&self, t_s: f64, age_s: f64) -> f64 {
+        self.given_age(age_s).ends_within(age_s + t_s)
+    }
+
+    /// Gittins index of a job of this age, per second: the largest chance to end per second of expected run, over the knots as horizons.
+    /// The order by run × GPUs wants it divided by the GPUs.
+    pub fn gittins(&self, age_s: f64) -> f64 {
+        let law = self.given_age(age_s);
+        let left = |knot: &f32| f64::from(*knot).exp();
+        let index = |to: f64| {
+            // Time run within the horizon, beyond the age that has been run.
+            let expected = law.expected_within_s(to) - age_s;
+            if expected > 1e-9 { law.ends_within(to) / expected } else { 0.0 }
+        };
+        law.knots.iter().map(left).map(index).fold(0.0, f64::max)
+    }
+}
+
+/// Mean of min(run, most) where log run is uniform between a and b.
+fn mean_within(a: f64, b: f64, most_s: f64) -> f64 {
+    let cut = most_s.ln();
+    if b - a < 1e-9 {
+        return a.exp().min(most_s);
+    }
+    if cut <= a {
+        return most_s;
+    }
+    let top = b.min(cut);
+    let below = (top.exp() - a.exp()) / (b - a);
+    if cut < b { below + most_s * (b - cut) / (b - a) } else { below }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 100 s up to level ½, 1,000 s from 0.6 on.
+    fn two() -> Law {
+        Law::of(LEVELS.map(|level| if level <= 0.5 { 100f32.ln() } else { 1000f32.ln() }))
+    }
+
+    #[test]
+    fn the_worked_example() {
+        let law = two();
+        // Steps: 0.5 at 100 s, 0.4 at 1,000 s, 0.1 log-uniform between: (1000 − 100) / ln 10 = 390.9: 50 + 400 + 39.1.
+        assert!((law.mean_s() - 489.09).abs() < 0.1, "{}", law.mean_s());
+        // Half, and of the middle step ln 5 / ln 10 = 0.699.
+        assert!((law.ends_within(500.0) - 0.5699).abs() < 1e-3);
+        assert!((law.quantile_s(0.5) - 100.0).abs() < 0.01);
+        assert!(law.given_age(200.0).quantile_s(0.5) > 900.0);
+        assert!((law.expected_within_s(100.0) - 100.0).abs() < 1e-3);
+    }
+
+    #[test]
+    fn age_makes_the_rest_longer_and_never_shorter_than_itself() {
+        let law = two();
+        let mut before = 0.0;
+        for age in [0.0, 50.0, 99.0, 150.0, 500.0, 2000.0, 1e6] {
+            let given = law.given_age(age);
+            assert!(given.quantile_s(0.05) >= age * 0.999);
+            let median = given.quantile_s(0.5);
+            assert!(median >= before * 0.999);
+            before = median;
+        }
+        // An outlived job is expected to run as long again: P(run ≤ 2 age) = ½.
+        assert!((law.ends_within_given_age(1e6, 1e6) - 0.5).abs() < 0.01);
+        // P(end within 900 s more | age 100) = all but the top percent, which lies at 1,000 s too.
+        assert!(law.ends_within_given_age(901.0, 100.0) > 0.98);
+    }
+
+    #[test]
+    fn a_job_about_to_end_promises_most() {
+        let law = two();
+        // Fresh: half end at 100 s, E[min(run, 100)] = 100: 0.005 per second.
+        assert!((law.gittins(0.0) - 0.005).abs() < 1e-4, "{}", law.gittins(0.0));
+        assert!(law.gittins(950.0) > law.gittins(200.0));
+    }
+
+    #[test]
+    fn chances_are_a_distribution() {
+        let law = Law::of(LEVELS.map(|level| (level * 10.0) as f32));
+        let mut before = 0.0;
+        for step in 0..200 {
+            let at = law.ends_within((f64::from(step) / 10.0 - 2.0).exp());
+            assert!((before..=1.0).contains(&at));
+            before = at;
+        }
+        assert!((before - 1.0).abs() < 1e-12);
+    }
+}

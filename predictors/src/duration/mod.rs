@@ -1,0 +1,6 @@
+//! How long a job will run: the rows to learn from, the models, their calibration and the distribution that comes out.
+
+pub mod calibrate;
+pub mod forecast;
+pub mod law;
+pub mod rows;
