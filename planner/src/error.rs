@@ -40,6 +40,9 @@ pub enum Error {
     /// The engine was asked for something impossible: a defect of a policy, not of the input.
     #[error("the policy asked for what cannot be: {0}")]
     Action(String),
+    /// From a predictor.
+    #[error(transparent)]
+    Predictor(#[from] tracecast_predictors::Error),
     /// From reading a trace.
     #[error(transparent)]
     Trace(#[from] tracecast_analytics::Error),

@@ -1,7 +1,7 @@
 //! Planning for GPU clusters: what would happen to the jobs of a trace under another policy, size or price.
 //!
-//! The crate stands above [`tracecast_analytics`], whose [`Trace`](tracecast_analytics::Trace) it reads and writes, and
-//! takes predictions as a column, so it knows no model. Times are integer milliseconds since the Unix epoch, GPUs are
+//! The crate stands above [`tracecast_analytics`], whose [`Trace`](tracecast_analytics::Trace) it reads and writes. The simulator
+//! takes predictions as a column, so it knows no model; [`downstream`] puts those of [`tracecast_predictors`] into it. Times are integer milliseconds since the Unix epoch, GPUs are
 //! counted in `f64` in tables and in whole GPUs where they are placed, and the same input and seed give the same bytes
 //! whatever the number of threads.
 //!
@@ -13,6 +13,7 @@
 //!
 //! Nothing here prints, reads the environment or exits; that is the command line's part.
 
+pub mod downstream;
 pub mod error;
 pub mod sim;
 pub mod synth;

@@ -1,13 +1,13 @@
 //! The back-test of duration: what each model would have said of each job when it was submitted, refitted each week on what was known then,
 //! held against what the job really ran.
 //!
-//! The jobs are in order of submission. Models predict from the share `choose_from` (60 %) on; the one to use is **chosen** on the jobs up to
-//! `report_from` (80 %), and everything reported is of the jobs after it. A model fitted at s knows jobs that had ended at s, predicts those
+//! The jobs are in order of submission. Models predict from the share `predict_from` (50 %) on, so that calibration has jobs to learn from; the
+//! one to use is **chosen** on the jobs between `choose_from` (60 %) and `report_from` (80 %), and everything reported is of those after. A model fitted at s knows jobs that had ended at s, predicts those
 //! submitted in the week from s on, and its calibration learns from each job when it ends. Only jobs that ran and ended are scored: the run of
 //! one that did not is not known.
 //!
 //! An **ensemble** averages the quantiles of models, with the weights (in tenths) of least pinball loss on the jobs it is chosen on, and is
-//! calibrated as one. Worked example: of 1,000 jobs, 1–600 only teach, 601–800 choose, 801–1,000 are reported.
+//! calibrated as one. Worked example: of 1,000 jobs, 1–500 only teach models, 501–600 calibration too, 601–800 choose, 801–1,000 are reported.
 
 use rayon::prelude::*;
 use serde::Serialize;
@@ -28,7 +28,9 @@ const DAY_MS: i64 = 86_400_000;
 /// What is back-tested, and where.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
-    /// Share of jobs that only teach.
+    /// Share of jobs after which models predict: those up to `choose_from` only teach the calibration.
+    pub predict_from: f64,
+    /// Share of jobs after which models are chosen.
     pub choose_from: f64,
     /// Share of jobs after which results are reported.
     pub report_from: f64,
@@ -46,12 +48,13 @@ impl Default for Options {
     fn default() -> Self {
         use Model::{Boosted, Qssf, RecentMedian, RunningMean, ShrunkMean, Survival, WeightedMean};
         Self {
+            predict_from: 0.5,
             choose_from: 0.6,
             report_from: 0.8,
             refit_days: 7,
             models: vec![RunningMean, WeightedMean, ShrunkMean, RecentMedian, Qssf, Survival, Boosted],
             settings: Settings::default(),
-            adapt: 0.005,
+            adapt: 0.01,
         }
     }
 }
@@ -144,7 +147,7 @@ impl Track {
     }
 }
 
-/// Predictions of all models for all jobs from `from` on, each made with what was known then.
+/// Predictions of all models for all jobs from the first fit on, each made with what was known then.
 #[derive(Debug)]
 pub struct Tracks {
     /// The jobs.
@@ -162,48 +165,75 @@ fn position(share: f64, jobs: usize) -> usize {
     ((jobs as f64 * share) as usize).min(jobs)
 }
 
-/// Predicts all jobs from the share `choose_from` on; the ensemble is weighed on those up to `report_from`.
+/// Predicts all jobs from the share `predict_from` on; the ensemble is weighed on those up to `report_from`.
 ///
 /// # Errors
 /// If too few jobs have ended before the first fit, or a learner fails.
 pub fn tracks(timeline: &Timeline, options: &Options) -> Result<Tracks> {
     let (rows, _) = play(timeline);
     let count = rows.rows.len();
-    let first = position(options.choose_from, count);
+    let first = position(options.predict_from, count);
+    let choose = position(options.choose_from, count);
     let report = position(options.report_from, count);
-    if first == 0 || first >= count || report <= first {
+    if first == 0 || choose < first || report <= choose || report >= count {
         return Err(Error::TooFew(format!("{count} jobs are too few to teach, choose and report on parts of them")));
     }
     let moments = fits(&rows, first, options.refit_days.max(1) * DAY_MS);
-    // One fit after another, as each uses all cores; small ones side by side would change nothing but the order of work.
     let mut tracks: Vec<Track> = Vec::new();
     for model in &options.models {
-        let mut said: Vec<Option<Said>> = vec![None; count];
-        let part = |(now_ms, from, to): &(i64, usize, usize)| -> Result<Vec<(usize, Said)>> {
-            let which: Vec<u32> = (*from..*to).map(|at| at as u32).collect();
-            let fitted = forecast::fit(*model, &rows, *now_ms, &options.settings)?;
-            Ok((*from..*to).zip(fitted.say(&rows, &which)?).collect())
-        };
-        let parts: Vec<Result<Vec<(usize, Said)>>> = moments.par_iter().map(part).collect();
-        for found in parts {
-            for (at, own) in found? {
-                if let Some(slot) = said.get_mut(at) {
-                    *slot = Some(own);
-                }
-            }
-        }
-        let mut track = Track { name: model.name().to_owned(), said, laws: vec![None; count] };
-        if *model == Model::Boosted {
-            calibrate(&rows, &mut track, first, options.adapt);
-        }
-        tracks.push(track);
+        tracks.push(track(*model, &rows, &moments, options)?);
     }
-    let (ensemble, weights) = weigh(&rows, &tracks, options, first, report);
+    let (ensemble, weights) = weigh(&rows, &tracks, options, choose, report);
     if let Some(mut track) = ensemble {
         calibrate(&rows, &mut track, first, options.adapt);
         tracks.push(track);
     }
     Ok(Tracks { rows, tracks, fits: moments.len(), ensemble: weights })
+}
+
+/// Jobs that must have ended before the first fit of [`track_between`].
+const LEAST: usize = 500;
+
+/// Predictions of one model for the jobs submitted from `from_ms` on and before `to_ms`, refitted as often as `options` says, with the jobs of
+/// up to two weeks before for calibration.
+///
+/// # Errors
+/// If too few jobs have ended before `to_ms`, or a learner fails.
+pub fn track_between(model: Model, rows: &Rows, from_ms: i64, to_ms: i64, options: &Options) -> Result<Track> {
+    let step_ms = options.refit_days.max(1) * DAY_MS;
+    let mut ends: Vec<i64> = rows.rows.iter().filter_map(|row| row.end_ms.filter(|_| row.y.is_some())).collect();
+    ends.sort_unstable();
+    let begin_ms = ends.get(LEAST).copied().unwrap_or(from_ms).max(from_ms - 14 * DAY_MS);
+    let first = rows.rows.partition_point(|row| row.submit_ms <= begin_ms);
+    let until = rows.rows.partition_point(|row| row.submit_ms < to_ms);
+    let mut moments = fits(rows, first, step_ms);
+    moments.retain(|(_, from, _)| *from < until);
+    track(model, rows, &moments, options)
+}
+
+fn track(model: Model, rows: &Rows, moments: &[(i64, usize, usize)], options: &Options) -> Result<Track> {
+    let count = rows.rows.len();
+    let mut said: Vec<Option<Said>> = vec![None; count];
+    let part = |(now_ms, from, to): &(i64, usize, usize)| -> Result<Vec<(usize, Said)>> {
+        let which: Vec<u32> = (*from..*to).map(|at| at as u32).collect();
+        let fitted = forecast::fit(model, rows, *now_ms, &options.settings)?;
+        Ok((*from..*to).zip(fitted.say(rows, &which)?).collect())
+    };
+    // Fits are independent; each comes back in its place, so the number of threads changes nothing.
+    let parts: Vec<Result<Vec<(usize, Said)>>> = moments.par_iter().map(part).collect();
+    for found in parts {
+        for (at, own) in found? {
+            if let Some(slot) = said.get_mut(at) {
+                *slot = Some(own);
+            }
+        }
+    }
+    let mut track = Track { name: model.name().to_owned(), said, laws: vec![None; count] };
+    if model == Model::Boosted {
+        let first = moments.first().map_or(count, |(_, from, _)| *from);
+        calibrate(rows, &mut track, first, options.adapt);
+    }
+    Ok(track)
 }
 
 /// Moments of fits, and the jobs each serves.
@@ -222,8 +252,8 @@ fn fits(rows: &Rows, first: usize, step_ms: i64) -> Vec<(i64, usize, usize)> {
     moments
 }
 
-/// Fills the laws of a track: each from the jobs that had ended when it was submitted.
-fn calibrate(rows: &Rows, track: &mut Track, first: usize, adapt: f64) {
+/// Fills the laws of a track: each from the jobs that had ended when it was submitted. Gives the calibrator as it is after the last end.
+pub(crate) fn calibrate(rows: &Rows, track: &mut Track, first: usize, adapt: f64) -> Calibrator {
     let mut ends: Vec<(i64, usize)> = rows
         .rows
         .iter()
@@ -234,19 +264,26 @@ fn calibrate(rows: &Rows, track: &mut Track, first: usize, adapt: f64) {
     ends.sort_unstable();
     let mut calibrator = Calibrator::new(adapt);
     let mut ended = ends.into_iter().peekable();
+    let learn = |calibrator: &mut Calibrator, track: &Track, other: usize| {
+        let said = track.said.get(other).copied().flatten();
+        let law = track.laws.get(other).copied().flatten();
+        let row = rows.rows.get(other);
+        if let (Some(said), Some(law), Some((class, y))) = (said, law, row.and_then(|row| Some((row.class, row.y?)))) {
+            calibrator.learn(class, said.spread, &law, y);
+        }
+    };
     for (at, row) in rows.rows.iter().enumerate().skip(first) {
         while let Some((_, other)) = ended.next_if(|(end, other)| *end <= row.submit_ms && *other < at) {
-            let said = track.said.get(other).copied().flatten();
-            let law = track.laws.get(other).copied().flatten();
-            let Some(past) = rows.rows.get(other) else { continue };
-            if let (Some(said), Some(law), Some(y)) = (said, law, past.y) {
-                calibrator.learn(past.class, said.spread, &law, y);
-            }
+            learn(&mut calibrator, track, other);
         }
         if let (Some(said), Some(slot)) = (track.said.get(at).copied().flatten(), track.laws.get_mut(at)) {
             *slot = Some(calibrator.law(row.class, said.spread));
         }
     }
+    for (_, other) in ended {
+        learn(&mut calibrator, track, other);
+    }
+    calibrator
 }
 
 /// Weighs the models on the jobs from `first` to `report`: starting from the best, the tenth that helps most is moved, until none does.

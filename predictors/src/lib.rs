@@ -18,6 +18,8 @@ pub mod job;
 pub mod matrix;
 pub mod model;
 pub mod score;
+pub mod serve;
+pub mod slurm;
 pub mod timeline;
 
 pub use error::{Error, Result};

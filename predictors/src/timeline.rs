@@ -32,6 +32,8 @@ pub struct Options {
 /// One job of a timeline.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Job {
+    /// Row of the trace.
+    pub row: u32,
     /// What was known at submission.
     pub submission: Submission,
     /// When it started, milliseconds; `None` if it never did.
@@ -168,12 +170,12 @@ fn timeline_job(facts: &JobFacts<'_>, row: usize, submission: Submission, assume
     let recorded = table.start.get(row).filter(|start| *start >= submit_ms);
     if facts.is_censored(row) {
         let start_ms = recorded.or(Some(submit_ms));
-        return Job { submission, start_ms, end_ms: None, run_s: None, failed };
+        return Job { row: row as u32, submission, start_ms, end_ms: None, run_s: None, failed };
     }
     let Some(run_s) = run_s else {
         // Never ran, as far as is known: it leaves when the source says, or is waiting still.
         let end_ms = table.end.get(row).filter(|end| *end >= submit_ms);
-        return Job { submission, start_ms: None, end_ms, run_s: None, failed };
+        return Job { row: row as u32, submission, start_ms: None, end_ms, run_s: None, failed };
     };
     if recorded.is_none() {
         *assumed += 1;
@@ -181,7 +183,7 @@ fn timeline_job(facts: &JobFacts<'_>, row: usize, submission: Submission, assume
     let start_ms = recorded.unwrap_or(submit_ms);
     let least_end_ms = start_ms.saturating_add((run_s * 1000.0).round() as i64);
     let end_ms = table.end.get(row).map_or(least_end_ms, |end| end.max(least_end_ms));
-    Job { submission, start_ms: Some(start_ms), end_ms: Some(end_ms), run_s: Some(run_s), failed }
+    Job { row: row as u32, submission, start_ms: Some(start_ms), end_ms: Some(end_ms), run_s: Some(run_s), failed }
 }
 
 #[cfg(test)]

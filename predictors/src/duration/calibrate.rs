@@ -1,14 +1,14 @@
 //! Intervals that hold: what quantiles a model gave is corrected by how far runs fell from them, by class of job, and as time goes on.
 //!
-//! A model gives three quantiles of the log run: low (10 %), middle, high (90 %). The **score** of a job that ended is its place between them,
-//! s = (y − middle) / (high − middle) above the middle and (y − middle) / (middle − low) below: −1, 0 and 1 are the model's own quantiles.
-//! The law of a new job is the empirical distribution of the last scores of its class, put on the job's own scale (split-conformal on
-//! normalised log residuals, Mondrian by size × history). A class with few scores borrows those of its size, then of all.
-//! Where runs drift, levels are moved: each job that ends moves the level at which the 5, 10, 90 and 95 % quantiles of its size are
-//! read by γ (a − 1{y ≤ q}), with what had been predicted for that job (Gibbs and Candès 2021). Only jobs that ended teach.
+//! A model gives three quantiles of the log run: low (10 %), middle, high (90 %). Between and beyond them lie **anchors** for all levels of a
+//! law, as far apart as those of a normal law. The **score** of a job that ended is y − anchor, one a level, and the law of a new job has each
+//! anchor moved by that level's quantile of the last scores of its class (conformalised quantile regression, Romano et al. 2019, Mondrian by
+//! size × history). A class with few scores borrows those of its size, then of all. Where runs drift, levels are moved, too: each job that ends
+//! moves the level at which the 5, 10, 90 and 95 % quantiles of its size are read by γ (a − 1{y ≤ q}), with q what had been predicted for it
+//! (Gibbs and Candès 2021). Only jobs that ended teach.
 //!
-//! O(window) to learn, O(levels) to predict. Worked example: a window of scores −2, −1, 0, 1, 2 has the 90 % level at 2: the interval is twice
-//! as wide above the middle as the model had it.
+//! O(levels × window) to learn, O(levels) to predict. Worked example: runs of which a tenth lies 0.7 or more above the model's 90 % quantile
+//! move that quantile up by 0.7, for every job alike; the median stays if half the runs lie above it.
 
 use std::collections::VecDeque;
 
@@ -22,8 +22,9 @@ use crate::feature::History;
 const WINDOW: usize = 4000;
 /// Scores a class needs to speak for itself.
 const ENOUGH: usize = 200;
-/// Least distance of a model's quantiles from its middle, log seconds.
-const LEAST_SCALE: f32 = 0.05;
+/// Distance of the levels of [`LEVELS`] from the middle in those of 10 and 90 %, of a normal law.
+const AWAY: [f32; LEVELS.len()] =
+    [-1.8153, -1.2835, -1.0, -0.6567, -0.4092, -0.1977, 0.0, 0.1977, 0.4092, 0.6567, 1.0, 1.2835, 1.8153];
 /// Levels that are moved, as places in [`LEVELS`].
 const MOVED: [usize; 4] = [1, 2, 10, 11];
 
@@ -47,21 +48,9 @@ impl Spread {
         Self { low, middle, high }
     }
 
-    fn above(&self) -> f32 {
-        (self.high - self.middle).max(LEAST_SCALE)
-    }
-
-    fn below(&self) -> f32 {
-        (self.middle - self.low).max(LEAST_SCALE)
-    }
-
-    fn score(&self, y: f32) -> f32 {
-        let away = y - self.middle;
-        away / if away > 0.0 { self.above() } else { self.below() }
-    }
-
-    fn at(&self, score: f32) -> f32 {
-        self.middle + score * if score > 0.0 { self.above() } else { self.below() }
+    /// Log run at each of [`LEVELS`], before any correction.
+    fn anchors(&self) -> [f32; LEVELS.len()] {
+        AWAY.map(|away| self.middle + away * if away > 0.0 { self.high - self.middle } else { self.middle - self.low })
     }
 }
 
@@ -85,13 +74,14 @@ impl Class {
     }
 }
 
+/// The last scores of some jobs at one level.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-struct Window {
+struct Scores {
     recent: VecDeque<f32>,
     sorted: Vec<f32>,
 }
 
-impl Window {
+impl Scores {
     fn learn(&mut self, score: f32) {
         if self.recent.len() == WINDOW
             && let Some(oldest) = self.recent.pop_front()
@@ -114,10 +104,31 @@ impl Window {
     }
 }
 
+/// The last scores of some jobs, a level each; empty until the first.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+struct Window(Vec<Scores>);
+
+impl Window {
+    fn learn(&mut self, anchors: &[f32], y: f32) {
+        self.0.resize_with(LEVELS.len(), Scores::default);
+        for (scores, anchor) in self.0.iter_mut().zip(anchors) {
+            scores.learn(y - anchor);
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.0.first().map_or(0, |scores| scores.sorted.len())
+    }
+
+    fn shift(&self, at: usize, level: f64) -> f32 {
+        self.0.get(at).map_or(0.0, |scores| scores.quantile(level))
+    }
+}
+
 /// How predictions are corrected.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Calibrator {
-    /// γ: how far one job moves a level.
+    /// γ: how far one job moves a level, of a size with many; with n seen it is 1 + 500 / (n + 100) times that, so that rare sizes catch up.
     rate: f64,
     all: Window,
     sizes: Vec<Window>,
@@ -128,7 +139,7 @@ pub struct Calibrator {
 
 impl Default for Calibrator {
     fn default() -> Self {
-        Self::new(0.005)
+        Self::new(0.01)
     }
 }
 
@@ -146,25 +157,18 @@ impl Calibrator {
         }
     }
 
-    /// Jobs it has learned from and remembers.
-    pub fn seen(&self) -> usize {
-        self.all.sorted.len()
-    }
-
     /// The law of a job of this class, for which the model gave this spread.
     pub fn law(&self, class: Class, spread: Spread) -> Law {
         let own = [self.classes.get(class.at()), self.sizes.get(class.size_at()), Some(&self.all)];
-        let window = own.into_iter().flatten().find(|window| window.sorted.len() >= ENOUGH).unwrap_or(&self.all);
-        if window.sorted.len() < 20 {
-            // Too little to correct by: the model's own quantiles, straight through them.
-            return Law::of(LEVELS.map(|level| spread.at(((level - 0.5) / 0.4) as f32)));
-        }
-        let mut knots = LEVELS.map(|level| spread.at(window.quantile(level)));
-        if let Some(levels) = self.levels.get(class.size_at()) {
-            for (at, level) in MOVED.iter().zip(levels) {
-                if let Some(knot) = knots.get_mut(*at) {
-                    *knot = spread.at(window.quantile(*level));
-                }
+        let window = own.into_iter().flatten().find(|window| window.len() >= ENOUGH);
+        let mut knots = spread.anchors();
+        // With too little to correct by, the model is taken at its word.
+        if let Some(window) = window {
+            let moved = self.levels.get(class.size_at());
+            for (at, (knot, nominal)) in knots.iter_mut().zip(LEVELS).enumerate() {
+                let place = MOVED.iter().position(|own| *own == at);
+                let level = place.and_then(|place| moved?.get(place).copied()).unwrap_or(nominal);
+                *knot += window.shift(at, level);
             }
         }
         Law::of(knots)
@@ -172,22 +176,24 @@ impl Calibrator {
 
     /// A job of this class ended with log run `y`; the model had given this spread, and `law` had been predicted.
     pub fn learn(&mut self, class: Class, spread: Spread, law: &Law, y: f64) {
-        let score = spread.score(y as f32);
-        if !score.is_finite() {
+        let anchors = spread.anchors();
+        if !anchors.iter().all(|anchor| anchor.is_finite()) {
             return;
         }
-        self.all.learn(score);
+        self.all.learn(&anchors, y as f32);
         if let Some(window) = self.sizes.get_mut(class.size_at()) {
-            window.learn(score);
+            window.learn(&anchors, y as f32);
         }
         if let Some(window) = self.classes.get_mut(class.at()) {
-            window.learn(score);
+            window.learn(&anchors, y as f32);
         }
+        let seen = self.sizes.get(class.size_at()).map_or(0, Window::len) as f64;
+        let rate = self.rate * (1.0 + 500.0 / (seen + 100.0));
         if let Some(levels) = self.levels.get_mut(class.size_at()) {
             for (level, at) in levels.iter_mut().zip(MOVED) {
                 let Some(nominal) = LEVELS.get(at) else { continue };
                 let below = f64::from(u8::from(y <= law.log_quantile(*nominal)));
-                *level = (*level + self.rate * (nominal - below)).clamp(0.001, 0.999);
+                *level = (*level + rate * (nominal - below)).clamp(0.001, 0.999);
             }
         }
     }
@@ -203,7 +209,7 @@ mod tests {
     fn a_model_too_sure_of_itself_is_widened_to_what_comes() {
         let mut calibrator = Calibrator::new(0.0);
         let spread = Spread::of(-1.0, 0.0, 1.0);
-        // Uniform on −3 to 3: the 90 % quantile is 2.4, three times… 2.4 times the model's own.
+        // Uniform on −3 to 3: the 90 % quantile is 2.4, the 5 % one −2.7.
         for at in 0..3000u32 {
             let y = f64::from(at * 7919 % 3000) / 500.0 - 3.0;
             let law = calibrator.law(CLASS, spread);
@@ -214,8 +220,8 @@ mod tests {
         // Another size has no scores of its own and borrows all.
         let other = Class { size: SizeClass::Many, history: History::None };
         assert!((calibrator.law(other, spread).log_quantile(0.9) - 2.4).abs() < 0.02);
-        // A job of which the model is surer keeps its own scale.
-        assert!((calibrator.law(CLASS, Spread::of(-0.5, 0.0, 0.5)).log_quantile(0.9) - 1.2).abs() < 0.02);
+        // A job of which the model is surer is moved as far: 0.5 + 1.4.
+        assert!((calibrator.law(CLASS, Spread::of(-0.5, 0.0, 0.5)).log_quantile(0.9) - 1.9).abs() < 0.02);
     }
 
     #[test]

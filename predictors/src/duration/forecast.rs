@@ -234,19 +234,31 @@ fn grow(model: Model, rows: &Rows, lesson: &Lesson, settings: &Settings) -> Resu
         }
         Model::Boosted => {
             let (columns, part) = table();
-            let mut four = [Target::Mean, Target::Quantile(0.1), Target::Quantile(0.5), Target::Quantile(0.9)]
-                .into_iter()
-                .map(|target| boosted(&part, &lesson.labels, target))
-                .collect::<Result<Vec<FittedTrees>>>()?
-                .into_iter();
-            match (four.next(), four.next(), four.next(), four.next()) {
-                (Some(mean), Some(low), Some(middle), Some(high)) => {
-                    Ok(Inner::Quartet(Quartet { columns, mean, low, middle, high }))
-                }
-                _ => Err(Error::Request("four targets give four models".to_owned())),
-            }
+            four(columns, &part, &lesson.labels, trees).map(Inner::Quartet)
         }
     }
+}
+
+/// Grows the four models on features and labels, on the columns that tell rows apart.
+///
+/// # Errors
+/// If there are too few rows, or the learner fails.
+pub fn quartet(features: &Matrix, labels: &[f32], settings: &Settings) -> Result<Quartet> {
+    let all: Vec<u32> = (0..features.rows() as u32).collect();
+    let columns = features.telling_columns(&all);
+    let part = features.select(&all, &columns);
+    four(columns, &part, labels, settings.trees)
+}
+
+fn four(columns: Vec<u32>, part: &Matrix, labels: &[f32], trees: Trees) -> Result<Quartet> {
+    let grow = |target: Target| Boosted { target, trees }.fit(Training { rows: part, labels, censored: &[] });
+    Ok(Quartet {
+        columns,
+        mean: grow(Target::Mean)?,
+        low: grow(Target::Quantile(0.1))?,
+        middle: grow(Target::Quantile(0.5))?,
+        high: grow(Target::Quantile(0.9))?,
+    })
 }
 
 impl Quartet {

@@ -3,4 +3,5 @@
 pub mod calibrate;
 pub mod forecast;
 pub mod law;
+pub mod predictor;
 pub mod rows;

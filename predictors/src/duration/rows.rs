@@ -168,7 +168,7 @@ mod tests {
     fn job(submit_s: i64, run_s: f64) -> Job {
         let submission = Submission { submit_ms: submit_s * 1000, gpus: 1.0, ..Submission::default() };
         let end_ms = submit_s * 1000 + (run_s * 1000.0) as i64;
-        Job { submission, start_ms: Some(submit_s * 1000), end_ms: Some(end_ms), run_s: Some(run_s), failed: false }
+        Job { row: 0, submission, start_ms: Some(submit_s * 1000), end_ms: Some(end_ms), run_s: Some(run_s), failed: false }
     }
 
     #[test]

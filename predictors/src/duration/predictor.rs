@@ -1,0 +1,476 @@
+//! A trained predictor of durations: boosted trees, their calibration, and the history they look at, in one file; it learns from events.
+//!
+//! Training plays the whole trace, calibrates on what models fitted earlier would have said of its last 30 % (no job is calibrated on by a model
+//! that learned from it), and fits the trees once more on all that ended. A job that has been submitted can be asked about again at an age.
+//!
+//! **File**: one line of JSON (format, version, sections with their sizes and SHA-256, what it was trained on), then the sections: history and
+//! calibration as JSON and the trees in their library's stable format, each compressed with zstd. A later version reads version 1; an earlier
+//! one refuses a later file by its version.
+//!
+//! Worked example: trained on 1,000 jobs, `predict` for a job of a user with ten like jobs of about 100 s gives a median near 100 s; after
+//! `observe` of an eleventh that ran 1,000 s it gives more.
+
+use std::collections::HashMap;
+use std::io::{Read as _, Write as _};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use tracecast_analytics::describe::SizeClass;
+
+use super::calibrate::{Calibrator, Class, Spread};
+use super::forecast::{self, Model, Quartet, Settings};
+use super::law::Law;
+use super::rows::{Rows, play};
+use crate::backtest::{self, Options};
+use crate::error::{Error, Result};
+use crate::feature::{Store, log_run};
+use crate::job::{Event, Prediction, Submission};
+use crate::matrix::Matrix;
+use crate::model::boosted::FittedTrees;
+use crate::timeline::Timeline;
+
+/// Format of the file.
+const FORMAT: &str = "tracecast-duration-model";
+/// Version of the file.
+const VERSION: u32 = 1;
+/// Longest section taken from a file, bytes: one that claims more is damaged.
+const LONGEST: u64 = 8 << 30;
+/// Rows kept to train on again.
+const KEPT: usize = 100_000;
+/// Share of the jobs from which on calibration learns.
+const CALIBRATE_FROM: f64 = 0.7;
+
+/// Horizon within which runs are expected for ordering, seconds.
+const RANKED_WITHIN_S: f64 = 86_400.0;
+
+/// What a predictor was trained on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Trained {
+    /// Jobs that had ended.
+    pub jobs: usize,
+    /// First submission, milliseconds since the Unix epoch.
+    pub from_ms: i64,
+    /// Last event.
+    pub to_ms: i64,
+    /// How the trees were grown.
+    pub settings: Settings,
+}
+
+/// An open job that the predictor was told of.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Open {
+    number: u64,
+    submit_ms: i64,
+    class: Class,
+    said: Option<(f64, Spread, Law)>,
+    /// Its features, to learn from once it ends.
+    row: Vec<f32>,
+}
+
+/// A row to train on again.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+struct Kept {
+    y: f32,
+    row: Vec<f32>,
+}
+
+/// State that events change.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct State {
+    trained: Trained,
+    columns: Vec<u32>,
+    store: Store,
+    calibrator: Calibrator,
+    #[serde(with = "crate::feature::pairs")]
+    open: HashMap<String, Open>,
+    kept: std::collections::VecDeque<Kept>,
+    ended_since: u64,
+}
+
+/// A trained predictor.
+#[derive(Debug, Clone)]
+pub struct Predictor {
+    state: State,
+    mean: FittedTrees,
+    low: FittedTrees,
+    middle: FittedTrees,
+    high: FittedTrees,
+    trees: Trees4,
+}
+
+/// The four models as bytes, as they stand in the file.
+type Trees4 = [Vec<u8>; 4];
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Section {
+    name: String,
+    bytes: u64,
+    sha256: String,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Header {
+    format: String,
+    version: u32,
+    tracecast: String,
+    trained: Trained,
+    sections: Vec<Section>,
+}
+
+/// Trees trained again, to be taken up by [`Predictor::adopt`].
+#[derive(Debug)]
+pub struct Retrained {
+    quartet: Quartet,
+    trees: Trees4,
+    trained: Trained,
+    seen: u64,
+}
+
+impl Predictor {
+    /// Trains on all of a timeline.
+    ///
+    /// # Errors
+    /// If too few jobs have ended, or the learner fails.
+    pub fn train(timeline: &Timeline, options: &Options) -> Result<Self> {
+        let (rows, store) = play(timeline);
+        let settings = options.settings;
+        let end = |row: &super::rows::Row| row.end_ms.into_iter().chain([row.submit_ms]).max();
+        let to_ms = rows.rows.iter().filter_map(end).max().unwrap_or(0);
+        let lesson = rows.lesson(to_ms.saturating_add(1), false, settings.most_rows);
+        let from = (rows.rows.len() as f64 * CALIBRATE_FROM) as usize;
+        let from_ms = rows.rows.get(from).map_or(0, |row| row.submit_ms);
+        let mut track = backtest::track_between(Model::Boosted, &rows, from_ms, i64::MAX, options)?;
+        track.laws.fill(None);
+        let first = track.said.iter().position(Option::is_some).unwrap_or(0);
+        let calibrator = backtest::calibrate(&rows, &mut track, first, options.adapt);
+        let quartet = forecast::fit(Model::Boosted, &rows, to_ms.saturating_add(1), &settings)?
+            .quartet()
+            .ok_or_else(|| Error::Request("boosted trees were asked for".to_owned()))?;
+        let trained = Trained {
+            jobs: lesson.rows.len(),
+            from_ms: rows.rows.first().map_or(0, |row| row.submit_ms),
+            to_ms,
+            settings,
+        };
+        let kept = kept_rows(&rows, &lesson.rows);
+        let open = open_jobs(timeline, &rows, to_ms);
+        let trees = encode(&quartet)?;
+        let Quartet { columns, mean, low, middle, high } = quartet;
+        let state = State { trained, columns, store, calibrator, open, kept, ended_since: 0 };
+        Ok(Self { state, mean, low, middle, high, trees })
+    }
+
+    /// What it was trained on.
+    pub fn trained(&self) -> &Trained {
+        &self.state.trained
+    }
+
+    /// Jobs that ended since it was trained.
+    pub fn ended_since_training(&self) -> u64 {
+        self.state.ended_since
+    }
+
+    /// Jobs it knows to be open.
+    pub fn open(&self) -> usize {
+        self.state.open.len()
+    }
+
+    /// Features used, and the share of its loss each took from the mean's trees, most first.
+    pub fn importance(&self) -> Vec<(String, f64)> {
+        let names = self.state.store.columns();
+        let gains = self.mean.gains();
+        let all: f64 = gains.iter().map(|(_, gain)| gain).sum();
+        let name = |feature: u32| {
+            let column = self.state.columns.get(feature as usize).copied().unwrap_or(u32::MAX);
+            names.get(column as usize).cloned().unwrap_or_default()
+        };
+        gains.into_iter().map(|(feature, gain)| (name(feature), gain / all.max(f64::MIN_POSITIVE))).collect()
+    }
+
+    /// What is predicted of jobs, as of `now_ms`, or of the submission of each.
+    ///
+    /// # Errors
+    /// If the learner refuses the features.
+    pub fn predict(&self, jobs: &[Submission], now_ms: Option<i64>) -> Result<Vec<Prediction>> {
+        Ok(self.laws(jobs, now_ms)?.into_iter().zip(jobs).map(|((_, _, law), job)| prediction(job, &law)).collect())
+    }
+
+    /// Point (mean log run), spread and law of jobs.
+    ///
+    /// # Errors
+    /// As [`Predictor::predict`].
+    pub fn laws(&self, jobs: &[Submission], now_ms: Option<i64>) -> Result<Vec<(f64, Spread, Law)>> {
+        let state = &self.state;
+        let mut all = vec![f32::NAN; state.store.width()];
+        let mut part = Matrix::new(state.columns.len());
+        let mut classes = Vec::with_capacity(jobs.len());
+        for job in jobs {
+            state.store.features(job, now_ms.unwrap_or(job.submit_ms), &mut all);
+            for (cell, column) in part.push().iter_mut().zip(&state.columns) {
+                *cell = all.get(*column as usize).copied().filter(|value| value.is_finite()).unwrap_or(f32::NAN);
+            }
+            classes.push(Class { size: SizeClass::of(job.gpus), history: state.store.history(job) });
+        }
+        self.say(&part, &classes)
+    }
+
+    fn say(&self, part: &Matrix, classes: &[Class]) -> Result<Vec<(f64, Spread, Law)>> {
+        let one = |trees: &FittedTrees| -> Result<Vec<f32>> {
+            if part.rows() == 1 {
+                return Ok(vec![trees.predict_one(part.row(0))?]);
+            }
+            crate::model::Predict::predict(trees, part)
+        };
+        let (mean, low, middle, high) = (one(&self.mean)?, one(&self.low)?, one(&self.middle)?, one(&self.high)?);
+        let spreads = low.iter().zip(&middle).zip(&high).map(|((low, middle), high)| Spread::of(*low, *middle, *high));
+        let said = mean.iter().zip(spreads).zip(classes);
+        Ok(said
+            .map(|((point, spread), class)| (f64::from(*point), spread, self.state.calibrator.law(*class, spread)))
+            .collect())
+    }
+
+    /// The law of the whole run of a job that has run since its start, as of `now_ms`; `None` if it is not known to run.
+    pub fn law_of_running(&self, job_id: &str, now_ms: i64) -> Option<Law> {
+        let open = self.state.open.get(job_id)?;
+        let start = self.state.store.started(open.number)?;
+        let (_, _, law) = open.said?;
+        Some(law.given_age((now_ms - start).max(0) as f64 / 1000.0))
+    }
+
+    /// Learns an event; an error says why it is refused, and nothing has changed then.
+    ///
+    /// # Errors
+    /// If the job is unknown or known already, or the event comes before its submission or start.
+    pub fn observe(&mut self, event: &Event) -> std::result::Result<(), String> {
+        match event {
+            Event::Submitted(job) => self.submitted(job),
+            Event::Started { job_id, time_ms } => {
+                let open = self.state.open.get(job_id).ok_or_else(|| unknown(job_id))?;
+                if *time_ms < open.submit_ms {
+                    return Err(format!("job {job_id} would start before its submission"));
+                }
+                let started = self.state.store.start(open.number, *time_ms);
+                if started { Ok(()) } else { Err(format!("job {job_id} has started already")) }
+            }
+            Event::Ended { job_id, time_ms, run_s, failed } => self.ended(job_id, *time_ms, *run_s, failed.unwrap_or(false)),
+        }
+    }
+
+    fn submitted(&mut self, job: &Submission) -> std::result::Result<(), String> {
+        if self.state.open.contains_key(&job.job_id) {
+            return Err(format!("job {} is known already", job.job_id));
+        }
+        if !(0.0..=1e6).contains(&job.gpus) {
+            return Err(format!("job {} asks for {} GPUs", job.job_id, job.gpus));
+        }
+        let mut row = vec![f32::NAN; self.state.store.width()];
+        self.state.store.features(job, job.submit_ms, &mut row);
+        let class = Class { size: SizeClass::of(job.gpus), history: self.state.store.history(job) };
+        let said = self.laws(std::slice::from_ref(job), None).map_err(|error| error.to_string())?.first().copied();
+        let number = self.state.store.submit(job);
+        self.state.open.insert(job.job_id.clone(), Open { number, submit_ms: job.submit_ms, class, said, row });
+        Ok(())
+    }
+
+    fn ended(&mut self, job_id: &str, time_ms: i64, run_s: Option<f64>, failed: bool) -> std::result::Result<(), String> {
+        let open = self.state.open.get(job_id).ok_or_else(|| unknown(job_id))?;
+        let start = self.state.store.started(open.number);
+        if time_ms < start.unwrap_or(open.submit_ms) {
+            return Err(format!("job {job_id} would end before it began"));
+        }
+        if let Some(run) = run_s.filter(|run| !(0.0..=1e10).contains(run)) {
+            return Err(format!("job {job_id} would have run {run} s"));
+        }
+        // A job that never started has no run, whatever time passed.
+        let run_s = run_s.or_else(|| start.map(|start| (time_ms - start) as f64 / 1000.0));
+        let Some(open) = self.state.open.remove(job_id) else { return Err(unknown(job_id)) };
+        self.state.store.end(open.number, time_ms, run_s, failed);
+        let Some(y) = run_s.map(log_run) else { return Ok(()) };
+        if let Some((_, spread, law)) = open.said {
+            self.state.calibrator.learn(open.class, spread, &law, y);
+        }
+        if self.state.kept.len() == KEPT {
+            self.state.kept.pop_front();
+        }
+        self.state.kept.push_back(Kept { y: y as f32, row: open.row });
+        self.state.ended_since += 1;
+        self.state.trained.to_ms = self.state.trained.to_ms.max(time_ms);
+        Ok(())
+    }
+
+    /// What is needed to train again, to be run on another thread.
+    pub fn trainer(&self) -> impl FnOnce() -> Result<Retrained> + Send + use<> {
+        let kept: Vec<Kept> = self.state.kept.iter().cloned().collect();
+        let width = self.state.store.width();
+        let (mut trained, seen) = (self.state.trained.clone(), self.state.ended_since);
+        move || {
+            let mut features = Matrix::new(width);
+            let mut labels = Vec::with_capacity(kept.len());
+            for own in &kept {
+                for (cell, value) in features.push().iter_mut().zip(&own.row) {
+                    *cell = *value;
+                }
+                labels.push(own.y);
+            }
+            let quartet = forecast::quartet(&features, &labels, &trained.settings)?;
+            trained.jobs = labels.len();
+            Ok(Retrained { trees: encode(&quartet)?, quartet, trained, seen })
+        }
+    }
+
+    /// Takes up trees trained again; what was learned meanwhile stays.
+    pub fn adopt(&mut self, retrained: Retrained) {
+        let Retrained { quartet, trees, trained, seen } = retrained;
+        let Quartet { columns, mean, low, middle, high } = quartet;
+        self.state.trained.jobs = trained.jobs;
+        self.state.columns = columns;
+        self.state.ended_since = self.state.ended_since.saturating_sub(seen);
+        (self.mean, self.low, self.middle, self.high, self.trees) = (mean, low, middle, high, trees);
+    }
+
+    /// The predictor as the bytes of its file.
+    ///
+    /// # Errors
+    /// If it cannot be written down.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        let wrong = |reason: String| Error::ModelFile {
+            file: "the model".to_owned(),
+            found: reason,
+            remedy: "report this; it should not happen".to_owned(),
+        };
+        let state = serde_json::to_vec(&self.state).map_err(|error| wrong(error.to_string()))?;
+        let mut sections = Vec::new();
+        let mut body = Vec::new();
+        let named = [("state", &state)].into_iter().chain(TREES.into_iter().zip(&self.trees));
+        for (name, bytes) in named {
+            let packed = zstd::encode_all(bytes.as_slice(), 3).map_err(|error| wrong(error.to_string()))?;
+            sections.push(Section { name: name.to_owned(), bytes: packed.len() as u64, sha256: hash(&packed) });
+            body.extend(packed);
+        }
+        let header = Header {
+            format: FORMAT.to_owned(),
+            version: VERSION,
+            tracecast: env!("CARGO_PKG_VERSION").to_owned(),
+            trained: self.state.trained.clone(),
+            sections,
+        };
+        let mut file = serde_json::to_vec(&header).map_err(|error| wrong(error.to_string()))?;
+        file.push(b'\n');
+        file.write_all(&body).map_err(|error| wrong(error.to_string()))?;
+        Ok(file)
+    }
+
+    /// The predictor from the bytes of a file; `file` is what to call it in messages.
+    ///
+    /// # Errors
+    /// If it is no such file, is damaged, or of a later version.
+    pub fn from_bytes(file: &str, bytes: &[u8]) -> Result<Self> {
+        let wrong = |found: String, remedy: &str| Error::ModelFile { file: file.to_owned(), found, remedy: remedy.to_owned() };
+        let again = "copy it again, or train another (`tracecast train duration`)";
+        let not_one = || wrong("this is no model file of tracecast".to_owned(), "name one that `tracecast train duration` wrote");
+        let end = bytes.iter().take(1 << 20).position(|byte| *byte == b'\n').ok_or_else(not_one)?;
+        let (head, body) = bytes.split_at(end + 1);
+        let head: serde_json::Value = serde_json::from_slice(head).map_err(|_| not_one())?;
+        if head.get("format").and_then(serde_json::Value::as_str) != Some(FORMAT) {
+            return Err(not_one());
+        }
+        let version = head.get("version").and_then(serde_json::Value::as_u64).unwrap_or(0);
+        if version == 0 || version > u64::from(VERSION) {
+            let found = format!("the file is of version {version}, this program reads up to {VERSION}");
+            return Err(wrong(found, "use the program that wrote it, or a later one"));
+        }
+        let header: Header = serde_json::from_value(head).map_err(|error| wrong(error.to_string(), again))?;
+        let mut rest = body;
+        let mut sections: HashMap<String, Vec<u8>> = HashMap::new();
+        for section in header.sections {
+            let length = usize::try_from(section.bytes).unwrap_or(usize::MAX);
+            let Some((packed, tail)) = rest.split_at_checked(length) else {
+                return Err(wrong(format!("the file ends within its section `{}`", section.name), again));
+            };
+            if hash(packed) != section.sha256 {
+                return Err(wrong(format!("section `{}` is damaged (its SHA-256 differs)", section.name), again));
+            }
+            let mut plain = Vec::new();
+            let unpacked = zstd::Decoder::new(packed).and_then(|decoder| decoder.take(LONGEST).read_to_end(&mut plain));
+            unpacked.map_err(|error| wrong(format!("section `{}`: {error}", section.name), again))?;
+            sections.insert(section.name, plain);
+            rest = tail;
+        }
+        let mut take = |name: &str| sections.remove(name).ok_or_else(|| wrong(format!("there is no section `{name}`"), again));
+        let state: State = serde_json::from_slice(&take("state")?).map_err(|error| wrong(error.to_string(), again))?;
+        let [mean, low, middle, high] = TREES;
+        let trees = [take(mean)?, take(low)?, take(middle)?, take(high)?];
+        let [mean, low, middle, high] = &trees;
+        let decode = |bytes: &Vec<u8>| FittedTrees::decode(bytes, false).map_err(|error| wrong(error.to_string(), again));
+        let (mean, low, middle, high) = (decode(mean)?, decode(low)?, decode(middle)?, decode(high)?);
+        Ok(Self { state, mean, low, middle, high, trees })
+    }
+
+    /// The trees of one of `mean`, `p10`, `p50`, `p90` as XGBoost's JSON, and the names of their features.
+    ///
+    /// # Errors
+    /// If there is no such model.
+    pub fn xgboost_json(&self, which: &str) -> Result<(Vec<u8>, Vec<String>)> {
+        let trees = match which {
+            "mean" => &self.mean,
+            "p10" => &self.low,
+            "p50" => &self.middle,
+            "p90" => &self.high,
+            other => return Err(Error::Request(format!("there is no model `{other}`; there are mean, p10, p50, p90"))),
+        };
+        let names = self.state.store.columns();
+        let named = self.state.columns.iter().map(|column| names.get(*column as usize).cloned().unwrap_or_default()).collect();
+        Ok((trees.xgboost_json()?, named))
+    }
+}
+
+/// Names of the sections of trees.
+const TREES: [&str; 4] = ["trees-mean", "trees-p10", "trees-p50", "trees-p90"];
+
+fn unknown(job_id: &str) -> String {
+    format!("job {job_id} is not known to be open; post its submission first")
+}
+
+fn hash(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn encode(quartet: &Quartet) -> Result<Trees4> {
+    Ok([quartet.mean.encode()?, quartet.low.encode()?, quartet.middle.encode()?, quartet.high.encode()?])
+}
+
+fn kept_rows(rows: &Rows, which: &[u32]) -> std::collections::VecDeque<Kept> {
+    let own = |at: &u32| {
+        let y = rows.rows.get(*at as usize)?.y? as f32;
+        Some(Kept { y, row: rows.features.row(*at as usize).to_vec() })
+    };
+    which.iter().skip(which.len().saturating_sub(KEPT)).filter_map(own).collect()
+}
+
+/// Jobs that had not ended when the trace did: their ends may still be told.
+fn open_jobs(timeline: &Timeline, rows: &Rows, now_ms: i64) -> HashMap<String, Open> {
+    let mut open = HashMap::new();
+    // The store numbers jobs in the order in which they were played, which is that of the rows.
+    for (number, (job, row)) in (0u64..).zip(timeline.jobs.iter().zip(&rows.rows)) {
+        if job.end_ms.is_none_or(|end| end > now_ms) {
+            let features = rows.features.row(number as usize).to_vec();
+            let own = Open { number, submit_ms: row.submit_ms, class: row.class, said: None, row: features };
+            open.insert(job.submission.job_id.clone(), own);
+        }
+    }
+    open
+}
+
+fn prediction(job: &Submission, law: &Law) -> Prediction {
+    Prediction {
+        job_id: job.job_id.clone(),
+        mean_s: law.mean_s(),
+        p05_s: law.quantile_s(0.05),
+        p10_s: law.quantile_s(0.1),
+        p50_s: law.quantile_s(0.5),
+        p90_s: law.quantile_s(0.9),
+        p95_s: law.quantile_s(0.95),
+        // By the expected run within a day jobs are ordered: the small chance of a very long run must not outweigh all else.
+        rank_s: law.expected_within_s(RANKED_WITHIN_S),
+    }
+}

@@ -1,0 +1,549 @@
+//! What the server learnt, on disk: a journal of events and, now and then, a snapshot that takes the place of the events before it.
+//! Not responsible for what an event means.
+//!
+//! A folder holds
+//! - `lock`, locked while a server writes here;
+//! - `journal-<first>.jsonl`: one line an event, `{"crc":"<8 hex digits>","seq":<n>,"event":{…}}`. `seq` counts events from 1 and never
+//!   goes back; `crc` is the CRC-32 (IEEE 802.3) of the bytes of the line after `{"crc":"xxxxxxxx",`. `<first>` is the `seq` of the
+//!   file's first line, in 20 digits, so that the names sort;
+//! - `snapshot`: a line `tracecast-snapshot 1 seq=<n> bytes=<n> crc=<hex>`, then the bytes. It stands for all events up to `seq`.
+//!
+//! Durability: [`Journal::append`] returns after the lines are on disk (`fdatasync`), one sync for all events given. A snapshot is written
+//! under another name, synced, renamed and the folder synced; only then are the files that it stands for removed. A crash between any two
+//! of these steps leaves events twice on disk, and `seq` tells which are already in the snapshot: nothing is lost and nothing is doubled.
+//!
+//! Damage: a last line without its line break was never acknowledged; it is dropped and counted. A whole line with a wrong checksum
+//! is skipped and counted. A whole line with a right checksum that this version cannot read stops the start, as does a damaged snapshot:
+//! going on would forget silently.
+//!
+//! Cost: appending is O(bytes); opening reads every byte once, O(longest line + snapshot) memory.
+//!
+//! Worked example: two events of 90 bytes, then a third torn after 40: opening replays 2, counts 1 torn, cuts the file to 180 bytes, and
+//! the next event gets `seq` 3.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use super::error::{Error, Result};
+use crate::job::Event;
+
+const SNAPSHOT: &str = "snapshot";
+const SNAPSHOT_HEAD: &str = "tracecast-snapshot 1";
+/// A line's bytes before its checksum, and the length of the checksum and what closes it.
+const LINE_HEAD: &[u8] = b"{\"crc\":\"";
+const LINE_SUM: usize = 8;
+const LINE_REST: &[u8] = b"\",";
+
+/// What is found when a journal is opened, in the order in which it was learnt.
+#[derive(Debug)]
+pub(super) enum Found<'a> {
+    /// First and at most once: the bytes of the snapshot.
+    Snapshot(&'a [u8]),
+    /// Then every event after it.
+    Event(&'a Event),
+}
+
+/// What was found when a journal was opened, counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Recovered {
+    /// `seq` of the last event that the snapshot stands for, 0 without a snapshot.
+    pub snapshot_seq: u64,
+    /// Events replayed after it.
+    pub events: u64,
+    /// Of those, the ones that the model refused (as it did when they were posted).
+    pub refused: u64,
+    /// Torn last lines dropped: never acknowledged.
+    pub torn: u64,
+    /// Whole lines skipped, as their checksum was wrong.
+    pub corrupt: u64,
+    /// Lines skipped, as their events were already known.
+    pub repeated: u64,
+}
+
+/// An open journal. One at a time can be open in a folder.
+#[derive(Debug)]
+pub(super) struct Journal {
+    folder: PathBuf,
+    file: File,
+    /// `seq` of the first line of `file`, present or to come.
+    first: u64,
+    /// Bytes of `file` that are known to be on disk.
+    durable: u64,
+    /// Bytes of the files before it.
+    older: u64,
+    next: u64,
+    broken: bool,
+    /// Locked until dropped.
+    _lock: File,
+}
+
+/// A moment at which the journal was cut: everything up to `seq` lies in files that a snapshot can replace.
+#[derive(Debug)]
+pub(super) struct Cut {
+    folder: PathBuf,
+    seq: u64,
+}
+
+#[derive(Deserialize)]
+struct Line {
+    seq: u64,
+    event: Event,
+}
+
+fn io_error<'a>(action: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> Error + 'a {
+    move |source| Error::Io { action, path: path.to_owned(), source }
+}
+
+fn segment(folder: &Path, first: u64) -> PathBuf {
+    folder.join(format!("journal-{first:020}.jsonl"))
+}
+
+/// The journal files of a folder with the `seq` in their names, in order.
+fn segments(folder: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let first = name.strip_prefix("journal-").and_then(|rest| rest.strip_suffix(".jsonl"));
+        if let Some(first) = first.and_then(|digits| digits.parse().ok()) {
+            found.push((first, path));
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+fn write_line(buffer: &mut Vec<u8>, seq: u64, event: &Event) -> io::Result<()> {
+    buffer.extend_from_slice(LINE_HEAD);
+    let sum_at = buffer.len();
+    buffer.extend_from_slice(&[b'0'; LINE_SUM]);
+    buffer.extend_from_slice(LINE_REST);
+    let summed_at = buffer.len();
+    write!(buffer, "\"seq\":{seq},\"event\":")?;
+    serde_json::to_writer(&mut *buffer, event)?;
+    buffer.push(b'}');
+    let sum = format!("{:08x}", crc32fast::hash(buffer.get(summed_at..).unwrap_or_default()));
+    if let Some(place) = buffer.get_mut(sum_at..sum_at + LINE_SUM) {
+        place.copy_from_slice(sum.as_bytes());
+    }
+    buffer.push(b'\n');
+    Ok(())
+}
+
+/// The part of a line that its checksum covers, if the checksum is right.
+fn summed(line: &[u8]) -> Option<&[u8]> {
+    let (sum, rest) = line.strip_prefix(LINE_HEAD)?.split_at_checked(LINE_SUM)?;
+    let rest = rest.strip_prefix(LINE_REST)?;
+    let sum = u32::from_str_radix(std::str::from_utf8(sum).ok()?, 16).ok()?;
+    (crc32fast::hash(rest) == sum).then_some(rest)
+}
+
+impl Journal {
+    /// Opens the journal of a folder, which is made if it is not there, and tells `learn` all that it holds. `learn` says whether the
+    /// event was taken (false: refused) and fails if the snapshot cannot be restored.
+    ///
+    /// # Errors
+    /// If another server has it open, if the system refuses a file, or if what was acknowledged cannot be read back.
+    pub(super) fn open(
+        folder: &Path,
+        learn: &mut dyn FnMut(Found<'_>) -> std::result::Result<bool, String>,
+    ) -> Result<(Self, Recovered)> {
+        fs::create_dir_all(folder).map_err(io_error("make the journal folder", folder))?;
+        let lock_path = folder.join("lock");
+        let lock = OpenOptions::new().create(true).truncate(false).write(true).open(&lock_path);
+        let lock = lock.map_err(io_error("open", &lock_path))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(Error::Locked { folder: folder.to_owned() }),
+            Err(TryLockError::Error(source)) => return Err(io_error("lock", &lock_path)(source)),
+        }
+        let mut recovered = Recovered::default();
+        if let Some((seq, bytes)) = read_snapshot(folder)? {
+            learn(Found::Snapshot(&bytes)).map_err(|reason| Error::Memory {
+                path: folder.join(SNAPSHOT),
+                found: format!("the model cannot take it up: {reason}"),
+                remedy: "start with the model that wrote it, or give another journal folder",
+            })?;
+            recovered.snapshot_seq = seq;
+        }
+        let mut last = recovered.snapshot_seq;
+        let mut files = segments(folder).map_err(io_error("list", folder))?;
+        let mut older = 0;
+        let mut durable = 0;
+        for (first, path) in &files {
+            older += durable;
+            durable = replay(path, &mut last, &mut recovered, learn)?;
+            last = last.max(first.saturating_sub(1));
+        }
+        let first = match files.pop() {
+            Some((first, path)) => {
+                // Cut the torn line off, so that the next one starts a line.
+                let file = OpenOptions::new().write(true).open(&path).map_err(io_error("open", &path))?;
+                file.set_len(durable).and_then(|()| file.sync_all()).map_err(io_error("cut", &path))?;
+                first
+            }
+            None => last + 1,
+        };
+        let path = segment(folder, first);
+        let file = OpenOptions::new().create(true).append(true).open(&path).map_err(io_error("open", &path))?;
+        file.sync_all().and_then(|()| sync_folder(folder)).map_err(io_error("sync", folder))?;
+        let folder = folder.to_owned();
+        let journal = Self { folder, file, first, durable, older, next: last + 1, broken: false, _lock: lock };
+        Ok((journal, recovered))
+    }
+
+    /// Bytes of all files of the journal, the snapshot apart.
+    pub(super) fn bytes(&self) -> u64 {
+        self.older + self.durable
+    }
+
+    /// Whether it takes no more events: the disk failed in a way that leaves unknown what is on it.
+    pub(super) fn broken(&self) -> bool {
+        self.broken
+    }
+
+    /// Writes events and returns when they are on disk. After an error none of them is known to be there, and none counts as written.
+    pub(super) fn append<'a>(&mut self, events: impl Iterator<Item = &'a Event>) -> io::Result<()> {
+        if self.broken {
+            return Err(io::Error::other("the journal failed before and takes no events until a restart"));
+        }
+        let mut lines = Vec::new();
+        let mut next = self.next;
+        for event in events {
+            write_line(&mut lines, next, event)?;
+            next += 1;
+        }
+        if let Err(error) = self.file.write_all(&lines) {
+            // A full disk: take back what was written of it, so that nothing torn stands in the middle.
+            self.broken = self.file.set_len(self.durable).and_then(|()| self.file.sync_data()).is_err();
+            return Err(error);
+        }
+        if let Err(error) = self.file.sync_data() {
+            // The kernel may have dropped the pages that it could not write, and a second sync would call them clean.
+            self.broken = true;
+            return Err(error);
+        }
+        self.durable += lines.len() as u64;
+        self.next = next;
+        Ok(())
+    }
+
+    /// Begins a new file, so that a snapshot taken now can replace the ones before.
+    pub(super) fn cut(&mut self) -> io::Result<Cut> {
+        if self.first < self.next {
+            let path = segment(&self.folder, self.next);
+            let file = OpenOptions::new().create(true).append(true).open(path)?;
+            file.sync_all()?;
+            sync_folder(&self.folder)?;
+            self.file = file;
+            self.older += self.durable;
+            (self.first, self.durable) = (self.next, 0);
+        }
+        Ok(Cut { folder: self.folder.clone(), seq: self.next - 1 })
+    }
+
+    /// Forgets the size of the files that a snapshot replaced.
+    pub(super) fn replaced(&mut self) {
+        self.older = 0;
+    }
+}
+
+impl Cut {
+    /// Writes the snapshot of what was known when the journal was cut, and removes the files that it stands for.
+    pub(super) fn replace(&self, bytes: &[u8]) -> io::Result<()> {
+        let passing = self.folder.join(format!("{SNAPSHOT}.tmp"));
+        let mut file = File::create(&passing)?;
+        let sum = crc32fast::hash(bytes);
+        writeln!(file, "{SNAPSHOT_HEAD} seq={} bytes={} crc={sum:08x}", self.seq, bytes.len())?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&passing, self.folder.join(SNAPSHOT))?;
+        sync_folder(&self.folder)?;
+        for (first, path) in segments(&self.folder)? {
+            if first <= self.seq {
+                fs::remove_file(path)?;
+            }
+        }
+        sync_folder(&self.folder)
+    }
+}
+
+/// The snapshot of a folder: the `seq` that it reaches to, and its bytes.
+fn read_snapshot(folder: &Path) -> Result<Option<(u64, Vec<u8>)>> {
+    let path = folder.join(SNAPSHOT);
+    let file = match File::open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(io_error("open", &path)(error)),
+    };
+    let mut file = BufReader::new(file);
+    let mut head = Vec::new();
+    file.by_ref().take(200).read_until(b'\n', &mut head).map_err(io_error("read", &path))?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).map_err(io_error("read", &path))?;
+    let told = parse_snapshot_head(&head);
+    match told {
+        Some((seq, length, sum)) if length == bytes.len() as u64 && sum == crc32fast::hash(&bytes) => {
+            Ok(Some((seq, bytes)))
+        }
+        _ => Err(Error::Memory {
+            path,
+            found: "not a snapshot of version 1, or damaged".to_owned(),
+            remedy: "put back a copy; without one, move it away, and what it stood for is forgotten",
+        }),
+    }
+}
+
+fn parse_snapshot_head(head: &[u8]) -> Option<(u64, u64, u32)> {
+    let head = std::str::from_utf8(head).ok()?.strip_suffix('\n')?;
+    let mut words = head.strip_prefix(SNAPSHOT_HEAD)?.split_ascii_whitespace();
+    let seq = words.next()?.strip_prefix("seq=")?.parse().ok()?;
+    let length = words.next()?.strip_prefix("bytes=")?.parse().ok()?;
+    let sum = u32::from_str_radix(words.next()?.strip_prefix("crc=")?, 16).ok()?;
+    Some((seq, length, sum))
+}
+
+/// Tells the events of one file to `learn`; returns the bytes up to its last line break.
+fn replay(
+    path: &Path,
+    last: &mut u64,
+    recovered: &mut Recovered,
+    learn: &mut dyn FnMut(Found<'_>) -> std::result::Result<bool, String>,
+) -> Result<u64> {
+    let mut file = BufReader::with_capacity(1 << 16, File::open(path).map_err(io_error("open", path))?);
+    let mut line = Vec::new();
+    let mut whole_bytes = 0;
+    let mut number = 0u64;
+    loop {
+        line.clear();
+        let read = file.read_until(b'\n', &mut line).map_err(io_error("read", path))?;
+        if read == 0 {
+            return Ok(whole_bytes);
+        }
+        number += 1;
+        let Some(whole) = line.strip_suffix(b"\n") else {
+            recovered.torn += 1;
+            return Ok(whole_bytes);
+        };
+        whole_bytes += read as u64;
+        if summed(whole).is_none() {
+            recovered.corrupt += 1;
+            continue;
+        }
+        let Line { seq, event } = serde_json::from_slice(whole).map_err(|error| Error::Memory {
+            path: path.to_owned(),
+            found: format!("line {number} is whole but is no event known here: {error}"),
+            remedy: "start the version that wrote it",
+        })?;
+        if seq <= *last {
+            recovered.repeated += 1;
+            continue;
+        }
+        *last = seq;
+        recovered.events += 1;
+        match learn(Found::Event(&event)) {
+            Ok(true) => {}
+            Ok(false) => recovered.refused += 1,
+            Err(reason) => {
+                let remedy = "start with the model that wrote it, or give another journal folder";
+                return Err(Error::Memory { path: path.to_owned(), found: format!("line {number}: {reason}"), remedy });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+mod tests {
+    use super::*;
+
+    fn ended(job: u64) -> Event {
+        Event::Ended { job_id: format!("job \"{job}\"\n"), time_ms: job as i64 * 1000, run_s: Some(0.1), failed: None }
+    }
+
+    /// Opens a folder; what it holds comes back as the snapshot's bytes and the events.
+    fn open(folder: &Path) -> Result<(Journal, Recovered, Vec<u8>, Vec<Event>)> {
+        let (mut snapshot, mut events) = (Vec::new(), Vec::new());
+        let (journal, recovered) = Journal::open(folder, &mut |found| {
+            match found {
+                Found::Snapshot(bytes) => {
+                    assert!(events.is_empty() && snapshot.is_empty());
+                    snapshot = bytes.to_vec();
+                }
+                Found::Event(event) => events.push(event.clone()),
+            }
+            Ok(true)
+        })?;
+        Ok((journal, recovered, snapshot, events))
+    }
+
+    fn only_file(folder: &Path) -> PathBuf {
+        let mut files = segments(folder).unwrap();
+        assert_eq!(files.len(), 1);
+        files.pop().unwrap().1
+    }
+
+    #[test]
+    fn a_line_is_as_described() {
+        let mut line = Vec::new();
+        write_line(&mut line, 7, &Event::Started { job_id: "a".into(), time_ms: 5 }).unwrap();
+        let rest = r#""seq":7,"event":{"event":"started","job_id":"a","time_ms":5}}"#;
+        let text = format!("{{\"crc\":\"{:08x}\",{rest}\n", crc32fast::hash(rest.as_bytes()));
+        assert_eq!(String::from_utf8(line).unwrap(), text);
+        // The check value of CRC-32/ISO-HDLC, so that another program can verify a journal.
+        assert_eq!(crc32fast::hash(b"123456789"), 0xcbf4_3926);
+    }
+
+    #[test]
+    fn a_second_server_is_kept_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let held = open(folder.path()).unwrap();
+        assert!(matches!(open(folder.path()), Err(Error::Locked { .. })));
+        drop(held);
+        assert!(open(folder.path()).is_ok());
+    }
+
+    #[test]
+    fn cut_at_every_byte_nothing_acknowledged_is_lost_and_nothing_doubled() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut ends = vec![0];
+        {
+            let (mut journal, ..) = open(folder.path()).unwrap();
+            for post in [vec![ended(1)], vec![ended(2), ended(3)], vec![ended(4)]] {
+                for event in &post {
+                    let mut line = Vec::new();
+                    write_line(&mut line, ends.len() as u64, event).unwrap();
+                    ends.push(ends.last().unwrap() + line.len());
+                }
+                journal.append(post.iter()).unwrap();
+            }
+            assert_eq!(journal.bytes(), *ends.last().unwrap() as u64);
+        }
+        let bytes = fs::read(only_file(folder.path())).unwrap();
+        assert_eq!(bytes.len(), *ends.last().unwrap());
+        for length in 0..=bytes.len() {
+            let again = tempfile::tempdir().unwrap();
+            fs::write(segment(again.path(), 1), &bytes[..length]).unwrap();
+            let whole = ends.iter().filter(|end| **end <= length && **end > 0).count();
+            let torn = !ends.contains(&length);
+            let (mut journal, recovered, _, events) = open(again.path()).unwrap();
+            let wanted: Vec<Event> = (1..=whole as u64).map(ended).collect();
+            assert_eq!(events, wanted, "cut at {length}");
+            assert_eq!((recovered.torn, recovered.corrupt), (u64::from(torn), 0), "cut at {length}");
+            // The client posts again what was not acknowledged, and all is there once.
+            let missing: Vec<Event> = (whole as u64 + 1..=4).map(ended).collect();
+            journal.append(missing.iter()).unwrap();
+            drop(journal);
+            assert_eq!(fs::read(segment(again.path(), 1)).unwrap(), bytes, "cut at {length}");
+        }
+    }
+
+    #[test]
+    fn any_byte_wrong_costs_at_most_that_line_and_is_counted() {
+        let folder = tempfile::tempdir().unwrap();
+        {
+            let (mut journal, ..) = open(folder.path()).unwrap();
+            journal.append([ended(1), ended(2), ended(3)].iter()).unwrap();
+        }
+        let path = only_file(folder.path());
+        let bytes = fs::read(&path).unwrap();
+        let first_end = bytes.iter().position(|byte| *byte == b'\n').unwrap() + 1;
+        let second_end = first_end + bytes[first_end..].iter().position(|byte| *byte == b'\n').unwrap() + 1;
+        for at in first_end..second_end {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 0x11;
+            fs::write(&path, &damaged).unwrap();
+            let (_, recovered, _, events) = open(folder.path()).unwrap();
+            if at == second_end - 1 {
+                // Its line break gone, the second and the third are one corrupt line.
+                assert_eq!((events, recovered.corrupt), (vec![ended(1)], 1));
+            } else {
+                // 0x11 turns no character of a line into a line break, save 0x1b, which JSON escapes.
+                assert_eq!((events, recovered.corrupt), (vec![ended(1), ended(3)], 1), "byte {at}");
+            }
+            assert_eq!(recovered.torn, 0);
+        }
+    }
+
+    #[test]
+    fn a_snapshot_takes_the_place_of_what_it_stands_for_and_of_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        {
+            let (mut journal, ..) = open(folder.path()).unwrap();
+            journal.append([ended(1), ended(2)].iter()).unwrap();
+            let cut = journal.cut().unwrap();
+            // Learnt while the snapshot is being written.
+            journal.append([ended(3)].iter()).unwrap();
+            cut.replace(b"one and two").unwrap();
+            journal.replaced();
+            let third = only_file(folder.path());
+            assert_eq!(third, segment(folder.path(), 3));
+            assert_eq!(journal.bytes(), fs::metadata(third).unwrap().len());
+        }
+        let (mut journal, recovered, snapshot, events) = open(folder.path()).unwrap();
+        assert_eq!((snapshot.as_slice(), events), (&b"one and two"[..], vec![ended(3)]));
+        assert_eq!(recovered, Recovered { snapshot_seq: 2, events: 1, ..Recovered::default() });
+        // A cut with nothing new since makes no second file, and a snapshot of it is still right.
+        journal.cut().unwrap().replace(b"all three").unwrap();
+        let again = journal.cut().unwrap();
+        again.replace(b"all three").unwrap();
+        drop(journal);
+        let (_, recovered, snapshot, events) = open(folder.path()).unwrap();
+        assert_eq!((snapshot.as_slice(), events.len(), recovered.snapshot_seq), (&b"all three"[..], 0, 3));
+    }
+
+    #[test]
+    fn a_crash_between_snapshot_and_removal_doubles_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let old = {
+            let (mut journal, ..) = open(folder.path()).unwrap();
+            journal.append([ended(1), ended(2)].iter()).unwrap();
+            let old = fs::read(segment(folder.path(), 1)).unwrap();
+            let cut = journal.cut().unwrap();
+            cut.replace(b"one and two").unwrap();
+            old
+        };
+        // As if the files had not been removed, and the next snapshot had been left half written.
+        fs::write(segment(folder.path(), 1), old).unwrap();
+        fs::write(folder.path().join("snapshot.tmp"), b"tracecast-snap").unwrap();
+        let (mut journal, recovered, snapshot, events) = open(folder.path()).unwrap();
+        assert_eq!((snapshot.as_slice(), events.len(), recovered.repeated), (&b"one and two"[..], 0, 2));
+        journal.append([ended(3)].iter()).unwrap();
+        drop(journal);
+        assert_eq!(open(folder.path()).unwrap().3, vec![ended(3)]);
+    }
+
+    #[test]
+    fn a_damaged_snapshot_or_an_unknown_event_stops_the_start() {
+        let folder = tempfile::tempdir().unwrap();
+        open(folder.path()).unwrap().0.cut().unwrap().replace(b"state").unwrap();
+        let path = folder.path().join(SNAPSHOT);
+        let bytes = fs::read(&path).unwrap();
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 0x01;
+            fs::write(&path, damaged).unwrap();
+            match open(folder.path()) {
+                Err(Error::Memory { .. }) => {}
+                // The one field that is not summed: `seq`, 0 → 1.
+                Ok((_, recovered, ..)) => assert_eq!(recovered.snapshot_seq, 1, "byte {at}"),
+                Err(error) => panic!("byte {at}: {error}"),
+            }
+        }
+        fs::write(&path, &bytes).unwrap();
+        let rest = r#""seq":9,"event":{"event":"paused","job_id":"a"}}"#;
+        let line = format!("{{\"crc\":\"{:08x}\",{rest}\n", crc32fast::hash(rest.as_bytes()));
+        fs::write(only_file(folder.path()), line).unwrap();
+        let Err(Error::Memory { found, .. }) = open(folder.path()) else {
+            panic!("an event of a later version was taken")
+        };
+        assert!(found.contains("line 1"), "{found}");
+    }
+}
