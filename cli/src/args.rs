@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use tracecast_analytics::ingest;
 use tracecast_analytics::time::{self, Zone};
+use tracecast_predictors::duration::forecast::Model;
 
 /// Trace analytics and predictive planning for GPU clusters, offline.
 #[derive(Debug, Parser)]
@@ -41,6 +42,16 @@ pub(crate) enum Command {
     Rollup(Rollup),
     /// Replay the jobs under another policy or on another cluster: waits, use, causes, fairness
     Simulate(Box<Simulate>),
+    /// Learn from a trace how long jobs run
+    #[command(subcommand)]
+    Train(Train),
+    /// Say how long jobs will run, with intervals: for files, Slurm, Prometheus
+    Predict(Predict),
+    /// Answer schedulers over HTTP, and learn from what they tell
+    Serve(Serve),
+    /// Hold predictions against what really happened, beside the baselines
+    #[command(subcommand)]
+    Backtest(Backtest),
     /// Generate a complete synthetic trace from a small specification
     Synth(Synth),
     /// List the formats that can be read
@@ -324,6 +335,173 @@ fn duration(text: &str) -> Result<i64, String> {
     tracecast_planner::sim::scenario::parse_duration(text).map_err(|error| error.to_string())
 }
 
+/// What to learn.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Train {
+    /// How long jobs run
+    Duration(TrainDuration),
+}
+
+/// What to hold against what happened.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Backtest {
+    /// How long jobs run
+    Duration(BacktestDuration),
+}
+
+/// What of a job is not to be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Ignored {
+    /// Its VC, queue or partition
+    Vc,
+    /// Its name
+    Name,
+    /// Its user
+    User,
+}
+
+/// What is learned from, and how.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Learning")]
+pub(crate) struct Learning {
+    /// Only jobs whose VC is known
+    #[arg(long)]
+    pub(crate) known_vc_only: bool,
+    /// Do not use these, as where they were filled in afterwards
+    #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',')]
+    pub(crate) ignore: Vec<Ignored>,
+    /// Trees a model [default: 120]
+    #[arg(long, value_name = "N")]
+    pub(crate) trees: Option<NonZeroUsize>,
+    /// Seed of what is drawn
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TrainDuration {
+    /// Files, folders or patterns; or one trace folder
+    #[arg(required = true, value_name = "SOURCE")]
+    pub(crate) sources: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+    #[command(flatten)]
+    pub(crate) learning: Learning,
+    /// The model file to write
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) out: PathBuf,
+    /// Write the trees in XGBoost's JSON into this folder, too
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) xgboost: Option<PathBuf>,
+}
+
+/// Form of rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RowForm {
+    /// CSV, as `simulate --predictions` reads it
+    Csv,
+    /// One JSON object a line
+    Jsonl,
+    /// Parquet
+    Parquet,
+    /// Arrow IPC file
+    Arrow,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Predict {
+    /// Files, folders or patterns; or one trace folder: jobs after the training, and jobs still open
+    #[arg(required = true, value_name = "SOURCE")]
+    pub(crate) sources: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+    /// The model file, from `tracecast train duration`
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) model: PathBuf,
+    #[command(flatten)]
+    pub(crate) learning: Learning,
+    /// Form of the rows
+    #[arg(long, value_enum, default_value_t = RowForm::Csv, help_heading = "Answer")]
+    pub(crate) format: RowForm,
+    /// Write the rows to a file instead of stdout
+    #[arg(long, short, value_name = "FILE", help_heading = "Answer")]
+    pub(crate) out: Option<PathBuf>,
+    /// Write job_submit.lua and its table into this folder
+    #[arg(long, value_name = "FOLDER", help_heading = "Answer")]
+    pub(crate) slurm: Option<PathBuf>,
+    /// Where the table will lie on the controller's host
+    #[arg(long, value_name = "PATH", default_value = "/etc/slurm/tracecast-durations.txt", help_heading = "Answer")]
+    pub(crate) slurm_table: String,
+    /// Let job_submit.lua set the time limit of jobs that have none
+    #[arg(long, requires = "slurm", help_heading = "Answer")]
+    pub(crate) slurm_time_limit: bool,
+    /// Write a summary for node_exporter's textfile collector
+    #[arg(long, value_name = "FILE", help_heading = "Answer")]
+    pub(crate) textfile: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Serve {
+    /// The model file, from `tracecast train duration`
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) model: PathBuf,
+    /// File with the token that clients must show
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: PathBuf,
+    /// Address and port to listen on
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7420")]
+    pub(crate) bind: std::net::SocketAddr,
+    /// Folder in which what is learned survives a crash; without it nothing is learned
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) journal: Option<PathBuf>,
+    /// Train again after so many ended jobs [default: never]
+    #[arg(long, value_name = "JOBS")]
+    pub(crate) retrain_after: Option<std::num::NonZeroU64>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BacktestDuration {
+    /// Files, folders or patterns; or one trace folder
+    #[arg(required = true, value_name = "SOURCE")]
+    pub(crate) sources: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+    #[command(flatten)]
+    pub(crate) learning: Learning,
+    /// Models: running_mean, weighted_mean, shrunk_mean, recent_median, qssf, linear, forest, survival, rank, boosted [default: all but linear, forest, rank]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = model, help_heading = "Learning")]
+    pub(crate) models: Option<Vec<Model>>,
+    /// Days between fits
+    #[arg(long, value_name = "DAYS", default_value_t = 7, value_parser = clap::value_parser!(i64).range(1..=365), help_heading = "Learning")]
+    pub(crate) refit_days: i64,
+    /// Nodes of each VC: replays the queue under the predictions, too
+    #[arg(long, value_name = "TOML", help_heading = "Queue")]
+    pub(crate) cluster: Option<PathBuf>,
+    /// Replay jobs submitted from here on (UTC)
+    #[arg(long, value_name = "TIME", value_parser = moment, allow_hyphen_values = true, requires = "cluster", help_heading = "Queue")]
+    pub(crate) from: Option<i64>,
+    /// Replay jobs submitted before this
+    #[arg(long, value_name = "TIME", value_parser = moment, allow_hyphen_values = true, requires = "cluster", help_heading = "Queue")]
+    pub(crate) to: Option<i64>,
+    /// Replay only jobs that ran at most so long (such as 7d)
+    #[arg(long, value_name = "TIME", value_parser = duration, requires = "cluster", help_heading = "Queue")]
+    pub(crate) max_run: Option<i64>,
+    /// Imitate a published simulator: helios
+    #[arg(long, value_name = "WHOSE", value_parser = ["helios"], requires = "cluster", help_heading = "Queue")]
+    pub(crate) compat: Option<String>,
+    /// Form of the answer
+    #[arg(long, value_enum, default_value_t = Form::Table, help_heading = "Answer")]
+    pub(crate) format: Form,
+    /// Write the answer to a file instead of stdout
+    #[arg(long, short, value_name = "FILE", help_heading = "Answer")]
+    pub(crate) out: Option<PathBuf>,
+}
+
+fn model(name: &str) -> Result<Model, String> {
+    let known = || Model::ALL.map(Model::name).join(", ");
+    Model::ALL.into_iter().find(|model| model.name() == name).ok_or_else(|| format!("no such model; there are {}", known()))
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct Schema {
     /// Which output
@@ -340,6 +518,8 @@ pub(crate) enum SchemaOf {
     Rollup,
     /// `simulate --format json`
     Simulate,
+    /// `backtest duration --format json`
+    BacktestDuration,
     /// `manifest.json` of a trace folder
     Manifest,
     /// Columns of the tables in a trace folder

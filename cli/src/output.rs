@@ -9,11 +9,16 @@ use tracecast_analytics::storage;
 
 /// Writes `text` to stdout, or to a file if one was named.
 pub(crate) fn text(text: &str, file: Option<&Path>) -> Result<()> {
+    bytes(text.as_bytes(), file)
+}
+
+/// Writes bytes to stdout, or to a file if one was named.
+pub(crate) fn bytes(bytes: &[u8], file: Option<&Path>) -> Result<()> {
     match file {
-        Some(path) => write(path, text.as_bytes()),
+        Some(path) => write(path, bytes),
         None => {
             let mut out = std::io::stdout().lock();
-            out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("write to stdout")
+            out.write_all(bytes).and_then(|()| out.flush()).context("write to stdout")
         }
     }
 }

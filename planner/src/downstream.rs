@@ -22,7 +22,7 @@ use tracecast_predictors::timeline::Timeline;
 use crate::error::Result;
 use crate::sim::input::Loaded;
 use crate::sim::metric::evaluate;
-use crate::sim::{Estimate, Order, Policy, Preemption, simulate};
+use crate::sim::{Compat, Estimate, Order, Policy, Preemption, Scan, simulate};
 
 /// τ tried, seconds.
 pub const AGEING_S: [f64; 10] = [900.0, 1800.0, 3600.0, 7200.0, 10_800.0, 14_400.0, 21_600.0, 28_800.0, 43_200.0, 86_400.0];
@@ -142,16 +142,17 @@ pub fn run(loaded: &mut Loaded, timeline: &Timeline, tracks: &[Track], policy: &
             }
         }
     }
-    // Preemption is another kind of cluster, so it stands apart: the least predicted time left first, and least attained service, which
-    // needs no prediction.
+    // Preemption is another kind of cluster, so it stands apart: the least predicted time left first. The Helios simulator knows no predicted time left, so these are not its rules.
+    let preemption = Preemption::HELIOS;
+    let least_left = Policy { preemption, scan: Scan::Skip, compat: Compat::None, ..plain(Order::Srtf, Estimate::True) };
     for track in tracks.iter().filter(|track| track.laws.iter().any(Option::is_some)) {
         loaded.workload.predicted_s = places.iter().map(|place| Measure::MeanWithinDay.of(track, (*place)?)).collect();
-        let preempt = Policy { preemption: Preemption::HELIOS, ..plain(Order::Srtf, Estimate::Predicted) };
+        let preempt = Policy { estimate: Estimate::Predicted, ..least_left.clone() };
         let found = waits(loaded, &preempt)?;
         outcomes.push(outcome(format!("preemptive, least left, {}", track.name), found, None));
     }
-    let preempt = Policy { preemption: Preemption::HELIOS, ..plain(Order::Srtf, Estimate::True) };
-    outcomes.push(outcome("preemptive, least left, true durations (oracle)".to_owned(), waits(loaded, &preempt)?, None));
+    let name = "preemptive, least left, true durations (oracle)".to_owned();
+    outcomes.push(outcome(name, waits(loaded, &least_left)?, None));
     // What ageing costs with nothing left to predict.
     let truth: Vec<Option<f64>> = loaded.workload.run_ms.iter().map(|run| Some(*run as f64 / 1000.0)).collect();
     for ageing_s in AGEING_S {

@@ -13,6 +13,7 @@
 //!
 //! Nothing here prints, reads the environment or exits; that is the command line's part.
 
+pub mod backtest;
 pub mod downstream;
 pub mod error;
 pub mod sim;

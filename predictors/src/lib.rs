@@ -17,6 +17,7 @@ pub mod feature;
 pub mod job;
 pub mod matrix;
 pub mod model;
+pub mod output;
 pub mod score;
 pub mod serve;
 pub mod slurm;

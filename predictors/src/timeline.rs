@@ -5,6 +5,8 @@
 //! * **End**: as recorded, but no sooner than start + run; else start + run. A job that still runs at the end of the record has none, and is a
 //!   censored observation.
 //!
+//! Time limits that are the runs themselves (some published traces have such a column) are left out, and said to be.
+//!
 //! At equal times ends come first, then starts, then submissions in the order of the source: a job that ends in the millisecond in which
 //! another is submitted is known to it. O(n log n). Worked example: a job submitted at 0 s, started at 10 s, that ran 60 s, ends at 70 s.
 
@@ -71,6 +73,15 @@ pub struct Timeline {
     pub left_out: Vec<(String, usize)>,
     /// Jobs whose start is taken to be their submission.
     pub assumed_starts: usize,
+    /// Whether the time limits were the runs themselves, written down afterwards, and are left out.
+    pub limit_is_run: bool,
+}
+
+/// Whether four in five of the jobs with a limit ran to within a second of it: no user asks so well.
+fn limit_is_run(jobs: &[Job]) -> bool {
+    let both: Vec<f64> = jobs.iter().filter_map(|job| Some((job.run_s? - job.submission.limit_s?).abs())).collect();
+    let same = both.iter().filter(|apart| **apart <= 1.0).count();
+    both.len() >= 20 && same * 5 >= both.len() * 4
 }
 
 impl Timeline {
@@ -120,6 +131,12 @@ impl Timeline {
         timeline.jobs.sort_by_key(|job| job.submission.submit_ms);
         if timeline.jobs.is_empty() {
             return Err(Error::TooFew("there is no job with a known submission and number of GPUs to learn from".to_owned()));
+        }
+        timeline.limit_is_run = limit_is_run(&timeline.jobs);
+        if timeline.limit_is_run {
+            for job in &mut timeline.jobs {
+                job.submission.limit_s = None;
+            }
         }
         timeline.left_out =
             left_out.into_iter().filter(|(_, count)| *count > 0).map(|(why, count)| (why.to_owned(), count)).collect();

@@ -76,6 +76,17 @@ impl Lab {
         trace
     }
 
+    /// Process of the controller, which must be running.
+    pub(crate) fn controller(&self) -> u32 {
+        assert!(self.output("scontrol", &["ping"]).contains("is UP"));
+        std::fs::read_to_string(self.home.join("run/slurmctld.pid")).unwrap().trim().parse().unwrap()
+    }
+
+    /// What the controller has logged.
+    pub(crate) fn controller_log(&self) -> String {
+        String::from_utf8_lossy(&std::fs::read(self.home.join("log/slurmctld.log")).unwrap()).into_owned()
+    }
+
     /// Waits until `job` is in `state`.
     pub(crate) fn wait_for(&self, job: &str, state: &str) {
         let until = Instant::now() + Duration::from_secs(90);

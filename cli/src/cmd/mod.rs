@@ -1,19 +1,23 @@
 //! One file a command.
 
+mod backtest;
 mod describe;
 mod formats;
 mod ingest;
 mod inspect;
+mod predict;
 mod report;
 mod rollup;
 mod schema;
+mod serve;
 mod simulate;
 mod synth;
+mod train;
 
 use anyhow::Result;
 use clap::CommandFactory as _;
 
-use crate::args::{Arguments, Command};
+use crate::args::{Arguments, Backtest, Command, Train};
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
@@ -25,6 +29,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         Command::Inspect(request) => inspect::run(request, quiet),
         Command::Rollup(request) => rollup::run(request, arguments.threads),
         Command::Simulate(request) => simulate::run(request, quiet),
+        Command::Train(Train::Duration(request)) => train::run(request, quiet),
+        Command::Predict(request) => predict::run(request, quiet),
+        Command::Serve(request) => serve::run(request, quiet),
+        Command::Backtest(Backtest::Duration(request)) => backtest::run(request, quiet),
         Command::Synth(request) => synth::run(request, quiet),
         Command::Formats => formats::run(),
         Command::Schema(request) => schema::run(request.of),

@@ -11,6 +11,7 @@ pub(crate) fn run(of: SchemaOf) -> Result<()> {
         SchemaOf::Describe => describe::json_schema(),
         SchemaOf::Rollup => rollup::json_schema(),
         SchemaOf::Simulate => tracecast_planner::sim::answer::json_schema(),
+        SchemaOf::BacktestDuration => tracecast_planner::backtest::json_schema(),
         SchemaOf::Manifest => storage::json_schema(),
         SchemaOf::Tables => serde_json::to_value(
             schema::all_specs()

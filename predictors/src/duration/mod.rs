@@ -1,5 +1,7 @@
 //! How long a job will run: the rows to learn from, the models, their calibration and the distribution that comes out.
 
+pub mod apply;
+mod brain;
 pub mod calibrate;
 pub mod forecast;
 pub mod law;

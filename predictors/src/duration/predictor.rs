@@ -4,13 +4,13 @@
 //! that learned from it), and fits the trees once more on all that ended. A job that has been submitted can be asked about again at an age.
 //!
 //! **File**: one line of JSON (format, version, sections with their sizes and SHA-256, what it was trained on), then the sections: history and
-//! calibration as JSON and the trees in their library's stable format, each compressed with zstd. A later version reads version 1; an earlier
+//! calibration as JSON, rows to train on again as numbers, and the trees in their library's stable format, each compressed with zstd. A later version reads version 1; an earlier
 //! one refuses a later file by its version.
 //!
 //! Worked example: trained on 1,000 jobs, `predict` for a job of a user with ten like jobs of about 100 s gives a median near 100 s; after
 //! `observe` of an eleventh that ran 1,000 s it gives more.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::io::{Read as _, Write as _};
 
 use serde::{Deserialize, Serialize};
@@ -36,7 +36,7 @@ const VERSION: u32 = 1;
 /// Longest section taken from a file, bytes: one that claims more is damaged.
 const LONGEST: u64 = 8 << 30;
 /// Rows kept to train on again.
-const KEPT: usize = 100_000;
+const KEPT: usize = 50_000;
 /// Share of the jobs from which on calibration learns.
 const CALIBRATE_FROM: f64 = 0.7;
 
@@ -62,16 +62,30 @@ struct Open {
     number: u64,
     submit_ms: i64,
     class: Class,
-    said: Option<(f64, Spread, Law)>,
+    said: Option<(Spread, Law)>,
     /// Its features, to learn from once it ends.
+    #[serde(with = "bits")]
     row: Vec<f32>,
 }
 
 /// A row to train on again.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default)]
 struct Kept {
     y: f32,
     row: Vec<f32>,
+}
+
+/// Numbers by their bits: JSON has no NaN.
+mod bits {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(row: &[f32], to: S) -> Result<S::Ok, S::Error> {
+        row.iter().map(|value| value.to_bits()).collect::<Vec<u32>>().serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<f32>, D::Error> {
+        Ok(Vec::<u32>::deserialize(from)?.into_iter().map(f32::from_bits).collect())
+    }
 }
 
 /// State that events change.
@@ -83,7 +97,9 @@ struct State {
     calibrator: Calibrator,
     #[serde(with = "crate::feature::pairs")]
     open: HashMap<String, Open>,
-    kept: std::collections::VecDeque<Kept>,
+    /// In a section of their own.
+    #[serde(skip)]
+    kept: VecDeque<Kept>,
     ended_since: u64,
 }
 
@@ -233,8 +249,7 @@ impl Predictor {
     pub fn law_of_running(&self, job_id: &str, now_ms: i64) -> Option<Law> {
         let open = self.state.open.get(job_id)?;
         let start = self.state.store.started(open.number)?;
-        let (_, _, law) = open.said?;
-        Some(law.given_age((now_ms - start).max(0) as f64 / 1000.0))
+        Some(open.said?.1.given_age((now_ms - start).max(0) as f64 / 1000.0))
     }
 
     /// Learns an event; an error says why it is refused, and nothing has changed then.
@@ -249,8 +264,11 @@ impl Predictor {
                 if *time_ms < open.submit_ms {
                     return Err(format!("job {job_id} would start before its submission"));
                 }
-                let started = self.state.store.start(open.number, *time_ms);
-                if started { Ok(()) } else { Err(format!("job {job_id} has started already")) }
+                let number = open.number;
+                if !self.state.store.start(number, *time_ms) {
+                    return Err(format!("job {job_id} has started already"));
+                }
+                Ok(())
             }
             Event::Ended { job_id, time_ms, run_s, failed } => self.ended(job_id, *time_ms, *run_s, failed.unwrap_or(false)),
         }
@@ -268,7 +286,7 @@ impl Predictor {
         let class = Class { size: SizeClass::of(job.gpus), history: self.state.store.history(job) };
         let said = self.laws(std::slice::from_ref(job), None).map_err(|error| error.to_string())?.first().copied();
         let number = self.state.store.submit(job);
-        self.state.open.insert(job.job_id.clone(), Open { number, submit_ms: job.submit_ms, class, said, row });
+        self.state.open.insert(job.job_id.clone(), Open { number, submit_ms: job.submit_ms, class, said: said.map(|(_, spread, law)| (spread, law)), row });
         Ok(())
     }
 
@@ -286,7 +304,7 @@ impl Predictor {
         let Some(open) = self.state.open.remove(job_id) else { return Err(unknown(job_id)) };
         self.state.store.end(open.number, time_ms, run_s, failed);
         let Some(y) = run_s.map(log_run) else { return Ok(()) };
-        if let Some((_, spread, law)) = open.said {
+        if let Some((spread, law)) = open.said {
             self.state.calibrator.learn(open.class, spread, &law, y);
         }
         if self.state.kept.len() == KEPT {
@@ -341,7 +359,8 @@ impl Predictor {
         let state = serde_json::to_vec(&self.state).map_err(|error| wrong(error.to_string()))?;
         let mut sections = Vec::new();
         let mut body = Vec::new();
-        let named = [("state", &state)].into_iter().chain(TREES.into_iter().zip(&self.trees));
+        let rows = pack(&self.state.kept);
+        let named = [("state", &state), (ROWS, &rows)].into_iter().chain(TREES.into_iter().zip(&self.trees));
         for (name, bytes) in named {
             let packed = zstd::encode_all(bytes.as_slice(), 3).map_err(|error| wrong(error.to_string()))?;
             sections.push(Section { name: name.to_owned(), bytes: packed.len() as u64, sha256: hash(&packed) });
@@ -397,7 +416,8 @@ impl Predictor {
             rest = tail;
         }
         let mut take = |name: &str| sections.remove(name).ok_or_else(|| wrong(format!("there is no section `{name}`"), again));
-        let state: State = serde_json::from_slice(&take("state")?).map_err(|error| wrong(error.to_string(), again))?;
+        let mut state: State = serde_json::from_slice(&take("state")?).map_err(|error| wrong(error.to_string(), again))?;
+        state.kept = unpack(&take(ROWS)?, state.store.width());
         let [mean, low, middle, high] = TREES;
         let trees = [take(mean)?, take(low)?, take(middle)?, take(high)?];
         let [mean, low, middle, high] = &trees;
@@ -427,6 +447,23 @@ impl Predictor {
 /// Names of the sections of trees.
 const TREES: [&str; 4] = ["trees-mean", "trees-p10", "trees-p50", "trees-p90"];
 
+/// Name of the section of rows to train on again: the label, then the features of each, as little-endian 32-bit numbers.
+const ROWS: &str = "rows";
+
+fn pack(kept: &VecDeque<Kept>) -> Vec<u8> {
+    let numbers = kept.iter().flat_map(|own| std::iter::once(&own.y).chain(&own.row));
+    numbers.flat_map(|value| value.to_le_bytes()).collect()
+}
+
+fn unpack(bytes: &[u8], width: usize) -> VecDeque<Kept> {
+    let number = |four: &[u8]| four.try_into().map_or(f32::NAN, f32::from_le_bytes);
+    let row = |row: &[u8]| {
+        let mut numbers = row.chunks_exact(4).map(number);
+        Kept { y: numbers.next().unwrap_or(f32::NAN), row: numbers.collect() }
+    };
+    bytes.chunks_exact(4 * (width + 1)).map(row).collect()
+}
+
 fn unknown(job_id: &str) -> String {
     format!("job {job_id} is not known to be open; post its submission first")
 }
@@ -439,7 +476,7 @@ fn encode(quartet: &Quartet) -> Result<Trees4> {
     Ok([quartet.mean.encode()?, quartet.low.encode()?, quartet.middle.encode()?, quartet.high.encode()?])
 }
 
-fn kept_rows(rows: &Rows, which: &[u32]) -> std::collections::VecDeque<Kept> {
+fn kept_rows(rows: &Rows, which: &[u32]) -> VecDeque<Kept> {
     let own = |at: &u32| {
         let y = rows.rows.get(*at as usize)?.y? as f32;
         Some(Kept { y, row: rows.features.row(*at as usize).to_vec() })
@@ -461,7 +498,7 @@ fn open_jobs(timeline: &Timeline, rows: &Rows, now_ms: i64) -> HashMap<String, O
     open
 }
 
-fn prediction(job: &Submission, law: &Law) -> Prediction {
+pub(crate) fn prediction(job: &Submission, law: &Law) -> Prediction {
     Prediction {
         job_id: job.job_id.clone(),
         mean_s: law.mean_s(),
@@ -472,5 +509,110 @@ fn prediction(job: &Submission, law: &Law) -> Prediction {
         p95_s: law.quantile_s(0.95),
         // By the expected run within a day jobs are ordered: the small chance of a very long run must not outweigh all else.
         rank_s: law.expected_within_s(RANKED_WITHIN_S),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
+mod tests {
+    use super::*;
+    use crate::feature::Known;
+    use crate::model::boosted::Trees;
+    use crate::timeline::Job;
+
+    /// Users whose jobs run about 100 s or 10,000 s.
+    fn timeline(jobs: u32) -> Timeline {
+        let job = |at: u32| {
+            let long = at % 3 == 0;
+            let run_s = if long { 10_000.0 } else { 100.0 } * (1.0 + f64::from(at * 7919 % 100) / 200.0);
+            // Far apart, so that only who submits tells how long.
+            let submit_ms = i64::from(at) * 20_000_000;
+            let submission = Submission {
+                job_id: format!("j{at}"),
+                submit_ms,
+                user: Some(if long { "ann" } else { "bob" }.to_owned()),
+                gpus: 1.0,
+                ..Submission::default()
+            };
+            let end_ms = Some(submit_ms + (run_s * 1000.0) as i64);
+            Job { row: at, submission, start_ms: Some(submit_ms), end_ms, run_s: Some(run_s), failed: false }
+        };
+        let known = Known { user: true, ..Known::default() };
+        Timeline { jobs: (0..jobs).map(job).collect(), known, ..Timeline::default() }
+    }
+
+    fn options() -> Options {
+        let trees = Trees { trees: 60, leaves: 8, rate: 0.2, rows: 0.8, columns: 0.8, least: 5.0, ..Trees::default() };
+        Options { settings: Settings { trees, ..Settings::default() }, ..Options::default() }
+    }
+
+    fn ask(user: &str, submit_ms: i64) -> Submission {
+        Submission { job_id: format!("new-{user}"), submit_ms, user: Some(user.to_owned()), gpus: 1.0, ..Submission::default() }
+    }
+
+    #[test]
+    fn it_predicts_what_it_saw_learns_and_is_the_same_once_read_again() {
+        let mut predictor = Predictor::train(&timeline(2000), &options()).unwrap();
+        let now_ms = predictor.trained().to_ms + 9_900_000;
+        let said = predictor.predict(&[ask("ann", now_ms), ask("bob", now_ms)], None).unwrap();
+        assert!((5000.0..20_000.0).contains(&said[0].p50_s), "{said:?}");
+        assert!((80.0..200.0).contains(&said[1].p50_s), "{said:?}");
+        assert!(said.iter().all(|own| own.p05_s <= own.p50_s && own.p50_s <= own.p95_s));
+        let read = Predictor::from_bytes("m", &predictor.to_bytes().unwrap()).unwrap();
+        assert_eq!(read.to_bytes().unwrap(), predictor.to_bytes().unwrap());
+        assert_eq!(read.predict(&[ask("ann", now_ms)], None).unwrap()[0], said[0]);
+        // Bob's next job is known at once to run long, and is given more, the longer it runs.
+        for at in 0..30 {
+            let submit_ms = now_ms + at * 1000;
+            let job = Submission { job_id: format!("x{at}"), ..ask("bob", submit_ms) };
+            predictor.observe(&Event::Submitted(job)).unwrap();
+            predictor.observe(&Event::Started { job_id: format!("x{at}"), time_ms: submit_ms }).unwrap();
+        }
+        let law = |at_s: i64| predictor.law_of_running("x0", now_ms + at_s * 1000).unwrap().quantile_s(0.5);
+        assert!(law(50) <= law(5000) && law(5000) >= 5000.0);
+        for at in 0..30 {
+            let time_ms = now_ms + 9_000_000 + at * 1000;
+            let end = Event::Ended { job_id: format!("x{at}"), time_ms, run_s: None, failed: None };
+            predictor.observe(&end).unwrap();
+            assert!(predictor.observe(&end).is_err(), "an end is told once");
+        }
+        assert_eq!(predictor.ended_since_training(), 30);
+        let after = predictor.predict(&[ask("bob", now_ms + 10_000_000)], None).unwrap();
+        assert!(after[0].mean_s > said[1].mean_s, "{} is no more than {}", after[0].mean_s, said[1].mean_s);
+        let retrained = predictor.trainer()().unwrap();
+        predictor.adopt(retrained);
+        assert_eq!(predictor.ended_since_training(), 0);
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_and_changes_nothing() {
+        let mut predictor = Predictor::train(&timeline(1000), &options()).unwrap();
+        let before = predictor.to_bytes().unwrap();
+        let now_ms = predictor.trained().to_ms;
+        let refused = [
+            Event::Started { job_id: "nobody".to_owned(), time_ms: 1 },
+            Event::Ended { job_id: "nobody".to_owned(), time_ms: 1, run_s: None, failed: None },
+            Event::Submitted(Submission { gpus: f64::NAN, ..ask("ann", now_ms) }),
+            Event::Submitted(Submission { gpus: -1.0, ..ask("ann", now_ms) }),
+        ];
+        for event in refused {
+            assert!(predictor.observe(&event).is_err());
+        }
+        assert_eq!(predictor.to_bytes().unwrap(), before);
+    }
+
+    #[test]
+    fn a_damaged_or_later_file_is_told_and_never_taken() {
+        let bytes = Predictor::train(&timeline(600), &options()).unwrap().to_bytes().unwrap();
+        let line = bytes.iter().position(|byte| *byte == b'\n').unwrap();
+        let told = |bytes: &[u8]| Predictor::from_bytes("m", bytes).unwrap_err().to_string();
+        assert!(told(b"").contains("no model file") && told(b"{}\n").contains("no model file"));
+        assert!(told(&bytes[..bytes.len() - 1]).contains("ends within"));
+        let mut flipped = bytes.clone();
+        flipped[line + 100] ^= 1;
+        assert!(told(&flipped).contains("SHA-256"));
+        let head = String::from_utf8(bytes[..line].to_vec()).unwrap().replace("\"version\":1", "\"version\":2");
+        assert!(told(&[head.as_bytes(), &bytes[line..]].concat()).contains("version 2"));
+        assert!(Predictor::from_bytes("m", &bytes).is_ok());
     }
 }

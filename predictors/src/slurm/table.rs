@@ -26,6 +26,8 @@ use std::fmt::Write as _;
 
 /// Longest time written, milliseconds: 30,000 years. Longer ones are written as this.
 const LONGEST_MS: f64 = 1e15;
+/// Longest key written, bytes: the script takes lines of up to 4096 for damage and refuses their table. No user name comes near.
+const LONGEST_KEY: usize = 4000;
 /// Most jobs written: beyond it, neighbours are the same number to Lua.
 const MOST_JOBS: u64 = 1 << 53;
 
@@ -50,20 +52,21 @@ pub struct Entry {
 
 impl Entry {
     /// The key under which the script looks it up, or `None` where there is no such look-up (a stem without a user, or anything but all jobs without a
-    /// number of GPUs) or a time is not a number of seconds from 0 on: such an entry is not written.
+    /// number of GPUs), where a time is not a number of seconds from 0 on, or where the key has more than 4,000 bytes: such an entry is not written.
     pub fn key(&self) -> Option<String> {
         let is_time = |seconds: f64| seconds.is_finite() && seconds >= 0.0;
         if !is_time(self.expected_s) || !is_time(self.p95_s) {
             return None;
         }
-        match (self.user.as_deref(), self.name_stem.as_deref(), self.vc.as_deref(), self.gpus) {
+        let key = match (self.user.as_deref(), self.name_stem.as_deref(), self.vc.as_deref(), self.gpus) {
             (Some(user), Some(stem), _, Some(gpus)) => Some(format!("s {} {} {gpus}", escaped(user), escaped(stem))),
             (Some(user), None, _, Some(gpus)) => Some(format!("u {} {gpus}", escaped(user))),
             (None, None, Some(vc), Some(gpus)) => Some(format!("v {} {gpus}", escaped(vc))),
             (None, None, None, Some(gpus)) => Some(format!("g {gpus}")),
             (None, None, None, None) => Some("a".to_owned()),
             _ => None,
-        }
+        };
+        key.filter(|key| key.len() <= LONGEST_KEY)
     }
 }
 
@@ -77,7 +80,8 @@ pub fn write_table(entries: &[Entry]) -> Vec<u8> {
         }
     }
     let mut body = String::new();
-    for (key, mut same) in rows.iter().map(|(key, same)| (key, same.clone())) {
+    let count = rows.len();
+    for (key, mut same) in rows {
         // Sums of floats depend on their order.
         same.sort_by(|a, b| a.expected_s.total_cmp(&b.expected_s).then(a.jobs.cmp(&b.jobs)));
         let weight = |entry: &Entry| entry.jobs.max(1) as f64;
@@ -89,7 +93,7 @@ pub fn write_table(entries: &[Entry]) -> Vec<u8> {
         let _ = writeln!(body, "{key}\t{}\t{}\t{jobs}", milliseconds(expected_s), milliseconds(p95_s));
     }
     body.push_str("end\n");
-    format!("tracecast-durations 1 {} {:016x}\n{body}", rows.len(), fnv1a(body.as_bytes())).into_bytes()
+    format!("tracecast-durations 1 {count} {:016x}\n{body}", fnv1a(body.as_bytes())).into_bytes()
 }
 
 /// Whole milliseconds.

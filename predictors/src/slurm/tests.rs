@@ -181,9 +181,24 @@ fn what_cannot_be_looked_up_is_not_written() {
         entry(None, None, None, None, (f64::NAN, 2.0), 1),
         entry(None, None, None, None, (1.0, f64::INFINITY), 1),
         entry(None, None, None, None, (-1.0, 2.0), 1),
+        // 1,333 letters of 3 bytes each in the key, "u " before and " 1" after them: 4,003 bytes.
+        entry(Some(&" ".repeat(1333)), None, None, Some(1), times, 1),
     ];
     assert!(without.iter().all(|entry| entry.key().is_none()));
     assert_eq!(write_table(&without), write_table(&[]));
+}
+
+#[test]
+fn the_longest_line_that_is_written_is_read() {
+    let Some(stage) = Stage::new() else { return };
+    // "u ", 3,996 bytes and " 1" are 4,000.
+    let user = " ".repeat(1332);
+    let longest = entry(Some(&user), None, None, Some(1), (1e300, 1e300), u64::MAX);
+    let table = write_table(&[longest]);
+    assert!(table.len() > 4000);
+    let body = "submit{user_name = (' '):rep(1332), tres_per_job = 'gpu:1'}";
+    let said = stage.run(&stage.options(), body, |path| std::fs::write(path, &table).unwrap());
+    assert_eq!(said[1], "tracecast: expected 1000000000000 s, 95% under 1000000000000 s | nil | 0 | -");
 }
 
 #[test]

@@ -1,0 +1,84 @@
+//! `tracecast train duration`.
+
+use anyhow::Result;
+use tracecast_analytics::report::format;
+use tracecast_predictors::backtest::Options;
+use tracecast_predictors::duration::predictor::Predictor;
+use tracecast_predictors::timeline::{self, Timeline};
+
+use crate::args::{Ignored, Learning, TrainDuration};
+use crate::{output, source};
+
+/// Features named when a training is done.
+const NAMED: usize = 8;
+
+pub(crate) fn run(request: &TrainDuration, quiet: bool) -> Result<()> {
+    let trace = source::open(&request.sources, &request.reading, None, quiet)?;
+    let timeline = Timeline::of(&trace, which(&request.learning))?;
+    for note in notes(&timeline) {
+        output::say(quiet, &format!("tracecast: {note}"));
+    }
+    let predictor = Predictor::train(&timeline, &options(&request.learning))?;
+    output::write(&request.out, &predictor.to_bytes()?)?;
+    if let Some(folder) = &request.xgboost {
+        for which in ["mean", "p10", "p50", "p90"] {
+            let (model, features) = predictor.xgboost_json(which)?;
+            output::write(&folder.join(format!("{which}.json")), &model)?;
+            let mut names = features.join("\n");
+            names.push('\n');
+            output::write(&folder.join(format!("{which}.features.txt")), names.as_bytes())?;
+        }
+    }
+    let importance = predictor.importance();
+    let told: Vec<String> =
+        importance.iter().take(NAMED).map(|(name, gain)| format!("{name} {}", format::percent(*gain))).collect();
+    output::say(
+        quiet,
+        &format!(
+            "tracecast: learned from {} ended jobs, {} are open; what tells most: {}. Model in {}",
+            format::count(predictor.trained().jobs as u64),
+            format::count(predictor.open() as u64),
+            told.join(", "),
+            request.out.display()
+        ),
+    );
+    Ok(())
+}
+
+/// Which jobs, and what of them.
+pub(crate) fn which(learning: &Learning) -> timeline::Options {
+    let ignored = |what: Ignored| learning.ignore.contains(&what);
+    timeline::Options {
+        known_vc_only: learning.known_vc_only,
+        ignore_vc: ignored(Ignored::Vc),
+        ignore_name: ignored(Ignored::Name),
+        ignore_user: ignored(Ignored::User),
+    }
+}
+
+/// How to learn.
+pub(crate) fn options(learning: &Learning) -> Options {
+    let mut options = Options::default();
+    if let Some(trees) = learning.trees {
+        options.settings.trees.trees = trees.get();
+    }
+    options.settings.trees.seed = learning.seed;
+    options
+}
+
+/// What was left out or assumed, for people.
+pub(crate) fn notes(timeline: &Timeline) -> Vec<String> {
+    let mut notes: Vec<String> = timeline
+        .left_out
+        .iter()
+        .map(|(why, count)| format!("{} left out: {why}.", format::counted(*count as u64, "job is", "jobs are")))
+        .collect();
+    if timeline.assumed_starts > 0 {
+        let jobs = format::counted(timeline.assumed_starts as u64, "job has", "jobs have");
+        notes.push(format!("{jobs} no recorded start and are taken to have started when they were submitted."));
+    }
+    if timeline.limit_is_run {
+        notes.push("The time limits of this trace are the runs themselves, written down afterwards; they are not used.".to_owned());
+    }
+    notes
+}
