@@ -40,7 +40,7 @@ pub struct Options {
     pub models: Vec<Model>,
     /// How they are fitted.
     pub settings: Settings,
-    /// How far one job moves a calibrated level.
+    /// How far one job moves a calibrated level (see [`Calibrator::new`]).
     pub adapt: f64,
 }
 
@@ -54,7 +54,7 @@ impl Default for Options {
             refit_days: 7,
             models: vec![RunningMean, WeightedMean, ShrunkMean, RecentMedian, Qssf, Survival, Boosted],
             settings: Settings::default(),
-            adapt: 0.005,
+            adapt: 2.0,
         }
     }
 }

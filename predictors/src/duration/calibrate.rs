@@ -131,7 +131,7 @@ impl Window {
 /// How predictions are corrected.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Calibrator {
-    /// γ: how far one job moves a level, of a size with many; with n seen it is 1 + 500 / (n + 100) times that, so that rare sizes catch up.
+    /// With n jobs of a size in its window, one more moves a level by γ = rate / (n + 100): rare sizes catch up, common ones hardly move.
     rate: f64,
     all: Window,
     sizes: Vec<Window>,
@@ -142,7 +142,7 @@ pub struct Calibrator {
 
 impl Default for Calibrator {
     fn default() -> Self {
-        Self::new(0.005)
+        Self::new(2.0)
     }
 }
 
@@ -191,7 +191,7 @@ impl Calibrator {
             window.learn(&anchors, y as f32);
         }
         let seen = self.sizes.get(class.size_at()).map_or(0, Window::len) as f64;
-        let rate = self.rate * (1.0 + 500.0 / (seen + 100.0));
+        let rate = self.rate / (seen + 100.0);
         if let Some(levels) = self.levels.get_mut(class.size_at()) {
             for (level, at) in levels.iter_mut().zip(MOVED) {
                 let Some(nominal) = LEVELS.get(at) else { continue };
@@ -229,7 +229,7 @@ mod tests {
 
     #[test]
     fn a_drift_is_followed_so_that_coverage_holds() {
-        let mut calibrator = Calibrator::new(0.01);
+        let mut calibrator = Calibrator::new(40.0);
         let spread = Spread::of(-1.0, 0.0, 1.0);
         let mut inside = 0;
         for at in 0..20_000u32 {
