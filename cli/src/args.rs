@@ -499,7 +499,10 @@ pub(crate) struct BacktestDuration {
 
 fn model(name: &str) -> Result<Model, String> {
     let known = || Model::ALL.map(Model::name).join(", ");
-    Model::ALL.into_iter().find(|model| model.name() == name).ok_or_else(|| format!("no such model; there are {}", known()))
+    Model::ALL
+        .into_iter()
+        .find(|model| model.name() == name)
+        .ok_or_else(|| format!("no such model; there are {}", known()))
 }
 
 #[derive(Debug, Args)]

@@ -44,7 +44,9 @@ fn share(value: f64) -> Cell {
 }
 
 fn span(span: &Span) -> String {
-    let day = |ms: i64| jiff::Timestamp::from_millisecond(ms).map_or_else(|_| "?".to_owned(), |at| at.strftime("%Y-%m-%d").to_string());
+    let day = |ms: i64| {
+        jiff::Timestamp::from_millisecond(ms).map_or_else(|_| "?".to_owned(), |at| at.strftime("%Y-%m-%d").to_string())
+    };
     format!("{} jobs, {} to {}", format::count(span.jobs as u64), day(span.from_ms), day(span.to_ms))
 }
 
@@ -241,12 +243,10 @@ fn queue(downstream: &Downstream) -> Section {
     }
     let hours = |outcome: &Outcome| (outcome.mean_wait_s / 3600.0, outcome.p95_wait_s / 3600.0);
     let points = |keep: &dyn Fn(&Outcome) -> bool| {
-        {
-            let mut points: Vec<(f64, f64)> =
-                downstream.outcomes.iter().filter(|outcome| keep(outcome)).map(hours).collect();
-            points.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
-            points
-        }
+        let mut points: Vec<(f64, f64)> =
+            downstream.outcomes.iter().filter(|outcome| keep(outcome)).map(hours).collect();
+        points.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+        points
     };
     let aged = |outcome: &Outcome| outcome.ageing_s.is_some();
     let oracle = |outcome: &Outcome| outcome.order.contains("oracle");

@@ -25,7 +25,8 @@ use crate::sim::metric::evaluate;
 use crate::sim::{Compat, Estimate, Order, Policy, Preemption, Scan, simulate};
 
 /// τ tried, seconds.
-pub const AGEING_S: [f64; 10] = [900.0, 1800.0, 3600.0, 7200.0, 10_800.0, 14_400.0, 21_600.0, 28_800.0, 43_200.0, 86_400.0];
+pub const AGEING_S: [f64; 10] =
+    [900.0, 1800.0, 3600.0, 7200.0, 10_800.0, 14_400.0, 21_600.0, 28_800.0, 43_200.0, 86_400.0];
 
 /// What is known of the length of a job: how it enters the order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
@@ -144,9 +145,10 @@ pub fn run(loaded: &mut Loaded, timeline: &Timeline, tracks: &[Track], policy: &
     }
     // Preemption is another kind of cluster, so it stands apart: the least predicted time left first. The Helios simulator knows no predicted time left, so these are not its rules.
     let preemption = Preemption::HELIOS;
-    let least_left = Policy { preemption, scan: Scan::Skip, compat: Compat::None, ..plain(Order::Srtf, Estimate::True) };
+    let least_left =
+        Policy { preemption, scan: Scan::Skip, compat: Compat::None, ..plain(Order::Srtf, Estimate::True) };
     for track in tracks.iter().filter(|track| track.laws.iter().any(Option::is_some)) {
-        loaded.workload.predicted_s = places.iter().map(|place| Measure::MeanWithinDay.of(track, (*place)?)).collect();
+        loaded.workload.predicted_s = places.iter().map(|place| Measure::Upper.of(track, (*place)?)).collect();
         let preempt = Policy { estimate: Estimate::Predicted, ..least_left.clone() };
         let found = waits(loaded, &preempt)?;
         outcomes.push(outcome(format!("preemptive, least left, {}", track.name), found, None));

@@ -287,7 +287,13 @@ pub(crate) fn calibrate(rows: &Rows, track: &mut Track, first: usize, adapt: f64
 }
 
 /// Weighs the models on the jobs from `first` to `report`: starting from the best, the tenth that helps most is moved, until none does.
-fn weigh(rows: &Rows, tracks: &[Track], options: &Options, first: usize, report: usize) -> (Option<Track>, Vec<Weight>) {
+fn weigh(
+    rows: &Rows,
+    tracks: &[Track],
+    options: &Options,
+    first: usize,
+    report: usize,
+) -> (Option<Track>, Vec<Weight>) {
     let members: Vec<(Model, &Track)> = options.models.iter().copied().zip(tracks).collect();
     // What had ended when the choice is made.
     let now_ms = rows.rows.get(report).map_or(i64::MAX, |row| row.submit_ms);
@@ -321,7 +327,8 @@ fn weigh(rows: &Rows, tracks: &[Track], options: &Options, first: usize, report:
         };
         jobs.iter().enumerate().map(one).sum::<f64>() / jobs.len() as f64
     };
-    let pure = |member: usize| (0..members.len()).map(|other| if other == member { 10 } else { 0 }).collect::<Vec<u32>>();
+    let pure =
+        |member: usize| (0..members.len()).map(|other| if other == member { 10 } else { 0 }).collect::<Vec<u32>>();
     let Some(mut best) = (0..members.len()).map(pure).min_by(|a, b| loss_of(a).total_cmp(&loss_of(b))) else {
         return (None, Vec::new());
     };
@@ -438,7 +445,10 @@ pub fn summarise(found: &Tracks, options: &Options) -> Result<Backtest> {
             .collect();
         models.push(ModelScore { name: track.name.clone(), score: own, choice_loss, by_size, by_history });
     }
-    let chosen = models.iter().min_by(|a, b| a.choice_loss.total_cmp(&b.choice_loss)).map_or_else(String::new, |model| model.name.clone());
+    let chosen = models
+        .iter()
+        .min_by(|a, b| a.choice_loss.total_cmp(&b.choice_loss))
+        .map_or_else(String::new, |model| model.name.clone());
     Ok(Backtest {
         taught: span(0, first),
         chosen_on: span(first, report),

@@ -78,6 +78,6 @@ pub struct Prediction {
     pub p90_s: f64,
     #[allow(missing_docs)]
     pub p95_s: f64,
-    /// Place in the order of expected length, seconds: lower runs sooner at equal GPUs.
+    /// By what jobs are best ordered, seconds: the 80 % quantile of the run.
     pub rank_s: f64,
 }

@@ -1,9 +1,9 @@
 //! Predictions as files: CSV, JSON lines, Parquet, Arrow IPC, a Slurm table, and a Prometheus textfile.
 //!
-//! The CSV begins with `job_id,predicted_duration_s`, as `tracecast simulate --predictions` reads it; the duration there is the expected run
-//! within a day, by which jobs are best ordered. All forms carry the same columns, in seconds.
+//! The CSV begins with `job_id,predicted_duration_s`, as `tracecast simulate --predictions` reads it; the duration there is the 80 %
+//! quantile, by which jobs are best ordered. All forms carry the same columns, in seconds.
 //!
-//! Worked example: one job, `17,540.5,612.1,…`, whose run is expected to be 612.1 s, of which 540.5 s fall within a day.
+//! Worked example: one job, `17,940.500,612.100,…`, whose run is expected to be 612.1 s and under 940.5 s in four of five cases.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -84,7 +84,8 @@ fn batch(predictions: &[Prediction], trained: &Trained) -> Result<RecordBatch> {
     let facts = [("schema".to_owned(), SCHEMA.to_owned()), ("trained_to_ms".to_owned(), trained.to_ms.to_string())];
     let schema = Schema::new(fields).with_metadata(facts.into_iter().collect());
     let ids: ArrayRef = Arc::new(StringArray::from_iter_values(predictions.iter().map(|job| &job.job_id)));
-    let numbers = COLUMNS.iter().map(|(_, of)| Arc::new(Float64Array::from_iter_values(predictions.iter().map(of))) as ArrayRef);
+    let numbers =
+        COLUMNS.iter().map(|(_, of)| Arc::new(Float64Array::from_iter_values(predictions.iter().map(of))) as ArrayRef);
     RecordBatch::try_new(Arc::new(schema), [ids].into_iter().chain(numbers).collect()).map_err(|error| wrong(&error))
 }
 
@@ -95,7 +96,8 @@ fn batch(predictions: &[Prediction], trained: &Trained) -> Result<RecordBatch> {
 pub fn parquet(predictions: &[Prediction], trained: &Trained) -> Result<Vec<u8>> {
     let batch = batch(predictions, trained)?;
     let properties = WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default())).build();
-    let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), Some(properties)).map_err(|error| wrong(&error))?;
+    let mut writer =
+        ArrowWriter::try_new(Vec::new(), batch.schema(), Some(properties)).map_err(|error| wrong(&error))?;
     writer.write(&batch).map_err(|error| wrong(&error))?;
     writer.into_inner().map_err(|error| wrong(&error))
 }
@@ -106,7 +108,8 @@ pub fn parquet(predictions: &[Prediction], trained: &Trained) -> Result<Vec<u8>>
 /// If the writer fails.
 pub fn arrow_ipc(predictions: &[Prediction], trained: &Trained) -> Result<Vec<u8>> {
     let batch = batch(predictions, trained)?;
-    let mut writer = arrow::ipc::writer::FileWriter::try_new(Vec::new(), &batch.schema()).map_err(|error| wrong(&error))?;
+    let mut writer =
+        arrow::ipc::writer::FileWriter::try_new(Vec::new(), &batch.schema()).map_err(|error| wrong(&error))?;
     writer.write(&batch).map_err(|error| wrong(&error))?;
     writer.into_inner().map_err(|error| wrong(&error))
 }
@@ -138,9 +141,17 @@ pub fn prometheus(applied: &Applied, trained: &Trained) -> String {
     };
     metric("tracecast_predicted_jobs", "Jobs with a prediction.", &|sum| sum.jobs as f64);
     metric("tracecast_predicted_gpu_seconds", "Expected GPU time of these jobs.", &|sum| sum.expected);
-    metric("tracecast_predicted_gpu_seconds_p95", "Sum of what 95 % of each job's runs stay under, times its GPUs.", &|sum| sum.upper);
+    metric(
+        "tracecast_predicted_gpu_seconds_p95",
+        "Sum of what 95 % of each job's runs stay under, times its GPUs.",
+        &|sum| sum.upper,
+    );
     let name = "tracecast_model_trained_timestamp_seconds";
-    let _ = write!(text, "# HELP {name} Last event the model was trained on.\n# TYPE {name} gauge\n{name} {}\n", trained.to_ms as f64 / 1000.0);
+    let _ = write!(
+        text,
+        "# HELP {name} Last event the model was trained on.\n# TYPE {name} gauge\n{name} {}\n",
+        trained.to_ms as f64 / 1000.0
+    );
     text
 }
 
@@ -162,7 +173,8 @@ pub fn slurm_entries(predictor: &Predictor, timeline: &Timeline) -> Result<Vec<E
     let asked: Vec<Submission> = kinds.values().map(|(job, _)| job.clone()).collect();
     let said = predictor.predict(&asked, Some(now_ms))?;
     // Sums of expected runs and 95 % quantiles, weighted by jobs, for each key of the table.
-    let mut sums: BTreeMap<(u8, Option<String>, Option<String>, Option<String>, Option<u32>), (f64, f64, u64)> = BTreeMap::new();
+    let mut sums: BTreeMap<(u8, Option<String>, Option<String>, Option<String>, Option<u32>), (f64, f64, u64)> =
+        BTreeMap::new();
     for (((user, stem, vc, gpus), (_, jobs)), own) in kinds.iter().zip(&said) {
         let gpus = u32::try_from(*gpus).ok();
         let keys = [
@@ -181,7 +193,7 @@ pub fn slurm_entries(predictor: &Predictor, timeline: &Timeline) -> Result<Vec<E
             if there {
                 let sum = sums.entry(key).or_default();
                 let weight = *jobs as f64;
-                sum.0 += weight * own.rank_s;
+                sum.0 += weight * own.mean_s;
                 sum.1 += weight * own.p95_s;
                 sum.2 += jobs;
             }
@@ -208,7 +220,16 @@ mod tests {
     use crate::duration::forecast::Settings;
 
     fn job(id: &str, mean_s: f64) -> Prediction {
-        Prediction { job_id: id.to_owned(), mean_s, p05_s: 1.0, p10_s: 2.0, p50_s: 3.0, p90_s: 4.0, p95_s: 5.0, rank_s: 6.5 }
+        Prediction {
+            job_id: id.to_owned(),
+            mean_s,
+            p05_s: 1.0,
+            p10_s: 2.0,
+            p50_s: 3.0,
+            p90_s: 4.0,
+            p95_s: 5.0,
+            rank_s: 6.5,
+        }
     }
 
     fn trained() -> Trained {
@@ -227,7 +248,8 @@ mod tests {
     #[test]
     fn parquet_and_arrow_hold_the_same_rows() {
         let jobs = [job("1", 10.0), job("2", 20.0)];
-        let read = arrow::ipc::reader::FileReader::try_new(std::io::Cursor::new(arrow_ipc(&jobs, &trained()).unwrap()), None);
+        let read =
+            arrow::ipc::reader::FileReader::try_new(std::io::Cursor::new(arrow_ipc(&jobs, &trained()).unwrap()), None);
         let one = read.unwrap().next().unwrap().unwrap();
         let mut file = tempfile::tempfile().unwrap();
         std::io::Write::write_all(&mut file, &parquet(&jobs, &trained()).unwrap()).unwrap();

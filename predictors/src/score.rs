@@ -79,7 +79,8 @@ pub fn score(predictions: &[Scored]) -> Option<Score> {
     let count = predictions.len() as f64;
     let mean = |of: &dyn Fn(&Scored) -> f64| predictions.iter().map(of).sum::<f64>() / count;
     let at = |scored: &Scored, ix: usize| scored.quantiles.get(ix).copied().unwrap_or(f64::NAN);
-    let within = |scored: &Scored, low, high| f64::from(u8::from(at(scored, low) <= scored.y && scored.y <= at(scored, high)));
+    let within =
+        |scored: &Scored, low, high| f64::from(u8::from(at(scored, low) <= scored.y && scored.y <= at(scored, high)));
     let median_of = |of: &dyn Fn(&Scored) -> f64| median(predictions.iter().map(of).collect());
     let middle = mean(&|scored| scored.y);
     let spread = mean(&|scored| (scored.y - middle).powi(2));
@@ -223,7 +224,9 @@ mod tests {
     fn two_jobs_scored_by_hand() {
         let ln = |s: f64| s.ln();
         let job = |run: f64, q: [f64; 5]| Scored { y: ln(run), point: ln(q[2]), quantiles: q.map(ln), mean_s: q[2] };
-        let found = score(&[job(100.0, [10.0, 50.0, 100.0, 200.0, 400.0]), job(300.0, [10.0, 50.0, 100.0, 200.0, 400.0])]).unwrap();
+        let found =
+            score(&[job(100.0, [10.0, 50.0, 100.0, 200.0, 400.0]), job(300.0, [10.0, 50.0, 100.0, 200.0, 400.0])])
+                .unwrap();
         assert!((found.mae_s - 100.0).abs() < 1e-9);
         assert!((found.within_2x - 0.5).abs() < 1e-12);
         assert!((found.coverage80 - 0.5).abs() < 1e-12 && (found.coverage90 - 1.0).abs() < 1e-12);

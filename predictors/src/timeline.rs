@@ -92,7 +92,8 @@ impl Timeline {
     pub fn of(trace: &Trace, options: Options) -> Result<Self> {
         let facts = JobFacts::of(trace);
         let table = &trace.jobs;
-        let mut left_out = [("the submission is unknown", 0usize), ("the number of GPUs is unknown", 0), ("the VC is unknown", 0)];
+        let mut left_out =
+            [("the submission is unknown", 0usize), ("the number of GPUs is unknown", 0), ("the VC is unknown", 0)];
         let mut timeline = Self::default();
         for row in 0..facts.len() {
             let submit_ms = table.submit.get(row);
@@ -130,7 +131,9 @@ impl Timeline {
         // Stable: those of the same millisecond stay in the order of the source.
         timeline.jobs.sort_by_key(|job| job.submission.submit_ms);
         if timeline.jobs.is_empty() {
-            return Err(Error::TooFew("there is no job with a known submission and number of GPUs to learn from".to_owned()));
+            return Err(Error::TooFew(
+                "there is no job with a known submission and number of GPUs to learn from".to_owned(),
+            ));
         }
         timeline.limit_is_run = limit_is_run(&timeline.jobs);
         if timeline.limit_is_run {
@@ -233,8 +236,14 @@ mod tests {
         let timeline = Timeline::of(&trace, Options::default()).unwrap();
         assert_eq!(timeline.jobs[0].end_ms, Some(70_000));
         use Kind::{End, Start, Submit};
-        let expected =
-            [(0, Submit, 0), (10_000, Start, 0), (70_000, End, 0), (70_000, Submit, 1), (70_000, Start, 1), (70_000, End, 1)];
+        let expected = [
+            (0, Submit, 0),
+            (10_000, Start, 0),
+            (70_000, End, 0),
+            (70_000, Submit, 1),
+            (70_000, Start, 1),
+            (70_000, End, 1),
+        ];
         assert_eq!(timeline.moments(), expected);
     }
 
@@ -245,7 +254,13 @@ mod tests {
             JobRow { start: Some(5000), censored: Some(true), state: Some("RUNNING".into()), ..row("b", 1000) },
         ]);
         let timeline = Timeline::of(&trace, Options::default()).unwrap();
-        assert_eq!((timeline.jobs[0].start_ms, timeline.jobs[0].end_ms, timeline.assumed_starts), (Some(0), Some(60_000), 1));
-        assert_eq!((timeline.jobs[1].start_ms, timeline.jobs[1].end_ms, timeline.jobs[1].run_s), (Some(5000), None, None));
+        assert_eq!(
+            (timeline.jobs[0].start_ms, timeline.jobs[0].end_ms, timeline.assumed_starts),
+            (Some(0), Some(60_000), 1)
+        );
+        assert_eq!(
+            (timeline.jobs[1].start_ms, timeline.jobs[1].end_ms, timeline.jobs[1].run_s),
+            (Some(5000), None, None)
+        );
     }
 }

@@ -1,16 +1,18 @@
 //! What a real Slurm makes of the `job_submit.lua` of `tracecast_predictors::slurm`: whatever the table, jobs are accepted; with a good one, each job
 //! gets its comment, site factor and time limit, and the mean wait falls.
 //!
-//! The workload of the second test: 60 jobs of four users with eight programs, which run 1 to 20 s: half of the jobs run at most 2 s, and two
-//! programs hold most of the GPU-seconds. The first half is run, and what `sacct` says of it makes the table; the second half is then run without and with
-//! it, submitted at once and in the same order. All jobs have the same time limit, so that backfill learns nothing from it. Takes some three minutes.
+//! The workload of the second test: lots of 30 jobs of four users with eight programs, which run 1 to 20 s: half of the jobs run at most 2 s, and
+//! two programs hold most of the GPU-seconds. Three lots are run, and a predictor trained on what `sacct` says of them makes the table; a fourth is
+//! then run without and with it, submitted at once and in the same order. All jobs have the same time limit, so that backfill learns nothing from it. Takes some five minutes.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use tracecast_analytics::Trace;
-use tracecast_predictors::slurm::{Entry, ScriptOptions, TimeLimit, name_stem, script, write_table};
+use tracecast_predictors::duration::predictor::Predictor;
+use tracecast_predictors::slurm::{Entry, ScriptOptions, TimeLimit, script, write_table};
+use tracecast_predictors::timeline::{self, Timeline};
+use tracecast_predictors::{backtest, output};
 
 use crate::lab::Lab;
 
@@ -147,24 +149,24 @@ const PROGRAMS: [(&str, &str, u32, f64, u64); 8] = [
     ("u4", "sweep", 1, 6.0, 8),
     ("u4", "check", 8, 2.0, 8),
 ];
-/// Jobs of a half.
-const HALF: u64 = 30;
-/// Seeds of the halves, of which each keeps 16 GPUs busy for some 40 s.
+/// Jobs of a lot.
+const LOT: u64 = 30;
+/// Seeds of the first and the last lot, of which each keeps 16 GPUs busy for some 40 s.
 const FIRST: u64 = 3;
 const SECOND: u64 = 6;
 
 /// A job of the workload: user, name but for its last number, GPUs and seconds.
 type Job = (&'static str, &'static str, u32, f64);
 
-/// A half of the workload, always the same.
-fn half(which: u64) -> Vec<Job> {
+/// A lot of jobs, always the same.
+fn lot(which: u64) -> Vec<Job> {
     let mut state = which;
     let mut below = |bound: u64| {
         // A linear congruential generator (Knuth's MMIX), of which the upper half is good enough here.
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) % bound
     };
-    (0..HALF)
+    (0..LOT)
         .map(|_| {
             let mut rest = below(100);
             let program = PROGRAMS.iter().find(|program| {
@@ -199,39 +201,11 @@ fn run(lab: &Lab, jobs: &[Job], first: usize, file: &Path) -> (f64, Trace) {
     (waits.iter().sum::<i64>() as f64 / 1000.0 / waits.len() as f64, trace)
 }
 
-/// The table that is learned from a recording: means of what is recorded under each key, at all levels.
+/// The table that the predictor writes, once it is trained on a recording.
 fn learned(trace: &Trace) -> Vec<u8> {
-    type Key = (Option<String>, Option<String>, Option<String>, Option<u32>);
-    let mut runs: BTreeMap<Key, Vec<f64>> = BTreeMap::new();
-    let jobs = &trace.jobs;
-    for ix in 0..jobs.submit.len() {
-        let (Some(user), Some(name), Some(run_s)) = (jobs.user.get(ix), jobs.name.get(ix), jobs.run_s.get(ix)) else {
-            continue;
-        };
-        let (user, stem, vc) = (Some(user.to_owned()), Some(name_stem(name)), jobs.vc.get(ix).map(str::to_owned));
-        let gpus = jobs.req_gpus.get(ix).map(|gpus| gpus as u32);
-        let keys = [
-            (user.clone(), stem, None, gpus),
-            (user, None, None, gpus),
-            (None, None, vc, gpus),
-            (None, None, None, gpus),
-            Key::default(),
-        ];
-        keys.into_iter().for_each(|key| runs.entry(key).or_default().push(run_s));
-    }
-    let entries: Vec<Entry> = runs
-        .into_iter()
-        .map(|((user, name_stem, vc, gpus), runs)| Entry {
-            user,
-            name_stem,
-            vc,
-            gpus,
-            expected_s: runs.iter().sum::<f64>() / runs.len() as f64,
-            p95_s: runs.iter().copied().fold(0.0, f64::max),
-            jobs: runs.len() as u64,
-        })
-        .collect();
-    write_table(&entries)
+    let timeline = Timeline::of(trace, timeline::Options::default()).unwrap();
+    let predictor = Predictor::train(&timeline, &backtest::Options::default()).unwrap();
+    write_table(&output::slurm_entries(&predictor, &timeline).unwrap())
 }
 
 #[test]
@@ -240,16 +214,19 @@ fn the_mean_wait_falls() {
     let folder = tempfile::tempdir().unwrap();
     let (text, table) = (folder.path().join("sacct.txt"), folder.path().join("table.txt"));
 
-    let (_, recorded) = run(&lab, &half(FIRST), 1000, &text);
+    // A model wants more to learn from than one lot.
+    run(&lab, &lot(FIRST), 1000, &text);
+    run(&lab, &lot(FIRST + 1), 1100, &text);
+    let (_, recorded) = run(&lab, &lot(FIRST + 2), 1200, &text);
     std::fs::write(&table, learned(&recorded)).unwrap();
-    let (without_s, _) = run(&lab, &half(SECOND), 2000, &text);
+    let (without_s, _) = run(&lab, &lot(SECOND), 2000, &text);
     install(&lab, folder.path(), &options(&table));
-    let (with_s, _) = run(&lab, &half(SECOND), 3000, &text);
-    println!("mean wait of {HALF} jobs: {without_s:.1} s without the table, {with_s:.1} s with it");
+    let (with_s, _) = run(&lab, &lot(SECOND), 3000, &text);
+    println!("mean wait of {LOT} jobs: {without_s:.1} s without the table, {with_s:.1} s with it");
 
     let comments = lab.output("sacct", &["-a", "-X", "-n", "-P", "-S", "1970-01-01", "-o", "AdminComment"]);
     let with = comments.lines().filter(|line| line.starts_with("tracecast: expected ")).count();
-    assert_eq!(with as u64, HALF, "the jobs of the last run, and no other, were looked up");
+    assert_eq!(with as u64, LOT, "the jobs of the last run, and no other, were looked up");
     // By far more than two runs of the same would differ by.
     assert!(with_s < 0.8 * without_s, "{with_s} s with the table, {without_s} s without");
 }
@@ -257,7 +234,7 @@ fn the_mean_wait_falls() {
 #[test]
 fn the_workload_is_skewed() {
     for which in [FIRST, SECOND] {
-        let jobs = half(which);
+        let jobs = lot(which);
         let mut runs_s: Vec<f64> = jobs.iter().map(|job| job.3).collect();
         runs_s.sort_by(f64::total_cmp);
         let (median_s, mean_s) = (runs_s[runs_s.len() / 2], runs_s.iter().sum::<f64>() / runs_s.len() as f64);
@@ -266,7 +243,7 @@ fn the_workload_is_skewed() {
         // 16 GPUs take 25 to 60 s for it.
         assert!((25.0 * 16.0..60.0 * 16.0).contains(&work_gpu_s), "{which}: {work_gpu_s} GPU-seconds");
     }
-    // What is learned from the first half is asked for in the second.
-    let programs = |which| half(which).iter().map(|job| job.1).collect::<std::collections::BTreeSet<_>>();
+    // What is asked for in the last lot is in the first.
+    let programs = |which| lot(which).iter().map(|job| job.1).collect::<std::collections::BTreeSet<_>>();
     assert!(programs(SECOND).is_subset(&programs(FIRST)), "{:?}", programs(FIRST));
 }

@@ -18,7 +18,9 @@ use crate::time::{FARTHEST_MS, SECOND_MS, Zone};
 use crate::trace::Trace;
 
 /// A class of job sizes, as most papers group them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
 pub enum SizeClass {
     /// No GPU.
     #[serde(rename = "0")]

@@ -56,7 +56,10 @@ pub(crate) fn run(request: &Predict, quiet: bool) -> Result<()> {
             ..ScriptOptions::default()
         };
         output::write(&folder.join(SCRIPT), slurm::script(&options).as_bytes())?;
-        output::say(quiet, &format!("tracecast: {} entries in {}", format::count(entries.len() as u64), folder.display()));
+        output::say(
+            quiet,
+            &format!("tracecast: {} entries in {}", format::count(entries.len() as u64), folder.display()),
+        );
     }
     let bytes = match request.format {
         RowForm::Csv => rows::csv(&applied.predictions)?,

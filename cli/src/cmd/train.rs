@@ -78,7 +78,10 @@ pub(crate) fn notes(timeline: &Timeline) -> Vec<String> {
         notes.push(format!("{jobs} no recorded start and are taken to have started when they were submitted."));
     }
     if timeline.limit_is_run {
-        notes.push("The time limits of this trace are the runs themselves, written down afterwards; they are not used.".to_owned());
+        notes.push(
+            "The time limits of this trace are the runs themselves, written down afterwards; they are not used."
+                .to_owned(),
+        );
     }
     notes
 }

@@ -68,7 +68,9 @@ pub fn apply(predictor: &mut Predictor, timeline: &Timeline) -> Result<Applied> 
                 Event::Submitted(job.submission.clone())
             }
             Kind::Start => Event::Started { job_id: job_id.clone(), time_ms: time },
-            Kind::End => Event::Ended { job_id: job_id.clone(), time_ms: time, run_s: job.run_s, failed: Some(job.failed) },
+            Kind::End => {
+                Event::Ended { job_id: job_id.clone(), time_ms: time, run_s: job.run_s, failed: Some(job.failed) }
+            }
         };
         applied.refused += usize::from(predictor.observe(&event).is_err());
     }

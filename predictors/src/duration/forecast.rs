@@ -161,7 +161,10 @@ pub fn fit(model: Model, rows: &Rows, now_ms: i64, settings: &Settings) -> Resul
     let lesson = rows.lesson(now_ms, model.learns_from_running(), settings.most_rows);
     let ended = lesson.censored.iter().filter(|censored| !**censored).count();
     if ended < 50 {
-        return Err(Error::TooFew(format!("only {ended} jobs had ended when {} was to be trained; 50 are the least", model.name())));
+        return Err(Error::TooFew(format!(
+            "only {ended} jobs had ended when {} was to be trained; 50 are the least",
+            model.name()
+        )));
     }
     let fallback = lesson.labels.iter().map(|y| f64::from(*y)).sum::<f64>() / lesson.labels.len() as f64;
     let inner = grow(model, rows, &lesson, settings)?;
@@ -229,7 +232,10 @@ fn grow(model: Model, rows: &Rows, lesson: &Lesson, settings: &Settings) -> Resu
             let scores = Array2::from_shape_vec((scores.len(), 1), scores.iter().map(|s| f64::from(*s)).collect());
             let labels: Array1<f64> = lesson.labels.iter().map(|y| f64::from(*y)).collect();
             let isotonic = IsotonicRegression::new().fit(&Dataset::new(scores.map_err(shape)?, labels));
-            let refused = |error: linfa_linear::LinearError<f64>| Error::Learner { learner: "isotonic", reason: error.to_string() };
+            let refused = |error: linfa_linear::LinearError<f64>| Error::Learner {
+                learner: "isotonic",
+                reason: error.to_string(),
+            };
             Ok(Inner::Rank(columns, fitted, isotonic.map_err(refused)?))
         }
         Model::Boosted => {
@@ -312,7 +318,9 @@ impl Fitted {
                 let steps = isotonic.predict(&scores);
                 Ok(steps.iter().zip(scores.iter()).map(|(step, score)| step + 1e-6 * score).collect())
             }
-            Inner::Quartet(quartet) => Ok(quartet.say(&rows.features, which)?.into_iter().map(|(point, _)| point).collect()),
+            Inner::Quartet(quartet) => {
+                Ok(quartet.say(&rows.features, which)?.into_iter().map(|(point, _)| point).collect())
+            }
         }
     }
 

@@ -39,7 +39,8 @@ impl Law {
             return self.knots.last().map_or(f64::NAN, |knot| f64::from(*knot));
         };
         let below = at.checked_sub(1);
-        let (Some(low), Some(a)) = (below.and_then(|at| LEVELS.get(at)), below.and_then(|at| self.knots.get(at))) else {
+        let (Some(low), Some(a)) = (below.and_then(|at| LEVELS.get(at)), below.and_then(|at| self.knots.get(at)))
+        else {
             return f64::from(*b);
         };
         let (a, b) = (f64::from(*a), f64::from(*b));

@@ -168,7 +168,14 @@ mod tests {
     fn job(submit_s: i64, run_s: f64) -> Job {
         let submission = Submission { submit_ms: submit_s * 1000, gpus: 1.0, ..Submission::default() };
         let end_ms = submit_s * 1000 + (run_s * 1000.0) as i64;
-        Job { row: 0, submission, start_ms: Some(submit_s * 1000), end_ms: Some(end_ms), run_s: Some(run_s), failed: false }
+        Job {
+            row: 0,
+            submission,
+            start_ms: Some(submit_s * 1000),
+            end_ms: Some(end_ms),
+            run_s: Some(run_s),
+            failed: false,
+        }
     }
 
     #[test]
@@ -179,7 +186,10 @@ mod tests {
         assert!((rows.rows[2].past.running_mean.unwrap() - 60f64.ln()).abs() < 1e-9);
         assert!(rows.rows[1].past.running_mean.is_none());
         let lesson = rows.lesson(100_000, true, 10);
-        assert_eq!((lesson.rows.as_slice(), lesson.censored.as_slice()), ([0, 1, 2].as_slice(), [false, true, false].as_slice()));
+        assert_eq!(
+            (lesson.rows.as_slice(), lesson.censored.as_slice()),
+            ([0, 1, 2].as_slice(), [false, true, false].as_slice())
+        );
         assert!((lesson.labels[1] - 70f32.ln()).abs() < 1e-6);
         assert_eq!(rows.lesson(100_000, false, 10).rows, [0, 2]);
         assert_eq!(rows.lesson(100_000, false, 1).rows, [2], "the last ones are kept");

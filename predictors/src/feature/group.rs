@@ -31,12 +31,60 @@ const GAPS: [usize; 6] = [1, 2, 3, 5, 10, 20];
 
 /// Features of a group in order, named.
 pub(crate) const COLUMNS: [&str; 54] = [
-    "ewma_2", "ewma_5", "ewma_20", "ewma_100", "ewvar_5", "ewvar_20", "mean_1h", "mean_6h", "mean_24h", "weight_1h",
-    "weight_6h", "weight_24h", "since_end", "last_1", "last_2", "last_3", "median_5", "q10_30", "q50_30", "q90_30",
-    "open", "age_youngest", "age_oldest", "age_mean", "age_5th", "gap_1", "gap_2", "gap_3", "gap_5", "gap_10", "gap_20",
-    "fate_1", "fate_age_1", "fate_2", "fate_age_2", "fate_3", "fate_age_3", "fate_4", "fate_age_4", "fate_5",
-    "fate_age_5", "submitted_1m", "submitted_10m", "submitted_1h", "submitted_1d", "ended_share_20", "exponential_20",
-    "km25_20", "km50_20", "km75_20", "failed_share_30", "spread_30", "waiting", "trend",
+    "ewma_2",
+    "ewma_5",
+    "ewma_20",
+    "ewma_100",
+    "ewvar_5",
+    "ewvar_20",
+    "mean_1h",
+    "mean_6h",
+    "mean_24h",
+    "weight_1h",
+    "weight_6h",
+    "weight_24h",
+    "since_end",
+    "last_1",
+    "last_2",
+    "last_3",
+    "median_5",
+    "q10_30",
+    "q50_30",
+    "q90_30",
+    "open",
+    "age_youngest",
+    "age_oldest",
+    "age_mean",
+    "age_5th",
+    "gap_1",
+    "gap_2",
+    "gap_3",
+    "gap_5",
+    "gap_10",
+    "gap_20",
+    "fate_1",
+    "fate_age_1",
+    "fate_2",
+    "fate_age_2",
+    "fate_3",
+    "fate_age_3",
+    "fate_4",
+    "fate_age_4",
+    "fate_5",
+    "fate_age_5",
+    "submitted_1m",
+    "submitted_10m",
+    "submitted_1h",
+    "submitted_1d",
+    "ended_share_20",
+    "exponential_20",
+    "km25_20",
+    "km50_20",
+    "km75_20",
+    "failed_share_30",
+    "spread_30",
+    "waiting",
+    "trend",
 ];
 
 /// A job that ended.
@@ -133,9 +181,7 @@ impl Group {
             *average = if first { y } else { *average + weight * (y - *average) };
         }
         // Around the averages of weight 1/5 and 1/20, once these have moved.
-        for (variance, (average, weight)) in
-            self.variances.iter_mut().zip(self.averages.iter().zip(WEIGHTS).skip(1))
-        {
+        for (variance, (average, weight)) in self.variances.iter_mut().zip(self.averages.iter().zip(WEIGHTS).skip(1)) {
             *variance = if first { 1.0 } else { *variance + weight * ((y - average).powi(2) - *variance) };
         }
         let passed_s = if first { 0.0 } else { (end_ms - self.last_end_ms).max(0) as f64 / 1000.0 };

@@ -29,10 +29,8 @@ pub fn stem(name: &str) -> String {
 /// The letter triples of a stem, hashed to 32 bits, ascending, each once.
 pub(crate) fn triples(stem: &str) -> Vec<u32> {
     let bytes = stem.as_bytes();
-    let mut triples: Vec<u32> = bytes
-        .windows(3)
-        .map(|window| window.iter().fold(0, |code, byte| code << 8 | u32::from(*byte)))
-        .collect();
+    let mut triples: Vec<u32> =
+        bytes.windows(3).map(|window| window.iter().fold(0, |code, byte| code << 8 | u32::from(*byte))).collect();
     if triples.is_empty() {
         triples.push(bytes.iter().fold(0, |code, byte| code << 8 | u32::from(*byte)));
     }

@@ -24,9 +24,26 @@ const SUBMITTED: usize = 4096;
 
 /// Features in order, named.
 pub(crate) const COLUMNS: [&str; 20] = [
-    "back_1m", "back_5m", "back_10m", "back_30m", "back_1h", "back_1d", "slot10m_mean", "slot10m_median",
-    "slot10m_spread", "slot10m_count", "slot10m_last", "slot10m_since", "slot10m_span", "slot1h_mean", "slot1h_median",
-    "slot1h_spread", "slot1h_count", "slot1h_last", "slot1h_since", "slot1h_span",
+    "back_1m",
+    "back_5m",
+    "back_10m",
+    "back_30m",
+    "back_1h",
+    "back_1d",
+    "slot10m_mean",
+    "slot10m_median",
+    "slot10m_spread",
+    "slot10m_count",
+    "slot10m_last",
+    "slot10m_since",
+    "slot10m_span",
+    "slot1h_mean",
+    "slot1h_median",
+    "slot1h_spread",
+    "slot1h_count",
+    "slot1h_last",
+    "slot1h_since",
+    "slot1h_span",
 ];
 
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]

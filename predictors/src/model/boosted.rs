@@ -108,10 +108,12 @@ impl Boosted {
         })
     }
 
-    fn params(&self) -> Result<TrainingParams> {
+    fn params(&self, rows: usize) -> Result<TrainingParams> {
         let trees = &self.trees;
         // The quantile's surrogate loss has curvatures far from one a row, so the weight a leaf needs is no count of rows there.
-        let least = if matches!(self.target, Target::Mean) { trees.least } else { 1.0 };
+        let mean = matches!(self.target, Target::Mean);
+        // Of few rows, a twentieth.
+        let least = if mean { trees.least.min((rows as f64 / 20.0).max(1.0)) } else { 1.0 };
         let builder = TrainingParams::builder()
             .objective(self.objective()?)
             .grow_policy(GrowPolicy::LossGuide)
@@ -144,7 +146,11 @@ impl Fit for Boosted {
             .map(|(row, _)| row)
             .collect();
         if kept.len() < 2 || rows.columns() == 0 {
-            return Err(Error::TooFew(format!("{} rows of {} features are too few to grow trees", kept.len(), rows.columns())));
+            return Err(Error::TooFew(format!(
+                "{} rows of {} features are too few to grow trees",
+                kept.len(),
+                rows.columns()
+            )));
         }
         let label = |row: &u32| labels.get(*row as usize).copied().unwrap_or(0.0);
         let own: Vec<f32> = kept.iter().map(label).collect();
@@ -161,8 +167,11 @@ impl Fit for Boosted {
             Target::Survival(_) => {
                 let lower: Vec<f32> = own.iter().map(|y| y.exp()).collect();
                 let still = |row: &u32| censored.get(*row as usize).copied().unwrap_or(false);
-                let upper: Vec<f32> =
-                    kept.iter().zip(&lower).map(|(row, lower)| if still(row) { f32::INFINITY } else { *lower }).collect();
+                let upper: Vec<f32> = kept
+                    .iter()
+                    .zip(&lower)
+                    .map(|(row, lower)| if still(row) { f32::INFINITY } else { *lower })
+                    .collect();
                 data.with_label_bounds(&lower, &upper)
             }
             Target::Rank => {
@@ -171,7 +180,7 @@ impl Fit for Boosted {
             }
         }
         .map_err(refused)?;
-        let model = train(&self.params()?, &data, self.trees.trees).map_err(refused)?;
+        let model = train(&self.params(kept.len())?, &data, self.trees.trees).map_err(refused)?;
         Ok(FittedTrees { model, logged: !survival })
     }
 }

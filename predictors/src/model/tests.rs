@@ -67,7 +67,8 @@ fn least_squares_conform_and_find_the_line() {
     let rows = Matrix::of(1, vec![0.0, 1.0, 2.0]).unwrap();
     let fitted = Linear.fit(Training { rows: &rows, labels: &[0.0, 2.0, 4.0], censored: &[] }).unwrap();
     let at = fitted.predict(&Matrix::of(1, vec![5.0]).unwrap()).unwrap();
-    assert!((at[0] - 10.0).abs() < 1e-4);
+    // The ridge takes a ten-thousandth away.
+    assert!((at[0] - 10.0).abs() < 5e-3, "{at:?}");
 }
 
 #[test]

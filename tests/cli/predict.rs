@@ -1,0 +1,216 @@
+//! `tracecast train`, `predict`, `serve` and `backtest`, as a user meets them.
+
+use std::io::{BufRead as _, BufReader};
+use std::net::TcpStream;
+use std::process::{Child, ChildStderr};
+
+use super::*;
+
+/// Two users: `ann` runs about 100 s, `bob` about an hour, by turns that look drawn; the last job of each still waits.
+fn jobs(count: u32) -> String {
+    let mut text =
+        "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue\n".to_owned();
+    let time = |s: u32| {
+        let (day, rest) = (s / 86_400, s % 86_400);
+        // From 2020-04-01 on; April has room for 30 days.
+        format!("2020-04-{:02} {:02}:{:02}:{:02}", 1 + day, rest / 3600, rest / 60 % 60, rest % 60)
+    };
+    for at in 0..count {
+        let long = (at.wrapping_mul(2_654_435_761) >> 16) % 3 == 0;
+        let run = if long { 3600 } else { 100 } + at * 7919 % 50;
+        let submit = at * 3600;
+        let (user, end) = (if long { "bob" } else { "ann" }, submit + run);
+        text += &format!("{at},{user},va,1,4,1,COMPLETED,{},{},{},{run},0\n", time(submit), time(submit), time(end));
+    }
+    for (at, user) in [(count, "ann"), (count + 1, "bob")] {
+        text += &format!("{at},{user},va,1,4,1,PENDING,{},,,,\n", time(count * 3600));
+    }
+    text
+}
+
+struct Site {
+    folder: Folder,
+    source: String,
+    model: String,
+}
+
+fn trained() -> Site {
+    let folder = Folder::new();
+    let source = folder.file("cluster_log.csv", &jobs(600));
+    let model = folder.path("site.model");
+    let output = tracecast(&["train", "duration", &source, "--trees", "60", "--out", &model]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(stderr(&output).contains("learned from 600 ended jobs"), "{}", stderr(&output));
+    Site { folder, source, model }
+}
+
+fn predict(site: &Site, more: &[&str]) -> Output {
+    tracecast(&[&["predict", &site.source, "--model", &site.model], more].concat())
+}
+
+#[test]
+fn waiting_jobs_are_predicted_in_every_form_and_simulate_reads_them() {
+    let site = trained();
+    let output = predict(&site, &[]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let text = stdout(&output);
+    let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').collect()).collect();
+    assert_eq!(rows[0][..2], ["job_id", "predicted_duration_s"]);
+    let median = |id: &str| rows.iter().find(|row| row[0] == id).unwrap()[5].parse::<f64>().unwrap();
+    // Ann's jobs run 100 to 150 s, Bob's 3,600 to 3,650 s.
+    assert!((90.0..300.0).contains(&median("600")), "{text}");
+    assert!((2000.0..4000.0).contains(&median("601")), "{text}");
+    let lines = stdout(&predict(&site, &["--format", "jsonl"]));
+    assert_eq!(json(lines.lines().next().unwrap())["schema"], "predictions/1");
+    for (form, magic) in [("parquet", b"PAR1".as_slice()), ("arrow", b"ARROW1".as_slice())] {
+        assert!(predict(&site, &["--format", form]).stdout.starts_with(magic), "{form}");
+    }
+    // Put to a later dump, it predicts the jobs that came since, too: 600 and 601 ran after all, 602 to 619 ran, 620 and 621 wait.
+    let later = Site { source: site.folder.file("cluster_log.csv", &jobs(620)), ..site };
+    let output = predict(&later, &[]);
+    assert_eq!(stdout(&output).lines().count(), 1 + 22, "{}", stderr(&output));
+    let site = later;
+    let file = site.folder.file("predictions.csv", &stdout(&output));
+    let cluster = site.folder.file("cluster.toml", "[[vc]]\nname = \"va\"\nnodes = 1\ngpus_per_node = 8\n");
+    let replay = ["simulate", &site.source, "--cluster", &cluster, "--order", "qssf", "--predictions", &file];
+    let output = tracecast(&replay);
+    assert!(output.status.success(), "{}", stderr(&output));
+}
+
+#[test]
+fn the_model_is_the_same_whatever_the_number_of_threads() {
+    let site = trained();
+    let other = site.folder.path("other.model");
+    let output = tracecast(&["--threads", "1", "train", "duration", &site.source, "--trees", "60", "--out", &other]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(std::fs::read(&site.model).unwrap() == std::fs::read(&other).unwrap());
+}
+
+#[test]
+fn files_for_slurm_prometheus_and_xgboost_are_written() {
+    let site = trained();
+    let (slurm, prom) = (site.folder.path("slurm"), site.folder.path("jobs.prom"));
+    let output = predict(&site, &["--slurm", &slurm, "--textfile", &prom]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let table = std::fs::read_to_string(Path::new(&slurm).join("tracecast-durations.txt")).unwrap();
+    assert!(table.starts_with("tracecast-durations 1 ") && table.contains("\nu ann 1\t"), "{table}");
+    let script = std::fs::read_to_string(Path::new(&slurm).join("job_submit.lua")).unwrap();
+    assert!(script.contains("set_time_limit = false"));
+    assert!(std::fs::read_to_string(&prom).unwrap().contains("tracecast_predicted_jobs{vc=\"va\"} 2\n"));
+    let trees = site.folder.path("trees");
+    let again = site.folder.path("again.model");
+    let train = ["train", "duration", &site.source, "--trees", "5", "--out", &again, "--xgboost", &trees];
+    assert!(tracecast(&train).status.success());
+    let text = std::fs::read_to_string(Path::new(&trees).join("p90.json")).unwrap();
+    assert!(json(&text)["learner"]["gradient_booster"].is_object());
+}
+
+#[test]
+fn what_cannot_be_done_is_said() {
+    let site = trained();
+    let damaged = site.folder.path("damaged.model");
+    let mut bytes = std::fs::read(&site.model).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&damaged, &bytes).unwrap();
+    let refused = |arguments: &[&str], code: i32, words: &str| {
+        let output = tracecast(arguments);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(words), "{}", stderr(&output));
+        assert!(stdout(&output).is_empty());
+    };
+    refused(&["predict", &site.source, "--model", &damaged], 1, "SHA-256");
+    refused(&["predict", &site.source, "--model", &site.source], 1, "no model file");
+    refused(&["backtest", "duration", &site.source, "--models", "oracle"], 2, "running_mean");
+    let few = site.folder.file("few.csv", JOBS);
+    refused(&["train", "duration", &few, "--out", &damaged], 1, "50 are the least");
+    let empty = site.folder.file("token", " \n");
+    refused(&["serve", "--model", &site.model, "--token-file", &empty], 1, "token is empty");
+}
+
+#[test]
+fn the_back_test_names_every_model_and_chooses_one() {
+    let site = trained();
+    let models = "running_mean,weighted_mean,qssf,linear,survival,rank,boosted";
+    let arguments = ["backtest", "duration", &site.source, "--trees", "20", "--models", models, "--format", "json"];
+    let output = tracecast(&arguments);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let answer = json(&stdout(&output));
+    let found = answer["models"].as_array().unwrap();
+    let names: Vec<&str> = found.iter().map(|model| model["name"].as_str().unwrap()).collect();
+    assert_eq!(names.join(","), format!("{models},ensemble"));
+    assert!(names.contains(&answer["chosen"].as_str().unwrap()));
+    for model in found {
+        for field in ["spearman", "kendall", "r2", "coverage80", "coverage90", "mae_s", "within_2x"] {
+            assert!(model[field].is_f64(), "{field} of {}", model["name"]);
+        }
+        assert!(model["pinball"]["p90"].as_f64().unwrap() > 0.0);
+    }
+    let of = |name: &str| &found[names.iter().position(|own| *own == name).unwrap()];
+    let loss = |name: &str| of(name)["pinball"]["p50"].as_f64().unwrap();
+    // The VC's mean lies between the two users; whoever looks at the user does better.
+    assert!(loss("boosted") < 0.5 * loss("running_mean"), "{} of {}", loss("boosted"), loss("running_mean"));
+    assert_eq!(answer["reported"]["jobs"], 121);
+}
+
+/// A server that is stopped however the test ends.
+struct Server(Child, BufReader<ChildStderr>);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn the_server_answers_those_with_the_token_learns_and_stops_when_told() {
+    let site = trained();
+    let token = site.folder.file("token", "secret-token\n");
+    let journal = site.folder.path("journal");
+    let arguments =
+        ["serve", "--model", &site.model, "--token-file", &token, "--bind", "127.0.0.1:0", "--journal", &journal];
+    let mut child =
+        Command::new(env!("CARGO_BIN_EXE_tracecast")).args(arguments).stderr(Stdio::piped()).spawn().unwrap();
+    let stderr = BufReader::new(child.stderr.take().unwrap());
+    let mut server = Server(child, stderr);
+    let mut line = String::new();
+    server.1.read_line(&mut line).unwrap();
+    let address = line.split("http://").nth(1).unwrap().split(',').next().unwrap().to_owned();
+    let post = |path: &str, token: &str, body: &str| {
+        let mut stream = TcpStream::connect(&address).unwrap();
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
+        stream.write_all((head + body).as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    let ask = r#"{"jobs":[{"job_id":"n","submit_ms":1588000000000,"user":"bob","vc":"va","gpus":1}]}"#;
+    assert!(post("/v1/predict", "wrong", ask).starts_with("HTTP/1.1 401"));
+    let answer = post("/v1/predict", "secret-token", ask);
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let said = json(answer.split("\r\n\r\n").nth(1).unwrap());
+    assert!(said["predictions"][0]["p50_s"].as_f64().unwrap() > 300.0, "{said}");
+    let events = r#"{"events":[{"event":"submitted","job_id":"n","submit_ms":1588000000000,"user":"bob","vc":"va","gpus":1},
+        {"event":"started","job_id":"n","time_ms":1588000001000},{"event":"ended","job_id":"n","time_ms":1588000061000}]}"#;
+    let learned = post("/v1/events", "secret-token", events);
+    assert!(learned.starts_with("HTTP/1.1 200"), "{learned}");
+    let pid = server.0.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+    assert!(server.0.wait().unwrap().success());
+}
+
+#[test]
+fn help_of_predictors() {
+    for (name, arguments) in [
+        ("train_duration_help", vec!["train", "duration", "--help"]),
+        ("predict_help", vec!["predict", "--help"]),
+        ("serve_help", vec!["serve", "--help"]),
+        ("backtest_duration_help", vec!["backtest", "duration", "--help"]),
+    ] {
+        insta::assert_snapshot!(name, stdout(&tracecast(&arguments)));
+    }
+}
