@@ -387,6 +387,9 @@ pub(crate) struct TrainDuration {
     pub(crate) reading: Reading,
     #[command(flatten)]
     pub(crate) learning: Learning,
+    /// Learn only what had happened by then (UTC, such as 2017-10-03), to predict the rest
+    #[arg(long, value_name = "TIME", value_parser = moment, allow_hyphen_values = true)]
+    pub(crate) to: Option<i64>,
     /// The model file to write
     #[arg(long, short, value_name = "FILE")]
     pub(crate) out: PathBuf,

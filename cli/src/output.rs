@@ -23,8 +23,13 @@ pub(crate) fn bytes(bytes: &[u8], file: Option<&Path>) -> Result<()> {
     }
 }
 
-/// Writes a file under a temporary name beside it, then renames it.
+/// Writes a file under a temporary name beside it, then renames it. What is there and no regular file (`/dev/null`, a pipe) is written
+/// to as it is: a rename would put a file in its place.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    if std::fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+        let opened = std::fs::OpenOptions::new().write(true).open(path);
+        return opened.and_then(|mut file| file.write_all(bytes)).with_context(|| format!("write {}", path.display()));
+    }
     if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         std::fs::create_dir_all(parent).with_context(|| format!("create folder {}", parent.display()))?;
     }

@@ -13,7 +13,7 @@
 //! the job waits, so a scheduler can compute it once, at submission (Slurm: the site factor, with the age weight as 1/τ).
 //!
 //! Worked example: τ = 1 h. A job of 1 GPU × 100 s submitted at 0:30 has 3600 × 4.61 + 1800 = 18,379; one of 8 GPUs × 1,000 s submitted at 0:00
-//! has 3600 × 8.99 = 32,354 and goes behind it until small jobs come that were submitted after 3:53.
+//! has 3600 × 8.99 = 32,354 and goes behind it until small jobs come that were submitted after 4:23.
 
 use serde::Serialize;
 use tracecast_predictors::backtest::Track;
@@ -79,10 +79,14 @@ pub struct Outcome {
     pub mean_wait_s: f64,
     /// 95 % quantile of waits, seconds.
     pub p95_wait_s: f64,
-    /// Share closed of the gap from the fewest GPUs first to the oracle.
-    pub gap_closed: f64,
-    /// 95 % quantile of waits over FIFO's.
-    pub p95_of_fifo: f64,
+    /// Share closed of the gap from the fewest GPUs first to the oracle; `None` where there is no gap.
+    pub gap_closed: Option<f64>,
+    /// 95 % quantile of waits over FIFO's; `None` where that is 0.
+    pub p95_of_fifo: Option<f64>,
+    /// Model whose predictions it used.
+    pub model: Option<String>,
+    /// What of its law.
+    pub measure: Option<Measure>,
     /// τ of an aged order, seconds.
     pub ageing_s: Option<f64>,
 }
@@ -115,8 +119,10 @@ pub fn run(loaded: &mut Loaded, timeline: &Timeline, tracks: &[Track], policy: &
         order,
         mean_wait_s,
         p95_wait_s,
-        gap_closed: (fewest.0 - mean_wait_s) / (fewest.0 - oracle.0),
-        p95_of_fifo: p95_wait_s / fifo.1,
+        gap_closed: (fewest.0 > oracle.0).then(|| (fewest.0 - mean_wait_s) / (fewest.0 - oracle.0)),
+        p95_of_fifo: (fifo.1 > 0.0).then(|| p95_wait_s / fifo.1),
+        model: None,
+        measure: None,
         ageing_s,
     };
     outcomes.push(outcome("FIFO".to_owned(), fifo, None));
@@ -131,7 +137,9 @@ pub fn run(loaded: &mut Loaded, timeline: &Timeline, tracks: &[Track], policy: &
             predicted = predicted.max(estimates.iter().flatten().count());
             loaded.workload.predicted_s.clone_from(&estimates);
             let found = waits(loaded, &plain(Order::Qssf, Estimate::Predicted))?;
-            outcomes.push(outcome(format!("QSSF, {}, {}", track.name, measure.name()), found, None));
+            let (model, measure_used) = (Some(track.name.clone()), Some(*measure));
+            let plain_order = outcome(format!("QSSF, {}, {}", track.name, measure.name()), found, None);
+            outcomes.push(Outcome { model: model.clone(), measure: measure_used, ..plain_order });
             if !calibrated {
                 continue;
             }
@@ -139,7 +147,8 @@ pub fn run(loaded: &mut Loaded, timeline: &Timeline, tracks: &[Track], policy: &
                 age(loaded, &estimates, ageing_s);
                 let found = waits(loaded, &plain(Order::Score, Estimate::True))?;
                 let name = format!("aged, {}, {}", track.name, measure.name());
-                outcomes.push(outcome(name, found, Some(ageing_s)));
+                let aged = outcome(name, found, Some(ageing_s));
+                outcomes.push(Outcome { model: model.clone(), measure: measure_used, ..aged });
             }
         }
     }

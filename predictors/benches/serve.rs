@@ -35,7 +35,7 @@ impl Brain for Constant {
                 p50_s: mean_s * 0.9,
                 p90_s: mean_s * 2.1,
                 p95_s: mean_s * 3.3,
-                rank_s: mean_s,
+                predicted_duration_s: mean_s,
             }
         };
         jobs.iter().map(predict).collect()

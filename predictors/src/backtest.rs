@@ -141,8 +141,8 @@ impl Track {
     fn scored(&self, at: usize, y: f64) -> Option<Scored> {
         let said = self.said.get(at).copied().flatten()?;
         Some(match self.laws.get(at).copied().flatten() {
-            Some(law) => Scored { y, point: said.point, quantiles: law.scored(), mean_s: law.mean_s() },
-            None => Scored { y, point: said.point, quantiles: said.quantiles, mean_s: said.point.exp() },
+            Some(law) => Scored { y, point: said.point, quantiles: law.scored() },
+            None => Scored { y, point: said.point, quantiles: said.quantiles },
         })
     }
 }

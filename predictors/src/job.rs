@@ -79,5 +79,5 @@ pub struct Prediction {
     #[allow(missing_docs)]
     pub p95_s: f64,
     /// By what jobs are best ordered, seconds: the 80 % quantile of the run.
-    pub rank_s: f64,
+    pub predicted_duration_s: f64,
 }

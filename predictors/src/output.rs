@@ -32,7 +32,7 @@ type Cell = fn(&Prediction) -> f64;
 
 /// Columns beside the job, in order.
 const COLUMNS: [(&str, Cell); 7] = [
-    ("predicted_duration_s", |job| job.rank_s),
+    ("predicted_duration_s", |job| job.predicted_duration_s),
     ("mean_s", |job| job.mean_s),
     ("p05_s", |job| job.p05_s),
     ("p10_s", |job| job.p10_s),
@@ -155,13 +155,13 @@ pub fn prometheus(applied: &Applied, trained: &Trained) -> String {
     text
 }
 
-/// Entries of a Slurm table: for each user, name stem, VC and size seen in the last 90 days of `timeline`, what the predictor would say of such
+/// Entries of a Slurm table: for each user, name stem, VC and size of `timeline` seen in the 90 days before the last event and later, what the predictor would say of such
 /// a job now, averaged over the jobs that share the key.
 ///
 /// # Errors
 /// If the learner refuses the features.
 pub fn slurm_entries(predictor: &Predictor, timeline: &Timeline) -> Result<Vec<Entry>> {
-    let now_ms = predictor.trained().to_ms;
+    let now_ms = predictor.last_ms();
     // One question a distinct kind of job.
     type KindOfJob = (Option<String>, Option<String>, Option<String>, u64);
     let mut kinds: BTreeMap<KindOfJob, (Submission, u64)> = BTreeMap::new();
@@ -170,7 +170,9 @@ pub fn slurm_entries(predictor: &Predictor, timeline: &Timeline) -> Result<Vec<E
         let key = (own.user.clone(), own.name.as_deref().map(name::stem), own.vc.clone(), own.gpus.ceil() as u64);
         kinds.entry(key).or_insert_with(|| (own.clone(), 0)).1 += 1;
     }
-    let asked: Vec<Submission> = kinds.values().map(|(job, _)| job.clone()).collect();
+    // Of a new job of its kind, not of that job itself.
+    let asked: Vec<Submission> =
+        kinds.values().map(|(job, _)| Submission { job_id: String::new(), ..job.clone() }).collect();
     let said = predictor.predict(&asked, Some(now_ms))?;
     // Sums of expected runs and 95 % quantiles, weighted by jobs, for each key of the table.
     let mut sums: BTreeMap<(u8, Option<String>, Option<String>, Option<String>, Option<u32>), (f64, f64, u64)> =
@@ -228,7 +230,7 @@ mod tests {
             p50_s: 3.0,
             p90_s: 4.0,
             p95_s: 5.0,
-            rank_s: 6.5,
+            predicted_duration_s: 6.5,
         }
     }
 

@@ -9,9 +9,6 @@
 
 use serde::Serialize;
 
-/// Levels at which quantiles are scored.
-pub const SCORED: [f64; 3] = [0.1, 0.5, 0.9];
-
 /// Pinball loss at 10, 50 and 90 %.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Pinball {
@@ -32,8 +29,6 @@ pub struct Scored {
     pub point: f64,
     /// Quantiles of 5, 10, 50, 90 and 95 %, log seconds.
     pub quantiles: [f64; 5],
-    /// Predicted mean, seconds.
-    pub mean_s: f64,
 }
 
 /// How good predictions are, over some jobs.
@@ -223,7 +218,7 @@ mod tests {
     #[test]
     fn two_jobs_scored_by_hand() {
         let ln = |s: f64| s.ln();
-        let job = |run: f64, q: [f64; 5]| Scored { y: ln(run), point: ln(q[2]), quantiles: q.map(ln), mean_s: q[2] };
+        let job = |run: f64, q: [f64; 5]| Scored { y: ln(run), point: ln(q[2]), quantiles: q.map(ln) };
         let found =
             score(&[job(100.0, [10.0, 50.0, 100.0, 200.0, 400.0]), job(300.0, [10.0, 50.0, 100.0, 200.0, 400.0])])
                 .unwrap();

@@ -12,7 +12,7 @@
 
 use tracecast_analytics::Trace;
 use tracecast_analytics::describe::JobFacts;
-use tracecast_analytics::schema::JobState;
+use tracecast_analytics::schema::{JobState, gpu_count};
 
 use crate::error::{Error, Result};
 use crate::feature::Known;
@@ -92,12 +92,17 @@ impl Timeline {
     pub fn of(trace: &Trace, options: Options) -> Result<Self> {
         let facts = JobFacts::of(trace);
         let table = &trace.jobs;
-        let mut left_out =
-            [("the submission is unknown", 0usize), ("the number of GPUs is unknown", 0), ("the VC is unknown", 0)];
+        let mut left_out = [
+            ("the submission is unknown", 0usize),
+            ("the number of GPUs is unknown", 0),
+            ("the VC is unknown", 0),
+            ("it is over, but neither its run nor its end is known", 0),
+        ];
         let mut timeline = Self::default();
         for row in 0..facts.len() {
             let submit_ms = table.submit.get(row);
-            let gpus = facts.gpus(row);
+            // What was asked for: what was given is known only once the job starts.
+            let gpus = table.req_gpus.get(row).and_then(gpu_count).or_else(|| facts.gpus(row));
             let vc = table.vc.get(row);
             let reason = if submit_ms.is_none() {
                 Some(0)
@@ -105,6 +110,8 @@ impl Timeline {
                 Some(1)
             } else if options.known_vc_only && vc.is_none() {
                 Some(2)
+            } else if facts.state(row).is_final() && run_of(&facts, row).is_none() && table.end.get(row).is_none() {
+                Some(3)
             } else {
                 None
             };
@@ -151,6 +158,24 @@ impl Timeline {
         Ok(timeline)
     }
 
+    /// The same as it was known at a moment: jobs submitted later are not there, those that started or ended later had not yet.
+    ///
+    /// # Errors
+    /// If no job is left.
+    pub fn until(mut self, now_ms: i64) -> Result<Self> {
+        self.jobs.retain(|job| job.submission.submit_ms < now_ms);
+        if self.jobs.is_empty() {
+            return Err(Error::TooFew("no job was submitted before that moment".to_owned()));
+        }
+        for job in &mut self.jobs {
+            if job.end_ms.is_some_and(|end| end > now_ms) {
+                (job.end_ms, job.run_s, job.failed) = (None, None, false);
+            }
+            job.start_ms = job.start_ms.filter(|start| *start <= now_ms);
+        }
+        Ok(self)
+    }
+
     /// Everything that happened, in order.
     pub fn moments(&self) -> Vec<Moment> {
         let mut moments = Vec::with_capacity(3 * self.jobs.len());
@@ -163,18 +188,17 @@ impl Timeline {
                 moments.push((end, Kind::End, at));
             }
         }
-        // A job that starts (and ends) in the millisecond of its submission does so after it: what belongs to a moment before its own
-        // submission is moved behind it by the player, which ignores events of jobs it does not know yet, so they are put last here.
+        // A job's own start comes after its submission, and its own end after its start, also where all are in one millisecond.
         moments.sort_by_key(|(time, kind, at)| {
-            let own_submit = self.jobs.get(*at as usize).map_or(0, |job| job.submission.submit_ms);
-            let instant = *kind != Kind::Submit && *time <= own_submit;
-            let class = match (instant, kind) {
-                (false, Kind::End) => 0u8,
-                (false, Kind::Start) => 1,
-                (false, Kind::Submit) => 2,
-                (true, Kind::Submit) => 2,
-                (true, Kind::Start) => 3,
-                (true, Kind::End) => 4,
+            let job = self.jobs.get(*at as usize);
+            let submitted_now = job.is_some_and(|job| *time <= job.submission.submit_ms);
+            let started_now = job.is_some_and(|job| job.start_ms == Some(*time));
+            let class = match kind {
+                Kind::End if submitted_now || started_now => 4u8,
+                Kind::End => 0,
+                Kind::Start if submitted_now => 3,
+                Kind::Start => 1,
+                Kind::Submit => 2,
             };
             (*time, class, *at)
         });
@@ -182,11 +206,15 @@ impl Timeline {
     }
 }
 
+fn run_of(facts: &JobFacts<'_>, row: usize) -> Option<f64> {
+    facts.trace.jobs.reported_attempts_s.get(row).or_else(|| facts.run_s(row)).filter(|run| *run >= 0.0)
+}
+
 fn timeline_job(facts: &JobFacts<'_>, row: usize, submission: Submission, assumed: &mut usize) -> Job {
     let table = &facts.trace.jobs;
     let failed = matches!(facts.state(row), JobState::Failed | JobState::NodeFail | JobState::OutOfMemory);
     let submit_ms = submission.submit_ms;
-    let run_s = table.reported_attempts_s.get(row).or_else(|| facts.run_s(row)).filter(|run| *run >= 0.0);
+    let run_s = run_of(facts, row);
     let recorded = table.start.get(row).filter(|start| *start >= submit_ms);
     if facts.is_censored(row) {
         let start_ms = recorded.or(Some(submit_ms));

@@ -55,7 +55,7 @@ impl Brain for Fake {
                 p50_s: mean_s,
                 p90_s: mean_s,
                 p95_s: mean_s,
-                rank_s: mean_s,
+                predicted_duration_s: mean_s,
             }
         };
         jobs.iter().map(predict).collect()

@@ -7,6 +7,7 @@ use tracecast_planner::downstream::{self, Downstream};
 use tracecast_planner::sim::input::{self, Site};
 use tracecast_planner::sim::{Compat, Policy};
 use tracecast_predictors::backtest::{self, Options, Tracks};
+use tracecast_predictors::duration::forecast::Model;
 use tracecast_predictors::timeline::Timeline;
 
 use crate::args::{BacktestDuration, Form};
@@ -26,7 +27,9 @@ pub(crate) fn run(request: &BacktestDuration, quiet: bool) -> Result<()> {
     let mut options = train::options(&request.learning);
     options.refit_days = request.refit_days;
     if let Some(models) = &request.models {
-        options.models.clone_from(models);
+        // All losses are shares of its, so it is always there.
+        options.models = vec![Model::RunningMean];
+        options.models.extend(models.iter().copied().filter(|model| *model != Model::RunningMean));
     }
     output::say(quiet, &format!("tracecast: {} models on {} jobs …", options.models.len(), timeline.jobs.len()));
     let tracks = backtest::tracks(&timeline, &options)?;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use tracecast_analytics::report::format;
 use tracecast_predictors::duration::apply::apply;
 use tracecast_predictors::duration::predictor::Predictor;
@@ -33,7 +33,7 @@ pub(crate) fn run(request: &Predict, quiet: bool) -> Result<()> {
     output::say(
         quiet,
         &format!(
-            "tracecast: {} predicted, {} of them open since before the training ended; {} in the training already",
+            "tracecast: {} predicted, {} of them open when the training ended; {} had ended by then and get none",
             format::counted(applied.predictions.len() as u64, "job", "jobs"),
             format::count(applied.open as u64),
             format::count(applied.known as u64)
@@ -41,12 +41,22 @@ pub(crate) fn run(request: &Predict, quiet: bool) -> Result<()> {
     );
     if applied.refused > 0 {
         let events = format::counted(applied.refused as u64, "event was", "events were");
-        output::say(quiet, &format!("tracecast: {events} refused (jobs that come twice), and taught nothing"));
+        output::say(
+            quiet,
+            &format!("tracecast: {events} refused (of jobs that come twice or are unknown), and taught nothing"),
+        );
     }
     if let Some(path) = &request.textfile {
         output::write(path, rows::prometheus(&applied, &trained).as_bytes())?;
     }
     if let Some(folder) = &request.slurm {
+        let script = folder.join(SCRIPT);
+        if std::fs::read(&script).is_ok_and(|own| !own.starts_with(slurm::SCRIPT_BEGINS.as_bytes())) {
+            bail!(
+                "{} is a plugin of your own, which is not replaced; name another folder, and call the script from yours (its last lines say how)",
+                script.display()
+            );
+        }
         let entries = rows::slurm_entries(&predictor, &timeline)?;
         output::write(&folder.join(TABLE), &slurm::write_table(&entries))?;
         let options = ScriptOptions {
@@ -55,7 +65,7 @@ pub(crate) fn run(request: &Predict, quiet: bool) -> Result<()> {
             time_limit: request.slurm_time_limit.then(TimeLimit::default),
             ..ScriptOptions::default()
         };
-        output::write(&folder.join(SCRIPT), slurm::script(&options).as_bytes())?;
+        output::write(&script, slurm::script(&options).as_bytes())?;
         output::say(
             quiet,
             &format!("tracecast: {} entries in {}", format::count(entries.len() as u64), folder.display()),

@@ -15,6 +15,10 @@ const NAMED: usize = 8;
 pub(crate) fn run(request: &TrainDuration, quiet: bool) -> Result<()> {
     let trace = source::open(&request.sources, &request.reading, None, quiet)?;
     let timeline = Timeline::of(&trace, which(&request.learning))?;
+    let timeline = match request.to {
+        Some(to) => timeline.until(to)?,
+        None => timeline,
+    };
     for note in notes(&timeline) {
         output::say(quiet, &format!("tracecast: {note}"));
     }

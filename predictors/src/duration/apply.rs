@@ -1,8 +1,8 @@
 //! A trained predictor put to a trace: what it says of the jobs that came after its training, and of those that are open.
 //!
 //! Jobs submitted after the end of the training are played in order of time: each is predicted when it is submitted, from what had ended by
-//! then, and learned from when it ends. Jobs that were open when the training ended, and still are, are predicted as of the end of the training,
-//! given how long they have run. All others were learned from, and are counted.
+//! then, and learned from when it ends. Jobs that were open when the training ended are predicted as of that moment,
+//! given how long they had run. All others were learned from, and are counted.
 //!
 //! Worked example: trained on Monday's dump and put to Tuesday's, which holds Monday's jobs too: those that ended on Monday are counted as
 //! known, those that run since Monday get what is left to them, Tuesday's are predicted one by one.
@@ -25,7 +25,7 @@ pub struct Applied {
     pub known: usize,
     /// Of the predictions, those of jobs open since before the end of the training.
     pub open: usize,
-    /// Events that could not be told (a job that comes twice), which teach nothing.
+    /// Events that were refused (of a job that comes twice, or is not known), which teach nothing.
     pub refused: usize,
 }
 

@@ -174,6 +174,15 @@ impl Calibrator {
                 *knot += window.shift(at, level);
             }
         }
+        // A level that was moved takes its neighbours along; sorting would swap them instead.
+        let [first, low, lower, inner @ .., upper, high, last] = &mut knots;
+        *low = low.min(*lower);
+        *first = first.min(*low);
+        *high = high.max(*upper);
+        *last = last.max(*high);
+        if lower <= upper {
+            inner.iter_mut().for_each(|knot| *knot = knot.clamp(*lower, *upper));
+        }
         Law::of(knots)
     }
 

@@ -1,6 +1,6 @@
 //! A trained predictor of durations: boosted trees, their calibration, and the history they look at, in one file; it learns from events.
 //!
-//! Training plays the whole trace, calibrates on what models fitted earlier would have said of its last 30 % (no job is calibrated on by a model
+//! Training plays the whole trace, calibrates on what models fitted earlier would have said of its last 30 % (and up to two weeks before) (no job is calibrated on by a model
 //! that learned from it), and fits the trees once more on all that ended. A job that has been submitted can be asked about again at an age.
 //!
 //! **File**: one line of JSON (format, version, sections with their sizes and SHA-256, what it was trained on), then the sections: history and
@@ -16,6 +16,7 @@ use std::io::{Read as _, Write as _};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use tracecast_analytics::describe::SizeClass;
+use tracecast_analytics::time::within_reach;
 
 use super::calibrate::{Calibrator, Class, Spread};
 use super::forecast::{self, Model, Quartet, Settings};
@@ -40,6 +41,8 @@ const KEPT: usize = 50_000;
 /// Share of the jobs from which on calibration learns.
 const CALIBRATE_FROM: f64 = 0.7;
 
+/// Times below this many milliseconds (1973) are likely seconds.
+const SECONDS_BELOW: i64 = 100_000_000_000;
 /// Level of the quantile by which jobs are ordered: a job that may well be long goes behind one that is surely short. Of mean, median and
 /// 80 % quantile it is the one that closed most of the gap of waits in most fits (`tracecast backtest duration --cluster`).
 const RANKED_AT: f64 = 0.8;
@@ -102,6 +105,8 @@ struct State {
     #[serde(skip)]
     kept: VecDeque<Kept>,
     ended_since: u64,
+    /// Last event it was told of, milliseconds.
+    last_ms: i64,
 }
 
 /// A trained predictor.
@@ -131,6 +136,8 @@ struct Header {
     version: u32,
     tracecast: String,
     trained: Trained,
+    /// SHA-256 of the names of all features: trees know them by their number.
+    features: String,
     sections: Vec<Section>,
 }
 
@@ -179,8 +186,29 @@ impl Predictor {
         let open = open_jobs(timeline, &rows, to_ms);
         let trees = encode(&quartet)?;
         let Quartet { columns, mean, low, middle, high } = quartet;
-        let state = State { trained, columns, store, calibrator, open, kept, ended_since: 0 };
-        Ok(Self { state, mean, low, middle, high, trees })
+        let state = State { trained, columns, store, calibrator, open, kept, ended_since: 0, last_ms: to_ms };
+        let mut predictor = Self { state, mean, low, middle, high, trees };
+        predictor.say_open()?;
+        Ok(predictor)
+    }
+
+    /// Says what was to be said of the jobs that are open, so that their ends teach the calibration.
+    fn say_open(&mut self) -> Result<()> {
+        let mut ids: Vec<String> = self.state.open.keys().cloned().collect();
+        ids.sort_unstable();
+        let asked: Vec<Submission> =
+            ids.iter().map(|id| Submission { job_id: id.clone(), ..Submission::default() }).collect();
+        for (id, (_, spread, law)) in ids.iter().zip(self.laws(&asked, None)?) {
+            if let Some(open) = self.state.open.get_mut(id) {
+                open.said = Some((spread, law));
+            }
+        }
+        Ok(())
+    }
+
+    /// Last event it was told of, milliseconds since the Unix epoch.
+    pub fn last_ms(&self) -> i64 {
+        self.state.last_ms
     }
 
     /// What it was trained on.
@@ -228,9 +256,17 @@ impl Predictor {
         let mut part = Matrix::new(state.columns.len());
         let mut classes = Vec::with_capacity(jobs.len());
         for job in jobs {
+            // Of a job that it was told of, what was known when it was submitted: the store holds the job itself by now.
+            if let Some(open) = state.open.get(&job.job_id) {
+                for (cell, column) in part.push().iter_mut().zip(&state.columns) {
+                    *cell = open.row.get(*column as usize).copied().unwrap_or(f32::NAN);
+                }
+                classes.push(open.class);
+                continue;
+            }
             state.store.features(job, now_ms.unwrap_or(job.submit_ms), &mut all);
             for (cell, column) in part.push().iter_mut().zip(&state.columns) {
-                *cell = all.get(*column as usize).copied().filter(|value| value.is_finite()).unwrap_or(f32::NAN);
+                *cell = all.get(*column as usize).copied().unwrap_or(f32::NAN);
             }
             classes.push(Class { size: SizeClass::of(job.gpus), history: state.store.history(job) });
         }
@@ -256,7 +292,7 @@ impl Predictor {
     pub fn law_of_running(&self, job_id: &str, now_ms: i64) -> Option<Law> {
         let open = self.state.open.get(job_id)?;
         let start = self.state.store.started(open.number)?;
-        Some(open.said?.1.given_age((now_ms - start).max(0) as f64 / 1000.0))
+        Some(open.said?.1.given_age(now_ms.saturating_sub(start).max(0) as f64 / 1000.0))
     }
 
     /// Learns an event; an error says why it is refused, and nothing has changed then.
@@ -264,6 +300,14 @@ impl Predictor {
     /// # Errors
     /// If the job is unknown or known already, or the event comes before its submission or start.
     pub fn observe(&mut self, event: &Event) -> std::result::Result<(), String> {
+        let (Event::Submitted(Submission { submit_ms: time_ms, .. })
+        | Event::Started { time_ms, .. }
+        | Event::Ended { time_ms, .. }) = event;
+        // Seconds where milliseconds belong are a moment of 1970; only traces without true times have jobs there.
+        let in_seconds = *time_ms < SECONDS_BELOW && self.state.trained.from_ms >= SECONDS_BELOW;
+        if within_reach(*time_ms).is_none() || in_seconds {
+            return Err(format!("{time_ms} ms is no time of such a job; write milliseconds since 1970"));
+        }
         match event {
             Event::Submitted(job) => self.submitted(job),
             Event::Started { job_id, time_ms } => {
@@ -289,6 +333,10 @@ impl Predictor {
         }
         if !(0.0..=1e6).contains(&job.gpus) {
             return Err(format!("job {} asks for {} GPUs", job.job_id, job.gpus));
+        }
+        let amount = |value: Option<f64>| value.is_none_or(|value| (0.0..=1e12).contains(&value));
+        if !amount(job.cpus) || !amount(job.limit_s) {
+            return Err(format!("job {} asks for an impossible number of CPUs or time limit", job.job_id));
         }
         let mut row = vec![f32::NAN; self.state.store.width()];
         self.state.store.features(job, job.submit_ms, &mut row);
@@ -330,7 +378,7 @@ impl Predictor {
         }
         self.state.kept.push_back(Kept { y: y as f32, row: open.row });
         self.state.ended_since += 1;
-        self.state.trained.to_ms = self.state.trained.to_ms.max(time_ms);
+        self.state.last_ms = self.state.last_ms.max(time_ms);
         Ok(())
     }
 
@@ -339,6 +387,7 @@ impl Predictor {
         let kept: Vec<Kept> = self.state.kept.iter().cloned().collect();
         let width = self.state.store.width();
         let (mut trained, seen) = (self.state.trained.clone(), self.state.ended_since);
+        trained.to_ms = self.state.last_ms;
         move || {
             let mut features = Matrix::new(width);
             let mut labels = Vec::with_capacity(kept.len());
@@ -358,7 +407,7 @@ impl Predictor {
     pub fn adopt(&mut self, retrained: Retrained) {
         let Retrained { quartet, trees, trained, seen } = retrained;
         let Quartet { columns, mean, low, middle, high } = quartet;
-        self.state.trained.jobs = trained.jobs;
+        self.state.trained = trained;
         self.state.columns = columns;
         self.state.ended_since = self.state.ended_since.saturating_sub(seen);
         (self.mean, self.low, self.middle, self.high, self.trees) = (mean, low, middle, high, trees);
@@ -389,6 +438,7 @@ impl Predictor {
             version: VERSION,
             tracecast: env!("CARGO_PKG_VERSION").to_owned(),
             trained: self.state.trained.clone(),
+            features: features_of(&self.state.store),
             sections,
         };
         let mut file = serde_json::to_vec(&header).map_err(|error| wrong(error.to_string()))?;
@@ -419,6 +469,7 @@ impl Predictor {
             return Err(wrong(found, "use the program that wrote it, or a later one"));
         }
         let header: Header = serde_json::from_value(head).map_err(|error| wrong(error.to_string(), again))?;
+        let features = header.features.clone();
         let mut rest = body;
         let mut sections: HashMap<String, Vec<u8>> = HashMap::new();
         for section in header.sections {
@@ -439,6 +490,12 @@ impl Predictor {
             |name: &str| sections.remove(name).ok_or_else(|| wrong(format!("there is no section `{name}`"), again));
         let mut state: State =
             serde_json::from_slice(&take("state")?).map_err(|error| wrong(error.to_string(), again))?;
+        if features != features_of(&state.store)
+            || state.columns.iter().any(|column| *column as usize >= state.store.width())
+        {
+            let found = "the model looks at other features than this program has".to_owned();
+            return Err(wrong(found, "train it again (`tracecast train duration`), or use the program that wrote it"));
+        }
         state.kept = unpack(&take(ROWS)?, state.store.width());
         let [mean, low, middle, high] = TREES;
         let trees = [take(mean)?, take(low)?, take(middle)?, take(high)?];
@@ -492,6 +549,10 @@ fn unknown(job_id: &str) -> String {
     format!("job {job_id} is not known to be open; post its submission first")
 }
 
+fn features_of(store: &Store) -> String {
+    hash(store.columns().join("\n").as_bytes())
+}
+
 fn hash(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -531,7 +592,7 @@ pub(crate) fn prediction(job: &Submission, law: &Law) -> Prediction {
         p50_s: law.quantile_s(0.5),
         p90_s: law.quantile_s(0.9),
         p95_s: law.quantile_s(0.95),
-        rank_s: law.quantile_s(RANKED_AT),
+        predicted_duration_s: law.quantile_s(RANKED_AT),
     }
 }
 

@@ -112,7 +112,7 @@ impl Codes {
             self.code(2, stem.as_deref()),
         ];
         for (cell, value) in row.iter_mut().zip(values) {
-            *cell = value;
+            *cell = if value.is_finite() { value } else { f32::NAN };
         }
     }
 }

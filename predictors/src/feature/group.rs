@@ -101,6 +101,14 @@ struct Submitted {
     submit_ms: i64,
     start_ms: Option<i64>,
     y: Option<f32>,
+    /// Whether it left without running.
+    gone: bool,
+}
+
+impl Submitted {
+    fn runs(&self) -> bool {
+        self.y.is_none() && !self.gone && self.start_ms.is_some()
+    }
 }
 
 /// What is remembered of a group.
@@ -135,7 +143,7 @@ impl Group {
         if self.submitted.len() == SUBMITTED {
             self.submitted.pop_front();
         }
-        self.submitted.push_back(Submitted { job, submit_ms, start_ms: None, y: None });
+        self.submitted.push_back(Submitted { job, submit_ms, start_ms: None, y: None, gone: false });
         self.open.insert(job, None);
         self.waiting += 1;
     }
@@ -160,10 +168,11 @@ impl Group {
         {
             self.waiting = self.waiting.saturating_sub(1);
         }
-        let Some(y) = y else { return };
         if let Some(submitted) = self.find(job) {
-            submitted.y = Some(y as f32);
+            submitted.y = y.map(|y| y as f32);
+            submitted.gone = y.is_none();
         }
+        let Some(y) = y else { return };
         self.learn(end_ms, y, failed);
     }
 
@@ -184,13 +193,14 @@ impl Group {
         for (variance, (average, weight)) in self.variances.iter_mut().zip(self.averages.iter().zip(WEIGHTS).skip(1)) {
             *variance = if first { 1.0 } else { *variance + weight * ((y - average).powi(2) - *variance) };
         }
-        let passed_s = if first { 0.0 } else { (end_ms - self.last_end_ms).max(0) as f64 / 1000.0 };
+        let passed_s = if first { 0.0 } else { end_ms.saturating_sub(self.last_end_ms).max(0) as f64 / 1000.0 };
         for ((weight, weighted), span) in self.weight.iter_mut().zip(&mut self.weighted).zip(SPANS_S) {
             let left = (-passed_s / span).exp();
             *weight = *weight * left + 1.0;
             *weighted = *weighted * left + y;
         }
-        self.last_end_ms = end_ms;
+        // Ends may be told late; the averages then stand at the later one.
+        self.last_end_ms = if first { end_ms } else { self.last_end_ms.max(end_ms) };
         if self.ended.len() == ENDED {
             self.ended.pop_front();
         }
@@ -234,7 +244,7 @@ impl Group {
         for (weight, weighted) in self.weight.iter().zip(&self.weighted) {
             put(or_nan(weighted / weight));
         }
-        let passed_s = (now_ms - self.last_end_ms).max(0) as f64 / 1000.0;
+        let passed_s = now_ms.saturating_sub(self.last_end_ms).max(0) as f64 / 1000.0;
         for (weight, span) in self.weight.iter().zip(SPANS_S) {
             put(if known { (weight * (-passed_s / span).exp()) as f32 } else { 0.0 });
         }
@@ -257,7 +267,7 @@ impl Group {
         for back in 1..=5 {
             let at = self.submitted.len().checked_sub(back).and_then(|at| self.submitted.get(at));
             put(at.and_then(|submitted| submitted.y).unwrap_or(f32::NAN));
-            let open = at.filter(|submitted| submitted.y.is_none());
+            let open = at.filter(|submitted| submitted.y.is_none() && !submitted.gone);
             put(open.map_or(f32::NAN, |submitted| age(now_ms, submitted)));
         }
         for window in WINDOWS_S {
@@ -298,6 +308,7 @@ impl Group {
             .submitted
             .iter()
             .rev()
+            .filter(|submitted| submitted.y.is_some() || submitted.runs())
             .take(RECENT)
             .map(|submitted| (submitted.y.unwrap_or_else(|| age(now_ms, submitted)), submitted.y.is_some()))
             .collect();
@@ -332,7 +343,7 @@ fn age(now_ms: i64, submitted: &Submitted) -> f32 {
     submitted.start_ms.map_or(0.0, |start| log_since(now_ms, start))
 }
 
-/// The smallest of sorted values that at least `share` of them do not exceed.
+/// Of n sorted values, that at ⌊n · share⌋, counted from 0: of two, the half is the larger.
 fn quantile(sorted: &[f32], share: f64) -> Option<f32> {
     let at = ((sorted.len() as f64 * share) as usize).min(sorted.len().checked_sub(1)?);
     sorted.get(at).copied()

@@ -329,7 +329,8 @@ impl Store {
             if self.known.user { f32::from(u8::from(places.user_known)) } else { f32::NAN },
         ];
         for (cell, value) in own.iter_mut().zip(values) {
-            *cell = value;
+            // Learners take no infinity.
+            *cell = if value.is_finite() { value } else { f32::NAN };
         }
         let (clock, levels) = rest.split_at_mut(phase::COLUMNS.len().min(rest.len()));
         if let Some(phase) = places.phase.and_then(|phase| self.phases.get(phase as usize)) {

@@ -110,7 +110,7 @@ impl Phase {
         }
     }
 
-    /// Fills the features of [`COLUMNS`] for a submission at a moment. O(log submitted).
+    /// Fills the features of [`COLUMNS`] for a submission at a moment. O(log submitted), and those within ten seconds of a period ago.
     pub(crate) fn features(&self, now_ms: i64, row: &mut [f32]) {
         let mut cells = row.iter_mut();
         let mut put = |value: f32| {
@@ -128,7 +128,7 @@ impl Phase {
                 .into_iter()
                 .filter_map(|beside| self.slots.get(&(clock, (own + beside).rem_euclid(slots) as u16)))
                 .flatten()
-                .filter(|ended| ended.end_ms > now_ms - FRESH_MS)
+                .filter(|ended| ended.end_ms > now_ms.saturating_sub(FRESH_MS))
                 .copied()
                 .collect();
             seen.sort_unstable_by(|a, b| a.end_ms.cmp(&b.end_ms).then(a.y.total_cmp(&b.y)));
@@ -154,10 +154,15 @@ impl Phase {
     /// What became of the submission nearest to a period ago.
     fn back(&self, now_ms: i64, period_ms: i64, beside_ms: i64) -> f32 {
         let wanted = now_ms.saturating_sub(period_ms);
-        let from = self.submitted.partition_point(|submitted| submitted.submit_ms < wanted - beside_ms);
-        let near = self.submitted.iter().skip(from).take_while(|submitted| submitted.submit_ms <= wanted + beside_ms);
+        let from = self.submitted.partition_point(|submitted| submitted.submit_ms < wanted.saturating_sub(beside_ms));
+        let near = self
+            .submitted
+            .iter()
+            .skip(from)
+            .take_while(|submitted| submitted.submit_ms <= wanted.saturating_add(beside_ms));
         // The later of two at equal distance.
-        let nearest = near.min_by_key(|submitted| ((submitted.submit_ms - wanted).abs(), -submitted.submit_ms));
+        let nearest =
+            near.min_by_key(|submitted| (submitted.submit_ms.abs_diff(wanted), std::cmp::Reverse(submitted.submit_ms)));
         match nearest {
             None => f32::NAN,
             Some(Submitted { y: Some(y), .. }) => *y,
@@ -168,7 +173,7 @@ impl Phase {
 
 /// log(1 + seconds) since a moment.
 fn since(now_ms: i64, then_ms: i64) -> f32 {
-    ((now_ms - then_ms).max(0) as f64 / 1000.0).ln_1p() as f32
+    (now_ms.saturating_sub(then_ms).max(0) as f64 / 1000.0).ln_1p() as f32
 }
 
 #[cfg(test)]

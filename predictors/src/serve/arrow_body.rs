@@ -218,7 +218,7 @@ pub(super) fn predictions(predictions: &[Prediction], form: Form) -> Result<Vec<
         ("p50_s", |prediction| prediction.p50_s),
         ("p90_s", |prediction| prediction.p90_s),
         ("p95_s", |prediction| prediction.p95_s),
-        ("rank_s", |prediction| prediction.rank_s),
+        ("predicted_duration_s", |prediction| prediction.predicted_duration_s),
     ];
     let mut fields = vec![Field::new("job_id", DataType::Utf8, false)];
     let ids = StringArray::from_iter_values(predictions.iter().map(|prediction| &prediction.job_id));
@@ -362,7 +362,7 @@ mod tests {
             p50_s: 4.0,
             p90_s: 5.0,
             p95_s: 6.0,
-            rank_s: 7.0,
+            predicted_duration_s: 7.0,
         };
         let stream = predictions(std::slice::from_ref(&one), Form::Stream).unwrap();
         let file = predictions(std::slice::from_ref(&one), Form::File).unwrap();
@@ -371,7 +371,9 @@ mod tests {
         let batch = stream.next().unwrap().unwrap();
         assert_eq!(batch, file.next().unwrap().unwrap());
         assert_eq!(batch.column_by_name("job_id").unwrap().as_string::<i32>().value(0), "a");
-        for (name, value) in [("mean_s", 1.0), ("p05_s", 2.0), ("p50_s", 4.0), ("p95_s", 6.0), ("rank_s", 7.0)] {
+        for (name, value) in
+            [("mean_s", 1.0), ("p05_s", 2.0), ("p50_s", 4.0), ("p95_s", 6.0), ("predicted_duration_s", 7.0)]
+        {
             assert_eq!(batch.column_by_name(name).unwrap().as_primitive::<Float64Type>().value(0), value, "{name}");
         }
     }

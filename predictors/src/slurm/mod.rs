@@ -32,6 +32,9 @@ pub use crate::feature::name::stem as name_stem;
 /// Largest table the script reads unless told otherwise, bytes: some 1.5 million entries.
 pub const MAX_TABLE_BYTES: u64 = 64 << 20;
 
+/// First line of the script: whoever is about to replace a `job_submit.lua` can tell it from the site's own.
+pub const SCRIPT_BEGINS: &str = "-- Sets what tracecast expects of a job when it is submitted. Made by tracecast.";
+
 /// Where the script says what it expects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Comment {
@@ -122,7 +125,7 @@ pub fn script(options: &ScriptOptions) -> String {
     let (set, margin, jobs) = (options.time_limit.is_some(), limit.margin_ratio, limit.least_jobs);
     let (least_min, most_min) = (limit.least_min, limit.most_min);
     format!(
-        "-- Sets what tracecast expects of a job when it is submitted. Made by tracecast.\n\
+        "{SCRIPT_BEGINS}\n\
          local config = {{\n\
          \x20 -- the table of expected run times\n\
          \x20 table_path = {table_path},\n\
