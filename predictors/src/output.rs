@@ -175,8 +175,9 @@ pub fn slurm_entries(predictor: &Predictor, timeline: &Timeline) -> Result<Vec<E
         kinds.values().map(|(job, _)| Submission { job_id: String::new(), ..job.clone() }).collect();
     let said = predictor.predict(&asked, Some(now_ms))?;
     // Sums of expected runs and 95 % quantiles, weighted by jobs, for each key of the table.
-    let mut sums: BTreeMap<(u8, Option<String>, Option<String>, Option<String>, Option<u32>), (f64, f64, u64)> =
-        BTreeMap::new();
+    /// Level, user, stem, VC and GPUs.
+    type Key = (u8, Option<String>, Option<String>, Option<String>, Option<u32>);
+    let mut sums: BTreeMap<Key, (f64, f64, u64)> = BTreeMap::new();
     for (((user, stem, vc, gpus), (_, jobs)), own) in kinds.iter().zip(&said) {
         let gpus = u32::try_from(*gpus).ok();
         let keys = [

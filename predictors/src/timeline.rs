@@ -193,14 +193,17 @@ impl Timeline {
             let job = self.jobs.get(*at as usize);
             let submitted_now = job.is_some_and(|job| *time <= job.submission.submit_ms);
             let started_now = job.is_some_and(|job| job.start_ms == Some(*time));
-            let class = match kind {
-                Kind::End if submitted_now || started_now => 4u8,
-                Kind::End => 0,
-                Kind::Start if submitted_now => 3,
-                Kind::Start => 1,
-                Kind::Submit => 2,
+            // What befalls a job in the millisecond of its submission comes right behind it, before the next submission.
+            let (class, step) = match kind {
+                Kind::Submit => (2u8, 0u8),
+                Kind::Start if submitted_now => (2, 1),
+                Kind::End if submitted_now => (2, 2),
+                Kind::End if started_now => (1, 2),
+                Kind::Start => (1, 1),
+                Kind::End => (0, 0),
             };
-            (*time, class, *at)
+            // Of others that start, all do before any of them ends.
+            (*time, class, if class == 1 { step } else { 0 }, *at, step)
         });
         moments
     }

@@ -16,7 +16,7 @@ fn jobs(count: u32) -> String {
         format!("2020-04-{:02} {:02}:{:02}:{:02}", 1 + day, rest / 3600, rest / 60 % 60, rest % 60)
     };
     for at in 0..count {
-        let long = (at.wrapping_mul(2_654_435_761) >> 16) % 3 == 0;
+        let long = (at.wrapping_mul(2_654_435_761) >> 16).is_multiple_of(3);
         let run = if long { 3600 } else { 100 } + at * 7919 % 50;
         let submit = at * 3600;
         let (user, end) = (if long { "bob" } else { "ann" }, submit + run);

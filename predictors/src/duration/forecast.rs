@@ -129,7 +129,7 @@ enum Inner {
     Forest(Vec<u32>, FittedForest),
     Trees(Vec<u32>, FittedTrees),
     Rank(Vec<u32>, FittedTrees, FittedIsotonicRegression<f64>),
-    Quartet(Quartet),
+    Quartet(Box<Quartet>),
 }
 
 /// A model, fitted at one moment.
@@ -240,7 +240,7 @@ fn grow(model: Model, rows: &Rows, lesson: &Lesson, settings: &Settings) -> Resu
         }
         Model::Boosted => {
             let (columns, part) = table();
-            four(columns, &part, &lesson.labels, trees).map(Inner::Quartet)
+            four(columns, &part, &lesson.labels, trees).map(|four| Inner::Quartet(Box::new(four)))
         }
     }
 }
@@ -287,7 +287,7 @@ impl Fitted {
     /// The trees of `boosted`.
     pub fn quartet(self) -> Option<Quartet> {
         match self.inner {
-            Inner::Quartet(quartet) => Some(quartet),
+            Inner::Quartet(quartet) => Some(*quartet),
             _ => None,
         }
     }

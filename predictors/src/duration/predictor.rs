@@ -608,7 +608,7 @@ mod tests {
     fn timeline(jobs: u32) -> Timeline {
         let job = |at: u32| {
             // As good as drawn: what came before says nothing.
-            let long = (at.wrapping_mul(2_654_435_761) >> 16) % 3 == 0;
+            let long = (at.wrapping_mul(2_654_435_761) >> 16).is_multiple_of(3);
             let run_s = if long { 10_000.0 } else { 100.0 } * (1.0 + f64::from(at * 7919 % 100) / 200.0);
             // Far apart, so that only who submits tells how long.
             let submit_ms = i64::from(at) * 20_000_000;

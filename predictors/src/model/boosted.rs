@@ -245,8 +245,7 @@ impl FittedTrees {
     /// Share of the loss each feature took away, by its number.
     pub fn gains(&self) -> Vec<(u32, f64)> {
         let gains = self.model.feature_importance(hessboost::prelude::ImportanceType::TotalGain);
-        let mut gains: Vec<(u32, f64)> =
-            gains.into_iter().map(|(feature, gain)| (feature as u32, f64::from(gain))).collect();
+        let mut gains: Vec<(u32, f64)> = gains.into_iter().map(|(feature, gain)| (feature as u32, gain)).collect();
         gains.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         gains
     }
