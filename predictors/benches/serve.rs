@@ -1,9 +1,10 @@
 //! How many single predictions a second the server answers, and how long each takes: `cargo bench -p tracecast-predictors --bench serve`.
 //!
 //! The server runs on one thread of this process, clients on others, each with one connection kept alive that sends a request when it
-//! has the answer to the last. The model takes no time, so this is the cost of the protocol: add the model's own. Latency is what a
+//! has the answer to the last. Without a third argument the model takes no time, and this is the cost of the protocol; with the absolute path
+//! of a model file (`tracecast train duration`) it is that model's. Latency is what a
 //! client sees. Memory is the resident set of the whole process, clients and their latencies included, so it is read after 10 % of the
-//! requests and at the end: it should not grow in between. Arguments: requests (200,000) and clients (4).
+//! requests and at the end: it should not grow in between. Arguments: requests (200,000), clients (4), model file.
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::indexing_slicing)]
 
 use std::io::{Read, Write};
@@ -13,8 +14,9 @@ use std::sync::{Arc, mpsc};
 use std::thread::spawn;
 use std::time::Instant;
 
+use tracecast_predictors::duration::predictor::Predictor;
 use tracecast_predictors::job::{Event, Prediction, Submission};
-use tracecast_predictors::serve::{Brain, Config, Task, Token, serve};
+use tracecast_predictors::serve::{Brain, Config, Recovered, Task, Token, serve};
 
 const BODY: &str = r#"{"jobs":[{"job_id":"4711","submit_ms":1600000000000,"user":"u0123","vc":"vc07","name":"train_resnet50_b256_run3","gpus":8}]}"#;
 
@@ -126,8 +128,18 @@ fn main() {
     config.max_connections = config.max_connections.max(clients * 2);
     let (tell, told) = mpsc::channel();
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-    let server =
-        spawn(move || serve(config, Constant, |address, _| tell.send(address).unwrap(), async { drop(stopped.await) }));
+    let model = std::env::args().skip(1).find(|argument| argument.starts_with('/'));
+    let server = spawn(move || {
+        let started = |address, _: &Recovered| tell.send(address).unwrap();
+        let stop = async { drop(stopped.await) };
+        match model {
+            None => serve(config, Constant, started, stop),
+            Some(path) => {
+                let predictor = Predictor::from_bytes(&path, &std::fs::read(&path).unwrap()).unwrap();
+                serve(config, predictor, started, stop)
+            }
+        }
+    });
     let address = told.recv().unwrap();
     let before = resident_mib();
     let (_, warm) = load(address, requests / 10, clients);
