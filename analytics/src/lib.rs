@@ -12,6 +12,7 @@
 //! Nothing here prints, reads the environment or exits; that is the command line's part. Times are integer
 //! milliseconds since the Unix epoch in UTC, GPUs are `f64` (0.22 of a GPU is natural), and unknown is `None`, never 0.
 
+pub mod audit;
 pub mod describe;
 pub mod error;
 pub mod ingest;

@@ -16,6 +16,7 @@
 pub mod backtest;
 pub mod downstream;
 pub mod error;
+pub mod power;
 pub mod sim;
 pub mod synth;
 

@@ -11,6 +11,7 @@
 //! takes predictions as a column). Nothing here prints, reads the environment or exits.
 
 pub mod backtest;
+pub mod demand;
 pub mod duration;
 pub mod error;
 pub mod feature;

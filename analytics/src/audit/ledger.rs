@@ -1,0 +1,111 @@
+//! The energy ledger: joules by hour, by what they were spent on, and by whose they are. It is where measuring ends and accounting begins.
+//!
+//! In every hour, Σ over [`Use`] = meter (`metered_j` where there is a meter, else the estimate), to the joule: what no part explains is
+//! [`Use::Residual`] and may be below 0.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What energy was spent on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Use {
+    /// Above idle, by GPUs at work for a job.
+    Active,
+    /// Idle power of GPUs that a job holds.
+    IdleAllocated,
+    /// Idle power of GPUs that nobody holds.
+    IdleUnallocated,
+    /// Of nodes beside their GPUs (CPUs, memory, fans, power supplies).
+    Overhead,
+    /// The meter less all parts.
+    Residual,
+}
+
+/// How energy is known, best first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Basis {
+    /// From an energy counter.
+    Counter,
+    /// Integrated power readings.
+    Power,
+    /// A short gap bridged.
+    Bridged,
+    /// A model of power from utilisation, or the state of the device.
+    Model,
+}
+
+/// Energy of one hour, cell by cell.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Entry {
+    /// Beginning of the hour, milliseconds since the epoch.
+    pub hour_ms: i64,
+    /// What it was spent on.
+    pub spent_on: Use,
+    /// Whose: user, VC (`None`: nobody's).
+    pub owner: Option<u32>,
+    /// How it is known.
+    pub basis: Basis,
+    /// Joules.
+    pub energy_j: f64,
+    /// At least, joules (idle power in gaps).
+    pub lower_j: f64,
+    /// At most, joules (TDP in gaps).
+    pub upper_j: f64,
+}
+
+/// Who energy is charged to.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct Owner {
+    /// Virtual cluster, partition or queue.
+    pub vc: Option<String>,
+    /// User.
+    pub user: Option<String>,
+}
+
+/// Energy of one job.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct JobEnergy {
+    /// The job.
+    pub job_key: String,
+    /// Whose.
+    pub owner: Option<u32>,
+    /// Above idle, joules.
+    pub active_j: f64,
+    /// Idle power of the GPUs it held, joules.
+    pub idle_j: f64,
+    /// Its share of overhead, joules.
+    pub overhead_j: f64,
+    /// GPU time it held within the audited window, seconds × GPUs.
+    pub gpu_s: f64,
+    /// Share of that GPU time which has readings, 0 to 1.
+    pub coverage_ratio: Option<f64>,
+}
+
+/// Everything measured.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Ledger {
+    /// First moment audited, milliseconds since the epoch.
+    pub from_ms: i64,
+    /// Moment after the last.
+    pub to_ms: i64,
+    /// Owners that entries point to.
+    pub owners: Vec<Owner>,
+    /// By hour, use, owner, basis.
+    pub entries: Vec<Entry>,
+    /// By job.
+    pub jobs: Vec<JobEnergy>,
+    /// What whole-node meters read, joules; `None` without meters.
+    pub metered_j: Option<f64>,
+    /// Sum of all entries, joules: equal to `metered_j` where there is one.
+    pub total_j: f64,
+    /// Share of device time with readings of its own (counter or power), 0 to 1.
+    pub coverage_ratio: Option<f64>,
+    /// Device time seen, GPU hours.
+    pub gpu_hours: f64,
+    /// GPU hours held by jobs.
+    pub allocated_gpu_hours: f64,
+    /// What a reader must know, one sentence each.
+    pub notes: Vec<String>,
+}

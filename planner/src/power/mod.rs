@@ -1,0 +1,4 @@
+//! Power-down of nodes: who sleeps when, what it saves and whom it hurts.
+
+pub mod plan;
+pub mod policy;
