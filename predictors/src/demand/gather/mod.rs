@@ -1,0 +1,239 @@
+//! Demand as slots, from a trace: one [`Series`] a VC, and one of the pool.
+//!
+//! Two sources, in this order unless one is named: the **activity** the source itself counted ([`sampled`]: Philly's node sequence, Helios' VCs
+//! by the minute), else the **jobs** ([`jobs`]: GPUs running and pending by an exact sweep, nodes from placements where they are known).
+//!
+//! * A slot begins on a whole multiple of its length after local midnight. Slots that the record covers in part, at its ends, are left out.
+//! * Slots in which nothing was counted carry on the last count and say so ([`Slot::counted`]).
+//! * A whole cluster that falls to 0 between busy samples did not lose its jobs: its counting failed. Such samples count as not taken, and
+//!   how many is said, unless [`Options::outages_are_idle`].
+//! * Demand is what is in use, or that and what waits ([`Asked`]).
+//! * The pool is the cluster's own series if there is one, else the sum of the VCs at each moment (not of their peaks).
+//!
+//! Bare dates and hours are in the trace's zone, which each series carries. O(n log n) in samples or jobs. Worked example: VC `a` holds 3 GPUs
+//! over a whole slot, `b` 5 over its first half and 0 then: peaks 3 and 5, means 3 and 2.5; the pool's peak is 8, its last count 3.
+
+mod jobs;
+mod sampled;
+
+use tracecast_analytics::Trace;
+use tracecast_analytics::schema::Table as _;
+use tracecast_analytics::time::Zone;
+
+use super::series::{Series, Slot, Unit};
+use crate::error::{Error, Result};
+
+/// Name of the pool where it has no name of its own.
+pub const POOL: &str = "all VCs";
+
+/// GPUs of a node where neither the trace nor the caller says.
+const GPUS_PER_NODE: f64 = 8.0;
+
+/// Most slots of a series: a tenth of a second for a year would be more.
+const MOST_SLOTS: i64 = 50_000_000;
+
+/// What counts as demand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Asked {
+    /// What is in use.
+    #[default]
+    InUse,
+    /// What is in use and what waits.
+    WithPending,
+    /// The same, but no more than there is.
+    WithPendingUpToTotal,
+}
+
+/// Where counts come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Source {
+    /// The activity the source counted, else the jobs.
+    #[default]
+    Any,
+    /// The activity.
+    Activity,
+    /// The jobs.
+    Jobs,
+}
+
+/// How demand is gathered.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Options {
+    /// Length of a slot, milliseconds.
+    pub slot_ms: i64,
+    /// What is counted; `None`: nodes where the source counts them, else GPUs.
+    pub unit: Option<Unit>,
+    /// From what.
+    pub source: Source,
+    /// What counts as demand.
+    pub asked: Asked,
+    /// GPUs of a node, where nodes are derived from GPUs; `None`: as the inventory has it, else 8.
+    pub gpus_per_node: Option<f64>,
+    /// Whether a whole cluster at 0 between busy samples is idle, and not failing to count.
+    pub outages_are_idle: bool,
+    /// Only these VCs (and the pool of them); empty: all.
+    pub vcs: Vec<String>,
+}
+
+impl Default for Options {
+    /// Ten minutes, of whatever is counted, in use.
+    fn default() -> Self {
+        Self {
+            slot_ms: 600_000,
+            unit: None,
+            source: Source::Any,
+            asked: Asked::InUse,
+            gpus_per_node: None,
+            outages_are_idle: false,
+            vcs: Vec::new(),
+        }
+    }
+}
+
+/// What was gathered.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Gathered {
+    /// VCs by name, then the pool.
+    pub series: Vec<Series>,
+    /// What a reader must know of them.
+    pub notes: Vec<String>,
+    /// Whether they come from jobs.
+    pub from_jobs: bool,
+}
+
+/// Demand of each VC by name, then of the pool.
+///
+/// # Errors
+/// If the trace has neither activity nor jobs, or not what was asked.
+pub fn series(trace: &Trace, options: &Options) -> Result<Vec<Series>> {
+    Ok(gather(trace, options)?.series)
+}
+
+/// As [`series`], with what a reader must know.
+///
+/// # Errors
+/// As [`series`].
+pub fn gather(trace: &Trace, options: &Options) -> Result<Gathered> {
+    if options.slot_ms < 1_000 {
+        return Err(Error::Request(format!("a slot of {} ms is too short; a second is the least", options.slot_ms)));
+    }
+    if options.gpus_per_node.is_some_and(|gpus| !(gpus > 0.0 && gpus.is_finite())) {
+        return Err(Error::Request("a node has no such number of GPUs; name one above 0".to_owned()));
+    }
+    let zone = Zone::named(&trace.zone).unwrap_or_else(|_| Zone::utc());
+    let counted = !trace.activity.is_empty();
+    let mut gathered = match options.source {
+        Source::Any if counted => sampled::gather(trace, options, &zone)?,
+        Source::Activity => sampled::gather(trace, options, &zone)?,
+        _ => jobs::gather(trace, options, &zone)?,
+    };
+    if gathered.series.is_empty() {
+        return Err(Error::TooFew(format!(
+            "nothing was counted for a whole slot of {} s; name a shorter one",
+            options.slot_ms / 1_000
+        )));
+    }
+    if options.asked != Asked::InUse && gathered.series.iter().any(|series| !series.counts_pending) {
+        return Err(Error::Request(
+            "the source does not say what waits, so demand with pending work is not known; ask for what is in use"
+                .to_owned(),
+        ));
+    }
+    gathered.notes.dedup();
+    Ok(gathered)
+}
+
+/// The VCs asked for; an error names those there are.
+fn check_vcs(options: &Options, known: &[&str]) -> Result<()> {
+    match options.vcs.iter().find(|vc| !known.contains(&vc.as_str())) {
+        Some(vc) => Err(Error::Request(format!("there is no VC {vc}; there are {}", known.join(", ")))),
+        None => Ok(()),
+    }
+}
+
+/// What is gathered within a slot.
+#[derive(Debug, Clone, Copy, Default)]
+struct Tally {
+    slot: Slot,
+    weight: f64,
+    area: f64,
+}
+
+/// Slots being filled.
+#[derive(Debug)]
+struct Tallies {
+    start_ms: i64,
+    slot_ms: i64,
+    asked: Asked,
+    tallies: Vec<Tally>,
+}
+
+impl Tallies {
+    /// For all slots that begin no sooner than `from_ms` and end no later than `to_ms`; `None` if there is none.
+    fn new(from_ms: i64, to_ms: i64, options: &Options, zone: &Zone) -> Option<Self> {
+        let slot_ms = options.slot_ms;
+        let offset = zone.offset_ms(from_ms);
+        let begun = from_ms.saturating_add(offset).div_euclid(slot_ms);
+        let late = i64::from(from_ms.saturating_add(offset).rem_euclid(slot_ms) > 0);
+        let start_ms = (begun + late).saturating_mul(slot_ms).saturating_sub(offset);
+        let count = to_ms.saturating_sub(start_ms).div_euclid(slot_ms).min(MOST_SLOTS);
+        let count = usize::try_from(count).ok().filter(|count| *count > 0)?;
+        Some(Self { start_ms, slot_ms, asked: options.asked, tallies: vec![Tally::default(); count] })
+    }
+
+    /// Adds what held over [from, to), or at a moment if both are the same.
+    fn add(&mut self, from_ms: i64, to_ms: i64, used: f64, pending: f64, total: f64) {
+        let at = |ms: i64| ms.saturating_sub(self.start_ms).div_euclid(self.slot_ms);
+        let all = self.tallies.len() as i64;
+        let (first, last) = (at(from_ms).max(0), at((to_ms - 1).max(from_ms)).min(all - 1));
+        let asked = match self.asked {
+            Asked::InUse => used,
+            Asked::WithPending => used + pending,
+            // What is in use is there, whatever the total says.
+            Asked::WithPendingUpToTotal => (used + pending).min(total).max(used),
+        };
+        for slot in first..=last {
+            let begin = self.start_ms + slot * self.slot_ms;
+            let within = to_ms.min(begin + self.slot_ms) - from_ms.max(begin);
+            let weight = if to_ms > from_ms { within as f64 } else { 1.0 };
+            let Some(tally) = usize::try_from(slot).ok().and_then(|slot| self.tallies.get_mut(slot)) else { continue };
+            tally.weight += weight;
+            tally.area += weight * asked;
+            let own = &mut tally.slot;
+            own.peak = if own.counted { own.peak.max(asked) } else { asked };
+            own.pending = own.pending.max(pending);
+            (own.last, own.total, own.counted) = (asked, total, true);
+        }
+    }
+
+    /// The slots; `None` if the first was not counted and nothing is known to carry on.
+    fn finish(self) -> Option<(i64, Vec<Slot>)> {
+        let first = self.tallies.iter().position(|tally| tally.slot.counted)?;
+        let start_ms = self.start_ms + self.slot_ms * first as i64;
+        let mut held = Slot::default();
+        let slots = self.tallies.into_iter().skip(first).map(|tally| {
+            if tally.slot.counted {
+                let mut slot = tally.slot;
+                slot.mean = tally.area / tally.weight;
+                held = Slot { peak: slot.last, mean: slot.last, counted: false, ..slot };
+                slot
+            } else {
+                held
+            }
+        });
+        Some((start_ms, slots.collect()))
+    }
+}
+
+/// Where a trace does not say how many there are: the most in use so far.
+fn most_so_far(slots: &mut [Slot]) {
+    let mut most = 0f64;
+    for slot in slots {
+        most = most.max(slot.peak);
+        slot.total = most;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,218 @@
+//! Demand from the activity that the source itself counted.
+//!
+//! Each sample is a count at a moment; a slot is described by those within it, each weighing the same. Worked example: samples 3, 0, 0, 4 of
+//! a cluster of 10 nodes: the zeros lie between busy samples, so they are an outage and the last count before them, 3, carries on.
+
+use std::collections::BTreeMap;
+
+use tracecast_analytics::Trace;
+use tracecast_analytics::report::format;
+use tracecast_analytics::schema::Table as _;
+use tracecast_analytics::time::Zone;
+
+use super::{GPUS_PER_NODE, Gathered, Options, POOL, Series, Tallies, Unit, check_vcs, most_so_far};
+use crate::error::{Error, Result};
+
+/// Share of the nodes or GPUs at which a cluster counts as down.
+const DOWN: f64 = 0.02;
+/// Share at which it counts as busy.
+const BUSY: f64 = 0.2;
+
+/// What was counted at a moment.
+#[derive(Debug, Clone, Copy)]
+struct Sample {
+    ts: i64,
+    used: f64,
+    pending: Option<f64>,
+    total: Option<f64>,
+}
+
+/// Samples of one name in order of time.
+#[derive(Debug, Default)]
+struct Samples {
+    list: Vec<Sample>,
+    counts_pending: bool,
+    counts_total: bool,
+}
+
+pub(super) fn gather(trace: &Trace, options: &Options, zone: &Zone) -> Result<Gathered> {
+    let table = &trace.activity;
+    let nodes_counted = (0..table.len()).any(|row| table.nodes_active.get(row).is_some());
+    let unit = options.unit.unwrap_or(if nodes_counted { Unit::Nodes } else { Unit::Gpus });
+    let mut notes = Vec::new();
+    let per_node = options.gpus_per_node.unwrap_or(GPUS_PER_NODE);
+    if unit == Unit::Nodes && !nodes_counted {
+        notes.push(format!(
+            "The source counts GPUs, not nodes: nodes are GPUs / {per_node}, rounded up in each VC{}.",
+            if options.gpus_per_node.is_none() { " (the source does not say how many GPUs a node has)" } else { "" }
+        ));
+    }
+    if unit == Unit::Gpus && !(0..table.len()).any(|row| used_gpus(trace, row).is_some()) {
+        return Err(Error::Request("the source counts nodes, not GPUs; ask for nodes".to_owned()));
+    }
+    let mut by_name: BTreeMap<(bool, String), Samples> = BTreeMap::new();
+    for row in 0..table.len() {
+        let (Some(ts), Some(scope)) = (table.ts.get(row), table.scope.get(row)) else { continue };
+        let nodes = |gpus: f64| (gpus / per_node).ceil();
+        let (used, pending, total) = if unit == Unit::Gpus {
+            (used_gpus(trace, row), table.gpus_pending.get(row), table.gpus_total.get(row))
+        } else if nodes_counted {
+            // Pending GPUs as nodes, where both are known.
+            (table.nodes_active.get(row), table.gpus_pending.get(row).map(nodes), table.nodes_total.get(row))
+        } else {
+            let [pending, total] = [&table.gpus_pending, &table.gpus_total].map(|column| column.get(row).map(nodes));
+            (used_gpus(trace, row).map(nodes), pending, total)
+        };
+        let Some(used) = used.filter(|used| *used >= 0.0) else { continue };
+        let name = table.name.get(row).unwrap_or("cluster").to_owned();
+        let own = by_name.entry((scope == "cluster", name)).or_default();
+        own.counts_pending |= pending.is_some();
+        own.counts_total |= total.is_some();
+        own.list.push(Sample { ts, used, pending, total });
+    }
+    for samples in by_name.values_mut() {
+        // Stable: of two samples of one moment the first is kept.
+        samples.list.sort_by_key(|sample| sample.ts);
+        samples.list.dedup_by_key(|sample| sample.ts);
+    }
+    let known: Vec<&str> = by_name.keys().filter(|(pool, _)| !pool).map(|(_, name)| name.as_str()).collect();
+    check_vcs(options, &known)?;
+    if !options.vcs.is_empty() {
+        by_name.retain(|(pool, name), _| !pool && options.vcs.contains(name));
+    }
+    let vcs: Vec<&Samples> = by_name.iter().filter(|((pool, _), _)| !pool).map(|(_, samples)| samples).collect();
+    let clusters = by_name.keys().filter(|(pool, _)| *pool).count();
+    let sum = if clusters == 0 && vcs.len() > 1 { Some(pool(&vcs, &mut notes)) } else { None };
+    let mut series = Vec::new();
+    for ((whole, name), samples) in by_name.into_iter().chain(sum.map(|sum| ((true, POOL.to_owned()), sum))) {
+        let mut list = samples.list;
+        let spacing = spacing(&list);
+        let ends = list.first().map(|sample| sample.ts).zip(list.last().map(|sample| sample.ts));
+        let Some((from, last)) = ends else { continue };
+        if whole && !options.outages_are_idle {
+            let (kept, lost, outages) = without_outages(list);
+            list = kept;
+            if lost > 0 {
+                notes.push(format!(
+                    "{name}: {} in {} at or near 0 between busy ones: counting failed, nothing is known to have been idle. They are left out; the last count before carries on.",
+                    format::counted(lost as u64, "sample is", "samples are"),
+                    format::counted(outages as u64, "stretch", "stretches"),
+                ));
+            }
+        }
+        let Some(mut tallies) = Tallies::new(from, last.saturating_add(spacing), options, zone) else { continue };
+        for sample in &list {
+            let total = sample.total.unwrap_or(f64::INFINITY);
+            tallies.add(sample.ts, sample.ts, sample.used, sample.pending.unwrap_or(0.0), total);
+        }
+        let Some((start_ms, mut slots)) = tallies.finish() else { continue };
+        if !samples.counts_total {
+            most_so_far(&mut slots);
+            notes.push(format!("{name}: how many there are is not known; the most in use so far is taken."));
+        }
+        // Single samples without a total stand for the last one.
+        let mut total = slots.iter().map(|slot| slot.total).find(|total| total.is_finite()).unwrap_or(0.0);
+        for slot in &mut slots {
+            if slot.total.is_finite() {
+                total = slot.total;
+            }
+            slot.total = total;
+        }
+        let gaps = slots.iter().filter(|slot| !slot.counted).count();
+        if gaps > 0 {
+            notes.push(format!(
+                "{name}: nothing was counted in {}, which carry on the last count.",
+                format::counted(gaps as u64, "slot", "slots")
+            ));
+        }
+        series.push(Series {
+            name,
+            unit,
+            counts_pending: samples.counts_pending,
+            start_ms,
+            slot_ms: options.slot_ms,
+            zone: zone.name().to_owned(),
+            slots,
+        });
+    }
+    Ok(Gathered { series, notes, from_jobs: false })
+}
+
+fn used_gpus(trace: &Trace, row: usize) -> Option<f64> {
+    let table = &trace.activity;
+    let rest = || Some(table.gpus_total.get(row)? - table.gpus_idle.get(row)?);
+    table.gpus_running.get(row).or_else(rest)
+}
+
+/// Median time between samples.
+fn spacing(list: &[Sample]) -> i64 {
+    let mut gaps: Vec<i64> = list.windows(2).filter_map(|pair| Some(pair.last()?.ts - pair.first()?.ts)).collect();
+    gaps.sort_unstable();
+    gaps.get(gaps.len() / 2).copied().unwrap_or(0)
+}
+
+/// The samples less those of outages, how many these are, and in how many stretches. An outage is a stretch at or near 0, with a 0 in it,
+/// between two busy samples.
+fn without_outages(list: Vec<Sample>) -> (Vec<Sample>, usize, usize) {
+    let most = list.iter().map(|sample| sample.used).fold(0.0, f64::max);
+    let share = |sample: &Sample| sample.used / sample.total.filter(|total| *total > 0.0).unwrap_or(most).max(1e-9);
+    let (mut kept, mut lost, mut outages): (Vec<Sample>, usize, usize) = (Vec::with_capacity(list.len()), 0, 0);
+    let mut rest = list.as_slice();
+    while let Some(first) = rest.first() {
+        let down = share(first) <= DOWN;
+        let (now, later) =
+            rest.split_at(rest.iter().position(|sample| (share(sample) <= DOWN) != down).unwrap_or(rest.len()));
+        let busy_before = kept.last().is_some_and(|sample| share(sample) >= BUSY);
+        let busy_after = later.first().is_some_and(|sample| share(sample) >= BUSY);
+        if down && busy_before && busy_after && now.iter().any(|sample| sample.used == 0.0) {
+            lost += now.len();
+            outages += 1;
+        } else {
+            kept.extend_from_slice(now);
+        }
+        rest = later;
+    }
+    (kept, lost, outages)
+}
+
+/// The sum of VCs at each moment at which one was counted, over the time in which all were.
+fn pool(vcs: &[&Samples], notes: &mut Vec<String>) -> Samples {
+    let from = vcs.iter().filter_map(|vc| vc.list.first()).map(|sample| sample.ts).max().unwrap_or(0);
+    let to = vcs.iter().filter_map(|vc| vc.list.last()).map(|sample| sample.ts).min().unwrap_or(0);
+    let cut = vcs.iter().flat_map(|vc| &vc.list).filter(|sample| sample.ts < from || sample.ts > to).count();
+    if cut > 0 {
+        notes.push(format!(
+            "{POOL}: the VCs were not counted over the same time; the pool covers what they share, {} are outside of it.",
+            format::counted(cut as u64, "sample", "samples")
+        ));
+    }
+    let mut moments: Vec<(i64, usize, Sample)> = vcs
+        .iter()
+        .enumerate()
+        .flat_map(|(vc, samples)| samples.list.iter().map(move |sample| (sample.ts, vc, *sample)))
+        .filter(|(ts, _, _)| *ts <= to)
+        .collect();
+    moments.sort_by_key(|(ts, vc, _)| (*ts, *vc));
+    let mut held: Vec<Option<Sample>> = vec![None; vcs.len()];
+    let mut list = Vec::new();
+    let add = |of: &dyn Fn(&Sample) -> Option<f64>, held: &[Option<Sample>]| -> Option<f64> {
+        held.iter().map(|sample| of(sample.as_ref()?)).sum()
+    };
+    for now in moments.chunk_by(|a, b| a.0 == b.0) {
+        for (_, vc, sample) in now {
+            if let Some(slot) = held.get_mut(*vc) {
+                let before = *slot;
+                *slot = Some(Sample { total: sample.total.or_else(|| before?.total), ..*sample });
+            }
+        }
+        let Some((ts, _, _)) = now.first().filter(|(ts, _, _)| *ts >= from) else { continue };
+        let Some(used) = add(&|sample| Some(sample.used), &held) else { continue };
+        let pending = add(&|sample| sample.pending, &held);
+        list.push(Sample { ts: *ts, used, pending, total: add(&|sample| sample.total, &held) });
+    }
+    Samples {
+        list,
+        counts_pending: vcs.iter().all(|vc| vc.counts_pending),
+        counts_total: vcs.iter().all(|vc| vc.counts_total),
+    }
+}

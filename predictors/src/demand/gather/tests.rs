@@ -1,0 +1,133 @@
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+use tracecast_analytics::schema::{ActivityRow, JobRow};
+
+use super::*;
+
+const MINUTE: i64 = 60_000;
+
+fn sample(
+    scope: &'static str,
+    name: &'static str,
+    minute: i64,
+    used: f64,
+    pending: f64,
+    total: f64,
+) -> ActivityRow<'static> {
+    ActivityRow {
+        scope: Some(scope.into()),
+        name: Some(name.into()),
+        ts: Some(minute * MINUTE),
+        gpus_running: Some(used),
+        gpus_pending: Some(pending),
+        gpus_total: Some(total),
+        ..ActivityRow::default()
+    }
+}
+
+fn options(minutes: i64) -> Options {
+    Options { slot_ms: minutes * MINUTE, ..Options::default() }
+}
+
+#[test]
+fn a_slot_is_its_largest_last_and_mean_count_and_a_gap_carries_the_last_one_on() {
+    let mut trace = Trace::default();
+    for (minute, used) in [(0, 3.0), (1, 5.0), (2, 4.0), (9, 1.0), (10, 2.0), (11, 2.0)] {
+        trace.activity.push(sample("vc", "a", minute, used, 0.0, 8.0));
+    }
+    let found = series(&trace, &options(3)).unwrap();
+    let slots = &found[0].slots;
+    let plain = |slot: &Slot| (slot.peak, slot.last, slot.mean, slot.counted);
+    // 3, 5, 4: mean 4; nothing in minutes 3 to 8, which carry on 4; 1, 2, 2: mean 5/3.
+    let expected = [(5.0, 4.0, 4.0, true), (4.0, 4.0, 4.0, false), (4.0, 4.0, 4.0, false), (2.0, 2.0, 5.0 / 3.0, true)];
+    assert_eq!(slots.iter().map(plain).collect::<Vec<_>>(), expected);
+    assert_eq!((found.len(), found[0].start_ms, found[0].unit), (1, 0, Unit::Gpus));
+}
+
+#[test]
+fn the_pool_is_the_sum_at_each_moment_and_not_of_the_peaks() {
+    let mut trace = Trace::default();
+    for (minute, a, b) in [(0, 6.0, 0.0), (1, 0.0, 5.0), (2, 1.0, 1.0)] {
+        trace.activity.push(sample("vc", "a", minute, a, 2.0, 8.0));
+        trace.activity.push(sample("vc", "b", minute, b, 1.0, 8.0));
+    }
+    let found = series(&trace, &options(3)).unwrap();
+    let named: Vec<(&str, f64)> = found.iter().map(|own| (own.name.as_str(), own.slots[0].peak)).collect();
+    assert_eq!(named, [("a", 6.0), ("b", 5.0), (POOL, 6.0)]);
+    assert_eq!((found[2].slots[0].pending, found[2].slots[0].total), (3.0, 16.0));
+    // With what waits: 6 + 0 + 3; capped at 16 nothing changes, VC a is capped at 8.
+    let asked = |asked| series(&trace, &Options { asked, ..options(3) }).unwrap();
+    assert_eq!(asked(Asked::WithPending)[2].slots[0].peak, 9.0);
+    assert_eq!(asked(Asked::WithPendingUpToTotal)[0].slots[0].peak, 8.0);
+    let one = series(&trace, &Options { vcs: vec!["b".to_owned()], ..options(3) }).unwrap();
+    assert_eq!(one.iter().map(|own| own.name.as_str()).collect::<Vec<_>>(), ["b"]);
+    assert!(
+        series(&trace, &Options { vcs: vec!["c".to_owned()], ..options(3) }).unwrap_err().to_string().contains("a, b")
+    );
+}
+
+#[test]
+fn a_cluster_at_zero_between_busy_samples_is_an_outage_and_a_vc_is_not() {
+    let counts = [60.0, 61.0, 0.0, 1.0, 0.0, 62.0];
+    let of = |scope| {
+        let mut trace = Trace::default();
+        for (minute, used) in (0..).zip(counts) {
+            trace.activity.push(sample(scope, "x", minute, used, 0.0, 100.0));
+        }
+        trace
+    };
+    let found = gather(&of("cluster"), &options(2)).unwrap();
+    let peaks: Vec<(f64, bool)> = found.series[0].slots.iter().map(|slot| (slot.peak, slot.counted)).collect();
+    // Minutes 2, 3 and 4 are left out: the second slot carries on 61, the third has minute 5.
+    assert_eq!(peaks, [(61.0, true), (61.0, false), (62.0, true)]);
+    assert!(found.notes.iter().any(|note| note.contains("3 samples are in 1 stretch")), "{:?}", found.notes);
+    let idle = series(&of("cluster"), &Options { outages_are_idle: true, ..options(2) }).unwrap();
+    let vc = series(&of("vc"), &options(2)).unwrap();
+    for own in [&idle[0], &vc[0]] {
+        assert_eq!(own.slots.iter().map(|slot| slot.peak).collect::<Vec<_>>(), [61.0, 1.0, 62.0]);
+    }
+}
+
+#[test]
+fn slots_begin_on_the_local_clock_and_slots_covered_in_part_are_left_out() {
+    let mut trace = Trace { zone: "Asia/Kolkata".to_owned(), ..Trace::default() };
+    // Kolkata is 5 h 30 min ahead: local hours begin on the half hour of UTC.
+    for minute in 10..100 {
+        trace.activity.push(sample("vc", "a", minute, 1.0, 0.0, 8.0));
+    }
+    let found = series(&trace, &options(60)).unwrap();
+    assert_eq!((found[0].start_ms, found[0].slots.len()), (30 * MINUTE, 1));
+}
+
+fn job(key: &'static str, vc: &'static str, gpus: f64, submit: i64, start: i64, end: i64) -> JobRow<'static> {
+    JobRow {
+        job_key: Some(key.into()),
+        vc: (!vc.is_empty()).then(|| vc.into()),
+        alloc_gpus: Some(gpus),
+        state: Some("COMPLETED".into()),
+        submit: Some(submit * MINUTE),
+        start: Some(start * MINUTE),
+        end: Some(end * MINUTE),
+        run_s: Some((end - start) as f64 * 60.0),
+        ..JobRow::default()
+    }
+}
+
+#[test]
+fn jobs_give_what_runs_and_waits_in_each_vc_and_nodes_rounded_up_by_vc() {
+    let mut trace = Trace::default();
+    trace.jobs.push(job("1", "a", 12.0, 0, 0, 20));
+    trace.jobs.push(job("2", "b", 3.0, 0, 10, 20));
+    trace.jobs.push(job("3", "", 1.0, 0, 0, 5));
+    let found = gather(&trace, &options(10)).unwrap();
+    let peaks = |of: &[Series]| -> Vec<(String, Vec<f64>)> {
+        of.iter().map(|own| (own.name.clone(), own.slots.iter().map(|slot| slot.peak).collect())).collect()
+    };
+    let expect = |name: &str, peaks: [f64; 2]| (name.to_owned(), peaks.to_vec());
+    assert_eq!(peaks(&found.series), [expect("a", [12.0, 12.0]), expect("b", [0.0, 3.0]), expect(POOL, [13.0, 15.0])]);
+    // The pool's mean over the first slot: 12 + 1 for half of it.
+    assert_eq!((found.series[2].slots[0].mean, found.series[1].slots[0].pending), (12.5, 3.0));
+    let nodes = series(&trace, &Options { unit: Some(Unit::Nodes), ..options(10) }).unwrap();
+    // 12 / 8 → 2, 3 / 8 → 1, and the job without a VC takes one for five minutes.
+    assert_eq!(peaks(&nodes), [expect("a", [2.0, 2.0]), expect("b", [0.0, 1.0]), expect(POOL, [3.0, 3.0])]);
+}
