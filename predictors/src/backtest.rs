@@ -54,7 +54,7 @@ impl Default for Options {
             refit_days: 7,
             models: vec![RunningMean, WeightedMean, ShrunkMean, RecentMedian, Qssf, Survival, Boosted],
             settings: Settings::default(),
-            adapt: 2.0,
+            adapt: 8.0,
         }
     }
 }

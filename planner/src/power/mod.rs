@@ -1,4 +1,12 @@
 //! Power-down of nodes: who sleeps when, what it saves and whom it hurts.
 
+pub mod ces;
+pub mod family;
+pub mod level;
+pub mod optimum;
 pub mod plan;
 pub mod policy;
+pub mod reach;
+pub mod score;
+pub mod simple;
+pub mod study;

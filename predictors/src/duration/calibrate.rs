@@ -142,7 +142,7 @@ pub struct Calibrator {
 
 impl Default for Calibrator {
     fn default() -> Self {
-        Self::new(2.0)
+        Self::new(8.0)
     }
 }
 
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn a_drift_is_followed_so_that_coverage_holds() {
-        let mut calibrator = Calibrator::new(40.0);
+        let mut calibrator = Calibrator::new(8.0);
         let spread = Spread::of(-1.0, 0.0, 1.0);
         let mut inside = 0;
         for at in 0..20_000u32 {

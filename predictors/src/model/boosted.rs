@@ -1,8 +1,9 @@
-//! Gradient-boosted trees (hessboost): the mean, a quantile, the censored mean or the order of log runs.
+//! Gradient-boosted trees (hessboost): the mean, a quantile, the censored mean or the order of log runs, or the chance of an event.
 //!
 //! * [`Target::Mean`]: squared error.
 //! * [`Target::Quantile`]: pinball loss, each leaf the exact quantile of its rows.
 //! * [`Target::Survival`]: accelerated failure time with normal noise of the given scale; rows of jobs that still run are bounds from below.
+//! * [`Target::Chance`]: log loss; labels are 0 or 1, and what is predicted is the chance of 1.
 //! * [`Target::Rank`]: pairwise LambdaMART within runs of 64 neighbouring rows: only the order matters.
 //!
 //! Trees see a random part of rows and columns each, from a seed: same rows, same model, whatever the number of threads. Training is
@@ -32,6 +33,8 @@ pub enum Target {
     Quantile(f64),
     /// The mean, with jobs that still run as bounds; the scale of the noise.
     Survival(f64),
+    /// The chance that the label is 1 and not 0.
+    Chance,
     /// The order.
     Rank,
 }
@@ -104,6 +107,7 @@ impl Boosted {
             Target::Mean => Objective::SquaredError(RegLoss::default()),
             Target::Quantile(level) => Objective::Quantile(Quantiles::new([level]).map_err(refused)?),
             Target::Survival(scale) => Objective::Aft(Aft::new(AftDistribution::Normal, scale).map_err(refused)?),
+            Target::Chance => Objective::BinaryLogistic(RegLoss::default()),
             Target::Rank => Objective::RankPairwise(LambdaRank::default()),
         })
     }
@@ -111,9 +115,13 @@ impl Boosted {
     fn params(&self, rows: usize) -> Result<TrainingParams> {
         let trees = &self.trees;
         // The quantile's surrogate loss has curvatures far from one a row, so the weight a leaf needs is no count of rows there.
-        let mean = matches!(self.target, Target::Mean);
-        // Of few rows, a twentieth.
-        let least = if mean { trees.least.min((rows as f64 / 20.0).max(1.0)) } else { 1.0 };
+        let least = match self.target {
+            // Of few rows, a twentieth.
+            Target::Mean => trees.least.min((rows as f64 / 20.0).max(1.0)),
+            // A row weighs p (1 − p), which is least where events are rare.
+            Target::Chance => trees.least.min((rows as f64 / 1000.0).max(1.0)),
+            _ => 1.0,
+        };
         let builder = TrainingParams::builder()
             .objective(self.objective()?)
             .grow_policy(GrowPolicy::LossGuide)
@@ -163,7 +171,7 @@ impl Fit for Boosted {
         }
         .map_err(refused)?;
         let data = match self.target {
-            Target::Mean | Target::Quantile(_) => data.with_labels(&own),
+            Target::Mean | Target::Quantile(_) | Target::Chance => data.with_labels(&own),
             Target::Survival(_) => {
                 let lower: Vec<f32> = own.iter().map(|y| y.exp()).collect();
                 let still = |row: &u32| censored.get(*row as usize).copied().unwrap_or(false);

@@ -1,0 +1,371 @@
+//! Families of policies: every setting of one kind of rule, what each would have meant, and which of them the past would have picked.
+//!
+//! All settings of a family are scored on the last third of the days before the evaluation, its parts being fitted on the first two thirds. Those
+//! that no other setting of the family beats there at once in sleep, service and wakes make up its **curve**; the cheapest of them at the given
+//! prices is **chosen**. The curve is then scored on the evaluated days, with everything fitted anew on all days before. Nothing of the evaluated
+//! days decides what is on the curve.
+//!
+//! Worked example: of settings that slept (4, unserved 0), (5, unserved 0) and (6, unserved 2) with equal wakes, the first is beaten by the second;
+//! the curve has two points, and at 1.5 slots of sleep a slot for each unserved one the second is chosen (−5 against −6 + 3 = −3).
+
+use std::ops::Range;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::ces::{self, Thresholds};
+use super::reach::{CHANCES, LINGER, Readings, Switches};
+use super::score::{Demand, Outcome};
+use super::simple;
+
+/// What a rule is told of the future.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Told {
+    /// What came: not to be had.
+    Everything,
+    /// Values of one hour before each moment forecast, most of which lie in the future: the leak of the published code.
+    HourBefore,
+    /// The last value, for all that comes.
+    LastValue,
+    /// The same hour of the day before.
+    Yesterday,
+}
+
+/// One rule with its parameters.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "rule", rename_all = "snake_case")]
+pub enum Setting {
+    /// Nothing sleeps.
+    AlwaysOn,
+    /// What nobody needed for so long sleeps.
+    Timeout {
+        /// Slots.
+        slots: usize,
+    },
+    /// The trailing maximum and a buffer.
+    TrailingMaximum {
+        /// Slots of the maximum.
+        slots: usize,
+        /// Nodes.
+        buffer: u32,
+    },
+    /// The quantile of what the next slot asks for: the critical ratio is 1 − `chance`.
+    Newsvendor {
+        /// Chance of being short.
+        chance: f32,
+        /// Nodes.
+        buffer: u32,
+    },
+    /// Lazy capacity provisioning.
+    Lazy {
+        /// Switching cost, slots.
+        switch_slots: usize,
+        /// Slots it is told of.
+        window_slots: usize,
+        /// Nodes.
+        buffer: u32,
+    },
+    /// CES.
+    Ces {
+        /// What its forecast knows.
+        told: Told,
+        /// Its thresholds.
+        thresholds: Thresholds,
+    },
+    /// Ours.
+    Reach(Switches),
+}
+
+/// A kind of rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Family {
+    /// Nothing sleeps.
+    AlwaysOn,
+    /// What nobody needed for so long sleeps.
+    Timeout,
+    /// The trailing maximum and a buffer.
+    TrailingMaximum,
+    /// The quantile of what the next slot asks for.
+    Newsvendor,
+    /// Lazy capacity provisioning.
+    LazyProvisioning,
+    /// CES with a forecast that knows what comes.
+    CesPerfect,
+    /// CES with the forecasts of the published code, which leak.
+    CesPublished,
+    /// CES with the last value as forecast.
+    CesPersistence,
+    /// CES with yesterday as forecast.
+    CesSeasonal,
+    /// Ours.
+    Reach,
+}
+
+/// Largest buffers, in nodes: every one up to 30, then some.
+fn buffers(most: f64) -> Vec<u32> {
+    let far = [35, 40, 50, 60, 80, 100];
+    (0..=30).chain(far).filter(|buffer| f64::from(*buffer) <= most / 3.0).collect()
+}
+
+const TRAILING: [usize; 16] = [1, 2, 3, 4, 6, 8, 10, 12, 15, 18, 24, 30, 36, 48, 60, 72];
+
+impl Family {
+    /// All of them, plainest first.
+    pub const ALL: [Self; 10] = [
+        Self::AlwaysOn,
+        Self::Timeout,
+        Self::TrailingMaximum,
+        Self::Newsvendor,
+        Self::LazyProvisioning,
+        Self::CesPerfect,
+        Self::CesPublished,
+        Self::CesPersistence,
+        Self::CesSeasonal,
+        Self::Reach,
+    ];
+
+    /// Its name, in reports and JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::AlwaysOn => "always_on",
+            Self::Timeout => "timeout",
+            Self::TrailingMaximum => "trailing_maximum",
+            Self::Newsvendor => "newsvendor",
+            Self::LazyProvisioning => "lazy_provisioning",
+            Self::CesPerfect => "ces_perfect_forecast",
+            Self::CesPublished => "ces_as_published",
+            Self::CesPersistence => "ces_persistence",
+            Self::CesSeasonal => "ces_yesterday",
+            Self::Reach => "reach",
+        }
+    }
+
+    /// Whether it decides from the past alone.
+    pub fn causal(self) -> bool {
+        !matches!(self, Self::CesPerfect | Self::CesPublished)
+    }
+
+    fn told(self) -> Told {
+        match self {
+            Self::CesPerfect => Told::Everything,
+            Self::CesPublished => Told::HourBefore,
+            Self::CesSeasonal => Told::Yesterday,
+            _ => Told::LastValue,
+        }
+    }
+}
+
+/// What the rules of a family decide from: one stretch of slots, with its past.
+#[derive(Debug, Clone)]
+pub struct Stretch<'a> {
+    /// Largest count of every slot, from the beginning of the series.
+    pub need: &'a [f64],
+    /// Nodes there are, likewise.
+    pub total: &'a [f64],
+    /// The slots to decide for.
+    pub range: Range<usize>,
+    /// Chances of levels, for the slots of `range`.
+    pub readings: &'a Readings,
+    /// Slots of an hour.
+    pub hour: usize,
+    /// How what is decided is scored: slots of `range`.
+    pub demand: Demand<'a>,
+    /// CES as published for the like of this cluster.
+    pub ces: Thresholds,
+}
+
+/// One setting, and what it meant.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Scored {
+    /// The rule and its parameters.
+    pub setting: Setting,
+    /// What it meant.
+    #[serde(flatten)]
+    pub outcome: Outcome,
+}
+
+impl Stretch<'_> {
+    fn slice<'b>(&self, values: &'b [f64]) -> &'b [f64] {
+        values.get(self.range.clone()).unwrap_or_default()
+    }
+
+    fn before(&self) -> f64 {
+        self.demand.before
+    }
+
+    fn ces_orders(&self, told: Told, thresholds: &Thresholds) -> Vec<f64> {
+        let need = self.need.get(..self.range.end).unwrap_or(self.need);
+        let at = |slot: usize| need.get(slot).or(need.last()).copied().unwrap_or(0.0);
+        let day = 24 * self.hour;
+        // The first orders are made from demand alone, so that all rules begin alike; the rule then has its own past.
+        ces::orders(need, self.total, self.range.start, thresholds, |slot, ahead| match told {
+            Told::Everything => at(slot + ahead),
+            Told::HourBefore => at((slot + ahead).saturating_sub(self.hour)),
+            Told::LastValue => at(slot),
+            // The last such hour that has passed.
+            Told::Yesterday => at((slot + ahead).saturating_sub(day * (1 + ahead / day)).min(slot)),
+        })
+    }
+
+    /// Nodes ordered in each slot by a rule without its buffer, and the buffer.
+    pub fn orders(&self, setting: &Setting) -> (Vec<f64>, f64) {
+        let trailing = |slots: usize| {
+            let found = simple::trailing_maximum(self.need, self.range.start, slots);
+            found.into_iter().take(self.range.len()).collect::<Vec<f64>>()
+        };
+        match setting {
+            Setting::AlwaysOn => (self.slice(self.total).to_vec(), 0.0),
+            Setting::Timeout { slots } => (trailing(*slots), 0.0),
+            Setting::TrailingMaximum { slots, buffer } => (trailing(*slots), f64::from(*buffer)),
+            Setting::Newsvendor { chance, buffer } => {
+                let first = self.readings.reached.first().map_or(1, |(slots, _)| *slots);
+                let switches = Switches {
+                    keep_slots: first,
+                    wake_chance: *chance,
+                    keep_chance: *chance,
+                    linger_slots: 0,
+                    buffer: *buffer,
+                };
+                (self.readings.held(&switches, 0.0), f64::from(*buffer))
+            }
+            Setting::Lazy { switch_slots, window_slots, buffer } => {
+                let nothing = vec![0.0; self.range.len()];
+                let switches = Switches {
+                    keep_slots: *window_slots,
+                    wake_chance: 0.5,
+                    keep_chance: 0.5,
+                    linger_slots: 0,
+                    buffer: 0,
+                };
+                // Told of a window, it is told the median of the most of it.
+                let expected = match window_slots {
+                    0 => nothing,
+                    _ => self.readings.held(&switches, f64::INFINITY),
+                };
+                let found = simple::lazy(self.need, self.range.start, *switch_slots, *window_slots, &expected);
+                (found.into_iter().take(self.range.len()).collect(), f64::from(*buffer))
+            }
+            Setting::Ces { told, thresholds } => (self.ces_orders(*told, thresholds), 0.0),
+            Setting::Reach(switches) => (self.readings.held(switches, self.before()), f64::from(switches.buffer)),
+        }
+    }
+
+    /// What one setting meant.
+    pub fn score(&self, setting: &Setting) -> Scored {
+        let (orders, buffer) = self.orders(setting);
+        Scored { setting: *setting, outcome: self.demand.score(&orders, buffer) }
+    }
+
+    /// Every setting of a family, and what it meant.
+    pub fn sweep(&self, family: Family) -> Vec<Scored> {
+        let most = self.slice(self.total).iter().copied().fold(0.0, f64::max);
+        let buffers = buffers(most);
+        let with_buffers = |bare: Setting, of: &dyn Fn(u32) -> Setting| {
+            let (orders, _) = self.orders(&bare);
+            let score =
+                |buffer: &u32| Scored { setting: of(*buffer), outcome: self.demand.score(&orders, f64::from(*buffer)) };
+            buffers.iter().map(score).collect::<Vec<Scored>>()
+        };
+        match family {
+            Family::AlwaysOn => vec![self.score(&Setting::AlwaysOn)],
+            Family::Timeout => TRAILING.iter().map(|slots| self.score(&Setting::Timeout { slots: *slots })).collect(),
+            Family::TrailingMaximum => TRAILING
+                .iter()
+                .flat_map(|slots| {
+                    let of = |buffer| Setting::TrailingMaximum { slots: *slots, buffer };
+                    with_buffers(of(0), &of)
+                })
+                .collect(),
+            Family::Newsvendor => CHANCES
+                .iter()
+                .flat_map(|chance| {
+                    let of = |buffer| Setting::Newsvendor { chance: *chance, buffer };
+                    with_buffers(of(0), &of)
+                })
+                .collect(),
+            Family::LazyProvisioning => {
+                let windows: Vec<usize> = std::iter::once(0).chain(self.keeps()).collect();
+                let pairs = TRAILING.iter().flat_map(|switch| windows.iter().map(move |window| (*switch, *window)));
+                pairs
+                    .filter(|(switch, window)| window < switch)
+                    .flat_map(|(switch_slots, window_slots)| {
+                        let of = |buffer| Setting::Lazy { switch_slots, window_slots, buffer };
+                        with_buffers(of(0), &of)
+                    })
+                    .collect()
+            }
+            Family::CesPerfect | Family::CesPublished | Family::CesPersistence | Family::CesSeasonal => {
+                let told = family.told();
+                let own = self.ces.buffer as u32;
+                let mut all = buffers.clone();
+                if !all.contains(&own) {
+                    all.push(own);
+                }
+                all.iter()
+                    .map(|buffer| {
+                        let thresholds = Thresholds { buffer: f64::from(*buffer), ..self.ces };
+                        self.score(&Setting::Ces { told, thresholds })
+                    })
+                    .collect()
+            }
+            Family::Reach => {
+                let keeps = self.keeps();
+                let grid = keeps.iter().flat_map(|keep| CHANCES.iter().map(move |wake| (*keep, *wake)));
+                grid.flat_map(|(keep, wake)| CHANCES.iter().map(move |chance| (keep, wake, *chance)))
+                    .flat_map(|(keep, wake, chance)| LINGER.iter().map(move |linger| (keep, wake, chance, *linger)))
+                    .flat_map(|(keep_slots, wake_chance, keep_chance, linger_slots)| {
+                        let of = |buffer| {
+                            Setting::Reach(Switches { keep_slots, wake_chance, keep_chance, linger_slots, buffer })
+                        };
+                        with_buffers(of(0), &of)
+                    })
+                    .collect()
+            }
+        }
+    }
+
+    /// Horizons that keeping may look at.
+    fn keeps(&self) -> Vec<usize> {
+        self.readings.reached.iter().skip(1).map(|(slots, _)| *slots).collect()
+    }
+}
+
+/// Of some settings, those that no other beats at once in sleep, service and wakes, most sleep first.
+pub fn front(mut scored: Vec<Scored>) -> Vec<Scored> {
+    let key = |own: &Scored| {
+        (-own.outcome.nodes_asleep_mean, own.outcome.unserved_node_slots, own.outcome.node_wakes_per_day)
+    };
+    scored.sort_by(|a, b| {
+        let (a, b) = (key(a), key(b));
+        a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)).then(a.2.total_cmp(&b.2))
+    });
+    let mut kept: Vec<Scored> = Vec::new();
+    for own in scored {
+        let beaten = kept.iter().any(|other| {
+            other.outcome.unserved_node_slots <= own.outcome.unserved_node_slots
+                && other.outcome.node_wakes_per_day <= own.outcome.node_wakes_per_day
+        });
+        if !beaten {
+            kept.push(own);
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_front_is_what_nothing_beats() {
+        let of = |slots: usize, asleep: f64, unserved: f64| Scored {
+            setting: Setting::Timeout { slots },
+            outcome: Outcome { nodes_asleep_mean: asleep, unserved_node_slots: unserved, ..Outcome::default() },
+        };
+        let kept = front(vec![of(1, 4.0, 0.0), of(2, 5.0, 0.0), of(3, 6.0, 2.0)]);
+        let slots: Vec<Setting> = kept.iter().map(|own| own.setting).collect();
+        assert_eq!(slots, vec![Setting::Timeout { slots: 3 }, Setting::Timeout { slots: 2 }]);
+    }
+}

@@ -1,0 +1,324 @@
+//! Our own policy: nodes are kept for as long as their return is likely, and woken when they are likely to be needed at once.
+//!
+//! For every [level](super::level) k that is not in use, boosted trees tell the chance that demand reaches it within the next H slots, for a
+//! few H, fitted on what was seen of all levels. With c(H, θ) the highest level whose chance exceeds θ, the number powered is
+//!
+//! ```text
+//! held(t) = max( c(1, θ_wake), min( held(t − 1), c(H, θ_keep) ), in use )        powered(t) = held(t) + buffer
+//! ```
+//!
+//! It wakes up to the θ_wake quantile of what the next slot asks for, and lets go down to the θ_keep quantile of the most that the next H slots
+//! ask for: switching a level off and on again within H slots saves less than it costs. The trees tell chances down to a few per cent well;
+//! beyond, jumps are too rare to learn from, and a constant buffer does better.
+//!
+//! Where a node that is woken is ready only L slots later, waking looks at the most of the next 1 + L slots.
+//!
+//! Fitting is O(slots × levels drawn × trees), from a seed: same series, same policy. Worked example: 290 in use, and 300 were powered. If 293 is
+//! the highest level that is reached in the next slot with a chance over 0.14, and 297 the highest that is reached within an hour with a chance
+//! over 0.05, 297 are held; with a buffer of 9, 306 are powered.
+
+use std::ops::Range;
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use tracecast_analytics::time::HOUR_MS;
+use tracecast_predictors::demand::{Seen, Series};
+use tracecast_predictors::matrix::Matrix;
+use tracecast_predictors::model::boosted::{Boosted, FittedTrees, Target, Trees};
+use tracecast_predictors::model::{Fit as _, Predict as _, Training};
+
+use super::level::{FACTS, Levels};
+use super::policy::Policy;
+use super::simple::trailing_maximum;
+use crate::error::{Error, Result};
+
+/// How far ahead keeping looks, hours.
+pub const KEEP_H: [f64; 4] = [0.5, 1.0, 2.0, 4.0];
+/// Chances at which levels are read, highest first.
+pub const CHANCES: [f32; 13] = [0.5, 0.3, 0.2, 0.14, 0.1, 0.07, 0.05, 0.035, 0.025, 0.017, 0.012, 0.008, 0.005];
+/// Slots for which levels may be kept after a need, whatever their chance.
+pub const LINGER: [usize; 3] = [0, 3, 6];
+/// Levels drawn a slot to learn from.
+const DRAWN: usize = 40;
+/// Times that trees are grown, on levels drawn anew; their chances are averaged.
+const BAGS: u64 = 2;
+/// Levels are drawn up to so far above what is in use, more of the near ones.
+const SPAN: f64 = 130.0;
+/// Levels drawn that are too few to learn from.
+const LEAST_ROWS: usize = 1000;
+/// Hours of the beginning that are not learned from: the past that facts look at is not yet there.
+const SETTLE_H: f64 = 48.0;
+
+/// How trees are grown and how many levels are drawn: chosen on the last third of Philly's days before December 2017, fitted on the two before it.
+const TREES: Trees =
+    Trees { trees: 150, leaves: 15, rate: 0.06, rows: 0.5, columns: 0.5, least: 8.0, lambda: 5.0, bins: 255, seed: 1 };
+
+/// The chance that a level is reached, fitted.
+#[derive(Debug, Clone)]
+pub struct Reach {
+    /// Slots looked ahead, trees; the first is what waking looks at.
+    horizons: Vec<(usize, Vec<FittedTrees>)>,
+    /// Highest level there is.
+    most: usize,
+}
+
+/// Horizons in slots: what waking looks at, then what keeping may look at, each once.
+pub fn horizons(slot_ms: i64, boot_slots: usize) -> Vec<usize> {
+    let mut ahead = vec![1 + boot_slots];
+    for hours in KEEP_H {
+        let slots = (hours * HOUR_MS as f64 / slot_ms.max(1) as f64).round() as usize;
+        let slots = slots.max(1) + boot_slots;
+        if !ahead.contains(&slots) {
+            ahead.push(slots);
+        }
+    }
+    ahead
+}
+
+/// Levels that were drawn to learn from: facts, the slot to come, the level.
+struct Drawn {
+    rows: Matrix,
+    next: Vec<usize>,
+    level: Vec<usize>,
+}
+
+fn draw(series: &Series, range: &Range<usize>, most: usize, seed: u64) -> Drawn {
+    let settle = (SETTLE_H * HOUR_MS as f64 / series.slot_ms.max(1) as f64) as usize;
+    let mut drawn = Drawn { rows: Matrix::new(FACTS), next: Vec::new(), level: Vec::new() };
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    let mut levels = Levels::new(series, most);
+    for (at, slot) in series.slots.iter().enumerate().take(range.end) {
+        levels.push(slot);
+        if at < range.start.max(settle) || !slot.counted {
+            continue;
+        }
+        for _ in 0..DRAWN {
+            // Squared: half of them within a quarter of the span.
+            let far = (SPAN * random.random::<f64>().powi(2)) as usize;
+            let level = levels.in_use() + 1 + far;
+            if level <= most {
+                drawn.rows.push().copy_from_slice(&levels.row(level));
+                drawn.next.push(at + 1);
+                drawn.level.push(level);
+            }
+        }
+    }
+    drawn
+}
+
+impl Drawn {
+    /// Trees that tell the chance that a level is reached within `ahead` slots.
+    fn grow(&self, series: &Series, range: &Range<usize>, ahead: usize, seed: u64) -> Result<FittedTrees> {
+        let mut rows: Vec<u32> = Vec::new();
+        let mut labels = Vec::new();
+        for (row, (next, level)) in (0u32..).zip(self.next.iter().zip(&self.level)) {
+            if let Some(peak) = most_asked(series, range, *next, ahead) {
+                rows.push(row);
+                labels.push(f32::from(u8::from(peak >= *level as f64)));
+            }
+        }
+        if labels.len() < LEAST_ROWS {
+            return Err(Error::Policy(format!(
+                "{}: {} slots before the evaluation are too few to learn from; some days are needed",
+                series.name,
+                range.len()
+            )));
+        }
+        let all: Vec<u32> = (0..FACTS as u32).collect();
+        let part = self.rows.select(&rows, &all);
+        let censored = vec![false; labels.len()];
+        let trees = Boosted { target: Target::Chance, trees: Trees { seed, ..TREES } };
+        Ok(trees.fit(Training { rows: &part, labels: &labels, censored: &censored })?)
+    }
+}
+
+/// Mean chance over several trees.
+fn chances(trees: &[FittedTrees], rows: &Matrix) -> Result<Vec<f32>> {
+    let mut sum = vec![0.0; rows.rows()];
+    for own in trees {
+        for (sum, chance) in sum.iter_mut().zip(own.predict(rows)?) {
+            *sum += chance / trees.len() as f32;
+        }
+    }
+    Ok(sum)
+}
+
+/// Most demanded in the slots from `from`, `ahead` of them; `None` if they are not all within `range` and counted.
+fn most_asked(series: &Series, range: &Range<usize>, from: usize, ahead: usize) -> Option<f64> {
+    if from + ahead > range.end {
+        return None;
+    }
+    let slots = series.slots.get(from..from + ahead)?;
+    slots.iter().all(|slot| slot.counted).then(|| slots.iter().map(|slot| slot.peak).fold(0.0, f64::max))
+}
+
+impl Reach {
+    /// Learns from the slots of `range` (earlier ones serve as their past), for `horizons` in slots.
+    ///
+    /// # Errors
+    /// If there are too few slots, or the trees cannot be grown.
+    pub fn fit(series: &Series, range: Range<usize>, horizons: &[usize]) -> Result<Self> {
+        let most =
+            series.slots.iter().take(range.end).map(|slot| slot.total.max(slot.peak)).fold(0.0, f64::max) as usize;
+        let mut fitted: Vec<(usize, Vec<FittedTrees>)> = horizons.iter().map(|ahead| (*ahead, Vec::new())).collect();
+        for seed in 1..=BAGS {
+            let drawn = draw(series, &range, most, seed);
+            for (ahead, forests) in &mut fitted {
+                forests.push(drawn.grow(series, &range, *ahead, seed)?);
+            }
+        }
+        Ok(Self { horizons: fitted, most })
+    }
+
+    /// For each slot of `range`, from what was known before it: the level in use, and for each horizon and each of [`CHANCES`] the highest level
+    /// reached with more than that chance.
+    ///
+    /// # Errors
+    /// If the trees refuse the facts.
+    pub fn read(&self, series: &Series, range: Range<usize>) -> Result<Readings> {
+        let mut levels = Levels::new(series, self.most);
+        let mut rows = Matrix::new(FACTS);
+        let mut spans = Vec::with_capacity(range.len());
+        for (at, slot) in series.slots.iter().enumerate().take(range.end) {
+            if range.contains(&at) {
+                spans.push((levels.in_use(), self.rows(&levels, &mut rows)));
+            }
+            levels.push(slot);
+        }
+        let peaks: Vec<f64> = series.slots.iter().take(range.end).map(|slot| slot.peak.min(slot.total)).collect();
+        let lately = |slots: usize| match slots {
+            0 => vec![0.0; range.len()],
+            _ => trailing_maximum(&peaks, range.start, slots),
+        };
+        let mut readings = Readings {
+            in_use: spans.iter().map(|(base, _)| *base).collect(),
+            lately: LINGER.iter().map(|slots| (*slots, lately(*slots))).collect(),
+            reached: Vec::new(),
+        };
+        for (ahead, trees) in &self.horizons {
+            let chances = chances(trees, &rows)?;
+            let mut from = 0;
+            let mut reached = Vec::with_capacity(spans.len());
+            for (base, length) in &spans {
+                reached.push(highest(*base, chances.get(from..from + length).unwrap_or_default()));
+                from += length;
+            }
+            readings.reached.push((*ahead, reached));
+        }
+        Ok(readings)
+    }
+
+    /// Adds the facts of all levels not in use; returns how many.
+    fn rows(&self, levels: &Levels, rows: &mut Matrix) -> usize {
+        let before = rows.rows();
+        for level in levels.in_use() + 1..=self.most {
+            rows.push().copy_from_slice(&levels.row(level));
+        }
+        rows.rows() - before
+    }
+}
+
+/// Of the levels above `base`, the highest with more than each of [`CHANCES`].
+fn highest(base: usize, chances: &[f32]) -> [u32; CHANCES.len()] {
+    CHANCES.map(|least| {
+        let above = chances.iter().rposition(|chance| *chance > least).map_or(0, |at| at + 1);
+        (base + above) as u32
+    })
+}
+
+/// What [`Reach::read`] found.
+#[derive(Debug, Clone)]
+pub struct Readings {
+    /// By slot: how many were in use at the end of the slot before.
+    pub in_use: Vec<usize>,
+    /// For each of [`LINGER`]: by slot, the largest count of so many slots before.
+    pub lately: Vec<(usize, Vec<f64>)>,
+    /// Horizon in slots, and by slot the highest level reached with more than each of [`CHANCES`]; the first horizon is for waking.
+    pub reached: Vec<(usize, Vec<[u32; CHANCES.len()]>)>,
+}
+
+/// The switches of the policy.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+pub struct Switches {
+    /// Slots that keeping looks ahead.
+    pub keep_slots: usize,
+    /// Chance of being needed in the next slot from which a level is woken.
+    pub wake_chance: f32,
+    /// Chance of being needed within `keep_slots` down to which a level is kept.
+    pub keep_chance: f32,
+    /// Slots for which a level is kept after it was needed, whatever its chance.
+    pub linger_slots: usize,
+    /// Nodes powered beyond those held.
+    pub buffer: u32,
+}
+
+fn place(chance: f32) -> usize {
+    CHANCES.iter().position(|known| *known <= chance).unwrap_or(CHANCES.len() - 1)
+}
+
+impl Readings {
+    /// How many are held in each slot under these switches (the buffer comes on top), with `held` before the first.
+    pub fn held(&self, switches: &Switches, mut held: f64) -> Vec<f64> {
+        let (wake, keep) = (place(switches.wake_chance), place(switches.keep_chance));
+        let ahead = self.reached.iter().find(|(slots, _)| *slots == switches.keep_slots);
+        let (Some((_, now)), Some((_, later))) = (self.reached.first(), ahead) else { return Vec::new() };
+        let at = |levels: &[u32; CHANCES.len()], place: usize| f64::from(levels.get(place).copied().unwrap_or(0));
+        let lately = self.lately.iter().find(|(slots, _)| *slots == switches.linger_slots);
+        let Some((_, lately)) = lately else { return Vec::new() };
+        let slots = now.iter().zip(later).zip(&self.in_use).zip(lately);
+        slots
+            .map(|(((now, later), in_use), lately)| {
+                held = at(now, wake).max(held.min(at(later, keep))).max(*lately).max(*in_use as f64);
+                held
+            })
+            .collect()
+    }
+}
+
+/// The policy, slot by slot.
+#[derive(Debug, Clone)]
+pub struct Reaching<'a> {
+    reach: &'a Reach,
+    switches: Switches,
+    levels: Option<Levels>,
+    held: Option<f64>,
+}
+
+impl<'a> Reaching<'a> {
+    /// With these switches.
+    pub fn new(reach: &'a Reach, switches: Switches) -> Self {
+        Self { reach, switches, levels: None, held: None }
+    }
+
+    fn reached(&self, levels: &Levels, ahead: usize, least: f32) -> Option<f64> {
+        let (_, trees) = self.reach.horizons.iter().find(|(slots, _)| *slots == ahead)?;
+        let mut rows = Matrix::new(FACTS);
+        self.reach.rows(levels, &mut rows);
+        let chances = chances(trees, &rows).ok()?;
+        highest(levels.in_use(), &chances).get(place(least)).map(|level| f64::from(*level))
+    }
+}
+
+impl Policy for Reaching<'_> {
+    fn name(&self) -> String {
+        "reach".to_owned()
+    }
+
+    fn target(&mut self, seen: Seen<'_>, powered: f64) -> f64 {
+        let mut levels = self.levels.take().unwrap_or_else(|| Levels::new(seen.series, self.reach.most));
+        for slot in seen.slots.iter().skip(levels.seen()) {
+            levels.push(slot);
+        }
+        let first = self.reach.horizons.first().map_or(1, |(slots, _)| *slots);
+        let in_use = levels.in_use() as f64;
+        // If a chance cannot be told, nothing is let go.
+        let wake = self.reached(&levels, first, self.switches.wake_chance).unwrap_or(in_use);
+        let held = self.held.unwrap_or(powered);
+        let keep = self.reached(&levels, self.switches.keep_slots, self.switches.keep_chance).unwrap_or(held);
+        let lately = levels.largest(self.switches.linger_slots);
+        let held = wake.max(held.min(keep)).max(lately).max(in_use);
+        self.held = Some(held);
+        self.levels = Some(levels);
+        held + f64::from(self.switches.buffer)
+    }
+}

@@ -1,0 +1,210 @@
+//! What a plan of powered nodes would have meant, held against the demand that came.
+//!
+//! With u(t) the largest count of slot t, N(t) the nodes there are, and A(t) those ordered powered, decided before slot t began:
+//!
+//! * **asleep** = mean of N(t) − A(t);
+//! * **unserved** = Σ max(0, u(t) − R(t)), node-slots, R(t) being ready: ordered powered in t and, if a boot takes L further slots, in the L before;
+//! * **node-wakes** = Σ max(0, A(t) − A(t − 1)), a day: nodes, not occasions;
+//! * **energy saved** = asleep node-hours × (idle − off) − node-wakes × (energy of boot and shutdown), times the marginal PUE.
+//!
+//! O(slots). Worked example: ten nodes, demand 4, 6, 5, orders 8, 5, 5 with 8 before: 2 + 5 + 5 asleep (mean 4), 1 unserved, no wake. Slots of
+//! an hour, 1,500 W idle and 10 W off: 12 × 1.49 kW h = 17.88 kWh.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tracecast_analytics::time::{DAY_MS, HOUR_MS};
+
+/// Joules in a kilowatt-hour.
+const KWH_J: f64 = 3_600_000.0;
+
+/// What nodes draw, and what things cost.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Constants {
+    /// Power of an idle node, watts. Default 1,512: the lowest tenth of the GPU servers of Acme (`server_power.csv`, Hu et al., NSDI 2024).
+    pub idle_w: f64,
+    /// Power of a node that sleeps, watts. Default 10: its management controller, on Harvard's day of powered-off nodes (June 2025).
+    pub off_w: f64,
+    /// Time of a boot, seconds, at idle power. Default 300, an assumption.
+    pub boot_s: f64,
+    /// Energy of a boot and shutdown, joules; `None`: `boot_s` at idle power.
+    pub cycle_j: Option<f64>,
+    /// kWh of the building for one more kWh of nodes. Default 1: no cooling is counted.
+    pub pue_marginal: f64,
+    /// Money for a kWh. Default 0.10, an assumption.
+    pub price_kwh: f64,
+    /// Wear of one wake, in hours of idle energy. Default 2, the switching cost at which the offline optimum is stated.
+    pub wear_h: f64,
+    /// Worth of an hour of one GPU that a job must wait for. Default 2.00, an assumption: about what clouds ask for a data-centre GPU.
+    pub gpu_hour: f64,
+    /// GPUs of a node. Default 8.
+    pub gpus_per_node: f64,
+}
+
+impl Default for Constants {
+    fn default() -> Self {
+        Self {
+            idle_w: 1512.0,
+            off_w: 10.0,
+            boot_s: 300.0,
+            cycle_j: None,
+            pue_marginal: 1.0,
+            price_kwh: 0.10,
+            wear_h: 2.0,
+            gpu_hour: 2.0,
+            gpus_per_node: 8.0,
+        }
+    }
+}
+
+impl Constants {
+    /// Energy of one boot and shutdown, kWh.
+    pub fn cycle_kwh(&self) -> f64 {
+        self.cycle_j.unwrap_or(self.boot_s * self.idle_w) / KWH_J
+    }
+
+    /// Energy that a sleeping node saves in a slot, kWh, before the building's part.
+    pub fn slot_kwh(&self, slot_ms: i64) -> f64 {
+        (self.idle_w - self.off_w) / 1000.0 * slot_ms as f64 / HOUR_MS as f64
+    }
+
+    /// What one wake costs, in slots of sleep: energy of the cycle and wear.
+    pub fn wake_slots(&self, slot_ms: i64) -> f64 {
+        let wear = self.wear_h * HOUR_MS as f64 / slot_ms as f64;
+        wear + self.cycle_kwh() / self.slot_kwh(slot_ms)
+    }
+
+    /// What one unserved node-slot costs, in slots of sleep.
+    pub fn unserved_slots(&self, slot_ms: i64) -> f64 {
+        let hours = slot_ms as f64 / HOUR_MS as f64;
+        self.gpus_per_node * hours * self.gpu_hour / (self.slot_kwh(slot_ms) * self.pue_marginal * self.price_kwh)
+    }
+}
+
+/// What a plan would have meant.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Outcome {
+    /// Mean number of nodes asleep.
+    pub nodes_asleep_mean: f64,
+    /// Node-slots of demand that found no node ready.
+    pub unserved_node_slots: f64,
+    /// Nodes woken a day.
+    pub node_wakes_per_day: f64,
+    /// Occasions a day on which nodes were woken.
+    pub wake_events_per_day: f64,
+    /// Energy saved against all nodes powered, kWh, net of boots.
+    pub energy_saved_kwh: f64,
+    /// Mean of demand over mean of powered nodes.
+    pub utilisation: f64,
+}
+
+/// Demand to serve, and how.
+#[derive(Debug, Clone, Copy)]
+pub struct Demand<'a> {
+    /// Largest count of each slot.
+    pub need: &'a [f64],
+    /// Nodes there are, by slot.
+    pub total: &'a [f64],
+    /// Powered before the first slot.
+    pub before: f64,
+    /// Slots that a boot takes beyond the one it is ordered for.
+    pub boot_slots: usize,
+    /// Length of a slot, milliseconds.
+    pub slot_ms: i64,
+    /// Watts and money.
+    pub constants: &'a Constants,
+}
+
+impl Demand<'_> {
+    /// Days of all slots.
+    pub fn days(&self) -> f64 {
+        self.need.len() as f64 * self.slot_ms as f64 / DAY_MS as f64
+    }
+
+    /// What `orders` (nodes ordered powered, by slot) plus `buffer` would have meant. Never more than there are, never below 0.
+    pub fn score(&self, orders: &[f64], buffer: f64) -> Outcome {
+        let mut outcome = Outcome::default();
+        let (mut before, mut powered_sum, mut need_sum) = (self.before, 0.0, 0.0);
+        let mut lately = vec![self.before; self.boot_slots];
+        let slots = self.need.iter().zip(self.total).zip(orders);
+        for (at, ((need, total), order)) in slots.enumerate() {
+            let powered = (order + buffer).clamp(0.0, *total);
+            let ready = lately.iter().copied().fold(powered, f64::min);
+            if let Some(place) = at.checked_rem(self.boot_slots).and_then(|place| lately.get_mut(place)) {
+                *place = powered;
+            }
+            let woken = (powered - before).max(0.0);
+            outcome.nodes_asleep_mean += total - powered;
+            outcome.unserved_node_slots += (need - ready).max(0.0);
+            outcome.node_wakes_per_day += woken;
+            outcome.wake_events_per_day += f64::from(u8::from(woken > 0.0));
+            powered_sum += powered;
+            need_sum += need.min(*total);
+            before = powered;
+        }
+        let constants = self.constants;
+        let kwh = outcome.nodes_asleep_mean * constants.slot_kwh(self.slot_ms)
+            - outcome.node_wakes_per_day * constants.cycle_kwh();
+        outcome.energy_saved_kwh = kwh * constants.pue_marginal;
+        outcome.nodes_asleep_mean /= (self.need.len() as f64).max(1.0);
+        let days = self.days().max(f64::MIN_POSITIVE);
+        outcome.node_wakes_per_day /= days;
+        outcome.wake_events_per_day /= days;
+        outcome.utilisation = if powered_sum > 0.0 { need_sum / powered_sum } else { 0.0 };
+        outcome
+    }
+
+    /// What an outcome costs, in node-slots of sleep lost a slot: what does not sleep, and wakes and unserved slots at their price.
+    pub fn cost(&self, outcome: &Outcome) -> f64 {
+        let slots = (self.need.len() as f64).max(1.0);
+        let wakes = outcome.node_wakes_per_day * self.days() * self.constants.wake_slots(self.slot_ms);
+        let unserved = outcome.unserved_node_slots * self.constants.unserved_slots(self.slot_ms);
+        (wakes + unserved) / slots - outcome.nodes_asleep_mean
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_worked_example() {
+        let constants = Constants { idle_w: 1500.0, ..Constants::default() };
+        let demand = Demand {
+            need: &[4.0, 6.0, 5.0],
+            total: &[10.0; 3],
+            before: 8.0,
+            boot_slots: 0,
+            slot_ms: HOUR_MS,
+            constants: &constants,
+        };
+        let outcome = demand.score(&[8.0, 5.0, 5.0], 0.0);
+        assert_eq!(
+            (outcome.nodes_asleep_mean, outcome.unserved_node_slots, outcome.node_wakes_per_day),
+            (4.0, 1.0, 0.0)
+        );
+        assert!((outcome.energy_saved_kwh - 17.88).abs() < 1e-9);
+        // A node more throughout: nothing unserved, and one is woken at the start: 300 s at 1,500 W are 0.125 kWh. Three hours are an eighth of a day.
+        let outcome = demand.score(&[8.0, 5.0, 5.0], 1.0);
+        assert_eq!(
+            (outcome.nodes_asleep_mean, outcome.unserved_node_slots, outcome.node_wakes_per_day),
+            (3.0, 0.0, 8.0)
+        );
+        assert!((outcome.energy_saved_kwh - (9.0 * 1.49 - 0.125)).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_boot_that_takes_a_slot_longer_serves_a_slot_later() {
+        let constants = Constants::default();
+        let demand = Demand {
+            need: &[4.0, 6.0, 6.0, 6.0],
+            total: &[10.0; 4],
+            before: 4.0,
+            boot_slots: 1,
+            slot_ms: HOUR_MS,
+            constants: &constants,
+        };
+        // Ordered for slot 1, the two nodes are ready in slot 2; what is put to sleep in slot 3 is gone at once.
+        let outcome = demand.score(&[4.0, 6.0, 6.0, 5.0], 0.0);
+        assert_eq!(outcome.unserved_node_slots, 2.0 + 1.0);
+    }
+}
