@@ -4,3 +4,4 @@
 mod cases;
 mod helios;
 mod naive;
+mod power;

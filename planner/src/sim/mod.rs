@@ -92,7 +92,7 @@
 //! *asleep* or *booting*. All are powered from before time 0; one that is no longer out is powered from then on, whatever it was before. Only
 //! powered nodes are eligible for jobs: to the scheduler the others are as if they had failed, for reservations as well; only the GPUs in
 //! service which some orders divide by count them. A *member* is a node that belongs to its group at its present size and has not failed;
-//! *on* is a member that is powered or boots; *idle* is a powered member no job touches, since its last job left it or it was powered.
+//! *on* is a member that is powered or boots; *idle* is a powered member no job touches, since its last job left it or it was powered, from 0 at the earliest.
 //!
 //! **Orders.** A node that is put to sleep shuts down for `shutdown_ms` and is then asleep. One that is woken boots for `boot_ms`; then it is powered, or, if the boot
 //! fails, boots again at once; boot *k* (from 0, counted for each node) fails if the upper 53 bits of [`place::draw`]`(seed, k, node)`, as a number of [0, 1), are below

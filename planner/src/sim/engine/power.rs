@@ -93,8 +93,15 @@ impl<'a> Power<'a> {
         };
         let history = controller.as_ref().map(|controller| controller.history.clone()).unwrap_or_default();
         let before_ms = rules.slot_ms.saturating_mul(i64::try_from(history.len()).unwrap_or(0));
-        let node =
-            Node { state: State::Powered, since_ms: i64::MIN / 4, until_ms: 0, idle_ms: 0, boots: 0, day: -1, wakes: 0 };
+        let node = Node {
+            state: State::Powered,
+            since_ms: i64::MIN / 4,
+            until_ms: 0,
+            idle_ms: 0,
+            boots: 0,
+            day: -1,
+            wakes: 0,
+        };
         Self {
             rules,
             controller,
@@ -180,7 +187,9 @@ impl<'a> Power<'a> {
 
     /// Powered or booting members.
     fn on(&self, run: &Run<'_>) -> u32 {
-        let is_on = |node: &u32| run.service.is_member(*node) && (self.is(*node, State::Powered) || self.is(*node, State::Booting));
+        let is_on = |node: &u32| {
+            run.service.is_member(*node) && (self.is(*node, State::Powered) || self.is(*node, State::Booting))
+        };
         (0..run.nodes.len()).filter(is_on).count() as u32
     }
 
@@ -197,7 +206,8 @@ impl<'a> Power<'a> {
 
     /// Powered members without a job, highest first.
     fn idle(&self, run: &Run<'_>) -> Vec<u32> {
-        let is_idle = |node: &u32| self.is(*node, State::Powered) && run.service.is_member(*node) && run.nodes.is_empty(*node);
+        let is_idle =
+            |node: &u32| self.is(*node, State::Powered) && run.service.is_member(*node) && run.nodes.is_empty(*node);
         (0..run.nodes.len()).rev().filter(is_idle).collect()
     }
 
@@ -373,7 +383,9 @@ impl<'a> Power<'a> {
         }
         let carries = self.carry_ms == Some(now);
         let asleep = self.nodes.iter().any(|known| known.state == State::Asleep);
-        let kept = if self.rules.wake_on_demand && run.queue.len() > 0 && (asleep || carries || self.rules.idle_ms.is_some())
+        let kept = if self.rules.wake_on_demand
+            && run.queue.len() > 0
+            && (asleep || carries || self.rules.idle_ms.is_some())
         {
             self.demand(run)
         } else {
@@ -538,6 +550,11 @@ impl<'a> Run<'a> {
     pub(super) fn supervise(&mut self, power: Power<'a>) {
         self.events.push(std::cmp::Reverse((0, Event::Slot)));
         self.power = Some(Box::new(power));
+        self.with_power(|power, run| {
+            for node in 0..run.nodes.len() {
+                power.rests(run, node);
+            }
+        });
     }
 
     fn with_power(&mut self, act: impl FnOnce(&mut Power<'a>, &mut Self)) {

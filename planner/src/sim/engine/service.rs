@@ -51,7 +51,11 @@ impl Service {
             groups.push(Members { first, most, sizes: group.sizes.clone() });
             first += most;
         }
-        Self { nodes: vec![State { place: Place::In, failures: 0, powered: true }; first as usize], groups, draining: 0 }
+        Self {
+            nodes: vec![State { place: Place::In, failures: 0, powered: true }; first as usize],
+            groups,
+            draining: 0,
+        }
     }
 
     /// The sizes of a group.
