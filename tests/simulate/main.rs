@@ -5,3 +5,4 @@ mod cases;
 mod helios;
 mod naive;
 mod power;
+mod resim;

@@ -155,3 +155,35 @@ fn nodes_that_never_sleep_change_nothing() {
         assert!(record.changes.iter().all(|change| matches!(change.state, State::Out | State::Powered)));
     }
 }
+
+/// What comes after a moment changes no order and no state before it.
+#[test]
+fn the_future_does_not_leak_into_sleep() {
+    let mut compared = 0;
+    for seed in 0..3_000 {
+        let (workload, cluster, policy) = cases::draw(seed);
+        // Submissions from here on come later, run longer, and are others; that a job comes at all is known to no one.
+        let moment = 60_000;
+        let mut other = workload.clone();
+        for job in 0..other.len() {
+            if other.submit_ms[job] >= moment {
+                other.submit_ms[job] += 17_000;
+                other.run_ms[job] = other.run_ms[job] / 2 + 7_000;
+                other.predicted_s[job] = None;
+            }
+        }
+        let run = |workload: &Workload| {
+            simulate_powered(workload, &cluster, &policy, &mut supervisor(seed, &cluster)).unwrap().1
+        };
+        let (first, second) = (run(&workload), run(&other));
+        let before = |record: &Record| {
+            let changes: Vec<_> = record.changes.iter().filter(|change| change.at_ms < moment).copied().collect();
+            let orders = record.pools.iter().flat_map(|pool| &pool.orders).filter(|order| order.at_ms < moment);
+            (changes, orders.map(|order| (order.at_ms, order.asked.to_bits(), order.on)).collect::<Vec<_>>())
+        };
+        let (first, second) = (before(&first), before(&second));
+        compared += first.0.len();
+        assert_eq!(first, second, "seed {seed}");
+    }
+    assert!(compared > 1_000);
+}

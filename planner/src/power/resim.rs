@@ -32,7 +32,7 @@ use crate::error::{Error, Result};
 use crate::sim::compare::{Difference, Estimate, compare};
 use crate::sim::input::Loaded;
 use crate::sim::metric::JobTimes;
-use crate::sim::power::{Controller, Record, Rules, State, Supervisor};
+use crate::sim::power::{Controller, Record, Rules, State, Supervisor, boots, durations};
 use crate::sim::{Cluster, Group, Policy, Schedule, simulate_powered};
 
 /// Waits that differ by less are the same, milliseconds.
@@ -87,6 +87,9 @@ impl Plan {
     }
 }
 
+/// What a node did, from when on.
+type States = Vec<(i64, State)>;
+
 /// The replay on nodes that are always on.
 #[derive(Debug)]
 pub struct Baseline<'a> {
@@ -96,7 +99,7 @@ pub struct Baseline<'a> {
     /// Busy nodes and pending work by pool, slot by slot, from time 0 on.
     pub series: Vec<Series>,
     times: JobTimes,
-    record: Record,
+    states: Vec<States>,
     busy: Vec<Vec<(i64, i64)>>,
     /// Milliseconds of the replay.
     window: (i64, i64),
@@ -302,10 +305,10 @@ impl<'a> Baseline<'a> {
             series: record.pools.iter().map(|pool| pool.seen.clone()).collect(),
             busy: bound::busy(&schedule, record.nodes),
             firsts: firsts(cluster),
+            states: record.by_node(),
             window: (from_ms, to_ms),
             setting,
             schedule,
-            record,
         })
     }
 
@@ -326,7 +329,8 @@ impl<'a> Baseline<'a> {
     pub fn timeline(&self, replayed: &Replayed) -> Vec<Moment> {
         let slots = self.slots();
         let pools = 0..self.firsts.len().saturating_sub(1);
-        let powered: Vec<Vec<(u32, u32)>> = pools.map(|pool| self.powered(&replayed.record, pool)).collect();
+        let states = replayed.record.by_node();
+        let powered: Vec<Vec<(u32, u32)>> = pools.map(|pool| self.powered(own(&states, self.nodes_of(pool)))).collect();
         let origin_ms = self.setting.loaded.workload.origin_ms;
         let moment = |slot: usize| {
             let seen = |of: fn(&tracecast_predictors::demand::Slot) -> f64| -> f64 {
@@ -353,13 +357,13 @@ impl<'a> Baseline<'a> {
         at(self.window.0)..at(self.window.1)
     }
 
-    fn nodes_of(&self, pool: usize) -> std::ops::Range<u32> {
-        let at = |pool: usize| self.firsts.get(pool).copied().unwrap_or(self.record.nodes);
+    fn nodes_of(&self, pool: usize) -> std::ops::Range<usize> {
+        let at = |pool: usize| self.firsts.get(pool).map_or(self.states.len(), |first| *first as usize);
         at(pool)..at(pool + 1)
     }
 
     /// Nodes of a pool powered, and powered or booting, at the beginning of each slot of the window.
-    fn powered(&self, record: &Record, pool: usize) -> Vec<(u32, u32)> {
+    fn powered(&self, nodes: &[States]) -> Vec<(u32, u32)> {
         let slots = self.slots();
         let mut counts = vec![(0, 0); slots.len()];
         // The first slot that begins at or after a moment.
@@ -367,8 +371,7 @@ impl<'a> Baseline<'a> {
             let at = ms.div_euclid(self.setting.slot_ms) + i64::from(ms.rem_euclid(self.setting.slot_ms) != 0);
             usize::try_from(at).unwrap_or(0).clamp(slots.start, slots.end) - slots.start
         };
-        let nodes = self.nodes_of(pool);
-        for states in record.by_node().get(nodes.start as usize..nodes.end as usize).unwrap_or_default() {
+        for states in nodes {
             let ends = states.iter().skip(1).map(|(at, _)| *at).chain([self.window.1]);
             for ((at, state), end) in states.iter().zip(ends) {
                 let (powered, on) = match state {
@@ -390,8 +393,9 @@ impl<'a> Baseline<'a> {
         let (workload, (from_ms, to_ms)) = (&loaded.workload, self.window);
         let days = (to_ms - from_ms) as f64 / DAY_MS as f64;
         let mut blocks = Blocks::new(from_ms, to_ms);
-        account::energy(record, constants, rates, workload.origin_ms, self.window, &mut blocks);
-        let pools = self.pools(record, &mut blocks);
+        let states = record.by_node();
+        account::energy(&states, constants, rates, workload.origin_ms, self.window, &mut blocks);
+        let pools = self.pools(&states, &mut blocks);
         let times = JobTimes::of(workload, schedule)?;
         let mut jobs = self.jobs(&times, &mut blocks);
         let total = blocks.total();
@@ -400,8 +404,8 @@ impl<'a> Baseline<'a> {
         let busy_ms =
             |busy: &[Vec<(i64, i64)>]| -> i64 { busy.iter().map(|node| bound::within(node, from_ms, to_ms)).sum() };
         let (busy_ms, busy_before_ms) = (busy_ms(&busy), busy_ms(&self.busy));
-        let [powered, shutting, asleep, booting, out] = record.durations(from_ms, to_ms);
-        let before = self.record.durations(from_ms, to_ms);
+        let [powered, shutting, asleep, booting, out] = durations(&states, from_ms, to_ms);
+        let before = durations(&self.states, from_ms, to_ms);
         let hours = |ms: i64| ms as f64 / HOUR_MS as f64;
         let share = |part: f64, whole: f64| (whole > 0.0).then(|| part / whole);
         let idle_before_ms = before[State::Powered as usize] - busy_before_ms;
@@ -411,7 +415,12 @@ impl<'a> Baseline<'a> {
 
         let mut optimum = bound::Bound::default();
         for pool in 0..self.firsts.len().saturating_sub(1) {
-            optimum.add(bound::optimum(&self.busy, &self.record, self.nodes_of(pool), self.window, constants));
+            optimum.add(bound::optimum(
+                own(&self.busy, self.nodes_of(pool)),
+                own(&self.states, self.nodes_of(pool)),
+                self.window,
+                constants,
+            ));
         }
         let break_even_s = constants.break_even_s();
         let metered = |joules: f64| joules * constants.pue_marginal / KWH_J;
@@ -455,8 +464,9 @@ impl<'a> Baseline<'a> {
             node_utilisation_before: share(busy_before_ms as f64, before[State::Powered as usize] as f64),
             node_utilisation_after: share(busy_ms as f64, (powered + booting + shutting) as f64),
             node_wakes_per_day: wakes,
-            most_wakes_of_a_node_a_day: most_wakes(record, self.window),
-            failed_boots: record.wakes(from_ms, to_ms).1,
+            most_wakes_of_a_node_a_day: most_wakes(&states, self.window),
+            failed_boots: boots(&states).filter(|boot| boot.again && (from_ms..to_ms).contains(&boot.at_ms)).count()
+                as u64,
             unserved_node_slots: total.unserved,
             unserved_node_slots_per_day: unserved,
             energy_saved_kwh: saved,
@@ -482,34 +492,29 @@ impl<'a> Baseline<'a> {
     }
 
     /// Pools, and their shortage in its blocks.
-    fn pools(&self, record: &Record, blocks: &mut Blocks) -> Vec<PoolEffect> {
+    fn pools(&self, states: &[States], blocks: &mut Blocks) -> Vec<PoolEffect> {
         let (from_ms, to_ms) = self.window;
         let days = (to_ms - from_ms) as f64 / DAY_MS as f64;
         let span = (to_ms - from_ms) as f64;
         let mut pools = Vec::new();
         for (pool, series) in self.series.iter().enumerate() {
             let nodes = self.nodes_of(pool);
+            let (states, busy) = (own(states, nodes.clone()), own(&self.busy, nodes.clone()));
             let mut unserved = 0.0;
-            for ((slot, powered), at) in self.slots().zip(self.powered(record, pool)).zip(0i64..) {
+            for ((slot, powered), at) in self.slots().zip(self.powered(states)).zip(0i64..) {
                 let needed = series.slots.get(slot).map_or(0.0, |slot| slot.peak);
                 let short = (needed - f64::from(powered.0)).max(0.0);
                 unserved += short;
                 blocks.at(from_ms + at * self.setting.slot_ms).into_iter().for_each(|sums| sums.unserved += short);
             }
-            let mine = |node: u32| nodes.contains(&node);
-            let own = Record {
-                nodes: record.nodes,
-                changes: record.changes.iter().copied().filter(|change| mine(change.node)).collect(),
-                pools: Vec::new(),
-            };
-            let busy = self.busy.get(nodes.start as usize..nodes.end as usize).unwrap_or_default();
+            let wakes = boots(states).filter(|boot| !boot.again && (from_ms..to_ms).contains(&boot.at_ms)).count();
             let busy_ms: i64 = busy.iter().map(|node| bound::within(node, from_ms, to_ms)).sum();
             pools.push(PoolEffect {
                 name: series.name.clone(),
                 nodes: nodes.len() as u32,
-                nodes_asleep_mean: own.durations(from_ms, to_ms)[State::Asleep as usize] as f64 / span,
+                nodes_asleep_mean: durations(states, from_ms, to_ms)[State::Asleep as usize] as f64 / span,
                 nodes_busy_mean: busy_ms as f64 / span,
-                node_wakes_per_day: own.wakes(from_ms, to_ms).0 as f64 / days,
+                node_wakes_per_day: wakes as f64 / days,
                 unserved_node_slots: unserved,
             });
         }
@@ -579,18 +584,14 @@ fn firsts(cluster: &Cluster) -> Vec<u32> {
     firsts
 }
 
-fn most_wakes(record: &Record, window: (i64, i64)) -> u32 {
-    let mut days: Vec<(u32, i64)> = Vec::new();
-    for (node, states) in (0u32..).zip(record.by_node()) {
-        for pair in states.windows(2) {
-            if let [(_, before), (at, State::Booting)] = pair
-                && *before != State::Booting
-                && (window.0..window.1).contains(at)
-            {
-                days.push((node, at.div_euclid(DAY_MS)));
-            }
-        }
-    }
+/// The entries of some nodes.
+fn own<T>(of: &[T], nodes: std::ops::Range<usize>) -> &[T] {
+    of.get(nodes).unwrap_or_default()
+}
+
+fn most_wakes(states: &[States], window: (i64, i64)) -> u32 {
+    let begun = boots(states).filter(|boot| !boot.again && (window.0..window.1).contains(&boot.at_ms));
+    let mut days: Vec<(usize, i64)> = begun.map(|boot| (boot.node, boot.at_ms.div_euclid(DAY_MS))).collect();
     days.sort_unstable();
     days.chunk_by(|a, b| a == b).map(|same| same.len() as u32).max().unwrap_or(0)
 }

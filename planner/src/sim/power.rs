@@ -222,37 +222,55 @@ impl Record {
 
     /// Node-milliseconds in each state of [`State::ALL`] between two moments.
     pub fn durations(&self, from_ms: i64, to_ms: i64) -> [i64; 5] {
-        let mut sums = [0; 5];
-        for states in self.by_node() {
-            let ends = states.iter().skip(1).map(|(at, _)| *at).chain([i64::MAX]);
-            for ((at, state), end) in states.iter().zip(ends) {
-                let held = end.min(to_ms) - (*at).max(from_ms);
-                if let Some(sum) = sums.get_mut(*state as usize) {
-                    *sum += held.max(0);
-                }
-            }
-        }
-        sums
+        durations(&self.by_node(), from_ms, to_ms)
     }
 
     /// Wakes ordered and boots that failed within [from, to).
     pub fn wakes(&self, from_ms: i64, to_ms: i64) -> (u64, u64) {
-        let (mut wakes, mut failed) = (0, 0);
-        for states in self.by_node() {
-            for pair in states.windows(2) {
-                if let [(_, before), (at, State::Booting)] = pair
-                    && (from_ms..to_ms).contains(at)
-                {
-                    if *before == State::Booting {
-                        failed += 1;
-                    } else {
-                        wakes += 1;
-                    }
-                }
+        let nodes = self.by_node();
+        let begun = boots(&nodes).filter(|boot| (from_ms..to_ms).contains(&boot.at_ms));
+        begun.fold((0, 0), |(wakes, failed), boot| (wakes + u64::from(!boot.again), failed + u64::from(boot.again)))
+    }
+}
+
+/// A node begins to boot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Boot {
+    /// Its place in the list of nodes.
+    pub(crate) node: usize,
+    /// When.
+    pub(crate) at_ms: i64,
+    /// Whether it does after a boot that failed.
+    pub(crate) again: bool,
+}
+
+/// All boots of some nodes, as [`Record::by_node`] has them.
+pub(crate) fn boots(nodes: &[Vec<(i64, State)>]) -> impl Iterator<Item = Boot> + '_ {
+    let of_node = |(node, states): (usize, &'_ Vec<(i64, State)>)| {
+        let boots = states.windows(2).filter_map(move |pair| match pair {
+            [(_, before), (at_ms, State::Booting)] => {
+                Some(Boot { node, at_ms: *at_ms, again: *before == State::Booting })
+            }
+            _ => None,
+        });
+        boots.collect::<Vec<Boot>>()
+    };
+    nodes.iter().enumerate().flat_map(of_node)
+}
+
+/// Node-milliseconds of some nodes in each state of [`State::ALL`] between two moments.
+pub(crate) fn durations(nodes: &[Vec<(i64, State)>], from_ms: i64, to_ms: i64) -> [i64; 5] {
+    let mut sums = [0; 5];
+    for states in nodes {
+        let ends = states.iter().skip(1).map(|(at, _)| *at).chain([i64::MAX]);
+        for ((at, state), end) in states.iter().zip(ends) {
+            let held = end.min(to_ms) - (*at).max(from_ms);
+            if let Some(sum) = sums.get_mut(*state as usize) {
+                *sum += held.max(0);
             }
         }
-        (wakes, failed)
     }
+    sums
 }
 
 #[cfg(test)]

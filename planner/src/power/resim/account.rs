@@ -14,7 +14,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::constants::Constants;
 use crate::sim::compare::{Estimate, RESAMPLES};
-use crate::sim::power::{Record, State};
+use crate::sim::power::{State, boots};
 
 pub(super) const HOUR_MS: i64 = 3_600_000;
 pub(super) const DAY_MS: i64 = 24 * HOUR_MS;
@@ -174,9 +174,9 @@ impl Blocks {
     }
 }
 
-/// Adds what the nodes of `record` draw less than always on, and what they do, to the blocks of a window. O(changes + hours × nodes).
+/// Adds what nodes, whose states are given, draw less than always on, and what they do, to the blocks of a window. O(changes + hours × nodes).
 pub(super) fn energy(
-    record: &Record,
+    nodes: &[Vec<(i64, State)>],
     constants: &Constants,
     rates: &Rates<'_>,
     origin_ms: i64,
@@ -184,14 +184,12 @@ pub(super) fn energy(
     blocks: &mut Blocks,
 ) {
     let rate = |energy_j: f64, time_s: f64| if time_s > 0.0 { energy_j / time_s } else { 0.0 };
-    for states in record.by_node() {
+    for boot in boots(nodes).filter(|boot| !boot.again && (window.0..window.1).contains(&boot.at_ms)) {
+        blocks.at(boot.at_ms).into_iter().for_each(|sums| sums.wakes += 1);
+    }
+    for states in nodes {
         let ends = states.iter().skip(1).map(|(at, _)| *at).chain([i64::MAX]);
-        let mut before = State::Powered;
         for ((begun, state), end) in states.iter().copied().zip(ends) {
-            if state == State::Booting && before != State::Booting && (window.0..window.1).contains(&begun) {
-                blocks.at(begun).into_iter().for_each(|sums| sums.wakes += 1);
-            }
-            before = state;
             let less_w = match state {
                 State::Powered | State::Out => continue,
                 State::Asleep => constants.idle_w - constants.off_w,
@@ -231,7 +229,7 @@ pub(super) fn energy(
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::sim::power::Change;
+    use crate::sim::power::{Change, Record};
 
     /// The example of the module, at half past midnight of the epoch's first day: origin 00:10, asleep from minute 20 to 110 of the replay.
     #[test]
@@ -251,7 +249,7 @@ mod tests {
         };
         let window = (0, 200 * 60_000);
         let mut blocks = Blocks::new(window.0, window.1);
-        energy(&record, &constants, &rates, 600_000, window, &mut blocks);
+        energy(&record.by_node(), &constants, &rates, 600_000, window, &mut blocks);
         let total = blocks.total();
         // 1.5 kWh asleep, less 500 W for 5 min.
         let boot_kwh = 0.5 * 5.0 / 60.0;

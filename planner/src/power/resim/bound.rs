@@ -13,7 +13,7 @@
 
 use super::constants::Constants;
 use crate::sim::Schedule;
-use crate::sim::power::{Record, State};
+use crate::sim::power::State;
 
 /// What the optimum saves.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -75,27 +75,24 @@ struct Level {
     absent_since: Option<i64>,
 }
 
-/// The optimum of a pool, whose nodes are `first..first + nodes`, within a window of a replay on nodes that never sleep.
+/// The optimum of a pool, by node its busy stretches and its states, within a window of a replay on nodes that never sleep.
 pub(super) fn optimum(
     busy: &[Vec<(i64, i64)>],
-    record: &Record,
-    pool: std::ops::Range<u32>,
+    states: &[Vec<(i64, State)>],
     window: (i64, i64),
     constants: &Constants,
 ) -> Bound {
     let (from_ms, to_ms) = window;
-    let count = pool.len();
+    let count = busy.len();
     // (when, change of busy nodes, change of nodes there).
     let mut changes: Vec<(i64, i64, i64)> = Vec::new();
-    let states = record.by_node();
-    for node in pool.clone() {
-        for (from, to) in busy.get(node as usize).into_iter().flatten() {
-            let (from, to) = ((*from).max(from_ms), (*to).min(to_ms));
-            if from < to {
-                changes.extend([(from, 1, 0), (to, -1, 0)]);
-            }
+    for (from, to) in busy.iter().flatten() {
+        let (from, to) = ((*from).max(from_ms), (*to).min(to_ms));
+        if from < to {
+            changes.extend([(from, 1, 0), (to, -1, 0)]);
         }
-        let Some(states) = states.get(node as usize) else { continue };
+    }
+    for states in states {
         let ends = states.iter().skip(1).map(|(at, _)| *at).chain([i64::MAX]);
         for ((at, state), end) in states.iter().zip(ends) {
             let (at, end) = ((*at).max(from_ms), end.min(to_ms));
@@ -169,8 +166,8 @@ fn gap(level: Level, now: i64, sleeps: bool, wakes: bool, constants: &Constants)
 mod tests {
     use super::*;
 
-    fn record(nodes: u32) -> Record {
-        Record { nodes, changes: Vec::new(), pools: Vec::new() }
+    fn there(nodes: usize) -> Vec<Vec<(i64, State)>> {
+        vec![vec![(0, State::Powered)]; nodes]
     }
 
     /// The example of the module: (900 − 360) s · 1,220 W; asleep 900 − 360 = 540 s. At the end 100 s allow a shutdown of 60 s: 40 s · 1,220 W.
@@ -178,11 +175,11 @@ mod tests {
     fn the_example() {
         let constants = Constants::default();
         let busy = vec![vec![(0, 1_200_000)], vec![(0, 100_000), (1_000_000, 1_100_000)]];
-        let found = optimum(&busy, &record(2), 0..2, (0, 1_200_000), &constants);
+        let found = optimum(&busy, &there(2), (0, 1_200_000), &constants);
         assert_eq!(found, Bound { saved_j: (540.0 + 40.0) * 1220.0, asleep_ms: 580_000, wakes: 1 });
         // With a canary more than ever is busy nothing sleeps.
         let canaries = Constants { canaries: 2, ..constants };
-        assert_eq!(optimum(&busy, &record(2), 0..2, (0, 1_200_000), &canaries), Bound::default());
+        assert_eq!(optimum(&busy, &there(2), (0, 1_200_000), &canaries), Bound::default());
     }
 
     /// Levels, not nodes: node 0 is busy 0–500 s, node 1 500–1,000 s: one level is needed throughout, the other never. From time 0 on it is on and has to shut down.
@@ -190,8 +187,16 @@ mod tests {
     fn needs_that_follow_one_another_share_a_level() {
         let constants = Constants::default();
         let busy = vec![vec![(0, 500_000)], vec![(500_000, 1_000_000)]];
-        let found = optimum(&busy, &record(2), 0..2, (0, 1_000_000), &constants);
+        let found = optimum(&busy, &there(2), (0, 1_000_000), &constants);
         assert_eq!(found, Bound { saved_j: 940.0 * 1220.0, asleep_ms: 940_000, wakes: 0 });
+    }
+
+    /// The node is away from 300 to 700 s of 1,000: 600 s are left, less a shutdown of 60 s.
+    #[test]
+    fn who_is_not_there_saves_nothing() {
+        let states = vec![vec![(0, State::Powered), (300_000, State::Out), (700_000, State::Powered)]];
+        let found = optimum(&[Vec::new()], &states, (0, 1_000_000), &Constants::default());
+        assert_eq!(found, Bound { saved_j: 540.0 * 1220.0, asleep_ms: 540_000, wakes: 0 });
     }
 
     /// Against all on/off choices of every level and gap, on drawn series of a few levels.
@@ -213,7 +218,7 @@ mod tests {
                     on.map(|(at, _)| (at as i64 * step_ms, (at as i64 + 1) * step_ms)).collect()
                 })
                 .collect();
-            let found = optimum(&busy, &record(3), 0..3, (0, 12 * step_ms), &constants);
+            let found = optimum(&busy, &there(3), (0, 12 * step_ms), &constants);
             // Dynamic programme over (step, nodes on): energy beyond off power, with switches that cost their energy at once. The time a
             // switch takes is priced at off power, as in the contract of the constants; gaps too short for it are ruled out by T*.
             let (boot_j, shutdown_j) = (

@@ -402,7 +402,8 @@ impl<'a> Power<'a> {
             let known = power.nodes.get(*node as usize);
             limit > 0 && known.is_some_and(|known| known.day == day && known.wakes >= limit)
         };
-        let mut on = self.on(run);
+        let acts = carries || self.rules.idle_ms.is_some();
+        let mut on = if acts { self.on(run) } else { 0 };
         if let Some(target) = self.target.filter(|_| carries) {
             self.carry_ms = None;
             let mut cut = false;
