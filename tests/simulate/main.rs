@@ -4,3 +4,5 @@
 mod cases;
 mod helios;
 mod naive;
+mod power;
+mod resim;

@@ -9,7 +9,7 @@ use super::cases;
 /// Cases that are always run; `TRACECAST_CASES=300000` for a longer look.
 const CASES: u64 = 20_000;
 
-fn fates(schedule: &Schedule) -> Vec<Fate> {
+pub(crate) fn fates(schedule: &Schedule) -> Vec<Fate> {
     let mut fates: Vec<Fate> = (0..schedule.outcome.len())
         .map(|job| Fate {
             outcome: schedule.outcome[job],

@@ -7,6 +7,7 @@ pub mod optimum;
 pub mod plan;
 pub mod policy;
 pub mod reach;
+pub mod resim;
 pub mod score;
 pub mod simple;
 pub mod study;

@@ -5,7 +5,7 @@
 //! * **asleep** = mean of N(t) − A(t);
 //! * **unserved** = Σ max(0, u(t) − R(t)), node-slots, R(t) being ready: ordered powered in t and, if a boot takes L further slots, in the L before;
 //! * **node-wakes** = Σ max(0, A(t) − A(t − 1)), a day: nodes, not occasions;
-//! * **energy saved** = asleep node-hours × (idle − off) − node-wakes × (energy of boot and shutdown), times the marginal PUE.
+//! * **energy saved** = asleep node-hours × (idle − off) − node-wakes × (energy of boot and shutdown above off), times the marginal PUE.
 //!
 //! O(slots). Worked example: ten nodes, demand 4, 6, 5, orders 8, 5, 5 with 8 before: 2 + 5 + 5 asleep (mean 4), 1 unserved, no wake. Slots of
 //! an hour, 1,500 W idle and 10 W off: 12 × 1.49 kW h = 17.88 kWh.
@@ -14,69 +14,28 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tracecast_analytics::time::{DAY_MS, HOUR_MS};
 
+use super::resim::Constants;
+
 /// Joules in a kilowatt-hour.
 const KWH_J: f64 = 3_600_000.0;
 
-/// What nodes draw, and what things cost.
+/// What things are worth to whoever chooses between sleep, service and wear.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Constants {
-    /// Power of an idle node, watts. Default 1,512: the lowest tenth of the GPU servers of Acme (`server_power.csv`, Hu et al., NSDI 2024).
-    pub idle_w: f64,
-    /// Power of a node that sleeps, watts. Default 10: its management controller, on Harvard's day of powered-off nodes (June 2025).
-    pub off_w: f64,
-    /// Time of a boot, seconds, at idle power. Default 300, an assumption.
-    pub boot_s: f64,
-    /// Energy of a boot and shutdown, joules; `None`: `boot_s` at idle power.
-    pub cycle_j: Option<f64>,
-    /// kWh of the building for one more kWh of nodes. Default 1: no cooling is counted.
-    pub pue_marginal: f64,
+#[serde(default, deny_unknown_fields)]
+pub struct Worth {
     /// Money for a kWh. Default 0.10, an assumption.
     pub price_kwh: f64,
     /// Wear of one wake, in hours of idle energy. Default 2, the switching cost at which the offline optimum is stated.
     pub wear_h: f64,
-    /// Worth of an hour of one GPU that a job must wait for. Default 2.00, an assumption: about what clouds ask for a data-centre GPU.
+    /// Money for an hour that a job waits for one GPU. Default 2.00, an assumption: about what clouds ask for a data-centre GPU.
     pub gpu_hour: f64,
     /// GPUs of a node. Default 8.
     pub gpus_per_node: f64,
 }
 
-impl Default for Constants {
+impl Default for Worth {
     fn default() -> Self {
-        Self {
-            idle_w: 1512.0,
-            off_w: 10.0,
-            boot_s: 300.0,
-            cycle_j: None,
-            pue_marginal: 1.0,
-            price_kwh: 0.10,
-            wear_h: 2.0,
-            gpu_hour: 2.0,
-            gpus_per_node: 8.0,
-        }
-    }
-}
-
-impl Constants {
-    /// Energy of one boot and shutdown, kWh.
-    pub fn cycle_kwh(&self) -> f64 {
-        self.cycle_j.unwrap_or(self.boot_s * self.idle_w) / KWH_J
-    }
-
-    /// Energy that a sleeping node saves in a slot, kWh, before the building's part.
-    pub fn slot_kwh(&self, slot_ms: i64) -> f64 {
-        (self.idle_w - self.off_w) / 1000.0 * slot_ms as f64 / HOUR_MS as f64
-    }
-
-    /// What one wake costs, in slots of sleep: energy of the cycle and wear.
-    pub fn wake_slots(&self, slot_ms: i64) -> f64 {
-        let wear = self.wear_h * HOUR_MS as f64 / slot_ms as f64;
-        wear + self.cycle_kwh() / self.slot_kwh(slot_ms)
-    }
-
-    /// What one unserved node-slot costs, in slots of sleep.
-    pub fn unserved_slots(&self, slot_ms: i64) -> f64 {
-        let hours = slot_ms as f64 / HOUR_MS as f64;
-        self.gpus_per_node * hours * self.gpu_hour / (self.slot_kwh(slot_ms) * self.pue_marginal * self.price_kwh)
+        Self { price_kwh: 0.10, wear_h: 2.0, gpu_hour: 2.0, gpus_per_node: 8.0 }
     }
 }
 
@@ -110,11 +69,31 @@ pub struct Demand<'a> {
     pub boot_slots: usize,
     /// Length of a slot, milliseconds.
     pub slot_ms: i64,
-    /// Watts and money.
+    /// What nodes draw.
     pub constants: &'a Constants,
+    /// What things are worth.
+    pub worth: &'a Worth,
 }
 
 impl Demand<'_> {
+    /// Energy that a sleeping node saves in a slot, kWh, before the building's part.
+    fn slot_kwh(&self) -> f64 {
+        (self.constants.idle_w - self.constants.off_w) * (self.slot_ms as f64 / 1000.0) / KWH_J
+    }
+
+    /// What one wake costs, in slots of sleep: energy of boot and shutdown, and wear.
+    fn wake_slots(&self) -> f64 {
+        let wear = self.worth.wear_h * HOUR_MS as f64 / self.slot_ms as f64;
+        wear + self.constants.switch_j() / KWH_J / self.slot_kwh()
+    }
+
+    /// What one unserved node-slot costs, in slots of sleep.
+    fn unserved_slots(&self) -> f64 {
+        let hours = self.slot_ms as f64 / HOUR_MS as f64;
+        let money = self.worth.gpus_per_node * hours * self.worth.gpu_hour;
+        money / (self.slot_kwh() * self.constants.pue_marginal * self.worth.price_kwh)
+    }
+
     /// Days of all slots.
     pub fn days(&self) -> f64 {
         self.need.len() as f64 * self.slot_ms as f64 / DAY_MS as f64
@@ -141,10 +120,9 @@ impl Demand<'_> {
             need_sum += need.min(*total);
             before = powered;
         }
-        let constants = self.constants;
-        let kwh = outcome.nodes_asleep_mean * constants.slot_kwh(self.slot_ms)
-            - outcome.node_wakes_per_day * constants.cycle_kwh();
-        outcome.energy_saved_kwh = kwh * constants.pue_marginal;
+        let cycles_kwh = outcome.node_wakes_per_day * self.constants.switch_j() / KWH_J;
+        outcome.energy_saved_kwh =
+            (outcome.nodes_asleep_mean * self.slot_kwh() - cycles_kwh) * self.constants.pue_marginal;
         outcome.nodes_asleep_mean /= (self.need.len() as f64).max(1.0);
         let days = self.days().max(f64::MIN_POSITIVE);
         outcome.node_wakes_per_day /= days;
@@ -156,8 +134,8 @@ impl Demand<'_> {
     /// What an outcome costs, in node-slots of sleep lost a slot: what does not sleep, and wakes and unserved slots at their price.
     pub fn cost(&self, outcome: &Outcome) -> f64 {
         let slots = (self.need.len() as f64).max(1.0);
-        let wakes = outcome.node_wakes_per_day * self.days() * self.constants.wake_slots(self.slot_ms);
-        let unserved = outcome.unserved_node_slots * self.constants.unserved_slots(self.slot_ms);
+        let wakes = outcome.node_wakes_per_day * self.days() * self.wake_slots();
+        let unserved = outcome.unserved_node_slots * self.unserved_slots();
         (wakes + unserved) / slots - outcome.nodes_asleep_mean
     }
 }
@@ -168,7 +146,7 @@ mod tests {
 
     #[test]
     fn the_worked_example() {
-        let constants = Constants { idle_w: 1500.0, ..Constants::default() };
+        let constants = Constants { idle_w: 1500.0, off_w: 10.0, boot_j: 451_500.0, shutdown_s: 0.0, shutdown_j: 0.0, ..Constants::default() };
         let demand = Demand {
             need: &[4.0, 6.0, 5.0],
             total: &[10.0; 3],
@@ -176,6 +154,7 @@ mod tests {
             boot_slots: 0,
             slot_ms: HOUR_MS,
             constants: &constants,
+            worth: &Worth::default(),
         };
         let outcome = demand.score(&[8.0, 5.0, 5.0], 0.0);
         assert_eq!(
@@ -183,13 +162,14 @@ mod tests {
             (4.0, 1.0, 0.0)
         );
         assert!((outcome.energy_saved_kwh - 17.88).abs() < 1e-9);
-        // A node more throughout: nothing unserved, and one is woken at the start: 300 s at 1,500 W are 0.125 kWh. Three hours are an eighth of a day.
+        // A node more throughout: nothing unserved, and one is woken at the start: the boot draws 451.5 kJ, 448.5 kJ more than if off.
+        // Three hours are an eighth of a day.
         let outcome = demand.score(&[8.0, 5.0, 5.0], 1.0);
         assert_eq!(
             (outcome.nodes_asleep_mean, outcome.unserved_node_slots, outcome.node_wakes_per_day),
             (3.0, 0.0, 8.0)
         );
-        assert!((outcome.energy_saved_kwh - (9.0 * 1.49 - 0.125)).abs() < 1e-9);
+        assert!((outcome.energy_saved_kwh - (9.0 * 1.49 - 448.5 / 3600.0)).abs() < 1e-9);
     }
 
     #[test]
@@ -202,6 +182,7 @@ mod tests {
             boot_slots: 1,
             slot_ms: HOUR_MS,
             constants: &constants,
+            worth: &Worth::default(),
         };
         // Ordered for slot 1, the two nodes are ready in slot 2; what is put to sleep in slot 3 is gone at once.
         let outcome = demand.score(&[4.0, 6.0, 6.0, 5.0], 0.0);

@@ -18,7 +18,8 @@ use super::ces::Thresholds;
 use super::family::{Family, Scored, Setting, Stretch, front};
 use super::optimum::{Prices, optimum};
 use super::reach::{Reach, horizons};
-use super::score::{Constants, Demand, Outcome};
+use super::resim::Constants;
+use super::score::{Demand, Outcome, Worth};
 use crate::error::{Error, Result};
 
 /// Switching costs for which the optimum is told, hours of idle power.
@@ -33,8 +34,10 @@ pub struct Request {
     pub eval: Range<usize>,
     /// Slots that a boot takes beyond the one it is ordered for.
     pub boot_slots: usize,
-    /// Watts and prices.
+    /// What nodes draw.
     pub constants: Constants,
+    /// What things are worth, for the choice.
+    pub worth: Worth,
     /// CES as published for the like of this cluster.
     pub ces: Thresholds,
     /// Choose the setting that slept most with at most so many unserved node-slots a day and so many node-wakes a day, instead of the cheapest.
@@ -132,6 +135,7 @@ impl Sides {
             boot_slots: request.boot_slots,
             slot_ms: series.slot_ms,
             constants: &request.constants,
+            worth: &request.worth,
         }
     }
 }

@@ -8,10 +8,14 @@
 
 mod key;
 mod place;
+mod power;
 mod walk;
+
+pub use power::{Powered, replay_powered};
 
 use std::cmp::Reverse;
 
+use tracecast_planner::sim::power::Supervisor;
 use tracecast_planner::sim::{
     Cluster, Estimate, Outcome, Piece, Placement, Policy, Preemption, Scan, Shape, Stop, Workload,
 };
@@ -80,10 +84,22 @@ struct Pool<'a> {
     quota: Vec<Option<u64>>,
     submitted: Vec<u64>,
     now: i64,
+    power: Option<power::Power>,
 }
 
 /// Replays; one fate a job.
 pub fn replay(workload: &Workload, cluster: &Cluster, policy: &Policy) -> Vec<Fate> {
+    let mut none = Vec::new();
+    replay_with(workload, cluster, policy, None, &mut none)
+}
+
+fn replay_with(
+    workload: &Workload,
+    cluster: &Cluster,
+    policy: &Policy,
+    mut supervisor: Option<Supervisor>,
+    powered: &mut Vec<Powered>,
+) -> Vec<Fate> {
     let blank = Job {
         phase: Phase::Future,
         fate: Fate { outcome: Outcome::Stranded, segments: Vec::new(), preemptions: 0, restarts: 0 },
@@ -111,6 +127,7 @@ pub fn replay(workload: &Workload, cluster: &Cluster, policy: &Policy) -> Vec<Fa
             quota: vec![None; cluster.vcs.len()],
             submitted: vec![0; workload.shapes.len()],
             now: 0,
+            power: None,
         };
         for (group, spec) in spec.groups.iter().enumerate() {
             for _ in 0..spec.most_nodes() {
@@ -119,7 +136,12 @@ pub fn replay(workload: &Workload, cluster: &Cluster, policy: &Policy) -> Vec<Fa
             }
         }
         first += pool.nodes.len() as u32;
+        if let Some(supervisor) = &mut supervisor {
+            let controller = supervisor.controllers.get_mut(at).and_then(Option::take);
+            pool.power = Some(power::Power::new(supervisor.rules.clone(), controller, pool.nodes.len()));
+        }
         pool.run();
+        powered.extend(pool.power.take().map(power::Power::finish));
         for job in pool.members {
             fates[job] = Some(pool.jobs[job].fate.clone());
         }
@@ -224,12 +246,16 @@ impl Pool<'_> {
                 .chain(outlives)
                 .chain(changes.peek().map(|change| change.0))
                 .chain(due);
-            let Some(now) = next.min() else { return };
+            let now = next.min().into_iter().chain(self.power_instants(last)).min();
+            let Some(now) = now else { return };
             self.now = now;
+            let is_powers = self.power_instants(last).contains(&now);
+            self.power_begin();
             let mut happened = false;
             for job in self.in_phase(Phase::Running) {
                 if self.end(job) == now {
                     self.stop(job, Stop::Done);
+                    self.power_service();
                     happened = true;
                 }
             }
@@ -249,7 +275,9 @@ impl Pool<'_> {
                     Change::Size(group, nodes) => self.resize(group, nodes),
                     Change::Quota(vc, amount) => self.quota[vc] = Some(amount),
                 }
+                self.power_service();
             }
+            let booted = self.power_settle();
             for job in self.in_phase(Phase::Future) {
                 if self.workload.submit_ms[job] > now {
                     continue;
@@ -267,10 +295,13 @@ impl Pool<'_> {
                 happened |= self.in_phase(Phase::Running).into_iter().any(|job| self.outlives(job, last) == Some(now));
             }
             last = now;
+            self.power_progress(happened);
+            happened |= booted;
             if happened {
                 note(&mut due, now, interval);
             }
-            if due == Some(now) {
+            let decides = due == Some(now);
+            if decides {
                 due = None;
                 let stopped = self.decide();
                 let waiting = self.in_phase(Phase::Waiting);
@@ -285,6 +316,10 @@ impl Pool<'_> {
                     _ => {}
                 }
             }
+            if happened || decides || is_powers {
+                self.power_step(changes.peek().is_some());
+            }
+            self.power_end();
         }
     }
 
@@ -428,8 +463,10 @@ impl Pool<'_> {
     }
 
     pub(super) fn empty(&self, all: bool) -> View {
-        let takes = |node: &Node| all || (node.place == Place::In && node.failures == 0);
-        self.nodes.iter().zip(&self.sizes).map(|(node, size)| (vec![1000; *size], takes(node))).collect()
+        let takes =
+            |at: usize, node: &Node| all || (node.place == Place::In && node.failures == 0 && self.is_powered(at));
+        let nodes = self.nodes.iter().zip(&self.sizes).enumerate();
+        nodes.map(|(at, (node, size))| (vec![1000; *size], takes(at, node))).collect()
     }
 
     pub(super) fn view(&self) -> View {

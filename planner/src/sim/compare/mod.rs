@@ -46,10 +46,15 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    fn of(value: f64, mut resampled: Vec<f64>) -> Option<Self> {
+    pub(crate) fn of(value: f64, mut resampled: Vec<f64>) -> Option<Self> {
         let ends = quantile::quantiles_in_place(&mut resampled, &[0.025, 0.975]);
         let &[Some(low), Some(high)] = ends.as_slice() else { return None };
         Some(Self { value, low, high })
+    }
+
+    /// A figure without any spread.
+    pub(crate) fn certain(value: f64) -> Self {
+        Self { value, low: value, high: value }
     }
 
     /// Whether the interval leaves out `value`.

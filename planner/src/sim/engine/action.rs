@@ -45,7 +45,14 @@ impl Run<'_> {
             return Err(Error::Action(format!("job {job} starts over the quota of its VC")));
         }
         for piece in pieces {
+            let was_empty = self.power.is_some() && self.nodes.is_empty(self.nodes.local(piece.node));
             self.nodes.take(piece)?;
+            if let Some(power) = self.power.as_mut().filter(|_| was_empty) {
+                power.filled();
+            }
+        }
+        if let Some(power) = &mut self.power {
+            power.started(amount, self.now);
         }
         let past = self.past.get(at).copied().unwrap_or_default();
         let needs = (self.workload.run_ms[at] - past.done_ms).saturating_add(past.owed_ms);
@@ -90,6 +97,15 @@ impl Run<'_> {
         for piece in &self.schedule.pieces[first..first + record.pieces as usize] {
             self.nodes.give(piece);
             self.service.emptied(&mut self.nodes, piece.node);
+        }
+        if let Some(power) = &mut self.power {
+            power.stopped();
+        }
+        if self.power.is_some() {
+            for at in first..first + record.pieces as usize {
+                let number = self.schedule.pieces[at].node;
+                self.power_left(number);
+            }
         }
         if self.traits.tracks_running || self.traits.keeps_past {
             self.running.remove(&segment);
@@ -155,6 +171,9 @@ impl Run<'_> {
             past.done_ms = past.saved_ms;
             self.schedule.restarts[job as usize] += 1;
         }
+        if let Some(power) = &mut self.power {
+            power.waits(shape.amount());
+        }
         self.queue.insert(job);
     }
 
@@ -195,6 +214,7 @@ impl Run<'_> {
         if self.traits.uses_keys {
             self.keys.in_service(self.service.gpus(&self.nodes));
         }
+        self.power_service();
     }
 
     pub(super) fn outlived(&mut self, segment: u32) -> bool {

@@ -14,10 +14,37 @@ pub(super) enum Event {
     Resize { group: u32, size: u32 },
     /// A VC takes the quota with this index.
     Quota { vc: u16, quota: u32 },
+    /// A node's boot or shutdown ends.
+    Settled { node: u32 },
     /// A job has waited for its locality timeout.
     Relaxed { job: u32 },
     /// The segment has reached its expected end without ending.
     Outlived { segment: u32 },
+    /// A slot of power ends, and another begins.
+    Slot,
+    /// A node has been without a job for its timeout.
+    Idle { node: u32, since_ms: i64 },
+    /// A node has been asleep for the minimum.
+    Rested { node: u32, since_ms: i64 },
+    /// A minute begins after one in which a rate cut short what power was to do.
+    Minute,
+    /// A day begins after one in which a node had been woken too often to sleep again.
+    Day,
     /// A decision is due.
     Decide,
+}
+
+impl Event {
+    /// Whether it is a change of what there is to run on.
+    pub(super) fn changes_the_cluster(self) -> bool {
+        matches!(self, Self::Repair { .. } | Self::Fail { .. } | Self::Resize { .. } | Self::Quota { .. })
+    }
+
+    /// Whether it is about nodes that sleep and wake, and not one that anything else waits for.
+    pub(super) fn is_of_power(self) -> bool {
+        matches!(
+            self,
+            Self::Settled { .. } | Self::Slot | Self::Idle { .. } | Self::Rested { .. } | Self::Minute | Self::Day
+        )
+    }
 }

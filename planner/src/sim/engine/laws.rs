@@ -48,7 +48,7 @@ proptest! {
         let jobs = (0..workload.len() as u32).collect();
         let first = Nodes::firsts(&cluster)[0];
         let setting = super::Setting { workload: &workload, cluster: &cluster, policy: &policy, ranking: ranking.as_ref() };
-        let mut run = Run::new(setting, 0, first, jobs, &mut schedule).unwrap();
+        let mut run = Run::new(setting, 0, first, jobs, &mut schedule, None).unwrap();
         run.replay().unwrap();
         let promises = std::mem::take(&mut run.promises);
         for (head, at) in promises {

@@ -11,6 +11,7 @@ mod action;
 mod event;
 #[cfg(test)]
 mod laws;
+mod power;
 mod queue;
 mod service;
 #[cfg(test)]
@@ -21,6 +22,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
 use event::Event;
+use power::Power;
 use service::Service;
 pub(super) use wait::{Queue, Ranking};
 
@@ -30,6 +32,7 @@ use super::nodes::Nodes;
 use super::order::{Keys, Progress};
 use super::place::{Ask, Placer};
 use super::policy::{Compat, Order, Placement, Policy, Preemption, Scan};
+use super::power::{Record, Supervisor};
 use super::scan::Reservation;
 use super::schedule::{Outcome, Piece, Schedule, Segment};
 use super::workload::{Shape, Warm, Workload};
@@ -57,6 +60,34 @@ const SECOND_MS: i64 = 1000;
 /// # Ok::<(), tracecast_planner::Error>(())
 /// ```
 pub fn simulate(workload: &Workload, cluster: &Cluster, policy: &Policy) -> Result<Schedule> {
+    replay(workload, cluster, policy, None)
+}
+
+/// As [`simulate`], on nodes that sleep and wake as `supervisor` has it; see [`super`], section *Power*.
+///
+/// # Errors
+/// As [`simulate`]; if the rules of power are not valid, or the policy is a compatible one.
+pub fn simulate_powered(
+    workload: &Workload,
+    cluster: &Cluster,
+    policy: &Policy,
+    supervisor: &mut Supervisor,
+) -> Result<(Schedule, Record)> {
+    supervisor.rules.validate()?;
+    if policy.compat != Compat::None {
+        return Err(Error::Policy("nodes sleep in no compatible replay: leave out the compatibility".to_owned()));
+    }
+    let mut record = Record::new(cluster);
+    let schedule = replay(workload, cluster, policy, Some((supervisor, &mut record)))?;
+    Ok((schedule, record))
+}
+
+fn replay(
+    workload: &Workload,
+    cluster: &Cluster,
+    policy: &Policy,
+    mut supervision: Option<(&mut Supervisor, &mut Record)>,
+) -> Result<Schedule> {
     cluster.validate()?;
     workload.validate(cluster.vcs.len())?;
     policy.validate(workload)?;
@@ -74,7 +105,11 @@ pub fn simulate(workload: &Workload, cluster: &Cluster, policy: &Policy) -> Resu
     let ranking = Ranking::new(workload, cluster, policy);
     let setting = Setting { workload, cluster, policy, ranking: ranking.as_ref() };
     for (pool, (jobs, first)) in members.into_iter().zip(Nodes::firsts(cluster)).enumerate() {
-        Run::new(setting, pool, first, jobs, &mut schedule)?.replay()?;
+        let power = supervision.as_mut().map(|(supervisor, record)| {
+            let controller = supervisor.controllers.get_mut(pool).and_then(Option::as_mut);
+            Power::new(&supervisor.rules, controller, record, cluster, pool, workload.origin_ms)
+        });
+        Run::new(setting, pool, first, jobs, &mut schedule, power)?.replay()?;
     }
     Ok(schedule)
 }
@@ -145,6 +180,8 @@ pub(super) struct Run<'a> {
     /// Whether any job asks for a part of a GPU.
     pub(super) shares: bool,
     traits: Traits,
+    /// Nodes that sleep; `None` where all are always powered.
+    power: Option<Box<Power<'a>>>,
     /// Jobs submitted at this instant, under the compatible QSSF.
     pub(super) newcomers: Vec<u32>,
     /// Every reservation made: (head, shadow time).
@@ -164,7 +201,14 @@ struct Traits {
 }
 
 impl<'a> Run<'a> {
-    fn new(setting: Setting<'a>, pool: usize, first: u32, jobs: Vec<u32>, schedule: &'a mut Schedule) -> Result<Self> {
+    fn new(
+        setting: Setting<'a>,
+        pool: usize,
+        first: u32,
+        jobs: Vec<u32>,
+        schedule: &'a mut Schedule,
+        power: Option<Power<'a>>,
+    ) -> Result<Self> {
         let Setting { workload, cluster, policy, ranking } = setting;
         let Some(spec) = cluster.pools.get(pool) else {
             return Err(Error::Cluster(format!("pool {pool} does not exist")));
@@ -211,10 +255,14 @@ impl<'a> Run<'a> {
             scratch: Vec::new(),
             shares: workload.shapes.iter().any(|shape| shape.milli > 0),
             traits,
+            power: None,
             newcomers: Vec::new(),
             #[cfg(test)]
             promises: Vec::new(),
         };
+        if let Some(power) = power {
+            run.supervise(power);
+        }
         run.begin(pool)?;
         Ok(run)
     }
@@ -272,6 +320,9 @@ impl<'a> Run<'a> {
             if std::mem::replace(done, true) || !self.admit(job) {
                 continue;
             }
+            if let Some(power) = &mut self.power {
+                power.waits(workload.shape_of(job as usize).amount());
+            }
             if self.fits_quota(job) && self.placer.place(&self.nodes, self.ask(job), &mut pieces) {
                 self.apply(Action::Start { job, pieces: &pieces })?;
                 self.schedule.first_start_ms[job as usize] = start_ms;
@@ -296,14 +347,17 @@ impl<'a> Run<'a> {
                 (Some(at), None) | (None, Some(at)) => at,
                 (None, None) => break,
             };
+            self.power_advance(now);
             self.now = now;
-            let mut happened = false;
+            let (mut happened, mut progressed) = (false, false);
             while let Some(Reverse((at, event))) = self.events.peek().copied() {
                 if at > now || event >= (Event::Relaxed { job: 0 }) {
                     break;
                 }
                 self.events.pop();
-                happened |= self.handle(event);
+                let did = self.handle(event);
+                happened |= did;
+                progressed |= did && !event.is_of_power();
             }
             self.newcomers.clear();
             while let Some(job) = self.jobs.get(self.arrived).copied() {
@@ -311,8 +365,11 @@ impl<'a> Run<'a> {
                     break;
                 }
                 self.arrived += 1;
-                happened = true;
+                (happened, progressed) = (true, true);
                 if self.admit(job) {
+                    if let Some(power) = &mut self.power {
+                        power.waits(workload.shape_of(job as usize).amount());
+                    }
                     self.wait(job);
                 }
             }
@@ -321,12 +378,20 @@ impl<'a> Run<'a> {
                     break;
                 }
                 self.events.pop();
-                happened |= self.handle(event);
+                let did = self.handle(event);
+                happened |= did;
+                progressed |= did && !event.is_of_power();
             }
             if happened {
                 self.due(now);
             }
-            if self.next_decision.is_some_and(|at| at <= now) {
+            if let Some(power) = &mut self.power
+                && progressed
+            {
+                power.progressed(now);
+            }
+            let decides = self.next_decision.is_some_and(|at| at <= now);
+            if decides {
                 self.next_decision = None;
                 self.decide()?;
                 // Where nothing runs and nothing is to come, who still waits would wait for ever.
@@ -338,12 +403,19 @@ impl<'a> Run<'a> {
                     self.due(now.saturating_add(interval));
                 }
             }
+            self.power_step(happened || decides);
         }
+        self.power_finish();
         Ok(())
     }
 
     /// Notes what is to come.
     fn announce(&mut self, at: i64, event: Event) {
+        if let Some(power) = &mut self.power
+            && event.changes_the_cluster()
+        {
+            power.to_come(true);
+        }
         self.to_come += 1;
         self.events.push(Reverse((at, event)));
     }
@@ -374,8 +446,16 @@ impl<'a> Run<'a> {
 
     /// Lets one event happen; `false` if it is about something that is no longer so.
     fn handle(&mut self, event: Event) -> bool {
+        if event.is_of_power() {
+            return self.power_event(event);
+        }
         if event != Event::Decide {
             self.to_come -= 1;
+        }
+        if let Some(power) = &mut self.power
+            && event.changes_the_cluster()
+        {
+            power.to_come(false);
         }
         match event {
             Event::End { segment } => return self.end(segment),
@@ -399,7 +479,7 @@ impl<'a> Run<'a> {
             Event::Relaxed { job } => return self.queue.contains(job, self.schedule),
             Event::Outlived { segment } => return self.outlived(segment),
             // The decision itself is made after the instant's events, by the note of when it is due.
-            Event::Decide => return false,
+            _ => return false,
         }
         true
     }

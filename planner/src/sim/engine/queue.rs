@@ -145,6 +145,25 @@ impl Ranked {
         }
     }
 
+    /// All ranks that wait, rising. O(n log n).
+    pub(super) fn waiting(&self) -> Vec<u32> {
+        let mut waiting = Vec::with_capacity(self.waiting);
+        for (class, members) in (0u32..).zip(&self.classes) {
+            match members {
+                Class::Heap(heap) => waiting.extend(heap.iter().map(|Reverse(rank)| *rank)),
+                Class::Tree { .. } => {
+                    let mut next = self.head(class);
+                    while let Some(rank) = next {
+                        waiting.push(rank);
+                        next = self.first(class, rank + 1, ABSENT - 1);
+                    }
+                }
+            }
+        }
+        waiting.sort_unstable();
+        waiting
+    }
+
     /// Takes the job with `rank` out; in a class that cannot be searched it must be the head.
     pub(in crate::sim) fn remove(&mut self, class: u32, rank: u32) {
         match &mut self.classes[class as usize] {

@@ -1,6 +1,6 @@
 //! Which nodes of a pool are in service: groups that grow and shrink, nodes that drain, fail and come back.
 //!
-//! A node takes jobs if it belongs to its group at its present size, does not drain and has not failed. Worked example: a
+//! A node takes jobs if it belongs to its group at its present size, does not drain, has not failed and is powered. Worked example: a
 //! group of 4 nodes with 3, 0, 0 and 8 busy GPUs shrinks to 2: nodes 2 and 1 leave (none busy, highest index first).
 
 use crate::sim::cluster::Pool;
@@ -21,6 +21,8 @@ struct State {
     place: Place,
     /// Failures not yet repaired.
     failures: u32,
+    /// Neither asleep nor on its way to sleep or back.
+    powered: bool,
 }
 
 /// The nodes of a group.
@@ -49,7 +51,11 @@ impl Service {
             groups.push(Members { first, most, sizes: group.sizes.clone() });
             first += most;
         }
-        Self { nodes: vec![State { place: Place::In, failures: 0 }; first as usize], groups, draining: 0 }
+        Self {
+            nodes: vec![State { place: Place::In, failures: 0, powered: true }; first as usize],
+            groups,
+            draining: 0,
+        }
     }
 
     /// The sizes of a group.
@@ -82,6 +88,24 @@ impl Service {
     pub(super) fn repair(&mut self, nodes: &mut Nodes, node: u32) {
         if let Some(state) = self.nodes.get_mut(node as usize) {
             state.failures = state.failures.saturating_sub(1);
+        }
+        self.settle(nodes, node);
+    }
+
+    /// Whether a node is there and has not failed; it may drain.
+    pub(super) fn is_there(&self, node: u32) -> bool {
+        self.nodes.get(node as usize).is_some_and(|state| state.place != Place::Away && state.failures == 0)
+    }
+
+    /// Whether a node belongs to its group and has not failed.
+    pub(super) fn is_member(&self, node: u32) -> bool {
+        self.nodes.get(node as usize).is_some_and(|state| state.place == Place::In && state.failures == 0)
+    }
+
+    /// A node has been powered, or goes to sleep.
+    pub(super) fn set_powered(&mut self, nodes: &mut Nodes, node: u32, powered: bool) {
+        if let Some(state) = self.nodes.get_mut(node as usize) {
+            state.powered = powered;
         }
         self.settle(nodes, node);
     }
@@ -129,6 +153,6 @@ impl Service {
             state.place = Place::Away;
             self.draining -= 1;
         }
-        nodes.set_eligible(node, state.place == Place::In && state.failures == 0);
+        nodes.set_eligible(node, state.place == Place::In && state.failures == 0 && state.powered);
     }
 }

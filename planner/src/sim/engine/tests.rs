@@ -157,3 +157,78 @@ fn no_more_jobs_are_stopped_than_are_in_the_way() {
     let schedule = simulate(&workload, &node, &policy).unwrap();
     assert_eq!(schedule.preemptions, [0, 1, 0]);
 }
+
+/// The contract's example of power: one node, timeout 100 s, shutdown 10 s, boot 20 s; jobs at 0 and 300 s.
+#[test]
+fn a_node_sleeps_and_is_woken() {
+    use crate::sim::power::{Rules, State, Supervisor};
+    let workload = jobs(&[(0, 50, 8), (300, 10, 1)]);
+    let rules = Rules { idle_ms: Some(100_000), shutdown_ms: 10_000, boot_ms: 20_000, ..Rules::default() };
+    let cluster = Cluster::of_vcs(&[("all", 1, 8)]);
+    let run = |rules: &Rules| {
+        simulate_powered(&workload, &cluster, &Policy::default(), &mut Supervisor::reactive(rules.clone())).unwrap()
+    };
+    let (schedule, record) = run(&rules);
+    assert_eq!((schedule.start_ms(1), schedule.end_ms(1)), (Some(320_000), Some(330_000)));
+    let changes: Vec<(i64, State)> = record.changes.iter().map(|change| (change.at_ms / 1000, change.state)).collect();
+    let expected = [
+        (150, State::ShuttingDown),
+        (160, State::Asleep),
+        (300, State::Booting),
+        (320, State::Powered),
+        // 330 + 100 s.
+        (430, State::ShuttingDown),
+        (440, State::Asleep),
+    ];
+    assert_eq!(changes, expected);
+    // Asleep for at least 200 s it may be woken at 360 s; a canary never sleeps; nor does a node that stays idle to be there.
+    let rest = Rules { min_off_ms: 200_000, ..rules.clone() };
+    assert_eq!(run(&rest).0.start_ms(1), Some(380_000));
+    let canary = Rules { canaries: 1, ..rules.clone() };
+    assert!(run(&canary).1.changes.is_empty());
+    let buffer = Rules { keep_idle: 1, ..rules.clone() };
+    assert!(run(&buffer).1.changes.is_empty());
+    // All nodes are powered since before time 0: a minimum of 250 s changes nothing for the first sleep.
+    let on = Rules { min_on_ms: 250_000, ..rules.clone() };
+    assert_eq!(run(&on).1.changes.first().map(|change| change.at_ms), Some(150_000));
+    // Without wake on demand the job waits for ever, and the slots end.
+    let never = Rules { wake_on_demand: false, ..rules };
+    assert_eq!(run(&never).0.outcome[1], Outcome::Stranded);
+}
+
+/// Two nodes, slots of 100 s, a controller that asks for one node until 200 s and for two from then on. Boot 30 s. Job B needs two nodes.
+#[test]
+fn a_controller_puts_nodes_to_sleep_and_wakes_them() {
+    use crate::power::policy::Policy as Controls;
+    use crate::sim::power::{Controller, Rules, State, Supervisor};
+    use tracecast_predictors::demand::Seen;
+    struct Steps;
+    impl Controls for Steps {
+        fn name(&self) -> String {
+            "steps".into()
+        }
+        fn target(&mut self, seen: Seen<'_>, _: f64) -> f64 {
+            if seen.slots.len() < 2 { 0.4 } else { 2.0 }
+        }
+    }
+    // A holds 4 GPUs of node 0 from 20 to 70 s, B wants 16 from 150 s on.
+    let workload = jobs(&[(20, 50, 4), (150, 10, 16)]);
+    let rules =
+        Rules { slot_ms: 100_000, boot_ms: 30_000, shutdown_ms: 5_000, wake_on_demand: false, ..Rules::default() };
+    let controller = Controller { policy: Box::new(Steps), history: Vec::new() };
+    let mut supervisor = Supervisor { rules, controllers: vec![Some(controller)] };
+    let cluster = Cluster::of_vcs(&[("all", 2, 8)]);
+    let (schedule, record) = simulate_powered(&workload, &cluster, &Policy::default(), &mut supervisor).unwrap();
+    // Asked at 100 s for 0.4, which is one node: node 1 sleeps. At 200 s it is woken.
+    assert_eq!(schedule.start_ms(1), Some(230_000));
+    let changes: Vec<(i64, u32, State)> =
+        record.changes.iter().map(|change| (change.at_ms / 1000, change.node, change.state)).collect();
+    let expected =
+        [(100, 1, State::ShuttingDown), (105, 1, State::Asleep), (200, 1, State::Booting), (230, 1, State::Powered)];
+    assert_eq!(changes, expected);
+    let slots = &record.pools[0].seen.slots;
+    // One node for 50 s of 100 s; then 16 GPUs wait on nodes of 8.
+    assert_eq!((slots[0].peak, slots[0].last, slots[0].mean, slots[0].pending), (1.0, 0.0, 0.5, 0.0));
+    assert_eq!((slots[1].peak, slots[1].pending, slots[1].total), (0.0, 2.0, 2.0));
+    assert_eq!((slots[2].peak, slots[2].mean, slots[2].pending), (2.0, 0.2, 2.0));
+}
