@@ -94,7 +94,7 @@ pub fn write(plan: &PowerPlan) -> Result<String> {
     Ok(text)
 }
 
-/// Reads what [`write`] wrote; empty lines are skipped. `file` is the name for messages.
+/// Reads what [`write()`] wrote; empty lines are skipped. `file` is the name for messages.
 ///
 /// # Errors
 /// A line that is no action, with its number.

@@ -12,7 +12,7 @@
 //! Field names are those of the `NodePool` resource of Karpenter 1, of the chart `autoscaler/cluster-autoscaler`, and of the autoscaler's FAQ.
 //! Nodes that run a job are never emptied: Karpenter takes empty ones only, and the autoscaler's threshold of GPU use is next to nothing.
 //! The placeholder's priority is −10, as the autoscaler makes no room for pods below that.
-//! The YAML is written by [`super::yaml`], every string quoted. O(text).
+//! Every string of the YAML is quoted. O(text).
 //!
 //! Worked number: 6 sleeps a minute and 120 s to shut down are 6 × 2 = 12 nodes that go at once.
 

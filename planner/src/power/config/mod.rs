@@ -36,6 +36,21 @@ pub enum Target {
     ClusterAutoscaler,
 }
 
+impl Target {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Slurm, Self::Actions, Self::Karpenter, Self::ClusterAutoscaler];
+
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Slurm => "slurm",
+            Self::Actions => "actions",
+            Self::Karpenter => "karpenter",
+            Self::ClusterAutoscaler => "cluster-autoscaler",
+        }
+    }
+}
+
 /// What the targets need to know beyond the plan.
 #[derive(Debug, Clone, Default)]
 pub struct Options {

@@ -142,6 +142,15 @@ fn seconds(text: &str) -> Option<u32> {
     text.parse().ok().filter(|seconds| *seconds != u32::MAX)
 }
 
+/// `count` of `nodes` as pieces without a comma, each with its share.
+fn dealt(nodes: &Nodes, count: usize) -> Vec<(String, usize)> {
+    // Slurm takes a count of 0 for all.
+    let count = if count == 0 { nodes.len() } else { count };
+    let cut = pieces(nodes);
+    let sizes: Vec<usize> = cut.iter().map(|(_, size)| *size).collect();
+    cut.into_iter().map(|(list, _)| list).zip(deal(count, &sizes)).filter(|(_, count)| *count > 0).collect()
+}
+
 /// Writes the change of `slurm.conf` and the programs.
 pub(super) fn render<'a>(plan: &'a PowerPlan, options: &'a Options) -> Result<Rendered> {
     let mut work = Work {
@@ -236,6 +245,18 @@ impl<'a> Work<'a> {
                     .push(format!("{name}, line {}: {what}", self.conf.lines.get(line).map_or(0, |line| line.number))),
             }
         }
+        let mut own = Vec::new();
+        for (line, pairs) in self.conf.records("NodeName") {
+            for key in
+                ["SuspendTime", "SuspendTimeout", "ResumeTimeout"].iter().filter(|key| value(pairs, key).is_some())
+            {
+                own.push(format!(
+                    "{name}, line {}: nodes with their own {key} keep it, whatever the plan says; take it out for the plan to hold",
+                    self.conf.lines.get(line).map_or(0, |line| line.number)
+                ));
+            }
+        }
+        self.warnings.extend(own);
         let mut sets: Vec<(String, Option<Nodes>)> = Vec::new();
         for (_, pairs) in self.conf.records("NodeSet") {
             // Which nodes have a feature can change while Slurm runs.
@@ -554,13 +575,11 @@ impl<'a> Work<'a> {
                         cut.len()
                     ));
                 }
-                let sizes: Vec<usize> = cut.iter().map(|(_, size)| *size).collect();
-                ours.extend(
-                    cut.into_iter().map(|(list, _)| list).zip(deal(keep, &sizes)).filter(|(_, count)| *count > 0),
-                );
+                ours.extend(dealt(&free, keep));
             }
         }
         ours.extend(counted);
+        let each_comma = self.version >= EACH_COMMA;
         // What the user excludes stays excluded.
         let mut kept = Nodes::new();
         whole.iter().filter_map(|list| expand(list).ok()).for_each(|nodes| kept.extend(nodes));
@@ -577,6 +596,12 @@ impl<'a> Work<'a> {
         named.retain(|node| !kept.contains(node));
         if !named.is_empty() {
             whole.push(fold(&named));
+        }
+        if each_comma && !ours.is_empty() {
+            // With a number anywhere, the commas in the brackets of all sets count.
+            let nodes = |list: &String| expand(list).unwrap_or_default();
+            whole = whole.iter().flat_map(|list| pieces(&nodes(list))).map(|(list, _)| list).collect();
+            ours = ours.iter().flat_map(|(list, count)| dealt(&nodes(list), *count)).collect();
         }
         let counted = ours.into_iter().map(|(list, count)| format!("{list}:{count}"));
         let after = counted.chain(whole).collect::<Vec<_>>().join(",");

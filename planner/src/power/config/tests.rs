@@ -164,6 +164,15 @@ fn each_version_gets_what_it_understands() {
     // 3 × 4/6 = 2 and 3 × 2/6 = 1, as the new form is cut at every comma.
     assert_eq!(excluded("23.02.6"), "SuspendExcNodes=n[1-4]:2,n[7-8]:1");
     assert_eq!(excluded("22.05"), "SuspendExcNodes=n[1-4,7-8]:3");
+    // The same holds for the sets without a number beside it, and for what is there already.
+    let more = format!("SuspendExcNodes=m[1,3]\n{conf}");
+    let mut with = plan.clone();
+    with.canaries = Some("n[2,8]".to_owned());
+    // 3 of n1, n[3-4] and n7: 3 × 1/4, 3 × 2/4 and 3 × 1/4 are 0, 1 and 0, and two more for remainders 3, 2 and 3 of 4.
+    let text = file(&of(&with, &more, "23.11"), "slurm.conf").to_owned();
+    assert!(text.starts_with("SuspendExcNodes=n1:1,n[3-4]:1,n7:1,m1,m3,n2,n8\n"), "{text}");
+    let text = file(&of(&with, &more, "22.05"), "slurm.conf").to_owned();
+    assert!(text.starts_with("SuspendExcNodes=n[1,3-4,7]:3,m[1,3],n[2,8]\n"), "{text}");
     assert_eq!(excluded("20.11"), "SuspendExcNodes=n[1-3]");
     let text = |version: &str| file(&of(&plan, conf, version), "slurm.conf").to_owned();
     assert!(
@@ -253,9 +262,10 @@ fn what_cannot_work_is_refused_with_the_remedy() {
 
 #[test]
 fn what_is_not_read_is_told() {
-    let conf = "Include nodes.conf\nNodeName=n1\nPartitionName=gpu Nodes=n1\nwhat is this\n";
+    let conf = "Include nodes.conf\nNodeName=n1 ResumeTimeout=5\nPartitionName=gpu Nodes=n1\nwhat is this\n";
     let rendered = of(&plan(vec![pool("gpu", "n[1-2]", 2)]), conf, "23.11");
     assert!(told(&rendered, "slurm.conf, line 1: includes nodes.conf"), "{:?}", rendered.warnings);
+    assert!(told(&rendered, "slurm.conf, line 2: nodes with their own ResumeTimeout"), "{:?}", rendered.warnings);
     assert!(told(&rendered, "slurm.conf, line 4: `what is this` is no Key=Value"), "{:?}", rendered.warnings);
 }
 
