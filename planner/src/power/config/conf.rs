@@ -252,11 +252,17 @@ impl Conf {
             self.edits.push((*line, pair.span.clone(), format!("{}={}", pair.key, written(value))));
         }
         for (line, at) in vain {
-            if let Some(pair) = self.lines.get(*line).and_then(|text| text.pairs.get(*at)) {
-                self.edits.push((*line, pair.span.clone(), String::new()));
+            let Some(text) = self.lines.get(*line) else { continue };
+            if let Some(pair) = text.pairs.get(*at) {
+                // Without the pair before it, what is not understood could mean something.
+                let new = if text.odd.is_some() { format!("{}={}", pair.key, written(value)) } else { String::new() };
+                if text.odd.is_none() || pair.value != value {
+                    self.edits.push((*line, pair.span.clone(), new));
+                }
             }
         }
-        vain.iter().filter_map(|(line, _)| Some(self.lines.get(*line)?.number)).collect()
+        let cleared = vain.iter().filter_map(|(line, _)| self.lines.get(*line)).filter(|line| line.odd.is_none());
+        cleared.map(|line| line.number).collect()
     }
 
     /// Sets `key` of the record on `line`.
