@@ -18,6 +18,9 @@ pub enum Error {
     /// Switches that do not go together.
     #[error("policy: {0}")]
     Policy(String),
+    /// A power plan cannot be carried out as asked.
+    #[error("power plan: {0}")]
+    Power(String),
     /// A file of the user is wrong.
     #[error("{file}, line {line}: {what}")]
     File {

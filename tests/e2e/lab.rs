@@ -31,6 +31,11 @@ impl Lab {
         Some(lab)
     }
 
+    /// Folder of its files.
+    pub(crate) fn home(&self) -> &Path {
+        &self.home
+    }
+
     /// A command that talks to this lab.
     pub(crate) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new(program);

@@ -1,0 +1,147 @@
+//! A power plan as what operators run: Slurm's power saving, a schedule of actions, Karpenter, cluster-autoscaler.
+//!
+//! [`render`] writes the files of one target and decides nothing that the plan has not decided. What the target cannot hold is told as a warning, and
+//! what cannot work there is refused with what would mend it. The same plan and options give the same bytes.
+//!
+//! * [`slurm`]: `slurm.conf` as a unified diff against the user's own, and the programs it names;
+//! * [`actions`]: when how many nodes are powered, as JSON lines;
+//! * [`kubernetes`]: node pools that sleep after a while, and pods that hold nodes awake.
+//!
+//! Nothing is read or written here but text; the cost is that of the text and of the names of nodes, O(n log n).
+//!
+//! Worked number: nodes that boot in 300 s get `ResumeTimeout` 600, twice the time, as Slurm takes a node that needs longer for broken.
+
+pub mod actions;
+mod conf;
+pub mod kubernetes;
+mod nodes;
+pub mod slurm;
+mod yaml;
+
+use std::collections::BTreeSet;
+
+use crate::error::{Error, Result};
+use crate::power::plan::{PoolPlan, PowerPlan};
+
+/// Who carries a plan out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Target {
+    /// Slurm's power saving: [`slurm`].
+    Slurm,
+    /// A site's own program, by a schedule: [`actions`].
+    Actions,
+    /// Karpenter: [`kubernetes`].
+    Karpenter,
+    /// The cluster-autoscaler of Kubernetes: [`kubernetes`].
+    ClusterAutoscaler,
+}
+
+impl Target {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Slurm, Self::Actions, Self::Karpenter, Self::ClusterAutoscaler];
+
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Slurm => "slurm",
+            Self::Actions => "actions",
+            Self::Karpenter => "karpenter",
+            Self::ClusterAutoscaler => "cluster-autoscaler",
+        }
+    }
+}
+
+/// What the targets need to know beyond the plan.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// For [`Target::Slurm`].
+    pub slurm: slurm::Options,
+    /// For [`Target::Karpenter`] and [`Target::ClusterAutoscaler`].
+    pub kubernetes: kubernetes::Options,
+}
+
+/// What is written for a target.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Rendered {
+    /// Names and contents of files. Those that end in `.sh` are programs.
+    pub files: Vec<(String, String)>,
+    /// The change of the user's own file as a unified diff; `None` where there is no such file or nothing to change.
+    pub diff: Option<String>,
+    /// What the operator has to know, a sentence each.
+    pub warnings: Vec<String>,
+}
+
+/// Writes `plan` for `target`.
+///
+/// # Errors
+/// A plan or options that cannot work there; the message says what would.
+pub fn render(plan: &PowerPlan, target: Target, options: &Options) -> Result<Rendered> {
+    check(plan)?;
+    match target {
+        Target::Slurm => slurm::render(plan, &options.slurm),
+        Target::Actions => actions::render(plan),
+        Target::Karpenter => kubernetes::karpenter(plan, &options.kubernetes),
+        Target::ClusterAutoscaler => kubernetes::cluster_autoscaler(plan, &options.kubernetes),
+    }
+}
+
+/// What no target can do.
+fn check(plan: &PowerPlan) -> Result<()> {
+    if plan.pools.is_empty() {
+        return refuse("it has no pools, so there is nothing to power; name at least one");
+    }
+    let mut names = BTreeSet::new();
+    for pool in &plan.pools {
+        let name = &pool.name;
+        if name.is_empty() || name.chars().any(char::is_control) {
+            return refuse(format!("a pool is called {name:?}; give it a name"));
+        }
+        if !names.insert(name) {
+            return refuse(format!("two pools are called {name}; join them or rename one"));
+        }
+        if pool.keep_idle > pool.total_nodes {
+            return refuse(format!(
+                "pool {name} shall keep {} idle nodes powered but has {}; ask for at most that many",
+                pool.keep_idle, pool.total_nodes
+            ));
+        }
+        check_actions(pool)?;
+    }
+    Ok(())
+}
+
+/// Whether a schedule is in order and adds up.
+fn check_actions(pool: &PoolPlan) -> Result<()> {
+    for action in &pool.actions {
+        if action.powered > pool.total_nodes {
+            return refuse(format!(
+                "pool {} shall have {} nodes powered at {} but has {}",
+                pool.name,
+                action.powered,
+                actions::time(action.at_ms)?,
+                pool.total_nodes
+            ));
+        }
+    }
+    for (before, after) in pool.actions.iter().zip(pool.actions.iter().skip(1)) {
+        let at = actions::time(after.at_ms)?;
+        if before.at_ms >= after.at_ms {
+            return refuse(format!("the actions of pool {} are not in order of time at {at}; sort them", pool.name));
+        }
+        if i64::from(before.powered) + i64::from(after.change) != i64::from(after.powered) {
+            return refuse(format!(
+                "pool {} has {} nodes powered, and {} at {at}, which is no change of {}",
+                pool.name, before.powered, after.powered, after.change
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// A plan that cannot be carried out.
+fn refuse<T>(what: impl Into<String>) -> Result<T> {
+    Err(Error::Power(what.into()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,814 @@
+//! Slurm's power saving: what a plan changes in the user's `slurm.conf`, and the programs that it names.
+//!
+//! | plan | `slurm.conf` |
+//! |---|---|
+//! | `idle_s` | `SuspendTime`, for the cluster where all pools agree and nothing else is in it, else a partition (21.08 and later) |
+//! | `boot_s` | `ResumeTimeout`: twice the boot, at least a minute more; a node that needs longer is set down and its jobs are queued again |
+//! | `shutdown_s` | `SuspendTimeout`: a fifth more, at least 30 s; before it is over, the node is not woken |
+//! | `sleeps_per_minute`, `wakes_per_minute` | `SuspendRate`, `ResumeRate`; 0 is no limit for both |
+//! | `keep_idle` | `SuspendExcNodes=set:N`: Slurm leaves N idle nodes of the set powered |
+//! | `canaries` | `SuspendExcNodes=set`, behind the sets with a number |
+//!
+//! Sources: `slurm.conf(5)` of 22.05.8 and `src/slurmctld/power_save.c`, of which two forms are understood: up to 22.05 everything before the colon
+//! is one set and a number above its size spoils the whole list; from 23.02 on the list is cut at every comma. `SuspendExcStates`, and
+//! `scontrol update SuspendExcNodes=`, came with 23.02. What cannot be told from the text (files that it includes, the version) is a warning.
+//!
+//! Nodes outside the pools never begin to sleep because of the plan: where the cluster's `SuspendTime` has to be set for all, they are excluded.
+//! Settings of the user that are at least as patient as the plan needs are kept. Rendering again what was rendered changes nothing.
+//! O(n log n) in the text and the nodes.
+//!
+//! Worked number: boot 300 s, shutdown 60 s: `ResumeTimeout=600` (2 × 300 > 300 + 60), `SuspendTimeout=72` (60 + 12).
+
+use std::collections::BTreeSet;
+
+use super::conf::{Conf, Pair, plain};
+use super::nodes::{Nodes, deal, expand, first, fold, pieces};
+use super::{Rendered, refuse};
+use crate::error::{Error, Result};
+use crate::power::plan::{PoolPlan, PowerPlan};
+
+/// A version of Slurm: `22.05` is year 22, month 5.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Version {
+    /// Year of the release, two digits.
+    pub year: u16,
+    /// Month of the release.
+    pub month: u16,
+}
+
+impl Version {
+    /// Reads `22.05`, `22.05.8` and what `sinfo --version` says: `slurm-wlm 22.05.8`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let number = text.split_whitespace().last()?;
+        let mut parts = number.split('.');
+        let digits = |part: Option<&str>| -> Option<u16> {
+            let part = part?;
+            (part.len() == 2 && part.bytes().all(|byte| byte.is_ascii_digit())).then(|| part.parse().ok())?
+        };
+        let (year, month) = (digits(parts.next())?, digits(parts.next())?);
+        (1..=12).contains(&month).then_some(Self { year, month })
+    }
+}
+
+impl std::fmt::Display for Version {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:02}.{:02}", self.year, self.month)
+    }
+}
+
+/// The version that is assumed where none is known: the oldest whose manual has `SuspendExcNodes=set:N` as written here.
+const ASSUMED: Version = Version { year: 22, month: 5 };
+/// Partitions have their own times.
+const PARTITION_TIMES: Version = Version { year: 21, month: 8 };
+/// `SuspendExcNodes=set:N` is as its manual says.
+const COUNTS: Version = Version { year: 22, month: 5 };
+/// `SuspendExcNodes` is cut at every comma, and there is `SuspendExcStates`.
+const EACH_COMMA: Version = Version { year: 23, month: 2 };
+/// Longest timeout and highest rate: Slurm keeps them in 16 bits, of which the last two values mean "none".
+const MOST: u32 = 65_533;
+/// What is written above new settings.
+const NOTE: &str = "Power saving, planned by tracecast";
+
+/// What is known of the site's Slurm.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The text of its `slurm.conf`.
+    pub conf: String,
+    /// Name of that file, for the diff and for messages.
+    pub conf_name: String,
+    /// Its version; `None`: at least what the settings in the file need, else 22.05.
+    pub version: Option<Version>,
+    /// `ResumeTimeout`, seconds; `None`: twice the boot time, at least a minute more than it.
+    pub resume_timeout_s: Option<u32>,
+    /// `SuspendTimeout`, seconds; `None`: a fifth more than the shutdown time, at least 30 s.
+    pub suspend_timeout_s: Option<u32>,
+    /// Folder in which the site puts the programs that are written beside the fragment.
+    pub programs_dir: String,
+    /// States in which nodes are not put to sleep (23.02 and later).
+    pub exc_states: Vec<String>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            conf: String::new(),
+            conf_name: "slurm.conf".to_owned(),
+            version: None,
+            resume_timeout_s: None,
+            suspend_timeout_s: None,
+            programs_dir: "/etc/slurm/power".to_owned(),
+            // A node under repair must not be switched off under the hands of those who repair it; a planned one is about to get a job.
+            exc_states: ["DOWN", "DRAIN", "FAIL", "MAINTENANCE", "PLANNED"].map(str::to_owned).to_vec(),
+        }
+    }
+}
+
+/// A partition of the file.
+struct Partition {
+    line: usize,
+    name: String,
+    /// `None` where they cannot be told from this file.
+    nodes: Option<Nodes>,
+}
+
+/// A pool and its nodes.
+struct Pool<'a> {
+    plan: &'a PoolPlan,
+    nodes: Nodes,
+    idle_s: u32,
+}
+
+/// What is worked on.
+struct Work<'a> {
+    conf: Conf,
+    options: &'a Options,
+    version: Version,
+    /// All nodes of the file.
+    nodes: Nodes,
+    partitions: Vec<Partition>,
+    pools: Vec<Pool<'a>>,
+    /// Nodes outside the pools that would begin to sleep.
+    outside: Nodes,
+    warnings: Vec<String>,
+}
+
+/// A value of a pair of a record.
+fn value<'a>(pairs: &'a [Pair], key: &str) -> Option<&'a str> {
+    pairs.iter().rfind(|pair| pair.is(key)).map(|pair| pair.value.as_str())
+}
+
+/// Seconds of a time that Slurm may be given: `INFINITE` and -1 are none.
+fn seconds(text: &str) -> Option<u32> {
+    text.parse().ok().filter(|seconds| *seconds != u32::MAX)
+}
+
+/// `count` of `nodes` as pieces without a comma, each with its share.
+fn dealt(nodes: &Nodes, count: usize) -> Vec<(String, usize)> {
+    // Slurm takes a count of 0 for all.
+    let count = if count == 0 { nodes.len() } else { count };
+    let cut = pieces(nodes);
+    let sizes: Vec<usize> = cut.iter().map(|(_, size)| *size).collect();
+    cut.into_iter().map(|(list, _)| list).zip(deal(count, &sizes)).filter(|(_, count)| *count > 0).collect()
+}
+
+/// Writes the change of `slurm.conf` and the programs.
+pub(super) fn render<'a>(plan: &'a PowerPlan, options: &'a Options) -> Result<Rendered> {
+    let mut work = Work {
+        conf: Conf::read(&options.conf),
+        options,
+        version: ASSUMED,
+        nodes: Nodes::new(),
+        partitions: Vec::new(),
+        pools: Vec::new(),
+        outside: Nodes::new(),
+        warnings: Vec::new(),
+    };
+    work.choose_version();
+    work.read_conf();
+    work.read_pools(plan)?;
+    work.set_times(plan)?;
+    work.set_rates(plan)?;
+    work.set_idle_times();
+    work.set_excluded(plan)?;
+    let programs = work.set_programs(plan)?;
+    work.tell(plan);
+
+    let (text, diff) = work.conf.write(&options.conf_name, NOTE);
+    let mut files = vec![("slurm.conf".to_owned(), text)];
+    if let Some(diff) = &diff {
+        files.push(("slurm.conf.diff".to_owned(), diff.clone()));
+    }
+    files.extend(programs);
+    Ok(Rendered { files, diff, warnings: work.warnings })
+}
+
+impl<'a> Work<'a> {
+    fn warn(&mut self, what: impl Into<String>) {
+        self.warnings.push(what.into());
+    }
+
+    /// Sets `key` for the cluster and tells what was there.
+    fn set(&mut self, key: &str, value: &str) {
+        let before = self.conf.setting(key).map(str::to_owned);
+        if let Some(before) = before.filter(|before| before != value) {
+            self.warn(format!("{key} was {before} and becomes {value}"));
+        }
+        for line in self.conf.set(key, value) {
+            self.warn(format!(
+                "{}, line {line}: {key} is set again further down, which counts; it is taken out here",
+                self.options.conf_name
+            ));
+        }
+    }
+
+    fn choose_version(&mut self) {
+        let newest = if self.conf.setting("SuspendExcStates").is_some() { EACH_COMMA } else { ASSUMED };
+        match self.options.version {
+            Some(version) => self.version = version,
+            None => {
+                self.version = newest;
+                self.warn(format!(
+                    "written for Slurm {newest}, as no version is given; say which it is, as `sinfo --version` does"
+                ));
+            }
+        }
+        let version = self.version;
+        if version < PARTITION_TIMES {
+            self.warn(format!(
+                "Slurm {version} has one SuspendTime for all partitions; from 21.08 on each can have its own"
+            ));
+        }
+    }
+
+    /// The nodes and partitions of the file.
+    fn read_conf(&mut self) {
+        let name = self.options.conf_name.clone();
+        for line in self.conf.lines.clone() {
+            if let Some(file) = &line.include {
+                self.warn(format!(
+                    "{name}, line {}: includes {file}, which is not read here; if it sets nodes, partitions or power saving, merge it first",
+                    line.number
+                ));
+            }
+            if let Some(odd) = &line.odd {
+                self.warn(format!("{name}, line {}: `{odd}` is no Key=Value and stays as it is", line.number));
+            }
+        }
+        for (line, pairs) in self.conf.records("NodeName") {
+            let Some(list) = value(pairs, "NodeName").filter(|list| !list.eq_ignore_ascii_case("DEFAULT")) else {
+                continue;
+            };
+            match expand(list) {
+                Ok(nodes) => self.nodes.extend(nodes),
+                Err(what) => self
+                    .warnings
+                    .push(format!("{name}, line {}: {what}", self.conf.lines.get(line).map_or(0, |line| line.number))),
+            }
+        }
+        let mut own = Vec::new();
+        for (line, pairs) in self.conf.records("NodeName") {
+            for key in
+                ["SuspendTime", "SuspendTimeout", "ResumeTimeout"].iter().filter(|key| value(pairs, key).is_some())
+            {
+                own.push(format!(
+                    "{name}, line {}: nodes with their own {key} keep it, whatever the plan says; take it out for the plan to hold",
+                    self.conf.lines.get(line).map_or(0, |line| line.number)
+                ));
+            }
+        }
+        self.warnings.extend(own);
+        let mut sets: Vec<(String, Option<Nodes>)> = Vec::new();
+        for (_, pairs) in self.conf.records("NodeSet") {
+            // Which nodes have a feature can change while Slurm runs.
+            let nodes = value(pairs, "Nodes").filter(|_| value(pairs, "Feature").is_none());
+            sets.push((
+                value(pairs, "NodeSet").unwrap_or_default().to_owned(),
+                nodes.and_then(|list| expand(list).ok()),
+            ));
+        }
+        let resolve = |list: &str| -> Option<Nodes> {
+            if list.eq_ignore_ascii_case("ALL") {
+                return Some(self.nodes.clone());
+            }
+            let (mut all, mut hosts) = (Nodes::new(), Vec::new());
+            for part in list.split(',') {
+                match sets.iter().find(|(name, _)| name == part) {
+                    Some((_, nodes)) => all.extend(nodes.clone()?),
+                    None => hosts.push(part),
+                }
+            }
+            if !hosts.is_empty() {
+                all.extend(expand(&hosts.join(",")).ok()?);
+            }
+            Some(all)
+        };
+        let mut by_default: Option<String> = None;
+        let mut partitions = Vec::new();
+        for (line, pairs) in self.conf.records("PartitionName") {
+            let Some(name) = value(pairs, "PartitionName") else { continue };
+            let own = value(pairs, "Nodes").map(str::to_owned);
+            if name.eq_ignore_ascii_case("DEFAULT") {
+                by_default = own.or(by_default);
+                continue;
+            }
+            let list = own.or_else(|| by_default.clone()).unwrap_or_default();
+            let nodes = if list.is_empty() { Some(Nodes::new()) } else { resolve(&list) };
+            partitions.push(Partition { line, name: name.to_owned(), nodes });
+        }
+        self.partitions = partitions;
+    }
+
+    fn includes(&self) -> bool {
+        self.conf.lines.iter().any(|line| line.include.is_some())
+    }
+
+    /// The nodes of each pool, which no two pools share.
+    fn read_pools(&mut self, plan: &'a PowerPlan) -> Result<()> {
+        let mut taken: Vec<(Nodes, String)> = Vec::new();
+        for pool in &plan.pools {
+            let name = &pool.name;
+            let named: Vec<&Partition> = self.partitions.iter().filter(|partition| partition.name == *name).collect();
+            let nodes = match (&pool.nodes, named.last()) {
+                (Some(list), _) => expand(list).map_err(|what| Error::Power(format!("pool {name}: {what}")))?,
+                (None, Some(Partition { nodes: Some(nodes), .. })) if !nodes.is_empty() => nodes.clone(),
+                (None, _) => {
+                    return refuse(format!(
+                        "which nodes pool {name} has is not known, as {} has no partition {name} whose Nodes are host names; name them in the plan",
+                        self.options.conf_name
+                    ));
+                }
+            };
+            let unknown: Nodes = nodes.difference(&self.nodes).cloned().collect();
+            if !unknown.is_empty() && !self.includes() {
+                return refuse(format!(
+                    "{} has no {} of pool {name}; give the plan the names that Slurm has, or the file that defines them",
+                    self.options.conf_name,
+                    fold(&unknown)
+                ));
+            }
+            if let Some((shared, other)) = taken.iter().find(|(other, _)| !other.is_disjoint(&nodes)) {
+                let shared: Nodes = shared.intersection(&nodes).cloned().collect();
+                return refuse(format!("pools {other} and {name} share {}; give each node to one pool", fold(&shared)));
+            }
+            if nodes.len() != pool.total_nodes as usize {
+                self.warn(format!(
+                    "pool {name} has {} nodes by the plan and {} by name; the names count",
+                    pool.total_nodes,
+                    nodes.len()
+                ));
+            }
+            taken.push((nodes.clone(), name.clone()));
+            let idle_s = pool.idle_s.max(1);
+            if pool.idle_s == 0 {
+                self.warn(format!(
+                    "pool {name}: SuspendTime becomes 1, as nodes cannot sleep before they were idle at all"
+                ));
+            }
+            if idle_s < plan.boot_s.saturating_add(plan.shutdown_s) {
+                self.warn(format!(
+                    "pool {name}: nodes sleep after {idle_s} s idle but take {} s down and up again; a short gap costs more than it saves",
+                    plan.boot_s.saturating_add(plan.shutdown_s)
+                ));
+            }
+            self.pools.push(Pool { plan: pool, nodes, idle_s });
+        }
+        Ok(())
+    }
+
+    /// `ResumeTimeout` and `SuspendTimeout`.
+    fn set_times(&mut self, plan: &PowerPlan) -> Result<()> {
+        let (boot_s, shutdown_s) = (plan.boot_s, plan.shutdown_s);
+        if let Some(asked) = self.options.resume_timeout_s.filter(|asked| *asked <= boot_s) {
+            return refuse(format!(
+                "a ResumeTimeout of {asked} s is not above the {boot_s} s that a node takes to boot: Slurm would set every node down that wakes; ask for {} s or more",
+                boot_s.saturating_mul(2).max(boot_s.saturating_add(60))
+            ));
+        }
+        if let Some(asked) = self.options.suspend_timeout_s.filter(|asked| *asked < shutdown_s) {
+            return refuse(format!(
+                "a SuspendTimeout of {asked} s is below the {shutdown_s} s that a node takes to shut down: Slurm would wake nodes that are still going down; ask for {shutdown_s} s or more"
+            ));
+        }
+        let resume_s = boot_s.saturating_mul(2).max(boot_s.saturating_add(60));
+        let suspend_s = shutdown_s.saturating_add(shutdown_s.div_ceil(5)).max(30);
+        self.set_time("ResumeTimeout", self.options.resume_timeout_s, resume_s)?;
+        self.set_time("SuspendTimeout", self.options.suspend_timeout_s, suspend_s)
+    }
+
+    /// Sets a timeout to what is asked; else to at least `least_s`, for partitions with their own as well.
+    fn set_time(&mut self, key: &str, asked: Option<u32>, least_s: u32) -> Result<()> {
+        let now_s = self.conf.setting(key).and_then(seconds);
+        let value_s = asked.unwrap_or_else(|| least_s.max(now_s.unwrap_or(0)));
+        if value_s > MOST {
+            return refuse(format!(
+                "{key} would be {value_s} s, but Slurm takes at most {MOST} s; plan with a shorter time"
+            ));
+        }
+        self.set(key, &value_s.to_string());
+        for (line, name, own) in self.own_times(key) {
+            if own.is_none_or(|own_s| own_s < value_s) {
+                self.warn(format!("partition {name}: its own {key} is too short and becomes {value_s}"));
+                self.conf.set_in_record(line, key, &value_s.to_string());
+            }
+        }
+        Ok(())
+    }
+
+    /// Partitions with their own `key` that have nodes of a pool, and the defaults of partitions: line, name and seconds.
+    fn own_times(&self, key: &str) -> Vec<(usize, String, Option<u32>)> {
+        let mut own = Vec::new();
+        for (line, pairs) in self.conf.records("PartitionName") {
+            let name = value(pairs, "PartitionName").unwrap_or_default();
+            let partition = self.partitions.iter().find(|partition| partition.line == line);
+            let touched = partition.is_none_or(|partition| self.pools.iter().any(|pool| self.shares(partition, pool)));
+            if let Some(text) = value(pairs, key).filter(|_| touched) {
+                own.push((line, name.to_owned(), seconds(text)));
+            }
+        }
+        own
+    }
+
+    /// Whether a partition has nodes of a pool, as far as this file tells.
+    fn shares(&self, partition: &Partition, pool: &Pool<'_>) -> bool {
+        partition.name == pool.plan.name
+            || partition.nodes.as_ref().is_some_and(|nodes| !nodes.is_disjoint(&pool.nodes))
+    }
+
+    fn set_rates(&mut self, plan: &PowerPlan) -> Result<()> {
+        for (key, rate) in [("SuspendRate", plan.sleeps_per_minute), ("ResumeRate", plan.wakes_per_minute)] {
+            if rate > MOST {
+                return refuse(format!(
+                    "{key} would be {rate} nodes a minute, but Slurm takes at most {MOST}; 0 is no limit"
+                ));
+            }
+            self.set(key, &rate.to_string());
+        }
+        Ok(())
+    }
+
+    /// `SuspendTime`, for the cluster or a partition.
+    fn set_idle_times(&mut self) {
+        let mut covered = Nodes::new();
+        self.pools.iter().for_each(|pool| covered.extend(pool.nodes.iter().cloned()));
+        let others: Nodes = self.nodes.difference(&covered).cloned().collect();
+        let times: BTreeSet<u32> = self.pools.iter().map(|pool| pool.idle_s).collect();
+        let longest_s = times.last().copied().unwrap_or(1);
+        let before_s = self.conf.setting("SuspendTime").and_then(seconds);
+        let alone = times.len() == 1 && others.is_empty() && !self.includes();
+        let lines: Vec<Vec<usize>> = self.pools.iter().map(|pool| self.lines_of(pool)).collect();
+        let apart = self.version >= PARTITION_TIMES && lines.iter().all(|lines| !lines.is_empty());
+        if !alone && apart {
+            self.set_times_of_partitions(&lines, &covered, before_s);
+            return;
+        }
+        if times.len() > 1 {
+            self.warn(format!(
+                "pools differ in how long nodes are idle before they sleep; all take the longest, {longest_s} s"
+            ));
+        }
+        self.set("SuspendTime", &longest_s.to_string());
+        for (line, name, own_s) in self.own_times("SuspendTime") {
+            if own_s != Some(longest_s) {
+                self.warn(format!("partition {name}: its own SuspendTime would count, and becomes {longest_s}"));
+                self.conf.set_in_record(line, "SuspendTime", &longest_s.to_string());
+            }
+        }
+        if self.includes() {
+            self.warn("nodes that included files define sleep as well after SuspendTime; put them into SuspendExcNodes if they must not");
+        }
+        match before_s {
+            None => self.outside = others,
+            Some(before_s) if !others.is_empty() && before_s != longest_s => {
+                self.warn(format!(
+                    "{} are in no pool: they slept after {before_s} s and do after {longest_s} s now",
+                    fold(&others)
+                ));
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// The lines that define the partition of a pool.
+    fn lines_of(&self, pool: &Pool<'_>) -> Vec<usize> {
+        let all = self.partitions.iter().filter(|partition| partition.name == pool.plan.name);
+        let fits = all
+            .clone()
+            .next_back()
+            .is_some_and(|last| last.nodes.as_ref().is_none_or(|nodes| pool.nodes.is_subset(nodes)));
+        if fits { all.map(|partition| partition.line).collect() } else { Vec::new() }
+    }
+
+    fn set_times_of_partitions(&mut self, lines: &[Vec<usize>], covered: &Nodes, before_s: Option<u32>) {
+        match before_s {
+            None if self.conf.setting("SuspendTime").is_none() => self.set("SuspendTime", "INFINITE"),
+            None => {}
+            Some(before_s) => self.warn(format!("nodes outside the pools sleep after {before_s} s as before")),
+        }
+        let mut told = Vec::new();
+        for (pool, lines) in self.pools.iter().zip(lines) {
+            for line in lines {
+                self.conf.set_in_record(*line, "SuspendTime", &pool.idle_s.to_string());
+            }
+            for partition in self.partitions.iter().filter(|partition| lines.contains(&partition.line)) {
+                let nodes = partition.nodes.iter().flatten().filter(|node| !covered.contains(*node));
+                self.outside.extend(nodes.cloned());
+            }
+            for (line, pairs) in self.conf.records("PartitionName").filter(|(line, _)| !lines.contains(line)) {
+                let partition = self.partitions.iter().find(|partition| partition.line == line);
+                let own_s = value(pairs, "SuspendTime").and_then(seconds);
+                if let (Some(partition), Some(own_s)) = (partition, own_s)
+                    && own_s > pool.idle_s
+                    && self.shares(partition, pool)
+                {
+                    told.push(format!(
+                        "nodes of pool {} are also in partition {}, and of the two SuspendTimes, {} and {own_s} s, Slurm takes the longer",
+                        pool.plan.name, partition.name, pool.idle_s
+                    ));
+                }
+            }
+        }
+        self.warnings.extend(told);
+    }
+
+    /// `SuspendExcNodes`, `SuspendExcParts` and `SuspendExcStates`.
+    fn set_excluded(&mut self, plan: &PowerPlan) -> Result<()> {
+        let canaries = match &plan.canaries {
+            Some(list) => expand(list).map_err(|what| Error::Power(format!("canaries: {what}")))?,
+            None => Nodes::new(),
+        };
+        let unknown: Nodes = canaries.difference(&self.nodes).cloned().collect();
+        if !unknown.is_empty() && !self.includes() {
+            return refuse(format!(
+                "{} has no canaries {}; give the names that Slurm has",
+                self.options.conf_name,
+                fold(&unknown)
+            ));
+        }
+        self.exclude_partitions();
+
+        let before = self.conf.setting("SuspendExcNodes").unwrap_or_default().to_owned();
+        let (mut counted, mut whole) = self.excluded(&before);
+        for list in counted.iter().map(|(list, _)| list).chain(&whole) {
+            if let Err(what) = expand(list) {
+                let line = self.conf.line_of("SuspendExcNodes").unwrap_or(0) as u64;
+                let what = format!("SuspendExcNodes: {what}; Slurm ignores all of it, so mend or remove it first");
+                return Err(Error::File { file: self.options.conf_name.clone(), line, what });
+            }
+        }
+        let mut named = canaries.clone();
+        named.extend(std::mem::take(&mut self.outside));
+        let mut told = Vec::new();
+        let mut ours = Vec::new();
+        for pool in &self.pools {
+            // A number that another list of the user has for these nodes is replaced.
+            counted.retain(|(list, _)| !expand(list).is_ok_and(|nodes| nodes.is_subset(&pool.nodes)));
+            let free: Nodes = pool.nodes.difference(&canaries).cloned().collect();
+            let keep = pool.plan.keep_idle as usize;
+            if keep == 0 {
+                continue;
+            }
+            if keep >= free.len() {
+                told.push(format!(
+                    "pool {}: it never sleeps, as it shall keep {keep} idle nodes and has {}",
+                    pool.plan.name,
+                    free.len()
+                ));
+                named.extend(free);
+            } else if self.version < COUNTS {
+                let kept = first(&free, keep);
+                told.push(format!(
+                    "pool {}: Slurm {} is not known to take set:N, so {} stay powered and not any {keep} idle nodes",
+                    pool.plan.name,
+                    self.version,
+                    fold(&kept)
+                ));
+                named.extend(kept);
+            } else if self.version < EACH_COMMA {
+                ours.push((fold(&free), keep));
+            } else {
+                let cut = pieces(&free);
+                if cut.len() > 1 {
+                    told.push(format!(
+                        "pool {}: Slurm {} takes a number for one range only, so its {keep} idle nodes are shared out among {} ranges",
+                        pool.plan.name,
+                        self.version,
+                        cut.len()
+                    ));
+                }
+                ours.extend(dealt(&free, keep));
+            }
+        }
+        ours.extend(counted);
+        let each_comma = self.version >= EACH_COMMA;
+        // What the user excludes stays excluded.
+        let mut kept = Nodes::new();
+        whole.iter().filter_map(|list| expand(list).ok()).for_each(|nodes| kept.extend(nodes));
+        for pool in &self.pools {
+            let more: Nodes = pool.nodes.intersection(&kept).filter(|node| !named.contains(*node)).cloned().collect();
+            if !more.is_empty() {
+                told.push(format!(
+                    "pool {}: {} never sleep, as SuspendExcNodes has them already; take them out if they may",
+                    pool.plan.name,
+                    fold(&more)
+                ));
+            }
+        }
+        named.retain(|node| !kept.contains(node));
+        if !named.is_empty() {
+            whole.push(fold(&named));
+        }
+        if each_comma && !ours.is_empty() {
+            // With a number anywhere, the commas in the brackets of all sets count.
+            let nodes = |list: &String| expand(list).unwrap_or_default();
+            whole = whole.iter().flat_map(|list| pieces(&nodes(list))).map(|(list, _)| list).collect();
+            ours = ours.iter().flat_map(|(list, count)| dealt(&nodes(list), *count)).collect();
+        }
+        let counted = ours.into_iter().map(|(list, count)| format!("{list}:{count}"));
+        let after = counted.chain(whole).collect::<Vec<_>>().join(",");
+        if !after.is_empty() && self.excluded(&after) != self.excluded(&before) {
+            self.set("SuspendExcNodes", &after);
+        } else if after.is_empty() && !before.is_empty() {
+            self.warn(format!(
+                "SuspendExcNodes is {before}, which the plan does not ask for; it stays, take it out if it is of no use"
+            ));
+        }
+        self.warnings.extend(told);
+        self.exclude_states()
+    }
+
+    /// What a `SuspendExcNodes` says: sets with a number, and sets all of which are excluded.
+    fn excluded(&self, text: &str) -> (Vec<(String, usize)>, Vec<String>) {
+        let (mut counted, mut whole, mut set) = (Vec::new(), Vec::new(), String::new());
+        let mut open = 0usize;
+        let mut parts: Vec<String> = vec![String::new()];
+        for letter in text.chars().filter(|letter| !letter.is_whitespace()) {
+            match letter {
+                '[' => open += 1,
+                ']' => open = open.saturating_sub(1),
+                ',' if open == 0 => {
+                    parts.push(String::new());
+                    continue;
+                }
+                _ => {}
+            }
+            if let Some(part) = parts.last_mut() {
+                part.push(letter);
+            }
+        }
+        for part in parts.into_iter().filter(|part| !part.is_empty()) {
+            let (list, count) = part.split_once(':').map_or((part.as_str(), None), |(list, count)| (list, Some(count)));
+            if !set.is_empty() {
+                set.push(',');
+            }
+            set.push_str(list);
+            match count.map(str::parse) {
+                Some(Ok(count)) => counted.push((std::mem::take(&mut set), count)),
+                // A number that is none excludes all.
+                Some(Err(_)) => whole.push(std::mem::take(&mut set)),
+                // Before 23.02 all that comes before a number is one set.
+                None if self.version < EACH_COMMA => {}
+                None => whole.push(std::mem::take(&mut set)),
+            }
+        }
+        if !set.is_empty() {
+            whole.push(set);
+        }
+        (counted, whole)
+    }
+
+    /// Partitions that hold no node of a pool, and only nodes that would begin to sleep, are excluded as a whole.
+    fn exclude_partitions(&mut self) {
+        let before = self.conf.setting("SuspendExcParts").unwrap_or_default().to_owned();
+        let mut names: Vec<String> = before.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect();
+        let mut told = Vec::new();
+        for name in &names {
+            let partition = self.partitions.iter().find(|partition| partition.name == *name);
+            for pool in self.pools.iter().filter(|pool| partition.is_some_and(|partition| self.shares(partition, pool)))
+            {
+                told.push(format!(
+                    "pool {}: its nodes in partition {name} never sleep, as SuspendExcParts has it; take it out for the plan to save anything",
+                    pool.plan.name
+                ));
+            }
+        }
+        let count = names.len();
+        let mut whole = Nodes::new();
+        for partition in &self.partitions {
+            let Some(nodes) =
+                partition.nodes.as_ref().filter(|nodes| !nodes.is_empty() && nodes.is_subset(&self.outside))
+            else {
+                continue;
+            };
+            whole.extend(nodes.iter().cloned());
+            if !names.contains(&partition.name) {
+                names.push(partition.name.clone());
+            }
+        }
+        self.outside.retain(|node| !whole.contains(node));
+        if names.len() > count {
+            self.set("SuspendExcParts", &names.join(","));
+        }
+        self.warnings.extend(told);
+    }
+
+    fn exclude_states(&mut self) -> Result<()> {
+        let before = self.conf.setting("SuspendExcStates").unwrap_or_default().to_owned();
+        if self.version < EACH_COMMA {
+            if !before.is_empty() {
+                self.warn(format!(
+                    "SuspendExcStates needs Slurm 23.02 and this is {}, whose slurmctld will not start with it",
+                    self.version
+                ));
+            }
+            let version = self.version;
+            self.warn(format!(
+                "Slurm {version} powers nodes down that are down or drained as well; put nodes under repair into SuspendExcNodes (from 23.02 on SuspendExcStates does it)"
+            ));
+            return Ok(());
+        }
+        let mut states: Vec<String> = before.split(',').filter(|state| !state.is_empty()).map(str::to_owned).collect();
+        for state in &self.options.exc_states {
+            if !plain(state) || state.contains(',') {
+                return refuse(format!(
+                    "`{state}` is no state of nodes for SuspendExcStates; use for example DOWN or DRAIN"
+                ));
+            }
+            if !states.iter().any(|have| have.eq_ignore_ascii_case(state)) {
+                states.push(state.clone());
+            }
+        }
+        if !states.is_empty() {
+            self.set("SuspendExcStates", &states.join(","));
+        }
+        Ok(())
+    }
+
+    /// The programs: the site's own where it has them.
+    fn set_programs(&mut self, plan: &PowerPlan) -> Result<Vec<(String, String)>> {
+        let dir = self.options.programs_dir.trim_end_matches('/').to_owned();
+        let mut files = Vec::new();
+        let own = [
+            ("SuspendProgram", &plan.suspend_program, "suspend.sh", SUSPEND),
+            ("ResumeProgram", &plan.resume_program, "resume.sh", RESUME),
+        ];
+        for (key, program, file, text) in own {
+            match (program, self.conf.setting(key)) {
+                (Some(program), _) => {
+                    self.check_program(key, program)?;
+                    self.set(key, program);
+                }
+                // One that the site has does what its machines need.
+                (None, Some(now)) if now != format!("{dir}/{file}") => {
+                    let now = now.to_owned();
+                    self.check_program(key, &now)?;
+                    self.warn(format!("{key} stays {now}"));
+                }
+                (None, _) => {
+                    let program = format!("{dir}/{file}");
+                    self.check_program(key, &program)?;
+                    self.set(key, &program);
+                    files.push((file.to_owned(), text.replace("@common@\n", COMMON)));
+                }
+            }
+        }
+        let failed = format!("{dir}/resume-failed.sh");
+        let now = self.conf.setting("ResumeFailProgram").map(str::to_owned);
+        if !files.is_empty() && now.as_ref().is_none_or(|now| *now == failed) {
+            self.set("ResumeFailProgram", &failed);
+            files.push(("resume-failed.sh".to_owned(), RESUME_FAILED.replace("@common@\n", COMMON)));
+        } else if now.is_none() {
+            self.warn("there is no ResumeFailProgram, so that nobody is told of nodes that do not wake");
+        }
+        if !files.is_empty() {
+            self.warn(format!(
+                "copy {} to {dir} with mode 755 (Slurm refuses programs that others than their owner can write) and try them by hand; they use ipmitool, or {dir}/site-power where it is executable",
+                files.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ")
+            ));
+        }
+        Ok(files)
+    }
+
+    fn check_program(&self, key: &str, program: &str) -> Result<()> {
+        if !program.starts_with('/') {
+            return refuse(format!(
+                "{key} is `{program}`, and Slurm turns power saving off unless it is an absolute path; write /.../{program}"
+            ));
+        }
+        if !plain(program) {
+            return refuse(format!(
+                "{key} is `{program}`, which is no path of slurm.conf: no blanks, quotes, # or \\, and no arguments"
+            ));
+        }
+        Ok(())
+    }
+
+    /// What the operator has to know besides.
+    fn tell(&mut self, plan: &PowerPlan) {
+        let back = self.conf.setting("ReturnToService").unwrap_or("0").to_owned();
+        if back != "2" {
+            self.warn(format!(
+                "ReturnToService is {back}: a node that wakes too late stays down until an administrator resumes it; with 2 it comes back when it registers"
+            ));
+        }
+        let scheduler = self.conf.setting("SchedulerParameters").unwrap_or_default();
+        if !scheduler.contains("sbatch_wait_nodes") {
+            self.warn("a job on several nodes starts when its first node is awake; with SchedulerParameters=sbatch_wait_nodes,salloc_wait_nodes it waits for all");
+        }
+        if plan.pools.iter().any(|pool| pool.keep_idle > 0) {
+            self.warn("Slurm wakes no node to keep idle ones in reserve: set:N only keeps it from putting the last N to sleep");
+        }
+        let actions: usize = plan.pools.iter().map(|pool| pool.actions.len()).sum();
+        if actions > 0 {
+            self.warn(format!(
+                "slurm.conf holds no schedule: carry out the {actions} actions with power-actions.jsonl"
+            ));
+        }
+        self.warn("power saving begins with a restart of slurmctld; later changes need only `scontrol reconfigure`");
+    }
+}
+
+/// The programs of the site that has none.
+const COMMON: &str = include_str!("programs/common.sh");
+const SUSPEND: &str = include_str!("programs/suspend.sh");
+const RESUME: &str = include_str!("programs/resume.sh");
+const RESUME_FAILED: &str = include_str!("programs/resume-failed.sh");
