@@ -94,7 +94,7 @@ pub(crate) struct Learning {
     /// Let the structural forecast take the run of each job as the boosted duration model predicts it (fitted each week), not as its size class ran
     #[arg(long)]
     pub(crate) durations: bool,
-    /// Trees a model [default: 120]
+    /// Trees a level [default: 60]
     #[arg(long, value_name = "N")]
     pub(crate) trees: Option<NonZeroUsize>,
     /// Seed of what is drawn

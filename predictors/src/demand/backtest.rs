@@ -5,8 +5,7 @@
 //! A forecaster fitted at slot s knows the slots before s (and of jobs, what had happened by its beginning) and forecasts until it is fitted
 //! again. It says what persistence says until it has enough to be fitted on.
 //!
-//! The **ensemble** averages calibrated quantiles, with the weights (in tenths) of least pinball loss on the slots it is chosen on, and is
-//! calibrated again as one. Slots in which nothing was counted teach nothing and are not scored.
+//! The **ensemble** averages calibrated quantiles, with the weights (in tenths) of least pinball loss on the slots it is chosen on. Slots in which nothing was counted teach nothing and are not scored.
 //!
 //! Scores are by horizon: horizon h of a slot is of the forecast made h − 1 slots before it begins. O(models × slots × horizons). Worked example:
 //! with ten-minute slots, horizon 6 of persistence for the slot from 12:50 to 13:00 is the peak from 11:50 to 12:00: one hour before.
@@ -15,7 +14,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use super::calibrate::Calibrator;
-use super::fan::{Fan, LEVELS, Quantiles, most};
+use super::fan::{Bounds, Fan, LEVELS, Quantiles};
 use super::forecast::structural::{Jobs, Log};
 use super::forecast::{self, DAY_MS, Forecaster as _, Model, Settings};
 use super::gather::Asked;
@@ -180,8 +179,8 @@ pub struct Track {
     pub raw: Vec<Fan>,
     /// As calibrated.
     pub fans: Vec<Fan>,
-    /// Calibration after the last slot.
-    pub calibrator: Calibrator,
+    /// Calibration after the last slot; `None` of the ensemble, which is made of what is calibrated.
+    pub calibrator: Option<Calibrator>,
 }
 
 /// What all models would have said.
@@ -269,7 +268,7 @@ pub(super) fn tracks_of(
     let done: Vec<Result<Vec<Fan>>> =
         work.par_iter().map(|(model, from, to)| said(*model, series, jobs, *from, *to, options)).collect();
     let mut done = done.into_iter();
-    let mut tracks: Vec<Track> = Vec::new();
+    let mut fitted: Vec<(Model, Vec<Fan>)> = Vec::new();
     let mut left_out = Vec::new();
     for model in models {
         let own: Vec<Result<Vec<Fan>>> = done.by_ref().take(moments.len()).collect();
@@ -286,17 +285,21 @@ pub(super) fn tracks_of(
                 Err(other) => return Err(other),
             }
         }
-        if let (true, Some(why)) = (last_failed, why) {
-            left_out.push(LeftOut { model, why });
-            continue;
+        match why {
+            Some(why) if last_failed => left_out.push(LeftOut { model, why }),
+            _ => fitted.push((model, raw)),
         }
-        let (fans, calibrator) = calibrate(series, first, &raw, model.point_is_median(), options, window);
-        tracks.push(Track { name: model.name().to_owned(), model: Some(model), raw, fans, calibrator });
     }
+    let told = |(model, raw): (Model, Vec<Fan>)| {
+        let (fans, calibrator) = calibrate(series, first, &raw, model.point_is_median(), options, window);
+        Track { name: model.name().to_owned(), model: Some(model), raw, fans, calibrator: Some(calibrator) }
+    };
+    let mut tracks: Vec<Track> = fitted.into_par_iter().map(told).collect();
     let (mixed, ensemble) = weigh(series, &tracks, first, choose, report);
     if let Some(raw) = mixed {
-        let (fans, calibrator) = calibrate(series, first, &raw, true, options, window);
-        tracks.push(Track { name: "ensemble".to_owned(), model: None, raw, fans, calibrator });
+        let bounded = |(step, fan): (usize, &Fan)| fan.clone().within(Bounds::before(series, first + step));
+        let fans = raw.iter().enumerate().map(bounded).collect();
+        tracks.push(Track { name: "ensemble".to_owned(), model: None, raw, fans, calibrator: None });
     }
     Ok(Tracks { first, choose, report, end, tracks, left_out, fits: moments.len(), ensemble })
 }
@@ -327,7 +330,7 @@ fn calibrate(
     for (step, own) in raw.iter().enumerate() {
         let at = first + step;
         learn_slot(&mut calibrator, series, first, at.wrapping_sub(1), raw, &fans);
-        fans.push(calibrator.moved(own, point_is_median).within(most(series, at)));
+        fans.push(calibrator.moved(own, point_is_median).within(Bounds::before(series, at)));
     }
     learn_slot(&mut calibrator, series, first, (first + raw.len()).wrapping_sub(1), raw, &fans);
     (fans, calibrator)

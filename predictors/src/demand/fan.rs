@@ -51,10 +51,13 @@ impl Fan {
         Some(a + (b - a) * (level - low) / (high - low))
     }
 
-    /// Puts quantiles in order and all within what is possible: none below 0, none above `most`.
+    /// Puts quantiles in order and all where they can be: none below 0 or above the most, whole where counts are.
     #[must_use]
-    pub fn within(mut self, most: f64) -> Self {
-        let bound = |value: f64| if value.is_finite() { value.clamp(0.0, most.max(0.0)) } else { value };
+    pub fn within(mut self, bounds: Bounds) -> Self {
+        let bound = |value: f64| {
+            let value = if bounds.whole { value.round() } else { value };
+            if value.is_finite() { value.clamp(0.0, bounds.most.max(0.0)) } else { value }
+        };
         for value in &mut self.point {
             *value = bound(*value);
         }
@@ -68,13 +71,25 @@ impl Fan {
     }
 }
 
-/// What demand can at most be, as far as is known before slot `at`: all there is, or more if more was asked for within the last week.
-pub fn most(series: &Series, at: usize) -> f64 {
-    let seen = series.slots.get(..at).unwrap_or(&series.slots);
-    let week = (7 * 86_400_000 / series.slot_ms.max(1)) as usize;
-    let recent = seen.get(seen.len().saturating_sub(week)..).unwrap_or_default();
-    let asked = recent.iter().map(|slot| slot.peak).fold(0.0, f64::max);
-    asked.max(seen.last().map_or(0.0, |slot| slot.total))
+/// What demand can be, as far as is known.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Bounds {
+    /// All there is, or more if more was asked for within the last week.
+    pub most: f64,
+    /// Whether all peaks of the last week are whole numbers.
+    pub whole: bool,
+}
+
+impl Bounds {
+    /// As known before slot `at`.
+    pub fn before(series: &Series, at: usize) -> Self {
+        let seen = series.before(at).slots;
+        let week = (7 * 86_400_000 / series.slot_ms.max(1)) as usize;
+        let recent = seen.get(seen.len().saturating_sub(week)..).unwrap_or_default();
+        let asked = recent.iter().map(|slot| slot.peak).fold(0.0, f64::max);
+        let whole = recent.iter().all(|slot| slot.peak.fract() == 0.0);
+        Self { most: asked.max(seen.last().map_or(0.0, |slot| slot.total)), whole }
+    }
 }
 
 #[cfg(test)]
@@ -89,6 +104,11 @@ mod tests {
         // Level 0.97 is half of the way from 0.95 (7) to 0.99 (9).
         assert!((fan.quantile(1, 0.97).unwrap() - 8.0).abs() < 1e-12);
         assert_eq!((fan.quantile(1, 0.01), fan.quantile(1, 1.0), fan.quantile(2, 0.5)), (Some(1.0), Some(9.0), None));
-        assert_eq!(fan.within(6.5).quantiles[0], [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 6.5, 6.5]);
+        let bounds = Bounds { most: 6.5, whole: false };
+        assert_eq!(fan.clone().within(bounds).quantiles[0], [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 6.5, 6.5]);
+        let near = Fan { point: vec![-0.6], quantiles: vec![own.map(|value| value - 0.3)] };
+        // Whole: 0.7 is 1, …, 8.7 is 9, cut at 8; nothing is below none.
+        let near = near.within(Bounds { most: 8.0, whole: true });
+        assert_eq!((near.quantiles[0], near.point[0]), ([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0], 0.0));
     }
 }

@@ -21,7 +21,7 @@ use tracecast_analytics::time::format_utc;
 
 use super::backtest::{self, Options, Tracks};
 use super::calibrate::Calibrator;
-use super::fan::{Fan, LEVELS, most};
+use super::fan::{Bounds, Fan, LEVELS};
 use super::forecast::boosted::{BoostedDemand, GROWN};
 use super::forecast::naive::{Persistence, Seasonal};
 use super::forecast::smoothing::Smoothing;
@@ -353,14 +353,17 @@ fn train_one(series: &Series, jobs: Option<&Jobs>, options: &Options) -> Result<
     }
     let found: Tracks = backtest::tracks_of(series, jobs, options, (first, choose, count, count))?;
     let losses = backtest::choice(series, &found);
-    let single = found.tracks.iter().zip(&losses).filter(|(track, _)| track.model.is_some());
-    let best = single.min_by(|a, b| a.1.total_cmp(b.1));
-    let Some((track, loss)) = best else {
+    // The ensemble is several models, of which a file holds one.
+    let single = found
+        .tracks
+        .iter()
+        .zip(&losses)
+        .filter_map(|(track, loss)| Some((track.model?, track.calibrator.clone()?, *loss)));
+    let Some((model, calibrator, choice_loss)) = single.min_by(|a, b| a.2.total_cmp(&b.2)) else {
         return Err(Error::TooFew(format!("{}: no model could be fitted", series.name)));
     };
-    let model = track.model.unwrap_or(Model::Persistence);
     let fitted = forecast::fit(model, series.before(count), jobs, &options.settings)?;
-    Ok(Own { series: newest(series), model, choice_loss: *loss, fitted, calibrator: track.calibrator.clone() })
+    Ok(Own { series: newest(series), model, choice_loss, fitted, calibrator })
 }
 
 /// The newest slots of a series, a whole number of days.
@@ -374,7 +377,7 @@ fn newest(series: &Series) -> Series {
 
 impl Own {
     fn told(&self, raw: &Fan, at: usize) -> Fan {
-        self.calibrator.moved(raw, self.model.point_is_median()).within(most(&self.series, at))
+        self.calibrator.moved(raw, self.model.point_is_median()).within(Bounds::before(&self.series, at))
     }
 
     fn forecast(&self) -> Result<Forecast> {

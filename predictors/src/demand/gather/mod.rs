@@ -247,5 +247,12 @@ fn most_so_far(slots: &mut [Slot]) {
     }
 }
 
+/// A note of the series of which it is not known how many there are.
+fn unknown_totals(names: &[impl AsRef<str>]) -> Option<String> {
+    let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
+    let all = names.join(", ");
+    (!names.is_empty()).then(|| format!("How many there are is not known of {all}: the most in use so far is taken."))
+}
+
 #[cfg(test)]
 mod tests;
