@@ -47,6 +47,8 @@ pub(crate) enum Command {
     Train(Train),
     /// Say how long jobs will run, with intervals: for files, Slurm, Prometheus
     Predict(Predict),
+    /// Say how many nodes or GPUs the next slots will need
+    Forecast(crate::cmd::train_demand::Forecast),
     /// Answer schedulers over HTTP, and learn from what they tell
     Serve(Serve),
     /// Hold predictions against what really happened, beside the baselines
@@ -340,6 +342,8 @@ fn duration(text: &str) -> Result<i64, String> {
 pub(crate) enum Train {
     /// How long jobs run
     Duration(TrainDuration),
+    /// How many nodes or GPUs will be needed
+    Demand(crate::cmd::train_demand::TrainDemand),
 }
 
 /// What to hold against what happened.
@@ -347,6 +351,8 @@ pub(crate) enum Train {
 pub(crate) enum Backtest {
     /// How long jobs run
     Duration(BacktestDuration),
+    /// How many nodes or GPUs will be needed
+    Demand(crate::cmd::backtest_demand::BacktestDemand),
 }
 
 /// What of a job is not to be used.
@@ -526,6 +532,8 @@ pub(crate) enum SchemaOf {
     Simulate,
     /// `backtest duration --format json`
     BacktestDuration,
+    /// `backtest demand --format json`
+    BacktestDemand,
     /// `manifest.json` of a trace folder
     Manifest,
     /// Columns of the tables in a trace folder

@@ -1,6 +1,8 @@
 //! Predictions of durations on real traces, on the last fifth of their jobs by time: what must hold, and that the future does not leak.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
+mod demand;
+
 use tracecast_analytics::storage;
 use tracecast_predictors::backtest::{self, Backtest, ModelScore, Options};
 use tracecast_predictors::duration::forecast::Model;

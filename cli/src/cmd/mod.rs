@@ -1,6 +1,7 @@
 //! One file a command.
 
 mod backtest;
+pub(crate) mod backtest_demand;
 mod describe;
 mod formats;
 mod ingest;
@@ -13,6 +14,7 @@ mod serve;
 mod simulate;
 mod synth;
 mod train;
+pub(crate) mod train_demand;
 
 use anyhow::Result;
 use clap::CommandFactory as _;
@@ -30,9 +32,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         Command::Rollup(request) => rollup::run(request, arguments.threads),
         Command::Simulate(request) => simulate::run(request, quiet),
         Command::Train(Train::Duration(request)) => train::run(request, quiet),
+        Command::Train(Train::Demand(request)) => train_demand::run(request, quiet),
+        Command::Forecast(request) => train_demand::forecast(request, quiet),
         Command::Predict(request) => predict::run(request, quiet),
         Command::Serve(request) => serve::run(request, quiet),
         Command::Backtest(Backtest::Duration(request)) => backtest::run(request, quiet),
+        Command::Backtest(Backtest::Demand(request)) => backtest_demand::run(request, quiet),
         Command::Synth(request) => synth::run(request, quiet),
         Command::Formats => formats::run(),
         Command::Schema(request) => schema::run(request.of),

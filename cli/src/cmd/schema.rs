@@ -12,6 +12,7 @@ pub(crate) fn run(of: SchemaOf) -> Result<()> {
         SchemaOf::Rollup => rollup::json_schema(),
         SchemaOf::Simulate => tracecast_planner::sim::answer::json_schema(),
         SchemaOf::BacktestDuration => tracecast_planner::backtest::json_schema(),
+        SchemaOf::BacktestDemand => tracecast_predictors::demand::answer::json_schema(),
         SchemaOf::Manifest => storage::json_schema(),
         SchemaOf::Tables => serde_json::to_value(
             schema::all_specs()

@@ -1,8 +1,20 @@
 //! Demand for nodes or GPUs over time: what was asked, slot by slot, and what will be.
 //!
-//! [`gather`] takes it from a trace. [`series`] holds demand as slots of equal length; it is the border to whoever plans with it.
+//! ```text
+//! Trace ──gather──▶ Series ──forecast──▶ Fan ──calibrate──▶ quantiles that hold ──▶ backtest · predictor (file) · who plans with it
+//! ```
+//!
+//! [`gather`] takes it from a trace. [`series`] holds demand as slots of equal length; it is the border to whoever plans with it. [`forecast`]
+//! has the forecasters, [`calibrate`] makes their quantiles hold, [`backtest`] tells how good they are, and [`predictor`] keeps one in a file.
 
+pub mod answer;
+pub mod backtest;
+pub mod calibrate;
+pub mod fan;
+pub mod forecast;
 pub mod gather;
+pub mod predictor;
+pub mod score;
 pub mod series;
 
 pub use series::{Seen, Series, Slot, Unit};

@@ -108,6 +108,7 @@ pub(super) fn gather(trace: &Trace, options: &Options, zone: &Zone) -> Result<Ga
     let totals = totals(trace, unit, per_node, from, to);
 
     let mut series = Vec::new();
+    let mut unknown = Vec::new();
     let none = Steps::default();
     let vcs = used
         .iter()
@@ -132,7 +133,7 @@ pub(super) fn gather(trace: &Trace, options: &Options, zone: &Zone) -> Result<Ga
         let Some((start_ms, mut slots)) = tallies.finish() else { continue };
         if !limited {
             most_so_far(&mut slots);
-            notes.push(format!("{name}: how many there are is not known; the most in use so far is taken."));
+            unknown.push(name);
         }
         series.push(Series {
             name: name.to_owned(),
@@ -144,6 +145,7 @@ pub(super) fn gather(trace: &Trace, options: &Options, zone: &Zone) -> Result<Ga
             slots,
         });
     }
+    notes.extend(super::unknown_totals(&unknown));
     Ok(Gathered { series, notes, from_jobs: true })
 }
 

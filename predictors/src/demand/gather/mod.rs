@@ -18,7 +18,7 @@ mod sampled;
 
 use tracecast_analytics::Trace;
 use tracecast_analytics::schema::Table as _;
-use tracecast_analytics::time::Zone;
+use tracecast_analytics::time::{Zone, parse_local, parse_with_offset};
 
 use super::series::{Series, Slot, Unit};
 use crate::error::{Error, Result};
@@ -152,6 +152,18 @@ fn check_vcs(options: &Options, known: &[&str]) -> Result<()> {
     }
 }
 
+/// A moment as people write it, milliseconds since the epoch: a date or a date and time in `zone`, or one with its own offset. As an `end`, a bare
+/// date is the end of that day: from `2017-12-01` to `2017-12-14` are fourteen days.
+pub fn moment(text: &str, zone: &Zone, end: bool) -> Option<i64> {
+    let bare = text.len() == 10;
+    if let Some(found) = (!bare).then(|| parse_with_offset(text)).flatten() {
+        return Some(found);
+    }
+    let local = parse_local(text)?;
+    let local = if bare && end { local.checked_add(jiff::Span::new().days(1)).ok()? } else { local };
+    zone.resolve(local).map(|(ms, _)| ms)
+}
+
 /// What is gathered within a slot.
 #[derive(Debug, Clone, Copy, Default)]
 struct Tally {
@@ -233,6 +245,13 @@ fn most_so_far(slots: &mut [Slot]) {
         most = most.max(slot.peak);
         slot.total = most;
     }
+}
+
+/// A note of the series of which it is not known how many there are.
+fn unknown_totals(names: &[impl AsRef<str>]) -> Option<String> {
+    let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
+    let all = names.join(", ");
+    (!names.is_empty()).then(|| format!("How many there are is not known of {all}: the most in use so far is taken."))
 }
 
 #[cfg(test)]

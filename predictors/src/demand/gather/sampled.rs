@@ -84,6 +84,7 @@ pub(super) fn gather(trace: &Trace, options: &Options, zone: &Zone) -> Result<Ga
     let clusters = by_name.keys().filter(|(pool, _)| *pool).count();
     let sum = if clusters == 0 && vcs.len() > 1 { Some(pool(&vcs, &mut notes)) } else { None };
     let mut series = Vec::new();
+    let mut unknown = Vec::new();
     for ((whole, name), samples) in by_name.into_iter().chain(sum.map(|sum| ((true, POOL.to_owned()), sum))) {
         let mut list = samples.list;
         let spacing = spacing(&list);
@@ -108,7 +109,7 @@ pub(super) fn gather(trace: &Trace, options: &Options, zone: &Zone) -> Result<Ga
         let Some((start_ms, mut slots)) = tallies.finish() else { continue };
         if !samples.counts_total {
             most_so_far(&mut slots);
-            notes.push(format!("{name}: how many there are is not known; the most in use so far is taken."));
+            unknown.push(name.clone());
         }
         // Single samples without a total stand for the last one.
         let mut total = slots.iter().map(|slot| slot.total).find(|total| total.is_finite()).unwrap_or(0.0);
@@ -135,6 +136,7 @@ pub(super) fn gather(trace: &Trace, options: &Options, zone: &Zone) -> Result<Ga
             slots,
         });
     }
+    notes.extend(super::unknown_totals(&unknown));
     Ok(Gathered { series, notes, from_jobs: false })
 }
 

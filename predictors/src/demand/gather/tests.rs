@@ -131,3 +131,15 @@ fn jobs_give_what_runs_and_waits_in_each_vc_and_nodes_rounded_up_by_vc() {
     // 12 / 8 → 2, 3 / 8 → 1, and the job without a VC takes one for five minutes.
     assert_eq!(peaks(&nodes), [expect("a", [2.0, 2.0]), expect("b", [0.0, 1.0]), expect(POOL, [3.0, 3.0])]);
 }
+
+#[test]
+fn bare_dates_are_of_the_traces_zone_and_as_an_end_the_whole_day() {
+    let zone = Zone::named("America/Los_Angeles").unwrap();
+    // 2017-12-01 is 17,501 days after 1970-01-01; the coast is 8 h behind.
+    let day = 17_501 * 86_400_000 + 8 * 3_600_000;
+    assert_eq!(moment("2017-12-01", &zone, false), Some(day));
+    assert_eq!(moment("2017-12-14", &zone, true), Some(day + 14 * 86_400_000));
+    assert_eq!(moment("2017-12-01T06:00:00", &zone, true), Some(day + 6 * 3_600_000));
+    assert_eq!(moment("2017-12-01T08:00:00Z", &zone, false), Some(day));
+    assert_eq!(moment("soon", &zone, false), None);
+}

@@ -1,0 +1,125 @@
+//! `tracecast train demand` and `tracecast forecast`.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result};
+use clap::Args;
+use tracecast_analytics::report::format;
+use tracecast_predictors::demand::backtest::Options;
+use tracecast_predictors::demand::forecast::structural::Log;
+use tracecast_predictors::demand::gather;
+use tracecast_predictors::demand::predictor::{self, Gathering as Kept, Predictor};
+use tracecast_predictors::demand::series::Unit;
+use tracecast_predictors::timeline::{self, Timeline};
+
+use crate::args::Reading;
+use crate::cmd::backtest_demand::{self, Gathering, Learning};
+use crate::{output, source};
+
+#[derive(Debug, Args)]
+pub(crate) struct TrainDemand {
+    /// Files, folders or patterns; or one trace folder
+    #[arg(required = true, value_name = "SOURCE")]
+    pub(crate) sources: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+    #[command(flatten)]
+    pub(crate) gathering: Gathering,
+    #[command(flatten)]
+    pub(crate) learning: Learning,
+    /// The model file to write
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) out: PathBuf,
+}
+
+/// Form of a forecast.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ForecastForm {
+    /// CSV, a row a series and slot
+    Csv,
+    /// JSON
+    Json,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Forecast {
+    /// A newer record of the same source, to forecast from its end [default: from the end of the training]
+    #[arg(value_name = "SOURCE")]
+    pub(crate) sources: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+    /// The model file, from `tracecast train demand`
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) model: PathBuf,
+    /// Form of the forecast
+    #[arg(long, value_enum, default_value_t = ForecastForm::Csv, help_heading = "Answer")]
+    pub(crate) format: ForecastForm,
+    /// Write the forecast to a file instead of stdout
+    #[arg(long, short, value_name = "FILE", help_heading = "Answer")]
+    pub(crate) out: Option<PathBuf>,
+}
+
+pub(crate) fn run(request: &TrainDemand, quiet: bool) -> Result<()> {
+    let trace = source::open(&request.sources, &request.reading, None, quiet)?;
+    let (gathered, options) = backtest_demand::gather(&trace, &request.gathering)?;
+    for note in &gathered.notes {
+        output::say(quiet, &format!("tracecast: {note}"));
+    }
+    let (models, log) = backtest_demand::models(&trace, &gathered, &request.learning, quiet)?;
+    let learning = Options {
+        models,
+        settings: backtest_demand::settings(&request.gathering, &request.learning),
+        refit_days: request.learning.refit_days,
+        ..Options::default()
+    };
+    let kept = Kept {
+        slot_ms: options.slot_ms,
+        unit: gathered.series.first().map_or(Unit::Gpus, |series| series.unit),
+        asked: options.asked,
+        gpus_per_node: options.gpus_per_node,
+        outages_are_idle: options.outages_are_idle,
+        from_jobs: gathered.from_jobs,
+        vcs: options.vcs,
+    };
+    let trained = Predictor::train(&gathered.series, log.as_ref(), kept, &learning)?;
+    output::write(&request.out, &trained.to_bytes()?)?;
+    for own in &trained.series {
+        output::say(
+            quiet,
+            &format!(
+                "tracecast: {}: {} has the least pinball loss on the last 40 % of the slots, {} of persistence's",
+                own.series.name,
+                own.model.name(),
+                format::percent(own.choice_loss)
+            ),
+        );
+    }
+    output::say(quiet, &format!("tracecast: model in {}", request.out.display()));
+    Ok(())
+}
+
+pub(crate) fn forecast(request: &Forecast, quiet: bool) -> Result<()> {
+    let path = &request.model;
+    let bytes = std::fs::read(path).with_context(|| format!("read {}", path.display()))?;
+    let mut predictor = Predictor::from_bytes(&path.display().to_string(), &bytes)?;
+    if !request.sources.is_empty() {
+        let trace = source::open(&request.sources, &request.reading, None, quiet)?;
+        let gathered = gather::gather(&trace, &predictor.gathering.options())?;
+        let log = if predictor.gathering.from_jobs {
+            Some(Log::of(&Timeline::of(&trace, timeline::Options::default())?, None))
+        } else {
+            None
+        };
+        predictor.roll(&gathered.series, log.as_ref())?;
+    }
+    let forecasts = predictor.forecast()?;
+    let bytes = match request.format {
+        ForecastForm::Csv => predictor::csv(&forecasts)?,
+        ForecastForm::Json => {
+            let mut text = serde_json::to_vec_pretty(&predictor::json(&forecasts)).context("write JSON")?;
+            text.push(b'\n');
+            text
+        }
+    };
+    output::bytes(&bytes, request.out.as_deref())
+}

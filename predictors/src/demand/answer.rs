@@ -1,0 +1,341 @@
+//! The answer of a back-test of demand, as JSON (`backtest-demand/1`) and as a report.
+//!
+//! Worked example: persistence with a mean pinball loss of 4.0 nodes and trees with 3.0 show 0.75 in the column `of persistence`.
+
+use serde::Serialize;
+use tracecast_analytics::report::chart::{Axis, Chart, Mark, Series as Curve};
+use tracecast_analytics::report::{Cell, Column, Report, Section, Table, format};
+
+use super::backtest::{Backtest, ModelScore, Span};
+use super::fan::{ENDS80, ENDS90, LEVELS, MEDIAN};
+use super::gather::Asked;
+use super::series::Unit;
+
+/// Version of the JSON.
+pub const SCHEMA: &str = "backtest-demand/1";
+
+/// A back-test of demand, and what it rests on.
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct Answer {
+    /// Version of this form.
+    pub schema: String,
+    /// Trace.
+    pub title: String,
+    /// What a reader must know of the data.
+    pub notes: Vec<String>,
+    /// IANA name of the zone of the cluster's clock.
+    pub zone: String,
+    /// Length of a slot, seconds.
+    pub slot_s: f64,
+    /// Slots forecast.
+    pub horizon: usize,
+    /// Days between fits.
+    pub refit_days: i64,
+    /// What counts as demand.
+    pub asked: Asked,
+    /// Levels of the quantiles, in the order of the pinball losses.
+    pub levels: Vec<f64>,
+    /// One a VC, then the pool.
+    pub series: Vec<Backtest>,
+}
+
+/// The JSON Schema of [`Answer`].
+pub fn json_schema() -> serde_json::Value {
+    schemars::schema_for!(Answer).to_value()
+}
+
+fn digits(value: f64, digits: usize) -> Cell {
+    if value.is_finite() { Cell::Float { value, digits } } else { Cell::Missing }
+}
+
+fn share(value: f64) -> Cell {
+    if value.is_finite() { Cell::Percent(value) } else { Cell::Missing }
+}
+
+fn counted(unit: Unit) -> &'static str {
+    match unit {
+        Unit::Nodes => "nodes",
+        Unit::Gpus => "GPUs",
+    }
+}
+
+fn find<'a>(test: &'a Backtest, name: &str) -> Option<&'a ModelScore> {
+    test.models.iter().find(|model| model.name == name)
+}
+
+impl Answer {
+    fn zone(&self) -> jiff::tz::TimeZone {
+        jiff::tz::TimeZone::get(&self.zone).unwrap_or(jiff::tz::TimeZone::UTC)
+    }
+
+    fn span(&self, span: &Span) -> String {
+        let day = |ms: i64| {
+            jiff::Timestamp::from_millisecond(ms)
+                .map_or_else(|_| "?".to_owned(), |at| at.to_zoned(self.zone()).strftime("%Y-%m-%d %H:%M").to_string())
+        };
+        format!("{} slots, {} to {}", format::count(span.slots as u64), day(span.from_ms), day(span.to_ms))
+    }
+
+    /// The report.
+    pub fn report(&self) -> Report {
+        let mut report = Report::new(self.title.clone(), "Demand: a back-test of forecasts");
+        report.notes.clone_from(&self.notes);
+        report.notes.push(format!("Bare dates and hours are in the cluster's zone, {}.", self.zone));
+        for test in &self.series {
+            if let (Some(chosen), Some(base)) = (find(test, &test.chosen), test.models.first()) {
+                report.summary.push(sentence(test, chosen, base));
+            }
+        }
+        if self.series.len() > 1 {
+            report.sections.push(self.all());
+        }
+        let several = self.series.len() > 1;
+        for (at, test) in self.series.iter().enumerate() {
+            report.sections.extend(self.one(test, at, several));
+        }
+        report.provenance = vec![
+            ("Form".to_owned(), self.schema.clone()),
+            ("tracecast".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
+        ];
+        report
+    }
+
+    /// All series in one table.
+    fn all(&self) -> Section {
+        let columns = vec![
+            Column::text("Series"),
+            Column::number("Mean peak"),
+            Column::text("Chosen"),
+            Column::number("sMAPE"),
+            Column::number("Persistence's"),
+            Column::number("RMSE"),
+            Column::number("Persistence's"),
+            Column::number("Pinball of persistence"),
+            Column::number("In 80 %"),
+            Column::number("In 90 %"),
+        ];
+        let mut table = Table::new("All series, over all horizons", columns);
+        let (mut better, mut all) = (0u64, 0u64);
+        for test in &self.series {
+            let (Some(chosen), Some(base)) = (find(test, &test.chosen), test.models.first()) else { continue };
+            all += 1;
+            better += u64::from(chosen.of_persistence < 1.0);
+            table.rows.push(vec![
+                test.name.as_str().into(),
+                digits(test.mean_peak, 1),
+                test.chosen.as_str().into(),
+                digits(chosen.score.smape, 2),
+                digits(base.score.smape, 2),
+                digits(chosen.score.rmse, 2),
+                digits(base.score.rmse, 2),
+                digits(chosen.of_persistence, 3),
+                share(chosen.score.coverage80),
+                share(chosen.score.coverage90),
+            ]);
+        }
+        Section::new("all", "Each series beside persistence")
+            .with_finding(format!(
+                "What was chosen on earlier slots has less pinball loss than persistence on **{better} of {all}** series.",
+            ))
+            .with_table(table)
+    }
+
+    fn one(&self, test: &Backtest, at: usize, several: bool) -> Vec<Section> {
+        let unit = counted(test.unit);
+        let mut table = Table::new(
+            "Scores on the slots reported, over all horizons",
+            vec![
+                Column::text("Model"),
+                Column::number("sMAPE"),
+                Column::number("RMSE"),
+                Column::number("MAE"),
+                Column::number("Pinball"),
+                Column::number("of persistence"),
+                Column::number("In 80 %"),
+                Column::number("In 90 %"),
+                Column::number("80 % width"),
+                Column::number("90 % width"),
+            ],
+        );
+        for model in &test.models {
+            let name = if model.name == test.chosen { format!("{} (chosen)", model.name) } else { model.name.clone() };
+            let score = &model.score;
+            table.rows.push(vec![
+                name.into(),
+                digits(score.smape, 2),
+                digits(score.rmse, 2),
+                digits(score.mae, 2),
+                digits(score.pinball_mean, 3),
+                digits(model.of_persistence, 3),
+                share(score.coverage80),
+                share(score.coverage90),
+                digits(score.width80, 1),
+                digits(score.width90, 1),
+            ]);
+        }
+        table.note = Some(format!(
+            "RMSE, MAE, pinball loss and widths in {unit}. Pinball: mean over the levels {}.",
+            LEVELS.map(|level| format::percent(level)).join(", ")
+        ));
+        let id = |what: &str| if several { format!("{what}-{at}") } else { what.to_owned() };
+        let title = |what: &str| if several { format!("{}: {what}", test.name) } else { what.to_owned() };
+        let chosen = find(test, &test.chosen);
+        let finding = match chosen.zip(test.models.first()) {
+            Some((own, base)) => sentence(test, own, base),
+            None => String::new(),
+        };
+        let by_horizon = |of: fn(&super::score::Score) -> f64| -> Vec<Curve> {
+            let points = |model: &ModelScore| {
+                model.by_horizon.iter().map(|at| (at.ahead_s, of(&at.score))).collect::<Vec<(f64, f64)>>()
+            };
+            let mark = |model: &ModelScore| if model.name == "persistence" { Mark::Dashed } else { Mark::Line };
+            test.models.iter().map(|model| Curve::new(model.name.clone(), mark(model), points(model))).collect()
+        };
+        let ahead = || Axis::duration("From the forecast to the end of the slot");
+        let smape =
+            Chart::xy(id("smape"), "sMAPE by horizon", ahead(), Axis::linear("sMAPE"), by_horizon(|own| own.smape))
+                .with_reading("Lower is better; the dashed line says that nothing changes.");
+        let loss = Chart::xy(
+            id("pinball"),
+            "Pinball loss by horizon",
+            ahead(),
+            Axis::linear(format!("Mean pinball loss ({unit})")),
+            by_horizon(|own| own.pinball_mean),
+        )
+        .with_reading("What the quantiles cost, too much and too little together. Lower is better.");
+        let made_of: Vec<String> =
+            test.ensemble.iter().map(|own| format!("{:.1} {}", own.weight, own.model.name())).collect();
+        let mut section = Section::new(id("models"), title("which forecast is best"))
+            .with_finding(finding)
+            .with_chart(smape)
+            .with_chart(loss)
+            .with_table(table)
+            .with_table(self.horizons(test))
+            .with_coverage(format!(
+                "{} fits a model. Learned only: {}. Chosen on: {}. Reported: {}, of which {} were not counted and are not scored.",
+                test.fits,
+                self.span(&test.taught),
+                self.span(&test.chosen_on),
+                self.span(&test.reported),
+                format::count(test.unscored as u64)
+            ))
+            .with_definition("Persistence: the last slot's peak. Forecast is the peak of a slot; horizon h of a slot is of the forecast made h − 1 slots before it begins, from slots that had ended.")
+            .with_definition("sMAPE: 200 × the mean of |forecast − truth| / (|forecast| + |truth|). Pinball loss of a quantile q of level a: a (y − q) above it, (1 − a)(q − y) below.")
+            .with_definition("The ensemble averages the models' calibrated quantiles with weights of least loss on the slots it is chosen on.");
+        if !made_of.is_empty() {
+            section = section.with_text(format!("The ensemble is {}.", made_of.join(" + ")));
+        }
+        for left in &test.left_out {
+            section = section.with_text(format!("{} is left out: {}.", left.model.name(), left.why));
+        }
+        vec![section, self.fan(test, &id("fan"), &title("what was said and what came"))]
+    }
+
+    /// Some horizons of the chosen model beside persistence.
+    fn horizons(&self, test: &Backtest) -> Table {
+        let columns = vec![
+            Column::number("Ahead"),
+            Column::number("sMAPE"),
+            Column::number("Persistence's"),
+            Column::number("RMSE"),
+            Column::number("Persistence's"),
+            Column::number("Pinball"),
+            Column::number("Persistence's"),
+            Column::number("In 80 %"),
+            Column::number("In 90 %"),
+            Column::number("90 % width"),
+        ];
+        let mut table = Table::new(format!("{} by horizon", test.chosen), columns);
+        let (Some(chosen), Some(base)) = (find(test, &test.chosen), test.models.first()) else { return table };
+        let named = [1, 2, 3, 6, 12, 18, 24, 36, 72, 144];
+        for (own, base) in chosen.by_horizon.iter().zip(&base.by_horizon) {
+            if !named.contains(&own.horizon) && own.horizon != self.horizon {
+                continue;
+            }
+            table.rows.push(vec![
+                Cell::Duration(own.ahead_s),
+                digits(own.score.smape, 2),
+                digits(base.score.smape, 2),
+                digits(own.score.rmse, 2),
+                digits(base.score.rmse, 2),
+                digits(own.score.pinball_mean, 3),
+                digits(base.score.pinball_mean, 3),
+                share(own.score.coverage80),
+                share(own.score.coverage90),
+                digits(own.score.width90, 1),
+            ]);
+        }
+        table
+    }
+
+    fn fan(&self, test: &Backtest, id: &str, title: &str) -> Section {
+        let ahead = test.shown_horizon as f64 * self.slot_s;
+        let time = |ms: i64| ms as f64 / 1000.0;
+        let at = |quantiles: &[f64], ix: usize| quantiles.get(ix).copied().unwrap_or(f64::NAN);
+        let band = |(low, high): (usize, usize)| -> Vec<(f64, f64, f64)> {
+            test.shown
+                .iter()
+                .map(|own| (time(own.time_ms), at(&own.quantiles, low), at(&own.quantiles, high)))
+                .collect()
+        };
+        let median: Vec<(f64, f64)> =
+            test.shown.iter().map(|own| (time(own.time_ms), at(&own.quantiles, MEDIAN))).collect();
+        let low: Vec<(f64, f64)> =
+            test.shown.iter().map(|own| (time(own.time_ms), at(&own.quantiles, ENDS80.0))).collect();
+        let high: Vec<(f64, f64)> =
+            test.shown.iter().map(|own| (time(own.time_ms), at(&own.quantiles, ENDS80.1))).collect();
+        let truth: Vec<(f64, f64)> =
+            test.shown.iter().map(|own| (time(own.time_ms), own.truth.unwrap_or(f64::NAN))).collect();
+        let curves = vec![
+            Curve::new("median, 5 to 95 %", Mark::Dashed, median).with_band(band(ENDS90)),
+            Curve::new("10 %", Mark::Dashed, low),
+            Curve::new("90 %", Mark::Dashed, high),
+            Curve::new("what came", Mark::Step, truth),
+        ];
+        let chart = Chart::xy(
+            id,
+            format!("{} of {}, said {} before the end of each slot", test.chosen, test.name, format::duration(ahead)),
+            Axis::time("Time", self.zone()),
+            Axis::linear(format!("Peak ({})", counted(test.unit))),
+            curves,
+        )
+        .with_reading("The last three days reported. Nine in ten slots should lie within the shading.");
+        let counted_slots: Vec<(&Vec<f64>, f64)> =
+            test.shown.iter().filter_map(|own| Some((&own.quantiles, own.truth?))).collect();
+        let within = counted_slots
+            .iter()
+            .filter(|(own, truth)| at(own, ENDS90.0) <= *truth && *truth <= at(own, ENDS90.1))
+            .count();
+        Section::new(id, title)
+            .with_finding(format!(
+                "{} of the {} slots shown lie within the 90 % interval.",
+                format::count(within as u64),
+                format::count(counted_slots.len() as u64)
+            ))
+            .with_chart(chart)
+    }
+}
+
+fn sentence(test: &Backtest, chosen: &ModelScore, base: &ModelScore) -> String {
+    let verdict = if chosen.name == base.name {
+        "no model was better on earlier slots".to_owned()
+    } else if chosen.of_persistence < 1.0 {
+        format!("{} less pinball loss than persistence", format::percent(1.0 - chosen.of_persistence))
+    } else {
+        format!(
+            "{} **more** pinball loss than persistence: persistence wins here",
+            format::percent(chosen.of_persistence - 1.0)
+        )
+    };
+    format!(
+        "{}: **{}** was chosen on earlier slots: {verdict}, sMAPE {:.2} ({:.2}), RMSE {:.1} {} ({:.1}), its 90 % interval holds {} of the slots.",
+        test.name,
+        chosen.name,
+        chosen.score.smape,
+        base.score.smape,
+        chosen.score.rmse,
+        counted(test.unit),
+        base.score.rmse,
+        format::percent(chosen.score.coverage90),
+    )
+}

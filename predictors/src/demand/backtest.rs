@@ -1,0 +1,578 @@
+//! The back-test of demand: what each forecaster would have said at the beginning of each slot, refitted as time went on, held against what came.
+//!
+//! The slots of a series are in order. Up to the first 35 % of those before the report only teach the forecasters; from there on each forecasts
+//! every slot, which teaches its calibration; on the slots between 60 % and the report one is **chosen**; everything reported is of later slots.
+//! A forecaster fitted at slot s knows the slots before s (and of jobs, what had happened by its beginning) and forecasts until it is fitted
+//! again. It says what persistence says until it has enough to be fitted on.
+//!
+//! The **ensemble** averages calibrated quantiles, with the weights (in tenths) of least pinball loss on the slots it is chosen on. Slots in which nothing was counted teach nothing and are not scored.
+//!
+//! Scores are by horizon: horizon h of a slot is of the forecast made h − 1 slots before it begins. O(models × slots × horizons). Worked example:
+//! with ten-minute slots, horizon 6 of persistence for the slot from 12:50 to 13:00 is the peak from 11:50 to 12:00: one hour before.
+
+use rayon::prelude::*;
+use serde::Serialize;
+
+use super::calibrate::Calibrator;
+use super::fan::{Bounds, Fan, LEVELS, Quantiles};
+use super::forecast::structural::{Jobs, Log};
+use super::forecast::{self, DAY_MS, Forecaster as _, Model, Settings};
+use super::gather::Asked;
+use super::score::{Score, Sums, Told};
+use super::series::{Series, Unit};
+use crate::error::{Error, Result};
+use crate::score::pinball;
+
+/// Share of the slots before the report after which forecasters forecast.
+const PREDICT_FROM: f64 = 0.35;
+/// Share after which they are chosen.
+const CHOOSE_FROM: f64 = 0.6;
+/// Share of all slots after which results are reported, where no day is named.
+const REPORT_FROM: f64 = 0.75;
+/// Horizons the ensemble is weighed on.
+const WEIGHED_ON: usize = 4;
+/// Slots of the fan that is shown, days.
+const SHOWN_DAYS: i64 = 3;
+
+/// What is back-tested, and where.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Options {
+    /// Models, each once; persistence is always there.
+    pub models: Vec<Model>,
+    /// How they are fitted.
+    pub settings: Settings,
+    /// Days between fits.
+    pub refit_days: i64,
+    /// How far a slot moves a calibrated level (see [`Calibrator::new`]).
+    pub adapt: f64,
+    /// Days of scores that calibration keeps.
+    pub window_days: i64,
+    /// Slots from here on are reported, milliseconds; else the last quarter.
+    pub report_from_ms: Option<i64>,
+    /// Slots that begin before this are reported; else all.
+    pub report_to_ms: Option<i64>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            models: Model::ALL.to_vec(),
+            settings: Settings::default(),
+            refit_days: 7,
+            adapt: 0.005,
+            window_days: 14,
+            report_from_ms: None,
+            report_to_ms: None,
+        }
+    }
+}
+
+/// Some slots by time.
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct Span {
+    /// Slots in it.
+    pub slots: usize,
+    /// Beginning of the first, milliseconds since the Unix epoch.
+    pub from_ms: i64,
+    /// End of the last.
+    pub to_ms: i64,
+}
+
+/// Scores of one horizon.
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct AtHorizon {
+    /// Slots ahead, from 1.
+    pub horizon: usize,
+    /// From the forecast to the end of the slot, seconds.
+    pub ahead_s: f64,
+    /// The score.
+    #[serde(flatten)]
+    pub score: Score,
+}
+
+/// How a model did.
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct ModelScore {
+    /// Name.
+    pub name: String,
+    /// Over all horizons together.
+    #[serde(flatten)]
+    pub score: Score,
+    /// Its mean pinball loss over persistence's; below 1 is better.
+    pub of_persistence: f64,
+    /// The same on the slots it was chosen on, a mean over horizons.
+    pub choice_loss: f64,
+    /// Horizon by horizon.
+    pub by_horizon: Vec<AtHorizon>,
+}
+
+/// What an ensemble is made of.
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct Weight {
+    /// Model.
+    pub model: Model,
+    /// Its weight; they add up to 1.
+    pub weight: f64,
+}
+
+/// A model that could not be fitted, and why.
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct LeftOut {
+    /// Model.
+    pub model: Model,
+    /// Why.
+    pub why: String,
+}
+
+/// A slot of the fan that is shown.
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct Shown {
+    /// Beginning of the slot, milliseconds since the Unix epoch.
+    pub time_ms: i64,
+    /// What came; `None` if it was not counted.
+    pub truth: Option<f64>,
+    /// What was said, in the order of the levels.
+    pub quantiles: Vec<f64>,
+}
+
+/// The back-test of one series.
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct Backtest {
+    /// Of what.
+    pub name: String,
+    /// What is counted.
+    pub unit: Unit,
+    /// Slots that only taught, forecasters or their calibration.
+    pub taught: Span,
+    /// Slots the model was chosen on.
+    pub chosen_on: Span,
+    /// Slots reported.
+    pub reported: Span,
+    /// Of the slots reported, those in which nothing was counted, and that are not scored.
+    pub unscored: usize,
+    /// Mean peak of the slots reported.
+    pub mean_peak: f64,
+    /// Fits made, of each model.
+    pub fits: usize,
+    /// Models, then the ensemble.
+    pub models: Vec<ModelScore>,
+    /// Models that could not be fitted.
+    pub left_out: Vec<LeftOut>,
+    /// The model of least loss on the slots it was chosen on.
+    pub chosen: String,
+    /// What the ensemble is made of.
+    pub ensemble: Vec<Weight>,
+    /// Horizon of the fan that is shown.
+    pub shown_horizon: usize,
+    /// What the chosen one said of the last days reported.
+    pub shown: Vec<Shown>,
+}
+
+/// What one model would have said, slot by slot.
+#[derive(Debug, Clone)]
+pub struct Track {
+    /// Name.
+    pub name: String,
+    /// The model; `None` of the ensemble.
+    pub model: Option<Model>,
+    /// As said by the model, from slot [`Tracks::first`] on.
+    pub raw: Vec<Fan>,
+    /// As calibrated.
+    pub fans: Vec<Fan>,
+    /// Calibration after the last slot; `None` of the ensemble, which is made of what is calibrated.
+    pub calibrator: Option<Calibrator>,
+}
+
+/// What all models would have said.
+#[derive(Debug)]
+pub struct Tracks {
+    /// First slot forecast.
+    pub first: usize,
+    /// First slot to choose on.
+    pub choose: usize,
+    /// First slot reported.
+    pub report: usize,
+    /// First slot after those reported.
+    pub end: usize,
+    /// One a model, then the ensemble.
+    pub tracks: Vec<Track>,
+    /// Models that could not be fitted.
+    pub left_out: Vec<LeftOut>,
+    /// Fits made, of each model.
+    pub fits: usize,
+    /// What the ensemble is made of.
+    pub ensemble: Vec<Weight>,
+}
+
+/// Where the parts of a series begin: forecasts, choice, report, and where it ends.
+fn parts(series: &Series, options: &Options) -> Result<(usize, usize, usize, usize)> {
+    let count = series.slots.len();
+    let at = |ms: i64| {
+        let slots = (ms - series.start_ms).max(0).unsigned_abs().div_ceil(series.slot_ms.max(1).unsigned_abs());
+        usize::try_from(slots).unwrap_or(count).min(count)
+    };
+    let report = options.report_from_ms.map_or((count as f64 * REPORT_FROM) as usize, at);
+    let end = options.report_to_ms.map_or(count, at);
+    let first = (report as f64 * PREDICT_FROM) as usize;
+    let choose = (report as f64 * CHOOSE_FROM) as usize;
+    let few = first < 2 * options.settings.horizon.max(1) || end <= report;
+    if few {
+        return Err(Error::TooFew(format!(
+            "{}: {count} slots, {report} of them before the report and {} in it, are too few to teach, choose and report on parts of them; name other days or a shorter slot",
+            series.name,
+            end.saturating_sub(report)
+        )));
+    }
+    Ok((first, choose, report, end))
+}
+
+/// Slots at which forecasters are fitted, and up to which each forecasts: back from the report in equal steps, and on from there.
+fn moments(first: usize, report: usize, end: usize, step: usize) -> Vec<(usize, usize)> {
+    let step = step.max(1);
+    let mut starts: Vec<usize> =
+        (0..).map(|back| report.checked_sub(back * step)).map_while(|at| at.filter(|at| *at > first)).collect();
+    starts.push(first);
+    starts.reverse();
+    let mut next = report + step;
+    while next < end {
+        starts.push(next);
+        next += step;
+    }
+    let ends = starts.iter().skip(1).copied().chain([end]);
+    starts.iter().copied().zip(ends).filter(|(from, to)| from < to).collect()
+}
+
+/// All forecasts of a series, each made with what was known then.
+///
+/// # Errors
+/// If there are too few slots, or a learner fails.
+pub fn tracks(series: &Series, jobs: Option<&Jobs>, options: &Options) -> Result<Tracks> {
+    let (first, choose, report, end) = parts(series, options)?;
+    tracks_of(series, jobs, options, (first, choose, report, end))
+}
+
+pub(super) fn tracks_of(
+    series: &Series,
+    jobs: Option<&Jobs>,
+    options: &Options,
+    (first, choose, report, end): (usize, usize, usize, usize),
+) -> Result<Tracks> {
+    let step = usize::try_from(options.refit_days.max(1) * DAY_MS / series.slot_ms.max(1)).unwrap_or(usize::MAX);
+    let moments = moments(first, report, end, step);
+    let mut models = vec![Model::Persistence];
+    models.extend(options.models.iter().copied().filter(|model| *model != Model::Persistence));
+    let window = usize::try_from(options.window_days.max(1) * DAY_MS / series.slot_ms.max(1)).unwrap_or(usize::MAX);
+    // Fits are independent; each comes back in its place, so the number of threads changes nothing.
+    let work: Vec<(Model, usize, usize)> =
+        models.iter().flat_map(|model| moments.iter().map(move |(from, to)| (*model, *from, *to))).collect();
+    let done: Vec<Result<Vec<Fan>>> =
+        work.par_iter().map(|(model, from, to)| said(*model, series, jobs, *from, *to, options)).collect();
+    let mut done = done.into_iter();
+    let mut fitted: Vec<(Model, Vec<Fan>)> = Vec::new();
+    let mut left_out = Vec::new();
+    for model in models {
+        let own: Vec<Result<Vec<Fan>>> = done.by_ref().take(moments.len()).collect();
+        let last_failed = own.last().is_some_and(Result::is_err);
+        let mut raw = Vec::new();
+        let mut why = None;
+        for (found, (from, to)) in own.into_iter().zip(&moments) {
+            match found {
+                Ok(fans) => raw.extend(fans),
+                Err(error @ (Error::TooFew(_) | Error::Request(_))) => {
+                    raw.extend(said(Model::Persistence, series, jobs, *from, *to, options)?);
+                    why = Some(error.to_string());
+                }
+                Err(other) => return Err(other),
+            }
+        }
+        match why {
+            Some(why) if last_failed => left_out.push(LeftOut { model, why }),
+            _ => fitted.push((model, raw)),
+        }
+    }
+    let told = |(model, raw): (Model, Vec<Fan>)| {
+        let (fans, calibrator) = calibrate(series, first, &raw, model.point_is_median(), options, window);
+        Track { name: model.name().to_owned(), model: Some(model), raw, fans, calibrator: Some(calibrator) }
+    };
+    let mut tracks: Vec<Track> = fitted.into_par_iter().map(told).collect();
+    let (mixed, ensemble) = weigh(series, &tracks, first, choose, report);
+    if let Some(raw) = mixed {
+        let bounded = |(step, fan): (usize, &Fan)| fan.clone().within(Bounds::before(series, first + step));
+        let fans = raw.iter().enumerate().map(bounded).collect();
+        tracks.push(Track { name: "ensemble".to_owned(), model: None, raw, fans, calibrator: None });
+    }
+    Ok(Tracks { first, choose, report, end, tracks, left_out, fits: moments.len(), ensemble })
+}
+
+fn said(
+    model: Model,
+    series: &Series,
+    jobs: Option<&Jobs>,
+    from: usize,
+    to: usize,
+    options: &Options,
+) -> Result<Vec<Fan>> {
+    forecast::fit(model, series.before(from), jobs, &options.settings)?.forecasts(series, from..to)
+}
+
+/// The fans as calibrated, each from slots that had ended, and the calibration after the last.
+fn calibrate(
+    series: &Series,
+    first: usize,
+    raw: &[Fan],
+    point_is_median: bool,
+    options: &Options,
+    window: usize,
+) -> (Vec<Fan>, Calibrator) {
+    let horizon = options.settings.horizon.max(1);
+    let mut calibrator = Calibrator::new(horizon, options.adapt, window);
+    let mut fans: Vec<Fan> = Vec::with_capacity(raw.len());
+    for (step, own) in raw.iter().enumerate() {
+        let at = first + step;
+        learn_slot(&mut calibrator, series, first, at.wrapping_sub(1), raw, &fans);
+        fans.push(calibrator.moved(own, point_is_median).within(Bounds::before(series, at)));
+    }
+    learn_slot(&mut calibrator, series, first, (first + raw.len()).wrapping_sub(1), raw, &fans);
+    (fans, calibrator)
+}
+
+/// Teaches what became of slot `ended`, to every forecast of it that was made.
+pub(super) fn learn_slot(
+    calibrator: &mut Calibrator,
+    series: &Series,
+    first: usize,
+    ended: usize,
+    raw: &[Fan],
+    told: &[Fan],
+) {
+    let Some(slot) = series.slots.get(ended).filter(|slot| slot.counted) else { return };
+    let Some(newest) = ended.checked_sub(first) else { return };
+    for (ahead, step) in (0..=newest).rev().enumerate() {
+        let Some((raw, moved)) = raw.get(step).zip(told.get(step)) else { continue };
+        if ahead >= raw.horizons() {
+            break;
+        }
+        calibrator.learn(ahead, raw, moved, slot.peak);
+    }
+}
+
+/// What a track said of slot `target`, `ahead` (from 0) slots before, and what came.
+fn told(series: &Series, track: &Track, first: usize, target: usize, ahead: usize) -> Option<Told> {
+    let slot = series.slots.get(target).filter(|slot| slot.counted)?;
+    let fan = track.fans.get(target.checked_sub(ahead)?.checked_sub(first)?)?;
+    Some(Told { point: *fan.point.get(ahead)?, quantiles: *fan.quantiles.get(ahead)?, truth: slot.peak })
+}
+
+/// Weighs the models on the slots to choose on: starting from the best, the tenth that helps most is moved, until none does.
+fn weigh(
+    series: &Series,
+    tracks: &[Track],
+    first: usize,
+    choose: usize,
+    report: usize,
+) -> (Option<Vec<Fan>>, Vec<Weight>) {
+    let horizon = tracks.first().and_then(|track| track.raw.first()).map_or(0, Fan::horizons);
+    if tracks.len() < 2 || horizon == 0 {
+        return (None, Vec::new());
+    }
+    let on: Vec<usize> = (1..=WEIGHED_ON).map(|part| (horizon * part).div_ceil(WEIGHED_ON) - 1).collect();
+    let mut cases: Vec<(f64, f64, Vec<Quantiles>)> = Vec::new();
+    for ahead in &on {
+        let mut own = Vec::new();
+        let mut base = 0.0;
+        for target in choose..report {
+            let all: Option<Vec<Told>> =
+                tracks.iter().map(|track| told(series, track, first, target, *ahead)).collect();
+            let Some(all) = all else { continue };
+            let Some(truth) = all.first().map(|told| told.truth) else { continue };
+            base += all.first().map_or(0.0, |told| loss(&told.quantiles, truth));
+            own.push((truth, all.into_iter().map(|told| told.quantiles).collect::<Vec<Quantiles>>()));
+        }
+        // Each horizon weighs the same: its losses count over persistence's.
+        let scale = if base > 0.0 { own.len() as f64 / base } else { 1.0 };
+        cases.extend(own.into_iter().map(|(truth, said)| (truth, scale, said)));
+    }
+    if cases.is_empty() {
+        return (None, Vec::new());
+    }
+    let of = |tenths: &[u32]| -> f64 {
+        let one = |(truth, scale, said): &(f64, f64, Vec<Quantiles>)| scale * loss(&mix(tenths, said.iter()), *truth);
+        cases.iter().map(one).sum::<f64>() / cases.len() as f64
+    };
+    let pure = |own: usize| (0..tracks.len()).map(|other| if other == own { 10 } else { 0 }).collect::<Vec<u32>>();
+    let Some(mut best) = (0..tracks.len()).map(pure).min_by(|a, b| of(a).total_cmp(&of(b))) else {
+        return (None, Vec::new());
+    };
+    let mut least = of(&best);
+    loop {
+        let moved = |(from, to): (usize, usize)| -> Option<Vec<u32>> {
+            let mut moved = best.clone();
+            let taken = moved.get_mut(from).filter(|weight| **weight > 0)?;
+            *taken -= 1;
+            *moved.get_mut(to)? += 1;
+            Some(moved)
+        };
+        let pairs = (0..tracks.len()).flat_map(|from| (0..tracks.len()).map(move |to| (from, to)));
+        let moves: Vec<Vec<u32>> = pairs.filter(|(from, to)| from != to).filter_map(moved).collect();
+        let losses: Vec<f64> = moves.par_iter().map(|moved| of(moved)).collect();
+        match moves.into_iter().zip(losses).min_by(|a, b| a.1.total_cmp(&b.1)) {
+            Some((moved, loss)) if loss < least - 1e-9 => (best, least) = (moved, loss),
+            _ => break,
+        }
+    }
+    let count = tracks.iter().map(|track| track.fans.len()).min().unwrap_or(0);
+    let fan = |step: usize| -> Fan {
+        let all: Vec<&Fan> = tracks.iter().filter_map(|track| track.fans.get(step)).collect();
+        let quantiles: Vec<Quantiles> =
+            (0..horizon).map(|ahead| mix(&best, all.iter().filter_map(|fan| fan.quantiles.get(ahead)))).collect();
+        let point = quantiles.iter().map(|own| own.get(super::fan::MEDIAN).copied().unwrap_or(f64::NAN)).collect();
+        Fan { point, quantiles }
+    };
+    let weights = tracks
+        .iter()
+        .zip(&best)
+        .filter(|(_, weight)| **weight > 0)
+        .filter_map(|(track, weight)| Some(Weight { model: track.model?, weight: f64::from(*weight) / 10.0 }))
+        .collect();
+    (Some((0..count).map(fan).collect()), weights)
+}
+
+fn mix<'a>(tenths: &[u32], said: impl Iterator<Item = &'a Quantiles>) -> Quantiles {
+    let mut mixed = [0.0; LEVELS.len()];
+    for (weight, own) in tenths.iter().zip(said).filter(|(weight, _)| **weight > 0) {
+        for (slot, value) in mixed.iter_mut().zip(own) {
+            *slot += f64::from(*weight) / 10.0 * value;
+        }
+    }
+    mixed
+}
+
+/// Mean pinball loss over the levels.
+fn loss(quantiles: &Quantiles, truth: f64) -> f64 {
+    quantiles.iter().zip(LEVELS).map(|(own, level)| pinball(truth, *own, level)).sum::<f64>() / LEVELS.len() as f64
+}
+
+/// Sums by horizon over the targets of a part.
+fn sums(series: &Series, track: &Track, first: usize, from: usize, to: usize) -> Vec<Sums> {
+    let horizon = track.raw.first().map_or(0, Fan::horizons);
+    let mut sums = vec![Sums::default(); horizon];
+    for (ahead, own) in sums.iter_mut().enumerate() {
+        for target in from.max(first + ahead)..to {
+            if let Some(told) = told(series, track, first, target, ahead) {
+                own.add(&told);
+            }
+        }
+    }
+    sums
+}
+
+/// Model of least loss on the slots to choose on, and the loss of each: the mean over horizons of its pinball loss over persistence's.
+pub(super) fn choice(series: &Series, tracks: &Tracks) -> Vec<f64> {
+    let part = |track: &Track| -> Vec<f64> {
+        let own = sums(series, track, tracks.first, tracks.choose, tracks.report);
+        own.iter().map(|own| own.score().map_or(f64::NAN, |score| score.pinball_mean)).collect()
+    };
+    let base = tracks.tracks.first().map(&part).unwrap_or_default();
+    let over = |own: Vec<f64>| {
+        // A horizon that persistence never missed cannot tell models apart.
+        let shares: Vec<f64> =
+            own.iter().zip(&base).filter(|(_, base)| **base > 0.0).map(|(own, base)| own / base).collect();
+        if shares.is_empty() { 1.0 } else { shares.iter().sum::<f64>() / shares.len() as f64 }
+    };
+    tracks.tracks.par_iter().map(|track| over(part(track))).collect()
+}
+
+/// Back-tests a series.
+///
+/// # Errors
+/// As [`tracks`], or if nothing was counted in the slots reported.
+pub fn run(series: &Series, jobs: Option<&Jobs>, options: &Options) -> Result<Backtest> {
+    summarise(series, &tracks(series, jobs, options)?)
+}
+
+/// Back-tests each series; the jobs of `log`, if there is one, are those of its VC.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_all(
+    all: &[Series],
+    log: Option<&Log>,
+    vcs: &[String],
+    asked: Asked,
+    options: &Options,
+) -> Result<Vec<Backtest>> {
+    all.iter()
+        .map(|series| {
+            let jobs = log.map(|log| log.jobs(series, vcs, asked));
+            run(series, jobs.as_ref(), options)
+        })
+        .collect()
+}
+
+/// Scores what [`tracks`] gave.
+///
+/// # Errors
+/// If nothing was counted in the slots reported.
+pub fn summarise(series: &Series, found: &Tracks) -> Result<Backtest> {
+    let Tracks { first, choose, report, end, .. } = *found;
+    let span =
+        |from: usize, to: usize| Span { slots: to - from, from_ms: series.time_ms(from), to_ms: series.time_ms(to) };
+    let losses = choice(series, found);
+    let scored: Vec<Vec<Sums>> = found.tracks.par_iter().map(|track| sums(series, track, first, report, end)).collect();
+    let whole = |own: &[Sums]| {
+        let mut all = Sums::default();
+        own.iter().for_each(|own| all.merge(own));
+        all.score()
+    };
+    let base = scored.first().and_then(|own| whole(own)).map(|score| score.pinball_mean);
+    let mut models = Vec::new();
+    for ((track, own), choice_loss) in found.tracks.iter().zip(&scored).zip(&losses) {
+        let nothing = || Error::TooFew(format!("{}: nothing was counted in the slots to report on", series.name));
+        let score = whole(own).ok_or_else(nothing)?;
+        let by_horizon = own
+            .iter()
+            .enumerate()
+            .filter_map(|(ahead, own)| {
+                let ahead_s = (ahead + 1) as f64 * series.slot_ms as f64 / 1000.0;
+                Some(AtHorizon { horizon: ahead + 1, ahead_s, score: own.score()? })
+            })
+            .collect();
+        let of_persistence = base.filter(|base| *base > 0.0).map_or(1.0, |base| score.pinball_mean / base);
+        models.push(ModelScore {
+            name: track.name.clone(),
+            score,
+            of_persistence,
+            choice_loss: *choice_loss,
+            by_horizon,
+        });
+    }
+    let best = losses.iter().enumerate().min_by(|a, b| a.1.total_cmp(b.1)).map_or(0, |(at, _)| at);
+    let chosen = found.tracks.get(best).map_or_else(String::new, |track| track.name.clone());
+    let horizon = found.tracks.first().and_then(|track| track.raw.first()).map_or(1, Fan::horizons);
+    let shown_horizon = horizon.min(6);
+    let shown_slots = usize::try_from(SHOWN_DAYS * DAY_MS / series.slot_ms.max(1)).unwrap_or(0);
+    let show = |target: usize| -> Option<Shown> {
+        let fan = found.tracks.get(best)?.fans.get((target + 1).checked_sub(shown_horizon)?.checked_sub(first)?)?;
+        let slot = series.slots.get(target)?;
+        let quantiles = fan.quantiles.get(shown_horizon - 1)?.to_vec();
+        Some(Shown { time_ms: series.time_ms(target), truth: slot.counted.then_some(slot.peak), quantiles })
+    };
+    let part = series.slots.get(report..end).unwrap_or_default();
+    let counted: Vec<f64> = part.iter().filter(|slot| slot.counted).map(|slot| slot.peak).collect();
+    Ok(Backtest {
+        name: series.name.clone(),
+        unit: series.unit,
+        taught: span(0, choose),
+        chosen_on: span(choose, report),
+        reported: span(report, end),
+        unscored: part.len() - counted.len(),
+        mean_peak: counted.iter().sum::<f64>() / counted.len().max(1) as f64,
+        fits: found.fits,
+        models,
+        left_out: found.left_out.clone(),
+        chosen,
+        ensemble: found.ensemble.clone(),
+        shown_horizon,
+        shown: (end.saturating_sub(shown_slots).max(report)..end).filter_map(show).collect(),
+    })
+}

@@ -1,0 +1,527 @@
+//! A trained predictor of demand in one file: of each series the forecaster that was chosen, its calibration, and the slots it looks back on.
+//!
+//! Training back-tests the models on what there is, chooses one a series on the last 40 % of its slots, and fits it once more on all. Put to a newer record
+//! of the same source it rolls on: it forecasts each slot that came since, learns from how far it was off, and forecasts the next k.
+//!
+//! **File**: one line of JSON (format, version, what it was trained on, sections with their sizes and SHA-256), then the sections, each compressed with
+//! zstd: the state as JSON, and of each series its slots and calibration as numbers and its trees in their library's stable format. A later
+//! version reads version 1; an earlier one refuses a later file by its version.
+//!
+//! Worked example: trained on ten-minute slots up to 12:00 with 36 horizons, it says of the slots from 12:00 to 18:00 what they will need; put to the
+//! same log as it stands at 13:00, of those from 13:00 to 19:00.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::io::Read as _;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use tracecast_analytics::time::format_utc;
+
+use super::backtest::{self, Options, Tracks};
+use super::calibrate::Calibrator;
+use super::fan::{Bounds, Fan, LEVELS};
+use super::forecast::boosted::{BoostedDemand, GROWN};
+use super::forecast::naive::{Persistence, Seasonal};
+use super::forecast::smoothing::Smoothing;
+use super::forecast::structural::{Held, Jobs, Log, State as Structure, Structural};
+use super::forecast::{self, DAY_MS, Fitted, Forecaster as _, Model, Settings};
+use super::gather::{self, Asked};
+use super::series::{Series, Slot, Unit};
+use crate::error::{Error, Result};
+use crate::model::boosted::FittedTrees;
+
+/// Format of the file.
+const FORMAT: &str = "tracecast-demand-model";
+/// Version of the file.
+const VERSION: u32 = 1;
+/// Longest section taken from a file, bytes: one that claims more is damaged.
+const LONGEST: u64 = 1 << 30;
+/// Share of the slots on which the model is chosen.
+const CHOOSE_FROM: f64 = 0.6;
+/// Days of slots kept: smoothing looks back on up to eight weeks.
+const KEPT_DAYS: i64 = 57;
+/// Version of the forecast's JSON.
+pub const SCHEMA: &str = "demand-forecast/1";
+
+/// How the series were gathered, so that a newer record is gathered alike.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Gathering {
+    /// Length of a slot, milliseconds.
+    pub slot_ms: i64,
+    /// What is counted.
+    pub unit: Unit,
+    /// What counts as demand.
+    pub asked: Asked,
+    /// GPUs of a node, if it was said.
+    pub gpus_per_node: Option<f64>,
+    /// Whether a cluster at 0 is idle.
+    pub outages_are_idle: bool,
+    /// Whether it came from jobs.
+    pub from_jobs: bool,
+    /// Only these VCs; empty: all.
+    pub vcs: Vec<String>,
+}
+
+impl Gathering {
+    /// The options that gather alike.
+    pub fn options(&self) -> gather::Options {
+        gather::Options {
+            slot_ms: self.slot_ms,
+            unit: Some(self.unit),
+            source: if self.from_jobs { gather::Source::Jobs } else { gather::Source::Activity },
+            asked: self.asked,
+            gpus_per_node: self.gpus_per_node,
+            outages_are_idle: self.outages_are_idle,
+            vcs: self.vcs.clone(),
+        }
+    }
+}
+
+/// What a series' forecaster is, less its trees.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Parameters {
+    Persistence(Persistence),
+    Seasonal(Seasonal),
+    Smoothing(Smoothing),
+    Boosted { scales: Vec<f64> },
+    Structural { state: Box<Structure>, open: Vec<Held> },
+}
+
+/// A series as it stands in the file.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Entry {
+    name: String,
+    zone: String,
+    counts_pending: bool,
+    start_ms: i64,
+    model: Model,
+    /// Its pinball loss over persistence's where it was chosen.
+    choice_loss: f64,
+    parameters: Parameters,
+}
+
+/// One series, its forecaster and calibration.
+#[derive(Debug, Clone)]
+pub struct Own {
+    /// The slots it looks back on.
+    pub series: Series,
+    /// The model chosen.
+    pub model: Model,
+    /// Its pinball loss over persistence's, on the slots it was chosen on.
+    pub choice_loss: f64,
+    fitted: Fitted,
+    calibrator: Calibrator,
+}
+
+/// A trained predictor.
+#[derive(Debug, Clone)]
+pub struct Predictor {
+    /// How the series were gathered.
+    pub gathering: Gathering,
+    /// How forecasters were fitted.
+    pub settings: Settings,
+    /// The series, in order.
+    pub series: Vec<Own>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct State {
+    gathering: Gathering,
+    settings: Settings,
+    series: Vec<Entry>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Section {
+    name: String,
+    bytes: u64,
+    sha256: String,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Header {
+    format: String,
+    version: u32,
+    tracecast: String,
+    sections: Vec<Section>,
+}
+
+/// The forecast of one series.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Forecast {
+    /// Of what.
+    pub name: String,
+    /// What is counted.
+    pub unit: Unit,
+    /// Model.
+    pub model: Model,
+    /// Beginning of the first slot forecast, milliseconds since the epoch.
+    pub from_ms: i64,
+    /// Length of a slot, milliseconds.
+    pub slot_ms: i64,
+    /// What is said.
+    pub fan: Fan,
+}
+
+impl Predictor {
+    /// Trains a forecaster for each series; `log` are the jobs, for the structural one.
+    ///
+    /// # Errors
+    /// If a series is too short, or a learner fails.
+    pub fn train(all: &[Series], log: Option<&Log>, gathering: Gathering, options: &Options) -> Result<Self> {
+        let settings = options.settings;
+        let mut series = Vec::new();
+        for own in all {
+            let jobs = log.map(|log| log.jobs(own, &gathering.vcs, gathering.asked));
+            series.push(train_one(own, jobs.as_ref(), options)?);
+        }
+        Ok(Self { gathering, settings, series })
+    }
+
+    /// What the slots after the training will need.
+    ///
+    /// # Errors
+    /// If a learner refuses.
+    pub fn forecast(&self) -> Result<Vec<Forecast>> {
+        self.series.iter().map(Own::forecast).collect()
+    }
+
+    /// Rolls on over newer slots: forecasts each, learns from how far it was off. Series that the predictor does not know are passed over; of one
+    /// that is not there any more, nothing changes.
+    ///
+    /// # Errors
+    /// If a series is of other slots, or leaves a hole after those known, or a learner refuses.
+    pub fn roll(&mut self, newer: &[Series], log: Option<&Log>) -> Result<()> {
+        let (vcs, asked) = (self.gathering.vcs.clone(), self.gathering.asked);
+        for own in &mut self.series {
+            let Some(newer) = newer.iter().find(|newer| newer.name == own.series.name) else { continue };
+            own.roll(newer, log.map(|log| log.jobs(newer, &vcs, asked)))?;
+        }
+        Ok(())
+    }
+
+    /// The file.
+    ///
+    /// # Errors
+    /// If a learner cannot write its trees.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        let wrong = |reason: String| Error::Learner { learner: "predictor of demand", reason };
+        let entry = |own: &Own| Entry {
+            name: own.series.name.clone(),
+            zone: own.series.zone.clone(),
+            counts_pending: own.series.counts_pending,
+            start_ms: own.series.start_ms,
+            model: own.model,
+            choice_loss: own.choice_loss,
+            parameters: match &own.fitted {
+                Fitted::Persistence(own) => Parameters::Persistence(*own),
+                Fitted::Seasonal(own) => Parameters::Seasonal(*own),
+                Fitted::Smoothing(own) => Parameters::Smoothing(*own),
+                Fitted::Boosted(own) => Parameters::Boosted { scales: own.scales.clone() },
+                Fitted::Structural(fitted) => Parameters::Structural {
+                    state: Box::new(fitted.state.clone()),
+                    open: fitted.open(own.series.time_ms(own.series.slots.len())),
+                },
+            },
+        };
+        let state = State {
+            gathering: self.gathering.clone(),
+            settings: self.settings,
+            series: self.series.iter().map(entry).collect(),
+        };
+        let state = serde_json::to_vec(&state).map_err(|error| wrong(error.to_string()))?;
+        let mut parts = vec![("state".to_owned(), state)];
+        for (at, own) in self.series.iter().enumerate() {
+            parts.push((format!("slots-{at}"), slots_to_bytes(&own.series.slots)));
+            parts.push((format!("calibration-{at}"), own.calibrator.to_bytes()));
+            if let Fitted::Boosted(own) = &own.fitted {
+                for (level, trees) in own.trees.iter().enumerate() {
+                    parts.push((format!("trees-{at}-{level}"), trees.encode()?));
+                }
+            }
+        }
+        let (mut sections, mut body) = (Vec::new(), Vec::new());
+        for (name, bytes) in parts {
+            let packed = zstd::encode_all(bytes.as_slice(), 3).map_err(|error| wrong(error.to_string()))?;
+            sections.push(Section { name, bytes: packed.len() as u64, sha256: hash(&packed) });
+            body.extend(packed);
+        }
+        let header = Header {
+            format: FORMAT.to_owned(),
+            version: VERSION,
+            tracecast: env!("CARGO_PKG_VERSION").to_owned(),
+            sections,
+        };
+        let mut file = serde_json::to_vec(&header).map_err(|error| wrong(error.to_string()))?;
+        file.push(b'\n');
+        file.extend(body);
+        Ok(file)
+    }
+
+    /// The predictor from the bytes of a file; `file` is what to call it in messages.
+    ///
+    /// # Errors
+    /// If it is no such file, is damaged, or of a later version.
+    pub fn from_bytes(file: &str, bytes: &[u8]) -> Result<Self> {
+        let wrong =
+            |found: String, remedy: &str| Error::ModelFile { file: file.to_owned(), found, remedy: remedy.to_owned() };
+        let again = "copy it again, or train another (`tracecast train demand`)";
+        let not_one = || {
+            let found = "this is no model file of demand".to_owned();
+            wrong(found, "name one that `tracecast train demand` wrote")
+        };
+        let end = bytes.iter().take(1 << 20).position(|byte| *byte == b'\n').ok_or_else(not_one)?;
+        let (head, body) = bytes.split_at(end + 1);
+        let head: serde_json::Value = serde_json::from_slice(head).map_err(|_| not_one())?;
+        if head.get("format").and_then(serde_json::Value::as_str) != Some(FORMAT) {
+            return Err(not_one());
+        }
+        let version = head.get("version").and_then(serde_json::Value::as_u64).unwrap_or(0);
+        if version == 0 || version > u64::from(VERSION) {
+            let found = format!("the file is of version {version}, this program reads up to {VERSION}");
+            return Err(wrong(found, "use the program that wrote it, or a later one"));
+        }
+        let header: Header = serde_json::from_value(head).map_err(|error| wrong(error.to_string(), again))?;
+        let mut rest = body;
+        let mut sections: HashMap<String, Vec<u8>> = HashMap::new();
+        for section in header.sections {
+            let length = usize::try_from(section.bytes).unwrap_or(usize::MAX);
+            let Some((packed, tail)) = rest.split_at_checked(length) else {
+                return Err(wrong(format!("the file ends within its section `{}`", section.name), again));
+            };
+            if hash(packed) != section.sha256 {
+                return Err(wrong(format!("section `{}` is damaged (its SHA-256 differs)", section.name), again));
+            }
+            let mut plain = Vec::new();
+            let unpacked = zstd::Decoder::new(packed).and_then(|decoder| decoder.take(LONGEST).read_to_end(&mut plain));
+            unpacked.map_err(|error| wrong(format!("section `{}`: {error}", section.name), again))?;
+            sections.insert(section.name, plain);
+            rest = tail;
+        }
+        let mut take =
+            |name: &str| sections.remove(name).ok_or_else(|| wrong(format!("there is no section `{name}`"), again));
+        let state: State = serde_json::from_slice(&take("state")?).map_err(|error| wrong(error.to_string(), again))?;
+        let State { gathering, settings, series: entries } = state;
+        let mut series = Vec::new();
+        for (at, entry) in entries.into_iter().enumerate() {
+            let slots = slots_from_bytes(&take(&format!("slots-{at}"))?);
+            let calibrator = Calibrator::from_bytes(&take(&format!("calibration-{at}"))?, settings.horizon.max(1))
+                .ok_or_else(|| wrong(format!("the calibration of {} is damaged", entry.name), again))?;
+            let fitted = match entry.parameters {
+                Parameters::Persistence(own) => Fitted::Persistence(own),
+                Parameters::Seasonal(own) => Fitted::Seasonal(own),
+                Parameters::Smoothing(own) => Fitted::Smoothing(own),
+                Parameters::Boosted { scales } => {
+                    let mut trees = Vec::new();
+                    for level in 0..GROWN.len() {
+                        let bytes = take(&format!("trees-{at}-{level}"))?;
+                        trees
+                            .push(FittedTrees::decode(&bytes, false).map_err(|error| wrong(error.to_string(), again))?);
+                    }
+                    Fitted::Boosted(Box::new(BoostedDemand { scales, trees }))
+                }
+                Parameters::Structural { state, open } => {
+                    Fitted::Structural(Box::new(Structural::of(*state, Arc::from(open))))
+                }
+            };
+            let own = Series {
+                name: entry.name,
+                unit: gathering.unit,
+                counts_pending: entry.counts_pending,
+                start_ms: entry.start_ms,
+                slot_ms: gathering.slot_ms,
+                zone: entry.zone,
+                slots,
+            };
+            series.push(Own { series: own, model: entry.model, choice_loss: entry.choice_loss, fitted, calibrator });
+        }
+        Ok(Self { gathering, settings, series })
+    }
+}
+
+fn train_one(series: &Series, jobs: Option<&Jobs>, options: &Options) -> Result<Own> {
+    let count = series.slots.len();
+    let (first, choose) = ((count as f64 * 0.35) as usize, (count as f64 * CHOOSE_FROM) as usize);
+    if first < 2 * options.settings.horizon.max(1) {
+        return Err(Error::TooFew(format!(
+            "{}: {count} slots are too few to choose and calibrate a forecaster that looks {} slots ahead; take a shorter slot or horizon",
+            series.name, options.settings.horizon
+        )));
+    }
+    let found: Tracks = backtest::tracks_of(series, jobs, options, (first, choose, count, count))?;
+    let losses = backtest::choice(series, &found);
+    // The ensemble is several models, of which a file holds one.
+    let single = found
+        .tracks
+        .iter()
+        .zip(&losses)
+        .filter_map(|(track, loss)| Some((track.model?, track.calibrator.clone()?, *loss)));
+    let Some((model, calibrator, choice_loss)) = single.min_by(|a, b| a.2.total_cmp(&b.2)) else {
+        return Err(Error::TooFew(format!("{}: no model could be fitted", series.name)));
+    };
+    let fitted = forecast::fit(model, series.before(count), jobs, &options.settings)?;
+    Ok(Own { series: newest(series), model, choice_loss, fitted, calibrator })
+}
+
+/// The newest slots of a series, a whole number of days.
+fn newest(series: &Series) -> Series {
+    let day = usize::try_from(DAY_MS / series.slot_ms.max(1)).unwrap_or(1).max(1);
+    let kept = KEPT_DAYS as usize * day;
+    let dropped = series.slots.len().saturating_sub(kept).div_ceil(day) * day;
+    let slots = series.slots.get(dropped..).unwrap_or_default().to_vec();
+    Series { start_ms: series.time_ms(dropped), slots, ..series.clone() }
+}
+
+impl Own {
+    fn told(&self, raw: &Fan, at: usize) -> Fan {
+        self.calibrator.moved(raw, self.model.point_is_median()).within(Bounds::before(&self.series, at))
+    }
+
+    fn forecast(&self) -> Result<Forecast> {
+        let at = self.series.slots.len();
+        let raw = self.fitted.forecast(self.series.before(at))?;
+        Ok(Forecast {
+            name: self.series.name.clone(),
+            unit: self.series.unit,
+            model: self.model,
+            from_ms: self.series.time_ms(at),
+            slot_ms: self.series.slot_ms,
+            fan: self.told(&raw, at),
+        })
+    }
+
+    fn roll(&mut self, newer: &Series, jobs: Option<Jobs>) -> Result<()> {
+        let old = &self.series;
+        let known = old.slots.len();
+        let name = &old.name;
+        let apart = newer.start_ms - old.start_ms;
+        if newer.slot_ms != old.slot_ms || newer.unit != old.unit || apart.rem_euclid(old.slot_ms) != 0 {
+            return Err(Error::Request(format!("{name}: the newer slots are not those the predictor was trained on")));
+        }
+        // Slots of the newer record from the end of those known on.
+        let skip = apart / old.slot_ms;
+        let from = i64::try_from(known).unwrap_or(i64::MAX) - skip;
+        let Ok(from) = usize::try_from(from) else {
+            return Err(Error::Request(format!(
+                "{name}: what is known ends at {} and the newer record begins at {}; name one that reaches back so far",
+                format_utc(old.time_ms(known)),
+                format_utc(newer.start_ms)
+            )));
+        };
+        let Some(added) = newer.slots.get(from..).filter(|added| !added.is_empty()) else { return Ok(()) };
+        let mut series = old.clone();
+        series.slots.extend_from_slice(added);
+        if let (Fitted::Structural(own), Some(jobs)) = (&mut self.fitted, jobs) {
+            **own = Structural::of(own.state.clone(), jobs.held);
+        }
+        let count = series.slots.len();
+        self.series = series;
+        let raw = self.fitted.forecasts(&self.series, known..count)?;
+        let mut fans: Vec<Fan> = Vec::with_capacity(raw.len());
+        for (step, own) in raw.iter().enumerate() {
+            let at = known + step;
+            if step > 0 {
+                backtest::learn_slot(&mut self.calibrator, &self.series, known, at - 1, &raw, &fans);
+            }
+            fans.push(self.told(own, at));
+        }
+        backtest::learn_slot(&mut self.calibrator, &self.series, known, count - 1, &raw, &fans);
+        Ok(())
+    }
+}
+
+fn slots_to_bytes(slots: &[Slot]) -> Vec<u8> {
+    let numbers = slots.iter().flat_map(|slot| {
+        [slot.peak, slot.last, slot.mean, slot.pending, slot.total, f64::from(u8::from(slot.counted))]
+    });
+    numbers.flat_map(f64::to_le_bytes).collect()
+}
+
+fn slots_from_bytes(bytes: &[u8]) -> Vec<Slot> {
+    let number = |eight: &[u8]| eight.try_into().map_or(f64::NAN, f64::from_le_bytes);
+    let slot = |own: &[u8]| {
+        let mut numbers = own.chunks_exact(8).map(number);
+        let mut next = || numbers.next().unwrap_or(f64::NAN);
+        Slot { peak: next(), last: next(), mean: next(), pending: next(), total: next(), counted: next() > 0.5 }
+    };
+    bytes.chunks_exact(48).map(slot).collect()
+}
+
+fn hash(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn column(level: f64) -> String {
+    format!("p{:02.0}", level * 100.0)
+}
+
+fn unit(unit: Unit) -> &'static str {
+    match unit {
+        Unit::Nodes => "nodes",
+        Unit::Gpus => "gpus",
+    }
+}
+
+/// Forecasts as CSV: a row a series and slot, quantiles p05 to p99 in the series' unit, times in UTC.
+///
+/// # Errors
+/// If the writer fails.
+pub fn csv(forecasts: &[Forecast]) -> Result<Vec<u8>> {
+    let wrong = |reason: String| Error::Table { file: "forecasts".to_owned(), reason };
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    let head = ["series", "unit", "model", "horizon", "slot_start", "slot_end", "point"].map(str::to_owned);
+    writer.write_record(head.into_iter().chain(LEVELS.map(column))).map_err(|error| wrong(error.to_string()))?;
+    for own in forecasts {
+        for (ahead, (point, quantiles)) in own.fan.point.iter().zip(&own.fan.quantiles).enumerate() {
+            let from = own.from_ms + own.slot_ms * ahead as i64;
+            let plain = [
+                own.name.clone(),
+                unit(own.unit).to_owned(),
+                own.model.name().to_owned(),
+                (ahead + 1).to_string(),
+                format_utc(from),
+                format_utc(from + own.slot_ms),
+            ];
+            let numbers = std::iter::once(point).chain(quantiles).map(|value| {
+                let mut text = String::new();
+                // Writing to a string cannot fail.
+                let _ = write!(text, "{value:.3}");
+                text
+            });
+            writer.write_record(plain.into_iter().chain(numbers)).map_err(|error| wrong(error.to_string()))?;
+        }
+    }
+    writer.into_inner().map_err(|error| wrong(error.to_string()))
+}
+
+/// Forecasts as JSON (`demand-forecast/1`): the levels, and of each series its slots with a point and quantiles.
+pub fn json(forecasts: &[Forecast]) -> serde_json::Value {
+    let one = |own: &Forecast| {
+        let slots: Vec<serde_json::Value> = own
+            .fan
+            .point
+            .iter()
+            .zip(&own.fan.quantiles)
+            .enumerate()
+            .map(|(ahead, (point, quantiles))| {
+                serde_json::json!({
+                    "horizon": ahead + 1,
+                    "start_ms": own.from_ms + own.slot_ms * ahead as i64,
+                    "point": point,
+                    "quantiles": quantiles,
+                })
+            })
+            .collect();
+        serde_json::json!({
+            "name": own.name, "unit": own.unit, "model": own.model, "slot_ms": own.slot_ms, "slots": slots,
+        })
+    };
+    serde_json::json!({
+        "schema": SCHEMA,
+        "levels": LEVELS,
+        "series": forecasts.iter().map(one).collect::<Vec<_>>(),
+    })
+}

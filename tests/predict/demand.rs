@@ -1,0 +1,86 @@
+//! Forecasts of demand on real counts: the published figure of persistence, and what a forecast must be better than.
+
+use tracecast_analytics::time::Zone;
+use tracecast_predictors::demand::backtest::{self, Backtest, Options};
+use tracecast_predictors::demand::forecast::{Model, Settings};
+use tracecast_predictors::demand::gather::{self, moment};
+use tracecast_predictors::demand::series::{Series, Unit};
+use tracecast_tests::{read, real_trace};
+
+fn philly(outages_are_idle: bool) -> Option<(Series, Vec<String>)> {
+    let trace = read(&[real_trace("philly/philly_node_sequence.csv.gz")?]).unwrap();
+    let options = gather::Options { outages_are_idle, ..gather::Options::default() };
+    let mut found = gather::gather(&trace, &options).unwrap();
+    assert_eq!(found.series.len(), 1);
+    Some((found.series.remove(0), found.notes))
+}
+
+fn tested(series: &Series, from: &str, to: &str, options: Options) -> Backtest {
+    let zone = Zone::named(&series.zone).unwrap();
+    let at = |text: &str, end: bool| moment(text, &zone, end);
+    backtest::run(series, None, &Options { report_from_ms: at(from, false), report_to_ms: at(to, true), ..options })
+        .unwrap()
+}
+
+#[test]
+fn one_hour_persistence_on_philly_scores_as_published_and_trees_cost_less() {
+    let Some((series, _)) = philly(true) else { return };
+    assert_eq!((series.unit, series.zone.as_str()), (Unit::Nodes, "America/Los_Angeles"));
+    let options = Options { models: vec![Model::Persistence, Model::Boosted], ..Options::default() };
+    let found = tested(&series, "2017-12-01", "2017-12-14", options);
+    // Fourteen days of 144 slots.
+    assert_eq!((found.reported.slots, found.unscored), (2016, 0));
+    let persistence = &found.models[0];
+    let hour = &persistence.by_horizon[5];
+    assert!((hour.ahead_s - 3600.0).abs() < 1e-9 && hour.score.slots == 2016);
+    assert!((hour.score.smape - 2.39).abs() < 0.005, "{}", hour.score.smape);
+    assert!((hour.score.rmse - 18.1).abs() < 0.05, "{}", hour.score.rmse);
+    // 420 nodes, of which 68.98 % are in use on average.
+    assert!((found.mean_peak / 420.0 - 0.6898).abs() < 0.01, "{}", found.mean_peak);
+    for model in &found.models {
+        println!("{}: {:?}", model.name, model.score);
+    }
+    let boosted = &found.models[1];
+    assert!(boosted.of_persistence < 1.0 && boosted.choice_loss < 1.0, "{}", boosted.of_persistence);
+    assert!((boosted.score.coverage80 - 0.8).abs() < 0.05 && (boosted.score.coverage90 - 0.9).abs() < 0.04);
+}
+
+#[test]
+fn the_outages_of_philly_are_told_and_left_out() {
+    let (Some((idle, _)), Some((series, notes))) = (philly(true), philly(false)) else { return };
+    assert_eq!(idle.slots.len(), series.slots.len());
+    // On 6 December from 17:43 to 18:22 nothing is counted: slots 17:50, 18:00 and 18:10 are empty, and 0 if taken at their word.
+    let zone = Zone::named(&series.zone).unwrap();
+    let at = |text: &str| (moment(text, &zone, false).unwrap() - series.start_ms) / series.slot_ms;
+    for text in ["2017-12-06T17:50:00", "2017-12-06T18:00:00", "2017-12-06T18:10:00"] {
+        let at = at(text) as usize;
+        assert!(idle.slots[at].peak == 0.0 && idle.slots[at].counted);
+        assert!(series.slots[at].peak > 200.0 && !series.slots[at].counted);
+    }
+    // Three stretches: 26 October (1,086 samples at 0 to 7 nodes), 3 December (10) and 6 December (40).
+    assert!(notes.iter().any(|note| note.contains("1,136 samples are in 3 stretches")), "{notes:?}");
+}
+
+#[test]
+fn each_earth_vc_and_the_pool_are_forecast_beside_persistence() {
+    let Some(folder) = real_trace("helios/earth_vc_1min") else { return };
+    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "gz"));
+    files.sort();
+    let trace = read(&files).unwrap();
+    let series = gather::series(&trace, &gather::Options { slot_ms: 1_800_000, ..gather::Options::default() }).unwrap();
+    assert_eq!((series.len(), series[8].name.as_str()), (9, gather::POOL));
+    // A day of half hours is enough to see that all are scored and covered.
+    let mut options = Options { settings: Settings { horizon: 4, ..Settings::default() }, ..Options::default() };
+    options.settings.trees.trees = 20;
+    for own in &series {
+        assert!(own.counts_pending && own.slots.len() == 31 * 48);
+        let found = tested(own, "2020-05-22", "2020-05-31", options.clone());
+        let pool = found.name == gather::POOL;
+        assert_eq!((found.reported.slots, found.models[0].name.as_str()), (480, "persistence"));
+        let chosen = found.models.iter().find(|model| model.name == found.chosen).unwrap();
+        println!("{}: {} {:.3}", found.name, found.chosen, chosen.of_persistence);
+        assert!(chosen.score.coverage90 > 0.82, "{}: {}", found.name, chosen.score.coverage90);
+        assert!(!pool || chosen.of_persistence < 1.02, "{}", chosen.of_persistence);
+    }
+}
