@@ -1,9 +1,10 @@
 //! Families of policies: every setting of one kind of rule, what each would have meant, and which of them the past would have picked.
 //!
 //! All settings of a family are scored on the last third of the days before the evaluation, its parts being fitted on the first two thirds. Those
-//! that no other setting of the family beats there at once in sleep, service and wakes make up its **curve**; the cheapest of them at the given
-//! prices is **chosen**. The curve is then scored on the evaluated days, with everything fitted anew on all days before. Nothing of the evaluated
-//! days decides what is on the curve.
+//! that no other setting of the family clearly beats there in sleep, service and wakes at once are **kept** (clearly: by more than a quarter of a node in
+//! 400, less than some weeks can tell); the cheapest of them at the given prices is **chosen**. What is kept is then scored on the evaluated days, with
+//! everything fitted anew on all days before. A **curve** is the upper edge of what was kept, as it turned out: like any curve it is read with
+//! hindsight of where on it one stands, while the chosen point is not.
 //!
 //! Worked example: of settings that slept (4, unserved 0), (5, unserved 0) and (6, unserved 2) with equal wakes, the first is beaten by the second;
 //! the curve has two points, and at 1.5 slots of sleep a slot for each unserved one the second is chosen (−5 against −6 + 3 = −3).
@@ -332,8 +333,8 @@ impl Stretch<'_> {
     }
 }
 
-/// Of some settings, those that no other beats at once in sleep, service and wakes, most sleep first.
-pub fn front(mut scored: Vec<Scored>) -> Vec<Scored> {
+/// Of some settings, those that no other beats at once in service, wakes and, by more than `tolerance` nodes, sleep; most sleep first.
+pub fn front(mut scored: Vec<Scored>, tolerance: f64) -> Vec<Scored> {
     let key = |own: &Scored| {
         (-own.outcome.nodes_asleep_mean, own.outcome.unserved_node_slots, own.outcome.node_wakes_per_day)
     };
@@ -344,7 +345,8 @@ pub fn front(mut scored: Vec<Scored>) -> Vec<Scored> {
     let mut kept: Vec<Scored> = Vec::new();
     for own in scored {
         let beaten = kept.iter().any(|other| {
-            other.outcome.unserved_node_slots <= own.outcome.unserved_node_slots
+            other.outcome.nodes_asleep_mean >= own.outcome.nodes_asleep_mean + tolerance
+                && other.outcome.unserved_node_slots <= own.outcome.unserved_node_slots
                 && other.outcome.node_wakes_per_day <= own.outcome.node_wakes_per_day
         });
         if !beaten {
@@ -364,8 +366,11 @@ mod tests {
             setting: Setting::Timeout { slots },
             outcome: Outcome { nodes_asleep_mean: asleep, unserved_node_slots: unserved, ..Outcome::default() },
         };
-        let kept = front(vec![of(1, 4.0, 0.0), of(2, 5.0, 0.0), of(3, 6.0, 2.0)]);
+        let kept = front(vec![of(1, 4.0, 0.0), of(2, 5.0, 0.0), of(3, 6.0, 2.0)], 0.0);
         let slots: Vec<Setting> = kept.iter().map(|own| own.setting).collect();
         assert_eq!(slots, vec![Setting::Timeout { slots: 3 }, Setting::Timeout { slots: 2 }]);
+        // A node more of sleep is not enough to rule the first out if the past cannot tell so little.
+        let kept = front(vec![of(1, 4.0, 0.0), of(2, 5.0, 0.0), of(3, 6.0, 2.0)], 1.5);
+        assert_eq!(kept.len(), 3);
     }
 }

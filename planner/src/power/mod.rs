@@ -1,5 +1,6 @@
 //! Power-down of nodes: who sleeps when, what it saves and whom it hurts.
 
+pub mod answer;
 pub mod ces;
 pub mod config;
 pub mod family;

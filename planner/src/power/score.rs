@@ -131,6 +131,21 @@ impl Demand<'_> {
         outcome
     }
 
+    /// The same, block by block of so many slots, with the days of each block.
+    pub fn in_blocks(&self, orders: &[f64], buffer: f64, slots: usize) -> Vec<(f64, Outcome)> {
+        let mut before = self.before;
+        let parts = self.need.chunks(slots).zip(self.total.chunks(slots)).zip(orders.chunks(slots));
+        parts
+            .map(|((need, total), orders)| {
+                let part = Self { need, total, before, ..*self };
+                if let (Some(order), Some(total)) = (orders.last(), total.last()) {
+                    before = (order + buffer).clamp(0.0, *total);
+                }
+                (part.days(), part.score(orders, buffer))
+            })
+            .collect()
+    }
+
     /// What an outcome costs, in node-slots of sleep lost a slot: what does not sleep, and wakes and unserved slots at their price.
     pub fn cost(&self, outcome: &Outcome) -> f64 {
         let slots = (self.need.len() as f64).max(1.0);
@@ -146,7 +161,14 @@ mod tests {
 
     #[test]
     fn the_worked_example() {
-        let constants = Constants { idle_w: 1500.0, off_w: 10.0, boot_j: 451_500.0, shutdown_s: 0.0, shutdown_j: 0.0, ..Constants::default() };
+        let constants = Constants {
+            idle_w: 1500.0,
+            off_w: 10.0,
+            boot_j: 451_500.0,
+            shutdown_s: 0.0,
+            shutdown_j: 0.0,
+            ..Constants::default()
+        };
         let demand = Demand {
             need: &[4.0, 6.0, 5.0],
             total: &[10.0; 3],

@@ -10,6 +10,8 @@
 
 use std::ops::Range;
 
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 use tracecast_analytics::time::HOUR_MS;
 use tracecast_predictors::demand::{Series, Unit};
@@ -21,9 +23,37 @@ use super::reach::{Reach, horizons};
 use super::resim::Constants;
 use super::score::{Demand, Outcome, Worth};
 use crate::error::{Error, Result};
+use crate::sim::compare::Estimate;
 
+/// Share of all nodes by which sleep must differ for one setting to rule another out.
+const TOLERANCE: f64 = 1.0 / 1600.0;
 /// Switching costs for which the optimum is told, hours of idle power.
 const SWITCH_H: [f64; 4] = [0.5, 1.0, 2.0, 6.0];
+
+/// How much shortage and wear is accepted.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+pub struct Service {
+    /// Unserved node-slots a day, at most.
+    pub unserved_per_day: f64,
+    /// Node-wakes a day, at most.
+    pub node_wakes_per_day: f64,
+}
+
+impl Service {
+    /// Four levels from hardly any shortage to some, for a cluster of some hundred nodes.
+    pub const USUAL: [Self; 4] = [
+        Self { unserved_per_day: 15.0 / 14.0, node_wakes_per_day: 30.0 },
+        Self { unserved_per_day: 40.0 / 14.0, node_wakes_per_day: 30.0 },
+        Self { unserved_per_day: 100.0 / 14.0, node_wakes_per_day: 60.0 },
+        Self { unserved_per_day: 250.0 / 14.0, node_wakes_per_day: 60.0 },
+    ];
+
+    /// Whether an outcome of so many days keeps to it.
+    pub fn holds(&self, outcome: &Outcome, days: f64) -> bool {
+        outcome.unserved_node_slots <= self.unserved_per_day * days + 1e-9
+            && outcome.node_wakes_per_day <= self.node_wakes_per_day + 1e-9
+    }
+}
 
 /// What is to be studied.
 #[derive(Debug, Clone)]
@@ -40,8 +70,10 @@ pub struct Request {
     pub worth: Worth,
     /// CES as published for the like of this cluster.
     pub ces: Thresholds,
-    /// Choose the setting that slept most with at most so many unserved node-slots a day and so many node-wakes a day, instead of the cheapest.
-    pub budget: Option<(f64, f64)>,
+    /// Choose the setting that slept most within this, instead of the cheapest.
+    pub budget: Option<Service>,
+    /// Levels of service to choose for beside that.
+    pub services: Vec<Service>,
 }
 
 /// One family: its curve and its choice.
@@ -49,10 +81,14 @@ pub struct Request {
 pub struct Curve {
     /// Which.
     pub family: Family,
-    /// Settings of the curve, scored on the evaluated days, in the order of how much they slept on the days of choice.
+    /// Settings that were kept.
+    pub kept: usize,
+    /// The upper edge of what was kept, on the evaluated days, most sleep first.
     pub points: Vec<Scored>,
-    /// Place of the chosen one.
-    pub chosen: usize,
+    /// The chosen setting, on the evaluated days.
+    pub chosen: Scored,
+    /// What the settings meant that the days of choice would have picked for each of [`Request::services`]; `None` where none kept to it there.
+    pub for_service: Vec<Option<Scored>>,
     /// What the chosen one meant on the days it was chosen on.
     pub chosen_before: Outcome,
     /// Its cost there, slots of sleep a slot.
@@ -66,6 +102,65 @@ pub struct Optimum {
     pub switch_h: f64,
     /// What it means.
     pub outcome: Outcome,
+}
+
+/// Figures with intervals.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, schemars::JsonSchema)]
+pub struct Intervals {
+    /// Mean number of nodes asleep.
+    pub nodes_asleep_mean: Estimate,
+    /// Node-slots a day of demand that found no node ready.
+    pub unserved_per_day: Estimate,
+    /// Nodes woken a day.
+    pub node_wakes_per_day: Estimate,
+    /// Energy saved a day, kWh.
+    pub energy_saved_kwh_per_day: Estimate,
+    /// Days of a block that is drawn as a whole.
+    pub block_days: usize,
+}
+
+/// Draws for an interval.
+const DRAWS: u64 = 1000;
+
+/// Blocks of whole weeks, or of days where there are under four weeks, are drawn with replacement.
+fn intervals(demand: &Demand<'_>, orders: &[f64], buffer: f64) -> Intervals {
+    let a_day = usize::try_from(24 * HOUR_MS / demand.slot_ms.max(1)).unwrap_or(1).max(1);
+    let block_days = if demand.need.len() >= 28 * a_day { 7 } else { 1 };
+    let blocks = demand.in_blocks(orders, buffer, block_days * a_day);
+    let whole = demand.score(orders, buffer);
+    let days = demand.days();
+    let mut drawn: [Vec<f64>; 4] = std::array::from_fn(|_| Vec::with_capacity(DRAWS as usize));
+    for draw in 0..DRAWS {
+        let mut random = ChaCha8Rng::seed_from_u64(draw);
+        let (mut sums, mut length) = ([0.0; 4], 0.0);
+        for _ in 0..blocks.len() {
+            let Some((own, outcome)) = blocks.get(random.random_range(0..blocks.len().max(1))) else { continue };
+            let figures = figures(outcome, *own);
+            sums.iter_mut().zip(figures).for_each(|(sum, figure)| *sum += figure * own);
+            length += own;
+        }
+        drawn.iter_mut().zip(sums).for_each(|(values, sum)| values.push(sum / length));
+    }
+    let whole = figures(&whole, days);
+    let mut found = drawn.into_iter().zip(whole).map(|(mut values, value)| {
+        values.sort_unstable_by(f64::total_cmp);
+        let at = |share: f64| values.get((share * (DRAWS - 1) as f64) as usize).copied().unwrap_or(value);
+        Estimate { value, low: at(0.025), high: at(0.975) }
+    });
+    let mut next = || found.next().unwrap_or(Estimate { value: 0.0, low: 0.0, high: 0.0 });
+    Intervals {
+        nodes_asleep_mean: next(),
+        unserved_per_day: next(),
+        node_wakes_per_day: next(),
+        energy_saved_kwh_per_day: next(),
+        block_days,
+    }
+}
+
+/// Sleep, shortage, wakes and energy, each a day, of an outcome of so many days.
+fn figures(outcome: &Outcome, days: f64) -> [f64; 4] {
+    let Outcome { nodes_asleep_mean, unserved_node_slots, node_wakes_per_day, energy_saved_kwh, .. } = *outcome;
+    [nodes_asleep_mean, unserved_node_slots / days, node_wakes_per_day, energy_saved_kwh / days]
 }
 
 /// What was found of one series.
@@ -93,6 +188,8 @@ pub struct Studied {
     pub chosen: usize,
     /// Orders of its chosen setting, by evaluated slot.
     pub orders: Vec<f64>,
+    /// Of the chosen setting, what other weeks (days, if there are under four weeks) like these might have given.
+    pub intervals: Intervals,
     /// Optima.
     pub optima: Vec<Optimum>,
 }
@@ -158,24 +255,19 @@ fn stretch<'a>(
     }
 }
 
-/// The place of the best of a curve by what it meant on the days of choice.
-fn choose(points: &[Scored], demand: &Demand<'_>, budget: Option<(f64, f64)>) -> usize {
-    let within = |own: &Scored| match budget {
-        None => true,
-        Some((unserved, wakes)) => {
-            own.outcome.unserved_node_slots <= unserved * demand.days() && own.outcome.node_wakes_per_day <= wakes
-        }
-    };
-    let cost = |own: &Scored| match budget {
+/// The best of some settings, by what they meant on the days of choice; `None` if none keeps to the service asked for.
+fn choose<'a>(scored: &'a [Scored], demand: &Demand<'_>, service: Option<&Service>) -> Option<&'a Scored> {
+    let fitting = scored.iter().filter(|own| service.is_none_or(|service| service.holds(&own.outcome, demand.days())));
+    let worse = |own: &Scored| match service {
         None => demand.cost(&own.outcome),
         Some(_) => -own.outcome.nodes_asleep_mean,
     };
-    let fitting = points.iter().enumerate().filter(|(_, own)| within(own));
-    let best = fitting.min_by(|a, b| cost(a.1).total_cmp(&cost(b.1)).then(a.0.cmp(&b.0)));
-    // Where nothing fits the budget, what serves best comes nearest to it.
-    let unserved = |own: &Scored| own.outcome.unserved_node_slots;
-    let safest = || points.iter().enumerate().min_by(|a, b| unserved(a.1).total_cmp(&unserved(b.1)));
-    best.or_else(safest).map_or(0, |(place, _)| place)
+    fitting.min_by(|a, b| worse(a).total_cmp(&worse(b)))
+}
+
+/// Of some settings, the one with the least shortage.
+fn safest(scored: &[Scored]) -> Option<&Scored> {
+    scored.iter().min_by(|a, b| a.outcome.unserved_node_slots.total_cmp(&b.outcome.unserved_node_slots))
 }
 
 /// Studies `series`, which counts nodes.
@@ -207,30 +299,41 @@ pub fn study(series: &Series, request: &Request) -> Result<Studied> {
     let curves: Vec<Curve> = Family::ALL
         .par_iter()
         .map(|family| {
-            let kept = front(picking.sweep(*family));
-            let place = choose(&kept, &picking.demand, request.budget);
-            let before = kept.get(place).map(|own| own.outcome).unwrap_or_default();
+            let most = picking.demand.total.iter().copied().fold(0.0, f64::max);
+            let kept = front(picking.sweep(*family), most * TOLERANCE);
+            // Where nothing keeps to what is asked for, what serves best comes nearest to it.
+            let own = choose(&kept, &picking.demand, request.budget.as_ref()).or_else(|| safest(&kept));
+            let own = own.copied().unwrap_or_else(|| picking.score(&Setting::AlwaysOn));
+            let for_service = request
+                .services
+                .iter()
+                .map(|service| choose(&kept, &picking.demand, Some(service)).map(|own| evaluating.score(&own.setting)));
             Curve {
                 family: *family,
-                points: kept.iter().map(|own| evaluating.score(&own.setting)).collect(),
-                chosen: place,
-                chosen_before: before,
-                cost_before: picking.demand.cost(&before),
+                kept: kept.len(),
+                for_service: for_service.collect(),
+                points: front(kept.iter().map(|own| evaluating.score(&own.setting)).collect(), 0.0),
+                chosen: evaluating.score(&own.setting),
+                chosen_before: own.outcome,
+                cost_before: picking.demand.cost(&own.outcome),
             }
         })
         .collect();
     let causal = curves.iter().enumerate().filter(|(_, curve)| curve.family.causal());
-    let fits = |curve: &Curve| match request.budget {
-        None => curve.cost_before,
-        Some((unserved, wakes)) => {
-            let own = &curve.chosen_before;
-            let kept = own.unserved_node_slots <= unserved * picking.demand.days() && own.node_wakes_per_day <= wakes;
-            if kept { -own.nodes_asleep_mean } else { own.unserved_node_slots }
+    let worse = |curve: &Curve| match &request.budget {
+        None => (false, curve.cost_before),
+        Some(service) if service.holds(&curve.chosen_before, picking.demand.days()) => {
+            (false, -curve.chosen_before.nodes_asleep_mean)
         }
+        Some(_) => (true, curve.chosen_before.unserved_node_slots),
     };
-    let chosen = causal.min_by(|a, b| fits(a.1).total_cmp(&fits(b.1))).map_or(0, |(place, _)| place);
-    let setting = curves.get(chosen).and_then(|curve| curve.points.get(curve.chosen)).map(|own| own.setting);
-    let (orders, buffer) = evaluating.orders(&setting.unwrap_or(Setting::AlwaysOn));
+    let order = |a: &Curve, b: &Curve| {
+        let (a, b) = (worse(a), worse(b));
+        a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
+    };
+    let chosen = causal.min_by(|a, b| order(a.1, b.1)).map_or(0, |(place, _)| place);
+    let setting = curves.get(chosen).map_or(Setting::AlwaysOn, |curve| curve.chosen.setting);
+    let (orders, buffer) = evaluating.orders(&setting);
     let totals = evaluating.demand.total;
     let slots = series.slots.get(eval.clone()).unwrap_or_default();
     let days = |range: &Range<usize>| range.len() as f64 * series.slot_ms as f64 / (24 * HOUR_MS) as f64;
@@ -245,6 +348,7 @@ pub fn study(series: &Series, request: &Request) -> Result<Studied> {
         days: [days(&learn), days(&pick), days(eval)],
         chosen,
         orders: orders.iter().zip(totals).map(|(order, total)| (order + buffer).min(*total)).collect(),
+        intervals: intervals(&evaluating.demand, &orders, buffer),
         optima: optima(&evaluating.demand),
         curves,
     })
