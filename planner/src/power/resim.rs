@@ -1,19 +1,24 @@
 //! What a power policy does to jobs and energy: the scheduler runs again with the powered nodes as its capacity.
 //!
-//! [`Baseline::of`] replays a workload on nodes that are always on; [`Baseline::effect`] replays the same jobs under a [`Plan`] (a timeout, wake on
-//! demand, a controller for each pool, or several of them) and says what changed, job by job and joule by joule, within a window.
+//! [`Baseline::of`] replays a workload on nodes that are always on; [`Baseline::effect`] replays the same jobs under a
+//! [`Plan`] (a timeout, wake on demand, a controller for each pool, or several of them) and says what changed, job by
+//! job and joule by joule, within a window.
 //!
-//! * **Energy saved** is asleep node-time × (P_idle − P_off) less what boots and shutdowns draw above idle power, times the marginal PUE. Energy of running jobs is left
-//!   out: they run equally long. What idle power that was saved is said as well, and the share of the offline optimum ([`Optimum`]) given when nodes were busy under always on.
-//! * **Unserved node-slots**: Σ over slots and pools of max(0, u − A); u is the largest number of nodes always-on replay had busy in the slot, A the number powered at its beginning, after that moment's events
-//!   (a node that boots is not).
-//! * **Added wait** of a job is its wait less its wait on nodes that are always on. Jobs queue, so the delay of one can be the gain of another: jobs that wait longer and
-//!   shorter are counted apart.
+//! * **Energy saved** is asleep node-time × (P_idle − P_off) less what boots and shutdowns draw above idle power, times
+//!   the marginal PUE. Energy of running jobs is left out: they run equally long. What idle power that was saved is
+//!   said as well, and the share of the offline optimum ([`Optimum`]) given when nodes were busy under always on.
+//! * **Unserved node-slots**: Σ over slots and pools of max(0, u − A); u is the largest number of nodes always-on
+//!   replay had busy in the slot, A the number powered at its beginning, after that moment's events (a node that boots
+//!   is not).
+//! * **Added wait** of a job is its wait less its wait on nodes that are always on. Jobs queue, so the delay of one can
+//!   be the gain of another: jobs that wait longer and shorter are counted apart.
 //!
 //! O(replay + hours × nodes). Deterministic for a seed.
 //!
-//! Worked example: one node of 1,240 W idle and 20 W off, 5 min to boot and 1 min to shut down at idle power; a job of an hour at 0:00 and one at 6:00. Timeout 30 min: the node shuts down at 1:30, is
-//! asleep from 1:31 to 6:00 (269 min) and boots until 6:05: 269 / 60 h · 1.22 kW = 5.47 kWh saved, the second job waits 5 min longer. The optimum sleeps from 1:01 to 5:55 (294 min).
+//! Worked example: one node of 1,240 W idle and 20 W off, 5 min to boot and 1 min to shut down at idle power; a job of
+//! an hour at 0:00 and one at 6:00. Timeout 30 min: the node shuts down at 1:30, is asleep from 1:31 to 6:00 (269 min)
+//! and boots until 6:05: 269 / 60 h · 1.22 kW = 5.47 kWh saved, the second job waits 5 min longer. The optimum sleeps
+//! from 1:01 to 5:55 (294 min).
 
 mod account;
 mod bound;
@@ -241,7 +246,7 @@ pub struct Effect {
     pub co2_saved_kg: Option<Valued>,
     /// The most there was to save.
     pub offline_optimum: Optimum,
-    /// Energy saved, of that.
+    /// Energy saved, of that. Can exceed 1 where sleep delays jobs or makes them pack onto fewer nodes: the optimum moves none.
     pub share_of_optimum: Option<f64>,
     /// What happened to jobs.
     pub jobs: JobEffect,

@@ -2,8 +2,8 @@
 //!
 //! Only called where a supervisor is given. O(nodes) a step, and where jobs wait and nodes sleep a walk through the queue.
 //!
-//! Worked example: one node, timeout 100 s, shutdown 10 s, boot 20 s. A job ends at 50 s and the next comes at 300 s: the node sleeps from
-//! 160 s on, boots at 300 s, and the job starts at 320 s.
+//! Worked example: one node, timeout 100 s, shutdown 10 s, boot 20 s. A job ends at 50 s and the next comes at 300 s:
+//! the node sleeps from 160 s on, boots at 300 s, and the job starts at 320 s.
 
 use tracecast_predictors::demand::{Series, Slot, Unit};
 
@@ -68,6 +68,10 @@ pub(super) struct Power<'a> {
     slept: u32,
     minute_step: Option<i64>,
     day_step: Option<i64>,
+    /// Nodes that are asleep.
+    asleep: usize,
+    /// Whether a node may have been idle for its timeout; then every step looks at all of them.
+    overdue: bool,
     /// A slot begins at this instant.
     slot: bool,
     /// Something of power happened in this round.
@@ -135,6 +139,8 @@ impl<'a> Power<'a> {
             slept: 0,
             minute_step: None,
             day_step: None,
+            asleep: 0,
+            overdue: false,
             slot: false,
             happened: false,
             progress_ms: 0,
@@ -176,6 +182,8 @@ impl<'a> Power<'a> {
     fn enter(&mut self, node: u32, number: u32, state: State, now: i64) {
         self.record.changes.push(Change { at_ms: now, node: number, state });
         if let Some(known) = self.nodes.get_mut(node as usize) {
+            self.asleep -= usize::from(known.state == State::Asleep);
+            self.asleep += usize::from(state == State::Asleep);
             known.state = state;
             known.since_ms = now;
         }
@@ -283,6 +291,8 @@ impl<'a> Power<'a> {
             let at = now.saturating_add(idle).max(known.since_ms.saturating_add(self.rules.min_on_ms));
             if at > now {
                 run.events.push(std::cmp::Reverse((at, Event::Idle { node, since_ms: now })));
+            } else {
+                self.overdue = true;
             }
         }
     }
@@ -382,11 +392,8 @@ impl<'a> Power<'a> {
             self.ask(run);
         }
         let carries = self.carry_ms == Some(now);
-        let asleep = self.nodes.iter().any(|known| known.state == State::Asleep);
-        let kept = if self.rules.wake_on_demand
-            && run.queue.len() > 0
-            && (asleep || carries || self.rules.idle_ms.is_some())
-        {
+        let acts = carries || self.overdue;
+        let kept = if self.rules.wake_on_demand && run.queue.len() > 0 && (self.asleep > 0 || acts) {
             self.demand(run)
         } else {
             vec![false; self.nodes.len()]
@@ -402,7 +409,6 @@ impl<'a> Power<'a> {
             let known = power.nodes.get(*node as usize);
             limit > 0 && known.is_some_and(|known| known.day == day && known.wakes >= limit)
         };
-        let acts = carries || self.rules.idle_ms.is_some();
         let mut on = if acts { self.on(run) } else { 0 };
         if let Some(target) = self.target.filter(|_| carries) {
             self.carry_ms = None;
@@ -438,14 +444,13 @@ impl<'a> Power<'a> {
                 self.carry_ms = self.minute_step;
             }
         }
-        if let Some(timeout) = self.rules.idle_ms {
+        if let Some(timeout) = self.rules.idle_ms.filter(|_| self.overdue) {
             let floor = self.target.unwrap_or(0).max(self.rules.canaries);
             let mut idle = self.idle(run);
             let mut left = idle.len() as u32;
-            idle.retain(|node| {
-                let known = self.nodes.get(*node as usize);
-                rested(self, node) && known.is_some_and(|known| now - known.idle_ms >= timeout)
-            });
+            idle.retain(|node| self.nodes.get(*node as usize).is_some_and(|known| now - known.idle_ms >= timeout));
+            let mut overdue = idle.len();
+            idle.retain(|node| rested(self, node));
             if idle.iter().any(|node| worn(self, node)) {
                 let next = (day + 1) * DAY_MS;
                 if self.day_step != Some(next) {
@@ -461,7 +466,9 @@ impl<'a> Power<'a> {
                 self.sleep(run, node);
                 on -= 1;
                 left -= 1;
+                overdue -= 1;
             }
+            self.overdue = overdue > 0;
         }
         if slot && self.goes_on(run) {
             run.events.push(std::cmp::Reverse((now.saturating_add(self.rules.slot_ms), Event::Slot)));
@@ -646,7 +653,9 @@ impl<'a> Run<'a> {
                 }
                 Event::Idle { node, since_ms } => {
                     let idles = |known: &Node| known.state == State::Powered && known.idle_ms == since_ms;
-                    power.happened |= known(power, node).is_some_and(|known| idles(&known)) && run.nodes.is_empty(node);
+                    let idle = known(power, node).is_some_and(|known| idles(&known)) && run.nodes.is_empty(node);
+                    power.overdue |= idle;
+                    power.happened |= idle;
                 }
                 Event::Rested { node, since_ms } => {
                     let rests = |known: Node| known.state == State::Asleep && known.since_ms == since_ms;
