@@ -5,10 +5,12 @@
 //! Worked example: one node, timeout 100 s, shutdown 10 s, boot 20 s. A job ends at 50 s and the next comes at 300 s:
 //! the node sleeps from 160 s on, boots at 300 s, and the job starts at 320 s.
 
+mod hook;
+
 use tracecast_predictors::demand::{Series, Slot, Unit};
 
+use super::Run;
 use super::event::Event;
-use super::{Queue, Run};
 use crate::sim::cluster::{Cluster, Group};
 use crate::sim::nodes::{Nodes, WHOLE};
 use crate::sim::place::Ask;
@@ -551,149 +553,4 @@ fn added(run: &Run<'_>, view: &mut Nodes, asleep: &[u32], ask: Ask) -> Vec<u32> 
         view.set_eligible(node, false);
     }
     Vec::new()
-}
-
-impl<'a> Run<'a> {
-    /// Puts the pool under supervision, from time 0 on.
-    pub(super) fn supervise(&mut self, power: Power<'a>) {
-        self.events.push(std::cmp::Reverse((0, Event::Slot)));
-        self.power = Some(Box::new(power));
-        self.with_power(|power, run| {
-            for node in 0..run.nodes.len() {
-                power.rests(run, node);
-            }
-        });
-    }
-
-    fn with_power(&mut self, act: impl FnOnce(&mut Power<'a>, &mut Self)) {
-        if let Some(mut power) = self.power.take() {
-            act(&mut power, self);
-            self.power = Some(power);
-        }
-    }
-
-    /// Waiting jobs in order.
-    fn waiting(&self) -> Vec<u32> {
-        match &self.queue {
-            Queue::Ranked(ranked, ranking) => ranked.waiting().into_iter().map(|rank| ranking.job(rank)).collect(),
-            Queue::Loose(jobs) => {
-                let mut keyed: Vec<_> = jobs.iter().map(|job| (self.key(*job), *job)).collect();
-                keyed.sort_unstable();
-                keyed.into_iter().map(|(_, job)| job).collect()
-            }
-        }
-    }
-
-    /// Time passes until `now`.
-    pub(super) fn power_advance(&mut self, now: i64) {
-        self.with_power(|power, run| power.advance(run, now));
-    }
-
-    /// Nodes have failed, left or come back.
-    pub(super) fn power_service(&mut self) {
-        self.with_power(|power, run| {
-            for node in 0..run.nodes.len() {
-                match (run.service.is_there(node), power.is(node, State::Out)) {
-                    (false, false) => {
-                        power.enter(node, run.nodes.number(node), State::Out, run.now);
-                        run.service.set_powered(&mut run.nodes, node, true);
-                    }
-                    (true, true) => power.powered(run, node),
-                    _ => {}
-                }
-            }
-        });
-    }
-
-    /// A job has left a node.
-    pub(super) fn power_left(&mut self, number: u32) {
-        self.with_power(|power, run| {
-            let node = run.nodes.local(number);
-            if run.nodes.is_empty(node) {
-                power.busy = power.busy.saturating_sub(1);
-                power.rests(run, node);
-            }
-        });
-    }
-
-    /// Lets one event of power happen; whether a decision is due for it.
-    pub(super) fn power_event(&mut self, event: Event) -> bool {
-        let mut due = false;
-        self.with_power(|power, run| {
-            let now = run.now;
-            let known = |power: &Power<'_>, node: u32| power.nodes.get(node as usize).copied();
-            match event {
-                Event::Settled { node } => {
-                    let Some(settled) = known(power, node).filter(|known| known.until_ms == now) else { return };
-                    match settled.state {
-                        State::ShuttingDown => {
-                            power.enter(node, run.nodes.number(node), State::Asleep, now);
-                            if power.rules.min_off_ms > 0 {
-                                let at = now.saturating_add(power.rules.min_off_ms);
-                                run.events.push(std::cmp::Reverse((at, Event::Rested { node, since_ms: now })));
-                            }
-                        }
-                        State::Booting if power.rules.boot_fails(run.nodes.number(node), settled.boots - 1) => {
-                            power.boot(run, node);
-                        }
-                        State::Booting => {
-                            power.powered(run, node);
-                            due = true;
-                        }
-                        _ => return,
-                    }
-                    power.happened = true;
-                }
-                Event::Slot => {
-                    if now > 0 {
-                        power.close(run.whole.largest(None));
-                    }
-                    power.slot = true;
-                    power.happened = true;
-                }
-                Event::Idle { node, since_ms } => {
-                    let idles = |known: &Node| known.state == State::Powered && known.idle_ms == since_ms;
-                    let idle = known(power, node).is_some_and(|known| idles(&known)) && run.nodes.is_empty(node);
-                    power.overdue |= idle;
-                    power.happened |= idle;
-                }
-                Event::Rested { node, since_ms } => {
-                    let rests = |known: Node| known.state == State::Asleep && known.since_ms == since_ms;
-                    power.happened |= known(power, node).is_some_and(rests);
-                }
-                Event::Minute => {
-                    let now_due = power.minute_step == Some(now);
-                    power.happened |= now_due;
-                    if now_due {
-                        power.minute_step = None;
-                    }
-                }
-                Event::Day => {
-                    let now_due = power.day_step == Some(now);
-                    power.happened |= now_due;
-                    if now_due {
-                        power.day_step = None;
-                    }
-                }
-                _ => {}
-            }
-        });
-        due
-    }
-
-    /// The power step of a round in which something `happened` or was decided.
-    pub(super) fn power_step(&mut self, happened: bool) {
-        self.with_power(|power, run| {
-            if std::mem::take(&mut power.happened) || happened {
-                power.step(run);
-            }
-        });
-    }
-
-    /// Ends supervision.
-    pub(super) fn power_finish(&mut self) {
-        if let Some(power) = self.power.take() {
-            power.finish();
-        }
-    }
 }
