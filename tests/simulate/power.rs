@@ -1,4 +1,5 @@
-//! Nodes that sleep: the engine against the naive reference, schedule by schedule and state by state, and what holds of every record.
+//! Nodes that sleep: the engine against the naive reference, schedule by schedule and state by state, and what holds of
+//! every record.
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;

@@ -1,35 +1,40 @@
 //! What a power policy does to jobs and energy: the scheduler runs again with the powered nodes as its capacity.
 //!
-//! [`Baseline::of`] replays a workload on nodes that are always on; [`Baseline::effect`] replays the same jobs under a [`Plan`] (a timeout, wake on
-//! demand, a controller for each pool, or several of them) and says what changed, job by job and joule by joule, within a window.
+//! [`Baseline::of`] replays a workload on nodes that are always on; [`Baseline::effect`] replays the same jobs under a
+//! [`Plan`] (a timeout, wake on demand, a controller for each pool, or several of them) and says what changed, job by
+//! job and joule by joule, within a window.
 //!
-//! * **Energy saved** is asleep node-time × (P_idle − P_off) less what boots and shutdowns draw above idle power, times the marginal PUE. Energy of running jobs is left
-//!   out: they run equally long. What idle power that was saved is said as well, and the share of the offline optimum ([`Optimum`]) given when nodes were busy under always on.
-//! * **Unserved node-slots**: Σ over slots and pools of max(0, u − A); u is the largest number of nodes always-on replay had busy in the slot, A the number powered at its beginning, after that moment's events
-//!   (a node that boots is not).
-//! * **Added wait** of a job is its wait less its wait on nodes that are always on. Jobs queue, so the delay of one can be the gain of another: jobs that wait longer and
-//!   shorter are counted apart.
+//! * **Energy saved** is asleep node-time × (P_idle − P_off) less what boots and shutdowns draw above idle power, times
+//!   the marginal PUE. Energy of running jobs is left out: they run equally long. What idle power that was saved is
+//!   said as well, and the share of the offline optimum ([`Optimum`]) given when nodes were busy under always on.
+//! * **Unserved node-slots**: Σ over slots and pools of max(0, u − A); u is the largest number of nodes always-on
+//!   replay had busy in the slot, A the number powered at its beginning, after that moment's events (a node that boots
+//!   is not).
+//! * **Added wait** of a job is its wait less its wait on nodes that are always on. Jobs queue, so the delay of one can
+//!   be the gain of another: jobs that wait longer and shorter are counted apart.
 //!
 //! O(replay + hours × nodes). Deterministic for a seed.
 //!
-//! Worked example: one node of 1,240 W idle and 20 W off, 5 min to boot and 1 min to shut down at idle power; a job of an hour at 0:00 and one at 6:00. Timeout 30 min: the node shuts down at 1:30, is
-//! asleep from 1:31 to 6:00 (269 min) and boots until 6:05: 269 / 60 h · 1.22 kW = 5.47 kWh saved, the second job waits 5 min longer. The optimum sleeps from 1:01 to 5:55 (294 min).
+//! Worked example: one node of 1,240 W idle and 20 W off, 5 min to boot and 1 min to shut down at idle power; a job of
+//! an hour at 0:00 and one at 6:00. Timeout 30 min: the node shuts down at 1:30, is asleep from 1:31 to 6:00 (269 min)
+//! and boots until 6:05: 269 / 60 h · 1.22 kW = 5.47 kWh saved, the second job waits 5 min longer. The optimum sleeps
+//! from 1:01 to 5:55 (294 min).
 
 mod account;
 mod bound;
 mod constants;
+mod effect;
 
-use schemars::JsonSchema;
-use serde::Serialize;
 use tracecast_analytics::stats::quantile;
 use tracecast_predictors::demand::Series;
 
 use account::{Blocks, DAY_MS, HOUR_MS, KWH_J};
 pub use account::{PerHour, Rates};
 pub use constants::Constants;
+pub use effect::{Effect, JobEffect, Moment, NodeHours, Optimum, PoolEffect, Valued};
 
 use crate::error::{Error, Result};
-use crate::sim::compare::{Difference, Estimate, compare};
+use crate::sim::compare::{Estimate, compare};
 use crate::sim::input::Loaded;
 use crate::sim::metric::JobTimes;
 use crate::sim::power::{Controller, Record, Rules, State, Supervisor, boots, durations};
@@ -107,152 +112,6 @@ pub struct Baseline<'a> {
     firsts: Vec<u32>,
 }
 
-/// Node-hours by what nodes did.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
-pub struct NodeHours {
-    /// With a job.
-    pub busy: f64,
-    /// Powered, without one.
-    pub idle: f64,
-    /// On the way to take jobs.
-    pub booting: f64,
-    /// On the way to sleep.
-    pub shutting_down: f64,
-    /// Off.
-    pub asleep: f64,
-    /// Failed, or not there.
-    pub out: f64,
-}
-
-/// What happened to jobs.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct JobEffect {
-    /// Jobs that ended in both replays.
-    pub jobs: u64,
-    /// Jobs that ended on nodes that are always on, and not under the plan.
-    pub unfinished: u64,
-    /// Mean added wait, seconds.
-    pub added_wait_mean_s: Option<Estimate>,
-    /// 95 % quantile of the added wait, job by job, seconds.
-    pub added_wait_p95_s: Option<f64>,
-    /// Largest added wait, seconds.
-    pub added_wait_max_s: Option<f64>,
-    /// Mean added completion time, seconds.
-    pub added_jct_mean_s: Option<Estimate>,
-    /// 95 % quantile of the added completion time, job by job, seconds.
-    pub added_jct_p95_s: Option<f64>,
-    /// Jobs that wait at least a second longer.
-    pub delayed: u64,
-    /// Share of jobs that do.
-    pub delayed_share: Option<Estimate>,
-    /// Jobs that wait at least a second less.
-    pub sooner: u64,
-    /// Added waits of delayed jobs × their GPUs, GPU-hours.
-    pub delayed_gpu_hours: f64,
-    /// Mean wait on nodes that are always on, seconds.
-    pub baseline_wait_mean_s: Option<f64>,
-    /// The waits as two distributions; intervals from blocks of jobs. Over all jobs of the replay.
-    pub distribution: Option<Difference>,
-}
-
-/// What sleep would have saved at most, had nothing run at another time.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
-pub struct Optimum {
-    /// Gaps longer than this are worth sleeping through, seconds; `None`: none is.
-    pub break_even_s: Option<f64>,
-    /// Energy saved, with cooling, kilowatt-hours.
-    pub energy_saved_kwh: f64,
-    /// Mean nodes asleep.
-    pub nodes_asleep_mean: f64,
-    /// Nodes woken a day.
-    pub node_wakes_per_day: f64,
-}
-
-/// Money or carbon.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
-pub struct Valued {
-    /// In its unit, over the window.
-    pub value: Estimate,
-    /// Share of the saved energy whose hour has a rate; the rest is not in `value`.
-    pub covered_share: Option<f64>,
-}
-
-/// A pool.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct PoolEffect {
-    /// Its VC, or number.
-    pub name: String,
-    /// Nodes there ever are.
-    pub nodes: u32,
-    /// Mean nodes asleep.
-    pub nodes_asleep_mean: f64,
-    /// Mean nodes busy on nodes that are always on.
-    pub nodes_busy_mean: f64,
-    /// Nodes woken a day.
-    pub node_wakes_per_day: f64,
-    /// Unserved node-slots.
-    pub unserved_node_slots: f64,
-}
-
-/// What a plan does.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Effect {
-    /// The plan.
-    pub name: String,
-    /// Begin of the window, milliseconds since the epoch.
-    pub from_ms: i64,
-    /// Its end.
-    pub to_ms: i64,
-    /// Its length, days.
-    pub days: f64,
-    /// Nodes there ever are.
-    pub nodes: u32,
-    /// Mean nodes asleep.
-    pub nodes_asleep_mean: Option<Estimate>,
-    /// By what nodes did.
-    pub node_hours: NodeHours,
-    /// Busy node-hours of those in service, always on.
-    pub node_utilisation_before: Option<f64>,
-    /// Busy node-hours of those powered or on the way.
-    pub node_utilisation_after: Option<f64>,
-    /// Nodes woken a day.
-    pub node_wakes_per_day: Option<Estimate>,
-    /// Most wakes of one node in one day (of 24 h from the beginning of the replay).
-    pub most_wakes_of_a_node_a_day: u32,
-    /// Boots that failed.
-    pub failed_boots: u64,
-    /// Slots × nodes that were busy under always on and are not powered.
-    pub unserved_node_slots: f64,
-    /// The same a day.
-    pub unserved_node_slots_per_day: Option<Estimate>,
-    /// Energy saved, net of boots, with cooling, kilowatt-hours.
-    pub energy_saved_kwh: Option<Estimate>,
-    /// The same at the nodes, without cooling.
-    pub node_energy_saved_kwh: f64,
-    /// What boots and shutdowns drew, at the nodes, kilowatt-hours; already taken off above.
-    pub switching_kwh: f64,
-    /// What all nodes draw always on, at the nodes: idle power, and where it is known active power with jobs. Kilowatt-hours.
-    pub baseline_kwh: f64,
-    /// Share of the idle nodes' energy (always on) that is saved.
-    pub idle_energy_saved_share: Option<f64>,
-    /// Money saved, in the currency of the price.
-    pub cost_saved: Option<Valued>,
-    /// CO₂ equivalent saved, kilograms.
-    pub co2_saved_kg: Option<Valued>,
-    /// The most there was to save.
-    pub offline_optimum: Optimum,
-    /// Energy saved, of that.
-    pub share_of_optimum: Option<f64>,
-    /// What happened to jobs.
-    pub jobs: JobEffect,
-    /// By pool.
-    pub pools: Vec<PoolEffect>,
-    /// What intervals are drawn from: days or weeks.
-    pub block: String,
-    /// How many of them there are.
-    pub blocks: u64,
-}
-
 /// A replay under a plan.
 #[derive(Debug)]
 pub struct Replayed {
@@ -262,21 +121,6 @@ pub struct Replayed {
     pub record: Record,
     /// What that means.
     pub effect: Effect,
-}
-
-/// Nodes by what they do in a slot.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
-pub struct Moment {
-    /// Begin of the slot, milliseconds since the epoch.
-    pub at_ms: i64,
-    /// Largest number of busy nodes, summed over pools.
-    pub busy: f64,
-    /// Largest need of waiting jobs, nodes, summed over pools.
-    pub pending: f64,
-    /// Powered at its beginning.
-    pub powered: u32,
-    /// Powered or booting at its beginning.
-    pub on: u32,
 }
 
 impl<'a> Baseline<'a> {

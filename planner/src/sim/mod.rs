@@ -87,44 +87,59 @@
 //!
 //! # Power
 //!
-//! [`simulate`] takes all nodes as always powered, and nothing of this section applies. [`simulate_powered`] is given [`power::Rules`] and for
-//! each pool perhaps a [`power::Controller`]. Every node is then in one [`power::State`]: *out* while it has failed or is away; otherwise *powered*, *shutting down*,
-//! *asleep* or *booting*. All are powered from before time 0; one that is no longer out is powered from then on, whatever it was before. Only
-//! powered nodes are eligible for jobs: to the scheduler the others are as if they had failed, for reservations as well; only the GPUs in
-//! service which some orders divide by count them. A *member* is a node that belongs to its group at its present size and has not failed;
-//! *on* is a member that is powered or boots; *idle* is a powered member no job touches, since its last job left it or it was powered, from 0 at the earliest.
+//! [`simulate`] takes all nodes as always powered, and nothing of this section applies. [`simulate_powered`] is given
+//! [`power::Rules`] and for each pool perhaps a [`power::Controller`]. Every node is then in one [`power::State`]:
+//! *out* while it has failed or is away; otherwise *powered*, *shutting down*, *asleep* or *booting*. All are powered
+//! from before time 0; one that is no longer out is powered from then on, whatever it was before. Only powered nodes
+//! are eligible for jobs: to the scheduler the others are as if they had failed, for reservations as well; only the
+//! GPUs in service which some orders divide by count them. A *member* is a node that belongs to its group at its
+//! present size and has not failed; *on* is a member that is powered or boots; *idle* is a powered member no job
+//! touches, since its last job left it or it was powered, from 0 at the earliest.
 //!
-//! **Orders.** A node that is put to sleep shuts down for `shutdown_ms` and is then asleep. One that is woken boots for `boot_ms`; then it is powered, or, if the boot
-//! fails, boots again at once; boot *k* (from 0, counted for each node) fails if the upper 53 bits of [`place::draw`]`(seed, k, node)`, as a number of [0, 1), are below
-//! `failed_boot_ratio`. A boot or shutdown that ends is an event between changes of quota and submissions. Only a boot that succeeds makes a decision due.
+//! **Orders.** A node that is put to sleep shuts down for `shutdown_ms` and is then asleep. One that is woken boots for
+//! `boot_ms`; then it is powered, or, if the boot fails, boots again at once; boot *k* (from 0, counted for each node)
+//! fails if the upper 53 bits of [`place::draw`]`(seed, k, node)`, as a number of [0, 1), are below
+//! `failed_boot_ratio`. A boot or shutdown that ends is an event between changes of quota and submissions. Only a boot
+//! that succeeds makes a decision due.
 //!
-//! **Slots** begin at 0 and at every multiple of `slot_ms`, while time is before `until_ms`, or a job is to be submitted or runs, or a change of size,
-//! quota or failure is to come, or a job waits and the last event (of those above; not of power) or start is less than `patience_ms` ago; whether there is a next slot is seen when the
-//! power step at the beginning of the one before is done. Of a slot are known: the largest number of nodes with a job that held for any time within it, the
-//! last that did, the mean; the largest amount asked for by waiting jobs that held for any time, over the GPUs of the pool's largest node; and the members at its end, before that instant's events.
+//! **Slots** begin at 0 and at every multiple of `slot_ms`, while time is before `until_ms`, or a job is to be
+//! submitted or runs, or a change of size, quota or failure is to come, or a job waits and the last event (of those
+//! above; not of power) or start is less than `patience_ms` ago; whether there is a next slot is seen when the power
+//! step at the beginning of the one before is done. Of a slot are known: the largest number of nodes with a job that
+//! held for any time within it, the last that did, the mean; the largest amount asked for by waiting jobs that held for
+//! any time, over the GPUs of the pool's largest node; and the members at its end, before that instant's events.
 //!
-//! **The power step** comes at the end of an instant, after its decision, if there was an event or a decision, or if at this instant: a slot begins; a boot or
-//! shutdown ends; a node has been idle for `idle_ms` and powered for `min_on_ms`, the later of the two; a node has been asleep for
-//! `min_off_ms`; a minute begins after one in which a rate cut something short; a day of 24 h begins after one in which the wake limit kept a node on. In this order:
+//! **The power step** comes at the end of an instant, after its decision, if there was an event or a decision, or if at
+//! this instant: a slot begins; a boot or shutdown ends; a node has been idle for `idle_ms` and powered for
+//! `min_on_ms`, the later of the two; a node has been asleep for `min_off_ms`; a minute begins after one in which a
+//! rate cut something short; a day of 24 h begins after one in which the wake limit kept a node on. In this order:
 //!
-//! 1. *Asked.* If a slot begins and any slot is known, the controller is asked, with the slots that have ended and how many are on. Its answer, rounded up, at least 0, at most the
-//!    members (and as many as those if it is not a number), is the *target* until the next. It is carried out in this step, and, if the rate cuts it short, at the
+//! 1. *Asked.* If a slot begins and any slot is known, the controller is asked, with the slots that have ended and how
+//!    many are on. Its answer, rounded up, at least 0, at most the members (and as many as those if it is not a
+//!    number), is the *target* until the next. It is carried out in this step, and, if the rate cuts it short, at the
 //!    beginning of the next minute.
-//! 2. *Demand*, with `wake_on_demand`. In a view of the pool in which booting members are powered, the jobs that wait are taken in order (as many as a conservative scan looks at). One that its
-//!    quota keeps from starting is passed over, with the strict scan all of its VC's from there on. One that fits takes its GPUs in the view, and counts for its quota there. For one that does not fit,
-//!    members that are asleep, for `min_off_ms` at least, are added one by one, lowest index first, until it does; then of those added, from the first, each without which it still
-//!    fits is taken out again; the rest are to be woken, and the job takes its GPUs. If it does not fit with all of them, none is added, and the strict scan's walk ends. After the walk what is to be woken is woken, in that order, as far as the rate
-//!    allows. Nodes on which a job took GPUs in the view are *kept*.
-//! 3. *Target*, if it is to be carried out. If fewer are on, members that are asleep, for `min_off_ms` at least, are woken, lowest index first, until the target is reached or the rate cuts it short. Then, if more are on, nodes that may sleep are put to
-//!    sleep, highest index first, until the target is reached or the rate cuts it short.
-//! 4. *Timeout*, with `idle_ms`. Nodes that may sleep and have been idle for so long are put to sleep, highest index first, as long as more are on than the target in force (0 without one).
+//! 2. *Demand*, with `wake_on_demand`. In a view of the pool in which booting members are powered, the jobs that wait
+//!    are taken in order (as many as a conservative scan looks at). One that its quota keeps from starting is passed
+//!    over, with the strict scan all of its VC's from there on. One that fits takes its GPUs in the view, and counts
+//!    for its quota there. For one that does not fit, members that are asleep, for `min_off_ms` at least, are added one
+//!    by one, lowest index first, until it does; then of those added, from the first, each without which it still fits
+//!    is taken out again; the rest are to be woken, and the job takes its GPUs. If it does not fit with all of them,
+//!    none is added, and the strict scan's walk ends. After the walk what is to be woken is woken, in that order, as
+//!    far as the rate allows. Nodes on which a job took GPUs in the view are *kept*.
+//! 3. *Target*, if it is to be carried out. If fewer are on, members that are asleep, for `min_off_ms` at least, are
+//!    woken, lowest index first, until the target is reached or the rate cuts it short. Then, if more are on, nodes
+//!    that may sleep are put to sleep, highest index first, until the target is reached or the rate cuts it short.
+//! 4. *Timeout*, with `idle_ms`. Nodes that may sleep and have been idle for so long are put to sleep, highest index
+//!    first, as long as more are on than the target in force (0 without one).
 //!
-//! A node *may sleep* if it is idle, not kept, powered for `min_on_ms`, was woken less often than `wakes_per_node_day` on this day (a limit keeps nodes on: it never keeps one from
-//! being woken), and afterwards at least `canaries` are on and `keep_idle` idle ones are left. A *rate* is the most wakes, or sleeps, ordered within a minute of the clock of the replay, in a pool; it cuts an order short that is one more. (That
-//! the wake limit kept a node on is said of nodes that step 4 would put to sleep if the limit, the target, the canaries, idle nodes to keep and the rate were none.)
+//! A node *may sleep* if it is idle, not kept, powered for `min_on_ms`, was woken less often than `wakes_per_node_day`
+//! on this day (a limit keeps nodes on: it never keeps one from being woken), and afterwards at least `canaries` are on
+//! and `keep_idle` idle ones are left. A *rate* is the most wakes, or sleeps, ordered within a minute of the clock of
+//! the replay, in a pool; it cuts an order short that is one more. (That the wake limit kept a node on is said of nodes
+//! that step 4 would put to sleep if the limit, the target, the canaries, idle nodes to keep and the rate were none.)
 //!
-//! Worked example: one node, timeout 100 s, shutdown 10 s, boot 20 s, wake on demand. A job ends at 50 s; the next is submitted at 300 s. The node shuts down at 150 s, is asleep at 160 s, boots at
-//! 300 s, and the job starts at 320 s.
+//! Worked example: one node, timeout 100 s, shutdown 10 s, boot 20 s, wake on demand. A job ends at 50 s; the next is
+//! submitted at 300 s. The node shuts down at 150 s, is asleep at 160 s, boots at 300 s, and the job starts at 320 s.
 //!
 //! # Compatibility
 //!

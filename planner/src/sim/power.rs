@@ -1,13 +1,15 @@
 //! Nodes that sleep: the rules a replay follows, and the record of who slept when.
 //!
-//! The contract is in [`super`], section *Power*. [`Rules`] says how long boots and shutdowns take and what keeps a node from sleeping or
-//! waking; [`Supervisor`] holds them together with who decides how many nodes are powered, one [`Controller`] a pool; [`Record`] is what
-//! happened, from which energy and node-hours follow ([`crate::power::resim`]). Nothing is decided here, and nothing placed.
+//! The contract is in [`super`], section *Power*. [`Rules`] says how long boots and shutdowns take and what keeps a
+//! node from sleeping or waking; [`Supervisor`] holds them together with who decides how many nodes are powered, one
+//! [`Controller`] a pool; [`Record`] is what happened, from which energy and node-hours follow
+//! ([`crate::power::resim`]). Nothing is decided here, and nothing placed.
 //!
-//! [`Record::durations`] costs O(changes + nodes) and gives whole milliseconds, so the states of all nodes add up to nodes × time exactly.
+//! [`Record::durations`] costs O(changes + nodes) and gives whole milliseconds, so the states of all nodes add up to
+//! nodes × time exactly.
 //!
-//! Worked number: two nodes for 100 s, the second told to sleep at 10 s with a shutdown of 5 s and woken at 60 s with a boot of 20 s:
-//! powered 100 + 10 + 20 = 130 s, shutting down 5 s, asleep 45 s, booting 20 s, together 200 s.
+//! Worked number: two nodes for 100 s, the second told to sleep at 10 s with a shutdown of 5 s and woken at 60 s with a
+//! boot of 20 s: powered 100 + 10 + 20 = 130 s, shutting down 5 s, asleep 45 s, booting 20 s, together 200 s.
 
 use serde::{Deserialize, Serialize};
 use tracecast_predictors::demand::Slot;

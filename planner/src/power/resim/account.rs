@@ -1,13 +1,17 @@
-//! What sleep did in each day or week of a window: energy, money, carbon, wakes, shortage and waiting, and intervals from drawing those.
+//! What sleep did in each day or week of a window: energy, money, carbon, wakes, shortage and waiting, and intervals
+//! from drawing those.
 //!
-//! Energy saved is what a node draws less than when idle: P_idle − P_off asleep, P_idle − E_boot / t_boot while it boots, likewise for its shutdown; nothing while it is powered, as
-//! jobs run equally long with and without sleep. It is cut at every hour of the clock, so each piece has the price and carbon intensity of its hour.
+//! Energy saved is what a node draws less than when idle: P_idle − P_off asleep, P_idle − E_boot / t_boot while it
+//! boots, likewise for its shutdown; nothing while it is powered, as jobs run equally long with and without sleep. It
+//! is cut at every hour of the clock, so each piece has the price and carbon intensity of its hour.
 //!
-//! **Intervals**: the window falls into blocks of weeks, or of days where it has fewer than four weeks; blocks are drawn with replacement, as many as there are, 1,000 times, and every
-//! figure is taken anew from what was drawn (all figures from the same draws, so they stay paired). Jobs belong to the block of their submission. The 2.5 % and 97.5 %
-//! quantiles are the interval. With a handful of blocks it is too narrow rather than too wide.
+//! **Intervals**: the window falls into blocks of weeks, or of days where it has fewer than four weeks; blocks are
+//! drawn with replacement, as many as there are, 1,000 times, and every figure is taken anew from what was drawn (all
+//! figures from the same draws, so they stay paired). Jobs belong to the block of their submission. The 2.5 % and 97.5
+//! % quantiles are the interval. With a handful of blocks it is too narrow rather than too wide.
 //!
-//! Worked number: one node asleep 00:30–02:00 at a difference of 1,000 W and 0.10, 0.20 per kWh in the two hours: 0.5 kWh · 0.10 + 1 kWh · 0.20 = 0.25.
+//! Worked number: one node asleep 00:30–02:00 at a difference of 1,000 W and 0.10, 0.20 per kWh in the two hours: 0.5
+//! kWh · 0.10 + 1 kWh · 0.20 = 0.25.
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -174,7 +178,8 @@ impl Blocks {
     }
 }
 
-/// Adds what nodes, whose states are given, draw less than always on, and what they do, to the blocks of a window. O(changes + hours × nodes).
+/// Adds what nodes, whose states are given, draw less than always on, and what they do, to the blocks of a window.
+/// O(changes + hours × nodes).
 pub(super) fn energy(
     nodes: &[Vec<(i64, State)>],
     constants: &Constants,
@@ -231,7 +236,8 @@ mod tests {
     use super::*;
     use crate::sim::power::{Change, Record};
 
-    /// The example of the module, at half past midnight of the epoch's first day: origin 00:10, asleep from minute 20 to 110 of the replay.
+    /// The example of the module, at half past midnight of the epoch's first day: origin 00:10, asleep from minute 20
+    /// to 110 of the replay.
     #[test]
     fn energy_has_the_price_of_its_hour() {
         let minute = |minute: i64, state| Change { at_ms: minute * 60_000, node: 0, state };

@@ -1,15 +1,16 @@
 //! The most that sleep could have saved without changing when anything runs: the offline optimum of a replay.
 //!
-//! While k nodes are busy at least k must be on. The problem separates by level: the k-th node is needed while at least k are busy, and across
-//! a gap in which fewer are, it is put to sleep iff the gap is longer than T* ([`Constants::break_even_s`]). As the gap is known, the node boots in
-//! time. A node that could sleep is never in the way of another, so this bounds every policy that serves the same busy nodes over time; limits on
-//! rates and minimum times are not imposed, canaries are. Nothing has to be booted after the last need, and nothing before the first where the
-//! window begins within the replay.
+//! While k nodes are busy at least k must be on. The problem separates by level: the k-th node is needed while at least
+//! k are busy, and across a gap in which fewer are, it is put to sleep iff the gap is longer than T*
+//! ([`Constants::break_even_s`]). As the gap is known, the node boots in time. A node that could sleep is never in the
+//! way of another, so this bounds every policy that serves the same busy nodes over time; limits on rates and minimum
+//! times are not imposed, canaries are. Nothing has to be booted after the last need, and nothing before the first
+//! where the window begins within the replay.
 //!
 //! O(n log n) in the number of times a node becomes busy or free.
 //!
-//! Worked example: T* = 360 s. Two nodes; one busy throughout, the other for 0–100 s and 1,000–1,100 s of 1,200 s. The gap of 900 s saves
-//! 900 − 360 s of the difference of idle and off power, the rest of 100 s at the end nothing.
+//! Worked example: T* = 360 s. Two nodes; one busy throughout, the other for 0–100 s and 1,000–1,100 s of 1,200 s. The
+//! gap of 900 s saves 900 − 360 s of the difference of idle and off power, the rest of 100 s at the end nothing.
 
 use super::constants::Constants;
 use crate::sim::Schedule;
@@ -170,7 +171,8 @@ mod tests {
         vec![vec![(0, State::Powered)]; nodes]
     }
 
-    /// The example of the module: (900 − 360) s · 1,220 W; asleep 900 − 360 = 540 s. At the end 100 s allow a shutdown of 60 s: 40 s · 1,220 W.
+    /// The example of the module: (900 − 360) s · 1,220 W; asleep 900 − 360 = 540 s. At the end 100 s allow a shutdown
+    /// of 60 s: 40 s · 1,220 W.
     #[test]
     fn the_example() {
         let constants = Constants::default();
@@ -182,7 +184,8 @@ mod tests {
         assert_eq!(optimum(&busy, &there(2), (0, 1_200_000), &canaries), Bound::default());
     }
 
-    /// Levels, not nodes: node 0 is busy 0–500 s, node 1 500–1,000 s: one level is needed throughout, the other never. From time 0 on it is on and has to shut down.
+    /// Levels, not nodes: node 0 is busy 0–500 s, node 1 500–1,000 s: one level is needed throughout, the other never.
+    /// From time 0 on it is on and has to shut down.
     #[test]
     fn needs_that_follow_one_another_share_a_level() {
         let constants = Constants::default();
@@ -219,8 +222,9 @@ mod tests {
                 })
                 .collect();
             let found = optimum(&busy, &there(3), (0, 12 * step_ms), &constants);
-            // Dynamic programme over (step, nodes on): energy beyond off power, with switches that cost their energy at once. The time a
-            // switch takes is priced at off power, as in the contract of the constants; gaps too short for it are ruled out by T*.
+            // Dynamic programme over (step, nodes on): energy beyond off power, with switches that cost their energy at
+            // once. The time a switch takes is priced at off power, as in the contract of the constants; gaps too short
+            // for it are ruled out by T*.
             let (boot_j, shutdown_j) = (
                 constants.boot_j - constants.off_w * constants.boot_s,
                 constants.shutdown_j - constants.off_w * constants.shutdown_s,

@@ -1,7 +1,8 @@
 //! What a node draws and how long it takes to sleep and wake: the constants of a re-simulation, with where they come from.
 //!
-//! **Break-even.** An idle gap of g seconds costs P_idle · g if the node stays on, and P_off · (g − t) + E_boot + E_shutdown if it sleeps, where t is the time
-//! boot and shutdown take and their energies are all that is drawn meanwhile. Sleeping saves from
+//! **Break-even.** An idle gap of g seconds costs P_idle · g if the node stays on, and P_off · (g − t) + E_boot +
+//! E_shutdown if it sleeps, where t is the time boot and shutdown take and their energies are all that is drawn
+//! meanwhile. Sleeping saves from
 //!
 //! ```text
 //! T* = (E_boot + E_shutdown − P_off · t) / (P_idle − P_off)
@@ -9,8 +10,9 @@
 //!
 //! on, but not below t. With energies counted above P_off this is (E_boot + E_shutdown) / (P_idle − P_off).
 //!
-//! Worked number: 1,240 W idle, 20 W off, a boot of 300 s and a shutdown of 60 s at 1,240 W: switching costs 446,400 J, 7,200 J of which it would draw
-//! when off; T* = 439,200 / 1,220 = 360 s: what draws as much as when idle costs just its own time.
+//! Worked number: 1,240 W idle, 20 W off, a boot of 300 s and a shutdown of 60 s at 1,240 W: switching costs 446,400 J,
+//! 7,200 J of which it would draw when off; T* = 439,200 / 1,220 = 360 s: what draws as much as when idle costs just
+//! its own time.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -161,7 +163,8 @@ impl Constants {
 mod tests {
     use super::Constants;
 
-    /// The example of the module, and one of a boot that draws more: 900 kJ and 60 kJ above off make (960,000 − 7,200) / 1,220 = 780.98 s.
+    /// The example of the module, and one of a boot that draws more: 900 kJ and 60 kJ above off make (960,000 − 7,200)
+    /// / 1,220 = 780.98 s.
     #[test]
     fn break_even() {
         let constants = Constants::default();

@@ -2,13 +2,15 @@
 //!
 //! Only called where a supervisor is given. O(nodes) a step, and where jobs wait and nodes sleep a walk through the queue.
 //!
-//! Worked example: one node, timeout 100 s, shutdown 10 s, boot 20 s. A job ends at 50 s and the next comes at 300 s: the node sleeps from
-//! 160 s on, boots at 300 s, and the job starts at 320 s.
+//! Worked example: one node, timeout 100 s, shutdown 10 s, boot 20 s. A job ends at 50 s and the next comes at 300 s:
+//! the node sleeps from 160 s on, boots at 300 s, and the job starts at 320 s.
+
+mod hook;
 
 use tracecast_predictors::demand::{Series, Slot, Unit};
 
+use super::Run;
 use super::event::Event;
-use super::{Queue, Run};
 use crate::sim::cluster::{Cluster, Group};
 use crate::sim::nodes::{Nodes, WHOLE};
 use crate::sim::place::Ask;
@@ -68,6 +70,10 @@ pub(super) struct Power<'a> {
     slept: u32,
     minute_step: Option<i64>,
     day_step: Option<i64>,
+    /// Nodes that are asleep.
+    asleep: usize,
+    /// Whether a node may have been idle for its timeout; then every step looks at all of them.
+    overdue: bool,
     /// A slot begins at this instant.
     slot: bool,
     /// Something of power happened in this round.
@@ -135,6 +141,8 @@ impl<'a> Power<'a> {
             slept: 0,
             minute_step: None,
             day_step: None,
+            asleep: 0,
+            overdue: false,
             slot: false,
             happened: false,
             progress_ms: 0,
@@ -176,6 +184,8 @@ impl<'a> Power<'a> {
     fn enter(&mut self, node: u32, number: u32, state: State, now: i64) {
         self.record.changes.push(Change { at_ms: now, node: number, state });
         if let Some(known) = self.nodes.get_mut(node as usize) {
+            self.asleep -= usize::from(known.state == State::Asleep);
+            self.asleep += usize::from(state == State::Asleep);
             known.state = state;
             known.since_ms = now;
         }
@@ -283,6 +293,8 @@ impl<'a> Power<'a> {
             let at = now.saturating_add(idle).max(known.since_ms.saturating_add(self.rules.min_on_ms));
             if at > now {
                 run.events.push(std::cmp::Reverse((at, Event::Idle { node, since_ms: now })));
+            } else {
+                self.overdue = true;
             }
         }
     }
@@ -382,11 +394,8 @@ impl<'a> Power<'a> {
             self.ask(run);
         }
         let carries = self.carry_ms == Some(now);
-        let asleep = self.nodes.iter().any(|known| known.state == State::Asleep);
-        let kept = if self.rules.wake_on_demand
-            && run.queue.len() > 0
-            && (asleep || carries || self.rules.idle_ms.is_some())
-        {
+        let acts = carries || self.overdue;
+        let kept = if self.rules.wake_on_demand && run.queue.len() > 0 && (self.asleep > 0 || acts) {
             self.demand(run)
         } else {
             vec![false; self.nodes.len()]
@@ -402,7 +411,6 @@ impl<'a> Power<'a> {
             let known = power.nodes.get(*node as usize);
             limit > 0 && known.is_some_and(|known| known.day == day && known.wakes >= limit)
         };
-        let acts = carries || self.rules.idle_ms.is_some();
         let mut on = if acts { self.on(run) } else { 0 };
         if let Some(target) = self.target.filter(|_| carries) {
             self.carry_ms = None;
@@ -438,14 +446,13 @@ impl<'a> Power<'a> {
                 self.carry_ms = self.minute_step;
             }
         }
-        if let Some(timeout) = self.rules.idle_ms {
+        if let Some(timeout) = self.rules.idle_ms.filter(|_| self.overdue) {
             let floor = self.target.unwrap_or(0).max(self.rules.canaries);
             let mut idle = self.idle(run);
             let mut left = idle.len() as u32;
-            idle.retain(|node| {
-                let known = self.nodes.get(*node as usize);
-                rested(self, node) && known.is_some_and(|known| now - known.idle_ms >= timeout)
-            });
+            idle.retain(|node| self.nodes.get(*node as usize).is_some_and(|known| now - known.idle_ms >= timeout));
+            let mut overdue = idle.len();
+            idle.retain(|node| rested(self, node));
             if idle.iter().any(|node| worn(self, node)) {
                 let next = (day + 1) * DAY_MS;
                 if self.day_step != Some(next) {
@@ -461,7 +468,9 @@ impl<'a> Power<'a> {
                 self.sleep(run, node);
                 on -= 1;
                 left -= 1;
+                overdue -= 1;
             }
+            self.overdue = overdue > 0;
         }
         if slot && self.goes_on(run) {
             run.events.push(std::cmp::Reverse((now.saturating_add(self.rules.slot_ms), Event::Slot)));
@@ -544,147 +553,4 @@ fn added(run: &Run<'_>, view: &mut Nodes, asleep: &[u32], ask: Ask) -> Vec<u32> 
         view.set_eligible(node, false);
     }
     Vec::new()
-}
-
-impl<'a> Run<'a> {
-    /// Puts the pool under supervision, from time 0 on.
-    pub(super) fn supervise(&mut self, power: Power<'a>) {
-        self.events.push(std::cmp::Reverse((0, Event::Slot)));
-        self.power = Some(Box::new(power));
-        self.with_power(|power, run| {
-            for node in 0..run.nodes.len() {
-                power.rests(run, node);
-            }
-        });
-    }
-
-    fn with_power(&mut self, act: impl FnOnce(&mut Power<'a>, &mut Self)) {
-        if let Some(mut power) = self.power.take() {
-            act(&mut power, self);
-            self.power = Some(power);
-        }
-    }
-
-    /// Waiting jobs in order.
-    fn waiting(&self) -> Vec<u32> {
-        match &self.queue {
-            Queue::Ranked(ranked, ranking) => ranked.waiting().into_iter().map(|rank| ranking.job(rank)).collect(),
-            Queue::Loose(jobs) => {
-                let mut keyed: Vec<_> = jobs.iter().map(|job| (self.key(*job), *job)).collect();
-                keyed.sort_unstable();
-                keyed.into_iter().map(|(_, job)| job).collect()
-            }
-        }
-    }
-
-    /// Time passes until `now`.
-    pub(super) fn power_advance(&mut self, now: i64) {
-        self.with_power(|power, run| power.advance(run, now));
-    }
-
-    /// Nodes have failed, left or come back.
-    pub(super) fn power_service(&mut self) {
-        self.with_power(|power, run| {
-            for node in 0..run.nodes.len() {
-                match (run.service.is_there(node), power.is(node, State::Out)) {
-                    (false, false) => {
-                        power.enter(node, run.nodes.number(node), State::Out, run.now);
-                        run.service.set_powered(&mut run.nodes, node, true);
-                    }
-                    (true, true) => power.powered(run, node),
-                    _ => {}
-                }
-            }
-        });
-    }
-
-    /// A job has left a node.
-    pub(super) fn power_left(&mut self, number: u32) {
-        self.with_power(|power, run| {
-            let node = run.nodes.local(number);
-            if run.nodes.is_empty(node) {
-                power.busy = power.busy.saturating_sub(1);
-                power.rests(run, node);
-            }
-        });
-    }
-
-    /// Lets one event of power happen; whether a decision is due for it.
-    pub(super) fn power_event(&mut self, event: Event) -> bool {
-        let mut due = false;
-        self.with_power(|power, run| {
-            let now = run.now;
-            let known = |power: &Power<'_>, node: u32| power.nodes.get(node as usize).copied();
-            match event {
-                Event::Settled { node } => {
-                    let Some(settled) = known(power, node).filter(|known| known.until_ms == now) else { return };
-                    match settled.state {
-                        State::ShuttingDown => {
-                            power.enter(node, run.nodes.number(node), State::Asleep, now);
-                            if power.rules.min_off_ms > 0 {
-                                let at = now.saturating_add(power.rules.min_off_ms);
-                                run.events.push(std::cmp::Reverse((at, Event::Rested { node, since_ms: now })));
-                            }
-                        }
-                        State::Booting if power.rules.boot_fails(run.nodes.number(node), settled.boots - 1) => {
-                            power.boot(run, node);
-                        }
-                        State::Booting => {
-                            power.powered(run, node);
-                            due = true;
-                        }
-                        _ => return,
-                    }
-                    power.happened = true;
-                }
-                Event::Slot => {
-                    if now > 0 {
-                        power.close(run.whole.largest(None));
-                    }
-                    power.slot = true;
-                    power.happened = true;
-                }
-                Event::Idle { node, since_ms } => {
-                    let idles = |known: &Node| known.state == State::Powered && known.idle_ms == since_ms;
-                    power.happened |= known(power, node).is_some_and(|known| idles(&known)) && run.nodes.is_empty(node);
-                }
-                Event::Rested { node, since_ms } => {
-                    let rests = |known: Node| known.state == State::Asleep && known.since_ms == since_ms;
-                    power.happened |= known(power, node).is_some_and(rests);
-                }
-                Event::Minute => {
-                    let now_due = power.minute_step == Some(now);
-                    power.happened |= now_due;
-                    if now_due {
-                        power.minute_step = None;
-                    }
-                }
-                Event::Day => {
-                    let now_due = power.day_step == Some(now);
-                    power.happened |= now_due;
-                    if now_due {
-                        power.day_step = None;
-                    }
-                }
-                _ => {}
-            }
-        });
-        due
-    }
-
-    /// The power step of a round in which something `happened` or was decided.
-    pub(super) fn power_step(&mut self, happened: bool) {
-        self.with_power(|power, run| {
-            if std::mem::take(&mut power.happened) || happened {
-                power.step(run);
-            }
-        });
-    }
-
-    /// Ends supervision.
-    pub(super) fn power_finish(&mut self) {
-        if let Some(power) = self.power.take() {
-            power.finish();
-        }
-    }
 }

@@ -1,7 +1,7 @@
 //! Sleep of the naive reference: the contract's section on power, everything found anew at every instant.
 //!
-//! What was busy and pending is a list of moments, from which a slot is summed when it ends; orders are a list, from which rates and wakes of a
-//! day are counted.
+//! What was busy and pending is a list of moments, from which a slot is summed when it ends; orders are a list, from
+//! which rates and wakes of a day are counted.
 //!
 //! Worked number: busy nodes 0 from 0 s, 1 from 20 s, 0 from 70 s: a slot of 100 s has the peak 1, the last 0 and the mean 0.5.
 
