@@ -7,7 +7,6 @@
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tracecast_planner::power::config::slurm::Version;
@@ -24,6 +23,7 @@ const RESUME_TIMEOUT_S: u32 = 40;
 const NODES: [&str; 5] = ["n1", "n2", "n3", "n4", "n5"];
 
 fn plan() -> PowerPlan {
+    // Of five nodes.
     let pool = PoolPlan {
         name: "gpu".to_owned(),
         nodes: Some("n[1-4]".to_owned()),
@@ -45,27 +45,31 @@ fn plan() -> PowerPlan {
     }
 }
 
-/// What is written for the lab's own file, whose Slurm looks at its nodes every second and not every ten.
-fn rendered(lab: &Lab, conf: &str, programs: &Path) -> Rendered {
+/// What is written for the lab's own file.
+fn rendered(lab: &Lab, plan: &PowerPlan, resume_timeout_s: u32, conf: &str) -> Rendered {
     let mut options = Options::default();
     options.slurm.conf = conf.to_owned();
     options.slurm.version = Version::parse(&lab.output("sinfo", &["--version"]));
-    options.slurm.resume_timeout_s = Some(RESUME_TIMEOUT_S);
+    options.slurm.resume_timeout_s = Some(resume_timeout_s);
     options.slurm.suspend_timeout_s = Some(3);
-    options.slurm.programs_dir = programs.to_str().unwrap().to_owned();
+    options.slurm.programs_dir = lab.home().join("power").to_str().unwrap().to_owned();
     assert!(options.slurm.version.is_some());
-    render(&plan(), Target::Slurm, &options).unwrap()
+    render(plan, Target::Slurm, &options).unwrap()
 }
 
 /// Writes the programs where the file looks for them, with what they need to know of the lab.
-fn install_programs(lab: &Lab, rendered: &Rendered, programs: &Path) {
-    std::fs::create_dir_all(programs).unwrap();
+fn install_programs(lab: &Lab, rendered: &Rendered) {
+    let programs = lab.home().join("power");
+    std::fs::create_dir_all(&programs).unwrap();
     let home = lab.home().display();
     let hook = format!(
         "#!/bin/sh\n\
          # Stops and starts the daemon of a node, as a machine that is switched does.\n\
          SLURM_CONF={home}/slurm.conf; export SLURM_CONF\n\
          echo \"$(date +%s.%N) $1 $2\" >>{home}/switched\n\
+         # What does not answer cannot be switched, and what is dead does not boot.\n\
+         [ ! -e {home}/silent-$2 ] || {{ echo no answer; exit 1; }}\n\
+         [ ! -e {home}/dead-$2 ] || exit 0\n\
          case $1 in\n\
          off) [ ! -s {home}/run/slurmd.$2.pid ] || kill \"$(cat {home}/run/slurmd.$2.pid)\" ;;\n\
          on) setsid sh -c 'echo $$ >{home}/run/slurmd.boot-$0.pid; sleep {BOOT_S}; rm {home}/run/slurmd.boot-$0.pid && exec slurmd -b -N $0' \\\n\
@@ -80,6 +84,22 @@ fn install_programs(lab: &Lab, rendered: &Rendered, programs: &Path) {
         std::fs::write(&path, text).unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
     }
+}
+
+/// The lab's own file, with a Slurm that looks at its nodes every second and not every ten.
+fn conf(lab: &Lab) -> String {
+    let conf = std::fs::read_to_string(lab.home().join("slurm.conf")).unwrap();
+    conf + "SlurmctldParameters=power_save_interval=1,power_save_min_interval=0\n"
+}
+
+/// Installs what was written, restarts the controller and gives how long its log was before.
+fn install(lab: &Lab, rendered: &Rendered) -> usize {
+    install_programs(lab, rendered);
+    let new = lab.home().join("slurm.conf.new");
+    std::fs::write(&new, &rendered.files.iter().find(|(name, _)| name == "slurm.conf").unwrap().1).unwrap();
+    let log_before = lab.controller_log().len();
+    lab.run(&["install", new.to_str().unwrap()]);
+    log_before
 }
 
 /// The states of the nodes, as `scontrol` names them.
@@ -139,22 +159,15 @@ fn wait_of_a_job(lab: &Lab, name: &str) -> (f64, Vec<String>) {
 fn idle_nodes_sleep_and_a_job_wakes_them() {
     let Some(lab) = Lab::up(NODES.len() as u32) else { return };
     let test_began = Instant::now();
-    let programs = lab.home().join("power");
-    let conf = std::fs::read_to_string(lab.home().join("slurm.conf")).unwrap()
-        + "SlurmctldParameters=power_save_interval=1,power_save_min_interval=0\n";
     let (powered_s, waking) = wait_of_a_job(&lab, "powered");
     assert_eq!(waking, Vec::<String>::new());
 
-    let written = rendered(&lab, &conf, &programs);
+    let written = rendered(&lab, &plan(), RESUME_TIMEOUT_S, &conf(&lab));
     let file = |name: &str| &written.files.iter().find(|(have, _)| have == name).unwrap().1;
     // n5 is in the partition and not in the plan; n1 is behind the set with a number, as 22.05 wants it.
     assert!(file("slurm.conf").contains("SuspendExcNodes=n[2-4]:1,n[1,5]\n"), "{}", file("slurm.conf"));
     assert!(file("slurm.conf").contains(" SuspendTime=5\n") && file("slurm.conf").contains("\nSuspendTime=INFINITE\n"));
-    install_programs(&lab, &written, &programs);
-    let new = lab.home().join("slurm.conf.new");
-    std::fs::write(&new, file("slurm.conf")).unwrap();
-    let log_before = lab.controller_log().len();
-    lab.run(&["install", new.to_str().unwrap()]);
+    let log_before = install(&lab, &written);
     let said = lab.output("scontrol", &["show", "config"]);
     for (key, value) in [
         ("SuspendExcNodes", "n[2-4]:1,n[1,5]"),
@@ -234,6 +247,91 @@ fn idle_nodes_sleep_and_a_job_wakes_them() {
     }
     // Rendered again from what is installed, nothing changes.
     let installed = std::fs::read_to_string(lab.home().join("slurm.conf")).unwrap();
-    assert_eq!(rendered(&lab, &installed, &programs).diff, None);
+    assert_eq!(rendered(&lab, &plan(), RESUME_TIMEOUT_S, &installed).diff, None);
     println!("the test took {:.0} s once the lab was up", test_began.elapsed().as_secs_f64());
+}
+
+/// A field of `scontrol show job`.
+fn of_job(lab: &Lab, job: &str, name: &str) -> String {
+    let text = lab.output("scontrol", &["show", "job", job]);
+    let start = format!("{name}=");
+    text.split_whitespace().find_map(|word| word.strip_prefix(start.as_str())).unwrap().to_owned()
+}
+
+/// Waits until `found` is, and gives how long it took.
+fn wait_until(lab: &Lab, what: &str, most_s: u64, found: impl Fn() -> bool) -> f64 {
+    let began = Instant::now();
+    while !found() {
+        assert!(
+            began.elapsed() < Duration::from_secs(most_s),
+            "{what}: {:?}\n{}",
+            states(lab),
+            lab.output("squeue", &[])
+        );
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    began.elapsed().as_secs_f64()
+}
+
+/// Of three nodes that sleep, n2 cannot be switched on and n3 is but does not boot: the jobs that wait for them go back to the queue, at once and
+/// after the ResumeTimeout, and run once the nodes are mended. Takes about a minute.
+#[test]
+fn nodes_that_do_not_wake_are_set_down() {
+    let Some(lab) = Lab::up(3) else { return };
+    let mut plan = plan();
+    (plan.pools[0].nodes, plan.pools[0].total_nodes, plan.pools[0].keep_idle) = (None, 3, 0);
+    plan.canaries = None;
+    plan.boot_s = BOOT_S;
+    let timeout_s = BOOT_S + 4;
+    install(&lab, &rendered(&lab, &plan, timeout_s, &conf(&lab)));
+    wait_until_asleep(&lab, &["n1", "n2", "n3"]);
+    let home = lab.home();
+    std::fs::write(home.join("silent-n2"), "").unwrap();
+    std::fs::write(home.join("dead-n3"), "").unwrap();
+
+    let jobs = ["n2", "n3"].map(|node| lab.submit("root", node, &["-w", node, "--gres=gpu:8", "--requeue"], "sleep 1"));
+    let down = |node: &str| nodes_that_are(&lab, "DOWN").iter().any(|one| one == node);
+    let silent_s = wait_until(&lab, "n2 is not down", u64::from(timeout_s), || down("n2"));
+    assert!(!down("n3"), "n3 has its ResumeTimeout yet");
+    let why = |node: &str, reason: &str| {
+        let shown = lab.output("scontrol", &["show", "node", node]);
+        assert!(shown.contains(&format!("Reason={reason}")), "{shown}");
+    };
+    why("n2", "resume.sh: cannot be switched on");
+    let dead_s = silent_s + wait_until(&lab, "n3 is not down", 40, || down("n3"));
+    println!(
+        "a node that cannot be switched is down after {silent_s:.1} s, one that does not boot after {dead_s:.1} s \
+         (ResumeTimeout {timeout_s} s)"
+    );
+    assert!(dead_s >= f64::from(timeout_s) - 1.0, "{dead_s} s");
+    why("n3", "ResumeTimeout reached");
+    for job in &jobs {
+        wait_until(&lab, "the job is not queued again", 20, || of_job(&lab, job, "JobState") == "PENDING");
+        assert_eq!(of_job(&lab, job, "Restarts"), "1");
+    }
+    let power_log = || std::fs::read_to_string(home.join("log/power.log")).unwrap();
+    // Both, if Slurm tells of n2 at the same time.
+    let told = |nodes: &str| power_log().contains(&format!("ERROR: did not wake within ResumeTimeout: {nodes} "));
+    wait_until(&lab, "nobody was told of n3", 20, || told("n3") || told("n[2-3]"));
+    assert!(
+        power_log().contains("power on n2: try 3 of 3 failed: no answer")
+            && power_log().contains("ERROR: not woken: n2"),
+        "{}",
+        power_log()
+    );
+
+    // Nobody mends a node within a second, and of one that was resumed in the second in which it was set down, 22.05 put the job on it and the
+    // node to sleep.
+    std::thread::sleep(Duration::from_secs(6));
+    for file in ["silent-n2", "dead-n3"] {
+        std::fs::remove_file(home.join(file)).unwrap();
+    }
+    lab.output("scontrol", &["update", "NodeName=n[2-3]", "State=RESUME"]);
+    for job in &jobs {
+        // A job that was queued again waits for two minutes, unless it is told otherwise.
+        lab.output("scontrol", &["update", &format!("JobId={job}"), "StartTime=now"]);
+    }
+    for job in &jobs {
+        wait_until(&lab, "the job does not end", 60, || of_job(&lab, job, "JobState") == "COMPLETED");
+    }
 }

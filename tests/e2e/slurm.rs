@@ -3,7 +3,7 @@
 //!
 //! Needs root and Debian packages (the lab script installs them), so it runs only where `TRACECAST_SLURM_LAB=1` is set.
 //! Takes about a minute, five more for the 160 jobs that are recorded under backfill, four for those that are submitted with predictions,
-//! and one for the nodes that are put to sleep.
+//! and three for the nodes that are put to sleep.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
 
 mod job_submit;
