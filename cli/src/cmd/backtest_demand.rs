@@ -76,7 +76,7 @@ pub(crate) struct Gathering {
     /// GPUs of a node, where nodes are made of GPUs [default: as the inventory has it, else 8]
     #[arg(long, value_name = "GPUS")]
     pub(crate) gpus_per_node: Option<f64>,
-    /// Take a whole cluster at 0 between busy samples as idle, not as an outage of the counting
+    /// Take a whole cluster that falls from busy to 0 as idle, not as an outage of the counting
     #[arg(long)]
     pub(crate) outages_are_idle: bool,
 }

@@ -1,12 +1,12 @@
 //! Demand as slots, from a trace: one [`Series`] a VC, and one of the pool.
 //!
-//! Two sources, in this order unless one is named: the **activity** the source itself counted ([`sampled`]: Philly's node sequence, Helios' VCs
-//! by the minute), else the **jobs** ([`jobs`]: GPUs running and pending by an exact sweep, nodes from placements where they are known).
+//! Two sources, in this order unless one is named: the **activity** the source itself counted (`sampled`: Philly's node sequence, Helios' VCs
+//! by the minute), else the **jobs** (`jobs`: GPUs running and pending by an exact sweep, nodes from placements where they are known).
 //!
 //! * A slot begins on a whole multiple of its length after local midnight. Slots that the record covers in part, at its ends, are left out.
 //! * Slots in which nothing was counted carry on the last count and say so ([`Slot::counted`]).
-//! * A whole cluster that falls to 0 between busy samples did not lose its jobs: its counting failed. Such samples count as not taken, and
-//!   how many is said, unless [`Options::outages_are_idle`].
+//! * A whole cluster that falls from busy to 0 from one sample to the next did not lose all jobs at once: its counting failed. Such samples, of up
+//!   to a day, count as not taken, and how many is said, unless [`Options::outages_are_idle`].
 //! * Demand is what is in use, or that and what waits ([`Asked`]).
 //! * The pool is the cluster's own series if there is one, else the sum of the VCs at each moment (not of their peaks).
 //!
@@ -70,7 +70,7 @@ pub struct Options {
     pub asked: Asked,
     /// GPUs of a node, where nodes are derived from GPUs; `None`: as the inventory has it, else 8.
     pub gpus_per_node: Option<f64>,
-    /// Whether a whole cluster at 0 between busy samples is idle, and not failing to count.
+    /// Whether a whole cluster that falls from busy to 0 is idle, and not failing to count.
     pub outages_are_idle: bool,
     /// Only these VCs (and the pool of them); empty: all.
     pub vcs: Vec<String>,

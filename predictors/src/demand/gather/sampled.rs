@@ -1,7 +1,7 @@
 //! Demand from the activity that the source itself counted.
 //!
 //! Each sample is a count at a moment; a slot is described by those within it, each weighing the same. Worked example: samples 3, 0, 0, 4 of
-//! a cluster of 10 nodes: the zeros lie between busy samples, so they are an outage and the last count before them, 3, carries on.
+//! a cluster of 10 nodes: the zeros follow a busy sample, so they are an outage and the last count before them, 3, carries on.
 
 use std::collections::BTreeMap;
 
@@ -17,6 +17,8 @@ use crate::error::{Error, Result};
 const DOWN: f64 = 0.02;
 /// Share at which it counts as busy.
 const BUSY: f64 = 0.2;
+/// Longest time for which a cluster that falls to 0 is taken to be miscounted: a day.
+const LONGEST_OUTAGE_MS: i64 = 86_400_000;
 
 /// What was counted at a moment.
 #[derive(Debug, Clone, Copy)]
@@ -90,12 +92,13 @@ pub(super) fn gather(trace: &Trace, options: &Options, zone: &Zone) -> Result<Ga
         let spacing = spacing(&list);
         let ends = list.first().map(|sample| sample.ts).zip(list.last().map(|sample| sample.ts));
         let Some((from, last)) = ends else { continue };
-        if whole && !options.outages_are_idle {
+        // Some VCs alone may well be idle.
+        if whole && options.vcs.is_empty() && !options.outages_are_idle {
             let (kept, lost, outages) = without_outages(list);
             list = kept;
             if lost > 0 {
                 notes.push(format!(
-                    "{name}: {} in {} at or near 0 between busy ones: counting failed, nothing is known to have been idle. They are left out; the last count before carries on.",
+                    "{name}: {} in {} at or near 0 right after busy ones: the counting failed, the jobs did not all end at once. They are left out, the last count before carries on.",
                     format::counted(lost as u64, "sample is", "samples are"),
                     format::counted(outages as u64, "stretch", "stretches"),
                 ));
@@ -153,26 +156,27 @@ fn spacing(list: &[Sample]) -> i64 {
     gaps.get(gaps.len() / 2).copied().unwrap_or(0)
 }
 
-/// The samples less those of outages, how many these are, and in how many stretches. An outage is a stretch at or near 0, with a 0 in it,
-/// between two busy samples.
+/// The samples less those of outages, how many these are, and in how many stretches. An outage begins where a busy sample is followed by one at
+/// or near 0; it ends with the next that is not, or after [`LONGEST_OUTAGE_MS`]: nobody loses the count for longer, it is idle. Each sample is
+/// judged by those before it alone.
 fn without_outages(list: Vec<Sample>) -> (Vec<Sample>, usize, usize) {
-    let most = list.iter().map(|sample| sample.used).fold(0.0, f64::max);
-    let share = |sample: &Sample| sample.used / sample.total.filter(|total| *total > 0.0).unwrap_or(most).max(1e-9);
     let (mut kept, mut lost, mut outages): (Vec<Sample>, usize, usize) = (Vec::with_capacity(list.len()), 0, 0);
-    let mut rest = list.as_slice();
-    while let Some(first) = rest.first() {
-        let down = share(first) <= DOWN;
-        let (now, later) =
-            rest.split_at(rest.iter().position(|sample| (share(sample) <= DOWN) != down).unwrap_or(rest.len()));
-        let busy_before = kept.last().is_some_and(|sample| share(sample) >= BUSY);
-        let busy_after = later.first().is_some_and(|sample| share(sample) >= BUSY);
-        if down && busy_before && busy_after && now.iter().any(|sample| sample.used == 0.0) {
-            lost += now.len();
+    let (mut most, mut before, mut since) = (0f64, 0f64, None);
+    for sample in list {
+        most = most.max(sample.used);
+        let share = sample.used / sample.total.filter(|total| *total > 0.0).unwrap_or(most).max(1e-9);
+        if share > DOWN {
+            since = None;
+        } else if since.is_none() && before >= BUSY {
+            since = Some(sample.ts);
             outages += 1;
-        } else {
-            kept.extend_from_slice(now);
         }
-        rest = later;
+        if since.is_some_and(|since| sample.ts - since < LONGEST_OUTAGE_MS) {
+            lost += 1;
+            continue;
+        }
+        before = share;
+        kept.push(sample);
     }
     (kept, lost, outages)
 }

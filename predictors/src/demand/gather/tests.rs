@@ -67,7 +67,7 @@ fn the_pool_is_the_sum_at_each_moment_and_not_of_the_peaks() {
 }
 
 #[test]
-fn a_cluster_at_zero_between_busy_samples_is_an_outage_and_a_vc_is_not() {
+fn a_cluster_that_falls_to_zero_has_an_outage_and_a_vc_has_not() {
     let counts = [60.0, 61.0, 0.0, 1.0, 0.0, 62.0];
     let of = |scope| {
         let mut trace = Trace::default();
@@ -142,4 +142,22 @@ fn bare_dates_are_of_the_traces_zone_and_as_an_end_the_whole_day() {
     assert_eq!(moment("2017-12-01T06:00:00", &zone, true), Some(day + 6 * 3_600_000));
     assert_eq!(moment("2017-12-01T08:00:00Z", &zone, false), Some(day));
     assert_eq!(moment("soon", &zone, false), None);
+}
+
+#[test]
+fn after_a_day_at_zero_a_cluster_is_idle_and_later_samples_change_no_earlier_slot() {
+    let of = |hours: i64| {
+        let mut trace = Trace::default();
+        for hour in 0..hours {
+            trace.activity.push(sample("cluster", "x", 60 * hour, if hour < 3 { 80.0 } else { 0.0 }, 0.0, 100.0));
+        }
+        series(&trace, &options(60)).unwrap().remove(0).slots
+    };
+    // Busy at hours 0 to 2; 0 from hour 3 on, which is believed from hour 27 on.
+    let slots = of(40);
+    assert!(slots[3..27].iter().all(|slot| slot.peak == 80.0 && !slot.counted));
+    assert!(slots[27..].iter().all(|slot| slot.peak == 0.0 && slot.counted));
+    for hours in 4..40usize {
+        assert_eq!(of(hours as i64), slots[..hours], "{hours}");
+    }
 }
