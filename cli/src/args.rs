@@ -54,6 +54,9 @@ pub(crate) enum Command {
     /// Hold predictions against what really happened, beside the baselines
     #[command(subcommand)]
     Backtest(Backtest),
+    /// Recommend what to change, with its effect back-tested
+    #[command(subcommand)]
+    Plan(crate::cmd::plan::Plan),
     /// Generate a complete synthetic trace from a small specification
     Synth(Synth),
     /// List the formats that can be read
@@ -530,6 +533,8 @@ pub(crate) enum SchemaOf {
     Rollup,
     /// `simulate --format json`
     Simulate,
+    /// `plan power --format json`
+    PlanPower,
     /// `backtest duration --format json`
     BacktestDuration,
     /// `backtest demand --format json`

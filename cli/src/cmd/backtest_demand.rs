@@ -127,7 +127,7 @@ pub(crate) struct BacktestDemand {
     pub(crate) out: Option<PathBuf>,
 }
 
-fn length(text: &str) -> Result<i64, String> {
+pub(crate) fn length(text: &str) -> Result<i64, String> {
     let found = tracecast_planner::sim::scenario::parse_duration(text).map_err(|error| error.to_string())?;
     if (1_000..=86_400_000).contains(&found) { Ok(found) } else { Err("a slot is a second to a day long".to_owned()) }
 }
@@ -141,7 +141,7 @@ fn model(name: &str) -> Result<Model, String> {
 }
 
 /// A moment in the trace's zone, milliseconds.
-fn moment(text: &str, zone: &Zone, end: bool) -> Result<i64> {
+pub(crate) fn moment(text: &str, zone: &Zone, end: bool) -> Result<i64> {
     gather::moment(text, zone, end).with_context(|| {
         format!("`{text}` is no moment; write 2017-12-01, 2017-12-01T12:00:00 or 2017-12-01T12:00:00Z")
     })

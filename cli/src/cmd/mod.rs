@@ -6,6 +6,7 @@ mod describe;
 mod formats;
 mod ingest;
 mod inspect;
+pub(crate) mod plan;
 mod predict;
 mod report;
 mod rollup;
@@ -38,6 +39,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         Command::Serve(request) => serve::run(request, quiet),
         Command::Backtest(Backtest::Duration(request)) => backtest::run(request, quiet),
         Command::Backtest(Backtest::Demand(request)) => backtest_demand::run(request, quiet),
+        Command::Plan(plan::Plan::Power(request)) => plan::run(request, quiet),
         Command::Synth(request) => synth::run(request, quiet),
         Command::Formats => formats::run(),
         Command::Schema(request) => schema::run(request.of),

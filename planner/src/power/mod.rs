@@ -1,6 +1,7 @@
 //! Power-down of nodes: who sleeps when, what it saves and whom it hurts.
 
 pub mod answer;
+pub mod apply;
 pub mod ces;
 pub mod config;
 pub mod family;

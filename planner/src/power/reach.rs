@@ -18,6 +18,7 @@
 //! over 0.05, 297 are held; with a buffer of 9, 306 are powered.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -30,7 +31,7 @@ use tracecast_predictors::model::{Fit as _, Predict as _, Training};
 use super::level::{FACTS, Levels};
 use super::policy::Policy;
 use super::simple::trailing_maximum;
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// How far ahead keeping looks, hours.
 pub const KEEP_H: [f64; 4] = [0.5, 1.0, 2.0, 4.0];
@@ -56,10 +57,19 @@ const TREES: Trees =
 /// The chance that a level is reached, fitted.
 #[derive(Debug, Clone)]
 pub struct Reach {
-    /// Slots looked ahead, trees; the first is what waking looks at.
-    horizons: Vec<(usize, Vec<FittedTrees>)>,
+    /// Slots looked ahead, and what tells the chance; the first is what waking looks at.
+    horizons: Vec<(usize, Vec<Teller>)>,
     /// Highest level there is.
     most: usize,
+}
+
+/// What tells the chance that a level is reached.
+#[derive(Debug, Clone)]
+enum Teller {
+    /// Trees.
+    Trees(FittedTrees),
+    /// Always the same: of all that was seen, nothing or everything was reached, or there was next to nothing to see.
+    Always(f32),
 }
 
 /// Horizons in slots: what waking looks at, then what keeping may look at, each once.
@@ -108,7 +118,7 @@ fn draw(series: &Series, range: &Range<usize>, most: usize, seed: u64) -> Drawn 
 
 impl Drawn {
     /// Trees that tell the chance that a level is reached within `ahead` slots.
-    fn grow(&self, series: &Series, range: &Range<usize>, ahead: usize, seed: u64) -> Result<FittedTrees> {
+    fn grow(&self, series: &Series, range: &Range<usize>, ahead: usize, seed: u64) -> Result<Teller> {
         let mut rows: Vec<u32> = Vec::new();
         let mut labels = Vec::new();
         for (row, (next, level)) in (0u32..).zip(self.next.iter().zip(&self.level)) {
@@ -117,27 +127,29 @@ impl Drawn {
                 labels.push(f32::from(u8::from(peak >= *level as f64)));
             }
         }
-        if labels.len() < LEAST_ROWS {
-            return Err(Error::Policy(format!(
-                "{}: {} slots before the evaluation are too few to learn from; some days are needed",
-                series.name,
-                range.len()
-            )));
+        // Of levels that were hardly ever free nothing is known, so they are kept.
+        let first = labels.first().copied().filter(|_| labels.len() >= LEAST_ROWS).unwrap_or(1.0);
+        if labels.len() < LEAST_ROWS || labels.iter().all(|label| *label == first) {
+            return Ok(Teller::Always(first));
         }
         let all: Vec<u32> = (0..FACTS as u32).collect();
         let part = self.rows.select(&rows, &all);
         let censored = vec![false; labels.len()];
         let trees = Boosted { target: Target::Chance, trees: Trees { seed, ..TREES } };
-        Ok(trees.fit(Training { rows: &part, labels: &labels, censored: &censored })?)
+        Ok(Teller::Trees(trees.fit(Training { rows: &part, labels: &labels, censored: &censored })?))
     }
 }
 
-/// Mean chance over several trees.
-fn chances(trees: &[FittedTrees], rows: &Matrix) -> Result<Vec<f32>> {
+/// Mean chance over what several tell.
+fn chances(tellers: &[Teller], rows: &Matrix) -> Result<Vec<f32>> {
     let mut sum = vec![0.0; rows.rows()];
-    for own in trees {
-        for (sum, chance) in sum.iter_mut().zip(own.predict(rows)?) {
-            *sum += chance / trees.len() as f32;
+    let part = 1.0 / tellers.len().max(1) as f32;
+    for own in tellers {
+        match own {
+            Teller::Always(chance) => sum.iter_mut().for_each(|sum| *sum += chance * part),
+            Teller::Trees(trees) => {
+                sum.iter_mut().zip(trees.predict(rows)?).for_each(|(sum, chance)| *sum += chance * part);
+            }
         }
     }
     Ok(sum)
@@ -156,15 +168,15 @@ impl Reach {
     /// Learns from the slots of `range` (earlier ones serve as their past), for `horizons` in slots.
     ///
     /// # Errors
-    /// If there are too few slots, or the trees cannot be grown.
+    /// If the trees cannot be grown.
     pub fn fit(series: &Series, range: Range<usize>, horizons: &[usize]) -> Result<Self> {
         let most =
             series.slots.iter().take(range.end).map(|slot| slot.total.max(slot.peak)).fold(0.0, f64::max) as usize;
-        let mut fitted: Vec<(usize, Vec<FittedTrees>)> = horizons.iter().map(|ahead| (*ahead, Vec::new())).collect();
+        let mut fitted: Vec<(usize, Vec<Teller>)> = horizons.iter().map(|ahead| (*ahead, Vec::new())).collect();
         for seed in 1..=BAGS {
             let drawn = draw(series, &range, most, seed);
-            for (ahead, forests) in &mut fitted {
-                forests.push(drawn.grow(series, &range, *ahead, seed)?);
+            for (ahead, tellers) in &mut fitted {
+                tellers.push(drawn.grow(series, &range, *ahead, seed)?);
             }
         }
         Ok(Self { horizons: fitted, most })
@@ -195,8 +207,8 @@ impl Reach {
             lately: LINGER.iter().map(|slots| (*slots, lately(*slots))).collect(),
             reached: Vec::new(),
         };
-        for (ahead, trees) in &self.horizons {
-            let chances = chances(trees, &rows)?;
+        for (ahead, tellers) in &self.horizons {
+            let chances = chances(tellers, &rows)?;
             let mut from = 0;
             let mut reached = Vec::with_capacity(spans.len());
             for (base, length) in &spans {
@@ -277,29 +289,29 @@ impl Readings {
 
 /// The policy, slot by slot.
 #[derive(Debug, Clone)]
-pub struct Reaching<'a> {
-    reach: &'a Reach,
+pub struct Reaching {
+    reach: Arc<Reach>,
     switches: Switches,
     levels: Option<Levels>,
     held: Option<f64>,
 }
 
-impl<'a> Reaching<'a> {
+impl Reaching {
     /// With these switches.
-    pub fn new(reach: &'a Reach, switches: Switches) -> Self {
+    pub fn new(reach: Arc<Reach>, switches: Switches) -> Self {
         Self { reach, switches, levels: None, held: None }
     }
 
     fn reached(&self, levels: &Levels, ahead: usize, least: f32) -> Option<f64> {
-        let (_, trees) = self.reach.horizons.iter().find(|(slots, _)| *slots == ahead)?;
+        let (_, tellers) = self.reach.horizons.iter().find(|(slots, _)| *slots == ahead)?;
         let mut rows = Matrix::new(FACTS);
         self.reach.rows(levels, &mut rows);
-        let chances = chances(trees, &rows).ok()?;
+        let chances = chances(tellers, &rows).ok()?;
         highest(levels.in_use(), &chances).get(place(least)).map(|level| f64::from(*level))
     }
 }
 
-impl Policy for Reaching<'_> {
+impl Policy for Reaching {
     fn name(&self) -> String {
         "reach".to_owned()
     }

@@ -27,6 +27,8 @@ use crate::sim::compare::Estimate;
 
 /// Share of all nodes by which sleep must differ for one setting to rule another out.
 const TOLERANCE: f64 = 1.0 / 1600.0;
+/// Days that there must be before the evaluation.
+const LEAST_DAYS: f64 = 4.0;
 /// Switching costs for which the optimum is told, hours of idle power.
 const SWITCH_H: [f64; 4] = [0.5, 1.0, 2.0, 6.0];
 
@@ -194,6 +196,19 @@ pub struct Studied {
     pub optima: Vec<Optimum>,
 }
 
+impl Studied {
+    /// The chosen trailing maximum as a scheduler carries it out that can only time out and keep some idle: seconds and nodes.
+    pub fn timeout(&self) -> (u32, u32) {
+        let found = self.curves.iter().find_map(|curve| match curve.chosen.setting {
+            Setting::TrailingMaximum { slots, buffer } => Some((slots, buffer)),
+            _ => None,
+        });
+        let (slots, buffer) = found.unwrap_or((6, 0));
+        let idle_s = i64::try_from(slots).unwrap_or(0) * self.slot_ms / 1000;
+        (u32::try_from(idle_s).unwrap_or(u32::MAX), buffer)
+    }
+}
+
 /// A series in whole nodes: GPUs are divided by those of a node and rounded up, as a node in use for one GPU cannot sleep.
 pub fn in_nodes(series: &Series, gpus_per_node: f64) -> Series {
     let mut nodes = series.clone();
@@ -286,6 +301,14 @@ pub fn study(series: &Series, request: &Request) -> Result<Studied> {
             series.slots.len()
         )));
     }
+    let days = |range: &Range<usize>| range.len() as f64 * series.slot_ms as f64 / (24 * HOUR_MS) as f64;
+    if days(fit) < LEAST_DAYS {
+        return Err(Error::Policy(format!(
+            "{}: {:.1} days before the evaluation are too few to learn from and to choose on; {LEAST_DAYS:.0} are the least",
+            series.name,
+            days(fit)
+        )));
+    }
     let sides = Sides::of(series);
     let split = fit.start + fit.len() * 2 / 3;
     let (learn, pick) = (fit.start..split, split..fit.end);
@@ -336,7 +359,6 @@ pub fn study(series: &Series, request: &Request) -> Result<Studied> {
     let (orders, buffer) = evaluating.orders(&setting);
     let totals = evaluating.demand.total;
     let slots = series.slots.get(eval.clone()).unwrap_or_default();
-    let days = |range: &Range<usize>| range.len() as f64 * series.slot_ms as f64 / (24 * HOUR_MS) as f64;
     Ok(Studied {
         name: series.name.clone(),
         from_ms: series.time_ms(eval.start),
