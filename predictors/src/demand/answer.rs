@@ -221,7 +221,7 @@ impl Answer {
             ))
             .with_definition("Persistence: the last slot's peak. Forecast is the peak of a slot; horizon h of a slot is of the forecast made h − 1 slots before it begins, from slots that had ended.")
             .with_definition("sMAPE: 200 × the mean of |forecast − truth| / (|forecast| + |truth|). Pinball loss of a quantile q of level a: a (y − q) above it, (1 − a)(q − y) below.")
-            .with_definition("The ensemble averages the models' calibrated quantiles with weights of least loss on the slots it is chosen on.");
+            .with_definition("The ensemble averages the models' quantiles with weights of least loss on the slots it is chosen on, and is calibrated as one.");
         if !made_of.is_empty() {
             section = section.with_text(format!("The ensemble is {}.", made_of.join(" + ")));
         }
