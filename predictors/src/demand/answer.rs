@@ -7,7 +7,7 @@ use tracecast_analytics::report::chart::{Axis, Chart, Mark, Series as Curve};
 use tracecast_analytics::report::{Cell, Column, Report, Section, Table, format};
 
 use super::backtest::{Backtest, ModelScore, Span};
-use super::fan::{ENDS80, ENDS90, LEVELS, MEDIAN};
+use super::fan::{ENDS90, LEVELS, MEDIAN};
 use super::gather::Asked;
 use super::series::Unit;
 
@@ -205,7 +205,7 @@ impl Answer {
         .with_reading("What the quantiles cost, too much and too little together. Lower is better.");
         let made_of: Vec<String> =
             test.ensemble.iter().map(|own| format!("{:.1} {}", own.weight, own.model.name())).collect();
-        let mut section = Section::new(id("models"), title("which forecast is best"))
+        let mut section = Section::new(id("models"), title("Which forecast is best"))
             .with_finding(finding)
             .with_chart(smape)
             .with_chart(loss)
@@ -221,14 +221,14 @@ impl Answer {
             ))
             .with_definition("Persistence: the last slot's peak. Forecast is the peak of a slot; horizon h of a slot is of the forecast made h − 1 slots before it begins, from slots that had ended.")
             .with_definition("sMAPE: 200 × the mean of |forecast − truth| / (|forecast| + |truth|). Pinball loss of a quantile q of level a: a (y − q) above it, (1 − a)(q − y) below.")
-            .with_definition("The ensemble averages the models' calibrated quantiles with weights of least loss on the slots it is chosen on.");
+            .with_definition("The ensemble averages the models' quantiles with weights of least loss on the slots it is chosen on, and is calibrated as one.");
         if !made_of.is_empty() {
             section = section.with_text(format!("The ensemble is {}.", made_of.join(" + ")));
         }
         for left in &test.left_out {
             section = section.with_text(format!("{} is left out: {}.", left.model.name(), left.why));
         }
-        vec![section, self.fan(test, &id("fan"), &title("what was said and what came"))]
+        vec![section, self.fan(test, &id("fan"), &title("What was said and what came"))]
     }
 
     /// Some horizons of the chosen model beside persistence.
@@ -280,16 +280,10 @@ impl Answer {
         };
         let median: Vec<(f64, f64)> =
             test.shown.iter().map(|own| (time(own.time_ms), at(&own.quantiles, MEDIAN))).collect();
-        let low: Vec<(f64, f64)> =
-            test.shown.iter().map(|own| (time(own.time_ms), at(&own.quantiles, ENDS80.0))).collect();
-        let high: Vec<(f64, f64)> =
-            test.shown.iter().map(|own| (time(own.time_ms), at(&own.quantiles, ENDS80.1))).collect();
         let truth: Vec<(f64, f64)> =
             test.shown.iter().map(|own| (time(own.time_ms), own.truth.unwrap_or(f64::NAN))).collect();
         let curves = vec![
             Curve::new("median, 5 to 95 %", Mark::Dashed, median).with_band(band(ENDS90)),
-            Curve::new("10 %", Mark::Dashed, low),
-            Curve::new("90 %", Mark::Dashed, high),
             Curve::new("what came", Mark::Step, truth),
         ];
         let chart = Chart::xy(

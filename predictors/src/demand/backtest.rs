@@ -5,7 +5,8 @@
 //! A forecaster fitted at slot s knows the slots before s (and of jobs, what had happened by its beginning) and forecasts until it is fitted
 //! again. It says what persistence says until it has enough to be fitted on.
 //!
-//! The **ensemble** averages calibrated quantiles, with the weights (in tenths) of least pinball loss on the slots it is chosen on. Slots in which nothing was counted teach nothing and are not scored.
+//! The **ensemble** averages the models' quantiles, with the weights (in tenths) with which their calibrated ones have the least pinball loss on
+//! the slots it is chosen on, and is calibrated as one: averages of calibrated quantiles would be too wide. Slots in which nothing was counted teach nothing and are not scored.
 //!
 //! Scores are by horizon: horizon h of a slot is of the forecast made h − 1 slots before it begins. O(models × slots × horizons). Worked example:
 //! with ten-minute slots, horizon 6 of persistence for the slot from 12:50 to 13:00 is the peak from 11:50 to 12:00: one hour before.
@@ -179,8 +180,8 @@ pub struct Track {
     pub raw: Vec<Fan>,
     /// As calibrated.
     pub fans: Vec<Fan>,
-    /// Calibration after the last slot; `None` of the ensemble, which is made of what is calibrated.
-    pub calibrator: Option<Calibrator>,
+    /// Calibration after the last slot.
+    pub calibrator: Calibrator,
 }
 
 /// What all models would have said.
@@ -292,14 +293,13 @@ pub(super) fn tracks_of(
     }
     let told = |(model, raw): (Model, Vec<Fan>)| {
         let (fans, calibrator) = calibrate(series, first, &raw, model.point_is_median(), options, window);
-        Track { name: model.name().to_owned(), model: Some(model), raw, fans, calibrator: Some(calibrator) }
+        Track { name: model.name().to_owned(), model: Some(model), raw, fans, calibrator }
     };
     let mut tracks: Vec<Track> = fitted.into_par_iter().map(told).collect();
     let (mixed, ensemble) = weigh(series, &tracks, first, choose, report);
     if let Some(raw) = mixed {
-        let bounded = |(step, fan): (usize, &Fan)| fan.clone().within(Bounds::before(series, first + step));
-        let fans = raw.iter().enumerate().map(bounded).collect();
-        tracks.push(Track { name: "ensemble".to_owned(), model: None, raw, fans, calibrator: None });
+        let (fans, calibrator) = calibrate(series, first, &raw, true, options, window);
+        tracks.push(Track { name: "ensemble".to_owned(), model: None, raw, fans, calibrator });
     }
     Ok(Tracks { first, choose, report, end, tracks, left_out, fits: moments.len(), ensemble })
 }
@@ -420,9 +420,9 @@ fn weigh(
             _ => break,
         }
     }
-    let count = tracks.iter().map(|track| track.fans.len()).min().unwrap_or(0);
+    let count = tracks.iter().map(|track| track.raw.len()).min().unwrap_or(0);
     let fan = |step: usize| -> Fan {
-        let all: Vec<&Fan> = tracks.iter().filter_map(|track| track.fans.get(step)).collect();
+        let all: Vec<&Fan> = tracks.iter().filter_map(|track| track.raw.get(step)).collect();
         let quantiles: Vec<Quantiles> =
             (0..horizon).map(|ahead| mix(&best, all.iter().filter_map(|fan| fan.quantiles.get(ahead)))).collect();
         let point = quantiles.iter().map(|own| own.get(super::fan::MEDIAN).copied().unwrap_or(f64::NAN)).collect();

@@ -358,7 +358,7 @@ fn train_one(series: &Series, jobs: Option<&Jobs>, options: &Options) -> Result<
         .tracks
         .iter()
         .zip(&losses)
-        .filter_map(|(track, loss)| Some((track.model?, track.calibrator.clone()?, *loss)));
+        .filter_map(|(track, loss)| Some((track.model?, track.calibrator.clone(), *loss)));
     let Some((model, calibrator, choice_loss)) = single.min_by(|a, b| a.2.total_cmp(&b.2)) else {
         return Err(Error::TooFew(format!("{}: no model could be fitted", series.name)));
     };

@@ -5,8 +5,8 @@
 //!
 //! * A slot begins on a whole multiple of its length after local midnight. Slots that the record covers in part, at its ends, are left out.
 //! * Slots in which nothing was counted carry on the last count and say so ([`Slot::counted`]).
-//! * A whole cluster that falls from busy to 0 from one sample to the next did not lose all jobs at once: its counting failed. Such samples, of up
-//!   to a day, count as not taken, and how many is said, unless [`Options::outages_are_idle`].
+//! * A whole cluster that falls from busy to 0 from one sample to the next did not run out of jobs: it was off, or its counting failed. Such
+//!   samples, of up to two days, count as not taken, in its VCs too, and how many is said, unless [`Options::outages_are_idle`].
 //! * Demand is what is in use, or that and what waits ([`Asked`]).
 //! * The pool is the cluster's own series if there is one, else the sum of the VCs at each moment (not of their peaks).
 //!
@@ -70,7 +70,7 @@ pub struct Options {
     pub asked: Asked,
     /// GPUs of a node, where nodes are derived from GPUs; `None`: as the inventory has it, else 8.
     pub gpus_per_node: Option<f64>,
-    /// Whether a whole cluster that falls from busy to 0 is idle, and not failing to count.
+    /// Whether a whole cluster that falls from busy to 0 is idle, and not off or failing to count.
     pub outages_are_idle: bool,
     /// Only these VCs (and the pool of them); empty: all.
     pub vcs: Vec<String>,

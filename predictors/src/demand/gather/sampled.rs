@@ -17,8 +17,8 @@ use crate::error::{Error, Result};
 const DOWN: f64 = 0.02;
 /// Share at which it counts as busy.
 const BUSY: f64 = 0.2;
-/// Longest time for which a cluster that falls to 0 is taken to be miscounted: a day.
-const LONGEST_OUTAGE_MS: i64 = 86_400_000;
+/// Longest time for which a cluster that falls to 0 is taken to be off or miscounted, and not idle: two days.
+const LONGEST_OUTAGE_MS: i64 = 2 * 86_400_000;
 
 /// What was counted at a moment.
 #[derive(Debug, Clone, Copy)]
@@ -79,31 +79,40 @@ pub(super) fn gather(trace: &Trace, options: &Options, zone: &Zone) -> Result<Ga
     }
     let known: Vec<&str> = by_name.keys().filter(|(pool, _)| !pool).map(|(_, name)| name.as_str()).collect();
     check_vcs(options, &known)?;
+    let pooled = |by_name: &BTreeMap<(bool, String), Samples>, notes: &mut Vec<String>| {
+        let vcs: Vec<&Samples> = by_name.iter().filter(|((pool, _), _)| !pool).map(|(_, samples)| samples).collect();
+        (!by_name.keys().any(|(pool, _)| *pool) && vcs.len() > 1).then(|| pool(&vcs, notes))
+    };
+    let mut sum = pooled(&by_name, &mut notes);
+    // Of the whole cluster, and of all its VCs then: one of them alone may well be idle.
+    let whole = by_name.iter().find(|((pool, _), _)| *pool).map(|((_, name), samples)| (name.as_str(), samples));
+    let mut down = Vec::new();
+    if let Some((name, samples)) = whole.or(sum.as_ref().map(|sum| (POOL, sum))).filter(|_| !options.outages_are_idle) {
+        let (stretches, lost) = outages(&samples.list);
+        if lost > 0 {
+            notes.push(format!(
+                "{name}: {} in {} at or near 0 right after busy ones: the cluster was off or its counting failed, which is not lack of demand. They are left out, the last count before carries on.",
+                format::counted(lost as u64, "sample is", "samples are"),
+                format::counted(stretches.len() as u64, "stretch", "stretches"),
+            ));
+        }
+        down = stretches;
+    }
     if !options.vcs.is_empty() {
         by_name.retain(|(pool, name), _| !pool && options.vcs.contains(name));
+        sum = pooled(&by_name, &mut notes);
     }
-    let vcs: Vec<&Samples> = by_name.iter().filter(|((pool, _), _)| !pool).map(|(_, samples)| samples).collect();
-    let clusters = by_name.keys().filter(|(pool, _)| *pool).count();
-    let sum = if clusters == 0 && vcs.len() > 1 { Some(pool(&vcs, &mut notes)) } else { None };
     let mut series = Vec::new();
     let mut unknown = Vec::new();
-    for ((whole, name), samples) in by_name.into_iter().chain(sum.map(|sum| ((true, POOL.to_owned()), sum))) {
+    for ((_, name), samples) in by_name.into_iter().chain(sum.map(|sum| ((true, POOL.to_owned()), sum))) {
         let mut list = samples.list;
         let spacing = spacing(&list);
         let ends = list.first().map(|sample| sample.ts).zip(list.last().map(|sample| sample.ts));
         let Some((from, last)) = ends else { continue };
-        // Some VCs alone may well be idle.
-        if whole && options.vcs.is_empty() && !options.outages_are_idle {
-            let (kept, lost, outages) = without_outages(list);
-            list = kept;
-            if lost > 0 {
-                notes.push(format!(
-                    "{name}: {} in {} at or near 0 right after busy ones: the counting failed, the jobs did not all end at once. They are left out, the last count before carries on.",
-                    format::counted(lost as u64, "sample is", "samples are"),
-                    format::counted(outages as u64, "stretch", "stretches"),
-                ));
-            }
-        }
+        list.retain(|sample| {
+            let after = down.partition_point(|(from, _)| *from <= sample.ts);
+            after.checked_sub(1).and_then(|at| down.get(at)).is_none_or(|(_, to)| sample.ts > *to)
+        });
         let Some(mut tallies) = Tallies::new(from, last.saturating_add(spacing), options, zone) else { continue };
         for sample in &list {
             let total = sample.total.unwrap_or(f64::INFINITY);
@@ -156,11 +165,11 @@ fn spacing(list: &[Sample]) -> i64 {
     gaps.get(gaps.len() / 2).copied().unwrap_or(0)
 }
 
-/// The samples less those of outages, how many these are, and in how many stretches. An outage begins where a busy sample is followed by one at
-/// or near 0; it ends with the next that is not, or after [`LONGEST_OUTAGE_MS`]: nobody loses the count for longer, it is idle. Each sample is
+/// Stretches from the first to the last sample of each outage, and how many samples lie in them. An outage begins where a busy sample is followed
+/// by one at or near 0; it ends with the next that is not, or after [`LONGEST_OUTAGE_MS`]: whatever is off for longer is idle. Each sample is
 /// judged by those before it alone.
-fn without_outages(list: Vec<Sample>) -> (Vec<Sample>, usize, usize) {
-    let (mut kept, mut lost, mut outages): (Vec<Sample>, usize, usize) = (Vec::with_capacity(list.len()), 0, 0);
+fn outages(list: &[Sample]) -> (Vec<(i64, i64)>, usize) {
+    let (mut stretches, mut lost): (Vec<(i64, i64)>, usize) = (Vec::new(), 0);
     let (mut most, mut before, mut since) = (0f64, 0f64, None);
     for sample in list {
         most = most.max(sample.used);
@@ -169,16 +178,17 @@ fn without_outages(list: Vec<Sample>) -> (Vec<Sample>, usize, usize) {
             since = None;
         } else if since.is_none() && before >= BUSY {
             since = Some(sample.ts);
-            outages += 1;
+            stretches.push((sample.ts, sample.ts));
         }
-        if since.is_some_and(|since| sample.ts - since < LONGEST_OUTAGE_MS) {
-            lost += 1;
-            continue;
+        match (since, stretches.last_mut()) {
+            (Some(since), Some(stretch)) if sample.ts - since < LONGEST_OUTAGE_MS => {
+                lost += 1;
+                stretch.1 = sample.ts;
+            }
+            _ => before = share,
         }
-        before = share;
-        kept.push(sample);
     }
-    (kept, lost, outages)
+    (stretches, lost)
 }
 
 /// The sum of VCs at each moment at which one was counted, over the time in which all were.

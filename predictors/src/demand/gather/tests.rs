@@ -145,7 +145,7 @@ fn bare_dates_are_of_the_traces_zone_and_as_an_end_the_whole_day() {
 }
 
 #[test]
-fn after_a_day_at_zero_a_cluster_is_idle_and_later_samples_change_no_earlier_slot() {
+fn after_two_days_at_zero_a_cluster_is_idle_and_later_samples_change_no_earlier_slot() {
     let of = |hours: i64| {
         let mut trace = Trace::default();
         for hour in 0..hours {
@@ -153,11 +153,26 @@ fn after_a_day_at_zero_a_cluster_is_idle_and_later_samples_change_no_earlier_slo
         }
         series(&trace, &options(60)).unwrap().remove(0).slots
     };
-    // Busy at hours 0 to 2; 0 from hour 3 on, which is believed from hour 27 on.
-    let slots = of(40);
-    assert!(slots[3..27].iter().all(|slot| slot.peak == 80.0 && !slot.counted));
-    assert!(slots[27..].iter().all(|slot| slot.peak == 0.0 && slot.counted));
-    for hours in 4..40usize {
+    // Busy at hours 0 to 2; 0 from hour 3 on, which is believed from hour 51 on.
+    let slots = of(60);
+    assert!(slots[3..51].iter().all(|slot| slot.peak == 80.0 && !slot.counted));
+    assert!(slots[51..].iter().all(|slot| slot.peak == 0.0 && slot.counted));
+    for hours in 4..60usize {
         assert_eq!(of(hours as i64), slots[..hours], "{hours}");
     }
+}
+
+#[test]
+fn when_all_vcs_fall_to_zero_none_of_them_is_idle_and_one_alone_may_be() {
+    let mut trace = Trace::default();
+    for (minute, a, b) in [(0, 5.0, 4.0), (1, 0.0, 4.0), (2, 5.0, 4.0), (3, 0.0, 0.0), (4, 0.0, 1.0)] {
+        trace.activity.push(sample("vc", "a", minute, a, 0.0, 8.0));
+        trace.activity.push(sample("vc", "b", minute, b, 0.0, 8.0));
+    }
+    let found = gather(&trace, &options(1)).unwrap();
+    let peaks = |at: usize| found.series[at].slots.iter().map(|slot| (slot.peak, slot.counted)).collect::<Vec<_>>();
+    // In minute 1 only a is at 0; in minute 3 all are; in minute 4 one of 16 runs, more than 2 %.
+    assert_eq!(peaks(0), [(5.0, true), (0.0, true), (5.0, true), (5.0, false), (0.0, true)]);
+    assert_eq!(peaks(2), [(9.0, true), (4.0, true), (9.0, true), (9.0, false), (1.0, true)]);
+    assert!(found.notes[0].contains("all VCs: 1 sample is in 1 stretch"), "{:?}", found.notes);
 }
