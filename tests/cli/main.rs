@@ -444,6 +444,7 @@ fn schemas_are_the_published_ones() {
         ("rollup", "analytics/schema/rollup-1.schema.json"),
         ("simulate", "planner/schema/simulate-1.schema.json"),
         ("backtest-duration", "planner/schema/backtest-duration-1.schema.json"),
+        ("plan-power", "planner/schema/plan-power-1.schema.json"),
         ("backtest-demand", "predictors/schema/backtest-demand-1.schema.json"),
         ("manifest", "analytics/schema/manifest-1.schema.json"),
         ("tables", "analytics/schema/tables-1.json"),

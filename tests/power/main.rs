@@ -1,0 +1,239 @@
+//! Power planning on real series: what must hold of savings at a given service, and that the future changes no decision.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
+
+use std::ops::Range;
+
+use tracecast_planner::power::ces::Thresholds;
+use tracecast_planner::power::family::{Family, Setting, Stretch, Told};
+use tracecast_planner::power::optimum::{Prices, optimum};
+use tracecast_planner::power::reach::{Reach, horizons};
+use tracecast_planner::power::resim::Constants;
+use tracecast_planner::power::score::{Demand, Outcome, Worth};
+use tracecast_planner::power::study::{Request, Service, Studied, in_nodes, study};
+use tracecast_predictors::demand::gather;
+use tracecast_predictors::demand::{Series, Slot, Unit};
+use tracecast_tests::{read, real_trace};
+
+const DAY: usize = 144;
+
+fn philly() -> Option<Series> {
+    let trace = read(&[real_trace("philly/philly_node_sequence.csv.gz")?]).unwrap();
+    gather::series(&trace, &gather::Options::default()).unwrap().pop()
+}
+
+fn request(fit: Range<usize>, eval: Range<usize>, boot_slots: usize) -> Request {
+    Request {
+        fit,
+        eval,
+        boot_slots,
+        constants: Constants::default(),
+        worth: Worth::default(),
+        ces: Thresholds::PHILLY,
+        budget: None,
+        services: Service::USUAL.to_vec(),
+    }
+}
+
+/// Most sleep of some families within each of the usual levels of service.
+fn most_asleep(studied: &Studied, family: Family) -> Vec<f64> {
+    let curve = studied.curves.iter().find(|curve| curve.family == family).unwrap();
+    let within = |service: &Service| {
+        let kept = curve.points.iter().filter(|own| service.holds(&own.outcome, studied.days[2]));
+        kept.map(|own| own.outcome.nodes_asleep_mean).fold(0.0, f64::max)
+    };
+    Service::USUAL.iter().map(within).collect()
+}
+
+fn scored(studied: &Studied, setting: &Setting) -> Option<Outcome> {
+    let points = studied.curves.iter().flat_map(|curve| &curve.points);
+    points.clone().find(|own| own.setting == *setting).map(|own| own.outcome)
+}
+
+/// 1 to 14 December 2017 (slots 59 to 72 days after 3 October), fitted and chosen on October and November.
+#[test]
+fn philly_in_december() {
+    let Some(series) = philly() else { return };
+    let studied = study(&series, &request(0..59 * DAY, 59 * DAY..73 * DAY, 0)).unwrap();
+
+    // What has been published of these days: the offline optimum, and what a trailing maximum of 6 h with 10 nodes gives.
+    let optima: Vec<f64> = studied.optima.iter().map(|own| own.outcome.nodes_asleep_mean).collect();
+    for (own, published) in optima.iter().skip(1).zip([127.9, 127.0, 124.5]) {
+        assert!((own - published).abs() < 0.06, "{optima:?}");
+    }
+    let trailing = scored(&studied, &Setting::TrailingMaximum { slots: 36, buffer: 10 }).unwrap();
+    assert!((trailing.nodes_asleep_mean - 107.9).abs() < 0.06 && (trailing.unserved_node_slots - 40.0).abs() < 0.5);
+
+    // The curve: the best of 500 simple rules with hindsight sleep 101.4, 107.9, 114.7 and 119.7 nodes at these levels of service.
+    let reach = most_asleep(&studied, Family::Reach);
+    println!("reach: {reach:?}; trailing maximum: {:?}", most_asleep(&studied, Family::TrailingMaximum));
+    for (own, least) in reach.iter().zip([102.0, 109.5, 117.5, 121.5]) {
+        assert!(*own >= least, "{reach:?}");
+    }
+
+    // Nobody beats the optimum at equal prices, whatever the prices.
+    let total = &studied.total;
+    let before = series.slots[59 * DAY - 1].peak;
+    for (wake, unserved) in [(3.0, 5.0), (12.0, 20.0), (12.0, 200.0), (36.0, 60.0)] {
+        let cost = |outcome: &Outcome| {
+            let powered: f64 = total.iter().sum::<f64>() - outcome.nodes_asleep_mean * total.len() as f64;
+            powered + wake * outcome.node_wakes_per_day * 14.0 + unserved * outcome.unserved_node_slots
+        };
+        let best = optimum(&studied.need, total, before, Prices { wake, unserved: Some(unserved) });
+        let (constants, worth) = (Constants::default(), Worth::default());
+        let demand = Demand {
+            need: &studied.need,
+            total,
+            before,
+            boot_slots: 0,
+            slot_ms: series.slot_ms,
+            constants: &constants,
+            worth: &worth,
+        };
+        let least = cost(&demand.score(&best, 0.0));
+        for own in studied.curves.iter().flat_map(|curve| &curve.points) {
+            assert!(cost(&own.outcome) >= least - 1e-6, "{own:?} beats the optimum at {wake}, {unserved}");
+        }
+    }
+}
+
+/// CES as published, with a forecast that knows what comes: 108.1 nodes asleep, 92.8 % of powered nodes in use, 62 unserved.
+#[test]
+fn ces_with_a_perfect_forecast() {
+    let Some(series) = philly() else { return };
+    let need: Vec<f64> = series.slots.iter().map(|slot| slot.peak.min(slot.total)).collect();
+    let total: Vec<f64> = series.slots.iter().map(|slot| slot.total).collect();
+    let range = 59 * DAY..73 * DAY;
+    let (constants, worth) = (Constants::default(), Worth::default());
+    let readings =
+        tracecast_planner::power::reach::Readings { in_use: Vec::new(), lately: Vec::new(), reached: Vec::new() };
+    let stretch = Stretch {
+        need: &need,
+        total: &total,
+        range: range.clone(),
+        readings: &readings,
+        hour: 6,
+        demand: Demand {
+            need: &need[range.clone()],
+            total: &total[range],
+            before: need[59 * DAY - 1],
+            boot_slots: 0,
+            slot_ms: series.slot_ms,
+            constants: &constants,
+            worth: &worth,
+        },
+        ces: Thresholds::PHILLY,
+    };
+    let outcome = stretch.score(&Setting::Ces { told: Told::Everything, thresholds: Thresholds::PHILLY }).outcome;
+    println!("{outcome:?}");
+    assert!((outcome.nodes_asleep_mean - 108.1).abs() < 0.5, "{outcome:?}");
+    assert!((outcome.unserved_node_slots - 62.0).abs() < 5.0, "{outcome:?}");
+    assert!((outcome.utilisation - 0.928).abs() < 0.002, "{outcome:?}");
+}
+
+/// Where a boot takes a slot more, curves are lower at the tight end, and nothing else changes.
+#[test]
+fn philly_with_slow_boots() {
+    let Some(series) = philly() else { return };
+    let studied = study(&series, &request(0..59 * DAY, 59 * DAY..73 * DAY, 1)).unwrap();
+    let (reach, trailing) = (most_asleep(&studied, Family::Reach), most_asleep(&studied, Family::TrailingMaximum));
+    println!("reach: {reach:?}; trailing maximum: {trailing:?}");
+    assert!(reach.iter().zip(&trailing).skip(1).all(|(own, base)| own >= base), "{reach:?}, {trailing:?}");
+}
+
+/// Demand of days that look alike and are not: a wave, steps, and noise from a small generator.
+fn made(slots: usize, seed: u64) -> Series {
+    let mut state = seed;
+    let mut noise = move || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as f64 / (1u64 << 31) as f64
+    };
+    let mut level = 0.0;
+    let slots = (0..slots).map(|at| {
+        level = level * 0.97 + if noise() > 0.97 { 8.0 * noise() } else { 0.0 };
+        let wave = 6.0 * (at as f64 / DAY as f64 * std::f64::consts::TAU).sin();
+        let peak = (20.0 + wave + level + 3.0 * noise()).round().clamp(0.0, 48.0);
+        Slot { peak, last: peak, mean: peak, pending: 0.0, total: 48.0, counted: true }
+    });
+    Series {
+        name: "made".to_owned(),
+        unit: Unit::Nodes,
+        counts_pending: false,
+        start_ms: 1_500_000_000_000,
+        slot_ms: 600_000,
+        zone: "UTC".to_owned(),
+        slots: slots.collect(),
+    }
+}
+
+/// Whatever comes after a moment, what is ordered up to it stays the same, rule by rule; of rules that are told the future it does not.
+#[test]
+fn the_future_changes_no_decision() {
+    let series = made(14 * DAY, 1);
+    let (from, moment, end) = (10 * DAY, 12 * DAY, 14 * DAY);
+    let mut other = series.clone();
+    let changed = made(14 * DAY, 2);
+    for (slot, new) in other.slots.iter_mut().zip(&changed.slots).skip(moment) {
+        *slot = Slot { peak: 48.0 - new.peak, last: 48.0 - new.last, mean: 48.0 - new.mean, ..*slot };
+    }
+    let ahead = horizons(series.slot_ms, 0);
+    let orders = |series: &Series| -> Vec<(Family, Vec<Vec<f64>>)> {
+        let need: Vec<f64> = series.slots.iter().map(|slot| slot.peak).collect();
+        let total = vec![48.0; need.len()];
+        let readings = Reach::fit(series, 0..from, &ahead).unwrap().read(series, from..end).unwrap();
+        let (constants, worth) = (Constants::default(), Worth::default());
+        let stretch = Stretch {
+            need: &need,
+            total: &total,
+            range: from..end,
+            readings: &readings,
+            hour: 6,
+            demand: Demand {
+                need: &need[from..end],
+                total: &total[from..end],
+                before: need[from - 1],
+                boot_slots: 0,
+                slot_ms: series.slot_ms,
+                constants: &constants,
+                worth: &worth,
+            },
+            ces: Thresholds::PHILLY,
+        };
+        let all = |family: &Family| {
+            stretch.sweep(*family).iter().map(|own| stretch.orders(&own.setting).0).collect::<Vec<_>>()
+        };
+        Family::ALL.iter().map(|family| (*family, all(family))).collect()
+    };
+    for ((family, own), (_, others)) in orders(&series).into_iter().zip(orders(&other)) {
+        // The order for slot `moment` is made before it begins.
+        let until = moment - from + 1;
+        let same = own.iter().zip(&others).all(|(own, other)| own[..until] == other[..until]);
+        assert_eq!(same, family.causal(), "{}", family.name());
+    }
+}
+
+/// The same input gives the same orders on one thread and on four.
+#[test]
+fn threads_change_nothing() {
+    let series = made(10 * DAY, 3);
+    let run = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| study(&series, &request(0..7 * DAY, 7 * DAY..10 * DAY, 0)).unwrap())
+    };
+    let (one, four) = (run(1), run(4));
+    assert_eq!(one.curves, four.curves);
+    assert_eq!(one.orders, four.orders);
+}
+
+/// GPUs become nodes that cannot be shared with sleep: 9 GPUs in use hold two nodes of 8 awake.
+#[test]
+fn gpus_become_whole_nodes() {
+    let mut series = made(2, 1);
+    series.unit = Unit::Gpus;
+    series.slots[0] = Slot { peak: 9.0, last: 8.0, mean: 4.0, pending: 1.0, total: 33.0, counted: true };
+    let nodes = in_nodes(&series, 8.0);
+    let slot = nodes.slots[0];
+    assert_eq!(
+        (nodes.unit, slot.peak, slot.last, slot.mean, slot.pending, slot.total),
+        (Unit::Nodes, 2.0, 1.0, 0.5, 1.0, 5.0)
+    );
+}
