@@ -2,4 +2,6 @@
 //!
 //! `meter` (readings → [`ledger::Ledger`]) and `account` (ledger × factors → figures, report, manifest) meet in [`ledger`].
 
+pub mod account;
+pub mod factors;
 pub mod ledger;
