@@ -5,3 +5,4 @@
 pub mod account;
 pub mod factors;
 pub mod ledger;
+pub mod whatif;

@@ -5,14 +5,14 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::{Bounded, BoundedSum, MissingFigure, miss, share};
 use crate::audit::factors::{Factors, Hourly};
 use crate::stats::sum::NeumaierSum;
 
 /// Carbon of the energy drawn.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Carbon {
     /// Kilograms of CO₂ equivalent, of the energy covered.
     pub kg: Bounded,

@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::{Bounded, BoundedSum, Loaded, MissingFigure, miss, share};
 use crate::audit::factors::{DemandCharge, Interval};
@@ -19,7 +19,7 @@ use crate::stats::sum::NeumaierSum;
 use crate::time::{HOUR_MS, Zone};
 
 /// Peak of one month.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct MonthPeak {
     /// `2020-04`.
     pub month: String,
@@ -34,7 +34,7 @@ pub struct MonthPeak {
 }
 
 /// Cost of the energy drawn.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Cost {
     /// Currency; `null` if not stated.
     pub currency: Option<String>,

@@ -7,7 +7,7 @@
 //! Worked number: E_IT 40 kWh and a PUE of 1.25 make E_DC 50 kWh; 20 kWh from certificates and 5 kWh from a roof are REF 25 / 50 = 0.5.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::WaterFigure;
 use crate::audit::factors::Site;
@@ -19,7 +19,7 @@ const DUE_FROM_KW: f64 = 500.0;
 const YEAR_MS: i64 = 365 * 24 * 3_600_000;
 
 /// How a field is known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FieldBasis {
     /// From this audit.
@@ -33,7 +33,7 @@ pub enum FieldBasis {
 }
 
 /// One field.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct EuField {
     /// Symbol, where the regulation gives one.
     pub symbol: Option<String>,

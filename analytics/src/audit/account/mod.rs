@@ -32,7 +32,7 @@ mod tests;
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 pub use carbon::Carbon;
 pub use cost::Cost;
@@ -48,7 +48,7 @@ use crate::time::HOUR_MS;
 pub const KWH_J: f64 = 3_600_000.0;
 
 /// An amount with the least and the most it can be.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Bounded {
     /// The amount.
     pub value: f64,
@@ -93,7 +93,7 @@ fn energy_kwh(entry: &Entry) -> Bounded {
 }
 
 /// Energy spent on one thing.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct UseLine {
     /// On what.
     pub spent_on: Use,
@@ -104,7 +104,7 @@ pub struct UseLine {
 }
 
 /// Energy known in one way.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct BasisLine {
     /// How.
     pub basis: Basis,
@@ -115,7 +115,7 @@ pub struct BasisLine {
 }
 
 /// What one owner is charged with.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Charge {
     /// Virtual cluster, partition or queue; `null` where it is unknown, and for nobody.
     pub vc: Option<String>,
@@ -142,7 +142,7 @@ pub struct Charge {
 }
 
 /// What one job is charged with.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct JobCharge {
     /// The job.
     pub job_key: String,
@@ -171,7 +171,7 @@ pub struct JobCharge {
 }
 
 /// A figure that cannot be given.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct MissingFigure {
     /// Which.
     pub figure: String,
@@ -180,7 +180,7 @@ pub struct MissingFigure {
 }
 
 /// Whether parts add up to the whole.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct Conservation {
     /// Σ over what it was spent on, less the ledger's total, over that total.
     pub uses_relative: Option<f64>,
@@ -193,7 +193,7 @@ pub struct Conservation {
 }
 
 /// Power in one hour.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct HourLine {
     /// Beginning of the hour, milliseconds since the epoch.
     pub hour_ms: i64,
@@ -210,7 +210,7 @@ pub struct HourLine {
 }
 
 /// Water drawn.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct WaterFigure {
     /// Litres.
     pub litres: Bounded,
@@ -219,7 +219,7 @@ pub struct WaterFigure {
 }
 
 /// Everything accounted for.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Account {
     /// IT energy, kWh.
     pub it_kwh: Bounded,

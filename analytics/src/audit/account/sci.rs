@@ -11,7 +11,7 @@
 //! GPU hours held, (16 + 0.16) / 32 = 0.505 kg a GPU hour.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::{Bounded, Carbon, Loaded, MissingFigure, miss};
 use crate::audit::ledger::Ledger;
@@ -22,7 +22,7 @@ const YEAR_H: f64 = 8_766.0;
 const MOST_EXTRAPOLATED: f64 = 0.5;
 
 /// Software carbon intensity.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Sci {
     /// Grams of CO₂ equivalent a GPU hour held by jobs.
     pub g_per_gpu_hour: Bounded,
