@@ -48,6 +48,7 @@
 //! Worked number: 60 % at 0 g and the rest at 450 g are 0.6 · 0 + 0.4 · 450 = 180 g/kWh market-based.
 
 pub mod hourly;
+mod load;
 pub mod site;
 
 use std::path::{Path, PathBuf};
@@ -59,6 +60,7 @@ use toml::Spanned;
 use crate::error::{Error, Result};
 use crate::time::Zone;
 pub use hourly::Hourly;
+pub use load::{FactorRecord, Used, load};
 pub use site::Site;
 
 /// Most a carbon intensity can be, g/kWh: burning lignite in the worst of plants gives about 1,500.

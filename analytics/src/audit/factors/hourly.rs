@@ -150,7 +150,8 @@ impl Hourly {
     pub fn carbon_file(path: &Path, zone: Option<&str>, method: Method) -> Result<Self> {
         let options = ReadOptions { reader: Some(CARBON_READER.to_owned()), ..ReadOptions::default() };
         let trace = ingest::read(&[SourceFile::new(path)], &options)?;
-        let mut series = Self::carbon(&trace.carbon, &path.display().to_string(), zone, method)?;
+        let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+        let mut series = Self::carbon(&trace.carbon, &name, zone, method)?;
         series.note_ledger(&trace.ledger, "carbon intensities");
         Ok(series)
     }
