@@ -45,6 +45,7 @@ job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,du
 4,ua,vb,1,4
 ";
 
+mod audit;
 mod predict;
 mod simulate;
 
@@ -84,6 +85,7 @@ fn help_of_every_command() {
         &["inspect", "--help"],
         &["rollup", "--help"],
         &["simulate", "--help"],
+        &["audit", "--help"],
         &["synth", "--help"],
         &["schema", "--help"],
     ] {
@@ -443,6 +445,8 @@ fn schemas_are_the_published_ones() {
         ("rollup", "analytics/schema/rollup-1.schema.json"),
         ("simulate", "planner/schema/simulate-1.schema.json"),
         ("backtest-duration", "planner/schema/backtest-duration-1.schema.json"),
+        ("audit", "analytics/schema/audit-1.schema.json"),
+        ("audit-manifest", "analytics/schema/audit-manifest-1.schema.json"),
         ("manifest", "analytics/schema/manifest-1.schema.json"),
         ("tables", "analytics/schema/tables-1.json"),
     ] {

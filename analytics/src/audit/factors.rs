@@ -35,6 +35,14 @@
 //! gpus_per_node = 8
 //! lifetime_years = 5
 //!
+//! [meter]                     # what telemetry does not tell, see `meter`
+//! node_overhead_w = 450       # of a node beside its GPUs
+//! assumed_util = 0.6          # of GPUs that jobs hold
+//! period_s = 60               # between readings
+//! [meter.power.A100]          # a GPU type, or `*` for all others
+//! idle_w = 55
+//! tdp_w = 400
+//!
 //! [site]                      # see `account::eu`
 //! installed_it_kw = 800
 //! ```
@@ -51,12 +59,15 @@ pub mod hourly;
 mod load;
 pub mod site;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
+use crate::audit::meter;
+use crate::audit::model::Given;
 use crate::error::{Error, Result};
 use crate::time::Zone;
 pub use hourly::Hourly;
@@ -65,6 +76,8 @@ pub use site::Site;
 
 /// Most a carbon intensity can be, g/kWh: burning lignite in the worst of plants gives about 1,500.
 const MOST_G_PER_KWH: f64 = 5_000.0;
+/// Most that one GPU can draw, watts.
+const MOST_GPU_W: f64 = 10_000.0;
 
 /// Where IT energy is metered, by ISO/IEC 30134-2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -274,6 +287,49 @@ pub struct Embodied {
     pub source: Option<String>,
 }
 
+/// Power of one GPU type.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct GpuPower {
+    /// Idle, watts.
+    pub idle_w: Option<f64>,
+    /// At most, watts.
+    pub tdp_w: Option<f64>,
+    /// Where it is from.
+    pub source: Option<String>,
+}
+
+/// What telemetry does not tell of devices.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Metering {
+    /// Time between readings, seconds.
+    pub period_s: Option<f64>,
+    /// Utilisation of GPUs that jobs hold, 0 to 1.
+    pub assumed_util: Option<f64>,
+    /// Power of a node beside its GPUs, watts.
+    pub node_overhead_w: Option<f64>,
+    /// Where energy counters begin again, joules.
+    pub wraps_j: Vec<f64>,
+    /// By GPU type, `*` for all others.
+    pub power: BTreeMap<String, GpuPower>,
+    /// Where it is from.
+    pub source: Option<String>,
+}
+
+impl Metering {
+    /// As the meter takes it.
+    pub fn options(&self) -> meter::Options {
+        let given = |power: &GpuPower| Given { idle_w: power.idle_w, tdp_w: power.tdp_w };
+        meter::Options {
+            period_s: self.period_s,
+            assumed_util_ratio: self.assumed_util,
+            node_overhead_w: self.node_overhead_w,
+            wraps_j: self.wraps_j.clone(),
+            power: self.power.iter().map(|(name, power)| (name.clone(), given(power))).collect(),
+            ..meter::Options::default()
+        }
+    }
+}
+
 /// All factors.
 #[derive(Debug, Clone, Default)]
 pub struct Factors {
@@ -291,6 +347,8 @@ pub struct Factors {
     pub water: Option<Water>,
     /// Embodied carbon.
     pub embodied: Option<Embodied>,
+    /// What telemetry does not tell.
+    pub meter: Metering,
     /// What the site reports to the European database.
     pub site: Site,
 }
@@ -305,6 +363,8 @@ struct File {
     demand_charge: Option<DemandEntry>,
     water: Option<WaterEntry>,
     embodied: Option<EmbodiedEntry>,
+    #[serde(default)]
+    meter: MeterEntry,
     #[serde(default)]
     site: Site,
 }
@@ -390,6 +450,27 @@ struct EmbodiedEntry {
     kg_per_node: Option<Spanned<f64>>,
     gpus_per_node: Option<Spanned<f64>>,
     lifetime_years: Spanned<f64>,
+    source: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MeterEntry {
+    period_s: Option<Spanned<f64>>,
+    assumed_util: Option<Spanned<f64>>,
+    node_overhead_w: Option<Spanned<f64>>,
+    #[serde(default)]
+    wraps_j: Vec<Spanned<f64>>,
+    #[serde(default)]
+    power: BTreeMap<String, PowerEntry>,
+    source: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PowerEntry {
+    idle_w: Option<Spanned<f64>>,
+    tdp_w: Option<Spanned<f64>>,
     source: Option<String>,
 }
 
@@ -535,6 +616,28 @@ impl Checked<'_> {
         })
     }
 
+    fn meter(&self, entry: &MeterEntry) -> Result<Metering> {
+        let known = |value: &Option<Spanned<f64>>, what: &str, least: f64, most: f64| {
+            value.as_ref().map(|value| self.within(value, what, least, most)).transpose()
+        };
+        let mut power = BTreeMap::new();
+        for (name, given) in &entry.power {
+            let idle_w = known(&given.idle_w, "idle power of a GPU", 0.0, MOST_GPU_W)?;
+            // No GPU can draw less at most than when it is idle.
+            let tdp_w = known(&given.tdp_w, "the most a GPU draws", idle_w.unwrap_or(0.0), MOST_GPU_W)?;
+            power.insert(name.clone(), GpuPower { idle_w, tdp_w, source: given.source.clone() });
+        }
+        let wraps = entry.wraps_j.iter().map(|wrap| self.within(wrap, "where a counter begins again", 1.0, 1e15));
+        Ok(Metering {
+            period_s: known(&entry.period_s, "the time between readings", 0.001, 86_400.0)?,
+            assumed_util: known(&entry.assumed_util, "the utilisation assumed", 0.0, 1.0)?,
+            node_overhead_w: known(&entry.node_overhead_w, "power of a node beside its GPUs", 0.0, 20_000.0)?,
+            wraps_j: wraps.collect::<Result<_>>()?,
+            power,
+            source: entry.source.clone(),
+        })
+    }
+
     fn embodied(&self, entry: &EmbodiedEntry) -> Result<Embodied> {
         let own = self.within(&entry.kg_per_gpu, "embodied carbon of a GPU", 0.0, 1e6)?;
         let of_node = match (&entry.kg_per_node, &entry.gpus_per_node) {
@@ -584,6 +687,7 @@ impl Factors {
                 }),
             },
             embodied: content.embodied.as_ref().map(|entry| checked.embodied(entry)).transpose()?,
+            meter: checked.meter(&content.meter)?,
             site: content.site,
         })
     }

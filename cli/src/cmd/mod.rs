@@ -1,5 +1,6 @@
 //! One file a command.
 
+pub(crate) mod audit;
 mod backtest;
 mod describe;
 mod formats;
@@ -29,6 +30,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         Command::Inspect(request) => inspect::run(request, quiet),
         Command::Rollup(request) => rollup::run(request, arguments.threads),
         Command::Simulate(request) => simulate::run(request, quiet),
+        Command::Audit(request) => audit::run(request, quiet),
         Command::Train(Train::Duration(request)) => train::run(request, quiet),
         Command::Predict(request) => predict::run(request, quiet),
         Command::Serve(request) => serve::run(request, quiet),

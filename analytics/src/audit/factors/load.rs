@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Factors, Hourly, Interval, Location, Method, Price, Values};
+use super::{Factors, Hourly, Interval, Location, Method, Metering, Price, Values};
 use crate::audit::account::Loaded;
 use crate::error::{Error, Result};
 use crate::trace::Trace;
@@ -127,11 +127,34 @@ pub fn load(mut factors: Factors, trace: &Trace) -> Result<Used> {
         let value = format!("{} kg a GPU over {} years", embodied.kg_per_gpu, embodied.lifetime_years);
         record("Embodied carbon", value, embodied.source.as_ref());
     }
+    metering(&factors.meter, &mut record);
     if let Some(source) = &factors.site.source {
         record("Site data", "as listed under the EU fields".to_owned(), Some(source));
     }
     used.loaded = Loaded { factors, intensity, price, currency };
     Ok(used)
+}
+
+/// What was stated of devices.
+fn metering(meter: &Metering, record: &mut impl FnMut(&str, String, Option<&String>)) {
+    let own = meter.source.as_ref();
+    if let Some(watts) = meter.node_overhead_w {
+        record("Power of a node beside its GPUs", format!("{watts} W"), own);
+    }
+    if let Some(util) = meter.assumed_util {
+        record("Utilisation assumed of GPUs held", util.to_string(), own);
+    }
+    if let Some(seconds) = meter.period_s {
+        record("Time between readings", format!("{seconds} s"), own);
+    }
+    for wrap in &meter.wraps_j {
+        record("Counters begin again at", format!("{wrap} J"), own);
+    }
+    for (name, power) in &meter.power {
+        let watts = |watts: Option<f64>| watts.map_or_else(|| "not stated".to_owned(), |watts| format!("{watts} W"));
+        let value = format!("idle {}, at most {}", watts(power.idle_w), watts(power.tdp_w));
+        record(&format!("Power of GPU type {name}"), value, power.source.as_ref().or(own));
+    }
 }
 
 fn has_one_zone(trace: &Trace) -> bool {
