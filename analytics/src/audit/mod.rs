@@ -2,4 +2,7 @@
 //!
 //! `meter` (readings → [`ledger::Ledger`]) and `account` (ledger × factors → figures, report, manifest) meet in [`ledger`].
 
+mod attribute;
 pub mod ledger;
+pub mod meter;
+pub mod model;
