@@ -110,13 +110,17 @@ impl Answer {
         if !trace.basis.has_dates() {
             notes.push("The trace has no dates, so no hour meets a factor that is given by the hour.".to_owned());
         }
+        // A note that names a file names it as it was typed; where it lies must not change the answer.
+        let files: Vec<&String> = trace.sources.iter().map(|source| &source.name).chain(&trace.skipped).collect();
+        for note in notes.iter_mut().filter(|note| note.contains(['/', '\\'])) {
+            for file in files.iter().filter(|file| note.contains(file.as_str())).collect::<Vec<_>>() {
+                *note = note.replace(file.as_str(), &base(file));
+            }
+        }
         let mut seen = std::collections::BTreeSet::new();
         notes.retain(|note| seen.insert(note.clone()));
-        let sources = trace
-            .sources
-            .iter()
-            .map(|source| SourceRecord { name: base(&source.name), ..source.clone() })
-            .collect();
+        let sources =
+            trace.sources.iter().map(|source| SourceRecord { name: base(&source.name), ..source.clone() }).collect();
         let all_jobs = account.jobs.clone();
         account.jobs.truncate(MOST_JOBS);
         Self {
@@ -140,13 +144,21 @@ impl Answer {
     /// # Errors
     /// When it cannot be written.
     pub fn jobs_csv(&self) -> crate::error::Result<Vec<u8>> {
-        let failed = |e: csv::Error| {
-            crate::error::Error::io("write", "jobs.csv", std::io::Error::other(e.to_string()))
-        };
+        let failed = |e: csv::Error| crate::error::Error::io("write", "jobs.csv", std::io::Error::other(e.to_string()));
         let mut writer = csv::Writer::from_writer(Vec::new());
         let head = [
-            "job_id", "vc", "user", "gpu_hours", "energy_kwh", "active_kwh", "idle_kwh", "overhead_kwh", "coverage_ratio",
-            "location_based_kg", "market_based_kg", "cost",
+            "job_id",
+            "vc",
+            "user",
+            "gpu_hours",
+            "energy_kwh",
+            "active_kwh",
+            "idle_kwh",
+            "overhead_kwh",
+            "coverage_ratio",
+            "location_based_kg",
+            "market_based_kg",
+            "cost",
         ];
         writer.write_record(head).map_err(failed)?;
         let known = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();

@@ -483,13 +483,7 @@ struct Checked<'a> {
 impl Checked<'_> {
     fn wrong(&self, at: usize, found: String, remedy: &str) -> Error {
         let line = self.text.bytes().take(at).filter(|byte| *byte == b'\n').count() as u64 + 1;
-        Error::Format {
-            file: self.file.to_owned(),
-            line: Some(line),
-            column: None,
-            found,
-            remedy: remedy.to_owned(),
-        }
+        Error::Format { file: self.file.to_owned(), line: Some(line), column: None, found, remedy: remedy.to_owned() }
     }
 
     /// A number between two bounds, both included.
@@ -498,7 +492,11 @@ impl Checked<'_> {
         if (least..=most).contains(&number) {
             return Ok(number);
         }
-        Err(self.wrong(value.span().start, format!("{what} is {number}"), &format!("give a number from {least} to {most}")))
+        Err(self.wrong(
+            value.span().start,
+            format!("{what} is {number}"),
+            &format!("give a number from {least} to {most}"),
+        ))
     }
 
     fn pue(&self, entry: &PueEntry) -> Result<Pue> {
@@ -557,8 +555,7 @@ impl Checked<'_> {
             });
         }
         let residual = entry.residual_g_per_kwh.as_ref();
-        let residual =
-            residual.map(|grams| self.within(grams, "the residual mix", 0.0, MOST_G_PER_KWH)).transpose()?;
+        let residual = residual.map(|grams| self.within(grams, "the residual mix", 0.0, MOST_G_PER_KWH)).transpose()?;
         let market = Market {
             contracts,
             residual_g_per_kwh: residual,
@@ -668,7 +665,11 @@ impl Factors {
         let checked = Checked { file, text };
         let content: File = toml::from_str(text).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start);
-            checked.wrong(at, error.message().trim().replace('\n', " "), "see `tracecast audit --help` for what a factor file holds")
+            checked.wrong(
+                at,
+                error.message().trim().replace('\n', " "),
+                "see `tracecast audit --help` for what a factor file holds",
+            )
         })?;
         if let Some((key, at, found)) = content.site.wrong() {
             return Err(checked.wrong(at, format!("`{key}` is {found}"), "give a number that is not negative"));
@@ -678,7 +679,11 @@ impl Factors {
             location: content.carbon.location.as_ref().map(|entry| checked.location(entry, folder)).transpose()?,
             market: content.carbon.market.as_ref().map(|entry| checked.market(entry)).transpose()?,
             price: content.price.as_ref().map(|entry| checked.price(entry, folder)).transpose()?,
-            demand_charge: content.demand_charge.as_ref().map(|entry| checked.demand_charge(entry, zone)).transpose()?,
+            demand_charge: content
+                .demand_charge
+                .as_ref()
+                .map(|entry| checked.demand_charge(entry, zone))
+                .transpose()?,
             water: match &content.water {
                 None => None,
                 Some(entry) => Some(Water {

@@ -205,11 +205,7 @@ impl Manifest {
             options,
             inputs,
             factors,
-            result: ResultRecord {
-                schema: schema.to_owned(),
-                size_bytes: answer.len() as u64,
-                sha256: sha256(answer),
-            },
+            result: ResultRecord { schema: schema.to_owned(), size_bytes: answer.len() as u64, sha256: sha256(answer) },
             figures: figures(account),
         }
     }
@@ -375,7 +371,13 @@ mod tests {
         let factor = FactorRecord { name: "PUE".into(), value: "1.2".into(), source: None };
         let options = Options { sources: vec!["a".into()], pue: Some(1.2), ..Options::default() };
         let inputs = vec![input("source", "jobs.csv", "aa"), input("carbon", "de.csv", "bb")];
-        Manifest::of(options, inputs, vec![factor], &account(&Ledger::default(), &Loaded::default()), ("audit/1", answer))
+        Manifest::of(
+            options,
+            inputs,
+            vec![factor],
+            &account(&Ledger::default(), &Loaded::default()),
+            ("audit/1", answer),
+        )
     }
 
     #[test]

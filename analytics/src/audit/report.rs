@@ -113,7 +113,11 @@ impl Answer {
         };
         if let Some(work) = kwh(Use::Active) {
             let idle = [Use::IdleAllocated, Use::IdleUnallocated].into_iter().filter_map(kwh).sum::<f64>();
-            said.push(format!("**{}** of IT energy was work above idle, {} was idle power of GPUs.", percent(work), percent(idle)));
+            said.push(format!(
+                "**{}** of IT energy was work above idle, {} was idle power of GPUs.",
+                percent(work),
+                percent(idle)
+            ));
         }
         if let Some(carbon) = &account.location {
             said.push(carbon_sentence("Location-based", carbon, account));
@@ -129,7 +133,7 @@ impl Answer {
         }
         if !account.missing.is_empty() {
             let names: Vec<&str> = account.missing.iter().map(|missing| missing.figure.as_str()).collect();
-            said.push(format!("Not given, for want of a factor or data: {}.", names.join(", ").to_lowercase().replace("sci", "SCI")));
+            said.push(format!("Not given, for want of a factor or of data: {}.", names.join("; ")));
         }
         said
     }
@@ -180,12 +184,13 @@ impl Answer {
         }
         steps.push(Step::change("Nodes beside their GPUs", -overhead));
         let gpus = it - residual - overhead;
-        steps.push(Step::total("GPUs", gpus));
-        steps.push(Step::change("Idle, held by nobody", -of(Use::IdleUnallocated)));
-        let held = gpus - of(Use::IdleUnallocated);
-        steps.push(Step::total("GPUs that jobs hold", held));
-        steps.push(Step::change("Their idle power", -of(Use::IdleAllocated)));
-        steps.push(Step::total("Work above idle", of(Use::Active)));
+        if gpus.abs() > EXACT * it.abs() {
+            steps.push(Step::total("GPUs", gpus));
+            steps.push(Step::change("Idle, held by nobody", -of(Use::IdleUnallocated)));
+            steps.push(Step::total("GPUs held or at work", gpus - of(Use::IdleUnallocated)));
+            steps.push(Step::change("Their idle power", -of(Use::IdleAllocated)));
+            steps.push(Step::total("Work above idle", of(Use::Active)));
+        }
         Chart::waterfall("energy-waterfall", "From the meter to useful work", Axis::linear("Energy (kWh)"), steps)
             .with_reading(
                 "Each row begins where the one above ends. Idle power is what a GPU draws without work; work is what it draws above that, \
@@ -214,7 +219,8 @@ impl Answer {
                 energy(amount.upper),
             ]
         };
-        uses.rows = account.by_use.iter().map(|line| row(use_words(line.spent_on), line.energy_kwh, line.share)).collect();
+        uses.rows =
+            account.by_use.iter().map(|line| row(use_words(line.spent_on), line.energy_kwh, line.share)).collect();
         uses.rows.push(row("IT equipment", account.it_kwh, None));
         uses.rows.extend(account.facility_kwh.map(|facility| row("Facility (times PUE)", facility, None)));
         let mut bases = Table::new(
@@ -260,7 +266,9 @@ impl Answer {
                 let from = if difference.abs() <= EXACT * metered.abs() { "equal to it" } else { "different from it" };
                 format!("Whole-node meters read **{}** kWh; the total is {from}. {parts}", compact(metered))
             }
-            _ => format!("There is no whole-node meter to hold it against. {parts}"),
+            _ => format!(
+                "Whole-node meters do not cover every node, so there is no meter to hold the total against. {parts}"
+            ),
         }
     }
 
@@ -288,13 +296,21 @@ impl Answer {
             columns.push(Column::with_unit("CO₂, market", "kg"));
         }
         if account.cost.is_some() {
-            columns.push(if currency.is_empty() { Column::number("Cost") } else { Column::with_unit("Cost", currency) });
+            columns.push(if currency.is_empty() {
+                Column::number("Cost")
+            } else {
+                Column::with_unit("Cost", currency)
+            });
         }
         let mut table = Table::new(title, columns);
         let owners = lines.iter().filter(|line| !line.nobody);
         for line in owners.take(MOST_ROWS).chain(lines.iter().filter(|line| line.nobody)) {
             let name = |name: Option<&String>| {
-                if line.nobody { "nobody".to_owned() } else { name.cloned().unwrap_or_else(|| "unknown".to_owned()) }
+                if line.nobody {
+                    "nobody, or not known".to_owned()
+                } else {
+                    name.cloned().unwrap_or_else(|| "unknown".to_owned())
+                }
             };
             let mut row = vec![Cell::from(name(line.vc.as_ref()))];
             if users {
@@ -330,7 +346,7 @@ impl Answer {
         let nobody = account.by_vc.iter().find(|line| line.nobody).map_or(0.0, |line| line.energy_kwh.value);
         let of_all = super::account::share(nobody, account.it_kwh.value);
         let finding = format!(
-            "Jobs of {} account for **{}** kWh; **{}** kWh{} belong to nobody.",
+            "Jobs of {} account for **{}** kWh; **{}** kWh{} belong to nobody, or to jobs that are not known.",
             counted(owned.len() as u64, "VC", "VCs"),
             compact(owned.iter().map(|line| line.energy_kwh.value).sum()),
             compact(nobody),
@@ -380,7 +396,10 @@ impl Answer {
         let difference = account.conservation.jobs_difference_kwh;
         let total = owned.iter().map(|line| line.energy_kwh.value).sum::<f64>();
         if difference.abs() > EXACT * total.abs() {
-            jobs.note = Some(format!("Jobs together have {} kWh more (or, below 0, less) than their owners.", compact(difference)));
+            jobs.note = Some(format!(
+                "Jobs together have {} kWh more (or, below 0, less) than their owners.",
+                compact(difference)
+            ));
         }
         let held = account.allocated_gpu_hours;
         Section::new("whose", "Whose energy it is")
@@ -390,7 +409,7 @@ impl Answer {
             .with_table(self.charges("By VC", &account.by_vc, false))
             .with_table(self.charges("By VC and user", &account.by_user, true))
             .with_table(jobs)
-            .with_definition("**Nobody**: idle power of GPUs without a job, overhead of nodes without one, and the residual. Owners and nobody add up to the total of every figure.")
+            .with_definition("**Nobody, or not known**: idle power of GPUs without a job, overhead of nodes without one, work of GPUs whose job is not known, and the residual. With the owners these add up to the total of every figure.")
             .with_definition("**Overhead** of a node is shared among the jobs on it; carbon and cost follow the energy hour by hour.")
     }
 
@@ -441,15 +460,30 @@ impl Answer {
         if account.location.is_some() {
             let series = vec![Series::new("CO₂", Mark::Area, self.hourly(|line| line.location_kg))];
             section = section.with_chart(
-                Chart::xy("carbon-by-hour", "Carbon by hour, location-based", self.time_axis(), Axis::linear("CO₂ equivalent (kg an hour)"), series)
-                    .with_reading("Energy of each hour times the grid's intensity in that hour. A gap is an hour without either."),
+                Chart::xy(
+                    "carbon-by-hour",
+                    "Carbon by hour, location-based",
+                    self.time_axis(),
+                    Axis::linear("CO₂ equivalent (kg an hour)"),
+                    series,
+                )
+                .with_reading(
+                    "Energy of each hour times the grid's intensity in that hour. A gap is an hour without either.",
+                ),
             );
-            let varies = account.location.as_ref().is_some_and(|carbon| carbon.least_g_per_kwh != carbon.most_g_per_kwh);
+            let varies =
+                account.location.as_ref().is_some_and(|carbon| carbon.least_g_per_kwh != carbon.most_g_per_kwh);
             if varies {
                 let series = vec![Series::new("Intensity", Mark::Step, self.hourly(|line| line.g_per_kwh))];
                 section = section.with_chart(
-                    Chart::xy("carbon-intensity", "Carbon intensity of the grid", self.time_axis(), Axis::linear("g/kWh"), series)
-                        .with_reading("What a kilowatt-hour emitted in each hour of the audit."),
+                    Chart::xy(
+                        "carbon-intensity",
+                        "Carbon intensity of the grid",
+                        self.time_axis(),
+                        Axis::linear("g/kWh"),
+                        series,
+                    )
+                    .with_reading("What a kilowatt-hour emitted in each hour of the audit."),
                 );
             }
         }
@@ -470,12 +504,10 @@ impl Answer {
     }
 
     fn cost(&self, cost: &Cost) -> Section {
-        let mut section = Section::new("cost", "Cost")
-            .with_finding(self.cost_sentence(cost))
-            .with_coverage(format!(
-                "A price is known for {} of the energy",
-                cost.covered.map_or_else(|| "an unknown share".to_owned(), percent)
-            ));
+        let mut section = Section::new("cost", "Cost").with_finding(self.cost_sentence(cost)).with_coverage(format!(
+            "A price is known for {} of the energy",
+            cost.covered.map_or_else(|| "an unknown share".to_owned(), percent)
+        ));
         let unit = cost.currency.clone().unwrap_or_else(|| "money".to_owned());
         let series = vec![Series::new("Cost", Mark::Step, self.hourly(|line| line.cost))];
         if cost.covered.is_some_and(|covered| covered > 0.0) {
@@ -521,9 +553,13 @@ impl Answer {
             return None;
         }
         let mut said = Vec::new();
-        let mut table = Table::new("Per GPU hour", vec![Column::text("Figure"), Column::number("Value"), Column::text("Unit")]);
+        let mut table =
+            Table::new("Per GPU hour", vec![Column::text("Figure"), Column::number("Value"), Column::text("Unit")]);
         if let Some(sci) = &account.sci {
-            said.push(format!("Software carbon intensity is {} a GPU hour held by a job.", bounded(sci.g_per_gpu_hour, "g")));
+            said.push(format!(
+                "Software carbon intensity is {} a GPU hour held by a job.",
+                bounded(sci.g_per_gpu_hour, "g")
+            ));
             let mut row = |name: &str, value: Option<f64>, unit: &str| {
                 table.rows.push(vec![Cell::from(name), Cell::opt(value, Cell::Compact), Cell::from(unit)]);
             };
@@ -554,10 +590,15 @@ impl Answer {
             let why = "No factor was given; name a factor file with --factors, or --pue, --carbon and --price.";
             return Section::not_available("factors", "Factors", why);
         }
-        let mut table = Table::new("Factors used", vec![Column::text("Factor"), Column::text("Value"), Column::text("Source")]);
+        let mut table =
+            Table::new("Factors used", vec![Column::text("Factor"), Column::text("Value"), Column::text("Source")]);
         for factor in &self.factors {
             let source = factor.source.clone().unwrap_or_else(|| "not stated".to_owned());
-            table.rows.push(vec![Cell::from(factor.name.clone()), Cell::from(factor.value.clone()), Cell::from(source)]);
+            table.rows.push(vec![
+                Cell::from(factor.name.clone()),
+                Cell::from(factor.value.clone()),
+                Cell::from(source),
+            ]);
         }
         let stated = self.factors.iter().filter(|factor| factor.source.is_some()).count();
         let all = self.factors.len() as u64;
@@ -615,7 +656,12 @@ fn fleet_sentence(fleet: &Fleet) -> String {
         allowed.max_by(|a, b| a.saved_kwh.value.total_cmp(&b.saved_kwh.value)).filter(|line| line.saved_kwh.value > 0.0)
     };
     let words = |line: &super::whatif::cap::FleetLine| {
-        format!("{} W saves {} at a slow-down of {}", compact(line.cap_w), bounded(line.saved_kwh, "kWh"), percent(line.slowdown - 1.0))
+        format!(
+            "{} W saves {} at a slow-down of {}",
+            compact(line.cap_w),
+            bounded(line.saved_kwh, "kWh"),
+            percent(line.slowdown - 1.0)
+        )
     };
     match (best(f64::INFINITY), best(1.05)) {
         (Some(most), Some(mild)) if most.cap_w != mild.cap_w => {
@@ -638,18 +684,22 @@ fn power_caps(caps: &PowerCaps, account: &Account) -> Section {
             })
             .collect()
     };
+    let caps_w = || caps.studies.iter().flat_map(|study| study.caps.iter().map(|cap| cap.cap_w));
+    let (least, most) = (caps_w().fold(f64::INFINITY, f64::min), caps_w().fold(0.0, f64::max));
     let energy_chart = Chart::xy(
         "power-cap-energy",
         "Energy for a unit of work under a power cap",
-        Axis::linear("Cap (W)"),
+        Axis::linear("Cap (W)").within(least, most),
         Axis::linear("Energy over that at the highest cap").as_percent(),
         series(|cap| (cap.energy_ratio.p50, cap.energy_ratio.p25, cap.energy_ratio.p75)),
     )
-    .with_reading("Median of the workloads measured, shaded from the lower to the upper quartile. Below 100 % is saved.");
+    .with_reading(
+        "Median of the workloads measured, shaded from the lower to the upper quartile. Below 100 % is saved.",
+    );
     let slow_chart = Chart::xy(
         "power-cap-slowdown",
         "Time for a unit of work under a power cap",
-        Axis::linear("Cap (W)"),
+        Axis::linear("Cap (W)").within(least, most),
         Axis::linear("Time over that at the highest cap").as_percent(),
         series(|cap| (cap.slowdown.p50, cap.slowdown.p25, cap.slowdown.p75)),
     )
@@ -751,7 +801,8 @@ fn reclaimed(found: &Reclaim, account: &Account) -> Section {
         ))
         .with_table(table);
     if found.by_vc.iter().any(|line| line.vc.is_some()) {
-        let mut vcs = Table::new("By VC, after the shortest time", vec![Column::text("VC"), Column::number("GPU-hours")]);
+        let mut vcs =
+            Table::new("By VC, after the shortest time", vec![Column::text("VC"), Column::number("GPU-hours")]);
         for line in &found.by_vc {
             let name = line.vc.clone().unwrap_or_else(|| "unknown".to_owned());
             vcs.rows.push(vec![Cell::from(name), Cell::Compact(line.gpu_hours)]);

@@ -95,7 +95,10 @@ pub(crate) struct Audit {
 }
 
 fn pue(text: &str) -> Result<f64, &'static str> {
-    text.parse().ok().filter(|pue| (1.0..=10.0).contains(pue)).ok_or("not a PUE; write a number from 1 to 10, such as 1.25")
+    text.parse()
+        .ok()
+        .filter(|pue| (1.0..=10.0).contains(pue))
+        .ok_or("not a PUE; write a number from 1 to 10, such as 1.25")
 }
 
 /// An audit with its manifest.

@@ -40,8 +40,7 @@ pub struct Carbon {
 pub(super) fn figure(hours: &BTreeMap<i64, Bounded>, intensity: Option<&Hourly>, factor: f64) -> Option<Carbon> {
     let intensity = intensity?;
     let mut kg = BoundedSum::default();
-    let (mut covered, mut uncovered, mut grams_of_hours) =
-        (NeumaierSum::new(), NeumaierSum::new(), NeumaierSum::new());
+    let (mut covered, mut uncovered, mut grams_of_hours) = (NeumaierSum::new(), NeumaierSum::new(), NeumaierSum::new());
     let (mut with, mut without) = (0_u64, 0_u64);
     let (mut least, mut most): (Option<f64>, Option<f64>) = (None, None);
     for (hour, energy) in hours {
@@ -81,7 +80,11 @@ pub(super) fn market_intensity(
     missing: &mut Vec<MissingFigure>,
 ) -> Option<Hourly> {
     let Some(market) = &factors.market else {
-        miss(missing, "Market-based carbon", "no residual mix, certificates or contracts; give `[carbon.market]` in the factor file");
+        miss(
+            missing,
+            "Market-based carbon",
+            "no residual mix, certificates or contracts; give `[carbon.market]` in the factor file",
+        );
         return None;
     };
     let (grams, rest) = market.covered();

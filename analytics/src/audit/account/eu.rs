@@ -88,9 +88,8 @@ pub(super) fn fields(
     let own = |symbol, name, unit, value| number(symbol, name, unit, stated(value), AsStated);
     let over = |part: Option<f64>, whole: Option<f64>| Some(part? / whole.filter(|whole| *whole > 0.0)?);
 
-    let window = (to_ms - from_ms < YEAR_MS).then(|| {
-        "of the audited window, which is less than the calendar year that a report covers".to_owned()
-    });
+    let window = (to_ms - from_ms < YEAR_MS)
+        .then(|| "of the audited window, which is less than the calendar year that a report covers".to_owned());
     let facility = stated(site.facility_kwh);
     let (e_dc, e_dc_basis) = match (facility, pue) {
         (Some(metered), _) => (Some(metered), AsStated),

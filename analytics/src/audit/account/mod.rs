@@ -405,10 +405,10 @@ pub fn account(ledger: &Ledger, loaded: &Loaded) -> Account {
     let uses_kwh = uses.values().map(|sum| sum.value().value).collect::<NeumaierSum>().value();
     let total_kwh = ledger.total_j / KWH_J;
     let sci = sci::figure(ledger, loaded, location.as_ref(), it_kwh, facility_factor, &mut missing);
-    let water = factors.water.as_ref().map(|water| WaterFigure {
-        litres: it_kwh.times(water.l_per_kwh),
-        l_per_kwh: water.l_per_kwh,
-    });
+    let water = factors
+        .water
+        .as_ref()
+        .map(|water| WaterFigure { litres: it_kwh.times(water.l_per_kwh), l_per_kwh: water.l_per_kwh });
     if water.is_none() {
         miss(&mut missing, "Water", "no water usage effectiveness; give `[water]` in the factor file");
     }
@@ -443,11 +443,7 @@ pub fn account(ledger: &Ledger, loaded: &Loaded) -> Account {
             .collect(),
         by_basis: bases
             .into_iter()
-            .map(|(basis, sum)| BasisLine {
-                basis,
-                energy_kwh: sum.value(),
-                share: share(sum.value(), it_kwh.value),
-            })
+            .map(|(basis, sum)| BasisLine { basis, energy_kwh: sum.value(), share: share(sum.value(), it_kwh.value) })
             .collect(),
         eu: eu::fields(&factors.site, it_kwh.value, pue, water.as_ref(), (ledger.from_ms, ledger.to_ms)),
         location,

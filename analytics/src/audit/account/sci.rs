@@ -48,11 +48,19 @@ pub(super) fn figure(
 ) -> Option<Sci> {
     const NAME: &str = "SCI per GPU hour";
     let Some(location) = location else {
-        miss(missing, NAME, "needs a location-based carbon intensity; give --carbon, or `[carbon.location]` in the factor file");
+        miss(
+            missing,
+            NAME,
+            "needs a location-based carbon intensity; give --carbon, or `[carbon.location]` in the factor file",
+        );
         return None;
     };
     if ledger.allocated_gpu_hours <= 0.0 {
-        miss(missing, NAME, "the trace does not tell which GPUs jobs held when, so there are no GPU hours to divide by");
+        miss(
+            missing,
+            NAME,
+            "the trace does not tell which GPUs jobs held when, so there are no GPU hours to divide by",
+        );
         return None;
     }
     let uncovered = location.covered.map_or(1.0, |covered| 1.0 - covered).max(0.0);

@@ -198,10 +198,7 @@ fn months_are_those_of_the_tariffs_zone() {
     }
     (ledger.from_ms, ledger.to_ms) = (begin, begin + 2 * HOUR_MS);
     let demand = crate::audit::factors::DemandCharge { zone, ..charge() };
-    let loaded = Loaded {
-        factors: Factors { demand_charge: Some(demand), ..Factors::default() },
-        ..Loaded::default()
-    };
+    let loaded = Loaded { factors: Factors { demand_charge: Some(demand), ..Factors::default() }, ..Loaded::default() };
     let cost = account(&ledger, &loaded).cost.unwrap();
     let months: Vec<(&str, f64)> = cost.months.iter().map(|month| (month.month.as_str(), month.peak_kw)).collect();
     assert_eq!(months, [("1970-01", 10.0), ("1970-02", 30.0)]);
@@ -219,7 +216,8 @@ fn market_based_mixes_contracts_and_residual_or_the_grid() {
     };
     let market = Market { contracts: vec![contract], residual_g_per_kwh: Some(450.0), ..Market::default() };
     let of = |market: Market, intensity: Option<Hourly>| {
-        let loaded = Loaded { intensity, factors: Factors { market: Some(market), ..Factors::default() }, ..Loaded::default() };
+        let loaded =
+            Loaded { intensity, factors: Factors { market: Some(market), ..Factors::default() }, ..Loaded::default() };
         account(&ledger(), &loaded)
     };
     // 40 kWh · 180 g.
@@ -235,18 +233,15 @@ fn market_based_mixes_contracts_and_residual_or_the_grid() {
 fn sci_adds_embodied_carbon_and_bounds_what_it_extrapolates() {
     let embodied = Embodied { kg_per_gpu: 175.32, lifetime_years: 5.0, source: None };
     let factors = Factors { embodied: Some(embodied), ..Factors::default() };
-    let full = Loaded {
-        intensity: hours(&[(0, 100.0), (1, 500.0)]),
-        factors: factors.clone(),
-        ..Loaded::default()
-    };
+    let full = Loaded { intensity: hours(&[(0, 100.0), (1, 500.0)]), factors: factors.clone(), ..Loaded::default() };
     let sci = account(&ledger(), &full).sci.unwrap();
     // 40 GPU hours · 175.32 / 43,830 = 0.16 kg; (16 + 0.16) kg / 32 = 505 g.
     near(sci.embodied_kg.unwrap(), 0.16);
     near(sci.g_per_gpu_hour.value, 505.0);
     near(sci.g_per_gpu_hour_seen.unwrap(), 404.0);
     // Without the first hour (a quarter of the energy): 30 · 500 g, and 10 kWh at the same 500 g.
-    let sci = account(&ledger(), &Loaded { intensity: hours(&[(1, 500.0)]), factors, ..Loaded::default() }).sci.unwrap();
+    let sci =
+        account(&ledger(), &Loaded { intensity: hours(&[(1, 500.0)]), factors, ..Loaded::default() }).sci.unwrap();
     near(sci.operational_kg.value, 20.0);
     near(sci.extrapolated, 0.25);
 }
@@ -279,7 +274,14 @@ fn without_factors_energy_stands_and_every_other_figure_says_what_it_lacks() {
     let figures: Vec<&str> = account.missing.iter().map(|missing| missing.figure.as_str()).collect();
     assert_eq!(
         figures,
-        ["Facility energy", "Market-based carbon", "Location-based carbon", "Cost of energy", "SCI per GPU hour", "Water"]
+        [
+            "Facility energy",
+            "Market-based carbon",
+            "Location-based carbon",
+            "Cost of energy",
+            "SCI per GPU hour",
+            "Water"
+        ]
     );
     near(account.conservation.meter_difference_kwh.unwrap(), 0.0);
     let model = account.by_basis.iter().find(|line| line.basis == Basis::Model).unwrap();

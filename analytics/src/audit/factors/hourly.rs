@@ -116,9 +116,8 @@ impl Hourly {
         let other = if method == Method::Direct { Method::Lca } else { Method::Direct };
         for (at, method) in [method, other].into_iter().enumerate() {
             let mut estimated = 0;
-            let rows = (0..table.len()).filter(|ix| {
-                table.zone.get(*ix) == Some(zone) && table.method.get(*ix) == Some(method.label())
-            });
+            let rows = (0..table.len())
+                .filter(|ix| table.zone.get(*ix) == Some(zone) && table.method.get(*ix) == Some(method.label()));
             let values: Vec<(i64, f64)> = rows
                 .filter_map(|ix| {
                     let value = (table.ts.get(ix)?, table.g_per_kwh.get(ix)?);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Factors, Hourly, Interval, Location, Method, Metering, Price, Values};
+use super::{Factors, Hourly, Interval, Location, Metering, Method, Price, Values};
 use crate::audit::account::Loaded;
 use crate::error::{Error, Result};
 use crate::trace::Trace;

@@ -46,10 +46,7 @@ installed_it_kw = 800
 intake_air_c = -2.5
 "#;
     let factors = parse(text).unwrap();
-    assert_eq!(
-        factors.pue.unwrap().words(),
-        "1.25, category 2 (IT energy at the output of the PDUs), annual"
-    );
+    assert_eq!(factors.pue.unwrap().words(), "1.25, category 2 (IT energy at the output of the PDUs), annual");
     let location = factors.location.unwrap();
     assert_eq!((location.values, location.method), (Values::File("/site/grid/de.csv".into()), Method::Lca));
     // 0.6 · 0 + 0.1 · 20 = 2 g; 0.3 are left.
@@ -77,9 +74,17 @@ fn what_is_wrong_is_named_with_its_line_and_what_would_mend_it() {
             1,
             "must not add up to more than 1",
         ),
-        ("[carbon.market]\ncontracts = [{ kind = \"ppa\", share = 0.7, g_per_kwh = 0 }]\n", 1, "the 0.3000 that no contract covers"),
+        (
+            "[carbon.market]\ncontracts = [{ kind = \"ppa\", share = 0.7, g_per_kwh = 0 }]\n",
+            1,
+            "the 0.3000 that no contract covers",
+        ),
         ("[price]\n", 1, "give `per_kwh` or `file`"),
-        ("[demand_charge]\nper_kw_month = 9\ninterval = \"hour\"\ntimezone = \"Mars\"\n", 4, "`Mars` is not in the IANA"),
+        (
+            "[demand_charge]\nper_kw_month = 9\ninterval = \"hour\"\ntimezone = \"Mars\"\n",
+            4,
+            "`Mars` is not in the IANA",
+        ),
         ("[embodied]\nkg_per_gpu = 1\nkg_per_node = 2\nlifetime_years = 5\n", 3, "give `gpus_per_node`"),
         ("[site]\nname = \"x\"\nstorage_pb = -1\n", 3, "`storage_pb` is -1"),
         ("[pue]\nvalue = 1.2\nvalues = 3\n", 3, "unknown field `values`"),

@@ -239,8 +239,24 @@ pub fn plain_type(name: &str) -> String {
     let lower = name.to_ascii_lowercase();
     let words = lower.split(|c: char| !c.is_ascii_alphanumeric());
     let beside = |word: &str| {
-        let memory = word.strip_suffix("gb").is_some_and(|size| !size.is_empty() && size.bytes().all(|b| b.is_ascii_digit()));
-        memory || matches!(word, "nvidia" | "tesla" | "quadro" | "pcie" | "sxm" | "sxm2" | "sxm3" | "sxm4" | "sxm5" | "hgx" | "dgx" | "gpu")
+        let memory =
+            word.strip_suffix("gb").is_some_and(|size| !size.is_empty() && size.bytes().all(|b| b.is_ascii_digit()));
+        memory
+            || matches!(
+                word,
+                "nvidia"
+                    | "tesla"
+                    | "quadro"
+                    | "pcie"
+                    | "sxm"
+                    | "sxm2"
+                    | "sxm3"
+                    | "sxm4"
+                    | "sxm5"
+                    | "hgx"
+                    | "dgx"
+                    | "gpu"
+            )
     };
     words.filter(|word| !beside(word)).collect()
 }
@@ -265,9 +281,12 @@ fn types(trace: &Trace) -> Vec<(Option<String>, Option<f64>)> {
     }
     let mut order: Vec<usize> = (0..samples.ts.len()).collect();
     order.sort_by_key(|ix| (samples.node.code(*ix), samples.gpu.code(*ix), samples.ts.get(*ix)));
-    let mut energy: BTreeMap<Option<String>, NeumaierSum> = names.into_iter().map(|name| (name, NeumaierSum::new())).collect();
+    let mut energy: BTreeMap<Option<String>, NeumaierSum> =
+        names.into_iter().map(|name| (name, NeumaierSum::new())).collect();
     let mut integrator = Integrator::default();
-    for gpu in order.chunk_by(|a, b| samples.node.code(*a) == samples.node.code(*b) && samples.gpu.code(*a) == samples.gpu.code(*b)) {
+    for gpu in order
+        .chunk_by(|a, b| samples.node.code(*a) == samples.node.code(*b) && samples.gpu.code(*a) == samples.gpu.code(*b))
+    {
         let mut points: Vec<(i64, f64)> =
             gpu.iter().filter_map(|ix| Some((samples.ts.get(*ix)?, samples.power_w.get(*ix)?))).collect();
         points.dedup_by_key(|point| point.0);
@@ -331,11 +350,8 @@ pub fn apply(trace: &Trace, account: &Account, studies: Vec<Study>, taken_as: Op
                     .into_iter()
                     .flat_map(|ratio| [saved(ratio, active), saved(ratio, active + idle)]);
                 let value = saved(cap.energy_ratio.p50, active + idle);
-                let saved_kwh = Bounded {
-                    value,
-                    lower: ends.clone().fold(value, f64::min),
-                    upper: ends.fold(value, f64::max),
-                };
+                let saved_kwh =
+                    Bounded { value, lower: ends.clone().fold(value, f64::min), upper: ends.fold(value, f64::max) };
                 let longer = (cap.slowdown.p50 - 1.0) * part;
                 FleetLine {
                     cap_w: cap.cap_w,

@@ -16,7 +16,8 @@ fn study(rows: &str) -> Result<Study> {
 }
 
 /// At 150 W ratios 0.825 (slow-down 1.1) and 0.9 (slow-down 1.2); the third was not measured at the highest cap.
-const THREE: &str = "x,n,1,sgd,250,100,200\nx,n,1,sgd,150,110,150\ny,n,1,sgd,250,10,100\ny,n,1,sgd,150,12,75\nz,n,1,sgd,150,1,1\n";
+const THREE: &str =
+    "x,n,1,sgd,250,100,200\nx,n,1,sgd,150,110,150\ny,n,1,sgd,250,10,100\ny,n,1,sgd,150,12,75\nz,n,1,sgd,150,1,1\n";
 
 #[test]
 fn ratios_are_against_the_same_workload_at_the_highest_cap() {

@@ -78,7 +78,8 @@ fn another_job_or_a_long_gap_begins_a_new_stretch() {
 #[test]
 fn part_of_a_gap_takes_power_from_the_line_between_its_ends() {
     // 60 W falling to 0 W over 60 min; after 30 min it is 30 W, so 15 W on average over half an hour: 7.5 Wh.
-    let found = reclaim(&trace(&[(0, 0.0, Some(60.0), Some("a")), (60, 0.0, Some(0.0), Some("a"))]), ALL, &[30 * MINUTE_MS]);
+    let found =
+        reclaim(&trace(&[(0, 0.0, Some(60.0), Some("a")), (60, 0.0, Some(0.0), Some("a"))]), ALL, &[30 * MINUTE_MS]);
     assert!((found.lines[0].energy_kwh.unwrap() - 0.007_5).abs() < 1e-12);
 }
 
