@@ -208,21 +208,28 @@ impl Answer {
                 Column::number("Share"),
                 Column::with_unit("At least", "kWh"),
                 Column::with_unit("At most", "kWh"),
+                Column::number("Measured"),
             ],
         );
-        let row = |name: &str, amount: Bounded, share: Option<f64>| {
+        let row = |name: &str, amount: Bounded, share: Option<f64>, measured: Option<f64>| {
             vec![
                 Cell::from(name),
                 energy(amount.value),
                 Cell::opt(share, Cell::Percent),
                 energy(amount.lower),
                 energy(amount.upper),
+                Cell::opt(measured, Cell::Percent),
             ]
         };
-        uses.rows =
-            account.by_use.iter().map(|line| row(use_words(line.spent_on), line.energy_kwh, line.share)).collect();
-        uses.rows.push(row("IT equipment", account.it_kwh, None));
-        uses.rows.extend(account.facility_kwh.map(|facility| row("Facility (times PUE)", facility, None)));
+        let modelled = account.by_basis.iter().find(|line| line.basis == Basis::Model).and_then(|line| line.share);
+        let measured = (account.it_kwh.value > 0.0).then(|| (1.0 - modelled.unwrap_or(0.0)).clamp(0.0, 1.0));
+        uses.rows = account
+            .by_use
+            .iter()
+            .map(|line| row(use_words(line.spent_on), line.energy_kwh, line.share, line.measured))
+            .collect();
+        uses.rows.push(row("IT equipment", account.it_kwh, None, measured));
+        uses.rows.extend(account.facility_kwh.map(|facility| row("Facility (times PUE)", facility, None, measured)));
         let mut bases = Table::new(
             "How it is known",
             vec![Column::text("Basis"), Column::with_unit("Energy", "kWh"), Column::number("Share")],
@@ -249,6 +256,7 @@ impl Answer {
             .with_table(bases)
             .with_chart(by_hour)
             .with_definition("**At least, at most**: gaps in the telemetry at idle power and at the most the device can draw. They hold neither errors of meters nor of factors.")
+            .with_definition("**Measured**: the share that counters and power readings tell, short gaps bridged; the rest is a model.")
             .with_definition("**Residual**: what whole-node meters read beyond the sum of all parts; below 0 if the parts read more.")
     }
 
@@ -281,6 +289,7 @@ impl Answer {
         columns.extend([
             Column::with_unit("IT energy", "kWh"),
             Column::number("Share"),
+            Column::number("Measured"),
             Column::with_unit("Work", "kWh"),
             Column::with_unit("Idle", "kWh"),
             Column::with_unit("Overhead", "kWh"),
@@ -319,6 +328,7 @@ impl Answer {
             row.extend([
                 energy(line.energy_kwh.value),
                 Cell::opt(super::account::share(line.energy_kwh.value, account.it_kwh.value), Cell::Percent),
+                Cell::opt(line.measured, Cell::Percent),
                 energy(line.active_kwh),
                 energy(line.idle_kwh),
                 energy(line.overhead_kwh),

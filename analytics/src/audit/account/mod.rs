@@ -101,6 +101,8 @@ pub struct UseLine {
     pub energy_kwh: Bounded,
     /// Share of all IT energy; may be below 0 for the residual.
     pub share: Option<f64>,
+    /// Share of it that readings tell, and no model.
+    pub measured: Option<f64>,
 }
 
 /// Energy known in one way.
@@ -125,6 +127,8 @@ pub struct Charge {
     pub nobody: bool,
     /// IT energy, kWh.
     pub energy_kwh: Bounded,
+    /// Share of it that readings tell, and no model.
+    pub measured: Option<f64>,
     /// Of it above idle, kWh.
     pub active_kwh: f64,
     /// Of it idle power of GPUs held, kWh.
@@ -280,9 +284,30 @@ pub struct Loaded {
     pub currency: Option<String>,
 }
 
+/// Energy by whether readings tell it. Amounts count without their sign: a negative residual is as well or badly known as a positive one.
+#[derive(Debug, Clone, Copy, Default)]
+struct Known {
+    all: NeumaierSum,
+    measured: NeumaierSum,
+}
+
+impl Known {
+    fn add(&mut self, entry: &Entry) {
+        self.all.add(entry.energy_j.abs());
+        if entry.basis != Basis::Model {
+            self.measured.add(entry.energy_j.abs());
+        }
+    }
+
+    fn share(&self) -> Option<f64> {
+        share(self.measured.value(), self.all.value())
+    }
+}
+
 /// What one owner has, while it is summed.
 #[derive(Debug, Clone, Copy, Default)]
 struct Purse {
+    known: Known,
     energy: BoundedSum,
     active: NeumaierSum,
     idle: NeumaierSum,
@@ -294,6 +319,8 @@ struct Purse {
 
 impl Purse {
     fn merge(&mut self, other: &Self) {
+        self.known.all.merge(other.known.all);
+        self.known.measured.merge(other.known.measured);
         self.energy.add(other.energy.value());
         self.active.merge(other.active);
         self.idle.merge(other.idle);
@@ -321,6 +348,7 @@ impl Given {
             user,
             nobody,
             energy_kwh,
+            measured: purse.known.share(),
             active_kwh: purse.active.value(),
             idle_kwh: purse.idle.value(),
             overhead_kwh: purse.overhead.value(),
@@ -371,15 +399,18 @@ pub fn account(ledger: &Ledger, loaded: &Loaded) -> Account {
     // Owners, nobody last.
     let nobody = ledger.owners.len();
     let mut purses = vec![Purse::default(); nobody + 1];
-    let mut uses: BTreeMap<Use, BoundedSum> = BTreeMap::new();
+    let mut uses: BTreeMap<Use, (BoundedSum, Known)> = BTreeMap::new();
     let mut bases: BTreeMap<Basis, NeumaierSum> = BTreeMap::new();
     for entry in &ledger.entries {
         let energy = energy_kwh(entry);
-        uses.entry(entry.spent_on).or_default().add(energy);
+        let of_use = uses.entry(entry.spent_on).or_default();
+        of_use.0.add(energy);
+        of_use.1.add(entry);
         bases.entry(entry.basis).or_default().add(energy.value);
         let owner = entry.owner.map_or(nobody, |owner| (owner as usize).min(nobody));
         let Some(purse) = purses.get_mut(owner) else { continue };
         purse.energy.add(energy);
+        purse.known.add(entry);
         match entry.spent_on {
             Use::Active => purse.active.add(energy.value),
             Use::IdleAllocated | Use::IdleUnallocated => purse.idle.add(energy.value),
@@ -402,7 +433,7 @@ pub fn account(ledger: &Ledger, loaded: &Loaded) -> Account {
     let owners_kwh = purses.iter().map(|purse| purse.energy.value().value).collect::<NeumaierSum>().value();
     let held_kwh = purses.iter().take(nobody).map(|p| p.energy.value().value).collect::<NeumaierSum>().value();
     let jobs_kwh = jobs.iter().map(|job| job.energy_kwh).collect::<NeumaierSum>().value();
-    let uses_kwh = uses.values().map(|sum| sum.value().value).collect::<NeumaierSum>().value();
+    let uses_kwh = uses.values().map(|sum| sum.0.value().value).collect::<NeumaierSum>().value();
     let total_kwh = ledger.total_j / KWH_J;
     let sci = sci::figure(ledger, loaded, location.as_ref(), it_kwh, facility_factor, &mut missing);
     let water = factors
@@ -436,9 +467,10 @@ pub fn account(ledger: &Ledger, loaded: &Loaded) -> Account {
         facility_kwh: pue.map(|pue| it_kwh.times(pue)),
         by_use: uses
             .into_iter()
-            .map(|(spent_on, sum)| {
+            .map(|(spent_on, (sum, known))| {
                 let energy_kwh = sum.value();
-                UseLine { spent_on, energy_kwh, share: share(energy_kwh.value, it_kwh.value) }
+                let share = share(energy_kwh.value, it_kwh.value);
+                UseLine { spent_on, energy_kwh, share, measured: known.share() }
             })
             .collect(),
         by_basis: bases

@@ -286,6 +286,72 @@ fn without_factors_energy_stands_and_every_other_figure_says_what_it_lacks() {
     near(account.conservation.meter_difference_kwh.unwrap(), 0.0);
     let model = account.by_basis.iter().find(|line| line.basis == Basis::Model).unwrap();
     near(model.share.unwrap(), 0.25);
+    // b: 20 of 30 kWh are measured; nobody: all of 5 + |−1|.
+    let measured = |at: usize| account.by_vc[at].measured.unwrap();
+    near(measured(0), 2.0 / 3.0);
+    near(measured(2), 1.0);
+    let active = account.by_use.iter().find(|line| line.spent_on == Use::Active).unwrap();
+    near(active.measured.unwrap(), 24.0 / 34.0);
     let residual = account.by_use.iter().find(|line| line.spent_on == Use::Residual).unwrap();
     near(residual.energy_kwh.value, -1.0);
+}
+
+mod any {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn any_entry() -> impl Strategy<Value = Entry> {
+        let uses = prop::sample::select(vec![
+            Use::Active,
+            Use::IdleAllocated,
+            Use::IdleUnallocated,
+            Use::Overhead,
+            Use::Residual,
+        ]);
+        let owner = prop::option::of(0_u32..4);
+        (0_i64..50, uses, owner, 0.0..1e9_f64, 0.0..1.0_f64, 0.0..1e6_f64).prop_map(
+            |(hour, spent_on, owner, joules, lower, more)| {
+                let sign = if spent_on == Use::Residual { -0.3 } else { 1.0 };
+                let (lower_j, upper_j) = (joules * lower, joules + more);
+                let (lower_j, upper_j) = if sign < 0.0 { (upper_j * sign, lower_j * sign) } else { (lower_j, upper_j) };
+                Entry { energy_j: joules * sign, lower_j, upper_j, ..entry(hour, spent_on, owner, 0.0) }
+            },
+        )
+    }
+
+    proptest! {
+        /// Whatever the ledger and however few hours have factors: owners and nobody add up to every figure, and bounds hold it.
+        #[test]
+        fn parts_add_up_and_bounds_hold(
+            entries in prop::collection::vec(any_entry(), 1..200),
+            grams in prop::collection::btree_map(0_i64..50, 0.0..1_500.0_f64, 0..50),
+            prices in prop::collection::btree_map(0_i64..50, -0.5..2.0_f64, 0..50),
+            ratio in 1.0..3.0_f64,
+        ) {
+            let total_j = entries.iter().map(|entry| entry.energy_j).collect::<NeumaierSum>().value();
+            let size = entries.iter().map(|entry| entry.energy_j.abs()).sum::<f64>() / KWH_J;
+            // Owner 3 is none of the list, and so nobody.
+            let owners = (0..3).map(|at| Owner { vc: Some(format!("v{}", at % 2)), user: None }).collect();
+            let ledger = Ledger { to_ms: 50 * HOUR_MS, owners, entries, total_j, ..Ledger::default() };
+            let series = |map: std::collections::BTreeMap<i64, f64>| Some(Hourly::of(map.into_iter().map(|(hour, value)| (hour * HOUR_MS, value))));
+            let factors = Factors { pue: pue(ratio), demand_charge: Some(charge()), ..Factors::default() };
+            let loaded = Loaded { factors, intensity: series(grams), price: series(prices), currency: None };
+            let account = account(&ledger, &loaded);
+            let sum = |of: &dyn Fn(&Charge) -> f64| account.by_user.iter().map(of).sum::<f64>();
+            let close = |found: f64, wanted: f64, scale: f64| (found - wanted).abs() <= 1e-9 * scale.max(1e-3);
+            prop_assert!(close(sum(&|line| line.energy_kwh.value), total_j / KWH_J, size));
+            let carbon = account.location.unwrap();
+            prop_assert!(close(sum(&|line| line.location_kg.unwrap()), carbon.kg.value, size * ratio * 1.5));
+            prop_assert!(close(carbon.covered_kwh + carbon.uncovered_kwh, account.it_kwh.value * ratio, size * ratio));
+            let cost = account.cost.unwrap();
+            // Where an hour's parts cancel, its peak is shared by tiny divisors; nobody's charge is then large and the owners' opposite.
+            let scale = account.by_user.iter().map(|line| line.cost.unwrap().abs()).sum::<f64>() + cost.total.abs();
+            prop_assert!(close(sum(&|line| line.cost.unwrap()), cost.total, scale));
+            let slack = 1e-9 * size * ratio * 2.0;
+            for amount in [account.it_kwh, carbon.kg, cost.energy] {
+                prop_assert!(amount.lower <= amount.value + slack && amount.value <= amount.upper + slack, "{amount:?}");
+            }
+        }
+    }
 }

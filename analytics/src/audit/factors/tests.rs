@@ -166,3 +166,13 @@ fn prices_are_read_in_the_unit_of_their_heading_and_may_be_negative() {
     let why = Hourly::price_file(&file).unwrap_err().to_string();
     assert!(why.contains("line 1") && why.contains("Price (EUR/MWh)"), "{why}");
 }
+
+proptest::proptest! {
+    /// Whatever the text: an answer or a refusal that names the file, never a panic.
+    #[test]
+    fn any_text_is_understood_or_refused(text in "(\\[(pue|price|carbon\\.(location|market)|meter|site)\\]|[a-z_]+ = ([0-9.eE+-]{1,6}|nan|inf|\"[a-zé]*\")|[\\[\\]{}=\"\n#])(\n[a-z_]+ = [0-9.-]{1,5})?{0,4}") {
+        if let Err(error) = parse(&text) {
+            proptest::prop_assert!(error.to_string().starts_with("audit.toml, line "), "{error}");
+        }
+    }
+}

@@ -13,7 +13,7 @@
 //! Worked number: 100 s at 200 W are 20 kJ; under a cap 110 s at 150 W are 16.5 kJ: a ratio of 0.825 at a slow-down of 1.1. Of 40 kWh, 7 kWh are
 //! saved and 10 % more GPU hours are held.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
@@ -24,6 +24,7 @@ use crate::audit::ledger::Use;
 use crate::error::{Error, Result};
 use crate::ingest::{Delimited, SourceFile};
 use crate::quality::{Ledger as Quality, Reason};
+use crate::schema::Table;
 use crate::stats::quantile::{quantile_sorted, quantiles_in_place};
 use crate::stats::sampled::Integrator;
 use crate::stats::sum::NeumaierSum;
@@ -121,7 +122,7 @@ pub struct Fleet {
     pub studied_as: Option<String>,
     /// Whether the user said so, and not the name.
     pub mapped: bool,
-    /// Share of the energy of GPUs held that these have; `null` if unknown.
+    /// Share of the energy of all GPUs that these have, by their power readings; `null` if unknown.
     pub energy_share: Option<f64>,
     /// By cap, lowest first.
     pub caps: Vec<FleetLine>,
@@ -261,32 +262,36 @@ pub fn plain_type(name: &str) -> String {
     words.filter(|word| !beside(word)).collect()
 }
 
-/// Share of the energy of all GPU readings by GPU type; one type (or none) has all. `None` for a share that power readings do not tell.
+/// GPU types of the fleet, each with its share of the energy of GPUs; one type (or none told) has all. The share is `None` where power
+/// readings do not tell it: they lack, or a type of the inventory has none.
 fn types(trace: &Trace) -> Vec<(Option<String>, Option<f64>)> {
-    let samples = &trace.gpu_samples;
-    let mut names: Vec<Option<String>> = samples.gpu_type.iter().map(|name| name.map(str::to_owned)).collect();
-    if samples.gpu_type.is_all_unknown() {
-        names = (0..trace.nodes.node.len()).map(|ix| trace.nodes.gpu_type.get(ix).map(str::to_owned)).collect();
-        // A node without GPUs has no type of GPU.
-        let mut keep = (0..names.len()).map(|ix| trace.nodes.gpus.get(ix).is_none_or(|gpus| gpus > 0.0));
-        names.retain(|_| keep.next().unwrap_or(true));
+    let (samples, nodes) = (&trace.gpu_samples, &trace.nodes);
+    let sampled: BTreeSet<Option<&str>> = samples.gpu_type.iter().collect();
+    // A node without GPUs has no type of GPU.
+    let with_gpus = (0..nodes.len()).filter(|ix| nodes.gpus.get(*ix).is_none_or(|gpus| gpus > 0.0));
+    let installed: BTreeSet<&str> = with_gpus.filter_map(|ix| nodes.gpu_type.get(ix)).collect();
+    let plain: BTreeSet<String> = sampled.iter().flatten().map(|name| plain_type(name)).collect();
+    let unread: Vec<&str> = installed.iter().copied().filter(|name| !plain.contains(&plain_type(name))).collect();
+    let told = sampled.iter().flatten().copied().chain(unread.iter().copied());
+    let mut names: BTreeSet<Option<String>> = told.map(|name| Some(name.to_owned())).collect();
+    // Readings that do not tell their type are of one that the inventory does, if that is the only one.
+    if names.is_empty() || (sampled.contains(&None) && names.len() > 1) {
+        names.insert(None);
     }
-    names.sort();
-    names.dedup();
-    if names.len() > 1 && names.iter().any(Option::is_some) && trace.gpu_samples.gpu_type.is_all_unknown() {
+    if names.len() == 1 {
+        return names.into_iter().map(|name| (name, Some(1.0))).collect();
+    }
+    if !unread.is_empty() {
         return names.into_iter().map(|name| (name, None)).collect();
     }
-    if names.len() <= 1 {
-        return vec![(names.pop().flatten(), Some(1.0))];
-    }
-    let mut order: Vec<usize> = (0..samples.ts.len()).collect();
-    order.sort_by_key(|ix| (samples.node.code(*ix), samples.gpu.code(*ix), samples.ts.get(*ix)));
     let mut energy: BTreeMap<Option<String>, NeumaierSum> =
         names.into_iter().map(|name| (name, NeumaierSum::new())).collect();
+    let mut order: Vec<usize> = (0..samples.len()).collect();
+    order.sort_by_key(|ix| (samples.node.code(*ix), samples.gpu.code(*ix), samples.ts.get(*ix)));
+    let same =
+        |a: usize, b: usize| samples.node.code(a) == samples.node.code(b) && samples.gpu.code(a) == samples.gpu.code(b);
     let mut integrator = Integrator::default();
-    for gpu in order
-        .chunk_by(|a, b| samples.node.code(*a) == samples.node.code(*b) && samples.gpu.code(*a) == samples.gpu.code(*b))
-    {
+    for gpu in order.chunk_by(|a, b| same(*a, *b)) {
         let mut points: Vec<(i64, f64)> =
             gpu.iter().filter_map(|ix| Some((samples.ts.get(*ix)?, samples.power_w.get(*ix)?))).collect();
         points.dedup_by_key(|point| point.0);
@@ -297,8 +302,8 @@ fn types(trace: &Trace) -> Vec<(Option<String>, Option<f64>)> {
     }
     let total: f64 = energy.values().map(|sum| sum.value()).sum();
     let shared = energy.into_iter().map(|(name, sum)| (name, (total > 0.0).then(|| sum.value() / total)));
-    // A type that the source names for some rows and that drew nothing is none of the fleet's.
-    shared.filter(|(_, share)| *share != Some(0.0)).collect()
+    // Rows without a type that drew nothing are none of the fleet's.
+    shared.filter(|(name, share)| name.is_some() || *share != Some(0.0)).collect()
 }
 
 /// Applies what was measured to what was audited; `taken_as` is the type the user takes others for.
@@ -338,7 +343,9 @@ pub fn apply(trace: &Trace, account: &Account, studies: Vec<Study>, taken_as: Op
                 ),
                 known()
             )),
-            (_, None) => Some("the fleet has several GPU types, and power readings do not tell them apart".to_owned()),
+            (_, None) => {
+                Some("the fleet has several GPU types, and power readings do not tell the energy of each".to_owned())
+            }
             _ if active + idle <= 0.0 => Some("no energy of GPUs that jobs held is known".to_owned()),
             _ => None,
         };

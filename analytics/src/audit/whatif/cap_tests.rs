@@ -144,3 +144,22 @@ fn of_a_mixed_fleet_each_type_has_its_share_of_the_energy() {
     let line = &found.fleet[1].caps[0];
     assert!((line.saved_kwh.value - 5.5 * 0.75).abs() < 1e-9);
 }
+
+#[test]
+fn a_type_of_the_inventory_without_readings_leaves_the_shares_unknown() {
+    let mut trace = fleet_of(&[Some("V100")]);
+    let node = |name: &str, gpu_type: &str, gpus: f64| crate::schema::NodeRow {
+        node: Some(name.to_owned().into()),
+        gpu_type: Some(gpu_type.to_owned().into()),
+        gpus: Some(gpus),
+        ..crate::schema::NodeRow::default()
+    };
+    // The same type under a longer name, and a node without GPUs: still one type.
+    trace.nodes.push(node("n", "NVIDIA Tesla V100-SXM2-32GB", 4.0));
+    trace.nodes.push(node("cpu", "K80", 0.0));
+    assert_eq!(types(&trace), [(Some("V100".to_owned()), Some(1.0))]);
+    trace.nodes.push(node("m", "H100", 8.0));
+    assert_eq!(types(&trace), [(Some("H100".to_owned()), None), (Some("V100".to_owned()), None)]);
+    let found = apply(&trace, &audited(), vec![study(THREE).unwrap()], Some("v100")).unwrap();
+    assert!(found.fleet.iter().all(|fleet| fleet.caps.is_empty() && fleet.why_not.is_some()));
+}
