@@ -6,3 +6,4 @@ mod attribute;
 pub mod ledger;
 pub mod meter;
 pub mod model;
+pub mod stream;
