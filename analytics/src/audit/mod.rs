@@ -12,4 +12,5 @@ pub mod manifest;
 pub mod meter;
 pub mod model;
 mod report;
+pub mod stream;
 pub mod whatif;

@@ -8,9 +8,12 @@ use tracecast_analytics::audit::account::account;
 use tracecast_analytics::audit::answer::{Answer, Beside, SCHEMA};
 use tracecast_analytics::audit::factors::{self, Factors, Location, Method, Price, Pue, Values};
 use tracecast_analytics::audit::manifest::{self, Input, Manifest, Options};
-use tracecast_analytics::audit::meter;
-use tracecast_analytics::audit::whatif::{cap, reclaim};
-use tracecast_analytics::report;
+use tracecast_analytics::audit::ledger::Ledger;
+use tracecast_analytics::audit::whatif::reclaim::{self, Reclaim};
+use tracecast_analytics::audit::whatif::cap;
+use tracecast_analytics::audit::{meter, stream};
+use tracecast_analytics::describe::HolderSource;
+use tracecast_analytics::{ingest, report};
 use tracecast_analytics::time::{MINUTE_MS, Zone};
 use tracecast_analytics::{Trace, storage};
 
@@ -215,7 +218,7 @@ fn all_factors(file: Option<&FactorFile>, options: &Options, zone: &Zone) -> Res
 fn make(options: Options, strict: bool, quiet: bool) -> Result<Made> {
     let file = options.factors.as_deref().map(FactorFile::read).transpose()?;
     // A mistake in the factor file is told before a long read begins.
-    all_factors(file.as_ref(), &options, &Zone::utc())?;
+    let early = all_factors(file.as_ref(), &options, &Zone::utc())?;
     let studies = studies(&options)?;
     let sources: Vec<PathBuf> = options.sources.iter().map(PathBuf::from).collect();
     let reading = Reading {
@@ -224,10 +227,15 @@ fn make(options: Options, strict: bool, quiet: bool) -> Result<Made> {
         mapping: options.mapping.as_deref().map(PathBuf::from),
         strict,
     };
-    let trace = source::open(&sources, &reading, None, quiet)?;
+    let metering = meter::Options {
+        from_ms: options.from_ms,
+        to_ms: options.to_ms,
+        threads: rayon::current_num_threads(),
+        ..early.meter.options()
+    };
+    let (trace, ledger, streamed) = measured(&sources, &reading, &metering, quiet)?;
     let factors = all_factors(file.as_ref(), &options, &Zone::named(&trace.zone)?)?;
     let used = factors::load(factors, &trace)?;
-    let ledger = meter::measure(&trace, &metering(&options, &used.loaded.factors))?;
     let account = account(&ledger, &used.loaded);
 
     let mut inputs = inputs(&options, &sources, &trace)?;
@@ -245,12 +253,17 @@ fn make(options: Options, strict: bool, quiet: bool) -> Result<Made> {
     };
     let patience: Vec<i64> =
         options.idle_after_min.iter().map(|minutes| (minutes * MINUTE_MS as f64).round() as i64).collect();
+    let reclaim = if streamed {
+        Reclaim::none(HolderSource::Unknown, "the telemetry is larger than memory and was read in one pass")
+    } else {
+        reclaim::reclaim(&trace, (ledger.from_ms, ledger.to_ms), &patience)
+    };
     let beside = Beside {
         title: describe::title(&trace, &sources),
         factors: used.records.clone(),
         notes: used.notes,
         power_caps,
-        reclaim: Some(reclaim::reclaim(&trace, (ledger.from_ms, ledger.to_ms), &patience)),
+        reclaim: Some(reclaim),
     };
     let answer = Answer::of(&trace, &ledger, account, beside);
     let text = answer.to_json()?;
@@ -265,8 +278,30 @@ fn studies(options: &Options) -> Result<Option<Vec<cap::Study>>> {
     Ok(Some(files.iter().map(|(gpu_type, path)| cap::read(gpu_type, path)).collect::<Result<_, _>>()?))
 }
 
-fn metering(options: &Options, factors: &Factors) -> meter::Options {
-    meter::Options { from_ms: options.from_ms, to_ms: options.to_ms, ..factors.meter.options() }
+/// The trace and its ledger, and whether the telemetry was too large to be kept.
+fn measured(
+    sources: &[PathBuf],
+    reading: &Reading,
+    metering: &meter::Options,
+    quiet: bool,
+) -> Result<(Trace, Ledger, bool)> {
+    let folder = match sources {
+        [folder] if storage::is_folder(folder) => folder,
+        _ => {
+            let trace = source::open(sources, reading, None, quiet)?;
+            let ledger = meter::measure(&trace, metering)?;
+            return Ok((trace, ledger, false));
+        }
+    };
+    let (mut trace, ledger, counts) = stream::measure_folder(folder, metering)?;
+    if let Some(zone) = &reading.timezone {
+        zone.name().clone_into(&mut trace.zone);
+    }
+    if reading.strict {
+        ingest::check_strict(&trace)?;
+    }
+    let streamed = counts.rows > 0 && trace.gpu_samples.ts.is_empty();
+    Ok((trace, ledger, streamed))
 }
 
 /// Files of the trace, the mapping and the factors.

@@ -153,15 +153,21 @@ impl Claims {
         self.set(vec![(who, 1.0)])
     }
 
-    /// Who held a device of a node.
-    pub(in crate::audit) fn holding(&self, node: Option<&str>, board: Option<&str>) -> Option<&Holding> {
+    /// Where [`Claims::held`] finds who held a device of a node; `None` if samples tell.
+    pub(in crate::audit) fn holding(&self, node: Option<&str>, board: Option<&str>) -> Option<u32> {
         if self.labelled {
             return None;
         }
         let own = node.zip(board).and_then(|(node, board)| self.devices.get(&(node.to_owned(), board.to_owned())));
         let of_node = || node.and_then(|node| self.nodes.get(node));
-        let place = own.or_else(of_node).or_else(|| self.vcs.get(self.node_vcs.get(node?)?)).unwrap_or(&self.default);
-        self.holdings.get(*place as usize)
+        let place = own.or_else(of_node).or_else(|| self.vcs.get(self.node_vcs.get(node?)?));
+        Some(place.copied().unwrap_or(self.default))
+    }
+
+    /// Who held a device.
+    #[inline]
+    pub(in crate::audit) fn held(&self, place: Option<u32>) -> Option<&Holding> {
+        self.holdings.get(place? as usize)
     }
 
     fn place(&mut self, trace: &Trace, facts: &JobFacts<'_>, span: (i64, i64)) {
@@ -237,7 +243,7 @@ impl Claims {
         for ((node, id), mut of_gpu) in events {
             // Ends before starts, so that a job that follows another at once does not share with it.
             of_gpu.sort_by(|a, b| (a.0, a.1, a.2).cmp(&(b.0, b.1, b.2)));
-            let base = self.holding(Some(&node), None).map_or(Claim::Nobody, |holding| holding.base);
+            let base = self.held(self.holding(Some(&node), None)).map_or(Claim::Nobody, |holding| holding.base);
             let mut now: Vec<(u32, f64)> = Vec::new();
             let mut steps: Vec<(i64, Claim)> = Vec::with_capacity(of_gpu.len());
             for (at, starts, who, part) in of_gpu {

@@ -148,11 +148,11 @@ pub fn measure_counted(trace: &Trace, options: &Options) -> Result<(Ledger, Read
     let wraps = options.wraps();
     let mut set =
         Setting { law: None, holding: None, wraps: &wraps, window: fleet.clip, period_ms: options.period_ms() };
-    for ((node, job, board), rows) in std::mem::take(&mut devices.rows) {
+    for ((node, _, board), rows) in std::mem::take(&mut devices.rows) {
         let number = fleet.number(node.as_deref());
         let place = laws.place(devices.types.get(&(node.clone(), board.clone())).map(String::as_str));
         set.law = laws.laws.get(place as usize);
-        set.holding = claims.holding(node.as_deref(), board.as_deref());
+        set.holding = claims.held(claims.holding(node.as_deref(), board.as_deref()));
         fleet.device(number, place);
         let mut series = Series::new(number);
         for row in readings(trace, &rows, &named, &mut devices.counts) {
@@ -453,6 +453,11 @@ impl Fleet {
         (self.window.0.unwrap_or(all.0), self.window.1.unwrap_or(all.1))
     }
 
+    /// Whether any node has a meter.
+    pub(super) fn has_meters(&self) -> bool {
+        !self.meters.is_empty()
+    }
+
     /// Whether energy is needed by node.
     pub(super) fn by_node(&self) -> bool {
         self.overhead || !self.meters.is_empty() || !self.idle_w.is_empty()
@@ -489,7 +494,8 @@ impl Fleet {
             for gpu in 0..gpus {
                 self.device(number, place);
                 let id = gpu.to_string();
-                let set = Setting { law: Some(law), holding: claims.holding(Some(node), Some(&id)), ..*set };
+                let set =
+                    Setting { law: Some(law), holding: claims.held(claims.holding(Some(node), Some(&id))), ..*set };
                 Series::new(number).finish(from, to, &set, sink, counts);
             }
         }

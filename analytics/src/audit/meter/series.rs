@@ -194,13 +194,6 @@ impl Series {
         }
     }
 
-    /// First and last moment with a reading.
-    pub(in crate::audit) fn span(&self) -> Option<(i64, i64)> {
-        let first = self.first.or_else(|| self.warm.first().copied())?;
-        let last = self.warm.last().or_else(|| self.more.last()).copied().or(self.anchor).unwrap_or(first);
-        Some((first.ts, last.ts))
-    }
-
     /// Adds a reading later than all before.
     #[inline]
     pub(in crate::audit) fn push(&mut self, row: Row, set: &Setting<'_>, sink: &mut Sink, counts: &mut Readings) {

@@ -84,27 +84,33 @@ struct Gathered {
 /// One reading: when, how busy, how much power, whose.
 type Point = (i64, Option<f64>, Option<f64>, Holder);
 
+impl Reclaim {
+    /// None, with the reason.
+    pub fn none(holders: HolderSource, why: &str) -> Self {
+        Self {
+            held_gpu_hours: 0.0,
+            holders,
+            lines: Vec::new(),
+            by_vc: Vec::new(),
+            why_not: Some(why.to_owned()),
+        }
+    }
+}
+
 /// Goes over the readings from `from_ms` to `to_ms`; `after_ms` are patiences.
 pub fn reclaim(trace: &Trace, (from_ms, to_ms): (i64, i64), after_ms: &[i64]) -> Reclaim {
     let mut patiences: Vec<i64> = after_ms.to_vec();
     patiences.sort_unstable();
     patiences.dedup();
-    let none = |holders, why: &str| Reclaim {
-        held_gpu_hours: 0.0,
-        holders,
-        lines: Vec::new(),
-        by_vc: Vec::new(),
-        why_not: Some(why.to_owned()),
-    };
     let facts = JobFacts::of(trace);
     let Some(readings) = Readings::of(&facts) else {
-        return none(HolderSource::Unknown, "the source has no readings of GPUs");
+        return Reclaim::none(HolderSource::Unknown, "the source has no readings of GPUs");
     };
     if trace.gpu_samples.util_ratio.is_all_unknown() {
-        return none(readings.source, "the readings have no GPU utilisation");
+        return Reclaim::none(readings.source, "the readings have no GPU utilisation");
     }
     if readings.source == HolderSource::Unknown {
-        return none(readings.source, "it is not known which job held which GPU");
+        return Reclaim::none(readings.source, "it is not known which job held which GPU");
     }
     let mut gathered: Vec<Gathered> = patiences.iter().map(|_| Gathered::default()).collect();
     let mut by_vc: BTreeMap<Option<String>, NeumaierSum> = BTreeMap::new();
