@@ -7,15 +7,15 @@ use clap::Args;
 use tracecast_analytics::audit::account::account;
 use tracecast_analytics::audit::answer::{Answer, Beside, SCHEMA};
 use tracecast_analytics::audit::factors::{self, Factors, Location, Method, Price, Pue, Values};
-use tracecast_analytics::audit::manifest::{self, Input, Manifest, Options};
 use tracecast_analytics::audit::ledger::Ledger;
-use tracecast_analytics::audit::whatif::reclaim::{self, Reclaim};
+use tracecast_analytics::audit::manifest::{self, Input, Manifest, Options};
 use tracecast_analytics::audit::whatif::cap;
+use tracecast_analytics::audit::whatif::reclaim::{self, Reclaim};
 use tracecast_analytics::audit::{meter, stream};
 use tracecast_analytics::describe::HolderSource;
-use tracecast_analytics::{ingest, report};
 use tracecast_analytics::time::{MINUTE_MS, Zone};
 use tracecast_analytics::{Trace, storage};
+use tracecast_analytics::{ingest, report};
 
 use crate::args::{Form, Reading, duration, moment};
 use crate::cmd::describe;

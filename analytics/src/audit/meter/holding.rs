@@ -1,7 +1,9 @@
 //! Which job held which device when, and which jobs share devices of a pool nobody knows which.
 //!
 //! Finest first:
-//! - **Samples** name their job: then nothing else counts, and a sample without a job is of a device that nobody holds.
+//! - **Samples** name their job: then nothing else counts for the devices that have samples, and a sample without a job is of a
+//!   device that nobody holds. Devices without samples are held as placements tell; where every job is placed, the others are
+//!   nobody's, else it is unknown who holds them.
 //! - **Device**: a placement names node and GPUs.
 //! - **Node**: a placement names the node alone. Its jobs share the node's GPUs that no placement names, by GPU time.
 //! - **VC**: a job has no placement, but a VC that nodes belong to. Likewise among the nodes of the VC.
@@ -102,7 +104,7 @@ impl Claims {
         }
         let knows_jobs = !claims.whos.is_empty();
         claims.default = claims.hold(if knows_jobs && !labelled { Claim::Nobody } else { Claim::Unknown });
-        if !labelled && knows_jobs {
+        if knows_jobs && !(labelled && trace.placements.is_empty()) {
             claims.place(trace, &facts, span);
         }
         claims
@@ -155,13 +157,15 @@ impl Claims {
 
     /// Where [`Claims::held`] finds who held a device of a node; `None` if samples tell.
     pub(in crate::audit) fn holding(&self, node: Option<&str>, board: Option<&str>) -> Option<u32> {
-        if self.labelled {
-            return None;
-        }
+        if self.labelled { None } else { Some(self.unread(node, board)) }
+    }
+
+    /// Where [`Claims::held`] finds who held a device that has no samples.
+    pub(in crate::audit) fn unread(&self, node: Option<&str>, board: Option<&str>) -> u32 {
         let own = node.zip(board).and_then(|(node, board)| self.devices.get(&(node.to_owned(), board.to_owned())));
         let of_node = || node.and_then(|node| self.nodes.get(node));
         let place = own.or_else(of_node).or_else(|| self.vcs.get(self.node_vcs.get(node?)?));
-        Some(place.copied().unwrap_or(self.default))
+        place.copied().unwrap_or(self.default)
     }
 
     /// Who held a device.
@@ -231,10 +235,19 @@ impl Claims {
             let pool = vc.map_or(&mut of_all, |vc| of_vcs.entry(vc.to_owned()).or_default());
             share(pool, who, run, gpus, span);
         }
-        self.default = self.pool(of_all);
-        for (vc, hours) in of_vcs {
-            let place = self.pool(hours);
-            self.vcs.insert(vc, place);
+        if self.labelled {
+            // Samples say which devices a job without a placement holds: it has no part of a pool.
+            // All runs count and not those of the window alone, whose last moment a stream and a table do not see alike.
+            let with_gpus = |run: &&Run| run.4.is_some_and(|gpus| gpus > 0.0);
+            let placed = runs.iter().filter(with_gpus).all(|run| per_run.contains_key(&(run.0, run.1)));
+            self.default = self.hold(if placed { Claim::Nobody } else { Claim::Unknown });
+            self.unplaced = (0, 0);
+        } else {
+            self.default = self.pool(of_all);
+            for (vc, hours) in of_vcs {
+                let place = self.pool(hours);
+                self.vcs.insert(vc, place);
+            }
         }
         for (node, hours) in of_nodes {
             let place = self.pool(hours);
@@ -243,7 +256,7 @@ impl Claims {
         for ((node, id), mut of_gpu) in events {
             // Ends before starts, so that a job that follows another at once does not share with it.
             of_gpu.sort_by(|a, b| (a.0, a.1, a.2).cmp(&(b.0, b.1, b.2)));
-            let base = self.held(self.holding(Some(&node), None)).map_or(Claim::Nobody, |holding| holding.base);
+            let base = self.held(Some(self.unread(Some(&node), None))).map_or(Claim::Nobody, |holding| holding.base);
             let mut now: Vec<(u32, f64)> = Vec::new();
             let mut steps: Vec<(i64, Claim)> = Vec::with_capacity(of_gpu.len());
             for (at, starts, who, part) in of_gpu {

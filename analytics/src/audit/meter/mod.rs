@@ -494,8 +494,11 @@ impl Fleet {
             for gpu in 0..gpus {
                 self.device(number, place);
                 let id = gpu.to_string();
-                let set =
-                    Setting { law: Some(law), holding: claims.held(claims.holding(Some(node), Some(&id))), ..*set };
+                let set = Setting {
+                    law: Some(law),
+                    holding: claims.held(Some(claims.unread(Some(node), Some(&id)))),
+                    ..*set
+                };
                 Series::new(number).finish(from, to, &set, sink, counts);
             }
         }

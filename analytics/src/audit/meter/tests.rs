@@ -509,6 +509,31 @@ fn attempts_hold_gpus_while_they_run() {
 }
 
 #[test]
+fn where_samples_name_jobs_placements_tell_of_the_devices_without_samples() {
+    let mut trace = Trace::default();
+    for s in minutes(60) {
+        sample(&mut trace, "0", (s, None, Some(160.0), None), Some("a"));
+    }
+    trace.nodes.push(NodeRow {
+        node: Some("m".into()),
+        gpu_type: Some("X".into()),
+        gpus: Some(2.0),
+        ..NodeRow::default()
+    });
+    job(&mut trace, "a", 0, 3_600, 1.0, Some(("n", Some("0"))));
+    job(&mut trace, "b", 0, 1_800, 1.0, Some(("m", Some("1"))));
+    let ledger = measured(&trace, &given());
+    // 100 W above 60 W for an hour, and (by the mean of the readings) for half an hour on the node without samples.
+    assert_eq!(energies(&ledger), [("a", 360_000.0, 216_000.0, 3_600.0), ("b", 180_000.0, 108_000.0, 1_800.0)]);
+    // All jobs are placed, so nobody holds GPU 0 of m, nor GPU 1 in the second half hour.
+    close(of(&ledger, Use::IdleUnallocated), 60.0 * 5_400.0);
+    // A job that no placement tells of may hold them: power is the mean of the readings then, and nobody's.
+    job(&mut trace, "c", 0, 3_600, 1.0, None);
+    let ledger = measured(&trace, &given());
+    close(sum(&ledger, |entry| entry.spent_on == Use::Active && entry.owner.is_none()), 100.0 * 5_400.0);
+}
+
+#[test]
 fn senseless_options_are_refused() {
     let trace = powers(&[(0.0, 1.0), (60.0, 1.0)]);
     let wrong = Given { idle_w: Some(500.0), tdp_w: Some(400.0) };

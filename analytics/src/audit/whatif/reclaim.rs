@@ -87,13 +87,7 @@ type Point = (i64, Option<f64>, Option<f64>, Holder);
 impl Reclaim {
     /// None, with the reason.
     pub fn none(holders: HolderSource, why: &str) -> Self {
-        Self {
-            held_gpu_hours: 0.0,
-            holders,
-            lines: Vec::new(),
-            by_vc: Vec::new(),
-            why_not: Some(why.to_owned()),
-        }
+        Self { held_gpu_hours: 0.0, holders, lines: Vec::new(), by_vc: Vec::new(), why_not: Some(why.to_owned()) }
     }
 }
 
