@@ -151,6 +151,19 @@ fn bad_factors_are_refused_with_their_line_and_a_remedy() {
 }
 
 #[test]
+fn a_source_without_energy_is_refused_and_not_audited_to_zero() {
+    let folder = Folder::new();
+    // One reading is power at a moment and no energy.
+    let one: String = ramp().lines().take(2).map(|line| format!("{line}\n")).collect();
+    let (code, message) = refusal(&[&folder.file("smi.csv", &one)]);
+    assert!(code == 1 && message.contains("smi.csv"), "{message}");
+    let source = two_hours(&folder);
+    let other = ["--from", "2024-05-01", "--to", "2024-05-02"];
+    let (code, message) = refusal(&[other.as_slice(), &[source.last().unwrap()]].concat());
+    assert!(code == 1 && message.contains("--from"), "{message}");
+}
+
+#[test]
 fn a_manifest_is_the_same_twice_and_verifies_until_something_changes() {
     let folder = Folder::new();
     let (source, grid) = (two_hours(&folder), folder.file("grid.csv", GRID));

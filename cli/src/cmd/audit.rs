@@ -23,19 +23,24 @@ use crate::{output, source};
 
 /// How to name what a factor file holds.
 const FACTOR_FILE: &str = "\
-A factor file (TOML) says what turns energy into carbon and money. All of it is optional; a figure without its factor is left out and says so.
-  [pue]             value = 1.25, category = 1|2|3, period = \"annual\"|\"interim\"
-  [carbon.location] file = \"grid.csv\" with zone and method = \"direct\"|\"lca\"; or g_per_kwh = 380; or trace = true
-  [carbon.market]   contracts = [{ kind = \"ppa\"|\"certificate\"|\"supplier\", share = 0.6, g_per_kwh = 0 }],
-                    residual_g_per_kwh = 450 or rest_as_location = true
-  [price]           per_kwh = 0.12 with currency = \"EUR\"; or file = \"price.csv\"; add_per_kwh = 0.03
-  [demand_charge]   per_kw_month = 9.5, interval = \"hour\"|\"quarter_hour\", timezone = \"Europe/Berlin\"
-  [water]           l_per_kwh = 1.8
-  [embodied]        kg_per_gpu = 164, kg_per_node = 1200, gpus_per_node = 8, lifetime_years = 5
-  [meter]           node_overhead_w = 450, assumed_util = 0.6, period_s = 60
+A factor file (TOML) says what turns energy into carbon and money. All of it is optional; a figure
+without its factor is left out and says so. Every table takes source = \"...\", for the manifest.
+  [pue]              value = 1.25, category = 1|2|3, period = \"annual\"|\"interim\"
+  [carbon.location]  file = \"grid.csv\" with zone and method = \"direct\"|\"lca\";
+                     or g_per_kwh = 380; or trace = true
+  [carbon.market]    residual_g_per_kwh = 450 or rest_as_location = true,
+                     contracts = [{ kind = \"ppa\", share = 0.6, g_per_kwh = 0 }]
+                     (kinds: ppa, certificate, supplier)
+  [price]            file = \"price.csv\", or per_kwh = 0.12 with currency = \"EUR\";
+                     add_per_kwh = 0.03
+  [demand_charge]    per_kw_month = 9.5, interval = \"hour\"|\"quarter_hour\",
+                     timezone = \"Europe/Berlin\"
+  [water]            l_per_kwh = 1.8
+  [embodied]         kg_per_gpu = 164, kg_per_node = 1200, gpus_per_node = 8, lifetime_years = 5
+  [meter]            node_overhead_w = 450, assumed_util = 0.6, period_s = 60
   [meter.power.A100] idle_w = 55, tdp_w = 400
-  [site]            name, operator, installed_it_kw, water_m3 ... (fields of Delegated Regulation (EU) 2024/1364)
-Every table takes source = \"...\", which goes into the manifest.
+  [site]             name, operator, installed_it_kw, water_m3 ...
+                     (fields of Delegated Regulation (EU) 2024/1364)
 
 Exit codes: 0 done, or identical under --verify; 1 failed, or different; 2 wrong usage; 3 rows quarantined or a file damaged under --strict; 4 format not recognised.";
 
@@ -234,6 +239,13 @@ fn make(options: Options, strict: bool, quiet: bool) -> Result<Made> {
         ..early.meter.options()
     };
     let (trace, ledger, streamed) = measured(&sources, &reading, &metering, quiet)?;
+    if ledger.entries.is_empty() {
+        bail!(
+            "{}: no device has two readings in the time audited, so no energy is known; add readings or widen --from and --to \
+             (`tracecast describe` tells of power at single moments)",
+            options.sources.join(", ")
+        );
+    }
     let factors = all_factors(file.as_ref(), &options, &Zone::named(&trace.zone)?)?;
     let used = factors::load(factors, &trace)?;
     let account = account(&ledger, &used.loaded);
