@@ -9,7 +9,9 @@ use super::ledger::{Basis, Use};
 use super::whatif::cap::{Fleet, PowerCaps};
 use super::whatif::reclaim::Reclaim;
 use crate::report::format::{self, compact, count, counted, percent};
-use crate::report::{Axis, BarLayout, BarSeries, Cell, Chart, Column, Mark, Report, Section, Series, Step, Table};
+use crate::report::{
+    Axis, BarLayout, BarSeries, Cell, Chart, Column, Mark, Report, Section, Series, Step, StepKind, Table,
+};
 use crate::time::HOUR_MS;
 
 /// Rows of a ranking.
@@ -191,6 +193,8 @@ impl Answer {
             steps.push(Step::change("Their idle power", -of(Use::IdleAllocated)));
             steps.push(Step::total("Work above idle", of(Use::Active)));
         }
+        // What nothing was spent on needs no row.
+        steps.retain(|step| step.kind == StepKind::Total || step.value != 0.0);
         Chart::waterfall("energy-waterfall", "From the meter to useful work", Axis::linear("Energy (kWh)"), steps)
             .with_reading(
                 "Each row begins where the one above ends. Idle power is what a GPU draws without work; work is what it draws above that, \
@@ -407,7 +411,7 @@ impl Answer {
         let total = owned.iter().map(|line| line.energy_kwh.value).sum::<f64>();
         if difference.abs() > EXACT * total.abs() {
             jobs.note = Some(format!(
-                "Jobs together have {} kWh more (or, below 0, less) than their owners.",
+                "Jobs together have {} kWh more than their owners: that of jobs whose VC and user are not known.",
                 compact(difference)
             ));
         }
@@ -657,7 +661,7 @@ fn fleet_sentence(fleet: &Fleet) -> String {
         return format!("{name}: {why}.");
     }
     let taken = match (&fleet.studied_as, fleet.mapped) {
-        (Some(studied), true) => format!(", **taken for {studied} as you said**,"),
+        (Some(studied), true) => format!(", **taken for {studied} as you said**"),
         _ => String::new(),
     };
     // The cap that saves most, and the one that saves most at hardly any slow-down.
@@ -667,9 +671,11 @@ fn fleet_sentence(fleet: &Fleet) -> String {
     };
     let words = |line: &super::whatif::cap::FleetLine| {
         format!(
-            "{} W saves {} at a slow-down of {}",
+            "{} W saves **{}** kWh ({} to {}) at a slow-down of {}",
             compact(line.cap_w),
-            bounded(line.saved_kwh, "kWh"),
+            compact(line.saved_kwh.value),
+            compact(line.saved_kwh.lower),
+            compact(line.saved_kwh.upper),
             percent(line.slowdown - 1.0)
         )
     };
