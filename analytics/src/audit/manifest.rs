@@ -168,10 +168,10 @@ fn figures(account: &Account) -> BTreeMap<String, f64> {
     put("metered_kwh", account.metered_kwh);
     put("coverage", account.coverage);
     put("facility_kwh", account.facility_kwh.map(|energy| energy.value));
-    put("location_based_kg", account.location.as_ref().map(|carbon| carbon.kg.value));
+    put("location_based_kg", account.location.as_ref().and_then(|carbon| Some(carbon.kg?.value)));
     put("location_based_covered", account.location.as_ref().and_then(|carbon| carbon.covered));
-    put("market_based_kg", account.market.as_ref().map(|carbon| carbon.kg.value));
-    put("cost", account.cost.as_ref().map(|cost| cost.total));
+    put("market_based_kg", account.market.as_ref().and_then(|carbon| Some(carbon.kg?.value)));
+    put("cost", account.cost.as_ref().and_then(|cost| cost.total));
     put("cost_covered", account.cost.as_ref().and_then(|cost| cost.covered));
     put("water_l", account.water.as_ref().map(|water| water.litres.value));
     put("sci_g_per_gpu_hour", account.sci.as_ref().map(|sci| sci.g_per_gpu_hour.value));

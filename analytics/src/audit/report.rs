@@ -305,6 +305,9 @@ impl Answer {
         if account.location.is_some() {
             columns.push(Column::with_unit("CO₂, location", "kg"));
         }
+        if partly(account.location.as_ref().and_then(|carbon| carbon.covered)) {
+            columns.push(Column::number("Of its energy"));
+        }
         if account.market.is_some() {
             columns.push(Column::with_unit("CO₂, market", "kg"));
         }
@@ -314,6 +317,9 @@ impl Answer {
             } else {
                 Column::with_unit("Cost", currency)
             });
+        }
+        if partly(account.cost.as_ref().and_then(|cost| cost.covered)) {
+            columns.push(Column::number("Of its energy"));
         }
         let mut table = Table::new(title, columns);
         let owners = lines.iter().filter(|line| !line.nobody);
@@ -338,9 +344,21 @@ impl Answer {
                 energy(line.overhead_kwh),
             ]);
             row.extend(line.facility_kwh.map(energy));
-            row.extend(line.location_kg.map(energy));
-            row.extend(line.market_kg.map(energy));
-            row.extend(line.cost.map(energy));
+            if account.location.is_some() {
+                row.push(Cell::opt(line.location_kg, Cell::Compact));
+            }
+            if partly(account.location.as_ref().and_then(|carbon| carbon.covered)) {
+                row.push(Cell::opt(line.location_covered, Cell::Percent));
+            }
+            if account.market.is_some() {
+                row.push(Cell::opt(line.market_kg, Cell::Compact));
+            }
+            if account.cost.is_some() {
+                row.push(Cell::opt(line.cost, Cell::Compact));
+            }
+            if partly(account.cost.as_ref().and_then(|cost| cost.covered)) {
+                row.push(Cell::opt(line.cost_covered, Cell::Percent));
+            }
             table.rows.push(row);
         }
         let hidden = lines.iter().filter(|line| !line.nobody).count().saturating_sub(MOST_ROWS);
@@ -447,9 +465,9 @@ impl Answer {
             let Some(carbon) = carbon else { continue };
             table.rows.push(vec![
                 Cell::from(name),
-                energy(carbon.kg.value),
-                energy(carbon.kg.lower),
-                energy(carbon.kg.upper),
+                Cell::opt(carbon.kg.map(|kg| kg.value), Cell::Compact),
+                Cell::opt(carbon.kg.map(|kg| kg.lower), Cell::Compact),
+                Cell::opt(carbon.kg.map(|kg| kg.upper), Cell::Compact),
                 Cell::opt(carbon.mean_g_per_kwh, Cell::Compact),
                 Cell::opt(carbon.covered, Cell::Percent),
                 energy(carbon.uncovered_kwh),
@@ -509,10 +527,16 @@ impl Answer {
 
     fn cost_sentence(&self, cost: &Cost) -> String {
         let unit = cost.currency.clone().unwrap_or_else(|| "(currency not stated)".to_owned());
-        let mut said = format!("Energy cost {}", bounded(cost.energy, &unit));
-        if let Some(demand) = cost.demand {
-            let least = if cost.demand_is_lower_bound { "at least " } else { "" };
-            said = format!("{said} and demand {least}**{}**, **{}** together", compact(demand), compact(cost.total));
+        let least = if cost.demand_is_lower_bound { "at least " } else { "" };
+        let Some(energy) = cost.energy else {
+            let demand = cost
+                .demand
+                .map_or_else(String::new, |demand| format!(" Demand cost {least}**{}** {unit}.", compact(demand)));
+            return format!("No hour of the audit has a price, so the cost of energy is not known.{demand}");
+        };
+        let mut said = format!("Energy cost {}", bounded(energy, &unit));
+        if let (Some(demand), Some(total)) = (cost.demand, cost.total) {
+            said = format!("{said} and demand {least}**{}**, **{}** together", compact(demand), compact(total));
         }
         format!("{said}; {}", covered_words(cost.covered, cost.hours_without, "a price"))
     }
@@ -622,6 +646,11 @@ impl Answer {
     }
 }
 
+/// Whether some of the energy is covered and some is not.
+fn partly(covered: Option<f64>) -> bool {
+    covered.is_some_and(|covered| covered > 0.0 && covered < 1.0)
+}
+
 /// `98.2 % of the energy has a price (12 hours do not)`.
 fn covered_words(covered: Option<f64>, without: u64, what: &str) -> String {
     let share = covered.map_or_else(|| "an unknown share".to_owned(), percent);
@@ -632,9 +661,9 @@ fn covered_words(covered: Option<f64>, without: u64, what: &str) -> String {
 }
 
 fn carbon_sentence(name: &str, carbon: &Carbon, account: &Account) -> String {
-    if carbon.covered.is_none_or(|covered| covered == 0.0) {
+    let Some(kg) = carbon.kg else {
         return format!("{name}: no hour of the audit has a carbon intensity, so there is no figure.");
-    }
+    };
     let difference = carbon.mean_times_mean_difference.filter(|difference| difference.abs() >= 0.000_5);
     let compared = difference.map_or_else(String::new, |difference| {
         let more = if difference > 0.0 { "more" } else { "less" };
@@ -643,7 +672,7 @@ fn carbon_sentence(name: &str, carbon: &Carbon, account: &Account) -> String {
     format!(
         "{name}, {} emitted {} of CO₂ equivalent; {}{compared}",
         drawn(account),
-        bounded(carbon.kg, "kg"),
+        bounded(kg, "kg"),
         covered_words(carbon.covered, carbon.hours_without, "an intensity")
     )
 }
@@ -671,8 +700,9 @@ fn fleet_sentence(fleet: &Fleet) -> String {
     };
     let words = |line: &super::whatif::cap::FleetLine| {
         format!(
-            "{} W saves **{}** kWh ({} to {}) at a slow-down of {}",
+            "{} W ({} of the highest) saves **{}** kWh ({} to {}) at a slow-down of {}",
             compact(line.cap_w),
+            percent(line.cap_ratio),
             compact(line.saved_kwh.value),
             compact(line.saved_kwh.lower),
             compact(line.saved_kwh.upper),
@@ -738,6 +768,7 @@ fn power_caps(caps: &PowerCaps, account: &Account) -> Section {
         let name = fleet.gpu_type.as_deref().unwrap_or("GPUs of unknown type");
         let mut columns = vec![
             Column::with_unit("Cap", "W"),
+            Column::number("Of the highest"),
             Column::with_unit("Saved", "kWh"),
             Column::with_unit("At least", "kWh"),
             Column::with_unit("At most", "kWh"),
@@ -754,6 +785,7 @@ fn power_caps(caps: &PowerCaps, account: &Account) -> Section {
         for line in &fleet.caps {
             let mut row = vec![
                 Cell::Compact(line.cap_w),
+                Cell::Percent(line.cap_ratio),
                 energy(line.saved_kwh.value),
                 energy(line.saved_kwh.lower),
                 energy(line.saved_kwh.upper),

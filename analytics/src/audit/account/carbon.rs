@@ -14,8 +14,8 @@ use crate::stats::sum::NeumaierSum;
 /// Carbon of the energy drawn.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Carbon {
-    /// Kilograms of CO₂ equivalent, of the energy covered.
-    pub kg: Bounded,
+    /// Kilograms of CO₂ equivalent, of the energy covered; `null` where no hour has an intensity.
+    pub kg: Option<Bounded>,
     /// Energy that has an intensity, kWh (facility energy where there is a PUE).
     pub covered_kwh: f64,
     /// Energy that has none, kWh.
@@ -57,7 +57,8 @@ pub(super) fn figure(hours: &BTreeMap<i64, Bounded>, intensity: Option<&Hourly>,
         least = Some(least.map_or(grams, |least| least.min(grams)));
         most = Some(most.map_or(grams, |most| most.max(grams)));
     }
-    let (kg, covered, uncovered) = (kg.value(), covered.value(), uncovered.value());
+    let (covered, uncovered) = (covered.value(), uncovered.value());
+    let kg = (with > 0).then(|| kg.value());
     let naive = (with > 0).then(|| covered * grams_of_hours.value() / with as f64 / 1_000.0);
     Some(Carbon {
         kg,
@@ -65,11 +66,11 @@ pub(super) fn figure(hours: &BTreeMap<i64, Bounded>, intensity: Option<&Hourly>,
         uncovered_kwh: uncovered,
         covered: share(covered, covered + uncovered),
         hours_without: without,
-        mean_g_per_kwh: share(kg.value * 1_000.0, covered),
+        mean_g_per_kwh: kg.and_then(|kg| share(kg.value * 1_000.0, covered)),
         least_g_per_kwh: least,
         most_g_per_kwh: most,
         mean_times_mean_kg: naive,
-        mean_times_mean_difference: naive.and_then(|naive| share(naive - kg.value, kg.value)),
+        mean_times_mean_difference: naive.zip(kg).and_then(|(naive, kg)| share(naive - kg.value, kg.value)),
     })
 }
 

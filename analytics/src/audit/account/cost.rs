@@ -38,12 +38,12 @@ pub struct MonthPeak {
 pub struct Cost {
     /// Currency; `null` if not stated.
     pub currency: Option<String>,
-    /// For energy, of the energy covered. Bounds follow those of the energy.
-    pub energy: Bounded,
+    /// For energy, of the energy covered; `null` where no hour has a price. Bounds follow those of the energy.
+    pub energy: Option<Bounded>,
     /// For demand; `null` without a demand charge.
     pub demand: Option<f64>,
-    /// Together.
-    pub total: f64,
+    /// Together, of what is known; `null` where nothing is.
+    pub total: Option<f64>,
     /// Energy that has a price, kWh (facility energy where there is a PUE).
     pub covered_kwh: f64,
     /// Energy that has none, kWh.
@@ -104,17 +104,21 @@ pub(super) fn figure(
     }
     let months = demand.map(|demand| peaks(hours, demand, factor, window)).unwrap_or_default();
     let charge = demand.map(|_| months.iter().map(|month| month.charge).collect::<NeumaierSum>().value());
-    let (energy, covered, uncovered) = (energy_cost.value(), covered.value(), uncovered.value());
+    let (covered, uncovered) = (covered.value(), uncovered.value());
+    let energy = (with > 0).then(|| energy_cost.value());
     Some(Cost {
         currency: loaded.currency.clone(),
-        total: energy.value + charge.unwrap_or(0.0),
+        total: match (energy, charge) {
+            (None, None) => None,
+            (energy, charge) => Some(energy.map_or(0.0, |energy| energy.value) + charge.unwrap_or(0.0)),
+        },
         energy,
         demand: charge,
         covered_kwh: covered,
         uncovered_kwh: uncovered,
         covered: share(covered, covered + uncovered),
         hours_without: without,
-        mean_per_kwh: share(energy.value, covered),
+        mean_per_kwh: energy.and_then(|energy| share(energy.value, covered)),
         mean_times_mean: (with > 0).then(|| covered * prices.value() / with as f64),
         demand_is_lower_bound: demand.is_some_and(|demand| demand.interval == Interval::QuarterHour)
             || months.iter().any(|month| month.share_of_month < 1.0),

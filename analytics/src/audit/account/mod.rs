@@ -137,12 +137,16 @@ pub struct Charge {
     pub overhead_kwh: f64,
     /// With the facility's share, kWh; `null` without a PUE.
     pub facility_kwh: Option<f64>,
-    /// Location-based, kg of CO₂ equivalent, of the hours covered.
+    /// Location-based, kg of CO₂ equivalent, of the energy covered; `null` where none is.
     pub location_kg: Option<f64>,
-    /// Market-based, kg of CO₂ equivalent, of the hours covered.
+    /// Share of its energy that has a location-based intensity.
+    pub location_covered: Option<f64>,
+    /// Market-based, kg of CO₂ equivalent, of the energy covered; `null` where none is.
     pub market_kg: Option<f64>,
-    /// Cost of energy and demand, of the hours covered.
+    /// Cost of energy covered, and of demand; `null` where neither is known.
     pub cost: Option<f64>,
+    /// Share of its energy that has a price.
+    pub cost_covered: Option<f64>,
 }
 
 /// What one job is charged with.
@@ -289,6 +293,9 @@ pub struct Loaded {
 struct Known {
     all: NeumaierSum,
     measured: NeumaierSum,
+    located: NeumaierSum,
+    marketed: NeumaierSum,
+    priced: NeumaierSum,
 }
 
 impl Known {
@@ -300,7 +307,11 @@ impl Known {
     }
 
     fn share(&self) -> Option<f64> {
-        share(self.measured.value(), self.all.value())
+        self.part(self.measured)
+    }
+
+    fn part(&self, of: NeumaierSum) -> Option<f64> {
+        share(of.value(), self.all.value())
     }
 }
 
@@ -321,6 +332,9 @@ impl Purse {
     fn merge(&mut self, other: &Self) {
         self.known.all.merge(other.known.all);
         self.known.measured.merge(other.known.measured);
+        self.known.located.merge(other.known.located);
+        self.known.marketed.merge(other.known.marketed);
+        self.known.priced.merge(other.known.priced);
         self.energy.add(other.energy.value());
         self.active.merge(other.active);
         self.idle.merge(other.idle);
@@ -338,6 +352,7 @@ struct Given {
     location: bool,
     market: bool,
     cost: bool,
+    demand: bool,
 }
 
 impl Given {
@@ -353,9 +368,11 @@ impl Given {
             idle_kwh: purse.idle.value(),
             overhead_kwh: purse.overhead.value(),
             facility_kwh: self.pue.map(|pue| energy_kwh.value * pue),
-            location_kg: self.location.then(|| purse.location.value()),
-            market_kg: self.market.then(|| purse.market.value()),
-            cost: self.cost.then(|| purse.cost.value()),
+            location_kg: (self.location && purse.known.located.value() > 0.0).then(|| purse.location.value()),
+            location_covered: if self.location { purse.known.part(purse.known.located) } else { None },
+            market_kg: (self.market && purse.known.marketed.value() > 0.0).then(|| purse.market.value()),
+            cost: (self.demand || (self.cost && purse.known.priced.value() > 0.0)).then(|| purse.cost.value()),
+            cost_covered: if self.cost { purse.known.part(purse.known.priced) } else { None },
         }
     }
 }
@@ -418,16 +435,32 @@ pub fn account(ledger: &Ledger, loaded: &Loaded) -> Account {
             Use::Residual => {}
         }
         let drawn = energy.value * facility_factor;
-        let at = |series: &Option<Hourly>| series.as_ref().and_then(|series| series.at(entry.hour_ms)).unwrap_or(0.0);
-        // Hours without a factor add nothing here; the figures say how much of the energy they hold.
-        purse.location.add(drawn * at(&loaded.intensity) / 1_000.0);
-        purse.market.add(drawn * at(&market_intensity) / 1_000.0);
+        let at = |series: &Option<Hourly>| series.as_ref().and_then(|series| series.at(entry.hour_ms));
+        // Hours without a factor add nothing; how much of the energy they hold is told beside the figure.
+        if let Some(grams) = at(&loaded.intensity) {
+            purse.location.add(drawn * grams / 1_000.0);
+            purse.known.located.add(entry.energy_j.abs());
+        }
+        if let Some(grams) = at(&market_intensity) {
+            purse.market.add(drawn * grams / 1_000.0);
+            purse.known.marketed.add(entry.energy_j.abs());
+        }
+        if let Some(price) = at(&loaded.price) {
+            purse.cost.add(drawn * price);
+            purse.known.priced.add(entry.energy_j.abs());
+        }
         let hour = entry.hour_ms.div_euclid(HOUR_MS) * HOUR_MS;
         let demand = cost.as_ref().map_or(0.0, |cost| cost.demand_at(hour));
         let whole = hours.get(&hour).map_or(0.0, |energy| energy.value);
-        purse.cost.add(drawn * at(&loaded.price) + share(energy.value, whole).map_or(0.0, |part| part * demand));
+        purse.cost.add(share(energy.value, whole).map_or(0.0, |part| part * demand));
     }
-    let given = Given { pue, location: location.is_some(), market: market.is_some(), cost: cost.is_some() };
+    let given = Given {
+        pue,
+        location: location.as_ref().is_some_and(|carbon| carbon.kg.is_some()),
+        market: market.as_ref().is_some_and(|carbon| carbon.kg.is_some()),
+        cost: cost.as_ref().is_some_and(|cost| cost.energy.is_some()),
+        demand: cost.as_ref().is_some_and(|cost| cost.demand.is_some()),
+    };
     let (by_vc, by_user) = charges(&ledger.owners, &purses, given);
     let jobs = jobs(ledger, &purses, given);
     let owners_kwh = purses.iter().map(|purse| purse.energy.value().value).collect::<NeumaierSum>().value();
@@ -552,7 +585,7 @@ fn jobs(ledger: &Ledger, purses: &[Purse], given: Given) -> Vec<JobCharge> {
                 coverage: job.coverage_ratio,
                 location_kg: of(given.location, |purse| purse.location.value()),
                 market_kg: of(given.market, |purse| purse.market.value()),
-                cost: of(given.cost, |purse| purse.cost.value()),
+                cost: of(given.cost || given.demand, |purse| purse.cost.value()),
             }
         })
         .collect();

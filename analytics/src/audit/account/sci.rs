@@ -64,8 +64,8 @@ pub(super) fn figure(
         return None;
     }
     let uncovered = location.covered.map_or(1.0, |covered| 1.0 - covered).max(0.0);
-    let (Some(mean), Some(least), Some(most)) =
-        (location.mean_g_per_kwh, location.least_g_per_kwh, location.most_g_per_kwh)
+    let (Some(kg), Some(mean), Some(least), Some(most)) =
+        (location.kg, location.mean_g_per_kwh, location.least_g_per_kwh, location.most_g_per_kwh)
     else {
         miss(missing, NAME, "no hour of the window has a carbon intensity");
         return None;
@@ -77,9 +77,9 @@ pub(super) fn figure(
     let drawn = it_kwh.times(factor);
     // Bounds of the energy without an intensity are in proportion to its share.
     let operational_kg = Bounded {
-        value: location.kg.value + location.uncovered_kwh * mean / 1_000.0,
-        lower: location.kg.lower + drawn.lower * uncovered * least / 1_000.0,
-        upper: location.kg.upper + drawn.upper * uncovered * most / 1_000.0,
+        value: kg.value + location.uncovered_kwh * mean / 1_000.0,
+        lower: kg.lower + drawn.lower * uncovered * least / 1_000.0,
+        upper: kg.upper + drawn.upper * uncovered * most / 1_000.0,
     };
     let embodied_kg = loaded
         .factors

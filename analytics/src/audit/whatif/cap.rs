@@ -97,8 +97,10 @@ pub struct Study {
 /// What a cap would save.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct FleetLine {
-    /// The cap, W.
+    /// The cap, W, of the type measured.
     pub cap_w: f64,
+    /// It over the highest cap of that type: what means something for another type.
+    pub cap_ratio: f64,
     /// IT energy saved, kWh; below 0 where it would cost more.
     pub saved_kwh: Bounded,
     /// Over all IT energy audited.
@@ -362,6 +364,7 @@ pub fn apply(trace: &Trace, account: &Account, studies: Vec<Study>, taken_as: Op
                 let longer = (cap.slowdown.p50 - 1.0) * part;
                 FleetLine {
                     cap_w: cap.cap_w,
+                    cap_ratio: cap.cap_w / study.base_w,
                     saved_share: super::super::account::share(saved_kwh.value, account.it_kwh.value),
                     saved_kg: mean_g.map(|grams| saved_kwh.value * pue * grams / 1_000.0),
                     saved_kwh,
