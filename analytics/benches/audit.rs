@@ -17,9 +17,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use arrow::array::DictionaryArray;
-use arrow::array::{
-    Array, ArrayRef, AsArray, Float64Array, Int32Array, RecordBatch, StringArray, TimestampMillisecondArray,
-};
+use arrow::array::{ArrayRef, AsArray, Float64Array, Int32Array, RecordBatch, StringArray, TimestampMillisecondArray};
 use arrow::datatypes::{DataType, Field, Float64Type, Int32Type, Schema, TimeUnit, TimestampMillisecondType};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
@@ -197,12 +195,10 @@ struct Gpu {
 
 impl Gpu {
     fn new(number: usize, seed: u64) -> Self {
-        let mut gpu = Self {
-            state: seed ^ (number as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15),
-            util: 0.0,
-            counter: 0.0,
-            watts: 60.0,
-        };
+        let mut gpu = Self { state: seed, util: 0.0, counter: 0.0, watts: 60.0 };
+        // A stream of its own: neighbours on one stream would be copies of each other, a minute apart.
+        gpu.state = gpu.next() ^ (number as u64).wrapping_mul(0xd134_2543_de82_ef95);
+        gpu.state = gpu.next();
         gpu.counter = (gpu.next() % 4_000_000_000) as f64;
         gpu
     }

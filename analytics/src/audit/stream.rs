@@ -34,7 +34,7 @@ use rayon::prelude::*;
 
 use super::ledger::Ledger;
 use super::meter::{
-    Claim, Claims, Fleet, Options, Readings, Reorder, Series, Setting, Sink, add_types, board, conclude,
+    Claim, Claims, Fleet, Options, Readings, Reorder, Row, Series, Setting, Sink, add_types, board, conclude,
     measure_counted, node_types, reading,
 };
 use super::model::{Law, Laws, Tally};
@@ -55,6 +55,9 @@ const SHARDS: usize = 32;
 const LARGE_GROUP: i64 = 1 << 21;
 /// Rows in a piece.
 const PIECE: usize = 1 << 18;
+/// Pieces that are measured at a time. More rows of a device at a time mean fewer trips to memory for its state. Not the number
+/// of threads, on which nothing may depend.
+const WAVE: usize = 16;
 const TABLE: &str = "gpu_samples";
 /// Columns of text.
 const TEXTS: [&str; 4] = ["node", "gpu", "gpu_type", "job_key"];
@@ -130,9 +133,7 @@ fn stream(paths: &[PathBuf], beside: Option<&Trace>, options: &Options) -> Resul
     let mut laws = fit(&files, &held, trace, options)?;
     let all = files.iter().filter_map(|file| file.span).reduce(|all, own| (all.0.min(own.0), all.1.max(own.1)));
     let clip = options.window();
-    // The moment after the last reading belongs to no hour of its own.
-    let span =
-        all.map_or(fleet.window(trace), |all| (options.from_ms.unwrap_or(all.0), options.to_ms.unwrap_or(all.1)));
+    let span = fleet.window(trace, all);
     let mut claims = Claims::of(trace, span, held.contains(&"job_key"));
     let types = node_types(trace);
     let wraps = options.wraps();
@@ -149,8 +150,7 @@ fn stream(paths: &[PathBuf], beside: Option<&Trace>, options: &Options) -> Resul
         let (next, ()) = rayon::join(
             || feed.next(),
             || {
-                let shards = shards.par_iter_mut().enumerate();
-                shards.for_each(|(number, shard)| wave.iter().for_each(|piece| shard.take(number, piece, &known)));
+                shards.par_iter_mut().enumerate().for_each(|(number, shard)| shard.take(number, &wave, &known));
             },
         );
         wave = next?;
@@ -400,9 +400,8 @@ struct Feed<'f> {
 impl Feed<'_> {
     /// The next pieces; empty at the end.
     fn next(&mut self) -> Result<Vec<Piece>> {
-        let most = rayon::current_num_threads().clamp(1, 16);
         if let Some(open) = &mut self.open {
-            let batches: Vec<RecordBatch> = open.take(most).collect::<Result<_>>()?;
+            let batches: Vec<RecordBatch> = open.take(WAVE).collect::<Result<_>>()?;
             if !batches.is_empty() {
                 return batches.into_par_iter().map(|batch| Piece::of(&batch)).collect();
             }
@@ -415,7 +414,7 @@ impl Feed<'_> {
                 continue;
             }
             let large = file.group_rows(self.group) > LARGE_GROUP;
-            if units.len() >= most || (large && !units.is_empty()) {
+            if units.len() >= WAVE || (large && !units.is_empty()) {
                 break;
             }
             self.group += 1;
@@ -651,38 +650,89 @@ impl Known<'_> {
 
 /// A device of a shard.
 struct Device {
-    key: u64,
     series: Series,
     reorder: Reorder,
     law: u32,
     holding: Option<u32>,
     span: Option<(i64, i64)>,
-    /// The device whose row came after this one's last time.
-    after: u32,
 }
 
 /// Some of the devices.
 struct Shard {
     devices: Vec<Device>,
+    /// Of each device its key, and the device whose row came after its row last time. Apart, as every row needs them.
+    keys: Vec<(u64, u32)>,
     index: HashMap<u64, u32, Plain>,
     last: u32,
     sink: Sink,
     counts: Readings,
+    /// Rows of a wave with their device, and their order by device.
+    rows: Vec<(u32, Row)>,
+    order: Vec<u32>,
 }
 
 impl Shard {
     fn new(by_node: bool) -> Self {
         Self {
             devices: Vec::new(),
+            keys: Vec::new(),
             index: HashMap::default(),
             last: 0,
             sink: Sink::new(by_node),
             counts: Readings::default(),
+            rows: Vec::new(),
+            order: Vec::new(),
         }
     }
 
-    /// Takes its rows of a piece.
-    fn take(&mut self, number: usize, piece: &Piece, known: &Known<'_>) {
+    /// Takes its rows of some pieces, device by device.
+    fn take(&mut self, number: usize, wave: &[Piece], known: &Known<'_>) {
+        self.rows.clear();
+        for piece in wave {
+            self.collect(number, piece, known);
+        }
+        // Counting sort: where each device's rows begin.
+        let mut starts = vec![0_u32; self.devices.len() + 1];
+        for (place, _) in &self.rows {
+            if let Some(count) = starts.get_mut(*place as usize + 1) {
+                *count += 1;
+            }
+        }
+        let mut sum = 0;
+        for start in &mut starts {
+            sum += *start;
+            *start = sum;
+        }
+        self.order.clear();
+        self.order.resize(self.rows.len(), 0);
+        for (row, (place, _)) in (0_u32..).zip(&self.rows) {
+            let Some(start) = starts.get_mut(*place as usize) else { continue };
+            if let Some(slot) = self.order.get_mut(*start as usize) {
+                *slot = row;
+            }
+            *start += 1;
+        }
+        // Each start is the next one's now.
+        let mut from = 0;
+        for (device, to) in self.devices.iter_mut().zip(starts) {
+            let own = self.order.get(from as usize..to as usize).unwrap_or_default();
+            from = to;
+            if own.is_empty() {
+                continue;
+            }
+            let set = known.setting(device);
+            for (_, row) in own.iter().filter_map(|row| self.rows.get(*row as usize)) {
+                let at = row.ts;
+                device.span = Some(device.span.map_or((at, at), |span| (span.0.min(at), span.1.max(at))));
+                if let Some(row) = device.reorder.push(*row, &mut self.counts) {
+                    device.series.push(row, &set, &mut self.sink, &mut self.counts);
+                }
+            }
+        }
+    }
+
+    /// Collects its rows of a piece.
+    fn collect(&mut self, number: usize, piece: &Piece, known: &Known<'_>) {
         let (ts, counter) = (Column::times(&piece.ts), Column::reals(&piece.counter));
         let (power, util) = (Column::reals(&piece.power), Column::reals(&piece.util));
         let (nodes, gpus) = (Column::keys(&piece.nodes), Column::keys(&piece.gpus));
@@ -698,21 +748,11 @@ impl Shard {
             };
             let Some(key) = piece.keys.get(row) else { continue };
             let place = self.find(*key, piece, row, known);
-            let Some(device) = self.devices.get_mut(place as usize) else { continue };
-            let claim =
-                jobs.get(row).and_then(|key| piece.job_claims.get(key as usize)).copied().unwrap_or(Claim::Nobody);
+            let claim = jobs.get(row).and_then(|key| piece.job_claims.get(key as usize)).copied();
             let instance = gpu.and_then(|key| piece.cut.get(key as usize)).is_some_and(|cut| *cut);
             let values = [counter.get(row), power.get(row), util.get(row)];
-            let reading = reading(at, values, claim, instance, &mut self.counts);
-            device.span = Some(device.span.map_or((at, at), |span| (span.0.min(at), span.1.max(at))));
-            let duplicates = self.counts.duplicates;
-            if let Some(reading) = device.reorder.push(reading, &mut self.counts) {
-                device.series.push(reading, &known.setting(device), &mut self.sink, &mut self.counts);
-            }
-            if instance {
-                // Each instance of a board reports the board's power again.
-                self.counts.duplicates = duplicates;
-            }
+            let reading = reading(at, values, claim.unwrap_or(Claim::Nobody), instance, &mut self.counts);
+            self.rows.push((place, reading));
         }
     }
 
@@ -720,22 +760,23 @@ impl Shard {
     /// both are tried before the index.
     #[inline]
     fn find(&mut self, key: u64, piece: &Piece, row: usize, known: &Known<'_>) -> u32 {
-        let last = self.devices.get(self.last as usize);
-        if last.is_some_and(|last| last.key == key) {
+        let last = self.keys.get(self.last as usize).copied();
+        if last.is_some_and(|last| last.0 == key) {
             return self.last;
         }
-        let after = last.map_or(0, |last| last.after);
-        if self.devices.get(after as usize).is_some_and(|device| device.key == key) {
+        let after = last.map_or(0, |last| last.1);
+        if self.keys.get(after as usize).is_some_and(|device| device.0 == key) {
             self.last = after;
             return after;
         }
         let next = u32::try_from(self.devices.len()).unwrap_or(u32::MAX);
         let place = *self.index.entry(key).or_insert(next);
         if place == next {
-            self.devices.push(Device::new(key, piece, row, known));
+            self.devices.push(Device::new(piece, row, known));
+            self.keys.push((key, 0));
         }
-        if let Some(last) = self.devices.get_mut(self.last as usize) {
-            last.after = place;
+        if let Some(last) = self.keys.get_mut(self.last as usize) {
+            last.1 = place;
         }
         self.last = place;
         place
@@ -754,7 +795,7 @@ impl Shard {
 }
 
 impl Device {
-    fn new(key: u64, piece: &Piece, row: usize, known: &Known<'_>) -> Self {
+    fn new(piece: &Piece, row: usize, known: &Known<'_>) -> Self {
         let name = |words: &Option<Words>| {
             let words = words.as_ref()?;
             let key = Column::<i32>::keys_of(words).get(row)?;
@@ -768,13 +809,11 @@ impl Device {
         let kind = number(&piece.kinds, &piece.kind_places);
         let listed = || Some(known.laws.place(Some(known.types.get(node.as_deref()?)?)));
         Self {
-            key,
             series: Series::new(number(&piece.nodes, &piece.node_numbers).unwrap_or(piece.no_node)),
             reorder: Reorder::new(),
             law: kind.or_else(listed).unwrap_or(0),
             holding: known.claims.holding(node.as_deref(), gpu.as_deref().map(board)),
             span: None,
-            after: 0,
         }
     }
 }

@@ -139,7 +139,7 @@ pub fn measure_counted(trace: &Trace, options: &Options) -> Result<(Ledger, Read
         let number = fleet.number(node.as_deref());
         fleet.seen(number, *span);
     }
-    let span = fleet.window(trace);
+    let span = fleet.window(trace, None);
     let labelled = !trace.gpu_samples.job_key.is_all_unknown();
     let mut claims = Claims::of(trace, span, labelled);
     let named: Vec<Claim> =
@@ -446,10 +446,11 @@ impl Fleet {
         (self.window.0.unwrap_or(own.0), self.window.1.unwrap_or(own.1))
     }
 
-    /// From when to when anything is audited; without readings, what the jobs span.
-    pub(super) fn window(&self, trace: &Trace) -> (i64, i64) {
-        let spans = self.spans.iter().flatten().copied().reduce(|all, own| (all.0.min(own.0), all.1.max(own.1)));
-        let all = spans.or_else(|| JobFacts::of(trace).window).unwrap_or((0, 0));
+    /// From when to when anything is audited, with GPU readings of `more`; without readings, what the jobs span.
+    pub(super) fn window(&self, trace: &Trace, more: Option<(i64, i64)>) -> (i64, i64) {
+        let spans = self.spans.iter().flatten().copied().chain(more);
+        let all = spans.reduce(|all, own| (all.0.min(own.0), all.1.max(own.1)));
+        let all = all.or_else(|| JobFacts::of(trace).window).unwrap_or((0, 0));
         (self.window.0.unwrap_or(all.0), self.window.1.unwrap_or(all.1))
     }
 
@@ -473,7 +474,7 @@ impl Fleet {
         sink: &mut Sink,
         counts: &mut Readings,
     ) {
-        let whole = self.window(trace);
+        let whole = self.window(trace, None);
         let (mut modelled, mut left_out) = (0_u64, 0_u64);
         let nodes = &trace.nodes;
         for ix in 0..nodes.len() {

@@ -440,7 +440,9 @@ impl Series {
             self.flush(sink);
             return;
         };
-        let (head, tail) = (self.head_w, self.tail_w);
+        // A lone reading (a snapshot, where the user gives the period) holds on both sides.
+        let or = |watts: f64, row: &Row| if watts.is_nan() { row.power } else { watts };
+        let (head, tail) = (or(self.head_w, &first), or(self.tail_w, &last));
         for (a, b, watts) in [(Row { ts: from, ..first }, first, head), (last, Row { ts: to, ..last }, tail)] {
             let gap = b.ts - a.ts;
             if gap <= 0 {
@@ -592,9 +594,11 @@ impl Reorder {
     /// Takes a reading in; gives out the earliest once there are more than [`REORDER`].
     #[inline]
     pub(in crate::audit) fn push(&mut self, row: Row, counts: &mut Readings) -> Option<Row> {
+        // Only rows of instances have this claim: each reports its board's power again, which repeats nothing.
+        let instance = row.claim == Claim::Unknown;
         if row.ts <= self.released {
             if row.ts == self.released {
-                counts.duplicates += 1;
+                counts.duplicates += u64::from(!instance);
             } else {
                 counts.out_of_order += 1;
                 counts.late += 1;
@@ -606,7 +610,7 @@ impl Reorder {
         counts.out_of_order += u64::from(place < held.len());
         if let Some(same) = held.get_mut(place).filter(|own| own.ts == row.ts) {
             counts.out_of_order -= u64::from(place + 1 == self.len);
-            counts.duplicates += u64::from(same.merge(&row));
+            counts.duplicates += u64::from(same.merge(&row) && !instance);
             return None;
         }
         if self.len < REORDER {
