@@ -78,6 +78,10 @@ fn two_hours_by_hand() {
     assert_eq!((&account["location"]["covered"], &account["location"]["hours_without"]), (&1.0.into(), &0.into()));
     // 1.25 · (0.15 · 0.1 + 0.25 · 0.2).
     near(&account["cost"]["energy"]["value"], 0.08125);
+    assert_eq!(
+        found["factors"][1]["value"],
+        "hourly from grid.csv, 3 hours from 2023-05-01 00:00:00 to 2023-05-01 03:00:00 UTC"
+    );
     assert_eq!(account["cost"]["currency"], "EUR");
     near(&account["by_hour"][0]["energy_kwh"], 0.15);
     near(&account["by_hour"][1]["location_kg"], 0.25 * 1.25 * 0.5);

@@ -1,4 +1,4 @@
-//! What `audit` answers, as data (form `audit/1`); [`super::report`] tells it to a person.
+//! What `audit` answers, as data (form `audit/1`); [`Answer::report`] tells it to a person.
 //!
 //! The data hold no path, no clock time and no title, so that the same inputs and options give the same bytes wherever they lie
 //! ([`super::manifest`]).
@@ -113,7 +113,7 @@ impl Answer {
         // A note that names a file names it as it was typed; where it lies must not change the answer.
         let files: Vec<&String> = trace.sources.iter().map(|source| &source.name).chain(&trace.skipped).collect();
         for note in notes.iter_mut().filter(|note| note.contains(['/', '\\'])) {
-            for file in files.iter().filter(|file| note.contains(file.as_str())).collect::<Vec<_>>() {
+            for file in &files {
                 *note = note.replace(file.as_str(), &base(file));
             }
         }

@@ -489,7 +489,7 @@ impl Answer {
                 first.covered.map_or_else(|| "an unknown share".to_owned(), percent),
                 coverage(account).to_lowercase()
             ));
-        if account.location.is_some() {
+        if account.location.as_ref().is_some_and(|carbon| carbon.kg.is_some()) {
             let series = vec![Series::new("CO₂", Mark::Area, self.hourly(|line| line.location_kg))];
             section = section.with_chart(
                 Chart::xy(

@@ -81,6 +81,11 @@ impl Hourly {
         self.constant.is_none().then_some(self.hours.len())
     }
 
+    /// Beginning of the first hour and end of the last, milliseconds since the epoch; `None` for a constant.
+    pub fn span(&self) -> Option<(i64, i64)> {
+        Some((*self.hours.keys().next()?, *self.hours.keys().next_back()? + HOUR_MS))
+    }
+
     /// Whether no hour has a value.
     pub fn is_empty(&self) -> bool {
         self.constant.is_none() && self.hours.is_empty()

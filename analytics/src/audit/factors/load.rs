@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{Factors, Hourly, Interval, Location, Metering, Method, Price, Values};
 use crate::audit::account::Loaded;
 use crate::error::{Error, Result};
+use crate::time::format_utc;
 use crate::trace::Trace;
 
 /// A factor as it was used, for the reader and for the manifest.
@@ -39,10 +40,14 @@ fn base(path: &Path) -> String {
     path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned())
 }
 
-/// `hourly from de.csv, 8,760 hours`.
+/// `hourly from de.csv, 8,760 hours from 2023-01-01 00:00:00 to 2024-01-01 00:00:00 UTC`.
 fn hourly_words(series: &Hourly, from: &str) -> String {
     let hours = series.len().unwrap_or(0);
-    format!("hourly from {from}, {}", crate::report::format::counted(hours as u64, "hour", "hours"))
+    let hours = crate::report::format::counted(hours as u64, "hour", "hours");
+    let span = series
+        .span()
+        .map_or_else(String::new, |(first, end)| format!(" from {} to {} UTC", format_utc(first), format_utc(end)));
+    format!("hourly from {from}, {hours}{span}")
 }
 
 /// Reads what `factors` name. Where they name no location-based intensity and the trace has one of a single zone, that is used, with a note.
@@ -98,7 +103,7 @@ pub fn load(mut factors: Factors, trace: &Trace) -> Result<Used> {
             let grams = market
                 .residual_g_per_kwh
                 .map_or_else(|| "as location-based".to_owned(), |grams| format!("at {grams} g/kWh"));
-            let value = format!("{:.4} of the electricity {grams}", rest);
+            let value = format!("{rest:.4} of the electricity {grams}");
             record("Carbon intensity, market-based: rest", value, market.source.as_ref());
         }
     }

@@ -111,6 +111,7 @@ fn values_within_an_hour_are_averaged_and_hours_without_have_none() {
     let quarter = hour / 4;
     let series = Hourly::of([(0, 40.0), (quarter, 60.0), (2 * quarter, 80.0), (3 * quarter, 100.0), (2 * hour, 7.0)]);
     assert_eq!((series.at(0), series.at(hour), series.at(2 * hour)), (Some(70.0), None, Some(7.0)));
+    assert_eq!((series.len(), series.span()), (Some(2), Some((0, 3 * hour))));
     // Before the epoch, the hour of −1 ms begins at −1 h.
     assert_eq!(Hourly::of([(-1, 5.0)]).at(-hour), Some(5.0));
 }
