@@ -305,3 +305,46 @@ fn published_grid_data_and_power_caps_are_read_as_they_come() {
     // The type is met by its name, without --as.
     assert_eq!(found["power_caps"]["fleet"][0]["studied_as"], "v100");
 }
+
+#[test]
+fn telemetry_too_large_for_memory_is_streamed_to_the_same_account() {
+    let folder = Folder::new();
+    let large = folder.path("sample");
+    std::fs::create_dir(&large).unwrap();
+    for entry in std::fs::read_dir(root().join("datasets/sample")).unwrap() {
+        let from = entry.unwrap().path();
+        std::fs::copy(&from, Path::new(&large).join(from.file_name().unwrap())).unwrap();
+    }
+    // Rows decide; the manifest says that there are more than are kept in memory.
+    let manifest = Path::new(&large).join("manifest.json");
+    let mut said = json(&std::fs::read_to_string(&manifest).unwrap());
+    for table in said["tables"].as_array_mut().unwrap() {
+        if table["name"] == "gpu_samples" {
+            table["rows"] = 30_000_000.into();
+        }
+    }
+    std::fs::write(&manifest, said.to_string()).unwrap();
+    let (streamed, whole) = (data(&[&large]), data(&["datasets/sample"]));
+    for key in ["it_kwh", "by_vc", "location", "by_use"] {
+        let (one, other) = (&streamed["account"][key], &whole["account"][key]);
+        assert!(one.to_string() == other.to_string() || alike(one, other), "{key}: {one} {other}");
+    }
+    assert!(streamed["reclaim"]["why_not"].as_str().unwrap().contains("larger than memory"));
+}
+
+/// The same but for rounding.
+fn alike(one: &serde_json::Value, other: &serde_json::Value) -> bool {
+    match (one, other) {
+        (serde_json::Value::Number(a), serde_json::Value::Number(b)) => {
+            let (a, b) = (a.as_f64().unwrap(), b.as_f64().unwrap());
+            (a - b).abs() <= 1e-9 * a.abs().max(1.0)
+        }
+        (serde_json::Value::Array(a), serde_json::Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| alike(a, b))
+        }
+        (serde_json::Value::Object(a), serde_json::Value::Object(b)) => {
+            a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| alike(a, b)))
+        }
+        _ => one == other,
+    }
+}
