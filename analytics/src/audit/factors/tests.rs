@@ -1,6 +1,9 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+use std::path::Path;
+
 use super::*;
+use crate::error::Result;
 use crate::schema::{CarbonRow, CarbonTable};
 
 fn parse(text: &str) -> Result<Factors> {
