@@ -329,7 +329,12 @@ fn records(before: &[FactorRecord], now: &[FactorRecord], found: &mut Vec<String
             Some(is) if was.name == is.name && was.value == is.value => {
                 found.push(format!("factor {}: the source stated for it has changed", was.name));
             }
-            Some(is) => found.push(format!("factor {}: was {}, is {} {}", was.name, was.value, is.name, is.value)),
+            Some(is) if was.name == is.name => {
+                found.push(format!("factor {}: was {}, is {}", was.name, was.value, is.value));
+            }
+            Some(is) => {
+                found.push(format!("factor {} ({}): in its place is {} ({})", was.name, was.value, is.name, is.value));
+            }
             None => found.push(format!("factor {}: was {}, is not there", was.name, was.value)),
         }
     }
@@ -407,7 +412,7 @@ mod tests {
         for part in [
             "input jobs.csv (source): was 1 bytes with SHA-256 aa, is 1 bytes with cc",
             "input de.csv (carbon): is not there",
-            "factor PUE: was 1.2, is PUE 1.3",
+            "factor PUE: was 1.2, is 1.3",
             "figure it_kwh: was 0, is 7",
             "answer: was 3 bytes",
         ] {
