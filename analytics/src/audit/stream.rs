@@ -13,8 +13,8 @@
 //!
 //! A device is known by a 64-bit hash of its names: among 150,000 devices two are taken for one with probability 6e-10.
 //!
-//! O(rows) time. Memory: some 600 bytes a device, 640 more until its first 16 readings are there, the row groups in work (those
-//! of more than two million rows are read in pieces, one after another), and the cells of the ledger.
+//! O(rows) time. Memory: some 600 bytes a device, 640 more until its first 16 readings are there, twice eight row groups in work
+//! (those of more than two million rows are read in pieces, one after another), and the cells of the ledger.
 //!
 //! Worked number: 150,000 devices take 90 MB, and 96 MB more at the beginning of a table in order of time.
 
@@ -23,7 +23,7 @@ use std::fs::File;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::path::{Path, PathBuf};
 
-use arrow::array::{Array, ArrayRef, RecordBatch, StringArray};
+use arrow::array::{Array, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, TimeUnit};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
@@ -57,7 +57,7 @@ const LARGE_GROUP: i64 = 1 << 21;
 const PIECE: usize = 1 << 18;
 /// Pieces that are measured at a time. More rows of a device at a time mean fewer trips to memory for its state. Not the number
 /// of threads, on which nothing may depend.
-const WAVE: usize = 16;
+const WAVE: usize = 8;
 const TABLE: &str = "gpu_samples";
 /// Columns of text.
 const TEXTS: [&str; 4] = ["node", "gpu", "gpu_type", "job_key"];
@@ -143,6 +143,7 @@ fn stream(paths: &[PathBuf], beside: Option<&Trace>, options: &Options) -> Resul
     let mut wave = feed.next()?;
     while !wave.is_empty() {
         for piece in &mut wave {
+            counts.merge(&piece.counts);
             piece.resolve(&mut names, &mut fleet, &mut claims, &mut laws, options);
         }
         let base = Setting { law: None, holding: None, wraps: &wraps, window: clip, period_ms: options.period_ms() };
@@ -436,23 +437,31 @@ impl Feed<'_> {
     }
 }
 
+/// A row dealt to a shard.
+#[derive(Clone, Copy)]
+struct Dealt {
+    /// Hash of its device's names.
+    key: u64,
+    /// Its place in the piece.
+    place: u32,
+    /// Key of the job it names, -1 for none.
+    job: i32,
+    row: Row,
+}
+
 /// Rows of the table, their devices told apart and dealt to shards.
 struct Piece {
-    ts: Option<ArrayRef>,
-    util: Option<ArrayRef>,
-    power: Option<ArrayRef>,
-    counter: Option<ArrayRef>,
     nodes: Option<Words>,
     gpus: Option<Words>,
     kinds: Option<Words>,
     jobs: Option<Words>,
-    /// Hash of each node's name, of each GPU's, of each job's.
-    node_hashes: Vec<u64>,
-    cut: Vec<bool>,
-    keys: Vec<u64>,
-    /// Rows by shard, in their order, and where each shard's end.
-    order: Vec<u32>,
+    /// Rows by shard, in their order, and where each shard's end. Brought together here, while the columns are at hand: each
+    /// shard looking for its rows would have all columns pass through memory once a shard.
+    rows: Vec<Dealt>,
     ends: Vec<u32>,
+    counts: Readings,
+    /// Hash of each node's name.
+    node_hashes: Vec<u64>,
     /// What names stand for.
     node_numbers: Vec<u32>,
     no_node: u32,
@@ -465,28 +474,41 @@ impl Piece {
         let text = |name| words(TABLE, batch.column_by_name(name));
         let real = |name| reals(TABLE, batch.column_by_name(name));
         let (nodes, gpus, kinds, jobs) = (text("node")?, text("gpu")?, text("gpu_type")?, text("job_key")?);
+        let (ts, util) = (times(TABLE, batch.column_by_name("ts"))?, real("util_ratio")?);
+        let (power, counter) = (real("power_w")?, real("energy_j_cum")?);
         let hashes = |words: &Option<Words>, of: fn(&str) -> u64| -> Vec<u64> {
             words.as_ref().map(|words| words.values.iter().map(|name| name.map_or(0, of)).collect()).unwrap_or_default()
         };
         let node_hashes = hashes(&nodes, hash);
         let gpu_hashes = hashes(&gpus, |name| hash(board(name)));
         let job_hashes = hashes(&jobs, hash);
-        let cut =
-            gpus.as_ref().map(|gpus| gpus.values.iter().map(|name| name.is_some_and(|n| n.contains('/'))).collect());
-        let rows = batch.num_rows();
-        let mut keys = Vec::with_capacity(rows);
+        let cut: Vec<bool> = gpus.as_ref().map_or_else(Vec::new, |gpus| {
+            gpus.values.iter().map(|name| name.is_some_and(|name| name.contains('/'))).collect()
+        });
+        let mut counts = Readings { rows: batch.num_rows() as u64, ..Readings::default() };
         let mut ends = vec![0_u32; SHARDS];
+        let mut read: Vec<Dealt> = Vec::with_capacity(batch.num_rows());
         {
             let (nodes, gpus, jobs) = (Column::keys(&nodes), Column::keys(&gpus), Column::keys(&jobs));
+            let (ts, util) = (Column::times(&ts), Column::reals(&util));
+            let (power, counter) = (Column::reals(&power), Column::reals(&counter));
             let find =
                 |hashes: &[u64], key: Option<i32>| key.and_then(|key| hashes.get(key as usize)).copied().unwrap_or(0);
-            for row in 0..rows {
-                let node = nodes.get(row);
-                let first = find(&node_hashes, node);
+            for (place, row) in (0_u32..).zip(0..batch.num_rows()) {
+                let (node, gpu, job) = (nodes.get(row), gpus.get(row), jobs.get(row));
+                let device = gpu.is_some() || node.is_some();
+                let Some(at) = ts.get(row).and_then(within_reach).filter(|_| device) else {
+                    counts.without_time += 1;
+                    continue;
+                };
                 // Index 0 of one job's samples is not the GPU 0 of another's.
-                let owner = if node.is_none() { find(&job_hashes, jobs.get(row)) } else { 0 };
-                let key = mix(mix(first ^ owner.rotate_left(17)) ^ find(&gpu_hashes, gpus.get(row)));
-                keys.push(key);
+                let owner = if node.is_none() { find(&job_hashes, job) } else { 0 };
+                let first = find(&node_hashes, node) ^ owner.rotate_left(17);
+                let key = mix(mix(first) ^ find(&gpu_hashes, gpu));
+                let instance = gpu.and_then(|key| cut.get(key as usize)).is_some_and(|cut| *cut);
+                let values = [counter.get(row), power.get(row), util.get(row)];
+                let row = reading(at, values, Claim::Nobody, instance, &mut counts);
+                read.push(Dealt { key, place, job: job.unwrap_or(-1), row });
                 if let Some(count) = ends.get_mut(shard_of(key)) {
                     *count += 1;
                 }
@@ -499,28 +521,24 @@ impl Piece {
             sum += *end;
             *end = sum;
         }
-        let mut order = vec![0_u32; rows];
-        for (row, key) in (0_u32..).zip(&keys) {
-            let Some(place) = starts.get_mut(shard_of(*key)) else { continue };
-            if let Some(slot) = order.get_mut(*place as usize) {
-                *slot = row;
+        let none = Dealt { key: 0, place: 0, job: -1, row: Row::at(0, Claim::Nobody) };
+        let mut rows = vec![none; read.len()];
+        for dealt in &read {
+            let Some(place) = starts.get_mut(shard_of(dealt.key)) else { continue };
+            if let Some(slot) = rows.get_mut(*place as usize) {
+                *slot = *dealt;
             }
             *place += 1;
         }
         Ok(Self {
-            ts: times(TABLE, batch.column_by_name("ts"))?,
-            util: real("util_ratio")?,
-            power: real("power_w")?,
-            counter: real("energy_j_cum")?,
             nodes,
             gpus,
             kinds,
             jobs,
-            node_hashes,
-            cut: cut.unwrap_or_default(),
-            keys,
-            order,
+            rows,
             ends,
+            counts,
+            node_hashes,
             node_numbers: Vec::new(),
             no_node: 0,
             kind_places: Vec::new(),
@@ -571,10 +589,10 @@ impl Piece {
         }
     }
 
-    fn rows_of(&self, shard: usize) -> &[u32] {
+    fn rows_of(&self, shard: usize) -> &[Dealt] {
         let from = shard.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
         let to = self.ends.get(shard).copied().unwrap_or(from);
-        self.order.get(from as usize..to as usize).unwrap_or_default()
+        self.rows.get(from as usize..to as usize).unwrap_or_default()
     }
 }
 
@@ -733,26 +751,13 @@ impl Shard {
 
     /// Collects its rows of a piece.
     fn collect(&mut self, number: usize, piece: &Piece, known: &Known<'_>) {
-        let (ts, counter) = (Column::times(&piece.ts), Column::reals(&piece.counter));
-        let (power, util) = (Column::reals(&piece.power), Column::reals(&piece.util));
-        let (nodes, gpus) = (Column::keys(&piece.nodes), Column::keys(&piece.gpus));
-        let jobs = Column::keys(&piece.jobs);
-        for row in piece.rows_of(number) {
-            let row = *row as usize;
-            self.counts.rows += 1;
-            let gpu = gpus.get(row);
-            let Some(at) = ts.get(row).and_then(within_reach).filter(|_| gpu.is_some() || nodes.get(row).is_some())
-            else {
-                self.counts.without_time += 1;
-                continue;
-            };
-            let Some(key) = piece.keys.get(row) else { continue };
-            let place = self.find(*key, piece, row, known);
-            let claim = jobs.get(row).and_then(|key| piece.job_claims.get(key as usize)).copied();
-            let instance = gpu.and_then(|key| piece.cut.get(key as usize)).is_some_and(|cut| *cut);
-            let values = [counter.get(row), power.get(row), util.get(row)];
-            let reading = reading(at, values, claim.unwrap_or(Claim::Nobody), instance, &mut self.counts);
-            self.rows.push((place, reading));
+        for dealt in piece.rows_of(number) {
+            let place = self.find(dealt.key, piece, dealt.place as usize, known);
+            let mut row = dealt.row;
+            if row.claim == Claim::Nobody && dealt.job >= 0 {
+                row.claim = piece.job_claims.get(dealt.job as usize).copied().unwrap_or(Claim::Nobody);
+            }
+            self.rows.push((place, row));
         }
     }
 
