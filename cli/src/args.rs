@@ -9,6 +9,8 @@ use tracecast_analytics::ingest;
 use tracecast_analytics::time::{self, Zone};
 use tracecast_predictors::duration::forecast::Model;
 
+use crate::cmd::audit::Audit;
+
 /// Trace analytics and predictive planning for GPU clusters, offline.
 #[derive(Debug, Parser)]
 #[command(name = "tracecast", version, about, max_term_width = 100)]
@@ -42,6 +44,8 @@ pub(crate) enum Command {
     Rollup(Rollup),
     /// Replay the jobs under another policy or on another cluster: waits, use, causes, fairness
     Simulate(Box<Simulate>),
+    /// Account for energy: what it was spent on, whose it is, carbon, cost; signed off by a manifest
+    Audit(Box<Audit>),
     /// Learn from a trace how long jobs run
     #[command(subcommand)]
     Train(Train),
@@ -327,7 +331,7 @@ pub(crate) struct ComparisonArguments {
 }
 
 /// A moment: a date or a time in UTC, or one with its offset. In milliseconds since the Unix epoch.
-fn moment(text: &str) -> Result<i64, &'static str> {
+pub(crate) fn moment(text: &str) -> Result<i64, &'static str> {
     let plain = || time::Zone::utc().resolve(time::parse_local(text)?).map(|(ms, _)| ms);
     let date = || time::Zone::utc().resolve(time::parse_local(&format!("{text} 00:00:00"))?).map(|(ms, _)| ms);
     let seconds = || time::seconds_to_ms(text.parse().ok()?);
@@ -336,7 +340,7 @@ fn moment(text: &str) -> Result<i64, &'static str> {
 }
 
 /// A length of time, milliseconds.
-fn duration(text: &str) -> Result<i64, String> {
+pub(crate) fn duration(text: &str) -> Result<i64, String> {
     tracecast_planner::sim::scenario::parse_duration(text).map_err(|error| error.to_string())
 }
 
@@ -539,6 +543,10 @@ pub(crate) enum SchemaOf {
     BacktestDuration,
     /// `backtest demand --format json`
     BacktestDemand,
+    /// `audit --format json`
+    Audit,
+    /// `audit --manifest`
+    AuditManifest,
     /// `manifest.json` of a trace folder
     Manifest,
     /// Columns of the tables in a trace folder

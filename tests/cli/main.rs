@@ -45,6 +45,7 @@ job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,du
 4,ua,vb,1,4
 ";
 
+mod audit;
 mod demand;
 mod predict;
 mod simulate;
@@ -85,6 +86,7 @@ fn help_of_every_command() {
         &["inspect", "--help"],
         &["rollup", "--help"],
         &["simulate", "--help"],
+        &["audit", "--help"],
         &["synth", "--help"],
         &["schema", "--help"],
     ] {
@@ -446,6 +448,8 @@ fn schemas_are_the_published_ones() {
         ("backtest-duration", "planner/schema/backtest-duration-1.schema.json"),
         ("plan-power", "planner/schema/plan-power-1.schema.json"),
         ("backtest-demand", "predictors/schema/backtest-demand-1.schema.json"),
+        ("audit", "analytics/schema/audit-1.schema.json"),
+        ("audit-manifest", "analytics/schema/audit-manifest-1.schema.json"),
         ("manifest", "analytics/schema/manifest-1.schema.json"),
         ("tables", "analytics/schema/tables-1.json"),
     ] {

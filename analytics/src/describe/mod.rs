@@ -7,11 +7,11 @@
 //! Complexity: O(n log n) in jobs and samples; memory O(n).
 
 mod capacity;
-mod facts;
+pub(crate) mod facts;
 mod load;
 mod placed;
 mod quality;
-mod samples;
+pub(crate) mod samples;
 mod summary;
 mod topic;
 

@@ -17,7 +17,7 @@ use crate::schema::{GpuSampleTable, Label, Numbers, Table};
 
 /// Who held a GPU at a moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Holder {
+pub(crate) enum Holder {
     /// The source does not tell.
     Unknown,
     /// No job.
@@ -32,7 +32,7 @@ pub(super) enum Holder {
 
 impl Holder {
     /// Whether some job is known to have held it (`None` if that is unknown).
-    pub(super) fn held(self) -> Option<bool> {
+    pub(crate) fn held(self) -> Option<bool> {
         match self {
             Self::Unknown => None,
             Self::Nobody => Some(false),
@@ -61,7 +61,7 @@ type Key = (Option<u32>, Option<u32>, Option<u32>);
 type Event = (i64, bool, usize);
 
 /// All readings of a trace.
-pub(super) struct Readings<'t> {
+pub(crate) struct Readings<'t> {
     samples: &'t GpuSampleTable,
     order: Vec<u32>,
     named: Vec<Holder>,
@@ -69,11 +69,11 @@ pub(super) struct Readings<'t> {
     /// Whole GPUs (node and GPU) of which instances are sampled too: jobs hold the instances.
     cut: BTreeSet<(Option<u32>, u32)>,
     /// How holders were found.
-    pub(super) source: HolderSource,
+    pub(crate) source: HolderSource,
 }
 
 /// One GPU.
-pub(super) struct Gpu<'r> {
+pub(crate) struct Gpu<'r> {
     readings: &'r Readings<'r>,
     key: Key,
     rows: &'r [u32],
@@ -81,17 +81,17 @@ pub(super) struct Gpu<'r> {
 
 /// One GPU at one moment.
 #[derive(Clone, Copy)]
-pub(super) struct Reading<'r> {
+pub(crate) struct Reading<'r> {
     rows: &'r [u32],
     /// When, ms.
-    pub(super) ts: Option<i64>,
+    pub(crate) ts: Option<i64>,
     /// Who held the GPU.
-    pub(super) holder: Holder,
+    pub(crate) holder: Holder,
 }
 
 impl<'t> Readings<'t> {
     /// Sorts the samples; `None` if there are none.
-    pub(super) fn of(facts: &JobFacts<'t>) -> Option<Self> {
+    pub(crate) fn of(facts: &JobFacts<'t>) -> Option<Self> {
         let samples = &facts.trace.gpu_samples;
         if samples.is_empty() {
             return None;
@@ -111,7 +111,7 @@ impl<'t> Readings<'t> {
     }
 
     /// The GPUs, in an order that depends on the samples only.
-    pub(super) fn gpus(&self) -> impl Iterator<Item = Gpu<'_>> {
+    pub(crate) fn gpus(&self) -> impl Iterator<Item = Gpu<'_>> {
         self.order.chunk_by(|a, b| key(self.samples, *a) == key(self.samples, *b)).filter_map(|rows| {
             let key = key(self.samples, *rows.first()?);
             Some(Gpu { readings: self, key, rows })
@@ -119,7 +119,7 @@ impl<'t> Readings<'t> {
     }
 
     /// All readings, GPU by GPU, each GPU's in order of time.
-    pub(super) fn all(&self) -> impl Iterator<Item = Reading<'_>> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = Reading<'_>> {
         let ts = |ix: u32| self.samples.ts.get(ix as usize);
         self.order
             .chunk_by(move |a, b| {
@@ -147,23 +147,23 @@ impl<'t> Readings<'t> {
 
 impl<'r> Gpu<'r> {
     /// The board, for an instance of a GPU that is cut into several (`0/1g.10gb:3`): node and name of the whole GPU.
-    pub(super) fn board(&self) -> Option<(Option<u32>, &'r str)> {
+    pub(crate) fn board(&self) -> Option<(Option<u32>, &'r str)> {
         let name = self.name()?;
         Some((self.key.0, name.split_once('/').map_or(name, |(board, _)| board)))
     }
 
     /// Its name; `None` if unknown.
-    pub(super) fn name(&self) -> Option<&'r str> {
+    pub(crate) fn name(&self) -> Option<&'r str> {
         self.readings.samples.gpu.name(self.key.1?)
     }
 
     /// Whether it is an instance of a GPU that is cut into several.
-    pub(super) fn is_instance(&self) -> bool {
+    pub(crate) fn is_instance(&self) -> bool {
         self.name().is_some_and(|name| name.contains('/'))
     }
 
     /// Its readings in order of time.
-    pub(super) fn readings(&self) -> impl Iterator<Item = Reading<'r>> {
+    pub(crate) fn readings(&self) -> impl Iterator<Item = Reading<'r>> {
         let readings = self.readings;
         let ts = |ix: u32| readings.samples.ts.get(ix as usize);
         self.rows.chunk_by(move |a, b| ts(*a).is_some() && ts(*a) == ts(*b)).filter_map(|rows| readings.reading(rows))
@@ -172,7 +172,7 @@ impl<'r> Gpu<'r> {
 
 impl Reading<'_> {
     /// Its value in `column`, `None` if no row of the moment has one.
-    pub(super) fn value(&self, column: &Numbers<f64>) -> Option<f64> {
+    pub(crate) fn value(&self, column: &Numbers<f64>) -> Option<f64> {
         self.rows.iter().find_map(|ix| column.get(*ix as usize))
     }
 }

@@ -1,7 +1,7 @@
 //! A chart as data: what is drawn, along which axes, and how to read it. Drawing is in [`super::plot`].
 //!
 //! The kinds cover what trace reports need: curves and points over two axes ([`Plot::Xy`]), bars ([`Plot::Bars`]), a grid of
-//! shaded cells ([`Plot::Heatmap`]) and one box per group ([`Plot::Boxes`]). Values are plain `f64` in the unit the axis label
+//! shaded cells ([`Plot::Heatmap`]), one box per group ([`Plot::Boxes`]) and a total taken apart ([`Plot::Waterfall`]). Values are plain `f64` in the unit the axis label
 //! names: seconds for durations, ratios for shares, seconds since 1970-01-01 UTC for times.
 
 use jiff::tz::TimeZone;
@@ -78,6 +78,12 @@ impl Chart {
     #[must_use]
     pub fn boxes(id: impl Into<String>, title: impl Into<String>, values: Axis, boxes: Vec<BoxSummary>) -> Self {
         Self::new(id, title, values, Axis::linear(""), Plot::Boxes(boxes))
+    }
+
+    /// A total and what is taken off it, first on top.
+    #[must_use]
+    pub fn waterfall(id: impl Into<String>, title: impl Into<String>, values: Axis, steps: Vec<Step>) -> Self {
+        Self::new(id, title, values, Axis::linear(""), Plot::Waterfall(steps))
     }
 
     fn new(id: impl Into<String>, title: impl Into<String>, x: Axis, y: Axis, plot: Plot) -> Self {
@@ -278,6 +284,42 @@ pub enum Plot {
     },
     /// One lying box per group.
     Boxes(Vec<BoxSummary>),
+    /// One lying bar per step.
+    Waterfall(Vec<Step>),
+}
+
+/// One row of a waterfall.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Step {
+    /// Its name.
+    pub label: String,
+    /// What it is.
+    pub kind: StepKind,
+    /// The total, or the change: below 0 is taken off.
+    pub value: f64,
+}
+
+impl Step {
+    /// A total.
+    #[must_use]
+    pub fn total(label: impl Into<String>, value: f64) -> Self {
+        Self { label: label.into(), kind: StepKind::Total, value }
+    }
+
+    /// A change from the row above.
+    #[must_use]
+    pub fn change(label: impl Into<String>, value: f64) -> Self {
+        Self { label: label.into(), kind: StepKind::Change, value }
+    }
+}
+
+/// What a row of a waterfall is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StepKind {
+    /// A bar from zero.
+    Total,
+    /// A bar from where the one above ends.
+    Change,
 }
 
 /// Values of one name, one per category.

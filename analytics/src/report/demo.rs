@@ -190,7 +190,23 @@ pub(crate) fn charts() -> Vec<Chart> {
     )
     .with_reading("Bars below zero are shorter waits.");
 
-    vec![wait, in_use, status, heat, lorenz, survival, boxes, top, fit, grouped]
+    let waterfall = Chart::waterfall(
+        "waterfall",
+        "From the meter to work",
+        Axis::linear("Energy (kWh)"),
+        vec![
+            Step::total("Facility", 1_250.0),
+            Step::change("Cooling and losses", -250.0),
+            Step::total("IT equipment", 1_000.0),
+            Step::change("Readings above the meter", 30.0),
+            Step::change("Nodes beside their GPUs, with a name that is much too long to stand beside a bar", -400.0),
+            Step::change("Unknown", f64::NAN),
+            Step::total("Work", 630.0),
+        ],
+    )
+    .with_reading("Each row begins where the one above ends.");
+
+    vec![wait, in_use, status, heat, lorenz, survival, boxes, top, fit, grouped, waterfall]
 }
 
 /// A report with every kind of section.
@@ -236,6 +252,7 @@ pub(crate) fn report() -> Report {
         "Ten users account for most of the GPU time.",
         "A log-logistic describes run times within 3 points.",
         "Predicting run times helps small jobs and costs large ones.",
+        "Half of the energy is work.",
     ];
     for (i, chart) in charts().into_iter().enumerate() {
         let mut section = Section::new(chart.id.clone(), chart.title.clone())

@@ -19,7 +19,9 @@ pub mod text;
 #[cfg(test)]
 mod demo;
 
-pub use chart::{Axis, BarLayout, BarSeries, BoxSummary, Chart, Mark, Plot, Reference, Scale, Series, Ticks};
+pub use chart::{
+    Axis, BarLayout, BarSeries, BoxSummary, Chart, Mark, Plot, Reference, Scale, Series, Step, StepKind, Ticks,
+};
 pub use model::{Align, Block, Cell, Column, Report, Section, Table};
 
 /// Why a report or a chart could not be rendered.

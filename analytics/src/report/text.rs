@@ -177,7 +177,8 @@ impl Writer {
 
     fn chart(&mut self, chart: &Chart) {
         let title = printable(&chart.title).replace('*', "∗");
-        let (ranking, lines) = (ranking(chart, self.width), sparklines(chart, self.width));
+        let ranking = ranking(chart, self.width).or_else(|| waterfall(chart, self.width));
+        let lines = sparklines(chart, self.width);
         if ranking.is_none() && lines.is_empty() {
             self.paragraph(&format!("Chart, not shown here: {title} ({})", printable(&chart.id)), "", true);
             return;
@@ -519,6 +520,27 @@ fn ranking(chart: &Chart, available: usize) -> Option<Table> {
     Some(table)
 }
 
+/// A waterfall as a table with a bar per row, each where it begins and ends.
+fn waterfall(chart: &Chart, available: usize) -> Option<Table> {
+    let Plot::Waterfall(steps) = &chart.plot else {
+        return None;
+    };
+    let longest = (available / 3).min(40);
+    let spans = super::plot::spans(steps);
+    let ends = || spans.iter().flatten().flat_map(|(from, to)| [*from, *to]).chain([0.0]);
+    let (least, most) = (ends().fold(0.0, f64::min), ends().fold(0.0, f64::max));
+    let place = |value: f64| if most > least { (value - least) / (most - least) * longest as f64 } else { 0.0 };
+    let mut table = Table::new("", vec![Column::text(""), Column::number(chart.x.label.clone()), Column::text("")]);
+    for (step, span) in steps.iter().zip(&spans) {
+        let bar = span.map_or_else(String::new, |(from, to)| {
+            let (a, b) = (place(from.min(to)).round() as usize, place(from.max(to)).round() as usize);
+            format!("{}{}", "·".repeat(a.min(longest)), "█".repeat(b.min(longest).saturating_sub(a)))
+        });
+        table.rows.push(vec![Cell::from(step.label.as_str()), Cell::Compact(step.value), Cell::from(bar)]);
+    }
+    Some(table)
+}
+
 /// The width of each line, for tests of other writers.
 #[cfg(test)]
 pub(crate) fn widest_line(text: &str) -> usize {
@@ -547,6 +569,17 @@ mod tests {
         ]);
         table.rows.push(vec![Cell::from("b"), Cell::Missing]);
         table
+    }
+
+    #[test]
+    fn a_waterfall_has_its_bars_where_they_begin_and_end() {
+        use crate::report::chart::{Axis, Step};
+        let steps = vec![Step::total("all", 10.0), Step::change("lost", -5.0), Step::total("left", 5.0)];
+        let chart = Chart::waterfall("w", "W", Axis::linear("kWh"), steps);
+        let table = waterfall(&chart, 30).unwrap();
+        let bars: Vec<String> = (0..3).map(|row| table.cell(row, 2).text()).collect();
+        // A third of 30 columns for 10 kWh.
+        assert_eq!(bars, ["██████████", "·····█████", "█████"]);
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub(super) fn read(path: &Path, pool: &ThreadPool) -> Result<(Totals, Ledger)> {
     let failed = |source| Error::Parquet { action: "read", path: path.to_owned(), source };
     let file = File::open(path).map_err(|e| Error::io("open", path, e))?;
     let plain = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()).map_err(failed)?;
-    let schema = as_dictionaries(plain.schema());
+    let schema = as_dictionaries(plain.schema(), &["state", "user"]);
     let metadata =
         ArrowReaderMetadata::try_new(plain.metadata().clone(), ArrowReaderOptions::new().with_schema(schema))
             .map_err(failed)?;
@@ -70,8 +70,8 @@ pub(super) fn read(path: &Path, pool: &ThreadPool) -> Result<(Totals, Ledger)> {
     Ok((totals, ledger))
 }
 
-/// The schema with the strings we need as dictionaries.
-fn as_dictionaries(schema: &Schema) -> Arc<Schema> {
+/// The schema with the strings called `names` as dictionaries.
+pub(crate) fn as_dictionaries(schema: &Schema, names: &[&str]) -> Arc<Schema> {
     let fields: Vec<Field> = schema
         .fields()
         .iter()
@@ -82,11 +82,7 @@ fn as_dictionaries(schema: &Schema) -> Arc<Schema> {
             };
             let text = matches!(text, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
             let field = field.as_ref().clone();
-            if text && matches!(field.name().as_str(), "state" | "user") {
-                field.with_data_type(dictionary())
-            } else {
-                field
-            }
+            if text && names.contains(&field.name().as_str()) { field.with_data_type(dictionary()) } else { field }
         })
         .collect();
     Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
@@ -132,10 +128,12 @@ impl Counter {
     fn add(&mut self, batch: &RecordBatch) -> Result<()> {
         let [submit, start, end, run_s, reported_run_s, alloc_gpus, req_gpus, state, user] =
             COLUMNS.map(|name| batch.column_by_name(name));
+        let times = |array| times("jobs", array);
+        let reals = |array| reals("jobs", array);
         let (submit, start, end) = (times(submit)?, times(start)?, times(end)?);
         let (run_s, reported_run_s) = (reals(run_s)?, reals(reported_run_s)?);
         let (alloc_gpus, req_gpus) = (reals(alloc_gpus)?, reals(req_gpus)?);
-        let (states, users) = (words(state)?, words(user)?);
+        let (states, users) = (words("jobs", state)?, words("jobs", user)?);
         self.states.follow(states.as_ref(), |word| u32::from(state_of(word)));
         self.users.follow(users.as_ref(), |word| self.totals.user(word.as_bytes()));
         let (submit, start, end) = (Column::times(&submit), Column::times(&start), Column::times(&end));
@@ -193,21 +191,22 @@ impl Keys {
 }
 
 /// A column of strings as keys into distinct values.
-struct Words {
-    keys: Int32Array,
-    values: StringArray,
+pub(crate) struct Words {
+    pub(crate) keys: Int32Array,
+    pub(crate) values: StringArray,
 }
 
 /// A column's values and which of them are known; without values if the file lacks it.
 #[derive(Clone, Copy)]
-struct Column<'a, T> {
+pub(crate) struct Column<'a, T> {
     values: &'a [T],
     nulls: Option<&'a NullBuffer>,
 }
 
 impl<T: Copy> Column<'_, T> {
+    /// The value of a row, `None` if unknown.
     #[inline]
-    fn get(&self, row: usize) -> Option<T> {
+    pub(crate) fn get(&self, row: usize) -> Option<T> {
         match self.nulls {
             Some(nulls) if row >= nulls.len() || nulls.is_null(row) => None,
             _ => self.values.get(row).copied(),
@@ -216,7 +215,7 @@ impl<T: Copy> Column<'_, T> {
 }
 
 impl<'a> Column<'a, i64> {
-    fn times(array: &'a Option<ArrayRef>) -> Self {
+    pub(crate) fn times(array: &'a Option<ArrayRef>) -> Self {
         let values = array.as_ref().and_then(|array| match array.as_primitive_opt::<Int64Type>() {
             Some(values) => Some(&values.values()[..]),
             None => Some(&array.as_primitive_opt::<TimestampMillisecondType>()?.values()[..]),
@@ -226,24 +225,25 @@ impl<'a> Column<'a, i64> {
 }
 
 impl<'a> Column<'a, f64> {
-    fn reals(array: &'a Option<ArrayRef>) -> Self {
+    pub(crate) fn reals(array: &'a Option<ArrayRef>) -> Self {
         let values = array.as_ref().and_then(|array| Some(&array.as_primitive_opt::<Float64Type>()?.values()[..]));
         Self { values: values.unwrap_or_default(), nulls: array.as_ref().and_then(|array| array.nulls()) }
     }
 }
 
 impl<'a> Column<'a, i32> {
-    fn keys(words: &'a Option<Words>) -> Self {
-        Self {
-            values: words.as_ref().map(|words| &words.keys.values()[..]).unwrap_or_default(),
-            nulls: words.as_ref().and_then(|words| words.keys.nulls()),
-        }
+    pub(crate) fn keys(words: &'a Option<Words>) -> Self {
+        words.as_ref().map_or(Self { values: &[], nulls: None }, Self::keys_of)
+    }
+
+    pub(crate) fn keys_of(words: &'a Words) -> Self {
+        Self { values: &words.keys.values()[..], nulls: words.keys.nulls() }
     }
 }
 
 /// The column as milliseconds: integers as they are, times converted from their unit.
-fn times(array: Option<&ArrayRef>) -> Result<Option<ArrayRef>> {
-    convert(array, |kind| match kind {
+pub(crate) fn times(table: &'static str, array: Option<&ArrayRef>) -> Result<Option<ArrayRef>> {
+    convert(table, array, |kind| match kind {
         DataType::Int64 | DataType::Timestamp(TimeUnit::Millisecond, _) => None,
         DataType::Timestamp(_, zone) => Some(DataType::Timestamp(TimeUnit::Millisecond, zone.clone())),
         kind if kind.is_integer() => Some(DataType::Int64),
@@ -251,24 +251,31 @@ fn times(array: Option<&ArrayRef>) -> Result<Option<ArrayRef>> {
     })
 }
 
-fn reals(array: Option<&ArrayRef>) -> Result<Option<ArrayRef>> {
-    convert(array, |kind| (*kind != DataType::Float64).then_some(DataType::Float64))
+/// The column as real numbers.
+pub(crate) fn reals(table: &'static str, array: Option<&ArrayRef>) -> Result<Option<ArrayRef>> {
+    convert(table, array, |kind| (*kind != DataType::Float64).then_some(DataType::Float64))
 }
 
-fn words(array: Option<&ArrayRef>) -> Result<Option<Words>> {
+/// The column as text, each distinct one once.
+pub(crate) fn words(table: &'static str, array: Option<&ArrayRef>) -> Result<Option<Words>> {
     // Numbers as names become text first: dictionaries are made of text only.
-    let array = convert(array, |kind| (*kind != dictionary() && *kind != DataType::Utf8).then_some(DataType::Utf8))?;
-    let array = convert(array.as_ref(), |kind| (*kind != dictionary()).then(dictionary))?;
+    let array =
+        convert(table, array, |kind| (*kind != dictionary() && *kind != DataType::Utf8).then_some(DataType::Utf8))?;
+    let array = convert(table, array.as_ref(), |kind| (*kind != dictionary()).then(dictionary))?;
     Ok(array.and_then(|array| {
         let words = array.as_dictionary_opt::<Int32Type>()?;
         Some(Words { keys: words.keys().clone(), values: words.values().as_string_opt::<i32>()?.clone() })
     }))
 }
 
-fn convert(array: Option<&ArrayRef>, target: impl Fn(&DataType) -> Option<DataType>) -> Result<Option<ArrayRef>> {
+fn convert(
+    table: &'static str,
+    array: Option<&ArrayRef>,
+    target: impl Fn(&DataType) -> Option<DataType>,
+) -> Result<Option<ArrayRef>> {
     let Some(array) = array else { return Ok(None) };
     match target(array.data_type()) {
         None => Ok(Some(array.clone())),
-        Some(kind) => cast(array, &kind).map(Some).map_err(|source| Error::Arrow { table: "jobs", source }),
+        Some(kind) => cast(array, &kind).map(Some).map_err(|source| Error::Arrow { table, source }),
     }
 }

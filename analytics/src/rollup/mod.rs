@@ -35,7 +35,7 @@
 //! 2 × 20 min = 0.67 GPU-hours.
 
 mod answer;
-mod columnar;
+pub(crate) mod columnar;
 mod grid;
 mod histogram;
 mod intern;

@@ -1,5 +1,6 @@
 //! One file a command.
 
+pub(crate) mod audit;
 mod backtest;
 pub(crate) mod backtest_demand;
 mod describe;
@@ -32,6 +33,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         Command::Inspect(request) => inspect::run(request, quiet),
         Command::Rollup(request) => rollup::run(request, arguments.threads),
         Command::Simulate(request) => simulate::run(request, quiet),
+        Command::Audit(request) => audit::run(request, quiet),
         Command::Train(Train::Duration(request)) => train::run(request, quiet),
         Command::Train(Train::Demand(request)) => train_demand::run(request, quiet),
         Command::Forecast(request) => train_demand::forecast(request, quiet),

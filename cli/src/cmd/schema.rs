@@ -1,7 +1,7 @@
 //! `tracecast schema`: the published forms of machine-readable outputs.
 
 use anyhow::{Context as _, Result};
-use tracecast_analytics::{describe, rollup, schema, storage};
+use tracecast_analytics::{audit, describe, rollup, schema, storage};
 
 use crate::args::SchemaOf;
 use crate::output;
@@ -14,6 +14,8 @@ pub(crate) fn run(of: SchemaOf) -> Result<()> {
         SchemaOf::PlanPower => tracecast_planner::power::answer::json_schema(),
         SchemaOf::BacktestDuration => tracecast_planner::backtest::json_schema(),
         SchemaOf::BacktestDemand => tracecast_predictors::demand::answer::json_schema(),
+        SchemaOf::Audit => audit::answer::json_schema(),
+        SchemaOf::AuditManifest => audit::manifest::json_schema(),
         SchemaOf::Manifest => storage::json_schema(),
         SchemaOf::Tables => serde_json::to_value(
             schema::all_specs()

@@ -1,7 +1,7 @@
 //! Draws a [`Chart`] as SVG or PNG.
 //!
 //! Two steps. Layout turns the chart into a `scene::Scene`: lines, rectangles and words at places in a sheet 760 units
-//! wide (`xy`, `bars`, `cells` on the axes of `frame` and the ticks of `scale`). Painting (`paint`) sends the scene
+//! wide (`xy`, `bars`, `cells`, `waterfall` on the axes of `frame` and the ticks of `scale`). Painting (`paint`) sends the scene
 //! to a plotters backend at two pixels per unit, so that lines sit on half units and PNG files are sharp.
 //!
 //! Words are measured and, in PNG, drawn with a font that ships with the program: no font of the machine is looked up, and
@@ -14,6 +14,7 @@ mod paint;
 mod png;
 mod scale;
 mod scene;
+mod waterfall;
 mod xy;
 
 use super::RenderError;
@@ -21,6 +22,7 @@ use super::chart::{Chart, Plot};
 use scene::Scene;
 
 pub use scene::palette;
+pub(super) use waterfall::spans;
 
 /// Where an SVG will stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,6 +65,7 @@ fn layout(chart: &Chart, titled: bool) -> Scene {
             cells::heatmap(&cells::Grid { columns, rows, values, unit }, title)
         }
         Plot::Boxes(boxes) => cells::boxes(chart, boxes, title),
+        Plot::Waterfall(steps) => waterfall::layout(chart, steps, title),
     }
 }
 

@@ -1,0 +1,208 @@
+//! What `audit` answers, as data (form `audit/1`); [`Answer::report`] tells it to a person.
+//!
+//! The data hold no path, no clock time and no title, so that the same inputs and options give the same bytes wherever they lie
+//! ([`super::manifest`]).
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::account::{Account, JobCharge};
+use super::factors::FactorRecord;
+use super::ledger::Ledger;
+use super::manifest::base;
+use super::whatif::cap::PowerCaps;
+use super::whatif::reclaim::Reclaim;
+use crate::time::format_utc;
+use crate::trace::{SourceRecord, Trace};
+
+/// Version of the form.
+pub const SCHEMA: &str = "audit/1";
+/// Jobs in the answer, those with most energy.
+const MOST_JOBS: usize = 100;
+
+/// The time audited.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Window {
+    /// First moment, milliseconds since the epoch, or since some unknown moment where the trace has no dates.
+    pub from_ms: i64,
+    /// Moment after the last.
+    pub to_ms: i64,
+    /// Whether the trace has dates. Without them no hour meets a factor that is given by the hour.
+    pub has_dates: bool,
+}
+
+impl Window {
+    /// `2017-10-03 00:00:00 to 2017-10-04 00:00:00 UTC`.
+    pub fn words(&self) -> String {
+        if self.has_dates {
+            format!("{} to {} UTC", format_utc(self.from_ms), format_utc(self.to_ms))
+        } else {
+            let seconds = (self.to_ms - self.from_ms) as f64 / 1_000.0;
+            format!("{} of a trace without dates", crate::report::format::duration(seconds))
+        }
+    }
+}
+
+/// What `audit` answers.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Answer {
+    /// Version of this form.
+    pub schema: String,
+    /// What to call it in the report.
+    #[serde(skip)]
+    pub title: String,
+    /// Zone of times in the report.
+    #[serde(skip)]
+    pub zone: String,
+    /// The time audited.
+    pub window: Window,
+    /// Files the trace was read from.
+    pub sources: Vec<SourceRecord>,
+    /// Factors as they were used.
+    pub factors: Vec<FactorRecord>,
+    /// What a reader must know, one sentence each.
+    pub notes: Vec<String>,
+    /// Figures. Of the jobs those with most energy.
+    pub account: Account,
+    /// Jobs with energy.
+    pub jobs: u64,
+    /// All of them.
+    #[serde(skip)]
+    pub all_jobs: Vec<JobCharge>,
+    /// What power caps would save, if asked for.
+    pub power_caps: Option<PowerCaps>,
+    /// What handing back idle GPUs would free.
+    pub reclaim: Option<Reclaim>,
+}
+
+/// What goes beside the account.
+#[derive(Debug, Clone, Default)]
+pub struct Beside {
+    /// What to call it.
+    pub title: String,
+    /// Factors as they were used.
+    pub factors: Vec<FactorRecord>,
+    /// What a reader must know of the factors.
+    pub notes: Vec<String>,
+    /// Power caps.
+    pub power_caps: Option<PowerCaps>,
+    /// Idle reclaim.
+    pub reclaim: Option<Reclaim>,
+}
+
+impl Answer {
+    /// Puts it together.
+    pub fn of(trace: &Trace, ledger: &Ledger, mut account: Account, beside: Beside) -> Self {
+        let mut notes: Vec<String> = Vec::new();
+        let quality = &trace.ledger;
+        if quality.quarantined > 0 {
+            notes.push(format!(
+                "{} of {} rows could not be used; `tracecast inspect` says why.",
+                crate::report::format::count(quality.quarantined),
+                crate::report::format::count(quality.read)
+            ));
+        }
+        for damage in &quality.damage {
+            let after = damage.after_line;
+            notes.push(format!("{} ends early, after line {after}: what follows is missing here.", base(&damage.file)));
+        }
+        notes.extend(ledger.notes.iter().chain(&trace.notes).chain(&beside.notes).map(|note| sentence(note)));
+        if !trace.basis.has_dates() {
+            notes.push("The trace has no dates, so no hour meets a factor that is given by the hour.".to_owned());
+        }
+        // A note that names a file names it as it was typed; where it lies must not change the answer.
+        let files: Vec<&String> = trace.sources.iter().map(|source| &source.name).chain(&trace.skipped).collect();
+        for note in notes.iter_mut().filter(|note| note.contains(['/', '\\'])) {
+            for file in &files {
+                *note = note.replace(file.as_str(), &base(file));
+            }
+        }
+        let mut seen = std::collections::BTreeSet::new();
+        notes.retain(|note| seen.insert(note.clone()));
+        let sources =
+            trace.sources.iter().map(|source| SourceRecord { name: base(&source.name), ..source.clone() }).collect();
+        let all_jobs = account.jobs.clone();
+        account.jobs.truncate(MOST_JOBS);
+        Self {
+            schema: SCHEMA.to_owned(),
+            title: beside.title,
+            zone: trace.zone.clone(),
+            window: Window { from_ms: ledger.from_ms, to_ms: ledger.to_ms, has_dates: trace.basis.has_dates() },
+            sources,
+            factors: beside.factors,
+            notes,
+            account,
+            jobs: all_jobs.len() as u64,
+            all_jobs,
+            power_caps: beside.power_caps,
+            reclaim: beside.reclaim,
+        }
+    }
+
+    /// All jobs as CSV: what each is charged with. Unknown is empty.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn jobs_csv(&self) -> crate::error::Result<Vec<u8>> {
+        let failed = |e: csv::Error| crate::error::Error::io("write", "jobs.csv", std::io::Error::other(e.to_string()));
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        let head = [
+            "job_id",
+            "vc",
+            "user",
+            "gpu_hours",
+            "energy_kwh",
+            "active_kwh",
+            "idle_kwh",
+            "overhead_kwh",
+            "coverage_ratio",
+            "location_based_kg",
+            "market_based_kg",
+            "cost",
+        ];
+        writer.write_record(head).map_err(failed)?;
+        let known = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
+        for job in &self.all_jobs {
+            let row = [
+                job.job_key.clone(),
+                job.vc.clone().unwrap_or_default(),
+                job.user.clone().unwrap_or_default(),
+                job.gpu_hours.to_string(),
+                job.energy_kwh.to_string(),
+                job.active_kwh.to_string(),
+                job.idle_kwh.to_string(),
+                job.overhead_kwh.to_string(),
+                known(job.coverage),
+                known(job.location_kg),
+                known(job.market_kg),
+                known(job.cost),
+            ];
+            writer.write_record(row).map_err(failed)?;
+        }
+        writer.into_inner().map_err(|e| crate::error::Error::io("write", "jobs.csv", e.into_error()))
+    }
+
+    /// As JSON, ending in a line end: the bytes a manifest signs.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn to_json(&self) -> crate::error::Result<String> {
+        let mut text = serde_json::to_string_pretty(self).map_err(|source| crate::error::Error::Json {
+            action: "write",
+            path: "answer".into(),
+            source,
+        })?;
+        text.push('\n');
+        Ok(text)
+    }
+}
+
+/// A note as a sentence: with a full stop.
+fn sentence(note: &str) -> String {
+    if note.ends_with(['.', '!', '?']) { note.to_owned() } else { format!("{note}.") }
+}
+
+/// The JSON Schema of [`Answer`].
+pub fn json_schema() -> serde_json::Value {
+    schemars::schema_for!(Answer).to_value()
+}

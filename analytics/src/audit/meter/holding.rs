@@ -1,0 +1,345 @@
+//! Which job held which device when, and which jobs share devices of a pool nobody knows which.
+//!
+//! Finest first:
+//! - **Samples** name their job: then nothing else counts for the devices that have samples, and a sample without a job is of a
+//!   device that nobody holds. Devices without samples are held as placements tell; where every job is placed, the others are
+//!   nobody's, else it is unknown who holds them.
+//! - **Device**: a placement names node and GPUs.
+//! - **Node**: a placement names the node alone. Its jobs share the node's GPUs that no placement names, by GPU time.
+//! - **VC**: a job has no placement, but a VC that nodes belong to. Likewise among the nodes of the VC.
+//! - **Cluster**: any other job with a start, an end and GPUs. Likewise among all nodes.
+//!
+//! A device belongs to the finest pool that has jobs. Sharing is by the hour: of the hour's GPU time of the pool, the jobs'
+//! part is held, and what is drawn above idle power is theirs in the ratio of their GPU time.
+//!
+//! Jobs on one GPU share it by the fraction each has; without fractions, equally.
+//!
+//! O(n log n) in placements, O(job-hours) for pools. Worked number: jobs with 0.5 and 0.25 of a GPU that draws 160 W, 60 W of
+//! them idle, for 60 s: 6,000 J above idle are 4,000 and 2,000 J; of 3,600 J idle 1,800 and 900 J are theirs, 900 J nobody's.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use super::sink::Claim;
+use crate::Trace;
+use crate::describe::JobFacts;
+use crate::schema::Table as _;
+use crate::time::HOUR_MS;
+
+/// Who held a device when.
+#[derive(Debug, Clone)]
+pub(in crate::audit) struct Holding {
+    /// From when who held it, in order of time.
+    steps: Vec<(i64, Claim)>,
+    /// Before the first step, and wherever a step says nobody.
+    base: Claim,
+}
+
+impl Holding {
+    /// Who holds the device at `ts`, and until when.
+    #[inline]
+    pub(in crate::audit) fn at(&self, ts: i64) -> (Claim, i64) {
+        if self.steps.is_empty() {
+            return (self.base, i64::MAX);
+        }
+        let after = self.steps.partition_point(|(at, _)| *at <= ts);
+        let claim = after.checked_sub(1).and_then(|ix| self.steps.get(ix)).map_or(self.base, |(_, claim)| *claim);
+        let until = self.steps.get(after).map_or(i64::MAX, |(at, _)| *at);
+        (if claim == Claim::Nobody { self.base } else { claim }, until)
+    }
+}
+
+/// A job that energy goes to.
+#[derive(Debug, Clone)]
+pub(in crate::audit) struct Who {
+    /// Its key.
+    pub(in crate::audit) key: String,
+    /// Its row, if it is listed.
+    pub(in crate::audit) row: Option<usize>,
+    /// Part of a GPU that it has, if it has less than one.
+    part: f64,
+}
+
+/// GPU seconds by job, of one hour.
+pub(in crate::audit) type Shares = BTreeMap<u32, f64>;
+
+/// All claims of a trace.
+#[derive(Debug, Default)]
+pub(in crate::audit) struct Claims {
+    /// Jobs.
+    pub(in crate::audit) whos: Vec<Who>,
+    rows: HashMap<String, u32>,
+    /// Jobs that hold one device together, each with its part of the device.
+    pub(in crate::audit) sets: Vec<Vec<(u32, f64)>>,
+    set_ids: HashMap<Vec<(u32, u64)>, u32>,
+    /// Jobs that share devices, by beginning of the hour.
+    pub(in crate::audit) pools: Vec<BTreeMap<i64, Shares>>,
+    holdings: Vec<Holding>,
+    devices: HashMap<(String, String), u32>,
+    nodes: HashMap<String, u32>,
+    vcs: HashMap<String, u32>,
+    node_vcs: HashMap<String, String>,
+    /// Of devices that nothing else is known of.
+    default: u32,
+    /// Whether samples name their jobs.
+    pub(in crate::audit) labelled: bool,
+    /// Jobs whose devices are not known, and jobs in all that held GPUs in the window.
+    pub(in crate::audit) unplaced: (u64, u64),
+}
+
+/// When an attempt ran: job, number of the attempt, start, end, GPUs.
+type Run = (usize, Option<i64>, i64, i64, Option<f64>);
+/// A job takes a GPU (true) or leaves it: when, which, part of the GPU.
+type Event = (i64, bool, u32, f64);
+
+impl Claims {
+    /// Reads jobs and placements within `span` (ms). `labelled`: samples name their jobs.
+    pub(in crate::audit) fn of(trace: &Trace, span: (i64, i64), labelled: bool) -> Self {
+        let facts = JobFacts::of(trace);
+        let mut claims = Self { labelled, ..Self::default() };
+        for job in 0..trace.jobs.len() {
+            if let Some(key) = trace.jobs.job_key.get(job) {
+                let part = facts.gpus(job).filter(|gpus| *gpus > 0.0).map_or(1.0, |gpus| gpus.min(1.0));
+                claims.add(key, Some(job), part);
+            }
+        }
+        let knows_jobs = !claims.whos.is_empty();
+        claims.default = claims.hold(if knows_jobs && !labelled { Claim::Nobody } else { Claim::Unknown });
+        if knows_jobs && !(labelled && trace.placements.is_empty()) {
+            claims.place(trace, &facts, span);
+        }
+        claims
+    }
+
+    fn add(&mut self, key: &str, row: Option<usize>, part: f64) -> u32 {
+        if let Some(who) = self.rows.get(key) {
+            return *who;
+        }
+        let who = number(self.whos.len());
+        self.whos.push(Who { key: key.to_owned(), row, part });
+        self.rows.insert(key.to_owned(), who);
+        who
+    }
+
+    fn hold(&mut self, base: Claim) -> u32 {
+        self.holdings.push(Holding { steps: Vec::new(), base });
+        number(self.holdings.len() - 1)
+    }
+
+    fn set(&mut self, mut parts: Vec<(u32, f64)>) -> Claim {
+        parts.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
+        let key: Vec<(u32, u64)> = parts.iter().map(|(who, part)| (*who, part.to_bits())).collect();
+        let next = number(self.sets.len());
+        let id = *self.set_ids.entry(key).or_insert(next);
+        if id == next {
+            self.sets.push(parts);
+        }
+        Claim::Set(id)
+    }
+
+    /// The claim that a sample's job name stands for; several names are separated by commas.
+    pub(in crate::audit) fn named(&mut self, names: &str) -> Claim {
+        let mut parts: Vec<(u32, f64)> = Vec::new();
+        for name in names.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+            let who = self.add(name, None, 1.0);
+            let part = self.whos.get(who as usize).map_or(1.0, |who| who.part);
+            if parts.iter().all(|(known, _)| *known != who) {
+                parts.push((who, part));
+            }
+        }
+        if parts.is_empty() { Claim::Nobody } else { self.set(parts) }
+    }
+
+    /// The claim of one listed job on whole devices.
+    pub(in crate::audit) fn whole(&mut self, key: &str) -> Claim {
+        let who = self.add(key, None, 1.0);
+        self.set(vec![(who, 1.0)])
+    }
+
+    /// Where [`Claims::held`] finds who held a device of a node; `None` if samples tell.
+    pub(in crate::audit) fn holding(&self, node: Option<&str>, board: Option<&str>) -> Option<u32> {
+        if self.labelled { None } else { Some(self.unread(node, board)) }
+    }
+
+    /// Where [`Claims::held`] finds who held a device that has no samples.
+    pub(in crate::audit) fn unread(&self, node: Option<&str>, board: Option<&str>) -> u32 {
+        let own = node.zip(board).and_then(|(node, board)| self.devices.get(&(node.to_owned(), board.to_owned())));
+        let of_node = || node.and_then(|node| self.nodes.get(node));
+        let place = own.or_else(of_node).or_else(|| self.vcs.get(self.node_vcs.get(node?)?));
+        place.copied().unwrap_or(self.default)
+    }
+
+    /// Who held a device.
+    #[inline]
+    pub(in crate::audit) fn held(&self, place: Option<u32>) -> Option<&Holding> {
+        self.holdings.get(place? as usize)
+    }
+
+    fn place(&mut self, trace: &Trace, facts: &JobFacts<'_>, span: (i64, i64)) {
+        let runs = runs(trace, facts);
+        let placements = &trace.placements;
+        let mut of_run: HashMap<(usize, Option<i64>), &Run> = HashMap::new();
+        let mut of_job: HashMap<usize, Vec<&Run>> = HashMap::new();
+        for run in &runs {
+            of_run.insert((run.0, run.1), run);
+            of_job.entry(run.0).or_default().push(run);
+        }
+        let mut per_run: HashMap<(usize, Option<i64>), u32> = HashMap::new();
+        let mut placed: Vec<(&Run, usize)> = Vec::new();
+        for ix in 0..placements.len() {
+            let who = placements.job_key.get(ix).and_then(|key| self.rows.get(key));
+            let Some(job) = who.and_then(|who| self.whos.get(*who as usize)?.row) else { continue };
+            // A job of one attempt needs no number.
+            let alone = || of_job.get(&job).and_then(|runs| if runs.len() == 1 { runs.first() } else { None });
+            let Some(run) = of_run.get(&(job, placements.attempt.get(ix))).or_else(alone) else { continue };
+            if placements.node.get(ix).is_some() {
+                *per_run.entry((run.0, run.1)).or_default() += 1;
+                placed.push((run, ix));
+            }
+        }
+        for (name, vc) in (0..trace.nodes.len()).filter_map(|ix| trace.nodes.node.get(ix).zip(trace.nodes.vc.get(ix))) {
+            self.node_vcs.insert(name.to_owned(), vc.to_owned());
+        }
+        let mut events: BTreeMap<(String, String), Vec<Event>> = BTreeMap::new();
+        let mut of_nodes: BTreeMap<String, BTreeMap<i64, Shares>> = BTreeMap::new();
+        for (run, ix) in placed {
+            let (Some(node), Some(who)) = (placements.node.get(ix), self.who(trace, run.0)) else { continue };
+            let given = placements.gpus.get(ix).filter(|gpus| *gpus > 0.0);
+            let ids: BTreeSet<&str> = (placements.gpu_ids.get(ix).unwrap_or_default().split(','))
+                .map(|id| board(id.trim()))
+                .filter(|id| !id.is_empty())
+                .collect();
+            if ids.is_empty() {
+                let nodes = per_run.get(&(run.0, run.1)).copied().unwrap_or(1);
+                let Some(gpus) = given.or(run.4.map(|gpus| gpus / f64::from(nodes))) else { continue };
+                share(of_nodes.entry(node.to_owned()).or_default(), who, run, gpus, span);
+                continue;
+            }
+            let part = given.map_or(1.0, |gpus| (gpus / ids.len() as f64).min(1.0));
+            for id in ids {
+                let of_gpu = events.entry((node.to_owned(), id.to_owned())).or_default();
+                of_gpu.push((run.2, true, who, part));
+                of_gpu.push((run.3, false, who, part));
+            }
+        }
+        let known_vcs: BTreeSet<&String> = self.node_vcs.values().collect();
+        let mut of_vcs: BTreeMap<String, BTreeMap<i64, Shares>> = BTreeMap::new();
+        let mut of_all: BTreeMap<i64, Shares> = BTreeMap::new();
+        for run in runs.iter().filter(|run| run.2 < span.1 && run.3 > span.0) {
+            let (Some(who), Some(gpus)) = (self.who(trace, run.0), run.4.filter(|gpus| *gpus > 0.0)) else { continue };
+            self.unplaced.1 += 1;
+            if per_run.contains_key(&(run.0, run.1)) {
+                continue;
+            }
+            self.unplaced.0 += 1;
+            let vc = trace.jobs.vc.get(run.0).filter(|vc| known_vcs.iter().any(|known| known == vc));
+            let pool = vc.map_or(&mut of_all, |vc| of_vcs.entry(vc.to_owned()).or_default());
+            share(pool, who, run, gpus, span);
+        }
+        if self.labelled {
+            // Samples say which devices a job without a placement holds: it has no part of a pool.
+            // All runs count and not those of the window alone, whose last moment a stream and a table do not see alike.
+            let with_gpus = |run: &&Run| run.4.is_some_and(|gpus| gpus > 0.0);
+            let placed = runs.iter().filter(with_gpus).all(|run| per_run.contains_key(&(run.0, run.1)));
+            self.default = self.hold(if placed { Claim::Nobody } else { Claim::Unknown });
+            self.unplaced = (0, 0);
+        } else {
+            self.default = self.pool(of_all);
+            for (vc, hours) in of_vcs {
+                let place = self.pool(hours);
+                self.vcs.insert(vc, place);
+            }
+        }
+        for (node, hours) in of_nodes {
+            let place = self.pool(hours);
+            self.nodes.insert(node, place);
+        }
+        for ((node, id), mut of_gpu) in events {
+            // Ends before starts, so that a job that follows another at once does not share with it.
+            of_gpu.sort_by(|a, b| (a.0, a.1, a.2).cmp(&(b.0, b.1, b.2)));
+            let base = self.held(Some(self.unread(Some(&node), None))).map_or(Claim::Nobody, |holding| holding.base);
+            let mut now: Vec<(u32, f64)> = Vec::new();
+            let mut steps: Vec<(i64, Claim)> = Vec::with_capacity(of_gpu.len());
+            for (at, starts, who, part) in of_gpu {
+                if starts {
+                    now.push((who, part));
+                } else if let Some(place) = now.iter().position(|held| *held == (who, part)) {
+                    now.swap_remove(place);
+                }
+                let claim = if now.is_empty() { Claim::Nobody } else { self.set(now.clone()) };
+                match steps.last_mut() {
+                    Some(last) if last.0 == at => last.1 = claim,
+                    _ => steps.push((at, claim)),
+                }
+            }
+            self.holdings.push(Holding { steps, base });
+            self.devices.insert((node, id), number(self.holdings.len() - 1));
+        }
+    }
+
+    fn who(&self, trace: &Trace, job: usize) -> Option<u32> {
+        self.rows.get(trace.jobs.job_key.get(job)?).copied()
+    }
+
+    /// A pool of these jobs; without any, its devices are nobody's.
+    fn pool(&mut self, hours: BTreeMap<i64, Shares>) -> u32 {
+        if hours.is_empty() {
+            return self.hold(Claim::Nobody);
+        }
+        self.pools.push(hours);
+        self.hold(Claim::Pool(number(self.pools.len() - 1)))
+    }
+}
+
+/// A GPU's own name, without that of an instance it is cut into.
+pub(in crate::audit) fn board(name: &str) -> &str {
+    name.split_once('/').map_or(name, |(board, _)| board)
+}
+
+fn number(place: usize) -> u32 {
+    // Four billion jobs do not fit in memory long before this saturates.
+    u32::try_from(place).unwrap_or(u32::MAX)
+}
+
+/// Every attempt with a start; one that still runs ends at the end of time.
+fn runs(trace: &Trace, facts: &JobFacts<'_>) -> Vec<Run> {
+    let attempts = &trace.attempts;
+    let rows: HashMap<&str, usize> =
+        (0..trace.jobs.len()).filter_map(|job| Some((trace.jobs.job_key.get(job)?, job))).collect();
+    let mut own = BTreeSet::new();
+    let mut runs: Vec<Run> = Vec::new();
+    for ix in 0..attempts.len() {
+        let Some(job) = attempts.job_key.get(ix).and_then(|key| rows.get(key)) else { continue };
+        own.insert(*job);
+        let open = attempts.censored.get(ix) == Some(1);
+        let end = attempts.end.get(ix).or(if open { Some(i64::MAX) } else { None });
+        let gpus = attempts.alloc_gpus.get(ix).or_else(|| facts.gpus(*job));
+        if let Some((start, end)) = attempts.start.get(ix).zip(end).filter(|(start, end)| start < end) {
+            runs.push((*job, attempts.attempt.get(ix), start, end, gpus));
+        }
+    }
+    for stretch in facts.stretches.iter().filter(|stretch| !own.contains(&stretch.job)) {
+        let end = if facts.is_censored(stretch.job) { i64::MAX } else { stretch.end };
+        runs.push((stretch.job, None, stretch.start, end, Some(stretch.gpus)));
+    }
+    let stretched: BTreeSet<usize> = facts.stretches.iter().map(|stretch| stretch.job).collect();
+    for job in (0..trace.jobs.len()).filter(|job| !own.contains(job) && !stretched.contains(job)) {
+        let open = facts.is_censored(job);
+        let end = trace.jobs.end.get(job).or(if open { Some(i64::MAX) } else { None });
+        if let Some((start, end)) = trace.jobs.start.get(job).zip(end) {
+            runs.push((job, None, start, end, facts.gpus(job)));
+        }
+    }
+    runs.retain(|run| run.2 < run.3);
+    runs
+}
+
+/// Adds a run's GPU time to the hours it covers within `span`.
+fn share(hours: &mut BTreeMap<i64, Shares>, who: u32, run: &Run, gpus: f64, span: (i64, i64)) {
+    let (mut from, to) = (run.2.max(span.0), run.3.min(span.1));
+    while from < to {
+        let hour = from.div_euclid(HOUR_MS) * HOUR_MS;
+        let until = to.min(hour + HOUR_MS);
+        *hours.entry(hour).or_default().entry(who).or_default() += gpus * (until - from) as f64 / 1_000.0;
+        from = until;
+    }
+}

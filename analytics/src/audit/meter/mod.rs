@@ -1,0 +1,630 @@
+//! Measuring: from readings of GPUs and nodes to the [`Ledger`].
+//!
+//! Responsible for: choosing for every stretch of every device what its energy is known by ([`series`]), what a counter did
+//! ([`counter`]), who held the device ([`holding`]). [`attribute`](super::attribute) makes the ledger of it, and
+//! [`stream`](super::stream) does the same for tables larger than memory. Money, carbon and reports are not its part.
+//!
+//! A device is audited over the time its node is: from the first to the last reading of any GPU or meter of the node, or over the
+//! window that the user gives. Devices of the inventory without any reading are modelled by the state that the jobs tell, over
+//! the whole window. Boards cut into instances are one device: instances report their board's power, and whose it was the
+//! readings do not say.
+//!
+//! O(n log n) in readings and placements. Worked number: one GPU at 100 W from 0 to 3,600 s: 360,000 J, coverage 1.
+
+mod counter;
+mod holding;
+mod series;
+mod sink;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+pub use counter::WRAPS_J;
+pub use series::Readings;
+
+pub(super) use holding::{Claims, board};
+pub(super) use series::{Reorder, Row, Series, Setting};
+pub(super) use sink::{Bundle, Claim, Sink};
+
+use super::attribute::{Measured, MeterHours, NodeFacts, attribute};
+use super::ledger::{Basis, Ledger};
+use super::model::{GPU_MOST_W, Given, Laws, Tally};
+use crate::Trace;
+use crate::describe::JobFacts;
+use crate::error::{Error, Result};
+use crate::schema::sensor;
+use crate::schema::{NodeSampleTable, Table as _};
+use crate::time::HOUR_MS;
+
+/// No node draws more, watts: readings beyond are none.
+const NODE_MOST_W: f64 = 20_000.0;
+/// What a management controller reports while it has no reading, watts.
+const NODE_BLANK_W: f64 = 25_550.0;
+/// More GPUs than a node has.
+const NODE_MOST_GPUS: f64 = 1_024.0;
+
+/// How to measure.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// First moment, ms since the epoch; the first reading of each node if not given.
+    pub from_ms: Option<i64>,
+    /// Moment after the last; the last reading of each node if not given.
+    pub to_ms: Option<i64>,
+    /// Time between readings, seconds; each device's own if not given.
+    pub period_s: Option<f64>,
+    /// Idle power and TDP by GPU type; `*` stands for types not named.
+    pub power: BTreeMap<String, Given>,
+    /// Utilisation, 0 to 1, of GPUs that a job holds, where no reading tells what working GPUs draw.
+    pub assumed_util_ratio: Option<f64>,
+    /// Power of a node beside its GPUs, watts.
+    pub node_overhead_w: Option<f64>,
+    /// Where energy counters begin again, joules, beside [`WRAPS_J`].
+    pub wraps_j: Vec<f64>,
+    /// Threads for streams; 0 for one a core.
+    pub threads: usize,
+}
+
+impl Options {
+    pub(super) fn check(&self) -> Result<()> {
+        let refuse = |setting: &str, found: String, remedy: &str| {
+            Err(Error::Setting { setting: setting.to_owned(), found, remedy: remedy.to_owned() })
+        };
+        if let (Some(from), Some(to)) = (self.from_ms, self.to_ms)
+            && from >= to
+        {
+            return refuse(
+                "window",
+                format!("it ends at {to} ms, before it begins"),
+                "give an end after the beginning",
+            );
+        }
+        if let Some(period) = self.period_s.filter(|period| !(period.is_finite() && *period >= 0.001)) {
+            return refuse("period", format!("{period} s"), "give a time between readings above 0");
+        }
+        if let Some(util) = self.assumed_util_ratio.filter(|util| !(0.0..=1.0).contains(util)) {
+            return refuse("assumed utilisation", util.to_string(), "give a ratio from 0 to 1");
+        }
+        for (name, given) in &self.power {
+            let known = |watts: Option<f64>| watts.is_none_or(|watts| (0.0..=GPU_MOST_W).contains(&watts));
+            let ordered = given.idle_w.zip(given.tdp_w).is_none_or(|(idle, tdp)| idle <= tdp);
+            if !(known(given.idle_w) && known(given.tdp_w) && ordered) {
+                let found = format!("idle {:?} W, TDP {:?} W", given.idle_w, given.tdp_w);
+                return refuse(&format!("power of {name}"), found, "give watts of one GPU, idle no more than TDP");
+            }
+        }
+        if let Some(watts) = self.node_overhead_w.filter(|watts| !(0.0..=NODE_MOST_W).contains(watts)) {
+            return refuse("overhead of a node", format!("{watts} W"), "give watts of one node");
+        }
+        if let Some(wrap) = self.wraps_j.iter().find(|wrap| !(wrap.is_finite() && **wrap > 0.0)) {
+            return refuse("counter modulus", format!("{wrap} J"), "give joules above 0");
+        }
+        Ok(())
+    }
+
+    pub(super) fn wraps(&self) -> Vec<f64> {
+        let mut wraps: Vec<f64> = WRAPS_J.iter().chain(&self.wraps_j).copied().collect();
+        wraps.sort_by(f64::total_cmp);
+        wraps
+    }
+
+    pub(super) fn window(&self) -> (i64, i64) {
+        (self.from_ms.unwrap_or(i64::MIN), self.to_ms.unwrap_or(i64::MAX))
+    }
+
+    pub(super) fn period_ms(&self) -> Option<i64> {
+        self.period_s.map(|s| (s * 1_000.0).round() as i64)
+    }
+}
+
+/// Measures a trace.
+///
+/// # Errors
+/// If an option makes no sense, or the trace has neither readings nor jobs with a known power.
+pub fn measure(trace: &Trace, options: &Options) -> Result<Ledger> {
+    measure_counted(trace, options).map(|(ledger, _)| ledger)
+}
+
+/// As [`measure`], with what happened to the readings.
+///
+/// # Errors
+/// As [`measure`].
+pub fn measure_counted(trace: &Trace, options: &Options) -> Result<(Ledger, Readings)> {
+    options.check()?;
+    let mut devices = Devices::of(trace);
+    let mut fleet = Fleet::of(Some(trace), options, &mut devices.counts);
+    add_types(trace, &mut devices.tallies);
+    let laws = Laws::fit(&devices.tallies, &options.power, options.assumed_util_ratio);
+    for (node, span) in &devices.spans {
+        let number = fleet.number(node.as_deref());
+        fleet.seen(number, *span);
+    }
+    let span = fleet.window(trace, None);
+    let labelled = !trace.gpu_samples.job_key.is_all_unknown();
+    let mut claims = Claims::of(trace, span, labelled);
+    let named: Vec<Claim> =
+        (0..).map_while(|code| trace.gpu_samples.job_key.name(code)).map(|name| claims.named(name)).collect();
+    let mut sink = Sink::new(fleet.by_node());
+    let wraps = options.wraps();
+    let mut set =
+        Setting { law: None, holding: None, wraps: &wraps, window: fleet.clip, period_ms: options.period_ms() };
+    for ((node, _, board), rows) in std::mem::take(&mut devices.rows) {
+        let number = fleet.number(node.as_deref());
+        let place = laws.place(devices.types.get(&(node.clone(), board.clone())).map(String::as_str));
+        set.law = laws.laws.get(place as usize);
+        set.holding = claims.held(claims.holding(node.as_deref(), board.as_deref()));
+        fleet.device(number, place);
+        let mut series = Series::new(number);
+        for row in readings(trace, &rows, &named, &mut devices.counts) {
+            series.push(row, &set, &mut sink, &mut devices.counts);
+        }
+        let (from, to) = fleet.span(number);
+        series.finish(from, to, &set, &mut sink, &mut devices.counts);
+    }
+    fleet.unread(trace, &laws, &claims, &set, &mut sink, &mut devices.counts);
+    if sink.cells.is_empty() && fleet.meters.is_empty() && estimate(trace, &laws, &mut claims, span, &mut sink)? {
+        fleet.notes.push(
+            "There are no readings: all energy is modelled from the GPU time of jobs, and idle GPUs are not in it."
+                .to_owned(),
+        );
+    }
+    Ok(conclude(Some(trace), &claims, &laws, sink, fleet, options, devices.counts))
+}
+
+/// Makes the ledger.
+pub(super) fn conclude(
+    trace: Option<&Trace>,
+    claims: &Claims,
+    laws: &Laws,
+    sink: Sink,
+    mut fleet: Fleet,
+    options: &Options,
+    mut counts: Readings,
+) -> (Ledger, Readings) {
+    fleet.close(&mut counts);
+    let mut notes = fleet.notes;
+    tell(&counts, claims, &mut notes);
+    let used: BTreeSet<u32> = fleet.facts.iter().filter(|facts| facts.gpus > 0).map(|facts| facts.law).collect();
+    notes.extend(
+        used.iter().filter_map(|law| laws.laws.get(*law as usize)).map(|law| format!("Power of {}.", law.source)),
+    );
+    let bounds =
+        fleet.spans.iter().flatten().fold((i64::MAX, i64::MIN), |all, own| (all.0.min(own.0), all.1.max(own.1)));
+    let hours =
+        sink.cells.keys().fold((i64::MAX, i64::MIN), |all, (hour, ..)| (all.0.min(*hour), all.1.max(hour + HOUR_MS)));
+    let bounds = if bounds.0 < bounds.1 { bounds } else { hours };
+    let window = (options.from_ms.unwrap_or(bounds.0), options.to_ms.unwrap_or(bounds.1));
+    let measured = Measured {
+        trace,
+        claims,
+        laws,
+        sink,
+        nodes: fleet.facts,
+        overhead_w: options.node_overhead_w,
+        window: if window.0 <= window.1 { window } else { (0, 0) },
+        notes,
+    };
+    (attribute(&measured), counts)
+}
+
+fn tell(counts: &Readings, claims: &Claims, notes: &mut Vec<String>) {
+    for (count, what) in [
+        (counts.without_time, "rows have no time or no device and are left out"),
+        (counts.duplicates, "rows repeat a reading of their device and moment; the first is used"),
+        (counts.out_of_order, "rows came after later ones of their device and were sorted"),
+        (counts.late, "of these came too late to be sorted in a stream and are left out"),
+        (counts.bad_power, "power readings cannot be and are left out"),
+        (counts.bad_util, "utilisations cannot be and are left out"),
+        (counts.bad_counter, "counter readings cannot be and are left out"),
+        (counts.resets, "times a counter began again; what it counted between the last reading and the reset is lost"),
+        (counts.wraps, "times a counter ran over; what it counted is whole"),
+        (counts.long_gaps, "gaps of more than three sample periods are filled by the model, within idle power and TDP"),
+    ] {
+        if count > 0 {
+            notes.push(format!("{count} {what}."));
+        }
+    }
+    let (unplaced, all) = claims.unplaced;
+    if unplaced > 0 {
+        notes.push(format!(
+            "{unplaced} of {all} runs of jobs have no placement: within their VC, else the cluster, they share energy by GPU time."
+        ));
+    }
+}
+
+/// A device: node, the job in place of an unknown node, board.
+type Key = (Option<String>, Option<String>, Option<String>);
+
+/// GPU samples by device.
+struct Devices {
+    rows: BTreeMap<Key, Vec<u32>>,
+    types: HashMap<(Option<String>, Option<String>), String>,
+    tallies: BTreeMap<Option<String>, Tally>,
+    spans: BTreeMap<Option<String>, (i64, i64)>,
+    counts: Readings,
+}
+
+impl Devices {
+    fn of(trace: &Trace) -> Self {
+        let samples = &trace.gpu_samples;
+        let types: HashMap<&str, &str> = node_types(trace);
+        let mut devices = Self {
+            rows: BTreeMap::new(),
+            types: HashMap::new(),
+            tallies: BTreeMap::new(),
+            spans: BTreeMap::new(),
+            counts: Readings::default(),
+        };
+        // Codes first: texts are looked up once a device, not once a row.
+        let mut by_code: HashMap<(Option<u32>, Option<u32>, Option<u32>), Vec<u32>> = HashMap::new();
+        let mut last: HashMap<(Option<u32>, Option<u32>, Option<u32>), i64> = HashMap::new();
+        for ix in 0..samples.len() {
+            devices.counts.rows += 1;
+            let (node, gpu) = (samples.node.code(ix), samples.gpu.code(ix));
+            let job = if node.is_none() { samples.job_key.code(ix) } else { None };
+            let key = (node, gpu, job);
+            let Some(ts) = samples.ts.get(ix).filter(|_| node.is_some() || gpu.is_some()) else {
+                devices.counts.without_time += 1;
+                continue;
+            };
+            let newest = last.entry(key).or_insert(ts);
+            devices.counts.out_of_order += u64::from(ts < *newest);
+            *newest = ts.max(*newest);
+            by_code.entry(key).or_default().push(u32::try_from(ix).unwrap_or(u32::MAX));
+        }
+        for ((node, gpu, job), rows) in by_code {
+            let node = node.and_then(|code| samples.node.name(code));
+            let name = gpu.and_then(|code| samples.gpu.name(code));
+            let job = job.and_then(|code| samples.job_key.name(code));
+            let kind = rows.iter().find_map(|ix| samples.gpu_type.get(*ix as usize));
+            let kind = kind.or_else(|| node.and_then(|node| types.get(node).copied()));
+            let whole = name.map(board).map(str::to_owned);
+            if let Some(kind) = kind {
+                devices.types.insert((node.map(str::to_owned), whole.clone()), kind.to_owned());
+            }
+            let tally = devices.tallies.entry(kind.map(str::to_owned)).or_default();
+            let instance = name.is_some_and(|name| name.contains('/'));
+            let mut span = (i64::MAX, i64::MIN);
+            for ix in rows.iter().map(|ix| *ix as usize) {
+                let util = samples.util_ratio.get(ix).filter(|_| !instance);
+                if let Some(power) = samples.power_w.get(ix) {
+                    tally.add(power, util);
+                }
+                let ts = samples.ts.get(ix).unwrap_or(0);
+                span = (span.0.min(ts), span.1.max(ts));
+            }
+            let own = devices.spans.entry(node.map(str::to_owned)).or_insert(span);
+            *own = (own.0.min(span.0), own.1.max(span.1));
+            devices.rows.entry((node.map(str::to_owned), job.map(str::to_owned), whole)).or_default().extend(rows);
+        }
+        for rows in devices.rows.values_mut() {
+            rows.sort_unstable();
+            // Stable: of rows of one moment the first that was read counts.
+            rows.sort_by_key(|ix| samples.ts.get(*ix as usize));
+        }
+        devices
+    }
+}
+
+/// A device's readings in order of time, one a moment.
+fn readings(trace: &Trace, rows: &[u32], named: &[Claim], counts: &mut Readings) -> Vec<Row> {
+    let samples = &trace.gpu_samples;
+    let mut readings: Vec<Row> = Vec::with_capacity(rows.len());
+    for ix in rows.iter().map(|ix| *ix as usize) {
+        let Some(ts) = samples.ts.get(ix) else { continue };
+        let claim = samples.job_key.code(ix).and_then(|code| named.get(code as usize)).copied();
+        let instance = samples.gpu.get(ix).is_some_and(|name| name.contains('/'));
+        let values = [samples.energy_j_cum.get(ix), samples.power_w.get(ix), samples.util_ratio.get(ix)];
+        let row = reading(ts, values, claim.unwrap_or(Claim::Nobody), instance, counts);
+        match readings.last_mut() {
+            Some(last) if last.ts == ts => {
+                let repeats = last.merge(&row);
+                counts.duplicates += u64::from(repeats && !instance);
+            }
+            _ => readings.push(row),
+        }
+    }
+    readings
+}
+
+/// A GPU's reading, `values` counter (J), power (W) and utilisation; what cannot be is counted and unknown.
+#[inline]
+pub(super) fn reading(ts: i64, values: [Option<f64>; 3], claim: Claim, instance: bool, counts: &mut Readings) -> Row {
+    let mut row = Row::at(ts, if instance { Claim::Unknown } else { claim });
+    let [counter, power, util] = values;
+    let sound = |value: Option<f64>, most: f64, bad: &mut u64| match value {
+        Some(value) if (0.0..=most).contains(&value) => value,
+        Some(_) => {
+            *bad += 1;
+            f64::NAN
+        }
+        None => f64::NAN,
+    };
+    row.counter = sound(counter, f64::MAX, &mut counts.bad_counter);
+    row.power = sound(power, GPU_MOST_W, &mut counts.bad_power);
+    let util = sound(util, 1.0, &mut counts.bad_util);
+    // Of an instance, which says nothing about its board.
+    row.util = if instance { f64::NAN } else { util };
+    row
+}
+
+/// Adds types that have no readings, so that they have a place among the laws.
+pub(super) fn add_types(trace: &Trace, tallies: &mut BTreeMap<Option<String>, Tally>) {
+    for label in [&trace.nodes.gpu_type, &trace.jobs.gpu_type] {
+        for name in (0..).map_while(|code| label.name(code)) {
+            tallies.entry(Some(name.to_owned())).or_default();
+        }
+    }
+}
+
+/// GPU types of the inventory by node.
+pub(super) fn node_types(trace: &Trace) -> HashMap<&str, &str> {
+    let nodes = &trace.nodes;
+    (0..nodes.len()).filter_map(|ix| nodes.node.get(ix).zip(nodes.gpu_type.get(ix))).collect()
+}
+
+/// Nodes, their meters and the time they are audited.
+#[derive(Debug, Default)]
+pub(super) struct Fleet {
+    numbers: HashMap<Option<String>, u32>,
+    pub(super) facts: Vec<NodeFacts>,
+    spans: Vec<Option<(i64, i64)>>,
+    idle_w: HashMap<String, f64>,
+    meters: Vec<(u32, Series, Sink)>,
+    /// What the user asks for, else everything.
+    pub(super) clip: (i64, i64),
+    window: (Option<i64>, Option<i64>),
+    period_ms: Option<i64>,
+    overhead: bool,
+    notes: Vec<String>,
+}
+
+impl Fleet {
+    /// Reads the meters of nodes.
+    pub(super) fn of(trace: Option<&Trace>, options: &Options, counts: &mut Readings) -> Self {
+        let mut fleet = Self {
+            clip: options.window(),
+            window: (options.from_ms, options.to_ms),
+            period_ms: options.period_ms(),
+            overhead: options.node_overhead_w.is_some(),
+            ..Self::default()
+        };
+        let Some(trace) = trace else { return fleet };
+        let nodes = &trace.nodes;
+        fleet.idle_w =
+            (0..nodes.len()).filter_map(|ix| Some((nodes.node.get(ix)?.to_owned(), nodes.idle_w.get(ix)?))).collect();
+        for (node, rows) in meters(&trace.node_samples, counts) {
+            let number = fleet.number(node.as_deref());
+            if let (Some(first), Some(last)) = (rows.first(), rows.last()) {
+                fleet.seen(number, (first.ts, last.ts));
+            }
+            let (mut sink, mut series) = (Sink::new(false), Series::new(number));
+            for row in rows {
+                series.push(row, &fleet.setting(), &mut sink, counts);
+            }
+            fleet.meters.push((number, series, sink));
+        }
+        fleet
+    }
+
+    fn setting(&self) -> Setting<'static> {
+        Setting { law: None, holding: None, wraps: &[], window: self.clip, period_ms: self.period_ms }
+    }
+
+    /// The number of a node.
+    pub(super) fn number(&mut self, node: Option<&str>) -> u32 {
+        let key = node.map(str::to_owned);
+        if let Some(number) = self.numbers.get(&key) {
+            return *number;
+        }
+        let number = u32::try_from(self.facts.len()).unwrap_or(u32::MAX);
+        let idle_w = node.and_then(|node| self.idle_w.get(node)).copied();
+        self.facts.push(NodeFacts { idle_w, ..NodeFacts::default() });
+        self.spans.push(None);
+        self.numbers.insert(key, number);
+        number
+    }
+
+    /// Notes that a device of a node has readings from one moment to another.
+    pub(super) fn seen(&mut self, number: u32, span: (i64, i64)) {
+        if let Some(own) = self.spans.get_mut(number as usize) {
+            *own = Some(own.map_or(span, |own| (own.0.min(span.0), own.1.max(span.1))));
+        }
+    }
+
+    /// Notes a GPU of a node, and the place of its law.
+    pub(super) fn device(&mut self, number: u32, law: u32) {
+        if let Some(facts) = self.facts.get_mut(number as usize) {
+            facts.gpus += 1;
+            facts.law = law;
+        }
+    }
+
+    /// From when to when a node is audited.
+    pub(super) fn span(&self, number: u32) -> (i64, i64) {
+        let own = self.spans.get(number as usize).copied().flatten().unwrap_or((0, 0));
+        (self.window.0.unwrap_or(own.0), self.window.1.unwrap_or(own.1))
+    }
+
+    /// From when to when anything is audited, with GPU readings of `more`; without readings, what the jobs span.
+    pub(super) fn window(&self, trace: &Trace, more: Option<(i64, i64)>) -> (i64, i64) {
+        let spans = self.spans.iter().flatten().copied().chain(more);
+        let all = spans.reduce(|all, own| (all.0.min(own.0), all.1.max(own.1)));
+        let all = all.or_else(|| JobFacts::of(trace).window).unwrap_or((0, 0));
+        (self.window.0.unwrap_or(all.0), self.window.1.unwrap_or(all.1))
+    }
+
+    /// Whether any node has a meter.
+    pub(super) fn has_meters(&self) -> bool {
+        !self.meters.is_empty()
+    }
+
+    /// Whether energy is needed by node.
+    pub(super) fn by_node(&self) -> bool {
+        self.overhead || !self.meters.is_empty() || !self.idle_w.is_empty()
+    }
+
+    /// Adds the GPUs of the inventory that have no reading, by the state that jobs tell.
+    pub(super) fn unread(
+        &mut self,
+        trace: &Trace,
+        laws: &Laws,
+        claims: &Claims,
+        set: &Setting<'_>,
+        sink: &mut Sink,
+        counts: &mut Readings,
+    ) {
+        let whole = self.window(trace, None);
+        let (mut modelled, mut left_out) = (0_u64, 0_u64);
+        let nodes = &trace.nodes;
+        for ix in 0..nodes.len() {
+            let gpus = nodes.gpus.get(ix).filter(|gpus| (1.0..=NODE_MOST_GPUS).contains(gpus));
+            let (Some(node), Some(gpus)) = (nodes.node.get(ix), gpus.map(|gpus| gpus.round() as u32)) else { continue };
+            let number = self.number(Some(node));
+            if self.facts.get(number as usize).is_none_or(|facts| facts.gpus > 0) {
+                continue;
+            }
+            let place = laws.place(nodes.gpu_type.get(ix));
+            let Some(law) = laws.laws.get(place as usize).filter(|law| law.in_state(None).is_some()) else {
+                left_out += 1;
+                continue;
+            };
+            modelled += 1;
+            let (from, to) =
+                if self.spans.get(number as usize).copied().flatten().is_some() { self.span(number) } else { whole };
+            for gpu in 0..gpus {
+                self.device(number, place);
+                let id = gpu.to_string();
+                let set = Setting {
+                    law: Some(law),
+                    holding: claims.held(Some(claims.unread(Some(node), Some(&id)))),
+                    ..*set
+                };
+                Series::new(number).finish(from, to, &set, sink, counts);
+            }
+        }
+        if modelled > 0 {
+            self.notes.push(format!(
+                "{modelled} nodes of the inventory have no readings of their GPUs: their power is modelled by whether jobs hold them."
+            ));
+        }
+        if left_out > 0 {
+            self.notes.push(format!(
+                "{left_out} nodes of the inventory have no readings of their GPUs, and nothing is known of their power: left out."
+            ));
+        }
+    }
+
+    /// Ends the meters, each at the end of its node's time.
+    fn close(&mut self, counts: &mut Readings) {
+        let set = self.setting();
+        for (number, mut series, mut sink) in std::mem::take(&mut self.meters) {
+            let (from, to) = self.span(number);
+            series.finish(from, to, &set, &mut sink, counts);
+            let mut hours = MeterHours::new();
+            for ((hour, _, basis), total) in &sink.cells {
+                let bundle = total.value();
+                // A meter has no idle power: all of its energy is above.
+                let [energy, least, most] = bundle.active;
+                if bundle.blank_s == 0.0 {
+                    hours.insert((*hour, *basis), [energy, least, most, bundle.s]);
+                }
+            }
+            if let Some(facts) = self.facts.get_mut(number as usize).filter(|_| !hours.is_empty()) {
+                facts.meter = Some(hours);
+            }
+        }
+    }
+}
+
+/// Readings of each node's main meter, in order of time.
+fn meters(samples: &NodeSampleTable, counts: &mut Readings) -> BTreeMap<Option<String>, Vec<Row>> {
+    let ranks: Vec<Option<usize>> =
+        (0..).map_while(|code| samples.sensor.name(code)).map(|name| sensor::rank(Some(name))).collect();
+    let rank = |ix: usize| match samples.sensor.code(ix) {
+        Some(code) => ranks.get(code as usize).copied().flatten(),
+        None => sensor::rank(None),
+    };
+    let mut best: HashMap<Option<u32>, usize> = HashMap::new();
+    for (ix, rank) in (0..samples.len()).filter_map(|ix| Some((ix, rank(ix)?))) {
+        if samples.power_w.get(ix).is_some_and(|watts| (0.0..=NODE_MOST_W).contains(&watts)) {
+            let own = best.entry(samples.node.code(ix)).or_insert(rank);
+            *own = rank.min(*own);
+        }
+    }
+    let mut by_code: HashMap<Option<u32>, Vec<Row>> = HashMap::new();
+    for (ix, rank) in (0..samples.len()).filter_map(|ix| Some((ix, rank(ix)?))) {
+        let node = samples.node.code(ix);
+        if best.get(&node) != Some(&rank) {
+            continue;
+        }
+        counts.rows += 1;
+        let Some(ts) = samples.ts.get(ix) else {
+            counts.without_time += 1;
+            continue;
+        };
+        let watts = samples.power_w.get(ix);
+        let sound = watts.filter(|watts| (0.0..=NODE_MOST_W).contains(watts) && *watts != NODE_BLANK_W);
+        counts.bad_power += u64::from(watts.is_some() && sound.is_none());
+        if let Some(power) = sound {
+            by_code.entry(node).or_default().push(Row { power, ..Row::at(ts, Claim::Nobody) });
+        }
+    }
+    let mut of_nodes = BTreeMap::new();
+    for (node, mut rows) in by_code {
+        let mut newest = i64::MIN;
+        for row in &rows {
+            counts.out_of_order += u64::from(row.ts < newest);
+            newest = newest.max(row.ts);
+        }
+        rows.sort_by_key(|row| row.ts);
+        let all = rows.len();
+        rows.dedup_by_key(|row| row.ts);
+        counts.duplicates += (all - rows.len()) as u64;
+        of_nodes.insert(node.and_then(|code| samples.node.name(code)).map(str::to_owned), rows);
+    }
+    of_nodes
+}
+
+/// Without any reading or inventory: what jobs' GPUs draw by the model, hour by hour.
+fn estimate(trace: &Trace, laws: &Laws, claims: &mut Claims, span: (i64, i64), sink: &mut Sink) -> Result<bool> {
+    let facts = JobFacts::of(trace);
+    let jobs = &trace.jobs;
+    let mut known = false;
+    for stretch in &facts.stretches {
+        let law = laws.laws.get(laws.place(jobs.gpu_type.get(stretch.job)) as usize);
+        let reported = || {
+            let util = jobs.reported_gpu_util_ratio.get(stretch.job)?.clamp(0.0, 1.0);
+            let law = law?;
+            law.at(util).or_else(|| Some(law.idle_w? + (law.most_w? - law.idle_w?) * util))
+        };
+        let Some(watts) = reported().or_else(|| law?.in_state(Some(true))) else { continue };
+        let idle = law.and_then(|law| law.idle_w).unwrap_or(0.0);
+        let most = law.and_then(|law| law.most_w).unwrap_or(watts).max(watts);
+        let Some(claim) = jobs.job_key.get(stretch.job).map(|key| claims.whole(key)) else { continue };
+        known = true;
+        let (mut from, to) = (stretch.start.max(span.0), stretch.end.min(span.1));
+        while from < to {
+            let hour = from.div_euclid(HOUR_MS) * HOUR_MS;
+            let until = to.min(hour + HOUR_MS);
+            let s = (until - from) as f64 / 1_000.0 * stretch.gpus;
+            let below = watts.min(idle);
+            let bundle = Bundle {
+                active: [(watts - below) * s, 0.0, (most - below) * s],
+                idle: [below * s; 3],
+                s,
+                blank_s: 0.0,
+            };
+            sink.add(u32::MAX, hour, claim, Basis::Model, &bundle);
+            from = until;
+        }
+    }
+    if known {
+        return Ok(true);
+    }
+    Err(Error::Empty {
+        source_name: trace.sources.first().map_or_else(|| "the trace".to_owned(), |source| source.name.clone()),
+        what: "no power or energy reading, and no job whose GPUs' power is known".to_owned(),
+        remedy: "add telemetry (DCGM, nvidia-smi, IPMI), or give idle power and TDP of the GPU type".to_owned(),
+    })
+}

@@ -1,0 +1,127 @@
+//! Where energy is gathered: by hour, by claim on the device, by basis; and by node, for whole-node meters.
+//!
+//! O(1) for a bundle. Worked number: a GPU at 160 W with an idle power of 60 W for 60 s adds 6,000 J above idle and 3,600 J idle.
+
+use std::collections::HashMap;
+
+use crate::audit::ledger::Basis;
+use crate::stats::sum::NeumaierSum;
+
+/// Who has a claim on a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(in crate::audit) enum Claim {
+    /// No job.
+    Nobody,
+    /// Not known.
+    Unknown,
+    /// Jobs that hold this device: a place in the list of sets.
+    Set(u32),
+    /// Jobs that hold some of the devices of a pool: a place in the list of pools.
+    Pool(u32),
+}
+
+impl Claim {
+    /// Whether a job holds the device, `None` if unknown.
+    pub(in crate::audit) fn held(self) -> Option<bool> {
+        match self {
+            Self::Nobody => Some(false),
+            Self::Set(_) => Some(true),
+            Self::Unknown | Self::Pool(_) => None,
+        }
+    }
+}
+
+/// Energy of a stretch of one device within an hour, joules, in parts above and below idle power.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(in crate::audit) struct Bundle {
+    /// Above idle: energy, at least, at most.
+    pub(in crate::audit) active: [f64; 3],
+    /// Up to idle power: energy, at least, at most.
+    pub(in crate::audit) idle: [f64; 3],
+    /// Seconds.
+    pub(in crate::audit) s: f64,
+    /// Seconds among them of which no energy is known, as the device has no model.
+    pub(in crate::audit) blank_s: f64,
+}
+
+impl Bundle {
+    /// Adds another.
+    #[inline]
+    pub(super) fn add(&mut self, other: &Self) {
+        for ix in 0..3 {
+            if let (Some(own), Some(more)) = (self.active.get_mut(ix), other.active.get(ix)) {
+                *own += more;
+            }
+            if let (Some(own), Some(more)) = (self.idle.get_mut(ix), other.idle.get(ix)) {
+                *own += more;
+            }
+        }
+        self.s += other.s;
+        self.blank_s += other.blank_s;
+    }
+}
+
+/// Sum of bundles.
+#[derive(Debug, Clone, Copy, Default)]
+pub(in crate::audit) struct Total {
+    sums: [NeumaierSum; 8],
+}
+
+impl Total {
+    pub(super) fn add(&mut self, bundle: &Bundle) {
+        let [a, b, c] = bundle.active;
+        let [d, e, f] = bundle.idle;
+        for (sum, term) in self.sums.iter_mut().zip([a, b, c, d, e, f, bundle.s, bundle.blank_s]) {
+            sum.add(term);
+        }
+    }
+
+    fn merge(&mut self, other: &Self) {
+        for (sum, more) in self.sums.iter_mut().zip(other.sums) {
+            sum.merge(more);
+        }
+    }
+
+    pub(in crate::audit) fn value(&self) -> Bundle {
+        let [a, b, c, d, e, f, s, blank_s] = self.sums.map(NeumaierSum::value);
+        Bundle { active: [a, b, c], idle: [d, e, f], s, blank_s }
+    }
+}
+
+/// What one part of the devices adds up to.
+#[derive(Debug, Clone, Default)]
+pub(in crate::audit) struct Sink {
+    /// By beginning of the hour (ms), claim and basis.
+    pub(in crate::audit) cells: HashMap<(i64, Claim, Basis), Total>,
+    /// By node, hour and claim: joules and seconds; filled if `by_node`.
+    pub(in crate::audit) nodes: HashMap<(u32, i64, Claim), (NeumaierSum, NeumaierSum)>,
+    /// Whether to fill `nodes`.
+    pub(in crate::audit) by_node: bool,
+}
+
+impl Sink {
+    pub(in crate::audit) fn new(by_node: bool) -> Self {
+        Self { by_node, ..Self::default() }
+    }
+
+    pub(in crate::audit) fn add(&mut self, node: u32, hour_ms: i64, claim: Claim, basis: Basis, bundle: &Bundle) {
+        self.cells.entry((hour_ms, claim, basis)).or_default().add(bundle);
+        if self.by_node {
+            let (joules, s) = self.nodes.entry((node, hour_ms, claim)).or_default();
+            joules.add(bundle.active[0] + bundle.idle[0]);
+            s.add(bundle.s);
+        }
+    }
+
+    /// Adds another part. Merge parts in a fixed order.
+    pub(in crate::audit) fn merge(&mut self, other: Self) {
+        for (key, total) in other.cells {
+            self.cells.entry(key).or_default().merge(&total);
+        }
+        for (key, (joules, s)) in other.nodes {
+            let own = self.nodes.entry(key).or_default();
+            own.0.merge(joules);
+            own.1.merge(s);
+        }
+    }
+}

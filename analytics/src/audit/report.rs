@@ -1,0 +1,456 @@
+//! An audit told to a person: sentences, tables and charts of an [`Answer`], each with what it rests on.
+
+mod eu;
+mod figures;
+mod whatif;
+
+use jiff::tz::TimeZone;
+
+use super::account::{Account, Bounded, Charge};
+use super::answer::Answer;
+use super::ledger::{Basis, Use};
+use super::whatif::reclaim::Reclaim;
+use crate::report::format::{self, compact, count, counted, percent};
+use crate::report::{
+    Axis, BarLayout, BarSeries, Cell, Chart, Column, Mark, Report, Section, Series, Step, StepKind, Table,
+};
+use crate::time::HOUR_MS;
+
+/// Rows of a ranking.
+const MOST_ROWS: usize = 20;
+/// More than this share of the total is a difference to tell.
+const EXACT: f64 = 1e-9;
+
+/// What energy was spent on, in words.
+fn use_words(spent_on: Use) -> &'static str {
+    match spent_on {
+        Use::Active => "Work above idle",
+        Use::IdleAllocated => "Idle power of GPUs that jobs hold",
+        Use::IdleUnallocated => "Idle power of GPUs that nobody holds",
+        Use::Overhead => "Nodes beside their GPUs",
+        Use::Residual => "Residual: meter less all parts",
+    }
+}
+
+fn basis_words(basis: Basis) -> &'static str {
+    match basis {
+        Basis::Counter => "Energy counters",
+        Basis::Power => "Integrated power readings",
+        Basis::Bridged => "Short gaps bridged",
+        Basis::Model => "Model of utilisation or state",
+    }
+}
+
+fn energy(value: f64) -> Cell {
+    Cell::Compact(value)
+}
+
+/// `12 (10 to 15)`, or `12` where nothing is open.
+fn bounded(amount: Bounded, unit: &str) -> String {
+    let value = compact(amount.value);
+    if compact(amount.lower) == value && compact(amount.upper) == value {
+        return format!("**{value}** {unit}");
+    }
+    format!("**{value}** {unit} ({} to {} with gaps at their bounds)", compact(amount.lower), compact(amount.upper))
+}
+
+/// Of which energy carbon and cost are.
+fn drawn(account: &Account) -> &'static str {
+    if account.pue.is_some() { "facility energy" } else { "IT energy alone (no PUE was given)" }
+}
+
+/// `readings cover 98.2 % of device time`.
+fn coverage(account: &Account) -> String {
+    account.coverage.map_or_else(
+        || "How much of the device time has readings is unknown".to_owned(),
+        |share| format!("Readings cover {} of device time", percent(share)),
+    )
+}
+
+impl Answer {
+    /// The report.
+    pub fn report(&self) -> Report {
+        let account = &self.account;
+        let title = format!("Energy audit: {}", self.title);
+        let mut report = Report::new(title, self.window.words());
+        report.summary = self.summary();
+        report.notes.clone_from(&self.notes);
+        let mut sections = vec![self.where_it_went(), self.whose()];
+        sections.extend(self.carbon());
+        sections.extend(account.cost.as_ref().map(|cost| self.cost(cost)));
+        sections.extend(self.intensity());
+        sections.extend(self.power_caps.as_ref().map(|caps| whatif::power_caps(caps, account)));
+        sections.push(match &self.reclaim {
+            None => Section::not_available("idle-reclaim", "Idle GPUs handed back", "It was not asked for."),
+            Some(Reclaim { why_not: Some(why), .. }) => {
+                Section::not_available("idle-reclaim", "Idle GPUs handed back", format!("Not known: {why}."))
+            }
+            Some(found) => whatif::reclaimed(found, account),
+        });
+        sections.push(eu::eu(account));
+        sections.push(self.factor_section());
+        for missing in &account.missing {
+            let id = crate::report::markup::slug(&missing.figure);
+            let why = format!("There is {}.", missing.why.trim_start_matches("there is "));
+            let why = if missing.why.starts_with("no ") { why } else { sentence(&missing.why) };
+            sections.push(Section::not_available(id, missing.figure.clone(), why));
+        }
+        report.sections = sections;
+        let kept = |source: &crate::trace::SourceRecord| {
+            let size = format::bytes(source.size_bytes);
+            (source.name.clone(), format!("{}, {size}, SHA-256 {}", source.reader, source.sha256))
+        };
+        report.provenance = self.sources.iter().map(kept).collect();
+        report.provenance.push(("tracecast".to_owned(), env!("CARGO_PKG_VERSION").to_owned()));
+        report
+    }
+
+    fn summary(&self) -> Vec<String> {
+        let account = &self.account;
+        let mut said = vec![format!("IT equipment drew {}. {}.", bounded(account.it_kwh, "kWh"), coverage(account))];
+        if let (Some(facility), Some(pue)) = (account.facility_kwh, &account.pue) {
+            said.push(format!("The facility drew {} at a PUE of {}.", bounded(facility, "kWh"), pue.words()));
+        }
+        let kwh = |spent_on: Use| {
+            let line = account.by_use.iter().find(|line| line.spent_on == spent_on);
+            line.and_then(|line| line.share).filter(|share| *share > 0.0)
+        };
+        if let Some(work) = kwh(Use::Active) {
+            let idle = [Use::IdleAllocated, Use::IdleUnallocated].into_iter().filter_map(kwh).sum::<f64>();
+            said.push(format!(
+                "**{}** of IT energy was work above idle, {} was idle power of GPUs.",
+                percent(work),
+                percent(idle)
+            ));
+        }
+        if let Some(carbon) = &account.location {
+            said.push(figures::carbon_sentence("Location-based", carbon, account));
+        }
+        if let Some(carbon) = &account.market {
+            said.push(figures::carbon_sentence("Market-based", carbon, account));
+        }
+        if let Some(cost) = &account.cost {
+            said.push(self.cost_sentence(cost));
+        }
+        if let Some(sci) = &account.sci {
+            said.push(format!("SCI is {} a GPU hour held by a job.", bounded(sci.g_per_gpu_hour, "g")));
+        }
+        if !account.missing.is_empty() {
+            let names: Vec<&str> = account.missing.iter().map(|missing| missing.figure.as_str()).collect();
+            said.push(format!("Not given, for want of a factor or of data: {}.", names.join("; ")));
+        }
+        said
+    }
+
+    fn time_axis(&self) -> Axis {
+        if self.window.has_dates {
+            Axis::time(format!("Time ({})", self.zone), TimeZone::get(&self.zone).unwrap_or(TimeZone::UTC))
+        } else {
+            Axis::duration("Time since the trace began")
+        }
+    }
+
+    /// A value by hour as a curve that is interrupted where it is unknown and where hours have no energy.
+    fn hourly(&self, value: impl Fn(&super::account::HourLine) -> Option<f64>) -> Vec<(f64, f64)> {
+        let mut points = Vec::new();
+        let mut next: Option<i64> = None;
+        for line in &self.account.by_hour {
+            if let Some(expected) = next.filter(|expected| *expected != line.hour_ms) {
+                points.push((expected as f64 / 1_000.0, f64::NAN));
+            }
+            points.push((line.hour_ms as f64 / 1_000.0, value(line).unwrap_or(f64::NAN)));
+            next = Some(line.hour_ms + HOUR_MS);
+        }
+        // The last hour is as long as the others.
+        if let (Some(end), Some(last)) = (next, points.last().map(|point| point.1)) {
+            points.push((end as f64 / 1_000.0, last));
+        }
+        points
+    }
+
+    fn waterfall(&self) -> Chart {
+        let account = &self.account;
+        let of = |spent_on: Use| {
+            let line = account.by_use.iter().find(|line| line.spent_on == spent_on);
+            line.map_or(0.0, |line| line.energy_kwh.value)
+        };
+        let mut steps = Vec::new();
+        let it = account.it_kwh.value;
+        if let Some(facility) = account.facility_kwh {
+            steps.push(Step::total("Facility", facility.value));
+            steps.push(Step::change("Cooling, power supply and other losses", it - facility.value));
+        }
+        let metered = if account.metered_kwh.is_some() { "IT equipment, as metered" } else { "IT equipment" };
+        steps.push(Step::total(metered, it));
+        let (residual, overhead) = (of(Use::Residual), of(Use::Overhead));
+        if residual.abs() > EXACT * it.abs() {
+            steps.push(Step::change("Meter less all parts (residual)", -residual));
+        }
+        steps.push(Step::change("Nodes beside their GPUs", -overhead));
+        let gpus = it - residual - overhead;
+        if gpus.abs() > EXACT * it.abs() {
+            steps.push(Step::total("GPUs", gpus));
+            steps.push(Step::change("Idle, held by nobody", -of(Use::IdleUnallocated)));
+            steps.push(Step::total("GPUs held or at work", gpus - of(Use::IdleUnallocated)));
+            steps.push(Step::change("Their idle power", -of(Use::IdleAllocated)));
+            steps.push(Step::total("Work above idle", of(Use::Active)));
+        }
+        // What nothing was spent on needs no row.
+        steps.retain(|step| step.kind == StepKind::Total || step.value != 0.0);
+        Chart::waterfall("energy-waterfall", "From the meter to useful work", Axis::linear("Energy (kWh)"), steps)
+            .with_reading(
+                "Each row begins where the one above ends. Idle power is what a GPU draws without work; work is what it draws above that, \
+                 **whether or not the work was worth it**.",
+            )
+    }
+
+    fn where_it_went(&self) -> Section {
+        let account = &self.account;
+        let mut uses = Table::new(
+            "IT energy by what it was spent on",
+            vec![
+                Column::text("Spent on"),
+                Column::with_unit("Energy", "kWh"),
+                Column::number("Share"),
+                Column::with_unit("At least", "kWh"),
+                Column::with_unit("At most", "kWh"),
+                Column::number("Measured"),
+            ],
+        );
+        let row = |name: &str, amount: Bounded, share: Option<f64>, measured: Option<f64>| {
+            vec![
+                Cell::from(name),
+                energy(amount.value),
+                Cell::opt(share, Cell::Percent),
+                energy(amount.lower),
+                energy(amount.upper),
+                Cell::opt(measured, Cell::Percent),
+            ]
+        };
+        let modelled = account.by_basis.iter().find(|line| line.basis == Basis::Model).and_then(|line| line.share);
+        let measured = (account.it_kwh.value > 0.0).then(|| (1.0 - modelled.unwrap_or(0.0)).clamp(0.0, 1.0));
+        uses.rows = account
+            .by_use
+            .iter()
+            .map(|line| row(use_words(line.spent_on), line.energy_kwh, line.share, line.measured))
+            .collect();
+        uses.rows.push(row("IT equipment", account.it_kwh, None, measured));
+        uses.rows.extend(account.facility_kwh.map(|facility| row("Facility (times PUE)", facility, None, measured)));
+        let mut bases = Table::new(
+            "How it is known",
+            vec![Column::text("Basis"), Column::with_unit("Energy", "kWh"), Column::number("Share")],
+        );
+        for line in &account.by_basis {
+            let share = Cell::opt(line.share, Cell::Percent);
+            bases.rows.push(vec![Cell::from(basis_words(line.basis)), energy(line.energy_kwh), share]);
+        }
+        let curve = self.hourly(|line| Some(line.energy_kwh));
+        let by_hour = Chart::xy(
+            "energy-by-hour",
+            "IT energy by hour",
+            self.time_axis(),
+            Axis::linear("Energy (kWh an hour)"),
+            vec![Series::new("IT energy", Mark::Area, curve)],
+        )
+        .with_reading("The area is what IT equipment drew in each hour; a gap is an hour without any energy known.");
+        let found = format!("IT equipment drew {}. {}", bounded(account.it_kwh, "kWh"), self.conservation());
+        Section::new("where", "Where the energy went")
+            .with_finding(found)
+            .with_coverage(format!("{}; {} of audit", coverage(account), counted(account.hours, "hour", "hours")))
+            .with_chart(self.waterfall())
+            .with_table(uses)
+            .with_table(bases)
+            .with_chart(by_hour)
+            .with_definition("**At least, at most**: gaps in the telemetry at idle power and at the most the device can draw. They hold neither errors of meters nor of factors.")
+            .with_definition("**Measured**: the share that counters and power readings tell, short gaps bridged; the rest is a model.")
+            .with_definition("**Residual**: what whole-node meters read beyond the sum of all parts; below 0 if the parts read more.")
+    }
+
+    /// Whether parts add up, in words.
+    fn conservation(&self) -> String {
+        let kept = &self.account.conservation;
+        let worst = [kept.uses_relative, kept.owners_relative].into_iter().flatten().map(f64::abs).fold(0.0, f64::max);
+        let parts = if worst <= EXACT {
+            "The parts add up to it, by what it was spent on and by owner (to 1e-9).".to_owned()
+        } else {
+            format!("**The parts miss it by {worst:.1e} of the total.**")
+        };
+        match (self.account.metered_kwh, kept.meter_difference_kwh) {
+            (Some(metered), Some(difference)) => {
+                let from = if difference.abs() <= EXACT * metered.abs() { "equal to it" } else { "different from it" };
+                format!("Whole-node meters read **{}** kWh; the total is {from}. {parts}", compact(metered))
+            }
+            _ => format!(
+                "Whole-node meters do not cover every node, so there is no meter to hold the total against. {parts}"
+            ),
+        }
+    }
+
+    fn charges(&self, title: &str, lines: &[Charge], users: bool) -> Table {
+        let account = &self.account;
+        let mut columns = vec![Column::text("VC")];
+        if users {
+            columns.push(Column::text("User"));
+        }
+        columns.extend([
+            Column::with_unit("IT energy", "kWh"),
+            Column::number("Share"),
+            Column::number("Measured"),
+            Column::with_unit("Work", "kWh"),
+            Column::with_unit("Idle", "kWh"),
+            Column::with_unit("Overhead", "kWh"),
+        ]);
+        let currency = account.cost.as_ref().and_then(|cost| cost.currency.clone()).unwrap_or_default();
+        if account.facility_kwh.is_some() {
+            columns.push(Column::with_unit("Facility", "kWh"));
+        }
+        if account.location.is_some() {
+            columns.push(Column::with_unit("CO₂, location", "kg"));
+        }
+        if figures::partly(account.location.as_ref().and_then(|carbon| carbon.covered)) {
+            columns.push(Column::number("Of its energy"));
+        }
+        if account.market.is_some() {
+            columns.push(Column::with_unit("CO₂, market", "kg"));
+        }
+        if account.cost.is_some() {
+            columns.push(if currency.is_empty() {
+                Column::number("Cost")
+            } else {
+                Column::with_unit("Cost", currency)
+            });
+        }
+        if figures::partly(account.cost.as_ref().and_then(|cost| cost.covered)) {
+            columns.push(Column::number("Of its energy"));
+        }
+        let mut table = Table::new(title, columns);
+        let owners = lines.iter().filter(|line| !line.nobody);
+        for line in owners.take(MOST_ROWS).chain(lines.iter().filter(|line| line.nobody)) {
+            let name = |name: Option<&String>| {
+                if line.nobody {
+                    "nobody, or not known".to_owned()
+                } else {
+                    name.cloned().unwrap_or_else(|| "unknown".to_owned())
+                }
+            };
+            let mut row = vec![Cell::from(name(line.vc.as_ref()))];
+            if users {
+                row.push(if line.nobody { Cell::from("") } else { Cell::from(name(line.user.as_ref())) });
+            }
+            row.extend([
+                energy(line.energy_kwh.value),
+                Cell::opt(super::account::share(line.energy_kwh.value, account.it_kwh.value), Cell::Percent),
+                Cell::opt(line.measured, Cell::Percent),
+                energy(line.active_kwh),
+                energy(line.idle_kwh),
+                energy(line.overhead_kwh),
+            ]);
+            row.extend(line.facility_kwh.map(energy));
+            if account.location.is_some() {
+                row.push(Cell::opt(line.location_kg, Cell::Compact));
+            }
+            if figures::partly(account.location.as_ref().and_then(|carbon| carbon.covered)) {
+                row.push(Cell::opt(line.location_covered, Cell::Percent));
+            }
+            if account.market.is_some() {
+                row.push(Cell::opt(line.market_kg, Cell::Compact));
+            }
+            if account.cost.is_some() {
+                row.push(Cell::opt(line.cost, Cell::Compact));
+            }
+            if figures::partly(account.cost.as_ref().and_then(|cost| cost.covered)) {
+                row.push(Cell::opt(line.cost_covered, Cell::Percent));
+            }
+            table.rows.push(row);
+        }
+        let hidden = lines.iter().filter(|line| !line.nobody).count().saturating_sub(MOST_ROWS);
+        if hidden > 0 {
+            table.note = Some(format!("{} more in the JSON form.", count(hidden as u64)));
+        }
+        table
+    }
+
+    fn whose(&self) -> Section {
+        let account = &self.account;
+        let owned: Vec<&Charge> = account.by_vc.iter().filter(|line| !line.nobody).collect();
+        if owned.is_empty() {
+            let why = "No energy could be given to a job: the source does not tell which GPUs jobs held when.";
+            return Section::not_available("whose", "Whose energy it is", why);
+        }
+        let nobody = account.by_vc.iter().find(|line| line.nobody).map_or(0.0, |line| line.energy_kwh.value);
+        let of_all = super::account::share(nobody, account.it_kwh.value);
+        let finding = format!(
+            "Jobs of {} account for **{}** kWh; **{}** kWh{} belong to nobody, or to jobs that are not known.",
+            counted(owned.len() as u64, "VC", "VCs"),
+            compact(owned.iter().map(|line| line.energy_kwh.value).sum()),
+            compact(nobody),
+            of_all.map_or_else(String::new, |share| format!(" ({})", percent(share)))
+        );
+        let shown: Vec<&&Charge> = owned.iter().take(MOST_ROWS).collect();
+        let series = |name: &str, of: fn(&Charge) -> f64| {
+            BarSeries::new(name, shown.iter().map(|line| Some(of(line).max(0.0))).collect())
+        };
+        let chart = Chart::rows(
+            "energy-by-vc",
+            "IT energy by VC",
+            Axis::linear("Energy (kWh)"),
+            BarLayout::Stacked,
+            shown.iter().map(|line| line.vc.clone().unwrap_or_else(|| "unknown".to_owned())).collect(),
+            vec![
+                series("Work above idle", |line| line.active_kwh),
+                series("Idle power of GPUs held", |line| line.idle_kwh),
+                series("Share of nodes' overhead", |line| line.overhead_kwh),
+            ],
+        )
+        .with_reading("Each bar is all energy of the jobs of one VC.");
+        let mut jobs = Table::new(
+            "Jobs with most energy",
+            vec![
+                Column::text("Job"),
+                Column::text("VC"),
+                Column::text("User"),
+                Column::number("GPU-hours"),
+                Column::with_unit("IT energy", "kWh"),
+                Column::with_unit("Idle", "kWh"),
+                Column::number("Readings"),
+            ],
+        );
+        for job in account.jobs.iter().take(10) {
+            let text = |name: &Option<String>| name.clone().map_or(Cell::Missing, Cell::from);
+            jobs.rows.push(vec![
+                Cell::from(job.job_key.clone()),
+                text(&job.vc),
+                text(&job.user),
+                Cell::Compact(job.gpu_hours),
+                energy(job.energy_kwh),
+                energy(job.idle_kwh),
+                Cell::opt(job.coverage, Cell::Percent),
+            ]);
+        }
+        let difference = account.conservation.jobs_difference_kwh;
+        let total = owned.iter().map(|line| line.energy_kwh.value).sum::<f64>();
+        if difference.abs() > EXACT * total.abs() {
+            jobs.note = Some(format!(
+                "Jobs together have {} kWh more than their owners: that of jobs whose VC and user are not known.",
+                compact(difference)
+            ));
+        }
+        let held = account.allocated_gpu_hours;
+        Section::new("whose", "Whose energy it is")
+            .with_finding(finding)
+            .with_coverage(format!("{}; jobs held {} of {} GPU-hours seen", coverage(account), compact(held), compact(account.gpu_hours)))
+            .with_chart(chart)
+            .with_table(self.charges("By VC", &account.by_vc, false))
+            .with_table(self.charges("By VC and user", &account.by_user, true))
+            .with_table(jobs)
+            .with_definition("**Nobody, or not known**: idle power of GPUs without a job, overhead of nodes without one, work of GPUs whose job is not known, and the residual. With the owners these add up to the total of every figure.")
+            .with_definition("**Overhead** of a node is shared among the jobs on it; carbon and cost follow the energy hour by hour.")
+    }
+}
+
+/// With a capital and a full stop.
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|letter| letter.to_uppercase().collect::<String>()).unwrap_or_default();
+    format!("{first}{}.", letters.as_str().trim_end_matches('.'))
+}
