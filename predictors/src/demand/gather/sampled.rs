@@ -103,7 +103,7 @@ pub(super) fn gather(trace: &Trace, options: &Options, zone: &Zone) -> Result<Ga
         sum = pooled(&by_name, &mut notes);
     }
     let mut series = Vec::new();
-    let mut unknown = Vec::new();
+    let (mut unknown, mut holes) = (Vec::new(), Vec::new());
     for ((_, name), samples) in by_name.into_iter().chain(sum.map(|sum| ((true, POOL.to_owned()), sum))) {
         let mut list = samples.list;
         let spacing = spacing(&list);
@@ -133,10 +133,7 @@ pub(super) fn gather(trace: &Trace, options: &Options, zone: &Zone) -> Result<Ga
         }
         let gaps = slots.iter().filter(|slot| !slot.counted).count();
         if gaps > 0 {
-            notes.push(format!(
-                "{name}: nothing was counted in {}, which carry on the last count.",
-                format::counted(gaps as u64, "slot", "slots")
-            ));
+            holes.push(format!("{name} ({})", format::count(gaps as u64)));
         }
         series.push(Series {
             name,
@@ -149,6 +146,9 @@ pub(super) fn gather(trace: &Trace, options: &Options, zone: &Zone) -> Result<Ga
         });
     }
     notes.extend(super::unknown_totals(&unknown));
+    if !holes.is_empty() {
+        notes.push(format!("Nothing was counted in slots of {}: they carry on the last count.", holes.join(", ")));
+    }
     Ok(Gathered { series, notes, from_jobs: false })
 }
 
