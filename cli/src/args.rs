@@ -75,7 +75,7 @@ pub(crate) enum Command {
 }
 
 /// How sources are read.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct Reading {
     /// Reader to use instead of recognising each file (see `tracecast formats`)
     #[arg(long, value_name = "ID", value_parser = reader)]

@@ -13,6 +13,7 @@ use tracecast_analytics::audit::whatif::cap;
 use tracecast_analytics::audit::whatif::reclaim::{self, Reclaim};
 use tracecast_analytics::audit::{meter, stream};
 use tracecast_analytics::describe::HolderSource;
+use tracecast_analytics::report::Section;
 use tracecast_analytics::time::{MINUTE_MS, Zone};
 use tracecast_analytics::{Trace, storage};
 use tracecast_analytics::{ingest, report};
@@ -143,6 +144,26 @@ pub(crate) fn run(request: &Audit, quiet: bool) -> Result<()> {
     output::text(&text, request.out.as_deref())
 }
 
+/// What a report on a trace says of energy, with what the trace itself holds of factors.
+pub(crate) fn sections(trace: &Trace) -> Result<Vec<Section>> {
+    let metering = meter::Options { threads: rayon::current_num_threads(), ..meter::Options::default() };
+    // Without power nothing can be audited, which the catalogue says already.
+    let Ok(ledger) = meter::measure(trace, &metering) else { return Ok(Vec::new()) };
+    if ledger.entries.is_empty() {
+        return Ok(Vec::new());
+    }
+    let factors = Factors::default();
+    let used = factors::load(factors, trace)?;
+    let account = account(&ledger, &used.loaded);
+    let beside =
+        Beside { title: String::new(), factors: used.records, notes: used.notes, power_caps: None, reclaim: None };
+    let report = Answer::of(trace, &ledger, account, beside).report();
+    let own = |section: Section| Section { id: format!("audit-{}", section.id), ..section };
+    let told = report.sections.into_iter().filter(|section| section.unavailable.is_none());
+    Ok(told.filter(|section| !["eu", "factors"].contains(&section.id.as_str())).map(own).collect())
+}
+
+/// How a path was typed.
 fn typed(path: &Path) -> String {
     path.display().to_string()
 }

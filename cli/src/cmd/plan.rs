@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Deserialize;
 use tracecast_analytics::report;
-use tracecast_analytics::report::format;
+use tracecast_analytics::report::{Section, format};
 use tracecast_analytics::time::Zone;
 use tracecast_analytics::{Trace, schema::Table as _};
 use tracecast_planner::power::answer::{Answer, Pool, Resimulated, SCHEMA};
@@ -143,6 +143,40 @@ pub(crate) struct PlanPower {
     pub(crate) charts: Option<PathBuf>,
 }
 
+impl PlanPower {
+    /// All defaults, for a trace that is read already.
+    fn plain() -> Self {
+        Self {
+            sources: Vec::new(),
+            reading: Reading::default(),
+            slot: 600_000,
+            vc: Vec::new(),
+            by_vc: false,
+            pending: false,
+            gpus_per_node: None,
+            fit_from: None,
+            eval_from: None,
+            eval_to: None,
+            boot_slots: 0,
+            service: None,
+            ces: None,
+            constants: None,
+            co2: None,
+            cluster: None,
+            scan: "easy".to_owned(),
+            emit: Vec::new(),
+            emit_to: None,
+            slurm_conf: None,
+            slurm_version: None,
+            nodes: None,
+            canaries: None,
+            format: Form::Table,
+            out: None,
+            charts: None,
+        }
+    }
+}
+
 fn service(text: &str) -> Result<Service, &'static str> {
     let number = |part: &str| part.trim().parse().ok().filter(|value: &f64| value.is_finite() && *value >= 0.0);
     let pair = text.split_once(',').and_then(|(unserved, wakes)| Some((number(unserved)?, number(wakes)?)));
@@ -182,10 +216,34 @@ fn figures(path: Option<&Path>, gpus_per_node: Option<f64>) -> Result<Figures> {
 }
 
 pub(crate) fn run(request: &PlanPower, quiet: bool) -> Result<()> {
-    let figures = figures(request.constants.as_deref(), request.gpus_per_node)?;
     let trace = source::open(&request.sources, &request.reading, None, quiet)?;
+    let answer = answer(request, &trace, describe::title(&trace, &request.sources), quiet)?;
+    emit(request, &answer.plan, quiet)?;
+    let text = match request.format {
+        Form::Json => {
+            let mut text = serde_json::to_string_pretty(&answer).context("write the answer as JSON")?;
+            text.push('\n');
+            text
+        }
+        Form::Table => {
+            let options = if request.out.is_some() { report::text::TextOptions::default() } else { output::terminal() };
+            report::text::render(&answer.report(), options)
+        }
+        Form::Markdown => report::markdown::render(&answer.report()),
+        Form::Html => report::html::render(&answer.report()).context("draw the report")?,
+    };
+    if let Some(folder) = &request.charts {
+        let count = describe::charts(&answer.report(), folder)?;
+        output::say(quiet, &format!("{count} charts in {}", folder.display()));
+    }
+    output::text(&text, request.out.as_deref())
+}
+
+/// The plan for a trace.
+fn answer(request: &PlanPower, trace: &Trace, title: String, quiet: bool) -> Result<Answer> {
+    let figures = figures(request.constants.as_deref(), request.gpus_per_node)?;
     let zone = Zone::named(&trace.zone)?;
-    let gathered = gather(request, &trace)?;
+    let gathered = gather(request, trace)?;
     let gpus = request.gpus_per_node.unwrap_or(figures.worth.gpus_per_node);
     let mut series: Vec<Series> = gathered.series.iter().map(|own| study::in_nodes(own, gpus)).collect();
     let Some(pool) = series.pop() else { bail!("there is no demand to plan for") };
@@ -220,15 +278,15 @@ pub(crate) fn run(request: &PlanPower, quiet: bool) -> Result<()> {
             }
         }
     }
-    let effects = effects(request, &trace, &figures, &window)?;
+    let effects = effects(request, trace, &figures, &window)?;
     let plan = power_plan(request, &figures, &main);
     if !trace.basis.has_calendar() {
         notes
             .push("Hours and weekdays are unknown; rules take the first moment for midnight of a Thursday.".to_owned());
     }
-    let answer = Answer {
+    Ok(Answer {
         schema: SCHEMA.to_owned(),
-        title: describe::title(&trace, &request.sources),
+        title,
         notes,
         slot_s: request.slot as f64 / 1000.0,
         boot_slots: request.boot_slots,
@@ -241,26 +299,16 @@ pub(crate) fn run(request: &PlanPower, quiet: bool) -> Result<()> {
         plan,
         chart: chart(&main),
         zone: trace.zone.clone(),
-    };
-    emit(request, &answer.plan, quiet)?;
-    let text = match request.format {
-        Form::Json => {
-            let mut text = serde_json::to_string_pretty(&answer).context("write the answer as JSON")?;
-            text.push('\n');
-            text
-        }
-        Form::Table => {
-            let options = if request.out.is_some() { report::text::TextOptions::default() } else { output::terminal() };
-            report::text::render(&answer.report(), options)
-        }
-        Form::Markdown => report::markdown::render(&answer.report()),
-        Form::Html => report::html::render(&answer.report()).context("draw the report")?,
-    };
-    if let Some(folder) = &request.charts {
-        let count = describe::charts(&answer.report(), folder)?;
-        output::say(quiet, &format!("{count} charts in {}", folder.display()));
+    })
+}
+
+/// What a report on a trace says of sleep, with all defaults.
+pub(crate) fn sections(trace: &Trace) -> Vec<Section> {
+    let title = "Which nodes can sleep";
+    match answer(&PlanPower::plain(), trace, String::new(), true) {
+        Ok(answer) => answer.report().sections,
+        Err(error) => vec![Section::not_available("power", title, format!("{error:#}."))],
     }
-    output::text(&text, request.out.as_deref())
 }
 
 /// Demand in nodes where the source counts them, else in GPUs.

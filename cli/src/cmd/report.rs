@@ -1,11 +1,11 @@
-//! `tracecast report`: everything into one HTML file and its JSON.
+//! `tracecast report`: the catalogue, where the energy went and which nodes can sleep in one HTML file, and the catalogue's JSON.
 
 use anyhow::{Context as _, Result};
 use tracecast_analytics::describe::Description;
 use tracecast_analytics::report;
 
 use crate::args::Report;
-use crate::cmd::describe;
+use crate::cmd::{audit, describe, plan};
 use crate::{output, source};
 
 pub(crate) fn run(request: &Report, quiet: bool) -> Result<()> {
@@ -18,7 +18,9 @@ pub(crate) fn run(request: &Report, quiet: bool) -> Result<()> {
         None if bundled => "The bundled synthetic sample".to_owned(),
         None => describe::title(&trace, &sources),
     };
-    let document = description.report(&title);
+    let mut document = description.report(&title);
+    document.sections.extend(audit::sections(&trace)?);
+    document.sections.extend(plan::sections(&trace));
     let html = report::html::render(&document).context("draw the report")?;
     let (page, data) = (request.out.join("report.html"), request.out.join("report.json"));
     output::write(&page, html.as_bytes())?;
