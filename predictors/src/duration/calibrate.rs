@@ -141,6 +141,8 @@ pub struct Calibrator {
 }
 
 impl Default for Calibrator {
+    /// Rate 8, chosen on the first 80 % of Philly's jobs with a VC: of 2, 6, 8, 10, 15 and 25 the one whose coverage came nearest to nominal over all
+    /// jobs and each size (at worst 1.0 points off, 1.4 at 6 and 10).
     fn default() -> Self {
         Self::new(8.0)
     }

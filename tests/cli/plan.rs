@@ -1,0 +1,143 @@
+//! `tracecast plan power`, as a user meets it.
+
+use serde_json::Value;
+
+use super::*;
+
+const MINUTES: u32 = 10 * 1440;
+
+/// Ten days of ten nodes by the minute: four in use, and eight from noon to one.
+fn counts() -> String {
+    let mut text = "time,active,total\n".to_owned();
+    for at in 0..MINUTES {
+        let (day, hour, minute) = (1 + at / 1440, at / 60 % 24, at % 60);
+        let active = if hour == 12 { 8 } else { 4 };
+        text += &format!("2017-11-{day:02} {hour:02}:{minute:02}:00,{active},10\n");
+    }
+    text
+}
+
+struct Site {
+    folder: Folder,
+    source: String,
+}
+
+fn site() -> Site {
+    let folder = Folder::new();
+    let source = folder.file("node_counts.csv", &counts());
+    Site { folder, source }
+}
+
+fn plan(site: &Site, more: &[&str]) -> Output {
+    tracecast(&[&["plan", "power", &site.source], more].concat())
+}
+
+fn policy<'a>(answer: &'a Value, name: &str) -> &'a Value {
+    answer["policies"].as_array().unwrap().iter().find(|policy| policy["name"] == name).unwrap()
+}
+
+#[test]
+fn help_of_plans() {
+    let output = tracecast(&["plan", "power", "--help"]);
+    insta::assert_snapshot!("plan_power_help", stdout(&output));
+}
+
+#[test]
+fn two_days_by_hand() {
+    let output = plan(&site(), &["--eval-from", "2017-11-09", "--eval-to", "2017-11-10", "--format", "json"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    // A bare date as an end is that whole day: 2 × 144 slots.
+    assert_eq!((answer["schema"].as_str(), answer["slots"].as_u64()), (Some("plan-power/1"), Some(288)));
+    // Demand is 4 in 23 hours of a day and 8 in one: 100 of 240 node-hours.
+    assert!((answer["demand_mean"].as_f64().unwrap() - 100.0 / 24.0).abs() < 1e-9);
+    // The optimum at two hours sleeps through all gaps of 23 h and wakes four nodes a day: 140 / 24 nodes asleep. A sleeping node saves 1,220 W,
+    // and a wake costs 439,200 J more than sleep: 140 h × 2 × 1.22 kW − 8 × 0.122 kWh.
+    let best = &answer["offline_optimum"];
+    assert!((best["nodes_asleep_mean"].as_f64().unwrap() - 140.0 / 24.0).abs() < 1e-9);
+    assert!((best["energy_saved_kwh"].as_f64().unwrap() - (280.0 * 1.22 - 8.0 * 0.122)).abs() < 1e-9);
+    assert_eq!((best["unserved_node_slots"].as_f64(), best["node_wakes_per_day"].as_f64()), (Some(0.0), Some(4.0)));
+    // All nodes on: nothing asleep, and from the 4 in use before, six are woken once.
+    let on = &policy(&answer, "always_on")["chosen"];
+    assert_eq!((on["nodes_asleep_mean"].as_f64(), on["node_wakes_per_day"].as_f64()), (Some(0.0), Some(3.0)));
+    // Every chosen point is on its curve, once; what leaks is said to.
+    for policy in answer["policies"].as_array().unwrap() {
+        let chosen = policy["curve"].as_array().unwrap().iter().filter(|point| point["chosen"] == true);
+        let chosen: Vec<&Value> = chosen.collect();
+        assert!(chosen.len() == 1 && chosen[0]["setting"] == policy["chosen"]["setting"], "{policy}");
+        let name = policy["name"].as_str().unwrap();
+        assert_eq!(policy["causal"] == true, !["ces_perfect_forecast", "ces_as_published"].contains(&name), "{name}");
+    }
+    // Every noon is like the one before: what is chosen serves it and still lets nodes sleep.
+    let chosen = &answer["chosen"];
+    assert!(
+        chosen["unserved_node_slots"].as_f64().unwrap() <= 8.0 && chosen["nodes_asleep_mean"].as_f64().unwrap() > 1.0,
+        "{chosen}"
+    );
+}
+
+#[test]
+fn the_same_bytes_for_any_number_of_threads() {
+    let site = site();
+    let run = |threads| {
+        let output = plan(&site, &["--eval-from", "2017-11-08", "--format", "json", "--threads", threads]);
+        assert!(output.status.success(), "{}", stderr(&output));
+        output.stdout
+    };
+    assert_eq!(run("1"), run("4"));
+}
+
+#[test]
+fn configuration_is_written_for_each_target() {
+    let site = site();
+    let conf = site.folder.file(
+        "slurm.conf",
+        "ClusterName=a\nSuspendTime=-1\nNodeName=gpu[01-10] Gres=gpu:8\nPartitionName=batch Nodes=gpu[01-10]\n",
+    );
+    let folder = site.folder.path("plan");
+    let more = [
+        "--emit",
+        "slurm,actions,karpenter,cluster-autoscaler",
+        "--emit-to",
+        &folder,
+        "--slurm-conf",
+        &conf,
+        "--nodes",
+        "gpu[01-10]",
+    ];
+    let output = plan(&site, &[&more[..], &["--slurm-version", "22.05"]].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    let read = |name: &str| std::fs::read_to_string(Path::new(&folder).join(name)).unwrap();
+    let diff = read("slurm.conf.diff");
+    assert!(diff.contains("-SuspendTime=-1") && diff.contains("+SuspendTime="), "{diff}");
+    // Each action follows from the one before.
+    let actions = read("power-actions.jsonl");
+    assert!(actions.lines().count() > 1, "{actions}");
+    assert!(actions.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()));
+    assert!(!read("suspend.sh").is_empty());
+    let output = plan(&site, &["--emit", "slurm", "--emit-to", &folder]);
+    assert!(!output.status.success() && stderr(&output).contains("--slurm-conf"), "{}", stderr(&output));
+}
+
+#[test]
+fn what_cannot_be_planned_is_said() {
+    let site = site();
+    let bad = site.folder.file("power.toml", "[power]\nidle_w = 10\noff_w = 20\n");
+    let odd = site.folder.file("odd.toml", "[power]\nidle = 10\n");
+    let empty = site.folder.file("empty.csv", "time,active,total\n");
+    for (more, words) in [
+        (vec!["--eval-from", "2018-01-01"], "nothing is left"),
+        (vec!["--eval-from", "2017-11-03"], "too few"),
+        (vec!["--eval-from", "soon"], "is no moment"),
+        (vec!["--constants", &bad], "off must be less"),
+        (vec!["--constants", &odd], "idle"),
+        (vec!["--gpus-per-node", "0"], "cannot be"),
+        (vec!["--service", "3"], "two numbers"),
+    ] {
+        let output = plan(&site, &more);
+        assert!(!output.status.success() && stderr(&output).contains(words), "{more:?}: {}", stderr(&output));
+        assert!(!stderr(&output).contains("panicked"));
+    }
+    let output = tracecast(&["plan", "power", &empty]);
+    assert!(!output.status.success() && !stderr(&output).contains("panicked"), "{}", stderr(&output));
+}
