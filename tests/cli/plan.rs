@@ -52,14 +52,14 @@ fn two_days_by_hand() {
     // Demand is 4 in 23 hours of a day and 8 in one: 100 of 240 node-hours.
     assert!((answer["demand_mean"].as_f64().unwrap() - 100.0 / 24.0).abs() < 1e-9);
     // The optimum at two hours sleeps through all gaps of 23 h and wakes four nodes a day: 140 / 24 nodes asleep. A sleeping node saves 1,220 W,
-    // and a wake costs 439,200 J more than sleep: 140 h × 2 × 1.22 kW − 8 × 0.122 kWh.
+    // and its shutdown takes 60 s at that power more than sleep: 140 h × 2 × 1.22 kW − 8 × 73.2 kJ.
     let best = &answer["offline_optimum"];
     assert!((best["nodes_asleep_mean"].as_f64().unwrap() - 140.0 / 24.0).abs() < 1e-9);
-    assert!((best["energy_saved_kwh"].as_f64().unwrap() - (280.0 * 1.22 - 8.0 * 0.122)).abs() < 1e-9);
+    assert!((best["energy_saved_kwh"].as_f64().unwrap() - (280.0 * 1.22 - 8.0 * 0.0732 / 3.6)).abs() < 1e-9);
     assert_eq!((best["unserved_node_slots"].as_f64(), best["node_wakes_per_day"].as_f64()), (Some(0.0), Some(4.0)));
-    // All nodes on: nothing asleep, and from the 4 in use before, six are woken once.
+    // All nodes on: nothing asleep, and nothing is woken.
     let on = &policy(&answer, "always_on")["chosen"];
-    assert_eq!((on["nodes_asleep_mean"].as_f64(), on["node_wakes_per_day"].as_f64()), (Some(0.0), Some(3.0)));
+    assert_eq!((on["nodes_asleep_mean"].as_f64(), on["node_wakes_per_day"].as_f64()), (Some(0.0), Some(0.0)));
     // Every chosen point is on its curve, once; what leaks is said to.
     for policy in answer["policies"].as_array().unwrap() {
         let chosen = policy["curve"].as_array().unwrap().iter().filter(|point| point["chosen"] == true);
@@ -115,8 +115,33 @@ fn configuration_is_written_for_each_target() {
     assert!(actions.lines().count() > 1, "{actions}");
     assert!(actions.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()));
     assert!(!read("suspend.sh").is_empty());
+    // What the configuration stands for is beside it.
+    assert!(read("NOTES.txt").contains("trailing maximum as chosen"), "{}", read("NOTES.txt"));
     let output = plan(&site, &["--emit", "slurm", "--emit-to", &folder]);
     assert!(!output.status.success() && stderr(&output).contains("--slurm-conf"), "{}", stderr(&output));
+}
+
+/// The sample's jobs run again on nodes that sleep: every plan beside all nodes on, for the same jobs.
+#[test]
+fn the_scheduler_runs_again_on_the_powered_nodes() {
+    let folder = Folder::new();
+    let cluster = folder.file("cluster.toml", "[[vc]]\nname = \"*\"\nnodes = 7\n");
+    let output = tracecast(&["plan", "power", "datasets/sample", "--cluster", &cluster, "--format", "json"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let effects = answer["effects"].as_array().unwrap();
+    let names: Vec<&str> = effects.iter().map(|effect| effect["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["always on", "timeout 30 min", "trailing maximum + buffer", "reach (ours)"]);
+    let of = |effect: &Value, key: &str| effect[key]["value"].as_f64().unwrap();
+    assert_eq!((of(&effects[0], "energy_saved_kwh"), effects[0]["jobs"]["delayed"].as_u64()), (0.0, Some(0)));
+    for effect in effects {
+        assert_eq!(effect["jobs"]["jobs"], effects[0]["jobs"]["jobs"]);
+        // Node-hours by state add up to nodes × time.
+        let hours: f64 = effect["node_hours"].as_object().unwrap().values().map(|hours| hours.as_f64().unwrap()).sum();
+        let all = effect["nodes"].as_f64().unwrap() * effect["days"].as_f64().unwrap() * 24.0;
+        assert!((hours - all).abs() < 1e-6 * all, "{hours} of {all}");
+    }
+    assert!(effects[1..].iter().all(|effect| of(effect, "nodes_asleep_mean") > 0.0));
 }
 
 #[test]
@@ -126,7 +151,10 @@ fn what_cannot_be_planned_is_said() {
     let odd = site.folder.file("odd.toml", "[power]\nidle = 10\n");
     let empty = site.folder.file("empty.csv", "time,active,total\n");
     for (more, words) in [
-        (vec!["--eval-from", "2018-01-01"], "nothing is left"),
+        (vec!["--eval-from", "2018-01-01"], "nothing is left to evaluate"),
+        (vec!["--eval-from", "2017-11-01"], "nothing is left to learn from"),
+        (vec!["--nodes", "gpu[01-12]"], "12 nodes and the plan is for the 10"),
+        (vec!["--boot-slots", "500"], "longer than a day"),
         (vec!["--eval-from", "2017-11-03"], "too few"),
         (vec!["--eval-from", "soon"], "is no moment"),
         (vec!["--constants", &bad], "off must be less"),

@@ -1,18 +1,22 @@
 //! `tracecast plan power`.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Parser as _, Subcommand, ValueEnum};
 use serde::Deserialize;
+use tracecast_analytics::audit::factors::{Hourly, Method};
+use tracecast_analytics::ingest::slurm::hostlist;
 use tracecast_analytics::report;
 use tracecast_analytics::report::{Section, format};
-use tracecast_analytics::time::Zone;
+use tracecast_analytics::time::{DAY_MS, HOUR_MS, Zone, format_utc};
 use tracecast_analytics::{Trace, schema::Table as _};
-use tracecast_planner::power::answer::{Answer, Pool, Resimulated, SCHEMA};
-use tracecast_planner::power::apply::Replay;
+use tracecast_planner::power::answer::{Answer, ByHour, Pool, Resimulated, SCHEMA};
+use tracecast_planner::power::apply::{self, Replay};
 use tracecast_planner::power::ces::Thresholds;
 use tracecast_planner::power::config::{self, Target};
+use tracecast_planner::power::family::Family;
 use tracecast_planner::power::plan::{Action, PoolPlan, PowerPlan};
 use tracecast_planner::power::resim::{Constants, PerHour, Rates};
 use tracecast_planner::power::score::Worth;
@@ -22,7 +26,7 @@ use tracecast_planner::sim::scenario::Scenario;
 use tracecast_predictors::demand::gather::{self, Asked, Gathered};
 use tracecast_predictors::demand::series::{Series, Unit};
 
-use crate::args::{Form, Reading};
+use crate::args::{Arguments, Command, Form, Reading};
 use crate::cmd::{backtest_demand, describe};
 use crate::{output, source};
 
@@ -40,6 +44,75 @@ pub(crate) enum Ces {
     Philly,
     /// Those for Helios' Earth
     Earth,
+}
+
+/// What makes an hour of sleep worth more than another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Weigh {
+    /// Its price
+    Price,
+    /// Its carbon intensity
+    Carbon,
+    /// Nothing
+    No,
+}
+
+/// Rates of energy, hour by hour.
+#[derive(Debug, Default)]
+struct Hours {
+    /// Money for a kWh.
+    price: Option<Hourly>,
+    /// Grams of CO₂ for a kWh.
+    carbon: Option<Hourly>,
+}
+
+impl Hours {
+    fn read(request: &PlanPower) -> Result<Self> {
+        let price = request.price.as_deref().map(Hourly::price_file).transpose()?;
+        let carbon = request.carbon.as_deref();
+        let carbon =
+            carbon.map(|path| Hourly::carbon_file(path, request.zone.as_deref(), Method::Direct)).transpose()?;
+        Ok(Self { price: price.map(|(price, _)| price), carbon })
+    }
+
+    /// What hours are weighed by.
+    fn weighing(&self, request: &PlanPower) -> Result<Option<(&'static str, &Hourly)>> {
+        let chosen = match request.weigh {
+            Some(chosen) => chosen,
+            None if self.price.is_some() => Weigh::Price,
+            None if self.carbon.is_some() => Weigh::Carbon,
+            None => Weigh::No,
+        };
+        Ok(match chosen {
+            Weigh::No => None,
+            Weigh::Price => {
+                Some(("price", self.price.as_ref().context("to weigh by price, name hourly prices with --price")?))
+            }
+            Weigh::Carbon => Some((
+                "carbon",
+                self.carbon.as_ref().context("to weigh by carbon, name its hourly intensity with --carbon")?,
+            )),
+        })
+    }
+
+    /// By slot of the series, the rate against its mean over all slots that have one; 1 for those that have none.
+    fn weights(by: &Hourly, series: &Series) -> Vec<f64> {
+        let rates: Vec<Option<f64>> = (0..series.slots.len()).map(|slot| by.at(series.time_ms(slot))).collect();
+        let known: Vec<f64> = rates.iter().copied().flatten().collect();
+        let mean = known.iter().sum::<f64>() / known.len().max(1) as f64;
+        if known.is_empty() || mean <= 0.0 {
+            return Vec::new();
+        }
+        rates.iter().map(|rate| rate.map_or(1.0, |rate| rate / mean)).collect()
+    }
+
+    /// The rate by hour from `from_ms` to `to_ms`, for a replay.
+    fn by_hour(rate: &Hourly, from_ms: i64, to_ms: i64) -> (i64, Vec<Option<f64>>) {
+        let first = from_ms.div_euclid(HOUR_MS) * HOUR_MS;
+        let hours = usize::try_from((to_ms - first) / HOUR_MS + 1).unwrap_or(0);
+        let hours = (0..hours).map(|hour| rate.at(first + HOUR_MS * i64::try_from(hour).unwrap_or(0)));
+        (first, hours.collect())
+    }
 }
 
 /// Who carries the plan out.
@@ -74,7 +147,10 @@ pub(crate) struct PlanPower {
     /// Count what waits as demand, up to what there is
     #[arg(long, help_heading = "Demand")]
     pub(crate) pending: bool,
-    /// GPUs of a node, where nodes are made of GPUs [default: as the inventory has it, else 8]
+    /// Take a whole cluster at 0 between busy samples as idle, not as an outage of the counting
+    #[arg(long, help_heading = "Demand")]
+    pub(crate) outages_are_idle: bool,
+    /// GPUs of a node [default: gpus_per_node of the constants, else as most nodes of the inventory, else 8]
     #[arg(long, value_name = "GPUS", help_heading = "Demand")]
     pub(crate) gpus_per_node: Option<f64>,
     /// Learn from slots from here on; a bare date is in the trace's zone [default: from the beginning]
@@ -86,9 +162,9 @@ pub(crate) struct PlanPower {
     /// Evaluate slots up to here; a bare date is that whole day [default: to the end]
     #[arg(long, value_name = "TIME", help_heading = "Evaluation")]
     pub(crate) eval_to: Option<String>,
-    /// Slots that a node takes to boot beyond the one it is woken for
-    #[arg(long, value_name = "SLOTS", default_value_t = 0, help_heading = "Evaluation")]
-    pub(crate) boot_slots: usize,
+    /// Slots that a node takes to boot beyond the one it is woken for [default: as boot_s of the constants has it]
+    #[arg(long, value_name = "SLOTS", help_heading = "Evaluation")]
+    pub(crate) boot_slots: Option<usize>,
     /// Choose the most sleep within UNSERVED node-slots and WAKES node-wakes a day, instead of the cheapest
     #[arg(long, value_name = "UNSERVED,WAKES", value_parser = service, help_heading = "Evaluation")]
     pub(crate) service: Option<Service>,
@@ -98,9 +174,18 @@ pub(crate) struct PlanPower {
     /// What nodes draw and what things are worth: [power] and [worth] of a TOML file
     #[arg(long, value_name = "TOML", help_heading = "Evaluation")]
     pub(crate) constants: Option<PathBuf>,
-    /// CO₂ of a kWh, kg
-    #[arg(long, value_name = "KG", help_heading = "Evaluation")]
-    pub(crate) co2: Option<f64>,
+    /// Hourly prices of electricity, as `audit` reads them [default: price_kwh of the constants, at all hours]
+    #[arg(long, value_name = "FILE", help_heading = "Energy")]
+    pub(crate) price: Option<PathBuf>,
+    /// Hourly carbon intensity in Electricity Maps' form
+    #[arg(long, value_name = "FILE", help_heading = "Energy")]
+    pub(crate) carbon: Option<PathBuf>,
+    /// Its zone, if it has several
+    #[arg(long, value_name = "ZONE", requires = "carbon", help_heading = "Energy")]
+    pub(crate) zone: Option<String>,
+    /// Weigh the hours for the choice and the optimum [default: by price if one is given, else by carbon if it is]
+    #[arg(long, value_enum, value_name = "BY", help_heading = "Energy")]
+    pub(crate) weigh: Option<Weigh>,
     /// Nodes of each VC: runs the scheduler again on the powered nodes
     #[arg(long, value_name = "TOML", help_heading = "Jobs")]
     pub(crate) cluster: Option<PathBuf>,
@@ -143,40 +228,6 @@ pub(crate) struct PlanPower {
     pub(crate) charts: Option<PathBuf>,
 }
 
-impl PlanPower {
-    /// All defaults, for a trace that is read already.
-    fn plain() -> Self {
-        Self {
-            sources: Vec::new(),
-            reading: Reading::default(),
-            slot: 600_000,
-            vc: Vec::new(),
-            by_vc: false,
-            pending: false,
-            gpus_per_node: None,
-            fit_from: None,
-            eval_from: None,
-            eval_to: None,
-            boot_slots: 0,
-            service: None,
-            ces: None,
-            constants: None,
-            co2: None,
-            cluster: None,
-            scan: "easy".to_owned(),
-            emit: Vec::new(),
-            emit_to: None,
-            slurm_conf: None,
-            slurm_version: None,
-            nodes: None,
-            canaries: None,
-            format: Form::Table,
-            out: None,
-            charts: None,
-        }
-    }
-}
-
 fn service(text: &str) -> Result<Service, &'static str> {
     let number = |part: &str| part.trim().parse().ok().filter(|value: &f64| value.is_finite() && *value >= 0.0);
     let pair = text.split_once(',').and_then(|(unserved, wakes)| Some((number(unserved)?, number(wakes)?)));
@@ -192,33 +243,68 @@ struct Figures {
     worth: Worth,
 }
 
-fn figures(path: Option<&Path>, gpus_per_node: Option<f64>) -> Result<Figures> {
-    let mut found = Figures::default();
-    if let Some(gpus) = gpus_per_node {
-        if !(gpus >= 1.0 && gpus <= 1024.0) {
-            bail!("a node of {gpus} GPUs cannot be; name 1 to 1024");
-        }
-        found.power = Constants::of_node(gpus as u32);
-        found.worth.gpus_per_node = gpus;
+/// The figures of a file, completed: what it does not say follows from the GPUs of a node and the power of an idle one.
+fn figures(request: &PlanPower, trace: &Trace) -> Result<Figures> {
+    let text = match &request.constants {
+        None => String::new(),
+        Some(path) => std::fs::read_to_string(path).with_context(|| format!("read {}", path.display()))?,
+    };
+    let named = || request.constants.as_ref().map_or_else(String::new, |path| path.display().to_string());
+    let mut found: Figures = toml::from_str(&text).with_context(|| format!("read {}", named()))?;
+    let table: toml::Table = toml::from_str(&text).with_context(|| format!("read {}", named()))?;
+    let said = |part: &str, key: &str| table.get(part).is_some_and(|part| part.get(key).is_some());
+    let gpus = match request.gpus_per_node {
+        Some(gpus) => gpus,
+        None if said("worth", "gpus_per_node") => found.worth.gpus_per_node,
+        None => usual_gpus(trace).unwrap_or(found.worth.gpus_per_node),
+    };
+    if !(1.0..=1024.0).contains(&gpus) || gpus.fract() != 0.0 {
+        bail!("a node of {gpus} GPUs cannot be; name a whole number from 1 to 1024");
     }
-    if let Some(path) = path {
-        let text = std::fs::read_to_string(path).with_context(|| format!("read {}", path.display()))?;
-        found = toml::from_str(&text).with_context(|| format!("read {}", path.display()))?;
+    found.worth.gpus_per_node = gpus;
+    let power = &mut found.power;
+    if !said("power", "idle_w") {
+        power.idle_w = Constants::of_node(gpus as u32).idle_w;
     }
-    found.power.validate()?;
-    let Worth { price_kwh, wear_h, gpu_hour, gpus_per_node } = found.worth;
-    if [price_kwh, gpus_per_node].iter().any(|value| !(*value > 0.0 && value.is_finite()))
+    if !said("power", "boot_j") {
+        power.boot_j = power.idle_w * power.boot_s;
+    }
+    if !said("power", "shutdown_j") {
+        power.shutdown_j = power.idle_w * power.shutdown_s;
+    }
+    power.validate()?;
+    if power.idle_w <= power.off_w || power.pue_marginal <= 0.0 {
+        bail!(
+            "a node that is off must draw less than an idle one ({} W, {} W), and pue_marginal must be above 0, or sleep saves nothing",
+            power.off_w,
+            power.idle_w
+        );
+    }
+    let Worth { price_kwh, wear_h, gpu_hour, .. } = found.worth;
+    if !(price_kwh > 0.0 && price_kwh.is_finite())
         || [wear_h, gpu_hour].iter().any(|value| !(*value >= 0.0 && value.is_finite()))
     {
-        bail!("[worth]: price_kwh and gpus_per_node must be above 0, wear_h and gpu_hour not below");
+        bail!("[worth]: price_kwh must be above 0, wear_h and gpu_hour not below");
     }
     Ok(found)
 }
 
+/// GPUs of most nodes of the inventory.
+fn usual_gpus(trace: &Trace) -> Option<f64> {
+    let mut counts: BTreeMap<u32, u32> = BTreeMap::new();
+    for gpus in trace.nodes.gpus.iter().flatten().filter(|gpus| *gpus >= 1.0 && gpus.fract() == 0.0) {
+        *counts.entry(gpus as u32).or_default() += 1;
+    }
+    counts.into_iter().max_by_key(|(gpus, count)| (*count, *gpus)).map(|(gpus, _)| f64::from(gpus))
+}
+
 pub(crate) fn run(request: &PlanPower, quiet: bool) -> Result<()> {
+    if request.emit.contains(&Emit::Slurm) && request.slurm_conf.is_none() {
+        bail!("the change for Slurm is a diff of the site's slurm.conf; name it with --slurm-conf");
+    }
     let trace = source::open(&request.sources, &request.reading, None, quiet)?;
     let answer = answer(request, &trace, describe::title(&trace, &request.sources), quiet)?;
-    emit(request, &answer.plan, quiet)?;
+    emit(request, &answer, quiet)?;
     let text = match request.format {
         Form::Json => {
             let mut text = serde_json::to_string_pretty(&answer).context("write the answer as JSON")?;
@@ -241,10 +327,10 @@ pub(crate) fn run(request: &PlanPower, quiet: bool) -> Result<()> {
 
 /// The plan for a trace.
 fn answer(request: &PlanPower, trace: &Trace, title: String, quiet: bool) -> Result<Answer> {
-    let figures = figures(request.constants.as_deref(), request.gpus_per_node)?;
+    let figures = figures(request, trace)?;
     let zone = Zone::named(&trace.zone)?;
-    let gathered = gather(request, trace)?;
-    let gpus = request.gpus_per_node.unwrap_or(figures.worth.gpus_per_node);
+    let gpus = figures.worth.gpus_per_node;
+    let gathered = gather(request, trace, gpus)?;
     let mut series: Vec<Series> = gathered.series.iter().map(|own| study::in_nodes(own, gpus)).collect();
     let Some(pool) = series.pop() else { bail!("there is no demand to plan for") };
     let window = Window::of(request, &pool, &zone)?;
@@ -254,10 +340,14 @@ fn answer(request: &PlanPower, trace: &Trace, title: String, quiet: bool) -> Res
         None if trace.sources.iter().any(|own| own.reader.starts_with("philly")) => Thresholds::PHILLY,
         None => Thresholds::EARTH,
     };
+    let hours = Hours::read(request)?;
+    let weighing = hours.weighing(request)?;
     let studies = Request {
         fit: 0..0,
         eval: 0..0,
-        boot_slots: request.boot_slots,
+        families: Family::ALL.to_vec(),
+        boot_slots: request.boot_slots.unwrap_or_else(|| apply::boot_slots(&figures.power, request.slot)),
+        weights: weighing.map_or_else(Vec::new, |(_, by)| Hours::weights(by, &pool)),
         constants: figures.power.clone(),
         worth: figures.worth,
         ces,
@@ -266,37 +356,84 @@ fn answer(request: &PlanPower, trace: &Trace, title: String, quiet: bool) -> Res
     };
     output::say(quiet, &format!("tracecast: rules on {} …", format::count(window.slots(&pool))));
     let study = |series: &Series| study::study(series, &window.request(series, &studies));
+    if studies.boot_slots as i64 * request.slot > DAY_MS {
+        bail!("a boot of {} slots takes longer than a day; name fewer with --boot-slots", studies.boot_slots);
+    }
     let main = study(&pool)?;
+    // Where boots take a slot more, the same rules and the optimum.
+    let slower = Request {
+        families: vec![Family::TrailingMaximum, Family::Reach],
+        boot_slots: studies.boot_slots + 1,
+        ..window.request(&pool, &studies)
+    };
+    let slower = study::study(&pool, &slower)?;
+    if let Some(names) = &request.nodes {
+        named(names, &main)?;
+    }
     let mut notes = gathered.notes.clone();
+    if trace.ledger.quarantined > 0 {
+        notes.push(format!(
+            "{} of {} rows could not be used; `tracecast inspect` says why.",
+            format::count(trace.ledger.quarantined),
+            format::count(trace.ledger.read)
+        ));
+    }
     let mut vcs = Vec::new();
+    let mut plans = Vec::new();
     if request.by_vc {
         for own in &series {
             // A VC that is too short or idle to learn from is said, not dropped.
             match study(own) {
-                Ok(studied) => vcs.push(Pool::of(&studied)),
+                Ok(studied) => {
+                    plans.push(pool_plan(None, gpus, &studied));
+                    vcs.push(Pool::of(&studied)?);
+                }
                 Err(error) => notes.push(format!("{}: left out: {error}", own.name)),
             }
         }
     }
-    let effects = effects(request, trace, &figures, &window)?;
-    let plan = power_plan(request, &figures, &main);
+    let (effects, more) = effects(request, trace, &figures, &hours, &window)?;
+    notes.extend(more);
+    let nodes = main.total.last().copied().unwrap_or(0.0);
+    if let Some(own) = effects.first()
+        && f64::from(own.effect.nodes) != nodes
+    {
+        notes.push(format!(
+            "The cluster of the replay has {} and the series {nodes}: savings of the two cannot be compared. A VC called `*` gets its nodes once for each VC that is not named.",
+            format::counted(u64::from(own.effect.nodes), "node", "nodes")
+        ));
+    }
+    if plans.is_empty() {
+        plans.push(pool_plan(request.nodes.clone(), gpus, &main));
+    }
+    let plan = power_plan(request, &figures, plans);
     if !trace.basis.has_calendar() {
         notes
             .push("Hours and weekdays are unknown; rules take the first moment for midnight of a Thursday.".to_owned());
     }
+    let price_kwh = figures.worth.price_kwh;
     Ok(Answer {
         schema: SCHEMA.to_owned(),
         title,
         notes,
         slot_s: request.slot as f64 / 1000.0,
-        boot_slots: request.boot_slots,
+        boot_slots: studies.boot_slots,
         constants: figures.power,
         worth: figures.worth,
+        weighted_by: weighing.map(|(by, _)| by.to_owned()),
+        cost_saved: ByHour::of(&main, |at| match &hours.price {
+            Some(price) => price.at(at),
+            None => Some(price_kwh),
+        }),
+        co2_saved_kg: hours.carbon.as_ref().map(|carbon| ByHour::of(&main, |at| carbon.at(at).map(|g| g / 1000.0))),
         services: studies.services,
-        pool: Pool::of(&main),
+        slower_boots: Pool::of(&slower)?,
+        criterion: request.service,
+        pool: Pool::of(&main)?,
         vcs,
         effects,
         plan,
+        sources: trace.sources.clone(),
         chart: chart(&main),
         zone: trace.zone.clone(),
     })
@@ -305,19 +442,39 @@ fn answer(request: &PlanPower, trace: &Trace, title: String, quiet: bool) -> Res
 /// What a report on a trace says of sleep, with all defaults.
 pub(crate) fn sections(trace: &Trace) -> Vec<Section> {
     let title = "Which nodes can sleep";
-    match answer(&PlanPower::plain(), trace, String::new(), true) {
+    let arguments = Arguments::try_parse_from(["tracecast", "plan", "power", "-"]);
+    let Ok(Arguments { command: Command::Plan(Plan::Power(request)), .. }) = arguments else { return Vec::new() };
+    match answer(&request, trace, String::new(), true) {
         Ok(answer) => answer.report().sections,
         Err(error) => vec![Section::not_available("power", title, format!("{error:#}."))],
     }
 }
 
+/// Checks that as many nodes are named as the plan is for: a buffer for 400 nodes says nothing of 12.
+fn named(names: &str, studied: &Studied) -> Result<()> {
+    const MOST: usize = 100_000;
+    let Ok(found) = hostlist::expand(names, MOST) else {
+        bail!("`{names}` is no host list; write gpu[01-52,60]");
+    };
+    let total = studied.total.last().copied().unwrap_or(0.0) as usize;
+    if found.len() != total {
+        bail!(
+            "--nodes names {} and the plan is for the {total} of {}; name those that were counted, or plan with --vc for a part of them",
+            format::counted(found.len() as u64, "node", "nodes"),
+            studied.name
+        );
+    }
+    Ok(())
+}
+
 /// Demand in nodes where the source counts them, else in GPUs.
-fn gather(request: &PlanPower, trace: &Trace) -> Result<Gathered> {
+fn gather(request: &PlanPower, trace: &Trace, gpus: f64) -> Result<Gathered> {
     let options = gather::Options {
         slot_ms: request.slot,
         asked: if request.pending { Asked::WithPendingUpToTotal } else { Asked::InUse },
-        gpus_per_node: request.gpus_per_node,
+        gpus_per_node: Some(gpus),
         vcs: request.vc.clone(),
+        outages_are_idle: request.outages_are_idle,
         unit: (trace.activity.is_empty() && !trace.jobs.is_empty()).then_some(Unit::Nodes),
         ..gather::Options::default()
     };
@@ -342,12 +499,15 @@ impl Window {
         let fit_ms = moment(&request.fit_from, false)?.unwrap_or(series.start_ms).max(series.start_ms);
         let quarter = to_ms - (to_ms - fit_ms) / 4;
         let from_ms = moment(&request.eval_from, false)?.unwrap_or(quarter);
-        if from_ms >= to_ms || from_ms <= fit_ms {
-            bail!(
-                "nothing is left to learn from or to evaluate; the series goes from {} to {}",
-                tracecast_analytics::time::format_utc(series.start_ms),
-                tracecast_analytics::time::format_utc(end)
-            );
+        let span = || {
+            let shown = |ms: i64| format_utc(ms + zone.offset_ms(ms));
+            format!("the series goes from {} to {} ({})", shown(series.start_ms), shown(end), zone.name())
+        };
+        if from_ms >= to_ms {
+            bail!("nothing is left to evaluate: --eval-from is not before the end of the evaluation; {}", span());
+        }
+        if from_ms <= fit_ms {
+            bail!("nothing is left to learn from: --eval-from is not after the beginning of the learning; {}", span());
         }
         Ok(Self { fit_ms, from_ms, to_ms })
     }
@@ -363,8 +523,14 @@ impl Window {
     }
 }
 
-fn effects(request: &PlanPower, trace: &Trace, figures: &Figures, window: &Window) -> Result<Vec<Resimulated>> {
-    let Some(path) = &request.cluster else { return Ok(Vec::new()) };
+fn effects(
+    request: &PlanPower,
+    trace: &Trace,
+    figures: &Figures,
+    hours: &Hours,
+    window: &Window,
+) -> Result<(Vec<Resimulated>, Vec<String>)> {
+    let Some(path) = &request.cluster else { return Ok((Vec::new(), Vec::new())) };
     let text = std::fs::read_to_string(path).with_context(|| format!("read {}", path.display()))?;
     let site = Site::parse(&path.display().to_string(), &text)?;
     let options = input::Options {
@@ -375,13 +541,16 @@ fn effects(request: &PlanPower, trace: &Trace, figures: &Figures, window: &Windo
     };
     let loaded = input::load(trace, Some(&site), &options)?;
     let policy = Scenario { scan: Some(request.scan.clone()), ..Scenario::default() }.policy(false)?;
+    let by_hour = |rate: &Option<Hourly>| rate.as_ref().map(|rate| Hours::by_hour(rate, window.from_ms, window.to_ms));
+    let (price, carbon) =
+        (by_hour(&hours.price), by_hour(&hours.carbon.as_ref().map(|grams| grams.map(|g| g / 1000.0))));
     let replay = Replay {
         loaded: &loaded,
         policy: &policy,
         constants: &figures.power,
         rates: Rates {
-            price_per_kwh: Some(PerHour::Constant(figures.worth.price_kwh)),
-            co2_kg_per_kwh: request.co2.map(PerHour::Constant),
+            price_per_kwh: Some(price.as_ref().map_or(PerHour::Constant(figures.worth.price_kwh), hourly)),
+            co2_kg_per_kwh: carbon.as_ref().map(hourly),
         },
         worth: figures.worth,
         slot_ms: request.slot,
@@ -393,16 +562,21 @@ fn effects(request: &PlanPower, trace: &Trace, figures: &Figures, window: &Windo
     Ok(replay.run()?)
 }
 
+fn hourly(of: &(i64, Vec<Option<f64>>)) -> PerHour<'_> {
+    PerHour::Hours { from_ms: of.0, values: &of.1 }
+}
+
 fn chart(studied: &Studied) -> Vec<(i64, f64, f64, f64)> {
     let slots = studied.need.iter().zip(&studied.active).zip(&studied.orders).enumerate();
     let at = |slot: usize| studied.from_ms + studied.slot_ms * i64::try_from(slot).unwrap_or(0);
     slots.map(|(slot, ((need, active), powered))| (at(slot), *active, *need, *powered)).collect()
 }
 
-/// What to do: for a scheduler that can only time out and keep some idle, the trailing maximum as chosen; as a schedule, the chosen rule.
-fn power_plan(request: &PlanPower, figures: &Figures, studied: &Studied) -> PowerPlan {
+/// What to do with a pool: for a scheduler that can only time out and keep some idle, the trailing maximum as chosen; as a schedule, what the chosen
+/// rule ordered on the evaluated days.
+fn pool_plan(nodes: Option<String>, gpus: f64, studied: &Studied) -> PoolPlan {
     let (idle_s, keep_idle) = studied.timeout();
-    let total = studied.total.last().copied().unwrap_or(0.0) as u32;
+    let total = studied.total.iter().copied().fold(0.0, f64::max) as u32;
     let mut actions = Vec::new();
     let mut before: Option<u32> = None;
     for (slot, order) in studied.orders.iter().enumerate() {
@@ -417,17 +591,21 @@ fn power_plan(request: &PlanPower, figures: &Figures, studied: &Studied) -> Powe
             before = Some(powered);
         }
     }
+    PoolPlan {
+        name: studied.name.clone(),
+        nodes,
+        total_nodes: total,
+        gpus_per_node: gpus as u32,
+        keep_idle: keep_idle.min(total),
+        idle_s,
+        actions,
+    }
+}
+
+fn power_plan(request: &PlanPower, figures: &Figures, pools: Vec<PoolPlan>) -> PowerPlan {
     let seconds = |value: f64| value.ceil() as u32;
     PowerPlan {
-        pools: vec![PoolPlan {
-            name: studied.name.clone(),
-            nodes: request.nodes.clone(),
-            total_nodes: total,
-            gpus_per_node: figures.worth.gpus_per_node as u32,
-            keep_idle: keep_idle.min(total),
-            idle_s,
-            actions,
-        }],
+        pools,
         boot_s: seconds(figures.power.boot_s),
         shutdown_s: seconds(figures.power.shutdown_s),
         wakes_per_minute: figures.power.wakes_per_minute,
@@ -438,7 +616,8 @@ fn power_plan(request: &PlanPower, figures: &Figures, studied: &Studied) -> Powe
     }
 }
 
-fn emit(request: &PlanPower, plan: &PowerPlan, quiet: bool) -> Result<()> {
+fn emit(request: &PlanPower, answer: &Answer, quiet: bool) -> Result<()> {
+    let plan = &answer.plan;
     let Some(folder) = &request.emit_to else { return Ok(()) };
     let mut options = config::Options::default();
     if let Some(path) = &request.slurm_conf {
@@ -465,10 +644,8 @@ fn emit(request: &PlanPower, plan: &PowerPlan, quiet: bool) -> Result<()> {
             })
             .collect(),
     };
+    let mut notes = answer.plan_in_words();
     for target in targets {
-        if target == Target::Slurm && request.slurm_conf.is_none() {
-            bail!("the change for Slurm is a diff of the site's slurm.conf; name it with --slurm-conf");
-        }
         let rendered = config::render(plan, target, &options)?;
         for (name, content) in &rendered.files {
             let path = folder.join(name);
@@ -478,6 +655,7 @@ fn emit(request: &PlanPower, plan: &PowerPlan, quiet: bool) -> Result<()> {
             }
         }
         for warning in &rendered.warnings {
+            notes.push(format!("{}: {warning}", target.name()));
             output::say(quiet, &format!("tracecast: {}: {warning}", target.name()));
         }
         output::say(
@@ -490,7 +668,7 @@ fn emit(request: &PlanPower, plan: &PowerPlan, quiet: bool) -> Result<()> {
             ),
         );
     }
-    Ok(())
+    output::write(&folder.join("NOTES.txt"), (notes.join("\n\n") + "\n").as_bytes())
 }
 
 #[cfg(unix)]

@@ -5,14 +5,16 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use tracecast_analytics::report::chart::{Axis, Chart, Mark, Series};
+use tracecast_analytics::report::chart::{Axis, Chart, Mark, Reference, Series};
 use tracecast_analytics::report::{Cell, Column, Report, Section, Table, format};
+use tracecast_analytics::trace::SourceRecord;
 
 use super::family::Scored;
 use super::plan::PowerPlan;
 use super::resim::{Constants, Effect, Moment};
 use super::score::{Outcome, Worth};
 use super::study::{Curve, Intervals, Optimum, Service, Studied};
+use crate::error::{Error, Result};
 
 /// Version of the JSON.
 pub const SCHEMA: &str = "plan-power/1";
@@ -46,6 +48,29 @@ pub struct PolicyCurve {
     pub chosen_before: Outcome,
     /// For each of the levels of service asked for, what the setting meant that the days before would have chosen; `null` if none kept to it there.
     pub for_service: Vec<Option<Scored>>,
+}
+
+/// Money or carbon of the energy saved, by the hour.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct ByHour {
+    /// In its unit, over the evaluated days.
+    pub value: f64,
+    /// Share of the evaluated slots whose hour has a rate; of the others nothing is in `value`.
+    pub covered_share: f64,
+}
+
+impl ByHour {
+    /// What a plan saved, at a rate for each kWh.
+    pub fn of(studied: &Studied, rate: impl Fn(i64) -> Option<f64>) -> Self {
+        let (mut value, mut covered) = (0.0, 0usize);
+        for (slot, kwh) in studied.saved_kwh.iter().enumerate() {
+            if let Some(rate) = rate(studied.from_ms + studied.slot_ms * i64::try_from(slot).unwrap_or(0)) {
+                value += kwh * rate;
+                covered += 1;
+            }
+        }
+        Self { value, covered_share: covered as f64 / studied.saved_kwh.len().max(1) as f64 }
+    }
 }
 
 /// The choice among causal rules.
@@ -130,17 +155,29 @@ pub struct Answer {
     pub constants: Constants,
     /// What things are worth.
     pub worth: Worth,
+    /// What the hours were weighted by for the choice and the optimum, if they were not alike.
+    pub weighted_by: Option<String>,
+    /// Money saved by the pool's chosen setting, in the currency of the price.
+    pub cost_saved: ByHour,
+    /// CO₂ equivalent saved by it, kg, if a carbon intensity was given.
+    pub co2_saved_kg: Option<ByHour>,
     /// Levels of service of `for_service`.
     pub services: Vec<Service>,
     /// The pool, or the only series.
     #[serde(flatten)]
     pub pool: Pool,
+    /// The same where a boot takes a slot more: the trailing maximum and our rule.
+    pub slower_boots: Pool,
+    /// The service chosen for; `null`: the cheapest was chosen.
+    pub criterion: Option<Service>,
     /// VCs, each alone.
     pub vcs: Vec<Pool>,
     /// Plans re-simulated with the jobs, if jobs and nodes are known.
     pub effects: Vec<Resimulated>,
     /// What to do.
     pub plan: PowerPlan,
+    /// Files it rests on.
+    pub sources: Vec<SourceRecord>,
     /// Slots of the pool for the chart: demand, mean count, powered.
     #[serde(skip)]
     pub chart: Vec<(i64, f64, f64, f64)>,
@@ -176,19 +213,20 @@ fn policy(curve: &Curve) -> PolicyCurve {
 
 impl Pool {
     /// From what was studied.
-    pub fn of(studied: &Studied) -> Self {
+    ///
+    /// # Errors
+    /// If nothing was studied.
+    pub fn of(studied: &Studied) -> Result<Self> {
         let of = |optimum: &Optimum| OfflineOptimum { switch_h: optimum.switch_h, outcome: optimum.outcome };
         let quoted = studied.optima.iter().find(|own| own.switch_h == QUOTED_H).or(studied.optima.first());
         let offline_optimum = quoted.map_or(OfflineOptimum { switch_h: QUOTED_H, outcome: Outcome::default() }, of);
         let curve = studied.curves.get(studied.chosen);
-        let (name, scored) = curve.map_or_else(
-            || (String::new(), Scored { setting: super::family::Setting::AlwaysOn, outcome: Outcome::default() }),
-            |curve| (curve.family.name().to_owned(), curve.chosen),
-        );
+        let curve = curve.ok_or_else(|| Error::Policy(format!("{}: no rule was studied", studied.name)))?;
+        let (name, scored) = (curve.family.name().to_owned(), curve.chosen);
         let best = offline_optimum.outcome.energy_saved_kwh;
         let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
         let [learned_days, choice_days, days] = studied.days;
-        Self {
+        Ok(Self {
             series: studied.name.clone(),
             from_ms: studied.from_ms,
             slots: studied.need.len(),
@@ -207,7 +245,7 @@ impl Pool {
             },
             offline_optimum,
             optima: studied.optima.iter().map(of).collect(),
-        }
+        })
     }
 }
 
@@ -268,7 +306,12 @@ impl Answer {
         report.provenance = vec![
             ("Form".to_owned(), self.schema.clone()),
             ("tracecast".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
+            ("Time zone".to_owned(), self.zone.clone()),
         ];
+        for source in &self.sources {
+            let told = format!("{}, {}, SHA-256 {}", source.reader, format::bytes(source.size_bytes), source.sha256);
+            report.provenance.push((source.name.clone(), told));
+        }
         report
     }
 
@@ -277,13 +320,14 @@ impl Answer {
         let outcome = &chosen.scored.outcome;
         let figures = &chosen.intervals;
         let mut said = vec![format!(
-            "Over {:.0} days that it had not seen, **{}** would have let **{:.1}** of {:.0} nodes sleep on average ({:.1} to {:.1}) and saved **{}** kWh net of boots, {} of what the exact optimum saves that knows all demand.",
+            "Over {:.0} days that it had not seen, **{}** would have let **{:.1}** of {:.0} nodes sleep on average ({:.1} to {:.1}, drawing {}) and saved **{}** kWh net of boots, {} of what the exact optimum saves that knows all demand.",
             pool.days,
             spelled(&chosen.name),
             outcome.nodes_asleep_mean,
             pool.nodes_mean,
             figures.nodes_asleep_mean.low,
             figures.nodes_asleep_mean.high,
+            if figures.block_days == 1 { "days anew" } else { "weeks anew" },
             format::compact(outcome.energy_saved_kwh),
             chosen.share_of_optimum.map_or_else(|| "an unknown share".to_owned(), format::percent),
         )];
@@ -293,17 +337,35 @@ impl Answer {
             format::duration(self.slot_s),
             outcome.node_wakes_per_day
         ));
+        let covered = |own: &ByHour| match own.covered_share {
+            share if share >= 1.0 => String::new(),
+            share => format!(" (of the {} of the time whose hours are known)", format::percent(share)),
+        };
+        let mut money = format!(
+            "At the price of each hour that is {} saved{}",
+            format::compact(self.cost_saved.value),
+            covered(&self.cost_saved)
+        );
+        if let Some(carbon) = &self.co2_saved_kg {
+            money.push_str(&format!(", and {} kg of CO₂ equivalent{}", format::compact(carbon.value), covered(carbon)));
+        }
+        said.push(format!("{money}."));
         if let (Some(first), Some(last)) = (self.effects.first(), self.effects.last())
             && self.effects.len() > 1
         {
-            let wait = last.effect.jobs.added_wait_mean_s.as_ref().map_or(0.0, |wait| wait.value);
-            said.push(format!(
-                "With the scheduler run again on the powered nodes, {} adds {} to the mean wait of {} jobs ({} on nodes that are always on).",
-                last.effect.name,
-                format::duration(wait.max(0.0)),
-                format::count(last.effect.jobs.jobs),
-                format::duration(first.effect.jobs.baseline_wait_mean_s.unwrap_or(0.0)),
-            ));
+            if let (Some(wait), Some(base)) =
+                (&last.effect.jobs.added_wait_mean_s, first.effect.jobs.baseline_wait_mean_s)
+            {
+                said.push(format!(
+                    "With the scheduler run again on the powered nodes, {} changes the mean wait of {} by {:+.0} s ({:+.0} to {:+.0}; {} on nodes that are always on).",
+                    last.effect.name,
+                    format::counted(last.effect.jobs.jobs, "job", "jobs"),
+                    wait.value,
+                    wait.low,
+                    wait.high,
+                    format::duration(base),
+                ));
+            }
         }
         said
     }
@@ -317,15 +379,16 @@ impl Answer {
         let chart = Chart::xy(
             "active-demanded-powered",
             "Active, demanded and powered nodes",
-            Axis::time("", zone),
+            Axis::time(format!("Time ({})", self.zone), zone),
             Axis::linear("Nodes"),
             vec![
-                Series::new("active (mean of the slot)", Mark::Area, points(|own| own.1)),
+                Series::new("active (mean of the slot)", Mark::Dashed, points(|own| own.1)),
                 Series::new("demanded (largest of the slot)", Mark::Line, points(|own| own.2)),
                 Series::new("powered", Mark::Step, points(|own| own.3)),
             ],
         )
-        .with_reading("What lies between powered and the nodes there are is asleep. Where demand rises above powered, jobs would have found no node.");
+        .with_reading("What lies between powered and the nodes there are is asleep. Where demand rises above powered, jobs would have found no node.")
+        .with_reference(Reference::Horizontal { at: pool.nodes_mean, label: "nodes there are".to_owned() });
         Section::new("power-timeline", "Nodes active, demanded and powered")
             .with_finding(format!(
                 "{}: {:.1} of {:.0} nodes were demanded on average; {} kept {:.1} powered.",
@@ -345,6 +408,8 @@ impl Answer {
     fn curves(&self) -> Section {
         let most = self.services.iter().map(|service| service.node_wakes_per_day).fold(0.0, f64::max);
         let limit = if most > 0.0 { most } else { f64::INFINITY };
+        let accepted = self.services.iter().map(|service| service.unserved_per_day).fold(0.0, f64::max);
+        let most_unserved = 1.6 * accepted * self.pool.days;
         let edge = |policy: &PolicyCurve| {
             let mut points: Vec<(f64, f64)> = policy
                 .curve
@@ -360,7 +425,7 @@ impl Answer {
                 better
             });
             // Beyond what anyone would accept, curves say little.
-            points.retain(|(unserved, _)| *unserved <= 1000.0);
+            points.retain(|(unserved, _)| *unserved <= most_unserved);
             points
         };
         let shown = ["reach", "lazy_provisioning", "trailing_maximum", "newsvendor", "ces_perfect_forecast"];
@@ -375,9 +440,11 @@ impl Answer {
         let marks = self.pool.policies.iter().filter(|policy| shown.contains(&policy.name.as_str()));
         let chosen = marks.map(|policy| &policy.chosen.outcome);
         let dots: Vec<(f64, f64)> = chosen
-            .filter(|outcome| outcome.unserved_node_slots <= 1000.0)
+            .filter(|outcome| outcome.unserved_node_slots <= most_unserved)
             .map(|outcome| (outcome.unserved_node_slots, outcome.nodes_asleep_mean))
             .collect();
+        let slower = self.slower_boots.policies.iter().find(|policy| policy.name == "reach").map(edge);
+        series.extend(slower.map(|points| Series::new("reach, a boot taking a slot more", Mark::Dashed, points)));
         series.push(Series::new("chosen beforehand", Mark::Points, dots));
         let chart = Chart::xy(
             "savings-against-shortage",
@@ -398,8 +465,11 @@ impl Answer {
             }));
             columns
         });
-        for policy in &self.pool.policies {
-            let mut row: Vec<Cell> = vec![spelled(&policy.name).into()];
+        let slower = self.slower_boots.policies.iter();
+        let slower = slower.map(|policy| (format!("{}, a boot taking a slot more", spelled(&policy.name)), policy));
+        let own = self.pool.policies.iter().map(|policy| (spelled(&policy.name).to_owned(), policy));
+        for (name, policy) in own.chain(slower) {
+            let mut row: Vec<Cell> = vec![name.into()];
             for service in &self.services {
                 let within = policy.curve.iter().filter(|point| service.holds(&point.scored.outcome, self.pool.days));
                 let best = within.map(|point| point.scored.outcome.nodes_asleep_mean).fold(f64::NEG_INFINITY, f64::max);
@@ -431,7 +501,7 @@ impl Answer {
         row.extend(outcome_cells(&self.pool.offline_optimum.outcome, best));
         table.rows.push(row);
         table.note = Some(format!(
-            "Chosen as cheapest on the days of choice at {:.2} a kWh, {:.2} for an hour that a GPU is waited for, and {:.1} h of idle power of wear a wake. Idle {:.0} W, off {:.0} W, boot {:.0} s.",
+            "Cheapest means: at {:.2} a kWh, {:.2} for an hour that a GPU is waited for, and {:.1} h of idle power of wear a wake. Idle {:.0} W, off {:.0} W, boot {:.0} s. Limits (canaries, minimum times, rates) and failed boots act where the scheduler is run again.",
             self.worth.price_kwh,
             self.worth.gpu_hour,
             self.worth.wear_h,
@@ -440,10 +510,56 @@ impl Answer {
             self.constants.boot_s
         ));
         Section::new("power-policies", "Which rule to follow")
-            .with_finding(format!("On the days of choice **{}** was cheapest of the causal rules.", spelled(&self.pool.chosen.name)))
+            .with_finding(self.criterion_in_words())
             .with_table(table)
             .with_definition("Asleep: mean nodes. Unserved: Σ max(0, largest count of the slot − nodes ready). Wakes: nodes, not occasions. Saved: asleep time × (idle − off) less boots and shutdowns, times the marginal PUE.")
             .with_text(Constants::sources().join(" "))
+    }
+
+    /// What the emitted plan stands for, a sentence each.
+    pub fn plan_in_words(&self) -> Vec<String> {
+        let trailing = self.pool.policies.iter().find(|policy| policy.name == "trailing_maximum");
+        let mut said = Vec::new();
+        if let Some(policy) = trailing {
+            let own = &policy.chosen.outcome;
+            said.push(format!(
+                "Slurm, Karpenter and the cluster-autoscaler can only time out and keep some nodes idle, so they get the trailing maximum as chosen, not {}: over the {:.0} days evaluated it would have let {:.1} nodes sleep, with {:.0} unserved node-slots, {:.1} node-wakes a day and {:.0} kWh saved.",
+                spelled(&self.pool.chosen.name),
+                self.pool.days,
+                own.nodes_asleep_mean,
+                own.unserved_node_slots,
+                own.node_wakes_per_day,
+                own.energy_saved_kwh
+            ));
+        }
+        let own = &self.pool.chosen.scored.outcome;
+        said.push(format!(
+            "The schedule of actions is what {} ordered, slot by slot, over the days evaluated ({:.1} nodes asleep): days that have passed. It is for rehearsal and for accounting; the rule itself needs the newest counts, so run the plan again for each new day.",
+            spelled(&self.pool.chosen.name),
+            own.nodes_asleep_mean
+        ));
+        said
+    }
+
+    fn criterion_in_words(&self) -> String {
+        let name = spelled(&self.pool.chosen.name);
+        let days = self.pool.choice_days;
+        match &self.criterion {
+            None => format!("On the days of choice **{name}** was cheapest of the causal rules."),
+            Some(service) => {
+                let chosen = self.pool.policies.iter().find(|policy| policy.name == self.pool.chosen.name);
+                let kept = chosen.is_some_and(|policy| service.holds(&policy.chosen_before, days));
+                let asked = format!(
+                    "{} unserved node-slots and {} node-wakes a day",
+                    service.unserved_per_day, service.node_wakes_per_day
+                );
+                if kept {
+                    format!("On the days of choice **{name}** let most nodes sleep within {asked}.")
+                } else {
+                    format!("On the days of choice no rule kept to {asked}; **{name}** had the least shortage.")
+                }
+            }
+        }
     }
 
     fn services(&self) -> Section {
@@ -538,6 +654,7 @@ impl Answer {
             "The scheduler on the powered nodes",
             vec![
                 Column::text("Plan"),
+                Column::number("Nodes"),
                 Column::number("Asleep"),
                 Column::number("Unserved"),
                 Column::number("Wakes a day"),
@@ -546,7 +663,10 @@ impl Answer {
                 Column::number("Added wait, mean"),
                 Column::number("from"),
                 Column::number("to"),
+                Column::with_unit("Added JCT, mean", "s"),
                 Column::number("Delayed"),
+                Column::number("Money saved"),
+                Column::with_unit("CO₂ saved", "kg"),
             ],
         );
         for own in &self.effects {
@@ -555,6 +675,7 @@ impl Answer {
             let seconds = |value: Option<f64>| Cell::opt(value, |value| Cell::Float { value, digits: 0 });
             table.rows.push(vec![
                 effect.name.as_str().into(),
+                Cell::Int(i64::from(effect.nodes)),
                 Cell::opt(effect.nodes_asleep_mean.as_ref(), |own| float(own.value, 1)),
                 float(effect.unserved_node_slots, 0),
                 Cell::opt(effect.node_wakes_per_day.as_ref(), |own| float(own.value, 1)),
@@ -563,7 +684,10 @@ impl Answer {
                 seconds(wait.map(|wait| wait.value)),
                 seconds(wait.map(|wait| wait.low)),
                 seconds(wait.map(|wait| wait.high)),
+                seconds(effect.jobs.added_jct_mean_s.as_ref().map(|own| own.value)),
                 Cell::Int(effect.jobs.delayed as i64),
+                Cell::opt(effect.cost_saved.as_ref(), |own| float(own.value.value, 0)),
+                Cell::opt(effect.co2_saved_kg.as_ref(), |own| float(own.value.value, 0)),
             ]);
         }
         let jobs = self.effects.first().map_or(0, |own| own.effect.jobs.jobs);
@@ -573,6 +697,7 @@ impl Answer {
                 "{} replayed with nodes that sleep, boot and wake.",
                 format::counted(jobs, "job", "jobs")
             ))
+            .with_definition("Jobs: those submitted within the evaluated days. Whether a replay repeats what happened is for `tracecast simulate` to say, with its fidelity gate; the differences here are between replays. The optimum here is that of energy alone, with each pool on its own nodes and no job moved.")
             .with_table(table);
         if let Some(own) = self.effects.last() {
             let zone = jiff::tz::TimeZone::get(&self.zone).unwrap_or(jiff::tz::TimeZone::UTC);

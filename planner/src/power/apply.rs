@@ -9,13 +9,13 @@
 
 use std::sync::Arc;
 
-use tracecast_predictors::demand::{Seen, Slot};
+use tracecast_predictors::demand::{Seen, Series, Slot};
 
 use super::answer::Resimulated;
 use super::ces::Thresholds;
 use super::family::{Family, Setting};
 use super::policy::Policy;
-use super::reach::{Reach, Reaching, horizons};
+use super::reach::Reaching;
 use super::resim::{self, Baseline, Constants, Plan, Rates};
 use super::score::Worth;
 use super::study::{self, Request};
@@ -26,6 +26,20 @@ use crate::sim::power::Controller;
 
 /// Idle time of the plain timeout that others are shown beside, seconds.
 const TIMEOUT_S: f64 = 1800.0;
+
+/// Slots that a boot takes beyond the one it is ordered for.
+pub fn boot_slots(constants: &Constants, slot_ms: i64) -> usize {
+    (constants.boot_s * 1000.0 / slot_ms.max(1) as f64).floor() as usize
+}
+
+/// A series whose demand holds what waits, too.
+fn with_waiting(series: &Series) -> Series {
+    let mut series = series.clone();
+    for slot in &mut series.slots {
+        slot.peak = asked(slot);
+    }
+    series
+}
 
 /// The trailing maximum of what is asked for, and a buffer.
 #[derive(Debug, Clone, Copy)]
@@ -96,11 +110,12 @@ pub struct Replay<'a> {
 type Controllers = (Vec<Option<Controller>>, Vec<Option<Controller>>);
 
 impl Replay<'_> {
-    /// Replays the jobs under: always on, a timeout, the trailing maximum and our rule as chosen for each pool.
+    /// Replays the jobs under: always on, a timeout, the trailing maximum and our rule as chosen for each pool. With it come notes on pools that have
+    /// too little past for a rule.
     ///
     /// # Errors
-    /// As [`Baseline::of`]; if a pool has too little past.
-    pub fn run(&self) -> Result<Vec<Resimulated>> {
+    /// As [`Baseline::of`].
+    pub fn run(&self) -> Result<(Vec<Resimulated>, Vec<String>)> {
         let baseline = Baseline::of(resim::Setting {
             loaded: self.loaded,
             policy: self.policy,
@@ -112,7 +127,7 @@ impl Replay<'_> {
             zone: self.zone,
             seed: self.seed,
         })?;
-        let (trailing, reach) = self.controllers(&baseline)?;
+        let ((trailing, reach), notes) = self.controllers(&baseline)?;
         let plan =
             |name: &str, controllers| Plan { name: name.to_owned(), idle_s: None, wake_on_demand: true, controllers };
         let plans = [
@@ -121,33 +136,46 @@ impl Replay<'_> {
             plan("trailing maximum + buffer", trailing),
             plan("reach (ours)", reach),
         ];
-        plans
+        let effects = plans
             .into_iter()
             .map(|plan| {
                 let replayed = baseline.effect(plan)?;
                 let timeline = baseline.timeline(&replayed);
                 Ok(Resimulated { effect: replayed.effect, timeline })
             })
-            .collect()
+            .collect::<Result<Vec<_>>>()?;
+        Ok((effects, notes))
     }
 
-    fn controllers(&self, baseline: &Baseline<'_>) -> Result<Controllers> {
-        let boot_slots = (self.constants.boot_s * 1000.0 / self.slot_ms as f64).floor() as usize;
+    fn controllers(&self, baseline: &Baseline<'_>) -> Result<(Controllers, Vec<String>)> {
+        let boot_slots = boot_slots(self.constants, self.slot_ms);
         let mut both: Controllers = (Vec::new(), Vec::new());
+        let mut notes = Vec::new();
         for series in &baseline.series {
             let slot = |ms: i64| usize::try_from((ms - series.start_ms).div_euclid(self.slot_ms)).unwrap_or(0);
             let (from, to) = (slot(self.from_ms), slot(self.to_ms).min(series.slots.len()));
             let request = Request {
                 fit: 0..from,
                 eval: from..to,
+                families: vec![Family::TrailingMaximum, Family::Reach],
                 boot_slots,
+                weights: Vec::new(),
                 constants: self.constants.clone(),
                 worth: self.worth,
                 ces: Thresholds::EARTH,
                 budget: None,
                 services: Vec::new(),
             };
-            let studied = study::study(series, &request)?;
+            // A pool with too little past stays on.
+            let studied = match study::study(&with_waiting(series), &request) {
+                Ok(studied) => studied,
+                Err(error) => {
+                    notes.push(format!("{}: all its nodes stay on: {error}", series.name));
+                    both.0.push(None);
+                    both.1.push(None);
+                    continue;
+                }
+            };
             let chosen = |family: Family| {
                 studied.curves.iter().find(|curve| curve.family == family).map(|curve| curve.chosen.setting)
             };
@@ -160,19 +188,18 @@ impl Replay<'_> {
             both.0.push(controller(own));
             let mut own: Option<Box<dyn Policy>> = None;
             if let Some(Setting::Reach(switches)) = chosen(Family::Reach) {
-                let fitted = Reach::fit(series, 0..from, &horizons(self.slot_ms, boot_slots))?;
-                own = Some(Box::new(WithWaiting(Reaching::new(Arc::new(fitted), switches))));
+                own = Some(Box::new(WithWaiting(Reaching::new(Arc::new(studied.reach), switches))));
             }
             both.1.push(controller(own));
         }
-        Ok(both)
+        Ok((both, notes))
     }
 }
 
 #[cfg(test)]
 #[allow(clippy::float_cmp)]
 mod tests {
-    use tracecast_predictors::demand::{Series, Unit};
+    use tracecast_predictors::demand::Unit;
 
     use super::*;
 

@@ -44,7 +44,7 @@ impl Thresholds {
         Self { past_slots: 6, forecast_slots: 18, fallen: 1.0, falling: 1.0, gain: 5.0, buffer: 5.0, lock_slots: 12 };
 }
 
-/// Orders for the slots from `from` on. `forecast(t, ahead)` is û(t + ahead) as known at t (ahead 0 is the current slot).
+/// Orders for the slots from `from` (at least 1) on. `forecast(t, ahead)` is û(t + ahead) as known at t (ahead 0 is the current slot).
 pub fn orders(
     need: &[f64],
     total: &[f64],
@@ -67,8 +67,8 @@ pub fn orders(
             powered = wanted;
             locked = slot + lock_slots;
         } else if slot >= locked {
-            let past = (slot.saturating_sub(past_slots)..slot).map(at).sum::<f64>() / past_slots as f64;
-            let mean = |slots: usize| (0..slots).map(|ahead| forecast(slot, ahead)).sum::<f64>() / slots as f64;
+            let past = (slot.saturating_sub(past_slots)..slot).map(at).sum::<f64>() / past_slots.max(1) as f64;
+            let mean = |slots: usize| (0..slots).map(|ahead| forecast(slot, ahead)).sum::<f64>() / slots.max(1) as f64;
             let shrinks = past - now >= fallen && powered - (now + buffer) >= gain;
             if shrinks {
                 let (near, far) = (mean(forecast_slots), mean(2 * forecast_slots));

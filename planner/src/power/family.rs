@@ -148,12 +148,19 @@ impl Family {
         !matches!(self, Self::CesPerfect | Self::CesPublished)
     }
 
-    fn told(self) -> Told {
+    /// What the forecast of a CES knows; `None` of other rules.
+    fn told(self) -> Option<Told> {
         match self {
-            Self::CesPerfect => Told::Everything,
-            Self::CesPublished => Told::HourBefore,
-            Self::CesSeasonal => Told::Yesterday,
-            _ => Told::LastValue,
+            Self::CesPerfect => Some(Told::Everything),
+            Self::CesPublished => Some(Told::HourBefore),
+            Self::CesPersistence => Some(Told::LastValue),
+            Self::CesSeasonal => Some(Told::Yesterday),
+            Self::AlwaysOn
+            | Self::Timeout
+            | Self::TrailingMaximum
+            | Self::Newsvendor
+            | Self::LazyProvisioning
+            | Self::Reach => None,
         }
     }
 }
@@ -233,17 +240,10 @@ impl Stretch<'_> {
             }
             Setting::Lazy { switch_slots, window_slots, buffer } => {
                 let nothing = vec![0.0; self.range.len()];
-                let switches = Switches {
-                    keep_slots: *window_slots,
-                    wake_chance: 0.5,
-                    keep_chance: 0.5,
-                    linger_slots: 0,
-                    buffer: 0,
-                };
                 // Told of a window, it is told the median of the most of it.
                 let expected = match window_slots {
                     0 => nothing,
-                    _ => self.readings.held(&switches, f64::INFINITY),
+                    _ => self.readings.median(*window_slots),
                 };
                 let found = simple::lazy(self.need, self.range.start, *switch_slots, *window_slots, &expected);
                 (found.into_iter().take(self.range.len()).collect(), f64::from(*buffer))
@@ -298,7 +298,7 @@ impl Stretch<'_> {
                     .collect()
             }
             Family::CesPerfect | Family::CesPublished | Family::CesPersistence | Family::CesSeasonal => {
-                let told = family.told();
+                let Some(told) = family.told() else { return Vec::new() };
                 let own = self.ces.buffer as u32;
                 let mut all = buffers.clone();
                 if !all.contains(&own) {

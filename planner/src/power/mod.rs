@@ -1,4 +1,14 @@
 //! Power-down of nodes: who sleeps when, what it saves and whom it hurts.
+//!
+//! ```text
+//! demand in slots ──study──▶ rules fitted, chosen and scored beside the optimum ──answer──▶ JSON, report
+//!      rules: simple, ces, reach (facts of levels: level) · families of settings: family · figures: score · bound: optimum
+//! jobs and nodes ──apply──▶ the same rules in a replay (resim, on the hook of sim::power)
+//! plan ──config──▶ slurm.conf diff, schedule, Karpenter, cluster-autoscaler
+//! ```
+//!
+//! [`policy::Policy`] is the border to the replay, [`plan::PowerPlan`] the one to configuration; both know nothing of how rules are found. Worked number:
+//! Philly's 420 nodes in December 2017 have 290 demanded on average, and the optimum lets 127 sleep at a switching cost of two hours.
 
 pub mod answer;
 pub mod apply;

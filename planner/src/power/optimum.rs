@@ -1,8 +1,8 @@
 //! The exact offline optimum: what could have been saved by someone who knew all demand beforehand.
 //!
-//! It minimises Σ A(t) + β Σ max(0, A(t) − A(t − 1)) + γ Σ max(0, u(t) − A(t)): powered node-slots, node-wakes at β slots each, unserved node-slots
-//! at γ each (or none allowed). Nodes are alike, so the sum splits by level: level k is needed where u(t) ≥ k, costs 1 a slot when on, β to switch
-//! on, and γ where it is needed and off. Without unserved slots the best is to keep a level on across an idle gap if and only if the gap is at
+//! It minimises Σ w(t) A(t) + β Σ max(0, A(t) − A(t − 1)) + γ Σ max(0, u(t) − A(t)): powered node-slots, node-wakes at β slots each, unserved node-slots
+//! at γ each (or none allowed); w is 1, or what energy costs or emits in the slot against the mean. Nodes are alike, so the sum splits by level: level k is needed where u(t) ≥ k, costs 1 a slot when on, β to switch
+//! on, and γ where it is needed and off. With all w equal to 1 and without unserved slots the best is to keep a level on across an idle gap if and only if the gap is at
 //! most β slots. In general each level is a walk between two states, solved by going through the slots once.
 //!
 //! That the levels' plans nest (a higher level is on only where all lower ones are) follows from needs that nest: the state of a level with more
@@ -20,15 +20,16 @@ pub struct Prices {
     pub unserved: Option<f64>,
 }
 
-/// Nodes powered in each slot, of all plans the cheapest, with `before` powered before the first slot. `need` must not exceed `total`, which may change from slot to slot.
-pub fn optimum(need: &[f64], total: &[f64], before: f64, prices: Prices) -> Vec<f64> {
+/// Nodes powered in each slot, of all plans the cheapest, with `before` powered before the first slot. `need` must not
+/// exceed `total`, which may change from slot to slot; without `weights` all are 1.
+pub fn optimum(need: &[f64], total: &[f64], weights: &[f64], before: f64, prices: Prices) -> Vec<f64> {
     let most = total.iter().copied().fold(0.0, f64::max).max(0.0) as usize;
     let mut powered = vec![0.0; need.len()];
     let mut walk = Walk::default();
     for level in 1..=most {
         let level = level as f64;
-        let needed = need.iter().zip(total).map(|(need, total)| need.min(*total) >= level);
-        walk.solve(needed, before >= level, prices);
+        let needed = need.iter().zip(total).map(|(need, total)| need.ceil().min(*total) >= level);
+        walk.solve(needed, weights, before >= level, prices);
         for (sum, on) in powered.iter_mut().zip(&walk.on) {
             *sum += f64::from(u8::from(*on));
         }
@@ -45,16 +46,16 @@ struct Walk {
 }
 
 impl Walk {
-    fn solve(&mut self, needed: impl Iterator<Item = bool>, before: bool, prices: Prices) {
+    fn solve(&mut self, needed: impl Iterator<Item = bool>, weights: &[f64], before: bool, prices: Prices) {
         self.came.clear();
         // Cheapest so far, ending on and ending off.
         let (mut on, mut off) = if before { (0.0, f64::INFINITY) } else { (f64::INFINITY, 0.0) };
-        for needed in needed {
+        for (at, needed) in needed.enumerate() {
             // Ties go to what is on: with needs that nest, that keeps plans nested.
             let stays = on <= off + prices.wake;
             let leaves = on < off;
             self.came.push((stays, leaves));
-            let next_on = if stays { on } else { off + prices.wake } + 1.0;
+            let next_on = if stays { on } else { off + prices.wake } + weights.get(at).copied().unwrap_or(1.0);
             let missed = if needed { prices.unserved.unwrap_or(f64::INFINITY) } else { 0.0 };
             off = if leaves { on } else { off } + missed;
             on = next_on;
@@ -76,20 +77,20 @@ mod tests {
 
     use super::*;
 
-    fn cost(need: &[f64], orders: &[f64], before: f64, prices: Prices) -> f64 {
+    fn cost(need: &[f64], orders: &[f64], weights: &[f64], before: f64, prices: Prices) -> f64 {
         let mut cost = 0.0;
         let mut last = before;
-        for (need, order) in need.iter().zip(orders) {
+        for (at, (need, order)) in need.iter().zip(orders).enumerate() {
             let missed = (need - order).max(0.0);
             let missed = if missed > 0.0 { missed * prices.unserved.unwrap_or(f64::INFINITY) } else { 0.0 };
-            cost += order + prices.wake * (order - last).max(0.0) + missed;
+            cost += order * weights.get(at).copied().unwrap_or(1.0) + prices.wake * (order - last).max(0.0) + missed;
             last = *order;
         }
         cost
     }
 
     /// The cheapest of all plans, by trying every one.
-    fn brute(need: &[f64], most: u32, before: f64, prices: Prices) -> f64 {
+    fn brute(need: &[f64], weights: &[f64], most: u32, before: f64, prices: Prices) -> f64 {
         let plans = u32::pow(most + 1, need.len() as u32);
         (0..plans)
             .map(|mut plan| {
@@ -101,7 +102,7 @@ mod tests {
                         f64::from(order)
                     })
                     .collect();
-                cost(need, &orders, before, prices)
+                cost(need, &orders, weights, before, prices)
             })
             .fold(f64::INFINITY, f64::min)
     }
@@ -111,8 +112,8 @@ mod tests {
         let need = [3.0, 1.0, 1.0, 3.0];
         let total = [5.0; 4];
         let cheap = Prices { wake: 1.0, unserved: None };
-        assert_eq!(optimum(&need, &total, 3.0, cheap), vec![3.0, 1.0, 1.0, 3.0]);
-        assert_eq!(optimum(&need, &total, 3.0, Prices { wake: 3.0, ..cheap }), vec![3.0; 4]);
+        assert_eq!(optimum(&need, &total, &[], 3.0, cheap), vec![3.0, 1.0, 1.0, 3.0]);
+        assert_eq!(optimum(&need, &total, &[], 3.0, Prices { wake: 3.0, ..cheap }), vec![3.0; 4]);
     }
 
     proptest! {
@@ -122,18 +123,21 @@ mod tests {
             before in 0u32..=3,
             wake in 0u32..=4,
             unserved in prop::option::of(1u32..=5),
+            weights in prop::collection::vec(0u32..=3, 0..=6),
         ) {
+            let weights: Vec<f64> = weights.into_iter().map(f64::from).collect();
             let need: Vec<f64> = need.into_iter().map(f64::from).collect();
             let prices = Prices { wake: f64::from(wake), unserved: unserved.map(f64::from) };
-            let found = optimum(&need, &vec![3.0; need.len()], f64::from(before), prices);
-            let (own, least) = (cost(&need, &found, f64::from(before), prices), brute(&need, 3, f64::from(before), prices));
+            let found = optimum(&need, &vec![3.0; need.len()], &weights, f64::from(before), prices);
+            let own = cost(&need, &found, &weights, f64::from(before), prices);
+            let least = brute(&need, &weights, 3, f64::from(before), prices);
             prop_assert!((own - least).abs() < 1e-9, "{found:?} costs {own}, the cheapest {least}");
         }
 
         #[test]
         fn levels_stay_on_across_gaps_of_at_most_the_switching_cost(need in prop::collection::vec(0u32..=4, 2..=40), wake in 1u32..=6) {
             let need: Vec<f64> = need.into_iter().map(f64::from).collect();
-            let found = optimum(&need, &vec![4.0; need.len()], 0.0, Prices { wake: f64::from(wake) + 0.5, unserved: None });
+            let found = optimum(&need, &vec![4.0; need.len()], &[], 0.0, Prices { wake: f64::from(wake) + 0.5, unserved: None });
             for level in 1..=4u32 {
                 let level = f64::from(level);
                 let at: Vec<usize> = (0..need.len()).filter(|slot| need.get(*slot).is_some_and(|need| *need >= level)).collect();

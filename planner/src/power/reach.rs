@@ -269,6 +269,13 @@ fn place(chance: f32) -> usize {
 }
 
 impl Readings {
+    /// For each slot, the median of the most that the next `slots` ask for, as far as it is above what is in use.
+    pub fn median(&self, slots: usize) -> Vec<f64> {
+        let found = self.reached.iter().find(|(ahead, _)| *ahead == slots);
+        let levels = found.map(|(_, levels)| levels.as_slice()).unwrap_or_default();
+        levels.iter().map(|levels| f64::from(levels.get(place(0.5)).copied().unwrap_or(0))).collect()
+    }
+
     /// How many are held in each slot under these switches (the buffer comes on top), with `held` before the first.
     pub fn held(&self, switches: &Switches, mut held: f64) -> Vec<f64> {
         let (wake, keep) = (place(switches.wake_chance), place(switches.keep_chance));

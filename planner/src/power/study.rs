@@ -64,8 +64,12 @@ pub struct Request {
     pub fit: Range<usize>,
     /// Slots evaluated.
     pub eval: Range<usize>,
+    /// Families to study.
+    pub families: Vec<Family>,
     /// Slots that a boot takes beyond the one it is ordered for.
     pub boot_slots: usize,
+    /// What energy costs or emits in each slot of the series, against the mean; empty where hours are alike.
+    pub weights: Vec<f64>,
     /// What nodes draw.
     pub constants: Constants,
     /// What things are worth, for the choice.
@@ -186,12 +190,16 @@ pub struct Studied {
     pub days: [f64; 3],
     /// By family.
     pub curves: Vec<Curve>,
+    /// Our rule's chances, fitted on all days before.
+    pub reach: Reach,
     /// Place of the curve that was best on the days of choice, of the causal ones.
     pub chosen: usize,
     /// Orders of its chosen setting, by evaluated slot.
     pub orders: Vec<f64>,
     /// Of the chosen setting, what other weeks (days, if there are under four weeks) like these might have given.
     pub intervals: Intervals,
+    /// Of the chosen setting, energy saved in each slot, kWh at the building's meter.
+    pub saved_kwh: Vec<f64>,
     /// Optima.
     pub optima: Vec<Optimum>,
 }
@@ -243,7 +251,9 @@ impl Sides {
         Demand {
             need: self.need.get(range.clone()).unwrap_or_default(),
             total: self.total.get(range.clone()).unwrap_or_default(),
-            before: range.start.checked_sub(1).and_then(|before| self.need.get(before)).copied().unwrap_or(0.0),
+            weights: request.weights.get(range.clone()).unwrap_or_default(),
+            // Until then all nodes were on, as nobody had a plan.
+            before: range.start.checked_sub(1).and_then(|before| self.total.get(before)).copied().unwrap_or(f64::MAX),
             boot_slots: request.boot_slots,
             slot_ms: series.slot_ms,
             constants: &request.constants,
@@ -313,13 +323,17 @@ pub fn study(series: &Series, request: &Request) -> Result<Studied> {
     let split = fit.start + fit.len() * 2 / 3;
     let (learn, pick) = (fit.start..split, split..fit.end);
     let ahead = horizons(series.slot_ms, request.boot_slots);
-    let readings =
-        |learn: Range<usize>, read: &Range<usize>| Reach::fit(series, learn, &ahead)?.read(series, read.clone());
-    let (before, after) = rayon::join(|| readings(learn.clone(), &pick), || readings(fit.clone(), eval));
-    let (before, after) = (before?, after?);
+    let fitted = |learn: Range<usize>, read: &Range<usize>| {
+        let reach = Reach::fit(series, learn, &ahead)?;
+        let readings = reach.read(series, read.clone())?;
+        Ok::<_, Error>((reach, readings))
+    };
+    let (before, after) = rayon::join(|| fitted(learn.clone(), &pick), || fitted(fit.clone(), eval));
+    let ((_, before), (reach, after)) = (before?, after?);
     let picking = stretch(&sides, &before, &pick, series, request);
     let evaluating = stretch(&sides, &after, eval, series, request);
-    let curves: Vec<Curve> = Family::ALL
+    let curves: Vec<Curve> = request
+        .families
         .par_iter()
         .map(|family| {
             let most = picking.demand.total.iter().copied().fold(0.0, f64::max);
@@ -371,6 +385,8 @@ pub fn study(series: &Series, request: &Request) -> Result<Studied> {
         chosen,
         orders: orders.iter().zip(totals).map(|(order, total)| (order + buffer).min(*total)).collect(),
         intervals: intervals(&evaluating.demand, &orders, buffer),
+        reach,
+        saved_kwh: evaluating.demand.saved_kwh(&orders, buffer),
         optima: optima(&evaluating.demand),
         curves,
     })
@@ -381,7 +397,8 @@ fn optima(demand: &Demand<'_>) -> Vec<Optimum> {
         .par_iter()
         .map(|switch_h| {
             let wake = switch_h * HOUR_MS as f64 / demand.slot_ms as f64;
-            let orders = optimum(demand.need, demand.total, demand.before, Prices { wake, unserved: None });
+            let orders =
+                optimum(demand.need, demand.total, demand.weights, demand.before, Prices { wake, unserved: None });
             // Who knows the future orders early enough, so a boot that takes longer costs it nothing.
             let ahead = Demand { boot_slots: 0, ..*demand };
             Optimum { switch_h: *switch_h, outcome: ahead.score(&orders, 0.0) }

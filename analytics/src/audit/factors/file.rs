@@ -242,7 +242,7 @@ impl Checked<'_> {
     fn price(&self, entry: &PriceEntry, folder: &Path) -> Result<Price> {
         const MOST: f64 = 1e6;
         let values = match (&entry.per_kwh, &entry.file) {
-            (Some(price), None) => Values::Constant(self.within(price, "the price", -MOST, MOST)?),
+            (Some(price), None) => Values::Constant(self.within(price, "the price", 0.0, MOST)?),
             (None, Some(file)) => Values::File(folder.join(file.get_ref())),
             (Some(both), Some(_)) => {
                 let found = "the price is given twice".to_owned();

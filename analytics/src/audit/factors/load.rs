@@ -84,7 +84,8 @@ pub fn load(mut factors: Factors, trace: &Trace) -> Result<Used> {
                 (series, words)
             }
         };
-        record("Carbon intensity, location-based", from, location.source.as_ref());
+        record("Carbon intensity, location-based", from.clone(), location.source.as_ref());
+        used.notes.push(format!("Location-based carbon intensity: {from}."));
         used.notes.extend(series.notes.iter().cloned());
         intensity = Some(series);
     }

@@ -97,7 +97,7 @@ impl Constants {
     pub fn sources() -> [&'static str; 4] {
         [
             "Idle: 155 W a GPU, the whole node included: 620 W is the median of the nine of 292 nodes with four A100 whose GPU boards drew 280 W or less (Harvard FASRC IPMI, snapshot of 30 May 2025, 13:34 UTC). Acme's servers with eight A100 drew more: 1,512 W at the 10 % quantile (Acme server power, 2023).",
-            "Off: 20 W, the median over the same 292 nodes on the power-off day (Harvard FASRC IPMI, 3 June 2025); over all 1,689 nodes it is 10 W.",
+            "Off: 20 W, the median over the same 292 nodes on the power-off day (Harvard FASRC IPMI, 3 June 2025); over all nodes it is 10 W.",
             "Boot and shutdown draw idle power for 300 and 60 s: the times are assumed; six Harvard nodes that came back on 3 June 2025 drew 170 W for their first recorded 4 min and 200 to 230 W after, so idle power is not too little.",
             "Cooling saved (marginal PUE 1), failed boots and limits: none unless given.",
         ]
