@@ -215,7 +215,7 @@ impl Gpu {
     /// The next minute: utilisation, watts, joules; `None` if the reading is missing.
     fn minute(&mut self) -> Option<(f64, f64, f64)> {
         let chance = self.next();
-        if chance % 60 == 0 {
+        if chance.is_multiple_of(60) {
             // Another job, or none.
             self.util = if chance & 1 << 40 == 0 { 0.0 } else { ((chance >> 41) % 101) as f64 / 100.0 };
         }
@@ -223,11 +223,11 @@ impl Gpu {
         let noise = ((chance >> 16) % 21) as f64 - 10.0;
         self.watts = if self.util == 0.0 { 60.0 + noise * 0.1 } else { 90.0 + 300.0 * self.util + noise };
         // 1 in 500 GPUs a day.
-        if (chance >> 20) % 720_000 == 0 {
+        if (chance >> 20).is_multiple_of(720_000) {
             self.counter = self.watts * 30.0;
         }
         let counter = (self.counter * 1_000.0).round() / 1_000.0;
-        ((chance >> 8) % 1_000 != 0).then_some((self.util, self.watts, counter))
+        (!(chance >> 8).is_multiple_of(1_000)).then_some((self.util, self.watts, counter))
     }
 }
 

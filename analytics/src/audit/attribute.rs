@@ -24,6 +24,9 @@ use super::model::{Laws, isotonic};
 use crate::Trace;
 use crate::stats::sum::NeumaierSum;
 
+/// What a fit goes through: three numbers a point.
+type Points = Vec<(f64, f64, f64)>;
+
 /// What a node's meter reads in an hour, by basis: joules, at least, at most, seconds.
 pub(super) type MeterHours = BTreeMap<(i64, Basis), [f64; 4]>;
 
@@ -398,7 +401,8 @@ fn fits(measured: &Measured<'_>, hours: &BTreeMap<(u32, i64), NodeHour>) -> BTre
     if measured.overhead_w.is_some() {
         return BTreeMap::new();
     }
-    let mut points: BTreeMap<(u32, u32), Vec<(f64, f64, f64)>> = BTreeMap::new();
+    // By kind of node.
+    let mut points: BTreeMap<(u32, u32), Points> = BTreeMap::new();
     for (node, facts) in (0_u32..).zip(&measured.nodes) {
         let Some(meter) = facts.meter.as_ref().filter(|_| facts.gpus > 0) else { continue };
         let mut by_hour: BTreeMap<i64, (f64, f64)> = BTreeMap::new();

@@ -289,7 +289,7 @@ impl TableFile {
     }
 
     fn group_rows(&self, group: usize) -> i64 {
-        self.metadata.metadata().row_groups().get(group).map_or(0, |group| group.num_rows())
+        self.metadata.metadata().row_groups().get(group).map_or(0, parquet::file::metadata::RowGroupMetaData::num_rows)
     }
 
     fn rows(&self) -> i64 {
@@ -334,7 +334,7 @@ impl TableFile {
             for batch in self.read(group, &["ts"], None)? {
                 let ts = times(TABLE, batch?.column_by_name("ts"))?;
                 let column = Column::times(&ts);
-                let rows = ts.as_ref().map_or(0, |ts| ts.len());
+                let rows = ts.as_ref().map_or(0, arrow::array::Array::len);
                 for ms in (0..rows).filter_map(|row| column.get(row).and_then(within_reach)) {
                     span = (span.0.min(ms), span.1.max(ms));
                 }
@@ -514,7 +514,7 @@ impl Piece {
                 }
             }
         }
-        let mut starts = vec![0_u32; SHARDS];
+        let mut starts = [0_u32; SHARDS];
         let mut sum = 0;
         for (start, end) in starts.iter_mut().zip(&mut ends) {
             *start = sum;

@@ -175,7 +175,7 @@ impl Answer {
         }
         table.note = Some(format!(
             "RMSE, MAE, pinball loss and widths in {unit}. Pinball: mean over the levels {}.",
-            LEVELS.map(|level| format::percent(level)).join(", ")
+            LEVELS.map(format::percent).join(", ")
         ));
         let id = |what: &str| if several { format!("{what}-{at}") } else { what.to_owned() };
         let title = |what: &str| if several { format!("{}: {what}", test.name) } else { what.to_owned() };

@@ -63,10 +63,12 @@ fn ledger() -> Ledger {
     }
 }
 
+#[allow(clippy::unnecessary_wraps)] // as the fields take it
 fn hours(values: &[(i64, f64)]) -> Option<Hourly> {
     Some(Hourly::of(values.iter().map(|(hour, value)| (hour * HOUR_MS, *value))))
 }
 
+#[allow(clippy::unnecessary_wraps)] // as the field takes it
 fn pue(value: f64) -> Option<Pue> {
     Some(Pue { value, category: None, period: None, source: None })
 }

@@ -255,7 +255,7 @@ impl Claims {
         }
         for ((node, id), mut of_gpu) in events {
             // Ends before starts, so that a job that follows another at once does not share with it.
-            of_gpu.sort_by(|a, b| (a.0, a.1, a.2).cmp(&(b.0, b.1, b.2)));
+            of_gpu.sort_by_key(|a| (a.0, a.1, a.2));
             let base = self.held(Some(self.unread(Some(&node), None))).map_or(Claim::Nobody, |holding| holding.base);
             let mut now: Vec<(u32, f64)> = Vec::new();
             let mut steps: Vec<(i64, Claim)> = Vec::with_capacity(of_gpu.len());

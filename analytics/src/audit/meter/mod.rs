@@ -37,6 +37,9 @@ use crate::schema::sensor;
 use crate::schema::{NodeSampleTable, Table as _};
 use crate::time::HOUR_MS;
 
+/// Codes of the labels that tell a device.
+type Codes = (Option<u32>, Option<u32>, Option<u32>);
+
 /// No node draws more, watts: readings beyond are none.
 const NODE_MOST_W: f64 = 20_000.0;
 /// What a management controller reports while it has no reading, watts.
@@ -256,8 +259,8 @@ impl Devices {
             counts: Readings::default(),
         };
         // Codes first: texts are looked up once a device, not once a row.
-        let mut by_code: HashMap<(Option<u32>, Option<u32>, Option<u32>), Vec<u32>> = HashMap::new();
-        let mut last: HashMap<(Option<u32>, Option<u32>, Option<u32>), i64> = HashMap::new();
+        let mut by_code: HashMap<Codes, Vec<u32>> = HashMap::new();
+        let mut last: HashMap<Codes, i64> = HashMap::new();
         for ix in 0..samples.len() {
             devices.counts.rows += 1;
             let (node, gpu) = (samples.node.code(ix), samples.gpu.code(ix));

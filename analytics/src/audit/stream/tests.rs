@@ -163,9 +163,12 @@ fn threads_and_files_do_not_change_a_bit_and_the_energy_is_known_by_hand() {
     let trace = regular();
     let options = |threads| Options { threads, ..Options::default() };
     let (_folder, path) = file(&trace.gpu_samples, 7);
-    let (one, counts) = measure_stream(&[path.clone()], Some(&trace), &options(1)).unwrap();
+    let (one, counts) = measure_stream(std::slice::from_ref(&path), Some(&trace), &options(1)).unwrap();
     for threads in [2, 5] {
-        assert_eq!(measure_stream(&[path.clone()], Some(&trace), &options(threads)).unwrap(), (one.clone(), counts));
+        assert_eq!(
+            measure_stream(std::slice::from_ref(&path), Some(&trace), &options(threads)).unwrap(),
+            (one.clone(), counts)
+        );
     }
     // 99 minutes of 125 W + 4.5 W on average, ten GPUs: 129.5 · 10 · 5,940 J; and a node of the inventory without readings,
     // which is at the mean of its type's readings (node n0: 125.5 W), as the second job may or may not hold it.
@@ -224,7 +227,7 @@ fn a_file_without_telemetry_is_refused_with_a_remedy() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("jobs.parquet");
     storage::write_parquet(&regular().jobs, &path).unwrap();
-    let error = measure_stream(&[path.clone()], None, &Options::default()).unwrap_err();
+    let error = measure_stream(std::slice::from_ref(&path), None, &Options::default()).unwrap_err();
     assert!(error.to_string().contains("jobs.parquet, column ts: no such column; name a gpu_samples table"), "{error}");
     let (_folder, empty) = file(&GpuSampleTable::default(), 10);
     assert!(matches!(measure_stream(&[empty], None, &Options::default()), Err(Error::Empty { .. })));

@@ -30,6 +30,9 @@ use crate::stats::sampled::Integrator;
 use crate::stats::sum::NeumaierSum;
 use crate::trace::Trace;
 
+/// What was measured under a cap, three numbers a run.
+type Ratios = (Vec<f64>, Vec<f64>, Vec<f64>);
+
 /// What the name of a file begins and ends with.
 const PREFIX: &str = "summary_power_";
 const SUFFIX: &str = ".csv";
@@ -203,7 +206,7 @@ pub fn read(gpu_type: &str, path: &Path) -> Result<Study> {
     let Some(base) = base else {
         return Err(Error::format(file.name(), "no row has a cap, a time and a power", "export it again"));
     };
-    let mut by_cap: BTreeMap<i64, (Vec<f64>, Vec<f64>, Vec<f64>)> = BTreeMap::new();
+    let mut by_cap: BTreeMap<i64, Ratios> = BTreeMap::new();
     let mut left_out = 0;
     for caps in workloads.values() {
         let Some((base_s, base_w)) = caps.get(&base) else {
