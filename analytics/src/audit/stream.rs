@@ -7,7 +7,7 @@
 //! # Method
 //! 1. The files' own statistics tell which columns hold anything and the time they span.
 //! 2. Models are fitted to the first rows of every row group, some [`FIT_ROWS`] in all (all rows of a table that has no more).
-//! 3. Row groups are decoded side by side while those before are measured. Devices are dealt to [`SHARDS`] shards by a hash of
+//! 3. Row groups are decoded side by side while those before are measured. Devices are dealt to `SHARDS` shards by a hash of
 //!    their name, each shard sees its rows in the order of the files, and shards are added up in their order: the ledger is the
 //!    same whatever the number of threads.
 //!

@@ -352,11 +352,10 @@ impl Answer {
         said.push(format!("{money}."));
         if let (Some(first), Some(last)) = (self.effects.first(), self.effects.last())
             && self.effects.len() > 1
-        {
-            if let (Some(wait), Some(base)) =
+            && let (Some(wait), Some(base)) =
                 (&last.effect.jobs.added_wait_mean_s, first.effect.jobs.baseline_wait_mean_s)
-            {
-                said.push(format!(
+        {
+            said.push(format!(
                     "With the scheduler run again on the powered nodes, {} changes the mean wait of {} by {:+.0} s ({:+.0} to {:+.0}; {} on nodes that are always on).",
                     last.effect.name,
                     format::counted(last.effect.jobs.jobs, "job", "jobs"),
@@ -365,7 +364,6 @@ impl Answer {
                     wait.high,
                     format::duration(base),
                 ));
-            }
         }
         said
     }

@@ -1,8 +1,8 @@
 //! From what was studied to what the scheduler feels: rules fitted on each pool's own past, carried out in a replay of the jobs.
 //!
 //! The jobs are replayed once with all nodes powered. Each pool's demand in that replay, up to where the evaluation begins, is what rules are fitted
-//! and chosen on ([`study`](super::study)); then the jobs are replayed under each plan, the rules now seeing the demand that their own doing has
-//! made ([`resim`](super::resim)). Waiting work counts as demand, and jobs that wait wake the nodes they need: no rule can strand a job.
+//! and chosen on ([`study`]); then the jobs are replayed under each plan, the rules now seeing the demand that their own doing has
+//! made ([`resim`]). Waiting work counts as demand, and jobs that wait wake the nodes they need: no rule can strand a job.
 //!
 //! Worked example: a pool with 3 nodes busy and jobs for 1 more waiting, under a trailing maximum of half an hour and a buffer of 1, in which 5 were
 //! busy 20 minutes ago: max(5, 3 + 1) + 1 = 6 nodes.
@@ -127,7 +127,7 @@ impl Replay<'_> {
             zone: self.zone,
             seed: self.seed,
         })?;
-        let ((trailing, reach), notes) = self.controllers(&baseline)?;
+        let ((trailing, reach), notes) = self.controllers(&baseline);
         let plan =
             |name: &str, controllers| Plan { name: name.to_owned(), idle_s: None, wake_on_demand: true, controllers };
         let plans = [
@@ -147,7 +147,7 @@ impl Replay<'_> {
         Ok((effects, notes))
     }
 
-    fn controllers(&self, baseline: &Baseline<'_>) -> Result<(Controllers, Vec<String>)> {
+    fn controllers(&self, baseline: &Baseline<'_>) -> (Controllers, Vec<String>) {
         let boot_slots = boot_slots(self.constants, self.slot_ms);
         let mut both: Controllers = (Vec::new(), Vec::new());
         let mut notes = Vec::new();
@@ -192,7 +192,7 @@ impl Replay<'_> {
             }
             both.1.push(controller(own));
         }
-        Ok((both, notes))
+        (both, notes)
     }
 }
 

@@ -67,7 +67,7 @@ pub struct Reach {
 #[derive(Debug, Clone)]
 enum Teller {
     /// Trees.
-    Trees(FittedTrees),
+    Trees(Box<FittedTrees>),
     /// Always the same: of all that was seen, nothing or everything was reached, or there was next to nothing to see.
     Always(f32),
 }
@@ -136,7 +136,7 @@ impl Drawn {
         let part = self.rows.select(&rows, &all);
         let censored = vec![false; labels.len()];
         let trees = Boosted { target: Target::Chance, trees: Trees { seed, ..TREES } };
-        Ok(Teller::Trees(trees.fit(Training { rows: &part, labels: &labels, censored: &censored })?))
+        Ok(Teller::Trees(Box::new(trees.fit(Training { rows: &part, labels: &labels, censored: &censored })?)))
     }
 }
 

@@ -3,8 +3,8 @@
 //! A [`Store`] is told what happens, in order of time, and gives the features of a submission from that alone: it cannot know what comes
 //! later, as it has not been told. The same store serves the back-test, which plays a trace to it, and the server, which is posted to.
 //! A job that has ended is an observation; one that runs is a censored one, and its age is a feature. Jobs are grouped by
-//! user × name stem, user × GPUs, user, VC × GPUs, VC, and all; each group gives the features of [`group`], the group user × VC × GPUs those
-//! of [`phase`]. A user's new name stands in for the most similar of the user's last 64 names, if at least half alike ([`name`]).
+//! user × name stem, user × GPUs, user, VC × GPUs, VC, and all; each group gives the features of `group`, the group user × VC × GPUs those
+//! of `phase`. A user's new name stands in for the most similar of the user's last 64 names, if at least half alike ([`name`]).
 //!
 //! Counts that only ever grow are no features: trees take them for a calendar, and a calendar does not repeat.
 //!

@@ -1,7 +1,7 @@
 //! Measuring: from readings of GPUs and nodes to the [`Ledger`].
 //!
-//! Responsible for: choosing for every stretch of every device what its energy is known by ([`series`]), what a counter did
-//! ([`counter`]), who held the device ([`holding`]). [`attribute`](super::attribute) makes the ledger of it, and
+//! Responsible for: choosing for every stretch of every device what its energy is known by (`series`), what a counter did
+//! (`counter`), who held the device (`holding`). `attribute` makes the ledger of it, and
 //! [`stream`](super::stream) does the same for tables larger than memory. Money, carbon and reports are not its part.
 //!
 //! A device is audited over the time its node is: from the first to the last reading of any GPU or meter of the node, or over the

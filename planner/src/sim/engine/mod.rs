@@ -414,7 +414,7 @@ impl<'a> Run<'a> {
         if let Some(power) = &mut self.power
             && event.changes_the_cluster()
         {
-            power.to_come(true);
+            power.announce(true);
         }
         self.to_come += 1;
         self.events.push(Reverse((at, event)));
@@ -455,7 +455,7 @@ impl<'a> Run<'a> {
         if let Some(power) = &mut self.power
             && event.changes_the_cluster()
         {
-            power.to_come(false);
+            power.announce(false);
         }
         match event {
             Event::End { segment } => return self.end(segment),

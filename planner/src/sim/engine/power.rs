@@ -172,7 +172,7 @@ impl<'a> Power<'a> {
     }
 
     /// A change of the cluster is announced, or has come.
-    pub(super) fn to_come(&mut self, announced: bool) {
+    pub(super) fn announce(&mut self, announced: bool) {
         self.changes = if announced { self.changes + 1 } else { self.changes.saturating_sub(1) };
     }
 

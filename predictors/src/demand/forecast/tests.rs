@@ -21,7 +21,14 @@ fn wave() -> Series {
     let slot = |at: usize| {
         let day = at as f64 / 48.0 * std::f64::consts::TAU;
         let peak = (60.0 + 30.0 * day.sin() + 20.0 * drawn(at)).round();
-        Slot { peak, last: peak - 1.0, mean: peak - 0.5, pending: (at % 5) as f64, total: 110.0, counted: !at.is_multiple_of(97) }
+        Slot {
+            peak,
+            last: peak - 1.0,
+            mean: peak - 0.5,
+            pending: (at % 5) as f64,
+            total: 110.0,
+            counted: !at.is_multiple_of(97),
+        }
     };
     Series {
         name: "wave".to_owned(),

@@ -486,7 +486,7 @@ impl Pool<'_> {
                     continue;
                 };
                 added = asleep[..count].to_vec();
-                for node in asleep[..count].iter() {
+                for node in &asleep[..count] {
                     let fewer: Vec<usize> = added.iter().copied().filter(|other| other != node).collect();
                     if fits(&fewer) {
                         added = fewer;
