@@ -74,7 +74,7 @@ pub(crate) struct Audit {
     /// Price of electricity by the hour (CSV with `Datetime (UTC)` and `Price (EUR/MWh)`), for the factor file's
     #[arg(long, value_name = "CSV", help_heading = "Factors")]
     pub(crate) price: Option<PathBuf>,
-    /// What would power caps save: folder with summary_power_<GPU type>.csv (form of Zeus' trace)
+    /// What would power caps save: folder with files summary_power_TYPE.csv, one a GPU type (form of Zeus' trace)
     #[arg(long, value_name = "FOLDER", help_heading = "What if")]
     pub(crate) whatif_power_cap: Option<PathBuf>,
     /// Take GPUs of types that were not measured under caps for this type

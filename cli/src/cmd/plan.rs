@@ -171,7 +171,7 @@ pub(crate) struct PlanPower {
     /// Whose published thresholds CES takes [default: philly for Philly, else earth]
     #[arg(long, value_enum, value_name = "WHOSE", help_heading = "Evaluation")]
     pub(crate) ces: Option<Ces>,
-    /// What nodes draw and what things are worth: [power] and [worth] of a TOML file
+    /// What nodes draw and what things are worth: the tables power and worth of a TOML file
     #[arg(long, value_name = "TOML", help_heading = "Evaluation")]
     pub(crate) constants: Option<PathBuf>,
     /// Hourly prices of electricity, as `audit` reads them [default: price_kwh of the constants, at all hours]
