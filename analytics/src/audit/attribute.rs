@@ -237,7 +237,8 @@ fn owners(measured: &Measured<'_>, whos: &BTreeSet<u32>) -> (Vec<Owner>, HashMap
         let row = measured.claims.whos.get(who as usize)?.row?;
         let jobs = &measured.trace?.jobs;
         let (vc, user) = (jobs.vc.get(row).map(str::to_owned), jobs.user.get(row).map(str::to_owned));
-        (vc.is_some() || user.is_some()).then_some(Owner { vc, user })
+        // A job of which neither is known is somebody's still, and not nobody's.
+        Some(Owner { vc, user })
     };
     let owners: BTreeSet<Owner> = whos.iter().filter_map(|who| of(*who)).collect();
     let owners: Vec<Owner> = owners.into_iter().collect();

@@ -144,23 +144,25 @@ pub(crate) fn run(request: &Audit, quiet: bool) -> Result<()> {
     output::text(&text, request.out.as_deref())
 }
 
-/// What a report on a trace says of energy, with what the trace itself holds of factors.
-pub(crate) fn sections(trace: &Trace) -> Result<Vec<Section>> {
+/// What a report on a trace says of energy, with what the trace itself holds of factors: its headline and its sections.
+pub(crate) fn sections(trace: &Trace) -> Result<(Option<String>, Vec<Section>)> {
     let metering = meter::Options { threads: rayon::current_num_threads(), ..meter::Options::default() };
     // Without power nothing can be audited, which the catalogue says already.
-    let Ok(ledger) = meter::measure(trace, &metering) else { return Ok(Vec::new()) };
+    let Ok(ledger) = meter::measure(trace, &metering) else { return Ok((None, Vec::new())) };
     if ledger.entries.is_empty() {
-        return Ok(Vec::new());
+        return Ok((None, Vec::new()));
     }
     let factors = Factors::default();
     let used = factors::load(factors, trace)?;
     let account = account(&ledger, &used.loaded);
     let beside =
         Beside { title: String::new(), factors: used.records, notes: used.notes, power_caps: None, reclaim: None };
-    let report = Answer::of(trace, &ledger, account, beside).report();
+    let mut report = Answer::of(trace, &ledger, account, beside).report();
+    let headline = report.summary.drain(..).next();
     let own = |section: Section| Section { id: format!("audit-{}", section.id), ..section };
     let told = report.sections.into_iter().filter(|section| section.unavailable.is_none());
-    Ok(told.filter(|section| !["eu", "factors"].contains(&section.id.as_str())).map(own).collect())
+    let sections = told.filter(|section| !["eu", "factors"].contains(&section.id.as_str())).map(own).collect();
+    Ok((headline, sections))
 }
 
 /// How a path was typed.

@@ -439,14 +439,19 @@ fn answer(request: &PlanPower, trace: &Trace, title: String, quiet: bool) -> Res
     })
 }
 
-/// What a report on a trace says of sleep, with all defaults.
-pub(crate) fn sections(trace: &Trace) -> Vec<Section> {
+/// What a report on a trace says of sleep, with all defaults: its headline and its sections.
+pub(crate) fn sections(trace: &Trace) -> (Option<String>, Vec<Section>) {
     let title = "Which nodes can sleep";
     let arguments = Arguments::try_parse_from(["tracecast", "plan", "power", "-"]);
-    let Ok(Arguments { command: Command::Plan(Plan::Power(request)), .. }) = arguments else { return Vec::new() };
+    let Ok(Arguments { command: Command::Plan(Plan::Power(request)), .. }) = arguments else {
+        return (None, Vec::new());
+    };
     match answer(&request, trace, String::new(), true) {
-        Ok(answer) => answer.report().sections,
-        Err(error) => vec![Section::not_available("power", title, format!("{error:#}."))],
+        Ok(answer) => {
+            let mut report = answer.report();
+            (report.summary.drain(..).next(), report.sections)
+        }
+        Err(error) => (None, vec![Section::not_available("power", title, format!("{error:#}."))]),
     }
 }
 

@@ -19,8 +19,10 @@ pub(crate) fn run(request: &Report, quiet: bool) -> Result<()> {
         None => describe::title(&trace, &sources),
     };
     let mut document = description.report(&title);
-    document.sections.extend(audit::sections(&trace)?);
-    document.sections.extend(plan::sections(&trace));
+    for (headline, sections) in [audit::sections(&trace)?, plan::sections(&trace)] {
+        document.summary.extend(headline);
+        document.sections.extend(sections);
+    }
     let html = report::html::render(&document).context("draw the report")?;
     let (page, data) = (request.out.join("report.html"), request.out.join("report.json"));
     output::write(&page, html.as_bytes())?;
