@@ -166,6 +166,9 @@ fn what_cannot_be_planned_is_said() {
         assert!(!output.status.success() && stderr(&output).contains(words), "{more:?}: {}", stderr(&output));
         assert!(!stderr(&output).contains("panicked"));
     }
+    let idle = site.folder.file("idle.csv", &counts().replace(",4,10", ",0,10").replace(",8,10", ",0,10"));
+    let output = tracecast(&["plan", "power", &idle]);
+    assert!(!output.status.success() && stderr(&output).contains("ever in use"), "{}", stderr(&output));
     let output = tracecast(&["plan", "power", &empty]);
     assert!(!output.status.success() && !stderr(&output).contains("panicked"), "{}", stderr(&output));
 }

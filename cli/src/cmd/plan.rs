@@ -333,6 +333,9 @@ fn answer(request: &PlanPower, trace: &Trace, title: String, quiet: bool) -> Res
     let gathered = gather(request, trace, gpus)?;
     let mut series: Vec<Series> = gathered.series.iter().map(|own| study::in_nodes(own, gpus)).collect();
     let Some(pool) = series.pop() else { bail!("there is no demand to plan for") };
+    if pool.slots.iter().all(|slot| slot.peak <= 0.0 || slot.total <= 0.0) {
+        bail!("{}: no node or GPU is ever in use; a source that counts GPUs or nodes is needed", pool.name);
+    }
     let window = Window::of(request, &pool, &zone)?;
     let ces = match request.ces {
         Some(Ces::Philly) => Thresholds::PHILLY,
