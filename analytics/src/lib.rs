@@ -28,3 +28,6 @@ pub mod trace;
 
 pub use error::{Error, Result};
 pub use trace::Trace;
+
+/// Joules in a kilowatt-hour.
+pub const KWH_J: f64 = 3_600_000.0;

@@ -224,6 +224,14 @@ pub fn batch<T: Table>(table: &T, from: usize, to: usize) -> Result<RecordBatch>
 /// # Errors
 /// When the manifest or a table is missing, damaged or of another version.
 pub fn load(path: &Path) -> Result<Trace> {
+    load_but(path, None)
+}
+
+/// Reads a trace folder without one of its tables, such as telemetry that is larger than memory.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_but(path: &Path, left_out: Option<&str>) -> Result<Trace> {
     let manifest = manifest(path)?;
     let mut trace = Trace {
         basis: manifest.basis,
@@ -235,7 +243,9 @@ pub fn load(path: &Path) -> Result<Trace> {
         ledger: manifest.quality,
         ..Trace::default()
     };
-    each_table!(&mut trace, table => read_table(table, path, &manifest.tables)?);
+    let kept: Vec<TableRecord> =
+        manifest.tables.into_iter().filter(|record| Some(record.name.as_str()) != left_out).collect();
+    each_table!(&mut trace, table => read_table(table, path, &kept)?);
     Ok(trace)
 }
 

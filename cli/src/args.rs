@@ -9,6 +9,7 @@ use tracecast_analytics::ingest;
 use tracecast_analytics::time::{self, Zone};
 use tracecast_predictors::duration::forecast::Model;
 
+use crate::cmd::answer::Answering;
 use crate::cmd::audit::Audit;
 
 /// Trace analytics and predictive planning for GPU clusters, offline.
@@ -226,12 +227,8 @@ pub(crate) struct Simulate {
     pub(crate) policy: PolicyArguments,
     #[command(flatten)]
     pub(crate) comparison: ComparisonArguments,
-    /// Form of the answer
-    #[arg(long, value_enum, default_value_t = Form::Table, help_heading = "Answer")]
-    pub(crate) format: Form,
-    /// Write the answer to a file instead of stdout
-    #[arg(long, short, value_name = "FILE", help_heading = "Answer")]
-    pub(crate) out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) answering: Answering,
     /// Write when and where each job ran (CSV); of several policies under the first
     #[arg(long, value_name = "FILE", help_heading = "Answer")]
     pub(crate) schedule: Option<PathBuf>,
@@ -505,12 +502,8 @@ pub(crate) struct BacktestDuration {
     /// Imitate a published simulator: helios
     #[arg(long, value_name = "WHOSE", value_parser = ["helios"], requires = "cluster", help_heading = "Queue")]
     pub(crate) compat: Option<String>,
-    /// Form of the answer
-    #[arg(long, value_enum, default_value_t = Form::Table, help_heading = "Answer")]
-    pub(crate) format: Form,
-    /// Write the answer to a file instead of stdout
-    #[arg(long, short, value_name = "FILE", help_heading = "Answer")]
-    pub(crate) out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) answering: Answering,
 }
 
 fn model(name: &str) -> Result<Model, String> {

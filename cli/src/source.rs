@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, bail};
 use tracecast_analytics::ingest::{self, ReadOptions};
 use tracecast_analytics::{Trace, storage};
+use tracecast_planner::sim::input::Site;
 
 use crate::args::Reading;
 use crate::output;
@@ -57,6 +58,16 @@ pub(crate) fn open(sources: &[PathBuf], reading: &Reading, quarantine: Option<&P
         output::say(quiet, &format!("tracecast: {note}"));
     }
     Ok(trace)
+}
+
+/// The text of a file the user named.
+pub(crate) fn text(path: &Path) -> Result<String> {
+    std::fs::read_to_string(path).with_context(|| format!("read {}", path.display()))
+}
+
+/// The cluster as its operator wrote it down in a file.
+pub(crate) fn site(path: &Path) -> Result<Site> {
+    Ok(Site::parse(&path.display().to_string(), &text(path)?)?)
 }
 
 /// Writes the quarantined rows, one JSON object a line.

@@ -35,14 +35,6 @@ pub fn json_schema() -> serde_json::Value {
     schemars::schema_for!(Answer).to_value()
 }
 
-fn digits(value: f64, digits: usize) -> Cell {
-    if value.is_finite() { Cell::Float { value, digits } } else { Cell::Missing }
-}
-
-fn share(value: f64) -> Cell {
-    if value.is_finite() { Cell::Percent(value) } else { Cell::Missing }
-}
-
 fn span(span: &Span) -> String {
     let day = |ms: i64| {
         jiff::Timestamp::from_millisecond(ms).map_or_else(|_| "?".to_owned(), |at| at.strftime("%Y-%m-%d").to_string())
@@ -110,16 +102,16 @@ impl Answer {
             let name = if model.name == test.chosen { format!("{} (chosen)", model.name) } else { model.name.clone() };
             table.rows.push(vec![
                 name.into(),
-                digits(score.spearman, 3),
-                digits(score.kendall, 3),
-                digits(score.r2, 3),
-                digits(score.pinball.p10 / base.p10, 3),
-                digits(score.pinball.p50 / base.p50, 3),
-                digits(score.pinball.p90 / base.p90, 3),
-                share(score.coverage80),
-                share(score.coverage90),
-                digits(score.width80, 1),
-                share(score.within_2x),
+                Cell::float(score.spearman, 3),
+                Cell::float(score.kendall, 3),
+                Cell::float(score.r2, 3),
+                Cell::float(score.pinball.p10 / base.p10, 3),
+                Cell::float(score.pinball.p50 / base.p50, 3),
+                Cell::float(score.pinball.p90 / base.p90, 3),
+                Cell::share(score.coverage80),
+                Cell::share(score.coverage90),
+                Cell::float(score.width80, 1),
+                Cell::share(score.within_2x),
             ]);
         }
         table.note = Some("p10, p50 and p90 loss: pinball losses as shares of the running mean's, below 1 is better. R²: of log runs. 80 % ends: upper over lower end of the interval, at the median.".to_owned());
@@ -174,11 +166,11 @@ impl Answer {
                 table.rows.push(vec![
                     part.class.as_str().into(),
                     Cell::Int(score.jobs as i64),
-                    digits(score.spearman, 3),
-                    share(score.coverage80),
-                    share(score.coverage90),
-                    digits(score.width80, 1),
-                    share(score.within_2x),
+                    Cell::float(score.spearman, 3),
+                    Cell::share(score.coverage80),
+                    Cell::share(score.coverage90),
+                    Cell::float(score.width80, 1),
+                    Cell::share(score.within_2x),
                 ]);
             }
             table

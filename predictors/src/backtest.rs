@@ -12,6 +12,7 @@
 use rayon::prelude::*;
 use serde::Serialize;
 use tracecast_analytics::describe::SizeClass;
+use tracecast_analytics::time::DAY_MS;
 
 use crate::duration::calibrate::{Calibrator, Spread};
 use crate::duration::forecast::{self, Model, Said, Settings};
@@ -21,9 +22,6 @@ use crate::error::{Error, Result};
 use crate::feature::History;
 use crate::score::{Score, Scored, pinball, score};
 use crate::timeline::Timeline;
-
-/// Milliseconds of a day.
-const DAY_MS: i64 = 86_400_000;
 
 /// What is back-tested, and where.
 #[derive(Debug, Clone, PartialEq)]

@@ -18,6 +18,7 @@ pub mod feature;
 pub mod job;
 pub mod matrix;
 pub mod model;
+mod model_file;
 pub mod output;
 pub mod score;
 pub mod serve;

@@ -11,6 +11,7 @@ use tracecast_planner::sim::input::{Loaded, Options, Site, load};
 use tracecast_planner::sim::power::Controller;
 use tracecast_planner::sim::{Policy, Scan};
 use tracecast_predictors::demand::Seen;
+use tracecast_tests::reference::philly::NODES;
 use tracecast_tests::{read, real_trace};
 
 /// The largest demand of the last slots, what waits included, and some nodes more.
@@ -127,21 +128,8 @@ fn effects(what: &str, loaded: &Loaded, policy: &Policy) -> Vec<Effect> {
 #[test]
 fn philly_s_october_with_nodes_that_sleep() {
     let Some(path) = real_trace("philly/philly_jobs.csv.gz") else { return };
-    let vcs = [
-        ("6214e9", 12),
-        ("7f04ca", 9),
-        ("11cb48", 2),
-        ("b436b2", 3),
-        ("ee9e8c", 15),
-        ("e13805", 1),
-        ("6c71a0", 12),
-        ("2869ce", 14),
-        ("ed69ec", 2),
-        ("103959", 4),
-        ("0e4a51", 9),
-    ];
-    let vc = |(name, nodes): &(&str, u32)| format!("[[vc]]\nname = \"{name}\"\nnodes = {nodes}\ngpus_per_node = 8\n");
-    let site = Site::parse("cluster.toml", &vcs.iter().map(vc).collect::<String>()).unwrap();
+    let vc = |(name, nodes): &(&str, usize)| format!("[[vc]]\nname = \"{name}\"\nnodes = {nodes}\ngpus_per_node = 8\n");
+    let site = Site::parse("cluster.toml", &NODES.iter().map(vc).collect::<String>()).unwrap();
     // Midnights of 3 and 15 October 2017, UTC.
     let options = Options {
         from_ms: Some(1_506_988_800_000),

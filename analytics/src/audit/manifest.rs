@@ -9,13 +9,12 @@ use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use super::account::Account;
 use super::factors::FactorRecord;
 use super::ledger::Use;
 use crate::error::{Error, Result};
-use crate::ingest::SourceFile;
+use crate::ingest::{SourceFile, sha256};
 use crate::storage;
 use crate::trace::SourceRecord;
 
@@ -44,12 +43,7 @@ impl Input {
     /// When it cannot be read.
     pub fn of(role: &str, path: &Path) -> Result<Self> {
         let file = SourceFile::new(path);
-        Ok(Self {
-            role: role.to_owned(),
-            name: base(&path.display().to_string()),
-            size_bytes: file.size_bytes()?,
-            sha256: file.sha256()?,
-        })
+        Ok(Self { role: role.to_owned(), name: base(path), size_bytes: file.size_bytes()?, sha256: file.sha256()? })
     }
 
     /// Of a file that was hashed while it was read.
@@ -80,9 +74,10 @@ impl Input {
     }
 }
 
-/// The name of a file without its folder.
-pub(super) fn base(name: &str) -> String {
-    Path::new(name).file_name().map_or_else(|| name.to_owned(), |name| name.to_string_lossy().into_owned())
+/// The name of a file without its folder: the same wherever it lies.
+pub(in crate::audit) fn base(path: impl AsRef<Path>) -> String {
+    let path = path.as_ref();
+    path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned())
 }
 
 /// What was asked for, as typed.
@@ -147,11 +142,6 @@ pub struct Manifest {
     pub result: ResultRecord,
     /// Its headline figures.
     pub figures: BTreeMap<String, f64>,
-}
-
-/// SHA-256 of bytes, hexadecimal.
-fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The figures a reader would compare first.

@@ -77,30 +77,7 @@ pub fn measure_folder(folder: &Path, options: &Options) -> Result<(Trace, Ledger
         let (ledger, counts) = measure_counted(&trace, options)?;
         return Ok((trace, ledger, counts));
     }
-    fn table<T: crate::schema::Table>(folder: &Path, into: &mut T) -> Result<()> {
-        let path = folder.join(format!("{}.parquet", T::NAME));
-        if path.is_file() {
-            *into = storage::read_parquet(&path)?;
-        }
-        Ok(())
-    }
-    let mut trace = Trace {
-        basis: manifest.basis,
-        zone: manifest.zone,
-        sources: manifest.sources,
-        skipped: manifest.skipped,
-        notes: manifest.notes,
-        counts_gpus: manifest.counts_gpus,
-        ledger: manifest.quality,
-        ..Trace::default()
-    };
-    table(folder, &mut trace.jobs)?;
-    table(folder, &mut trace.attempts)?;
-    table(folder, &mut trace.placements)?;
-    table(folder, &mut trace.nodes)?;
-    table(folder, &mut trace.capacity)?;
-    table(folder, &mut trace.node_samples)?;
-    table(folder, &mut trace.carbon)?;
+    let trace = storage::load_but(folder, Some(GpuSampleTable::NAME))?;
     let path = folder.join(format!("{}.parquet", GpuSampleTable::NAME));
     let (ledger, counts) = measure_stream(&[path], Some(&trace), options)?;
     Ok((trace, ledger, counts))

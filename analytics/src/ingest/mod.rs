@@ -30,7 +30,7 @@ pub use field::Moment;
 pub use options::{Observer, Progress, ReadOptions};
 pub use read::{MAPPING_FILE, NO_ROWS, Seen, check_job, check_strict, read, readers, sniff};
 pub use reader::{Confidence, Reader};
-pub use source::{Head, Lines, SourceFile, expand};
+pub use source::{Head, Lines, SourceFile, expand, sha256};
 
 /// Every reader, in the order they are asked; among equal confidences the first wins.
 #[rustfmt::skip]

@@ -85,7 +85,7 @@ impl SourceFile {
             let Some(part) = buffer.get(..count).filter(|part| !part.is_empty()) else { break };
             hash.update(part);
         }
-        Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+        Ok(hexadecimal(&hash.finalize()))
     }
 
     /// The file's content, decompressed as its first bytes ask for.
@@ -352,6 +352,15 @@ fn folder(path: &Path) -> Result<Vec<PathBuf>> {
     }
     found.sort();
     Ok(found)
+}
+
+/// SHA-256 of bytes, hexadecimal.
+pub fn sha256(bytes: &[u8]) -> String {
+    hexadecimal(&Sha256::digest(bytes))
+}
+
+fn hexadecimal(digest: &[u8]) -> String {
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

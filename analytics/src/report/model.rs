@@ -265,6 +265,18 @@ impl Cell {
         value.map_or(Self::Missing, cell)
     }
 
+    /// A number with so many decimals; unknown where it is none.
+    #[must_use]
+    pub fn float(value: f64, digits: usize) -> Self {
+        if value.is_finite() { Self::Float { value, digits } } else { Self::Missing }
+    }
+
+    /// A share; unknown where it is none.
+    #[must_use]
+    pub fn share(value: f64) -> Self {
+        if value.is_finite() { Self::Percent(value) } else { Self::Missing }
+    }
+
     /// The cell as the reader sees it, unescaped.
     #[must_use]
     pub fn text(&self) -> String {

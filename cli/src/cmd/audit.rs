@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use clap::Args;
 use tracecast_analytics::audit::account::account;
 use tracecast_analytics::audit::answer::{Answer, Beside, SCHEMA};
@@ -13,12 +13,13 @@ use tracecast_analytics::audit::whatif::cap;
 use tracecast_analytics::audit::whatif::reclaim::{self, Reclaim};
 use tracecast_analytics::audit::{meter, stream};
 use tracecast_analytics::describe::HolderSource;
+use tracecast_analytics::ingest;
 use tracecast_analytics::report::Section;
 use tracecast_analytics::time::{MINUTE_MS, Zone};
 use tracecast_analytics::{Trace, storage};
-use tracecast_analytics::{ingest, report};
 
-use crate::args::{Form, Reading, duration, moment};
+use crate::args::{Reading, duration, moment};
+use crate::cmd::answer::Answering;
 use crate::cmd::describe;
 use crate::{output, source};
 
@@ -83,12 +84,8 @@ pub(crate) struct Audit {
     /// GPUs that a job leaves idle are handed back after these times
     #[arg(long, value_name = "TIMES", value_delimiter = ',', value_parser = duration, default_value = "5m,15m,60m", help_heading = "What if")]
     pub(crate) idle_after: Vec<i64>,
-    /// Form of the answer
-    #[arg(long, value_enum, default_value_t = Form::Table, help_heading = "Answer")]
-    pub(crate) format: Form,
-    /// Write the answer to a file instead of stdout
-    #[arg(long, short, value_name = "FILE", help_heading = "Answer")]
-    pub(crate) out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) answering: Answering,
     /// Write each chart as SVG and PNG into this folder
     #[arg(long, value_name = "FOLDER", help_heading = "Answer")]
     pub(crate) charts: Option<PathBuf>,
@@ -128,20 +125,7 @@ pub(crate) fn run(request: &Audit, quiet: bool) -> Result<()> {
     if let Some(path) = &request.manifest {
         output::write(path, made.manifest.to_json()?.as_bytes())?;
     }
-    let text = match request.format {
-        Form::Json => made.text,
-        Form::Table => {
-            let options = if request.out.is_some() { report::text::TextOptions::default() } else { output::terminal() };
-            report::text::render(&made.answer.report(), options)
-        }
-        Form::Markdown => report::markdown::render(&made.answer.report()),
-        Form::Html => report::html::render(&made.answer.report()).context("draw the report")?,
-    };
-    if let Some(folder) = &request.charts {
-        let count = describe::charts(&made.answer.report(), folder)?;
-        output::say(quiet, &format!("{count} charts in {}", folder.display()));
-    }
-    output::text(&text, request.out.as_deref())
+    request.answering.write(request.charts.as_deref(), quiet, || made.answer.report(), || Ok(made.text))
 }
 
 /// What a report on a trace says of energy, with what the trace itself holds of factors: its headline and its sections.
@@ -200,7 +184,7 @@ struct FactorFile {
 impl FactorFile {
     fn read(path: &str) -> Result<Self> {
         let path = PathBuf::from(path);
-        let text = std::fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;
+        let text = source::text(&path)?;
         Ok(Self { path, text })
     }
 

@@ -1,7 +1,7 @@
 //! `tracecast backtest duration`.
 
-use anyhow::{Context as _, Result};
-use tracecast_analytics::{Trace, report};
+use anyhow::Result;
+use tracecast_analytics::Trace;
 use tracecast_planner::backtest::{Answer, SCHEMA};
 use tracecast_planner::downstream::{self, Downstream};
 use tracecast_planner::sim::input::{self, Site};
@@ -10,18 +10,12 @@ use tracecast_predictors::backtest::{self, Options, Tracks};
 use tracecast_predictors::duration::forecast::Model;
 use tracecast_predictors::timeline::Timeline;
 
-use crate::args::{BacktestDuration, Form};
-use crate::cmd::{describe, train};
+use crate::args::BacktestDuration;
+use crate::cmd::{answer, describe, train};
 use crate::{output, source};
 
 pub(crate) fn run(request: &BacktestDuration, quiet: bool) -> Result<()> {
-    let site = match &request.cluster {
-        None => None,
-        Some(path) => {
-            let text = std::fs::read_to_string(path).with_context(|| format!("read {}", path.display()))?;
-            Some(Site::parse(&path.display().to_string(), &text)?)
-        }
-    };
+    let site = request.cluster.as_deref().map(source::site).transpose()?;
     let trace = source::open(&request.sources, &request.reading, None, quiet)?;
     let timeline = Timeline::of(&trace, train::which(&request.learning))?;
     let mut options = train::options(&request.learning);
@@ -42,20 +36,7 @@ pub(crate) fn run(request: &BacktestDuration, quiet: bool) -> Result<()> {
         backtest: found,
         downstream,
     };
-    let text = match request.format {
-        Form::Json => {
-            let mut text = serde_json::to_string_pretty(&answer).context("write the answer as JSON")?;
-            text.push('\n');
-            text
-        }
-        Form::Table => {
-            let options = if request.out.is_some() { report::text::TextOptions::default() } else { output::terminal() };
-            report::text::render(&answer.report(), options)
-        }
-        Form::Markdown => report::markdown::render(&answer.report()),
-        Form::Html => report::html::render(&answer.report()).context("draw the report")?,
-    };
-    output::text(&text, request.out.as_deref())
+    request.answering.write(None, true, || answer.report(), || answer::json(&answer, "the answer"))
 }
 
 /// Replays the window under the predictions of each model, fitted each day on what had ended.

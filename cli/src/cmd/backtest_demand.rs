@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
-use tracecast_analytics::report;
 use tracecast_analytics::report::format;
 use tracecast_analytics::time::Zone;
 use tracecast_analytics::{Trace, schema::Table as _};
@@ -20,7 +19,8 @@ use tracecast_predictors::demand::series::Unit;
 use tracecast_predictors::duration::forecast::Model as DurationModel;
 use tracecast_predictors::timeline::{self, Timeline};
 
-use crate::args::{Form, Reading};
+use crate::args::Reading;
+use crate::cmd::answer::{self, Answering};
 use crate::cmd::describe;
 use crate::{output, source};
 
@@ -119,12 +119,8 @@ pub(crate) struct BacktestDemand {
     /// Report slots up to here; a bare date is that whole day [default: to the end]
     #[arg(long, value_name = "TIME", help_heading = "Report")]
     pub(crate) eval_to: Option<String>,
-    /// Form of the answer
-    #[arg(long, value_enum, default_value_t = Form::Table, help_heading = "Answer")]
-    pub(crate) format: Form,
-    /// Write the answer to a file instead of stdout
-    #[arg(long, short, value_name = "FILE", help_heading = "Answer")]
-    pub(crate) out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) answering: Answering,
 }
 
 pub(crate) fn length(text: &str) -> Result<i64, String> {
@@ -254,18 +250,5 @@ pub(crate) fn run(request: &BacktestDemand, quiet: bool) -> Result<()> {
         levels: LEVELS.to_vec(),
         series,
     };
-    let text = match request.format {
-        Form::Json => {
-            let mut text = serde_json::to_string_pretty(&answer).context("write the answer as JSON")?;
-            text.push('\n');
-            text
-        }
-        Form::Table => {
-            let options = if request.out.is_some() { report::text::TextOptions::default() } else { output::terminal() };
-            report::text::render(&answer.report(), options)
-        }
-        Form::Markdown => report::markdown::render(&answer.report()),
-        Form::Html => report::html::render(&answer.report()).context("draw the report")?,
-    };
-    output::text(&text, request.out.as_deref())
+    request.answering.write(None, true, || answer.report(), || answer::json(&answer, "the answer"))
 }

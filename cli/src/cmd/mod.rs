@@ -1,5 +1,6 @@
 //! One file a command.
 
+pub(crate) mod answer;
 pub(crate) mod audit;
 mod backtest;
 pub(crate) mod backtest_demand;

@@ -8,7 +8,6 @@ use clap::{Args, Parser as _, Subcommand, ValueEnum};
 use serde::Deserialize;
 use tracecast_analytics::audit::factors::{Hourly, Method};
 use tracecast_analytics::ingest::slurm::hostlist;
-use tracecast_analytics::report;
 use tracecast_analytics::report::{Section, format};
 use tracecast_analytics::time::{DAY_MS, HOUR_MS, Zone, format_utc};
 use tracecast_analytics::{Trace, schema::Table as _};
@@ -21,12 +20,13 @@ use tracecast_planner::power::plan::{Action, PoolPlan, PowerPlan};
 use tracecast_planner::power::resim::{Constants, PerHour, Rates};
 use tracecast_planner::power::score::Worth;
 use tracecast_planner::power::study::{self, Request, Service, Studied};
-use tracecast_planner::sim::input::{self, Site};
+use tracecast_planner::sim::input::{self};
 use tracecast_planner::sim::scenario::Scenario;
 use tracecast_predictors::demand::gather::{self, Asked, Gathered};
 use tracecast_predictors::demand::series::{Series, Unit};
 
-use crate::args::{Arguments, Command, Form, Reading};
+use crate::args::{Arguments, Command, Reading};
+use crate::cmd::answer::{self, Answering};
 use crate::cmd::{backtest_demand, describe};
 use crate::{output, source};
 
@@ -217,12 +217,8 @@ pub(crate) struct PlanPower {
     /// Nodes that never sleep
     #[arg(long, value_name = "HOSTLIST", help_heading = "Configuration")]
     pub(crate) canaries: Option<String>,
-    /// Form of the answer
-    #[arg(long, value_enum, default_value_t = Form::Table, help_heading = "Answer")]
-    pub(crate) format: Form,
-    /// Write the answer to a file instead of stdout
-    #[arg(long, short, value_name = "FILE", help_heading = "Answer")]
-    pub(crate) out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) answering: Answering,
     /// Write each chart as SVG and PNG into this folder
     #[arg(long, value_name = "FOLDER", help_heading = "Answer")]
     pub(crate) charts: Option<PathBuf>,
@@ -247,7 +243,7 @@ struct Figures {
 fn figures(request: &PlanPower, trace: &Trace) -> Result<Figures> {
     let text = match &request.constants {
         None => String::new(),
-        Some(path) => std::fs::read_to_string(path).with_context(|| format!("read {}", path.display()))?,
+        Some(path) => source::text(path)?,
     };
     let named = || request.constants.as_ref().map_or_else(String::new, |path| path.display().to_string());
     let mut found: Figures = toml::from_str(&text).with_context(|| format!("read {}", named()))?;
@@ -305,24 +301,12 @@ pub(crate) fn run(request: &PlanPower, quiet: bool) -> Result<()> {
     let trace = source::open(&request.sources, &request.reading, None, quiet)?;
     let answer = answer(request, &trace, describe::title(&trace, &request.sources), quiet)?;
     emit(request, &answer, quiet)?;
-    let text = match request.format {
-        Form::Json => {
-            let mut text = serde_json::to_string_pretty(&answer).context("write the answer as JSON")?;
-            text.push('\n');
-            text
-        }
-        Form::Table => {
-            let options = if request.out.is_some() { report::text::TextOptions::default() } else { output::terminal() };
-            report::text::render(&answer.report(), options)
-        }
-        Form::Markdown => report::markdown::render(&answer.report()),
-        Form::Html => report::html::render(&answer.report()).context("draw the report")?,
-    };
-    if let Some(folder) = &request.charts {
-        let count = describe::charts(&answer.report(), folder)?;
-        output::say(quiet, &format!("{count} charts in {}", folder.display()));
-    }
-    output::text(&text, request.out.as_deref())
+    request.answering.write(
+        request.charts.as_deref(),
+        quiet,
+        || answer.report(),
+        || answer::json(&answer, "the answer"),
+    )
 }
 
 /// The plan for a trace.
@@ -539,8 +523,7 @@ fn effects(
     window: &Window,
 ) -> Result<(Vec<Resimulated>, Vec<String>)> {
     let Some(path) = &request.cluster else { return Ok((Vec::new(), Vec::new())) };
-    let text = std::fs::read_to_string(path).with_context(|| format!("read {}", path.display()))?;
-    let site = Site::parse(&path.display().to_string(), &text)?;
+    let site = source::site(path)?;
     let options = input::Options {
         from_ms: Some(window.fit_ms),
         to_ms: Some(window.to_ms),
@@ -629,7 +612,7 @@ fn emit(request: &PlanPower, answer: &Answer, quiet: bool) -> Result<()> {
     let Some(folder) = &request.emit_to else { return Ok(()) };
     let mut options = config::Options::default();
     if let Some(path) = &request.slurm_conf {
-        options.slurm.conf = std::fs::read_to_string(path).with_context(|| format!("read {}", path.display()))?;
+        options.slurm.conf = source::text(path)?;
         if let Some(name) = path.file_name() {
             options.slurm.conf_name = name.to_string_lossy().into_owned();
         }

@@ -5,15 +5,14 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
-use tracecast_analytics::report;
 use tracecast_planner::sim::answer::{Answer, Subject};
-use tracecast_planner::sim::input::{Column, Loaded, Matched, Options, Site, load};
+use tracecast_planner::sim::input::{Column, Loaded, Matched, Options, load};
 use tracecast_planner::sim::shard::{self, Shard, Stored};
 use tracecast_planner::sim::study::{self, Named, Study};
 use tracecast_planner::sim::{Compat, Estimate, Order, Policy, Scenario, Schedule, output as csv_output};
 
-use crate::args::{Form, PolicyArguments, Simulate};
-use crate::cmd::describe;
+use crate::args::{PolicyArguments, Simulate};
+use crate::cmd::{answer, describe};
 use crate::progress::Steps;
 use crate::{output, source};
 
@@ -21,7 +20,7 @@ pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
     let shard = request.comparison.shard.as_deref().map(str::parse::<Shard>).transpose()?;
     let scenarios = scenarios(request)?;
     let recorded = recorded(request, &scenarios)?;
-    let site = request.jobs.cluster.as_deref().map(site).transpose()?;
+    let site = request.jobs.cluster.as_deref().map(source::site).transpose()?;
     let trace = source::open(&request.sources, &request.reading, None, quiet)?;
     let title = describe::title(&trace, &request.sources);
     let options = Options {
@@ -62,33 +61,7 @@ pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
 }
 
 fn answer(request: &Simulate, answer: &Answer, quiet: bool) -> Result<()> {
-    let text = match request.format {
-        Form::Json => {
-            let mut text = serde_json::to_string_pretty(answer).context("write the answer as JSON")?;
-            text.push('\n');
-            text
-        }
-        Form::Table => {
-            let options = if request.out.is_some() { report::text::TextOptions::default() } else { output::terminal() };
-            report::text::render(&answer.report(), options)
-        }
-        Form::Markdown => report::markdown::render(&answer.report()),
-        Form::Html => report::html::render(&answer.report()).context("draw the report")?,
-    };
-    if let Some(folder) = &request.charts {
-        let count = describe::charts(&answer.report(), folder)?;
-        output::say(quiet, &format!("{count} charts in {}", folder.display()));
-    }
-    output::text(&text, request.out.as_deref())
-}
-
-/// The text of a file the user named.
-fn text_of(path: &Path) -> Result<String> {
-    std::fs::read_to_string(path).with_context(|| format!("read {}", path.display()))
-}
-
-fn site(path: &Path) -> Result<Site> {
-    Ok(Site::parse(&path.display().to_string(), &text_of(path)?)?)
+    request.answering.write(request.charts.as_deref(), quiet, || answer.report(), || answer::json(answer, "the answer"))
 }
 
 /// An error of what was typed.
@@ -121,7 +94,7 @@ fn scenarios(request: &Simulate) -> Result<Vec<Named>> {
         None => vec![own],
         Some(file) if Path::new(file).is_file() => {
             let path = Path::new(file);
-            let read = Scenario::parse_file(&path.display().to_string(), &text_of(path)?)?;
+            let read = Scenario::parse_file(&path.display().to_string(), &source::text(path)?)?;
             read.into_iter().map(|scenario| scenario.or(&own)).collect()
         }
         Some(list) if list.ends_with(".toml") => bail!("{list}: there is no such file of scenarios"),
@@ -221,7 +194,7 @@ fn merged(study: &Study<'_>, folders: &[PathBuf]) -> Result<Vec<Schedule>> {
         }
         paths.sort();
         for path in paths {
-            stored.push(Stored::from_json(&path.display().to_string(), &text_of(&path)?)?);
+            stored.push(Stored::from_json(&path.display().to_string(), &source::text(&path)?)?);
         }
     }
     Ok(shard::merge(stored, &study.fingerprint(), study.loaded.cluster.most_nodes(), &study.identities())?)

@@ -249,16 +249,12 @@ impl Pool {
     }
 }
 
-fn float(value: f64, digits: usize) -> Cell {
-    if value.is_finite() { Cell::Float { value, digits } } else { Cell::Missing }
-}
-
 fn outcome_cells(outcome: &Outcome, best_kwh: f64) -> Vec<Cell> {
     vec![
-        float(outcome.nodes_asleep_mean, 1),
-        float(outcome.unserved_node_slots, 0),
-        float(outcome.node_wakes_per_day, 1),
-        float(outcome.energy_saved_kwh, 0),
+        Cell::float(outcome.nodes_asleep_mean, 1),
+        Cell::float(outcome.unserved_node_slots, 0),
+        Cell::float(outcome.node_wakes_per_day, 1),
+        Cell::float(outcome.energy_saved_kwh, 0),
         if best_kwh > 0.0 { Cell::Percent(outcome.energy_saved_kwh / best_kwh) } else { Cell::Missing },
     ]
 }
@@ -471,7 +467,7 @@ impl Answer {
             for service in &self.services {
                 let within = policy.curve.iter().filter(|point| service.holds(&point.scored.outcome, self.pool.days));
                 let best = within.map(|point| point.scored.outcome.nodes_asleep_mean).fold(f64::NEG_INFINITY, f64::max);
-                row.push(float(best, 1));
+                row.push(Cell::float(best, 1));
             }
             table.rows.push(row);
         }
@@ -622,7 +618,7 @@ impl Answer {
                 optimum += best;
             }
             let mut row: Vec<Cell> =
-                vec![pool.series.as_str().into(), float(pool.nodes_mean, 0), spelled(&pool.chosen.name).into()];
+                vec![pool.series.as_str().into(), Cell::float(pool.nodes_mean, 0), spelled(&pool.chosen.name).into()];
             row.extend(outcome_cells(own, best));
             table.rows.push(row);
         }
@@ -674,18 +670,18 @@ impl Answer {
             table.rows.push(vec![
                 effect.name.as_str().into(),
                 Cell::Int(i64::from(effect.nodes)),
-                Cell::opt(effect.nodes_asleep_mean.as_ref(), |own| float(own.value, 1)),
-                float(effect.unserved_node_slots, 0),
-                Cell::opt(effect.node_wakes_per_day.as_ref(), |own| float(own.value, 1)),
-                Cell::opt(effect.energy_saved_kwh.as_ref(), |own| float(own.value, 0)),
+                Cell::opt(effect.nodes_asleep_mean.as_ref(), |own| Cell::float(own.value, 1)),
+                Cell::float(effect.unserved_node_slots, 0),
+                Cell::opt(effect.node_wakes_per_day.as_ref(), |own| Cell::float(own.value, 1)),
+                Cell::opt(effect.energy_saved_kwh.as_ref(), |own| Cell::float(own.value, 0)),
                 Cell::opt(effect.share_of_optimum, Cell::Percent),
                 seconds(wait.map(|wait| wait.value)),
                 seconds(wait.map(|wait| wait.low)),
                 seconds(wait.map(|wait| wait.high)),
                 seconds(effect.jobs.added_jct_mean_s.as_ref().map(|own| own.value)),
                 Cell::Int(effect.jobs.delayed as i64),
-                Cell::opt(effect.cost_saved.as_ref(), |own| float(own.value.value, 0)),
-                Cell::opt(effect.co2_saved_kg.as_ref(), |own| float(own.value.value, 0)),
+                Cell::opt(effect.cost_saved.as_ref(), |own| Cell::float(own.value.value, 0)),
+                Cell::opt(effect.co2_saved_kg.as_ref(), |own| Cell::float(own.value.value, 0)),
             ]);
         }
         let jobs = self.effects.first().map_or(0, |own| own.effect.jobs.jobs);

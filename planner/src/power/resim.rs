@@ -25,10 +25,12 @@ mod bound;
 mod constants;
 mod effect;
 
+use tracecast_analytics::KWH_J;
 use tracecast_analytics::stats::quantile;
+use tracecast_analytics::time::{DAY_MS, HOUR_MS};
 use tracecast_predictors::demand::Series;
 
-use account::{Blocks, DAY_MS, HOUR_MS, KWH_J};
+use account::Blocks;
 pub use account::{PerHour, Rates};
 pub use constants::Constants;
 pub use effect::{Effect, JobEffect, Moment, NodeHours, Optimum, PoolEffect, Valued};

@@ -12,12 +12,10 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tracecast_analytics::KWH_J;
 use tracecast_analytics::time::{DAY_MS, HOUR_MS};
 
 use super::resim::Constants;
-
-/// Joules in a kilowatt-hour.
-const KWH_J: f64 = 3_600_000.0;
 
 /// What things are worth to whoever chooses between sleep, service and wear.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -44,14 +44,6 @@ pub fn json_schema() -> serde_json::Value {
     schemars::schema_for!(Answer).to_value()
 }
 
-fn digits(value: f64, digits: usize) -> Cell {
-    if value.is_finite() { Cell::Float { value, digits } } else { Cell::Missing }
-}
-
-fn share(value: f64) -> Cell {
-    if value.is_finite() { Cell::Percent(value) } else { Cell::Missing }
-}
-
 fn counted(unit: Unit) -> &'static str {
     match unit {
         Unit::Nodes => "nodes",
@@ -122,15 +114,15 @@ impl Answer {
             better += u64::from(chosen.of_persistence < 1.0);
             table.rows.push(vec![
                 test.name.as_str().into(),
-                digits(test.mean_peak, 1),
+                Cell::float(test.mean_peak, 1),
                 test.chosen.as_str().into(),
-                digits(chosen.score.smape, 2),
-                digits(base.score.smape, 2),
-                digits(chosen.score.rmse, 2),
-                digits(base.score.rmse, 2),
-                digits(chosen.of_persistence, 3),
-                share(chosen.score.coverage80),
-                share(chosen.score.coverage90),
+                Cell::float(chosen.score.smape, 2),
+                Cell::float(base.score.smape, 2),
+                Cell::float(chosen.score.rmse, 2),
+                Cell::float(base.score.rmse, 2),
+                Cell::float(chosen.of_persistence, 3),
+                Cell::share(chosen.score.coverage80),
+                Cell::share(chosen.score.coverage90),
             ]);
         }
         Section::new("all", "Each series beside persistence")
@@ -162,15 +154,15 @@ impl Answer {
             let score = &model.score;
             table.rows.push(vec![
                 name.into(),
-                digits(score.smape, 2),
-                digits(score.rmse, 2),
-                digits(score.mae, 2),
-                digits(score.pinball_mean, 3),
-                digits(model.of_persistence, 3),
-                share(score.coverage80),
-                share(score.coverage90),
-                digits(score.width80, 1),
-                digits(score.width90, 1),
+                Cell::float(score.smape, 2),
+                Cell::float(score.rmse, 2),
+                Cell::float(score.mae, 2),
+                Cell::float(score.pinball_mean, 3),
+                Cell::float(model.of_persistence, 3),
+                Cell::share(score.coverage80),
+                Cell::share(score.coverage90),
+                Cell::float(score.width80, 1),
+                Cell::float(score.width90, 1),
             ]);
         }
         table.note = Some(format!(
@@ -254,15 +246,15 @@ impl Answer {
             }
             table.rows.push(vec![
                 Cell::Duration(own.ahead_s),
-                digits(own.score.smape, 2),
-                digits(base.score.smape, 2),
-                digits(own.score.rmse, 2),
-                digits(base.score.rmse, 2),
-                digits(own.score.pinball_mean, 3),
-                digits(base.score.pinball_mean, 3),
-                share(own.score.coverage80),
-                share(own.score.coverage90),
-                digits(own.score.width90, 1),
+                Cell::float(own.score.smape, 2),
+                Cell::float(base.score.smape, 2),
+                Cell::float(own.score.rmse, 2),
+                Cell::float(base.score.rmse, 2),
+                Cell::float(own.score.pinball_mean, 3),
+                Cell::float(base.score.pinball_mean, 3),
+                Cell::share(own.score.coverage80),
+                Cell::share(own.score.coverage90),
+                Cell::float(own.score.width90, 1),
             ]);
         }
         table

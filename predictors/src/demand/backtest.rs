@@ -14,10 +14,12 @@
 use rayon::prelude::*;
 use serde::Serialize;
 
+use tracecast_analytics::time::DAY_MS;
+
 use super::calibrate::Calibrator;
 use super::fan::{Bounds, Fan, LEVELS, Quantiles};
 use super::forecast::structural::{Jobs, Log};
-use super::forecast::{self, DAY_MS, Forecaster as _, Model, Settings};
+use super::forecast::{self, Forecaster as _, Model, Settings};
 use super::gather::Asked;
 use super::score::{Score, Sums, Told};
 use super::series::{Series, Unit};

@@ -10,14 +10,11 @@
 //! Worked example: trained on ten-minute slots up to 12:00 with 36 horizons, it says of the slots from 12:00 to 18:00 what they will need; put to the
 //! same log as it stands at 13:00, of those from 13:00 to 19:00.
 
-use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::io::Read as _;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
-use tracecast_analytics::time::format_utc;
+use tracecast_analytics::time::{DAY_MS, format_utc};
 
 use super::backtest::{self, Options, Tracks};
 use super::calibrate::Calibrator;
@@ -26,18 +23,21 @@ use super::forecast::boosted::{BoostedDemand, GROWN};
 use super::forecast::naive::{Persistence, Seasonal};
 use super::forecast::smoothing::Smoothing;
 use super::forecast::structural::{Held, Jobs, Log, State as Structure, Structural};
-use super::forecast::{self, DAY_MS, Fitted, Forecaster as _, Model, Settings};
+use super::forecast::{self, Fitted, Forecaster as _, Model, Settings};
 use super::gather::{self, Asked};
 use super::series::{Series, Slot, Unit};
 use crate::error::{Error, Result};
 use crate::model::boosted::FittedTrees;
+use crate::model_file::Format;
 
-/// Format of the file.
-const FORMAT: &str = "tracecast-demand-model";
-/// Version of the file.
-const VERSION: u32 = 1;
-/// Longest section taken from a file, bytes: one that claims more is damaged.
-const LONGEST: u64 = 1 << 30;
+/// The file.
+const FORMAT: Format = Format {
+    name: "tracecast-demand-model",
+    version: 1,
+    longest: 1 << 30,
+    of: "demand",
+    command: "tracecast train demand",
+};
 /// Share of the slots on which the model is chosen.
 const CHOOSE_FROM: f64 = 0.6;
 /// Days of slots kept: smoothing looks back on up to eight weeks.
@@ -134,20 +134,9 @@ struct State {
     series: Vec<Entry>,
 }
 
+/// What the first line of the file says beyond its format: nothing.
 #[derive(Debug, Serialize, Deserialize)]
-struct Section {
-    name: String,
-    bytes: u64,
-    sha256: String,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-struct Header {
-    format: String,
-    version: u32,
-    tracecast: String,
-    sections: Vec<Section>,
-}
+struct Header {}
 
 /// The forecast of one series.
 #[derive(Debug, Clone, PartialEq)]
@@ -243,22 +232,7 @@ impl Predictor {
                 }
             }
         }
-        let (mut sections, mut body) = (Vec::new(), Vec::new());
-        for (name, bytes) in parts {
-            let packed = zstd::encode_all(bytes.as_slice(), 3).map_err(|error| wrong(error.to_string()))?;
-            sections.push(Section { name, bytes: packed.len() as u64, sha256: hash(&packed) });
-            body.extend(packed);
-        }
-        let header = Header {
-            format: FORMAT.to_owned(),
-            version: VERSION,
-            tracecast: env!("CARGO_PKG_VERSION").to_owned(),
-            sections,
-        };
-        let mut file = serde_json::to_vec(&header).map_err(|error| wrong(error.to_string()))?;
-        file.push(b'\n');
-        file.extend(body);
-        Ok(file)
+        FORMAT.write(Header {}, parts).map_err(wrong)
     }
 
     /// The predictor from the bytes of a file; `file` is what to call it in messages.
@@ -266,50 +240,15 @@ impl Predictor {
     /// # Errors
     /// If it is no such file, is damaged, or of a later version.
     pub fn from_bytes(file: &str, bytes: &[u8]) -> Result<Self> {
-        let wrong =
-            |found: String, remedy: &str| Error::ModelFile { file: file.to_owned(), found, remedy: remedy.to_owned() };
-        let again = "copy it again, or train another (`tracecast train demand`)";
-        let not_one = || {
-            let found = "this is no model file of demand".to_owned();
-            wrong(found, "name one that `tracecast train demand` wrote")
-        };
-        let end = bytes.iter().take(1 << 20).position(|byte| *byte == b'\n').ok_or_else(not_one)?;
-        let (head, body) = bytes.split_at(end + 1);
-        let head: serde_json::Value = serde_json::from_slice(head).map_err(|_| not_one())?;
-        if head.get("format").and_then(serde_json::Value::as_str) != Some(FORMAT) {
-            return Err(not_one());
-        }
-        let version = head.get("version").and_then(serde_json::Value::as_u64).unwrap_or(0);
-        if version == 0 || version > u64::from(VERSION) {
-            let found = format!("the file is of version {version}, this program reads up to {VERSION}");
-            return Err(wrong(found, "use the program that wrote it, or a later one"));
-        }
-        let header: Header = serde_json::from_value(head).map_err(|error| wrong(error.to_string(), again))?;
-        let mut rest = body;
-        let mut sections: HashMap<String, Vec<u8>> = HashMap::new();
-        for section in header.sections {
-            let length = usize::try_from(section.bytes).unwrap_or(usize::MAX);
-            let Some((packed, tail)) = rest.split_at_checked(length) else {
-                return Err(wrong(format!("the file ends within its section `{}`", section.name), again));
-            };
-            if hash(packed) != section.sha256 {
-                return Err(wrong(format!("section `{}` is damaged (its SHA-256 differs)", section.name), again));
-            }
-            let mut plain = Vec::new();
-            let unpacked = zstd::Decoder::new(packed).and_then(|decoder| decoder.take(LONGEST).read_to_end(&mut plain));
-            unpacked.map_err(|error| wrong(format!("section `{}`: {error}", section.name), again))?;
-            sections.insert(section.name, plain);
-            rest = tail;
-        }
-        let mut take =
-            |name: &str| sections.remove(name).ok_or_else(|| wrong(format!("there is no section `{name}`"), again));
-        let state: State = serde_json::from_slice(&take("state")?).map_err(|error| wrong(error.to_string(), again))?;
+        let mut opened = FORMAT.open::<Header>(file, bytes)?;
+        let state: State = opened.take_json("state")?;
         let State { gathering, settings, series: entries } = state;
         let mut series = Vec::new();
         for (at, entry) in entries.into_iter().enumerate() {
-            let slots = slots_from_bytes(&take(&format!("slots-{at}"))?);
-            let calibrator = Calibrator::from_bytes(&take(&format!("calibration-{at}"))?, settings.horizon.max(1))
-                .ok_or_else(|| wrong(format!("the calibration of {} is damaged", entry.name), again))?;
+            let slots = slots_from_bytes(&opened.take(&format!("slots-{at}"))?);
+            let calibrator =
+                Calibrator::from_bytes(&opened.take(&format!("calibration-{at}"))?, settings.horizon.max(1))
+                    .ok_or_else(|| opened.refusal.damaged(format!("the calibration of {} is damaged", entry.name)))?;
             let fitted = match entry.parameters {
                 Parameters::Persistence(own) => Fitted::Persistence(own),
                 Parameters::Seasonal(own) => Fitted::Seasonal(own),
@@ -317,9 +256,8 @@ impl Predictor {
                 Parameters::Boosted { scales } => {
                     let mut trees = Vec::new();
                     for level in 0..GROWN.len() {
-                        let bytes = take(&format!("trees-{at}-{level}"))?;
-                        trees
-                            .push(FittedTrees::decode(&bytes, false).map_err(|error| wrong(error.to_string(), again))?);
+                        let bytes = opened.take(&format!("trees-{at}-{level}"))?;
+                        trees.push(FittedTrees::decode(&bytes, false).map_err(|error| opened.refusal.damaged(error))?);
                     }
                     Fitted::Boosted(Box::new(BoostedDemand { scales, trees }))
                 }
@@ -448,10 +386,6 @@ fn slots_from_bytes(bytes: &[u8]) -> Vec<Slot> {
         Slot { peak: next(), last: next(), mean: next(), pending: next(), total: next(), counted: next() > 0.5 }
     };
     bytes.chunks_exact(48).map(slot).collect()
-}
-
-fn hash(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn column(level: f64) -> String {

@@ -11,11 +11,10 @@
 //! `observe` of an eleventh that ran 1,000 s it gives more.
 
 use std::collections::{HashMap, VecDeque};
-use std::io::{Read as _, Write as _};
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 use tracecast_analytics::describe::SizeClass;
+use tracecast_analytics::ingest::sha256;
 use tracecast_analytics::time::within_reach;
 
 use super::calibrate::{Calibrator, Class, Spread};
@@ -28,14 +27,17 @@ use crate::feature::{Store, log_run};
 use crate::job::{Event, Prediction, Submission};
 use crate::matrix::Matrix;
 use crate::model::boosted::FittedTrees;
+use crate::model_file::Format;
 use crate::timeline::Timeline;
 
-/// Format of the file.
-const FORMAT: &str = "tracecast-duration-model";
-/// Version of the file.
-const VERSION: u32 = 1;
-/// Longest section taken from a file, bytes: one that claims more is damaged.
-const LONGEST: u64 = 8 << 30;
+/// The file.
+const FORMAT: Format = Format {
+    name: "tracecast-duration-model",
+    version: 1,
+    longest: 8 << 30,
+    of: "tracecast",
+    command: "tracecast train duration",
+};
 /// Rows kept to train on again.
 const KEPT: usize = 50_000;
 /// Share of the jobs from which on calibration learns.
@@ -123,22 +125,12 @@ pub struct Predictor {
 /// The four models as bytes, as they stand in the file.
 type Trees4 = [Vec<u8>; 4];
 
-#[derive(Debug, Serialize, Deserialize)]
-struct Section {
-    name: String,
-    bytes: u64,
-    sha256: String,
-}
-
+/// What the first line of the file says of the training.
 #[derive(Debug, Serialize, Deserialize)]
 struct Header {
-    format: String,
-    version: u32,
-    tracecast: String,
     trained: Trained,
     /// SHA-256 of the names of all features: trees know them by their number.
     features: String,
-    sections: Vec<Section>,
 }
 
 /// Trees trained again, to be taken up by [`Predictor::adopt`].
@@ -424,27 +416,10 @@ impl Predictor {
             remedy: "report this; it should not happen".to_owned(),
         };
         let state = serde_json::to_vec(&self.state).map_err(|error| wrong(error.to_string()))?;
-        let mut sections = Vec::new();
-        let mut body = Vec::new();
         let rows = pack(&self.state.kept);
         let named = [("state", &state), (ROWS, &rows)].into_iter().chain(TREES.into_iter().zip(&self.trees));
-        for (name, bytes) in named {
-            let packed = zstd::encode_all(bytes.as_slice(), 3).map_err(|error| wrong(error.to_string()))?;
-            sections.push(Section { name: name.to_owned(), bytes: packed.len() as u64, sha256: hash(&packed) });
-            body.extend(packed);
-        }
-        let header = Header {
-            format: FORMAT.to_owned(),
-            version: VERSION,
-            tracecast: env!("CARGO_PKG_VERSION").to_owned(),
-            trained: self.state.trained.clone(),
-            features: features_of(&self.state.store),
-            sections,
-        };
-        let mut file = serde_json::to_vec(&header).map_err(|error| wrong(error.to_string()))?;
-        file.push(b'\n');
-        file.write_all(&body).map_err(|error| wrong(error.to_string()))?;
-        Ok(file)
+        let header = Header { trained: self.state.trained.clone(), features: features_of(&self.state.store) };
+        FORMAT.write(header, named.map(|(name, bytes)| (name.to_owned(), bytes))).map_err(wrong)
     }
 
     /// The predictor from the bytes of a file; `file` is what to call it in messages.
@@ -452,56 +427,20 @@ impl Predictor {
     /// # Errors
     /// If it is no such file, is damaged, or of a later version.
     pub fn from_bytes(file: &str, bytes: &[u8]) -> Result<Self> {
-        let wrong =
-            |found: String, remedy: &str| Error::ModelFile { file: file.to_owned(), found, remedy: remedy.to_owned() };
-        let again = "copy it again, or train another (`tracecast train duration`)";
-        let not_one =
-            || wrong("this is no model file of tracecast".to_owned(), "name one that `tracecast train duration` wrote");
-        let end = bytes.iter().take(1 << 20).position(|byte| *byte == b'\n').ok_or_else(not_one)?;
-        let (head, body) = bytes.split_at(end + 1);
-        let head: serde_json::Value = serde_json::from_slice(head).map_err(|_| not_one())?;
-        if head.get("format").and_then(serde_json::Value::as_str) != Some(FORMAT) {
-            return Err(not_one());
-        }
-        let version = head.get("version").and_then(serde_json::Value::as_u64).unwrap_or(0);
-        if version == 0 || version > u64::from(VERSION) {
-            let found = format!("the file is of version {version}, this program reads up to {VERSION}");
-            return Err(wrong(found, "use the program that wrote it, or a later one"));
-        }
-        let header: Header = serde_json::from_value(head).map_err(|error| wrong(error.to_string(), again))?;
-        let features = header.features.clone();
-        let mut rest = body;
-        let mut sections: HashMap<String, Vec<u8>> = HashMap::new();
-        for section in header.sections {
-            let length = usize::try_from(section.bytes).unwrap_or(usize::MAX);
-            let Some((packed, tail)) = rest.split_at_checked(length) else {
-                return Err(wrong(format!("the file ends within its section `{}`", section.name), again));
-            };
-            if hash(packed) != section.sha256 {
-                return Err(wrong(format!("section `{}` is damaged (its SHA-256 differs)", section.name), again));
-            }
-            let mut plain = Vec::new();
-            let unpacked = zstd::Decoder::new(packed).and_then(|decoder| decoder.take(LONGEST).read_to_end(&mut plain));
-            unpacked.map_err(|error| wrong(format!("section `{}`: {error}", section.name), again))?;
-            sections.insert(section.name, plain);
-            rest = tail;
-        }
-        let mut take =
-            |name: &str| sections.remove(name).ok_or_else(|| wrong(format!("there is no section `{name}`"), again));
-        let mut state: State =
-            serde_json::from_slice(&take("state")?).map_err(|error| wrong(error.to_string(), again))?;
-        if features != features_of(&state.store)
+        let mut opened = FORMAT.open::<Header>(file, bytes)?;
+        let mut state: State = opened.take_json("state")?;
+        if opened.own.features != features_of(&state.store)
             || state.columns.iter().any(|column| *column as usize >= state.store.width())
         {
             let found = "the model looks at other features than this program has".to_owned();
-            return Err(wrong(found, "train it again (`tracecast train duration`), or use the program that wrote it"));
+            let remedy = "train it again (`tracecast train duration`), or use the program that wrote it";
+            return Err(opened.refusal.with(found, remedy));
         }
-        state.kept = unpack(&take(ROWS)?, state.store.width());
+        state.kept = unpack(&opened.take(ROWS)?, state.store.width());
         let [mean, low, middle, high] = TREES;
-        let trees = [take(mean)?, take(low)?, take(middle)?, take(high)?];
+        let trees = [opened.take(mean)?, opened.take(low)?, opened.take(middle)?, opened.take(high)?];
         let [mean, low, middle, high] = &trees;
-        let decode =
-            |bytes: &Vec<u8>| FittedTrees::decode(bytes, false).map_err(|error| wrong(error.to_string(), again));
+        let decode = |bytes: &Vec<u8>| FittedTrees::decode(bytes, false).map_err(|error| opened.refusal.damaged(error));
         let (mean, low, middle, high) = (decode(mean)?, decode(low)?, decode(middle)?, decode(high)?);
         Ok(Self { state, mean, low, middle, high, trees })
     }
@@ -550,11 +489,7 @@ fn unknown(job_id: &str) -> String {
 }
 
 fn features_of(store: &Store) -> String {
-    hash(store.columns().join("\n").as_bytes())
-}
-
-fn hash(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    sha256(store.columns().join("\n").as_bytes())
 }
 
 fn encode(quartet: &Quartet) -> Result<Trees4> {

@@ -41,11 +41,9 @@ pub use sci::Sci;
 
 use super::factors::{Factors, Hourly, Pue};
 use super::ledger::{Basis, Entry, Ledger, Owner, Use};
+use crate::KWH_J;
 use crate::stats::sum::NeumaierSum;
 use crate::time::HOUR_MS;
-
-/// Joules in a kilowatt-hour.
-pub const KWH_J: f64 = 3_600_000.0;
 
 /// An amount with the least and the most it can be.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, JsonSchema)]

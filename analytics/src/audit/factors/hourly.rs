@@ -71,11 +71,6 @@ impl Hourly {
         }
     }
 
-    /// Whether it is the same at all times.
-    pub fn is_constant(&self) -> bool {
-        self.constant.is_some()
-    }
-
     /// Hours with a value; `None` for a constant.
     pub fn len(&self) -> Option<usize> {
         self.constant.is_none().then_some(self.hours.len())

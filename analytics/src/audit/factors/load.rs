@@ -1,12 +1,13 @@
 //! From factors to values by the hour: reads the files that factors name, and tells what was used.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Factors, Hourly, Interval, Location, Metering, Method, Price, Values};
 use crate::audit::account::Loaded;
+use crate::audit::manifest::base;
 use crate::error::{Error, Result};
 use crate::time::format_utc;
 use crate::trace::Trace;
@@ -33,11 +34,6 @@ pub struct Used {
     pub files: Vec<(&'static str, PathBuf)>,
     /// What a reader must know of them.
     pub notes: Vec<String>,
-}
-
-/// The name of a file without its folder: the same wherever it lies.
-fn base(path: &Path) -> String {
-    path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned())
 }
 
 /// `hourly from de.csv, 8,760 hours from 2023-01-01 00:00:00 to 2024-01-01 00:00:00 UTC`.

@@ -10,6 +10,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::KWH_J;
 use crate::describe::facts::JobFacts;
 use crate::describe::samples::Holder;
 use crate::describe::topic::{hours, share};
@@ -21,9 +22,6 @@ use crate::stats::sum::NeumaierSum;
 
 /// Points of power over time, at most.
 const BUCKETS: i64 = 600;
-
-/// Joules in a kilowatt-hour.
-const KWH_J: f64 = 3_600_000.0;
 
 /// Kilowatt-hours in so many joules.
 pub(super) fn kwh(joules: f64) -> f64 {

@@ -17,6 +17,7 @@
 //! Worked number: 6 sleeps a minute and 120 s to shut down are 6 × 2 = 12 nodes that go at once.
 
 use serde_json::{Map, Value, json};
+use tracecast_analytics::time::HOUR_MS;
 
 use super::nodes::{Nodes, expand};
 use super::yaml::stream;
@@ -54,8 +55,6 @@ impl Default for Options {
 
 /// Name of the priority of placeholder pods.
 const PRIORITY: &str = "tracecast-placeholder";
-/// Milliseconds in an hour.
-const HOUR_MS: i64 = 3_600_000;
 
 /// The names of pools as Kubernetes takes them: lower-case letters, digits and `-`.
 fn names(plan: &PowerPlan, warnings: &mut Vec<String>) -> Result<Vec<String>> {

@@ -15,15 +15,12 @@
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use tracecast_analytics::KWH_J;
+use tracecast_analytics::time::{DAY_MS, HOUR_MS};
 
 use super::constants::Constants;
 use crate::sim::compare::{Estimate, RESAMPLES};
 use crate::sim::power::{State, boots};
-
-pub(super) const HOUR_MS: i64 = 3_600_000;
-pub(super) const DAY_MS: i64 = 24 * HOUR_MS;
-/// Joules in a kilowatt-hour.
-pub(super) const KWH_J: f64 = 3.6e6;
 
 /// A rate that may change every hour.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -7,6 +7,7 @@
 
 mod hook;
 
+use tracecast_analytics::time::{DAY_MS, MINUTE_MS};
 use tracecast_predictors::demand::{Series, Slot, Unit};
 
 use super::Run;
@@ -17,9 +18,6 @@ use crate::sim::place::Ask;
 use crate::sim::policy::Scan;
 use crate::sim::power::{Change, Controller, Order, PoolRecord, Record, Rules, State};
 use crate::sim::workload::Shape;
-
-const MINUTE_MS: i64 = 60_000;
-const DAY_MS: i64 = 86_400_000;
 
 /// A node, as far as power goes.
 #[derive(Debug, Clone, Copy)]

@@ -15,10 +15,10 @@
 
 use std::ops::Range;
 
-use tracecast_analytics::time::Zone;
+use tracecast_analytics::time::{DAY_MS, Zone};
 
 use super::naive::period_before;
-use super::{DAY_MS, Fan, Forecaster, Seen, Series, Settings};
+use super::{Fan, Forecaster, Seen, Series, Settings};
 use crate::demand::fan::{LEVELS, NORMAL, Quantiles};
 use crate::error::{Error, Result};
 use crate::matrix::Matrix;

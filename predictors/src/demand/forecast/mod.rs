@@ -22,15 +22,13 @@ pub mod structural;
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
+use tracecast_analytics::time::DAY_MS;
 
 use super::fan::Fan;
 use super::series::{Seen, Series};
 use crate::error::{Error, Result};
 use crate::model::boosted::Trees;
 use structural::Jobs;
-
-/// Milliseconds of a day.
-pub(crate) const DAY_MS: i64 = 86_400_000;
 
 /// A forecaster, by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]

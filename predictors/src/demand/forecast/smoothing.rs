@@ -10,7 +10,9 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::{DAY_MS, Fan, Forecaster, Seen, Series};
+use tracecast_analytics::time::DAY_MS;
+
+use super::{Fan, Forecaster, Seen, Series};
 use crate::demand::series::Slot;
 use crate::error::Result;
 

@@ -18,9 +18,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use tracecast_analytics::describe::SizeClass;
-use tracecast_analytics::time::Zone;
+use tracecast_analytics::time::{DAY_MS, Zone};
 
-use super::{DAY_MS, Fan, Forecaster, Seen, Series, Settings};
+use super::{Fan, Forecaster, Seen, Series, Settings};
 use crate::demand::fan::NORMAL;
 use crate::demand::gather::Asked;
 use crate::demand::series::Unit;

@@ -1,0 +1,87 @@
+//! What becomes of an answer: rendered in the form asked for, its charts drawn, written to stdout or a file. The same for every command that answers
+//! with a report.
+
+use std::cell::LazyCell;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+use clap::Args;
+use serde::Serialize;
+use tracecast_analytics::report::{self, Block, Report};
+
+use crate::args::Form;
+use crate::output;
+
+/// In which form, and where to.
+#[derive(Debug, Args)]
+pub(crate) struct Answering {
+    /// Form of the answer
+    #[arg(long, value_enum, default_value_t = Form::Table, help_heading = "Answer")]
+    pub(crate) format: Form,
+    /// Write the answer to a file instead of stdout
+    #[arg(long, short, value_name = "FILE", help_heading = "Answer")]
+    pub(crate) out: Option<PathBuf>,
+}
+
+impl Answering {
+    /// Renders, draws charts into a folder if one is named, and writes. The report is made only if a form or a chart needs it.
+    pub(crate) fn write<F: FnOnce() -> Report>(
+        &self,
+        charts: Option<&Path>,
+        quiet: bool,
+        report: F,
+        json: impl FnOnce() -> Result<String>,
+    ) -> Result<()> {
+        let report = LazyCell::new(report);
+        let text = text(self.format, self.out.is_some(), &report, json)?;
+        draw(&report, charts, quiet)?;
+        output::text(&text, self.out.as_deref())
+    }
+}
+
+/// The answer in a form; `to_file`, as files have no width and no colour.
+pub(crate) fn text<F: FnOnce() -> Report>(
+    form: Form,
+    to_file: bool,
+    report: &LazyCell<Report, F>,
+    json: impl FnOnce() -> Result<String>,
+) -> Result<String> {
+    match form {
+        Form::Json => json(),
+        Form::Table => {
+            let options = if to_file { report::text::TextOptions::default() } else { output::terminal() };
+            Ok(report::text::render(report, options))
+        }
+        Form::Markdown => Ok(report::markdown::render(report)),
+        Form::Html => report::html::render(report).context("draw the report"),
+    }
+}
+
+/// An answer as JSON, ending in a line end; `what` it is.
+pub(crate) fn json(answer: &impl Serialize, what: &'static str) -> Result<String> {
+    let mut text = serde_json::to_string_pretty(answer).with_context(|| format!("write {what} as JSON"))?;
+    text.push('\n');
+    Ok(text)
+}
+
+/// Writes each chart of the report as SVG and PNG into a folder, if one is named, and says how many there are.
+pub(crate) fn draw<F: FnOnce() -> Report>(
+    report: &LazyCell<Report, F>,
+    folder: Option<&Path>,
+    quiet: bool,
+) -> Result<()> {
+    let Some(folder) = folder else { return Ok(()) };
+    let mut count = 0;
+    for section in report.available() {
+        for block in &section.blocks {
+            let Block::Chart(chart) = block else { continue };
+            let svg = report::plot::svg(chart, report::plot::SvgUse::Standalone).context("draw a chart")?;
+            output::write(&folder.join(format!("{}.svg", chart.id)), svg.as_bytes())?;
+            let png = report::plot::png(chart).context("draw a chart")?;
+            output::write(&folder.join(format!("{}.png", chart.id)), &png)?;
+            count += 1;
+        }
+    }
+    output::say(quiet, &format!("{count} charts in {}", folder.display()));
+    Ok(())
+}
