@@ -43,7 +43,7 @@ mod signal;
 pub use auth::Token;
 pub use error::{Error, Result};
 pub use journal::Recovered;
-pub use signal::terminated;
+pub use signal::{signalled, terminated};
 
 /// Work on a copy of the model's state that another thread does; an error is in words for an operator.
 pub type Task<T> = Box<dyn FnOnce() -> std::result::Result<T, String> + Send>;
