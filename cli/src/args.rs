@@ -470,6 +470,9 @@ pub(crate) struct Serve {
     /// Train again after so many ended jobs [default: never]
     #[arg(long, value_name = "JOBS")]
     pub(crate) retrain_after: Option<std::num::NonZeroU64>,
+    /// GPUs of the cluster: jobs of more are refused [default: as the trace that the model was trained on has it, if it says]
+    #[arg(long, value_name = "GPUS")]
+    pub(crate) cluster_gpus: Option<std::num::NonZeroU32>,
 }
 
 #[derive(Debug, Args)]
