@@ -31,7 +31,10 @@ fn a_folder_of_another_program_is_never_replaced() {
         fs::write(own.join("background.js"), "run()").unwrap();
         let refused = save(&trace(1), &own).unwrap_err().to_string();
         assert!(refused.contains("no trace folder of this program"), "{refused}");
-        assert_eq!((names(&own), names(folder.path())), (vec!["background.js".into(), "manifest.json".into()], vec!["extension".into()]));
+        assert_eq!(
+            (names(&own), names(folder.path())),
+            (vec!["background.js".into(), "manifest.json".into()], vec!["extension".into()])
+        );
         (is_folder(&own), place(&own))
     };
     // A browser extension, a file that is no JSON, and the fields that we write without our name in them.
