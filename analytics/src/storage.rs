@@ -103,9 +103,11 @@ pub fn is_folder(path: &Path) -> bool {
     if sign(path).is_some() {
         return true;
     }
-    let readable = File::open(&manifest).map(|file| serde_json::from_reader::<_, serde_json::Value>(file.take(LONGEST_MANIFEST)));
+    let readable =
+        File::open(&manifest).map(|file| serde_json::from_reader::<_, serde_json::Value>(file.take(LONGEST_MANIFEST)));
     // One that says another version, or nothing, of our schema is refused where it is read, for that reason.
-    let says_schema = matches!(&readable, Ok(Ok(value)) if value.get("schema").is_some_and(serde_json::Value::is_string));
+    let says_schema =
+        matches!(&readable, Ok(Ok(value)) if value.get("schema").is_some_and(serde_json::Value::is_string));
     let table = all_specs().iter().any(|(name, _)| path.join(format!("{name}.parquet")).is_file());
     says_schema && table || !matches!(readable, Ok(Ok(_))) && table
 }
@@ -158,7 +160,8 @@ pub fn save(trace: &Trace, path: &Path) -> Result<Manifest> {
         });
     }
     // Of a link, the folder it leads to is replaced, and not the link.
-    let target = if path.exists() { path.canonicalize().map_err(|e| Error::io("find", path, e))? } else { path.to_owned() };
+    let target =
+        if path.exists() { path.canonicalize().map_err(|e| Error::io("find", path, e))? } else { path.to_owned() };
     let temporary = sibling(&target, "partial");
     let unfinished = Unfinished::new(&temporary);
     let manifest = write_folder(trace, &temporary)?;
@@ -188,7 +191,10 @@ fn replace(new: &Path, target: &Path) -> Result<()> {
         if new.join(&name).exists() {
             return Err(Error::Setting {
                 setting: format!("output {}", target.display()),
-                found: format!("its {} is not among the files that its manifest lists, and would be lost", name.display()),
+                found: format!(
+                    "its {} is not among the files that its manifest lists, and would be lost",
+                    name.display()
+                ),
                 remedy: "move that file away, or name another folder".to_owned(),
             });
         }
@@ -214,6 +220,24 @@ fn replace(new: &Path, target: &Path) -> Result<()> {
     }
     // Fails where somebody has put something there meanwhile, which is then kept.
     std::fs::remove_dir(&old).map_err(|e| Error::io("remove", old, e))
+}
+
+/// Most that is read of a file that says how to do something (factors, a mapping, a configuration), bytes.
+const MOST_TEXT: u64 = 16 << 20;
+
+/// The text of a file that says how to do something, such as factors or a configuration. Not for sources, which may be of any length.
+///
+/// # Errors
+/// When it cannot be read, is no text, or has more than 16 MiB (a device that never ends has).
+pub fn read_text(path: &Path) -> Result<String> {
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(MOST_TEXT + 1).read_to_end(&mut bytes));
+    read.map_err(|e| Error::io("read", path, e))?;
+    let wrong = |found: &str| Error::format(path.display().to_string(), found, "name the file that was meant");
+    if bytes.len() as u64 > MOST_TEXT {
+        return Err(wrong("it has more than 16 MiB, the most that is read of such a file"));
+    }
+    String::from_utf8(bytes).map_err(|_| wrong("it is no text (UTF-8)"))
 }
 
 /// The folder that holds `path`.
@@ -289,7 +313,8 @@ pub fn write_files(files: &[(&Path, &[u8])]) -> Result<()> {
     for (path, bytes) in files {
         let temporary = sibling(path, "partial");
         let unfinished = Unfinished::new(&temporary);
-        let written = File::create(&temporary).and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()));
+        let written =
+            File::create(&temporary).and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()));
         written.map_err(|e| Error::io("write", *path, e))?;
         passing.push((temporary, *path, unfinished));
     }
@@ -453,7 +478,9 @@ pub fn load_but(path: &Path, left_out: Option<&str>) -> Result<Trace> {
 /// When it is missing, damaged or of another version.
 pub fn manifest(folder: &Path) -> Result<Manifest> {
     let path = folder.join(MANIFEST);
-    let text = std::fs::read_to_string(&path).map_err(|e| Error::io("read", &path, e))?;
+    let mut text = String::new();
+    let read = File::open(&path).and_then(|file| file.take(LONGEST_MANIFEST).read_to_string(&mut text));
+    read.map_err(|e| Error::io("read", &path, e))?;
     let failed = |e| Error::Json { action: "read", path: path.clone(), source: e };
     let value: serde_json::Value = serde_json::from_str(&text).map_err(failed)?;
     let found = value.get("schema").and_then(|schema| schema.as_str()).unwrap_or("none");
