@@ -31,7 +31,10 @@ fn a_folder_of_another_program_is_never_replaced() {
         fs::write(own.join("background.js"), "run()").unwrap();
         let refused = save(&trace(1), &own).unwrap_err().to_string();
         assert!(refused.contains("no trace folder of this program"), "{refused}");
-        assert_eq!((names(&own), names(folder.path())), (vec!["background.js".into(), "manifest.json".into()], vec!["extension".into()]));
+        assert_eq!(
+            (names(&own), names(folder.path())),
+            (vec!["background.js".into(), "manifest.json".into()], vec!["extension".into()])
+        );
         (is_folder(&own), place(&own))
     };
     // A browser extension, a file that is no JSON, and the fields that we write without our name in them.
@@ -118,4 +121,16 @@ fn what_is_not_done_is_removed() {
     drop(unfinished);
     assert!(!UNFINISHED.lock().unwrap().contains(&half));
     assert_eq!(names(folder.path()), [""; 0]);
+}
+
+#[test]
+fn a_file_that_never_ends_is_refused_with_the_bound() {
+    let refused = read_text(Path::new("/dev/zero")).unwrap_err().to_string();
+    assert!(refused.contains("/dev/zero") && refused.contains("more than 16 MiB"), "{refused}");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("factors.toml");
+    fs::write(&path, "[pue]\n").unwrap();
+    assert_eq!(read_text(&path).unwrap(), "[pue]\n");
+    fs::write(&path, [0xff]).unwrap();
+    assert!(read_text(&path).unwrap_err().to_string().contains("no text"));
 }

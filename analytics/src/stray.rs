@@ -136,7 +136,8 @@ fn jobs(trace: &mut Trace, file: &str) {
         let ends = [("start of an attempt", &attempts.start), ("end of an attempt", &attempts.end)];
         ends.into_iter().filter_map(move |(name, of)| Some((name, of.get(row)?)))
     };
-    let all = (0..trace.jobs.len()).flat_map(|job| times_of(trace, job)).chain((0..attempts.len()).flat_map(of_attempts));
+    let all =
+        (0..trace.jobs.len()).flat_map(|job| times_of(trace, job)).chain((0..attempts.len()).flat_map(of_attempts));
     let Some(bulk) = bulk_of(all.map(|(_, time)| time).collect()) else { return };
     let far = |(_, time): &Time| is_far(*time, bulk);
     // By job: an attempt of a job that is set apart goes with it.
@@ -168,8 +169,7 @@ fn jobs(trace: &mut Trace, file: &str) {
     if all < LEAST_ROWS || found.len().max(by_attempt.len()) > (all / FEW).max(1) {
         return;
     }
-    let gone: HashSet<String> =
-        found.iter().chain(&by_attempt).filter_map(|(key, _)| key.map(str::to_owned)).collect();
+    let gone: HashSet<String> = found.iter().chain(&by_attempt).filter_map(|(key, _)| key.map(str::to_owned)).collect();
     let told = if found.is_empty() { &by_attempt } else { &found };
     for (key, (name, time)) in told {
         let text = format!("job {}: {}", shown(*key), against(*time, bulk));

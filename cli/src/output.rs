@@ -76,7 +76,10 @@ pub(crate) fn may_replace(folder: &Path, force: bool) -> Result<()> {
 pub(crate) fn not_over(path: &Path, input: &Path, what: &str) -> Result<()> {
     let same = path.canonicalize().ok().zip(input.canonicalize().ok()).is_some_and(|(path, input)| path == input);
     if same {
-        bail!("{} is {what} itself and is not overwritten; name another folder, and copy the file when you have looked at it", path.display());
+        bail!(
+            "{} is {what} itself and is not overwritten; name another folder, and copy the file when you have looked at it",
+            path.display()
+        );
     }
     Ok(())
 }

@@ -164,9 +164,8 @@ impl Timeline {
                 "there is no job with a known submission and number of GPUs to learn from".to_owned(),
             ));
         }
-        timeline.cluster_gpus = cluster_gpus(trace).map(|gpus| {
-            timeline.jobs.iter().map(|job| job.submission.gpus).fold(gpus, f64::max)
-        });
+        timeline.cluster_gpus =
+            cluster_gpus(trace).map(|gpus| timeline.jobs.iter().map(|job| job.submission.gpus).fold(gpus, f64::max));
         timeline.limit_is_run = limit_is_run(&timeline.jobs);
         if timeline.limit_is_run {
             for job in &mut timeline.jobs {

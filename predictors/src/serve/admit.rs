@@ -70,8 +70,7 @@ impl Bounds {
     /// Checks what is told of a job at submission.
     pub(super) fn submission(&self, job: &Submission, of: &str) -> Result<(), Refusal> {
         id(&job.job_id, "job_id", of)?;
-        let texts =
-            [("user", &job.user, LONGEST_ID), ("vc", &job.vc, LONGEST_ID), ("name", &job.name, LONGEST_NAME)];
+        let texts = [("user", &job.user, LONGEST_ID), ("vc", &job.vc, LONGEST_ID), ("name", &job.name, LONGEST_NAME)];
         for (name, text, longest) in texts {
             length(text.as_deref().unwrap_or_default(), name, longest, of)?;
         }
@@ -83,7 +82,9 @@ impl Bounds {
         for (name, number, most) in numbers {
             let Some(number) = number.filter(|number| !(0.0..=most).contains(number)) else { continue };
             let remedy = if number > most && name == "gpus" && self.of_cluster {
-                format!("send at most {most}, which the cluster has; if it has grown, start the server with --cluster-gpus")
+                format!(
+                    "send at most {most}, which the cluster has; if it has grown, start the server with --cluster-gpus"
+                )
             } else {
                 format!("send a number from 0 to {most}, or leave it out if it is unknown")
             };

@@ -69,10 +69,9 @@ impl Token {
         let text = String::from_utf8(text).map_err(|_| wrong("the file is no text"))?;
         let mut token = Self::checked(&text, || path.display().to_string())?;
         if open_to_others {
-            token.warnings.push(format!(
-                "{} can be read by other users of this machine; `chmod 600` it",
-                path.display()
-            ));
+            token
+                .warnings
+                .push(format!("{} can be read by other users of this machine; `chmod 600` it", path.display()));
         }
         Ok(token)
     }

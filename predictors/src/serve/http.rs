@@ -228,9 +228,7 @@ async fn predict<B: Brain>(State(app): State<Arc<App<B>>>, request: Request) -> 
     let form = media_types(&taken.headers, header::ACCEPT).find_map(Form::of);
     let body = apart(predictions.len() * size_of::<Prediction>(), move || match form {
         None => to_json(&Predicted { predictions: &predictions }),
-        Some(form) => {
-            arrow_body::predictions(&predictions, form).map_err(|error| Refusal::defect(error.to_string()))
-        }
+        Some(form) => arrow_body::predictions(&predictions, form).map_err(|error| Refusal::defect(error.to_string())),
     })
     .await??;
     Ok(answer(form.map_or(JSON, Form::media_type), body, share))

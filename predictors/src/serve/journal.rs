@@ -626,7 +626,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         drop(open(folder.path()).unwrap());
         let sum = crc32fast::hash(b"state");
-        fs::write(folder.path().join(SNAPSHOT), format!("tracecast-snapshot 1 seq=7 bytes=5 crc={sum:08x}\nstate")).unwrap();
+        fs::write(folder.path().join(SNAPSHOT), format!("tracecast-snapshot 1 seq=7 bytes=5 crc={sum:08x}\nstate"))
+            .unwrap();
         fs::remove_file(only_file(folder.path())).unwrap();
         let (mut journal, recovered, snapshot, _) = open(folder.path()).unwrap();
         assert_eq!((snapshot.as_slice(), recovered.snapshot_seq, recovered.missing), (&b"state"[..], 7, 0));

@@ -235,11 +235,8 @@ impl<B: Brain> Learner<B> {
             let mut brain = self.shared.brain();
             for (place, event) in some.iter().enumerate() {
                 let identity = Identity::of(event);
-                let learnt = if self.recent.knows(identity) {
-                    Err(LEARNT_BEFORE.to_owned())
-                } else {
-                    brain.observe(event)
-                };
+                let learnt =
+                    if self.recent.knows(identity) { Err(LEARNT_BEFORE.to_owned()) } else { brain.observe(event) };
                 match learnt {
                     Ok(()) => {
                         self.recent.remember(identity);

@@ -217,7 +217,11 @@ impl Metrics {
             ("journal_torn_total", "Torn last lines dropped at start.", &self.journal_torn),
             ("journal_corrupt_total", "Lines skipped at start as their checksum was wrong.", &self.journal_corrupt),
             ("journal_repeated_total", "Lines skipped at start as they were already known.", &self.journal_repeated),
-            ("journal_missing_total", "Numbers that no line had at start: events that are lost.", &self.journal_missing),
+            (
+                "journal_missing_total",
+                "Numbers that no line had at start: events that are lost.",
+                &self.journal_missing,
+            ),
             ("journal_replayed_total", "Events replayed at start.", &self.journal_replayed),
             ("snapshots_total", "Snapshots written.", &self.snapshots),
             ("snapshot_failures_total", "Snapshots that could not be written.", &self.snapshot_failures),

@@ -57,7 +57,9 @@ impl Outgoing {
         let wanted = u32::try_from(grains(bytes).min(self.grains)).unwrap_or(u32::MAX);
         match timeout(self.patience, Arc::clone(&self.budget).acquire_many_owned(wanted)).await {
             Ok(Ok(permit)) => Ok(Share(Some(permit))),
-            _ => Err(Refusal::busy("other clients have not taken their answers yet, which hold all memory set aside for answers")),
+            _ => Err(Refusal::busy(
+                "other clients have not taken their answers yet, which hold all memory set aside for answers",
+            )),
         }
     }
 }

@@ -108,9 +108,7 @@ pub(super) fn gather(trace: &Trace, options: &Options, zone: &Zone) -> Result<Ga
     let totals = totals(trace, unit, per_node, from, to);
 
     let named = |time: i64| {
-        let is = |job: &usize| {
-            [&jobs.submit, &jobs.start, &jobs.end].iter().any(|times| times.get(*job) == Some(time))
-        };
+        let is = |job: &usize| [&jobs.submit, &jobs.start, &jobs.end].iter().any(|times| times.get(*job) == Some(time));
         let key = (0..facts.len()).find(is).and_then(|job| jobs.job_key.get(job));
         key.map_or_else(|| "an attempt".to_owned(), |key| format!("job {key}"))
     };
