@@ -109,7 +109,7 @@ pub fn is_folder(path: &Path) -> bool {
     let says_schema =
         matches!(&readable, Ok(Ok(value)) if value.get("schema").is_some_and(serde_json::Value::is_string));
     let table = all_specs().iter().any(|(name, _)| path.join(format!("{name}.parquet")).is_file());
-    says_schema && table || !matches!(readable, Ok(Ok(_))) && table
+    table && (says_schema || !matches!(readable, Ok(Ok(_))))
 }
 
 /// The files that this program wrote into a trace folder: the manifest, and the tables that it lists by names that are ours.
