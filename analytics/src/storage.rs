@@ -6,12 +6,13 @@
 //! arrow's own writer: zstd, row groups of 256 k rows, times as `timestamp[ms, UTC]`, and key-value metadata with the
 //! schema version. The manifest holds no clock time and no machine name: the same source gives the same bytes.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{Read as _, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, Once, PoisonError};
 
 use arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray,
@@ -21,8 +22,9 @@ use arrow::datatypes::{
     DataType, Field, Float64Type, Int64Type, Schema, SchemaRef, TimeUnit, TimestampMillisecondType,
 };
 use parquet::arrow::ArrowWriter;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 use parquet::basic::{Compression, ZstdLevel};
+use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use schemars::JsonSchema;
@@ -517,15 +519,64 @@ pub fn read_parquet<T: Table>(path: &Path) -> Result<T> {
 }
 
 /// The outcome of `read`, `None` if it panicked: the Parquet library asserts in places what damaged data breaks.
-/// Nothing `read` touches may be used after that.
+/// Nothing `read` touches may be used after that. Such a panic is an answer, so nothing is printed of it.
 pub(crate) fn guarded<T>(read: impl FnOnce() -> T) -> Option<T> {
-    catch_unwind(AssertUnwindSafe(read)).ok()
+    static QUIET_WHERE_GUARDED: Once = Once::new();
+    QUIET_WHERE_GUARDED.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            if !GUARDED.get() {
+                before(panic);
+            }
+        }));
+    });
+    let outer = GUARDED.replace(true);
+    let outcome = catch_unwind(AssertUnwindSafe(read)).ok();
+    GUARDED.set(outer);
+    outcome
+}
+
+thread_local! {
+    /// Whether this thread is within [`guarded`].
+    static GUARDED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// What to do about Parquet that comes through a pipe.
+pub(crate) const PIPED_PARQUET: &str = "save it to a file and name that";
+
+/// What the Parquet file `file`, found at `path`, says of itself. Types are those of Parquet: the Arrow schema that
+/// writers embed is not looked at, as nothing checks it against the data.
+///
+/// # Errors
+/// When the file is damaged, or a column is compressed in a way that is not read.
+pub(crate) fn parquet_metadata(file: &File, path: &Path) -> Result<ArrowReaderMetadata> {
+    let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+    let metadata = guarded(|| ArrowReaderMetadata::load(file, options))
+        .unwrap_or_else(|| Err(ParquetError::General("the Parquet data is damaged".to_owned())))
+        .map_err(|e| Error::Parquet { action: "read", path: path.to_owned(), source: e })?;
+    let mut columns = metadata.metadata().row_groups().iter().flat_map(|group| group.columns());
+    let unread = columns.find(|column| matches!(column.compression(), Compression::BROTLI(_) | Compression::LZO));
+    if let Some(column) = unread {
+        return Err(Error::Format {
+            file: path.display().to_string(),
+            line: None,
+            column: Some(column.column_path().string()),
+            found: format!("it is compressed with {}", name_of(column.compression())),
+            remedy: "write the file again with zstd, snappy, gzip or lz4".to_owned(),
+        });
+    }
+    Ok(metadata)
+}
+
+fn name_of(compression: Compression) -> &'static str {
+    if matches!(compression, Compression::LZO) { "LZO" } else { "brotli" }
 }
 
 fn read_parquet_unguarded<T: Table>(path: &Path) -> Result<T> {
     let file = File::open(path).map_err(|e| Error::io("open", path, e))?;
     let failed = |e| Error::Parquet { action: "read", path: path.to_owned(), source: e };
-    let reader = ParquetRecordBatchReaderBuilder::try_new(file).map_err(failed)?.build().map_err(failed)?;
+    let metadata = parquet_metadata(&file, path)?;
+    let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata).build().map_err(failed)?;
     let mut table = T::default();
     for batch in reader {
         let batch = batch.map_err(|e| Error::Arrow { table: T::NAME, source: e })?;

@@ -43,6 +43,7 @@ pub(crate) fn open(sources: &[PathBuf], reading: &Reading, quarantine: Option<&P
         keep_quarantined: quarantine.is_some(),
         // Below, once what is wrong has been written out.
         strict: reading.strict && quarantine.is_none(),
+        most_expansion: reading.max_expansion,
         observer: &bar,
     };
     let trace = ingest::read(&ingest::expand(sources)?, &options);
