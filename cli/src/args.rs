@@ -91,6 +91,9 @@ pub(crate) struct Reading {
     /// Fail if any row has to be quarantined or a file is damaged
     #[arg(long)]
     pub(crate) strict: bool,
+    /// How many times its size a compressed JSON document may expand to, beyond 16 MiB
+    #[arg(long, value_name = "TIMES", default_value_t = ingest::MOST_EXPANSION, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) max_expansion: u64,
 }
 
 fn reader(id: &str) -> Result<String, &'static str> {
@@ -483,6 +486,9 @@ pub(crate) struct Serve {
     /// Train again after so many ended jobs [default: never]
     #[arg(long, value_name = "JOBS")]
     pub(crate) retrain_after: Option<std::num::NonZeroU64>,
+    /// GPUs of the cluster: jobs of more are refused [default: as the trace that the model was trained on has it, if it says]
+    #[arg(long, value_name = "GPUS")]
+    pub(crate) cluster_gpus: Option<std::num::NonZeroU32>,
 }
 
 #[derive(Debug, Args)]
