@@ -224,6 +224,24 @@ fn replace(new: &Path, target: &Path) -> Result<()> {
     std::fs::remove_dir(&old).map_err(|e| Error::io("remove", old, e))
 }
 
+/// Most that is read of a file that says how to do something (factors, a mapping, a configuration), bytes.
+const MOST_TEXT: u64 = 16 << 20;
+
+/// The text of a file that says how to do something, such as factors or a configuration. Not for sources, which may be of any length.
+///
+/// # Errors
+/// When it cannot be read, is no text, or has more than 16 MiB (a device that never ends has).
+pub fn read_text(path: &Path) -> Result<String> {
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(MOST_TEXT + 1).read_to_end(&mut bytes));
+    read.map_err(|e| Error::io("read", path, e))?;
+    let wrong = |found: &str| Error::format(path.display().to_string(), found, "name the file that was meant");
+    if bytes.len() as u64 > MOST_TEXT {
+        return Err(wrong("it has more than 16 MiB, the most that is read of such a file"));
+    }
+    String::from_utf8(bytes).map_err(|_| wrong("it is no text (UTF-8)"))
+}
+
 /// The folder that holds `path`.
 fn parent(path: &Path) -> Option<&Path> {
     path.parent().map(|parent| if parent.as_os_str().is_empty() { Path::new(".") } else { parent })
@@ -462,7 +480,9 @@ pub fn load_but(path: &Path, left_out: Option<&str>) -> Result<Trace> {
 /// When it is missing, damaged or of another version.
 pub fn manifest(folder: &Path) -> Result<Manifest> {
     let path = folder.join(MANIFEST);
-    let text = std::fs::read_to_string(&path).map_err(|e| Error::io("read", &path, e))?;
+    let mut text = String::new();
+    let read = File::open(&path).and_then(|file| file.take(LONGEST_MANIFEST).read_to_string(&mut text));
+    read.map_err(|e| Error::io("read", &path, e))?;
     let failed = |e| Error::Json { action: "read", path: path.clone(), source: e };
     let value: serde_json::Value = serde_json::from_str(&text).map_err(failed)?;
     let found = value.get("schema").and_then(|schema| schema.as_str()).unwrap_or("none");
