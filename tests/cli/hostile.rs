@@ -135,7 +135,6 @@ fn files_that_never_end_are_refused_with_the_bound() {
         (vec!["audit", &source, "--factors", "/dev/zero"], "16 MiB"),
         (vec!["predict", &source, "--model", "/dev/zero"], "1 MiB"),
         (vec!["serve", "--model", "/dev/zero", "--token-file", &token], "1 MiB"),
-        (vec!["describe", &source, "--mapping", "/dev/zero"], "16 MiB"),
         (vec!["synth", "/dev/zero", "--out", "never"], "16 MiB"),
     ] {
         let refused = bounded(&arguments);
