@@ -14,7 +14,11 @@ pub(super) fn name(report: &mut Report, resource: Resource) {
     }
     let reword = |text: &mut String| {
         if text.contains("GPU") {
+            let begins = text.starts_with("GPU");
             *text = text.replace("GPUs", resource.many()).replace("GPU", resource.one());
+            if begins && let Some(first) = text.get_mut(..1) {
+                first.make_ascii_uppercase();
+            }
         }
     };
     report.summary.iter_mut().for_each(reword);
@@ -25,7 +29,9 @@ pub(super) fn name(report: &mut Report, resource: Resource) {
         for block in &mut section.blocks {
             match block {
                 Block::Text(text) => reword(text),
-                Block::Chart(chart) => reword(&mut chart.title),
+                Block::Chart(chart) => {
+                    [&mut chart.title, &mut chart.reading, &mut chart.y.label].into_iter().for_each(reword);
+                }
                 Block::Table(table) => {
                     reword(&mut table.title);
                     table.columns.iter_mut().for_each(|column| {
