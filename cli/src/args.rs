@@ -85,9 +85,9 @@ pub(crate) struct Reading {
     /// The cluster's time zone: of local times in the source, and of hours and weekdays in the answer
     #[arg(long, value_name = "IANA NAME", value_parser = Zone::named)]
     pub(crate) timezone: Option<Zone>,
-    /// Mapping file that says what the columns of a CSV or Parquet file mean
+    /// What CSV or Parquet columns mean; for one source only: SOURCE=TOML
     #[arg(long, value_name = "TOML")]
-    pub(crate) mapping: Option<PathBuf>,
+    pub(crate) mapping: Vec<String>,
     /// Fail if any row has to be quarantined or a file is damaged
     #[arg(long)]
     pub(crate) strict: bool,

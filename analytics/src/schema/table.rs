@@ -436,6 +436,8 @@ tables! {
         sensor: label,
         #[doc = "Power, watts."]
         power_w: num,
+        #[doc = "Energy counter or register of the meter, joules."]
+        energy_j_cum: num,
         #[doc = "CPU utilisation, 0 to 1."]
         cpu_util_ratio: num,
         #[doc = "Memory in use, bytes."]
