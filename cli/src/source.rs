@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use tracecast_analytics::ingest::{self, ReadOptions};
+use tracecast_analytics::report::markup::printable;
+use tracecast_analytics::time::Zone;
 use tracecast_analytics::{Trace, storage};
 use tracecast_planner::sim::input::Site;
 
@@ -11,9 +13,35 @@ use crate::args::Reading;
 use crate::output;
 use crate::progress::Bar;
 
-/// Loads or reads `sources`. Quarantined rows go to the file `quarantine`, also where `--strict` then makes them an
-/// error.
+/// Loads or reads `sources`, says on stderr what of them is not there, and makes it an error if no row could be used or
+/// `--strict` allows none to be missing. Quarantined rows go to the file `quarantine` before that.
 pub(crate) fn open(sources: &[PathBuf], reading: &Reading, quarantine: Option<&Path>, quiet: bool) -> Result<Trace> {
+    let trace = read(sources, reading, quarantine, quiet)?;
+    ingest::check_usable(&trace)?;
+    Ok(trace)
+}
+
+/// Says on stderr what of a trace is not there, also where progress is not wanted, unless `--strict` makes it an error.
+pub(crate) fn told(trace: &Trace, strict: bool) -> Result<()> {
+    if strict {
+        ingest::check_strict(trace)?;
+    }
+    for warning in trace.warnings() {
+        output::say(false, &format!("tracecast: warning: {}", printable(&warning)));
+    }
+    Ok(())
+}
+
+/// The zone of a trace, or of a trace folder of which nothing else is read yet.
+pub(crate) fn zone(name: &str, reading: &Reading) -> Result<Zone> {
+    match &reading.timezone {
+        Some(zone) => Ok(zone.clone()),
+        None => Ok(Zone::named(name)?),
+    }
+}
+
+/// As [`open`], but a trace of which no row could be used is no error.
+pub(crate) fn read(sources: &[PathBuf], reading: &Reading, quarantine: Option<&Path>, quiet: bool) -> Result<Trace> {
     let zone = reading.timezone.clone();
     if sources.len() > 1
         && let Some(folder) = sources.iter().find(|source| storage::is_folder(source))
@@ -30,9 +58,7 @@ pub(crate) fn open(sources: &[PathBuf], reading: &Reading, quarantine: Option<&P
         if let Some(zone) = zone {
             zone.name().clone_into(&mut trace.zone);
         }
-        if reading.strict {
-            ingest::check_strict(&trace)?;
-        }
+        told(&trace, reading.strict)?;
         return Ok(trace);
     }
     let bar = Bar::new(quiet);
@@ -51,9 +77,7 @@ pub(crate) fn open(sources: &[PathBuf], reading: &Reading, quarantine: Option<&P
     if let Some(path) = quarantine {
         write_quarantined(&trace, path)?;
     }
-    if reading.strict {
-        ingest::check_strict(&trace)?;
-    }
+    told(&trace, reading.strict)?;
     for note in trace.notes.iter().filter(|note| note.starts_with(ingest::NO_ROWS)) {
         output::say(quiet, &format!("tracecast: {note}"));
     }

@@ -7,7 +7,7 @@ use super::*;
 const MINUTES: u32 = 10 * 1440;
 
 /// Ten days of ten nodes by the minute: four in use, and eight from noon to one.
-fn counts() -> String {
+pub(super) fn counts() -> String {
     let mut text = "time,active,total\n".to_owned();
     for at in 0..MINUTES {
         let (day, hour, minute) = (1 + at / 1440, at / 60 % 24, at % 60);

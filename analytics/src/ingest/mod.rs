@@ -28,7 +28,7 @@ mod telemetry;
 pub use delimited::{Delimited, Record};
 pub use field::Moment;
 pub use options::{Observer, Progress, ReadOptions};
-pub use read::{MAPPING_FILE, NO_ROWS, Seen, check_job, check_strict, read, readers, sniff};
+pub use read::{MAPPING_FILE, NO_ROWS, Seen, check_job, check_strict, check_usable, read, readers, sniff};
 pub use reader::{Confidence, Reader};
 pub use source::{Head, Lines, SourceFile, expand, sha256};
 

@@ -13,15 +13,14 @@ use tracecast_analytics::audit::whatif::cap;
 use tracecast_analytics::audit::whatif::reclaim::{self, Reclaim};
 use tracecast_analytics::audit::{meter, stream};
 use tracecast_analytics::describe::HolderSource;
-use tracecast_analytics::ingest;
 use tracecast_analytics::report::Section;
-use tracecast_analytics::time::{MINUTE_MS, Zone};
+use tracecast_analytics::time::{MINUTE_MS, Window, Written, Zone};
 use tracecast_analytics::{Trace, storage};
 
-use crate::args::{Reading, duration, moment};
+use crate::args::{Reading, TIMES, duration, window};
 use crate::cmd::answer::Answering;
 use crate::cmd::describe;
-use crate::{output, source};
+use crate::{early, output, source};
 
 /// How to name what a factor file holds.
 const FACTOR_FILE: &str = "\
@@ -47,19 +46,19 @@ without its factor is left out and says so. Every table takes source = \"...\", 
 Exit codes: 0 done, or identical under --verify; 1 failed, or different; 2 wrong usage; 3 rows quarantined or a file damaged under --strict; 4 format not recognised.";
 
 #[derive(Debug, Args)]
-#[command(after_help = FACTOR_FILE)]
+#[command(after_help = format!("{TIMES}\n\n{FACTOR_FILE}"))]
 pub(crate) struct Audit {
     /// Files, folders or patterns; or one trace folder. With --verify: where the manifest's sources lie now [default: where they lay]
     #[arg(required_unless_present = "verify", value_name = "SOURCE")]
     pub(crate) sources: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) reading: Reading,
-    /// Audit from here on (UTC, such as 2017-10-03 or 2017-10-03T12:00:00Z) [default: from the first reading]
-    #[arg(long, value_name = "TIME", value_parser = moment, allow_hyphen_values = true, help_heading = "Time")]
-    pub(crate) from: Option<i64>,
-    /// Audit up to here [default: to the last reading]
-    #[arg(long, value_name = "TIME", value_parser = moment, allow_hyphen_values = true, help_heading = "Time")]
-    pub(crate) to: Option<i64>,
+    /// Audit from this time on [default: from the first reading]
+    #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, help_heading = "Time")]
+    pub(crate) from: Option<Written>,
+    /// Audit up to this time; a bare date is in to its end [default: to the last reading]
+    #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, help_heading = "Time")]
+    pub(crate) to: Option<Written>,
     /// Factor file: PUE, carbon intensity, price, water, embodied carbon, site (see below)
     #[arg(long, value_name = "TOML", help_heading = "Factors")]
     pub(crate) factors: Option<PathBuf>,
@@ -118,7 +117,10 @@ pub(crate) fn run(request: &Audit, quiet: bool) -> Result<()> {
     if let Some(path) = &request.verify {
         return verify(request, path, quiet);
     }
-    let made = make(options(request), request.reading.strict, quiet)?;
+    early::files([&request.answering.out, &request.jobs, &request.manifest])?;
+    early::folders([&request.charts])?;
+    let window = window(&request.from, &request.to)?;
+    let made = make(options(request), Some(window), request.reading.strict, quiet)?;
     if let Some(path) = &request.jobs {
         output::write(path, &made.answer.jobs_csv()?)?;
     }
@@ -167,8 +169,9 @@ fn options(request: &Audit) -> Options {
         zone: request.zone.clone(),
         price: named(&request.price),
         pue: request.pue,
-        from_ms: request.from,
-        to_ms: request.to,
+        // Known once the trace's zone is.
+        from_ms: None,
+        to_ms: None,
         power_caps: named(&request.whatif_power_cap),
         taken_as: request.taken_as.clone(),
         idle_after_min: request.idle_after.iter().map(|ms| *ms as f64 / MINUTE_MS as f64).collect(),
@@ -226,8 +229,8 @@ fn all_factors(file: Option<&FactorFile>, options: &Options, zone: &Zone) -> Res
     Ok(factors)
 }
 
-/// Audits.
-fn make(options: Options, strict: bool, quiet: bool) -> Result<Made> {
+/// Audits, over `window` where one was typed, else over what the options say.
+fn make(mut options: Options, window: Option<Window<'_>>, strict: bool, quiet: bool) -> Result<Made> {
     let file = options.factors.as_deref().map(FactorFile::read).transpose()?;
     // A mistake in the factor file is told before a long read begins.
     let early = all_factors(file.as_ref(), &options, &Zone::utc())?;
@@ -239,13 +242,15 @@ fn make(options: Options, strict: bool, quiet: bool) -> Result<Made> {
         mapping: options.mapping.as_deref().map(PathBuf::from),
         strict,
     };
-    let metering = meter::Options {
-        from_ms: options.from_ms,
-        to_ms: options.to_ms,
-        threads: rayon::current_num_threads(),
-        ..early.meter.options()
+    // The time audited needs the zone, which a trace folder tells before it is read and other sources after.
+    let mut within = |zone: &Zone| -> Result<(Option<i64>, Option<i64>)> {
+        if let Some(window) = window {
+            (options.from_ms, options.to_ms) = window.resolve(zone)?;
+        }
+        Ok((options.from_ms, options.to_ms))
     };
-    let (trace, ledger, streamed) = measured(&sources, &reading, &metering, quiet)?;
+    let metering = meter::Options { threads: rayon::current_num_threads(), ..early.meter.options() };
+    let (trace, ledger, streamed) = measured(&sources, &reading, metering, &mut within, quiet)?;
     if ledger.entries.is_empty() {
         bail!(
             "{}: no device has two readings in the time audited, so no energy is known; add readings or widen --from and --to \
@@ -301,24 +306,25 @@ fn studies(options: &Options) -> Result<Option<Vec<cap::Study>>> {
 fn measured(
     sources: &[PathBuf],
     reading: &Reading,
-    metering: &meter::Options,
+    mut metering: meter::Options,
+    within: &mut dyn FnMut(&Zone) -> Result<(Option<i64>, Option<i64>)>,
     quiet: bool,
 ) -> Result<(Trace, Ledger, bool)> {
     let folder = match sources {
         [folder] if storage::is_folder(folder) => folder,
         _ => {
             let trace = source::open(sources, reading, None, quiet)?;
-            let ledger = meter::measure(&trace, metering)?;
+            (metering.from_ms, metering.to_ms) = within(&Zone::named(&trace.zone)?)?;
+            let ledger = meter::measure(&trace, &metering)?;
             return Ok((trace, ledger, false));
         }
     };
-    let (mut trace, ledger, counts) = stream::measure_folder(folder, metering)?;
+    (metering.from_ms, metering.to_ms) = within(&source::zone(&storage::manifest(folder)?.zone, reading)?)?;
+    let (mut trace, ledger, counts) = stream::measure_folder(folder, &metering)?;
     if let Some(zone) = &reading.timezone {
         zone.name().clone_into(&mut trace.zone);
     }
-    if reading.strict {
-        ingest::check_strict(&trace)?;
-    }
+    source::told(&trace, reading.strict)?;
     let streamed = counts.rows > 0 && trace.gpu_samples.ts.is_empty();
     Ok((trace, ledger, streamed))
 }
@@ -353,7 +359,7 @@ fn verify(request: &Audit, path: &Path, quiet: bool) -> Result<()> {
     moved(&request.price, &mut options.price);
     moved(&request.whatif_power_cap, &mut options.power_caps);
     moved(&request.reading.mapping, &mut options.mapping);
-    let made = make(options, request.reading.strict, quiet)?;
+    let made = make(options, None, request.reading.strict, quiet)?;
     // Read back as the recorded one was, so that numbers are compared as they are written.
     let now = Manifest::parse("this audit", &made.manifest.to_json()?)?;
     let differences = recorded.differences(&now);

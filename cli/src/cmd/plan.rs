@@ -9,7 +9,7 @@ use serde::Deserialize;
 use tracecast_analytics::audit::factors::{Hourly, Method};
 use tracecast_analytics::ingest::slurm::hostlist;
 use tracecast_analytics::report::{Section, format};
-use tracecast_analytics::time::{DAY_MS, HOUR_MS, Zone, format_utc};
+use tracecast_analytics::time::{self, DAY_MS, HOUR_MS, Written, Zone};
 use tracecast_analytics::{Trace, schema::Table as _};
 use tracecast_planner::power::answer::{Answer, ByHour, Pool, Resimulated, SCHEMA};
 use tracecast_planner::power::apply::{self, Replay};
@@ -20,15 +20,16 @@ use tracecast_planner::power::plan::{Action, PoolPlan, PowerPlan};
 use tracecast_planner::power::resim::{Constants, PerHour, Rates};
 use tracecast_planner::power::score::Worth;
 use tracecast_planner::power::study::{self, Request, Service, Studied};
+use tracecast_planner::sim::Policy;
 use tracecast_planner::sim::input::{self};
 use tracecast_planner::sim::scenario::Scenario;
 use tracecast_predictors::demand::gather::{self, Asked, Gathered};
 use tracecast_predictors::demand::series::{Series, Unit};
 
-use crate::args::{Arguments, Command, Reading};
+use crate::args::{Arguments, Command, Reading, TIMES};
 use crate::cmd::answer::{self, Answering};
 use crate::cmd::{backtest_demand, describe};
-use crate::{output, source};
+use crate::{early, output, source};
 
 /// What to plan.
 #[derive(Debug, Subcommand)]
@@ -129,6 +130,7 @@ pub(crate) enum Emit {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = TIMES)]
 pub(crate) struct PlanPower {
     /// Files, folders or patterns; or one trace folder: counts of nodes or GPUs in use, or jobs
     #[arg(required = true, value_name = "SOURCE")]
@@ -153,15 +155,15 @@ pub(crate) struct PlanPower {
     /// GPUs of a node [default: gpus_per_node of the constants, else as most nodes of the inventory, else 8]
     #[arg(long, value_name = "GPUS", help_heading = "Demand")]
     pub(crate) gpus_per_node: Option<f64>,
-    /// Learn from slots from here on; a bare date is in the trace's zone [default: from the beginning]
-    #[arg(long, value_name = "TIME", help_heading = "Evaluation")]
-    pub(crate) fit_from: Option<String>,
-    /// Evaluate slots from here on; a bare date is in the trace's zone [default: the last quarter]
-    #[arg(long, value_name = "TIME", help_heading = "Evaluation")]
-    pub(crate) eval_from: Option<String>,
-    /// Evaluate slots up to here; a bare date is that whole day [default: to the end]
-    #[arg(long, value_name = "TIME", help_heading = "Evaluation")]
-    pub(crate) eval_to: Option<String>,
+    /// Learn from slots from this time on [default: from the beginning]
+    #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, help_heading = "Evaluation")]
+    pub(crate) fit_from: Option<Written>,
+    /// Evaluate slots from this time on, and learn from those before it [default: the last quarter]
+    #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, help_heading = "Evaluation")]
+    pub(crate) eval_from: Option<Written>,
+    /// Evaluate slots before this time; a bare date is in to its end [default: to the end]
+    #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, help_heading = "Evaluation")]
+    pub(crate) eval_to: Option<Written>,
     /// Slots that a node takes to boot beyond the one it is woken for [default: as boot_s of the constants has it]
     #[arg(long, value_name = "SLOTS", help_heading = "Evaluation")]
     pub(crate) boot_slots: Option<usize>,
@@ -298,6 +300,7 @@ pub(crate) fn run(request: &PlanPower, quiet: bool) -> Result<()> {
     if request.emit.contains(&Emit::Slurm) && request.slurm_conf.is_none() {
         bail!("the change for Slurm is a diff of the site's slurm.conf; name it with --slurm-conf");
     }
+    check(request)?;
     let trace = source::open(&request.sources, &request.reading, None, quiet)?;
     let answer = answer(request, &trace, describe::title(&trace, &request.sources), quiet)?;
     emit(request, &answer, quiet)?;
@@ -307,6 +310,37 @@ pub(crate) fn run(request: &PlanPower, quiet: bool) -> Result<()> {
         || answer.report(),
         || answer::json(&answer, "the answer"),
     )
+}
+
+/// What was typed and the files that were named, before the trace is read.
+fn check(request: &PlanPower) -> Result<()> {
+    Window::asked(request)?;
+    early::files([&request.answering.out])?;
+    early::folders([&request.charts, &request.emit_to])?;
+    if let Some(path) = &request.constants {
+        toml::from_str::<Figures>(&source::text(path)?).with_context(|| format!("read {}", path.display()))?;
+    }
+    Hours::read(request)?.weighing(request)?;
+    if let Some(path) = &request.cluster {
+        source::site(path)?;
+        policy(request)?;
+    }
+    for names in [&request.nodes, &request.canaries].into_iter().flatten() {
+        hosts(names)?;
+    }
+    emitting(request)?;
+    Ok(())
+}
+
+/// The host names of a list.
+fn hosts(names: &str) -> Result<Vec<String>> {
+    const MOST: usize = 100_000;
+    hostlist::expand(names, MOST).ok().with_context(|| format!("`{names}` is no host list; write gpu[01-52,60]"))
+}
+
+/// The policy under which jobs are replayed.
+fn policy(request: &PlanPower) -> Result<Policy> {
+    Ok(Scenario { scan: Some(request.scan.clone()), ..Scenario::default() }.policy(false)?)
 }
 
 /// The plan for a trace.
@@ -358,13 +392,7 @@ fn answer(request: &PlanPower, trace: &Trace, title: String, quiet: bool) -> Res
         named(names, &main)?;
     }
     let mut notes = gathered.notes.clone();
-    if trace.ledger.quarantined > 0 {
-        notes.push(format!(
-            "{} of {} rows could not be used; `tracecast inspect` says why.",
-            format::count(trace.ledger.quarantined),
-            format::count(trace.ledger.read)
-        ));
-    }
+    notes.extend(trace.warnings());
     let mut vcs = Vec::new();
     let mut plans = Vec::new();
     if request.by_vc {
@@ -426,28 +454,25 @@ fn answer(request: &PlanPower, trace: &Trace, title: String, quiet: bool) -> Res
     })
 }
 
-/// What a report on a trace says of sleep, with all defaults: its headline and its sections.
-pub(crate) fn sections(trace: &Trace) -> (Option<String>, Vec<Section>) {
+/// What a report on a trace says of sleep, with all defaults: its headline, its sections, and what it assumes.
+pub(crate) fn sections(trace: &Trace) -> (Option<String>, Vec<Section>, Vec<String>) {
     let title = "Which nodes can sleep";
     let arguments = Arguments::try_parse_from(["tracecast", "plan", "power", "-"]);
     let Ok(Arguments { command: Command::Plan(Plan::Power(request)), .. }) = arguments else {
-        return (None, Vec::new());
+        return (None, Vec::new(), Vec::new());
     };
     match answer(&request, trace, String::new(), true) {
         Ok(answer) => {
             let mut report = answer.report();
-            (report.summary.drain(..).next(), report.sections)
+            (report.summary.drain(..).next(), report.sections, report.notes)
         }
-        Err(error) => (None, vec![Section::not_available("power", title, format!("{error:#}."))]),
+        Err(error) => (None, vec![Section::not_available("power", title, format!("{error:#}."))], Vec::new()),
     }
 }
 
 /// Checks that as many nodes are named as the plan is for: a buffer for 400 nodes says nothing of 12.
 fn named(names: &str, studied: &Studied) -> Result<()> {
-    const MOST: usize = 100_000;
-    let Ok(found) = hostlist::expand(names, MOST) else {
-        bail!("`{names}` is no host list; write gpu[01-52,60]");
-    };
+    let found = hosts(names)?;
     let total = studied.total.last().copied().unwrap_or(0.0) as usize;
     if found.len() != total {
         bail!(
@@ -482,19 +507,21 @@ struct Window {
 }
 
 impl Window {
+    /// The evaluated days as they were asked for.
+    fn asked(request: &PlanPower) -> Result<time::Window<'_>> {
+        let (from, to) = (request.eval_from.as_ref(), request.eval_to.as_ref());
+        Ok(time::Window::new(backtest_demand::EVALUATED, from, to)?)
+    }
+
     fn of(request: &PlanPower, series: &Series, zone: &Zone) -> Result<Self> {
         let end = series.time_ms(series.slots.len());
-        let moment = |text: &Option<String>, is_end| {
-            text.as_deref().map(|text| backtest_demand::moment(text, zone, is_end)).transpose()
-        };
-        let to_ms = moment(&request.eval_to, true)?.unwrap_or(end).min(end);
-        let fit_ms = moment(&request.fit_from, false)?.unwrap_or(series.start_ms).max(series.start_ms);
+        let (eval_from, eval_to) = Self::asked(request)?.resolve(zone)?;
+        let to_ms = eval_to.unwrap_or(end).min(end);
+        let fit_from = request.fit_from.as_ref().map(|from| from.first_ms(zone)).transpose()?;
+        let fit_ms = fit_from.unwrap_or(series.start_ms).max(series.start_ms);
         let quarter = to_ms - (to_ms - fit_ms) / 4;
-        let from_ms = moment(&request.eval_from, false)?.unwrap_or(quarter);
-        let span = || {
-            let shown = |ms: i64| format_utc(ms + zone.offset_ms(ms));
-            format!("the series goes from {} to {} ({})", shown(series.start_ms), shown(end), zone.name())
-        };
+        let from_ms = eval_from.unwrap_or(quarter);
+        let span = || format!("the series goes from {}", zone.show_between(series.start_ms, end));
         if from_ms >= to_ms {
             bail!("nothing is left to evaluate: --eval-from is not before the end of the evaluation; {}", span());
         }
@@ -531,7 +558,7 @@ fn effects(
         ..input::Options::default()
     };
     let loaded = input::load(trace, Some(&site), &options)?;
-    let policy = Scenario { scan: Some(request.scan.clone()), ..Scenario::default() }.policy(false)?;
+    let policy = policy(request)?;
     let by_hour = |rate: &Option<Hourly>| rate.as_ref().map(|rate| Hours::by_hour(rate, window.from_ms, window.to_ms));
     let (price, carbon) =
         (by_hour(&hours.price), by_hour(&hours.carbon.as_ref().map(|grams| grams.map(|g| g / 1000.0))));
@@ -550,7 +577,9 @@ fn effects(
         zone: &trace.zone,
         seed: 1,
     };
-    Ok(replay.run()?)
+    let (effects, mut notes) = replay.run()?;
+    notes.extend(loaded.notes.iter().map(|note| format!("Replay of the jobs: {note}")));
+    Ok((effects, notes))
 }
 
 fn hourly(of: &(i64, Vec<Option<f64>>)) -> PerHour<'_> {
@@ -607,9 +636,8 @@ fn power_plan(request: &PlanPower, figures: &Figures, pools: Vec<PoolPlan>) -> P
     }
 }
 
-fn emit(request: &PlanPower, answer: &Answer, quiet: bool) -> Result<()> {
-    let plan = &answer.plan;
-    let Some(folder) = &request.emit_to else { return Ok(()) };
+/// What configurations are written with.
+fn emitting(request: &PlanPower) -> Result<config::Options> {
     let mut options = config::Options::default();
     if let Some(path) = &request.slurm_conf {
         options.slurm.conf = source::text(path)?;
@@ -623,6 +651,13 @@ fn emit(request: &PlanPower, answer: &Answer, quiet: bool) -> Result<()> {
                 .with_context(|| format!("`{version}` is no version of Slurm; write 23.11"))?,
         );
     }
+    Ok(options)
+}
+
+fn emit(request: &PlanPower, answer: &Answer, quiet: bool) -> Result<()> {
+    let plan = &answer.plan;
+    let Some(folder) = &request.emit_to else { return Ok(()) };
+    let options = emitting(request)?;
     let targets: Vec<Target> = match request.emit.as_slice() {
         [] => vec![Target::Actions],
         some => some

@@ -373,7 +373,7 @@ impl Answer {
         let chart = Chart::xy(
             "active-demanded-powered",
             "Active, demanded and powered nodes",
-            Axis::time(format!("Time ({})", self.zone), zone),
+            Axis::time("Time", zone),
             Axis::linear("Nodes"),
             vec![
                 Series::new("active (mean of the slot)", Mark::Dashed, points(|own| own.1)),
@@ -701,7 +701,7 @@ impl Answer {
             let chart = Chart::xy(
                 "resimulated",
                 format!("Nodes under: {}", own.effect.name),
-                Axis::time("", zone),
+                Axis::time("Time", zone),
                 Axis::linear("Nodes"),
                 vec![
                     Series::new("busy", Mark::Area, points(|at| at.busy)),
