@@ -251,7 +251,7 @@ mod tests {
     }
 
     fn trained() -> Trained {
-        Trained { jobs: 1, from_ms: 0, to_ms: 7000, settings: Settings::default() }
+        Trained { jobs: 1, from_ms: 0, to_ms: 7000, cluster_gpus: None, settings: Settings::default() }
     }
 
     #[test]

@@ -27,6 +27,10 @@ use phase::Phase;
 
 /// Names remembered a user.
 const NAMES: usize = 64;
+/// Groups, users with names, and texts that a store keeps where it is bounded ([`Store::bound`]).
+const MOST_GROUPS: usize = 250_000;
+const MOST_USERS: usize = 20_000;
+const MOST_TEXTS: usize = 500_000;
 /// Names at least so alike stand in for each other.
 const ALIKE: f64 = 0.5;
 /// Features of the job itself.
@@ -197,6 +201,9 @@ pub struct Store {
     #[serde(with = "pairs")]
     open: HashMap<u64, Open>,
     jobs: u64,
+    /// Whether it takes no more groups, users and texts than so many.
+    #[serde(skip)]
+    bounded: bool,
 }
 
 /// The groups a submission belongs to, where they exist.
@@ -222,7 +229,15 @@ impl Store {
             names: HashMap::new(),
             open: HashMap::new(),
             jobs: 0,
+            bounded: false,
         }
+    }
+
+    /// From now on it keeps at most 250,000 groups and as many clocks (some 5 KB and 1 KB each), 500,000 texts, and the names of 20,000 users
+    /// (some 20 KB each): 2 GB at the most, whatever it is told. Jobs of what is new beyond that are learnt in the wider groups that exist.
+    /// For a store that strangers feed; a trace is as large as it is.
+    pub fn bound(&mut self) {
+        self.bounded = true;
     }
 
     /// What is known of jobs.
@@ -254,6 +269,9 @@ impl Store {
         let Some(text) = text else { return UNKNOWN };
         if let Some(code) = self.codes.get(text) {
             return *code;
+        }
+        if self.bounded && self.codes.len() >= MOST_TEXTS {
+            return UNKNOWN;
         }
         let code = self.codes.len() as u32;
         self.codes.insert(text.to_owned(), code);
@@ -398,7 +416,8 @@ impl Store {
         let code = self.code_for(stem.as_deref());
         let vc = self.code_for(vc.as_deref());
         let gpus = milli(job.gpus);
-        if let Some(stem) = stem.as_deref().filter(|_| user != UNKNOWN) {
+        let named = !self.bounded || self.names.len() < MOST_USERS || self.names.contains_key(&user);
+        if let Some(stem) = stem.as_deref().filter(|_| user != UNKNOWN && code != UNKNOWN && named) {
             let recent = &mut self.names.entry(user).or_default().recent;
             if !recent.iter().any(|(other, _)| *other == code) {
                 if recent.len() == NAMES {
@@ -417,6 +436,10 @@ impl Store {
                 continue;
             }
             let next = self.groups.len() as u32;
+            let full = self.bounded && self.groups.len() >= MOST_GROUPS;
+            if full && !self.index.contains_key(&(*level, one, other)) {
+                continue;
+            }
             let place = *self.index.entry((*level, one, other)).or_insert(next);
             if place == next {
                 self.groups.push(Group::default());
@@ -427,7 +450,12 @@ impl Store {
             groups.push(place);
         }
         let next = self.phases.len() as u32;
-        let phase = *self.phase_index.entry((user, vc, gpus)).or_insert(next);
+        let full = self.bounded && self.phases.len() >= MOST_GROUPS;
+        let phase = match self.phase_index.get(&(user, vc, gpus)) {
+            Some(phase) => *phase,
+            None if full => u32::MAX,
+            None => *self.phase_index.entry((user, vc, gpus)).or_insert(next),
+        };
         if phase == next {
             self.phases.push(Phase::default());
         }
