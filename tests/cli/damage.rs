@@ -132,6 +132,7 @@ fn what_cannot_be_written_is_told_before_anything_is_read() {
     let here = folder.path("");
     let below = format!("{file}/answer");
     let model = folder.path("model");
+    let nodes = folder.file("nodes.toml", "[[vc]]\nname = \"va\"\nnodes = 2\ngpus_per_node = 8\n");
     for (command, told) in [
         (&["describe", &source, "--out", &here][..], "is a folder"),
         (&["describe", &source, "--tables", &file], "is a file and no folder"),
@@ -151,14 +152,14 @@ fn what_cannot_be_written_is_told_before_anything_is_read() {
         (&["plan", "power", &source, "--emit", "slurm", "--emit-to", &here], "--slurm-conf"),
         (&["plan", "power", &source, "--nodes", "n[1-"], "is no host list"),
         (&["plan", "power", &source, "--emit-to", &here, "--slurm-version", "new"], "is no version of Slurm"),
-        (&["plan", "power", &source, "--cluster", &file, "--scan", "sideways"], "sideways"),
+        (&["plan", "power", &source, "--cluster", &nodes, "--scan", "sideways"], "sideways"),
         (&["synth", &source, "--out", &below], "is a file and no folder"),
     ] {
         let output = tracecast(command);
         assert!([Some(1), Some(2)].contains(&output.status.code()), "{command:?}: {}", stderr(&output));
         assert!(stderr(&output).contains(told), "{command:?}: {}", stderr(&output));
     }
-    assert_eq!(folder.names(), ["file"]);
+    assert_eq!(folder.names(), ["file", "nodes.toml"]);
 }
 
 /// An inventory of one node, without dates, and a pod an hour for twenty days.

@@ -20,6 +20,7 @@ use tracecast_planner::power::plan::{Action, PoolPlan, PowerPlan};
 use tracecast_planner::power::resim::{Constants, PerHour, Rates};
 use tracecast_planner::power::score::Worth;
 use tracecast_planner::power::study::{self, Request, Service, Studied};
+use tracecast_planner::power::yearly::Yearly;
 use tracecast_planner::sim::Policy;
 use tracecast_planner::sim::input::{self};
 use tracecast_planner::sim::scenario::Scenario;
@@ -63,6 +64,8 @@ pub(crate) enum Weigh {
 struct Hours {
     /// Money for a kWh.
     price: Option<Hourly>,
+    /// What the prices are in.
+    currency: Option<String>,
     /// Grams of CO₂ for a kWh.
     carbon: Option<Hourly>,
 }
@@ -73,7 +76,8 @@ impl Hours {
         let carbon = request.carbon.as_deref();
         let carbon =
             carbon.map(|path| Hourly::carbon_file(path, request.zone.as_deref(), Method::Direct)).transpose()?;
-        Ok(Self { price: price.map(|(price, _)| price), carbon })
+        let (price, currency) = price.unzip();
+        Ok(Self { price, currency, carbon })
     }
 
     /// What hours are weighed by.
@@ -239,6 +243,8 @@ fn service(text: &str) -> Result<Service, &'static str> {
 struct Figures {
     power: Constants,
     worth: Worth,
+    /// What the prices are in, such as EUR. Without it no money is told, as a number without a unit is none.
+    currency: Option<String>,
 }
 
 /// The figures of a file, completed: what it does not say follows from the GPUs of a node and the power of an idle one.
@@ -433,6 +439,10 @@ fn answer(request: &PlanPower, trace: &Trace, title: String, quiet: bool) -> Res
             .push("Hours and weekdays are unknown; rules take the first moment for midnight of a Thursday.".to_owned());
     }
     let price_kwh = figures.worth.price_kwh;
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
+    let saved_kwh = main.saved_kwh.iter().sum();
+    let yearly = Yearly::of(saved_kwh, main.days[2], mean(&main.total), mean(&main.active), &figures.power);
+    let currency = hours.currency.clone().or(figures.currency);
     Ok(Answer {
         schema: SCHEMA.to_owned(),
         title,
@@ -442,10 +452,14 @@ fn answer(request: &PlanPower, trace: &Trace, title: String, quiet: bool) -> Res
         constants: figures.power,
         worth: figures.worth,
         weighted_by: weighing.map(|(by, _)| by.to_owned()),
-        cost_saved: ByHour::of(&main, |at| match &hours.price {
-            Some(price) => price.at(at),
-            None => Some(price_kwh),
+        yearly,
+        cost_saved: currency.is_some().then(|| {
+            ByHour::of(&main, |at| match &hours.price {
+                Some(price) => price.at(at),
+                None => Some(price_kwh),
+            })
         }),
+        currency,
         co2_saved_kg: hours.carbon.as_ref().map(|carbon| ByHour::of(&main, |at| carbon.at(at).map(|g| g / 1000.0))),
         services: studies.services,
         slower_boots: Pool::of(&slower)?,
@@ -573,7 +587,12 @@ fn effects(
         policy: &policy,
         constants: &figures.power,
         rates: Rates {
-            price_per_kwh: Some(price.as_ref().map_or(PerHour::Constant(figures.worth.price_kwh), hourly)),
+            // Money without a currency is not told.
+            price_per_kwh: hours
+                .currency
+                .as_ref()
+                .or(figures.currency.as_ref())
+                .map(|_| price.as_ref().map_or(PerHour::Constant(figures.worth.price_kwh), hourly)),
             co2_kg_per_kwh: carbon.as_ref().map(hourly),
         },
         worth: figures.worth,

@@ -14,6 +14,7 @@ use super::plan::PowerPlan;
 use super::resim::{Constants, Effect, Moment};
 use super::score::{Outcome, Worth};
 use super::study::{Curve, Intervals, Optimum, Service, Studied};
+use super::yearly::Yearly;
 use crate::error::{Error, Result};
 
 /// Version of the JSON.
@@ -157,8 +158,12 @@ pub struct Answer {
     pub worth: Worth,
     /// What the hours were weighted by for the choice and the optimum, if they were not alike.
     pub weighted_by: Option<String>,
-    /// Money saved by the pool's chosen setting, in the currency of the price.
-    pub cost_saved: ByHour,
+    /// Energy saved by the pool's chosen setting in a year, and of all energy of the nodes.
+    pub yearly: Option<Yearly>,
+    /// Money saved by it, if the currency of the price is known.
+    pub cost_saved: Option<ByHour>,
+    /// Currency of all money here; `null` if nobody named one, and then no money is told.
+    pub currency: Option<String>,
     /// CO₂ equivalent saved by it, kg, if a carbon intensity was given.
     pub co2_saved_kg: Option<ByHour>,
     /// Levels of service of `for_service`.
@@ -337,15 +342,17 @@ impl Answer {
             share if share >= 1.0 => String::new(),
             share => format!(" (of the {} of the time whose hours are known)", format::percent(share)),
         };
-        let mut money = format!(
-            "At the price of each hour that is {} saved{}",
-            format::compact(self.cost_saved.value),
-            covered(&self.cost_saved)
-        );
-        if let Some(carbon) = &self.co2_saved_kg {
-            money.push_str(&format!(", and {} kg of CO₂ equivalent{}", format::compact(carbon.value), covered(carbon)));
+        if let Some(yearly) = &self.yearly {
+            said.push(yearly.sentence());
         }
-        said.push(format!("{money}."));
+        let money = self.cost_saved.as_ref().zip(self.currency.as_ref());
+        let money = money.map(|(own, unit)| format!("{} {unit}{}", format::compact(own.value), covered(own)));
+        let carbon = self.co2_saved_kg.as_ref();
+        let carbon = carbon.map(|own| format!("{} kg of CO₂ equivalent{}", format::compact(own.value), covered(own)));
+        let worth: Vec<String> = money.into_iter().chain(carbon).collect();
+        if !worth.is_empty() {
+            said.push(format!("By the rates of each hour that is {} saved.", worth.join(" and ")));
+        }
         if let (Some(first), Some(last)) = (self.effects.first(), self.effects.last())
             && self.effects.len() > 1
             && let (Some(wait), Some(base)) =
@@ -659,7 +666,10 @@ impl Answer {
                 Column::number("to"),
                 Column::with_unit("Added JCT, mean", "s"),
                 Column::number("Delayed"),
-                Column::number("Money saved"),
+                self.currency.as_ref().map_or_else(
+                    || Column::number("Money saved"),
+                    |currency| Column::with_unit("Saved", currency.clone()),
+                ),
                 Column::with_unit("CO₂ saved", "kg"),
             ],
         );

@@ -24,3 +24,4 @@ pub mod resim;
 pub mod score;
 pub mod simple;
 pub mod study;
+pub mod yearly;
