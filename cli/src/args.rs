@@ -90,6 +90,9 @@ pub(crate) struct Reading {
     /// Fail if any row has to be quarantined or a file is damaged
     #[arg(long)]
     pub(crate) strict: bool,
+    /// How many times its size a compressed JSON document may expand to, beyond 16 MiB
+    #[arg(long, value_name = "TIMES", default_value_t = ingest::MOST_EXPANSION, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) max_expansion: u64,
 }
 
 fn reader(id: &str) -> Result<String, &'static str> {

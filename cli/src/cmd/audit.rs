@@ -241,6 +241,7 @@ fn make(mut options: Options, window: Option<Window<'_>>, strict: bool, quiet: b
         timezone: options.timezone.as_deref().map(Zone::named).transpose()?,
         mapping: options.mapping.as_deref().map(PathBuf::from),
         strict,
+        max_expansion: tracecast_analytics::ingest::MOST_EXPANSION,
     };
     // The time audited needs the zone, which a trace folder tells before it is read and other sources after.
     let mut within = |zone: &Zone| -> Result<(Option<i64>, Option<i64>)> {

@@ -28,15 +28,16 @@ pub struct Yearly {
 }
 
 impl Yearly {
-    /// `That is 10,870 kWh in a year of such days, at most 10 % of what the nodes draw.`
-    pub fn sentence(&self) -> String {
+    /// `In a year of such days 10,870 kWh would be saved, at most 10 % of the energy of these nodes always on.`; `whose` says by
+    /// what.
+    pub fn sentence(&self, whose: &str) -> String {
         let bound = if self.share_is_upper_bound {
             " (less if those in use draw more than idle ones, which `active_w` of the constants would tell)"
         } else {
             ""
         };
         format!(
-            "That is **{}** kWh in a year of such days, {}**{}** of the energy of these nodes always on{bound}.",
+            "In a year of such days **{}** kWh{whose} would be saved, {}**{}** of the energy of these nodes always on{bound}.",
             format::compact(self.saved_kwh_per_year),
             if self.share_is_upper_bound { "at most " } else { "" },
             format::percent(self.share_of_nodes)
