@@ -359,6 +359,8 @@ tables! {
         to: time,
         #[doc = "GPUs."]
         gpus: num,
+        #[doc = "CPU cores (processors)."]
+        cpus: num,
         #[doc = "Nodes."]
         nodes: num,
         #[doc = "`up`, `down` (failed: what ran there ended), `drained` or `powered_down`."]

@@ -65,9 +65,11 @@ fn replay(
         to_ms,
         longest_ms: request.max_run,
         whole_seconds: request.compat.is_some(),
+        resource: Some(timeline.resource),
         ..input::Options::default()
     };
     let mut loaded = input::load(trace, Some(site), &window)?;
+    let resource = loaded.resource;
     let from_ms = from_ms.unwrap_or(i64::MIN / 2);
     let to_ms = to_ms.unwrap_or(i64::MAX);
     let daily = Options { refit_days: 1, ..options.clone() };
@@ -77,5 +79,5 @@ fn replay(
         .collect::<Result<Vec<_>, _>>()?;
     let compat = if request.compat.is_some() { Compat::Helios } else { Compat::None };
     let assumed = loaded.notes.clone();
-    Ok((downstream::run(&mut loaded, timeline, &own, &Policy { compat, ..Policy::default() })?, assumed))
+    Ok((downstream::run(&mut loaded, timeline, &own, &Policy { compat, ..Policy::default() }.on(resource))?, assumed))
 }

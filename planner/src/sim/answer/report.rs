@@ -1,12 +1,13 @@
 //! The answer for people: fidelity first, then what was replayed, waits, causes, VCs, users, and the comparison.
 
 use tracecast_analytics::report::{Cell, Column, Report, Section, Table, format};
+use tracecast_analytics::schema::Resource;
 use tracecast_analytics::time::Zone;
 
 use super::super::compare::{self, Estimate, Merit};
 use super::super::fidelity::Verdict;
 use super::super::metric::{Group, Metrics, delay};
-use super::{Answer, charts};
+use super::{Answer, charts, words};
 
 impl Answer {
     /// The report.
@@ -37,6 +38,7 @@ impl Answer {
             ("Recorded policy, as replayed".to_owned(), self.recorded_policy.clone()),
             ("tracecast".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
         ]);
+        words::name(&mut report, self.subject.resource);
         report
     }
 
@@ -125,11 +127,14 @@ impl Answer {
         } else {
             String::new()
         };
+        let amount = format::counted(subject.gpus, "GPU", "GPUs");
+        let machine = match subject.resource {
+            Resource::Gpus => format!("{} with {amount}", format::counted(subject.nodes, "node", "nodes")),
+            Resource::Cpus | Resource::Nodes => amount,
+        };
         let finding = format!(
-            "{} on {} with {} in {}, over {}{load}{when}.",
+            "{} on {machine} in {}, over {}{load}{when}.",
             format::counted(subject.jobs, "job", "jobs"),
-            format::counted(subject.nodes, "node", "nodes"),
-            format::counted(subject.gpus, "GPU", "GPUs"),
             format::counted(subject.vcs, "VC", "VCs"),
             format::duration(subject.span_s),
         );
@@ -150,7 +155,7 @@ impl Answer {
             }
             section = section.with_table(table);
         }
-        section.with_definition("Offered load: GPU time asked for / GPU time there is from the first to the last submission, with the most nodes there ever are.")
+        section.with_definition("Offered load: GPU time asked for / GPU time there is from the first to the last submission, with the cluster at its largest.")
     }
 
     fn yardstick_section(&self) -> Option<Section> {
