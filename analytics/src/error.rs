@@ -95,6 +95,24 @@ pub enum Error {
         /// What would fix it.
         remedy: String,
     },
+    /// A moment or a window that was typed cannot be.
+    #[error("{asked}: {found}; {remedy}")]
+    Window {
+        /// As it was typed.
+        asked: String,
+        /// What is wrong with it.
+        found: String,
+        /// What would fix it.
+        remedy: String,
+    },
+    /// None of the rows could be used.
+    #[error("{}: no row could be used: {why}; run `tracecast inspect` for the whole ledger", printable(.source_name))]
+    Unusable {
+        /// The files as the user named them.
+        source_name: String,
+        /// The most frequent reason, in words, with its first place.
+        why: String,
+    },
     /// A trace folder was written by a version this one cannot read.
     #[error("{}: trace folder has schema {found}, this version reads {supported}; run `tracecast ingest` on the source again", path.display())]
     SchemaVersion {

@@ -13,6 +13,9 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::error::{Error, Result};
+use crate::report::format::{count, percent};
+
 /// How many examples an entry keeps.
 const EXAMPLES: usize = 5;
 /// How many characters of an offending text are shown.
@@ -425,6 +428,66 @@ impl Ledger {
     /// Rows (quarantined) or values (repaired) counted under `reason`.
     pub fn count(&self, reason: &str) -> u64 {
         self.entries.iter().filter(|entry| entry.reason == reason).map(|entry| entry.count).sum()
+    }
+
+    /// The most frequent reason for which rows were not used, in words, with its first place; `None` if all were used.
+    pub fn worst(&self) -> Option<String> {
+        let quarantined = || self.entries.iter().filter(|entry| entry.outcome == Outcome::Quarantined);
+        // The first of the most frequent, sorted or not.
+        let worst = quarantined().rev().max_by_key(|entry| entry.count)?;
+        let place = worst.examples.first().map(|e| format!(" (first at {})", e.place())).unwrap_or_default();
+        let others = match quarantined().count() - 1 {
+            0 => String::new(),
+            1 => ", and 1 other reason".to_owned(),
+            more => format!(", and {more} other reasons"),
+        };
+        Some(format!("{} × {}{place}{others}", worst.count, worst.what))
+    }
+
+    /// Makes any damaged file and any quarantined row an error, as `--strict` does.
+    ///
+    /// # Errors
+    /// When there is one.
+    pub fn check_whole(&self) -> Result<()> {
+        if let Some(damage) = self.damage.first() {
+            return Err(Error::Damaged {
+                file: damage.file.clone(),
+                after_line: damage.after_line,
+                what: damage.what.clone(),
+            });
+        }
+        match self.worst() {
+            Some(worst) => Err(Error::Strict { quarantined: self.quarantined, read: self.read, worst }),
+            None => Ok(()),
+        }
+    }
+
+    /// What whoever uses the rows must know: how many could not be used, and which files end early. A sentence each.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        if self.quarantined > 0 {
+            let share = self.quarantined as f64 / self.read.max(1) as f64;
+            let why = self.worst().map_or_else(String::new, |worst| format!(": {worst}"));
+            warnings.push(format!(
+                "{} of {} rows ({}) could not be used{why}. `tracecast inspect` shows the whole ledger.",
+                count(self.quarantined),
+                count(self.read),
+                percent(share)
+            ));
+        }
+        for damage in self.damage.iter().take(EXAMPLES) {
+            warnings.push(format!(
+                "{} is damaged or ends early, after line {}: what follows is missing ({}).",
+                damage.file,
+                count(damage.after_line),
+                damage.what
+            ));
+        }
+        if self.damage.len() > EXAMPLES {
+            let more = self.damage.len() - EXAMPLES;
+            warnings.push(format!("{} more files are damaged or end early.", count(more as u64)));
+        }
+        warnings
     }
 
     /// Orders entries: quarantined before repaired, most frequent first, ties by identifier.

@@ -14,6 +14,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
+mod written;
+
+pub use written::{Window, Written};
+
 /// Milliseconds in a second.
 pub const SECOND_MS: i64 = 1_000;
 /// Milliseconds in a minute.
@@ -128,6 +132,16 @@ impl Zone {
     /// Local calendar of the moment `utc_ms`.
     pub fn local(&self, utc_ms: i64) -> LocalTime {
         LocalTime::of(utc_ms.saturating_add(self.offset_ms(utc_ms)))
+    }
+
+    /// `2017-10-03 08:00:00`, as clocks in the zone show the moment `utc_ms`.
+    pub fn show(&self, utc_ms: i64) -> String {
+        format_utc(utc_ms.saturating_add(self.offset_ms(utc_ms)))
+    }
+
+    /// `2017-10-03 00:00:00 to 2017-10-04 00:00:00 (Asia/Shanghai)`: the half-open time between two moments, with the zone.
+    pub fn show_between(&self, from_ms: i64, to_ms: i64) -> String {
+        format!("{} to {} ({})", self.show(from_ms), self.show(to_ms), self.name)
     }
 
     /// A calendar for many moments in (roughly) rising order: the zone is asked once a local hour.

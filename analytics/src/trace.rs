@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::quality::Ledger;
+use crate::report::format::counted;
 use crate::schema::{
     ActivityTable, AttemptTable, AvailabilityTable, CapacityTable, CarbonTable, ColumnKind, ColumnMut, GpuSampleTable,
     JobTable, MOST_NUMBER, NodeSampleTable, NodeTable, PlacementTable, PriceTable, Table,
@@ -143,6 +144,21 @@ impl Trace {
         sort(&mut self.prices, |prices, ix| key(&prices.ts, ix));
         sort(&mut self.availability, |availability, ix| key(&availability.ts, ix));
         self.ledger.sort();
+    }
+
+    /// What whoever uses the trace must know of rows and files that are not in it, a sentence each.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = self.ledger.warnings();
+        if !self.skipped.is_empty() {
+            let named: Vec<&str> = self.skipped.iter().take(5).map(String::as_str).collect();
+            let more = if self.skipped.len() > named.len() { " …" } else { "" };
+            warnings.push(format!(
+                "{} no reader recognises and left out: {}{more}.",
+                counted(self.skipped.len() as u64, "file that", "files that"),
+                named.join(", ")
+            ));
+        }
+        warnings
     }
 
     /// Rows of each table that has any, in the tables' order.

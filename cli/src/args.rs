@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use tracecast_analytics::ingest;
 use tracecast_analytics::schema::Resource;
-use tracecast_analytics::time::{self, Zone};
+use tracecast_analytics::time::{Window, Written, Zone};
 use tracecast_predictors::duration::forecast::Model;
 
 use crate::cmd::answer::Answering;
@@ -82,7 +82,7 @@ pub(crate) struct Reading {
     /// Reader to use instead of recognising each file (see `tracecast formats`)
     #[arg(long, value_name = "ID", value_parser = reader)]
     pub(crate) reader: Option<String>,
-    /// The cluster's time zone: of local times in the source, and of hours and weekdays in the answer
+    /// The cluster's time zone: of local times in the source, of times given without an offset, and of times in the answer
     #[arg(long, value_name = "IANA NAME", value_parser = Zone::named)]
     pub(crate) timezone: Option<Zone>,
     /// What CSV or Parquet columns mean; for one source only: SOURCE=TOML
@@ -200,6 +200,9 @@ pub(crate) struct Rollup {
     /// Form of the answer
     #[arg(long, value_enum, default_value_t = Plain::Table)]
     pub(crate) format: Plain,
+    /// Fail if any row has to be quarantined or a file is damaged
+    #[arg(long)]
+    pub(crate) strict: bool,
 }
 
 #[derive(Debug, Args)]
@@ -219,6 +222,7 @@ pub(crate) struct Synth {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = TIMES)]
 pub(crate) struct Simulate {
     /// Files, folders or patterns; or one trace folder
     #[arg(required = true, value_name = "SOURCE")]
@@ -251,12 +255,12 @@ pub(crate) struct Jobs {
     /// Nodes of each VC [default: as the trace has them]
     #[arg(long, value_name = "TOML")]
     pub(crate) cluster: Option<PathBuf>,
-    /// Jobs submitted from here on (UTC, such as 2017-10-03 or 2017-10-03T12:00:00Z); those that run or wait then are taken along
-    #[arg(long, value_name = "TIME", value_parser = moment, allow_hyphen_values = true)]
-    pub(crate) from: Option<i64>,
-    /// Jobs submitted before this
-    #[arg(long, value_name = "TIME", value_parser = moment, allow_hyphen_values = true)]
-    pub(crate) to: Option<i64>,
+    /// Jobs submitted from this time on; those that run or wait then are taken along [default: from the first]
+    #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true)]
+    pub(crate) from: Option<Written>,
+    /// Jobs submitted before this time; a bare date is in to its end [default: to the last]
+    #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true)]
+    pub(crate) to: Option<Written>,
     /// Only jobs that ran at most so long (such as 7d)
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) max_run: Option<i64>,
@@ -334,13 +338,15 @@ pub(crate) struct ComparisonArguments {
     pub(crate) merge: Option<Vec<PathBuf>>,
 }
 
-/// A moment: a date or a time in UTC, or one with its offset. In milliseconds since the Unix epoch.
-pub(crate) fn moment(text: &str) -> Result<i64, &'static str> {
-    let plain = || time::Zone::utc().resolve(time::parse_local(text)?).map(|(ms, _)| ms);
-    let date = || time::Zone::utc().resolve(time::parse_local(&format!("{text} 00:00:00"))?).map(|(ms, _)| ms);
-    let seconds = || time::seconds_to_ms(text.parse().ok()?);
-    let found = time::parse_with_offset(text).or_else(plain).or_else(date).or_else(seconds);
-    found.ok_or("not a moment; write 2017-10-03, 2017-10-03T12:00:00Z, or seconds since the epoch")
+/// How times are given, for the end of a help.
+pub(crate) const TIMES: &str = "\
+Times: 2017-10-03 (that whole day), 2017-10-03T12:00, 2017-10-03T12:00:00Z, 2017-10-03T12:00:00+08:00, or seconds since the epoch. \
+A time without an offset is in the trace's zone (--timezone). What happens at a beginning counts, what happens at an end does not; \
+a bare date ends when that day ends, so that from 2017-10-03 to 2017-10-03 is one day.";
+
+/// The window of `--from` and `--to`, which is in order as far as that can be told before the zone is known.
+pub(crate) fn window<'a>(from: &'a Option<Written>, to: &'a Option<Written>) -> anyhow::Result<Window<'a>> {
+    Ok(Window::new(["--from", "--to"], from.as_ref(), to.as_ref())?)
 }
 
 /// What jobs compete for, by its name.
@@ -383,10 +389,10 @@ pub(crate) enum Ignored {
     User,
 }
 
-/// What is learned from, and how.
+/// Which jobs, and what of them.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Learning")]
-pub(crate) struct Learning {
+pub(crate) struct Choosing {
     /// What jobs compete for: gpus, cpus (the processors of a log without GPUs) or nodes [default: as the trace has them]
     #[arg(long, value_name = "WHAT", value_parser = resource)]
     pub(crate) resource: Option<Resource>,
@@ -396,6 +402,14 @@ pub(crate) struct Learning {
     /// Do not use these, as where they were filled in afterwards
     #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',')]
     pub(crate) ignore: Vec<Ignored>,
+}
+
+/// What is learned from, and how.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Learning")]
+pub(crate) struct Learning {
+    #[command(flatten)]
+    pub(crate) choosing: Choosing,
     /// Trees a model [default: 120]
     #[arg(long, value_name = "N")]
     pub(crate) trees: Option<NonZeroUsize>,
@@ -405,6 +419,7 @@ pub(crate) struct Learning {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = TIMES)]
 pub(crate) struct TrainDuration {
     /// Files, folders or patterns; or one trace folder
     #[arg(required = true, value_name = "SOURCE")]
@@ -413,9 +428,9 @@ pub(crate) struct TrainDuration {
     pub(crate) reading: Reading,
     #[command(flatten)]
     pub(crate) learning: Learning,
-    /// Learn only what had happened by then (UTC, such as 2017-10-03), to predict the rest
-    #[arg(long, value_name = "TIME", value_parser = moment, allow_hyphen_values = true)]
-    pub(crate) to: Option<i64>,
+    /// Learn only what happened before this time, to predict the rest; a bare date is in to its end
+    #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true)]
+    pub(crate) to: Option<Written>,
     /// The model file to write
     #[arg(long, short, value_name = "FILE")]
     pub(crate) out: PathBuf,
@@ -448,7 +463,7 @@ pub(crate) struct Predict {
     #[arg(long, short, value_name = "FILE")]
     pub(crate) model: PathBuf,
     #[command(flatten)]
-    pub(crate) learning: Learning,
+    pub(crate) choosing: Choosing,
     /// Form of the rows
     #[arg(long, value_enum, default_value_t = RowForm::Csv, help_heading = "Answer")]
     pub(crate) format: RowForm,
@@ -492,6 +507,7 @@ pub(crate) struct Serve {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = TIMES)]
 pub(crate) struct BacktestDuration {
     /// Files, folders or patterns; or one trace folder
     #[arg(required = true, value_name = "SOURCE")]
@@ -509,12 +525,12 @@ pub(crate) struct BacktestDuration {
     /// Nodes of each VC: replays the queue under the predictions, too
     #[arg(long, value_name = "TOML", help_heading = "Queue")]
     pub(crate) cluster: Option<PathBuf>,
-    /// Replay jobs submitted from here on (UTC)
-    #[arg(long, value_name = "TIME", value_parser = moment, allow_hyphen_values = true, requires = "cluster", help_heading = "Queue")]
-    pub(crate) from: Option<i64>,
-    /// Replay jobs submitted before this
-    #[arg(long, value_name = "TIME", value_parser = moment, allow_hyphen_values = true, requires = "cluster", help_heading = "Queue")]
-    pub(crate) to: Option<i64>,
+    /// Replay jobs submitted from this time on [default: from the first]
+    #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, requires = "cluster", help_heading = "Queue")]
+    pub(crate) from: Option<Written>,
+    /// Replay jobs submitted before this time; a bare date is in to its end [default: to the last]
+    #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, requires = "cluster", help_heading = "Queue")]
+    pub(crate) to: Option<Written>,
     /// Replay only jobs that ran at most so long (such as 7d)
     #[arg(long, value_name = "TIME", value_parser = duration, requires = "cluster", help_heading = "Queue")]
     pub(crate) max_run: Option<i64>,
@@ -545,6 +561,8 @@ pub(crate) struct Schema {
 pub(crate) enum SchemaOf {
     /// `describe --format json`
     Describe,
+    /// `inspect --format json`
+    Inspect,
     /// `rollup --format json`
     Rollup,
     /// `simulate --format json`
@@ -555,6 +573,10 @@ pub(crate) enum SchemaOf {
     BacktestDuration,
     /// `backtest demand --format json`
     BacktestDemand,
+    /// A line of `predict --format jsonl`
+    Predictions,
+    /// `forecast --format json`
+    DemandForecast,
     /// `audit --format json`
     Audit,
     /// `audit --manifest`

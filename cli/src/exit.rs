@@ -43,6 +43,7 @@ pub(crate) fn code(outcome: &anyhow::Result<()>) -> ExitCode {
     ExitCode::from(match error.downcast_ref::<Error>() {
         Some(Error::Strict { .. } | Error::Damaged { .. }) => STRICT,
         Some(Error::UnknownFormat { .. }) => UNKNOWN_FORMAT,
+        Some(Error::Window { .. }) => USAGE,
         Some(_) => FAILED,
         None => match error.downcast_ref::<tracecast_planner::Error>() {
             Some(tracecast_planner::Error::Policy(_)) => USAGE,

@@ -4,6 +4,7 @@
 
 mod args;
 mod cmd;
+mod early;
 mod exit;
 mod output;
 mod progress;

@@ -1,9 +1,11 @@
-//! From what was typed to a trace: a trace folder is loaded, anything else is read on the fly.
+//! From what was typed to a trace: trace folders are loaded, anything else is read on the fly.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use tracecast_analytics::ingest::{self, ReadOptions, SourceMapping};
+use tracecast_analytics::report::markup::printable;
+use tracecast_analytics::time::Zone;
 use tracecast_analytics::{Trace, storage};
 use tracecast_planner::sim::input::Site;
 
@@ -11,14 +13,40 @@ use crate::args::Reading;
 use crate::output;
 use crate::progress::Bar;
 
-/// Loads or reads `sources`. Quarantined rows go to the file `quarantine`, also where `--strict` then makes them an
-/// error.
+/// Loads or reads `sources`, says on stderr what of them is not there, and makes it an error if no row could be used or
+/// `--strict` allows none to be missing. Quarantined rows go to the file `quarantine` before that.
 pub(crate) fn open(sources: &[PathBuf], reading: &Reading, quarantine: Option<&Path>, quiet: bool) -> Result<Trace> {
+    let trace = read(sources, reading, quarantine, quiet)?;
+    ingest::check_usable(&trace)?;
+    Ok(trace)
+}
+
+/// Says on stderr what of a trace is not there, also where progress is not wanted, unless `--strict` makes it an error.
+pub(crate) fn told(trace: &Trace, strict: bool) -> Result<()> {
+    if strict {
+        ingest::check_strict(trace)?;
+    }
+    for warning in trace.warnings() {
+        output::say(false, &format!("tracecast: warning: {}", printable(&warning)));
+    }
+    Ok(())
+}
+
+/// The zone of a trace, or of a trace folder of which nothing else is read yet.
+pub(crate) fn zone(name: &str, reading: &Reading) -> Result<Zone> {
+    match &reading.timezone {
+        Some(zone) => Ok(zone.clone()),
+        None => Ok(Zone::named(name)?),
+    }
+}
+
+/// As [`open`], but a trace of which no row could be used is no error.
+pub(crate) fn read(sources: &[PathBuf], reading: &Reading, quarantine: Option<&Path>, quiet: bool) -> Result<Trace> {
     let (folders, files) = parted(sources);
     if !folders.is_empty() && quarantine.is_some() {
         bail!("a trace folder does not hold the quarantined rows themselves; name the source it was made from");
     }
-    let mut all = if files.is_empty() { None } else { Some(read(&files, reading, quarantine, quiet)?) };
+    let mut all = if files.is_empty() { None } else { Some(read_files(&files, reading, quarantine, quiet)?) };
     for folder in &folders {
         let trace = storage::load(folder)?;
         match &mut all {
@@ -30,9 +58,7 @@ pub(crate) fn open(sources: &[PathBuf], reading: &Reading, quarantine: Option<&P
     if let Some(zone) = reading.timezone.as_ref().filter(|_| !folders.is_empty()) {
         zone.name().clone_into(&mut trace.zone);
     }
-    if reading.strict && !folders.is_empty() {
-        ingest::check_strict(&trace)?;
-    }
+    told(&trace, reading.strict)?;
     Ok(trace)
 }
 
@@ -63,8 +89,13 @@ fn mappings(named: &[String]) -> Result<(Option<PathBuf>, Vec<SourceMapping>)> {
     Ok((all, own))
 }
 
-/// Reads files, folders of files and patterns.
-pub(crate) fn read(sources: &[PathBuf], reading: &Reading, quarantine: Option<&Path>, quiet: bool) -> Result<Trace> {
+/// Reads files, folders of files and patterns; what of them is not there remains to be [`told`].
+pub(crate) fn read_files(
+    sources: &[PathBuf],
+    reading: &Reading,
+    quarantine: Option<&Path>,
+    quiet: bool,
+) -> Result<Trace> {
     let (mapping, mappings) = mappings(&reading.mapping)?;
     let bar = Bar::new(quiet);
     let options = ReadOptions {
@@ -83,9 +114,6 @@ pub(crate) fn read(sources: &[PathBuf], reading: &Reading, quarantine: Option<&P
     let trace = trace?;
     if let Some(path) = quarantine {
         write_quarantined(&trace, path)?;
-    }
-    if reading.strict {
-        ingest::check_strict(&trace)?;
     }
     for note in trace.notes.iter().filter(|note| note.starts_with(ingest::NO_ROWS)) {
         output::say(quiet, &format!("tracecast: {note}"));

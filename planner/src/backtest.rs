@@ -7,6 +7,7 @@
 use serde::Serialize;
 use tracecast_analytics::report::chart::{Axis, Chart, Mark, Series};
 use tracecast_analytics::report::{Cell, Column, Report, Section, Table, format};
+use tracecast_analytics::time::Zone;
 use tracecast_predictors::backtest::{Backtest, ModelScore, Part, Span};
 
 use crate::downstream::{Downstream, Measure, Outcome};
@@ -23,6 +24,8 @@ pub struct Answer {
     pub title: String,
     /// What a reader must know of the data.
     pub notes: Vec<String>,
+    /// IANA name of the trace's zone, in which the report tells times.
+    pub zone: String,
     /// Scores.
     #[serde(flatten)]
     pub backtest: Backtest,
@@ -35,14 +38,19 @@ pub fn json_schema() -> serde_json::Value {
     schemars::schema_for!(Answer).to_value()
 }
 
-fn span(span: &Span) -> String {
-    let day = |ms: i64| {
-        jiff::Timestamp::from_millisecond(ms).map_or_else(|_| "?".to_owned(), |at| at.strftime("%Y-%m-%d").to_string())
-    };
-    format!("{} jobs, {} to {}", format::count(span.jobs as u64), day(span.from_ms), day(span.to_ms))
-}
-
 impl Answer {
+    fn span(&self, span: &Span) -> String {
+        let zone = Zone::named(&self.zone).unwrap_or_else(|_| Zone::utc());
+        let day = |ms: i64| zone.show(ms).chars().take("2017-10-03".len()).collect::<String>();
+        format!(
+            "{} jobs, {} to {} ({})",
+            format::count(span.jobs as u64),
+            day(span.from_ms),
+            day(span.to_ms),
+            zone.name()
+        )
+    }
+
     fn chosen(&self) -> Option<&ModelScore> {
         self.backtest.models.iter().find(|model| model.name == self.backtest.chosen)
     }
@@ -126,9 +134,9 @@ impl Answer {
             .with_coverage(format!(
                 "{} fits. Learned only: {}. Chosen on: {}. Reported: {}, of which {} never ran or never ended and are not scored.",
                 test.fits,
-                span(&test.taught),
-                span(&test.chosen_on),
-                span(&test.reported),
+                self.span(&test.taught),
+                self.span(&test.chosen_on),
+                self.span(&test.reported),
                 format::count(test.unscored as u64)
             ));
         if !made_of.is_empty() {

@@ -68,15 +68,30 @@ pub fn csv(predictions: &[Prediction]) -> Result<Vec<u8>> {
 pub fn json_lines(predictions: &[Prediction], trained: &Trained) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     for job in predictions {
-        let mut line = serde_json::to_value(job).map_err(|error| wrong(&error))?;
-        if let Some(object) = line.as_object_mut() {
-            object.insert("schema".to_owned(), SCHEMA.into());
-            object.insert("trained_to_ms".to_owned(), trained.to_ms.into());
-        }
+        let line = Line { schema: SCHEMA.to_owned(), trained_to_ms: trained.to_ms, prediction: job.clone() };
+        // Keys in order of name.
+        let line = serde_json::to_value(line).map_err(|error| wrong(&error))?;
         serde_json::to_writer(&mut bytes, &line).map_err(|error| wrong(&error))?;
         bytes.push(b'\n');
     }
     Ok(bytes)
+}
+
+/// A prediction as a line of `predict --format jsonl`.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, schemars::JsonSchema)]
+pub struct Line {
+    /// Version of the form.
+    pub schema: String,
+    /// End of the training, milliseconds since the Unix epoch.
+    pub trained_to_ms: i64,
+    /// What is said of the job.
+    #[serde(flatten)]
+    pub prediction: Prediction,
+}
+
+/// The JSON Schema of a [`Line`].
+pub fn json_schema() -> serde_json::Value {
+    schemars::schema_for!(Line).to_value()
 }
 
 fn batch(predictions: &[Prediction], trained: &Trained) -> Result<RecordBatch> {

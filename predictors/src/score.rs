@@ -53,8 +53,10 @@ pub struct Score {
     /// Median ratio of the ends of the 90 % interval.
     pub width90: f64,
     /// Rank correlation of prediction and run.
+    #[schemars(with = "Option<f64>")]
     pub spearman: f64,
     /// Pair correlation (τ-b) of prediction and run.
+    #[schemars(with = "Option<f64>")]
     pub kendall: f64,
     /// R² on log runs.
     pub r2: f64,

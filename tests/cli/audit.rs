@@ -407,20 +407,12 @@ fn power_caps_are_applied_to_the_types_measured_and_to_others_only_if_told() {
     assert!(code == 1 && message.contains("summary_power_v100.csv") && message.contains("batch_size"), "{message}");
 }
 
-/// The public traces beside the repository; without them the test says so and passes.
-#[allow(clippy::print_stdout)] // what is skipped is told
-fn traces() -> Option<String> {
-    let folder = std::env::var_os("TRACECAST_TRACES").map_or_else(|| root().join("../shared/traces"), PathBuf::from);
-    if folder.join("grid").is_dir() {
-        return Some(folder.display().to_string());
-    }
-    println!("skipped: {} is absent; set TRACECAST_TRACES to a folder with the public traces", folder.display());
-    None
-}
-
 #[test]
 fn published_grid_data_and_power_caps_are_read_as_they_come() {
-    let Some(traces) = traces() else { return };
+    let Some(traces) = tracecast_tests::real_trace("grid").and_then(|grid| Some(grid.parent()?.display().to_string()))
+    else {
+        return;
+    };
     let folder = Folder::new();
     let source = two_hours(&folder);
     let carbon = format!("{traces}/grid/carbon/DE-LU_2023_hourly.csv.gz");

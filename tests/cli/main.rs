@@ -46,12 +46,15 @@ job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,du
 ";
 
 mod audit;
+mod damage;
 mod demand;
 mod hostile;
 mod pipes;
 mod plan;
 mod predict;
+mod schema;
 mod simulate;
+mod window;
 
 struct Folder(tempfile::TempDir);
 
@@ -446,11 +449,14 @@ fn a_cut_off_file_is_used_but_not_strictly() {
 fn schemas_are_the_published_ones() {
     for (of, file) in [
         ("describe", "analytics/schema/describe-1.schema.json"),
+        ("inspect", "analytics/schema/inspect-1.schema.json"),
         ("rollup", "analytics/schema/rollup-1.schema.json"),
         ("simulate", "planner/schema/simulate-1.schema.json"),
         ("backtest-duration", "planner/schema/backtest-duration-1.schema.json"),
         ("plan-power", "planner/schema/plan-power-1.schema.json"),
         ("backtest-demand", "predictors/schema/backtest-demand-1.schema.json"),
+        ("predictions", "predictors/schema/predictions-1.schema.json"),
+        ("demand-forecast", "predictors/schema/demand-forecast-1.schema.json"),
         ("audit", "analytics/schema/audit-2.schema.json"),
         ("audit-manifest", "analytics/schema/audit-manifest-2.schema.json"),
         ("manifest", "analytics/schema/manifest-1.schema.json"),

@@ -7,7 +7,7 @@ use super::*;
 const MINUTES: u32 = 10 * 1440;
 
 /// Ten days of ten nodes by the minute: four in use, and eight from noon to one.
-fn counts() -> String {
+pub(super) fn counts() -> String {
     let mut text = "time,active,total\n".to_owned();
     for at in 0..MINUTES {
         let (day, hour, minute) = (1 + at / 1440, at / 60 % 24, at % 60);
@@ -79,6 +79,31 @@ fn two_days_by_hand() {
         chosen["unserved_node_slots"].as_f64().unwrap() <= 8.0 && chosen["nodes_asleep_mean"].as_f64().unwrap() > 1.0,
         "{chosen}"
     );
+}
+
+/// Two days on ten nodes of 1,240 W: money has a currency or is not told, and a saving is told by the year and as a share.
+#[test]
+fn money_has_a_currency_and_savings_are_told_by_the_year() {
+    let site = site();
+    let days = ["--eval-from", "2017-11-09", "--eval-to", "2017-11-10"];
+    let ask = |more: &[&str]| plan(&site, &[&days, more].concat());
+    let answer: Value = serde_json::from_slice(&ask(&["--format", "json"]).stdout).unwrap();
+    assert_eq!((&answer["cost_saved"], &answer["currency"]), (&Value::Null, &Value::Null));
+    let saved = answer["chosen"]["energy_saved_kwh"].as_f64().unwrap();
+    let yearly = &answer["yearly"];
+    assert!(saved > 0.0 && (yearly["saved_kwh_per_year"].as_f64().unwrap() - saved * 365.25 / 2.0).abs() < 1e-6);
+    // What active nodes draw is unknown: 10 × 48 h × 1.24 kW are the least.
+    assert!((yearly["share_of_nodes"].as_f64().unwrap() - saved / 595.2).abs() < 1e-9);
+    assert_eq!(yearly["share_is_upper_bound"], true);
+    let said = stdout(&ask(&[]));
+    assert!(said.contains("In a year of such days") && !said.contains("By the rates"), "{said}");
+    let constants = site.folder.file("constants.toml", "currency = \"EUR\"\n[worth]\nprice_kwh = 0.25\n");
+    let priced: Value = serde_json::from_slice(&ask(&["--constants", &constants, "--format", "json"]).stdout).unwrap();
+    let saved = priced["chosen"]["energy_saved_kwh"].as_f64().unwrap();
+    assert_eq!(priced["currency"], "EUR");
+    assert!((priced["cost_saved"]["value"].as_f64().unwrap() - saved * 0.25).abs() < 1e-6);
+    let said = stdout(&ask(&["--constants", &constants]));
+    assert!(said.contains(" EUR is saved."), "{said}");
 }
 
 #[test]

@@ -20,7 +20,9 @@ pub(crate) struct Lab {
 impl Lab {
     /// A fresh lab of `nodes` nodes with 8 GPUs each; `None`, with the reason printed, where it may not be started.
     pub(crate) fn up(nodes: u32) -> Option<Self> {
-        if std::env::var_os("TRACECAST_SLURM_LAB").is_none_or(|value| value != "1") {
+        let wanted = std::env::var_os("TRACECAST_SLURM_LAB").is_some_and(|value| value == "1");
+        tracecast_tests::skipped::record("a Slurm lab (root and TRACECAST_SLURM_LAB=1)", wanted);
+        if !wanted {
             println!("skipped: starts a Slurm cluster on this machine as root; set TRACECAST_SLURM_LAB=1 to run it");
             return None;
         }

@@ -1,9 +1,9 @@
 //! Forecasts of demand on real counts: the published figure of persistence, and what a forecast must be better than.
 
-use tracecast_analytics::time::Zone;
+use tracecast_analytics::time::{Written, Zone};
 use tracecast_predictors::demand::backtest::{self, Backtest, Options};
 use tracecast_predictors::demand::forecast::{Model, Settings};
-use tracecast_predictors::demand::gather::{self, moment};
+use tracecast_predictors::demand::gather;
 use tracecast_predictors::demand::series::{Series, Unit};
 use tracecast_tests::{read, real_trace};
 
@@ -17,9 +17,9 @@ fn philly(outages_are_idle: bool) -> Option<(Series, Vec<String>)> {
 
 fn tested(series: &Series, from: &str, to: &str, options: Options) -> Backtest {
     let zone = Zone::named(&series.zone).unwrap();
-    let at = |text: &str, end: bool| moment(text, &zone, end);
-    backtest::run(series, None, &Options { report_from_ms: at(from, false), report_to_ms: at(to, true), ..options })
-        .unwrap()
+    let at = |text: &str| Written::parse(text).unwrap();
+    let (report_from_ms, report_to_ms) = (at(from).first_ms(&zone).ok(), at(to).end_ms(&zone).ok());
+    backtest::run(series, None, &Options { report_from_ms, report_to_ms, ..options }).unwrap()
 }
 
 #[test]
@@ -51,7 +51,8 @@ fn the_outages_of_philly_are_told_and_left_out() {
     assert_eq!(idle.slots.len(), series.slots.len());
     // On 6 December from 17:43 to 18:22 nothing is counted: slots 17:50, 18:00 and 18:10 are empty, and 0 if taken at their word.
     let zone = Zone::named(&series.zone).unwrap();
-    let at = |text: &str| (moment(text, &zone, false).unwrap() - series.start_ms) / series.slot_ms;
+    let first = |text: &str| Written::parse(text).unwrap().first_ms(&zone).unwrap();
+    let at = |text: &str| (first(text) - series.start_ms) / series.slot_ms;
     for text in ["2017-12-06T17:50:00", "2017-12-06T18:00:00", "2017-12-06T18:10:00"] {
         let at = at(text) as usize;
         assert!(idle.slots[at].peak == 0.0 && idle.slots[at].counted);

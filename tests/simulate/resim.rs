@@ -11,7 +11,6 @@ use tracecast_planner::sim::input::{Loaded, Options, Site, load};
 use tracecast_planner::sim::power::Controller;
 use tracecast_planner::sim::{Policy, Scan};
 use tracecast_predictors::demand::Seen;
-use tracecast_tests::reference::philly::NODES;
 use tracecast_tests::{read, real_trace};
 
 /// The largest demand of the last slots, what waits included, and some nodes more.
@@ -129,8 +128,8 @@ fn effects(what: &str, loaded: &Loaded, policy: &Policy) -> Vec<Effect> {
 #[test]
 fn philly_s_october_with_nodes_that_sleep() {
     let Some(path) = real_trace("philly/philly_jobs.csv.gz") else { return };
-    let vc = |(name, nodes): &(&str, usize)| format!("[[vc]]\nname = \"{name}\"\nnodes = {nodes}\ngpus_per_node = 8\n");
-    let site = Site::parse("cluster.toml", &NODES.iter().map(vc).collect::<String>()).unwrap();
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../datasets/clusters/philly_october.toml");
+    let site = Site::parse("philly_october.toml", &std::fs::read_to_string(file).unwrap()).unwrap();
     // Midnights of 3 and 15 October 2017, UTC.
     let options = Options {
         from_ms: Some(1_506_988_800_000),

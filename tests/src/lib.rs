@@ -1,12 +1,13 @@
 //! What the tests share: fixtures, the conformance kit every reader passes, and access to real traces.
 //!
 //! Real traces lie outside the repository (`TRACECAST_TRACES`, or `../shared/traces` beside it). A test that needs one
-//! calls [`real_trace`] and returns early when it is absent; the reason is printed.
+//! calls [`real_trace`] and returns early when it is absent; the reason is printed, and the last test target sums up.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr, clippy::print_stdout)]
 
 pub mod bytes;
 pub mod reference;
+pub mod skipped;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -27,6 +28,7 @@ pub fn real_trace(path: &str) -> Option<PathBuf> {
     let root = std::env::var_os("TRACECAST_TRACES")
         .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/traces"), PathBuf::from);
     let file = root.join(path);
+    skipped::record(&file.display().to_string(), file.exists());
     if file.exists() {
         return Some(file);
     }

@@ -15,7 +15,7 @@ use super::whatif::cap::PowerCaps;
 use super::whatif::reclaim::Reclaim;
 use crate::report::markup::csv_text;
 use crate::schema::Table as _;
-use crate::time::format_utc;
+use crate::time::Zone;
 use crate::trace::{SourceRecord, Trace};
 
 /// Version of the form.
@@ -35,10 +35,11 @@ pub struct Window {
 }
 
 impl Window {
-    /// `2017-10-03 00:00:00 to 2017-10-04 00:00:00 UTC`.
-    pub fn words(&self) -> String {
+    /// `2017-10-03 00:00:00 to 2017-10-04 00:00:00 (Asia/Shanghai)`.
+    pub fn words(&self, zone: &str) -> String {
         if self.has_dates {
-            format!("{} to {} UTC", format_utc(self.from_ms), format_utc(self.to_ms))
+            let zone = Zone::named(zone).unwrap_or_else(|_| Zone::utc());
+            zone.show_between(self.from_ms, self.to_ms)
         } else {
             let seconds = (self.to_ms - self.from_ms) as f64 / 1_000.0;
             format!("{} of a trace without dates", crate::report::format::duration(seconds))

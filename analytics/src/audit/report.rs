@@ -113,7 +113,7 @@ impl Answer {
     pub fn report(&self) -> Report {
         let account = &self.account;
         let title = format!("Energy audit: {}", self.title);
-        let mut report = Report::new(title, self.window.words());
+        let mut report = Report::new(title, self.window.words(&self.zone));
         report.summary = self.summary();
         report.notes.clone_from(&self.notes);
         let mut sections = vec![self.where_it_went(), self.whose()];
@@ -235,7 +235,7 @@ impl Answer {
 
     fn time_axis(&self) -> Axis {
         if self.window.has_dates {
-            Axis::time(format!("Time ({})", self.zone), TimeZone::get(&self.zone).unwrap_or(TimeZone::UTC))
+            Axis::time("Time", TimeZone::get(&self.zone).unwrap_or(TimeZone::UTC))
         } else {
             Axis::duration("Time since the trace began")
         }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::facts::JobFacts;
 use crate::occupancy::Steps;
+use crate::report::format::{count, counted};
 use crate::schema::{Numbers, Table, gpu_count};
 use crate::trace::Trace;
 
@@ -24,6 +25,37 @@ impl Capacity {
     /// intervals end. O(n log n).
     pub fn of(trace: &Trace, from: i64, to: i64) -> Option<Self> {
         Self::of_table(trace, to).or_else(|| Self::of_activity(trace)).or_else(|| Self::of_nodes(trace, from, to))
+    }
+
+    /// What is assumed of how many GPUs or nodes there were, a sentence; `None` where the trace records it over time, or not
+    /// at all. For every answer that rests on it.
+    pub fn assumption(trace: &Trace) -> Option<String> {
+        let table = &trace.capacity;
+        let sized = |ix: &usize| table.gpus.get(*ix).or(table.nodes.get(*ix)).is_some();
+        let (mut sizes, mut undated) = (0u64, 0u64);
+        for ix in (0..table.len()).filter(sized) {
+            sizes += 1;
+            undated += u64::from(table.from.get(ix).is_none());
+        }
+        if sizes > 0 {
+            return (undated > 0).then(|| {
+                format!(
+                    "{} of {} recorded without a date and taken to have been the same at all times.",
+                    count(undated),
+                    counted(sizes, "capacity is", "capacities are")
+                )
+            });
+        }
+        let activity = &trace.activity;
+        let counted_over_time = activity.gpus_total.iter().flatten().next().is_some();
+        let nodes = trace.nodes.gpus.iter().flatten().filter(|gpus| *gpus > 0.0).count() as u64;
+        (!counted_over_time && nodes > 0).then(|| {
+            format!(
+                "How many GPUs there were is not recorded over time: the inventory ({}) is taken to have been the same at \
+                 all times.",
+                counted(nodes, "node with GPUs", "nodes with GPUs")
+            )
+        })
     }
 
     /// As [`Capacity::of`], of the VCs alone that jobs name, where it is known by VC and these are fewer than all: a source
@@ -147,6 +179,24 @@ pub(super) fn sum<'a>(parts: impl Iterator<Item = &'a Steps>) -> Steps {
 mod tests {
     use super::*;
     use crate::describe::load::tests::{job, quota, sample};
+    use crate::schema::{CapacityRow, NodeRow};
+
+    #[test]
+    fn what_is_assumed_is_said_and_nothing_else() {
+        let said = |trace: &Trace| Capacity::assumption(trace).unwrap_or_default();
+        let mut trace = Trace::default();
+        assert_eq!(said(&trace), "");
+        let node = |gpus| NodeRow { gpus: Some(gpus), ..NodeRow::default() };
+        trace.nodes.push(node(8.0));
+        trace.nodes.push(node(0.0));
+        assert!(said(&trace).contains("the inventory (1 node with GPUs)"), "{}", said(&trace));
+        // A table beats the inventory; without dates it is no record over time either.
+        trace.capacity.push(quota("a", 8.0));
+        assert_eq!(said(&trace), "");
+        let undated = CapacityRow { from: None, ..quota("b", 8.0) };
+        trace.capacity.push(undated);
+        assert!(said(&trace).starts_with("1 of 2 capacities are recorded without a date"), "{}", said(&trace));
+    }
 
     #[test]
     fn a_vc_that_is_no_longer_sampled_has_no_gpus_any_more() {

@@ -81,7 +81,7 @@ macro_rules! description {
                 Self {
                     schema: SCHEMA.to_owned(),
                     sources: trace.sources.clone(),
-                    notes: trace.notes.clone(),
+                    notes: trace.notes.iter().cloned().chain(capacity::Capacity::assumption(trace)).collect(),
                     quality: Quality::of(trace),
                     $( $field: topic::attempt(&facts, &mut missing), )*
                     missing,

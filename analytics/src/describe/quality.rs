@@ -28,6 +28,11 @@ pub struct Quality {
 }
 
 impl Quality {
+    /// The JSON Schema of a ledger as `inspect` writes it.
+    pub fn json_schema() -> serde_json::Value {
+        schemars::schema_for!(Self).to_value()
+    }
+
     /// The ledger of `trace`.
     pub fn of(trace: &Trace) -> Self {
         let ledger = &trace.ledger;

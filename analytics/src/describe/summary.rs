@@ -10,7 +10,7 @@ use crate::report::format::{compact, count, counted, duration};
 use crate::report::{Cell, Column, Section, Table};
 use crate::schema::Table as _;
 use crate::stats;
-use crate::time::{DAY_MS, format_utc};
+use crate::time::{DAY_MS, Zone};
 use crate::trace::Trace;
 
 /// Counts, span, and the size, run and wait of jobs.
@@ -72,7 +72,7 @@ impl Summary {
     /// Where and when.
     pub(super) fn subtitle(&self) -> String {
         match (self.from_ms, self.to_ms) {
-            (Some(from), Some(to)) => period(from, to, self.true_dates),
+            (Some(from), Some(to)) => period(from, to, self.true_dates, &self.zone),
             _ => String::new(),
         }
     }
@@ -236,13 +236,15 @@ pub(super) fn observed(trace: &Trace) -> Option<String> {
         let activity = trace.activity.ts.iter().flatten();
         activity.chain(trace.gpu_samples.ts.iter().flatten()).chain(trace.node_samples.ts.iter().flatten())
     };
-    Some(period(times().min()?, times().max()?, trace.basis.has_dates()))
+    Some(period(times().min()?, times().max()?, trace.basis.has_dates(), &trace.zone))
 }
 
 /// A period in words.
-fn period(from: i64, to: i64, true_dates: bool) -> String {
+fn period(from: i64, to: i64, true_dates: bool, zone: &str) -> String {
     if true_dates {
-        format!("{} to {} UTC, {}", format_utc(from), format_utc(to), span(from, to))
+        // The reader and the manifest hold checked names; UTC is the safe reading of a damaged one.
+        let zone = Zone::named(zone).unwrap_or_else(|_| Zone::utc());
+        format!("{}, {}", zone.show_between(from, to), span(from, to))
     } else {
         format!("{} of relative time", span(from, to))
     }

@@ -8,7 +8,7 @@ use super::options::ReadOptions;
 use super::reader::{Confidence, Reader};
 use super::source::{Head, SourceFile};
 use crate::error::{Error, Result, UNKNOWN_REMEDY};
-use crate::quality::{Outcome, RowAudit, reason};
+use crate::quality::{RowAudit, reason};
 use crate::schema::{JobRow, JobState, Table, gpu_count};
 use crate::time::{SECOND_MS, seconds_to_ms};
 use crate::trace::{SourceRecord, Trace};
@@ -110,7 +110,7 @@ pub fn read(files: &[SourceFile], options: &ReadOptions<'_>) -> Result<Trace> {
     }
     if groups.is_empty() {
         if options.strict {
-            check_damage(&trace)?;
+            trace.ledger.check_whole()?;
         }
         let names = trace.skipped.join(", ");
         return Err(if archives == trace.skipped.len() {
@@ -236,34 +236,39 @@ fn by_id(id: &str) -> Result<&'static dyn Reader> {
 /// # Errors
 /// When there is one.
 pub fn check_strict(trace: &Trace) -> Result<()> {
-    check_damage(trace)?;
-    let ledger = &trace.ledger;
-    if ledger.read == 0 && trace.row_counts().is_empty() {
+    trace.ledger.check_whole()?;
+    if trace.ledger.read == 0 && trace.row_counts().is_empty() {
         return Err(Error::Empty {
-            source_name: trace.sources.iter().map(|source| source.name.as_str()).collect::<Vec<_>>().join(", "),
+            source_name: names(trace),
             what: "no rows: a header and nothing else".to_owned(),
             remedy: "export it again, or leave out --strict to accept an empty trace".to_owned(),
         });
     }
-    let mut entries = ledger.entries.iter().filter(|entry| entry.outcome == Outcome::Quarantined);
-    let Some(worst) = entries.next() else { return Ok(()) };
-    let others = match entries.count() {
-        0 => String::new(),
-        1 => ", and 1 other reason".to_owned(),
-        more => format!(", and {more} other reasons"),
-    };
-    let place = worst.examples.first().map(|e| format!(" (first at {})", e.place())).unwrap_or_default();
-    Err(Error::Strict {
-        quarantined: ledger.quarantined,
-        read: ledger.read,
-        worst: format!("{} × {}{place}{others}", worst.count, worst.what),
-    })
+    Ok(())
 }
 
-fn check_damage(trace: &Trace) -> Result<()> {
-    trace.ledger.damage.first().map_or(Ok(()), |damage| {
-        Err(Error::Damaged { file: damage.file.clone(), after_line: damage.after_line, what: damage.what.clone() })
-    })
+/// Makes a trace of which no row could be used an error. A source that holds a header and nothing else has no such row, and is
+/// only noted.
+///
+/// # Errors
+/// When rows were quarantined or files damaged, and nothing is left.
+pub fn check_usable(trace: &Trace) -> Result<()> {
+    let ledger = &trace.ledger;
+    let used = ledger.kept + ledger.repaired > 0 || !trace.row_counts().is_empty();
+    let damaged = || ledger.damage.first().map(|own| format!("{} is damaged or ends early: {}", own.file, own.what));
+    match ledger.worst().or_else(damaged) {
+        Some(why) if !used => Err(Error::Unusable { source_name: names(trace), why }),
+        _ => Ok(()),
+    }
+}
+
+/// The files of a trace as the user named them, the first few.
+fn names(trace: &Trace) -> String {
+    let mut names: Vec<&str> = trace.sources.iter().take(3).map(|source| source.name.as_str()).collect();
+    if trace.sources.len() > names.len() {
+        names.push("…");
+    }
+    names.join(", ")
 }
 
 /// Takes of local times that happened twice those that agree with the run time and the wait that the source gives.

@@ -157,9 +157,12 @@ impl Axis {
         Self { scale: Scale::Log, ticks: Ticks::Doubling, ..Self::linear(label) }
     }
 
-    /// A linear axis of times in seconds since 1970-01-01 UTC, spelled as dates in a time zone.
+    /// A linear axis of times in seconds since 1970-01-01 UTC, spelled as dates in a time zone, which the label then names.
     #[must_use]
     pub fn time(label: impl Into<String>, zone: TimeZone) -> Self {
+        let label: String = label.into();
+        let named = zone.iana_name().map_or_else(String::new, |name| format!("({name})"));
+        let label = [label, named].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ");
         Self { ticks: Ticks::Time(zone), ..Self::linear(label) }
     }
 

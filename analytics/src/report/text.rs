@@ -455,7 +455,8 @@ fn sparklines(chart: &Chart, available: usize) -> Vec<String> {
         .iter()
         .map(|(name, points)| blocks(points, start, end, highest, columns) + &label(name, points))
         .collect();
-    lines.push(format!("{from}{}{to}", " ".repeat(columns - width(&from) - width(&to))));
+    let to = to + &zone_named(chart);
+    lines.push(format!("{from}{}{to}", " ".repeat(columns.saturating_sub(width(&from) + width(&to)).max(1))));
     lines
 }
 
@@ -466,6 +467,14 @@ fn moment(chart: &Chart, x: f64) -> String {
             .map_or_else(|_| String::new(), |at| at.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M").to_string()),
         Ticks::Duration => format::duration(x),
         _ => format::compact(x),
+    }
+}
+
+/// The zone of a horizontal axis of dates, to stand behind them.
+fn zone_named(chart: &Chart) -> String {
+    match &chart.x.ticks {
+        Ticks::Time(zone) => zone.iana_name().map_or_else(String::new, |name| format!(" ({name})")),
+        _ => String::new(),
     }
 }
 

@@ -16,12 +16,13 @@ use tracecast_analytics::audit::{meter, stream};
 use tracecast_analytics::describe::HolderSource;
 use tracecast_analytics::ingest;
 use tracecast_analytics::report::Section;
-use tracecast_analytics::time::{MINUTE_MS, Zone};
+use tracecast_analytics::time::{MINUTE_MS, Window, Written, Zone};
+use tracecast_analytics::storage;
 
-use crate::args::{Reading, duration, moment};
+use crate::args::{Reading, TIMES, duration, window};
 use crate::cmd::answer::Answering;
 use crate::cmd::describe;
-use crate::{output, source};
+use crate::{early, output, source};
 
 /// How to name what a factor file holds.
 const FACTOR_FILE: &str = "\
@@ -47,19 +48,19 @@ without its factor is left out and says so. Every table takes source = \"...\", 
 Exit codes: 0 done, or identical under --verify; 1 failed, or different; 2 wrong usage; 3 rows quarantined or a file damaged under --strict; 4 format not recognised.";
 
 #[derive(Debug, Args)]
-#[command(after_help = FACTOR_FILE)]
+#[command(after_help = format!("{TIMES}\n\n{FACTOR_FILE}"))]
 pub(crate) struct Audit {
     /// Files, folders, patterns and trace folders, together: job accounting, telemetry, meters. With --verify: where the manifest's sources lie now [default: where they lay]
     #[arg(required_unless_present = "verify", value_name = "SOURCE")]
     pub(crate) sources: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) reading: Reading,
-    /// Audit from here on (UTC, such as 2017-10-03 or 2017-10-03T12:00:00Z) [default: from the first reading]
-    #[arg(long, value_name = "TIME", value_parser = moment, allow_hyphen_values = true, help_heading = "Time")]
-    pub(crate) from: Option<i64>,
-    /// Audit up to here [default: to the last reading]
-    #[arg(long, value_name = "TIME", value_parser = moment, allow_hyphen_values = true, help_heading = "Time")]
-    pub(crate) to: Option<i64>,
+    /// Audit from this time on [default: from the first reading]
+    #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, help_heading = "Time")]
+    pub(crate) from: Option<Written>,
+    /// Audit up to this time; a bare date is in to its end [default: to the last reading]
+    #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, help_heading = "Time")]
+    pub(crate) to: Option<Written>,
     /// Factor file: PUE, carbon intensity, price, water, embodied carbon, site (see below)
     #[arg(long, value_name = "TOML", help_heading = "Factors")]
     pub(crate) factors: Option<PathBuf>,
@@ -118,7 +119,10 @@ pub(crate) fn run(request: &Audit, quiet: bool) -> Result<()> {
     if let Some(path) = &request.verify {
         return verify(request, path, quiet);
     }
-    let made = make(options(request), request.reading.strict, quiet)?;
+    early::files([&request.answering.out, &request.jobs, &request.manifest])?;
+    early::folders([&request.charts])?;
+    let window = window(&request.from, &request.to)?;
+    let made = make(options(request), Some(window), request.reading.strict, quiet)?;
     if let Some(path) = &request.jobs {
         if made.answer.all_jobs.is_empty() {
             bail!("--jobs {}: there is nothing to write. {}", path.display(), made.answer.without_jobs);
@@ -167,8 +171,9 @@ fn options(request: &Audit) -> Options {
         zone: request.zone.clone(),
         price: named(&request.price),
         pue: request.pue,
-        from_ms: request.from,
-        to_ms: request.to,
+        // Known once the trace's zone is.
+        from_ms: None,
+        to_ms: None,
         power_caps: named(&request.whatif_power_cap),
         taken_as: request.taken_as.clone(),
         idle_after_min: request.idle_after.iter().map(|ms| *ms as f64 / MINUTE_MS as f64).collect(),
@@ -226,8 +231,8 @@ fn all_factors(file: Option<&FactorFile>, options: &Options, zone: &Zone) -> Res
     Ok(factors)
 }
 
-/// Audits.
-fn make(options: Options, strict: bool, quiet: bool) -> Result<Made> {
+/// Audits, over `window` where one was typed, else over what the options say.
+fn make(mut options: Options, window: Option<Window<'_>>, strict: bool, quiet: bool) -> Result<Made> {
     let file = options.factors.as_deref().map(FactorFile::read).transpose()?;
     // A mistake in the factor file is told before a long read begins.
     let early = all_factors(file.as_ref(), &options, &Zone::utc())?;
@@ -240,13 +245,16 @@ fn make(options: Options, strict: bool, quiet: bool) -> Result<Made> {
         strict,
         max_expansion: tracecast_analytics::ingest::MOST_EXPANSION,
     };
-    let metering = meter::Options {
-        from_ms: options.from_ms,
-        to_ms: options.to_ms,
-        threads: rayon::current_num_threads(),
-        ..early.meter.options()
+    // The time audited needs the zone, which a trace folder tells before it is read and other sources after.
+    let mut within = |zone: &Zone| -> Result<(Option<i64>, Option<i64>)> {
+        if let Some(window) = window {
+            (options.from_ms, options.to_ms) = window.resolve(zone)?;
+        }
+        Ok((options.from_ms, options.to_ms))
     };
-    let Measured { trace, ledger, streamed, inputs: read } = measured(&sources, &reading, &metering, quiet)?;
+    let metering = meter::Options { threads: rayon::current_num_threads(), ..early.meter.options() };
+    let Measured { trace, ledger, streamed, inputs: read } =
+        measured(&sources, &reading, metering, &mut within, quiet)?;
     let factors = all_factors(file.as_ref(), &options, &Zone::named(&trace.zone)?)?;
     let used = factors::load(factors, &trace)?;
     let account = account(&ledger, &used.loaded);
@@ -310,24 +318,36 @@ struct Measured {
     inputs: Vec<Input>,
 }
 
-/// Reads all sources as one trace and measures it.
-fn measured(sources: &[PathBuf], reading: &Reading, metering: &meter::Options, quiet: bool) -> Result<Measured> {
+/// Reads all sources as one trace and measures it. The zone of the time audited is that of the files, else of the first trace folder.
+fn measured(
+    sources: &[PathBuf],
+    reading: &Reading,
+    mut metering: meter::Options,
+    within: &mut dyn FnMut(&Zone) -> Result<(Option<i64>, Option<i64>)>,
+    quiet: bool,
+) -> Result<Measured> {
     let (folders, files) = source::parted(sources);
-    let beside = if files.is_empty() { None } else { Some(source::read(&files, reading, None, quiet)?) };
+    let beside = if files.is_empty() { None } else { Some(source::read_files(&files, reading, None, quiet)?) };
     let inputs = manifest::of_sources(&folders, beside.as_ref().map_or(&[], |trace| &trace.sources))?;
+    let zone = match (&beside, folders.first()) {
+        (Some(trace), _) => trace.zone.clone(),
+        (None, Some(folder)) => storage::manifest(folder)?.zone,
+        (None, None) => String::new(),
+    };
+    (metering.from_ms, metering.to_ms) = within(&source::zone(&zone, reading)?)?;
     if folders.is_empty() {
         let trace = beside.unwrap_or_default();
-        let ledger = meter::measure(&trace, metering)?;
+        source::told(&trace, reading.strict)?;
+        ingest::check_usable(&trace)?;
+        let ledger = meter::measure(&trace, &metering)?;
         return Ok(Measured { trace, ledger, streamed: false, inputs });
     }
     let in_memory = beside.as_ref().is_some_and(|trace| !trace.gpu_samples.ts.is_empty());
-    let (mut trace, ledger, counts) = stream::measure_folders(&folders, beside, metering)?;
+    let (mut trace, ledger, counts) = stream::measure_folders(&folders, beside, &metering)?;
     if let Some(zone) = &reading.timezone {
         zone.name().clone_into(&mut trace.zone);
     }
-    if reading.strict {
-        ingest::check_strict(&trace)?;
-    }
+    source::told(&trace, reading.strict)?;
     let streamed = !in_memory && counts.rows > trace.node_samples.ts.len() as u64 && trace.gpu_samples.ts.is_empty();
     Ok(Measured { trace, ledger, streamed, inputs })
 }
@@ -351,7 +371,7 @@ fn verify(request: &Audit, path: &Path, quiet: bool) -> Result<()> {
     if !request.reading.mapping.is_empty() {
         options.mapping.clone_from(&request.reading.mapping);
     }
-    let made = make(options, request.reading.strict, quiet)?;
+    let made = make(options, None, request.reading.strict, quiet)?;
     // Read back as the recorded one was, so that numbers are compared as they are written.
     let now = Manifest::parse("this audit", &made.manifest.to_json()?)?;
     let differences = recorded.differences(&now);

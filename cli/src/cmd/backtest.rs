@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use tracecast_analytics::Trace;
+use tracecast_analytics::time::Zone;
 use tracecast_planner::backtest::{Answer, SCHEMA};
 use tracecast_planner::downstream::{self, Downstream};
 use tracecast_planner::sim::input::{self, Site};
@@ -10,14 +11,16 @@ use tracecast_predictors::backtest::{self, Options, Tracks};
 use tracecast_predictors::duration::forecast::Model;
 use tracecast_predictors::timeline::Timeline;
 
-use crate::args::BacktestDuration;
+use crate::args::{BacktestDuration, window};
 use crate::cmd::{answer, describe, train};
-use crate::{output, source};
+use crate::{early, output, source};
 
 pub(crate) fn run(request: &BacktestDuration, quiet: bool) -> Result<()> {
+    let window = window(&request.from, &request.to)?;
+    early::files([&request.answering.out])?;
     let site = request.cluster.as_deref().map(source::site).transpose()?;
     let trace = source::open(&request.sources, &request.reading, None, quiet)?;
-    let timeline = Timeline::of(&trace, train::which(&request.learning))?;
+    let timeline = Timeline::of(&trace, train::which(&request.learning.choosing))?;
     let mut options = train::options(&request.learning);
     options.refit_days = request.refit_days;
     if let Some(models) = &request.models {
@@ -28,29 +31,38 @@ pub(crate) fn run(request: &BacktestDuration, quiet: bool) -> Result<()> {
     output::say(quiet, &format!("tracecast: {} models on {} jobs …", options.models.len(), timeline.jobs.len()));
     let tracks = backtest::tracks(&timeline, &options)?;
     let found = backtest::summarise(&tracks, &options)?;
-    let downstream = site.map(|site| replay(request, &trace, &site, &timeline, &tracks, &options)).transpose()?;
+    let window = window.resolve(&Zone::named(&trace.zone)?)?;
+    let replayed =
+        site.map(|site| replay(request, &trace, (&site, window), &timeline, &tracks, &options)).transpose()?;
+    let mut notes = train::notes(&timeline);
+    notes.extend(trace.warnings());
+    let downstream = replayed.map(|(downstream, assumed)| {
+        notes.extend(assumed);
+        downstream
+    });
     let answer = Answer {
         schema: SCHEMA.to_owned(),
         title: describe::title(&trace, &request.sources),
-        notes: train::notes(&timeline),
+        notes,
+        zone: trace.zone.clone(),
         backtest: found,
         downstream,
     };
     request.answering.write(None, true, || answer.report(), || answer::json(&answer, "the answer"))
 }
 
-/// Replays the window under the predictions of each model, fitted each day on what had ended.
+/// Replays the window under the predictions of each model, fitted each day on what had ended; and what is assumed of the nodes.
 fn replay(
     request: &BacktestDuration,
     trace: &Trace,
-    site: &Site,
+    (site, (from_ms, to_ms)): (&Site, (Option<i64>, Option<i64>)),
     timeline: &Timeline,
     tracks: &Tracks,
     options: &Options,
-) -> Result<Downstream> {
+) -> Result<(Downstream, Vec<String>)> {
     let window = input::Options {
-        from_ms: request.from,
-        to_ms: request.to,
+        from_ms,
+        to_ms,
         longest_ms: request.max_run,
         whole_seconds: request.compat.is_some(),
         resource: Some(timeline.resource),
@@ -58,13 +70,14 @@ fn replay(
     };
     let mut loaded = input::load(trace, Some(site), &window)?;
     let resource = loaded.resource;
-    let from_ms = request.from.unwrap_or(i64::MIN / 2);
-    let to_ms = request.to.unwrap_or(i64::MAX);
+    let from_ms = from_ms.unwrap_or(i64::MIN / 2);
+    let to_ms = to_ms.unwrap_or(i64::MAX);
     let daily = Options { refit_days: 1, ..options.clone() };
     let models = options.models.iter();
     let own = models
         .map(|model| backtest::track_between(*model, &tracks.rows, from_ms, to_ms, &daily))
         .collect::<Result<Vec<_>, _>>()?;
     let compat = if request.compat.is_some() { Compat::Helios } else { Compat::None };
-    Ok(downstream::run(&mut loaded, timeline, &own, &Policy { compat, ..Policy::default() }.on(resource))?)
+    let assumed = loaded.notes.clone();
+    Ok((downstream::run(&mut loaded, timeline, &own, &Policy { compat, ..Policy::default() }.on(resource))?, assumed))
 }

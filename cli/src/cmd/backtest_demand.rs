@@ -3,10 +3,10 @@
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use clap::Args;
 use tracecast_analytics::report::format;
-use tracecast_analytics::time::Zone;
+use tracecast_analytics::time::{Window, Written, Zone};
 use tracecast_analytics::{Trace, schema::Table as _};
 use tracecast_predictors::backtest as duration_backtest;
 use tracecast_predictors::demand::answer::{Answer, SCHEMA};
@@ -19,10 +19,10 @@ use tracecast_predictors::demand::series::Unit;
 use tracecast_predictors::duration::forecast::Model as DurationModel;
 use tracecast_predictors::timeline::{self, Timeline};
 
-use crate::args::Reading;
+use crate::args::{Reading, TIMES};
 use crate::cmd::answer::{self, Answering};
 use crate::cmd::describe;
-use crate::{output, source};
+use crate::{early, output, source};
 
 /// What is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -103,6 +103,7 @@ pub(crate) struct Learning {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = TIMES)]
 pub(crate) struct BacktestDemand {
     /// Files, folders or patterns; or one trace folder
     #[arg(required = true, value_name = "SOURCE")]
@@ -113,12 +114,12 @@ pub(crate) struct BacktestDemand {
     pub(crate) gathering: Gathering,
     #[command(flatten)]
     pub(crate) learning: Learning,
-    /// Report slots from here on; a bare date or hour is in the trace's zone [default: the last quarter]
-    #[arg(long, value_name = "TIME", help_heading = "Report")]
-    pub(crate) eval_from: Option<String>,
-    /// Report slots up to here; a bare date is that whole day [default: to the end]
-    #[arg(long, value_name = "TIME", help_heading = "Report")]
-    pub(crate) eval_to: Option<String>,
+    /// Report slots from this time on [default: the last quarter]
+    #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, help_heading = "Report")]
+    pub(crate) eval_from: Option<Written>,
+    /// Report slots before this time; a bare date is in to its end [default: to the end]
+    #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, help_heading = "Report")]
+    pub(crate) eval_to: Option<Written>,
     #[command(flatten)]
     pub(crate) answering: Answering,
 }
@@ -136,12 +137,8 @@ fn model(name: &str) -> Result<Model, String> {
         .ok_or_else(|| format!("no such model; there are {}", known()))
 }
 
-/// A moment in the trace's zone, milliseconds.
-pub(crate) fn moment(text: &str, zone: &Zone, end: bool) -> Result<i64> {
-    gather::moment(text, zone, end).with_context(|| {
-        format!("`{text}` is no moment; write 2017-12-01, 2017-12-01T12:00:00 or 2017-12-01T12:00:00Z")
-    })
-}
+/// What the window of an evaluation is called.
+pub(crate) const EVALUATED: [&str; 2] = ["--eval-from", "--eval-to"];
 
 /// The series asked for.
 pub(crate) fn gather(trace: &Trace, request: &Gathering) -> Result<(Gathered, gather::Options)> {
@@ -217,16 +214,20 @@ pub(crate) fn settings(gathering: &Gathering, learning: &Learning) -> Settings {
 }
 
 pub(crate) fn run(request: &BacktestDemand, quiet: bool) -> Result<()> {
+    early::files([&request.answering.out])?;
+    let window = Window::new(EVALUATED, request.eval_from.as_ref(), request.eval_to.as_ref())?;
     let trace = source::open(&request.sources, &request.reading, None, quiet)?;
     let zone = Zone::named(&trace.zone)?;
-    let (gathered, gathering) = gather(&trace, &request.gathering)?;
+    let (report_from_ms, report_to_ms) = window.resolve(&zone)?;
+    let (mut gathered, gathering) = gather(&trace, &request.gathering)?;
+    gathered.notes.extend(trace.warnings());
     let (models, log) = models(&trace, &gathered, &request.learning, quiet)?;
     let options = Options {
         models,
         settings: settings(&request.gathering, &request.learning),
         refit_days: request.learning.refit_days,
-        report_from_ms: request.eval_from.as_deref().map(|text| moment(text, &zone, false)).transpose()?,
-        report_to_ms: request.eval_to.as_deref().map(|text| moment(text, &zone, true)).transpose()?,
+        report_from_ms,
+        report_to_ms,
         ..Options::default()
     };
     output::say(

@@ -10,9 +10,11 @@ use tracecast_analytics::ingest::MAPPING_FILE;
 
 use crate::args::Describe;
 use crate::cmd::answer;
-use crate::{output, source};
+use crate::{early, output, source};
 
 pub(crate) fn run(request: &Describe, quiet: bool) -> Result<()> {
+    early::files([&request.out])?;
+    early::folders([&request.charts, &request.tables])?;
     let trace = source::open(&request.sources, &request.reading, None, quiet)?;
     let description = Description::of(&trace);
     let title = title(&trace, &request.sources);

@@ -4,10 +4,12 @@ use anyhow::Result;
 use tracecast_analytics::storage;
 
 use crate::args::Ingest;
-use crate::{output, source};
+use crate::{early, output, source};
 
 pub(crate) fn run(request: &Ingest, quiet: bool) -> Result<()> {
     output::may_replace(&request.out, request.force)?;
+    early::folder(&request.out)?;
+    early::files([&request.quarantine])?;
     let trace = source::open(&request.sources, &request.reading, request.quarantine.as_deref(), quiet)?;
     let manifest = storage::save(&trace, &request.out)?;
     let tables: Vec<String> = manifest.tables.iter().map(|table| format!("{} {}", table.name, table.rows)).collect();

@@ -2,18 +2,21 @@
 
 use anyhow::{Context as _, Result};
 use tracecast_analytics::describe::Quality;
+use tracecast_analytics::ingest;
 use tracecast_analytics::report::{Cell, Column, Report, Section, Table, text};
 
 use crate::args::{Inspect, Plain};
-use crate::{output, source};
+use crate::{early, output, source};
 
 pub(crate) fn run(request: &Inspect, quiet: bool) -> Result<()> {
-    let trace = source::open(&request.sources, &request.reading, request.quarantine.as_deref(), quiet)?;
+    early::files([&request.quarantine])?;
+    let trace = source::read(&request.sources, &request.reading, request.quarantine.as_deref(), quiet)?;
     let quality = Quality::of(&trace);
     if request.format == Plain::Json {
         let mut json = serde_json::to_string_pretty(&quality).context("write the ledger as JSON")?;
         json.push('\n');
-        return output::text(&json, None);
+        output::text(&json, None)?;
+        return Ok(ingest::check_usable(&trace)?);
     }
     let mut tables = Table::new("Tables", vec![Column::text("Table"), Column::number("Rows")]);
     for (name, rows) in trace.row_counts() {
@@ -26,5 +29,7 @@ pub(crate) fn run(request: &Inspect, quiet: bool) -> Result<()> {
     report.quality = Some(quality.table());
     report.provenance =
         trace.sources.iter().map(|s| (s.name.clone(), format!("{}, SHA-256 {}", s.reader, s.sha256))).collect();
-    output::text(&text::render(&report, output::terminal()), None)
+    output::text(&text::render(&report, output::terminal()), None)?;
+    // The ledger is the answer, also where no row could be used; the exit code says that there is no other.
+    Ok(ingest::check_usable(&trace)?)
 }

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use tracecast_analytics::audit::factors::{Hourly, Method};
 use tracecast_analytics::ingest::slurm::hostlist;
 use tracecast_analytics::report::{Section, format};
-use tracecast_analytics::time::{DAY_MS, HOUR_MS, Zone, format_utc};
+use tracecast_analytics::time::{self, DAY_MS, HOUR_MS, Written, Zone};
 use tracecast_analytics::{Trace, schema::Table as _};
 use tracecast_planner::power::answer::{Answer, ByHour, Pool, Resimulated, SCHEMA, Together};
 use tracecast_planner::power::apply::{self, Chosen, Replay};
@@ -22,15 +22,17 @@ use tracecast_planner::power::resim::{self, Constants, PerHour};
 use tracecast_planner::power::score::Worth;
 use tracecast_planner::power::study::{self, Request, Service, Studied};
 use tracecast_planner::power::tariff::Rates;
+use tracecast_planner::power::yearly::Yearly;
+use tracecast_planner::sim::Policy;
 use tracecast_planner::sim::input::{self};
 use tracecast_planner::sim::scenario::Scenario;
 use tracecast_predictors::demand::gather::{self, Asked, Gathered};
 use tracecast_predictors::demand::series::{Series, Unit};
 
-use crate::args::{Arguments, Command, Reading};
+use crate::args::{Arguments, Command, Reading, TIMES};
 use crate::cmd::answer::{self, Answering};
 use crate::cmd::{backtest_demand, describe};
-use crate::{output, source};
+use crate::{early, output, source};
 
 /// What to plan.
 #[derive(Debug, Subcommand)]
@@ -64,6 +66,8 @@ pub(crate) enum Weigh {
 struct Hours {
     /// Money for a kWh.
     price: Option<Hourly>,
+    /// What the prices are in.
+    currency: Option<String>,
     /// Grams of CO₂ for a kWh.
     carbon: Option<Hourly>,
 }
@@ -74,7 +78,8 @@ impl Hours {
         let carbon = request.carbon.as_deref();
         let carbon =
             carbon.map(|path| Hourly::carbon_file(path, request.zone.as_deref(), Method::Direct)).transpose()?;
-        Ok(Self { price: price.map(|(price, _)| price), carbon })
+        let (price, currency) = price.unzip();
+        Ok(Self { price, currency, carbon })
     }
 
     /// What hours are weighed by.
@@ -127,6 +132,7 @@ pub(crate) enum Emit {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = TIMES)]
 pub(crate) struct PlanPower {
     /// Files, folders or patterns; or one trace folder: counts of nodes or GPUs in use, or jobs
     #[arg(required = true, value_name = "SOURCE")]
@@ -151,15 +157,15 @@ pub(crate) struct PlanPower {
     /// GPUs of a node [default: gpus_per_node of the constants, else as most nodes of the inventory, else 8]
     #[arg(long, value_name = "GPUS", help_heading = "Demand")]
     pub(crate) gpus_per_node: Option<f64>,
-    /// Learn from slots from here on; a bare date is in the trace's zone [default: from the beginning]
-    #[arg(long, value_name = "TIME", help_heading = "Evaluation")]
-    pub(crate) fit_from: Option<String>,
-    /// Evaluate slots from here on; a bare date is in the trace's zone [default: the last quarter]
-    #[arg(long, value_name = "TIME", help_heading = "Evaluation")]
-    pub(crate) eval_from: Option<String>,
-    /// Evaluate slots up to here; a bare date is that whole day [default: to the end]
-    #[arg(long, value_name = "TIME", help_heading = "Evaluation")]
-    pub(crate) eval_to: Option<String>,
+    /// Learn from slots from this time on [default: from the beginning]
+    #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, help_heading = "Evaluation")]
+    pub(crate) fit_from: Option<Written>,
+    /// Evaluate slots from this time on, and learn from those before it [default: the last quarter]
+    #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, help_heading = "Evaluation")]
+    pub(crate) eval_from: Option<Written>,
+    /// Evaluate slots before this time; a bare date is in to its end [default: to the end]
+    #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, help_heading = "Evaluation")]
+    pub(crate) eval_to: Option<Written>,
     /// Slots that a node takes to boot beyond the one it is woken for [default: as boot_s of the constants has it]
     #[arg(long, value_name = "SLOTS", help_heading = "Evaluation")]
     pub(crate) boot_slots: Option<usize>,
@@ -235,6 +241,8 @@ fn service(text: &str) -> Result<Service, &'static str> {
 struct Figures {
     power: Constants,
     worth: Worth,
+    /// What the prices are in, such as EUR. Without it no money is told, as a number without a unit is none.
+    currency: Option<String>,
 }
 
 /// The figures of a file, completed: what it does not say follows from the GPUs of a node and the power of an idle one.
@@ -296,6 +304,7 @@ pub(crate) fn run(request: &PlanPower, quiet: bool) -> Result<()> {
     if request.emit.contains(&Emit::Slurm) && request.slurm_conf.is_none() {
         bail!("the change for Slurm is a diff of the site's slurm.conf; name it with --slurm-conf");
     }
+    check(request)?;
     if let (Some(folder), Some(conf)) = (&request.emit_to, &request.slurm_conf)
         && let Some(name) = conf.file_name()
     {
@@ -311,6 +320,37 @@ pub(crate) fn run(request: &PlanPower, quiet: bool) -> Result<()> {
         || answer.report(),
         || answer::json(&answer, "the answer"),
     )
+}
+
+/// What was typed and the files that were named, before the trace is read.
+fn check(request: &PlanPower) -> Result<()> {
+    Window::asked(request)?;
+    early::files([&request.answering.out])?;
+    early::folders([&request.charts, &request.emit_to])?;
+    if let Some(path) = &request.constants {
+        toml::from_str::<Figures>(&source::text(path)?).with_context(|| format!("read {}", path.display()))?;
+    }
+    Hours::read(request)?.weighing(request)?;
+    if let Some(path) = &request.cluster {
+        source::site(path)?;
+        policy(request)?;
+    }
+    for names in [&request.nodes, &request.canaries].into_iter().flatten() {
+        hosts(names)?;
+    }
+    emitting(request)?;
+    Ok(())
+}
+
+/// The host names of a list.
+fn hosts(names: &str) -> Result<Vec<String>> {
+    const MOST: usize = 100_000;
+    hostlist::expand(names, MOST).ok().with_context(|| format!("`{names}` is no host list; write gpu[01-52,60]"))
+}
+
+/// The policy under which jobs are replayed.
+fn policy(request: &PlanPower) -> Result<Policy> {
+    Ok(Scenario { scan: Some(request.scan.clone()), ..Scenario::default() }.policy(false)?)
 }
 
 /// The plan for a trace.
@@ -365,13 +405,7 @@ fn answer(request: &PlanPower, trace: &Trace, title: String, quiet: bool) -> Res
         named(names, &main)?;
     }
     let mut notes = gathered.notes.clone();
-    if trace.ledger.quarantined > 0 {
-        notes.push(format!(
-            "{} of {} rows could not be used; `tracecast inspect` says why.",
-            format::count(trace.ledger.quarantined),
-            format::count(trace.ledger.read)
-        ));
-    }
+    notes.extend(trace.warnings());
     // Where the trace says which nodes each VC has, they are not one pool unless somebody pools them.
     let unknown = |name: &str| gathered.totals_unknown.iter().any(|unknown| unknown == name);
     let stand = series.len() > 1 && series.iter().all(|own| !unknown(&own.name));
@@ -423,6 +457,10 @@ fn answer(request: &PlanPower, trace: &Trace, title: String, quiet: bool) -> Res
             .push("Hours and weekdays are unknown; rules take the first moment for midnight of a Thursday.".to_owned());
     }
     let price_kwh = figures.worth.price_kwh;
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
+    let saved_kwh = main.saved_kwh.iter().sum();
+    let yearly = Yearly::of(saved_kwh, main.days[2], mean(&main.total), mean(&main.active), &figures.power);
+    let currency = hours.currency.clone().or(figures.currency);
     Ok(Answer {
         schema: SCHEMA.to_owned(),
         title,
@@ -434,10 +472,14 @@ fn answer(request: &PlanPower, trace: &Trace, title: String, quiet: bool) -> Res
         constants: figures.power,
         worth: figures.worth,
         weighted_by: weighing.filter(|_| main.weighted).map(|(by, _)| by.to_owned()),
-        cost_saved: ByHour::of(&main, |at| match &hours.price {
-            Some(price) => price.at(at),
-            None => Some(price_kwh),
+        yearly,
+        cost_saved: currency.is_some().then(|| {
+            ByHour::of(&main, |at| match &hours.price {
+                Some(price) => price.at(at),
+                None => Some(price_kwh),
+            })
         }),
+        currency,
         co2_saved_kg: hours.carbon.as_ref().map(|carbon| ByHour::of(&main, |at| carbon.at(at).map(|g| g / 1000.0))),
         services: studies.services,
         slower_boots: Pool::of(&slower)?,
@@ -453,28 +495,25 @@ fn answer(request: &PlanPower, trace: &Trace, title: String, quiet: bool) -> Res
     })
 }
 
-/// What a report on a trace says of sleep, with all defaults: its headline and its sections.
-pub(crate) fn sections(trace: &Trace) -> (Option<String>, Vec<Section>) {
+/// What a report on a trace says of sleep, with all defaults: its headline, its sections, and what it assumes.
+pub(crate) fn sections(trace: &Trace) -> (Option<String>, Vec<Section>, Vec<String>) {
     let title = "Which nodes can sleep";
     let arguments = Arguments::try_parse_from(["tracecast", "plan", "power", "-"]);
     let Ok(Arguments { command: Command::Plan(Plan::Power(request)), .. }) = arguments else {
-        return (None, Vec::new());
+        return (None, Vec::new(), Vec::new());
     };
     match answer(&request, trace, String::new(), true) {
         Ok(answer) => {
             let mut report = answer.report();
-            (report.summary.drain(..).next(), report.sections)
+            (report.summary.drain(..).next(), report.sections, report.notes)
         }
-        Err(error) => (None, vec![Section::not_available("power", title, format!("{error:#}."))]),
+        Err(error) => (None, vec![Section::not_available("power", title, format!("{error:#}."))], Vec::new()),
     }
 }
 
 /// Checks that as many nodes are named as the plan is for: a buffer for 400 nodes says nothing of 12.
 fn named(names: &str, studied: &Studied) -> Result<()> {
-    const MOST: usize = 100_000;
-    let Ok(mut found) = hostlist::expand(names, MOST) else {
-        bail!("`{names}` is no host list; write gpu[01-52,60]");
-    };
+    let mut found = hosts(names)?;
     // A node that is named twice is one node.
     found.sort_unstable();
     found.dedup();
@@ -512,19 +551,21 @@ struct Window {
 }
 
 impl Window {
+    /// The evaluated days as they were asked for.
+    fn asked(request: &PlanPower) -> Result<time::Window<'_>> {
+        let (from, to) = (request.eval_from.as_ref(), request.eval_to.as_ref());
+        Ok(time::Window::new(backtest_demand::EVALUATED, from, to)?)
+    }
+
     fn of(request: &PlanPower, series: &Series, zone: &Zone) -> Result<Self> {
         let end = series.time_ms(series.slots.len());
-        let moment = |text: &Option<String>, is_end| {
-            text.as_deref().map(|text| backtest_demand::moment(text, zone, is_end)).transpose()
-        };
-        let to_ms = moment(&request.eval_to, true)?.unwrap_or(end).min(end);
-        let fit_ms = moment(&request.fit_from, false)?.unwrap_or(series.start_ms).max(series.start_ms);
+        let (eval_from, eval_to) = Self::asked(request)?.resolve(zone)?;
+        let to_ms = eval_to.unwrap_or(end).min(end);
+        let fit_from = request.fit_from.as_ref().map(|from| from.first_ms(zone)).transpose()?;
+        let fit_ms = fit_from.unwrap_or(series.start_ms).max(series.start_ms);
         let quarter = to_ms - (to_ms - fit_ms) / 4;
-        let from_ms = moment(&request.eval_from, false)?.unwrap_or(quarter);
-        let span = || {
-            let shown = |ms: i64| format_utc(ms + zone.offset_ms(ms));
-            format!("the series goes from {} to {} ({})", shown(series.start_ms), shown(end), zone.name())
-        };
+        let from_ms = eval_from.unwrap_or(quarter);
+        let span = || format!("the series goes from {}", zone.show_between(series.start_ms, end));
         if from_ms >= to_ms {
             bail!("nothing is left to evaluate: --eval-from is not before the end of the evaluation; {}", span());
         }
@@ -568,7 +609,7 @@ fn effects(
         ..input::Options::default()
     };
     let loaded = input::load(trace, Some(&site), &options)?;
-    let policy = Scenario { scan: Some(request.scan.clone()), ..Scenario::default() }.policy(false)?;
+    let policy = policy(request)?;
     let by_hour = |rate: &Option<Hourly>| rate.as_ref().map(|rate| Hours::by_hour(rate, window.from_ms, window.to_ms));
     let (price, carbon) =
         (by_hour(&hours.price), by_hour(&hours.carbon.as_ref().map(|grams| grams.map(|g| g / 1000.0))));
@@ -577,7 +618,12 @@ fn effects(
         policy: &policy,
         constants: &figures.power,
         rates: resim::Rates {
-            price_per_kwh: Some(price.as_ref().map_or(PerHour::Constant(figures.worth.price_kwh), hourly)),
+            // Money without a currency is not told.
+            price_per_kwh: hours
+                .currency
+                .as_ref()
+                .or(figures.currency.as_ref())
+                .map(|_| price.as_ref().map_or(PerHour::Constant(figures.worth.price_kwh), hourly)),
             co2_kg_per_kwh: carbon.as_ref().map(hourly),
         },
         slot_ms: request.slot,
@@ -586,7 +632,9 @@ fn effects(
         zone: &trace.zone,
         seed: 1,
     };
-    Ok(replay.run(chosen)?)
+    let (effects, mut notes) = replay.run(chosen)?;
+    notes.extend(loaded.notes.iter().map(|note| format!("Replay of the jobs: {note}")));
+    Ok((effects, notes))
 }
 
 fn hourly(of: &(i64, Vec<Option<f64>>)) -> PerHour<'_> {
@@ -642,8 +690,8 @@ fn power_plan(request: &PlanPower, figures: &Figures, pools: Vec<PoolPlan>) -> P
     }
 }
 
-fn emit(request: &PlanPower, answer: &Answer, quiet: bool) -> Result<()> {
-    let Some(folder) = &request.emit_to else { return Ok(()) };
+/// What configurations are written with.
+fn emitting(request: &PlanPower) -> Result<config::Options> {
     let mut options = config::Options::default();
     if let Some(path) = &request.slurm_conf {
         options.slurm.conf = source::text(path)?;
@@ -657,6 +705,12 @@ fn emit(request: &PlanPower, answer: &Answer, quiet: bool) -> Result<()> {
                 .with_context(|| format!("`{version}` is no version of Slurm; write 23.11"))?,
         );
     }
+    Ok(options)
+}
+
+fn emit(request: &PlanPower, answer: &Answer, quiet: bool) -> Result<()> {
+    let Some(folder) = &request.emit_to else { return Ok(()) };
+    let options = emitting(request)?;
     let targets: Vec<Target> = match request.emit.as_slice() {
         [] => vec![Target::Actions],
         some => some

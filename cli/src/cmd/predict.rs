@@ -1,6 +1,6 @@
 //! `tracecast predict`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use tracecast_analytics::report::format;
@@ -13,7 +13,7 @@ use tracecast_predictors::timeline::Timeline;
 
 use crate::args::{Predict, RowForm};
 use crate::cmd::train;
-use crate::{output, source};
+use crate::{early, output, source};
 
 /// Names of the files for Slurm.
 const TABLE: &str = "tracecast-durations.txt";
@@ -25,10 +25,31 @@ pub(crate) fn load(path: &Path) -> Result<Predictor> {
     Ok(Predictor::from_bytes(&path.display().to_string(), &bytes)?)
 }
 
+/// Where the plugin for Slurm goes, unless something of the site's own lies there.
+fn script(request: &Predict, folder: &Path) -> Result<PathBuf> {
+    if !Path::new(&request.slurm_table).is_absolute() {
+        bail!(
+            "--slurm-table {}: slurmctld has a working folder of its own; name the whole path, from / on",
+            request.slurm_table
+        );
+    }
+    let script = folder.join(SCRIPT);
+    if std::fs::read(&script).is_ok_and(|own| !own.starts_with(slurm::SCRIPT_BEGINS.as_bytes())) {
+        bail!(
+            "{} is a plugin of your own, which is not replaced; name another folder, and call the script from yours (its last lines say how)",
+            script.display()
+        );
+    }
+    Ok(script)
+}
+
 pub(crate) fn run(request: &Predict, quiet: bool) -> Result<()> {
+    early::files([&request.out, &request.textfile])?;
+    early::folders([&request.slurm])?;
+    let script = request.slurm.as_ref().map(|folder| script(request, folder)).transpose()?;
     let mut predictor = load(&request.model)?;
     let trace = source::open(&request.sources, &request.reading, None, quiet)?;
-    let timeline = Timeline::of(&trace, train::which(&request.learning))?;
+    let timeline = Timeline::of(&trace, train::which(&request.choosing))?;
     if timeline.resource != Resource::Gpus {
         output::say(
             quiet,
@@ -56,14 +77,7 @@ pub(crate) fn run(request: &Predict, quiet: bool) -> Result<()> {
     if let Some(path) = &request.textfile {
         output::write(path, rows::prometheus(&applied, &trained).as_bytes())?;
     }
-    if let Some(folder) = &request.slurm {
-        let script = folder.join(SCRIPT);
-        if std::fs::read(&script).is_ok_and(|own| !own.starts_with(slurm::SCRIPT_BEGINS.as_bytes())) {
-            bail!(
-                "{} is a plugin of your own, which is not replaced; name another folder, and call the script from yours (its last lines say how)",
-                script.display()
-            );
-        }
+    if let (Some(folder), Some(script)) = (&request.slurm, script) {
         let entries = rows::slurm_entries(&predictor, &timeline)?;
         output::write(&folder.join(TABLE), &slurm::write_table(&entries))?;
         let options = ScriptOptions {

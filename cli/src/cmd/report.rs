@@ -6,9 +6,10 @@ use tracecast_analytics::report;
 
 use crate::args::Report;
 use crate::cmd::{audit, describe, plan};
-use crate::{output, source};
+use crate::{early, output, source};
 
 pub(crate) fn run(request: &Report, quiet: bool) -> Result<()> {
+    early::folder(&request.out)?;
     let bundled = request.sources.is_empty();
     let sources = if bundled { vec![source::sample()?] } else { request.sources.clone() };
     let trace = source::open(&sources, &request.reading, None, quiet)?;
@@ -19,9 +20,15 @@ pub(crate) fn run(request: &Report, quiet: bool) -> Result<()> {
         None => describe::title(&trace, &sources),
     };
     let mut document = description.report(&title);
-    for (headline, sections) in [audit::sections(&trace)?, plan::sections(&trace)] {
-        document.summary.extend(headline);
-        document.sections.extend(sections);
+    let (headline, sections) = audit::sections(&trace)?;
+    let (sleep, plan, assumed) = plan::sections(&trace);
+    document.summary.extend(headline.into_iter().chain(sleep));
+    document.sections.extend(sections.into_iter().chain(plan));
+    for note in assumed {
+        // The quality section has these.
+        if !document.notes.contains(&note) && !trace.warnings().contains(&note) {
+            document.notes.push(note);
+        }
     }
     let html = report::html::render(&document).context("draw the report")?;
     let (page, data) = (request.out.join("report.html"), request.out.join("report.json"));

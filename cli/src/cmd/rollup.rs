@@ -3,8 +3,10 @@
 use std::num::NonZeroUsize;
 
 use anyhow::{Context as _, Result};
+use tracecast_analytics::report::markup::printable;
 use tracecast_analytics::report::{Cell, Column, Table, text};
 use tracecast_analytics::rollup::{self, Options};
+use tracecast_analytics::{Error, storage};
 
 use crate::args::{Plain, Rollup};
 use crate::output;
@@ -12,6 +14,19 @@ use crate::output;
 pub(crate) fn run(request: &Rollup, threads: Option<NonZeroUsize>) -> Result<()> {
     let options = Options { threads: threads.map_or(0, NonZeroUsize::get) };
     let answer = rollup::run(&request.source, &options)?;
+    // A trace folder holds what was used; what was not, its manifest says.
+    let folder = storage::is_folder(&request.source).then(|| storage::manifest(&request.source)).transpose()?;
+    for ledger in folder.iter().map(|folder| &folder.quality).chain([&answer.ledger]) {
+        if request.strict {
+            ledger.check_whole()?;
+        }
+        for warning in ledger.warnings() {
+            output::say(false, &format!("tracecast: warning: {}", printable(&warning)));
+        }
+    }
+    if let Some(why) = answer.ledger.worst().filter(|_| answer.rows == 0) {
+        return Err(Error::Unusable { source_name: request.source.display().to_string(), why }.into());
+    }
     if request.format == Plain::Json {
         let mut json = serde_json::to_string_pretty(&answer).context("write the answer as JSON")?;
         json.push('\n');

@@ -9,11 +9,14 @@ use crate::output;
 pub(crate) fn run(of: SchemaOf) -> Result<()> {
     let value = match of {
         SchemaOf::Describe => describe::json_schema(),
+        SchemaOf::Inspect => describe::Quality::json_schema(),
         SchemaOf::Rollup => rollup::json_schema(),
         SchemaOf::Simulate => tracecast_planner::sim::answer::json_schema(),
         SchemaOf::PlanPower => tracecast_planner::power::answer::json_schema(),
         SchemaOf::BacktestDuration => tracecast_planner::backtest::json_schema(),
         SchemaOf::BacktestDemand => tracecast_predictors::demand::answer::json_schema(),
+        SchemaOf::Predictions => tracecast_predictors::output::json_schema(),
+        SchemaOf::DemandForecast => tracecast_predictors::demand::predictor::json_schema(),
         SchemaOf::Audit => audit::answer::json_schema(),
         SchemaOf::AuditManifest => audit::manifest::json_schema(),
         SchemaOf::Manifest => storage::json_schema(),

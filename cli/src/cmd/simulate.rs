@@ -5,27 +5,33 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
+use tracecast_analytics::time::Zone;
 use tracecast_planner::sim::answer::{Answer, Subject};
 use tracecast_planner::sim::input::{Column, Loaded, Matched, Options, load};
 use tracecast_planner::sim::shard::{self, Shard, Stored};
 use tracecast_planner::sim::study::{self, Named, Study};
 use tracecast_planner::sim::{Compat, Estimate, Order, Policy, Scenario, Schedule, output as csv_output};
 
-use crate::args::{PolicyArguments, Simulate};
+use crate::args::{PolicyArguments, Simulate, window};
 use crate::cmd::{answer, describe};
 use crate::progress::Steps;
-use crate::{output, source};
+use crate::{early, output, source};
 
 pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
+    early::files([&request.answering.out, &request.schedule])?;
+    early::folders([&request.charts, &request.comparison.results])?;
+    let window = window(&request.jobs.from, &request.jobs.to)?;
     let shard = request.comparison.shard.as_deref().map(str::parse::<Shard>).transpose()?;
     let scenarios = scenarios(request)?;
     let recorded = recorded(request, &scenarios)?;
     let site = request.jobs.cluster.as_deref().map(source::site).transpose()?;
+    let files = files(request)?;
     let trace = source::open(&request.sources, &request.reading, None, quiet)?;
     let title = describe::title(&trace, &request.sources);
+    let (from_ms, to_ms) = window.resolve(&Zone::named(&trace.zone)?)?;
     let options = Options {
-        from_ms: request.jobs.from,
-        to_ms: request.jobs.to,
+        from_ms,
+        to_ms,
         longest_ms: request.jobs.max_run,
         vcs: request.jobs.vcs.clone(),
         whole_seconds: scenarios.iter().any(|named| named.policy.compat == Compat::Helios),
@@ -33,7 +39,7 @@ pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
         resource: request.jobs.resource,
     };
     let mut loaded = load(&trace, site.as_ref(), &options)?;
-    let columns = columns(request, &mut loaded)?;
+    let columns = columns(files, &mut loaded)?;
     let mut subject = Subject::of(&title, &trace, &loaded);
     drop(trace);
     for (name, matched) in columns {
@@ -153,20 +159,35 @@ fn recorded(request: &Simulate, scenarios: &[Named]) -> Result<Policy> {
     Ok(scenario.policy(request.jobs.predictions.is_some())?)
 }
 
-/// Fills predictions and scores in.
-fn columns(request: &Simulate, loaded: &mut Loaded) -> Result<Vec<(&'static str, Matched)>> {
-    let read = |path: &PathBuf, name: &str, signed: bool| -> Result<Column> {
+/// Predictions and scores of the user's.
+struct Files {
+    predictions: Option<Column>,
+    score: Option<Column>,
+}
+
+/// Reads them.
+fn files(request: &Simulate) -> Result<Files> {
+    let read = |path: &Option<PathBuf>, name: &str, signed: bool| -> Result<Option<Column>> {
+        let Some(path) = path else { return Ok(None) };
         let file = File::open(path).with_context(|| format!("open {}", path.display()))?;
-        Ok(Column::parse(&path.display().to_string(), name, signed, BufReader::new(file))?)
+        Ok(Some(Column::parse(&path.display().to_string(), name, signed, BufReader::new(file))?))
     };
+    Ok(Files {
+        predictions: read(&request.jobs.predictions, "predicted_duration_s", false)?,
+        score: read(&request.jobs.score, "score", true)?,
+    })
+}
+
+/// Fills predictions and scores in.
+fn columns(files: Files, loaded: &mut Loaded) -> Result<Vec<(&'static str, Matched)>> {
     let mut matched = Vec::new();
-    if let Some(path) = &request.jobs.predictions {
-        let (values, found) = read(path, "predicted_duration_s", false)?.of(loaded)?;
+    if let Some(column) = files.predictions {
+        let (values, found) = column.of(loaded)?;
         loaded.workload.predicted_s = values;
         matched.push(("Predictions", found));
     }
-    if let Some(path) = &request.jobs.score {
-        let (values, found) = read(path, "score", true)?.of(loaded)?;
+    if let Some(column) = files.score {
+        let (values, found) = column.of(loaded)?;
         // Whoever has no score comes last.
         loaded.workload.score = values.into_iter().map(|score| score.unwrap_or(f64::INFINITY)).collect();
         matched.push(("Scores", found));

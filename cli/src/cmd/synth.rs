@@ -6,10 +6,11 @@ use tracecast_analytics::storage;
 use tracecast_planner::synth::{Spec, calibrate, generate};
 
 use crate::args::Synth;
-use crate::output;
+use crate::{early, output};
 
 pub(crate) fn run(request: &Synth, quiet: bool) -> Result<()> {
     output::may_replace(&request.out, request.force)?;
+    early::folder(&request.out)?;
     let spec = Spec::load(&request.spec)?;
     let trace = generate(&spec, request.seed)?;
     let manifest = storage::save(&trace, &request.out)?;

@@ -3,21 +3,24 @@
 use anyhow::Result;
 use tracecast_analytics::report::format;
 use tracecast_analytics::schema::Resource;
+use tracecast_analytics::time::Zone;
 use tracecast_predictors::backtest::Options;
 use tracecast_predictors::duration::predictor::Predictor;
 use tracecast_predictors::timeline::{self, Timeline};
 
-use crate::args::{Ignored, Learning, TrainDuration};
-use crate::{output, source};
+use crate::args::{Choosing, Ignored, Learning, TrainDuration};
+use crate::{early, output, source};
 
 /// Features named when a training is done.
 const NAMED: usize = 8;
 
 pub(crate) fn run(request: &TrainDuration, quiet: bool) -> Result<()> {
+    early::file(&request.out)?;
+    early::folders([&request.xgboost])?;
     let trace = source::open(&request.sources, &request.reading, None, quiet)?;
-    let timeline = Timeline::of(&trace, which(&request.learning))?;
-    let timeline = match request.to {
-        Some(to) => timeline.until(to)?,
+    let timeline = Timeline::of(&trace, which(&request.learning.choosing))?;
+    let timeline = match &request.to {
+        Some(to) => timeline.until(to.end_ms(&Zone::named(&trace.zone)?)?)?,
         None => timeline,
     };
     for note in notes(&timeline) {
@@ -51,14 +54,14 @@ pub(crate) fn run(request: &TrainDuration, quiet: bool) -> Result<()> {
 }
 
 /// Which jobs, and what of them.
-pub(crate) fn which(learning: &Learning) -> timeline::Options {
-    let ignored = |what: Ignored| learning.ignore.contains(&what);
+pub(crate) fn which(choosing: &Choosing) -> timeline::Options {
+    let ignored = |what: Ignored| choosing.ignore.contains(&what);
     timeline::Options {
-        known_vc_only: learning.known_vc_only,
+        known_vc_only: choosing.known_vc_only,
         ignore_vc: ignored(Ignored::Vc),
         ignore_name: ignored(Ignored::Name),
         ignore_user: ignored(Ignored::User),
-        resource: learning.resource,
+        resource: choosing.resource,
     }
 }
 

@@ -14,7 +14,7 @@ use tracecast_predictors::timeline::{self, Timeline};
 
 use crate::args::Reading;
 use crate::cmd::backtest_demand::{self, Gathering, Learning};
-use crate::{output, source};
+use crate::{early, output, source};
 
 #[derive(Debug, Args)]
 pub(crate) struct TrainDemand {
@@ -60,6 +60,7 @@ pub(crate) struct Forecast {
 }
 
 pub(crate) fn run(request: &TrainDemand, quiet: bool) -> Result<()> {
+    early::file(&request.out)?;
     let trace = source::open(&request.sources, &request.reading, None, quiet)?;
     let (gathered, options) = backtest_demand::gather(&trace, &request.gathering)?;
     for note in &gathered.notes {
@@ -99,12 +100,16 @@ pub(crate) fn run(request: &TrainDemand, quiet: bool) -> Result<()> {
 }
 
 pub(crate) fn forecast(request: &Forecast, quiet: bool) -> Result<()> {
+    early::files([&request.out])?;
     let path = &request.model;
     let bytes = tracecast_predictors::read_model(path)?;
     let mut predictor = Predictor::from_bytes(&path.display().to_string(), &bytes)?;
     if !request.sources.is_empty() {
         let trace = source::open(&request.sources, &request.reading, None, quiet)?;
         let gathered = gather::gather(&trace, &predictor.gathering.options())?;
+        for note in &gathered.notes {
+            output::say(quiet, &format!("tracecast: {note}"));
+        }
         let log = if predictor.gathering.from_jobs {
             Some(Log::of(&Timeline::of(&trace, timeline::Options::default())?, None))
         } else {
@@ -116,7 +121,7 @@ pub(crate) fn forecast(request: &Forecast, quiet: bool) -> Result<()> {
     let bytes = match request.format {
         ForecastForm::Csv => predictor::csv(&forecasts)?,
         ForecastForm::Json => {
-            let mut text = serde_json::to_vec_pretty(&predictor::json(&forecasts)).context("write JSON")?;
+            let mut text = serde_json::to_vec_pretty(&predictor::forecasts(&forecasts)).context("write JSON")?;
             text.push(b'\n');
             text
         }

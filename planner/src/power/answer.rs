@@ -17,6 +17,7 @@ use super::plan::PowerPlan;
 use super::resim::{Constants, Effect, Moment};
 use super::score::{Outcome, Worth};
 use super::study::{Curve, Optimum, QUOTED_H, Service, Studied};
+use super::yearly::Yearly;
 use crate::error::{Error, Result};
 
 /// Version of the JSON.
@@ -307,8 +308,12 @@ pub struct Answer {
     pub worth: Worth,
     /// What the hours were weighted by for the choice and the optimum, if they were not alike.
     pub weighted_by: Option<String>,
-    /// Money saved by the pool's chosen setting, in the currency of the price.
-    pub cost_saved: ByHour,
+    /// Energy saved by the pool's chosen setting in a year, and of all energy of the nodes.
+    pub yearly: Option<Yearly>,
+    /// Money saved by it, if the currency of the price is known.
+    pub cost_saved: Option<ByHour>,
+    /// Currency of all money here; `null` if nobody named one, and then no money is told.
+    pub currency: Option<String>,
     /// CO₂ equivalent saved by it, kg, if a carbon intensity was given.
     pub co2_saved_kg: Option<ByHour>,
     /// Levels of service of `for_service`.

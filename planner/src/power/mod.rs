@@ -28,3 +28,4 @@ pub mod score;
 pub mod simple;
 pub mod study;
 pub mod tariff;
+pub mod yearly;

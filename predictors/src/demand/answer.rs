@@ -65,14 +65,20 @@ impl Answer {
             jiff::Timestamp::from_millisecond(ms)
                 .map_or_else(|_| "?".to_owned(), |at| at.to_zoned(self.zone()).strftime("%Y-%m-%d %H:%M").to_string())
         };
-        format!("{} slots, {} to {}", format::count(span.slots as u64), day(span.from_ms), day(span.to_ms))
+        format!(
+            "{} slots, {} to {} ({})",
+            format::count(span.slots as u64),
+            day(span.from_ms),
+            day(span.to_ms),
+            self.zone
+        )
     }
 
     /// The report.
     pub fn report(&self) -> Report {
         let mut report = Report::new(self.title.clone(), "Demand: a back-test of forecasts");
         report.notes.clone_from(&self.notes);
-        report.notes.push(format!("Bare dates and hours are in the cluster's zone, {}.", self.zone));
+        report.notes.push(format!("Times are in the cluster's zone, {}.", self.zone));
         for test in &self.series {
             if let (Some(chosen), Some(base)) = (find(test, &test.chosen), test.models.first()) {
                 report.summary.push(sentence(test, chosen, base));

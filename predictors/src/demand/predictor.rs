@@ -345,7 +345,7 @@ impl Own {
         let from = i64::try_from(known).unwrap_or(i64::MAX) - skip;
         let Ok(from) = usize::try_from(from) else {
             return Err(Error::Request(format!(
-                "{name}: what is known ends at {} and the newer record begins at {}; name one that reaches back so far",
+                "{name}: what is known ends at {} and the newer record begins at {} (UTC); name one that reaches back so far",
                 format_utc(old.time_ms(known)),
                 format_utc(newer.start_ms)
             )));
@@ -417,8 +417,8 @@ pub fn csv(forecasts: &[Forecast]) -> Result<Vec<u8>> {
                 unit(own.unit).to_owned(),
                 own.model.name().to_owned(),
                 (ahead + 1).to_string(),
-                format_utc(from),
-                format_utc(from + own.slot_ms),
+                format_utc(from) + "Z",
+                format_utc(from + own.slot_ms) + "Z",
             ];
             let numbers = std::iter::once(point).chain(quantiles).map(|value| {
                 let mut text = String::new();
@@ -432,31 +432,67 @@ pub fn csv(forecasts: &[Forecast]) -> Result<Vec<u8>> {
     writer.into_inner().map_err(|error| wrong(error.to_string()))
 }
 
-/// Forecasts as JSON (`demand-forecast/1`): the levels, and of each series its slots with a point and quantiles.
-pub fn json(forecasts: &[Forecast]) -> serde_json::Value {
-    let one = |own: &Forecast| {
-        let slots: Vec<serde_json::Value> = own
-            .fan
-            .point
-            .iter()
-            .zip(&own.fan.quantiles)
-            .enumerate()
-            .map(|(ahead, (point, quantiles))| {
-                serde_json::json!({
-                    "horizon": ahead + 1,
-                    "start_ms": own.from_ms + own.slot_ms * ahead as i64,
-                    "point": point,
-                    "quantiles": quantiles,
-                })
-            })
-            .collect();
-        serde_json::json!({
-            "name": own.name, "unit": own.unit, "model": own.model, "slot_ms": own.slot_ms, "slots": slots,
-        })
+/// Forecasts as `forecast --format json` writes them.
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct Forecasts {
+    /// Version of the form.
+    pub schema: String,
+    /// Levels of the quantiles.
+    pub levels: Vec<f64>,
+    /// One a VC, then the pool.
+    pub series: Vec<ForecastOf>,
+}
+
+/// The forecast of a series.
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct ForecastOf {
+    /// Name of the series.
+    pub name: String,
+    /// What is counted.
+    pub unit: Unit,
+    /// Model.
+    pub model: Model,
+    /// Length of a slot, milliseconds.
+    pub slot_ms: i64,
+    /// The slots forecast, in order of time.
+    pub slots: Vec<ForecastSlot>,
+}
+
+/// What is said of a slot.
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct ForecastSlot {
+    /// How many slots ahead, from 1.
+    pub horizon: usize,
+    /// Its beginning, milliseconds since the Unix epoch.
+    pub start_ms: i64,
+    /// The most likely peak.
+    pub point: f64,
+    /// Quantiles of the peak, at the levels.
+    pub quantiles: Vec<f64>,
+}
+
+/// Forecasts as data (`demand-forecast/1`).
+pub fn forecasts(of: &[Forecast]) -> Forecasts {
+    let slot = |own: &Forecast, ahead: usize, point: f64, quantiles: &[f64]| ForecastSlot {
+        horizon: ahead + 1,
+        start_ms: own.from_ms + own.slot_ms * ahead as i64,
+        point,
+        quantiles: quantiles.to_vec(),
     };
-    serde_json::json!({
-        "schema": SCHEMA,
-        "levels": LEVELS,
-        "series": forecasts.iter().map(one).collect::<Vec<_>>(),
-    })
+    let one = |own: &Forecast| {
+        let said = own.fan.point.iter().zip(&own.fan.quantiles).enumerate();
+        ForecastOf {
+            name: own.name.clone(),
+            unit: own.unit,
+            model: own.model,
+            slot_ms: own.slot_ms,
+            slots: said.map(|(ahead, (point, quantiles))| slot(own, ahead, *point, quantiles)).collect(),
+        }
+    };
+    Forecasts { schema: SCHEMA.to_owned(), levels: LEVELS.to_vec(), series: of.iter().map(one).collect() }
+}
+
+/// The JSON Schema of [`Forecasts`].
+pub fn json_schema() -> serde_json::Value {
+    schemars::schema_for!(Forecasts).to_value()
 }

@@ -9,6 +9,7 @@
 mod key;
 mod place;
 mod power;
+mod slurm;
 mod walk;
 
 pub use power::{Powered, replay_powered};
@@ -163,7 +164,7 @@ impl Pool<'_> {
     }
 
     pub(super) fn backfills(&self) -> bool {
-        matches!(self.policy.scan, Scan::Easy | Scan::Conservative)
+        matches!(self.policy.scan, Scan::Easy | Scan::Conservative | Scan::Slurm)
     }
 
     pub(super) fn run(&mut self) {

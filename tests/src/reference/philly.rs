@@ -104,6 +104,11 @@ fn jobs(from: &str, to: &str, longest_s: i64, nodes: &[(&'static str, usize)]) -
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use tracecast_planner::sim::Group;
+    use tracecast_planner::sim::input::Site;
+
     use super::*;
     use crate::reference::helios::{Place, Rule, replay};
 
@@ -120,6 +125,19 @@ mod tests {
             }
         }
         wait_s as f64 / f64::from(started)
+    }
+
+    #[test]
+    fn the_nodes_are_those_of_the_file_that_users_have() {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../datasets/clusters/philly_october.toml");
+        let site = Site::parse("philly_october.toml", &std::fs::read_to_string(file).unwrap()).unwrap();
+        let names: Vec<String> = NODES.iter().map(|(name, _)| (*name).to_owned()).collect();
+        assert_eq!(site.names(&[]), names);
+        let cluster = site.build(&names, 0, 0).unwrap();
+        let nodes: Vec<u32> =
+            cluster.pools.iter().map(|pool| pool.groups.iter().map(Group::most_nodes).sum()).collect();
+        assert_eq!(nodes, NODES.map(|(_, nodes)| nodes as u32));
+        assert!(cluster.pools.iter().flat_map(|pool| &pool.groups).all(|group| group.gpus_per_node == 8));
     }
 
     #[test]

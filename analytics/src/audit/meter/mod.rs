@@ -46,7 +46,7 @@ use crate::Trace;
 use crate::describe::JobFacts;
 use crate::error::{Error, Result};
 use crate::schema::Table as _;
-use crate::time::HOUR_MS;
+use crate::time::{HOUR_MS, format_utc};
 
 /// Codes of the labels that tell a device.
 type Codes = (Option<u32>, Option<u32>, Option<u32>);
@@ -89,7 +89,7 @@ impl Options {
         {
             return refuse(
                 "window",
-                format!("it ends at {to} ms, before it begins"),
+                format!("it begins at {} and ends at {} UTC", format_utc(from), format_utc(to)),
                 "give an end after the beginning",
             );
         }

@@ -4,6 +4,7 @@ use crate::audit::account::{Account, Carbon, Cost};
 use crate::audit::answer::Answer;
 use crate::report::format::{compact, counted, percent};
 use crate::report::{Axis, Cell, Chart, Column, Mark, Section, Series, Table};
+use crate::time::Zone;
 
 use super::{coverage, drawn, energy, total};
 
@@ -120,11 +121,13 @@ impl Answer {
             );
         }
         if !cost.months.is_empty() {
+            // The reader and the manifest hold checked names; UTC is the safe reading of a damaged one.
+            let zone = Zone::named(&self.zone).unwrap_or_else(|_| Zone::utc());
             let mut table = Table::new(
                 "Demand",
                 vec![
                     Column::text("Month"),
-                    Column::text("Highest hour (UTC)"),
+                    Column::text(format!("Highest hour ({})", self.zone)),
                     Column::with_unit("Power", "kW"),
                     Column::number("Part of the month audited"),
                     Column::with_unit("Charge for that part", unit.clone()),
@@ -133,7 +136,7 @@ impl Answer {
             for month in &cost.months {
                 table.rows.push(vec![
                     Cell::from(month.month.clone()),
-                    Cell::from(crate::time::format_utc(month.peak_hour_ms)),
+                    Cell::from(zone.show(month.peak_hour_ms)),
                     Cell::Compact(month.peak_kw),
                     Cell::Percent(month.share_of_month),
                     Cell::Compact(month.charge),

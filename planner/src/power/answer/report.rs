@@ -218,15 +218,17 @@ impl Answer {
             share => format!(" (of the {} of the time whose hours are known)", format::percent(share)),
         };
         let whose = if self.vcs_as_they_stand.is_some() { " by the one pool" } else { "" };
-        let mut money = format!(
-            "At the price of each hour {}{whose} is saved{}",
-            format::compact(self.cost_saved.value),
-            covered(&self.cost_saved)
-        );
-        if let Some(carbon) = &self.co2_saved_kg {
-            money.push_str(&format!(", and {} kg of CO₂ equivalent{}", format::compact(carbon.value), covered(carbon)));
+        if let Some(yearly) = &self.yearly {
+            said.push(yearly.sentence(whose));
         }
-        said.push(format!("{money}."));
+        let money = self.cost_saved.as_ref().zip(self.currency.as_ref());
+        let money = money.map(|(own, unit)| format!("{} {unit}{}", format::compact(own.value), covered(own)));
+        let carbon = self.co2_saved_kg.as_ref();
+        let carbon = carbon.map(|own| format!("{} kg of CO₂ equivalent{}", format::compact(own.value), covered(own)));
+        let worth: Vec<String> = money.into_iter().chain(carbon).collect();
+        if !worth.is_empty() {
+            said.push(format!("By the rates of each hour {}{whose} is saved.", worth.join(" and ")));
+        }
         said.extend(self.replayed_in_words());
         said
     }
@@ -328,7 +330,7 @@ impl Answer {
         let chart = Chart::xy(
             "active-demanded-powered",
             "Active, demanded and powered nodes",
-            Axis::time(format!("Time ({})", self.zone), zone),
+            Axis::time("Time", zone),
             Axis::linear("Nodes"),
             vec![
                 Series::new("active (mean of the slot)", Mark::Dashed, points(|own| own.1)),
@@ -681,7 +683,10 @@ impl Answer {
                 Column::number("to"),
                 Column::with_unit("Added JCT, mean", "s"),
                 Column::number("Delayed"),
-                Column::number("Money saved"),
+                self.currency.as_ref().map_or_else(
+                    || Column::number("Money saved"),
+                    |currency| Column::with_unit("Saved", currency.clone()),
+                ),
                 Column::with_unit("CO₂ saved", "kg"),
             ],
         );
@@ -723,7 +728,7 @@ impl Answer {
             let chart = Chart::xy(
                 "resimulated",
                 format!("Nodes under: {}", own.effect.name),
-                Axis::time("", zone),
+                Axis::time("Time", zone),
                 Axis::linear("Nodes"),
                 vec![
                     Series::new("busy", Mark::Area, points(|at| at.busy)),

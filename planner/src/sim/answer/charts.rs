@@ -19,7 +19,7 @@ fn curve(answer: &Answer, values: &[f64]) -> Vec<(f64, f64)> {
 
 fn time_axis(answer: &Answer) -> Axis {
     if answer.subject.has_dates {
-        Axis::time("Time (UTC)", TimeZone::UTC)
+        Axis::time("Time", TimeZone::get(&answer.subject.zone).unwrap_or(TimeZone::UTC))
     } else {
         Axis::duration("Time since the replay began")
     }

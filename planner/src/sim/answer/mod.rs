@@ -50,6 +50,12 @@ pub struct Subject {
     pub origin_ms: i64,
     /// Whether the trace has dates.
     pub has_dates: bool,
+    /// IANA name of the trace's zone, in which the report and its charts tell times.
+    pub zone: String,
+    /// First submission that counts, or time 0 if later; milliseconds as time 0.
+    pub from_ms: i64,
+    /// Last submission, milliseconds as time 0.
+    pub to_ms: i64,
     /// Time from the first submission (or time 0, if later) to the last, seconds.
     pub span_s: f64,
     /// VCs.
@@ -78,10 +84,11 @@ impl Subject {
     /// Of a workload loaded from a trace. Notes of the trace come first, then what loading assumed.
     pub fn of(title: &str, trace: &Trace, loaded: &Loaded) -> Self {
         let workload = &loaded.workload;
-        let span_ms = match (workload.submit_ms.first(), workload.submit_ms.last()) {
-            (Some(first), Some(last)) => last - (*first).max(0),
-            _ => 0,
+        let (from_ms, to_ms) = match (workload.submit_ms.first(), workload.submit_ms.last()) {
+            (Some(first), Some(last)) => ((*first).max(0), (*last).max(0)),
+            _ => (0, 0),
         };
+        let span_ms = to_ms - from_ms;
         let (nodes, gpus) = loaded.cluster.largest();
         let asked_s: f64 = (0..workload.len())
             .map(|job| workload.shape_of(job).as_gpus() * workload.run_ms[job] as f64 / 1000.0)
@@ -90,19 +97,7 @@ impl Subject {
         let mut notes: Vec<String> = trace.notes.iter().map(|note| sentence(note)).collect();
         notes.extend(loaded.notes.iter().cloned());
         let ledger = &trace.ledger;
-        if ledger.quarantined > 0 {
-            notes.push(format!(
-                "{} of {} rows could not be used; `tracecast inspect` says why.",
-                format::count(ledger.quarantined),
-                format::count(ledger.read)
-            ));
-        }
-        for damage in &ledger.damage {
-            notes.push(format!(
-                "{} ends early, after line {}: what follows is missing here.",
-                damage.file, damage.after_line
-            ));
-        }
+        notes.extend(trace.warnings());
         let before = workload.submit_ms.iter().filter(|submit| **submit < 0).count();
         Self {
             title: title.to_owned(),
@@ -111,6 +106,9 @@ impl Subject {
             waiting_at_start: before.saturating_sub(workload.warm.len()) as u64,
             origin_ms: workload.origin_ms,
             has_dates: trace.basis.has_dates(),
+            zone: trace.zone.clone(),
+            from_ms: workload.origin_ms + from_ms,
+            to_ms: workload.origin_ms + to_ms,
             span_s: span_ms as f64 / 1000.0,
             vcs: loaded.cluster.vcs.len() as u64,
             resource: loaded.resource,
@@ -218,6 +216,7 @@ pub struct Answer {
     pub yardstick: Option<Yardstick>,
     /// Further replays of the same jobs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
     pub others: Vec<Replay>,
     /// Differences of the others to the first, with intervals.
     #[serde(skip_serializing_if = "Option::is_none")]

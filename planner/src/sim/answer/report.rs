@@ -1,8 +1,8 @@
 //! The answer for people: fidelity first, then what was replayed, waits, causes, VCs, users, and the comparison.
 
 use tracecast_analytics::report::{Cell, Column, Report, Section, Table, format};
-
 use tracecast_analytics::schema::Resource;
+use tracecast_analytics::time::Zone;
 
 use super::super::compare::{self, Estimate, Merit};
 use super::super::fidelity::Verdict;
@@ -120,13 +120,20 @@ impl Answer {
     fn subject_section(&self) -> Section {
         let subject = &self.subject;
         let load = subject.load.map_or_else(String::new, |load| format!(", an offered load of {load:.2}"));
+        // Not known of a trace that a test made up.
+        let zone = Zone::named(&subject.zone).unwrap_or_else(|_| Zone::utc());
+        let when = if subject.has_dates {
+            format!("; submitted {}", zone.show_between(subject.from_ms, subject.to_ms))
+        } else {
+            String::new()
+        };
         let amount = format::counted(subject.gpus, "GPU", "GPUs");
         let machine = match subject.resource {
             Resource::Gpus => format!("{} with {amount}", format::counted(subject.nodes, "node", "nodes")),
             Resource::Cpus | Resource::Nodes => amount,
         };
         let finding = format!(
-            "{} on {machine} in {}, over {}{load}.",
+            "{} on {machine} in {}, over {}{load}{when}.",
             format::counted(subject.jobs, "job", "jobs"),
             format::counted(subject.vcs, "VC", "VCs"),
             format::duration(subject.span_s),

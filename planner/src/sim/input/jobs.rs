@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use tracecast_analytics::Trace;
-use tracecast_analytics::describe::JobFacts;
+use tracecast_analytics::describe::{Capacity, JobFacts};
 use tracecast_analytics::report::format;
 use tracecast_analytics::schema::{Resource, Table};
 
@@ -160,7 +160,7 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
             (cluster, vec![format!("The cluster is that of {}.", site.file())])
         }
         None => match recorded::cluster(trace, &names, origin_ms, resource)? {
-            Some(found) => (found.cluster, vec![found.basis]),
+            Some(found) => (found.cluster, [found.basis].into_iter().chain(Capacity::assumption(trace)).collect()),
             None => return Err(Error::Cluster(suggestion(&kept, resource))),
         },
     };

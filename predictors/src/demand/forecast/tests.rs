@@ -4,7 +4,7 @@ use super::*;
 use crate::demand::backtest::{self, Options};
 use crate::demand::fan::LEVELS;
 use crate::demand::gather::Asked;
-use crate::demand::predictor::{Gathering, Predictor, csv, json};
+use crate::demand::predictor::{Gathering, Predictor, csv, forecasts};
 use crate::demand::series::{Slot, Unit};
 use structural::Held;
 
@@ -208,7 +208,7 @@ fn a_file_gives_back_the_same_forecasts_and_rolls_on() {
         assert!(text.starts_with(
             "series,unit,model,horizon,slot_start,slot_end,point,p05,p10,p25,p50,p75,p90,p95,p99\nwave,gpus,"
         ));
-        assert_eq!((text.lines().count(), json(&later)["series"][0]["slots"].as_array().unwrap().len()), (7, 6));
+        assert_eq!((text.lines().count(), forecasts(&later).series[0].slots.len()), (7, 6));
         // Damage is found, and another version is refused by its number.
         let mut damaged = bytes.clone();
         *damaged.last_mut().unwrap() ^= 1;

@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use tracecast_analytics::Trace;
-use tracecast_analytics::describe::JobFacts;
+use tracecast_analytics::describe::{Capacity, JobFacts};
 use tracecast_analytics::occupancy::{Steps, walk};
 use tracecast_analytics::report::format;
 use tracecast_analytics::schema::Table as _;
@@ -86,6 +86,9 @@ pub(super) fn gather(trace: &Trace, options: &Options, zone: &Zone) -> Result<Ga
         Steps::of_intervals(steps.stretches(from, to.saturating_add(1)).map(nodes))
     };
     let placed = if unit == Unit::Nodes { placed_nodes(&facts, &taken) } else { None };
+    if unit == Unit::Nodes && options.gpus_per_node.or_else(|| common_gpus(trace)).is_none() {
+        notes.push(format!("Nobody recorded how many GPUs a node has; {GPUS_PER_NODE} are assumed."));
+    }
     if unit == Unit::Nodes && placed.is_none() {
         notes.push(format!(
             "It is not known on which nodes jobs ran: nodes are the GPUs of each VC / {per_node}, rounded up, which is the least that could serve them."
@@ -154,6 +157,7 @@ pub(super) fn gather(trace: &Trace, options: &Options, zone: &Zone) -> Result<Ga
         });
     }
     notes.extend(super::unknown_totals(&unknown));
+    notes.extend(Capacity::assumption(trace));
     let totals_unknown = unknown.iter().map(|name| (*name).to_owned()).collect();
     Ok(Gathered { series, notes, from_jobs: true, totals_unknown })
 }

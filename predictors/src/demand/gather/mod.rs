@@ -21,7 +21,7 @@ mod sampled;
 use tracecast_analytics::Trace;
 use tracecast_analytics::report::format;
 use tracecast_analytics::schema::Table as _;
-use tracecast_analytics::time::{Zone, format_utc, parse_local, parse_with_offset};
+use tracecast_analytics::time::{Zone, format_utc};
 
 use super::series::{Series, Slot, Unit};
 use crate::error::{Error, Result};
@@ -187,18 +187,6 @@ fn check_slots(spans: &[Span], rows: usize, slot_ms: i64, zone: &Zone) -> Result
         format::count(rows as u64),
         format::count(u64::try_from(most).unwrap_or(u64::MAX)),
     )))
-}
-
-/// A moment as people write it, milliseconds since the epoch: a date or a date and time in `zone`, or one with its own offset. As an `end`, a bare
-/// date is the end of that day: from `2017-12-01` to `2017-12-14` are fourteen days.
-pub fn moment(text: &str, zone: &Zone, end: bool) -> Option<i64> {
-    let bare = text.len() == 10;
-    if let Some(found) = (!bare).then(|| parse_with_offset(text)).flatten() {
-        return Some(found);
-    }
-    let local = parse_local(text)?;
-    let local = if bare && end { local.checked_add(jiff::Span::new().days(1)).ok()? } else { local };
-    zone.resolve(local).map(|(ms, _)| ms)
 }
 
 /// What is gathered within a slot.

@@ -133,18 +133,6 @@ fn jobs_give_what_runs_and_waits_in_each_vc_and_nodes_rounded_up_by_vc() {
 }
 
 #[test]
-fn bare_dates_are_of_the_traces_zone_and_as_an_end_the_whole_day() {
-    let zone = Zone::named("America/Los_Angeles").unwrap();
-    // 2017-12-01 is 17,501 days after 1970-01-01; the coast is 8 h behind.
-    let day = 17_501 * 86_400_000 + 8 * 3_600_000;
-    assert_eq!(moment("2017-12-01", &zone, false), Some(day));
-    assert_eq!(moment("2017-12-14", &zone, true), Some(day + 14 * 86_400_000));
-    assert_eq!(moment("2017-12-01T06:00:00", &zone, true), Some(day + 6 * 3_600_000));
-    assert_eq!(moment("2017-12-01T08:00:00Z", &zone, false), Some(day));
-    assert_eq!(moment("soon", &zone, false), None);
-}
-
-#[test]
 fn after_two_days_at_zero_a_cluster_is_idle_and_later_samples_change_no_earlier_slot() {
     let of = |hours: i64| {
         let mut trace = Trace::default();

@@ -14,7 +14,7 @@ impl Pool<'_> {
             Scan::Easy => self.easy(&queue),
             Scan::Conservative => self.conservative(&queue),
             Scan::Strict | Scan::Skip => return self.walk(&queue),
-            Scan::Slurm => panic!("the slurm scan is compared with a real Slurm, not with this"),
+            Scan::Slurm => self.slurm(&queue),
         }
         false
     }

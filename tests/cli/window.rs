@@ -1,0 +1,130 @@
+//! One meaning of time: a date is the same stretch for every command, in the trace's zone, and what cannot be is said as it was
+//! typed.
+
+use super::*;
+
+/// A job a minute past each full hour of 1 to 20 April 2020, local time of Shanghai (16:00 UTC of the day before is midnight
+/// there), which runs ten minutes.
+pub(super) fn hourly() -> String {
+    let mut text =
+        "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue\n".to_owned();
+    for at in 0..20 * 24 {
+        let (day, hour) = (1 + at / 24, at % 24);
+        let time = |minute: u32| format!("2020-04-{day:02} {hour:02}:{minute:02}:00");
+        text += &format!("{at},ann,va,1,4,1,COMPLETED,{},{},{},600,0\n", time(1), time(1), time(11));
+    }
+    text
+}
+
+const CLUSTER: &str = "[[vc]]\nname = \"va\"\nnodes = 2\ngpus_per_node = 8\n";
+/// Midnight of 10 April 2020 in Shanghai, and 24 hours.
+const MIDNIGHT_MS: i64 = 1_586_448_000_000;
+const DAY_MS: i64 = 86_400_000;
+
+#[test]
+fn a_date_is_the_same_day_for_every_command() {
+    let folder = Folder::new();
+    let source = folder.file("cluster_log.csv", &hourly());
+    let cluster = folder.file("cluster.toml", CLUSTER);
+    let ask = |arguments: &[&str]| {
+        let output = tracecast(arguments);
+        assert!(output.status.success(), "{arguments:?}: {}", stderr(&output));
+        json(&stdout(&output))
+    };
+    let simulate = |from: &str, to: &str| {
+        let mut answer =
+            ask(&["simulate", &source, "--cluster", &cluster, "--from", from, "--to", to, "--format", "json"]);
+        // The time that it took is never the same.
+        answer["engine_seconds"] = 0.into();
+        answer
+    };
+    let day = simulate("2020-04-10", "2020-04-10");
+    let subject = &day["subject"];
+    // The first is submitted a minute after midnight, the last a minute after eleven in the evening.
+    assert_eq!((&subject["jobs"], &subject["zone"]), (&24.into(), &"Asia/Shanghai".into()));
+    assert_eq!(subject["from_ms"], MIDNIGHT_MS + 60_000);
+    assert_eq!(subject["to_ms"], MIDNIGHT_MS + DAY_MS - 59 * 60_000);
+    // The same day with its zone spelled out, as clocks there show it, and in seconds since the epoch.
+    for (from, to) in [
+        ("2020-04-10T00:00:00+08:00", "2020-04-11T00:00:00+08:00"),
+        ("2020-04-10T00:00", "2020-04-11T00:00"),
+        ("1586448000", "1586534400"),
+    ] {
+        assert_eq!(simulate(from, to), day, "{from} to {to}");
+    }
+    let text = tracecast(&["simulate", &source, "--cluster", &cluster, "--from", "2020-04-10", "--to", "2020-04-10"]);
+    let said = "submitted 2020-04-10 00:01:00 to 2020-04-10 23:01:00 (Asia/Shanghai)";
+    let words = stdout(&text).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains(said), "{words}");
+
+    let slots = ["--slot", "30min", "--horizon", "2", "--trees", "10"];
+    let days = ["--eval-from", "2020-04-18", "--eval-to", "2020-04-19", "--format", "json"];
+    let demand = ask(&[&["backtest", "demand", &source], &slots[..], &days].concat());
+    let reported = &demand["series"][0]["reported"];
+    assert_eq!(reported["from_ms"], MIDNIGHT_MS + 8 * DAY_MS, "{reported}");
+    assert_eq!(reported["to_ms"], MIDNIGHT_MS + 10 * DAY_MS, "{reported}");
+    let plan = ask(&[&["plan", "power", &source, "--slot", "30min"], &days[..]].concat());
+    // Two days of 48 slots.
+    assert_eq!(plan["slots"], 96);
+}
+
+#[test]
+fn training_up_to_a_date_takes_that_day_in() {
+    let folder = Folder::new();
+    let source = folder.file("cluster_log.csv", &hourly());
+    let model = folder.path("model");
+    let train = |to: &str| {
+        let output = tracecast(&["train", "duration", &source, "--to", to, "--trees", "10", "--out", &model]);
+        assert!(output.status.success(), "{}", stderr(&output));
+        stderr(&output)
+    };
+    // Ten whole days, or nine.
+    assert!(train("2020-04-10").contains("learned from 240 ended jobs"), "{}", train("2020-04-10"));
+    assert!(train("2020-04-10T00:00").contains("learned from 216 ended jobs"));
+}
+
+#[test]
+fn an_empty_or_inverted_window_is_told_as_it_was_typed_before_anything_is_read() {
+    let folder = Folder::new();
+    let cluster = folder.file("cluster.toml", CLUSTER);
+    // There is no such file, and nobody looks.
+    let source = folder.path("cluster_log.csv");
+    let commands: [&[&str]; 5] = [
+        &["simulate", &source, "--from", "2020-04-11", "--to", "2020-04-10"],
+        &["audit", &source, "--from", "2020-04-11", "--to", "2020-04-10"],
+        &["backtest", "duration", &source, "--cluster", &cluster, "--from", "2020-04-11", "--to", "2020-04-10"],
+        &["backtest", "demand", &source, "--eval-from", "2020-04-11", "--eval-to", "2020-04-10"],
+        &["plan", "power", &source, "--eval-from", "2020-04-11", "--eval-to", "2020-04-10"],
+    ];
+    for command in commands {
+        let output = tracecast(command);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{command:?}: {said}");
+        assert!(said.contains("from 2020-04-11 --") && said.contains("to 2020-04-10: the time between"), "{said}");
+        assert!(said.contains("a bare date is that whole day"), "{said}");
+    }
+    // Noon in Shanghai is 4:00 UTC, which only the trace tells.
+    let source = folder.file("cluster_log.csv", &hourly());
+    let output = tracecast(&["simulate", &source, "--from", "2020-04-10T12:00", "--to", "2020-04-10T04:00:00Z"]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(stderr(&output).contains("--from 2020-04-10T12:00 --to 2020-04-10T04:00:00Z"), "{}", stderr(&output));
+    for text in ["soon", "2020-04-31", "2020-04-10T25:00"] {
+        let output = tracecast(&["train", "duration", &source, "--to", text, "--out", &folder.path("model")]);
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+        assert!(stderr(&output).contains(text) && stderr(&output).contains("is no moment"), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn charts_and_headings_name_their_zone() {
+    let folder = Folder::new();
+    let source = folder.file("cluster_log.csv", &hourly());
+    let charts = folder.path("charts");
+    let output = tracecast(&["describe", &source, "--charts", &charts]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(stdout(&output).contains("(Asia/Shanghai)"), "{}", stdout(&output));
+    let drawn = std::fs::read_to_string(Path::new(&charts).join("gpus-in-use.svg")).unwrap();
+    assert!(drawn.contains("Time (Asia/Shanghai)"), "{drawn}");
+    let elsewhere = tracecast(&["describe", &source, "--timezone", "Europe/Berlin", "--charts", &charts]);
+    assert!(stdout(&elsewhere).contains("(Europe/Berlin)"), "{}", stdout(&elsewhere));
+}

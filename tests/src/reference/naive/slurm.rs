@@ -1,0 +1,216 @@
+//! Slurm's backfill in the plainest way, from the rules that `tracecast_planner::sim::scan::slurm` states: what is free is counted
+//! anew from the jobs that hold GPUs, node by node, at every question.
+//!
+//! Worked number: see that page.
+
+use tracecast_planner::sim::Piece;
+
+use super::{Phase, Pool, View};
+
+/// Times that nodes are kept for begin and end on whole minutes.
+const MINUTE_S: i64 = 60;
+/// Running jobs are first taken away half a minute at a time.
+const STEP_S: i64 = 30;
+/// So often a job is tried in a cycle.
+const ATTEMPTS: usize = 400;
+
+/// From, to, and the nodes that are kept whole.
+type Kept = (i64, i64, Vec<usize>);
+/// When the limit of a running job ends, and which it is.
+type Holder = (i64, usize);
+
+impl Pool<'_> {
+    fn second(&self, ms: i64) -> i64 {
+        (self.workload.origin_ms + ms).div_euclid(1000)
+    }
+
+    /// How many nodes a job asks for, and how many GPUs of each.
+    fn gang(&self, job: usize) -> (usize, usize) {
+        let shape = self.shape(job);
+        let of_type = (0..self.nodes.len()).filter(|node| self.is_type(*node, job));
+        let largest = of_type.map(|node| self.sizes[node]).max().unwrap_or(0).max(1);
+        let gpus = shape.gpus as usize;
+        let nodes = if shape.nodes > 0 { usize::from(shape.nodes) } else { gpus.div_ceil(largest).max(1) };
+        (nodes, gpus.div_ceil(nodes))
+    }
+
+    fn is_type(&self, node: usize, job: usize) -> bool {
+        self.shape(job).gpu_type.is_none_or(|wanted| self.nodes[node].gpu_type == Some(wanted))
+    }
+
+    /// One cycle.
+    pub(super) fn slurm(&mut self, queue: &[usize]) {
+        let mut kept: Vec<Kept> = Vec::new();
+        for job in queue.iter().copied() {
+            if !self.quota_allows(job, &self.in_phase(Phase::Running)) {
+                continue;
+            }
+            if let Some(nodes) = self.plan(job, &mut kept) {
+                let view = self.view();
+                let (_, each) = self.gang(job);
+                let mut left = self.shape(job).gpus as usize;
+                let mut pieces = Vec::new();
+                for node in nodes {
+                    let free = (0..view[node].0.len()).filter(|gpu| view[node].0[*gpu] == 1000);
+                    let gpus: Vec<usize> = free.take(each.min(left)).collect();
+                    left -= gpus.len();
+                    if !gpus.is_empty() {
+                        let gpus = gpus.iter().map(|gpu| 1u64 << gpu).sum();
+                        pieces.push(Piece { node: self.first + node as u32, milli: 0, gpus });
+                    }
+                }
+                self.start(job, pieces);
+            }
+        }
+    }
+
+    /// The nodes on which the job starts now; else nodes are kept for it, if there is a time for that.
+    fn plan(&self, job: usize, kept: &mut Vec<Kept>) -> Option<Vec<usize>> {
+        let now = self.second(self.now);
+        let limit = (self.expected_ms(job) + 999) / 1000;
+        let (wanted, _) = self.gang(job);
+        let takes = self.empty(false);
+        let mut from = now;
+        for _ in 0..ATTEMPTS {
+            let until = from + limit;
+            let is_kept = |node: usize| {
+                kept.iter().any(|(begin, end, nodes)| *begin <= until && *end > from && nodes.contains(&node))
+            };
+            let allowed: Vec<usize> = (0..self.nodes.len())
+                .filter(|node| takes[*node].1 && self.is_type(*node, job) && !is_kept(*node))
+                .collect();
+            // The next second at which a node is kept no longer, and for nobody else either.
+            let holds = |at: i64, node: usize, before: bool| {
+                kept.iter().any(|(begin, end, nodes)| {
+                    let inside = if before { *begin < at && at <= *end } else { *begin <= at && at < *end };
+                    inside && nodes.contains(&node)
+                })
+            };
+            let frees = |at: &i64| (0..self.nodes.len()).any(|node| holds(*at, node, true) && !holds(*at, node, false));
+            let edges = kept.iter().flat_map(|(begin, end, _)| [*begin, *end]).filter(|at| *at > from);
+            let later = edges.filter(frees).min();
+            let found = if allowed.len() >= wanted { self.earliest(job, &allowed, now) } else { None };
+            let Some((at, nodes)) = found else {
+                from = later?;
+                continue;
+            };
+            let at = at.max(from);
+            if at <= now {
+                return Some(nodes);
+            }
+            if let Some(later) = later.filter(|later| at > *later) {
+                from = later;
+                continue;
+            }
+            let whole = |second: i64| second.div_euclid(MINUTE_S) * MINUTE_S;
+            let (begin, end) = (whole(at), whole(at + limit));
+            let clash = kept.iter().any(|(other, until, theirs)| {
+                *other < end && *until > begin && nodes.iter().any(|node| theirs.contains(node))
+            });
+            if clash {
+                from = if from == at { at + MINUTE_S } else { at };
+                continue;
+            }
+            kept.push((begin, end.max(begin + MINUTE_S), nodes));
+            return None;
+        }
+        None
+    }
+
+    /// The first second at which the job fits on the allowed nodes, and on which.
+    fn earliest(&self, job: usize, allowed: &[usize], now: i64) -> Option<(i64, Vec<usize>)> {
+        let mut holders: Vec<Holder> = self
+            .in_phase(Phase::Running)
+            .into_iter()
+            .map(|other| (self.second(self.expected_end(other)), other))
+            .collect();
+        holders.sort_unstable();
+        let all: Vec<usize> = holders.iter().map(|(_, other)| *other).collect();
+        if let Some(found) = self.fit_among(job, allowed, &all) {
+            return Some((now, found));
+        }
+        let touches = |other: usize| {
+            self.jobs[other].pieces.iter().any(|piece| allowed.contains(&((piece.node - self.first) as usize)))
+        };
+        let mut left = all.clone();
+        let mut at = 0;
+        let mut step = STEP_S;
+        let mut edge: Option<i64> = None;
+        while at < holders.len() {
+            let mut last = None;
+            while at < holders.len() {
+                let (end, other) = holders[at];
+                at += 1;
+                if !touches(other) {
+                    continue;
+                }
+                let edge = *edge.get_or_insert(end + step - end.rem_euclid(step));
+                left.retain(|held| *held != other);
+                last = Some(end);
+                if holders.get(at).is_none_or(|(next, _)| *next > edge + step) {
+                    break;
+                }
+            }
+            let last = last?;
+            if let Some(found) = self.fit_among(job, allowed, &left) {
+                return Some((last.max(now + 1), found));
+            }
+            step *= 2;
+            while holders.get(at).is_some_and(|(next, _)| *next > edge.unwrap_or(0) + step) {
+                step *= 2;
+            }
+        }
+        None
+    }
+
+    /// Nodes for the job among the allowed, while `others` hold their GPUs.
+    fn fit_among(&self, job: usize, allowed: &[usize], others: &[usize]) -> Option<Vec<usize>> {
+        let (wanted, each) = self.gang(job);
+        let mut view: View = self.empty(true);
+        for other in others {
+            self.take(&mut view, &self.jobs[*other].pieces);
+        }
+        let free = |node: usize| view[node].0.iter().filter(|left| **left == 1000).count();
+        let busy = |node: usize| {
+            let on = |other: &&usize| {
+                self.jobs[**other].pieces.iter().any(|piece| (piece.node - self.first) as usize == node)
+            };
+            others.iter().filter(on).count() as i64
+        };
+        let mut fitting: Vec<usize> = allowed.iter().copied().filter(|node| free(*node) >= each).collect();
+        fitting.sort_unstable();
+        let mut chosen: Vec<usize> = Vec::new();
+        while chosen.len() < wanted {
+            // Stretches of neighbours among the nodes that are left.
+            let mut stretches: Vec<Vec<usize>> = Vec::new();
+            for node in &fitting {
+                match stretches.last_mut() {
+                    Some(stretch) if stretch.last().is_some_and(|last| last + 1 == *node) => stretch.push(*node),
+                    _ => stretches.push(vec![*node]),
+                }
+            }
+            let missing = wanted - chosen.len();
+            let order = |stretch: &Vec<usize>| {
+                (stretch.len() as i64, -stretch.iter().map(|node| busy(*node)).sum::<i64>(), stretch[0])
+            };
+            stretches.sort_by_key(order);
+            let taken: Vec<usize> = match stretches.iter().find(|stretch| stretch.len() >= missing) {
+                Some(stretch) if missing == 1 && chosen.is_empty() => {
+                    let mut nodes = stretch.clone();
+                    nodes.sort_by_key(|node| (-busy(*node), *node));
+                    nodes[..1].to_vec()
+                }
+                Some(stretch) => stretch[..missing].to_vec(),
+                None => {
+                    // The longest, the least busy of equals, the first of those.
+                    let most = stretches.iter().map(|stretch| (order(stretch).0, order(stretch).1)).max()?;
+                    stretches.iter().find(|stretch| (order(stretch).0, order(stretch).1) == most)?.clone()
+                }
+            };
+            fitting.retain(|node| !taken.contains(node));
+            chosen.extend(taken);
+        }
+        chosen.sort_unstable();
+        Some(chosen)
+    }
+}
