@@ -28,12 +28,15 @@ pub(crate) fn run(request: &BacktestDuration, quiet: bool) -> Result<()> {
     output::say(quiet, &format!("tracecast: {} models on {} jobs …", options.models.len(), timeline.jobs.len()));
     let tracks = backtest::tracks(&timeline, &options)?;
     let found = backtest::summarise(&tracks, &options)?;
-    let downstream = site.map(|site| replay(request, &trace, &site, &timeline, &tracks, &options)).transpose()?;
+    let drawn_waits = backtest::under_drawn_waits(&timeline, &options, &found)?;
+    let replayed = |site| replay(request, &trace, &site, &timeline, &tracks, found.ranked_at, &options);
+    let downstream = site.map(replayed).transpose()?;
     let answer = Answer {
         schema: SCHEMA.to_owned(),
         title: describe::title(&trace, &request.sources),
         notes: train::notes(&timeline),
         backtest: found,
+        drawn_waits,
         downstream,
     };
     request.answering.write(None, true, || answer.report(), || answer::json(&answer, "the answer"))
@@ -46,6 +49,7 @@ fn replay(
     site: &Site,
     timeline: &Timeline,
     tracks: &Tracks,
+    ranked_at: f64,
     options: &Options,
 ) -> Result<Downstream> {
     let window = input::Options {
@@ -59,10 +63,11 @@ fn replay(
     let from_ms = request.from.unwrap_or(i64::MIN / 2);
     let to_ms = request.to.unwrap_or(i64::MAX);
     let daily = Options { refit_days: 1, ..options.clone() };
-    let models = options.models.iter();
+    // As in the back-test.
+    let models = options.models.iter().filter(|model| timeline.known.limit || !model.needs_limits());
     let own = models
         .map(|model| backtest::track_between(*model, &tracks.rows, from_ms, to_ms, &daily))
         .collect::<Result<Vec<_>, _>>()?;
     let compat = if request.compat.is_some() { Compat::Helios } else { Compat::None };
-    Ok(downstream::run(&mut loaded, timeline, &own, &Policy { compat, ..Policy::default() })?)
+    Ok(downstream::run(&mut loaded, timeline, &own, ranked_at, &Policy { compat, ..Policy::default() })?)
 }
