@@ -18,7 +18,7 @@ use serde::Serialize;
 use tracecast_analytics::describe::SizeClass;
 use tracecast_analytics::time::DAY_MS;
 
-use crate::duration::calibrate::{Calibrator, RATE, Spread};
+use crate::duration::calibrate::{About, Calibrator, RATE, Spread};
 use crate::duration::forecast::{self, Model, Said, Settings};
 use crate::duration::law::Law;
 use crate::duration::rows::{Rows, play};
@@ -345,18 +345,24 @@ fn fits(rows: &Rows, first: usize, step_ms: i64) -> Vec<(i64, usize, usize)> {
 /// the last end; it knows jobs by their rows.
 pub(crate) fn calibrate(rows: &Rows, track: &mut Track, first: usize, adapt: f64) -> Calibrator {
     // What happens to each job: its start, then its end.
-    let mut happened: Vec<(i64, usize, bool)> = Vec::with_capacity(2 * rows.rows.len().saturating_sub(first));
-    for (at, row) in rows.rows.iter().enumerate().skip(first) {
-        happened.extend(row.start_ms.map(|start| (start, at, false)));
+    let mut happened: Vec<(i64, usize, bool)> = Vec::with_capacity(2 * rows.rows.len());
+    for (at, row) in rows.rows.iter().enumerate() {
+        happened.extend(row.start_ms.filter(|_| at >= first).map(|start| (start, at, false)));
         happened.extend(row.end_ms.map(|end| (end, at, true)));
     }
     happened.sort_unstable();
     let mut calibrator = Calibrator::new(adapt);
     let mut happened = happened.into_iter().peekable();
+    let blind = track.model.is_some_and(|model| !model.knows_limits());
+    let about = |row: &crate::duration::rows::Row| {
+        let about = row.about();
+        About { log_limit: about.log_limit.filter(|_| !blind), ..about }
+    };
     let tell = |calibrator: &mut Calibrator, (time_ms, at, ended): (i64, usize, bool)| {
         calibrator.advance(time_ms);
         if ended {
-            calibrator.ended(at as u64, rows.rows.get(at).and_then(|row| row.y));
+            let row = rows.rows.get(at);
+            calibrator.ended(at as u64, row.map_or(time_ms, |row| row.submit_ms), row.and_then(|row| row.y));
         } else {
             calibrator.started(at as u64, time_ms);
         }
@@ -367,8 +373,8 @@ pub(crate) fn calibrate(rows: &Rows, track: &mut Track, first: usize, adapt: f64
         }
         calibrator.advance(row.submit_ms);
         if let (Some(said), Some(slot)) = (track.said.get(at).copied().flatten(), track.laws.get_mut(at)) {
-            let calibrated = calibrator.law(&row.about(), said.spread);
-            calibrator.watch(at as u64, row.about(), said.spread, calibrated.law);
+            let calibrated = calibrator.law(&about(row), said.spread);
+            calibrator.watch(at as u64, about(row), said.spread, calibrated.law);
             *slot = Some(calibrated.law);
             if let Some(slot) = track.short.get_mut(at) {
                 *slot = calibrated.short;

@@ -13,7 +13,7 @@
 //! O(levels × window) to learn, O(levels) to predict. Worked example: runs of which a tenth lies 0.7 or more above the model's 90 % quantile
 //! move that quantile up by 0.7, for every job alike; the median stays if half the runs lie above it.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 use tracecast_analytics::describe::SizeClass;
@@ -25,12 +25,15 @@ use crate::feature::History;
 /// Scores remembered a class.
 const WINDOW: usize = 4000;
 /// Scores below which an interval is said to be of a short history.
-const ENOUGH: usize = 50;
+const ENOUGH: u32 = 50;
 /// Scores by whose weight a class is pulled towards its size, and that towards all.
 const SHRINK: f32 = 30.0;
 /// Widening of the 10 and 90 % quantiles with nothing seen, log; and the scores that halve it.
 const WIDER: f32 = 1.0;
 const UNSURE: f32 = 40.0;
+/// Jobs of one hour of submission that count, and hours remembered: what is submitted together runs alike, and tells as much as a few.
+const OF_AN_HOUR: u8 = 5;
+const HOURS: usize = 1000;
 /// How far beyond the longest run seen a level may lie, log.
 const BEYOND: f32 = std::f32::consts::LN_2;
 /// Share of the scores' scale by which one job moves a level, each of two ways for its size and for all.
@@ -195,6 +198,12 @@ pub struct Calibrator {
     overruns: Overruns,
     /// Log of the longest run, or age, seen.
     longest: f32,
+    /// Log runs of jobs, also of those for which nothing was predicted: few of each hour, so that no burst speaks for all.
+    runs: Scores,
+    /// Jobs of each hour of submission that were counted, of the last [`HOURS`]: with scores, and runs.
+    hours: BTreeMap<i64, (u8, u8)>,
+    /// Scores counted, few of each hour.
+    told: u32,
     #[serde(with = "crate::feature::pairs")]
     watched: HashMap<u64, Watched>,
     /// When a job that runs will have outlived one of [`MOVED`], by its law: milliseconds, job, place.
@@ -220,6 +229,9 @@ impl Calibrator {
             moves: vec![Moves::default(); sizes],
             overruns: Overruns::default(),
             longest: 0.0,
+            runs: Scores::default(),
+            hours: BTreeMap::new(),
+            told: 0,
             watched: HashMap::new(),
             crossings: BTreeSet::new(),
         }
@@ -229,7 +241,7 @@ impl Calibrator {
     pub fn law(&self, about: &About, spread: Spread) -> Calibrated {
         let windows = [Some(&self.all), self.sizes.get(about.class.size_at()), self.classes.get(about.class.at())];
         let mut knots = spread.anchors();
-        let seen = self.all.len();
+        let unsure = UNSURE / (UNSURE + self.told as f32);
         for (at, (knot, nominal)) in knots.iter_mut().zip(LEVELS).enumerate() {
             // From all jobs to the class: each shift is pulled towards the wider one as if by thirty scores more.
             let mut shift = 0.0;
@@ -240,7 +252,11 @@ impl Calibrator {
                 }
             }
             let away = AWAY.get(at).copied().unwrap_or(0.0);
-            *knot += shift + self.moved(about, away) + away * WIDER * UNSURE / (UNSURE + seen as f32);
+            *knot += shift + self.moved(about, away);
+            // As far as it is not known whether the scores are of this kind of job, it is one of all jobs.
+            let plain = self.runs.quantile(nominal);
+            let outside = if away < 0.0 { (plain - *knot).min(0.0) } else { (plain - *knot).max(0.0) };
+            *knot += unsure * (away * WIDER + if away == 0.0 || !outside.is_finite() { 0.0 } else { outside });
         }
         // A level that was moved takes its neighbours along; sorting would swap them instead.
         if let Some((middle, around)) = knots.get(MIDDLE).copied().zip(Some(&mut knots)) {
@@ -257,13 +273,13 @@ impl Calibrator {
             }
         }
         // No run is taken to be longer than twice the longest that was seen: levels move in steps, and could go anywhere.
-        if seen > 0 {
+        if self.longest > 0.0 {
             knots.iter_mut().for_each(|knot| *knot = knot.clamp(0.0, self.longest + BEYOND));
         }
         if let Some(log_limit) = about.log_limit {
             self.overruns.cap(about.user, log_limit as f32, &mut knots);
         }
-        Calibrated { law: Law::of(knots), short: seen < ENOUGH }
+        Calibrated { law: Law::of(knots), short: self.told < ENOUGH }
     }
 
     /// How far a level so far from the middle is moved: as the levels of [`MOVED`] are, and in between in proportion.
@@ -353,13 +369,32 @@ impl Calibrator {
         }
     }
 
-    /// A job that is watched ended: after a run of log length `y`, or without having run.
-    pub fn ended(&mut self, job: u64, y: Option<f64>) {
-        let Some(watched) = self.watched.remove(&job) else { return };
+    /// Whether a job of this hour is one of the few that count; `of` says of which count.
+    fn counts(&mut self, submit_ms: i64, of: fn(&mut (u8, u8)) -> &mut u8) -> bool {
+        let hour = submit_ms.div_euclid(3_600_000);
+        let count = of(self.hours.entry(hour).or_default());
+        let counts = *count < OF_AN_HOUR;
+        *count = count.saturating_add(1);
+        if self.hours.len() > HOURS {
+            self.hours.pop_first();
+        }
+        counts
+    }
+
+    /// A job ended: after a run of log length `y`, or without having run. One that is not watched tells how long jobs run, and no more.
+    pub fn ended(&mut self, job: u64, submit_ms: i64, y: Option<f64>) {
+        let watched = self.watched.remove(&job);
         let Some(y) = y else { return };
+        self.longest = self.longest.max(y as f32);
+        if self.counts(submit_ms, |of| &mut of.1) {
+            self.runs.learn(y as f32);
+        }
+        let Some(watched) = watched else { return };
+        if self.counts(submit_ms, |of| &mut of.0) {
+            self.told = self.told.saturating_add(1);
+        }
         let Watched { about, spread, law, told_said, told_now, .. } = watched;
         let anchors = spread.anchors();
-        self.longest = self.longest.max(y as f32);
         self.all.learn(&anchors, y as f32);
         if let Some(window) = self.sizes.get_mut(about.class.size_at()) {
             window.learn(&anchors, y as f32);
@@ -420,7 +455,7 @@ mod tests {
                 in90 += u32::from(within(0.05, 0.95));
             }
             calibrator.watch(at, ABOUT, spread(at), law);
-            calibrator.ended(at, Some(y(at)));
+            calibrator.ended(at, at as i64 * 900_000, Some(y(at)));
         }
         (f64::from(in80) / f64::from(all), f64::from(in90) / f64::from(all))
     }
@@ -469,6 +504,24 @@ mod tests {
     }
 
     #[test]
+    fn a_burst_tells_little_of_what_comes_after_it() {
+        let mut calibrator = Calibrator::default();
+        // Forty jobs, one an hour, of anything between e⁴ and e¹⁰; nothing was predicted of them. Then five hundred alike within a quarter of an hour.
+        for job in 0..40u64 {
+            calibrator.ended(job, job as i64 * 3_600_000, Some(4.0 + (job * 7 % 40) as f64 * 0.15));
+        }
+        let spread = Spread::of(4.9, 5.0, 5.1);
+        for job in 100..600 {
+            let law = calibrator.law(&ABOUT, spread).law;
+            calibrator.watch(job, ABOUT, spread, law);
+            calibrator.ended(job, 200 * 3_600_000, Some(5.0));
+        }
+        let said = calibrator.law(&ABOUT, spread);
+        // 40 / (40 + 5) of the way to the 90 % quantile of the runs, some 9.4, and of e more.
+        assert!(said.short && said.law.log_quantile(0.9) > 9.0, "{said:?}");
+    }
+
+    #[test]
     fn a_job_that_outlives_its_quantile_teaches_before_it_ends() {
         let mut calibrator = Calibrator::default();
         let spread = Spread::of(4.0, 5.0, 6.0);
@@ -495,7 +548,7 @@ mod tests {
         for job in 0..100u64 {
             let law = calibrator.law(&limited, spread).law;
             calibrator.watch(job, limited, spread, law);
-            calibrator.ended(job, Some(if job % 20 < 3 { 8.1 } else { 4.0 + job as f64 / 25.0 }));
+            calibrator.ended(job, job as i64 * 900_000, Some(if job % 20 < 3 { 8.1 } else { 4.0 + job as f64 / 25.0 }));
         }
         let law = calibrator.law(&limited, spread).law;
         assert!((law.log_quantile(0.9) - 8.1).abs() < 1e-4, "{}", law.log_quantile(0.9));

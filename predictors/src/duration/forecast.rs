@@ -106,6 +106,14 @@ impl Model {
         self == Self::Limit
     }
 
+    /// Whether it looks at time limits: its laws are capped by them.
+    pub fn knows_limits(self) -> bool {
+        !matches!(
+            self,
+            Self::RunningMean | Self::WeightedMean | Self::ShrunkMean | Self::RecentMedian | Self::Qssf
+        )
+    }
+
     fn learns_from_running(self) -> bool {
         self == Self::Survival
     }

@@ -216,7 +216,7 @@ impl Predictor {
             }
         }
         let kept = kept_rows(&rows, &lesson.rows);
-        let open = open_jobs(timeline, &rows, to_ms);
+        let open = open_jobs(timeline, &rows, to_ms, model.knows_limits());
         let trees = encode(&quartet)?;
         let Quartet { columns, mean, low, middle, high } = quartet;
         let state = State { trained, columns, store, plain, users, calibrator, open, kept, ended_since: 0, last_ms: to_ms };
@@ -299,11 +299,16 @@ impl Predictor {
         }
     }
 
+    /// Whether laws are capped by time limits.
+    fn capped(&self) -> bool {
+        self.state.store.known().limit && self.state.plain.is_none_or(|plain| plain.model.knows_limits())
+    }
+
     /// What the calibration knows a job by.
     fn about(&self, job: &Submission) -> About {
         let class = Class { size: SizeClass::of(job.gpus), history: self.state.store.history(job) };
         let user = job.user.as_ref().and_then(|user| self.state.users.get(user).copied());
-        About { class, user, log_limit: log_limit(job).filter(|_| self.state.store.known().limit) }
+        About { class, user, log_limit: log_limit(job).filter(|_| self.capped()) }
     }
 
     /// What is said of jobs.
@@ -445,7 +450,7 @@ impl Predictor {
         let Some(open) = self.state.open.remove(job_id) else { return Err(unknown(job_id)) };
         self.state.store.end(open.number, time_ms, run_s, failed);
         self.state.calibrator.advance(time_ms);
-        self.state.calibrator.ended(open.number, run_s.map(log_run));
+        self.state.calibrator.ended(open.number, open.submit_ms, run_s.map(log_run));
         let Some(y) = run_s.map(log_run) else { return Ok(()) };
         if self.state.kept.len() == KEPT {
             self.state.kept.pop_front();
@@ -592,14 +597,16 @@ fn kept_rows(rows: &Rows, which: &[u32]) -> VecDeque<Kept> {
 }
 
 /// Jobs that had not ended when the trace did: their ends may still be told.
-fn open_jobs(timeline: &Timeline, rows: &Rows, now_ms: i64) -> HashMap<String, Open> {
+fn open_jobs(timeline: &Timeline, rows: &Rows, now_ms: i64, capped: bool) -> HashMap<String, Open> {
     let mut open = HashMap::new();
     // The store numbers jobs in the order in which they were played, which is that of the rows.
     for (number, (job, row)) in (0u64..).zip(timeline.jobs.iter().zip(&rows.rows)) {
         if job.end_ms.is_none_or(|end| end > now_ms) {
             let features = rows.features.row(number as usize).to_vec();
+            let about = row.about();
+            let about = About { log_limit: about.log_limit.filter(|_| capped), ..about };
             let own =
-                Open { number, submit_ms: row.submit_ms, about: row.about(), past: row.past, said: None, row: features };
+                Open { number, submit_ms: row.submit_ms, about, past: row.past, said: None, row: features };
             open.insert(job.submission.job_id.clone(), own);
         }
     }
