@@ -137,7 +137,7 @@ pub mod reason {
 pub struct Example {
     /// The file as the user named it.
     pub file: String,
-    /// 1-based line (or record number in formats without lines).
+    /// 1-based line (or record number in formats without lines); 0 where only the whole record showed it.
     pub line: u64,
     /// The column to blame, empty if the whole row is.
     pub column: String,
@@ -188,7 +188,7 @@ pub struct Damage {
 pub struct Quarantined {
     /// The file as the user named it.
     pub file: String,
-    /// 1-based line or record number.
+    /// 1-based line or record number; 0 where only the whole record showed it.
     pub line: u64,
     /// Stable identifier of the reason.
     pub reason: String,
@@ -327,6 +327,23 @@ impl Ledger {
         self.enter(Outcome::Repaired, reason, file, line, column, text);
     }
 
+    /// Moves a row counted as kept or repaired to quarantined: for what only the whole record shows. `text` names the row.
+    pub fn quarantine_later(&mut self, reason: Reason, file: &str, column: &str, text: &str) {
+        if self.kept > 0 {
+            self.kept -= 1;
+        } else if self.repaired > 0 {
+            self.repaired -= 1;
+        } else {
+            self.read += 1;
+        }
+        self.quarantined += 1;
+        self.enter(Outcome::Quarantined, reason, file, 0, column, text);
+        if self.keep_rows {
+            let (file, reason, row) = (file.to_owned(), reason.id.to_owned(), text.to_owned());
+            self.rows.push(Quarantined { file, line: 0, reason, row });
+        }
+    }
+
     /// Notes that `file` could not be read past `after_line`.
     pub fn damaged(&mut self, file: &str, after_line: u64, what: impl Into<String>) {
         self.damage.push(Damage { file: file.to_owned(), after_line, what: what.into() });
@@ -376,6 +393,13 @@ impl Ledger {
                 });
             }
         }
+    }
+}
+
+impl Example {
+    /// `a.csv, line 3`; the file alone where the line is not known.
+    pub fn place(&self) -> String {
+        if self.line == 0 { self.file.clone() } else { format!("{}, line {}", self.file, self.line) }
     }
 }
 

@@ -47,8 +47,7 @@ pub enum Measure {
 }
 
 impl Measure {
-    const ALL: [Self; 6] =
-        [Self::Point, Self::Median, Self::Mean, Self::MeanWithinDay, Self::Upper, Self::Ranked];
+    const ALL: [Self; 6] = [Self::Point, Self::Median, Self::Mean, Self::MeanWithinDay, Self::Upper, Self::Ranked];
 
     fn name(self) -> &'static str {
         match self {
@@ -144,7 +143,8 @@ pub fn run(
         let calibrated = track.is_learned();
         let measures: &[Measure] = if calibrated { &Measure::ALL } else { &[Measure::Point] };
         for measure in measures {
-            let estimates: Vec<Option<f64>> = places.iter().map(|place| measure.of(track, (*place)?, ranked_at)).collect();
+            let estimates: Vec<Option<f64>> =
+                places.iter().map(|place| measure.of(track, (*place)?, ranked_at)).collect();
             predicted = predicted.max(estimates.iter().flatten().count());
             loaded.workload.predicted_s.clone_from(&estimates);
             let found = waits(loaded, &plain(Order::Qssf, Estimate::Predicted))?;
@@ -168,7 +168,8 @@ pub fn run(
     let least_left =
         Policy { preemption, scan: Scan::Skip, compat: Compat::None, ..plain(Order::Srtf, Estimate::True) };
     for track in tracks.iter().filter(|track| track.is_learned()) {
-        loaded.workload.predicted_s = places.iter().map(|place| Measure::Ranked.of(track, (*place)?, ranked_at)).collect();
+        loaded.workload.predicted_s =
+            places.iter().map(|place| Measure::Ranked.of(track, (*place)?, ranked_at)).collect();
         let preempt = Policy { estimate: Estimate::Predicted, ..least_left.clone() };
         let found = waits(loaded, &preempt)?;
         outcomes.push(outcome(format!("preemptive, least left, {}", track.name), found, None));

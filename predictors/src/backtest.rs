@@ -24,8 +24,8 @@ use crate::duration::law::Law;
 use crate::duration::rows::{Rows, play};
 use crate::error::{Error, Result};
 use crate::feature::History;
-use crate::score::{Score, Scored, pinball, score};
 use crate::order;
+use crate::score::{Score, Scored, pinball, score};
 use crate::timeline::{DrawnWaits, Timeline};
 
 /// What is back-tested, and where.
@@ -49,9 +49,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        use Model::{
-            Boosted, Limit, LimitShare, Qssf, RecentMedian, RunningMean, ShrunkMean, Survival, WeightedMean,
-        };
+        use Model::{Boosted, Limit, LimitShare, Qssf, RecentMedian, RunningMean, ShrunkMean, Survival, WeightedMean};
         Self {
             predict_from: 0.5,
             choose_from: 0.6,
@@ -388,12 +386,7 @@ pub(crate) fn calibrate(rows: &Rows, track: &mut Track, first: usize, adapt: f64
 }
 
 /// Weighs the models on the jobs from `first` to `report`: starting from the best, the tenth that helps most is moved, until none does.
-fn weigh(
-    rows: &Rows,
-    tracks: &[Track],
-    first: usize,
-    report: usize,
-) -> (Option<Track>, Vec<Weight>) {
+fn weigh(rows: &Rows, tracks: &[Track], first: usize, report: usize) -> (Option<Track>, Vec<Weight>) {
     let tracks: Vec<&Track> = tracks.iter().filter(|track| !track.model.is_some_and(Model::is_quote)).collect();
     let members: Vec<(Model, &Track)> = tracks.iter().filter_map(|track| Some((track.model?, *track))).collect();
     // What had ended when the choice is made.
@@ -568,8 +561,7 @@ pub fn summarise(found: &Tracks, options: &Options) -> Result<Backtest> {
             (Some(own), Some(base)) => refusal(own, base),
             _ => Some(Refusal::Coverage),
         };
-        let short_history =
-            reported.iter().filter(|(at, _)| track.short.get(*at).copied().unwrap_or(false)).count();
+        let short_history = reported.iter().filter(|(at, _)| track.short.get(*at).copied().unwrap_or(false)).count();
         let p90_beyond_limit = beyond_limit(rows, track, &reported);
         let coverage = |of: fn(&Score) -> f64| chosen.as_ref().map_or(f64::NAN, of);
         let (choice_coverage80, choice_coverage90) = (coverage(|own| own.coverage80), coverage(|own| own.coverage90));
@@ -630,8 +622,7 @@ const ALIKE: f64 = 10.0;
 /// Which of some tracks is to be used, from their jobs from `from` on: the first that may be chosen, in the order given; whether there is one (else it
 /// is the running mean), and the level by which its predictions order jobs best. Tracks are calibrated; one is of the running mean.
 pub(crate) fn prefer(rows: &Rows, tracks: &[Track], from: usize) -> (Option<usize>, bool, f64) {
-    let known: Vec<(usize, f64)> =
-        (from..rows.rows.len()).filter_map(|at| Some((at, rows.rows.get(at)?.y?))).collect();
+    let known: Vec<(usize, f64)> = (from..rows.rows.len()).filter_map(|at| Some((at, rows.rows.get(at)?.y?))).collect();
     let scores: Vec<Option<Score>> = tracks
         .iter()
         .map(|track| score(&known.iter().filter_map(|(at, y)| track.scored(*at, *y)).collect::<Vec<_>>()))
@@ -671,7 +662,8 @@ fn refusal(own: &Score, base: crate::score::Pinball) -> Option<Refusal> {
 fn beyond_limit(rows: &[crate::duration::rows::Row], track: &Track, which: &[(usize, f64)]) -> Option<f64> {
     let (mut beyond, mut all) = (0u32, 0u32);
     for (at, y) in which {
-        let (Some(limit), Some(scored)) = (rows.get(*at).and_then(|row| row.past.log_limit), track.scored(*at, *y)) else {
+        let (Some(limit), Some(scored)) = (rows.get(*at).and_then(|row| row.past.log_limit), track.scored(*at, *y))
+        else {
             continue;
         };
         let [_, _, _, p90, _] = scored.quantiles;

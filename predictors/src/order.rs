@@ -40,7 +40,11 @@ pub fn best_level(jobs: &[Ordered]) -> f64 {
         return USUAL;
     }
     let losses = TRIED.map(|level| (level, loss(jobs, |job| job.law.log_quantile(level))));
-    losses.into_iter().filter(|(_, loss)| loss.is_finite()).min_by(|a, b| a.1.total_cmp(&b.1)).map_or(USUAL, |best| best.0)
+    losses
+        .into_iter()
+        .filter(|(_, loss)| loss.is_finite())
+        .min_by(|a, b| a.1.total_cmp(&b.1))
+        .map_or(USUAL, |best| best.0)
 }
 
 /// The loss of ordering jobs by e to a key × size; NaN if all works are equal.
@@ -93,7 +97,13 @@ mod tests {
         // Every other job has a median of 50 s, but two in five of those run 10,000 s; the others run 100 s.
         let job = |at: usize| {
             let risky = at % 2 == 0;
-            let run: f64 = if !risky { 100.0 } else if at % 10 < 4 { 10_000.0 } else { 50.0 };
+            let run: f64 = if !risky {
+                100.0
+            } else if at % 10 < 4 {
+                10_000.0
+            } else {
+                50.0
+            };
             Ordered { law: if risky { always(50.0, 10_000.0) } else { always(100.0, 100.0) }, y: run.ln(), gpus: 1.0 }
         };
         let jobs: Vec<Ordered> = (0..640).map(job).collect();

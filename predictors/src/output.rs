@@ -93,7 +93,8 @@ fn batch(predictions: &[Prediction], trained: &Trained) -> Result<RecordBatch> {
     let numbers =
         COLUMNS.iter().map(|(_, of)| Arc::new(Float64Array::from_iter_values(predictions.iter().map(of))) as ArrayRef);
     let unsure: ArrayRef = Arc::new(BooleanArray::from_iter(predictions.iter().map(|job| Some(job.unsure))));
-    RecordBatch::try_new(Arc::new(schema), [ids].into_iter().chain(numbers).chain([unsure]).collect()).map_err(|error| wrong(&error))
+    RecordBatch::try_new(Arc::new(schema), [ids].into_iter().chain(numbers).chain([unsure]).collect())
+        .map_err(|error| wrong(&error))
 }
 
 /// Predictions as Parquet (zstd).
@@ -179,10 +180,8 @@ pub fn slurm_entries(predictor: &Predictor, timeline: &Timeline) -> Result<Vec<E
         kinds.entry(key).or_insert_with(|| (own.clone(), 0)).1 += 1;
     }
     // Of a new job of its kind, not of that job itself, and of one that brings no limit: those that do are not given one.
-    let asked: Vec<Submission> = kinds
-        .values()
-        .map(|(job, _)| Submission { job_id: String::new(), limit_s: None, ..job.clone() })
-        .collect();
+    let asked: Vec<Submission> =
+        kinds.values().map(|(job, _)| Submission { job_id: String::new(), limit_s: None, ..job.clone() }).collect();
     let said = predictor.laws(&asked, Some(now_ms))?;
     // Laws and jobs for each key of the table.
     let mut shared: BTreeMap<Key, (Vec<(f64, Law)>, u64)> = BTreeMap::new();
@@ -197,7 +196,16 @@ pub fn slurm_entries(predictor: &Predictor, timeline: &Timeline) -> Result<Vec<E
         let expected = laws.iter().map(|(weight, law)| weight * law.mean_s()).sum::<f64>();
         let (_, user, name_stem, vc, gpus) = key;
         let p95_s = mixture_quantile_s(&laws, 0.95)?;
-        Some(Entry { user, name_stem, vc, gpus, expected_s: expected / jobs as f64, p95_s, jobs, tested: Tested::default() })
+        Some(Entry {
+            user,
+            name_stem,
+            vc,
+            gpus,
+            expected_s: expected / jobs as f64,
+            p95_s,
+            jobs,
+            tested: Tested::default(),
+        })
     };
     Ok(shared.into_iter().filter_map(entry).collect())
 }
@@ -247,7 +255,16 @@ mod tests {
     }
 
     fn trained() -> Trained {
-        Trained { jobs: 1, from_ms: 0, to_ms: 7000, settings: Settings::default(), model: Model::Boosted, held: true, ranked_at: 0.8 }
+        Trained {
+            jobs: 1,
+            from_ms: 0,
+            to_ms: 7000,
+            cluster_gpus: None,
+            settings: Settings::default(),
+            model: Model::Boosted,
+            held: true,
+            ranked_at: 0.8,
+        }
     }
 
     #[test]

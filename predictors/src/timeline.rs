@@ -76,6 +76,8 @@ pub struct Timeline {
     pub left_out: Vec<(String, usize)>,
     /// Jobs that ran whose start is taken to be their submission.
     pub assumed_starts: usize,
+    /// GPUs of the cluster, where the trace has its inventory or capacity; no fewer than a job had.
+    pub cluster_gpus: Option<f64>,
     /// Whether the time limits were the runs themselves, written down afterwards, and are left out.
     pub limit_is_run: bool,
 }
@@ -90,7 +92,8 @@ fn limit_is_run(jobs: &[Job]) -> bool {
     let kinds: std::collections::HashSet<i64> = both.iter().map(|(_, limit)| limit.round() as i64).collect();
     both.len() >= 20
         && (four_in_five(&|run, limit| (run - limit).abs() <= 1.0)
-            || kinds.len() * 3 >= both.len() && four_in_five(&|run, limit| (run - limit).abs() <= (0.01 * run).max(60.0)))
+            || kinds.len() * 3 >= both.len()
+                && four_in_five(&|run, limit| (run - limit).abs() <= (0.01 * run).max(60.0)))
 }
 
 /// What [`Timeline::with_drawn_waits`] drew.
@@ -108,6 +111,26 @@ pub struct DrawnWaits {
 
 /// Known waits that a size class needs to be drawn from alone.
 const LEAST_WAITS: usize = 30;
+
+/// GPUs that there are, or were at most: of the inventory, of the cluster's recorded capacity, and of its VCs' in sum the most.
+fn cluster_gpus(trace: &Trace) -> Option<f64> {
+    let nodes = trace.nodes.gpus.iter().flatten().filter(|gpus| gpus.is_finite()).sum::<f64>();
+    let capacity = &trace.capacity;
+    let mut cluster = 0f64;
+    let mut vcs: std::collections::BTreeMap<&str, f64> = std::collections::BTreeMap::new();
+    for row in 0..tracecast_analytics::schema::Table::len(capacity) {
+        let Some(gpus) = capacity.gpus.get(row).filter(|gpus| gpus.is_finite()) else { continue };
+        match (capacity.scope.get(row), capacity.name.get(row)) {
+            (Some("cluster"), _) => cluster = cluster.max(gpus),
+            (Some("vc"), Some(name)) => {
+                let most = vcs.entry(name).or_default();
+                *most = most.max(gpus);
+            }
+            _ => {}
+        }
+    }
+    Some(nodes.max(cluster).max(vcs.values().sum())).filter(|gpus| *gpus > 0.0)
+}
 
 impl Timeline {
     /// The timeline of a trace.
@@ -167,6 +190,8 @@ impl Timeline {
                 "there is no job with a known submission and number of GPUs to learn from".to_owned(),
             ));
         }
+        timeline.cluster_gpus =
+            cluster_gpus(trace).map(|gpus| timeline.jobs.iter().map(|job| job.submission.gpus).fold(gpus, f64::max));
         timeline.limit_is_run = limit_is_run(&timeline.jobs);
         if timeline.limit_is_run {
             for job in &mut timeline.jobs {
@@ -312,7 +337,8 @@ fn timeline_job(facts: &JobFacts<'_>, row: usize, submission: Submission, assume
     };
     let run_ms = (run_s * 1000.0).round() as i64;
     // An end that is recorded tells the start, too: without it, a job that waited would be taken to run from its submission on.
-    let told = recorded.or_else(|| table.end.get(row).map(|end| end.saturating_sub(run_ms)).filter(|start| *start >= submit_ms));
+    let told = recorded
+        .or_else(|| table.end.get(row).map(|end| end.saturating_sub(run_ms)).filter(|start| *start >= submit_ms));
     if told.is_none() {
         *assumed += 1;
     }

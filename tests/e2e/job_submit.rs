@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use tracecast_analytics::Trace;
 use tracecast_predictors::duration::predictor::Predictor;
-use tracecast_predictors::slurm::{Tested, Entry, ScriptOptions, TimeLimit, script, write_table};
+use tracecast_predictors::slurm::{Entry, ScriptOptions, Tested, TimeLimit, script, write_table};
 use tracecast_predictors::timeline::{self, Timeline};
 use tracecast_predictors::{backtest, output};
 
@@ -60,7 +60,16 @@ fn jobs_are_accepted_whatever_the_table() {
     let entry =
         |user: Option<&str>, stem: Option<&str>, vc: Option<&str>, gpus: Option<u32>, expected_s: f64, p95_s: f64| {
             let own = |text: Option<&str>| text.map(str::to_owned);
-            Entry { user: own(user), name_stem: own(stem), vc: own(vc), gpus, expected_s, p95_s, jobs: 40, tested: Tested { jobs: 40, killed: 1 } }
+            Entry {
+                user: own(user),
+                name_stem: own(stem),
+                vc: own(vc),
+                gpus,
+                expected_s,
+                p95_s,
+                jobs: 40,
+                tested: Tested { jobs: 40, killed: 1 },
+            }
         };
     let good = write_table(&[
         entry(Some("u1"), Some("train \"größe\" v#"), None, Some(4), 5400.0, 9000.0),

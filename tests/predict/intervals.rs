@@ -37,7 +37,15 @@ fn job(at: u32, submit_s: f64, user: u32, run_s: f64, limit_s: Option<f64>) -> J
         ..Submission::default()
     };
     let end_ms = Some(submit_ms + (run_s * 1000.0) as i64);
-    Job { row: at, submission, start_ms: Some(submit_ms), assumed_start: false, end_ms, run_s: Some(run_s), failed: false }
+    Job {
+        row: at,
+        submission,
+        start_ms: Some(submit_ms),
+        assumed_start: false,
+        end_ms,
+        run_s: Some(run_s),
+        failed: false,
+    }
 }
 
 fn timeline(jobs: Vec<Job>) -> Timeline {
@@ -106,7 +114,10 @@ fn runs_that_become_ten_times_as_long_in_the_part_reported() {
 
 #[test]
 fn three_days_are_little_and_the_intervals_say_so() {
-    let found = tested(&timeline(plain(250, 3.0, |_, user| 6.0 + f64::from(user % 3), 1.0)), &[Model::RunningMean, Model::Boosted]);
+    let found = tested(
+        &timeline(plain(250, 3.0, |_, user| 6.0 + f64::from(user % 3), 1.0)),
+        &[Model::RunningMean, Model::Boosted],
+    );
     let own = found.models.iter().find(|model| model.name == found.chosen).unwrap();
     // Too wide is no harm here; too narrow is.
     assert!(own.score.coverage80 > 0.7 && own.score.coverage90 > 0.8, "{own:?}");
@@ -117,7 +128,8 @@ fn three_days_are_little_and_the_intervals_say_so() {
 #[test]
 fn a_model_that_loses_to_the_running_mean_or_covers_too_little_is_not_chosen() {
     // Runs are drawn alike for everybody: there is nothing to learn, and whoever finds something is wrong.
-    let found = tested(&timeline(plain(3000, 30.0, |_, _| 7.0, 1.5)), &[Model::RunningMean, Model::Limit, Model::Boosted]);
+    let found =
+        tested(&timeline(plain(3000, 30.0, |_, _| 7.0, 1.5)), &[Model::RunningMean, Model::Limit, Model::Boosted]);
     assert!(found.models.iter().all(|model| model.name != "limit"), "no job has a limit");
     let own = found.models.iter().find(|model| model.name == found.chosen).unwrap();
     assert!(own.refused.is_none() && (own.choice_coverage80 - 0.8).abs() < 0.1);

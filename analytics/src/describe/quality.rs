@@ -91,7 +91,7 @@ impl Quality {
             let first = entry.examples.first().map_or(Cell::Missing, |example| {
                 let column =
                     if example.column.is_empty() { String::new() } else { format!(", column {}", example.column) };
-                Cell::from(format!("{}, line {}{column}: {}", example.file, example.line, example.text))
+                Cell::from(format!("{}{column}: {}", example.place(), example.text))
             });
             table.rows.push(vec![
                 done.into(),

@@ -193,7 +193,7 @@ pub fn check_strict(trace: &Trace) -> Result<()> {
         1 => ", and 1 other reason".to_owned(),
         more => format!(", and {more} other reasons"),
     };
-    let place = worst.examples.first().map(|e| format!(" (first at {}, line {})", e.file, e.line)).unwrap_or_default();
+    let place = worst.examples.first().map(|e| format!(" (first at {})", e.place())).unwrap_or_default();
     Err(Error::Strict {
         quarantined: ledger.quarantined,
         read: ledger.read,

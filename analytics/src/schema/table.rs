@@ -360,7 +360,7 @@ tables! {
         gpus: num,
         #[doc = "Nodes."]
         nodes: num,
-        #[doc = "`up`, `drained` or `powered_down`."]
+        #[doc = "`up`, `down` (failed: what ran there ended), `drained` or `powered_down`."]
         state: label,
     }
     #[doc = "one row a moment: what a cluster or VC was doing, as the source counted it."]

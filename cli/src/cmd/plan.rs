@@ -298,6 +298,12 @@ pub(crate) fn run(request: &PlanPower, quiet: bool) -> Result<()> {
     if request.emit.contains(&Emit::Slurm) && request.slurm_conf.is_none() {
         bail!("the change for Slurm is a diff of the site's slurm.conf; name it with --slurm-conf");
     }
+    if let (Some(folder), Some(conf)) = (&request.emit_to, &request.slurm_conf)
+        && let Some(name) = conf.file_name()
+    {
+        // Before the long work, and again for each file that is written.
+        output::not_over(&folder.join(name), conf, "the site's slurm.conf")?;
+    }
     let trace = source::open(&request.sources, &request.reading, None, quiet)?;
     let answer = answer(request, &trace, describe::title(&trace, &request.sources), quiet)?;
     emit(request, &answer, quiet)?;
@@ -640,6 +646,9 @@ fn emit(request: &PlanPower, answer: &Answer, quiet: bool) -> Result<()> {
         let rendered = config::render(plan, target, &options)?;
         for (name, content) in &rendered.files {
             let path = folder.join(name);
+            if let Some(conf) = &request.slurm_conf {
+                output::not_over(&path, conf, "the site's slurm.conf")?;
+            }
             output::write(&path, content.as_bytes())?;
             if Path::new(name).extension().is_some_and(|kind| kind == "sh") {
                 executable(&path)?;

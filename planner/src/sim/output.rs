@@ -31,13 +31,13 @@ pub fn write_csv(
 ) -> csv::Result<()> {
     let mut out = csv::Writer::from_writer(out);
     out.write_record(HEADER)?;
-    let warm: std::collections::BTreeSet<u32> = workload.warm.iter().map(|warm| warm.job).collect();
+    let uncounted = workload.uncounted();
     let waits = schedule.waits_ms(workload);
     let firsts = Nodes::firsts(cluster);
     let first_submit = workload.submit_ms.first().copied().unwrap_or(0);
     let mut nodes = String::new();
     for (job, wait_ms) in waits.iter().enumerate() {
-        if warm.contains(&(job as u32)) {
+        if uncounted.contains(&(job as u32)) {
             continue;
         }
         let shape = workload.shapes[usize::from(workload.shape[job])];

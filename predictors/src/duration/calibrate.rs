@@ -286,7 +286,8 @@ impl Calibrator {
     fn moved(&self, about: &About, away: f32) -> f32 {
         let own = self.moves.get(about.class.size_at()).copied().unwrap_or_default();
         let at = |place: usize| {
-            let of = |moves: &Moves| moves.said.get(place).zip(moves.now.get(place)).map_or(0.0, |(said, now)| said + now);
+            let of =
+                |moves: &Moves| moves.said.get(place).zip(moves.now.get(place)).map_or(0.0, |(said, now)| said + now);
             of(&own) + of(&self.moves_all)
         };
         // Places in MOVED: 5, 10, 90 and 95 %.
@@ -444,7 +445,13 @@ mod tests {
     const ABOUT: About = About { class: CLASS, user: None, log_limit: None };
 
     /// Tells of jobs one by one, each over before the next comes; gives the share within the 80 and the 90 % interval, from `from` on.
-    fn told(calibrator: &mut Calibrator, jobs: u64, from: u64, spread: impl Fn(u64) -> Spread, y: impl Fn(u64) -> f64) -> (f64, f64) {
+    fn told(
+        calibrator: &mut Calibrator,
+        jobs: u64,
+        from: u64,
+        spread: impl Fn(u64) -> Spread,
+        y: impl Fn(u64) -> f64,
+    ) -> (f64, f64) {
         let (mut in80, mut in90, mut all) = (0, 0, 0);
         for at in 0..jobs {
             let law = calibrator.law(&ABOUT, spread(at)).law;
@@ -498,7 +505,11 @@ mod tests {
         let mut calibrator = Calibrator::default();
         let said = calibrator.law(&ABOUT, Spread::of(5.0, 6.0, 7.0));
         // A factor of e more on either side.
-        assert!(said.short && (said.law.log_quantile(0.9) - 8.0).abs() < 1e-5 && (said.law.log_quantile(0.1) - 4.0).abs() < 1e-5);
+        assert!(
+            said.short
+                && (said.law.log_quantile(0.9) - 8.0).abs() < 1e-5
+                && (said.law.log_quantile(0.1) - 4.0).abs() < 1e-5
+        );
         told(&mut calibrator, 60, 0, |_| Spread::of(5.0, 6.0, 7.0), |at| 5.0 + (at % 20) as f64 / 10.0);
         assert!(!calibrator.law(&ABOUT, Spread::of(5.0, 6.0, 7.0)).short);
     }

@@ -108,10 +108,7 @@ impl Model {
 
     /// Whether it looks at time limits: its laws are capped by them.
     pub fn knows_limits(self) -> bool {
-        !matches!(
-            self,
-            Self::RunningMean | Self::WeightedMean | Self::ShrunkMean | Self::RecentMedian | Self::Qssf
-        )
+        !matches!(self, Self::RunningMean | Self::WeightedMean | Self::ShrunkMean | Self::RecentMedian | Self::Qssf)
     }
 
     fn learns_from_running(self) -> bool {

@@ -42,6 +42,8 @@ const FORMAT: Format = Format {
 };
 /// Rows kept to train on again.
 const KEPT: usize = 50_000;
+/// Open jobs remembered, some 2 KB each: beyond, the tenth that have been open longest are forgotten.
+const MOST_OPEN: usize = 200_000;
 /// Share of the jobs from which on calibration learns.
 const CALIBRATE_FROM: f64 = 0.7;
 
@@ -56,6 +58,9 @@ pub struct Trained {
     pub from_ms: i64,
     /// Last event.
     pub to_ms: i64,
+    /// GPUs of the cluster, if its record says.
+    #[serde(default)]
+    pub cluster_gpus: Option<f64>,
     /// How the trees were grown.
     pub settings: Settings,
     /// The model whose intervals held and which was no worse than the running mean on the last part of the jobs, before it was fitted to all.
@@ -204,6 +209,7 @@ impl Predictor {
             jobs: lesson.rows.len(),
             from_ms: rows.rows.first().map_or(0, |row| row.submit_ms),
             to_ms,
+            cluster_gpus: timeline.cluster_gpus,
             settings,
             model,
             held,
@@ -219,7 +225,8 @@ impl Predictor {
         let open = open_jobs(timeline, &rows, to_ms, model.knows_limits());
         let trees = encode(&quartet)?;
         let Quartet { columns, mean, low, middle, high } = quartet;
-        let state = State { trained, columns, store, plain, users, calibrator, open, kept, ended_since: 0, last_ms: to_ms };
+        let state =
+            State { trained, columns, store, plain, users, calibrator, open, kept, ended_since: 0, last_ms: to_ms };
         let mut predictor = Self { state, mean, low, middle, high, trees };
         predictor.say_open()?;
         Ok(predictor)
@@ -370,6 +377,11 @@ impl Predictor {
         Some(open.said?.1.given_age(now_ms.saturating_sub(start).max(0) as f64 / 1000.0))
     }
 
+    /// From now on what it remembers of users, names and groups is bounded ([`Store::bound`]); of open jobs it always is.
+    pub fn bound(&mut self) {
+        self.state.store.bound();
+    }
+
     /// Learns an event; an error says why it is refused, and nothing has changed then.
     ///
     /// # Errors
@@ -420,6 +432,9 @@ impl Predictor {
         self.state.calibrator.advance(job.submit_ms);
         let (about, past) = (self.about(job), self.state.store.past(job));
         let said = self.laws(std::slice::from_ref(job), None).map_err(|error| error.to_string())?.first().copied();
+        if self.state.open.len() >= MOST_OPEN {
+            self.forget_oldest();
+        }
         let number = self.state.store.submit(job);
         let said = said.map(|own| (own.spread, own.law));
         if let Some((spread, law)) = said {
@@ -428,6 +443,18 @@ impl Predictor {
         let open = Open { number, submit_ms: job.submit_ms, about, past, said, row };
         self.state.open.insert(job.job_id.clone(), open);
         Ok(())
+    }
+
+    /// Forgets the jobs that have been open longest, a tenth of all: the ends of so many were never told.
+    fn forget_oldest(&mut self) {
+        let mut numbers: Vec<u64> = self.state.open.values().map(|open| open.number).collect();
+        numbers.sort_unstable();
+        let Some(from) = numbers.get(numbers.len() / 10).copied() else { return };
+        for number in numbers.into_iter().take_while(|number| *number < from) {
+            self.state.store.end(number, self.state.last_ms, None, false);
+            self.state.calibrator.ended(number, self.state.last_ms, None);
+        }
+        self.state.open.retain(|_, open| open.number >= from);
     }
 
     fn ended(
@@ -517,7 +544,8 @@ impl Predictor {
     pub fn from_bytes(file: &str, bytes: &[u8]) -> Result<Self> {
         let mut opened = FORMAT.open::<Header>(file, bytes)?;
         if opened.own.layout < LAYOUT {
-            let found = "the file is of an earlier version, whose calibration this program does not continue".to_owned();
+            let found =
+                "the file is of an earlier version, whose calibration this program does not continue".to_owned();
             return Err(opened.refusal.with(found, "train it again (`tracecast train duration`)"));
         }
         let mut state: State = opened.take_json("state")?;
@@ -605,8 +633,7 @@ fn open_jobs(timeline: &Timeline, rows: &Rows, now_ms: i64, capped: bool) -> Has
             let features = rows.features.row(number as usize).to_vec();
             let about = row.about();
             let about = About { log_limit: about.log_limit.filter(|_| capped), ..about };
-            let own =
-                Open { number, submit_ms: row.submit_ms, about, past: row.past, said: None, row: features };
+            let own = Open { number, submit_ms: row.submit_ms, about, past: row.past, said: None, row: features };
             open.insert(job.submission.job_id.clone(), own);
         }
     }
@@ -670,7 +697,15 @@ mod tests {
                 ..Submission::default()
             };
             let end_ms = Some(submit_ms + (run_s * 1000.0) as i64);
-            Job { row: at, submission, start_ms: Some(submit_ms), assumed_start: false, end_ms, run_s: Some(run_s), failed: false }
+            Job {
+                row: at,
+                submission,
+                start_ms: Some(submit_ms),
+                assumed_start: false,
+                end_ms,
+                run_s: Some(run_s),
+                failed: false,
+            }
         };
         let known = Known { user: true, ..Known::default() };
         Timeline { jobs: (0..jobs).map(job).collect(), known, ..Timeline::default() }

@@ -30,6 +30,10 @@ use phase::Phase;
 
 /// Names remembered a user.
 const NAMES: usize = 64;
+/// Groups, users with names, and texts that a store keeps where it is bounded ([`Store::bound`]).
+const MOST_GROUPS: usize = 250_000;
+const MOST_USERS: usize = 20_000;
+const MOST_TEXTS: usize = 500_000;
 /// Names at least so alike stand in for each other.
 const ALIKE: f64 = 0.5;
 /// Features of the job itself.
@@ -217,6 +221,9 @@ pub struct Store {
     #[serde(with = "pairs")]
     open: HashMap<u64, Open>,
     jobs: u64,
+    /// Whether it takes no more groups, users and texts than so many.
+    #[serde(skip)]
+    bounded: bool,
 }
 
 /// The groups a submission belongs to, where they exist.
@@ -255,7 +262,15 @@ impl Store {
             all_shares: Shares::default(),
             open: HashMap::new(),
             jobs: 0,
+            bounded: false,
         }
+    }
+
+    /// From now on it keeps at most 250,000 groups and as many clocks (some 5 KB and 1 KB each), 500,000 texts, and the names of 20,000 users
+    /// (some 20 KB each): 2 GB at the most, whatever it is told. Jobs of what is new beyond that are learnt in the wider groups that exist.
+    /// For a store that strangers feed; a trace is as large as it is.
+    pub fn bound(&mut self) {
+        self.bounded = true;
     }
 
     /// What is known of jobs.
@@ -292,6 +307,9 @@ impl Store {
         let Some(text) = text else { return UNKNOWN };
         if let Some(code) = self.codes.get(text) {
             return *code;
+        }
+        if self.bounded && self.codes.len() >= MOST_TEXTS {
+            return UNKNOWN;
         }
         let code = self.codes.len() as u32;
         self.codes.insert(text.to_owned(), code);
@@ -379,8 +397,7 @@ impl Store {
         if let Some(phase) = places.phase.and_then(|phase| self.phases.get(phase as usize)) {
             phase.features(now_ms, clock);
         }
-        let (levels, shares) =
-            levels.split_at_mut((self.levels.len() * group::COLUMNS.len()).min(levels.len()));
+        let (levels, shares) = levels.split_at_mut((self.levels.len() * group::COLUMNS.len()).min(levels.len()));
         for (place, cells) in places.groups.iter().zip(levels.chunks_mut(group::COLUMNS.len())) {
             if let Some(group) = place.and_then(|place| self.groups.get(place as usize)) {
                 group.features(now_ms, cells);
@@ -450,8 +467,10 @@ impl Store {
         let user = self.code_for(user.as_deref());
         let code = self.code_for(stem.as_deref());
         let vc = self.code_for(vc.as_deref());
-        let codes = Codes { user, stem: code, vc, gpus: milli(job.gpus), limit: whole_limit(job) };
-        if let Some(stem) = stem.as_deref().filter(|_| user != UNKNOWN) {
+        let gpus = milli(job.gpus);
+        let codes = Codes { user, stem: code, vc, gpus, limit: whole_limit(job) };
+        let named = !self.bounded || self.names.len() < MOST_USERS || self.names.contains_key(&user);
+        if let Some(stem) = stem.as_deref().filter(|_| user != UNKNOWN && code != UNKNOWN && named) {
             let recent = &mut self.names.entry(user).or_default().recent;
             if !recent.iter().any(|(other, _)| *other == code) {
                 if recent.len() == NAMES {
@@ -471,6 +490,10 @@ impl Store {
                 continue;
             }
             let next = self.groups.len() as u32;
+            let full = self.bounded && self.groups.len() >= MOST_GROUPS;
+            if full && !self.index.contains_key(&(*level, one, other)) {
+                continue;
+            }
             let place = *self.index.entry((*level, one, other)).or_insert(next);
             if place == next {
                 self.groups.push(Group::default());
@@ -481,14 +504,22 @@ impl Store {
             groups.push(place);
         }
         let next = self.phases.len() as u32;
-        let phase = *self.phase_index.entry((user, vc, codes.gpus)).or_insert(next);
+        let full = self.bounded && self.phases.len() >= MOST_GROUPS;
+        let phase = match self.phase_index.get(&(user, vc, gpus)) {
+            Some(phase) => *phase,
+            None if full => u32::MAX,
+            None => *self.phase_index.entry((user, vc, gpus)).or_insert(next),
+        };
         if phase == next {
             self.phases.push(Phase::default());
         }
         if let Some(phase) = self.phases.get_mut(phase as usize) {
             phase.submit(number, job.submit_ms);
         }
-        self.open.insert(number, Open { submit_ms: job.submit_ms, start_ms: None, groups, phase, user, log_limit: log_limit(job) });
+        self.open.insert(
+            number,
+            Open { submit_ms: job.submit_ms, start_ms: None, groups, phase, user, log_limit: log_limit(job) },
+        );
         number
     }
 
@@ -525,7 +556,9 @@ impl Store {
             phase.end(job, open.submit_ms, end_ms, y);
         }
         if let (true, Some(log_limit), Some(y)) = (self.known.limit, open.log_limit, y) {
-            if open.user != UNKNOWN {
+            if open.user != UNKNOWN
+                && (!self.bounded || self.shares.len() < MOST_USERS || self.shares.contains_key(&open.user))
+            {
                 self.shares.entry(open.user).or_default().learn(y, log_limit);
             }
             self.all_shares.learn(y, log_limit);
@@ -546,7 +579,9 @@ pub fn log_limit(job: &Submission) -> Option<f64> {
 
 /// A time limit as a code, in whole seconds.
 fn whole_limit(job: &Submission) -> u32 {
-    job.limit_s.filter(|limit| limit.is_finite() && *limit > 0.0).map_or(UNKNOWN, |limit| limit.round().clamp(0.0, 4e9) as u32)
+    job.limit_s
+        .filter(|limit| limit.is_finite() && *limit > 0.0)
+        .map_or(UNKNOWN, |limit| limit.round().clamp(0.0, 4e9) as u32)
 }
 
 /// GPUs as a code, in thousandths.

@@ -11,3 +11,20 @@ pub async fn terminated() {
         _ = interrupt.recv() => {}
     }
 }
+
+/// Blocks until the system tells the process to stop: the number of the signal (1 hangup, 2 interrupt, 15 termination). `None` if signals
+/// cannot be listened for. For programs that do not serve: their outputs are to be whole or not there.
+pub fn signalled() -> Option<i32> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
+    runtime.block_on(async {
+        let mut hangup = signal(SignalKind::hangup()).ok()?;
+        let mut interrupt = signal(SignalKind::interrupt()).ok()?;
+        let mut term = signal(SignalKind::terminate()).ok()?;
+        Some(tokio::select! {
+            _ = hangup.recv() => SignalKind::hangup().as_raw_value(),
+            _ = interrupt.recv() => SignalKind::interrupt().as_raw_value(),
+            _ = term.recv() => SignalKind::terminate().as_raw_value(),
+        })
+    })
+}

@@ -48,7 +48,12 @@ impl LimitTest {
 ///
 /// # Errors
 /// If a learner fails.
-pub fn back_test(entries: &mut [Entry], timeline: &Timeline, options: &Options, limit: &TimeLimit) -> Result<LimitTest> {
+pub fn back_test(
+    entries: &mut [Entry],
+    timeline: &Timeline,
+    options: &Options,
+    limit: &TimeLimit,
+) -> Result<LimitTest> {
     let mut found: BTreeMap<Key, Tested> = BTreeMap::new();
     let mut test = LimitTest::default();
     let count = timeline.jobs.len();

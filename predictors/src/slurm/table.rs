@@ -114,12 +114,8 @@ pub fn write_table(entries: &[Entry]) -> Vec<u8> {
         same.iter().for_each(|entry| tested += entry.tested);
         let (tested, killed) = (tested.jobs.min(MOST_JOBS), tested.killed.min(MOST_JOBS));
         // Writing to a string cannot fail.
-        let _ = writeln!(
-            body,
-            "{key}\t{}\t{}\t{jobs}\t{tested}\t{killed}",
-            milliseconds(expected_s),
-            milliseconds(p95_s)
-        );
+        let _ =
+            writeln!(body, "{key}\t{}\t{}\t{jobs}\t{tested}\t{killed}", milliseconds(expected_s), milliseconds(p95_s));
     }
     body.push_str("end\n");
     format!("tracecast-durations 2 {count} {:016x}\n{body}", fnv1a(body.as_bytes())).into_bytes()

@@ -93,7 +93,16 @@ fn entry(
     jobs: u64,
 ) -> Entry {
     let own = |text: Option<&str>| text.map(str::to_owned);
-    Entry { user: own(user), name_stem: own(stem), vc: own(vc), gpus, expected_s: seconds.0, p95_s: seconds.1, jobs, tested: Tested { jobs: 20, killed: 1 } }
+    Entry {
+        user: own(user),
+        name_stem: own(stem),
+        vc: own(vc),
+        gpus,
+        expected_s: seconds.0,
+        p95_s: seconds.1,
+        jobs,
+        tested: Tested { jobs: 20, killed: 1 },
+    }
 }
 
 /// One entry a level, each with its own time.
