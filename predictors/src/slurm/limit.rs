@@ -112,3 +112,79 @@ fn key_of(entry: &Entry) -> Key {
     };
     (level, entry.user.clone(), entry.name_stem.clone(), entry.vc.clone(), entry.gpus)
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
+mod tests {
+    use super::*;
+    use crate::duration::forecast::Settings;
+    use crate::feature::Known;
+    use crate::job::Submission;
+    use crate::model::boosted::Trees;
+    use crate::timeline::Job;
+
+    /// Two users, one of whom runs 100 s and the other 100,000 s, by turns that look drawn; from `step` on all runs are `longer` times as long.
+    fn timeline(jobs: u32, step: u32, longer: f64) -> Timeline {
+        let job = |at: u32| {
+            let long = (at.wrapping_mul(2_654_435_761) >> 16).is_multiple_of(2);
+            let noise = 1.0 + f64::from(at * 7919 % 100) / 500.0;
+            let run_s = if long { 100_000.0 } else { 100.0 } * noise * if at >= step { longer } else { 1.0 };
+            let submit_ms = 1_600_000_000_000 + i64::from(at) * 3_600_000;
+            let submission = Submission {
+                job_id: format!("j{at}"),
+                submit_ms,
+                user: Some(if long { "ann" } else { "bob" }.to_owned()),
+                gpus: 1.0,
+                ..Submission::default()
+            };
+            let end_ms = Some(submit_ms + (run_s * 1000.0) as i64);
+            Job {
+                row: at,
+                submission,
+                start_ms: Some(submit_ms),
+                assumed_start: false,
+                end_ms,
+                run_s: Some(run_s),
+                failed: false,
+            }
+        };
+        let known = Known { user: true, ..Known::default() };
+        Timeline { jobs: (0..jobs).map(job).collect(), known, ..Timeline::default() }
+    }
+
+    fn options() -> Options {
+        let trees = Trees { trees: 40, rate: 0.2, least: 5.0, ..Trees::default() };
+        Options { settings: Settings { trees, ..Settings::default() }, ..Options::default() }
+    }
+
+    fn tested(timeline: &Timeline) -> (Vec<Entry>, LimitTest) {
+        let predictor = Predictor::train(timeline, &options()).unwrap();
+        let mut entries = slurm_entries(&predictor, timeline).unwrap();
+        let test = back_test(&mut entries, timeline, &options(), &TimeLimit::default()).unwrap();
+        (entries, test)
+    }
+
+    #[test]
+    fn two_users_of_a_hundred_and_a_hundred_thousand_seconds() {
+        let (entries, test) = tested(&timeline(1000, u32::MAX, 1.0));
+        let of = |key: &str| entries.iter().find(|entry| entry.key().as_deref() == Some(key)).unwrap();
+        // Half of all jobs run 100,000 s: 95 % stay under that, and not under the mean of the users' own quantiles, some 50,000 s.
+        for shared in ["a", "g 1"] {
+            assert!(of(shared).p95_s > 100_000.0, "{shared}: {:?}", of(shared));
+        }
+        assert!(of("u bob 1").p95_s < 1000.0 && of("u ann 1").p95_s > 100_000.0, "{entries:?}");
+        // Both users' limits hold, and nobody else was there to look up the wider entries.
+        assert_eq!(test.entries, 2, "{test:?} {entries:?}");
+        assert!(test.limited > 90 && test.killed_share().unwrap() <= 0.05, "{test:?}");
+        assert_eq!(of("a").tested, Tested::default());
+    }
+
+    #[test]
+    fn limits_that_would_have_killed_the_last_jobs_are_not_handed_out() {
+        // All goes well up to nine tenths of the jobs; then all run four times as long.
+        let (entries, test) = tested(&timeline(1000, 900, 4.0));
+        assert!(test.killed_share().unwrap() > 0.3, "{test:?}");
+        assert_eq!(test.entries, 0);
+        assert!(entries.iter().all(|entry| entry.tested == Tested::default()));
+    }
+}
