@@ -6,12 +6,13 @@
 //! arrow's own writer: zstd, row groups of 256 k rows, times as `timestamp[ms, UTC]`, and key-value metadata with the
 //! schema version. The manifest holds no clock time and no machine name: the same source gives the same bytes.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{Read as _, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, Once, PoisonError};
 
 use arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray,
@@ -21,9 +22,10 @@ use arrow::datatypes::{
     DataType, Field, Float64Type, Int64Type, Schema, SchemaRef, TimeUnit, TimestampMillisecondType,
 };
 use parquet::arrow::ArrowWriter;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 use parquet::basic::{Compression, ZstdLevel};
-use parquet::file::metadata::KeyValue;
+use parquet::errors::ParquetError;
+use parquet::file::metadata::{KeyValue, RowGroupMetaData};
 use parquet::file::properties::WriterProperties;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -109,7 +111,7 @@ pub fn is_folder(path: &Path) -> bool {
     let says_schema =
         matches!(&readable, Ok(Ok(value)) if value.get("schema").is_some_and(serde_json::Value::is_string));
     let table = all_specs().iter().any(|(name, _)| path.join(format!("{name}.parquet")).is_file());
-    says_schema && table || !matches!(readable, Ok(Ok(_))) && table
+    table && (says_schema || !matches!(readable, Ok(Ok(_))))
 }
 
 /// The files that this program wrote into a trace folder: the manifest, and the tables that it lists by names that are ours.
@@ -220,6 +222,24 @@ fn replace(new: &Path, target: &Path) -> Result<()> {
     }
     // Fails where somebody has put something there meanwhile, which is then kept.
     std::fs::remove_dir(&old).map_err(|e| Error::io("remove", old, e))
+}
+
+/// Most that is read of a file that says how to do something (factors, a mapping, a configuration), bytes.
+const MOST_TEXT: u64 = 16 << 20;
+
+/// The text of a file that says how to do something, such as factors or a configuration. Not for sources, which may be of any length.
+///
+/// # Errors
+/// When it cannot be read, is no text, or has more than 16 MiB (a device that never ends has).
+pub fn read_text(path: &Path) -> Result<String> {
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(MOST_TEXT + 1).read_to_end(&mut bytes));
+    read.map_err(|e| Error::io("read", path, e))?;
+    let wrong = |found: &str| Error::format(path.display().to_string(), found, "name the file that was meant");
+    if bytes.len() as u64 > MOST_TEXT {
+        return Err(wrong("it has more than 16 MiB, the most that is read of such a file"));
+    }
+    String::from_utf8(bytes).map_err(|_| wrong("it is no text (UTF-8)"))
 }
 
 /// The folder that holds `path`.
@@ -460,7 +480,9 @@ pub fn load_but(path: &Path, left_out: Option<&str>) -> Result<Trace> {
 /// When it is missing, damaged or of another version.
 pub fn manifest(folder: &Path) -> Result<Manifest> {
     let path = folder.join(MANIFEST);
-    let text = std::fs::read_to_string(&path).map_err(|e| Error::io("read", &path, e))?;
+    let mut text = String::new();
+    let read = File::open(&path).and_then(|file| file.take(LONGEST_MANIFEST).read_to_string(&mut text));
+    read.map_err(|e| Error::io("read", &path, e))?;
     let failed = |e| Error::Json { action: "read", path: path.clone(), source: e };
     let value: serde_json::Value = serde_json::from_str(&text).map_err(failed)?;
     let found = value.get("schema").and_then(|schema| schema.as_str()).unwrap_or("none");
@@ -497,15 +519,64 @@ pub fn read_parquet<T: Table>(path: &Path) -> Result<T> {
 }
 
 /// The outcome of `read`, `None` if it panicked: the Parquet library asserts in places what damaged data breaks.
-/// Nothing `read` touches may be used after that.
+/// Nothing `read` touches may be used after that. Such a panic is an answer, so nothing is printed of it.
 pub(crate) fn guarded<T>(read: impl FnOnce() -> T) -> Option<T> {
-    catch_unwind(AssertUnwindSafe(read)).ok()
+    static QUIET_WHERE_GUARDED: Once = Once::new();
+    QUIET_WHERE_GUARDED.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            if !GUARDED.get() {
+                before(panic);
+            }
+        }));
+    });
+    let outer = GUARDED.replace(true);
+    let outcome = catch_unwind(AssertUnwindSafe(read)).ok();
+    GUARDED.set(outer);
+    outcome
+}
+
+thread_local! {
+    /// Whether this thread is within [`guarded`].
+    static GUARDED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// What to do about Parquet that comes through a pipe.
+pub(crate) const PIPED_PARQUET: &str = "save it to a file and name that";
+
+/// What the Parquet file `file`, found at `path`, says of itself. Types are those of Parquet: the Arrow schema that
+/// writers embed is not looked at, as nothing checks it against the data.
+///
+/// # Errors
+/// When the file is damaged, or a column is compressed in a way that is not read.
+pub(crate) fn parquet_metadata(file: &File, path: &Path) -> Result<ArrowReaderMetadata> {
+    let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+    let metadata = guarded(|| ArrowReaderMetadata::load(file, options))
+        .unwrap_or_else(|| Err(ParquetError::General("the Parquet data is damaged".to_owned())))
+        .map_err(|e| Error::Parquet { action: "read", path: path.to_owned(), source: e })?;
+    let mut columns = metadata.metadata().row_groups().iter().flat_map(RowGroupMetaData::columns);
+    let unread = columns.find(|column| matches!(column.compression(), Compression::BROTLI(_) | Compression::LZO));
+    if let Some(column) = unread {
+        return Err(Error::Format {
+            file: path.display().to_string(),
+            line: None,
+            column: Some(column.column_path().string()),
+            found: format!("it is compressed with {}", name_of(column.compression())),
+            remedy: "write the file again with zstd, snappy, gzip or lz4".to_owned(),
+        });
+    }
+    Ok(metadata)
+}
+
+fn name_of(compression: Compression) -> &'static str {
+    if matches!(compression, Compression::LZO) { "LZO" } else { "brotli" }
 }
 
 fn read_parquet_unguarded<T: Table>(path: &Path) -> Result<T> {
     let file = File::open(path).map_err(|e| Error::io("open", path, e))?;
     let failed = |e| Error::Parquet { action: "read", path: path.to_owned(), source: e };
-    let reader = ParquetRecordBatchReaderBuilder::try_new(file).map_err(failed)?.build().map_err(failed)?;
+    let metadata = parquet_metadata(&file, path)?;
+    let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata).build().map_err(failed)?;
     let mut table = T::default();
     for batch in reader {
         let batch = batch.map_err(|e| Error::Arrow { table: T::NAME, source: e })?;

@@ -122,3 +122,15 @@ fn what_is_not_done_is_removed() {
     assert!(!UNFINISHED.lock().unwrap().contains(&half));
     assert_eq!(names(folder.path()), [""; 0]);
 }
+
+#[test]
+fn a_file_that_never_ends_is_refused_with_the_bound() {
+    let refused = read_text(Path::new("/dev/zero")).unwrap_err().to_string();
+    assert!(refused.contains("/dev/zero") && refused.contains("more than 16 MiB"), "{refused}");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("factors.toml");
+    fs::write(&path, "[pue]\n").unwrap();
+    assert_eq!(read_text(&path).unwrap(), "[pue]\n");
+    fs::write(&path, [0xff]).unwrap();
+    assert!(read_text(&path).unwrap_err().to_string().contains("no text"));
+}

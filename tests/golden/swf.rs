@@ -27,6 +27,8 @@ fn unknown_fields_and_partial_executions() {
     attempts (2 rows)
       job_key=5 attempt=1 start=2024-03-04 10:00:25 end=2024-03-04 10:00:45 censored=0 end_reason=preempted alloc_cpus=4
       job_key=5 attempt=2 start=2024-03-04 10:00:55 end=2024-03-04 10:01:35 censored=0 end_reason=completed alloc_cpus=4
+    capacity (1 rows)
+      scope=cluster name=Imagined iron cpus=64 nodes=4 state=up
     quality: read 11 = kept 8 + repaired 1 + quarantined 2
       Quarantined duplicate_row × 1 (lines 24)
       Quarantined field_count × 1 (lines 23)
@@ -50,6 +52,8 @@ fn the_nasa_log() {
     assert_eq!(trace.jobs.submit.len(), rows.len());
     assert_eq!((trace.ledger.read, trace.ledger.quarantined), (rows.len() as u64, 0));
     assert_eq!(trace.zone, "US/Pacific");
+    let machine = (trace.capacity.scope.get(0), trace.capacity.cpus.get(0), trace.capacity.nodes.get(0));
+    assert_eq!(machine, (Some("cluster"), Some(128.0), Some(128.0)));
     let run_s: f64 = trace.jobs.run_s.iter().flatten().sum();
     assert_eq!(run_s, rows.iter().map(|row| row[3]).filter(|run| *run >= 0).sum::<i64>() as f64);
     let cpus: f64 = trace.jobs.alloc_cpus.iter().flatten().sum();
@@ -77,4 +81,25 @@ fn no_calendar_no_summary_and_nothing_at_all() {
     assert_eq!((trace.jobs.run_s.get(0), trace.jobs.state.get(0)), (Some(60.0), Some("failed")));
     assert_eq!((trace.jobs.start.get(0), trace.jobs.end.get(0)), (Some(5_000), Some(75_000)));
     assert_eq!(trace.attempts.attempt.len(), 2);
+}
+
+/// A log whose lines go on after the 18 fields (a site's own): the 18 are read as ever, what follows is counted. A line
+/// with 17 is quarantined as such. Job 3 was cancelled after 20 s in the queue with a run of 0: it never ran.
+#[test]
+fn more_than_eighteen_fields() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("site.swf");
+    let text = "; UnixStartTime: 1000\n\
+                1 0 5 30 4 -1 -1 4 60 -1 1 1 1 1 1 1 -1 -1 7 a100\n\
+                2 10 5 30 4 -1 -1 4 60 -1 1 1 1 1 1 1 -1\n\
+                3 20 20 0 -1 -1 -1 4 60 -1 5 1 1 1 1 1 -1 -1 8 a100\n";
+    std::fs::write(&path, text).unwrap();
+    let trace = read(&[path]).unwrap();
+    assert_eq!(trace.sources[0].reader, "swf");
+    assert_eq!(trace.jobs.run_s.iter().collect::<Vec<_>>(), [Some(30.0), None]);
+    assert_eq!(trace.jobs.reported_run_s.get(1), None);
+    assert_eq!(trace.jobs.waited_in_vain_s(1), Some(20.0));
+    assert_eq!((trace.ledger.count("more_fields"), trace.ledger.count("field_count")), (2, 1));
+    let entry = trace.ledger.entries.iter().find(|entry| entry.reason == "field_count").unwrap();
+    assert!(entry.what.contains("fewer than the 18 fields"), "{}", entry.what);
 }

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use tracecast_analytics::report::format;
+use tracecast_analytics::schema::Resource;
 use tracecast_predictors::backtest::Options;
 use tracecast_predictors::duration::apply::apply;
 use tracecast_predictors::duration::predictor::Predictor;
@@ -23,7 +24,7 @@ const LIMITS: &str = "tracecast-limits.json";
 
 /// The predictor in a file.
 pub(crate) fn load(path: &Path) -> Result<Predictor> {
-    let bytes = std::fs::read(path).with_context(|| format!("read {}", path.display()))?;
+    let bytes = tracecast_predictors::read_model(path)?;
     Ok(Predictor::from_bytes(&path.display().to_string(), &bytes)?)
 }
 
@@ -31,6 +32,12 @@ pub(crate) fn run(request: &Predict, quiet: bool) -> Result<()> {
     let mut predictor = load(&request.model)?;
     let trace = source::open(&request.sources, &request.reading, None, quiet)?;
     let timeline = Timeline::of(&trace, train::which(&request.learning))?;
+    if timeline.resource != Resource::Gpus {
+        output::say(
+            quiet,
+            &format!("tracecast: jobs compete for {}; --resource says otherwise", timeline.resource.many()),
+        );
+    }
     let trained = predictor.trained().clone();
     let applied = apply(&mut predictor, &timeline)?;
     output::say(

@@ -97,6 +97,33 @@ impl Cluster {
         self.pools.iter().flat_map(|pool| &pool.groups).map(of).sum()
     }
 
+    /// Nodes and GPUs when there are the most GPUs at one time. A node that goes from one pool to another is counted once.
+    /// O(changes of size).
+    pub fn largest(&self) -> (u64, u64) {
+        // (when, change of nodes, change of GPUs)
+        let mut changes: Vec<(i64, i64, i64)> = Vec::new();
+        for group in self.pools.iter().flat_map(|pool| &pool.groups) {
+            let mut before = 0;
+            for (at, (from, nodes)) in group.sizes.iter().enumerate() {
+                let nodes = i64::from(*nodes);
+                let from = if at == 0 { i64::MIN } else { *from };
+                changes.push((from, nodes - before, (nodes - before) * i64::from(group.gpus_per_node)));
+                before = nodes;
+            }
+        }
+        changes.sort_unstable();
+        let (mut now, mut most) = ((0, 0), (0, 0));
+        for moment in changes.chunk_by(|a, b| a.0 == b.0) {
+            for (_, nodes, gpus) in moment {
+                now = (now.0 + nodes, now.1 + gpus);
+            }
+            if (now.1, now.0) > (most.1, most.0) {
+                most = now;
+            }
+        }
+        (most.0.unsigned_abs(), most.1.unsigned_abs())
+    }
+
     /// Checks sizes, times and indices. O(cluster).
     ///
     /// # Errors
@@ -141,5 +168,19 @@ impl Cluster {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_that_moves_is_counted_once() {
+        let mut cluster = Cluster::of_vcs(&[("a", 3, 8), ("b", 2, 8)]);
+        cluster.pools[0].groups[0].sizes.push((50, 2));
+        cluster.pools[1].groups[0].sizes.push((50, 3));
+        // Three slots each, but never more than five nodes.
+        assert_eq!((cluster.most_nodes(), cluster.largest()), (6, (5, 40)));
     }
 }

@@ -30,10 +30,18 @@ use phase::Phase;
 
 /// Names remembered a user.
 const NAMES: usize = 64;
-/// Groups, users with names, and texts that a store keeps where it is bounded ([`Store::bound`]).
-const MOST_GROUPS: usize = 250_000;
-const MOST_USERS: usize = 20_000;
-const MOST_TEXTS: usize = 500_000;
+/// What a store keeps at most where it is bounded ([`Store::bound`]).
+#[derive(Debug, Clone, Copy)]
+struct Most {
+    /// Groups, and phases.
+    groups: usize,
+    /// Users with names.
+    users: usize,
+    /// Texts that tell groups apart.
+    texts: usize,
+}
+
+const MOST: Most = Most { groups: 250_000, users: 20_000, texts: 500_000 };
 /// Names at least so alike stand in for each other.
 const ALIKE: f64 = 0.5;
 /// Features of the job itself.
@@ -221,9 +229,9 @@ pub struct Store {
     #[serde(with = "pairs")]
     open: HashMap<u64, Open>,
     jobs: u64,
-    /// Whether it takes no more groups, users and texts than so many.
+    /// It takes no more than so much.
     #[serde(skip)]
-    bounded: bool,
+    most: Option<Most>,
 }
 
 /// The groups a submission belongs to, where they exist.
@@ -262,7 +270,7 @@ impl Store {
             all_shares: Shares::default(),
             open: HashMap::new(),
             jobs: 0,
-            bounded: false,
+            most: None,
         }
     }
 
@@ -270,7 +278,7 @@ impl Store {
     /// (some 20 KB each): 2 GB at the most, whatever it is told. Jobs of what is new beyond that are learnt in the wider groups that exist.
     /// For a store that strangers feed; a trace is as large as it is.
     pub fn bound(&mut self) {
-        self.bounded = true;
+        self.most = Some(MOST);
     }
 
     /// What is known of jobs.
@@ -308,7 +316,7 @@ impl Store {
         if let Some(code) = self.codes.get(text) {
             return *code;
         }
-        if self.bounded && self.codes.len() >= MOST_TEXTS {
+        if self.most.is_some_and(|most| self.codes.len() >= most.texts) {
             return UNKNOWN;
         }
         let code = self.codes.len() as u32;
@@ -342,7 +350,7 @@ impl Store {
     fn places(&self, job: &Submission) -> Places {
         let (user, stem, vc) = self.texts(job);
         let (user, code, vc) = (self.code(user.as_deref()), self.code(stem.as_deref()), self.code(vc.as_deref()));
-        let (gpus, limit) = (milli(job.gpus), whole_limit(job));
+        let (gpus, limit) = (size(job), whole_limit(job));
         let mut likeness = f64::NAN;
         let mut stand_in = code;
         if let (Some(stem), Some(names)) = (stem.as_deref(), self.names.get(&user)) {
@@ -467,9 +475,9 @@ impl Store {
         let user = self.code_for(user.as_deref());
         let code = self.code_for(stem.as_deref());
         let vc = self.code_for(vc.as_deref());
-        let gpus = milli(job.gpus);
+        let gpus = size(job);
         let codes = Codes { user, stem: code, vc, gpus, limit: whole_limit(job) };
-        let named = !self.bounded || self.names.len() < MOST_USERS || self.names.contains_key(&user);
+        let named = self.most.is_none_or(|most| self.names.len() < most.users) || self.names.contains_key(&user);
         if let Some(stem) = stem.as_deref().filter(|_| user != UNKNOWN && code != UNKNOWN && named) {
             let recent = &mut self.names.entry(user).or_default().recent;
             if !recent.iter().any(|(other, _)| *other == code) {
@@ -490,7 +498,7 @@ impl Store {
                 continue;
             }
             let next = self.groups.len() as u32;
-            let full = self.bounded && self.groups.len() >= MOST_GROUPS;
+            let full = self.most.is_some_and(|most| self.groups.len() >= most.groups);
             if full && !self.index.contains_key(&(*level, one, other)) {
                 continue;
             }
@@ -504,7 +512,7 @@ impl Store {
             groups.push(place);
         }
         let next = self.phases.len() as u32;
-        let full = self.bounded && self.phases.len() >= MOST_GROUPS;
+        let full = self.most.is_some_and(|most| self.phases.len() >= most.groups);
         let phase = match self.phase_index.get(&(user, vc, gpus)) {
             Some(phase) => *phase,
             None if full => u32::MAX,
@@ -557,7 +565,7 @@ impl Store {
         }
         if let (true, Some(log_limit), Some(y)) = (self.known.limit, open.log_limit, y) {
             if open.user != UNKNOWN
-                && (!self.bounded || self.shares.len() < MOST_USERS || self.shares.contains_key(&open.user))
+                && (self.most.is_none_or(|most| self.shares.len() < most.users) || self.shares.contains_key(&open.user))
             {
                 self.shares.entry(open.user).or_default().learn(y, log_limit);
             }
@@ -584,7 +592,16 @@ fn whole_limit(job: &Submission) -> u32 {
         .map_or(UNKNOWN, |limit| limit.round().clamp(0.0, 4e9) as u32)
 }
 
-/// GPUs as a code, in thousandths.
+/// What a job asks for as a code: its GPUs; of a job without, its CPUs.
+fn size(job: &Submission) -> u32 {
+    const CPUS: u32 = 1 << 31;
+    match job.cpus {
+        Some(cpus) if job.gpus <= 0.0 && cpus > 0.0 => CPUS | milli(cpus).min(CPUS - 1),
+        _ => milli(job.gpus),
+    }
+}
+
+/// An amount as a code, in thousandths.
 fn milli(gpus: f64) -> u32 {
     (gpus * 1000.0).round().clamp(0.0, 4e9) as u32
 }
@@ -629,6 +646,33 @@ mod tests {
         assert!((get(&job("2", 200_000, "bob", "train_v6"), "vc_gpus.last_1") - y).abs() < 1e-5);
         assert_eq!(store.history(&job("2", 200_000, "ann", "train_v6")), History::Few);
         assert_eq!(store.history(&job("2", 200_000, "bob", "train_v6")), History::None);
+    }
+
+    #[test]
+    fn a_bounded_store_keeps_so_much_and_learns_what_is_new_in_the_wider_groups() {
+        let mut store = Store::new(Known { user: true, name: true, vc: true, limit: false });
+        store.most = Some(Most { groups: 12, users: 3, texts: 9 });
+        for at in 0..100i64 {
+            let number = store.submit(&job(
+                &at.to_string(),
+                at * 60_000,
+                &format!("u{at}"),
+                &format!("n{}x", "y".repeat(at as usize)),
+            ));
+            store.start(number, at * 60_000);
+            store.end(number, at * 60_000 + 50_000, Some(50.0), false);
+        }
+        assert!(
+            store.groups.len() <= 12 && store.phases.len() <= 12 && store.codes.len() <= 9 && store.names.len() <= 3
+        );
+        assert!(store.open.is_empty());
+        // All hundred were learnt in the group of all jobs and of the VC.
+        let columns = store.columns();
+        let mut row = vec![0.0; store.width()];
+        store.features(&job("x", 7_000_000, "new", "new"), 7_000_000, &mut row);
+        let last = row[columns.iter().position(|column| column == "all.last_1").unwrap()];
+        assert!((last - 50f32.ln()).abs() < 1e-5);
+        assert_eq!(store.history(&job("x", 7_000_000, "new", "new")), History::None);
     }
 
     #[test]

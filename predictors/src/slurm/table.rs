@@ -12,8 +12,8 @@
 //!
 //! Entries are in byte order of their keys, one a key. Every byte of a text other than `A-Z a-z 0-9 _ . # / -` is `%` and two hexadecimal
 //! digits, so no text, whatever is in it, can end a field or a line. Numbers are whole: milliseconds, so that no locale reads a decimal point
-//! its own way. The digest is FNV-1a (64 bits) of what follows the header: where a header is the same, so is the table.
-//! The number of rows and the last line tell a table that was cut short.
+//! its own way. The digest is of the lines after the header ([`digest`]): where a header is the same, so is the table, and the script refuses a table
+//! whose lines have another digest. The number of rows and the last line tell a table that was cut short.
 //!
 //! `TESTED` and `KILLED` are of the back-test of time limits (`TimeLimit`): of later jobs that were looked up under the key, how many there were, and how
 //! many would have run beyond the limit; 0 and 0 where none was made. The script sets a limit from no other entry than one that passed.
@@ -118,7 +118,7 @@ pub fn write_table(entries: &[Entry]) -> Vec<u8> {
             writeln!(body, "{key}\t{}\t{}\t{jobs}\t{tested}\t{killed}", milliseconds(expected_s), milliseconds(p95_s));
     }
     body.push_str("end\n");
-    format!("tracecast-durations 2 {count} {:016x}\n{body}", fnv1a(body.as_bytes())).into_bytes()
+    format!("tracecast-durations 2 {count} {:08x}\n{body}", digest(body.as_bytes())).into_bytes()
 }
 
 /// Whole milliseconds.
@@ -139,7 +139,18 @@ pub(super) fn escaped(text: &str) -> String {
     escaped
 }
 
-/// FNV-1a, 64 bits (Fowler, Noll and Vo): tells one table from another, and is no protection against anybody.
-pub(super) fn fnv1a(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+/// A polynomial over the lines of a table modulo the largest prime below 2³². Three bytes a step, those beyond a line's end 0, then the line's
+/// length: no step is beyond 2⁵³, so that Lua, whose numbers may be doubles, has the same digest. Any one damage goes unseen with a chance of
+/// 2⁻³²; it is no protection against anybody.
+pub(super) fn digest(body: &[u8]) -> u64 {
+    const PRIME: u64 = 4_294_967_291;
+    const BASE: u64 = 1_048_583;
+    let lines = body.strip_suffix(b"\n").unwrap_or(body).split(|byte| *byte == b'\n');
+    lines.fold(0, |sum, line| {
+        let sum = line.chunks(3).fold(sum, |sum, three| {
+            let word = (0..3).fold(0, |word, at| word << 8 | three.get(at).copied().map_or(0, u64::from));
+            (sum * BASE + word) % PRIME
+        });
+        (sum * BASE + (1 << 24) + line.len() as u64) % PRIME
+    })
 }

@@ -113,7 +113,7 @@ impl Spec {
     /// # Errors
     /// As [`Spec::parse`], and when the file cannot be read.
     pub fn load(path: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(path).map_err(|e| Error::io("read", path, e))?;
+        let text = tracecast_analytics::storage::read_text(path)?;
         Self::parse(&text, &path.display().to_string())
     }
 }

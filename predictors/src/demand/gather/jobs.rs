@@ -154,7 +154,8 @@ pub(super) fn gather(trace: &Trace, options: &Options, zone: &Zone) -> Result<Ga
         });
     }
     notes.extend(super::unknown_totals(&unknown));
-    Ok(Gathered { series, notes, from_jobs: true })
+    let totals_unknown = unknown.iter().map(|name| (*name).to_owned()).collect();
+    Ok(Gathered { series, notes, from_jobs: true, totals_unknown })
 }
 
 /// The sum of quantities over time.

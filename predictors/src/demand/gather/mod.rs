@@ -105,6 +105,8 @@ pub struct Gathered {
     pub notes: Vec<String>,
     /// Whether they come from jobs.
     pub from_jobs: bool,
+    /// Names of the series of which nobody recorded how many there are: the most in use so far is taken.
+    pub totals_unknown: Vec<String>,
 }
 
 /// Demand of each VC by name, then of the pool.

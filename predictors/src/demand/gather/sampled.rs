@@ -160,7 +160,7 @@ pub(super) fn gather(trace: &Trace, options: &Options, zone: &Zone) -> Result<Ga
     if !holes.is_empty() {
         notes.push(format!("Nothing was counted in slots of {}: they carry on the last count.", holes.join(", ")));
     }
-    Ok(Gathered { series, notes, from_jobs: false })
+    Ok(Gathered { series, notes, from_jobs: false, totals_unknown: unknown })
 }
 
 fn used_gpus(trace: &Trace, row: usize) -> Option<f64> {
