@@ -476,7 +476,7 @@ pub(crate) struct Predict {
     /// Where the table will lie on the controller's host
     #[arg(long, value_name = "PATH", default_value = "/etc/slurm/tracecast-durations.txt", help_heading = "Answer")]
     pub(crate) slurm_table: String,
-    /// Let job_submit.lua set the time limit of jobs that have none
+    /// Let job_submit.lua set the time limit of jobs that have none, where limits held for later jobs of these sources (trains four times)
     #[arg(long, requires = "slurm", help_heading = "Answer")]
     pub(crate) slurm_time_limit: bool,
     /// Write a summary for node_exporter's textfile collector
@@ -516,7 +516,7 @@ pub(crate) struct BacktestDuration {
     pub(crate) reading: Reading,
     #[command(flatten)]
     pub(crate) learning: Learning,
-    /// Models: running_mean, weighted_mean, shrunk_mean, recent_median, qssf, linear, forest, survival, rank, boosted [default: all but linear, forest, rank]
+    /// Models: running_mean, weighted_mean, shrunk_mean, recent_median, limit, limit_share, qssf, linear, forest, survival, rank, boosted [default: all but linear, forest, rank]; limit and limit_share where jobs have time limits
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = model, help_heading = "Learning")]
     pub(crate) models: Option<Vec<Model>>,
     /// Days between fits

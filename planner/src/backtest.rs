@@ -8,7 +8,7 @@ use serde::Serialize;
 use tracecast_analytics::report::chart::{Axis, Chart, Mark, Series};
 use tracecast_analytics::report::{Cell, Column, Report, Section, Table, format};
 use tracecast_analytics::time::Zone;
-use tracecast_predictors::backtest::{Backtest, ModelScore, Part, Span};
+use tracecast_predictors::backtest::{Backtest, ModelScore, Part, Refusal, Span, UnderDrawnWaits};
 
 use crate::downstream::{Downstream, Measure, Outcome};
 
@@ -29,6 +29,8 @@ pub struct Answer {
     /// Scores.
     #[serde(flatten)]
     pub backtest: Backtest,
+    /// The scores with waits drawn in place of assumed starts, where most starts are assumed.
+    pub drawn_waits: Option<UnderDrawnWaits>,
     /// Waits, if nodes were given or are known.
     pub downstream: Option<Downstream>,
 }
@@ -63,6 +65,9 @@ impl Answer {
     pub fn report(&self) -> Report {
         let mut report = Report::new(self.title.clone(), "How long jobs run: a back-test of predictions");
         report.notes.clone_from(&self.notes);
+        if !self.backtest.held {
+            report.notes.push("No model's intervals held on the jobs to choose on while it was no worse than the running mean. The running mean is named for want of a better; do not rely on its intervals.".to_owned());
+        }
         if let (Some(chosen), Some(base)) = (self.chosen(), self.base()) {
             report.summary.push(format!(
                 "**{}** was chosen on earlier jobs. On the {} jobs after them its order agrees with the true one at Spearman {:.3} ({:.3} for the running mean), {} of its medians are within a factor of two, and its 80 % interval holds {} of the runs.",
@@ -74,9 +79,15 @@ impl Answer {
                 format::percent(chosen.score.coverage80),
             ));
         }
+        if let Some(drawn) = &self.drawn_waits {
+            report.summary.extend(self.drawn_sentence(drawn));
+        }
         report.sections = vec![self.models(), self.classes()];
+        if let Some(drawn) = &self.drawn_waits {
+            report.sections.push(self.drawn(drawn));
+        }
         if let Some(downstream) = &self.downstream {
-            report.summary.extend(sentence(downstream));
+            report.summary.extend(sentence(downstream, self.backtest.ranked_at));
             report.sections.push(queue(downstream));
         }
         report.provenance = vec![
@@ -84,6 +95,69 @@ impl Answer {
             ("tracecast".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
         ];
         report
+    }
+
+    /// The score of the model chosen, or of what stands in for it, under drawn waits.
+    fn drawn_sentence(&self, drawn: &UnderDrawnWaits) -> Option<String> {
+        let own = drawn.models.last()?;
+        let before = self.backtest.models.iter().find(|model| model.name == own.name)?;
+        Some(format!(
+            "Most starts of this trace are not recorded: {} jobs are taken to have started when they were submitted, so that their ends teach too early. With waits drawn from the {} that are recorded (mean {}), {} has Spearman {:.3} instead of {:.3}.",
+            format::count(drawn.waits.drawn as u64),
+            format::count(drawn.waits.known as u64),
+            format::duration(drawn.waits.mean_s),
+            own.name,
+            own.score.spearman,
+            before.score.spearman
+        ))
+    }
+
+    fn drawn(&self, drawn: &UnderDrawnWaits) -> Section {
+        let columns = vec![
+            Column::text("Model"),
+            Column::text("Starts"),
+            Column::number("Spearman"),
+            Column::number("R²"),
+            Column::number("p10 loss"),
+            Column::number("p50 loss"),
+            Column::number("p90 loss"),
+            Column::number("In 80 %"),
+            Column::number("In 90 %"),
+        ];
+        let mut table = Table::new("Scores with and without waits", columns);
+        let row = |starts: &str, own: &ModelScore, base: &ModelScore| -> Vec<Cell> {
+            let (score, base) = (&own.score, base.score.pinball);
+            vec![
+                own.name.as_str().into(),
+                starts.into(),
+                Cell::float(score.spearman, 3),
+                Cell::float(score.r2, 3),
+                Cell::float(score.pinball.p10 / base.p10, 3),
+                Cell::float(score.pinball.p50 / base.p50, 3),
+                Cell::float(score.pinball.p90 / base.p90, 3),
+                Cell::share(score.coverage80),
+                Cell::share(score.coverage90),
+            ]
+        };
+        for own in &drawn.models {
+            let before = self.backtest.models.iter().find(|model| model.name == own.name);
+            if let (Some(before), Some(base)) = (before, self.base()) {
+                table.rows.push(row("assumed", before, base));
+            }
+            if let Some(base) = drawn.models.first() {
+                table.rows.push(row("drawn", own, base));
+            }
+        }
+        Section::new("drawn-waits", "If jobs had waited")
+            .with_finding(format!(
+                "{} jobs get a wait drawn from the {} that are recorded; mean {}, median {}.",
+                format::count(drawn.waits.drawn as u64),
+                format::count(drawn.waits.known as u64),
+                format::duration(drawn.waits.mean_s),
+                format::duration(drawn.waits.median_s)
+            ))
+            .with_table(table)
+            .with_definition("A job without a recorded start is taken to start when it is submitted. It then ends too early by its wait, and a model learns of it too early. Drawn waits are those of jobs of the same size class, by a seed; runs stay as they are.")
     }
 
     fn models(&self) -> Section {
@@ -102,6 +176,8 @@ impl Answer {
                 Column::number("In 90 %"),
                 Column::number("80 % ends"),
                 Column::number("Within 2×"),
+                Column::number("p90 > limit"),
+                Column::text("Not chosen as"),
             ],
         );
         for model in &test.models {
@@ -120,15 +196,24 @@ impl Answer {
                 Cell::share(score.coverage90),
                 Cell::float(score.width80, 1),
                 Cell::share(score.within_2x),
+                Cell::opt(model.p90_beyond_limit, Cell::share),
+                match model.refused {
+                    None => "",
+                    Some(Refusal::NoInterval) => "no interval",
+                    Some(Refusal::Coverage) => "coverage",
+                    Some(Refusal::WorseThanRunningMean) => "worse than running_mean",
+                }
+                .into(),
             ]);
         }
-        table.note = Some("p10, p50 and p90 loss: pinball losses as shares of the running mean's, below 1 is better. R²: of log runs. 80 % ends: upper over lower end of the interval, at the median.".to_owned());
+        table.note = Some("p10, p50 and p90 loss: pinball losses as shares of the running mean's, below 1 is better. R²: of log runs. 80 % ends: upper over lower end of the interval, at the median. p90 > limit: share of the jobs with a time limit whose 90 % quantile is beyond it. Not chosen as: its intervals missed 80 or 90 % by more than 5 points and chance on the jobs to choose on, or its p50 or p90 loss there was above the running mean's.".to_owned());
         let made_of: Vec<String> =
             test.ensemble.iter().map(|own| format!("{:.1} {}", own.weight, own.model.name())).collect();
         let mut section = Section::new("models", "Which model predicts best")
             .with_finding(format!(
-                "**{}** had the least pinball loss on the jobs to choose on; all figures are of later jobs.",
-                test.chosen
+                "**{}** had the least pinball loss on the jobs to choose on{}; all figures are of later jobs.",
+                test.chosen,
+                if test.held { ", of the models whose intervals held there" } else { ", but no model's intervals held there" }
             ))
             .with_table(table)
             .with_coverage(format!(
@@ -153,10 +238,11 @@ impl Answer {
         let Some(chosen) = self.chosen() else { return section };
         let worst = chosen.by_size.iter().map(|part| (part.score.coverage80 - 0.8).abs()).fold(0.0, f64::max);
         section = section.with_finding(format!(
-            "The 80 % interval of {} holds {} of the runs; no size is farther than {:.1} points from 80 %.",
+            "The 80 % interval of {} holds {} of the runs; no size is farther than {:.1} points from 80 %. {} of the intervals are wide because fewer than 50 jobs had ended to calibrate them.",
             chosen.name,
             format::percent(chosen.score.coverage80),
-            100.0 * worst
+            100.0 * worst,
+            format::count(chosen.short_history as u64)
         ));
         let table = |title: &str, parts: &[Part]| {
             let columns = vec![
@@ -191,14 +277,15 @@ impl Answer {
 
 /// What the order that is handed out (`predicted_duration_s`) did, and the best aged one whose tail is no longer than FIFO's. The latter is
 /// picked from the table afterwards, and said to be.
-fn sentence(downstream: &Downstream) -> Vec<String> {
+fn sentence(downstream: &Downstream, ranked_at: f64) -> Vec<String> {
     let mut said = Vec::new();
-    let handed_out = |outcome: &&Outcome| outcome.measure == Some(Measure::Upper) && outcome.ageing_s.is_none();
+    let handed_out = |outcome: &&Outcome| outcome.measure == Some(Measure::Ranked) && outcome.ageing_s.is_none();
     if let Some(own) = downstream.outcomes.iter().find(handed_out)
         && let (Some(gap), Some(tail)) = (own.gap_closed, own.p95_of_fifo)
     {
         said.push(format!(
-            "Ordering the queue by the predicted 80 % quantiles closes **{}** of the gap in mean wait from the fewest GPUs first to true durations, with a 95 % quantile of waits {tail:.2} times FIFO's.",
+            "Ordering the queue by the predicted {} quantiles (the level that ordered the jobs to choose on best) closes **{}** of the gap in mean wait from the fewest GPUs first to true durations, with a 95 % quantile of waits {tail:.2} times FIFO's.",
+            format::percent(ranked_at),
             format::percent(gap),
         ));
     }

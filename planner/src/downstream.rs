@@ -42,10 +42,12 @@ pub enum Measure {
     MeanWithinDay,
     /// The 80 % quantile.
     Upper,
+    /// The quantile that ordered earlier jobs best: what is handed out as `predicted_duration_s`.
+    Ranked,
 }
 
 impl Measure {
-    const ALL: [Self; 5] = [Self::Point, Self::Median, Self::Mean, Self::MeanWithinDay, Self::Upper];
+    const ALL: [Self; 6] = [Self::Point, Self::Median, Self::Mean, Self::MeanWithinDay, Self::Upper, Self::Ranked];
 
     fn name(self) -> &'static str {
         match self {
@@ -54,10 +56,11 @@ impl Measure {
             Self::Mean => "mean",
             Self::MeanWithinDay => "mean within a day",
             Self::Upper => "80 % quantile",
+            Self::Ranked => "quantile chosen on earlier jobs",
         }
     }
 
-    fn of(self, track: &Track, at: usize) -> Option<f64> {
+    fn of(self, track: &Track, at: usize, ranked_at: f64) -> Option<f64> {
         let said = track.said.get(at).copied().flatten()?;
         let Some(law) = track.laws.get(at).copied().flatten() else { return Some(said.point.exp()) };
         Some(match self {
@@ -66,6 +69,7 @@ impl Measure {
             Self::Mean => law.mean_s(),
             Self::MeanWithinDay => law.expected_within_s(86_400.0),
             Self::Upper => law.quantile_s(0.8),
+            Self::Ranked => law.quantile_s(ranked_at),
         })
     }
 }
@@ -102,11 +106,17 @@ pub struct Downstream {
     pub outcomes: Vec<Outcome>,
 }
 
-/// Replays the jobs of `loaded` under each order; `policy` says all but the order.
+/// Replays the jobs of `loaded` under each order; `policy` says all but the order, and `ranked_at` the level of [`Measure::Ranked`].
 ///
 /// # Errors
 /// As [`simulate`].
-pub fn run(loaded: &mut Loaded, timeline: &Timeline, tracks: &[Track], policy: &Policy) -> Result<Downstream> {
+pub fn run(
+    loaded: &mut Loaded,
+    timeline: &Timeline,
+    tracks: &[Track],
+    ranked_at: f64,
+    policy: &Policy,
+) -> Result<Downstream> {
     let rows: std::collections::HashMap<u32, usize> =
         timeline.jobs.iter().enumerate().map(|(at, job)| (job.row, at)).collect();
     let places: Vec<Option<usize>> = loaded.rows.iter().map(|row| rows.get(row).copied()).collect();
@@ -130,10 +140,11 @@ pub fn run(loaded: &mut Loaded, timeline: &Timeline, tracks: &[Track], policy: &
     outcomes.push(outcome("QSSF, true durations (oracle)".to_owned(), oracle, None));
     let mut predicted = 0;
     for track in tracks {
-        let calibrated = track.laws.iter().any(Option::is_some);
+        let calibrated = track.is_learned();
         let measures: &[Measure] = if calibrated { &Measure::ALL } else { &[Measure::Point] };
         for measure in measures {
-            let estimates: Vec<Option<f64>> = places.iter().map(|place| measure.of(track, (*place)?)).collect();
+            let estimates: Vec<Option<f64>> =
+                places.iter().map(|place| measure.of(track, (*place)?, ranked_at)).collect();
             predicted = predicted.max(estimates.iter().flatten().count());
             loaded.workload.predicted_s.clone_from(&estimates);
             let found = waits(loaded, &plain(Order::Qssf, Estimate::Predicted))?;
@@ -156,8 +167,9 @@ pub fn run(loaded: &mut Loaded, timeline: &Timeline, tracks: &[Track], policy: &
     let preemption = Preemption::HELIOS;
     let least_left =
         Policy { preemption, scan: Scan::Skip, compat: Compat::None, ..plain(Order::Srtf, Estimate::True) };
-    for track in tracks.iter().filter(|track| track.laws.iter().any(Option::is_some)) {
-        loaded.workload.predicted_s = places.iter().map(|place| Measure::Upper.of(track, (*place)?)).collect();
+    for track in tracks.iter().filter(|track| track.is_learned()) {
+        loaded.workload.predicted_s =
+            places.iter().map(|place| Measure::Ranked.of(track, (*place)?, ranked_at)).collect();
         let preempt = Policy { estimate: Estimate::Predicted, ..least_left.clone() };
         let found = waits(loaded, &preempt)?;
         outcomes.push(outcome(format!("preemptive, least left, {}", track.name), found, None));

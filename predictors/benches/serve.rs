@@ -38,6 +38,7 @@ impl Brain for Constant {
                 p90_s: mean_s * 2.1,
                 p95_s: mean_s * 3.3,
                 predicted_duration_s: mean_s,
+                unsure: false,
             }
         };
         jobs.iter().map(predict).collect()

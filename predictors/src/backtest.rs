@@ -1,10 +1,14 @@
 //! The back-test of duration: what each model would have said of each job when it was submitted, refitted each week on what was known then,
 //! held against what the job really ran.
 //!
-//! The jobs are in order of submission. Models predict from the share `predict_from` (50 %) on, so that calibration has jobs to learn from; the
-//! one to use is **chosen** on the jobs between `choose_from` (60 %) and `report_from` (80 %), and everything reported is of those after. A model fitted at s knows jobs that had ended at s, predicts those
+//! The jobs are in order of submission. Models predict from the share `predict_from` (50 %; 20 % where fewer than 10,000 jobs lie between it and
+//! `choose_from`) on, so that calibration has jobs to learn from; the one to use is **chosen** on the jobs between `choose_from` (60 %) and `report_from` (80 %), and everything reported is of those after. A model fitted at s knows jobs that had ended at s, predicts those
 //! submitted in the week from s on, and its calibration learns from each job when it ends. Only jobs that ran and ended are scored: the run of
 //! one that did not is not known.
+//!
+//! Every model but the quoted limit is **calibrated** the same way, so that intervals are compared with intervals. To be chosen, a model's 80 and 90 %
+//! intervals must have held 80 and 90 % of the runs it is chosen on, to within 5 points and what chance allows so few jobs, and its pinball losses at 50 and
+//! 90 % must not be above the running mean's; of those left, the one of least loss is chosen. If none is left it is the running mean, and `held` is false.
 //!
 //! An **ensemble** averages the quantiles of models, with the weights (in tenths) of least pinball loss on the jobs it is chosen on, and is
 //! calibrated as one. Worked example: of 1,000 jobs, 1–500 only teach models, 501–600 calibration too, 601–800 choose, 801–1,000 are reported.
@@ -14,14 +18,15 @@ use serde::Serialize;
 use tracecast_analytics::describe::SizeClass;
 use tracecast_analytics::time::DAY_MS;
 
-use crate::duration::calibrate::{Calibrator, Spread};
+use crate::duration::calibrate::{About, Calibrator, RATE, Spread};
 use crate::duration::forecast::{self, Model, Said, Settings};
 use crate::duration::law::Law;
 use crate::duration::rows::{Rows, play};
 use crate::error::{Error, Result};
 use crate::feature::History;
+use crate::order;
 use crate::score::{Score, Scored, pinball, score};
-use crate::timeline::Timeline;
+use crate::timeline::{DrawnWaits, Timeline};
 
 /// What is back-tested, and where.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,25 +39,35 @@ pub struct Options {
     pub report_from: f64,
     /// Days between fits.
     pub refit_days: i64,
-    /// Models, each once.
+    /// Models, each once; those that need time limits are left out where no job has one.
     pub models: Vec<Model>,
     /// How they are fitted.
     pub settings: Settings,
-    /// How far one job moves a calibrated level (see [`Calibrator::new`]).
+    /// Share of the scores' scale by which one job moves a calibrated level (see [`Calibrator::new`]).
     pub adapt: f64,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        use Model::{Boosted, Qssf, RecentMedian, RunningMean, ShrunkMean, Survival, WeightedMean};
+        use Model::{Boosted, Limit, LimitShare, Qssf, RecentMedian, RunningMean, ShrunkMean, Survival, WeightedMean};
         Self {
             predict_from: 0.5,
             choose_from: 0.6,
             report_from: 0.8,
             refit_days: 7,
-            models: vec![RunningMean, WeightedMean, ShrunkMean, RecentMedian, Qssf, Survival, Boosted],
+            models: vec![
+                RunningMean,
+                WeightedMean,
+                ShrunkMean,
+                RecentMedian,
+                Limit,
+                LimitShare,
+                Qssf,
+                Survival,
+                Boosted,
+            ],
             settings: Settings::default(),
-            adapt: 8.0,
+            adapt: RATE,
         }
     }
 }
@@ -67,10 +82,32 @@ pub struct ModelScore {
     pub score: Score,
     /// Mean of its three pinball losses over those of `running_mean` on the jobs it was chosen on.
     pub choice_loss: f64,
+    /// Share of runs within the 80 % interval on the jobs it was chosen on.
+    pub choice_coverage80: f64,
+    /// Share of runs within the 90 % interval on the jobs it was chosen on.
+    pub choice_coverage90: f64,
+    /// Why it could not be chosen.
+    pub refused: Option<Refusal>,
+    /// Of the jobs reported, those whose interval is wide because too few jobs had ended to calibrate it.
+    pub short_history: usize,
+    /// Share of the jobs reported that have a time limit and whose 90 % quantile is beyond it; `None` where none has one.
+    pub p90_beyond_limit: Option<f64>,
     /// On the jobs reported, by size.
     pub by_size: Vec<Part>,
     /// On the jobs reported, by what was known of their like.
     pub by_history: Vec<Part>,
+}
+
+/// Why a model could not be chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Refusal {
+    /// It is one number, and no interval.
+    NoInterval,
+    /// Its 80 or 90 % interval held too few or too many of the runs it was to be chosen on.
+    Coverage,
+    /// Its loss at 50 or 90 % was above the running mean's on the jobs it was to be chosen on.
+    WorseThanRunningMean,
 }
 
 /// A score of some of the jobs.
@@ -118,8 +155,13 @@ pub struct Backtest {
     pub fits: usize,
     /// Models, in the order asked for, then the ensemble.
     pub models: Vec<ModelScore>,
-    /// The model of least loss on the jobs it was chosen on.
+    /// The model of least loss on the jobs it was chosen on, of those whose intervals held there.
     pub chosen: String,
+    /// Whether a model's intervals held on the jobs to choose on; if not, `running_mean` is named for want of a better, and its intervals
+    /// are not to be relied upon.
+    pub held: bool,
+    /// Level of the quantile by which jobs are best ordered, chosen on the same jobs for the model chosen.
+    pub ranked_at: f64,
     /// What the ensemble is made of.
     pub ensemble: Vec<Weight>,
 }
@@ -129,13 +171,28 @@ pub struct Backtest {
 pub struct Track {
     /// Name.
     pub name: String,
+    /// Which model; `None` of the ensemble.
+    pub model: Option<Model>,
     /// Point and spread, a job each.
     pub said: Vec<Option<Said>>,
     /// Calibrated law, for models that are calibrated.
     pub laws: Vec<Option<Law>>,
+    /// Whether it is wide because too few jobs had ended to calibrate it by.
+    pub short: Vec<bool>,
 }
 
 impl Track {
+    fn of(model: Option<Model>, said: Vec<Option<Said>>) -> Self {
+        let name = model.map_or("ensemble", Model::name).to_owned();
+        let (laws, short) = (vec![None; said.len()], vec![false; said.len()]);
+        Self { name, model, said, laws, short }
+    }
+
+    /// Whether it is one of those whose whole law is used, and not a baseline.
+    pub fn is_learned(&self) -> bool {
+        matches!(self.model, None | Some(Model::Boosted))
+    }
+
     fn scored(&self, at: usize, y: f64) -> Option<Scored> {
         let said = self.said.get(at).copied().flatten()?;
         Some(match self.laws.get(at).copied().flatten() {
@@ -170,27 +227,59 @@ fn position(share: f64, jobs: usize) -> usize {
 pub fn tracks(timeline: &Timeline, options: &Options) -> Result<Tracks> {
     let (rows, _) = play(timeline);
     let count = rows.rows.len();
-    let first = position(options.predict_from, count);
+    let first = first_predicted(&rows, options);
     let choose = position(options.choose_from, count);
     let report = position(options.report_from, count);
     if first == 0 || choose < first || report <= choose || report >= count {
         return Err(Error::TooFew(format!("{count} jobs are too few to teach, choose and report on parts of them")));
     }
-    let moments = fits(&rows, first, options.refit_days.max(1) * DAY_MS);
+    let moments = fits(&rows, first, step_between(&rows, first, options));
     let mut tracks: Vec<Track> = Vec::new();
-    for model in &options.models {
-        tracks.push(track(*model, &rows, &moments, options)?);
+    for model in options.models.iter().filter(|model| timeline.known.limit || !model.needs_limits()) {
+        tracks.push(said_by(*model, &rows, &moments, options)?);
     }
-    let (ensemble, weights) = weigh(&rows, &tracks, options, choose, report);
-    if let Some(mut track) = ensemble {
-        calibrate(&rows, &mut track, first, options.adapt);
-        tracks.push(track);
-    }
+    let (ensemble, weights) = weigh(&rows, &tracks, choose, report);
+    tracks.extend(ensemble);
+    // Tracks are independent of each other.
+    tracks.par_iter_mut().filter(|track| !track.model.is_some_and(Model::is_quote)).for_each(|track| {
+        calibrate(&rows, track, first, options.adapt);
+    });
     Ok(Tracks { rows, tracks, fits: moments.len(), ensemble: weights })
 }
 
+/// Jobs before `choose_from` that calibration is to learn from, if the log has them.
+const TEACHING: usize = 10_000;
+/// No model predicts before this share of the jobs.
+const PREDICT_FROM_LEAST: f64 = 0.2;
+/// Fits between the first prediction and the last job, at least: what a short log would not have at one a week.
+const LEAST_FITS: i64 = 8;
+/// Shortest time between fits of a short log, milliseconds.
+const SHORTEST_STEP_MS: i64 = 6 * 3_600_000;
+
+/// From which job on models predict: earlier than `predict_from` where few jobs lie between it and `choose_from`, as calibration learns from
+/// the jobs predicted alone.
+fn first_predicted(rows: &Rows, options: &Options) -> usize {
+    let count = rows.rows.len();
+    let usual = position(options.predict_from, count);
+    let early = position(options.choose_from, count).saturating_sub(TEACHING);
+    let wanted = usual.min(early.max(position(PREDICT_FROM_LEAST, count)));
+    // In a log that begins with a burst, or with long jobs, few have ended by then.
+    let mut ends: Vec<i64> = rows.rows.iter().filter_map(|row| row.end_ms.filter(|_| row.y.is_some())).collect();
+    ends.sort_unstable();
+    let enough = ends.get(forecast::LEAST_ENDED.saturating_sub(1)).copied();
+    let known = enough.map_or(count, |end| rows.rows.partition_point(|row| row.submit_ms <= end));
+    wanted.max(known.min(position(options.choose_from, count)))
+}
+
+/// Time between fits, milliseconds: as asked for, but eight at least over the jobs predicted.
+fn step_between(rows: &Rows, first: usize, options: &Options) -> i64 {
+    let at = |row: Option<&crate::duration::rows::Row>| row.map_or(0, |row| row.submit_ms);
+    let span_ms = at(rows.rows.last()) - at(rows.rows.get(first));
+    (span_ms / LEAST_FITS).max(SHORTEST_STEP_MS).min(options.refit_days.max(1) * DAY_MS)
+}
+
 /// Jobs that must have ended before the first fit of [`track_between`].
-const LEAST: usize = 500;
+const LEAST: usize = 200;
 
 /// Predictions of one model for the jobs submitted from `from_ms` on and before `to_ms`, refitted as often as `options` says, with the jobs of
 /// up to two weeks before for calibration.
@@ -198,18 +287,23 @@ const LEAST: usize = 500;
 /// # Errors
 /// If too few jobs have ended before `to_ms`, or a learner fails.
 pub fn track_between(model: Model, rows: &Rows, from_ms: i64, to_ms: i64, options: &Options) -> Result<Track> {
-    let step_ms = options.refit_days.max(1) * DAY_MS;
     let mut ends: Vec<i64> = rows.rows.iter().filter_map(|row| row.end_ms.filter(|_| row.y.is_some())).collect();
     ends.sort_unstable();
     let begin_ms = ends.get(LEAST).copied().unwrap_or(from_ms).max(from_ms - 14 * DAY_MS);
     let first = rows.rows.partition_point(|row| row.submit_ms <= begin_ms);
     let until = rows.rows.partition_point(|row| row.submit_ms < to_ms);
-    let mut moments = fits(rows, first, step_ms);
+    let mut moments = fits(rows, first, step_between(rows, first, options));
     moments.retain(|(_, from, _)| *from < until);
-    track(model, rows, &moments, options)
+    let mut track = said_by(model, rows, &moments, options)?;
+    if !model.is_quote() {
+        let first = moments.first().map_or(rows.rows.len(), |(_, from, _)| *from);
+        calibrate(rows, &mut track, first, options.adapt);
+    }
+    Ok(track)
 }
 
-fn track(model: Model, rows: &Rows, moments: &[(i64, usize, usize)], options: &Options) -> Result<Track> {
+/// What one model says, not calibrated.
+fn said_by(model: Model, rows: &Rows, moments: &[(i64, usize, usize)], options: &Options) -> Result<Track> {
     let count = rows.rows.len();
     let mut said: Vec<Option<Said>> = vec![None; count];
     let part = |(now_ms, from, to): &(i64, usize, usize)| -> Result<Vec<(usize, Said)>> {
@@ -226,12 +320,7 @@ fn track(model: Model, rows: &Rows, moments: &[(i64, usize, usize)], options: &O
             }
         }
     }
-    let mut track = Track { name: model.name().to_owned(), said, laws: vec![None; count] };
-    if model == Model::Boosted {
-        let first = moments.first().map_or(count, |(_, from, _)| *from);
-        calibrate(rows, &mut track, first, options.adapt);
-    }
-    Ok(track)
+    Ok(Track::of(Some(model), said))
 }
 
 /// Moments of fits, and the jobs each serves.
@@ -250,49 +339,56 @@ fn fits(rows: &Rows, first: usize, step_ms: i64) -> Vec<(i64, usize, usize)> {
     moments
 }
 
-/// Fills the laws of a track: each from the jobs that had ended when it was submitted. Gives the calibrator as it is after the last end.
+/// Fills the laws of a track: each from what had ended, and how long the others had run, when it was submitted. Gives the calibrator as it is after
+/// the last end; it knows jobs by their rows.
 pub(crate) fn calibrate(rows: &Rows, track: &mut Track, first: usize, adapt: f64) -> Calibrator {
-    let mut ends: Vec<(i64, usize)> = rows
-        .rows
-        .iter()
-        .enumerate()
-        .skip(first)
-        .filter_map(|(at, row)| Some((row.end_ms?, at)).filter(|_| row.y.is_some()))
-        .collect();
-    ends.sort_unstable();
+    // What happens to each job: its start, then its end.
+    let mut happened: Vec<(i64, usize, bool)> = Vec::with_capacity(2 * rows.rows.len());
+    for (at, row) in rows.rows.iter().enumerate() {
+        happened.extend(row.start_ms.filter(|_| at >= first).map(|start| (start, at, false)));
+        happened.extend(row.end_ms.map(|end| (end, at, true)));
+    }
+    happened.sort_unstable();
     let mut calibrator = Calibrator::new(adapt);
-    let mut ended = ends.into_iter().peekable();
-    let learn = |calibrator: &mut Calibrator, track: &Track, other: usize| {
-        let said = track.said.get(other).copied().flatten();
-        let law = track.laws.get(other).copied().flatten();
-        let row = rows.rows.get(other);
-        if let (Some(said), Some(law), Some((class, y))) = (said, law, row.and_then(|row| Some((row.class, row.y?)))) {
-            calibrator.learn(class, said.spread, &law, y);
+    let mut happened = happened.into_iter().peekable();
+    let blind = track.model.is_some_and(|model| !model.knows_limits());
+    let about = |row: &crate::duration::rows::Row| {
+        let about = row.about();
+        About { log_limit: about.log_limit.filter(|_| !blind), ..about }
+    };
+    let tell = |calibrator: &mut Calibrator, (time_ms, at, ended): (i64, usize, bool)| {
+        calibrator.advance(time_ms);
+        if ended {
+            let row = rows.rows.get(at);
+            calibrator.ended(at as u64, row.map_or(time_ms, |row| row.submit_ms), row.and_then(|row| row.y));
+        } else {
+            calibrator.started(at as u64, time_ms);
         }
     };
     for (at, row) in rows.rows.iter().enumerate().skip(first) {
-        while let Some((_, other)) = ended.next_if(|(end, other)| *end <= row.submit_ms && *other < at) {
-            learn(&mut calibrator, track, other);
+        while let Some(event) = happened.next_if(|(time, other, _)| *time <= row.submit_ms && *other < at) {
+            tell(&mut calibrator, event);
         }
+        calibrator.advance(row.submit_ms);
         if let (Some(said), Some(slot)) = (track.said.get(at).copied().flatten(), track.laws.get_mut(at)) {
-            *slot = Some(calibrator.law(row.class, said.spread));
+            let calibrated = calibrator.law(&about(row), said.spread);
+            calibrator.watch(at as u64, about(row), said.spread, calibrated.law);
+            *slot = Some(calibrated.law);
+            if let Some(slot) = track.short.get_mut(at) {
+                *slot = calibrated.short;
+            }
         }
     }
-    for (_, other) in ended {
-        learn(&mut calibrator, track, other);
+    for event in happened {
+        tell(&mut calibrator, event);
     }
     calibrator
 }
 
 /// Weighs the models on the jobs from `first` to `report`: starting from the best, the tenth that helps most is moved, until none does.
-fn weigh(
-    rows: &Rows,
-    tracks: &[Track],
-    options: &Options,
-    first: usize,
-    report: usize,
-) -> (Option<Track>, Vec<Weight>) {
-    let members: Vec<(Model, &Track)> = options.models.iter().copied().zip(tracks).collect();
+fn weigh(rows: &Rows, tracks: &[Track], first: usize, report: usize) -> (Option<Track>, Vec<Weight>) {
+    let tracks: Vec<&Track> = tracks.iter().filter(|track| !track.model.is_some_and(Model::is_quote)).collect();
+    let members: Vec<(Model, &Track)> = tracks.iter().filter_map(|track| Some((track.model?, *track))).collect();
     // What had ended when the choice is made.
     let now_ms = rows.rows.get(report).map_or(i64::MAX, |row| row.submit_ms);
     let jobs: Vec<(usize, f64)> = (first..report)
@@ -380,8 +476,40 @@ fn weigh(
         .filter(|(_, weight)| **weight > 0)
         .map(|((model, _), weight)| Weight { model: *model, weight: f64::from(*weight) / 10.0 })
         .collect();
-    let laws = vec![None; rows.rows.len()];
-    (Some(Track { name: "ensemble".to_owned(), said, laws }), made_of)
+    (Some(Track::of(None, said)), made_of)
+}
+
+/// A model's scores where waits are drawn in place of assumed starts.
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct UnderDrawnWaits {
+    /// What was drawn.
+    #[serde(flatten)]
+    pub waits: DrawnWaits,
+    /// Of `running_mean`, and of the model chosen.
+    pub models: Vec<ModelScore>,
+}
+
+/// Assumed starts from which share of the jobs on the scores are shown under drawn waits, too.
+const MOSTLY_ASSUMED: f64 = 0.1;
+
+/// The scores of the model chosen, and of the running mean, if waits are drawn in place of assumed starts (see [`Timeline::with_drawn_waits`]); `None`
+/// where fewer than a tenth of the starts are assumed, or too few are recorded to draw from. Of an ensemble, the best of its members stands in.
+///
+/// # Errors
+/// As [`tracks`].
+pub fn under_drawn_waits(timeline: &Timeline, options: &Options, found: &Backtest) -> Result<Option<UnderDrawnWaits>> {
+    if (timeline.assumed_starts as f64) < MOSTLY_ASSUMED * timeline.jobs.len() as f64 {
+        return Ok(None);
+    }
+    let Some((later, waits)) = timeline.with_drawn_waits(options.settings.trees.seed) else { return Ok(None) };
+    let most = found.ensemble.iter().max_by(|a, b| a.weight.total_cmp(&b.weight)).map(|own| own.model);
+    let chosen = Model::ALL.into_iter().find(|model| model.name() == found.chosen).or(most);
+    let mut models = vec![Model::RunningMean];
+    models.extend(chosen.filter(|model| *model != Model::RunningMean));
+    let options = Options { models: models.clone(), ..options.clone() };
+    let mut again = run(&later, &options)?.models;
+    again.retain(|own| models.iter().any(|model| model.name() == own.name));
+    Ok(Some(UnderDrawnWaits { waits, models: again }))
 }
 
 /// Runs the back-test.
@@ -417,17 +545,26 @@ pub fn summarise(found: &Tracks, options: &Options) -> Result<Backtest> {
     let scored = |track: &Track, which: &[(usize, f64)]| -> Vec<Scored> {
         which.iter().filter_map(|(at, y)| track.scored(*at, *y)).collect()
     };
-    let base = found.tracks.iter().find(|track| track.name == Model::RunningMean.name()).or(found.tracks.first());
+    let base = found.tracks.iter().find(|track| track.model == Some(Model::RunningMean)).or(found.tracks.first());
     let base = base.and_then(|track| score(&scored(track, &choice))).map(|score| score.pinball);
     let mut models = Vec::new();
     for track in &found.tracks {
         let nothing = || Error::TooFew("no job to report on ran and ended".to_owned());
         let own = score(&scored(track, &reported)).ok_or_else(nothing)?;
-        let chosen = score(&scored(track, &choice)).map(|score| score.pinball);
-        let choice_loss = match (base, chosen) {
+        let chosen = score(&scored(track, &choice));
+        let choice_loss = match (base, chosen.as_ref().map(|score| score.pinball)) {
             (Some(base), Some(own)) => (own.p10 / base.p10 + own.p50 / base.p50 + own.p90 / base.p90) / 3.0,
             _ => f64::NAN,
         };
+        let refused = match (&chosen, base) {
+            _ if track.model.is_some_and(Model::is_quote) => Some(Refusal::NoInterval),
+            (Some(own), Some(base)) => refusal(own, base),
+            _ => Some(Refusal::Coverage),
+        };
+        let short_history = reported.iter().filter(|(at, _)| track.short.get(*at).copied().unwrap_or(false)).count();
+        let p90_beyond_limit = beyond_limit(rows, track, &reported);
+        let coverage = |of: fn(&Score) -> f64| chosen.as_ref().map_or(f64::NAN, of);
+        let (choice_coverage80, choice_coverage90) = (coverage(|own| own.coverage80), coverage(|own| own.coverage90));
         let part = |name: &str, keep: &dyn Fn(usize) -> bool| {
             let which: Vec<(usize, f64)> = reported.iter().copied().filter(|(at, _)| keep(*at)).collect();
             Some(Part { class: name.to_owned(), score: score(&scored(track, &which))? })
@@ -441,12 +578,28 @@ pub fn summarise(found: &Tracks, options: &Options) -> Result<Backtest> {
             .into_iter()
             .filter_map(|history| part(history.name(), &|at| class(at).is_some_and(|class| class.history == history)))
             .collect();
-        models.push(ModelScore { name: track.name.clone(), score: own, choice_loss, by_size, by_history });
+        models.push(ModelScore {
+            name: track.name.clone(),
+            score: own,
+            choice_loss,
+            choice_coverage80,
+            choice_coverage90,
+            refused,
+            short_history,
+            p90_beyond_limit,
+            by_size,
+            by_history,
+        });
     }
-    let chosen = models
-        .iter()
-        .min_by(|a, b| a.choice_loss.total_cmp(&b.choice_loss))
-        .map_or_else(String::new, |model| model.name.clone());
+    let fit = models.iter().filter(|model| model.refused.is_none());
+    let best = fit.min_by(|a, b| a.choice_loss.total_cmp(&b.choice_loss)).map(|model| model.name.clone());
+    let held = best.is_some();
+    let chosen = best.unwrap_or_else(|| {
+        let plain = models.iter().find(|model| model.name == Model::RunningMean.name()).or(models.first());
+        plain.map_or_else(String::new, |model| model.name.clone())
+    });
+    let ranked = found.tracks.iter().find(|track| track.name == chosen);
+    let ranked_at = ranked.map_or(order::USUAL, |track| ranked_at(rows, track, &choice));
     Ok(Backtest {
         taught: span(0, first),
         chosen_on: span(first, report),
@@ -455,6 +608,67 @@ pub fn summarise(found: &Tracks, options: &Options) -> Result<Backtest> {
         fits: found.fits,
         models,
         chosen,
+        held,
+        ranked_at,
         ensemble: found.ensemble.clone(),
     })
+}
+
+/// Coverage may be so far off, and what chance allows, but never farther than twice that.
+const COVERAGE_OFF: f64 = 0.05;
+/// Jobs that count as one where chance is reckoned with: like jobs are submitted together and run alike.
+const ALIKE: f64 = 10.0;
+
+/// Which of some tracks is to be used, from their jobs from `from` on: the first that may be chosen, in the order given; whether there is one (else it
+/// is the running mean), and the level by which its predictions order jobs best. Tracks are calibrated; one is of the running mean.
+pub(crate) fn prefer(rows: &Rows, tracks: &[Track], from: usize) -> (Option<usize>, bool, f64) {
+    let known: Vec<(usize, f64)> = (from..rows.rows.len()).filter_map(|at| Some((at, rows.rows.get(at)?.y?))).collect();
+    let scores: Vec<Option<Score>> = tracks
+        .iter()
+        .map(|track| score(&known.iter().filter_map(|(at, y)| track.scored(*at, *y)).collect::<Vec<_>>()))
+        .collect();
+    let plain = tracks.iter().position(|track| track.model == Some(Model::RunningMean));
+    let base = plain.and_then(|at| scores.get(at)?.as_ref()).map(|score| score.pinball);
+    let Some(base) = base else { return (None, false, order::USUAL) };
+    let best = scores.iter().position(|own| own.as_ref().is_some_and(|own| refusal(own, base).is_none()));
+    let used = best.or(plain);
+    let level = used.and_then(|at| tracks.get(at)).map_or(order::USUAL, |track| ranked_at(&rows.rows, track, &known));
+    (used, best.is_some(), level)
+}
+
+/// The level by which a track's predictions order these jobs best.
+fn ranked_at(rows: &[crate::duration::rows::Row], track: &Track, which: &[(usize, f64)]) -> f64 {
+    let job = |(at, y): &(usize, f64)| {
+        Some(order::Ordered { law: track.laws.get(*at).copied().flatten()?, y: *y, gpus: rows.get(*at)?.gpus })
+    };
+    order::best_level(&which.iter().filter_map(job).collect::<Vec<_>>())
+}
+
+/// Why a model with this score on the jobs to choose on may not be chosen.
+fn refusal(own: &Score, base: crate::score::Pinball) -> Option<Refusal> {
+    let far = |coverage: f64, nominal: f64| {
+        let chance = 2.0 * (nominal * (1.0 - nominal) * ALIKE / own.jobs.max(1) as f64).sqrt();
+        (coverage - nominal).abs() > COVERAGE_OFF + chance.min(COVERAGE_OFF)
+    };
+    if far(own.coverage80, 0.8) || far(own.coverage90, 0.9) {
+        return Some(Refusal::Coverage);
+    }
+    // Of the running mean itself, they are equal.
+    let worse = own.pinball.p50 > base.p50 * (1.0 + 1e-9) || own.pinball.p90 > base.p90 * (1.0 + 1e-9);
+    worse.then_some(Refusal::WorseThanRunningMean)
+}
+
+/// Share of jobs with a limit whose 90 % quantile is beyond it, by more than a thousandth.
+fn beyond_limit(rows: &[crate::duration::rows::Row], track: &Track, which: &[(usize, f64)]) -> Option<f64> {
+    let (mut beyond, mut all) = (0u32, 0u32);
+    for (at, y) in which {
+        let (Some(limit), Some(scored)) = (rows.get(*at).and_then(|row| row.past.log_limit), track.scored(*at, *y))
+        else {
+            continue;
+        };
+        let [_, _, _, p90, _] = scored.quantiles;
+        all += 1;
+        beyond += u32::from(p90 > limit + 1e-3);
+    }
+    (all > 0).then(|| f64::from(beyond) / f64::from(all))
 }

@@ -78,6 +78,10 @@ pub struct Prediction {
     pub p90_s: f64,
     #[allow(missing_docs)]
     pub p95_s: f64,
-    /// By what jobs are best ordered, seconds: the 80 % quantile of the run.
+    /// By what jobs are best ordered, seconds: the quantile of the run that ordered earlier jobs best.
     pub predicted_duration_s: f64,
+    /// Whether the quantiles are not to be relied upon: too few jobs had ended to calibrate them, so that they are wide, or no model's intervals held
+    /// when it was trained.
+    #[serde(default)]
+    pub unsure: bool,
 }

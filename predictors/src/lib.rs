@@ -19,6 +19,7 @@ pub mod job;
 pub mod matrix;
 pub mod model;
 mod model_file;
+pub mod order;
 pub mod output;
 pub mod score;
 pub mod serve;

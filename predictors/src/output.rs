@@ -1,7 +1,8 @@
 //! Predictions as files: CSV, JSON lines, Parquet, Arrow IPC, a Slurm table, and a Prometheus textfile.
 //!
-//! The CSV begins with `job_id,predicted_duration_s`, as `tracecast simulate --predictions` reads it; the duration there is the 80 %
-//! quantile, by which jobs are best ordered. All forms carry the same columns, in seconds.
+//! The CSV begins with `job_id,predicted_duration_s`, as `tracecast simulate --predictions` reads it; the duration there is the
+//! quantile by which jobs are best ordered, chosen in training. All forms carry the same columns, in seconds, and whether the history was too short to
+//! rely on the quantiles (`unsure`).
 //!
 //! Worked example: one job, `17,940.500,612.100,…`, whose run is expected to be 612.1 s and under 940.5 s in four of five cases.
 
@@ -9,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Float64Array, RecordBatch, StringArray};
+use arrow::array::{ArrayRef, BooleanArray, Float64Array, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
@@ -17,17 +18,21 @@ use parquet::file::properties::WriterProperties;
 use tracecast_analytics::report::markup::csv_text;
 
 use crate::duration::apply::Applied;
+use crate::duration::law::{Law, mixture_quantile_s};
 use crate::duration::predictor::{Predictor, Trained};
 use crate::error::{Error, Result};
 use crate::feature::name;
 use crate::job::{Prediction, Submission};
-use crate::slurm::Entry;
+use crate::slurm::{Entry, Tested};
 use crate::timeline::Timeline;
 
 /// Version of the rows.
 const SCHEMA: &str = "predictions/1";
 /// How far back a Slurm table looks for the jobs it has entries for, milliseconds.
 const TABLE_MS: i64 = 90 * 86_400_000;
+
+/// Whether a job's quantiles are not to be relied upon, as a column.
+const UNSURE: &str = "unsure";
 
 type Cell = fn(&Prediction) -> f64;
 
@@ -52,10 +57,10 @@ fn wrong(reason: &dyn std::fmt::Display) -> Error {
 /// If the writer fails.
 pub fn csv(predictions: &[Prediction]) -> Result<Vec<u8>> {
     let mut writer = csv::Writer::from_writer(Vec::new());
-    let header = ["job_id"].into_iter().chain(COLUMNS.iter().map(|(name, _)| *name));
+    let header = ["job_id"].into_iter().chain(COLUMNS.iter().map(|(name, _)| *name)).chain([UNSURE]);
     writer.write_record(header).map_err(|error| wrong(&error))?;
     for job in predictions {
-        let cells = COLUMNS.iter().map(|(_, of)| format!("{:.3}", of(job)));
+        let cells = COLUMNS.iter().map(|(_, of)| format!("{:.3}", of(job))).chain([job.unsure.to_string()]);
         writer.write_record([csv_text(&job.job_id)].into_iter().chain(cells)).map_err(|error| wrong(&error))?;
     }
     writer.into_inner().map_err(|error| wrong(&error))
@@ -97,12 +102,15 @@ pub fn json_schema() -> serde_json::Value {
 fn batch(predictions: &[Prediction], trained: &Trained) -> Result<RecordBatch> {
     let mut fields = vec![Field::new("job_id", DataType::Utf8, false)];
     fields.extend(COLUMNS.iter().map(|(name, _)| Field::new(*name, DataType::Float64, false)));
+    fields.push(Field::new(UNSURE, DataType::Boolean, false));
     let facts = [("schema".to_owned(), SCHEMA.to_owned()), ("trained_to_ms".to_owned(), trained.to_ms.to_string())];
     let schema = Schema::new(fields).with_metadata(facts.into_iter().collect());
     let ids: ArrayRef = Arc::new(StringArray::from_iter_values(predictions.iter().map(|job| &job.job_id)));
     let numbers =
         COLUMNS.iter().map(|(_, of)| Arc::new(Float64Array::from_iter_values(predictions.iter().map(of))) as ArrayRef);
-    RecordBatch::try_new(Arc::new(schema), [ids].into_iter().chain(numbers).collect()).map_err(|error| wrong(&error))
+    let unsure: ArrayRef = Arc::new(BooleanArray::from_iter(predictions.iter().map(|job| Some(job.unsure))));
+    RecordBatch::try_new(Arc::new(schema), [ids].into_iter().chain(numbers).chain([unsure]).collect())
+        .map_err(|error| wrong(&error))
 }
 
 /// Predictions as Parquet (zstd).
@@ -172,7 +180,8 @@ pub fn prometheus(applied: &Applied, trained: &Trained) -> String {
 }
 
 /// Entries of a Slurm table: for each user, name stem, VC and size of `timeline` seen in the 90 days before the last event and later, what the predictor would say of such
-/// a job now, averaged over the jobs that share the key.
+/// a job now. An entry that several kinds of jobs share is of their **mixture**, each kind as often as it was seen: its mean is the mean of theirs, its 95 % quantile
+/// that of the mixture ([`mixture_quantile_s`]).
 ///
 /// # Errors
 /// If the learner refuses the features.
@@ -186,48 +195,57 @@ pub fn slurm_entries(predictor: &Predictor, timeline: &Timeline) -> Result<Vec<E
         let key = (own.user.clone(), own.name.as_deref().map(name::stem), own.vc.clone(), own.gpus.ceil() as u64);
         kinds.entry(key).or_insert_with(|| (own.clone(), 0)).1 += 1;
     }
-    // Of a new job of its kind, not of that job itself.
+    // Of a new job of its kind, not of that job itself, and of one that brings no limit: those that do are not given one.
     let asked: Vec<Submission> =
-        kinds.values().map(|(job, _)| Submission { job_id: String::new(), ..job.clone() }).collect();
-    let said = predictor.predict(&asked, Some(now_ms))?;
-    // Sums of expected runs and 95 % quantiles, weighted by jobs, for each key of the table.
-    /// Level, user, stem, VC and GPUs.
-    type Key = (u8, Option<String>, Option<String>, Option<String>, Option<u32>);
-    let mut sums: BTreeMap<Key, (f64, f64, u64)> = BTreeMap::new();
-    for (((user, stem, vc, gpus), (_, jobs)), own) in kinds.iter().zip(&said) {
-        let gpus = u32::try_from(*gpus).ok();
-        let keys = [
-            (0, user.clone().filter(|_| stem.is_some()), stem.clone(), None, gpus),
-            (1, user.clone(), None, None, gpus),
-            (2, None, None, vc.clone(), gpus),
-            (3, None, None, None, gpus),
-            (4, None, None, None, None),
-        ];
-        for key in keys {
-            let there = match key.0 {
-                0 | 1 => key.1.is_some(),
-                2 => key.3.is_some(),
-                _ => true,
-            };
-            if there {
-                let sum = sums.entry(key).or_default();
-                let weight = *jobs as f64;
-                sum.0 += weight * own.mean_s;
-                sum.1 += weight * own.p95_s;
-                sum.2 += jobs;
-            }
+        kinds.values().map(|(job, _)| Submission { job_id: String::new(), limit_s: None, ..job.clone() }).collect();
+    let said = predictor.laws(&asked, Some(now_ms))?;
+    // Laws and jobs for each key of the table.
+    let mut shared: BTreeMap<Key, (Vec<(f64, Law)>, u64)> = BTreeMap::new();
+    for ((_, (job, jobs)), own) in kinds.iter().zip(&said) {
+        for key in keys_of(job) {
+            let (laws, all) = shared.entry(key).or_default();
+            laws.push((*jobs as f64, own.law));
+            *all += jobs;
         }
     }
-    let entry = |((_, user, name_stem, vc, gpus), (expected, upper, jobs)): (_, (f64, f64, u64))| Entry {
-        user,
-        name_stem,
-        vc,
-        gpus,
-        expected_s: expected / jobs as f64,
-        p95_s: upper / jobs as f64,
-        jobs,
+    let entry = |(key, (laws, jobs)): (Key, (Vec<(f64, Law)>, u64))| {
+        let expected = laws.iter().map(|(weight, law)| weight * law.mean_s()).sum::<f64>();
+        let (_, user, name_stem, vc, gpus) = key;
+        let p95_s = mixture_quantile_s(&laws, 0.95)?;
+        Some(Entry {
+            user,
+            name_stem,
+            vc,
+            gpus,
+            expected_s: expected / jobs as f64,
+            p95_s,
+            jobs,
+            tested: Tested::default(),
+        })
     };
-    Ok(sums.into_iter().map(entry).collect())
+    Ok(shared.into_iter().filter_map(entry).collect())
+}
+
+/// Level, user, stem, VC and GPUs of an entry.
+pub(crate) type Key = (u8, Option<String>, Option<String>, Option<String>, Option<u32>);
+
+/// The entries a job is looked up under, the most particular first, as `job_submit.lua` does it.
+pub(crate) fn keys_of(job: &Submission) -> Vec<Key> {
+    let gpus = u32::try_from(job.gpus.ceil() as u64).ok();
+    let (user, stem) = (job.user.clone(), job.name.as_deref().map(name::stem));
+    let mut keys = Vec::with_capacity(5);
+    if user.is_some() {
+        if stem.is_some() {
+            keys.push((0, user.clone(), stem, None, gpus));
+        }
+        keys.push((1, user, None, None, gpus));
+    }
+    if job.vc.is_some() {
+        keys.push((2, None, None, job.vc.clone(), gpus));
+    }
+    keys.push((3, None, None, None, gpus));
+    keys.push((4, None, None, None, None));
+    keys
 }
 
 #[cfg(test)]
@@ -236,7 +254,7 @@ mod tests {
     use ::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
     use super::*;
-    use crate::duration::forecast::Settings;
+    use crate::duration::forecast::{Model, Settings};
 
     fn job(id: &str, mean_s: f64) -> Prediction {
         Prediction {
@@ -248,11 +266,21 @@ mod tests {
             p90_s: 4.0,
             p95_s: 5.0,
             predicted_duration_s: 6.5,
+            unsure: false,
         }
     }
 
     fn trained() -> Trained {
-        Trained { jobs: 1, from_ms: 0, to_ms: 7000, cluster_gpus: None, settings: Settings::default() }
+        Trained {
+            jobs: 1,
+            from_ms: 0,
+            to_ms: 7000,
+            cluster_gpus: None,
+            settings: Settings::default(),
+            model: Model::Boosted,
+            held: true,
+            ranked_at: 0.8,
+        }
     }
 
     #[test]
@@ -260,7 +288,7 @@ mod tests {
         let text = String::from_utf8(csv(&[job("a,b", 612.1)]).unwrap()).unwrap();
         assert_eq!(
             text,
-            "job_id,predicted_duration_s,mean_s,p05_s,p10_s,p50_s,p90_s,p95_s\n\"a,b\",6.500,612.100,1.000,2.000,3.000,4.000,5.000\n"
+            "job_id,predicted_duration_s,mean_s,p05_s,p10_s,p50_s,p90_s,p95_s,unsure\n\"a,b\",6.500,612.100,1.000,2.000,3.000,4.000,5.000,false\n"
         );
     }
 

@@ -1,7 +1,8 @@
 //! From a trace to what happened, in order: submissions, starts and ends of jobs, as a store or a server is told them.
 //!
 //! * **Run** of a job: the time its attempts ran as the source sums it, else as derived from timestamps, else as the source reports it.
-//! * **Start**: as recorded, else the submission (then the job's age is the time since it was submitted).
+//! * **Start**: as recorded, else the recorded end less the run, else **assumed** to be the submission. The ends of such jobs are then too early by
+//!   their waits, and what is learned from them is learned too early: [`Timeline::with_drawn_waits`] shows what that is worth.
 //! * **End**: as recorded, but no sooner than start + run; else start + run. A job that still runs at the end of the record has none, and is a
 //!   censored observation.
 //!
@@ -11,7 +12,7 @@
 //! another is submitted is known to it. O(n log n). Worked example: a job submitted at 0 s, started at 10 s, that ran 60 s, ends at 70 s.
 
 use tracecast_analytics::Trace;
-use tracecast_analytics::describe::JobFacts;
+use tracecast_analytics::describe::{JobFacts, SizeClass};
 use tracecast_analytics::schema::{JobState, Resource, gpu_count};
 
 use crate::error::{Error, Result};
@@ -42,6 +43,8 @@ pub struct Job {
     pub submission: Submission,
     /// When it started, milliseconds; `None` if it never did.
     pub start_ms: Option<i64>,
+    /// Whether that start is assumed: nothing was recorded that tells it.
+    pub assumed_start: bool,
     /// When it ended, milliseconds; `None` if it had not by the end of the record.
     pub end_ms: Option<i64>,
     /// How long it ran, seconds; `None` unless it started and ended.
@@ -75,7 +78,7 @@ pub struct Timeline {
     pub resource: Resource,
     /// Rows of the trace that are not jobs to learn from, by reason.
     pub left_out: Vec<(String, usize)>,
-    /// Jobs whose start is taken to be their submission.
+    /// Jobs that ran whose start is taken to be their submission.
     pub assumed_starts: usize,
     /// GPUs of the cluster, where the trace has its inventory or capacity; no fewer than a job had.
     pub cluster_gpus: Option<f64>,
@@ -83,12 +86,35 @@ pub struct Timeline {
     pub limit_is_run: bool,
 }
 
-/// Whether four in five of the jobs with a limit ran to within a second of it: no user asks so well.
+/// Whether the limits are the runs, written down afterwards: four in five jobs ran to within a second of their limit, or to within a minute or a
+/// hundredth of it while there are about as many limits as jobs. No user asks so well; users who run to their limits ask for few round ones.
 fn limit_is_run(jobs: &[Job]) -> bool {
-    let both: Vec<f64> = jobs.iter().filter_map(|job| Some((job.run_s? - job.submission.limit_s?).abs())).collect();
-    let same = both.iter().filter(|apart| **apart <= 1.0).count();
-    both.len() >= 20 && same * 5 >= both.len() * 4
+    let both: Vec<(f64, f64)> = jobs.iter().filter_map(|job| Some((job.run_s?, job.submission.limit_s?))).collect();
+    let four_in_five = |same: &dyn Fn(f64, f64) -> bool| {
+        both.iter().filter(|(run, limit)| same(*run, *limit)).count() * 5 >= both.len() * 4
+    };
+    let kinds: std::collections::HashSet<i64> = both.iter().map(|(_, limit)| limit.round() as i64).collect();
+    both.len() >= 20
+        && (four_in_five(&|run, limit| (run - limit).abs() <= 1.0)
+            || kinds.len() * 3 >= both.len()
+                && four_in_five(&|run, limit| (run - limit).abs() <= (0.01 * run).max(60.0)))
 }
+
+/// What [`Timeline::with_drawn_waits`] drew.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, schemars::JsonSchema)]
+pub struct DrawnWaits {
+    /// Jobs whose start is recorded, of which waits were drawn.
+    pub known: usize,
+    /// Jobs whose wait was drawn.
+    pub drawn: usize,
+    /// Mean of the waits drawn, seconds.
+    pub mean_s: f64,
+    /// Median of the waits drawn, seconds.
+    pub median_s: f64,
+}
+
+/// Known waits that a size class needs to be drawn from alone.
+const LEAST_WAITS: usize = 30;
 
 /// GPUs that there are, or were at most: of the inventory, of the cluster's recorded capacity, and of its VCs' in sum the most.
 fn cluster_gpus(trace: &Trace) -> Option<f64> {
@@ -196,6 +222,7 @@ impl Timeline {
             user: timeline.jobs.iter().any(|job| job.submission.user.is_some()),
             name: timeline.jobs.iter().any(|job| job.submission.name.is_some()),
             vc: timeline.jobs.iter().any(|job| job.submission.vc.is_some()),
+            limit: timeline.jobs.iter().any(|job| job.submission.limit_s.is_some()),
         };
         Ok(timeline)
     }
@@ -216,6 +243,47 @@ impl Timeline {
             job.start_ms = job.start_ms.filter(|start| *start <= now_ms);
         }
         Ok(self)
+    }
+
+    /// The same with waits in place of assumed starts: each such job waits as long as one whose start is recorded, drawn by `seed` from those of its
+    /// size class (from all, where a class has fewer than 30), and starts and ends that much later. `None` where fewer than 30 waits are recorded,
+    /// or no start is assumed.
+    ///
+    /// Runs stay as they are; only when they are learned of changes. O(n log n).
+    pub fn with_drawn_waits(&self, seed: u64) -> Option<(Self, DrawnWaits)> {
+        let waits_of = |size: Option<SizeClass>| {
+            let of = |job: &Job| size.is_none_or(|size| SizeClass::of(job.submission.gpus) == size);
+            let known = self.jobs.iter().filter(|job| !job.assumed_start && job.run_s.is_some() && of(job));
+            let mut waits: Vec<i64> = known.filter_map(|job| Some(job.start_ms? - job.submission.submit_ms)).collect();
+            waits.sort_unstable();
+            waits
+        };
+        let all = waits_of(None);
+        if all.len() < LEAST_WAITS || self.assumed_starts == 0 {
+            return None;
+        }
+        let by_size = SizeClass::ALL.map(|size| (size, waits_of(Some(size))));
+        let mut later = self.clone();
+        let mut drawn = Vec::new();
+        for (at, job) in (0u64..).zip(&mut later.jobs) {
+            let (true, Some(start_ms)) = (job.assumed_start && job.run_s.is_some(), job.start_ms) else { continue };
+            let size = SizeClass::of(job.submission.gpus);
+            let own = by_size.iter().find(|(other, waits)| *other == size && waits.len() >= LEAST_WAITS);
+            let from = own.map_or(&all, |(_, waits)| waits);
+            let Some(wait_ms) = from.get((mixed(seed ^ mixed(at)) % from.len() as u64) as usize) else { continue };
+            job.start_ms = Some(start_ms + wait_ms);
+            job.end_ms = job.end_ms.map(|end| end + wait_ms);
+            drawn.push(*wait_ms);
+        }
+        drawn.sort_unstable();
+        let seconds = |ms: i64| ms as f64 / 1000.0;
+        let facts = DrawnWaits {
+            known: all.len(),
+            drawn: drawn.len(),
+            mean_s: drawn.iter().map(|ms| seconds(*ms)).sum::<f64>() / drawn.len().max(1) as f64,
+            median_s: drawn.get(drawn.len() / 2).map_or(f64::NAN, |ms| seconds(*ms)),
+        };
+        Some((later, facts))
     }
 
     /// Everything that happened, in order.
@@ -255,28 +323,47 @@ fn run_of(facts: &JobFacts<'_>, row: usize) -> Option<f64> {
     facts.trace.jobs.reported_attempts_s.get(row).or_else(|| facts.run_s(row)).filter(|run| *run >= 0.0)
 }
 
+/// A number that looks drawn, from another (SplitMix64).
+fn mixed(seed: u64) -> u64 {
+    let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
 fn timeline_job(facts: &JobFacts<'_>, row: usize, submission: Submission, assumed: &mut usize) -> Job {
     let table = &facts.trace.jobs;
     let failed = matches!(facts.state(row), JobState::Failed | JobState::NodeFail | JobState::OutOfMemory);
     let submit_ms = submission.submit_ms;
     let run_s = run_of(facts, row);
     let recorded = table.start.get(row).filter(|start| *start >= submit_ms);
+    let whole = Job {
+        row: row as u32,
+        submission,
+        start_ms: recorded,
+        assumed_start: false,
+        end_ms: None,
+        run_s: None,
+        failed,
+    };
     if facts.is_censored(row) {
-        let start_ms = recorded.or(Some(submit_ms));
-        return Job { row: row as u32, submission, start_ms, end_ms: None, run_s: None, failed };
+        return Job { start_ms: recorded.or(Some(submit_ms)), assumed_start: recorded.is_none(), ..whole };
     }
     let Some(run_s) = run_s else {
         // Never ran, as far as is known: it leaves when the source says, or is waiting still.
-        let end_ms = table.end.get(row).filter(|end| *end >= submit_ms);
-        return Job { row: row as u32, submission, start_ms: None, end_ms, run_s: None, failed };
+        return Job { start_ms: None, end_ms: table.end.get(row).filter(|end| *end >= submit_ms), ..whole };
     };
-    if recorded.is_none() {
+    let run_ms = (run_s * 1000.0).round() as i64;
+    // An end that is recorded tells the start, too: without it, a job that waited would be taken to run from its submission on.
+    let told = recorded
+        .or_else(|| table.end.get(row).map(|end| end.saturating_sub(run_ms)).filter(|start| *start >= submit_ms));
+    if told.is_none() {
         *assumed += 1;
     }
-    let start_ms = recorded.unwrap_or(submit_ms);
-    let least_end_ms = start_ms.saturating_add((run_s * 1000.0).round() as i64);
+    let start_ms = told.unwrap_or(submit_ms);
+    let least_end_ms = start_ms.saturating_add(run_ms);
     let end_ms = table.end.get(row).map_or(least_end_ms, |end| end.max(least_end_ms));
-    Job { row: row as u32, submission, start_ms: Some(start_ms), end_ms: Some(end_ms), run_s: Some(run_s), failed }
+    Job { start_ms: Some(start_ms), assumed_start: told.is_none(), end_ms: Some(end_ms), run_s: Some(run_s), ..whole }
 }
 
 #[cfg(test)]
@@ -318,6 +405,54 @@ mod tests {
             (70_000, End, 1),
         ];
         assert_eq!(timeline.moments(), expected);
+    }
+
+    #[test]
+    fn waits_are_drawn_from_those_recorded_and_ends_move_with_them() {
+        let mut rows = Vec::new();
+        // Thirty jobs waited 100 s and say so; ten say nothing.
+        for at in 0..40i64 {
+            let start = (at < 30).then_some(at * 1000 + 100_000);
+            rows.push(JobRow { reported_run_s: Some(60.0), start, ..row("a", at * 1000) });
+        }
+        let timeline = Timeline::of(&trace(rows), Options::default()).unwrap();
+        assert_eq!(timeline.assumed_starts, 10);
+        let (later, facts) = timeline.with_drawn_waits(1).unwrap();
+        assert_eq!((facts.known, facts.drawn), (30, 10));
+        assert!((facts.mean_s - 100.0).abs() < 1e-9 && (facts.median_s - 100.0).abs() < 1e-9);
+        for (job, before) in later.jobs.iter().zip(&timeline.jobs) {
+            assert_eq!(job.start_ms, Some(job.submission.submit_ms + 100_000));
+            assert_eq!(job.end_ms, Some(job.submission.submit_ms + 160_000));
+            assert_eq!(job.run_s, before.run_s);
+        }
+        assert_eq!(timeline.with_drawn_waits(1).unwrap().0.jobs, later.jobs);
+        assert!(later.jobs.iter().filter(|job| job.assumed_start).count() == 10);
+    }
+
+    #[test]
+    fn an_end_that_is_recorded_tells_the_start() {
+        let rows = vec![JobRow { reported_run_s: Some(60.0), end: Some(500_000), ..row("a", 0) }];
+        let timeline = Timeline::of(&trace(rows), Options::default()).unwrap();
+        assert_eq!((timeline.jobs[0].start_ms, timeline.jobs[0].end_ms), (Some(440_000), Some(500_000)));
+        assert_eq!(timeline.assumed_starts, 0);
+    }
+
+    #[test]
+    fn limits_that_are_the_runs_are_refused_and_those_that_users_asked_for_are_kept() {
+        let of = |limit: &dyn Fn(f64) -> f64| {
+            let rows = (0..50i64).map(|at| {
+                let run = 61.0 + 977.0 * at as f64;
+                JobRow { reported_run_s: Some(run), time_limit_s: Some(limit(run)), ..row("a", at * 1000) }
+            });
+            let timeline = Timeline::of(&trace(rows.collect()), Options::default()).unwrap();
+            (timeline.limit_is_run, timeline.known.limit)
+        };
+        // The runs themselves, and the runs rounded up to minutes.
+        assert_eq!(of(&|run| run), (true, false));
+        assert_eq!(of(&|run| (run / 60.0).ceil() * 60.0), (true, false));
+        // Days that hold the run, and twice the run.
+        assert_eq!(of(&|run| (run / 86_400.0).ceil() * 86_400.0), (false, true));
+        assert_eq!(of(&|run| 2.0 * run), (false, true));
     }
 
     #[test]

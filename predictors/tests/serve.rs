@@ -60,6 +60,7 @@ impl Brain for Fake {
                 p90_s: mean_s,
                 p95_s: mean_s,
                 predicted_duration_s: mean_s,
+                unsure: false,
             }
         };
         jobs.iter().map(predict).collect()

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use tracecast_analytics::Trace;
 use tracecast_predictors::duration::predictor::Predictor;
-use tracecast_predictors::slurm::{Entry, ScriptOptions, TimeLimit, script, write_table};
+use tracecast_predictors::slurm::{Entry, ScriptOptions, Tested, TimeLimit, script, write_table};
 use tracecast_predictors::timeline::{self, Timeline};
 use tracecast_predictors::{backtest, output};
 
@@ -53,14 +53,23 @@ fn jobs_are_accepted_whatever_the_table() {
     let Some(lab) = Lab::up(2) else { return };
     let folder = tempfile::tempdir().unwrap();
     let table = folder.path().join("table.txt");
-    let limit = TimeLimit { margin_ratio: 1.5, least_jobs: 20, least_min: 1, most_min: 1000 };
+    let limit = TimeLimit { least_min: 1, most_min: 1000, ..TimeLimit::default() };
     install(&lab, folder.path(), &ScriptOptions { time_limit: Some(limit), ..options(&table) });
     let pid = lab.controller();
 
     let entry =
         |user: Option<&str>, stem: Option<&str>, vc: Option<&str>, gpus: Option<u32>, expected_s: f64, p95_s: f64| {
             let own = |text: Option<&str>| text.map(str::to_owned);
-            Entry { user: own(user), name_stem: own(stem), vc: own(vc), gpus, expected_s, p95_s, jobs: 40 }
+            Entry {
+                user: own(user),
+                name_stem: own(stem),
+                vc: own(vc),
+                gpus,
+                expected_s,
+                p95_s,
+                jobs: 40,
+                tested: Tested { jobs: 40, killed: 1 },
+            }
         };
     let good = write_table(&[
         entry(Some("u1"), Some("train \"größe\" v#"), None, Some(4), 5400.0, 9000.0),
@@ -72,7 +81,7 @@ fn jobs_are_accepted_whatever_the_table() {
 
     let garbage: Vec<u8> = (0..1_000_000u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     let mut large = b"tracecast-durations 2 9 0\n".to_vec();
-    large.extend(b"u someone 4\t1000\t2000\t3\n".repeat(100_000_000 / 24));
+    large.extend(b"u someone 4\t1000\t2000\t3\t0\t0\n".repeat(100_000_000 / 28));
     let tables = [
         ("missing", None),
         ("garbage", Some(garbage)),

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 mod demand;
+mod intervals;
 
 use tracecast_analytics::storage;
 use tracecast_predictors::backtest::{self, Backtest, ModelScore, Options};

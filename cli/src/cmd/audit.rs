@@ -16,8 +16,8 @@ use tracecast_analytics::audit::{meter, stream};
 use tracecast_analytics::describe::HolderSource;
 use tracecast_analytics::ingest;
 use tracecast_analytics::report::Section;
-use tracecast_analytics::time::{MINUTE_MS, Window, Written, Zone};
 use tracecast_analytics::storage;
+use tracecast_analytics::time::{MINUTE_MS, Window, Written, Zone};
 
 use crate::args::{Reading, TIMES, duration, window};
 use crate::cmd::answer::Answering;

@@ -31,9 +31,12 @@ pub(crate) fn run(request: &BacktestDuration, quiet: bool) -> Result<()> {
     output::say(quiet, &format!("tracecast: {} models on {} jobs …", options.models.len(), timeline.jobs.len()));
     let tracks = backtest::tracks(&timeline, &options)?;
     let found = backtest::summarise(&tracks, &options)?;
+    let drawn_waits = backtest::under_drawn_waits(&timeline, &options, &found)?;
     let window = window.resolve(&Zone::named(&trace.zone)?)?;
-    let replayed =
-        site.map(|site| replay(request, &trace, (&site, window), &timeline, &tracks, &options)).transpose()?;
+    let ranked_at = found.ranked_at;
+    let replayed = site
+        .map(|site| replay(request, &trace, (&site, window), &timeline, &tracks, ranked_at, &options))
+        .transpose()?;
     let mut notes = train::notes(&timeline);
     notes.extend(trace.warnings());
     let downstream = replayed.map(|(downstream, assumed)| {
@@ -46,6 +49,7 @@ pub(crate) fn run(request: &BacktestDuration, quiet: bool) -> Result<()> {
         notes,
         zone: trace.zone.clone(),
         backtest: found,
+        drawn_waits,
         downstream,
     };
     request.answering.write(None, true, || answer.report(), || answer::json(&answer, "the answer"))
@@ -58,6 +62,7 @@ fn replay(
     (site, (from_ms, to_ms)): (&Site, (Option<i64>, Option<i64>)),
     timeline: &Timeline,
     tracks: &Tracks,
+    ranked_at: f64,
     options: &Options,
 ) -> Result<(Downstream, Vec<String>)> {
     let window = input::Options {
@@ -73,11 +78,13 @@ fn replay(
     let from_ms = from_ms.unwrap_or(i64::MIN / 2);
     let to_ms = to_ms.unwrap_or(i64::MAX);
     let daily = Options { refit_days: 1, ..options.clone() };
-    let models = options.models.iter();
+    // As in the back-test.
+    let models = options.models.iter().filter(|model| timeline.known.limit || !model.needs_limits());
     let own = models
         .map(|model| backtest::track_between(*model, &tracks.rows, from_ms, to_ms, &daily))
         .collect::<Result<Vec<_>, _>>()?;
     let compat = if request.compat.is_some() { Compat::Helios } else { Compat::None };
     let assumed = loaded.notes.clone();
-    Ok((downstream::run(&mut loaded, timeline, &own, &Policy { compat, ..Policy::default() }.on(resource))?, assumed))
+    let policy = Policy { compat, ..Policy::default() }.on(resource);
+    Ok((downstream::run(&mut loaded, timeline, &own, ranked_at, &policy)?, assumed))
 }

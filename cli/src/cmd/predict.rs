@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 use tracecast_analytics::report::format;
 use tracecast_analytics::schema::Resource;
+use tracecast_predictors::backtest::Options;
 use tracecast_predictors::duration::apply::apply;
 use tracecast_predictors::duration::predictor::Predictor;
 use tracecast_predictors::output as rows;
-use tracecast_predictors::slurm::{self, Comment, ScriptOptions, TimeLimit};
+use tracecast_predictors::slurm::{self, Comment, LimitTest, ScriptOptions, TimeLimit};
 use tracecast_predictors::timeline::Timeline;
 
 use crate::args::{Predict, RowForm};
@@ -18,6 +19,8 @@ use crate::{early, output, source};
 /// Names of the files for Slurm.
 const TABLE: &str = "tracecast-durations.txt";
 const SCRIPT: &str = "job_submit.lua";
+/// What the back-test of time limits found.
+const LIMITS: &str = "tracecast-limits.json";
 
 /// The predictor in a file.
 pub(crate) fn load(path: &Path) -> Result<Predictor> {
@@ -78,12 +81,22 @@ pub(crate) fn run(request: &Predict, quiet: bool) -> Result<()> {
         output::write(path, rows::prometheus(&applied, &trained).as_bytes())?;
     }
     if let (Some(folder), Some(script)) = (&request.slurm, script) {
-        let entries = rows::slurm_entries(&predictor, &timeline)?;
+        let mut entries = rows::slurm_entries(&predictor, &timeline)?;
+        let limit = TimeLimit::default();
+        if request.slurm_time_limit {
+            output::say(quiet, "tracecast: testing time limits on the later jobs of these sources …");
+            let options = Options { settings: trained.settings, ..Options::default() };
+            let test = slurm::back_test(&mut entries, &timeline, &options, &limit)?;
+            output::say(quiet, &format!("tracecast: {}", told(&test, &limit)));
+            let mut notes = serde_json::to_string_pretty(&test)?;
+            notes.push('\n');
+            output::write(&folder.join(LIMITS), notes.as_bytes())?;
+        }
         output::write(&folder.join(TABLE), &slurm::write_table(&entries))?;
         let options = ScriptOptions {
             table_path: request.slurm_table.clone(),
             comment: Comment::Admin,
-            time_limit: request.slurm_time_limit.then(TimeLimit::default),
+            time_limit: request.slurm_time_limit.then_some(limit),
             ..ScriptOptions::default()
         };
         output::write(&script, slurm::script(&options).as_bytes())?;
@@ -99,4 +112,28 @@ pub(crate) fn run(request: &Predict, quiet: bool) -> Result<()> {
         RowForm::Arrow => rows::arrow_ipc(&applied.predictions, &trained)?,
     };
     output::bytes(&bytes, request.out.as_deref())
+}
+
+/// What the test of limits found, for people.
+fn told(test: &LimitTest, limit: &TimeLimit) -> String {
+    let most = format::percent(limit.most_killed);
+    let Some(share) = test.killed_share() else {
+        return format!(
+            "no time limit is set: of {} tested, no entry had limits that held for enough later jobs (at most {most} killed of at least {})",
+            format::counted(test.tested, "job", "jobs"),
+            limit.least_tested
+        );
+    };
+    let killed = format!(
+        "of the last {} without a limit of their own, {} would have been given one by entries that had passed before, and {} of these ({}) would have been killed",
+        format::counted(test.last, "job", "jobs"),
+        format::count(test.limited),
+        format::count(test.killed),
+        format::percent(share)
+    );
+    if test.entries == 0 {
+        format!("no time limit is set: {killed}; at most {most} may be")
+    } else {
+        format!("{} a time limit: {killed}", format::counted(test.entries as u64, "entry sets", "entries set"))
+    }
 }

@@ -7,7 +7,7 @@
 //! Worked example: trained on Monday's dump and put to Tuesday's, which holds Monday's jobs too: those that ended on Monday are counted as
 //! known, those that run since Monday get what is left to them, Tuesday's are predicted one by one.
 
-use super::predictor::{Predictor, prediction};
+use super::predictor::Predictor;
 use crate::error::Result;
 use crate::job::{Event, Prediction};
 use crate::timeline::{Kind, Timeline};
@@ -47,9 +47,9 @@ pub fn apply(predictor: &mut Predictor, timeline: &Timeline) -> Result<Applied> 
         }
         let laws = predictor.laws(std::slice::from_ref(&job.submission), Some(trained_ms))?;
         let started = job.start_ms.filter(|start| *start < trained_ms);
-        if let Some((_, _, law)) = laws.first() {
+        if let Some(own) = laws.first() {
             let age_s = started.map_or(0.0, |start| (trained_ms - start) as f64 / 1000.0);
-            *slot = Some(prediction(&job.submission, &law.given_age(age_s)));
+            *slot = Some(predictor.prediction(&job.submission, &own.law.given_age(age_s), own.short));
             applied.open += 1;
         }
     }

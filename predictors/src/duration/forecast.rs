@@ -6,6 +6,8 @@
 //! | `weighted_mean` | the same, each job weighing ¹⁹⁄₂₀ of the next | same |
 //! | `shrunk_mean` | mean by user, name, size, VC, each shrunk towards the wider group | same |
 //! | `recent_median` | median of the last 30 of the most particular group | same |
+//! | `limit` | the job's own time limit (where it has none, as `running_mean`) | the limit, all of them |
+//! | `limit_share` | limit × the mean share of limits that runs used, on the log scale | limit × quantiles of that share |
 //! | `qssf` | log(λ R + (1 − λ) M), λ = 0.1: R rolling mean of the user's like jobs, M boosted trees on seconds | same |
 //! | `linear` | least squares on all features | same |
 //! | `forest` | random forest on all features | same |
@@ -35,6 +37,8 @@ use crate::model::{Fit, Predict, Training};
 const LAMBDA: f64 = 0.1;
 /// Noise of the survival model, on the log scale.
 const NOISE: f64 = 1.5;
+/// Jobs that must have ended before a model is fitted.
+pub const LEAST_ENDED: usize = 50;
 /// Levels of quantiles of baselines.
 pub const LEVELS: [f64; 5] = [0.05, 0.1, 0.5, 0.9, 0.95];
 
@@ -47,6 +51,8 @@ pub enum Model {
     WeightedMean,
     ShrunkMean,
     RecentMedian,
+    Limit,
+    LimitShare,
     Qssf,
     Linear,
     Forest,
@@ -57,11 +63,13 @@ pub enum Model {
 
 impl Model {
     /// All of them, baselines first.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::RunningMean,
         Self::WeightedMean,
         Self::ShrunkMean,
         Self::RecentMedian,
+        Self::Limit,
+        Self::LimitShare,
         Self::Qssf,
         Self::Linear,
         Self::Forest,
@@ -77,6 +85,8 @@ impl Model {
             Self::WeightedMean => "weighted_mean",
             Self::ShrunkMean => "shrunk_mean",
             Self::RecentMedian => "recent_median",
+            Self::Limit => "limit",
+            Self::LimitShare => "limit_share",
             Self::Qssf => "qssf",
             Self::Linear => "linear",
             Self::Forest => "forest",
@@ -84,6 +94,21 @@ impl Model {
             Self::Rank => "rank",
             Self::Boosted => "boosted",
         }
+    }
+
+    /// Whether it says nothing without the jobs' time limits.
+    pub fn needs_limits(self) -> bool {
+        matches!(self, Self::Limit | Self::LimitShare)
+    }
+
+    /// Whether it is quoted as it stands: its quantiles are one number, and no interval.
+    pub fn is_quote(self) -> bool {
+        self == Self::Limit
+    }
+
+    /// Whether it looks at time limits: its laws are capped by them.
+    pub fn knows_limits(self) -> bool {
+        !matches!(self, Self::RunningMean | Self::WeightedMean | Self::ShrunkMean | Self::RecentMedian | Self::Qssf)
     }
 
     fn learns_from_running(self) -> bool {
@@ -124,6 +149,7 @@ pub struct Quartet {
 #[derive(Debug)]
 enum Inner {
     Past(fn(&Past) -> Option<f64>),
+    Quote(fn(&Past) -> Option<f64>),
     Qssf(FittedTrees),
     Linear(Vec<u32>, FittedLinear),
     Forest(Vec<u32>, FittedForest),
@@ -138,6 +164,8 @@ pub struct Fitted {
     inner: Inner,
     /// Point where nothing has ended in the job's past.
     fallback: f64,
+    /// Mean of the training residuals, where the point is to be moved by it.
+    shift: f64,
     /// Quantiles of the training residuals at [`LEVELS`].
     residuals: [f64; LEVELS.len()],
 }
@@ -153,6 +181,44 @@ pub struct Said {
     pub quantiles: [f64; LEVELS.len()],
 }
 
+/// A model that looks at the past alone, fitted: what [`Past`] says, and how far runs fell from it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Plain {
+    /// Which one.
+    pub model: Model,
+    fallback: f64,
+    shift: f64,
+    residuals: [f64; LEVELS.len()],
+}
+
+impl Plain {
+    /// What it says of a job with this past.
+    pub fn say(&self, past: &Past) -> Said {
+        let point = of_past(self.model).and_then(|of| of(past)).unwrap_or(self.fallback) + self.shift;
+        around(point, &self.residuals)
+    }
+}
+
+/// A point, and quantiles around it.
+fn around(point: f64, residuals: &[f64; LEVELS.len()]) -> Said {
+    let quantiles = residuals.map(|residual| point + residual);
+    let [_, low, middle, high, _] = quantiles;
+    Said { point, spread: Spread::of(low as f32, middle as f32, high as f32), quantiles }
+}
+
+/// What a model that looks at the past alone takes from it.
+fn of_past(model: Model) -> Option<fn(&Past) -> Option<f64>> {
+    Some(match model {
+        Model::RunningMean => |past| past.running_mean,
+        Model::WeightedMean => |past| past.weighted_mean,
+        Model::ShrunkMean => |past| past.shrunk_mean,
+        Model::RecentMedian => |past| past.median,
+        // A job without a limit is told by the others like it.
+        Model::Limit | Model::LimitShare => |past| past.log_limit.or(past.running_mean),
+        _ => return None,
+    })
+}
+
 /// Fits a model at `now_ms` on the rows known then.
 ///
 /// # Errors
@@ -160,20 +226,24 @@ pub struct Said {
 pub fn fit(model: Model, rows: &Rows, now_ms: i64, settings: &Settings) -> Result<Fitted> {
     let lesson = rows.lesson(now_ms, model.learns_from_running(), settings.most_rows);
     let ended = lesson.censored.iter().filter(|censored| !**censored).count();
-    if ended < 50 {
+    if ended < LEAST_ENDED {
         return Err(Error::TooFew(format!(
-            "only {ended} jobs had ended when {} was to be trained; 50 are the least",
+            "only {ended} jobs had ended when {} was to be trained; {LEAST_ENDED} are the least",
             model.name()
         )));
     }
     let fallback = lesson.labels.iter().map(|y| f64::from(*y)).sum::<f64>() / lesson.labels.len() as f64;
     let inner = grow(model, rows, &lesson, settings)?;
-    let mut fitted = Fitted { inner, fallback, residuals: [0.0; LEVELS.len()] };
-    if !matches!(fitted.inner, Inner::Quartet(_)) {
+    let mut fitted = Fitted { inner, fallback, shift: 0.0, residuals: [0.0; LEVELS.len()] };
+    if !matches!(fitted.inner, Inner::Quartet(_) | Inner::Quote(_)) {
         let points = fitted.points(rows, &lesson.rows)?;
         let known = points.iter().zip(&lesson.labels).zip(&lesson.censored).filter(|(_, censored)| !**censored);
         let mut residuals: Vec<f64> = known.map(|((point, y), _)| f64::from(*y) - point).collect();
         residuals.sort_unstable_by(f64::total_cmp);
+        if model == Model::LimitShare && !residuals.is_empty() {
+            fitted.shift = residuals.iter().sum::<f64>() / residuals.len() as f64;
+            residuals.iter_mut().for_each(|residual| *residual -= fitted.shift);
+        }
         fitted.residuals = LEVELS.map(|level| sorted_quantile(&residuals, level));
     }
     Ok(fitted)
@@ -189,8 +259,10 @@ fn sorted_quantile(sorted: &[f64], level: f64) -> f64 {
 }
 
 fn grow(model: Model, rows: &Rows, lesson: &Lesson, settings: &Settings) -> Result<Inner> {
-    let trees = settings.trees;
-    let of_past = |of: fn(&Past) -> Option<f64>| Ok(Inner::Past(of));
+    let trees = settings.trees.for_rows(lesson.rows.len());
+    if let Some(of) = of_past(model) {
+        return Ok(if model.is_quote() { Inner::Quote(of) } else { Inner::Past(of) });
+    }
     let table = || {
         let columns = rows.features.telling_columns(&lesson.rows);
         let part = rows.features.select(&lesson.rows, &columns);
@@ -200,10 +272,12 @@ fn grow(model: Model, rows: &Rows, lesson: &Lesson, settings: &Settings) -> Resu
         Boosted { target, trees }.fit(Training { rows: part, labels, censored: &lesson.censored })
     };
     match model {
-        Model::RunningMean => of_past(|past| past.running_mean),
-        Model::WeightedMean => of_past(|past| past.weighted_mean),
-        Model::ShrunkMean => of_past(|past| past.shrunk_mean),
-        Model::RecentMedian => of_past(|past| past.median),
+        Model::RunningMean
+        | Model::WeightedMean
+        | Model::ShrunkMean
+        | Model::RecentMedian
+        | Model::Limit
+        | Model::LimitShare => Err(Error::Request(format!("{} is grown from nothing", model.name()))),
         Model::Qssf => {
             let all: Vec<u32> = (0..rows.attributes.columns() as u32).collect();
             let part = rows.attributes.select(&lesson.rows, &all);
@@ -253,7 +327,7 @@ pub fn quartet(features: &Matrix, labels: &[f32], settings: &Settings) -> Result
     let all: Vec<u32> = (0..features.rows() as u32).collect();
     let columns = features.telling_columns(&all);
     let part = features.select(&all, &columns);
-    four(columns, &part, labels, settings.trees)
+    four(columns, &part, labels, settings.trees.for_rows(labels.len()))
 }
 
 fn four(columns: Vec<u32>, part: &Matrix, labels: &[f32], trees: Trees) -> Result<Quartet> {
@@ -292,11 +366,19 @@ impl Fitted {
         }
     }
 
+    /// The model as one that looks at the past alone, if `model`, which it was fitted as, is one.
+    pub fn plain(&self, model: Model) -> Option<Plain> {
+        of_past(model)?;
+        Some(Plain { model, fallback: self.fallback, shift: self.shift, residuals: self.residuals })
+    }
+
     fn points(&self, rows: &Rows, which: &[u32]) -> Result<Vec<f64>> {
         let past = |at: &u32| rows.rows.get(*at as usize).map(|row: &Row| row.past).unwrap_or_default();
         let widen = |values: Vec<f32>| values.into_iter().map(f64::from).collect::<Vec<f64>>();
         match &self.inner {
-            Inner::Past(of) => Ok(which.iter().map(|at| of(&past(at)).unwrap_or(self.fallback)).collect()),
+            Inner::Past(of) | Inner::Quote(of) => {
+                Ok(which.iter().map(|at| of(&past(at)).unwrap_or(self.fallback) + self.shift).collect())
+            }
             Inner::Qssf(trees) => {
                 let all: Vec<u32> = (0..rows.attributes.columns() as u32).collect();
                 let model = trees.predict(&rows.attributes.select(which, &all))?;
@@ -341,11 +423,7 @@ impl Fitted {
             };
             return Ok(said.into_iter().map(own).collect());
         }
-        let own = |point: f64| {
-            let quantiles = self.residuals.map(|residual| point + residual);
-            let [_, low, middle, high, _] = quantiles;
-            Said { point, spread: Spread::of(low as f32, middle as f32, high as f32), quantiles }
-        };
+        let own = |point: f64| around(point, &self.residuals);
         Ok(self.points(rows, which)?.into_iter().map(own).collect())
     }
 }

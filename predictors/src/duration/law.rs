@@ -125,6 +125,33 @@ impl Law {
     }
 }
 
+/// The run that a share of jobs stays under when each job follows one of `laws`, as often as its weight says, seconds: the quantile of the
+/// **mixture**, which no mean of the laws' own quantiles is. `None` of no law of positive weight.
+///
+/// It is the least time T with Σ weight × P(run ≤ T) ≥ level × Σ weight, found by halving between the least and the greatest of the laws' own
+/// quantiles, O(laws). Worked example: half the jobs always run 100 s and half 100,000 s: 95 % stay under 100,000 s, not under 50,050 s.
+pub fn mixture_quantile_s(laws: &[(f64, Law)], level: f64) -> Option<f64> {
+    let laws: Vec<&(f64, Law)> =
+        laws.iter().filter(|(weight, law)| *weight > 0.0 && law.log_quantile(level).is_finite()).collect();
+    let all: f64 = laws.iter().map(|(weight, _)| weight).sum();
+    let own = || laws.iter().map(|(_, law)| law.log_quantile(level));
+    let (mut low, mut high) = (own().reduce(f64::min)?, own().reduce(f64::max)?);
+    let under = |y: f64| laws.iter().map(|(weight, law)| weight * law.ends_within(y.exp())).sum::<f64>();
+    // A law may jump: the upper end is kept where the share is reached.
+    for _ in 0..HALVINGS {
+        let middle = f64::midpoint(low, high);
+        if under(middle) + 1e-9 * all >= level * all {
+            high = middle;
+        } else {
+            low = middle;
+        }
+    }
+    Some(high.exp())
+}
+
+/// Halvings of the interval of logs: from e⁴⁰ to a thousandth.
+const HALVINGS: u32 = 40;
+
 /// Mean of min(run, most) where log run is uniform between a and b.
 fn mean_within(a: f64, b: f64, most_s: f64) -> f64 {
     let cut = most_s.ln();
@@ -183,6 +210,22 @@ mod tests {
         // Fresh: half end at 100 s, E[min(run, 100)] = 100: 0.005 per second.
         assert!((law.gittins(0.0) - 0.005).abs() < 1e-4, "{}", law.gittins(0.0));
         assert!(law.gittins(950.0) > law.gittins(200.0));
+    }
+
+    #[test]
+    fn a_mixture_has_a_quantile_of_its_own() {
+        let always = |seconds: f64| Law::of([seconds.ln() as f32; LEVELS.len()]);
+        let at = |laws: &[(f64, Law)], level: f64| mixture_quantile_s(laws, level).unwrap_or(f64::NAN);
+        let two = [(1.0, always(100.0)), (1.0, always(100_000.0))];
+        // Half end at 100 s, the others at 100,000 s: any level above a half is the latter.
+        assert!((at(&two, 0.95) / 100_000.0 - 1.0).abs() < 1e-4, "{}", at(&two, 0.95));
+        assert!((at(&two, 0.4) / 100.0 - 1.0).abs() < 1e-4);
+        // 96 of 100 jobs run 100 s: so do 95 %.
+        let rare = [(96.0, always(100.0)), (4.0, always(100_000.0))];
+        assert!((at(&rare, 0.95) / 100.0 - 1.0).abs() < 1e-4, "{}", at(&rare, 0.95));
+        // Of one law, its own: 100 s up to ½, 1,000 s from 0.6 on.
+        assert!((at(&[(3.0, self::two())], 0.95) / 1000.0 - 1.0).abs() < 1e-3);
+        assert!(mixture_quantile_s(&[], 0.5).is_none());
     }
 
     #[test]

@@ -5,5 +5,6 @@ mod brain;
 pub mod calibrate;
 pub mod forecast;
 pub mod law;
+mod overrun;
 pub mod predictor;
 pub mod rows;

@@ -1,11 +1,12 @@
 //! A trained predictor of durations: boosted trees, their calibration, and the history they look at, in one file; it learns from events.
 //!
 //! Training plays the whole trace, calibrates on what models fitted earlier would have said of its last 30 % (and up to two weeks before) (no job is calibrated on by a model
-//! that learned from it), and fits the trees once more on all that ended. A job that has been submitted can be asked about again at an age.
+//! that learned from it), and fits the trees once more on all that ended. On the same 30 % it is seen whether the trees may be used: if their intervals did
+//! not hold, or they were worse than the running mean, a plain model that passes is used in their place, and if none does, what is predicted is marked `unsure`. A job that has been submitted can be asked about again at an age.
 //!
 //! **File**: one line of JSON (format, version, sections with their sizes and SHA-256, what it was trained on), then the sections: history and
-//! calibration as JSON, rows to train on again as numbers, and the trees in their library's stable format, each compressed with zstd. A later version reads version 1; an earlier
-//! one refuses a later file by its version.
+//! calibration as JSON, rows to train on again as numbers, and the trees in their library's stable format, each compressed with zstd. An earlier program
+//! refuses a later file by its version; of files of version 1, this one says that they are to be trained again.
 //!
 //! Worked example: trained on 1,000 jobs, `predict` for a job of a user with ten like jobs of about 100 s gives a median near 100 s; after
 //! `observe` of an eleventh that ran 1,000 s it gives more.
@@ -17,23 +18,24 @@ use tracecast_analytics::describe::SizeClass;
 use tracecast_analytics::ingest::sha256;
 use tracecast_analytics::time::within_reach;
 
-use super::calibrate::{Calibrator, Class, Spread};
-use super::forecast::{self, Model, Quartet, Settings};
+use super::calibrate::{About, Calibrator, Class, Spread};
+use super::forecast::{self, Model, Plain, Quartet, Settings};
 use super::law::Law;
 use super::rows::{Rows, play};
 use crate::backtest::{self, Options};
 use crate::error::{Error, Result};
-use crate::feature::{Store, log_run};
+use crate::feature::{Past, Store, log_limit, log_run};
 use crate::job::{Event, Prediction, Submission};
 use crate::matrix::Matrix;
 use crate::model::boosted::FittedTrees;
 use crate::model_file::Format;
+use crate::order;
 use crate::timeline::Timeline;
 
 /// The file.
 const FORMAT: Format = Format {
     name: "tracecast-duration-model",
-    version: 1,
+    version: 2,
     longest: 8 << 30,
     of: "tracecast",
     command: "tracecast train duration",
@@ -47,10 +49,6 @@ const CALIBRATE_FROM: f64 = 0.7;
 
 /// Times below this many milliseconds (1973) are likely seconds.
 const SECONDS_BELOW: i64 = 100_000_000_000;
-/// Level of the quantile by which jobs are ordered: a job that may well be long goes behind one that is surely short. Of mean, median and
-/// 80 % quantile it is the one that closed most of the gap of waits in most fits (`tracecast backtest duration --cluster`).
-const RANKED_AT: f64 = 0.8;
-
 /// What a predictor was trained on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Trained {
@@ -65,6 +63,20 @@ pub struct Trained {
     pub cluster_gpus: Option<f64>,
     /// How the trees were grown.
     pub settings: Settings,
+    /// The model whose intervals held and which was no worse than the running mean on the last part of the jobs, before it was fitted to all.
+    #[serde(default = "trees")]
+    pub model: Model,
+    /// Whether there was one; if not, it is the running mean, and its intervals are not to be relied upon.
+    #[serde(default)]
+    pub held: bool,
+    /// Level of the quantile by which its predictions ordered those jobs best: `predicted_duration_s`.
+    #[serde(default)]
+    pub ranked_at: f64,
+}
+
+/// What files of the first version hold.
+fn trees() -> Model {
+    Model::Boosted
 }
 
 /// An open job that the predictor was told of.
@@ -72,7 +84,8 @@ pub struct Trained {
 struct Open {
     number: u64,
     submit_ms: i64,
-    class: Class,
+    about: About,
+    past: Past,
     said: Option<(Spread, Law)>,
     /// Its features, to learn from once it ends.
     #[serde(with = "bits")]
@@ -105,6 +118,11 @@ struct State {
     trained: Trained,
     columns: Vec<u32>,
     store: Store,
+    /// The model used instead of the trees, where their intervals did not hold or they were worse than the running mean.
+    plain: Option<Plain>,
+    /// Codes of users, by which the calibration knows them.
+    #[serde(with = "crate::feature::pairs")]
+    users: HashMap<String, u32>,
     calibrator: Calibrator,
     #[serde(with = "crate::feature::pairs")]
     open: HashMap<String, Open>,
@@ -130,13 +148,32 @@ pub struct Predictor {
 /// The four models as bytes, as they stand in the file.
 type Trees4 = [Vec<u8>; 4];
 
+/// What is said of a job.
+#[derive(Debug, Clone, Copy)]
+pub struct Foretold {
+    /// Mean log run.
+    pub point: f64,
+    /// What the model gave.
+    pub spread: Spread,
+    /// The calibrated law.
+    pub law: Law,
+    /// Whether too few jobs have ended to calibrate it.
+    pub short: bool,
+}
+
 /// What the first line of the file says of the training.
 #[derive(Debug, Serialize, Deserialize)]
 struct Header {
     trained: Trained,
     /// SHA-256 of the names of all features: trees know them by their number.
     features: String,
+    /// How the state is laid out.
+    #[serde(default)]
+    layout: u32,
 }
+
+/// Layout of the state that this program writes.
+const LAYOUT: u32 = 2;
 
 /// Trees trained again, to be taken up by [`Predictor::adopt`].
 #[derive(Debug)]
@@ -160,15 +197,10 @@ impl Predictor {
         let lesson = rows.lesson(to_ms.saturating_add(1), false, settings.most_rows);
         let from = (rows.rows.len() as f64 * CALIBRATE_FROM) as usize;
         let from_ms = rows.rows.get(from).map_or(0, |row| row.submit_ms);
-        let calibrator = match backtest::track_between(Model::Boosted, &rows, from_ms, i64::MAX, options) {
-            Ok(mut track) => {
-                track.laws.fill(None);
-                let first = track.said.iter().position(Option::is_some).unwrap_or(0);
-                backtest::calibrate(&rows, &mut track, first, options.adapt)
-            }
-            // Enough to learn from, but not to learn from and calibrate on: the trees are taken at their word.
-            Err(Error::TooFew(_)) => Calibrator::new(options.adapt),
-            Err(other) => return Err(other),
+        let Chosen { model, held, ranked_at, calibrator } = choose(&rows, from_ms, timeline.known.limit, options)?;
+        let plain = match model {
+            Model::Boosted => None,
+            plain => forecast::fit(plain, &rows, to_ms.saturating_add(1), &settings)?.plain(plain),
         };
         let quartet = forecast::fit(Model::Boosted, &rows, to_ms.saturating_add(1), &settings)?
             .quartet()
@@ -179,12 +211,22 @@ impl Predictor {
             to_ms,
             cluster_gpus: timeline.cluster_gpus,
             settings,
+            model,
+            held,
+            ranked_at,
         };
+        let mut users = HashMap::new();
+        for (job, row) in timeline.jobs.iter().zip(&rows.rows) {
+            if let (Some(user), Some(code)) = (&job.submission.user, row.user) {
+                users.entry(user.clone()).or_insert(code);
+            }
+        }
         let kept = kept_rows(&rows, &lesson.rows);
-        let open = open_jobs(timeline, &rows, to_ms);
+        let open = open_jobs(timeline, &rows, to_ms, model.knows_limits());
         let trees = encode(&quartet)?;
         let Quartet { columns, mean, low, middle, high } = quartet;
-        let state = State { trained, columns, store, calibrator, open, kept, ended_since: 0, last_ms: to_ms };
+        let state =
+            State { trained, columns, store, plain, users, calibrator, open, kept, ended_since: 0, last_ms: to_ms };
         let mut predictor = Self { state, mean, low, middle, high, trees };
         predictor.say_open()?;
         Ok(predictor)
@@ -196,9 +238,13 @@ impl Predictor {
         ids.sort_unstable();
         let asked: Vec<Submission> =
             ids.iter().map(|id| Submission { job_id: id.clone(), ..Submission::default() }).collect();
-        for (id, (_, spread, law)) in ids.iter().zip(self.laws(&asked, None)?) {
-            if let Some(open) = self.state.open.get_mut(id) {
-                open.said = Some((spread, law));
+        for (id, own) in ids.iter().zip(self.laws(&asked, None)?) {
+            let Some(open) = self.state.open.get_mut(id) else { continue };
+            open.said = Some((own.spread, own.law));
+            let (number, about) = (open.number, open.about);
+            self.state.calibrator.watch(number, about, own.spread, own.law);
+            if let Some(start_ms) = self.state.store.started(number) {
+                self.state.calibrator.started(number, start_ms);
             }
         }
         Ok(())
@@ -241,37 +287,77 @@ impl Predictor {
     /// # Errors
     /// If the learner refuses the features.
     pub fn predict(&self, jobs: &[Submission], now_ms: Option<i64>) -> Result<Vec<Prediction>> {
-        Ok(self.laws(jobs, now_ms)?.into_iter().zip(jobs).map(|((_, _, law), job)| prediction(job, &law)).collect())
+        let laws = self.laws(jobs, now_ms)?.into_iter();
+        Ok(laws.zip(jobs).map(|(own, job)| self.prediction(job, &own.law, own.short)).collect())
     }
 
-    /// Point (mean log run), spread and law of jobs.
+    /// The prediction that a law of this predictor makes.
+    pub(crate) fn prediction(&self, job: &Submission, law: &Law, short: bool) -> Prediction {
+        Prediction {
+            job_id: job.job_id.clone(),
+            mean_s: law.mean_s(),
+            p05_s: law.quantile_s(0.05),
+            p10_s: law.quantile_s(0.1),
+            p50_s: law.quantile_s(0.5),
+            p90_s: law.quantile_s(0.9),
+            p95_s: law.quantile_s(0.95),
+            predicted_duration_s: law.quantile_s(self.state.trained.ranked_at),
+            unsure: short || !self.state.trained.held,
+        }
+    }
+
+    /// Whether laws are capped by time limits.
+    fn capped(&self) -> bool {
+        self.state.store.known().limit && self.state.plain.is_none_or(|plain| plain.model.knows_limits())
+    }
+
+    /// What the calibration knows a job by.
+    fn about(&self, job: &Submission) -> About {
+        let class = Class { size: SizeClass::of(job.gpus), history: self.state.store.history(job) };
+        let user = job.user.as_ref().and_then(|user| self.state.users.get(user).copied());
+        About { class, user, log_limit: log_limit(job).filter(|_| self.capped()) }
+    }
+
+    /// What is said of jobs.
     ///
     /// # Errors
     /// As [`Predictor::predict`].
-    pub fn laws(&self, jobs: &[Submission], now_ms: Option<i64>) -> Result<Vec<(f64, Spread, Law)>> {
+    pub fn laws(&self, jobs: &[Submission], now_ms: Option<i64>) -> Result<Vec<Foretold>> {
         let state = &self.state;
         let mut all = vec![f32::NAN; state.store.width()];
         let mut part = Matrix::new(state.columns.len());
-        let mut classes = Vec::with_capacity(jobs.len());
+        let mut known = Vec::with_capacity(jobs.len());
         for job in jobs {
             // Of a job that it was told of, what was known when it was submitted: the store holds the job itself by now.
             if let Some(open) = state.open.get(&job.job_id) {
                 for (cell, column) in part.push().iter_mut().zip(&state.columns) {
                     *cell = open.row.get(*column as usize).copied().unwrap_or(f32::NAN);
                 }
-                classes.push(open.class);
+                known.push((open.about, open.past));
                 continue;
             }
             state.store.features(job, now_ms.unwrap_or(job.submit_ms), &mut all);
             for (cell, column) in part.push().iter_mut().zip(&state.columns) {
                 *cell = all.get(*column as usize).copied().unwrap_or(f32::NAN);
             }
-            classes.push(Class { size: SizeClass::of(job.gpus), history: state.store.history(job) });
+            let past = if state.plain.is_some() { state.store.past(job) } else { Past::default() };
+            known.push((self.about(job), past));
         }
-        self.say(&part, &classes)
+        self.say(&part, &known)
     }
 
-    fn say(&self, part: &Matrix, classes: &[Class]) -> Result<Vec<(f64, Spread, Law)>> {
+    fn say(&self, part: &Matrix, known: &[(About, Past)]) -> Result<Vec<Foretold>> {
+        let foretold = |point: f64, spread: Spread, about: &About| {
+            let own = self.state.calibrator.law(about, spread);
+            Foretold { point, spread, law: own.law, short: own.short }
+        };
+        if let Some(plain) = &self.state.plain {
+            let own = |(about, past): &(About, Past)| {
+                let said = plain.say(past);
+                foretold(said.point, said.spread, about)
+            };
+            return Ok(known.iter().map(own).collect());
+        }
         let one = |trees: &FittedTrees| -> Result<Vec<f32>> {
             if part.rows() == 1 {
                 return Ok(vec![trees.predict_one(part.row(0))?]);
@@ -280,10 +366,8 @@ impl Predictor {
         };
         let (mean, low, middle, high) = (one(&self.mean)?, one(&self.low)?, one(&self.middle)?, one(&self.high)?);
         let spreads = low.iter().zip(&middle).zip(&high).map(|((low, middle), high)| Spread::of(*low, *middle, *high));
-        let said = mean.iter().zip(spreads).zip(classes);
-        Ok(said
-            .map(|((point, spread), class)| (f64::from(*point), spread, self.state.calibrator.law(*class, spread)))
-            .collect())
+        let said = mean.iter().zip(spreads).zip(known);
+        Ok(said.map(|((point, spread), (about, _))| foretold(f64::from(*point), spread, about)).collect())
     }
 
     /// The law of the whole run of a job that has run since its start, as of `now_ms`; `None` if it is not known to run.
@@ -322,6 +406,8 @@ impl Predictor {
                 if !self.state.store.start(number, *time_ms) {
                     return Err(format!("job {job_id} has started already"));
                 }
+                self.state.calibrator.advance(*time_ms);
+                self.state.calibrator.started(number, *time_ms);
                 Ok(())
             }
             Event::Ended { job_id, time_ms, run_s, failed } => {
@@ -343,16 +429,19 @@ impl Predictor {
         }
         let mut row = vec![f32::NAN; self.state.store.width()];
         self.state.store.features(job, job.submit_ms, &mut row);
-        let class = Class { size: SizeClass::of(job.gpus), history: self.state.store.history(job) };
+        self.state.calibrator.advance(job.submit_ms);
+        let (about, past) = (self.about(job), self.state.store.past(job));
         let said = self.laws(std::slice::from_ref(job), None).map_err(|error| error.to_string())?.first().copied();
         if self.state.open.len() >= MOST_OPEN {
             self.forget_oldest();
         }
         let number = self.state.store.submit(job);
-        self.state.open.insert(
-            job.job_id.clone(),
-            Open { number, submit_ms: job.submit_ms, class, said: said.map(|(_, spread, law)| (spread, law)), row },
-        );
+        let said = said.map(|own| (own.spread, own.law));
+        if let Some((spread, law)) = said {
+            self.state.calibrator.watch(number, about, spread, law);
+        }
+        let open = Open { number, submit_ms: job.submit_ms, about, past, said, row };
+        self.state.open.insert(job.job_id.clone(), open);
         Ok(())
     }
 
@@ -363,6 +452,7 @@ impl Predictor {
         let Some(from) = numbers.get(numbers.len() / 10).copied() else { return };
         for number in numbers.into_iter().take_while(|number| *number < from) {
             self.state.store.end(number, self.state.last_ms, None, false);
+            self.state.calibrator.ended(number, self.state.last_ms, None);
         }
         self.state.open.retain(|_, open| open.number >= from);
     }
@@ -386,10 +476,9 @@ impl Predictor {
         let run_s = run_s.or_else(|| start.map(|start| (time_ms - start) as f64 / 1000.0));
         let Some(open) = self.state.open.remove(job_id) else { return Err(unknown(job_id)) };
         self.state.store.end(open.number, time_ms, run_s, failed);
+        self.state.calibrator.advance(time_ms);
+        self.state.calibrator.ended(open.number, open.submit_ms, run_s.map(log_run));
         let Some(y) = run_s.map(log_run) else { return Ok(()) };
-        if let Some((spread, law)) = open.said {
-            self.state.calibrator.learn(open.class, spread, &law, y);
-        }
         if self.state.kept.len() == KEPT {
             self.state.kept.pop_front();
         }
@@ -443,7 +532,8 @@ impl Predictor {
         let state = serde_json::to_vec(&self.state).map_err(|error| wrong(error.to_string()))?;
         let rows = pack(&self.state.kept);
         let named = [("state", &state), (ROWS, &rows)].into_iter().chain(TREES.into_iter().zip(&self.trees));
-        let header = Header { trained: self.state.trained.clone(), features: features_of(&self.state.store) };
+        let features = features_of(&self.state.store);
+        let header = Header { trained: self.state.trained.clone(), features, layout: LAYOUT };
         FORMAT.write(header, named.map(|(name, bytes)| (name.to_owned(), bytes))).map_err(wrong)
     }
 
@@ -453,6 +543,11 @@ impl Predictor {
     /// If it is no such file, is damaged, or of a later version.
     pub fn from_bytes(file: &str, bytes: &[u8]) -> Result<Self> {
         let mut opened = FORMAT.open::<Header>(file, bytes)?;
+        if opened.own.layout < LAYOUT {
+            let found =
+                "the file is of an earlier version, whose calibration this program does not continue".to_owned();
+            return Err(opened.refusal.with(found, "train it again (`tracecast train duration`)"));
+        }
         let mut state: State = opened.take_json("state")?;
         if opened.own.features != features_of(&state.store)
             || state.columns.iter().any(|column| *column as usize >= state.store.width())
@@ -530,30 +625,52 @@ fn kept_rows(rows: &Rows, which: &[u32]) -> VecDeque<Kept> {
 }
 
 /// Jobs that had not ended when the trace did: their ends may still be told.
-fn open_jobs(timeline: &Timeline, rows: &Rows, now_ms: i64) -> HashMap<String, Open> {
+fn open_jobs(timeline: &Timeline, rows: &Rows, now_ms: i64, capped: bool) -> HashMap<String, Open> {
     let mut open = HashMap::new();
     // The store numbers jobs in the order in which they were played, which is that of the rows.
     for (number, (job, row)) in (0u64..).zip(timeline.jobs.iter().zip(&rows.rows)) {
         if job.end_ms.is_none_or(|end| end > now_ms) {
             let features = rows.features.row(number as usize).to_vec();
-            let own = Open { number, submit_ms: row.submit_ms, class: row.class, said: None, row: features };
+            let about = row.about();
+            let about = About { log_limit: about.log_limit.filter(|_| capped), ..about };
+            let own = Open { number, submit_ms: row.submit_ms, about, past: row.past, said: None, row: features };
             open.insert(job.submission.job_id.clone(), own);
         }
     }
     open
 }
 
-pub(crate) fn prediction(job: &Submission, law: &Law) -> Prediction {
-    Prediction {
-        job_id: job.job_id.clone(),
-        mean_s: law.mean_s(),
-        p05_s: law.quantile_s(0.05),
-        p10_s: law.quantile_s(0.1),
-        p50_s: law.quantile_s(0.5),
-        p90_s: law.quantile_s(0.9),
-        p95_s: law.quantile_s(0.95),
-        predicted_duration_s: law.quantile_s(RANKED_AT),
+/// What is used, and how it is corrected.
+struct Chosen {
+    model: Model,
+    held: bool,
+    ranked_at: f64,
+    calibrator: Calibrator,
+}
+
+/// Chooses the model on the jobs submitted from `from_ms` on, by what each, fitted before them, would have said of them: the trees, if their intervals held and
+/// they were no worse than the running mean; else the plain model that passes; else the running mean, which is then said not to have held.
+fn choose(rows: &Rows, from_ms: i64, limits: bool, options: &Options) -> Result<Chosen> {
+    let candidates = [Model::Boosted, Model::LimitShare, Model::ShrunkMean, Model::RunningMean];
+    let mut tracks = Vec::new();
+    for model in candidates.into_iter().filter(|model| limits || !model.needs_limits()) {
+        match backtest::track_between(model, rows, from_ms, i64::MAX, options) {
+            Ok(track) => tracks.push(track),
+            // Enough to learn from, but not to learn from and calibrate on: the trees are taken, and said to be unsure.
+            Err(Error::TooFew(_)) => {
+                let calibrator = Calibrator::new(options.adapt);
+                return Ok(Chosen { model: Model::Boosted, held: false, ranked_at: order::USUAL, calibrator });
+            }
+            Err(other) => return Err(other),
+        }
     }
+    let from = rows.rows.partition_point(|row| row.submit_ms < from_ms);
+    let (used, held, ranked_at) = backtest::prefer(rows, &tracks, from);
+    let mut track = tracks.swap_remove(used.unwrap_or(0));
+    let model = track.model.unwrap_or(Model::Boosted);
+    track.laws.fill(None);
+    let first = track.said.iter().position(Option::is_some).unwrap_or(0);
+    Ok(Chosen { model, held, ranked_at, calibrator: backtest::calibrate(rows, &mut track, first, options.adapt) })
 }
 
 #[cfg(test)]
@@ -580,7 +697,15 @@ mod tests {
                 ..Submission::default()
             };
             let end_ms = Some(submit_ms + (run_s * 1000.0) as i64);
-            Job { row: at, submission, start_ms: Some(submit_ms), end_ms, run_s: Some(run_s), failed: false }
+            Job {
+                row: at,
+                submission,
+                start_ms: Some(submit_ms),
+                assumed_start: false,
+                end_ms,
+                run_s: Some(run_s),
+                failed: false,
+            }
         };
         let known = Known { user: true, ..Known::default() };
         Timeline { jobs: (0..jobs).map(job).collect(), known, ..Timeline::default() }
@@ -662,8 +787,8 @@ mod tests {
         let mut flipped = bytes.clone();
         flipped[line + 100] ^= 1;
         assert!(told(&flipped).contains("SHA-256"));
-        let head = String::from_utf8(bytes[..line].to_vec()).unwrap().replace("\"version\":1", "\"version\":2");
-        assert!(told(&[head.as_bytes(), &bytes[line..]].concat()).contains("version 2"));
+        let head = String::from_utf8(bytes[..line].to_vec()).unwrap().replace("\"version\":2", "\"version\":3");
+        assert!(told(&[head.as_bytes(), &bytes[line..]].concat()).contains("version 3"));
         assert!(Predictor::from_bytes("m", &bytes).is_ok());
     }
 }

@@ -6,7 +6,7 @@
 
 use tracecast_analytics::describe::SizeClass;
 
-use super::calibrate::Class;
+use super::calibrate::{About, Class};
 use crate::feature::{Past, Store, log_run};
 use crate::matrix::Matrix;
 use crate::timeline::{Kind, Timeline};
@@ -26,8 +26,17 @@ pub struct Row {
     pub gpus: f64,
     /// Class for calibration.
     pub class: Class,
+    /// Code of its user; `None` if unknown.
+    pub user: Option<u32>,
     /// What the past said.
     pub past: Past,
+}
+
+impl Row {
+    /// What the job is calibrated by.
+    pub fn about(&self) -> About {
+        About { class: self.class, user: self.user, log_limit: self.past.log_limit }
+    }
 }
 
 /// Rows of a timeline, in order of submission.
@@ -59,6 +68,7 @@ pub fn play(timeline: &Timeline) -> (Rows, Store) {
                 let submission = &job.submission;
                 store.features(submission, time, features.push());
                 codes.attributes(submission, attributes.push());
+                let user = submission.user.as_deref().map(|user| codes.code(0, Some(user)) as u32);
                 rows.push(Row {
                     submit_ms: time,
                     start_ms: job.start_ms,
@@ -66,6 +76,7 @@ pub fn play(timeline: &Timeline) -> (Rows, Store) {
                     y: job.run_s.map(log_run),
                     gpus: submission.gpus,
                     class: Class { size: SizeClass::of(submission.gpus), history: store.history(submission) },
+                    user,
                     past: store.past(submission),
                 });
                 let number = store.submit(submission);
@@ -172,6 +183,7 @@ mod tests {
             row: 0,
             submission,
             start_ms: Some(submit_s * 1000),
+            assumed_start: false,
             end_ms: Some(end_ms),
             run_s: Some(run_s),
             failed: false,
@@ -209,7 +221,7 @@ mod tests {
             job.submission.name = Some(format!("n{}", draw(30)));
             job.submission.vc = Some(format!("v{}", draw(2)));
         }
-        let known = crate::feature::Known { user: true, name: true, vc: true };
+        let known = crate::feature::Known { user: true, name: true, vc: true, limit: false };
         let (one, _) = play(&Timeline { jobs: jobs.clone(), known, ..Timeline::default() });
         let now = 200 * 37_000;
         // Ends after `now` come at other times, and later jobs run other lengths under other names.

@@ -4,7 +4,8 @@
 //! later, as it has not been told. The same store serves the back-test, which plays a trace to it, and the server, which is posted to.
 //! A job that has ended is an observation; one that runs is a censored one, and its age is a feature. Jobs are grouped by
 //! user × name stem, user × GPUs, user, VC × GPUs, VC, and all; each group gives the features of `group`, the group user × VC × GPUs those
-//! of `phase`. A user's new name stands in for the most similar of the user's last 64 names, if at least half alike ([`name`]).
+//! of `phase`; where jobs have time limits, there is one more group, user × limit (VC × limit without users), and what `limit` says of the shares of
+//! limits that jobs used. A user's new name stands in for the most similar of the user's last 64 names, if at least half alike ([`name`]).
 //!
 //! Counts that only ever grow are no features: trees take them for a calendar, and a calendar does not repeat.
 //!
@@ -12,6 +13,7 @@
 //! `train_7` after `train_6` ran 100 s: `user_name.last_1` is log 100 = 4.61, and `name_likeness` 1.
 
 mod group;
+mod limit;
 pub mod name;
 mod phase;
 
@@ -23,6 +25,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::job::Submission;
 use group::Group;
+use limit::Shares;
 use phase::Phase;
 
 /// Names remembered a user.
@@ -60,6 +63,8 @@ pub struct Past {
     pub median: Option<f64>,
     /// Mean run of the most particular group, seconds: the rolling estimate of QSSF.
     pub mean_s: Option<f64>,
+    /// Log of its own time limit; `None` if it has none.
+    pub log_limit: Option<f64>,
 }
 
 /// What jobs are grouped by.
@@ -70,6 +75,8 @@ pub enum Level {
     UserName,
     /// The user's jobs of that size.
     UserGpus,
+    /// The user's jobs of that time limit; the VC's, where users are not known.
+    Limit,
     /// The user's jobs.
     User,
     /// The VC's jobs of that size.
@@ -82,12 +89,14 @@ pub enum Level {
 
 impl Level {
     /// All levels, the most particular first.
-    pub const ALL: [Self; 6] = [Self::UserName, Self::UserGpus, Self::User, Self::VcGpus, Self::Vc, Self::All];
+    pub const ALL: [Self; 7] =
+        [Self::UserName, Self::UserGpus, Self::Limit, Self::User, Self::VcGpus, Self::Vc, Self::All];
 
     fn name(self) -> &'static str {
         match self {
             Self::UserName => "user_name",
             Self::UserGpus => "user_gpus",
+            Self::Limit => "limit",
             Self::User => "user",
             Self::VcGpus => "vc_gpus",
             Self::Vc => "vc",
@@ -105,6 +114,9 @@ pub struct Known {
     pub name: bool,
     /// Their VCs.
     pub vc: bool,
+    /// Their time limits.
+    #[serde(default)]
+    pub limit: bool,
 }
 
 impl Known {
@@ -113,6 +125,7 @@ impl Known {
             Level::UserName => self.user && self.name,
             Level::UserGpus | Level::User => self.user,
             Level::Vc => self.vc,
+            Level::Limit => self.limit,
             // Without VCs, all are one.
             Level::VcGpus | Level::All => true,
         };
@@ -158,6 +171,8 @@ struct Open {
     start_ms: Option<i64>,
     groups: Vec<u32>,
     phase: u32,
+    user: u32,
+    log_limit: Option<f64>,
 }
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -206,6 +221,11 @@ pub struct Store {
     phases: Vec<Phase>,
     #[serde(with = "pairs")]
     names: HashMap<u32, Names>,
+    /// Shares of limits used, by user, and of all jobs.
+    #[serde(with = "pairs", default)]
+    shares: HashMap<u32, Shares>,
+    #[serde(default)]
+    all_shares: Shares,
     #[serde(with = "pairs")]
     open: HashMap<u64, Open>,
     jobs: u64,
@@ -218,9 +238,20 @@ pub struct Store {
 struct Places {
     /// By level, in the order of the store's levels.
     groups: Vec<Option<u32>>,
+    user: u32,
     phase: Option<u32>,
     likeness: f64,
     user_known: bool,
+}
+
+/// What tells the groups of a job apart, as codes.
+#[derive(Debug, Clone, Copy)]
+struct Codes {
+    user: u32,
+    stem: u32,
+    vc: u32,
+    gpus: u32,
+    limit: u32,
 }
 
 impl Store {
@@ -235,6 +266,8 @@ impl Store {
             phase_index: HashMap::new(),
             phases: Vec::new(),
             names: HashMap::new(),
+            shares: HashMap::new(),
+            all_shares: Shares::default(),
             open: HashMap::new(),
             jobs: 0,
             most: None,
@@ -261,12 +294,17 @@ impl Store {
             .levels
             .iter()
             .flat_map(|level| group::COLUMNS.into_iter().map(|column| format!("{}.{column}", level.name())));
-        own.chain(clock).chain(levels).collect()
+        let shares = ["user", "all"]
+            .into_iter()
+            .filter(|_| self.known.limit)
+            .flat_map(|whose| limit::COLUMNS.into_iter().map(move |column| format!("limit_used_{whose}.{column}")));
+        own.chain(clock).chain(levels).chain(shares).collect()
     }
 
     /// Number of features.
     pub fn width(&self) -> usize {
-        OWN.len() + phase::COLUMNS.len() + self.levels.len() * group::COLUMNS.len()
+        let shares = if self.known.limit { 2 * limit::COLUMNS.len() } else { 0 };
+        OWN.len() + phase::COLUMNS.len() + self.levels.len() * group::COLUMNS.len() + shares
     }
 
     fn code(&self, text: Option<&str>) -> u32 {
@@ -295,10 +333,13 @@ impl Store {
     }
 
     /// Codes that tell the groups of a level apart.
-    fn key(level: Level, user: u32, stem: u32, vc: u32, gpus: u32) -> Key {
+    fn key(level: Level, codes: Codes) -> Key {
+        let Codes { user, stem, vc, gpus, limit } = codes;
         match level {
             Level::UserName => (level, user, stem),
             Level::UserGpus => (level, user, gpus),
+            // Both are codes of texts that no user and VC share.
+            Level::Limit => (level, if user == UNKNOWN { vc } else { user }, limit),
             Level::User => (level, user, 0),
             Level::VcGpus => (level, vc, gpus),
             Level::Vc => (level, vc, 0),
@@ -309,7 +350,7 @@ impl Store {
     fn places(&self, job: &Submission) -> Places {
         let (user, stem, vc) = self.texts(job);
         let (user, code, vc) = (self.code(user.as_deref()), self.code(stem.as_deref()), self.code(vc.as_deref()));
-        let gpus = size(job);
+        let (gpus, limit) = (size(job), whole_limit(job));
         let mut likeness = f64::NAN;
         let mut stand_in = code;
         if let (Some(stem), Some(names)) = (stem.as_deref(), self.names.get(&user)) {
@@ -330,8 +371,10 @@ impl Store {
                 }
             }
         }
-        let find = |level: &Level| self.index.get(&Self::key(*level, user, stand_in, vc, gpus)).copied();
+        let codes = Codes { user, stem: stand_in, vc, gpus, limit };
+        let find = |level: &Level| self.index.get(&Self::key(*level, codes)).copied();
         Places {
+            user,
             groups: self.levels.iter().map(find).collect(),
             phase: self.phase_index.get(&(user, vc, gpus)).copied(),
             likeness,
@@ -362,9 +405,18 @@ impl Store {
         if let Some(phase) = places.phase.and_then(|phase| self.phases.get(phase as usize)) {
             phase.features(now_ms, clock);
         }
+        let (levels, shares) = levels.split_at_mut((self.levels.len() * group::COLUMNS.len()).min(levels.len()));
         for (place, cells) in places.groups.iter().zip(levels.chunks_mut(group::COLUMNS.len())) {
             if let Some(group) = place.and_then(|place| self.groups.get(place as usize)) {
                 group.features(now_ms, cells);
+            }
+        }
+        if let Some(log_limit) = log_limit(job) {
+            let whose = [self.shares.get(&places.user), Some(&self.all_shares)];
+            for (shares, cells) in whose.into_iter().zip(shares.chunks_mut(limit::COLUMNS.len())) {
+                if let Some(shares) = shares {
+                    shares.features(log_limit as f32, cells);
+                }
             }
         }
     }
@@ -372,7 +424,7 @@ impl Store {
     /// What the past says of a submission in plain means and medians, without any model.
     pub fn past(&self, job: &Submission) -> Past {
         let places = self.places(job);
-        let mut past = Past::default();
+        let mut past = Past { log_limit: log_limit(job), ..Past::default() };
         // From all jobs to the most particular group: each mean is pulled towards the wider one as if by ten jobs more.
         for (level, place) in self.levels.iter().zip(&places.groups).rev() {
             let Some(group) = place.and_then(|place| self.groups.get(place as usize)) else { continue };
@@ -400,7 +452,7 @@ impl Store {
     /// How much is known of jobs like this one.
     pub fn history(&self, job: &Submission) -> History {
         let places = self.places(job);
-        let particular = |level: &&Level| !matches!(level, Level::User | Level::UserGpus);
+        let particular = |level: &&Level| !matches!(level, Level::User | Level::UserGpus | Level::Limit);
         // By user and name where there are names, else by VC and size.
         let at = if self.known.user && !self.known.name {
             self.levels.iter().position(|level| *level == Level::UserGpus)
@@ -424,6 +476,7 @@ impl Store {
         let code = self.code_for(stem.as_deref());
         let vc = self.code_for(vc.as_deref());
         let gpus = size(job);
+        let codes = Codes { user, stem: code, vc, gpus, limit: whole_limit(job) };
         let named = self.most.is_none_or(|most| self.names.len() < most.users) || self.names.contains_key(&user);
         if let Some(stem) = stem.as_deref().filter(|_| user != UNKNOWN && code != UNKNOWN && named) {
             let recent = &mut self.names.entry(user).or_default().recent;
@@ -436,10 +489,11 @@ impl Store {
         }
         let mut groups = Vec::with_capacity(self.levels.len());
         for level in &self.levels {
-            let (_, one, other) = Self::key(*level, user, code, vc, gpus);
+            let (_, one, other) = Self::key(*level, codes);
             // A job of an unknown user is of no user's group.
             let unknown = matches!(level, Level::UserName | Level::UserGpus | Level::User) && user == UNKNOWN
-                || *level == Level::UserName && code == UNKNOWN;
+                || *level == Level::UserName && code == UNKNOWN
+                || *level == Level::Limit && codes.limit == UNKNOWN;
             if unknown {
                 continue;
             }
@@ -470,7 +524,10 @@ impl Store {
         if let Some(phase) = self.phases.get_mut(phase as usize) {
             phase.submit(number, job.submit_ms);
         }
-        self.open.insert(number, Open { submit_ms: job.submit_ms, start_ms: None, groups, phase });
+        self.open.insert(
+            number,
+            Open { submit_ms: job.submit_ms, start_ms: None, groups, phase, user, log_limit: log_limit(job) },
+        );
         number
     }
 
@@ -506,6 +563,14 @@ impl Store {
         if let (Some(phase), Some(y)) = (self.phases.get_mut(open.phase as usize), y) {
             phase.end(job, open.submit_ms, end_ms, y);
         }
+        if let (true, Some(log_limit), Some(y)) = (self.known.limit, open.log_limit, y) {
+            if open.user != UNKNOWN
+                && (self.most.is_none_or(|most| self.shares.len() < most.users) || self.shares.contains_key(&open.user))
+            {
+                self.shares.entry(open.user).or_default().learn(y, log_limit);
+            }
+            self.all_shares.learn(y, log_limit);
+        }
         true
     }
 }
@@ -513,6 +578,18 @@ impl Store {
 /// The log of a run, at least one second: below, the clock tells runs no better apart.
 pub fn log_run(run_s: f64) -> f64 {
     run_s.max(1.0).ln()
+}
+
+/// Log of a job's time limit, if it has one.
+pub fn log_limit(job: &Submission) -> Option<f64> {
+    job.limit_s.filter(|limit| limit.is_finite() && *limit > 0.0).map(log_run)
+}
+
+/// A time limit as a code, in whole seconds.
+fn whole_limit(job: &Submission) -> u32 {
+    job.limit_s
+        .filter(|limit| limit.is_finite() && *limit > 0.0)
+        .map_or(UNKNOWN, |limit| limit.round().clamp(0.0, 4e9) as u32)
 }
 
 /// What a job asks for as a code: its GPUs; of a job without, its CPUs.
@@ -548,7 +625,7 @@ mod tests {
 
     #[test]
     fn a_like_name_of_the_same_user_stands_in_and_another_users_does_not() {
-        let mut store = Store::new(Known { user: true, name: true, vc: true });
+        let mut store = Store::new(Known { user: true, name: true, vc: true, limit: false });
         let number = store.submit(&job("1", 0, "ann", "train_v6"));
         store.start(number, 0);
         store.end(number, 100_000, Some(100.0), false);
@@ -573,7 +650,7 @@ mod tests {
 
     #[test]
     fn a_bounded_store_keeps_so_much_and_learns_what_is_new_in_the_wider_groups() {
-        let mut store = Store::new(Known { user: true, name: true, vc: true });
+        let mut store = Store::new(Known { user: true, name: true, vc: true, limit: false });
         store.most = Some(Most { groups: 12, users: 3, texts: 9 });
         for at in 0..100i64 {
             let number = store.submit(&job(
@@ -600,7 +677,7 @@ mod tests {
 
     #[test]
     fn a_store_written_and_read_gives_the_same_features() {
-        let mut store = Store::new(Known { user: true, name: true, vc: true });
+        let mut store = Store::new(Known { user: true, name: true, vc: true, limit: false });
         for at in 0..50i64 {
             let number = store.submit(&job(&at.to_string(), at * 60_000, "ann", &format!("n{}", at % 3)));
             store.start(number, at * 60_000 + 5000);

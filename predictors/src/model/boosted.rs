@@ -79,6 +79,25 @@ impl Default for Trees {
     }
 }
 
+impl Trees {
+    /// The same for so many rows: with few, fewer leaves a tree, so that a leaf's quantile is one of some rows and not of two, and fewer bins, as there
+    /// is less to tell apart. Nothing changes from 3,100 rows on.
+    #[must_use]
+    pub fn for_rows(self, rows: usize) -> Self {
+        Self {
+            leaves: self.leaves.min((rows / ROWS_A_LEAF).max(LEAST_LEAVES)),
+            bins: self.bins.min((rows / ROWS_A_BIN).max(LEAST_BINS)),
+            ..self
+        }
+    }
+}
+
+/// Rows for each leaf, bin; and the least of both.
+const ROWS_A_LEAF: usize = 100;
+const ROWS_A_BIN: usize = 10;
+const LEAST_LEAVES: usize = 6;
+const LEAST_BINS: usize = 32;
+
 /// Boosted trees, not fitted.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Boosted {

@@ -363,6 +363,7 @@ mod tests {
             p90_s: 5.0,
             p95_s: 6.0,
             predicted_duration_s: 7.0,
+            unsure: false,
         };
         let stream = predictions(std::slice::from_ref(&one), Form::Stream).unwrap();
         let file = predictions(std::slice::from_ref(&one), Form::File).unwrap();

@@ -39,7 +39,7 @@ local function digest(sum, line)
   return (sum * BASE + 16777216 + #line) % PRIME
 end
 
--- entries: key to "expected ms, p95 ms, jobs", or nil; header: first line of the table they are from; loading: a new table in
+-- entries: key to "expected ms, p95 ms, jobs, jobs tested, jobs killed", or nil; header: first line of the table they are from; loading: a new table in
 -- the making; checked: when the file was last looked at, seconds; said: what was logged since a table was last taken in.
 local state = { said = {} }
 
@@ -114,7 +114,7 @@ local function parse(file)
         expected_rows, expected_sum = tonumber(count), tonumber(told, 16)
       else
         sum = digest(sum, line)
-        local key, value = match(line, "^([^\t]+)\t([0-9]+\t[0-9]+\t[0-9]+)$")
+        local key, value = match(line, "^([^\t]+)\t([0-9]+\t[0-9]+\t[0-9]+\t[0-9]+\t[0-9]+)$")
         if key then
           entries[key] = value
           rows = rows + 1
@@ -264,7 +264,8 @@ local function partition(job, part_list)
   end
 end
 
--- What is expected of a job: seconds, seconds that 95 % stay under, and of how many jobs that is known; nil if of none.
+-- What is expected of a job: seconds, seconds that 95 % stay under, of how many jobs that is known, and on how many later ones a limit made from it was
+-- tried and how many of these it would have killed; nil if of none.
 local function expected(job, part_list)
   local entries = state.entries
   if not entries then
@@ -285,8 +286,8 @@ local function expected(job, part_list)
   if not value then
     return nil
   end
-  local mean_ms, p95_ms, jobs = match(value, "^([0-9]+)\t([0-9]+)\t([0-9]+)$")
-  return tonumber(mean_ms) / 1000, tonumber(p95_ms) / 1000, tonumber(jobs)
+  local mean_ms, p95_ms, jobs, tested, killed = match(value, "^([0-9]+)\t([0-9]+)\t([0-9]+)\t([0-9]+)\t([0-9]+)$")
+  return tonumber(mean_ms) / 1000, tonumber(p95_ms) / 1000, tonumber(jobs), tonumber(tested), tonumber(killed)
 end
 
 -- The shorter and smaller a job, the sooner: from config.site_factor_most at nothing down to 0 at config.ceiling_gpu_s, by the logarithm. A job
@@ -319,8 +320,11 @@ local function set_site_factor(job, mean_s)
 end
 
 -- Minutes, of a job that asks for no limit; never more than each of its partitions allows.
-local function set_time_limit(job, part_list, p95_s, jobs)
+local function set_time_limit(job, part_list, p95_s, jobs, tested, killed)
   if not config.set_time_limit or jobs < config.limit_least_jobs then
+    return
+  end
+  if tested < config.limit_least_tested or killed > config.limit_most_killed * tested then
     return
   end
   if job.time_limit ~= nil and job.time_limit ~= slurm.NO_VAL then
@@ -345,11 +349,11 @@ local function attempt(step, ...)
 end
 
 local function submit(job, part_list)
-  local mean_s, p95_s, jobs = expected(job, part_list)
+  local mean_s, p95_s, jobs, tested, killed = expected(job, part_list)
   if mean_s then
     attempt(set_comment, job, mean_s, p95_s)
     attempt(set_site_factor, job, mean_s)
-    attempt(set_time_limit, job, part_list, p95_s, jobs)
+    attempt(set_time_limit, job, part_list, p95_s, jobs, tested, killed)
   end
 end
 

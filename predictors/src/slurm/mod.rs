@@ -20,13 +20,15 @@
 //! Worked example: with the defaults, most 10,000 and ceiling 10⁸ GPU-seconds, a job expected to run 5,400 s on 4 GPUs gets
 //! 10,000 × (1 − ln 21,601 / ln 100,000,001) = 10,000 × (1 − 9.9805 / 18.4207) = 4,582.
 
+mod limit;
 mod table;
 #[cfg(test)]
 mod tests;
 
 use std::fmt::Write as _;
 
-pub use self::table::{Entry, write_table};
+pub use self::limit::{LimitTest, back_test};
+pub use self::table::{Entry, Tested, write_table};
 pub use crate::feature::name::stem as name_stem;
 
 /// Largest table the script reads unless told otherwise, bytes: some 1.5 million entries.
@@ -62,13 +64,18 @@ impl Default for SiteFactor {
     }
 }
 
-/// Time limits for jobs that ask for none. A job that runs longer than its limit is killed: hence the margin and the least number of jobs.
+/// Time limits for jobs that ask for none. A job that runs longer than its limit is killed: hence the margin, the least number of jobs, and that no limit is
+/// set from an entry that was not back-tested on later jobs ([`back_test`]), or killed too many of them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TimeLimit {
     /// The limit is the run time that 95 % stay under times this, rounded up to minutes.
     pub margin_ratio: f64,
     /// Entries known from fewer jobs set no limit.
     pub least_jobs: u64,
+    /// Entries back-tested on fewer later jobs set no limit.
+    pub least_tested: u64,
+    /// Entries whose limit would have killed a greater share of those jobs set none.
+    pub most_killed: f64,
     /// No limit is shorter, minutes.
     pub least_min: u32,
     /// No limit is longer, minutes; nor longer than the partition allows.
@@ -77,7 +84,27 @@ pub struct TimeLimit {
 
 impl Default for TimeLimit {
     fn default() -> Self {
-        Self { margin_ratio: 1.5, least_jobs: 20, least_min: 10, most_min: 7 * 24 * 60 }
+        Self {
+            margin_ratio: 1.5,
+            least_jobs: 20,
+            least_tested: 20,
+            most_killed: 0.05,
+            least_min: 10,
+            most_min: 7 * 24 * 60,
+        }
+    }
+}
+
+impl TimeLimit {
+    /// The limit that the script makes from what 95 % stay under, seconds; partitions may allow less.
+    pub fn limit_s(&self, p95_s: f64) -> f64 {
+        let minutes = (p95_s * self.margin_ratio / 60.0).ceil().max(f64::from(self.least_min)).max(1.0);
+        60.0 * minutes.min(f64::from(self.most_min))
+    }
+
+    /// Whether a limit made from an entry held on the jobs it was tested on.
+    pub fn passed(&self, tested: Tested) -> bool {
+        tested.jobs >= self.least_tested.max(1) && tested.killed as f64 <= self.most_killed * tested.jobs as f64
     }
 }
 
@@ -124,6 +151,7 @@ pub fn script(options: &ScriptOptions) -> String {
     let (most, ceiling_gpu_s) = (factor.most, factor.ceiling_gpu_s);
     let (set, margin, jobs) = (options.time_limit.is_some(), limit.margin_ratio, limit.least_jobs);
     let (least_min, most_min) = (limit.least_min, limit.most_min);
+    let (tested, killed) = (limit.least_tested.max(1), limit.most_killed);
     format!(
         "{SCRIPT_BEGINS}\n\
          local config = {{\n\
@@ -141,6 +169,9 @@ pub fn script(options: &ScriptOptions) -> String {
          \x20 set_time_limit = {set},\n\
          \x20 limit_margin = {margin:?},\n\
          \x20 limit_least_jobs = {jobs},\n\
+         \x20 -- only from entries whose limit was tried on so many later jobs, and would have killed no greater share of them\n\
+         \x20 limit_least_tested = {tested},\n\
+         \x20 limit_most_killed = {killed:?},\n\
          \x20 limit_least_min = {least_min},\n\
          \x20 limit_most_min = {most_min},\n\
          }}\n{}",

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! tracecast-durations 2 ROWS DIGEST
-//! s USER STEM GPUS ⇥ EXPECTED_MS ⇥ P95_MS ⇥ JOBS     of a user, a stem of a name and a number of GPUs
+//! s USER STEM GPUS ⇥ EXPECTED_MS ⇥ P95_MS ⇥ JOBS ⇥ TESTED ⇥ KILLED     of a user, a stem of a name and a number of GPUs
 //! u USER GPUS ⇥ …                                    of a user and a number of GPUs
 //! v VC GPUS ⇥ …                                      of a VC, which is a partition, and a number of GPUs
 //! g GPUS ⇥ …                                         of a number of GPUs
@@ -15,11 +15,14 @@
 //! its own way. The digest is of the lines after the header ([`digest`]): where a header is the same, so is the table, and the script refuses a table
 //! whose lines have another digest. The number of rows and the last line tell a table that was cut short.
 //!
+//! `TESTED` and `KILLED` are of the back-test of time limits (`TimeLimit`): of later jobs that were looked up under the key, how many there were, and how
+//! many would have run beyond the limit; 0 and 0 where none was made. The script sets a limit from no other entry than one that passed.
+//!
 //! It is text rather than a Lua program because a controller that runs a program from a file runs whatever is in the file, and a
 //! table that was cut short may still be a program. Writing is O(n log n) in the entries.
 //!
-//! Worked example: for user `o'neil`, stem `train_v#`, 4 GPUs, 5,400 s, 9,000 s and 40 jobs the line is
-//! `s o%27neil train_v# 4 ⇥ 5400000 ⇥ 9000000 ⇥ 40`.
+//! Worked example: for user `o'neil`, stem `train_v#`, 4 GPUs, 5,400 s, 9,000 s and 40 jobs, tested on 25 of which one was killed, the line is
+//! `s o%27neil train_v# 4 ⇥ 5400000 ⇥ 9000000 ⇥ 40 ⇥ 25 ⇥ 1`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -30,6 +33,22 @@ const LONGEST_MS: f64 = 1e15;
 const LONGEST_KEY: usize = 4000;
 /// Most jobs written: beyond it, neighbours are the same number to Lua.
 const MOST_JOBS: u64 = 1 << 53;
+
+/// How a limit made from an entry did on later jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+pub struct Tested {
+    /// Later jobs that would have been given a limit from it.
+    pub jobs: u64,
+    /// Of them, those that ran longer: the limit would have killed them.
+    pub killed: u64,
+}
+
+impl std::ops::AddAssign for Tested {
+    fn add_assign(&mut self, other: Self) {
+        self.jobs = self.jobs.saturating_add(other.jobs);
+        self.killed = self.killed.saturating_add(other.killed);
+    }
+}
 
 /// What is expected of the jobs that share a user, a stem of the name, a VC or a number of GPUs.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -48,6 +67,8 @@ pub struct Entry {
     pub p95_s: f64,
     /// Jobs it is known from.
     pub jobs: u64,
+    /// How a time limit made from it did on later jobs; of none where it was not back-tested.
+    pub tested: Tested,
 }
 
 impl Entry {
@@ -89,8 +110,12 @@ pub fn write_table(entries: &[Entry]) -> Vec<u8> {
         let expected_s: f64 = same.iter().map(|entry| entry.expected_s * (weight(entry) / weights)).sum();
         let p95_s = same.iter().map(|entry| entry.p95_s).fold(0.0, f64::max);
         let jobs = same.iter().fold(0u64, |jobs, entry| jobs.saturating_add(entry.jobs)).min(MOST_JOBS);
+        let mut tested = Tested::default();
+        same.iter().for_each(|entry| tested += entry.tested);
+        let (tested, killed) = (tested.jobs.min(MOST_JOBS), tested.killed.min(MOST_JOBS));
         // Writing to a string cannot fail.
-        let _ = writeln!(body, "{key}\t{}\t{}\t{jobs}", milliseconds(expected_s), milliseconds(p95_s));
+        let _ =
+            writeln!(body, "{key}\t{}\t{}\t{jobs}\t{tested}\t{killed}", milliseconds(expected_s), milliseconds(p95_s));
     }
     body.push_str("end\n");
     format!("tracecast-durations 2 {count} {:08x}\n{body}", digest(body.as_bytes())).into_bytes()

@@ -93,7 +93,16 @@ fn entry(
     jobs: u64,
 ) -> Entry {
     let own = |text: Option<&str>| text.map(str::to_owned);
-    Entry { user: own(user), name_stem: own(stem), vc: own(vc), gpus, expected_s: seconds.0, p95_s: seconds.1, jobs }
+    Entry {
+        user: own(user),
+        name_stem: own(stem),
+        vc: own(vc),
+        gpus,
+        expected_s: seconds.0,
+        p95_s: seconds.1,
+        jobs,
+        tested: Tested { jobs: 20, killed: 1 },
+    }
 }
 
 /// One entry a level, each with its own time.
@@ -144,10 +153,10 @@ fn a_table_by_hand() {
     assert_eq!(
         lines[1..],
         [
-            "a\t0\t1\t7",
-            "s o%27neil train_v# 4\t5400000\t9000000\t40",
-            "u a%20b%0A%22%00 0\t1500\t1000000000000000\t9007199254740992",
-            "v gr%C3%B6%C3%9Fe 4294967295\t1000\t2000\t0",
+            "a\t0\t1\t7\t20\t1",
+            "s o%27neil train_v# 4\t5400000\t9000000\t40\t20\t1",
+            "u a%20b%0A%22%00 0\t1500\t1000000000000000\t9007199254740992\t20\t1",
+            "v gr%C3%B6%C3%9Fe 4294967295\t1000\t2000\t0\t20\t1",
             "end",
         ]
     );
@@ -169,7 +178,7 @@ fn one_key_has_one_entry() {
         entry(Some("u"), Some("n"), Some("two"), Some(1), (30.0, 35.0), 0),
     ];
     let table = write_table(&same);
-    assert_eq!(lines(&table)[1..], ["s u n 1\t15000\t35000\t3", "end"]);
+    assert_eq!(lines(&table)[1..], ["s u n 1\t15000\t35000\t3\t40\t2", "end"]);
 }
 
 #[test]
@@ -333,7 +342,7 @@ fn the_site_factor_falls_with_the_work_and_keeps_its_bounds() {
 #[test]
 fn time_limits_only_where_asked_for() {
     let Some(stage) = Stage::new() else { return };
-    let limit = TimeLimit { margin_ratio: 1.5, least_jobs: 20, least_min: 8, most_min: 150 };
+    let limit = TimeLimit { least_min: 8, most_min: 150, ..TimeLimit::default() };
     let options = ScriptOptions { time_limit: Some(limit), ..stage.options() };
     let body = "
         submit{name = 'Train_v12', tres_per_node = 'gres:gpu:4'}
@@ -348,7 +357,13 @@ fn time_limits_only_where_asked_for() {
     // 9,000 s × 1.5 = 225 min: the partition allows 120, the other any, but the most is 150; the user's own 3 stays; 2,000 s × 1.5 = 50 min;
     // 250 s × 1.5 = 6.25 min, at least 8; the last is known from 19 jobs.
     assert_eq!(minutes, ["120", "150", "120", "3", "50", "8", "-"]);
-    let said = stage.run(&stage.options(), body, |_| ());
+    // What was not tested, or killed more than one in twenty, sets none.
+    for tested in [Tested::default(), Tested { jobs: 19, killed: 0 }, Tested { jobs: 40, killed: 3 }] {
+        let entries: Vec<Entry> = levels().into_iter().map(|entry| Entry { tested, ..entry }).collect();
+        let said = stage.run(&options, body, |table| std::fs::write(table, write_table(&entries)).unwrap());
+        assert!(said[1..].iter().enumerate().all(|(at, line)| line.ends_with(if at == 3 { "| 3" } else { "| -" })));
+    }
+    let said = stage.run(&stage.options(), body, |table| std::fs::write(table, write_table(&levels())).unwrap());
     assert!(
         said[1..].iter().enumerate().all(|(at, line)| line.ends_with(if at == 3 { "| 3" } else { "| -" })),
         "{said:?}"
