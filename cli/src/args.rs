@@ -526,6 +526,8 @@ pub(crate) struct Schema {
 pub(crate) enum SchemaOf {
     /// `describe --format json`
     Describe,
+    /// `report.json`
+    Report,
     /// `rollup --format json`
     Rollup,
     /// `simulate --format json`

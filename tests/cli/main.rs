@@ -109,7 +109,7 @@ fn the_numbers_of_a_hand_worked_trace() {
     let output = tracecast(&["describe", &source, "--format", "json"]);
     assert!(output.status.success(), "{}", stderr(&output));
     let found = json(&stdout(&output));
-    assert_eq!(found["schema"], "describe/1");
+    assert_eq!(found["schema"], "describe/2");
     // 1 GPU · 1 h + 8 GPUs · 2 h.
     assert_eq!((&found["summary"]["jobs"], &found["summary"]["gpu_jobs"]), (&3.into(), &2.into()));
     assert_eq!(found["summary"]["gpu_hours"], 17.0);
@@ -355,6 +355,27 @@ fn report_without_an_argument_is_on_the_bundled_sample() {
     assert!(std::fs::read_to_string(Path::new(&out).join("report.html")).unwrap().contains("Synthetic"));
     let data = json(&std::fs::read_to_string(Path::new(&out).join("report.json")).unwrap());
     assert!(data["summary"]["jobs"].as_u64().unwrap() > 1_000);
+    // What one pool would do is shown by a replay, beside what the VCs as they stand do.
+    let pooling = &data["pooling"];
+    let waited = |of: &str| pooling["replays"][0][of]["gpu_hours"].as_f64().unwrap();
+    assert!(data["pooling_missing"].is_null() && waited("apart") > waited("pooled"), "{pooling}");
+    let html = std::fs::read_to_string(Path::new(&out).join("report.html")).unwrap();
+    assert!(html.contains("What one pool would do to the same jobs") && text.contains("on one pool of the same"));
+}
+
+/// Where the trace says nothing of its VCs' nodes there is one line that says so, and no verdict.
+#[test]
+fn a_report_without_capacity_says_why_it_replays_no_pool() {
+    let folder = Folder::new();
+    let (out, jobs) = (folder.path("report"), folder.path("cluster_log.csv"));
+    std::fs::write(&jobs, JOBS).unwrap();
+    let output = tracecast(&["report", &jobs, "--out", &out]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let data = json(&std::fs::read_to_string(Path::new(&out).join("report.json")).unwrap());
+    assert_eq!(
+        (&data["pooling"], data["pooling_missing"].as_str()),
+        (&serde_json::Value::Null, Some("the source does not say how many GPUs its VCs have"))
+    );
 }
 
 #[test]
@@ -443,7 +464,8 @@ fn a_cut_off_file_is_used_but_not_strictly() {
 #[test]
 fn schemas_are_the_published_ones() {
     for (of, file) in [
-        ("describe", "analytics/schema/describe-1.schema.json"),
+        ("describe", "analytics/schema/describe-2.schema.json"),
+        ("report", "planner/schema/report-1.schema.json"),
         ("rollup", "analytics/schema/rollup-1.schema.json"),
         ("simulate", "planner/schema/simulate-1.schema.json"),
         ("backtest-duration", "planner/schema/backtest-duration-1.schema.json"),

@@ -164,6 +164,10 @@ fn vc(c: &mut Checker, vcs: &mut [Vc]) {
     c.number("vc.gpu_hours", used / 60.0, SUM);
     c.count("vc.unknown_vc_jobs", 0);
     c.null("vc.unknown_vc_gpu_time_share");
+    // The cluster is never counted at or near zero.
+    let all = |minute: usize| vcs.iter().map(|vc| vc.running[minute] / vc.total[minute]).fold(0.0, f64::max);
+    assert!((0..vcs[0].total.len()).all(|minute| all(minute) > 0.2));
+    c.number("vc.outage_hours", 0.0, 0.0);
 }
 
 /// Sums of one VC in the pool, GPU-minutes.
@@ -219,6 +223,7 @@ fn pool(c: &mut Checker, vcs: &mut [Vc], from: i64, to: i64) {
     c.count("pool.vcs_without_capacity", 0);
     c.number("pool.over_capacity_time_share", 0.0, SUM);
     c.null("pool.unknown_vc_gpu_time_share");
+    c.number("pool.outage_hours", 0.0, 0.0);
     c.number("pool.from_ms", from as f64, 0.0);
     c.number("pool.to_ms", to as f64, 0.0);
     let step = (to - from) / 600;
@@ -280,6 +285,8 @@ fn calendar(c: &mut Checker, vcs: &[Vc], from: i64, to: i64) {
     c.number(&format!("{path}.utilisation"), used / capacity, SUM);
     c.number(&format!("{path}.oversubscribed_time_share"), 0.0, SUM);
     c.null(&format!("{path}.assumed_gpu_time_share"));
+    c.number(&format!("{path}.outage_hours"), 0.0, 0.0);
+    c.null(&format!("{path}.utilisation_with_outages"));
     c.null("calendar.nodes_in_use");
     plain::buckets(c, &format!("{path}.curve"), &running, (from, to));
 }

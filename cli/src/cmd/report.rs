@@ -1,11 +1,14 @@
-//! `tracecast report`: the catalogue, where the energy went and which nodes can sleep in one HTML file, and the catalogue's JSON.
+//! `tracecast report`: the catalogue, what one pool would do, where the energy went and which nodes can sleep in one HTML
+//! file; the catalogue and the pool as JSON.
 
 use anyhow::{Context as _, Result};
-use tracecast_analytics::describe::Description;
+use tracecast_analytics::describe::pool::Poolable;
+use tracecast_analytics::describe::{Description, Topic as _};
 use tracecast_analytics::report;
+use tracecast_planner::pooling::{self, Pooling, ReportData};
 
 use crate::args::Report;
-use crate::cmd::{audit, describe, plan};
+use crate::cmd::{answer, audit, describe, plan};
 use crate::{output, source};
 
 pub(crate) fn run(request: &Report, quiet: bool) -> Result<()> {
@@ -19,6 +22,8 @@ pub(crate) fn run(request: &Report, quiet: bool) -> Result<()> {
         None => describe::title(&trace, &sources),
     };
     let mut document = description.report(&title);
+    let pooling = pooling::compare(&trace);
+    add_pooling(&mut document, &pooling);
     for (headline, sections) in [audit::sections(&trace)?, plan::sections(&trace)] {
         document.summary.extend(headline);
         document.sections.extend(sections);
@@ -26,7 +31,12 @@ pub(crate) fn run(request: &Report, quiet: bool) -> Result<()> {
     let html = report::html::render(&document).context("draw the report")?;
     let (page, data) = (request.out.join("report.html"), request.out.join("report.json"));
     output::write(&page, html.as_bytes())?;
-    output::write(&data, describe::json(&description)?.as_bytes())?;
+    let (pooling, pooling_missing) = match pooling {
+        Ok(pooling) => (Some(pooling), None),
+        Err(reason) => (None, Some(reason)),
+    };
+    let values = ReportData { description: &description, pooling, pooling_missing };
+    output::write(&data, answer::json(&values, "the report's data")?.as_bytes())?;
     // The summary is what most readers want; the rest is in the page.
     let mut short = document;
     short.sections.clear();
@@ -35,4 +45,21 @@ pub(crate) fn run(request: &Report, quiet: bool) -> Result<()> {
     let mut text = report::text::render(&short, output::terminal());
     text.push_str(&format!("\nThe whole report: {}\nThe same as data:  {}\n", page.display(), data.display()));
     output::text(&text, None)
+}
+
+/// Puts the replay on one pool beside the shares of waiting that met idle GPUs, and its sentence behind theirs.
+fn add_pooling(document: &mut report::Report, pooling: &Result<Pooling, String>) {
+    let (section, sentence) = match pooling {
+        Ok(found) => (found.section(), Some(found.sentence())),
+        Err(reason) => (Pooling::unavailable(reason), None),
+    };
+    if let Some(sentence) = sentence {
+        // The replay says more than the shares at single moments, so it leads.
+        let shares = document.sections.iter().find(|own| own.id == Poolable::ID).map(|own| own.finding.clone());
+        let first = shares.and_then(|finding| finding.split(". ").next().map(str::to_owned));
+        let beside = first.and_then(|first| document.summary.iter().position(|line| line.starts_with(&first)));
+        document.summary.insert(beside.unwrap_or(document.summary.len()), sentence);
+    }
+    let place = document.sections.iter().position(|own| own.id == Poolable::ID).map_or(0, |at| at + 1);
+    document.sections.insert(place.min(document.sections.len()), section);
 }
