@@ -40,6 +40,8 @@ const LEAST_REPLAYED: f64 = 0.9;
 const LEAST_STARTS: f64 = 0.9;
 /// Jobs beyond which a report does not replay by itself.
 const MOST_JOBS: usize = 1_000_000;
+/// Jobs × distinct requests beyond which it does not, either: passing over jobs costs that much at worst.
+const MOST_WORK: usize = 100_000_000;
 /// VCs that the table shows.
 const SHOWN: usize = 20;
 /// Identifier of the section, and field of the JSON form.
@@ -93,7 +95,7 @@ pub struct Pooling {
     pub not_compared: u64,
     /// GPU jobs of the trace that are not replayed, as their run, GPUs or VC are unknown or they had not ended.
     pub not_replayed: u64,
-    /// Nodes with GPUs, the most there ever are.
+    /// Nodes with GPUs, the most there are at one time.
     pub nodes: u64,
     /// Their GPUs.
     pub gpus: u64,
@@ -153,6 +155,14 @@ pub fn compare(trace: &Trace) -> std::result::Result<Pooling, String> {
             None => first.strip_prefix("cluster: ").unwrap_or(first).to_owned(),
         }
     })?;
+    let requests = loaded.workload.shapes.len();
+    if loaded.workload.len().saturating_mul(requests) > MOST_WORK {
+        return Err(format!(
+            "{} GPU jobs with {} distinct requests are more than a report replays by itself; use `tracecast simulate`",
+            format::count(loaded.workload.len() as u64),
+            format::count(requests as u64)
+        ));
+    }
     if loaded.cluster.pools.len() < 2 {
         return Err("the source does not divide its nodes among at least two VCs with GPU jobs".to_owned());
     }
@@ -207,13 +217,14 @@ fn replay(loaded: &Loaded, gpu_jobs: usize) -> std::result::Result<Pooling, crat
     pairs.sort_by(|a, b| a.0.total_cmp(&b.0));
     let Some((_, _, schedule, apart, pooled)) = pairs.first() else { return Err(none()) };
     let fidelity = Fidelity::of(workload, schedule, &loaded.recorded_start_ms)?;
+    let (nodes, gpus) = loaded.cluster.most_at_once();
     let by_vc = by_vc(loaded, &compared, apart, pooled);
     Ok(Pooling {
         jobs: compared.len() as u64,
         not_compared: (workload.len() - compared.len()) as u64,
         not_replayed: gpu_jobs.saturating_sub(workload.len()) as u64,
-        nodes: u64::from(loaded.cluster.most_nodes()),
-        gpus: loaded.cluster.most_gpus(),
+        nodes,
+        gpus,
         vcs: loaded.cluster.vcs.len() as u64,
         recorded,
         fidelity,

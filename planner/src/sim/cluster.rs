@@ -97,6 +97,30 @@ impl Cluster {
         self.pools.iter().flat_map(|pool| &pool.groups).map(of).sum()
     }
 
+    /// The most nodes and GPUs there ever are at one time: nodes that one VC hands over to another count once, while
+    /// [`Cluster::most_nodes`] numbers them in each. O(n log n) in the changes of size.
+    pub fn most_at_once(&self) -> (u64, u64) {
+        let mut changes: Vec<(i64, i64, i64)> = Vec::new();
+        for group in self.pools.iter().flat_map(|pool| &pool.groups) {
+            let mut before = 0;
+            for (at, (from, nodes)) in group.sizes.iter().enumerate() {
+                let change = i64::from(*nodes) - before;
+                let from = if at == 0 { i64::MIN } else { *from };
+                changes.push((from, change, change * i64::from(group.gpus_per_node)));
+                before = i64::from(*nodes);
+            }
+        }
+        changes.sort_unstable();
+        let (mut now, mut most) = ((0, 0), (0, 0));
+        for moment in changes.chunk_by(|a, b| a.0 == b.0) {
+            for (_, nodes, gpus) in moment {
+                now = (now.0 + nodes, now.1 + gpus);
+            }
+            most = (now.0.max(most.0), now.1.max(most.1));
+        }
+        (most.0.unsigned_abs(), most.1.unsigned_abs())
+    }
+
     /// Checks sizes, times and indices. O(cluster).
     ///
     /// # Errors
@@ -141,5 +165,21 @@ impl Cluster {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_handed_over_count_once() {
+        let mut cluster = Cluster::of_vcs(&[("a", 6, 8), ("b", 2, 8)]);
+        // At 50 ms a hands two of its nodes to b, and at 90 ms b gets another.
+        let sizes = [vec![(0, 6), (50, 4)], vec![(0, 2), (50, 4), (90, 5)]];
+        for (pool, sizes) in cluster.pools.iter_mut().zip(sizes) {
+            pool.groups.iter_mut().for_each(|group| group.sizes.clone_from(&sizes));
+        }
+        assert_eq!((cluster.most_nodes(), cluster.most_at_once()), (11, (9, 72)));
     }
 }

@@ -52,9 +52,9 @@ pub struct Subject {
     pub span_s: f64,
     /// VCs.
     pub vcs: u64,
-    /// Most nodes there ever are.
+    /// Most nodes there are at one time; nodes without GPUs are not replayed.
     pub nodes: u64,
-    /// Most GPUs there ever are.
+    /// Most GPUs there are at one time.
     pub gpus: u64,
     /// Offered load: GPU time asked for over what those GPUs have from the first submission to the last; `None` for one moment.
     pub load: Option<f64>,
@@ -78,7 +78,7 @@ impl Subject {
             (Some(first), Some(last)) => last - (*first).max(0),
             _ => 0,
         };
-        let gpus = loaded.cluster.most_gpus();
+        let (nodes, gpus) = loaded.cluster.most_at_once();
         let asked_s: f64 = (0..workload.len())
             .map(|job| workload.shape_of(job).as_gpus() * workload.run_ms[job] as f64 / 1000.0)
             .sum();
@@ -109,7 +109,7 @@ impl Subject {
             has_dates: trace.basis.has_dates(),
             span_s: span_ms as f64 / 1000.0,
             vcs: loaded.cluster.vcs.len() as u64,
-            nodes: u64::from(loaded.cluster.most_nodes()),
+            nodes,
             gpus,
             load: (has_s > 0.0).then(|| asked_s / has_s),
             left_out: loaded

@@ -143,7 +143,7 @@ impl Answer {
         }
         section
             .with_definition("Nodes and GPU-hours are those with GPUs and of the jobs replayed; `tracecast describe` also counts nodes without GPUs and jobs that had not ended.")
-            .with_definition("Offered load: GPU time asked for / GPU time there is from the first to the last submission, with the most nodes there ever are.")
+            .with_definition("Offered load: GPU time asked for / GPU time there is from the first to the last submission, with the most nodes there are at one time.")
     }
 
     fn yardstick_section(&self) -> Option<Section> {
