@@ -366,6 +366,7 @@ impl Pooling {
                 self.replays.first().map_or("", |pair| pair.policy.as_str()),
                 self.fidelity.sentence()
             ))
+            .with_gpu_hours(Some(self.recorded.gpu_hours))
             .with_table(table);
         if self.by_vc.len() > 1 {
             section = section.with_table(self.vc_table());

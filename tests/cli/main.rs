@@ -360,7 +360,8 @@ fn report_without_an_argument_is_on_the_bundled_sample() {
     let waited = |of: &str| pooling["replays"][0][of]["gpu_hours"].as_f64().unwrap();
     assert!(data["pooling_missing"].is_null() && waited("apart") > waited("pooled"), "{pooling}");
     let html = std::fs::read_to_string(Path::new(&out).join("report.html")).unwrap();
-    assert!(html.contains("What one pool would do to the same jobs") && text.contains("on one pool of the same"));
+    let lines = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(html.contains("What one pool would do to the same jobs") && lines.contains("on one pool of the same"), "{text}");
 }
 
 /// Where the trace says nothing of its VCs' nodes there is one line that says so, and no verdict.
@@ -502,6 +503,25 @@ fn synth_does_not_replace_a_trace_folder_unless_told_to() {
     let forced = tracecast(&["synth", "datasets/specs/sample.toml", "--seed", "2", "--out", &out, "--force"]);
     assert!(forced.status.success(), "{}", stderr(&forced));
     assert_ne!(std::fs::read(Path::new(&out).join("jobs.parquet")).unwrap(), jobs);
+}
+
+/// One definition of GPU-hours, jobs that still run included, and of nodes that run GPU jobs.
+#[test]
+fn describe_rollup_and_simulate_agree_on_one_trace() {
+    let answer = |args: &[&str]| {
+        let output = tracecast(args);
+        assert!(output.status.success(), "{}", stderr(&output));
+        json(&stdout(&output))
+    };
+    let described = answer(&["describe", "datasets/sample", "--format", "json"]);
+    let rolled = answer(&["rollup", "datasets/sample", "--format", "json"]);
+    let replayed = answer(&["simulate", "datasets/sample", "--format", "json"]);
+    let hours = described["summary"]["gpu_hours"].as_f64().unwrap();
+    let sizes = rolled["size"].as_array().unwrap();
+    let sum: f64 = sizes.iter().map(|size| size["gpu_hours"].as_f64().unwrap()).sum();
+    assert!((hours - sum).abs() < 1e-6 * hours, "describe {hours}, rollup {sum}");
+    assert_eq!(described["summary"]["gpu_nodes"], replayed["subject"]["nodes"]);
+    assert!(stdout(&tracecast(&["rollup", "datasets/sample"])).contains("as in `describe`"));
 }
 
 #[test]

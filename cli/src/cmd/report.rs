@@ -47,16 +47,21 @@ pub(crate) fn run(request: &Report, quiet: bool) -> Result<()> {
     output::text(&text, None)
 }
 
-/// Puts the replay on one pool beside the shares of waiting that met idle GPUs, and its sentence behind theirs.
+/// Puts the replay on one pool beside the shares of waiting that met idle GPUs, and its sentence before theirs.
 fn add_pooling(document: &mut report::Report, pooling: &Result<Pooling, String>) {
-    let (section, sentence) = match pooling {
+    let (mut section, sentence) = match pooling {
         Ok(found) => (found.section(), Some(found.sentence())),
         Err(reason) => (Pooling::unavailable(reason), None),
     };
+    let shares = document.sections.iter().find(|own| own.id == Poolable::ID);
+    if let Some(shares) = shares.filter(|own| own.unavailable.is_none()) {
+        // Sections are ordered by the GPU-hours they concern: these two stand together.
+        section.gpu_hours = shares.gpu_hours;
+    }
     if let Some(sentence) = sentence {
         // The replay says more than the shares at single moments, so it leads.
-        let shares = document.sections.iter().find(|own| own.id == Poolable::ID).map(|own| own.finding.clone());
-        let first = shares.and_then(|finding| finding.split(". ").next().map(str::to_owned));
+        let first = shares.and_then(|own| own.finding.split(". ").next().map(str::to_owned));
+        let first = first.filter(|first| !first.is_empty());
         let beside = first.and_then(|first| document.summary.iter().position(|line| line.starts_with(&first)));
         document.summary.insert(beside.unwrap_or(document.summary.len()), sentence);
     }
