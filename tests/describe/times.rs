@@ -361,15 +361,13 @@ pub fn node_series(c: &mut Checker, rows: &[BTreeMap<String, String>]) {
     c.number(&format!("{path}.utilisation"), mean / there, SUM);
     c.number(&format!("{path}.outage_hours"), down_ms as f64 / HOUR as f64, SUM);
     assert!(down_ms > 24 * HOUR, "the series has the outage of more than a day that it is known for");
-    let samples: Vec<(i64, i64, f64, f64)> = samples
-        .iter()
-        .zip(times.iter().skip(1).copied().chain([to]))
-        .map(|((start, (used, there)), end)| (*start, end, *used, *there))
-        .collect();
-    let whole = |of: &dyn Fn(&(i64, i64, f64, f64)) -> f64| {
-        samples.iter().map(|sample| of(sample) * (sample.1 - sample.0) as f64).sum::<f64>()
-    };
-    c.number(&format!("{path}.utilisation_with_outages"), whole(&|s| s.2) / whole(&|s| s.3), SUM);
+    // Each sample by how long it holds, the zeros included.
+    let lengths = times.iter().zip(times.iter().skip(1).chain([&to])).map(|(start, end)| (end - start) as f64);
+    let (used, there) = samples
+        .values()
+        .zip(lengths)
+        .fold((0.0, 0.0), |sum, ((used, there), length)| (sum.0 + used * length, sum.1 + there * length));
+    c.number(&format!("{path}.utilisation_with_outages"), used / there, SUM);
     // Points of the curve are means over what of them was observed; those with nothing are left out.
     let step = (to - from) / 600;
     let (mut start, mut ix) = (from, 0);
