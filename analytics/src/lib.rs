@@ -24,6 +24,7 @@ pub mod rollup;
 pub mod schema;
 pub mod stats;
 pub mod storage;
+pub mod stray;
 pub mod time;
 pub mod trace;
 

@@ -30,13 +30,13 @@ pub(crate) fn run(request: &Report, quiet: bool) -> Result<()> {
     }
     let html = report::html::render(&document).context("draw the report")?;
     let (page, data) = (request.out.join("report.html"), request.out.join("report.json"));
-    output::write(&page, html.as_bytes())?;
     let (pooling, pooling_missing) = match pooling {
         Ok(pooling) => (Some(pooling), None),
         Err(reason) => (None, Some(reason)),
     };
     let values = ReportData { description: &description, pooling, pooling_missing };
-    output::write(&data, answer::json(&values, "the report's data")?.as_bytes())?;
+    let json = answer::json(&values, "the report's data")?;
+    output::write_all(&[(&page, html.as_bytes()), (&data, json.as_bytes())])?;
     // The summary is what most readers want; the rest is in the page.
     let mut short = document;
     short.sections.clear();
