@@ -28,7 +28,7 @@ use tracecast_analytics::report::{Cell, Column, Section, Table, format};
 use tracecast_analytics::stats::sum;
 
 use crate::error::Result;
-use crate::sim::cluster::{Cluster, Group, Pool, Vc};
+use crate::sim::cluster::{Cluster, Group, Outage, Pool, Vc};
 use crate::sim::fidelity::Fidelity;
 use crate::sim::input::{Loaded, Options, load};
 use crate::sim::metric::{JobTimes, Times};
@@ -276,17 +276,39 @@ fn one_pool(cluster: &Cluster) -> Cluster {
     for group in cluster.pools.iter().flat_map(|pool| &pool.groups) {
         alike.entry((group.gpus_per_node, group.gpu_type)).or_default().push(group);
     }
-    let groups = alike
+    let groups: Vec<Group> = alike
         .into_iter()
         .map(|((gpus_per_node, gpu_type), groups)| Group { gpus_per_node, gpu_type, sizes: together(&groups) })
         .collect();
+    let places = places(cluster, &groups);
+    let outages = cluster
+        .outages
+        .iter()
+        .filter_map(|outage| Some(Outage { node: *places.get(usize::try_from(outage.node).ok()?)?, ..*outage }))
+        .collect();
     let vcs = cluster.vcs.iter().map(|vc| Vc { name: vc.name.clone(), pool: 0, quota_milli: Vec::new() }).collect();
-    Cluster {
-        pools: vec![Pool { groups }],
-        vcs,
-        gpu_types: cluster.gpu_types.clone(),
-        outages: cluster.outages.clone(),
+    Cluster { pools: vec![Pool { groups }], vcs, gpu_types: cluster.gpu_types.clone(), outages }
+}
+
+/// Where each node of `cluster` stands in the groups of the one pool: among those like it, in order.
+fn places(cluster: &Cluster, groups: &[Group]) -> Vec<u32> {
+    let mut seen = vec![0u32; groups.len()];
+    let mut places = Vec::new();
+    for own in cluster.pools.iter().flat_map(|pool| &pool.groups) {
+        let mut before = 0;
+        for (group, seen) in groups.iter().zip(&mut seen) {
+            let most = group.most_nodes();
+            if (group.gpus_per_node, group.gpu_type) == (own.gpus_per_node, own.gpu_type) {
+                for _ in 0..own.most_nodes() {
+                    // A node that one VC handed over to another has a number in each.
+                    places.push(before + *seen % most.max(1));
+                    *seen += 1;
+                }
+            }
+            before += most;
+        }
     }
+    places
 }
 
 /// The sum of the sizes of several groups over time. The first size of each holds from the beginning.
@@ -524,6 +546,17 @@ mod tests {
         // At 50 a hands two nodes to b.
         let (a, b) = (group(&[(5, 6), (50, 4)]), group(&[(0, 2), (50, 4), (90, 5)]));
         assert_eq!(together(&[&a, &b]), [(i64::MIN, 8), (90, 9)]);
+    }
+
+    #[test]
+    fn nodes_that_fail_fail_in_the_pool_too() {
+        // Nodes 0 and 1 (8 GPUs) of a, 2 (4 GPUs) and 3 (8 GPUs) of b: of one pool, the node of 4 GPUs comes first.
+        let mut cluster = Cluster::of_vcs(&[("a", 2, 8), ("b", 1, 4)]);
+        cluster.pools.iter_mut().skip(1).for_each(|pool| pool.groups.push(Group::fixed(1, 8)));
+        cluster.outages = (0..4).map(|node| Outage { node, from_ms: 10, to_ms: 20 }).collect();
+        let pool = one_pool(&cluster);
+        assert_eq!(pool.outages.iter().map(|outage| outage.node).collect::<Vec<_>>(), [1, 2, 0, 3]);
+        pool.validate().unwrap();
     }
 
     #[test]
