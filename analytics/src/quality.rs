@@ -366,6 +366,30 @@ impl Ledger {
         self.enter(Outcome::Repaired, reason, file, line, column, text);
     }
 
+    /// Adds another account.
+    pub fn merge(&mut self, other: Self) {
+        self.read += other.read;
+        self.kept += other.kept;
+        self.repaired += other.repaired;
+        self.quarantined += other.quarantined;
+        for entry in other.entries {
+            let own = self.entries.iter_mut().find(|own| own.outcome == entry.outcome && own.reason == entry.reason);
+            match own {
+                Some(own) => {
+                    own.count += entry.count;
+                    own.examples.extend(entry.examples);
+                    own.examples.truncate(EXAMPLES);
+                }
+                None => self.entries.push(entry),
+            }
+        }
+        // Places among the entries.
+        self.index =
+            self.entries.iter().enumerate().map(|(ix, entry)| ((entry.outcome, entry.reason.clone()), ix)).collect();
+        self.damage.extend(other.damage);
+        self.rows.extend(other.rows);
+    }
+
     /// Adds a correction to a row counted as repaired: for what is found only after the whole file was read.
     pub fn repair_again(&mut self, reason: Reason, file: &str, line: u64, column: &str, text: &str) {
         self.enter(Outcome::Repaired, reason, file, line, column, text);

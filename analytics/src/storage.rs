@@ -25,7 +25,7 @@ use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
-use parquet::file::metadata::KeyValue;
+use parquet::file::metadata::{KeyValue, RowGroupMetaData};
 use parquet::file::properties::WriterProperties;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -111,7 +111,7 @@ pub fn is_folder(path: &Path) -> bool {
     let says_schema =
         matches!(&readable, Ok(Ok(value)) if value.get("schema").is_some_and(serde_json::Value::is_string));
     let table = all_specs().iter().any(|(name, _)| path.join(format!("{name}.parquet")).is_file());
-    says_schema && table || !matches!(readable, Ok(Ok(_))) && table
+    table && (says_schema || !matches!(readable, Ok(Ok(_))))
 }
 
 /// The files that this program wrote into a trace folder: the manifest, and the tables that it lists by names that are ours.
@@ -554,7 +554,7 @@ pub(crate) fn parquet_metadata(file: &File, path: &Path) -> Result<ArrowReaderMe
     let metadata = guarded(|| ArrowReaderMetadata::load(file, options))
         .unwrap_or_else(|| Err(ParquetError::General("the Parquet data is damaged".to_owned())))
         .map_err(|e| Error::Parquet { action: "read", path: path.to_owned(), source: e })?;
-    let mut columns = metadata.metadata().row_groups().iter().flat_map(|group| group.columns());
+    let mut columns = metadata.metadata().row_groups().iter().flat_map(RowGroupMetaData::columns);
     let unread = columns.find(|column| matches!(column.compression(), Compression::BROTLI(_) | Compression::LZO));
     if let Some(column) = unread {
         return Err(Error::Format {

@@ -1,5 +1,7 @@
 //! A trace: the canonical tables of one cluster (or several), where they came from, and the account of every row.
 
+mod merge;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

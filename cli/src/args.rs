@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use tracecast_analytics::ingest;
+use tracecast_analytics::schema::Resource;
 use tracecast_analytics::time::{self, Zone};
 use tracecast_predictors::duration::forecast::Model;
 
@@ -84,9 +85,9 @@ pub(crate) struct Reading {
     /// The cluster's time zone: of local times in the source, and of hours and weekdays in the answer
     #[arg(long, value_name = "IANA NAME", value_parser = Zone::named)]
     pub(crate) timezone: Option<Zone>,
-    /// Mapping file that says what the columns of a CSV or Parquet file mean
+    /// What CSV or Parquet columns mean; for one source only: SOURCE=TOML
     #[arg(long, value_name = "TOML")]
-    pub(crate) mapping: Option<PathBuf>,
+    pub(crate) mapping: Vec<String>,
     /// Fail if any row has to be quarantined or a file is damaged
     #[arg(long)]
     pub(crate) strict: bool,
@@ -244,6 +245,9 @@ pub(crate) struct Simulate {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Jobs and nodes")]
 pub(crate) struct Jobs {
+    /// What jobs compete for: gpus, cpus (the processors of a log without GPUs) or nodes [default: as the trace has them]
+    #[arg(long, value_name = "WHAT", value_parser = resource)]
+    pub(crate) resource: Option<Resource>,
     /// Nodes of each VC [default: as the trace has them]
     #[arg(long, value_name = "TOML")]
     pub(crate) cluster: Option<PathBuf>,
@@ -280,7 +284,7 @@ pub(crate) struct PolicyArguments {
     /// How the queue is walked: strict, skip, easy, conservative, slurm [default: as --recorded, else strict]
     #[arg(long, value_name = "SCAN")]
     pub(crate) scan: Option<String>,
-    /// Where jobs go: consolidate, first-fit, best-fit, worst-fit, spread, random, fgd, buddy, locality [default: consolidate]
+    /// Where jobs go: consolidate, first-fit, best-fit, worst-fit, spread, random, fgd, buddy, locality, anywhere [default: consolidate; anywhere for processors and nodes]
     #[arg(long, value_name = "RULE")]
     pub(crate) place: Option<String>,
     /// Whether running jobs may be stopped: never, helios, tiresias, or what it costs for 1, 2-8 and more GPUs (7s,30s,60s) [default: never]
@@ -339,6 +343,12 @@ pub(crate) fn moment(text: &str) -> Result<i64, &'static str> {
     found.ok_or("not a moment; write 2017-10-03, 2017-10-03T12:00:00Z, or seconds since the epoch")
 }
 
+/// What jobs compete for, by its name.
+fn resource(text: &str) -> Result<Resource, String> {
+    let known = Resource::ALL.into_iter().find(|resource| resource.id() == text);
+    known.ok_or_else(|| format!("there are {}", Resource::ALL.map(Resource::id).join(", ")))
+}
+
 /// A length of time, milliseconds.
 pub(crate) fn duration(text: &str) -> Result<i64, String> {
     tracecast_planner::sim::scenario::parse_duration(text).map_err(|error| error.to_string())
@@ -377,6 +387,9 @@ pub(crate) enum Ignored {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Learning")]
 pub(crate) struct Learning {
+    /// What jobs compete for: gpus, cpus (the processors of a log without GPUs) or nodes [default: as the trace has them]
+    #[arg(long, value_name = "WHAT", value_parser = resource)]
+    pub(crate) resource: Option<Resource>,
     /// Only jobs whose VC is known
     #[arg(long)]
     pub(crate) known_vc_only: bool,

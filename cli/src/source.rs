@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
-use tracecast_analytics::ingest::{self, ReadOptions};
+use tracecast_analytics::ingest::{self, ReadOptions, SourceMapping};
 use tracecast_analytics::{Trace, storage};
 use tracecast_planner::sim::input::Site;
 
@@ -14,32 +14,64 @@ use crate::progress::Bar;
 /// Loads or reads `sources`. Quarantined rows go to the file `quarantine`, also where `--strict` then makes them an
 /// error.
 pub(crate) fn open(sources: &[PathBuf], reading: &Reading, quarantine: Option<&Path>, quiet: bool) -> Result<Trace> {
-    let zone = reading.timezone.clone();
-    if sources.len() > 1
-        && let Some(folder) = sources.iter().find(|source| storage::is_folder(source))
-    {
-        bail!("{} is a trace folder, and others are named beside it; one trace folder at a time", folder.display());
+    let (folders, files) = parted(sources);
+    if !folders.is_empty() && quarantine.is_some() {
+        bail!("a trace folder does not hold the quarantined rows themselves; name the source it was made from");
     }
-    if let [folder] = sources
-        && storage::is_folder(folder)
-    {
-        if quarantine.is_some() {
-            bail!("a trace folder does not hold the quarantined rows themselves; name the source it was made from");
+    let mut all = if files.is_empty() { None } else { Some(read(&files, reading, quarantine, quiet)?) };
+    for folder in &folders {
+        let trace = storage::load(folder)?;
+        match &mut all {
+            None => all = Some(trace),
+            Some(all) => all.merge(trace, &folder.display().to_string())?,
         }
-        let mut trace = storage::load(folder)?;
-        if let Some(zone) = zone {
-            zone.name().clone_into(&mut trace.zone);
-        }
-        if reading.strict {
-            ingest::check_strict(&trace)?;
-        }
-        return Ok(trace);
     }
+    let mut trace = all.context("no source is named")?;
+    if let Some(zone) = reading.timezone.as_ref().filter(|_| !folders.is_empty()) {
+        zone.name().clone_into(&mut trace.zone);
+    }
+    if reading.strict && !folders.is_empty() {
+        ingest::check_strict(&trace)?;
+    }
+    Ok(trace)
+}
+
+/// Trace folders, and all other sources.
+pub(crate) fn parted(sources: &[PathBuf]) -> (Vec<PathBuf>, Vec<PathBuf>) {
+    sources.iter().cloned().partition(|source| storage::is_folder(source))
+}
+
+/// The mapping of all sources, and those of single ones, as `--mapping` names them.
+fn mappings(named: &[String]) -> Result<(Option<PathBuf>, Vec<SourceMapping>)> {
+    let mut all: Option<PathBuf> = None;
+    let mut own = Vec::new();
+    for text in named {
+        // A file whose own name has an equals sign is a file.
+        let pair = if Path::new(text).exists() { None } else { text.rsplit_once('=') };
+        match pair {
+            Some((source, mapping)) => own.push(SourceMapping { source: source.into(), mapping: mapping.into() }),
+            None => {
+                if let Some(other) = all.replace(PathBuf::from(text)) {
+                    bail!(
+                        "--mapping {} and --mapping {text} both stand for all sources; say --mapping SOURCE={text} for one of them",
+                        other.display()
+                    );
+                }
+            }
+        }
+    }
+    Ok((all, own))
+}
+
+/// Reads files, folders of files and patterns.
+pub(crate) fn read(sources: &[PathBuf], reading: &Reading, quarantine: Option<&Path>, quiet: bool) -> Result<Trace> {
+    let (mapping, mappings) = mappings(&reading.mapping)?;
     let bar = Bar::new(quiet);
     let options = ReadOptions {
         reader: reading.reader.clone(),
-        zone,
-        mapping: reading.mapping.clone(),
+        zone: reading.timezone.clone(),
+        mapping,
+        mappings,
         keep_quarantined: quarantine.is_some(),
         // Below, once what is wrong has been written out.
         strict: reading.strict && quarantine.is_none(),

@@ -217,7 +217,7 @@ fn replay(loaded: &Loaded, gpu_jobs: usize) -> std::result::Result<Pooling, crat
     pairs.sort_by(|a, b| a.0.total_cmp(&b.0));
     let Some((_, _, schedule, apart, pooled)) = pairs.first() else { return Err(none()) };
     let fidelity = Fidelity::of(workload, schedule, &loaded.recorded_start_ms)?;
-    let (nodes, gpus) = loaded.cluster.most_at_once();
+    let (nodes, gpus) = loaded.cluster.largest();
     let by_vc = by_vc(loaded, &compared, apart, pooled);
     Ok(Pooling {
         jobs: compared.len() as u64,

@@ -182,6 +182,7 @@ impl Refusal {
     }
 
     /// What was found in a file that is damaged.
+    #[expect(clippy::needless_pass_by_value, reason = "an error at hand, in a closure that gets it by value")]
     pub(crate) fn damaged(&self, found: impl ToString) -> Error {
         self.with(found.to_string(), &format!("copy it again, or train another (`{}`)", self.command))
     }

@@ -12,7 +12,7 @@
 
 use tracecast_analytics::Trace;
 use tracecast_analytics::describe::JobFacts;
-use tracecast_analytics::schema::{JobState, gpu_count};
+use tracecast_analytics::schema::{JobState, Resource, gpu_count};
 
 use crate::error::{Error, Result};
 use crate::feature::Known;
@@ -29,6 +29,8 @@ pub struct Options {
     pub ignore_name: bool,
     /// As if no job had a user.
     pub ignore_user: bool,
+    /// What jobs compete for; as the trace has it if `None`. Only jobs that have a known amount of it are learned from.
+    pub resource: Option<Resource>,
 }
 
 /// One job of a timeline.
@@ -69,6 +71,8 @@ pub struct Timeline {
     pub jobs: Vec<Job>,
     /// What is known of them at submission.
     pub known: Known,
+    /// What they compete for.
+    pub resource: Resource,
     /// Rows of the trace that are not jobs to learn from, by reason.
     pub left_out: Vec<(String, usize)>,
     /// Jobs whose start is taken to be their submission.
@@ -114,17 +118,26 @@ impl Timeline {
     pub fn of(trace: &Trace, options: Options) -> Result<Self> {
         let facts = JobFacts::of(trace);
         let table = &trace.jobs;
+        let resource = options.resource.unwrap_or_else(|| Resource::of_jobs(table));
+        let unknown = match resource {
+            Resource::Gpus => "the number of GPUs is unknown",
+            Resource::Cpus => "the number of CPUs is unknown",
+            Resource::Nodes => "the number of nodes is unknown",
+        };
         let mut left_out = [
             ("the submission is unknown", 0usize),
-            ("the number of GPUs is unknown", 0),
+            (unknown, 0),
             ("the VC is unknown", 0),
             ("it is over, but neither its run nor its end is known", 0),
         ];
-        let mut timeline = Self::default();
+        let mut timeline = Self { resource, ..Self::default() };
         for row in 0..facts.len() {
             let submit_ms = table.submit.get(row);
             // What was asked for: what was given is known only once the job starts.
             let gpus = table.req_gpus.get(row).and_then(gpu_count).or_else(|| facts.gpus(row));
+            // A log of processors has jobs without a count of GPUs: they asked for none.
+            let gpus =
+                if resource == Resource::Gpus { gpus } else { resource.asked(table, row).map(|_| gpus.unwrap_or(0.0)) };
             let vc = table.vc.get(row);
             let reason = if submit_ms.is_none() {
                 Some(0)
@@ -152,7 +165,11 @@ impl Timeline {
                 vc: own(vc, options.ignore_vc),
                 name: own(table.name.get(row), options.ignore_name),
                 gpus,
-                cpus: table.req_cpus.get(row).filter(|cpus| cpus.is_finite()),
+                cpus: table
+                    .req_cpus
+                    .get(row)
+                    .filter(|cpus| cpus.is_finite())
+                    .or_else(|| if resource == Resource::Cpus { resource.asked(table, row) } else { None }),
                 limit_s: table.time_limit_s.get(row).filter(|limit| limit.is_finite() && *limit > 0.0),
             };
             timeline.jobs.push(timeline_job(&facts, row, submission, &mut timeline.assumed_starts));
@@ -160,9 +177,10 @@ impl Timeline {
         // Stable: those of the same millisecond stay in the order of the source.
         timeline.jobs.sort_by_key(|job| job.submission.submit_ms);
         if timeline.jobs.is_empty() {
-            return Err(Error::TooFew(
-                "there is no job with a known submission and number of GPUs to learn from".to_owned(),
-            ));
+            return Err(Error::TooFew(format!(
+                "there is no job with a known submission and number of {} to learn from",
+                if resource == Resource::Gpus { "GPUs" } else { resource.many() }
+            )));
         }
         timeline.cluster_gpus =
             cluster_gpus(trace).map(|gpus| timeline.jobs.iter().map(|job| job.submission.gpus).fold(gpus, f64::max));
@@ -300,6 +318,28 @@ mod tests {
             (70_000, End, 1),
         ];
         assert_eq!(timeline.moments(), expected);
+    }
+
+    #[test]
+    fn a_log_of_processors_is_learned_from() {
+        let cpu = |key: &'static str, submit: i64, cpus: Option<f64>| JobRow {
+            alloc_gpus: None,
+            alloc_cpus: cpus,
+            reported_run_s: Some(60.0),
+            start: Some(submit),
+            time_limit_s: Some(3_600.0),
+            ..row(key, submit)
+        };
+        let log = trace(vec![cpu("a", 0, Some(4.0)), cpu("b", 10, None)]);
+        let found = Timeline::of(&log, Options::default()).unwrap();
+        let (jobs, left) = (&found.jobs, &found.left_out);
+        assert_eq!((found.resource, jobs.len(), left.len()), (Resource::Cpus, 1, 1));
+        assert_eq!(left[0], ("the number of CPUs is unknown".to_owned(), 1));
+        let asked = &jobs[0].submission;
+        assert_eq!((asked.gpus, asked.cpus, asked.limit_s), (0.0, Some(4.0), Some(3_600.0)));
+        // Asked for GPUs, there is nothing to learn from.
+        let gpus = Options { resource: Some(Resource::Gpus), ..Options::default() };
+        assert!(Timeline::of(&log, gpus).unwrap_err().to_string().contains("number of GPUs"));
     }
 
     #[test]

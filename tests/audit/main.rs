@@ -38,7 +38,7 @@ fn median(mut values: Vec<f64>) -> f64 {
 fn conserved(ledger: &Ledger) {
     let sum: f64 = ledger.entries.iter().map(|entry| entry.energy_j).sum();
     assert!((sum - ledger.total_j).abs() <= 1e-9 * ledger.total_j, "{sum} {}", ledger.total_j);
-    let metered = ledger.metered_j.unwrap();
+    let metered = ledger.metered_j.unwrap() + ledger.filled_j;
     assert!((metered - ledger.total_j).abs() <= 1e-9 * metered, "{metered} {}", ledger.total_j);
 }
 

@@ -66,7 +66,7 @@ fn two_hours_by_hand() {
     let folder = Folder::new();
     let (source, grid, prices) = (two_hours(&folder), folder.file("grid.csv", GRID), folder.file("prices.csv", PRICES));
     let found = data(&with(&source, &["--carbon", &grid, "--price", &prices, "--pue", "1.25"]));
-    assert_eq!(found["schema"], "audit/1");
+    assert_eq!(found["schema"], "audit/2");
     let account = &found["account"];
     // 0.15 and 0.25 kWh.
     near(&account["it_kwh"]["value"], 0.4);
@@ -161,6 +161,136 @@ fn a_source_without_energy_is_refused_and_not_audited_to_zero() {
     let one: String = ramp().lines().take(2).map(|line| format!("{line}\n")).collect();
     let (code, message) = refusal(&[&folder.file("smi.csv", &one)]);
     assert!(code == 1 && message.contains("smi.csv") && message.contains("add "), "{message}");
+}
+
+#[test]
+fn a_window_without_readings_is_refused_and_one_covered_in_part_says_so_beside_every_total() {
+    let folder = Folder::new();
+    let source = folder.file("smi.csv", &ramp());
+    for (from, to) in [("2023-01-01", "2023-02-01"), ("2023-06-01", "2023-07-01")] {
+        let (code, message) = refusal(&[&source, "--from", from, "--to", to]);
+        assert_eq!(code, 1, "{message}");
+        assert!(message.contains("no reading lies in the window"), "{message}");
+        assert!(message.contains("readings go from 2023-05-01 00:00:00 UTC to 2023-05-01 02:00:00 UTC"), "{message}");
+    }
+    // From an hour before the readings to two hours after: 0.4 kWh are metered, three hours are a model's.
+    let grid = folder.file("grid.csv", GRID);
+    let given = [
+        source.as_str(),
+        "--from",
+        "2023-04-30T23:00:00Z",
+        "--to",
+        "2023-05-01T04:00:00Z",
+        "--carbon",
+        &grid,
+        "--pue",
+        "1.5",
+    ];
+    let found = data(&given);
+    let account = &found["account"];
+    near(&account["readings"]["metered_kwh"], 0.4);
+    near(&account["coverage"], 0.4);
+    let modelled = account["it_kwh"]["modelled"].as_f64().unwrap();
+    assert!(modelled > 0.0);
+    near(&account["it_kwh"]["value"], 0.4 + modelled);
+    near(&account["facility_kwh"]["modelled"], 1.5 * modelled);
+    assert!(account["location"]["kg"]["modelled"].as_f64().unwrap() > 0.0);
+    assert_eq!((&account["readings"]["hours_read"], &account["readings"]["window_hours"]), (&2.into(), &5.into()));
+    for form in ["table", "markdown", "html"] {
+        let said = answer(&[&given[..], &["--format", form]].concat());
+        for part in [
+            "metered, ",
+            "modelled",
+            "readings cover 40.0 % of device time",
+            "The window is covered in part",
+            "the window goes beyond",
+        ] {
+            assert!(said.contains(part), "{form}: {part}: {said}");
+        }
+    }
+    // Covered as a whole, nothing is modelled.
+    let whole = data(&with(&two_hours(&folder), &[]));
+    near(&whole["account"]["it_kwh"]["modelled"], 0.0);
+}
+
+/// Accounting of one job with four GPUs of n1 from 01:00 to 02:00.
+const ACCOUNTING: &str = "\
+JobID|Partition|User|Submit|Start|End|State|NNodes|NCPUS|AllocTRES|NodeList
+1|gpu|ana|2024-03-04T00:30:00|2024-03-04T01:00:00|2024-03-04T02:00:00|COMPLETED|1|16|cpu=16,gres/gpu=4,node=1|n1
+";
+const METERS: &str = "\
+table = \"node_samples\"
+[source]
+[columns]
+ts = { column = \"time\" }
+node = { column = \"host\" }
+energy_j_cum = { column = \"kwh\", unit = \"kWh\" }
+";
+
+/// A register of kWh of node n1: 0.8 kWh in the first hour, 2.4 kWh in the second.
+fn registers() -> String {
+    let mut text = "time,host,kwh\n".to_owned();
+    for minute in 0..=120 {
+        let kwh =
+            100.0 + if minute <= 60 { 0.8 * f64::from(minute) } else { 48.0 + 2.4 * f64::from(minute - 60) } / 60.0;
+        text += &format!("2024-03-04 {:02}:{:02}:00,n1,{kwh:.9}\n", minute / 60, minute % 60);
+    }
+    text
+}
+
+#[test]
+fn accounting_and_a_registers_readings_are_audited_together() {
+    let folder = Folder::new();
+    let (jobs, meters) = (folder.file("accounting.txt", ACCOUNTING), folder.file("meters.csv", &registers()));
+    let mapping = folder.file("m.toml", METERS);
+    for named in [format!("meters.csv={mapping}"), format!("{meters}={mapping}")] {
+        let charges = folder.path("jobs.csv");
+        let found = data(&[&jobs, &meters, "--mapping", &named, "--jobs", &charges]);
+        let account = &found["account"];
+        // The register is the total; while no job was there the node drew 800 W, which is its idle power.
+        near(&account["node_meters"]["read_kwh"], 3.2);
+        near(&account["it_kwh"]["value"], 3.2);
+        near(&account["jobs"][0]["active_kwh"], 1.6);
+        near(&account["jobs"][0]["idle_kwh"], 0.8);
+        assert_eq!((&account["by_vc"][0]["vc"], &account["by_user"][0]["user"]), (&"gpu".into(), &"ana".into()));
+        let written = std::fs::read_to_string(&charges).unwrap();
+        assert_eq!(written.lines().count(), 2, "{written}");
+    }
+    // A mapping of a source that is not there is a mistake.
+    let (code, message) = refusal(&[&jobs, &meters, "--mapping", &format!("other.csv={mapping}")]);
+    assert!(code == 1 && message.contains("there is no source other.csv"), "{message}");
+    let (code, message) = refusal(&[&jobs, &meters, "--mapping", &mapping, "--mapping", &mapping]);
+    assert!(code == 1 && message.contains("both stand for all sources"), "{message}");
+
+    // The same from trace folders, and a manifest that verifies.
+    let (one, other) = (folder.path("jobs"), folder.path("meters"));
+    for (source, out, more) in [(&jobs, &one, None), (&meters, &other, Some(&mapping))] {
+        let mut arguments = vec!["ingest", source.as_str(), "--out", out.as_str()];
+        arguments.extend(more.into_iter().flat_map(|mapping| ["--mapping", mapping.as_str()]));
+        let output = tracecast(&arguments);
+        assert!(output.status.success(), "{}", stderr(&output));
+    }
+    let manifest = folder.path("manifest.json");
+    let found = data(&[&one, &other, "--manifest", &manifest]);
+    near(&found["account"]["jobs"][0]["energy_kwh"], 2.4);
+    let made = json(&std::fs::read_to_string(&manifest).unwrap());
+    assert!(
+        made["constants"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|constant| constant["name"] == "Idle power of nodes with a meter alone")
+    );
+    assert!(answer(&["--verify", &manifest]).starts_with("identical: "));
+}
+
+#[test]
+fn jobs_that_nothing_can_be_written_of_are_explained() {
+    let folder = Folder::new();
+    let (source, jobs) = (two_hours(&folder), folder.path("jobs.csv"));
+    let (code, message) = refusal(&with(&source, &["--jobs", &jobs]));
+    assert!(code == 1 && message.contains("nothing to write") && message.contains("there are no jobs"), "{message}");
+    assert!(!Path::new(&jobs).exists());
 }
 
 #[test]

@@ -476,8 +476,8 @@ fn schemas_are_the_published_ones() {
         ("backtest-duration", "planner/schema/backtest-duration-1.schema.json"),
         ("plan-power", "planner/schema/plan-power-1.schema.json"),
         ("backtest-demand", "predictors/schema/backtest-demand-1.schema.json"),
-        ("audit", "analytics/schema/audit-1.schema.json"),
-        ("audit-manifest", "analytics/schema/audit-manifest-1.schema.json"),
+        ("audit", "analytics/schema/audit-2.schema.json"),
+        ("audit-manifest", "analytics/schema/audit-manifest-2.schema.json"),
         ("manifest", "analytics/schema/manifest-1.schema.json"),
         ("tables", "analytics/schema/tables-1.json"),
     ] {

@@ -101,7 +101,8 @@ fn a_damaged_parquet_file_prints_no_panic() {
     assert!(made.status.success(), "{}", stderr(&made));
     let table = folder.join("jobs.parquet");
     let whole = std::fs::read(&table).unwrap();
-    for at in (whole.len() * 9 / 10..whole.len()).step_by(67) {
+    // What the file says of itself stands at its end.
+    for at in (whole.len().saturating_sub(12_000)..whole.len()).step_by(199) {
         let mut bytes = whole.clone();
         bytes[at] ^= 0x5a;
         std::fs::write(&table, bytes).unwrap();

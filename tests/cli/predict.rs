@@ -174,8 +174,14 @@ fn the_server_answers_those_with_the_token_learns_and_stops_when_told() {
         Command::new(env!("CARGO_BIN_EXE_tracecast")).args(arguments).stderr(Stdio::piped()).spawn().unwrap();
     let stderr = BufReader::new(child.stderr.take().unwrap());
     let mut server = Server(child, stderr);
+    // First it warns of a token of 12 characters.
+    let mut warned = String::new();
     let mut line = String::new();
-    server.1.read_line(&mut line).unwrap();
+    while !line.contains("http://") {
+        warned.push_str(&std::mem::take(&mut line));
+        assert!(server.1.read_line(&mut line).unwrap() > 0, "{warned}");
+    }
+    assert!(warned.contains("the token has 12 characters"), "{warned}");
     let address = line.split("http://").nth(1).unwrap().split(',').next().unwrap().to_owned();
     let post = |path: &str, token: &str, body: &str| {
         let mut stream = TcpStream::connect(&address).unwrap();

@@ -192,6 +192,45 @@ fn the_recorded_policy_is_replayed_unless_told_otherwise() {
     assert!(code == 2 && message.contains("write ORDER, ORDER/SCAN or ORDER/SCAN/ESTIMATE"), "{code} {message}");
 }
 
+/// Four processors, no GPU anywhere, and a header that says how many there are.
+const PROCESSORS: &str = "\
+; UnixStartTime: 1000000000
+; MaxNodes: 2
+; MaxProcs: 4
+1 0 0 100 3 -1 -1 3 200 -1 1 1 1 -1 1 -1 -1 -1
+2 10 90 50 2 -1 -1 2 100 -1 1 2 1 -1 1 -1 -1 -1
+3 20 0 5 1 -1 -1 1 10 -1 1 1 1 -1 -1 -1 -1 -1
+";
+
+#[test]
+fn processors_are_replayed_like_gpus() {
+    let folder = Folder::new();
+    let log = folder.file("log.swf", PROCESSORS);
+    // Job 2 does not fit beside job 1, and job 3 stands behind it: both start at 100 s, waits 0, 90 and 80 s. With skip, job 3
+    // starts at once. It takes the one processor that is left, whatever node that is on.
+    let strict = data(&[&log]);
+    assert_eq!((&strict["subject"]["resource"], &strict["subject"]["gpus"]), (&"cpus".into(), &4.into()));
+    assert_eq!(strict["policy"], "FIFO, strict, anywhere");
+    assert!((number(&strict["metrics"]["overall"]["wait_s"]["mean"]) - 170.0 / 3.0).abs() < 1e-9);
+    assert_eq!(number(&data(&[&log, "--scan", "skip"])["metrics"]["overall"]["wait_s"]["mean"]), 30.0);
+    // The time asked for is what backfill goes by: until 200 s job 3, which asks for 10 s, holds nobody up.
+    let easy = data(&[&log, "--scan", "easy", "--estimate", "requested"]);
+    assert_eq!(number(&easy["metrics"]["overall"]["wait_s"]["mean"]), 30.0);
+    let text = answer(&[&log]);
+    assert!(text.contains("3 jobs on 4 processors"), "{text}");
+    // The reader's own note says that the format knows no GPUs; after that nothing speaks of them.
+    assert!(!text[text.find("Can the replay be believed?").unwrap()..].contains("GPU"), "{text}");
+    // GPUs it has none.
+    let (code, message) = refusal(&[&log, "--resource", "gpus"]);
+    assert!(code != 0 && message.contains("the number of GPUs is unknown"), "{code} {message}");
+    // Without a word on the machine, a file is suggested that works as it stands.
+    let unsaid = folder.file("unsaid.swf", &PROCESSORS.replace("; MaxNodes: 2\n; MaxProcs: 4\n", ""));
+    let (code, message) = refusal(&[&unsaid]);
+    assert!(code != 0 && message.contains("[[pool]]"), "{code} {message}");
+    let site = folder.file("cluster.toml", &message[message.find("[[pool]]").unwrap()..]);
+    assert_eq!(data(&[&unsaid, "--cluster", &site])["subject"]["resource"], "cpus");
+}
+
 /// Other nodes change what is replayed, not what was: the recorded policy is held against the trace's own nodes.
 #[test]
 fn fidelity_is_that_of_the_nodes_there_were() {

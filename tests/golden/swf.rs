@@ -27,6 +27,8 @@ fn unknown_fields_and_partial_executions() {
     attempts (2 rows)
       job_key=5 attempt=1 start=2024-03-04 10:00:25 end=2024-03-04 10:00:45 censored=0 end_reason=preempted alloc_cpus=4
       job_key=5 attempt=2 start=2024-03-04 10:00:55 end=2024-03-04 10:01:35 censored=0 end_reason=completed alloc_cpus=4
+    capacity (1 rows)
+      scope=cluster name=Imagined iron cpus=64 nodes=4 state=up
     quality: read 11 = kept 8 + repaired 1 + quarantined 2
       Quarantined duplicate_row × 1 (lines 24)
       Quarantined field_count × 1 (lines 23)
@@ -50,6 +52,8 @@ fn the_nasa_log() {
     assert_eq!(trace.jobs.submit.len(), rows.len());
     assert_eq!((trace.ledger.read, trace.ledger.quarantined), (rows.len() as u64, 0));
     assert_eq!(trace.zone, "US/Pacific");
+    let machine = (trace.capacity.scope.get(0), trace.capacity.cpus.get(0), trace.capacity.nodes.get(0));
+    assert_eq!(machine, (Some("cluster"), Some(128.0), Some(128.0)));
     let run_s: f64 = trace.jobs.run_s.iter().flatten().sum();
     assert_eq!(run_s, rows.iter().map(|row| row[3]).filter(|run| *run >= 0).sum::<i64>() as f64);
     let cpus: f64 = trace.jobs.alloc_cpus.iter().flatten().sum();

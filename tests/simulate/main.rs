@@ -5,4 +5,5 @@ mod cases;
 mod helios;
 mod naive;
 mod power;
+mod processors;
 mod resim;

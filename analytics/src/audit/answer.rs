@@ -1,4 +1,4 @@
-//! What `audit` answers, as data (form `audit/1`); [`Answer::report`] tells it to a person.
+//! What `audit` answers, as data (form `audit/2`); [`Answer::report`] tells it to a person.
 //!
 //! The data hold no path, no clock time and no title, so that the same inputs and options give the same bytes wherever they lie
 //! ([`super::manifest`]).
@@ -7,17 +7,19 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::account::{Account, JobCharge};
+use super::constant::Constant;
 use super::factors::FactorRecord;
 use super::ledger::Ledger;
 use super::manifest::base;
 use super::whatif::cap::PowerCaps;
 use super::whatif::reclaim::Reclaim;
 use crate::report::markup::csv_text;
+use crate::schema::Table as _;
 use crate::time::format_utc;
 use crate::trace::{SourceRecord, Trace};
 
 /// Version of the form.
-pub const SCHEMA: &str = "audit/1";
+pub const SCHEMA: &str = "audit/2";
 /// Jobs in the answer, those with most energy.
 const MOST_JOBS: usize = 100;
 
@@ -55,12 +57,17 @@ pub struct Answer {
     /// Zone of times in the report.
     #[serde(skip)]
     pub zone: String,
+    /// Why no energy reaches a job, where none does.
+    #[serde(skip)]
+    pub without_jobs: String,
     /// The time audited.
     pub window: Window,
     /// Files the trace was read from.
     pub sources: Vec<SourceRecord>,
     /// Factors as they were used.
     pub factors: Vec<FactorRecord>,
+    /// Constants of the method and of devices that set figures.
+    pub constants: Vec<Constant>,
     /// What a reader must know, one sentence each.
     pub notes: Vec<String>,
     /// Figures. Of the jobs those with most energy.
@@ -128,9 +135,11 @@ impl Answer {
             schema: SCHEMA.to_owned(),
             title: beside.title,
             zone: trace.zone.clone(),
+            without_jobs: without_jobs(trace),
             window: Window { from_ms: ledger.from_ms, to_ms: ledger.to_ms, has_dates: trace.basis.has_dates() },
             sources,
             factors: beside.factors,
+            constants: ledger.constants.clone(),
             notes,
             account,
             jobs: all_jobs.len() as u64,
@@ -154,8 +163,10 @@ impl Answer {
             "gpu_hours",
             "energy_kwh",
             "active_kwh",
+            "work_or_idle_kwh",
             "idle_kwh",
             "overhead_kwh",
+            "modelled_kwh",
             "coverage_ratio",
             "location_based_kg",
             "market_based_kg",
@@ -171,8 +182,10 @@ impl Answer {
                 job.gpu_hours.to_string(),
                 job.energy_kwh.to_string(),
                 job.active_kwh.to_string(),
+                job.unsplit_kwh.to_string(),
                 job.idle_kwh.to_string(),
                 job.overhead_kwh.to_string(),
+                job.modelled_kwh.to_string(),
                 known(job.coverage),
                 known(job.location_kg),
                 known(job.market_kg),
@@ -196,6 +209,23 @@ impl Answer {
         text.push('\n');
         Ok(text)
     }
+}
+
+/// Why no energy reaches a job of a trace, and what would help.
+fn without_jobs(trace: &Trace) -> String {
+    let jobs = &trace.jobs;
+    let why = if jobs.is_empty() {
+        "there are no jobs; name the job accounting beside the telemetry (several sources at once)"
+    } else if jobs.start.is_all_unknown() {
+        "no job has a start; export the start and end of each job"
+    } else if jobs.alloc_gpus.is_all_unknown() && jobs.req_gpus.is_all_unknown() {
+        "no job has a number of GPUs; export the GPUs that each job held (AllocTRES of sacct)"
+    } else if trace.placements.is_empty() {
+        "the source does not tell on which nodes jobs ran; export the node list of each job (NodeList of sacct)"
+    } else {
+        "no job held GPUs of a metered node in the time audited; check that nodes are named alike in all sources"
+    };
+    format!("No energy could be given to a job: {why}.")
 }
 
 /// A note as a sentence: with a full stop.

@@ -1,10 +1,12 @@
 //! Whose energy it is: from what devices and meters add up to, to the ledger.
 //!
 //! **Devices.** Energy of a device that a job holds is split at idle power: above is [`Use::Active`], up to it
-//! [`Use::IdleAllocated`]; all energy of a device that nobody holds is [`Use::IdleUnallocated`]. A job that has part of a GPU
+//! [`Use::IdleAllocated`], and what lies between the bounds of an unknown idle power [`Use::Unsplit`]; all energy of a device that nobody holds is [`Use::IdleUnallocated`]. A job that has part of a GPU
 //! holds that part of its idle power; what is drawn above is shared by those on it. In a pool ([`Claim::Pool`]) a job is given at
 //! most what GPUs can draw above idle in its GPU time; what is left over is active and nobody's. Where no job is known at all,
 //! energy above idle is active and nobody's, and energy up to idle unallocated.
+//!
+//! **Nodes that jobs share by their meter** ([`NodeFacts::is_shared`]) are devices among the others. Their meter is only counted.
 //!
 //! **Nodes.** A whole-node meter is the truth for its node: overhead is what the node needs beside its GPUs, and the
 //! residual what is left, hour by hour: meter = parts + overhead + residual. Without GPUs a node is all overhead. Else overhead is
@@ -18,7 +20,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::ledger::{Basis, Entry, JobEnergy, Ledger, Owner, Use};
+use super::ledger::{Basis, Entry, JobEnergy, Ledger, Owner, Span, Use};
 use super::meter::{Claim, Claims, Sink};
 use super::model::{Laws, isotonic};
 use crate::Trace;
@@ -41,6 +43,8 @@ pub(super) struct NodeFacts {
     pub(super) idle_w: Option<f64>,
     /// What its meter reads.
     pub(super) meter: Option<MeterHours>,
+    /// Whether that is divided among its jobs as a device's energy is.
+    pub(super) is_shared: bool,
 }
 
 /// What there is to attribute.
@@ -55,6 +59,8 @@ pub(super) struct Measured<'a> {
     /// Overhead of a node, watts, by the user.
     pub(super) overhead_w: Option<f64>,
     pub(super) window: (i64, i64),
+    /// First and last reading.
+    pub(super) record: Option<(i64, i64)>,
     pub(super) notes: Vec<String>,
 }
 
@@ -64,8 +70,10 @@ type Joules = [f64; 3];
 #[derive(Debug, Default)]
 struct JobSum {
     active: NeumaierSum,
+    unsplit: NeumaierSum,
     idle: NeumaierSum,
     overhead: NeumaierSum,
+    modelled: NeumaierSum,
     gpu_s: NeumaierSum,
     read_s: NeumaierSum,
 }
@@ -115,10 +123,11 @@ pub(super) fn attribute(measured: &Measured<'_>) -> Ledger {
         if let Claim::Pool(pool) = claim {
             let (s, active) = pools.entry((*pool, *hour)).or_default();
             *s += bundle.s;
-            *active += bundle.active[0];
+            *active += bundle.active[0] + bundle.either[0];
         }
     }
-    let most_above = measured.laws.laws.iter().try_fold(0.0_f64, |most, law| Some(most.max(law.most_w? - law.idle_w?)));
+    let most_above =
+        measured.laws.laws.iter().try_fold(0.0_f64, |most, law| Some(most.max(law.most_w? - law.idle.least_w)));
     let mut divisions: HashMap<(Claim, i64), Division> = HashMap::new();
     let of_nodes: Vec<(i64, Claim)> = measured.sink.nodes.keys().map(|(_, hour, claim)| (*hour, *claim)).collect();
     for (hour, claim) in cells.iter().map(|((hour, claim, _), _)| (*hour, *claim)).chain(of_nodes) {
@@ -132,9 +141,13 @@ pub(super) fn attribute(measured: &Measured<'_>) -> Ledger {
     let (owners, owner_of) = owners(measured, &whos);
     let mut book = Book { measured, owner_of, entries: BTreeMap::new(), jobs: BTreeMap::new() };
     let (mut s, mut read_s, mut blank_s) = (NeumaierSum::new(), NeumaierSum::new(), NeumaierSum::new());
+    let mut hours_read: BTreeSet<i64> = BTreeSet::new();
     for ((hour, claim, basis), bundle) in &cells {
         let (hour, claim, basis) = (*hour, *claim, *basis);
-        let is_read = matches!(basis, Basis::Counter | Basis::Power);
+        let is_read = basis.is_read();
+        if is_read {
+            hours_read.insert(hour);
+        }
         s.add(bundle.s);
         blank_s.add(bundle.blank_s);
         read_s.add(if is_read { bundle.s } else { 0.0 });
@@ -142,17 +155,24 @@ pub(super) fn attribute(measured: &Measured<'_>) -> Ledger {
         for (who, above, time) in &division.jobs {
             let owner = book.owner(*who);
             book.add(hour, Use::Active, owner, basis, times(bundle.active, *above));
+            book.add(hour, Use::Unsplit, owner, basis, times(bundle.either, *above));
             book.add(hour, Use::IdleAllocated, owner, basis, times(bundle.idle, *time));
             let job = book.jobs.entry(*who).or_default();
             job.active.add(bundle.active[0] * above);
+            job.unsplit.add(bundle.either[0] * above);
             job.idle.add(bundle.idle[0] * time);
+            if basis == Basis::Model {
+                job.modelled.add((bundle.active[0] + bundle.either[0]) * above + bundle.idle[0] * time);
+            }
             job.gpu_s.add(bundle.s * time);
             job.read_s.add(if is_read { bundle.s * time } else { 0.0 });
         }
         book.add(hour, Use::Active, None, basis, times(bundle.active, division.strange));
+        book.add(hour, Use::Unsplit, None, basis, times(bundle.either, division.strange));
         let above: f64 = division.jobs.iter().map(|(_, above, _)| above).sum::<f64>() + division.strange;
         if above == 0.0 {
             book.add(hour, Use::IdleUnallocated, None, basis, bundle.active);
+            book.add(hour, Use::IdleUnallocated, None, basis, bundle.either);
         }
         book.add(hour, Use::IdleUnallocated, None, basis, times(bundle.idle, 1.0 - division.held));
     }
@@ -174,15 +194,21 @@ pub(super) fn attribute(measured: &Measured<'_>) -> Ledger {
             job_key: job.key.clone(),
             owner: book.owner_of.get(who).copied().flatten(),
             active_j: sum.active.value(),
+            unsplit_j: sum.unsplit.value(),
             idle_j: sum.idle.value(),
             overhead_j: sum.overhead.value(),
+            modelled_j: sum.modelled.value(),
             gpu_s,
             coverage_ratio: (gpu_s > 0.0).then(|| (sum.read_s.value() / gpu_s).clamp(0.0, 1.0)),
         });
     }
     ledger.jobs.sort_by(|a, b| a.job_key.cmp(&b.job_key));
     ledger.total_j = total.value();
-    ledger.metered_j = meters.whole;
+    ledger.metered_j = meters.whole.map(|whole| whole.0);
+    ledger.filled_j = meters.whole.map_or(0.0, |whole| whole.1);
+    ledger.record = measured.record.map(|(from_ms, to_ms)| Span { from_ms, to_ms });
+    hours_read.extend(&meters.hours_read);
+    ledger.hours_read = hours_read.len() as u64;
     let (s, read_s) = if s.value() > 0.0 { (s.value(), read_s.value()) } else { (meters.s, meters.read_s) };
     ledger.coverage_ratio = (s > 0.0).then(|| (read_s / s).clamp(0.0, 1.0));
     ledger.gpu_hours = cells.iter().map(|(_, bundle)| bundle.s).collect::<NeumaierSum>().value() / 3_600.0;
@@ -249,9 +275,11 @@ fn owners(measured: &Measured<'_>, whos: &BTreeSet<u32>) -> (Vec<Owner>, HashMap
 
 /// What meters say in all.
 struct Meters {
-    whole: Option<f64>,
+    /// Joules that they read, and that a model fills.
+    whole: Option<(f64, f64)>,
     s: f64,
     read_s: f64,
+    hours_read: BTreeSet<i64>,
 }
 
 /// A node's hour: GPUs' joules and claims with their seconds.
@@ -273,7 +301,9 @@ fn reconcile<'d>(
         own.1.push((*claim, s.value()));
     }
     let fits = fits(measured, &hours);
-    let (mut whole, mut s, mut read_s) = (NeumaierSum::new(), NeumaierSum::new(), NeumaierSum::new());
+    let (mut whole, mut filled) = (NeumaierSum::new(), NeumaierSum::new());
+    let (mut s, mut read_s) = (NeumaierSum::new(), NeumaierSum::new());
+    let mut hours_read = BTreeSet::new();
     let (mut with, mut without, mut guessed) = (0_u64, 0_u64, 0_u64);
     for (node, facts) in (0_u32..).zip(&measured.nodes) {
         let Some(meter) = &facts.meter else {
@@ -299,10 +329,17 @@ fn reconcile<'d>(
         for (hour, bases) in by_hour {
             let energy: f64 = bases.iter().map(|(_, read)| read[0]).sum();
             let time: f64 = bases.iter().map(|(_, read)| read[3]).sum();
-            whole.add(energy);
             s.add(time);
             for (basis, read) in &bases {
-                read_s.add(if matches!(basis, Basis::Counter | Basis::Power) { read[3] } else { 0.0 });
+                let sum = if *basis == Basis::Model { &mut filled } else { &mut whole };
+                sum.add(read[0]);
+                if basis.is_read() {
+                    read_s.add(read[3]);
+                    hours_read.insert(hour);
+                }
+            }
+            if facts.is_shared {
+                continue;
             }
             let none = (NeumaierSum::new(), Vec::new());
             let (gpus, claims) = hours.get(&(node, hour)).unwrap_or(&none);
@@ -324,8 +361,12 @@ fn reconcile<'d>(
         // Energy of GPUs in hours that the meter does not cover has no place in it; spans are aligned, so there is none.
     }
     if with > 0 {
+        let gaps = match filled.value() / 3.6e6 {
+            0.0 => String::new(),
+            kwh => format!(" A model puts {kwh:.6} kWh in the time that these meters did not read."),
+        };
         notes.push(format!(
-            "{with} nodes have a whole-node meter, which read {:.6} kWh in all; {without} nodes with GPUs have none{}.",
+            "{with} nodes have a whole-node meter; together they read {:.6} kWh.{gaps} {without} nodes with GPUs have none{}.",
             whole.value() / 3.6e6,
             if guessed > 0 { ", and get the overhead of their like as a model" } else { "" }
         ));
@@ -340,7 +381,12 @@ fn reconcile<'d>(
         let (least, most) = fit.ends();
         format!("Nodes with {gpus} GPUs ({name}): overhead fitted to meters, {least:.0} to {most:.0} W by load.")
     }));
-    Meters { whole: (with > 0 && without == 0).then(|| whole.value()), s: s.value(), read_s: read_s.value() }
+    Meters {
+        whole: (with > 0 && without == 0).then(|| (whole.value(), filled.value())),
+        s: s.value(),
+        read_s: read_s.value(),
+        hours_read,
+    }
 }
 
 /// Charges overhead by the claims on the node's GPUs.
@@ -360,7 +406,11 @@ fn overhead<'d>(
             left -= part;
             let owner = book.owner(*who);
             book.add(hour, Use::Overhead, owner, basis, times(joules, part));
-            book.jobs.entry(*who).or_default().overhead.add(joules[0] * part);
+            let job = book.jobs.entry(*who).or_default();
+            job.overhead.add(joules[0] * part);
+            if basis == Basis::Model {
+                job.modelled.add(joules[0] * part);
+            }
         }
     }
     book.add(hour, Use::Overhead, None, basis, times(joules, left));
@@ -391,7 +441,7 @@ impl Overhead {
 
 /// What is expected of a node's overhead, if anything.
 fn expected(measured: &Measured<'_>, facts: &NodeFacts, fits: &BTreeMap<(u32, u32), Overhead>) -> Option<Overhead> {
-    let idle_w = measured.laws.laws.get(facts.law as usize).and_then(|law| law.idle_w);
+    let idle_w = measured.laws.laws.get(facts.law as usize).and_then(|law| law.idle.value());
     let listed = || Some((facts.idle_w? - idle_w? * f64::from(facts.gpus)).max(0.0));
     let known = measured.overhead_w.or_else(listed).map(|watts| Overhead { knots: vec![(0.0, watts)] });
     known.or_else(|| fits.get(&(facts.law, facts.gpus)).cloned())

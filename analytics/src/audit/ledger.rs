@@ -1,10 +1,12 @@
 //! The energy ledger: joules by hour, by what they were spent on, and by whose they are. It is where measuring ends and accounting begins.
 //!
-//! In every hour, Σ over [`Use`] = meter (`metered_j` where there is a meter, else the estimate), to the joule: what no part explains is
-//! [`Use::Residual`] and may be below 0.
+//! In every hour, Σ over [`Use`] = meter (where there is one, with what fills its gaps, else the estimate), to the joule: what no part
+//! explains is [`Use::Residual`] and may be below 0. What a model gave and no reading is told by its [`Basis`], in every sum.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use super::constant::Constant;
 
 /// What energy was spent on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -12,6 +14,8 @@ use serde::{Deserialize, Serialize};
 pub enum Use {
     /// Above idle, by GPUs at work for a job.
     Active,
+    /// Of GPUs at work for a job, where idle power is known between bounds only: what lies between them is work or idle power.
+    Unsplit,
     /// Idle power of GPUs that a job holds.
     IdleAllocated,
     /// Idle power of GPUs that nobody holds.
@@ -36,6 +40,23 @@ pub enum Basis {
     Model,
 }
 
+impl Basis {
+    /// Whether a device's own reading tells it, without a gap bridged.
+    #[must_use]
+    pub fn is_read(self) -> bool {
+        matches!(self, Self::Counter | Self::Power)
+    }
+}
+
+/// From when to when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Span {
+    /// First moment, milliseconds since the epoch.
+    pub from_ms: i64,
+    /// Last moment.
+    pub to_ms: i64,
+}
+
 /// Energy of one hour, cell by cell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Entry {
@@ -51,7 +72,7 @@ pub struct Entry {
     pub energy_j: f64,
     /// At least, joules (idle power in gaps).
     pub lower_j: f64,
-    /// At most, joules (TDP in gaps).
+    /// At most, joules (the most a device can draw in gaps).
     pub upper_j: f64,
 }
 
@@ -73,10 +94,14 @@ pub struct JobEnergy {
     pub owner: Option<u32>,
     /// Above idle, joules.
     pub active_j: f64,
+    /// Work or idle power, not told apart, joules.
+    pub unsplit_j: f64,
     /// Idle power of the GPUs it held, joules.
     pub idle_j: f64,
     /// Its share of overhead, joules.
     pub overhead_j: f64,
+    /// Of all these what a model gave and no reading, joules.
+    pub modelled_j: f64,
     /// GPU time it held within the audited window, seconds × GPUs.
     pub gpu_s: f64,
     /// Share of that GPU time which has readings, 0 to 1.
@@ -96,16 +121,24 @@ pub struct Ledger {
     pub entries: Vec<Entry>,
     /// By job.
     pub jobs: Vec<JobEnergy>,
-    /// What whole-node meters read, joules; `None` without meters.
+    /// What whole-node meters read, joules; `None` without meters, and where some nodes have none.
     pub metered_j: Option<f64>,
-    /// Sum of all entries, joules: equal to `metered_j` where there is one.
+    /// What a model fills of these meters' gaps, joules.
+    pub filled_j: f64,
+    /// Sum of all entries, joules: equal to `metered_j` and `filled_j` together where all nodes have meters.
     pub total_j: f64,
+    /// First and last reading of all devices, whatever is audited; `None` without readings.
+    pub record: Option<Span>,
+    /// Hours of the clock with any energy that a reading tells.
+    pub hours_read: u64,
     /// Share of device time with readings of its own (counter or power), 0 to 1.
     pub coverage_ratio: Option<f64>,
     /// Device time seen, GPU hours.
     pub gpu_hours: f64,
     /// GPU hours held by jobs.
     pub allocated_gpu_hours: f64,
+    /// Constants that set figures.
+    pub constants: Vec<Constant>,
     /// What a reader must know, one sentence each.
     pub notes: Vec<String>,
 }

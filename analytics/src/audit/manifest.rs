@@ -1,25 +1,25 @@
 //! The manifest: what an audit was made from, so that a second auditor makes it again, byte for byte, and sees what differs if it does.
 //!
-//! It holds the inputs with their SHA-256, the options, the factors with their sources, the version of the program, the SHA-256 of the answer
+//! It holds the inputs with their SHA-256, the options, the factors and the constants that set figures with their sources, the version of the program, the SHA-256 of the answer
 //! as JSON and its headline figures. It holds no clock time and no machine name: the same inputs and options give the same manifest. Files are
 //! named without their folders in `inputs`, and as they were typed in `options`; only what they hold is compared.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::account::Account;
+use super::constant::Constant;
 use super::factors::FactorRecord;
 use super::ledger::Use;
 use crate::error::{Error, Result};
 use crate::ingest::{SourceFile, sha256};
-use crate::storage;
 use crate::trace::SourceRecord;
 
 /// Version of the form.
-pub const SCHEMA: &str = "audit-manifest/1";
+pub const SCHEMA: &str = "audit-manifest/2";
 /// Differences listed, at most.
 const MOST_DIFFERENCES: usize = 50;
 
@@ -90,8 +90,8 @@ pub struct Options {
     pub reader: Option<String>,
     /// Time zone named.
     pub timezone: Option<String>,
-    /// Mapping file.
-    pub mapping: Option<String>,
+    /// Mapping files, each for all sources or as `SOURCE=FILE`.
+    pub mapping: Vec<String>,
     /// Factor file.
     pub factors: Option<String>,
     /// File of carbon intensities.
@@ -138,6 +138,8 @@ pub struct Manifest {
     pub inputs: Vec<Input>,
     /// Factors as they were used.
     pub factors: Vec<FactorRecord>,
+    /// Constants of the method and of devices that set figures.
+    pub constants: Vec<Constant>,
     /// The answer.
     pub result: ResultRecord,
     /// Its headline figures.
@@ -155,7 +157,10 @@ fn figures(account: &Account) -> BTreeMap<String, f64> {
     put("it_kwh", Some(account.it_kwh.value));
     put("it_kwh_at_least", Some(account.it_kwh.lower));
     put("it_kwh_at_most", Some(account.it_kwh.upper));
-    put("metered_kwh", account.metered_kwh);
+    put("it_metered_kwh", Some(account.it_kwh.metered()));
+    put("it_modelled_kwh", Some(account.it_kwh.modelled));
+    put("node_meters_read_kwh", account.node_meters.map(|meters| meters.read_kwh));
+    put("node_meters_filled_kwh", account.node_meters.map(|meters| meters.filled_kwh));
     put("coverage", account.coverage);
     put("facility_kwh", account.facility_kwh.map(|energy| energy.value));
     put("location_based_kg", account.location.as_ref().and_then(|carbon| Some(carbon.kg?.value)));
@@ -170,6 +175,7 @@ fn figures(account: &Account) -> BTreeMap<String, f64> {
     for line in &account.by_use {
         let name = match line.spent_on {
             Use::Active => "active_kwh",
+            Use::Unsplit => "work_or_idle_kwh",
             Use::IdleAllocated => "idle_allocated_kwh",
             Use::IdleUnallocated => "idle_unallocated_kwh",
             Use::Overhead => "overhead_kwh",
@@ -185,7 +191,7 @@ impl Manifest {
     pub fn of(
         options: Options,
         inputs: Vec<Input>,
-        factors: Vec<FactorRecord>,
+        (factors, constants): (Vec<FactorRecord>, Vec<Constant>),
         account: &Account,
         (schema, answer): (&str, &[u8]),
     ) -> Self {
@@ -195,6 +201,7 @@ impl Manifest {
             options,
             inputs,
             factors,
+            constants,
             result: ResultRecord { schema: schema.to_owned(), size_bytes: answer.len() as u64, sha256: sha256(answer) },
             figures: figures(account),
         }
@@ -255,6 +262,7 @@ impl Manifest {
         }
         inputs(&self.inputs, &other.inputs, &mut found);
         records(&self.factors, &other.factors, &mut found);
+        constants(&self.constants, &other.constants, &mut found);
         for (name, was) in &self.figures {
             match other.figures.get(name) {
                 Some(now) if was == now => {}
@@ -333,15 +341,34 @@ fn records(before: &[FactorRecord], now: &[FactorRecord], found: &mut Vec<String
     }
 }
 
-/// Inputs of a request: the files of a trace folder, or the files a trace was read from.
+fn constants(before: &[Constant], now: &[Constant], found: &mut Vec<String>) {
+    let same = |constants: &[Constant], name: &str| constants.iter().find(|one| one.name == name).cloned();
+    for was in before {
+        match same(now, &was.name) {
+            Some(is) if is == *was => {}
+            Some(is) if is.value == was.value => {
+                found.push(format!("constant {}: the source stated for it has changed", was.name));
+            }
+            Some(is) => found.push(format!("constant {}: was {}, is {}", was.name, was.value, is.value)),
+            None => found.push(format!("constant {}: was {}, is not there", was.name, was.value)),
+        }
+    }
+    for is in now.iter().filter(|is| same(before, &is.name).is_none()) {
+        found.push(format!("constant {}: was not there, is {}", is.name, is.value));
+    }
+}
+
+/// Inputs of a request: the files of trace folders, and the files that were read beside them.
 ///
 /// # Errors
 /// When they cannot be read.
-pub fn of_sources(folder: Option<&Path>, sources: &[SourceRecord]) -> Result<Vec<Input>> {
-    match folder.filter(|folder| storage::is_folder(folder)) {
-        Some(folder) => Input::of_folder(folder),
-        None => Ok(sources.iter().map(Input::of_source).collect()),
+pub fn of_sources(folders: &[PathBuf], read: &[SourceRecord]) -> Result<Vec<Input>> {
+    let mut inputs = Vec::new();
+    for folder in folders {
+        inputs.extend(Input::of_folder(folder)?);
     }
+    inputs.extend(read.iter().map(Input::of_source));
+    Ok(inputs)
 }
 
 /// The JSON Schema of [`Manifest`].
@@ -369,7 +396,7 @@ mod tests {
         Manifest::of(
             options,
             inputs,
-            vec![factor],
+            (vec![factor], vec![Constant::new("Gap", "3 periods", "choice", true)]),
             &account(&Ledger::default(), &Loaded::default()),
             ("audit/1", answer),
         )
@@ -414,7 +441,7 @@ mod tests {
     #[test]
     fn another_file_is_not_a_manifest() {
         let why = Manifest::parse("x.json", "{\"schema\": \"trace/1\"}").unwrap_err().to_string();
-        assert!(why.contains("trace/1 and not audit-manifest/1") && why.contains("--manifest"), "{why}");
+        assert!(why.contains("trace/1 and not audit-manifest/2") && why.contains("--manifest"), "{why}");
         assert!(Manifest::parse("x.json", "{").unwrap_err().to_string().starts_with("x.json, line 1"));
     }
 }

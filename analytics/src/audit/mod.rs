@@ -6,11 +6,13 @@
 pub mod account;
 pub mod answer;
 mod attribute;
+pub mod constant;
 pub mod factors;
 pub mod ledger;
 pub mod manifest;
 pub mod meter;
 pub mod model;
+pub mod ratings;
 mod report;
 pub mod stream;
 pub mod whatif;

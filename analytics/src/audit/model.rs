@@ -6,13 +6,20 @@
 //! weighted mean. Between bins the function is linear. Above the highest utilisation seen it rises linearly to the TDP, where
 //! that is known; below the lowest it falls to the idle power.
 //!
-//! Idle power is, first known first taken: the user's; the mean reading at a utilisation of at most 1 %; the table's; the 5 %
-//! quantile of all readings (a note says so). The upper bound is the user's TDP, the table's, else the highest reading.
+//! **Idle power** is, first known first taken: the user's; the mean of at least [`LEAST_IDLE`] readings at a utilisation of at most 1 %;
+//! the [table's](super::ratings). Else it is unknown, with bounds ([`Idle`]): no more than the lowest reading, and no less than what
+//! utilisation leaves: at a (low) utilisation u a GPU is idle for 1 - u of the time, so that idle power is at least (P - u · most) / (1 - u)
+//! where the most is stated.
+//! Readings of busy GPUs tell no more.
+//!
+//! **The upper bound** is the larger of the TDP (the user's, else the table's) and the highest reading of the type. Without a fit, a
+//! utilisation still tells: power is taken as the line from idle power to the upper bound, which is the most it can be.
 //! Nothing is assumed beyond that: a type of which nothing is known has no model, and its gaps no energy.
 //!
 //! Sums of readings are whole milliwatts, so a fit does not depend on the order of the readings.
 //!
-//! O(readings + bins). Worked number: averages 60, 100, 90 and 200 W of equal weight are not monotone; 100 and 90 pool to 95:
+//! O(readings + bins). Worked numbers: 100 W at 5 % of a GPU of at most 400 W: idle power is at least (100 - 20) / 0.95 = 84.2 W, so that no
+//! more than 15.8 W are work. Averages 60, 100, 90 and 200 W of equal weight are not monotone; 100 and 90 pool to 95:
 //! 60, 95, 95, 200 W.
 
 use std::collections::BTreeMap;
@@ -20,83 +27,24 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::constant::Constant;
+use super::ratings::{Source, rating_of};
+
 /// Bins of utilisation: 0 %, 1 % … 100 %.
 const BINS: usize = 101;
 /// A fit takes at least so many readings with both power and utilisation.
-const LEAST_READINGS: u64 = 20;
+pub(super) const LEAST_READINGS: u64 = 20;
 /// Readings of at most this bin (1 %) are idle.
-const IDLE_BIN: usize = 1;
+pub(super) const IDLE_BIN: usize = 1;
+/// Idle power is the mean of at least so many readings at idle.
+pub(super) const LEAST_IDLE: u64 = 3;
+/// Readings bound idle power from below up to this utilisation on average: beyond, 1 / (1 - u) makes too much of readings that are not of
+/// quite the same moment.
+const MOST_BUSY: f64 = 0.25;
+/// A reading below is of a board that is off, watts, and tells nothing of idle power.
+const LEAST_ON_W: f64 = 1.0;
 /// No GPU draws more, watts: readings beyond are none.
 pub const GPU_MOST_W: f64 = 10_000.0;
-
-/// What is known of a GPU type without telemetry.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Rating {
-    /// Words that a model's name has to hold, lower case.
-    pub words: &'static [&'static str],
-    /// Power when idle, watts, where a measurement is published.
-    pub idle_w: Option<f64>,
-    /// Thermal design power (highest sustained board power), watts.
-    pub tdp_w: f64,
-    /// Where it is from.
-    pub source: &'static str,
-}
-
-const fn rating(words: &'static [&'static str], idle_w: Option<f64>, tdp_w: f64, source: &'static str) -> Rating {
-    Rating { words, idle_w, tdp_w, source }
-}
-
-/// GPU types with published ratings; the first whose words are all in the name is taken. A name without its form factor is
-/// rated as the hotter form, so that the upper bound holds.
-pub const RATINGS: [Rating; 26] = [
-    rating(&["b200"], None, 1_000.0, "NVIDIA DGX B200 data sheet"),
-    rating(&["gh200"], None, 1_000.0, "NVIDIA GH200 data sheet (CPU, GPU and memory)"),
-    rating(&["h200"], None, 700.0, "NVIDIA H200 data sheet"),
-    rating(&["h100", "pcie"], None, 350.0, "NVIDIA H100 PCIe product brief"),
-    rating(&["h100"], None, 700.0, "NVIDIA H100 data sheet, SXM5"),
-    rating(&["h800"], None, 700.0, "NVIDIA H100 data sheet, SXM5 (same board)"),
-    rating(
-        &["a100", "pcie"],
-        Some(60.0),
-        300.0,
-        "NVIDIA A100 data sheet, PCIe 80 GB; idle: Hu et al., NSDI 2024 (Acme)",
-    ),
-    rating(&["a100"], Some(60.0), 400.0, "NVIDIA A100 data sheet, SXM4; idle: Hu et al., NSDI 2024 (Acme)"),
-    rating(&["a800"], Some(60.0), 400.0, "as A100 SXM4 (same chip)"),
-    rating(&["a40"], None, 300.0, "NVIDIA A40 data sheet"),
-    rating(&["a30"], None, 165.0, "NVIDIA A30 data sheet"),
-    rating(&["a16"], None, 250.0, "NVIDIA A16 data sheet"),
-    rating(&["a10"], None, 150.0, "NVIDIA A10 data sheet"),
-    rating(&["l40s"], None, 350.0, "NVIDIA L40S data sheet"),
-    rating(&["l40"], None, 300.0, "NVIDIA L40 data sheet"),
-    rating(&["l4"], None, 72.0, "NVIDIA L4 data sheet"),
-    rating(&["v100", "pcie"], None, 250.0, "NVIDIA V100 data sheet, PCIe"),
-    rating(&["v100"], None, 300.0, "NVIDIA V100 data sheet, SXM2"),
-    rating(&["p100", "pcie"], None, 250.0, "NVIDIA P100 data sheet, PCIe"),
-    rating(&["p100"], None, 300.0, "NVIDIA P100 data sheet, SXM2"),
-    rating(&["p40"], None, 250.0, "NVIDIA P40 data sheet"),
-    rating(&["k80"], None, 150.0, "NVIDIA K80 board specification: 300 W for two GPUs"),
-    rating(&["rtx", "6000"], None, 300.0, "NVIDIA RTX 6000 data sheets (Turing 295 W with USB-C, Ada 300 W)"),
-    rating(&["t4"], None, 70.0, "NVIDIA T4 data sheet"),
-    rating(&["mi300x"], None, 750.0, "AMD Instinct MI300X data sheet"),
-    rating(&["mi250x"], None, 560.0, "AMD Instinct MI250X data sheet, peak, two dies"),
-];
-
-/// The published rating of a GPU model.
-#[must_use]
-pub fn rating_of(gpu_type: &str) -> Option<&'static Rating> {
-    let name = gpu_type.to_ascii_lowercase();
-    RATINGS.iter().find(|rating| rating.words.iter().all(|word| holds(&name, word)))
-}
-
-/// Whether `name` holds `word` not within a longer one (`a10` is not in `a100`, `h200` not in `gh200`).
-fn holds(name: &str, word: &str) -> bool {
-    name.match_indices(word).any(|(at, _)| {
-        let before = at.checked_sub(1).and_then(|ix| name.as_bytes().get(ix));
-        let after = name.as_bytes().get(at + word.len());
-        !before.is_some_and(u8::is_ascii_alphanumeric) && !after.is_some_and(u8::is_ascii_digit)
-    })
-}
 
 /// What the user says of a GPU type.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -112,15 +60,15 @@ pub struct Given {
 pub struct Tally {
     /// By percent of utilisation: readings, milliwatts.
     bins: Vec<(u64, u64)>,
-    /// Readings by whole watts, with or without a utilisation.
-    watts: Vec<u64>,
     readings: u64,
     mw: u64,
+    /// Lowest reading of a board that is on, and highest reading, milliwatts.
+    ends_mw: (u64, u64),
 }
 
 impl Default for Tally {
     fn default() -> Self {
-        Self { bins: vec![(0, 0); BINS], watts: Vec::new(), readings: 0, mw: 0 }
+        Self { bins: vec![(0, 0); BINS], readings: 0, mw: 0, ends_mw: (u64::MAX, 0) }
     }
 }
 
@@ -133,13 +81,8 @@ impl Tally {
         let mw = (power_w * 1_000.0).round() as u64;
         self.readings += 1;
         self.mw += mw;
-        let watt = power_w as usize;
-        if self.watts.len() <= watt {
-            self.watts.resize(watt + 1, 0);
-        }
-        if let Some(count) = self.watts.get_mut(watt) {
-            *count += 1;
-        }
+        let least = if power_w >= LEAST_ON_W { mw } else { u64::MAX };
+        self.ends_mw = (self.ends_mw.0.min(least), self.ends_mw.1.max(mw));
         let bin = util.filter(|util| (0.0..=1.0).contains(util)).map(|util| (util * 100.0).round() as usize);
         if let Some((count, sum)) = bin.and_then(|bin| self.bins.get_mut(bin)) {
             *count += 1;
@@ -152,14 +95,35 @@ impl Tally {
         for (own, more) in self.bins.iter_mut().zip(&other.bins) {
             *own = (own.0 + more.0, own.1 + more.1);
         }
-        if self.watts.len() < other.watts.len() {
-            self.watts.resize(other.watts.len(), 0);
-        }
-        for (own, more) in self.watts.iter_mut().zip(&other.watts) {
-            *own += more;
-        }
+        self.ends_mw = (self.ends_mw.0.min(other.ends_mw.0), self.ends_mw.1.max(other.ends_mw.1));
         self.readings += other.readings;
         self.mw += other.mw;
+    }
+
+    /// Lowest reading of a board that is on, watts.
+    fn lowest(&self) -> Option<f64> {
+        (self.ends_mw.0 < u64::MAX).then(|| self.ends_mw.0 as f64 / 1_000.0)
+    }
+
+    /// Highest reading, watts.
+    fn highest(&self) -> Option<f64> {
+        (self.readings > 0).then(|| self.ends_mw.1 as f64 / 1_000.0)
+    }
+
+    /// The least that idle power can be, given that no GPU draws more than `most_w`: from the readings up to each utilisation.
+    fn idle_at_least(&self, most_w: f64) -> f64 {
+        let (mut count, mut mw, mut util) = (0_u64, 0_u64, 0.0);
+        let mut least = 0.0_f64;
+        for (bin, (of_bin, sum)) in self.bins.iter().enumerate().filter(|(_, (count, _))| *count > 0) {
+            count += of_bin;
+            mw += sum;
+            util += bin as f64 / 100.0 * *of_bin as f64;
+            let (watts, busy) = (mw as f64 / 1_000.0 / count as f64, util / count as f64);
+            if busy <= MOST_BUSY && count >= LEAST_IDLE {
+                least = least.max((watts - busy * most_w) / (1.0 - busy));
+            }
+        }
+        least
     }
 
     /// Mean of the readings in bins for which `keep` holds, watts.
@@ -168,25 +132,56 @@ impl Tally {
         let (count, mw) = kept.fold((0, 0), |(n, sum), (_, (count, mw))| (n + count, sum + mw));
         (count > 0).then(|| mw as f64 / 1_000.0 / count as f64)
     }
+}
 
-    /// The whole watts below which a share of the readings lies.
-    fn quantile(&self, share: f64) -> Option<f64> {
-        let mut left = (self.readings as f64 * share).ceil().max(1.0) as u64;
-        for (watt, count) in self.watts.iter().enumerate() {
-            if *count >= left {
-                return Some(watt as f64);
-            }
-            left -= count;
+/// Idle power: known, where both ends are the same, or bounds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Idle {
+    /// At least, watts.
+    pub least_w: f64,
+    /// At most, watts; infinite where nothing is known.
+    pub most_w: f64,
+}
+
+impl Default for Idle {
+    fn default() -> Self {
+        Self { least_w: 0.0, most_w: f64::INFINITY }
+    }
+}
+
+impl Idle {
+    /// Known.
+    #[must_use]
+    pub fn known(watts: f64) -> Self {
+        Self { least_w: watts, most_w: watts }
+    }
+
+    /// Its value where it is known, watts.
+    #[must_use]
+    pub fn value(self) -> Option<f64> {
+        (self.least_w == self.most_w).then_some(self.least_w)
+    }
+
+    /// Its value, or the middle of its bounds; `None` without an upper bound.
+    #[must_use]
+    pub fn middle(self) -> Option<f64> {
+        self.most_w.is_finite().then_some(f64::midpoint(self.least_w, self.most_w))
+    }
+
+    fn words(self) -> String {
+        match self.value() {
+            Some(watts) => format!("{watts:.0} W"),
+            None if self.most_w.is_finite() => format!("unknown, between {:.0} and {:.0} W", self.least_w, self.most_w),
+            None => "unknown".to_owned(),
         }
-        None
     }
 }
 
 /// Power of a GPU type.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Law {
-    /// Power when idle, watts.
-    pub idle_w: Option<f64>,
+    /// Power when idle.
+    pub idle: Idle,
     /// Upper bound, watts.
     pub most_w: Option<f64>,
     /// Mean power of working GPUs (utilisation above 1 %), watts.
@@ -197,6 +192,8 @@ pub struct Law {
     pub curve: Option<Vec<f64>>,
     /// What idle power and upper bound rest on, in words.
     pub source: String,
+    /// The two as constants, with their sources.
+    pub constants: Vec<Constant>,
 }
 
 impl Law {
@@ -208,61 +205,107 @@ impl Law {
         let rated = gpu_type.and_then(rating_of);
         let known: u64 = tally.bins.iter().map(|(count, _)| count).sum();
         let fits = known >= LEAST_READINGS;
-        let idle_read = tally.mean(|bin| bin <= IDLE_BIN).filter(|_| fits);
-        let lowest = tally.quantile(0.05).filter(|_| tally.readings >= LEAST_READINGS);
-        let (idle_w, idle_source) = [
-            (given.idle_w, "given"),
-            (idle_read, "read at up to 1 % utilisation"),
-            (rated.and_then(|rating| rating.idle_w), "published"),
-            (lowest, "the 5 % quantile of the readings"),
-        ]
-        .into_iter()
-        .find(|(value, _)| value.is_some())
-        .unwrap_or((None, "unknown"));
-        let highest = tally.quantile(1.0).map(|watt| watt + 1.0);
-        let (most_w, most_source) =
-            [(given.tdp_w, "given"), (rated.map(|rating| rating.tdp_w), "published TDP"), (highest, "highest reading")]
-                .into_iter()
-                .find(|(value, _)| value.is_some())
-                .unwrap_or((None, "unknown"));
-        let curve = if fits { Some(fit(tally, idle_w, most_w)) } else { None };
-        let linear = || Some(idle_w? + (most_w? - idle_w?) * assumed_util?.clamp(0.0, 1.0));
+        let highest = tally.highest();
+        let stated = match (given.tdp_w, rated) {
+            (Some(watts), _) => Some((watts, "given in the factor file".to_owned(), false)),
+            (None, Some(rating)) => Some((rating.tdp_w, tdp_words(rating.tdp_source), rating.tdp_source.is_assumed())),
+            (None, None) => None,
+        };
+        let is_stated = stated.is_some();
+        let (most_w, most_source, most_assumed) = match (stated, highest) {
+            (Some((watts, _, _)), Some(read)) if read > watts => {
+                (Some(read), format!("the highest reading of the type, above its TDP of {watts:.0} W"), false)
+            }
+            (Some((watts, source, assumed)), _) => (Some(watts), source, assumed),
+            (None, Some(read)) => {
+                let why = "the highest reading of the type; no rating of it is known, so that it may draw more";
+                (Some(read), why.to_owned(), true)
+            }
+            (None, None) => (None, "the type has neither a rating nor readings".to_owned(), false),
+        };
+        let at_idle: u64 = tally.bins.iter().take(IDLE_BIN + 1).map(|(count, _)| count).sum();
+        let (idle, idle_source, idle_assumed) = if let Some(watts) = given.idle_w {
+            (Idle::known(watts), "given in the factor file".to_owned(), false)
+        } else if let Some(watts) = tally.mean(|bin| bin <= IDLE_BIN).filter(|_| at_idle >= LEAST_IDLE) {
+            (Idle::known(watts), format!("the mean of {at_idle} readings at a utilisation of at most 1 %"), false)
+        } else if let Some((watts, source)) = rated.and_then(|rating| rating.idle) {
+            (Idle::known(watts), source.words(), source.is_assumed())
+        } else {
+            let most = tally.lowest().unwrap_or(f64::INFINITY);
+            // A bound above the lowest reading means that power and utilisation are not of the same moments.
+            // The highest reading alone is no bound of what the GPU could have drawn.
+            let least = most_w.filter(|_| is_stated).map_or(0.0, |most_w| tally.idle_at_least(most_w));
+            let least = if least < most { least } else { 0.0 };
+            let why =
+                "no readings at a utilisation of at most 1 %, and no published figure; at most the lowest reading";
+            (Idle { least_w: least, most_w: most }, why.to_owned(), false)
+        };
+        let curve = if fits { Some(fit(tally, idle.value(), most_w)) } else { None };
+        let linear = || Some(idle.value()? + (most_w? - idle.value()?) * assumed_util?.clamp(0.0, 1.0));
         let busy_w = tally.mean(|bin| bin > IDLE_BIN).filter(|_| fits).or_else(linear);
         let mean_w = (tally.readings > 0).then(|| tally.mw as f64 / 1_000.0 / tally.readings as f64);
         let name = gpu_type.unwrap_or("GPUs of unknown type");
-        let place = rated.map_or_else(String::new, |rating| format!(" ({})", rating.source));
-        let watts = |value: Option<f64>| value.map_or_else(|| "unknown".to_owned(), |watts| format!("{watts:.0} W"));
+        let most = most_w.map_or_else(|| "unknown".to_owned(), |watts| format!("{watts:.0} W"));
+        let unrated = if rated.is_none() && gpu_type.is_some() && given.tdp_w.is_none() {
+            " (no such type in the table of ratings)"
+        } else {
+            ""
+        };
         let source = format!(
-            "{name}: idle {} ({idle_source}), at most {} ({most_source}){}, curve from {known} readings{}",
-            watts(idle_w),
-            watts(most_w),
-            if idle_source == "published" || most_source == "published TDP" { place } else { String::new() },
+            "{name}{unrated}: idle {} ({idle_source}), at most {most} ({most_source}), curve from {known} readings{}",
+            idle.words(),
             if fits { "" } else { ": too few" }
         );
-        Self { idle_w, most_w, busy_w, mean_w, curve, source }
+        let constants = vec![
+            Constant::new(format!("Idle power of {name}"), idle.words(), idle_source, idle_assumed),
+            Constant::new(format!("Most power of {name}"), most, most_source, most_assumed),
+        ];
+        Self { idle, most_w, busy_w, mean_w, curve, source, constants }
     }
 
-    /// Power at a utilisation, watts; `None` without a fit.
+    /// Power at a utilisation, watts: by the fit, else on the line from idle power to the most; `None` if neither is known.
     #[must_use]
     pub fn at(&self, util: f64) -> Option<f64> {
-        let curve = self.curve.as_ref()?;
-        let place = util.clamp(0.0, 1.0) * 100.0;
+        let util = util.clamp(0.0, 1.0);
+        let Some(curve) = self.curve.as_ref() else {
+            let idle = self.idle.middle()?;
+            return Some(idle + (self.most_w? - idle).max(0.0) * util);
+        };
+        let place = util * 100.0;
         let (low, part) = (place.floor(), place.fract());
         let below = *curve.get(low as usize)?;
         let above = curve.get(low as usize + 1).copied().unwrap_or(below);
         Some(below + (above - below) * part)
     }
 
+    /// The most that a GPU at a utilisation draws, watts: idle for the rest of the time.
+    #[must_use]
+    pub fn at_most(&self, util: f64) -> Option<f64> {
+        let most = self.most_w?;
+        if self.curve.is_some() || !self.idle.most_w.is_finite() {
+            return Some(most);
+        }
+        let idle = self.idle.most_w.min(most);
+        Some(idle + (most - idle) * util.clamp(0.0, 1.0))
+    }
+
     /// Power of a GPU of which only its state is known, watts: `held` by a job or not, `None` unknown. Without a mean of
     /// readings it is the middle of the bounds.
     #[must_use]
     pub fn in_state(&self, held: Option<bool>) -> Option<f64> {
-        let middle = || Some((self.idle_w? + self.most_w?) / 2.0);
+        let middle = || Some((self.idle.value()? + self.most_w?) / 2.0);
         match held {
-            Some(false) => self.idle_w,
+            Some(false) => self.idle.middle(),
             Some(true) => self.busy_w.or(self.mean_w).or_else(middle),
             None => self.mean_w.or_else(middle),
         }
+    }
+}
+
+fn tdp_words(source: Source) -> String {
+    match source {
+        Source::Published(..) => format!("TDP: {}", source.words()),
+        Source::Assumed(_) => format!("TDP {}", source.words()),
     }
 }
 
@@ -363,14 +406,50 @@ mod tests {
     }
 
     #[test]
-    fn names_of_models_are_told_apart() {
-        let tdp = |name: &str| rating_of(name).map(|rating| rating.tdp_w);
-        assert_eq!(tdp("NVIDIA A100-SXM4-80GB"), Some(400.0));
-        assert_eq!(tdp("NVIDIA A100-PCIE-40GB"), Some(300.0));
-        assert_eq!((tdp("NVIDIA A10"), tdp("NVIDIA L4"), tdp("NVIDIA L40S")), (Some(150.0), Some(72.0), Some(350.0)));
-        assert_eq!((tdp("NVIDIA H100 80GB HBM3"), tdp("NVIDIA H100 PCIe")), (Some(700.0), Some(350.0)));
-        assert_eq!((tdp("Tesla V100-SXM2-32GB"), tdp("Tesla T4"), tdp("a100")), (Some(300.0), Some(70.0), Some(400.0)));
-        assert_eq!((tdp("NVIDIA GH200 480GB"), tdp("GeForce GTX 1080"), tdp("")), (Some(1_000.0), None, None));
+    fn a_gpu_that_is_never_idle_has_no_idle_power_but_bounds() {
+        // An hour at 600 W and 95 %: the H100's idle power is not published. Between (600 - 0.95 · 700) / 0.05, below 0, and 600 W.
+        let mut tally = Tally::default();
+        (0..60).for_each(|_| tally.add(600.0, Some(0.95)));
+        let law = Law::of(Some("NVIDIA H100 80GB HBM3"), &tally, None, None);
+        assert_eq!((law.idle, law.idle.value()), (Idle { least_w: 0.0, most_w: 600.0 }, None));
+        assert!(law.source.contains("idle unknown, between 0 and 600 W"), "{}", law.source);
+        // The A100's is, whatever the readings of busy ones.
+        let law = Law::of(Some("A100"), &tally, None, None);
+        assert_eq!((law.idle.value(), law.most_w), (Some(60.0), Some(600.0)));
+        // Two readings at idle are too few; three are not, however many there are in all.
+        let mut tally = Tally::default();
+        [300.0, 310.0].iter().for_each(|watts| tally.add(*watts, Some(0.9)));
+        [70.0, 72.0].iter().for_each(|watts| tally.add(*watts, Some(0.0)));
+        assert_eq!(Law::of(None, &tally, None, None).idle.most_w, 70.0);
+        tally.add(74.0, Some(0.01));
+        assert_eq!(Law::of(None, &tally, None, None).idle, Idle::known(72.0));
+    }
+
+    #[test]
+    fn utilisation_bounds_the_split_without_a_fit() {
+        // 100 W at 5 % of at most 400 W: idle power is at least (100 - 20) / 0.95.
+        let mut tally = Tally::default();
+        (0..5).for_each(|_| tally.add(100.0, Some(0.05)));
+        let given = Given { idle_w: None, tdp_w: Some(400.0) };
+        let law = Law::of(Some("X"), &tally, Some(given), None);
+        assert!((law.idle.least_w - 80.0 / 0.95).abs() < 1e-9 && law.idle.most_w == 100.0, "{:?}", law.idle);
+        // Without any power: at 3.7 % between 70 W and 70 + 0.037 · 630 W, and not half of the way to 700 W.
+        let given = Given { idle_w: Some(70.0), tdp_w: Some(700.0) };
+        let law = Law::of(Some("X"), &Tally::default(), Some(given), None);
+        assert!((law.at(0.037).unwrap() - 93.31).abs() < 1e-9 && law.at_most(0.037) == law.at(0.037));
+    }
+
+    #[test]
+    fn a_devices_own_readings_raise_its_upper_bound() {
+        let mut tally = Tally::default();
+        tally.add(480.25, None);
+        let law = Law::of(Some("NVIDIA A100-SXM4-80GB"), &tally, None, None);
+        assert_eq!(law.most_w, Some(480.25));
+        assert!(law.source.contains("above its TDP of 400 W"), "{}", law.source);
+        // Of a type that no table has it is no more than what was read.
+        let law = Law::of(Some("A100X"), &tally, None, None);
+        assert!(law.source.contains("no such type") && law.source.contains("it may draw more"), "{}", law.source);
+        assert!(law.constants.iter().any(|constant| constant.assumed), "{:?}", law.constants);
     }
 
     #[test]
@@ -384,7 +463,7 @@ mod tests {
         }
         let law = Law::of(Some("A100"), &tally, None, None);
         assert_eq!(
-            (law.idle_w, law.most_w, law.busy_w, law.mean_w),
+            (law.idle.value(), law.most_w, law.busy_w, law.mean_w),
             (Some(60.0), Some(400.0), Some(200.0), Some(130.0))
         );
         // Between the readings 60 + (200 - 60) / 2 at 25 %; above, half of the way from 200 W to the TDP at 75 %.
@@ -398,7 +477,7 @@ mod tests {
     #[test]
     fn nothing_is_assumed_of_an_unknown_type() {
         let law = Law::of(Some("X"), &Tally::default(), None, Some(0.5));
-        assert_eq!((law.idle_w, law.most_w, law.in_state(Some(true)), law.at(0.5)), (None, None, None, None));
+        assert_eq!((law.idle.value(), law.most_w, law.in_state(Some(true)), law.at(0.5)), (None, None, None, None));
         let given = Given { idle_w: Some(50.0), tdp_w: Some(250.0) };
         // 50 + (250 - 50) · 0.3.
         let law = Law::of(None, &Tally::default(), Some(given), Some(0.3));

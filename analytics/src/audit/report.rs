@@ -25,6 +25,7 @@ const EXACT: f64 = 1e-9;
 fn use_words(spent_on: Use) -> &'static str {
     match spent_on {
         Use::Active => "Work above idle",
+        Use::Unsplit => "Work or idle power, not told apart",
         Use::IdleAllocated => "Idle power of GPUs that jobs hold",
         Use::IdleUnallocated => "Idle power of GPUs that nobody holds",
         Use::Overhead => "Nodes beside their GPUs",
@@ -37,7 +38,7 @@ fn basis_words(basis: Basis) -> &'static str {
         Basis::Counter => "Energy counters",
         Basis::Power => "Integrated power readings",
         Basis::Bridged => "Short gaps bridged",
-        Basis::Model => "Model of utilisation or state",
+        Basis::Model => "Modelled: no readings",
     }
 }
 
@@ -45,13 +46,53 @@ fn energy(value: f64) -> Cell {
     Cell::Compact(value)
 }
 
-/// `12 (10 to 15)`, or `12` where nothing is open.
-fn bounded(amount: Bounded, unit: &str) -> String {
+/// `12 kWh`, or with what is modelled, its bounds and the coverage beside it: `12 kWh (9 metered, 3 modelled; 10 to 15 with gaps at their
+/// bounds; readings cover 75 % of device time)`.
+fn total(account: &Account, amount: Bounded, unit: &str) -> String {
     let value = compact(amount.value);
-    if compact(amount.lower) == value && compact(amount.upper) == value {
-        return format!("**{value}** {unit}");
+    let mut beside = Vec::new();
+    if amount.modelled != 0.0 {
+        let (metered, modelled) = (compact(amount.metered()), compact(amount.modelled));
+        beside.push(match amount.metered().abs() > EXACT * amount.value.abs() {
+            true => format!("{metered} metered, {modelled} modelled"),
+            false => "all of it modelled, none metered".to_owned(),
+        });
     }
-    format!("**{value}** {unit} ({} to {} with gaps at their bounds)", compact(amount.lower), compact(amount.upper))
+    if compact(amount.lower) != value || compact(amount.upper) != value {
+        beside.push(format!("{} to {} with gaps at their bounds", compact(amount.lower), compact(amount.upper)));
+    }
+    if is_partial(account) {
+        beside.push(coverage(account).replacen("Readings", "readings", 1));
+    }
+    let beside = if beside.is_empty() { String::new() } else { format!(" ({})", beside.join("; ")) };
+    format!("**{value}** {unit}{beside}")
+}
+
+/// Whether readings leave any of the device time open.
+fn is_partial(account: &Account) -> bool {
+    account.coverage.is_none_or(|share| share < 1.0)
+}
+
+/// What readings cover of the window, in sentences; nothing where they cover all of it.
+fn open_time(answer: &Answer) -> Option<String> {
+    let account = &answer.account;
+    if !is_partial(account) {
+        return None;
+    }
+    let found = &account.readings;
+    let (Some(first), Some(last)) = (found.first_ms, found.last_ms) else {
+        return Some("There are no readings: **all energy is modelled, and none is metered**.".to_owned());
+    };
+    let span = answer.window_of(first, last);
+    let outside = first > answer.window.from_ms + HOUR_MS || last + HOUR_MS < answer.window.to_ms;
+    let beyond =
+        if outside { format!(" All readings lie between {span}; the window goes beyond.") } else { String::new() };
+    Some(format!(
+        "**The window is covered in part**: {}, and {} of {} have any.{beyond} What a model puts in the rest is told apart from what was metered.",
+        coverage(account).replacen("Readings", "readings", 1),
+        count(found.hours_read),
+        counted(found.window_hours, "hour", "hours"),
+    ))
 }
 
 /// Of which energy carbon and cost are.
@@ -105,18 +146,68 @@ impl Answer {
         report
     }
 
+    /// What was drawn, metered first.
+    fn headline(&self) -> String {
+        let account = &self.account;
+        let it = account.it_kwh;
+        if it.modelled == 0.0 {
+            let beside = if is_partial(account) {
+                format!(" {}.", coverage(account))
+            } else {
+                " Readings cover all of the window.".to_owned()
+            };
+            return format!("IT equipment drew **{}** kWh, all of it metered.{beside}", compact(it.value));
+        }
+        if it.metered().abs() <= EXACT * it.value.abs() {
+            return format!("**No energy was metered.** A model puts IT equipment at {}.", total(account, it, "kWh"));
+        }
+        format!(
+            "IT equipment drew **{}** kWh by its readings, which cover {} of the device time; a model puts **{}** kWh in the rest: {} together.",
+            compact(it.metered()),
+            account.coverage.map_or_else(|| "an unknown part".to_owned(), percent),
+            compact(it.modelled),
+            total(account, it, "kWh")
+        )
+    }
+
+    fn window_of(&self, from_ms: i64, to_ms: i64) -> String {
+        let words = |ms: i64| {
+            if self.window.has_dates {
+                format!("{} UTC", crate::time::format_utc(ms))
+            } else {
+                format!("{} after the trace began", format::duration(ms as f64 / 1_000.0))
+            }
+        };
+        format!("{} and {}", words(from_ms), words(to_ms))
+    }
+
     fn summary(&self) -> Vec<String> {
         let account = &self.account;
-        let mut said = vec![format!("IT equipment drew {}. {}.", bounded(account.it_kwh, "kWh"), coverage(account))];
+        let mut said = vec![self.headline()];
+        said.extend(open_time(self));
         if let (Some(facility), Some(pue)) = (account.facility_kwh, &account.pue) {
-            said.push(format!("The facility drew {} at a PUE of {}.", bounded(facility, "kWh"), pue.words()));
+            said.push(format!(
+                "With the facility's share it is {} at a PUE of {}.",
+                total(account, facility, "kWh"),
+                pue.words()
+            ));
         }
         let kwh = |spent_on: Use| {
             let line = account.by_use.iter().find(|line| line.spent_on == spent_on);
             line.and_then(|line| line.share).filter(|share| *share > 0.0)
         };
-        if let Some(work) = kwh(Use::Active) {
-            let idle = [Use::IdleAllocated, Use::IdleUnallocated].into_iter().filter_map(kwh).sum::<f64>();
+        let (work, either) = (kwh(Use::Active), kwh(Use::Unsplit));
+        let idle = [Use::IdleAllocated, Use::IdleUnallocated].into_iter().filter_map(kwh).sum::<f64>();
+        if let Some(either) = either {
+            let least = work.unwrap_or(0.0);
+            said.push(format!(
+                "**{} to {}** of IT energy was work above idle, and {} to {} idle power: the idle power of some GPUs is unknown.",
+                percent(least),
+                percent(least + either),
+                percent(idle),
+                percent(idle + either)
+            ));
+        } else if let Some(work) = work {
             said.push(format!(
                 "**{}** of IT energy was work above idle, {} was idle power of GPUs.",
                 percent(work),
@@ -133,7 +224,7 @@ impl Answer {
             said.push(self.cost_sentence(cost));
         }
         if let Some(sci) = &account.sci {
-            said.push(format!("SCI is {} a GPU hour held by a job.", bounded(sci.g_per_gpu_hour, "g")));
+            said.push(format!("SCI is {} a GPU hour held by a job.", total(account, sci.g_per_gpu_hour, "g")));
         }
         if !account.missing.is_empty() {
             let names: Vec<&str> = account.missing.iter().map(|missing| missing.figure.as_str()).collect();
@@ -180,7 +271,11 @@ impl Answer {
             steps.push(Step::total("Facility", facility.value));
             steps.push(Step::change("Cooling, power supply and other losses", it - facility.value));
         }
-        let metered = if account.metered_kwh.is_some() { "IT equipment, as metered" } else { "IT equipment" };
+        let metered = if account.it_kwh.modelled == 0.0 {
+            "IT equipment, as metered"
+        } else {
+            "IT equipment, metered and modelled"
+        };
         steps.push(Step::total(metered, it));
         let (residual, overhead) = (of(Use::Residual), of(Use::Overhead));
         if residual.abs() > EXACT * it.abs() {
@@ -193,6 +288,7 @@ impl Answer {
             steps.push(Step::change("Idle, held by nobody", -of(Use::IdleUnallocated)));
             steps.push(Step::total("GPUs held or at work", gpus - of(Use::IdleUnallocated)));
             steps.push(Step::change("Their idle power", -of(Use::IdleAllocated)));
+            steps.push(Step::change("Work or idle power, not told apart", -of(Use::Unsplit)));
             steps.push(Step::total("Work above idle", of(Use::Active)));
         }
         // What nothing was spent on needs no row.
@@ -214,7 +310,9 @@ impl Answer {
                 Column::number("Share"),
                 Column::with_unit("At least", "kWh"),
                 Column::with_unit("At most", "kWh"),
-                Column::number("Measured"),
+                Column::with_unit("Metered", "kWh"),
+                Column::with_unit("Modelled", "kWh"),
+                Column::number("Metered share"),
             ],
         );
         let row = |name: &str, amount: Bounded, share: Option<f64>, measured: Option<f64>| {
@@ -224,6 +322,8 @@ impl Answer {
                 Cell::opt(share, Cell::Percent),
                 energy(amount.lower),
                 energy(amount.upper),
+                energy(amount.metered()),
+                energy(amount.modelled),
                 Cell::opt(measured, Cell::Percent),
             ]
         };
@@ -244,16 +344,24 @@ impl Answer {
             let share = Cell::opt(line.share, Cell::Percent);
             bases.rows.push(vec![Cell::from(basis_words(line.basis)), energy(line.energy_kwh), share]);
         }
+        uses.note = is_partial(account).then(|| format!("{}.", coverage(account)));
         let curve = self.hourly(|line| Some(line.energy_kwh));
+        let read = self.hourly(|line| Some(line.energy_kwh - line.modelled_kwh));
         let by_hour = Chart::xy(
             "energy-by-hour",
             "IT energy by hour",
             self.time_axis(),
             Axis::linear("Energy (kWh an hour)"),
-            vec![Series::new("IT energy", Mark::Area, curve)],
+            if account.it_kwh.modelled == 0.0 {
+                vec![Series::new("IT energy", Mark::Area, curve)]
+            } else {
+                vec![Series::new("Metered and modelled", Mark::Area, curve), Series::new("Metered", Mark::Area, read)]
+            },
         )
-        .with_reading("The area is what IT equipment drew in each hour; a gap is an hour without any energy known.");
-        let found = format!("IT equipment drew {}. {}", bounded(account.it_kwh, "kWh"), self.conservation());
+        .with_reading(
+            "The area is the energy of IT equipment in each hour; a gap is an hour without any energy known.",
+        );
+        let found = format!("IT energy is {}. {}", total(account, account.it_kwh, "kWh"), self.conservation());
         Section::new("where", "Where the energy went")
             .with_finding(found)
             .with_coverage(format!("{}; {} of audit", coverage(account), counted(account.hours, "hour", "hours")))
@@ -261,9 +369,10 @@ impl Answer {
             .with_table(uses)
             .with_table(bases)
             .with_chart(by_hour)
-            .with_definition("**At least, at most**: gaps in the telemetry at idle power and at the most the device can draw. They hold neither errors of meters nor of factors.")
-            .with_definition("**Measured**: the share that counters and power readings tell, short gaps bridged; the rest is a model.")
-            .with_definition("**Residual**: what whole-node meters read beyond the sum of all parts; below 0 if the parts read more.")
+            .with_definition("**At least, at most**: gaps in the telemetry at idle power and at the most the device can draw, which is the larger of its TDP and its highest reading. They hold neither errors of meters nor of factors.")
+            .with_definition("**Metered**: what counters and power readings tell, short gaps bridged. **Modelled**: what no reading tells; the notes say how.")
+            .with_definition("**Work or idle power, not told apart**: of GPUs whose idle power is unknown, what lies between the least and the most that it can be.")
+            .with_definition("**Residual**: what whole-node meters have beyond the sum of all parts; below 0 if the parts have more.")
     }
 
     /// Whether parts add up, in words.
@@ -275,10 +384,19 @@ impl Answer {
         } else {
             format!("**The parts miss it by {worst:.1e} of the total.**")
         };
-        match (self.account.metered_kwh, kept.meter_difference_kwh) {
-            (Some(metered), Some(difference)) => {
-                let from = if difference.abs() <= EXACT * metered.abs() { "equal to it" } else { "different from it" };
-                format!("Whole-node meters read **{}** kWh; the total is {from}. {parts}", compact(metered))
+        match (self.account.node_meters, kept.meter_difference_kwh) {
+            (Some(meters), Some(difference)) => {
+                let all = meters.read_kwh + meters.filled_kwh;
+                let from = if difference.abs() <= EXACT * all.abs() { "equal to" } else { "different from" };
+                let filled = if meters.filled_kwh == 0.0 {
+                    "it".to_owned()
+                } else {
+                    format!("it and the {} kWh that a model fills of their gaps", compact(meters.filled_kwh))
+                };
+                format!(
+                    "Whole-node meters read **{}** kWh; the total is {from} {filled}. {parts}",
+                    compact(meters.read_kwh)
+                )
             }
             _ => format!(
                 "Whole-node meters do not cover every node, so there is no meter to hold the total against. {parts}"
@@ -295,8 +413,9 @@ impl Answer {
         columns.extend([
             Column::with_unit("IT energy", "kWh"),
             Column::number("Share"),
-            Column::number("Measured"),
+            Column::with_unit("Modelled", "kWh"),
             Column::with_unit("Work", "kWh"),
+            Column::with_unit("Work or idle", "kWh"),
             Column::with_unit("Idle", "kWh"),
             Column::with_unit("Overhead", "kWh"),
         ]);
@@ -340,8 +459,9 @@ impl Answer {
             row.extend([
                 energy(line.energy_kwh.value),
                 Cell::opt(super::account::share(line.energy_kwh.value, account.it_kwh.value), Cell::Percent),
-                Cell::opt(line.measured, Cell::Percent),
+                energy(line.energy_kwh.modelled),
                 energy(line.active_kwh),
+                energy(line.unsplit_kwh),
                 energy(line.idle_kwh),
                 energy(line.overhead_kwh),
             ]);
@@ -374,8 +494,7 @@ impl Answer {
         let account = &self.account;
         let owned: Vec<&Charge> = account.by_vc.iter().filter(|line| !line.nobody).collect();
         if owned.is_empty() {
-            let why = "No energy could be given to a job: the source does not tell which GPUs jobs held when.";
-            return Section::not_available("whose", "Whose energy it is", why);
+            return Section::not_available("whose", "Whose energy it is", self.without_jobs.clone());
         }
         let nobody = account.by_vc.iter().find(|line| line.nobody).map_or(0.0, |line| line.energy_kwh.value);
         let of_all = super::account::share(nobody, account.it_kwh.value);
@@ -398,6 +517,7 @@ impl Answer {
             shown.iter().map(|line| line.vc.clone().unwrap_or_else(|| "unknown".to_owned())).collect(),
             vec![
                 series("Work above idle", |line| line.active_kwh),
+                series("Work or idle power, not told apart", |line| line.unsplit_kwh),
                 series("Idle power of GPUs held", |line| line.idle_kwh),
                 series("Share of nodes' overhead", |line| line.overhead_kwh),
             ],
@@ -411,6 +531,7 @@ impl Answer {
                 Column::text("User"),
                 Column::number("GPU-hours"),
                 Column::with_unit("IT energy", "kWh"),
+                Column::with_unit("Modelled", "kWh"),
                 Column::with_unit("Idle", "kWh"),
                 Column::number("Readings"),
             ],
@@ -423,6 +544,7 @@ impl Answer {
                 text(&job.user),
                 Cell::Compact(job.gpu_hours),
                 energy(job.energy_kwh),
+                energy(job.modelled_kwh),
                 energy(job.idle_kwh),
                 Cell::opt(job.coverage, Cell::Percent),
             ]);

@@ -70,16 +70,41 @@ const COLUMNS: [&str; 8] = ["ts", "node", "gpu", "gpu_type", "util_ratio", "powe
 /// # Errors
 /// If the folder cannot be read, or as [`measure`](super::meter::measure).
 pub fn measure_folder(folder: &Path, options: &Options) -> Result<(Trace, Ledger, Readings)> {
-    let manifest = storage::manifest(folder)?;
-    let rows = manifest.tables.iter().find(|table| table.name == GpuSampleTable::NAME).map_or(0, |table| table.rows);
-    if rows <= IN_MEMORY_ROWS {
-        let trace = storage::load(folder)?;
-        let (ledger, counts) = measure_counted(&trace, options)?;
-        return Ok((trace, ledger, counts));
+    measure_folders(&[folder.to_owned()], None, options)
+}
+
+/// Measures trace folders and what was read beside them as one trace. Returns that trace without the telemetry that was streamed.
+///
+/// # Errors
+/// If a folder cannot be read, what they hold does not go together ([`Trace::merge`]), or as [`measure`](super::meter::measure).
+pub fn measure_folders(
+    folders: &[PathBuf],
+    beside: Option<Trace>,
+    options: &Options,
+) -> Result<(Trace, Ledger, Readings)> {
+    let mut rows = beside.as_ref().map_or(0, |trace| trace.gpu_samples.len());
+    let mut large = Vec::new();
+    for folder in folders {
+        let tables = storage::manifest(folder)?.tables;
+        if let Some(table) = tables.iter().find(|table| table.name == GpuSampleTable::NAME) {
+            rows += table.rows;
+            large.push(folder.join(format!("{}.parquet", GpuSampleTable::NAME)));
+        }
     }
-    let trace = storage::load_but(folder, Some(GpuSampleTable::NAME))?;
-    let path = folder.join(format!("{}.parquet", GpuSampleTable::NAME));
-    let (ledger, counts) = measure_stream(&[path], Some(&trace), options)?;
+    // Telemetry that was read beside the folders is in memory already, and no file to stream.
+    let in_memory = rows <= IN_MEMORY_ROWS || beside.as_ref().is_some_and(|trace| !trace.gpu_samples.is_empty());
+    let mut all = beside;
+    for folder in folders {
+        let own =
+            if in_memory { storage::load(folder)? } else { storage::load_but(folder, Some(GpuSampleTable::NAME))? };
+        match &mut all {
+            None => all = Some(own),
+            Some(all) => all.merge(own, &folder.display().to_string())?,
+        }
+    }
+    let trace = all.unwrap_or_default();
+    let (ledger, counts) =
+        if in_memory { measure_counted(&trace, options)? } else { measure_stream(&large, Some(&trace), options)? };
     Ok((trace, ledger, counts))
 }
 
@@ -109,7 +134,6 @@ fn stream(paths: &[PathBuf], beside: Option<&Trace>, options: &Options) -> Resul
     let mut fleet = Fleet::of(beside, options, &mut counts);
     let mut laws = fit(&files, &held, trace, options)?;
     let all = files.iter().filter_map(|file| file.span).reduce(|all, own| (all.0.min(own.0), all.1.max(own.1)));
-    let clip = options.window();
     let span = fleet.window(trace, all);
     let mut claims = Claims::of(trace, span, held.contains(&"job_key"));
     let types = node_types(trace);
@@ -123,7 +147,7 @@ fn stream(paths: &[PathBuf], beside: Option<&Trace>, options: &Options) -> Resul
             counts.merge(&piece.counts);
             piece.resolve(&mut names, &mut fleet, &mut claims, &mut laws, options);
         }
-        let base = Setting { law: None, holding: None, wraps: &wraps, window: clip, period_ms: options.period_ms() };
+        let base = fleet.gpu_setting(&wraps);
         let known = Known { claims: &claims, laws: &laws, types: &types, base };
         let (next, ()) = rayon::join(
             || feed.next(),
@@ -141,7 +165,7 @@ fn stream(paths: &[PathBuf], beside: Option<&Trace>, options: &Options) -> Resul
             fleet.device(device.series.node, device.law);
         }
     }
-    let base = Setting { law: None, holding: None, wraps: &wraps, window: clip, period_ms: options.period_ms() };
+    let base = fleet.gpu_setting(&wraps);
     let known = Known { claims: &claims, laws: &laws, types: &types, base };
     shards.par_iter_mut().for_each(|shard| shard.finish(&fleet, &known));
     let mut sink = Sink::new(fleet.by_node());
@@ -149,15 +173,9 @@ fn stream(paths: &[PathBuf], beside: Option<&Trace>, options: &Options) -> Resul
         counts.merge(&shard.counts);
         sink.merge(shard.sink);
     }
+    fleet.share_meters(beside, &mut claims);
     fleet.unread(trace, &laws, &claims, &base, &mut sink, &mut counts);
-    if sink.cells.is_empty() && !fleet.has_meters() {
-        return Err(Error::Empty {
-            source_name: paths.first().map_or_else(|| "telemetry".to_owned(), |path| path.display().to_string()),
-            what: "no reading of a GPU".to_owned(),
-            remedy: "name Parquet files with the columns of the gpu_samples table".to_owned(),
-        });
-    }
-    Ok(conclude(beside, &claims, &laws, sink, fleet, options, counts))
+    conclude(beside, &claims, &laws, sink, fleet, options, counts)
 }
 
 /// Fits the models to the first rows of every row group.
@@ -718,6 +736,7 @@ impl Shard {
             let set = known.setting(device);
             for (_, row) in own.iter().filter_map(|row| self.rows.get(*row as usize)) {
                 let at = row.ts;
+                self.counts.at(at, known.base.window);
                 device.span = Some(device.span.map_or((at, at), |span| (span.0.min(at), span.1.max(at))));
                 if let Some(row) = device.reorder.push(*row, &mut self.counts) {
                     device.series.push(row, &set, &mut self.sink, &mut self.counts);

@@ -246,8 +246,8 @@ impl Reading {
                     from: Some(*from),
                     to: Some(*to),
                     gpus: Some(*gpus),
-                    nodes: None,
                     state: Some("up".into()),
+                    ..CapacityRow::default()
                 });
             }
             self.vcs.entry(vc.clone()).or_default().extend(intervals);

@@ -33,7 +33,7 @@ mod telemetry;
 pub use delimited::{Delimited, Record};
 pub use expand::expand;
 pub use field::Moment;
-pub use options::{MOST_EXPANSION, Observer, Progress, ReadOptions};
+pub use options::{MOST_EXPANSION, Observer, Progress, ReadOptions, SourceMapping};
 pub use read::{MAPPING_FILE, NO_ROWS, Seen, check_job, check_strict, read, readers, sniff};
 pub use reader::{Confidence, Reader};
 pub use source::{Head, Lines, Passed, SourceFile, sha256};

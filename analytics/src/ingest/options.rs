@@ -1,8 +1,9 @@
 //! What a request says beside its files, and who watches it being read.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use crate::error::Result;
+use super::source::SourceFile;
+use crate::error::{Error, Result};
 use crate::time::Zone;
 
 /// How many times its size on disk a compressed JSON document may expand to unless told otherwise. Telemetry and
@@ -30,14 +31,32 @@ impl Observer for () {
     fn progress(&self, _: &Progress<'_>) {}
 }
 
+/// A mapping file for one source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceMapping {
+    /// A file or folder as it is named among the sources, or the name of a file without its folder.
+    pub source: PathBuf,
+    /// The mapping file.
+    pub mapping: PathBuf,
+}
+
+impl SourceMapping {
+    fn is_of(&self, file: &Path) -> bool {
+        let named = || self.source.components().count() == 1 && file.file_name() == Some(self.source.as_os_str());
+        self.source == file || file.starts_with(&self.source) || named()
+    }
+}
+
 /// What the user asked for beside the files.
 pub struct ReadOptions<'a> {
     /// The reader to use for every file, instead of sniffing.
     pub reader: Option<String>,
     /// The cluster's time zone: of local times in the source, and for calendar statistics.
     pub zone: Option<Zone>,
-    /// A mapping file that says what the columns of a CSV or Parquet file mean.
+    /// A mapping file that says what the columns of CSV or Parquet files mean: of all that have none of their own.
     pub mapping: Option<PathBuf>,
+    /// Mapping files of single sources.
+    pub mappings: Vec<SourceMapping>,
     /// Keep the text of quarantined rows, to write them out.
     pub keep_quarantined: bool,
     /// Make any quarantined row or damaged file an error.
@@ -54,6 +73,7 @@ impl std::fmt::Debug for ReadOptions<'_> {
             .field("reader", &self.reader)
             .field("zone", &self.zone)
             .field("mapping", &self.mapping)
+            .field("mappings", &self.mappings)
             .field("keep_quarantined", &self.keep_quarantined)
             .field("strict", &self.strict)
             .field("most_expansion", &self.most_expansion)
@@ -67,6 +87,7 @@ impl Default for ReadOptions<'_> {
             reader: None,
             zone: None,
             mapping: None,
+            mappings: Vec::new(),
             keep_quarantined: false,
             strict: false,
             most_expansion: MOST_EXPANSION,
@@ -76,6 +97,27 @@ impl Default for ReadOptions<'_> {
 }
 
 impl ReadOptions<'_> {
+    /// The mapping file of `file`: its own, else the one of all.
+    pub fn mapping_of(&self, file: &SourceFile) -> Option<&Path> {
+        let own = self.mappings.iter().find(|own| own.is_of(file.path())).map(|own| own.mapping.as_path());
+        own.or(self.mapping.as_deref())
+    }
+
+    /// Whether every mapping has its source among `files`.
+    ///
+    /// # Errors
+    /// When one has not.
+    pub fn check_mappings(&self, files: &[SourceFile]) -> Result<()> {
+        match self.mappings.iter().find(|own| !files.iter().any(|file| own.is_of(file.path()))) {
+            None => Ok(()),
+            Some(lost) => Err(Error::Setting {
+                setting: format!("--mapping {}={}", lost.source.display(), lost.mapping.display()),
+                found: format!("there is no source {}", lost.source.display()),
+                remedy: "name the source as it stands among the others, or by its file name".to_owned(),
+            }),
+        }
+    }
+
     /// The zone the user named, or else the zone a format's documentation gives.
     ///
     /// # Errors

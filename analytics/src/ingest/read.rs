@@ -1,6 +1,7 @@
 //! From a request (files, options) to a trace: who reads what, and the checks every job row passes.
 
 use std::collections::HashSet;
+use std::path::Path;
 
 use super::READERS;
 use super::options::ReadOptions;
@@ -47,6 +48,7 @@ pub fn read(files: &[SourceFile], options: &ReadOptions<'_>) -> Result<Trace> {
         trace.ledger.keep_rows();
     }
     check_mapping(options)?;
+    options.check_mappings(files)?;
     let mut groups: Vec<(&'static dyn Reader, Vec<SourceFile>)> = Vec::new();
     let mut archives = 0;
     let alone = files.iter().filter(|file| file.passed().is_none()).count() == 1;
@@ -61,8 +63,10 @@ pub fn read(files: &[SourceFile], options: &ReadOptions<'_>) -> Result<Trace> {
         }
         let look = file.look()?;
         let nothing = look.head.text.trim().is_empty();
-        let reader = match (&options.reader, &options.mapping) {
+        let reader = match (&options.reader, options.mapping_of(file)) {
             _ if look.archive.is_some() || (nothing && look.damage.is_some()) => None,
+            // A mapping of the file's own says how to read it, whatever reads the others.
+            (Some(_), Some(mapping)) if Some(mapping) != options.mapping.as_deref() => Some(by_id("mapping")?),
             (Some(id), _) => Some(by_id(id)?),
             (None, Some(_)) => Some(by_id("mapping")?),
             (None, None) => sniff_head(&look.head),
@@ -115,9 +119,15 @@ pub fn read(files: &[SourceFile], options: &ReadOptions<'_>) -> Result<Trace> {
             unknown(&names)
         });
     }
+    // Where the cluster is, its jobs say, and not what is read beside them.
+    let mut clock = None;
     for (reader, group) in &groups {
+        let jobs = trace.jobs.len();
         let before = (trace.ledger.read, trace.row_counts(), trace.skipped.len(), trace.ledger.damage.len());
         reader.read(group, options, &mut trace)?;
+        if trace.jobs.len() > jobs {
+            clock = Some((trace.basis.clone(), trace.zone.clone()));
+        }
         if before == (trace.ledger.read, trace.row_counts(), trace.skipped.len(), trace.ledger.damage.len()) {
             let names = group.iter().map(SourceFile::name).collect::<Vec<_>>().join(", ");
             let holds = if group.len() == 1 { "holds" } else { "hold" };
@@ -132,7 +142,13 @@ pub fn read(files: &[SourceFile], options: &ReadOptions<'_>) -> Result<Trace> {
             });
         }
     }
-    if let Some(path) = &options.mapping {
+    if let Some((basis, zone)) = clock.filter(|clock| clock.0.has_dates() == trace.basis.has_dates()) {
+        (trace.basis, trace.zone) = (basis, zone);
+    }
+    let mut mappings: Vec<&Path> = files.iter().filter_map(|file| options.mapping_of(file)).collect();
+    mappings.sort_unstable();
+    mappings.dedup();
+    for path in mappings {
         // What the columns were taken to mean is as much a source as the rows.
         let file = SourceFile::new(path);
         trace.sources.push(SourceRecord {
@@ -166,7 +182,11 @@ const LONGEST_MAPPING: u64 = 1 << 20;
 
 /// Checks that the mapping is a file that can be read more than once and is no larger than a mapping is.
 fn check_mapping(options: &ReadOptions<'_>) -> Result<()> {
-    let Some(path) = &options.mapping else { return Ok(()) };
+    let own = options.mappings.iter().map(|own| &own.mapping);
+    options.mapping.iter().chain(own).try_for_each(|path| check_mapping_file(path))
+}
+
+fn check_mapping_file(path: &Path) -> Result<()> {
     let meta = std::fs::metadata(path).map_err(|e| Error::io("open", path, e))?;
     let found = if !meta.is_file() {
         "it is no file".to_owned()

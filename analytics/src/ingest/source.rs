@@ -25,6 +25,9 @@ const HEAD_BYTES: usize = 64 * 1024;
 /// The longest line that is still a row.
 const LONGEST_LINE: usize = 16 * 1024 * 1024;
 
+/// A file's content, decompressed.
+type Content<'a> = Box<dyn BufRead + Send + 'a>;
+
 /// What the first bytes of a file show.
 pub(super) struct Look {
     /// For sniffing.
@@ -155,7 +158,7 @@ impl SourceFile {
     }
 
     /// The content, and, if that is compressed, the bytes taken from the file so far.
-    fn unpack<'a>(&self, observer: &'a dyn Observer) -> Result<(Box<dyn BufRead + Send + 'a>, Option<Arc<AtomicU64>>)> {
+    fn unpack<'a>(&self, observer: &'a dyn Observer) -> Result<(Content<'a>, Option<Arc<AtomicU64>>)> {
         let failed = |action| move |e| Error::io(action, &self.path, e);
         let mut total_bytes = 0;
         let inner: Box<dyn Read + Send> = match &self.pipe {
@@ -179,7 +182,7 @@ impl SourceFile {
     ///
     /// # Errors
     /// When the file cannot be opened.
-    pub(super) fn document<'a>(&self, options: &'a ReadOptions<'_>) -> Result<Bounded<Box<dyn BufRead + Send + 'a>>> {
+    pub(super) fn document<'a>(&self, options: &'a ReadOptions<'_>) -> Result<Bounded<Content<'a>>> {
         let (reader, packed) = self.unpack(options.observer)?;
         Ok(Bounded::new(reader, packed, options.most_expansion))
     }
@@ -362,7 +365,7 @@ impl Lines<'_> {
 }
 
 /// Decompresses what begins as gzip or zstd does; says whether it did.
-fn decompress<'a>(mut source: impl BufRead + Send + 'a) -> io::Result<(Box<dyn BufRead + Send + 'a>, bool)> {
+fn decompress<'a>(mut source: impl BufRead + Send + 'a) -> io::Result<(Content<'a>, bool)> {
     let magic = source.fill_buf()?;
     if magic.starts_with(&[0x1f, 0x8b]) {
         Ok((Box::new(BufReader::with_capacity(1 << 17, MultiGzDecoder::new(source))), true))

@@ -21,7 +21,7 @@ use super::reader::{Confidence, Reader};
 use super::source::{Head, SourceFile};
 use crate::error::{Error, Result};
 use crate::quality::{Ledger, Reason, RowAudit, reason};
-use crate::schema::{AttemptRow, JobRow, JobState};
+use crate::schema::{AttemptRow, CapacityRow, JobRow, JobState};
 use crate::time::{TimeBasis, Zone, seconds_to_ms};
 use crate::trace::Trace;
 
@@ -124,6 +124,9 @@ struct Header {
     start_s: Option<f64>,
     zone: Option<Zone>,
     computer: Option<String>,
+    /// Processors and nodes of the machine.
+    procs: Option<f64>,
+    nodes: Option<f64>,
     /// Names of queues by number, where given.
     queues: BTreeMap<i64, String>,
     partitions: BTreeMap<i64, String>,
@@ -151,6 +154,8 @@ impl Header {
             "unixstarttime" => self.start_s = value.parse().ok().filter(|seconds: &f64| *seconds > 0.0),
             "timezonestring" => self.zone = Zone::named(value).ok(),
             "computer" => self.computer = Some(value.to_owned()),
+            "maxprocs" => self.procs = machine_size(value),
+            "maxnodes" => self.nodes = machine_size(value),
             "queue" => enlist(&mut self.queues, value),
             "partition" => enlist(&mut self.partitions, value),
             "note" => self.note = Some(value.to_owned()),
@@ -171,6 +176,12 @@ impl Header {
                 .any(|w| note.contains(w))
         })
     }
+}
+
+/// The size of the machine: a number above 0, perhaps with a remark behind it; partitions of several sizes (`400;80`) are summed by nobody.
+fn machine_size(text: &str) -> Option<f64> {
+    let first = text.split_whitespace().next()?;
+    first.parse::<f64>().ok().filter(|size| (1.0..=1e8).contains(size))
 }
 
 /// `1  batch` into a table of names.
@@ -268,6 +279,16 @@ fn read_file(file: &SourceFile, options: &ReadOptions<'_>, trace: &mut Trace, se
         });
     }
     header.flush();
+    if header.procs.is_some() || header.nodes.is_some() {
+        trace.capacity.push(CapacityRow {
+            scope: Some(Cow::Borrowed("cluster")),
+            name: header.computer.as_deref().map(Cow::Borrowed),
+            cpus: header.procs,
+            nodes: header.nodes,
+            state: Some(Cow::Borrowed("up")),
+            ..CapacityRow::default()
+        });
+    }
     for note in header.telling() {
         trace.note(format!("The log says: {note}"));
     }

@@ -252,6 +252,16 @@ fn header(line: &str, file: &str, number: u64) -> Result<Header> {
             remedy: "name the columns as the jobs table does, or run `tracecast ingest` first".to_owned(),
         });
     }
+    let twice = COLUMNS.iter().find(|column| names.iter().filter(|name| name == column).count() > 1);
+    if let Some(column) = twice {
+        return Err(Error::Format {
+            file: file.to_owned(),
+            line: Some(number),
+            column: Some((*column).to_owned()),
+            found: "two columns have this name".to_owned(),
+            remedy: "export each column once".to_owned(),
+        });
+    }
     let targets = names.iter().map(|name| COLUMNS.iter().position(|column| column == name)).collect();
     Ok(Header { separator, targets })
 }

@@ -9,10 +9,12 @@
 pub mod sensor;
 
 mod column;
+mod resource;
 mod state;
 mod table;
 
 pub use column::{Label, Numbers, Text};
+pub use resource::Resource;
 pub use state::JobState;
 pub use table::{
     ActivityRow, ActivityTable, AttemptRow, AttemptTable, AvailabilityRow, AvailabilityTable, CapacityRow,

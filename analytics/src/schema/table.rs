@@ -359,6 +359,8 @@ tables! {
         to: time,
         #[doc = "GPUs."]
         gpus: num,
+        #[doc = "CPU cores (processors)."]
+        cpus: num,
         #[doc = "Nodes."]
         nodes: num,
         #[doc = "`up`, `down` (failed: what ran there ended), `drained` or `powered_down`."]
@@ -434,6 +436,8 @@ tables! {
         sensor: label,
         #[doc = "Power, watts."]
         power_w: num,
+        #[doc = "Energy counter or register of the meter, joules."]
+        energy_j_cum: num,
         #[doc = "CPU utilisation, 0 to 1."]
         cpu_util_ratio: num,
         #[doc = "Memory in use, bytes."]

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use clap::Args;
+use tracecast_analytics::Trace;
 use tracecast_analytics::audit::account::account;
 use tracecast_analytics::audit::answer::{Answer, Beside, SCHEMA};
 use tracecast_analytics::audit::factors::{self, Factors, Location, Method, Price, Pue, Values};
@@ -16,7 +17,6 @@ use tracecast_analytics::describe::HolderSource;
 use tracecast_analytics::ingest;
 use tracecast_analytics::report::Section;
 use tracecast_analytics::time::{MINUTE_MS, Zone};
-use tracecast_analytics::{Trace, storage};
 
 use crate::args::{Reading, duration, moment};
 use crate::cmd::answer::Answering;
@@ -49,7 +49,7 @@ Exit codes: 0 done, or identical under --verify; 1 failed, or different; 2 wrong
 #[derive(Debug, Args)]
 #[command(after_help = FACTOR_FILE)]
 pub(crate) struct Audit {
-    /// Files, folders or patterns; or one trace folder. With --verify: where the manifest's sources lie now [default: where they lay]
+    /// Files, folders, patterns and trace folders, together: job accounting, telemetry, meters. With --verify: where the manifest's sources lie now [default: where they lay]
     #[arg(required_unless_present = "verify", value_name = "SOURCE")]
     pub(crate) sources: Vec<PathBuf>,
     #[command(flatten)]
@@ -120,6 +120,9 @@ pub(crate) fn run(request: &Audit, quiet: bool) -> Result<()> {
     }
     let made = make(options(request), request.reading.strict, quiet)?;
     if let Some(path) = &request.jobs {
+        if made.answer.all_jobs.is_empty() {
+            bail!("--jobs {}: there is nothing to write. {}", path.display(), made.answer.without_jobs);
+        }
         output::write(path, &made.answer.jobs_csv()?)?;
     }
     if let Some(path) = &request.manifest {
@@ -133,9 +136,6 @@ pub(crate) fn sections(trace: &Trace) -> Result<(Option<String>, Vec<Section>)> 
     let metering = meter::Options { threads: rayon::current_num_threads(), ..meter::Options::default() };
     // Without power nothing can be audited, which the catalogue says already.
     let Ok(ledger) = meter::measure(trace, &metering) else { return Ok((None, Vec::new())) };
-    if ledger.entries.is_empty() {
-        return Ok((None, Vec::new()));
-    }
     let factors = Factors::default();
     let used = factors::load(factors, trace)?;
     let account = account(&ledger, &used.loaded);
@@ -161,7 +161,7 @@ fn options(request: &Audit) -> Options {
         sources: request.sources.iter().map(|path| typed(path)).collect(),
         reader: request.reading.reader.clone(),
         timezone: request.reading.timezone.as_ref().map(|zone| zone.name().to_owned()),
-        mapping: named(&request.reading.mapping),
+        mapping: request.reading.mapping.clone(),
         factors: named(&request.factors),
         carbon: named(&request.carbon),
         zone: request.zone.clone(),
@@ -236,7 +236,7 @@ fn make(options: Options, strict: bool, quiet: bool) -> Result<Made> {
     let reading = Reading {
         reader: options.reader.clone(),
         timezone: options.timezone.as_deref().map(Zone::named).transpose()?,
-        mapping: options.mapping.as_deref().map(PathBuf::from),
+        mapping: options.mapping.clone(),
         strict,
         max_expansion: tracecast_analytics::ingest::MOST_EXPANSION,
     };
@@ -246,19 +246,15 @@ fn make(options: Options, strict: bool, quiet: bool) -> Result<Made> {
         threads: rayon::current_num_threads(),
         ..early.meter.options()
     };
-    let (trace, ledger, streamed) = measured(&sources, &reading, &metering, quiet)?;
-    if ledger.entries.is_empty() {
-        bail!(
-            "{}: no device has two readings in the time audited, so no energy is known; add readings or widen --from and --to \
-             (`tracecast describe` tells of power at single moments)",
-            options.sources.join(", ")
-        );
-    }
+    let Measured { trace, ledger, streamed, inputs: read } = measured(&sources, &reading, &metering, quiet)?;
     let factors = all_factors(file.as_ref(), &options, &Zone::named(&trace.zone)?)?;
     let used = factors::load(factors, &trace)?;
     let account = account(&ledger, &used.loaded);
 
-    let mut inputs = inputs(&options, &sources, &trace)?;
+    let mut inputs = read;
+    if let Some(path) = &options.factors {
+        inputs.push(Input::of("factors", Path::new(path))?);
+    }
     for (role, path) in &used.files {
         inputs.push(Input::of(role, path)?);
     }
@@ -287,7 +283,13 @@ fn make(options: Options, strict: bool, quiet: bool) -> Result<Made> {
     };
     let answer = Answer::of(&trace, &ledger, account, beside);
     let text = answer.to_json()?;
-    let manifest = Manifest::of(options, inputs, used.records, &answer.account, (SCHEMA, text.as_bytes()));
+    let manifest = Manifest::of(
+        options,
+        inputs,
+        (used.records, answer.constants.clone()),
+        &answer.account,
+        (SCHEMA, text.as_bytes()),
+    );
     Ok(Made { answer, text, manifest })
 }
 
@@ -298,43 +300,36 @@ fn studies(options: &Options) -> Result<Option<Vec<cap::Study>>> {
     Ok(Some(files.iter().map(|(gpu_type, path)| cap::read(gpu_type, path)).collect::<Result<_, _>>()?))
 }
 
-/// The trace and its ledger, and whether the telemetry was too large to be kept.
-fn measured(
-    sources: &[PathBuf],
-    reading: &Reading,
-    metering: &meter::Options,
-    quiet: bool,
-) -> Result<(Trace, Ledger, bool)> {
-    let folder = match sources {
-        [folder] if storage::is_folder(folder) => folder,
-        _ => {
-            let trace = source::open(sources, reading, None, quiet)?;
-            let ledger = meter::measure(&trace, metering)?;
-            return Ok((trace, ledger, false));
-        }
-    };
-    let (mut trace, ledger, counts) = stream::measure_folder(folder, metering)?;
+/// What was measured.
+struct Measured {
+    trace: Trace,
+    ledger: Ledger,
+    /// Whether the telemetry was too large to be kept.
+    streamed: bool,
+    /// Files of the trace folders, and files read beside them.
+    inputs: Vec<Input>,
+}
+
+/// Reads all sources as one trace and measures it.
+fn measured(sources: &[PathBuf], reading: &Reading, metering: &meter::Options, quiet: bool) -> Result<Measured> {
+    let (folders, files) = source::parted(sources);
+    let beside = if files.is_empty() { None } else { Some(source::read(&files, reading, None, quiet)?) };
+    let inputs = manifest::of_sources(&folders, beside.as_ref().map_or(&[], |trace| &trace.sources))?;
+    if folders.is_empty() {
+        let trace = beside.unwrap_or_default();
+        let ledger = meter::measure(&trace, metering)?;
+        return Ok(Measured { trace, ledger, streamed: false, inputs });
+    }
+    let in_memory = beside.as_ref().is_some_and(|trace| !trace.gpu_samples.ts.is_empty());
+    let (mut trace, ledger, counts) = stream::measure_folders(&folders, beside, metering)?;
     if let Some(zone) = &reading.timezone {
         zone.name().clone_into(&mut trace.zone);
     }
     if reading.strict {
         ingest::check_strict(&trace)?;
     }
-    let streamed = counts.rows > 0 && trace.gpu_samples.ts.is_empty();
-    Ok((trace, ledger, streamed))
-}
-
-/// Files of the trace, the mapping and the factors.
-fn inputs(options: &Options, sources: &[PathBuf], trace: &Trace) -> Result<Vec<Input>> {
-    let folder = match sources {
-        [folder] if storage::is_folder(folder) => Some(folder.as_path()),
-        _ => None,
-    };
-    let mut inputs = manifest::of_sources(folder, &trace.sources)?;
-    if let Some(path) = &options.factors {
-        inputs.push(Input::of("factors", Path::new(path))?);
-    }
-    Ok(inputs)
+    let streamed = !in_memory && counts.rows > trace.node_samples.ts.len() as u64 && trace.gpu_samples.ts.is_empty();
+    Ok(Measured { trace, ledger, streamed, inputs })
 }
 
 /// Audits again and compares.
@@ -353,7 +348,9 @@ fn verify(request: &Audit, path: &Path, quiet: bool) -> Result<()> {
     moved(&request.carbon, &mut options.carbon);
     moved(&request.price, &mut options.price);
     moved(&request.whatif_power_cap, &mut options.power_caps);
-    moved(&request.reading.mapping, &mut options.mapping);
+    if !request.reading.mapping.is_empty() {
+        options.mapping.clone_from(&request.reading.mapping);
+    }
     let made = make(options, request.reading.strict, quiet)?;
     // Read back as the recorded one was, so that numbers are compared as they are written.
     let now = Manifest::parse("this audit", &made.manifest.to_json()?)?;

@@ -53,9 +53,11 @@ fn replay(
         to_ms: request.to,
         longest_ms: request.max_run,
         whole_seconds: request.compat.is_some(),
+        resource: Some(timeline.resource),
         ..input::Options::default()
     };
     let mut loaded = input::load(trace, Some(site), &window)?;
+    let resource = loaded.resource;
     let from_ms = request.from.unwrap_or(i64::MIN / 2);
     let to_ms = request.to.unwrap_or(i64::MAX);
     let daily = Options { refit_days: 1, ..options.clone() };
@@ -64,5 +66,5 @@ fn replay(
         .map(|model| backtest::track_between(*model, &tracks.rows, from_ms, to_ms, &daily))
         .collect::<Result<Vec<_>, _>>()?;
     let compat = if request.compat.is_some() { Compat::Helios } else { Compat::None };
-    Ok(downstream::run(&mut loaded, timeline, &own, &Policy { compat, ..Policy::default() })?)
+    Ok(downstream::run(&mut loaded, timeline, &own, &Policy { compat, ..Policy::default() }.on(resource))?)
 }

@@ -14,6 +14,7 @@ use tracecast_analytics::{Trace, schema::Table as _};
 use tracecast_planner::power::answer::{Answer, ByHour, Pool, Resimulated, SCHEMA, Together};
 use tracecast_planner::power::apply::{self, Chosen, Replay};
 use tracecast_planner::power::ces::Thresholds;
+use tracecast_planner::power::choice::LEAST_BLOCKS;
 use tracecast_planner::power::config::{self, Target};
 use tracecast_planner::power::family::Family;
 use tracecast_planner::power::plan::{Action, PoolPlan, PowerPlan};
@@ -376,7 +377,12 @@ fn answer(request: &PlanPower, trace: &Trace, title: String, quiet: bool) -> Res
     let stand = series.len() > 1 && series.iter().all(|own| !unknown(&own.name));
     let mut vcs = Vec::new();
     if request.by_vc || stand || request.cluster.is_some() {
-        let asked: Vec<(&Series, Request)> = series.iter().map(|own| (own, of(own, &studies))).collect();
+        let mut like = studies.clone();
+        // With fewer days of choice than evidence takes, nothing learned could be chosen for a VC.
+        if !window.may_tell(&pool) {
+            like.families.retain(|family| !family.learns());
+        }
+        let asked: Vec<(&Series, Request)> = series.iter().map(|own| (own, of(own, &like))).collect();
         for (studied, own) in study::study_together(&asked).into_iter().zip(&series) {
             // A VC that is too short or idle to learn from is said, not dropped.
             match studied {
@@ -532,6 +538,12 @@ impl Window {
         let slot = |ms: i64| usize::try_from((ms - series.start_ms).div_euclid(series.slot_ms)).unwrap_or(0);
         let eval = slot(self.from_ms)..slot(self.to_ms).min(series.slots.len());
         Request { fit: slot(self.fit_ms)..eval.start, eval, ..like.clone() }
+    }
+
+    /// Whether there are days enough to choose on (the last third of the past) to leave a plain rule.
+    fn may_tell(&self, series: &Series) -> bool {
+        let days = (self.from_ms - self.fit_ms.max(series.start_ms)) / 3 / DAY_MS;
+        usize::try_from(days).unwrap_or(0) >= LEAST_BLOCKS
     }
 
     fn slots(&self, series: &Series) -> u64 {

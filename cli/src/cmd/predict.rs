@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 use tracecast_analytics::report::format;
+use tracecast_analytics::schema::Resource;
 use tracecast_predictors::duration::apply::apply;
 use tracecast_predictors::duration::predictor::Predictor;
 use tracecast_predictors::output as rows;
@@ -28,6 +29,12 @@ pub(crate) fn run(request: &Predict, quiet: bool) -> Result<()> {
     let mut predictor = load(&request.model)?;
     let trace = source::open(&request.sources, &request.reading, None, quiet)?;
     let timeline = Timeline::of(&trace, train::which(&request.learning))?;
+    if timeline.resource != Resource::Gpus {
+        output::say(
+            quiet,
+            &format!("tracecast: jobs compete for {}; --resource says otherwise", timeline.resource.many()),
+        );
+    }
     let trained = predictor.trained().clone();
     let applied = apply(&mut predictor, &timeline)?;
     output::say(

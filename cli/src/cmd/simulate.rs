@@ -30,6 +30,7 @@ pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
         vcs: request.jobs.vcs.clone(),
         whole_seconds: scenarios.iter().any(|named| named.policy.compat == Compat::Helios),
         gangs_as_recorded: request.jobs.gangs_as_recorded,
+        resource: request.jobs.resource,
     };
     let mut loaded = load(&trace, site.as_ref(), &options)?;
     let columns = columns(request, &mut loaded)?;
@@ -38,6 +39,9 @@ pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
     for (name, matched) in columns {
         subject.note_column(name, matched);
     }
+    let placed = request.policy.place.is_some();
+    let scenarios = scenarios.into_iter().map(|named| named.on(loaded.resource, placed)).collect();
+    let recorded = if placed { recorded } else { recorded.on(loaded.resource) };
     let study = Study::new(&loaded, scenarios, recorded, request.comparison.compare.is_some())?;
     if let Some(shard) = shard {
         return write_shard(request, &study, shard, quiet);

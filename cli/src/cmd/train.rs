@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use tracecast_analytics::report::format;
+use tracecast_analytics::schema::Resource;
 use tracecast_predictors::backtest::Options;
 use tracecast_predictors::duration::predictor::Predictor;
 use tracecast_predictors::timeline::{self, Timeline};
@@ -57,6 +58,7 @@ pub(crate) fn which(learning: &Learning) -> timeline::Options {
         ignore_vc: ignored(Ignored::Vc),
         ignore_name: ignored(Ignored::Name),
         ignore_user: ignored(Ignored::User),
+        resource: learning.resource,
     }
 }
 
@@ -77,6 +79,9 @@ pub(crate) fn notes(timeline: &Timeline) -> Vec<String> {
         .iter()
         .map(|(why, count)| format!("{} left out: {why}.", format::counted(*count as u64, "job is", "jobs are")))
         .collect();
+    if timeline.resource != Resource::Gpus {
+        notes.push(format!("Jobs compete for {} here; --resource says otherwise.", timeline.resource.many()));
+    }
     if timeline.assumed_starts > 0 {
         let jobs = format::counted(timeline.assumed_starts as u64, "job has", "jobs have");
         notes.push(format!("{jobs} no recorded start and are taken to have started when they were submitted."));

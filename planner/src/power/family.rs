@@ -165,6 +165,11 @@ impl Family {
         matches!(self, Self::AlwaysOn | Self::Timeout | Self::TrailingMaximum)
     }
 
+    /// Whether it rests on the chances that [`Reach`](super::reach::Reach) learns.
+    pub fn learns(self) -> bool {
+        matches!(self, Self::Newsvendor | Self::LazyProvisioning | Self::Reach)
+    }
+
     /// Whether it may be chosen: it decides from the past alone, and is not only there to show what a scheduler makes of the plan.
     pub fn eligible(self) -> bool {
         self.causal() && self != Self::SlurmConf

@@ -167,7 +167,7 @@ fn most_asked(series: &Series, range: &Range<usize>, from: usize, ahead: usize) 
 }
 
 impl Reach {
-    /// Learns from the slots of `range` (earlier ones serve as their past), for `horizons` in slots.
+    /// Learns from the slots of `range` (earlier ones serve as their past), for `horizons` in slots; nothing for none.
     ///
     /// # Errors
     /// If the trees cannot be grown.
@@ -175,7 +175,7 @@ impl Reach {
         let most =
             series.slots.iter().take(range.end).map(|slot| slot.total.max(slot.peak)).fold(0.0, f64::max) as usize;
         let mut fitted: Vec<(usize, Vec<Teller>)> = horizons.iter().map(|ahead| (*ahead, Vec::new())).collect();
-        for seed in 1..=BAGS {
+        for seed in (1..=BAGS).filter(|_| !horizons.is_empty()) {
             let drawn = draw(series, &range, most, seed);
             for (ahead, tellers) in &mut fitted {
                 tellers.push(drawn.grow(series, &range, *ahead, seed)?);
@@ -216,7 +216,8 @@ impl Reach {
         let mut spans = Vec::new();
         for (at, slot) in series.slots.iter().enumerate().take(range.end) {
             if range.contains(&at) {
-                spans.push((levels.in_use(), self.rows(&levels, &mut rows)));
+                let read = if self.horizons.is_empty() { 0 } else { self.rows(&levels, &mut rows) };
+                spans.push((levels.in_use(), read));
             }
             levels.push(slot);
             if rows.rows() >= at_once {

@@ -305,8 +305,11 @@ impl<'a> Survey<'a> {
         let split = fit.start + fit.len() * 2 / 3;
         let (learn, pick) = (fit.start..split, split..fit.end);
         let ahead = horizons(series.slot_ms, request.boot_slots);
+        // Nothing is learned for rules that ask for no chances.
+        let learns = request.families.iter().any(|family| family.learns());
+        let ahead: &[usize] = if learns { ahead.as_slice() } else { &[] };
         let fitted = |learn: Range<usize>, read: &Range<usize>| {
-            let reach = Reach::fit(series, learn, &ahead)?;
+            let reach = Reach::fit(series, learn, ahead)?;
             let readings = reach.read(series, read.clone())?;
             Ok::<_, Error>((reach, readings))
         };

@@ -4,6 +4,8 @@
 //! [`Policy::validate`] refuses the few combinations that mean nothing. Worked example: what the Helios paper calls QSSF is
 //! the order [`Order::Qssf`] with the scan [`Scan::Strict`], [`Placement::Consolidate`] and no preemption.
 
+use tracecast_analytics::schema::Resource;
+
 use crate::error::{Error, Result};
 
 /// Weights of the multifactor order, as Slurm's plugin names them.
@@ -107,6 +109,11 @@ pub enum Placement {
     Buddy,
     /// Consolidated until the job has waited so long (milliseconds), then anywhere (Philly).
     Locality(i64),
+}
+
+impl Placement {
+    /// Wherever anything is free: locality given up from the beginning.
+    pub const ANYWHERE: Self = Self::Locality(0);
 }
 
 /// Whether running jobs may be stopped, and what that costs them.
@@ -246,6 +253,14 @@ impl Order {
 }
 
 impl Policy {
+    /// The same for jobs that compete for `resource`: processors and nodes go wherever they are free, as a log does not say which
+    /// belong together, unless another placement than the default was chosen.
+    #[must_use]
+    pub fn on(self, resource: Resource) -> Self {
+        let anywhere = resource != Resource::Gpus && self.placement == Placement::Consolidate;
+        Self { placement: if anywhere { Placement::ANYWHERE } else { self.placement }, ..self }
+    }
+
     /// Checks the combination against the workload.
     ///
     /// # Errors

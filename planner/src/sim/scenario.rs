@@ -245,8 +245,8 @@ pub const ORDERS: [&str; 17] = [
 ];
 
 /// Names of the placement rules.
-pub const PLACEMENTS: [&str; 9] =
-    ["consolidate", "first-fit", "best-fit", "worst-fit", "spread", "random", "fgd", "buddy", "locality"];
+pub const PLACEMENTS: [&str; 10] =
+    ["consolidate", "first-fit", "best-fit", "worst-fit", "spread", "random", "fgd", "buddy", "locality", "anywhere"];
 
 fn unknown(switch: &str, found: &str, known: &[&str]) -> Error {
     Error::Policy(format!("`{found}` is no {switch}; there are {}", known.join(", ")))
@@ -327,6 +327,7 @@ fn parse_placement(text: &str) -> Result<Placement> {
         "random" => Placement::Random,
         "fgd" => Placement::Fragmentation,
         "buddy" => Placement::Buddy,
+        "anywhere" => Placement::ANYWHERE,
         "locality" => Placement::Locality(timeout.map_or(Ok(LOCALITY_MS), parse_duration)?),
         other => return Err(unknown("placement", other, &PLACEMENTS)),
     })
@@ -417,6 +418,7 @@ impl Policy {
             Placement::Random => "random nodes".to_owned(),
             Placement::Fragmentation => "least fragmentation".to_owned(),
             Placement::Buddy => "buddy cells".to_owned(),
+            Placement::ANYWHERE => "anywhere".to_owned(),
             Placement::Locality(ms) => format!("local for {} s", ms / 1000),
         });
         if let Preemption::Checkpoint { one_ms, node_ms, many_ms } = self.preemption {

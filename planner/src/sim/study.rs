@@ -10,6 +10,8 @@ use std::time::Instant;
 
 use rayon::prelude::*;
 
+use tracecast_analytics::schema::Resource;
+
 use super::answer::{Answer, Replay, SCHEMA, Subject, Yardstick};
 use super::compare::{self, TieBand, TieBreak, permute_ties};
 use super::fidelity::Fidelity;
@@ -37,6 +39,15 @@ pub struct Named {
     pub name: String,
     /// The policy.
     pub policy: Policy,
+}
+
+impl Named {
+    /// The same for jobs that compete for `resource`, unless the placement was asked for.
+    #[must_use]
+    pub fn on(self, resource: Resource, placed: bool) -> Self {
+        let policy = if placed { self.policy } else { self.policy.on(resource) };
+        Self { policy, ..self }
+    }
 }
 
 /// What is to be run on a loaded workload.

@@ -201,6 +201,7 @@ pub(crate) fn machine(
             gpus: Some(nodes * gpus),
             nodes: Some(nodes),
             state: Some(state.into()),
+            ..CapacityRow::default()
         });
     };
     row("cluster", Cow::from(&cluster.name), checked.start_ms, checked.end_ms, node_vc.len() as f64, "up");

@@ -211,18 +211,21 @@ fn busy(schedule: &sim::Schedule, first: u32, slots: usize, from_ms: i64) -> Vec
     busy
 }
 
+/// Which node stands in a slot: (since when, which), `None` while there is none.
+type Slot = Vec<(i64, Option<u32>)>;
+
 /// Which node stands where in its VC, over time.
 #[derive(Debug)]
 struct Slots {
-    /// By VC and slot: (since when, which node), `None` while there is none.
-    vcs: Vec<Vec<Vec<(i64, Option<u32>)>>>,
+    /// By VC.
+    vcs: Vec<Vec<Slot>>,
     /// By VC: (when, how many nodes from then on).
     sizes: Vec<Vec<(i64, u32)>>,
 }
 
 impl Slots {
     fn new(machine: &Machine) -> Self {
-        let mut vcs: Vec<Vec<Vec<(i64, Option<u32>)>>> = vec![Vec::new(); machine.vcs.len()];
+        let mut vcs: Vec<Vec<Slot>> = vec![Vec::new(); machine.vcs.len()];
         for (node, vc) in (0u32..).zip(&machine.node_vc) {
             if let Some(slots) = vcs.get_mut(*vc as usize) {
                 slots.push(vec![(i64::MIN, Some(node))]);
@@ -232,7 +235,7 @@ impl Slots {
         Self { vcs, sizes }
     }
 
-    fn of(&self, vc: u32) -> &[Vec<(i64, Option<u32>)>] {
+    fn of(&self, vc: u32) -> &[Slot] {
         self.vcs.get(vc as usize).map_or(&[], Vec::as_slice)
     }
 

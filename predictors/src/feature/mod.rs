@@ -309,7 +309,7 @@ impl Store {
     fn places(&self, job: &Submission) -> Places {
         let (user, stem, vc) = self.texts(job);
         let (user, code, vc) = (self.code(user.as_deref()), self.code(stem.as_deref()), self.code(vc.as_deref()));
-        let gpus = milli(job.gpus);
+        let gpus = size(job);
         let mut likeness = f64::NAN;
         let mut stand_in = code;
         if let (Some(stem), Some(names)) = (stem.as_deref(), self.names.get(&user)) {
@@ -423,7 +423,7 @@ impl Store {
         let user = self.code_for(user.as_deref());
         let code = self.code_for(stem.as_deref());
         let vc = self.code_for(vc.as_deref());
-        let gpus = milli(job.gpus);
+        let gpus = size(job);
         let named = self.most.is_none_or(|most| self.names.len() < most.users) || self.names.contains_key(&user);
         if let Some(stem) = stem.as_deref().filter(|_| user != UNKNOWN && code != UNKNOWN && named) {
             let recent = &mut self.names.entry(user).or_default().recent;
@@ -515,7 +515,16 @@ pub fn log_run(run_s: f64) -> f64 {
     run_s.max(1.0).ln()
 }
 
-/// GPUs as a code, in thousandths.
+/// What a job asks for as a code: its GPUs; of a job without, its CPUs.
+fn size(job: &Submission) -> u32 {
+    const CPUS: u32 = 1 << 31;
+    match job.cpus {
+        Some(cpus) if job.gpus <= 0.0 && cpus > 0.0 => CPUS | milli(cpus).min(CPUS - 1),
+        _ => milli(job.gpus),
+    }
+}
+
+/// An amount as a code, in thousandths.
 fn milli(gpus: f64) -> u32 {
     (gpus * 1000.0).round().clamp(0.0, 4e9) as u32
 }

@@ -9,9 +9,10 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::WaterFigure;
+use super::{Bounded, WaterFigure};
 use crate::audit::factors::Site;
 use crate::audit::factors::site::Stated;
+use crate::report::format::percent;
 
 /// From this installed IT power on, reporting is due, kW.
 const DUE_FROM_KW: f64 = 500.0;
@@ -78,7 +79,7 @@ fn number(symbol: &str, name: &str, unit: &str, value: Option<f64>, basis: Field
 /// All fields, in the order of the annexes.
 pub(super) fn fields(
     site: &Site,
-    it_kwh: f64,
+    energy: Bounded,
     pue: Option<f64>,
     water: Option<&WaterFigure>,
     (from_ms, to_ms): (i64, i64),
@@ -88,8 +89,13 @@ pub(super) fn fields(
     let own = |symbol, name, unit, value| number(symbol, name, unit, stated(value), AsStated);
     let over = |part: Option<f64>, whole: Option<f64>| Some(part? / whole.filter(|whole| *whole > 0.0)?);
 
-    let window = (to_ms - from_ms < YEAR_MS)
-        .then(|| "of the audited window, which is less than the calendar year that a report covers".to_owned());
+    let it_kwh = energy.value;
+    let part = (to_ms - from_ms < YEAR_MS)
+        .then_some("of the audited window, which is less than the calendar year that a report covers");
+    let share = if it_kwh > 0.0 { energy.modelled / it_kwh } else { 0.0 };
+    let modelled = (share > 0.0).then(|| format!("{} of it modelled and not metered", percent(share)));
+    let said: Vec<String> = part.map(str::to_owned).into_iter().chain(modelled).collect();
+    let window = (!said.is_empty()).then(|| said.join("; "));
     let facility = stated(site.facility_kwh);
     let (e_dc, e_dc_basis) = match (facility, pue) {
         (Some(metered), _) => (Some(metered), AsStated),

@@ -10,7 +10,7 @@
 //! | EU fields ([`eu`]) | E_DC, E_IT, PUE, WUE, ERF, REF … | `[site]` |
 //!
 //! Without a PUE, carbon and cost are those of IT energy alone and say so. An hour without a factor is not covered: its energy is counted as
-//! such, beside the figure, and never as 0. Bounds are those of the ledger: they hold what gaps in the telemetry leave open, not errors of
+//! such, beside the figure, and never as 0. Every amount tells how much of it a model gave and no reading ([`Bounded::modelled`]). Bounds are those of the ledger: they hold what gaps in the telemetry leave open, not errors of
 //! meters or factors.
 //!
 //! Owners are charged by their energy in each hour, so that Σ owners + nobody = total for every figure. A job is charged at the mean
@@ -54,6 +54,8 @@ pub struct Bounded {
     pub lower: f64,
     /// At most.
     pub upper: f64,
+    /// Of the amount what a model gave and no reading.
+    pub modelled: f64,
 }
 
 impl Bounded {
@@ -61,7 +63,13 @@ impl Bounded {
     #[must_use]
     pub fn times(self, factor: f64) -> Self {
         let (a, b) = (self.lower * factor, self.upper * factor);
-        Self { value: self.value * factor, lower: a.min(b), upper: a.max(b) }
+        Self { value: self.value * factor, lower: a.min(b), upper: a.max(b), modelled: self.modelled * factor }
+    }
+
+    /// What readings tell, short gaps bridged.
+    #[must_use]
+    pub fn metered(self) -> f64 {
+        self.value - self.modelled
     }
 }
 
@@ -71,6 +79,7 @@ pub(crate) struct BoundedSum {
     value: NeumaierSum,
     lower: NeumaierSum,
     upper: NeumaierSum,
+    modelled: NeumaierSum,
 }
 
 impl BoundedSum {
@@ -78,16 +87,23 @@ impl BoundedSum {
         self.value.add(amount.value);
         self.lower.add(amount.lower);
         self.upper.add(amount.upper);
+        self.modelled.add(amount.modelled);
     }
 
     pub(crate) fn value(self) -> Bounded {
-        Bounded { value: self.value.value(), lower: self.lower.value(), upper: self.upper.value() }
+        Bounded {
+            value: self.value.value(),
+            lower: self.lower.value(),
+            upper: self.upper.value(),
+            modelled: self.modelled.value(),
+        }
     }
 }
 
 /// Energy of an entry, kWh.
 fn energy_kwh(entry: &Entry) -> Bounded {
-    Bounded { value: entry.energy_j, lower: entry.lower_j, upper: entry.upper_j }.times(1.0 / KWH_J)
+    let modelled = if entry.basis == Basis::Model { entry.energy_j } else { 0.0 };
+    Bounded { value: entry.energy_j, lower: entry.lower_j, upper: entry.upper_j, modelled }.times(1.0 / KWH_J)
 }
 
 /// Energy spent on one thing.
@@ -129,6 +145,8 @@ pub struct Charge {
     pub measured: Option<f64>,
     /// Of it above idle, kWh.
     pub active_kwh: f64,
+    /// Of it work or idle power, not told apart, kWh.
+    pub unsplit_kwh: f64,
     /// Of it idle power of GPUs held, kWh.
     pub idle_kwh: f64,
     /// Of it a share of nodes' overhead, kWh.
@@ -162,10 +180,14 @@ pub struct JobCharge {
     pub energy_kwh: f64,
     /// Of it above idle, kWh.
     pub active_kwh: f64,
+    /// Of it work or idle power, not told apart, kWh.
+    pub unsplit_kwh: f64,
     /// Of it idle power of GPUs held, kWh.
     pub idle_kwh: f64,
     /// Of it a share of nodes' overhead, kWh.
     pub overhead_kwh: f64,
+    /// Of it what a model gave and no reading, kWh.
+    pub modelled_kwh: f64,
     /// Share of its GPU time with readings.
     pub coverage: Option<f64>,
     /// Location-based at its owner's mean intensity, kg of CO₂ equivalent.
@@ -194,7 +216,7 @@ pub struct Conservation {
     pub owners_relative: Option<f64>,
     /// Σ jobs less Σ owners without nobody, kWh.
     pub jobs_difference_kwh: f64,
-    /// The ledger's total less what the meters read, kWh; `null` without meters.
+    /// The ledger's total less what the meters read and what a model fills of their gaps, kWh; `null` without meters.
     pub meter_difference_kwh: Option<f64>,
 }
 
@@ -205,6 +227,8 @@ pub struct HourLine {
     pub hour_ms: i64,
     /// IT energy, kWh.
     pub energy_kwh: f64,
+    /// Of it what a model gave and no reading, kWh.
+    pub modelled_kwh: f64,
     /// Location-based intensity, g/kWh; `null` where there is none.
     pub g_per_kwh: Option<f64>,
     /// Location-based, kg of CO₂ equivalent.
@@ -224,13 +248,41 @@ pub struct WaterFigure {
     pub l_per_kwh: f64,
 }
 
+/// Whole-node meters of all nodes together.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct NodeMeters {
+    /// What they read, kWh.
+    pub read_kwh: f64,
+    /// What a model fills of the time that they did not read, kWh.
+    pub filled_kwh: f64,
+}
+
+/// How much of the window readings cover.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, JsonSchema)]
+pub struct ReadingCoverage {
+    /// First reading of any device, inside the window or not, milliseconds since the epoch; `null` without readings.
+    pub first_ms: Option<i64>,
+    /// Last reading.
+    pub last_ms: Option<i64>,
+    /// Hours of the clock that the window touches.
+    pub window_hours: u64,
+    /// Of these hours with energy that a reading tells.
+    pub hours_read: u64,
+    /// IT energy from readings, short gaps bridged, kWh.
+    pub metered_kwh: f64,
+    /// IT energy from a model, kWh.
+    pub modelled_kwh: f64,
+}
+
 /// Everything accounted for.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Account {
     /// IT energy, kWh.
     pub it_kwh: Bounded,
-    /// What whole-node meters read, kWh.
-    pub metered_kwh: Option<f64>,
+    /// What whole-node meters read; `null` without them, and where some nodes have none.
+    pub node_meters: Option<NodeMeters>,
+    /// How much of the window readings cover.
+    pub readings: ReadingCoverage,
     /// Share of device time with readings of its own.
     pub coverage: Option<f64>,
     /// GPU hours seen.
@@ -319,6 +371,7 @@ struct Purse {
     known: Known,
     energy: BoundedSum,
     active: NeumaierSum,
+    unsplit: NeumaierSum,
     idle: NeumaierSum,
     overhead: NeumaierSum,
     location: NeumaierSum,
@@ -335,6 +388,7 @@ impl Purse {
         self.known.priced.merge(other.known.priced);
         self.energy.add(other.energy.value());
         self.active.merge(other.active);
+        self.unsplit.merge(other.unsplit);
         self.idle.merge(other.idle);
         self.overhead.merge(other.overhead);
         self.location.merge(other.location);
@@ -363,6 +417,7 @@ impl Given {
             energy_kwh,
             measured: purse.known.share(),
             active_kwh: purse.active.value(),
+            unsplit_kwh: purse.unsplit.value(),
             idle_kwh: purse.idle.value(),
             overhead_kwh: purse.overhead.value(),
             facility_kwh: self.pue.map(|pue| energy_kwh.value * pue),
@@ -428,6 +483,7 @@ pub fn account(ledger: &Ledger, loaded: &Loaded) -> Account {
         purse.known.add(entry);
         match entry.spent_on {
             Use::Active => purse.active.add(energy.value),
+            Use::Unsplit => purse.unsplit.add(energy.value),
             Use::IdleAllocated | Use::IdleUnallocated => purse.idle.add(energy.value),
             Use::Overhead => purse.overhead.add(energy.value),
             Use::Residual => {}
@@ -481,6 +537,7 @@ pub fn account(ledger: &Ledger, loaded: &Loaded) -> Account {
         HourLine {
             hour_ms: *hour,
             energy_kwh: energy.value,
+            modelled_kwh: energy.modelled,
             g_per_kwh: grams,
             location_kg: grams.map(|grams| drawn * grams / 1_000.0),
             price_per_kwh: price,
@@ -489,7 +546,17 @@ pub fn account(ledger: &Ledger, loaded: &Loaded) -> Account {
     });
     Account {
         it_kwh,
-        metered_kwh: ledger.metered_j.map(|joules| joules / KWH_J),
+        node_meters: ledger
+            .metered_j
+            .map(|joules| NodeMeters { read_kwh: joules / KWH_J, filled_kwh: ledger.filled_j / KWH_J }),
+        readings: ReadingCoverage {
+            first_ms: ledger.record.map(|record| record.from_ms),
+            last_ms: ledger.record.map(|record| record.to_ms),
+            window_hours: clock_hours(ledger.from_ms, ledger.to_ms),
+            hours_read: ledger.hours_read,
+            metered_kwh: it_kwh.metered(),
+            modelled_kwh: it_kwh.modelled,
+        },
         coverage: ledger.coverage_ratio,
         gpu_hours: ledger.gpu_hours,
         allocated_gpu_hours: ledger.allocated_gpu_hours,
@@ -508,7 +575,7 @@ pub fn account(ledger: &Ledger, loaded: &Loaded) -> Account {
             .into_iter()
             .map(|(basis, sum)| BasisLine { basis, energy_kwh: sum.value(), share: share(sum.value(), it_kwh.value) })
             .collect(),
-        eu: eu::fields(&factors.site, it_kwh.value, pue, water.as_ref(), (ledger.from_ms, ledger.to_ms)),
+        eu: eu::fields(&factors.site, it_kwh, pue, water.as_ref(), (ledger.from_ms, ledger.to_ms)),
         location,
         market,
         cost,
@@ -522,10 +589,16 @@ pub fn account(ledger: &Ledger, loaded: &Loaded) -> Account {
             uses_relative: share(uses_kwh - total_kwh, total_kwh),
             owners_relative: share(owners_kwh - total_kwh, total_kwh),
             jobs_difference_kwh: jobs_kwh - held_kwh,
-            meter_difference_kwh: ledger.metered_j.map(|joules| total_kwh - joules / KWH_J),
+            meter_difference_kwh: ledger.metered_j.map(|joules| total_kwh - (joules + ledger.filled_j) / KWH_J),
         },
         missing,
     }
+}
+
+/// Hours of the clock that a window touches.
+fn clock_hours(from_ms: i64, to_ms: i64) -> u64 {
+    let last = to_ms.saturating_sub(1).div_euclid(HOUR_MS);
+    u64::try_from(last - from_ms.div_euclid(HOUR_MS) + 1).unwrap_or(0)
 }
 
 /// Notes a figure that cannot be given.
@@ -565,7 +638,7 @@ fn jobs(ledger: &Ledger, purses: &[Purse], given: Given) -> Vec<JobCharge> {
             let at = job.owner.map(|owner| owner as usize);
             let owner = at.and_then(|at| ledger.owners.get(at));
             let purse = at.and_then(|at| purses.get(at));
-            let energy_kwh = (job.active_j + job.idle_j + job.overhead_j) / KWH_J;
+            let energy_kwh = (job.active_j + job.unsplit_j + job.idle_j + job.overhead_j) / KWH_J;
             // The job's share of its owner's energy is its share of what that energy caused.
             let part = purse.and_then(|purse| share(energy_kwh, purse.energy.value().value));
             let of = |given: bool, sum: fn(&Purse) -> f64| {
@@ -578,8 +651,10 @@ fn jobs(ledger: &Ledger, purses: &[Purse], given: Given) -> Vec<JobCharge> {
                 gpu_hours: job.gpu_s / 3_600.0,
                 energy_kwh,
                 active_kwh: job.active_j / KWH_J,
+                unsplit_kwh: job.unsplit_j / KWH_J,
                 idle_kwh: job.idle_j / KWH_J,
                 overhead_kwh: job.overhead_j / KWH_J,
+                modelled_kwh: job.modelled_j / KWH_J,
                 coverage: job.coverage_ratio,
                 location_kg: of(given.location, |purse| purse.location.value()),
                 market_kg: of(given.market, |purse| purse.market.value()),

@@ -80,6 +80,7 @@ pub(super) fn figure(
         value: kg.value + location.uncovered_kwh * mean / 1_000.0,
         lower: kg.lower + drawn.lower * uncovered * least / 1_000.0,
         upper: kg.upper + drawn.upper * uncovered * most / 1_000.0,
+        modelled: kg.modelled + drawn.modelled * uncovered * mean / 1_000.0,
     };
     let embodied_kg = loaded
         .factors
@@ -96,6 +97,7 @@ pub(super) fn figure(
             value: per(operational_kg.value),
             lower: per(operational_kg.lower),
             upper: per(operational_kg.upper),
+            modelled: operational_kg.modelled * 1_000.0 / ledger.allocated_gpu_hours,
         },
         g_per_gpu_hour_seen: (ledger.gpu_hours > 0.0)
             .then(|| (operational_kg.value + added) * 1_000.0 / ledger.gpu_hours),

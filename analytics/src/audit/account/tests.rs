@@ -45,6 +45,8 @@ fn ledger() -> Ledger {
         active_j: active * KWH_J,
         idle_j: idle * KWH_J,
         overhead_j: overhead * KWH_J,
+        unsplit_j: 0.0,
+        modelled_j: 0.0,
         gpu_s: 3_600.0,
         coverage_ratio: Some(1.0),
     };
@@ -59,7 +61,7 @@ fn ledger() -> Ledger {
         coverage_ratio: Some(0.9),
         gpu_hours: 40.0,
         allocated_gpu_hours: 32.0,
-        notes: Vec::new(),
+        ..Ledger::default()
     }
 }
 

@@ -12,6 +12,8 @@
 //! A device belongs to the finest pool that has jobs. Sharing is by the hour: of the hour's GPU time of the pool, the jobs'
 //! part is held, and what is drawn above idle power is theirs in the ratio of their GPU time.
 //!
+//! A node that has a meter and no readings of its GPUs is one device: its jobs hold it by the GPUs they were given there over all that it has.
+//!
 //! Jobs on one GPU share it by the fraction each has; without fractions, equally.
 //!
 //! O(n log n) in placements, O(job-hours) for pools. Worked number: jobs with 0.5 and 0.25 of a GPU that draws 160 W, 60 W of
@@ -57,6 +59,17 @@ pub(in crate::audit) struct Who {
     pub(in crate::audit) row: Option<usize>,
     /// Part of a GPU that it has, if it has less than one.
     part: f64,
+}
+
+/// A whole node that jobs hold.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::audit) struct NodeHeld {
+    /// Where [`Claims::held`] finds by whom.
+    pub(in crate::audit) holding: u32,
+    /// GPUs it has.
+    pub(in crate::audit) gpus: f64,
+    /// Whether the inventory says so.
+    pub(in crate::audit) is_listed: bool,
 }
 
 /// GPU seconds by job, of one hour.
@@ -177,25 +190,7 @@ impl Claims {
     fn place(&mut self, trace: &Trace, facts: &JobFacts<'_>, span: (i64, i64)) {
         let runs = runs(trace, facts);
         let placements = &trace.placements;
-        let mut of_run: HashMap<(usize, Option<i64>), &Run> = HashMap::new();
-        let mut of_job: HashMap<usize, Vec<&Run>> = HashMap::new();
-        for run in &runs {
-            of_run.insert((run.0, run.1), run);
-            of_job.entry(run.0).or_default().push(run);
-        }
-        let mut per_run: HashMap<(usize, Option<i64>), u32> = HashMap::new();
-        let mut placed: Vec<(&Run, usize)> = Vec::new();
-        for ix in 0..placements.len() {
-            let who = placements.job_key.get(ix).and_then(|key| self.rows.get(key));
-            let Some(job) = who.and_then(|who| self.whos.get(*who as usize)?.row) else { continue };
-            // A job of one attempt needs no number.
-            let alone = || of_job.get(&job).and_then(|runs| if runs.len() == 1 { runs.first() } else { None });
-            let Some(run) = of_run.get(&(job, placements.attempt.get(ix))).or_else(alone) else { continue };
-            if placements.node.get(ix).is_some() {
-                *per_run.entry((run.0, run.1)).or_default() += 1;
-                placed.push((run, ix));
-            }
-        }
+        let (placed, per_run) = self.placed(trace, &runs);
         for (name, vc) in (0..trace.nodes.len()).filter_map(|ix| trace.nodes.node.get(ix).zip(trace.nodes.vc.get(ix))) {
             self.node_vcs.insert(name.to_owned(), vc.to_owned());
         }
@@ -257,23 +252,112 @@ impl Claims {
             // Ends before starts, so that a job that follows another at once does not share with it.
             of_gpu.sort_by_key(|a| (a.0, a.1, a.2));
             let base = self.held(Some(self.unread(Some(&node), None))).map_or(Claim::Nobody, |holding| holding.base);
-            let mut now: Vec<(u32, f64)> = Vec::new();
-            let mut steps: Vec<(i64, Claim)> = Vec::with_capacity(of_gpu.len());
-            for (at, starts, who, part) in of_gpu {
-                if starts {
-                    now.push((who, part));
-                } else if let Some(place) = now.iter().position(|held| *held == (who, part)) {
-                    now.swap_remove(place);
-                }
-                let claim = if now.is_empty() { Claim::Nobody } else { self.set(now.clone()) };
-                match steps.last_mut() {
-                    Some(last) if last.0 == at => last.1 = claim,
-                    _ => steps.push((at, claim)),
-                }
-            }
+            let steps = self.steps(of_gpu.into_iter());
             self.holdings.push(Holding { steps, base });
             self.devices.insert((node, id), number(self.holdings.len() - 1));
         }
+    }
+
+    /// Who held whole nodes: those of `wanted` that placements name, or whose GPUs jobs of a pool hold. `wanted` has the nodes' GPUs by the
+    /// inventory; without, a node has the most that were held at a time. O(placements log placements).
+    pub(in crate::audit) fn nodes_held(
+        &mut self,
+        trace: &Trace,
+        wanted: &BTreeMap<String, Option<f64>>,
+    ) -> BTreeMap<String, NodeHeld> {
+        let mut found = BTreeMap::new();
+        if wanted.is_empty() || self.whos.is_empty() {
+            return found;
+        }
+        let facts = JobFacts::of(trace);
+        let runs = runs(trace, &facts);
+        let placements = &trace.placements;
+        let (placed, per_run) = self.placed(trace, &runs);
+        let mut events: BTreeMap<&str, Vec<Event>> = BTreeMap::new();
+        for (run, ix) in placed {
+            let Some(node) = placements.node.get(ix).filter(|node| wanted.contains_key(*node)) else { continue };
+            let Some(who) = self.who(trace, run.0) else { continue };
+            let ids =
+                placements.gpu_ids.get(ix).map_or(0, |ids| ids.split(',').filter(|id| !id.trim().is_empty()).count());
+            let nodes = f64::from(per_run.get(&(run.0, run.1)).copied().unwrap_or(1));
+            let given = placements.gpus.get(ix).or((ids > 0).then_some(ids as f64)).or(run.4.map(|gpus| gpus / nodes));
+            let Some(gpus) = given.filter(|gpus| *gpus > 0.0) else { continue };
+            let of_node = events.entry(node).or_default();
+            of_node.push((run.2, true, who, gpus));
+            of_node.push((run.3, false, who, gpus));
+        }
+        for (node, mut of_node) in events {
+            of_node.sort_by_key(|event| (event.0, event.1, event.2));
+            let mut most = 0.0_f64;
+            let mut sum = 0.0;
+            for (_, starts, _, gpus) in &of_node {
+                sum += if *starts { *gpus } else { -*gpus };
+                most = most.max(sum);
+            }
+            let listed = wanted.get(node).copied().flatten();
+            let gpus = listed.unwrap_or(most).max(f64::MIN_POSITIVE);
+            let steps = self.steps(of_node.into_iter().map(|(at, starts, who, own)| (at, starts, who, own / gpus)));
+            self.holdings.push(Holding { steps, base: Claim::Nobody });
+            let holding = number(self.holdings.len() - 1);
+            found.insert(node.to_owned(), NodeHeld { holding, gpus, is_listed: listed.is_some() });
+        }
+        for (node, gpus) in wanted {
+            let holding = self.unread(Some(node), None);
+            let pooled = self.held(Some(holding)).is_some_and(|holding| matches!(holding.base, Claim::Pool(_)));
+            if let (Some(gpus), true, false) = (gpus, pooled, found.contains_key(node)) {
+                found.insert(node.clone(), NodeHeld { holding, gpus: *gpus, is_listed: true });
+            }
+        }
+        found
+    }
+
+    /// Who holds a device, step by step. `events` are in order of time, ends before starts.
+    fn steps(&mut self, events: impl Iterator<Item = Event>) -> Vec<(i64, Claim)> {
+        let mut now: Vec<(u32, f64)> = Vec::new();
+        let mut steps: Vec<(i64, Claim)> = Vec::new();
+        for (at, starts, who, part) in events {
+            if starts {
+                now.push((who, part));
+            } else if let Some(place) = now.iter().position(|held| *held == (who, part)) {
+                now.swap_remove(place);
+            }
+            let claim = if now.is_empty() { Claim::Nobody } else { self.set(now.clone()) };
+            match steps.last_mut() {
+                Some(last) if last.0 == at => last.1 = claim,
+                _ => steps.push((at, claim)),
+            }
+        }
+        steps
+    }
+
+    /// Placements of known runs, each with its row, and how many nodes each run has.
+    #[allow(clippy::type_complexity)] // two lists, each read once
+    fn placed<'r>(
+        &self,
+        trace: &Trace,
+        runs: &'r [Run],
+    ) -> (Vec<(&'r Run, usize)>, HashMap<(usize, Option<i64>), u32>) {
+        let placements = &trace.placements;
+        let mut of_run: HashMap<(usize, Option<i64>), &Run> = HashMap::new();
+        let mut of_job: HashMap<usize, Vec<&Run>> = HashMap::new();
+        for run in runs {
+            of_run.insert((run.0, run.1), run);
+            of_job.entry(run.0).or_default().push(run);
+        }
+        let mut per_run: HashMap<(usize, Option<i64>), u32> = HashMap::new();
+        let mut placed: Vec<(&Run, usize)> = Vec::new();
+        for ix in 0..placements.len() {
+            let who = placements.job_key.get(ix).and_then(|key| self.rows.get(key));
+            let Some(job) = who.and_then(|who| self.whos.get(*who as usize)?.row) else { continue };
+            // A job of one attempt needs no number.
+            let alone = || of_job.get(&job).and_then(|runs| if runs.len() == 1 { runs.first() } else { None });
+            let Some(run) = of_run.get(&(job, placements.attempt.get(ix))).or_else(alone) else { continue };
+            if placements.node.get(ix).is_some() {
+                *per_run.entry((run.0, run.1)).or_default() += 1;
+                placed.push((run, ix));
+            }
+        }
+        (placed, per_run)
     }
 
     fn who(&self, trace: &Trace, job: usize) -> Option<u32> {

@@ -4,6 +4,9 @@
 //! (`counter`), who held the device (`holding`). `attribute` makes the ledger of it, and
 //! [`stream`](super::stream) does the same for tables larger than memory. Money, carbon and reports are not its part.
 //!
+//! The window must hold readings, or there is an error that says what the readings cover. In a window that they cover in part the
+//! rest is modelled, and kept apart from what was metered by its [`Basis`].
+//!
 //! A device is audited over the time its node is: from the first to the last reading of any GPU or meter of the node, or over the
 //! window that the user gives. Devices of the inventory without any reading are modelled by the state that the jobs tell, over
 //! the whole window. Boards cut into instances are one device: instances report their board's power, and whose it was the
@@ -11,8 +14,14 @@
 //!
 //! O(n log n) in readings and placements. Worked number: one GPU at 100 W from 0 to 3,600 s: 360,000 J, coverage 1.
 
+mod absent;
 mod counter;
+mod fleet;
 mod holding;
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
+mod known_tests;
+mod node_meter;
 mod series;
 mod sink;
 #[cfg(test)]
@@ -20,30 +29,32 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-pub use counter::WRAPS_J;
+pub use counter::{REGISTER_WRAPS_J, WRAPS_J};
 pub use series::Readings;
 
+pub(super) use counter::SLACK;
+pub(super) use fleet::Fleet;
 pub(super) use holding::{Claims, board};
 pub(super) use series::{Reorder, Row, Series, Setting};
-pub(super) use sink::{Bundle, Claim, Sink};
+pub(super) use sink::{Claim, Sink};
 
-use super::attribute::{Measured, MeterHours, NodeFacts, attribute};
+use super::attribute::{Measured, attribute};
+use super::constant::{self, Constant};
 use super::ledger::{Basis, Ledger};
-use super::model::{GPU_MOST_W, Given, Laws, Tally};
+use super::model::{GPU_MOST_W, Given, Law, Laws, Tally};
 use crate::Trace;
 use crate::describe::JobFacts;
 use crate::error::{Error, Result};
-use crate::schema::sensor;
-use crate::schema::{NodeSampleTable, Table as _};
+use crate::schema::Table as _;
 use crate::time::HOUR_MS;
 
 /// Codes of the labels that tell a device.
 type Codes = (Option<u32>, Option<u32>, Option<u32>);
 
 /// No node draws more, watts: readings beyond are none.
-const NODE_MOST_W: f64 = 20_000.0;
+pub(super) const NODE_MOST_W: f64 = 20_000.0;
 /// What a management controller reports while it has no reading, watts.
-const NODE_BLANK_W: f64 = 25_550.0;
+pub(super) const NODE_BLANK_W: f64 = 25_550.0;
 /// More GPUs than a node has.
 const NODE_MOST_GPUS: f64 = 1_024.0;
 
@@ -111,6 +122,13 @@ impl Options {
         wraps
     }
 
+    /// For meters of nodes, whose registers may count kWh.
+    pub(super) fn register_wraps(&self) -> Vec<f64> {
+        let mut wraps: Vec<f64> = WRAPS_J.iter().chain(&REGISTER_WRAPS_J).chain(&self.wraps_j).copied().collect();
+        wraps.sort_by(f64::total_cmp);
+        wraps
+    }
+
     pub(super) fn window(&self) -> (i64, i64) {
         (self.from_ms.unwrap_or(i64::MIN), self.to_ms.unwrap_or(i64::MAX))
     }
@@ -134,7 +152,7 @@ pub fn measure(trace: &Trace, options: &Options) -> Result<Ledger> {
 /// As [`measure`].
 pub fn measure_counted(trace: &Trace, options: &Options) -> Result<(Ledger, Readings)> {
     options.check()?;
-    let mut devices = Devices::of(trace);
+    let mut devices = Devices::of(trace, options.window());
     let mut fleet = Fleet::of(Some(trace), options, &mut devices.counts);
     add_types(trace, &mut devices.tallies);
     let laws = Laws::fit(&devices.tallies, &options.power, options.assumed_util_ratio);
@@ -149,8 +167,7 @@ pub fn measure_counted(trace: &Trace, options: &Options) -> Result<(Ledger, Read
         (0..).map_while(|code| trace.gpu_samples.job_key.name(code)).map(|name| claims.named(name)).collect();
     let mut sink = Sink::new(fleet.by_node());
     let wraps = options.wraps();
-    let mut set =
-        Setting { law: None, holding: None, wraps: &wraps, window: fleet.clip, period_ms: options.period_ms() };
+    let mut set = fleet.gpu_setting(&wraps);
     for ((node, _, board), rows) in std::mem::take(&mut devices.rows) {
         let number = fleet.number(node.as_deref());
         let place = laws.place(devices.types.get(&(node.clone(), board.clone())).map(String::as_str));
@@ -164,38 +181,58 @@ pub fn measure_counted(trace: &Trace, options: &Options) -> Result<(Ledger, Read
         let (from, to) = fleet.span(number);
         series.finish(from, to, &set, &mut sink, &mut devices.counts);
     }
+    fleet.share_meters(Some(trace), &mut claims);
+    let set = fleet.gpu_setting(&wraps);
     fleet.unread(trace, &laws, &claims, &set, &mut sink, &mut devices.counts);
-    if sink.cells.is_empty() && fleet.meters.is_empty() && estimate(trace, &laws, &mut claims, span, &mut sink)? {
-        fleet.notes.push(
-            "There are no readings: all energy is modelled from the GPU time of jobs, and idle GPUs are not in it."
-                .to_owned(),
-        );
+    if fleet.record().is_none() && sink.cells.is_empty() {
+        estimate(trace, &laws, &mut claims, &fleet, options, &mut sink)?;
+        fleet.notes.push(format!(
+            "There are no readings of power that have a time{}: all energy is modelled from the GPU time of jobs, and idle GPUs are not in it.",
+            if devices.counts.without_time > 0 { format!(" ({} have none)", devices.counts.without_time) } else { String::new() }
+        ));
     }
-    Ok(conclude(Some(trace), &claims, &laws, sink, fleet, options, devices.counts))
+    conclude(Some(trace), &claims, &laws, sink, fleet, options, devices.counts)
 }
 
 /// Makes the ledger.
+///
+/// # Errors
+/// If nothing is known of the window.
 pub(super) fn conclude(
     trace: Option<&Trace>,
     claims: &Claims,
     laws: &Laws,
-    sink: Sink,
+    mut sink: Sink,
     mut fleet: Fleet,
     options: &Options,
     mut counts: Readings,
-) -> (Ledger, Readings) {
-    fleet.close(&mut counts);
-    let mut notes = fleet.notes;
+) -> Result<(Ledger, Readings)> {
+    fleet.close(claims, &mut sink, &mut counts);
+    let record = fleet.record();
+    // Without readings it is the jobs that say what time is known.
+    let trace_alone = trace.filter(|_| record.is_none());
+    if let Some((trace, jobs)) = trace_alone.and_then(|trace| Some((trace, JobFacts::of(trace).window?)))
+        && (jobs.1 < options.window().0 || jobs.0 >= options.window().1)
+    {
+        return Err(absent::jobs(trace, options.window(), jobs));
+    }
+    if let Some(record) = record.filter(|_| counts.in_window == 0 && !fleet.has_read(&sink)) {
+        return Err(absent::window(trace, options.window(), record, &counts));
+    }
+    let mut notes = std::mem::take(&mut fleet.notes);
     tell(&counts, claims, &mut notes);
     let used: BTreeSet<u32> = fleet.facts.iter().filter(|facts| facts.gpus > 0).map(|facts| facts.law).collect();
-    notes.extend(
-        used.iter().filter_map(|law| laws.laws.get(*law as usize)).map(|law| format!("Power of {}.", law.source)),
-    );
-    let bounds =
-        fleet.spans.iter().flatten().fold((i64::MAX, i64::MIN), |all, own| (all.0.min(own.0), all.1.max(own.1)));
+    let used: Vec<&Law> = used.iter().filter_map(|law| laws.laws.get(*law as usize)).collect();
+    // Without devices it is the jobs' types that set the figures.
+    let all: Vec<&Law> = laws.laws.iter().filter(|law| law.most_w.is_some()).collect();
+    let used = if used.is_empty() && record.is_none() { all } else { used };
+    notes.extend(used.iter().map(|law| format!("Power of {}.", law.source)));
+    let mut constants: Vec<Constant> = used.iter().flat_map(|law| law.constants.iter().cloned()).collect();
+    constants.append(&mut fleet.constants);
+    constants.extend(constant::of_the_method(&options.wraps()));
     let hours =
         sink.cells.keys().fold((i64::MAX, i64::MIN), |all, (hour, ..)| (all.0.min(*hour), all.1.max(hour + HOUR_MS)));
-    let bounds = if bounds.0 < bounds.1 { bounds } else { hours };
+    let bounds = record.filter(|record| record.0 < record.1).unwrap_or(hours);
     let window = (options.from_ms.unwrap_or(bounds.0), options.to_ms.unwrap_or(bounds.1));
     let measured = Measured {
         trace,
@@ -205,14 +242,20 @@ pub(super) fn conclude(
         nodes: fleet.facts,
         overhead_w: options.node_overhead_w,
         window: if window.0 <= window.1 { window } else { (0, 0) },
+        record,
         notes,
     };
-    (attribute(&measured), counts)
+    let mut ledger = attribute(&measured);
+    ledger.constants = constants;
+    if ledger.entries.is_empty() {
+        return Err(absent::energy(trace, &counts, laws, options));
+    }
+    Ok((ledger, counts))
 }
 
 fn tell(counts: &Readings, claims: &Claims, notes: &mut Vec<String>) {
     for (count, what) in [
-        (counts.without_time, "rows have no time or no device and are left out"),
+        (counts.without_time, "readings have no time or no device and are left out"),
         (counts.duplicates, "rows repeat a reading of their device and moment; the first is used"),
         (counts.out_of_order, "rows came after later ones of their device and were sorted"),
         (counts.late, "of these came too late to be sorted in a stream and are left out"),
@@ -221,7 +264,10 @@ fn tell(counts: &Readings, claims: &Claims, notes: &mut Vec<String>) {
         (counts.bad_counter, "counter readings cannot be and are left out"),
         (counts.resets, "times a counter began again; what it counted between the last reading and the reset is lost"),
         (counts.wraps, "times a counter ran over; what it counted is whole"),
-        (counts.long_gaps, "gaps of more than three sample periods are filled by the model, within idle power and TDP"),
+        (
+            counts.long_gaps,
+            "gaps of more than three sample periods are filled by a model, within idle power and the most the device can draw",
+        ),
     ] {
         if count > 0 {
             notes.push(format!("{count} {what}."));
@@ -248,7 +294,7 @@ struct Devices {
 }
 
 impl Devices {
-    fn of(trace: &Trace) -> Self {
+    fn of(trace: &Trace, window: (i64, i64)) -> Self {
         let samples = &trace.gpu_samples;
         let types: HashMap<&str, &str> = node_types(trace);
         let mut devices = Self {
@@ -270,6 +316,7 @@ impl Devices {
                 devices.counts.without_time += 1;
                 continue;
             };
+            devices.counts.at(ts, window);
             let newest = last.entry(key).or_insert(ts);
             devices.counts.out_of_order += u64::from(ts < *newest);
             *newest = ts.max(*newest);
@@ -366,268 +413,41 @@ pub(super) fn node_types(trace: &Trace) -> HashMap<&str, &str> {
     (0..nodes.len()).filter_map(|ix| nodes.node.get(ix).zip(nodes.gpu_type.get(ix))).collect()
 }
 
-/// Nodes, their meters and the time they are audited.
-#[derive(Debug, Default)]
-pub(super) struct Fleet {
-    numbers: HashMap<Option<String>, u32>,
-    pub(super) facts: Vec<NodeFacts>,
-    spans: Vec<Option<(i64, i64)>>,
-    idle_w: HashMap<String, f64>,
-    meters: Vec<(u32, Series, Sink)>,
-    /// What the user asks for, else everything.
-    pub(super) clip: (i64, i64),
-    window: (Option<i64>, Option<i64>),
-    period_ms: Option<i64>,
-    overhead: bool,
-    notes: Vec<String>,
-}
-
-impl Fleet {
-    /// Reads the meters of nodes.
-    pub(super) fn of(trace: Option<&Trace>, options: &Options, counts: &mut Readings) -> Self {
-        let mut fleet = Self {
-            clip: options.window(),
-            window: (options.from_ms, options.to_ms),
-            period_ms: options.period_ms(),
-            overhead: options.node_overhead_w.is_some(),
-            ..Self::default()
-        };
-        let Some(trace) = trace else { return fleet };
-        let nodes = &trace.nodes;
-        fleet.idle_w =
-            (0..nodes.len()).filter_map(|ix| Some((nodes.node.get(ix)?.to_owned(), nodes.idle_w.get(ix)?))).collect();
-        for (node, rows) in meters(&trace.node_samples, counts) {
-            let number = fleet.number(node.as_deref());
-            if let (Some(first), Some(last)) = (rows.first(), rows.last()) {
-                fleet.seen(number, (first.ts, last.ts));
-            }
-            let (mut sink, mut series) = (Sink::new(false), Series::new(number));
-            for row in rows {
-                series.push(row, &fleet.setting(), &mut sink, counts);
-            }
-            fleet.meters.push((number, series, sink));
-        }
-        fleet
-    }
-
-    fn setting(&self) -> Setting<'static> {
-        Setting { law: None, holding: None, wraps: &[], window: self.clip, period_ms: self.period_ms }
-    }
-
-    /// The number of a node.
-    pub(super) fn number(&mut self, node: Option<&str>) -> u32 {
-        let key = node.map(str::to_owned);
-        if let Some(number) = self.numbers.get(&key) {
-            return *number;
-        }
-        let number = u32::try_from(self.facts.len()).unwrap_or(u32::MAX);
-        let idle_w = node.and_then(|node| self.idle_w.get(node)).copied();
-        self.facts.push(NodeFacts { idle_w, ..NodeFacts::default() });
-        self.spans.push(None);
-        self.numbers.insert(key, number);
-        number
-    }
-
-    /// Notes that a device of a node has readings from one moment to another.
-    pub(super) fn seen(&mut self, number: u32, span: (i64, i64)) {
-        if let Some(own) = self.spans.get_mut(number as usize) {
-            *own = Some(own.map_or(span, |own| (own.0.min(span.0), own.1.max(span.1))));
-        }
-    }
-
-    /// Notes a GPU of a node, and the place of its law.
-    pub(super) fn device(&mut self, number: u32, law: u32) {
-        if let Some(facts) = self.facts.get_mut(number as usize) {
-            facts.gpus += 1;
-            facts.law = law;
-        }
-    }
-
-    /// From when to when a node is audited.
-    pub(super) fn span(&self, number: u32) -> (i64, i64) {
-        let own = self.spans.get(number as usize).copied().flatten().unwrap_or((0, 0));
-        (self.window.0.unwrap_or(own.0), self.window.1.unwrap_or(own.1))
-    }
-
-    /// From when to when anything is audited, with GPU readings of `more`; without readings, what the jobs span.
-    pub(super) fn window(&self, trace: &Trace, more: Option<(i64, i64)>) -> (i64, i64) {
-        let spans = self.spans.iter().flatten().copied().chain(more);
-        let all = spans.reduce(|all, own| (all.0.min(own.0), all.1.max(own.1)));
-        let all = all.or_else(|| JobFacts::of(trace).window).unwrap_or((0, 0));
-        (self.window.0.unwrap_or(all.0), self.window.1.unwrap_or(all.1))
-    }
-
-    /// Whether any node has a meter.
-    pub(super) fn has_meters(&self) -> bool {
-        !self.meters.is_empty()
-    }
-
-    /// Whether energy is needed by node.
-    pub(super) fn by_node(&self) -> bool {
-        self.overhead || !self.meters.is_empty() || !self.idle_w.is_empty()
-    }
-
-    /// Adds the GPUs of the inventory that have no reading, by the state that jobs tell.
-    pub(super) fn unread(
-        &mut self,
-        trace: &Trace,
-        laws: &Laws,
-        claims: &Claims,
-        set: &Setting<'_>,
-        sink: &mut Sink,
-        counts: &mut Readings,
-    ) {
-        let whole = self.window(trace, None);
-        let (mut modelled, mut left_out) = (0_u64, 0_u64);
-        let nodes = &trace.nodes;
-        for ix in 0..nodes.len() {
-            let gpus = nodes.gpus.get(ix).filter(|gpus| (1.0..=NODE_MOST_GPUS).contains(gpus));
-            let (Some(node), Some(gpus)) = (nodes.node.get(ix), gpus.map(|gpus| gpus.round() as u32)) else { continue };
-            let number = self.number(Some(node));
-            if self.facts.get(number as usize).is_none_or(|facts| facts.gpus > 0) {
-                continue;
-            }
-            let place = laws.place(nodes.gpu_type.get(ix));
-            let Some(law) = laws.laws.get(place as usize).filter(|law| law.in_state(None).is_some()) else {
-                left_out += 1;
-                continue;
-            };
-            modelled += 1;
-            let (from, to) =
-                if self.spans.get(number as usize).copied().flatten().is_some() { self.span(number) } else { whole };
-            for gpu in 0..gpus {
-                self.device(number, place);
-                let id = gpu.to_string();
-                let set = Setting {
-                    law: Some(law),
-                    holding: claims.held(Some(claims.unread(Some(node), Some(&id)))),
-                    ..*set
-                };
-                Series::new(number).finish(from, to, &set, sink, counts);
-            }
-        }
-        if modelled > 0 {
-            self.notes.push(format!(
-                "{modelled} nodes of the inventory have no readings of their GPUs: their power is modelled by whether jobs hold them."
-            ));
-        }
-        if left_out > 0 {
-            self.notes.push(format!(
-                "{left_out} nodes of the inventory have no readings of their GPUs, and nothing is known of their power: left out."
-            ));
-        }
-    }
-
-    /// Ends the meters, each at the end of its node's time.
-    fn close(&mut self, counts: &mut Readings) {
-        let set = self.setting();
-        for (number, mut series, mut sink) in std::mem::take(&mut self.meters) {
-            let (from, to) = self.span(number);
-            series.finish(from, to, &set, &mut sink, counts);
-            let mut hours = MeterHours::new();
-            for ((hour, _, basis), total) in &sink.cells {
-                let bundle = total.value();
-                // A meter has no idle power: all of its energy is above.
-                let [energy, least, most] = bundle.active;
-                if bundle.blank_s == 0.0 {
-                    hours.insert((*hour, *basis), [energy, least, most, bundle.s]);
-                }
-            }
-            if let Some(facts) = self.facts.get_mut(number as usize).filter(|_| !hours.is_empty()) {
-                facts.meter = Some(hours);
-            }
-        }
-    }
-}
-
-/// Readings of each node's main meter, in order of time.
-fn meters(samples: &NodeSampleTable, counts: &mut Readings) -> BTreeMap<Option<String>, Vec<Row>> {
-    let ranks: Vec<Option<usize>> =
-        (0..).map_while(|code| samples.sensor.name(code)).map(|name| sensor::rank(Some(name))).collect();
-    let rank = |ix: usize| match samples.sensor.code(ix) {
-        Some(code) => ranks.get(code as usize).copied().flatten(),
-        None => sensor::rank(None),
-    };
-    let mut best: HashMap<Option<u32>, usize> = HashMap::new();
-    for (ix, rank) in (0..samples.len()).filter_map(|ix| Some((ix, rank(ix)?))) {
-        if samples.power_w.get(ix).is_some_and(|watts| (0.0..=NODE_MOST_W).contains(&watts)) {
-            let own = best.entry(samples.node.code(ix)).or_insert(rank);
-            *own = rank.min(*own);
-        }
-    }
-    let mut by_code: HashMap<Option<u32>, Vec<Row>> = HashMap::new();
-    for (ix, rank) in (0..samples.len()).filter_map(|ix| Some((ix, rank(ix)?))) {
-        let node = samples.node.code(ix);
-        if best.get(&node) != Some(&rank) {
-            continue;
-        }
-        counts.rows += 1;
-        let Some(ts) = samples.ts.get(ix) else {
-            counts.without_time += 1;
-            continue;
-        };
-        let watts = samples.power_w.get(ix);
-        let sound = watts.filter(|watts| (0.0..=NODE_MOST_W).contains(watts) && *watts != NODE_BLANK_W);
-        counts.bad_power += u64::from(watts.is_some() && sound.is_none());
-        if let Some(power) = sound {
-            by_code.entry(node).or_default().push(Row { power, ..Row::at(ts, Claim::Nobody) });
-        }
-    }
-    let mut of_nodes = BTreeMap::new();
-    for (node, mut rows) in by_code {
-        let mut newest = i64::MIN;
-        for row in &rows {
-            counts.out_of_order += u64::from(row.ts < newest);
-            newest = newest.max(row.ts);
-        }
-        rows.sort_by_key(|row| row.ts);
-        let all = rows.len();
-        rows.dedup_by_key(|row| row.ts);
-        counts.duplicates += (all - rows.len()) as u64;
-        of_nodes.insert(node.and_then(|code| samples.node.name(code)).map(str::to_owned), rows);
-    }
-    of_nodes
-}
-
 /// Without any reading or inventory: what jobs' GPUs draw by the model, hour by hour.
-fn estimate(trace: &Trace, laws: &Laws, claims: &mut Claims, span: (i64, i64), sink: &mut Sink) -> Result<bool> {
+fn estimate(
+    trace: &Trace,
+    laws: &Laws,
+    claims: &mut Claims,
+    fleet: &Fleet,
+    options: &Options,
+    sink: &mut Sink,
+) -> Result<()> {
+    let span = fleet.window(trace, None);
     let facts = JobFacts::of(trace);
     let jobs = &trace.jobs;
-    let mut known = false;
+    let (mut known, mut inside) = (false, false);
     for stretch in &facts.stretches {
-        let law = laws.laws.get(laws.place(jobs.gpu_type.get(stretch.job)) as usize);
-        let reported = || {
-            let util = jobs.reported_gpu_util_ratio.get(stretch.job)?.clamp(0.0, 1.0);
-            let law = law?;
-            law.at(util).or_else(|| Some(law.idle_w? + (law.most_w? - law.idle_w?) * util))
-        };
-        let Some(watts) = reported().or_else(|| law?.in_state(Some(true))) else { continue };
-        let idle = law.and_then(|law| law.idle_w).unwrap_or(0.0);
-        let most = law.and_then(|law| law.most_w).unwrap_or(watts).max(watts);
+        let Some(law) = laws.laws.get(laws.place(jobs.gpu_type.get(stretch.job)) as usize) else { continue };
+        let util = jobs.reported_gpu_util_ratio.get(stretch.job).map(|util| util.clamp(0.0, 1.0));
+        let reported = util.and_then(|util| Some((law.at(util)?, law.at_most(util))));
+        let Some((watts, most)) = reported.or_else(|| Some((law.in_state(Some(true))?, law.most_w))) else { continue };
+        let most = most.unwrap_or(watts).max(watts);
         let Some(claim) = jobs.job_key.get(stretch.job).map(|key| claims.whole(key)) else { continue };
         known = true;
         let (mut from, to) = (stretch.start.max(span.0), stretch.end.min(span.1));
         while from < to {
+            inside = true;
             let hour = from.div_euclid(HOUR_MS) * HOUR_MS;
             let until = to.min(hour + HOUR_MS);
             let s = (until - from) as f64 / 1_000.0 * stretch.gpus;
-            let below = watts.min(idle);
-            let bundle = Bundle {
-                active: [(watts - below) * s, 0.0, (most - below) * s],
-                idle: [below * s; 3],
-                s,
-                blank_s: 0.0,
-            };
+            let bundle = series::flat(watts, (law.idle.least_w.min(watts), most), s, law.idle);
             sink.add(u32::MAX, hour, claim, Basis::Model, &bundle);
             from = until;
         }
     }
-    if known {
-        return Ok(true);
+    match (known, inside, facts.window) {
+        (true, true, _) => Ok(()),
+        (true, false, Some(jobs)) => Err(absent::jobs(trace, options.window(), jobs)),
+        _ => Err(absent::energy(Some(trace), &Readings::default(), laws, options)),
     }
-    Err(Error::Empty {
-        source_name: trace.sources.first().map_or_else(|| "the trace".to_owned(), |source| source.name.clone()),
-        what: "no power or energy reading, and no job whose GPUs' power is known".to_owned(),
-        remedy: "add telemetry (DCGM, nvidia-smi, IPMI), or give idle power and TDP of the GPU type".to_owned(),
-    })
 }

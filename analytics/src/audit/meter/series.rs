@@ -8,8 +8,9 @@
 //! 2. **Power.** Both have power: the trapezoid rule; a gap of more than one and a half sample periods, up to [`BRIDGE`], is
 //!    marked as bridged.
 //! 3. **Model.** Longer gaps: the fitted curve where readings of utilisation are at most [`BRIDGE`] periods apart, else power by
-//!    state (held by a job, idle, unknown), bounded by idle power and the upper bound. A whole-node meter has no such model: the
-//!    line between the ends, bounded by its lowest and highest reading so far.
+//!    state (held by a job, idle, unknown), bounded by idle power and the upper bound, which is never below the device's own
+//!    highest reading. A whole-node meter without jobs has no such model: the line between the ends, bounded by its lowest and
+//!    highest reading so far.
 //!
 //! The sample period of a device is the lower median of its first [`WARM`] - 1 gaps, so that a stream and a table in memory agree.
 //! Who holds the device comes from placements, to the millisecond, or from names in the samples, each standing for half of the
@@ -22,7 +23,7 @@ use super::counter::{Step, judge};
 use super::holding::Holding;
 use super::sink::{Bundle, Claim, Sink};
 use crate::audit::ledger::Basis;
-use crate::audit::model::{GPU_MOST_W, Law};
+use crate::audit::model::{GPU_MOST_W, Idle, Law};
 use crate::stats::sampled::BRIDGE;
 use crate::time::HOUR_MS;
 
@@ -92,6 +93,12 @@ pub struct Readings {
     pub wraps: u64,
     /// Gaps of more than three periods that neither counter nor power covers.
     pub long_gaps: u64,
+    /// Readings within the window that the user gives.
+    pub in_window: u64,
+    /// The last reading before it, ms.
+    pub last_before_ms: Option<i64>,
+    /// The first reading after it, ms.
+    pub first_after_ms: Option<i64>,
 }
 
 impl Readings {
@@ -108,14 +115,37 @@ impl Readings {
         self.resets += other.resets;
         self.wraps += other.wraps;
         self.long_gaps += other.long_gaps;
+        self.in_window += other.in_window;
+        self.last_before_ms = self.last_before_ms.max(other.last_before_ms);
+        self.first_after_ms = earlier(self.first_after_ms, other.first_after_ms);
     }
+
+    /// Notes when a reading was taken, with regard to the window.
+    #[inline]
+    pub(in crate::audit) fn at(&mut self, ts: i64, (from, to): (i64, i64)) {
+        if ts < from {
+            self.last_before_ms = self.last_before_ms.max(Some(ts));
+        } else if ts >= to {
+            self.first_after_ms = earlier(self.first_after_ms, Some(ts));
+        } else {
+            self.in_window += 1;
+        }
+    }
+}
+
+fn earlier(one: Option<i64>, other: Option<i64>) -> Option<i64> {
+    one.into_iter().chain(other).min()
 }
 
 /// What a device's series is measured against.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::audit) struct Setting<'a> {
-    /// Power of its type; `None` for a whole-node meter.
+    /// Power of its type; `None` for a whole-node meter without jobs.
     pub(in crate::audit) law: Option<&'a Law>,
+    /// No whole-node meter reads more, watts; `None` for a GPU, whose own bound is tighter.
+    pub(in crate::audit) meter_w: Option<f64>,
+    /// Steps that its counter goes in, joules; 0 if they are small.
+    pub(in crate::audit) count_j: f64,
     /// Who holds it when; `None` if the samples say so themselves.
     pub(in crate::audit) holding: Option<&'a Holding>,
     /// Where counters begin again, joules, ascending.
@@ -127,8 +157,9 @@ pub(in crate::audit) struct Setting<'a> {
 }
 
 impl Setting<'_> {
-    fn idle_w(&self) -> f64 {
-        self.law.and_then(|law| law.idle_w).unwrap_or(0.0)
+    fn idle(&self) -> Idle {
+        // All that a whole-node meter reads is above.
+        self.law.map_or(Idle::known(0.0), |law| law.idle)
     }
 
     fn most_w(&self) -> Option<f64> {
@@ -233,8 +264,8 @@ impl Series {
     }
 
     fn step(a: &Row, b: &Row, set: &Setting<'_>) -> Step {
-        let most_w = set.most_w().unwrap_or(GPU_MOST_W);
-        judge(a.counter, b.counter, (b.ts - a.ts) as f64 / 1_000.0, most_w, set.wraps)
+        let most_w = set.meter_w.or(set.most_w()).unwrap_or(GPU_MOST_W);
+        judge(a.counter, b.counter, (b.ts - a.ts) as f64 / 1_000.0, most_w, set.count_j, set.wraps)
     }
 
     #[inline]
@@ -337,7 +368,10 @@ impl Series {
                     self.emit(&path, Shape::Line(watts, watts, bounds), Basis::Counter, set, sink);
                 } else {
                     counts.long_gaps += 1;
-                    self.emit(&path, Shape::State(watts), Basis::Model, set, sink);
+                    let known = set.law.is_some_and(|law| law.in_state(None).is_some());
+                    let bounds = Some((watts, self.bounds(set, watts).1.max(watts)));
+                    let shape = if known { Shape::State(watts) } else { Shape::Line(watts, watts, bounds) };
+                    self.emit(&path, shape, Basis::Model, set, sink);
                 }
             }
             _ => {
@@ -359,6 +393,9 @@ impl Series {
     fn counted(&mut self, path: &[Row], joules: f64, set: &Setting<'_>, sink: &mut Sink) {
         let (Some(a), Some(b)) = (path.first(), path.last()) else { return };
         let watts = joules / ((b.ts - a.ts) as f64 / 1_000.0);
+        if set.law.is_none() {
+            self.seen_w = (self.seen_w.0.min(watts), self.seen_w.1.max(watts));
+        }
         self.emit(path, Shape::Line(watts, watts, None), Basis::Counter, set, sink);
     }
 
@@ -404,7 +441,11 @@ impl Series {
             counts.long_gaps += u64::from(!short);
             let shape = match (estimate(a), estimate(b)) {
                 (Some(from), Some(to)) if short || set.law.is_none() => {
-                    Shape::Line(from, to, Some(self.bounds(set, from.max(to))))
+                    let (least, most) = self.bounds(set, from.max(to));
+                    // Utilisation says how much a GPU can draw, where it is all that was read.
+                    let said = |row: &Row| set.law.filter(|_| row.power.is_nan())?.at_most(row.util);
+                    let most = said(a).zip(said(b)).map_or(most, |(a, b)| most.min(a.max(b)));
+                    Shape::Line(from, to, Some((least, most)))
                 }
                 _ => Shape::State(0.0),
             };
@@ -416,8 +457,9 @@ impl Series {
     /// Least and most power where it is not read, given that it is `near` this much.
     fn bounds(&self, set: &Setting<'_>, near: f64) -> (f64, f64) {
         match set.law {
-            Some(law) => (law.idle_w.unwrap_or(0.0), law.most_w.unwrap_or(near)),
-            None => self.seen_w,
+            Some(law) => (law.idle.least_w, law.most_w.unwrap_or(near).max(self.seen_w.1)),
+            None if self.seen_w.0 <= self.seen_w.1 => self.seen_w,
+            None => (near, near),
         }
     }
 
@@ -505,7 +547,7 @@ impl Series {
         while from < to {
             let hour = from.div_euclid(HOUR_MS) * HOUR_MS;
             let until = to.min(hour + HOUR_MS);
-            self.add((hour, claim, whole.basis), &bundle(whole, from, until, claim, set), sink);
+            self.add((hour, claim, whole.basis), &bundle(whole, from, until, claim, self.seen_w.1, set), sink);
             from = until;
         }
     }
@@ -528,11 +570,11 @@ impl Series {
     }
 }
 
-/// Energy of a stretch from `from` to `to`.
+/// Energy of a stretch from `from` to `to` of a device whose highest reading so far is `seen_w`.
 #[inline]
-fn bundle(whole: &Stretch, from: i64, to: i64, claim: Claim, set: &Setting<'_>) -> Bundle {
+fn bundle(whole: &Stretch, from: i64, to: i64, claim: Claim, seen_w: f64, set: &Setting<'_>) -> Bundle {
     let s = (to - from) as f64 / 1_000.0;
-    let idle = set.idle_w();
+    let idle = set.idle();
     let (from_w, to_w, bounds) = match whole.shape {
         Shape::Line(a, b, bounds) if a == b => (a, b, bounds),
         Shape::Line(a, b, bounds) => {
@@ -544,26 +586,52 @@ fn bundle(whole: &Stretch, from: i64, to: i64, claim: Claim, set: &Setting<'_>) 
                 return Bundle { s, blank_s: s, ..Bundle::default() };
             };
             let watts = watts.max(floor);
-            (watts, watts, Some((idle.max(floor), set.most_w().unwrap_or(watts))))
+            (watts, watts, Some((idle.least_w.max(floor), set.most_w().unwrap_or(watts).max(seen_w))))
         }
     };
-    let (active, below) = parts(from_w, to_w, s, idle);
-    let Some((least, most)) = bounds else {
-        return Bundle { active: [active; 3], idle: [below; 3], s, blank_s: 0.0 };
-    };
-    let (active_least, idle_least) = parts(least, least, s, idle);
-    let (active_most, idle_most) = parts(most, most, s, idle);
+    match bounds {
+        None => {
+            let [active, either, below] = parts(from_w, to_w, s, idle);
+            Bundle { active: [active; 3], either: [either; 3], idle: [below; 3], s, blank_s: 0.0 }
+        }
+        Some(bounds) => line((from_w, to_w), bounds, s, idle),
+    }
+}
+
+/// Energy at a steady power that is not measured, joules, within bounds of power.
+pub(in crate::audit) fn flat(watts: f64, bounds: (f64, f64), s: f64, idle: Idle) -> Bundle {
+    line((watts, watts), bounds, s, idle)
+}
+
+/// Energy along a line of power that is not measured, joules, within bounds of power.
+fn line((from_w, to_w): (f64, f64), (least, most): (f64, f64), s: f64, idle: Idle) -> Bundle {
+    let [active, either, below] = parts(from_w, to_w, s, idle);
+    let [active_least, either_least, idle_least] = parts(least, least, s, idle);
+    let [active_most, either_most, idle_most] = parts(most, most, s, idle);
+    let bounded = |value: f64, least: f64, most: f64| [value, least.min(value), most.max(value)];
     Bundle {
-        active: [active, active_least.min(active), active_most.max(active)],
-        idle: [below, idle_least.min(below), idle_most.max(below)],
+        active: bounded(active, active_least, active_most),
+        either: bounded(either, either_least, either_most),
+        idle: bounded(below, idle_least, idle_most),
         s,
         blank_s: 0.0,
     }
 }
 
-/// Energy above and below idle power, of power that goes evenly from one to another, joules.
+/// Energy above idle power, between the least and the most that it can be, and below, joules.
 #[inline]
-fn parts(from_w: f64, to_w: f64, s: f64, idle: f64) -> (f64, f64) {
+fn parts(from_w: f64, to_w: f64, s: f64, idle: Idle) -> [f64; 3] {
+    let (above, below) = split(from_w, to_w, s, idle.least_w);
+    if idle.least_w == idle.most_w {
+        return [above, 0.0, below];
+    }
+    let (active, _) = split(from_w, to_w, s, idle.most_w);
+    [active, above - active, below]
+}
+
+/// Energy above and below a power, of power that goes evenly from one to another, joules.
+#[inline]
+fn split(from_w: f64, to_w: f64, s: f64, idle: f64) -> (f64, f64) {
     let all = (from_w + to_w) / 2.0 * s;
     let (low, high) = if from_w <= to_w { (from_w, to_w) } else { (to_w, from_w) };
     if low >= idle {

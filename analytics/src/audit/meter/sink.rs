@@ -1,6 +1,10 @@
 //! Where energy is gathered: by hour, by claim on the device, by basis; and by node, for whole-node meters.
 //!
-//! O(1) for a bundle. Worked number: a GPU at 160 W with an idle power of 60 W for 60 s adds 6,000 J above idle and 3,600 J idle.
+//! Where idle power is known between bounds only, what is drawn up to the lower one is idle, above the upper one is work, and between
+//! them it is either.
+//!
+//! O(1) for a bundle. Worked numbers: a GPU at 160 W with an idle power of 60 W for 60 s adds 6,000 J above idle and 3,600 J idle; with one
+//! between 50 and 90 W, 4,200 J above, 2,400 J of either and 3,000 J idle.
 
 use std::collections::HashMap;
 
@@ -31,11 +35,13 @@ impl Claim {
     }
 }
 
-/// Energy of a stretch of one device within an hour, joules, in parts above and below idle power.
+/// Energy of a stretch of one device within an hour, joules, in parts above and below idle power, and of either.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(in crate::audit) struct Bundle {
     /// Above idle: energy, at least, at most.
     pub(in crate::audit) active: [f64; 3],
+    /// Between the least and the most that idle power can be: energy, at least, at most.
+    pub(in crate::audit) either: [f64; 3],
     /// Up to idle power: energy, at least, at most.
     pub(in crate::audit) idle: [f64; 3],
     /// Seconds.
@@ -52,6 +58,9 @@ impl Bundle {
             if let (Some(own), Some(more)) = (self.active.get_mut(ix), other.active.get(ix)) {
                 *own += more;
             }
+            if let (Some(own), Some(more)) = (self.either.get_mut(ix), other.either.get(ix)) {
+                *own += more;
+            }
             if let (Some(own), Some(more)) = (self.idle.get_mut(ix), other.idle.get(ix)) {
                 *own += more;
             }
@@ -59,19 +68,25 @@ impl Bundle {
         self.s += other.s;
         self.blank_s += other.blank_s;
     }
+
+    /// All of its energy, joules.
+    pub(in crate::audit) fn energy_j(&self) -> f64 {
+        self.active[0] + self.either[0] + self.idle[0]
+    }
 }
 
 /// Sum of bundles.
 #[derive(Debug, Clone, Copy, Default)]
 pub(in crate::audit) struct Total {
-    sums: [NeumaierSum; 8],
+    sums: [NeumaierSum; 11],
 }
 
 impl Total {
-    pub(super) fn add(&mut self, bundle: &Bundle) {
+    pub(in crate::audit) fn add(&mut self, bundle: &Bundle) {
         let [a, b, c] = bundle.active;
-        let [d, e, f] = bundle.idle;
-        for (sum, term) in self.sums.iter_mut().zip([a, b, c, d, e, f, bundle.s, bundle.blank_s]) {
+        let [d, e, f] = bundle.either;
+        let [g, h, i] = bundle.idle;
+        for (sum, term) in self.sums.iter_mut().zip([a, b, c, d, e, f, g, h, i, bundle.s, bundle.blank_s]) {
             sum.add(term);
         }
     }
@@ -83,8 +98,8 @@ impl Total {
     }
 
     pub(in crate::audit) fn value(&self) -> Bundle {
-        let [a, b, c, d, e, f, s, blank_s] = self.sums.map(NeumaierSum::value);
-        Bundle { active: [a, b, c], idle: [d, e, f], s, blank_s }
+        let [a, b, c, d, e, f, g, h, i, s, blank_s] = self.sums.map(NeumaierSum::value);
+        Bundle { active: [a, b, c], either: [d, e, f], idle: [g, h, i], s, blank_s }
     }
 }
 
@@ -108,7 +123,7 @@ impl Sink {
         self.cells.entry((hour_ms, claim, basis)).or_default().add(bundle);
         if self.by_node {
             let (joules, s) = self.nodes.entry((node, hour_ms, claim)).or_default();
-            joules.add(bundle.active[0] + bundle.idle[0]);
+            joules.add(bundle.energy_j());
             s.add(bundle.s);
         }
     }

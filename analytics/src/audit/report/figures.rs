@@ -5,7 +5,7 @@ use crate::audit::answer::Answer;
 use crate::report::format::{compact, counted, percent};
 use crate::report::{Axis, Cell, Chart, Column, Mark, Section, Series, Table};
 
-use super::{bounded, coverage, drawn, energy};
+use super::{coverage, drawn, energy, total};
 
 impl Answer {
     pub(super) fn carbon(&self) -> Option<Section> {
@@ -21,6 +21,7 @@ impl Answer {
                 Column::with_unit("Mean", "g/kWh"),
                 Column::number("Energy covered"),
                 Column::with_unit("Not covered", "kWh"),
+                Column::with_unit("Of energy modelled", "kg"),
                 Column::with_unit("Total × mean", "kg"),
             ],
         );
@@ -34,6 +35,7 @@ impl Answer {
                 Cell::opt(carbon.mean_g_per_kwh, Cell::Compact),
                 Cell::opt(carbon.covered, Cell::Percent),
                 energy(carbon.uncovered_kwh),
+                Cell::opt(carbon.kg.map(|kg| kg.modelled), Cell::Compact),
                 Cell::opt(carbon.mean_times_mean_kg, Cell::Compact),
             ]);
         }
@@ -97,7 +99,7 @@ impl Answer {
                 .map_or_else(String::new, |demand| format!(" Demand cost {least}**{}** {unit}.", compact(demand)));
             return format!("No hour of the audit has a price, so the cost of energy is not known.{demand}");
         };
-        let mut said = format!("Energy cost {}", bounded(energy, &unit));
+        let mut said = format!("Energy cost {}", total(&self.account, energy, &unit));
         if let (Some(demand), Some(total)) = (cost.demand, cost.total) {
             said = format!("{said} and demand {least}**{}**, **{}** together", compact(demand), compact(total));
         }
@@ -159,7 +161,7 @@ impl Answer {
         if let Some(sci) = &account.sci {
             said.push(format!(
                 "Software carbon intensity is {} a GPU hour held by a job.",
-                bounded(sci.g_per_gpu_hour, "g")
+                total(account, sci.g_per_gpu_hour, "g")
             ));
             let mut row = |name: &str, value: Option<f64>, unit: &str| {
                 table.rows.push(vec![Cell::from(name), Cell::opt(value, Cell::Compact), Cell::from(unit)]);
@@ -171,7 +173,11 @@ impl Answer {
             row("GPU hours held, R", Some(sci.gpu_hours), "h");
         }
         if let Some(water) = &account.water {
-            said.push(format!("Water: {} at {} L a kWh of IT energy.", bounded(water.litres, "L"), water.l_per_kwh));
+            said.push(format!(
+                "Water: {} at {} L a kWh of IT energy.",
+                total(account, water.litres, "L"),
+                water.l_per_kwh
+            ));
         }
         let mut section = Section::new("intensity", "Carbon per GPU hour, and water").with_finding(said.join(" "));
         if let Some(sci) = &account.sci {
@@ -187,9 +193,24 @@ impl Answer {
     }
 
     pub(super) fn factor_section(&self) -> Section {
+        let mut constants = Table::new(
+            "Constants that set figures",
+            vec![Column::text("Constant"), Column::text("Value"), Column::text("Source")],
+        );
+        for constant in &self.constants {
+            constants.rows.push(vec![
+                Cell::from(constant.name.clone()),
+                Cell::from(constant.value.clone()),
+                Cell::from(constant.source.clone()),
+            ]);
+        }
+        let assumed = self.constants.iter().filter(|constant| constant.assumed).count();
+        let of_them = format!("{assumed} of {} constants are assumptions or choices.", self.constants.len());
         if self.factors.is_empty() {
             let why = "No factor was given; name a factor file with --factors, or --pue, --carbon and --price.";
-            return Section::not_available("factors", "Factors", why);
+            return Section::new("factors", "Factors and constants")
+                .with_finding(format!("{why} {of_them}"))
+                .with_table(constants);
         }
         let mut table =
             Table::new("Factors used", vec![Column::text("Factor"), Column::text("Value"), Column::text("Source")]);
@@ -203,9 +224,10 @@ impl Answer {
         }
         let stated = self.factors.iter().filter(|factor| factor.source.is_some()).count();
         let all = self.factors.len() as u64;
-        Section::new("factors", "Factors")
-            .with_finding(format!("{}, {} with a source.", counted(all, "factor", "factors"), stated))
+        Section::new("factors", "Factors and constants")
+            .with_finding(format!("{}, {} with a source. {of_them}", counted(all, "factor", "factors"), stated))
             .with_table(table)
+            .with_table(constants)
     }
 }
 
@@ -235,7 +257,7 @@ pub(super) fn carbon_sentence(name: &str, carbon: &Carbon, account: &Account) ->
     format!(
         "{name}, {} emitted {} of CO₂ equivalent; {}{compared}",
         drawn(account),
-        bounded(kg, "kg"),
+        total(account, kg, "kg"),
         covered_words(carbon.covered, carbon.hours_without, "an intensity")
     )
 }

@@ -330,7 +330,12 @@ pub fn apply(trace: &Trace, account: &Account, studies: Vec<Study>, taken_as: Op
         let line = account.by_use.iter().find(|line| line.spent_on == spent_on);
         line.map_or(0.0, |line| line.energy_kwh.value)
     };
-    let (active, idle) = (of(Use::Active), of(Use::IdleAllocated));
+    // Energy that is work or idle power counts as work once and as idle power once, as idle power does.
+    let (active, idle) = (of(Use::Active), of(Use::IdleAllocated) + of(Use::Unsplit));
+    let held_modelled: f64 = (account.by_use.iter())
+        .filter(|line| [Use::Active, Use::Unsplit, Use::IdleAllocated].contains(&line.spent_on))
+        .map(|line| line.energy_kwh.modelled)
+        .sum();
     let held_overhead: f64 =
         account.by_vc.iter().filter(|charge| !charge.nobody).map(|charge| charge.overhead_kwh).sum();
     let mean_g = account.location.as_ref().and_then(|carbon| carbon.mean_g_per_kwh);
@@ -362,8 +367,12 @@ pub fn apply(trace: &Trace, account: &Account, studies: Vec<Study>, taken_as: Op
                     .into_iter()
                     .flat_map(|ratio| [saved(ratio, active), saved(ratio, active + idle)]);
                 let value = saved(cap.energy_ratio.p50, active + idle);
-                let saved_kwh =
-                    Bounded { value, lower: ends.clone().fold(value, f64::min), upper: ends.fold(value, f64::max) };
+                let saved_kwh = Bounded {
+                    value,
+                    lower: ends.clone().fold(value, f64::min),
+                    upper: ends.fold(value, f64::max),
+                    modelled: (1.0 - cap.energy_ratio.p50) * held_modelled * part,
+                };
                 let longer = (cap.slowdown.p50 - 1.0) * part;
                 FleetLine {
                     cap_w: cap.cap_w,

@@ -16,6 +16,8 @@ mod parquet;
 mod rows;
 mod unit;
 
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::LazyLock;
 
 use self::cell::Converter;
@@ -90,17 +92,18 @@ impl Reader for MappingReader {
     }
 
     fn read(&self, files: &[SourceFile], options: &ReadOptions<'_>, trace: &mut Trace) -> Result<()> {
-        let users = match &options.mapping {
-            Some(path) => {
+        let mut users: BTreeMap<&Path, Mapping> = BTreeMap::new();
+        for path in files.iter().filter_map(|file| options.mapping_of(file)) {
+            if !users.contains_key(path) {
                 let text = crate::storage::read_text(path)?;
-                Some(Mapping::parse(&path.display().to_string(), &text)?)
+                users.insert(path, Mapping::parse(&path.display().to_string(), &text)?);
             }
-            None => None,
-        };
+        }
         let mut rows = Rows::default();
         for file in files {
             let head = file.head()?;
-            let Some(mapping) = users.as_ref().or_else(|| built_in(&head)) else {
+            let own = options.mapping_of(file).and_then(|path| users.get(path));
+            let Some(mapping) = own.or_else(|| built_in(&head)) else {
                 return Err(Error::Setting {
                     setting: format!("--mapping for {}", file.name()),
                     found: "none is given and no built-in one fits".to_owned(),

@@ -36,6 +36,16 @@ impl Sink<'_, '_, '_> {
         let header: Vec<String> =
             builder.schema().fields().iter().map(|field| field.name().trim().to_ascii_lowercase()).collect();
         let positions = self.layout.find(file, &header)?;
+        let twice = |name: &&&str| header.iter().filter(|have| have == *name).count() > 1;
+        if let Some(name) = self.layout.wanted.iter().find(twice) {
+            return Err(Error::Format {
+                file: file.name().to_owned(),
+                line: None,
+                column: Some((*name).to_owned()),
+                found: "two columns have this name, but for their case".to_owned(),
+                remedy: "rename one of them".to_owned(),
+            });
+        }
         let mut roots: Vec<usize> = positions.iter().copied().flatten().collect();
         roots.sort_unstable();
         let mask = ProjectionMask::roots(builder.parquet_schema(), roots.iter().copied());

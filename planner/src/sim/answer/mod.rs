@@ -8,10 +8,12 @@
 
 mod charts;
 mod report;
+mod words;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use tracecast_analytics::report::format;
+use tracecast_analytics::schema::Resource;
 use tracecast_analytics::trace::{SourceRecord, Trace};
 
 use super::compare::{Comparison, TieBand, gap_closed};
@@ -52,7 +54,9 @@ pub struct Subject {
     pub span_s: f64,
     /// VCs.
     pub vcs: u64,
-    /// Most nodes there are at one time; nodes without GPUs are not replayed.
+    /// What jobs compete for. Everything called GPUs here and below is an amount of it.
+    pub resource: Resource,
+    /// Nodes when there are the most GPUs; of processors, equal pieces that stand for them.
     pub nodes: u64,
     /// Most GPUs there are at one time.
     pub gpus: u64,
@@ -78,7 +82,7 @@ impl Subject {
             (Some(first), Some(last)) => last - (*first).max(0),
             _ => 0,
         };
-        let (nodes, gpus) = loaded.cluster.most_at_once();
+        let (nodes, gpus) = loaded.cluster.largest();
         let asked_s: f64 = (0..workload.len())
             .map(|job| workload.shape_of(job).as_gpus() * workload.run_ms[job] as f64 / 1000.0)
             .sum();
@@ -109,6 +113,7 @@ impl Subject {
             has_dates: trace.basis.has_dates(),
             span_s: span_ms as f64 / 1000.0,
             vcs: loaded.cluster.vcs.len() as u64,
+            resource: loaded.resource,
             nodes,
             gpus,
             load: (has_s > 0.0).then(|| asked_s / has_s),

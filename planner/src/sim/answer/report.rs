@@ -2,10 +2,12 @@
 
 use tracecast_analytics::report::{Cell, Column, Report, Section, Table, format};
 
+use tracecast_analytics::schema::Resource;
+
 use super::super::compare::{self, Estimate, Merit};
 use super::super::fidelity::Verdict;
 use super::super::metric::{Group, Metrics, delay};
-use super::{Answer, charts};
+use super::{Answer, charts, words};
 
 impl Answer {
     /// The report.
@@ -36,6 +38,7 @@ impl Answer {
             ("Recorded policy, as replayed".to_owned(), self.recorded_policy.clone()),
             ("tracecast".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
         ]);
+        words::name(&mut report, self.subject.resource);
         report
     }
 
@@ -117,11 +120,14 @@ impl Answer {
     fn subject_section(&self) -> Section {
         let subject = &self.subject;
         let load = subject.load.map_or_else(String::new, |load| format!(", an offered load of {load:.2}"));
+        let amount = format::counted(subject.gpus, "GPU", "GPUs");
+        let machine = match subject.resource {
+            Resource::Gpus => format!("{} with {amount}", format::counted(subject.nodes, "node", "nodes")),
+            Resource::Cpus | Resource::Nodes => amount,
+        };
         let finding = format!(
-            "{} on {} with {} in {}, over {}{load}.",
+            "{} on {machine} in {}, over {}{load}.",
             format::counted(subject.jobs, "job", "jobs"),
-            format::counted(subject.nodes, "node", "nodes"),
-            format::counted(subject.gpus, "GPU", "GPUs"),
             format::counted(subject.vcs, "VC", "VCs"),
             format::duration(subject.span_s),
         );
@@ -144,7 +150,7 @@ impl Answer {
         }
         section
             .with_definition("Nodes and GPU-hours are those with GPUs and of the jobs replayed; `tracecast describe` also counts nodes without GPUs and jobs that had not ended.")
-            .with_definition("Offered load: GPU time asked for / GPU time there is from the first to the last submission, with the most nodes there are at one time.")
+            .with_definition("Offered load: GPU time asked for / GPU time there is from the first to the last submission, with the cluster at its largest.")
     }
 
     fn yardstick_section(&self) -> Option<Section> {

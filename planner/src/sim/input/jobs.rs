@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use tracecast_analytics::Trace;
 use tracecast_analytics::describe::JobFacts;
 use tracecast_analytics::report::format;
-use tracecast_analytics::schema::Table;
+use tracecast_analytics::schema::{Resource, Table};
 
 use super::failure::{self, Runs};
 use super::recorded;
@@ -21,6 +21,9 @@ use crate::sim::workload::{Shape, Warm, Workload};
 const MOST_GPUS: f64 = 1e6;
 /// Load for which nodes are suggested where nothing is known.
 const SUGGESTED_LOAD: f64 = 0.7;
+
+/// What jobs without a VC are listed under.
+const NO_VC: &str = "no VC";
 
 /// Which jobs, and how exactly.
 #[derive(Debug, Clone, Default)]
@@ -38,6 +41,8 @@ pub struct Options {
     pub whole_seconds: bool,
     /// Jobs get as many nodes as they had, not as few as the placement rule finds.
     pub gangs_as_recorded: bool,
+    /// What jobs compete for; as the trace has it if `None`.
+    pub resource: Option<Resource>,
 }
 
 /// Jobs that are left out, by reason.
@@ -56,6 +61,8 @@ pub struct Excluded {
 pub struct Loaded {
     /// The jobs.
     pub workload: Workload,
+    /// What they compete for: what the workload and the cluster call GPUs.
+    pub resource: Resource,
     /// The nodes.
     pub cluster: Cluster,
     /// The nodes as the trace has them, where `cluster` are others and the same VCs are known there: what the recorded policy had.
@@ -101,11 +108,18 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
     let facts = JobFacts::of(trace);
     let mut reasons = Reasons::default();
     let mut rounded = 0usize;
+    let resource = options.resource.unwrap_or_else(|| Resource::of_jobs(&trace.jobs));
     let known_vcs = vcs_of(trace);
-    let names = site.map_or_else(|| known_vcs.clone(), |site| site.names(&known_vcs));
+    let mut names = site.map_or_else(|| known_vcs.clone(), |site| site.names(&known_vcs));
+    // Where all VCs share everything, a job of none competes like any other.
+    let shared = resource != Resource::Gpus && site.is_none() && names.len() > 1;
+    if shared && (0..trace.jobs.len()).any(|row| trace.jobs.vc.get(row).is_none()) {
+        names.push(NO_VC.to_owned());
+    }
     // A cluster of one VC takes jobs that name none.
     let nameless = match names.as_slice() {
         [only] => Some(only.clone()),
+        [.., last] if shared && last == NO_VC => Some(NO_VC.to_owned()),
         _ => None,
     };
     let mut kept: Vec<Kept> = Vec::new();
@@ -113,7 +127,7 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
     let cut_short = failure::cut_short(trace, record_end_ms);
     for row in 0..trace.jobs.len() {
         let key = trace.jobs.job_key.get(row).unwrap_or_default();
-        let job = keep(&facts, row, options, cut_short.get(key).copied(), &mut rounded).and_then(|job| {
+        let job = keep(&facts, row, (options, resource), cut_short.get(key).copied(), &mut rounded).and_then(|job| {
             let own = trace.jobs.vc.get(row).map(str::to_owned);
             // With no VC anywhere, and a file that names one, that is the cluster.
             let vc = own.or_else(|| nameless.clone()).ok_or("the VC is unknown")?;
@@ -145,9 +159,9 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
             let cluster = site.build(&names, origin_ms, horizon_ms.saturating_mul(2))?;
             (cluster, vec![format!("The cluster is that of {}.", site.file())])
         }
-        None => match recorded::cluster(trace, &names, origin_ms)? {
+        None => match recorded::cluster(trace, &names, origin_ms, resource)? {
             Some(found) => (found.cluster, vec![found.basis]),
-            None => return Err(Error::Cluster(suggestion(&kept))),
+            None => return Err(Error::Cluster(suggestion(&kept, resource))),
         },
     };
     let index: BTreeMap<&str, u16> = (0u16..).zip(&cluster.vcs).map(|(at, vc)| (vc.name.as_str(), at)).collect();
@@ -173,7 +187,7 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
         notes.push(format!("{ask} for more than one GPU but no whole number; they get the next whole one."));
     }
     let recorded_cluster = match site {
-        Some(_) => before(trace, &cluster, origin_ms)?,
+        Some(_) => before(trace, &cluster, origin_ms, resource)?,
         None => None,
     };
     if recorded_cluster.is_some() {
@@ -182,6 +196,9 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
                 .to_owned(),
         );
     }
+    if resource != Resource::Gpus {
+        notes.insert(0, format!("Jobs compete for {} here; --resource says otherwise.", resource.many()));
+    }
     let unfinished = kept.iter().filter(|job| job.unfinished).count();
     if unfinished > 0 {
         let ran = format::counted(unfinished as u64, "job", "jobs");
@@ -189,7 +206,7 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
             "Still running when the record was taken: {ran}, held in the replay for as long as is known and not counted."
         ));
     }
-    let mut loaded = Loaded { cluster, recorded_cluster, notes, ..Loaded::default() };
+    let mut loaded = Loaded { resource, cluster, recorded_cluster, notes, ..Loaded::default() };
     loaded.workload.origin_ms = origin_ms;
     fill(&mut loaded, trace, &facts, &kept, options, there_before);
     loaded.excluded = reasons
@@ -201,9 +218,9 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
 }
 
 /// The trace's own nodes for the VCs of `cluster`, if it has all of them and jobs of `cluster` can be placed there.
-fn before(trace: &Trace, cluster: &Cluster, origin_ms: i64) -> Result<Option<Cluster>> {
+fn before(trace: &Trace, cluster: &Cluster, origin_ms: i64, resource: Resource) -> Result<Option<Cluster>> {
     let names: Vec<String> = cluster.vcs.iter().map(|vc| vc.name.clone()).collect();
-    let Some(found) = recorded::cluster(trace, &names, origin_ms)? else { return Ok(None) };
+    let Some(found) = recorded::cluster(trace, &names, origin_ms, resource)? else { return Ok(None) };
     let same_vcs = found.cluster.vcs.iter().map(|vc| &vc.name).eq(names.iter());
     let same_types = cluster.gpu_types.is_empty() || cluster.gpu_types == found.cluster.gpu_types;
     Ok(Some(found.cluster).filter(|_| same_vcs && same_types))
@@ -225,18 +242,25 @@ fn vcs_of(trace: &Trace) -> Vec<String> {
 fn keep(
     facts: &JobFacts<'_>,
     row: usize,
-    options: &Options,
+    (options, resource): (&Options, Resource),
     cut_short: Option<Runs>,
     rounded: &mut usize,
 ) -> std::result::Result<Kept, &'static str> {
     let jobs = &facts.trace.jobs;
-    let gpus = facts.gpus(row).ok_or("the number of GPUs is unknown")?;
+    let (unknown, none, too_many) = match resource {
+        Resource::Gpus => ("the number of GPUs is unknown", "no GPU", "more than a million GPUs"),
+        Resource::Cpus => ("the number of processors is unknown", "no processor", "more than a million processors"),
+        Resource::Nodes => ("the number of nodes is unknown", "no node", "more than a million nodes"),
+    };
+    let gpus = resource.given(jobs, row).ok_or(unknown)?;
     if gpus <= 0.0 {
-        return Err("no GPU");
+        return Err(none);
     }
     if gpus > MOST_GPUS {
-        return Err("more than a million GPUs");
+        return Err(too_many);
     }
+    // Only GPUs are shared.
+    let gpus = if resource == Resource::Gpus { gpus } else { gpus.max(1.0) };
     let submit_ms = jobs.submit.get(row).ok_or("the submission is unknown")?;
     if options.to_ms.is_some_and(|to| submit_ms >= to) {
         return Err("submitted after the window");
@@ -362,8 +386,30 @@ fn in_words(reasons: &Reasons) -> String {
     list.join("; ")
 }
 
+/// The same for processors or nodes, which all VCs share.
+fn shared_suggestion(kept: &[Kept], resource: Resource) -> String {
+    let first = kept.iter().map(|job| job.submit_ms).min().unwrap_or(0);
+    let last = kept.iter().map(|job| job.submit_ms).max().unwrap_or(0);
+    let span_s = ((last - first) as f64 / 1000.0).max(1.0);
+    let held: f64 = kept.iter().map(|job| job.shape.as_gpus() * job.run_ms as f64 / 1000.0).sum();
+    let largest = kept.iter().map(|job| job.shape.gpus).max().unwrap_or(1);
+    let many = (held / span_s / SUGGESTED_LOAD).ceil().max(f64::from(largest)).max(1.0);
+    let (nodes, each) = match resource {
+        Resource::Cpus => ((many / 64.0).ceil(), 64),
+        Resource::Gpus | Resource::Nodes => (many, 1),
+    };
+    format!(
+        "the trace does not say how many {} the cluster has; write a file with a [[pool]] and name it with --cluster. To start from, a load of {SUGGESTED_LOAD} (in this file `gpus_per_node` counts {} of a node, at most 64; split larger nodes):\n\n[[pool]]\nname = \"cluster\"\nnodes = {nodes}\ngpus_per_node = {each}\n\n[[vc]]\nname = \"*\"\npool = \"cluster\"\n",
+        resource.many(),
+        resource.many(),
+    )
+}
+
 /// A cluster file to start from, where nothing is known of the cluster's size.
-fn suggestion(kept: &[Kept]) -> String {
+fn suggestion(kept: &[Kept], resource: Resource) -> String {
+    if resource != Resource::Gpus {
+        return shared_suggestion(kept, resource);
+    }
     let first = kept.iter().map(|job| job.submit_ms).min().unwrap_or(0);
     let last = kept.iter().map(|job| job.submit_ms).max().unwrap_or(0);
     let span_s = ((last - first) as f64 / 1000.0).max(1.0);

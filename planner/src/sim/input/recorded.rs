@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use tracecast_analytics::Trace;
 use tracecast_analytics::report::format;
-use tracecast_analytics::schema::Table;
+use tracecast_analytics::schema::{Resource, Table};
 
 use super::failure;
 use crate::error::{Error, Result};
@@ -26,7 +26,14 @@ pub(super) struct Recorded {
 }
 
 /// The cluster of `trace` with VCs `names`, time 0 being `origin_ms`; `None` if it says nothing of its size.
-pub(super) fn cluster(trace: &Trace, names: &[String], origin_ms: i64) -> Result<Option<Recorded>> {
+pub(super) fn cluster(trace: &Trace, names: &[String], origin_ms: i64, resource: Resource) -> Result<Option<Recorded>> {
+    if resource != Resource::Gpus {
+        let found = counted(trace, names, origin_ms, resource);
+        if let Some(found) = &found {
+            found.cluster.validate().map_err(|error| Error::Cluster(format!("as the trace has it: {error}")))?;
+        }
+        return Ok(found);
+    }
     let found = by_vc_capacity(trace, names, origin_ms)
         .or_else(|| by_vc_nodes(trace, names))
         .or_else(|| pooled_nodes(trace, names))
@@ -43,6 +50,53 @@ pub(super) fn cluster(trace: &Trace, names: &[String], origin_ms: i64) -> Result
         found.cluster.validate().map_err(|error| Error::Cluster(format!("as the trace has it: {error}")))?;
     }
     Ok(found)
+}
+
+/// Processors or nodes, shared by all VCs: what `capacity` says of the cluster over time, else the inventory's sum.
+fn counted(trace: &Trace, names: &[String], origin_ms: i64, resource: Resource) -> Option<Recorded> {
+    let capacity = &trace.capacity;
+    let mut clusters: BTreeMap<Option<&str>, Vec<(i64, u32)>> = BTreeMap::new();
+    for row in 0..capacity.len() {
+        let up = capacity.state.get(row).is_none_or(|state| state == "up");
+        let many = if resource == Resource::Cpus { capacity.cpus.get(row) } else { capacity.nodes.get(row) };
+        if let (true, Some("cluster"), Some(many)) = (up, capacity.scope.get(row), many.filter(|many| *many >= 1.0)) {
+            let from = capacity.from.get(row).map_or(i64::MIN, |from| from.saturating_sub(origin_ms));
+            clusters.entry(capacity.name.get(row)).or_default().push((from, many.min(1e7) as u32));
+        }
+    }
+    // Several clusters that were read together are one, as large as each ever was.
+    let most = |own: &Vec<(i64, u32)>| own.iter().map(|(_, many)| *many).max().unwrap_or(0);
+    let mut sizes = match clusters.len() {
+        0 | 1 => clusters.into_values().next().unwrap_or_default(),
+        _ => vec![(i64::MIN, clusters.values().map(most).fold(0, u32::saturating_add))],
+    };
+    let mut basis = format!("The {} are as many as the trace says of the cluster", resource.many());
+    if sizes.is_empty() {
+        let nodes = &trace.nodes;
+        let many: f64 = match resource {
+            Resource::Cpus => nodes.cpus.iter().flatten().filter(|cpus| *cpus >= 1.0).sum(),
+            Resource::Gpus | Resource::Nodes => nodes.len() as f64,
+        };
+        if many < 1.0 {
+            return None;
+        }
+        sizes.push((i64::MIN, many.min(1e7) as u32));
+        basis = format!("The {} are those of the trace's inventory of nodes", resource.many());
+    }
+    sizes.sort_unstable();
+    sizes.dedup_by_key(|(from, _)| *from);
+    sizes.dedup_by_key(|(_, many)| *many);
+    // They stand on equal pieces of at most 64, as many as divide all sizes; jobs go wherever any are free.
+    let all = sizes.iter().fold(0, |all, (_, many)| gcd(all, *many));
+    let each = (1..=MAX_GPUS_PER_NODE.min(all)).rev().find(|each| all % each == 0).unwrap_or(1);
+    let each = if resource == Resource::Nodes { 1 } else { each };
+    let sizes = sizes.into_iter().map(|(from, many)| (from, many / each)).collect();
+    basis.push_str("; all VCs share all of them, without quotas.");
+    pooled(names, vec![Group { gpus_per_node: each, gpu_type: None, sizes }], Vec::new(), &basis)
+}
+
+fn gcd(a: u32, b: u32) -> u32 {
+    if b == 0 { a } else { gcd(b, a % b) }
 }
 
 /// GPUs per node that most nodes with GPUs have.

@@ -147,6 +147,7 @@ fn failures_of_the_trace_are_replayed() {
         gpus: Some(0.0),
         nodes: Some(0.0),
         state: Some("down".into()),
+        ..CapacityRow::default()
     });
     let found = load(&trace, None, &Options::default()).unwrap();
     assert_eq!(found.cluster.outages, [Outage { node: 0, from_ms: 10 * MINUTE, to_ms: 20 * MINUTE }]);

@@ -1,0 +1,291 @@
+//! Nodes, their meters, and the time they are audited.
+//!
+//! A meter stands beside the readings of its node's GPUs ([`attribute`](crate::audit::attribute) brings them together), or is all that is
+//! read of the node. Then its jobs share it: the node is one device, held by each job with the part of its GPUs that the job was given
+//! there, and its idle power is kept apart ([`NodeMeter::law`]).
+//!
+//! O(readings + placements). Worked number: a node of 8 GPUs with an idle power of 800 W reads 2,400 W for an hour while a job holds 4 of
+//! them: 1.6 kWh are the job's work, 0.4 kWh its idle power, and 0.4 kWh nobody's.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use super::holding::NodeHeld;
+use super::node_meter::{IdleOfNodes, NodeMeter};
+use super::{Claims, NODE_MOST_GPUS, NODE_MOST_W, Options, Readings, Series, Setting, Sink};
+use crate::KWH_J;
+use crate::Trace;
+use crate::audit::attribute::{MeterHours, NodeFacts};
+use crate::audit::constant::Constant;
+use crate::audit::ledger::Basis;
+use crate::audit::model::Laws;
+use crate::describe::JobFacts;
+use crate::report::format::compact;
+use crate::schema::Table as _;
+
+/// Nodes, their meters and the time they are audited.
+#[derive(Debug, Default)]
+pub(in crate::audit) struct Fleet {
+    numbers: HashMap<Option<String>, u32>,
+    pub(in crate::audit) facts: Vec<NodeFacts>,
+    spans: Vec<Option<(i64, i64)>>,
+    idle_w: HashMap<String, f64>,
+    meters: Vec<(u32, NodeMeter)>,
+    /// Nodes whose meter their jobs share.
+    shared: HashMap<u32, NodeHeld>,
+    /// Where registers of meters begin again, joules.
+    wraps: Vec<f64>,
+    /// What the user asks for, else everything.
+    pub(in crate::audit) clip: (i64, i64),
+    window: (Option<i64>, Option<i64>),
+    period_ms: Option<i64>,
+    overhead: bool,
+    pub(super) notes: Vec<String>,
+    /// What sets figures of nodes.
+    pub(super) constants: Vec<Constant>,
+}
+
+impl Fleet {
+    /// Reads the meters of nodes.
+    pub(in crate::audit) fn of(trace: Option<&Trace>, options: &Options, counts: &mut Readings) -> Self {
+        let mut fleet = Self {
+            clip: options.window(),
+            window: (options.from_ms, options.to_ms),
+            period_ms: options.period_ms(),
+            overhead: options.node_overhead_w.is_some(),
+            wraps: options.register_wraps(),
+            ..Self::default()
+        };
+        let Some(trace) = trace else { return fleet };
+        let nodes = &trace.nodes;
+        fleet.idle_w =
+            (0..nodes.len()).filter_map(|ix| Some((nodes.node.get(ix)?.to_owned(), nodes.idle_w.get(ix)?))).collect();
+        for (node, meter) in NodeMeter::all(&trace.node_samples, fleet.clip, counts) {
+            let number = fleet.number(node.as_deref());
+            if let (Some(first), Some(last)) = (meter.rows.first(), meter.rows.last()) {
+                fleet.seen(number, (first.ts, last.ts));
+            }
+            fleet.meters.push((number, meter));
+        }
+        fleet
+    }
+
+    /// How GPUs are measured; law and holding differ by GPU.
+    pub(in crate::audit) fn gpu_setting<'w>(&self, wraps: &'w [f64]) -> Setting<'w> {
+        Setting {
+            law: None,
+            meter_w: None,
+            count_j: 0.0,
+            holding: None,
+            wraps,
+            window: self.clip,
+            period_ms: self.period_ms,
+        }
+    }
+
+    /// First and last reading of all.
+    pub(in crate::audit) fn record(&self) -> Option<(i64, i64)> {
+        self.spans.iter().flatten().copied().reduce(|all, own| (all.0.min(own.0), all.1.max(own.1)))
+    }
+
+    /// Whether any stretch of the window is known from readings.
+    pub(in crate::audit) fn has_read(&self, sink: &Sink) -> bool {
+        let of_meters = self.facts.iter().filter_map(|facts| facts.meter.as_ref()).flat_map(|hours| hours.keys());
+        let mut bases = sink.cells.keys().map(|(.., basis)| *basis).chain(of_meters.map(|(_, basis)| *basis));
+        bases.any(Basis::is_read)
+    }
+
+    /// The number of a node.
+    pub(in crate::audit) fn number(&mut self, node: Option<&str>) -> u32 {
+        let key = node.map(str::to_owned);
+        if let Some(number) = self.numbers.get(&key) {
+            return *number;
+        }
+        let number = u32::try_from(self.facts.len()).unwrap_or(u32::MAX);
+        let idle_w = node.and_then(|node| self.idle_w.get(node)).copied();
+        self.facts.push(NodeFacts { idle_w, ..NodeFacts::default() });
+        self.spans.push(None);
+        self.numbers.insert(key, number);
+        number
+    }
+
+    /// Notes that a device of a node has readings from one moment to another.
+    pub(in crate::audit) fn seen(&mut self, number: u32, span: (i64, i64)) {
+        if let Some(own) = self.spans.get_mut(number as usize) {
+            *own = Some(own.map_or(span, |own| (own.0.min(span.0), own.1.max(span.1))));
+        }
+    }
+
+    /// Notes a GPU of a node, and the place of its law.
+    pub(in crate::audit) fn device(&mut self, number: u32, law: u32) {
+        if let Some(facts) = self.facts.get_mut(number as usize) {
+            facts.gpus += 1;
+            facts.law = law;
+        }
+    }
+
+    /// From when to when a node is audited.
+    pub(in crate::audit) fn span(&self, number: u32) -> (i64, i64) {
+        let own = self.spans.get(number as usize).copied().flatten().unwrap_or((0, 0));
+        (self.window.0.unwrap_or(own.0), self.window.1.unwrap_or(own.1))
+    }
+
+    /// From when to when anything is audited, with GPU readings of `more`; without readings, what the jobs span.
+    pub(in crate::audit) fn window(&self, trace: &Trace, more: Option<(i64, i64)>) -> (i64, i64) {
+        let spans = self.spans.iter().flatten().copied().chain(more);
+        let all = spans.reduce(|all, own| (all.0.min(own.0), all.1.max(own.1)));
+        let all = all.or_else(|| JobFacts::of(trace).window).unwrap_or((0, 0));
+        (self.window.0.unwrap_or(all.0), self.window.1.unwrap_or(all.1))
+    }
+
+    /// Whether energy is needed by node.
+    pub(in crate::audit) fn by_node(&self) -> bool {
+        self.overhead || !self.meters.is_empty() || !self.idle_w.is_empty()
+    }
+
+    /// Finds the nodes whose meter is all that is read of them and whose jobs are known: their energy is divided among these.
+    pub(in crate::audit) fn share_meters(&mut self, trace: Option<&Trace>, claims: &mut Claims) {
+        let Some(trace) = trace else { return };
+        let nodes = &trace.nodes;
+        let listed: HashMap<&str, f64> = (0..nodes.len())
+            .filter_map(|ix| {
+                nodes.node.get(ix).zip(nodes.gpus.get(ix).filter(|gpus| (1.0..=NODE_MOST_GPUS).contains(gpus)))
+            })
+            .collect();
+        let metered: BTreeSet<u32> = self.meters.iter().map(|(number, _)| *number).collect();
+        let gpus = |number: u32| self.facts.get(number as usize).map_or(0, |facts| facts.gpus);
+        let wanted: BTreeMap<String, Option<f64>> = (self.numbers.iter())
+            .filter(|(_, number)| metered.contains(*number) && gpus(**number) == 0)
+            .filter_map(|(name, _)| Some((name.clone()?, listed.get(name.as_deref()?).copied())))
+            .collect();
+        for (node, held) in claims.nodes_held(trace, &wanted) {
+            let number = self.number(Some(&node));
+            self.shared.insert(number, held);
+        }
+    }
+
+    /// Adds the GPUs of the inventory that have no reading, by the state that jobs tell.
+    pub(in crate::audit) fn unread(
+        &mut self,
+        trace: &Trace,
+        laws: &Laws,
+        claims: &Claims,
+        set: &Setting<'_>,
+        sink: &mut Sink,
+        counts: &mut Readings,
+    ) {
+        let whole = self.window(trace, None);
+        let (mut modelled, mut left_out) = (0_u64, 0_u64);
+        let nodes = &trace.nodes;
+        for ix in 0..nodes.len() {
+            let gpus = nodes.gpus.get(ix).filter(|gpus| (1.0..=NODE_MOST_GPUS).contains(gpus));
+            let (Some(node), Some(gpus)) = (nodes.node.get(ix), gpus.map(|gpus| gpus.round() as u32)) else { continue };
+            let number = self.number(Some(node));
+            if self.facts.get(number as usize).is_none_or(|facts| facts.gpus > 0) || self.shared.contains_key(&number) {
+                continue;
+            }
+            let place = laws.place(nodes.gpu_type.get(ix));
+            let Some(law) = laws.laws.get(place as usize).filter(|law| law.in_state(None).is_some()) else {
+                left_out += 1;
+                continue;
+            };
+            modelled += 1;
+            let (from, to) =
+                if self.spans.get(number as usize).copied().flatten().is_some() { self.span(number) } else { whole };
+            for gpu in 0..gpus {
+                self.device(number, place);
+                let id = gpu.to_string();
+                let set = Setting {
+                    law: Some(law),
+                    holding: claims.held(Some(claims.unread(Some(node), Some(&id)))),
+                    ..*set
+                };
+                Series::new(number).finish(from, to, &set, sink, counts);
+            }
+        }
+        if modelled > 0 {
+            self.notes.push(format!(
+                "{modelled} nodes of the inventory have no readings of their GPUs: their power is modelled by whether jobs hold them."
+            ));
+        }
+        if left_out > 0 {
+            self.notes.push(format!(
+                "{left_out} nodes of the inventory have no readings of their GPUs, and nothing is known of their power: left out."
+            ));
+        }
+    }
+
+    /// Ends the meters, each at the end of its node's time. Energy of nodes whose jobs share a meter goes to `sink`.
+    pub(in crate::audit) fn close(&mut self, claims: &Claims, sink: &mut Sink, counts: &mut Readings) {
+        let mut idle = IdleOfNodes::default();
+        let wraps = std::mem::take(&mut self.wraps);
+        let (mut shared, mut counted_j) = (0_u64, 0.0_f64);
+        let (mut registers, mut guessed) = (0_u64, 0_u64);
+        for (number, meter) in std::mem::take(&mut self.meters) {
+            let span = self.span(number);
+            let held = self.shared.get(&number).copied();
+            let known_w = self.facts.get(number as usize).and_then(|facts| facts.idle_w);
+            let holding = held.and_then(|held| claims.held(Some(held.holding)));
+            let law = holding.map(|holding| meter.law(holding, known_w, claims.unplaced.0 == 0, &wraps));
+            let set = Setting {
+                law: law.as_ref(),
+                holding,
+                meter_w: Some(NODE_MOST_W),
+                count_j: meter.count_j,
+                ..self.gpu_setting(&wraps)
+            };
+            registers += u64::from(meter.count_j > 0.0);
+            counted_j = counted_j.max(meter.count_j);
+            let (mut own, mut series) = (Sink::new(false), Series::new(number));
+            for row in meter.rows {
+                series.push(row, &set, &mut own, counts);
+            }
+            series.finish(span.0, span.1, &set, &mut own, counts);
+            let mut hours = MeterHours::new();
+            let mut cells: Vec<_> = own.cells.into_iter().collect();
+            cells.sort_by_key(|(key, _)| *key);
+            for ((hour, claim, basis), total) in cells {
+                let mut bundle = total.value();
+                let read = hours.entry((hour, basis)).or_insert([0.0; 4]);
+                for (ix, slot) in read.iter_mut().take(3).enumerate() {
+                    *slot +=
+                        [bundle.active, bundle.either, bundle.idle].iter().filter_map(|part| part.get(ix)).sum::<f64>();
+                }
+                read[3] += bundle.s - bundle.blank_s;
+                if let Some(held) = held {
+                    // As GPU time: a node is as many GPUs as it has.
+                    (bundle.s, bundle.blank_s) = (bundle.s * held.gpus, bundle.blank_s * held.gpus);
+                    sink.cells.entry((hour, claim, basis)).or_default().add(&bundle);
+                }
+            }
+            hours.retain(|_, read| read[3] > 0.0);
+            if let Some(facts) = self.facts.get_mut(number as usize).filter(|_| !hours.is_empty()) {
+                facts.meter = Some(hours);
+                facts.is_shared = held.is_some();
+            }
+            if let (Some(held), Some(law)) = (held, law) {
+                shared += 1;
+                guessed += u64::from(!held.is_listed);
+                idle.add(known_w.is_some(), law.idle);
+            }
+        }
+        if shared > 0 {
+            let listed = match guessed {
+                0 => String::new(),
+                some => format!(
+                    " Of {some} of them the inventory does not say how many GPUs they have: the most that jobs held at a time is taken."
+                ),
+            };
+            self.notes.push(format!(
+                "{shared} nodes have a meter and no readings of their GPUs: their whole energy, GPUs and all else, goes to the jobs placed on them by GPUs held and time. {}{listed}",
+                idle.words()
+            ));
+            self.constants.extend(idle.constants());
+        }
+        if registers > 0 {
+            self.notes.push(format!(
+                "{registers} meters are registers that count in steps of up to {} kWh: their energy is known to within a step, and spread evenly from step to step.",
+                compact(counted_j / KWH_J)
+            ));
+        }
+    }
+}
