@@ -17,6 +17,7 @@ pub mod describe;
 pub mod error;
 pub mod ingest;
 pub mod occupancy;
+pub mod outage;
 pub mod quality;
 pub mod report;
 pub mod rollup;

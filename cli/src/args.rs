@@ -563,6 +563,8 @@ pub(crate) enum SchemaOf {
     Describe,
     /// `inspect --format json`
     Inspect,
+    /// `report.json`
+    Report,
     /// `rollup --format json`
     Rollup,
     /// `simulate --format json`

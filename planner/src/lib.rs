@@ -9,13 +9,15 @@
 //! have published. Everything that needs a trace (examples, tests, scenarios) can start from one of these without
 //! downloading anything.
 //!
-//! [`sim`] replays the jobs of a trace under any policy: any order, scan, placement and preemption, on any cluster.
+//! [`sim`] replays the jobs of a trace under any policy: any order, scan, placement and preemption, on any cluster; [`pooling`]
+//! holds the VCs as they stand against one pool of the same nodes.
 //!
 //! Nothing here prints, reads the environment or exits; that is the command line's part.
 
 pub mod backtest;
 pub mod downstream;
 pub mod error;
+pub mod pooling;
 pub mod power;
 pub mod sim;
 pub mod synth;

@@ -13,6 +13,8 @@ const MINUTE: i64 = 60_000;
 /// One VC: a value a minute, none left out.
 struct Vc {
     name: String,
+    /// Minutes since the beginning that are counted.
+    minute: Vec<i64>,
     total: Vec<f64>,
     running: Vec<f64>,
     pending: Vec<f64>,
@@ -29,6 +31,7 @@ impl Vc {
         let column = |name: &str| rows.iter().map(|row| row[name].parse().unwrap()).collect::<Vec<f64>>();
         Self {
             name: path.file_name().unwrap().to_str().unwrap().replace(".csv.gz", ""),
+            minute: (0..rows.len() as i64).collect(),
             total: column("total_gpu_num"),
             running: column("running_gpu_num"),
             pending: column("pending_gpu_num"),
@@ -113,6 +116,31 @@ pub fn check(c: &mut Checker, files: &[PathBuf]) {
     assert!(vcs.iter().all(|vc| vc.total.len() == minutes));
     let from = local - 8 * HOUR;
     let to = from + minutes as i64 * MINUTE;
+    // A minute of at most a fiftieth of all GPUs right after one of at least a fifth begins an outage, until the next of more.
+    let (mut before, mut down) = (0.0, false);
+    let mut keep = Vec::new();
+    for minute in 0..minutes {
+        let sum = |of: &dyn Fn(&Vc) -> f64| vcs.iter().map(of).sum::<f64>();
+        let share = sum(&|vc| vc.running[minute]) / sum(&|vc| vc.total[minute]);
+        down = share <= 0.02 && (down || before >= 0.2);
+        before = if down { before } else { share };
+        keep.push(!down);
+    }
+    let outage_h = keep.iter().filter(|keep| !**keep).count() as f64 / 60.0;
+    assert!(outage_h > 24.0 && outage_h < 48.0, "{outage_h} h");
+    for vc in &mut vcs {
+        for column in [&mut vc.total, &mut vc.running, &mut vc.pending, &mut vc.idle, &mut vc.reported] {
+            let mut kept = keep.iter();
+            column.retain(|_| *kept.next().unwrap());
+        }
+        vc.minute.retain(|minute| keep[*minute as usize]);
+    }
+    for path in ["vc", "pool", "calendar.gpus_in_use"] {
+        c.number(&format!("{path}.outage_hours"), outage_h, SUM);
+    }
+    // Counted as idle, the same use is spread over all minutes.
+    let whole = c.read("calendar.gpus_in_use.utilisation_with_outages");
+    assert!(whole < 0.72 && whole > 0.69, "{whole}");
     pool(c, &mut vcs, from, to);
     vc(c, &mut vcs);
     calendar(c, &vcs, from, to);
@@ -222,24 +250,42 @@ fn pool(c: &mut Checker, vcs: &mut [Vc], from: i64, to: i64) {
     c.number("pool.from_ms", from as f64, 0.0);
     c.number("pool.to_ms", to as f64, 0.0);
     let step = (to - from) / 600;
-    let buckets = ((to - from) as usize).div_ceil(step as usize);
-    c.list("pool.curve", buckets);
     let (pending, idle) = (held(vcs, |vc| &vc.pending, from), held(vcs, |vc| &vc.idle, from));
-    for ix in 0..buckets {
-        let start = from + ix as i64 * step;
-        let end = (start + step).min(to);
+    let buckets = buckets(&pending, from, to, step);
+    c.list("pool.curve", buckets.len());
+    for (ix, (start, end, seen)) in buckets.into_iter().enumerate() {
         let path = format!("pool.curve[{ix}]");
         c.number(&format!("{path}.ms"), start as f64, 0.0);
-        c.number(&format!("{path}.pending_gpus"), plain::area(&pending, start, end) / (end - start) as f64, SUM);
-        c.number(&format!("{path}.idle_gpus"), plain::area(&idle, start, end) / (end - start) as f64, SUM);
+        c.number(&format!("{path}.pending_gpus"), plain::area(&pending, start, end) / seen as f64, SUM);
+        c.number(&format!("{path}.idle_gpus"), plain::area(&idle, start, end) / seen as f64, SUM);
     }
+}
+
+/// Points of a curve: `(start, end, what of it was counted)`, those of which nothing was left out.
+fn buckets(held: &plain::Stretches, from: i64, to: i64, step: i64) -> Vec<(i64, i64, i64)> {
+    let mut out = Vec::new();
+    let mut start = from;
+    while start < to {
+        let end = (start + step).min(to);
+        let seen: i64 = held.iter().map(|(s, e, _)| ((*e).min(end) - (*s).max(start)).max(0)).sum();
+        if seen > 0 {
+            out.push((start, end, seen));
+        }
+        start = end;
+    }
+    out
 }
 
 /// Each minute's sum over the VCs, held for that minute.
 fn held(vcs: &[Vc], of: impl Fn(&Vc) -> &Vec<f64>, from: i64) -> plain::Stretches {
     let minutes = 0..vcs[0].total.len();
     let sum = |minute: usize| vcs.iter().map(|vc| of(vc)[minute]).sum::<f64>();
-    minutes.map(|ix| (from + ix as i64 * MINUTE, from + (ix as i64 + 1) * MINUTE, sum(ix))).collect()
+    minutes
+        .map(|ix| {
+            let start = from + vcs[0].minute[ix] * MINUTE;
+            (start, start + MINUTE, sum(ix))
+        })
+        .collect()
 }
 
 /// A7: there are no submissions; GPUs in use are the running ones of all VCs.
@@ -257,7 +303,7 @@ fn calendar(c: &mut Checker, vcs: &[Vc], from: i64, to: i64) {
     let there = held(vcs, |vc| &vc.total, from);
     for hour in 0..24 {
         // Local days begin with the series, so minute m of the series is in hour (m / 60) mod 24.
-        let own = running.iter().enumerate().filter(|(ix, _)| *ix as i64 * MINUTE % DAY / HOUR == hour);
+        let own = running.iter().enumerate().filter(|(ix, _)| vcs[0].minute[*ix] * MINUTE % DAY / HOUR == hour);
         let values: Vec<f64> = own.map(|(_, (_, _, gpus))| *gpus).collect();
         let path = format!("calendar.by_hour[{hour}]");
         c.count(&format!("{path}.hour"), hour as u64);
@@ -267,11 +313,11 @@ fn calendar(c: &mut Checker, vcs: &[Vc], from: i64, to: i64) {
     // 1 May 2020 was a Friday, the fifth day of a week that begins on Monday.
     c.list("calendar.gpus_in_use_by_weekday", 7);
     for day in 0..7 {
-        let own = running.iter().enumerate().filter(|(ix, _)| (4 + *ix as i64 * MINUTE / DAY) % 7 == day);
+        let own = running.iter().enumerate().filter(|(ix, _)| (4 + vcs[0].minute[*ix] * MINUTE / DAY) % 7 == day);
         let values: Vec<f64> = own.map(|(_, (_, _, gpus))| *gpus).collect();
         c.number(&format!("calendar.gpus_in_use_by_weekday[{day}]"), mean(&values), SUM);
     }
-    let time = (to - from) as f64;
+    let time = (running.len() as i64 * MINUTE) as f64;
     let (used, capacity) = (plain::area(&running, from, to) / time, plain::area(&there, from, to) / time);
     let path = "calendar.gpus_in_use";
     c.number(&format!("{path}.mean_gpus"), used, SUM);
@@ -281,5 +327,10 @@ fn calendar(c: &mut Checker, vcs: &[Vc], from: i64, to: i64) {
     c.number(&format!("{path}.oversubscribed_time_share"), 0.0, SUM);
     c.null(&format!("{path}.assumed_gpu_time_share"));
     c.null("calendar.nodes_in_use");
-    plain::buckets(c, &format!("{path}.curve"), &running, (from, to));
+    let points = buckets(&running, from, to, (to - from) / 600);
+    c.list(&format!("{path}.curve"), points.len());
+    for (ix, (start, end, seen)) in points.into_iter().enumerate() {
+        c.number(&format!("{path}.curve[{ix}][0]"), start as f64, 0.0);
+        c.number(&format!("{path}.curve[{ix}][1]"), plain::area(&running, start, end) / seen as f64, SUM);
+    }
 }

@@ -47,6 +47,7 @@ pub fn summary(c: &mut Checker, world: &World) {
     c.option("summary.users", distinct(world, |job| job.user.as_ref()), 0.0);
     c.option("summary.vcs", distinct(world, |job| job.vc.as_ref()), 0.0);
     c.option("summary.nodes", world.inventory.map(|(nodes, _)| nodes as f64), 0.0);
+    c.option("summary.gpu_nodes", world.gpu_nodes.map(|nodes| nodes as f64), 0.0);
     let (from, to) = world.window;
     let there = world.capacity().map(|there| plain::area(&there, from, to) / (to - from) as f64);
     c.option("summary.gpus", there, SUM);

@@ -26,7 +26,7 @@ use tracecast_tests::{read, real_trace};
 fn described(paths: &[PathBuf], rows: u64) -> Checker {
     let trace = read(paths).unwrap();
     let mut c = Checker::new(serde_json::to_value(Description::of(&trace)).unwrap());
-    c.text("schema", "describe/1");
+    c.text("schema", "describe/2");
     c.list("sources", paths.len());
     for (ix, path) in paths.iter().enumerate() {
         c.text(&format!("sources[{ix}].name"), path.to_str().unwrap());

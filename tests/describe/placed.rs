@@ -270,7 +270,6 @@ fn delay(c: &mut Checker, jobs: &[Placed]) {
     c.count("locality.delay.every", 1);
     c.count("locality.delay.jobs", delayed.len() as u64);
     c.count("locality.delay.jobs_without_quota", delayed.len() as u64);
-    c.null("locality.delay.quota_wait_with_free_gpus_share");
     let mut rows = |path: &str, own: &[&Placed]| {
         let wait: f64 = own.iter().map(|job| job.wait_s()).sum();
         let gpu_wait: f64 = own.iter().map(|job| job.wait_s() * job.gpus() as f64).sum();

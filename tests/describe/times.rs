@@ -14,6 +14,8 @@ const CLASSES: [&str; 6] = ["no GPU", "under 1 GPU", "1 GPU", "2â€“4 GPUs", "5â€
 pub fn duration(c: &mut Checker, world: &World) {
     let all: Vec<&Job> = world.jobs.iter().collect();
     runs(c, "duration.all", "all jobs", &all);
+    let gpu: Vec<&Job> = all.iter().copied().filter(|job| job.is_gpu_job()).collect();
+    runs(c, "duration.gpu", "GPU jobs", &gpu);
     let of_class = |class: usize| all.iter().copied().filter(|job| job.class() == Some(class)).collect::<Vec<_>>();
     // Classes without a known run are left out.
     let classes: Vec<usize> = (0..6).filter(|class| of_class(*class).iter().any(|job| job.run_s.is_some())).collect();
@@ -66,11 +68,15 @@ fn runs(c: &mut Checker, path: &str, class: &str, jobs: &[&Job]) {
 }
 
 /// A4 and A5.
-pub fn wait(c: &mut Checker, world: &World) {
-    let all: Vec<&Job> = world.jobs.iter().collect();
+pub fn wait<'w>(c: &mut Checker, world: &'w World) {
+    let all: Vec<&'w Job> = world.jobs.iter().collect();
     let known: Vec<&Job> = all.iter().copied().filter(|job| job.wait_s.is_some()).collect();
     c.count("wait.unknown", (all.len() - known.len()) as u64);
     waits(c, "wait.all", "all jobs", &known);
+    // What is told by VC, run and user is of GPU jobs.
+    let gpu: Vec<&Job> = known.iter().copied().filter(|job| job.is_gpu_job()).collect();
+    waits(c, "wait.gpu", "GPU jobs", &gpu);
+    c.count("wait.gpu_unknown", (all.iter().filter(|job| job.is_gpu_job()).count() - gpu.len()) as u64);
     let without: Vec<(usize, usize)> = (0..6)
         .map(|class| (class, all.iter().filter(|job| job.class() == Some(class)).collect::<Vec<_>>()))
         .filter(|(_, jobs)| !jobs.is_empty() && jobs.iter().all(|job| job.wait_s.is_none()))
@@ -81,9 +87,9 @@ pub fn wait(c: &mut Checker, world: &World) {
         c.text(&format!("wait.without[{ix}].class"), CLASSES[*class]);
         c.count(&format!("wait.without[{ix}].jobs"), *jobs as u64);
     }
-    let groups = |of: &dyn Fn(&Job) -> Option<usize>, names: &[&str]| {
-        let mut out: Vec<(String, Vec<&Job>)> = names.iter().map(|name| ((*name).to_owned(), Vec::new())).collect();
-        for job in &known {
+    let groups = |jobs: &[&'w Job], of: &dyn Fn(&Job) -> Option<usize>, names: &[&str]| {
+        let mut out: Vec<(String, Vec<&'w Job>)> = names.iter().map(|name| ((*name).to_owned(), Vec::new())).collect();
+        for job in jobs {
             if let Some(ix) = of(job) {
                 out[ix].1.push(job);
             }
@@ -97,31 +103,33 @@ pub fn wait(c: &mut Checker, world: &World) {
     };
     let lengths = ["ran under 1 min", "1 min to 1 h", "1 h to 1 day", "over 1 day"];
     let mut by_vc: BTreeMap<&str, Vec<&Job>> = BTreeMap::new();
-    for job in &known {
+    for job in &gpu {
         if let Some(vc) = &job.vc {
             by_vc.entry(vc).or_default().push(job);
         }
     }
     let mut by_vc: Vec<(String, Vec<&Job>)> = by_vc.into_iter().map(|(vc, jobs)| (vc.to_owned(), jobs)).collect();
     by_vc.sort_by(|a, b| gpu_wait(&b.1).total_cmp(&gpu_wait(&a.1)));
-    for (field, groups) in
-        [("by_size", groups(&Job::class, &CLASSES)), ("by_run", groups(&by_run, &lengths)), ("by_vc", by_vc)]
-    {
+    for (field, groups) in [
+        ("by_size", groups(&known, &Job::class, &CLASSES)),
+        ("by_run", groups(&gpu, &by_run, &lengths)),
+        ("by_vc", by_vc),
+    ] {
         c.list(&format!("wait.{field}"), groups.len());
         for (ix, (name, jobs)) in groups.iter().enumerate() {
             waits(c, &format!("wait.{field}[{ix}]"), name, jobs);
         }
     }
     let mut of_user: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
-    for job in &known {
+    for job in &gpu {
         if let Some(user) = &job.user {
             of_user.entry(user).or_default().extend(job.wait_s);
         }
     }
     let means: Vec<f64> = of_user.values().map(|waits| waits.iter().sum::<f64>() / waits.len() as f64).collect();
     plain::summary(c, "wait.user_mean_s", &means);
-    deciles(c, &known);
-    let long: Vec<f64> = known.iter().filter_map(|job| job.wait_s).filter(|wait| *wait >= 1.0).collect();
+    deciles(c, &gpu);
+    let long: Vec<f64> = gpu.iter().filter_map(|job| job.wait_s).filter(|wait| *wait >= 1.0).collect();
     if long.len() < 50 {
         c.list("wait.fits", 0);
     } else {
@@ -212,6 +220,9 @@ pub fn calendar(c: &mut Checker, world: &World) {
         time as f64 / (to - from) as f64
     });
     c.option(&format!("{path}.oversubscribed_time_share"), over, SUM);
+    // Jobs are recorded one by one, so that no count of them fails.
+    c.number(&format!("{path}.outage_hours"), 0.0, 0.0);
+    c.null(&format!("{path}.utilisation_with_outages"));
     plain::buckets(c, &format!("{path}.curve"), &held, world.window);
 }
 
@@ -318,13 +329,28 @@ pub fn node_series(c: &mut Checker, rows: &[BTreeMap<String, String>]) {
     let mut gaps: Vec<i64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
     gaps.sort_unstable();
     let (from, to) = (times[0], times[times.len() - 1] + gaps[gaps.len() / 2]);
+    // A sample of at most a fiftieth of the nodes that follows one of at least a fifth begins an outage, which lasts until the
+    // next sample of more, or two days.
     let ends = times.iter().skip(1).copied().chain([to]);
     let (mut active, mut total) = (plain::Stretches::new(), plain::Stretches::new());
+    let (mut down, mut down_ms, mut before) = (None::<i64>, 0, 0.0);
     for ((start, (used, there)), end) in samples.iter().zip(ends) {
+        let share = used / there;
+        match down {
+            _ if share > 0.02 => down = None,
+            None if before >= 0.2 => down = Some(*start),
+            _ => {}
+        }
+        if let Some(since) = down.filter(|since| *start - since < 2 * DAY) {
+            assert!(end <= since + 2 * DAY, "no outage here is cut at two days");
+            down_ms += end - start;
+            continue;
+        }
+        before = share;
         active.push((*start, end, *used));
         total.push((*start, end, *there));
     }
-    let time = (to - from) as f64;
+    let time = (to - from - down_ms) as f64;
     let (mean, there) = (plain::area(&active, from, to) / time, plain::area(&total, from, to) / time);
     let path = "calendar.nodes_in_use";
     c.number(&format!("{path}.from_ms"), from as f64, 0.0);
@@ -333,7 +359,29 @@ pub fn node_series(c: &mut Checker, rows: &[BTreeMap<String, String>]) {
     c.number(&format!("{path}.peak_nodes"), active.iter().map(|(_, _, nodes)| *nodes).fold(0.0, f64::max), 0.0);
     c.number(&format!("{path}.total_nodes"), there, SUM);
     c.number(&format!("{path}.utilisation"), mean / there, SUM);
-    plain::buckets(c, &format!("{path}.curve"), &active, (from, to));
+    c.number(&format!("{path}.outage_hours"), down_ms as f64 / HOUR as f64, SUM);
+    assert!(down_ms > 24 * HOUR, "the series has the outage of more than a day that it is known for");
+    // Each sample by how long it holds, the zeros included.
+    let lengths = times.iter().zip(times.iter().skip(1).chain([&to])).map(|(start, end)| (end - start) as f64);
+    let (used, there) = samples
+        .values()
+        .zip(lengths)
+        .fold((0.0, 0.0), |sum, ((used, there), length)| (sum.0 + used * length, sum.1 + there * length));
+    c.number(&format!("{path}.utilisation_with_outages"), used / there, SUM);
+    // Points of the curve are means over what of them was observed; those with nothing are left out.
+    let step = (to - from) / 600;
+    let (mut start, mut ix) = (from, 0);
+    while start < to {
+        let end = (start + step).min(to);
+        let seen: i64 = active.iter().map(|(s, e, _)| ((*e).min(end) - (*s).max(start)).max(0)).sum();
+        if seen > 0 {
+            c.number(&format!("{path}.curve[{ix}][0]"), start as f64, 0.0);
+            c.number(&format!("{path}.curve[{ix}][1]"), plain::area(&active, start, end) / seen as f64, SUM);
+            ix += 1;
+        }
+        start = end;
+    }
+    c.list(&format!("{path}.curve"), ix);
 }
 
 /// A18.
@@ -477,6 +525,7 @@ pub fn vc(c: &mut Checker, world: &World) {
     let unknown: Vec<&Job> = world.jobs.iter().filter(|job| job.vc.is_none()).collect();
     c.count("vc.unknown_vc_jobs", unknown.len() as u64);
     c.number("vc.unknown_vc_gpu_time_share", hours(&unknown) / gpu_hours(&world.jobs), SUM);
+    c.number("vc.outage_hours", 0.0, 0.0);
 }
 
 /// Mean utilisation, GPU time used and GPU time there was.

@@ -79,6 +79,8 @@ pub struct World {
     pub jobs: Vec<Job>,
     /// Nodes and their GPUs, where there is an inventory.
     pub inventory: Option<(u64, f64)>,
+    /// Nodes of the inventory with GPUs.
+    pub gpu_nodes: Option<u64>,
     /// GPUs of the largest node of the inventory.
     pub largest_node: Option<f64>,
     /// GPUs of each VC over time, where recorded.
@@ -123,6 +125,7 @@ impl World {
             rows: jobs.len() as u64,
             jobs,
             inventory: None,
+            gpu_nodes: None,
             largest_node: None,
             quotas: std::collections::BTreeMap::new(),
             zone,
@@ -353,6 +356,7 @@ pub fn openb(pods: &Path, nodes: &Path) -> World {
     let nodes = rows(nodes);
     world.rows += nodes.len() as u64;
     let gpus = nodes.iter().map(|row| row["gpu"].parse::<f64>().unwrap()).sum();
+    world.gpu_nodes = Some(nodes.iter().filter(|row| row["gpu"] != "0").count() as u64);
     world.inventory = Some((nodes.len() as u64, gpus));
     world.largest_node = nodes.iter().map(|node| node["gpu"].parse().unwrap()).reduce(f64::max);
     world

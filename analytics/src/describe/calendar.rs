@@ -11,8 +11,10 @@ use serde::Serialize;
 
 use super::capacity::{Capacity, samples_by_name, sum};
 use super::facts::JobFacts;
+use super::observed::{Observed, left_out};
 use super::topic::{CAVEAT_BELOW, Topic, TopicResult};
 use crate::occupancy::Steps;
+use crate::outage::Outages;
 use crate::report::format::{counted, integer, percent};
 use crate::report::{Axis, BarLayout, BarSeries, Cell, Chart, Column, Mark, Reference, Section, Series, Table};
 use crate::time::{DAY_MS, HOUR_MS, LocalTime, Zone};
@@ -68,6 +70,10 @@ pub struct Use {
     pub assumed_gpu_time_share: Option<f64>,
     /// Share of the time in which more GPUs were in use than there are: a sign of bad records, never clipped.
     pub oversubscribed_time_share: Option<f64>,
+    /// Hours that are left out, as the activity series counts the whole cluster at or near zero right after it was busy.
+    pub outage_hours: f64,
+    /// Utilisation if those hours were idle time; `null` without such hours or without a capacity.
+    pub utilisation_with_outages: Option<f64>,
     /// `(moment in ms, mean GPUs in use until the next)`.
     pub curve: Vec<(i64, f64)>,
 }
@@ -87,6 +93,10 @@ pub struct NodeUse {
     pub total_nodes: Option<f64>,
     /// Mean in use over mean there.
     pub utilisation: Option<f64>,
+    /// Hours that are left out, as the whole cluster is counted at or near zero right after it was busy.
+    pub outage_hours: f64,
+    /// Utilisation if those hours were idle time; `null` without such hours or without a total.
+    pub utilisation_with_outages: Option<f64>,
     /// `(moment in ms, mean nodes in use until the next)`.
     pub curve: Vec<(i64, f64)>,
 }
@@ -128,6 +138,12 @@ impl Topic for CalendarLoad {
         let Some((from, to)) = window.filter(|(from, to)| to > from) else {
             return Err("the source holds neither job times nor an activity series".to_owned());
         };
+        // Of what the series counts; jobs are recorded one by one, whatever was counted.
+        let observed = if from_jobs(facts) || !facts.is_empty() {
+            Observed::whole(from, to)
+        } else {
+            Observed::less(from, to, &Outages::of_gpus(trace))
+        };
         let mut load = Self {
             zone: trace.zone.clone(),
             has_calendar: trace.basis.has_calendar(),
@@ -140,13 +156,13 @@ impl Topic for CalendarLoad {
             nodes_in_use,
         };
         if trace.basis.has_calendar() && !(facts.is_empty() && in_use.is_empty()) {
-            load.calendar(facts, &in_use, from, to);
+            load.calendar(facts, &in_use, &observed);
         }
         if trace.basis.has_dates() {
-            load.by_month = months(facts, &in_use, from, to);
+            load.by_month = months(facts, &in_use, &observed);
         }
         if !in_use.is_empty() {
-            load.gpus_in_use = Some(gpu_use(facts, &in_use, source, from, to));
+            load.gpus_in_use = Some(gpu_use(facts, &in_use, source, &observed));
         }
         Ok(load)
     }
@@ -219,11 +235,12 @@ impl Topic for CalendarLoad {
             "The source's times are relative to an unknown moment, so hours and weekdays mean nothing and are left out."
                 .to_owned()
         };
-        let mut section = section
+        let section = section
             .with_definition(calendar)
             .with_definition("GPUs in use: the sum over jobs from start (inclusive) to end (exclusive), exact, not clipped at the capacity.");
+        let mut coverage = String::new();
         if let Some(gpus) = &self.gpus_in_use {
-            let mut coverage = format!("Use: {}.", gpus.source);
+            coverage.push_str(&format!("Use: {}.", gpus.source));
             if let Some(how) = &gpus.capacity_source {
                 coverage.push_str(&format!(" Capacity: {how}."));
             }
@@ -239,9 +256,19 @@ impl Topic for CalendarLoad {
                     " Less than 2 % of the GPUs are in use on average: the source may hold only part of the cluster's jobs.",
                 );
             }
-            section = section.with_coverage(coverage);
+            let idle = gpus.utilisation_with_outages.map(|share| ("share of GPUs in use", percent(share)));
+            if let Some(text) = left_out(gpus.outage_hours, idle) {
+                coverage.push_str(&format!(" {text}"));
+            }
         }
-        section
+        if let Some(nodes) = &self.nodes_in_use {
+            let idle = nodes.utilisation_with_outages.map(|share| ("share of nodes in use", percent(share)));
+            if let Some(text) = left_out(nodes.outage_hours, idle) {
+                coverage.push_str(if coverage.is_empty() { "" } else { " " });
+                coverage.push_str(&text);
+            }
+        }
+        if coverage.is_empty() { section } else { section.with_coverage(coverage) }
     }
 }
 
@@ -287,49 +314,62 @@ fn nodes_in_use(facts: &JobFacts<'_>) -> Option<NodeUse> {
     };
     let (active, there) = (series(&table.nodes_active), series(&table.nodes_total));
     let (from, to) = covered(&active).filter(|(from, to)| to > from)?;
-    let mean_nodes = active.mean(from, to)?;
-    let total_nodes = there.mean(from, to).filter(|nodes| *nodes > 0.0);
+    let observed = Observed::less(from, to, &Outages::of_nodes(facts.trace));
+    let mean_nodes = observed.mean(&active)?;
+    let total_nodes = observed.mean(&there).filter(|nodes| *nodes > 0.0);
+    let outage_hours = observed.outage_hours();
+    let whole = || Some(active.mean(from, to)? / there.mean(from, to).filter(|nodes| *nodes > 0.0)?);
     Some(NodeUse {
         from_ms: from,
         to_ms: to,
         mean_nodes,
-        peak_nodes: active.max(from, to),
+        peak_nodes: observed.max(&active),
         total_nodes,
         utilisation: total_nodes.map(|nodes| mean_nodes / nodes),
-        curve: active.bucket_means(from, to, ((to - from) / POINTS).max(1)),
+        outage_hours,
+        utilisation_with_outages: (outage_hours > 0.0).then(whole).flatten(),
+        curve: observed.curve(&active, POINTS),
     })
 }
 
-fn gpu_use(facts: &JobFacts<'_>, in_use: &Steps, source: String, from: i64, to: i64) -> Use {
+fn gpu_use(facts: &JobFacts<'_>, in_use: &Steps, source: String, observed: &Observed) -> Use {
+    let (from, to) = (observed.from, observed.to);
     let capacity =
         if from_jobs(facts) { Capacity::of_jobs(facts, from, to) } else { Capacity::of(facts.trace, from, to) };
-    let mean_gpus = in_use.mean(from, to).unwrap_or(0.0);
-    let capacity_gpus = capacity.as_ref().and_then(|c| c.cluster.mean(from, to)).filter(|gpus| *gpus > 0.0);
+    let mean_gpus = observed.mean(in_use).unwrap_or(0.0);
+    let capacity_gpus = capacity.as_ref().and_then(|c| observed.mean(&c.cluster)).filter(|gpus| *gpus > 0.0);
+    let whole = || {
+        let there = capacity.as_ref()?.cluster.mean(from, to).filter(|gpus| *gpus > 0.0)?;
+        Some(in_use.mean(from, to)? / there)
+    };
+    let outage_hours = observed.outage_hours();
+    let utilisation_with_outages = (outage_hours > 0.0).then(whole).flatten();
     let over = capacity.as_ref().map(|capacity| {
         let mut over = 0;
-        crate::occupancy::walk(&[in_use, &capacity.cluster], from, to, |start, end, values| {
+        observed.walk(&[in_use, &capacity.cluster], |start, end, values| {
             if let &[used, there] = values {
                 over += if used > there + 1e-6 { end - start } else { 0 };
             }
         });
-        over as f64 / (to - from) as f64
+        over as f64 / observed.length() as f64
     });
-    let step = ((to - from) / POINTS).max(1);
     Use {
         source,
         mean_gpus,
-        peak_gpus: in_use.max(from, to),
+        peak_gpus: observed.max(in_use),
         capacity_gpus,
         capacity_source: capacity.filter(|_| capacity_gpus.is_some()).map(|c| c.how),
         utilisation: capacity_gpus.map(|gpus| mean_gpus / gpus),
         assumed_gpu_time_share: super::topic::share(facts.assumed_gpu_s, facts.total_gpu_s())
             .filter(|_| from_jobs(facts)),
         oversubscribed_time_share: over,
-        curve: in_use.bucket_means(from, to, step),
+        outage_hours,
+        utilisation_with_outages,
+        curve: observed.curve(in_use, POINTS),
     }
 }
 
-fn months(facts: &JobFacts<'_>, in_use: &Steps, from: i64, to: i64) -> Vec<ByMonth> {
+fn months(facts: &JobFacts<'_>, in_use: &Steps, observed: &Observed) -> Vec<ByMonth> {
     let mut months: BTreeMap<String, ByMonth> = BTreeMap::new();
     let mut calendar = facts.zone.calendar();
     let mut last: Option<(i64, String)> = None;
@@ -359,11 +399,13 @@ fn months(facts: &JobFacts<'_>, in_use: &Steps, from: i64, to: i64) -> Vec<ByMon
     }
     // By day first: a month is named once a day, not once a stretch.
     let mut by_day: BTreeMap<i64, (f64, i64)> = BTreeMap::new();
-    by_local_hour(&facts.zone, in_use, from, to, |local, area, length| {
-        let day = by_day.entry(local.day).or_default();
-        day.0 += area;
-        day.1 += length;
-    });
+    for (from, to) in observed.parts() {
+        by_local_hour(&facts.zone, in_use, from, to, |local, area, length| {
+            let day = by_day.entry(local.day).or_default();
+            day.0 += area;
+            day.1 += length;
+        });
+    }
     let mut by_month: BTreeMap<String, (f64, i64)> = BTreeMap::new();
     for (day, (area, length)) in by_day {
         let month = by_month.entry(month_of(day)).or_default();
@@ -425,7 +467,7 @@ impl NodeUse {
 
 impl CalendarLoad {
     /// Fills hours and weekdays: counts of submissions over the time of that name that was observed.
-    fn calendar(&mut self, facts: &JobFacts<'_>, in_use: &Steps, from: i64, to: i64) {
+    fn calendar(&mut self, facts: &JobFacts<'_>, in_use: &Steps, span: &Observed) {
         let mut counts = vec![vec![0u64; 24]; 7];
         let mut calendar = facts.zone.calendar();
         for submit in facts.trace.jobs.submit.iter().flatten() {
@@ -439,18 +481,20 @@ impl CalendarLoad {
         let jobs = !facts.is_empty();
         let (mut area, mut of_weekday) = ([0.0; 24], [0.0; 7]);
         let mut observed = [[0i64; 24]; 7];
-        by_local_hour(&facts.zone, in_use, from, to, |local, used, length| {
-            let (weekday, hour) = (usize::from(local.weekday), usize::from(local.hour));
-            if let Some(time) = observed.get_mut(weekday).and_then(|row| row.get_mut(hour)) {
-                *time += length;
-            }
-            if let Some(area) = area.get_mut(hour) {
-                *area += used;
-            }
-            if let Some(area) = of_weekday.get_mut(weekday) {
-                *area += used;
-            }
-        });
+        for (from, to) in span.parts() {
+            by_local_hour(&facts.zone, in_use, from, to, |local, used, length| {
+                let (weekday, hour) = (usize::from(local.weekday), usize::from(local.hour));
+                if let Some(time) = observed.get_mut(weekday).and_then(|row| row.get_mut(hour)) {
+                    *time += length;
+                }
+                if let Some(area) = area.get_mut(hour) {
+                    *area += used;
+                }
+                if let Some(area) = of_weekday.get_mut(weekday) {
+                    *area += used;
+                }
+            });
+        }
         let cell =
             |weekday: usize, hour: usize| observed.get(weekday).and_then(|row| row.get(hour)).copied().unwrap_or(0);
         self.by_hour = (0..24u8)
@@ -635,5 +679,56 @@ mod tests {
         assert_eq!((nodes.mean_nodes, nodes.peak_nodes, nodes.utilisation), (4.0, 5.0, Some(0.4)));
         assert!(load.gpus_in_use.is_none() && load.by_hour.is_empty());
         assert_eq!(load.section().finding, "On average **4** nodes were in use of 10, **40.0 %**; at the peak 5.");
+    }
+    /// An hour each: 4 of 10 nodes, then 26 h at zero, then 4 again.
+    fn interrupted() -> Trace {
+        let mut trace = Trace::default();
+        for hour in 0..28 {
+            let active = if hour == 0 || hour == 27 { 4.0 } else { 0.0 };
+            trace.activity.push(ActivityRow {
+                scope: Some("cluster".into()),
+                name: Some("c".into()),
+                ts: Some(hour * HOUR_MS),
+                nodes_active: Some(active),
+                nodes_total: Some(10.0),
+                gpus_running: Some(active * 8.0),
+                gpus_total: Some(80.0),
+                ..ActivityRow::default()
+            });
+        }
+        trace
+    }
+
+    #[test]
+    fn hours_in_which_a_whole_cluster_is_at_zero_are_left_out() {
+        let trace = interrupted();
+        let load = CalendarLoad::of(&JobFacts::of(&trace)).unwrap();
+        let nodes = load.nodes_in_use.as_ref().unwrap();
+        assert_eq!((nodes.mean_nodes, nodes.utilisation, nodes.outage_hours), (4.0, Some(0.4), 26.0));
+        // 2 h of 4 nodes in 28 h of 10.
+        assert!((nodes.utilisation_with_outages.unwrap() - 8.0 / 280.0).abs() < 1e-12);
+        assert_eq!(nodes.curve.iter().map(|(_, nodes)| *nodes).fold(f64::NAN, f64::min), 4.0);
+        let gpus = load.gpus_in_use.as_ref().unwrap();
+        assert_eq!((gpus.mean_gpus, gpus.utilisation, gpus.outage_hours), (32.0, Some(0.4), 26.0));
+        let section = load.section();
+        let coverage = section.coverage.unwrap();
+        assert!(coverage.contains("26.0 h") && coverage.contains("Counted as idle"), "{coverage}");
+        // The mean of an hour of the day is over the hours that were counted: 00:00 and 03:00 of the next day.
+        let mut dated = trace;
+        dated.basis = crate::time::TimeBasis::Utc;
+        let load = CalendarLoad::of(&JobFacts::of(&dated)).unwrap();
+        let known: Vec<(u8, f64)> = load.by_hour.iter().filter_map(|h| Some((h.hour, h.gpus_in_use?))).collect();
+        assert_eq!(known, [(0, 32.0), (3, 32.0)]);
+    }
+
+    #[test]
+    fn a_night_without_jobs_after_a_quiet_evening_is_idle() {
+        let mut trace = interrupted();
+        // 1 of 10 nodes before the fall: nothing says that the counting failed.
+        trace.activity.nodes_active.set(0, Some(1.0));
+        let load = CalendarLoad::of(&JobFacts::of(&trace)).unwrap();
+        let nodes = load.nodes_in_use.as_ref().unwrap();
+        assert_eq!((nodes.outage_hours, nodes.utilisation_with_outages), (0.0, None));
+        assert!((nodes.mean_nodes - 5.0 / 28.0).abs() < 1e-12);
     }
 }

@@ -1,21 +1,27 @@
 //! Why jobs waited: at moments spread over each wait, what kept the job from starting.
 //!
 //! At moment t a waiting job of g GPUs in VC v was delayed by, in this order:
-//! 1. **quota**: GPUs in use by v + g exceed v's capacity;
-//! 2. **capacity**: fewer than g GPUs are free on the nodes it may use (its VC's, where every node is bound to a VC);
-//! 3. **fragmentation**: enough are free, but the ⌈g / largest node⌉ nodes with most free GPUs do not have g together;
+//! 1. **capacity**: fewer than g GPUs are free in the whole cluster;
+//! 2. **quota**: GPUs in use by v + g exceed v's capacity, or fewer than g GPUs are free on its nodes, where every node is
+//!    bound to a VC, while the whole cluster has enough;
+//! 3. **fragmentation**: enough are free on the nodes it may use, but the ⌈g / largest node⌉ of them with most free GPUs do
+//!    not have g together;
 //! 4. **order**: it would have fit, so others were ahead of it, or the scheduler held it back.
 //!
-//! A job in no VC of known capacity skips step 1, and so do all where more than a tenth of the GPU time names no VC.
-//! Where nodes are unknown only quota is told from the rest. Each of the moments stands for an equal part of the wait.
+//! These are the causes, and their order, of the planner's `sim::metric::delay`, which finds them in a replay. Here they are
+//! those of the recorded schedule, and headlines weigh them by GPUs × wait, as there.
+//!
+//! A job in no VC of known capacity skips step 2, and so do all where more than a tenth of the GPU time names no VC.
+//! Where nodes are unknown the free GPUs of the cluster are those of the VCs of known capacity together, and fragmentation
+//! is not told from order. Each of the moments stands for an equal part of the wait.
 //! Jobs that waited under a minute are left out: that is the scheduler's cycle. Of more than 20,000 jobs every k-th is
 //! taken, in the order of the table, and at most 64 moments a job, one a minute where that is fewer; both choices depend
 //! on the trace alone.
 //!
 //! Complexity: O(q log q + (p + q) f) for q moments (at most 1.28 million), p placements and f distinct numbers of free GPUs.
 //!
-//! Worked number: a job that waits 4 min is looked at 4 times, 30 s, 90 s, 150 s and 210 s after its submission. If its VC is
-//! full until 120 s and every node until it starts, half of the wait is quota's and half capacity's.
+//! Worked number: a job that waits 4 min is looked at 4 times, 30 s, 90 s, 150 s and 210 s after its submission. If every
+//! node is full until 120 s and its VC until it starts, half of the wait is capacity's and half quota's.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -24,6 +30,7 @@ use super::facts::{JobFacts, SizeClass};
 use super::load::{self, VcLoad};
 use super::placed::{FreeNodes, Placements, micros};
 use super::topic::{TopicResult, hours, share};
+use crate::occupancy::{Steps, walk};
 
 /// Shortest wait that is looked into, seconds.
 const SHORTEST_S: f64 = 60.0;
@@ -36,19 +43,19 @@ const MOST_MOMENTS: usize = 64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
-    /// Its VC would have exceeded its capacity.
-    Quota,
-    /// Too few GPUs were free.
+    /// The whole cluster had too few GPUs free.
     Capacity,
+    /// Its VC's quota or nodes had too few GPUs free, the whole cluster had enough.
+    Quota,
     /// Enough GPUs were free, but not on few enough nodes.
     Fragmentation,
-    /// It would have fit; where nodes are unknown, anything but quota; where quotas are unknown, quota may be meant.
+    /// It would have fit; where nodes are unknown, that or fragmentation; where quotas are unknown, that or quota.
     Order,
 }
 
 impl Cause {
     /// All causes, in the order of the tests.
-    pub const ALL: [Self; 4] = [Self::Quota, Self::Capacity, Self::Fragmentation, Self::Order];
+    pub const ALL: [Self; 4] = [Self::Capacity, Self::Quota, Self::Fragmentation, Self::Order];
 
     /// Name for people.
     pub fn name(self, quota_known: bool, nodes_known: bool) -> &'static str {
@@ -56,7 +63,7 @@ impl Cause {
             Self::Quota => "quota",
             Self::Capacity => "capacity",
             Self::Fragmentation => "fragmentation",
-            Self::Order if !nodes_known => "not quota",
+            Self::Order if !nodes_known => "fragmentation or order",
             Self::Order if !quota_known => "order or quota",
             Self::Order => "order",
         }
@@ -96,7 +103,7 @@ pub struct DelayBySize {
 pub struct Delay {
     /// Whether the capacity of any VC of these jobs is known, so that quota can be told.
     pub quota_known: bool,
-    /// Whether placements and the inventory are known, so that capacity, fragmentation and order can be told apart.
+    /// Whether placements and the inventory are known, so that fragmentation and order can be told apart.
     pub nodes_known: bool,
     /// Started GPU jobs that waited a minute or longer.
     pub delayed_jobs: u64,
@@ -106,8 +113,6 @@ pub struct Delay {
     pub jobs: u64,
     /// Those whose VC has no known capacity: quota cannot be their cause.
     pub jobs_without_quota: u64,
-    /// Share of the quota-caused waiting time at which enough GPUs were free in the whole cluster; `null` without nodes.
-    pub quota_wait_with_free_gpus_share: Option<f64>,
     /// All jobs looked into.
     pub all: DelayBySize,
     /// By size class.
@@ -126,8 +131,6 @@ struct Delayed {
     moments: usize,
     /// Moments by cause, in the order of [`Cause::ALL`].
     by_cause: [u32; 4],
-    /// Of the quota moments, those at which enough GPUs were free.
-    quota_with_room: u32,
 }
 
 impl Delay {
@@ -165,7 +168,6 @@ impl Delay {
                     pool: vc.and_then(|vc| placements?.pools.get(vc).copied()),
                     moments: ((wait_s / SHORTEST_S) as usize).clamp(1, MOST_MOMENTS),
                     by_cause: [0; 4],
-                    quota_with_room: 0,
                 })
             })
             .collect();
@@ -179,17 +181,13 @@ impl Delay {
             .into_iter()
             .filter(|cause| match cause {
                 Cause::Quota => quota_known,
-                Cause::Capacity | Cause::Fragmentation => nodes_known,
-                Cause::Order => true,
+                Cause::Fragmentation => nodes_known,
+                Cause::Capacity | Cause::Order => true,
             })
             .collect();
         let by_size =
             SizeClass::ALL.into_iter().filter_map(|size| DelayBySize::of(Some(size), &sampled, &told)).collect();
         let all = DelayBySize::of(None, &sampled, &told).ok_or("no job is known to have waited a minute")?;
-        let part = |of: &dyn Fn(&Delayed) -> u32| -> f64 {
-            sampled.iter().map(|d| d.wait_s * f64::from(of(d)) / d.moments as f64).sum()
-        };
-        let with_room = share(part(&|d| d.quota_with_room), part(&|d| d.by_cause.first().copied().unwrap_or(0)));
         Ok(Self {
             quota_known,
             nodes_known,
@@ -197,7 +195,6 @@ impl Delay {
             every: every as u64,
             jobs: sampled.len() as u64,
             jobs_without_quota: sampled.iter().filter(|d| d.vc.is_none()).count() as u64,
-            quota_wait_with_free_gpus_share: with_room.filter(|_| nodes_known),
             all,
             by_size,
         })
@@ -216,6 +213,8 @@ fn attribute(facts: &JobFacts<'_>, placements: Option<&Placements>, loads: &[VcL
     moments.sort_unstable();
     let largest = placements.map_or(0, Placements::largest_node);
     let mut sweep = placements.map(Placements::sweep);
+    // Without nodes, what the VCs leave free together.
+    let free_of_vcs = if placements.is_some() { Steps::default() } else { free(loads) };
     for (time, ix) in moments {
         if let Some(sweep) = &mut sweep {
             sweep.advance(time);
@@ -227,16 +226,18 @@ fn attribute(facts: &JobFacts<'_>, placements: Option<&Placements>, loads: &[VcL
             micros(in_use) + micros(delayed.gpus) > micros(capacity)
         });
         let asked = micros(delayed.gpus);
-        let cause = match (&sweep, over_quota) {
-            (sweep, true) => {
-                let room = sweep.as_ref().is_some_and(|sweep| sweep.cluster.free >= asked);
-                delayed.quota_with_room += u32::from(room);
-                Cause::Quota
-            }
-            (None, false) => Cause::Order,
-            (Some(sweep), false) => {
-                let pool = delayed.pool.and_then(|pool| sweep.pools.get(pool)).unwrap_or(&sweep.cluster);
-                cause(pool, asked, largest)
+        let free = sweep.as_ref().map_or_else(|| micros(free_of_vcs.at(time)), |sweep| sweep.cluster.free);
+        let own = sweep.as_ref().and_then(|sweep| sweep.pools.get(delayed.pool?));
+        // Without nodes, a job of a VC of unknown capacity is not measured against the free GPUs of the others.
+        let known = sweep.is_some() || delayed.vc.is_some();
+        let cause = if known && free < asked {
+            Cause::Capacity
+        } else if over_quota || own.is_some_and(|own| own.free < asked) {
+            Cause::Quota
+        } else {
+            match &sweep {
+                Some(sweep) if fragmented(own.unwrap_or(&sweep.cluster), asked, largest) => Cause::Fragmentation,
+                _ => Cause::Order,
             }
         };
         if let Some(count) = delayed.by_cause.get_mut(cause as usize) {
@@ -245,13 +246,23 @@ fn attribute(facts: &JobFacts<'_>, placements: Option<&Placements>, loads: &[VcL
     }
 }
 
-/// Why a request of `asked` millionths within its quota does not start on `nodes`.
-fn cause(nodes: &FreeNodes, asked: i64, largest: i64) -> Cause {
-    if nodes.free < asked {
-        return Cause::Capacity;
-    }
+/// GPUs that VCs of known capacity leave free together; use beyond the capacity of one takes none from another.
+fn free(loads: &[VcLoad]) -> Steps {
+    let idle: Vec<&Steps> = loads.iter().filter_map(|load| load.idle.as_ref()).collect();
+    let spans = || loads.iter().map(|load| &load.observed);
+    let window = spans().map(|span| span.from).min().zip(spans().map(|span| span.to).max());
+    let Some((from, to)) = window.filter(|(from, to)| to > from) else { return Steps::default() };
+    let mut samples = Vec::new();
+    walk(&idle, from, to, |start, _, values| {
+        samples.push((start, values.iter().map(|idle| idle.max(0.0)).sum()));
+    });
+    Steps::of_samples(samples)
+}
+
+/// Whether `nodes`, which have `asked` millionths free together, have them on too many nodes.
+fn fragmented(nodes: &FreeNodes, asked: i64, largest: i64) -> bool {
     let fewest = if largest > 0 { (asked + largest - 1) / largest } else { 1 };
-    if nodes.top(u64::try_from(fewest).unwrap_or(1)) < asked { Cause::Fragmentation } else { Cause::Order }
+    nodes.top(u64::try_from(fewest).unwrap_or(1)) < asked
 }
 
 impl DelayBySize {
@@ -279,9 +290,9 @@ impl DelayBySize {
         Some(Self { size, jobs, wait_hours: hours(wait_s), gpu_wait_hours: hours(gpu_wait_s), causes })
     }
 
-    /// Share of the waiting time that a cause explains; 0 where it cannot be told.
-    pub(super) fn wait_share(&self, cause: Cause) -> f64 {
-        self.causes.iter().find(|share| share.cause == cause).map_or(0.0, |share| share.wait_share)
+    /// Share of the GPU-hours waited that a cause explains; 0 where it cannot be told.
+    pub(super) fn gpu_wait_share(&self, cause: Cause) -> f64 {
+        self.causes.iter().find(|share| share.cause == cause).and_then(|share| share.gpu_wait_share).unwrap_or(0.0)
     }
 }
 
@@ -304,14 +315,14 @@ mod tests {
     use crate::describe::placed::tests::{node, place};
     use crate::trace::Trace;
 
-    /// Wait shares by cause of the one job that waited.
+    /// Wait shares of the one job that waited: capacity, quota, fragmentation, order.
     fn shares(trace: &Trace) -> [f64; 4] {
         let facts = JobFacts::of(trace);
         let placements = Placements::of(&facts).ok();
         let delay = Delay::of(&facts, placements.as_ref()).unwrap();
         assert_eq!((delay.delayed_jobs, delay.jobs, delay.nodes_known), (1, 1, placements.is_some()));
         assert_eq!(delay.quota_known, delay.all.causes.iter().any(|share| share.cause == Cause::Quota));
-        Cause::ALL.map(|cause| delay.all.wait_share(cause))
+        Cause::ALL.map(|cause| delay.all.gpu_wait_share(cause))
     }
 
     /// Nodes of 8 GPUs n1 and n2, on which jobs a and b hold so many GPUs until 240 s. Job c asks for `asks` at 0 s and
@@ -333,7 +344,7 @@ mod tests {
     #[test]
     fn too_few_free_gpus_is_capacity() {
         // 16 - 8 - 5 = 3 free, 4 asked.
-        assert_eq!(shares(&trace(8.0, 5.0, 4.0)), [0.0, 1.0, 0.0, 0.0]);
+        assert_eq!(shares(&trace(8.0, 5.0, 4.0)), [1.0, 0.0, 0.0, 0.0]);
     }
 
     #[test]
@@ -352,15 +363,18 @@ mod tests {
     }
 
     #[test]
-    fn a_full_vc_is_quota_even_while_nodes_are_free() {
+    fn a_full_vc_is_quota_while_nodes_are_free_and_capacity_while_none_is() {
         let mut trace = trace(5.0, 4.0, 4.0);
-        // x has 8: 5 in use and 4 more are too many.
+        // x has 8: 5 in use and 4 more are too many; 3 + 4 = 7 GPUs are free in the cluster.
         trace.capacity.push(quota("x", 8.0));
-        assert_eq!(shares(&trace), [1.0, 0.0, 0.0, 0.0]);
+        assert_eq!(shares(&trace), [0.0, 1.0, 0.0, 0.0]);
         let facts = JobFacts::of(&trace);
         let delay = Delay::of(&facts, Placements::of(&facts).ok().as_ref()).unwrap();
-        // 3 + 4 = 7 GPUs are free in the cluster, 4 asked.
-        assert_eq!((delay.quota_wait_with_free_gpus_share, delay.jobs_without_quota), (Some(1.0), 0));
+        assert_eq!(delay.jobs_without_quota, 0);
+        // With 3 free in the whole cluster its VC is as full, but no other VC has what it asks for: as in a replay.
+        let mut full = super::tests::trace(5.0, 8.0, 4.0);
+        full.capacity.push(quota("x", 8.0));
+        assert_eq!(shares(&full), [1.0, 0.0, 0.0, 0.0]);
         // With b's 960 of 2,400 GPU-seconds in no known VC, quotas cannot be told.
         let mut unlabelled = trace.clone();
         unlabelled.jobs.vc.set(1, None);
@@ -372,13 +386,25 @@ mod tests {
     }
 
     #[test]
+    fn shares_weigh_waits_by_gpus_as_a_replay_does() {
+        let mut trace = trace(5.0, 4.0, 4.0);
+        trace.capacity.push(quota("x", 8.0));
+        // Beside c, which waits 240 s for 4 GPUs of x's quota, a job of one GPU waits 240 s though it would have fit.
+        trace.jobs.push(job("d", "x", 1.0, 0, 240, 300));
+        trace.placements.push(place("d", "n1", Some(1.0)));
+        let facts = JobFacts::of(&trace);
+        let delay = Delay::of(&facts, Placements::of(&facts).ok().as_ref()).unwrap();
+        assert_eq!((delay.all.gpu_wait_share(Cause::Quota), delay.all.gpu_wait_share(Cause::Order)), (0.8, 0.2));
+        let quota = delay.all.causes.iter().find(|share| share.cause == Cause::Quota).unwrap();
+        assert_eq!(quota.wait_share, 0.5);
+    }
+
+    #[test]
     fn the_worked_number_and_a_split_wait() {
-        let mut trace = trace(8.0, 5.0, 4.0);
-        // x has 8, of which a holds 8 until 120 s only; then d of VC y takes over its node.
-        trace.jobs.end.set(0, Some(120_000));
-        trace.jobs.run_s.set(0, Some(120.0));
-        trace.jobs.push(job("d", "y", 8.0, 120, 120, 240));
-        trace.placements.push(place("d", "n1", Some(8.0)));
+        let mut trace = trace(8.0, 8.0, 4.0);
+        // b gives n2 back at 120 s, and x's quota of 8 stays full until a ends.
+        trace.jobs.end.set(1, Some(120_000));
+        trace.jobs.run_s.set(1, Some(120.0));
         trace.capacity.push(quota("x", 8.0));
         assert_eq!(shares(&trace), [0.5, 0.5, 0.0, 0.0]);
     }
@@ -393,18 +419,22 @@ mod tests {
             trace.nodes.push(row);
         }
         // n2 is empty, but belongs to y; of x's 8 GPUs 3 are free. The inventory makes that x's quota, too.
-        assert_eq!(shares(&trace), [1.0, 0.0, 0.0, 0.0]);
-        // A recorded quota of 16 moves the cause to the nodes.
+        assert_eq!(shares(&trace), [0.0, 1.0, 0.0, 0.0]);
+        // So it is by its nodes, where a quota of 16 is recorded: the whole cluster has 11 free.
         trace.capacity.push(quota("x", 16.0));
         assert_eq!(shares(&trace), [0.0, 1.0, 0.0, 0.0]);
     }
 
     #[test]
-    fn without_nodes_only_quota_is_told_from_the_rest() {
+    fn without_nodes_capacity_and_quota_are_told_from_the_rest() {
         let mut trace = trace(5.0, 4.0, 4.0);
         trace.placements = crate::schema::PlacementTable::default();
+        // x has 3 of 8 free, and the job asks for 4: with x alone known, that is all that is free.
         trace.capacity.push(quota("x", 8.0));
         assert_eq!(shares(&trace), [1.0, 0.0, 0.0, 0.0]);
+        // y has 4 of 8 free.
+        trace.capacity.push(quota("y", 8.0));
+        assert_eq!(shares(&trace), [0.0, 1.0, 0.0, 0.0]);
         trace.capacity = crate::schema::CapacityTable::default();
         trace.nodes = crate::schema::NodeTable::default();
         let facts = JobFacts::of(&trace);

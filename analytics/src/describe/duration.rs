@@ -5,6 +5,8 @@
 //! as ended does too. The Kaplan-Meier estimate uses what is known of them: S(t) = Π (1 − dᵢ/nᵢ) over the end times up
 //! to t, with dᵢ ends among nᵢ jobs that were observed as long.
 //!
+//! GPU jobs lead, as CPU-only jobs are many and short; all jobs stand beside them. Where no GPU job has a known run, all lead.
+//!
 //! Worked number: runs of 1, 2 and 4 h ended and one of 3 h still running: S(2 h) = 3/4 · 2/3 = 1/2, and the median is
 //! 2 h; without the running job it would be 2 h of three, with it counted as ended 2.5 h.
 
@@ -25,11 +27,13 @@ use crate::stats::survival::KaplanMeier;
 const POINTS: usize = 160;
 /// How many times the median the mean must be for few jobs to decide the load.
 const SKEWED: f64 = 5.0;
+/// What to call jobs known to have GPUs.
+const GPU_JOBS: &str = "GPU jobs";
 /// Fewest ended jobs a law is fitted to.
 const FEWEST: usize = 50;
 
 /// Runs of one class of jobs.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Runs {
     /// The class in words.
     pub class: String,
@@ -62,6 +66,8 @@ pub struct Runs {
 pub struct Duration {
     /// What run means here.
     pub definition: String,
+    /// GPU jobs; `null` where the run of none is known.
+    pub gpu: Option<Runs>,
     /// All jobs.
     pub all: Runs,
     /// By size class, smallest first; classes without jobs are left out.
@@ -126,6 +132,11 @@ impl Topic for Duration {
 
     fn of(facts: &JobFacts<'_>) -> TopicResult<Self> {
         let all = Runs::of(facts, "all jobs", |_| true).ok_or("no job has a known run")?;
+        let gpu = if (0..facts.len()).all(|job| facts.is_gpu_job(job)) {
+            Some(Runs { class: GPU_JOBS.to_owned(), ..all.clone() })
+        } else {
+            Runs::of(facts, GPU_JOBS, |job| facts.is_gpu_job(job))
+        };
         let classes = SizeClass::ALL.map(|class| (class.name(), Some(class)));
         let by_size = classes
             .into_iter()
@@ -145,6 +156,7 @@ impl Topic for Duration {
                 "time the attempts of a job ran, from their timestamps, or the source's own figure where those \
                          are missing; until the end of the observation for jobs still running"
                     .to_owned(),
+            gpu,
             all,
             by_size,
             gpu_time_curve: by_time.as_ref().map(|ecdf| ecdf.thin(POINTS)).unwrap_or_default(),
@@ -154,12 +166,13 @@ impl Topic for Duration {
 
     fn section(&self) -> Section {
         let mut finding = String::new();
-        if let Some(all) = &self.all.ended_s {
-            let jobs = self.all.ended + self.all.running + self.all.unknown;
+        let (lead, name) = self.leading();
+        if let Some(all) = &lead.ended_s {
+            let jobs = lead.ended + lead.running + lead.unknown;
             finding = format!(
                 "{} at most **{}**, and the mean is **{}**",
-                opening(self.all.ended, jobs, "that ended after a known run")
-                    .map_or_else(|| "Half of the jobs ran".to_owned(), |opening| format!("{opening}, half ran")),
+                opening(lead.ended, jobs, name, "that ended after a known run")
+                    .map_or_else(|| format!("Half of the {name} ran"), |opening| format!("{opening}, half ran")),
                 duration(all.p50),
                 duration(all.mean)
             );
@@ -172,6 +185,18 @@ impl Topic for Duration {
                     duration(median)
                 )),
                 None => finding.push('.'),
+            }
+            if self.mixes() {
+                let beside = |runs: &Runs| {
+                    let ended = runs.ended_s.as_ref();
+                    ended.map(|s| format!("{} at the median and {} on average", duration(s.p50), duration(s.mean)))
+                };
+                let cpu = self.by_size.iter().find(|runs| runs.class == SizeClass::Cpu.name()).and_then(beside);
+                finding.push_str(&match (cpu, beside(&self.all)) {
+                    (Some(cpu), Some(all)) => format!(" CPU-only jobs ran {cpu}, all jobs together {all}."),
+                    (None, Some(all)) => format!(" All jobs together ran {all}."),
+                    (_, None) => String::new(),
+                });
             }
         }
         let mut section = Self::heading()
@@ -206,6 +231,24 @@ impl Topic for Duration {
 }
 
 impl Duration {
+    /// The jobs that lead, and what to call them.
+    fn leading(&self) -> (&Runs, &'static str) {
+        match &self.gpu {
+            Some(gpu) => (gpu, if self.mixes() { GPU_JOBS } else { "jobs" }),
+            None => (&self.all, "jobs"),
+        }
+    }
+
+    /// Whether there are known runs of other jobs beside those of GPU jobs.
+    fn mixes(&self) -> bool {
+        self.gpu.as_ref().is_some_and(|gpu| gpu.ended + gpu.running < self.all.ended + self.all.running)
+    }
+
+    /// What tables list: GPU jobs, all jobs, size classes.
+    fn rows(&self) -> impl Iterator<Item = &Runs> {
+        self.gpu.iter().filter(|_| self.mixes()).chain(std::iter::once(&self.all)).chain(&self.by_size)
+    }
+
     fn by_size_chart(&self) -> Chart {
         let points = |curve: &[CurvePoint]| curve.iter().map(|p| (p.x, p.fraction)).collect::<Vec<_>>();
         let mut series: Vec<Series> = self
@@ -249,7 +292,7 @@ impl Duration {
         if running {
             table.columns.push(Column::number("Median with running jobs"));
         }
-        for runs in std::iter::once(&self.all).chain(&self.by_size) {
+        for runs in self.rows() {
             let ended = runs.ended_s.as_ref();
             let mut row = vec![
                 runs.class.as_str().into(),
@@ -271,7 +314,7 @@ impl Duration {
 
     /// Goodness of fit: the data against the best laws.
     fn fit_chart(&self) -> Option<Chart> {
-        let runs = &self.all;
+        let (runs, _) = self.leading();
         if runs.fits.is_empty() || runs.curve.is_empty() {
             return None;
         }
@@ -285,7 +328,7 @@ impl Duration {
         Some(
             Chart::xy(
                 "duration-fit",
-                "Fitted laws against the runs of all jobs",
+                format!("Fitted laws against the runs of {}", runs.class),
                 Axis::log_duration("Run"),
                 Axis::share("Share that ran at most so long"),
                 series,
@@ -310,7 +353,7 @@ impl Duration {
                 Column::text("Pareto tail"),
             ],
         );
-        for runs in std::iter::once(&self.all).chain(&self.by_size) {
+        for runs in self.rows() {
             let Some(best) = runs.fits.first() else { continue };
             let lead = runs.fits.get(1).map(|next| next.aic - best.aic);
             let tail = runs.pareto_tail.as_ref().map_or(Cell::Missing, |tail| parameters(tail).into());
@@ -339,5 +382,33 @@ fn short(value: f64) -> String {
         format!("{value:.0}")
     } else {
         format!("{value:.3}")
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::describe::load::tests::job;
+    use crate::trace::Trace;
+
+    #[test]
+    fn gpu_jobs_lead_and_the_others_stand_beside() {
+        let mut trace = Trace::default();
+        // Two GPU jobs run 1 h and 3 h, eight CPU-only jobs 10 s.
+        trace.jobs.push(job("a", "x", 1.0, 0, 0, 3_600));
+        trace.jobs.push(job("b", "x", 8.0, 0, 0, 10_800));
+        for ix in 0..8 {
+            trace.jobs.push(job(&format!("c{ix}"), "x", 0.0, 0, 0, 10));
+        }
+        let run = Duration::of(&JobFacts::of(&trace)).unwrap();
+        assert_eq!((run.gpu.as_ref().unwrap().ended, run.all.ended), (2, 10));
+        let finding = run.section().finding;
+        assert!(finding.starts_with("Half of the GPU jobs ran at most **2 h**, and the mean is **2 h**"), "{finding}");
+        // (14,400 + 80) s over ten jobs.
+        assert!(
+            finding.ends_with("CPU-only jobs ran 10 s at the median and 10 s on average, all jobs together 10 s at the median and 24 min 8 s on average."),
+            "{finding}"
+        );
     }
 }

@@ -265,8 +265,8 @@ impl Topic for Fragmentation {
             ],
         )
         .with_reading(
-            "The middle part is what packing or migration could serve at once; the last waited for quota, order or policy, \
-             the first for more GPUs.",
+            "The first part met too few free GPUs in the whole cluster, the middle one enough of them on too many nodes, the \
+             last a node with room, and waited for quota, order or policy.",
         );
         let first = self.curve.first().map_or(0, |point| point.ms);
         let over_time = |of: &dyn Fn(&FreePoint) -> f64| {

@@ -3,7 +3,8 @@
 //!
 //! From jobs: GPUs in use are those of the stretches in which jobs of the VC held GPUs, GPUs pending those of its jobs from
 //! submission to start, capacity is what the trace records for the VC of that name. From an activity series: the columns as
-//! sampled, each sample held until the next and the last for one median gap between samples.
+//! sampled, each sample held until the next and the last for one median gap between samples, less the outages in which the
+//! whole cluster was counted at zero ([`crate::outage`]).
 //!
 //! Complexity: O(n log n) in jobs and samples.
 //!
@@ -17,7 +18,9 @@ use serde::Serialize;
 
 use super::capacity::Capacity;
 use super::facts::JobFacts;
+use super::observed::Observed;
 use crate::occupancy::{Steps, walk};
+use crate::outage::Outages;
 use crate::schema::Table;
 use crate::stats::sum::NeumaierSum;
 use crate::trace::Trace;
@@ -38,15 +41,13 @@ pub enum LoadSource {
     Activity,
 }
 
-/// One VC over time. All quantities are zero outside [from, to).
+/// One VC over time. All quantities are zero outside of its span.
 #[derive(Debug)]
 pub(super) struct VcLoad {
     /// Name.
     pub name: String,
-    /// Beginning, ms.
-    pub from: i64,
-    /// End (exclusive), ms.
-    pub to: i64,
+    /// Its span, less the outages of the whole cluster.
+    pub observed: Observed,
     /// GPUs in use.
     pub in_use: Option<Steps>,
     /// GPUs that waiting jobs ask for; `None` where the wait of more than a tenth of the jobs is unknown.
@@ -84,10 +85,10 @@ impl Spread {
         Some(Self { mean: super::topic::share(area.value(), time.value())?, p5, p25, p50, p75, p95 })
     }
 
-    /// Of a quantity over [from, to).
-    pub(super) fn of_steps(steps: &Steps, from: i64, to: i64) -> Option<Self> {
+    /// Of a quantity over time.
+    pub(super) fn of_steps(steps: &Steps, observed: &Observed) -> Option<Self> {
         let (mut values, mut lengths) = (Vec::new(), Vec::new());
-        for (start, end, value) in steps.stretches(from, to) {
+        for (start, end, value) in observed.stretches(steps) {
             values.push(value);
             lengths.push((end - start) as f64);
         }
@@ -134,7 +135,8 @@ pub(super) fn of_jobs(facts: &JobFacts<'_>) -> Vec<VcLoad> {
             let capacity = capacity.remove(&name).filter(|steps| steps.max(from, to) > 0.0);
             let idle = capacity.as_ref().map(|capacity| difference(capacity, &in_use, from, to));
             let pending = waits_known.then(|| Steps::of_intervals(asked));
-            Some(VcLoad { name, from, to, in_use: Some(in_use), pending, capacity, idle })
+            let observed = Observed::whole(from, to);
+            Some(VcLoad { name, observed, in_use: Some(in_use), pending, capacity, idle })
         })
         .collect();
     loads.sort_by(|a, b| a.name.cmp(&b.name));
@@ -159,6 +161,7 @@ pub(super) fn of_activity(trace: &Trace) -> Vec<VcLoad> {
             rows.entry(name).or_default().push((ts, row));
         }
     }
+    let outages = Outages::of_gpus(trace);
     let mut loads = Vec::new();
     for (name, mut rows) in rows {
         rows.sort_unstable();
@@ -178,8 +181,7 @@ pub(super) fn of_activity(trace: &Trace) -> Vec<VcLoad> {
         let total = |row: usize| table.gpus_total.get(row);
         loads.push(VcLoad {
             name: name.to_owned(),
-            from: *from,
-            to,
+            observed: Observed::less(*from, to, &outages),
             in_use: series(&|row| table.gpus_running.get(row).or_else(|| less(total(row), table.gpus_idle.get(row)))),
             pending: series(&|row| table.gpus_pending.get(row)),
             capacity: series(&total),
@@ -265,7 +267,7 @@ pub(super) mod tests {
         trace.activity.push(sample("a", 60, 8.0, 5.0, 4.0));
         let loads = of_activity(&trace);
         let load = loads.first().unwrap();
-        assert_eq!((load.from, load.to), (0, 120_000));
+        assert_eq!((load.observed.from, load.observed.to), (0, 120_000));
         // 3 · 60 + 5 · 60 = 480, idle (5 + 3) · 60 = 480, pending 4 · 60 = 240; nothing after 120 s.
         let area = |steps: &Option<Steps>| steps.as_ref().unwrap().integral_s(0, 1_000_000);
         assert_eq!((area(&load.in_use), area(&load.idle), area(&load.pending)), (480.0, 480.0, 240.0));

@@ -154,15 +154,21 @@ impl Topic for Locality {
                 .with_chart(delay_chart(delay))
                 .with_table(delay_table(delay))
                 .with_definition(
-                    "Causes, tested in this order at each moment looked at: quota, the job would have taken its VC beyond its \
-                     capacity; capacity, fewer GPUs were free than it asked for (on its VC's nodes, where every node is bound \
-                     to a VC); fragmentation, enough were free but not on the fewest nodes it needs; order, it would have \
-                     fit, so others were ahead of it or the scheduler held it back.",
+                    "Causes, tested in this order at each moment looked at: capacity, fewer GPUs were free in the whole \
+                     cluster than the job asked for; quota, its VC's quota or nodes had too few while the cluster had \
+                     enough; fragmentation, enough were free but not on the fewest nodes it needs; order, it would have \
+                     fit, so others were ahead of it or the scheduler held it back. Where nodes are unknown, the free GPUs \
+                     of the cluster are those of the VCs with a known capacity together.",
                 )
                 .with_definition(
                     "Looked into: started GPU jobs that waited a minute or longer, every k-th so that they are at most \
-                     20,000, each at up to 64 moments evenly spread over its wait. Shares are of their waiting time. GPU \
-                     models, CPU and memory are not considered.",
+                     20,000, each at up to 64 moments evenly spread over its wait. Shares are of the GPU-hours waited (GPUs \
+                     × wait). GPU models, CPU and memory are not considered.",
+                )
+                .with_definition(
+                    "`tracecast simulate` gives the same causes, in the same order and also as shares of the GPU-hours \
+                     waited, of a replay instead of the record, and of every wait, however short. The two agree as far as \
+                     the replayed policy did what the cluster did.",
                 );
         }
         if !self.by_nodes.is_empty() {
@@ -222,8 +228,11 @@ impl Topic for Locality {
             }
         }
         if let Some(note) = &self.delay_note {
-            let lacking =
-                if self.delay.is_some() { "only quota is told from the rest" } else { "causes of delay are not told" };
+            let lacking = if self.delay.is_some() {
+                "fragmentation is not told from order"
+            } else {
+                "causes of delay are not told"
+            };
             coverage.push_str(&format!("; {lacking}, because {note}"));
         }
         coverage.push('.');
@@ -263,21 +272,21 @@ fn delay_chart(delay: &Delay) -> Chart {
         .map(|cause| {
             BarSeries::new(
                 cause.name(delay.quota_known, delay.nodes_known),
-                rows.iter().map(|row| Some(row.wait_share(cause))).collect(),
+                rows.iter().map(|row| Some(row.gpu_wait_share(cause))).collect(),
             )
         })
         .collect();
     Chart::bars(
         "delay-cause",
         "What jobs waited for, by size",
-        Axis::share("Share of the waiting time"),
+        Axis::share("Share of the GPU-hours waited"),
         BarLayout::Stacked,
         rows.iter().map(|row| size_name(row).to_owned()).collect(),
         series,
     )
     .with_reading(
-        "Quota is moved by sharing between VCs, capacity by more GPUs, fragmentation by packing or migration, order by \
-         another policy.",
+        "Each cause is what was short at the moments of the record, not what would shorten the wait: a job that starts \
+         sooner also ends sooner. What another policy or cluster would do is told by a replay (`tracecast simulate`).",
     )
 }
 
@@ -295,7 +304,7 @@ fn delay_table(delay: &Delay) -> Table {
             letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect::<String>()),
         )
     }));
-    let mut table = Table::new("What jobs waited for, shares of their waiting time", columns);
+    let mut table = Table::new("What jobs waited for, shares of the GPU-hours waited", columns);
     for row in std::iter::once(&delay.all).chain(&delay.by_size) {
         let mut cells = vec![
             size_name(row).into(),
@@ -303,7 +312,7 @@ fn delay_table(delay: &Delay) -> Table {
             Cell::Float { value: row.wait_hours, digits: 0 },
             Cell::Float { value: row.gpu_wait_hours, digits: 0 },
         ];
-        cells.extend(row.causes.iter().map(|share| Cell::Percent(share.wait_share)));
+        cells.extend(row.causes.iter().map(|share| Cell::opt(share.gpu_wait_share, Cell::Percent)));
         table.rows.push(cells);
     }
     table
@@ -320,18 +329,15 @@ impl Locality {
                 .map(|share| {
                     format!(
                         "**{}** {}",
-                        percent(share.wait_share),
+                        share.gpu_wait_share.map_or_else(|| "unknown".to_owned(), percent),
                         share.cause.name(delay.quota_known, delay.nodes_known)
                     )
                 })
                 .collect();
-            text = format!("What delayed jobs waited for, by their time: {}.", parts.join(", "));
-            if let Some(free) = delay.quota_wait_with_free_gpus_share {
-                text.push_str(&format!(
-                    " During {} of the quota wait the cluster had enough free GPUs.",
-                    percent(free)
-                ));
-            }
+            text = format!(
+                "What kept delayed jobs from starting in the record, by the GPU-hours they waited: {}.",
+                parts.join(", ")
+            );
         }
         if let (Some(jobs), Some(time)) = (self.spread_job_share, self.spread_gpu_time_share) {
             if !text.is_empty() {

@@ -9,6 +9,7 @@
 mod capacity;
 pub(crate) mod facts;
 mod load;
+mod observed;
 mod placed;
 mod quality;
 pub(crate) mod samples;
@@ -50,7 +51,7 @@ use crate::report::{Report, Section};
 use crate::trace::{SourceRecord, Trace};
 
 /// Version of the JSON form; a change that breaks its readers raises it.
-pub const SCHEMA: &str = "describe/1";
+pub const SCHEMA: &str = "describe/2";
 
 macro_rules! description {
     ($( $(#[$doc:meta])* $field:ident: $topic:ty, )*) => {

@@ -1,4 +1,4 @@
-//! A9: how much of the waiting in VCs met idle GPUs in other VCs, so that a shared pool could have served it.
+//! A9: how much of the waiting in VCs happened while GPUs stood idle in other VCs.
 //!
 //! With p_v(t) the GPUs that jobs waiting in VC v ask for and i_v(t) = max(0, capacity - use) its idle GPUs:
 //! * poolable for v: ∫ min(p_v, Σ_{w≠v} i_w) dt, as if v alone could borrow;
@@ -6,8 +6,10 @@
 //! * poolable together: the largest flow from pending to idle GPUs of other VCs, in which an idle GPU serves once. As any
 //!   two VCs together can reach every idle GPU, the cut is min(P, I, min_v (P - p_v + I - i_v)) with P = Σ p_v, I = Σ i_v.
 //!
-//! All three are upper bounds: they ignore on which nodes the idle GPUs are, of which model they are, and that a pool
-//! changes what waits later.
+//! All three compare what waited and what was idle at one moment of the recorded schedule, summed over moments. They bound
+//! nothing that a common pool does over time, neither from above nor from below: a job that starts sooner ends sooner, so
+//! that those behind it, who met no idle GPU in the record, find one; and the idle GPUs may lie on nodes that do not fit.
+//! What a pool does is found by replaying the jobs on it, which the planner's `pooling` does.
 //!
 //! Complexity: O(n log n + m · V) for n changes, m distinct moments of change and V VCs.
 //!
@@ -19,8 +21,10 @@ use serde::Serialize;
 
 use super::facts::JobFacts;
 use super::load::{self, LoadSource, VcLoad};
+use super::observed::{Observed, left_out};
 use super::topic::{Moments, Topic, TopicResult, hours, share};
-use crate::occupancy::{Steps, walk};
+use crate::occupancy::Steps;
+use crate::outage::Outages;
 use crate::report::format::{compact, counted, percent};
 use crate::report::{Axis, BarLayout, BarSeries, Cell, Chart, Column, Mark, Section, Series, Table};
 use crate::stats::sum::NeumaierSum;
@@ -39,7 +43,7 @@ pub struct VcPool {
     pub pending_gpu_hours: f64,
     /// Share of the time in which some job waited.
     pub pending_time_share: Option<f64>,
-    /// Share of its pending GPU time that idle GPUs of other VCs could have served, were it alone to borrow.
+    /// Share of its pending GPU time that met an idle GPU in another VC at that moment, were it alone to borrow.
     pub poolable_share: Option<f64>,
     /// Share of its pending GPU time that met at least as many idle GPUs in other VCs as it had pending.
     pub covered_share: Option<f64>,
@@ -49,7 +53,7 @@ pub struct VcPool {
     pub over_capacity_time_share: Option<f64>,
 }
 
-/// What a shared pool could have served.
+/// Waiting while GPUs were idle in other VCs. No figure here bounds what a common pool would do over time.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Poolable {
     /// What the figures were derived from.
@@ -58,11 +62,11 @@ pub struct Poolable {
     pub vcs: Vec<VcPool>,
     /// GPU-hours that waiting jobs asked for.
     pub pending_gpu_hours: f64,
-    /// Share of the pending GPU time of each VC that idle GPUs of the others could serve, VCs taken one by one.
+    /// Share of the pending GPU time of each VC that met an idle GPU in the others at that moment, VCs taken one by one.
     pub poolable_share: f64,
     /// Share of the pending GPU time of each VC that met at least as many idle GPUs in the others.
     pub covered_share: f64,
-    /// Share of the pending GPU time that idle GPUs of other VCs could serve, each idle GPU once.
+    /// Share of the pending GPU time that met an idle GPU in another VC at that moment, each idle GPU counted once.
     pub jointly_poolable_share: f64,
     /// Idle GPU-hours in all.
     pub idle_gpu_hours: f64,
@@ -72,6 +76,8 @@ pub struct Poolable {
     pub over_capacity_time_share: Option<f64>,
     /// Share of the GPU time whose VC is unknown, where derived from jobs.
     pub unknown_vc_gpu_time_share: Option<f64>,
+    /// Hours that are left out, as the whole cluster was counted at or near zero right after it was busy.
+    pub outage_hours: f64,
     /// Beginning of the observation, ms.
     pub from_ms: i64,
     /// End of the observation, ms.
@@ -108,7 +114,7 @@ struct Sums {
 impl Topic for Poolable {
     const ID: &'static str = "pool";
     const CODE: &'static str = "A9";
-    const TITLE: &'static str = "Waiting that a shared pool could serve";
+    const TITLE: &'static str = "Waiting while GPUs were idle in other VCs";
 
     fn of(facts: &JobFacts<'_>) -> TopicResult<Self> {
         let usable = |loads: &[VcLoad]| {
@@ -118,7 +124,8 @@ impl Topic for Poolable {
         };
         let series = load::of_activity(facts.trace);
         if usable(&series) {
-            return Self::of_loads(LoadSource::Activity, &series, None, Moments::of(facts.trace));
+            let outages = Outages::of_gpus(facts.trace);
+            return Self::of_loads(LoadSource::Activity, &series, &outages, None, Moments::of(facts.trace));
         }
         let jobs = load::of_jobs(facts);
         if jobs.len() + series.len() < 2 {
@@ -139,18 +146,19 @@ impl Topic for Poolable {
                 percent(unknown)
             ));
         }
-        Self::of_loads(LoadSource::Jobs, &jobs, unknown, Moments::of(facts.trace))
+        Self::of_loads(LoadSource::Jobs, &jobs, &Outages::default(), unknown, Moments::of(facts.trace))
     }
 
     fn section(&self) -> Section {
         let waited: Vec<&VcPool> = self.vcs.iter().filter(|vc| vc.pending_gpu_hours > 0.0).take(SHOWN).collect();
         let finding = format!(
-            "**{}** of the GPU time that jobs waited for met at least as many idle GPUs in other VCs; sharing every idle GPU \
-             once, a common pool could have served at most **{}** of {} pending GPU-hours. What remains is the queue that \
-             more GPUs, not other quotas, would shorten.",
+            "**{}** of the {} GPU-hours that jobs waited for met at least as many idle GPUs in other VCs at that moment, and \
+             **{}** met one if each idle GPU counts once. This says how often waiting and idleness stood side by side in the \
+             record. It does not bound what a common pool would do over time, as a job that starts sooner also ends sooner. \
+             A replay of the same jobs on one pool does, which `tracecast report` shows wherever it can.",
             percent(self.covered_share),
+            compact(self.pending_gpu_hours),
             percent(self.jointly_poolable_share),
-            compact(self.pending_gpu_hours)
         );
         let part = |of: &dyn Fn(f64) -> f64| {
             waited.iter().map(|vc| vc.poolable_share.map(|share| vc.pending_gpu_hours * of(share))).collect::<Vec<_>>()
@@ -163,7 +171,7 @@ impl Topic for Poolable {
             waited.iter().map(|vc| vc.vc.clone()).collect(),
             vec![BarSeries::new("idle elsewhere", part(&|share| share)), BarSeries::new("no idle GPU", part(&|share| 1.0 - share))],
         )
-        .with_reading("Each bar is what a VC's jobs waited for; the first part could have run in other VCs at that moment, were node shapes no object.");
+        .with_reading("Each bar is what a VC's jobs waited for; the first part waited while as many GPUs were idle in other VCs, on nodes of whatever shape.");
         let first = self.from_ms;
         let over_time = |value: &dyn Fn(&PoolPoint) -> f64| {
             self.curve.iter().map(|point| (self.moments.place(point.ms, first), value(point))).collect::<Vec<_>>()
@@ -203,6 +211,9 @@ impl Topic for Poolable {
                 .push_str(&format!("; {} of the GPU time has no VC and makes idle GPUs look more", percent(unknown)));
         }
         coverage.push('.');
+        if let Some(text) = left_out(self.outage_hours, None) {
+            coverage.push_str(&format!(" {text}"));
+        }
         Self::heading()
             .with_finding(finding)
             .with_gpu_hours(Some(self.pending_gpu_hours))
@@ -221,16 +232,23 @@ impl Topic for Poolable {
                 "Poolable together: as poolable, but each idle GPU serves one pending GPU only (largest flow between VCs).",
             )
             .with_definition(
-                "These are upper bounds: they ignore node shapes and GPU models, and that serving a job changes the queue \
-                 behind it. Only VCs in the data count.",
+                "These shares are taken moment by moment. They ignore node shapes and GPU models, which makes them too high, \
+                 and that serving a job shortens the queue behind it, which makes them too low. Only VCs in the data count.",
             )
             .with_coverage(coverage)
     }
 }
 
 impl Poolable {
-    fn of_loads(source: LoadSource, loads: &[VcLoad], unknown: Option<f64>, moments: Moments) -> TopicResult<Self> {
-        let window = loads.iter().map(|load| load.from).min().zip(loads.iter().map(|load| load.to).max());
+    fn of_loads(
+        source: LoadSource,
+        loads: &[VcLoad],
+        outages: &Outages,
+        unknown: Option<f64>,
+        moments: Moments,
+    ) -> TopicResult<Self> {
+        let spans = || loads.iter().map(|load| &load.observed);
+        let window = spans().map(|span| span.from).min().zip(spans().map(|span| span.to).max());
         let Some((from, to)) = window.filter(|(from, to)| to > from) else {
             return Err("the observation spans no time".to_owned());
         };
@@ -241,7 +259,8 @@ impl Poolable {
             .collect();
         let mut sums = vec![Sums::default(); loads.len()];
         let (mut joint, mut pending_curve, mut idle_curve) = (NeumaierSum::new(), Vec::new(), Vec::new());
-        walk(&quantities, from, to, |start, end, values| {
+        let observed = Observed::less(from, to, outages);
+        observed.walk(&quantities, |start, end, values| {
             let time = (end - start) as f64;
             let vcs = || values.chunks_exact(2).filter_map(|pair| Some((*pair.first()?, *pair.last()?)));
             let pending: f64 = vcs().map(|(pending, _)| pending).sum();
@@ -286,7 +305,7 @@ impl Poolable {
             .iter()
             .zip(&sums)
             .map(|(load, sums)| {
-                let time = (load.to - load.from) as f64;
+                let time = load.observed.length() as f64;
                 let known = load.idle.is_some();
                 VcPool {
                     vc: load.name.clone(),
@@ -301,9 +320,8 @@ impl Poolable {
             .collect();
         vcs.sort_by(|a, b| b.pending_gpu_hours.total_cmp(&a.pending_gpu_hours).then_with(|| a.vc.cmp(&b.vc)));
         let known_time: f64 =
-            loads.iter().filter(|load| load.idle.is_some()).map(|load| (load.to - load.from) as f64).sum();
-        let step = ((to - from) / POINTS).max(1);
-        let means = |samples: Vec<(i64, f64)>| Steps::of_samples(samples).bucket_means(from, to, step);
+            loads.iter().filter(|load| load.idle.is_some()).map(|load| load.observed.length() as f64).sum();
+        let means = |samples: Vec<(i64, f64)>| observed.curve(&Steps::of_samples(samples), POINTS);
         let curve = means(pending_curve)
             .into_iter()
             .zip(means(idle_curve))
@@ -320,6 +338,7 @@ impl Poolable {
             vcs_without_capacity: loads.iter().filter(|load| load.idle.is_none()).count() as u64,
             over_capacity_time_share: share(sums.iter().map(|sums| sums.over_time).sum(), known_time),
             unknown_vc_gpu_time_share: unknown,
+            outage_hours: observed.outage_hours(),
             from_ms: from,
             to_ms: to,
             curve,
@@ -412,5 +431,37 @@ mod tests {
         assert_eq!((pool.source, pool.poolable_share, pool.covered_share), (LoadSource::Jobs, 0.4, 0.4));
         trace.capacity = crate::schema::CapacityTable::default();
         assert!(Poolable::of(&JobFacts::of(&trace)).unwrap_err().contains("GPUs of its VCs"));
+    }
+    #[test]
+    fn idle_gpus_of_an_outage_serve_nobody() {
+        let mut trace = Trace::default();
+        // Both VCs are full; then the counting says zero for two minutes, while 4 GPUs stay pending; then full again.
+        for (ts, running) in [(0, 8.0), (60, 0.0), (120, 0.0), (180, 8.0)] {
+            trace.activity.push(sample("a", ts, 8.0, running, 4.0));
+            trace.activity.push(sample("b", ts, 8.0, running, 0.0));
+        }
+        let facts = JobFacts::of(&trace);
+        let pool = Poolable::of(&facts).unwrap();
+        assert_eq!((pool.covered_share, pool.idle_gpu_hours), (0.0, 0.0));
+        // 4 GPUs for the two minutes that were counted, and two minutes left out.
+        assert!((pool.pending_gpu_hours - 8.0 / 60.0).abs() < 1e-12 && (pool.outage_hours - 2.0 / 60.0).abs() < 1e-12);
+        assert!(pool.section().coverage.unwrap().contains("is not idleness"));
+        let loads = crate::describe::vc::VcLoads::of(&facts).unwrap();
+        assert_eq!((loads.pooled_utilisation, loads.vcs.first().unwrap().utilisation.unwrap().mean), (Some(1.0), 1.0));
+        assert!((loads.outage_hours - 2.0 / 60.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn no_verdict_on_what_a_pool_would_do() {
+        let mut trace = Trace::default();
+        for ts in [0, 60] {
+            trace.activity.push(sample("a", ts, 8.0, 8.0, 4.0));
+            trace.activity.push(sample("b", ts, 8.0, 6.0, 0.0));
+        }
+        let section = Poolable::of(&JobFacts::of(&trace)).unwrap().section();
+        for verdict in ["at most", "more GPUs", "upper bound"] {
+            assert!(!format!("{section:?}").contains(verdict), "{verdict}");
+        }
+        assert!(section.finding.contains("does not bound") && section.finding.contains("tracecast report"));
     }
 }

@@ -152,7 +152,7 @@ impl Topic for Recurrence {
 
     fn section(&self) -> Section {
         let five = self.at_least.iter().find(|row| row.times == 5);
-        let opening = opening(self.jobs, self.jobs + self.unknown_jobs, "whose user and name are known")
+        let opening = opening(self.jobs, self.jobs + self.unknown_jobs, "jobs", "whose user and name are known")
             .map_or_else(String::new, |opening| format!("{opening}, "));
         let mut finding = match five {
             Some(row) => format!(

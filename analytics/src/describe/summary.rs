@@ -36,6 +36,8 @@ pub struct Summary {
     pub vcs: Option<u64>,
     /// Nodes in the inventory.
     pub nodes: Option<u64>,
+    /// Those of them with GPUs, which are the nodes that replays and plans count; `null` where no node's GPUs are known.
+    pub gpu_nodes: Option<u64>,
     /// GPUs in the inventory or capacity, mean over the observation; where known by VC, of the VCs that jobs name.
     pub gpus: Option<f64>,
     /// First moment a job record names, ms since the epoch (or since the trace began).
@@ -146,6 +148,7 @@ impl Topic for Summary {
             users: distinct(&trace.jobs.user),
             vcs: distinct(&trace.jobs.vc),
             nodes: (!trace.nodes.is_empty()).then(|| trace.nodes.len() as u64),
+            gpu_nodes: gpu_nodes(trace),
             gpus,
             from_ms: facts.window.map(|(from, _)| from),
             to_ms: facts.window.map(|(_, to)| to),
@@ -177,6 +180,7 @@ impl Topic for Summary {
         row("Users", Cell::opt(self.users, int));
         row("VCs, partitions or queues", Cell::opt(self.vcs, int));
         row("Nodes", Cell::opt(self.nodes, int));
+        row("Nodes with GPUs", Cell::opt(self.gpu_nodes, int));
         row("GPUs, mean over the observation", Cell::opt(self.gpus, |value| Cell::Float { value, digits: 0 }));
 
         let mut spread = Table::new(
@@ -219,7 +223,10 @@ impl Topic for Summary {
                  are missing. Runs of jobs that had not ended are left out of the spread above.",
             )
             .with_definition("Wait: from submission to the first start.")
-            .with_definition("GPU-hours: GPUs × run, with jobs still running counted until the end of the observation.");
+            .with_definition(
+                "GPU-hours: GPUs × run, with jobs still running counted until the end of the observation. `tracecast rollup` \
+                 counts the same; `tracecast simulate` replays jobs that ended, on nodes with GPUs.",
+            );
         if self.reported_runs > 0 {
             section = section.with_coverage(format!(
                 "The run of {} is the source's own figure, as their start or end is not recorded.",
@@ -228,6 +235,13 @@ impl Topic for Summary {
         }
         section
     }
+}
+
+/// Nodes of the inventory with at least a part of a GPU; `None` where no node's GPUs are known.
+fn gpu_nodes(trace: &Trace) -> Option<u64> {
+    let gpus = || trace.nodes.gpus.iter().flatten().filter_map(crate::schema::gpu_count);
+    gpus().next()?;
+    Some(gpus().filter(|gpus| *gpus > 0.0).count() as u64)
 }
 
 /// From when to when a source without jobs looked, in words; `None` where it holds no samples either.

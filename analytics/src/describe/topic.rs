@@ -97,10 +97,10 @@ impl Moments {
 pub(super) const CAVEAT_BELOW: f64 = 0.9;
 
 /// How a finding opens that rests on `known` of `all` jobs: with their share where it is below [`CAVEAT_BELOW`], else with
-/// nothing. `which` tells the jobs apart: `whose wait is known`.
-pub(super) fn opening(known: u64, all: u64, which: &str) -> Option<String> {
+/// nothing. `jobs` and `which` tell the jobs apart: `GPU jobs`, `whose wait is known`.
+pub(super) fn opening(known: u64, all: u64, jobs: &str, which: &str) -> Option<String> {
     let part = share(known as f64, all as f64).filter(|part| *part < CAVEAT_BELOW)?;
-    Some(format!("Of the **{}** of the jobs {which}", crate::report::format::percent(part)))
+    Some(format!("Of the **{}** of the {jobs} {which}", crate::report::format::percent(part)))
 }
 
 /// Hours in so many seconds.

@@ -16,9 +16,10 @@ use serde::Serialize;
 
 use super::facts::JobFacts;
 use super::load::{self, LoadSource, Spread, VcLoad};
+use super::observed::left_out;
 use super::summary::int;
 use super::topic::{Topic, TopicResult, hours, share};
-use crate::occupancy::walk;
+use crate::outage::Outages;
 use crate::report::format::{compact, counted, percent};
 use crate::report::{Axis, BarLayout, BarSeries, BoxSummary, Cell, Chart, Column, Section, Table};
 use crate::schema::Table as _;
@@ -83,6 +84,9 @@ pub struct VcLoads {
     pub unknown_vc_jobs: u64,
     /// Share of the GPU time of all jobs that those jobs used.
     pub unknown_vc_gpu_time_share: Option<f64>,
+    /// Hours of the activity series that are left out, as the whole cluster was counted at or near zero right after it was
+    /// busy; the most of any VC.
+    pub outage_hours: f64,
 }
 
 /// Sums over the jobs of a VC.
@@ -121,10 +125,11 @@ impl Topic for VcLoads {
                 sums.gpus += gpus;
             }
         }
-        let reported = reported(facts.trace);
+        let reported = reported(facts.trace, &Outages::of_gpus(facts.trace));
         let mut vcs = Vec::new();
         let (mut used, mut there) = (NeumaierSum::new(), NeumaierSum::new());
         let mut listed = BTreeSet::new();
+        let mut outage_hours = 0f64;
         let of_jobs = load::of_jobs(facts).into_iter().map(|load| (LoadSource::Jobs, load));
         let of_activity = load::of_activity(facts.trace).into_iter().map(|load| (LoadSource::Activity, load));
         for (source, load) in of_jobs.chain(of_activity) {
@@ -134,8 +139,11 @@ impl Topic for VcLoads {
             }
             let Some(vc) = VcUse::of(&load, source, own, reported.get(load.name.as_str())) else { continue };
             if let (Some(capacity), Some(in_use)) = (&load.capacity, &load.in_use) {
-                used.add(in_use.integral_s(load.from, load.to));
-                there.add(capacity.integral_s(load.from, load.to));
+                used.add(load.observed.integral_s(in_use));
+                there.add(load.observed.integral_s(capacity));
+            }
+            if source == LoadSource::Activity {
+                outage_hours = outage_hours.max(load.observed.outage_hours());
             }
             listed.insert(load.name);
             vcs.push(vc);
@@ -152,6 +160,7 @@ impl Topic for VcLoads {
             gpu_hours: vcs.iter().map(|vc| vc.gpu_hours).sum(),
             unknown_vc_jobs,
             unknown_vc_gpu_time_share: share(unknown_gpu_s.value(), facts.total_gpu_s()),
+            outage_hours,
             vcs,
         })
     }
@@ -198,17 +207,21 @@ impl Topic for VcLoads {
                 percent(unknown)
             ));
         }
+        if let Some(text) = left_out(self.outage_hours, None) {
+            coverage.push_str(&format!(" {text}"));
+        }
         section.with_coverage(coverage)
     }
 }
 
 /// The reported utilisations of each VC of the activity series.
-fn reported(trace: &Trace) -> BTreeMap<&str, Vec<f64>> {
+fn reported<'t>(trace: &'t Trace, outages: &Outages) -> BTreeMap<&'t str, Vec<f64>> {
     let table = &trace.activity;
     let mut of_vc: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     for row in 0..table.len() {
         if let (Some("vc"), Some(name), Some(ratio)) =
             (table.scope.get(row), table.name.get(row), table.reported_util_ratio.get(row))
+            && !table.ts.get(row).is_some_and(|ts| outages.contains(ts))
         {
             of_vc.entry(name).or_default().push(ratio);
         }
@@ -218,11 +231,11 @@ fn reported(trace: &Trace) -> BTreeMap<&str, Vec<f64>> {
 
 impl VcUse {
     fn of(load: &VcLoad, source: LoadSource, own: Option<&Sums>, reported: Option<&Vec<f64>>) -> Option<Self> {
-        let (from, to) = (load.from, load.to);
+        let observed = &load.observed;
         let in_use = load.in_use.as_ref()?;
         let (mut ratios, mut lengths, mut over) = (Vec::new(), Vec::new(), 0.0);
         if let Some(capacity) = &load.capacity {
-            walk(&[in_use, capacity], from, to, |start, end, values| {
+            observed.walk(&[in_use, capacity], |start, end, values| {
                 let &[used, there] = values else { return };
                 let length = (end - start) as f64;
                 if used > there {
@@ -235,23 +248,24 @@ impl VcUse {
             });
         }
         let pending_time = load.pending.as_ref().map(|pending| {
-            pending.stretches(from, to).filter(|(_, _, gpus)| *gpus > 0.0).map(|(s, e, _)| (e - s) as f64).sum::<f64>()
+            let queued = observed.stretches(pending).filter(|(_, _, gpus)| *gpus > 0.0);
+            queued.map(|(s, e, _)| (e - s) as f64).sum::<f64>()
         });
-        let time = (to - from) as f64;
+        let time = observed.length() as f64;
         Some(Self {
             vc: load.name.clone(),
             source,
-            mean_capacity_gpus: load.capacity.as_ref().and_then(|capacity| capacity.mean(from, to)),
-            gpus_in_use: Spread::of_steps(in_use, from, to)?,
+            mean_capacity_gpus: load.capacity.as_ref().and_then(|capacity| observed.mean(capacity)),
+            gpus_in_use: Spread::of_steps(in_use, observed)?,
             utilisation: Spread::of(&ratios, &lengths),
             utilisation_stretches: ratios.len() as u64,
             reported_utilisation_mean: reported.and_then(|ratios| crate::stats::sum::mean(ratios)),
             reported_utilisation_samples: reported.map_or(0, |ratios| ratios.len() as u64),
             over_capacity_time_share: load.capacity.as_ref().and(share(over, time)),
-            mean_pending_gpus: load.pending.as_ref().and_then(|pending| pending.mean(from, to)),
+            mean_pending_gpus: load.pending.as_ref().and_then(|pending| observed.mean(pending)),
             pending_time_share: pending_time.and_then(|pending| share(pending, time)),
             jobs: own.map(|sums| sums.jobs),
-            gpu_hours: hours(own.map_or_else(|| in_use.integral_s(from, to), |sums| sums.gpu_s.value())),
+            gpu_hours: hours(own.map_or_else(|| observed.integral_s(in_use), |sums| sums.gpu_s.value())),
             mean_request_gpus: own.and_then(|sums| share(sums.gpus, sums.gpu_jobs as f64)),
         })
     }
@@ -347,7 +361,7 @@ impl VcLoads {
         .with_reading(
             "A box spans the middle half of the time, its line the median, the whiskers 5 % to 95 %; n \
                  counts stretches of constant use. VCs at the right \
-                 edge are full; boxes near the left beside them are quota that others could use.",
+                 edge are full; boxes near the left beside them have idle GPUs at the same time.",
         )
     }
 

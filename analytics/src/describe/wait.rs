@@ -3,6 +3,10 @@
 //! Wait is from submission to the first start. JCT (job completion time) is wait + run. The share of waiting is
 //! wait / (wait + run) of each job; by decile of run, as short jobs suffer most.
 //!
+//! CPU-only jobs are many, short and hardly ever wait, so that a figure over all jobs says little of either kind. What leads,
+//! and what is told by VC, run and user, is of the GPU jobs; CPU-only jobs and all jobs stand beside them. Where no GPU job
+//! has a known wait, all jobs lead.
+//!
 //! Worked number: a job that waits 300 s and runs 100 s spends 75 % of its JCT waiting.
 
 use schemars::JsonSchema;
@@ -22,6 +26,8 @@ use crate::stats::survival::KaplanMeier;
 const POINTS: usize = 160;
 /// VCs the report lists.
 const SHOWN: usize = 20;
+/// What to call jobs known to have GPUs.
+const GPU_JOBS: &str = "GPU jobs";
 /// Fewest waits a law is fitted to.
 const FEWEST: usize = 50;
 
@@ -73,21 +79,25 @@ pub struct WaitShare {
 pub struct Wait {
     /// What wait means here.
     pub definition: String,
+    /// GPU jobs; `null` where the wait of none is known.
+    pub gpu: Option<Waits>,
+    /// GPU jobs whose wait is unknown.
+    pub gpu_unknown: u64,
     /// All jobs.
     pub all: Waits,
     /// By size class; classes in which no wait is known are in `without`.
     pub by_size: Vec<Waits>,
     /// Size classes with jobs of which no wait is known.
     pub without: Vec<Unknown>,
-    /// By VC, most GPUs × wait first.
+    /// By VC, most GPUs × wait first; of GPU jobs, unless `gpu` is `null`.
     pub by_vc: Vec<Waits>,
-    /// By how long the job then ran.
+    /// By how long the job then ran; of GPU jobs, unless `gpu` is `null`.
     pub by_run: Vec<Waits>,
-    /// Distribution over users of their mean wait, seconds.
+    /// Distribution over users of their mean wait, seconds; of GPU jobs, unless `gpu` is `null`.
     pub user_mean_s: Option<stats::quantile::Summary>,
-    /// Share of waiting in the completion time, by decile of run.
+    /// Share of waiting in the completion time, by decile of run; of GPU jobs, unless `gpu` is `null`.
     pub share_by_run_decile: Vec<WaitShare>,
-    /// Laws fitted to the waits of at least a second, best AIC first.
+    /// Laws fitted to the waits of at least a second, best AIC first; of GPU jobs, unless `gpu` is `null`.
     pub fits: Vec<Fit>,
     /// Jobs whose wait is unknown.
     pub unknown: u64,
@@ -142,6 +152,10 @@ impl Topic for Wait {
     fn of(facts: &JobFacts<'_>) -> TopicResult<Self> {
         let all = Waits::of(facts, "all jobs", 0..facts.len())
             .ok_or("no job has a known wait: the source records no start times, or no submissions")?;
+        let gpu_jobs = || (0..facts.len()).filter(|job| facts.is_gpu_job(*job));
+        let gpu = Waits::of(facts, GPU_JOBS, gpu_jobs());
+        let gpu_known = gpu.as_ref().map_or(0, |gpu| gpu.started_s.count + gpu.waiting);
+        let leading = |job: usize| gpu.is_none() || facts.is_gpu_job(job);
         let jobs = &facts.trace.jobs;
         let (mut by_size, mut without) = (Vec::new(), Vec::new());
         let classes = SizeClass::ALL.into_iter().map(|class| (class.name(), Some(class)));
@@ -156,7 +170,7 @@ impl Topic for Wait {
         }
         let mut rows_of_vc: Vec<Vec<usize>> = vec![Vec::new(); jobs.vc.distinct()];
         let mut rows_of_user: Vec<Vec<f64>> = vec![Vec::new(); jobs.user.distinct()];
-        for job in 0..facts.len() {
+        for job in (0..facts.len()).filter(|job| leading(*job)) {
             if let Some(rows) = jobs.vc.code(job).and_then(|code| rows_of_vc.get_mut(code as usize)) {
                 rows.push(job);
             }
@@ -186,12 +200,14 @@ impl Topic for Wait {
         ]
         .into_iter()
         .filter_map(|(name, from, to)| {
-            let rows = (0..facts.len()).filter(|job| facts.run_s(*job).is_some_and(|run| run >= from && run < to));
+            let rows = (0..facts.len()).filter(|job| leading(*job));
+            let rows = rows.filter(|job| facts.run_s(*job).is_some_and(|run| run >= from && run < to));
             Waits::of(facts, name, rows)
         })
         .collect();
         let means: Vec<f64> = rows_of_user.iter().filter_map(|waits| stats::sum::mean(waits)).collect();
-        let positive: Vec<f64> = facts.wait_s.iter().flatten().copied().filter(|wait| *wait >= 1.0).collect();
+        let waits = (0..facts.len()).filter(|job| leading(*job)).filter_map(|job| facts.wait_s(job));
+        let positive: Vec<f64> = waits.filter(|wait| *wait >= 1.0).collect();
         let fits = if positive.len() >= FEWEST {
             stats::fit::fit_all(&positive, &vec![false; positive.len()])
         } else {
@@ -200,34 +216,48 @@ impl Topic for Wait {
         Ok(Self {
             definition: "from submission to the first start".to_owned(),
             unknown: facts.len() as u64 - all.started_s.count - all.waiting,
+            share_by_run_decile: deciles(facts, leading),
+            gpu_unknown: gpu_jobs().count() as u64 - gpu_known,
+            gpu,
             all,
             by_size,
             without,
             by_vc,
             by_run,
             user_mean_s: stats::quantile::Summary::of_vec(means),
-            share_by_run_decile: deciles(facts),
             fits,
         })
     }
 
     fn section(&self) -> Section {
-        let s = &self.all.started_s;
-        let all = s.count + self.unknown + self.all.waiting;
+        let (lead, unknown, jobs) = self.leading();
+        let s = &lead.started_s;
         let mut finding = format!(
             "{} **{}**, the mean is **{}**, and one job in a hundred waits **{}** or longer; **{}** wait at least a minute.",
-            opening(s.count, all, "whose wait is known").map_or_else(
-                || "Half of the jobs wait at most".to_owned(),
+            opening(s.count, s.count + unknown + lead.waiting, jobs, "whose wait is known").map_or_else(
+                || format!("Half of the {jobs} wait at most"),
                 |opening| format!("{opening}, half wait at most")
             ),
             duration(s.p50),
             duration(s.mean),
             duration(s.p99),
-            percent(self.all.over_a_minute_share)
+            percent(lead.over_a_minute_share)
         );
+        if self.mixes() {
+            let beside = |waits: &Waits| {
+                let s = &waits.started_s;
+                format!("{} at the median and {} on average", duration(s.p50), duration(s.mean))
+            };
+            finding.push_str(&match self.by_size.iter().find(|waits| waits.class == SizeClass::Cpu.name()) {
+                Some(cpu) => {
+                    format!(" CPU-only jobs wait {}, all jobs together {}.", beside(cpu), beside(&self.all))
+                }
+                None => format!(" All jobs together wait {}.", beside(&self.all)),
+            });
+        }
         if let (Some(short), Some(long)) = (self.share_by_run_decile.first(), self.share_by_run_decile.last()) {
             finding.push_str(&format!(
-                " The shortest tenth of the jobs spend {} of their time waiting, the longest tenth {}.",
+                " The shortest tenth of the {jobs} spend {} of their time waiting, the longest tenth {}.",
                 percent(short.mean_share),
                 percent(long.mean_share)
             ));
@@ -261,13 +291,15 @@ impl Topic for Wait {
         section
             .with_definition(format!("Wait: {}. Requeues after the first start are not counted.", self.definition))
             .with_definition("The section is ranked by GPUs × wait, the GPU time that jobs waited for.")
-            .with_coverage(self.coverage(all))
+            .with_definition(format!("Figures by run, VC and tenth of the jobs are of {}.", self.leading().0.class))
+            .with_coverage(self.coverage())
     }
 }
 
 /// Wait shares by tenth of run, over jobs with a known wait and run that had ended.
-fn deciles(facts: &JobFacts<'_>) -> Vec<WaitShare> {
+fn deciles(facts: &JobFacts<'_>, leading: impl Fn(usize) -> bool) -> Vec<WaitShare> {
     let mut jobs: Vec<(f64, f64)> = (0..facts.len())
+        .filter(|job| leading(*job))
         .filter(|job| !facts.is_censored(*job))
         .filter_map(|job| Some((facts.run_s(job)?, facts.wait_s(job)?)))
         .filter(|(run, wait)| run + wait > 0.0)
@@ -296,7 +328,21 @@ fn deciles(facts: &JobFacts<'_>) -> Vec<WaitShare> {
 }
 
 impl Wait {
-    fn coverage(&self, all: u64) -> String {
+    /// The jobs that lead, how many more of them have an unknown wait, and what to call them.
+    fn leading(&self) -> (&Waits, u64, &'static str) {
+        match &self.gpu {
+            Some(gpu) => (gpu, self.gpu_unknown, if self.mixes() { GPU_JOBS } else { "jobs" }),
+            None => (&self.all, self.unknown, "jobs"),
+        }
+    }
+
+    /// Whether there are known waits of other jobs beside those of GPU jobs.
+    fn mixes(&self) -> bool {
+        self.gpu.as_ref().is_some_and(|gpu| gpu.started_s.count < self.all.started_s.count)
+    }
+
+    fn coverage(&self) -> String {
+        let all = self.all.started_s.count + self.unknown + self.all.waiting;
         let mut text = format!(
             "The wait is known for {} of {} jobs; {} were cancelled while they waited or still waiting at the end.",
             count(self.all.started_s.count),
@@ -338,7 +384,8 @@ impl Wait {
                 Cell::opt(waits.gpu_wait_hours, |value| Cell::Float { value, digits: 0 }),
             ]
         };
-        table.rows.extend(std::iter::once(&self.all).chain(&self.by_size).map(row));
+        let gpu = self.gpu.iter().filter(|_| self.mixes());
+        table.rows.extend(gpu.chain(std::iter::once(&self.all)).chain(&self.by_size).map(row));
         table.rows.extend(self.without.iter().map(|none| vec![none.class.as_str().into(), int(0)]));
         table.rows.extend(self.by_run.iter().chain(self.by_vc.iter().take(SHOWN)).map(row));
         if self.by_vc.len() > SHOWN {
@@ -359,5 +406,50 @@ impl Wait {
             vec![crate::report::BarSeries::new("share", values)],
         )
         .with_reading("Each bar is a tenth of the jobs, shortest runs first. High bars on the left mean that short jobs mostly wait.")
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::describe::load::tests::job;
+    use crate::trace::Trace;
+
+    #[test]
+    fn gpu_jobs_lead_and_the_others_stand_beside() {
+        let mut trace = Trace::default();
+        // Two GPU jobs wait 1 h and 3 h; eight CPU-only jobs start at once.
+        trace.jobs.push(job("a", "x", 1.0, 0, 3_600, 7_200));
+        trace.jobs.push(job("b", "x", 8.0, 0, 10_800, 14_400));
+        for ix in 0..8 {
+            trace.jobs.push(job(&format!("c{ix}"), "x", 0.0, 0, 0, 10));
+        }
+        let wait = Wait::of(&JobFacts::of(&trace)).unwrap();
+        let gpu = wait.gpu.as_ref().unwrap();
+        assert_eq!((gpu.started_s.count, gpu.started_s.p50, wait.all.started_s.p50), (2, 7_200.0, 0.0));
+        // All figures that follow are of the two as well: one VC, one class of runs, too few for tenths.
+        assert_eq!(wait.by_vc.first().unwrap().started_s.count, 2);
+        assert_eq!(
+            wait.by_run.iter().map(|run| (run.class.as_str(), run.started_s.count)).collect::<Vec<_>>(),
+            [("1 h to 1 day", 2)]
+        );
+        assert!(wait.share_by_run_decile.is_empty());
+        let finding = wait.section().finding;
+        assert!(finding.starts_with("Half of the GPU jobs wait at most **2 h**"), "{finding}");
+        assert!(finding.contains("CPU-only jobs wait 0 s at the median"), "{finding}");
+        // 4 h over ten jobs.
+        assert!(finding.contains("all jobs together 0 s at the median and 24 min on average"), "{finding}");
+    }
+
+    #[test]
+    fn without_gpu_jobs_all_jobs_lead() {
+        let mut trace = Trace::default();
+        for ix in 0..3 {
+            trace.jobs.push(job(&format!("c{ix}"), "x", 0.0, 0, 60 * ix, 600));
+        }
+        let wait = Wait::of(&JobFacts::of(&trace)).unwrap();
+        assert!(wait.gpu.is_none() && wait.by_vc.len() == 1);
+        assert!(wait.section().finding.starts_with("Half of the jobs wait at most **1 min**"));
     }
 }

@@ -29,6 +29,10 @@ pub struct Rollup {
     pub rows: u64,
     /// Rows that could not be used.
     pub quarantined: u64,
+    /// Jobs with known GPUs that still ran when the record was taken. Their GPU time counts until the last moment that any
+    /// job names.
+    #[serde(default)]
+    pub running: u64,
     /// What became of every row read, with the first lines of each reason.
     pub ledger: Ledger,
     /// Jobs left out of some answer because a value is unknown.
@@ -56,11 +60,11 @@ pub struct Unknown {
     pub submit: u64,
     /// No usable number of GPUs: not in `size`.
     pub gpus: u64,
-    /// No usable duration: not in the duration quantiles.
+    /// No usable duration, as of jobs still running: not in the duration quantiles.
     pub duration: u64,
-    /// GPUs or duration unknown: in no GPU time.
+    /// GPUs or duration unknown, and not still running: in no GPU time.
     pub gpu_time: u64,
-    /// GPUs, start or end unknown: not in `in_use`.
+    /// GPUs, start or end unknown, and not still running: not in `in_use`.
     pub interval: u64,
     /// No user named.
     pub user: u64,
@@ -147,7 +151,8 @@ pub struct InUse {
 }
 
 /// Answers from totals.
-pub(super) fn answer(totals: Totals, ledger: Ledger) -> Rollup {
+pub(super) fn answer(mut totals: Totals, ledger: Ledger) -> Rollup {
+    totals.close();
     let mut sizes = totals.sizes;
     sizes.retain(|size| size.states.iter().any(|sum| sum.jobs > 0));
     sizes.sort_by_key(|size| size.micro_gpus);
@@ -210,6 +215,7 @@ pub(super) fn answer(totals: Totals, ledger: Ledger) -> Rollup {
         schema: VERSION.to_owned(),
         rows: totals.jobs,
         quarantined: ledger.quarantined,
+        running: totals.running,
         ledger,
         unknown: Unknown {
             submit: totals.gaps.submit,

@@ -11,10 +11,13 @@
 //! - **GPUs of a job**: `alloc_gpus`, else `req_gpus`; negative, not finite or above a million is unknown. Counted in
 //!   millionths of a GPU, so sums are whole numbers and do not depend on the order of the rows.
 //! - **Duration**: `run_s` (the attempts' own time), else `end − start`, else `reported_run_s`; negative is unknown. A job
-//!   still running has none, so its GPU time is left out and counted as unknown, while `describe` counts it until the end
-//!   of the observation, which one pass does not know.
-//! - **GPU time**: GPUs × duration, over jobs where both are known.
-//! - **In use** at instant t: GPUs of jobs with start ≤ t < end; a job without an end ends at start + duration. Instants
+//!   still running (state `running`, a start, no end) has none.
+//! - **GPU time**: GPUs × duration, over jobs where both are known; of a job still running, GPUs × the time from its start to
+//!   the end of the observation, the last moment that any job names. This is the GPU time of
+//!   [`describe`](crate::describe), which also takes out the gaps between the attempts of a job still running; one pass over
+//!   the jobs table does not see them.
+//! - **In use** at instant t: GPUs of jobs with start ≤ t < end; a job without an end ends at start + duration, one still running
+//!   at the end of the observation. Instants
 //!   are the multiples of ten minutes since the epoch and the counts there are exact.
 //! - **State**: a word of [`JobState`](crate::schema::JobState), or one that schedulers use; anything else is `unknown`.
 //! - **Times** more than 2^42 ms (139 years) from the epoch are unknown: they are sentinels or another unit.

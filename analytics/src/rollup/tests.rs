@@ -88,6 +88,7 @@ fn naive(cases: &[Case]) -> Naive {
         hours: BTreeMap::new(),
         intervals: Vec::new(),
     };
+    let last = cases.iter().flat_map(|case| [case.submit, case.start, case.end]).flatten().max();
     for case in cases {
         let known = |value: Option<f64>| value.filter(|value| *value >= 0.0);
         let gpus = known(case.alloc_gpus).or(known(case.req_gpus));
@@ -96,8 +97,12 @@ fn naive(cases: &[Case]) -> Naive {
             (Some(start), Some(end)) if end >= start => Some(end - start),
             _ => None,
         };
-        let duration = ms(case.run_s).or(span).or(ms(case.reported_run_s));
-        let hours = gpus.zip(duration).map_or(0.0, |(gpus, ms)| gpus * ms as f64 / HOUR_MS as f64);
+        // What still runs was in use until the last moment of any job; how long it will run is unknown.
+        let running = case.start.filter(|_| case.end.is_none() && case.state == Some("running"));
+        let so_far = running.zip(last).map(|(start, last)| last - start);
+        let duration = ms(case.run_s).or(span).or(ms(case.reported_run_s)).filter(|_| running.is_none());
+        let held = so_far.or(duration);
+        let hours = gpus.zip(held).map_or(0.0, |(gpus, ms)| gpus * ms as f64 / HOUR_MS as f64);
         if let Some(gpus) = gpus {
             let size = naive.sizes.entry((gpus * 100.0).round() as i64).or_default();
             size.0 += 1;
@@ -114,7 +119,7 @@ fn naive(cases: &[Case]) -> Naive {
         if let Some(submit) = case.submit {
             *naive.hours.entry(submit.div_euclid(HOUR_MS)).or_default() += 1;
         }
-        if let (Some(gpus), Some(start), Some(ms)) = (gpus, case.start, span.or(duration)) {
+        if let (Some(gpus), Some(start), Some(ms)) = (gpus, case.start, so_far.or(span).or(duration)) {
             naive.intervals.push((start, start + ms, gpus));
         }
     }
@@ -307,8 +312,10 @@ fn three_jobs_by_hand() {
     );
     assert_eq!(
         rollup.unknown,
-        Unknown { submit: 0, gpus: 0, duration: 1, gpu_time: 1, interval: 1, user: 1, state: 0 }
+        Unknown { submit: 0, gpus: 0, duration: 1, gpu_time: 0, interval: 0, user: 1, state: 0 }
     );
+    // The running job starts at the last moment there is, so that it had nothing yet.
+    assert_eq!(rollup.running, 1);
 }
 
 #[test]

@@ -23,14 +23,28 @@ const DIRECT: usize = 257;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Sum {
     pub(super) jobs: u64,
-    /// Millionths of a GPU × milliseconds.
+    /// Millionths of a GPU × milliseconds, of jobs that ended.
     pub(super) micro_gpu_ms: i128,
+    /// Millionths of a GPU of jobs that still run.
+    pub(super) running_micro: i128,
+    /// Millionths of a GPU × milliseconds since the epoch at which they started.
+    pub(super) running_since: i128,
 }
 
 impl Sum {
     pub(super) fn add(&mut self, other: Self) {
         self.jobs += other.jobs;
         self.micro_gpu_ms += other.micro_gpu_ms;
+        self.running_micro += other.running_micro;
+        self.running_since += other.running_since;
+    }
+
+    /// Counts jobs that still run until `end_ms`, the end of the observation, which is known only when all rows are read:
+    /// Σ GPUs × (end − start) = end × Σ GPUs − Σ GPUs × start.
+    pub(super) fn until(mut self, end_ms: i64) -> Self {
+        self.micro_gpu_ms += i128::from(end_ms) * self.running_micro - self.running_since;
+        (self.running_micro, self.running_since) = (0, 0);
+        self
     }
 }
 
@@ -57,6 +71,12 @@ pub(super) struct Gaps {
 #[derive(Debug)]
 pub(super) struct Totals {
     pub(super) jobs: u64,
+    /// Jobs still running, with known GPUs.
+    pub(super) running: u64,
+    /// Their GPUs, millionths.
+    pub(super) running_micro: i64,
+    /// The last moment that any job names: the end of the observation.
+    pub(super) last_ms: Option<i64>,
     pub(super) gaps: Gaps,
     /// The first is for jobs whose GPUs are unknown.
     pub(super) sizes: Vec<Size>,
@@ -74,6 +94,9 @@ impl Totals {
     pub(super) fn new() -> Self {
         Self {
             jobs: 0,
+            running: 0,
+            running_micro: 0,
+            last_ms: None,
             gaps: Gaps::default(),
             sizes: vec![Size::default()],
             index: HashMap::new(),
@@ -103,12 +126,19 @@ impl Totals {
             Some(submit) => self.arrivals.add(Grid::<HOUR_MS>::cell(submit), 1),
             None => self.gaps.submit += 1,
         }
+        self.last_ms = self.last_ms.max(job.submit).max(job.start).max(job.end);
         let micro_gpus = job.micro_gpus();
-        let duration_ms = job.duration_ms();
+        let running = job.running_since();
+        // How long a job runs that still does is not known.
+        let duration_ms = if running.is_some() { None } else { job.duration_ms() };
         let size = micro_gpus.map_or(0, |micro| self.size(micro));
-        let mut sum = Sum { jobs: 1, micro_gpu_ms: 0 };
-        match (micro_gpus, duration_ms) {
-            (Some(micro), Some(ms)) => sum.micro_gpu_ms = i128::from(micro) * i128::from(ms),
+        let mut sum = Sum { jobs: 1, ..Sum::default() };
+        match (micro_gpus, duration_ms, running) {
+            (Some(micro), Some(ms), _) => sum.micro_gpu_ms = i128::from(micro) * i128::from(ms),
+            (Some(micro), None, Some(start)) => {
+                sum.running_micro = i128::from(micro);
+                sum.running_since = i128::from(micro) * i128::from(start);
+            }
             _ => self.gaps.gpu_time += 1,
         }
         if let Some(size) = self.sizes.get_mut(size) {
@@ -122,6 +152,12 @@ impl Totals {
         }
         if let Some(user) = self.by_user.get_mut(job.user as usize) {
             user.add(sum);
+        }
+        if let (Some(start), Some(micro)) = (running, micro_gpus) {
+            self.running += 1;
+            self.running_micro = self.running_micro.wrapping_add(micro);
+            self.changes.add(Grid::<TEN_MINUTES_MS>::cell_from(start), micro);
+            return;
         }
         let end = match (job.start, job.end) {
             (Some(start), Some(end)) if end >= start => Some(end),
@@ -168,9 +204,23 @@ impl Totals {
         place
     }
 
+    /// Ends the observation, when all rows are counted: what still runs was in use until then.
+    pub(super) fn close(&mut self) {
+        let Some(end_ms) = self.last_ms.filter(|_| self.running > 0) else { return };
+        for size in &mut self.sizes {
+            size.states.iter_mut().for_each(|sum| *sum = sum.until(end_ms));
+        }
+        self.by_user.iter_mut().for_each(|sum| *sum = sum.until(end_ms));
+        self.changes.add(Grid::<TEN_MINUTES_MS>::cell_from(end_ms), self.running_micro.wrapping_neg());
+        self.running_micro = 0;
+    }
+
     /// Adds the counts of `other`.
     pub(super) fn merge(&mut self, other: Self) {
         self.jobs += other.jobs;
+        self.running += other.running;
+        self.running_micro = self.running_micro.wrapping_add(other.running_micro);
+        self.last_ms = self.last_ms.max(other.last_ms);
         self.gaps.submit += other.gaps.submit;
         self.gaps.duration += other.gaps.duration;
         self.gaps.gpu_time += other.gaps.gpu_time;
@@ -230,7 +280,31 @@ mod tests {
         // +2 at 00:10, nothing new at 00:20, -2 at 00:30.
         assert_eq!(totals.changes.cells(), Some((10 * minute, vec![2 * MICRO, 0, -2 * MICRO])));
         // 2 GPUs × (20 min + 8 min) = 2e6 µGPU × 1,680,000 ms.
-        assert_eq!(totals.by_user[0], Sum { jobs: 2, micro_gpu_ms: 2_000_000 * 1_680_000 });
+        assert_eq!(totals.by_user[0], Sum { jobs: 2, micro_gpu_ms: 2_000_000 * 1_680_000, ..Sum::default() });
         assert_eq!(totals.gaps, Gaps { submit: 2, ..Gaps::default() });
+    }
+
+    #[test]
+    fn a_job_that_still_runs_counts_until_the_last_moment_of_any_thread() {
+        let minute = 60_000;
+        let (mut totals, mut other) = (Totals::new(), Totals::new());
+        let running = Job {
+            req_gpus: Some(2.0),
+            start: Some(5 * minute),
+            state: state_of("running"),
+            run_s: Some(1.0),
+            ..Job::default()
+        };
+        totals.add(&running);
+        // What ends last was counted by another thread; a job that ended in an unknown way has no end, and no GPU time.
+        other.add(&Job { submit: Some(25 * minute), ..Job::default() });
+        other.add(&Job { state: UNKNOWN_STATE, run_s: None, ..running });
+        totals.merge(other);
+        totals.close();
+        // 2 GPUs from 00:05 to 00:25: seen at 00:10 and 00:20.
+        let sum = Sum { jobs: 3, micro_gpu_ms: i128::from(2 * MICRO * 20 * minute), ..Sum::default() };
+        assert_eq!(totals.by_user[0], sum);
+        assert_eq!(totals.changes.cells(), Some((10 * minute, vec![2 * MICRO, 0, -2 * MICRO])));
+        assert_eq!((totals.running, totals.gaps.gpu_time, totals.gaps.duration), (1, 2, 3));
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Worked number: 0.22 GPUs are 220,000 millionths; for 1.5 s they make 220,000 × 1,500 = 330,000,000 µGPU·ms.
 
-use crate::schema::gpu_count;
+use crate::schema::{JobState, gpu_count};
 use crate::time::{FARTHEST_MS, within_reach};
 
 /// Times further from the epoch, and durations the source reports to be longer than this, are unknown.
@@ -54,6 +54,16 @@ impl Job {
             .and_then(duration_ms)
             .or_else(|| self.end?.checked_sub(self.start?).filter(|span| *span >= 0))
             .or_else(|| self.reported_run_s.and_then(duration_ms))
+    }
+
+    /// When it started, if it still ran when the record was taken.
+    #[inline]
+    pub(super) fn running_since(&self) -> Option<i64> {
+        if self.end.is_none() && JobState::ALL.get(usize::from(self.state)) == Some(&JobState::Running) {
+            self.start
+        } else {
+            None
+        }
     }
 
     /// Its GPUs in millionths.

@@ -34,9 +34,10 @@ pub(crate) fn run(request: &Rollup, threads: Option<NonZeroUsize>) -> Result<()>
     }
     let terminal = output::terminal();
     let mut out = format!(
-        "{} jobs, {} rows quarantined. GPU time is unknown for {} jobs, as their GPUs or run are not recorded or they were \
-         still running, and is left out.\n\n",
-        answer.rows, answer.quarantined, answer.unknown.gpu_time
+        "{} jobs, {} rows quarantined. GPU time is unknown for {} jobs, as their GPUs or run are not recorded, and is left \
+         out. {} jobs were still running: their GPU time counts until the last moment that any job names, as in `describe`, \
+         and their run is in no quantile.\n\n",
+        answer.rows, answer.quarantined, answer.unknown.gpu_time, answer.running
     );
     for table in [sizes(&answer), states(&answer), users(&answer)] {
         out.push_str(&text::table(&table, terminal));

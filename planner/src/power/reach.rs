@@ -47,6 +47,8 @@ const BAGS: u64 = 2;
 const SPAN: f64 = 130.0;
 /// Levels drawn that are too few to learn from.
 const LEAST_ROWS: usize = 1000;
+/// Levels whose chances are told at once, which bounds the memory.
+const ROWS_AT_ONCE: usize = 1 << 16;
 /// Hours of the beginning that are not learned from: the past that facts look at is not yet there.
 const SETTLE_H: f64 = 48.0;
 
@@ -193,37 +195,53 @@ impl Reach {
     /// # Errors
     /// If the trees refuse the facts.
     pub fn read(&self, series: &Series, range: Range<usize>) -> Result<Readings> {
+        self.read_in_parts(series, range, ROWS_AT_ONCE)
+    }
+
+    /// As [`Reach::read`], the chances of about so many levels at once.
+    fn read_in_parts(&self, series: &Series, range: Range<usize>, at_once: usize) -> Result<Readings> {
         let mut levels = Levels::new(series, self.most);
-        let mut rows = Matrix::new(FACTS);
-        let mut spans = Vec::with_capacity(range.len());
-        for (at, slot) in series.slots.iter().enumerate().take(range.end) {
-            if range.contains(&at) {
-                let read = if self.horizons.is_empty() { 0 } else { self.rows(&levels, &mut rows) };
-                spans.push((levels.in_use(), read));
-            }
-            levels.push(slot);
-        }
         let peaks: Vec<f64> = series.slots.iter().take(range.end).map(|slot| slot.peak.min(slot.total)).collect();
         let lately = |slots: usize| match slots {
             0 => vec![0.0; range.len()],
             _ => trailing_maximum(&peaks, range.start, slots),
         };
         let mut readings = Readings {
-            in_use: spans.iter().map(|(base, _)| *base).collect(),
+            in_use: Vec::with_capacity(range.len()),
             lately: LINGER.iter().map(|slots| (*slots, lately(*slots))).collect(),
-            reached: Vec::new(),
+            reached: self.horizons.iter().map(|(ahead, _)| (*ahead, Vec::with_capacity(range.len()))).collect(),
         };
-        for (ahead, tellers) in &self.horizons {
-            let chances = chances(tellers, &rows)?;
+        // A row for every level of every slot at once would be gigabytes for a thousand nodes over some weeks.
+        let mut rows = Matrix::new(FACTS);
+        let mut spans = Vec::new();
+        for (at, slot) in series.slots.iter().enumerate().take(range.end) {
+            if range.contains(&at) {
+                let read = if self.horizons.is_empty() { 0 } else { self.rows(&levels, &mut rows) };
+                spans.push((levels.in_use(), read));
+            }
+            levels.push(slot);
+            if rows.rows() >= at_once {
+                self.add(&mut readings, &spans, &rows)?;
+                rows = Matrix::new(FACTS);
+                spans.clear();
+            }
+        }
+        self.add(&mut readings, &spans, &rows)?;
+        Ok(readings)
+    }
+
+    /// Adds what is read of some slots: of each the level in use and how many levels above it have a row.
+    fn add(&self, readings: &mut Readings, spans: &[(usize, usize)], rows: &Matrix) -> Result<()> {
+        readings.in_use.extend(spans.iter().map(|(base, _)| *base));
+        for ((_, tellers), (_, reached)) in self.horizons.iter().zip(&mut readings.reached) {
+            let chances = chances(tellers, rows)?;
             let mut from = 0;
-            let mut reached = Vec::with_capacity(spans.len());
-            for (base, length) in &spans {
+            for (base, length) in spans {
                 reached.push(highest(*base, chances.get(from..from + length).unwrap_or_default()));
                 from += length;
             }
-            readings.reached.push((*ahead, reached));
         }
-        Ok(readings)
+        Ok(())
     }
 
     /// Adds the facts of all levels not in use; returns how many.
@@ -359,5 +377,40 @@ impl Policy for Reaching {
         self.held = Some(held);
         self.levels = Some(levels);
         held + f64::from(self.switches.buffer)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use tracecast_predictors::demand::{Slot, Unit};
+
+    use super::*;
+
+    /// A thousand nodes over some weeks are millions of levels; read in parts they say the same in bounded memory.
+    #[test]
+    fn chances_read_in_parts_are_those_read_at_once() {
+        let slots: Vec<Slot> = (0..160)
+            .map(|slot| {
+                let peak = f64::from(10 + slot * 7 % 13 + 5 * u32::from(slot % 24 > 8));
+                Slot { peak, last: peak, mean: peak, pending: 0.0, total: 60.0, counted: true }
+            })
+            .collect();
+        let series = Series {
+            name: "cluster".to_owned(),
+            unit: Unit::Nodes,
+            counts_pending: false,
+            start_ms: 0,
+            slot_ms: HOUR_MS,
+            zone: "UTC".to_owned(),
+            slots,
+        };
+        let reach = Reach::fit(&series, 0..120, &[1, 3]).unwrap();
+        let once = reach.read_in_parts(&series, 100..160, usize::MAX).unwrap();
+        for at_once in [1, 100] {
+            let parts = reach.read_in_parts(&series, 100..160, at_once).unwrap();
+            assert_eq!((&parts.in_use, &parts.lately, &parts.reached), (&once.in_use, &once.lately, &once.reached));
+        }
+        assert_eq!((once.in_use.len(), once.reached.iter().map(|(_, of)| of.len()).sum::<usize>()), (60, 120));
     }
 }

@@ -155,7 +155,9 @@ impl Answer {
             }
             section = section.with_table(table);
         }
-        section.with_definition("Offered load: GPU time asked for / GPU time there is from the first to the last submission, with the cluster at its largest.")
+        section
+            .with_definition("Nodes and GPU-hours are those with GPUs and of the jobs replayed; `tracecast describe` also counts nodes without GPUs and jobs that had not ended.")
+            .with_definition("Offered load: GPU time asked for / GPU time there is from the first to the last submission, with the cluster at its largest.")
     }
 
     fn yardstick_section(&self) -> Option<Section> {
@@ -390,6 +392,7 @@ impl Answer {
         section
             .with_definition("Capacity: the whole cluster had too few free GPUs. Quota: the job's VC had, while the cluster had enough.")
             .with_definition("Fragmentation: its VC had enough free GPUs, on the wrong nodes. Head of line: it would have fitted, and stood behind others.")
+            .with_definition("`tracecast describe` (A13) gives the same causes, in the same order and also as shares of the GPU-hours waited, of the recorded schedule, for waits of at least a minute. The two agree as far as the replay does what the cluster did.")
     }
 
     fn fairness_section(&self) -> Section {

@@ -83,7 +83,8 @@ pub struct Times {
 }
 
 impl Times {
-    fn of(mut values_s: Vec<f64>) -> Option<Self> {
+    /// Of values, `None` without any.
+    pub(crate) fn of(mut values_s: Vec<f64>) -> Option<Self> {
         let mean_s = sum::mean(&values_s)?;
         let found: Option<Vec<f64>> =
             quantile::quantiles_in_place(&mut values_s, &[0.5, 0.95, 0.99]).into_iter().collect();

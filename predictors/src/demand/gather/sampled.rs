@@ -6,19 +6,13 @@
 use std::collections::BTreeMap;
 
 use tracecast_analytics::Trace;
+use tracecast_analytics::outage::{Count, Outages};
 use tracecast_analytics::report::format;
 use tracecast_analytics::schema::Table as _;
 use tracecast_analytics::time::Zone;
 
 use super::{GPUS_PER_NODE, Gathered, Options, POOL, Series, Tallies, Unit, check_vcs, most_so_far};
 use crate::error::{Error, Result};
-
-/// Share of the nodes or GPUs at which a cluster counts as down.
-const DOWN: f64 = 0.02;
-/// Share at which it counts as busy.
-const BUSY: f64 = 0.2;
-/// Longest time for which a cluster that falls to 0 is taken to be off or miscounted, and not idle: two days.
-const LONGEST_OUTAGE_MS: i64 = 2 * 86_400_000;
 
 /// What was counted at a moment.
 #[derive(Debug, Clone, Copy)]
@@ -86,17 +80,16 @@ pub(super) fn gather(trace: &Trace, options: &Options, zone: &Zone) -> Result<Ga
     let mut sum = pooled(&by_name, &mut notes);
     // Of the whole cluster, and of all its VCs then: one of them alone may well be idle.
     let whole = by_name.iter().find(|((pool, _), _)| *pool).map(|((_, name), samples)| (name.as_str(), samples));
-    let mut down = Vec::new();
+    let mut down = Outages::default();
     if let Some((name, samples)) = whole.or(sum.as_ref().map(|sum| (POOL, sum))).filter(|_| !options.outages_are_idle) {
-        let (stretches, lost) = outages(&samples.list);
-        if lost > 0 {
+        down = outages(&samples.list);
+        if down.samples > 0 {
             notes.push(format!(
                 "{name}: {} in {} at or near 0 right after busy ones: the cluster was off or its counting failed, which is not lack of demand. They are left out, the last count before carries on.",
-                format::counted(lost as u64, "sample is", "samples are"),
-                format::counted(stretches.len() as u64, "stretch", "stretches"),
+                format::counted(down.samples as u64, "sample is", "samples are"),
+                format::counted(down.stretches.len() as u64, "stretch", "stretches"),
             ));
         }
-        down = stretches;
     }
     if !options.vcs.is_empty() {
         by_name.retain(|(pool, name), _| !pool && options.vcs.contains(name));
@@ -120,10 +113,7 @@ pub(super) fn gather(trace: &Trace, options: &Options, zone: &Zone) -> Result<Ga
         let spacing = spacing(&list);
         let ends = list.first().map(|sample| sample.ts).zip(list.last().map(|sample| sample.ts));
         let Some((from, last)) = ends else { continue };
-        list.retain(|sample| {
-            let after = down.partition_point(|(from, _)| *from <= sample.ts);
-            after.checked_sub(1).and_then(|at| down.get(at)).is_none_or(|(_, to)| sample.ts > *to)
-        });
+        list.retain(|sample| !down.contains(sample.ts));
         let Some(mut tallies) = Tallies::new(from, last.saturating_add(spacing), options, zone) else { continue };
         for sample in &list {
             let total = sample.total.unwrap_or(f64::INFINITY);
@@ -176,30 +166,12 @@ fn spacing(list: &[Sample]) -> i64 {
     gaps.get(gaps.len() / 2).copied().unwrap_or(0)
 }
 
-/// Stretches from the first to the last sample of each outage, and how many samples lie in them. An outage begins where a busy sample is followed
-/// by one at or near 0; it ends with the next that is not, or after [`LONGEST_OUTAGE_MS`]: whatever is off for longer is idle. Each sample is
-/// judged by those before it alone.
-fn outages(list: &[Sample]) -> (Vec<(i64, i64)>, usize) {
-    let (mut stretches, mut lost): (Vec<(i64, i64)>, usize) = (Vec::new(), 0);
-    let (mut most, mut before, mut since) = (0f64, 0f64, None);
-    for sample in list {
-        most = most.max(sample.used);
-        let share = sample.used / sample.total.filter(|total| *total > 0.0).unwrap_or(most).max(1e-9);
-        if share > DOWN {
-            since = None;
-        } else if since.is_none() && before >= BUSY {
-            since = Some(sample.ts);
-            stretches.push((sample.ts, sample.ts));
-        }
-        match (since, stretches.last_mut()) {
-            (Some(since), Some(stretch)) if sample.ts - since < LONGEST_OUTAGE_MS => {
-                lost += 1;
-                stretch.1 = sample.ts;
-            }
-            _ => before = share,
-        }
-    }
-    (stretches, lost)
+/// The outages among samples, by the rule that descriptions of a trace follow too.
+fn outages(list: &[Sample]) -> Outages {
+    let counts: Vec<Count> =
+        list.iter().map(|sample| Count { ts: sample.ts, used: sample.used, total: sample.total }).collect();
+    let end = list.last().map_or(0, |last| last.ts.saturating_add(spacing(list)));
+    Outages::of(&counts, end)
 }
 
 /// The sum of VCs at each moment at which one was counted, over the time in which all were.

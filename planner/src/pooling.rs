@@ -1,0 +1,586 @@
+//! What one pool would do to the jobs of a trace: the same jobs replayed on the VCs as they stand, each on its own nodes,
+//! and on one pool of the same nodes.
+//!
+//! How often waiting met idle GPUs elsewhere (topic `pool` of a description) bounds nothing that a pool does over time,
+//! because a job that starts sooner also ends sooner. The replay answers the question: [`compare`] replays FIFO in two ways,
+//! strict and passing over jobs that do not fit ([`Scan::Strict`], [`Scan::Skip`]), as the record seldom says which it was.
+//! The way that comes nearer to the recorded GPU-hours waited on the VCs as they stand **leads**, and how near it comes is
+//! said beside it.
+//!
+//! What the pool leaves out: jobs may run on any node with the GPU type they must have; who owns nodes, data that lie near
+//! them and promises to VCs do not count. Jobs are submitted as they were, though users may submit more where they wait
+//! less.
+//!
+//! Complexity: that of four replays, run side by side.
+//!
+//! Worked number: VCs a and b with a node of one GPU each; a's three jobs of 100 s and b's one job of 100 s are all submitted
+//! at 0 s. As they stand, a's wait 0, 100 and 200 s: 300 GPU-seconds. On one pool of two GPUs the four start at 0, 0, 100 and
+//! 100 s: 200 GPU-seconds.
+
+use std::collections::BTreeMap;
+
+use rayon::prelude::*;
+use schemars::JsonSchema;
+use serde::Serialize;
+use tracecast_analytics::Trace;
+use tracecast_analytics::describe::{Description, JobFacts};
+use tracecast_analytics::report::{Cell, Column, Section, Table, format};
+use tracecast_analytics::stats::sum;
+
+use crate::error::Result;
+use crate::sim::cluster::{Cluster, Group, Outage, Pool, Vc};
+use crate::sim::fidelity::Fidelity;
+use crate::sim::input::{Loaded, Options, load};
+use crate::sim::metric::{JobTimes, Times};
+use crate::sim::{Policy, Scan, Workload, simulate};
+
+/// Share of the GPU time that must be that of jobs which can be replayed: the others would make room that was not there.
+const LEAST_REPLAYED: f64 = 0.9;
+/// Share of the jobs replayed whose start must be recorded.
+const LEAST_STARTS: f64 = 0.9;
+/// Jobs beyond which a report does not replay by itself.
+const MOST_JOBS: usize = 1_000_000;
+/// Jobs × distinct requests beyond which it does not, either: passing over jobs costs that much at worst.
+const MOST_WORK: usize = 100_000_000;
+/// VCs that the table shows.
+const SHOWN: usize = 20;
+/// Identifier of the section, and field of the JSON form.
+const ID: &str = "pooling";
+/// Its heading.
+const TITLE: &str = "What one pool would do to the same jobs";
+
+/// What jobs waited.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct Waited {
+    /// GPUs × wait, summed, GPU-hours.
+    pub gpu_hours: f64,
+    /// Wait of the jobs, seconds.
+    pub wait_s: Times,
+}
+
+/// One way to walk the queue, on both clusters.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Pair {
+    /// The policy in words.
+    pub policy: String,
+    /// On the VCs as they stand, each on its own nodes.
+    pub apart: Waited,
+    /// On one pool of the same nodes.
+    pub pooled: Waited,
+}
+
+/// What the jobs of one VC waited under the policy that leads.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct OfVc {
+    /// Its name.
+    pub vc: String,
+    /// Its jobs that are compared.
+    pub jobs: u64,
+    /// GPU-hours they waited on their own nodes.
+    pub apart_gpu_hours: f64,
+    /// GPU-hours they waited on one pool.
+    pub pooled_gpu_hours: f64,
+    /// Their mean wait on their own nodes, seconds.
+    pub apart_mean_wait_s: f64,
+    /// Their mean wait on one pool, seconds.
+    pub pooled_mean_wait_s: f64,
+}
+
+/// The same jobs on the VCs as they stand and on one pool.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Pooling {
+    /// GPU jobs compared: those with a recorded start that end in every replay.
+    pub jobs: u64,
+    /// GPU jobs replayed that are not compared, as one replay has no place for them or their start is not recorded.
+    pub not_compared: u64,
+    /// GPU jobs of the trace that are not replayed, as their run, GPUs or VC are unknown or they had not ended.
+    pub not_replayed: u64,
+    /// Nodes with GPUs, the most there are at one time.
+    pub nodes: u64,
+    /// Their GPUs.
+    pub gpus: u64,
+    /// VCs.
+    pub vcs: u64,
+    /// What the jobs waited in the record.
+    pub recorded: Waited,
+    /// The replays; the first leads, as it comes nearest to the record on the VCs as they stand.
+    pub replays: Vec<Pair>,
+    /// How near the leading replay on the VCs as they stand comes to the record.
+    pub fidelity: Fidelity,
+    /// By VC under the policy that leads, most GPU-hours waited apart first.
+    pub by_vc: Vec<OfVc>,
+    /// What was assumed, in words.
+    pub notes: Vec<String>,
+}
+
+/// `report.json`: the description of a trace, and the replay on one pool beside it.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ReportData<'d> {
+    /// The description, as `describe --format json` gives it.
+    #[serde(flatten)]
+    pub description: &'d Description,
+    /// The replay; `null` where the trace does not allow it.
+    pub pooling: Option<Pooling>,
+    /// Why it does not.
+    pub pooling_missing: Option<String>,
+}
+
+/// The JSON Schema of [`ReportData`].
+pub fn json_schema() -> serde_json::Value {
+    schemars::schema_for!(ReportData<'static>).to_value()
+}
+
+/// Replays the jobs of `trace` on its VCs as they stand and on one pool.
+///
+/// # Errors
+/// In one line why the trace does not allow it.
+pub fn compare(trace: &Trace) -> std::result::Result<Pooling, String> {
+    let facts = JobFacts::of(trace);
+    let gpu_jobs = (0..facts.len()).filter(|job| facts.is_gpu_job(*job)).count();
+    if gpu_jobs == 0 {
+        return Err("the source holds no job that is known to have GPUs".to_owned());
+    }
+    if gpu_jobs > MOST_JOBS {
+        return Err(format!(
+            "{} GPU jobs are more than a report replays by itself; `tracecast simulate` replays any number",
+            format::count(gpu_jobs as u64)
+        ));
+    }
+    // The message of a trace without capacity is a cluster file to start from: too long for one line.
+    let loaded = load(trace, None, &Options::default()).map_err(|error| {
+        let text = error.to_string();
+        let first = text.lines().next().unwrap_or_default();
+        match first.split_once("; write a file") {
+            Some(_) => "the source does not say how many GPUs its VCs have".to_owned(),
+            None => first.strip_prefix("cluster: ").unwrap_or(first).to_owned(),
+        }
+    })?;
+    let requests = loaded.workload.shapes.len();
+    if loaded.workload.len().saturating_mul(requests) > MOST_WORK {
+        return Err(format!(
+            "{} GPU jobs with {} distinct requests are more than a report replays by itself; use `tracecast simulate`",
+            format::count(loaded.workload.len() as u64),
+            format::count(requests as u64)
+        ));
+    }
+    if loaded.cluster.pools.len() < 2 {
+        return Err("the source does not divide its nodes among at least two VCs with GPU jobs".to_owned());
+    }
+    let replayed = sum::NeumaierSum::from_iter(loaded.rows.iter().filter_map(|row| facts.gpu_s(*row as usize))).value();
+    let part = if facts.total_gpu_s() > 0.0 { replayed / facts.total_gpu_s() } else { 1.0 };
+    if part < LEAST_REPLAYED {
+        return Err(format!(
+            "only {} of the GPU time is of jobs that can be replayed (with a known VC of known size, and a known run that ended)",
+            format::percent(part)
+        ));
+    }
+    let starts = loaded.recorded_start_ms.iter().flatten().count();
+    if (starts as f64) < LEAST_STARTS * loaded.workload.len() as f64 {
+        return Err(
+            "the starts of jobs are not recorded, so what the replay gives cannot be held against what was".to_owned()
+        );
+    }
+    replay(&loaded, gpu_jobs).map_err(|error| error.to_string())
+}
+
+/// The four replays.
+fn replay(loaded: &Loaded, gpu_jobs: usize) -> std::result::Result<Pooling, crate::Error> {
+    let workload = &loaded.workload;
+    let pool = one_pool(&loaded.cluster);
+    let policies = [Scan::Skip, Scan::Strict].map(|scan| Policy { scan, ..Policy::default() });
+    let runs: Vec<(&Policy, &Cluster)> =
+        policies.iter().flat_map(|policy| [(policy, &loaded.cluster), (policy, &pool)]).collect();
+    let schedules: Result<Vec<_>> =
+        runs.into_par_iter().map(|(policy, cluster)| simulate(workload, cluster, policy)).collect();
+    let schedules = schedules?;
+    let times: Result<Vec<JobTimes>> = schedules.iter().map(|schedule| JobTimes::of(workload, schedule)).collect();
+    let times = times?;
+    let compared: Vec<usize> = (0..workload.len())
+        .filter(|job| loaded.recorded_start_ms.get(*job).copied().flatten().is_some())
+        .filter(|job| times.iter().all(|times| times.wait_ms(*job).is_some()))
+        .collect();
+    let none = || crate::Error::Cluster("no job ends in every replay".to_owned());
+    let recorded = |job: usize| {
+        let start = loaded.recorded_start_ms.get(job).copied().flatten()?;
+        Some((start - workload.submit_ms.get(job)?).max(0))
+    };
+    let recorded = Waited::of(workload, &compared, &recorded).ok_or_else(none)?;
+    let waited = |times: &JobTimes| Waited::of(workload, &compared, &|job| times.wait_ms(job)).ok_or_else(none);
+    let mut pairs = Vec::new();
+    for ((policy, times), schedules) in policies.iter().zip(times.chunks_exact(2)).zip(schedules.chunks_exact(2)) {
+        if let ([apart, pooled], [schedule, _]) = (times, schedules) {
+            let pair = Pair { policy: policy.describe(), apart: waited(apart)?, pooled: waited(pooled)? };
+            pairs.push(((pair.apart.gpu_hours - recorded.gpu_hours).abs(), pair, schedule, apart, pooled));
+        }
+    }
+    // Stable: of two that come as near, the one that passes over jobs leads.
+    pairs.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let Some((_, _, schedule, apart, pooled)) = pairs.first() else { return Err(none()) };
+    let fidelity = Fidelity::of(workload, schedule, &loaded.recorded_start_ms)?;
+    let (nodes, gpus) = loaded.cluster.largest();
+    let by_vc = by_vc(loaded, &compared, apart, pooled);
+    Ok(Pooling {
+        jobs: compared.len() as u64,
+        not_compared: (workload.len() - compared.len()) as u64,
+        not_replayed: gpu_jobs.saturating_sub(workload.len()) as u64,
+        nodes,
+        gpus,
+        vcs: loaded.cluster.vcs.len() as u64,
+        recorded,
+        fidelity,
+        by_vc,
+        notes: loaded.notes.clone(),
+        replays: pairs.into_iter().map(|(_, pair, ..)| pair).collect(),
+    })
+}
+
+fn by_vc(loaded: &Loaded, compared: &[usize], apart: &JobTimes, pooled: &JobTimes) -> Vec<OfVc> {
+    let workload = &loaded.workload;
+    let mut jobs: BTreeMap<u16, Vec<usize>> = BTreeMap::new();
+    for job in compared {
+        jobs.entry(workload.vc.get(*job).copied().unwrap_or(0)).or_default().push(*job);
+    }
+    let mut found: Vec<OfVc> = jobs
+        .into_iter()
+        .filter_map(|(vc, jobs)| {
+            let of = |times: &JobTimes| Waited::of(workload, &jobs, &|job| times.wait_ms(job));
+            let (apart, pooled) = (of(apart)?, of(pooled)?);
+            Some(OfVc {
+                vc: loaded.cluster.vcs.get(usize::from(vc))?.name.clone(),
+                jobs: jobs.len() as u64,
+                apart_gpu_hours: apart.gpu_hours,
+                pooled_gpu_hours: pooled.gpu_hours,
+                apart_mean_wait_s: apart.wait_s.mean_s,
+                pooled_mean_wait_s: pooled.wait_s.mean_s,
+            })
+        })
+        .collect();
+    found.sort_by(|a, b| b.apart_gpu_hours.total_cmp(&a.apart_gpu_hours).then_with(|| a.vc.cmp(&b.vc)));
+    found
+}
+
+impl Waited {
+    fn of(workload: &Workload, jobs: &[usize], wait_ms: &dyn Fn(usize) -> Option<i64>) -> Option<Self> {
+        let waits: Vec<(usize, f64)> =
+            jobs.iter().filter_map(|job| Some((*job, wait_ms(*job)? as f64 / 1000.0))).collect();
+        let gpu_s = sum::NeumaierSum::from_iter(waits.iter().map(|(job, s)| workload.shape_of(*job).as_gpus() * s));
+        let wait_s = Times::of(waits.into_iter().map(|(_, wait)| wait).collect())?;
+        Some(Self { gpu_hours: gpu_s.value() / 3600.0, wait_s })
+    }
+}
+
+/// The nodes of all pools as one, which all VCs queue for. Groups of equal nodes become one group, so that a node that one
+/// VC hands over to another stays where it is.
+fn one_pool(cluster: &Cluster) -> Cluster {
+    let mut alike: BTreeMap<(u32, Option<u16>), Vec<&Group>> = BTreeMap::new();
+    for group in cluster.pools.iter().flat_map(|pool| &pool.groups) {
+        alike.entry((group.gpus_per_node, group.gpu_type)).or_default().push(group);
+    }
+    let groups: Vec<Group> = alike
+        .into_iter()
+        .map(|((gpus_per_node, gpu_type), groups)| Group { gpus_per_node, gpu_type, sizes: together(&groups) })
+        .collect();
+    let places = places(cluster, &groups);
+    let outages = cluster
+        .outages
+        .iter()
+        .filter_map(|outage| Some(Outage { node: *places.get(usize::try_from(outage.node).ok()?)?, ..*outage }))
+        .collect();
+    let vcs = cluster.vcs.iter().map(|vc| Vc { name: vc.name.clone(), pool: 0, quota_milli: Vec::new() }).collect();
+    Cluster { pools: vec![Pool { groups }], vcs, gpu_types: cluster.gpu_types.clone(), outages }
+}
+
+/// Where each node of `cluster` stands in the groups of the one pool: among those like it, in order.
+fn places(cluster: &Cluster, groups: &[Group]) -> Vec<u32> {
+    let mut seen = vec![0u32; groups.len()];
+    let mut places = Vec::new();
+    for own in cluster.pools.iter().flat_map(|pool| &pool.groups) {
+        let mut before = 0;
+        for (group, seen) in groups.iter().zip(&mut seen) {
+            let most = group.most_nodes();
+            if (group.gpus_per_node, group.gpu_type) == (own.gpus_per_node, own.gpu_type) {
+                for _ in 0..own.most_nodes() {
+                    // A node that one VC handed over to another has a number in each.
+                    places.push(before + *seen % most.max(1));
+                    *seen += 1;
+                }
+            }
+            before += most;
+        }
+    }
+    places
+}
+
+/// The sum of the sizes of several groups over time. The first size of each holds from the beginning.
+fn together(groups: &[&Group]) -> Vec<(i64, u32)> {
+    let mut changes: BTreeMap<i64, i64> = BTreeMap::new();
+    for group in groups {
+        let mut before = 0;
+        for (at, (from, nodes)) in group.sizes.iter().enumerate() {
+            let from = if at == 0 { i64::MIN } else { *from };
+            *changes.entry(from).or_default() += i64::from(*nodes) - before;
+            before = i64::from(*nodes);
+        }
+    }
+    let mut now = 0;
+    let mut sizes: Vec<(i64, u32)> = changes
+        .into_iter()
+        .map(|(from, change)| {
+            now += change;
+            (from, u32::try_from(now).unwrap_or(0))
+        })
+        .collect();
+    sizes.dedup_by_key(|(_, nodes)| *nodes);
+    sizes
+}
+
+impl Pooling {
+    /// The first sentences: what waited apart and on one pool.
+    pub fn sentence(&self) -> String {
+        let Some(first) = self.replays.first() else { return String::new() };
+        format!(
+            "Replayed, the same {} GPU jobs wait **{}** GPU-hours on their VCs as they stand (mean wait {}), and **{}** on one \
+             pool of the same {} nodes (mean wait {}).",
+            format::count(self.jobs),
+            format::compact(first.apart.gpu_hours),
+            format::duration(first.apart.wait_s.mean_s),
+            format::compact(first.pooled.gpu_hours),
+            format::count(self.nodes),
+            format::duration(first.pooled.wait_s.mean_s),
+        )
+    }
+
+    /// The section of a report.
+    pub fn section(&self) -> Section {
+        let mut table = Table::new(
+            format!("{} GPU jobs, {} GPUs", format::count(self.jobs), format::count(self.gpus)),
+            vec![
+                Column::text("Replay"),
+                Column::text("On"),
+                Column::with_unit("Waited", "GPU-hours"),
+                Column::number("Mean wait"),
+                Column::number("Median"),
+                Column::number("95 %"),
+                Column::number("99 %"),
+            ],
+        );
+        let mut row = |policy: &str, on: &str, waited: &Waited| {
+            table.rows.push(vec![
+                policy.into(),
+                on.into(),
+                Cell::Float { value: waited.gpu_hours, digits: 0 },
+                Cell::Duration(waited.wait_s.mean_s),
+                Cell::Duration(waited.wait_s.median_s),
+                Cell::Duration(waited.wait_s.p95_s),
+                Cell::Duration(waited.wait_s.p99_s),
+            ]);
+        };
+        row("none: as recorded", "VCs as they stand", &self.recorded);
+        for pair in &self.replays {
+            row(&pair.policy, "VCs as they stand", &pair.apart);
+            row(&pair.policy, "one pool", &pair.pooled);
+        }
+        let mut section = Section::new(ID, TITLE)
+            .with_code("A9")
+            .with_finding(format!(
+                "{} Both replays are {}. {}",
+                self.sentence(),
+                self.replays.first().map_or("", |pair| pair.policy.as_str()),
+                self.fidelity.sentence()
+            ))
+            .with_gpu_hours(Some(self.recorded.gpu_hours))
+            .with_table(table);
+        if self.by_vc.len() > 1 {
+            section = section.with_table(self.vc_table());
+        }
+        section
+            .with_definition(
+                "Replayed are the GPU jobs that ended, submitted as they were, on the trace's own nodes: once each VC on its own, \
+                 once all VCs on one pool of the same nodes, in one queue. First come, first served; *strict* stops at the \
+                 first job that does not fit, *skip* passes over it. First stands the one that comes nearer to the recorded \
+                 GPU-hours waited on the VCs as they stand.",
+            )
+            .with_definition(
+                "The pool knows no owners, quotas or promises, and jobs may run on any of its nodes with the GPU type they must \
+                 have. Users are taken to submit what they did, whatever they wait.",
+            )
+            .with_coverage(self.coverage())
+    }
+
+    /// The section of a report on a trace that does not allow it.
+    pub fn unavailable(reason: &str) -> Section {
+        Section::not_available(ID, TITLE, reason).with_code("A9")
+    }
+
+    fn coverage(&self) -> String {
+        let mut text = format!(
+            "{} in {} on {}.",
+            format::counted(self.jobs, "GPU job", "GPU jobs"),
+            format::counted(self.vcs, "VC", "VCs"),
+            format::counted(self.nodes, "node with GPUs", "nodes with GPUs")
+        );
+        if self.not_replayed + self.not_compared > 0 {
+            text.push_str(&format!(
+                " {} could not be replayed, and {} replayed have no recorded start or never end in one of the replays.",
+                format::counted(self.not_replayed, "further GPU job", "further GPU jobs"),
+                format::count(self.not_compared)
+            ));
+        }
+        for note in &self.notes {
+            text.push(' ');
+            text.push_str(note);
+        }
+        text
+    }
+
+    fn vc_table(&self) -> Table {
+        let mut table = Table::new(
+            "By VC, under the first of the replays",
+            vec![
+                Column::text("VC"),
+                Column::number("Jobs"),
+                Column::with_unit("Waited on its own nodes", "GPU-hours"),
+                Column::with_unit("On one pool", "GPU-hours"),
+                Column::number("Mean wait on its own nodes"),
+                Column::number("On one pool"),
+            ],
+        );
+        for vc in self.by_vc.iter().take(SHOWN) {
+            table.rows.push(vec![
+                vc.vc.as_str().into(),
+                Cell::Int(i64::try_from(vc.jobs).unwrap_or(i64::MAX)),
+                Cell::Float { value: vc.apart_gpu_hours, digits: 0 },
+                Cell::Float { value: vc.pooled_gpu_hours, digits: 0 },
+                Cell::Duration(vc.apart_mean_wait_s),
+                Cell::Duration(vc.pooled_mean_wait_s),
+            ]);
+        }
+        if self.by_vc.len() > SHOWN {
+            table.note = Some(format!("{} more VCs wait less; the JSON form lists all.", self.by_vc.len() - SHOWN));
+        }
+        table
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use tracecast_analytics::schema::{CapacityRow, JobRow};
+
+    use super::*;
+
+    fn job(key: &str, vc: &str, gpus: f64, submit_s: i64, start_s: i64, run_s: i64) -> JobRow<'static> {
+        JobRow {
+            job_key: Some(key.to_owned().into()),
+            vc: Some(vc.to_owned().into()),
+            submit: Some(submit_s * 1_000),
+            start: Some(start_s * 1_000),
+            end: Some((start_s + run_s) * 1_000),
+            run_s: Some(run_s as f64),
+            req_gpus: Some(gpus),
+            state: Some("completed".into()),
+            ..JobRow::default()
+        }
+    }
+
+    fn quota(vc: &str, gpus: f64, nodes: f64) -> CapacityRow<'static> {
+        CapacityRow {
+            scope: Some("vc".into()),
+            name: Some(vc.to_owned().into()),
+            from: Some(0),
+            gpus: Some(gpus),
+            nodes: Some(nodes),
+            ..CapacityRow::default()
+        }
+    }
+
+    /// The worked number: VCs a and b of one GPU each.
+    fn trace() -> Trace {
+        let mut trace = Trace::default();
+        for (key, vc, start) in [("1", "a", 0), ("2", "a", 100), ("3", "a", 200), ("4", "b", 0)] {
+            trace.jobs.push(job(key, vc, 1.0, 0, start, 100));
+        }
+        trace.capacity.push(quota("a", 1.0, 1.0));
+        trace.capacity.push(quota("b", 1.0, 1.0));
+        trace
+    }
+
+    #[test]
+    fn the_worked_number() {
+        let found = compare(&trace()).unwrap();
+        assert_eq!((found.jobs, found.not_compared, found.not_replayed), (4, 0, 0));
+        assert_eq!((found.nodes, found.gpus, found.vcs), (2, 2, 2));
+        let first = found.replays.first().unwrap();
+        let hours = |gpu_s: f64| gpu_s / 3600.0;
+        assert_eq!((found.recorded.gpu_hours, first.apart.gpu_hours), (hours(300.0), hours(300.0)));
+        assert_eq!((first.pooled.gpu_hours, first.pooled.wait_s.mean_s), (hours(200.0), 50.0));
+        // By VC, what pooling costs the one that had room is there to see: b's job stands fourth in the one queue.
+        let by_vc: Vec<_> =
+            found.by_vc.iter().map(|vc| (vc.vc.as_str(), vc.apart_mean_wait_s, vc.pooled_mean_wait_s)).collect();
+        assert_eq!(by_vc, [("a", 100.0, 100.0 / 3.0), ("b", 0.0, 100.0)]);
+    }
+
+    #[test]
+    fn a_pool_may_serve_more_than_what_met_idle_gpus_at_the_moment() {
+        // a (4 GPUs) is full until 100 s, and three jobs of 4 GPUs and 10 s wait for it, all submitted at 0 s. b (4 GPUs) is idle
+        // for the first 10 s only, then full until 300 s. At a moment, b's 4 idle GPUs serve 4 of the 12 that wait, 40 of the 1,320
+        // GPU-seconds, 3 %. The replay on one pool starts the first of them at once.
+        let mut trace = Trace::default();
+        trace.jobs.push(job("long", "a", 4.0, 0, 0, 100));
+        for (key, start) in [("x", 100), ("y", 110), ("z", 120)] {
+            trace.jobs.push(job(key, "a", 4.0, 0, start, 10));
+        }
+        trace.jobs.push(job("late", "b", 4.0, 10, 10, 290));
+        trace.capacity.push(quota("a", 4.0, 1.0));
+        trace.capacity.push(quota("b", 4.0, 1.0));
+        let found = compare(&trace).unwrap();
+        let first = found.replays.first().unwrap();
+        // Apart: 4 × (100 + 110 + 120). On one pool: x at 0, y at 10, z at 20 s, and `late` at 30 s instead of 10.
+        let seconds = |waited: &Waited| (waited.gpu_hours * 3600.0).round();
+        assert_eq!((seconds(&first.apart), seconds(&first.pooled)), (1_320.0, 4.0 * (10.0 + 20.0 + 20.0)));
+    }
+
+    #[test]
+    fn nodes_that_vcs_hand_over_stay_in_the_pool() {
+        let group = |sizes: &[(i64, u32)]| Group { gpus_per_node: 8, gpu_type: None, sizes: sizes.to_vec() };
+        // At 50 a hands two nodes to b.
+        let (a, b) = (group(&[(5, 6), (50, 4)]), group(&[(0, 2), (50, 4), (90, 5)]));
+        assert_eq!(together(&[&a, &b]), [(i64::MIN, 8), (90, 9)]);
+    }
+
+    #[test]
+    fn nodes_that_fail_fail_in_the_pool_too() {
+        // Nodes 0 and 1 (8 GPUs) of a, 2 (4 GPUs) and 3 (8 GPUs) of b: of one pool, the node of 4 GPUs comes first.
+        let mut cluster = Cluster::of_vcs(&[("a", 2, 8), ("b", 1, 4)]);
+        cluster.pools.iter_mut().skip(1).for_each(|pool| pool.groups.push(Group::fixed(1, 8)));
+        cluster.outages = (0..4).map(|node| Outage { node, from_ms: 10, to_ms: 20 }).collect();
+        let pool = one_pool(&cluster);
+        assert_eq!(pool.outages.iter().map(|outage| outage.node).collect::<Vec<_>>(), [1, 2, 0, 3]);
+        pool.validate().unwrap();
+    }
+
+    #[test]
+    fn what_is_not_known_is_said_in_one_line() {
+        let reason = |trace: &Trace| compare(trace).unwrap_err();
+        assert!(reason(&Trace::default()).contains("no job"));
+        let mut no_capacity = trace();
+        no_capacity.capacity = tracecast_analytics::schema::CapacityTable::default();
+        assert_eq!(reason(&no_capacity), "the source does not say how many GPUs its VCs have");
+        let mut one = trace();
+        one.jobs = tracecast_analytics::schema::JobTable::default();
+        one.jobs.push(job("1", "a", 1.0, 0, 0, 100));
+        assert!(reason(&one).contains("at least two VCs"));
+        let mut no_starts = trace();
+        for row in 0..3 {
+            no_starts.jobs.start.set(row, None);
+        }
+        assert!(reason(&no_starts).contains("starts of jobs are not recorded"));
+        // A job of most of the GPU time in no VC leaves room that was not there.
+        let mut nowhere = trace();
+        let mut row = job("5", "", 1.0, 0, 0, 10_000);
+        row.vc = None;
+        nowhere.jobs.push(row);
+        assert!(reason(&nowhere).contains("of the GPU time is of jobs that can be replayed"));
+        assert!(Pooling::unavailable("why").unavailable.is_some());
+    }
+}
