@@ -103,6 +103,26 @@ pub mod reason {
                end before it starts or start before it was submitted",
         remedy: "export times in UTC or with their offset",
     };
+    /// A local time that happened twice, decided by how long the source says something took.
+    pub const DST_FOLD_TOLD: Reason = Reason {
+        id: "dst_fold_told",
+        what: "the local time happened twice when clocks went back; the one is taken that agrees with the run time or \
+               wait that the source gives",
+        remedy: "nothing to do; export times in UTC or with their offset to be sure",
+    };
+    /// An attempt that begins before the one before it ended.
+    pub const OVERLAPPING_ATTEMPTS: Reason = Reason {
+        id: "overlapping_attempts",
+        what: "an attempt of the job begins before the one before it ended; both are kept, so the time they share counts \
+               twice",
+        remedy: "check the clocks of the machines that wrote the record",
+    };
+    /// Two columns of one name that do not agree.
+    pub const DUPLICATE_COLUMN: Reason = Reason {
+        id: "duplicate_column",
+        what: "two columns have the same name and other values; the first is used",
+        remedy: "export each column once",
+    };
     /// A local time that never happened.
     pub const DST_GAP: Reason = Reason {
         id: "dst_gap",
@@ -137,7 +157,7 @@ pub mod reason {
 pub struct Example {
     /// The file as the user named it.
     pub file: String,
-    /// 1-based line (or record number in formats without lines).
+    /// 1-based line (or record number in formats without lines); 0 where only the whole record showed it.
     pub line: u64,
     /// The column to blame, empty if the whole row is.
     pub column: String,
@@ -188,7 +208,7 @@ pub struct Damage {
 pub struct Quarantined {
     /// The file as the user named it.
     pub file: String,
-    /// 1-based line or record number.
+    /// 1-based line or record number; 0 where only the whole record showed it.
     pub line: u64,
     /// Stable identifier of the reason.
     pub reason: String,
@@ -240,6 +260,25 @@ impl<'a> RowAudit<'a> {
             *reason = reason::DST_FOLD_LATER;
         }
         Some(fold.later_ms)
+    }
+
+    /// The second time of a local time read as `ms`, if it happened twice, milliseconds in UTC.
+    pub fn later(&self, ms: i64) -> Option<i64> {
+        self.folded.iter().rev().find(|fold| fold.ms == ms).map(|fold| fold.later_ms)
+    }
+
+    /// Notes that the source itself told which of the two times of a local time read as `ms` is meant.
+    pub fn told(&mut self, ms: i64) {
+        let Some(at) = self.folded.iter().rposition(|fold| fold.ms == ms) else { return };
+        let fold = self.folded.remove(at);
+        if let Some((reason, _, _)) = self.repairs.get_mut(fold.repair) {
+            *reason = reason::DST_FOLD_TOLD;
+        }
+    }
+
+    /// Whether nothing was repaired in the row so far.
+    pub fn is_clean(&self) -> bool {
+        self.repairs.is_empty()
     }
 
     /// The 1-based line of the row.
@@ -327,6 +366,28 @@ impl Ledger {
         self.enter(Outcome::Repaired, reason, file, line, column, text);
     }
 
+    /// Adds a correction to a row counted as repaired: for what is found only after the whole file was read.
+    pub fn repair_again(&mut self, reason: Reason, file: &str, line: u64, column: &str, text: &str) {
+        self.enter(Outcome::Repaired, reason, file, line, column, text);
+    }
+
+    /// Moves a row counted as kept or repaired to quarantined: for what only the whole record shows. `text` names the row.
+    pub fn quarantine_later(&mut self, reason: Reason, file: &str, column: &str, text: &str) {
+        if self.kept > 0 {
+            self.kept -= 1;
+        } else if self.repaired > 0 {
+            self.repaired -= 1;
+        } else {
+            self.read += 1;
+        }
+        self.quarantined += 1;
+        self.enter(Outcome::Quarantined, reason, file, 0, column, text);
+        if self.keep_rows {
+            let (file, reason, row) = (file.to_owned(), reason.id.to_owned(), text.to_owned());
+            self.rows.push(Quarantined { file, line: 0, reason, row });
+        }
+    }
+
     /// Notes that `file` could not be read past `after_line`.
     pub fn damaged(&mut self, file: &str, after_line: u64, what: impl Into<String>) {
         self.damage.push(Damage { file: file.to_owned(), after_line, what: what.into() });
@@ -376,6 +437,13 @@ impl Ledger {
                 });
             }
         }
+    }
+}
+
+impl Example {
+    /// `a.csv, line 3`; the file alone where the line is not known.
+    pub fn place(&self) -> String {
+        if self.line == 0 { self.file.clone() } else { format!("{}, line {}", self.file, self.line) }
     }
 }
 

@@ -1,14 +1,18 @@
 //! Trace folders: the tables as Parquet files beside a `manifest.json`.
 //!
-//! The folder is written under a temporary name and renamed, so a reader never sees half of one. Parquet is written by
+//! The folder is written under a passing name, made durable and renamed, so a reader never sees half of one, also after the machine
+//! failed. Only folders whose manifest says that this program wrote them are ever replaced, and of those only the manifest and the tables
+//! that it lists. Parquet is written by
 //! arrow's own writer: zstd, row groups of 256 k rows, times as `timestamp[ms, UTC]`, and key-value metadata with the
 //! schema version. The manifest holds no clock time and no machine name: the same source gives the same bytes.
 
+use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::Write;
+use std::io::{Read as _, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, Once, PoisonError};
 
 use arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray,
@@ -18,16 +22,17 @@ use arrow::datatypes::{
     DataType, Field, Float64Type, Int64Type, Schema, SchemaRef, TimeUnit, TimestampMillisecondType,
 };
 use parquet::arrow::ArrowWriter;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 use parquet::basic::{Compression, ZstdLevel};
-use parquet::file::metadata::KeyValue;
+use parquet::errors::ParquetError;
+use parquet::file::metadata::{KeyValue, RowGroupMetaData};
 use parquet::file::properties::WriterProperties;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::quality::Ledger;
-use crate::schema::{ColumnKind, ColumnMut, ColumnRef, MOST_NUMBER, Table, VERSION};
+use crate::schema::{ColumnKind, ColumnMut, ColumnRef, MOST_NUMBER, Table, VERSION, all_specs};
 use crate::time::{TimeBasis, within_reach};
 use crate::trace::{SourceRecord, Trace, each_table};
 
@@ -68,46 +73,264 @@ pub struct TableRecord {
     pub rows: usize,
 }
 
-/// Whether `path` is a trace folder.
-pub fn is_folder(path: &Path) -> bool {
-    path.join("manifest.json").is_file()
+/// Name of the file that makes a folder a trace folder.
+const MANIFEST: &str = "manifest.json";
+/// Longest manifest looked at, bytes.
+const LONGEST_MANIFEST: u64 = 64 << 20;
+
+/// What a manifest says of who wrote it. Other programs have files of that name too.
+#[derive(Deserialize)]
+struct Sign {
+    schema: String,
+    written_by: String,
+    tables: Vec<TableRecord>,
 }
 
-/// Writes `trace` as a new folder at `path`. An existing trace folder is replaced; anything else there is an error.
+/// The manifest of a folder that this program wrote, in this version or another; `None` if it is somebody else's, or none.
+fn sign(folder: &Path) -> Option<Sign> {
+    let file = File::open(folder.join(MANIFEST)).ok()?;
+    let mut text = String::new();
+    file.take(LONGEST_MANIFEST).read_to_string(&mut text).ok()?;
+    let sign: Sign = serde_json::from_str(&text).ok()?;
+    let ours = sign.written_by.starts_with("tracecast ") && sign.schema.starts_with("trace/");
+    ours.then_some(sign)
+}
+
+/// Whether `path` is a trace folder: one whose `manifest.json` says so, or is damaged beside a table of ours.
+pub fn is_folder(path: &Path) -> bool {
+    let manifest = path.join(MANIFEST);
+    if !manifest.is_file() {
+        return false;
+    }
+    if sign(path).is_some() {
+        return true;
+    }
+    let readable =
+        File::open(&manifest).map(|file| serde_json::from_reader::<_, serde_json::Value>(file.take(LONGEST_MANIFEST)));
+    // One that says another version, or nothing, of our schema is refused where it is read, for that reason.
+    let says_schema =
+        matches!(&readable, Ok(Ok(value)) if value.get("schema").is_some_and(serde_json::Value::is_string));
+    let table = all_specs().iter().any(|(name, _)| path.join(format!("{name}.parquet")).is_file());
+    table && (says_schema || !matches!(readable, Ok(Ok(_))))
+}
+
+/// The files that this program wrote into a trace folder: the manifest, and the tables that it lists by names that are ours.
+fn own_files(sign: &Sign) -> Vec<String> {
+    let known = all_specs();
+    let listed = sign.tables.iter().filter(|table| known.iter().any(|(name, _)| *name == table.name));
+    std::iter::once(MANIFEST.to_owned()).chain(listed.map(|table| format!("{}.parquet", table.name))).collect()
+}
+
+/// What stands where a trace folder is to be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// Nothing, or an empty folder.
+    Free,
+    /// A trace folder that this program wrote.
+    Trace,
+    /// Something else, which is never replaced.
+    Other,
+}
+
+/// What stands at `path`.
+pub fn place(path: &Path) -> Place {
+    if !path.exists() {
+        return if path.is_symlink() { Place::Other } else { Place::Free };
+    }
+    let empty = std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
+    if empty {
+        Place::Free
+    } else if sign(path).is_some() {
+        Place::Trace
+    } else {
+        Place::Other
+    }
+}
+
+/// Writes `trace` as a new folder at `path`. Of a trace folder that this program wrote, the manifest and the tables are replaced, and
+/// what others put beside them stays. Anything else there is an error.
 ///
 /// # Errors
-/// When something else is at `path` or the files cannot be written; nothing is left behind then.
+/// When something else is at `path` or the files cannot be written; what was there is then as before.
 pub fn save(trace: &Trace, path: &Path) -> Result<Manifest> {
-    let exists = path.exists();
-    let empty = exists && std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
-    if exists && !is_folder(path) && !empty {
+    let place = place(path);
+    if place == Place::Other {
         return Err(Error::Setting {
             setting: format!("output {}", path.display()),
-            found: "something that is not a trace folder is already there".to_owned(),
-            remedy: "name another folder, or remove it".to_owned(),
+            found: "something that is no trace folder of this program is already there".to_owned(),
+            remedy: "name another folder, or remove it yourself".to_owned(),
         });
     }
-    let temporary = sibling(path, "partial");
-    let outcome = write_folder(trace, &temporary).and_then(|manifest| {
-        if exists {
-            let old = sibling(path, "old");
-            std::fs::rename(path, &old).map_err(|e| Error::io("rename", path, e))?;
-            if let Err(failure) = std::fs::rename(&temporary, path) {
-                // What was there before must not be lost; if that fails too, the first failure is what to tell.
-                let _ = std::fs::rename(&old, path);
-                return Err(Error::io("rename", path, failure));
-            }
-            std::fs::remove_dir_all(&old).map_err(|e| Error::io("remove", old, e))?;
-        } else {
-            std::fs::rename(&temporary, path).map_err(|e| Error::io("rename", path, e))?;
-        }
-        Ok(manifest)
-    });
-    if outcome.is_err() {
-        // The reason for the failure is what the user needs; a folder that was never made cannot be removed either.
-        let _ = std::fs::remove_dir_all(&temporary);
+    // Of a link, the folder it leads to is replaced, and not the link.
+    let target =
+        if path.exists() { path.canonicalize().map_err(|e| Error::io("find", path, e))? } else { path.to_owned() };
+    let temporary = sibling(&target, "partial");
+    let unfinished = Unfinished::new(&temporary);
+    let manifest = write_folder(trace, &temporary)?;
+    sync_folder(&temporary)?;
+    if place == Place::Trace {
+        replace(&temporary, &target)?;
+    } else {
+        // Over an empty folder, too.
+        std::fs::rename(&temporary, &target).map_err(|e| Error::io("rename", path, e))?;
     }
-    outcome
+    unfinished.done();
+    if let Some(parent) = parent(&target) {
+        sync_folder(parent)?;
+    }
+    Ok(manifest)
+}
+
+/// Puts the folder `new` in the place of the trace folder `target`, with what is not ours in that.
+fn replace(new: &Path, target: &Path) -> Result<()> {
+    let own = sign(target).map(|sign| own_files(&sign)).unwrap_or_default();
+    let mut others = Vec::new();
+    for entry in std::fs::read_dir(target).map_err(|e| Error::io("list", target, e))? {
+        let name = entry.map_err(|e| Error::io("list", target, e))?.file_name();
+        if own.iter().any(|file| name.to_str() == Some(file)) {
+            continue;
+        }
+        if new.join(&name).exists() {
+            return Err(Error::Setting {
+                setting: format!("output {}", target.display()),
+                found: format!(
+                    "its {} is not among the files that its manifest lists, and would be lost",
+                    name.display()
+                ),
+                remedy: "move that file away, or name another folder".to_owned(),
+            });
+        }
+        others.push(name);
+    }
+    // A program that is told to stop waits until the folder is whole again.
+    let _whole = UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner);
+    let old = sibling(target, "old");
+    std::fs::rename(target, &old).map_err(|e| Error::io("rename", target, e))?;
+    if let Err(failure) = std::fs::rename(new, target) {
+        // What was there before must not be lost; if that fails too, the first failure is what to tell.
+        let _ = std::fs::rename(&old, target);
+        return Err(Error::io("rename", target, failure));
+    }
+    for name in others {
+        std::fs::rename(old.join(&name), target.join(&name)).map_err(|e| Error::io("move", old.join(&name), e))?;
+    }
+    for file in own {
+        let file = old.join(file);
+        if file.exists() {
+            std::fs::remove_file(&file).map_err(|e| Error::io("remove", file, e))?;
+        }
+    }
+    // Fails where somebody has put something there meanwhile, which is then kept.
+    std::fs::remove_dir(&old).map_err(|e| Error::io("remove", old, e))
+}
+
+/// Most that is read of a file that says how to do something (factors, a mapping, a configuration), bytes.
+const MOST_TEXT: u64 = 16 << 20;
+
+/// The text of a file that says how to do something, such as factors or a configuration. Not for sources, which may be of any length.
+///
+/// # Errors
+/// When it cannot be read, is no text, or has more than 16 MiB (a device that never ends has).
+pub fn read_text(path: &Path) -> Result<String> {
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(MOST_TEXT + 1).read_to_end(&mut bytes));
+    read.map_err(|e| Error::io("read", path, e))?;
+    let wrong = |found: &str| Error::format(path.display().to_string(), found, "name the file that was meant");
+    if bytes.len() as u64 > MOST_TEXT {
+        return Err(wrong("it has more than 16 MiB, the most that is read of such a file"));
+    }
+    String::from_utf8(bytes).map_err(|_| wrong("it is no text (UTF-8)"))
+}
+
+/// The folder that holds `path`.
+fn parent(path: &Path) -> Option<&Path> {
+    path.parent().map(|parent| if parent.as_os_str().is_empty() { Path::new(".") } else { parent })
+}
+
+/// Makes the entries of a folder durable: a name that was given to a file may otherwise be lost when the machine fails.
+fn sync_folder(folder: &Path) -> Result<()> {
+    // Systems that open no folders have no such promise to give.
+    match File::open(folder) {
+        Ok(file) => file.sync_all().map_err(|e| Error::io("sync", folder, e)),
+        Err(_) => Ok(()),
+    }
+}
+
+/// What is being written under a passing name, removed when dropped unless it is done, and known to a program that is told to stop.
+#[derive(Debug)]
+pub struct Unfinished(Option<PathBuf>);
+
+/// Passing files and folders of all threads.
+static UNFINISHED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+
+impl Unfinished {
+    /// `path` is about to be written.
+    pub fn new(path: &Path) -> Self {
+        UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned());
+        Self(Some(path.to_owned()))
+    }
+
+    /// It has its own name now.
+    pub fn done(mut self) {
+        if let Some(path) = self.0.take() {
+            forget(&path);
+        }
+    }
+
+    /// Removes all that is being written, for a program that is about to end: nothing can be begun or given its name afterwards.
+    pub fn remove_all() {
+        let all = UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner);
+        all.iter().for_each(|path| remove(path));
+        // Kept locked: a rename that came now would leave half of a set.
+        std::mem::forget(all);
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        if let Some(path) = self.0.take() {
+            remove(&path);
+            forget(&path);
+        }
+    }
+}
+
+fn forget(path: &Path) {
+    UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner).remove(path);
+}
+
+/// Removes a file or folder of a passing name. The reason for the failure that led here is what the user needs; what was never made cannot
+/// be removed either.
+fn remove(path: &Path) {
+    let _ = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
+}
+
+/// Writes files as a set: each under a passing name, all on disk before the first gets its own name, and then the names. A failure of any before
+/// that leaves none of them, and what was there before is there still.
+///
+/// # Errors
+/// When a file cannot be written.
+pub fn write_files(files: &[(&Path, &[u8])]) -> Result<()> {
+    let mut passing = Vec::new();
+    for (path, bytes) in files {
+        let temporary = sibling(path, "partial");
+        let unfinished = Unfinished::new(&temporary);
+        let written =
+            File::create(&temporary).and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()));
+        written.map_err(|e| Error::io("write", *path, e))?;
+        passing.push((temporary, *path, unfinished));
+    }
+    let mut folders = BTreeSet::new();
+    {
+        // As in `replace`.
+        let _whole = UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner);
+        for (temporary, path, _) in &passing {
+            std::fs::rename(temporary, path).map_err(|e| Error::io("write", *path, e))?;
+            folders.extend(parent(path));
+        }
+    }
+    passing.into_iter().for_each(|(_, _, unfinished)| unfinished.done());
+    folders.into_iter().try_for_each(sync_folder)
 }
 
 fn sibling(path: &Path, suffix: &str) -> PathBuf {
@@ -131,7 +354,7 @@ fn write_folder(trace: &Trace, folder: &Path) -> Result<Manifest> {
         tables,
         quality: trace.ledger.clone(),
     };
-    let path = folder.join("manifest.json");
+    let path = folder.join(MANIFEST);
     let mut text = serde_json::to_string_pretty(&manifest).map_err(|e| Error::Json {
         action: "write",
         path: path.clone(),
@@ -172,7 +395,7 @@ pub fn write_parquet<T: Table>(table: &T, path: &Path) -> Result<()> {
         from = to;
     }
     let mut file = writer.into_inner().map_err(failed)?;
-    file.flush().map_err(|e| Error::io("write", path, e))
+    file.flush().and_then(|()| file.sync_all()).map_err(|e| Error::io("write", path, e))
 }
 
 /// The Arrow schema of a table.
@@ -246,6 +469,8 @@ pub fn load_but(path: &Path, left_out: Option<&str>) -> Result<Trace> {
     let kept: Vec<TableRecord> =
         manifest.tables.into_iter().filter(|record| Some(record.name.as_str()) != left_out).collect();
     each_table!(&mut trace, table => read_table(table, path, &kept)?);
+    // Of folders that were written before this was done when a source is read.
+    crate::stray::set_apart(&mut trace);
     Ok(trace)
 }
 
@@ -254,8 +479,10 @@ pub fn load_but(path: &Path, left_out: Option<&str>) -> Result<Trace> {
 /// # Errors
 /// When it is missing, damaged or of another version.
 pub fn manifest(folder: &Path) -> Result<Manifest> {
-    let path = folder.join("manifest.json");
-    let text = std::fs::read_to_string(&path).map_err(|e| Error::io("read", &path, e))?;
+    let path = folder.join(MANIFEST);
+    let mut text = String::new();
+    let read = File::open(&path).and_then(|file| file.take(LONGEST_MANIFEST).read_to_string(&mut text));
+    read.map_err(|e| Error::io("read", &path, e))?;
     let failed = |e| Error::Json { action: "read", path: path.clone(), source: e };
     let value: serde_json::Value = serde_json::from_str(&text).map_err(failed)?;
     let found = value.get("schema").and_then(|schema| schema.as_str()).unwrap_or("none");
@@ -292,15 +519,64 @@ pub fn read_parquet<T: Table>(path: &Path) -> Result<T> {
 }
 
 /// The outcome of `read`, `None` if it panicked: the Parquet library asserts in places what damaged data breaks.
-/// Nothing `read` touches may be used after that.
+/// Nothing `read` touches may be used after that. Such a panic is an answer, so nothing is printed of it.
 pub(crate) fn guarded<T>(read: impl FnOnce() -> T) -> Option<T> {
-    catch_unwind(AssertUnwindSafe(read)).ok()
+    static QUIET_WHERE_GUARDED: Once = Once::new();
+    QUIET_WHERE_GUARDED.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            if !GUARDED.get() {
+                before(panic);
+            }
+        }));
+    });
+    let outer = GUARDED.replace(true);
+    let outcome = catch_unwind(AssertUnwindSafe(read)).ok();
+    GUARDED.set(outer);
+    outcome
+}
+
+thread_local! {
+    /// Whether this thread is within [`guarded`].
+    static GUARDED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// What to do about Parquet that comes through a pipe.
+pub(crate) const PIPED_PARQUET: &str = "save it to a file and name that";
+
+/// What the Parquet file `file`, found at `path`, says of itself. Types are those of Parquet: the Arrow schema that
+/// writers embed is not looked at, as nothing checks it against the data.
+///
+/// # Errors
+/// When the file is damaged, or a column is compressed in a way that is not read.
+pub(crate) fn parquet_metadata(file: &File, path: &Path) -> Result<ArrowReaderMetadata> {
+    let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+    let metadata = guarded(|| ArrowReaderMetadata::load(file, options))
+        .unwrap_or_else(|| Err(ParquetError::General("the Parquet data is damaged".to_owned())))
+        .map_err(|e| Error::Parquet { action: "read", path: path.to_owned(), source: e })?;
+    let mut columns = metadata.metadata().row_groups().iter().flat_map(RowGroupMetaData::columns);
+    let unread = columns.find(|column| matches!(column.compression(), Compression::BROTLI(_) | Compression::LZO));
+    if let Some(column) = unread {
+        return Err(Error::Format {
+            file: path.display().to_string(),
+            line: None,
+            column: Some(column.column_path().string()),
+            found: format!("it is compressed with {}", name_of(column.compression())),
+            remedy: "write the file again with zstd, snappy, gzip or lz4".to_owned(),
+        });
+    }
+    Ok(metadata)
+}
+
+fn name_of(compression: Compression) -> &'static str {
+    if matches!(compression, Compression::LZO) { "LZO" } else { "brotli" }
 }
 
 fn read_parquet_unguarded<T: Table>(path: &Path) -> Result<T> {
     let file = File::open(path).map_err(|e| Error::io("open", path, e))?;
     let failed = |e| Error::Parquet { action: "read", path: path.to_owned(), source: e };
-    let reader = ParquetRecordBatchReaderBuilder::try_new(file).map_err(failed)?.build().map_err(failed)?;
+    let metadata = parquet_metadata(&file, path)?;
+    let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata).build().map_err(failed)?;
     let mut table = T::default();
     for batch in reader {
         let batch = batch.map_err(|e| Error::Arrow { table: T::NAME, source: e })?;
@@ -362,3 +638,7 @@ fn append(column: ColumnMut<'_>, array: Option<&ArrayRef>, rows: usize) -> std::
 pub fn json_schema() -> serde_json::Value {
     schemars::schema_for!(Manifest).to_value()
 }
+
+#[cfg(test)]
+#[path = "storage_tests.rs"]
+mod tests;

@@ -90,6 +90,9 @@ pub(crate) struct Reading {
     /// Fail if any row has to be quarantined or a file is damaged
     #[arg(long)]
     pub(crate) strict: bool,
+    /// How many times its size a compressed JSON document may expand to, beyond 16 MiB
+    #[arg(long, value_name = "TIMES", default_value_t = ingest::MOST_EXPANSION, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) max_expansion: u64,
 }
 
 fn reader(id: &str) -> Result<String, &'static str> {
@@ -271,37 +274,37 @@ pub(crate) struct Jobs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Policy")]
 pub(crate) struct PolicyArguments {
-    /// Who is served first: fifo, fewest-gpus, sjf, ljf, srtf, qssf, las, tiresias, gittins, wfp3, f1, unicef, multifactor, fair-share, long-term, finish-time, score
+    /// Who is served first: fifo, fewest-gpus, sjf, ljf, srtf, qssf, las, tiresias, gittins, wfp3, f1, unicef, multifactor, fair-share, long-term, finish-time, score [default: as --recorded, else fifo]
     #[arg(long, value_name = "ORDER")]
     pub(crate) order: Option<String>,
-    /// How the queue is walked: strict, skip, easy, conservative, slurm
+    /// How the queue is walked: strict, skip, easy, conservative, slurm [default: as --recorded, else strict]
     #[arg(long, value_name = "SCAN")]
     pub(crate) scan: Option<String>,
-    /// Where jobs go: consolidate, first-fit, best-fit, worst-fit, spread, random, fgd, buddy, locality
+    /// Where jobs go: consolidate, first-fit, best-fit, worst-fit, spread, random, fgd, buddy, locality [default: consolidate]
     #[arg(long, value_name = "RULE")]
     pub(crate) place: Option<String>,
-    /// Whether running jobs may be stopped: never, helios, tiresias, or what it costs for 1, 2-8 and more GPUs (7s,30s,60s)
+    /// Whether running jobs may be stopped: never, helios, tiresias, or what it costs for 1, 2-8 and more GPUs (7s,30s,60s) [default: never]
     #[arg(long, value_name = "COST")]
     pub(crate) preempt: Option<String>,
-    /// Which duration the scheduler knows: true, requested, predicted
+    /// Which duration the scheduler knows: true, requested, predicted [default: as --recorded, else true; with --predictions, predicted for qssf and for backfill]
     #[arg(long, value_name = "WHICH")]
     pub(crate) estimate: Option<String>,
-    /// Decide only every so often (such as 60s)
+    /// Decide only every so often (such as 60s) [default: whenever something happens]
     #[arg(long, value_name = "TIME")]
     pub(crate) interval: Option<String>,
     /// Jobs a conservative scan looks at [default: all]
     #[arg(long, value_name = "JOBS")]
     pub(crate) depth: Option<u32>,
-    /// How often jobs save their progress by themselves, for node failures
+    /// How often jobs save their progress by themselves, for node failures [default: never]
     #[arg(long, value_name = "TIME")]
     pub(crate) checkpoint: Option<String>,
-    /// Between whom fair orders are fair: user, vc
+    /// Between whom fair orders are fair: user, vc [default: user]
     #[arg(long, value_name = "WHO")]
     pub(crate) tenants: Option<String>,
-    /// Imitate a published simulator: helios
+    /// Imitate a published simulator: none, helios [default: none]
     #[arg(long, value_name = "WHOSE")]
     pub(crate) compat: Option<String>,
-    /// Seed of what is drawn
+    /// Seed of what is drawn [default: 1]
     #[arg(long)]
     pub(crate) seed: Option<u64>,
 }
@@ -313,7 +316,7 @@ pub(crate) struct ComparisonArguments {
     /// Compare several policies on the same jobs: orders (fifo,sjf,qssf) or a file of scenarios (TOML)
     #[arg(long, value_name = "ORDERS|TOML", conflicts_with = "order")]
     pub(crate) compare: Option<String>,
-    /// The policy the cluster had, to check the replay with: ORDER, ORDER/SCAN or ORDER/SCAN/ESTIMATE [default: fifo/strict]
+    /// The policy the cluster had: ORDER, ORDER/SCAN or ORDER/SCAN/ESTIMATE. The replay is checked with it, and each switch that is not given otherwise is replayed as here [default: fifo/strict/true]
     #[arg(long, value_name = "POLICY")]
     pub(crate) recorded: Option<String>,
     /// Run only the i-th of n parts of the scenarios, and write their schedules to --results
@@ -470,6 +473,9 @@ pub(crate) struct Serve {
     /// Train again after so many ended jobs [default: never]
     #[arg(long, value_name = "JOBS")]
     pub(crate) retrain_after: Option<std::num::NonZeroU64>,
+    /// GPUs of the cluster: jobs of more are refused [default: as the trace that the model was trained on has it, if it says]
+    #[arg(long, value_name = "GPUS")]
+    pub(crate) cluster_gpus: Option<std::num::NonZeroU32>,
 }
 
 #[derive(Debug, Args)]

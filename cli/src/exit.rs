@@ -5,6 +5,8 @@ use std::process::ExitCode;
 
 use tracecast_analytics::Error;
 use tracecast_analytics::report::markup::printable;
+use tracecast_analytics::storage::Unfinished;
+use tracecast_predictors::serve::signalled;
 
 /// The source could not be read or the answer not written.
 const FAILED: u8 = 1;
@@ -14,6 +16,19 @@ const STRICT: u8 = 3;
 const USAGE: u8 = 2;
 /// No reader recognised the source.
 const UNKNOWN_FORMAT: u8 = 4;
+
+/// Removes files of passing names when the system tells the program to stop, and then stops it with 128 + the number of the signal, as a shell
+/// does. If no thread can be had for it, signals end the program as they do any other.
+pub(crate) fn leave_nothing_half_written() {
+    let wait = || {
+        if let Some(number) = signalled() {
+            Unfinished::remove_all();
+            #[expect(clippy::exit, reason = "the main thread is at work, and a signal does not ask it")]
+            std::process::exit(128 + number);
+        }
+    };
+    let _ = std::thread::Builder::new().name("signals".to_owned()).spawn(wait);
+}
 
 /// The exit code of an outcome; a failure's chain of reasons goes to stderr.
 pub(crate) fn code(outcome: &anyhow::Result<()>) -> ExitCode {

@@ -22,6 +22,10 @@ fn main() -> ExitCode {
         // Fails only if the pool is already running, which nothing before this line starts.
         let _ = rayon::ThreadPoolBuilder::new().num_threads(threads.get()).build_global();
     }
+    if !matches!(arguments.command, args::Command::Serve(_)) {
+        // The server ends in good order by itself.
+        exit::leave_nothing_half_written();
+    }
     let outcome = cmd::run(&arguments);
     exit::code(&outcome)
 }

@@ -23,30 +23,63 @@ pub(crate) fn bytes(bytes: &[u8], file: Option<&Path>) -> Result<()> {
     }
 }
 
-/// Writes a file under a temporary name beside it, then renames it. What is there and no regular file (`/dev/null`, a pipe) is written
-/// to as it is: a rename would put a file in its place.
+/// Writes a file under a passing name beside it, makes it durable, then renames it. What is there and no regular file (`/dev/null`, a pipe) is
+/// written to as it is: a rename would put a file in its place.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    if std::fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
-        let opened = std::fs::OpenOptions::new().write(true).open(path);
-        return opened.and_then(|mut file| file.write_all(bytes)).with_context(|| format!("write {}", path.display()));
-    }
-    if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        std::fs::create_dir_all(parent).with_context(|| format!("create folder {}", parent.display()))?;
-    }
-    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let temporary = path.with_file_name(format!(".{name}.{}.partial", std::process::id()));
-    let outcome = std::fs::write(&temporary, bytes).and_then(|()| std::fs::rename(&temporary, path));
-    if outcome.is_err() {
-        // The failure itself is what the user needs to hear of.
-        let _ = std::fs::remove_file(&temporary);
-    }
-    outcome.with_context(|| format!("write {}", path.display()))
+    write_all(&[(path, bytes)])
 }
 
-/// Refuses to replace a trace folder unless told to.
+/// As [`write()`], of files that belong together: if one of them cannot be written, none is.
+pub(crate) fn write_all(files: &[(&Path, &[u8])]) -> Result<()> {
+    let mut regular = Vec::new();
+    for (path, bytes) in files {
+        if std::fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+            let opened = std::fs::OpenOptions::new().write(true).open(path);
+            let written = opened.and_then(|mut file| file.write_all(bytes));
+            written.with_context(|| format!("write {}", path.display()))?;
+            continue;
+        }
+        if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+            std::fs::create_dir_all(parent).with_context(|| format!("create folder {}", parent.display()))?;
+        }
+        regular.push((*path, *bytes));
+    }
+    storage::write_files(&regular).map_err(plain)
+}
+
+/// The error as one of the system, so that a reader of ours that went away is known for what it is.
+fn plain(error: tracecast_analytics::Error) -> anyhow::Error {
+    match error {
+        tracecast_analytics::Error::Io { action, path, source } => {
+            anyhow::Error::new(source).context(format!("{action} {}", path.display()))
+        }
+        other => other.into(),
+    }
+}
+
+/// Refuses to write over something else than a trace folder of ours, and over one unless told to.
 pub(crate) fn may_replace(folder: &Path, force: bool) -> Result<()> {
-    if storage::is_folder(folder) && !force {
-        bail!("{} is a trace folder already; say --force to replace it, or name another", folder.display());
+    match storage::place(folder) {
+        storage::Place::Trace if !force => {
+            bail!("{} is a trace folder already; say --force to replace it, or name another", folder.display());
+        }
+        storage::Place::Other => bail!(
+            "{} is there and is no trace folder that tracecast wrote{}; name another folder, or remove it yourself",
+            folder.display(),
+            if force { ", so --force does not replace it" } else { "" }
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses to write a file over one that was read.
+pub(crate) fn not_over(path: &Path, input: &Path, what: &str) -> Result<()> {
+    let same = path.canonicalize().ok().zip(input.canonicalize().ok()).is_some_and(|(path, input)| path == input);
+    if same {
+        bail!(
+            "{} is {what} itself and is not overwritten; name another folder, and copy the file when you have looked at it",
+            path.display()
+        );
     }
     Ok(())
 }

@@ -43,6 +43,7 @@ pub(crate) fn open(sources: &[PathBuf], reading: &Reading, quarantine: Option<&P
         keep_quarantined: quarantine.is_some(),
         // Below, once what is wrong has been written out.
         strict: reading.strict && quarantine.is_none(),
+        most_expansion: reading.max_expansion,
         observer: &bar,
     };
     let trace = ingest::read(&ingest::expand(sources)?, &options);
@@ -62,7 +63,7 @@ pub(crate) fn open(sources: &[PathBuf], reading: &Reading, quarantine: Option<&P
 
 /// The text of a file the user named.
 pub(crate) fn text(path: &Path) -> Result<String> {
-    std::fs::read_to_string(path).with_context(|| format!("read {}", path.display()))
+    Ok(storage::read_text(path)?)
 }
 
 /// The cluster as its operator wrote it down in a file.

@@ -35,7 +35,7 @@ pub struct Submission {
 
 /// Something that happened to a job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(tag = "event", rename_all = "snake_case")]
+#[serde(tag = "event", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Event {
     /// It was submitted.
     Submitted(Submission),

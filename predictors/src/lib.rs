@@ -26,3 +26,4 @@ pub mod slurm;
 pub mod timeline;
 
 pub use error::{Error, Result};
+pub use model_file::read as read_model;

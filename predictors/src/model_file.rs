@@ -8,7 +8,9 @@
 //! last byte, and it is refused, as the hash of the second section differs.
 
 use std::collections::HashMap;
+use std::fs::File;
 use std::io::Read as _;
+use std::path::Path;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -18,6 +20,45 @@ use crate::error::{Error, Result};
 
 /// Longest first line looked for, bytes.
 const LONGEST_LINE: usize = 1 << 20;
+
+/// Longest model file read, bytes.
+const LONGEST_FILE: u64 = 4 << 30;
+/// Most sections of a file.
+const MOST_SECTIONS: usize = 64;
+
+/// The bytes of a model file, of whatever format. The first line is read first: of what does not begin as a model file no more is.
+///
+/// # Errors
+/// If it cannot be read, does not begin with a line of JSON of at most 1 MiB, or has more bytes than that line says (or than 4 GiB).
+pub fn read(path: &Path) -> Result<Vec<u8>> {
+    let failed = |source| Error::Io { action: "read", path: path.to_owned(), source };
+    let refused = |found: String| Error::ModelFile {
+        file: path.display().to_string(),
+        found,
+        remedy: "name one that `tracecast train` wrote".to_owned(),
+    };
+    let mut file = File::open(path).map_err(failed)?;
+    let mut bytes = Vec::new();
+    file.by_ref().take(LONGEST_LINE as u64).read_to_end(&mut bytes).map_err(failed)?;
+    let end = bytes.iter().position(|byte| *byte == b'\n');
+    let end =
+        end.ok_or_else(|| refused("this is no model file: its first line does not end within 1 MiB".to_owned()))?;
+    let head: serde_json::Value = serde_json::from_slice(bytes.get(..end).unwrap_or_default())
+        .map_err(|_| refused("this is no model file: its first line is no JSON".to_owned()))?;
+    let lengths = head.get("sections").and_then(serde_json::Value::as_array);
+    let lengths = lengths.into_iter().flatten().filter_map(|section| section.get("bytes")?.as_u64());
+    let told = lengths.fold(end as u64 + 1, u64::saturating_add);
+    if told > LONGEST_FILE {
+        return Err(refused(format!("its first line tells of {told} bytes, and at most 4 GiB are read")));
+    }
+    // One more, so that a longer file is told from a whole one.
+    let left = (told + 1).saturating_sub(bytes.len() as u64);
+    file.take(left).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > told {
+        return Err(refused(format!("it has more than the {told} bytes that its first line tells of")));
+    }
+    Ok(bytes)
+}
 
 /// One kind of model file.
 #[derive(Debug, Clone, Copy)]
@@ -101,6 +142,11 @@ impl Format {
             return Err(refusal.with(found, "use the program that wrote it, or a later one"));
         }
         let header: Header<E> = serde_json::from_value(head).map_err(|error| refusal.damaged(error))?;
+        if header.sections.len() > MOST_SECTIONS {
+            let found =
+                format!("it has {} sections, and no model has more than {MOST_SECTIONS}", header.sections.len());
+            return Err(refusal.damaged(found));
+        }
         let mut sections = HashMap::new();
         for section in header.sections {
             let length = usize::try_from(section.bytes).unwrap_or(usize::MAX);
@@ -136,6 +182,7 @@ impl Refusal {
     }
 
     /// What was found in a file that is damaged.
+    #[expect(clippy::needless_pass_by_value, reason = "an error at hand, in a closure that gets it by value")]
     pub(crate) fn damaged(&self, found: impl ToString) -> Error {
         self.with(found.to_string(), &format!("copy it again, or train another (`{}`)", self.command))
     }
@@ -198,5 +245,21 @@ mod tests {
         assert!(told(&flipped).contains("`b` is damaged"));
         assert!(told(&bytes[..bytes.len() - 1]).contains("ends within its section `b`"));
         assert!(told(b"{\"format\":\"other\"}\n").contains("no model file of tests"));
+    }
+
+    #[test]
+    fn a_file_that_never_ends_is_not_read_to_its_end() {
+        let told = read(Path::new("/dev/zero")).unwrap_err().to_string();
+        assert!(told.contains("first line does not end within 1 MiB"), "{told}");
+        let bytes = FORMAT.write(Own { jobs: 5 }, [("a".to_owned(), vec![1; 3000])]).unwrap();
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), &bytes).unwrap();
+        assert_eq!(read(file.path()).unwrap(), bytes);
+        std::fs::write(file.path(), [&bytes[..], b"x"].concat()).unwrap();
+        assert!(read(file.path()).unwrap_err().to_string().contains("more than the"));
+        std::fs::write(file.path(), b"{\"sections\":[{\"bytes\":9000000000}]}\n").unwrap();
+        assert!(read(file.path()).unwrap_err().to_string().contains("at most 4 GiB"));
+        std::fs::write(file.path(), b"no JSON\n").unwrap();
+        assert!(read(file.path()).unwrap_err().to_string().contains("no JSON"));
     }
 }

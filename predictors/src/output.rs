@@ -14,6 +14,7 @@ use arrow::datatypes::{DataType, Field, Schema};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
+use tracecast_analytics::report::markup::csv_text;
 
 use crate::duration::apply::Applied;
 use crate::duration::predictor::{Predictor, Trained};
@@ -55,7 +56,7 @@ pub fn csv(predictions: &[Prediction]) -> Result<Vec<u8>> {
     writer.write_record(header).map_err(|error| wrong(&error))?;
     for job in predictions {
         let cells = COLUMNS.iter().map(|(_, of)| format!("{:.3}", of(job)));
-        writer.write_record([job.job_id.clone()].into_iter().chain(cells)).map_err(|error| wrong(&error))?;
+        writer.write_record([csv_text(&job.job_id)].into_iter().chain(cells)).map_err(|error| wrong(&error))?;
     }
     writer.into_inner().map_err(|error| wrong(&error))
 }
@@ -236,7 +237,7 @@ mod tests {
     }
 
     fn trained() -> Trained {
-        Trained { jobs: 1, from_ms: 0, to_ms: 7000, settings: Settings::default() }
+        Trained { jobs: 1, from_ms: 0, to_ms: 7000, cluster_gpus: None, settings: Settings::default() }
     }
 
     #[test]

@@ -73,6 +73,8 @@ pub struct Timeline {
     pub left_out: Vec<(String, usize)>,
     /// Jobs whose start is taken to be their submission.
     pub assumed_starts: usize,
+    /// GPUs of the cluster, where the trace has its inventory or capacity; no fewer than a job had.
+    pub cluster_gpus: Option<f64>,
     /// Whether the time limits were the runs themselves, written down afterwards, and are left out.
     pub limit_is_run: bool,
 }
@@ -82,6 +84,26 @@ fn limit_is_run(jobs: &[Job]) -> bool {
     let both: Vec<f64> = jobs.iter().filter_map(|job| Some((job.run_s? - job.submission.limit_s?).abs())).collect();
     let same = both.iter().filter(|apart| **apart <= 1.0).count();
     both.len() >= 20 && same * 5 >= both.len() * 4
+}
+
+/// GPUs that there are, or were at most: of the inventory, of the cluster's recorded capacity, and of its VCs' in sum the most.
+fn cluster_gpus(trace: &Trace) -> Option<f64> {
+    let nodes = trace.nodes.gpus.iter().flatten().filter(|gpus| gpus.is_finite()).sum::<f64>();
+    let capacity = &trace.capacity;
+    let mut cluster = 0f64;
+    let mut vcs: std::collections::BTreeMap<&str, f64> = std::collections::BTreeMap::new();
+    for row in 0..tracecast_analytics::schema::Table::len(capacity) {
+        let Some(gpus) = capacity.gpus.get(row).filter(|gpus| gpus.is_finite()) else { continue };
+        match (capacity.scope.get(row), capacity.name.get(row)) {
+            (Some("cluster"), _) => cluster = cluster.max(gpus),
+            (Some("vc"), Some(name)) => {
+                let most = vcs.entry(name).or_default();
+                *most = most.max(gpus);
+            }
+            _ => {}
+        }
+    }
+    Some(nodes.max(cluster).max(vcs.values().sum())).filter(|gpus| *gpus > 0.0)
 }
 
 impl Timeline {
@@ -142,6 +164,8 @@ impl Timeline {
                 "there is no job with a known submission and number of GPUs to learn from".to_owned(),
             ));
         }
+        timeline.cluster_gpus =
+            cluster_gpus(trace).map(|gpus| timeline.jobs.iter().map(|job| job.submission.gpus).fold(gpus, f64::max));
         timeline.limit_is_run = limit_is_run(&timeline.jobs);
         if timeline.limit_is_run {
             for job in &mut timeline.jobs {

@@ -117,6 +117,17 @@ fn configuration_is_written_for_each_target() {
     assert!(!read("suspend.sh").is_empty());
     // What the configuration stands for is beside it.
     assert!(read("NOTES.txt").contains("trailing maximum as chosen"), "{}", read("NOTES.txt"));
+    // Slurm gets what it can hold, with its own row: each node times out by itself and some are left idle.
+    let output = plan(&site, &["--format", "json"]);
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let own = &policy(&answer, "slurm_conf")["chosen"];
+    let idle_s = own["setting"]["slots"].as_u64().unwrap() * 600;
+    assert!(diff.contains(&format!("+SuspendTime={idle_s}")), "{diff}");
+    assert_eq!(answer["slurm_plan"]["pools"][0]["keep_idle"], own["setting"]["keep_idle"]);
+    let asleep = format!("let {:.1} nodes sleep", own["nodes_asleep_mean"].as_f64().unwrap());
+    let notes = read("NOTES.txt");
+    let quoted = notes.lines().find(|line| line.starts_with("slurm.conf puts each node to sleep")).unwrap();
+    assert!(quoted.contains(&asleep), "{asleep}: {notes}");
     let output = plan(&site, &["--emit", "slurm", "--emit-to", &folder]);
     assert!(!output.status.success() && stderr(&output).contains("--slurm-conf"), "{}", stderr(&output));
 }
@@ -131,7 +142,21 @@ fn the_scheduler_runs_again_on_the_powered_nodes() {
     let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
     let effects = answer["effects"].as_array().unwrap();
     let names: Vec<&str> = effects.iter().map(|effect| effect["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["always on", "timeout 30 min", "trailing maximum + buffer", "reach (ours)"]);
+    assert_eq!(
+        names,
+        ["always on", "chosen beforehand", "trailing maximum + buffer", "timeout", "slurm.conf as emitted"]
+    );
+    // Each VC of the replay follows the rule that the answer says was chosen for it, and no other.
+    for vc in answer["vcs"].as_array().unwrap() {
+        let followed = |effect: &Value| {
+            let rules = effect["rules"].as_array().unwrap();
+            rules.iter().find(|rule| rule["pool"] == vc["series"]).map(|rule| rule["setting"].clone())
+        };
+        assert_eq!(followed(&effects[1]), Some(vc["chosen"]["setting"].clone()), "{}", vc["series"]);
+        let trailing = &policy(vc, "trailing_maximum")["chosen"]["setting"];
+        assert_eq!(followed(&effects[2]).as_ref(), Some(trailing), "{}", vc["series"]);
+    }
+    assert!(!answer["vcs"].as_array().unwrap().is_empty());
     let of = |effect: &Value, key: &str| effect[key]["value"].as_f64().unwrap();
     assert_eq!((of(&effects[0], "energy_saved_kwh"), effects[0]["jobs"]["delayed"].as_u64()), (0.0, Some(0)));
     for effect in effects {
@@ -141,12 +166,159 @@ fn the_scheduler_runs_again_on_the_powered_nodes() {
         let all = effect["nodes"].as_f64().unwrap() * effect["days"].as_f64().unwrap() * 24.0;
         assert!((hours - all).abs() < 1e-6 * all, "{hours} of {all}");
     }
-    assert!(effects[1..].iter().all(|effect| of(effect, "nodes_asleep_mean") > 0.0));
+    // No plan saves more than the optimum at the service that it delivered.
+    for effect in effects {
+        let most = effect["optimum_at_service"]["energy_saved_kwh"].as_f64().unwrap();
+        assert!(of(effect, "energy_saved_kwh") <= most * (1.0 + 1e-9), "{}", effect["name"]);
+    }
+    // The service and the boots that rules were chosen for hold in the replay, too.
+    let more = ["--service", "0,1", "--boot-slots", "2", "--format", "json"];
+    let output = tracecast(&[&["plan", "power", "datasets/sample", "--cluster", &cluster], &more[..]].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    let strict: Value = serde_json::from_slice(&output.stdout).unwrap();
+    for vc in strict["vcs"].as_array().unwrap() {
+        let rules = strict["effects"][1]["rules"].as_array().unwrap();
+        let own = rules.iter().find(|rule| rule["pool"] == vc["series"]).unwrap();
+        assert_eq!(own["setting"], vc["chosen"]["setting"]);
+    }
+    assert_ne!(strict["effects"][1]["rules"], answer["effects"][1]["rules"]);
+    // Saving and wait of one sentence are those of one replay.
+    let output = tracecast(&["plan", "power", "datasets/sample", "--cluster", &cluster]);
+    let said = stdout(&output);
+    let line = said.lines().find(|line| line.contains("the scheduler run again")).map(str::to_owned);
+    let own = of(&effects[1], "nodes_asleep_mean");
+    assert!(said.replace('\n', " ").contains(&format!("{own:.1} of")), "{line:?}");
+}
+
+/// Prices by the hour as a file, from the first of November.
+fn prices(site: &Site, name: &str, price: impl Fn(u32, u32) -> f64) -> String {
+    let mut text = "Datetime (UTC),Price (EUR/kWh)\n".to_owned();
+    for at in 0..240 {
+        let (day, hour) = (1 + at / 24, at % 24);
+        text += &format!("2017-11-{day:02}T{hour:02}:00:00Z,{}\n", price(day, hour));
+    }
+    site.folder.file(name, &text)
+}
+
+/// Prices of the evaluated days change no choice, prices at another level do: shortage is priced at a constant.
+#[test]
+fn prices_count_by_their_level_and_from_the_past_alone() {
+    let site = site();
+    let chosen = |path: &str| -> Value {
+        let output = plan(&site, &["--eval-from", "2017-11-09", "--price", path, "--format", "json"]);
+        assert!(output.status.success(), "{}", stderr(&output));
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    let usual = |_: u32, hour: u32| if hour < 12 { 0.05 } else { 0.15 };
+    let before = chosen(&prices(&site, "usual.csv", usual));
+    let later = |day: u32, hour: u32| if day < 9 { usual(day, hour) } else { 5.0 * usual(day, 23 - hour) };
+    let after = chosen(&prices(&site, "later.csv", later));
+    assert_eq!(before["chosen"]["setting"], after["chosen"]["setting"]);
+    for (own, other) in before["policies"].as_array().unwrap().iter().zip(after["policies"].as_array().unwrap()) {
+        assert_eq!(
+            (&own["chosen"]["setting"], &own["chosen_before"]),
+            (&other["chosen"]["setting"], &other["chosen_before"])
+        );
+    }
+    // What was saved is paid as it came.
+    let money = |answer: &Value| answer["cost_saved"]["value"].as_f64().unwrap();
+    assert!(money(&after) > 4.0 * money(&before), "{} {}", money(&after), money(&before));
+    // At 0.10 a kWh the four nodes of noon are worth keeping on: an hour of a node that is short costs 16, a day of sleep of one 2.9. At twenty times
+    // the price it is the other way round.
+    let dear = chosen(&prices(&site, "dear.csv", |day, hour| 20.0 * usual(day, hour)));
+    let asleep = |answer: &Value| answer["chosen"]["nodes_asleep_mean"].as_f64().unwrap();
+    assert!(asleep(&dear) > asleep(&before) + 1.0, "{} {}", asleep(&dear), asleep(&before));
+    assert_eq!(before["weighted_by"], "price");
+}
+
+/// The report begins with what was chosen beforehand; curves, read with hindsight, come later with how many settings they are the best of.
+#[test]
+fn what_was_chosen_beforehand_comes_first() {
+    let output = plan(&site(), &["--eval-from", "2017-11-09"]);
+    let said = stdout(&output);
+    let at = |words: &str| said.find(words).unwrap_or_else(|| panic!("no `{words}` in {said}"));
+    let first = at("What was chosen beforehand, and what it brought");
+    assert!(first < at("What one gets who asks for a service beforehand"));
+    assert!(at("Promised and delivered, a day") < at("What sleep costs in service, read with hindsight"));
+    assert!(first < at("read off the curves with hindsight") && said.contains("Best of settings"));
+    let output = plan(&site(), &["--eval-from", "2017-11-09", "--format", "json"]);
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let rows = answer["beforehand"].as_array().unwrap();
+    let names: Vec<&str> = rows.iter().map(|row| row["policy"].as_str().unwrap()).collect();
+    for name in ["trailing_maximum", "timeout", "reach", "slurm_conf"] {
+        assert!(names.contains(&name), "{names:?}");
+    }
+    for row in rows {
+        // Intervals hold their figure; a rule that leaves some unserved is held against an optimum that does.
+        let asleep = &row["intervals"]["nodes_asleep_mean"];
+        let of = |key: &str| asleep[key].as_f64().unwrap();
+        assert!(of("low") <= of("value") + 1e-9 && of("value") <= of("high") + 1e-9, "{row}");
+        assert!(row["settings_tried"].as_u64().unwrap() > 0);
+        let unserved = row["unserved_node_slots"].as_f64().unwrap();
+        assert!((row["optimum_at_service"]["unserved_node_slots"].as_f64().unwrap() - unserved).abs() < 1e-6, "{row}");
+        assert!(row["share_of_optimum"].as_f64().is_none_or(|share| share <= 1.0 + 1e-9), "{row}");
+    }
+}
+
+/// Jobs of two VCs by the hour for ten days, in a source that says nothing of the nodes there are.
+fn jobs() -> String {
+    let mut text = "JobIDRaw|User|Partition|Submit|Start|End|State|AllocTRES|NNodes\n".to_owned();
+    for at in 0..240u32 {
+        let (day, hour) = (1 + at / 24, at % 24);
+        for (vc, gpus) in [("a", 8 + 8 * (at % 3)), ("b", 16)] {
+            let moment = format!("2024-01-{day:02}T{hour:02}");
+            text += &format!(
+                "{at}{gpus}|u|{vc}|{moment}:00:00|{moment}:00:00|{moment}:50:00|COMPLETED|billing=1,gres/gpu={gpus},node={}|{}\n",
+                gpus / 8,
+                gpus / 8
+            );
+        }
+    }
+    text
+}
+
+/// The first sentence on sleep says what it takes for granted: that there are no more nodes than were ever in use, or that VCs share them.
+#[test]
+fn the_headline_leads_with_what_the_trace_has() {
+    let folder = Folder::new();
+    let source = folder.file("sacct.txt", &jobs());
+    let output = tracecast(&["plan", "power", &source, "--format", "json"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&answer["capacity_known"], &answer["vcs_as_they_stand"]), (&Value::Bool(false), &Value::Null));
+    let said = stdout(&tracecast(&["plan", "power", &source])).replace('\n', " ");
+    assert!(said.contains("Nobody recorded how many nodes there are: if there were no more than"), "{said}");
+    // The report says the same sentence.
+    let out = folder.path("report");
+    let output = tracecast(&["report", &source, "--out", &out]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(
+        stdout(&output).replace('\n', " ").contains("Nobody recorded how many nodes there are"),
+        "{}",
+        stdout(&output)
+    );
+    // The sample says which nodes its VCs have: they lead, and pooling is said to be one.
+    let output = tracecast(&["plan", "power", "datasets/sample", "--format", "json"]);
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let vcs = &answer["vcs_as_they_stand"];
+    assert!(answer["capacity_known"] == true && vcs["vcs"].as_u64().unwrap() > 1, "{vcs}");
+    let sum: f64 =
+        answer["vcs"].as_array().unwrap().iter().map(|vc| vc["chosen"]["nodes_asleep_mean"].as_f64().unwrap()).sum();
+    let value = |of: &Value| of["nodes_asleep_mean"]["value"].as_f64().unwrap();
+    assert!((sum - value(&vcs["chosen"])).abs() < 1e-9, "{sum}");
+    let said = stdout(&tracecast(&["plan", "power", "datasets/sample"])).replace('\n', " ");
+    assert!(
+        said.contains("VCs as they stand, each on its own nodes")
+            && said.contains("if every node could serve every VC"),
+        "{said}"
+    );
 }
 
 #[test]
 fn what_cannot_be_planned_is_said() {
     let site = site();
+    let output = plan(&site, &["--nodes", "gpu[01-10],gpu[01-02]"]);
+    assert!(output.status.success(), "ten nodes, two of them named twice: {}", stderr(&output));
     let bad = site.folder.file("power.toml", "[power]\nidle_w = 10\noff_w = 20\n");
     let odd = site.folder.file("odd.toml", "[power]\nidle = 10\n");
     let empty = site.folder.file("empty.csv", "time,active,total\n");
@@ -154,6 +326,8 @@ fn what_cannot_be_planned_is_said() {
         (vec!["--eval-from", "2018-01-01"], "nothing is left to evaluate"),
         (vec!["--eval-from", "2017-11-01"], "nothing is left to learn from"),
         (vec!["--nodes", "gpu[01-12]"], "12 nodes and the plan is for the 10"),
+        // A node that is named twice is one.
+        (vec!["--nodes", "gpu[01-08],gpu[01-02]"], "8 nodes and the plan is for the 10"),
         (vec!["--boot-slots", "500"], "longer than a day"),
         (vec!["--eval-from", "2017-11-03"], "too few"),
         (vec!["--eval-from", "soon"], "is no moment"),

@@ -93,7 +93,7 @@ fn files_for_slurm_prometheus_and_xgboost_are_written() {
     let output = predict(&site, &["--slurm", &slurm, "--textfile", &prom]);
     assert!(output.status.success(), "{}", stderr(&output));
     let table = std::fs::read_to_string(Path::new(&slurm).join("tracecast-durations.txt")).unwrap();
-    assert!(table.starts_with("tracecast-durations 1 ") && table.contains("\nu ann 1\t"), "{table}");
+    assert!(table.starts_with("tracecast-durations 2 ") && table.contains("\nu ann 1\t"), "{table}");
     let script = std::fs::read_to_string(Path::new(&slurm).join("job_submit.lua")).unwrap();
     assert!(script.contains("set_time_limit = false"));
     assert!(std::fs::read_to_string(&prom).unwrap().contains("tracecast_predicted_jobs{vc=\"va\"} 2\n"));

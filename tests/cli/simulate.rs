@@ -149,7 +149,8 @@ fn fidelity_comes_first_and_is_told_apart() {
     // The sample was made with jobs overtaking others: as strict FIFO it is far off, and the reader is told not to act on it.
     assert!(text.contains("do not build advice on it") && text.contains("Do not act on what follows"));
     assert_eq!(data(&["datasets/sample"])["fidelity"]["verdict"], "far_off");
-    assert_eq!(data(&["datasets/sample", "--recorded", "fifo/skip"])["fidelity"]["verdict"], "rough");
+    let exact = data(&["datasets/sample", "--recorded", "fifo/skip"]);
+    assert_eq!((&exact["fidelity"]["verdict"], number(&exact["fidelity"]["max_abs_error_s"])), (&"exact".into(), 0.0));
     // A trace without starts cannot be checked, and says so.
     let folder = Folder::new();
     let source = folder.file("site.csv", "id,submit,gpus,seconds\n1,0,1,60\n2,5,1,60\n");
@@ -165,6 +166,30 @@ fn fidelity_comes_first_and_is_told_apart() {
     assert!(found["fidelity"]["why"].as_str().unwrap().contains("no job has a recorded start"));
     // One GPU: the second waits from 5 to 60 s.
     assert_eq!(number(&found["metrics"]["overall"]["wait_s"]["mean"]), 27.5);
+}
+
+/// What was recorded is what is replayed, but for the switches that are given otherwise.
+#[test]
+fn the_recorded_policy_is_replayed_unless_told_otherwise() {
+    let folder = Folder::new();
+    let (source, node) = (folder.file("cluster_log.csv", THREE), folder.file("cluster.toml", NODE));
+    let run = |more: &[&str]| {
+        let found = data(&[&[&source, "--cluster", &node][..], more].concat());
+        let mean = number(&found["metrics"]["overall"]["wait_s"]["mean"]);
+        (found["policy"].as_str().unwrap().to_owned(), mean)
+    };
+    // As in `three_jobs_by_hand`: c passes b under skip, which makes 90 / 3 s of 170 / 3.
+    assert_eq!(run(&["--recorded", "fifo/skip"]), ("FIFO, skip, consolidated".to_owned(), 30.0));
+    assert!((run(&["--recorded", "fifo/skip", "--scan", "strict"]).1 - 170.0 / 3.0).abs() < 1e-9);
+    // Another order is walked as the cluster walked its queue.
+    assert!(run(&["--recorded", "fifo/skip", "--order", "sjf"]).0.contains("skip"));
+    let compared = data(&[&source, "--cluster", &node, "--recorded", "fifo/skip", "--compare", "fifo,sjf"]);
+    assert!(compared["policy"].as_str().unwrap().contains("skip"));
+    assert!(compared["others"][0]["policy"].as_str().unwrap().contains("skip"));
+    // So is a limit that the scheduler went by.
+    assert!(run(&["--recorded", "sjf/skip/requested"]).0.contains("skip"));
+    let (code, message) = refusal(&[&source, "--cluster", &node, "--recorded", "fifo/skip/true/x"]);
+    assert!(code == 2 && message.contains("write ORDER, ORDER/SCAN or ORDER/SCAN/ESTIMATE"), "{code} {message}");
 }
 
 /// Other nodes change what is replayed, not what was: the recorded policy is held against the trace's own nodes.

@@ -71,7 +71,7 @@ fn jobs_are_accepted_whatever_the_table() {
     ]);
 
     let garbage: Vec<u8> = (0..1_000_000u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
-    let mut large = b"tracecast-durations 1 9 0\n".to_vec();
+    let mut large = b"tracecast-durations 2 9 0\n".to_vec();
     large.extend(b"u someone 4\t1000\t2000\t3\n".repeat(100_000_000 / 24));
     let tables = [
         ("missing", None),

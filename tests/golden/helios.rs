@@ -18,7 +18,7 @@ fn jobs_and_capacity() {
     insta::assert_snapshot!(render(&trace), @r"
     jobs (6 rows)
       job_key=1 user=u1 vc=vcAa state=completed reported_state=COMPLETED submit=2020-04-01 00:00:00 start=2020-04-01 00:10:00 end=2020-04-01 01:10:00 req_nodes=1 req_cpus=32 req_gpus=8 alloc_nodes=1 alloc_cpus=32 alloc_gpus=8 run_s=3600 reported_run_s=3600 reported_wait_s=600
-      job_key=2 user=u2 vc=vcAa state=cancelled reported_state=CANCELLED submit=2020-04-01 01:00:00 end=2020-04-01 01:05:00 req_nodes=1 req_cpus=4 req_gpus=0 alloc_nodes=1 alloc_cpus=4 alloc_gpus=0 reported_run_s=0 reported_wait_s=300
+      job_key=2 user=u2 vc=vcAa state=cancelled reported_state=CANCELLED submit=2020-04-01 01:00:00 end=2020-04-01 01:05:00 attempts=0 req_nodes=1 req_cpus=4 req_gpus=0 reported_wait_s=300
       job_key=3 user=u1 vc=vcGone state=failed reported_state=FAILED submit=2020-04-01 16:00:00 start=2020-04-01 16:00:01 end=2020-04-01 16:00:01 req_nodes=1 req_cpus=4 req_gpus=1 alloc_nodes=1 alloc_cpus=4 alloc_gpus=1 run_s=0 reported_run_s=0 reported_wait_s=1
       job_key=4 user=u1 vc=vcBb state=node_fail reported_state=NODE_FAIL submit=2020-04-03 04:00:00 start=2020-04-03 04:00:00 req_nodes=2 req_cpus=64 req_gpus=16 alloc_nodes=2 alloc_cpus=64 alloc_gpus=16 reported_wait_s=0
       job_key=5 user=u3 vc=vcBb state=running reported_state=RUNNING submit=2020-04-03 16:00:00 start=2020-04-03 16:01:00 censored=1 req_nodes=1 req_cpus=16 req_gpus=4 alloc_nodes=1 alloc_cpus=16 alloc_gpus=4 reported_wait_s=60
@@ -184,4 +184,32 @@ fn published_utilisations_of_earth_and_a_recount_of_poolable_waiting() {
     near(pool.covered_share, covered);
     near(pool.jointly_poolable_share, joint);
     assert!((pool.pending_gpu_hours - all as f64 / 60.0).abs() < 1e-6);
+}
+
+/// The table of GPUs by day is known by its form: a date, numbers, and a total they add up to. A budget with a total that
+/// does not add up is none.
+#[test]
+fn capacity_is_known_by_its_form() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("cluster_gpu_number.csv");
+    std::fs::write(&path, "date,vision,nlp,total\n2020-04-01,16,8,24\n2020-04-02,16,16,32\n").unwrap();
+    let trace = tracecast_tests::read(&[path.clone()]).unwrap();
+    assert_eq!(trace.sources[0].reader, "helios");
+    assert_eq!(trace.capacity.name.iter().collect::<Vec<_>>(), [Some("vision"), Some("nlp"), Some("nlp")]);
+    assert_eq!(trace.capacity.gpus.iter().collect::<Vec<_>>(), [Some(16.0), Some(8.0), Some(16.0)]);
+    std::fs::write(&path, "date,income,costs,total\n2020-04-01,16,8,8\n2020-04-02,16,16,0\n").unwrap();
+    assert!(tracecast_tests::read(&[path]).is_err());
+}
+
+/// A job cancelled while it waited is written with its cancellation as start and end: it never started.
+#[test]
+fn jobs_cancelled_in_the_queue_never_started() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("cluster_log.csv");
+    let header = "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue";
+    let row = "1,u,v,8,32,1,CANCELLED,2020-04-01 00:00:00,2020-04-01 01:00:00,2020-04-01 01:00:00,0,3600";
+    std::fs::write(&path, format!("{header}\n{row}\n")).unwrap();
+    let jobs = tracecast_tests::read(&[path]).unwrap().jobs;
+    assert_eq!((jobs.start.get(0), jobs.run_s.get(0), jobs.waited_in_vain_s(0)), (None, None, Some(3_600.0)));
+    assert_eq!((jobs.req_gpus.get(0), jobs.alloc_gpus.get(0)), (Some(8.0), None));
 }

@@ -22,5 +22,6 @@ mod sacct;
 mod sacct_json;
 mod sky_availability;
 mod sky_catalog;
+mod sources;
 mod supercloud;
 mod swf;

@@ -2,8 +2,9 @@
 
 use proptest::prelude::*;
 use tracecast_analytics::Error;
+use tracecast_analytics::describe::Description;
 use tracecast_analytics::ingest::{self, ReadOptions, SourceFile};
-use tracecast_analytics::time::Zone;
+use tracecast_analytics::time::{Zone, format_utc};
 use tracecast_tests::{check, conform, fixture, read, render};
 
 /// Traps by line of the fixture: 2 (6) a name with bars and multibyte text, (4) generic and typed GPUs, not added,
@@ -206,4 +207,110 @@ fn several_files_are_one_trace() {
     // 15 jobs of fir and 2 of elm, told apart by their keys.
     assert_eq!(trace.jobs.submit.len(), 17);
     assert!(trace.jobs.job_key.iter().flatten().all(|key| key.starts_with("fir/") || key.starts_with("elm/")));
+}
+
+/// Jobs that never left the queue, as Slurm writes them: the moment of their end as start and end, no node, no time. Only
+/// 1 and 5 (which had a node for less than a second) started: waits of 100 and 10 s. 2 was cancelled, though resources
+/// are listed for it; 3 missed its deadline; 4 failed and 6 did not boot, without a node; 7 has its start after its end.
+#[test]
+fn jobs_that_ended_in_the_queue_never_started() {
+    let trace = text(
+        b"JobID|Submit|Start|End|Elapsed|State|ReqTRES|AllocTRES|NodeList|Planned\n\
+          1|2024-01-01T00:00:00|2024-01-01T00:01:40|2024-01-01T00:02:40|00:01:00|COMPLETED|gres/gpu=1|gres/gpu=1|n1|00:01:40\n\
+          2|2024-01-01T00:00:00|2024-01-01T01:00:00|2024-01-01T01:00:00|00:00:00|CANCELLED by 7|gres/gpu=1|billing=1,cpu=1|None assigned|01:00:00\n\
+          3|2024-01-01T00:00:00|2024-01-01T02:00:00|2024-01-01T02:00:00|00:00:00|DEADLINE|gres/gpu=1||None assigned|02:00:00\n\
+          4|2024-01-01T00:00:00|2024-01-01T00:30:00|2024-01-01T00:30:00|00:00:00|FAILED|gres/gpu=1||None assigned|00:30:00\n\
+          5|2024-01-01T00:00:00|2024-01-01T00:00:10|2024-01-01T00:00:10|00:00:00|CANCELLED|gres/gpu=1|gres/gpu=1|n1|00:00:10\n\
+          6|2024-01-01T00:00:00|2024-01-01T00:20:00|2024-01-01T00:20:00|00:00:00|BOOT_FAIL|gres/gpu=1||None assigned|00:20:00\n\
+          7|2024-01-01T00:00:00|2024-01-01T05:00:00|2024-01-01T00:40:00|00:00:00|CANCELLED|gres/gpu=1||None assigned|\n",
+    )
+    .unwrap();
+    check(&trace);
+    let jobs = &trace.jobs;
+    let hour = 3_600.0;
+    let vain: Vec<Option<f64>> = (0..7).map(|ix| jobs.waited_in_vain_s(ix)).collect();
+    let expected =
+        [None, Some(hour), Some(2.0 * hour), Some(0.5 * hour), None, Some(hour / 3.0), Some(hour * 2.0 / 3.0)];
+    assert_eq!(vain, expected);
+    for (ix, waited) in expected.iter().enumerate() {
+        let ran = (jobs.start.get(ix).is_some(), jobs.run_s.get(ix).is_some(), jobs.attempts.get(ix) == Some(1));
+        assert_eq!(ran, (waited.is_none(), waited.is_none(), waited.is_none()), "row {ix}");
+        assert!(jobs.end.get(ix).is_some(), "row {ix}");
+    }
+    // What was listed as given to job 2 was never used.
+    assert_eq!((jobs.alloc_gpus.get(1), jobs.alloc_cpus.get(1)), (None, None));
+    assert!(trace.notes.iter().any(|note| note.starts_with("5 jobs ended while waiting")), "{:?}", trace.notes);
+    assert_eq!(trace.ledger.kept, 7);
+    // Half of the two who started waited at most 10 s: the five who gave up are no starts, but still waiting until then.
+    let waits = Description::of(&trace).wait.unwrap().all;
+    assert_eq!((waits.started_s.count, waits.started_s.max, waits.waiting), (2, 100.0, 5));
+}
+
+/// The same without columns that tell of nodes or resources: a cancelled job that took no time never started; one that
+/// failed at once may have.
+#[test]
+fn without_nodes_only_cancelled_jobs_are_known_to_have_waited() {
+    let trace = text(
+        b"JobID|Submit|Start|End|State\n\
+          1|2024-01-01T00:00:00|2024-01-01T00:01:40|2024-01-01T00:01:40|CANCELLED\n\
+          2|2024-01-01T00:00:00|2024-01-01T00:01:40|2024-01-01T00:01:40|FAILED\n",
+    )
+    .unwrap();
+    assert_eq!((trace.jobs.waited_in_vain_s(0), trace.jobs.waited_in_vain_s(1)), (Some(100.0), None));
+    assert_eq!(trace.jobs.run_s.get(1), Some(0.0));
+}
+
+/// Los Angeles, 2024-11-03: 01:00 to 02:00 came twice, first as 08:00 to 09:00 UTC. Job 1 ran two hours from 00:30 (07:30
+/// UTC), so it ended at the second 01:30 (09:30 UTC); job 2 one hour until 02:30 (10:30 UTC), so it began at the second;
+/// job 3 two hours until then, so at the first. Job 4 waited 10 minutes for its start at 02:05 (10:05 UTC), so it was
+/// submitted at the second 01:55 (09:55 UTC). Of job 5 both are of the hour, and half an hour fits twice: the first stays.
+#[test]
+fn elapsed_tells_which_of_two_hours_is_meant() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("sacct.txt");
+    let row = |job: u32, times: [&str; 3], elapsed: &str, planned: &str| {
+        let [submit, start, end] = times.map(|time| format!("2024-11-03T{time}:00"));
+        format!("{job}|{submit}|{submit}|{start}|{end}|{elapsed}|COMPLETED|{planned}\n")
+    };
+    let rows = [
+        row(1, ["00:30", "00:30", "01:30"], "02:00:00", "00:00:00"),
+        row(2, ["00:10", "01:30", "02:30"], "01:00:00", ""),
+        row(3, ["00:10", "01:30", "02:30"], "02:00:00", ""),
+        row(4, ["01:55", "02:05", "02:30"], "00:25:00", "00:10:00"),
+        row(5, ["00:10", "01:10", "01:40"], "00:30:00", ""),
+    ];
+    std::fs::write(&path, format!("JobID|Submit|Eligible|Start|End|Elapsed|State|Planned\n{}", rows.concat())).unwrap();
+    let options = ReadOptions { zone: Some(Zone::named("America/Los_Angeles").unwrap()), ..ReadOptions::default() };
+    let trace = ingest::read(&[SourceFile::new(&path)], &options).unwrap();
+    check(&trace);
+    let jobs = &trace.jobs;
+    let of = |job: &str| {
+        let ix = (0..5).find(|ix| jobs.job_key.get(*ix) == Some(job)).unwrap();
+        let clock = |ms: Option<i64>| format_utc(ms.unwrap())[11..16].to_owned();
+        ([clock(jobs.submit.get(ix)), clock(jobs.start.get(ix)), clock(jobs.end.get(ix))], jobs.run_s.get(ix))
+    };
+    let expect = |times: [&str; 3], run_s: f64| (times.map(str::to_owned), Some(run_s));
+    assert_eq!(of("1"), expect(["07:30", "07:30", "09:30"], 7_200.0));
+    assert_eq!(of("2"), expect(["07:10", "09:30", "10:30"], 3_600.0));
+    assert_eq!(of("3"), expect(["07:10", "08:30", "10:30"], 7_200.0));
+    assert_eq!(of("4"), expect(["09:55", "10:05", "10:30"], 1_500.0));
+    assert_eq!(of("5"), expect(["07:10", "08:10", "08:40"], 1_800.0));
+    // Submission and eligibility of job 4 are two values.
+    assert_eq!((trace.ledger.count("dst_fold_told"), trace.ledger.count("dst_fold")), (5, 2));
+}
+
+/// The second attempt begins ten minutes before the first ended: both are kept, and the ledger says so.
+#[test]
+fn attempts_that_overlap_are_noted() {
+    let trace = text(
+        b"JobID|Submit|Start|End|State|AllocTRES\n\
+          6|2024-01-01T00:00:00|2024-01-01T00:10:00|2024-01-01T00:30:00|NODE_FAIL|gres/gpu=1\n\
+          6|2024-01-01T00:15:00|2024-01-01T00:20:00|2024-01-01T00:40:00|COMPLETED|gres/gpu=1\n",
+    )
+    .unwrap();
+    check(&trace);
+    assert_eq!((trace.jobs.attempts.get(0), trace.jobs.run_s.get(0)), (Some(2), Some(2_400.0)));
+    let entry = &trace.ledger.entries[0];
+    assert_eq!((entry.reason.as_str(), entry.count, entry.examples[0].line), ("overlapping_attempts", 1, 3));
+    assert_eq!((trace.ledger.kept, trace.ledger.repaired), (1, 1));
 }

@@ -79,3 +79,33 @@ fn a_time_out_of_reach_is_unknown_and_noted() {
     assert_eq!((trace.jobs.submit.get(0), trace.ledger.count("not_a_time")), (None, 1));
     assert_eq!((trace.ledger.read, trace.ledger.repaired), (1, 1));
 }
+
+/// One export after the other in one file: all jobs of both, each once. Job 9 was cancelled in the queue; its start is the
+/// moment of that, and it never ran.
+#[test]
+fn a_second_document_in_the_file_is_read_too() {
+    let job = |id: u32, state: &str, start: u32, nodes: &str| {
+        format!(
+            r#"{{"job_id":{id},"association":{{}},"state":{{"current":["{state}"]}},"nodes":"{nodes}",
+            "time":{{"submission":1000,"start":{start},"end":2000,"elapsed":{},"planned":{}}}}}"#,
+            2000 - start,
+            start - 1000,
+        )
+    };
+    let page = |jobs: &[String]| format!("{{\"jobs\": [{}]}}\n", jobs.join(","));
+    let (ran, gave_up) = (job(8, "COMPLETED", 1_500, "n1"), job(9, "CANCELLED", 2_000, "None assigned"));
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("jobs.json");
+    std::fs::write(&path, page(&[ran.clone()]) + &page(&[gave_up, ran])).unwrap();
+    let trace = ingest::read(&[SourceFile::new(&path)], &ReadOptions::default()).unwrap();
+    assert_eq!((trace.ledger.read, trace.ledger.kept, trace.ledger.count("duplicate_row")), (3, 2, 1));
+    assert_eq!(trace.jobs.job_key.iter().collect::<Vec<_>>(), [Some("8"), Some("9")]);
+    assert_eq!(trace.jobs.run_s.iter().collect::<Vec<_>>(), [Some(500.0), None]);
+    assert_eq!(trace.jobs.waited_in_vain_s(1), Some(1_000.0));
+    // What follows and is no document is damage, not silence.
+    let mut text = std::fs::read_to_string(&path).unwrap();
+    text.push_str("oops");
+    std::fs::write(&path, text).unwrap();
+    let trace = ingest::read(&[SourceFile::new(&path)], &ReadOptions::default()).unwrap();
+    assert_eq!((trace.ledger.read, trace.ledger.damage.len()), (3, 1));
+}

@@ -43,3 +43,19 @@ fn real_zones_keep_every_sample() {
     assert_eq!(found.ts.iter().flatten().max(), Some((last_s * 1_000.0) as i64));
     assert_eq!(found.zone.distinct(), paths.len());
 }
+
+/// `metadata.zone` names the zone, also against the file's name.
+#[test]
+fn the_document_names_its_zone() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    for (name, zone) in [("trace.json", "eu-west-1a"), ("us-east-1a_v100_1.json", "eu-west-1b")] {
+        let text = format!("{{\"metadata\": {{\"gap_seconds\": 60, \"zone\": \"{zone}\"}}, \"data\": [1]}}");
+        std::fs::write(path(name), text).unwrap();
+    }
+    let trace = read(&[path("trace.json"), path("us-east-1a_v100_1.json")]).unwrap();
+    let zones: Vec<Option<&str>> = trace.availability.zone.iter().collect();
+    assert_eq!(zones, [Some("eu-west-1a"), Some("eu-west-1b")]);
+    assert_eq!(trace.availability.instance.get(1), Some("V100:1"));
+    assert!(trace.notes.iter().any(|note| note.contains("eu-west-1b it is")), "{:?}", trace.notes);
+}

@@ -78,3 +78,24 @@ fn no_calendar_no_summary_and_nothing_at_all() {
     assert_eq!((trace.jobs.start.get(0), trace.jobs.end.get(0)), (Some(5_000), Some(75_000)));
     assert_eq!(trace.attempts.attempt.len(), 2);
 }
+
+/// A log whose lines go on after the 18 fields (a site's own): the 18 are read as ever, what follows is counted. A line
+/// with 17 is quarantined as such. Job 3 was cancelled after 20 s in the queue with a run of 0: it never ran.
+#[test]
+fn more_than_eighteen_fields() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("site.swf");
+    let text = "; UnixStartTime: 1000\n\
+                1 0 5 30 4 -1 -1 4 60 -1 1 1 1 1 1 1 -1 -1 7 a100\n\
+                2 10 5 30 4 -1 -1 4 60 -1 1 1 1 1 1 1 -1\n\
+                3 20 20 0 -1 -1 -1 4 60 -1 5 1 1 1 1 1 -1 -1 8 a100\n";
+    std::fs::write(&path, text).unwrap();
+    let trace = read(&[path]).unwrap();
+    assert_eq!(trace.sources[0].reader, "swf");
+    assert_eq!(trace.jobs.run_s.iter().collect::<Vec<_>>(), [Some(30.0), None]);
+    assert_eq!(trace.jobs.reported_run_s.get(1), None);
+    assert_eq!(trace.jobs.waited_in_vain_s(1), Some(20.0));
+    assert_eq!((trace.ledger.count("more_fields"), trace.ledger.count("field_count")), (2, 1));
+    let entry = trace.ledger.entries.iter().find(|entry| entry.reason == "field_count").unwrap();
+    assert!(entry.what.contains("fewer than the 18 fields"), "{}", entry.what);
+}

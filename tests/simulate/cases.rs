@@ -110,6 +110,9 @@ fn workload(random: &mut ChaCha8Rng, cluster: &Cluster, simple: bool) -> Workloa
     }
     workload.users = (0..users).map(|user| format!("u{user}")).collect();
     workload.gpu_types.clone_from(&cluster.gpu_types);
+    if random.random_bool(0.3) {
+        workload.once = (0..jobs as u32).filter(|_| random.random_bool(0.3)).collect();
+    }
     workload.history_gpu_s = (0..40).map(|_| f64::from(random.random_range(1..2000))).collect();
     if !simple && random.random_bool(0.3) {
         let early = random.random_range(1..=jobs.min(4));

@@ -58,6 +58,7 @@ fn rules(random: &mut ChaCha8Rng) -> Rules {
         sleeps_per_minute: random.random_range(0..8u32).saturating_sub(4),
         wakes_per_node_day: random.random_range(0..6u32).saturating_sub(3),
         idle_ms: random.random_bool(0.6).then_some(idle_ms),
+        by_pool: Vec::new(),
         wake_on_demand: random.random_bool(0.6),
         until_ms,
         patience_ms: 300_000,

@@ -37,6 +37,7 @@ fn trailing(pools: usize, buffer: f64, wake_on_demand: bool) -> Plan {
     Plan {
         name: format!("trailing 6 h maximum + {buffer}{how}"),
         idle_s: None,
+        by_pool: Vec::new(),
         wake_on_demand,
         controllers: (0..pools).map(|_| controller()).collect(),
     }

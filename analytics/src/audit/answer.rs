@@ -12,6 +12,7 @@ use super::ledger::Ledger;
 use super::manifest::base;
 use super::whatif::cap::PowerCaps;
 use super::whatif::reclaim::Reclaim;
+use crate::report::markup::csv_text;
 use crate::time::format_utc;
 use crate::trace::{SourceRecord, Trace};
 
@@ -164,9 +165,9 @@ impl Answer {
         let known = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
         for job in &self.all_jobs {
             let row = [
-                job.job_key.clone(),
-                job.vc.clone().unwrap_or_default(),
-                job.user.clone().unwrap_or_default(),
+                csv_text(&job.job_key),
+                csv_text(job.vc.as_deref().unwrap_or_default()),
+                csv_text(job.user.as_deref().unwrap_or_default()),
                 job.gpu_hours.to_string(),
                 job.energy_kwh.to_string(),
                 job.active_kwh.to_string(),

@@ -219,7 +219,7 @@ impl Manifest {
     /// # Errors
     /// When it cannot be read, or is of another form.
     pub fn read(path: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(path).map_err(|e| Error::io("read", path, e))?;
+        let text = crate::storage::read_text(path)?;
         Self::parse(&path.display().to_string(), &text)
     }
 

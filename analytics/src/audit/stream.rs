@@ -237,7 +237,7 @@ impl TableFile {
     fn open(path: &Path) -> Result<Self> {
         let failed = |source| Error::Parquet { action: "read", path: path.to_owned(), source };
         let file = File::open(path).map_err(|e| Error::io("open", path, e))?;
-        let plain = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()).map_err(failed)?;
+        let plain = storage::parquet_metadata(&file, path)?;
         let schema = as_dictionaries(plain.schema(), &TEXTS);
         let metadata =
             ArrowReaderMetadata::try_new(plain.metadata().clone(), ArrowReaderOptions::new().with_schema(schema))

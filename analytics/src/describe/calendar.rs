@@ -385,13 +385,23 @@ fn month_of(day: i64) -> String {
 /// differ from UTC by whole quarters of an hour, so quarters of UTC are such stretches in every zone.
 fn by_local_hour(zone: &Zone, in_use: &Steps, from: i64, to: i64, mut visit: impl FnMut(LocalTime, f64, i64)) {
     const QUARTER_MS: i64 = HOUR_MS / 4;
+    const PIECE: i64 = 1 << 14;
     let mut calendar = zone.calendar();
     // The first quarter is cut at `from`: before it nothing was observed.
     let first = (from - from.rem_euclid(QUARTER_MS) + QUARTER_MS).min(to);
-    let cut = in_use.mean(from, first).map(|mean| (from, mean));
-    for (start, mean) in cut.into_iter().chain(in_use.bucket_means(first, to, QUARTER_MS)) {
-        let end = if start == from { first } else { (start + QUARTER_MS).min(to) };
-        visit(calendar.local(start), mean * (end - start) as f64, end - start);
+    let cut = in_use.mean(from, first);
+    if let Some(mean) = cut {
+        visit(calendar.local(from), mean * (first - from) as f64, first - from);
+    }
+    // In pieces: memory must not follow how long the observation is.
+    let mut begin = first;
+    while begin < to {
+        let until = begin.saturating_add(PIECE * QUARTER_MS).min(to);
+        for (start, mean) in in_use.bucket_means(begin, until, QUARTER_MS) {
+            let end = (start + QUARTER_MS).min(until);
+            visit(calendar.local(start), mean * (end - start) as f64, end - start);
+        }
+        begin = until;
     }
 }
 

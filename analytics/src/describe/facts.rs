@@ -150,13 +150,15 @@ impl<'t> JobFacts<'t> {
             let mut run = jobs.run_s.get(ix).and_then(length_s);
             if running {
                 run = start.zip(end_of_window).map(|(start, end)| seconds(start, end)).or(run);
-            } else if run.is_none() {
+            } else if run.is_none() && jobs.attempts.get(ix) != Some(0) {
                 run = jobs.reported_run_s.get(ix).and_then(length_s);
                 facts.reported_runs += usize::from(run.is_some());
             }
             let wait = match (jobs.submit.get(ix), start) {
                 (Some(submit), Some(start)) if start >= submit => Some(seconds(submit, start)),
                 (Some(_), Some(_)) => None,
+                // What the source calls its wait ended with the job, not with a start.
+                (_, None) if jobs.attempts.get(ix) == Some(0) => None,
                 _ => jobs.reported_wait_s.get(ix).and_then(length_s),
             };
             facts.gpus.push(gpus);

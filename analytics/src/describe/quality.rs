@@ -56,6 +56,10 @@ impl Quality {
             None => text.push('.'),
         }
         for damage in &self.damage {
+            if damage.after_line == 0 {
+                text.push_str(&format!(" **{} could not be read**: {}.", damage.file, damage.what));
+                continue;
+            }
             text.push_str(&format!(
                 " **{} ends early, after line {}**: what follows is missing here.",
                 damage.file,
@@ -91,7 +95,7 @@ impl Quality {
             let first = entry.examples.first().map_or(Cell::Missing, |example| {
                 let column =
                     if example.column.is_empty() { String::new() } else { format!(", column {}", example.column) };
-                Cell::from(format!("{}, line {}{column}: {}", example.file, example.line, example.text))
+                Cell::from(format!("{}{column}: {}", example.place(), example.text))
             });
             table.rows.push(vec![
                 done.into(),
@@ -102,16 +106,20 @@ impl Quality {
             ]);
         }
         for damage in &self.damage {
+            let (done, why) = match damage.after_line {
+                0 => ("file not read", damage.what.clone()),
+                _ => ("file cut short", format!("what follows is missing: {}", damage.what)),
+            };
             table.rows.push(vec![
-                "file cut short".into(),
+                done.into(),
                 Cell::Int(1),
-                format!("what follows is missing: {}", damage.what).into(),
+                why.into(),
                 format!("{}, after line {}", damage.file, count(damage.after_line)).into(),
                 "fetch or export the file again".into(),
             ]);
         }
         if !self.skipped.is_empty() {
-            table.note = Some(format!("Not recognised and left out: {}.", self.skipped.join(", ")));
+            table.note = Some(format!("Left out: {}.", self.skipped.join(", ")));
         }
         table
     }

@@ -32,11 +32,11 @@ pub struct Waits {
     pub class: String,
     /// Waits of the jobs that started, seconds.
     pub started_s: stats::quantile::Summary,
-    /// Jobs still waiting at the end of the observation.
+    /// Jobs that never started: cancelled while they waited, or still waiting at the end of the observation.
     pub waiting: u64,
     /// Share of the jobs that waited at least a minute.
     pub over_a_minute_share: f64,
-    /// Share of jobs that waited at most so long (Kaplan-Meier where jobs were still waiting), thinned.
+    /// Share of jobs that waited at most so long (Kaplan-Meier where jobs never started), thinned.
     pub curve: Vec<CurvePoint>,
     /// GPUs × wait of the class, hours.
     pub gpu_wait_hours: Option<f64>,
@@ -123,8 +123,11 @@ impl Waits {
     }
 }
 
-/// How long a job had been waiting at the end of the observation, if it was.
+/// How long a job that never started had been waiting: when it was cancelled, or at the end of the observation.
 fn still_waiting_s(facts: &JobFacts<'_>, job: usize) -> Option<f64> {
+    if let Some(waited) = facts.trace.jobs.waited_in_vain_s(job) {
+        return Some(waited);
+    }
     let submit = facts.trace.jobs.submit.get(job)?;
     let (_, end) = facts.window?;
     (facts.state(job) == JobState::Pending && facts.trace.jobs.start.get(job).is_none())
@@ -295,7 +298,7 @@ fn deciles(facts: &JobFacts<'_>) -> Vec<WaitShare> {
 impl Wait {
     fn coverage(&self, all: u64) -> String {
         let mut text = format!(
-            "The wait is known for {} of {} jobs; {} were still waiting at the end.",
+            "The wait is known for {} of {} jobs; {} were cancelled while they waited or still waiting at the end.",
             count(self.all.started_s.count),
             count(all),
             count(self.all.waiting)

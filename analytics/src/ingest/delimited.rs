@@ -17,6 +17,10 @@ pub struct Delimited<'a> {
     file: String,
     separator: u8,
     header: Vec<String>,
+    /// The header's names in their own case.
+    written: Vec<String>,
+    /// Columns that repeat another's name: that one, and they.
+    repeated: Vec<(usize, usize)>,
     /// A trailing separator on each row is not a field of its own.
     trailing: bool,
     /// Fields beyond the header belong to the last column (job names may hold the separator).
@@ -66,14 +70,21 @@ impl<'a> Delimited<'a> {
             }
             open.text = String::from_utf8_lossy(line).into_owned();
             open.split();
-            open.header = (0..open.ends.len())
-                .filter_map(|ix| open.part(ix))
-                .map(|name| name.trim().to_ascii_lowercase())
-                .collect();
-            if open.header.last().is_some_and(String::is_empty) && open.header.len() > 1 {
-                open.header.pop();
+            open.written =
+                (0..open.ends.len()).filter_map(|ix| open.part(ix)).map(|name| name.trim().to_owned()).collect();
+            if open.written.last().is_some_and(String::is_empty) && open.written.len() > 1 {
+                open.written.pop();
                 open.trailing = true;
             }
+            open.header = open.written.iter().map(|name| name.to_ascii_lowercase()).collect();
+            // VCs of Helios differ in their case alone, which is no repetition.
+            open.repeated = (0..open.written.len())
+                .filter_map(|again| {
+                    let name = open.written.get(again).filter(|name| !name.is_empty())?;
+                    let first = open.written.iter().position(|have| have == name)?;
+                    (first < again).then_some((first, again))
+                })
+                .collect();
             return Ok(());
         }
         Err(Error::Empty {
@@ -97,7 +108,9 @@ impl<'a> Delimited<'a> {
             lines: file.lines(observer)?,
             file: file.name().to_owned(),
             separator,
+            written: header.clone(),
             header,
+            repeated: Vec::new(),
             trailing: false,
             last_takes_rest: false,
             comment: String::new(),
@@ -124,6 +137,11 @@ impl<'a> Delimited<'a> {
     /// Column names, lower case.
     pub fn header(&self) -> &[String] {
         &self.header
+    }
+
+    /// Column names in the case they are written in.
+    pub fn written_header(&self) -> &[String] {
+        &self.written
     }
 
     /// Position of a column, by lower-case name.
@@ -185,6 +203,14 @@ impl<'a> Delimited<'a> {
             let mut audit = RowAudit::new(&self.file, line);
             if lossy {
                 audit.repair(reason::NOT_UTF8, "", &self.text);
+            }
+            for (first, again) in &self.repeated {
+                if let (Some(one), Some(other), Some(name)) =
+                    (self.part(*first), self.part(*again), self.written.get(*first))
+                    && one != other
+                {
+                    audit.repair(reason::DUPLICATE_COLUMN, name, &format!("{one} and {other}"));
+                }
             }
             return Some(Record { audit, text: &self.text, fields: &self.fields, ends: &self.ends });
         }

@@ -15,13 +15,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::delimited::{Delimited, Record};
 use super::field::Moment;
 use super::options::ReadOptions;
-use super::read::{Seen, check_job};
+use super::read::{Seen, check_job, forget_unstarted};
 use super::reader::{Confidence, Reader};
 use super::source::{Head, SourceFile};
 use crate::error::{Error, Result};
 use crate::quality::{Reason, reason};
 use crate::schema::{CapacityRow, JobRow, JobState};
-use crate::time::{DAY_MS, TimeBasis, Zone};
+use crate::time::{DAY_MS, TimeBasis, Zone, parse_local};
 use crate::trace::Trace;
 
 /// The clusters' zone.
@@ -43,13 +43,39 @@ fn is_log(head: &Head) -> bool {
     head.has_columns(',', &["job_id", "user", "vc", "gpu_num", "node_num", "state", "submit_time", "start_time"])
 }
 
+/// Whether it is a table of GPUs by day: a date, numbers, and last a total to which they add up (in most of the rows that
+/// can be seen). What the VCs are called does not matter.
 fn is_capacity(head: &Head) -> bool {
-    let header = head.first_line().to_ascii_lowercase();
-    let mut names = header.split(',').map(|name| name.trim().trim_matches('"'));
-    names.next() == Some("date")
-        && names.next_back() == Some("total")
-        && names.next().is_some_and(|name| name.starts_with("vc"))
-        && names.all(|name| name.starts_with("vc"))
+    let cells = |line: &str| -> Vec<String> {
+        line.split(',').map(|cell| cell.trim().trim_matches('"').to_ascii_lowercase()).collect()
+    };
+    let header = cells(head.first_line());
+    let columns = header.len();
+    if columns < 3 || header.first().is_none_or(|name| name != "date") || header.last().is_none_or(|n| n != "total") {
+        return false;
+    }
+    let of_vcs = header.iter().skip(1).take(columns - 2).all(|name| name.starts_with("vc"));
+    let (mut rows, mut add_up) = (0, 0);
+    let mut lines =
+        head.text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#')).skip(1).peekable();
+    while let Some(line) = lines.next() {
+        if head.more && lines.peek().is_none() {
+            // The last line that can be seen may be cut.
+            break;
+        }
+        let row = cells(line);
+        rows += 1;
+        let number = |cell: &String| if cell.is_empty() { Some(0.0) } else { cell.parse::<f64>().ok() };
+        let dated = row.first().is_some_and(|date| parse_local(date).is_some());
+        let gpus: Option<Vec<f64>> = row.iter().skip(1).map(number).collect();
+        if let Some((total, parts)) = gpus.as_deref().and_then(<[f64]>::split_last)
+            && dated
+            && row.len() == columns
+        {
+            add_up += usize::from((parts.iter().sum::<f64>() - total).abs() < 0.5);
+        }
+    }
+    of_vcs || (add_up > 0 && add_up * 2 > rows)
 }
 
 impl Reader for Helios {
@@ -159,6 +185,7 @@ impl Reading {
             job.job_key = Some(key.into());
             job.submit = Some(submit);
             job.vc = vc.clone().map(Into::into);
+            forget_unstarted(&mut job);
             check_job(&mut job, &mut row.audit);
             trace.jobs.push(job);
             trace.ledger.keep(row.audit);
@@ -174,22 +201,12 @@ impl Reading {
 
     fn capacity(&mut self, file: &SourceFile, options: &ReadOptions<'_>, trace: &mut Trace) -> Result<()> {
         let cluster = cluster(file);
-        // VC names differ only in case (vc6YE), which the table's own header does not keep.
-        let names: Vec<String> = {
-            let mut lines = file.lines(options.observer)?;
-            let mut header = String::new();
-            while let Some((_, line)) = lines.next_line() {
-                header = String::from_utf8_lossy(line).into_owned();
-                if !header.trim().is_empty() && !header.starts_with('#') {
-                    break;
-                }
-            }
-            header.split(',').map(|name| name.trim().trim_matches('"').to_owned()).collect()
-        };
         let mut table = Delimited::open(file, b',', options.observer)?;
         let date_at = Some(table.require("date")?);
         let total_at = Some(table.require("total")?);
-        let vcs: Vec<(usize, String)> = names
+        // VC names differ only in case (vc6YE).
+        let vcs: Vec<(usize, String)> = table
+            .written_header()
             .iter()
             .enumerate()
             .filter(|(at, _)| Some(*at) != date_at && Some(*at) != total_at)

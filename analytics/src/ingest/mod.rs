@@ -8,15 +8,20 @@
 mod acme;
 mod alibaba_spot;
 mod delimited;
+mod document;
+mod expand;
 pub(crate) mod field;
 mod helios;
 mod helios_activity;
+mod line_end;
 mod mapping;
 mod market;
 mod openb;
 mod options;
 mod pai;
 mod philly;
+mod pipe;
+mod plain_json;
 mod read;
 mod reader;
 pub mod slurm;
@@ -26,11 +31,12 @@ mod swf;
 mod telemetry;
 
 pub use delimited::{Delimited, Record};
+pub use expand::expand;
 pub use field::Moment;
-pub use options::{Observer, Progress, ReadOptions};
+pub use options::{MOST_EXPANSION, Observer, Progress, ReadOptions};
 pub use read::{MAPPING_FILE, NO_ROWS, Seen, check_job, check_strict, read, readers, sniff};
 pub use reader::{Confidence, Reader};
-pub use source::{Head, Lines, SourceFile, expand, sha256};
+pub use source::{Head, Lines, Passed, SourceFile, sha256};
 
 /// Every reader, in the order they are asked; among equal confidences the first wins.
 #[rustfmt::skip]

@@ -5,6 +5,10 @@ use std::path::PathBuf;
 use crate::error::Result;
 use crate::time::Zone;
 
+/// How many times its size on disk a compressed JSON document may expand to unless told otherwise. Telemetry and
+/// accounting shrink to a tenth or a thirtieth; gzip cannot shrink anything to less than a thousandth.
+pub const MOST_EXPANSION: u64 = 100;
+
 /// How far reading one file has come.
 #[derive(Debug)]
 pub struct Progress<'a> {
@@ -38,6 +42,8 @@ pub struct ReadOptions<'a> {
     pub keep_quarantined: bool,
     /// Make any quarantined row or damaged file an error.
     pub strict: bool,
+    /// How many times its size on disk a compressed JSON document may expand to; 16 MiB are always allowed.
+    pub most_expansion: u64,
     /// Who watches.
     pub observer: &'a dyn Observer,
 }
@@ -50,13 +56,22 @@ impl std::fmt::Debug for ReadOptions<'_> {
             .field("mapping", &self.mapping)
             .field("keep_quarantined", &self.keep_quarantined)
             .field("strict", &self.strict)
+            .field("most_expansion", &self.most_expansion)
             .finish_non_exhaustive()
     }
 }
 
 impl Default for ReadOptions<'_> {
     fn default() -> Self {
-        Self { reader: None, zone: None, mapping: None, keep_quarantined: false, strict: false, observer: &() }
+        Self {
+            reader: None,
+            zone: None,
+            mapping: None,
+            keep_quarantined: false,
+            strict: false,
+            most_expansion: MOST_EXPANSION,
+            observer: &(),
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use super::reader::{Confidence, Reader};
 use super::source::{Head, SourceFile};
 use crate::error::{Error, Result, UNKNOWN_REMEDY};
 use crate::quality::{Outcome, RowAudit, reason};
-use crate::schema::{JobRow, gpu_count};
+use crate::schema::{JobRow, JobState, Table, gpu_count};
 use crate::time::{SECOND_MS, seconds_to_ms};
 use crate::trace::{SourceRecord, Trace};
 
@@ -46,9 +46,19 @@ pub fn read(files: &[SourceFile], options: &ReadOptions<'_>) -> Result<Trace> {
     if options.keep_quarantined {
         trace.ledger.keep_rows();
     }
+    check_mapping(options)?;
     let mut groups: Vec<(&'static dyn Reader, Vec<SourceFile>)> = Vec::new();
     let mut archives = 0;
+    let alone = files.iter().filter(|file| file.passed().is_none()).count() == 1;
     for file in files {
+        if let Some(passed) = file.passed() {
+            if passed.is_damage() {
+                trace.ledger.damaged(file.name(), 0, format!("it is {}", passed.what()));
+            }
+            trace.note(format!("{} was not read: it is {}.", file.name(), passed.what()));
+            trace.skipped.push(file.name().to_owned());
+            continue;
+        }
         let look = file.look()?;
         let nothing = look.head.text.trim().is_empty();
         let reader = match (&options.reader, &options.mapping) {
@@ -58,7 +68,6 @@ pub fn read(files: &[SourceFile], options: &ReadOptions<'_>) -> Result<Trace> {
             (None, None) => sniff_head(&look.head),
         };
         let Some(reader) = reader else {
-            let alone = files.len() == 1;
             if let Some(error) = &look.damage {
                 if alone && !options.strict {
                     return Err(Error::UnknownFormat {
@@ -136,11 +145,41 @@ pub fn read(files: &[SourceFile], options: &ReadOptions<'_>) -> Result<Trace> {
     if let Some(zone) = &options.zone {
         trace.zone = zone.name().to_owned();
     }
+    let jobs = &trace.jobs;
+    let in_vain = (0..jobs.len()).filter(|ix| jobs.waited_in_vain_s(*ix).is_some()).count();
+    if in_vain > 0 {
+        let (jobs, they) = if in_vain == 1 { ("job", "it") } else { ("jobs", "they") };
+        trace.note(format!(
+            "{in_vain} {jobs} ended while waiting and never started: how long {they} would have waited is not known, only \
+             that it is longer than until then."
+        ));
+    }
     trace.finish();
     if options.strict {
         check_strict(&trace)?;
     }
     Ok(trace)
+}
+
+/// The longest mapping file, bytes: a hundred times more than any that a person wrote.
+const LONGEST_MAPPING: u64 = 1 << 20;
+
+/// Checks that the mapping is a file that can be read more than once and is no larger than a mapping is.
+fn check_mapping(options: &ReadOptions<'_>) -> Result<()> {
+    let Some(path) = &options.mapping else { return Ok(()) };
+    let meta = std::fs::metadata(path).map_err(|e| Error::io("open", path, e))?;
+    let found = if !meta.is_file() {
+        "it is no file".to_owned()
+    } else if meta.len() > LONGEST_MAPPING {
+        format!("{} bytes, where a mapping has at most {LONGEST_MAPPING}", meta.len())
+    } else {
+        return Ok(());
+    };
+    Err(Error::Setting {
+        setting: format!("--mapping {}", path.display()),
+        found,
+        remedy: "name a TOML file as in datasets/mappings/README.md".to_owned(),
+    })
 }
 
 /// What a mapping file is recorded as among the sources, in place of a reader.
@@ -193,7 +232,7 @@ pub fn check_strict(trace: &Trace) -> Result<()> {
         1 => ", and 1 other reason".to_owned(),
         more => format!(", and {more} other reasons"),
     };
-    let place = worst.examples.first().map(|e| format!(" (first at {}, line {})", e.file, e.line)).unwrap_or_default();
+    let place = worst.examples.first().map(|e| format!(" (first at {})", e.place())).unwrap_or_default();
     Err(Error::Strict {
         quarantined: ledger.quarantined,
         read: ledger.read,
@@ -207,11 +246,76 @@ fn check_damage(trace: &Trace) -> Result<()> {
     })
 }
 
+/// Takes of local times that happened twice those that agree with the run time and the wait that the source gives.
+fn settle_folds(job: &mut JobRow<'_>, row: &mut RowAudit<'_>) {
+    let both = |row: &RowAudit<'_>, ms: i64| [Some(ms), row.later(ms)].into_iter().flatten();
+    let agrees = |from: i64, to: i64, seconds: f64| ((to - from) as f64 / SECOND_MS as f64 - seconds).abs() <= 1.0;
+    if let (Some(start), Some(end), Some(run_s)) = (job.start, job.end, job.reported_run_s)
+        && (row.later(start).is_some() || row.later(end).is_some())
+    {
+        let mut pairs: Vec<(i64, i64)> = Vec::new();
+        for from in both(row, start) {
+            pairs.extend(both(row, end).filter(|to| agrees(from, *to, run_s)).map(|to| (from, to)));
+        }
+        // Where both are of the hour that came twice, two pairs agree and the order of times decides.
+        if let [(from, to)] = pairs.as_slice() {
+            row.told(end);
+            row.told(start);
+            (job.start, job.end) = (Some(*from), Some(*to));
+        }
+    }
+    // A wait counts from the moment the job could first have started.
+    let same = job.eligible.is_none() || job.eligible == job.submit;
+    if let (Some(submit), Some(start), Some(wait_s), true) = (job.submit, job.start, job.reported_wait_s, same)
+        && row.later(submit).is_some()
+        && row.later(start).is_none()
+        && let Some(told) = both(row, submit).find(|from| agrees(*from, start, wait_s))
+    {
+        row.told(submit);
+        if job.eligible.is_some() {
+            row.told(submit);
+            job.eligible = Some(told);
+        }
+        job.submit = Some(told);
+    }
+}
+
+/// Whether a job that starts and ends at the same moment never started: schedulers write the moment of the cancellation
+/// as both. It was cancelled, and nothing says that it was given anything.
+fn gave_up(job: &JobRow<'_>) -> bool {
+    let given = job.alloc_nodes.is_some_and(|nodes| nodes > 0)
+        || job.nodes_hostlist.is_some()
+        || [job.alloc_gpus, job.alloc_cpus].into_iter().flatten().any(|count| count > 0.0);
+    job.state.as_deref() == Some(JobState::Cancelled.id()) && job.start.is_some() && job.start == job.end && !given
+}
+
+/// Takes away what a cancelled job was given, where it has no start, or ends as it starts: sources that write down what a
+/// job asks for as what it has cannot tell, and a job cancelled in its first second is far rarer than one cancelled while
+/// it waited. To be called by readers of such sources, before [`check_job`].
+pub(super) fn forget_unstarted(job: &mut JobRow<'_>) {
+    let cancelled = job.state.as_deref() == Some(JobState::Cancelled.id());
+    if cancelled && job.end.is_some() && (job.start.is_none() || job.start == job.end) {
+        (job.alloc_nodes, job.alloc_cpus, job.alloc_gpus) = (None, None, None);
+        job.nodes_hostlist = None;
+        job.reported_run_s = job.reported_run_s.filter(|run| *run > 0.0);
+        if job.start.is_none() {
+            job.attempts = Some(0);
+        }
+    }
+}
+
 /// Checks that a job's times are in order and fills what follows from them; to be called by every reader before it
-/// pushes a job. A local time that happened twice is taken as the second where the first would be out of order. An end
+/// pushes a job. A local time that happened twice is taken as the one that agrees with the run time the source gives, else
+/// as the second where the first would be out of order. A job cancelled while it waited has no start and no run. An end
 /// before the start becomes unknown; a start before the submission stays, as the wait derived from it is then unknown.
 /// GPU counts and durations beyond what is possible become unknown. `run_s` is set from start and end where the reader has not set it from attempts.
 pub fn check_job(job: &mut JobRow<'_>, row: &mut RowAudit<'_>) {
+    settle_folds(job, row);
+    if gave_up(job) {
+        job.start = None;
+        job.run_s = None;
+        job.attempts = Some(0);
+    }
     if let (Some(submit), Some(start)) = (job.submit, job.start)
         && start < submit
     {

@@ -1,16 +1,22 @@
-//! Files as readers see them: found by path, folder or pattern, decompressed on the way, read line by line.
+//! Files as readers see them: decompressed on the way, read line by line.
 //!
-//! A line ends at `\n`; a `\r` before it and a byte order mark at the start of the file are dropped. A compressed file
-//! that ends early gives all its whole lines, then says where it ended. Memory: one line.
+//! A line ends at `\n`; a `\r` before it and a byte order mark at the start of the file are dropped, and where `\r` alone
+//! ends the lines it is taken for `\n`. A compressed file that ends early gives all its whole lines, then says where it
+//! ended. Pipes are opened once ([`super::pipe`]). Memory: one line.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use flate2::read::MultiGzDecoder;
 use sha2::{Digest, Sha256};
 
-use super::options::{Observer, Progress};
+use super::document::Bounded;
+use super::line_end::LineEnds;
+use super::options::{Observer, Progress, ReadOptions};
+use super::pipe::{Pipe, is_pipe};
 use crate::error::{Error, Result};
 use crate::quality::Ledger;
 
@@ -18,6 +24,9 @@ use crate::quality::Ledger;
 const HEAD_BYTES: usize = 64 * 1024;
 /// The longest line that is still a row.
 const LONGEST_LINE: usize = 16 * 1024 * 1024;
+
+/// A file's content, decompressed.
+type Content<'a> = Box<dyn BufRead + Send + 'a>;
 
 /// What the first bytes of a file show.
 pub(super) struct Look {
@@ -34,13 +43,59 @@ pub(super) struct Look {
 pub struct SourceFile {
     path: PathBuf,
     name: String,
+    /// Set where the source can be read only once; all copies share it.
+    pipe: Option<Arc<Pipe>>,
+    passed: Option<Passed>,
+}
+
+/// Why something that a folder or pattern holds is not read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Passed {
+    /// A link to nothing, or to itself.
+    DanglingLink,
+    /// A FIFO, a socket or a device.
+    NoFile,
+    /// A folder of tables that `tracecast ingest` wrote.
+    TraceFolder,
+}
+
+impl Passed {
+    /// What it is, as it follows "is".
+    pub fn what(self) -> &'static str {
+        match self {
+            Self::DanglingLink => "a link that leads nowhere",
+            Self::NoFile => "a FIFO, a socket or a device; in a folder only files are read (name it by itself)",
+            Self::TraceFolder => "a trace folder, which is not read together with other sources (name it by itself)",
+        }
+    }
+
+    /// Whether data that should be there is missing.
+    pub(super) fn is_damage(self) -> bool {
+        !matches!(self, Self::TraceFolder)
+    }
 }
 
 impl SourceFile {
     /// The file at `path`, called so in messages.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
-        Self { name: path.display().to_string(), path }
+        let pipe = is_pipe(&path).then(|| Arc::new(Pipe::new(&path)));
+        Self { name: path.display().to_string(), path, pipe, passed: None }
+    }
+
+    /// Something at `path` that is not to be read.
+    pub(super) fn passed_over(path: &Path, passed: Passed) -> Self {
+        Self { name: path.display().to_string(), path: path.to_owned(), pipe: None, passed: Some(passed) }
+    }
+
+    /// Why it is not read, where that is so.
+    pub fn passed(&self) -> Option<Passed> {
+        self.passed
+    }
+
+    /// Whether it can be read only once, from its beginning on.
+    pub fn is_pipe(&self) -> bool {
+        self.pipe.is_some()
     }
 
     /// The path as the user named it.
@@ -64,19 +119,25 @@ impl SourceFile {
         name
     }
 
-    /// Size on disk, bytes.
+    /// Size on disk, or of all that came through a pipe, bytes.
     ///
     /// # Errors
-    /// When the file cannot be looked up.
+    /// When the file cannot be looked up, or the pipe cannot be read to its end.
     pub fn size_bytes(&self) -> Result<u64> {
+        if let Some(pipe) = &self.pipe {
+            return Ok(pipe.digest().map_err(|e| Error::io("read", &self.path, e))?.0);
+        }
         Ok(std::fs::metadata(&self.path).map_err(|e| Error::io("open", &self.path, e))?.len())
     }
 
-    /// SHA-256 of the file as it lies on disk, hexadecimal.
+    /// SHA-256 of the file as it lies on disk, or of all that came through a pipe, hexadecimal.
     ///
     /// # Errors
     /// When the file cannot be read.
     pub fn sha256(&self) -> Result<String> {
+        if let Some(pipe) = &self.pipe {
+            return Ok(pipe.digest().map_err(|e| Error::io("read", &self.path, e))?.1);
+        }
         let mut file = File::open(&self.path).map_err(|e| Error::io("open", &self.path, e))?;
         let mut hash = Sha256::new();
         let mut buffer = vec![0; 1 << 16];
@@ -88,25 +149,57 @@ impl SourceFile {
         Ok(hexadecimal(&hash.finalize()))
     }
 
-    /// The file's content, decompressed as its first bytes ask for.
+    /// The file's content, decompressed as its first bytes ask for. A pipe can be opened so once.
     ///
     /// # Errors
     /// When the file cannot be opened.
     pub fn open<'a>(&self, observer: &'a dyn Observer) -> Result<Box<dyn BufRead + Send + 'a>> {
-        let file = File::open(&self.path).map_err(|e| Error::io("open", &self.path, e))?;
-        let total_bytes = file.metadata().map_or(0, |meta| meta.len());
-        let counted = Counted { inner: file, name: self.name.clone(), done: 0, reported: 0, total_bytes, observer };
-        let mut buffered = BufReader::with_capacity(1 << 17, counted);
-        let magic = buffered.fill_buf().map_err(|e| Error::io("read", &self.path, e))?;
-        if magic.starts_with(&[0x1f, 0x8b]) {
-            Ok(Box::new(BufReader::with_capacity(1 << 17, MultiGzDecoder::new(buffered))))
-        } else if magic.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
-            let decoder =
-                zstd::stream::read::Decoder::with_buffer(buffered).map_err(|e| Error::io("read", &self.path, e))?;
-            Ok(Box::new(BufReader::with_capacity(1 << 17, decoder)))
-        } else {
-            Ok(Box::new(buffered))
+        Ok(self.unpack(observer)?.0)
+    }
+
+    /// The content, and, if that is compressed, the bytes taken from the file so far.
+    fn unpack<'a>(&self, observer: &'a dyn Observer) -> Result<(Content<'a>, Option<Arc<AtomicU64>>)> {
+        let failed = |action| move |e| Error::io(action, &self.path, e);
+        let mut total_bytes = 0;
+        let inner: Box<dyn Read + Send> = match &self.pipe {
+            Some(pipe) => Box::new(pipe.reader().map_err(failed("open"))?),
+            None => {
+                let file = File::open(&self.path).map_err(failed("open"))?;
+                total_bytes = file.metadata().map_or(0, |meta| meta.len());
+                Box::new(file)
+            }
+        };
+        let done = Arc::new(AtomicU64::new(0));
+        let name = self.name.clone();
+        let counted = Counted { inner, name, done: Arc::clone(&done), reported: 0, total_bytes, observer };
+        let buffered = BufReader::with_capacity(1 << 17, counted);
+        let (reader, packed) = decompress(buffered).map_err(failed("read"))?;
+        Ok((Box::new(LineEnds::new(reader)), packed.then_some(done)))
+    }
+
+    /// The content as one large document, which a compressed file must not blow up to more than
+    /// [`ReadOptions::most_expansion`] allows.
+    ///
+    /// # Errors
+    /// When the file cannot be opened.
+    pub(super) fn document<'a>(&self, options: &'a ReadOptions<'_>) -> Result<Bounded<Content<'a>>> {
+        let (reader, packed) = self.unpack(options.observer)?;
+        Ok(Bounded::new(reader, packed, options.most_expansion))
+    }
+
+    /// Whether the file begins with `magic`, as it lies on disk.
+    ///
+    /// # Errors
+    /// When the file cannot be opened or read.
+    pub(crate) fn begins_with(&self, magic: &[u8]) -> Result<bool> {
+        let failed = |e| Error::io("read", &self.path, e);
+        if let Some(pipe) = &self.pipe {
+            return Ok(pipe.head().map_err(failed)?.0.starts_with(magic));
         }
+        let mut bytes = Vec::new();
+        let file = File::open(&self.path).map_err(|e| Error::io("open", &self.path, e))?;
+        file.take(magic.len() as u64).read_to_end(&mut bytes).map_err(failed)?;
+        Ok(bytes == magic)
     }
 
     /// The beginning of the file, for sniffing.
@@ -127,33 +220,25 @@ impl SourceFile {
     /// # Errors
     /// When the file cannot be opened.
     pub(super) fn look(&self) -> Result<Look> {
-        let mut reader = self.open(&())?;
         let mut bytes = Vec::new();
-        let damage = reader.by_ref().take(HEAD_BYTES as u64 + 1).read_to_end(&mut bytes).err();
+        let limit = HEAD_BYTES as u64 + 1;
+        let damage = match &self.pipe {
+            None => self.open(&())?.take(limit).read_to_end(&mut bytes).err(),
+            Some(pipe) => {
+                let failed = |e| Error::io("read", &self.path, e);
+                let (head, whole) = pipe.head().map_err(failed)?;
+                let (reader, _) = decompress(io::Cursor::new(head)).map_err(failed)?;
+                let damage = LineEnds::new(reader).take(limit).read_to_end(&mut bytes).err();
+                // What was kept of a longer pipe ends somewhere within its compressed data.
+                damage.filter(|_| whole || bytes.is_empty())
+            }
+        };
         let more = bytes.len() > HEAD_BYTES;
         let archive = archive(&bytes);
         bytes.truncate(HEAD_BYTES);
         let text = String::from_utf8_lossy(&bytes);
         let text = text.strip_prefix('\u{feff}').unwrap_or(&text).replace("\r\n", "\n");
         Ok(Look { head: Head { name: self.stem(), text, more }, archive, damage })
-    }
-
-    /// The whole content as text, bad bytes replaced, without a byte order mark. For formats that are one document.
-    /// Damage (an early end) is noted in the ledger, and what could be read is returned.
-    ///
-    /// # Errors
-    /// When the file cannot be opened.
-    pub fn text(&self, observer: &dyn Observer, ledger: &mut Ledger) -> Result<String> {
-        let mut bytes = Vec::new();
-        if let Err(e) = self.open(observer)?.read_to_end(&mut bytes) {
-            let lines = bytes.iter().filter(|byte| **byte == b'\n').count();
-            ledger.damaged(&self.name, lines as u64, e.to_string());
-        }
-        let text = match String::from_utf8(bytes) {
-            Ok(text) => text,
-            Err(e) => String::from_utf8_lossy(e.as_bytes()).into_owned(),
-        };
-        Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
     }
 
     /// The content line by line.
@@ -279,11 +364,24 @@ impl Lines<'_> {
     }
 }
 
+/// Decompresses what begins as gzip or zstd does; says whether it did.
+fn decompress<'a>(mut source: impl BufRead + Send + 'a) -> io::Result<(Content<'a>, bool)> {
+    let magic = source.fill_buf()?;
+    if magic.starts_with(&[0x1f, 0x8b]) {
+        Ok((Box::new(BufReader::with_capacity(1 << 17, MultiGzDecoder::new(source))), true))
+    } else if magic.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
+        let decoder = zstd::stream::read::Decoder::with_buffer(source)?;
+        Ok((Box::new(BufReader::with_capacity(1 << 17, decoder)), true))
+    } else {
+        Ok((Box::new(source), false))
+    }
+}
+
 /// Counts bytes as they are read, for progress.
 struct Counted<'a> {
-    inner: File,
+    inner: Box<dyn Read + Send>,
     name: String,
-    done: u64,
+    done: Arc<AtomicU64>,
     reported: u64,
     total_bytes: u64,
     observer: &'a dyn Observer,
@@ -292,66 +390,14 @@ struct Counted<'a> {
 impl Read for Counted<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.inner.read(buffer)?;
-        self.done += count as u64;
-        if self.done - self.reported >= 1 << 20 || count == 0 {
-            self.reported = self.done;
-            self.observer.progress(&Progress {
-                file: &self.name,
-                done_bytes: self.done,
-                total_bytes: self.total_bytes,
-            });
+        let done = self.done.fetch_add(count as u64, Ordering::Relaxed) + count as u64;
+        if done - self.reported >= 1 << 20 || count == 0 {
+            self.reported = done;
+            let total_bytes = if self.total_bytes == 0 { done } else { self.total_bytes };
+            self.observer.progress(&Progress { file: &self.name, done_bytes: done, total_bytes });
         }
         Ok(count)
     }
-}
-
-/// The files a request names: each argument is a file, a folder (all files in it, by name, hidden ones left out) or a
-/// pattern with `*`, `?` or `[…]`.
-///
-/// # Errors
-/// When an argument names nothing, or a folder or pattern holds no file.
-pub fn expand(arguments: &[PathBuf]) -> Result<Vec<SourceFile>> {
-    let mut files: Vec<SourceFile> = Vec::new();
-    for argument in arguments {
-        let text = argument.to_string_lossy();
-        let found = if argument.is_dir() {
-            folder(argument)?
-        } else if argument.exists() || !text.contains(['*', '?', '[']) {
-            // A missing file is reported by its own name here, not as "no reader recognises it" later.
-            std::fs::metadata(argument).map_err(|e| Error::io("open", argument, e))?;
-            vec![argument.clone()]
-        } else {
-            let paths = glob::glob(&text).map_err(|e| Error::Setting {
-                setting: format!("source {text}"),
-                found: format!("not a pattern: {e}"),
-                remedy: "quote the pattern, or name the files".to_owned(),
-            })?;
-            paths.filter_map(|path| path.ok().filter(|path| path.is_file())).collect()
-        };
-        if found.is_empty() {
-            return Err(Error::Empty {
-                source_name: text.into_owned(),
-                what: "no file found".to_owned(),
-                remedy: "check the folder or pattern".to_owned(),
-            });
-        }
-        files.extend(found.into_iter().map(SourceFile::new));
-    }
-    Ok(files)
-}
-
-fn folder(path: &Path) -> Result<Vec<PathBuf>> {
-    let entries = std::fs::read_dir(path).map_err(|e| Error::io("open", path, e))?;
-    let mut found = Vec::new();
-    for entry in entries {
-        let entry = entry.map_err(|e| Error::io("read", path, e))?;
-        let hidden = entry.file_name().to_string_lossy().starts_with(['.', '_']);
-        if !hidden && entry.path().is_file() {
-            found.push(entry.path());
-        }
-    }
-    found.sort();
-    Ok(found)
 }
 
 /// SHA-256 of bytes, hexadecimal.
@@ -359,7 +405,7 @@ pub fn sha256(bytes: &[u8]) -> String {
     hexadecimal(&Sha256::digest(bytes))
 }
 
-fn hexadecimal(digest: &[u8]) -> String {
+pub(super) fn hexadecimal(digest: &[u8]) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -414,13 +460,5 @@ mod tests {
     fn zstd_is_recognised_by_its_bytes() {
         let (_dir, source) = file(&zstd::encode_all(&b"a\nb\n"[..], 3).unwrap());
         assert_eq!(all(&source).0, ["a", "b"]);
-    }
-
-    #[test]
-    fn an_empty_folder_and_a_missing_file_are_told_apart() {
-        let dir = tempfile::tempdir().unwrap();
-        assert!(matches!(expand(&[dir.path().to_owned()]), Err(Error::Empty { .. })));
-        assert!(matches!(expand(&[dir.path().join("no.csv")]), Err(Error::Io { .. })));
-        assert!(matches!(expand(&[dir.path().join("*.csv")]), Err(Error::Empty { .. })));
     }
 }

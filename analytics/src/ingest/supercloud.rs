@@ -7,8 +7,9 @@
 //! `tres_alloc` numbers its resources (`1=20,2=170000,4=1,1002=2`). Slurm's own numbers are 1 CPU, 2 memory, 3 energy,
 //! 4 nodes, 5 billing, and sites' own begin at 1001; a published loader takes 4 for GPUs. Which is right is decided by
 //! the file: the number (or the sum of the site's) that equals the GPUs in `gres_used` in at least 95 % of the jobs
-//! that name any there. Number 4 must also differ from `nodes_alloc` at least once, or it may as well be the nodes. If
-//! none passes, GPUs are taken from `gres_used` alone, and are unknown where that says nothing.
+//! that name any there. Number 4 must also differ from `nodes_alloc` at least once, or it may as well be the nodes. Where
+//! `gres_used` is empty in every job, GPUs are 1001 and 1002, the two models of the published cluster. If none passes, GPUs
+//! are taken from `gres_used` alone, and are unknown where that says nothing.
 //!
 //! Worked number: `gres_used=gpu:volta:2` with `tres_alloc=1=40,4=1,1002=2` speaks for 1002 and against 4.
 //! O(rows x resources).
@@ -18,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::delimited::{Delimited, Record};
 use super::field::{MIB, Moment};
 use super::options::ReadOptions;
-use super::read::check_job;
+use super::read::{check_job, forget_unstarted};
 use super::reader::{Confidence, Reader};
 use super::source::{Head, SourceFile};
 use crate::error::{Error, Result};
@@ -33,6 +34,8 @@ const ZONE: &str = "America/New_York";
 const NODE_ID: u32 = 4;
 /// The first number of a site's own resources.
 const FIRST_SITE_ID: u32 = 1_001;
+/// The numbers of the published cluster's two GPU models.
+const GPU_IDS: [u32; 2] = [1_001, 1_002];
 /// At and above this, Slurm's 32-bit numbers mean "no value" or "infinite".
 const NO_VALUE: i64 = 4_294_967_293;
 /// The share of jobs in which a resource number must agree with `gres_used`.
@@ -104,6 +107,7 @@ impl Evidence {
         };
         match source {
             GpuSource::Id(gpu) => of(&|id| id == gpu),
+            GpuSource::Published | GpuSource::Assumed => of(&|id| GPU_IDS.contains(&id)),
             GpuSource::AllSiteIds => of(&|id| id >= FIRST_SITE_ID),
         }
     }
@@ -113,6 +117,10 @@ impl Evidence {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum GpuSource {
     Id(u32),
+    /// The published cluster's numbers, which agree with `gres_used`.
+    Published,
+    /// The published cluster's numbers, where `gres_used` says nothing.
+    Assumed,
     AllSiteIds,
 }
 
@@ -199,6 +207,9 @@ impl JobLog {
             } else {
                 job.job_key = Some(id.into());
             }
+            if job.start.is_none() || evidence.nodes == Some(0) {
+                forget_unstarted(&mut job);
+            }
             check_job(&mut job, &mut row.audit);
             trace.jobs.push(job);
             self.evidence.push(evidence);
@@ -224,6 +235,12 @@ impl JobLog {
             Some(GpuSource::Id(id)) => {
                 format!("supercloud: GPUs are resource {id} of tres_alloc, as gres_used confirms")
             }
+            Some(GpuSource::Published) => {
+                "supercloud: GPUs are resources 1001 and 1002 of tres_alloc, as gres_used confirms".to_owned()
+            }
+            Some(GpuSource::Assumed) => "supercloud: GPUs are resources 1001 and 1002 of tres_alloc, as on the \
+                                         published cluster; gres_used names none, so nothing in the file confirms it"
+                .to_owned(),
             Some(GpuSource::AllSiteIds) => {
                 "supercloud: GPUs are the site's own resources in tres_alloc together, as gres_used confirms".to_owned()
             }
@@ -341,13 +358,21 @@ fn hostlist(text: &str) -> String {
     inside.split(',').map(|name| name.trim().trim_matches(['\'', '"'])).collect::<Vec<_>>().join(",")
 }
 
-/// The resource that agrees with `gres_used` most often, if often enough; a site's own number wins a tie.
+/// The resource that agrees with `gres_used` most often, if often enough; the published cluster's two win a tie, then a
+/// site's own number.
 fn gpu_source(evidence: &[Evidence]) -> Option<GpuSource> {
     let telling: Vec<(&Evidence, f64)> = evidence
         .iter()
         .filter(|one| one.tres.is_some())
         .filter_map(|one| one.used.filter(|used| *used > 0.0).map(|used| (one, used)))
         .collect();
+    let published = |one: &Evidence| one.tres.iter().flatten().any(|(id, _)| GPU_IDS.contains(id));
+    if telling.is_empty() {
+        let silent = evidence.iter().all(|one| one.used.is_none());
+        return (silent && evidence.iter().any(published)).then_some(GpuSource::Assumed);
+    }
+    // Both models are there, if not among the jobs that gres_used tells of: one number alone would miss the other.
+    let both = GPU_IDS.iter().all(|gpu| evidence.iter().any(|one| one.tres.iter().flatten().any(|(id, _)| id == gpu)));
     let ids: BTreeSet<u32> = telling
         .iter()
         .flat_map(|(one, _)| one.tres.iter().flatten())
@@ -358,7 +383,7 @@ fn gpu_source(evidence: &[Evidence]) -> Option<GpuSource> {
     let sum = ids.range(FIRST_SITE_ID..).nth(1).map(|_| GpuSource::AllSiteIds);
     let node = ids.contains(&NODE_ID).then_some(GpuSource::Id(NODE_ID));
     let mut best: Option<(usize, GpuSource)> = None;
-    for source in site.chain(sum).chain(node) {
+    for source in both.then_some(GpuSource::Published).into_iter().chain(site).chain(sum).chain(node) {
         let same = |one: &Evidence, value: f64| one.amount(source).is_some_and(|amount| (amount - value).abs() < 1e-9);
         let agree = telling.iter().filter(|(one, used)| same(one, *used)).count();
         let could_be_nodes = source == GpuSource::Id(NODE_ID)
@@ -437,14 +462,20 @@ mod tests {
         assert_eq!(gpu_source(&jobs), Some(GpuSource::Id(1002)));
         // Two models with a number each: only their sum agrees.
         let jobs = [job(Some(2.0), &[(4, 1.0), (1001, 2.0)], 1), job(Some(1.0), &[(4, 1.0), (1002, 1.0)], 1)];
+        assert_eq!(gpu_source(&jobs), Some(GpuSource::Published));
+        let jobs = [job(Some(2.0), &[(4, 1.0), (1005, 2.0)], 1), job(Some(1.0), &[(4, 1.0), (1006, 1.0)], 1)];
         assert_eq!(gpu_source(&jobs), Some(GpuSource::AllSiteIds));
+        // gres_used tells of the first model only; the job of the second has a GPU all the same.
+        let jobs = [job(Some(2.0), &[(1001, 2.0)], 1), job(None, &[(1002, 1.0)], 1)];
+        assert_eq!(gpu_source(&jobs), Some(GpuSource::Published));
         // A site where 4 really is the GPUs: it differs from the nodes.
         let jobs = [job(Some(2.0), &[(4, 2.0)], 1), job(Some(1.0), &[(4, 1.0)], 1)];
         assert_eq!(gpu_source(&jobs), Some(GpuSource::Id(4)));
         // One GPU on one node each: 4 may as well be the nodes.
         assert_eq!(gpu_source(&[job(Some(1.0), &[(4, 1.0)], 1)]), None);
-        // Nothing to test against.
-        assert_eq!(gpu_source(&[job(None, &[(4, 1.0), (1001, 1.0)], 1)]), None);
+        // Nothing to test against: the published numbers, and never the nodes.
+        assert_eq!(gpu_source(&[job(None, &[(4, 1.0), (1001, 1.0)], 1)]), Some(GpuSource::Assumed));
+        assert_eq!(gpu_source(&[job(None, &[(4, 1.0), (1007, 1.0)], 1)]), None);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! Header comments begin with `;`; rows are 18 numbers, -1 unknown: job, submit, wait, run, processors given, CPU
 //! seconds, KB used, processors asked, seconds asked, KB asked, status, user, group, executable, queue, partition,
-//! preceding job, think time. Start is submit + wait, end is start + run. Where the wait is unknown, so are start and
+//! preceding job, think time; fields of a site's own after these are passed over, and noted. Start is submit + wait, end is start + run. Where the wait is unknown, so are start and
 //! end, and `run_s` is the log's own run time. Processors are not GPUs: the format counts none.
 //!
 //! A job that was swapped out has a line for itself (status 0 or 1), then one for each partial execution: status 2 for
@@ -20,7 +20,7 @@ use super::options::ReadOptions;
 use super::reader::{Confidence, Reader};
 use super::source::{Head, SourceFile};
 use crate::error::{Error, Result};
-use crate::quality::{Ledger, RowAudit, reason};
+use crate::quality::{Ledger, Reason, RowAudit, reason};
 use crate::schema::{AttemptRow, JobRow, JobState};
 use crate::time::{TimeBasis, Zone, seconds_to_ms};
 use crate::trace::Trace;
@@ -50,6 +50,19 @@ const FIELDS: [&str; 18] = [
 /// Header comments that only this format has.
 const TELLING: [&str; 6] = ["unixstarttime", "maxprocs", "maxnodes", "maxjobs", "timezonestring", "maxrecords"];
 
+/// A row that is cut.
+const TOO_FEW_FIELDS: Reason = Reason {
+    id: "field_count",
+    what: "the line has fewer than the 18 fields of the format, so its values cannot be told apart",
+    remedy: "fetch the log again, or write -1 for what is unknown",
+};
+/// A row with a site's own fields.
+const MORE_FIELDS: Reason = Reason {
+    id: "more_fields",
+    what: "the line has more than the 18 fields of the format; what follows them is not read",
+    remedy: "nothing to do; the format does not say what the other fields mean",
+};
+
 /// Reads SWF.
 #[derive(Debug)]
 pub(super) struct Swf;
@@ -70,13 +83,15 @@ impl Reader for Swf {
             .any(|(name, _)| TELLING.contains(&name.trim().to_ascii_lowercase().as_str()));
         let first = head.text.lines().find(|line| !line.trim().is_empty() && !line.trim_start().starts_with(';'));
         let shaped = first.map(|line| {
-            line.split_whitespace().count() == FIELDS.len()
-                && line.split_whitespace().all(|number| number.parse::<f64>().is_ok())
+            let numbers = line.split_whitespace().take(FIELDS.len());
+            numbers.clone().count() == FIELDS.len() && numbers.clone().all(|number| number.parse::<f64>().is_ok())
         });
+        let more = first.is_some_and(|line| line.split_whitespace().count() > FIELDS.len());
         match (told, shaped) {
             (true, Some(true) | None) => Confidence::Sure,
             (false, Some(true)) if head.name.ends_with(".swf") => Confidence::Sure,
-            (false, Some(true)) => Confidence::Maybe,
+            // A table of numbers with more columns may be anything.
+            (false, Some(true)) if !more => Confidence::Maybe,
             _ => Confidence::No,
         }
     }
@@ -273,9 +288,12 @@ fn read_file(file: &SourceFile, options: &ReadOptions<'_>, trace: &mut Trace, se
 /// Reads a row; one that is none is quarantined.
 fn parse(text: &str, audit: &mut RowAudit<'_>, ledger: &mut Ledger) -> Option<Line> {
     let fields: Vec<&str> = text.split_whitespace().collect();
-    if fields.len() != FIELDS.len() {
-        ledger.quarantine(audit, reason::FIELD_COUNT, "", text);
+    if fields.len() < FIELDS.len() {
+        ledger.quarantine(audit, TOO_FEW_FIELDS, "", text);
         return None;
+    }
+    if let Some(more) = fields.get(FIELDS.len()..).filter(|more| !more.is_empty()) {
+        audit.repair(MORE_FIELDS, "", &more.join(" "));
     }
     let field = |ix: usize| (fields.get(ix).copied(), FIELDS.get(ix).copied().unwrap_or_default());
     // -1 is unknown in every field; other negative numbers are damage.
@@ -397,7 +415,7 @@ impl Pending {
             req_mem_bytes: line.mem_kb.zip(line.req_procs.or(procs)).map(|(kb, procs)| (kb * 1_024.0 * procs) as i64),
             time_limit_s: line.limit_s.filter(|limit| *limit > 0.0),
             run_s: line.run_s.filter(|_| !never_ran),
-            reported_run_s: line.run_s,
+            reported_run_s: line.run_s.filter(|_| !never_ran),
             reported_wait_s: line.wait_s,
             depends_on: line.preceding.filter(|job| *job > 0).map(|job| Cow::Owned(format!("{prefix}{job}"))),
             ..JobRow::default()

@@ -36,14 +36,30 @@ pub fn spans(sentence: &str) -> Vec<Span<'_>> {
     out
 }
 
-/// Text with control characters and bidirectional overrides replaced; tab and line ends become a space.
+/// Text from a trace for a cell of a CSV file: [`printable`], and not taken for a formula by a spreadsheet, which a text is that begins with one
+/// of `= + - @` (or their wide forms): such a one gets a `'` before it.
+#[must_use]
+pub fn csv_text(text: &str) -> String {
+    let text = printable(text);
+    let first = text.trim_start().chars().next();
+    let formula = matches!(first, Some('=' | '+' | '-' | '@' | '\u{FF1D}' | '\u{FF0B}' | '\u{FF0D}' | '\u{FF20}'));
+    if formula { format!("'{text}") } else { text }
+}
+
+/// Text with control characters and bidirectional marks replaced; tab and line ends become a space.
 #[must_use]
 pub fn printable(text: &str) -> String {
     text.chars()
         .map(|c| match c {
             '\t' | '\n' | '\r' | '\u{2028}' | '\u{2029}' => ' ',
             c if c.is_control() => '\u{FFFD}',
-            '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' | '\u{FFFE}' | '\u{FFFF}' => '\u{FFFD}',
+            '\u{202A}'..='\u{202E}'
+            | '\u{2066}'..='\u{2069}'
+            | '\u{200E}'
+            | '\u{200F}'
+            | '\u{061C}'
+            | '\u{FFFE}'
+            | '\u{FFFF}' => '\u{FFFD}',
             c => c,
         })
         .collect()
@@ -153,5 +169,23 @@ mod tests {
         assert_eq!(slug("Wait by VC / hour"), "wait-by-vc-hour");
         assert_eq!(slug("\"><script>"), "script");
         assert_eq!(slug("–"), "part");
+    }
+
+    #[test]
+    fn a_cell_of_a_csv_file_is_no_formula_and_steers_no_terminal() {
+        for (text, cell) in [
+            ("=HYPERLINK(\"http://x\")", "'=HYPERLINK(\"http://x\")"),
+            ("+1", "'+1"),
+            ("-1", "'-1"),
+            ("@SUM(A1)", "'@SUM(A1)"),
+            (" =1", "' =1"),
+            ("\t=1", "' =1"),
+            ("\u{FF1D}1", "'\u{FF1D}1"),
+            ("a=1", "a=1"),
+            ("", ""),
+            ("a\u{1b}[2Jb\u{202e}c\u{200f}d", "a\u{fffd}[2Jb\u{fffd}c\u{fffd}d"),
+        ] {
+            assert_eq!(csv_text(text), cell);
+        }
     }
 }

@@ -24,6 +24,7 @@ use super::totals::{Totals, UNKNOWN_STATE, state_of};
 use super::value::{Job, in_range};
 use crate::error::{Error, Result};
 use crate::quality::Ledger;
+use crate::storage;
 
 /// Columns that are read where the file has them.
 pub(super) const COLUMNS: [&str; 9] =
@@ -35,7 +36,7 @@ const BATCH: usize = 8_192;
 pub(super) fn read(path: &Path, pool: &ThreadPool) -> Result<(Totals, Ledger)> {
     let failed = |source| Error::Parquet { action: "read", path: path.to_owned(), source };
     let file = File::open(path).map_err(|e| Error::io("open", path, e))?;
-    let plain = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()).map_err(failed)?;
+    let plain = storage::parquet_metadata(&file, path)?;
     let schema = as_dictionaries(plain.schema(), &["state", "user"]);
     let metadata =
         ArrowReaderMetadata::try_new(plain.metadata().clone(), ArrowReaderOptions::new().with_schema(schema))
@@ -58,7 +59,12 @@ pub(super) fn read(path: &Path, pool: &ThreadPool) -> Result<(Totals, Ledger)> {
             if group >= groups {
                 return Ok(counter.totals);
             }
-            read_group(path, &metadata, group, &mut counter).inspect_err(|_| next.store(groups, Ordering::Relaxed))?;
+            storage::guarded(|| read_group(path, &metadata, group, &mut counter))
+                .unwrap_or_else(|| {
+                    let found = "the Parquet data is damaged";
+                    Err(Error::format(path.display().to_string(), found, "write it again"))
+                })
+                .inspect_err(|_| next.store(groups, Ordering::Relaxed))?;
         }
     });
     let mut totals = Totals::new();

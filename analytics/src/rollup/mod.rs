@@ -43,7 +43,6 @@ mod text;
 mod totals;
 mod value;
 
-use std::io::Read;
 use std::path::Path;
 
 pub use answer::{
@@ -52,6 +51,8 @@ pub use answer::{
 pub use histogram::Histogram;
 
 use crate::error::{Error, Result};
+use crate::ingest::SourceFile;
+use crate::storage::PIPED_PARQUET;
 
 /// How to run.
 #[derive(Debug, Clone, Copy, Default)]
@@ -72,21 +73,20 @@ pub fn run(path: &Path, options: &Options) -> Result<Rollup> {
         found: e.to_string(),
         remedy: "ask for fewer threads".to_owned(),
     })?;
-    let (totals, ledger) = if is_parquet(&file)? { columnar::read(&file, &pool)? } else { text::read(&file, &pool)? };
+    let source = SourceFile::new(&file);
+    let (totals, ledger) = if !source.begins_with(b"PAR1")? {
+        text::read(&source, &pool)?
+    } else if source.is_pipe() {
+        return Err(Error::format(source.name(), "Parquet through a pipe, which is read from its end", PIPED_PARQUET));
+    } else {
+        columnar::read(&file, &pool)?
+    };
     Ok(answer::answer(totals, ledger))
 }
 
 /// The JSON Schema of [`Rollup`].
 pub fn json_schema() -> serde_json::Value {
     schemars::schema_for!(Rollup).to_value()
-}
-
-/// Whether the file begins as every Parquet file does.
-fn is_parquet(path: &Path) -> Result<bool> {
-    let mut magic = Vec::new();
-    let file = std::fs::File::open(path).map_err(|e| Error::io("open", path, e))?;
-    file.take(4).read_to_end(&mut magic).map_err(|e| Error::io("read", path, e))?;
-    Ok(magic == b"PAR1")
 }
 
 #[cfg(test)]

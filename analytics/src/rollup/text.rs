@@ -9,7 +9,6 @@
 //! kept + quarantined. Separators are `,`, tab, `;` or `|`, whichever the header has most of.
 
 use std::io::{BufRead, Read};
-use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use memchr::{memchr, memrchr};
@@ -33,8 +32,7 @@ const LONGEST_LINE: usize = 16 << 20;
 const SHOWN: usize = 5;
 
 /// Counts all jobs of a file.
-pub(super) fn read(path: &Path, pool: &ThreadPool) -> Result<(Totals, Ledger)> {
-    let source = SourceFile::new(path);
+pub(super) fn read(source: &SourceFile, pool: &ThreadPool) -> Result<(Totals, Ledger)> {
     let mut feed = Feed::new(source.open(&())?);
     let header = feed.header(source.name())?;
     let feed = Mutex::new(feed);

@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 
 use super::column::{Label, Numbers, Text};
+use super::state::JobState;
 
 /// What a column holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -248,7 +249,7 @@ tables! {
         end: time,
         #[doc = "Whether it was still running or waiting when the record was taken."]
         censored: flag,
-        #[doc = "Attempts made."]
+        #[doc = "Attempts made; 0 for a job that ended while it waited, whose wait is then only known to be longer than from submission to end."]
         attempts: int,
         #[doc = "Nodes asked for."]
         req_nodes: int,
@@ -360,7 +361,7 @@ tables! {
         gpus: num,
         #[doc = "Nodes."]
         nodes: num,
-        #[doc = "`up`, `drained` or `powered_down`."]
+        #[doc = "`up`, `down` (failed: what ran there ended), `drained` or `powered_down`."]
         state: label,
     }
     #[doc = "one row a moment: what a cluster or VC was doing, as the source counted it."]
@@ -484,6 +485,19 @@ tables! {
         gap_s: num,
         #[doc = "Instances to be had, up to the number asked for."]
         count: num,
+    }
+}
+
+impl JobTable {
+    /// How long a job that ended without ever having started had waited by then, seconds: its wait is censored there.
+    /// `None` for every other job, and where the submission or the end is unknown.
+    pub fn waited_in_vain_s(&self, ix: usize) -> Option<f64> {
+        let over = self.state.get(ix).is_some_and(|state| JobState::from_id(state).is_final());
+        if !over || self.start.get(ix).is_some() || self.attempts.get(ix) != Some(0) {
+            return None;
+        }
+        let (submit, end) = self.submit.get(ix).zip(self.end.get(ix))?;
+        (end >= submit).then(|| (end - submit) as f64 / 1_000.0)
     }
 }
 

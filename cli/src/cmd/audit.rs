@@ -238,6 +238,7 @@ fn make(options: Options, strict: bool, quiet: bool) -> Result<Made> {
         timezone: options.timezone.as_deref().map(Zone::named).transpose()?,
         mapping: options.mapping.as_deref().map(PathBuf::from),
         strict,
+        max_expansion: tracecast_analytics::ingest::MOST_EXPANSION,
     };
     let metering = meter::Options {
         from_ms: options.from_ms,

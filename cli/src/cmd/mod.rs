@@ -23,6 +23,7 @@ use anyhow::Result;
 use clap::CommandFactory as _;
 
 use crate::args::{Arguments, Backtest, Command, Train};
+use crate::output;
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
@@ -47,8 +48,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         Command::Formats => formats::run(),
         Command::Schema(request) => schema::run(request.of),
         Command::Completions { shell } => {
-            clap_complete::generate(*shell, &mut Arguments::command(), "tracecast", &mut std::io::stdout());
-            Ok(())
+            // Into memory first: the generator panics where it cannot write.
+            let mut script = Vec::new();
+            clap_complete::generate(*shell, &mut Arguments::command(), "tracecast", &mut script);
+            output::bytes(&script, None)
         }
     }
 }

@@ -11,15 +11,16 @@ use tracecast_analytics::ingest::slurm::hostlist;
 use tracecast_analytics::report::{Section, format};
 use tracecast_analytics::time::{DAY_MS, HOUR_MS, Zone, format_utc};
 use tracecast_analytics::{Trace, schema::Table as _};
-use tracecast_planner::power::answer::{Answer, ByHour, Pool, Resimulated, SCHEMA};
-use tracecast_planner::power::apply::{self, Replay};
+use tracecast_planner::power::answer::{Answer, ByHour, Pool, Resimulated, SCHEMA, Together};
+use tracecast_planner::power::apply::{self, Chosen, Replay};
 use tracecast_planner::power::ces::Thresholds;
 use tracecast_planner::power::config::{self, Target};
 use tracecast_planner::power::family::Family;
 use tracecast_planner::power::plan::{Action, PoolPlan, PowerPlan};
-use tracecast_planner::power::resim::{Constants, PerHour, Rates};
+use tracecast_planner::power::resim::{self, Constants, PerHour};
 use tracecast_planner::power::score::Worth;
 use tracecast_planner::power::study::{self, Request, Service, Studied};
+use tracecast_planner::power::tariff::Rates;
 use tracecast_planner::sim::input::{self};
 use tracecast_planner::sim::scenario::Scenario;
 use tracecast_predictors::demand::gather::{self, Asked, Gathered};
@@ -95,15 +96,11 @@ impl Hours {
         })
     }
 
-    /// By slot of the series, the rate against its mean over all slots that have one; 1 for those that have none.
-    fn weights(by: &Hourly, series: &Series) -> Vec<f64> {
-        let rates: Vec<Option<f64>> = (0..series.slots.len()).map(|slot| by.at(series.time_ms(slot))).collect();
-        let known: Vec<f64> = rates.iter().copied().flatten().collect();
-        let mean = known.iter().sum::<f64>() / known.len().max(1) as f64;
-        if known.is_empty() || mean <= 0.0 {
-            return Vec::new();
-        }
-        rates.iter().map(|rate| rate.map_or(1.0, |rate| rate / mean)).collect()
+    /// By slot of the series.
+    fn rates(by: Option<(&str, &Hourly)>, series: &Series) -> Rates {
+        let Some((name, by)) = by else { return Rates::default() };
+        let by_slot = (0..series.slots.len()).map(|slot| by.at(series.time_ms(slot)));
+        Rates { by_slot: by_slot.collect(), are_money: name == "price" }
     }
 
     /// The rate by hour from `from_ms` to `to_ms`, for a replay.
@@ -298,6 +295,12 @@ pub(crate) fn run(request: &PlanPower, quiet: bool) -> Result<()> {
     if request.emit.contains(&Emit::Slurm) && request.slurm_conf.is_none() {
         bail!("the change for Slurm is a diff of the site's slurm.conf; name it with --slurm-conf");
     }
+    if let (Some(folder), Some(conf)) = (&request.emit_to, &request.slurm_conf)
+        && let Some(name) = conf.file_name()
+    {
+        // Before the long work, and again for each file that is written.
+        output::not_over(&folder.join(name), conf, "the site's slurm.conf")?;
+    }
     let trace = source::open(&request.sources, &request.reading, None, quiet)?;
     let answer = answer(request, &trace, describe::title(&trace, &request.sources), quiet)?;
     emit(request, &answer, quiet)?;
@@ -334,7 +337,7 @@ fn answer(request: &PlanPower, trace: &Trace, title: String, quiet: bool) -> Res
         eval: 0..0,
         families: Family::ALL.to_vec(),
         boot_slots: request.boot_slots.unwrap_or_else(|| apply::boot_slots(&figures.power, request.slot)),
-        weights: weighing.map_or_else(Vec::new, |(_, by)| Hours::weights(by, &pool)),
+        rates: Rates::default(),
         constants: figures.power.clone(),
         worth: figures.worth,
         ces,
@@ -342,18 +345,21 @@ fn answer(request: &PlanPower, trace: &Trace, title: String, quiet: bool) -> Res
         services: Service::USUAL.to_vec(),
     };
     output::say(quiet, &format!("tracecast: rules on {} …", format::count(window.slots(&pool))));
-    let study = |series: &Series| study::study(series, &window.request(series, &studies));
     if studies.boot_slots as i64 * request.slot > DAY_MS {
         bail!("a boot of {} slots takes longer than a day; name fewer with --boot-slots", studies.boot_slots);
     }
-    let main = study(&pool)?;
+    let of = |series: &Series, like: &Request| Request {
+        rates: Hours::rates(weighing, series),
+        ..window.request(series, like)
+    };
+    let main = study::study(&pool, &of(&pool, &studies))?;
     // Where boots take a slot more, the same rules and the optimum.
     let slower = Request {
         families: vec![Family::TrailingMaximum, Family::Reach],
         boot_slots: studies.boot_slots + 1,
-        ..window.request(&pool, &studies)
+        ..studies.clone()
     };
-    let slower = study::study(&pool, &slower)?;
+    let slower = study::study(&pool, &of(&pool, &slower))?;
     if let Some(names) = &request.nodes {
         named(names, &main)?;
     }
@@ -365,22 +371,29 @@ fn answer(request: &PlanPower, trace: &Trace, title: String, quiet: bool) -> Res
             format::count(trace.ledger.read)
         ));
     }
+    // Where the trace says which nodes each VC has, they are not one pool unless somebody pools them.
+    let unknown = |name: &str| gathered.totals_unknown.iter().any(|unknown| unknown == name);
+    let stand = series.len() > 1 && series.iter().all(|own| !unknown(&own.name));
     let mut vcs = Vec::new();
-    let mut plans = Vec::new();
-    if request.by_vc {
-        for own in &series {
+    if request.by_vc || stand || request.cluster.is_some() {
+        let asked: Vec<(&Series, Request)> = series.iter().map(|own| (own, of(own, &studies))).collect();
+        for (studied, own) in study::study_together(&asked).into_iter().zip(&series) {
             // A VC that is too short or idle to learn from is said, not dropped.
-            match study(own) {
-                Ok(studied) => {
-                    plans.push(pool_plan(None, gpus, &studied));
-                    vcs.push(Pool::of(&studied)?);
-                }
+            match studied {
+                Ok(studied) => vcs.push(studied),
                 Err(error) => notes.push(format!("{}: left out: {error}", own.name)),
             }
         }
     }
-    let (effects, more) = effects(request, trace, &figures, &hours, &window)?;
+    let slurm_by_vc = request.by_vc && !vcs.is_empty();
+    let chosen = Chosen { pool: &main, vcs: &vcs, slurm_by_vc };
+    let (effects, more) = effects(request, trace, &figures, &hours, &window, &chosen)?;
     notes.extend(more);
+    if let Some((by, _)) = weighing.filter(|_| !main.weighted) {
+        notes.push(format!(
+            "No {by} of an hour before the evaluation is known, so all hours weigh alike in the choice; give a file that covers the days before as well."
+        ));
+    }
     let nodes = main.total.last().copied().unwrap_or(0.0);
     if let Some(own) = effects.first()
         && f64::from(own.effect.nodes) != nodes
@@ -390,10 +403,15 @@ fn answer(request: &PlanPower, trace: &Trace, title: String, quiet: bool) -> Res
             format::counted(u64::from(own.effect.nodes), "node", "nodes")
         ));
     }
-    if plans.is_empty() {
-        plans.push(pool_plan(request.nodes.clone(), gpus, &main));
-    }
-    let plan = power_plan(request, &figures, plans);
+    let plans = |timeout: fn(&Studied) -> (u32, u32)| -> PowerPlan {
+        let by_vc = vcs.iter().filter(|_| slurm_by_vc).map(|own| pool_plan(None, gpus, own, timeout(own)));
+        let mut pools: Vec<PoolPlan> = by_vc.collect();
+        if pools.is_empty() {
+            pools.push(pool_plan(request.nodes.clone(), gpus, &main, timeout(&main)));
+        }
+        power_plan(request, &figures, pools)
+    };
+    let (plan, slurm_plan) = (plans(Studied::timeout), plans(Studied::slurm));
     if !trace.basis.has_calendar() {
         notes
             .push("Hours and weekdays are unknown; rules take the first moment for midnight of a Thursday.".to_owned());
@@ -403,11 +421,13 @@ fn answer(request: &PlanPower, trace: &Trace, title: String, quiet: bool) -> Res
         schema: SCHEMA.to_owned(),
         title,
         notes,
+        capacity_known: !unknown(&main.name),
+        vcs_as_they_stand: Together::of(&vcs).filter(|_| stand),
         slot_s: request.slot as f64 / 1000.0,
         boot_slots: studies.boot_slots,
         constants: figures.power,
         worth: figures.worth,
-        weighted_by: weighing.map(|(by, _)| by.to_owned()),
+        weighted_by: weighing.filter(|_| main.weighted).map(|(by, _)| by.to_owned()),
         cost_saved: ByHour::of(&main, |at| match &hours.price {
             Some(price) => price.at(at),
             None => Some(price_kwh),
@@ -417,9 +437,10 @@ fn answer(request: &PlanPower, trace: &Trace, title: String, quiet: bool) -> Res
         slower_boots: Pool::of(&slower)?,
         criterion: request.service,
         pool: Pool::of(&main)?,
-        vcs,
+        vcs: vcs.iter().map(Pool::of).collect::<Result<_, _>>()?,
         effects,
         plan,
+        slurm_plan,
         sources: trace.sources.clone(),
         chart: chart(&main),
         zone: trace.zone.clone(),
@@ -445,9 +466,12 @@ pub(crate) fn sections(trace: &Trace) -> (Option<String>, Vec<Section>) {
 /// Checks that as many nodes are named as the plan is for: a buffer for 400 nodes says nothing of 12.
 fn named(names: &str, studied: &Studied) -> Result<()> {
     const MOST: usize = 100_000;
-    let Ok(found) = hostlist::expand(names, MOST) else {
+    let Ok(mut found) = hostlist::expand(names, MOST) else {
         bail!("`{names}` is no host list; write gpu[01-52,60]");
     };
+    // A node that is named twice is one node.
+    found.sort_unstable();
+    found.dedup();
     let total = studied.total.last().copied().unwrap_or(0.0) as usize;
     if found.len() != total {
         bail!(
@@ -521,6 +545,7 @@ fn effects(
     figures: &Figures,
     hours: &Hours,
     window: &Window,
+    chosen: &Chosen<'_>,
 ) -> Result<(Vec<Resimulated>, Vec<String>)> {
     let Some(path) = &request.cluster else { return Ok((Vec::new(), Vec::new())) };
     let site = source::site(path)?;
@@ -539,18 +564,17 @@ fn effects(
         loaded: &loaded,
         policy: &policy,
         constants: &figures.power,
-        rates: Rates {
+        rates: resim::Rates {
             price_per_kwh: Some(price.as_ref().map_or(PerHour::Constant(figures.worth.price_kwh), hourly)),
             co2_kg_per_kwh: carbon.as_ref().map(hourly),
         },
-        worth: figures.worth,
         slot_ms: request.slot,
         from_ms: window.from_ms,
         to_ms: window.to_ms,
         zone: &trace.zone,
         seed: 1,
     };
-    Ok(replay.run()?)
+    Ok(replay.run(chosen)?)
 }
 
 fn hourly(of: &(i64, Vec<Option<f64>>)) -> PerHour<'_> {
@@ -563,10 +587,9 @@ fn chart(studied: &Studied) -> Vec<(i64, f64, f64, f64)> {
     slots.map(|(slot, ((need, active), powered))| (at(slot), *active, *need, *powered)).collect()
 }
 
-/// What to do with a pool: for a scheduler that can only time out and keep some idle, the trailing maximum as chosen; as a schedule, what the chosen
-/// rule ordered on the evaluated days.
-fn pool_plan(nodes: Option<String>, gpus: f64, studied: &Studied) -> PoolPlan {
-    let (idle_s, keep_idle) = studied.timeout();
+/// What to do with a pool: for a scheduler that can only time out and keep some idle, seconds and nodes; as a schedule, what the chosen rule ordered on
+/// the evaluated days.
+fn pool_plan(nodes: Option<String>, gpus: f64, studied: &Studied, (idle_s, keep_idle): (u32, u32)) -> PoolPlan {
     let total = studied.total.iter().copied().fold(0.0, f64::max) as u32;
     let mut actions = Vec::new();
     let mut before: Option<u32> = None;
@@ -608,7 +631,6 @@ fn power_plan(request: &PlanPower, figures: &Figures, pools: Vec<PoolPlan>) -> P
 }
 
 fn emit(request: &PlanPower, answer: &Answer, quiet: bool) -> Result<()> {
-    let plan = &answer.plan;
     let Some(folder) = &request.emit_to else { return Ok(()) };
     let mut options = config::Options::default();
     if let Some(path) = &request.slurm_conf {
@@ -637,9 +659,13 @@ fn emit(request: &PlanPower, answer: &Answer, quiet: bool) -> Result<()> {
     };
     let mut notes = answer.plan_in_words();
     for target in targets {
+        let plan = if target == Target::Slurm { &answer.slurm_plan } else { &answer.plan };
         let rendered = config::render(plan, target, &options)?;
         for (name, content) in &rendered.files {
             let path = folder.join(name);
+            if let Some(conf) = &request.slurm_conf {
+                output::not_over(&path, conf, "the site's slurm.conf")?;
+            }
             output::write(&path, content.as_bytes())?;
             if Path::new(name).extension().is_some_and(|kind| kind == "sh") {
                 executable(&path)?;

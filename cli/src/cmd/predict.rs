@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use tracecast_analytics::report::format;
 use tracecast_predictors::duration::apply::apply;
 use tracecast_predictors::duration::predictor::Predictor;
@@ -20,7 +20,7 @@ const SCRIPT: &str = "job_submit.lua";
 
 /// The predictor in a file.
 pub(crate) fn load(path: &Path) -> Result<Predictor> {
-    let bytes = std::fs::read(path).with_context(|| format!("read {}", path.display()))?;
+    let bytes = tracecast_predictors::read_model(path)?;
     Ok(Predictor::from_bytes(&path.display().to_string(), &bytes)?)
 }
 

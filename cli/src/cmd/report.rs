@@ -25,8 +25,8 @@ pub(crate) fn run(request: &Report, quiet: bool) -> Result<()> {
     }
     let html = report::html::render(&document).context("draw the report")?;
     let (page, data) = (request.out.join("report.html"), request.out.join("report.json"));
-    output::write(&page, html.as_bytes())?;
-    output::write(&data, describe::json(&description)?.as_bytes())?;
+    let json = describe::json(&description)?;
+    output::write_all(&[(&page, html.as_bytes()), (&data, json.as_bytes())])?;
     // The summary is what most readers want; the rest is in the page.
     let mut short = document;
     short.sections.clear();

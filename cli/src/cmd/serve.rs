@@ -14,6 +14,7 @@ pub(crate) fn run(request: &Serve, quiet: bool) -> Result<()> {
     config.bind = request.bind;
     config.journal.clone_from(&request.journal);
     config.retrain_after = request.retrain_after.map(std::num::NonZeroU64::get);
+    config.cluster_gpus = request.cluster_gpus.map(|gpus| f64::from(gpus.get()));
     config.notice = |message| output::say(false, &format!("tracecast: {message}"));
     let started = |address, found: &serve::Recovered| {
         let replayed = format::counted(found.events, "event", "events");

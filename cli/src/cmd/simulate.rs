@@ -89,7 +89,13 @@ fn given(policy: &PolicyArguments) -> Scenario {
 /// The scenarios asked for.
 fn scenarios(request: &Simulate) -> Result<Vec<Named>> {
     let predictions = request.jobs.predictions.is_some();
-    let own = given(&request.policy);
+    // What the cluster had is what is replayed, but for what is asked for.
+    let mut recorded = recorded_switches(request)?;
+    if predictions {
+        // Predictions are there to be used.
+        recorded.estimate = None;
+    }
+    let own = given(&request.policy).or(&recorded);
     let asked = match &request.comparison.compare {
         None => vec![own],
         Some(file) if Path::new(file).is_file() => {
@@ -117,27 +123,29 @@ fn scenarios(request: &Simulate) -> Result<Vec<Named>> {
     Ok(named)
 }
 
+/// What is said of the policy the cluster had: order, scan and estimate.
+fn recorded_switches(request: &Simulate) -> Result<Scenario> {
+    let Some(text) = &request.comparison.recorded else { return Ok(Scenario::default()) };
+    Scenario::parse_short(text).map_err(|error| usage(format!("--recorded {error}").replace("policy: ", "")))
+}
+
 /// The policy the cluster had.
 fn recorded(request: &Simulate, scenarios: &[Named]) -> Result<Policy> {
     let Some(first) = scenarios.first() else { bail!("there is no policy") };
     let Some(text) = &request.comparison.recorded else { return Ok(study::usual(&first.policy)) };
-    let mut parts = text.split('/').map(str::to_owned);
+    if text.trim().is_empty() {
+        return Err(usage("--recorded: write the policy that the cluster had, such as fifo/skip".to_owned()));
+    }
     let own = given(&request.policy);
     let scenario = Scenario {
-        order: parts.next(),
-        scan: parts.next(),
-        estimate: parts.next(),
         place: own.place,
         interval: own.interval,
         depth: own.depth,
         tenants: own.tenants,
         compat: own.compat,
         seed: own.seed,
-        ..Scenario::default()
+        ..recorded_switches(request)?
     };
-    if parts.next().is_some() {
-        return Err(usage(format!("--recorded {text}: write ORDER, ORDER/SCAN or ORDER/SCAN/ESTIMATE")));
-    }
     Ok(scenario.policy(request.jobs.predictions.is_some())?)
 }
 

@@ -100,7 +100,7 @@ pub(crate) fn run(request: &TrainDemand, quiet: bool) -> Result<()> {
 
 pub(crate) fn forecast(request: &Forecast, quiet: bool) -> Result<()> {
     let path = &request.model;
-    let bytes = std::fs::read(path).with_context(|| format!("read {}", path.display()))?;
+    let bytes = tracecast_predictors::read_model(path)?;
     let mut predictor = Predictor::from_bytes(&path.display().to_string(), &bytes)?;
     if !request.sources.is_empty() {
         let trace = source::open(&request.sources, &request.reading, None, quiet)?;

@@ -1,44 +1,32 @@
-//! From what was studied to what the scheduler feels: rules fitted on each pool's own past, carried out in a replay of the jobs.
+//! From what was chosen to what the scheduler feels: the chosen rules, carried out in a replay of the jobs.
 //!
-//! The jobs are replayed once with all nodes powered. Each pool's demand in that replay, up to where the evaluation begins, is what rules are fitted
-//! and chosen on ([`study`]); then the jobs are replayed under each plan, the rules now seeing the demand that their own doing has
-//! made ([`resim`]). Waiting work counts as demand, and jobs that wait wake the nodes they need: no rule can strand a job.
+//! The jobs are replayed with all nodes powered, and then under each plan, each pool with **the rule that was [chosen](super::study) for it**: the same
+//! setting, fitted on the same days, chosen for the same service, boots and prices. Nothing is chosen here. The rules now see the demand that
+//! their own doing has made ([`resim`](super::resim)); waiting work counts as demand, and jobs that wait wake the nodes they need: no rule can
+//! strand a job. Beside them run the trailing maximum and the timeout chosen in the same way, and what `slurm.conf` is told, node by node.
 //!
 //! Worked example: a pool with 3 nodes busy and jobs for 1 more waiting, under a trailing maximum of half an hour and a buffer of 1, in which 5 were
 //! busy 20 minutes ago: max(5, 3 + 1) + 1 = 6 nodes.
 
 use std::sync::Arc;
 
-use tracecast_predictors::demand::{Seen, Series, Slot};
+use tracecast_predictors::demand::{Seen, Slot};
 
-use super::answer::Resimulated;
-use super::ces::Thresholds;
-use super::family::{Family, Setting};
+use super::answer::{Followed, Resimulated};
+use super::ces::{self, Thresholds};
+use super::family::{Family, Setting, Told};
 use super::policy::Policy;
-use super::reach::Reaching;
+use super::reach::{Reach, Reaching, Switches};
 use super::resim::{self, Baseline, Constants, Plan, Rates};
-use super::score::Worth;
-use super::study::{self, Request};
+use super::study::Studied;
 use crate::error::Result;
 use crate::sim;
 use crate::sim::input::Loaded;
-use crate::sim::power::Controller;
-
-/// Idle time of the plain timeout that others are shown beside, seconds.
-const TIMEOUT_S: f64 = 1800.0;
+use crate::sim::power::{Controller, Timeout};
 
 /// Slots that a boot takes beyond the one it is ordered for.
 pub fn boot_slots(constants: &Constants, slot_ms: i64) -> usize {
     (constants.boot_s * 1000.0 / slot_ms.max(1) as f64).floor() as usize
-}
-
-/// A series whose demand holds what waits, too.
-fn with_waiting(series: &Series) -> Series {
-    let mut series = series.clone();
-    for slot in &mut series.slots {
-        slot.peak = asked(slot);
-    }
-    series
 }
 
 /// The trailing maximum of what is asked for, and a buffer.
@@ -67,10 +55,23 @@ impl Policy for Trailing {
     }
 }
 
-/// Our rule, which keeps what waiting jobs need on top of what it tells.
-struct WithWaiting(Reaching);
+/// All nodes.
+struct AlwaysOn;
 
-impl Policy for WithWaiting {
+impl Policy for AlwaysOn {
+    fn name(&self) -> String {
+        "always_on".to_owned()
+    }
+
+    fn target(&mut self, seen: Seen<'_>, powered: f64) -> f64 {
+        seen.slots.last().map_or(powered, |slot| slot.total.max(powered))
+    }
+}
+
+/// A rule that tells levels of busy nodes, which keeps what waiting jobs need on top of what it tells.
+struct WithWaiting<P>(P);
+
+impl<P: Policy> Policy for WithWaiting<P> {
     fn name(&self) -> String {
         self.0.name()
     }
@@ -79,6 +80,82 @@ impl Policy for WithWaiting {
         let waiting = seen.slots.last().map_or(0.0, asked);
         self.0.target(seen, powered).max(waiting)
     }
+}
+
+/// Lazy capacity provisioning, told by chances of levels.
+struct Lazily {
+    past: Trailing,
+    window: usize,
+    told: Reaching,
+}
+
+impl Policy for Lazily {
+    fn name(&self) -> String {
+        "lazy_provisioning".to_owned()
+    }
+
+    fn target(&mut self, seen: Seen<'_>, powered: f64) -> f64 {
+        let buffer = f64::from(self.past.buffer);
+        let past = self.past.target(seen, powered) - buffer;
+        let expected = if self.window == 0 { 0.0 } else { self.told.expected(seen, self.window).unwrap_or(0.0) };
+        past.max(expected) + buffer
+    }
+}
+
+/// CES with a forecast from the past.
+struct Saving {
+    told: Told,
+    thresholds: Thresholds,
+}
+
+impl Policy for Saving {
+    fn name(&self) -> String {
+        "ces".to_owned()
+    }
+
+    fn target(&mut self, seen: Seen<'_>, powered: f64) -> f64 {
+        let mut need: Vec<f64> = seen.slots.iter().map(asked).collect();
+        let mut total: Vec<f64> = seen.slots.iter().map(|slot| slot.total).collect();
+        let (Some(last), Some(there)) = (need.last().copied(), total.last().copied()) else { return powered };
+        // The slot to come, of which its orders know nothing.
+        need.push(last);
+        total.push(there);
+        let day = usize::try_from(tracecast_analytics::time::DAY_MS / seen.series.slot_ms.max(1)).unwrap_or(1).max(1);
+        let at = |slot: usize| need.get(slot).copied().unwrap_or(last);
+        let forecast = |slot: usize, ahead: usize| match self.told {
+            Told::Yesterday => at((slot + ahead).saturating_sub(day * (1 + ahead / day)).min(slot)),
+            _ => at(slot),
+        };
+        ces::orders(&need, &total, 1, &self.thresholds, forecast).last().copied().unwrap_or(powered)
+    }
+}
+
+/// A setting as a policy of the replay; `None` of what is no policy: a rule that knows the future, or one that a scheduler carries out itself.
+pub fn policy(setting: &Setting, reach: &Arc<Reach>) -> Option<Box<dyn Policy>> {
+    let reaching = |switches: Switches| Reaching::new(Arc::clone(reach), switches);
+    Some(match *setting {
+        Setting::AlwaysOn => Box::new(AlwaysOn),
+        Setting::Timeout { slots } => Box::new(Trailing { slots, buffer: 0 }),
+        Setting::TrailingMaximum { slots, buffer } => Box::new(Trailing { slots, buffer }),
+        Setting::Newsvendor { chance, buffer } => Box::new(WithWaiting(reaching(Switches {
+            keep_slots: reach.first(),
+            wake_chance: chance,
+            keep_chance: chance,
+            linger_slots: 0,
+            buffer,
+        }))),
+        Setting::Lazy { switch_slots, window_slots, buffer } => {
+            let past = Trailing { slots: switch_slots.saturating_sub(window_slots).max(1), buffer };
+            let switches =
+                Switches { keep_slots: window_slots, wake_chance: 0.5, keep_chance: 0.5, linger_slots: 0, buffer: 0 };
+            Box::new(Lazily { past, window: window_slots, told: reaching(switches) })
+        }
+        Setting::Ces { told: told @ (Told::LastValue | Told::Yesterday), thresholds } => {
+            Box::new(Saving { told, thresholds })
+        }
+        Setting::Ces { .. } | Setting::IdleTimeout { .. } => return None,
+        Setting::Reach(switches) => Box::new(WithWaiting(reaching(switches))),
+    })
 }
 
 /// What is replayed, and how it is judged.
@@ -92,8 +169,6 @@ pub struct Replay<'a> {
     pub constants: &'a Constants,
     /// What energy costs and emits.
     pub rates: Rates<'a>,
-    /// What things are worth.
-    pub worth: Worth,
     /// Length of a slot, milliseconds.
     pub slot_ms: i64,
     /// The evaluation begins here, milliseconds since the epoch.
@@ -106,16 +181,46 @@ pub struct Replay<'a> {
     pub seed: u64,
 }
 
-/// A controller for each pool: of its chosen trailing maximum, and of our rule where the pool's past allows one.
-type Controllers = (Vec<Option<Controller>>, Vec<Option<Controller>>);
+/// What was chosen.
+#[derive(Debug, Clone, Copy)]
+pub struct Chosen<'a> {
+    /// For all nodes as one pool.
+    pub pool: &'a Studied,
+    /// For each VC.
+    pub vcs: &'a [Studied],
+    /// Whether `slurm.conf` is told the timeouts of VCs, and not that of the pool for all nodes.
+    pub slurm_by_vc: bool,
+}
+
+impl<'a> Chosen<'a> {
+    /// What was chosen for a pool of the replay: for its VC, or, where the replay has but one pool, for all nodes.
+    fn of(&self, name: &str, pools: usize) -> Option<&'a Studied> {
+        let own = self.vcs.iter().find(|studied| studied.name == name);
+        own.or_else(|| (pools == 1).then_some(self.pool))
+    }
+}
+
+/// Shares of `whole` in proportion to `sizes`; what is left over goes to the largest remainders.
+fn dealt(whole: u32, sizes: &[u32]) -> Vec<u32> {
+    let total: u64 = sizes.iter().map(|size| u64::from(*size)).sum::<u64>().max(1);
+    let part = |size: &u32| u64::from(whole) * u64::from(*size);
+    let mut shares: Vec<u32> = sizes.iter().map(|size| (part(size) / total) as u32).collect();
+    let mut order: Vec<usize> = (0..sizes.len()).collect();
+    order.sort_by_key(|at| std::cmp::Reverse(sizes.get(*at).map_or(0, |size| part(size) % total)));
+    let left = whole.saturating_sub(shares.iter().sum()) as usize;
+    for at in order.into_iter().take(left) {
+        shares.get_mut(at).into_iter().for_each(|share| *share += 1);
+    }
+    shares
+}
 
 impl Replay<'_> {
-    /// Replays the jobs under: always on, a timeout, the trailing maximum and our rule as chosen for each pool. With it come notes on pools that have
-    /// too little past for a rule.
+    /// Replays the jobs under: always on, the chosen rules, the trailing maximum and the timeout chosen in the same way, and the timeouts of
+    /// `slurm.conf`. With it come notes on pools for which nothing was chosen.
     ///
     /// # Errors
     /// As [`Baseline::of`].
-    pub fn run(&self) -> Result<(Vec<Resimulated>, Vec<String>)> {
+    pub fn run(&self, chosen: &Chosen<'_>) -> Result<(Vec<Resimulated>, Vec<String>)> {
         let baseline = Baseline::of(resim::Setting {
             loaded: self.loaded,
             policy: self.policy,
@@ -127,79 +232,94 @@ impl Replay<'_> {
             zone: self.zone,
             seed: self.seed,
         })?;
-        let ((trailing, reach), notes) = self.controllers(&baseline);
-        let plan =
-            |name: &str, controllers| Plan { name: name.to_owned(), idle_s: None, wake_on_demand: true, controllers };
+        let pools: Vec<(&str, Option<&Studied>)> = baseline
+            .series
+            .iter()
+            .map(|series| (series.name.as_str(), chosen.of(&series.name, baseline.series.len())))
+            .collect();
+        let missing = pools.iter().filter(|(_, studied)| studied.is_none());
+        let notes = missing
+            .map(|(name, _)| format!("{name}: all its nodes stay on in the replay, as nothing could be chosen for it."))
+            .collect();
+        let ruled = |name: &str, of: &dyn Fn(&Studied) -> Option<Setting>| {
+            let settings: Vec<Option<Setting>> =
+                pools.iter().map(|(_, studied)| studied.as_ref().and_then(|studied| of(studied))).collect();
+            let controllers = pools.iter().zip(&settings).map(|((_, studied), setting)| {
+                let policy = policy(setting.as_ref()?, &Arc::new(studied.as_ref()?.reach.clone()))?;
+                Some(Controller { policy, history: Vec::new() })
+            });
+            let plan = Plan {
+                name: name.to_owned(),
+                idle_s: None,
+                by_pool: Vec::new(),
+                wake_on_demand: true,
+                controllers: controllers.collect(),
+            };
+            (plan, settings)
+        };
+        let setting_of =
+            |family: Family| move |studied: &Studied| studied.curve(family).map(|curve| curve.chosen.setting);
+        let followed = |studied: &Studied| studied.curves.get(studied.chosen).map(|curve| curve.chosen.setting);
         let plans = [
-            Plan::always_on(),
-            Plan::timeout(TIMEOUT_S),
-            plan("trailing maximum + buffer", trailing),
-            plan("reach (ours)", reach),
+            (Plan::always_on(), vec![Some(Setting::AlwaysOn); pools.len()]),
+            ruled("chosen beforehand", &followed),
+            ruled("trailing maximum + buffer", &setting_of(Family::TrailingMaximum)),
+            ruled("timeout", &setting_of(Family::Timeout)),
+            self.slurm(chosen, &pools, &baseline),
         ];
         let effects = plans
             .into_iter()
-            .map(|plan| {
+            .map(|(plan, settings)| {
                 let replayed = baseline.effect(plan)?;
                 let timeline = baseline.timeline(&replayed);
-                Ok(Resimulated { effect: replayed.effect, timeline })
+                let rules = pools.iter().zip(settings);
+                let rules = rules.map(|((name, _), setting)| Followed { pool: (*name).to_owned(), setting });
+                Ok(Resimulated { effect: replayed.effect, rules: rules.collect(), timeline })
             })
             .collect::<Result<Vec<_>>>()?;
         Ok((effects, notes))
     }
 
-    fn controllers(&self, baseline: &Baseline<'_>) -> (Controllers, Vec<String>) {
-        let boot_slots = boot_slots(self.constants, self.slot_ms);
-        let mut both: Controllers = (Vec::new(), Vec::new());
-        let mut notes = Vec::new();
-        for series in &baseline.series {
-            let slot = |ms: i64| usize::try_from((ms - series.start_ms).div_euclid(self.slot_ms)).unwrap_or(0);
-            let (from, to) = (slot(self.from_ms), slot(self.to_ms).min(series.slots.len()));
-            let request = Request {
-                fit: 0..from,
-                eval: from..to,
-                families: vec![Family::TrailingMaximum, Family::Reach],
-                boot_slots,
-                weights: Vec::new(),
-                constants: self.constants.clone(),
-                worth: self.worth,
-                ces: Thresholds::EARTH,
-                budget: None,
-                services: Vec::new(),
-            };
-            // A pool with too little past stays on.
-            let studied = match study::study(&with_waiting(series), &request) {
-                Ok(studied) => studied,
-                Err(error) => {
-                    notes.push(format!("{}: all its nodes stay on: {error}", series.name));
-                    both.0.push(None);
-                    both.1.push(None);
-                    continue;
-                }
-            };
-            let chosen = |family: Family| {
-                studied.curves.iter().find(|curve| curve.family == family).map(|curve| curve.chosen.setting)
-            };
-            let mut own: Option<Box<dyn Policy>> = None;
-            if let Some(Setting::TrailingMaximum { slots, buffer }) = chosen(Family::TrailingMaximum) {
-                own = Some(Box::new(Trailing { slots, buffer }));
+    /// The timeouts that `slurm.conf` is told, node by node and without a reserve.
+    fn slurm(
+        &self,
+        chosen: &Chosen<'_>,
+        pools: &[(&str, Option<&Studied>)],
+        baseline: &Baseline<'_>,
+    ) -> (Plan, Vec<Option<Setting>>) {
+        // One list of idle nodes for the whole cluster is shared by its pools.
+        let shares = dealt(chosen.pool.slurm().1, &baseline.nodes());
+        let of = |(studied, share): (Option<&Studied>, u32)| match (studied, chosen.slurm_by_vc) {
+            (Some(studied), true) => Some(studied.slurm()),
+            (None, true) => None,
+            (_, false) => Some((chosen.pool.slurm().0, share)),
+        };
+        let told: Vec<Option<(u32, u32)>> = pools.iter().map(|(_, studied)| *studied).zip(shares).map(of).collect();
+        let by_pool = told.iter().map(|told| match told {
+            Some((idle_s, keep_idle)) => {
+                Timeout { idle_ms: Some(i64::from((*idle_s).max(1)) * 1000), keep_idle: *keep_idle }
             }
-            let controller =
-                |policy: Option<Box<dyn Policy>>| policy.map(|policy| Controller { policy, history: Vec::new() });
-            both.0.push(controller(own));
-            let mut own: Option<Box<dyn Policy>> = None;
-            if let Some(Setting::Reach(switches)) = chosen(Family::Reach) {
-                own = Some(Box::new(WithWaiting(Reaching::new(Arc::new(studied.reach), switches))));
-            }
-            both.1.push(controller(own));
-        }
-        (both, notes)
+            None => Timeout::default(),
+        });
+        let setting = |(idle_s, keep_idle): (u32, u32)| Setting::IdleTimeout {
+            slots: usize::try_from(i64::from(idle_s) * 1000 / self.slot_ms.max(1)).unwrap_or(0),
+            keep_idle,
+        };
+        let plan = Plan {
+            name: "slurm.conf as emitted".to_owned(),
+            idle_s: None,
+            by_pool: by_pool.collect(),
+            wake_on_demand: true,
+            controllers: Vec::new(),
+        };
+        (plan, told.into_iter().map(|told| told.map(setting)).collect())
     }
 }
 
 #[cfg(test)]
 #[allow(clippy::float_cmp)]
 mod tests {
-    use tracecast_predictors::demand::Unit;
+    use tracecast_predictors::demand::{Series, Unit};
 
     use super::*;
 
@@ -219,5 +339,12 @@ mod tests {
         assert_eq!(rule.target(series.before(4), 8.0), 6.0);
         // The seven of half an hour and more ago no longer count; with one slot more of memory they would.
         assert_eq!(Trailing { slots: 4, buffer: 1 }.target(series.before(4), 8.0), 8.0);
+    }
+
+    #[test]
+    fn idle_nodes_of_one_list_are_shared_by_pools() {
+        // 5 × 3/10 = 1.5, 5 × 6/10 = 3, 5 × 1/10 = 0.5: of the two equal remainders the first gets the one that is left.
+        assert_eq!(dealt(5, &[3, 6, 1]), vec![2, 3, 0]);
+        assert_eq!(dealt(0, &[3, 6]), vec![0, 0]);
     }
 }

@@ -1,13 +1,14 @@
 //! Families of policies: every setting of one kind of rule, what each would have meant, and which of them the past would have picked.
 //!
-//! All settings of a family are scored on the last third of the days before the evaluation, its parts being fitted on the first two thirds. Those
+//! All settings of a family are scored on the last third of the days before the evaluation, its parts being fitted on the first two thirds; how one
+//! of them is chosen there, and one of the families, is [`choice`](super::choice)'s. Those
 //! that no other setting of the family clearly beats there in sleep, service and wakes at once are **kept** (clearly: by more than a quarter of a node in
-//! 400, less than some weeks can tell); the cheapest of them at the given prices is **chosen**. What is kept is then scored on the evaluated days, with
+//! 400, less than some weeks can tell). What is kept is then scored on the evaluated days, with
 //! everything fitted anew on all days before. A **curve** is the upper edge of what was kept, as it turned out: like any curve it is read with
 //! hindsight of where on it one stands, while the chosen point is not.
 //!
 //! Worked example: of settings that slept (4, unserved 0), (5, unserved 0) and (6, unserved 2) with equal wakes, the first is beaten by the second;
-//! the curve has two points, and at 1.5 slots of sleep a slot for each unserved one the second is chosen (−5 against −6 + 3 = −3).
+//! the curve has two points.
 
 use std::ops::Range;
 
@@ -16,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ces::{self, Thresholds};
 use super::reach::{CHANCES, LINGER, Readings, Switches};
-use super::score::{Demand, Outcome};
+use super::score::{Demand, Outcome, Sums};
 use super::simple;
 
 /// What a rule is told of the future.
@@ -74,6 +75,13 @@ pub enum Setting {
         /// Its thresholds.
         thresholds: Thresholds,
     },
+    /// Each node sleeps that was idle for so long, and some idle ones are left: what Slurm can do by itself.
+    IdleTimeout {
+        /// Slots.
+        slots: usize,
+        /// Idle nodes that are left powered; nobody wakes others in their place.
+        keep_idle: u32,
+    },
     /// Ours.
     Reach(Switches),
 }
@@ -100,6 +108,8 @@ pub enum Family {
     CesPersistence,
     /// CES with yesterday as forecast.
     CesSeasonal,
+    /// The timeout node by node that `slurm.conf` can hold.
+    SlurmConf,
     /// Ours.
     Reach,
 }
@@ -114,7 +124,7 @@ const TRAILING: [usize; 16] = [1, 2, 3, 4, 6, 8, 10, 12, 15, 18, 24, 30, 36, 48,
 
 impl Family {
     /// All of them, plainest first.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::AlwaysOn,
         Self::Timeout,
         Self::TrailingMaximum,
@@ -124,6 +134,7 @@ impl Family {
         Self::CesPublished,
         Self::CesPersistence,
         Self::CesSeasonal,
+        Self::SlurmConf,
         Self::Reach,
     ];
 
@@ -139,6 +150,7 @@ impl Family {
             Self::CesPublished => "ces_as_published",
             Self::CesPersistence => "ces_persistence",
             Self::CesSeasonal => "ces_yesterday",
+            Self::SlurmConf => "slurm_conf",
             Self::Reach => "reach",
         }
     }
@@ -146,6 +158,16 @@ impl Family {
     /// Whether it decides from the past alone.
     pub fn causal(self) -> bool {
         !matches!(self, Self::CesPerfect | Self::CesPublished)
+    }
+
+    /// Whether it has so few settings that some days can tell them apart: what stands where evidence for anything else is not clear.
+    pub fn plain(self) -> bool {
+        matches!(self, Self::AlwaysOn | Self::Timeout | Self::TrailingMaximum)
+    }
+
+    /// Whether it may be chosen: it decides from the past alone, and is not only there to show what a scheduler makes of the plan.
+    pub fn eligible(self) -> bool {
+        self.causal() && self != Self::SlurmConf
     }
 
     /// What the forecast of a CES knows; `None` of other rules.
@@ -160,6 +182,7 @@ impl Family {
             | Self::TrailingMaximum
             | Self::Newsvendor
             | Self::LazyProvisioning
+            | Self::SlurmConf
             | Self::Reach => None,
         }
     }
@@ -192,6 +215,15 @@ pub struct Scored {
     /// What it meant.
     #[serde(flatten)]
     pub outcome: Outcome,
+}
+
+/// One setting, and what it meant in each block of days.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tried {
+    /// The rule and its parameters.
+    pub setting: Setting,
+    /// By block.
+    pub blocks: Vec<Sums>,
 }
 
 impl Stretch<'_> {
@@ -249,6 +281,11 @@ impl Stretch<'_> {
                 (found.into_iter().take(self.range.len()).collect(), f64::from(*buffer))
             }
             Setting::Ces { told, thresholds } => (self.ces_orders(*told, thresholds), 0.0),
+            Setting::IdleTimeout { slots, keep_idle } => {
+                let keep = f64::from(*keep_idle);
+                let found = simple::idle_timeout(self.need, self.range.start, *slots, keep, self.before());
+                (found.into_iter().take(self.range.len()).collect(), 0.0)
+            }
             Setting::Reach(switches) => (self.readings.held(switches, self.before()), f64::from(switches.buffer)),
         }
     }
@@ -261,24 +298,47 @@ impl Stretch<'_> {
 
     /// Every setting of a family, and what it meant.
     pub fn sweep(&self, family: Family) -> Vec<Scored> {
+        let tried = self.sweep_in_blocks(family, self.range.len());
+        let whole = |own: &Tried| Scored { setting: own.setting, outcome: self.demand.outcome(&Sums::of(&own.blocks)) };
+        tried.iter().map(whole).collect()
+    }
+
+    /// One setting, block by block of so many slots.
+    pub fn try_in_blocks(&self, setting: &Setting, slots: usize) -> Tried {
+        let (orders, buffer) = self.orders(setting);
+        Tried { setting: *setting, blocks: self.demand.in_blocks(&orders, buffer, slots) }
+    }
+
+    /// Every setting of a family, block by block of so many slots.
+    pub fn sweep_in_blocks(&self, family: Family, slots: usize) -> Vec<Tried> {
         let most = self.slice(self.total).iter().copied().fold(0.0, f64::max);
         let buffers = buffers(most);
         let with_buffers = |bare: Setting, of: &dyn Fn(u32) -> Setting| {
             let (orders, _) = self.orders(&bare);
-            let score =
-                |buffer: &u32| Scored { setting: of(*buffer), outcome: self.demand.score(&orders, f64::from(*buffer)) };
-            buffers.iter().map(score).collect::<Vec<Scored>>()
+            let score = |buffer: &u32| Tried {
+                setting: of(*buffer),
+                blocks: self.demand.in_blocks(&orders, f64::from(*buffer), slots),
+            };
+            buffers.iter().map(score).collect::<Vec<Tried>>()
         };
         match family {
-            Family::AlwaysOn => vec![self.score(&Setting::AlwaysOn)],
-            Family::Timeout => TRAILING.iter().map(|slots| self.score(&Setting::Timeout { slots: *slots })).collect(),
+            Family::AlwaysOn => vec![self.try_in_blocks(&Setting::AlwaysOn, slots)],
+            Family::Timeout => {
+                let of = |after: &usize| self.try_in_blocks(&Setting::Timeout { slots: *after }, slots);
+                TRAILING.iter().map(of).collect()
+            }
             Family::TrailingMaximum => TRAILING
                 .iter()
-                .flat_map(|slots| {
-                    let of = |buffer| Setting::TrailingMaximum { slots: *slots, buffer };
+                .flat_map(|past| {
+                    let of = |buffer| Setting::TrailingMaximum { slots: *past, buffer };
                     with_buffers(of(0), &of)
                 })
                 .collect(),
+            Family::SlurmConf => {
+                let pairs = TRAILING.iter().flat_map(|after| buffers.iter().map(move |keep| (*after, *keep)));
+                let of = |(after, keep_idle)| Setting::IdleTimeout { slots: after, keep_idle };
+                pairs.map(|pair| self.try_in_blocks(&of(pair), slots)).collect()
+            }
             Family::Newsvendor => CHANCES
                 .iter()
                 .flat_map(|chance| {
@@ -307,7 +367,7 @@ impl Stretch<'_> {
                 all.iter()
                     .map(|buffer| {
                         let thresholds = Thresholds { buffer: f64::from(*buffer), ..self.ces };
-                        self.score(&Setting::Ces { told, thresholds })
+                        self.try_in_blocks(&Setting::Ces { told, thresholds }, slots)
                     })
                     .collect()
             }

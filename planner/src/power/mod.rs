@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! demand in slots ──study──▶ rules fitted, chosen and scored beside the optimum ──answer──▶ JSON, report
-//!      rules: simple, ces, reach (facts of levels: level) · families of settings: family · figures: score · bound: optimum
+//!      rules: simple, ces, reach (facts of levels: level) · families of settings: family · which one: choice
+//!      figures: score, interval · what hours are worth: tariff · bound: optimum
 //! jobs and nodes ──apply──▶ the same rules in a replay (resim, on the hook of sim::power)
 //! plan ──config──▶ slurm.conf diff, schedule, Karpenter, cluster-autoscaler
 //! ```
@@ -13,8 +14,10 @@
 pub mod answer;
 pub mod apply;
 pub mod ces;
+pub mod choice;
 pub mod config;
 pub mod family;
+pub mod interval;
 pub mod level;
 pub mod optimum;
 pub mod plan;
@@ -24,3 +27,4 @@ pub mod resim;
 pub mod score;
 pub mod simple;
 pub mod study;
+pub mod tariff;

@@ -182,6 +182,11 @@ impl Reach {
         Ok(Self { horizons: fitted, most })
     }
 
+    /// Slots that waking looks ahead.
+    pub fn first(&self) -> usize {
+        self.horizons.first().map_or(1, |(slots, _)| *slots)
+    }
+
     /// For each slot of `range`, from what was known before it: the level in use, and for each horizon and each of [`CHANCES`] the highest level
     /// reached with more than that chance.
     ///
@@ -309,6 +314,23 @@ impl Reaching {
         Self { reach, switches, levels: None, held: None }
     }
 
+    /// The median of the most that the next `slots` ask for, as far as it is above what is in use; `None` if it cannot be told.
+    pub(super) fn expected(&mut self, seen: Seen<'_>, slots: usize) -> Option<f64> {
+        let levels = self.look(seen);
+        let found = self.reached(&levels, slots, 0.5);
+        self.levels = Some(levels);
+        found
+    }
+
+    /// What is known of all levels by now.
+    fn look(&mut self, seen: Seen<'_>) -> Levels {
+        let mut levels = self.levels.take().unwrap_or_else(|| Levels::new(seen.series, self.reach.most));
+        for slot in seen.slots.iter().skip(levels.seen()) {
+            levels.push(slot);
+        }
+        levels
+    }
+
     fn reached(&self, levels: &Levels, ahead: usize, least: f32) -> Option<f64> {
         let (_, tellers) = self.reach.horizons.iter().find(|(slots, _)| *slots == ahead)?;
         let mut rows = Matrix::new(FACTS);
@@ -324,11 +346,8 @@ impl Policy for Reaching {
     }
 
     fn target(&mut self, seen: Seen<'_>, powered: f64) -> f64 {
-        let mut levels = self.levels.take().unwrap_or_else(|| Levels::new(seen.series, self.reach.most));
-        for slot in seen.slots.iter().skip(levels.seen()) {
-            levels.push(slot);
-        }
-        let first = self.reach.horizons.first().map_or(1, |(slots, _)| *slots);
+        let levels = self.look(seen);
+        let first = self.reach.first();
         let in_use = levels.in_use() as f64;
         // If a chance cannot be told, nothing is let go.
         let wake = self.reached(&levels, first, self.switches.wake_chance).unwrap_or(in_use);

@@ -6,7 +6,8 @@
 //!
 //! * **Energy saved** is asleep node-time × (P_idle − P_off) less what boots and shutdowns draw above idle power, times
 //!   the marginal PUE. Energy of running jobs is left out: they run equally long. What idle power that was saved is
-//!   said as well, and the share of the offline optimum ([`Optimum`]) given when nodes were busy under always on.
+//!   said as well, and the share of the offline optimum ([`Optimum`]) with every job when the plan ran it: at the service that the plan delivered. An
+//!   optimum that runs jobs sooner is another one, and given beside it.
 //! * **Unserved node-slots**: Σ over slots and pools of max(0, u − A); u is the largest number of nodes always-on
 //!   replay had busy in the slot, A the number powered at its beginning, after that moment's events (a node that boots
 //!   is not).
@@ -18,7 +19,7 @@
 //! Worked example: one node of 1,240 W idle and 20 W off, 5 min to boot and 1 min to shut down at idle power; a job of
 //! an hour at 0:00 and one at 6:00. Timeout 30 min: the node shuts down at 1:30, is asleep from 1:31 to 6:00 (269 min)
 //! and boots until 6:05: 269 / 60 h · 1.22 kW = 5.47 kWh saved, the second job waits 5 min longer. The optimum sleeps
-//! from 1:01 to 5:55 (294 min).
+//! from 1:01 to 5:55 (294 min); with the second job 5 min late, until 6:00 (299 min).
 
 mod account;
 mod bound;
@@ -39,7 +40,7 @@ use crate::error::{Error, Result};
 use crate::sim::compare::{Estimate, compare};
 use crate::sim::input::Loaded;
 use crate::sim::metric::JobTimes;
-use crate::sim::power::{Controller, Record, Rules, State, Supervisor, boots, durations};
+use crate::sim::power::{Controller, Record, Rules, State, Supervisor, Timeout, boots, durations};
 use crate::sim::{Cluster, Group, Policy, Schedule, simulate_powered};
 
 /// Waits that differ by less are the same, milliseconds.
@@ -75,6 +76,8 @@ pub struct Plan {
     pub name: String,
     /// A node without a job for so long is put to sleep, seconds; `None`: no timeout.
     pub idle_s: Option<f64>,
+    /// By pool, its own timeout and the idle nodes that are left; empty: the same for all.
+    pub by_pool: Vec<Timeout>,
     /// Whether waiting jobs wake the nodes they need.
     pub wake_on_demand: bool,
     /// By pool; may be empty.
@@ -85,12 +88,18 @@ impl Plan {
     /// Nodes sleep after so many idle seconds, and waiting jobs wake them.
     pub fn timeout(idle_s: f64) -> Self {
         let name = format!("timeout {} min", idle_s / 60.0);
-        Self { name, idle_s: Some(idle_s), wake_on_demand: true, controllers: Vec::new() }
+        Self { name, idle_s: Some(idle_s), by_pool: Vec::new(), wake_on_demand: true, controllers: Vec::new() }
     }
 
     /// Nothing ever sleeps.
     pub fn always_on() -> Self {
-        Self { name: "always on".to_owned(), idle_s: None, wake_on_demand: false, controllers: Vec::new() }
+        Self {
+            name: "always on".to_owned(),
+            idle_s: None,
+            by_pool: Vec::new(),
+            wake_on_demand: false,
+            controllers: Vec::new(),
+        }
     }
 }
 
@@ -158,13 +167,23 @@ impl<'a> Baseline<'a> {
         })
     }
 
+    /// Nodes of each pool.
+    pub fn nodes(&self) -> Vec<u32> {
+        self.firsts
+            .windows(2)
+            .map(|pair| pair.iter().rev().copied().reduce(|end, from| end - from).unwrap_or(0))
+            .collect()
+    }
+
     /// Replays under a plan and says what changes.
     ///
     /// # Errors
     /// As [`simulate_powered`].
     pub fn effect(&self, plan: Plan) -> Result<Replayed> {
         let Loaded { workload, cluster, .. } = self.setting.loaded;
-        let rules = Rules { until_ms: self.window.1, ..rules(&self.setting, plan.idle_s, plan.wake_on_demand) };
+        let by_pool = plan.by_pool;
+        let rules =
+            Rules { until_ms: self.window.1, by_pool, ..rules(&self.setting, plan.idle_s, plan.wake_on_demand) };
         let mut supervisor = Supervisor { rules, controllers: plan.controllers };
         let (schedule, record) = simulate_powered(workload, cluster, self.setting.policy, &mut supervisor)?;
         let effect = self.compare(plan.name, &schedule, &record)?;
@@ -259,17 +278,16 @@ impl<'a> Baseline<'a> {
         let kwh = |watts: f64, ms: i64| watts * hours(ms) / 1000.0;
         let power = |energy_j: f64, time_s: f64| if time_s > 0.0 { energy_j / time_s } else { 0.0 };
 
-        let mut optimum = bound::Bound::default();
-        for pool in 0..self.firsts.len().saturating_sub(1) {
-            optimum.add(bound::optimum(
-                own(&self.busy, self.nodes_of(pool)),
-                own(&self.states, self.nodes_of(pool)),
-                self.window,
-                constants,
-            ));
-        }
+        // With jobs at the times they have always on, and at those that the plan gave them.
+        let (optimum, as_served) = (self.bound(&self.busy), self.bound(&busy));
         let break_even_s = constants.break_even_s();
         let metered = |joules: f64| joules * constants.pue_marginal / KWH_J;
+        let bound = |found: bound::Bound| Optimum {
+            break_even_s: break_even_s.is_finite().then_some(break_even_s),
+            energy_saved_kwh: metered(found.saved_j),
+            nodes_asleep_mean: found.asleep_ms as f64 / (to_ms - from_ms) as f64,
+            node_wakes_per_day: found.wakes as f64 / days,
+        };
         let per_day = |sums: &account::Sums, value: f64| share(value, sums.days());
         let mean_s = |sums: &account::Sums, ms: i64| (sums.jobs > 0).then(|| ms as f64 / sums.jobs as f64 / 1000.0);
         let [asleep_mean, wakes, unserved, saved, cost, co2, wait, jct, delayed] = blocks.estimates(*seed, |sums| {
@@ -323,18 +341,24 @@ impl<'a> Baseline<'a> {
             idle_energy_saved_share: share(total.saved_j / KWH_J, kwh(constants.idle_w, idle_before_ms)),
             cost_saved: valued(rates.price_per_kwh.is_some(), cost, total.priced_j),
             co2_saved_kg: valued(rates.co2_kg_per_kwh.is_some(), co2, total.rated_j),
-            offline_optimum: Optimum {
-                break_even_s: break_even_s.is_finite().then_some(break_even_s),
-                energy_saved_kwh: metered(optimum.saved_j),
-                nodes_asleep_mean: optimum.asleep_ms as f64 / (to_ms - from_ms) as f64,
-                node_wakes_per_day: optimum.wakes as f64 / days,
-            },
-            share_of_optimum: share(total.saved_j, optimum.saved_j),
+            offline_optimum: bound(optimum),
+            optimum_at_service: bound(as_served),
+            share_of_optimum: share(total.saved_j, as_served.saved_j),
             jobs,
             pools,
             block: blocks.unit().to_owned(),
             blocks: blocks.sums.len() as u64,
         })
+    }
+
+    /// The most that could be saved while nodes are busy at these times, each pool for itself.
+    fn bound(&self, busy: &[Vec<(i64, i64)>]) -> bound::Bound {
+        let mut sum = bound::Bound::default();
+        for pool in 0..self.firsts.len().saturating_sub(1) {
+            let (busy, states) = (own(busy, self.nodes_of(pool)), own(&self.states, self.nodes_of(pool)));
+            sum.add(bound::optimum(busy, states, self.window, self.setting.constants));
+        }
+        sum
     }
 
     /// Pools, and their shortage in its blocks.
@@ -506,7 +530,9 @@ mod tests {
         assert_eq!((effect.cost_saved.unwrap().covered_share, effect.co2_saved_kg), (Some(1.0), None));
         assert!((effect.nodes_asleep_mean.unwrap().value - 269.0 / 370.0).abs() < 1e-12);
         assert!((effect.offline_optimum.energy_saved_kwh - 294.0 / 60.0 * 1.22).abs() < 1e-9);
-        assert!((effect.share_of_optimum.unwrap() - 269.0 / 294.0).abs() < 1e-9);
+        // With the job at 6:05, when the plan ran it, five minutes more could have been slept.
+        assert!((effect.optimum_at_service.energy_saved_kwh - 299.0 / 60.0 * 1.22).abs() < 1e-9);
+        assert!((effect.share_of_optimum.unwrap() - 269.0 / 299.0).abs() < 1e-9);
         let jobs = &effect.jobs;
         assert_eq!((jobs.jobs, jobs.delayed, jobs.sooner, jobs.unfinished), (2, 1, 0, 0));
         assert_eq!((jobs.added_wait_mean_s.unwrap().value, jobs.added_wait_max_s), (150.0, Some(300.0)));

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use tracecast_analytics::KWH_J;
 use tracecast_analytics::time::{DAY_MS, HOUR_MS};
 
+use super::optimum::{Prices, optimum};
 use super::resim::Constants;
 
 /// What things are worth to whoever chooses between sleep, service and wear.
@@ -42,7 +43,8 @@ impl Default for Worth {
 pub struct Outcome {
     /// Mean number of nodes asleep.
     pub nodes_asleep_mean: f64,
-    /// The same, each slot weighted by what its energy costs or emits against the mean; equal where hours are alike.
+    /// The same, each slot weighted by what its energy costs against `price_kwh`, or emits against the mean of the days before the evaluation;
+    /// equal where hours are alike.
     pub nodes_asleep_weighted: f64,
     /// Node-slots of demand that found no node ready.
     pub unserved_node_slots: f64,
@@ -63,7 +65,8 @@ pub struct Demand<'a> {
     pub need: &'a [f64],
     /// Nodes there are, by slot.
     pub total: &'a [f64],
-    /// What energy costs or emits in each slot, against the mean; empty where hours are alike.
+    /// What energy costs (or emits) in each slot, against the price of `worth` (or the mean of the past): see [`tariff`](super::tariff); empty where
+    /// hours are alike.
     pub weights: &'a [f64],
     /// Powered before the first slot.
     pub before: f64,
@@ -89,17 +92,20 @@ impl Demand<'_> {
         (own.boot_j - own.idle_w * own.boot_s + own.shutdown_j - own.off_w * own.shutdown_s) / KWH_J
     }
 
-    /// What one wake costs, in slots of sleep: energy of boot and shutdown, and wear.
-    fn wake_slots(&self) -> f64 {
-        let wear = self.worth.wear_h * HOUR_MS as f64 / self.slot_ms as f64;
-        wear + self.cycle_kwh() / self.slot_kwh()
+    /// What a slot of sleep is worth on average, in slots at the price of [`Worth`]: 1 where hours are alike.
+    fn level(&self) -> f64 {
+        if self.weights.is_empty() { 1.0 } else { self.weights.iter().sum::<f64>() / self.weights.len() as f64 }
     }
 
-    /// What one unserved node-slot costs, in slots of sleep.
-    fn unserved_slots(&self) -> f64 {
+    /// What shortage and wear cost here.
+    pub fn tolls(&self) -> Tolls {
         let hours = self.slot_ms as f64 / HOUR_MS as f64;
         let money = self.worth.gpus_per_node * hours * self.worth.gpu_hour;
-        money / (self.slot_kwh() * self.constants.pue_marginal * self.worth.price_kwh)
+        Tolls {
+            // Wear is a constant of the hardware; the energy of boot and shutdown costs what energy does.
+            wake: self.worth.wear_h / hours + self.level() * self.cycle_kwh() / self.slot_kwh(),
+            unserved: money / (self.slot_kwh() * self.constants.pue_marginal * self.worth.price_kwh),
+        }
     }
 
     /// Days of all slots.
@@ -107,10 +113,9 @@ impl Demand<'_> {
         self.need.len() as f64 * self.slot_ms as f64 / DAY_MS as f64
     }
 
-    /// What `orders` (nodes ordered powered, by slot) plus `buffer` would have meant. Never more than there are, never below 0.
-    pub fn score(&self, orders: &[f64], buffer: f64) -> Outcome {
-        let mut outcome = Outcome::default();
-        let (mut before, mut powered_sum, mut need_sum) = (self.before, 0.0, 0.0);
+    /// Goes through the slots of `orders` (nodes ordered powered, by slot) plus `buffer`. Never more than there are, never below 0.
+    fn walk(&self, orders: &[f64], buffer: f64, mut each: impl FnMut(usize, Sums)) {
+        let mut before = self.before;
         let mut lately = vec![self.before; self.boot_slots];
         let slots = self.need.iter().zip(self.total).zip(orders);
         for (at, ((need, total), order)) in slots.enumerate() {
@@ -120,65 +125,185 @@ impl Demand<'_> {
                 *place = powered;
             }
             let woken = (powered - before).max(0.0);
-            outcome.nodes_asleep_mean += total - powered;
-            outcome.nodes_asleep_weighted += (total - powered) * self.weights.get(at).copied().unwrap_or(1.0);
-            outcome.unserved_node_slots += (need - ready).max(0.0);
-            outcome.node_wakes_per_day += woken;
-            outcome.wake_events_per_day += f64::from(u8::from(woken > 0.0));
-            powered_sum += powered;
-            need_sum += need.min(*total);
             before = powered;
+            each(
+                at,
+                Sums {
+                    slots: 1.0,
+                    asleep: total - powered,
+                    weighted: (total - powered) * self.weights.get(at).copied().unwrap_or(1.0),
+                    unserved: (need - ready).max(0.0),
+                    woken,
+                    occasions: f64::from(u8::from(woken > 0.0)),
+                    powered,
+                    need: need.min(*total),
+                },
+            );
         }
-        let cycles_kwh = outcome.node_wakes_per_day * self.cycle_kwh();
-        outcome.energy_saved_kwh =
-            (outcome.nodes_asleep_mean * self.slot_kwh() - cycles_kwh) * self.constants.pue_marginal;
-        outcome.nodes_asleep_mean /= (self.need.len() as f64).max(1.0);
-        outcome.nodes_asleep_weighted /= (self.need.len() as f64).max(1.0);
-        let days = self.days().max(f64::MIN_POSITIVE);
-        outcome.node_wakes_per_day /= days;
-        outcome.wake_events_per_day /= days;
-        outcome.utilisation = if powered_sum > 0.0 { need_sum / powered_sum } else { 0.0 };
-        outcome
     }
 
-    /// The same, block by block of so many slots, with the days of each block.
-    pub fn in_blocks(&self, orders: &[f64], buffer: f64, slots: usize) -> Vec<(f64, Outcome)> {
-        let mut before = self.before;
-        let parts = self.need.chunks(slots).zip(self.total.chunks(slots)).zip(orders.chunks(slots)).enumerate();
-        parts
-            .map(|(at, ((need, total), orders))| {
-                let weights = self.weights.get(at * slots..).unwrap_or_default();
-                let part = Self { need, total, weights, before, ..*self };
-                if let (Some(order), Some(total)) = (orders.last(), total.last()) {
-                    before = (order + buffer).clamp(0.0, *total);
-                }
-                (part.days(), part.score(orders, buffer))
-            })
-            .collect()
+    /// What `orders` (nodes ordered powered, by slot) plus `buffer` would have meant.
+    pub fn score(&self, orders: &[f64], buffer: f64) -> Outcome {
+        let mut sums = Sums::default();
+        self.walk(orders, buffer, |_, slot| sums.add(&slot, 1.0));
+        self.outcome(&sums)
     }
 
-    /// What an outcome costs, in node-slots of sleep lost a slot: what does not sleep (in slots as dear or dirty as the mean), and wakes and unserved slots at their price.
+    /// The same as sums of each block of so many slots; they add up to the whole.
+    pub fn in_blocks(&self, orders: &[f64], buffer: f64, slots: usize) -> Vec<Sums> {
+        let slots = slots.max(1);
+        let mut blocks = vec![Sums::default(); self.need.len().div_ceil(slots)];
+        self.walk(orders, buffer, |at, slot| {
+            if let Some(block) = blocks.get_mut(at / slots) {
+                block.add(&slot, 1.0);
+            }
+        });
+        blocks
+    }
+
+    /// What sums mean.
+    pub fn outcome(&self, sums: &Sums) -> Outcome {
+        let slots = sums.slots.max(1.0);
+        let days = self.days_of(sums).max(f64::MIN_POSITIVE);
+        Outcome {
+            nodes_asleep_mean: sums.asleep / slots,
+            nodes_asleep_weighted: sums.weighted / slots,
+            unserved_node_slots: sums.unserved,
+            node_wakes_per_day: sums.woken / days,
+            wake_events_per_day: sums.occasions / days,
+            energy_saved_kwh: (sums.asleep * self.slot_kwh() - sums.woken * self.cycle_kwh())
+                * self.constants.pue_marginal,
+            utilisation: if sums.powered > 0.0 { sums.need / sums.powered } else { 0.0 },
+        }
+    }
+
+    /// Days that were summed.
+    pub fn days_of(&self, sums: &Sums) -> f64 {
+        sums.slots * self.slot_ms as f64 / DAY_MS as f64
+    }
+
+    /// What an outcome of all slots costs, in node-slots of sleep lost a slot: what does not sleep (in slots at the price of [`Worth`]), and wakes and
+    /// unserved slots at their price.
     pub fn cost(&self, outcome: &Outcome) -> f64 {
         let slots = (self.need.len() as f64).max(1.0);
-        let wakes = outcome.node_wakes_per_day * self.days() * self.wake_slots();
-        let unserved = outcome.unserved_node_slots * self.unserved_slots();
-        (wakes + unserved) / slots - outcome.nodes_asleep_weighted
+        let tolls = self.tolls();
+        let wakes = outcome.node_wakes_per_day * self.days() * tolls.wake;
+        (wakes + outcome.unserved_node_slots * tolls.unserved) / slots - outcome.nodes_asleep_weighted
     }
 
     /// Energy saved in each slot, kWh at the building's meter, boots and shutdowns taken off where they are ordered. Adds up to
     /// [`Outcome::energy_saved_kwh`].
     pub fn saved_kwh(&self, orders: &[f64], buffer: f64) -> Vec<f64> {
-        let mut before = self.before;
-        let slots = self.total.iter().zip(orders);
-        slots
-            .map(|(total, order)| {
-                let powered = (order + buffer).clamp(0.0, *total);
-                let woken = (powered - before).max(0.0);
-                before = powered;
-                let kwh = (total - powered) * self.slot_kwh() - woken * self.cycle_kwh();
-                kwh * self.constants.pue_marginal
-            })
-            .collect()
+        let mut saved = Vec::with_capacity(self.need.len());
+        self.walk(orders, buffer, |_, slot| {
+            let kwh = slot.asleep * self.slot_kwh() - slot.woken * self.cycle_kwh();
+            saved.push(kwh * self.constants.pue_marginal);
+        });
+        saved
+    }
+
+    /// Of all plans that leave at most `unserved` node-slots, the most that could be saved at a switching cost of `wake` slots: on the line between the
+    /// two [optima](optimum) nearest to that shortage, so no plan of whole nodes costs less there.
+    pub fn optimum_at(&self, unserved: f64, wake: f64) -> Outcome {
+        let ahead = Self { boot_slots: 0, ..*self };
+        let at = |price: Option<f64>| {
+            let weights = relative(self.weights);
+            let prices = Prices { wake, unserved: price };
+            let orders = optimum(self.need, self.total, &weights, self.before, prices);
+            let mut sums = Sums::default();
+            ahead.walk(&orders, 0.0, |_, slot| sums.add(&slot, 1.0));
+            sums
+        };
+        // Dear enough that all is served, then cheaper and cheaper.
+        let mut served = at(None);
+        if unserved <= served.unserved {
+            return ahead.outcome(&served);
+        }
+        let (mut high, mut low) = (2.0 * wake + self.need.len() as f64 + 1.0, 0.0);
+        let mut short = at(Some(low));
+        for _ in 0..BISECTIONS {
+            if short.unserved <= unserved {
+                return ahead.outcome(&short);
+            }
+            let middle = (high * low.max(1e-3)).sqrt();
+            let found = at(Some(middle));
+            if found.unserved <= unserved {
+                (high, served) = (middle, found);
+            } else {
+                (low, short) = (middle, found);
+            }
+        }
+        let part = (unserved - served.unserved) / (short.unserved - served.unserved);
+        let mut between = Sums::default();
+        between.add(&served, 1.0 - part);
+        between.add(&short, part);
+        ahead.outcome(&between)
+    }
+}
+
+/// Weights against their mean, so that a switching cost in hours of idle power is one at the mean price; none where the mean says nothing.
+pub(super) fn relative(weights: &[f64]) -> Vec<f64> {
+    let mean = weights.iter().sum::<f64>() / weights.len().max(1) as f64;
+    if mean > 0.0 { weights.iter().map(|weight| weight / mean).collect() } else { Vec::new() }
+}
+
+/// Halvings of the price of shortage, on its logarithm: enough to tell prices apart by a thousandth.
+const BISECTIONS: usize = 16;
+
+/// What a wake and an unserved node-slot cost, in slots of sleep at the price of [`Worth`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Tolls {
+    /// A wake: wear, and the energy of boot and shutdown.
+    pub wake: f64,
+    /// An unserved node-slot.
+    pub unserved: f64,
+}
+
+/// What a plan meant in some slots, added up.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Sums {
+    /// Slots.
+    pub slots: f64,
+    /// Node-slots asleep.
+    pub asleep: f64,
+    /// The same, weighted.
+    pub weighted: f64,
+    /// Node-slots unserved.
+    pub unserved: f64,
+    /// Nodes woken.
+    pub woken: f64,
+    /// Slots in which some were.
+    pub occasions: f64,
+    /// Node-slots powered.
+    pub powered: f64,
+    /// Node-slots demanded.
+    pub need: f64,
+}
+
+impl Sums {
+    /// Adds `times` as much as another has; -1 takes it away.
+    pub fn add(&mut self, other: &Self, times: f64) {
+        self.slots += other.slots * times;
+        self.asleep += other.asleep * times;
+        self.weighted += other.weighted * times;
+        self.unserved += other.unserved * times;
+        self.woken += other.woken * times;
+        self.occasions += other.occasions * times;
+        self.powered += other.powered * times;
+        self.need += other.need * times;
+    }
+
+    /// What they cost, in slots of sleep.
+    pub fn cost(&self, tolls: &Tolls) -> f64 {
+        self.woken * tolls.wake + self.unserved * tolls.unserved - self.weighted
+    }
+
+    /// The sum of several.
+    pub fn of<'a>(parts: impl IntoIterator<Item = &'a Self>) -> Self {
+        parts.into_iter().fold(Self::default(), |mut sum, part| {
+            sum.add(part, 1.0);
+            sum
+        })
     }
 }
 
@@ -261,5 +386,53 @@ mod tests {
         // Ordered for slot 1, the two nodes are ready in slot 2; what is put to sleep in slot 3 is gone at once.
         let outcome = demand.score(&[4.0, 6.0, 6.0, 5.0], 0.0);
         assert_eq!(outcome.unserved_node_slots, 2.0 + 1.0);
+    }
+
+    /// Demand 3, 1, 1, 3 from 3 powered, a wake 3 slots. Level 1 is on throughout. Levels 2 and 3 each cost 4 powered slots to serve both needs, 1 to serve
+    /// the first alone (they are on already), 0 to serve none: with one node-slot unserved 4 + 4 + 1 of 20 are powered, with two 4 + 1 + 1.
+    #[test]
+    fn the_optimum_at_the_service_of_a_rule() {
+        let (constants, worth) = (Constants::default(), Worth::default());
+        let demand = Demand {
+            need: &[3.0, 1.0, 1.0, 3.0],
+            total: &[5.0; 4],
+            weights: &[],
+            before: 3.0,
+            boot_slots: 0,
+            slot_ms: HOUR_MS,
+            constants: &constants,
+            worth: &worth,
+        };
+        for (unserved, powered) in [(0.0, 12.0), (1.0, 9.0), (2.0, 6.0)] {
+            let found = demand.optimum_at(unserved, 3.0);
+            assert!((found.nodes_asleep_mean - (20.0 - powered) / 4.0).abs() < 1e-9, "{unserved}: {found:?}");
+            assert!((found.unserved_node_slots - unserved).abs() < 1e-9, "{unserved}: {found:?}");
+        }
+    }
+
+    /// At ten times the price sleep outweighs ten times the shortage, wear stays what it is, and the energy of a boot costs ten times as much.
+    #[test]
+    fn the_level_of_the_price_counts() {
+        let constants = Constants { boot_j: 300.0 * 1240.0 + 3.6e6, ..Constants::default() };
+        let worth = Worth::default();
+        let of = |weights: &'static [f64]| Demand {
+            need: &[4.0, 6.0],
+            total: &[10.0; 2],
+            weights,
+            before: 10.0,
+            boot_slots: 0,
+            slot_ms: HOUR_MS,
+            constants: &constants,
+            worth: &worth,
+        };
+        let (usual, dear) = (of(&[1.0, 1.0]), of(&[10.0, 10.0]));
+        let short = [4.0, 4.0];
+        assert!((usual.cost(&usual.score(&short, 0.0)) - (2.0 * usual.tolls().unserved / 2.0 - 6.0)).abs() < 1e-9);
+        assert!((dear.cost(&dear.score(&short, 0.0)) - (2.0 * usual.tolls().unserved / 2.0 - 60.0)).abs() < 1e-9);
+        // A kWh more a boot, and a minute's shutdown at 1,220 W more than off: (1 + 1.22 / 60) / 1.22 slots.
+        let energy = (1.0 + 1.22 / 60.0) / 1.22;
+        assert!(
+            (usual.tolls().wake - 2.0 - energy).abs() < 1e-9 && (dear.tolls().wake - 2.0 - 10.0 * energy).abs() < 1e-9
+        );
     }
 }

@@ -38,6 +38,24 @@ pub fn lazy(values: &[f64], from: usize, switch: usize, window: usize, expected:
     past.iter().zip(expected).map(|(past, expected)| past.max(*expected)).collect()
 }
 
+/// For each slot from `from` on, what a scheduler leaves powered that puts each node to sleep that was idle for `slots`, unless fewer than `keep` idle
+/// ones would be left, and wakes nodes only for jobs that need them: Slurm's `SuspendTime` with `SuspendExcNodes=set:keep`. The `keep` are no
+/// reserve: once in use, nobody wakes others in their place. `before` were powered before `from`.
+pub fn idle_timeout(values: &[f64], from: usize, slots: usize, keep: f64, before: f64) -> Vec<f64> {
+    let recent = trailing_maximum(values, from, slots);
+    let last = from.checked_sub(1).and_then(|last| values.get(last)).copied().unwrap_or(0.0);
+    let lasts = std::iter::once(last).chain(values.iter().skip(from).copied());
+    let mut powered = before;
+    recent
+        .into_iter()
+        .zip(lasts)
+        .map(|(recent, last)| {
+            powered = recent.max(powered.min(last + keep));
+            powered
+        })
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -49,6 +67,18 @@ mod tests {
         let orders: Vec<f64> =
             trailing_maximum(&[5.0, 9.0, 4.0, 4.0, 4.0, 0.0], 1, 2).iter().map(|most| most + 1.0).collect();
         assert_eq!(orders, vec![6.0, 10.0, 10.0, 5.0, 5.0]);
+    }
+
+    /// Ten nodes, of which each sleeps after two idle slots unless fewer than 2 idle ones would be left. Demand 4, 4, 4, 7, 4, 4, 4, 4 from 4: the ten
+    /// fall to 4 + 2; 7 wakes the one that is missing and no reserve, so 7 stay for two slots more, then 6.
+    #[test]
+    fn idle_nodes_time_out_one_by_one_and_nobody_fills_a_reserve() {
+        let demand = [4.0, 4.0, 4.0, 4.0, 7.0, 4.0, 4.0, 4.0, 4.0];
+        let powered = idle_timeout(&demand, 1, 2, 2.0, 10.0);
+        assert_eq!(powered, vec![6.0, 6.0, 6.0, 6.0, 7.0, 7.0, 6.0, 6.0]);
+        // The trailing maximum with a buffer of 2 would have had 9 after the jump.
+        let trailing = trailing_maximum(&demand, 1, 2);
+        assert_eq!(trailing.get(4).copied(), Some(7.0));
     }
 
     proptest! {

@@ -1,29 +1,30 @@
-//! One series under every policy: what is fitted and chosen on the days before, and what it meant on the days evaluated.
+//! One series, or several VCs, under every rule: what is fitted and chosen on the days before, and what it meant on the days evaluated.
 //!
 //! ```text
-//! series ── first two thirds of the past ──▶ fitted ──▶ settings scored on the last third ──▶ curve, choice
-//!        └─ all of the past ───────────────▶ fitted ──▶ the curve's settings scored on the evaluated days
+//! series ── first two thirds of the past ──▶ fitted ──▶ settings scored on the last third ──▶ choice (choice), curve
+//!        └─ all of the past ───────────────▶ fitted ──▶ the choice and the curve's settings scored on the evaluated days
 //! ```
 //!
-//! Beside them stands the [offline optimum](super::optimum) at several switching costs. Worked example: 59 days before the first of December:
-//! fitted on 39, chosen on 20; then fitted on 59 and scored on the fourteen days that follow.
+//! Several VCs are chosen for [together](study_together), as each alone tells little. Beside them stands
+//! the [offline optimum](super::optimum) at several switching costs. Nothing of the evaluated days, demand or prices, enters a choice. Worked example:
+//! 59 days before the first of December: fitted on 39, chosen on 20; then fitted on 59 and scored on the fourteen days that follow.
 
 use std::ops::Range;
 
-use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
-use tracecast_analytics::time::HOUR_MS;
+use tracecast_analytics::time::{DAY_MS, HOUR_MS};
 use tracecast_predictors::demand::{Series, Unit};
 
 use super::ces::Thresholds;
-use super::family::{Family, Scored, Setting, Stretch, front};
+use super::choice::{self, Because, Elected, Judge, Member};
+use super::family::{Family, Scored, Setting, Stretch, Tried, front};
+use super::interval::{self, Block, Intervals};
 use super::optimum::{Prices, optimum};
-use super::reach::{Reach, horizons};
+use super::reach::{Reach, Readings, horizons};
 use super::resim::Constants;
-use super::score::{Demand, Outcome, Worth};
+use super::score::{Demand, Outcome, Sums, Worth, relative};
+use super::tariff::{Rates, Weights};
 use crate::error::{Error, Result};
-use crate::sim::compare::Estimate;
 
 /// Share of all nodes by which sleep must differ for one setting to rule another out.
 const TOLERANCE: f64 = 1.0 / 1600.0;
@@ -31,6 +32,8 @@ const TOLERANCE: f64 = 1.0 / 1600.0;
 const LEAST_DAYS: f64 = 4.0;
 /// Switching costs for which the optimum is told, hours of idle power.
 const SWITCH_H: [f64; 4] = [0.5, 1.0, 2.0, 6.0];
+/// The switching cost at which the optimum is quoted, hours of idle power.
+pub const QUOTED_H: f64 = 2.0;
 
 /// How much shortage and wear is accepted.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
@@ -68,8 +71,8 @@ pub struct Request {
     pub families: Vec<Family>,
     /// Slots that a boot takes beyond the one it is ordered for.
     pub boot_slots: usize,
-    /// What energy costs or emits in each slot of the series, against the mean; empty where hours are alike.
-    pub weights: Vec<f64>,
+    /// What energy costs or emits in each slot of the series; empty where hours are alike.
+    pub rates: Rates,
     /// What nodes draw.
     pub constants: Constants,
     /// What things are worth, for the choice.
@@ -87,6 +90,8 @@ pub struct Request {
 pub struct Curve {
     /// Which.
     pub family: Family,
+    /// Settings that were tried.
+    pub tried: usize,
     /// Settings that were kept.
     pub kept: usize,
     /// The upper edge of what was kept, on the evaluated days, most sleep first.
@@ -97,8 +102,14 @@ pub struct Curve {
     pub for_service: Vec<Option<Scored>>,
     /// What the chosen one meant on the days it was chosen on.
     pub chosen_before: Outcome,
-    /// Its cost there, slots of sleep a slot.
-    pub cost_before: f64,
+    /// What the rule meant there held out: block by block, with the setting chosen on the other blocks.
+    pub held_out: Outcome,
+    /// Of the chosen setting, what other weeks (days, if there are under four weeks) like those evaluated might have given.
+    pub intervals: Intervals,
+    /// What it meant in each block of the evaluated days.
+    pub blocks: Vec<Block>,
+    /// What the optimum at a switching cost of two hours means that leaves as much unserved.
+    pub optimum_at_service: Outcome,
 }
 
 /// The optimum at one switching cost.
@@ -108,65 +119,6 @@ pub struct Optimum {
     pub switch_h: f64,
     /// What it means.
     pub outcome: Outcome,
-}
-
-/// Figures with intervals.
-#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, schemars::JsonSchema)]
-pub struct Intervals {
-    /// Mean number of nodes asleep.
-    pub nodes_asleep_mean: Estimate,
-    /// Node-slots a day of demand that found no node ready.
-    pub unserved_per_day: Estimate,
-    /// Nodes woken a day.
-    pub node_wakes_per_day: Estimate,
-    /// Energy saved a day, kWh.
-    pub energy_saved_kwh_per_day: Estimate,
-    /// Days of a block that is drawn as a whole.
-    pub block_days: usize,
-}
-
-/// Draws for an interval.
-const DRAWS: u64 = 1000;
-
-/// Blocks of whole weeks, or of days where there are under four weeks, are drawn with replacement.
-fn intervals(demand: &Demand<'_>, orders: &[f64], buffer: f64) -> Intervals {
-    let a_day = usize::try_from(24 * HOUR_MS / demand.slot_ms.max(1)).unwrap_or(1).max(1);
-    let block_days = if demand.need.len() >= 28 * a_day { 7 } else { 1 };
-    let blocks = demand.in_blocks(orders, buffer, block_days * a_day);
-    let whole = demand.score(orders, buffer);
-    let days = demand.days();
-    let mut drawn: [Vec<f64>; 4] = std::array::from_fn(|_| Vec::with_capacity(DRAWS as usize));
-    for draw in 0..DRAWS {
-        let mut random = ChaCha8Rng::seed_from_u64(draw);
-        let (mut sums, mut length) = ([0.0; 4], 0.0);
-        for _ in 0..blocks.len() {
-            let Some((own, outcome)) = blocks.get(random.random_range(0..blocks.len().max(1))) else { continue };
-            let figures = figures(outcome, *own);
-            sums.iter_mut().zip(figures).for_each(|(sum, figure)| *sum += figure * own);
-            length += own;
-        }
-        drawn.iter_mut().zip(sums).for_each(|(values, sum)| values.push(sum / length));
-    }
-    let whole = figures(&whole, days);
-    let mut found = drawn.into_iter().zip(whole).map(|(mut values, value)| {
-        values.sort_unstable_by(f64::total_cmp);
-        let at = |share: f64| values.get((share * (DRAWS - 1) as f64) as usize).copied().unwrap_or(value);
-        Estimate { value, low: at(0.025), high: at(0.975) }
-    });
-    let mut next = || found.next().unwrap_or(Estimate { value: 0.0, low: 0.0, high: 0.0 });
-    Intervals {
-        nodes_asleep_mean: next(),
-        unserved_per_day: next(),
-        node_wakes_per_day: next(),
-        energy_saved_kwh_per_day: next(),
-        block_days,
-    }
-}
-
-/// Sleep, shortage, wakes and energy, each a day, of an outcome of so many days.
-fn figures(outcome: &Outcome, days: f64) -> [f64; 4] {
-    let Outcome { nodes_asleep_mean, unserved_node_slots, node_wakes_per_day, energy_saved_kwh, .. } = *outcome;
-    [nodes_asleep_mean, unserved_node_slots / days, node_wakes_per_day, energy_saved_kwh / days]
 }
 
 /// What was found of one series.
@@ -192,12 +144,16 @@ pub struct Studied {
     pub curves: Vec<Curve>,
     /// Our rule's chances, fitted on all days before.
     pub reach: Reach,
-    /// Place of the curve that was best on the days of choice, of the causal ones.
+    /// Place of the curve of the rule to follow.
     pub chosen: usize,
+    /// Why it is that one.
+    pub because: Because,
+    /// By how much more it sleeps, leaves unserved, wakes and saves than the trailing maximum chosen in the same way, if that was studied.
+    pub over_trailing: Option<Intervals>,
+    /// Whether prices or carbon of the past weighed the hours.
+    pub weighted: bool,
     /// Orders of its chosen setting, by evaluated slot.
     pub orders: Vec<f64>,
-    /// Of the chosen setting, what other weeks (days, if there are under four weeks) like these might have given.
-    pub intervals: Intervals,
     /// Of the chosen setting, energy saved in each slot, kWh at the building's meter.
     pub saved_kwh: Vec<f64>,
     /// Optima.
@@ -205,15 +161,29 @@ pub struct Studied {
 }
 
 impl Studied {
-    /// The chosen trailing maximum as a scheduler carries it out that can only time out and keep some idle: seconds and nodes.
+    /// The curve of a family, if it was studied.
+    pub fn curve(&self, family: Family) -> Option<&Curve> {
+        self.curves.iter().find(|curve| curve.family == family)
+    }
+
+    /// The chosen trailing maximum as something carries it out that times out and holds a reserve: seconds and nodes.
     pub fn timeout(&self) -> (u32, u32) {
-        let found = self.curves.iter().find_map(|curve| match curve.chosen.setting {
-            Setting::TrailingMaximum { slots, buffer } => Some((slots, buffer)),
-            _ => None,
-        });
-        let (slots, buffer) = found.unwrap_or((6, 0));
+        self.as_timeout(Family::TrailingMaximum)
+    }
+
+    /// What `slurm.conf` is to hold: seconds after which an idle node sleeps, and idle nodes that are left powered.
+    pub fn slurm(&self) -> (u32, u32) {
+        self.as_timeout(Family::SlurmConf)
+    }
+
+    fn as_timeout(&self, family: Family) -> (u32, u32) {
+        let (slots, nodes) = match self.curve(family).map(|curve| curve.chosen.setting) {
+            Some(Setting::TrailingMaximum { slots, buffer }) => (slots, buffer),
+            Some(Setting::IdleTimeout { slots, keep_idle }) => (slots, keep_idle),
+            _ => (6, 0),
+        };
         let idle_s = i64::try_from(slots).unwrap_or(0) * self.slot_ms / 1000;
-        (u32::try_from(idle_s).unwrap_or(u32::MAX), buffer)
+        (u32::try_from(idle_s).unwrap_or(u32::MAX), nodes)
     }
 }
 
@@ -234,6 +204,7 @@ pub fn in_nodes(series: &Series, gpus_per_node: f64) -> Series {
 }
 
 /// Needs and totals of a series in nodes, slot by slot: nobody can be served beyond what there is.
+#[derive(Debug)]
 struct Sides {
     need: Vec<f64>,
     total: Vec<f64>,
@@ -247,11 +218,17 @@ impl Sides {
         }
     }
 
-    fn demand<'a>(&'a self, range: &Range<usize>, series: &Series, request: &'a Request) -> Demand<'a> {
+    fn demand<'a>(
+        &'a self,
+        range: &Range<usize>,
+        series: &Series,
+        request: &'a Request,
+        weights: &'a [f64],
+    ) -> Demand<'a> {
         Demand {
             need: self.need.get(range.clone()).unwrap_or_default(),
             total: self.total.get(range.clone()).unwrap_or_default(),
-            weights: request.weights.get(range.clone()).unwrap_or_default(),
+            weights: weights.get(range.clone()).unwrap_or_default(),
             // Until then all nodes were on, as nobody had a plan.
             before: range.start.checked_sub(1).and_then(|before| self.total.get(before)).copied().unwrap_or(f64::MAX),
             boot_slots: request.boot_slots,
@@ -262,37 +239,214 @@ impl Sides {
     }
 }
 
-fn stretch<'a>(
-    sides: &'a Sides,
-    readings: &'a super::reach::Readings,
-    range: &Range<usize>,
-    series: &Series,
-    request: &'a Request,
-) -> Stretch<'a> {
-    Stretch {
-        need: &sides.need,
-        total: &sides.total,
-        range: range.clone(),
-        readings,
-        hour: usize::try_from(HOUR_MS / series.slot_ms.max(1)).unwrap_or(1).max(1),
-        demand: sides.demand(range, series, request),
-        ces: request.ces,
-    }
-}
-
 /// The best of some settings, by what they meant on the days of choice; `None` if none keeps to the service asked for.
-fn choose<'a>(scored: &'a [Scored], demand: &Demand<'_>, service: Option<&Service>) -> Option<&'a Scored> {
-    let fitting = scored.iter().filter(|own| service.is_none_or(|service| service.holds(&own.outcome, demand.days())));
-    let worse = |own: &Scored| match service {
-        None => demand.cost(&own.outcome),
-        Some(_) => -own.outcome.nodes_asleep_mean,
-    };
-    fitting.min_by(|a, b| worse(a).total_cmp(&worse(b)))
+fn within<'a>(scored: &'a [Scored], demand: &Demand<'_>, service: &Service) -> Option<&'a Scored> {
+    let fitting = scored.iter().filter(|own| service.holds(&own.outcome, demand.days()));
+    fitting.max_by(|a, b| {
+        // Of equals the first.
+        let order = a.outcome.nodes_asleep_mean.total_cmp(&b.outcome.nodes_asleep_mean);
+        order.then(std::cmp::Ordering::Greater)
+    })
 }
 
-/// Of some settings, the one with the least shortage.
-fn safest(scored: &[Scored]) -> Option<&Scored> {
-    scored.iter().min_by(|a, b| a.outcome.unserved_node_slots.total_cmp(&b.outcome.unserved_node_slots))
+/// One rule, as the days of choice saw it.
+#[derive(Debug)]
+struct Surveyed {
+    family: Family,
+    tried: usize,
+    kept: Vec<Scored>,
+    elected: Elected,
+    for_service: Vec<Option<Setting>>,
+    /// All settings block by block, of rules whose setting VCs may share.
+    blocks: Vec<Tried>,
+}
+
+/// One series, fitted, with every rule scored on the days of choice.
+#[derive(Debug)]
+struct Survey<'a> {
+    series: &'a Series,
+    request: &'a Request,
+    sides: Sides,
+    weights: Weights,
+    weighted: bool,
+    learn: Range<usize>,
+    pick: Range<usize>,
+    before: Readings,
+    reach: Reach,
+    after: Readings,
+    rules: Vec<Surveyed>,
+}
+
+fn days(slots: &Range<usize>, series: &Series) -> f64 {
+    slots.len() as f64 * series.slot_ms as f64 / DAY_MS as f64
+}
+
+impl<'a> Survey<'a> {
+    /// Fits everything, and scores every setting on the days of choice.
+    fn of(series: &'a Series, request: &'a Request) -> Result<Self> {
+        let (fit, eval) = (&request.fit, &request.eval);
+        if eval.is_empty() || eval.end > series.slots.len() || fit.end > eval.start {
+            return Err(Error::Policy(format!(
+                "{}: the evaluated slots ({} to {}) must lie behind those fitted (to {}) and within the {} of the series",
+                series.name,
+                eval.start,
+                eval.end,
+                fit.end,
+                series.slots.len()
+            )));
+        }
+        if days(fit, series) < LEAST_DAYS {
+            return Err(Error::Policy(format!(
+                "{}: {:.1} days before the evaluation are too few to learn from and to choose on; {LEAST_DAYS:.0} are the least",
+                series.name,
+                days(fit, series)
+            )));
+        }
+        let split = fit.start + fit.len() * 2 / 3;
+        let (learn, pick) = (fit.start..split, split..fit.end);
+        let ahead = horizons(series.slot_ms, request.boot_slots);
+        let fitted = |learn: Range<usize>, read: &Range<usize>| {
+            let reach = Reach::fit(series, learn, &ahead)?;
+            let readings = reach.read(series, read.clone())?;
+            Ok::<_, Error>((reach, readings))
+        };
+        let (before, after) = rayon::join(|| fitted(learn.clone(), &pick), || fitted(fit.clone(), eval));
+        let ((_, before), (reach, after)) = (before?, after?);
+        let found = request.rates.weights(series, eval.start, request.worth.price_kwh);
+        let mut survey = Self {
+            series,
+            request,
+            sides: Sides::of(series),
+            weighted: found.is_some(),
+            weights: found.unwrap_or_default(),
+            learn,
+            pick,
+            before,
+            reach,
+            after,
+            rules: Vec::new(),
+        };
+        survey.rules = request.families.par_iter().map(|family| survey.rule(*family)).collect();
+        Ok(survey)
+    }
+
+    fn stretch<'b>(&'b self, range: &Range<usize>, readings: &'b Readings, weights: &'b [f64]) -> Stretch<'b> {
+        Stretch {
+            need: &self.sides.need,
+            total: &self.sides.total,
+            range: range.clone(),
+            readings,
+            hour: usize::try_from(HOUR_MS / self.series.slot_ms.max(1)).unwrap_or(1).max(1),
+            demand: self.sides.demand(range, self.series, self.request, weights),
+            ces: self.request.ces,
+        }
+    }
+
+    /// The days of choice, weighed as the past lets expect.
+    fn picking(&self) -> Stretch<'_> {
+        self.stretch(&self.pick, &self.before, &self.weights.expected)
+    }
+
+    /// The days evaluated, weighed as they came.
+    fn evaluating(&self) -> Stretch<'_> {
+        self.stretch(&self.request.eval, &self.after, &self.weights.realised)
+    }
+
+    fn judge<'b>(&'b self, picking: &Stretch<'_>) -> Judge<'b> {
+        Judge::new(&picking.demand, self.request.budget.as_ref())
+    }
+
+    fn rule(&self, family: Family) -> Surveyed {
+        let picking = self.picking();
+        let tried = picking.sweep_in_blocks(family, choice::block_slots(self.pick.len(), self.series.slot_ms));
+        let nothing = || {
+            let whole = Sums::default();
+            Elected { setting: Setting::AlwaysOn, whole, held_out: Vec::new() }
+        };
+        let elected = choice::elect(&self.judge(&picking), &tried).unwrap_or_else(nothing);
+        let scored = |own: &Tried| {
+            let outcome = picking.demand.outcome(&Sums::of(&own.blocks));
+            Scored { setting: own.setting, outcome }
+        };
+        let most = picking.demand.total.iter().copied().fold(0.0, f64::max);
+        let kept = front(tried.iter().map(scored).collect(), most * TOLERANCE);
+        let services = self.request.services.iter();
+        let shared = family.plain() || family == Family::SlurmConf;
+        Surveyed {
+            family,
+            tried: tried.len(),
+            for_service: services
+                .map(|service| within(&kept, &picking.demand, service).map(|own| own.setting))
+                .collect(),
+            kept,
+            elected,
+            blocks: if shared { tried } else { Vec::new() },
+        }
+    }
+
+    /// What was chosen, on the days evaluated. `stands` is the plain rule that all VCs follow unless the past clearly says otherwise.
+    fn finish(self, stands: Option<(usize, Because)>) -> Studied {
+        let (picking, evaluating) = (self.picking(), self.evaluating());
+        let rules: Vec<(Family, &Elected)> = self.rules.iter().map(|own| (own.family, &own.elected)).collect();
+        let (chosen, because) = choice::decide(&self.judge(&picking), &rules, stands);
+        let block = interval::block_slots(&evaluating.demand);
+        let tried: Vec<Tried> =
+            self.rules.par_iter().map(|own| evaluating.try_in_blocks(&own.elected.setting, block)).collect();
+        let wake = QUOTED_H * HOUR_MS as f64 / self.series.slot_ms as f64;
+        let curves: Vec<Curve> = self
+            .rules
+            .par_iter()
+            .zip(&tried)
+            .map(|(own, tried)| {
+                let outcome = evaluating.demand.outcome(&Sums::of(&tried.blocks));
+                let blocks: Vec<Block> = tried.blocks.iter().map(|sums| Block::of(&evaluating.demand, sums)).collect();
+                Curve {
+                    family: own.family,
+                    tried: own.tried,
+                    kept: own.kept.len(),
+                    points: front(own.kept.iter().map(|own| evaluating.score(&own.setting)).collect(), 0.0),
+                    chosen: Scored { setting: own.elected.setting, outcome },
+                    for_service: own
+                        .for_service
+                        .iter()
+                        .map(|setting| setting.as_ref().map(|setting| evaluating.score(setting)))
+                        .collect(),
+                    chosen_before: picking.demand.outcome(&own.elected.whole),
+                    held_out: picking.demand.outcome(&Sums::of(&own.elected.held_out)),
+                    intervals: Intervals::of(&blocks),
+                    blocks,
+                    optimum_at_service: evaluating.demand.optimum_at(outcome.unserved_node_slots, wake),
+                }
+            })
+            .collect();
+        let trailing = curves.iter().find(|curve| curve.family == Family::TrailingMaximum);
+        let over_trailing = curves.get(chosen).zip(trailing);
+        let over_trailing = over_trailing.map(|(own, other)| Intervals::of_differences(&own.blocks, &other.blocks));
+        let setting = curves.get(chosen).map_or(Setting::AlwaysOn, |curve| curve.chosen.setting);
+        let (orders, buffer) = evaluating.orders(&setting);
+        let totals = evaluating.demand.total;
+        let eval = &self.request.eval;
+        let slots = self.series.slots.get(eval.clone()).unwrap_or_default();
+        Studied {
+            name: self.series.name.clone(),
+            from_ms: self.series.time_ms(eval.start),
+            slot_ms: self.series.slot_ms,
+            need: evaluating.demand.need.to_vec(),
+            total: totals.to_vec(),
+            active: slots.iter().map(|slot| slot.mean).collect(),
+            uncounted: slots.iter().filter(|slot| !slot.counted).count(),
+            days: [&self.learn, &self.pick, eval].map(|slots| days(slots, self.series)),
+            chosen,
+            because,
+            over_trailing,
+            weighted: self.weighted,
+            orders: orders.iter().zip(totals).map(|(order, total)| (order + buffer).min(*total)).collect(),
+            saved_kwh: evaluating.demand.saved_kwh(&orders, buffer),
+            optima: optima(&evaluating.demand),
+            curves,
+            reach: self.reach,
+        }
+    }
 }
 
 /// Studies `series`, which counts nodes.
@@ -300,96 +454,38 @@ fn safest(scored: &[Scored]) -> Option<&Scored> {
 /// # Errors
 /// If the ranges leave nothing to learn from, or a learner fails.
 pub fn study(series: &Series, request: &Request) -> Result<Studied> {
-    let (fit, eval) = (&request.fit, &request.eval);
-    if eval.is_empty() || eval.end > series.slots.len() || fit.end > eval.start {
-        return Err(Error::Policy(format!(
-            "{}: the evaluated slots ({} to {}) must lie behind those fitted (to {}) and within the {} of the series",
-            series.name,
-            eval.start,
-            eval.end,
-            fit.end,
-            series.slots.len()
-        )));
-    }
-    let days = |range: &Range<usize>| range.len() as f64 * series.slot_ms as f64 / (24 * HOUR_MS) as f64;
-    if days(fit) < LEAST_DAYS {
-        return Err(Error::Policy(format!(
-            "{}: {:.1} days before the evaluation are too few to learn from and to choose on; {LEAST_DAYS:.0} are the least",
-            series.name,
-            days(fit)
-        )));
-    }
-    let sides = Sides::of(series);
-    let split = fit.start + fit.len() * 2 / 3;
-    let (learn, pick) = (fit.start..split, split..fit.end);
-    let ahead = horizons(series.slot_ms, request.boot_slots);
-    let fitted = |learn: Range<usize>, read: &Range<usize>| {
-        let reach = Reach::fit(series, learn, &ahead)?;
-        let readings = reach.read(series, read.clone())?;
-        Ok::<_, Error>((reach, readings))
-    };
-    let (before, after) = rayon::join(|| fitted(learn.clone(), &pick), || fitted(fit.clone(), eval));
-    let ((_, before), (reach, after)) = (before?, after?);
-    let picking = stretch(&sides, &before, &pick, series, request);
-    let evaluating = stretch(&sides, &after, eval, series, request);
-    let curves: Vec<Curve> = request
-        .families
-        .par_iter()
-        .map(|family| {
-            let most = picking.demand.total.iter().copied().fold(0.0, f64::max);
-            let kept = front(picking.sweep(*family), most * TOLERANCE);
-            // Where nothing keeps to what is asked for, what serves best comes nearest to it.
-            let own = choose(&kept, &picking.demand, request.budget.as_ref()).or_else(|| safest(&kept));
-            let own = own.copied().unwrap_or_else(|| picking.score(&Setting::AlwaysOn));
-            let for_service = request
-                .services
-                .iter()
-                .map(|service| choose(&kept, &picking.demand, Some(service)).map(|own| evaluating.score(&own.setting)));
-            Curve {
-                family: *family,
-                kept: kept.len(),
-                for_service: for_service.collect(),
-                points: front(kept.iter().map(|own| evaluating.score(&own.setting)).collect(), 0.0),
-                chosen: evaluating.score(&own.setting),
-                chosen_before: own.outcome,
-                cost_before: picking.demand.cost(&own.outcome),
-            }
-        })
-        .collect();
-    let causal = curves.iter().enumerate().filter(|(_, curve)| curve.family.causal());
-    let worse = |curve: &Curve| match &request.budget {
-        None => (false, curve.cost_before),
-        Some(service) if service.holds(&curve.chosen_before, picking.demand.days()) => {
-            (false, -curve.chosen_before.nodes_asleep_mean)
+    Ok(Survey::of(series, request)?.finish(None))
+}
+
+/// Studies several VCs, each with its request, that learn from each other: see [`choice`](super::choice). An error is that of its VC alone.
+pub fn study_together(all: &[(&Series, Request)]) -> Vec<Result<Studied>> {
+    let mut surveys: Vec<Result<Survey<'_>>> =
+        all.par_iter().map(|(series, request)| Survey::of(series, request)).collect();
+    let mut known: Vec<&mut Survey<'_>> = surveys.iter_mut().filter_map(|own| own.as_mut().ok()).collect();
+    let families = all.first().map_or(0, |(_, request)| request.families.len());
+    for place in 0..families {
+        let members: Vec<Member<'_>> = known
+            .iter()
+            .filter_map(|survey| {
+                let rule = survey.rules.get(place).filter(|rule| !rule.blocks.is_empty())?;
+                Some(Member { judge: survey.judge(&survey.picking()), tried: &rule.blocks })
+            })
+            .collect();
+        let found = choice::elect_together(&members);
+        if found.len() != known.len() {
+            continue;
         }
-        Some(_) => (true, curve.chosen_before.unserved_node_slots),
-    };
-    let order = |a: &Curve, b: &Curve| {
-        let (a, b) = (worse(a), worse(b));
-        a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
-    };
-    let chosen = causal.min_by(|a, b| order(a.1, b.1)).map_or(0, |(place, _)| place);
-    let setting = curves.get(chosen).map_or(Setting::AlwaysOn, |curve| curve.chosen.setting);
-    let (orders, buffer) = evaluating.orders(&setting);
-    let totals = evaluating.demand.total;
-    let slots = series.slots.get(eval.clone()).unwrap_or_default();
-    Ok(Studied {
-        name: series.name.clone(),
-        from_ms: series.time_ms(eval.start),
-        slot_ms: series.slot_ms,
-        need: evaluating.demand.need.to_vec(),
-        total: totals.to_vec(),
-        active: slots.iter().map(|slot| slot.mean).collect(),
-        uncounted: slots.iter().filter(|slot| !slot.counted).count(),
-        days: [days(&learn), days(&pick), days(eval)],
-        chosen,
-        orders: orders.iter().zip(totals).map(|(order, total)| (order + buffer).min(*total)).collect(),
-        intervals: intervals(&evaluating.demand, &orders, buffer),
-        reach,
-        saved_kwh: evaluating.demand.saved_kwh(&orders, buffer),
-        optima: optima(&evaluating.demand),
-        curves,
-    })
+        for (survey, elected) in known.iter_mut().zip(found) {
+            if let (Some(rule), Some(elected)) = (survey.rules.get_mut(place), elected) {
+                rule.elected = elected;
+            }
+        }
+    }
+    let judges: Vec<Judge<'_>> = known.iter().map(|survey| survey.judge(&survey.picking())).collect();
+    let rules: Vec<Vec<(Family, &Elected)>> =
+        known.iter().map(|survey| survey.rules.iter().map(|own| (own.family, &own.elected)).collect()).collect();
+    let stands = choice::decide_together(&judges, &rules);
+    surveys.into_iter().map(|own| own.map(|survey| survey.finish(stands))).collect()
 }
 
 fn optima(demand: &Demand<'_>) -> Vec<Optimum> {
@@ -397,8 +493,8 @@ fn optima(demand: &Demand<'_>) -> Vec<Optimum> {
         .par_iter()
         .map(|switch_h| {
             let wake = switch_h * HOUR_MS as f64 / demand.slot_ms as f64;
-            let orders =
-                optimum(demand.need, demand.total, demand.weights, demand.before, Prices { wake, unserved: None });
+            let weights = relative(demand.weights);
+            let orders = optimum(demand.need, demand.total, &weights, demand.before, Prices { wake, unserved: None });
             // Who knows the future orders early enough, so a boot that takes longer costs it nothing.
             let ahead = Demand { boot_slots: 0, ..*demand };
             Optimum { switch_h: *switch_h, outcome: ahead.score(&orders, 0.0) }

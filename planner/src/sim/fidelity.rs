@@ -6,6 +6,7 @@
 //!
 //! | verdict | mean wait off by at most | Kendall's τ-b of the starts at least |
 //! |---|---|---|
+//! | exact | not at all: every job starts when it was recorded to | |
 //! | good | 10 % of the recorded, or 60 s | 0.95 |
 //! | rough | 50 % of the recorded, or 60 s | 0.80 |
 //! | far off | more | less |
@@ -41,6 +42,8 @@ const MISSING: f64 = 0.05;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "verdict")]
 pub enum Verdict {
+    /// Every job that has a recorded start starts in that very millisecond.
+    Exact,
     /// The replay repeats what happened.
     Good,
     /// The direction of a what-if can be trusted, its size cannot.
@@ -67,6 +70,8 @@ pub struct Fidelity {
     pub mean_abs_error_s: Option<f64>,
     /// 90 % quantile of it, seconds.
     pub p90_abs_error_s: Option<f64>,
+    /// The largest of it, seconds.
+    pub max_abs_error_s: Option<f64>,
     /// Share of jobs whose start is met within 60 s.
     pub within_60_s_share: Option<f64>,
     /// Mean recorded wait, seconds.
@@ -111,6 +116,7 @@ impl Fidelity {
         let mean_abs_error_s = sum::mean(&errors);
         let close = errors.iter().filter(|error| **error <= 60.0).count();
         let within_60_s_share = (!errors.is_empty()).then(|| close as f64 / errors.len() as f64);
+        let max_abs_error_s = errors.iter().copied().reduce(f64::max);
         let quantiles = quantile::quantiles_in_place(&mut errors, &[0.5, 0.9]);
         let mut fidelity = Self {
             jobs: starts.len() as u64,
@@ -118,6 +124,7 @@ impl Fidelity {
             median_abs_error_s: quantiles.first().copied().flatten(),
             mean_abs_error_s,
             p90_abs_error_s: quantiles.last().copied().flatten(),
+            max_abs_error_s,
             within_60_s_share,
             recorded_mean_wait_s: sum::mean(&seconds(&|pair| pair.0, &waits)),
             replayed_mean_wait_s: sum::mean(&seconds(&|pair| pair.1, &waits)),
@@ -155,7 +162,9 @@ impl Fidelity {
         };
         let off = (replayed - recorded).abs();
         let within = |share: f64| off <= (share * recorded.abs()).max(CLOSE_S);
-        if within(0.10) && tau >= 0.95 {
+        if self.never_started == 0 && self.max_abs_error_s == Some(0.0) {
+            Verdict::Exact
+        } else if within(0.10) && tau >= 0.95 {
             Verdict::Good
         } else if within(0.50) && tau >= 0.80 {
             Verdict::Rough
@@ -169,6 +178,13 @@ impl Fidelity {
         let meets = match &self.verdict {
             Verdict::Unknown { why } => {
                 return format!("Whether the replay repeats what happened cannot be told: {why}.");
+            }
+            Verdict::Exact => {
+                return format!(
+                    "The replay repeats what happened exactly: {} when recorded, to the millisecond, with a mean wait of {}.",
+                    format::counted(self.jobs, "job starts", "jobs all start"),
+                    self.recorded_mean_wait_s.map_or_else(String::new, duration)
+                );
             }
             Verdict::Good => "The replay repeats what happened",
             Verdict::Rough => {
@@ -314,12 +330,20 @@ mod tests {
     #[test]
     fn a_replay_that_repeats_the_record_is_good() {
         let same = recorded(|job| Some(10 * job));
-        assert_eq!(same.verdict, Verdict::Good);
+        assert_eq!(same.verdict, Verdict::Exact);
         // The k-th waits 9 k s: 9 · 19.5.
         assert_eq!((same.recorded_mean_wait_s, same.replayed_mean_wait_s), (Some(175.5), Some(175.5)));
         assert_eq!((same.median_abs_error_s, same.start_order_tau), (Some(0.0), Some(1.0)));
         assert!(
-            same.sentence().starts_with("The replay repeats what happened: mean wait 2.9 min against 2.9 min recorded")
+            same.sentence().starts_with("The replay repeats what happened exactly: 40 jobs all start when recorded")
+        );
+        // One job a second later: no longer exact.
+        let almost = recorded(|job| Some(10 * job + i64::from(job == 7)));
+        assert_eq!((almost.verdict.clone(), almost.max_abs_error_s), (Verdict::Good, Some(1.0)));
+        assert!(
+            almost
+                .sentence()
+                .starts_with("The replay repeats what happened: mean wait 2.9 min against 2.9 min recorded")
         );
         // All 55 s later: within a minute of the mean, and every start within 60 s.
         let late = recorded(|job| Some(10 * job + 55));

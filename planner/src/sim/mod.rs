@@ -30,7 +30,7 @@
 //!   To grow, nodes that drain come back first (lowest index), then those that are away (lowest index).
 //! * **Failure.** A node that fails takes its jobs with it: each goes back to the queue, having lost what it had done since
 //!   its last checkpoint, and waits in the place its order gives it. Checkpoints are made at every multiple of
-//!   [`Policy::checkpoint_ms`] of its useful run (never without one) and when it is preempted.
+//!   [`Policy::checkpoint_ms`] of its useful run (never without one) and when it is preempted. A job of [`Workload::once`] is over instead.
 //! * **Quota.** A VC with a quota has at most that many GPUs at work at the start of any job of it. A quota that shrinks
 //!   stops no running job.
 //! * **Warm start.** Jobs that ran when the replay begins are put on their nodes at time 0, in order of their start, by the

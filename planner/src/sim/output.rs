@@ -5,9 +5,13 @@
 //! joined by `+`, nodes counted from 0 in the VC's pool (`0:8+3:4`; `2:0.5` for a part). Of a job that could not run, times and nodes
 //! are empty. Jobs that ran when the replay began are left out.
 //!
+//! Texts are such that no spreadsheet takes them for formulas ([`csv_text`]).
+//!
 //! Worked number: submitted at 30 s, run 50–80 s and 100–120 s: start 50, end 120, wait 120 − 30 − 50 = 40.
 
 use std::io::Write;
+
+use tracecast_analytics::report::markup::csv_text;
 
 use super::cluster::Cluster;
 use super::nodes::Nodes;
@@ -31,13 +35,13 @@ pub fn write_csv(
 ) -> csv::Result<()> {
     let mut out = csv::Writer::from_writer(out);
     out.write_record(HEADER)?;
-    let warm: std::collections::BTreeSet<u32> = workload.warm.iter().map(|warm| warm.job).collect();
+    let uncounted = workload.uncounted();
     let waits = schedule.waits_ms(workload);
     let firsts = Nodes::firsts(cluster);
     let first_submit = workload.submit_ms.first().copied().unwrap_or(0);
     let mut nodes = String::new();
     for (job, wait_ms) in waits.iter().enumerate() {
-        if warm.contains(&(job as u32)) {
+        if uncounted.contains(&(job as u32)) {
             continue;
         }
         let shape = workload.shapes[usize::from(workload.shape[job])];
@@ -54,8 +58,8 @@ pub fn write_csv(
             }
         }
         out.write_record([
-            keys.get(job).map_or("", String::as_str),
-            &vc.name,
+            &csv_text(keys.get(job).map_or("", String::as_str)),
+            &csv_text(&vc.name),
             &shape.as_gpus().to_string(),
             &seconds(workload.submit_ms[job] - first_submit),
             &schedule.start_ms(job).map_or_else(String::new, |start| seconds(start - first_submit)),

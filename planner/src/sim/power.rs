@@ -47,6 +47,8 @@ pub struct Rules {
     pub wakes_per_node_day: u32,
     /// A node without a job for so long is put to sleep; `None`: only a controller puts nodes to sleep.
     pub idle_ms: Option<i64>,
+    /// By pool, its own timeout and idle nodes instead of `idle_ms` and `keep_idle`; pools beyond the end have the common ones.
+    pub by_pool: Vec<Timeout>,
     /// Whether jobs that wait wake the nodes they need.
     pub wake_on_demand: bool,
     /// Slots go on at least until here.
@@ -55,6 +57,15 @@ pub struct Rules {
     pub patience_ms: i64,
     /// IANA name of the zone whose clock controllers are told of.
     pub zone: String,
+}
+
+/// How idle nodes of one pool time out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Timeout {
+    /// A node without a job for so long is put to sleep; `None`: only a controller puts nodes to sleep.
+    pub idle_ms: Option<i64>,
+    /// At least so many powered nodes without a job are left when one is put to sleep.
+    pub keep_idle: u32,
 }
 
 impl Default for Rules {
@@ -74,6 +85,7 @@ impl Default for Rules {
             sleeps_per_minute: 0,
             wakes_per_node_day: 0,
             idle_ms: None,
+            by_pool: Vec::new(),
             wake_on_demand: true,
             until_ms: 0,
             patience_ms: 7 * 86_400_000,
@@ -93,13 +105,20 @@ impl Rules {
             return wrong("a slot must be longer than nothing");
         }
         let times = [self.boot_ms, self.shutdown_ms, self.min_on_ms, self.min_off_ms, self.patience_ms];
-        if times.iter().chain(&self.idle_ms).any(|time| *time < 0) {
+        let own = self.by_pool.iter().filter_map(|pool| pool.idle_ms.as_ref());
+        if times.iter().chain(&self.idle_ms).chain(own).any(|time| *time < 0) {
             return wrong("boot, shutdown, minimum on and off times, timeout and patience cannot be negative");
         }
         if !(0.0..1.0).contains(&self.failed_boot_ratio) {
             return wrong("the share of failed boots must be at least 0 and below 1");
         }
         Ok(())
+    }
+
+    /// How idle nodes of a pool time out.
+    pub fn timeout_of(&self, pool: usize) -> Timeout {
+        let common = Timeout { idle_ms: self.idle_ms, keep_idle: self.keep_idle };
+        self.by_pool.get(pool).copied().unwrap_or(common)
     }
 
     /// Whether the boot of a node (numbered over all pools) with this number (from 0, of that node) fails.

@@ -79,6 +79,20 @@ impl Scenario {
         Self { name: order.to_owned(), order: Some(order.to_owned()), ..Self::default() }
     }
 
+    /// A policy in short: `ORDER`, `ORDER/SCAN` or `ORDER/SCAN/ESTIMATE`. What is not named is left open.
+    ///
+    /// # Errors
+    /// If there are more parts than that.
+    pub fn parse_short(text: &str) -> Result<Self> {
+        let mut parts = text.split('/').map(|part| Some(part.trim().to_owned()).filter(|part| !part.is_empty()));
+        let mut next = || parts.next().flatten();
+        let short = Self { order: next(), scan: next(), estimate: next(), ..Self::default() };
+        if parts.next().is_some() {
+            return Err(Error::Policy(format!("`{text}`: write ORDER, ORDER/SCAN or ORDER/SCAN/ESTIMATE")));
+        }
+        Ok(short)
+    }
+
     /// This scenario, with what it leaves open taken from `other`.
     #[must_use]
     pub fn or(self, other: &Self) -> Self {

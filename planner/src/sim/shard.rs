@@ -168,6 +168,11 @@ pub fn fingerprint(workload: &Workload, cluster: &Cluster) -> String {
         mix(u64::from(warm.job));
         mix(warm.start_ms.cast_unsigned());
     }
+    for list in [&workload.unfinished, &workload.once] {
+        for job in list {
+            mix(u64::from(*job));
+        }
+    }
     for known in &workload.history_gpu_s {
         mix(known.to_bits());
     }

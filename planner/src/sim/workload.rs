@@ -3,6 +3,8 @@
 //! Made once at the border (from a trace, by a generator, by a test) and only read by the engine. About 50 bytes a job.
 //! Worked number: a job of 8 GPUs that ran an hour has a shape of 8 whole GPUs and `run_ms` 3,600,000.
 
+use std::collections::BTreeSet;
+
 use crate::error::{Error, Result};
 
 /// What a job asks for, all at once.
@@ -80,6 +82,11 @@ pub struct Workload {
     pub warm: Vec<Warm>,
     /// GPU time of jobs that had ended before time 0, GPU-seconds, for orders that learn from history.
     pub history_gpu_s: Vec<f64>,
+    /// Jobs of which only the beginning is known (they ran when the record was taken): they hold GPUs for as long as is known, and
+    /// are not counted.
+    pub unfinished: Vec<u32>,
+    /// Jobs that do not run again once a node has failed under them.
+    pub once: Vec<u32>,
 }
 
 impl Workload {
@@ -97,6 +104,11 @@ impl Workload {
     pub fn shape_of(&self, job: usize) -> Shape {
         let at = self.shape.get(job).copied().unwrap_or(u16::MAX);
         self.shapes.get(usize::from(at)).copied().unwrap_or_default()
+    }
+
+    /// Jobs that hold GPUs but of which nothing is counted: those that ran at time 0, and those whose end is unknown. Each once.
+    pub fn uncounted(&self) -> BTreeSet<u32> {
+        self.warm.iter().map(|warm| warm.job).chain(self.unfinished.iter().copied()).collect()
     }
 
     /// Appends a job that belongs to VC 0 and user 0 and knows nothing but its run. For examples and tests.
@@ -171,6 +183,9 @@ impl Workload {
         }
         if self.warm.iter().any(|warm| warm.job as usize >= rows) {
             return wrong(0, "a warm start names a job that does not exist");
+        }
+        if self.unfinished.iter().chain(&self.once).any(|job| *job as usize >= rows) {
+            return wrong(0, "a list of jobs names one that does not exist");
         }
         Ok(())
     }

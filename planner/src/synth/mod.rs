@@ -7,7 +7,8 @@
 //!
 //! What is made to be like the published traces: users and names come back, load is daily and weekly with bursts, run
 //! times are heavy-tailed and depend on user, name and size, ends depend on GPU time, waits come out of contention for
-//! nodes. What is not: queues are plain FIFO or nearly ([`schedule`]), users do not react to waits, sizes do not drift.
+//! nodes, replayed by the simulator under the policy that the specification names ([`schedule`]). What is not: users do not react
+//! to waits, sizes do not drift.
 //!
 //! ```text
 //! spec ─▶ demand (who, when, how much) ─▶ run (how long) ─▶ outcome (how it ends) ─▶ schedule (where, when)
@@ -31,7 +32,7 @@ mod outcome;
 pub mod random;
 mod record;
 mod run;
-pub mod schedule;
+mod schedule;
 pub mod spec;
 mod telemetry;
 
@@ -44,7 +45,7 @@ use tracecast_analytics::{Result, Trace};
 
 use demand::Demand;
 use random::{Concern, Stream};
-use schedule::{Change, Outage, Pool, Queueing, Request};
+use schedule::{Change, Machine, Outage, Request};
 use spec::Checked;
 pub use spec::Spec;
 
@@ -57,7 +58,7 @@ struct Planned {
     run_s: i64,
     state: JobState,
     limit_s: Option<i64>,
-    max_attempts: u32,
+    requeues: bool,
 }
 
 /// Makes the trace that `spec` and `seed` stand for.
@@ -80,9 +81,11 @@ pub fn generate(spec: &Spec, seed: u64) -> Result<Trace> {
     let request = |job: &Planned, vc: u32| Request {
         submit_ms: job.submit_ms,
         vc,
+        user: demand.family_of(job.version).map_or(0, |family| family.user),
         units: demand.versions.get(job.version as usize).map_or(1, |version| version.size),
         run_ms: job.run_s * 1_000,
-        max_attempts: job.max_attempts,
+        limit_ms: job.limit_s.map(|limit_s| limit_s * 1_000),
+        requeues: job.requeues,
     };
     let requests = |which: &[u32], own_vc: bool| -> Vec<Request> {
         let jobs = which.iter().filter_map(|ix| jobs.get(*ix as usize));
@@ -90,33 +93,37 @@ pub fn generate(spec: &Spec, seed: u64) -> Result<Trace> {
     };
     let changes: Vec<Change> =
         checked.changes.iter().map(|&(at_ms, from, to, nodes)| Change { at_ms, from, to, nodes }).collect();
-    let queueing = Queueing {
-        overtake: checked.spec.queue.overtake,
-        patience_ms: (checked.spec.queue.patience_s * 1_000.0) as i64,
-    };
+    let span = (checked.start_ms, checked.end_ms);
     let gpu_jobs = gpus(true);
-    let gpu_pool = Pool {
+    let gpu_machine = Machine {
         units_per_node: checked.spec.cluster.gpus_per_node,
         node_vc: node_vc.clone(),
-        vcs: checked.spec.vc.len() as u32,
+        vcs: checked.spec.vc.iter().map(|vc| vc.name.clone()).collect(),
     };
-    let gpu = schedule::schedule(&requests(&gpu_jobs, true), &gpu_pool, queueing, &changes, &outages, checked.end_ms);
+    let gpu = schedule::schedule(&requests(&gpu_jobs, true), &gpu_machine, &checked.policy, &changes, &outages, span)?;
     // CPU jobs have cores of every node to themselves, whatever their VC, so they neither wait for GPU jobs nor delay
     // them.
     let cpu_jobs = gpus(false);
-    let cpu_pool =
-        Pool { units_per_node: checked.spec.cluster.cpu_job_cores_per_node, node_vc: vec![0; node_vc.len()], vcs: 1 };
-    let cpu = schedule::schedule(&requests(&cpu_jobs, false), &cpu_pool, queueing, &[], &outages, checked.end_ms);
+    let cpu_machine = Machine {
+        units_per_node: checked.spec.cluster.cpu_job_cores_per_node,
+        node_vc: vec![0; node_vc.len()],
+        vcs: vec![checked.spec.cluster.name.clone()],
+    };
+    let cpu = schedule::schedule(&requests(&cpu_jobs, false), &cpu_machine, &checked.policy, &[], &gpu.outages, span)?;
 
     let mut trace = Trace { zone: checked.zone.name().to_owned(), ..Trace::default() };
     trace.note(format!(
         "Synthetic: made by `tracecast synth` from the specification `{}` with seed {seed}; no part of it was recorded on a real machine",
         checked.spec.name
     ));
+    trace.note(format!(
+        "Scheduled by the simulator; `tracecast simulate` with `{}` repeats the starts of its GPU jobs",
+        checked.spec.scheduler.options()
+    ));
     trace.note("CPU jobs run on cores kept for them on every node and wait for no VC's quota");
     let runs = [(&gpu_jobs, &gpu), (&cpu_jobs, &cpu)];
     record::jobs(&mut trace, &checked, &demand, &jobs, &runs);
-    record::machine(&mut trace, &checked, &node_vc, &gpu.handovers, &outages);
+    record::machine(&mut trace, &checked, &node_vc, &gpu.handovers, &gpu.outages);
     if let Some(spec) = &checked.spec.telemetry {
         let mut rng = Stream::new(seed, Concern::Telemetry);
         telemetry::record(&mut trace, &checked, spec, &gpu_jobs, &gpu, &mut rng);
@@ -149,7 +156,7 @@ fn plan(checked: &Checked, demand: &Demand, seed: u64, durations: &mut Stream) -
             run_s: 1,
             state: JobState::Completed,
             limit_s: None,
-            max_attempts: 1,
+            requeues: false,
         })
         .collect();
     let mut states = Stream::new(seed, Concern::States);
@@ -169,7 +176,7 @@ fn plan(checked: &Checked, demand: &Demand, seed: u64, durations: &mut Stream) -
         for ((ix, run_s), (state, limit_s)) in which.iter().zip(runs_s).zip(outcomes) {
             if let Some(job) = jobs.get_mut(*ix as usize) {
                 (job.run_s, job.state, job.limit_s) = (run_s, state, limit_s);
-                job.max_attempts = if states.chance(spec.failures.requeue) { spec.failures.max_attempts } else { 1 };
+                job.requeues = states.chance(spec.failures.requeue);
             }
         }
     }

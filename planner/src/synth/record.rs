@@ -75,7 +75,7 @@ fn job_rows(trace: &mut Trace, checked: &Checked, demand: &Demand, ix: usize, jo
     let state = match last {
         None => JobState::Pending,
         Some(_) if running => JobState::Running,
-        Some(attempt) if killed && attempt.number < job.max_attempts => JobState::Pending,
+        Some(_) if killed && job.requeues => JobState::Pending,
         Some(_) if killed => JobState::NodeFail,
         Some(_) => job.state,
     };
@@ -125,7 +125,7 @@ fn job_rows(trace: &mut Trace, checked: &Checked, demand: &Demand, ix: usize, jo
         if family.gpu {
             for slice in &attempt.slices {
                 let ids: Vec<String> =
-                    (0..128u32).filter(|bit| slice.units >> bit & 1 == 1).map(|bit| bit.to_string()).collect();
+                    (0..u64::BITS).filter(|bit| slice.units >> bit & 1 == 1).map(|bit| bit.to_string()).collect();
                 trace.placements.push(PlacementRow {
                     job_key: Some(Cow::from(&key)),
                     attempt: Some(i64::from(attempt.number)),
@@ -154,8 +154,7 @@ fn job_rows(trace: &mut Trace, checked: &Checked, demand: &Demand, ix: usize, jo
     }
 }
 
-/// Writes the inventory and capacity over time. A VC's capacity changes when a node changes hands, which is when its last
-/// job ended; nodes out of service are rows of their own and not taken off the VC's.
+/// Writes the inventory and capacity over time. A VC's capacity changes when a node changes hands; nodes out of service are rows of their own and not taken off the VC's.
 pub(crate) fn machine(
     trace: &mut Trace,
     checked: &Checked,
@@ -222,7 +221,7 @@ pub(crate) fn machine(
         }
     }
     for outage in outages {
-        row("node", node_name(outage.node).into(), outage.from_ms, outage.to_ms.min(checked.end_ms), 0.0, "drained");
+        row("node", node_name(outage.node).into(), outage.from_ms, outage.to_ms.min(checked.end_ms), 0.0, "down");
     }
 }
 

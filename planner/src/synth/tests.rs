@@ -8,7 +8,11 @@ use std::path::{Path, PathBuf};
 
 use tracecast_analytics::storage;
 
+use super::spec::SchedulerSpec;
 use super::*;
+use crate::sim::fidelity::{Fidelity, Verdict};
+use crate::sim::input::{Options, load};
+use crate::sim::simulate;
 
 /// The seed of the bundled sample.
 const SEED: u64 = 3;
@@ -21,7 +25,7 @@ fn spec(name: &str) -> Spec {
     Spec::load(&datasets().join("specs").join(name)).unwrap()
 }
 
-/// A quick one: two VCs of two nodes for five days.
+/// A quick one: VCs of two and three nodes for five days.
 fn small() -> Spec {
     let text = r#"
         name = "small"
@@ -181,6 +185,81 @@ fn no_gpu_is_given_twice_and_no_vc_exceeds_its_quota() {
             assert!(over <= 0.0, "{vc} uses {over} GPUs more than it has at {}", instant[0].0);
         }
     }
+}
+
+/// Replays the trace of `spec` as a user would, from its tables alone, under its own policy; how near it comes, and jobs compared.
+fn replayed(spec: &Spec, seed: u64) -> Fidelity {
+    let trace = generate(spec, seed).unwrap();
+    let loaded = load(&trace, None, &Options::default()).unwrap();
+    let schedule = simulate(&loaded.workload, &loaded.cluster, &spec.scheduler.policy().unwrap()).unwrap();
+    // Where, too: the GPUs of each job's first run.
+    let mut first: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    let placements = &trace.placements;
+    for row in 0..placements.job_key.len() {
+        if placements.attempt.get(row) == Some(1) {
+            let gpus = placements.gpu_ids.get(row).unwrap().to_owned();
+            first.entry(placements.job_key.get(row).unwrap()).or_default().push(gpus);
+        }
+    }
+    let mut seen = vec![false; loaded.workload.len()];
+    for segment in &schedule.segments {
+        let job = segment.job as usize;
+        let Some(recorded) = first.get(loaded.keys[job].as_str()) else { continue };
+        if !std::mem::replace(&mut seen[job], true) {
+            let ids = |bits: u64| (0..64).filter(move |bit| bits >> bit & 1 == 1).map(|bit: u32| bit.to_string());
+            let gpus: Vec<String> =
+                schedule.pieces_of(segment).iter().map(|piece| ids(piece.gpus).collect::<Vec<_>>().join(",")).collect();
+            assert_eq!(gpus, *recorded, "job {}", loaded.keys[job]);
+        }
+    }
+    Fidelity::of(&loaded.workload, &schedule, &loaded.recorded_start_ms).unwrap()
+}
+
+#[test]
+fn the_bundled_sample_is_what_the_simulator_does() {
+    let spec = spec("sample.toml");
+    let found = replayed(&spec, SEED);
+    // All GPU jobs that started but those that still ran at the end.
+    assert!(found.jobs > 8_000, "{found:?}");
+    assert_eq!((found.verdict.clone(), found.max_abs_error_s), (Verdict::Exact, Some(0.0)), "{found:?}");
+    assert!(found.recorded_mean_wait_s > Some(60.0), "jobs wait: {found:?}");
+}
+
+/// With failures every three days of a node, a quota change and waits, under policies that look at different things.
+#[test]
+fn whatever_the_policy_the_replay_is_exact() {
+    let policies = [
+        (None, None, None),
+        (None, Some("skip"), None),
+        (Some("fewest-gpus"), Some("strict"), None),
+        (Some("fair-share:2d"), Some("skip"), None),
+        (Some("multifactor:age=1000,fair_share=500,size=100"), Some("skip"), Some("first-fit")),
+        (None, Some("skip"), Some("spread")),
+    ];
+    let text = |name: Option<&str>| name.map(str::to_owned);
+    for (at, (order, scan, place)) in (0..).zip(policies) {
+        let mut spec = small();
+        spec.scheduler =
+            SchedulerSpec { order: text(order), scan: text(scan), place: text(place), ..SchedulerSpec::default() };
+        for load in [120.0, 400.0] {
+            spec.arrivals.jobs_per_day = load;
+            let found = replayed(&spec, 1 + at);
+            assert_eq!(found.verdict, Verdict::Exact, "{order:?} {scan:?} {place:?} {load}: {found:?}");
+        }
+    }
+}
+
+#[test]
+fn a_policy_that_needs_more_than_jobs_is_refused() {
+    let refused = |order: &str| {
+        let mut spec = small();
+        spec.scheduler.order = Some(order.to_owned());
+        generate(&spec, 1).unwrap_err().to_string()
+    };
+    assert!(refused("lottery").starts_with("scheduler: policy: `lottery` is no order; there are fifo"));
+    assert!(refused("gittins").starts_with("scheduler: a policy that needs a history"));
+    let options = SchedulerSpec { scan: Some("skip".into()), tenants: Some("vc".into()), ..SchedulerSpec::default() };
+    assert_eq!(options.options(), "--recorded fifo/skip --tenants vc");
 }
 
 #[test]

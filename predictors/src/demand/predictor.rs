@@ -14,6 +14,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use tracecast_analytics::report::markup::csv_text;
 use tracecast_analytics::time::{DAY_MS, format_utc};
 
 use super::backtest::{self, Options, Tracks};
@@ -412,7 +413,7 @@ pub fn csv(forecasts: &[Forecast]) -> Result<Vec<u8>> {
         for (ahead, (point, quantiles)) in own.fan.point.iter().zip(&own.fan.quantiles).enumerate() {
             let from = own.from_ms + own.slot_ms * ahead as i64;
             let plain = [
-                own.name.clone(),
+                csv_text(&own.name),
                 unit(own.unit).to_owned(),
                 own.model.name().to_owned(),
                 (ahead + 1).to_string(),

@@ -15,7 +15,13 @@ impl Brain for Predictor {
     }
 
     fn observe(&mut self, event: &Event) -> Result<(), String> {
+        // What clients send must not fill the memory.
+        self.bound();
         Predictor::observe(self, event)
+    }
+
+    fn cluster_gpus(&self) -> Option<f64> {
+        self.trained().cluster_gpus
     }
 
     fn ended_since_training(&self) -> u64 {

@@ -40,6 +40,8 @@ const FORMAT: Format = Format {
 };
 /// Rows kept to train on again.
 const KEPT: usize = 50_000;
+/// Open jobs remembered, some 2 KB each: beyond, the tenth that have been open longest are forgotten.
+const MOST_OPEN: usize = 200_000;
 /// Share of the jobs from which on calibration learns.
 const CALIBRATE_FROM: f64 = 0.7;
 
@@ -58,6 +60,9 @@ pub struct Trained {
     pub from_ms: i64,
     /// Last event.
     pub to_ms: i64,
+    /// GPUs of the cluster, if its record says.
+    #[serde(default)]
+    pub cluster_gpus: Option<f64>,
     /// How the trees were grown.
     pub settings: Settings,
 }
@@ -172,6 +177,7 @@ impl Predictor {
             jobs: lesson.rows.len(),
             from_ms: rows.rows.first().map_or(0, |row| row.submit_ms),
             to_ms,
+            cluster_gpus: timeline.cluster_gpus,
             settings,
         };
         let kept = kept_rows(&rows, &lesson.rows);
@@ -287,6 +293,11 @@ impl Predictor {
         Some(open.said?.1.given_age(now_ms.saturating_sub(start).max(0) as f64 / 1000.0))
     }
 
+    /// From now on what it remembers of users, names and groups is bounded ([`Store::bound`]); of open jobs it always is.
+    pub fn bound(&mut self) {
+        self.state.store.bound();
+    }
+
     /// Learns an event; an error says why it is refused, and nothing has changed then.
     ///
     /// # Errors
@@ -334,12 +345,26 @@ impl Predictor {
         self.state.store.features(job, job.submit_ms, &mut row);
         let class = Class { size: SizeClass::of(job.gpus), history: self.state.store.history(job) };
         let said = self.laws(std::slice::from_ref(job), None).map_err(|error| error.to_string())?.first().copied();
+        if self.state.open.len() >= MOST_OPEN {
+            self.forget_oldest();
+        }
         let number = self.state.store.submit(job);
         self.state.open.insert(
             job.job_id.clone(),
             Open { number, submit_ms: job.submit_ms, class, said: said.map(|(_, spread, law)| (spread, law)), row },
         );
         Ok(())
+    }
+
+    /// Forgets the jobs that have been open longest, a tenth of all: the ends of so many were never told.
+    fn forget_oldest(&mut self) {
+        let mut numbers: Vec<u64> = self.state.open.values().map(|open| open.number).collect();
+        numbers.sort_unstable();
+        let Some(from) = numbers.get(numbers.len() / 10).copied() else { return };
+        for number in numbers.into_iter().take_while(|number| *number < from) {
+            self.state.store.end(number, self.state.last_ms, None, false);
+        }
+        self.state.open.retain(|_, open| open.number >= from);
     }
 
     fn ended(

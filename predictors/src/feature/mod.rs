@@ -27,6 +27,18 @@ use phase::Phase;
 
 /// Names remembered a user.
 const NAMES: usize = 64;
+/// What a store keeps at most where it is bounded ([`Store::bound`]).
+#[derive(Debug, Clone, Copy)]
+struct Most {
+    /// Groups, and phases.
+    groups: usize,
+    /// Users with names.
+    users: usize,
+    /// Texts that tell groups apart.
+    texts: usize,
+}
+
+const MOST: Most = Most { groups: 250_000, users: 20_000, texts: 500_000 };
 /// Names at least so alike stand in for each other.
 const ALIKE: f64 = 0.5;
 /// Features of the job itself.
@@ -197,6 +209,9 @@ pub struct Store {
     #[serde(with = "pairs")]
     open: HashMap<u64, Open>,
     jobs: u64,
+    /// It takes no more than so much.
+    #[serde(skip)]
+    most: Option<Most>,
 }
 
 /// The groups a submission belongs to, where they exist.
@@ -222,7 +237,15 @@ impl Store {
             names: HashMap::new(),
             open: HashMap::new(),
             jobs: 0,
+            most: None,
         }
+    }
+
+    /// From now on it keeps at most 250,000 groups and as many clocks (some 5 KB and 1 KB each), 500,000 texts, and the names of 20,000 users
+    /// (some 20 KB each): 2 GB at the most, whatever it is told. Jobs of what is new beyond that are learnt in the wider groups that exist.
+    /// For a store that strangers feed; a trace is as large as it is.
+    pub fn bound(&mut self) {
+        self.most = Some(MOST);
     }
 
     /// What is known of jobs.
@@ -254,6 +277,9 @@ impl Store {
         let Some(text) = text else { return UNKNOWN };
         if let Some(code) = self.codes.get(text) {
             return *code;
+        }
+        if self.most.is_some_and(|most| self.codes.len() >= most.texts) {
+            return UNKNOWN;
         }
         let code = self.codes.len() as u32;
         self.codes.insert(text.to_owned(), code);
@@ -398,7 +424,8 @@ impl Store {
         let code = self.code_for(stem.as_deref());
         let vc = self.code_for(vc.as_deref());
         let gpus = milli(job.gpus);
-        if let Some(stem) = stem.as_deref().filter(|_| user != UNKNOWN) {
+        let named = self.most.is_none_or(|most| self.names.len() < most.users) || self.names.contains_key(&user);
+        if let Some(stem) = stem.as_deref().filter(|_| user != UNKNOWN && code != UNKNOWN && named) {
             let recent = &mut self.names.entry(user).or_default().recent;
             if !recent.iter().any(|(other, _)| *other == code) {
                 if recent.len() == NAMES {
@@ -417,6 +444,10 @@ impl Store {
                 continue;
             }
             let next = self.groups.len() as u32;
+            let full = self.most.is_some_and(|most| self.groups.len() >= most.groups);
+            if full && !self.index.contains_key(&(*level, one, other)) {
+                continue;
+            }
             let place = *self.index.entry((*level, one, other)).or_insert(next);
             if place == next {
                 self.groups.push(Group::default());
@@ -427,7 +458,12 @@ impl Store {
             groups.push(place);
         }
         let next = self.phases.len() as u32;
-        let phase = *self.phase_index.entry((user, vc, gpus)).or_insert(next);
+        let full = self.most.is_some_and(|most| self.phases.len() >= most.groups);
+        let phase = match self.phase_index.get(&(user, vc, gpus)) {
+            Some(phase) => *phase,
+            None if full => u32::MAX,
+            None => *self.phase_index.entry((user, vc, gpus)).or_insert(next),
+        };
         if phase == next {
             self.phases.push(Phase::default());
         }
@@ -524,6 +560,33 @@ mod tests {
         assert!((get(&job("2", 200_000, "bob", "train_v6"), "vc_gpus.last_1") - y).abs() < 1e-5);
         assert_eq!(store.history(&job("2", 200_000, "ann", "train_v6")), History::Few);
         assert_eq!(store.history(&job("2", 200_000, "bob", "train_v6")), History::None);
+    }
+
+    #[test]
+    fn a_bounded_store_keeps_so_much_and_learns_what_is_new_in_the_wider_groups() {
+        let mut store = Store::new(Known { user: true, name: true, vc: true });
+        store.most = Some(Most { groups: 12, users: 3, texts: 9 });
+        for at in 0..100i64 {
+            let number = store.submit(&job(
+                &at.to_string(),
+                at * 60_000,
+                &format!("u{at}"),
+                &format!("n{}x", "y".repeat(at as usize)),
+            ));
+            store.start(number, at * 60_000);
+            store.end(number, at * 60_000 + 50_000, Some(50.0), false);
+        }
+        assert!(
+            store.groups.len() <= 12 && store.phases.len() <= 12 && store.codes.len() <= 9 && store.names.len() <= 3
+        );
+        assert!(store.open.is_empty());
+        // All hundred were learnt in the group of all jobs and of the VC.
+        let columns = store.columns();
+        let mut row = vec![0.0; store.width()];
+        store.features(&job("x", 7_000_000, "new", "new"), 7_000_000, &mut row);
+        let last = row[columns.iter().position(|column| column == "all.last_1").unwrap()];
+        assert!((last - 50f32.ln()).abs() < 1e-5);
+        assert_eq!(store.history(&job("x", 7_000_000, "new", "new")), History::None);
     }
 
     #[test]

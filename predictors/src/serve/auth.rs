@@ -10,7 +10,9 @@
 //! base64("tracecast:sesame") = `dHJhY2VjYXN0OnNlc2FtZQ==`.
 
 use std::fmt;
+use std::fs::File;
 use std::hint::black_box;
+use std::io::Read as _;
 use std::path::Path;
 
 use super::error::{Error, Result};
@@ -18,11 +20,17 @@ use super::error::{Error, Result};
 /// The user name of the password form.
 const USER: &str = "tracecast";
 
+/// Tokens of fewer characters can be guessed.
+const SHORT: usize = 16;
+/// Longest token file, bytes.
+const LONGEST_FILE: u64 = 4096;
+
 /// A bearer token: one or more visible ASCII characters. Never printed.
 #[derive(Clone)]
 pub struct Token {
     bearer: Vec<u8>,
     basic: Vec<u8>,
+    warnings: Vec<String>,
 }
 
 impl fmt::Debug for Token {
@@ -43,14 +51,34 @@ impl Token {
     /// The token in a file.
     ///
     /// # Errors
-    /// As [`Token::new`], or if the file cannot be read.
+    /// As [`Token::new`], or if the file cannot be read or has more than 4,096 bytes.
     pub fn from_file(path: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(path).map_err(|source| Error::Io {
-            action: "read the token file",
-            path: path.to_owned(),
-            source,
-        })?;
-        Self::checked(&text, || path.display().to_string())
+        let failed = |source| Error::Io { action: "read the token file", path: path.to_owned(), source };
+        let file = File::open(path).map_err(failed)?;
+        let open_to_others = file.metadata().is_ok_and(|found| found.is_file() && others_read(&found));
+        let mut text = Vec::new();
+        file.take(LONGEST_FILE + 1).read_to_end(&mut text).map_err(failed)?;
+        let wrong = |found| Error::Token {
+            origin: path.display().to_string(),
+            found,
+            remedy: "write one line of visible ASCII characters, for instance from `openssl rand -hex 32`",
+        };
+        if text.len() as u64 > LONGEST_FILE {
+            return Err(wrong("the file has more than 4,096 bytes"));
+        }
+        let text = String::from_utf8(text).map_err(|_| wrong("the file is no text"))?;
+        let mut token = Self::checked(&text, || path.display().to_string())?;
+        if open_to_others {
+            token
+                .warnings
+                .push(format!("{} can be read by other users of this machine; `chmod 600` it", path.display()));
+        }
+        Ok(token)
+    }
+
+    /// What its owner should change, one sentence each.
+    pub(super) fn warnings(&self) -> &[String] {
+        &self.warnings
     }
 
     fn checked(text: &str, origin: impl Fn() -> String) -> Result<Self> {
@@ -67,7 +95,9 @@ impl Token {
             return Err(wrong("the token holds a blank or a character that a header cannot carry"));
         }
         let basic = base64(format!("{USER}:{text}").as_bytes());
-        Ok(Self { bearer: text.as_bytes().to_vec(), basic })
+        let short = || format!("the token has {} characters, which can be guessed; use {SHORT} or more", text.len());
+        let warnings = (text.len() < SHORT).then(short).into_iter().collect();
+        Ok(Self { bearer: text.as_bytes().to_vec(), basic, warnings })
     }
 
     /// Whether the value of an `Authorization` header carries this token.
@@ -84,6 +114,18 @@ impl Token {
             false
         }
     }
+}
+
+/// Whether others than the file's owner may read it.
+#[cfg(unix)]
+fn others_read(found: &std::fs::Metadata) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    found.permissions().mode() & 0o044 != 0
+}
+
+#[cfg(not(unix))]
+fn others_read(_: &std::fs::Metadata) -> bool {
+    false
 }
 
 /// Whether two byte strings are equal, in a time that depends on their lengths alone.
@@ -112,7 +154,7 @@ fn base64(bytes: &[u8]) -> Vec<u8> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
     use super::*;
 
@@ -160,6 +202,22 @@ mod tests {
         assert!(matches!(Token::from_file(file.path()), Err(Error::Token { .. })));
         std::fs::write(file.path(), "sesame\r\n").unwrap();
         assert!(Token::from_file(file.path()).unwrap().admits(Some(b"Bearer sesame")));
+    }
+
+    #[test]
+    fn a_token_file_is_bounded_and_weak_ones_are_warned_of() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let refused = Token::from_file(Path::new("/dev/zero")).unwrap_err().to_string();
+        assert!(refused.contains("more than 4,096 bytes"), "{refused}");
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let warnings = |text: &str, mode| {
+            std::fs::write(file.path(), text).unwrap();
+            std::fs::set_permissions(file.path(), std::fs::Permissions::from_mode(mode)).unwrap();
+            Token::from_file(file.path()).unwrap().warnings().to_vec()
+        };
+        assert_eq!(warnings("0123456789abcdef\n", 0o600), [""; 0]);
+        let told = warnings("sesame", 0o644);
+        assert!(told.len() == 2 && told[0].contains("6 characters") && told[1].contains("chmod 600"), "{told:?}");
     }
 
     #[test]

@@ -1,29 +1,34 @@
 //! Connections: how many there may be, how long each may dawdle, and how they end. HTTP/1.1 is hyper's part.
 //!
-//! - Beyond the most connections allowed, a further one is told 503 and closed, without being read.
+//! - Beyond the most connections allowed, the oldest that has not shown the token makes room: who only holds connections open keeps nobody out.
+//!   If all have shown it, some more ([`SPARE`]) are let in for `/healthz` alone; a further one is told 503 and closed, without being read.
 //! - The head of a request must be there within the timeout, counted from the moment the connection waits for one; so an idle
 //!   connection closes after it too. Bodies have their own watch (see `body`).
-//! - A client that takes no bytes of its answer for the timeout is closed.
+//! - A client that takes less than [`LEAST_TAKEN`] of a waiting answer within the timeout is closed: no slow reader holds an answer for long.
 //! - On stop no connection is accepted, idle ones close, requests in flight are answered, and after the grace period what is left is cut.
 //!
 //! Cost: one task and at most 64 KiB of buffer a connection, and the body that the budget grants it.
 //!
 //! Worked example: with a timeout of 10 s, a client that sends one byte a second of a head of 40 bytes is closed after 10.
 
+use std::collections::VecDeque;
 use std::future::Future;
 use std::io;
 use std::pin::{Pin, pin};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
+use axum::extract::Request;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::task::{JoinSet, yield_now};
 use tokio::time::{Sleep, sleep, timeout};
 
@@ -31,6 +36,12 @@ use super::learner::Shared;
 
 /// Largest head of a request, bytes; also what a connection buffers at most.
 const HEAD_BYTES: usize = 64 << 10;
+/// Connections beyond the most, for `/healthz` alone.
+pub(super) const SPARE: usize = 8;
+/// Bytes that a client takes of an answer within the timeout at least, if so many wait: 100 KiB a second with the default.
+const LEAST_TAKEN: usize = 1 << 20;
+/// Wait for a connection that was asked to make room.
+const DISPLACED: Duration = Duration::from_millis(50);
 /// Connections that are being told at one time that there are too many.
 const TURNED_AWAY: usize = 64;
 /// Wait after the system refuses to accept, as it has no descriptor left: others close meanwhile.
@@ -46,6 +57,50 @@ pub(super) struct Patience {
     pub(super) grace: Duration,
 }
 
+/// A connection, as its requests know it.
+#[derive(Debug, Default)]
+pub(super) struct Guest {
+    /// It is beyond the most and may ask for `/healthz` alone.
+    pub(super) spare: bool,
+    admitted: AtomicBool,
+    leave: Notify,
+}
+
+impl Guest {
+    /// It has shown the token.
+    pub(super) fn admit(&self) {
+        self.admitted.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The connections that may have to make room, the oldest first.
+#[derive(Debug, Default)]
+struct Guests(VecDeque<Weak<Guest>>);
+
+impl Guests {
+    fn add(&mut self, guest: &Arc<Guest>) {
+        self.0.push_back(Arc::downgrade(guest));
+    }
+
+    /// Asks the oldest that has not shown the token to leave; whether there was one. Those that have shown it or are gone are forgotten.
+    fn displace(&mut self) -> bool {
+        while let Some(guest) = self.0.pop_front() {
+            if let Some(guest) = guest.upgrade().filter(|guest| !guest.admitted.load(Ordering::Relaxed)) {
+                guest.leave.notify_one();
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Forgets those that are gone, now and then.
+    fn tidy(&mut self, most: usize) {
+        if self.0.len() > most.saturating_mul(2) {
+            self.0.retain(|guest| guest.strong_count() > 0);
+        }
+    }
+}
+
 /// Serves connections until `stop`, then ends them.
 pub(super) async fn serve<B: Send + 'static>(
     listener: TcpListener,
@@ -59,6 +114,7 @@ pub(super) async fn serve<B: Send + 'static>(
     let (stopping, stopped) = watch::channel(());
     let mut served = JoinSet::new();
     let mut turned_away = JoinSet::new();
+    let mut guests = Guests::default();
     let mut stop = pin!(stop);
     loop {
         let accepted = tokio::select! {
@@ -76,7 +132,12 @@ pub(super) async fn serve<B: Send + 'static>(
         };
         while served.try_join_next().is_some() {}
         while turned_away.try_join_next().is_some() {}
-        if served.len() >= patience.most {
+        if served.len() >= patience.most && guests.displace() {
+            shared.metrics.connections_displaced.add(1);
+            let _ = timeout(DISPLACED, served.join_next()).await;
+        }
+        let spare = served.len() >= patience.most;
+        if served.len() >= patience.most.saturating_add(SPARE) {
             shared.metrics.connections_refused.add(1);
             if turned_away.len() < TURNED_AWAY {
                 turned_away.spawn(turn_away(stream));
@@ -85,8 +146,17 @@ pub(super) async fn serve<B: Send + 'static>(
         }
         // An answer is one write; waiting for more would only delay it. A socket that refuses this is served all the same.
         let _ = stream.set_nodelay(true);
-        let stream = Watched { stream: TokioIo::new(stream), timeout: patience.timeout, stalled: None };
-        let connection = builder.serve_connection(stream, TowerToHyperService::new(router.clone()));
+        let stream = Watched { stream: TokioIo::new(stream), timeout: patience.timeout, stalled: None, taken: 0 };
+        let guest = Arc::new(Guest { spare, ..Guest::default() });
+        guests.add(&guest);
+        guests.tidy(patience.most.saturating_add(SPARE));
+        let (service, own) = (TowerToHyperService::new(router.clone()), Arc::clone(&guest));
+        let service = service_fn(move |request| {
+            let mut request: Request<hyper::body::Incoming> = request;
+            request.extensions_mut().insert(Arc::clone(&own));
+            service.call(request)
+        });
+        let connection = builder.serve_connection(stream, service);
         let mut stopped = stopped.clone();
         served.spawn(async move {
             let mut connection = pin!(connection);
@@ -94,6 +164,7 @@ pub(super) async fn serve<B: Send + 'static>(
             tokio::select! {
                 biased;
                 _ = connection.as_mut() => return,
+                () = guest.leave.notified() => return,
                 _ = stopped.changed() => connection.as_mut().graceful_shutdown(),
             }
             let _ = connection.await;
@@ -130,22 +201,38 @@ async fn turn_away(stream: TcpStream) {
     .await;
 }
 
-/// A stream whose writes fail when the other side takes nothing for too long.
+/// A stream whose writes fail when the other side takes too little for too long.
 struct Watched<S> {
     stream: S,
     timeout: Duration,
-    /// Runs while a write waits.
+    /// Runs from when a write first waits until all is written or enough is taken.
     stalled: Option<Pin<Box<Sleep>>>,
+    /// Bytes taken since.
+    taken: usize,
 }
 
 impl<S> Watched<S> {
-    fn watch<T>(&mut self, context: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
-        if written.is_ready() {
-            self.stalled = None;
-            return written;
+    fn written(&mut self, context: &mut Context<'_>, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(Ok(bytes)) = &written {
+            self.taken = self.taken.saturating_add(*bytes);
+            if self.taken >= LEAST_TAKEN {
+                self.rest();
+            }
+        }
+        if written.is_ready() { written } else { self.wait(context) }
+    }
+
+    fn wait<T>(&mut self, context: &mut Context<'_>) -> Poll<io::Result<T>> {
+        if self.stalled.is_none() {
+            self.taken = 0;
         }
         let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(self.timeout)));
         stalled.as_mut().poll(context).map(|()| Err(io::ErrorKind::TimedOut.into()))
+    }
+
+    fn rest(&mut self) {
+        self.stalled = None;
+        self.taken = 0;
     }
 }
 
@@ -162,12 +249,17 @@ impl<S: Read + Unpin> Read for Watched<S> {
 impl<S: Write + Unpin> Write for Watched<S> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.watch(context, written)
+        self.written(context, written)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // Asked for once all that there is has been written.
         let flushed = Pin::new(&mut self.stream).poll_flush(context);
-        self.watch(context, flushed)
+        if flushed.is_pending() {
+            return self.wait(context);
+        }
+        self.rest();
+        flushed
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -184,7 +276,7 @@ impl<S: Write + Unpin> Write for Watched<S> {
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(context, pieces);
-        self.watch(context, written)
+        self.written(context, written)
     }
 }
 

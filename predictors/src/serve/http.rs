@@ -6,10 +6,10 @@
 //! | `POST /v1/events` | `{"events":[Event…]}`, or a line an event with `Content-Type: application/x-ndjson` | `{"accepted":n,"refused":n,"reasons":[…]}`, once all is on disk |
 //! | `POST /scheduler/filter`, `…/prioritize` | `ExtenderArgs` | `ExtenderFilterResult`, `HostPriorityList` |
 //! | `GET /healthz` | | `ok`: the process answers; the only path without the token |
-//! | `GET /readyz` | | `ready`, or 503 if events cannot be kept |
+//! | `GET /readyz` | | `ready`, or 503 while events cannot be kept |
 //! | `GET /metrics` | | Prometheus text |
 //!
-//! A body is served whole or not at all: one malformed job or event, and nothing of it is predicted or kept. Many jobs are predicted in
+//! A body is served whole or not at all: one malformed job or event, or one that cannot be (see `admit`), and nothing of it is predicted or kept. Many jobs are predicted in
 //! pieces of 64, with other requests served between; a model adopted between two pieces shows in the later one.
 //!
 //! Cost: O(bytes) and the model's own.
@@ -32,15 +32,19 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::yield_now;
 
 use super::Brain;
+use super::admit::Bounds;
 use super::arrow_body::{self, Form};
 use super::auth::Token;
 use super::body::{Intake, Taken, apart};
+use super::connection::Guest;
 use super::extender::Args;
 use super::learner::{Post, Shared};
 use super::metrics::{Model, Route};
+use super::outgoing::{Outgoing, Share};
 use super::refusal::Refusal;
 use crate::job::{Event, Prediction, Submission};
 
+const JSON: &str = "application/json";
 /// Jobs predicted in one go: a few milliseconds at some ten microseconds a job.
 const PIECE_JOBS: usize = 64;
 const LINE_TYPES: [&str; 4] =
@@ -48,6 +52,10 @@ const LINE_TYPES: [&str; 4] =
 const PREDICT_REMEDY: &str =
     r#"send {"jobs":[{"job_id":"…","submit_ms":…,"user":"…","vc":"…","name":"…","gpus":…,"cpus":…,"limit_s":…}]}"#;
 const EVENT_REMEDY: &str = r#"send {"events":[{"event":"submitted","job_id":"…","submit_ms":…,…},{"event":"started","job_id":"…","time_ms":…},{"event":"ended","job_id":"…","time_ms":…}]}, or a line an event with Content-Type: application/x-ndjson"#;
+/// Bytes that a prediction takes at most while it is made and in its answer, beside the job's identifier; and how often that may stand in them,
+/// escaped or not.
+const PREDICTION_BYTES: usize = 512;
+const ID_TIMES: usize = 8;
 const EXTENDER_REMEDY: &str = "send ExtenderArgs of the scheduler extender API v1, as kube-scheduler does";
 
 /// What every request can reach.
@@ -56,6 +64,9 @@ pub(super) struct App<B> {
     pub(super) shared: Arc<Shared<B>>,
     pub(super) token: Token,
     pub(super) intake: Intake,
+    pub(super) outgoing: Outgoing,
+    /// GPUs of the cluster, where the settings say.
+    pub(super) cluster_gpus: Option<f64>,
     /// None if the server has no journal and so learns nothing.
     pub(super) posts: Option<mpsc::Sender<Post>>,
 }
@@ -107,18 +118,38 @@ pub(super) fn router<B: Brain>(app: Arc<App<B>>) -> Router {
         .with_state(app)
 }
 
+impl<B: Brain> App<B> {
+    /// What can be, now.
+    fn bounds(&self) -> Bounds {
+        let brain = self.shared.brain();
+        Bounds::new(brain.trained_ms(), now_ms(), self.cluster_gpus.or_else(|| brain.cluster_gpus()))
+    }
+}
+
 /// The token before everything, and a count of what came of it.
 async fn guard<B: Brain>(State(app): State<Arc<App<B>>>, request: Request, next: Next) -> Response {
     let began = Instant::now();
     let route = Route::of(request.uri().path());
     let open = route == Route::Healthz && matches!(*request.method(), Method::GET | Method::HEAD);
-    let response = if open || app.token.admits(request.headers().get(header::AUTHORIZATION).map(HeaderValue::as_bytes))
-    {
+    let guest = request.extensions().get::<Arc<Guest>>().cloned();
+    let spare = guest.as_ref().is_some_and(|guest| guest.spare);
+    let mut response = if open {
+        next.run(request).await
+    } else if spare {
+        // Kept for who looks after the server.
+        Refusal::busy("too many connections are open").into_response()
+    } else if app.token.admits(request.headers().get(header::AUTHORIZATION).map(HeaderValue::as_bytes)) {
+        if let Some(guest) = &guest {
+            guest.admit();
+        }
         next.run(request).await
     } else {
         let remedy = "send the header Authorization: Bearer <token>, with the token that the server was started with";
         Refusal::new(StatusCode::UNAUTHORIZED, "the token is missing or wrong", remedy).into_response()
     };
+    if spare {
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
     app.shared.metrics.request(route, response.status().as_u16(), began.elapsed());
     response
 }
@@ -143,15 +174,16 @@ fn parse<T: DeserializeOwned>(body: &[u8], remedy: &'static str) -> Result<T, Re
     serde_json::from_slice(body).map_err(|error| Refusal::json(&error, 0, remedy))
 }
 
-fn json(body: Vec<u8>) -> Response {
-    ([(header::CONTENT_TYPE, "application/json")], body).into_response()
+fn to_json<T: Serialize>(answer: &T) -> Result<Vec<u8>, Refusal> {
+    serde_json::to_vec(answer).map_err(|error| Refusal::defect(error.to_string()))
 }
 
-fn to_json<T: Serialize>(answer: &T) -> Result<Response, Refusal> {
-    serde_json::to_vec(answer).map(json).map_err(|error| Refusal::defect(error.to_string()))
+/// An answer of some media type, sent as its share of the budget allows.
+fn answer(media_type: &'static str, body: Vec<u8>, share: Share) -> Response {
+    ([(header::CONTENT_TYPE, media_type)], share.body(body)).into_response()
 }
 
-fn asked(taken: &Taken) -> impl FnOnce() -> Result<Asked, Refusal> + Send + 'static {
+fn asked(taken: &Taken, bounds: Bounds) -> impl FnOnce() -> Result<Asked, Refusal> + Send + 'static {
     let form = media_types(&taken.headers, header::CONTENT_TYPE).find_map(Form::of);
     let body = taken.bytes.clone();
     move || {
@@ -167,15 +199,10 @@ fn asked(taken: &Taken) -> impl FnOnce() -> Result<Asked, Refusal> + Send + 'sta
             parse(&body, PREDICT_REMEDY)?
         };
         for (index, job) in asked.jobs.iter().enumerate() {
-            let numbers = [("gpus", Some(job.gpus)), ("cpus", job.cpus), ("limit_s", job.limit_s)];
-            for (name, number) in numbers {
-                if number.is_some_and(|number| !number.is_finite() || number < 0.0) {
-                    return Err(Refusal::bad(
-                        format!("{name} of job {index} (counted from 0) is {}", number.unwrap_or_default()),
-                        "send a number from 0 up, or leave it out if it is unknown",
-                    ));
-                }
-            }
+            bounds.submission(job, &format!("job {index} (counted from 0)"))?;
+        }
+        if let Some(now_ms) = asked.now_ms {
+            bounds.time(now_ms, "now_ms", "the request")?;
         }
         Ok(asked)
     }
@@ -183,7 +210,9 @@ fn asked(taken: &Taken) -> impl FnOnce() -> Result<Asked, Refusal> + Send + 'sta
 
 async fn predict<B: Brain>(State(app): State<Arc<App<B>>>, request: Request) -> Result<Response, Refusal> {
     let taken = app.intake.take(request).await?;
-    let asked = apart(taken.bytes.len(), asked(&taken)).await??;
+    let asked = apart(taken.bytes.len(), asked(&taken, app.bounds())).await??;
+    let ids: usize = asked.jobs.iter().map(|job| job.job_id.len()).sum();
+    let share = app.outgoing.share(asked.jobs.len() * PREDICTION_BYTES + ids * ID_TIMES).await?;
     let mut predictions: Vec<Prediction> = Vec::with_capacity(asked.jobs.len());
     for (piece, jobs) in asked.jobs.chunks(PIECE_JOBS).enumerate() {
         if piece > 0 {
@@ -197,28 +226,33 @@ async fn predict<B: Brain>(State(app): State<Arc<App<B>>>, request: Request) -> 
     }
     app.shared.metrics.predictions.add(predictions.len() as u64);
     let form = media_types(&taken.headers, header::ACCEPT).find_map(Form::of);
-    apart(predictions.len() * size_of::<Prediction>(), move || match form {
+    let body = apart(predictions.len() * size_of::<Prediction>(), move || match form {
         None => to_json(&Predicted { predictions: &predictions }),
-        Some(form) => match arrow_body::predictions(&predictions, form) {
-            Ok(body) => Ok(([(header::CONTENT_TYPE, form.media_type())], body).into_response()),
-            Err(error) => Err(Refusal::defect(error.to_string())),
-        },
+        Some(form) => arrow_body::predictions(&predictions, form).map_err(|error| Refusal::defect(error.to_string())),
     })
-    .await?
+    .await??;
+    Ok(answer(form.map_or(JSON, Form::media_type), body, share))
 }
 
-fn told(taken: &Taken) -> impl FnOnce() -> Result<Vec<Event>, Refusal> + Send + 'static {
+/// The events of a body, if they can all be.
+fn told(taken: &Taken, bounds: Bounds) -> impl FnOnce() -> Result<Vec<Event>, Refusal> + Send + 'static {
     let lines = media_types(&taken.headers, header::CONTENT_TYPE)
         .any(|media_type| LINE_TYPES.iter().any(|lines| media_type.eq_ignore_ascii_case(lines)));
     let body = taken.bytes.clone();
+    let sound = move |events: Vec<Event>| {
+        for (index, event) in events.iter().enumerate() {
+            bounds.event(event, &format!("event {index} (counted from 0)"))?;
+        }
+        Ok(events)
+    };
     move || {
         if !lines {
-            return parse::<Told>(&body, EVENT_REMEDY).map(|told| told.events);
+            return parse::<Told>(&body, EVENT_REMEDY).and_then(|told| sound(told.events));
         }
         let lines = body.split(|byte| *byte == b'\n').enumerate().filter(|(_, line)| !line.trim_ascii().is_empty());
         let event =
             |(before, line)| serde_json::from_slice(line).map_err(|error| Refusal::json(&error, before, EVENT_REMEDY));
-        lines.map(event).collect()
+        lines.map(event).collect::<Result<_, _>>().and_then(sound)
     }
 }
 
@@ -231,22 +265,26 @@ async fn events<B: Brain>(State(app): State<Arc<App<B>>>, request: Request) -> R
         ));
     };
     let taken = app.intake.take(request).await?;
-    let events = apart(taken.bytes.len(), told(&taken)).await??;
+    let events = apart(taken.bytes.len(), told(&taken, app.bounds())).await??;
+    // Reasons are at most a hundred, and name a job each.
+    let share = app.outgoing.share(0).await?;
     let (reply, outcome) = oneshot::channel();
     let lost = || Refusal::busy("the events may not be on disk: the journal failed, see /metrics");
     posts.send(Post { events, reply }).await.map_err(|_| lost())?;
     match outcome.await {
-        Ok(Ok(outcome)) => to_json(&outcome),
+        Ok(Ok(outcome)) => Ok(answer(JSON, to_json(&outcome)?, share)),
         Ok(Err(reason)) => Err(Refusal::busy(format!("the events are not on disk: {reason}"))),
         Err(_) => Err(lost()),
     }
 }
 
 /// The pod's nodes, and when the pod is predicted to end at the latest (p95), seconds since the epoch.
-async fn extended<B: Brain>(app: &App<B>, request: Request) -> Result<(Args, Option<f64>), Refusal> {
+async fn extended<B: Brain>(app: &App<B>, request: Request) -> Result<(Args, Option<f64>, Share), Refusal> {
     let taken = app.intake.take(request).await?;
     let body = taken.bytes.clone();
     let args: Args = apart(taken.bytes.len(), move || parse(&body, EXTENDER_REMEDY)).await??;
+    // Nodes go back as they came; numbers may be written longer.
+    let share = app.outgoing.share(taken.bytes.len() * 2).await?;
     let now_ms = now_ms();
     let job = if args.any_end() { args.submission(now_ms) } else { None };
     let ends_s = job.and_then(|job| {
@@ -254,17 +292,17 @@ async fn extended<B: Brain>(app: &App<B>, request: Request) -> Result<(Args, Opt
         app.shared.metrics.predictions.add(predicted.len() as u64);
         predicted.first().map(|prediction| now_ms as f64 / 1000.0 + prediction.p95_s)
     });
-    Ok((args, ends_s))
+    Ok((args, ends_s, share))
 }
 
 async fn filter<B: Brain>(State(app): State<Arc<App<B>>>, request: Request) -> Result<Response, Refusal> {
-    let (args, ends_s) = extended(&app, request).await?;
-    to_json(&args.filter(ends_s))
+    let (args, ends_s, share) = extended(&app, request).await?;
+    Ok(answer(JSON, to_json(&args.filter(ends_s))?, share))
 }
 
 async fn prioritize<B: Brain>(State(app): State<Arc<App<B>>>, request: Request) -> Result<Response, Refusal> {
-    let (args, ends_s) = extended(&app, request).await?;
-    to_json(&args.prioritize(ends_s))
+    let (args, ends_s, share) = extended(&app, request).await?;
+    Ok(answer(JSON, to_json(&args.prioritize(ends_s))?, share))
 }
 
 async fn readyz<B: Brain>(State(app): State<Arc<App<B>>>) -> Result<&'static str, Refusal> {
@@ -274,6 +312,13 @@ async fn readyz<B: Brain>(State(app): State<Arc<App<B>>>) -> Result<&'static str
             StatusCode::SERVICE_UNAVAILABLE,
             "events cannot be kept",
             "look at the disk of the journal, then restart the server",
+        ));
+    }
+    if app.shared.metrics.journal_refusing.load(Ordering::Relaxed) {
+        return Err(Refusal::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "events cannot be kept just now",
+            "make room on the disk of the journal; the server finds out by itself",
         ));
     }
     Ok("ready\n")

@@ -6,14 +6,16 @@
 //! - `journal-<first>.jsonl`: one line an event, `{"crc":"<8 hex digits>","seq":<n>,"event":{…}}`. `seq` counts events from 1 and never
 //!   goes back; `crc` is the CRC-32 (IEEE 802.3) of the bytes of the line after `{"crc":"xxxxxxxx",`. `<first>` is the `seq` of the
 //!   file's first line, in 20 digits, so that the names sort;
-//! - `snapshot`: a line `tracecast-snapshot 1 seq=<n> bytes=<n> crc=<hex>`, then the bytes. It stands for all events up to `seq`.
+//! - `snapshot`: a line `tracecast-snapshot 2 seq=<n> recent=<n> bytes=<n> crc=<hex>`, then 16 bytes for each event learnt lately (see `recent`),
+//!   then the bytes of the model. It stands for all events up to `seq`. `crc` is of the line before ` crc=` and of all that follows it. Version 1,
+//!   without recent events and with a checksum of the bytes alone, is read, too.
 //!
 //! Durability: [`Journal::append`] returns after the lines are on disk (`fdatasync`), one sync for all events given. A snapshot is written
 //! under another name, synced, renamed and the folder synced; only then are the files that it stands for removed. A crash between any two
 //! of these steps leaves events twice on disk, and `seq` tells which are already in the snapshot: nothing is lost and nothing is doubled.
 //!
 //! Damage: a last line without its line break was never acknowledged; it is dropped and counted. A whole line with a wrong checksum
-//! is skipped and counted. A whole line with a right checksum that this version cannot read stops the start, as does a damaged snapshot:
+//! is skipped and counted, and so are numbers that no sound line has: events that were acknowledged and are lost. A whole line with a right checksum that this version cannot read stops the start, as does a damaged snapshot:
 //! going on would forget silently.
 //!
 //! Cost: appending is O(bytes); opening reads every byte once, O(longest line + snapshot) memory.
@@ -28,10 +30,16 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use super::error::{Error, Result};
+use super::recent::Identity;
 use crate::job::Event;
 
 const SNAPSHOT: &str = "snapshot";
-const SNAPSHOT_HEAD: &str = "tracecast-snapshot 1";
+const SNAPSHOT_HEAD: &str = "tracecast-snapshot 2";
+const SNAPSHOT_HEAD_1: &str = "tracecast-snapshot 1";
+/// Bytes of the identity of an event.
+const IDENTITY: usize = 16;
+/// Bytes written to find out whether more can be kept: a short post.
+const PROBE_BYTES: usize = 512;
 /// A line's bytes before its checksum, and the length of the checksum and what closes it.
 const LINE_HEAD: &[u8] = b"{\"crc\":\"";
 const LINE_SUM: usize = 8;
@@ -40,8 +48,8 @@ const LINE_REST: &[u8] = b"\",";
 /// What is found when a journal is opened, in the order in which it was learnt.
 #[derive(Debug)]
 pub(super) enum Found<'a> {
-    /// First and at most once: the bytes of the snapshot.
-    Snapshot(&'a [u8]),
+    /// First and at most once: the bytes of the snapshot, and the events learnt last before it, the oldest first.
+    Snapshot(&'a [u8], &'a [Identity]),
     /// Then every event after it.
     Event(&'a Event),
 }
@@ -61,6 +69,20 @@ pub struct Recovered {
     pub corrupt: u64,
     /// Lines skipped, as their events were already known.
     pub repeated: u64,
+    /// Numbers between the first and the last that no sound line has: events that are lost, those of corrupt lines included.
+    pub missing: u64,
+}
+
+impl Recovered {
+    /// What an operator must know of it, if anything was lost.
+    pub fn warning(&self) -> Option<String> {
+        let Self { missing, corrupt, .. } = *self;
+        (missing + corrupt > 0).then(|| {
+            format!(
+                "the journal is damaged: of what was acknowledged, {missing} events are missing, and {corrupt} lines have a wrong checksum and were skipped; look at the disk, and post those events again if you have them"
+            )
+        })
+    }
 }
 
 /// An open journal. One at a time can be open in a folder.
@@ -165,8 +187,8 @@ impl Journal {
             Err(TryLockError::Error(source)) => return Err(io_error("lock", &lock_path)(source)),
         }
         let mut recovered = Recovered::default();
-        if let Some((seq, bytes)) = read_snapshot(folder)? {
-            learn(Found::Snapshot(&bytes)).map_err(|reason| Error::Memory {
+        if let Some((seq, recent, bytes)) = read_snapshot(folder)? {
+            learn(Found::Snapshot(&bytes, &recent)).map_err(|reason| Error::Memory {
                 path: folder.join(SNAPSHOT),
                 found: format!("the model cannot take it up: {reason}"),
                 remedy: "start with the model that wrote it, or give another journal folder",
@@ -179,6 +201,10 @@ impl Journal {
         let mut durable = 0;
         for (first, path) in &files {
             older += durable;
+            // A file that begins later than the one before it ended.
+            let gap = first.saturating_sub(1).saturating_sub(last);
+            recovered.missing += gap;
+            last += gap;
             durable = replay(path, &mut last, &mut recovered, learn)?;
             last = last.max(first.saturating_sub(1));
         }
@@ -235,6 +261,18 @@ impl Journal {
         Ok(())
     }
 
+    /// Finds out whether more could be kept, by writing a little and taking it back.
+    pub(super) fn probe(&mut self) -> io::Result<()> {
+        if self.broken {
+            return Err(io::Error::other("the journal failed before and takes no events until a restart"));
+        }
+        // Without a line break: if the machine fails right now, it is a torn line, which was never acknowledged.
+        let written = self.file.write_all(&[b' '; PROBE_BYTES]).and_then(|()| self.file.sync_data());
+        let taken_back = self.file.set_len(self.durable).and_then(|()| self.file.sync_data());
+        self.broken = taken_back.is_err();
+        written.and(taken_back)
+    }
+
     /// Begins a new file, so that a snapshot taken now can replace the ones before.
     pub(super) fn cut(&mut self) -> io::Result<Cut> {
         if self.first < self.next {
@@ -256,12 +294,15 @@ impl Journal {
 }
 
 impl Cut {
-    /// Writes the snapshot of what was known when the journal was cut, and removes the files that it stands for.
-    pub(super) fn replace(&self, bytes: &[u8]) -> io::Result<()> {
+    /// Writes the snapshot of what was known when the journal was cut, with the events learnt last, and removes the files that it stands for.
+    pub(super) fn replace(&self, bytes: &[u8], recent: &[Identity]) -> io::Result<()> {
         let passing = self.folder.join(format!("{SNAPSHOT}.tmp"));
         let mut file = File::create(&passing)?;
-        let sum = crc32fast::hash(bytes);
-        writeln!(file, "{SNAPSHOT_HEAD} seq={} bytes={} crc={sum:08x}", self.seq, bytes.len())?;
+        let head = format!("{SNAPSHOT_HEAD} seq={} recent={} bytes={}", self.seq, recent.len(), bytes.len());
+        let recent: Vec<u8> = recent.iter().flat_map(|identity| identity.to_bytes()).collect();
+        let sum = sum_of(head.as_bytes(), &[&recent, bytes]);
+        writeln!(file, "{head} crc={sum:08x}")?;
+        file.write_all(&recent)?;
         file.write_all(bytes)?;
         file.sync_all()?;
         fs::rename(&passing, self.folder.join(SNAPSHOT))?;
@@ -275,8 +316,19 @@ impl Cut {
     }
 }
 
-/// The snapshot of a folder: the `seq` that it reaches to, and its bytes.
-fn read_snapshot(folder: &Path) -> Result<Option<(u64, Vec<u8>)>> {
+/// The checksum of a snapshot's head and of what follows it.
+fn sum_of(head: &[u8], rest: &[&[u8]]) -> u32 {
+    let mut sum = crc32fast::Hasher::new();
+    sum.update(head);
+    rest.iter().for_each(|part| sum.update(part));
+    sum.finalize()
+}
+
+/// What a snapshot holds: the `seq` that it reaches to, the events learnt last, the oldest first, and its bytes.
+type Snapshot = (u64, Vec<Identity>, Vec<u8>);
+
+/// The snapshot of a folder.
+fn read_snapshot(folder: &Path) -> Result<Option<Snapshot>> {
     let path = folder.join(SNAPSHOT);
     let file = match File::open(&path) {
         Ok(file) => file,
@@ -288,26 +340,36 @@ fn read_snapshot(folder: &Path) -> Result<Option<(u64, Vec<u8>)>> {
     file.by_ref().take(200).read_until(b'\n', &mut head).map_err(io_error("read", &path))?;
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes).map_err(io_error("read", &path))?;
-    let told = parse_snapshot_head(&head);
-    match told {
-        Some((seq, length, sum)) if length == bytes.len() as u64 && sum == crc32fast::hash(&bytes) => {
-            Ok(Some((seq, bytes)))
-        }
-        _ => Err(Error::Memory {
-            path,
-            found: "not a snapshot of version 1, or damaged".to_owned(),
-            remedy: "put back a copy; without one, move it away, and what it stood for is forgotten",
-        }),
-    }
+    let found = parse_snapshot(&head, &bytes);
+    found.map(Some).ok_or_else(|| Error::Memory {
+        path,
+        found: "not a snapshot of version 1 or 2, or damaged".to_owned(),
+        remedy: "put back a copy; without one, move it away, and what it stood for is forgotten",
+    })
 }
 
-fn parse_snapshot_head(head: &[u8]) -> Option<(u64, u64, u32)> {
+fn parse_snapshot(head: &[u8], bytes: &[u8]) -> Option<Snapshot> {
     let head = std::str::from_utf8(head).ok()?.strip_suffix('\n')?;
-    let mut words = head.strip_prefix(SNAPSHOT_HEAD)?.split_ascii_whitespace();
-    let seq = words.next()?.strip_prefix("seq=")?.parse().ok()?;
-    let length = words.next()?.strip_prefix("bytes=")?.parse().ok()?;
-    let sum = u32::from_str_radix(words.next()?.strip_prefix("crc=")?, 16).ok()?;
-    Some((seq, length, sum))
+    let (summed, sum) = head.rsplit_once(" crc=")?;
+    let sum = u32::from_str_radix(sum, 16).ok()?;
+    let number = |word: Option<&str>, name: &str| word?.strip_prefix(name)?.strip_prefix('=')?.parse::<u64>().ok();
+    if let Some(rest) = summed.strip_prefix(SNAPSHOT_HEAD_1) {
+        let mut words = rest.split_ascii_whitespace();
+        let (seq, length) = (number(words.next(), "seq")?, number(words.next(), "bytes")?);
+        let sound = length == bytes.len() as u64 && sum == crc32fast::hash(bytes);
+        return sound.then(|| (seq, Vec::new(), bytes.to_vec()));
+    }
+    if sum_of(summed.as_bytes(), &[bytes]) != sum {
+        return None;
+    }
+    let mut words = summed.strip_prefix(SNAPSHOT_HEAD)?.split_ascii_whitespace();
+    let seq = number(words.next(), "seq")?;
+    let recent = usize::try_from(number(words.next(), "recent")?).ok()?.checked_mul(IDENTITY)?;
+    let length = number(words.next(), "bytes")?;
+    let (recent, state) = bytes.split_at_checked(recent)?;
+    let (identities, []) = recent.as_chunks::<IDENTITY>() else { return None };
+    let identities = identities.iter().map(|bytes| Identity::from_bytes(*bytes)).collect();
+    (state.len() as u64 == length).then(|| (seq, identities, state.to_vec()))
 }
 
 /// Tells the events of one file to `learn`; returns the bytes up to its last line break.
@@ -346,6 +408,7 @@ fn replay(
             recovered.repeated += 1;
             continue;
         }
+        recovered.missing += seq - *last - 1;
         *last = seq;
         recovered.events += 1;
         match learn(Found::Event(&event)) {
@@ -373,7 +436,7 @@ mod tests {
         let (mut snapshot, mut events) = (Vec::new(), Vec::new());
         let (journal, recovered) = Journal::open(folder, &mut |found| {
             match found {
-                Found::Snapshot(bytes) => {
+                Found::Snapshot(bytes, _) => {
                     assert!(events.is_empty() && snapshot.is_empty());
                     snapshot = bytes.to_vec();
                 }
@@ -464,10 +527,13 @@ mod tests {
             if at == second_end - 1 {
                 // Its line break gone, the second and the third are one corrupt line.
                 assert_eq!((events, recovered.corrupt), (vec![ended(1)], 1));
+                assert_eq!(recovered.missing, 0, "nothing sound follows, so it is not known how many there were");
             } else {
                 // 0x11 turns no character of a line into a line break, save 0x1b, which JSON escapes.
                 assert_eq!((events, recovered.corrupt), (vec![ended(1), ended(3)], 1), "byte {at}");
+                assert_eq!(recovered.missing, 1, "byte {at}");
             }
+            assert!(recovered.warning().unwrap().contains("1 lines have a wrong checksum"));
             assert_eq!(recovered.torn, 0);
         }
     }
@@ -481,7 +547,10 @@ mod tests {
             let cut = journal.cut().unwrap();
             // Learnt while the snapshot is being written.
             journal.append([ended(3)].iter()).unwrap();
-            cut.replace(b"one and two").unwrap();
+            let recent: Vec<Identity> = [1, 2].map(|job| Identity::of(&ended(job))).to_vec();
+            cut.replace(b"one and two", &recent).unwrap();
+            let (_, kept, _) = read_snapshot(folder.path()).unwrap().unwrap();
+            assert_eq!(kept, recent);
             journal.replaced();
             let third = only_file(folder.path());
             assert_eq!(third, segment(folder.path(), 3));
@@ -491,9 +560,9 @@ mod tests {
         assert_eq!((snapshot.as_slice(), events), (&b"one and two"[..], vec![ended(3)]));
         assert_eq!(recovered, Recovered { snapshot_seq: 2, events: 1, ..Recovered::default() });
         // A cut with nothing new since makes no second file, and a snapshot of it is still right.
-        journal.cut().unwrap().replace(b"all three").unwrap();
+        journal.cut().unwrap().replace(b"all three", &[]).unwrap();
         let again = journal.cut().unwrap();
-        again.replace(b"all three").unwrap();
+        again.replace(b"all three", &[]).unwrap();
         drop(journal);
         let (_, recovered, snapshot, events) = open(folder.path()).unwrap();
         assert_eq!((snapshot.as_slice(), events.len(), recovered.snapshot_seq), (&b"all three"[..], 0, 3));
@@ -507,7 +576,7 @@ mod tests {
             journal.append([ended(1), ended(2)].iter()).unwrap();
             let old = fs::read(segment(folder.path(), 1)).unwrap();
             let cut = journal.cut().unwrap();
-            cut.replace(b"one and two").unwrap();
+            cut.replace(b"one and two", &[]).unwrap();
             old
         };
         // As if the files had not been removed, and the next snapshot had been left half written.
@@ -523,18 +592,23 @@ mod tests {
     #[test]
     fn a_damaged_snapshot_or_an_unknown_event_stops_the_start() {
         let folder = tempfile::tempdir().unwrap();
-        open(folder.path()).unwrap().0.cut().unwrap().replace(b"state").unwrap();
+        let recent = [Identity::of(&ended(1))];
+        open(folder.path()).unwrap().0.cut().unwrap().replace(b"state", &recent).unwrap();
         let path = folder.path().join(SNAPSHOT);
         let bytes = fs::read(&path).unwrap();
         for at in 0..bytes.len() {
-            let mut damaged = bytes.clone();
-            damaged[at] ^= 0x01;
-            fs::write(&path, damaged).unwrap();
-            match open(folder.path()) {
-                Err(Error::Memory { .. }) => {}
-                // The one field that is not summed: `seq`, 0 → 1.
-                Ok((_, recovered, ..)) => assert_eq!(recovered.snapshot_seq, 1, "byte {at}"),
-                Err(error) => panic!("byte {at}: {error}"),
+            // Each bit of each byte, `seq` included: a `seq` too high would take acknowledged events for repeated ones.
+            for bit in 0..8 {
+                let mut damaged = bytes.clone();
+                damaged[at] ^= 1 << bit;
+                fs::write(&path, &damaged).unwrap();
+                let same = damaged.eq_ignore_ascii_case(&bytes);
+                match open(folder.path()) {
+                    Err(Error::Memory { .. }) => {}
+                    // A letter of the checksum in the other case is the same digit.
+                    Ok(_) => assert!(same && bytes[at].is_ascii_hexdigit(), "byte {at}, bit {bit}"),
+                    Err(error) => panic!("byte {at}: {error}"),
+                }
             }
         }
         fs::write(&path, &bytes).unwrap();
@@ -545,5 +619,53 @@ mod tests {
             panic!("an event of a later version was taken")
         };
         assert!(found.contains("line 1"), "{found}");
+    }
+
+    #[test]
+    fn a_snapshot_of_version_1_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        drop(open(folder.path()).unwrap());
+        let sum = crc32fast::hash(b"state");
+        fs::write(folder.path().join(SNAPSHOT), format!("tracecast-snapshot 1 seq=7 bytes=5 crc={sum:08x}\nstate"))
+            .unwrap();
+        fs::remove_file(only_file(folder.path())).unwrap();
+        let (mut journal, recovered, snapshot, _) = open(folder.path()).unwrap();
+        assert_eq!((snapshot.as_slice(), recovered.snapshot_seq, recovered.missing), (&b"state"[..], 7, 0));
+        journal.append([ended(8)].iter()).unwrap();
+        assert!(only_file(folder.path()).ends_with("journal-00000000000000000008.jsonl"));
+    }
+
+    #[test]
+    fn numbers_that_no_line_has_are_counted() {
+        let folder = tempfile::tempdir().unwrap();
+        {
+            let (mut journal, ..) = open(folder.path()).unwrap();
+            journal.append([ended(1), ended(2), ended(3), ended(4), ended(5)].iter()).unwrap();
+        }
+        let path = only_file(folder.path());
+        let text = fs::read_to_string(&path).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        // The third and fourth are gone, and the next file begins at 9: 6, 7 and 8 are, too.
+        fs::write(&path, format!("{}\n{}\n{}\n", lines[0], lines[1], lines[4])).unwrap();
+        let mut line = Vec::new();
+        write_line(&mut line, 9, &ended(9)).unwrap();
+        fs::write(segment(folder.path(), 9), line).unwrap();
+        let (_, recovered, _, events) = open(folder.path()).unwrap();
+        assert_eq!((events.len(), recovered.missing, recovered.corrupt), (4, 5, 0));
+        assert!(recovered.warning().unwrap().contains("5 events are missing"));
+        assert_eq!(Recovered::default().warning(), None);
+    }
+
+    #[test]
+    fn a_probe_leaves_the_journal_as_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut journal, ..) = open(folder.path()).unwrap();
+        journal.append([ended(1)].iter()).unwrap();
+        let before = fs::read(only_file(folder.path())).unwrap();
+        journal.probe().unwrap();
+        assert_eq!(fs::read(only_file(folder.path())).unwrap(), before);
+        journal.append([ended(2)].iter()).unwrap();
+        drop(journal);
+        assert_eq!(open(folder.path()).unwrap().3, vec![ended(1), ended(2)]);
     }
 }

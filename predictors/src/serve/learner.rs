@@ -13,14 +13,17 @@ use std::future::{Future, pending};
 use std::io;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use serde::Serialize;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinError, JoinHandle, spawn_blocking, yield_now};
+use tokio::time::sleep;
 
 use super::Brain;
 use super::journal::{Cut, Journal};
 use super::metrics::Metrics;
+use super::recent::{Identity, LEARNT_BEFORE, Recent};
 use crate::job::Event;
 
 /// Posts that one sync takes at most.
@@ -29,6 +32,8 @@ const BATCH_POSTS: usize = 1024;
 const TELL_EVENTS: usize = 256;
 /// Reasons given in one answer at most; refusals are counted in full.
 const REASONS: usize = 100;
+/// While events cannot be kept, how often it is tried whether they can.
+const PROBE_EVERY: Duration = Duration::from_secs(1);
 
 /// What the requests and the learner share.
 #[derive(Debug)]
@@ -91,6 +96,7 @@ pub(super) struct Learner<B: Brain> {
     shared: Arc<Shared<B>>,
     /// None only while another thread writes it, or if that thread died.
     journal: Option<Journal>,
+    recent: Recent,
     pace: Pace,
     training: Option<oneshot::Receiver<Result<B::Model, String>>>,
     /// Jobs ended since training when it last failed.
@@ -115,11 +121,13 @@ async fn wait<F: Future + Unpin>(waiting: &mut Option<F>) -> F::Output {
 }
 
 impl<B: Brain> Learner<B> {
-    pub(super) fn new(shared: Arc<Shared<B>>, journal: Journal, pace: Pace) -> Self {
+    /// `recent` are the events learnt last, as the journal has them.
+    pub(super) fn new(shared: Arc<Shared<B>>, journal: Journal, recent: Recent, pace: Pace) -> Self {
         shared.metrics.journal_bytes.set(journal.bytes());
         Self {
             shared,
             journal: Some(journal),
+            recent,
             pace,
             training: None,
             failed_at: 0,
@@ -134,6 +142,7 @@ impl<B: Brain> Learner<B> {
         loop {
             self.retrain();
             self.compact();
+            let refusing = self.shared.metrics.journal_refusing.load(Ordering::Relaxed);
             tokio::select! {
                 post = posts.recv() => {
                     let Some(post) = post else { break };
@@ -146,6 +155,7 @@ impl<B: Brain> Learner<B> {
                 // The sender is dropped without a word if the training panics.
                 trained = wait(&mut self.training) => self.trained(trained.unwrap_or_else(|_| Err("the training panicked".to_owned()))),
                 written = wait(&mut self.compacting) => self.compacted(flat(written)),
+                () = sleep(PROBE_EVERY), if refusing => self.probe().await,
             }
         }
         if let Some(compacting) = self.compacting.take() {
@@ -160,6 +170,7 @@ impl<B: Brain> Learner<B> {
             metrics.journal_bytes.set(journal.bytes());
         }
         metrics.journal_broken.store(self.journal.as_ref().is_none_or(Journal::broken), Ordering::Relaxed);
+        metrics.journal_refusing.store(written.is_err(), Ordering::Relaxed);
         if let Err(error) = written {
             metrics.journal_failures.add(1);
             (self.pace.notice)(&format!("events could not be kept and were refused: {error}"));
@@ -195,7 +206,27 @@ impl<B: Brain> Learner<B> {
         }
     }
 
-    async fn tell(&self, events: &[Event]) -> Outcome {
+    /// Finds out whether events can be kept again, as who does not find the server ready posts none.
+    async fn probe(&mut self) {
+        let Some(mut journal) = self.journal.take() else { return };
+        let work = spawn_blocking(move || {
+            let probed = journal.probe();
+            (journal, probed)
+        });
+        let metrics = &self.shared.metrics;
+        if let Ok((journal, probed)) = work.await {
+            metrics.journal_broken.store(journal.broken(), Ordering::Relaxed);
+            metrics.journal_refusing.store(probed.is_err(), Ordering::Relaxed);
+            if probed.is_ok() {
+                (self.pace.notice)("events can be kept again");
+            }
+            self.journal = Some(journal);
+        } else {
+            metrics.journal_broken.store(true, Ordering::Relaxed);
+        }
+    }
+
+    async fn tell(&mut self, events: &[Event]) -> Outcome {
         let mut outcome = Outcome::default();
         for (chunk, some) in events.chunks(TELL_EVENTS).enumerate() {
             if chunk > 0 {
@@ -203,8 +234,14 @@ impl<B: Brain> Learner<B> {
             }
             let mut brain = self.shared.brain();
             for (place, event) in some.iter().enumerate() {
-                match brain.observe(event) {
-                    Ok(()) => outcome.accepted += 1,
+                let identity = Identity::of(event);
+                let learnt =
+                    if self.recent.knows(identity) { Err(LEARNT_BEFORE.to_owned()) } else { brain.observe(event) };
+                match learnt {
+                    Ok(()) => {
+                        self.recent.remember(identity);
+                        outcome.accepted += 1;
+                    }
                     Err(reason) => {
                         outcome.refused += 1;
                         if outcome.reasons.len() < REASONS {
@@ -267,7 +304,9 @@ impl<B: Brain> Learner<B> {
         match cut {
             Ok(cut) => {
                 let state = self.shared.brain().snapshot();
-                self.compacting = Some(spawn_blocking(move || cut.replace(&state().map_err(io::Error::other)?)));
+                let recent = self.recent.identities();
+                self.compacting =
+                    Some(spawn_blocking(move || cut.replace(&state().map_err(io::Error::other)?, &recent)));
             }
             Err(error) => self.compacted(Err(error)),
         }
@@ -348,8 +387,12 @@ mod tests {
         }
     }
 
+    fn of_job(job_id: &str, time_ms: i64) -> Event {
+        Event::Started { job_id: job_id.to_owned(), time_ms }
+    }
+
     fn started(time_ms: i64) -> Event {
-        Event::Started { job_id: "a".to_owned(), time_ms }
+        of_job("a", time_ms)
     }
 
     #[tokio::test]
@@ -360,6 +403,7 @@ mod tests {
         let learner = Learner::new(
             Arc::clone(&shared),
             journal,
+            Recent::default(),
             Pace { retrain_after: None, compact_bytes: 1 << 20, notice: |_| {} },
         );
         let (posts, queue) = mpsc::channel(16);
@@ -367,7 +411,8 @@ mod tests {
         let mut outcomes = Vec::new();
         for post in 0..10i64 {
             let events = if post == 4 {
-                (0..600).map(|index| started(if index == 500 { -1 } else { 4 })).collect()
+                // Of different jobs, as an event is learnt once.
+                (0..600).map(|index| of_job(&index.to_string(), if index == 500 { -1 } else { 4 })).collect()
             } else {
                 vec![started(post)]
             };
@@ -414,6 +459,7 @@ mod tests {
         let learner = Learner::new(
             Arc::clone(&shared),
             journal,
+            Recent::default(),
             Pace { retrain_after: None, compact_bytes: 800, notice: |_| {} },
         );
         let (posts, queue) = mpsc::channel(16);

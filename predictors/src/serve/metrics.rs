@@ -132,13 +132,17 @@ pub(super) struct Metrics {
     pub(super) journal_torn: Count,
     pub(super) journal_corrupt: Count,
     pub(super) journal_repeated: Count,
+    pub(super) journal_missing: Count,
     pub(super) journal_replayed: Count,
     pub(super) snapshots: Count,
     pub(super) snapshot_failures: Count,
     pub(super) connections: Count,
     pub(super) connections_refused: Count,
+    pub(super) connections_displaced: Count,
     /// Whether the journal can take events no more.
     pub(super) journal_broken: AtomicBool,
+    /// Whether the last events could not be kept; they may be the next time.
+    pub(super) journal_refusing: AtomicBool,
 }
 
 /// What is read off the model when the metrics are written.
@@ -213,10 +217,20 @@ impl Metrics {
             ("journal_torn_total", "Torn last lines dropped at start.", &self.journal_torn),
             ("journal_corrupt_total", "Lines skipped at start as their checksum was wrong.", &self.journal_corrupt),
             ("journal_repeated_total", "Lines skipped at start as they were already known.", &self.journal_repeated),
+            (
+                "journal_missing_total",
+                "Numbers that no line had at start: events that are lost.",
+                &self.journal_missing,
+            ),
             ("journal_replayed_total", "Events replayed at start.", &self.journal_replayed),
             ("snapshots_total", "Snapshots written.", &self.snapshots),
             ("snapshot_failures_total", "Snapshots that could not be written.", &self.snapshot_failures),
             ("connections_refused_total", "Connections refused as there were too many.", &self.connections_refused),
+            (
+                "connections_displaced_total",
+                "Connections without the token closed to make room for others.",
+                &self.connections_displaced,
+            ),
         ];
         for (name, help, count) in counters {
             head(out, &format!("tracecast_{name}"), "counter", help);
@@ -232,7 +246,9 @@ impl Metrics {
                 u64::from(self.journal_broken.load(Ordering::Relaxed)),
             ),
         ];
-        for (name, help, value) in gauges {
+        let refusing = u64::from(self.journal_refusing.load(Ordering::Relaxed));
+        let refusing = ("journal_refusing", "1 while events cannot be kept, as on a full disk.", refusing);
+        for (name, help, value) in gauges.into_iter().chain([refusing]) {
             head(out, &format!("tracecast_{name}"), "gauge", help);
             let _ = writeln!(out, "tracecast_{name} {value}");
         }

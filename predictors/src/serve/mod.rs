@@ -7,10 +7,12 @@
 //! Kubernetes part in `extender`.
 //!
 //! Promise: events answered with 200 survive a crash of the process and of the machine, and are learnt once. Events that were not answered
-//! may or may not have been kept; a client posts them again, and the model refuses those that it knows.
+//! may or may not have been kept; a client posts them again, and one that was learnt is refused: the last 262,144 events learnt are remembered
+//! for that, over restarts, too (see `recent`).
 //!
-//! Cost: a request O(bytes) and the model's own; memory is bounded by the settings (connections × 64 KiB, and the budget of bodies
-//! with about ten times that while they are parsed) and by the model. Nothing is kept a client, a path or a job.
+//! Cost: a request O(bytes) and the model's own; memory is bounded by the settings (connections × 128 KiB, the budget of bodies
+//! with about ten times that while they are parsed, and the budget of answers), by 14 MB of remembered events, and by the model. Nothing is
+//! kept a client or a path. Of jobs, users and names the model bounds how many it keeps, and `admit` how long their texts are.
 //!
 //! Worked example: with 200 clients that each wait for their answer and a model that takes 10 µs, the last of 200 simultaneous requests
 //! waits about 200 × (10 µs + overhead of some 20 µs) = 6 ms.
@@ -26,7 +28,9 @@ use tokio::sync::mpsc;
 
 use crate::job::{Event, Prediction, Submission};
 use journal::{Found, Journal};
+use recent::{Identity, Recent};
 
+mod admit;
 mod arrow_body;
 mod auth;
 mod body;
@@ -37,13 +41,15 @@ mod http;
 mod journal;
 mod learner;
 mod metrics;
+mod outgoing;
+mod recent;
 mod refusal;
 mod signal;
 
 pub use auth::Token;
 pub use error::{Error, Result};
 pub use journal::Recovered;
-pub use signal::terminated;
+pub use signal::{signalled, terminated};
 
 /// Work on a copy of the model's state that another thread does; an error is in words for an operator.
 pub type Task<T> = Box<dyn FnOnce() -> std::result::Result<T, String> + Send>;
@@ -58,12 +64,17 @@ pub trait Brain: Send + 'static {
     /// job was submitted.
     fn predict(&mut self, jobs: &[Submission], now_ms: Option<i64>) -> Vec<Prediction>;
 
-    /// Learns an event. Must depend on the events before it alone, as events are replayed at start, and must refuse an event that
-    /// it has learnt before, as a client that got no answer posts it again.
+    /// Learns an event. Must depend on the events before it alone, as events are replayed at start. An event that was learnt lately is not
+    /// given again; one that was learnt long ago must be refused if the model can tell.
     ///
     /// # Errors
     /// Why the event is refused: unknown job, end before start, known already, … The state is then as before.
     fn observe(&mut self, event: &Event) -> std::result::Result<(), String>;
+
+    /// GPUs of the cluster that the model was trained on, if known.
+    fn cluster_gpus(&self) -> Option<f64> {
+        None
+    }
 
     /// Jobs that ended since the model was trained.
     fn ended_since_training(&self) -> u64;
@@ -104,6 +115,10 @@ pub struct Config {
     pub body_limit_bytes: usize,
     /// Bodies of all requests at a time, bytes; default 64 MiB.
     pub body_budget_bytes: usize,
+    /// Answers of all requests that wait to be taken at a time, bytes; default 128 MiB.
+    pub answer_budget_bytes: usize,
+    /// GPUs of the cluster: jobs of more are refused; default: as the model knows.
+    pub cluster_gpus: Option<f64>,
     /// How long the head of a request, then its body, then a stalled answer may take; default 10 s.
     pub timeout: Duration,
     /// Most connections at a time; default 1,024.
@@ -126,6 +141,8 @@ impl Config {
             compact_bytes: 64 << 20,
             body_limit_bytes: 8 << 20,
             body_budget_bytes: 64 << 20,
+            answer_budget_bytes: 128 << 20,
+            cluster_gpus: None,
             timeout: Duration::from_secs(10),
             max_connections: 1024,
             grace: Duration::from_secs(10),
@@ -133,11 +150,25 @@ impl Config {
         }
     }
 
+    /// What an operator should know before strangers do, one sentence each.
+    fn warnings(&self) -> Vec<String> {
+        let mut warnings = self.token.warnings().to_vec();
+        if !self.bind.ip().is_loopback() {
+            warnings.push(format!(
+                "{} is reached from other machines, and what is sent is not encrypted; listen on 127.0.0.1 behind a proxy with TLS",
+                self.bind
+            ));
+        }
+        warnings
+    }
+
     fn check(&self) -> Result<()> {
         let positive = [
             ("retrain_after", self.retrain_after != Some(0)),
             ("compact_bytes", self.compact_bytes > 0),
             ("body_limit_bytes", self.body_limit_bytes > 0),
+            ("answer_budget_bytes", self.answer_budget_bytes > 0),
+            ("cluster_gpus", self.cluster_gpus.is_none_or(|gpus| gpus > 0.0)),
             ("timeout", !self.timeout.is_zero()),
             ("max_connections", self.max_connections > 0),
         ];
@@ -159,7 +190,7 @@ impl Config {
 #[derive(Debug)]
 struct Server<B> {
     shared: Arc<learner::Shared<B>>,
-    journal: Option<Journal>,
+    journal: Option<(Journal, Recent)>,
     config: Config,
     recovered: Recovered,
 }
@@ -167,40 +198,59 @@ struct Server<B> {
 impl<B: Brain> Server<B> {
     fn open(mut brain: B, config: Config) -> Result<Self> {
         config.check()?;
+        config.warnings().iter().for_each(|warning| (config.notice)(warning));
         let mut recovered = Recovered::default();
         let mut journal = None;
         if let Some(folder) = &config.journal {
+            let mut recent = Recent::default();
             let (opened, found) = Journal::open(folder, &mut |found| match found {
-                Found::Snapshot(bytes) => brain.restore(bytes).map(|()| true),
-                Found::Event(event) => Ok(brain.observe(event).is_ok()),
+                Found::Snapshot(bytes, identities) => {
+                    recent = Recent::restore(identities);
+                    brain.restore(bytes).map(|()| true)
+                }
+                Found::Event(event) => {
+                    let identity = Identity::of(event);
+                    let learnt = !recent.knows(identity) && brain.observe(event).is_ok();
+                    if learnt {
+                        recent.remember(identity);
+                    }
+                    Ok(learnt)
+                }
             })?;
-            (journal, recovered) = (Some(opened), found);
+            (journal, recovered) = (Some((opened, recent)), found);
+        }
+        if let Some(warning) = recovered.warning() {
+            (config.notice)(&warning);
         }
         let metrics = metrics::Metrics::default();
         metrics.journal_torn.add(recovered.torn);
         metrics.journal_corrupt.add(recovered.corrupt);
         metrics.journal_repeated.add(recovered.repeated);
         metrics.journal_replayed.add(recovered.events);
+        metrics.journal_missing.add(recovered.missing);
         Ok(Self { shared: Arc::new(learner::Shared::new(brain, metrics)), journal, config, recovered })
     }
 
     async fn run(self, listener: TcpListener, stop: impl Future<Output = ()>) {
         let Self { shared, journal, config, .. } = self;
         let (posts, learning) = match journal {
-            Some(journal) => {
+            Some((journal, recent)) => {
                 let pace = learner::Pace {
                     retrain_after: config.retrain_after,
                     compact_bytes: config.compact_bytes,
                     notice: config.notice,
                 };
                 // As long as there are connections at most, each with one post: the queue itself never keeps one waiting.
-                let (posts, queue) = mpsc::channel(config.max_connections);
-                (Some(posts), Some(tokio::spawn(learner::Learner::new(Arc::clone(&shared), journal, pace).run(queue))))
+                let (posts, queue) = mpsc::channel(config.max_connections.saturating_add(connection::SPARE));
+                let learner = learner::Learner::new(Arc::clone(&shared), journal, recent, pace);
+                (Some(posts), Some(tokio::spawn(learner.run(queue))))
             }
             None => (None, None),
         };
         let intake = body::Intake::new(config.body_limit_bytes, config.body_budget_bytes, config.timeout);
-        let app = Arc::new(http::App { shared: Arc::clone(&shared), token: config.token, intake, posts });
+        let outgoing = outgoing::Outgoing::new(config.answer_budget_bytes, config.timeout);
+        let (token, cluster_gpus) = (config.token, config.cluster_gpus);
+        let app = Arc::new(http::App { shared: Arc::clone(&shared), token, intake, outgoing, cluster_gpus, posts });
         let patience =
             connection::Patience { most: config.max_connections, timeout: config.timeout, grace: config.grace };
         connection::serve(listener, http::router(app), shared, patience, stop).await;
@@ -247,4 +297,21 @@ pub fn serve<B: Brain>(
         server.run(listener, stop).await;
         Ok(())
     })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_operator_is_warned_of_an_address_beyond_loopback_and_a_short_token() {
+        let long = Config::new(Token::new("0123456789abcdef").unwrap());
+        assert_eq!(long.warnings(), [""; 0]);
+        let beyond = Config { bind: "0.0.0.0:7420".parse().unwrap(), ..long.clone() };
+        assert!(beyond.warnings().concat().contains("0.0.0.0:7420 is reached from other machines"));
+        assert_eq!(Config { bind: "[::1]:7420".parse().unwrap(), ..long }.warnings(), [""; 0]);
+        let short = Config::new(Token::new("sesame").unwrap());
+        assert!(short.warnings().concat().contains("6 characters"));
+    }
 }

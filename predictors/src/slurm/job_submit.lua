@@ -24,7 +24,20 @@ local NONE_16 = 65534
 -- The bounds of a site factor.
 local SITE_FACTOR_BOUND = 2147483645
 
-local find, format, gsub, match, sub = string.find, string.format, string.gsub, string.match, string.sub
+local byte, find, format, gsub, match, sub = string.byte, string.find, string.format, string.gsub, string.match, string.sub
+
+-- The digest of a table's lines: a polynomial modulo a prime, of numbers that doubles hold.
+local PRIME, BASE = 4294967291, 1048583
+local function digest(sum, line)
+  for at = 1, #line, 6 do
+    local a, b, c, d, e, f = byte(line, at, at + 5)
+    sum = (sum * BASE + a * 65536 + (b or 0) * 256 + (c or 0)) % PRIME
+    if d then
+      sum = (sum * BASE + d * 65536 + (e or 0) * 256 + (f or 0)) % PRIME
+    end
+  end
+  return (sum * BASE + 16777216 + #line) % PRIME
+end
 
 -- entries: key to "expected ms, p95 ms, jobs", or nil; header: first line of the table they are from; loading: a new table in
 -- the making; checked: when the file was last looked at, seconds; said: what was logged since a table was last taken in.
@@ -72,6 +85,7 @@ end
 -- Reads a table from `file`; run as a coroutine that yields after each slice. Errors say what is wrong with it.
 local function parse(file)
   local entries, rows, expected_rows, ended = {}, 0, nil, false
+  local sum, expected_sum = 0, nil
   local rest, bytes, slice, line_number = "", 0, 0, 0
   while true do
     local chunk = file:read(CHUNK)
@@ -93,8 +107,13 @@ local function parse(file)
       if #line > LONGEST_LINE or ended then
         error("line " .. line_number .. " should not be there", 0)
       elseif not expected_rows then
-        expected_rows = tonumber(match(line, "^tracecast%-durations 1 ([0-9]+) [0-9a-f]+$") or error("it is no table", 0))
+        local count, told = match(line, "^tracecast%-durations 2 ([0-9]+) ([0-9a-f]+)$")
+        if not count then
+          error(match(line, "^tracecast%-durations ") and "it is of another version" or "it is no table", 0)
+        end
+        expected_rows, expected_sum = tonumber(count), tonumber(told, 16)
       else
+        sum = digest(sum, line)
         local key, value = match(line, "^([^\t]+)\t([0-9]+\t[0-9]+\t[0-9]+)$")
         if key then
           entries[key] = value
@@ -117,6 +136,9 @@ local function parse(file)
   end
   if not ended or rest ~= "" or rows ~= expected_rows then
     error("it is not complete", 0)
+  end
+  if sum ~= expected_sum then
+    error("it is damaged: its digest is another", 0)
   end
   return entries, rows
 end

@@ -414,6 +414,10 @@ impl Pool<'_> {
                 }
                 state.fate.preemptions += 1;
             }
+            Stop::Failed if self.workload.once.contains(&(job as u32)) => {
+                state.phase = Phase::Over;
+                state.fate.outcome = Outcome::Finished;
+            }
             Stop::Failed => {
                 if let Some(every) = self.policy.checkpoint_ms {
                     state.saved = state.saved.max(state.done / every * every);

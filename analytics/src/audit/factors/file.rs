@@ -14,7 +14,9 @@ use crate::error::{Error, Result};
 use crate::time::Zone;
 
 /// Most a carbon intensity can be, g/kWh: burning lignite in the worst of plants gives about 1,500.
-const MOST_G_PER_KWH: f64 = 5_000.0;
+pub(super) const MOST_G_PER_KWH: f64 = 5_000.0;
+/// No kWh costs more (or less than as much below 0), in whatever currency.
+pub(super) const MOST_PRICE: f64 = 1e6;
 /// Most that one GPU can draw, watts.
 const MOST_GPU_W: f64 = 10_000.0;
 
@@ -145,6 +147,11 @@ struct Checked<'a> {
     text: &'a str,
 }
 
+/// A number as people write it: with an exponent where it is far from 1.
+pub(super) fn plain(number: f64) -> String {
+    if number == 0.0 || (1e-4..1e15).contains(&number.abs()) { number.to_string() } else { format!("{number:e}") }
+}
+
 impl Checked<'_> {
     fn wrong(&self, at: usize, found: String, remedy: &str) -> Error {
         let line = self.text.bytes().take(at).filter(|byte| *byte == b'\n').count() as u64 + 1;
@@ -159,8 +166,8 @@ impl Checked<'_> {
         }
         Err(self.wrong(
             value.span().start,
-            format!("{what} is {number}"),
-            &format!("give a number from {least} to {most}"),
+            format!("{what} is {}", plain(number)),
+            &format!("give a number from {} to {}", plain(least), plain(most)),
         ))
     }
 
@@ -240,9 +247,8 @@ impl Checked<'_> {
     }
 
     fn price(&self, entry: &PriceEntry, folder: &Path) -> Result<Price> {
-        const MOST: f64 = 1e6;
         let values = match (&entry.per_kwh, &entry.file) {
-            (Some(price), None) => Values::Constant(self.within(price, "the price", 0.0, MOST)?),
+            (Some(price), None) => Values::Constant(self.within(price, "the price", 0.0, MOST_PRICE)?),
             (None, Some(file)) => Values::File(folder.join(file.get_ref())),
             (Some(both), Some(_)) => {
                 let found = "the price is given twice".to_owned();
@@ -253,7 +259,11 @@ impl Checked<'_> {
                 return Err(self.wrong(at, "[price] says no price".to_owned(), "give `per_kwh` or `file`"));
             }
         };
-        let add = entry.add_per_kwh.as_ref().map(|add| self.within(add, "`add_per_kwh`", -MOST, MOST)).transpose()?;
+        let add = entry
+            .add_per_kwh
+            .as_ref()
+            .map(|add| self.within(add, "`add_per_kwh`", -MOST_PRICE, MOST_PRICE))
+            .transpose()?;
         Ok(Price {
             values,
             currency: entry.currency.clone(),
@@ -337,7 +347,9 @@ impl Factors {
             )
         })?;
         if let Some((key, at, found)) = content.site.wrong() {
-            return Err(checked.wrong(at, format!("`{key}` is {found}"), "give a number that is not negative"));
+            let (least, most) = super::site::range(key);
+            let remedy = format!("give a number from {} to {}", plain(least), plain(most));
+            return Err(checked.wrong(at, format!("`{key}` is {}", plain(found)), &remedy));
         }
         Ok(Self {
             pue: content.pue.as_ref().map(|entry| checked.pue(entry)).transpose()?,

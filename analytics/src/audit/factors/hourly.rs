@@ -10,11 +10,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::Method;
+use super::file::{MOST_G_PER_KWH, MOST_PRICE, plain};
 use crate::error::{Error, Result};
 use crate::ingest::{self, Delimited, Moment, ReadOptions, SourceFile};
 use crate::quality::Ledger;
 use crate::schema::{CarbonTable, Table};
-use crate::time::{HOUR_MS, Zone};
+use crate::time::{HOUR_MS, Zone, format_utc};
 
 /// The reader for files of carbon intensity.
 const CARBON_READER: &str = "electricity-maps";
@@ -128,6 +129,12 @@ impl Hourly {
             if values.is_empty() {
                 continue;
             }
+            if let Some((ts, grams)) = values.iter().find(|(_, grams)| !(0.0..=MOST_G_PER_KWH).contains(grams)) {
+                return Err(wrong(
+                    format!("{} g/kWh at {} UTC", plain(*grams), format_utc(*ts)),
+                    &format!("give intensities from 0 to {MOST_G_PER_KWH} g/kWh"),
+                ));
+            }
             let mut series = Self::of(values);
             series.estimated = estimated;
             series.notes.push(format!("Carbon intensity is of zone {zone}, {}.", in_words(method)));
@@ -184,6 +191,15 @@ impl Hourly {
             // A price may be negative.
             let value = record.number(Some(price), "Price");
             let raw = record.raw();
+            if let Some(value) = value.filter(|value| !(-MOST_PRICE..=MOST_PRICE).contains(&(value / kwh))) {
+                return Err(Error::Format {
+                    file: file.name().to_owned(),
+                    line: Some(record.audit.line()),
+                    column: Some("Price".to_owned()),
+                    found: format!("the price {}, which is {} a kWh", plain(value), plain(value / kwh)),
+                    remedy: format!("give prices from {} to {} a kWh", plain(-MOST_PRICE), plain(MOST_PRICE)),
+                });
+            }
             match (ts, value) {
                 (Some(ts), Some(value)) => {
                     values.push((ts, value / kwh));

@@ -22,6 +22,11 @@ impl<'de> Deserialize<'de> for Stated {
     }
 }
 
+/// What a number of a site can be. More than 10¹⁵ of anything listed is a mistake; temperatures are those of air and water on Earth.
+pub(super) fn range(name: &str) -> (f64, f64) {
+    if name.ends_with("_c") { (-100.0, 200.0) } else { (0.0, 1e15) }
+}
+
 macro_rules! site {
     ($( $(#[$text_doc:meta])* $text:ident, )* ; $( $(#[$doc:meta])* $number:ident, )*) => {
         /// Facts of the site, each as it was stated.
@@ -38,8 +43,8 @@ macro_rules! site {
                 $(
                     if let Some(stated) = self.$number {
                         let name = stringify!($number);
-                        let fits = stated.value.is_finite() && (stated.value >= 0.0 || name.ends_with("_c"));
-                        if !fits {
+                        let (least, most) = range(name);
+                        if !(least..=most).contains(&stated.value) {
                             return Some((name, stated.at, stated.value));
                         }
                     }

@@ -152,6 +152,32 @@ fn zones_must_be_clear_and_a_missing_method_is_told() {
 }
 
 #[test]
+fn a_factor_of_1e308_is_refused_with_its_range() {
+    for (text, found, range) in [
+        ("[price]\nper_kwh = 1e308", "1e308", "from 0 to 1000000"),
+        ("[carbon.location]\ng_per_kwh = 1e308", "1e308", "from 0 to 5000"),
+        ("[water]\nl_per_kwh = 1e308", "1e308", "from 0 to 1000"),
+        ("[site]\ninstalled_it_kw = 1e308", "`installed_it_kw` is 1e308", "from 0 to 1e15"),
+        ("[site]\nintake_air_c = 1e308", "`intake_air_c` is 1e308", "from -100 to 200"),
+        ("[site]\nwater_m3 = -1", "`water_m3` is -1", "from 0 to 1e15"),
+    ] {
+        let why = parse(text).unwrap_err().to_string();
+        assert!(why.contains("line 2") && why.contains(found) && why.contains(range), "{why}");
+    }
+    assert!(parse("[site]\nintake_air_c = -5").is_ok());
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("price.csv");
+    std::fs::write(&file, "Datetime (UTC),Price (EUR/MWh)\n2020-01-01 00:00:00,40\n2020-01-01 01:00:00,1e308\n")
+        .unwrap();
+    let why = Hourly::price_file(&file).unwrap_err().to_string();
+    assert!(why.contains("line 3") && why.contains("1e308") && why.contains("from -1000000 to 1000000"), "{why}");
+    let mut table = grid(&["DE"], &["direct"]);
+    table.g_per_kwh.set(0, Some(1e30));
+    let why = Hourly::carbon(&table, "x", None, Method::Direct).unwrap_err().to_string();
+    assert!(why.contains("1e30 g/kWh at 1970-01-01") && why.contains("from 0 to 5000"), "{why}");
+}
+
+#[test]
 fn prices_are_read_in_the_unit_of_their_heading_and_may_be_negative() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("price.csv");

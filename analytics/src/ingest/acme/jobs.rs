@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::ingest::delimited::{Delimited, Record};
 use crate::ingest::field::Moment;
 use crate::ingest::options::ReadOptions;
-use crate::ingest::read::{Seen, check_job};
+use crate::ingest::read::{Seen, check_job, forget_unstarted};
 use crate::ingest::source::{Head, SourceFile};
 use crate::quality::{Reason, reason};
 use crate::schema::{JobRow, JobState};
@@ -104,6 +104,7 @@ impl JobLog {
             job.cluster = cluster.map(Into::into);
             job.job_key = Some(key.into());
             job.submit = Some(submit);
+            forget_unstarted(&mut job);
             check_job(&mut job, &mut row.audit);
             self.jobs += 1;
             self.from_submit += u64::from(counts_the_wait(&job));

@@ -92,7 +92,7 @@ impl Reader for MappingReader {
     fn read(&self, files: &[SourceFile], options: &ReadOptions<'_>, trace: &mut Trace) -> Result<()> {
         let users = match &options.mapping {
             Some(path) => {
-                let text = std::fs::read_to_string(path).map_err(|e| Error::io("read", path, e))?;
+                let text = crate::storage::read_text(path)?;
                 Some(Mapping::parse(&path.display().to_string(), &text)?)
             }
             None => None,

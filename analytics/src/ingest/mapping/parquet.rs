@@ -17,7 +17,7 @@ use super::rows::Sink;
 use crate::error::{Error, Result};
 use crate::ingest::source::SourceFile;
 use crate::quality::{Ledger, RowAudit};
-use crate::storage::guarded;
+use crate::storage::{PIPED_PARQUET, guarded, parquet_metadata};
 
 impl Sink<'_, '_, '_> {
     /// Reads a Parquet file batch by batch.
@@ -26,17 +26,22 @@ impl Sink<'_, '_, '_> {
     /// When it is no Parquet file, lacks a column the mapping names, or has one of a type we do not read.
     pub(super) fn read_parquet(&mut self, file: &SourceFile, ledger: &mut Ledger) -> Result<()> {
         let failed = |e| Error::Parquet { action: "read", path: file.path().to_owned(), source: e };
+        if file.is_pipe() {
+            let found = "Parquet through a pipe, which is read from its end";
+            return Err(Error::format(file.name(), found, PIPED_PARQUET));
+        }
         let opened = File::open(file.path()).map_err(|e| Error::io("open", file.path(), e))?;
-        let builder = guarded(|| ParquetRecordBatchReaderBuilder::try_new(opened))
-            .unwrap_or_else(|| Err(ParquetError::General(BROKEN.to_owned())))
-            .map_err(failed)?;
+        let metadata = parquet_metadata(&opened, file.path())?;
+        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(opened, metadata);
         let header: Vec<String> =
             builder.schema().fields().iter().map(|field| field.name().trim().to_ascii_lowercase()).collect();
         let positions = self.layout.find(file, &header)?;
         let mut roots: Vec<usize> = positions.iter().copied().flatten().collect();
         roots.sort_unstable();
         let mask = ProjectionMask::roots(builder.parquet_schema(), roots.iter().copied());
-        let mut reader = builder.with_projection(mask).build().map_err(failed)?;
+        let mut reader = guarded(|| builder.with_projection(mask).build())
+            .unwrap_or_else(|| Err(ParquetError::General(BROKEN.to_owned())))
+            .map_err(failed)?;
         let mut line = 0;
         loop {
             let batch = match guarded(|| reader.next()) {
@@ -232,6 +237,67 @@ mod tests {
         // Row 3 has no key; row 4 has that of row 2 and other values.
         assert_eq!((trace.ledger.count("no_key"), trace.ledger.count("repeated_key")), (1, 1));
         assert_eq!((trace.ledger.read, trace.ledger.kept), (4, 2));
+    }
+
+    /// The Arrow schema that writers embed is another's word on the data: damaged at will, the rows are the same.
+    #[test]
+    fn the_embedded_arrow_schema_is_not_trusted() {
+        let dir = tempfile::tempdir().unwrap();
+        let (data, mapping) = write_jobs(dir.path());
+        let whole = std::fs::read(&data).unwrap();
+        let options = ReadOptions { mapping: Some(mapping), ..ReadOptions::default() };
+        let jobs = |bytes: &[u8]| {
+            std::fs::write(&data, bytes).unwrap();
+            let trace = ingest::read(&[SourceFile::new(&data)], &options).unwrap();
+            (trace.jobs.submit.iter().collect::<Vec<_>>(), trace.ledger.read)
+        };
+        let expected = jobs(&whole);
+        // The value of the key is base64, which damage leaves base64.
+        let key = b"ARROW:schema";
+        let at = whole.windows(key.len()).position(|part| part == key).unwrap() + key.len();
+        for offset in (8..400).step_by(3) {
+            let mut bytes = whole.clone();
+            if bytes[at + offset].is_ascii_alphanumeric() {
+                bytes[at + offset] = if bytes[at + offset] == b'A' { b'/' } else { b'A' };
+            }
+            assert_eq!(jobs(&bytes), expected, "byte {offset} of the schema");
+        }
+    }
+
+    /// Brotli is refused by its name; the column chunk's codec is what says so.
+    #[test]
+    fn brotli_is_refused_for_what_it_is() {
+        use parquet::basic::{Compression, Type as Physical};
+        use parquet::file::metadata::{
+            ColumnChunkMetaData, FileMetaData, ParquetMetaDataBuilder, ParquetMetaDataWriter, RowGroupMetaData,
+        };
+        use parquet::schema::types::{SchemaDescriptor, Type};
+
+        let column = Type::primitive_type_builder("id", Physical::INT64).build().unwrap();
+        let root = Type::group_type_builder("schema").with_fields(vec![Arc::new(column)]).build().unwrap();
+        let schema = Arc::new(SchemaDescriptor::new(Arc::new(root)));
+        let chunk = ColumnChunkMetaData::builder(schema.column(0))
+            .set_compression(Compression::BROTLI(Default::default()))
+            .set_num_values(1)
+            .set_data_page_offset(4)
+            .set_total_compressed_size(4)
+            .build()
+            .unwrap();
+        let group =
+            RowGroupMetaData::builder(schema.clone()).set_num_rows(1).set_column_metadata(vec![chunk]).build().unwrap();
+        let file = FileMetaData::new(2, 1, None, None, schema, None);
+        let metadata = ParquetMetaDataBuilder::new(file).add_row_group(group).build();
+        let mut bytes = b"PAR1data".to_vec();
+        ParquetMetaDataWriter::new(&mut bytes, &metadata).finish().unwrap();
+
+        let dir = tempfile::tempdir().unwrap();
+        let (data, mapping) = (dir.path().join("jobs.parquet"), dir.path().join("m.toml"));
+        std::fs::write(&data, bytes).unwrap();
+        std::fs::write(&mapping, "table = \"jobs\"\n[columns]\njob_key = { column = \"id\" }\n").unwrap();
+        let options = ReadOptions { mapping: Some(mapping), ..ReadOptions::default() };
+        let error = ingest::read(&[SourceFile::new(&data)], &options).unwrap_err().to_string();
+        assert!(error.contains("column id") && error.contains("compressed with brotli"), "{error}");
+        assert!(error.contains("zstd, snappy, gzip or lz4"), "{error}");
     }
 
     /// Damage anywhere in a Parquet file is an error or a shorter trace, never a panic.

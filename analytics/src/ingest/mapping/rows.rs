@@ -58,6 +58,12 @@ struct JobPlaces {
     run_s: usize,
     state: usize,
     reported_state: usize,
+    reported_run_s: usize,
+    reported_wait_s: usize,
+    alloc_nodes: usize,
+    alloc_cpus: usize,
+    alloc_gpus: usize,
+    nodes_hostlist: usize,
 }
 
 impl<'m> Layout<'m> {
@@ -135,6 +141,12 @@ impl JobPlaces {
             run_s: position("run_s")?,
             state: position("state")?,
             reported_state: position("reported_state")?,
+            reported_run_s: position("reported_run_s")?,
+            reported_wait_s: position("reported_wait_s")?,
+            alloc_nodes: position("alloc_nodes")?,
+            alloc_cpus: position("alloc_cpus")?,
+            alloc_gpus: position("alloc_gpus")?,
+            nodes_hostlist: position("nodes_hostlist")?,
         })
     }
 }
@@ -328,14 +340,30 @@ fn settle_job<'a>(
         audit.repair(ENDED_WHILE_RUNNING, "end", &crate::time::format_utc(end));
         set(cells, job.end, Cell::Unknown);
     }
+    let num = |cells: &[Cell<'_>], ix: usize| match cells.get(ix) {
+        Some(Cell::Num(value)) => Some(*value),
+        _ => None,
+    };
+    let (gpus, cpus) = (num(cells, job.alloc_gpus), num(cells, job.alloc_cpus));
+    // Lengths and counts were bounded as they were read; here they only tell what the times mean.
+    let known = |value: Option<f64>| value.filter(|value| (0.0..=1e9).contains(value));
     let mut checked = JobRow {
+        state: state.map(|state| state.id().into()),
         submit: int(cells, job.submit),
         start: int(cells, job.start),
         end: int(cells, job.end),
         attempts: int(cells, job.attempts),
+        alloc_nodes: int(cells, job.alloc_nodes),
+        alloc_cpus: cpus,
+        alloc_gpus: known(gpus).filter(|gpus| *gpus > 0.0).map(|_| 1.0),
+        nodes_hostlist: cells.get(job.nodes_hostlist).and_then(Cell::text).map(|_| "given".into()),
+        reported_run_s: known(num(cells, job.reported_run_s)),
+        reported_wait_s: known(num(cells, job.reported_wait_s)),
         ..JobRow::default()
     };
     check_job(&mut checked, audit);
+    set(cells, job.submit, checked.submit.map_or(Cell::Unknown, Cell::Int));
+    set(cells, job.attempts, checked.attempts.map_or(Cell::Unknown, Cell::Int));
     set(cells, job.start, checked.start.map_or(Cell::Unknown, Cell::Int));
     set(cells, job.end, checked.end.map_or(Cell::Unknown, Cell::Int));
     set(cells, job.run_s, checked.run_s.map_or(Cell::Unknown, Cell::Num));

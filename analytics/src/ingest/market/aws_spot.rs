@@ -12,13 +12,14 @@
 
 use serde_json::Value;
 
+use super::super::document::{self, Around, Sink};
 use super::super::field::{self, GIB, Moment};
 use super::super::options::ReadOptions;
 use super::super::read::Seen;
 use super::super::reader::{Confidence, Reader};
 use super::super::source::{Head, SourceFile};
 use crate::error::{Error, Result};
-use crate::quality::{Reason, RowAudit, reason};
+use crate::quality::{Ledger, Reason, RowAudit, reason};
 use crate::schema::PriceRow;
 use crate::time::Zone;
 use crate::trace::Trace;
@@ -101,23 +102,11 @@ impl Reader for AwsSpot {
         let mut seen = Seen::default();
         let mut steps: Vec<Step> = Vec::new();
         for file in files {
-            let text = file.text(options.observer, &mut trace.ledger)?;
-            let wrong = |found: String| Error::format(file.name(), found, "save the history again, as JSON");
-            let mut number = 0;
-            let mut pages = 0;
-            for page in serde_json::Deserializer::from_str(&text).into_iter::<Value>() {
-                let page = page.map_err(|e| wrong(format!("not JSON: {e}")))?;
-                // `--query SpotPriceHistory` leaves the bare list.
-                let entries = page.get("SpotPriceHistory").unwrap_or(&page).as_array();
-                let entries = entries.ok_or_else(|| wrong("there is no SpotPriceHistory list".to_owned()))?;
-                pages += 1;
-                for entry in entries {
-                    number += 1;
-                    read_entry(file, number, entry, &mut seen, &mut steps, trace);
-                }
-            }
-            if pages == 0 {
-                return Err(wrong("the file is empty".to_owned()));
+            let mut pages = Pages { file, number: 0, seen: &mut seen, steps: &mut steps, trace: &mut *trace };
+            let remedy = "save the history again, as JSON";
+            let whole = document::read(file, options, &["SpotPriceHistory"], "JSON", remedy, &mut pages)?;
+            if whole == 0 && pages.number == 0 && trace.ledger.damage.iter().all(|damage| damage.file != file.name()) {
+                return Err(Error::format(file.name(), "the file is empty", remedy));
             }
         }
         steps.sort_by(|a, b| (a.ts, &a.zone, &a.instance).cmp(&(b.ts, &b.zone, &b.instance)));
@@ -141,6 +130,35 @@ impl Reader for AwsSpot {
              instances are taken away.",
         );
         Ok(())
+    }
+}
+
+/// The pages of one file.
+struct Pages<'a> {
+    file: &'a SourceFile,
+    number: u64,
+    seen: &'a mut Seen,
+    steps: &'a mut Vec<Step>,
+    trace: &'a mut Trace,
+}
+
+impl Sink for Pages<'_> {
+    fn element(&mut self, entry: Value) {
+        self.number += 1;
+        read_entry(self.file, self.number, &entry, self.seen, self.steps, self.trace);
+    }
+
+    fn document(&mut self, around: &Around) -> Result<()> {
+        // `--query SpotPriceHistory` leaves the bare list.
+        if around.rest.get("SpotPriceHistory").unwrap_or(&around.rest) == &Value::Bool(true) {
+            return Ok(());
+        }
+        let found = "there is no SpotPriceHistory list";
+        Err(Error::format(self.file.name(), found, "save the history again, as JSON"))
+    }
+
+    fn ledger(&mut self) -> &mut Ledger {
+        &mut self.trace.ledger
     }
 }
 

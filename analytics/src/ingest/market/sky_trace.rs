@@ -1,18 +1,22 @@
 //! Spot availability and preemption traces of SkyPilot's replay experiments.
 //!
 //! `{"metadata":{"gap_seconds":195},"data":[1,1,0,…]}`: how many instances of those asked for were to be had at each
-//! sample. The gap differs by file. Zone and accelerator come from the file name (`us-east-1a_v100_1.json` is one V100 in
-//! `us-east-1a`); the start is known only as a date in the folder's name, so times are relative to the first sample.
+//! sample. The gap differs by file. The zone is `metadata.zone`, else it comes from the file name, as the accelerator does
+//! (`us-east-1a_v100_1.json` is one V100 in `us-east-1a`); the start is known only as a date in the folder's name, so times are relative to the first sample.
 //! A row of the ledger is one sample, its line the number of the sample. O(samples).
+
+use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::super::document::{self, Around, Sink};
+use super::super::field;
 use super::super::options::ReadOptions;
 use super::super::read::Seen;
 use super::super::reader::{Confidence, Reader};
 use super::super::source::{Head, SourceFile};
 use crate::error::{Error, Result};
-use crate::quality::{RowAudit, reason};
+use crate::quality::{Ledger, RowAudit, reason, shorten};
 use crate::schema::AvailabilityRow;
 use crate::time::{TimeBasis, seconds_to_ms};
 use crate::trace::Trace;
@@ -52,42 +56,92 @@ impl Reader for SkyTrace {
 }
 
 fn read_file(file: &SourceFile, options: &ReadOptions<'_>, seen: &mut Seen, trace: &mut Trace) -> Result<()> {
-    let text = file.text(options.observer, &mut trace.ledger)?;
-    let wrong = |found: String| Error::format(file.name(), found, "fetch the file again");
-    let document: Value = serde_json::from_str(&text).map_err(|e| wrong(format!("not JSON: {e}")))?;
-    let gap_s = document.pointer("/metadata/gap_seconds").and_then(Value::as_f64).filter(|gap| *gap > 0.0);
-    let gap_s = gap_s.ok_or_else(|| wrong("metadata.gap_seconds is not a positive number".to_owned()))?;
-    let data = document.get("data").and_then(Value::as_array);
-    let data = data.ok_or_else(|| wrong("there is no data list".to_owned()))?;
-    let (zone, instance) = place(&file.stem());
-    if zone.is_none() {
-        trace.note(format!("{} is not named after a zone, so its samples have none.", file.name()));
-    }
-    let key = format!("{}|{}", zone.as_deref().unwrap_or(""), instance.as_deref().unwrap_or(""));
-    if !seen.is_new(&key) {
-        trace.note(format!(
-            "{} is of the same zone and accelerator as a file before it; their samples cannot be told apart by zone.",
-            file.name()
-        ));
-    }
-    for (ix, value) in data.iter().enumerate() {
-        let row = RowAudit::new(file.name(), ix as u64 + 1);
-        let count = value.as_f64().filter(|count| *count >= 0.0);
-        let ts = seconds_to_ms(ix as f64 * gap_s);
-        let (Some(count), Some(ts)) = (count, ts) else {
-            trace.ledger.quarantine(&row, reason::MALFORMED, "data", &value.to_string());
-            continue;
-        };
-        trace.availability.push(AvailabilityRow {
-            zone: zone.as_deref().map(Into::into),
-            instance: instance.as_deref().map(Into::into),
-            ts: Some(ts),
-            gap_s: Some(gap_s),
-            count: Some(count),
-        });
-        trace.ledger.keep(row);
+    let mut samples = Samples { file, counts: Vec::new(), bad: BTreeMap::new(), seen, trace: &mut *trace };
+    let whole = document::read(file, options, &["data"], "JSON", REMEDY, &mut samples)?;
+    if whole == 0 || !samples.counts.is_empty() {
+        // What its samples are stands outside of their list, and may have been lost.
+        return Err(Error::format(file.name(), "not JSON, or the document ends early", REMEDY));
     }
     Ok(())
+}
+
+const REMEDY: &str = "fetch the file again";
+
+/// The samples of one file.
+struct Samples<'a> {
+    file: &'a SourceFile,
+    /// Instances at each sample of the document being read; not a number where the sample is none.
+    counts: Vec<f64>,
+    /// What stands in the place of a sample that is none.
+    bad: BTreeMap<usize, String>,
+    seen: &'a mut Seen,
+    trace: &'a mut Trace,
+}
+
+impl Sink for Samples<'_> {
+    fn element(&mut self, value: Value) {
+        let count = value.as_f64().filter(|count| *count >= 0.0);
+        if count.is_none() {
+            self.bad.insert(self.counts.len(), shorten(&value.to_string()));
+        }
+        self.counts.push(count.unwrap_or(f64::NAN));
+    }
+
+    fn document(&mut self, around: &Around) -> Result<()> {
+        let (file, document) = (self.file, &around.rest);
+        let wrong = |found: &str| Error::format(file.name(), found, REMEDY);
+        let gap_s = document.pointer("/metadata/gap_seconds").and_then(Value::as_f64).filter(|gap| *gap > 0.0);
+        let gap_s = gap_s.ok_or_else(|| wrong("metadata.gap_seconds is not a positive number"))?;
+        if document.get("data") != Some(&Value::Bool(true)) {
+            return Err(wrong("there is no data list"));
+        }
+        let (named, instance) = place(&file.stem());
+        let stated = field::text(document.pointer("/metadata/zone").and_then(Value::as_str)).map(str::to_owned);
+        if let (Some(stated), Some(named)) = (&stated, &named)
+            && stated != named
+        {
+            let name = file.name();
+            self.trace
+                .note(format!("{name} says that its zone is {stated}, while its name says {named}: {stated} it is."));
+        }
+        let zone = stated.or(named);
+        if zone.is_none() {
+            self.trace.note(format!(
+                "{} neither says its zone (metadata.zone) nor is named after one, so its samples have none.",
+                file.name()
+            ));
+        }
+        let key = format!("{}|{}", zone.as_deref().unwrap_or(""), instance.as_deref().unwrap_or(""));
+        if !self.seen.is_new(&key) {
+            self.trace.note(format!(
+                "{} is of the same zone and accelerator as a file before it; their samples cannot be told apart by zone.",
+                file.name()
+            ));
+        }
+        let bad = std::mem::take(&mut self.bad);
+        for (ix, count) in std::mem::take(&mut self.counts).into_iter().enumerate() {
+            let row = RowAudit::new(file.name(), ix as u64 + 1);
+            let ts = seconds_to_ms(ix as f64 * gap_s).filter(|_| !count.is_nan());
+            let Some(ts) = ts else {
+                let text = bad.get(&ix).cloned().unwrap_or_else(|| count.to_string());
+                self.trace.ledger.quarantine(&row, reason::MALFORMED, "data", &text);
+                continue;
+            };
+            self.trace.availability.push(AvailabilityRow {
+                zone: zone.as_deref().map(Into::into),
+                instance: instance.as_deref().map(Into::into),
+                ts: Some(ts),
+                gap_s: Some(gap_s),
+                count: Some(count),
+            });
+            self.trace.ledger.keep(row);
+        }
+        Ok(())
+    }
+
+    fn ledger(&mut self) -> &mut Ledger {
+        &mut self.trace.ledger
+    }
 }
 
 /// Zone and accelerators of a file name: `us-east-1a_v100_1.json` is (`us-east-1a`, `V100:1`).

@@ -107,6 +107,15 @@ impl JobLog {
             .and_then(Value::as_array)
             .map(|list| list.iter().map(|value| attempt(value, &utc, &mut audit)).collect())
             .unwrap_or_default();
+        for pair in attempts.windows(2) {
+            if let [before, after] = pair
+                && let (Some(end), Some(start)) = (before.end, after.start)
+                && start < end
+            {
+                let text = format!("{} s before the attempt before it ended", (end - start) as f64 / SECOND_MS as f64);
+                audit.repair(reason::OVERLAPPING_ATTEMPTS, "attempts", &text);
+            }
+        }
         let last = attempts.last();
         let running = last.is_some_and(|last| last.start.is_some() && last.end.is_none() && !last_end_is_bad(&fields));
         let reported_state = known("status");

@@ -84,9 +84,44 @@ pub(super) struct Allocation {
     pub(super) req_listed: bool,
     pub(super) alloc_listed: bool,
     pub(super) energy_j: Option<f64>,
+    /// Whether the record could have named nodes.
+    pub(super) nodes_told: bool,
 }
 
 impl Allocation {
+    /// Whether it ended without ever having been given anything, though a start is written: Slurm writes the moment of
+    /// the cancellation as start and end of a job that never left the queue.
+    fn never_started(&self) -> bool {
+        let Some(state) = self.state.filter(|state| state.is_final() && *state != JobState::Completed) else {
+            return false;
+        };
+        let took_no_time = match self.elapsed_s {
+            Some(seconds) => seconds == 0.0,
+            None => self.start.zip(self.end).is_some_and(|(start, end)| start >= end),
+        };
+        if self.requeued || self.start.is_none() || !took_no_time || self.nodes_hostlist.is_some() {
+            return false;
+        }
+        // Where the export does not tell nodes, only what ends jobs in the queue says that this one was there.
+        let given = [self.alloc_gpus, self.alloc_cpus.filter(|_| self.alloc_listed)];
+        self.nodes_told
+            || (matches!(state, JobState::Cancelled | JobState::Timeout)
+                && given.into_iter().flatten().all(|count| count == 0.0))
+    }
+
+    /// Takes away what only a job that started has.
+    fn forget_run(&mut self) {
+        self.start = None;
+        self.elapsed_s = None;
+        self.energy_j = None;
+        self.req_nodes = self.req_nodes.or(self.alloc_nodes);
+        self.alloc_nodes = None;
+        self.alloc_cpus = None;
+        self.alloc_mem_bytes = None;
+        self.alloc_gpus = None;
+        self.alloc_listed = false;
+    }
+
     /// Whether it ended, by its state or, without one, by its end.
     fn is_over(&self) -> bool {
         self.state.map_or(self.end.is_some(), JobState::is_final) || (self.requeued && self.end.is_some())
@@ -141,8 +176,11 @@ pub(super) fn energy_j(
 /// Where a record was read, for what is found out later.
 #[derive(Debug, Clone, Copy)]
 struct Place {
-    file: u32,
+    /// Number of the file, from 1.
+    file: usize,
     line: u64,
+    /// Whether nothing was repaired in the record when it was read.
+    clean: bool,
 }
 
 #[derive(Debug)]
@@ -156,7 +194,7 @@ struct Entry {
 #[derive(Debug, Default)]
 pub(super) struct Assembly {
     words: HashMap<Box<str>, Arc<str>>,
-    files: u32,
+    files: Vec<String>,
     entries: Vec<Entry>,
     steps: HashMap<(Option<Arc<str>>, String), Vec<Step>>,
     /// Clusters whose records name GPUs at all.
@@ -176,9 +214,9 @@ impl Assembly {
         Some(word)
     }
 
-    /// Notes that the next records come from another file.
-    pub(super) fn begin(&mut self) {
-        self.files += 1;
+    /// Notes that the next records come from the file called `name`.
+    pub(super) fn begin(&mut self, name: &str) {
+        self.files.push(name.to_owned());
     }
 
     /// Takes an allocation, after checking its times and what it was given.
@@ -200,11 +238,8 @@ impl Assembly {
             Some(JobState::Running) if !allocation.requeued => allocation.end = None,
             _ => {}
         }
-        // A job cancelled while it waited is written as starting and ending at that moment, with nothing given to it.
-        let nothing_given = allocation.nodes_hostlist.is_none() && !allocation.alloc_listed;
-        let gave_up = matches!(allocation.state, Some(JobState::Cancelled | JobState::Timeout));
-        if gave_up && nothing_given && allocation.start.is_some() && allocation.start == allocation.end {
-            allocation.start = None;
+        if allocation.never_started() {
+            allocation.forget_run();
         }
         if let Some(list) = &allocation.nodes_hostlist
             && hostlist::expand(list, MOST_NODES) == Err(hostlist::Failure::Syntax)
@@ -226,12 +261,17 @@ impl Assembly {
             submit: allocation.submit,
             start: allocation.start,
             end: allocation.end,
+            eligible: allocation.eligible,
             attempts: Some(1),
+            reported_run_s: allocation.elapsed_s,
+            reported_wait_s: allocation.planned_s,
             ..JobRow::default()
         };
         crate::ingest::check_job(&mut times, row);
+        (allocation.submit, allocation.eligible) = (times.submit, times.eligible);
         (allocation.start, allocation.end) = (times.start, times.end);
-        let place = Place { file: self.files, line: row.line() };
+        (allocation.elapsed_s, allocation.planned_s) = (times.reported_run_s, times.reported_wait_s);
+        let place = Place { file: self.files.len(), line: row.line(), clean: row.is_clean() };
         match waiting {
             Some(tasks) => self.entries.extend(tasks.into_iter().map(|task| Entry {
                 id: JobId { job: id.job, part: Part::Task(task), step: None },
@@ -322,6 +362,25 @@ impl Assembly {
         }
     }
 
+    /// Notes each attempt that begins before the one before it ended.
+    fn note_overlaps(&self, begun: &[&Entry], trace: &mut Trace) {
+        for pair in begun.windows(2) {
+            let [before, after] = pair else { continue };
+            let (Some(end), Some(start)) = (before.allocation.end, after.allocation.start) else { continue };
+            if start >= end {
+                continue;
+            }
+            let text = format!("{} s before the attempt before it ended", (end - start) as f64 / SECOND_MS as f64);
+            let file = after.place.file.checked_sub(1).and_then(|ix| self.files.get(ix)).map_or("", String::as_str);
+            let line = after.place.line;
+            if after.place.clean {
+                trace.ledger.repair_later(reason::OVERLAPPING_ATTEMPTS, file, line, "Start", &text);
+            } else {
+                trace.ledger.repair_again(reason::OVERLAPPING_ATTEMPTS, file, line, "Start", &text);
+            }
+        }
+    }
+
     /// Writes one job made of `attempts` (records in order of submission).
     fn emit(&self, attempts: &[&Entry], reused: bool, several: bool, alone: bool, trace: &mut Trace) {
         let (Some(first), Some(last)) = (attempts.first(), attempts.last()) else { return };
@@ -396,6 +455,7 @@ impl Assembly {
 
         // A single attempt that ended when the job did needs no row of its own.
         let plain = begun.len() <= 1 && begun.iter().all(|entry| entry.allocation.end.is_none() || over);
+        self.note_overlaps(&begun, trace);
         for (nth, entry) in (1i64..).zip(&begun) {
             let record = &entry.allocation;
             let given = gpus(record.alloc_gpus, record.alloc_listed);

@@ -1,15 +1,14 @@
 //! `sacct --json`, of any data parser version.
 //!
 //! The document is streamed: one element of `jobs[]` is in memory at a time, so that files of many gigabytes can be
-//! read. Keys come and go between versions, so each value is looked up on its own; unknown keys are passed over and
+//! read, and several documents in a file are read one after the other. Keys come and go between versions, so each value is looked up on its own; unknown keys are passed over and
 //! absent ones are unknown. Numbers are bare or `{"set":…,"infinite":…,"number":…}`; `state.current` is a word or a
 //! list. Times are epoch seconds, 0 unset; `time.limit` is minutes. 4294967294 and its kin (`NO_VAL`) are unknown. Old
 //! versions wrote bare `Infinity` and `NaN`, which are no JSON; they are read as null. A document cut short gives the
 //! jobs before the cut. O(bytes).
 
-use std::collections::VecDeque;
 use std::fmt;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::BufReader;
 
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
@@ -19,7 +18,9 @@ use super::job_id::{JobId, Part};
 use super::mem::whole;
 use super::tres::Tres;
 use crate::error::{Error, Result};
+use crate::ingest::document::{self, Since};
 use crate::ingest::field::{self, MIB};
+use crate::ingest::plain_json::Plain;
 use crate::ingest::{Confidence, Head, ReadOptions, Reader, Seen, SourceFile};
 use crate::quality::{Ledger, RowAudit, reason};
 use crate::schema::JobState;
@@ -58,7 +59,7 @@ impl Reader for SacctJson {
         let mut assembly = Assembly::default();
         let mut seen = Seen::default();
         for file in files {
-            assembly.begin();
+            assembly.begin(file.name());
             read_file(file, options, &mut assembly, &mut seen, &mut trace.ledger)?;
         }
         trace.basis = TimeBasis::Utc;
@@ -75,36 +76,39 @@ fn read_file(
     seen: &mut Seen,
     ledger: &mut Ledger,
 ) -> Result<()> {
-    let plain = BufReader::with_capacity(1 << 16, Plain::new(file.open(options.observer)?));
-    let mut document = serde_json::Deserializer::from_reader(plain);
-    let mut sink = Sink { file: file.name(), number: 0, assembly, seen, ledger };
-    let outcome = Document { sink: &mut sink }.deserialize(&mut document);
-    let (read, ledger) = (sink.number, sink.ledger);
-    match outcome {
-        Ok(true) => Ok(()),
-        Ok(false) => Err(Error::format(
-            file.name(),
-            "the document has no list of jobs",
-            "export with `sacct --json`, and check that the command did not fail",
-        )),
-        Err(e) if read > 0 || e.is_io() => {
-            ledger.damaged(file.name(), e.line() as u64, e.to_string());
-            Ok(())
+    let bounded = file.document(options)?;
+    let since = bounded.since();
+    let plain = BufReader::with_capacity(1 << 16, Plain::new(BufReader::new(bounded)));
+    let mut parser = serde_json::Deserializer::from_reader(plain);
+    let mut sink = Sink { file: file.name(), number: 0, since, assembly, seen, ledger };
+    let mut documents = 0;
+    // Exports put one after the other are documents one after the other.
+    while documents == 0 || parser.end().is_err() {
+        match (Document { sink: &mut sink }).deserialize(&mut parser) {
+            Ok(true) => documents += 1,
+            Ok(false) => {
+                return Err(Error::format(
+                    file.name(),
+                    "the document has no list of jobs",
+                    "export with `sacct --json`, and check that the command did not fail",
+                ));
+            }
+            Err(e) => {
+                let any = documents > 0 || sink.number > 0;
+                let remedy = "export with `sacct --json` again";
+                return document::failure(file, e, any, "a `sacct --json` document", remedy, sink.ledger);
+            }
         }
-        Err(e) => Err(Error::Format {
-            file: file.name().to_owned(),
-            line: Some(e.line() as u64),
-            column: None,
-            found: format!("not a `sacct --json` document: {e}"),
-            remedy: "export with `sacct --json` again".to_owned(),
-        }),
     }
+    Ok(())
 }
 
 /// Where jobs go as they are parsed.
 struct Sink<'s> {
     file: &'s str,
     number: u64,
+    /// Counts what one job takes.
+    since: Since,
     assembly: &'s mut Assembly,
     seen: &'s mut Seen,
     ledger: &'s mut Ledger,
@@ -160,6 +164,7 @@ impl<'de> Visitor<'de> for Jobs<'_, '_> {
     }
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
         while let Some(job) = list.next_element::<Value>()? {
+            self.sink.since.restart();
             self.sink.job(&job);
         }
         Ok(())
@@ -358,6 +363,7 @@ impl Sink<'_> {
             req_listed: listed.0,
             alloc_listed: listed.1,
             energy_j: energy_j(given.energy_j, elapsed_s, given.nodes.or(nodes), &mut row),
+            nodes_told: job.get("nodes").is_some_and(|nodes| !nodes.is_null()),
             cluster,
         };
         self.assembly.allocation(id, allocation, &mut row);
@@ -378,139 +384,12 @@ fn read_step(step: &Value, row: &mut RowAudit<'_>) -> Step {
     }
 }
 
-/// JSON as the standard has it: bare `Infinity`, `-Infinity` and `NaN` become `null`, bytes that are not UTF-8 the
-/// replacement character, and a byte order mark is dropped.
-struct Plain<R> {
-    inner: R,
-    out: VecDeque<u8>,
-    /// A bare word outside strings, as far as it was read.
-    held: Vec<u8>,
-    /// Bytes of a character that the next read completes.
-    cut: Vec<u8>,
-    in_string: bool,
-    escaped: bool,
-    begun: bool,
-}
-
-impl<R: BufRead> Plain<R> {
-    fn new(inner: R) -> Self {
-        Self {
-            inner,
-            out: VecDeque::new(),
-            held: Vec::new(),
-            cut: Vec::new(),
-            in_string: false,
-            escaped: false,
-            begun: false,
-        }
-    }
-
-    /// Takes one byte of text outside or inside a string.
-    fn take(&mut self, byte: u8) {
-        if self.in_string {
-            self.out.push_back(byte);
-            match byte {
-                _ if self.escaped => self.escaped = false,
-                b'\\' => self.escaped = true,
-                b'"' => self.in_string = false,
-                _ => {}
-            }
-            return;
-        }
-        // A bare word: letters, and the sign that `-Infinity` begins with.
-        if byte.is_ascii_alphabetic() || byte == b'-' {
-            self.held.push(byte);
-            return;
-        }
-        self.release();
-        self.in_string = byte == b'"';
-        self.out.push_back(byte);
-    }
-
-    /// Passes on a held word, or `null` for one that is no JSON.
-    fn release(&mut self) {
-        let word: &[u8] = match self.held.as_slice() {
-            b"Infinity" | b"-Infinity" | b"NaN" | b"-NaN" | b"inf" | b"-inf" | b"nan" | b"-nan" => b"null",
-            word => word,
-        };
-        self.out.extend(word);
-        self.held.clear();
-    }
-
-    /// Takes the next stretch of input; `false` at its end.
-    fn fill(&mut self) -> io::Result<bool> {
-        let chunk = self.inner.fill_buf()?;
-        let (length, end) = (chunk.len(), chunk.is_empty());
-        let mut bytes = std::mem::take(&mut self.cut);
-        bytes.extend_from_slice(chunk);
-        self.inner.consume(length);
-        let mut left = bytes.as_slice();
-        while !left.is_empty() {
-            let (good, bad) = match std::str::from_utf8(left) {
-                Ok(_) => (left, None),
-                Err(e) => (left.get(..e.valid_up_to()).unwrap_or_default(), Some(e.error_len())),
-            };
-            left = left.get(good.len()..).unwrap_or_default();
-            let text = if self.begun { good } else { good.strip_prefix(b"\xef\xbb\xbf").unwrap_or(good) };
-            self.begun |= !good.is_empty();
-            text.iter().for_each(|byte| self.take(*byte));
-            match bad {
-                None => {}
-                Some(None) if !end => {
-                    self.cut = left.to_vec();
-                    break;
-                }
-                Some(length) => {
-                    "\u{fffd}".bytes().for_each(|byte| self.take(byte));
-                    left = left.get(length.unwrap_or(left.len())..).unwrap_or_default();
-                }
-            }
-        }
-        if end {
-            self.release();
-        }
-        Ok(!end)
-    }
-}
-
-impl<R: BufRead> Read for Plain<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        while self.out.is_empty() && self.fill()? {}
-        self.out.read(buffer)
-    }
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
-
-    fn plain(bytes: &[u8], chunk: usize) -> String {
-        let mut out = String::new();
-        Plain::new(BufReader::with_capacity(chunk, bytes)).read_to_string(&mut out).unwrap();
-        out
-    }
-
-    #[test]
-    fn bare_infinity_is_null_and_text_is_left_alone() {
-        let text = br#"{"a":Infinity,"b":-Infinity,"c":"NaN \" Infinity","d":NaN,"e":-1.5e-3,"f":true}"#;
-        for chunk in [1, 3, 64] {
-            assert_eq!(
-                plain(text, chunk),
-                r#"{"a":null,"b":null,"c":"NaN \" Infinity","d":null,"e":-1.5e-3,"f":true}"#,
-                "{chunk} bytes at a time"
-            );
-        }
-    }
-
-    #[test]
-    fn bad_bytes_are_replaced_and_characters_cut_by_a_read_are_not() {
-        assert_eq!(plain("\u{feff}\"é\"".as_bytes(), 4), "\"é\"");
-        assert_eq!(plain(b"\"a\xffb\"", 2), "\"a\u{fffd}b\"");
-    }
 
     #[test]
     fn numbers_in_both_spellings_and_their_sentinels() {
@@ -528,21 +407,5 @@ mod tests {
             assert_eq!(number(Some(&unknown)), None, "{unknown}");
         }
         assert_eq!(moment(Some(&json!(0))), None);
-    }
-
-    #[test]
-    fn a_character_split_between_two_reads_survives_any_buffer() {
-        let text = "{\"name\":\"größe → 語\"}";
-        for chunk in 1..12 {
-            assert_eq!(plain(text.as_bytes(), chunk), text);
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn json_without_bare_words_passes_unchanged(text in "[\\[\\]{}:,0-9. \"a-zé\\\\-]{0,60}", chunk in 1usize..9) {
-            prop_assume!(!["inf", "nan"].iter().any(|word| text.contains(word)));
-            prop_assert_eq!(plain(text.as_bytes(), chunk), text);
-        }
     }
 }

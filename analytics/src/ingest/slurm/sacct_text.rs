@@ -123,7 +123,7 @@ impl Reader for SacctText {
         let mut seen = Seen::default();
         let mut local = false;
         for file in files {
-            assembly.begin();
+            assembly.begin(file.name());
             let mut table = File { zone: &zone, columns: Columns::default(), local: false, words: &mut assembly };
             table.read(file, options, &mut seen, &mut trace.ledger)?;
             local |= table.local;
@@ -176,6 +176,8 @@ struct Columns {
     trailing: bool,
     free_text: Vec<usize>,
     times: Vec<usize>,
+    /// Columns that repeat another's name: that one, and they.
+    repeated: Vec<(usize, usize)>,
 }
 
 impl Columns {
@@ -183,7 +185,13 @@ impl Columns {
         let at = |name: &str| names.iter().position(|have| have == name);
         let free_text = FREE_TEXT.iter().filter_map(|name| at(name)).collect();
         let times = ["submit", "eligible", "start", "end"].iter().filter_map(|name| at(name)).collect();
-        Self { names, trailing, free_text, times }
+        let repeated = (0..names.len())
+            .filter_map(|again| {
+                let first = at(names.get(again)?)?;
+                (first < again).then_some((first, again))
+            })
+            .collect();
+        Self { names, trailing, free_text, times, repeated }
     }
 
     fn at(&self, name: &str) -> Option<usize> {
@@ -280,6 +288,14 @@ impl File<'_> {
                 ledger.quarantine(&audit, reason::FIELD_COUNT, "", &text);
                 continue;
             };
+            for (first, again) in &self.columns.repeated {
+                if let (Some(first), Some(other), Some(name)) =
+                    (fields.get(*first), fields.get(*again), self.columns.names.get(*first))
+                    && first != other
+                {
+                    audit.repair(reason::DUPLICATE_COLUMN, name, &format!("{first} and {other}"));
+                }
+            }
             self.row(&fields, &text, audit, seen, ledger);
         }
         lines.finish(ledger);
@@ -506,6 +522,7 @@ impl<'a> Row<'a> {
             req_listed: asked_has && !asked.site_numbers,
             alloc_listed: given_has && !given.site_numbers,
             energy_j,
+            nodes_told: self.columns.at("nodelist").is_some(),
             ..Allocation::default()
         };
         (allocation, gpu_type)

@@ -3,7 +3,9 @@
 //! The header names columns and units (`power.draw [W]`), the separator is a comma and a blank, times are the host's
 //! local time without a zone, and values may carry their unit (`12 %`). A file without a header is read only if it has
 //! the ten columns of [`DOCUMENTED`], in that order. Logs that are appended to hold the header again; rows under a header
-//! with other columns cannot be told apart and are quarantined. The node comes from the file name.
+//! with other columns cannot be told apart and are quarantined. The node comes from the file name. A file without a column
+//! that names the GPU is of one GPU, called 0; if its rows come in bursts, it is of several that cannot be told apart, and
+//! refused.
 //!
 //! Worked number: `1024 MiB` is 1,073,741,824 bytes. O(bytes).
 
@@ -65,7 +67,8 @@ impl Reader for NvidiaSmi {
         let names = bare_names(head.first_line());
         let has = |name: &str| names.iter().any(|have| have == name);
         let measured = ["utilization.gpu", "memory.used", "power.draw", "power.draw.instant", "power.draw.average"];
-        if (has("timestamp") || has("index") || has("uuid")) && measured.iter().any(|name| has(name)) {
+        let count = measured.iter().filter(|name| has(name)).count();
+        if (has("timestamp") || has("index") || has("uuid")) && count > 0 || count > 1 {
             Confidence::Sure
         } else if is_documented_row(head.first_line()) {
             if head.first_line().contains("GPU-") { Confidence::Sure } else { Confidence::Maybe }
@@ -157,10 +160,10 @@ fn read_file(
     };
     let header = table.header().to_vec();
     let columns = Columns::of(&header);
-    if columns.gpu.is_empty() || columns.values.is_empty() {
+    if columns.values.is_empty() {
         return Err(Error::format(
             file.name(),
-            format!("no GPU or no measured value among the columns {}", header.join(", ")),
+            format!("no measured value among the columns {}", header.join(", ")),
             format!("query {}", DOCUMENTED.join(",")),
         ));
     }
@@ -171,6 +174,7 @@ fn read_file(
     if columns.time.is_none() {
         trace.note(format!("{} has no timestamp column, so the time of its samples is unknown.", file.name()));
     }
+    let mut only = columns.gpu.is_empty().then(OnlyGpu::default);
     let mut readable = true;
     while let Some(mut record) = table.next_row(&mut trace.ledger) {
         let raw = record.raw();
@@ -187,13 +191,16 @@ fn read_file(
             trace.ledger.quarantine(&record.audit, OTHER_HEADER, "", raw);
             continue;
         }
-        let Some(gpu) = columns.gpu.iter().find_map(|at| known(record.field(Some(*at)), "gpu", &mut record.audit))
-        else {
+        let named = columns.gpu.iter().find_map(|at| known(record.field(Some(*at)), "gpu", &mut record.audit));
+        let Some(gpu) = named.or(only.as_ref().map(|_| "0")) else {
             trace.ledger.quarantine(&record.audit, reason::NO_KEY, "index", raw);
             continue;
         };
         let gpu = gpu.to_owned();
         let ts = record.moment(columns.time, Moment::Local(zone), "timestamp");
+        if let Some(only) = &mut only {
+            only.row(ts, record.text(columns.model));
+        }
         let device = gather.device(Device { node: node.clone(), name: gpu });
         let when = ts.map_or_else(|| untimed.when(device), When::at);
         if let Some(model) = record.text(columns.model) {
@@ -207,8 +214,54 @@ fn read_file(
         }
     }
     table.finish(&mut trace.ledger);
+    if let Some(only) = only {
+        if only.is_several() {
+            return Err(Error::format(
+                file.name(),
+                "no column names the GPU, and the rows come in bursts, as of several GPUs that cannot be told apart",
+                format!("query index or uuid too, as in {}", DOCUMENTED.join(",")),
+            ));
+        }
+        trace.note(format!("{} has no column that names the GPU, so it is taken as one GPU, called 0.", file.name()));
+    }
     Ok(())
 }
+
+/// What the rows of a file that names no GPU show of how many there are.
+#[derive(Debug, Default)]
+struct OnlyGpu {
+    times: Vec<i64>,
+    models: BTreeSet<String>,
+}
+
+impl OnlyGpu {
+    fn row(&mut self, ts: Option<i64>, model: Option<&str>) {
+        self.times.extend(ts);
+        if let Some(model) = model.filter(|model| !self.models.contains(*model)) {
+            self.models.insert(model.to_owned());
+        }
+    }
+
+    /// Whether the rows are of several GPUs: of two models, or written in bursts. Of k GPUs, all but one in k of the steps
+    /// from row to row are short. `nvidia-smi -l` waits a second and more between its rounds.
+    fn is_several(&self) -> bool {
+        let mut times = self.times.clone();
+        times.sort_unstable();
+        let mut steps: Vec<i64> = times.windows(2).filter_map(|pair| Some(pair.get(1)? - pair.first()?)).collect();
+        steps.sort_unstable();
+        let Some(round) = steps.get(steps.len() * 19 / 20) else { return self.models.len() > 1 };
+        let short = steps.iter().filter(|step| **step <= round / 4).count();
+        self.models.len() > 1
+            || *round < BURST_MS
+            // Of two GPUs one step in two is short; a few may be lost.
+            || (*round >= ROUND_MS && short * 5 >= steps.len() * 2)
+    }
+}
+
+/// The shortest round of `nvidia-smi -l`, milliseconds, with some play.
+const ROUND_MS: i64 = 500;
+/// The rows of one round follow each other within this, milliseconds.
+const BURST_MS: i64 = 20;
 
 /// Adds a row's values. The row is new if any value is, and a conflict if any disagrees with an earlier row.
 fn add(columns: &Columns, record: &mut Record<'_>, when: When, device: u32, gather: &mut Gather) -> Put {

@@ -5,10 +5,11 @@
 //! series, long ranges come in chunks that overlap; a point that comes again is counted and used once. A file may hold
 //! several answers, one after another. A row of the ledger is one point, its line the number of the point in the file.
 //!
-//! O(bytes); memory is about ten times the largest file, as each is parsed whole.
+//! O(bytes); one series is in memory at a time, beside the rows.
 
 use serde_json::Value;
 
+use super::super::document::{self, Around, Sink};
 use super::super::options::ReadOptions;
 use super::super::reader::{Confidence, Reader};
 use super::super::source::{Head, SourceFile};
@@ -16,7 +17,7 @@ use super::gather::{Gather, When};
 use super::label::Labels;
 use super::metric::{Metric, Target, node_power};
 use crate::error::{Error, Result};
-use crate::quality::{RowAudit, reason};
+use crate::quality::{Ledger, RowAudit, reason};
 use crate::time::seconds_to_ms;
 use crate::trace::Trace;
 
@@ -42,21 +43,12 @@ impl Reader for Prometheus {
     fn read(&self, files: &[SourceFile], options: &ReadOptions<'_>, trace: &mut Trace) -> Result<()> {
         let mut gather = Gather::default();
         for file in files {
-            let text = file.text(options.observer, &mut trace.ledger)?;
-            let mut answers = 0;
-            let mut point = 0;
-            for answer in serde_json::Deserializer::from_str(&text).into_iter::<Value>() {
-                let answer = answer.map_err(|e| Error::Format {
-                    file: file.name().to_owned(),
-                    line: Some(e.line() as u64),
-                    column: None,
-                    found: format!("not JSON: {e}"),
-                    remedy: "save the answer again, whole".to_owned(),
-                })?;
-                answers += 1;
-                read_answer(file, &answer, &mut point, &mut gather, trace)?;
-            }
-            if answers == 0 {
+            let mut answers = Answers { file, point: 0, gather: &mut gather, trace: &mut *trace };
+            let remedy = "save the answer again, whole";
+            if document::read(file, options, &["data", "result"], "JSON", remedy, &mut answers)? == 0
+                && answers.point == 0
+                && trace.ledger.damage.iter().all(|damage| damage.file != file.name())
+            {
                 return Err(Error::Empty {
                     source_name: file.name().to_owned(),
                     what: "the file is empty".to_owned(),
@@ -69,40 +61,53 @@ impl Reader for Prometheus {
     }
 }
 
-fn read_answer(
-    file: &SourceFile,
-    answer: &Value,
-    point: &mut u64,
-    gather: &mut Gather,
-    trace: &mut Trace,
-) -> Result<()> {
-    let word = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).unwrap_or("").to_owned();
-    let status = word(answer, "status");
-    if status != "success" {
-        let found = if status == "error" {
-            format!("the query failed: {}: {}", word(answer, "errorType"), word(answer, "error"))
-        } else {
-            format!("not an answer of Prometheus: status is `{status}`")
-        };
-        return Err(Error::format(file.name(), found, "run the query again and save its answer"));
+/// The answers in one file.
+struct Answers<'a> {
+    file: &'a SourceFile,
+    point: u64,
+    gather: &'a mut Gather,
+    trace: &'a mut Trace,
+}
+
+impl Sink for Answers<'_> {
+    fn element(&mut self, series: Value) {
+        // The result of a scalar is a list too, of a time and a value; the answer's end says what it was.
+        if series.is_object() {
+            read_series(self.file, &series, &mut self.point, self.gather, self.trace);
+        }
     }
-    let data = answer.get("data").unwrap_or(&Value::Null);
-    let kind = word(data, "resultType");
-    let series = data.get("result").and_then(Value::as_array).filter(|_| kind == "matrix" || kind == "vector");
-    let Some(series) = series else {
-        return Err(Error::format(
-            file.name(),
-            format!("the result is of type `{kind}`, which names no device"),
-            "query a metric, so that the result is a matrix or a vector",
-        ));
-    };
-    for warning in answer.get("warnings").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str) {
-        trace.note(format!("Prometheus warned: {warning}"));
+
+    fn document(&mut self, around: &Around) -> Result<()> {
+        let answer = &around.rest;
+        let word = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).unwrap_or("").to_owned();
+        let status = word(answer, "status");
+        if status != "success" {
+            let found = if status == "error" {
+                format!("the query failed: {}: {}", word(answer, "errorType"), word(answer, "error"))
+            } else {
+                format!("not an answer of Prometheus: status is `{status}`")
+            };
+            return Err(Error::format(self.file.name(), found, "run the query again and save its answer"));
+        }
+        let data = answer.get("data").unwrap_or(&Value::Null);
+        let kind = word(data, "resultType");
+        if data.get("result") != Some(&Value::Bool(true)) || (kind != "matrix" && kind != "vector") {
+            return Err(Error::format(
+                self.file.name(),
+                format!("the result is of type `{kind}`, which names no device"),
+                "query a metric, so that the result is a matrix or a vector",
+            ));
+        }
+        for warning in answer.get("warnings").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
+        {
+            self.trace.note(format!("Prometheus warned: {warning}"));
+        }
+        Ok(())
     }
-    for one in series {
-        read_series(file, one, point, gather, trace);
+
+    fn ledger(&mut self) -> &mut Ledger {
+        &mut self.trace.ledger
     }
-    Ok(())
 }
 
 fn read_series(file: &SourceFile, series: &Value, point: &mut u64, gather: &mut Gather, trace: &mut Trace) {

@@ -18,7 +18,7 @@ fn pool(threads: usize) -> ThreadPool {
 
 fn read_text(text: &[u8]) -> (Totals, Ledger) {
     let (_folder, path) = file(text);
-    read(&path, &pool(2)).unwrap()
+    read(&SourceFile::new(&path), &pool(2)).unwrap()
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn lines_are_numbered_across_blocks_and_only_the_first_few_are_shown() {
     assert!(text.len() > 2 * BLOCK);
     let (_folder, path) = file(&text);
     for threads in [1, 4] {
-        let (totals, ledger) = read(&path, &pool(threads)).unwrap();
+        let (totals, ledger) = read(&SourceFile::new(&path), &pool(threads)).unwrap();
         assert_eq!((totals.jobs, ledger.quarantined, ledger.read), (rows - 20, 20, rows));
         let lines: Vec<u64> = ledger.entries[0].examples.iter().map(|example| example.line).collect();
         // Row 9,999 (from 0) stands in line 10,001, as the header is line 1.
@@ -106,10 +106,10 @@ fn a_gzip_file_that_breaks_off_gives_its_whole_lines_and_says_so() {
 #[test]
 fn a_file_without_submit_or_without_a_header_is_an_error_that_says_so() {
     let (_folder, path) = file(b"job,user\n1,u\n");
-    let message = read(&path, &pool(1)).err().unwrap().to_string();
+    let message = read(&SourceFile::new(&path), &pool(1)).err().unwrap().to_string();
     assert!(message.contains("line 1, column submit") && message.contains("among job, user"), "{message}");
     let (_folder, path) = file(b"\n# nothing\n");
-    assert!(read(&path, &pool(1)).err().unwrap().to_string().contains("no header"));
+    assert!(read(&SourceFile::new(&path), &pool(1)).err().unwrap().to_string().contains("no header"));
 }
 
 #[test]

@@ -144,6 +144,11 @@ fn seconds(text: &str) -> Option<u32> {
     text.parse().ok().filter(|seconds| *seconds != u32::MAX)
 }
 
+/// Whether a `SuspendTime` says that nodes never sleep.
+fn endless(text: &str) -> bool {
+    ["INFINITE", "UNLIMITED", "-1"].iter().any(|word| text.eq_ignore_ascii_case(word)) || text.parse() == Ok(u32::MAX)
+}
+
 /// Writes the change of `slurm.conf` and the programs.
 pub(super) fn render<'a>(plan: &'a PowerPlan, options: &'a Options) -> Result<Rendered> {
     let mut work = Work {
@@ -440,8 +445,11 @@ impl<'a> Work<'a> {
             ));
         }
         self.set("SuspendTime", &longest_s.to_string());
+        let never = self.never();
         for (line, name, own_s) in self.own_times("SuspendTime") {
-            if own_s != Some(longest_s) {
+            if never.contains(&line) {
+                self.tell_never(&name);
+            } else if own_s != Some(longest_s) {
                 self.warn(format!("partition {name}: its own SuspendTime would count, and becomes {longest_s}"));
                 self.conf.set_in_record(line, "SuspendTime", &longest_s.to_string());
             }
@@ -461,6 +469,28 @@ impl<'a> Work<'a> {
         }
     }
 
+    /// Lines of partitions whose nodes the site never lets sleep: their own `SuspendTime`, or the default before them, is without end.
+    fn never(&self) -> BTreeSet<usize> {
+        let (mut never, mut by_default) = (BTreeSet::new(), false);
+        for (line, pairs) in self.conf.records("PartitionName") {
+            let is_default = value(pairs, "PartitionName").is_some_and(|name| name.eq_ignore_ascii_case("DEFAULT"));
+            let own = value(pairs, "SuspendTime").map(endless);
+            if own.unwrap_or(by_default) {
+                never.insert(line);
+            }
+            if is_default {
+                by_default = own.unwrap_or(by_default);
+            }
+        }
+        never
+    }
+
+    fn tell_never(&mut self, name: &str) {
+        self.warn(format!(
+            "partition {name}: its SuspendTime is without end and stays so: none of its nodes sleeps; take it out if they may"
+        ));
+    }
+
     /// The lines that define the partition of a pool.
     fn lines_of(&self, pool: &Pool<'_>) -> Vec<usize> {
         let all = self.partitions.iter().filter(|partition| partition.name == pool.plan.name);
@@ -477,9 +507,15 @@ impl<'a> Work<'a> {
             None => {}
             Some(before_s) => self.warn(format!("nodes outside the pools sleep after {before_s} s as before")),
         }
+        let never = self.never();
         let mut told = Vec::new();
+        for (line, name) in self.partitions.iter().map(|own| (own.line, own.name.clone())).collect::<Vec<_>>() {
+            if never.contains(&line) && lines.iter().flatten().any(|own| *own == line) {
+                self.tell_never(&name);
+            }
+        }
         for (pool, lines) in self.pools.iter().zip(lines) {
-            for line in lines {
+            for line in lines.iter().filter(|line| !never.contains(*line)) {
                 self.conf.set_in_record(*line, "SuspendTime", &pool.idle_s.to_string());
             }
             for partition in self.partitions.iter().filter(|partition| lines.contains(&partition.line)) {
@@ -489,6 +525,14 @@ impl<'a> Work<'a> {
             for (line, pairs) in self.conf.records("PartitionName").filter(|(line, _)| !lines.contains(line)) {
                 let partition = self.partitions.iter().find(|partition| partition.line == line);
                 let own_s = value(pairs, "SuspendTime").and_then(seconds);
+                if let Some(partition) = partition.filter(|_| never.contains(&line))
+                    && self.shares(partition, pool)
+                {
+                    told.push(format!(
+                        "nodes of pool {} are also in partition {}, whose SuspendTime is without end, so Slurm never puts them to sleep",
+                        pool.plan.name, partition.name
+                    ));
+                }
                 if let (Some(partition), Some(own_s)) = (partition, own_s)
                     && own_s > pool.idle_s
                     && self.shares(partition, pool)

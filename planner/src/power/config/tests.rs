@@ -189,6 +189,43 @@ fn each_version_gets_what_it_understands() {
     assert!(told(&of(&plan, &format!("SuspendExcStates=DOWN\n{conf}"), ""), "written for Slurm 23.02"));
 }
 
+/// Whoever wrote that the nodes of a partition never sleep meant it: its own line, the default before it, and both ways to write it.
+#[test]
+fn a_partition_that_never_sleeps_stays_so() {
+    let nodes = "NodeName=n[1-4]\nNodeName=m[1-4]\n";
+    for endless in ["INFINITE", "-1", "infinite"] {
+        // A cluster's SuspendTime for a pool that is no partition: gpu is left alone, other follows.
+        let conf = format!(
+            "{nodes}PartitionName=gpu Nodes=n[1-4] SuspendTime={endless}\nPartitionName=other Nodes=m[1-4] SuspendTime=5\n"
+        );
+        let rendered = of(&plan(vec![pool("pool", "n[1-4],m[1-4]", 8)]), &conf, "23.11");
+        let text = file(&rendered, "slurm.conf");
+        assert!(text.contains(&format!("PartitionName=gpu Nodes=n[1-4] SuspendTime={endless}\n")), "{text}");
+        assert!(text.contains("PartitionName=other Nodes=m[1-4] SuspendTime=600\n"), "{text}");
+        assert!(
+            told(&rendered, "partition gpu: its SuspendTime is without end and stays so"),
+            "{:?}",
+            rendered.warnings
+        );
+        // The pool is the partition itself.
+        let rendered = of(&plan(vec![pool("gpu", "n[1-4]", 4)]), &conf, "23.11");
+        let text = file(&rendered, "slurm.conf");
+        assert!(text.contains(&format!("PartitionName=gpu Nodes=n[1-4] SuspendTime={endless}\n")), "{text}");
+        assert!(told(&rendered, "partition gpu: its SuspendTime is without end"), "{:?}", rendered.warnings);
+        // It has it from the default before it.
+        let conf = format!("{nodes}PartitionName=DEFAULT SuspendTime={endless}\nPartitionName=gpu Nodes=n[1-4]\n");
+        let rendered = of(&plan(vec![pool("gpu", "n[1-4]", 4)]), &conf, "23.11");
+        let text = file(&rendered, "slurm.conf");
+        assert!(text.contains("PartitionName=gpu Nodes=n[1-4]\n"), "{text}");
+        assert!(told(&rendered, "partition gpu"), "{:?}", rendered.warnings);
+    }
+    // A node that a sleepless partition shares never sleeps, and that is said.
+    let conf =
+        format!("{nodes}PartitionName=gpu Nodes=n[1-4]\nPartitionName=all Nodes=n[1-4],m[1-4] SuspendTime=INFINITE\n");
+    let rendered = of(&plan(vec![pool("gpu", "n[1-4]", 4)]), &conf, "23.11");
+    assert!(told(&rendered, "also in partition all, whose SuspendTime is without end"), "{:?}", rendered.warnings);
+}
+
 #[test]
 fn nodes_outside_the_pools_do_not_begin_to_sleep() {
     let conf =

@@ -139,9 +139,11 @@ pub struct Effect {
     pub cost_saved: Option<Valued>,
     /// CO₂ equivalent saved, kilograms.
     pub co2_saved_kg: Option<Valued>,
-    /// The most there was to save.
+    /// The most there was to save with every job when nodes that are always on run it.
     pub offline_optimum: Optimum,
-    /// Energy saved, of that. Can exceed 1 where sleep delays jobs or makes them pack onto fewer nodes: the optimum moves none.
+    /// The most there was to save with every job when the plan ran it: at the service that the plan delivered.
+    pub optimum_at_service: Optimum,
+    /// Energy saved, of the optimum at the same service.
     pub share_of_optimum: Option<f64>,
     /// What happened to jobs.
     pub jobs: JobEffect,

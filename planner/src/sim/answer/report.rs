@@ -98,6 +98,7 @@ impl Answer {
             ("Error of the start, median", duration(fidelity.median_abs_error_s)),
             ("Error of the start, mean", duration(fidelity.mean_abs_error_s)),
             ("Error of the start, 90 % quantile", duration(fidelity.p90_abs_error_s)),
+            ("Error of the start, largest", duration(fidelity.max_abs_error_s)),
             ("Starts met within a minute", Cell::opt(fidelity.within_60_s_share, Cell::Percent)),
             ("Order of starts, Kendall's τ-b", digits(fidelity.start_order_tau)),
             ("Order of waits, Kendall's τ-b", digits(fidelity.wait_order_tau)),
@@ -109,7 +110,7 @@ impl Answer {
             section = section.with_text("**Do not act on what follows.** The cluster did something else than this policy on these nodes; say what it did with --recorded and --cluster.");
         }
         section.with_definition(format!("Replayed was {}.", self.recorded_policy)).with_definition(
-            "Good: mean wait within 10 % (or 60 s) and τ at least 0.95. Rough: within 50 % and 0.80. Else far off.",
+            "Exact: every start met to the millisecond. Good: mean wait within 10 % (or 60 s) and τ at least 0.95. Rough: within 50 % and 0.80. Else far off.",
         )
     }
 

@@ -49,7 +49,8 @@ pub fn permute_ties(workload: &Workload, how: TieBreak) -> (Workload, Vec<u32>) 
             *known = now;
         }
     }
-    let warm = |warm: &Warm| Warm { job: after.get(warm.job as usize).copied().unwrap_or(warm.job), ..*warm };
+    let now_at = |job: &u32| after.get(*job as usize).copied().unwrap_or(*job);
+    let warm = |warm: &Warm| Warm { job: now_at(&warm.job), ..*warm };
     let permuted = Workload {
         origin_ms: workload.origin_ms,
         submit_ms: workload.submit_ms.clone(),
@@ -65,6 +66,8 @@ pub fn permute_ties(workload: &Workload, how: TieBreak) -> (Workload, Vec<u32>) 
         gpu_types: workload.gpu_types.clone(),
         warm: workload.warm.iter().map(warm).collect(),
         history_gpu_s: workload.history_gpu_s.clone(),
+        unfinished: workload.unfinished.iter().map(now_at).collect(),
+        once: workload.once.iter().map(now_at).collect(),
     };
     (permuted, before)
 }

@@ -157,6 +157,14 @@ impl Run<'_> {
         record.stop = stop;
         self.reservation = None;
         let shape = self.shape(job);
+        if stop == Stop::Failed && self.once.binary_search(&job).is_ok() {
+            self.schedule.outcome[job as usize] = Outcome::Finished;
+            self.schedule.end_ms[job as usize] = self.now;
+            if self.traits.uses_keys {
+                self.keys.left(job);
+            }
+            return;
+        }
         let Some(past) = self.past.get_mut(job as usize) else { return };
         past.attained = progress.attained;
         past.owed_ms = progress.owed_ms;

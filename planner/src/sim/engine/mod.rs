@@ -177,6 +177,8 @@ pub(super) struct Run<'a> {
     to_come: usize,
     /// Pieces under construction, kept for its memory.
     pub(super) scratch: Vec<Piece>,
+    /// Jobs that do not run again after a failure, in order.
+    once: Vec<u32>,
     /// Whether any job asks for a part of a GPU.
     pub(super) shares: bool,
     traits: Traits,
@@ -198,6 +200,12 @@ struct Traits {
     keeps_past: bool,
     uses_keys: bool,
     helios: bool,
+}
+
+fn sorted(jobs: &[u32]) -> Vec<u32> {
+    let mut jobs = jobs.to_vec();
+    jobs.sort_unstable();
+    jobs
 }
 
 impl<'a> Run<'a> {
@@ -253,6 +261,7 @@ impl<'a> Run<'a> {
             next_decision: None,
             to_come: 0,
             scratch: Vec::new(),
+            once: sorted(&workload.once),
             shares: workload.shapes.iter().any(|shape| shape.milli > 0),
             traits,
             power: None,

@@ -16,7 +16,7 @@ use crate::sim::cluster::{Cluster, Group};
 use crate::sim::nodes::{Nodes, WHOLE};
 use crate::sim::place::Ask;
 use crate::sim::policy::Scan;
-use crate::sim::power::{Change, Controller, Order, PoolRecord, Record, Rules, State};
+use crate::sim::power::{Change, Controller, Order, PoolRecord, Record, Rules, State, Timeout};
 use crate::sim::workload::Shape;
 
 /// A node, as far as power goes.
@@ -39,6 +39,8 @@ struct Node {
 /// Power of a pool.
 pub(super) struct Power<'a> {
     rules: &'a Rules,
+    /// How idle nodes of this pool time out.
+    timeout: Timeout,
     controller: Option<&'a mut Controller>,
     record: &'a mut Record,
     nodes: Vec<Node>,
@@ -108,6 +110,7 @@ impl<'a> Power<'a> {
         };
         Self {
             rules,
+            timeout: rules.timeout_of(pool),
             controller,
             record,
             nodes: vec![node; nodes as usize],
@@ -287,7 +290,7 @@ impl<'a> Power<'a> {
         let now = run.now;
         let Some(known) = self.nodes.get_mut(node as usize) else { return };
         known.idle_ms = now;
-        if let Some(idle) = self.rules.idle_ms {
+        if let Some(idle) = self.timeout.idle_ms {
             let at = now.saturating_add(idle).max(known.since_ms.saturating_add(self.rules.min_on_ms));
             if at > now {
                 run.events.push(std::cmp::Reverse((at, Event::Idle { node, since_ms: now })));
@@ -430,7 +433,7 @@ impl<'a> Power<'a> {
             let mut left = idle.len() as u32;
             idle.retain(|node| rested(self, node) && !worn(self, node));
             for node in idle {
-                if on <= floor || left <= self.rules.keep_idle || cut {
+                if on <= floor || left <= self.timeout.keep_idle || cut {
                     break;
                 }
                 cut = !self.within_rate(run, false);
@@ -444,7 +447,7 @@ impl<'a> Power<'a> {
                 self.carry_ms = self.minute_step;
             }
         }
-        if let Some(timeout) = self.rules.idle_ms.filter(|_| self.overdue) {
+        if let Some(timeout) = self.timeout.idle_ms.filter(|_| self.overdue) {
             let floor = self.target.unwrap_or(0).max(self.rules.canaries);
             let mut idle = self.idle(run);
             let mut left = idle.len() as u32;
@@ -460,7 +463,7 @@ impl<'a> Power<'a> {
             }
             idle.retain(|node| !worn(self, node));
             for node in idle {
-                if on <= floor || left <= self.rules.keep_idle || !self.within_rate(run, false) {
+                if on <= floor || left <= self.timeout.keep_idle || !self.within_rate(run, false) {
                     break;
                 }
                 self.sleep(run, node);

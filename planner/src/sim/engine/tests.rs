@@ -161,7 +161,7 @@ fn no_more_jobs_are_stopped_than_are_in_the_way() {
 /// The contract's example of power: one node, timeout 100 s, shutdown 10 s, boot 20 s; jobs at 0 and 300 s.
 #[test]
 fn a_node_sleeps_and_is_woken() {
-    use crate::sim::power::{Rules, State, Supervisor};
+    use crate::sim::power::{Rules, State, Supervisor, Timeout};
     let workload = jobs(&[(0, 50, 8), (300, 10, 1)]);
     let rules = Rules { idle_ms: Some(100_000), shutdown_ms: 10_000, boot_ms: 20_000, ..Rules::default() };
     let cluster = Cluster::of_vcs(&[("all", 1, 8)]);
@@ -188,6 +188,10 @@ fn a_node_sleeps_and_is_woken() {
     assert!(run(&canary).1.changes.is_empty());
     let buffer = Rules { keep_idle: 1, ..rules.clone() };
     assert!(run(&buffer).1.changes.is_empty());
+    // A pool's own timeout and idle nodes come before the common ones.
+    let own = |idle_ms, keep_idle| Rules { by_pool: vec![Timeout { idle_ms, keep_idle }], ..rules.clone() };
+    assert_eq!(run(&own(Some(140_000), 0)).1.changes.first().map(|change| change.at_ms), Some(190_000));
+    assert!(run(&own(Some(140_000), 1)).1.changes.is_empty() && run(&own(None, 0)).1.changes.is_empty());
     // All nodes are powered since before time 0: a minimum of 250 s changes nothing for the first sleep.
     let on = Rules { min_on_ms: 250_000, ..rules.clone() };
     assert_eq!(run(&on).1.changes.first().map(|change| change.at_ms), Some(150_000));

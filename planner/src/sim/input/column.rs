@@ -7,6 +7,8 @@
 use std::collections::HashMap;
 use std::io::Read;
 
+use tracecast_analytics::report::markup::csv_text;
+
 use super::jobs::Loaded;
 use crate::error::{Error, Result};
 
@@ -75,7 +77,9 @@ impl Column {
         let value = |key: &str| {
             // Rows of the joined Philly table that have no identifier are known by their number.
             let bare = key.strip_prefix("row-").and_then(|number| self.values.get(number));
-            self.values.get(key).or(bare).map(|(value, _)| *value)
+            // As `tracecast predict` writes keys that a spreadsheet would take for formulas.
+            let written = || self.values.get(&csv_text(key));
+            self.values.get(key).or(bare).or_else(written).map(|(value, _)| *value)
         };
         let values: Vec<Option<f64>> = loaded.keys.iter().map(|key| value(key)).collect();
         found.jobs = values.iter().flatten().count();

@@ -10,6 +10,7 @@ use tracecast_analytics::describe::JobFacts;
 use tracecast_analytics::report::format;
 use tracecast_analytics::schema::Table;
 
+use super::failure::{self, Runs};
 use super::recorded;
 use super::site::Site;
 use crate::error::{Error, Result};
@@ -78,6 +79,8 @@ struct Kept {
     run_ms: i64,
     shape: Shape,
     vc: String,
+    /// Whether it still ran when the record was taken.
+    unfinished: bool,
 }
 
 #[derive(Default)]
@@ -106,9 +109,11 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
         _ => None,
     };
     let mut kept: Vec<Kept> = Vec::new();
+    let record_end_ms = facts.window.map_or(i64::MIN, |(_, end)| end);
+    let cut_short = failure::cut_short(trace, record_end_ms);
     for row in 0..trace.jobs.len() {
         let key = trace.jobs.job_key.get(row).unwrap_or_default();
-        let job = keep(&facts, row, options, &mut rounded).and_then(|job| {
+        let job = keep(&facts, row, options, cut_short.get(key).copied(), &mut rounded).and_then(|job| {
             let own = trace.jobs.vc.get(row).map(str::to_owned);
             // With no VC anywhere, and a file that names one, that is the cluster.
             let vc = own.or_else(|| nameless.clone()).ok_or("the VC is unknown")?;
@@ -177,6 +182,13 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
                 .to_owned(),
         );
     }
+    let unfinished = kept.iter().filter(|job| job.unfinished).count();
+    if unfinished > 0 {
+        let ran = format::counted(unfinished as u64, "job", "jobs");
+        notes.push(format!(
+            "Still running when the record was taken: {ran}, held in the replay for as long as is known and not counted."
+        ));
+    }
     let mut loaded = Loaded { cluster, recorded_cluster, notes, ..Loaded::default() };
     loaded.workload.origin_ms = origin_ms;
     fill(&mut loaded, trace, &facts, &kept, options, there_before);
@@ -214,6 +226,7 @@ fn keep(
     facts: &JobFacts<'_>,
     row: usize,
     options: &Options,
+    cut_short: Option<Runs>,
     rounded: &mut usize,
 ) -> std::result::Result<Kept, &'static str> {
     let jobs = &facts.trace.jobs;
@@ -228,10 +241,15 @@ fn keep(
     if options.to_ms.is_some_and(|to| submit_ms >= to) {
         return Err("submitted after the window");
     }
-    if facts.is_censored(row) {
+    let unfinished = facts.is_censored(row);
+    if unfinished && options.whole_seconds {
         return Err("still running when the record was taken");
     }
-    let run_s = jobs.reported_attempts_s.get(row).filter(|run| *run >= 0.0).or_else(|| facts.run_s(row));
+    let summed_s = jobs.reported_attempts_s.get(row).filter(|run| *run >= 0.0 && !unfinished);
+    let run_s = match cut_short {
+        Some(runs) => Some(runs.needs_ms() as f64 / 1000.0),
+        None => summed_s.or_else(|| facts.run_s(row)),
+    };
     let run_s = run_s.ok_or("the run time is unknown (never started, or not recorded)")?;
     let whole = |ms: i64| if options.whole_seconds { ms.div_euclid(1000) * 1000 } else { ms };
     let run_ms = whole((run_s * 1000.0).round() as i64);
@@ -240,7 +258,7 @@ fn keep(
     }
     if options.from_ms.is_some_and(|from| submit_ms < from) {
         let from = options.from_ms.unwrap_or(submit_ms);
-        let end = jobs.end.get(row);
+        let end = jobs.end.get(row).or_else(|| facts.window.filter(|_| unfinished).map(|(_, end)| end));
         if options.whole_seconds || end.is_none_or(|end| end <= from) {
             return Err("submitted before the window");
         }
@@ -258,7 +276,7 @@ fn keep(
             shape.nodes = u16::try_from(nodes).unwrap_or(0);
         }
     }
-    Ok(Kept { row: row as u32, submit_ms: whole(submit_ms), run_ms, shape, vc: String::new() })
+    Ok(Kept { row: row as u32, submit_ms: whole(submit_ms), run_ms, shape, vc: String::new(), unfinished })
 }
 
 /// Fills the columns; `kept` is in order of submission.
@@ -301,9 +319,13 @@ fn fill(
         if let (Some(from), Some(start)) = (there_before, start)
             && start < from
         {
-            let end = jobs.end.get(row).unwrap_or(from);
+            let last = facts.window.filter(|_| job.unfinished).map(|(_, end)| end);
+            let end = jobs.end.get(row).or(last).unwrap_or(from);
             run_ms = (end - from).max(0).min(run_ms.max(0));
             starts.push((start - origin_ms, at));
+        }
+        if job.unfinished {
+            workload.unfinished.push(at);
         }
         workload.submit_ms.push(job.submit_ms - origin_ms);
         workload.run_ms.push(run_ms);

@@ -2,8 +2,9 @@
 //!
 //! What is left out is counted with its reason, and what is assumed is said in words, for the report to show.
 //!
-//! * **Run** of a job: the time its attempts ran, as the source sums it, else from their timestamps, else as the source reports it. Jobs that
-//!   still ran when the record was taken have no length, and are left out.
+//! * **Run** of a job: the time its attempts ran, as the source sums it, else from their timestamps, else as the source reports it; without
+//!   runs that a failure of a node cut short where the replay repeats it. Jobs that still ran when the record was taken run for as long as is
+//!   known, and are not counted; those that never started are left out.
 //! * **GPUs**: those given, else those asked for. A part of one GPU is rounded up to thousandths, a number that is not whole above one to
 //!   the next whole one.
 //! * **Time 0** is the first submission that is kept, or the start of the window if jobs ran or waited then.
@@ -11,6 +12,7 @@
 //! Worked number: of Philly's 111,549 jobs, 68,503 were submitted in October and November 2017 (UTC) to the 11 VCs whose size is known.
 
 mod column;
+mod failure;
 mod jobs;
 mod recorded;
 mod site;
@@ -18,6 +20,11 @@ mod site;
 pub use column::{Column, Matched};
 pub use jobs::{Excluded, Loaded, Options, load};
 pub use site::Site;
+
+/// The number of each pool's first node, over all pools of `cluster`.
+pub(crate) fn first_nodes(cluster: &super::Cluster) -> Vec<u32> {
+    super::nodes::Nodes::firsts(cluster)
+}
 
 #[cfg(test)]
 mod tests;

@@ -7,8 +7,10 @@
 use std::collections::BTreeMap;
 
 use tracecast_analytics::Trace;
+use tracecast_analytics::report::format;
 use tracecast_analytics::schema::Table;
 
+use super::failure;
 use crate::error::{Error, Result};
 use crate::sim::cluster::{Cluster, Group, MAX_GPUS_PER_NODE, Pool, Vc};
 
@@ -29,7 +31,15 @@ pub(super) fn cluster(trace: &Trace, names: &[String], origin_ms: i64) -> Result
         .or_else(|| by_vc_nodes(trace, names))
         .or_else(|| pooled_nodes(trace, names))
         .or_else(|| pooled_capacity(trace, names, origin_ms));
-    if let Some(found) = &found {
+    let mut found = found;
+    if let Some(found) = &mut found {
+        let failures = failure::add(trace, &mut found.cluster, origin_ms);
+        if failures > 0 {
+            let failures = format::counted(failures as u64, "failure of a node is", "failures of nodes are");
+            found
+                .basis
+                .push_str(&format!(" The trace's {failures} replayed: what runs there runs again from the beginning."));
+        }
         found.cluster.validate().map_err(|error| Error::Cluster(format!("as the trace has it: {error}")))?;
     }
     Ok(found)

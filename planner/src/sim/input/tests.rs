@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use tracecast_analytics::Trace;
-use tracecast_analytics::schema::{CapacityRow, JobRow, NodeRow};
+use tracecast_analytics::schema::{AttemptRow, CapacityRow, JobRow, NodeRow};
 
 use super::*;
 use crate::sim::cluster::{Group, Outage};
@@ -94,25 +94,72 @@ fn shapes_and_runs() {
     let shapes: Vec<Shape> = (0..found.workload.len()).map(|job| found.workload.shape_of(job)).collect();
     let gang = Shape { nodes: 2, ..Shape::whole(8) };
     // Parts are rounded up to thousandths, and what rounds to a whole GPU is one.
-    assert_eq!(shapes, [Shape::part(334), Shape::whole(1), Shape::whole(3), Shape::whole(4), gang, Shape::whole(1)]);
+    assert_eq!(
+        shapes,
+        [Shape::part(334), Shape::whole(1), Shape::whole(3), Shape::whole(4), gang, Shape::whole(1), Shape::whole(1)]
+    );
     assert!(found.notes.iter().any(|note| note.starts_with("1 job asks for more than one GPU but no whole number")));
     // What the source sums over attempts goes before the time from the first start to the last end.
-    assert_eq!(found.workload.run_ms, [1_500, 1_500, 1_500, 1_500, 1_500, 1_000]);
+    // What still ran did so at least until the last moment of the record, and holds its GPU for as long; it is not counted.
+    assert_eq!(found.workload.run_ms, [1_500, 1_500, 1_500, 1_500, 1_500, 1_000, 90_000]);
+    assert_eq!((found.workload.unfinished.as_slice(), found.keys[6].as_str()), (&[6][..], "running"));
+    assert!(found.notes.iter().any(|note| note.starts_with("Still running when the record was taken: 1 job")));
     let reasons: Vec<&str> = found.excluded.iter().map(|of| of.reason.as_str()).collect();
-    assert_eq!(
-        reasons,
-        [
-            "no GPU",
-            "still running when the record was taken",
-            "the run time is unknown (never started, or not recorded)"
-        ]
-    );
+    assert_eq!(reasons, ["no GPU", "the run time is unknown (never started, or not recorded)"]);
     assert_eq!(loaded(&trace, &Options::default()).workload.shape_of(4), Shape::whole(8));
     // Whole seconds are cut off, not rounded.
     let seconds = loaded(&trace, &Options { whole_seconds: true, ..options });
     assert_eq!(seconds.workload.run_ms, [1_000; 6]);
     let short = loaded(&trace, &Options { longest_ms: Some(1_000), ..Options::default() });
     assert_eq!(short.keys, ["attempts"]);
+}
+
+/// Two nodes of one VC. Node n1 fails at 10 min and is back at 20 min. On it a job of 8 GPUs ran from noon, and then again from 20 to 50
+/// min; another ran until the failure and no more; on n2 one ran for 100 min.
+#[test]
+fn failures_of_the_trace_are_replayed() {
+    let at = |minutes: i64| NOON + minutes * MINUTE;
+    let mut trace = trace(&[
+        JobRow { attempts: Some(2), run_s: Some(2_400.0), ..job("twice", 4.0, at(0), at(0), at(50)) },
+        JobRow { state: Some("node_fail".into()), ..job("killed", 4.0, at(0), at(0), at(10)) },
+        job("long", 8.0, at(0), at(0), at(100)),
+    ]);
+    for (number, from, to, reason) in [(1, 0, 10, "node_fail"), (2, 20, 50, "completed")] {
+        trace.attempts.push(AttemptRow {
+            job_key: Some("twice".into()),
+            attempt: Some(number),
+            start: Some(at(from)),
+            end: Some(at(to)),
+            end_reason: Some(reason.into()),
+            nodes_hostlist: Some("n1".into()),
+            ..AttemptRow::default()
+        });
+    }
+    for name in ["n1", "n2"] {
+        let (node, vc) = (Some(name.into()), Some("va".into()));
+        trace.nodes.push(NodeRow { node, vc, gpus: Some(8.0), ..NodeRow::default() });
+    }
+    trace.capacity.push(CapacityRow {
+        scope: Some("node".into()),
+        name: Some("n1".into()),
+        from: Some(at(10)),
+        to: Some(at(20)),
+        gpus: Some(0.0),
+        nodes: Some(0.0),
+        state: Some("down".into()),
+    });
+    let found = load(&trace, None, &Options::default()).unwrap();
+    assert_eq!(found.cluster.outages, [Outage { node: 0, from_ms: 10 * MINUTE, to_ms: 20 * MINUTE }]);
+    // What the failure cut short is no part of what the job needs: the replay cuts it short again.
+    assert_eq!(found.workload.run_ms, [30 * MINUTE, 10 * MINUTE, 100 * MINUTE]);
+    let schedule = crate::sim::simulate(&found.workload, &found.cluster, &crate::sim::Policy::default()).unwrap();
+    let ends: Vec<Option<i64>> = (0..3).map(|job| schedule.end_ms(job).map(|end| end / MINUTE)).collect();
+    assert_eq!((ends, schedule.restarts.as_slice()), (vec![Some(50), Some(10), Some(100)], &[1, 0, 0][..]));
+    assert!(found.notes.iter().any(|note| note.contains("The trace's 1 failure of a node is replayed")));
+    // Where no failure is recorded, a job needs what its runs took together.
+    trace.capacity = Default::default();
+    let found = load(&trace, None, &Options::default()).unwrap();
+    assert_eq!((found.cluster.outages.len(), found.workload.run_ms[0]), (0, 40 * MINUTE));
 }
 
 #[test]

@@ -6,7 +6,8 @@
 //!   every preemption or failure.
 //! * **bounded slowdown** is max(1, JCT / max(true run, 10 s)), which is (wait + run) / run for a job that ran once.
 //!
-//! Jobs that ran when the replay began are not counted; jobs that did not finish have no JCT and no wait. O(n).
+//! Jobs that ran when the replay began, and those whose end nobody knows, are not counted; jobs that did not finish have no JCT and no
+//! wait. O(n).
 //!
 //! Worked number: submitted at 0 s, run 10–40 s and 60–90 s: JCT 90 s, held 60 s, wait 30 s, bounded slowdown 90 / 60 = 1.5.
 
@@ -43,8 +44,8 @@ impl JobTimes {
             return Err(Error::Workload { job: 0, what: "the schedule is not of these jobs".into() });
         }
         let mut counted = vec![true; jobs];
-        for warm in &workload.warm {
-            if let Some(counted) = counted.get_mut(warm.job as usize) {
+        for job in workload.uncounted() {
+            if let Some(counted) = counted.get_mut(job as usize) {
                 *counted = false;
             }
         }
@@ -84,7 +85,7 @@ impl JobTimes {
         self.jct_ms.is_empty()
     }
 
-    /// Whether a job is counted: it did not run when the replay began.
+    /// Whether a job is counted: it did not run when the replay began, and its end is known.
     pub fn is_counted(&self, job: usize) -> bool {
         self.counted.get(job) == Some(&true)
     }

@@ -7,6 +7,7 @@ use tracecast_analytics::time::{DAY_MS, Zone, parse_local};
 use tracecast_analytics::{Error, Result};
 
 use super::{Checked, ShareSpec, Spec, TelemetrySpec, VcSpec};
+use crate::sim::{Estimate, Order};
 use crate::synth::schedule::MAX_UNITS;
 
 impl Spec {
@@ -25,7 +26,18 @@ impl Spec {
         let (changes, least_nodes) = self.check_changes(start_ms)?;
         self.check_demand(&least_nodes)?;
         self.check_rest()?;
-        Ok(Checked { spec: self.clone(), zone, start_ms, end_ms, changes, least_nodes })
+        let policy = self
+            .scheduler
+            .policy()
+            .map_err(|error| wrong("scheduler", &error.to_string(), "write what `tracecast simulate` takes"))?;
+        if matches!(policy.order, Order::Score | Order::Gittins) || policy.estimate == Estimate::Predicted {
+            return Err(wrong(
+                "scheduler",
+                "a policy that needs a history, predictions or a file",
+                "choose one that needs nothing but the jobs, such as `fifo`",
+            ));
+        }
+        Ok(Checked { spec: self.clone(), zone, start_ms, end_ms, changes, policy, least_nodes })
     }
 
     fn check_cluster(&self) -> Result<()> {
@@ -159,12 +171,9 @@ impl Spec {
         }
         in_range("limits.without", self.limits.without, 0.0, 1.0)?;
         in_range("limits.margin", self.limits.margin, 1.0, 100.0)?;
-        between_int("queue.overtake", self.queue.overtake, 0, 10_000)?;
-        in_range("queue.patience_s", self.queue.patience_s, 0.0, 1e9)?;
         in_range("failures.mtbf_days", self.failures.mtbf_days, 0.0, 1e6)?;
         in_range("failures.repair_h", self.failures.repair_h, 0.01, 10_000.0)?;
         in_range("failures.requeue", self.failures.requeue, 0.0, 1.0)?;
-        between_int("failures.max_attempts", self.failures.max_attempts, 1, 1_000)?;
         if let Some(telemetry) = &self.telemetry {
             telemetry.check(&self.vc, self.cluster.days)?;
         }

@@ -16,9 +16,11 @@ use serde::{Deserialize, Serialize};
 use tracecast_analytics::time::Zone;
 use tracecast_analytics::{Error, Result};
 
+use crate::sim::Policy;
+
 pub use sections::{
     ArrivalSpec, CarbonSpec, ChangeSpec, ClassSpec, ClusterSpec, FailureSpec, LimitSpec, PriceSpec, QuantileSpec,
-    QueueSpec, RunSpec, ShareSpec, SizeSpec, StateSpec, TargetSpec, TelemetrySpec, UserSpec, VcSpec,
+    RunSpec, SchedulerSpec, ShareSpec, SizeSpec, StateSpec, TargetSpec, TelemetrySpec, UserSpec, VcSpec,
 };
 
 /// A specification as written.
@@ -54,9 +56,9 @@ pub struct Spec {
     /// Time limits.
     #[serde(default)]
     pub limits: LimitSpec,
-    /// How queues are served.
+    /// The policy that starts jobs.
     #[serde(default)]
-    pub queue: QueueSpec,
+    pub scheduler: SchedulerSpec,
     /// Node failures.
     #[serde(default)]
     pub failures: FailureSpec,
@@ -85,6 +87,8 @@ pub struct Checked {
     pub(crate) end_ms: i64,
     /// Quota changes: when, from, to, nodes.
     pub(crate) changes: Vec<(i64, u32, u32, u32)>,
+    /// The policy that starts jobs.
+    pub(crate) policy: Policy,
     /// The fewest nodes each VC has at any time.
     pub(crate) least_nodes: Vec<u32>,
 }
@@ -109,7 +113,7 @@ impl Spec {
     /// # Errors
     /// As [`Spec::parse`], and when the file cannot be read.
     pub fn load(path: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(path).map_err(|e| Error::io("read", path, e))?;
+        let text = tracecast_analytics::storage::read_text(path)?;
         Self::parse(&text, &path.display().to_string())
     }
 }

@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::sim::{Policy, Scenario};
 use crate::synth::calibrate::Measure;
 
 /// The machine and the time covered.
@@ -249,14 +250,63 @@ impl Default for LimitSpec {
     }
 }
 
-/// How queues are served: first in, first out, strictly or with some overtaking.
+/// The policy that starts jobs, as `tracecast simulate` names its switches. There is no preemption.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct QueueSpec {
-    /// Jobs that do not fit that may be passed over for those behind them that do. Default 0: strict.
-    pub overtake: u32,
-    /// A job that has waited so long is not passed over, seconds. Default 0.
-    pub patience_s: f64,
+pub struct SchedulerSpec {
+    /// Who is served first. Default `fifo`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub order: Option<String>,
+    /// How the queue is walked. Default `strict`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scan: Option<String>,
+    /// Where jobs go. Default `consolidate`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
+    /// Which duration the scheduler knows: `true` or `requested`. Default `true`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub estimate: Option<String>,
+    /// Jobs that a conservative scan looks at. Default: all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub depth: Option<u32>,
+    /// Between whom fairness is: `user` or `vc`. Default `user`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tenants: Option<String>,
+}
+
+impl SchedulerSpec {
+    /// The policy it stands for.
+    ///
+    /// # Errors
+    /// If a switch has no such position; the message lists those there are.
+    pub fn policy(&self) -> crate::Result<Policy> {
+        let scenario = Scenario {
+            order: self.order.clone(),
+            scan: self.scan.clone(),
+            place: self.place.clone(),
+            estimate: self.estimate.clone(),
+            depth: self.depth,
+            tenants: self.tenants.clone(),
+            ..Scenario::default()
+        };
+        scenario.policy(false)
+    }
+
+    /// The options of `tracecast simulate` that replay what it did.
+    pub fn options(&self) -> String {
+        let switch = |of: &Option<String>, default: &str| of.as_deref().unwrap_or(default).to_owned();
+        let mut text = format!("--recorded {}/{}", switch(&self.order, "fifo"), switch(&self.scan, "strict"));
+        if let Some(estimate) = &self.estimate {
+            text.push_str(&format!("/{estimate}"));
+        }
+        let depth = self.depth.map(|depth| depth.to_string());
+        for (option, value) in [("place", &self.place), ("depth", &depth), ("tenants", &self.tenants)] {
+            if let Some(value) = value {
+                text.push_str(&format!(" --{option} {value}"));
+            }
+        }
+        text
+    }
 }
 
 /// Node failures.
@@ -267,15 +317,13 @@ pub struct FailureSpec {
     pub mtbf_days: f64,
     /// Mean time a node is away, hours. Default 4.
     pub repair_h: f64,
-    /// Share of jobs that run again after a node failure. Default 0.7.
+    /// Share of jobs that run again after a node failure, from the beginning and as often as it takes. Default 0.7.
     pub requeue: f64,
-    /// How often such a job may start. Default 3.
-    pub max_attempts: u32,
 }
 
 impl Default for FailureSpec {
     fn default() -> Self {
-        Self { mtbf_days: 120.0, repair_h: 4.0, requeue: 0.7, max_attempts: 3 }
+        Self { mtbf_days: 120.0, repair_h: 4.0, requeue: 0.7 }
     }
 }
 

@@ -107,6 +107,14 @@ pub(super) fn gather(trace: &Trace, options: &Options, zone: &Zone) -> Result<Ga
     let pool_pending = sum(pending.values(), from, to);
     let totals = totals(trace, unit, per_node, from, to);
 
+    let named = |time: i64| {
+        let is = |job: &usize| [&jobs.submit, &jobs.start, &jobs.end].iter().any(|times| times.get(*job) == Some(time));
+        let key = (0..facts.len()).find(is).and_then(|job| jobs.job_key.get(job));
+        key.map_or_else(|| "an attempt".to_owned(), |key| format!("job {key}"))
+    };
+    let span = super::Span { from_ms: from, to_ms: to, first: named(from), last: named(to) };
+    let many = used.len() + 1;
+    super::check_slots(&vec![span; many], facts.len(), options.slot_ms, zone)?;
     let mut series = Vec::new();
     let mut unknown = Vec::new();
     let none = Steps::default();
@@ -146,7 +154,8 @@ pub(super) fn gather(trace: &Trace, options: &Options, zone: &Zone) -> Result<Ga
         });
     }
     notes.extend(super::unknown_totals(&unknown));
-    Ok(Gathered { series, notes, from_jobs: true })
+    let totals_unknown = unknown.iter().map(|name| (*name).to_owned()).collect();
+    Ok(Gathered { series, notes, from_jobs: true, totals_unknown })
 }
 
 /// The sum of quantities over time.

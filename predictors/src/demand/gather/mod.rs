@@ -10,6 +10,8 @@
 //! * Demand is what is in use, or that and what waits ([`Asked`]).
 //! * The pool is the cluster's own series if there is one, else the sum of the VCs at each moment (not of their peaks).
 //!
+//! * Memory follows the rows: a record of few rows over many years is refused with the rows at its ends, or needs longer slots.
+//!
 //! Bare dates and hours are in the trace's zone, which each series carries. O(n log n) in samples or jobs. Worked example: VC `a` holds 3 GPUs
 //! over a whole slot, `b` 5 over its first half and 0 then: peaks 3 and 5, means 3 and 2.5; the pool's peak is 8, its last count 3.
 
@@ -17,8 +19,9 @@ mod jobs;
 mod sampled;
 
 use tracecast_analytics::Trace;
+use tracecast_analytics::report::format;
 use tracecast_analytics::schema::Table as _;
-use tracecast_analytics::time::{Zone, parse_local, parse_with_offset};
+use tracecast_analytics::time::{Zone, format_utc, parse_local, parse_with_offset};
 
 use super::series::{Series, Slot, Unit};
 use crate::error::{Error, Result};
@@ -29,8 +32,10 @@ pub const POOL: &str = "all VCs";
 /// GPUs of a node where neither the trace nor the caller says.
 const GPUS_PER_NODE: f64 = 8.0;
 
-/// Most slots of a series: a tenth of a second for a year would be more.
-const MOST_SLOTS: i64 = 50_000_000;
+/// Slots of all series together that any source may have, and those that each of its rows allows more: memory follows the rows and not
+/// the span of their times. Some 100 bytes a slot; ten minutes over ten years are half a million slots a series.
+const SLOTS_ANYWAY: i64 = 4_000_000;
+const SLOTS_A_ROW: i64 = 100;
 
 /// What counts as demand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
@@ -100,6 +105,8 @@ pub struct Gathered {
     pub notes: Vec<String>,
     /// Whether they come from jobs.
     pub from_jobs: bool,
+    /// Names of the series of which nobody recorded how many there are: the most in use so far is taken.
+    pub totals_unknown: Vec<String>,
 }
 
 /// Demand of each VC by name, then of the pool.
@@ -152,6 +159,36 @@ fn check_vcs(options: &Options, known: &[&str]) -> Result<()> {
     }
 }
 
+/// A series' span of time, and the rows that give it its first and last moment.
+#[derive(Debug, Clone)]
+struct Span {
+    from_ms: i64,
+    to_ms: i64,
+    first: String,
+    last: String,
+}
+
+/// Refuses series of more slots than the rows that they come from allow.
+fn check_slots(spans: &[Span], rows: usize, slot_ms: i64, zone: &Zone) -> Result<()> {
+    let slots = |span: &Span| span.to_ms.saturating_sub(span.from_ms).max(0) / slot_ms.max(1);
+    let all = spans.iter().fold(0i64, |all, span| all.saturating_add(slots(span)));
+    let most = SLOTS_A_ROW.saturating_mul(i64::try_from(rows).unwrap_or(i64::MAX)).saturating_add(SLOTS_ANYWAY);
+    let Some(longest) = spans.iter().max_by_key(|span| slots(span)).filter(|_| all > most) else { return Ok(()) };
+    let local = |ms: i64| format!("{} {}", format_utc(ms.saturating_add(zone.offset_ms(ms))), zone.name());
+    Err(Error::Request(format!(
+        "from {} ({}) to {} ({}), slots of {} s would be {} in {}, more than {} rows can fill (at most {}); correct the dates, or name longer slots with --slot",
+        local(longest.from_ms),
+        longest.first,
+        local(longest.to_ms),
+        longest.last,
+        slot_ms / 1_000,
+        format::count(u64::try_from(all).unwrap_or(u64::MAX)),
+        format::counted(spans.len() as u64, "series", "series"),
+        format::count(rows as u64),
+        format::count(u64::try_from(most).unwrap_or(u64::MAX)),
+    )))
+}
+
 /// A moment as people write it, milliseconds since the epoch: a date or a date and time in `zone`, or one with its own offset. As an `end`, a bare
 /// date is the end of that day: from `2017-12-01` to `2017-12-14` are fourteen days.
 pub fn moment(text: &str, zone: &Zone, end: bool) -> Option<i64> {
@@ -182,14 +219,14 @@ struct Tallies {
 }
 
 impl Tallies {
-    /// For all slots that begin no sooner than `from_ms` and end no later than `to_ms`; `None` if there is none.
+    /// For all slots that begin no sooner than `from_ms` and end no later than `to_ms` (see [`check_slots`]); `None` if there is none.
     fn new(from_ms: i64, to_ms: i64, options: &Options, zone: &Zone) -> Option<Self> {
         let slot_ms = options.slot_ms;
         let offset = zone.offset_ms(from_ms);
         let begun = from_ms.saturating_add(offset).div_euclid(slot_ms);
         let late = i64::from(from_ms.saturating_add(offset).rem_euclid(slot_ms) > 0);
         let start_ms = (begun + late).saturating_mul(slot_ms).saturating_sub(offset);
-        let count = to_ms.saturating_sub(start_ms).div_euclid(slot_ms).min(MOST_SLOTS);
+        let count = to_ms.saturating_sub(start_ms).div_euclid(slot_ms);
         let count = usize::try_from(count).ok().filter(|count| *count > 0)?;
         Some(Self { start_ms, slot_ms, asked: options.asked, tallies: vec![Tally::default(); count] })
     }

@@ -102,6 +102,17 @@ pub(super) fn gather(trace: &Trace, options: &Options, zone: &Zone) -> Result<Ga
         by_name.retain(|(pool, name), _| !pool && options.vcs.contains(name));
         sum = pooled(&by_name, &mut notes);
     }
+    let spans: Vec<super::Span> = by_name
+        .iter()
+        .map(|((_, name), samples)| (name.as_str(), samples))
+        .chain(sum.as_ref().map(|sum| (POOL, sum)))
+        .filter_map(|(name, samples)| {
+            let (from_ms, to_ms) = (samples.list.first()?.ts, samples.list.last()?.ts);
+            let (first, last) = (format!("the first sample of {name}"), format!("the last of {name}"));
+            Some(super::Span { from_ms, to_ms, first, last })
+        })
+        .collect();
+    super::check_slots(&spans, table.len(), options.slot_ms, zone)?;
     let mut series = Vec::new();
     let (mut unknown, mut holes) = (Vec::new(), Vec::new());
     for ((_, name), samples) in by_name.into_iter().chain(sum.map(|sum| ((true, POOL.to_owned()), sum))) {
@@ -149,7 +160,7 @@ pub(super) fn gather(trace: &Trace, options: &Options, zone: &Zone) -> Result<Ga
     if !holes.is_empty() {
         notes.push(format!("Nothing was counted in slots of {}: they carry on the last count.", holes.join(", ")));
     }
-    Ok(Gathered { series, notes, from_jobs: false })
+    Ok(Gathered { series, notes, from_jobs: false, totals_unknown: unknown })
 }
 
 fn used_gpus(trace: &Trace, row: usize) -> Option<f64> {

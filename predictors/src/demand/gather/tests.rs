@@ -176,3 +176,24 @@ fn when_all_vcs_fall_to_zero_none_of_them_is_idle_and_one_alone_may_be() {
     assert_eq!(peaks(2), [(9.0, true), (4.0, true), (9.0, true), (9.0, false), (1.0, true)]);
     assert!(found.notes[0].contains("all VCs: 1 sample is in 1 stretch"), "{:?}", found.notes);
 }
+
+#[test]
+fn memory_follows_the_rows_and_not_the_span_of_their_times() {
+    // Two jobs a century apart, which are too few to tell which is wrong: 100 years of 10 minutes are 5.3 million slots for each
+    // of the VC and the pool, and two rows allow 4,000,200.
+    let mut trace = Trace::default();
+    trace.jobs.push(job("early", "a", 1.0, 0, 0, 20));
+    let century = 100 * 366 * 24 * 60;
+    trace.jobs.push(job("late", "a", 1.0, century, century, century + 20));
+    let refused = series(&trace, &options(10)).unwrap_err().to_string();
+    for part in ["job early", "job late", "at most 4,000,200", "--slot"] {
+        assert!(refused.contains(part), "{part} is missing in {refused}");
+    }
+    // Slots of a day are some 36,600 a series.
+    assert!(series(&trace, &options(24 * 60)).unwrap()[0].slots.len() > 36_000);
+    let mut counted = Trace::default();
+    counted.activity.push(sample("cluster", "x", 0, 1.0, 0.0, 8.0));
+    counted.activity.push(sample("cluster", "x", century, 1.0, 0.0, 8.0));
+    let refused = series(&counted, &options(10)).unwrap_err().to_string();
+    assert!(refused.contains("last of x"), "{refused}");
+}

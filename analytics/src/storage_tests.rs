@@ -1,0 +1,136 @@
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+
+use super::*;
+use crate::schema::JobRow;
+
+fn trace(jobs: usize) -> Trace {
+    let mut trace = Trace::default();
+    for key in 0..jobs {
+        trace.jobs.push(JobRow { job_key: Some(key.to_string().into()), submit: Some(0), ..JobRow::default() });
+    }
+    trace
+}
+
+/// Names in a folder, in order.
+fn names(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> =
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_folder_of_another_program_is_never_replaced() {
+    let place_of = |manifest: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        let own = folder.path().join("extension");
+        fs::create_dir(&own).unwrap();
+        fs::write(own.join("manifest.json"), manifest).unwrap();
+        fs::write(own.join("background.js"), "run()").unwrap();
+        let refused = save(&trace(1), &own).unwrap_err().to_string();
+        assert!(refused.contains("no trace folder of this program"), "{refused}");
+        assert_eq!(
+            (names(&own), names(folder.path())),
+            (vec!["background.js".into(), "manifest.json".into()], vec!["extension".into()])
+        );
+        (is_folder(&own), place(&own))
+    };
+    // A browser extension, a file that is no JSON, and the fields that we write without our name in them.
+    for manifest in [
+        r#"{"manifest_version": 3, "name": "x", "version": "1.0"}"#,
+        "no JSON",
+        "",
+        r#"{"schema": "trace/1", "written_by": "another 1.0", "tables": []}"#,
+        r#"{"schema": "asset/1", "written_by": "tracecast 0.1.0", "tables": []}"#,
+    ] {
+        assert_eq!(place_of(manifest), (false, Place::Other), "{manifest}");
+    }
+}
+
+#[test]
+fn of_a_trace_folder_only_what_its_manifest_lists_is_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let own = folder.path().join("trace");
+    save(&trace(3), &own).unwrap();
+    fs::write(own.join("notes.txt"), "mine").unwrap();
+    fs::create_dir(own.join("figures")).unwrap();
+    fs::write(own.join("figures/a.svg"), "<svg/>").unwrap();
+    save(&trace(2), &own).unwrap();
+    assert_eq!(load(&own).unwrap().jobs.len(), 2);
+    assert_eq!(names(&own), ["figures", "jobs.parquet", "manifest.json", "notes.txt"]);
+    assert_eq!(fs::read_to_string(own.join("figures/a.svg")).unwrap(), "<svg/>");
+    // Nothing of a passing name is left beside it.
+    assert_eq!(names(folder.path()), ["trace"]);
+    // A table that the manifest does not list is somebody's: it is not overwritten.
+    save(&Trace::default(), &own).unwrap();
+    fs::write(own.join("jobs.parquet"), "mine").unwrap();
+    let refused = save(&trace(1), &own).unwrap_err().to_string();
+    assert!(refused.contains("jobs.parquet"), "{refused}");
+    assert_eq!(fs::read_to_string(own.join("jobs.parquet")).unwrap(), "mine");
+    assert_eq!(names(folder.path()), ["trace"]);
+}
+
+#[test]
+fn names_in_a_manifest_lead_to_no_file_outside_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let own = folder.path().join("trace");
+    save(&trace(1), &own).unwrap();
+    fs::write(folder.path().join("precious.parquet"), "mine").unwrap();
+    let manifest = fs::read_to_string(own.join("manifest.json")).unwrap();
+    fs::write(own.join("manifest.json"), manifest.replace("\"name\": \"jobs\"", "\"name\": \"../precious\"")).unwrap();
+    fs::remove_file(own.join("jobs.parquet")).unwrap();
+    save(&trace(1), &own).unwrap();
+    assert_eq!(names(folder.path()), ["precious.parquet", "trace"]);
+}
+
+#[test]
+fn an_empty_folder_and_a_link_to_a_trace_are_filled() {
+    let folder = tempfile::tempdir().unwrap();
+    let (own, link) = (folder.path().join("trace"), folder.path().join("link"));
+    fs::create_dir(&own).unwrap();
+    save(&trace(1), &own).unwrap();
+    std::os::unix::fs::symlink(&own, &link).unwrap();
+    save(&trace(2), &link).unwrap();
+    assert!(link.is_symlink());
+    assert_eq!(load(&own).unwrap().jobs.len(), 2);
+    assert_eq!(names(folder.path()), ["link", "trace"]);
+}
+
+#[test]
+fn files_of_a_set_are_written_all_or_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let (page, data) = (folder.path().join("report.html"), folder.path().join("report.json"));
+    write_files(&[(&page, b"old page"), (&data, b"old data")]).unwrap();
+    // The second cannot be written, as its folder is not there.
+    let missing = folder.path().join("no/report.json");
+    assert!(write_files(&[(&page, b"new page"), (&missing, b"new data")]).is_err());
+    assert_eq!(fs::read(&page).unwrap(), b"old page");
+    assert_eq!(names(folder.path()), ["report.html", "report.json"]);
+}
+
+#[test]
+fn what_is_not_done_is_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let half = folder.path().join(".half.partial");
+    let unfinished = Unfinished::new(&half);
+    fs::create_dir(&half).unwrap();
+    fs::write(half.join("jobs.parquet"), "half").unwrap();
+    assert!(UNFINISHED.lock().unwrap().contains(&half));
+    drop(unfinished);
+    assert!(!UNFINISHED.lock().unwrap().contains(&half));
+    assert_eq!(names(folder.path()), [""; 0]);
+}
+
+#[test]
+fn a_file_that_never_ends_is_refused_with_the_bound() {
+    let refused = read_text(Path::new("/dev/zero")).unwrap_err().to_string();
+    assert!(refused.contains("/dev/zero") && refused.contains("more than 16 MiB"), "{refused}");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("factors.toml");
+    fs::write(&path, "[pue]\n").unwrap();
+    assert_eq!(read_text(&path).unwrap(), "[pue]\n");
+    fs::write(&path, [0xff]).unwrap();
+    assert!(read_text(&path).unwrap_err().to_string().contains("no text"));
+}

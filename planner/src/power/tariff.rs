@@ -1,0 +1,150 @@
+//! What hours are worth: prices or carbon as weights of slots, from the past alone wherever something is chosen.
+//!
+//! A slot's weight is its **price against `price_kwh` of the [worth](super::score::Worth)**, at which wear and shortage are priced: at ten times the price
+//! an hour of sleep is worth ten times as much against an hour that a job waits. **Carbon** has no price, so its weight is the intensity against the
+//! mean of the days before the evaluation.
+//!
+//! What is chosen is chosen by what could be *expected*: the mean of the past at that hour of the week (of the day, where there are less than
+//! [`WEEKS`] weeks of it). What came later only *accounts*: it weighs the sleep of the days evaluated, and the optimum of who knew it. No rate of
+//! the days evaluated enters anything that is chosen.
+//!
+//! O(slots). Worked example: price_kwh 0.10, past prices of 0.05 by night and 0.15 by day: nights weigh 0.5, days 1.5. If days cost 0.30 from the
+//! evaluation on, they still weigh 1.5 in the choice, and 3 in what was realised.
+
+use std::ops::Range;
+
+use tracecast_analytics::time::{DAY_MS, HOUR_MS, Zone};
+use tracecast_predictors::demand::Series;
+
+/// Weeks of rates from which on each hour of the week has its own expectation.
+pub const WEEKS: f64 = 3.0;
+/// Hours of a week.
+const HOURS: usize = 7 * 24;
+
+/// What a kWh costs or emits in each slot of a series; empty where hours are alike.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Rates {
+    /// By slot of the series, where known.
+    pub by_slot: Vec<Option<f64>>,
+    /// Whether they are money; else they emit.
+    pub are_money: bool,
+}
+
+/// Weights of all slots of a series; empty where hours are alike.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Weights {
+    /// As the past lets expect them: what is chosen is chosen by these.
+    pub expected: Vec<f64>,
+    /// As they came; as expected where nothing is known.
+    pub realised: Vec<f64>,
+}
+
+/// A mean being taken.
+#[derive(Debug, Clone, Copy, Default)]
+struct Mean {
+    sum: f64,
+    count: f64,
+}
+
+impl Mean {
+    fn add(&mut self, value: f64) {
+        self.sum += value;
+        self.count += 1.0;
+    }
+
+    fn value(self) -> Option<f64> {
+        (self.count > 0.0).then(|| self.sum / self.count)
+    }
+}
+
+impl Rates {
+    /// Weights for a choice made before slot `now`, from the rates of the slots before it; `None` where none of those has a rate (or their mean says
+    /// nothing), so that all hours are alike.
+    pub fn weights(&self, series: &Series, now: usize, price_kwh: f64) -> Option<Weights> {
+        let past = 0..now.min(series.slots.len());
+        let known =
+            |range: Range<usize>| range.filter_map(|slot| Some((slot, self.by_slot.get(slot).copied().flatten()?)));
+        let zone = Zone::named(&series.zone).unwrap_or_else(|_| Zone::utc());
+        let hour = |slot: usize| {
+            let at = series.time_ms(slot);
+            let local = at + zone.offset_ms(at);
+            usize::try_from(local.rem_euclid(7 * DAY_MS) / HOUR_MS).unwrap_or(0)
+        };
+        let (mut all, mut by_hour, mut by_week) = (Mean::default(), [Mean::default(); 24], [Mean::default(); HOURS]);
+        for (slot, rate) in known(past) {
+            let hour = hour(slot);
+            all.add(rate);
+            by_hour.get_mut(hour % 24).into_iter().for_each(|mean| mean.add(rate));
+            by_week.get_mut(hour).into_iter().for_each(|mean| mean.add(rate));
+        }
+        let mean = all.value()?;
+        let unit = if self.are_money { price_kwh } else { mean };
+        if unit <= 0.0 {
+            return None;
+        }
+        let weekly = all.count * series.slot_ms as f64 >= WEEKS * 7.0 * DAY_MS as f64;
+        let expect = |slot: usize| {
+            let hour = hour(slot);
+            let of_week = by_week.get(hour).and_then(|mean| mean.value()).filter(|_| weekly);
+            of_week.or_else(|| by_hour.get(hour % 24)?.value()).unwrap_or(mean) / unit
+        };
+        let expected: Vec<f64> = (0..series.slots.len()).map(expect).collect();
+        let mut realised = expected.clone();
+        for (slot, rate) in known(0..series.slots.len()) {
+            realised.get_mut(slot).into_iter().for_each(|weight| *weight = rate / unit);
+        }
+        Some(Weights { expected, realised })
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::float_cmp)]
+mod tests {
+    use tracecast_predictors::demand::{Slot, Unit};
+
+    use super::*;
+
+    fn series(slots: usize) -> Series {
+        Series {
+            name: "a".to_owned(),
+            unit: Unit::Nodes,
+            counts_pending: false,
+            start_ms: 0,
+            slot_ms: 12 * HOUR_MS,
+            zone: "UTC".to_owned(),
+            slots: vec![Slot::default(); slots],
+        }
+    }
+
+    #[test]
+    fn the_worked_example() {
+        let cheap_and_dear = |slot: usize| {
+            Some(if slot % 2 == 0 {
+                0.05
+            } else if slot < 4 {
+                0.15
+            } else {
+                0.30
+            })
+        };
+        let rates = Rates { by_slot: (0..6).map(cheap_and_dear).collect(), are_money: true };
+        let weights = rates.weights(&series(6), 4, 0.10);
+        let close = |found: &[f64], told: [f64; 6]| found.iter().zip(told).all(|(a, b)| (a - b).abs() < 1e-12);
+        let Some(weights) = weights else { unreachable!("four slots have a price") };
+        assert!(close(&weights.expected, [0.5, 1.5, 0.5, 1.5, 0.5, 1.5]), "{weights:?}");
+        assert!(close(&weights.realised, [0.5, 1.5, 0.5, 1.5, 0.5, 3.0]), "{weights:?}");
+        // Carbon against the mean of the past, 0.10, whatever the price.
+        let carbon = Rates { are_money: false, ..rates.clone() };
+        assert_eq!(carbon.weights(&series(6), 4, 7.0), Some(weights));
+        // Nothing is known of the past: hours are alike, whatever comes.
+        let late = Rates { by_slot: vec![None, None, None, None, Some(1.0), Some(2.0)], are_money: true };
+        assert_eq!(late.weights(&series(6), 4, 0.10), None);
+    }
+
+    #[test]
+    fn ten_times_the_price_is_ten_times_the_weight() {
+        let rates = |times: f64| Rates { by_slot: vec![Some(0.1 * times); 4], are_money: true };
+        let weight = |times| rates(times).weights(&series(4), 2, 0.10).and_then(|own| own.expected.first().copied());
+        assert!((weight(10.0).unwrap_or(0.0) / weight(1.0).unwrap_or(1.0) - 10.0).abs() < 1e-12);
+    }
+}

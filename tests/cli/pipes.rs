@@ -1,0 +1,114 @@
+//! Sources that come through a pipe: a shell's `<(…)`, `/dev/stdin`, `-`. Each is read once and whole.
+
+use std::io::Write as _;
+use std::process::{Command, Output, Stdio};
+
+use crate::{json, stderr, stdout};
+
+/// A log of 20,000 jobs, 1 MB: far more than what a pipe or a buffer holds.
+fn log() -> String {
+    let line = |job: u32| format!("{job} {} 5 30 4 -1 -1 4 60 -1 1 1 1 1 1 1 -1 -1\n", job * 10);
+    "; UnixStartTime: 1000\n; MaxProcs: 8\n".to_owned() + &(1..=20_000).map(line).collect::<String>()
+}
+
+fn bash(script: &str) -> Output {
+    Command::new("bash").args(["-c", script]).env("TRACECAST", env!("CARGO_BIN_EXE_tracecast")).output().unwrap()
+}
+
+fn piped(arguments: &[&str], bytes: &[u8]) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_tracecast"))
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let bytes = bytes.to_vec();
+    let writer = std::thread::spawn(move || stdin.write_all(&bytes));
+    let output = child.wait_with_output().unwrap();
+    // A command that fails early does not read to the end.
+    let _ = writer.join().unwrap();
+    output
+}
+
+fn jobs_of(output: &Output) -> u64 {
+    assert!(output.status.success(), "{}", stderr(output));
+    json(&stdout(output))["quality"]["read"].as_u64().unwrap()
+}
+
+#[cfg(unix)]
+#[test]
+fn a_process_substitution_loses_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("log.swf");
+    std::fs::write(&path, log()).unwrap();
+    let file = path.display();
+    let direct = bash(&format!("$TRACECAST describe --format json {file}"));
+    for script in [
+        format!("$TRACECAST describe --reader swf --format json <(cat {file})"),
+        format!("$TRACECAST describe --reader swf --format json <(gzip -c {file})"),
+        format!("cat {file} | $TRACECAST describe --reader swf --format json /dev/stdin"),
+        format!("cat {file} | $TRACECAST describe --reader swf --format json -"),
+        format!("$TRACECAST describe --reader swf --format json - < {file}"),
+        format!("$TRACECAST describe --reader swf --format json /dev/stdin < {file}"),
+        format!(
+            "mkfifo {file}.fifo; cat {file} > {file}.fifo & $TRACECAST describe --reader swf --format json {file}.fifo"
+        ),
+    ] {
+        let output = bash(&script);
+        assert_eq!((jobs_of(&output), jobs_of(&direct)), (20_000, 20_000), "{script}");
+        let hash = |output: &Output| json(&stdout(output))["sources"][0]["sha256"].clone();
+        if !script.contains("gzip") {
+            assert_eq!(hash(&output), hash(&direct), "{script}");
+        }
+    }
+}
+
+#[test]
+fn standard_input_is_recognised_without_being_named() {
+    let output = piped(&["inspect", "-"], log().as_bytes());
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(stdout(&output).contains("20,000"), "{}", stdout(&output));
+}
+
+#[test]
+fn rollup_reads_a_pipe_once() {
+    let rows: String = (0..200_000).map(|job| format!("{},1,60\n", job * 1_000)).collect();
+    let output = piped(&["rollup", "--format", "json", "-"], format!("submit,alloc_gpus,run_s\n{rows}").as_bytes());
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(json(&stdout(&output))["rows"], 200_000);
+}
+
+#[test]
+fn parquet_through_a_pipe_is_refused_as_that() {
+    let output = piped(&["rollup", "-"], &[b"PAR1".as_slice(), &[0; 100]].concat());
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("save it to a file"), "{}", stderr(&output));
+}
+
+/// Damage that the Parquet library trips over is told in one line, without its panic.
+#[test]
+fn a_damaged_parquet_file_prints_no_panic() {
+    let dir = tempfile::tempdir().unwrap();
+    let source = dir.path().join("log.swf");
+    std::fs::write(&source, log()).unwrap();
+    let folder = dir.path().join("trace");
+    let made = Command::new(env!("CARGO_BIN_EXE_tracecast"))
+        .args(["ingest", "--quiet", source.to_str().unwrap(), "--out", folder.to_str().unwrap()])
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{}", stderr(&made));
+    let table = folder.join("jobs.parquet");
+    let whole = std::fs::read(&table).unwrap();
+    for at in (whole.len() * 9 / 10..whole.len()).step_by(67) {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 0x5a;
+        std::fs::write(&table, bytes).unwrap();
+        for command in [&["inspect"][..], &["rollup"]] {
+            let output = Command::new(env!("CARGO_BIN_EXE_tracecast")).args(command).arg(&folder).output().unwrap();
+            let told = stderr(&output);
+            assert!(!told.contains("panicked") && !told.contains("RUST_BACKTRACE"), "byte {at}: {told}");
+        }
+    }
+}
