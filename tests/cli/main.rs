@@ -47,12 +47,9 @@ job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,du
 
 mod audit;
 mod demand;
-<<<<<<< HEAD
 mod guide;
-=======
 mod hostile;
 mod pipes;
->>>>>>> main
 mod plan;
 mod predict;
 mod simulate;
