@@ -422,13 +422,13 @@ fn wrong_files_are_named_with_their_line() {
     assert!(code == 3 && message.contains("line 5"), "{code} {message}");
 }
 
-/// The commands and files of the README are run as they stand there; only what they write goes to a folder of its own.
+/// The commands and files of the guide are run as they stand there; only what they write goes to a folder of its own.
 #[test]
-fn the_readme_can_be_followed() {
-    let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
+fn the_guide_can_be_followed() {
+    let guide = std::fs::read_to_string(root().join("cli/guide/simulate.md")).unwrap();
     let folder = Folder::new();
     let mut commands = 0;
-    for line in readme.lines().filter(|line| line.starts_with("tracecast simulate datasets/sample")) {
+    for line in guide.lines().filter(|line| line.starts_with("tracecast simulate datasets/sample")) {
         let typed = line.split(['#', '|']).next().unwrap();
         let arguments: Vec<String> = typed
             .split_whitespace()
@@ -440,7 +440,7 @@ fn the_readme_can_be_followed() {
         commands += 1;
     }
     assert_eq!((commands, folder.names()), (4, vec!["out.csv".to_owned(), "replay.html".to_owned()]));
-    let files: Vec<&str> = readme.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    let files: Vec<&str> = guide.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
     let of = |what: &str| *files.iter().find(|text| text.starts_with(what)).unwrap();
     let cluster = folder.file("cluster.toml", of("[[vc]]"));
     let found = data(&["datasets/sample", "--cluster", &cluster]);
