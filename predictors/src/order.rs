@@ -96,7 +96,7 @@ mod tests {
     fn a_job_that_may_be_long_goes_behind_one_that_is_surely_short() {
         // Every other job has a median of 50 s, but two in five of those run 10,000 s; the others run 100 s.
         let job = |at: usize| {
-            let risky = at % 2 == 0;
+            let risky = at.is_multiple_of(2);
             let run: f64 = if !risky {
                 100.0
             } else if at % 10 < 4 {

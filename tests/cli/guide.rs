@@ -50,8 +50,7 @@ fn the_page_of_options_is_what_help_prints() {
 fn maps_of_crates_name_every_module() {
     for name in ["analytics", "predictors", "planner"] {
         let map = std::fs::read_to_string(root().join(name).join("README.md")).unwrap();
-        let mut named: Vec<&str> =
-            map.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next()).collect();
+        let mut named: Vec<&str> = map.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next()).collect();
         let code = std::fs::read_to_string(root().join(name).join("src/lib.rs")).unwrap();
         let mut there: Vec<&str> = code
             .lines()

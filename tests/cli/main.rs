@@ -283,12 +283,17 @@ fn binary_input_does_not_reach_the_terminal() {
 }
 
 #[test]
-fn one_trace_folder_at_a_time() {
+fn a_trace_folder_and_a_file_are_one_trace() {
     let folder = Folder::new();
-    let other = folder.file("cluster_log.csv", JOBS);
-    let output = tracecast(&["describe", "datasets/sample", &other]);
-    assert_eq!(output.status.code(), Some(1));
-    assert!(stderr(&output).contains("one trace folder at a time"), "{}", stderr(&output));
+    let first = folder.file("cluster_log.csv", JOBS);
+    let later =
+        folder.file("later_log.csv", &JOBS.replace("\n1,", "\n11,").replace("\n2,", "\n12,").replace("\n3,", "\n13,"));
+    let kept = folder.path("kept");
+    assert!(tracecast(&["ingest", &first, "--out", &kept]).status.success());
+    let output = tracecast(&["describe", &kept, &later, "--format", "json"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    // Three usable jobs in each.
+    assert_eq!(json(&stdout(&output))["summary"]["jobs"], 6);
 }
 
 #[test]

@@ -318,12 +318,15 @@ struct Measured {
     inputs: Vec<Input>,
 }
 
+/// The time audited, once its zone is known, in milliseconds since the epoch.
+type Within<'a> = dyn FnMut(&Zone) -> Result<(Option<i64>, Option<i64>)> + 'a;
+
 /// Reads all sources as one trace and measures it. The zone of the time audited is that of the files, else of the first trace folder.
 fn measured(
     sources: &[PathBuf],
     reading: &Reading,
     mut metering: meter::Options,
-    within: &mut dyn FnMut(&Zone) -> Result<(Option<i64>, Option<i64>)>,
+    within: &mut Within<'_>,
     quiet: bool,
 ) -> Result<Measured> {
     let (folders, files) = source::parted(sources);
