@@ -419,7 +419,7 @@ fn an_output_that_is_not_ours_is_left_alone() {
     std::fs::write(Path::new(&taken).join("thesis.tex"), "precious").unwrap();
     let output = tracecast(&["ingest", &source, "--out", &taken]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(stderr(&output).contains("not a trace folder"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("no trace folder that tracecast wrote"), "{}", stderr(&output));
     assert_eq!(std::fs::read_to_string(Path::new(&taken).join("thesis.tex")).unwrap(), "precious");
     assert_eq!(folder.names(), ["cluster_log.csv", "taken"]);
 }

@@ -224,7 +224,7 @@ fn descriptions_rollups_and_ledgers() {
     checked("rollup", &["rollup", SAMPLE, "--format", "json"]);
     let out = folder.path("report");
     assert!(tracecast(&["report", "--out", &out]).status.success());
-    check("describe", &std::fs::read_to_string(Path::new(&out).join("report.json")).unwrap());
+    check("report", &std::fs::read_to_string(Path::new(&out).join("report.json")).unwrap());
     let trace = folder.path("trace");
     assert!(tracecast(&["ingest", &source, "--out", &trace]).status.success());
     check("manifest", &std::fs::read_to_string(Path::new(&trace).join("manifest.json")).unwrap());

@@ -227,7 +227,7 @@ fn processors_are_replayed_like_gpus() {
     let unsaid = folder.file("unsaid.swf", &PROCESSORS.replace("; MaxNodes: 2\n; MaxProcs: 4\n", ""));
     let (code, message) = refusal(&[&unsaid]);
     assert!(code != 0 && message.contains("[[pool]]"), "{code} {message}");
-    let site = folder.file("cluster.toml", &message[message.find("[[pool]]").unwrap()..]);
+    let site = folder.file("cluster.toml", &message[message.find("\n[[pool]]").unwrap()..]);
     assert_eq!(data(&[&unsaid, "--cluster", &site])["subject"]["resource"], "cpus");
 }
 

@@ -202,7 +202,7 @@ fn capacity_is_known_by_its_form() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("cluster_gpu_number.csv");
     std::fs::write(&path, "date,vision,nlp,total\n2020-04-01,16,8,24\n2020-04-02,16,16,32\n").unwrap();
-    let trace = tracecast_tests::read(&[path.clone()]).unwrap();
+    let trace = tracecast_tests::read(std::slice::from_ref(&path)).unwrap();
     assert_eq!(trace.sources[0].reader, "helios");
     assert_eq!(trace.capacity.name.iter().collect::<Vec<_>>(), [Some("vision"), Some("nlp"), Some("nlp")]);
     assert_eq!(trace.capacity.gpus.iter().collect::<Vec<_>>(), [Some(16.0), Some(8.0), Some(16.0)]);

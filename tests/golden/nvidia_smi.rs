@@ -58,14 +58,14 @@ fn one_gpu_needs_no_index_and_several_do() {
     let row = |second: u32, ms: u32, watts: u32| format!("2024/05/01 12:00:{second:02}.{ms:03}, 50 %, {watts} W\n");
     let one: String = (0..4).map(|ix| row(ix * 10, 7, 100 + ix)).collect();
     std::fs::write(&path, format!("{header}{one}")).unwrap();
-    let trace = tracecast_tests::read(&[path.clone()]).unwrap();
+    let trace = tracecast_tests::read(std::slice::from_ref(&path)).unwrap();
     let samples = &trace.gpu_samples;
     assert_eq!(samples.power_w.iter().collect::<Vec<_>>(), [100.0, 101.0, 102.0, 103.0].map(Some));
     assert_eq!((samples.gpu.get(0), samples.node.get(0), trace.ledger.kept), (Some("0"), Some("n5"), 4));
     assert!(trace.notes.iter().any(|note| note.contains("taken as one GPU")), "{:?}", trace.notes);
     let two: String = (0..4).map(|ix| row(ix * 10, 7, 100) + &row(ix * 10, 9, 300)).collect();
     std::fs::write(&path, format!("{header}{two}")).unwrap();
-    let error = tracecast_tests::read(&[path.clone()]).unwrap_err().to_string();
+    let error = tracecast_tests::read(std::slice::from_ref(&path)).unwrap_err().to_string();
     assert!(error.contains("several GPUs") && error.contains("query index or uuid"), "{error}");
     // Neither time nor index, as of `--query-gpu=utilization.gpu,power.draw`: rounds of one GPU.
     std::fs::write(&path, "utilization.gpu [%], power.draw [W]\n50 %, 100 W\n60 %, 110 W\n").unwrap();

@@ -96,7 +96,7 @@ fn a_second_document_in_the_file_is_read_too() {
     let (ran, gave_up) = (job(8, "COMPLETED", 1_500, "n1"), job(9, "CANCELLED", 2_000, "None assigned"));
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("jobs.json");
-    std::fs::write(&path, page(&[ran.clone()]) + &page(&[gave_up, ran])).unwrap();
+    std::fs::write(&path, page(std::slice::from_ref(&ran)) + &page(&[gave_up, ran])).unwrap();
     let trace = ingest::read(&[SourceFile::new(&path)], &ReadOptions::default()).unwrap();
     assert_eq!((trace.ledger.read, trace.ledger.kept, trace.ledger.count("duplicate_row")), (3, 2, 1));
     assert_eq!(trace.jobs.job_key.iter().collect::<Vec<_>>(), [Some("8"), Some("9")]);

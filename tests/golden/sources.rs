@@ -85,6 +85,7 @@ fn a_fifo_is_read_once_and_whole() {
 }
 
 /// zstd of `bytes`, by the program where there is one; else as they are.
+#[expect(clippy::print_stdout)]
 fn zstd_of(bytes: &[u8]) -> Vec<u8> {
     let Ok(dir) = tempfile::tempdir() else { return bytes.to_vec() };
     let path = dir.path().join("a");
@@ -143,7 +144,7 @@ fn a_document_that_blows_up_is_refused_with_its_bound() {
     let (packed, plain) = (dir.path().join("a_v100_1.json.gz"), dir.path().join("b_v100_1.json"));
     let text = format!("{{\"metadata\": {{\"gap_seconds\": 1}}, \"data\": [{}1]}}", "1,".repeat(9_000_000));
     std::fs::write(&packed, gzip(text.as_bytes())).unwrap();
-    let error = read(&[packed.clone()]).unwrap_err().to_string();
+    let error = read(std::slice::from_ref(&packed)).unwrap_err().to_string();
     assert!(error.contains("expands beyond 16 MiB") && error.contains("--max-expansion"), "{error}");
     let options = ReadOptions { most_expansion: 2_000, ..ReadOptions::default() };
     let trace = ingest::read(&[SourceFile::new(&packed)], &options).unwrap();
@@ -171,7 +172,7 @@ fn columns_of_one_name_that_disagree_are_counted() {
     let times = "2020-04-01 00:00:00,2020-04-01 00:00:10,2020-04-01 01:00:10";
     let rows = format!("1,u,v,2,4,1,COMPLETED,{times},2\n2,u,v,2,4,1,COMPLETED,{times},8\n");
     std::fs::write(&path, format!("{header}\n{rows}")).unwrap();
-    let trace = read(&[path.clone()]).unwrap();
+    let trace = read(std::slice::from_ref(&path)).unwrap();
     assert_eq!(trace.jobs.req_gpus.iter().collect::<Vec<_>>(), [Some(2.0), Some(2.0)]);
     assert_eq!((trace.ledger.count("duplicate_column"), trace.ledger.kept, trace.ledger.repaired), (1, 1, 1));
 

@@ -60,7 +60,9 @@ struct Walk {
 
 impl Walk {
     fn pattern(&mut self, text: &str) -> Result<()> {
-        let paths = glob::glob(text).map_err(|e| Error::Setting {
+        // As in a shell, `*` finds no hidden files.
+        let options = glob::MatchOptions { require_literal_leading_dot: true, ..glob::MatchOptions::default() };
+        let paths = glob::glob_with(text, options).map_err(|e| Error::Setting {
             setting: format!("source {text}"),
             found: format!("not a pattern: {e}"),
             remedy: "quote the pattern, or name the files".to_owned(),

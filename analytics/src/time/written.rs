@@ -218,7 +218,7 @@ mod tests {
         for text in ["", "soon", "2024-13-01", "2024-02-30", "2024-03-10 25:00", "1e300", "NaN"] {
             assert!(Written::parse(text).is_err(), "{text}");
         }
-        let far = Written::parse("9999-12-31").unwrap();
-        assert!(far.end_ms(&Zone::utc()).is_err());
+        // The last day of the calendar has no end.
+        assert!(Written::parse("9999-12-31").and_then(|far| far.end_ms(&Zone::utc())).is_err());
     }
 }

@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn the_worked_example() {
         let cheap_and_dear = |slot: usize| {
-            Some(if slot % 2 == 0 {
+            Some(if slot.is_multiple_of(2) {
                 0.05
             } else if slot < 4 {
                 0.15

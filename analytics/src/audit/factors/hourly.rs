@@ -188,8 +188,9 @@ impl Hourly {
         let mut values = Vec::new();
         while let Some(mut record) = table.next_row(&mut ledger) {
             let ts = record.moment(Some(time), Moment::Local(&utc), "Datetime (UTC)");
-            // A price may be negative.
-            let value = record.number(Some(price), "Price");
+            // A price may be negative, and one beyond all reason must not pass for an hour without a price.
+            let far = record.field(Some(price)).and_then(|text| text.trim().parse::<f64>().ok());
+            let value = far.filter(|far| far.is_finite()).or_else(|| record.number(Some(price), "Price"));
             let raw = record.raw();
             if let Some(value) = value.filter(|value| !(-MOST_PRICE..=MOST_PRICE).contains(&(value / kwh))) {
                 return Err(Error::Format {

@@ -303,7 +303,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (data, mapping) = (dir.path().join("jobs.parquet"), dir.path().join("m.toml"));
         std::fs::write(&data, bytes).unwrap();
-        std::fs::write(&mapping, "table = \"jobs\"\n[columns]\njob_key = { column = \"id\" }\n").unwrap();
+        std::fs::write(
+            &mapping,
+            "table = \"jobs\"\n[columns]\njob_key = { column = \"id\" }\nsubmit = { column = \"id\", unit = \"s\" }\n",
+        )
+        .unwrap();
         let options = ReadOptions { mapping: Some(mapping), ..ReadOptions::default() };
         let error = ingest::read(&[SourceFile::new(&data)], &options).unwrap_err().to_string();
         assert!(error.contains("column id") && error.contains("compressed with brotli"), "{error}");
