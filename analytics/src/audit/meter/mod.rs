@@ -219,8 +219,8 @@ pub(super) fn conclude(
     if let Some(record) = record.filter(|_| counts.in_window == 0 && !fleet.has_read(&sink)) {
         return Err(absent::window(trace, options.window(), record, &counts));
     }
-    // Devices that draw nothing are read, too.
-    let read = fleet.has_read(&sink);
+    // A device that draws nothing has an energy, too: none.
+    let known = !sink.cells.is_empty() || fleet.facts.iter().any(|facts| facts.meter.is_some());
     let mut notes = std::mem::take(&mut fleet.notes);
     tell(&counts, claims, &mut notes);
     let used: BTreeSet<u32> = fleet.facts.iter().filter(|facts| facts.gpus > 0).map(|facts| facts.law).collect();
@@ -249,7 +249,7 @@ pub(super) fn conclude(
     };
     let mut ledger = attribute(&measured);
     ledger.constants = constants;
-    if ledger.entries.is_empty() && !read {
+    if ledger.entries.is_empty() && !known {
         return Err(absent::energy(trace, &counts, laws, options));
     }
     Ok((ledger, counts))

@@ -335,6 +335,8 @@ impl<'a> Run<'a> {
             if self.fits_quota(job) && self.placer.place(&self.nodes, self.ask(job), &mut pieces) {
                 self.apply(Action::Start { job, pieces: &pieces })?;
                 self.schedule.first_start_ms[job as usize] = start_ms;
+                // Preempted, it waits again, and may spread from the same moment on.
+                self.relaxes(job);
             } else {
                 self.wait(job);
                 self.next_decision = Some(0);
@@ -528,13 +530,18 @@ impl<'a> Run<'a> {
             self.newcomers.push(job);
             return;
         }
+        self.relaxes(job);
+        self.queue.insert(job);
+    }
+
+    /// Looks at a job again when it has waited long enough to spread.
+    fn relaxes(&mut self, job: u32) {
         if let Placement::Locality(timeout) = self.policy.placement {
             let at = self.workload.submit_ms[job as usize].saturating_add(timeout);
             if at > self.now {
                 self.announce(at, Event::Relaxed { job });
             }
         }
-        self.queue.insert(job);
     }
 
     /// What a job asks for.
