@@ -26,7 +26,7 @@ use crate::duration::rows::{Rows, play};
 use crate::error::{Error, Result};
 use crate::feature::History;
 use crate::order;
-use crate::score::{Score, Scored, pinball, score};
+use crate::score::{Pinball, Score, Scored, pinball, score};
 use crate::timeline::{DrawnWaits, Timeline};
 
 /// What is back-tested, and where.
@@ -562,7 +562,7 @@ pub fn summarise(found: &Tracks, options: &Options) -> Result<Backtest> {
         let own = score(&scored(track, &reported)).ok_or_else(nothing)?;
         let chosen = score(&scored(track, &choice));
         let choice_loss = match (base, chosen.as_ref().map(|score| score.pinball)) {
-            (Some(base), Some(own)) => (own.p10 / base.p10 + own.p50 / base.p50 + own.p90 / base.p90) / 3.0,
+            (Some(base), Some(own)) => loss_over(own, base),
             _ => f64::NAN,
         };
         let refused = match (&chosen, base) {
@@ -629,7 +629,12 @@ const COVERAGE_OFF: f64 = 0.05;
 /// Jobs that count as one where chance is reckoned with: like jobs are submitted together and run alike.
 const ALIKE: f64 = 10.0;
 
-/// Which of some tracks is to be used, from their jobs from `from` on: the first that may be chosen, in the order given; whether there is one (else it
+/// Mean of three pinball losses, each as a share of another model's.
+fn loss_over(own: Pinball, base: Pinball) -> f64 {
+    (own.p10 / base.p10 + own.p50 / base.p50 + own.p90 / base.p90) / 3.0
+}
+
+/// Which of some tracks is to be used, from their jobs from `from` on: that of least loss, of those that may be chosen; whether there is one (else it
 /// is the running mean), and the level by which its predictions order jobs best. Tracks are calibrated; one is of the running mean.
 pub(crate) fn prefer(rows: &Rows, tracks: &[Track], from: usize) -> (Option<usize>, bool, f64) {
     let known: Vec<(usize, f64)> = (from..rows.rows.len()).filter_map(|at| Some((at, rows.rows.get(at)?.y?))).collect();
@@ -640,10 +645,12 @@ pub(crate) fn prefer(rows: &Rows, tracks: &[Track], from: usize) -> (Option<usiz
     let plain = tracks.iter().position(|track| track.model == Some(Model::RunningMean));
     let base = plain.and_then(|at| scores.get(at)?.as_ref()).map(|score| score.pinball);
     let Some(base) = base else { return (None, false, order::USUAL) };
-    let may = |(track, own): (&Track, &Option<Score>)| {
-        own.as_ref().is_some_and(|own| refusal(own, base, track.mostly_short(&known)).is_none())
+    let may = |(at, (track, own)): (usize, (&Track, &Option<Score>))| {
+        let own = own.as_ref().filter(|own| refusal(own, base, track.mostly_short(&known)).is_none())?;
+        Some((at, loss_over(own.pinball, base)))
     };
-    let best = tracks.iter().zip(&scores).position(may);
+    let fit = tracks.iter().zip(&scores).enumerate().filter_map(may);
+    let best = fit.min_by(|a, b| a.1.total_cmp(&b.1)).map(|best| best.0);
     let used = best.or(plain);
     let level = used.and_then(|at| tracks.get(at)).map_or(order::USUAL, |track| ranked_at(&rows.rows, track, &known));
     (used, best.is_some(), level)
@@ -658,7 +665,7 @@ fn ranked_at(rows: &[crate::duration::rows::Row], track: &Track, which: &[(usize
 }
 
 /// Why a model with this score on the jobs to choose on may not be chosen.
-fn refusal(own: &Score, base: crate::score::Pinball, short: bool) -> Option<Refusal> {
+fn refusal(own: &Score, base: Pinball, short: bool) -> Option<Refusal> {
     let far = |coverage: f64, nominal: f64| {
         let chance = 2.0 * (nominal * (1.0 - nominal) * ALIKE / own.jobs.max(1) as f64).sqrt();
         nominal - coverage > COVERAGE_OFF + chance.min(COVERAGE_OFF)

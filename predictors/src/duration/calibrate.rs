@@ -28,7 +28,7 @@ const WINDOW: usize = 4000;
 const ENOUGH: u32 = 50;
 /// Scores by whose weight a class is pulled towards its size, and that towards all.
 const SHRINK: f32 = 30.0;
-/// Widening of the 10 and 90 % quantiles with nothing seen, log; and the scores that leave a quarter of it.
+/// Widening of the 10 and 90 % quantiles with nothing seen, log; and the scores that halve it (from [`ENOUGH`] on it falls with their cube).
 const WIDER: f32 = 1.0;
 const UNSURE: f32 = 40.0;
 /// Jobs of one hour of submission that count, and hours remembered: what is submitted together runs alike, and tells as much as a few.
@@ -241,8 +241,9 @@ impl Calibrator {
     pub fn law(&self, about: &About, spread: Spread) -> Calibrated {
         let windows = [Some(&self.all), self.sizes.get(about.class.size_at()), self.classes.get(about.class.at())];
         let mut knots = spread.anchors();
-        // Soon forgotten: what is left of it after some hundred scores would make the intervals of a clean log too wide for their models to be chosen.
-        let unsure = (UNSURE / (UNSURE + self.told as f32)).powi(2);
+        // Soon forgotten once there are enough scores: what is left of it after some hundred would make the intervals of a clean log far too wide.
+        let told = self.told as f32;
+        let unsure = UNSURE / (UNSURE + told) * (ENOUGH as f32 / told.max(ENOUGH as f32)).powi(2);
         for (at, (knot, nominal)) in knots.iter_mut().zip(LEVELS).enumerate() {
             // From all jobs to the class: each shift is pulled towards the wider one as if by thirty scores more.
             let mut shift = 0.0;
@@ -529,7 +530,7 @@ mod tests {
             calibrator.ended(job, 200 * 3_600_000, Some(5.0));
         }
         let said = calibrator.law(&ABOUT, spread);
-        // (40 / (40 + 5))² = 0.79 of the way to the 90 % quantile of the runs, some 9.4, and of e more: 5 + 0.79 × 5.4 = 9.3.
+        // 40 / (40 + 5) of the way to the 90 % quantile of the runs, some 9.4, and of e more.
         assert!(said.short && said.law.log_quantile(0.9) > 9.0, "{said:?}");
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Training plays the whole trace, calibrates on what models fitted earlier would have said of its last 30 % (and up to two weeks before) (no job is calibrated on by a model
 //! that learned from it), and fits the trees once more on all that ended. On the same 30 % it is seen whether the trees may be used: if their intervals did
-//! not hold, or they were worse than the running mean, a plain model that passes is used in their place, and if none does, what is predicted is marked `unsure`. A job that has been submitted can be asked about again at an age.
+//! not hold, they were worse than the running mean, or a plain model that passes has less loss, that one is used, and if none passes, what is predicted is marked `unsure`. A job that has been submitted can be asked about again at an age.
 //!
 //! **File**: one line of JSON (format, version, sections with their sizes and SHA-256, what it was trained on), then the sections: history and
 //! calibration as JSON, rows to train on again as numbers, and the trees in their library's stable format, each compressed with zstd. An earlier program
@@ -118,7 +118,7 @@ struct State {
     trained: Trained,
     columns: Vec<u32>,
     store: Store,
-    /// The model used instead of the trees, where their intervals did not hold or they were worse than the running mean.
+    /// The model used instead of the trees, where their intervals did not hold or it was the better one.
     plain: Option<Plain>,
     /// Codes of users, by which the calibration knows them.
     #[serde(with = "crate::feature::pairs")]
@@ -648,8 +648,8 @@ struct Chosen {
     calibrator: Calibrator,
 }
 
-/// Chooses the model on the jobs submitted from `from_ms` on, by what each, fitted before them, would have said of them: the trees, if their intervals held and
-/// they were no worse than the running mean; else the plain model that passes; else the running mean, which is then said not to have held.
+/// Chooses the model on the jobs submitted from `from_ms` on, by what each, fitted before them, would have said of them: of those whose intervals held and
+/// that were no worse than the running mean the one of least loss; if there is none, the running mean, which is then said not to have held.
 fn choose(rows: &Rows, from_ms: i64, limits: bool, options: &Options) -> Result<Chosen> {
     let candidates = [Model::Boosted, Model::LimitShare, Model::ShrunkMean, Model::RunningMean];
     let mut tracks = Vec::new();
