@@ -312,8 +312,8 @@ impl Predictor {
     }
 
     /// What the calibration knows a job by.
-    fn about(&self, job: &Submission) -> About {
-        let class = Class { size: SizeClass::of(job.gpus), history: self.state.store.history(job) };
+    fn about(&self, store: &Store, job: &Submission) -> About {
+        let class = Class { size: SizeClass::of(job.gpus), history: store.history(job) };
         let user = job.user.as_ref().and_then(|user| self.state.users.get(user).copied());
         About { class, user, log_limit: log_limit(job).filter(|_| self.capped()) }
     }
@@ -323,8 +323,34 @@ impl Predictor {
     /// # Errors
     /// As [`Predictor::predict`].
     pub fn laws(&self, jobs: &[Submission], now_ms: Option<i64>) -> Result<Vec<Foretold>> {
+        self.laws_from(&self.state.store, jobs, now_ms)
+    }
+
+    /// What is said of jobs as `timeline` stood when its last job was submitted. A record that goes on until the last job has ended shows a cluster at rest
+    /// in the end, which is no moment at which jobs are submitted: whoever has many jobs running looks like somebody who has none. Where `timeline` is not
+    /// what the predictor was trained on, or it has learned since, it is as of the last event.
+    ///
+    /// # Errors
+    /// As [`Predictor::predict`].
+    pub(crate) fn laws_as_last_submitted(&self, timeline: &Timeline, jobs: &[Submission]) -> Result<Vec<Foretold>> {
         let state = &self.state;
-        let mut all = vec![f32::NAN; state.store.width()];
+        let submits = || timeline.jobs.iter().map(|job| job.submission.submit_ms);
+        let same = state.ended_since == 0 && submits().min() == Some(state.trained.from_ms);
+        let last_ms = submits().max().filter(|last| same && *last < state.last_ms);
+        if let Some(last_ms) = last_ms
+            && let Ok(part) = timeline.clone().until(last_ms)
+        {
+            let (_, store) = play(&part);
+            if store.columns() == state.store.columns() {
+                return self.laws_from(&store, jobs, Some(last_ms));
+            }
+        }
+        self.laws(jobs, Some(state.last_ms))
+    }
+
+    fn laws_from(&self, store: &Store, jobs: &[Submission], now_ms: Option<i64>) -> Result<Vec<Foretold>> {
+        let state = &self.state;
+        let mut all = vec![f32::NAN; store.width()];
         let mut part = Matrix::new(state.columns.len());
         let mut known = Vec::with_capacity(jobs.len());
         for job in jobs {
@@ -336,12 +362,12 @@ impl Predictor {
                 known.push((open.about, open.past));
                 continue;
             }
-            state.store.features(job, now_ms.unwrap_or(job.submit_ms), &mut all);
+            store.features(job, now_ms.unwrap_or(job.submit_ms), &mut all);
             for (cell, column) in part.push().iter_mut().zip(&state.columns) {
                 *cell = all.get(*column as usize).copied().unwrap_or(f32::NAN);
             }
-            let past = if state.plain.is_some() { state.store.past(job) } else { Past::default() };
-            known.push((self.about(job), past));
+            let past = if state.plain.is_some() { store.past(job) } else { Past::default() };
+            known.push((self.about(store, job), past));
         }
         self.say(&part, &known)
     }
@@ -430,7 +456,7 @@ impl Predictor {
         let mut row = vec![f32::NAN; self.state.store.width()];
         self.state.store.features(job, job.submit_ms, &mut row);
         self.state.calibrator.advance(job.submit_ms);
-        let (about, past) = (self.about(job), self.state.store.past(job));
+        let (about, past) = (self.about(&self.state.store, job), self.state.store.past(job));
         let said = self.laws(std::slice::from_ref(job), None).map_err(|error| error.to_string())?.first().copied();
         if self.state.open.len() >= MOST_OPEN {
             self.forget_oldest();
