@@ -201,12 +201,13 @@ impl Answer {
                     None => "",
                     Some(Refusal::NoInterval) => "no interval",
                     Some(Refusal::Coverage) => "coverage",
+                    Some(Refusal::ShortHistory) => "short history",
                     Some(Refusal::WorseThanRunningMean) => "worse than running_mean",
                 }
                 .into(),
             ]);
         }
-        table.note = Some("p10, p50 and p90 loss: pinball losses as shares of the running mean's, below 1 is better. R²: of log runs. 80 % ends: upper over lower end of the interval, at the median. p90 > limit: share of the jobs with a time limit whose 90 % quantile is beyond it. Not chosen as: its intervals missed 80 or 90 % by more than 5 points and chance on the jobs to choose on, or its p50 or p90 loss there was above the running mean's.".to_owned());
+        table.note = Some("p10, p50 and p90 loss: pinball losses as shares of the running mean's, below 1 is better. R²: of log runs. 80 % ends: upper over lower end of the interval, at the median. p90 > limit: share of the jobs with a time limit whose 90 % quantile is beyond it. Not chosen as: its intervals fell short of 80 or 90 % by more than 5 points and chance on the jobs to choose on, or most of them were wide for want of ended jobs, or its p50 or p90 loss there was above the running mean's.".to_owned());
         let made_of: Vec<String> =
             test.ensemble.iter().map(|own| format!("{:.1} {}", own.weight, own.model.name())).collect();
         let mut section = Section::new("models", "Which model predicts best")

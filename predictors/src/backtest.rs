@@ -7,8 +7,9 @@
 //! one that did not is not known.
 //!
 //! Every model but the quoted limit is **calibrated** the same way, so that intervals are compared with intervals. To be chosen, a model's 80 and 90 %
-//! intervals must have held 80 and 90 % of the runs it is chosen on, to within 5 points and what chance allows so few jobs, and its pinball losses at 50 and
-//! 90 % must not be above the running mean's; of those left, the one of least loss is chosen. If none is left it is the running mean, and `held` is false.
+//! intervals must have held no less than 80 and 90 % of the runs it is chosen on, but for 5 points and what chance allows so few jobs, and its pinball losses at 50 and
+//! 90 % must not be above the running mean's; of those left, the one of least loss is chosen. What holds only because little
+//! history makes it wide is not counted as holding. If none is left it is the running mean, and `held` is false.
 //!
 //! An **ensemble** averages the quantiles of models, with the weights (in tenths) of least pinball loss on the jobs it is chosen on, and is
 //! calibrated as one. Worked example: of 1,000 jobs, 1–500 only teach models, 501–600 calibration too, 601–800 choose, 801–1,000 are reported.
@@ -25,7 +26,7 @@ use crate::duration::rows::{Rows, play};
 use crate::error::{Error, Result};
 use crate::feature::History;
 use crate::order;
-use crate::score::{Score, Scored, pinball, score};
+use crate::score::{Pinball, Score, Scored, pinball, score};
 use crate::timeline::{DrawnWaits, Timeline};
 
 /// What is back-tested, and where.
@@ -104,8 +105,10 @@ pub struct ModelScore {
 pub enum Refusal {
     /// It is one number, and no interval.
     NoInterval,
-    /// Its 80 or 90 % interval held too few or too many of the runs it was to be chosen on.
+    /// Its 80 or 90 % interval held too few of the runs it was to be chosen on.
     Coverage,
+    /// For most of the jobs it was to be chosen on its interval was wide, because too few had ended: that it held them says nothing.
+    ShortHistory,
     /// Its loss at 50 or 90 % was above the running mean's on the jobs it was to be chosen on.
     WorseThanRunningMean,
 }
@@ -191,6 +194,12 @@ impl Track {
     /// Whether it is one of those whose whole law is used, and not a baseline.
     pub fn is_learned(&self) -> bool {
         matches!(self.model, None | Some(Model::Boosted))
+    }
+
+    /// Whether too few jobs had ended to calibrate it for most of these.
+    fn mostly_short(&self, which: &[(usize, f64)]) -> bool {
+        let short = which.iter().filter(|(at, _)| self.short.get(*at).copied().unwrap_or(false)).count();
+        2 * short > which.len()
     }
 
     fn scored(&self, at: usize, y: f64) -> Option<Scored> {
@@ -553,12 +562,12 @@ pub fn summarise(found: &Tracks, options: &Options) -> Result<Backtest> {
         let own = score(&scored(track, &reported)).ok_or_else(nothing)?;
         let chosen = score(&scored(track, &choice));
         let choice_loss = match (base, chosen.as_ref().map(|score| score.pinball)) {
-            (Some(base), Some(own)) => (own.p10 / base.p10 + own.p50 / base.p50 + own.p90 / base.p90) / 3.0,
+            (Some(base), Some(own)) => loss_over(own, base),
             _ => f64::NAN,
         };
         let refused = match (&chosen, base) {
             _ if track.model.is_some_and(Model::is_quote) => Some(Refusal::NoInterval),
-            (Some(own), Some(base)) => refusal(own, base),
+            (Some(own), Some(base)) => refusal(own, base, track.mostly_short(&choice)),
             _ => Some(Refusal::Coverage),
         };
         let short_history = reported.iter().filter(|(at, _)| track.short.get(*at).copied().unwrap_or(false)).count();
@@ -614,12 +623,18 @@ pub fn summarise(found: &Tracks, options: &Options) -> Result<Backtest> {
     })
 }
 
-/// Coverage may be so far off, and what chance allows, but never farther than twice that.
+/// Coverage may fall so far short, and what chance allows, but never farther than twice that. One that holds more than it says keeps its word; that it is
+/// wider than it need be is for the losses to punish.
 const COVERAGE_OFF: f64 = 0.05;
 /// Jobs that count as one where chance is reckoned with: like jobs are submitted together and run alike.
 const ALIKE: f64 = 10.0;
 
-/// Which of some tracks is to be used, from their jobs from `from` on: the first that may be chosen, in the order given; whether there is one (else it
+/// Mean of three pinball losses, each as a share of another model's.
+fn loss_over(own: Pinball, base: Pinball) -> f64 {
+    (own.p10 / base.p10 + own.p50 / base.p50 + own.p90 / base.p90) / 3.0
+}
+
+/// Which of some tracks is to be used, from their jobs from `from` on: that of least loss, of those that may be chosen; whether there is one (else it
 /// is the running mean), and the level by which its predictions order jobs best. Tracks are calibrated; one is of the running mean.
 pub(crate) fn prefer(rows: &Rows, tracks: &[Track], from: usize) -> (Option<usize>, bool, f64) {
     let known: Vec<(usize, f64)> = (from..rows.rows.len()).filter_map(|at| Some((at, rows.rows.get(at)?.y?))).collect();
@@ -630,7 +645,12 @@ pub(crate) fn prefer(rows: &Rows, tracks: &[Track], from: usize) -> (Option<usiz
     let plain = tracks.iter().position(|track| track.model == Some(Model::RunningMean));
     let base = plain.and_then(|at| scores.get(at)?.as_ref()).map(|score| score.pinball);
     let Some(base) = base else { return (None, false, order::USUAL) };
-    let best = scores.iter().position(|own| own.as_ref().is_some_and(|own| refusal(own, base).is_none()));
+    let may = |(at, (track, own)): (usize, (&Track, &Option<Score>))| {
+        let own = own.as_ref().filter(|own| refusal(own, base, track.mostly_short(&known)).is_none())?;
+        Some((at, loss_over(own.pinball, base)))
+    };
+    let fit = tracks.iter().zip(&scores).enumerate().filter_map(may);
+    let best = fit.min_by(|a, b| a.1.total_cmp(&b.1)).map(|best| best.0);
     let used = best.or(plain);
     let level = used.and_then(|at| tracks.get(at)).map_or(order::USUAL, |track| ranked_at(&rows.rows, track, &known));
     (used, best.is_some(), level)
@@ -645,13 +665,16 @@ fn ranked_at(rows: &[crate::duration::rows::Row], track: &Track, which: &[(usize
 }
 
 /// Why a model with this score on the jobs to choose on may not be chosen.
-fn refusal(own: &Score, base: crate::score::Pinball) -> Option<Refusal> {
+fn refusal(own: &Score, base: Pinball, short: bool) -> Option<Refusal> {
     let far = |coverage: f64, nominal: f64| {
         let chance = 2.0 * (nominal * (1.0 - nominal) * ALIKE / own.jobs.max(1) as f64).sqrt();
-        (coverage - nominal).abs() > COVERAGE_OFF + chance.min(COVERAGE_OFF)
+        nominal - coverage > COVERAGE_OFF + chance.min(COVERAGE_OFF)
     };
     if far(own.coverage80, 0.8) || far(own.coverage90, 0.9) {
         return Some(Refusal::Coverage);
+    }
+    if short {
+        return Some(Refusal::ShortHistory);
     }
     // Of the running mean itself, they are equal.
     let worse = own.pinball.p50 > base.p50 * (1.0 + 1e-9) || own.pinball.p90 > base.p90 * (1.0 + 1e-9);

@@ -180,7 +180,7 @@ pub fn prometheus(applied: &Applied, trained: &Trained) -> String {
 }
 
 /// Entries of a Slurm table: for each user, name stem, VC and size of `timeline` seen in the 90 days before the last event and later, what the predictor would say of such
-/// a job now. An entry that several kinds of jobs share is of their **mixture**, each kind as often as it was seen: its mean is the mean of theirs, its 95 % quantile
+/// a job when the last one was submitted. An entry that several kinds of jobs share is of their **mixture**, each kind as often as it was seen: its mean is the mean of theirs, its 95 % quantile
 /// that of the mixture ([`mixture_quantile_s`]).
 ///
 /// # Errors
@@ -198,7 +198,7 @@ pub fn slurm_entries(predictor: &Predictor, timeline: &Timeline) -> Result<Vec<E
     // Of a new job of its kind, not of that job itself, and of one that brings no limit: those that do are not given one.
     let asked: Vec<Submission> =
         kinds.values().map(|(job, _)| Submission { job_id: String::new(), limit_s: None, ..job.clone() }).collect();
-    let said = predictor.laws(&asked, Some(now_ms))?;
+    let said = predictor.laws_as_last_submitted(timeline, &asked)?;
     // Laws and jobs for each key of the table.
     let mut shared: BTreeMap<Key, (Vec<(f64, Law)>, u64)> = BTreeMap::new();
     for ((_, (job, jobs)), own) in kinds.iter().zip(&said) {

@@ -28,7 +28,7 @@ const WINDOW: usize = 4000;
 const ENOUGH: u32 = 50;
 /// Scores by whose weight a class is pulled towards its size, and that towards all.
 const SHRINK: f32 = 30.0;
-/// Widening of the 10 and 90 % quantiles with nothing seen, log; and the scores that halve it.
+/// Widening of the 10 and 90 % quantiles with nothing seen, log; and the scores that halve it (from [`ENOUGH`] on it falls with their cube).
 const WIDER: f32 = 1.0;
 const UNSURE: f32 = 40.0;
 /// Jobs of one hour of submission that count, and hours remembered: what is submitted together runs alike, and tells as much as a few.
@@ -241,7 +241,9 @@ impl Calibrator {
     pub fn law(&self, about: &About, spread: Spread) -> Calibrated {
         let windows = [Some(&self.all), self.sizes.get(about.class.size_at()), self.classes.get(about.class.at())];
         let mut knots = spread.anchors();
-        let unsure = UNSURE / (UNSURE + self.told as f32);
+        // Soon forgotten once there are enough scores: what is left of it after some hundred would make the intervals of a clean log far too wide.
+        let told = self.told as f32;
+        let unsure = UNSURE / (UNSURE + told) * (ENOUGH as f32 / told.max(ENOUGH as f32)).powi(2);
         for (at, (knot, nominal)) in knots.iter_mut().zip(LEVELS).enumerate() {
             // From all jobs to the class: each shift is pulled towards the wider one as if by thirty scores more.
             let mut shift = 0.0;

@@ -2,7 +2,7 @@
 //!
 //! Training plays the whole trace, calibrates on what models fitted earlier would have said of its last 30 % (and up to two weeks before) (no job is calibrated on by a model
 //! that learned from it), and fits the trees once more on all that ended. On the same 30 % it is seen whether the trees may be used: if their intervals did
-//! not hold, or they were worse than the running mean, a plain model that passes is used in their place, and if none does, what is predicted is marked `unsure`. A job that has been submitted can be asked about again at an age.
+//! not hold, they were worse than the running mean, or a plain model that passes has less loss, that one is used, and if none passes, what is predicted is marked `unsure`. A job that has been submitted can be asked about again at an age.
 //!
 //! **File**: one line of JSON (format, version, sections with their sizes and SHA-256, what it was trained on), then the sections: history and
 //! calibration as JSON, rows to train on again as numbers, and the trees in their library's stable format, each compressed with zstd. An earlier program
@@ -118,7 +118,7 @@ struct State {
     trained: Trained,
     columns: Vec<u32>,
     store: Store,
-    /// The model used instead of the trees, where their intervals did not hold or they were worse than the running mean.
+    /// The model used instead of the trees, where their intervals did not hold or it was the better one.
     plain: Option<Plain>,
     /// Codes of users, by which the calibration knows them.
     #[serde(with = "crate::feature::pairs")]
@@ -312,8 +312,8 @@ impl Predictor {
     }
 
     /// What the calibration knows a job by.
-    fn about(&self, job: &Submission) -> About {
-        let class = Class { size: SizeClass::of(job.gpus), history: self.state.store.history(job) };
+    fn about(&self, store: &Store, job: &Submission) -> About {
+        let class = Class { size: SizeClass::of(job.gpus), history: store.history(job) };
         let user = job.user.as_ref().and_then(|user| self.state.users.get(user).copied());
         About { class, user, log_limit: log_limit(job).filter(|_| self.capped()) }
     }
@@ -323,8 +323,34 @@ impl Predictor {
     /// # Errors
     /// As [`Predictor::predict`].
     pub fn laws(&self, jobs: &[Submission], now_ms: Option<i64>) -> Result<Vec<Foretold>> {
+        self.laws_from(&self.state.store, jobs, now_ms)
+    }
+
+    /// What is said of jobs as `timeline` stood when its last job was submitted. A record that goes on until the last job has ended shows a cluster at rest
+    /// in the end, which is no moment at which jobs are submitted: whoever has many jobs running looks like somebody who has none. Where `timeline` is not
+    /// what the predictor was trained on, or it has learned since, it is as of the last event.
+    ///
+    /// # Errors
+    /// As [`Predictor::predict`].
+    pub(crate) fn laws_as_last_submitted(&self, timeline: &Timeline, jobs: &[Submission]) -> Result<Vec<Foretold>> {
         let state = &self.state;
-        let mut all = vec![f32::NAN; state.store.width()];
+        let submits = || timeline.jobs.iter().map(|job| job.submission.submit_ms);
+        let same = state.ended_since == 0 && submits().min() == Some(state.trained.from_ms);
+        let last_ms = submits().max().filter(|last| same && *last < state.last_ms);
+        if let Some(last_ms) = last_ms
+            && let Ok(part) = timeline.clone().until(last_ms)
+        {
+            let (_, store) = play(&part);
+            if store.columns() == state.store.columns() {
+                return self.laws_from(&store, jobs, Some(last_ms));
+            }
+        }
+        self.laws(jobs, Some(state.last_ms))
+    }
+
+    fn laws_from(&self, store: &Store, jobs: &[Submission], now_ms: Option<i64>) -> Result<Vec<Foretold>> {
+        let state = &self.state;
+        let mut all = vec![f32::NAN; store.width()];
         let mut part = Matrix::new(state.columns.len());
         let mut known = Vec::with_capacity(jobs.len());
         for job in jobs {
@@ -336,12 +362,12 @@ impl Predictor {
                 known.push((open.about, open.past));
                 continue;
             }
-            state.store.features(job, now_ms.unwrap_or(job.submit_ms), &mut all);
+            store.features(job, now_ms.unwrap_or(job.submit_ms), &mut all);
             for (cell, column) in part.push().iter_mut().zip(&state.columns) {
                 *cell = all.get(*column as usize).copied().unwrap_or(f32::NAN);
             }
-            let past = if state.plain.is_some() { state.store.past(job) } else { Past::default() };
-            known.push((self.about(job), past));
+            let past = if state.plain.is_some() { store.past(job) } else { Past::default() };
+            known.push((self.about(store, job), past));
         }
         self.say(&part, &known)
     }
@@ -430,7 +456,7 @@ impl Predictor {
         let mut row = vec![f32::NAN; self.state.store.width()];
         self.state.store.features(job, job.submit_ms, &mut row);
         self.state.calibrator.advance(job.submit_ms);
-        let (about, past) = (self.about(job), self.state.store.past(job));
+        let (about, past) = (self.about(&self.state.store, job), self.state.store.past(job));
         let said = self.laws(std::slice::from_ref(job), None).map_err(|error| error.to_string())?.first().copied();
         if self.state.open.len() >= MOST_OPEN {
             self.forget_oldest();
@@ -648,8 +674,8 @@ struct Chosen {
     calibrator: Calibrator,
 }
 
-/// Chooses the model on the jobs submitted from `from_ms` on, by what each, fitted before them, would have said of them: the trees, if their intervals held and
-/// they were no worse than the running mean; else the plain model that passes; else the running mean, which is then said not to have held.
+/// Chooses the model on the jobs submitted from `from_ms` on, by what each, fitted before them, would have said of them: of those whose intervals held and
+/// that were no worse than the running mean the one of least loss; if there is none, the running mean, which is then said not to have held.
 fn choose(rows: &Rows, from_ms: i64, limits: bool, options: &Options) -> Result<Chosen> {
     let candidates = [Model::Boosted, Model::LimitShare, Model::ShrunkMean, Model::RunningMean];
     let mut tracks = Vec::new();
