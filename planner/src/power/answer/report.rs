@@ -136,8 +136,24 @@ impl Answer {
         };
         if let Some(vcs) = &self.vcs_as_they_stand {
             let own = &vcs.chosen;
+            let pooled = format!(
+                "s one pool, if every node could serve every VC, {:.1} of {:.0} nodes with {} unserved",
+                chosen.scored.outcome.nodes_asleep_mean,
+                pool.nodes_mean,
+                format::compact(chosen.scored.outcome.unserved_node_slots),
+            );
+            if own.nodes_asleep_mean.high <= 0.0 {
+                let least = vcs.trailing_maximum.as_ref().map_or_else(String::new, |least| {
+                    let asleep = least.nodes_asleep_mean.value;
+                    format!(" A trailing maximum would have let {asleep:.1} of them sleep over the {:.0} days that followed.", pool.days)
+                });
+                return format!(
+                    "With the {} VCs as they stand, each on its own nodes, no rule was worth its shortages on the days before, at the prices assumed: **all {:.0} nodes stay on**.{least} A{pooled}.",
+                    vcs.vcs, vcs.nodes_mean,
+                );
+            }
             return format!(
-                "With the {} VCs as they stand, each on its own nodes, the rules chosen beforehand would have let **{:.1}** of {:.0} nodes sleep on average ({:.1} to {:.1}, {}) over the {:.0} days that followed, saved **{}** kWh net of boots and left {} node-slots of {} unserved; as one pool, if every node could serve every VC, {:.1} of {:.0} nodes with {} unserved.{}",
+                "With the {} VCs as they stand, each on its own nodes, the rules chosen beforehand would have let **{:.1}** of {:.0} nodes sleep on average ({:.1} to {:.1}, {}) over the {:.0} days that followed, saved **{}** kWh net of boots and left {} node-slots of {} unserved; a{pooled}.{}",
                 vcs.vcs,
                 own.nodes_asleep_mean.value,
                 vcs.nodes_mean,
@@ -148,9 +164,6 @@ impl Answer {
                 format::compact(vcs.energy_saved_kwh),
                 format::compact(vcs.unserved_node_slots),
                 format::duration(self.slot_s),
-                chosen.scored.outcome.nodes_asleep_mean,
-                pool.nodes_mean,
-                format::compact(chosen.scored.outcome.unserved_node_slots),
                 beside(vcs.over_trailing_maximum.as_ref()),
             );
         }
