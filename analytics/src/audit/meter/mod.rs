@@ -220,7 +220,7 @@ pub(super) fn conclude(
         return Err(absent::window(trace, options.window(), record, &counts));
     }
     // A device that draws nothing has an energy, too: none.
-    let known = !sink.cells.is_empty() || fleet.facts.iter().any(|facts| facts.meter.is_some());
+    let known = fleet.has_read(&sink) || fleet.facts.iter().any(|facts| facts.meter.is_some());
     let mut notes = std::mem::take(&mut fleet.notes);
     tell(&counts, claims, &mut notes);
     let used: BTreeSet<u32> = fleet.facts.iter().filter(|facts| facts.gpus > 0).map(|facts| facts.law).collect();
