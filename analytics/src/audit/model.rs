@@ -6,7 +6,7 @@
 //! weighted mean. Between bins the function is linear. Above the highest utilisation seen it rises linearly to the TDP, where
 //! that is known; below the lowest it falls to the idle power.
 //!
-//! **Idle power** is, first known first taken: the user's; the mean of at least [`LEAST_IDLE`] readings at a utilisation of at most 1 %;
+//! **Idle power** is, first known first taken: the user's; the mean of at least `LEAST_IDLE` readings at a utilisation of at most 1 %;
 //! the [table's](super::ratings). Else it is unknown, with bounds ([`Idle`]): no more than the lowest reading, and no less than what
 //! utilisation leaves: at a (low) utilisation u a GPU is idle for 1 - u of the time, so that idle power is at least (P - u · most) / (1 - u)
 //! where the most is stated.

@@ -2,7 +2,7 @@
 //!
 //! The jobs are replayed with all nodes powered, and then under each plan, each pool with **the rule that was [chosen](super::study) for it**: the same
 //! setting, fitted on the same days, chosen for the same service, boots and prices. Nothing is chosen here. The rules now see the demand that
-//! their own doing has made ([`resim`](super::resim)); waiting work counts as demand, and jobs that wait wake the nodes they need: no rule can
+//! their own doing has made ([`resim`]); waiting work counts as demand, and jobs that wait wake the nodes they need: no rule can
 //! strand a job. Beside them run the trailing maximum and the timeout chosen in the same way, and what `slurm.conf` is told, node by node.
 //!
 //! Worked example: a pool with 3 nodes busy and jobs for 1 more waiting, under a trailing maximum of half an hour and a buffer of 1, in which 5 were

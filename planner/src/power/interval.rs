@@ -1,6 +1,6 @@
 //! Intervals of what a rule meant on the days evaluated: what other weeks like these might have given.
 //!
-//! Blocks of whole weeks, or of days where there are under four weeks, are drawn anew with replacement, [`DRAWS`] times; the interval is where 95 % of
+//! Blocks of whole weeks, or of days where there are under four weeks, are drawn anew with replacement, `DRAWS` times; the interval is where 95 % of
 //! the draws lie. Two rules are compared on the same draws, day by day. O(draws × blocks).
 //!
 //! Worked example: of two days, one saved 10 kWh more than the other rule and one 2 kWh less: on average 4, and a draw of the second day twice gives −2.

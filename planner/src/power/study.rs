@@ -460,7 +460,7 @@ pub fn study(series: &Series, request: &Request) -> Result<Studied> {
     Ok(Survey::of(series, request)?.finish(None))
 }
 
-/// Studies several VCs, each with its request, that learn from each other: see [`choice`](super::choice). An error is that of its VC alone.
+/// Studies several VCs, each with its request, that learn from each other: see [`choice`]. An error is that of its VC alone.
 pub fn study_together(all: &[(&Series, Request)]) -> Vec<Result<Studied>> {
     let mut surveys: Vec<Result<Survey<'_>>> =
         all.par_iter().map(|(series, request)| Survey::of(series, request)).collect();

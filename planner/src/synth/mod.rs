@@ -7,7 +7,7 @@
 //!
 //! What is made to be like the published traces: users and names come back, load is daily and weekly with bursts, run
 //! times are heavy-tailed and depend on user, name and size, ends depend on GPU time, waits come out of contention for
-//! nodes, replayed by the simulator under the policy that the specification names ([`schedule`]). What is not: users do not react
+//! nodes, replayed by the simulator under the policy that the specification names (`synth::schedule`). What is not: users do not react
 //! to waits, sizes do not drift.
 //!
 //! ```text
