@@ -53,6 +53,22 @@ pub struct Job {
     pub failed: bool,
 }
 
+impl Job {
+    /// A job that starts when it is submitted, ends after `run_s` seconds, and does not fail. For examples and tests.
+    pub fn without_wait(row: u32, submission: Submission, run_s: f64) -> Self {
+        let submit_ms = submission.submit_ms;
+        Self {
+            row,
+            submission,
+            start_ms: Some(submit_ms),
+            assumed_start: false,
+            end_ms: Some(submit_ms + (run_s * 1000.0) as i64),
+            run_s: Some(run_s),
+            failed: false,
+        }
+    }
+}
+
 /// What happened to a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {

@@ -36,16 +36,7 @@ fn job(at: u32, submit_s: f64, user: u32, run_s: f64, limit_s: Option<f64>) -> J
         limit_s,
         ..Submission::default()
     };
-    let end_ms = Some(submit_ms + (run_s * 1000.0) as i64);
-    Job {
-        row: at,
-        submission,
-        start_ms: Some(submit_ms),
-        assumed_start: false,
-        end_ms,
-        run_s: Some(run_s),
-        failed: false,
-    }
+    Job::without_wait(at, submission, run_s)
 }
 
 fn timeline(jobs: Vec<Job>) -> Timeline {

@@ -722,16 +722,7 @@ mod tests {
                 gpus: 1.0,
                 ..Submission::default()
             };
-            let end_ms = Some(submit_ms + (run_s * 1000.0) as i64);
-            Job {
-                row: at,
-                submission,
-                start_ms: Some(submit_ms),
-                assumed_start: false,
-                end_ms,
-                run_s: Some(run_s),
-                failed: false,
-            }
+            Job::without_wait(at, submission, run_s)
         };
         let known = Known { user: true, ..Known::default() };
         Timeline { jobs: (0..jobs).map(job).collect(), known, ..Timeline::default() }

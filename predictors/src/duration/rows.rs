@@ -178,16 +178,7 @@ mod tests {
 
     fn job(submit_s: i64, run_s: f64) -> Job {
         let submission = Submission { submit_ms: submit_s * 1000, gpus: 1.0, ..Submission::default() };
-        let end_ms = submit_s * 1000 + (run_s * 1000.0) as i64;
-        Job {
-            row: 0,
-            submission,
-            start_ms: Some(submit_s * 1000),
-            assumed_start: false,
-            end_ms: Some(end_ms),
-            run_s: Some(run_s),
-            failed: false,
-        }
+        Job::without_wait(0, submission, run_s)
     }
 
     #[test]
