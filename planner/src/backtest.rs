@@ -9,6 +9,7 @@ use tracecast_analytics::report::chart::{Axis, Chart, Mark, Series};
 use tracecast_analytics::report::{Cell, Column, Report, Section, Table, format};
 use tracecast_analytics::time::Zone;
 use tracecast_predictors::backtest::{Backtest, ModelScore, Part, Refusal, Span, UnderDrawnWaits};
+use tracecast_predictors::score::{Pinball, Score};
 
 use crate::downstream::{Downstream, Measure, Outcome};
 
@@ -38,6 +39,17 @@ pub struct Answer {
 /// The JSON Schema of [`Answer`].
 pub fn json_schema() -> serde_json::Value {
     schemars::schema_for!(Answer).to_value()
+}
+
+/// Losses at 10, 50 and 90 % as shares of the running mean's, and the shares of runs in the 80 and 90 % intervals.
+fn losses(score: &Score, base: Pinball) -> [Cell; 5] {
+    [
+        Cell::float(score.pinball.p10 / base.p10, 3),
+        Cell::float(score.pinball.p50 / base.p50, 3),
+        Cell::float(score.pinball.p90 / base.p90, 3),
+        Cell::share(score.coverage80),
+        Cell::share(score.coverage90),
+    ]
 }
 
 impl Answer {
@@ -126,18 +138,11 @@ impl Answer {
         ];
         let mut table = Table::new("Scores with and without waits", columns);
         let row = |starts: &str, own: &ModelScore, base: &ModelScore| -> Vec<Cell> {
-            let (score, base) = (&own.score, base.score.pinball);
-            vec![
-                own.name.as_str().into(),
-                starts.into(),
-                Cell::float(score.spearman, 3),
-                Cell::float(score.r2, 3),
-                Cell::float(score.pinball.p10 / base.p10, 3),
-                Cell::float(score.pinball.p50 / base.p50, 3),
-                Cell::float(score.pinball.p90 / base.p90, 3),
-                Cell::share(score.coverage80),
-                Cell::share(score.coverage90),
-            ]
+            let score = &own.score;
+            let mut cells: Vec<Cell> =
+                vec![own.name.as_str().into(), starts.into(), Cell::float(score.spearman, 3), Cell::float(score.r2, 3)];
+            cells.extend(losses(score, base.score.pinball));
+            cells
         };
         for own in &drawn.models {
             let before = self.backtest.models.iter().find(|model| model.name == own.name);
@@ -184,16 +189,14 @@ impl Answer {
             let score = &model.score;
             let base = self.base().map_or(score.pinball, |base| base.score.pinball);
             let name = if model.name == test.chosen { format!("{} (chosen)", model.name) } else { model.name.clone() };
-            table.rows.push(vec![
+            let mut cells = vec![
                 name.into(),
                 Cell::float(score.spearman, 3),
                 Cell::float(score.kendall, 3),
                 Cell::float(score.r2, 3),
-                Cell::float(score.pinball.p10 / base.p10, 3),
-                Cell::float(score.pinball.p50 / base.p50, 3),
-                Cell::float(score.pinball.p90 / base.p90, 3),
-                Cell::share(score.coverage80),
-                Cell::share(score.coverage90),
+            ];
+            cells.extend(losses(score, base));
+            cells.extend([
                 Cell::float(score.width80, 1),
                 Cell::share(score.within_2x),
                 Cell::opt(model.p90_beyond_limit, Cell::share),
@@ -206,6 +209,7 @@ impl Answer {
                 }
                 .into(),
             ]);
+            table.rows.push(cells);
         }
         table.note = Some("p10, p50 and p90 loss: pinball losses as shares of the running mean's, below 1 is better. R²: of log runs. 80 % ends: upper over lower end of the interval, at the median. p90 > limit: share of the jobs with a time limit whose 90 % quantile is beyond it. Not chosen as: its intervals fell short of 80 or 90 % by more than 5 points and chance on the jobs to choose on, or most of them were wide for want of ended jobs, or its p50 or p90 loss there was above the running mean's.".to_owned());
         let made_of: Vec<String> =
