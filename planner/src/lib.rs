@@ -17,6 +17,7 @@
 pub mod backtest;
 pub mod downstream;
 pub mod error;
+pub mod plan;
 pub mod pooling;
 pub mod power;
 pub mod sim;

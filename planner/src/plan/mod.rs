@@ -1,0 +1,13 @@
+//! The spine of every plan: from evidence of the past to a [`Recommendation`] for the days to come.
+//!
+//! ```text
+//! request → evidence (the past) → candidates, fitted on *learn* → scored on *choose* → criterion → refitted → scored on *report*, beside doing
+//! nothing, the naive rule and the oracle → effect → decided forward from the last instant of the data → Recommendation → emitted, reported
+//! ```
+//!
+//! Plain types and free functions. A plan (such as [`power`](super::power)) brings its candidates, how they are scored, and its bound; what is the same
+//! for all plans stands here.
+
+pub mod recommendation;
+
+pub use recommendation::{Basis, Confidence, Effect, Harm, Recommendation, Regret};

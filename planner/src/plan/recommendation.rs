@@ -1,0 +1,118 @@
+//! What a plan tells its reader to do: one form for every plan.
+//!
+//! A recommendation says what to do, what it changes and by how much (with an interval, or why there is none), against what, how far the best
+//! possible is away, who is harmed, how sure it is, what it assumes, until when it holds, how to apply it and how to undo it. Where nothing is worth
+//! changing there is no recommendation, and the report says so.
+//!
+//! Worked example: "Put idle GPU nodes to sleep after 60 minutes": 7.2 nodes asleep on average (5.1 to 9.0), against all nodes on; the optimum
+//! sleeps 14.5; jobs of two VCs wait 4 minutes longer in all.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A figure that a recommendation changes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Effect {
+    /// What is counted, such as "GPU-hours waited".
+    pub what: String,
+    /// Its unit, such as `GPU-h`; empty where `what` says it.
+    pub unit: String,
+    /// By how much it changes: below 0 it falls.
+    pub change: f64,
+    /// Lower end of the interval of the change.
+    pub low: Option<f64>,
+    /// Upper end.
+    pub high: Option<f64>,
+    /// What the interval is of, or why there is none.
+    pub interval: String,
+}
+
+/// How far the best possible is away.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Regret {
+    /// What the oracle is, such as "the optimum that knows all demand".
+    pub oracle: String,
+    /// What the oracle would change, in the unit of the first [effect](Recommendation::effects).
+    pub oracle_change: f64,
+    /// What the naive rule changes, in the same unit.
+    pub naive_change: Option<f64>,
+    /// Name of the naive rule.
+    pub naive: Option<String>,
+}
+
+/// Who is worse off.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Harm {
+    /// Who: a VC, a group of jobs, the operator.
+    pub who: String,
+    /// How much, in words with numbers and units.
+    pub how_much: String,
+}
+
+/// How sure the effect is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Confidence {
+    /// A count or a comparison that no held-out data has tested.
+    Low,
+    /// Tested on one stretch of later data, or an effect whose interval is wide.
+    Medium,
+    /// Tested on several stretches of later data, and the effect's interval excludes none.
+    High,
+}
+
+impl Confidence {
+    /// In a word.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+        }
+    }
+}
+
+/// On what the effect rests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Basis {
+    /// Days after those it was chosen on.
+    LaterDays,
+    /// Jobs of the past, simulated again.
+    Replay,
+    /// A count of what happened.
+    Count,
+}
+
+/// One change worth making.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Recommendation {
+    /// Name of the plan it comes from, such as `power`: lower-case words joined by `-`.
+    pub plan: String,
+    /// What to do: one imperative sentence; `**bold**` is allowed.
+    pub action: String,
+    /// What changes; the first is the reason for the recommendation.
+    pub effects: Vec<Effect>,
+    /// Against what the effects are told, such as "all nodes powered".
+    pub against: String,
+    /// On what they rest.
+    pub basis: Basis,
+    /// How far the best possible is away; `None` where no bound is known.
+    pub regret: Option<Regret>,
+    /// Who is worse off; empty where nobody is known to be.
+    pub harmed: Vec<Harm>,
+    /// How sure the effect is.
+    pub confidence: Confidence,
+    /// Why it is so sure and not surer, and what can go wrong.
+    pub risk: String,
+    /// What was taken for granted, one sentence each.
+    pub assumptions: Vec<String>,
+    /// Until when it holds, in words: a date, or what would end it.
+    pub holds_until: String,
+    /// How to apply it, in one or two sentences.
+    pub apply: String,
+    /// The command that applies or emits it, where there is one.
+    pub command: Option<String>,
+    /// How to undo it.
+    pub undo: String,
+}
