@@ -15,9 +15,8 @@
 pub mod audit;
 pub mod describe;
 pub mod error;
+pub mod facts;
 pub mod ingest;
-pub mod occupancy;
-pub mod outage;
 pub mod quality;
 pub mod report;
 pub mod rollup;

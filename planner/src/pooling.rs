@@ -23,7 +23,8 @@ use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tracecast_analytics::Trace;
-use tracecast_analytics::describe::{Description, JobFacts};
+use tracecast_analytics::describe::Description;
+use tracecast_analytics::facts::JobFacts;
 use tracecast_analytics::report::{Cell, Column, Section, Table, format};
 use tracecast_analytics::stats::sum;
 

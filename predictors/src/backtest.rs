@@ -16,7 +16,7 @@
 
 use rayon::prelude::*;
 use serde::Serialize;
-use tracecast_analytics::describe::SizeClass;
+use tracecast_analytics::facts::SizeClass;
 use tracecast_analytics::time::DAY_MS;
 
 use crate::duration::calibrate::{About, Calibrator, RATE, Spread};

@@ -12,7 +12,7 @@
 //! another is submitted is known to it. O(n log n). Worked example: a job submitted at 0 s, started at 10 s, that ran 60 s, ends at 70 s.
 
 use tracecast_analytics::Trace;
-use tracecast_analytics::describe::{JobFacts, SizeClass};
+use tracecast_analytics::facts::{JobFacts, SizeClass};
 use tracecast_analytics::schema::{JobState, Resource, gpu_count};
 
 use crate::error::{Error, Result};

@@ -2,8 +2,9 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
 
+use tracecast_analytics::describe::Topic;
 use tracecast_analytics::describe::power::Power;
-use tracecast_analytics::describe::{JobFacts, Topic};
+use tracecast_analytics::facts::JobFacts;
 use tracecast_analytics::time::{Zone, parse_local};
 use tracecast_tests::{read, real_trace};
 

@@ -8,9 +8,9 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::facts::JobFacts;
 use super::summary::int;
 use super::topic::{Moments, Topic, TopicResult};
+use crate::facts::JobFacts;
 use crate::report::format::{counted, duration, percent};
 use crate::report::{Axis, Cell, Chart, Column, Mark, Section, Series, Table};
 use crate::stats::arrival::Arrivals;

@@ -9,12 +9,12 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::capacity::{Capacity, samples_by_name, sum};
-use super::facts::JobFacts;
-use super::observed::{Observed, left_out};
-use super::topic::{CAVEAT_BELOW, Topic, TopicResult};
-use crate::occupancy::Steps;
-use crate::outage::Outages;
+use super::topic::{CAVEAT_BELOW, Topic, TopicResult, left_out, share};
+use crate::facts::JobFacts;
+use crate::facts::capacity::{Capacity, samples_by_name, sum};
+use crate::facts::observed::Observed;
+use crate::facts::occupancy::Steps;
+use crate::facts::outage::Outages;
 use crate::report::format::{counted, integer, percent};
 use crate::report::{Axis, BarLayout, BarSeries, Cell, Chart, Column, Mark, Reference, Section, Series, Table};
 use crate::time::{DAY_MS, HOUR_MS, LocalTime, Zone};
@@ -278,12 +278,12 @@ fn use_over_time(facts: &JobFacts<'_>) -> (Steps, String) {
     if !in_use.is_empty() {
         let mut source = "from the start and end of each job".to_owned();
         if facts.assumed_starts > 0 {
-            let share = super::topic::share(facts.assumed_gpu_s, facts.total_gpu_s()).unwrap_or(0.0);
+            let assumed = share(facts.assumed_gpu_s, facts.total_gpu_s()).unwrap_or(0.0);
             source = format!(
                 "from the start and end of each job; {} with {} of the GPU time without a recorded start, taken to \
                  start when submitted",
                 counted(facts.assumed_starts as u64, "job", "jobs"),
-                percent(share)
+                percent(assumed)
             );
         }
         return (in_use, source);
@@ -360,8 +360,7 @@ fn gpu_use(facts: &JobFacts<'_>, in_use: &Steps, source: String, observed: &Obse
         capacity_gpus,
         capacity_source: capacity.filter(|_| capacity_gpus.is_some()).map(|c| c.how),
         utilisation: capacity_gpus.map(|gpus| mean_gpus / gpus),
-        assumed_gpu_time_share: super::topic::share(facts.assumed_gpu_s, facts.total_gpu_s())
-            .filter(|_| from_jobs(facts)),
+        assumed_gpu_time_share: share(facts.assumed_gpu_s, facts.total_gpu_s()).filter(|_| from_jobs(facts)),
         oversubscribed_time_share: over,
         outage_hours,
         utilisation_with_outages,

@@ -26,11 +26,11 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::facts::{JobFacts, SizeClass};
-use super::load::{self, VcLoad};
-use super::placed::{FreeNodes, Placements, micros};
 use super::topic::{TopicResult, hours, share};
-use crate::occupancy::{Steps, walk};
+use crate::facts::load::{self, VcLoad};
+use crate::facts::occupancy::{Steps, walk};
+use crate::facts::placed::{FreeNodes, Placements, micros};
+use crate::facts::{JobFacts, SizeClass};
 
 /// Shortest wait that is looked into, seconds.
 const SHORTEST_S: f64 = 60.0;
@@ -311,8 +311,8 @@ impl Delayed {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::describe::load::tests::{job, quota};
-    use crate::describe::placed::tests::{node, place};
+    use crate::facts::load::tests::{job, quota};
+    use crate::facts::placed::tests::{node, place};
     use crate::trace::Trace;
 
     /// Wait shares of the one job that waited: capacity, quota, fragmentation, order.

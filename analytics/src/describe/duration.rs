@@ -13,9 +13,9 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::facts::{JobFacts, SizeClass};
 use super::summary::int;
 use super::topic::{Topic, TopicResult, hours, opening};
+use crate::facts::{JobFacts, SizeClass};
 use crate::report::format::{count, counted, duration, percent};
 use crate::report::{Axis, Cell, Chart, Column, Mark, Section, Series, Table};
 use crate::stats;
@@ -389,7 +389,7 @@ fn short(value: f64) -> String {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::describe::load::tests::job;
+    use crate::facts::load::tests::job;
     use crate::trace::Trace;
 
     #[test]

@@ -8,10 +8,10 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::facts::{JobFacts, SizeClass};
 use super::status::words;
 use super::summary::int;
 use super::topic::{Topic, TopicResult, hours, share};
+use crate::facts::{JobFacts, SizeClass};
 use crate::report::format::{compact, count, counted, duration, percent};
 use crate::report::{Axis, BarLayout, BarSeries, Cell, Chart, Column, Mark, Section, Series, Table};
 use crate::schema::{JobState, Table as _};

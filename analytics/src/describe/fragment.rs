@@ -22,10 +22,10 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::facts::JobFacts;
-use super::placed::{FreeNodes, MICRO, Placements, micros};
 use super::topic::{CAVEAT_BELOW, Moments, Topic, TopicResult, hours, share};
-use crate::occupancy::Steps;
+use crate::facts::JobFacts;
+use crate::facts::occupancy::Steps;
+use crate::facts::placed::{FreeNodes, MICRO, Placements, micros};
 use crate::report::format::{compact, count, counted, percent};
 use crate::report::{Axis, BarLayout, BarSeries, Cell, Chart, Column, Mark, Section, Series, Table};
 use crate::stats::sum::NeumaierSum;
@@ -446,8 +446,8 @@ impl Fragmentation {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::describe::load::tests::job;
-    use crate::describe::placed::tests::{node, place};
+    use crate::facts::load::tests::job;
+    use crate::facts::placed::tests::{node, place};
     use crate::trace::Trace;
 
     /// Two nodes of 8. Job a holds 5 of n1 from 0 s to 100 s; job b holds 5 of n2 from 50 s to 100 s; job c asks for 4 at

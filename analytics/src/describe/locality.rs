@@ -14,10 +14,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::delay::{Cause, Delay, DelayBySize};
-use super::facts::JobFacts;
-use super::placed::{self, Placements};
 use super::summary::int;
 use super::topic::{CAVEAT_BELOW, Topic, TopicResult, hours, share};
+use crate::facts::JobFacts;
+use crate::facts::placed::{self, Placements};
 use crate::report::format::{count, duration, percent};
 use crate::report::{Axis, BarLayout, BarSeries, Cell, Chart, Column, Section, Table};
 use crate::stats::quantile;
@@ -380,8 +380,8 @@ impl Locality {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::describe::load::tests::job;
-    use crate::describe::placed::tests::{node, place};
+    use crate::facts::load::tests::job;
+    use crate::facts::placed::tests::{node, place};
     use crate::trace::Trace;
 
     #[test]

@@ -6,13 +6,7 @@
 //!
 //! Complexity: O(n log n) in jobs and samples; memory O(n).
 
-mod capacity;
-pub(crate) mod facts;
-mod load;
-mod observed;
-mod placed;
 mod quality;
-pub(crate) mod samples;
 mod summary;
 mod topic;
 
@@ -38,15 +32,12 @@ pub mod wait;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-pub use capacity::Capacity;
-pub use facts::{JobFacts, SizeClass, Stretch};
-pub use load::{LoadSource, Spread};
 pub use power::{Energy, EnergyOf, Metered, PowerAt};
 pub use quality::Quality;
-pub use samples::HolderSource;
 pub use summary::Summary;
 pub use topic::{Missing, Topic, TopicResult};
 
+use crate::facts::{Capacity, JobFacts};
 use crate::report::{Report, Section};
 use crate::trace::{SourceRecord, Trace};
 
@@ -82,7 +73,7 @@ macro_rules! description {
                 Self {
                     schema: SCHEMA.to_owned(),
                     sources: trace.sources.clone(),
-                    notes: trace.notes.iter().cloned().chain(capacity::Capacity::assumption(trace)).collect(),
+                    notes: trace.notes.iter().cloned().chain(Capacity::assumption(trace)).collect(),
                     quality: Quality::of(trace),
                     $( $field: topic::attempt(&facts, &mut missing), )*
                     missing,

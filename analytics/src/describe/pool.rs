@@ -19,12 +19,12 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::facts::JobFacts;
-use super::load::{self, LoadSource, VcLoad};
-use super::observed::{Observed, left_out};
-use super::topic::{Moments, Topic, TopicResult, hours, share};
-use crate::occupancy::Steps;
-use crate::outage::Outages;
+use super::topic::{Moments, Topic, TopicResult, hours, left_out, share};
+use crate::facts::JobFacts;
+use crate::facts::load::{self, LoadSource, VcLoad};
+use crate::facts::observed::Observed;
+use crate::facts::occupancy::Steps;
+use crate::facts::outage::Outages;
 use crate::report::format::{compact, counted, percent};
 use crate::report::{Axis, BarLayout, BarSeries, Cell, Chart, Column, Mark, Section, Series, Table};
 use crate::stats::sum::NeumaierSum;
@@ -381,7 +381,7 @@ impl Poolable {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::describe::load::tests::{job, quota, sample};
+    use crate::facts::load::tests::{job, quota, sample};
     use crate::trace::Trace;
 
     #[test]

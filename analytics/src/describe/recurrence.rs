@@ -12,9 +12,9 @@ use std::collections::HashMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::facts::JobFacts;
 use super::summary::int;
 use super::topic::{Topic, TopicResult, hours, opening, share};
+use crate::facts::JobFacts;
 use crate::report::format::{counted, duration, percent};
 use crate::report::{Axis, Cell, Chart, Column, Mark, Section, Series, Table};
 use crate::schema::Table as _;

@@ -9,10 +9,10 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::facts::JobFacts;
 use super::summary::int;
 use super::topic::{Topic, TopicResult, hours, share};
-use crate::occupancy::Steps;
+use crate::facts::JobFacts;
+use crate::facts::occupancy::Steps;
 use crate::report::format::{counted, percent};
 use crate::report::{Axis, Cell, Chart, Column, Mark, Section, Series, Table};
 use crate::stats;

@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::facts::JobFacts;
 use super::summary::int;
 use super::topic::{Topic, TopicResult, hours, share};
+use crate::facts::JobFacts;
 use crate::report::format::{compact, count, counted, percent};
 use crate::report::{Axis, Cell, Chart, Column, Mark, Section, Series, Table};
 use crate::stats::sum::NeumaierSum;

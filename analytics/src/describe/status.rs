@@ -11,9 +11,9 @@ use polars::prelude::{
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::facts::{JobFacts, SizeClass};
 use super::summary::int;
 use super::topic::{Topic, TopicResult, hours, share};
+use crate::facts::{JobFacts, SizeClass};
 use crate::report::format::{compact, percent};
 use crate::report::{Axis, BarLayout, BarSeries, Cell, Chart, Column, Section, Table};
 use crate::schema::JobState;

@@ -3,9 +3,9 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::capacity::Capacity;
-use super::facts::JobFacts;
-use super::topic::{Topic, TopicResult, hours};
+use super::topic::{Topic, TopicResult, hours, share};
+use crate::facts::JobFacts;
+use crate::facts::capacity::Capacity;
 use crate::report::format::{compact, count, counted, duration};
 use crate::report::{Cell, Column, Section, Table};
 use crate::schema::Table as _;
@@ -163,7 +163,7 @@ impl Topic for Summary {
             wait_s: collect(&wait, &|_| true),
             reported_runs: facts.reported_runs as u64,
             assumed_starts: facts.assumed_starts as u64,
-            assumed_gpu_time_share: super::topic::share(facts.assumed_gpu_s, total_gpu_s),
+            assumed_gpu_time_share: share(facts.assumed_gpu_s, total_gpu_s),
         })
     }
 

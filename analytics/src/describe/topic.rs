@@ -3,8 +3,9 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::facts::JobFacts;
+use crate::facts::JobFacts;
 use crate::report::{Axis, Section};
+pub(super) use crate::stats::share;
 use crate::trace::Trace;
 
 /// A topic's answer, or in one line why the data do not allow it.
@@ -108,7 +109,17 @@ pub(super) fn hours(seconds: f64) -> f64 {
     seconds / 3_600.0
 }
 
-/// `part / whole`, `None` if the whole is zero.
-pub(super) fn share(part: f64, whole: f64) -> Option<f64> {
-    (whole > 0.0).then(|| part / whole)
+/// What a section says of the time that it leaves out; `None` where it leaves out none. `idle` is the figure that would
+/// result if the outages were idle time: its name and its value in words.
+pub(super) fn left_out(hours: f64, idle: Option<(&str, String)>) -> Option<String> {
+    (hours > 0.0).then(|| {
+        let mut text = format!(
+            "The whole cluster was counted at or near 0 for {hours:.1} h right after it was busy: it was off or its \
+             counting failed, which is not idleness, so this time is left out."
+        );
+        if let Some((what, value)) = idle {
+            text.push_str(&format!(" Counted as idle, it would make the {what} {value}."));
+        }
+        text
+    })
 }

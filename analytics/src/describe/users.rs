@@ -11,9 +11,9 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::facts::JobFacts;
 use super::summary::int;
 use super::topic::{CAVEAT_BELOW, Topic, TopicResult, hours, share};
+use crate::facts::JobFacts;
 use crate::report::format::{count, counted, percent};
 use crate::report::{Axis, Cell, Chart, Column, Mark, Reference, Section, Series, Table};
 use crate::schema::JobState;

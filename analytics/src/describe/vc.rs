@@ -14,12 +14,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::facts::JobFacts;
-use super::load::{self, LoadSource, Spread, VcLoad};
-use super::observed::left_out;
 use super::summary::int;
-use super::topic::{Topic, TopicResult, hours, share};
-use crate::outage::Outages;
+use super::topic::{Topic, TopicResult, hours, left_out, share};
+use crate::facts::JobFacts;
+use crate::facts::load::{self, LoadSource, Spread, VcLoad};
+use crate::facts::outage::Outages;
 use crate::report::format::{compact, counted, percent};
 use crate::report::{Axis, BarLayout, BarSeries, BoxSummary, Cell, Chart, Column, Section, Table};
 use crate::schema::Table as _;
@@ -402,7 +401,7 @@ impl VcLoads {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::describe::load::tests::{job, quota, sample};
+    use crate::facts::load::tests::{job, quota, sample};
 
     #[test]
     fn the_worked_number_and_the_imbalance() {

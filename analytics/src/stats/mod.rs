@@ -2,7 +2,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`sum`] | compensated sums, mean, variance |
+//! | [`sum`] | compensated sums, mean, variance, shares |
 //! | [`quantile`] | exact and weighted quantiles, [`Summary`] |
 //! | [`ecdf`] | distribution functions, thinned for plots |
 //! | [`survival`] | Kaplan-Meier with censoring and delayed entry |
@@ -28,5 +28,5 @@ pub use concentration::{Concentration, Imbalance};
 pub use ecdf::{CurvePoint, Ecdf};
 pub use fit::{Distribution, Family, Fit, FitError, FitReport, fit_all, fit_report};
 pub use quantile::Summary;
-pub use sum::NeumaierSum;
+pub use sum::{NeumaierSum, share};
 pub use survival::KaplanMeier;

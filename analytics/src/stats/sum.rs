@@ -69,6 +69,11 @@ pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| sum(values) / values.len() as f64)
 }
 
+/// `part / whole`, `None` if the whole is zero.
+pub fn share(part: f64, whole: f64) -> Option<f64> {
+    (whole > 0.0).then(|| part / whole)
+}
+
 /// Sample variance (divisor n - 1), by two passes; `None` for fewer than two values.
 #[must_use]
 pub fn variance(values: &[f64]) -> Option<f64> {

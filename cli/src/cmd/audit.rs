@@ -13,7 +13,7 @@ use tracecast_analytics::audit::manifest::{self, Input, Manifest, Options};
 use tracecast_analytics::audit::whatif::cap;
 use tracecast_analytics::audit::whatif::reclaim::{self, Reclaim};
 use tracecast_analytics::audit::{meter, stream};
-use tracecast_analytics::describe::HolderSource;
+use tracecast_analytics::facts::HolderSource;
 use tracecast_analytics::ingest;
 use tracecast_analytics::report::Section;
 use tracecast_analytics::storage;

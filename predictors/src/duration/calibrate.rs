@@ -16,7 +16,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
-use tracecast_analytics::describe::SizeClass;
+use tracecast_analytics::facts::SizeClass;
 
 use super::law::{LEVELS, Law};
 use super::overrun::Overruns;

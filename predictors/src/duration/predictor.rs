@@ -14,7 +14,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
-use tracecast_analytics::describe::SizeClass;
+use tracecast_analytics::facts::SizeClass;
 use tracecast_analytics::ingest::sha256;
 use tracecast_analytics::time::within_reach;
 

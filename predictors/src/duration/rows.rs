@@ -4,7 +4,7 @@
 //! it is a bound (its age). Worked example: of jobs that ran from 0 to 60 s and from 30 to 500 s, at t = 100 s the first is a label, log 60,
 //! and the second a bound, log 70.
 
-use tracecast_analytics::describe::SizeClass;
+use tracecast_analytics::facts::SizeClass;
 
 use super::calibrate::{About, Class};
 use crate::feature::{Past, Store, log_run};

@@ -18,7 +18,7 @@ use crate::audit::attribute::{MeterHours, NodeFacts};
 use crate::audit::constant::Constant;
 use crate::audit::ledger::Basis;
 use crate::audit::model::Laws;
-use crate::describe::JobFacts;
+use crate::facts::JobFacts;
 use crate::report::format::compact;
 use crate::schema::Table as _;
 

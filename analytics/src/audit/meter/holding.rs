@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::sink::Claim;
 use crate::Trace;
-use crate::describe::JobFacts;
+use crate::facts::JobFacts;
 use crate::schema::Table as _;
 use crate::time::HOUR_MS;
 

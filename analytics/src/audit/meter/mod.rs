@@ -43,8 +43,8 @@ use super::constant::{self, Constant};
 use super::ledger::{Basis, Ledger};
 use super::model::{GPU_MOST_W, Given, Law, Laws, Tally};
 use crate::Trace;
-use crate::describe::JobFacts;
 use crate::error::{Error, Result};
+use crate::facts::JobFacts;
 use crate::schema::Table as _;
 use crate::time::{HOUR_MS, format_utc};
 

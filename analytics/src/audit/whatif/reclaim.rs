@@ -16,8 +16,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::describe::samples::{Holder, Readings};
-use crate::describe::{HolderSource, JobFacts};
+use crate::facts::samples::{Holder, Readings};
+use crate::facts::{HolderSource, JobFacts};
 use crate::stats::sampled::BRIDGE;
 use crate::stats::sum::NeumaierSum;
 use crate::time::{HOUR_MS, MINUTE_MS};

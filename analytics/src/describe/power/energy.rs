@@ -11,9 +11,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::KWH_J;
-use crate::describe::facts::JobFacts;
-use crate::describe::samples::Holder;
 use crate::describe::topic::{hours, share};
+use crate::facts::JobFacts;
+use crate::facts::samples::Holder;
 use crate::report::format::{compact, percent};
 use crate::stats;
 use crate::stats::ecdf::{CurvePoint, Ecdf};

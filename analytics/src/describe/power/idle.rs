@@ -9,8 +9,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::energy::kwh;
-use crate::describe::samples::{Holder, HolderSource};
 use crate::describe::topic::{hours, share};
+use crate::facts::samples::{Holder, HolderSource};
 use crate::stats;
 use crate::stats::sum::NeumaierSum;
 

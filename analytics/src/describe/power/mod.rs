@@ -31,8 +31,8 @@ pub use idle::Idle;
 pub use nodes::{NodePower, SensorPower};
 pub use reported::ReportedEnergy;
 
-use super::facts::JobFacts;
 use super::topic::{Topic, TopicResult};
+use crate::facts::JobFacts;
 use crate::report::format::{compact, counted, float, percent};
 use crate::report::{Axis, Chart, Mark, Section, Series};
 

@@ -17,7 +17,7 @@ use serde::Serialize;
 use super::Power;
 use super::display::{covered, curve_chart, power_row, power_table};
 use super::energy::{Energy, Metered, Meters, OverTime, PowerAt};
-use crate::describe::facts::JobFacts;
+use crate::facts::JobFacts;
 use crate::report::Section;
 use crate::report::format::{count, counted};
 use crate::schema::{Table as _, sensor};

@@ -12,10 +12,10 @@ use serde::Serialize;
 
 use super::SHOWN;
 use super::energy::kwh;
-use crate::describe::facts::JobFacts;
 use crate::describe::status::words;
 use crate::describe::summary::int;
 use crate::describe::topic::share;
+use crate::facts::JobFacts;
 use crate::report::format::{count, percent};
 use crate::report::{Cell, Column, Section, Table};
 use crate::schema::JobState;

@@ -13,10 +13,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::LOW;
-use crate::describe::facts::{JobFacts, SizeClass};
 use crate::describe::status::words;
 use crate::describe::summary::int;
 use crate::describe::topic::{hours, share};
+use crate::facts::{JobFacts, SizeClass};
 use crate::report::format::{compact, count, counted, percent};
 use crate::report::{Axis, BarLayout, BarSeries, Cell, Chart, Column, Mark, Section, Series, Table};
 use crate::schema::JobState;

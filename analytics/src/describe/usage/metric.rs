@@ -10,8 +10,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::LOW;
-use crate::describe::samples::Readings;
 use crate::describe::topic::share;
+use crate::facts::samples::Readings;
 use crate::schema::{GpuSampleTable, Numbers};
 use crate::stats;
 use crate::stats::ecdf::{CurvePoint, Ecdf};

@@ -26,9 +26,9 @@ pub use metric::{Metric, MetricUse};
 pub use nodes::NodesUse;
 pub use readings::{GroupUse, HeldUse, Paired, ReadingsUse};
 
-use super::facts::JobFacts;
-use super::samples::Readings;
 use super::topic::{Topic, TopicResult};
+use crate::facts::JobFacts;
+use crate::facts::samples::Readings;
 use crate::report::Section;
 use crate::report::format::{compact, counted, percent};
 use crate::stats::sum::NeumaierSum;

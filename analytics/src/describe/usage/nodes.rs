@@ -12,8 +12,8 @@ use std::collections::HashMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::describe::facts::JobFacts;
 use crate::describe::summary::int;
+use crate::facts::JobFacts;
 use crate::report::{Cell, Column, Section, Table};
 use crate::schema::{Numbers, Table as _};
 use crate::stats;

@@ -15,11 +15,11 @@ use serde::Serialize;
 
 use super::LOW;
 use super::metric::{Metric, MetricUse, low_share};
-use crate::describe::facts::{JobFacts, SizeClass};
-use crate::describe::samples::{Holder, HolderSource, Readings};
 use crate::describe::status::words;
 use crate::describe::summary::int;
 use crate::describe::topic::share;
+use crate::facts::samples::{Holder, HolderSource, Readings};
+use crate::facts::{JobFacts, SizeClass};
 use crate::report::{Axis, Cell, Chart, Column, Mark, Section, Series, Table};
 use crate::schema::JobState;
 use crate::stats;

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use tracecast_analytics::Trace;
-use tracecast_analytics::describe::{Capacity, JobFacts};
+use tracecast_analytics::facts::{Capacity, JobFacts};
 use tracecast_analytics::report::format;
 use tracecast_analytics::schema::{Resource, Table};
 

@@ -20,7 +20,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use tracecast_analytics::describe::SizeClass;
+use tracecast_analytics::facts::SizeClass;
 
 use super::group::DurationClass;
 use super::sweep::CAUSES;

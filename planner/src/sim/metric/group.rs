@@ -6,7 +6,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use tracecast_analytics::describe::SizeClass;
+use tracecast_analytics::facts::SizeClass;
 use tracecast_analytics::stats::{quantile, sum};
 
 use super::times::JobTimes;

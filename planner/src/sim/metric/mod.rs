@@ -35,7 +35,7 @@ pub mod times;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use tracecast_analytics::describe::SizeClass;
+use tracecast_analytics::facts::SizeClass;
 use tracecast_analytics::stats::ecdf::{CurvePoint, Ecdf};
 
 pub use delay::{Cause, DelayByCause};

@@ -17,7 +17,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use tracecast_analytics::describe::SizeClass;
+use tracecast_analytics::facts::SizeClass;
 use tracecast_analytics::time::{DAY_MS, Zone};
 
 use super::{Fan, Forecaster, Seen, Series, Settings};

@@ -9,8 +9,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use tracecast_analytics::Trace;
-use tracecast_analytics::describe::{Capacity, JobFacts};
-use tracecast_analytics::occupancy::{Steps, walk};
+use tracecast_analytics::facts::occupancy::{Steps, walk};
+use tracecast_analytics::facts::{Capacity, JobFacts};
 use tracecast_analytics::report::format;
 use tracecast_analytics::schema::Table as _;
 use tracecast_analytics::time::Zone;

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use tracecast_analytics::Trace;
-use tracecast_analytics::outage::{Count, Outages};
+use tracecast_analytics::facts::outage::{Count, Outages};
 use tracecast_analytics::report::format;
 use tracecast_analytics::schema::Table as _;
 use tracecast_analytics::time::Zone;

@@ -13,23 +13,23 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::facts::JobFacts;
+use super::job::JobFacts;
 use crate::schema::{Table, gpu_count};
 use crate::stats::sum::NeumaierSum;
 
 /// Millionths in one GPU.
-pub(super) const MICRO: f64 = 1e6;
+pub(crate) const MICRO: f64 = 1e6;
 /// Least share of the GPU time that must be placed: what is not placed would look free.
 const LEAST_PLACED: f64 = 0.9;
 
 /// GPUs in whole millionths; what is no count of GPUs is none.
-pub(super) fn micros(gpus: f64) -> i64 {
+pub(crate) fn micros(gpus: f64) -> i64 {
     gpu_count(gpus).map_or(0, |gpus| (gpus * MICRO).round() as i64)
 }
 
 /// A node with GPUs.
 #[derive(Debug, Clone)]
-pub(super) struct Node {
+pub(crate) struct Node {
     /// GPUs, millionths.
     pub gpus: i64,
     /// The pool of nodes it belongs to, see [`Placements::pools`].
@@ -38,7 +38,7 @@ pub(super) struct Node {
 
 /// The nodes and what they held when.
 #[derive(Debug)]
-pub(super) struct Placements {
+pub(crate) struct Placements {
     /// Nodes with GPUs.
     pub nodes: Vec<Node>,
     /// Names of the VCs to which nodes are bound; empty unless every node with GPUs names its VC.
@@ -52,7 +52,7 @@ pub(super) struct Placements {
 }
 
 /// Number of distinct nodes in the last attempt of each job, 0 where the source has no placements of it. O(placements).
-pub(super) fn nodes_of_jobs(facts: &JobFacts<'_>) -> Vec<u32> {
+pub(crate) fn nodes_of_jobs(facts: &JobFacts<'_>) -> Vec<u32> {
     let table = &facts.trace.placements;
     let of_key = rows_by_key(facts);
     let mut last = vec![(i64::MIN, 0u32); facts.len()];
@@ -91,7 +91,7 @@ impl Placements {
     ///
     /// # Errors
     /// In one line what the source lacks.
-    pub(super) fn of(facts: &JobFacts<'_>) -> Result<Self, String> {
+    pub(crate) fn of(facts: &JobFacts<'_>) -> Result<Self, String> {
         let trace = facts.trace;
         if trace.placements.is_empty() {
             return Err("the source does not name the nodes that jobs ran on".to_owned());
@@ -132,7 +132,7 @@ impl Placements {
         }
         changes.sort_unstable();
         let held: NeumaierSum = facts.stretches.iter().map(|s| s.gpus * (s.end - s.start).max(0) as f64).collect();
-        let placed_share = super::topic::share(placed.value(), held.value()).unwrap_or(0.0);
+        let placed_share = crate::stats::share(placed.value(), held.value()).unwrap_or(0.0);
         if placed_share < LEAST_PLACED {
             return Err(format!(
                 "only {} of the GPU time is placed on nodes of the inventory; the rest would look free",
@@ -143,12 +143,12 @@ impl Placements {
     }
 
     /// GPUs of the largest node, millionths.
-    pub(super) fn largest_node(&self) -> i64 {
+    pub(crate) fn largest_node(&self) -> i64 {
         self.nodes.iter().map(|node| node.gpus).max().unwrap_or(0)
     }
 
     /// Starts before the first change, with all nodes empty.
-    pub(super) fn sweep(&self) -> Sweep<'_> {
+    pub(crate) fn sweep(&self) -> Sweep<'_> {
         let mut sweep = Sweep {
             placements: self,
             next: 0,
@@ -234,7 +234,7 @@ fn splits(rows: &[Row]) -> (Vec<Option<f64>>, u64) {
 
 /// Free GPUs of a set of nodes at one moment. A node with more used than it has counts as having none free.
 #[derive(Debug, Clone, Default)]
-pub(super) struct FreeNodes {
+pub(crate) struct FreeNodes {
     /// Nodes by free GPUs, millionths.
     by_free: BTreeMap<i64, u64>,
     /// Free GPUs, millionths.
@@ -272,12 +272,12 @@ impl FreeNodes {
     }
 
     /// Most free GPUs on one node, millionths.
-    pub(super) fn most(&self) -> i64 {
+    pub(crate) fn most(&self) -> i64 {
         self.by_free.last_key_value().map_or(0, |(free, _)| *free)
     }
 
     /// Free GPUs on the `nodes` nodes that have most, millionths. O(distinct numbers of free GPUs).
-    pub(super) fn top(&self, mut nodes: u64) -> i64 {
+    pub(crate) fn top(&self, mut nodes: u64) -> i64 {
         let mut sum = 0;
         for (free, count) in self.by_free.iter().rev() {
             let taken = nodes.min(*count);
@@ -291,14 +291,14 @@ impl FreeNodes {
     }
 
     /// `(free GPUs in millionths, nodes)`, fewest free first.
-    pub(super) fn by_free(&self) -> impl Iterator<Item = (i64, u64)> + '_ {
+    pub(crate) fn by_free(&self) -> impl Iterator<Item = (i64, u64)> + '_ {
         self.by_free.iter().map(|(free, nodes)| (*free, *nodes))
     }
 }
 
 /// The free GPUs of all nodes as time moves on.
 #[derive(Debug)]
-pub(super) struct Sweep<'p> {
+pub(crate) struct Sweep<'p> {
     placements: &'p Placements,
     next: usize,
     used: Vec<i64>,
@@ -310,12 +310,12 @@ pub(super) struct Sweep<'p> {
 
 impl Sweep<'_> {
     /// When something changes next, ms.
-    pub(super) fn next_change(&self) -> Option<i64> {
+    pub(crate) fn next_change(&self) -> Option<i64> {
         self.placements.changes.get(self.next).map(|(time, _, _)| *time)
     }
 
     /// Moves on to `time`: applies every change up to and at it.
-    pub(super) fn advance(&mut self, time: i64) {
+    pub(crate) fn advance(&mut self, time: i64) {
         while let Some((_, ix, amount)) = self.placements.changes.get(self.next).filter(|(at, _, _)| *at <= time) {
             self.next += 1;
             let (Some(node), Some(used)) = (self.placements.nodes.get(*ix), self.used.get_mut(*ix)) else { continue };
@@ -333,22 +333,18 @@ impl Sweep<'_> {
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::schema::{AttemptRow, NodeRow, PlacementRow};
     use crate::trace::Trace;
 
     /// A node.
-    pub(in crate::describe) fn node(name: &'static str, gpus: f64) -> NodeRow<'static> {
+    pub(crate) fn node(name: &'static str, gpus: f64) -> NodeRow<'static> {
         NodeRow { node: Some(name.into()), gpus: Some(gpus), ..NodeRow::default() }
     }
 
     /// A job's first attempt on a node.
-    pub(in crate::describe) fn place(
-        key: &'static str,
-        node: &'static str,
-        gpus: Option<f64>,
-    ) -> PlacementRow<'static> {
+    pub(crate) fn place(key: &'static str, node: &'static str, gpus: Option<f64>) -> PlacementRow<'static> {
         PlacementRow {
             job_key: Some(key.into()),
             attempt: Some(1),
@@ -374,7 +370,7 @@ pub(super) mod tests {
 
     #[test]
     fn attempts_give_the_times_and_unknown_splits_are_even() {
-        use crate::describe::load::tests::job;
+        use crate::facts::load::tests::job;
         let mut trace = Trace::default();
         // Two attempts: 6 GPUs over two nodes from 0 s to 10 s (split unknown), then 8 on one from 20 s to 40 s.
         let mut row = job("a", "v", 8.0, 0, 0, 40);
@@ -411,7 +407,7 @@ pub(super) mod tests {
 
     #[test]
     fn jobs_that_are_not_placed_would_look_free_so_few_are_refused() {
-        use crate::describe::load::tests::job;
+        use crate::facts::load::tests::job;
         let mut trace = Trace::default();
         trace.jobs.push(job("a", "v", 4.0, 0, 0, 10));
         trace.jobs.push(job("b", "v", 1.0, 0, 0, 10));

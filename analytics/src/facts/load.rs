@@ -4,7 +4,7 @@
 //! From jobs: GPUs in use are those of the stretches in which jobs of the VC held GPUs, GPUs pending those of its jobs from
 //! submission to start, capacity is what the trace records for the VC of that name. From an activity series: the columns as
 //! sampled, each sample held until the next and the last for one median gap between samples, less the outages in which the
-//! whole cluster was counted at zero ([`crate::outage`]).
+//! whole cluster was counted at zero ([`super::outage`]).
 //!
 //! Complexity: O(n log n) in jobs and samples.
 //!
@@ -17,10 +17,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::capacity::Capacity;
-use super::facts::JobFacts;
+use super::job::JobFacts;
 use super::observed::Observed;
-use crate::occupancy::{Steps, walk};
-use crate::outage::Outages;
+use super::occupancy::{Steps, walk};
+use super::outage::Outages;
 use crate::schema::Table;
 use crate::stats::sum::NeumaierSum;
 use crate::trace::Trace;
@@ -29,7 +29,7 @@ use crate::trace::Trace;
 const MOST_UNKNOWN_WAITS: f64 = 0.1;
 
 /// Share of the GPU time without a VC beyond which what VCs leave idle, or have left of their quota, cannot be told.
-pub(super) const MOST_WITHOUT_VC: f64 = 0.1;
+pub(crate) const MOST_WITHOUT_VC: f64 = 0.1;
 
 /// What the figures of a VC were derived from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -43,7 +43,7 @@ pub enum LoadSource {
 
 /// One VC over time. All quantities are zero outside of its span.
 #[derive(Debug)]
-pub(super) struct VcLoad {
+pub(crate) struct VcLoad {
     /// Name.
     pub name: String,
     /// Its span, less the outages of the whole cluster.
@@ -77,16 +77,16 @@ pub struct Spread {
 
 impl Spread {
     /// Of values, each held for so long; `None` if there is no time.
-    pub(super) fn of(values: &[f64], lengths: &[f64]) -> Option<Self> {
+    pub(crate) fn of(values: &[f64], lengths: &[f64]) -> Option<Self> {
         let quantiles = crate::stats::quantile::weighted_quantiles(values, lengths, &[0.05, 0.25, 0.5, 0.75, 0.95]);
         let &[Some(p5), Some(p25), Some(p50), Some(p75), Some(p95)] = quantiles.as_slice() else { return None };
         let area: NeumaierSum = values.iter().zip(lengths).map(|(value, length)| value * length).collect();
         let time: NeumaierSum = lengths.iter().copied().collect();
-        Some(Self { mean: super::topic::share(area.value(), time.value())?, p5, p25, p50, p75, p95 })
+        Some(Self { mean: crate::stats::share(area.value(), time.value())?, p5, p25, p50, p75, p95 })
     }
 
     /// Of a quantity over time.
-    pub(super) fn of_steps(steps: &Steps, observed: &Observed) -> Option<Self> {
+    pub(crate) fn of_steps(steps: &Steps, observed: &Observed) -> Option<Self> {
         let (mut values, mut lengths) = (Vec::new(), Vec::new());
         for (start, end, value) in observed.stretches(steps) {
             values.push(value);
@@ -97,7 +97,7 @@ impl Spread {
 }
 
 /// The VCs that jobs name, by name. VCs with a capacity but no job are not among them: the source may not cover them.
-pub(super) fn of_jobs(facts: &JobFacts<'_>) -> Vec<VcLoad> {
+pub(crate) fn of_jobs(facts: &JobFacts<'_>) -> Vec<VcLoad> {
     let Some((from, to)) = facts.window.filter(|(from, to)| to > from) else { return Vec::new() };
     let jobs = &facts.trace.jobs;
     let mut held: Vec<Vec<(i64, i64, f64)>> = vec![Vec::new(); jobs.vc.distinct()];
@@ -144,16 +144,16 @@ pub(super) fn of_jobs(facts: &JobFacts<'_>) -> Vec<VcLoad> {
 }
 
 /// Share of the GPU time of all jobs whose VC is unknown; `None` if there is no GPU time.
-pub(super) fn without_vc(facts: &JobFacts<'_>) -> Option<f64> {
+pub(crate) fn without_vc(facts: &JobFacts<'_>) -> Option<f64> {
     let unknown: NeumaierSum = (0..facts.len())
         .filter(|job| facts.trace.jobs.vc.code(*job).is_none())
         .filter_map(|job| facts.gpu_s(job))
         .collect();
-    super::topic::share(unknown.value(), facts.total_gpu_s())
+    crate::stats::share(unknown.value(), facts.total_gpu_s())
 }
 
 /// The VCs of the activity series, by name.
-pub(super) fn of_activity(trace: &Trace) -> Vec<VcLoad> {
+pub(crate) fn of_activity(trace: &Trace) -> Vec<VcLoad> {
     let table = &trace.activity;
     let mut rows: BTreeMap<&str, Vec<(i64, usize)>> = BTreeMap::new();
     for row in 0..table.len() {
@@ -204,19 +204,12 @@ fn difference(all: &Steps, part: &Steps, from: i64, to: i64) -> Steps {
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::schema::{ActivityRow, CapacityRow, JobRow};
 
     /// A job of a VC: submitted, started and ended at so many seconds.
-    pub(in crate::describe) fn job(
-        key: &str,
-        vc: &str,
-        gpus: f64,
-        submit_s: i64,
-        start_s: i64,
-        end_s: i64,
-    ) -> JobRow<'static> {
+    pub(crate) fn job(key: &str, vc: &str, gpus: f64, submit_s: i64, start_s: i64, end_s: i64) -> JobRow<'static> {
         JobRow {
             job_key: Some(key.to_owned().into()),
             vc: Some(vc.to_owned().into()),
@@ -231,7 +224,7 @@ pub(super) mod tests {
     }
 
     /// A VC's capacity from the beginning of the trace.
-    pub(in crate::describe) fn quota(vc: &str, gpus: f64) -> CapacityRow<'static> {
+    pub(crate) fn quota(vc: &str, gpus: f64) -> CapacityRow<'static> {
         CapacityRow {
             scope: Some("vc".into()),
             name: Some(vc.to_owned().into()),
@@ -242,13 +235,7 @@ pub(super) mod tests {
     }
 
     /// A sample of a VC's activity: total, running, pending.
-    pub(in crate::describe) fn sample(
-        vc: &str,
-        ts_s: i64,
-        total: f64,
-        running: f64,
-        pending: f64,
-    ) -> ActivityRow<'static> {
+    pub(crate) fn sample(vc: &str, ts_s: i64, total: f64, running: f64, pending: f64) -> ActivityRow<'static> {
         ActivityRow {
             scope: Some("vc".into()),
             name: Some(vc.to_owned().into()),

@@ -13,7 +13,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::occupancy::{Steps, walk};
+use super::occupancy::{Steps, walk};
 use crate::schema::Table as _;
 use crate::time::DAY_MS;
 use crate::trace::Trace;

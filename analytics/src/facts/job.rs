@@ -1,4 +1,4 @@
-//! What every section needs of a job, derived once from the tables: GPUs, run time, wait, GPU time, state, intervals.
+//! What everything above needs of a job, derived once from the tables: GPUs, run time, wait, GPU time, state, intervals.
 //!
 //! Definitions, which the report prints:
 //! * **GPUs** of a job: those given; where the source does not say, those asked for. 0 is a CPU job, unknown is neither.
@@ -12,69 +12,10 @@
 
 use std::collections::HashMap;
 
-use crate::occupancy::Steps;
+use super::occupancy::Steps;
 use crate::schema::{JobState, Label, Table, gpu_count};
 use crate::time::{FARTHEST_MS, SECOND_MS, Zone};
 use crate::trace::Trace;
-
-/// A class of job sizes, as most papers group them.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
-)]
-pub enum SizeClass {
-    /// No GPU.
-    #[serde(rename = "0")]
-    Cpu,
-    /// Less than one GPU.
-    #[serde(rename = "<1")]
-    Fraction,
-    /// One GPU.
-    #[serde(rename = "1")]
-    One,
-    /// More than one, up to four.
-    #[serde(rename = "2-4")]
-    Few,
-    /// More than four, up to eight.
-    #[serde(rename = "5-8")]
-    Node,
-    /// More than eight.
-    #[serde(rename = ">8")]
-    Many,
-}
-
-impl SizeClass {
-    /// All classes, smallest first.
-    pub const ALL: [Self; 6] = [Self::Cpu, Self::Fraction, Self::One, Self::Few, Self::Node, Self::Many];
-
-    /// The class of a job with `gpus` GPUs.
-    pub fn of(gpus: f64) -> Self {
-        if gpus <= 0.0 {
-            Self::Cpu
-        } else if gpus < 1.0 {
-            Self::Fraction
-        } else if gpus <= 1.0 {
-            Self::One
-        } else if gpus <= 4.0 {
-            Self::Few
-        } else if gpus <= 8.0 {
-            Self::Node
-        } else {
-            Self::Many
-        }
-    }
-
-    /// Name for people.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Cpu => "no GPU",
-            Self::Fraction => "under 1 GPU",
-            Self::One => "1 GPU",
-            Self::Few => "2–4 GPUs",
-            Self::Node => "5–8 GPUs",
-            Self::Many => "over 8 GPUs",
-        }
-    }
-}
 
 /// One stretch in which a job held GPUs.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::facts::JobFacts;
-use crate::occupancy::Steps;
+use super::job::JobFacts;
+use super::occupancy::Steps;
 use crate::report::format::{count, counted};
 use crate::schema::{Numbers, Table, gpu_count};
 use crate::trace::Trace;
@@ -60,7 +60,7 @@ impl Capacity {
 
     /// As [`Capacity::of`], of the VCs alone that jobs name, where it is known by VC and these are fewer than all: a source
     /// may hold the jobs of some VCs and the GPUs of all. `how` says so. Left whole where much GPU time names no VC.
-    pub(super) fn of_jobs(facts: &JobFacts<'_>, from: i64, to: i64) -> Option<Self> {
+    pub(crate) fn of_jobs(facts: &JobFacts<'_>, from: i64, to: i64) -> Option<Self> {
         let mut capacity = Self::of(facts.trace, from, to)?;
         if super::load::without_vc(facts).is_none_or(|share| share > super::load::MOST_WITHOUT_VC) {
             return Some(capacity);
@@ -137,7 +137,7 @@ impl Capacity {
 
 /// The series of one activity column by VC (or cluster) name. Each sample holds until the next, the last for one median
 /// gap, as in `load`: what is not sampled any more is not there for ever.
-pub(super) fn samples_by_name(trace: &Trace, scope: &str, column: &Numbers<f64>) -> BTreeMap<String, Steps> {
+pub(crate) fn samples_by_name(trace: &Trace, scope: &str, column: &Numbers<f64>) -> BTreeMap<String, Steps> {
     let table = &trace.activity;
     let mut samples: BTreeMap<String, Vec<(i64, f64)>> = BTreeMap::new();
     for ix in 0..table.len() {
@@ -162,13 +162,13 @@ fn held(mut samples: Vec<(i64, f64)>) -> Steps {
 }
 
 /// The sum of several quantities.
-pub(super) fn sum<'a>(parts: impl Iterator<Item = &'a Steps>) -> Steps {
+pub(crate) fn sum<'a>(parts: impl Iterator<Item = &'a Steps>) -> Steps {
     let parts: Vec<&Steps> = parts.collect();
     let first = parts.iter().filter_map(|steps| steps.times().first()).min().copied();
     let last = parts.iter().filter_map(|steps| steps.times().last()).max().copied();
     let (Some(first), Some(last)) = (first, last) else { return Steps::default() };
     let mut samples = Vec::new();
-    crate::occupancy::walk(&parts, first, last.saturating_add(1), |start, _, values| {
+    super::occupancy::walk(&parts, first, last.saturating_add(1), |start, _, values| {
         samples.push((start, values.iter().sum()));
     });
     Steps::of_samples(samples)
@@ -178,7 +178,7 @@ pub(super) fn sum<'a>(parts: impl Iterator<Item = &'a Steps>) -> Steps {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::describe::load::tests::{job, quota, sample};
+    use crate::facts::load::tests::{job, quota, sample};
     use crate::schema::{CapacityRow, NodeRow};
 
     #[test]

@@ -12,7 +12,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::facts::JobFacts;
+use super::job::JobFacts;
 use crate::schema::{GpuSampleTable, Label, Numbers, Table};
 
 /// Who held a GPU at a moment.

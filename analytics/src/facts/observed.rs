@@ -1,20 +1,20 @@
 //! The time that a figure rests on: a span, less the outages of what counted in it.
 //!
 //! A cluster that is counted at zero because it was off, or because its counting failed, is not idle. The time in which that
-//! was so is left out of means, shares and charts; `crate::outage` says when it was.
+//! was so is left out of means, shares and charts; [`super::outage`] says when it was.
 //!
 //! Complexity: that of the queries of [`Steps`], times the number of outages plus one.
 //!
 //! Worked number: 4 nodes in use over [0 h, 1 h), an outage over [1 h, 3 h), 2 nodes over [3 h, 4 h): observed are 2 h, and
 //! the mean over them is 3 nodes.
 
-use crate::occupancy::{Steps, walk};
-use crate::outage::Outages;
+use super::occupancy::{Steps, walk};
+use super::outage::Outages;
 use crate::stats::sum::NeumaierSum;
 
 /// A span less the outages in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Observed {
+pub(crate) struct Observed {
     /// Beginning, ms.
     pub from: i64,
     /// End (exclusive), ms.
@@ -25,12 +25,12 @@ pub(super) struct Observed {
 
 impl Observed {
     /// [from, to) without any outage.
-    pub(super) fn whole(from: i64, to: i64) -> Self {
+    pub(crate) fn whole(from: i64, to: i64) -> Self {
         Self { from, to, parts: vec![(from, to)] }
     }
 
     /// [from, to) less `outages`; all of it where nothing else would be left.
-    pub(super) fn less(from: i64, to: i64, outages: &Outages) -> Self {
+    pub(crate) fn less(from: i64, to: i64, outages: &Outages) -> Self {
         let mut parts = Vec::new();
         let mut at = from;
         for (down, up) in outages.stretches.iter().copied().filter(|(down, up)| *down < to && *up > from) {
@@ -46,43 +46,43 @@ impl Observed {
     }
 
     /// What is observed: `(from, to)`, in order of time.
-    pub(super) fn parts(&self) -> impl Iterator<Item = (i64, i64)> + '_ {
+    pub(crate) fn parts(&self) -> impl Iterator<Item = (i64, i64)> + '_ {
         self.parts.iter().copied()
     }
 
     /// How long was observed, ms.
-    pub(super) fn length(&self) -> i64 {
+    pub(crate) fn length(&self) -> i64 {
         self.parts().map(|(from, to)| to - from).sum()
     }
 
     /// Hours of the span that are left out.
-    pub(super) fn outage_hours(&self) -> f64 {
+    pub(crate) fn outage_hours(&self) -> f64 {
         (self.to - self.from - self.length()) as f64 / crate::time::HOUR_MS as f64
     }
 
     /// Value times seconds.
-    pub(super) fn integral_s(&self, steps: &Steps) -> f64 {
+    pub(crate) fn integral_s(&self, steps: &Steps) -> f64 {
         NeumaierSum::from_iter(self.parts().map(|(from, to)| steps.integral_s(from, to))).value()
     }
 
     /// Mean of a quantity; `None` if no time was observed.
-    pub(super) fn mean(&self, steps: &Steps) -> Option<f64> {
+    pub(crate) fn mean(&self, steps: &Steps) -> Option<f64> {
         let length = self.length();
         (length > 0).then(|| self.integral_s(steps) * 1_000.0 / length as f64)
     }
 
     /// Largest value of a quantity.
-    pub(super) fn max(&self, steps: &Steps) -> f64 {
+    pub(crate) fn max(&self, steps: &Steps) -> f64 {
         self.parts().map(|(from, to)| steps.max(from, to)).fold(0.0, f64::max)
     }
 
     /// Stretches of constant value: `(start, end, value)`.
-    pub(super) fn stretches<'s>(&'s self, steps: &'s Steps) -> impl Iterator<Item = (i64, i64, f64)> + 's {
+    pub(crate) fn stretches<'s>(&'s self, steps: &'s Steps) -> impl Iterator<Item = (i64, i64, f64)> + 's {
         self.parts().flat_map(|(from, to)| steps.stretches(from, to))
     }
 
     /// As [`walk`].
-    pub(super) fn walk(&self, quantities: &[&Steps], mut visit: impl FnMut(i64, i64, &[f64])) {
+    pub(crate) fn walk(&self, quantities: &[&Steps], mut visit: impl FnMut(i64, i64, &[f64])) {
         for (from, to) in self.parts() {
             walk(quantities, from, to, &mut visit);
         }
@@ -90,7 +90,7 @@ impl Observed {
 
     /// `(start, mean over what of it was observed)` of about `points` equal stretches of the span; those in an outage
     /// are left out.
-    pub(super) fn curve(&self, steps: &Steps, points: i64) -> Vec<(i64, f64)> {
+    pub(crate) fn curve(&self, steps: &Steps, points: i64) -> Vec<(i64, f64)> {
         let step = ((self.to - self.from) / points).max(1);
         if self.length() == self.to - self.from {
             return steps.bucket_means(self.from, self.to, step);
@@ -112,21 +112,6 @@ impl Observed {
         }
         out
     }
-}
-
-/// What a section says of the time that it leaves out; `None` where it leaves out none. `idle` is the figure that would
-/// result if the outages were idle time: its name and its value in words.
-pub(super) fn left_out(hours: f64, idle: Option<(&str, String)>) -> Option<String> {
-    (hours > 0.0).then(|| {
-        let mut text = format!(
-            "The whole cluster was counted at or near 0 for {hours:.1} h right after it was busy: it was off or its \
-             counting failed, which is not idleness, so this time is left out."
-        );
-        if let Some((what, value)) = idle {
-            text.push_str(&format!(" Counted as idle, it would make the {what} {value}."));
-        }
-        text
-    })
 }
 
 #[cfg(test)]

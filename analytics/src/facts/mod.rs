@@ -1,0 +1,35 @@
+//! What a trace holds, derived once, for everything above: descriptions, audits, predictors and planners start from these
+//! and draw their own conclusions.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`job`] | GPUs, run, wait, GPU time, state and stretches of each job |
+//! | [`size`] | classes of job sizes |
+//! | [`occupancy`] | how much of something is in use at each moment, and sums over time |
+//! | [`outage`] | times at which a whole cluster was not counted |
+//! | `observed` | the time that a figure rests on: a span less the outages in it |
+//! | [`capacity`] | how many GPUs there were, when, and in which VC |
+//! | [`load`] | what each VC had, used and waited for over time |
+//! | `placed` | which node held how many GPUs of which job when |
+//! | [`samples`] | GPU samples as readings, each with the job that held the GPU |
+//!
+//! Worked number: a job of 8 GPUs from 0 s to 1,800 s in a VC of 16 is 14,400 GPU-seconds ([`job`]), half of the VC's
+//! capacity while it runs ([`load`]), and one of the class of 5 to 8 GPUs ([`size`]).
+
+pub mod capacity;
+pub mod job;
+pub mod load;
+pub(crate) mod observed;
+pub mod occupancy;
+pub mod outage;
+pub(crate) mod placed;
+pub mod samples;
+pub mod size;
+
+pub use capacity::Capacity;
+pub use job::{JobFacts, Stretch};
+pub use load::{LoadSource, Spread};
+pub use occupancy::Steps;
+pub use outage::Outages;
+pub use samples::HolderSource;
+pub use size::SizeClass;
