@@ -16,8 +16,8 @@ use serde::Serialize;
 use super::delay::{Cause, Delay, DelayBySize};
 use super::summary::int;
 use super::topic::{CAVEAT_BELOW, Topic, TopicResult, hours, share};
-use crate::facts::JobFacts;
 use crate::facts::placed::{self, Placements};
+use crate::facts::{JobFacts, SizeClass};
 use crate::report::format::{count, duration, percent};
 use crate::report::{Axis, BarLayout, BarSeries, Cell, Chart, Column, Section, Table};
 use crate::stats::quantile;
@@ -261,7 +261,7 @@ fn classes(facts: &JobFacts<'_>, spreads: &[Spread], of: impl Fn(&Spread) -> (u8
 
 /// Size class for people.
 fn size_name(row: &DelayBySize) -> &'static str {
-    row.size.map_or("all", super::SizeClass::name)
+    row.size.map_or("all", SizeClass::name)
 }
 
 fn delay_chart(delay: &Delay) -> Chart {
