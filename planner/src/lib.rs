@@ -12,8 +12,11 @@
 //! [`sim`] replays the jobs of a trace under any policy: any order, scan, placement and preemption, on any cluster; [`pooling`]
 //! holds the VCs as they stand against one pool of the same nodes.
 //!
+//! [`advice`] gathers what is worth changing and makes the report around it.
+//!
 //! Nothing here prints, reads the environment or exits; that is the command line's part.
 
+pub mod advice;
 pub mod backtest;
 pub mod downstream;
 pub mod error;

@@ -23,14 +23,15 @@ use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tracecast_analytics::Trace;
-use tracecast_analytics::describe::Description;
 use tracecast_analytics::facts::JobFacts;
 use tracecast_analytics::report::{Cell, Column, Section, Table, format};
 use tracecast_analytics::stats::sum;
 
 use crate::error::Result;
+use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation};
 use crate::sim::cluster::{Cluster, Group, Outage, Pool, Vc};
-use crate::sim::fidelity::Fidelity;
+use crate::sim::compare::{self, Estimate};
+use crate::sim::fidelity::{Fidelity, Verdict};
 use crate::sim::input::{Loaded, Options, load};
 use crate::sim::metric::{JobTimes, Times};
 use crate::sim::{Policy, Scan, Workload, simulate};
@@ -43,6 +44,10 @@ const LEAST_STARTS: f64 = 0.9;
 const MOST_JOBS: usize = 1_000_000;
 /// Jobs × distinct requests beyond which it does not, either: passing over jobs costs that much at worst.
 const MOST_WORK: usize = 100_000_000;
+/// Seed of the bootstrap.
+const SEED: u64 = 1;
+/// VCs with longer waits that a recommendation names.
+const HARMED: usize = 3;
 /// VCs that the table shows.
 const SHOWN: usize = 20;
 /// Identifier of the section, and field of the JSON form.
@@ -108,27 +113,13 @@ pub struct Pooling {
     pub replays: Vec<Pair>,
     /// How near the leading replay on the VCs as they stand comes to the record.
     pub fidelity: Fidelity,
+    /// What one pool changes in the mean wait of a job under the policy that leads, seconds, with an interval by moving-block bootstrap; `None`
+    /// without jobs that end in both replays.
+    pub mean_wait_change_s: Option<Estimate>,
     /// By VC under the policy that leads, most GPU-hours waited apart first.
     pub by_vc: Vec<OfVc>,
     /// What was assumed, in words.
     pub notes: Vec<String>,
-}
-
-/// `report.json`: the description of a trace, and the replay on one pool beside it.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct ReportData<'d> {
-    /// The description, as `describe --format json` gives it.
-    #[serde(flatten)]
-    pub description: &'d Description,
-    /// The replay; `null` where the trace does not allow it.
-    pub pooling: Option<Pooling>,
-    /// Why it does not.
-    pub pooling_missing: Option<String>,
-}
-
-/// The JSON Schema of [`ReportData`].
-pub fn json_schema() -> serde_json::Value {
-    schemars::schema_for!(ReportData<'static>).to_value()
 }
 
 /// Replays the jobs of `trace` on its VCs as they stand and on one pool.
@@ -220,7 +211,9 @@ fn replay(loaded: &Loaded, gpu_jobs: usize) -> std::result::Result<Pooling, crat
     let fidelity = Fidelity::of(workload, schedule, &loaded.recorded_start_ms)?;
     let (nodes, gpus) = loaded.cluster.largest();
     let by_vc = by_vc(loaded, &compared, apart, pooled);
+    let change = compare::compare(workload, &[("apart", apart), ("pooled", pooled)], SEED)?;
     Ok(Pooling {
+        mean_wait_change_s: change.differences.first().map(|change| change.mean_wait_s),
         jobs: compared.len() as u64,
         not_compared: (workload.len() - compared.len()) as u64,
         not_replayed: gpu_jobs.saturating_sub(workload.len()) as u64,
@@ -351,6 +344,68 @@ impl Pooling {
         )
     }
 
+    /// To pool the quotas, if that is worth it: the interval of the mean wait leaves out no change, the change is at least 5 % of the mean wait, and
+    /// the replay comes near enough to the record.
+    pub fn recommendation(&self) -> Option<Recommendation> {
+        let (first, change) = (self.replays.first()?, self.mean_wait_change_s?);
+        let believed = !matches!(self.fidelity.verdict, Verdict::FarOff | Verdict::Unknown { .. });
+        let mean = first.apart.wait_s.mean_s;
+        if !believed || !crate::advice::worth(-change.value, -change.high, mean) {
+            return None;
+        }
+        let mut longer: Vec<(&str, f64)> = self
+            .by_vc
+            .iter()
+            .map(|vc| (vc.vc.as_str(), vc.pooled_mean_wait_s - vc.apart_mean_wait_s))
+            .filter(|(_, longer)| *longer > 1.0)
+            .collect();
+        longer.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(b.0)));
+        let harmed = longer.into_iter().take(HARMED).map(|(vc, longer)| Harm {
+            who: format!("VC {vc}"),
+            how_much: format!("waits {} longer on average", format::duration(longer)),
+        });
+        let none = || "None: two replays of the same jobs.".to_owned();
+        let interval = "95 %, moving-block bootstrap over the jobs of the whole trace, paired job by job.".to_owned();
+        Some(Recommendation {
+            plan: "pool".to_owned(),
+            action: format!("Let all {} VCs queue for one pool of the {} nodes.", format::count(self.vcs), format::count(self.nodes)),
+            effects: vec![
+                Effect {
+                    what: "Mean wait of a GPU job".to_owned(),
+                    unit: "s".to_owned(),
+                    change: change.value,
+                    low: Some(change.low),
+                    high: Some(change.high),
+                    interval,
+                },
+                Effect {
+                    what: "GPU-hours waited".to_owned(),
+                    unit: "GPU-h".to_owned(),
+                    change: first.pooled.gpu_hours - first.apart.gpu_hours,
+                    low: None,
+                    high: None,
+                    interval: none(),
+                },
+            ],
+            against: "each VC on its own nodes".to_owned(),
+            basis: Basis::Replay,
+            regret: None,
+            harmed: harmed.collect(),
+            confidence: if matches!(self.fidelity.verdict, Verdict::Rough) { Confidence::Low } else { Confidence::Medium },
+            risk: format!("{} No later days were set aside: the whole trace was replayed.", self.fidelity.sentence()),
+            assumptions: vec![
+                "Jobs may run on any node with the GPU type they must have; who owns nodes and where data lie do not count.".to_owned(),
+                "Users submit what they did, whatever they wait.".to_owned(),
+            ],
+            holds_until: "Quotas, nodes or the mix of jobs change.".to_owned(),
+            apply: "Slurm: put the nodes into one partition that all accounts may use, and keep shares by fair share \
+                    (`PriorityWeightFairshare`); Kueue: put the queues into one cohort."
+                .to_owned(),
+            command: None,
+            undo: "Set the partitions (or cohorts) back as they were.".to_owned(),
+        })
+    }
+
     /// The section of a report.
     pub fn section(&self) -> Section {
         let mut table = Table::new(
@@ -382,7 +437,6 @@ impl Pooling {
             row(&pair.policy, "one pool", &pair.pooled);
         }
         let mut section = Section::new(ID, TITLE)
-            .with_code("A9")
             .with_finding(format!(
                 "{} Both replays are {}. {}",
                 self.sentence(),
@@ -410,7 +464,7 @@ impl Pooling {
 
     /// The section of a report on a trace that does not allow it.
     pub fn unavailable(reason: &str) -> Section {
-        Section::not_available(ID, TITLE, reason).with_code("A9")
+        Section::not_available(ID, TITLE, reason)
     }
 
     fn coverage(&self) -> String {

@@ -53,6 +53,7 @@ mod hostile;
 mod pipes;
 mod plan;
 mod predict;
+mod report;
 mod schema;
 mod simulate;
 mod window;
@@ -480,7 +481,7 @@ fn schemas_are_the_published_ones() {
     for (of, file) in [
         ("describe", "analytics/schema/describe-2.schema.json"),
         ("inspect", "analytics/schema/inspect-1.schema.json"),
-        ("report", "planner/schema/report-1.schema.json"),
+        ("report", "planner/schema/report-2.schema.json"),
         ("rollup", "analytics/schema/rollup-1.schema.json"),
         ("simulate", "planner/schema/simulate-1.schema.json"),
         ("backtest-duration", "planner/schema/backtest-duration-1.schema.json"),

@@ -6,6 +6,7 @@
 //!
 //! Complexity: O(n log n) in jobs and samples; memory O(n).
 
+mod opening;
 mod quality;
 mod summary;
 mod topic;
@@ -38,7 +39,7 @@ pub use summary::Summary;
 pub use topic::{Missing, Topic, TopicResult};
 
 use crate::facts::{Capacity, JobFacts};
-use crate::report::{Report, Section};
+use crate::report::{Chart, Report, Section};
 use crate::trace::{SourceRecord, Trace};
 
 /// Version of the JSON form; a change that breaks its readers raises it.
@@ -63,6 +64,9 @@ macro_rules! description {
             /// When the source looked, for one without jobs.
             #[serde(skip)]
             observed: Option<String>,
+            /// The whole time in one chart.
+            #[serde(skip)]
+            overview: Option<Chart>,
         }
 
         impl Description {
@@ -78,6 +82,7 @@ macro_rules! description {
                     $( $field: topic::attempt(&facts, &mut missing), )*
                     missing,
                     observed: summary::observed(trace),
+                    overview: opening::overview(&facts),
                 }
             }
 
@@ -127,12 +132,14 @@ description! {
 }
 
 impl Description {
-    /// The report: a summary in sentences, then the sections, most GPU time first.
+    /// The report: the row of figures, the whole time, what the trace holds in a sentence, then the questions with the topics that answer them.
     pub fn report(&self, title: &str) -> Report {
         let mut report = Report::new(title, self.subtitle());
         report.notes.clone_from(&self.notes);
-        report.sections = self.sections();
-        report.summary = self.sentences(&report);
+        report.figures = self.figures();
+        report.overview.clone_from(&self.overview);
+        report.sections = opening::arrange(self.sections());
+        report.summary = self.sentences();
         report.quality = Some(self.quality.table());
         report.provenance = self
             .sources
@@ -150,25 +157,19 @@ impl Description {
         self.summary.as_ref().map(Summary::subtitle).or_else(|| self.observed.clone()).unwrap_or_default()
     }
 
-    /// The summary: what the trace is, what became of its rows, then the first sentence of each finding, in the order of
-    /// the sections.
-    fn sentences(&self, report: &Report) -> Vec<String> {
+    /// The summary: what the trace is, and what became of its rows if some are missing.
+    fn sentences(&self) -> Vec<String> {
         let mut sentences = Vec::new();
         if let Some(summary) = &self.summary {
             sentences.push(summary.sentence());
         } else if let Some(observed) = &self.observed {
             sentences.push(format!("The source holds no jobs; what it samples spans {observed}."));
         }
-        sentences.push(self.quality.sentence());
-        let findings = report.available().into_iter().filter(|section| section.id != Summary::ID);
-        sentences.extend(findings.map(|section| first_sentence(&section.finding)).filter(|first| !first.is_empty()));
+        if self.quality.is_lossy() {
+            sentences.push(self.quality.sentence());
+        }
         sentences
     }
-}
-
-/// The text up to the first full stop that a blank follows.
-fn first_sentence(text: &str) -> String {
-    text.split_once(". ").map_or_else(|| text.to_owned(), |(first, _)| format!("{first}."))
 }
 
 /// The JSON Schema of [`Description`].

@@ -47,6 +47,11 @@ impl Quality {
         }
     }
 
+    /// Whether a row or a file could not be used.
+    pub fn is_lossy(&self) -> bool {
+        self.quarantined > 0 || !self.damage.is_empty()
+    }
+
     /// One sentence for the summary.
     pub fn sentence(&self) -> String {
         let mut text = format!(

@@ -31,7 +31,7 @@ pub trait Topic: Sized {
 
     /// An empty section with the topic's name.
     fn heading() -> Section {
-        Section::new(Self::ID, Self::TITLE).with_code(Self::CODE)
+        Section::new(Self::ID, Self::TITLE)
     }
 }
 
@@ -63,7 +63,7 @@ pub(super) fn tell<T: Topic>(topic: Option<&T>, missing: &[Missing]) -> Section 
         Some(topic) => topic.section(),
         None => {
             let reason = missing.iter().find(|m| m.topic == T::ID).map_or("", |m| m.reason.as_str());
-            Section::not_available(T::ID, T::TITLE, reason).with_code(T::CODE)
+            Section::not_available(T::ID, T::TITLE, reason)
         }
     }
 }

@@ -256,7 +256,6 @@ pub(crate) fn report() -> Report {
     ];
     for (i, chart) in charts().into_iter().enumerate() {
         let mut section = Section::new(chart.id.clone(), chart.title.clone())
-            .with_code(format!("A{}", i + 1))
             .with_finding(finding[i])
             .with_gpu_hours(if i == 3 { None } else { Some(3_620_000.0 / (i as f64 + 1.0)) })
             .with_coverage("98.2 % of 111,549 jobs have a wait")
@@ -269,12 +268,8 @@ pub(crate) fn report() -> Report {
         }
         report.sections.push(section);
     }
-    report
-        .sections
-        .push(Section::not_available("power", "Energy and power", "The trace has no power readings.").with_code("A20"));
-    report.sections.push(
-        Section::not_available("frag", "Fragmentation", "Jobs do not name the nodes they ran on.").with_code("A21"),
-    );
+    report.sections.push(Section::not_available("power", "Energy and power", "The trace has no power readings."));
+    report.sections.push(Section::not_available("frag", "Fragmentation", "Jobs do not name the nodes they ran on."));
     let mut quality = Table::new(
         "Rows by what happened to them",
         vec![Column::text("Reason"), Column::number("Rows"), Column::text("Treatment")],

@@ -1,17 +1,27 @@
-//! The report as Markdown, for pull requests and wikis: the words and tables of the HTML file; of a chart, its name.
+//! The report as Markdown, for pull requests and wikis: the words and tables of the HTML file; of a chart, its name. What the page folds stands
+//! behind `<details>` here, too.
 
 use std::fmt::Write as _;
 
+use super::Chart;
 use super::format;
-use super::markup::{escape_markdown, sentence_markdown};
+use super::markup::{escape_markdown, printable, sentence_markdown};
 use super::model::{Align, Block, Report, Section, Table};
+use super::opening::{Card, Changes, MOST_CARDS, MOST_FIGURES, Part};
 
 /// Renders the report.
 #[must_use]
 pub fn render(report: &Report) -> String {
     let mut out = format!("# {}\n", escape_markdown(&report.title));
     if !report.subtitle.is_empty() {
-        let _ = write!(out, "\n{}\n", escape_markdown(&report.subtitle));
+        let _ = write!(out, "\n{}\n", sentence_markdown(&report.subtitle));
+    }
+    write_figures(&mut out, report);
+    if let Some(chart) = &report.overview {
+        write_chart(&mut out, chart);
+    }
+    if let Some(changes) = &report.changes {
+        write_changes(&mut out, changes);
     }
     if !report.summary.is_empty() {
         out.push_str("\n## Summary\n\n");
@@ -22,18 +32,25 @@ pub fn render(report: &Report) -> String {
     if !report.notes.is_empty() {
         out.push_str("\n## About this source\n\n");
         for note in &report.notes {
-            let _ = writeln!(out, "- {}", escape_markdown(note));
+            let _ = writeln!(out, "- {}", sentence_markdown(note));
         }
     }
-    for section in report.available() {
-        write_section(&mut out, section);
+    let parts = report.parts();
+    if !parts.is_empty() {
+        out.push_str("\n## What we found\n");
+    }
+    for part in &parts {
+        write_part(&mut out, part);
+    }
+    for section in report.others() {
+        write_section(&mut out, section, "##");
     }
     let unavailable = report.unavailable();
     if !unavailable.is_empty() {
         out.push_str("\n## What this trace cannot tell\n\n");
         for section in unavailable {
             let why = sentence_markdown(section.unavailable.as_deref().unwrap_or_default());
-            let _ = writeln!(out, "- **{}**: {why}", heading(section));
+            let _ = writeln!(out, "- **{}**: {why}", escape_markdown(&section.title));
         }
     }
     if let Some(quality) = &report.quality {
@@ -53,16 +70,72 @@ pub fn render(report: &Report) -> String {
     out
 }
 
-/// Code and title of a section.
-fn heading(section: &Section) -> String {
-    match &section.code {
-        Some(code) => format!("{} {}", escape_markdown(code), escape_markdown(&section.title)),
-        None => escape_markdown(&section.title),
+/// The row of figures as a table.
+fn write_figures(out: &mut String, report: &Report) {
+    if report.figures.is_empty() {
+        return;
+    }
+    out.push_str("\n| Figure | Value | Of what |\n| :--- | ---: | :--- |\n");
+    for figure in report.figures.iter().take(MOST_FIGURES) {
+        let (name, value) = (escape_markdown(&figure.name), escape_markdown(&figure.value));
+        let _ = writeln!(out, "| {name} | **{value}** | {} |", sentence_markdown(&figure.note));
     }
 }
 
-fn write_section(out: &mut String, section: &Section) {
-    let _ = write!(out, "\n## {}\n", heading(section));
+fn write_changes(out: &mut String, changes: &Changes) {
+    out.push_str("\n## What to change\n");
+    if changes.cards.is_empty() {
+        let _ = write!(out, "\n{}\n", sentence_markdown(&changes.nothing));
+    }
+    for (at, card) in changes.cards.iter().take(MOST_CARDS).enumerate() {
+        write_card(out, at + 1, card);
+    }
+    if !changes.passed_over.is_empty() {
+        out.push_str("\n<details><summary>Looked at and left alone</summary>\n\n");
+        for (what, why) in &changes.passed_over {
+            let _ = writeln!(out, "- {}: {}", sentence_markdown(what), sentence_markdown(why));
+        }
+        out.push_str("\n</details>\n");
+    }
+}
+
+fn write_card(out: &mut String, number: usize, card: &Card) {
+    let _ =
+        write!(out, "\n### {number}. {}\n\n{}\n\n", sentence_markdown(&card.action), sentence_markdown(&card.effect));
+    for (name, text) in
+        [("Confidence", &card.confidence), ("Who pays", &card.cost), ("Apply", &card.apply), ("Undo", &card.undo)]
+    {
+        if !text.is_empty() {
+            let _ = writeln!(out, "- {name}: {}", sentence_markdown(text));
+        }
+    }
+    if let Some(command) = &card.command {
+        let _ = write!(out, "\n```sh\n{}\n```\n", printable(command).replace("```", "` ` `"));
+    }
+    if !card.details.is_empty() {
+        out.push_str("\n<details><summary>Assumptions and bounds</summary>\n\n");
+        for (name, text) in &card.details {
+            let _ = writeln!(out, "- {}: {}", escape_markdown(name), sentence_markdown(text));
+        }
+        out.push_str("\n</details>\n");
+    }
+}
+
+/// A question: its sentences, then its analyses.
+fn write_part(out: &mut String, part: &Part<'_>) {
+    let _ = write!(out, "\n### {}\n\n", part.question.words());
+    for (_, sentence) in part.sentences() {
+        let _ = writeln!(out, "- {}", sentence_markdown(&sentence));
+    }
+    for section in &part.sections {
+        let _ = write!(out, "\n<details><summary>{}</summary>\n", super::markup::escape_html(&section.title));
+        write_section(out, section, "####");
+        out.push_str("\n</details>\n");
+    }
+}
+
+fn write_section(out: &mut String, section: &Section, mark: &str) {
+    let _ = write!(out, "\n{mark} {}\n", escape_markdown(&section.title));
     if !section.finding.is_empty() {
         let _ = write!(out, "\n{}\n", sentence_markdown(&section.finding));
     }
@@ -79,10 +152,7 @@ fn write_section(out: &mut String, section: &Section) {
     for block in &section.blocks {
         match block {
             Block::Table(table) => write_table(out, table),
-            Block::Chart(chart) => {
-                let (title, id) = (escape_markdown(&chart.title), escape_markdown(&chart.id));
-                let _ = write!(out, "\nChart, not shown here: {title} ({id})\n");
-            }
+            Block::Chart(chart) => write_chart(out, chart),
             Block::Text(text) => {
                 let _ = write!(out, "\n{}\n", sentence_markdown(text));
             }
@@ -94,6 +164,11 @@ fn write_section(out: &mut String, section: &Section) {
             let _ = writeln!(out, "- {}", sentence_markdown(definition));
         }
     }
+}
+
+fn write_chart(out: &mut String, chart: &Chart) {
+    let (title, id) = (escape_markdown(&chart.title), escape_markdown(&chart.id));
+    let _ = write!(out, "\nChart, not shown here: {title} ({id})\n");
 }
 
 fn write_table(out: &mut String, table: &Table) {
@@ -126,10 +201,8 @@ mod tests {
         table.rows.push(vec![Cell::from("a|b\n<script>"), Cell::Int(1_234)]);
         table.rows.push(vec![Cell::from("*c*")]);
         let mut report = Report::new("T", "");
-        report
-            .sections
-            .push(Section::new("u", "Users").with_code("A2").with_finding("**One** user.").with_table(table));
-        let expected = "# T\n\n## A2 Users\n\n**One** user.\n\n**Users**\n\n| User | Jobs |\n| :--- | ---: |\n\
+        report.sections.push(Section::new("u", "Users").with_finding("**One** user.").with_table(table));
+        let expected = "# T\n\n## Users\n\n**One** user.\n\n**Users**\n\n| User | Jobs |\n| :--- | ---: |\n\
                         | a\\|b &lt;script&gt; | 1,234 |\n| \\*c\\* | – |\n";
         assert_eq!(render(&report), expected);
     }

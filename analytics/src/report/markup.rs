@@ -1,19 +1,21 @@
-//! The little markup that sentences may carry (`**bold**`), and making foreign text safe for each output.
+//! The little markup that sentences may carry (`**bold**` and `` `code` ``), and making foreign text safe for each output.
 //!
 //! Text from a trace (job names, users, queues) can hold anything: tags, pipes, terminal escapes. Each writer passes every
 //! string through one function of this module. Control characters become U+FFFD everywhere, since they would make the SVG
 //! ill-formed and let a job name steer the reader's terminal. Bidirectional overrides are replaced for the same reason.
 
 /// A run of a sentence.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Span<'a> {
     /// The words.
     pub text: &'a str,
     /// Whether they stood between `**`.
     pub bold: bool,
+    /// Whether they stood between backticks: a command, an option, a name.
+    pub code: bool,
 }
 
-/// Splits a sentence at `**`. An opening `**` without its closing one is kept as text.
+/// Splits a sentence at `**` and at backticks, the latter also within bold. An opening mark without its closing one is kept as text.
 #[must_use]
 pub fn spans(sentence: &str) -> Vec<Span<'_>> {
     let mut out = Vec::new();
@@ -22,18 +24,26 @@ pub fn spans(sentence: &str) -> Vec<Span<'_>> {
         let Some((inside, tail)) = after.split_once("**") else {
             break;
         };
-        if !before.is_empty() {
-            out.push(Span { text: before, bold: false });
-        }
-        if !inside.is_empty() {
-            out.push(Span { text: inside, bold: true });
-        }
+        codes(before, false, &mut out);
+        codes(inside, true, &mut out);
         rest = tail;
     }
-    if !rest.is_empty() {
-        out.push(Span { text: rest, bold: false });
-    }
+    codes(rest, false, &mut out);
     out
+}
+
+/// Splits a run at backticks.
+fn codes<'a>(run: &'a str, bold: bool, out: &mut Vec<Span<'a>>) {
+    let mut rest = run;
+    while let Some((before, after)) = rest.split_once('`') {
+        let Some((inside, tail)) = after.split_once('`') else {
+            break;
+        };
+        out.extend((!before.is_empty()).then_some(Span { text: before, bold, code: false }));
+        out.extend((!inside.is_empty()).then_some(Span { text: inside, bold, code: true }));
+        rest = tail;
+    }
+    out.extend((!rest.is_empty()).then_some(Span { text: rest, bold, code: false }));
 }
 
 /// Text from a trace for a cell of a CSV file: [`printable`], and not taken for a formula by a spreadsheet, which a text is that begins with one
@@ -82,10 +92,27 @@ pub fn escape_html(text: &str) -> String {
     out
 }
 
-/// A sentence as HTML: bold runs become `<strong>`, all else is escaped.
+/// A sentence as HTML: bold runs become `<strong>`, code `<code>`, all else is escaped.
 #[must_use]
 pub fn sentence_html(sentence: &str) -> String {
-    marked_up(sentence, escape_html, ["<strong>", "</strong>"])
+    let run = |span: Span<'_>| {
+        let text = escape_html(span.text);
+        let text = if span.code { format!("<code>{text}</code>") } else { text };
+        if span.bold { format!("<strong>{text}</strong>") } else { text }
+    };
+    spans(sentence).into_iter().map(run).collect()
+}
+
+/// Data as HTML: code is marked, for what a tool writes into a cell, and stars stay stars.
+#[must_use]
+pub fn data_html(text: &str) -> String {
+    let mut runs = Vec::new();
+    codes(text, false, &mut runs);
+    let run = |span: Span<'_>| {
+        let text = escape_html(span.text);
+        if span.code { format!("<code>{text}</code>") } else { text }
+    };
+    runs.into_iter().map(run).collect()
 }
 
 /// Text safe inside a Markdown paragraph or table cell: characters that would start markup are escaped.
@@ -107,22 +134,14 @@ pub fn escape_markdown(text: &str) -> String {
     out
 }
 
-/// A sentence as Markdown: bold runs stay bold, all else is escaped.
+/// A sentence as Markdown: bold and code stay what they are, all else is escaped.
 #[must_use]
 pub fn sentence_markdown(sentence: &str) -> String {
-    marked_up(sentence, escape_markdown, ["**", "**"])
-}
-
-/// A sentence with each run escaped and the bold ones between `bold`.
-fn marked_up(sentence: &str, escape: fn(&str) -> String, bold: [&str; 2]) -> String {
-    let [open, close] = bold;
-    spans(sentence)
-        .into_iter()
-        .map(|span| {
-            let text = escape(span.text);
-            if span.bold { format!("{open}{text}{close}") } else { text }
-        })
-        .collect()
+    let run = |span: Span<'_>| {
+        let text = if span.code { format!("`{}`", printable(span.text)) } else { escape_markdown(span.text) };
+        if span.bold { format!("**{text}**") } else { text }
+    };
+    spans(sentence).into_iter().map(run).collect()
 }
 
 /// An identifier for links from any text: letters and digits in lower case, all else one `-`; `part` if nothing is left.
@@ -148,10 +167,25 @@ mod tests {
     fn bold_is_split_and_an_open_mark_is_text() {
         assert_eq!(
             spans("a **b** c"),
-            [Span { text: "a ", bold: false }, Span { text: "b", bold: true }, Span { text: " c", bold: false }]
+            [
+                Span { text: "a ", ..Span::default() },
+                Span { text: "b", bold: true, code: false },
+                Span { text: " c", ..Span::default() }
+            ]
         );
-        assert_eq!(spans("2 ** 3"), [Span { text: "2 ** 3", bold: false }]);
+        assert_eq!(spans("2 ** 3"), [Span { text: "2 ** 3", ..Span::default() }]);
         assert!(spans("").is_empty());
+    }
+
+    #[test]
+    fn code_is_marked_in_every_output() {
+        assert_eq!(
+            sentence_html("run `a <b>` or **`c`**"),
+            "run <code>a &lt;b&gt;</code> or <strong><code>c</code></strong>"
+        );
+        assert_eq!(sentence_markdown("run `a_b` or a_b"), "run `a_b` or a\\_b");
+        assert_eq!(data_html("`x` **y**"), "<code>x</code> **y**");
+        assert_eq!(sentence_html("a ` alone"), "a ` alone");
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! into SVG or PNG ([`plot`]). Nothing here reads traces or computes statistics, and nothing prints.
 //!
 //! Every writer is a pure function of the model: the same report gives the same bytes. Strings in the model are data and are
-//! escaped by the writer; only `**bold**` in sentences is markup ([`markup`]).
+//! escaped by the writer; only `**bold**` and `` `code` `` in sentences are markup ([`markup`]).
 
 pub mod chart;
 pub mod format;
@@ -13,6 +13,7 @@ pub mod html;
 pub mod markdown;
 pub mod markup;
 pub mod model;
+pub mod opening;
 pub mod plot;
 pub mod text;
 
@@ -23,6 +24,7 @@ pub use chart::{
     Axis, BarLayout, BarSeries, BoxSummary, Chart, Mark, Plot, Reference, Scale, Series, Step, StepKind, Ticks,
 };
 pub use model::{Align, Block, Cell, Column, Report, Section, Table};
+pub use opening::{Card, Changes, Figure, Part, Question};
 
 /// Why a report or a chart could not be rendered.
 #[derive(Debug, thiserror::Error)]

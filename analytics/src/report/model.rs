@@ -1,6 +1,6 @@
-//! The report as data: sections, tables and what they rest on. No drawing and no markup beyond `**bold**`.
+//! The report as data: sections, tables and what they rest on. No drawing and no markup beyond `**bold**` and `` `code` ``.
 //!
-//! Sections are ordered by the GPU time their finding concerns, largest first, so that the reader meets what costs most
+//! What it opens with is in [`super::opening`]. Sections that answer one of its questions stand there, in the order given; all others are ordered by the GPU time their finding concerns, largest first, so that the reader meets what costs most
 //! first: with 900, unknown and 4,000 GPU hours the order is 4,000, 900, unknown.
 
 use schemars::JsonSchema;
@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::chart::Chart;
 use super::format;
+use super::opening::{Changes, Figure, Question};
 
 /// Everything one report says.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -16,6 +17,12 @@ pub struct Report {
     pub title: String,
     /// One line below the heading: which trace, which window.
     pub subtitle: String,
+    /// The figures that say most, at most [`MOST_FIGURES`](super::opening::MOST_FIGURES).
+    pub figures: Vec<Figure>,
+    /// The whole time in one chart.
+    pub overview: Option<Chart>,
+    /// What to change; `None` where that was not asked.
+    pub changes: Option<Changes>,
     /// Sentences a reader should take away; `**bold**` is allowed.
     pub summary: Vec<String>,
     /// What a reader must know of the source before believing a number of it, one sentence each.
@@ -56,8 +63,6 @@ impl Report {
 pub struct Section {
     /// Identifier used for links: lower-case words joined by `-`.
     pub id: String,
-    /// Code of the analysis in the documentation, such as `A2`.
-    pub code: Option<String>,
     /// Heading.
     pub title: String,
     /// One sentence that the reader should take away; `**bold**` is allowed.
@@ -72,6 +77,8 @@ pub struct Section {
     pub coverage: Option<String>,
     /// One line saying why the analysis is not available; such a section is only listed.
     pub unavailable: Option<String>,
+    /// The question that it answers.
+    pub question: Option<Question>,
 }
 
 impl Section {
@@ -87,10 +94,10 @@ impl Section {
         Self { unavailable: Some(why.into()), ..Self::new(id, title) }
     }
 
-    /// Sets the code of the analysis.
+    /// Sets the question that it answers.
     #[must_use]
-    pub fn with_code(mut self, code: impl Into<String>) -> Self {
-        self.code = Some(code.into());
+    pub fn answering(mut self, question: Question) -> Self {
+        self.question = Some(question);
         self
     }
 

@@ -9,6 +9,7 @@ use super::chart::{BarLayout, Chart, Mark, Plot, Ticks};
 use super::format;
 use super::markup::{printable, spans};
 use super::model::{Align, Block, Cell, Column, Report, Section, Table};
+use super::opening::{Changes, Figure, MOST_CARDS, MOST_FIGURES};
 
 /// Narrowest width that is honoured, in columns.
 pub const MIN_WIDTH: usize = 20;
@@ -36,22 +37,16 @@ impl Default for TextOptions {
 #[must_use]
 pub fn render(report: &Report, options: TextOptions) -> String {
     let mut writer = Writer { out: String::new(), width: options.width.max(MIN_WIDTH), color: options.color };
-    writer.heading(&report.title, '=');
-    writer.paragraph(&report.subtitle, "", true);
-    if !report.summary.is_empty() {
+    writer.opening(report);
+    writer.notes(report);
+    for part in report.parts() {
         writer.blank();
-        for sentence in &report.summary {
-            writer.paragraph(sentence, "• ", false);
+        writer.heading(part.question.words(), '=');
+        for section in &part.sections {
+            writer.section(section);
         }
     }
-    if !report.notes.is_empty() {
-        writer.blank();
-        writer.heading("About this source", '-');
-        for note in &report.notes {
-            writer.paragraph(note, "• ", false);
-        }
-    }
-    for section in report.available() {
+    for section in report.others() {
         writer.section(section);
     }
     let unavailable = report.unavailable();
@@ -60,7 +55,7 @@ pub fn render(report: &Report, options: TextOptions) -> String {
         writer.heading("What this trace cannot tell", '-');
         for section in unavailable {
             let why = section.unavailable.as_deref().unwrap_or_default();
-            writer.paragraph(&format!("{}: {why}", title(section)), "• ", false);
+            writer.paragraph(&format!("{}: {why}", section.title), "• ", false);
         }
     }
     if let Some(quality) = &report.quality {
@@ -86,9 +81,20 @@ pub fn table(table: &Table, options: TextOptions) -> String {
     writer.out
 }
 
-/// Code and title of a section.
-fn title(section: &Section) -> String {
-    section.code.as_ref().map_or_else(|| section.title.clone(), |code| format!("{code} {}", section.title))
+/// Renders what a reader decides by: figures, the whole time, what to change, and the first sentences on each question.
+#[must_use]
+pub fn brief(report: &Report, options: TextOptions) -> String {
+    let mut writer = Writer { out: String::new(), width: options.width.max(MIN_WIDTH), color: options.color };
+    writer.opening(report);
+    for part in report.parts() {
+        writer.blank();
+        writer.heading(part.question.words(), '-');
+        for (_, sentence) in part.sentences() {
+            writer.paragraph(&sentence, "• ", false);
+        }
+    }
+    writer.notes(report);
+    writer.out
 }
 
 /// What is written so far, and how.
@@ -149,9 +155,96 @@ impl Writer {
         }
     }
 
+    /// What stands before the analyses.
+    fn opening(&mut self, report: &Report) {
+        self.heading(&report.title, '=');
+        self.paragraph(&report.subtitle, "", true);
+        if !report.figures.is_empty() {
+            self.blank();
+            self.figures(&report.figures);
+        }
+        if let Some(chart) = &report.overview {
+            self.blank();
+            self.chart(chart);
+        }
+        if let Some(changes) = &report.changes {
+            self.changes(changes);
+        }
+        if !report.summary.is_empty() {
+            self.blank();
+            for sentence in &report.summary {
+                self.paragraph(sentence, "• ", false);
+            }
+        }
+    }
+
+    fn notes(&mut self, report: &Report) {
+        if report.notes.is_empty() {
+            return;
+        }
+        self.blank();
+        self.heading("About this source", '-');
+        for note in &report.notes {
+            self.paragraph(note, "• ", false);
+        }
+    }
+
+    /// A line a figure: name, value, what it is of.
+    fn figures(&mut self, figures: &[Figure]) {
+        let shown = figures.iter().take(MOST_FIGURES);
+        let names = shown.clone().map(|figure| width(&figure.name)).max().unwrap_or(0);
+        let values = shown.clone().map(|figure| width(&figure.value)).max().unwrap_or(0);
+        for figure in shown {
+            let name = pad(&printable(&figure.name), names, Some(Align::Left));
+            let value = pad(&printable(&figure.value), values, Some(Align::Right));
+            let line = format!("{name}  **{value}**  {}", figure.note);
+            if width(&line) <= self.width + 4 && !figure.note.contains(['*', '`']) {
+                // Aligned, so that no blank is taken away.
+                let value = self.styled(&value, "1");
+                self.out.push_str(format!("{name}  {value}  {}", printable(&figure.note)).trim_end());
+                self.out.push('\n');
+            } else {
+                self.paragraph(&format!("{}: **{}** {}", figure.name, figure.value, figure.note), "", false);
+            }
+        }
+    }
+
+    fn changes(&mut self, changes: &Changes) {
+        self.blank();
+        self.heading("What to change", '-');
+        if changes.cards.is_empty() {
+            self.paragraph(&changes.nothing, "", false);
+        }
+        for (at, card) in changes.cards.iter().take(MOST_CARDS).enumerate() {
+            if at > 0 {
+                self.blank();
+            }
+            let number = format!("{}. ", at + 1);
+            self.paragraph(&format!("**{}**", card.action.replace("**", "")), &number, false);
+            self.paragraph(&card.effect, "   ", false);
+            for (name, text) in [("Confidence", &card.confidence), ("Who pays", &card.cost), ("Apply", &card.apply)] {
+                if !text.is_empty() {
+                    self.paragraph(&format!("{name}: {text}"), "   ", false);
+                }
+            }
+            if let Some(command) = &card.command {
+                // On a line of its own, whole, to be copied.
+                self.out.push_str(&format!("     {}\n", printable(command)));
+            }
+            self.paragraph(&format!("Undo: {}", card.undo), "   ", false);
+        }
+        if !changes.passed_over.is_empty() {
+            self.blank();
+            self.paragraph("Looked at and left alone:", "", true);
+            for (what, why) in &changes.passed_over {
+                self.paragraph(&format!("{what}: {why}"), "• ", true);
+            }
+        }
+    }
+
     fn section(&mut self, section: &Section) {
         self.blank();
-        self.heading(&title(section), '-');
+        self.heading(&section.title, '-');
         self.paragraph(&section.finding, "", false);
         if let Some(hours) = section.gpu_hours.filter(|h| h.is_finite()) {
             self.paragraph(&format!("Concerns {} GPU-hours.", format::compact(hours)), "", true);
@@ -368,6 +461,8 @@ fn words(sentence: &str) -> impl Iterator<Item = Word> {
     let mut joined = false;
     for span in spans(sentence) {
         let text = printable(span.text);
+        // A terminal shows code as it is typed in prose: between backticks.
+        let text = if span.code { format!("`{text}`") } else { text };
         for (i, piece) in text.split(' ').enumerate() {
             match out.last_mut() {
                 Some(last) if i == 0 && joined => last.text.push_str(piece),

@@ -15,7 +15,6 @@ use tracecast_analytics::audit::whatif::reclaim::{self, Reclaim};
 use tracecast_analytics::audit::{meter, stream};
 use tracecast_analytics::facts::HolderSource;
 use tracecast_analytics::ingest;
-use tracecast_analytics::report::Section;
 use tracecast_analytics::storage;
 use tracecast_analytics::time::{MINUTE_MS, Window, Written, Zone};
 
@@ -133,24 +132,6 @@ pub(crate) fn run(request: &Audit, quiet: bool) -> Result<()> {
         output::write(path, made.manifest.to_json()?.as_bytes())?;
     }
     request.answering.write(request.charts.as_deref(), quiet, || made.answer.report(), || Ok(made.text))
-}
-
-/// What a report on a trace says of energy, with what the trace itself holds of factors: its headline and its sections.
-pub(crate) fn sections(trace: &Trace) -> Result<(Option<String>, Vec<Section>)> {
-    let metering = meter::Options { threads: rayon::current_num_threads(), ..meter::Options::default() };
-    // Without power nothing can be audited, which the catalogue says already.
-    let Ok(ledger) = meter::measure(trace, &metering) else { return Ok((None, Vec::new())) };
-    let factors = Factors::default();
-    let used = factors::load(factors, trace)?;
-    let account = account(&ledger, &used.loaded);
-    let beside =
-        Beside { title: String::new(), factors: used.records, notes: used.notes, power_caps: None, reclaim: None };
-    let mut report = Answer::of(trace, &ledger, account, beside).report();
-    let headline = report.summary.drain(..).next();
-    let own = |section: Section| Section { id: format!("audit-{}", section.id), ..section };
-    let told = report.sections.into_iter().filter(|section| section.unavailable.is_none());
-    let sections = told.filter(|section| !["eu", "factors"].contains(&section.id.as_str())).map(own).collect();
-    Ok((headline, sections))
 }
 
 /// How a path was typed.

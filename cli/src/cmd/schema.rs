@@ -10,7 +10,7 @@ pub(crate) fn run(of: SchemaOf) -> Result<()> {
     let value = match of {
         SchemaOf::Describe => describe::json_schema(),
         SchemaOf::Inspect => describe::Quality::json_schema(),
-        SchemaOf::Report => tracecast_planner::pooling::json_schema(),
+        SchemaOf::Report => tracecast_planner::advice::json_schema(),
         SchemaOf::Rollup => rollup::json_schema(),
         SchemaOf::Simulate => tracecast_planner::sim::answer::json_schema(),
         SchemaOf::PlanPower => tracecast_planner::power::answer::json_schema(),

@@ -51,7 +51,7 @@ pub struct Energy {
 
 impl Energy {
     /// For tables: the energy, `None` where no two readings could be bridged.
-    pub(super) fn known_kwh(&self) -> Option<f64> {
+    pub(in crate::describe) fn known_kwh(&self) -> Option<f64> {
         (self.bridged_h > 0.0).then_some(self.energy_kwh)
     }
 

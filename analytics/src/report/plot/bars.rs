@@ -2,7 +2,7 @@
 
 use super::frame::{self, EDGE, Entry, LINE, Swatch};
 use super::scale::{Span, range, rounded_up, ticks};
-use super::scene::{Anchor, SMALL, Scene, WIDTH, palette, text_width, wrap};
+use super::scene::{Anchor, SMALL, Scene, Sheet, palette, text_width, wrap};
 use crate::report::chart::{Axis, BarLayout, BarSeries, Chart, Reference, Scale, Ticks};
 use crate::report::format;
 
@@ -25,7 +25,7 @@ struct Bar {
     to: f64,
 }
 
-pub(super) fn layout(chart: &Chart, bars: &Bars<'_>, title: Option<&str>) -> Scene {
+pub(super) fn layout(chart: &Chart, bars: &Bars<'_>, sheet: Sheet<'_>) -> Scene {
     let axis = if bars.lying || chart.y.label.is_empty() { &chart.x } else { &chart.y };
     // Bars measure from zero, so a logarithmic axis would make their lengths meaningless.
     let axis = Axis { scale: Scale::Linear, ..axis.clone() };
@@ -39,17 +39,17 @@ pub(super) fn layout(chart: &Chart, bars: &Bars<'_>, title: Option<&str>) -> Sce
         Vec::new()
     };
     if placed.is_empty() {
-        return frame::empty(title, &notes);
+        return frame::empty(sheet, &notes);
     }
-    let slot = (WIDTH - 80.0) / bars.categories.len().max(1) as f64;
+    let slot = (sheet.width - 80.0) / bars.categories.len().max(1) as f64;
     let fits = bars.categories.iter().all(|name| {
         let lines = wrap(name, SMALL, slot - 6.0, 2);
         lines.iter().all(|l| !l.ends_with('…')) || name.ends_with('…')
     });
     if bars.lying || !fits {
-        lying(chart, bars, &axis, &placed, title, &notes)
+        lying(chart, bars, &axis, &placed, sheet, &notes)
     } else {
-        standing(chart, bars, &axis, &placed, title, &notes)
+        standing(chart, bars, &axis, &placed, sheet, &notes)
     }
 }
 
@@ -105,23 +105,16 @@ fn lane(bars: &Bars<'_>, series: usize) -> (f64, f64) {
     }
 }
 
-fn standing(
-    chart: &Chart,
-    bars: &Bars<'_>,
-    axis: &Axis,
-    placed: &[Bar],
-    title: Option<&str>,
-    notes: &[String],
-) -> Scene {
-    let mut scene = Scene::new();
-    let top = frame::title(&mut scene, title);
+fn standing(chart: &Chart, bars: &Bars<'_>, axis: &Axis, placed: &[Bar], sheet: Sheet<'_>, notes: &[String]) -> Scene {
+    let mut scene = Scene::new(sheet.width);
+    let top = frame::title(&mut scene, sheet.title);
     let top = frame::legend(&mut scene, top, &legend(bars));
     let top = frame::vertical_name(&mut scene, top, &axis.label);
     let bottom = top + AREA;
     let shown = values_range(axis, placed, chart, 5);
     let value_ticks = ticks(axis, shown, 5);
     let left = EDGE + frame::widest(value_ticks.iter().map(|t| t.label.as_str()), 140.0) + 9.0;
-    let right = WIDTH - 14.0;
+    let right = sheet.width - 14.0;
     let y = Span { scale: Scale::Linear, first: shown.0, last: shown.1, start: bottom, end: top };
     frame::horizontal_grid(&mut scene, &y, &value_ticks, (left, right));
     let slot = (right - left) / bars.categories.len() as f64;
@@ -159,20 +152,20 @@ fn standing(
     frame::finish(scene, next, notes)
 }
 
-fn lying(chart: &Chart, bars: &Bars<'_>, axis: &Axis, placed: &[Bar], title: Option<&str>, notes: &[String]) -> Scene {
-    let mut scene = Scene::new();
-    let top = frame::title(&mut scene, title);
+fn lying(chart: &Chart, bars: &Bars<'_>, axis: &Axis, placed: &[Bar], sheet: Sheet<'_>, notes: &[String]) -> Scene {
+    let mut scene = Scene::new(sheet.width);
+    let top = frame::title(&mut scene, sheet.title);
     let top = frame::legend(&mut scene, top, &legend(bars)) + 4.0;
     let lanes = if bars.layout == BarLayout::Grouped { bars.series.len().max(1) } else { 1 };
     let slot = (12.0 * lanes as f64 + 8.0).max(22.0);
     let bottom = top + slot * bars.categories.len() as f64;
-    let left = frame::row_labels(bars.categories.iter().map(String::as_str));
+    let left = frame::row_labels(bars.categories.iter().map(String::as_str), sheet.width);
     let shown = values_range(axis, placed, chart, 6);
     // A single series has its values written at the bars; space is kept for them.
     let labels: Vec<String> =
         if bars.series.len() == 1 { placed.iter().map(|b| spelled(axis, b.to)).collect() } else { Vec::new() };
     let room = frame::widest(labels.iter().map(String::as_str), 120.0);
-    let right = WIDTH - if labels.is_empty() { 22.0 } else { room + 14.0 };
+    let right = sheet.width - if labels.is_empty() { 22.0 } else { room + 14.0 };
     let x = Span { scale: Scale::Linear, first: shown.0, last: shown.1, start: left, end: right };
     let value_ticks = ticks(axis, shown, 6);
     let next = frame::horizontal_axis(&mut scene, &x, &value_ticks, (top, bottom), frame::value_name(chart), true);
@@ -199,7 +192,7 @@ fn lying(chart: &Chart, bars: &Bars<'_>, axis: &Axis, placed: &[Bar], title: Opt
             && let Some(place) = x.clamped(*at)
         {
             scene.dashes(&[(place, top), (place, bottom)], palette::INK, 1.0);
-            let fits = place + 4.0 + text_width(label, SMALL) < WIDTH;
+            let fits = place + 4.0 + text_width(label, SMALL) < sheet.width;
             let anchor = if fits { Anchor::Start } else { Anchor::End };
             scene.text((if fits { place + 4.0 } else { place - 4.0 }, top - 1.0), label, palette::INK, anchor);
         }

@@ -3,7 +3,7 @@
 use super::bars::spelled;
 use super::frame::{self, EDGE, LINE};
 use super::scale::{Span, range, rounded_up, ticks};
-use super::scene::{Anchor, SMALL, Scene, WIDTH, palette, text_width};
+use super::scene::{Anchor, SMALL, Scene, Sheet, palette, text_width};
 use crate::report::chart::{Axis, BoxSummary, Chart, Scale};
 use crate::report::format;
 
@@ -27,7 +27,7 @@ impl Grid<'_> {
     }
 }
 
-pub(super) fn heatmap(grid: &Grid<'_>, title: Option<&str>) -> Scene {
+pub(super) fn heatmap(grid: &Grid<'_>, sheet: Sheet<'_>) -> Scene {
     let all = || (0..grid.rows.len()).flat_map(|r| (0..grid.columns.len()).filter_map(move |c| grid.value(r, c)));
     let unknown = grid.rows.len() * grid.columns.len() - all().count();
     let mut notes = Vec::new();
@@ -36,7 +36,7 @@ pub(super) fn heatmap(grid: &Grid<'_>, title: Option<&str>) -> Scene {
     }
     let (mut low, mut high) = all().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)));
     if low > high {
-        return frame::empty(title, &notes);
+        return frame::empty(sheet, &notes);
     }
     low = grid.unit.min.unwrap_or(low);
     high = grid.unit.max.unwrap_or(high);
@@ -45,8 +45,8 @@ pub(super) fn heatmap(grid: &Grid<'_>, title: Option<&str>) -> Scene {
         SHADE.0 + part * (SHADE.1 - SHADE.0)
     };
 
-    let mut scene = Scene::new();
-    let top = frame::title(&mut scene, title);
+    let mut scene = Scene::new(sheet.width);
+    let top = frame::title(&mut scene, sheet.title);
     // The key: lowest value, a ramp, highest value.
     let y = top + LINE / 2.0;
     let mut x = EDGE;
@@ -65,8 +65,8 @@ pub(super) fn heatmap(grid: &Grid<'_>, title: Option<&str>) -> Scene {
     scene.text((x + 128.0, y), &spelled(grid.unit, high), palette::INK, Anchor::Start);
 
     let top = top + LINE + 8.0;
-    let left = frame::row_labels(grid.rows.iter().map(String::as_str));
-    let right = WIDTH - EDGE;
+    let left = frame::row_labels(grid.rows.iter().map(String::as_str), sheet.width);
+    let right = sheet.width - EDGE;
     let width = (right - left) / grid.columns.len().max(1) as f64;
     let height = if grid.rows.len() > 20 { 16.0 } else { 24.0 };
     for (r, name) in grid.rows.iter().enumerate() {
@@ -92,7 +92,7 @@ pub(super) fn heatmap(grid: &Grid<'_>, title: Option<&str>) -> Scene {
     for (c, name) in grid.columns.iter().enumerate() {
         let half = text_width(name, SMALL) / 2.0;
         let middle = left + width * (c as f64 + 0.5);
-        if middle - half >= free_from && middle + half <= WIDTH {
+        if middle - half >= free_from && middle + half <= sheet.width {
             free_from = middle + half + 6.0;
             scene.text((middle, bottom + 12.0), name, palette::MUTED, Anchor::Middle);
         }
@@ -100,7 +100,7 @@ pub(super) fn heatmap(grid: &Grid<'_>, title: Option<&str>) -> Scene {
     frame::finish(scene, bottom + 12.0 + LINE / 2.0, &notes)
 }
 
-pub(super) fn boxes(chart: &Chart, boxes: &[BoxSummary], title: Option<&str>) -> Scene {
+pub(super) fn boxes(chart: &Chart, boxes: &[BoxSummary], sheet: Sheet<'_>) -> Scene {
     let axis = &chart.x;
     let log = axis.scale == Scale::Log;
     let quantiles = |b: &BoxSummary| [b.p05, b.p25, b.p50, b.p75, b.p95];
@@ -117,15 +117,15 @@ pub(super) fn boxes(chart: &Chart, boxes: &[BoxSummary], title: Option<&str>) ->
         notes.push(format!("{which} zero, which lies left of the logarithmic axis."));
     }
     if !boxes.iter().any(|b| known(&b)) {
-        return frame::empty(title, notes.get(1..).unwrap_or(&[]));
+        return frame::empty(sheet, notes.get(1..).unwrap_or(&[]));
     }
 
-    let mut scene = Scene::new();
-    let top = frame::title(&mut scene, title) + 4.0;
+    let mut scene = Scene::new(sheet.width);
+    let top = frame::title(&mut scene, sheet.title) + 4.0;
     let bottom = top + BOX_ROW * boxes.len() as f64;
-    let left = frame::row_labels(boxes.iter().map(|b| b.label.as_str()));
+    let left = frame::row_labels(boxes.iter().map(|b| b.label.as_str()), sheet.width);
     let counts: Vec<String> = boxes.iter().map(|b| format!("n = {}", format::compact(b.count as f64))).collect();
-    let right = WIDTH - EDGE - frame::widest(counts.iter().map(String::as_str), 140.0) - 14.0;
+    let right = sheet.width - EDGE - frame::widest(counts.iter().map(String::as_str), 140.0) - 14.0;
     let shown = rounded_up(axis, range(axis, boxes.iter().filter(known).flat_map(quantiles)), 6);
     let x = Span { scale: axis.scale, first: shown.0, last: shown.1, start: left, end: right };
     let value_ticks = ticks(axis, shown, 6);
@@ -136,7 +136,7 @@ pub(super) fn boxes(chart: &Chart, boxes: &[BoxSummary], title: Option<&str>) ->
         let y = top + BOX_ROW * (i as f64 + 0.5);
         frame::row_label(&mut scene, left, y, &one.label);
         if let Some(count) = counts.get(i) {
-            scene.text((WIDTH - EDGE, y), count, palette::MUTED, Anchor::End);
+            scene.text((sheet.width - EDGE, y), count, palette::MUTED, Anchor::End);
         }
         if !known(&one) {
             continue;

@@ -4,7 +4,7 @@
 //! turned), the area, tick labels, name of the horizontal axis, notes.
 
 use super::scale::{Span, Tick};
-use super::scene::{Anchor, LARGE, Rgb, SMALL, Scene, WIDTH, ellipsis, palette, text_width, wrap};
+use super::scene::{Anchor, LARGE, Rgb, SMALL, Scene, Sheet, ellipsis, palette, text_width, wrap};
 use crate::report::chart::Chart;
 
 /// Distance between lines of text.
@@ -48,7 +48,7 @@ pub(super) fn legend(scene: &mut Scene, top: f64, entries: &[Entry]) -> f64 {
     for entry in entries.iter().filter(|e| !e.name.is_empty()) {
         let name = ellipsis(&entry.name, SMALL, 300.0);
         let width = 24.0 + text_width(&name, SMALL) + 18.0;
-        if any && x + width > WIDTH - EDGE {
+        if any && x + width > scene.width - EDGE {
             x = EDGE;
             y += LINE + 1.0;
         }
@@ -70,7 +70,12 @@ pub(super) fn vertical_name(scene: &mut Scene, top: f64, name: &str) -> f64 {
     if name.is_empty() {
         return top + 4.0;
     }
-    scene.text((EDGE, top + LINE / 2.0), &ellipsis(name, SMALL, WIDTH - 2.0 * EDGE), palette::MUTED, Anchor::Start);
+    scene.text(
+        (EDGE, top + LINE / 2.0),
+        &ellipsis(name, SMALL, scene.width - 2.0 * EDGE),
+        palette::MUTED,
+        Anchor::Start,
+    );
     top + LINE + 11.0
 }
 
@@ -105,7 +110,7 @@ pub(super) fn horizontal_axis(
             scene.path(vec![(at, top), (at, bottom)], palette::GRID, 0.5);
         }
         let half = text_width(&tick.label, SMALL) / 2.0;
-        let middle = at.clamp(half + 2.0, (WIDTH - half - 2.0).max(half + 2.0));
+        let middle = at.clamp(half + 2.0, (scene.width - half - 2.0).max(half + 2.0));
         if middle - half < free_from {
             continue;
         }
@@ -118,9 +123,9 @@ pub(super) fn horizontal_axis(
     let mut next = bottom + 14.0 + LINE / 2.0;
     if !name.is_empty() {
         let middle = f64::midpoint(x.start, x.end);
-        let fitted = ellipsis(name, SMALL, WIDTH - 2.0 * EDGE);
+        let fitted = ellipsis(name, SMALL, scene.width - 2.0 * EDGE);
         let half = text_width(&fitted, SMALL) / 2.0;
-        let middle = middle.clamp(half + EDGE, (WIDTH - half - EDGE).max(half + EDGE));
+        let middle = middle.clamp(half + EDGE, (scene.width - half - EDGE).max(half + EDGE));
         scene.text((middle, next + LINE / 2.0 + 1.0), &fitted, palette::MUTED, Anchor::Middle);
         next += LINE + 2.0;
     }
@@ -131,7 +136,7 @@ pub(super) fn horizontal_axis(
 pub(super) fn finish(mut scene: Scene, next: f64, notes: &[String]) -> Scene {
     let mut y = next + 3.0;
     for note in notes {
-        for line in wrap(note, SMALL, WIDTH - 2.0 * EDGE, 3) {
+        for line in wrap(note, SMALL, scene.width - 2.0 * EDGE, 3) {
             scene.text((EDGE, y + LINE / 2.0), &line, palette::MUTED, Anchor::Start);
             y += LINE;
         }
@@ -141,17 +146,17 @@ pub(super) fn finish(mut scene: Scene, next: f64, notes: &[String]) -> Scene {
 }
 
 /// A chart without anything to draw: says so in place of the area.
-pub(super) fn empty(chart_title: Option<&str>, notes: &[String]) -> Scene {
-    let mut scene = Scene::new();
-    let top = title(&mut scene, chart_title);
-    scene.rect((EDGE, top), (WIDTH - EDGE, top + 70.0), palette::GRID, 0.35);
-    scene.text((WIDTH / 2.0, top + 35.0), "No data to show", palette::MUTED, Anchor::Middle);
+pub(super) fn empty(sheet: Sheet<'_>, notes: &[String]) -> Scene {
+    let mut scene = Scene::new(sheet.width);
+    let top = title(&mut scene, sheet.title);
+    scene.rect((EDGE, top), (sheet.width - EDGE, top + 70.0), palette::GRID, 0.35);
+    scene.text((sheet.width / 2.0, top + 35.0), "No data to show", palette::MUTED, Anchor::Middle);
     finish(scene, top + 74.0, notes)
 }
 
 /// Where the labels of rows end and the area begins, for charts with one row per name.
-pub(super) fn row_labels<'a>(labels: impl Iterator<Item = &'a str>) -> f64 {
-    EDGE + widest(labels, WIDTH * 0.42) + 8.0
+pub(super) fn row_labels<'a>(labels: impl Iterator<Item = &'a str>, width: f64) -> f64 {
+    EDGE + widest(labels, width * 0.42) + 8.0
 }
 
 /// Draws the name of a row, cut if it is wider than its space.

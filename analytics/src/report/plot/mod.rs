@@ -19,7 +19,7 @@ mod xy;
 
 use super::RenderError;
 use super::chart::{Chart, Plot};
-use scene::Scene;
+use scene::{Scene, Sheet};
 
 pub use scene::palette;
 pub(super) use waterfall::spans;
@@ -31,6 +31,8 @@ pub enum SvgUse {
     Standalone,
     /// Inside an HTML page that carries the title and may recolour it for dark mode: no background, no title.
     Inline,
+    /// As [`SvgUse::Inline`], for a page as narrow as a phone: half as wide, with words of the same size.
+    Narrow,
 }
 
 /// The chart as an SVG document or element.
@@ -39,7 +41,9 @@ pub enum SvgUse {
 /// [`RenderError`] if the backend refuses a shape or the built-in font cannot be loaded.
 pub fn svg(chart: &Chart, place: SvgUse) -> Result<String, RenderError> {
     paint::register()?;
-    let scene = layout(chart, place == SvgUse::Standalone);
+    let title = (place == SvgUse::Standalone).then_some(chart.title.as_str());
+    let width = if place == SvgUse::Narrow { scene::NARROW } else { scene::WIDTH };
+    let scene = layout(chart, Sheet { title, width });
     paint::svg(&scene, chart, place)
 }
 
@@ -49,23 +53,22 @@ pub fn svg(chart: &Chart, place: SvgUse) -> Result<String, RenderError> {
 /// [`RenderError`] if the backend refuses a shape, the built-in font cannot be loaded or the pixels cannot be compressed.
 pub fn png(chart: &Chart) -> Result<Vec<u8>, RenderError> {
     paint::register()?;
-    let scene = layout(chart, true);
+    let scene = layout(chart, Sheet { title: Some(chart.title.as_str()), width: scene::WIDTH });
     paint::png(&scene, chart)
 }
 
 /// Places everything the chart shows.
-fn layout(chart: &Chart, titled: bool) -> Scene {
-    let title = if titled { Some(chart.title.as_str()) } else { None };
+fn layout(chart: &Chart, sheet: Sheet<'_>) -> Scene {
     match &chart.plot {
-        Plot::Xy(series) => xy::layout(chart, series, title),
+        Plot::Xy(series) => xy::layout(chart, series, sheet),
         Plot::Bars { categories, series, layout, lying } => {
-            bars::layout(chart, &bars::Bars { categories, series, layout: *layout, lying: *lying }, title)
+            bars::layout(chart, &bars::Bars { categories, series, layout: *layout, lying: *lying }, sheet)
         }
         Plot::Heatmap { columns, rows, values, unit } => {
-            cells::heatmap(&cells::Grid { columns, rows, values, unit }, title)
+            cells::heatmap(&cells::Grid { columns, rows, values, unit }, sheet)
         }
-        Plot::Boxes(boxes) => cells::boxes(chart, boxes, title),
-        Plot::Waterfall(steps) => waterfall::layout(chart, steps, title),
+        Plot::Boxes(boxes) => cells::boxes(chart, boxes, sheet),
+        Plot::Waterfall(steps) => waterfall::layout(chart, steps, sheet),
     }
 }
 

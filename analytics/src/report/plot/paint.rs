@@ -9,7 +9,7 @@ use plotters::backend::{BitMapBackend, DrawingBackend, SVGBackend};
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{FontDesc, FontFamily, FontStyle, RGBAColor, ShapeStyle, TextStyle, register_font};
 
-use super::scene::{Anchor, FONT, FONT_BOX, Rgb, Scene, Shape, WIDTH, palette};
+use super::scene::{Anchor, FONT, FONT_BOX, Rgb, Scene, Shape, palette};
 use super::{SvgUse, png as png_file};
 use crate::report::RenderError;
 use crate::report::chart::Chart;
@@ -29,7 +29,7 @@ pub(super) fn register() -> Result<(), RenderError> {
 
 /// Width and height in pixels.
 fn size(scene: &Scene) -> (u32, u32) {
-    ((WIDTH * PIXELS) as u32, (scene.height.clamp(1.0, 20_000.0) * PIXELS) as u32)
+    ((scene.width * PIXELS) as u32, (scene.height.clamp(1.0, 20_000.0) * PIXELS) as u32)
 }
 
 /// The scene as SVG.

@@ -163,7 +163,9 @@ fn linear_step(axis: &Axis, width: f64, count: usize) -> f64 {
     {
         return *step;
     }
-    let decade = 10_f64.powf(wanted.log10().floor());
+    // Longer than the steps above: whole days.
+    let unit = if axis.ticks == Ticks::Duration && wanted > 86_400.0 { 86_400.0 } else { 1.0 };
+    let decade = unit * 10_f64.powf((wanted / unit).log10().floor());
     let factor = wanted / decade;
     let step = if factor <= 1.5 {
         decade
@@ -261,20 +263,20 @@ fn doubling_ticks(first: f64, last: f64, count: usize) -> Vec<Tick> {
     out
 }
 
-/// A duration in one unit, as ticks are round: `30 d`, `6 h`, `1.5 h` where it is not.
+/// A duration in one unit, the largest in which it takes at most one decimal, so that a tick says the value it stands at: `30 d`, `1.5 h`, and
+/// `30 h` rather than `1.3 d`.
 fn tick_duration(seconds: f64) -> String {
     let size = seconds.abs();
-    let (unit_s, name) = if size >= 86_400.0 {
-        (86_400.0, "d")
-    } else if size >= 3_600.0 {
-        (3_600.0, "h")
-    } else if size >= 60.0 {
-        (60.0, "min")
-    } else if size >= 1.0 || size == 0.0 {
-        (1.0, "s")
-    } else {
-        (0.001, "ms")
+    if size == 0.0 {
+        return "0 s".to_string();
+    }
+    let units = [(86_400.0, "d"), (3_600.0, "h"), (60.0, "min"), (1.0, "s"), (0.001, "ms")];
+    let says = |unit_s: f64| {
+        let tenths = size / unit_s * 10.0;
+        (tenths - tenths.round()).abs() <= 1e-6 * tenths.max(1.0)
     };
+    let (unit_s, name) =
+        units.into_iter().find(|(unit_s, _)| size >= *unit_s && says(*unit_s)).unwrap_or((0.001, "ms"));
     format!("{} {name}", plain(seconds / unit_s, 1))
 }
 
@@ -298,7 +300,7 @@ fn tick_number(value: f64, step: f64, largest: f64) -> String {
         return "0".to_string();
     }
     if value.abs() < 1e-4 || value.abs() >= 1e15 {
-        return format!("{value:.0e}").replace('-', "−");
+        return format!("{value:.1e}").replace(".0e", "e").replace('-', "−");
     }
     format!("{}{letter}", plain(value / unit, decimals(step / unit)))
 }
@@ -467,6 +469,16 @@ mod tests {
         let linear = Axis::duration("");
         // 4 h over 4 ticks: 1 h.
         assert_eq!(labels(&ticks(&linear, (0.0, 14_400.0), 4)), ["0 s", "1 h", "2 h", "3 h", "4 h"]);
+        // 1.25 d has no one decimal, so it is told in hours.
+        assert_eq!(
+            [tick_duration(108_000.0), tick_duration(129_600.0), tick_duration(1_000.0)],
+            ["30 h", "1.5 d", "1,000 s"]
+        );
+        // Years: 6 × 10⁷ s are 694 d, so every 100 d.
+        assert_eq!(
+            labels(&ticks(&linear, (0.0, 6e7), 5)),
+            ["0 s", "100 d", "200 d", "300 d", "400 d", "500 d", "600 d"]
+        );
     }
 
     #[test]

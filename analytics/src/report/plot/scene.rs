@@ -1,14 +1,16 @@
 //! What a chart looks like, before any backend: shapes and words at places on a sheet.
 //!
-//! The sheet is [`WIDTH`] units wide, y grows downwards. The scene refuses shapes with a coordinate that is not finite, so no
+//! The sheet is [`WIDTH`] units wide, or [`NARROW`] for a phone, y grows downwards. The scene refuses shapes with a coordinate that is not finite, so no
 //! backend ever sees one, and thins curves to what can be seen: at most four points per half unit of width.
 
 use plotters::style::{FontDesc, FontFamily, FontStyle};
 
 use crate::report::markup;
 
-/// Width of every chart.
+/// Width of a chart.
 pub(super) const WIDTH: f64 = 760.0;
+/// Width of a chart on a phone, on which words have the size they have on paper.
+pub(super) const NARROW: f64 = 390.0;
 /// Name under which the built-in font is registered.
 pub(super) const FONT: &str = "tracecast";
 /// The backend's font size covers ascent and descent; this is its ratio to the em.
@@ -102,13 +104,23 @@ pub(super) enum Shape {
 /// A sheet with shapes, drawn in order.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Scene {
+    pub(super) width: f64,
     pub(super) height: f64,
     pub(super) shapes: Vec<Shape>,
 }
 
+/// What a chart is laid out on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Sheet<'t> {
+    /// The title to write, if no page carries it.
+    pub(super) title: Option<&'t str>,
+    /// Width in units.
+    pub(super) width: f64,
+}
+
 impl Scene {
-    pub(super) fn new() -> Self {
-        Self { height: 0.0, shapes: Vec::new() }
+    pub(super) fn new(width: f64) -> Self {
+        Self { width, height: 0.0, shapes: Vec::new() }
     }
 
     pub(super) fn path(&mut self, points: Vec<(f64, f64)>, color: Rgb, width: f64) {
@@ -183,7 +195,7 @@ impl Scene {
     }
 
     pub(super) fn title(&mut self, at: (f64, f64), text: &str) {
-        let fitted = ellipsis(text, LARGE, WIDTH - 2.0 * at.0);
+        let fitted = ellipsis(text, LARGE, self.width - 2.0 * at.0);
         self.word(at, &fitted, LARGE, palette::INK, Anchor::Start, true);
     }
 

@@ -1,7 +1,7 @@
 //! Properties of drawings that hold for any data: well-formed, finite, inside the sheet, and the same twice.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use super::scene::{Anchor, Shape, WIDTH, text_width};
+use super::scene::{Anchor, NARROW, Shape, WIDTH, text_width};
 use super::*;
 use crate::report::chart::{Axis, BarLayout, BarSeries, BoxSummary, Mark, Reference, Series};
 use crate::report::demo;
@@ -40,35 +40,37 @@ fn assert_text(text: &str) {
 }
 
 fn assert_sound(chart: &Chart) -> String {
-    for place in [SvgUse::Standalone, SvgUse::Inline] {
+    for place in [SvgUse::Standalone, SvgUse::Inline, SvgUse::Narrow] {
         let once = svg(chart, place).unwrap();
         assert_well_formed(&once);
         assert!(!once.contains("NaN") && !once.contains("inf"), "{once}");
         assert_eq!(once, svg(chart, place).unwrap());
     }
-    let scene = layout(chart, true);
-    for shape in &scene.shapes {
-        let places: Vec<(f64, f64)> = match shape {
-            Shape::Path { points, .. } | Shape::Polygon { points, .. } => points.clone(),
-            Shape::Rect { x, y, width, height, .. } => vec![(*x, *y), (x + width, y + height)],
-            Shape::Dot { x, y, .. } => vec![(*x, *y)],
-            Shape::Text { x, y, text, size, anchor, .. } => {
-                let width = text_width(text, *size);
-                let from = match anchor {
-                    Anchor::Start => *x,
-                    Anchor::Middle => x - width / 2.0,
-                    Anchor::End => x - width,
-                };
-                assert!(from >= 0.0 && from + width <= WIDTH + 0.5, "clipped label {text:?} in {}", chart.id);
-                vec![(*x, *y)]
+    for sheet_width in [WIDTH, NARROW] {
+        let scene = layout(chart, Sheet { title: Some(chart.title.as_str()), width: sheet_width });
+        for shape in &scene.shapes {
+            let places: Vec<(f64, f64)> = match shape {
+                Shape::Path { points, .. } | Shape::Polygon { points, .. } => points.clone(),
+                Shape::Rect { x, y, width, height, .. } => vec![(*x, *y), (x + width, y + height)],
+                Shape::Dot { x, y, .. } => vec![(*x, *y)],
+                Shape::Text { x, y, text, size, anchor, .. } => {
+                    let width = text_width(text, *size);
+                    let from = match anchor {
+                        Anchor::Start => *x,
+                        Anchor::Middle => x - width / 2.0,
+                        Anchor::End => x - width,
+                    };
+                    assert!(from >= 0.0 && from + width <= sheet_width + 0.5, "clipped label {text:?} in {}", chart.id);
+                    vec![(*x, *y)]
+                }
+            };
+            for (x, y) in places {
+                assert!(x.is_finite() && y.is_finite());
+                assert!(
+                    (-1.0..=sheet_width + 1.0).contains(&x) && (-1.0..=scene.height + 1.0).contains(&y),
+                    "{x}, {y} off the sheet: {shape:?}"
+                );
             }
-        };
-        for (x, y) in places {
-            assert!(x.is_finite() && y.is_finite());
-            assert!(
-                (-1.0..=WIDTH + 1.0).contains(&x) && (-1.0..=scene.height + 1.0).contains(&y),
-                "{x}, {y} off the sheet: {shape:?}"
-            );
         }
     }
     svg(chart, SvgUse::Standalone).unwrap()
@@ -229,7 +231,7 @@ fn bars_that_stack_end_at_their_sum() {
         vec!["only".into()],
         vec![BarSeries::new("a", vec![Some(0.25)]), BarSeries::new("b", vec![Some(0.75)])],
     );
-    let scene = layout(&chart, false);
+    let scene = layout(&chart, Sheet { title: None, width: WIDTH });
     let of = |color: (u8, u8, u8)| {
         // The largest rectangle of a colour is the bar, the other is in the legend.
         let area = |s: &&Shape| match s {

@@ -2,7 +2,7 @@
 
 use super::frame::{self, Entry, Swatch};
 use super::scale::{Span, range, rounded_up, ticks};
-use super::scene::{Anchor, Scene, WIDTH, palette};
+use super::scene::{Anchor, Scene, Sheet, palette};
 use crate::report::chart::{Axis, Chart, Scale, Step, StepKind};
 use crate::report::format;
 
@@ -40,7 +40,7 @@ fn series(step: &Step) -> usize {
     }
 }
 
-pub(super) fn layout(chart: &Chart, steps: &[Step], title: Option<&str>) -> Scene {
+pub(super) fn layout(chart: &Chart, steps: &[Step], sheet: Sheet<'_>) -> Scene {
     let places = spans(steps);
     let drawn = || places.iter().flatten();
     let missing = places.iter().filter(|place| place.is_none()).count();
@@ -49,12 +49,12 @@ pub(super) fn layout(chart: &Chart, steps: &[Step], title: Option<&str>) -> Scen
         .into_iter()
         .collect();
     if drawn().next().is_none() {
-        return frame::empty(title, &notes);
+        return frame::empty(sheet, &notes);
     }
     // Bars measure from zero, so a logarithmic axis would make their lengths meaningless.
     let axis = Axis { scale: Scale::Linear, ..chart.x.clone() };
-    let mut scene = Scene::new();
-    let top = frame::title(&mut scene, title);
+    let mut scene = Scene::new(sheet.width);
+    let top = frame::title(&mut scene, sheet.title);
     let names = ["Total", "Taken off", "Added"];
     let entries: Vec<Entry> = names
         .iter()
@@ -64,10 +64,10 @@ pub(super) fn layout(chart: &Chart, steps: &[Step], title: Option<&str>) -> Scen
         .collect();
     let top = frame::legend(&mut scene, top, &entries) + 4.0;
     let bottom = top + SLOT * steps.len() as f64;
-    let left = frame::row_labels(steps.iter().map(|step| step.label.as_str()));
+    let left = frame::row_labels(steps.iter().map(|step| step.label.as_str()), sheet.width);
     let shown = rounded_up(&axis, range(&axis, drawn().flat_map(|(a, b)| [*a, *b]).chain([0.0])), 6);
     let labels: Vec<String> = steps.iter().map(|step| super::bars::spelled(&axis, step.value)).collect();
-    let right = WIDTH - frame::widest(labels.iter().map(String::as_str), 120.0) - 14.0;
+    let right = sheet.width - frame::widest(labels.iter().map(String::as_str), 120.0) - 14.0;
     let x = Span { scale: Scale::Linear, first: shown.0, last: shown.1, start: left, end: right };
     let next =
         frame::horizontal_axis(&mut scene, &x, &ticks(&axis, shown, 6), (top, bottom), frame::value_name(chart), true);

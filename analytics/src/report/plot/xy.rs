@@ -2,7 +2,7 @@
 
 use super::frame::{self, Entry, Swatch};
 use super::scale::{Span, range, rounded_up, ticks};
-use super::scene::{Anchor, Rgb, SMALL, Scene, WIDTH, palette, text_width};
+use super::scene::{Anchor, Rgb, SMALL, Scene, Sheet, palette, text_width};
 use crate::report::chart::{Chart, Mark, Reference, Scale, Series, Ticks};
 use crate::report::format;
 
@@ -24,19 +24,29 @@ struct Dropped {
     unknown: usize,
     not_positive: usize,
     outside: usize,
+    /// Curves of one point.
+    lone: Vec<String>,
 }
 
-pub(super) fn layout(chart: &Chart, series: &[Series], title: Option<&str>) -> Scene {
+pub(super) fn layout(chart: &Chart, series: &[Series], sheet: Sheet<'_>) -> Scene {
     let mut dropped = Dropped::default();
-    let drawn: Vec<Ready> =
+    let mut drawn: Vec<Ready> =
         series.iter().enumerate().map(|(i, s)| ready(chart, s, palette::series(i), &mut dropped)).collect();
+    // One point is no curve.
+    for (one, series) in drawn.iter_mut().zip(series) {
+        if one.mark != Mark::Points && one.runs.iter().map(Vec::len).sum::<usize>() == 1 {
+            one.runs.clear();
+            dropped.lone.push(series.name.clone());
+        }
+    }
     if drawn.iter().all(|s| s.runs.is_empty()) {
-        return frame::empty(title, &notes(chart, &dropped));
+        return frame::empty(sheet, &notes(chart, &dropped));
     }
 
-    let mut scene = Scene::new();
-    let top = frame::title(&mut scene, title);
-    let top = frame::legend(&mut scene, top, &entries(chart, series));
+    let mut scene = Scene::new(sheet.width);
+    let top = frame::title(&mut scene, sheet.title);
+    let named = are_named_points(series);
+    let top = frame::legend(&mut scene, top, &if named { Vec::new() } else { entries(chart, series, &drawn) });
     let top = frame::vertical_name(&mut scene, top, &chart.y.label);
     let bottom = top + AREA;
 
@@ -56,10 +66,12 @@ pub(super) fn layout(chart: &Chart, series: &[Series], title: Option<&str>) -> S
     let y_range = rounded_up(&chart.y, range(&chart.y, ys.chain(y_marks).chain(area.then_some(0.0))), 5);
     let y_ticks = ticks(&chart.y, y_range, 5);
     let left = frame::EDGE + frame::widest(y_ticks.iter().map(|t| t.label.as_str()), 140.0) + 9.0;
-    let right = WIDTH - 22.0;
+    let right = sheet.width - 22.0;
     let x = Span { scale: chart.x.scale, first: x_range.0, last: x_range.1, start: left, end: right };
     let y = Span { scale: chart.y.scale, first: y_range.0, last: y_range.1, start: bottom, end: top };
-    let wanted = if matches!(chart.x.ticks, Ticks::Time(_)) { 8 } else { 10 };
+    // As many as fit beside each other.
+    let apart = if matches!(chart.x.ticks, Ticks::Time(_)) { 95.0 } else { 76.0 };
+    let wanted = ((sheet.width / apart) as usize).max(2);
     let x_ticks = ticks(&chart.x, x_range, wanted);
 
     frame::horizontal_grid(&mut scene, &y, &y_ticks, (left, right));
@@ -72,8 +84,12 @@ pub(super) fn layout(chart: &Chart, series: &[Series], title: Option<&str>) -> S
     for one in &drawn {
         shade_band(&mut scene, one, &x, &y);
     }
-    for one in &drawn {
-        draw(&mut scene, one, &x, &y, &mut dropped);
+    if named {
+        named_points(&mut scene, series, &x, &y);
+    } else {
+        for one in &drawn {
+            draw(&mut scene, one, &x, &y, &mut dropped);
+        }
     }
     scene.path(vec![(left, bottom), (right, bottom)], palette::MUTED, 0.5);
     for reference in &chart.references {
@@ -199,6 +215,61 @@ fn draw(scene: &mut Scene, series: &Ready, x: &Span, y: &Span, dropped: &mut Dro
     }
 }
 
+/// Whether the chart is of several points, each with a name of its own: the names then stand beside the points.
+fn are_named_points(series: &[Series]) -> bool {
+    series.len() > 1 && series.iter().all(|one| one.mark == Mark::Points && one.points.len() <= 1)
+}
+
+/// Draws points with their names beside them. Points in the same place become rings around each other; a name stands where it touches no other
+/// point and no other name, to the right if it can.
+fn named_points(scene: &mut Scene, series: &[Series], x: &Span, y: &Span) {
+    let placed: Vec<(f64, f64, &str, Rgb)> = series
+        .iter()
+        .enumerate()
+        .filter_map(|(at, one)| {
+            let (px, py) = one.points.first()?;
+            let (px, py) = (x.at(*px)?, y.at(*py)?);
+            (inside(px, x) && inside(py, y)).then_some((px, py, one.name.as_str(), palette::series(at)))
+        })
+        .collect();
+    let near = |a: &(f64, f64, &str, Rgb), b: &(f64, f64, &str, Rgb)| (a.0 - b.0).hypot(a.1 - b.1) < 4.0;
+    // The widest ring first.
+    for (at, one) in placed.iter().enumerate() {
+        let after = placed.iter().skip(at + 1).filter(|other| near(one, other)).count();
+        scene.dot(one.0, one.1, 4.0 + 2.5 * after as f64, one.3);
+    }
+    let mut taken: Vec<(f64, f64, f64, f64)> =
+        placed.iter().map(|p| (p.0 - 5.0, p.1 - 5.0, p.0 + 5.0, p.1 + 5.0)).collect();
+    for (px, py, name, _) in &placed {
+        let width = text_width(name, SMALL);
+        let tried = (0..8).flat_map(|step| {
+            let shift = f64::from(step) * frame::LINE;
+            [
+                (9.0, shift, Anchor::Start),
+                (-9.0, shift, Anchor::End),
+                (9.0, -shift, Anchor::Start),
+                (-9.0, -shift, Anchor::End),
+            ]
+        });
+        let spot = |(dx, dy, anchor): (f64, f64, Anchor)| {
+            let (tx, ty) = (px + dx, py + dy);
+            let from = if anchor == Anchor::Start { tx } else { tx - width };
+            ((from, ty - 8.0, from + width, ty + 8.0), (tx, ty), anchor)
+        };
+        let free = |(area, ..): &((f64, f64, f64, f64), (f64, f64), Anchor)| {
+            let within =
+                area.0 >= x.start && area.2 <= x.end + 20.0 && area.1 >= y.end - 8.0 && area.3 <= y.start + 2.0;
+            within
+                && !taken
+                    .iter()
+                    .any(|other| area.0 < other.2 && other.0 < area.2 && area.1 < other.3 && other.1 < area.3)
+        };
+        let found = tried.map(spot).find(free).unwrap_or_else(|| spot((9.0, 0.0, Anchor::Start)));
+        taken.push(found.0);
+        scene.text(found.1, name, palette::INK, found.2);
+    }
+}
+
 fn inside(at: f64, span: &Span) -> bool {
     let (low, high) = (span.start.min(span.end), span.start.max(span.end));
     at >= low - 0.5 && at <= high + 0.5
@@ -290,12 +361,13 @@ fn label_on_paper(scene: &mut Scene, (x, y): (f64, f64), label: &str, anchor: An
     scene.text((x, y), label, palette::INK, anchor);
 }
 
-/// The legend: all series if there are several or a line to compare with.
-fn entries(chart: &Chart, series: &[Series]) -> Vec<Entry> {
+/// The legend: all series that are drawn if there are several or a line to compare with.
+fn entries(chart: &Chart, series: &[Series], drawn: &[Ready]) -> Vec<Entry> {
     let mut out: Vec<Entry> = Vec::new();
     let compared = chart.references.iter().any(|r| matches!(r, Reference::Diagonal { .. }));
     if series.len() > 1 || compared {
-        for (i, one) in series.iter().enumerate() {
+        let seen = |(i, _): &(usize, &Series)| drawn.get(*i).is_some_and(|one| !one.runs.is_empty());
+        for (i, one) in series.iter().enumerate().filter(seen) {
             let swatch = match one.mark {
                 Mark::Line | Mark::Step => Swatch::Line,
                 Mark::Area => Swatch::Box,
@@ -328,6 +400,9 @@ fn notes(chart: &Chart, dropped: &Dropped) -> Vec<String> {
         let count =
             format::counted(dropped.not_positive as u64, "point at or below zero lies", "points at or below zero lie");
         out.push(format!("{count} {which}."));
+    }
+    for name in dropped.lone.iter().filter(|name| !name.is_empty()) {
+        out.push(format!("{name}: a single value, not drawn."));
     }
     if dropped.outside > 0 {
         out.push(format!("{} outside the axes not drawn.", format::counted(dropped.outside as u64, "point", "points")));

@@ -12,17 +12,36 @@ use super::{Answer, charts, words};
 impl Answer {
     /// The report.
     pub fn report(&self) -> Report {
-        let subtitle = format!("Replay under {}", self.policy);
-        let mut report = Report::new(self.subject.title.clone(), subtitle);
-        report.summary = self.summary();
+        let compares = self.compares();
+        let mut report = if compares {
+            let names: Vec<&str> = self.replays().iter().map(|(name, ..)| *name).collect();
+            let title = format!(
+                "{}: {} compared",
+                self.subject.title,
+                format::counted(names.len() as u64, "policy", "policies")
+            );
+            Report::new(title, format!("The same jobs under {}", names.join(", ")))
+        } else {
+            Report::new(self.subject.title.clone(), format!("Replay under {}", self.policy))
+        };
         report.notes.clone_from(&self.subject.notes);
-        report.sections = vec![self.fidelity_section(), self.subject_section()];
-        report.sections.extend(self.yardstick_section());
-        report.sections.extend(self.comparison_section());
-        report.sections.push(self.wait_section());
-        report.sections.push(self.use_section());
-        report.sections.push(self.cause_section());
-        report.sections.push(self.fairness_section());
+        let comparison = self.comparison_section();
+        if compares {
+            report.summary = self.comparison_summary();
+            report.sections.extend(comparison);
+            report.sections.extend(self.yardstick_section());
+            report.sections.extend([self.fidelity_section(), self.subject_section()]);
+        } else {
+            report.summary = self.summary();
+            report.sections.extend([self.fidelity_section(), self.subject_section()]);
+            report.sections.extend(self.yardstick_section());
+            report.sections.extend(comparison);
+        }
+        let of_the_first = [self.wait_section(), self.use_section(), self.cause_section(), self.fairness_section()];
+        report.sections.extend(of_the_first.into_iter().map(|section| match compares {
+            true => Section { title: format!("{}, under {}", section.title, self.name), ..section },
+            false => section,
+        }));
         report.provenance = self
             .subject
             .sources
@@ -40,6 +59,75 @@ impl Answer {
         ]);
         words::name(&mut report, self.subject.resource);
         report
+    }
+
+    /// Whether several policies were asked for, beside those that stand beside QSSF by themselves.
+    fn compares(&self) -> bool {
+        self.others.len() > if self.yardstick.is_some() { 2 } else { 0 }
+    }
+
+    /// What a comparison says first: who waits least, who is beaten, who is fairest, and what that is worth.
+    fn comparison_summary(&self) -> Vec<String> {
+        let replays = self.replays();
+        let mean = |metrics: &Metrics| metrics.overall.group.wait.map_or(f64::INFINITY, |wait| wait.mean_s);
+        let mut summary = Vec::new();
+        let least = replays.iter().min_by(|a, b| mean(a.2).total_cmp(&mean(b.2)));
+        if let Some((name, _, metrics)) = least.filter(|(_, _, metrics)| mean(metrics).is_finite()) {
+            let change = self.comparison.iter().flat_map(|found| &found.differences).find(|other| other.name == *name);
+            let against = change.map_or_else(
+                || ", and none of the others is below it".to_owned(),
+                |change| format!(" against {}: {}", self.name, interval(&change.mean_wait_s)),
+            );
+            summary
+                .push(format!("**{name}** has the least mean wait, **{}**{against}.", format::duration(mean(metrics))));
+        }
+        summary.push(self.beaten_sentence());
+        summary.extend(self.fairest_sentence());
+        summary.push(format!("**{}**", self.fidelity.sentence()));
+        summary
+    }
+
+    /// Which policies are beaten in mean wait and 95 % quantile at once.
+    fn beaten_sentence(&self) -> String {
+        let replays = self.replays();
+        let beaten: Vec<&str> = replays
+            .iter()
+            .zip(compare::pareto(&self.merits()))
+            .filter(|(_, unbeaten)| !unbeaten)
+            .map(|((name, ..), _)| *name)
+            .collect();
+        if beaten.is_empty() {
+            return "None is beaten: each that waits less on average waits longer at the 95 % quantile.".to_owned();
+        }
+        let are = if beaten.len() == 1 { "is" } else { "are" };
+        format!(
+            "**{}** {are} beaten: another policy waits less both on average and at the 95 % quantile.",
+            beaten.join(", ")
+        )
+    }
+
+    /// Who treats users most alike, with how alike that is.
+    fn fairest_sentence(&self) -> Option<String> {
+        let replays = self.replays();
+        let known = replays.iter().filter_map(|(name, _, metrics)| Some((*name, metrics.overall.fairness.jain_users?)));
+        let known: Vec<(&str, f64)> = known.collect();
+        let (name, most) = known.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+        let least = known.iter().map(|(_, jain)| *jain).fold(f64::INFINITY, f64::min);
+        Some(format!(
+            "Users are treated most alike under {name}: Jain's index of their mean slowdowns is {most:.2}, {least:.2} at the least (1 is equal for \
+             all). The index does not count where policies are called beaten."
+        ))
+    }
+
+    fn merits(&self) -> Vec<Merit> {
+        let of = |metrics: &Metrics| {
+            let wait = metrics.overall.group.wait;
+            Merit {
+                mean_wait_s: wait.map_or(f64::INFINITY, |wait| wait.mean_s),
+                p95_wait_s: wait.map_or(f64::INFINITY, |wait| wait.p95_s),
+            }
+        };
+        self.replays().iter().map(|(_, _, metrics)| of(metrics)).collect()
     }
 
     fn summary(&self) -> Vec<String> {
@@ -201,24 +289,7 @@ impl Answer {
     fn comparison_section(&self) -> Option<Section> {
         let comparison = self.comparison.as_ref()?;
         let replays = self.replays();
-        let merits: Vec<Merit> = replays
-            .iter()
-            .map(|(_, _, metrics)| {
-                let wait = metrics.overall.group.wait;
-                Merit {
-                    mean_wait_s: wait.map_or(f64::INFINITY, |wait| wait.mean_s),
-                    p95_wait_s: wait.map_or(f64::INFINITY, |wait| wait.p95_s),
-                    jain: metrics.overall.fairness.jain_users.unwrap_or(0.0),
-                }
-            })
-            .collect();
-        let efficient = compare::pareto(&merits);
-        let names: Vec<String> = replays
-            .iter()
-            .zip(&efficient)
-            .filter(|(_, efficient)| **efficient)
-            .map(|((name, _, _), _)| (*name).to_owned())
-            .collect();
+        let efficient = compare::pareto(&self.merits());
         let mut table = Table::new(
             "The same jobs under each policy",
             vec![
@@ -267,7 +338,7 @@ impl Answer {
             ]);
         }
         let mut section = Section::new("comparison", "The same jobs under other policies")
-            .with_finding(format!("Not beaten in mean wait, p95 wait and fairness at once: {}.", names.join(", ")))
+            .with_finding(self.beaten_sentence())
             .with_table(table)
             .with_table(paired);
         if let Some(chart) = charts::pareto(self) {
@@ -392,7 +463,7 @@ impl Answer {
         section
             .with_definition("Capacity: the whole cluster had too few free GPUs. Quota: the job's VC had, while the cluster had enough.")
             .with_definition("Fragmentation: its VC had enough free GPUs, on the wrong nodes. Head of line: it would have fitted, and stood behind others.")
-            .with_definition("`tracecast describe` (A13) gives the same causes, in the same order and also as shares of the GPU-hours waited, of the recorded schedule, for waits of at least a minute. The two agree as far as the replay does what the cluster did.")
+            .with_definition("`tracecast describe` gives the same causes, in the same order and also as shares of the GPU-hours waited, of the recorded schedule, for waits of at least a minute. The two agree as far as the replay does what the cluster did.")
     }
 
     fn fairness_section(&self) -> Section {

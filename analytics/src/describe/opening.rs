@@ -1,0 +1,198 @@
+//! What the report of a description opens with: the row of figures, the whole time in one chart, and which topic answers which question.
+//!
+//! Worked example: 64 GPUs of which jobs held 62 %, a mean wait of 12 min, 8 % of the GPU time in failed jobs, 1.2 MWh, 99.9 % of the rows used.
+
+use super::Description;
+use super::topic::Moments;
+use crate::facts::{Capacity, JobFacts, Steps};
+use crate::report::format::{compact, count, counted, duration, percent};
+use crate::report::{Axis, Chart, Figure, Mark, Question, Section, Series};
+
+/// Points of each curve.
+const POINTS: i64 = 600;
+/// Share of the jobs whose wait must be known for what waits to be drawn.
+const ENOUGH: f64 = 0.9;
+
+/// Which topic answers which question, in the order in which they are told. What is not here answers none of them.
+const ANSWERS: [(&str, Question); 16] = [
+    ("wait", Question::Wait),
+    ("locality", Question::Wait),
+    ("pool", Question::Wait),
+    ("arrival", Question::Wait),
+    ("usage", Question::Use),
+    ("size", Question::Use),
+    ("users", Question::Use),
+    ("vc", Question::Use),
+    ("duration", Question::Use),
+    ("calendar", Question::Use),
+    ("fragment", Question::Use),
+    ("sharing", Question::Use),
+    ("recurrence", Question::Use),
+    ("status", Question::Fail),
+    ("failure", Question::Fail),
+    ("power", Question::Draw),
+];
+
+/// Gives each section its question and puts them in the order in which they are told; the others come first.
+pub(super) fn arrange(sections: Vec<Section>) -> Vec<Section> {
+    let place = |section: &Section| ANSWERS.iter().position(|(id, _)| *id == section.id);
+    let mut sections: Vec<(Option<usize>, Section)> =
+        sections.into_iter().map(|section| (place(&section), section)).collect();
+    sections.sort_by_key(|(place, _)| *place);
+    let answering = |(place, section): (Option<usize>, Section)| Section {
+        question: place.and_then(|at| ANSWERS.get(at)).map(|(_, question)| *question),
+        ..section
+    };
+    sections.into_iter().map(answering).collect()
+}
+
+/// GPUs there are, in use and waited for, over the whole time.
+pub(super) fn overview(facts: &JobFacts<'_>) -> Option<Chart> {
+    let (from, to) = facts.window.filter(|(from, to)| to > from)?;
+    let in_use = facts.in_use(|_| true);
+    if in_use.is_empty() {
+        return None;
+    }
+    let gpu_jobs = || (0..facts.len()).filter(|job| facts.is_gpu_job(*job));
+    let known = gpu_jobs().filter(|job| facts.wait_s(*job).is_some()).count();
+    // A queue of which most jobs are missing would be read as a short queue.
+    let waiting = (known as f64 >= ENOUGH * gpu_jobs().count() as f64)
+        .then(|| facts.waiting(|job| facts.gpus(job).filter(|gpus| *gpus > 0.0)));
+    let capacity = Capacity::of_jobs(facts, from, to).map(|capacity| capacity.cluster);
+    let moments = Moments::of(facts.trace);
+    let step = ((to - from) / POINTS).max(1);
+    let curve = |name: &str, mark: Mark, steps: &Steps| {
+        let means = steps.bucket_means(from, to, step);
+        Series::new(name, mark, means.into_iter().map(|(ms, gpus)| (moments.place(ms, from), gpus)).collect())
+    };
+    let mut series = vec![curve("in use", Mark::Area, &in_use)];
+    series.extend(waiting.filter(|waiting| !waiting.is_empty()).map(|steps| curve("waited for", Mark::Step, &steps)));
+    series.extend(capacity.filter(|there| !there.is_empty()).map(|steps| curve("there are", Mark::Dashed, &steps)));
+    let has = |name: &str| series.iter().any(|one| one.name == name);
+    let reading = match (has("waited for"), has("there are")) {
+        (true, true) => "What is waited for while GPUs are free is what another order, placement or quota could start.",
+        (true, false) => "How many GPUs there are is not recorded.",
+        (false, true) => "The gap below what there is was free.",
+        (false, false) => "",
+    };
+    let chart = Chart::xy("whole-time", "GPUs over the whole time", moments.axis(), Axis::linear("GPUs"), series);
+    Some(chart.with_reading(reading))
+}
+
+impl Description {
+    /// The row of figures.
+    pub(super) fn figures(&self) -> Vec<Figure> {
+        vec![self.gpus(), self.used(), self.waiting(), self.failed(), self.energy(), self.rows()]
+    }
+
+    fn gpus(&self) -> Figure {
+        let summary = self.summary.as_ref();
+        let nodes = summary.and_then(|summary| summary.gpu_nodes);
+        let on = nodes
+            .map_or_else(|| "mean over the time".to_owned(), |nodes| format!("on {}", counted(nodes, "node", "nodes")));
+        match summary.and_then(|summary| summary.gpus) {
+            Some(gpus) => Figure::new("GPUs", count(gpus.round() as u64), on),
+            None => Figure::unknown("GPUs", "how many there are is not recorded"),
+        }
+    }
+
+    fn used(&self) -> Figure {
+        let held = self.calendar.as_ref().and_then(|calendar| calendar.gpus_in_use.as_ref());
+        let kernels = self.usage.as_ref().and_then(|usage| usage.jobs.as_ref());
+        let beside =
+            kernels.map_or_else(String::new, |jobs| format!("; kernels ran in {} of that", percent(jobs.util)));
+        match held.and_then(|held| held.utilisation) {
+            Some(share) => Figure::new("Used", percent(share), format!("of the GPU time was held by jobs{beside}")),
+            None => match held {
+                Some(held) => Figure::new("Used", compact(held.mean_gpus), "GPUs in use on average"),
+                None => Figure::unknown("Used", "GPUs in use are not recorded"),
+            },
+        }
+    }
+
+    fn waiting(&self) -> Figure {
+        let Some(wait) = &self.wait else { return Figure::unknown("Waiting", "waits are not recorded") };
+        let (waits, jobs) = match &wait.gpu {
+            Some(gpu) => (gpu, "GPU jobs"),
+            None => (&wait.all, "jobs"),
+        };
+        let note = format!("mean of the {jobs}; the median is {}", duration(waits.started_s.p50));
+        Figure::new("Waiting", duration(waits.started_s.mean), note)
+    }
+
+    fn failed(&self) -> Figure {
+        let Some(failure) = &self.failure else { return Figure::unknown("Failed", "no job is recorded as failed") };
+        let jobs = percent(failure.failed as f64 / failure.ended.max(1) as f64);
+        match failure.gpu_time_share {
+            Some(share) => Figure::new("Failed", percent(share), format!("of the GPU time, {jobs} of the jobs")),
+            None => Figure::new("Failed", jobs, "of the jobs; their GPU time is unknown"),
+        }
+    }
+
+    fn energy(&self) -> Figure {
+        let power = self.power.as_ref();
+        let gpus = power.and_then(|power| power.gpus.as_ref()).and_then(|gpus| gpus.metered.as_ref());
+        match gpus.and_then(|metered| metered.energy.known_kwh()) {
+            Some(kwh) => Figure::new("Energy", format!("{} kWh", compact(kwh)), "of the GPUs, as metered"),
+            None => Figure::unknown("Energy", "GPUs are not metered"),
+        }
+    }
+
+    fn rows(&self) -> Figure {
+        let quality = &self.quality;
+        if quality.read == 0 {
+            return Figure::unknown("Quality", "no row was read");
+        }
+        let used = (quality.kept + quality.repaired) as f64 / quality.read as f64;
+        let note = match (quality.quarantined, quality.repaired) {
+            (0, 0) => format!("of {} rows used as they were", count(quality.read)),
+            (0, repaired) => format!("of {} rows used; {} repaired", count(quality.read), count(repaired)),
+            (left, repaired) => {
+                format!("of {} rows used; {} repaired, {} left out", count(quality.read), count(repaired), count(left))
+            }
+        };
+        Figure::new("Quality", percent(used), note)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::Trace;
+    use crate::describe::{Summary, Topic};
+    use crate::schema::JobRow;
+
+    #[test]
+    fn every_topic_but_the_glance_answers_a_question_and_the_first_is_who_waits() {
+        let description = Description::of(&Trace::default());
+        let sections = arrange(description.sections());
+        let without: Vec<&str> = sections.iter().filter(|s| s.question.is_none()).map(|s| s.id.as_str()).collect();
+        assert_eq!(without, [Summary::ID]);
+        assert_eq!(sections.len(), ANSWERS.len() + 1);
+        assert_eq!(sections.get(1).map(|s| s.id.as_str()), Some("wait"));
+    }
+
+    #[test]
+    fn the_whole_time_has_what_is_waited_for_where_waits_are_known() {
+        let mut trace = Trace::default();
+        for (key, start) in [("a", 0), ("b", 100)] {
+            trace.jobs.push(JobRow {
+                job_key: Some(key.into()),
+                submit: Some(0),
+                start: Some(start * 1_000),
+                end: Some((start + 100) * 1_000),
+                run_s: Some(100.0),
+                alloc_gpus: Some(2.0),
+                state: Some("completed".into()),
+                ..JobRow::default()
+            });
+        }
+        let chart = overview(&JobFacts::of(&trace)).unwrap();
+        let crate::report::Plot::Xy(series) = &chart.plot else { unreachable!("a chart of curves") };
+        assert_eq!(series.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(), ["in use", "waited for"]);
+        // b waits for 2 GPUs until 100 s, and 2 are in use all the time.
+        assert!(series[1].points.iter().all(|(at, gpus)| (*gpus > 0.0) == (*at < 100.0)));
+        assert!(overview(&JobFacts::of(&Trace::default())).is_none());
+    }
+}

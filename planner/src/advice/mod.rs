@@ -1,0 +1,234 @@
+//! What to change, and the whole report around it: the library side of `tracecast report`.
+//!
+//! [`report`] takes a trace and gives the document and its data. It gathers what the capabilities recommend (an [order](order) of the queue, quotas
+//! pooled, nodes to sleep, work that keeps failing, time limits), keeps at most five, and puts them before the description of the trace.
+//!
+//! **Threshold**: a change is recommended where its interval leaves out no effect and the effect is at least 5 % of what it changes, or where it
+//! spares at least 1 % of the GPU time. Recommendations stand in the order order, pool, power, failing, limits, the surer first. Where nothing is
+//! worth changing the report says so, and what was looked at.
+//!
+//! Worked number: a mean wait of 60 min that falls by 4 min (2 to 6) is clear, and below 5 %: it is told under what was left alone.
+
+pub mod card;
+pub mod failing;
+pub mod limits;
+pub mod order;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use tracecast_analytics::Trace;
+use tracecast_analytics::audit::{self, account, answer::Beside, factors, factors::Factors, meter};
+use tracecast_analytics::describe::pool::Poolable;
+use tracecast_analytics::describe::{Description, Topic as _};
+use tracecast_analytics::report::opening::MOST_CARDS;
+use tracecast_analytics::report::{Changes, Figure, Question, Report, Section, format};
+
+use crate::error::Result;
+use crate::plan::Recommendation;
+use crate::pooling::{self, Pooling};
+
+/// Version of the data of a report; a change that breaks its readers raises it.
+pub const SCHEMA: &str = "report/2";
+/// Share of what it changes that an effect must have to be worth a change.
+const WORTH: f64 = 0.05;
+
+/// What is asked.
+#[derive(Debug, Clone, Default)]
+pub struct Request {
+    /// Heading of the report.
+    pub title: String,
+    /// How the trace is named on a command line, for the commands that the report gives.
+    pub trace: String,
+}
+
+/// What the plan of powering nodes has to say.
+#[derive(Debug, Clone, Default)]
+pub struct Power {
+    /// Its recommendations.
+    pub recommendations: Vec<Recommendation>,
+    /// Its sections.
+    pub sections: Vec<Section>,
+    /// What it takes for granted, in sentences.
+    pub notes: Vec<String>,
+    /// What was looked at where it recommends nothing, or why it says nothing.
+    pub looked_at: Option<String>,
+}
+
+/// `report.json`: what to change, the description of a trace, and the replay on one pool beside it.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ReportData {
+    /// Version of this form.
+    pub report_schema: String,
+    /// What to change, the most worthwhile first; empty where nothing is worth it.
+    pub recommendations: Vec<Recommendation>,
+    /// What was looked at and left alone, or could not be told.
+    pub left_alone: Vec<LeftAlone>,
+    /// The description, as `describe --format json` gives it.
+    #[serde(flatten)]
+    pub description: Description,
+    /// The replay on one pool; `null` where the trace does not allow it.
+    pub pooling: Option<Pooling>,
+    /// Why it does not.
+    pub pooling_missing: Option<String>,
+}
+
+/// Something that was looked at and left alone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct LeftAlone {
+    /// What.
+    pub what: String,
+    /// Why.
+    pub why: String,
+}
+
+/// The JSON Schema of [`ReportData`].
+pub fn json_schema() -> serde_json::Value {
+    schemars::schema_for!(ReportData).to_value()
+}
+
+/// Whether an effect is worth a change: `gain` in what is `of` today, at the least `least`.
+pub(crate) fn worth(gain: f64, least: f64, of: f64) -> bool {
+    least > 0.0 && of > 0.0 && gain >= WORTH * of
+}
+
+/// An error in one line.
+pub(crate) fn in_a_line(error: &crate::Error) -> String {
+    let text = error.to_string();
+    let first = text.lines().next().unwrap_or_default();
+    match first.split_once("; write a file") {
+        Some(_) => "The source does not say how many GPUs its VCs have.".to_owned(),
+        None => format!("{}.", first.strip_prefix("cluster: ").unwrap_or(first).trim_end_matches('.')),
+    }
+}
+
+/// The whole report on a trace, and its data. `power` is what the plan of powering nodes says.
+///
+/// # Errors
+/// If the trace's carbon intensities contradict each other.
+pub fn report(trace: &Trace, request: &Request, power: Power) -> Result<(Report, ReportData)> {
+    let description = Description::of(trace);
+    let mut document = description.report(&request.title);
+    let pooling = pooling::compare(trace);
+    add_pooling(&mut document, &pooling);
+    let mut gathered = Gathered::default();
+    gathered.add("Another order of the queue", order::look(trace).map(|found| (found.recommendation, found.looked_at)));
+    gathered.add("Quotas pooled", pooled(&pooling));
+    match (power.recommendations.is_empty(), power.looked_at) {
+        (true, Some(why)) => gathered.add("Nodes to sleep", Err(why)),
+        _ => gathered.recommendations.extend(power.recommendations),
+    }
+    gathered.add("Work that keeps failing", failing::look(trace));
+    gathered.add("Time limits", limits::look(trace));
+    let Gathered { mut recommendations, left_alone } = gathered;
+    // Stable: of those as sure, in the order gathered.
+    recommendations.sort_by_key(|recommendation| std::cmp::Reverse(recommendation.confidence));
+    recommendations.truncate(MOST_CARDS);
+    for recommendation in &mut recommendations {
+        if let Some(command) = &mut recommendation.command {
+            *command = command.replace("TRACE", &request.trace);
+        }
+    }
+    document.changes = Some(Changes {
+        cards: recommendations.iter().map(card::card).collect(),
+        nothing: "**Nothing is worth changing.** No change that was looked at has an effect whose interval leaves out none and \
+                  that is at least 5 % of what it changes."
+            .to_owned(),
+        passed_over: left_alone.iter().map(|left| (left.what.clone(), left.why.clone())).collect(),
+    });
+    add_energy(&mut document, trace)?;
+    let draw = |section: Section| Section { question: Some(Question::Draw), ..section };
+    document.sections.extend(power.sections.into_iter().map(draw));
+    for note in power.notes {
+        // The quality section has these.
+        if !document.notes.contains(&note) && !trace.warnings().contains(&note) {
+            document.notes.push(note);
+        }
+    }
+    let (pooling, pooling_missing) = match pooling {
+        Ok(pooling) => (Some(pooling), None),
+        Err(reason) => (None, Some(reason)),
+    };
+    let data = ReportData {
+        report_schema: SCHEMA.to_owned(),
+        recommendations,
+        left_alone,
+        description,
+        pooling,
+        pooling_missing,
+    };
+    Ok((document, data))
+}
+
+/// What was found so far.
+#[derive(Default)]
+struct Gathered {
+    recommendations: Vec<Recommendation>,
+    left_alone: Vec<LeftAlone>,
+}
+
+impl Gathered {
+    /// Adds a recommendation, or under `what` why there is none.
+    fn add(&mut self, what: &str, found: std::result::Result<(Option<Recommendation>, String), String>) {
+        match found {
+            Ok((Some(recommendation), _)) => self.recommendations.push(recommendation),
+            Ok((None, why)) | Err(why) => self.left_alone.push(LeftAlone { what: what.to_owned(), why }),
+        }
+    }
+}
+
+/// The recommendation to pool quotas, if it is worth it, and what was found.
+fn pooled(
+    pooling: &std::result::Result<Pooling, String>,
+) -> std::result::Result<(Option<Recommendation>, String), String> {
+    match pooling {
+        Ok(pooling) => Ok((pooling.recommendation(), pooling.sentence())),
+        Err(reason) => Err(format!("The trace does not allow it: {reason}.")),
+    }
+}
+
+/// Puts the replay on one pool behind the shares of waiting that met idle GPUs.
+fn add_pooling(document: &mut Report, pooling: &std::result::Result<Pooling, String>) {
+    let section = match pooling {
+        Ok(found) => found.section(),
+        Err(reason) => Pooling::unavailable(reason),
+    };
+    let section = section.answering(Question::Wait);
+    let place = document.sections.iter().position(|other| other.id == Poolable::ID).map_or(0, |at| at + 1);
+    document.sections.insert(place.min(document.sections.len()), section);
+}
+
+/// Puts where the energy went before what devices draw, with what the trace itself holds of factors; the figure of the row is the audit's.
+fn add_energy(document: &mut Report, trace: &Trace) -> Result<()> {
+    let metering = meter::Options { threads: rayon::current_num_threads(), ..meter::Options::default() };
+    // Without power nothing can be audited, which the catalogue says already.
+    let Ok(ledger) = meter::measure(trace, &metering) else { return Ok(()) };
+    let used = factors::load(Factors::default(), trace)?;
+    let account = account::account(&ledger, &used.loaded);
+    let beside =
+        Beside { title: String::new(), factors: used.records, notes: used.notes, power_caps: None, reclaim: None };
+    let answer = audit::answer::Answer::of(trace, &ledger, account, beside);
+    let it = answer.account.it_kwh;
+    if let Some(figure) = document.figures.iter_mut().find(|figure| figure.name == "Energy") {
+        let modelled = if it.value > 0.0 { it.modelled / it.value } else { 0.0 };
+        let note = if modelled > 0.0 {
+            format!("of IT equipment, {} of it modelled", format::percent(modelled))
+        } else {
+            "of IT equipment, all of it metered".to_owned()
+        };
+        *figure = Figure::new(figure.name.clone(), format!("{} kWh", format::compact(it.value)), note);
+    }
+    let mut told = answer.report();
+    // What was drawn comes before where it went.
+    if let (Some(headline), Some(first)) = (told.summary.first(), told.sections.first_mut()) {
+        first.finding = format!("{headline} {}", first.finding);
+    }
+    let kept = told.sections.into_iter().filter(|section| section.unavailable.is_none());
+    let kept = kept.filter(|section| !["eu", "factors"].contains(&section.id.as_str()));
+    let sections: Vec<Section> = kept
+        .map(|section| Section { id: format!("audit-{}", section.id), question: Some(Question::Draw), ..section })
+        .collect();
+    let place = document.sections.iter().position(|section| section.question == Some(Question::Draw));
+    let place = place.unwrap_or(document.sections.len());
+    document.sections.splice(place..place, sections);
+    Ok(())
+}

@@ -1,0 +1,153 @@
+//! The page of `tracecast report`, and of a comparison: what stands where.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::{Folder, json, stderr, stdout, tracecast};
+
+/// The text of a piece of HTML: without tags, styles and drawings.
+fn text(html: &str) -> String {
+    let mut out = String::new();
+    let mut rest = html;
+    while let Some(at) = rest.find('<') {
+        out.push_str(&rest[..at]);
+        out.push(' ');
+        let end =
+            ["style", "svg"].iter().find(|name| rest[at + 1..].starts_with(*name)).map(|name| format!("</{name}>"));
+        let end = end.and_then(|end| rest[at..].find(&end).map(|found| at + found)).unwrap_or(at);
+        rest = rest[end..].find('>').map_or("", |close| &rest[end + close + 1..]);
+    }
+    out.push_str(rest);
+    out
+}
+
+/// What stands between two marks, the first time.
+fn between<'h>(html: &'h str, from: &str, to: &str) -> &'h str {
+    let begin = html.find(from).unwrap_or_else(|| panic!("no {from} in the page"));
+    let rest = &html[begin..];
+    rest.find(to).map_or(rest, |end| &rest[..end])
+}
+
+/// The headings of a page, as text.
+fn headings(html: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for tag in ["h1", "h2", "h3", "summary"] {
+        for piece in html.split(&format!("<{tag}")).skip(1) {
+            let piece = piece.split_once('>').map_or("", |(_, rest)| rest);
+            found.push(text(piece.split(&format!("</{tag}>")).next().unwrap_or_default()).trim().to_owned());
+        }
+    }
+    found
+}
+
+fn sentences(text: &str) -> usize {
+    text.split_whitespace().filter(|word| word.ends_with(['.', '?', '!']) && word.len() > 1).count()
+}
+
+#[test]
+fn the_report_opens_with_decisions() {
+    let folder = Folder::new();
+    let out = folder.path("report");
+    let output = tracecast(&["report", "datasets/sample", "--out", &out]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let html = std::fs::read_to_string(Path::new(&out).join("report.html")).unwrap();
+    // The row of figures, the whole time, what to change, what was found: in this order.
+    let row = between(&html, "<dl class=\"figures\">", "</dl>");
+    assert!((5..=6).contains(&row.matches("<dt>").count()), "{row}");
+    let place = |what: &str| html.find(what).unwrap_or_else(|| panic!("no {what} in the page"));
+    assert!(place("class=\"figures\"") < place("GPUs over the whole time"));
+    assert!(place("GPUs over the whole time") < place("id=\"what-to-change\""));
+    assert!(place("id=\"what-to-change\"") < place("id=\"what-we-found\""));
+    // At most five cards, each with its effect, its cost, how to apply and how to undo it.
+    let changes = between(&html, "id=\"what-to-change\"", "id=\"what-we-found\"");
+    let cards: Vec<&str> = changes.split("<article").skip(1).collect();
+    assert!((1..=5).contains(&cards.len()), "{}", cards.len());
+    for card in &cards {
+        for part in ["class=\"effect\"", "Confidence", "Who pays", "Apply", "Undo"] {
+            assert!(card.contains(part), "no {part} in {card}");
+        }
+    }
+    let data = json(&std::fs::read_to_string(Path::new(&out).join("report.json")).unwrap());
+    assert_eq!(data["recommendations"].as_array().map(Vec::len), Some(cards.len()));
+    for recommendation in data["recommendations"].as_array().unwrap() {
+        let first = &recommendation["effects"][0];
+        let number = |of: &str| first[of].as_f64().unwrap();
+        assert!(number("low") <= number("change") && number("change") <= number("high"), "{first}");
+        // What is recommended is told from doing nothing.
+        assert!(number("low") * number("high") > 0.0, "{first}");
+    }
+    // Few words before the first chart of what was found.
+    let found = between(&html, "id=\"what-we-found\"", "<svg");
+    assert!(sentences(&text(found)) <= 7, "{}", text(found));
+    let page = text(&html);
+    assert!(!page.contains('`'), "{}", page.split('`').nth(1).unwrap_or_default());
+    for heading in headings(&html) {
+        let coded = heading.split_whitespace().next().is_some_and(|word| {
+            word.len() <= 3 && word.starts_with('A') && word[1..].chars().all(|c| c.is_ascii_digit()) && word.len() > 1
+        });
+        assert!(!coded, "{heading}");
+    }
+    // Every link leads somewhere.
+    for link in html.split("href=\"#").skip(1) {
+        let id = link.split('"').next().unwrap_or_default();
+        assert!(html.contains(&format!("id=\"{id}\"")), "{id}");
+    }
+    // The same in the terminal.
+    let said = stdout(&output);
+    assert!(said.find("What to change").unwrap() < said.find("Who waits and why?").unwrap(), "{said}");
+}
+
+/// The bytes do not depend on the threads.
+#[test]
+fn the_report_is_the_same_on_one_thread() {
+    let folder = Folder::new();
+    let page = |threads: &str| {
+        let out = folder.path(&format!("report-{threads}"));
+        let output = tracecast(&["report", "datasets/sample", "--out", &out, "--threads", threads]);
+        assert!(output.status.success(), "{}", stderr(&output));
+        ["report.html", "report.json"].map(|name| std::fs::read(Path::new(&out).join(name)).unwrap())
+    };
+    assert!(page("1") == page("3"));
+}
+
+/// Where nothing waits, fails or is measured, nothing is recommended, and the page says so.
+#[test]
+fn where_nothing_is_worth_changing_the_report_says_so() {
+    let folder = Folder::new();
+    let mut jobs =
+        "job_id,user,vc,jobname,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue\n"
+            .to_owned();
+    for at in 0..40 {
+        let (hour, day) = (at % 24, 1 + at / 24);
+        jobs.push_str(&format!(
+            "{at},u,vc1,train,1,4,1,COMPLETED,2020-09-{day:02} {hour:02}:00:00,2020-09-{day:02} {hour:02}:00:00,2020-09-{day:02} {hour:02}:30:00,1800,0\n"
+        ));
+    }
+    let source = folder.file("cluster_log.csv", &jobs);
+    let out = folder.path("report");
+    let output = tracecast(&["report", &source, "--out", &out]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let html = std::fs::read_to_string(Path::new(&out).join("report.html")).unwrap();
+    let changes = between(&html, "id=\"what-to-change\"", "id=\"what-we-found\"");
+    assert!(changes.contains("Nothing is worth changing") && !changes.contains("<article"), "{changes}");
+    let data = json(&std::fs::read_to_string(Path::new(&out).join("report.json")).unwrap());
+    assert_eq!(data["recommendations"], Value::Array(Vec::new()));
+    assert!(data["left_alone"].as_array().is_some_and(|left| left.len() >= 3), "{}", data["left_alone"]);
+}
+
+/// A comparison's report is of the comparison.
+#[test]
+fn a_comparison_opens_with_the_comparison() {
+    let output = tracecast(&["simulate", "datasets/sample", "--compare", "fifo,sjf,fewest-gpus", "--format", "html"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let html = stdout(&output);
+    let title = text(between(&html, "<h1>", "</h1>"));
+    assert!(title.contains("3 policies compared"), "{title}");
+    let summary = text(between(&html, "id=\"summary\"", "</section>"));
+    assert!(summary.contains("has the least mean wait") && summary.contains("against"), "{summary}");
+    let place = |what: &str| html.find(what).unwrap_or_else(|| panic!("no {what} in the page"));
+    assert!(place("id=\"s-comparison\"") < place("id=\"s-fidelity\""));
+    // FIFO waits longer than shortest first in both, and no index of fairness saves it.
+    assert!(summary.contains("beaten"), "{summary}");
+}
