@@ -357,7 +357,7 @@ fn resource(text: &str) -> Result<Resource, String> {
 
 /// A length of time, milliseconds.
 pub(crate) fn duration(text: &str) -> Result<i64, String> {
-    tracecast_planner::sim::scenario::parse_duration(text).map_err(|error| error.to_string())
+    tracecast_planner::replay::scenario::parse_duration(text).map_err(|error| error.to_string())
 }
 
 /// What to learn.

@@ -7,7 +7,7 @@ use tracecast_analytics::ingest::{self, ReadOptions, SourceMapping};
 use tracecast_analytics::report::markup::printable;
 use tracecast_analytics::time::Zone;
 use tracecast_analytics::{Trace, storage};
-use tracecast_planner::sim::input::Site;
+use tracecast_planner::replay::input::Site;
 
 use crate::args::Reading;
 use crate::output;

@@ -12,7 +12,7 @@ use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, Exp, LogNormal};
 use tracecast_analytics::ingest::{self, ReadOptions};
 use tracecast_analytics::time::parse_with_offset;
-use tracecast_planner::sim::input::{Options, load};
+use tracecast_planner::replay::input::{Options, load};
 use tracecast_planner::sim::{Cluster, Estimate, Order, Policy, Scan, Shape, Workload, simulate};
 
 const NODES: u32 = 1250;

@@ -20,8 +20,8 @@ use tracecast_predictors::backtest::Track;
 use tracecast_predictors::timeline::Timeline;
 
 use crate::error::Result;
-use crate::sim::input::Loaded;
-use crate::sim::metric::evaluate;
+use crate::replay::input::Loaded;
+use crate::replay::metric::evaluate;
 use crate::sim::{Compat, Estimate, Order, Policy, Preemption, Scan, simulate};
 
 /// τ tried, seconds.

@@ -9,7 +9,8 @@
 //! have published. Everything that needs a trace (examples, tests, scenarios) can start from one of these without
 //! downloading anything.
 //!
-//! [`sim`] replays the jobs of a trace under any policy: any order, scan, placement and preemption, on any cluster; [`pooling`]
+//! [`sim`] is the engine: it replays jobs under any order, scan, placement and preemption, on any cluster, and imports none of its users.
+//! [`replay`] surrounds it: it reads jobs and clusters from a trace, and measures, compares and tells what the replays give. [`pooling`]
 //! holds the VCs as they stand against one pool of the same nodes.
 //!
 //! [`advice`] gathers what is worth changing and makes the report around it.
@@ -23,6 +24,7 @@ pub mod error;
 pub mod plan;
 pub mod pooling;
 pub mod power;
+pub mod replay;
 pub mod sim;
 pub mod synth;
 

@@ -29,11 +29,11 @@ use tracecast_analytics::stats::sum;
 
 use crate::error::Result;
 use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation};
+use crate::replay::compare::{self, Estimate};
+use crate::replay::fidelity::{Fidelity, Verdict};
+use crate::replay::input::{Loaded, Options, load};
+use crate::replay::metric::{JobTimes, Times};
 use crate::sim::cluster::{Cluster, Group, Outage, Pool, Vc};
-use crate::sim::compare::{self, Estimate};
-use crate::sim::fidelity::{Fidelity, Verdict};
-use crate::sim::input::{Loaded, Options, load};
-use crate::sim::metric::{JobTimes, Times};
 use crate::sim::{Policy, Scan, Workload, simulate};
 
 /// Share of the GPU time that must be that of jobs which can be replayed: the others would make room that was not there.

@@ -7,8 +7,8 @@
 use std::path::Path;
 
 use tracecast_analytics::Trace;
-use tracecast_planner::sim::fidelity::kendall_tau_b;
-use tracecast_planner::sim::input::{Loaded, Options, Site, load};
+use tracecast_planner::replay::fidelity::kendall_tau_b;
+use tracecast_planner::replay::input::{Loaded, Options, Site, load};
 use tracecast_planner::sim::{Estimate, Order, Policy, Scan, Schedule, Weights, simulate};
 
 use crate::recording::{INTERVAL, WARM_UP};

@@ -295,8 +295,8 @@ fn what_comes_later_changes_no_choice() {
 /// The policy that a replay asks slot by slot orders what the study scored, and what comes later changes nothing.
 #[test]
 fn the_policy_of_the_replay_is_the_one_that_was_studied() {
-    use tracecast_planner::power::policy::Policy as _;
     use tracecast_planner::power::reach::{Reaching, Switches};
+    use tracecast_planner::sim::power::PowerPolicy as _;
     let series = made(9 * DAY, 5);
     let range = 8 * DAY..9 * DAY;
     let reach = Reach::fit(&series, 0..range.start, &horizons(series.slot_ms, 0)).unwrap();

@@ -4,7 +4,7 @@ use tracecast_analytics::time::{Written, Zone};
 use tracecast_predictors::demand::backtest::{self, Backtest, Options};
 use tracecast_predictors::demand::forecast::{Model, Settings};
 use tracecast_predictors::demand::gather;
-use tracecast_predictors::demand::series::{Series, Unit};
+use tracecast_predictors::demand::{Series, Unit};
 use tracecast_tests::{read, real_trace};
 
 fn philly(outages_are_idle: bool) -> Option<(Series, Vec<String>)> {

@@ -3,7 +3,7 @@
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use tracecast_planner::power::policy::Policy as Controls;
+use tracecast_planner::sim::power::PowerPolicy;
 use tracecast_planner::sim::power::{Controller, Record, Rules, State, Supervisor};
 use tracecast_planner::sim::{Cluster, Schedule, Workload, simulate, simulate_powered};
 use tracecast_predictors::demand::{Seen, Slot};
@@ -17,7 +17,7 @@ const CASES: u64 = 10_000;
 /// Asks for what was busy and pending, and something drawn from all it is told.
 struct Drawn(u64);
 
-impl Controls for Drawn {
+impl PowerPolicy for Drawn {
     fn name(&self) -> String {
         "drawn".into()
     }

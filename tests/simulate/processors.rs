@@ -3,8 +3,8 @@
 use std::io::Read as _;
 
 use tracecast_analytics::schema::Resource;
-use tracecast_planner::sim::input::{Loaded, Options, load};
-use tracecast_planner::sim::metric::evaluate;
+use tracecast_planner::replay::input::{Loaded, Options, load};
+use tracecast_planner::replay::metric::evaluate;
 use tracecast_planner::sim::{Estimate, Order, Policy, simulate};
 use tracecast_tests::{read, real_trace};
 

@@ -5,10 +5,10 @@
 use std::path::Path;
 
 use tracecast_analytics::storage;
-use tracecast_planner::power::policy::Policy as Controls;
 use tracecast_planner::power::resim::{Baseline, Constants, Effect, Plan, Rates, Setting};
-use tracecast_planner::sim::input::{Loaded, Options, Site, load};
+use tracecast_planner::replay::input::{Loaded, Options, Site, load};
 use tracecast_planner::sim::power::Controller;
+use tracecast_planner::sim::power::PowerPolicy;
 use tracecast_planner::sim::{Policy, Scan};
 use tracecast_predictors::demand::Seen;
 use tracecast_tests::{read, real_trace};
@@ -19,7 +19,7 @@ struct Trailing {
     buffer: f64,
 }
 
-impl Controls for Trailing {
+impl PowerPolicy for Trailing {
     fn name(&self) -> String {
         format!("trailing maximum of {} slots + {}", self.slots, self.buffer)
     }
@@ -54,7 +54,7 @@ fn plans(pools: usize) -> Vec<Plan> {
 
 fn report(effect: &Effect) {
     let jobs = &effect.jobs;
-    let interval = |known: Option<tracecast_planner::sim::compare::Estimate>| {
+    let interval = |known: Option<tracecast_planner::replay::compare::Estimate>| {
         known.map_or_else(String::new, |of| format!("{:.1} ({:.1} to {:.1})", of.value, of.low, of.high))
     };
     println!(

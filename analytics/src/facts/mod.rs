@@ -17,6 +17,7 @@
 //! capacity while it runs ([`load`]), and one of the class of 5 to 8 GPUs ([`size`]).
 
 pub mod capacity;
+pub mod demand;
 pub mod job;
 pub mod load;
 pub(crate) mod observed;

@@ -5,7 +5,7 @@ use tracecast_analytics::Trace;
 use tracecast_analytics::time::Zone;
 use tracecast_planner::backtest::{Answer, SCHEMA};
 use tracecast_planner::downstream::{self, Downstream};
-use tracecast_planner::sim::input::{self, Site};
+use tracecast_planner::replay::input::{self, Site};
 use tracecast_planner::sim::{Compat, Policy};
 use tracecast_predictors::backtest::{self, Options, Tracks};
 use tracecast_predictors::duration::forecast::Model;

@@ -9,13 +9,13 @@ use tracecast_analytics::report::format;
 use tracecast_analytics::time::{Window, Written, Zone};
 use tracecast_analytics::{Trace, schema::Table as _};
 use tracecast_predictors::backtest as duration_backtest;
+use tracecast_predictors::demand::Unit;
 use tracecast_predictors::demand::answer::{Answer, SCHEMA};
 use tracecast_predictors::demand::backtest::{self, Options};
 use tracecast_predictors::demand::fan::LEVELS;
 use tracecast_predictors::demand::forecast::structural::Log;
 use tracecast_predictors::demand::forecast::{Model, Settings};
 use tracecast_predictors::demand::gather::{self, Asked, Gathered, Source};
-use tracecast_predictors::demand::series::Unit;
 use tracecast_predictors::duration::forecast::Model as DurationModel;
 use tracecast_predictors::timeline::{self, Timeline};
 
@@ -125,7 +125,7 @@ pub(crate) struct BacktestDemand {
 }
 
 pub(crate) fn length(text: &str) -> Result<i64, String> {
-    let found = tracecast_planner::sim::scenario::parse_duration(text).map_err(|error| error.to_string())?;
+    let found = tracecast_planner::replay::scenario::parse_duration(text).map_err(|error| error.to_string())?;
     if (1_000..=86_400_000).contains(&found) { Ok(found) } else { Err("a slot is a second to a day long".to_owned()) }
 }
 

@@ -23,11 +23,11 @@ use tracecast_planner::power::score::Worth;
 use tracecast_planner::power::study::{self, Request, Service, Studied};
 use tracecast_planner::power::tariff::Rates;
 use tracecast_planner::power::yearly::Yearly;
+use tracecast_planner::replay::input::{self};
+use tracecast_planner::replay::scenario::Scenario;
 use tracecast_planner::sim::Policy;
-use tracecast_planner::sim::input::{self};
-use tracecast_planner::sim::scenario::Scenario;
 use tracecast_predictors::demand::gather::{self, Asked, Gathered};
-use tracecast_predictors::demand::series::{Series, Unit};
+use tracecast_predictors::demand::{Series, Unit};
 
 use crate::args::{Arguments, Command, Reading, TIMES};
 use crate::cmd::answer::{self, Answering};

@@ -12,7 +12,7 @@ pub(crate) fn run(of: SchemaOf) -> Result<()> {
         SchemaOf::Inspect => describe::Quality::json_schema(),
         SchemaOf::Report => tracecast_planner::advice::json_schema(),
         SchemaOf::Rollup => rollup::json_schema(),
-        SchemaOf::Simulate => tracecast_planner::sim::answer::json_schema(),
+        SchemaOf::Simulate => tracecast_planner::replay::answer::json_schema(),
         SchemaOf::PlanPower => tracecast_planner::power::answer::json_schema(),
         SchemaOf::BacktestDuration => tracecast_planner::backtest::json_schema(),
         SchemaOf::BacktestDemand => tracecast_predictors::demand::answer::json_schema(),

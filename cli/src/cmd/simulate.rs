@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use tracecast_analytics::time::Zone;
-use tracecast_planner::sim::answer::{Answer, Subject};
-use tracecast_planner::sim::input::{Column, Loaded, Matched, Options, load};
-use tracecast_planner::sim::shard::{self, Shard, Stored};
-use tracecast_planner::sim::study::{self, Named, Study};
-use tracecast_planner::sim::{Compat, Estimate, Order, Policy, Scenario, Schedule, output as csv_output};
+use tracecast_planner::replay::answer::{Answer, Subject};
+use tracecast_planner::replay::input::{Column, Loaded, Matched, Options, load};
+use tracecast_planner::replay::shard::{self, Shard, Stored};
+use tracecast_planner::replay::study::{self, Named, Study};
+use tracecast_planner::replay::{Scenario, output as csv_output};
+use tracecast_planner::sim::{Compat, Estimate, Order, Policy, Schedule};
 
 use crate::args::{PolicyArguments, Simulate, window};
 use crate::cmd::{answer, describe};

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use anyhow::{Context as _, Result};
 use clap::Args;
 use tracecast_analytics::report::format;
+use tracecast_predictors::demand::Unit;
 use tracecast_predictors::demand::backtest::Options;
 use tracecast_predictors::demand::forecast::structural::Log;
 use tracecast_predictors::demand::gather;
 use tracecast_predictors::demand::predictor::{self, Gathering as Kept, Predictor};
-use tracecast_predictors::demand::series::Unit;
 use tracecast_predictors::timeline::{self, Timeline};
 
 use crate::args::Reading;

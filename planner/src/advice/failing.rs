@@ -18,7 +18,7 @@ use tracecast_analytics::schema::JobState;
 use tracecast_analytics::stats::sum;
 
 use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation};
-use crate::sim::compare;
+use crate::replay::compare;
 
 /// Failures in a row after which a job is held.
 const RUNS: [usize; 4] = [1, 2, 3, 5];

@@ -12,7 +12,7 @@ use tracecast_analytics::schema::JobState;
 use tracecast_analytics::stats::{quantile, sum};
 
 use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation};
-use crate::sim::compare;
+use crate::replay::compare;
 
 /// Share of the GPU jobs whose limit must be known.
 const KNOWN: f64 = 0.5;

@@ -23,10 +23,10 @@ use tracecast_analytics::stats::sum;
 use super::worth;
 use crate::error::Result;
 use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, Regret};
-use crate::sim::compare::{self, Difference};
-use crate::sim::fidelity::{Fidelity, Verdict};
-use crate::sim::input::{Loaded, Options, load};
-use crate::sim::metric::{Evaluation, evaluate};
+use crate::replay::compare::{self, Difference};
+use crate::replay::fidelity::{Fidelity, Verdict};
+use crate::replay::input::{Loaded, Options, load};
+use crate::replay::metric::{Evaluation, evaluate};
 use crate::sim::{Estimate, Order, Policy, Scan, Schedule, simulate};
 
 /// Jobs beyond which a report does not replay candidates by itself.
@@ -320,7 +320,7 @@ fn recommend(
 
 /// Whose mean wait grows most: a VC, a size.
 fn harmed(base: &Evaluation, new: &Evaluation, change: &Difference) -> Vec<Harm> {
-    let mean = |group: &crate::sim::metric::Group| group.wait.map(|wait| wait.mean_s);
+    let mean = |group: &crate::replay::metric::Group| group.wait.map(|wait| wait.mean_s);
     let mut rows: Vec<(String, f64)> = Vec::new();
     let mut row = |who: String, before: Option<f64>, after: Option<f64>| {
         if let (Some(before), Some(after)) = (before, after) {

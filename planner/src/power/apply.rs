@@ -15,13 +15,13 @@ use tracecast_predictors::demand::{Seen, Slot};
 use super::answer::{Followed, Resimulated};
 use super::ces::{self, Thresholds};
 use super::family::{Family, Setting, Told};
-use super::policy::Policy;
 use super::reach::{Reach, Reaching, Switches};
 use super::resim::{self, Baseline, Constants, Plan, Rates};
 use super::study::Studied;
 use crate::error::Result;
+use crate::replay::input::Loaded;
 use crate::sim;
-use crate::sim::input::Loaded;
+use crate::sim::power::PowerPolicy as Policy;
 use crate::sim::power::{Controller, Timeout};
 
 /// Slots that a boot takes beyond the one it is ordered for.

@@ -10,7 +10,7 @@ use rand_chacha::ChaCha8Rng;
 use tracecast_analytics::time::DAY_MS;
 
 use super::score::{Demand, Sums};
-use crate::sim::compare::Estimate;
+use crate::replay::compare::Estimate;
 
 /// Draws for an interval.
 const DRAWS: u64 = 1000;

@@ -8,7 +8,7 @@
 //! plan ──config──▶ slurm.conf diff, schedule, Karpenter, cluster-autoscaler
 //! ```
 //!
-//! [`policy::Policy`] is the border to the replay, [`plan::PowerPlan`] the one to configuration; both know nothing of how rules are found. Worked number:
+//! [`PowerPolicy`](crate::sim::power::PowerPolicy) is the border to the replay, [`plan::PowerPlan`] the one to configuration; both know nothing of how rules are found. Worked number:
 //! Philly's 420 nodes in December 2017 have 290 demanded on average, and the optimum lets 127 sleep at a switching cost of two hours.
 
 pub mod answer;
@@ -21,7 +21,6 @@ pub mod interval;
 pub mod level;
 pub mod optimum;
 pub mod plan;
-pub mod policy;
 pub mod reach;
 pub mod resim;
 pub mod score;

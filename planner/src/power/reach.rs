@@ -29,9 +29,9 @@ use tracecast_predictors::model::boosted::{Boosted, FittedTrees, Target, Trees};
 use tracecast_predictors::model::{Fit as _, Predict as _, Training};
 
 use super::level::{FACTS, Levels};
-use super::policy::Policy;
 use super::simple::trailing_maximum;
 use crate::error::Result;
+use crate::sim::power::PowerPolicy as Policy;
 
 /// How far ahead keeping looks, hours.
 pub const KEEP_H: [f64; 4] = [0.5, 1.0, 2.0, 4.0];

@@ -37,9 +37,9 @@ pub use constants::Constants;
 pub use effect::{Effect, JobEffect, Moment, NodeHours, Optimum, PoolEffect, Valued};
 
 use crate::error::{Error, Result};
-use crate::sim::compare::{Estimate, compare};
-use crate::sim::input::Loaded;
-use crate::sim::metric::JobTimes;
+use crate::replay::compare::{Estimate, compare};
+use crate::replay::input::Loaded;
+use crate::replay::metric::JobTimes;
 use crate::sim::power::{Controller, Record, Rules, State, Supervisor, Timeout, boots, durations};
 use crate::sim::{Cluster, Group, Policy, Schedule, simulate_powered};
 

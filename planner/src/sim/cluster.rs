@@ -124,6 +124,17 @@ impl Cluster {
         (most.0.unsigned_abs(), most.1.unsigned_abs())
     }
 
+    /// The number of each pool's first node, over all pools. O(groups).
+    pub fn first_nodes(&self) -> Vec<u32> {
+        let mut first = 0u32;
+        let mut firsts = Vec::with_capacity(self.pools.len());
+        for pool in &self.pools {
+            firsts.push(first);
+            first += pool.groups.iter().map(Group::most_nodes).sum::<u32>();
+        }
+        firsts
+    }
+
     /// Checks sizes, times and indices. O(cluster).
     ///
     /// # Errors

@@ -100,7 +100,7 @@ pub(crate) fn replay(workload: &Workload, cluster: &Cluster, policy: &Policy) ->
         Order::Tiresias(bounds) => bounds.clone(),
         _ => Vec::new(),
     };
-    for ((pool, first), jobs) in cluster.pools.iter().zip(Nodes::firsts(cluster)).zip(members) {
+    for ((pool, first), jobs) in cluster.pools.iter().zip(cluster.first_nodes()).zip(members) {
         let nodes = Nodes::new(pool, first);
         let vc = Vc {
             workload,

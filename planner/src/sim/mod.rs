@@ -156,32 +156,22 @@
 //! shadow time is 100 s and C would be done at 25 s, so C starts at 20 s as well; had C run 200 s it would still start, as
 //! at 100 s B needs 4 GPUs of the 7 that C would leave.
 
-pub mod answer;
 pub mod cluster;
-pub mod compare;
 mod engine;
-pub mod fidelity;
 pub mod helios;
-pub mod input;
 pub mod key;
-pub mod metric;
 mod nodes;
 pub mod order;
-pub mod output;
 pub mod place;
 pub mod policy;
 pub mod power;
 mod scan;
-pub mod scenario;
 pub mod schedule;
-pub mod shard;
-pub mod study;
 pub mod workload;
 
 pub use cluster::{Cluster, Group, Outage, Pool, Vc};
 pub use engine::{simulate, simulate_powered};
 pub use key::Key;
 pub use policy::{Compat, Estimate, Order, Placement, Policy, Preemption, Scan, Weights};
-pub use scenario::Scenario;
 pub use schedule::{Outcome, Piece, Schedule, Segment, Stop};
 pub use workload::{Shape, Warm, Workload};

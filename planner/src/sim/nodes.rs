@@ -134,17 +134,6 @@ impl Nodes {
         nodes
     }
 
-    /// The number of the first node of each pool of `cluster`.
-    pub(crate) fn firsts(cluster: &Cluster) -> Vec<u32> {
-        let mut first = 0u32;
-        let mut firsts = Vec::with_capacity(cluster.pools.len());
-        for pool in &cluster.pools {
-            firsts.push(first);
-            first += pool.groups.iter().map(super::Group::most_nodes).sum::<u32>();
-        }
-        firsts
-    }
-
     /// Nodes, whether in service or not.
     pub(crate) fn len(&self) -> u32 {
         self.size.len() as u32

@@ -2,8 +2,8 @@
 //!
 //! The contract is in [`super`], section *Power*. [`Rules`] says how long boots and shutdowns take and what keeps a
 //! node from sleeping or waking; [`Supervisor`] holds them together with who decides how many nodes are powered, one
-//! [`Controller`] a pool; [`Record`] is what happened, from which energy and node-hours follow
-//! ([`crate::power::resim`]). Nothing is decided here, and nothing placed.
+//! [`Controller`] a pool; [`PowerPolicy`] is the border to whoever decides; [`Record`] is what happened, from which energy
+//! and node-hours follow. Nothing is decided here, and nothing placed.
 //!
 //! [`Record::durations`] costs O(changes + nodes) and gives whole milliseconds, so the states of all nodes add up to
 //! nodes × time exactly.
@@ -12,11 +12,10 @@
 //! boot of 20 s: powered 100 + 10 + 20 = 130 s, shutting down 5 s, asleep 45 s, booting 20 s, together 200 s.
 
 use serde::{Deserialize, Serialize};
-use tracecast_predictors::demand::Slot;
+use tracecast_analytics::facts::demand::{Seen, Series, Slot};
 
 use super::cluster::Cluster;
 use crate::error::{Error, Result};
-use crate::power::policy::Policy;
 
 /// How nodes go to sleep and wake, and what keeps them from it. Times in milliseconds of the replay.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -129,10 +128,20 @@ impl Rules {
     }
 }
 
+/// Decides, slot by slot, how many nodes (or GPUs) are powered: the border between who decides and who carries it out.
+pub trait PowerPolicy {
+    /// Its name, as reports and JSON call it.
+    fn name(&self) -> String;
+
+    /// How many shall be powered in the slot that begins now, of [`Slot::total`] there are, with `powered` now. Depends on `seen`, `powered` and
+    /// the policy's own memory of earlier calls only. What exceeds the total, or falls short of what runs, is corrected by who carries it out.
+    fn target(&mut self, seen: Seen<'_>, powered: f64) -> f64;
+}
+
 /// Who decides how many nodes of a pool are powered.
 pub struct Controller {
     /// The policy.
-    pub policy: Box<dyn Policy>,
+    pub policy: Box<dyn PowerPolicy>,
     /// Slots before time 0, for policies that look back; the last ends at time 0.
     pub history: Vec<Slot>,
 }
@@ -206,7 +215,7 @@ pub struct Order {
 #[derive(Debug, Clone, PartialEq)]
 pub struct PoolRecord {
     /// Its slots, those of [`Controller::history`] included.
-    pub seen: tracecast_predictors::demand::Series,
+    pub seen: Series,
     /// How many of the slots were given as history.
     pub history: usize,
     /// What its controller said.

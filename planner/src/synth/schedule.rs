@@ -150,7 +150,7 @@ pub(super) fn schedule(
             found: error.to_string(),
             remedy: "choose a policy that needs nothing but the jobs".to_owned(),
         });
-        Ok::<_, Error>((schedule?, sim::input::first_nodes(&cluster)))
+        Ok::<_, Error>((schedule?, cluster.first_nodes()))
     };
     let (mut replayed, mut firsts) = run(&slots, &outages)?;
     let mut handovers: Vec<Handover> = Vec::new();
@@ -305,7 +305,7 @@ impl Slots {
             cluster.pools.push(Pool { groups: vec![group] });
             cluster.vcs.push(Vc { name: name.clone(), pool: at, quota_milli: Vec::new() });
         }
-        let firsts = sim::input::first_nodes(&cluster);
+        let firsts = cluster.first_nodes();
         for outage in outages {
             // A node that has moved fails no more, so it is where it was at first.
             let Some(vc) = machine.node_vc.get(outage.node as usize) else { continue };

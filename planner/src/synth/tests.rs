@@ -10,8 +10,8 @@ use tracecast_analytics::storage;
 
 use super::spec::SchedulerSpec;
 use super::*;
-use crate::sim::fidelity::{Fidelity, Verdict};
-use crate::sim::input::{Options, load};
+use crate::replay::fidelity::{Fidelity, Verdict};
+use crate::replay::input::{Options, load};
 use crate::sim::simulate;
 
 /// The seed of the bundled sample.

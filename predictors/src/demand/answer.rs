@@ -9,7 +9,7 @@ use tracecast_analytics::report::{Cell, Column, Report, Section, Table, format};
 use super::backtest::{Backtest, ModelScore, Span};
 use super::fan::{ENDS90, LEVELS, MEDIAN};
 use super::gather::Asked;
-use super::series::Unit;
+use tracecast_analytics::facts::demand::Unit;
 
 /// Version of the JSON.
 pub const SCHEMA: &str = "backtest-demand/1";

@@ -22,9 +22,9 @@ use super::forecast::structural::{Jobs, Log};
 use super::forecast::{self, Forecaster as _, Model, Settings};
 use super::gather::Asked;
 use super::score::{Score, Sums, Told};
-use super::series::{Series, Unit};
 use crate::error::{Error, Result};
 use crate::score::pinball;
+use tracecast_analytics::facts::demand::{Series, Unit};
 
 /// Share of the slots before the report after which forecasters forecast.
 const PREDICT_FROM: f64 = 0.35;

@@ -3,7 +3,7 @@
 //! Horizon 1 is the slot that begins now, the first of which nothing is known. Worked example: at ten-minute slots, horizon 6 of a forecast
 //! made at 12:00 is the slot from 12:50 to 13:00; the last known slot, 11:50 to 12:00, is an hour before it.
 
-use super::series::Series;
+use tracecast_analytics::facts::demand::Series;
 
 /// Levels of the quantiles.
 pub const LEVELS: [f64; 8] = [0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99];

@@ -4,7 +4,7 @@
 //! Trace ──gather──▶ Series ──forecast──▶ Fan ──calibrate──▶ quantiles that hold ──▶ backtest · predictor (file) · who plans with it
 //! ```
 //!
-//! [`gather`] takes it from a trace. [`series`] holds demand as slots of equal length; it is the border to whoever plans with it. [`forecast`]
+//! [`gather`] takes it from a trace. A [`Series`] holds demand as slots of equal length; it is the border to whoever plans with it. [`forecast`]
 //! has the forecasters, [`calibrate`] makes their quantiles hold, [`backtest`] tells how good they are, and [`predictor`] keeps one in a file.
 
 pub mod answer;
@@ -15,6 +15,5 @@ pub mod forecast;
 pub mod gather;
 pub mod predictor;
 pub mod score;
-pub mod series;
 
-pub use series::{Seen, Series, Slot, Unit};
+pub use tracecast_analytics::facts::demand::{Seen, Series, Slot, Unit};

@@ -26,10 +26,10 @@ use super::forecast::smoothing::Smoothing;
 use super::forecast::structural::{Held, Jobs, Log, State as Structure, Structural};
 use super::forecast::{self, Fitted, Forecaster as _, Model, Settings};
 use super::gather::{self, Asked};
-use super::series::{Series, Slot, Unit};
 use crate::error::{Error, Result};
 use crate::model::boosted::FittedTrees;
 use crate::model_file::Format;
+use tracecast_analytics::facts::demand::{Series, Slot, Unit};
 
 /// The file.
 const FORMAT: Format = Format {

@@ -106,8 +106,8 @@ fn jobs(from: &str, to: &str, longest_s: i64, nodes: &[(&'static str, usize)]) -
 mod tests {
     use std::path::Path;
 
+    use tracecast_planner::replay::input::Site;
     use tracecast_planner::sim::Group;
-    use tracecast_planner::sim::input::Site;
 
     use super::*;
     use crate::reference::helios::{Place, Rule, replay};

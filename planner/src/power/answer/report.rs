@@ -13,7 +13,7 @@ use crate::power::family::{Family, Setting};
 use crate::power::interval::Intervals;
 use crate::power::resim::{Constants, Moment};
 use crate::power::score::Outcome;
-use crate::sim::compare::Estimate;
+use crate::replay::compare::Estimate;
 
 /// Name of the effect of the chosen rules.
 const FOLLOWED: usize = 1;

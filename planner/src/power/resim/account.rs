@@ -19,7 +19,7 @@ use tracecast_analytics::KWH_J;
 use tracecast_analytics::time::{DAY_MS, HOUR_MS};
 
 use super::constants::Constants;
-use crate::sim::compare::{Estimate, RESAMPLES};
+use crate::replay::compare::{Estimate, RESAMPLES};
 use crate::sim::power::{State, boots};
 
 /// A rate that may change every hour.

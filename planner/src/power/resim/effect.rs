@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::sim::compare::{Difference, Estimate};
+use crate::replay::compare::{Difference, Estimate};
 
 /// Node-hours by what nodes did.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]

@@ -3,7 +3,6 @@
 
 use proptest::prelude::*;
 
-use super::super::nodes::Nodes;
 use super::Run;
 use crate::sim::*;
 
@@ -46,7 +45,7 @@ proptest! {
         let ranking = super::Ranking::new(&workload, &cluster, &policy);
         let mut schedule = Schedule::new(workload.len());
         let jobs = (0..workload.len() as u32).collect();
-        let first = Nodes::firsts(&cluster)[0];
+        let first = cluster.first_nodes()[0];
         let setting = super::Setting { workload: &workload, cluster: &cluster, policy: &policy, ranking: ranking.as_ref() };
         let mut run = Run::new(setting, 0, first, jobs, &mut schedule, None).unwrap();
         run.replay().unwrap();

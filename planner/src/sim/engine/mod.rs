@@ -104,7 +104,7 @@ fn replay(
     }
     let ranking = Ranking::new(workload, cluster, policy);
     let setting = Setting { workload, cluster, policy, ranking: ranking.as_ref() };
-    for (pool, (jobs, first)) in members.into_iter().zip(Nodes::firsts(cluster)).enumerate() {
+    for (pool, (jobs, first)) in members.into_iter().zip(cluster.first_nodes()).enumerate() {
         let power = supervision.as_mut().map(|(supervisor, record)| {
             let controller = supervisor.controllers.get_mut(pool).and_then(Option::as_mut);
             Power::new(&supervisor.rules, controller, record, cluster, pool, workload.origin_ms)

@@ -7,8 +7,8 @@
 
 mod hook;
 
+use tracecast_analytics::facts::demand::{Series, Slot, Unit};
 use tracecast_analytics::time::{DAY_MS, MINUTE_MS};
-use tracecast_predictors::demand::{Series, Slot, Unit};
 
 use super::Run;
 use super::event::Event;

@@ -203,11 +203,11 @@ fn a_node_sleeps_and_is_woken() {
 /// Two nodes, slots of 100 s, a controller that asks for one node until 200 s and for two from then on. Boot 30 s. Job B needs two nodes.
 #[test]
 fn a_controller_puts_nodes_to_sleep_and_wakes_them() {
-    use crate::power::policy::Policy as Controls;
+    use crate::sim::power::PowerPolicy;
     use crate::sim::power::{Controller, Rules, State, Supervisor};
-    use tracecast_predictors::demand::Seen;
+    use tracecast_analytics::facts::demand::Seen;
     struct Steps;
-    impl Controls for Steps {
+    impl PowerPolicy for Steps {
         fn name(&self) -> String {
             "steps".into()
         }

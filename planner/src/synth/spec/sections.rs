@@ -5,7 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::sim::{Policy, Scenario};
+use crate::replay::Scenario;
+use crate::sim::Policy;
 use crate::synth::calibrate::Measure;
 
 /// The machine and the time covered.

@@ -25,10 +25,10 @@ use serde::{Deserialize, Serialize};
 use tracecast_analytics::time::DAY_MS;
 
 use super::fan::Fan;
-use super::series::{Seen, Series};
 use crate::error::{Error, Result};
 use crate::model::boosted::Trees;
 use structural::Jobs;
+use tracecast_analytics::facts::demand::{Seen, Series};
 
 /// A forecaster, by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]

@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use tracecast_analytics::time::DAY_MS;
 
 use super::{Fan, Forecaster, Seen, Series};
-use crate::demand::series::Slot;
 use crate::error::Result;
+use tracecast_analytics::facts::demand::Slot;
 
 /// Slots that a forecast looks back over, days: what is farther back weighs nothing.
 const LOOK_BACK_DAYS: i64 = 28;

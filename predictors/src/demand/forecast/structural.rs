@@ -23,10 +23,10 @@ use tracecast_analytics::time::{DAY_MS, Zone};
 use super::{Fan, Forecaster, Seen, Series, Settings};
 use crate::demand::fan::NORMAL;
 use crate::demand::gather::Asked;
-use crate::demand::series::Unit;
 use crate::duration::law::Law;
 use crate::error::{Error, Result};
 use crate::timeline::Timeline;
+use tracecast_analytics::facts::demand::Unit;
 
 /// Ended jobs that a class needs for a curve of its own.
 const LEAST: usize = 50;
@@ -406,7 +406,7 @@ impl Forecaster for Structural {
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
     use super::*;
-    use crate::demand::series::Slot;
+    use tracecast_analytics::facts::demand::Slot;
 
     const STEP: i64 = 600_000;
 

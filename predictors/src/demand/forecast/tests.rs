@@ -5,8 +5,8 @@ use crate::demand::backtest::{self, Options};
 use crate::demand::fan::LEVELS;
 use crate::demand::gather::Asked;
 use crate::demand::predictor::{Gathering, Predictor, csv, forecasts};
-use crate::demand::series::{Slot, Unit};
 use structural::Held;
+use tracecast_analytics::facts::demand::{Slot, Unit};
 
 const SLOT_MS: i64 = 1_800_000;
 

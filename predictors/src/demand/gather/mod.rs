@@ -23,8 +23,8 @@ use tracecast_analytics::report::format;
 use tracecast_analytics::schema::Table as _;
 use tracecast_analytics::time::{Zone, format_utc};
 
-use super::series::{Series, Slot, Unit};
 use crate::error::{Error, Result};
+use tracecast_analytics::facts::demand::{Series, Slot, Unit};
 
 /// Name of the pool where it has no name of its own.
 pub const POOL: &str = "all VCs";

@@ -21,10 +21,5 @@ pub use column::{Column, Matched};
 pub use jobs::{Excluded, Loaded, Options, load};
 pub use site::Site;
 
-/// The number of each pool's first node, over all pools of `cluster`.
-pub(crate) fn first_nodes(cluster: &super::Cluster) -> Vec<u32> {
-    super::nodes::Nodes::firsts(cluster)
-}
-
 #[cfg(test)]
 mod tests;

@@ -15,8 +15,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::policy::{Compat, Estimate, Order, Placement, Policy, Preemption, Scan, WEEK_MS, Weights};
 use crate::error::{Error, Result};
+use crate::sim::policy::{Compat, Estimate, Order, Placement, Policy, Preemption, Scan, WEEK_MS, Weights};
 
 /// Bounds of Tiresias' queues if none are given, GPU-seconds.
 const TIRESIAS_BOUNDS: [f64; 3] = [3_250.0, 7_200.0, 18_000.0];

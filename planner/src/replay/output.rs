@@ -13,10 +13,9 @@ use std::io::Write;
 
 use tracecast_analytics::report::markup::csv_text;
 
-use super::cluster::Cluster;
-use super::nodes::Nodes;
-use super::schedule::{Outcome, Schedule};
-use super::workload::Workload;
+use crate::sim::cluster::Cluster;
+use crate::sim::schedule::{Outcome, Schedule};
+use crate::sim::workload::Workload;
 
 /// Header of the CSV.
 pub const HEADER: [&str; 9] =
@@ -37,7 +36,7 @@ pub fn write_csv(
     out.write_record(HEADER)?;
     let uncounted = workload.uncounted();
     let waits = schedule.waits_ms(workload);
-    let firsts = Nodes::firsts(cluster);
+    let firsts = cluster.first_nodes();
     let first_submit = workload.submit_ms.first().copied().unwrap_or(0);
     let mut nodes = String::new();
     for (job, wait_ms) in waits.iter().enumerate() {

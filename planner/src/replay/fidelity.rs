@@ -27,9 +27,9 @@ use tracecast_analytics::report::format;
 use tracecast_analytics::stats::{quantile, sum};
 
 use super::metric::JobTimes;
-use super::schedule::Schedule;
-use super::workload::Workload;
 use crate::error::{Error, Result};
+use crate::sim::schedule::Schedule;
+use crate::sim::workload::Workload;
 
 /// Fewest jobs from which anything is said.
 const FEWEST_JOBS: usize = 30;

@@ -44,10 +44,10 @@ pub use group::{DurationClass, Group, OfDuration, OfName, OfSize, Slowdown, Time
 pub use timeline::{Series, Timeline};
 pub use times::JobTimes;
 
-use super::cluster::Cluster;
-use super::schedule::{Outcome, Schedule};
-use super::workload::Workload;
 use crate::error::Result;
+use crate::sim::cluster::Cluster;
+use crate::sim::schedule::{Outcome, Schedule};
+use crate::sim::workload::Workload;
 use timeline::Buckets;
 
 /// Version of the figures' layout.

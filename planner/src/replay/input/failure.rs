@@ -11,7 +11,6 @@ use tracecast_analytics::Trace;
 use tracecast_analytics::ingest::slurm::hostlist;
 use tracecast_analytics::schema::{JobState, Table};
 
-use super::first_nodes;
 use crate::sim::cluster::{Cluster, Outage};
 
 /// State of a node that has failed, in `capacity`.
@@ -37,7 +36,7 @@ fn downs(trace: &Trace) -> impl Iterator<Item = (&str, i64, i64)> {
 /// belong to none). How many were added.
 pub(super) fn add(trace: &Trace, cluster: &mut Cluster, origin_ms: i64) -> usize {
     let shared = cluster.pools.len() == 1 && cluster.vcs.len() > 1;
-    let firsts = first_nodes(cluster);
+    let firsts = cluster.first_nodes();
     let pool_of: BTreeMap<&str, usize> =
         cluster.vcs.iter().map(|vc| (vc.name.as_str(), usize::from(vc.pool))).collect();
     let mut ranks: BTreeMap<(usize, usize), u32> = BTreeMap::new();

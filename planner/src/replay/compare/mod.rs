@@ -22,8 +22,8 @@ use serde::Serialize;
 use tracecast_analytics::stats::quantile;
 
 use super::metric::JobTimes;
-use super::workload::Workload;
 use crate::error::{Error, Result};
+use crate::sim::workload::Workload;
 use bootstrap::{Blocks, Ranked, Running, block_length, multiplicities};
 pub use ties::{TieBand, TieBreak, permute_ties};
 

@@ -14,10 +14,10 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::cluster::Cluster;
-use super::schedule::Schedule;
-use super::workload::Workload;
 use crate::error::{Error, Result};
+use crate::sim::cluster::Cluster;
+use crate::sim::schedule::Schedule;
+use crate::sim::workload::Workload;
 
 /// One task of a job array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -17,10 +17,10 @@ use super::compare::{self, TieBand, TieBreak, permute_ties};
 use super::fidelity::Fidelity;
 use super::input::Loaded;
 use super::metric::{Evaluation, evaluate};
-use super::policy::{Compat, Estimate, Order, Policy, Preemption};
-use super::schedule::Schedule;
 use super::shard;
 use crate::error::{Error, Result};
+use crate::sim::policy::{Compat, Estimate, Order, Policy, Preemption};
+use crate::sim::schedule::Schedule;
 
 /// Users listed by name.
 const TOP_USERS: usize = 10;
@@ -111,13 +111,13 @@ impl<'a> Study<'a> {
     /// Runs scenario `at`; its schedule and the time the engine took, seconds.
     ///
     /// # Errors
-    /// As [`super::simulate`].
+    /// As [`crate::sim::simulate`].
     pub fn run(&self, at: usize) -> Result<(Schedule, f64)> {
         let Some(named) = self.scenarios.get(at) else {
             return Err(Error::Policy(format!("there is no scenario {at}")));
         };
         let began = Instant::now();
-        let schedule = super::simulate(&self.loaded.workload, &self.loaded.cluster, &named.policy)?;
+        let schedule = crate::sim::simulate(&self.loaded.workload, &self.loaded.cluster, &named.policy)?;
         Ok((schedule, began.elapsed().as_secs_f64()))
     }
 
@@ -125,7 +125,7 @@ impl<'a> Study<'a> {
     /// `done` is called after each.
     ///
     /// # Errors
-    /// As [`super::simulate`].
+    /// As [`crate::sim::simulate`].
     pub fn run_all(
         &self,
         mine: impl Fn(usize) -> bool + Sync,
@@ -171,7 +171,7 @@ impl<'a> Study<'a> {
             (false, _) => Fidelity::of(workload, &schedules[0], recorded_start_ms)?,
             (true, Some(at)) => Fidelity::of(workload, &schedules[at], recorded_start_ms)?,
             (true, None) => {
-                let schedule = super::simulate(workload, before.unwrap_or(cluster), &self.recorded)?;
+                let schedule = crate::sim::simulate(workload, before.unwrap_or(cluster), &self.recorded)?;
                 Fidelity::of(workload, &schedule, recorded_start_ms)?
             }
         };
@@ -231,7 +231,7 @@ impl<'a> Study<'a> {
             .into_par_iter()
             .map(|how| {
                 let (workload, _) = permute_ties(&self.loaded.workload, how);
-                let schedule = super::simulate(&workload, &self.loaded.cluster, policy)?;
+                let schedule = crate::sim::simulate(&workload, &self.loaded.cluster, policy)?;
                 let metrics = evaluate(&workload, &self.loaded.cluster, &schedule, 0)?.metrics;
                 Ok(metrics.overall.group.wait.map(|wait| wait.mean_s))
             })
