@@ -23,7 +23,6 @@ pub mod rollup;
 pub mod schema;
 pub mod stats;
 pub mod storage;
-pub mod stray;
 pub mod time;
 pub mod trace;
 

@@ -470,7 +470,7 @@ pub fn load_but(path: &Path, left_out: Option<&str>) -> Result<Trace> {
         manifest.tables.into_iter().filter(|record| Some(record.name.as_str()) != left_out).collect();
     each_table!(&mut trace, table => read_table(table, path, &kept)?);
     // Of folders that were written before this was done when a source is read.
-    crate::stray::set_apart(&mut trace);
+    crate::trace::stray::set_apart(&mut trace);
     Ok(trace)
 }
 

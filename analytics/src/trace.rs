@@ -1,6 +1,7 @@
 //! A trace: the canonical tables of one cluster (or several), where they came from, and the account of every row.
 
 mod merge;
+pub mod stray;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -126,14 +127,14 @@ impl Trace {
     }
 
     /// Sets to unknown, with a note, what no time and no number can be, where a reader let it through; sets apart rows with a
-    /// time far from all others ([`stray`](crate::stray)); then brings tables into their order: jobs by submit time (unknown last), samples by time, rows that tie in the order they were read.
+    /// time far from all others ([`stray`]); then brings tables into their order: jobs by submit time (unknown last), samples by time, rows that tie in the order they were read.
     /// O(n log n).
     pub fn finish(&mut self) {
         let mut notes = Vec::new();
         let trace = &mut *self;
         each_table!(&mut trace, table => bound(table, &mut notes));
         notes.into_iter().for_each(|note| self.note(note));
-        crate::stray::set_apart(self);
+        stray::set_apart(self);
         let key = |times: &crate::schema::Numbers<i64>, ix: usize| times.get(ix).unwrap_or(i64::MAX);
         sort(&mut self.jobs, |jobs, ix| key(&jobs.submit, ix));
         sort(&mut self.activity, |activity, ix| key(&activity.ts, ix));

@@ -1,6 +1,6 @@
 //! The answer of a back-test of durations: how each model did on jobs it had not seen, and what that is worth in the queue.
 //!
-//! [`tracecast_predictors::backtest`] predicts and scores, [`downstream`](crate::downstream) replays. Here both become one JSON
+//! [`tracecast_predictors::duration::backtest`] predicts and scores, [`downstream`](crate::downstream) replays. Here both become one JSON
 //! (`backtest-duration/1`) and one report. Worked example: a model with pinball loss 0.21 at 10 % where `running_mean` has 0.33 shows 0.64 in
 //! the column `p10 loss`.
 
@@ -8,7 +8,7 @@ use serde::Serialize;
 use tracecast_analytics::report::chart::{Axis, Chart, Mark, Series};
 use tracecast_analytics::report::{Cell, Column, Report, Section, Table, format};
 use tracecast_analytics::time::Zone;
-use tracecast_predictors::backtest::{Backtest, ModelScore, Part, Refusal, Span, UnderDrawnWaits};
+use tracecast_predictors::duration::backtest::{Backtest, ModelScore, Part, Refusal, Span, UnderDrawnWaits};
 use tracecast_predictors::score::{Pinball, Score};
 
 use crate::downstream::{Downstream, Measure, Outcome};

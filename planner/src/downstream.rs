@@ -16,7 +16,7 @@
 //! has 3600 × 8.99 = 32,354 and goes behind it until small jobs come that were submitted after 4:23.
 
 use serde::Serialize;
-use tracecast_predictors::backtest::Track;
+use tracecast_predictors::duration::backtest::Track;
 use tracecast_predictors::timeline::Timeline;
 
 use crate::error::Result;

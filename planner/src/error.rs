@@ -53,3 +53,8 @@ pub enum Error {
 
 /// Result of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
+
+/// The beginning of a text, for a message.
+pub(crate) fn excerpt(text: &str) -> String {
+    text.chars().take(40).collect()
+}

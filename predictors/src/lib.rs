@@ -10,7 +10,6 @@
 //! Models take rows and slices: they know no source format (that is `tracecast-analytics`) and no simulator (that is `tracecast-planner`, which
 //! takes predictions as a column). Nothing here prints, reads the environment or exits.
 
-pub mod backtest;
 pub mod demand;
 pub mod duration;
 pub mod error;
@@ -19,7 +18,6 @@ pub mod job;
 pub mod matrix;
 pub mod model;
 mod model_file;
-pub mod order;
 pub mod output;
 pub mod score;
 pub mod serve;

@@ -1,4 +1,4 @@
-//! Predictions as files: CSV, JSON lines, Parquet, Arrow IPC, a Slurm table, and a Prometheus textfile.
+//! Predictions as files: CSV, JSON lines, Parquet, Arrow IPC, and a Prometheus textfile.
 //!
 //! The CSV begins with `job_id,predicted_duration_s`, as `tracecast simulate --predictions` reads it; the duration there is the
 //! quantile by which jobs are best ordered, chosen in training. All forms carry the same columns, in seconds, and whether the history was too short to
@@ -18,18 +18,12 @@ use parquet::file::properties::WriterProperties;
 use tracecast_analytics::report::markup::csv_text;
 
 use crate::duration::apply::Applied;
-use crate::duration::law::{Law, mixture_quantile_s};
-use crate::duration::predictor::{Predictor, Trained};
+use crate::duration::predictor::Trained;
 use crate::error::{Error, Result};
-use crate::feature::name;
-use crate::job::{Prediction, Submission};
-use crate::slurm::{Entry, Tested};
-use crate::timeline::Timeline;
+use crate::job::Prediction;
 
 /// Version of the rows.
 const SCHEMA: &str = "predictions/1";
-/// How far back a Slurm table looks for the jobs it has entries for, milliseconds.
-const TABLE_MS: i64 = 90 * 86_400_000;
 
 /// Whether a job's quantiles are not to be relied upon, as a column.
 const UNSURE: &str = "unsure";
@@ -177,75 +171,6 @@ pub fn prometheus(applied: &Applied, trained: &Trained) -> String {
         trained.to_ms as f64 / 1000.0
     );
     text
-}
-
-/// Entries of a Slurm table: for each user, name stem, VC and size of `timeline` seen in the 90 days before the last event and later, what the predictor would say of such
-/// a job when the last one was submitted. An entry that several kinds of jobs share is of their **mixture**, each kind as often as it was seen: its mean is the mean of theirs, its 95 % quantile
-/// that of the mixture ([`mixture_quantile_s`]).
-///
-/// # Errors
-/// If the learner refuses the features.
-pub fn slurm_entries(predictor: &Predictor, timeline: &Timeline) -> Result<Vec<Entry>> {
-    let now_ms = predictor.last_ms();
-    // One question a distinct kind of job.
-    type KindOfJob = (Option<String>, Option<String>, Option<String>, u64);
-    let mut kinds: BTreeMap<KindOfJob, (Submission, u64)> = BTreeMap::new();
-    for job in timeline.jobs.iter().filter(|job| job.submission.submit_ms >= now_ms - TABLE_MS) {
-        let own = &job.submission;
-        let key = (own.user.clone(), own.name.as_deref().map(name::stem), own.vc.clone(), own.gpus.ceil() as u64);
-        kinds.entry(key).or_insert_with(|| (own.clone(), 0)).1 += 1;
-    }
-    // Of a new job of its kind, not of that job itself, and of one that brings no limit: those that do are not given one.
-    let asked: Vec<Submission> =
-        kinds.values().map(|(job, _)| Submission { job_id: String::new(), limit_s: None, ..job.clone() }).collect();
-    let said = predictor.laws_as_last_submitted(timeline, &asked)?;
-    // Laws and jobs for each key of the table.
-    let mut shared: BTreeMap<Key, (Vec<(f64, Law)>, u64)> = BTreeMap::new();
-    for ((_, (job, jobs)), own) in kinds.iter().zip(&said) {
-        for key in keys_of(job) {
-            let (laws, all) = shared.entry(key).or_default();
-            laws.push((*jobs as f64, own.law));
-            *all += jobs;
-        }
-    }
-    let entry = |(key, (laws, jobs)): (Key, (Vec<(f64, Law)>, u64))| {
-        let expected = laws.iter().map(|(weight, law)| weight * law.mean_s()).sum::<f64>();
-        let (_, user, name_stem, vc, gpus) = key;
-        let p95_s = mixture_quantile_s(&laws, 0.95)?;
-        Some(Entry {
-            user,
-            name_stem,
-            vc,
-            gpus,
-            expected_s: expected / jobs as f64,
-            p95_s,
-            jobs,
-            tested: Tested::default(),
-        })
-    };
-    Ok(shared.into_iter().filter_map(entry).collect())
-}
-
-/// Level, user, stem, VC and GPUs of an entry.
-pub(crate) type Key = (u8, Option<String>, Option<String>, Option<String>, Option<u32>);
-
-/// The entries a job is looked up under, the most particular first, as `job_submit.lua` does it.
-pub(crate) fn keys_of(job: &Submission) -> Vec<Key> {
-    let gpus = u32::try_from(job.gpus.ceil() as u64).ok();
-    let (user, stem) = (job.user.clone(), job.name.as_deref().map(name::stem));
-    let mut keys = Vec::with_capacity(5);
-    if user.is_some() {
-        if stem.is_some() {
-            keys.push((0, user.clone(), stem, None, gpus));
-        }
-        keys.push((1, user, None, None, gpus));
-    }
-    if job.vc.is_some() {
-        keys.push((2, None, None, job.vc.clone(), gpus));
-    }
-    keys.push((3, None, None, None, gpus));
-    keys.push((4, None, None, None, None));
-    keys
 }
 
 #[cfg(test)]

@@ -9,10 +9,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use tracecast_analytics::Trace;
+use tracecast_predictors::duration::backtest;
 use tracecast_predictors::duration::predictor::Predictor;
+use tracecast_predictors::slurm;
 use tracecast_predictors::slurm::{Entry, ScriptOptions, Tested, TimeLimit, script, write_table};
 use tracecast_predictors::timeline::{self, Timeline};
-use tracecast_predictors::{backtest, output};
 
 use crate::lab::Lab;
 
@@ -218,7 +219,7 @@ fn run(lab: &Lab, jobs: &[Job], first: usize, file: &Path) -> (f64, Trace) {
 fn learned(trace: &Trace) -> Vec<u8> {
     let timeline = Timeline::of(trace, timeline::Options::default()).unwrap();
     let predictor = Predictor::train(&timeline, &backtest::Options::default()).unwrap();
-    write_table(&output::slurm_entries(&predictor, &timeline).unwrap())
+    write_table(&slurm::entries(&predictor, &timeline).unwrap())
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //!
 //! Tolerances: five points, and what chance allows where few jobs are scored (two standard deviations, ten like jobs counting as one).
 
-use tracecast_predictors::backtest::{self, Backtest, Options};
+use tracecast_predictors::duration::backtest::{self, Backtest, Options};
 use tracecast_predictors::duration::forecast::Model;
 use tracecast_predictors::feature::Known;
 use tracecast_predictors::job::Submission;

@@ -5,7 +5,7 @@ mod demand;
 mod intervals;
 
 use tracecast_analytics::storage;
-use tracecast_predictors::backtest::{self, Backtest, ModelScore, Options};
+use tracecast_predictors::duration::backtest::{self, Backtest, ModelScore, Options};
 use tracecast_predictors::duration::forecast::Model;
 use tracecast_predictors::timeline::{self, Timeline};
 use tracecast_tests::{read, real_trace};

@@ -19,7 +19,7 @@ use serde_json::{Map, Number, Value};
 
 use super::options::ReadOptions;
 use super::plain_json::Plain;
-use super::source::SourceFile;
+use super::source::{Content, SourceFile};
 use crate::error::{Error, Result};
 use crate::quality::Ledger;
 
@@ -33,6 +33,16 @@ pub(super) struct Bounded<R> {
     packed: Option<Arc<AtomicU64>>,
     most_expansion: u64,
     since: Since,
+}
+
+/// The content of a file as one large document, which a compressed file must not blow up to more than
+/// [`ReadOptions::most_expansion`] allows.
+///
+/// # Errors
+/// When the file cannot be opened.
+pub(super) fn open<'a>(file: &SourceFile, options: &'a ReadOptions<'_>) -> Result<Bounded<Content<'a>>> {
+    let (reader, packed) = file.unpack(options.observer)?;
+    Ok(Bounded::new(reader, packed, options.most_expansion))
 }
 
 /// Where the bound counts from: the beginning, or the last [`Since::restart`].
@@ -152,7 +162,7 @@ pub(super) fn read(
     remedy: &str,
     sink: &mut dyn Sink,
 ) -> Result<u64> {
-    let reader = BufReader::with_capacity(1 << 16, Plain::new(BufReader::new(file.document(options)?)));
+    let reader = BufReader::with_capacity(1 << 16, Plain::new(BufReader::new(open(file, options)?)));
     let mut parser = serde_json::Deserializer::from_reader(reader);
     let (mut documents, mut elements) = (0, 0);
     loop {

@@ -1,7 +1,8 @@
-//! What a request says beside its files, and who watches it being read.
+//! What a request says beside its files.
 
 use std::path::{Path, PathBuf};
 
+use super::progress::Observer;
 use super::source::SourceFile;
 use crate::error::{Error, Result};
 use crate::time::Zone;
@@ -9,27 +10,6 @@ use crate::time::Zone;
 /// How many times its size on disk a compressed JSON document may expand to unless told otherwise. Telemetry and
 /// accounting shrink to a tenth or a thirtieth; gzip cannot shrink anything to less than a thousandth.
 pub const MOST_EXPANSION: u64 = 100;
-
-/// How far reading one file has come.
-#[derive(Debug)]
-pub struct Progress<'a> {
-    /// The file as the user named it.
-    pub file: &'a str,
-    /// Bytes read of it, as it lies on disk.
-    pub done_bytes: u64,
-    /// Its size on disk.
-    pub total_bytes: u64,
-}
-
-/// Watches long reads. `()` watches nothing.
-pub trait Observer: Sync {
-    /// Called about once a mebibyte, and at the end of each file.
-    fn progress(&self, progress: &Progress<'_>);
-}
-
-impl Observer for () {
-    fn progress(&self, _: &Progress<'_>) {}
-}
 
 /// A mapping file for one source.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -75,7 +75,7 @@ impl Pipe {
         inner.by_ref().take(HEAD as u64).read_to_end(&mut head)?;
         let (bytes, hash) = (head.len() as u64, Sha256::new_with_prefix(&head));
         if head.len() < HEAD {
-            state.digest = Some((bytes, hexadecimal(hash)));
+            state.digest = Some((bytes, hexadecimal(&hash.finalize())));
         } else {
             state.rest = Some(Rest { inner, hash, bytes });
         }
@@ -136,7 +136,7 @@ impl Pipe {
         state.taken = true;
         let mut buffer = vec![0; 1 << 16];
         while rest.read(&mut buffer)? > 0 {}
-        let digest = (rest.bytes, hexadecimal(rest.hash));
+        let digest = (rest.bytes, hexadecimal(&rest.hash.finalize()));
         state.digest = Some(digest.clone());
         Ok(digest)
     }
@@ -157,8 +157,9 @@ fn is_fifo(_: &Path) -> bool {
     false
 }
 
-fn hexadecimal(hash: Sha256) -> String {
-    super::source::hexadecimal(&hash.finalize())
+/// A digest as it is written.
+pub(super) fn hexadecimal(digest: &[u8]) -> String {
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 impl Read for Rest {

@@ -13,10 +13,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use flate2::read::MultiGzDecoder;
 use sha2::{Digest, Sha256};
 
-use super::document::Bounded;
 use super::line_end::LineEnds;
-use super::options::{Observer, Progress, ReadOptions};
-use super::pipe::{Pipe, is_pipe};
+use super::pipe::{Pipe, hexadecimal, is_pipe};
+use super::progress::{Observer, Progress};
 use crate::error::{Error, Result};
 use crate::quality::Ledger;
 
@@ -26,7 +25,7 @@ const HEAD_BYTES: usize = 64 * 1024;
 const LONGEST_LINE: usize = 16 * 1024 * 1024;
 
 /// A file's content, decompressed.
-type Content<'a> = Box<dyn BufRead + Send + 'a>;
+pub(super) type Content<'a> = Box<dyn BufRead + Send + 'a>;
 
 /// What the first bytes of a file show.
 pub(super) struct Look {
@@ -158,7 +157,7 @@ impl SourceFile {
     }
 
     /// The content, and, if that is compressed, the bytes taken from the file so far.
-    fn unpack<'a>(&self, observer: &'a dyn Observer) -> Result<(Content<'a>, Option<Arc<AtomicU64>>)> {
+    pub(super) fn unpack<'a>(&self, observer: &'a dyn Observer) -> Result<(Content<'a>, Option<Arc<AtomicU64>>)> {
         let failed = |action| move |e| Error::io(action, &self.path, e);
         let mut total_bytes = 0;
         let inner: Box<dyn Read + Send> = match &self.pipe {
@@ -175,16 +174,6 @@ impl SourceFile {
         let buffered = BufReader::with_capacity(1 << 17, counted);
         let (reader, packed) = decompress(buffered).map_err(failed("read"))?;
         Ok((Box::new(LineEnds::new(reader)), packed.then_some(done)))
-    }
-
-    /// The content as one large document, which a compressed file must not blow up to more than
-    /// [`ReadOptions::most_expansion`] allows.
-    ///
-    /// # Errors
-    /// When the file cannot be opened.
-    pub(super) fn document<'a>(&self, options: &'a ReadOptions<'_>) -> Result<Bounded<Content<'a>>> {
-        let (reader, packed) = self.unpack(options.observer)?;
-        Ok(Bounded::new(reader, packed, options.most_expansion))
     }
 
     /// Whether the file begins with `magic`, as it lies on disk.
@@ -403,10 +392,6 @@ impl Read for Counted<'_> {
 /// SHA-256 of bytes, hexadecimal.
 pub fn sha256(bytes: &[u8]) -> String {
     hexadecimal(&Sha256::digest(bytes))
-}
-
-pub(super) fn hexadecimal(digest: &[u8]) -> String {
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

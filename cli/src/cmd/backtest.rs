@@ -7,7 +7,7 @@ use tracecast_planner::backtest::{Answer, SCHEMA};
 use tracecast_planner::downstream::{self, Downstream};
 use tracecast_planner::replay::input::{self, Site};
 use tracecast_planner::sim::{Compat, Policy};
-use tracecast_predictors::backtest::{self, Options, Tracks};
+use tracecast_predictors::duration::backtest::{self, Options, Tracks};
 use tracecast_predictors::duration::forecast::Model;
 use tracecast_predictors::timeline::Timeline;
 

@@ -8,7 +8,6 @@ use clap::Args;
 use tracecast_analytics::report::format;
 use tracecast_analytics::time::{Window, Written, Zone};
 use tracecast_analytics::{Trace, schema::Table as _};
-use tracecast_predictors::backtest as duration_backtest;
 use tracecast_predictors::demand::Unit;
 use tracecast_predictors::demand::answer::{Answer, SCHEMA};
 use tracecast_predictors::demand::backtest::{self, Options};
@@ -16,6 +15,7 @@ use tracecast_predictors::demand::fan::LEVELS;
 use tracecast_predictors::demand::forecast::structural::Log;
 use tracecast_predictors::demand::forecast::{Model, Settings};
 use tracecast_predictors::demand::gather::{self, Asked, Gathered, Source};
+use tracecast_predictors::duration::backtest as duration_backtest;
 use tracecast_predictors::duration::forecast::Model as DurationModel;
 use tracecast_predictors::timeline::{self, Timeline};
 

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 use tracecast_analytics::report::format;
 use tracecast_analytics::schema::Resource;
-use tracecast_predictors::backtest::Options;
 use tracecast_predictors::duration::apply::apply;
+use tracecast_predictors::duration::backtest::Options;
 use tracecast_predictors::duration::predictor::Predictor;
 use tracecast_predictors::output as rows;
 use tracecast_predictors::slurm::{self, Comment, LimitTest, ScriptOptions, TimeLimit};
@@ -81,7 +81,7 @@ pub(crate) fn run(request: &Predict, quiet: bool) -> Result<()> {
         output::write(path, rows::prometheus(&applied, &trained).as_bytes())?;
     }
     if let (Some(folder), Some(script)) = (&request.slurm, script) {
-        let mut entries = rows::slurm_entries(&predictor, &timeline)?;
+        let mut entries = slurm::entries(&predictor, &timeline)?;
         let limit = TimeLimit::default();
         if request.slurm_time_limit {
             output::say(quiet, "tracecast: testing time limits on the later jobs of these sources …");

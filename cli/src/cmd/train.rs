@@ -4,7 +4,7 @@ use anyhow::Result;
 use tracecast_analytics::report::format;
 use tracecast_analytics::schema::Resource;
 use tracecast_analytics::time::Zone;
-use tracecast_predictors::backtest::Options;
+use tracecast_predictors::duration::backtest::Options;
 use tracecast_predictors::duration::predictor::Predictor;
 use tracecast_predictors::timeline::{self, Timeline};
 

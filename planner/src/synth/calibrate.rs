@@ -9,63 +9,11 @@
 //!
 //! O(n log n) for each measure.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use tracecast_analytics::Trace;
 use tracecast_analytics::schema::JobState;
 
-use super::spec::{Spec, TargetSpec};
-
-/// What can be measured of a trace and compared with a published total.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Measure {
-    /// Jobs without GPUs, as a share of all jobs.
-    CpuJobShare,
-    /// Mean GPUs asked for by GPU jobs.
-    GpuMeanGpus,
-    /// Median GPUs asked for by GPU jobs.
-    GpuMedianGpus,
-    /// Mean run of GPU jobs that are over, seconds.
-    GpuMeanRunS,
-    /// Median run of GPU jobs that are over, seconds.
-    GpuMedianRunS,
-    /// Mean GPU time of GPU jobs that are over, GPU-seconds.
-    GpuMeanGpuS,
-    /// Mean run of CPU jobs that are over, seconds.
-    CpuMeanRunS,
-    /// Median run of CPU jobs that are over, seconds.
-    CpuMedianRunS,
-    /// Mean wait of GPU jobs that started, seconds.
-    GpuMeanWaitS,
-    /// Median wait of GPU jobs that started, seconds.
-    GpuMedianWaitS,
-    /// Median wait of CPU jobs that started, seconds.
-    CpuMedianWaitS,
-    /// Completed, as a share of GPU jobs that are over.
-    GpuCompletedShare,
-    /// Cancelled, as a share of GPU jobs that are over.
-    GpuCancelledShare,
-    /// Failed in any way, as a share of GPU jobs that are over.
-    GpuFailedShare,
-    /// Completed, as a share of the GPU time of GPU jobs that are over.
-    GpuTimeCompletedShare,
-    /// Cancelled, as a share of that GPU time.
-    GpuTimeCancelledShare,
-    /// Failed in any way, as a share of that GPU time.
-    GpuTimeFailedShare,
-    /// Completed, as a share of CPU jobs that are over.
-    CpuCompletedShare,
-    /// Power of a GPU, tenth percentile over samples, watts.
-    GpuPowerP10W,
-    /// Power of a GPU, median over samples, watts.
-    GpuPowerP50W,
-    /// Power of a GPU, ninetieth percentile over samples, watts.
-    GpuPowerP90W,
-    /// Power of a GPU, mean over samples, watts.
-    GpuPowerMeanW,
-    /// Power of a node, mean over samples, watts.
-    NodePowerMeanW,
-}
+use super::spec::{Measure, Spec, TargetSpec};
 
 /// A published total beside what the trace has.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -22,14 +22,14 @@ use super::calibrate::{About, Calibrator, Class, Spread};
 use super::forecast::{self, Model, Plain, Quartet, Settings};
 use super::law::Law;
 use super::rows::{Rows, play};
-use crate::backtest::{self, Options};
+use crate::duration::backtest::{self, Options};
+use crate::duration::order;
 use crate::error::{Error, Result};
 use crate::feature::{Past, Store, log_limit, log_run};
 use crate::job::{Event, Prediction, Submission};
 use crate::matrix::Matrix;
 use crate::model::boosted::FittedTrees;
 use crate::model_file::Format;
-use crate::order;
 use crate::timeline::Timeline;
 
 /// The file.

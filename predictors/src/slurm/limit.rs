@@ -11,11 +11,11 @@
 
 use std::collections::BTreeMap;
 
+use super::entry::{Key, entries as entries_of, keys_of};
 use super::{Entry, Tested, TimeLimit};
-use crate::backtest::Options;
+use crate::duration::backtest::Options;
 use crate::duration::predictor::Predictor;
 use crate::error::{Error, Result};
-use crate::output::{Key, keys_of, slurm_entries};
 use crate::timeline::Timeline;
 
 /// Shares of the jobs at which tables are made.
@@ -72,7 +72,7 @@ pub fn back_test(
             Err(other) => return Err(other),
         };
         let table: BTreeMap<Key, Entry> =
-            slurm_entries(&predictor, &known)?.into_iter().map(|entry| (key_of(&entry), entry)).collect();
+            entries_of(&predictor, &known)?.into_iter().map(|entry| (key_of(&entry), entry)).collect();
         let last = to == count;
         let passed: BTreeMap<Key, bool> =
             found.iter().map(|(key, tested)| (key.clone(), limit.passed(*tested))).collect();
@@ -150,7 +150,7 @@ mod tests {
 
     fn tested(timeline: &Timeline) -> (Vec<Entry>, LimitTest) {
         let predictor = Predictor::train(timeline, &options()).unwrap();
-        let mut entries = slurm_entries(&predictor, timeline).unwrap();
+        let mut entries = entries_of(&predictor, timeline).unwrap();
         let test = back_test(&mut entries, timeline, &options(), &TimeLimit::default()).unwrap();
         (entries, test)
     }

@@ -20,6 +20,7 @@
 //! Worked example: with the defaults, most 10,000 and ceiling 10⁸ GPU-seconds, a job expected to run 5,400 s on 4 GPUs gets
 //! 10,000 × (1 − ln 21,601 / ln 100,000,001) = 10,000 × (1 − 9.9805 / 18.4207) = 4,582.
 
+mod entry;
 mod limit;
 mod table;
 #[cfg(test)]
@@ -27,6 +28,7 @@ mod tests;
 
 use std::fmt::Write as _;
 
+pub use self::entry::entries;
 pub use self::limit::{LimitTest, back_test};
 pub use self::table::{Entry, Tested, write_table};
 pub use crate::feature::name::stem as name_stem;

@@ -76,7 +76,7 @@ fn read_file(
     seen: &mut Seen,
     ledger: &mut Ledger,
 ) -> Result<()> {
-    let bounded = file.document(options)?;
+    let bounded = document::open(file, options)?;
     let since = bounded.since();
     let plain = BufReader::with_capacity(1 << 16, Plain::new(BufReader::new(bounded)));
     let mut parser = serde_json::Deserializer::from_reader(plain);

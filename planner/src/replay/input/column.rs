@@ -10,7 +10,7 @@ use std::io::Read;
 use tracecast_analytics::report::markup::csv_text;
 
 use super::jobs::Loaded;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, excerpt};
 
 /// Values by job identifier.
 #[derive(Debug, Clone, Default)]
@@ -93,9 +93,4 @@ impl Column {
         }
         Ok((values, found))
     }
-}
-
-/// The beginning of a text, for a message.
-pub(super) fn excerpt(text: &str) -> String {
-    text.chars().take(40).collect()
 }

@@ -39,7 +39,7 @@ use serde::Deserialize;
 use toml::Spanned;
 use tracecast_analytics::time::parse_with_offset;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, excerpt};
 use crate::sim::cluster::{Cluster, Group, Outage, Pool, Vc};
 
 /// GPUs of a node if the file does not say.
@@ -325,10 +325,7 @@ impl Site {
             (Some(seconds), None) if seconds.abs() <= 4e9 => Ok((seconds * 1000.0).round() as i64),
             (None, Some(text)) => {
                 parse_with_offset(text.get_ref()).map(|ms| ms - origin_ms.unwrap_or(0)).ok_or_else(|| {
-                    let what = format!(
-                        "`{}` is no moment; write 2020-09-10T00:00:00Z",
-                        super::column::excerpt(text.get_ref())
-                    );
+                    let what = format!("`{}` is no moment; write 2020-09-10T00:00:00Z", excerpt(text.get_ref()));
                     self.wrong(text.span().start, what)
                 })
             }

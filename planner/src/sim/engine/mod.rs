@@ -33,7 +33,6 @@ use super::order::{Keys, Progress};
 use super::place::{Ask, Placer};
 use super::policy::{Compat, Order, Placement, Policy, Preemption, Scan};
 use super::power::{Record, Supervisor};
-use super::scan::Reservation;
 use super::schedule::{Outcome, Piece, Schedule, Segment};
 use super::workload::{Shape, Warm, Workload};
 use crate::error::{Error, Result};
@@ -140,6 +139,17 @@ struct Past {
     saved_ms: i64,
     owed_ms: i64,
     attained: u64,
+}
+
+/// What EASY keeps for the head of the queue; see the module `scan::easy`.
+pub(super) struct Reservation {
+    pub(super) head: u32,
+    /// When it can start; `None` if no expected end lets it.
+    pub(super) at_ms: Option<i64>,
+    /// The nodes then.
+    pub(super) nodes: Nodes,
+    /// Thousandths of GPUs at work then, by VC.
+    pub(super) used: Vec<u64>,
 }
 
 /// A replay of one pool.

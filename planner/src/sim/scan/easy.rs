@@ -13,20 +13,8 @@ use std::collections::BinaryHeap;
 
 use super::Refusal;
 use crate::error::Result;
-use crate::sim::engine::{Action, Queue, Run};
-use crate::sim::nodes::Nodes;
+use crate::sim::engine::{Action, Queue, Reservation, Run};
 use crate::sim::schedule::Piece;
-
-/// What is kept for the head of the queue.
-pub(in crate::sim) struct Reservation {
-    head: u32,
-    /// When it can start; `None` if no expected end lets it.
-    at_ms: Option<i64>,
-    /// The nodes then.
-    nodes: Nodes,
-    /// Thousandths of GPUs at work then, by VC.
-    used: Vec<u64>,
-}
 
 impl Reservation {
     /// Takes a job's pieces out of the shadow, if the head still fits then; puts them back otherwise.

@@ -10,8 +10,6 @@ mod preempt;
 mod slurm;
 mod strict;
 
-pub(super) use easy::Reservation;
-
 use super::engine::{Action, Queue, Run};
 use super::place::Ask;
 use super::policy::{Compat, Order, Preemption, Scan};

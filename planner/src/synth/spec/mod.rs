@@ -19,8 +19,8 @@ use tracecast_analytics::{Error, Result};
 use crate::sim::Policy;
 
 pub use sections::{
-    ArrivalSpec, CarbonSpec, ChangeSpec, ClassSpec, ClusterSpec, FailureSpec, LimitSpec, PriceSpec, QuantileSpec,
-    RunSpec, SchedulerSpec, ShareSpec, SizeSpec, StateSpec, TargetSpec, TelemetrySpec, UserSpec, VcSpec,
+    ArrivalSpec, CarbonSpec, ChangeSpec, ClassSpec, ClusterSpec, FailureSpec, LimitSpec, Measure, PriceSpec,
+    QuantileSpec, RunSpec, SchedulerSpec, ShareSpec, SizeSpec, StateSpec, TargetSpec, TelemetrySpec, UserSpec, VcSpec,
 };
 
 /// A specification as written.

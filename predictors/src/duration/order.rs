@@ -12,7 +12,7 @@
 //! those that are reported, or served. O(64 n). Worked example: two jobs of 10 s and 100 s on one GPU whose keys are 20 and 15: the 100 s job goes first, the
 //! loss is (100 − 10) / (100 − 10) = 1.
 
-use crate::duration::law::Law;
+use super::law::Law;
 
 /// Levels tried.
 pub const TRIED: [f64; 6] = [0.4, 0.5, 0.6, 0.7, 0.8, 0.9];

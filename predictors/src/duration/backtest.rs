@@ -22,10 +22,10 @@ use tracecast_analytics::time::DAY_MS;
 use crate::duration::calibrate::{About, Calibrator, RATE, Spread};
 use crate::duration::forecast::{self, Model, Said, Settings};
 use crate::duration::law::Law;
+use crate::duration::order;
 use crate::duration::rows::{Rows, play};
 use crate::error::{Error, Result};
 use crate::feature::History;
-use crate::order;
 use crate::score::{Pinball, Score, Scored, pinball, score};
 use crate::timeline::{DrawnWaits, Timeline};
 
