@@ -18,12 +18,12 @@ use clap::Parser;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let arguments = args::Arguments::parse();
+    let arguments = cmd::Arguments::parse();
     if let Some(threads) = arguments.threads {
         // Fails only if the pool is already running, which nothing before this line starts.
         let _ = rayon::ThreadPoolBuilder::new().num_threads(threads.get()).build_global();
     }
-    if !matches!(arguments.command, args::Command::Serve(_)) {
+    if !matches!(arguments.command, cmd::Command::Serve(_)) {
         // The server ends in good order by itself.
         exit::leave_nothing_half_written();
     }

@@ -10,7 +10,7 @@ use super::account::{Account, JobCharge};
 use super::constant::Constant;
 use super::factors::FactorRecord;
 use super::ledger::Ledger;
-use super::manifest::base;
+use super::name::base;
 use super::whatif::cap::PowerCaps;
 use super::whatif::reclaim::Reclaim;
 use crate::report::markup::csv_text;

@@ -73,6 +73,19 @@ pub use hourly::Hourly;
 pub use load::{FactorRecord, Used, load};
 pub use site::Site;
 
+/// Factors with their files read.
+#[derive(Debug, Clone, Default)]
+pub struct Loaded {
+    /// The factors.
+    pub factors: Factors,
+    /// Location-based intensity, g/kWh.
+    pub intensity: Option<Hourly>,
+    /// Price of energy, money a kWh, all told.
+    pub price: Option<Hourly>,
+    /// Currency of prices.
+    pub currency: Option<String>,
+}
+
 /// Where IT energy is metered, by ISO/IEC 30134-2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

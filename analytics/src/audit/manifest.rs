@@ -14,6 +14,7 @@ use super::account::Account;
 use super::constant::Constant;
 use super::factors::FactorRecord;
 use super::ledger::Use;
+use super::name::base;
 use crate::error::{Error, Result};
 use crate::ingest::{SourceFile, sha256};
 use crate::trace::SourceRecord;
@@ -72,12 +73,6 @@ impl Input {
         paths.sort();
         paths.iter().map(|path| Self::of("source", path)).collect()
     }
-}
-
-/// The name of a file without its folder: the same wherever it lies.
-pub(in crate::audit) fn base(path: impl AsRef<Path>) -> String {
-    let path = path.as_ref();
-    path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned())
 }
 
 /// What was asked for, as typed.
@@ -380,7 +375,8 @@ pub fn json_schema() -> serde_json::Value {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::audit::account::{Loaded, account};
+    use crate::audit::account::account;
+    use crate::audit::factors::Loaded;
     use crate::audit::ledger::Ledger;
 
     fn manifest(answer: &[u8]) -> Manifest {

@@ -12,6 +12,7 @@ pub mod ledger;
 pub mod manifest;
 pub mod meter;
 pub mod model;
+mod name;
 pub mod ratings;
 mod report;
 pub mod stream;

@@ -11,6 +11,7 @@
 //! | [`capacity`] | how many GPUs there were, when, and in which VC |
 //! | [`load`] | what each VC had, used and waited for over time |
 //! | `placed` | which node held how many GPUs of which job when |
+//! | [`demand`] | demand for nodes or GPUs as slots of equal length, and what of it is known before a moment |
 //! | [`samples`] | GPU samples as readings, each with the job that held the GPU |
 //!
 //! Worked number: a job of 8 GPUs from 0 s to 1,800 s in a VC of 16 is 14,400 GPU-seconds ([`job`]), half of the VC's

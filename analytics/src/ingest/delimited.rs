@@ -5,7 +5,7 @@
 //! that does is quarantined line by line, and the rows after it are read. O(bytes), one line of memory.
 
 use super::field;
-use super::options::Observer;
+use super::progress::Observer;
 use super::source::{Lines, SourceFile};
 use crate::error::{Error, Result};
 use crate::quality::{Ledger, RowAudit, reason};

@@ -1,7 +1,11 @@
 //! `tracecast backtest duration`.
 
+use std::path::PathBuf;
+
 use anyhow::Result;
+use clap::Args;
 use tracecast_analytics::Trace;
+use tracecast_analytics::time::Written;
 use tracecast_analytics::time::Zone;
 use tracecast_planner::backtest::{Answer, SCHEMA};
 use tracecast_planner::downstream::{self, Downstream};
@@ -11,9 +15,54 @@ use tracecast_predictors::duration::backtest::{self, Options, Tracks};
 use tracecast_predictors::duration::forecast::Model;
 use tracecast_predictors::timeline::Timeline;
 
-use crate::args::{BacktestDuration, window};
+use crate::args::{Reading, TIMES, duration, window};
+use crate::cmd::answer::Answering;
+use crate::cmd::train::Learning;
 use crate::cmd::{answer, describe, train};
 use crate::{early, output, source};
+
+#[derive(Debug, Args)]
+#[command(after_help = TIMES)]
+pub(crate) struct BacktestDuration {
+    /// Files, folders or patterns; or one trace folder
+    #[arg(required = true, value_name = "SOURCE")]
+    pub(crate) sources: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+    #[command(flatten)]
+    pub(crate) learning: Learning,
+    /// Models: running_mean, weighted_mean, shrunk_mean, recent_median, limit, limit_share, qssf, linear, forest, survival, rank, boosted [default: all but linear, forest, rank]; limit and limit_share where jobs have time limits
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = model, help_heading = "Learning")]
+    pub(crate) models: Option<Vec<Model>>,
+    /// Days between fits
+    #[arg(long, value_name = "DAYS", default_value_t = 7, value_parser = clap::value_parser!(i64).range(1..=365), help_heading = "Learning")]
+    pub(crate) refit_days: i64,
+    /// Nodes of each VC: replays the queue under the predictions, too
+    #[arg(long, value_name = "TOML", help_heading = "Queue")]
+    pub(crate) cluster: Option<PathBuf>,
+    /// Replay jobs submitted from this time on [default: from the first]
+    #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, requires = "cluster", help_heading = "Queue")]
+    pub(crate) from: Option<Written>,
+    /// Replay jobs submitted before this time; a bare date is in to its end [default: to the last]
+    #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, requires = "cluster", help_heading = "Queue")]
+    pub(crate) to: Option<Written>,
+    /// Replay only jobs that ran at most so long (such as 7d)
+    #[arg(long, value_name = "TIME", value_parser = duration, requires = "cluster", help_heading = "Queue")]
+    pub(crate) max_run: Option<i64>,
+    /// Imitate a published simulator: helios
+    #[arg(long, value_name = "WHOSE", value_parser = ["helios"], requires = "cluster", help_heading = "Queue")]
+    pub(crate) compat: Option<String>,
+    #[command(flatten)]
+    pub(crate) answering: Answering,
+}
+
+fn model(name: &str) -> Result<Model, String> {
+    let known = || Model::ALL.map(Model::name).join(", ");
+    Model::ALL
+        .into_iter()
+        .find(|model| model.name() == name)
+        .ok_or_else(|| format!("no such model; there are {}", known()))
+}
 
 pub(crate) fn run(request: &BacktestDuration, quiet: bool) -> Result<()> {
     let window = window(&request.from, &request.to)?;

@@ -4,13 +4,35 @@ use std::cell::LazyCell;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use clap::Args;
 use tracecast_analytics::Trace;
 use tracecast_analytics::describe::{Description, tables};
 use tracecast_analytics::ingest::MAPPING_FILE;
 
-use crate::args::Describe;
+use crate::args::{Form, Reading};
 use crate::cmd::answer;
 use crate::{early, output, source};
+
+#[derive(Debug, Args)]
+pub(crate) struct Describe {
+    /// Files, folders or patterns; or one trace folder
+    #[arg(required = true, value_name = "SOURCE")]
+    pub(crate) sources: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+    /// Form of the answer
+    #[arg(long, value_enum, default_value_t = Form::Table)]
+    pub(crate) format: Form,
+    /// Write the answer to a file instead of stdout
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// Write each chart as SVG and PNG into this folder
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) charts: Option<PathBuf>,
+    /// Write every table of the answer, and the derived columns of each job, as Parquet into this folder
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) tables: Option<PathBuf>,
+}
 
 pub(crate) fn run(request: &Describe, quiet: bool) -> Result<()> {
     early::files([&request.out])?;

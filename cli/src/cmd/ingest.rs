@@ -1,10 +1,31 @@
 //! `tracecast ingest`: a source becomes a trace folder.
 
+use std::path::PathBuf;
+
 use anyhow::Result;
+use clap::Args;
 use tracecast_analytics::storage;
 
-use crate::args::Ingest;
+use crate::args::Reading;
 use crate::{early, output, source};
+
+#[derive(Debug, Args)]
+pub(crate) struct Ingest {
+    /// Files, folders or patterns
+    #[arg(required = true, value_name = "SOURCE")]
+    pub(crate) sources: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+    /// The trace folder to write
+    #[arg(long, short, value_name = "FOLDER")]
+    pub(crate) out: PathBuf,
+    /// Replace a trace folder that is already there
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Write quarantined rows to this file, one JSON object a line
+    #[arg(long, value_name = "FILE")]
+    pub(crate) quarantine: Option<PathBuf>,
+}
 
 pub(crate) fn run(request: &Ingest, quiet: bool) -> Result<()> {
     output::may_replace(&request.out, request.force)?;

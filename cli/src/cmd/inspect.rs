@@ -1,12 +1,30 @@
 //! `tracecast inspect`: the quality ledger.
 
+use std::path::PathBuf;
+
 use anyhow::{Context as _, Result};
+use clap::Args;
 use tracecast_analytics::describe::Quality;
 use tracecast_analytics::ingest;
 use tracecast_analytics::report::{Cell, Column, Report, Section, Table, text};
 
-use crate::args::{Inspect, Plain};
+use crate::args::{Plain, Reading};
 use crate::{early, output, source};
+
+#[derive(Debug, Args)]
+pub(crate) struct Inspect {
+    /// Files, folders or patterns; or one trace folder
+    #[arg(required = true, value_name = "SOURCE")]
+    pub(crate) sources: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+    /// Form of the answer
+    #[arg(long, value_enum, default_value_t = Plain::Table)]
+    pub(crate) format: Plain,
+    /// Write quarantined rows to this file, one JSON object a line
+    #[arg(long, value_name = "FILE")]
+    pub(crate) quarantine: Option<PathBuf>,
+}
 
 pub(crate) fn run(request: &Inspect, quiet: bool) -> Result<()> {
     early::files([&request.quarantine])?;

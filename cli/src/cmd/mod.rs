@@ -1,14 +1,14 @@
-//! One file a command.
+//! What can be typed, and which file answers it: one file a command, its arguments beside it.
 
-pub(crate) mod answer;
-pub(crate) mod audit;
+mod answer;
+mod audit;
 mod backtest;
-pub(crate) mod backtest_demand;
+mod backtest_demand;
 mod describe;
 mod formats;
 mod ingest;
 mod inspect;
-pub(crate) mod plan;
+mod plan;
 mod predict;
 mod report;
 mod rollup;
@@ -17,13 +17,96 @@ mod serve;
 mod simulate;
 mod synth;
 mod train;
-pub(crate) mod train_demand;
+mod train_demand;
+
+use std::num::NonZeroUsize;
 
 use anyhow::Result;
-use clap::CommandFactory as _;
+use clap::{CommandFactory as _, Parser, Subcommand};
+use clap_complete::Shell;
 
-use crate::args::{Arguments, Backtest, Command, Train};
 use crate::output;
+
+/// Trace analytics and predictive planning for GPU clusters, offline.
+#[derive(Debug, Parser)]
+#[command(name = "tracecast", version, about, max_term_width = 100)]
+#[command(
+    after_help = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 rows quarantined or a file damaged under --strict, 4 format not recognised."
+)]
+pub(crate) struct Arguments {
+    /// Threads to use (results do not depend on it) [default: all cores]
+    #[arg(long, global = true, value_name = "N")]
+    pub(crate) threads: Option<NonZeroUsize>,
+    /// No progress on stderr
+    #[arg(long, short, global = true)]
+    pub(crate) quiet: bool,
+    /// What to do
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Say what a trace holds: sizes, runs, waits, states, load, users, VCs, energy …
+    Describe(describe::Describe),
+    /// Write one self-contained HTML report and its JSON; on the bundled sample without an argument
+    Report(report::Report),
+    /// Convert a source to a trace folder (Parquet tables and manifest.json)
+    Ingest(ingest::Ingest),
+    /// Show the quality ledger: what became of every row, and why
+    Inspect(inspect::Inspect),
+    /// Six standard aggregates of a jobs table of any size, streaming, in flat memory
+    Rollup(rollup::Rollup),
+    /// Replay the jobs under another policy or on another cluster: waits, use, causes, fairness
+    Simulate(Box<simulate::Simulate>),
+    /// Account for energy: what it was spent on, whose it is, carbon, cost; signed off by a manifest
+    Audit(Box<audit::Audit>),
+    /// Learn from a trace how long jobs run
+    #[command(subcommand)]
+    Train(Train),
+    /// Say how long jobs will run, with intervals: for files, Slurm, Prometheus
+    Predict(predict::Predict),
+    /// Say how many nodes or GPUs the next slots will need
+    Forecast(train_demand::Forecast),
+    /// Answer schedulers over HTTP, and learn from what they tell
+    Serve(serve::Serve),
+    /// Hold predictions against what really happened, beside the baselines
+    #[command(subcommand)]
+    Backtest(Backtest),
+    /// Recommend what to change, with its effect back-tested
+    #[command(subcommand)]
+    Plan(plan::Plan),
+    /// Generate a complete synthetic trace from a small specification
+    Synth(synth::Synth),
+    /// List the formats that can be read
+    Formats,
+    /// Print the JSON Schema of a machine-readable output
+    Schema(schema::Schema),
+    /// Print shell completions
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+}
+
+/// What to learn.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Train {
+    /// How long jobs run
+    Duration(train::TrainDuration),
+    /// How many nodes or GPUs will be needed
+    Demand(train_demand::TrainDemand),
+}
+
+/// What to hold against what happened.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Backtest {
+    /// How long jobs run
+    Duration(backtest::BacktestDuration),
+    /// How many nodes or GPUs will be needed
+    Demand(backtest_demand::BacktestDemand),
+}
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {

@@ -29,9 +29,9 @@ use tracecast_planner::sim::Policy;
 use tracecast_predictors::demand::gather::{self, Asked, Gathered};
 use tracecast_predictors::demand::{Series, Unit};
 
-use crate::args::{Arguments, Command, Reading, TIMES};
+use crate::args::{Reading, TIMES};
 use crate::cmd::answer::{self, Answering};
-use crate::cmd::{backtest_demand, describe};
+use crate::cmd::{Arguments, Command, backtest_demand, describe};
 use crate::{early, output, source};
 
 /// What to plan.

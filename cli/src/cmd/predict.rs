@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
+use clap::{Args, ValueEnum};
 use tracecast_analytics::report::format;
 use tracecast_analytics::schema::Resource;
 use tracecast_predictors::duration::apply::apply;
@@ -12,9 +13,54 @@ use tracecast_predictors::output as rows;
 use tracecast_predictors::slurm::{self, Comment, LimitTest, ScriptOptions, TimeLimit};
 use tracecast_predictors::timeline::Timeline;
 
-use crate::args::{Predict, RowForm};
-use crate::cmd::train;
+use crate::args::Reading;
+use crate::cmd::train::{self, Choosing};
 use crate::{early, output, source};
+
+#[derive(Debug, Args)]
+pub(crate) struct Predict {
+    /// Files, folders or patterns; or one trace folder: jobs after the training, and jobs still open
+    #[arg(required = true, value_name = "SOURCE")]
+    pub(crate) sources: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+    /// The model file, from `tracecast train duration`
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) model: PathBuf,
+    #[command(flatten)]
+    pub(crate) choosing: Choosing,
+    /// Form of the rows
+    #[arg(long, value_enum, default_value_t = RowForm::Csv, help_heading = "Answer")]
+    pub(crate) format: RowForm,
+    /// Write the rows to a file instead of stdout
+    #[arg(long, short, value_name = "FILE", help_heading = "Answer")]
+    pub(crate) out: Option<PathBuf>,
+    /// Write job_submit.lua and its table into this folder
+    #[arg(long, value_name = "FOLDER", help_heading = "Answer")]
+    pub(crate) slurm: Option<PathBuf>,
+    /// Where the table will lie on the controller's host
+    #[arg(long, value_name = "PATH", default_value = "/etc/slurm/tracecast-durations.txt", help_heading = "Answer")]
+    pub(crate) slurm_table: String,
+    /// Let job_submit.lua set the time limit of jobs that have none, where limits held for later jobs of these sources (trains four times)
+    #[arg(long, requires = "slurm", help_heading = "Answer")]
+    pub(crate) slurm_time_limit: bool,
+    /// Write a summary for node_exporter's textfile collector
+    #[arg(long, value_name = "FILE", help_heading = "Answer")]
+    pub(crate) textfile: Option<PathBuf>,
+}
+
+/// Form of rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RowForm {
+    /// CSV, as `simulate --predictions` reads it
+    Csv,
+    /// One JSON object a line
+    Jsonl,
+    /// Parquet
+    Parquet,
+    /// Arrow IPC file
+    Arrow,
+}
 
 /// Names of the files for Slurm.
 const TABLE: &str = "tracecast-durations.txt";

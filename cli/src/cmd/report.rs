@@ -3,13 +3,29 @@
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
+use clap::Args;
 use tracecast_analytics::Trace;
 use tracecast_analytics::report;
 use tracecast_planner::advice::{self, Power, Request};
 
-use crate::args::Report;
+use crate::args::Reading;
 use crate::cmd::{answer, describe, plan};
 use crate::{early, output, source};
+
+#[derive(Debug, Args)]
+pub(crate) struct Report {
+    /// Files, folders or patterns; or one trace folder [default: the bundled synthetic sample]
+    #[arg(value_name = "SOURCE")]
+    pub(crate) sources: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+    /// Folder for report.html and report.json
+    #[arg(long, short, value_name = "FOLDER", default_value = "tracecast-report")]
+    pub(crate) out: PathBuf,
+    /// Title of the report [default: from the source]
+    #[arg(long)]
+    pub(crate) title: Option<String>,
+}
 
 pub(crate) fn run(request: &Report, quiet: bool) -> Result<()> {
     early::folder(&request.out)?;

@@ -1,15 +1,30 @@
 //! `tracecast rollup`.
 
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
+use clap::Args;
 use tracecast_analytics::report::markup::printable;
 use tracecast_analytics::report::{Cell, Column, Table, text};
 use tracecast_analytics::rollup::{self, Options};
 use tracecast_analytics::{Error, storage};
 
-use crate::args::{Plain, Rollup};
+use crate::args::Plain;
 use crate::output;
+
+#[derive(Debug, Args)]
+pub(crate) struct Rollup {
+    /// A trace folder, or a Parquet or CSV file with the columns of the jobs table
+    #[arg(value_name = "SOURCE")]
+    pub(crate) source: PathBuf,
+    /// Form of the answer
+    #[arg(long, value_enum, default_value_t = Plain::Table)]
+    pub(crate) format: Plain,
+    /// Fail if any row has to be quarantined or a file is damaged
+    #[arg(long)]
+    pub(crate) strict: bool,
+}
 
 pub(crate) fn run(request: &Rollup, threads: Option<NonZeroUsize>) -> Result<()> {
     let options = Options { threads: threads.map_or(0, NonZeroUsize::get) };

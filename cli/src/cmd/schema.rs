@@ -1,10 +1,50 @@
 //! `tracecast schema`: the published forms of machine-readable outputs.
 
 use anyhow::{Context as _, Result};
+use clap::{Args, ValueEnum};
 use tracecast_analytics::{audit, describe, rollup, schema, storage};
 
-use crate::args::SchemaOf;
 use crate::output;
+
+#[derive(Debug, Args)]
+pub(crate) struct Schema {
+    /// Which output
+    #[arg(value_enum)]
+    pub(crate) of: SchemaOf,
+}
+
+/// Machine-readable outputs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SchemaOf {
+    /// `describe --format json`
+    Describe,
+    /// `inspect --format json`
+    Inspect,
+    /// `report.json`
+    Report,
+    /// `rollup --format json`
+    Rollup,
+    /// `simulate --format json`
+    Simulate,
+    /// `plan power --format json`
+    PlanPower,
+    /// `backtest duration --format json`
+    BacktestDuration,
+    /// `backtest demand --format json`
+    BacktestDemand,
+    /// A line of `predict --format jsonl`
+    Predictions,
+    /// `forecast --format json`
+    DemandForecast,
+    /// `audit --format json`
+    Audit,
+    /// `audit --manifest`
+    AuditManifest,
+    /// `manifest.json` of a trace folder
+    Manifest,
+    /// Columns of the tables in a trace folder
+    Tables,
+}
 
 pub(crate) fn run(of: SchemaOf) -> Result<()> {
     let value = match of {

@@ -5,6 +5,9 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
+use clap::Args;
+use tracecast_analytics::schema::Resource;
+use tracecast_analytics::time::Written;
 use tracecast_analytics::time::Zone;
 use tracecast_planner::replay::answer::{Answer, Subject};
 use tracecast_planner::replay::input::{Column, Loaded, Matched, Options, load};
@@ -13,10 +16,128 @@ use tracecast_planner::replay::study::{self, Named, Study};
 use tracecast_planner::replay::{Scenario, output as csv_output};
 use tracecast_planner::sim::{Compat, Estimate, Order, Policy, Schedule};
 
-use crate::args::{PolicyArguments, Simulate, window};
+use crate::args::{Reading, TIMES, duration, resource, window};
+use crate::cmd::answer::Answering;
 use crate::cmd::{answer, describe};
 use crate::progress::Steps;
 use crate::{early, output, source};
+
+#[derive(Debug, Args)]
+#[command(after_help = TIMES)]
+pub(crate) struct Simulate {
+    /// Files, folders or patterns; or one trace folder
+    #[arg(required = true, value_name = "SOURCE")]
+    pub(crate) sources: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+    #[command(flatten)]
+    pub(crate) jobs: Jobs,
+    #[command(flatten)]
+    pub(crate) policy: PolicyArguments,
+    #[command(flatten)]
+    pub(crate) comparison: ComparisonArguments,
+    #[command(flatten)]
+    pub(crate) answering: Answering,
+    /// Write when and where each job ran (CSV); of several policies under the first
+    #[arg(long, value_name = "FILE", help_heading = "Answer")]
+    pub(crate) schedule: Option<PathBuf>,
+    /// Write each chart as SVG and PNG into this folder
+    #[arg(long, value_name = "FOLDER", help_heading = "Answer")]
+    pub(crate) charts: Option<PathBuf>,
+}
+
+/// Which jobs, on which nodes.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Jobs and nodes")]
+pub(crate) struct Jobs {
+    /// What jobs compete for: gpus, cpus (the processors of a log without GPUs) or nodes [default: as the trace has them]
+    #[arg(long, value_name = "WHAT", value_parser = resource)]
+    pub(crate) resource: Option<Resource>,
+    /// Nodes of each VC [default: as the trace has them]
+    #[arg(long, value_name = "TOML")]
+    pub(crate) cluster: Option<PathBuf>,
+    /// Jobs submitted from this time on; those that run or wait then are taken along [default: from the first]
+    #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true)]
+    pub(crate) from: Option<Written>,
+    /// Jobs submitted before this time; a bare date is in to its end [default: to the last]
+    #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true)]
+    pub(crate) to: Option<Written>,
+    /// Only jobs that ran at most so long (such as 7d)
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) max_run: Option<i64>,
+    /// Only jobs of these VCs
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) vcs: Option<Vec<String>>,
+    /// Give each job as many nodes as it had
+    #[arg(long)]
+    pub(crate) gangs_as_recorded: bool,
+    /// Predictions: CSV with job_id and predicted_duration_s
+    #[arg(long, value_name = "CSV")]
+    pub(crate) predictions: Option<PathBuf>,
+    /// Scores for --order score: CSV with job_id and score, lowest first
+    #[arg(long, value_name = "CSV")]
+    pub(crate) score: Option<PathBuf>,
+}
+
+/// The switches of a policy.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Policy")]
+pub(crate) struct PolicyArguments {
+    /// Who is served first: fifo, fewest-gpus, sjf, ljf, srtf, qssf, las, tiresias, gittins, wfp3, f1, unicef, multifactor, fair-share, long-term, finish-time, score [default: as --recorded, else fifo]
+    #[arg(long, value_name = "ORDER")]
+    pub(crate) order: Option<String>,
+    /// How the queue is walked: strict, skip, easy, conservative, slurm [default: as --recorded, else strict]
+    #[arg(long, value_name = "SCAN")]
+    pub(crate) scan: Option<String>,
+    /// Where jobs go: consolidate, first-fit, best-fit, worst-fit, spread, random, fgd, buddy, locality, anywhere [default: consolidate; anywhere for processors and nodes]
+    #[arg(long, value_name = "RULE")]
+    pub(crate) place: Option<String>,
+    /// Whether running jobs may be stopped: never, helios, tiresias, or what it costs for 1, 2-8 and more GPUs (7s,30s,60s) [default: never]
+    #[arg(long, value_name = "COST")]
+    pub(crate) preempt: Option<String>,
+    /// Which duration the scheduler knows: true, requested, predicted [default: as --recorded, else true; with --predictions, predicted for qssf and for backfill]
+    #[arg(long, value_name = "WHICH")]
+    pub(crate) estimate: Option<String>,
+    /// Decide only every so often (such as 60s) [default: whenever something happens]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) interval: Option<String>,
+    /// Jobs a conservative scan looks at [default: all]
+    #[arg(long, value_name = "JOBS")]
+    pub(crate) depth: Option<u32>,
+    /// How often jobs save their progress by themselves, for node failures [default: never]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) checkpoint: Option<String>,
+    /// Between whom fair orders are fair: user, vc [default: user]
+    #[arg(long, value_name = "WHO")]
+    pub(crate) tenants: Option<String>,
+    /// Imitate a published simulator: none, helios [default: none]
+    #[arg(long, value_name = "WHOSE")]
+    pub(crate) compat: Option<String>,
+    /// Seed of what is drawn [default: 1]
+    #[arg(long)]
+    pub(crate) seed: Option<u64>,
+}
+
+/// Several policies at once.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Comparison")]
+pub(crate) struct ComparisonArguments {
+    /// Compare several policies on the same jobs: orders (fifo,sjf,qssf) or a file of scenarios (TOML)
+    #[arg(long, value_name = "ORDERS|TOML", conflicts_with = "order")]
+    pub(crate) compare: Option<String>,
+    /// The policy the cluster had: ORDER, ORDER/SCAN or ORDER/SCAN/ESTIMATE. The replay is checked with it, and each switch that is not given otherwise is replayed as here [default: fifo/strict/true]
+    #[arg(long, value_name = "POLICY")]
+    pub(crate) recorded: Option<String>,
+    /// Run only the i-th of n parts of the scenarios, and write their schedules to --results
+    #[arg(long, value_name = "I/N", requires = "results", conflicts_with_all = ["merge", "schedule", "out", "charts", "format"])]
+    pub(crate) shard: Option<String>,
+    /// Folder for the schedules of a part
+    #[arg(long, value_name = "FOLDER", requires = "shard")]
+    pub(crate) results: Option<PathBuf>,
+    /// Take the schedules from these folders instead of running the scenarios
+    #[arg(long, value_name = "FOLDER", num_args = 1..)]
+    pub(crate) merge: Option<Vec<PathBuf>>,
+}
 
 pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
     early::files([&request.answering.out, &request.schedule])?;

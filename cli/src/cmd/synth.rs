@@ -1,12 +1,30 @@
 //! `tracecast synth`: a synthetic trace, with its totals beside the published ones it was calibrated to.
 
+use std::path::PathBuf;
+
 use anyhow::{Context as _, Result};
+use clap::Args;
 use tracecast_analytics::report::{Cell, Column, Table, text};
 use tracecast_analytics::storage;
 use tracecast_planner::synth::{Spec, calibrate, generate};
 
-use crate::args::Synth;
 use crate::{early, output};
+
+#[derive(Debug, Args)]
+pub(crate) struct Synth {
+    /// The specification (see datasets/specs)
+    #[arg(value_name = "SPEC")]
+    pub(crate) spec: PathBuf,
+    /// The trace folder to write
+    #[arg(long, short, value_name = "FOLDER")]
+    pub(crate) out: PathBuf,
+    /// Replace a trace folder that is already there
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Seed; the same specification and seed give the same bytes
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+}
 
 pub(crate) fn run(request: &Synth, quiet: bool) -> Result<()> {
     output::may_replace(&request.out, request.force)?;

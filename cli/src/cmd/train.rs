@@ -1,15 +1,81 @@
 //! `tracecast train duration`.
 
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
 use anyhow::Result;
+use clap::{Args, ValueEnum};
 use tracecast_analytics::report::format;
 use tracecast_analytics::schema::Resource;
+use tracecast_analytics::time::Written;
 use tracecast_analytics::time::Zone;
 use tracecast_predictors::duration::backtest::Options;
 use tracecast_predictors::duration::predictor::Predictor;
 use tracecast_predictors::timeline::{self, Timeline};
 
-use crate::args::{Choosing, Ignored, Learning, TrainDuration};
+use crate::args::{Reading, TIMES, resource};
 use crate::{early, output, source};
+
+#[derive(Debug, Args)]
+#[command(after_help = TIMES)]
+pub(crate) struct TrainDuration {
+    /// Files, folders or patterns; or one trace folder
+    #[arg(required = true, value_name = "SOURCE")]
+    pub(crate) sources: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+    #[command(flatten)]
+    pub(crate) learning: Learning,
+    /// Learn only what happened before this time, to predict the rest; a bare date is in to its end
+    #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true)]
+    pub(crate) to: Option<Written>,
+    /// The model file to write
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) out: PathBuf,
+    /// Write the trees in XGBoost's JSON into this folder, too
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) xgboost: Option<PathBuf>,
+}
+
+/// What is learned from, and how.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Learning")]
+pub(crate) struct Learning {
+    #[command(flatten)]
+    pub(crate) choosing: Choosing,
+    /// Trees a model [default: 120]
+    #[arg(long, value_name = "N")]
+    pub(crate) trees: Option<NonZeroUsize>,
+    /// Seed of what is drawn
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+}
+
+/// Which jobs, and what of them.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Learning")]
+pub(crate) struct Choosing {
+    /// What jobs compete for: gpus, cpus (the processors of a log without GPUs) or nodes [default: as the trace has them]
+    #[arg(long, value_name = "WHAT", value_parser = resource)]
+    pub(crate) resource: Option<Resource>,
+    /// Only jobs whose VC is known
+    #[arg(long)]
+    pub(crate) known_vc_only: bool,
+    /// Do not use these, as where they were filled in afterwards
+    #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',')]
+    pub(crate) ignore: Vec<Ignored>,
+}
+
+/// What of a job is not to be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Ignored {
+    /// Its VC, queue or partition
+    Vc,
+    /// Its name
+    Name,
+    /// Its user
+    User,
+}
 
 /// Features named when a training is done.
 const NAMED: usize = 8;

@@ -1,4 +1,4 @@
-//! The account: a [`Ledger`] times [`Factors`] is energy, carbon, money and water, by what they were spent on and by whose they are.
+//! The account: a [`Ledger`] times [`Factors`](super::factors::Factors) is energy, carbon, money and water, by what they were spent on and by whose they are.
 //!
 //! | Figure | Formula | Rests on |
 //! |---|---|---|
@@ -39,7 +39,7 @@ pub use cost::Cost;
 pub use eu::EuField;
 pub use sci::Sci;
 
-use super::factors::{Factors, Hourly, Pue};
+use super::factors::{Hourly, Loaded, Pue};
 use super::ledger::{Basis, Entry, Ledger, Owner, Use};
 use crate::KWH_J;
 use crate::stats::sum::NeumaierSum;
@@ -323,19 +323,6 @@ pub struct Account {
     pub conservation: Conservation,
     /// Figures that cannot be given.
     pub missing: Vec<MissingFigure>,
-}
-
-/// Factors with their files read.
-#[derive(Debug, Clone, Default)]
-pub struct Loaded {
-    /// The factors.
-    pub factors: Factors,
-    /// Location-based intensity, g/kWh.
-    pub intensity: Option<Hourly>,
-    /// Price of energy, money a kWh, all told.
-    pub price: Option<Hourly>,
-    /// Currency of prices.
-    pub currency: Option<String>,
 }
 
 /// Energy by whether readings tell it. Amounts count without their sign: a negative residual is as well or badly known as a positive one.

@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use crate::audit::factors::{Embodied, Market, Pue};
+use crate::audit::factors::{Embodied, Factors, Market, Pue};
 use crate::audit::ledger::{JobEnergy, Owner};
 use crate::time::Zone;
 

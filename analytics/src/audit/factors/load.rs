@@ -5,9 +5,8 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Factors, Hourly, Interval, Location, Metering, Method, Price, Values};
-use crate::audit::account::Loaded;
-use crate::audit::manifest::base;
+use super::{Factors, Hourly, Interval, Loaded, Location, Metering, Method, Price, Values};
+use crate::audit::name::base;
 use crate::error::{Error, Result};
 use crate::time::format_utc;
 use crate::trace::Trace;

@@ -1,7 +1,8 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use crate::audit::account::{Loaded, account};
+use crate::audit::account::account;
+use crate::audit::factors::Loaded;
 use crate::audit::ledger::{Basis, Entry, Ledger, Owner};
 use crate::schema::GpuSampleRow;
 use crate::time::HOUR_MS;

@@ -8,7 +8,7 @@
 use std::io::{BufRead, ErrorKind};
 
 use crate::error::Result;
-use crate::ingest::options::Observer;
+use crate::ingest::progress::Observer;
 use crate::ingest::source::SourceFile;
 use crate::quality::Ledger;
 
