@@ -165,7 +165,32 @@ pub enum Error {
     },
 }
 
+/// What kind of failure an error is, whichever crate it comes from. The command line makes its exit code of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A file could not be read or written, is not what it should be, or something else is wrong with the data or the system.
+    Failed,
+    /// What was asked does not exist or does not go together.
+    Usage,
+    /// Rows were quarantined or a file is damaged where none may be.
+    Strict,
+    /// No reader recognises the source.
+    UnknownFormat,
+    /// The data are read, and do not suffice for what was asked: too few days, slots or jobs, or what is needed is not recorded.
+    TooLittleData,
+}
+
 impl Error {
+    /// What kind of failure it is.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Strict { .. } | Self::Damaged { .. } => Kind::Strict,
+            Self::UnknownFormat { .. } => Kind::UnknownFormat,
+            Self::Window { .. } => Kind::Usage,
+            _ => Kind::Failed,
+        }
+    }
+
     /// An [`Error::Io`] for `action` on `path`.
     pub fn io(action: &'static str, path: impl Into<PathBuf>, source: std::io::Error) -> Self {
         Self::Io { action, path: path.into(), source }

@@ -26,7 +26,7 @@ pub mod storage;
 pub mod time;
 pub mod trace;
 
-pub use error::{Error, Result};
+pub use error::{Error, Kind, Result};
 pub use trace::Trace;
 
 /// Joules in a kilowatt-hour.

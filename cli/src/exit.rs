@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use tracecast_analytics::Error;
+use tracecast_analytics::Kind;
 use tracecast_analytics::report::markup::printable;
 use tracecast_analytics::storage::Unfinished;
 use tracecast_predictors::serve::signalled;
@@ -12,10 +12,12 @@ use tracecast_predictors::serve::signalled;
 const FAILED: u8 = 1;
 /// `--strict` was asked for and rows were quarantined or a file is damaged. (2 is clap's code for wrong usage.)
 const STRICT: u8 = 3;
-/// Switches of a policy that do not exist or do not go together; clap's code for wrong usage.
+/// What was asked does not exist or does not go together; clap's code for wrong usage.
 const USAGE: u8 = 2;
 /// No reader recognised the source.
 const UNKNOWN_FORMAT: u8 = 4;
+/// The data do not suffice for what was asked.
+const TOO_LITTLE_DATA: u8 = 5;
 
 /// Removes files of passing names when the system tells the program to stop, and then stops it with 128 + the number of the signal, as a shell
 /// does. If no thread can be had for it, signals end the program as they do any other.
@@ -34,22 +36,27 @@ pub(crate) fn leave_nothing_half_written() {
 pub(crate) fn code(outcome: &anyhow::Result<()>) -> ExitCode {
     let Err(error) = outcome else { return ExitCode::SUCCESS };
     if is_broken_pipe(error) {
-        // The reader of our output (`head`, a pager) has seen enough; that is no failure.
+        // The reader of the output (`head`, a pager) has seen enough; that is no failure.
         return ExitCode::SUCCESS;
     }
     // If stderr is gone too, there is nobody left to tell.
     // What was found may be a line of a binary file, which must not drive the terminal.
     let _ = writeln!(std::io::stderr().lock(), "tracecast: {}", message(error));
-    ExitCode::from(match error.downcast_ref::<Error>() {
-        Some(Error::Strict { .. } | Error::Damaged { .. }) => STRICT,
-        Some(Error::UnknownFormat { .. }) => UNKNOWN_FORMAT,
-        Some(Error::Window { .. }) => USAGE,
-        Some(_) => FAILED,
-        None => match error.downcast_ref::<tracecast_planner::Error>() {
-            Some(tracecast_planner::Error::Policy(_)) => USAGE,
-            _ => FAILED,
-        },
+    ExitCode::from(match kind(error) {
+        Kind::Failed => FAILED,
+        Kind::Usage => USAGE,
+        Kind::Strict => STRICT,
+        Kind::UnknownFormat => UNKNOWN_FORMAT,
+        Kind::TooLittleData => TOO_LITTLE_DATA,
     })
+}
+
+/// The kind of the error, of whichever crate it is.
+fn kind(error: &anyhow::Error) -> Kind {
+    let analytics = || error.downcast_ref().map(tracecast_analytics::Error::kind);
+    let predictors = || error.downcast_ref().map(tracecast_predictors::Error::kind);
+    let planner = || error.downcast_ref().map(tracecast_planner::Error::kind);
+    analytics().or_else(predictors).or_else(planner).unwrap_or(Kind::Failed)
 }
 
 /// The chain of reasons. A plan's may be a file to copy, so its line ends stay.

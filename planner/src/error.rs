@@ -1,5 +1,7 @@
 //! What can go wrong in a plan, said so that the reader knows what to change.
 
+use tracecast_analytics::Kind;
+
 /// An error of this crate.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -15,9 +17,57 @@ pub enum Error {
     /// A cluster cannot be what it says.
     #[error("cluster: {0}")]
     Cluster(String),
-    /// Switches that do not go together.
+    /// The trace does not say how large its cluster is; the text is a file to start from.
+    #[error("cluster: {0}")]
+    ClusterNotRecorded(String),
+    /// No job is left to replay, or none that could be compared; the text says why.
+    #[error("{0}")]
+    NoJobs(String),
+    /// Switches of a policy that do not go together.
     #[error("policy: {0}")]
     Policy(String),
+    /// A name that there is not: of an order, a scan, a placement.
+    #[error("policy: `{found}` is no {what}; there are {}", known.join(", "))]
+    Unknown {
+        /// What was named.
+        what: &'static str,
+        /// The name given.
+        found: String,
+        /// Names there are.
+        known: &'static [&'static str],
+    },
+    /// A text that is not of the form asked for: a length of time, a list, a part of a study.
+    #[error("`{found}` is no {what}; {remedy}")]
+    Malformed {
+        /// What it should be.
+        what: &'static str,
+        /// As it was written.
+        found: String,
+        /// What to write.
+        remedy: String,
+    },
+    /// A study of no scenario, or a comparison of no policy.
+    #[error("{0}")]
+    NoScenario(&'static str),
+    /// Stored schedules that do not belong to this study, or do not make it whole.
+    #[error("{0}")]
+    Shards(String),
+    /// Schedules, starts or times that are not of these jobs: a defect of the program, not of the data.
+    #[error("{0}")]
+    Defect(String),
+    /// A series has too few days to learn from and to choose on.
+    #[error("{series}: {days:.1} days before the evaluation are too few to learn from and to choose on; {least:.0} are the least")]
+    TooFewDays {
+        /// Of which VC, pool or cluster.
+        series: String,
+        /// Days there are.
+        days: f64,
+        /// Days needed.
+        least: f64,
+    },
+    /// Nothing lies in the time that was to be evaluated.
+    #[error("{0}")]
+    NothingToEvaluate(String),
     /// A power plan cannot be carried out as asked.
     #[error("power plan: {0}")]
     Power(String),
@@ -49,6 +99,31 @@ pub enum Error {
     /// From reading a trace.
     #[error(transparent)]
     Trace(#[from] tracecast_analytics::Error),
+}
+
+impl Error {
+    /// What kind of failure it is.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Policy(_)
+            | Self::Unknown { .. }
+            | Self::Malformed { .. }
+            | Self::NoScenario(_)
+            | Self::Shards(_) => Kind::Usage,
+            Self::ClusterNotRecorded(_) | Self::NoJobs(_) | Self::TooFewDays { .. } | Self::NothingToEvaluate(_) => {
+                Kind::TooLittleData
+            }
+            Self::Predictor(error) => error.kind(),
+            Self::Trace(error) => error.kind(),
+            Self::Workload { .. }
+            | Self::Cluster(_)
+            | Self::Power(_)
+            | Self::File { .. }
+            | Self::Io { .. }
+            | Self::Action(_)
+            | Self::Defect(_) => Kind::Failed,
+        }
+    }
 }
 
 /// Result of this crate.

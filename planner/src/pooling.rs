@@ -191,7 +191,7 @@ fn replay(loaded: &Loaded, gpu_jobs: usize) -> std::result::Result<Pooling, crat
         .filter(|job| loaded.recorded_start_ms.get(*job).copied().flatten().is_some())
         .filter(|job| times.iter().all(|times| times.wait_ms(*job).is_some()))
         .collect();
-    let none = || crate::Error::Cluster("no job ends in every replay".to_owned());
+    let none = || crate::Error::NoJobs("no job ends in every replay".to_owned());
     let recorded = |job: usize| {
         let start = loaded.recorded_start_ms.get(job).copied().flatten()?;
         Some((start - workload.submit_ms.get(job)?).max(0))

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use tracecast_analytics::Kind;
+
 /// Result of this crate's fallible functions.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -9,12 +11,37 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// There are too few jobs for what was asked.
+    /// There are too few jobs, rows or slots for what was asked.
     #[error("{0}")]
     TooFew(String),
-    /// What was asked does not fit the data or itself.
+    /// The data do not say what was asked for.
     #[error("{0}")]
-    Request(String),
+    NotRecorded(String),
+    /// A model cannot be fitted to data of this kind.
+    #[error("{0}")]
+    Unsuited(String),
+    /// There is no VC or model of that name.
+    #[error("there is no {what} {found}; there are {}", known.join(", "))]
+    Unknown {
+        /// What was named.
+        what: &'static str,
+        /// The name given.
+        found: String,
+        /// Names there are.
+        known: Vec<String>,
+    },
+    /// A setting makes no sense, whatever the data.
+    #[error("{0}")]
+    Setting(String),
+    /// The dates and the length of a slot give more slots than the rows can fill.
+    #[error("{0}")]
+    TooManySlots(String),
+    /// A newer record does not go on where the predictor's ends.
+    #[error("{0}")]
+    NotTheSequel(String),
+    /// Parts that do not fit each other were handed over: a defect of the program, not of the data.
+    #[error("{0}")]
+    Defect(String),
     /// A learner refused its data.
     #[error("train {learner}: {reason}")]
     Learner {
@@ -52,4 +79,21 @@ pub enum Error {
         /// The library's own words.
         reason: String,
     },
+}
+
+impl Error {
+    /// What kind of failure it is.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::TooFew(_) | Self::NotRecorded(_) | Self::Unsuited(_) => Kind::TooLittleData,
+            Self::Unknown { .. } | Self::Setting(_) => Kind::Usage,
+            Self::TooManySlots(_)
+            | Self::NotTheSequel(_)
+            | Self::Defect(_)
+            | Self::Learner { .. }
+            | Self::ModelFile { .. }
+            | Self::Io { .. }
+            | Self::Table { .. } => Kind::Failed,
+        }
+    }
 }

@@ -24,7 +24,7 @@ impl Matrix {
     pub fn of(columns: usize, values: Vec<f32>) -> Result<Self> {
         let whole = if columns == 0 { values.is_empty() } else { values.len().is_multiple_of(columns) };
         if !whole {
-            return Err(Error::Request(format!("{} values do not fill rows of {columns}", values.len())));
+            return Err(Error::Defect(format!("{} values do not fill rows of {columns}", values.len())));
         }
         Ok(Self { columns, values })
     }

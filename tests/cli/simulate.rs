@@ -378,9 +378,9 @@ fn what_cannot_be_replayed_is_told_with_a_remedy() {
         (&[sample, "--shard", "1/2"], 2, &["--results"]),
         (&[sample, "--from", "yesterday"], 2, &["yesterday", "2017-10-03"]),
         (&[sample, "--max-run", "long"], 2, &["`long`", "7d"]),
-        (&[sample, "--vcs", "nowhere"], 1, &["no job is left", "another VC"]),
+        (&[sample, "--vcs", "nowhere"], 5, &["no job is left", "another VC"]),
         (&[sample, "--cluster", "no.toml"], 1, &["no.toml"]),
-        (&[&source], 1, &["--cluster", "[[vc]]\nname = \"va\"\nnodes = "]),
+        (&[&source], 5, &["--cluster", "[[vc]]\nname = \"va\"\nnodes = "]),
         (&["no-such-trace.csv"], 1, &["no-such-trace.csv"]),
     ] {
         let (found, message) = refusal(arguments);

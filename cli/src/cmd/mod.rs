@@ -31,7 +31,7 @@ use crate::output;
 #[derive(Debug, Parser)]
 #[command(name = "tracecast", version, about, max_term_width = 100)]
 #[command(
-    after_help = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 rows quarantined or a file damaged under --strict, 4 format not recognised."
+    after_help = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 rows quarantined or a file damaged under --strict, 4 format not recognised, 5 too little data for what was asked."
 )]
 pub(crate) struct Arguments {
     /// Threads to use (results do not depend on it) [default: all cores]

@@ -88,7 +88,7 @@ impl Scenario {
         let mut next = || parts.next().flatten();
         let short = Self { order: next(), scan: next(), estimate: next(), ..Self::default() };
         if parts.next().is_some() {
-            return Err(Error::Policy(format!("`{text}`: write ORDER, ORDER/SCAN or ORDER/SCAN/ESTIMATE")));
+            return Err(malformed("policy", text, "write ORDER, ORDER/SCAN or ORDER/SCAN/ESTIMATE"));
         }
         Ok(short)
     }
@@ -248,8 +248,12 @@ pub const ORDERS: [&str; 17] = [
 pub const PLACEMENTS: [&str; 10] =
     ["consolidate", "first-fit", "best-fit", "worst-fit", "spread", "random", "fgd", "buddy", "locality", "anywhere"];
 
-fn unknown(switch: &str, found: &str, known: &[&str]) -> Error {
-    Error::Policy(format!("`{found}` is no {switch}; there are {}", known.join(", ")))
+fn unknown(what: &'static str, found: &str, known: &'static [&'static str]) -> Error {
+    Error::Unknown { what, found: found.to_owned(), known }
+}
+
+fn malformed(what: &'static str, found: &str, remedy: impl Into<String>) -> Error {
+    Error::Malformed { what, found: found.to_owned(), remedy: remedy.into() }
 }
 
 fn parse_order(text: &str, compat: Compat) -> Result<Order> {
@@ -279,9 +283,8 @@ fn parse_order(text: &str, compat: Compat) -> Result<Order> {
                 return Ok(Order::Tiresias(if helios { vec![LUCID_BOUND] } else { TIRESIAS_BOUNDS.to_vec() }));
             };
             let bounds: std::result::Result<Vec<f64>, _> = list.split(',').map(|bound| bound.trim().parse()).collect();
-            bounds.map(Order::Tiresias).map_err(|_| {
-                Error::Policy(format!("`{list}` is no list of GPU-seconds; write tiresias:3250,7200,18000"))
-            })
+            let wrong = || malformed("list of GPU-seconds", list, "write tiresias:3250,7200,18000");
+            bounds.map(Order::Tiresias).map_err(|_| wrong())
         }
         "fair-share" => Ok(Order::FairShare(parameters.map_or(Ok(WEEK_MS), parse_duration)?)),
         "multifactor" => parse_weights(parameters.unwrap_or_default()).map(Order::Multifactor),
@@ -295,7 +298,7 @@ fn parse_weights(text: &str) -> Result<Weights> {
         let (name, value) = item.split_once('=').unwrap_or((item, ""));
         let number = || {
             let parsed = value.parse::<f64>().ok().filter(|number| number.is_finite());
-            parsed.ok_or_else(|| Error::Policy(format!("`{item}` has no number; write {name}=1000")))
+            parsed.ok_or_else(|| malformed("weight with a number", item, format!("write {name}=1000")))
         };
         match name {
             "age" => weights.age = number()?,
@@ -305,8 +308,8 @@ fn parse_weights(text: &str) -> Result<Weights> {
             "max_age" => weights.max_age_ms = parse_duration(value)?,
             "half_life" => weights.half_life_ms = parse_duration(value)?,
             other => {
-                let known = ["age", "fair_share", "size", "favor_small", "max_age", "half_life"];
-                return Err(unknown("weight of multifactor", other, &known));
+                const KNOWN: [&str; 6] = ["age", "fair_share", "size", "favor_small", "max_age", "half_life"];
+                return Err(unknown("weight of multifactor", other, &KNOWN));
             }
         }
     }
@@ -336,9 +339,11 @@ fn parse_placement(text: &str) -> Result<Placement> {
 fn parse_costs(text: &str) -> Result<Preemption> {
     let costs: Vec<&str> = text.split(',').map(str::trim).collect();
     let [one, node, many] = costs.as_slice() else {
-        return Err(Error::Policy(format!(
-            "`{text}` is no preemption; there are never, helios (7s,30s,60s), tiresias (40s,40s,60s), or three durations of your own"
-        )));
+        return Err(malformed(
+            "preemption",
+            text,
+            "there are never, helios (7s,30s,60s), tiresias (40s,40s,60s), or three lengths of time such as 5s,20s,60s",
+        ));
     };
     Ok(Preemption::Checkpoint {
         one_ms: parse_duration(one)?,
@@ -366,7 +371,7 @@ pub fn parse_duration(text: &str) -> Result<i64> {
     let value = number.trim().parse::<f64>().ok().zip(factor).map(|(number, factor)| number * factor);
     match value {
         Some(ms) if (0.0..=3.2e12).contains(&ms) => Ok(ms.round() as i64),
-        _ => Err(Error::Policy(format!("`{text}` is no length of time; write 90s, 10m, 2h or 7d"))),
+        _ => Err(malformed("length of time", text, "write 90s, 10m, 2h or 7d")),
     }
 }
 

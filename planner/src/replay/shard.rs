@@ -32,7 +32,11 @@ impl FromStr for Shard {
 
     /// `i/n`, i from 1 to n.
     fn from_str(text: &str) -> Result<Self> {
-        let wrong = || Error::Policy(format!("shard `{text}`: write i/n with i from 1 to n, such as 2/5"));
+        let wrong = || Error::Malformed {
+            what: "part of a study",
+            found: text.to_owned(),
+            remedy: "write i/n with i from 1 to n, such as 2/5".to_owned(),
+        };
         let (number, of) = text.split_once('/').ok_or_else(wrong)?;
         let number: usize = number.trim().parse().map_err(|_| wrong())?;
         let of: usize = of.trim().parse().map_err(|_| wrong())?;
@@ -84,7 +88,7 @@ impl Stored {
     /// # Errors
     /// If it cannot be written so.
     pub fn to_json(&self) -> Result<String> {
-        serde_json::to_string(self).map_err(|error| Error::Policy(format!("scenario `{}`: {error}", self.name)))
+        serde_json::to_string(self).map_err(|error| Error::Defect(format!("scenario `{}`: {error}", self.name)))
     }
 
     /// From JSON; `file` is for messages.
@@ -109,7 +113,7 @@ impl Stored {
 /// If they are not of these jobs and scenarios, or if one is there twice or missing.
 pub fn merge(mut stored: Vec<Stored>, jobs: &str, nodes: u32, scenarios: &[(String, String)]) -> Result<Vec<Schedule>> {
     stored.sort_by_key(|result| result.index);
-    let wrong = |what: String| Err(Error::Policy(what));
+    let wrong = |what: String| Err(Error::Shards(what));
     if let Some(other) = stored.iter().find(|result| result.jobs != jobs) {
         return wrong(format!(
             "`{}` is not of these jobs and nodes; name the same source and options as for --shard",

@@ -87,7 +87,7 @@ impl<'a> Study<'a> {
 
     fn checked(self) -> Result<Self> {
         if self.scenarios.is_empty() {
-            return Err(Error::Policy("there is no scenario".to_owned()));
+            return Err(Error::NoScenario("there is no scenario"));
         }
         for named in &self.scenarios {
             named.policy.validate(&self.loaded.workload).map_err(|error| match error {
@@ -114,7 +114,7 @@ impl<'a> Study<'a> {
     /// As [`crate::sim::simulate`].
     pub fn run(&self, at: usize) -> Result<(Schedule, f64)> {
         let Some(named) = self.scenarios.get(at) else {
-            return Err(Error::Policy(format!("there is no scenario {at}")));
+            return Err(Error::Defect(format!("there is no scenario {at}")));
         };
         let began = Instant::now();
         let schedule = crate::sim::simulate(&self.loaded.workload, &self.loaded.cluster, &named.policy)?;
@@ -154,13 +154,13 @@ impl<'a> Study<'a> {
     pub fn answer(&self, mut subject: Subject, schedules: &[Schedule], engine_seconds: Option<f64>) -> Result<Answer> {
         let Loaded { workload, cluster, recorded_start_ms, .. } = self.loaded;
         if schedules.len() != self.scenarios.len() {
-            return Err(Error::Policy(format!("{} schedules for {} scenarios", schedules.len(), self.scenarios.len())));
+            return Err(Error::Defect(format!("{} schedules for {} scenarios", schedules.len(), self.scenarios.len())));
         }
         let evaluations: Result<Vec<Evaluation>> =
             schedules.par_iter().map(|schedule| evaluate(workload, cluster, schedule, TOP_USERS)).collect();
         let evaluations = evaluations?;
         let (Some(first), Some(named)) = (evaluations.first(), self.scenarios.first()) else {
-            return Err(Error::Policy("there is no scenario".to_owned()));
+            return Err(Error::NoScenario("there is no scenario"));
         };
         let find = |policy: &Policy| self.scenarios.iter().position(|named| named.policy == *policy);
         // What was is held against the nodes there were, not against those of the what-if.

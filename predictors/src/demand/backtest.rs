@@ -281,7 +281,7 @@ pub(super) fn tracks_of(
         for (found, (from, to)) in own.into_iter().zip(&moments) {
             match found {
                 Ok(fans) => raw.extend(fans),
-                Err(error @ (Error::TooFew(_) | Error::Request(_))) => {
+                Err(error @ (Error::TooFew(_) | Error::Unsuited(_))) => {
                     raw.extend(said(Model::Persistence, series, jobs, *from, *to, options)?);
                     why = Some(error.to_string());
                 }

@@ -338,13 +338,13 @@ impl Own {
         let name = &old.name;
         let apart = newer.start_ms - old.start_ms;
         if newer.slot_ms != old.slot_ms || newer.unit != old.unit || apart.rem_euclid(old.slot_ms) != 0 {
-            return Err(Error::Request(format!("{name}: the newer slots are not those the predictor was trained on")));
+            return Err(Error::NotTheSequel(format!("{name}: the newer slots are not those the predictor was trained on")));
         }
         // Slots of the newer record from the end of those known on.
         let skip = apart / old.slot_ms;
         let from = i64::try_from(known).unwrap_or(i64::MAX) - skip;
         let Ok(from) = usize::try_from(from) else {
-            return Err(Error::Request(format!(
+            return Err(Error::NotTheSequel(format!(
                 "{name}: what is known ends at {} and the newer record begins at {} (UTC); name one that reaches back so far",
                 format_utc(old.time_ms(known)),
                 format_utc(newer.start_ms)

@@ -277,7 +277,7 @@ fn grow(model: Model, rows: &Rows, lesson: &Lesson, settings: &Settings) -> Resu
         | Model::ShrunkMean
         | Model::RecentMedian
         | Model::Limit
-        | Model::LimitShare => Err(Error::Request(format!("{} is grown from nothing", model.name()))),
+        | Model::LimitShare => Err(Error::Defect(format!("{} is grown from nothing", model.name()))),
         Model::Qssf => {
             let all: Vec<u32> = (0..rows.attributes.columns() as u32).collect();
             let part = rows.attributes.select(&lesson.rows, &all);
@@ -302,7 +302,7 @@ fn grow(model: Model, rows: &Rows, lesson: &Lesson, settings: &Settings) -> Resu
             let (columns, part) = table();
             let fitted = boosted(&part, &lesson.labels, Target::Rank)?;
             let scores = fitted.predict(&part)?;
-            let shape = |error: ndarray::ShapeError| Error::Request(error.to_string());
+            let shape = |error: ndarray::ShapeError| Error::Defect(error.to_string());
             let scores = Array2::from_shape_vec((scores.len(), 1), scores.iter().map(|s| f64::from(*s)).collect());
             let labels: Array1<f64> = lesson.labels.iter().map(|y| f64::from(*y)).collect();
             let isotonic = IsotonicRegression::new().fit(&Dataset::new(scores.map_err(shape)?, labels));
@@ -395,7 +395,7 @@ impl Fitted {
                 let scores = model.predict(&rows.features.select(which, columns))?;
                 let count = scores.len();
                 let scores = Array2::from_shape_vec((count, 1), scores.into_iter().map(f64::from).collect());
-                let scores = scores.map_err(|error| Error::Request(error.to_string()))?;
+                let scores = scores.map_err(|error| Error::Defect(error.to_string()))?;
                 // A step function ties what the scores order: a trace of them keeps the order.
                 let steps = isotonic.predict(&scores);
                 Ok(steps.iter().zip(scores.iter()).map(|(step, score)| step + 1e-6 * score).collect())

@@ -204,7 +204,7 @@ impl Predictor {
         };
         let quartet = forecast::fit(Model::Boosted, &rows, to_ms.saturating_add(1), &settings)?
             .quartet()
-            .ok_or_else(|| Error::Request("boosted trees were asked for".to_owned()))?;
+            .ok_or_else(|| Error::Defect("boosted trees were asked for".to_owned()))?;
         let trained = Trained {
             jobs: lesson.rows.len(),
             from_ms: rows.rows.first().map_or(0, |row| row.submit_ms),
@@ -601,7 +601,10 @@ impl Predictor {
             "p10" => &self.low,
             "p50" => &self.middle,
             "p90" => &self.high,
-            other => return Err(Error::Request(format!("there is no model `{other}`; there are mean, p10, p50, p90"))),
+            other => {
+                let known = ["mean", "p10", "p50", "p90"].map(str::to_owned).to_vec();
+                return Err(Error::Unknown { what: "model", found: format!("`{other}`"), known });
+            }
         };
         let names = self.state.store.columns();
         let named =

@@ -133,10 +133,10 @@ impl Columns {
 /// If there is no policy, or one's times are not of this workload.
 pub fn compare(workload: &Workload, policies: &[(&str, &JobTimes)], seed: u64) -> Result<Comparison> {
     let Some((baseline, first)) = policies.first() else {
-        return Err(Error::Policy("there is nothing to compare: name at least one policy".into()));
+        return Err(Error::NoScenario("there is nothing to compare: name at least one policy"));
     };
     if let Some((name, _)) = policies.iter().find(|(_, times)| times.len() != workload.len()) {
-        return Err(Error::Policy(format!("the schedule of `{name}` is not of these jobs")));
+        return Err(Error::Defect(format!("the schedule of `{name}` is not of these jobs")));
     }
     let counted = (0..workload.len()).filter(|job| first.is_counted(*job));
     let (jobs, left_out): (Vec<usize>, Vec<usize>) =

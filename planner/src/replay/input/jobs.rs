@@ -146,7 +146,7 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
     }
     kept.sort_by_key(|job| job.submit_ms);
     let Some(first) = kept.first().map(|job| job.submit_ms) else {
-        return Err(Error::Cluster(format!("no job is left to replay: {}", in_words(&reasons))));
+        return Err(Error::NoJobs(format!("no job is left to replay: {}", in_words(&reasons))));
     };
     // Time 0.
     let there_before = options.from_ms.filter(|from| first < *from);
@@ -161,7 +161,7 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
         }
         None => match recorded::cluster(trace, &names, origin_ms, resource)? {
             Some(found) => (found.cluster, [found.basis].into_iter().chain(Capacity::assumption(trace)).collect()),
-            None => return Err(Error::Cluster(suggestion(&kept, resource))),
+            None => return Err(Error::ClusterNotRecorded(suggestion(&kept, resource))),
         },
     };
     let index: BTreeMap<&str, u16> = (0u16..).zip(&cluster.vcs).map(|(at, vc)| (vc.name.as_str(), at)).collect();
@@ -174,7 +174,7 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
         known
     });
     if kept.is_empty() {
-        return Err(Error::Cluster(format!("no job is left to replay: {}", in_words(&reasons))));
+        return Err(Error::NoJobs(format!("no job is left to replay: {}", in_words(&reasons))));
     }
     if options.whole_seconds {
         notes.push("Times are cut to whole seconds, and nothing runs or waits at the beginning.".to_owned());

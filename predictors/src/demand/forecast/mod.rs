@@ -175,7 +175,7 @@ pub fn fit(model: Model, seen: Seen<'_>, jobs: Option<&Jobs>, settings: &Setting
         Model::Boosted => Fitted::Boosted(Box::new(boosted::BoostedDemand::fit(seen, settings)?)),
         Model::Structural => {
             let jobs = jobs.ok_or_else(|| {
-                Error::Request(
+                Error::Unsuited(
                     "the structural forecast needs the jobs themselves; leave it out of the models where only counts are known"
                         .to_owned(),
                 )

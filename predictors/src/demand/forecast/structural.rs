@@ -208,7 +208,7 @@ impl Structural {
     /// If nodes are asked for, or fewer than 50 jobs had ended.
     pub fn fit(seen: Seen<'_>, jobs: &Jobs, settings: &Settings) -> Result<Self> {
         if seen.series.unit != Unit::Gpus {
-            return Err(Error::Request(
+            return Err(Error::Unsuited(
                 "the structural forecast counts GPUs; ask for GPUs, or leave it out of the models".to_owned(),
             ));
         }

@@ -123,10 +123,10 @@ pub fn series(trace: &Trace, options: &Options) -> Result<Vec<Series>> {
 /// As [`series`].
 pub fn gather(trace: &Trace, options: &Options) -> Result<Gathered> {
     if options.slot_ms < 1_000 {
-        return Err(Error::Request(format!("a slot of {} ms is too short; a second is the least", options.slot_ms)));
+        return Err(Error::Setting(format!("a slot of {} ms is too short; a second is the least", options.slot_ms)));
     }
     if options.gpus_per_node.is_some_and(|gpus| !(gpus > 0.0 && gpus.is_finite())) {
-        return Err(Error::Request("a node has no such number of GPUs; name one above 0".to_owned()));
+        return Err(Error::Setting("a node has no such number of GPUs; name one above 0".to_owned()));
     }
     let zone = Zone::named(&trace.zone).unwrap_or_else(|_| Zone::utc());
     let counted = !trace.activity.is_empty();
@@ -142,7 +142,7 @@ pub fn gather(trace: &Trace, options: &Options) -> Result<Gathered> {
         )));
     }
     if options.asked != Asked::InUse && gathered.series.iter().any(|series| !series.counts_pending) {
-        return Err(Error::Request(
+        return Err(Error::NotRecorded(
             "the source does not say what waits, so demand with pending work is not known; ask for what is in use"
                 .to_owned(),
         ));
@@ -154,7 +154,7 @@ pub fn gather(trace: &Trace, options: &Options) -> Result<Gathered> {
 /// The VCs asked for; an error names those there are.
 fn check_vcs(options: &Options, known: &[&str]) -> Result<()> {
     match options.vcs.iter().find(|vc| !known.contains(&vc.as_str())) {
-        Some(vc) => Err(Error::Request(format!("there is no VC {vc}; there are {}", known.join(", ")))),
+        Some(vc) => Err(Error::Unknown { what: "VC", found: vc.clone(), known: known.iter().map(ToString::to_string).collect() }),
         None => Ok(()),
     }
 }
@@ -175,7 +175,7 @@ fn check_slots(spans: &[Span], rows: usize, slot_ms: i64, zone: &Zone) -> Result
     let most = SLOTS_A_ROW.saturating_mul(i64::try_from(rows).unwrap_or(i64::MAX)).saturating_add(SLOTS_ANYWAY);
     let Some(longest) = spans.iter().max_by_key(|span| slots(span)).filter(|_| all > most) else { return Ok(()) };
     let local = |ms: i64| format!("{} {}", format_utc(ms.saturating_add(zone.offset_ms(ms))), zone.name());
-    Err(Error::Request(format!(
+    Err(Error::TooManySlots(format!(
         "from {} ({}) to {} ({}), slots of {} s would be {} in {}, more than {} rows can fill (at most {}); correct the dates, or name longer slots with --slot",
         local(longest.from_ms),
         longest.first,

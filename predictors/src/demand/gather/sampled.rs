@@ -44,7 +44,7 @@ pub(super) fn gather(trace: &Trace, options: &Options, zone: &Zone) -> Result<Ga
         ));
     }
     if unit == Unit::Gpus && !(0..table.len()).any(|row| used_gpus(trace, row).is_some()) {
-        return Err(Error::Request("the source counts nodes, not GPUs; ask for nodes".to_owned()));
+        return Err(Error::NotRecorded("the source counts nodes, not GPUs; ask for nodes".to_owned()));
     }
     let mut by_name: BTreeMap<(bool, String), Samples> = BTreeMap::new();
     for row in 0..table.len() {
