@@ -70,12 +70,12 @@ pub(crate) fn parted(sources: &[PathBuf]) -> (Vec<PathBuf>, Vec<PathBuf>) {
 /// The mapping of all sources, and those of single ones, as `--mapping` names them.
 fn mappings(named: &[String]) -> Result<(Option<PathBuf>, Vec<SourceMapping>)> {
     let mut all: Option<PathBuf> = None;
-    let mut own = Vec::new();
+    let mut single = Vec::new();
     for text in named {
         // A file whose own name has an equals sign is a file.
         let pair = if Path::new(text).exists() { None } else { text.rsplit_once('=') };
         match pair {
-            Some((source, mapping)) => own.push(SourceMapping { source: source.into(), mapping: mapping.into() }),
+            Some((source, mapping)) => single.push(SourceMapping { source: source.into(), mapping: mapping.into() }),
             None => {
                 if let Some(other) = all.replace(PathBuf::from(text)) {
                     bail!(
@@ -86,7 +86,7 @@ fn mappings(named: &[String]) -> Result<(Option<PathBuf>, Vec<SourceMapping>)> {
             }
         }
     }
-    Ok((all, own))
+    Ok((all, single))
 }
 
 /// Reads files, folders of files and patterns; what of them is not there remains to be [`told`].

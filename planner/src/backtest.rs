@@ -9,6 +9,7 @@ use tracecast_analytics::report::chart::{Axis, Chart, Mark, Series};
 use tracecast_analytics::report::{Cell, Column, Report, Section, Table, format};
 use tracecast_analytics::time::Zone;
 use tracecast_predictors::duration::backtest::{Backtest, ModelScore, Part, Refusal, Span, UnderDrawnWaits};
+use tracecast_predictors::duration::forecast::Model;
 use tracecast_predictors::score::{Pinball, Score};
 
 use crate::downstream::{Downstream, Measure, Outcome};
@@ -70,7 +71,11 @@ impl Answer {
     }
 
     fn base(&self) -> Option<&ModelScore> {
-        self.backtest.models.iter().find(|model| model.name == "running_mean").or(self.backtest.models.first())
+        self.backtest
+            .models
+            .iter()
+            .find(|model| model.name == Model::RunningMean.name())
+            .or(self.backtest.models.first())
     }
 
     /// The report.
@@ -111,15 +116,15 @@ impl Answer {
 
     /// The score of the model chosen, or of what stands in for it, under drawn waits.
     fn drawn_sentence(&self, drawn: &UnderDrawnWaits) -> Option<String> {
-        let own = drawn.models.last()?;
-        let before = self.backtest.models.iter().find(|model| model.name == own.name)?;
+        let redrawn = drawn.models.last()?;
+        let before = self.backtest.models.iter().find(|model| model.name == redrawn.name)?;
         Some(format!(
             "Most starts of this trace are not recorded: {} jobs are taken to have started when they were submitted, so that their ends teach too early. With waits drawn from the {} that are recorded (mean {}), {} has Spearman {:.3} instead of {:.3}.",
             format::count(drawn.waits.drawn as u64),
             format::count(drawn.waits.known as u64),
             format::duration(drawn.waits.mean_s),
-            own.name,
-            own.score.spearman,
+            redrawn.name,
+            redrawn.score.spearman,
             before.score.spearman
         ))
     }
@@ -137,20 +142,24 @@ impl Answer {
             Column::number("In 90 %"),
         ];
         let mut table = Table::new("Scores with and without waits", columns);
-        let row = |starts: &str, own: &ModelScore, base: &ModelScore| -> Vec<Cell> {
-            let score = &own.score;
-            let mut cells: Vec<Cell> =
-                vec![own.name.as_str().into(), starts.into(), Cell::float(score.spearman, 3), Cell::float(score.r2, 3)];
+        let row = |starts: &str, model: &ModelScore, base: &ModelScore| -> Vec<Cell> {
+            let score = &model.score;
+            let mut cells: Vec<Cell> = vec![
+                model.name.as_str().into(),
+                starts.into(),
+                Cell::float(score.spearman, 3),
+                Cell::float(score.r2, 3),
+            ];
             cells.extend(losses(score, base.score.pinball));
             cells
         };
-        for own in &drawn.models {
-            let before = self.backtest.models.iter().find(|model| model.name == own.name);
+        for redrawn in &drawn.models {
+            let before = self.backtest.models.iter().find(|model| model.name == redrawn.name);
             if let (Some(before), Some(base)) = (before, self.base()) {
                 table.rows.push(row("assumed", before, base));
             }
             if let Some(base) = drawn.models.first() {
-                table.rows.push(row("drawn", own, base));
+                table.rows.push(row("drawn", redrawn, base));
             }
         }
         Section::new("drawn-waits", "If jobs had waited")
@@ -213,7 +222,7 @@ impl Answer {
         }
         table.note = Some("p10, p50 and p90 loss: pinball losses as shares of the running mean's, below 1 is better. R²: of log runs. 80 % ends: upper over lower end of the interval, at the median. p90 > limit: share of the jobs with a time limit whose 90 % quantile is beyond it. Not chosen as: its intervals fell short of 80 or 90 % by more than 5 points and chance on the jobs to choose on, or most of them were wide for want of ended jobs, or its p50 or p90 loss there was above the running mean's.".to_owned());
         let made_of: Vec<String> =
-            test.ensemble.iter().map(|own| format!("{:.1} {}", own.weight, own.model.name())).collect();
+            test.ensemble.iter().map(|member| format!("{:.1} {}", member.weight, member.model.name())).collect();
         let mut section = Section::new("models", "Which model predicts best")
             .with_finding(format!(
                 "**{}** had the least pinball loss on the jobs to choose on{}; all figures are of later jobs.",
@@ -285,8 +294,8 @@ impl Answer {
 fn sentence(downstream: &Downstream, ranked_at: f64) -> Vec<String> {
     let mut said = Vec::new();
     let handed_out = |outcome: &&Outcome| outcome.measure == Some(Measure::Ranked) && outcome.ageing_s.is_none();
-    if let Some(own) = downstream.outcomes.iter().find(handed_out)
-        && let (Some(gap), Some(tail)) = (own.gap_closed, own.p95_of_fifo)
+    if let Some(outcome) = downstream.outcomes.iter().find(handed_out)
+        && let (Some(gap), Some(tail)) = (outcome.gap_closed, outcome.p95_of_fifo)
     {
         said.push(format!(
             "Ordering the queue by the predicted {} quantiles (the level that ordered the jobs to choose on best) closes **{}** of the gap in mean wait from the fewest GPUs first to true durations, with a 95 % quantile of waits {tail:.2} times FIFO's.",
@@ -341,12 +350,14 @@ fn queue(downstream: &Downstream) -> Section {
         points
     };
     let aged = |outcome: &Outcome| outcome.ageing_s.is_some();
-    let oracle = |outcome: &Outcome| outcome.order.contains("oracle");
-    let preempts = |outcome: &Outcome| outcome.order.starts_with("preemptive");
     let series = vec![
-        Series::new("aged, predicted", Mark::Points, points(&|own| aged(own) && !oracle(own))),
-        Series::new("not aged", Mark::Points, points(&|own| !aged(own) && !oracle(own) && !preempts(own))),
-        Series::new("aged, true durations", Mark::Points, points(&|own| aged(own) && oracle(own))),
+        Series::new("aged, predicted", Mark::Points, points(&|outcome| aged(outcome) && !outcome.oracle)),
+        Series::new(
+            "not aged",
+            Mark::Points,
+            points(&|outcome| !aged(outcome) && !outcome.oracle && !outcome.preempts),
+        ),
+        Series::new("aged, true durations", Mark::Points, points(&|outcome| aged(outcome) && outcome.oracle)),
     ];
     let chart = Chart::xy(
         "frontier",

@@ -93,6 +93,12 @@ pub struct Outcome {
     pub measure: Option<Measure>,
     /// τ of an aged order, seconds.
     pub ageing_s: Option<f64>,
+    /// Whether it knew the true durations.
+    #[serde(skip)]
+    pub oracle: bool,
+    /// Whether it stops running jobs.
+    #[serde(skip)]
+    pub preempts: bool,
 }
 
 /// Orders beside each other.
@@ -134,10 +140,12 @@ pub fn run(
         model: None,
         measure: None,
         ageing_s,
+        oracle: false,
+        preempts: false,
     };
     outcomes.push(outcome("FIFO".to_owned(), fifo, None));
     outcomes.push(outcome("fewest GPUs first".to_owned(), fewest, None));
-    outcomes.push(outcome("QSSF, true durations (oracle)".to_owned(), oracle, None));
+    outcomes.push(Outcome { oracle: true, ..outcome("QSSF, true durations (oracle)".to_owned(), oracle, None) });
     let mut predicted = 0;
     for track in tracks {
         let calibrated = track.is_learned();
@@ -172,16 +180,19 @@ pub fn run(
             places.iter().map(|place| Measure::Ranked.of(track, (*place)?, ranked_at)).collect();
         let preempt = Policy { estimate: Estimate::Predicted, ..least_left.clone() };
         let found = waits(loaded, &preempt)?;
-        outcomes.push(outcome(format!("preemptive, least left, {}", track.name), found, None));
+        let name = format!("preemptive, least left, {}", track.name);
+        outcomes.push(Outcome { preempts: true, ..outcome(name, found, None) });
     }
     let name = "preemptive, least left, true durations (oracle)".to_owned();
-    outcomes.push(outcome(name, waits(loaded, &least_left)?, None));
+    let found = waits(loaded, &least_left)?;
+    outcomes.push(Outcome { oracle: true, preempts: true, ..outcome(name, found, None) });
     // What ageing costs with nothing left to predict.
     let truth: Vec<Option<f64>> = loaded.workload.run_ms.iter().map(|run| Some(*run as f64 / 1000.0)).collect();
     for ageing_s in AGEING_S {
         age(loaded, &truth, ageing_s);
         let found = waits(loaded, &plain(Order::Score, Estimate::True))?;
-        outcomes.push(outcome("aged, true durations (oracle)".to_owned(), found, Some(ageing_s)));
+        let name = "aged, true durations (oracle)".to_owned();
+        outcomes.push(Outcome { oracle: true, ..outcome(name, found, Some(ageing_s)) });
     }
     loaded.workload.score.clear();
     loaded.workload.predicted_s.clear();

@@ -56,7 +56,9 @@ pub enum Error {
     #[error("{0}")]
     Defect(String),
     /// A series has too few days to learn from and to choose on.
-    #[error("{series}: {days:.1} days before the evaluation are too few to learn from and to choose on; {least:.0} are the least")]
+    #[error(
+        "{series}: {days:.1} days before the evaluation are too few to learn from and to choose on; {least:.0} are the least"
+    )]
     TooFewDays {
         /// Of which VC, pool or cluster.
         series: String,
@@ -105,11 +107,9 @@ impl Error {
     /// What kind of failure it is.
     pub fn kind(&self) -> Kind {
         match self {
-            Self::Policy(_)
-            | Self::Unknown { .. }
-            | Self::Malformed { .. }
-            | Self::NoScenario(_)
-            | Self::Shards(_) => Kind::Usage,
+            Self::Policy(_) | Self::Unknown { .. } | Self::Malformed { .. } | Self::NoScenario(_) | Self::Shards(_) => {
+                Kind::Usage
+            }
             Self::ClusterNotRecorded(_) | Self::NoJobs(_) | Self::TooFewDays { .. } | Self::NothingToEvaluate(_) => {
                 Kind::TooLittleData
             }

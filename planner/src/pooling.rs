@@ -288,12 +288,12 @@ fn one_pool(cluster: &Cluster) -> Cluster {
 fn places(cluster: &Cluster, groups: &[Group]) -> Vec<u32> {
     let mut seen = vec![0u32; groups.len()];
     let mut places = Vec::new();
-    for own in cluster.pools.iter().flat_map(|pool| &pool.groups) {
+    for old in cluster.pools.iter().flat_map(|pool| &pool.groups) {
         let mut before = 0;
         for (group, seen) in groups.iter().zip(&mut seen) {
             let most = group.most_nodes();
-            if (group.gpus_per_node, group.gpu_type) == (own.gpus_per_node, own.gpu_type) {
-                for _ in 0..own.most_nodes() {
+            if (group.gpus_per_node, group.gpu_type) == (old.gpus_per_node, old.gpu_type) {
+                for _ in 0..old.most_nodes() {
                     // A node that one VC handed over to another has a number in each.
                     places.push(before + *seen % most.max(1));
                     *seen += 1;

@@ -227,16 +227,16 @@ fn scenarios(request: &Simulate) -> Result<Vec<Named>> {
         // Predictions are there to be used.
         recorded.estimate = None;
     }
-    let own = given(&request.policy).or(&recorded);
+    let given = given(&request.policy).or(&recorded);
     let asked = match &request.comparison.compare {
-        None => vec![own],
+        None => vec![given],
         Some(file) if Path::new(file).is_file() => {
             let path = Path::new(file);
             let read = Scenario::parse_file(&path.display().to_string(), &source::text(path)?)?;
-            read.into_iter().map(|scenario| scenario.or(&own)).collect()
+            read.into_iter().map(|scenario| scenario.or(&given)).collect()
         }
         Some(list) if list.ends_with(".toml") => bail!("{list}: there is no such file of scenarios"),
-        Some(list) => Scenario::parse_list(list).into_iter().map(|scenario| scenario.or(&own)).collect(),
+        Some(list) => Scenario::parse_list(list).into_iter().map(|scenario| scenario.or(&given)).collect(),
     };
     let mut named: Vec<Named> = Vec::new();
     for scenario in asked {
@@ -268,14 +268,14 @@ fn recorded(request: &Simulate, scenarios: &[Named]) -> Result<Policy> {
     if text.trim().is_empty() {
         return Err(usage("--recorded: write the policy that the cluster had, such as fifo/skip".to_owned()));
     }
-    let own = given(&request.policy);
+    let given = given(&request.policy);
     let scenario = Scenario {
-        place: own.place,
-        interval: own.interval,
-        depth: own.depth,
-        tenants: own.tenants,
-        compat: own.compat,
-        seed: own.seed,
+        place: given.place,
+        interval: given.interval,
+        depth: given.depth,
+        tenants: given.tenants,
+        compat: given.compat,
+        seed: given.seed,
         ..recorded_switches(request)?
     };
     Ok(scenario.policy(request.jobs.predictions.is_some())?)

@@ -84,14 +84,14 @@ pub(crate) fn run(request: &TrainDemand, quiet: bool) -> Result<()> {
     };
     let trained = Predictor::train(&gathered.series, log.as_ref(), kept, &learning)?;
     output::write(&request.out, &trained.to_bytes()?)?;
-    for own in &trained.series {
+    for trained in &trained.series {
         output::say(
             quiet,
             &format!(
                 "tracecast: {}: {} has the least pinball loss on the last 40 % of the slots, {} of persistence's",
-                own.series.name,
-                own.model.name(),
-                format::percent(own.choice_loss)
+                trained.series.name,
+                trained.model.name(),
+                format::percent(trained.choice_loss)
             ),
         );
     }

@@ -96,7 +96,7 @@ impl Scenario {
     /// This scenario, with what it leaves open taken from `other`.
     #[must_use]
     pub fn or(self, other: &Self) -> Self {
-        let text = |own: Option<String>, theirs: &Option<String>| own.or_else(|| theirs.clone());
+        let text = |given: Option<String>, other: &Option<String>| given.or_else(|| other.clone());
         Self {
             name: self.name,
             order: text(self.order, &other.order),

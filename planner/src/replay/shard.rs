@@ -124,8 +124,8 @@ pub fn merge(mut stored: Vec<Stored>, jobs: &str, nodes: u32, scenarios: &[(Stri
         return wrong(format!("`{}` names a node that does not exist; write it anew with --shard", other.name));
     }
     let same = |result: &&Stored| {
-        let own = (result.name.clone(), result.policy.clone());
-        result.of == scenarios.len() && scenarios.get(result.index) == Some(&own)
+        let named = (result.name.clone(), result.policy.clone());
+        result.of == scenarios.len() && scenarios.get(result.index) == Some(&named)
     };
     if let Some(other) = stored.iter().find(|result| !same(result)) {
         return wrong(format!("`{}` is not of these scenarios; name the same ones as for --shard", other.name));

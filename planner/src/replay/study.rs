@@ -183,9 +183,9 @@ impl<'a> Study<'a> {
             self.scenarios.iter().position(is)
         };
         if let Some(qssf) = qssf(false).or_else(|| qssf(true)) {
-            let own = &self.scenarios[qssf].policy;
-            let fewest = find(&Policy { order: Order::FewestGpus, ..own.clone() });
-            let oracle = find(&Policy { estimate: Estimate::True, ..own.clone() });
+            let policy = &self.scenarios[qssf].policy;
+            let fewest = find(&Policy { order: Order::FewestGpus, ..policy.clone() });
+            let oracle = find(&Policy { estimate: Estimate::True, ..policy.clone() });
             if let (Some(fewest), Some(oracle)) = (fewest, oracle) {
                 let metrics = |at: usize| &evaluations[at].metrics;
                 yardstick = Yardstick::of(metrics(fewest), metrics(qssf), metrics(oracle), qssf == oracle);
@@ -236,8 +236,8 @@ impl<'a> Study<'a> {
                 Ok(metrics.overall.group.wait.map(|wait| wait.mean_s))
             })
             .collect();
-        let own = recorded.metrics.overall.group.wait.map(|wait| wait.mean_s);
-        let all: Vec<f64> = means?.into_iter().chain(std::iter::once(own)).flatten().collect();
+        let as_recorded = recorded.metrics.overall.group.wait.map(|wait| wait.mean_s);
+        let all: Vec<f64> = means?.into_iter().chain(std::iter::once(as_recorded)).flatten().collect();
         Ok(TieBand::of(&all))
     }
 }

@@ -6,7 +6,7 @@
 //!
 //! Worked number: 1,250 nodes are 20 words of 64 bits and one word above them, for each of 9 counts of free GPUs.
 
-use super::cluster::{Cluster, Pool};
+use super::cluster::Pool;
 use super::schedule::Piece;
 use crate::error::{Error, Result};
 

@@ -104,8 +104,8 @@ impl Rules {
             return wrong("a slot must be longer than nothing");
         }
         let times = [self.boot_ms, self.shutdown_ms, self.min_on_ms, self.min_off_ms, self.patience_ms];
-        let own = self.by_pool.iter().filter_map(|pool| pool.idle_ms.as_ref());
-        if times.iter().chain(&self.idle_ms).chain(own).any(|time| *time < 0) {
+        let of_pools = self.by_pool.iter().filter_map(|pool| pool.idle_ms.as_ref());
+        if times.iter().chain(&self.idle_ms).chain(of_pools).any(|time| *time < 0) {
             return wrong("boot, shutdown, minimum on and off times, timeout and patience cannot be negative");
         }
         if !(0.0..1.0).contains(&self.failed_boot_ratio) {

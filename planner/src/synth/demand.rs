@@ -267,13 +267,13 @@ fn population(checked: &Checked, rng: &mut Stream) -> Demand {
         let effect = rng.normal();
         let families = [false, true].map(|gpu| {
             let count = 1 + rng.exponential((spec.families - 1.0).max(0.01)).round() as usize;
-            let mut own = Vec::with_capacity(count);
+            let mut families = Vec::with_capacity(count);
             for _ in 0..count {
                 let tasks: &[&'static str] = if gpu { &GPU_TASKS } else { &CPU_TASKS };
                 let task = tasks.get(rng.below(tasks.len())).copied().unwrap_or("train");
                 let model = MODELS.get(rng.below(MODELS.len())).copied().unwrap_or("bert");
                 let data = DATA.get(rng.below(DATA.len())).copied().unwrap_or("wiki");
-                own.push(demand.families.len() as u32);
+                families.push(demand.families.len() as u32);
                 demand.families.push(Family {
                     user: ix,
                     gpu,
@@ -284,7 +284,7 @@ fn population(checked: &Checked, rng: &mut Stream) -> Demand {
                 });
             }
             let weights = Cumulative::new((0..count).map(|rank| 1.0 / (1.0 + rank as f64)));
-            (own, weights)
+            (families, weights)
         });
         demand.users.push(User { class, effect, joined, families });
     }

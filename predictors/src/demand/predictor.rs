@@ -338,7 +338,9 @@ impl Own {
         let name = &old.name;
         let apart = newer.start_ms - old.start_ms;
         if newer.slot_ms != old.slot_ms || newer.unit != old.unit || apart.rem_euclid(old.slot_ms) != 0 {
-            return Err(Error::NotTheSequel(format!("{name}: the newer slots are not those the predictor was trained on")));
+            return Err(Error::NotTheSequel(format!(
+                "{name}: the newer slots are not those the predictor was trained on"
+            )));
         }
         // Slots of the newer record from the end of those known on.
         let skip = apart / old.slot_ms;

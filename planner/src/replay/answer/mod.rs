@@ -180,13 +180,13 @@ impl Yardstick {
     /// From three replays, `None` if one of them finished no job.
     pub fn of(fewest_gpus: &Metrics, qssf: &Metrics, oracle: &Metrics, without_predictions: bool) -> Option<Self> {
         let mean = |metrics: &Metrics| metrics.overall.group.wait.map(|wait| wait.mean_s);
-        let (fewest, own, oracle) = (mean(fewest_gpus)?, mean(qssf)?, mean(oracle)?);
+        let (fewest, predicted, oracle) = (mean(fewest_gpus)?, mean(qssf)?, mean(oracle)?);
         Some(Self {
             fewest_gpus_mean_wait_s: fewest,
-            qssf_mean_wait_s: own,
+            qssf_mean_wait_s: predicted,
             oracle_mean_wait_s: oracle,
             without_predictions,
-            gap_closed: if without_predictions { None } else { gap_closed(fewest, own, oracle) },
+            gap_closed: if without_predictions { None } else { gap_closed(fewest, predicted, oracle) },
         })
     }
 }

@@ -86,9 +86,9 @@ impl Column {
         found.without = values.len() - found.jobs;
         found.unknown = self.values.len().saturating_sub(found.jobs);
         if found.jobs == 0 && !values.is_empty() {
-            let own = self.values.iter().min_by_key(|(_, (_, line))| *line).map_or("", |(id, _)| id.as_str());
+            let in_file = self.values.iter().min_by_key(|(_, (_, line))| *line).map_or("", |(id, _)| id.as_str());
             let theirs = loaded.keys.first().map_or("", String::as_str);
-            let what = format!("no job_id is that of a replayed job; the file has `{own}`, the trace `{theirs}`");
+            let what = format!("no job_id is that of a replayed job; the file has `{in_file}`, the trace `{theirs}`");
             return Err(Error::File { file: self.file.clone(), line: 2, what });
         }
         Ok((values, found))

@@ -44,8 +44,8 @@ pub(super) fn add(trace: &Trace, cluster: &mut Cluster, origin_ms: i64) -> usize
     let nodes = &trace.nodes;
     for row in 0..nodes.len() {
         let (Some(name), Some(gpus)) = (nodes.node.get(row), nodes.gpus.get(row)) else { continue };
-        let own = nodes.vc.get(row).and_then(|vc| pool_of.get(vc).copied());
-        let Some(pool) = own.or_else(|| (shared || cluster.vcs.len() == 1).then_some(0)) else { continue };
+        let of_vc = nodes.vc.get(row).and_then(|vc| pool_of.get(vc).copied());
+        let Some(pool) = of_vc.or_else(|| (shared || cluster.vcs.len() == 1).then_some(0)) else { continue };
         let Some(groups) = cluster.pools.get(pool).map(|pool| &pool.groups) else { continue };
         let type_of = |at: u16| cluster.gpu_types.get(usize::from(at)).map(String::as_str);
         let is_own = |group: &crate::sim::Group| {

@@ -128,9 +128,9 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
     for row in 0..trace.jobs.len() {
         let key = trace.jobs.job_key.get(row).unwrap_or_default();
         let job = keep(&facts, row, (options, resource), cut_short.get(key).copied(), &mut rounded).and_then(|job| {
-            let own = trace.jobs.vc.get(row).map(str::to_owned);
+            let named = trace.jobs.vc.get(row).map(str::to_owned);
             // With no VC anywhere, and a file that names one, that is the cluster.
-            let vc = own.or_else(|| nameless.clone()).ok_or("the VC is unknown")?;
+            let vc = named.or_else(|| nameless.clone()).ok_or("the VC is unknown")?;
             if !names.contains(&vc) {
                 return Err("the VC is not in the cluster");
             }

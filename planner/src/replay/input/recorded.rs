@@ -65,7 +65,7 @@ fn counted(trace: &Trace, names: &[String], origin_ms: i64, resource: Resource) 
         }
     }
     // Several clusters that were read together are one, as large as each ever was.
-    let most = |own: &Vec<(i64, u32)>| own.iter().map(|(_, many)| *many).max().unwrap_or(0);
+    let most = |sizes: &Vec<(i64, u32)>| sizes.iter().map(|(_, many)| *many).max().unwrap_or(0);
     let mut sizes = match clusters.len() {
         0 | 1 => clusters.into_values().next().unwrap_or_default(),
         _ => vec![(i64::MIN, clusters.values().map(most).fold(0, u32::saturating_add))],
@@ -120,8 +120,8 @@ fn intervals(
     let mut found: Vec<(i64, f64, Option<f64>)> = Vec::new();
     for ix in 0..capacity.len() {
         let up = capacity.state.get(ix).is_none_or(|state| state == "up");
-        let own = name.is_none() || capacity.name.get(ix) == name;
-        if capacity.scope.get(ix) != Some(scope) || !own || !up {
+        let is_of_name = name.is_none() || capacity.name.get(ix) == name;
+        if capacity.scope.get(ix) != Some(scope) || !is_of_name || !up {
             continue;
         }
         let nodes = capacity.nodes.get(ix);

@@ -178,8 +178,8 @@ impl Site {
     /// Names of its VCs, those of `trace` for `*` included, each once.
     pub fn names(&self, trace: &[String]) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();
-        let own = self.content.vc.iter().map(|vc| vc.name.get_ref());
-        for name in own.filter(|name| *name != "*") {
+        let entries = self.content.vc.iter().map(|vc| vc.name.get_ref());
+        for name in entries.filter(|name| *name != "*") {
             if !names.contains(name) {
                 names.push(name.clone());
             }
@@ -223,7 +223,7 @@ impl Site {
             }
             cluster.pools[usize::from(pool)].groups.push(group);
         }
-        let mut own: BTreeMap<String, u16> = BTreeMap::new();
+        let mut exclusive: BTreeMap<String, u16> = BTreeMap::new();
         for name in names {
             let mut entries: Vec<&VcEntry> = self.content.vc.iter().filter(|vc| vc.name.get_ref() == name).collect();
             if entries.is_empty() {
@@ -244,7 +244,7 @@ impl Site {
             }
             let pool = cluster.pools.len() as u16;
             cluster.pools.push(Pool::default());
-            own.insert(name.clone(), pool);
+            exclusive.insert(name.clone(), pool);
             for entry in entries {
                 let nodes = (entry.nodes.unwrap_or(0), entry.gpus_per_node, &entry.gpu_type);
                 let group = self.group(&mut cluster.gpu_types, at, nodes, &entry.sizes, origin_ms)?;
@@ -252,7 +252,7 @@ impl Site {
             }
             cluster.vcs.push(Vc { name: name.clone(), pool, quota_milli: Vec::new() });
         }
-        self.outages(&mut cluster, &pools, &own, origin_ms)?;
+        self.outages(&mut cluster, &pools, &exclusive, origin_ms)?;
         self.failures(&mut cluster, horizon_ms)?;
         cluster.validate().map_err(|error| self.wrong(0, error.to_string()))?;
         Ok(cluster)
@@ -337,7 +337,7 @@ impl Site {
         &self,
         cluster: &mut Cluster,
         pools: &BTreeMap<String, u16>,
-        own: &BTreeMap<String, u16>,
+        exclusive: &BTreeMap<String, u16>,
         origin_ms: Option<i64>,
     ) -> Result<()> {
         let sizes: Vec<u32> =
@@ -345,7 +345,7 @@ impl Site {
         for entry in &self.content.outage {
             let at = entry.of.span().start;
             let name = entry.of.get_ref();
-            let Some(pool) = own.get(name).or_else(|| pools.get(name)) else {
+            let Some(pool) = exclusive.get(name).or_else(|| pools.get(name)) else {
                 // A VC of the trace under `*` may be known only later; one that is nowhere is a mistake.
                 if self.takes_all() {
                     continue;

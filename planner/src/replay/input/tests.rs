@@ -261,8 +261,8 @@ for_s = 5
     let vcs: Vec<(&str, u16)> = cluster.vcs.iter().map(|vc| (vc.name.as_str(), vc.pool)).collect();
     assert_eq!(vcs, [("vision", 1), ("speech", 0), ("other", 0)]);
     assert_eq!(cluster.vcs[1].quota_milli, [(i64::MIN, 6_500)]);
-    let own = &cluster.pools[1].groups;
-    assert_eq!(own[0].sizes, [(i64::MIN, 12), (60 * MINUTE, 14), (86_400_000, 10)]);
+    let pool = &cluster.pools[1].groups;
+    assert_eq!(pool[0].sizes, [(i64::MIN, 12), (60 * MINUTE, 14), (86_400_000, 10)]);
     assert_eq!(
         (cluster.pools[0].groups[0].gpu_type, cluster.gpu_types.as_slice()),
         (Some(0), &["A100".to_owned()][..])

@@ -174,8 +174,8 @@ impl Run<'_> {
             past.owed_ms += self.policy.preemption.cost_ms(shape);
             self.schedule.preemptions[job as usize] += 1;
         } else {
-            let own = self.policy.checkpoint_ms.map_or(0, |every| progress.done_ms / every * every);
-            past.saved_ms = past.saved_ms.max(own);
+            let at_checkpoint = self.policy.checkpoint_ms.map_or(0, |every| progress.done_ms / every * every);
+            past.saved_ms = past.saved_ms.max(at_checkpoint);
             past.done_ms = past.saved_ms;
             self.schedule.restarts[job as usize] += 1;
         }

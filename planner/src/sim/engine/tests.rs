@@ -189,9 +189,9 @@ fn a_node_sleeps_and_is_woken() {
     let buffer = Rules { keep_idle: 1, ..rules.clone() };
     assert!(run(&buffer).1.changes.is_empty());
     // A pool's own timeout and idle nodes come before the common ones.
-    let own = |idle_ms, keep_idle| Rules { by_pool: vec![Timeout { idle_ms, keep_idle }], ..rules.clone() };
-    assert_eq!(run(&own(Some(140_000), 0)).1.changes.first().map(|change| change.at_ms), Some(190_000));
-    assert!(run(&own(Some(140_000), 1)).1.changes.is_empty() && run(&own(None, 0)).1.changes.is_empty());
+    let of_pool = |idle_ms, keep_idle| Rules { by_pool: vec![Timeout { idle_ms, keep_idle }], ..rules.clone() };
+    assert_eq!(run(&of_pool(Some(140_000), 0)).1.changes.first().map(|change| change.at_ms), Some(190_000));
+    assert!(run(&of_pool(Some(140_000), 1)).1.changes.is_empty() && run(&of_pool(None, 0)).1.changes.is_empty());
     // All nodes are powered since before time 0: a minimum of 250 s changes nothing for the first sleep.
     let on = Rules { min_on_ms: 250_000, ..rules.clone() };
     assert_eq!(run(&on).1.changes.first().map(|change| change.at_ms), Some(150_000));

@@ -94,13 +94,13 @@ impl Run<'_> {
         let mut kept: Vec<u32> = Vec::new();
         for victim in taken.iter().rev() {
             let Some(segment) = self.schedule.last_segment(*victim as usize) else { continue };
-            let own = usize::from(self.workload.vc[*victim as usize]) == vc;
+            let same_vc = usize::from(self.workload.vc[*victim as usize]) == vc;
             let pieces = self.schedule.pieces_of(segment);
             let mut trial = nodes.clone();
             if !pieces.iter().all(|piece| trial.retake(piece).is_ok()) {
                 continue;
             }
-            let more = used + if own { self.shape(*victim).amount() } else { 0 };
+            let more = used + if same_vc { self.shape(*victim).amount() } else { 0 };
             if fits(&trial, more) {
                 nodes = trial;
                 used = more;

@@ -154,7 +154,11 @@ pub fn gather(trace: &Trace, options: &Options) -> Result<Gathered> {
 /// The VCs asked for; an error names those there are.
 fn check_vcs(options: &Options, known: &[&str]) -> Result<()> {
     match options.vcs.iter().find(|vc| !known.contains(&vc.as_str())) {
-        Some(vc) => Err(Error::Unknown { what: "VC", found: vc.clone(), known: known.iter().map(ToString::to_string).collect() }),
+        Some(vc) => Err(Error::Unknown {
+            what: "VC",
+            found: vc.clone(),
+            known: known.iter().map(ToString::to_string).collect(),
+        }),
         None => Ok(()),
     }
 }
