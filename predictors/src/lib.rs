@@ -19,6 +19,7 @@ pub mod matrix;
 pub mod model;
 mod model_file;
 pub mod output;
+pub mod resample;
 pub mod score;
 pub mod serve;
 pub mod slurm;

@@ -5,9 +5,8 @@
 //!
 //! Worked example: of two days, one saved 10 kWh more than the other rule and one 2 kWh less: on average 4, and a draw of the second day twice gives −2.
 
-use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 use tracecast_analytics::time::DAY_MS;
+use tracecast_predictors::resample;
 
 use super::score::{Demand, Sums};
 use crate::replay::compare::Estimate;
@@ -109,9 +108,8 @@ impl Intervals {
         };
         let mut drawn: [Vec<f64>; 4] = std::array::from_fn(|_| Vec::with_capacity(DRAWS as usize));
         for draw in 0..DRAWS {
-            let mut random = ChaCha8Rng::seed_from_u64(draw);
-            let mut own = (0..blocks.len()).filter_map(|_| blocks.get(random.random_range(0..blocks.len().max(1))));
-            drawn.iter_mut().zip(whole(&mut own)).for_each(|(values, value)| values.push(value));
+            let mut held = resample::whole(blocks.len(), draw, 0).filter_map(|block| blocks.get(block));
+            drawn.iter_mut().zip(whole(&mut held)).for_each(|(values, value)| values.push(value));
         }
         let mut found = drawn.into_iter().zip(whole(&mut blocks.iter())).map(|(mut values, value)| {
             values.sort_unstable_by(f64::total_cmp);

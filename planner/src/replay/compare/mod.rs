@@ -14,7 +14,7 @@
 //! Worked number: two jobs wait 100 and 20 s under the first policy, 40 and 30 s under the second: the differences −60 and +10 have
 //! the mean −25 s, half of the jobs wait less and half more.
 
-mod bootstrap;
+mod resampled;
 pub mod ties;
 
 use schemars::JsonSchema;
@@ -24,8 +24,9 @@ use tracecast_analytics::stats::quantile;
 use super::metric::JobTimes;
 use crate::error::{Error, Result};
 use crate::sim::workload::Workload;
-use bootstrap::{Blocks, Ranked, Running, block_length, multiplicities};
+use resampled::{Ranked, Running, multiplicities};
 pub use ties::{TieBand, TieBreak, permute_ties};
+use tracecast_predictors::resample::{Blocks, block_length};
 
 /// Resamples of the bootstrap.
 pub const RESAMPLES: usize = 1_000;

@@ -1,70 +1,11 @@
-//! Moving-block bootstrap of paired job times.
+//! What is computed of a resample of jobs: sums over stretches, and quantiles by how often each job was drawn.
 //!
-//! Waits of jobs that are submitted one after another depend on each other (they stand in the same queue), so single jobs
-//! must not be drawn. Blocks of consecutive jobs in submit order are drawn with replacement until there are as many jobs as
-//! before, the last block cut (Künsch, Annals of Statistics 17, 1989). All schedules are resampled alike, so differences are
-//! paired. The interval is from the 2.5 % to the 97.5 % quantile of the resampled figure.
-//!
-//! **Block length**: the mean number of jobs a day, at least n^(1/3), at most n/10: a busy day and a quiet night belong
-//! together, and ten blocks are the fewest from which a spread can be told. A trace of a few days has few blocks, and its
-//! intervals are too narrow rather than too wide.
-//!
-//! Resample *r* draws from ChaCha8 keyed by the seed with nonce *r*; resamples run in parallel and are put in order, and sums
-//! are of whole numbers, so the result does not depend on the thread count.
+//! Which stretches a resample holds is drawn by [`tracecast_predictors::resample`]. Sums are of whole numbers, so their order does not matter.
 //!
 //! Complexity: a mean costs O(n / block) a resample by running sums; a quantile O(n) by counting how often each job was drawn.
 //!
 //! Worked number: differences 0, 0, 6, 6 with blocks of 2 have the block sums 0, 6, 12; a resample of two blocks has a mean of
 //! 0, 1.5, 3, 4.5 or 6.
-
-use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
-use rayon::prelude::*;
-
-/// Which jobs a resample holds.
-#[derive(Debug, Clone)]
-pub(super) struct Blocks {
-    jobs: usize,
-    length: usize,
-    seed: u64,
-}
-
-const DAY_MS: f64 = 86_400_000.0;
-
-/// Block length for `jobs` jobs submitted over `span_ms`.
-pub(super) fn block_length(jobs: usize, span_ms: i64) -> usize {
-    let least = (jobs as f64).cbrt().ceil() as usize;
-    let days = span_ms.max(0) as f64 / DAY_MS;
-    let a_day = if days > 1.0 { (jobs as f64 / days).ceil() as usize } else { jobs };
-    a_day.max(least).min(jobs / 10).max(1)
-}
-
-impl Blocks {
-    /// Blocks of `length` of `jobs` jobs.
-    pub(super) fn new(jobs: usize, length: usize, seed: u64) -> Self {
-        Self { jobs, length: length.clamp(1, jobs.max(1)), seed }
-    }
-
-    /// Stretches [from, to) of jobs of resample `number`.
-    fn draw(&self, number: usize) -> Vec<(usize, usize)> {
-        let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
-        rng.set_stream(number as u64);
-        let mut left = self.jobs;
-        let mut stretches = Vec::with_capacity(self.jobs.div_ceil(self.length));
-        while left > 0 {
-            let from = rng.random_range(0..=self.jobs - self.length);
-            let take = self.length.min(left);
-            stretches.push((from, from + take));
-            left -= take;
-        }
-        stretches
-    }
-
-    /// `figure` of each of `resamples` resamples, in order.
-    pub(super) fn resample<T: Send>(&self, resamples: usize, figure: impl Fn(&[(usize, usize)]) -> T + Sync) -> Vec<T> {
-        (0..resamples).into_par_iter().map(|number| figure(&self.draw(number))).collect()
-    }
-}
 
 /// Running sums of a column, for the sum of any stretch.
 #[derive(Debug, Clone)]
@@ -156,31 +97,13 @@ impl Ranked {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use proptest::prelude::*;
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha8Rng;
     use rand_distr::{Distribution, StandardNormal};
     use tracecast_analytics::stats::quantile;
+    use tracecast_predictors::resample::Blocks;
 
     use super::*;
-
-    #[test]
-    fn block_lengths() {
-        // 10,000 jobs in 100 days: 100 a day, more than 22, fewer than 1,000.
-        assert_eq!(block_length(10_000, 100 * 86_400_000), 100);
-        // In half a day: a day's jobs are all, so a tenth.
-        assert_eq!(block_length(10_000, 43_200_000), 1_000);
-        // 1,000 jobs in 1,000 days: one a day, so the cube root, 10.
-        assert_eq!(block_length(1_000, 1_000 * 86_400_000), 10);
-        assert_eq!((block_length(5, 0), block_length(0, 0)), (1, 1));
-    }
-
-    #[test]
-    fn resamples_are_blocks_of_the_right_number_of_jobs() {
-        let blocks = Blocks::new(10, 4, 7);
-        for stretches in blocks.resample(50, <[_]>::to_vec) {
-            assert_eq!(stretches.iter().map(|(from, to)| to - from).collect::<Vec<_>>(), [4, 4, 2]);
-            assert!(stretches.iter().all(|(_, to)| *to <= 10));
-        }
-        assert_ne!(blocks.draw(0), blocks.draw(1));
-    }
 
     #[test]
     fn quantiles_of_resamples_by_hand() {
