@@ -12,8 +12,10 @@
 
 pub mod demand;
 pub mod duration;
+pub mod ensemble;
 pub mod error;
 pub mod feature;
+pub mod holdout;
 pub mod job;
 pub mod matrix;
 pub mod model;

@@ -11,6 +11,8 @@
 //! Scores are by horizon: horizon h of a slot is of the forecast made h − 1 slots before it begins. O(models × slots × horizons). Worked example:
 //! with ten-minute slots, horizon 6 of persistence for the slot from 12:50 to 13:00 is the peak from 11:50 to 12:00: one hour before.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -22,7 +24,9 @@ use super::forecast::structural::{Jobs, Log};
 use super::forecast::{self, Forecaster as _, Model, Settings};
 use super::gather::Asked;
 use super::score::{Score, Sums, Told};
+use crate::ensemble;
 use crate::error::{Error, Result};
+use crate::holdout::{Parts, by_slot, position};
 use crate::score::pinball;
 use tracecast_analytics::facts::demand::{Series, Unit};
 
@@ -208,16 +212,16 @@ pub struct Tracks {
 }
 
 /// Where the parts of a series begin: forecasts, choice, report, and where it ends.
-fn parts(series: &Series, options: &Options) -> Result<(usize, usize, usize, usize)> {
+fn parts(series: &Series, options: &Options) -> Result<Parts> {
     let count = series.slots.len();
     let at = |ms: i64| {
         let slots = (ms - series.start_ms).max(0).unsigned_abs().div_ceil(series.slot_ms.max(1).unsigned_abs());
         usize::try_from(slots).unwrap_or(count).min(count)
     };
-    let report = options.report_from_ms.map_or((count as f64 * REPORT_FROM) as usize, at);
+    let report = options.report_from_ms.map_or(position(REPORT_FROM, count), at);
     let end = options.report_to_ms.map_or(count, at);
-    let first = (report as f64 * PREDICT_FROM) as usize;
-    let choose = (report as f64 * CHOOSE_FROM) as usize;
+    let first = position(PREDICT_FROM, report);
+    let choose = position(CHOOSE_FROM, report);
     let few = first < 2 * options.settings.horizon.max(1) || end <= report;
     if few {
         return Err(Error::TooFew(format!(
@@ -226,23 +230,7 @@ fn parts(series: &Series, options: &Options) -> Result<(usize, usize, usize, usi
             end.saturating_sub(report)
         )));
     }
-    Ok((first, choose, report, end))
-}
-
-/// Slots at which forecasters are fitted, and up to which each forecasts: back from the report in equal steps, and on from there.
-fn moments(first: usize, report: usize, end: usize, step: usize) -> Vec<(usize, usize)> {
-    let step = step.max(1);
-    let mut starts: Vec<usize> =
-        (0..).map(|back| report.checked_sub(back * step)).map_while(|at| at.filter(|at| *at > first)).collect();
-    starts.push(first);
-    starts.reverse();
-    let mut next = report + step;
-    while next < end {
-        starts.push(next);
-        next += step;
-    }
-    let ends = starts.iter().skip(1).copied().chain([end]);
-    starts.iter().copied().zip(ends).filter(|(from, to)| from < to).collect()
+    Ok(Parts { first, choose, report, end })
 }
 
 /// All forecasts of a series, each made with what was known then.
@@ -250,26 +238,21 @@ fn moments(first: usize, report: usize, end: usize, step: usize) -> Vec<(usize, 
 /// # Errors
 /// If there are too few slots, or a learner fails.
 pub fn tracks(series: &Series, jobs: Option<&Jobs>, options: &Options) -> Result<Tracks> {
-    let (first, choose, report, end) = parts(series, options)?;
-    tracks_of(series, jobs, options, (first, choose, report, end))
+    tracks_of(series, jobs, options, parts(series, options)?)
 }
 
-pub(super) fn tracks_of(
-    series: &Series,
-    jobs: Option<&Jobs>,
-    options: &Options,
-    (first, choose, report, end): (usize, usize, usize, usize),
-) -> Result<Tracks> {
+pub(super) fn tracks_of(series: &Series, jobs: Option<&Jobs>, options: &Options, parts: Parts) -> Result<Tracks> {
     let step = usize::try_from(options.refit_days.max(1) * DAY_MS / series.slot_ms.max(1)).unwrap_or(usize::MAX);
-    let moments = moments(first, report, end, step);
+    let Parts { first, choose, report, end } = parts;
+    let moments = by_slot(parts, step);
     let mut models = vec![Model::Persistence];
     models.extend(options.models.iter().copied().filter(|model| *model != Model::Persistence));
     let window = usize::try_from(options.window_days.max(1) * DAY_MS / series.slot_ms.max(1)).unwrap_or(usize::MAX);
     // Fits are independent; each comes back in its place, so the number of threads changes nothing.
-    let work: Vec<(Model, usize, usize)> =
-        models.iter().flat_map(|model| moments.iter().map(move |(from, to)| (*model, *from, *to))).collect();
+    let work: Vec<(Model, Range<usize>)> =
+        models.iter().flat_map(|model| moments.iter().map(move |serves| (*model, serves.clone()))).collect();
     let done: Vec<Result<Vec<Fan>>> =
-        work.par_iter().map(|(model, from, to)| said(*model, series, jobs, *from, *to, options)).collect();
+        work.par_iter().map(|(model, serves)| said(*model, series, jobs, serves, options)).collect();
     let mut done = done.into_iter();
     let mut fitted: Vec<(Model, Vec<Fan>)> = Vec::new();
     let mut left_out = Vec::new();
@@ -278,11 +261,11 @@ pub(super) fn tracks_of(
         let last_failed = own.last().is_some_and(Result::is_err);
         let mut raw = Vec::new();
         let mut why = None;
-        for (found, (from, to)) in own.into_iter().zip(&moments) {
+        for (found, serves) in own.into_iter().zip(&moments) {
             match found {
                 Ok(fans) => raw.extend(fans),
                 Err(error @ (Error::TooFew(_) | Error::Unsuited(_))) => {
-                    raw.extend(said(Model::Persistence, series, jobs, *from, *to, options)?);
+                    raw.extend(said(Model::Persistence, series, jobs, serves, options)?);
                     why = Some(error.to_string());
                 }
                 Err(other) => return Err(other),
@@ -310,11 +293,10 @@ fn said(
     model: Model,
     series: &Series,
     jobs: Option<&Jobs>,
-    from: usize,
-    to: usize,
+    serves: &Range<usize>,
     options: &Options,
 ) -> Result<Vec<Fan>> {
-    forecast::fit(model, series.before(from), jobs, &options.settings)?.forecasts(series, from..to)
+    forecast::fit(model, series.before(serves.start), jobs, &options.settings)?.forecasts(series, serves.clone())
 }
 
 /// The fans as calibrated, each from slots that had ended, and the calibration after the last.
@@ -401,27 +383,7 @@ fn weigh(
         let one = |(truth, scale, said): &(f64, f64, Vec<Quantiles>)| scale * loss(&mix(tenths, said.iter()), *truth);
         cases.iter().map(one).sum::<f64>() / cases.len() as f64
     };
-    let pure = |own: usize| (0..tracks.len()).map(|other| if other == own { 10 } else { 0 }).collect::<Vec<u32>>();
-    let Some(mut best) = (0..tracks.len()).map(pure).min_by(|a, b| of(a).total_cmp(&of(b))) else {
-        return (None, Vec::new());
-    };
-    let mut least = of(&best);
-    loop {
-        let moved = |(from, to): (usize, usize)| -> Option<Vec<u32>> {
-            let mut moved = best.clone();
-            let taken = moved.get_mut(from).filter(|weight| **weight > 0)?;
-            *taken -= 1;
-            *moved.get_mut(to)? += 1;
-            Some(moved)
-        };
-        let pairs = (0..tracks.len()).flat_map(|from| (0..tracks.len()).map(move |to| (from, to)));
-        let moves: Vec<Vec<u32>> = pairs.filter(|(from, to)| from != to).filter_map(moved).collect();
-        let losses: Vec<f64> = moves.par_iter().map(|moved| of(moved)).collect();
-        match moves.into_iter().zip(losses).min_by(|a, b| a.1.total_cmp(&b.1)) {
-            Some((moved, loss)) if loss < least - 1e-9 => (best, least) = (moved, loss),
-            _ => break,
-        }
-    }
+    let Some(best) = ensemble::tenths(tracks.len(), of) else { return (None, Vec::new()) };
     let count = tracks.iter().map(|track| track.raw.len()).min().unwrap_or(0);
     let fan = |step: usize| -> Fan {
         let all: Vec<&Fan> = tracks.iter().filter_map(|track| track.raw.get(step)).collect();

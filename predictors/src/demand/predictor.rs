@@ -27,6 +27,7 @@ use super::forecast::structural::{Held, Jobs, Log, State as Structure, Structura
 use super::forecast::{self, Fitted, Forecaster as _, Model, Settings};
 use super::gather::{self, Asked};
 use crate::error::{Error, Result};
+use crate::holdout::{Parts, position};
 use crate::model::boosted::FittedTrees;
 use crate::model_file::Format;
 use tracecast_analytics::facts::demand::{Series, Slot, Unit};
@@ -283,14 +284,14 @@ impl Predictor {
 
 fn train_one(series: &Series, jobs: Option<&Jobs>, options: &Options) -> Result<Own> {
     let count = series.slots.len();
-    let (first, choose) = ((count as f64 * 0.35) as usize, (count as f64 * CHOOSE_FROM) as usize);
+    let (first, choose) = (position(0.35, count), position(CHOOSE_FROM, count));
     if first < 2 * options.settings.horizon.max(1) {
         return Err(Error::TooFew(format!(
             "{}: {count} slots are too few to choose and calibrate a forecaster that looks {} slots ahead; take a shorter slot or horizon",
             series.name, options.settings.horizon
         )));
     }
-    let found: Tracks = backtest::tracks_of(series, jobs, options, (first, choose, count, count))?;
+    let found: Tracks = backtest::tracks_of(series, jobs, options, Parts { first, choose, report: count, end: count })?;
     let losses = backtest::choice(series, &found);
     // The ensemble is several models, of which a file holds one.
     let single = found

@@ -24,8 +24,10 @@ use crate::duration::forecast::{self, Model, Said, Settings};
 use crate::duration::law::Law;
 use crate::duration::order;
 use crate::duration::rows::{Rows, play};
+use crate::ensemble;
 use crate::error::{Error, Result};
 use crate::feature::History;
+use crate::holdout::{Refit, by_time, position};
 use crate::score::{Pinball, Score, Scored, pinball, score};
 use crate::timeline::{DrawnWaits, Timeline};
 
@@ -224,11 +226,6 @@ pub struct Tracks {
     pub ensemble: Vec<Weight>,
 }
 
-/// Position of a share of n jobs.
-fn position(share: f64, jobs: usize) -> usize {
-    ((jobs as f64 * share) as usize).min(jobs)
-}
-
 /// Predicts all jobs from the share `predict_from` on; the ensemble is weighed on those up to `report_from`.
 ///
 /// # Errors
@@ -242,7 +239,7 @@ pub fn tracks(timeline: &Timeline, options: &Options) -> Result<Tracks> {
     if first == 0 || choose < first || report <= choose || report >= count {
         return Err(Error::TooFew(format!("{count} jobs are too few to teach, choose and report on parts of them")));
     }
-    let moments = fits(&rows, first, step_between(&rows, first, options));
+    let moments = by_time(&submissions(&rows), first, step_between(&rows, first, options));
     let mut tracks: Vec<Track> = Vec::new();
     for model in options.models.iter().filter(|model| timeline.known.limit || !model.needs_limits()) {
         tracks.push(said_by(*model, &rows, &moments, options)?);
@@ -287,6 +284,11 @@ fn step_between(rows: &Rows, first: usize, options: &Options) -> i64 {
     (span_ms / LEAST_FITS).max(SHORTEST_STEP_MS).min(options.refit_days.max(1) * DAY_MS)
 }
 
+/// When each job was submitted, milliseconds.
+fn submissions(rows: &Rows) -> Vec<i64> {
+    rows.rows.iter().map(|row| row.submit_ms).collect()
+}
+
 /// Jobs that must have ended before the first fit of [`track_between`].
 const LEAST: usize = 200;
 
@@ -301,24 +303,24 @@ pub fn track_between(model: Model, rows: &Rows, from_ms: i64, to_ms: i64, option
     let begin_ms = ends.get(LEAST).copied().unwrap_or(from_ms).max(from_ms - 14 * DAY_MS);
     let first = rows.rows.partition_point(|row| row.submit_ms <= begin_ms);
     let until = rows.rows.partition_point(|row| row.submit_ms < to_ms);
-    let mut moments = fits(rows, first, step_between(rows, first, options));
-    moments.retain(|(_, from, _)| *from < until);
+    let mut moments = by_time(&submissions(rows), first, step_between(rows, first, options));
+    moments.retain(|refit| refit.serves.start < until);
     let mut track = said_by(model, rows, &moments, options)?;
     if !model.is_quote() {
-        let first = moments.first().map_or(rows.rows.len(), |(_, from, _)| *from);
+        let first = moments.first().map_or(rows.rows.len(), |refit| refit.serves.start);
         calibrate(rows, &mut track, first, options.adapt);
     }
     Ok(track)
 }
 
 /// What one model says, not calibrated.
-fn said_by(model: Model, rows: &Rows, moments: &[(i64, usize, usize)], options: &Options) -> Result<Track> {
+fn said_by(model: Model, rows: &Rows, moments: &[Refit], options: &Options) -> Result<Track> {
     let count = rows.rows.len();
     let mut said: Vec<Option<Said>> = vec![None; count];
-    let part = |(now_ms, from, to): &(i64, usize, usize)| -> Result<Vec<(usize, Said)>> {
-        let which: Vec<u32> = (*from..*to).map(|at| at as u32).collect();
-        let fitted = forecast::fit(model, rows, *now_ms, &options.settings)?;
-        Ok((*from..*to).zip(fitted.say(rows, &which)?).collect())
+    let part = |refit: &Refit| -> Result<Vec<(usize, Said)>> {
+        let which: Vec<u32> = refit.serves.clone().map(|at| at as u32).collect();
+        let fitted = forecast::fit(model, rows, refit.now_ms, &options.settings)?;
+        Ok(refit.serves.clone().zip(fitted.say(rows, &which)?).collect())
     };
     // Fits are independent; each comes back in its place, so the number of threads changes nothing.
     let parts: Vec<Result<Vec<(usize, Said)>>> = moments.par_iter().map(part).collect();
@@ -330,22 +332,6 @@ fn said_by(model: Model, rows: &Rows, moments: &[(i64, usize, usize)], options: 
         }
     }
     Ok(Track::of(Some(model), said))
-}
-
-/// Moments of fits, and the jobs each serves.
-fn fits(rows: &Rows, first: usize, step_ms: i64) -> Vec<(i64, usize, usize)> {
-    let mut moments = Vec::new();
-    let mut from = first;
-    let Some(mut now_ms) = rows.rows.get(first).map(|row| row.submit_ms) else { return moments };
-    while from < rows.rows.len() {
-        let to = rows.rows.partition_point(|row| row.submit_ms < now_ms + step_ms);
-        if to > from {
-            moments.push((now_ms, from, to));
-        }
-        from = to;
-        now_ms += step_ms;
-    }
-    moments
 }
 
 /// Fills the laws of a track: each from what had ended, and how long the others had run, when it was submitted. Gives the calibrator as it is after
@@ -430,37 +416,7 @@ fn weigh(rows: &Rows, tracks: &[Track], first: usize, report: usize) -> (Option<
         };
         jobs.iter().enumerate().map(one).sum::<f64>() / jobs.len() as f64
     };
-    let pure =
-        |member: usize| (0..members.len()).map(|other| if other == member { 10 } else { 0 }).collect::<Vec<u32>>();
-    let Some(mut best) = (0..members.len()).map(pure).min_by(|a, b| loss_of(a).total_cmp(&loss_of(b))) else {
-        return (None, Vec::new());
-    };
-    let mut least = loss_of(&best);
-    loop {
-        let moves: Vec<Vec<u32>> = (0..members.len())
-            .flat_map(|from| (0..members.len()).map(move |to| (from, to)))
-            .filter(|(from, to)| from != to && best.get(*from).is_some_and(|weight| *weight > 0))
-            .map(|(from, to)| {
-                let mut moved = best.clone();
-                if let Some(weight) = moved.get_mut(from) {
-                    *weight -= 1;
-                }
-                if let Some(weight) = moved.get_mut(to) {
-                    *weight += 1;
-                }
-                moved
-            })
-            .collect();
-        let losses: Vec<f64> = moves.par_iter().map(|moved| loss_of(moved)).collect();
-        let found = moves.into_iter().zip(losses).min_by(|a, b| a.1.total_cmp(&b.1));
-        match found {
-            Some((moved, loss)) if loss < least - 1e-9 => {
-                least = loss;
-                best = moved;
-            }
-            _ => break,
-        }
-    }
+    let Some(best) = ensemble::tenths(members.len(), loss_of) else { return (None, Vec::new()) };
     let weights: Vec<(f64, &Track)> =
         best.iter().map(|weight| f64::from(*weight) / 10.0).zip(tracks).filter(|(weight, _)| *weight > 0.0).collect();
     let mix = |at: usize| -> Option<Said> {
