@@ -8,7 +8,7 @@
 //!    not have g together;
 //! 4. **order**: it would have fit, so others were ahead of it, or the scheduler held it back.
 //!
-//! These are the causes, and their order, of the planner's `sim::metric::delay`, which finds them in a replay. Here they are
+//! These are the causes, and their order, of the planner's `replay::metric::delay`, which finds them in a replay. Here they are
 //! those of the recorded schedule, and headlines weigh them by GPUs × wait, as there.
 //!
 //! A job in no VC of known capacity skips step 2, and so do all where more than a tenth of the GPU time names no VC.
