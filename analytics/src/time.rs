@@ -264,6 +264,11 @@ pub fn parse_with_offset(text: &str) -> Option<i64> {
     within_reach(ms - offset_s * SECOND_MS)
 }
 
+/// `2017-08-14T23:27:00Z` for a moment: RFC 3339, as programs read it, and as [`parse_with_offset`] does.
+pub fn format_rfc3339(ms: i64) -> String {
+    format_utc(ms).replacen(' ', "T", 1) + "Z"
+}
+
 /// Milliseconds of a count of seconds; `None` if it is not a number or beyond [`FARTHEST_MS`].
 pub fn seconds_to_ms(seconds: f64) -> Option<i64> {
     // The cast saturates, and what it saturates to is out of reach.

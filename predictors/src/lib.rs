@@ -19,7 +19,7 @@ pub mod holdout;
 pub mod job;
 pub mod matrix;
 pub mod model;
-mod model_file;
+pub mod model_file;
 pub mod output;
 pub mod resample;
 pub mod score;

@@ -24,7 +24,7 @@ const LONGEST_LINE: usize = 1 << 20;
 /// Longest model file read, bytes.
 const LONGEST_FILE: u64 = 4 << 30;
 /// Most sections of a file.
-const MOST_SECTIONS: usize = 64;
+const MOST_SECTIONS: usize = 4096;
 
 /// The bytes of a model file, of whatever format. The first line is read first: of what does not begin as a model file no more is.
 ///
@@ -62,17 +62,17 @@ pub fn read(path: &Path) -> Result<Vec<u8>> {
 
 /// One kind of model file.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Format {
+pub struct Format {
     /// Its name in the file.
-    pub(crate) name: &'static str,
+    pub name: &'static str,
     /// Newest version that this program reads, and the one it writes.
-    pub(crate) version: u32,
+    pub version: u32,
     /// Longest section taken from a file, bytes unpacked: what is beyond is cut off, and then damaged.
-    pub(crate) longest: u64,
+    pub longest: u64,
     /// What a file of it is a model of, as messages say it.
-    pub(crate) of: &'static str,
+    pub of: &'static str,
     /// The command that makes one.
-    pub(crate) command: &'static str,
+    pub command: &'static str,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -94,7 +94,10 @@ struct Header<E> {
 
 impl Format {
     /// The bytes of a file: what the format says of its own, and the sections in order. What is wrong is told in the words of the libraries.
-    pub(crate) fn write<E: Serialize>(
+    ///
+    /// # Errors
+    /// If it cannot be packed.
+    pub fn write<E: Serialize>(
         &self,
         own: E,
         sections: impl IntoIterator<Item = (String, impl AsRef<[u8]>)>,
@@ -122,7 +125,7 @@ impl Format {
     ///
     /// # Errors
     /// If it is no file of this format, is damaged, or of a later version.
-    pub(crate) fn open<E: DeserializeOwned>(&self, file: &str, bytes: &[u8]) -> Result<Opened<E>> {
+    pub fn open<E: DeserializeOwned>(&self, file: &str, bytes: &[u8]) -> Result<Opened<E>> {
         let refusal = Refusal { file: file.to_owned(), command: self.command };
         let not_one = || {
             refusal.with(
@@ -170,31 +173,31 @@ impl Format {
 
 /// How a file is refused.
 #[derive(Debug)]
-pub(crate) struct Refusal {
+pub struct Refusal {
     file: String,
     command: &'static str,
 }
 
 impl Refusal {
     /// What was found, and what would mend it.
-    pub(crate) fn with(&self, found: String, remedy: &str) -> Error {
+    pub fn with(&self, found: String, remedy: &str) -> Error {
         Error::ModelFile { file: self.file.clone(), found, remedy: remedy.to_owned() }
     }
 
     /// What was found in a file that is damaged.
     #[expect(clippy::needless_pass_by_value, reason = "an error at hand, in a closure that gets it by value")]
-    pub(crate) fn damaged(&self, found: impl ToString) -> Error {
+    pub fn damaged(&self, found: impl ToString) -> Error {
         self.with(found.to_string(), &format!("copy it again, or train another (`{}`)", self.command))
     }
 }
 
 /// A model file that was read.
 #[derive(Debug)]
-pub(crate) struct Opened<E> {
+pub struct Opened<E> {
     /// What the format says of its own.
-    pub(crate) own: E,
+    pub own: E,
     /// How it is refused if what is in it is wrong.
-    pub(crate) refusal: Refusal,
+    pub refusal: Refusal,
     sections: HashMap<String, Vec<u8>>,
 }
 
@@ -203,7 +206,7 @@ impl<E> Opened<E> {
     ///
     /// # Errors
     /// If there is none of that name.
-    pub(crate) fn take(&mut self, name: &str) -> Result<Vec<u8>> {
+    pub fn take(&mut self, name: &str) -> Result<Vec<u8>> {
         self.sections.remove(name).ok_or_else(|| self.refusal.damaged(format!("there is no section `{name}`")))
     }
 
@@ -211,7 +214,7 @@ impl<E> Opened<E> {
     ///
     /// # Errors
     /// If there is none of that name, or it is something else.
-    pub(crate) fn take_json<T: DeserializeOwned>(&mut self, name: &str) -> Result<T> {
+    pub fn take_json<T: DeserializeOwned>(&mut self, name: &str) -> Result<T> {
         let bytes = self.take(name)?;
         serde_json::from_slice(&bytes).map_err(|error| self.refusal.damaged(error))
     }

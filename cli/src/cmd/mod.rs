@@ -4,6 +4,8 @@ mod answer;
 mod audit;
 mod backtest;
 mod backtest_demand;
+mod backtest_power;
+mod decide;
 mod describe;
 mod formats;
 mod ingest;
@@ -77,6 +79,9 @@ pub(crate) enum Command {
     /// Recommend what to change, with its effect back-tested
     #[command(subcommand)]
     Plan(plan::Plan),
+    /// Ask a saved plan what to do now
+    #[command(subcommand)]
+    Decide(decide::Decide),
     /// Generate a complete synthetic trace from a small specification
     Synth(synth::Synth),
     /// List the formats that can be read
@@ -106,6 +111,8 @@ pub(crate) enum Backtest {
     Duration(backtest::BacktestDuration),
     /// How many nodes or GPUs will be needed
     Demand(backtest_demand::BacktestDemand),
+    /// Promises of power plans: kept or not, on every window that the data allow
+    Power(Box<backtest_power::BacktestPower>),
 }
 
 /// Runs the command.
@@ -126,7 +133,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         Command::Serve(request) => serve::run(request, quiet),
         Command::Backtest(Backtest::Duration(request)) => backtest::run(request, quiet),
         Command::Backtest(Backtest::Demand(request)) => backtest_demand::run(request, quiet),
+        Command::Backtest(Backtest::Power(request)) => backtest_power::run(request, quiet),
         Command::Plan(plan::Plan::Power(request)) => plan::run(request, quiet),
+        Command::Decide(decide::Decide::Power(request)) => decide::run(request),
         Command::Synth(request) => synth::run(request, quiet),
         Command::Formats => formats::run(),
         Command::Schema(request) => schema::run(request.of),

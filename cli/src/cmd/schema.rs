@@ -28,10 +28,16 @@ pub(crate) enum SchemaOf {
     Simulate,
     /// `plan power --format json`
     PlanPower,
+    /// The answer of `decide power`
+    DecidePower,
+    /// What `decide power` is given: the latest counts
+    DecidePowerState,
     /// `backtest duration --format json`
     BacktestDuration,
     /// `backtest demand --format json`
     BacktestDemand,
+    /// `backtest power --format json`
+    BacktestPower,
     /// A line of `predict --format jsonl`
     Predictions,
     /// `forecast --format json`
@@ -54,8 +60,11 @@ pub(crate) fn run(of: SchemaOf) -> Result<()> {
         SchemaOf::Rollup => rollup::json_schema(),
         SchemaOf::Simulate => tracecast_planner::replay::answer::json_schema(),
         SchemaOf::PlanPower => tracecast_planner::power::answer::json_schema(),
+        SchemaOf::DecidePower => tracecast_planner::power::decide::json_schema(),
+        SchemaOf::DecidePowerState => tracecast_planner::power::decide::state_schema(),
         SchemaOf::BacktestDuration => tracecast_planner::backtest::json_schema(),
         SchemaOf::BacktestDemand => tracecast_predictors::demand::answer::json_schema(),
+        SchemaOf::BacktestPower => tracecast_planner::power::rolling::json_schema(),
         SchemaOf::Predictions => tracecast_predictors::output::json_schema(),
         SchemaOf::DemandForecast => tracecast_predictors::demand::predictor::json_schema(),
         SchemaOf::Audit => audit::answer::json_schema(),

@@ -9,5 +9,6 @@
 //! for all plans stands here.
 
 pub mod recommendation;
+pub mod window;
 
 pub use recommendation::{Basis, Confidence, Effect, Harm, Recommendation, Regret};

@@ -1,4 +1,4 @@
-//! The answer of `plan power`: one JSON (`plan-power/1`) and one [report], from what was [studied](super::study) and [re-simulated](super::resim).
+//! The answer of `plan power`: one JSON (`plan-power/2`) and one [report], from what was [studied](super::study) and [re-simulated](super::resim).
 //!
 //! First comes what was chosen beforehand, with intervals; curves, which are read with hindsight, follow. The first of the series is the pool or
 //! cluster; VCs follow, which learn from each other. Worked example: a chosen rule that lets 117.4 of 420 nodes sleep where
@@ -12,16 +12,18 @@ use tracecast_analytics::trace::SourceRecord;
 
 use super::choice::Because;
 use super::family::{Family, Scored, Setting};
+use super::forward::Forward;
 use super::interval::{Block, Intervals};
 use super::plan::PowerPlan;
 use super::resim::{Constants, Effect, Moment};
 use super::score::{Outcome, Worth};
-use super::study::{Curve, Optimum, QUOTED_H, Service, Studied};
+use super::study::{Curve, Optimum, Promise, QUOTED_H, Service, Studied};
 use super::yearly::Yearly;
 use crate::error::{Error, Result};
+use crate::plan::Recommendation;
 
 /// Version of the JSON.
-pub const SCHEMA: &str = "plan-power/1";
+pub const SCHEMA: &str = "plan-power/2";
 /// Share of the demand that a rule must serve to be held against an optimum that serves all of it.
 const SERVED: f64 = 0.999;
 /// Rules that stand beside the chosen one, chosen in the same way.
@@ -206,7 +208,9 @@ pub struct Pool {
     pub demand_mean: f64,
     /// The choice.
     pub chosen: Chosen,
-    /// The chosen rule, and beside it those chosen in the same way: a trailing maximum, a timeout, ours, and what `slurm.conf` can hold.
+    /// What was promised for the days evaluated, if a service was asked for, and what became of it.
+    pub promise: Option<Promise>,
+    /// The chosen rule, and beside it those chosen in the same way: a trailing maximum, a timeout, `reach`, and what `slurm.conf` can hold.
     pub beforehand: Vec<Beforehand>,
     /// By kind of rule.
     pub policies: Vec<PolicyCurve>,
@@ -321,7 +325,7 @@ pub struct Answer {
     /// The pool, or the only series.
     #[serde(flatten)]
     pub pool: Pool,
-    /// The same where a boot takes a slot more: the trailing maximum and our rule.
+    /// The same where a boot takes a slot more: the trailing maximum and `reach`.
     pub slower_boots: Pool,
     /// The service chosen for; `null`: the cheapest was chosen.
     pub criterion: Option<Service>,
@@ -329,6 +333,10 @@ pub struct Answer {
     pub vcs: Vec<Pool>,
     /// Plans re-simulated with the jobs, if jobs and nodes are known.
     pub effects: Vec<Resimulated>,
+    /// What to do from the end of the data on, by pool: the one pool, or each VC if they are planned apart.
+    pub forward: Vec<Forward>,
+    /// What to change, if anything is worth it.
+    pub recommendation: Option<Recommendation>,
     /// What to do: timeouts with a reserve, and the schedule.
     pub plan: PowerPlan,
     /// The same for Slurm, which times out node by node and holds no reserve.
@@ -405,6 +413,7 @@ impl Pool {
                 optimum_at_service: chosen.optimum_at_service,
                 share_of_optimum: chosen.share_of_optimum,
             },
+            promise: studied.promise,
             beforehand: std::iter::once(chosen.clone()).chain(beside).collect(),
             policies: studied.curves.iter().map(policy).collect(),
             offline_optimum,

@@ -3,7 +3,8 @@
 //! It minimises Σ w(t) A(t) + β Σ max(0, A(t) − A(t − 1)) + γ Σ max(0, u(t) − A(t)): powered node-slots, node-wakes at β slots each, unserved node-slots
 //! at γ each (or none allowed); w is 1, or what energy costs or emits in the slot against the mean. Nodes are alike, so the sum splits by level: level k is needed where u(t) ≥ k, costs 1 a slot when on, β to switch
 //! on, and γ where it is needed and off. With all w equal to 1 and without unserved slots the best is to keep a level on across an idle gap if and only if the gap is at
-//! most β slots. In general each level is a walk between two states, solved by going through the slots once.
+//! most β slots. In general each level is a walk between two states, solved by going through the slots once. Where nodes join, they arrive powered: in
+//! such a slot any level may switch on for nothing, which is at least what joining nodes allow, so the optimum stays a bound.
 //!
 //! That the levels' plans nest (a higher level is on only where all lower ones are) follows from needs that nest: the state of a level with more
 //! needs is never off where that of one with fewer is on, if ties are broken alike. O(slots × levels). Checked against all plans of small cases.
@@ -26,10 +27,13 @@ pub fn optimum(need: &[f64], total: &[f64], weights: &[f64], before: f64, prices
     let most = total.iter().copied().fold(0.0, f64::max).max(0.0) as usize;
     let mut powered = vec![0.0; need.len()];
     let mut walk = Walk::default();
+    let earlier = total.first().into_iter().chain(total);
+    let wakes: Vec<f64> =
+        total.iter().zip(earlier).map(|(now, before)| if now > before { 0.0 } else { prices.wake }).collect();
     for level in 1..=most {
         let level = level as f64;
         let needed = need.iter().zip(total).map(|(need, total)| need.ceil().min(*total) >= level);
-        walk.solve(needed, weights, before >= level, prices);
+        walk.solve(needed, weights, before >= level, &wakes, prices.unserved);
         for (sum, on) in powered.iter_mut().zip(&walk.on) {
             *sum += f64::from(u8::from(*on));
         }
@@ -46,17 +50,25 @@ struct Walk {
 }
 
 impl Walk {
-    fn solve(&mut self, needed: impl Iterator<Item = bool>, weights: &[f64], before: bool, prices: Prices) {
+    fn solve(
+        &mut self,
+        needed: impl Iterator<Item = bool>,
+        weights: &[f64],
+        before: bool,
+        wakes: &[f64],
+        unserved: Option<f64>,
+    ) {
         self.came.clear();
         // Cheapest so far, ending on and ending off.
         let (mut on, mut off) = if before { (0.0, f64::INFINITY) } else { (f64::INFINITY, 0.0) };
         for (at, needed) in needed.enumerate() {
             // Ties go to what is on: with needs that nest, that keeps plans nested.
-            let stays = on <= off + prices.wake;
+            let wake = wakes.get(at).copied().unwrap_or(0.0);
+            let stays = on <= off + wake;
             let leaves = on < off;
             self.came.push((stays, leaves));
-            let next_on = if stays { on } else { off + prices.wake } + weights.get(at).copied().unwrap_or(1.0);
-            let missed = if needed { prices.unserved.unwrap_or(f64::INFINITY) } else { 0.0 };
+            let next_on = if stays { on } else { off + wake } + weights.get(at).copied().unwrap_or(1.0);
+            let missed = if needed { unserved.unwrap_or(f64::INFINITY) } else { 0.0 };
             off = if leaves { on } else { off } + missed;
             on = next_on;
         }

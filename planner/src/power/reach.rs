@@ -60,14 +60,14 @@ const TREES: Trees =
 #[derive(Debug, Clone)]
 pub struct Reach {
     /// Slots looked ahead, and what tells the chance; the first is what waking looks at.
-    horizons: Vec<(usize, Vec<Teller>)>,
+    horizons: Vec<(usize, Vec<Classifier>)>,
     /// Highest level there is.
     most: usize,
 }
 
 /// What tells the chance that a level is reached.
 #[derive(Debug, Clone)]
-enum Teller {
+enum Classifier {
     /// Trees.
     Trees(Box<FittedTrees>),
     /// Always the same: of all that was seen, nothing or everything was reached, or there was next to nothing to see.
@@ -120,7 +120,7 @@ fn draw(series: &Series, range: &Range<usize>, most: usize, seed: u64) -> Drawn 
 
 impl Drawn {
     /// Trees that tell the chance that a level is reached within `ahead` slots.
-    fn grow(&self, series: &Series, range: &Range<usize>, ahead: usize, seed: u64) -> Result<Teller> {
+    fn grow(&self, series: &Series, range: &Range<usize>, ahead: usize, seed: u64) -> Result<Classifier> {
         let mut rows: Vec<u32> = Vec::new();
         let mut labels = Vec::new();
         for (row, (next, level)) in (0u32..).zip(self.next.iter().zip(&self.level)) {
@@ -132,24 +132,24 @@ impl Drawn {
         // Of levels that were hardly ever free nothing is known, so they are kept.
         let first = labels.first().copied().filter(|_| labels.len() >= LEAST_ROWS).unwrap_or(1.0);
         if labels.len() < LEAST_ROWS || labels.iter().all(|label| *label == first) {
-            return Ok(Teller::Always(first));
+            return Ok(Classifier::Always(first));
         }
         let all: Vec<u32> = (0..FACTS as u32).collect();
         let part = self.rows.select(&rows, &all);
         let censored = vec![false; labels.len()];
         let trees = Boosted { target: Target::Chance, trees: Trees { seed, ..TREES } };
-        Ok(Teller::Trees(Box::new(trees.fit(Training { rows: &part, labels: &labels, censored: &censored })?)))
+        Ok(Classifier::Trees(Box::new(trees.fit(Training { rows: &part, labels: &labels, censored: &censored })?)))
     }
 }
 
 /// Mean chance over what several tell.
-fn chances(tellers: &[Teller], rows: &Matrix) -> Result<Vec<f32>> {
+fn chances(classifiers: &[Classifier], rows: &Matrix) -> Result<Vec<f32>> {
     let mut sum = vec![0.0; rows.rows()];
-    let part = 1.0 / tellers.len().max(1) as f32;
-    for own in tellers {
+    let part = 1.0 / classifiers.len().max(1) as f32;
+    for own in classifiers {
         match own {
-            Teller::Always(chance) => sum.iter_mut().for_each(|sum| *sum += chance * part),
-            Teller::Trees(trees) => {
+            Classifier::Always(chance) => sum.iter_mut().for_each(|sum| *sum += chance * part),
+            Classifier::Trees(trees) => {
                 sum.iter_mut().zip(trees.predict(rows)?).for_each(|(sum, chance)| *sum += chance * part);
             }
         }
@@ -174,14 +174,57 @@ impl Reach {
     pub fn fit(series: &Series, range: Range<usize>, horizons: &[usize]) -> Result<Self> {
         let most =
             series.slots.iter().take(range.end).map(|slot| slot.total.max(slot.peak)).fold(0.0, f64::max) as usize;
-        let mut fitted: Vec<(usize, Vec<Teller>)> = horizons.iter().map(|ahead| (*ahead, Vec::new())).collect();
+        let mut fitted: Vec<(usize, Vec<Classifier>)> = horizons.iter().map(|ahead| (*ahead, Vec::new())).collect();
         for seed in (1..=BAGS).filter(|_| !horizons.is_empty()) {
             let drawn = draw(series, &range, most, seed);
-            for (ahead, tellers) in &mut fitted {
-                tellers.push(drawn.grow(series, &range, *ahead, seed)?);
+            for (ahead, classifiers) in &mut fitted {
+                classifiers.push(drawn.grow(series, &range, *ahead, seed)?);
             }
         }
         Ok(Self { horizons: fitted, most })
+    }
+
+    /// Of each horizon, its slots and how many classifiers it has, as [`Reach::encoded`] orders them.
+    pub(super) fn shape(&self) -> Vec<(usize, usize)> {
+        self.horizons.iter().map(|(slots, classifiers)| (*slots, classifiers.len())).collect()
+    }
+
+    /// Highest level there is.
+    pub(super) fn most(&self) -> usize {
+        self.most
+    }
+
+    /// The classifiers as bytes: four of a constant chance, else trees in their library's stable format.
+    pub(super) fn encoded(&self) -> Result<Vec<Vec<u8>>> {
+        let of = |classifier: &Classifier| match classifier {
+            Classifier::Always(chance) => Ok(chance.to_le_bytes().to_vec()),
+            Classifier::Trees(trees) => Ok(trees.encode()?),
+        };
+        self.horizons.iter().flat_map(|(_, classifiers)| classifiers).map(of).collect()
+    }
+
+    /// What [`Reach::encoded`] gave.
+    pub(super) fn decoded(
+        shape: &[(usize, usize)],
+        encoded: &[Vec<u8>],
+        most: usize,
+    ) -> std::result::Result<Self, String> {
+        let mut encoded = encoded.iter();
+        let mut horizons = Vec::new();
+        for (slots, count) in shape {
+            let mut classifiers = Vec::new();
+            for bytes in encoded.by_ref().take(*count) {
+                classifiers.push(match <[u8; 4]>::try_from(bytes.as_slice()) {
+                    Ok(chance) => Classifier::Always(f32::from_le_bytes(chance)),
+                    Err(_) => {
+                        let trees = FittedTrees::decode(bytes, false).map_err(|error| error.to_string())?;
+                        Classifier::Trees(Box::new(trees))
+                    }
+                });
+            }
+            horizons.push((*slots, classifiers));
+        }
+        Ok(Self { horizons, most })
     }
 
     /// Slots that waking looks ahead.
@@ -233,8 +276,8 @@ impl Reach {
     /// Adds what is read of some slots: of each the level in use and how many levels above it have a row.
     fn add(&self, readings: &mut Readings, spans: &[(usize, usize)], rows: &Matrix) -> Result<()> {
         readings.in_use.extend(spans.iter().map(|(base, _)| *base));
-        for ((_, tellers), (_, reached)) in self.horizons.iter().zip(&mut readings.reached) {
-            let chances = chances(tellers, rows)?;
+        for ((_, classifiers), (_, reached)) in self.horizons.iter().zip(&mut readings.reached) {
+            let chances = chances(classifiers, rows)?;
             let mut from = 0;
             for (base, length) in spans {
                 reached.push(highest(*base, chances.get(from..from + length).unwrap_or_default()));
@@ -351,10 +394,10 @@ impl Reaching {
     }
 
     fn reached(&self, levels: &Levels, ahead: usize, least: f32) -> Option<f64> {
-        let (_, tellers) = self.reach.horizons.iter().find(|(slots, _)| *slots == ahead)?;
+        let (_, classifiers) = self.reach.horizons.iter().find(|(slots, _)| *slots == ahead)?;
         let mut rows = Matrix::new(FACTS);
         self.reach.rows(levels, &mut rows);
-        let chances = chances(tellers, &rows).ok()?;
+        let chances = chances(classifiers, &rows).ok()?;
         highest(levels.in_use(), &chances).get(place(least)).map(|level| f64::from(*level))
     }
 }

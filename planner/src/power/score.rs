@@ -5,6 +5,7 @@
 //! * **asleep** = mean of N(t) − A(t);
 //! * **unserved** = Σ max(0, u(t) − R(t)), node-slots, R(t) being ready: ordered powered in t and, if a boot takes L further slots, in the L before;
 //! * **node-wakes** = Σ max(0, A(t) − A(t − 1)), a day: nodes, not occasions;
+//! * nodes that **join** arrive powered: A(t) is what was ordered of the nodes there were, plus those that joined, and nobody woke these;
 //! * **energy saved** = asleep node-hours × (idle − off) − node-wakes × (what a boot draws above idle, as the node counts as powered, and a shutdown above off), times the marginal PUE.
 //!
 //! O(slots). Worked example: ten nodes, demand 4, 6, 5, orders 8, 5, 5 with 8 before: 2 + 5 + 5 asleep (mean 4), 1 unserved, no wake. Slots of
@@ -113,32 +114,22 @@ impl Demand<'_> {
         self.need.len() as f64 * self.slot_ms as f64 / DAY_MS as f64
     }
 
-    /// Goes through the slots of `orders` (nodes ordered powered, by slot) plus `buffer`. Never more than there are, never below 0.
+    /// Begins to carry out orders, slot by slot.
+    pub(super) fn walker(&self) -> Walker<'_> {
+        Walker {
+            demand: self,
+            at: 0,
+            before: self.before,
+            there: self.total.first().copied().unwrap_or(0.0),
+            lately: vec![self.before; self.boot_slots],
+        }
+    }
+
+    /// Goes through the slots of `orders` (nodes ordered powered, by slot) plus `buffer`.
     fn walk(&self, orders: &[f64], buffer: f64, mut each: impl FnMut(usize, Sums)) {
-        let mut before = self.before;
-        let mut lately = vec![self.before; self.boot_slots];
-        let slots = self.need.iter().zip(self.total).zip(orders);
-        for (at, ((need, total), order)) in slots.enumerate() {
-            let powered = (order + buffer).clamp(0.0, *total);
-            let ready = lately.iter().copied().fold(powered, f64::min);
-            if let Some(place) = at.checked_rem(self.boot_slots).and_then(|place| lately.get_mut(place)) {
-                *place = powered;
-            }
-            let woken = (powered - before).max(0.0);
-            before = powered;
-            each(
-                at,
-                Sums {
-                    slots: 1.0,
-                    asleep: total - powered,
-                    weighted: (total - powered) * self.weights.get(at).copied().unwrap_or(1.0),
-                    unserved: (need - ready).max(0.0),
-                    woken,
-                    occasions: f64::from(u8::from(woken > 0.0)),
-                    powered,
-                    need: need.min(*total),
-                },
-            );
+        let mut walker = self.walker();
+        for (at, order) in orders.iter().enumerate().take(self.need.len()) {
+            each(at, walker.step(order + buffer));
         }
     }
 
@@ -240,6 +231,81 @@ impl Demand<'_> {
         ahead.outcome(&between)
     }
 }
+
+/// Carries orders out, slot by slot: what [`Demand::score`] counts, and what a rule that watches its own doing learns of it.
+#[derive(Debug, Clone)]
+pub(super) struct Walker<'a> {
+    demand: &'a Demand<'a>,
+    at: usize,
+    before: f64,
+    there: f64,
+    lately: Vec<f64>,
+}
+
+impl Walker<'_> {
+    /// Nodes there were in the slot before: an order knows of no others.
+    pub(super) fn there(&self) -> f64 {
+        self.there
+    }
+
+    /// The next slot, with so many nodes ordered powered: never more than there were, never below 0. Nodes that join arrive powered: nobody has put
+    /// them to sleep, and nobody wakes them.
+    pub(super) fn step(&mut self, order: f64) -> Sums {
+        let at = self.at;
+        self.at += 1;
+        let of = |values: &[f64], or: f64| values.get(at).copied().unwrap_or(or);
+        let (need, total) = (of(self.demand.need, 0.0), of(self.demand.total, self.there));
+        let joined = (total - self.there).max(0.0);
+        let ordered = order.clamp(0.0, self.there.max(0.0));
+        let woken = (ordered - self.before).max(0.0);
+        let powered = (ordered + joined).min(total);
+        self.lately.iter_mut().for_each(|earlier| *earlier += joined);
+        let ready = self.lately.iter().copied().fold(powered, f64::min);
+        if let Some(place) = at.checked_rem(self.lately.len()).and_then(|place| self.lately.get_mut(place)) {
+            *place = powered;
+        }
+        (self.before, self.there) = (powered, total);
+        Sums {
+            slots: 1.0,
+            asleep: total - powered,
+            weighted: (total - powered) * of(self.demand.weights, 1.0),
+            unserved: (need - ready).max(0.0),
+            woken,
+            occasions: f64::from(u8::from(woken > 0.0)),
+            powered,
+            need: need.min(total),
+        }
+    }
+}
+
+impl Demand<'_> {
+    /// Of all plans that leave at most `unserved` node-slots and wake at most `wakes` nodes a day, about the most that could sleep: the
+    /// [optimum at that shortage](Demand::optimum_at) at the least switching cost that keeps to the wakes.
+    pub fn optimum_within(&self, unserved: f64, wakes: f64) -> Outcome {
+        let mut found = self.optimum_at(unserved, 0.0);
+        let (mut low, mut high) = (0.0, 0.0);
+        while found.node_wakes_per_day > wakes + 1e-9 && high < 4.0 * self.need.len() as f64 {
+            (low, high) = (high, 2.0 * high.max(1.0));
+            found = self.optimum_at(unserved, high);
+        }
+        for _ in 0..WAKE_BISECTIONS {
+            if high <= low {
+                break;
+            }
+            let middle = f64::midpoint(low, high);
+            let tried = self.optimum_at(unserved, middle);
+            if tried.node_wakes_per_day > wakes + 1e-9 {
+                low = middle;
+            } else {
+                (high, found) = (middle, tried);
+            }
+        }
+        found
+    }
+}
+
+/// Halvings of the switching cost at which the wakes promised are kept.
+const WAKE_BISECTIONS: usize = 6;
 
 /// Weights against their mean, so that a switching cost in hours of idle power is one at the mean price; none where the mean says nothing.
 pub(super) fn relative(weights: &[f64]) -> Vec<f64> {

@@ -29,7 +29,7 @@ use crate::error::{Error, Result};
 /// Share of all nodes by which sleep must differ for one setting to rule another out.
 const TOLERANCE: f64 = 1.0 / 1600.0;
 /// Days that there must be before the evaluation.
-const LEAST_DAYS: f64 = 4.0;
+pub(super) const LEAST_DAYS: f64 = 4.0;
 /// Switching costs for which the optimum is told, hours of idle power.
 const SWITCH_H: [f64; 4] = [0.5, 1.0, 2.0, 6.0];
 /// The switching cost at which the optimum is quoted, hours of idle power.
@@ -152,15 +152,37 @@ pub struct Studied {
     pub over_trailing: Option<Intervals>,
     /// Whether prices or carbon of the past weighed the hours.
     pub weighted: bool,
-    /// Orders of its chosen setting, by evaluated slot.
+    /// What was promised, if a service was asked for, and what became of it.
+    pub promise: Option<Promise>,
+    /// Orders of what is followed, by evaluated slot.
     pub orders: Vec<f64>,
-    /// Of the chosen setting, energy saved in each slot, kWh at the building's meter.
+    /// Of what is followed, energy saved in each slot, kWh at the building's meter.
     pub saved_kwh: Vec<f64>,
     /// Optima.
     pub optima: Vec<Optimum>,
 }
 
+/// A service that was promised for the evaluated days, by a rule under [guard](super::promise), and what came.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, schemars::JsonSchema)]
+pub struct Promise {
+    /// At most so much.
+    pub asked: Service,
+    /// What came.
+    pub realised: Service,
+    /// Whether it was kept.
+    pub kept: bool,
+    /// The setting followed, and what it meant.
+    #[serde(flatten)]
+    pub scored: Scored,
+}
+
 impl Studied {
+    /// The setting that is followed: under a promise the one that keeps it best, else the chosen one.
+    pub fn followed(&self) -> Setting {
+        let chosen = || self.curves.get(self.chosen).map_or(Setting::AlwaysOn, |curve| curve.chosen.setting);
+        self.promise.map_or_else(chosen, |promise| promise.scored.setting)
+    }
+
     /// The curve of a family, if it was studied.
     pub fn curve(&self, family: Family) -> Option<&Curve> {
         self.curves.iter().find(|curve| curve.family == family)
@@ -251,7 +273,7 @@ fn within<'a>(scored: &'a [Scored], demand: &Demand<'_>, service: &Service) -> O
 
 /// One rule, as the days of choice saw it.
 #[derive(Debug)]
-struct Surveyed {
+pub(super) struct Surveyed {
     family: Family,
     tried: usize,
     kept: Vec<Scored>,
@@ -261,9 +283,32 @@ struct Surveyed {
     blocks: Vec<Tried>,
 }
 
+impl Surveyed {
+    /// All its settings; of a rule with many, those of its [front](Surveyed::front).
+    pub(super) fn settings(&self) -> Vec<Setting> {
+        if self.blocks.is_empty() { self.front() } else { self.blocks.iter().map(|tried| tried.setting).collect() }
+    }
+
+    /// Settings that no other beat on the days of choice.
+    pub(super) fn front(&self) -> Vec<Setting> {
+        self.kept.iter().map(|scored| scored.setting).collect()
+    }
+
+    /// The setting that slept most within a level of service, by its place in [`Request::services`]; where none kept to it, the one with the least
+    /// shortage.
+    pub(super) fn within(&self, service: usize) -> Option<Setting> {
+        let least = || {
+            let order =
+                |a: &&Scored, b: &&Scored| a.outcome.unserved_node_slots.total_cmp(&b.outcome.unserved_node_slots);
+            self.kept.iter().min_by(order).map(|scored| scored.setting)
+        };
+        self.for_service.get(service).copied().flatten().or_else(least)
+    }
+}
+
 /// One series, fitted, with every rule scored on the days of choice.
 #[derive(Debug)]
-struct Survey<'a> {
+pub(super) struct Survey<'a> {
     series: &'a Series,
     request: &'a Request,
     sides: Sides,
@@ -283,7 +328,7 @@ fn days(slots: &Range<usize>, series: &Series) -> f64 {
 
 impl<'a> Survey<'a> {
     /// Fits everything, and scores every setting on the days of choice.
-    fn of(series: &'a Series, request: &'a Request) -> Result<Self> {
+    pub(super) fn of(series: &'a Series, request: &'a Request) -> Result<Self> {
         let (fit, eval) = (&request.fit, &request.eval);
         if eval.is_empty() || eval.end > series.slots.len() || fit.end > eval.start {
             return Err(Error::Policy(format!(
@@ -346,13 +391,18 @@ impl<'a> Survey<'a> {
     }
 
     /// The days of choice, weighed as the past lets expect.
-    fn picking(&self) -> Stretch<'_> {
+    pub(super) fn picking(&self) -> Stretch<'_> {
         self.stretch(&self.pick, &self.before, &self.weights.expected)
     }
 
     /// The days evaluated, weighed as they came.
-    fn evaluating(&self) -> Stretch<'_> {
+    pub(super) fn evaluating(&self) -> Stretch<'_> {
         self.stretch(&self.request.eval, &self.after, &self.weights.realised)
+    }
+
+    /// One rule, if it was asked for.
+    pub(super) fn rule_of(&self, family: Family) -> Option<&Surveyed> {
+        self.rules.iter().find(|rule| rule.family == family)
     }
 
     fn judge<'b>(&'b self, picking: &Stretch<'_>) -> Judge<'b> {
@@ -426,7 +476,25 @@ impl<'a> Survey<'a> {
         let over_trailing = curves.get(chosen).zip(trailing);
         let over_trailing = over_trailing.map(|(own, other)| Intervals::of_differences(&own.blocks, &other.blocks));
         let setting = curves.get(chosen).map_or(Setting::AlwaysOn, |curve| curve.chosen.setting);
-        let (orders, buffer) = evaluating.orders(&setting);
+        let (mut orders, mut buffer) = evaluating.orders(&setting);
+        let mut promise = None;
+        if let Some(service) = &self.request.budget
+            && let Some(setting) = super::promise::follow(&self, service).setting
+        {
+            let kept = super::promise::keep(&evaluating, &setting, service);
+            let outcome = evaluating.demand.outcome(&kept.whole());
+            let days = evaluating.demand.days();
+            promise = Some(Promise {
+                asked: *service,
+                realised: Service {
+                    unserved_per_day: outcome.unserved_node_slots / days,
+                    node_wakes_per_day: outcome.node_wakes_per_day,
+                },
+                kept: service.holds(&outcome, days),
+                scored: Scored { setting, outcome },
+            });
+            (orders, buffer) = (kept.orders, 0.0);
+        }
         let totals = evaluating.demand.total;
         let eval = &self.request.eval;
         let slots = self.series.slots.get(eval.clone()).unwrap_or_default();
@@ -443,6 +511,7 @@ impl<'a> Survey<'a> {
             because,
             over_trailing,
             weighted: self.weighted,
+            promise,
             orders: orders.iter().zip(totals).map(|(order, total)| (order + buffer).min(*total)).collect(),
             saved_kwh: evaluating.demand.saved_kwh(&orders, buffer),
             optima: optima(&evaluating.demand),

@@ -1,0 +1,270 @@
+//! One slot, decided from the latest counts: what a loop beside the scheduler asks every slot.
+//!
+//! A [state](State) is what was counted since the plan was made, slot by slot, and how many nodes were powered. The saved rule says what it wishes; if a
+//! service was promised, the [ledger](super::promise::Ledger) is kept from the state alone, so that nothing has to be carried from one call to the
+//! next, and raises the wish as far as the promise needs. Nothing of the slot to come can enter.
+//!
+//! O(slots since the plan × levels). Worked example: 290 nodes in use of 420, a trailing maximum of 295 and a buffer of 7: 302 are powered, 118
+//! asleep; with 5 unserved node-slots left and rises of up to 40 expected, max(302, 300 + 40 − 5) = 335.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tracecast_analytics::time::{DAY_MS, format_rfc3339, parse_with_offset};
+use tracecast_predictors::demand::{Series, Slot};
+
+use super::apply;
+use super::promise::Ledger;
+use super::saved::{SavedPlan, SavedPool, SavedPromise};
+use super::simple::trailing_maximum;
+use crate::error::{Error, Result};
+
+/// Version of the decision's JSON.
+pub const SCHEMA: &str = "decide-power/1";
+/// Slots beyond which a state is not taken for one: longer than any plan holds.
+const MOST_SLOTS: usize = 1 << 17;
+
+/// The latest counts.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct State {
+    /// Which pool of the plan; may be left out where there is one.
+    #[serde(default)]
+    pub pool: Option<String>,
+    /// Slots that have ended since the plan was made, in order of time.
+    pub slots: Vec<Ended>,
+}
+
+/// A slot that has ended.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Ended {
+    /// When it began, RFC 3339.
+    pub at: String,
+    /// Nodes in use, the largest count of the slot.
+    pub peak: f64,
+    /// Nodes in use at its end; the largest count, if it is left out.
+    #[serde(default)]
+    pub last: Option<f64>,
+    /// Nodes that waiting jobs need.
+    #[serde(default)]
+    pub pending: f64,
+    /// Nodes there are.
+    pub total: f64,
+    /// Nodes that were powered in it; all of them, if it is left out.
+    #[serde(default)]
+    pub powered: Option<f64>,
+}
+
+/// Why so many nodes are powered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Held {
+    /// The rule wishes it.
+    ByTheRule,
+    /// Fewer could leave more unserved than is left of the promise, or wake more.
+    ByThePromise,
+    /// More was missed than was promised, so all nodes stay on.
+    PromiseIsBroken,
+}
+
+/// What to do in the slot to come.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Decision {
+    /// Version of this form.
+    pub schema: String,
+    /// Which pool.
+    pub pool: String,
+    /// When the slot begins, UTC.
+    pub at: String,
+    /// When it ends.
+    pub until: String,
+    /// Nodes to be powered in it.
+    pub powered: f64,
+    /// Nodes to be asleep.
+    pub asleep: f64,
+    /// Nodes there are.
+    pub total: f64,
+    /// Nodes that the rule alone would power.
+    pub wished: f64,
+    /// Why so many are powered.
+    pub held: Held,
+    /// What is left of the promise, if there is one.
+    pub left: Option<Ledger>,
+    /// Until when the promise holds, UTC.
+    pub promised_until: Option<String>,
+    /// What the reader must know.
+    pub notes: Vec<String>,
+}
+
+/// The JSON Schema of [`Decision`].
+pub fn json_schema() -> serde_json::Value {
+    schemars::schema_for!(Decision).to_value()
+}
+
+/// The JSON Schema of [`State`].
+pub fn state_schema() -> serde_json::Value {
+    schemars::schema_for!(State).to_value()
+}
+
+/// A state from its JSON; `file` is what messages call it.
+///
+/// # Errors
+/// If it is none.
+pub fn state(file: &str, text: &str) -> Result<State> {
+    serde_json::from_str(text).map_err(|error| Error::File {
+        file: file.to_owned(),
+        line: error.line() as u64,
+        what: format!("{error}; `tracecast schema decide-power-state` has the form"),
+    })
+}
+
+/// Decides the slot after the last one of a state.
+///
+/// # Errors
+/// If the pool is not known, or a slot is out of order or cannot be.
+pub fn decide(plan: &SavedPlan, state: &State) -> Result<Decision> {
+    let pool = pool_of(plan, state)?;
+    let (series, powered, mut notes) = extended(pool, &state.slots)?;
+    let Some(last) = series.slots.last().copied() else {
+        return Err(Error::Power(format!("{}: the plan holds no slot to decide from", series.name)));
+    };
+    let count = series.slots.len();
+    let before = powered.last().copied().flatten().unwrap_or(last.total);
+    let rule = apply::policy(&pool.setting, &pool.reach);
+    let mut rule = rule.ok_or_else(|| Error::Power(format!("{}: the plan's rule cannot be asked", series.name)))?;
+    let wished = rule.target(series.before(count), before).ceil().clamp(0.0, last.total);
+    let now_ms = series.time_ms(count);
+    let promise = pool.promise.map(|promise| (promise, ledger(&series, &powered, pool, &promise)));
+    let mut held = Held::ByTheRule;
+    let mut order = wished;
+    if let Some((promise, left)) = &promise {
+        order = left.order(wished, recent(&series, promise, count), last.total);
+        if left.unserved_left < 0.0 {
+            held = Held::PromiseIsBroken;
+        } else if order > wished {
+            held = Held::ByThePromise;
+        }
+        if now_ms >= promise.until_ms {
+            notes.push("The promise has ended: make a new plan.".to_owned());
+        }
+    }
+    if now_ms - pool.series.time_ms(pool.series.slots.len()) > 28 * DAY_MS {
+        notes.push("The plan is more than four weeks old: make a new one.".to_owned());
+    }
+    Ok(Decision {
+        schema: SCHEMA.to_owned(),
+        pool: series.name.clone(),
+        at: format_rfc3339(now_ms),
+        until: format_rfc3339(now_ms + series.slot_ms),
+        powered: order,
+        asleep: last.total - order,
+        total: last.total,
+        wished,
+        held,
+        left: promise.map(|(_, left)| left),
+        promised_until: promise.map(|(promise, _)| format_rfc3339(promise.until_ms)),
+        notes,
+    })
+}
+
+fn pool_of<'a>(plan: &'a SavedPlan, state: &State) -> Result<&'a SavedPool> {
+    let names = || plan.pools.iter().map(|pool| pool.series.name.as_str()).collect::<Vec<_>>().join(", ");
+    match (&state.pool, plan.pools.as_slice()) {
+        (None, [only]) => Ok(only),
+        (None, _) => Err(Error::Power(format!("name the pool: the plan has {}", names()))),
+        (Some(name), pools) => pools
+            .iter()
+            .find(|pool| pool.series.name == *name)
+            .ok_or_else(|| Error::Power(format!("the plan has no pool `{name}`; it has {}", names()))),
+    }
+}
+
+/// The slots of the plan and those that ended since; and of each how many nodes were powered, where it is known.
+fn extended(pool: &SavedPool, ended: &[Ended]) -> Result<(Series, Vec<Option<f64>>, Vec<String>)> {
+    let mut series = pool.series.clone();
+    let mut powered = vec![None; series.slots.len()];
+    let (mut known, mut carried) = (0usize, 0usize);
+    for (number, slot) in (1u64..).zip(ended) {
+        let wrong = |what: String| Error::Power(format!("slot {number} of the state ({}): {what}", slot.at));
+        let at_ms = parse_with_offset(&slot.at)
+            .ok_or_else(|| wrong("its time is none; write 2017-12-15T00:00:00Z".to_owned()))?;
+        let since = at_ms - series.start_ms;
+        if since.rem_euclid(series.slot_ms) != 0 {
+            let seconds = series.slot_ms / 1000;
+            return Err(wrong(format!(
+                "no slot begins then; slots of {seconds} s begin at {}",
+                format_rfc3339(series.start_ms)
+            )));
+        }
+        let counts = [slot.peak, slot.total, slot.last.unwrap_or(0.0), slot.pending, slot.powered.unwrap_or(0.0)];
+        if counts.iter().any(|count| !(count.is_finite() && *count >= 0.0)) {
+            return Err(wrong("a count is below 0 or none".to_owned()));
+        }
+        let place = usize::try_from(since / series.slot_ms).unwrap_or(0);
+        if since < 0 || place < pool.series.slots.len() {
+            known += 1;
+            continue;
+        }
+        if place < series.slots.len() {
+            return Err(wrong(
+                "it does not come after the slot before it; order the slots by time, each once".to_owned(),
+            ));
+        }
+        if place - pool.series.slots.len() > MOST_SLOTS {
+            return Err(wrong("it is years after the plan; make a new plan".to_owned()));
+        }
+        while series.slots.len() < place {
+            let before = series.slots.last().copied().unwrap_or_default();
+            series.slots.push(Slot { peak: before.last, mean: before.last, counted: false, ..before });
+            powered.push(None);
+            carried += 1;
+        }
+        let last = slot.last.unwrap_or(slot.peak);
+        series.slots.push(Slot {
+            peak: slot.peak,
+            last,
+            mean: last,
+            pending: slot.pending,
+            total: slot.total,
+            counted: true,
+        });
+        powered.push(slot.powered);
+    }
+    let mut notes = Vec::new();
+    if known > 0 {
+        notes.push(format!("{known} slots of the state are older than the plan and were passed over."));
+    }
+    if carried > 0 {
+        notes.push(format!("{carried} slots are missing from the state; the count before them stands for them."));
+    }
+    Ok((series, powered, notes))
+}
+
+/// The trailing maximum above which rises are measured, before slot `at`.
+fn recent(series: &Series, promise: &SavedPromise, at: usize) -> f64 {
+    let from = at.saturating_sub(promise.guard.recent_slots);
+    let slots = series.slots.get(from..at).unwrap_or_default();
+    slots.iter().map(|slot| slot.peak.min(slot.total)).fold(0.0, f64::max)
+}
+
+/// What is left of the promise after the slots that have ended: a slot of which it is not known how many nodes were powered counts as one with all on.
+fn ledger(series: &Series, powered: &[Option<f64>], pool: &SavedPool, promise: &SavedPromise) -> Ledger {
+    let days = (promise.until_ms - promise.from_ms) as f64 / DAY_MS as f64;
+    let mut ledger = promise.guard.ledger(&promise.service, days);
+    let first = pool.series.slots.len();
+    let need: Vec<f64> = series.slots.iter().map(|slot| slot.peak.min(slot.total)).collect();
+    let total: Vec<f64> = series.slots.iter().map(|slot| slot.total).collect();
+    let begin = first.saturating_sub(pool.boot_slots);
+    let recent = trailing_maximum(&need, begin, promise.guard.recent_slots);
+    let recent_at = |slot: usize| slot.checked_sub(begin).and_then(|place| recent.get(place)).copied().unwrap_or(0.0);
+    let of = |values: &[f64], slot: usize| values.get(slot).copied().unwrap_or(0.0);
+    let on = |slot: usize| powered.get(slot).copied().flatten().unwrap_or_else(|| of(&total, slot));
+    for slot in first..series.slots.len() {
+        let ready = (slot.saturating_sub(pool.boot_slots)..=slot).map(on).fold(f64::INFINITY, f64::min);
+        let joined = slot.checked_sub(1).map_or(0.0, |before| (of(&total, slot) - of(&total, before)).max(0.0));
+        let woken = slot.checked_sub(1).map_or(0.0, |before| (on(slot) - joined - on(before)).max(0.0));
+        let rise = promise.guard.rise((&need, &total), recent_at, slot);
+        ledger.book((of(&need, slot) - ready).max(0.0), woken, rise * promise.guard.margin);
+    }
+    ledger
+}

@@ -1,0 +1,308 @@
+//! A power plan, from a request to its answer: gathered, studied, carried out in a replay, decided forward.
+//!
+//! ```text
+//! trace, request ──▶ demand (request) ──▶ rules fitted, chosen, scored (study) ──▶ jobs replayed (apply) ──▶ from now on (forward) ──▶ answer
+//! ```
+//!
+//! Nothing of the evaluated days enters a choice; what is decided forward is fitted on all days. Worked number: the bundled sample of 28 days is
+//! learned on 21 days and evaluated on 7.
+
+use rayon::prelude::*;
+use tracecast_analytics::Trace;
+use tracecast_analytics::audit::factors::Hourly;
+use tracecast_analytics::report::format;
+use tracecast_analytics::time::{DAY_MS, Zone};
+use tracecast_predictors::demand::Series;
+
+use super::answer::{Answer, ByHour, Pool, Resimulated, SCHEMA, Together};
+use super::apply::{self, Chosen, Replay};
+use super::ces::Thresholds;
+use super::family::Family;
+use super::forward::{self, Forward};
+use super::plan::{Action, PoolPlan, PowerPlan};
+use super::recommend;
+use super::request::{Days, Figures, Hours, Pools, PowerRequest};
+use super::resim::{self, PerHour};
+use super::saved::{Learned, SavedPlan, SavedPool};
+use super::study::{self, Request, Service, Studied};
+use super::tariff::Rates;
+use super::yearly::Yearly;
+use crate::error::{Error, Result};
+use crate::replay::input;
+
+/// A request on a trace, up to where rules are studied.
+#[derive(Debug, Clone)]
+pub struct Prepared {
+    /// What nodes draw and what things are worth.
+    pub figures: Figures,
+    /// Demand in nodes.
+    pub pools: Pools,
+    /// What is studied, less its slots.
+    pub like: Request,
+}
+
+impl Prepared {
+    /// Gathers the demand of a trace.
+    ///
+    /// # Errors
+    /// If there is none, or the figures cannot be.
+    pub fn of(trace: &Trace, request: &PowerRequest) -> Result<Self> {
+        let figures = request.figures.complete(request.demand.gpus_per_node, trace)?;
+        let pools = Pools::of(trace, &request.demand, figures.worth.gpus_per_node)?;
+        let from_philly = || trace.sources.iter().any(|source| source.reader.starts_with("philly"));
+        let like = Request {
+            fit: 0..0,
+            eval: 0..0,
+            families: Family::ALL.to_vec(),
+            boot_slots: request.boot_slots.unwrap_or_else(|| apply::boot_slots(&figures.power, request.demand.slot_ms)),
+            rates: Rates::default(),
+            constants: figures.power.clone(),
+            worth: figures.worth,
+            ces: request.ces.unwrap_or_else(|| if from_philly() { Thresholds::PHILLY } else { Thresholds::EARTH }),
+            budget: request.service,
+            services: Service::USUAL.to_vec(),
+        };
+        if like.boot_slots as i64 * request.demand.slot_ms > DAY_MS {
+            let boots = like.boot_slots;
+            return Err(Error::Power(format!(
+                "a boot of {boots} slots takes longer than a day; name fewer with --boot-slots"
+            )));
+        }
+        Ok(Self { figures, pools, like })
+    }
+}
+
+/// The plan for a trace, and what of it can be saved and asked; `say` is told what takes long.
+///
+/// # Errors
+/// If there is nothing to plan for, days are too few, or what was asked for cannot be.
+pub fn evaluate(
+    trace: &Trace,
+    title: String,
+    request: &PowerRequest,
+    say: &dyn Fn(&str),
+) -> Result<(Answer, SavedPlan)> {
+    let prepared = Prepared::of(trace, request)?;
+    let Prepared { figures, pools, like } = &prepared;
+    let zone = Zone::named(&trace.zone)?;
+    let (pool, gpus) = (&pools.pool, figures.worth.gpus_per_node);
+    let days = Days::of(request, pool, &zone)?;
+    let weighing = request.hours.weighing(request.weigh)?;
+    say(&format!("rules on {} …", format::count(days.slots(pool))));
+    let of = |series: &Series, like: &Request| Request {
+        rates: Hours::rates(weighing, series),
+        ..days.request(series, like)
+    };
+    let main = study::study(pool, &of(pool, like))?;
+    // Where boots take a slot more, the same rules and the optimum.
+    let slower = Request {
+        families: vec![Family::TrailingMaximum, Family::Reach],
+        boot_slots: like.boot_slots + 1,
+        ..like.clone()
+    };
+    let slower = study::study(pool, &of(pool, &slower))?;
+    named(request, &main)?;
+    let mut notes = pools.notes.clone();
+    notes.extend(trace.warnings());
+    // Where the trace says which nodes each VC has, they are not one pool unless somebody pools them.
+    let stand = pools.vcs.len() > 1 && pools.vcs.iter().all(|vc| !pools.unknown(&vc.name));
+    let mut vcs = Vec::new();
+    if request.by_vc || stand || request.replay.is_some() {
+        let mut like = like.clone();
+        // With fewer days of choice than evidence takes, nothing learned could be chosen for a VC.
+        if !days.may_tell(pool) {
+            like.families.retain(|family| !family.learns());
+        }
+        let asked: Vec<(&Series, Request)> = pools.vcs.iter().map(|vc| (vc, of(vc, &like))).collect();
+        for (studied, vc) in study::study_together(&asked).into_iter().zip(&pools.vcs) {
+            // A VC that is too short or idle to learn from is said, not dropped.
+            match studied {
+                Ok(studied) => vcs.push(studied),
+                Err(error) => notes.push(format!("{}: left out: {error}", vc.name)),
+            }
+        }
+    }
+    let slurm_by_vc = request.by_vc && !vcs.is_empty();
+    let chosen = Chosen { pool: &main, vcs: &vcs, slurm_by_vc };
+    let (effects, more) = effects(request, trace, figures, &days, &chosen)?;
+    notes.extend(more);
+    if let Some((by, _)) = weighing.filter(|_| !main.weighted) {
+        notes.push(format!(
+            "No {by} of an hour before the evaluation is known, so all hours weigh alike in the choice; give a file that covers the days before as well."
+        ));
+    }
+    let nodes = main.total.last().copied().unwrap_or(0.0);
+    if let Some(replayed) = effects.first()
+        && f64::from(replayed.effect.nodes) != nodes
+    {
+        notes.push(format!(
+            "The cluster of the replay has {} and the series {nodes}: savings of the two cannot be compared. A VC called `*` gets its nodes once for each VC that is not named.",
+            format::counted(u64::from(replayed.effect.nodes), "node", "nodes")
+        ));
+    }
+    say("from now on …");
+    let pools_ahead: Vec<(&Series, &Studied)> = if slurm_by_vc {
+        vcs.iter().filter_map(|vc| Some((pools.vcs.iter().find(|series| series.name == vc.name)?, vc))).collect()
+    } else {
+        vec![(pool, &main)]
+    };
+    let ahead = pools_ahead.par_iter().map(|(series, studied)| forward::forward(series, studied.followed(), like));
+    let (forward, saved): (Vec<Forward>, Vec<SavedPool>) = ahead.collect::<Result<Vec<_>>>()?.into_iter().unzip();
+    let learned = Learned { learned_from_ms: pool.start_ms, learned_to_ms: pool.time_ms(pool.slots.len()) };
+    let written = request.nodes.as_ref().map(|(_, written)| written.clone());
+    let plans = |timeout: fn(&Studied) -> (u32, u32)| -> PowerPlan {
+        let pools = pools_ahead.iter().zip(&forward).map(|((_, studied), forward)| {
+            let nodes = written.clone().filter(|_| !slurm_by_vc);
+            pool_plan(nodes, gpus, studied, (timeout(studied), forward.actions()))
+        });
+        power_plan(request, figures, pools.collect())
+    };
+    let (plan, slurm_plan) = (plans(Studied::timeout), plans(Studied::slurm));
+    if !trace.basis.has_calendar() {
+        notes
+            .push("Hours and weekdays are unknown; rules take the first moment for midnight of a Thursday.".to_owned());
+    }
+    let price_kwh = figures.worth.price_kwh;
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
+    let saved_kwh = main.saved_kwh.iter().sum();
+    let yearly = Yearly::of(saved_kwh, main.days[2], mean(&main.total), mean(&main.active), &figures.power);
+    let hours = &request.hours;
+    let currency = hours.currency.clone().or(figures.currency.clone());
+    let answer = Answer {
+        schema: SCHEMA.to_owned(),
+        title,
+        notes,
+        capacity_known: !pools.unknown(&main.name),
+        vcs_as_they_stand: Together::of(&vcs).filter(|_| stand),
+        slot_s: request.demand.slot_ms as f64 / 1000.0,
+        boot_slots: like.boot_slots,
+        constants: figures.power.clone(),
+        worth: figures.worth,
+        weighted_by: weighing.filter(|_| main.weighted).map(|(by, _)| by.to_owned()),
+        yearly,
+        cost_saved: currency.is_some().then(|| {
+            ByHour::of(&main, |at| match &hours.price {
+                Some(price) => price.at(at),
+                None => Some(price_kwh),
+            })
+        }),
+        currency,
+        co2_saved_kg: hours.carbon.as_ref().map(|carbon| ByHour::of(&main, |at| carbon.at(at).map(|g| g / 1000.0))),
+        services: like.services.clone(),
+        slower_boots: Pool::of(&slower)?,
+        criterion: request.service,
+        pool: Pool::of(&main)?,
+        vcs: vcs.iter().map(Pool::of).collect::<Result<_>>()?,
+        effects,
+        plan,
+        slurm_plan,
+        sources: trace.sources.clone(),
+        chart: chart(&main),
+        zone: trace.zone.clone(),
+        forward,
+        recommendation: None,
+    };
+    let recommendation = recommend::recommendation(&answer);
+    Ok((Answer { recommendation, ..answer }, SavedPlan { learned, pools: saved }))
+}
+
+/// Checks that as many nodes are named as the plan is for: a buffer for 400 nodes says nothing of 12.
+fn named(request: &PowerRequest, studied: &Studied) -> Result<()> {
+    let Some((names, _)) = &request.nodes else { return Ok(()) };
+    let total = studied.total.last().copied().unwrap_or(0.0) as usize;
+    if names.len() != total {
+        return Err(Error::Power(format!(
+            "--nodes names {} and the plan is for the {total} of {}; name those that were counted, or plan with --vc for a part of them",
+            format::counted(names.len() as u64, "node", "nodes"),
+            studied.name
+        )));
+    }
+    Ok(())
+}
+
+fn effects(
+    request: &PowerRequest,
+    trace: &Trace,
+    figures: &Figures,
+    days: &Days,
+    chosen: &Chosen<'_>,
+) -> Result<(Vec<Resimulated>, Vec<String>)> {
+    let Some(replayed) = &request.replay else { return Ok((Vec::new(), Vec::new())) };
+    let demand = &request.demand;
+    let options = input::Options {
+        from_ms: Some(days.fit_ms),
+        to_ms: Some(days.to_ms),
+        vcs: (!demand.vcs.is_empty()).then(|| demand.vcs.clone()),
+        ..input::Options::default()
+    };
+    let loaded = input::load(trace, Some(&replayed.site), &options)?;
+    let by_hour = |rate: &Option<Hourly>| rate.as_ref().map(|rate| Hours::by_hour(rate, days.from_ms, days.to_ms));
+    let hours = &request.hours;
+    let (price, carbon) =
+        (by_hour(&hours.price), by_hour(&hours.carbon.as_ref().map(|grams| grams.map(|g| g / 1000.0))));
+    let replay = Replay {
+        loaded: &loaded,
+        policy: &replayed.policy,
+        constants: &figures.power,
+        rates: resim::Rates {
+            // Money without a currency is not told.
+            price_per_kwh: hours
+                .currency
+                .as_ref()
+                .or(figures.currency.as_ref())
+                .map(|_| price.as_ref().map_or(PerHour::Constant(figures.worth.price_kwh), hourly)),
+            co2_kg_per_kwh: carbon.as_ref().map(hourly),
+        },
+        slot_ms: demand.slot_ms,
+        from_ms: days.from_ms,
+        to_ms: days.to_ms,
+        zone: &trace.zone,
+        seed: 1,
+    };
+    let (effects, mut notes) = replay.run(chosen)?;
+    notes.extend(loaded.notes.iter().map(|note| format!("Replay of the jobs: {note}")));
+    Ok((effects, notes))
+}
+
+fn hourly(of: &(i64, Vec<Option<f64>>)) -> PerHour<'_> {
+    PerHour::Hours { from_ms: of.0, values: &of.1 }
+}
+
+fn chart(studied: &Studied) -> Vec<(i64, f64, f64, f64)> {
+    let slots = studied.need.iter().zip(&studied.active).zip(&studied.orders).enumerate();
+    let at = |slot: usize| studied.from_ms + studied.slot_ms * i64::try_from(slot).unwrap_or(0);
+    slots.map(|(slot, ((need, active), powered))| (at(slot), *active, *need, *powered)).collect()
+}
+
+/// What to do with a pool: for a scheduler that can only time out and keep some idle, seconds and nodes; and as a schedule.
+fn pool_plan(
+    nodes: Option<String>,
+    gpus: f64,
+    studied: &Studied,
+    ((idle_s, keep_idle), actions): ((u32, u32), Vec<Action>),
+) -> PoolPlan {
+    let total = studied.total.last().copied().unwrap_or(0.0) as u32;
+    PoolPlan {
+        name: studied.name.clone(),
+        nodes,
+        total_nodes: total,
+        gpus_per_node: gpus as u32,
+        keep_idle: keep_idle.min(total),
+        idle_s,
+        actions,
+    }
+}
+
+fn power_plan(request: &PowerRequest, figures: &Figures, pools: Vec<PoolPlan>) -> PowerPlan {
+    let seconds = |value: f64| value.ceil() as u32;
+    PowerPlan {
+        pools,
+        boot_s: seconds(figures.power.boot_s),
+        shutdown_s: seconds(figures.power.shutdown_s),
+        wakes_per_minute: figures.power.wakes_per_minute,
+        sleeps_per_minute: figures.power.sleeps_per_minute,
+        canaries: request.canaries.clone(),
+        suspend_program: None,
+        resume_program: None,
+    }
+}

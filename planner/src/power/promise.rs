@@ -1,0 +1,340 @@
+//! A promised service, kept: a rule sleeps only as deep as what is left of its promise can bear.
+//!
+//! Promised for a period is a [service](super::study::Service): at most so many unserved node-slots and node-wakes. A **ledger** holds what is left of
+//! both, U and W. With r(t) the trailing maximum of demand, N the nodes there are, and J the largest rise of demand above r(t) that is to be
+//! expected in the period, the rule's own wish A(t) is raised to
+//!
+//! ```text
+//! max( A(t),  r(t) + J − U,  N − W )          N where more than U was missed
+//! ```
+//!
+//! * **r(t) + J − U**: a rise as large as J leaves at most U unserved. Each shortage lowers U, so the rule steps back as it misses; once more was missed than was
+//!   promised, all nodes stay on.
+//! * **N − W**: no more nodes sleep than may still be woken, so the promised wakes are never exceeded.
+//! * **J** is the largest rise of the past, times a margin for what the past has not seen: of h slots to come after n seen, the largest stays with a
+//!   chance of 90 % below the largest of the past times (h / (n × 0.105))^½, if rises fall off like a power of two (as heavy a tail as has
+//!   a mean square); 0.105 is −ln 0.9. The margin is never below 1, and rises within the period count at once. So a past of few
+//!   days sleeps little, and what has never been seen is no reason to trust.
+//!
+//! The bound on wakes holds always; that on shortage fails only if one rise exceeds J by more than was left. How often it did is for
+//! [`rolling`](super::rolling) to say. O(slots).
+//!
+//! Worked example: 3 unserved and 8 wakes are left, 10 nodes; lately at most 4 were in use, and rises of up to 5 are expected. Wished 5: powered are
+//! max(5, 4 + 5 − 3, 10 − 8) = 6. A rise to 7 leaves 1 unserved and 2 to go: now 4 + 5 − 2, or, with 7 lately, 10.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+use tracecast_analytics::time::{DAY_MS, HOUR_MS};
+
+use super::choice::{self, Judge};
+use super::family::{Family, Setting, Stretch};
+use super::score::Sums;
+use super::simple::trailing_maximum;
+use super::study::{Service, Survey, Surveyed};
+
+/// Slots of the trailing maximum that guards a rule, at least, hours.
+const GUARDED_H: f64 = 6.0;
+/// Settings of a learned rule that are tried under a guard: those nothing else beat in sleep, service and wakes at once, thinned out.
+const MOST_TRIED: usize = 400;
+
+/// −ln 0.9: the chance taken that a period has a larger rise than is expected.
+const CHANCE: f64 = 0.105;
+/// How rises fall off: as a power of 1 / TAIL.
+const TAIL: f64 = 0.5;
+
+/// What a rule must know to keep a promise.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Guard {
+    /// Slots of the trailing maximum above which rises are measured.
+    pub recent_slots: usize,
+    /// Slots that a boot takes beyond the one it is ordered for.
+    pub boot_slots: usize,
+    /// Largest rise of the past, nodes.
+    pub largest_rise: f64,
+    /// Times which a rise is expected.
+    pub margin: f64,
+}
+
+/// What is left of a promise.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Ledger {
+    /// Node-slots that may still go unserved.
+    pub unserved_left: f64,
+    /// Nodes that may still be woken.
+    pub wakes_left: f64,
+    /// Rise of demand above its trailing maximum that is expected, nodes.
+    pub expected_rise: f64,
+}
+
+impl Guard {
+    /// Learns the rises of the slots of `past`, less its first day, for a period of `period` slots to come.
+    pub fn learn(
+        (need, total): (&[f64], &[f64]),
+        past: Range<usize>,
+        (recent_slots, boot_slots): (usize, usize),
+        period: usize,
+        slot_ms: i64,
+    ) -> Self {
+        let day = usize::try_from(DAY_MS / slot_ms.max(1)).unwrap_or(1);
+        // Within the first day the trailing maximum has little to look back on.
+        let from = (past.start + day).min(past.end);
+        let before = from.saturating_sub(boot_slots);
+        let recent = trailing_maximum(need.get(..past.end).unwrap_or(need), before, recent_slots);
+        let at = |slot: usize| slot.checked_sub(before).and_then(|place| recent.get(place)).copied().unwrap_or(0.0);
+        let seen = past.end.saturating_sub(from).max(1) as f64;
+        let margin = (period as f64 / (seen * CHANCE)).powf(TAIL).max(1.0);
+        let mut guard = Self { recent_slots, boot_slots, largest_rise: 0.0, margin };
+        guard.largest_rise = (from..past.end).map(|slot| guard.rise((need, total), at, slot)).fold(0.0, f64::max);
+        guard
+    }
+
+    /// By how much demand rose above its trailing maximum in slot `at`, nodes; those that joined carry what they brought. With boots that take
+    /// longer, above what was known when the boot had to be ordered.
+    pub(super) fn rise(&self, (need, total): (&[f64], &[f64]), recent: impl Fn(usize) -> f64, at: usize) -> f64 {
+        let of = |values: &[f64], slot: usize| values.get(slot).copied().unwrap_or(0.0);
+        let joined = |slot: usize| match slot.checked_sub(1) {
+            Some(before) => (of(total, slot) - of(total, before)).max(0.0),
+            None => 0.0,
+        };
+        let mut brought = 0.0;
+        let mut most = 0.0f64;
+        for ordered in (at.saturating_sub(self.boot_slots)..=at).rev() {
+            brought += joined(ordered);
+            most = most.max(of(need, at) - recent(ordered) - brought);
+        }
+        most
+    }
+
+    /// The ledger at the beginning of a period of so many days.
+    pub fn ledger(&self, service: &Service, days: f64) -> Ledger {
+        Ledger {
+            unserved_left: service.unserved_per_day * days,
+            wakes_left: service.node_wakes_per_day * days,
+            expected_rise: self.largest_rise * self.margin,
+        }
+    }
+
+    /// What a rule that wishes `wished` nodes powered, buffer included, orders in each slot of a stretch, so that the service holds over the whole of it;
+    /// and what each slot brought.
+    pub fn keep(&self, stretch: &Stretch<'_>, wished: &[f64], service: &Service) -> Kept {
+        let mut ledger = self.ledger(service, stretch.demand.days());
+        let mut walker = stretch.demand.walker();
+        let begin = stretch.range.start.saturating_sub(self.boot_slots);
+        let recent = trailing_maximum(stretch.need, begin, self.recent_slots);
+        let recent_at =
+            |slot: usize| slot.checked_sub(begin).and_then(|place| recent.get(place)).copied().unwrap_or(0.0);
+        let mut kept = Kept { orders: Vec::with_capacity(wished.len()), sums: Vec::with_capacity(wished.len()) };
+        for (slot, wished) in stretch.range.clone().zip(wished) {
+            let order = ledger.order(*wished, recent_at(slot), walker.there());
+            let sums = walker.step(order);
+            let risen = self.rise((stretch.need, stretch.total), recent_at, slot);
+            ledger.book(sums.unserved, sums.woken, risen * self.margin);
+            kept.orders.push(order);
+            kept.sums.push(sums);
+        }
+        kept
+    }
+}
+
+impl Ledger {
+    /// Nodes to power in the slot to come: what the rule wishes, or what the promise needs, of `there`; `recent` is the trailing maximum.
+    pub fn order(&self, wished: f64, recent: f64, there: f64) -> f64 {
+        if self.unserved_left < 0.0 {
+            return there;
+        }
+        let served = recent + self.expected_rise - self.unserved_left;
+        let woken = there - self.wakes_left;
+        wished.max(served).max(woken).ceil().clamp(0.0, there.max(0.0))
+    }
+
+    /// Books what a slot brought.
+    pub fn book(&mut self, unserved: f64, woken: f64, rise: f64) {
+        self.unserved_left -= unserved;
+        self.wakes_left -= woken;
+        self.expected_rise = self.expected_rise.max(rise);
+    }
+}
+
+/// The settings that keep a promise best, as the days of choice tell.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Followed {
+    /// What is followed: the plain rule, unless the learned one is clearly better.
+    pub(super) setting: Option<Setting>,
+    /// Of the plain rule, the trailing maximum.
+    pub(super) plain: Option<Setting>,
+    /// Of the learned rule, `reach`.
+    pub(super) learned: Option<Setting>,
+}
+
+/// A setting, and what it meant on the days of choice, by block.
+struct Guarded {
+    setting: Setting,
+    blocks: Vec<Sums>,
+}
+
+/// The settings that, guarded, slept most within the service on the days of choice; and which of the rules is followed.
+pub(super) fn follow(survey: &Survey<'_>, service: &Service) -> Followed {
+    let picking = survey.picking();
+    let of = |family: Family| survey.rule_of(family);
+    let trailing: Vec<Setting> = of(Family::TrailingMaximum).into_iter().flat_map(Surveyed::settings).collect();
+    let reach = thinned(of(Family::Reach).into_iter().flat_map(Surveyed::front).collect());
+    let (plain, learned) = (elect(&picking, &trailing, service), elect(&picking, &reach, service));
+    let judge = Judge::new(&picking.demand, Some(service));
+    let setting = match (&plain, &learned) {
+        (Some(plain), Some(learned)) if judge.clear(&learned.blocks, &plain.blocks) => Some(learned.setting),
+        (Some(plain), _) => Some(plain.setting),
+        (None, learned) => learned.as_ref().map(|found| found.setting),
+    };
+    Followed { setting, plain: plain.map(|found| found.setting), learned: learned.map(|found| found.setting) }
+}
+
+/// Of some settings the one that, guarded, slept most within the service on the days of choice.
+fn elect(stretch: &Stretch<'_>, settings: &[Setting], service: &Service) -> Option<Guarded> {
+    let judge = Judge::new(&stretch.demand, Some(service));
+    let block = choice::block_slots(stretch.range.len(), stretch.demand.slot_ms);
+    let tried: Vec<(Setting, Sums)> =
+        settings.par_iter().map(|setting| (*setting, keep(stretch, setting, service).whole())).collect();
+    let best = tried.iter().min_by(|a, b| judge.order(&a.1, &b.1))?;
+    Some(Guarded { setting: best.0, blocks: keep(stretch, &best.0, service).blocks(block) })
+}
+
+/// Every so-manieth of some settings, so that at most [`MOST_TRIED`] are left.
+fn thinned(settings: Vec<Setting>) -> Vec<Setting> {
+    let step = settings.len().div_ceil(MOST_TRIED).max(1);
+    settings.into_iter().step_by(step).collect()
+}
+
+/// Slots of the trailing maximum that guards a setting: its own if it is one, and some hours at least, as a guard that follows every move of demand
+/// spends the promised wakes.
+pub(super) fn guarded_by(setting: &Setting, slot_ms: i64) -> usize {
+    let least = (GUARDED_H * HOUR_MS as f64 / slot_ms.max(1) as f64).round().max(1.0) as usize;
+    match setting {
+        Setting::TrailingMaximum { slots, .. } => least.max(*slots),
+        _ => least,
+    }
+}
+
+/// A setting under the guard that the past of a stretch teaches.
+pub(super) fn keep(stretch: &Stretch<'_>, setting: &Setting, service: &Service) -> Kept {
+    let demand = &stretch.demand;
+    let lengths = (guarded_by(setting, demand.slot_ms), demand.boot_slots);
+    let past = 0..stretch.range.start;
+    let guard = Guard::learn((stretch.need, stretch.total), past, lengths, stretch.range.len(), demand.slot_ms);
+    let (orders, buffer) = stretch.orders(setting);
+    let wished: Vec<f64> = orders.into_iter().map(|order| order + buffer).collect();
+    guard.keep(stretch, &wished, service)
+}
+
+/// A stretch under a promise.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Kept {
+    /// Nodes ordered powered, by slot.
+    pub orders: Vec<f64>,
+    pub(super) sums: Vec<Sums>,
+}
+
+impl Kept {
+    /// What it meant, all in all.
+    pub(super) fn whole(&self) -> Sums {
+        Sums::of(&self.sums)
+    }
+
+    /// What it meant in each block of so many slots.
+    pub(super) fn blocks(&self, slots: usize) -> Vec<Sums> {
+        self.sums.chunks(slots.max(1)).map(Sums::of).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::ces::Thresholds;
+    use super::super::reach::Readings;
+    use super::super::resim::Constants;
+    use super::super::score::{Demand, Worth};
+    use super::*;
+
+    #[test]
+    fn the_worked_example() {
+        let mut ledger = Ledger { unserved_left: 3.0, wakes_left: 8.0, expected_rise: 5.0 };
+        assert_eq!(ledger.order(5.0, 4.0, 10.0), 6.0);
+        ledger.book(1.0, 0.0, 3.0);
+        assert_eq!((ledger.order(5.0, 4.0, 10.0), ledger.order(5.0, 7.0, 10.0)), (7.0, 10.0));
+        // Three wakes left: seven stay on whatever is wished.
+        ledger.book(0.0, 5.0, 0.0);
+        assert_eq!(ledger.order(0.0, 0.0, 10.0), 7.0);
+        ledger.book(2.5, 0.0, 0.0);
+        assert_eq!(ledger.order(0.0, 0.0, 10.0), 10.0);
+    }
+
+    /// Demand 2, then 6 in one slot, then 2, of days of two slots: it rises by 4 above the maximum of two slots before. Five slots are learned from (all
+    /// but a day), and five are promised: (1 / 0.105)^½ = 3.09.
+    #[test]
+    fn the_past_tells_what_rise_to_expect() {
+        let need = [2.0, 2.0, 2.0, 6.0, 2.0, 2.0, 2.0];
+        let total = [10.0; 7];
+        let guard = Guard::learn((&need, &total), 0..7, (2, 0), 5, DAY_MS / 2);
+        assert_eq!(guard.largest_rise, 4.0);
+        assert!((guard.margin - (1.0f64 / 0.105).sqrt()).abs() < 1e-12);
+        // Where nodes join with the work, they carry it.
+        let joined = [10.0, 10.0, 10.0, 13.0, 13.0, 13.0, 13.0];
+        assert_eq!(Guard::learn((&need, &joined), 0..7, (2, 0), 5, DAY_MS / 2).largest_rise, 1.0);
+        // A boot that takes a slot longer has to be ordered a slot earlier: above the maximum as it was then.
+        let climbing = [2.0, 2.0, 2.0, 3.0, 5.0, 5.0, 5.0];
+        assert_eq!(Guard::learn((&climbing, &total), 0..7, (1, 0), 5, DAY_MS / 2).largest_rise, 2.0);
+        assert_eq!(Guard::learn((&climbing, &total), 0..7, (1, 1), 5, DAY_MS / 2).largest_rise, 3.0);
+    }
+
+    proptest! {
+        /// Whatever a rule wishes and whatever comes: no more nodes are woken than promised; and if no rise exceeds what is expected, no more
+        /// goes unserved.
+        #[test]
+        fn a_promise_is_kept_where_rises_are_as_expected(
+            need in prop::collection::vec(0u32..=9, 8..80),
+            wished in prop::collection::vec(0u32..=9, 80),
+            recent_slots in 1usize..6,
+            boot_slots in 0usize..3,
+            unserved in 0u32..20,
+            wakes in 0u32..20,
+            expected in any::<bool>(),
+        ) {
+            let need: Vec<f64> = need.into_iter().map(f64::from).collect();
+            let wished: Vec<f64> = wished.into_iter().map(f64::from).collect();
+            let total = vec![9.0; need.len()];
+            let (constants, worth) = (Constants::default(), Worth::default());
+            let readings = Readings { in_use: Vec::new(), lately: Vec::new(), reached: Vec::new() };
+            let range = 4..need.len();
+            let demand = Demand {
+                need: &need[range.clone()],
+                total: &total[range.clone()],
+                weights: &[],
+                before: 9.0,
+                boot_slots,
+                slot_ms: DAY_MS,
+                constants: &constants,
+                worth: &worth,
+            };
+            let stretch = Stretch {
+                need: &need, total: &total, range: range.clone(), readings: &readings, hour: 1, demand, ces: Thresholds::EARTH,
+            };
+            let days = range.len() as f64;
+            let service = Service {
+                unserved_per_day: f64::from(unserved) / days,
+                node_wakes_per_day: f64::from(wakes) / days,
+            };
+            let mut guard = Guard::learn((&need, &total), range.clone(), (recent_slots, boot_slots), 1, DAY_MS);
+            guard.margin = 1.0;
+            // A rise of all nodes, or none.
+            guard.largest_rise = if expected { 9.0 } else { 0.0 };
+            let whole = guard.keep(&stretch, &wished[..range.len()], &service).whole();
+            prop_assert!(whole.woken <= f64::from(wakes) + 1e-9);
+            if expected && boot_slots == 0 {
+                prop_assert!(whole.unserved <= f64::from(unserved) + 1e-9);
+            }
+        }
+    }
+}

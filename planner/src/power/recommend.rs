@@ -1,0 +1,146 @@
+//! What a power plan recommends, in the form of every plan.
+//!
+//! Nodes are recommended to sleep if the rule that the past chose let some sleep on the days after it and saved energy there; else nothing is
+//! recommended. Worked example: 7.2 nodes asleep (3.9 to 11.1) against all on, where the optimum lets 14.5 sleep.
+
+use tracecast_analytics::report::format;
+
+use super::answer::{Answer, Beforehand};
+use super::choice::Because;
+use super::interval::Intervals;
+use super::plan::PoolPlan;
+use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, Regret};
+use crate::replay::compare::Estimate;
+
+/// What is recommended, if anything is worth it.
+pub fn recommendation(answer: &Answer) -> Option<Recommendation> {
+    let pool = &answer.pool;
+    let followed = pool.beforehand.first()?;
+    let (intervals, apart) = match (&answer.vcs_as_they_stand, &pool.promise) {
+        // VCs that stand apart sleep apart, unless somebody pools them.
+        (Some(vcs), None) => (vcs.chosen, true),
+        _ => (followed.intervals, false),
+    };
+    let sleeps = intervals.nodes_asleep_mean.value > 0.0 && intervals.energy_saved_kwh_per_day.value > 0.0;
+    if pool.chosen.because == Because::SleepDoesNotPay || !sleeps {
+        return None;
+    }
+    let nodes =
+        if apart { answer.vcs_as_they_stand.as_ref().map_or(0.0, |vcs| vcs.nodes_mean) } else { pool.nodes_mean };
+    let trailing = pool.beforehand.iter().find(|rule| rule.policy == "trailing_maximum");
+    let mut effects = effects(&intervals, pool.days);
+    if let Some(promise) = &pool.promise {
+        // Under its promise the rule sleeps less than the same setting without.
+        effects.retain(|effect| effect.unit != "kWh");
+        let days = format!("over the {:.0} days after those it was chosen on, one stretch: no interval", pool.days);
+        let set = |effect: &mut Effect, change: f64| {
+            (effect.change, effect.low, effect.high) = (change, None, None);
+            effect.interval.clone_from(&days);
+        };
+        for (effect, change) in effects.iter_mut().zip([
+            promise.scored.outcome.nodes_asleep_mean,
+            promise.realised.unserved_per_day,
+            promise.realised.node_wakes_per_day,
+        ]) {
+            set(effect, change);
+        }
+    }
+    let ahead = answer.forward.first();
+    let now = ahead.map(|ahead| &ahead.now);
+    Some(Recommendation {
+        plan: "power".to_owned(),
+        action: action(answer, followed),
+        effects,
+        against: "all nodes powered".to_owned(),
+        basis: Basis::LaterDays,
+        regret: Some(Regret {
+            oracle: "the optimum that knows all demand and serves it, at a switching cost of two hours".to_owned(),
+            oracle_change: pool.offline_optimum.outcome.nodes_asleep_mean,
+            naive_change: trailing.map(|rule| rule.scored.outcome.nodes_asleep_mean),
+            naive: trailing.map(|_| "trailing maximum".to_owned()),
+        })
+        .filter(|_| !apart),
+        harmed: harmed(answer, &intervals),
+        confidence: if intervals.nodes_asleep_mean.low > 0.0 { Confidence::Medium } else { Confidence::Low },
+        risk: format!(
+            "It was tried on one stretch of {:.0} days of {nodes:.0} nodes. Demand that rises faster than it ever did waits for a boot of {}. `tracecast backtest power` tries it on every stretch there is.",
+            pool.days,
+            format::duration(answer.constants.boot_s)
+        ),
+        assumptions: vec![
+            format!(
+                "An idle node draws {:.0} W and one that is off {:.0} W.",
+                answer.constants.idle_w, answer.constants.off_w
+            ),
+            "Nodes boot when they are told to, and any node can serve any job of its pool.".to_owned(),
+        ],
+        holds_until: now.and_then(|now| now.promised_until.clone()).map_or_else(
+            || "demand changes its habits; make a new plan every two weeks".to_owned(),
+            |until| format!("{until}, when the promise ends"),
+        ),
+        apply:
+            "Write the change for your scheduler, or save the plan and ask it each slot with `tracecast decide power`."
+                .to_owned(),
+        command: Some(
+            "tracecast plan power SOURCE --save plan.tcm --emit slurm --slurm-conf slurm.conf --emit-to plan"
+                .to_owned(),
+        ),
+        undo: "Take SuspendTime (or the node pool's consolidation) out again and wake all nodes; jobs keep running."
+            .to_owned(),
+    })
+}
+
+fn action(answer: &Answer, followed: &Beforehand) -> String {
+    let idle = |pool: &PoolPlan| format::duration(f64::from(pool.idle_s));
+    let slurm = answer
+        .slurm_plan
+        .pools
+        .first()
+        .map(|pool| format!(" In Slurm: after {} idle, with {} idle nodes left on.", idle(pool), pool.keep_idle));
+    let rule = followed.policy.replace('_', " ");
+    let now = answer.forward.first().map(|ahead| {
+        format!(" From {}: power {:.0} of {:.0} nodes.", ahead.now.at, ahead.now.powered, ahead.now.total)
+    });
+    format!("**Let idle nodes sleep**, by the rule `{rule}`.{}{}", now.unwrap_or_default(), slurm.unwrap_or_default())
+}
+
+fn effects(intervals: &Intervals, days: f64) -> Vec<Effect> {
+    let blocks = match intervals.block_days {
+        0 | 1 => "days".to_owned(),
+        days => format!("blocks of {days} days"),
+    };
+    let of = |what: &str, unit: &str, estimate: &Estimate| Effect {
+        what: what.to_owned(),
+        unit: unit.to_owned(),
+        change: estimate.value,
+        low: Some(estimate.low),
+        high: Some(estimate.high),
+        interval: format!("95 %, {blocks} of the {days:.0} days after those it was chosen on, drawn anew"),
+    };
+    vec![
+        of("nodes asleep, mean", "nodes", &intervals.nodes_asleep_mean),
+        of("demand that found no node ready, a day", "node-slots", &intervals.unserved_per_day),
+        of("nodes woken, a day", "nodes", &intervals.node_wakes_per_day),
+        of("energy saved, a day", "kWh", &intervals.energy_saved_kwh_per_day),
+    ]
+}
+
+fn harmed(answer: &Answer, intervals: &Intervals) -> Vec<Harm> {
+    let mut harmed = vec![Harm {
+        who: "jobs that need a node which is asleep".to_owned(),
+        how_much: format!(
+            "{:.1} node-slots of {} a day wait for a boot of {}",
+            intervals.unserved_per_day.value,
+            format::duration(answer.slot_s),
+            format::duration(answer.constants.boot_s)
+        ),
+    }];
+    let replayed = answer.effects.get(1).and_then(|found| found.effect.jobs.added_wait_mean_s);
+    if let Some(wait) = replayed {
+        harmed.push(Harm {
+            who: "all jobs, in a replay".to_owned(),
+            how_much: format!("the mean wait changes by {:+.0} s ({:+.0} to {:+.0})", wait.value, wait.low, wait.high),
+        });
+    }
+    harmed
+}

@@ -1,0 +1,340 @@
+//! What a power plan is asked: which demand, which days, what things draw and are worth, and for what promise.
+//!
+//! A request is made by whoever has one (the command line, a report, a test), with all defaults in place; nothing here reads a file or prints.
+//!
+//! Worked example: [`PowerRequest::default`] on a trace of 28 days learns on the first 21 and evaluates on the last 7, in slots of ten minutes, at what
+//! an idle node of as many GPUs as most nodes have draws.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use tracecast_analytics::Trace;
+use tracecast_analytics::audit::factors::Hourly;
+use tracecast_analytics::schema::Table as _;
+use tracecast_analytics::time::{self, DAY_MS, HOUR_MS, Written, Zone};
+use tracecast_predictors::demand::gather::{self, Asked};
+use tracecast_predictors::demand::{Series, Unit};
+
+use super::ces::Thresholds;
+use super::choice::LEAST_BLOCKS;
+use super::resim::Constants;
+use super::score::Worth;
+use super::study::{self, Request, Service};
+use super::tariff::Rates;
+use crate::error::{Error, Result};
+use crate::replay::input::Site;
+use crate::sim;
+
+/// What the window of the evaluation is called.
+pub const EVALUATED: [&str; 2] = ["--eval-from", "--eval-to"];
+
+/// Which demand is planned for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Demanded {
+    /// Length of a slot, milliseconds.
+    pub slot_ms: i64,
+    /// Only these VCs, and the pool of them; empty: all.
+    pub vcs: Vec<String>,
+    /// Whether what waits counts, up to what there is.
+    pub pending: bool,
+    /// Whether a whole cluster at 0 between busy samples is idle, and not an outage of the counting.
+    pub outages_are_idle: bool,
+    /// GPUs of a node, where they are said.
+    pub gpus_per_node: Option<f64>,
+}
+
+impl Default for Demanded {
+    fn default() -> Self {
+        Self { slot_ms: HOUR_MS / 6, vcs: Vec::new(), pending: false, outages_are_idle: false, gpus_per_node: None }
+    }
+}
+
+/// What makes an hour of sleep worth more than another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Weigh {
+    /// Its price.
+    Price,
+    /// Its carbon intensity.
+    Carbon,
+    /// Nothing.
+    Nothing,
+}
+
+/// What energy costs and emits, hour by hour.
+#[derive(Debug, Clone, Default)]
+pub struct Hours {
+    /// Money for a kWh.
+    pub price: Option<Hourly>,
+    /// What the prices are in.
+    pub currency: Option<String>,
+    /// Grams of CO₂ for a kWh.
+    pub carbon: Option<Hourly>,
+}
+
+impl Hours {
+    /// What hours are weighed by: what was asked for, else prices, else carbon, as far as they are known.
+    ///
+    /// # Errors
+    /// If they are to be weighed by what is not known.
+    pub fn weighing(&self, asked: Option<Weigh>) -> Result<Option<(&'static str, &Hourly)>> {
+        let chosen = match asked {
+            Some(chosen) => chosen,
+            None if self.price.is_some() => Weigh::Price,
+            None if self.carbon.is_some() => Weigh::Carbon,
+            None => Weigh::Nothing,
+        };
+        let missing = |what: &str| Error::Power(what.to_owned());
+        Ok(match chosen {
+            Weigh::Nothing => None,
+            Weigh::Price => {
+                let price = self.price.as_ref();
+                Some(("price", price.ok_or_else(|| missing("to weigh by price, name hourly prices with --price"))?))
+            }
+            Weigh::Carbon => {
+                let carbon = self.carbon.as_ref();
+                let why = "to weigh by carbon, name its hourly intensity with --carbon";
+                Some(("carbon", carbon.ok_or_else(|| missing(why))?))
+            }
+        })
+    }
+
+    /// By slot of the series.
+    pub(super) fn rates(by: Option<(&str, &Hourly)>, series: &Series) -> Rates {
+        let Some((name, by)) = by else { return Rates::default() };
+        let by_slot = (0..series.slots.len()).map(|slot| by.at(series.time_ms(slot)));
+        Rates { by_slot: by_slot.collect(), are_money: name == "price" }
+    }
+
+    /// A rate by hour from `from_ms` to `to_ms`, for a replay.
+    pub(super) fn by_hour(rate: &Hourly, from_ms: i64, to_ms: i64) -> (i64, Vec<Option<f64>>) {
+        let first = from_ms.div_euclid(HOUR_MS) * HOUR_MS;
+        let hours = usize::try_from((to_ms - first) / HOUR_MS + 1).unwrap_or(0);
+        let hours = (0..hours).map(|hour| rate.at(first + HOUR_MS * i64::try_from(hour).unwrap_or(0)));
+        (first, hours.collect())
+    }
+}
+
+/// What nodes draw and what things are worth.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Figures {
+    /// What nodes draw.
+    pub power: Constants,
+    /// What things are worth.
+    pub worth: Worth,
+    /// What the prices are in, such as EUR. Without it no money is told, as a number without a unit is none.
+    pub currency: Option<String>,
+}
+
+/// Figures as a TOML text says them, which may be in part: the tables `power` and `worth`, and `currency`.
+#[derive(Debug, Clone, Default)]
+pub struct SaidFigures {
+    said: Figures,
+    table: toml::Table,
+}
+
+impl SaidFigures {
+    /// Reads a text; `name` is what messages call it.
+    ///
+    /// # Errors
+    /// If it is no TOML, or says what is not known.
+    pub fn parse(name: &str, text: &str) -> Result<Self> {
+        let wrong = |error: toml::de::Error| Error::Power(format!("read {name}: {error}"));
+        Ok(Self { said: toml::from_str(text).map_err(wrong)?, table: toml::from_str(text).map_err(wrong)? })
+    }
+
+    /// Completed: what was not said follows from the GPUs of a node (`gpus_per_node`, or as most nodes of the trace have) and the power of an idle one.
+    ///
+    /// # Errors
+    /// If they cannot be.
+    pub fn complete(&self, gpus_per_node: Option<f64>, trace: &Trace) -> Result<Figures> {
+        let wrong = |what: String| Err(Error::Power(what));
+        let mut found = self.said.clone();
+        let said = |part: &str, key: &str| self.table.get(part).is_some_and(|part| part.get(key).is_some());
+        let gpus = match gpus_per_node {
+            Some(gpus) => gpus,
+            None if said("worth", "gpus_per_node") => found.worth.gpus_per_node,
+            None => usual_gpus(trace).unwrap_or(found.worth.gpus_per_node),
+        };
+        if !(1.0..=1024.0).contains(&gpus) || gpus.fract() != 0.0 {
+            return wrong(format!("a node of {gpus} GPUs cannot be; name a whole number from 1 to 1024"));
+        }
+        found.worth.gpus_per_node = gpus;
+        let power = &mut found.power;
+        if !said("power", "idle_w") {
+            power.idle_w = Constants::of_node(gpus as u32).idle_w;
+        }
+        if !said("power", "boot_j") {
+            power.boot_j = power.idle_w * power.boot_s;
+        }
+        if !said("power", "shutdown_j") {
+            power.shutdown_j = power.idle_w * power.shutdown_s;
+        }
+        power.validate()?;
+        if power.idle_w <= power.off_w || power.pue_marginal <= 0.0 {
+            return wrong(format!(
+                "a node that is off must draw less than an idle one ({} W, {} W), and pue_marginal must be above 0, or sleep saves nothing",
+                power.off_w, power.idle_w
+            ));
+        }
+        let Worth { price_kwh, wear_h, gpu_hour, .. } = found.worth;
+        if !(price_kwh > 0.0 && price_kwh.is_finite())
+            || [wear_h, gpu_hour].iter().any(|value| !(*value >= 0.0 && value.is_finite()))
+        {
+            return wrong("[worth]: price_kwh must be above 0, wear_h and gpu_hour not below".to_owned());
+        }
+        Ok(found)
+    }
+}
+
+/// GPUs of most nodes of the inventory.
+fn usual_gpus(trace: &Trace) -> Option<f64> {
+    let mut counts: BTreeMap<u32, u32> = BTreeMap::new();
+    for gpus in trace.nodes.gpus.iter().flatten().filter(|gpus| *gpus >= 1.0 && gpus.fract() == 0.0) {
+        *counts.entry(gpus as u32).or_default() += 1;
+    }
+    counts.into_iter().max_by_key(|(gpus, count)| (*count, *gpus)).map(|(gpus, _)| f64::from(gpus))
+}
+
+/// How jobs are run again under the plan.
+#[derive(Debug, Clone)]
+pub struct Replayed {
+    /// The nodes.
+    pub site: Site,
+    /// How jobs are scheduled.
+    pub policy: sim::Policy,
+}
+
+/// A power plan, as it is asked for.
+#[derive(Debug, Clone, Default)]
+pub struct PowerRequest {
+    /// Which demand.
+    pub demand: Demanded,
+    /// Whether each VC is planned on nodes of its own, too.
+    pub by_vc: bool,
+    /// Learn from slots from here on; else from the beginning.
+    pub fit_from: Option<Written>,
+    /// Evaluate slots from here on; else the last quarter.
+    pub eval_from: Option<Written>,
+    /// Evaluate slots before this; else to the end.
+    pub eval_to: Option<Written>,
+    /// Slots that a boot takes beyond the one it is ordered for; else as the constants have it.
+    pub boot_slots: Option<usize>,
+    /// The service promised; else the cheapest is chosen.
+    pub service: Option<Service>,
+    /// CES's published thresholds; else those for Philly for Philly, and those for Earth.
+    pub ces: Option<Thresholds>,
+    /// What nodes draw and what things are worth.
+    pub figures: SaidFigures,
+    /// What energy costs and emits.
+    pub hours: Hours,
+    /// What hours are weighed by.
+    pub weigh: Option<Weigh>,
+    /// Run the jobs again.
+    pub replay: Option<Replayed>,
+    /// The nodes of the plan, as host names in order, each once, and the list as it was written.
+    pub nodes: Option<(Vec<String>, String)>,
+    /// Nodes that never sleep, in host list notation.
+    pub canaries: Option<String>,
+}
+
+/// Demand in nodes: each VC, and all as one pool.
+#[derive(Debug, Clone)]
+pub struct Pools {
+    /// VCs.
+    pub vcs: Vec<Series>,
+    /// All nodes.
+    pub pool: Series,
+    /// What was assumed.
+    pub notes: Vec<String>,
+    /// Series whose capacity the source does not tell.
+    pub totals_unknown: Vec<String>,
+}
+
+impl Pools {
+    /// Demand in nodes where the source counts them, else in GPUs of nodes of `gpus`.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn of(trace: &Trace, demanded: &Demanded, gpus: f64) -> Result<Self> {
+        let options = gather::Options {
+            slot_ms: demanded.slot_ms,
+            asked: if demanded.pending { Asked::WithPendingUpToTotal } else { Asked::InUse },
+            gpus_per_node: Some(gpus),
+            vcs: demanded.vcs.clone(),
+            outages_are_idle: demanded.outages_are_idle,
+            unit: (trace.activity.is_empty() && !trace.jobs.is_empty()).then_some(Unit::Nodes),
+            ..gather::Options::default()
+        };
+        let gathered = gather::gather(trace, &options)?;
+        let mut vcs: Vec<Series> = gathered.series.iter().map(|series| study::in_nodes(series, gpus)).collect();
+        let pool = vcs.pop().ok_or_else(|| Error::NothingToEvaluate("there is no demand to plan for".to_owned()))?;
+        if pool.slots.iter().all(|slot| slot.peak <= 0.0 || slot.total <= 0.0) {
+            return Err(Error::NothingToEvaluate(format!(
+                "{}: no node or GPU is ever in use; a source that counts GPUs or nodes is needed",
+                pool.name
+            )));
+        }
+        Ok(Self { vcs, pool, notes: gathered.notes, totals_unknown: gathered.totals_unknown })
+    }
+
+    /// Whether the capacity of a series is not told.
+    pub fn unknown(&self, name: &str) -> bool {
+        self.totals_unknown.iter().any(|unknown| unknown == name)
+    }
+}
+
+/// Which moments are learned from and evaluated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Days {
+    /// Learned from here on, milliseconds since the epoch.
+    pub fit_ms: i64,
+    /// Evaluated from here on.
+    pub from_ms: i64,
+    /// And up to here.
+    pub to_ms: i64,
+}
+
+impl Days {
+    /// As asked for; by default the last quarter is evaluated.
+    ///
+    /// # Errors
+    /// If nothing is left to learn from or to evaluate.
+    pub fn of(request: &PowerRequest, series: &Series, zone: &Zone) -> Result<Self> {
+        let end = series.time_ms(series.slots.len());
+        let window = time::Window::new(EVALUATED, request.eval_from.as_ref(), request.eval_to.as_ref())?;
+        let (eval_from, eval_to) = window.resolve(zone)?;
+        let to_ms = eval_to.unwrap_or(end).min(end);
+        let fit_from = request.fit_from.as_ref().map(|from| from.first_ms(zone)).transpose()?;
+        let fit_ms = fit_from.unwrap_or(series.start_ms).max(series.start_ms);
+        let quarter = to_ms - (to_ms - fit_ms) / 4;
+        let from_ms = eval_from.unwrap_or(quarter);
+        let span = || format!("the series goes from {}", zone.show_between(series.start_ms, end));
+        let wrong = |what: &str| Err(Error::NothingToEvaluate(format!("{what}; {}", span())));
+        if from_ms >= to_ms {
+            return wrong("nothing is left to evaluate: --eval-from is not before the end of the evaluation");
+        }
+        if from_ms <= fit_ms {
+            return wrong("nothing is left to learn from: --eval-from is not after the beginning of the learning");
+        }
+        Ok(Self { fit_ms, from_ms, to_ms })
+    }
+
+    /// The slots of a series to learn from and to evaluate.
+    pub(super) fn request(&self, series: &Series, like: &Request) -> Request {
+        let slot = |ms: i64| usize::try_from((ms - series.start_ms).div_euclid(series.slot_ms)).unwrap_or(0);
+        let eval = slot(self.from_ms)..slot(self.to_ms).min(series.slots.len());
+        Request { fit: slot(self.fit_ms)..eval.start, eval, ..like.clone() }
+    }
+
+    /// Whether there are days enough to choose on (the last third of the past) to leave a plain rule.
+    pub(super) fn may_tell(&self, series: &Series) -> bool {
+        let days = (self.from_ms - self.fit_ms.max(series.start_ms)) / 3 / DAY_MS;
+        usize::try_from(days).unwrap_or(0) >= LEAST_BLOCKS
+    }
+
+    /// Slots learned from and evaluated.
+    pub fn slots(&self, series: &Series) -> u64 {
+        u64::try_from((self.to_ms - self.fit_ms) / series.slot_ms).unwrap_or(0)
+    }
+}

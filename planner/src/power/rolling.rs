@@ -1,0 +1,298 @@
+//! Promised against realised, on every window of time that the data allow.
+//!
+//! Each series is cut into [windows](crate::plan::window) of so many days, back from its end. For each, all is fitted and chosen on what came before
+//! it, for each service asked for; then the window tells whether the promise was kept, and how much slept. Beside what is recommended stand, chosen
+//! in the same way: the trailing maximum and `reach` under the same [guard](super::promise), the same two without it (the setting that slept most
+//! within the service on the days of choice), all nodes on, and the optimum that knows the window and keeps to the service.
+//!
+//! What is recommended, **promise**, is the guarded trailing maximum, unless guarded `reach` was [clearly](super::choice) better on the days of choice.
+//!
+//! [`Answer`] is the same as JSON and as a report. Worked example: asked for 15 unserved node-slots in a fortnight, a rule that leaves 12 has kept its promise, one that leaves 16 has not, however
+//! much it slept.
+
+mod answer;
+
+pub use answer::{Answer, SCHEMA, json_schema};
+use rayon::prelude::*;
+use schemars::JsonSchema;
+use serde::Serialize;
+use tracecast_analytics::time::{DAY_MS, format_rfc3339};
+use tracecast_predictors::demand::Series;
+
+use super::family::{Family, Setting};
+use super::promise;
+use super::score::{Outcome, Sums};
+use super::study::{LEAST_DAYS, Request, Service, Survey};
+use crate::error::{Error, Result};
+use crate::plan::window::{Window as Stretched, rolling};
+
+/// A rule of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Rule {
+    /// What is recommended.
+    Promise,
+    /// The trailing maximum under the same guard.
+    TrailingMaximum,
+    /// Chances of levels, learned, under the same guard.
+    Reach,
+    /// The trailing maximum without a guard.
+    TrailingMaximumUnguarded,
+    /// Chances of levels without a guard.
+    ReachUnguarded,
+    /// All nodes on.
+    AlwaysOn,
+}
+
+impl Rule {
+    /// In words.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::Promise => "recommended",
+            Self::TrailingMaximum => "trailing maximum, guarded",
+            Self::Reach => "reach, guarded",
+            Self::TrailingMaximumUnguarded => "trailing maximum, unguarded",
+            Self::ReachUnguarded => "reach, unguarded",
+            Self::AlwaysOn => "all nodes on",
+        }
+    }
+}
+
+/// What a rule did in a window that it knew nothing of.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Tested {
+    /// Which.
+    pub name: Rule,
+    /// Whether it decides from the past alone.
+    pub causal: bool,
+    /// Whether the service was kept over the window.
+    pub kept: bool,
+    /// Mean number of nodes asleep.
+    pub nodes_asleep_mean: f64,
+    /// What the window brought.
+    pub realised: Service,
+    /// Its setting.
+    pub setting: Setting,
+}
+
+/// One service asked for in one window.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Promised {
+    /// At most so much.
+    pub asked: Service,
+    /// What the rules did; the first is what is recommended.
+    pub policies: Vec<Tested>,
+    /// Mean number of nodes asleep of the optimum that knows the window and keeps to the service.
+    pub optimum_asleep: f64,
+}
+
+/// One window of one series.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Window {
+    /// VC or pool.
+    pub series: String,
+    /// Begin, UTC.
+    pub from: String,
+    /// End, UTC.
+    pub to: String,
+    /// Days that came before.
+    pub learned_days: f64,
+    /// Nodes there are, mean.
+    pub nodes: f64,
+    /// Nodes demanded, mean of the largest counts of the slots.
+    pub demanded: f64,
+    /// By service asked for.
+    pub services: Vec<Promised>,
+}
+
+/// Promises of one rule, added up.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Tally {
+    /// Which.
+    pub name: Rule,
+    /// Promises made: windows times services.
+    pub promises: usize,
+    /// Promises kept.
+    pub kept: usize,
+    /// Mean number of nodes asleep.
+    pub nodes_asleep_mean: f64,
+}
+
+/// One series, added up.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct OfSeries {
+    /// VC or pool.
+    pub series: String,
+    /// By rule.
+    pub policies: Vec<Tally>,
+    /// Mean number of nodes asleep of the optimum.
+    pub optimum_asleep: f64,
+}
+
+/// Promised against realised, all in all.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Rolled {
+    /// Window by window, series by series.
+    pub windows: Vec<Window>,
+    /// Share of the promises that the recommended rule kept.
+    pub kept_share: f64,
+    /// Nodes that sleep on average under the recommended rule, less those under the trailing maximum chosen and guarded in the same way.
+    pub asleep_over_trailing_maximum: f64,
+    /// By rule, over all windows and services.
+    pub policies: Vec<Tally>,
+    /// By series.
+    pub by_series: Vec<OfSeries>,
+    /// Series that were left out, and why.
+    pub left_out: Vec<String>,
+}
+
+/// Tries the promises of `services` on every window of `window_ms` of each series, which count nodes. `like` says what nodes draw and how long they boot;
+/// its slots, families and services do not count.
+///
+/// # Errors
+/// If no series is long enough for one window, or a learner fails.
+pub fn roll(all: &[Series], like: &Request, window_ms: i64, services: &[Service]) -> Result<Rolled> {
+    let mut tasks: Vec<(&Series, Stretched)> = Vec::new();
+    let mut left_out = Vec::new();
+    for series in all {
+        let slots = |ms: f64| (ms / series.slot_ms.max(1) as f64).round() as usize;
+        let windows = rolling(series.slots.len(), slots(window_ms as f64), slots(LEAST_DAYS * DAY_MS as f64));
+        if windows.is_empty() {
+            left_out.push(format!(
+                "{}: {:.1} days are too few for a window of {:.1} days and as many before it",
+                series.name,
+                series.slots.len() as f64 * series.slot_ms as f64 / DAY_MS as f64,
+                window_ms as f64 / DAY_MS as f64
+            ));
+        }
+        tasks.extend(windows.into_iter().map(|window| (series, window)));
+    }
+    if tasks.is_empty() {
+        return Err(Error::NothingToEvaluate(format!(
+            "no window can be tried: {}; name shorter ones with --windows",
+            left_out.join("; ")
+        )));
+    }
+    let windows: Vec<Window> =
+        tasks.par_iter().map(|(series, window)| tried(series, window, like, services)).collect::<Result<_>>()?;
+    let mut by_series = Vec::new();
+    for series in all {
+        let of: Vec<&Window> = windows.iter().filter(|window| window.series == series.name).collect();
+        if !of.is_empty() {
+            by_series.push(OfSeries {
+                series: series.name.clone(),
+                policies: tallies(&of),
+                optimum_asleep: mean(of.iter().flat_map(|window| &window.services).map(|asked| asked.optimum_asleep)),
+            });
+        }
+    }
+    let policies = tallies(&windows.iter().collect::<Vec<_>>());
+    let of = |rule: Rule| policies.iter().find(|tally| tally.name == rule);
+    let asleep = |rule: Rule| of(rule).map_or(0.0, |tally| tally.nodes_asleep_mean);
+    Ok(Rolled {
+        kept_share: of(Rule::Promise).map_or(0.0, |tally| tally.kept as f64 / tally.promises.max(1) as f64),
+        asleep_over_trailing_maximum: asleep(Rule::Promise) - asleep(Rule::TrailingMaximum),
+        windows,
+        policies,
+        by_series,
+        left_out,
+    })
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> f64 {
+    let (mut sum, mut count) = (0.0, 0usize);
+    for value in values {
+        sum += value;
+        count += 1;
+    }
+    sum / count.max(1) as f64
+}
+
+/// Promises by rule, in the order of the first.
+fn tallies(windows: &[&Window]) -> Vec<Tally> {
+    let mut found: Vec<Tally> = Vec::new();
+    for tested in windows.iter().flat_map(|window| &window.services).flat_map(|asked| &asked.policies) {
+        let place = found.iter().position(|tally| tally.name == tested.name).unwrap_or_else(|| {
+            found.push(Tally { name: tested.name, promises: 0, kept: 0, nodes_asleep_mean: 0.0 });
+            found.len() - 1
+        });
+        if let Some(tally) = found.get_mut(place) {
+            tally.promises += 1;
+            tally.kept += usize::from(tested.kept);
+            tally.nodes_asleep_mean += tested.nodes_asleep_mean;
+        }
+    }
+    for tally in &mut found {
+        tally.nodes_asleep_mean /= tally.promises.max(1) as f64;
+    }
+    found
+}
+
+fn tried(series: &Series, window: &Stretched, like: &Request, services: &[Service]) -> Result<Window> {
+    let request = Request {
+        fit: window.past.clone(),
+        eval: window.ahead.clone(),
+        families: vec![Family::TrailingMaximum, Family::Reach],
+        budget: None,
+        services: services.to_vec(),
+        ..like.clone()
+    };
+    let survey = Survey::of(series, &request)?;
+    let evaluating = survey.evaluating();
+    let demand = &evaluating.demand;
+    let of = |family: Family| survey.rule_of(family);
+    let tested = |name: Rule, setting: Setting, whole: &Sums, service: &Service| {
+        let outcome = demand.outcome(whole);
+        Tested {
+            name,
+            causal: true,
+            kept: service.holds(&outcome, demand.days()),
+            nodes_asleep_mean: outcome.nodes_asleep_mean,
+            realised: realised(&outcome, demand.days()),
+            setting,
+        }
+    };
+    let asked = |(place, service): (usize, &Service)| {
+        let followed = promise::follow(&survey, service);
+        let mut policies = Vec::new();
+        let guarded = [
+            (Rule::Promise, followed.setting),
+            (Rule::TrailingMaximum, followed.plain),
+            (Rule::Reach, followed.learned),
+        ];
+        for (name, setting) in guarded {
+            if let Some(setting) = setting {
+                let kept = promise::keep(&evaluating, &setting, service);
+                policies.push(tested(name, setting, &kept.whole(), service));
+            }
+        }
+        let bare = [(Rule::TrailingMaximumUnguarded, Family::TrailingMaximum), (Rule::ReachUnguarded, Family::Reach)];
+        for (name, family) in bare {
+            if let Some(setting) = of(family).and_then(|rule| rule.within(place)) {
+                let whole = Sums::of(&evaluating.try_in_blocks(&setting, usize::MAX).blocks);
+                policies.push(tested(name, setting, &whole, service));
+            }
+        }
+        let on = Sums::of(&evaluating.try_in_blocks(&Setting::AlwaysOn, usize::MAX).blocks);
+        policies.push(tested(Rule::AlwaysOn, Setting::AlwaysOn, &on, service));
+        let optimum = demand.optimum_within(service.unserved_per_day * demand.days(), service.node_wakes_per_day);
+        Promised { asked: *service, policies, optimum_asleep: optimum.nodes_asleep_mean }
+    };
+    let at = |slot: usize| format_rfc3339(series.time_ms(slot));
+    Ok(Window {
+        series: series.name.clone(),
+        from: at(window.ahead.start),
+        to: at(window.ahead.end),
+        learned_days: window.past.len() as f64 * series.slot_ms as f64 / DAY_MS as f64,
+        nodes: mean(demand.total.iter().copied()),
+        demanded: mean(demand.need.iter().copied()),
+        services: services.iter().enumerate().map(asked).collect(),
+    })
+}
+
+fn realised(outcome: &Outcome, days: f64) -> Service {
+    Service {
+        unserved_per_day: outcome.unserved_node_slots / days.max(f64::MIN_POSITIVE),
+        node_wakes_per_day: outcome.node_wakes_per_day,
+    }
+}
