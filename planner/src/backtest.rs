@@ -5,7 +5,7 @@
 //! the column `p10 loss`.
 
 use serde::Serialize;
-use tracecast_analytics::report::chart::{Axis, Chart, Mark, Series};
+use tracecast_analytics::report::chart::{Axis, BarLayout, BarSeries, Chart, Mark, Series};
 use tracecast_analytics::report::{Cell, Column, Report, Section, Table, format};
 use tracecast_analytics::time::Zone;
 use tracecast_predictors::duration::backtest::{Backtest, ModelScore, Part, Refusal, Span, UnderDrawnWaits};
@@ -223,12 +223,24 @@ impl Answer {
         table.note = Some("p10, p50 and p90 loss: pinball losses as shares of the running mean's, below 1 is better. R²: of log runs. 80 % ends: upper over lower end of the interval, at the median. p90 > limit: share of the jobs with a time limit whose 90 % quantile is beyond it. Not chosen as: its intervals fell short of 80 or 90 % by more than 5 points and chance on the jobs to choose on, or most of them were wide for want of ended jobs, or its p50 or p90 loss there was above the running mean's.".to_owned());
         let made_of: Vec<String> =
             test.ensemble.iter().map(|member| format!("{:.1} {}", member.weight, member.model.name())).collect();
+        let base = self.base().map_or(0.0, |base| base.score.pinball.p50);
+        let share = |model: &ModelScore| (base > 0.0).then(|| model.score.pinball.p50 / base);
+        let losses = Chart::rows(
+            "loss-by-model",
+            "Loss of the predicted median, as a share of the running mean's",
+            Axis { min: Some(0.0), ..Axis::linear("Share of the running mean's loss").as_percent() },
+            BarLayout::Grouped,
+            test.models.iter().map(|model| model.name.clone()).collect(),
+            vec![BarSeries::new("loss", test.models.iter().map(share).collect())],
+        )
+        .with_reading("Shorter is better; under 100 % is better than the running mean of the same user and queue.");
         let mut section = Section::new("models", "Which model predicts best")
             .with_finding(format!(
                 "**{}** had the least pinball loss on the jobs to choose on{}; all figures are of later jobs.",
                 test.chosen,
                 if test.held { ", of the models whose intervals held there" } else { ", but no model's intervals held there" }
             ))
+            .with_chart(losses)
             .with_table(table)
             .with_coverage(format!(
                 "{} fits. Learned only: {}. Chosen on: {}. Reported: {}, of which {} never ran or never ended and are not scored.",
@@ -283,7 +295,20 @@ impl Answer {
             }
             table
         };
+        let of = |name: &str, share: fn(&Score) -> f64| {
+            BarSeries::new(name, chosen.by_size.iter().map(|part| Some(share(&part.score))).collect())
+        };
+        let coverage = Chart::bars(
+            "coverage-by-size",
+            "Share of the runs that intervals hold, by size",
+            Axis::share("Runs held"),
+            BarLayout::Grouped,
+            chosen.by_size.iter().map(|part| part.class.clone()).collect(),
+            vec![of("80 % promised", |score| score.coverage80), of("90 % promised", |score| score.coverage90)],
+        )
+        .with_reading("A bar lower than its promise is a size whose intervals are too narrow; a higher one, too wide.");
         section
+            .with_chart(coverage)
             .with_table(table(&format!("{} by size", chosen.name), &chosen.by_size))
             .with_table(table(&format!("{} by what was known of like jobs", chosen.name), &chosen.by_history))
     }

@@ -142,6 +142,7 @@ impl Page {
             self.entry(section, id);
         }
         for (there, id, words) in [
+            (!report.notes.is_empty(), "notes", "About this source"),
             (!report.unavailable().is_empty(), "cannot-tell", "What this trace cannot tell"),
             (report.quality.is_some(), "data-quality", "Data quality"),
             (!report.provenance.is_empty(), "provenance", "Provenance"),

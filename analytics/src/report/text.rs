@@ -5,11 +5,17 @@
 //! its widest columns, then continues its remaining columns below, repeating the first. Width counts terminal columns: wide East
 //! Asian characters count two, combining marks none.
 
-use super::chart::{BarLayout, Chart, Mark, Plot, Ticks};
+mod curve;
+mod fill;
+
+use super::chart::Chart;
 use super::format;
-use super::markup::{printable, spans};
-use super::model::{Align, Block, Cell, Column, Report, Section, Table};
+use super::markup::printable;
+use super::model::{Align, Block, Cell, Report, Section, Table};
 use super::opening::{Changes, Figure, MOST_CARDS, MOST_FIGURES};
+
+use curve::{ranking, sparklines, waterfall};
+use fill::{Word, fill, pad, parts, width, words, wrap};
 
 /// Narrowest width that is honoured, in columns.
 pub const MIN_WIDTH: usize = 20;
@@ -348,303 +354,6 @@ impl Writer {
     }
 }
 
-/// Which columns stand beside each other, with their widths; several groups if one line cannot hold all.
-fn parts(names: &[String], grid: &[Vec<String>], table: &Table, available: usize) -> Vec<Vec<(usize, usize)>> {
-    let words = |c: usize| table.columns.get(c).is_some_and(|col| col.align == Align::Left);
-    let widths = |heading: &dyn Fn(usize, &str) -> usize| -> Vec<usize> {
-        let cells = |c: usize| grid.iter().filter_map(|row| row.get(c)).map(|t| width(t)).max().unwrap_or(0);
-        names.iter().enumerate().map(|(c, name)| cells(c).max(heading(c, name)).min(available)).collect()
-    };
-    let mut natural = widths(&|_, name| width(name));
-    // The headings of numbers wrap first: on two lines, then on as many as they have words.
-    let longest = |name: &str| name.split(' ').map(width).max().unwrap_or(0);
-    let halved = |name: &str| longest(name).max(width(name).div_ceil(2) + 2).min(width(name));
-    for heading in [&halved as &dyn Fn(&str) -> usize, &longest] {
-        if natural.iter().map(|w| w + GAP).sum::<usize>() > available + GAP {
-            natural = widths(&|c, name| if words(c) { width(name) } else { heading(name) });
-        }
-    }
-    let mut out = Vec::new();
-    let mut next = 0;
-    while next < names.len() {
-        // The first column names the row, so every group begins with it.
-        let mut group: Vec<(usize, usize)> = Vec::new();
-        if next > 0 {
-            group.push((0, natural.first().copied().unwrap_or(0)));
-        }
-        let smallest = |g: &[(usize, usize)]| -> usize {
-            g.iter().map(|(c, w)| if words(*c) { (*w).min(NARROWEST) } else { *w }).sum::<usize>()
-                + GAP * g.len().saturating_sub(1)
-        };
-        let first_new = group.len();
-        while next < names.len() {
-            group.push((next, natural.get(next).copied().unwrap_or(0)));
-            if smallest(&group) > available && group.len() > first_new + 1 {
-                group.pop();
-                break;
-            }
-            next += 1;
-        }
-        narrow(&mut group, available, words);
-        out.push(group);
-    }
-    out
-}
-
-/// Narrows a group to the width: the widest column of words first, any other only when nothing else is left.
-fn narrow(group: &mut [(usize, usize)], available: usize, words: impl Fn(usize) -> bool) {
-    let space = available.saturating_sub(GAP * group.len().saturating_sub(1));
-    while group.iter().map(|(_, w)| w).sum::<usize>() > space {
-        let widest = |g: &[(usize, usize)], only_words: bool| {
-            (0..g.len())
-                .filter(|&i| {
-                    g.get(i).is_some_and(|(c, w)| if only_words { words(*c) && *w > NARROWEST } else { *w > 1 })
-                })
-                .max_by_key(|&i| (g.get(i).map(|(_, w)| *w), std::cmp::Reverse(i)))
-        };
-        let Some(entry) = widest(group, true).or_else(|| widest(group, false)).and_then(|i| group.get_mut(i)) else {
-            break;
-        };
-        entry.1 -= 1;
-    }
-}
-
-/// The text filled with spaces to `to` columns.
-fn pad(text: &str, to: usize, align: Option<Align>) -> String {
-    let fill = " ".repeat(to.saturating_sub(width(text)));
-    if align == Some(Align::Right) { fill + text } else { text.to_string() + &fill }
-}
-
-/// The text of a cell on lines of at most `to` columns.
-fn wrap(text: &str, to: usize) -> Vec<String> {
-    if width(text) <= to {
-        return vec![text.to_string()];
-    }
-    let words: Vec<Word> =
-        text.split(' ').filter(|w| !w.is_empty()).map(|w| Word { text: w.to_string(), bold: false }).collect();
-    let join = |line: &Vec<Word>| line.iter().map(|w| w.text.as_str()).collect::<Vec<_>>().join(" ");
-    fill(&words, to.max(1)).iter().map(join).collect()
-}
-
-/// Terminal columns of a text.
-fn width(text: &str) -> usize {
-    text.chars().map(char_width).sum()
-}
-
-/// Terminal columns of a character: two for East Asian wide ranges and emoji, none for combining marks.
-fn char_width(c: char) -> usize {
-    match c {
-        '\u{0300}'..='\u{036F}' | '\u{200B}'..='\u{200F}' | '\u{20D0}'..='\u{20FF}' | '\u{FE00}'..='\u{FE0F}' => 0,
-        '\u{1100}'..='\u{115F}'
-        | '\u{2E80}'..='\u{303E}'
-        | '\u{3041}'..='\u{A4CF}'
-        | '\u{AC00}'..='\u{D7A3}'
-        | '\u{F900}'..='\u{FAFF}'
-        | '\u{FE30}'..='\u{FE6F}'
-        | '\u{FF00}'..='\u{FF60}'
-        | '\u{FFE0}'..='\u{FFE6}'
-        | '\u{1F300}'..='\u{1FAFF}'
-        | '\u{20000}'..='\u{3FFFD}' => 2,
-        _ => 1,
-    }
-}
-
-/// A word of a sentence.
-struct Word {
-    text: String,
-    bold: bool,
-}
-
-/// Words of a sentence with their weight. A weight that changes inside a word is that of its first part.
-fn words(sentence: &str) -> impl Iterator<Item = Word> {
-    let mut out: Vec<Word> = Vec::new();
-    let mut joined = false;
-    for span in spans(sentence) {
-        let text = printable(span.text);
-        // A terminal shows code as it is typed in prose: between backticks.
-        let text = if span.code { format!("`{text}`") } else { text };
-        for (i, piece) in text.split(' ').enumerate() {
-            match out.last_mut() {
-                Some(last) if i == 0 && joined => last.text.push_str(piece),
-                // A number and its sign stay on one line.
-                Some(last) if piece.starts_with('%') => last.text.push_str(&format!(" {piece}")),
-                _ if piece.is_empty() => {}
-                _ => out.push(Word { text: piece.to_string(), bold: span.bold }),
-            }
-            joined = !piece.is_empty();
-        }
-    }
-    out.into_iter()
-}
-
-/// Lines of words no wider than `to`; a word that is wider alone is broken.
-fn fill(words: &[Word], to: usize) -> Vec<Vec<Word>> {
-    let mut lines: Vec<Vec<Word>> = Vec::new();
-    let mut used = 0;
-    for word in words {
-        let mut rest = word.text.clone();
-        while !rest.is_empty() {
-            let mut piece = String::new();
-            let mut taken = 0;
-            for c in rest.chars() {
-                if taken + char_width(c) > to && taken > 0 {
-                    break;
-                }
-                taken += char_width(c);
-                piece.push(c);
-            }
-            rest = rest.split_off(piece.len());
-            let new = Word { text: piece, bold: word.bold };
-            match lines.last_mut() {
-                Some(line) if used + 1 + taken <= to => {
-                    line.push(new);
-                    used += 1 + taken;
-                }
-                _ => {
-                    lines.push(vec![new]);
-                    used = taken;
-                }
-            }
-        }
-    }
-    lines
-}
-
-/// Eight heights of a block.
-const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-
-/// The curves of a chart over time, a line of blocks each from 0 to the highest of all, with their names and ranges; then the
-/// ends of the axis. Empty for other charts, which say more in words.
-fn sparklines(chart: &Chart, available: usize) -> Vec<String> {
-    let Plot::Xy(series) = &chart.plot else {
-        return Vec::new();
-    };
-    if !series.first().is_some_and(|s| matches!(s.mark, Mark::Area)) {
-        return Vec::new();
-    }
-    let known: Vec<(&str, Vec<(f64, f64)>)> = series
-        .iter()
-        .map(|s| {
-            let points = s.points.iter().copied().filter(|(x, y)| x.is_finite() && *y >= 0.0 && y.is_finite());
-            (s.name.as_str(), points.collect())
-        })
-        .collect();
-    let points = || known.iter().flat_map(|(_, points)| points);
-    let start = points().map(|p| p.0).fold(f64::INFINITY, f64::min);
-    let end = points().map(|p| p.0).fold(f64::NEG_INFINITY, f64::max);
-    let highest = points().map(|p| p.1).fold(0.0, f64::max);
-    if end <= start || highest <= 0.0 {
-        return Vec::new();
-    }
-    let label = |name: &str, points: &[(f64, f64)]| {
-        let most = points.iter().map(|p| p.1).fold(0.0, f64::max);
-        format!(" {}, 0 to {}", printable(name), format::compact(most))
-    };
-    let longest = known.iter().map(|(name, points)| width(&label(name, points))).max().unwrap_or(0);
-    let columns = available.saturating_sub(longest).min(72);
-    let (from, to) = (moment(chart, start), moment(chart, end));
-    if columns < width(&from) + width(&to) + 1 {
-        return Vec::new();
-    }
-    let mut lines: Vec<String> = known
-        .iter()
-        .map(|(name, points)| blocks(points, start, end, highest, columns) + &label(name, points))
-        .collect();
-    let to = to + &zone_named(chart);
-    lines.push(format!("{from}{}{to}", " ".repeat(columns.saturating_sub(width(&from) + width(&to)).max(1))));
-    lines
-}
-
-/// An end of the horizontal axis in words.
-fn moment(chart: &Chart, x: f64) -> String {
-    match &chart.x.ticks {
-        Ticks::Time(zone) => jiff::Timestamp::from_second(x as i64)
-            .map_or_else(|_| String::new(), |at| at.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M").to_string()),
-        Ticks::Duration => format::duration(x),
-        _ => format::compact(x),
-    }
-}
-
-/// The zone of a horizontal axis of dates, to stand behind them.
-fn zone_named(chart: &Chart) -> String {
-    match &chart.x.ticks {
-        Ticks::Time(zone) => zone.iana_name().map_or_else(String::new, |name| format!(" ({name})")),
-        _ => String::new(),
-    }
-}
-
-/// One curve as blocks.
-fn blocks(known: &[(f64, f64)], start: f64, end: f64, highest: f64, columns: usize) -> String {
-    let mut line = String::new();
-    let mut next = 0;
-    let mut value = 0.0;
-    for column in 0..columns {
-        // The highest value that held within this column's stretch.
-        let until = start + (end - start) * (column + 1) as f64 / columns as f64;
-        let mut most: f64 = value;
-        while let Some(&(x, y)) = known.get(next).filter(|p| p.0 <= until) {
-            let _ = x;
-            value = y;
-            most = most.max(y);
-            next += 1;
-        }
-        let level = ((most / highest * 8.0).ceil() as usize).clamp(1, 8) - 1;
-        line.push(BLOCKS.get(level).copied().unwrap_or('█'));
-    }
-    line
-}
-
-/// A ranking (lying bars of one series) as a table with a bar per row.
-fn ranking(chart: &Chart, available: usize) -> Option<Table> {
-    let Plot::Bars { categories, series, layout: BarLayout::Grouped | BarLayout::Stacked, lying: true } = &chart.plot
-    else {
-        return None;
-    };
-    let [only] = series.as_slice() else {
-        return None;
-    };
-    let longest = (available / 4).min(24) as f64;
-    let highest = only.values.iter().flatten().copied().filter(|v| v.is_finite()).fold(0.0, f64::max);
-    let heading = if chart.x.label.is_empty() { only.name.clone() } else { chart.x.label.clone() };
-    let mut table = Table::new("", vec![Column::text(""), Column::number(heading), Column::text("")]);
-    for (name, value) in categories.iter().zip(&only.values).take(20) {
-        let part = value.filter(|v| v.is_finite() && highest > 0.0).map_or(0.0, |v| (v / highest).clamp(0.0, 1.0));
-        let cell = Cell::opt(*value, |v| match chart.x.ticks {
-            Ticks::Percent => Cell::Percent(v),
-            Ticks::Duration => Cell::Duration(v),
-            _ => Cell::Compact(v),
-        });
-        let bar = "█".repeat((part * longest).round() as usize);
-        table.rows.push(vec![Cell::from(name.as_str()), cell, Cell::from(bar)]);
-    }
-    let hidden = categories.len().saturating_sub(20);
-    if hidden > 0 {
-        table.note = Some(format!("{hidden} more not shown."));
-    }
-    Some(table)
-}
-
-/// A waterfall as a table with a bar per row, each where it begins and ends.
-fn waterfall(chart: &Chart, available: usize) -> Option<Table> {
-    let Plot::Waterfall(steps) = &chart.plot else {
-        return None;
-    };
-    let longest = (available / 3).min(40);
-    let spans = super::plot::spans(steps);
-    let ends = || spans.iter().flatten().flat_map(|(from, to)| [*from, *to]).chain([0.0]);
-    let (least, most) = (ends().fold(0.0, f64::min), ends().fold(0.0, f64::max));
-    let place = |value: f64| if most > least { (value - least) / (most - least) * longest as f64 } else { 0.0 };
-    let mut table = Table::new("", vec![Column::text(""), Column::number(chart.x.label.clone()), Column::text("")]);
-    for (step, span) in steps.iter().zip(&spans) {
-        let bar = span.map_or_else(String::new, |(from, to)| {
-            let (a, b) = (place(from.min(to)).round() as usize, place(from.max(to)).round() as usize);
-            format!("{}{}", "·".repeat(a.min(longest)), "█".repeat(b.min(longest).saturating_sub(a)))
-        });
-        table.rows.push(vec![Cell::from(step.label.as_str()), Cell::Compact(step.value), Cell::from(bar)]);
-    }
-    Some(table)
-}
-
 /// The width of each line, for tests of other writers.
 #[cfg(test)]
 pub(crate) fn widest_line(text: &str) -> usize {
@@ -653,6 +362,8 @@ pub(crate) fn widest_line(text: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use super::super::chart::Mark;
+    use super::super::model::Column;
     use super::*;
 
     fn wide() -> Table {

@@ -201,12 +201,15 @@ impl Answer {
             by_horizon(|own| own.pinball_mean),
         )
         .with_reading("What the quantiles cost, too much and too little together. Lower is better.");
+        let held = chosen.map(|chosen| coverage(chosen, id("coverage"), ahead()));
         let made_of: Vec<String> =
             test.ensemble.iter().map(|own| format!("{:.1} {}", own.weight, own.model.name())).collect();
-        let mut section = Section::new(id("models"), title("Which forecast is best"))
-            .with_finding(finding)
-            .with_chart(smape)
-            .with_chart(loss)
+        let mut section = Section::new(id("models"), title("Which forecast is best")).with_finding(finding);
+        // One horizon is no curve.
+        if self.horizon > 1 {
+            section = [Some(smape), Some(loss), held].into_iter().flatten().fold(section, Section::with_chart);
+        }
+        section = section
             .with_table(table)
             .with_table(self.horizons(test))
             .with_coverage(format!(
@@ -306,6 +309,28 @@ impl Answer {
             ))
             .with_chart(chart)
     }
+}
+
+/// Shares of the slots that the intervals of a model hold, beside what they promise.
+fn coverage(model: &ModelScore, id: String, ahead: Axis) -> Chart {
+    let curve = |of: fn(&super::score::Score) -> f64| -> Vec<(f64, f64)> {
+        model.by_horizon.iter().map(|at| (at.ahead_s, of(&at.score))).collect()
+    };
+    let promised = |share: f64| -> Vec<(f64, f64)> { model.by_horizon.iter().map(|at| (at.ahead_s, share)).collect() };
+    let curves = vec![
+        Curve::new("in the 80 % interval", Mark::Line, curve(|score| score.coverage80)),
+        Curve::new("in the 90 % interval", Mark::Line, curve(|score| score.coverage90)),
+        Curve::new("80 % promised", Mark::Dashed, promised(0.8)),
+        Curve::new("90 % promised", Mark::Dashed, promised(0.9)),
+    ];
+    Chart::xy(
+        id,
+        format!("What the intervals of {} hold, by horizon", model.name),
+        ahead,
+        Axis::share("Slots held"),
+        curves,
+    )
+    .with_reading("A line below its dashes is an interval that is too narrow at that horizon.")
 }
 
 fn sentence(test: &Backtest, chosen: &ModelScore, base: &ModelScore) -> String {

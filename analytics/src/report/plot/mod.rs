@@ -10,6 +10,7 @@
 mod bars;
 mod cells;
 mod frame;
+mod named;
 mod paint;
 mod png;
 mod scale;

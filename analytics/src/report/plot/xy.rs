@@ -1,6 +1,7 @@
 //! Curves and points over two axes.
 
 use super::frame::{self, Entry, Swatch};
+use super::named;
 use super::scale::{Span, range, rounded_up, ticks};
 use super::scene::{Anchor, Rgb, SMALL, Scene, Sheet, palette, text_width};
 use crate::report::chart::{Chart, Mark, Reference, Scale, Series, Ticks};
@@ -45,7 +46,7 @@ pub(super) fn layout(chart: &Chart, series: &[Series], sheet: Sheet<'_>) -> Scen
 
     let mut scene = Scene::new(sheet.width);
     let top = frame::title(&mut scene, sheet.title);
-    let named = are_named_points(series);
+    let named = named::are_named_points(series);
     let top = frame::legend(&mut scene, top, &if named { Vec::new() } else { entries(chart, series, &drawn) });
     let top = frame::vertical_name(&mut scene, top, &chart.y.label);
     let bottom = top + AREA;
@@ -85,7 +86,7 @@ pub(super) fn layout(chart: &Chart, series: &[Series], sheet: Sheet<'_>) -> Scen
         shade_band(&mut scene, one, &x, &y);
     }
     if named {
-        named_points(&mut scene, series, &x, &y);
+        named::draw(&mut scene, series, &x, &y);
     } else {
         for one in &drawn {
             draw(&mut scene, one, &x, &y, &mut dropped);
@@ -215,62 +216,7 @@ fn draw(scene: &mut Scene, series: &Ready, x: &Span, y: &Span, dropped: &mut Dro
     }
 }
 
-/// Whether the chart is of several points, each with a name of its own: the names then stand beside the points.
-fn are_named_points(series: &[Series]) -> bool {
-    series.len() > 1 && series.iter().all(|one| one.mark == Mark::Points && one.points.len() <= 1)
-}
-
-/// Draws points with their names beside them. Points in the same place become rings around each other; a name stands where it touches no other
-/// point and no other name, to the right if it can.
-fn named_points(scene: &mut Scene, series: &[Series], x: &Span, y: &Span) {
-    let placed: Vec<(f64, f64, &str, Rgb)> = series
-        .iter()
-        .enumerate()
-        .filter_map(|(at, one)| {
-            let (px, py) = one.points.first()?;
-            let (px, py) = (x.at(*px)?, y.at(*py)?);
-            (inside(px, x) && inside(py, y)).then_some((px, py, one.name.as_str(), palette::series(at)))
-        })
-        .collect();
-    let near = |a: &(f64, f64, &str, Rgb), b: &(f64, f64, &str, Rgb)| (a.0 - b.0).hypot(a.1 - b.1) < 4.0;
-    // The widest ring first.
-    for (at, one) in placed.iter().enumerate() {
-        let after = placed.iter().skip(at + 1).filter(|other| near(one, other)).count();
-        scene.dot(one.0, one.1, 4.0 + 2.5 * after as f64, one.3);
-    }
-    let mut taken: Vec<(f64, f64, f64, f64)> =
-        placed.iter().map(|p| (p.0 - 5.0, p.1 - 5.0, p.0 + 5.0, p.1 + 5.0)).collect();
-    for (px, py, name, _) in &placed {
-        let width = text_width(name, SMALL);
-        let tried = (0..8).flat_map(|step| {
-            let shift = f64::from(step) * frame::LINE;
-            [
-                (9.0, shift, Anchor::Start),
-                (-9.0, shift, Anchor::End),
-                (9.0, -shift, Anchor::Start),
-                (-9.0, -shift, Anchor::End),
-            ]
-        });
-        let spot = |(dx, dy, anchor): (f64, f64, Anchor)| {
-            let (tx, ty) = (px + dx, py + dy);
-            let from = if anchor == Anchor::Start { tx } else { tx - width };
-            ((from, ty - 8.0, from + width, ty + 8.0), (tx, ty), anchor)
-        };
-        let free = |(area, ..): &((f64, f64, f64, f64), (f64, f64), Anchor)| {
-            let within =
-                area.0 >= x.start && area.2 <= x.end + 20.0 && area.1 >= y.end - 8.0 && area.3 <= y.start + 2.0;
-            within
-                && !taken
-                    .iter()
-                    .any(|other| area.0 < other.2 && other.0 < area.2 && area.1 < other.3 && other.1 < area.3)
-        };
-        let found = tried.map(spot).find(free).unwrap_or_else(|| spot((9.0, 0.0, Anchor::Start)));
-        taken.push(found.0);
-        scene.text(found.1, name, palette::INK, found.2);
-    }
-}
-
-fn inside(at: f64, span: &Span) -> bool {
+pub(super) fn inside(at: f64, span: &Span) -> bool {
     let (low, high) = (span.start.min(span.end), span.start.max(span.end));
     at >= low - 0.5 && at <= high + 0.5
 }

@@ -1,0 +1,172 @@
+//! Words on lines and columns of a terminal: what is wrapped, narrowed and filled up so that no line is wider than asked.
+
+use super::super::markup::{printable, spans};
+use super::super::model::{Align, Table};
+use super::{GAP, NARROWEST};
+
+/// Which columns stand beside each other, with their widths; several groups if one line cannot hold all.
+pub(super) fn parts(
+    names: &[String],
+    grid: &[Vec<String>],
+    table: &Table,
+    available: usize,
+) -> Vec<Vec<(usize, usize)>> {
+    let words = |c: usize| table.columns.get(c).is_some_and(|col| col.align == Align::Left);
+    let widths = |heading: &dyn Fn(usize, &str) -> usize| -> Vec<usize> {
+        let cells = |c: usize| grid.iter().filter_map(|row| row.get(c)).map(|t| width(t)).max().unwrap_or(0);
+        names.iter().enumerate().map(|(c, name)| cells(c).max(heading(c, name)).min(available)).collect()
+    };
+    let mut natural = widths(&|_, name| width(name));
+    // The headings of numbers wrap first: on two lines, then on as many as they have words.
+    let longest = |name: &str| name.split(' ').map(width).max().unwrap_or(0);
+    let halved = |name: &str| longest(name).max(width(name).div_ceil(2) + 2).min(width(name));
+    for heading in [&halved as &dyn Fn(&str) -> usize, &longest] {
+        if natural.iter().map(|w| w + GAP).sum::<usize>() > available + GAP {
+            natural = widths(&|c, name| if words(c) { width(name) } else { heading(name) });
+        }
+    }
+    let mut out = Vec::new();
+    let mut next = 0;
+    while next < names.len() {
+        // The first column names the row, so every group begins with it.
+        let mut group: Vec<(usize, usize)> = Vec::new();
+        if next > 0 {
+            group.push((0, natural.first().copied().unwrap_or(0)));
+        }
+        let smallest = |g: &[(usize, usize)]| -> usize {
+            g.iter().map(|(c, w)| if words(*c) { (*w).min(NARROWEST) } else { *w }).sum::<usize>()
+                + GAP * g.len().saturating_sub(1)
+        };
+        let first_new = group.len();
+        while next < names.len() {
+            group.push((next, natural.get(next).copied().unwrap_or(0)));
+            if smallest(&group) > available && group.len() > first_new + 1 {
+                group.pop();
+                break;
+            }
+            next += 1;
+        }
+        narrow(&mut group, available, words);
+        out.push(group);
+    }
+    out
+}
+
+/// Narrows a group to the width: the widest column of words first, any other only when nothing else is left.
+pub(super) fn narrow(group: &mut [(usize, usize)], available: usize, words: impl Fn(usize) -> bool) {
+    let space = available.saturating_sub(GAP * group.len().saturating_sub(1));
+    while group.iter().map(|(_, w)| w).sum::<usize>() > space {
+        let widest = |g: &[(usize, usize)], only_words: bool| {
+            (0..g.len())
+                .filter(|&i| {
+                    g.get(i).is_some_and(|(c, w)| if only_words { words(*c) && *w > NARROWEST } else { *w > 1 })
+                })
+                .max_by_key(|&i| (g.get(i).map(|(_, w)| *w), std::cmp::Reverse(i)))
+        };
+        let Some(entry) = widest(group, true).or_else(|| widest(group, false)).and_then(|i| group.get_mut(i)) else {
+            break;
+        };
+        entry.1 -= 1;
+    }
+}
+
+/// The text filled with spaces to `to` columns.
+pub(super) fn pad(text: &str, to: usize, align: Option<Align>) -> String {
+    let fill = " ".repeat(to.saturating_sub(width(text)));
+    if align == Some(Align::Right) { fill + text } else { text.to_string() + &fill }
+}
+
+/// The text of a cell on lines of at most `to` columns.
+pub(super) fn wrap(text: &str, to: usize) -> Vec<String> {
+    if width(text) <= to {
+        return vec![text.to_string()];
+    }
+    let words: Vec<Word> =
+        text.split(' ').filter(|w| !w.is_empty()).map(|w| Word { text: w.to_string(), bold: false }).collect();
+    let join = |line: &Vec<Word>| line.iter().map(|w| w.text.as_str()).collect::<Vec<_>>().join(" ");
+    fill(&words, to.max(1)).iter().map(join).collect()
+}
+
+/// Terminal columns of a text.
+pub(super) fn width(text: &str) -> usize {
+    text.chars().map(char_width).sum()
+}
+
+/// Terminal columns of a character: two for East Asian wide ranges and emoji, none for combining marks.
+pub(super) fn char_width(c: char) -> usize {
+    match c {
+        '\u{0300}'..='\u{036F}' | '\u{200B}'..='\u{200F}' | '\u{20D0}'..='\u{20FF}' | '\u{FE00}'..='\u{FE0F}' => 0,
+        '\u{1100}'..='\u{115F}'
+        | '\u{2E80}'..='\u{303E}'
+        | '\u{3041}'..='\u{A4CF}'
+        | '\u{AC00}'..='\u{D7A3}'
+        | '\u{F900}'..='\u{FAFF}'
+        | '\u{FE30}'..='\u{FE6F}'
+        | '\u{FF00}'..='\u{FF60}'
+        | '\u{FFE0}'..='\u{FFE6}'
+        | '\u{1F300}'..='\u{1FAFF}'
+        | '\u{20000}'..='\u{3FFFD}' => 2,
+        _ => 1,
+    }
+}
+
+/// A word of a sentence.
+pub(super) struct Word {
+    pub(super) text: String,
+    pub(super) bold: bool,
+}
+
+/// Words of a sentence with their weight. A weight that changes inside a word is that of its first part.
+pub(super) fn words(sentence: &str) -> impl Iterator<Item = Word> {
+    let mut out: Vec<Word> = Vec::new();
+    let mut joined = false;
+    for span in spans(sentence) {
+        let text = printable(span.text);
+        // A terminal shows code as it is typed in prose: between backticks.
+        let text = if span.code { format!("`{text}`") } else { text };
+        for (i, piece) in text.split(' ').enumerate() {
+            match out.last_mut() {
+                Some(last) if i == 0 && joined => last.text.push_str(piece),
+                // A number and its sign stay on one line.
+                Some(last) if piece.starts_with('%') => last.text.push_str(&format!(" {piece}")),
+                _ if piece.is_empty() => {}
+                _ => out.push(Word { text: piece.to_string(), bold: span.bold }),
+            }
+            joined = !piece.is_empty();
+        }
+    }
+    out.into_iter()
+}
+
+/// Lines of words no wider than `to`; a word that is wider alone is broken.
+pub(super) fn fill(words: &[Word], to: usize) -> Vec<Vec<Word>> {
+    let mut lines: Vec<Vec<Word>> = Vec::new();
+    let mut used = 0;
+    for word in words {
+        let mut rest = word.text.clone();
+        while !rest.is_empty() {
+            let mut piece = String::new();
+            let mut taken = 0;
+            for c in rest.chars() {
+                if taken + char_width(c) > to && taken > 0 {
+                    break;
+                }
+                taken += char_width(c);
+                piece.push(c);
+            }
+            rest = rest.split_off(piece.len());
+            let new = Word { text: piece, bold: word.bold };
+            match lines.last_mut() {
+                Some(line) if used + 1 + taken <= to => {
+                    line.push(new);
+                    used += 1 + taken;
+                }
+                _ => {
+                    lines.push(vec![new]);
+                    used = taken;
+                }
+            }
+        }
+    }
+    lines
+}
