@@ -28,7 +28,7 @@ use tracecast_analytics::report::{Cell, Column, Section, Table, format};
 use tracecast_analytics::stats::sum;
 
 use crate::error::Result;
-use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation};
+use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, worth};
 use crate::replay::compare::{self, Estimate};
 use crate::replay::fidelity::{Fidelity, Verdict};
 use crate::replay::input::{Loaded, Options, load};
@@ -350,7 +350,7 @@ impl Pooling {
         let (first, change) = (self.replays.first()?, self.mean_wait_change_s?);
         let believed = !matches!(self.fidelity.verdict, Verdict::FarOff | Verdict::Unknown { .. });
         let mean = first.apart.wait_s.mean_s;
-        if !believed || !crate::advice::worth(-change.value, -change.high, mean) {
+        if !believed || !worth(-change.value, -change.high, mean) {
             return None;
         }
         let mut longer: Vec<(&str, f64)> = self

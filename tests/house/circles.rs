@@ -9,18 +9,12 @@ use super::source::{self, Named};
 use super::{MEMBERS, root};
 
 /// Circles that are known: crate, modules in the circle, and why they may stay.
-const EXEMPT: [(&str, &[&str], &str); 5] = [
+const EXEMPT: [(&str, &[&str], &str); 3] = [
     ("analytics", &["capacity", "load"], "both are about to be parted: what has no VC is told by neither alone"),
     (
         "analytics",
         &["attribute", "constant", "ledger", "meter", "model"],
         "the ledger lists the constants that its meter used",
-    ),
-    ("analytics", &["model", "opening"], "a report holds its opening, and the opening is made of the report's blocks"),
-    (
-        "planner",
-        &["advice", "pooling"],
-        "advice asks what a pool would do, and the pool tells what is worth it as advice does",
     ),
     (
         "planner",

@@ -12,7 +12,8 @@ use std::fmt::Write as _;
 use super::chart::Chart;
 use super::markup::{data_html, escape_html, sentence_html, slug};
 use super::model::{Align, Block, Report, Section, Table};
-use super::opening::{Card, Changes, MOST_CARDS, MOST_FIGURES, Part};
+use super::opening::{Card, Changes, MOST_CARDS, MOST_FIGURES};
+use super::part::Part;
 use super::plot::{self, SvgUse};
 use super::{RenderError, format};
 

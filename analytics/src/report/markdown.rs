@@ -7,7 +7,8 @@ use super::Chart;
 use super::format;
 use super::markup::{escape_markdown, printable, sentence_markdown};
 use super::model::{Align, Block, Report, Section, Table};
-use super::opening::{Card, Changes, MOST_CARDS, MOST_FIGURES, Part};
+use super::opening::{Card, Changes, MOST_CARDS, MOST_FIGURES};
+use super::part::Part;
 
 /// Renders the report.
 #[must_use]

@@ -14,6 +14,7 @@ pub mod markdown;
 pub mod markup;
 pub mod model;
 pub mod opening;
+pub mod part;
 pub mod plot;
 pub mod text;
 
@@ -24,7 +25,8 @@ pub use chart::{
     Axis, BarLayout, BarSeries, BoxSummary, Chart, Mark, Plot, Reference, Scale, Series, Step, StepKind, Ticks,
 };
 pub use model::{Align, Block, Cell, Column, Report, Section, Table};
-pub use opening::{Card, Changes, Figure, Part, Question};
+pub use opening::{Card, Changes, Figure, Question};
+pub use part::Part;
 
 /// Why a report or a chart could not be rendered.
 #[derive(Debug, thiserror::Error)]

@@ -4,10 +4,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, Subcommand, ValueEnum};
-use tracecast_analytics::Trace;
 use tracecast_analytics::audit::factors::{Hourly, Method};
 use tracecast_analytics::ingest::slurm::hostlist;
-use tracecast_analytics::report::{Section, format};
+use tracecast_analytics::report::format;
 use tracecast_analytics::time::{Window, Written};
 use tracecast_planner::power::answer::Answer;
 use tracecast_planner::power::ces::Thresholds;
@@ -280,21 +279,6 @@ impl PlanPower {
 fn hosts(names: &str) -> Result<Vec<String>> {
     const MOST: usize = 100_000;
     hostlist::expand(names, MOST).ok().with_context(|| format!("`{names}` is no host list; write gpu[01-52,60]"))
-}
-
-/// What a report on a trace says of sleep, with all defaults: its headline, its sections, and what it assumes.
-pub(crate) fn sections(trace: &Trace) -> (Option<String>, Vec<Section>, Vec<String>) {
-    let title = "Which nodes can sleep";
-    match evaluate::evaluate(trace, String::new(), &PowerRequest::default(), &|_| ()) {
-        Ok((answer, _)) => {
-            let mut report = answer.report();
-            (report.summary.drain(..).next(), report.sections, report.notes)
-        }
-        Err(error) => {
-            let why = format!("{:#}.", anyhow::Error::from(error));
-            (None, vec![Section::not_available("power", title, why)], Vec::new())
-        }
-    }
 }
 
 /// What configurations are written with.

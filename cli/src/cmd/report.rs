@@ -4,12 +4,11 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
 use clap::Args;
-use tracecast_analytics::Trace;
 use tracecast_analytics::report;
-use tracecast_planner::advice::{self, Power, Request};
+use tracecast_planner::advice::{self, Request};
 
 use crate::args::Reading;
-use crate::cmd::{answer, describe, plan};
+use crate::cmd::{answer, describe};
 use crate::{early, output, source};
 
 #[derive(Debug, Args)]
@@ -38,7 +37,7 @@ pub(crate) fn run(request: &Report, quiet: bool) -> Result<()> {
         None => describe::title(&trace, &sources),
     };
     let asked = Request { title, trace: named(&request.sources) };
-    let (document, data) = advice::report(&trace, &asked, power(&trace))?;
+    let (document, data) = advice::report(&trace, &asked)?;
     let html = report::html::render(&document).context("draw the report")?;
     let (page, file) = (request.out.join("report.html"), request.out.join("report.json"));
     let json = answer::json(&data, "the report's data")?;
@@ -46,13 +45,6 @@ pub(crate) fn run(request: &Report, quiet: bool) -> Result<()> {
     let mut text = report::text::brief(&document, output::terminal());
     text.push_str(&format!("\nThe whole report: {}\nThe same as data:  {}\n", page.display(), file.display()));
     output::text(&text, None)
-}
-
-/// What the plan of powering nodes has to say.
-fn power(trace: &Trace) -> Power {
-    let (looked_at, sections, notes) = plan::sections(trace);
-    let why_not = sections.iter().find_map(|section| section.unavailable.clone());
-    Power { recommendations: Vec::new(), looked_at: looked_at.or(why_not), sections, notes }
 }
 
 /// The sources as they stand on a command line.

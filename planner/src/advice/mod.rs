@@ -13,6 +13,7 @@ pub mod card;
 pub mod failing;
 pub mod limits;
 pub mod order;
+mod power;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -29,8 +30,6 @@ use crate::pooling::{self, Pooling};
 
 /// Version of the data of a report; a change that breaks its readers raises it.
 pub const SCHEMA: &str = "report/2";
-/// Share of what it changes that an effect must have to be worth a change.
-const WORTH: f64 = 0.05;
 
 /// What is asked.
 #[derive(Debug, Clone, Default)]
@@ -39,19 +38,6 @@ pub struct Request {
     pub title: String,
     /// How the trace is named on a command line, for the commands that the report gives.
     pub trace: String,
-}
-
-/// What the plan of powering nodes has to say.
-#[derive(Debug, Clone, Default)]
-pub struct Power {
-    /// Its recommendations.
-    pub recommendations: Vec<Recommendation>,
-    /// Its sections.
-    pub sections: Vec<Section>,
-    /// What it takes for granted, in sentences.
-    pub notes: Vec<String>,
-    /// What was looked at where it recommends nothing, or why it says nothing.
-    pub looked_at: Option<String>,
 }
 
 /// `report.json`: what to change, the description of a trace, and the replay on one pool beside it.
@@ -86,11 +72,6 @@ pub fn json_schema() -> serde_json::Value {
     schemars::schema_for!(ReportData).to_value()
 }
 
-/// Whether an effect is worth a change: `gain` in what is `of` today, at the least `least`.
-pub(crate) fn worth(gain: f64, least: f64, of: f64) -> bool {
-    least > 0.0 && of > 0.0 && gain >= WORTH * of
-}
-
 /// An error in one line.
 pub(crate) fn in_a_line(error: &crate::Error) -> String {
     let text = error.to_string();
@@ -101,11 +82,11 @@ pub(crate) fn in_a_line(error: &crate::Error) -> String {
     }
 }
 
-/// The whole report on a trace, and its data. `power` is what the plan of powering nodes says.
+/// The whole report on a trace, and its data.
 ///
 /// # Errors
 /// If the trace's carbon intensities contradict each other.
-pub fn report(trace: &Trace, request: &Request, power: Power) -> Result<(Report, ReportData)> {
+pub fn report(trace: &Trace, request: &Request) -> Result<(Report, ReportData)> {
     let description = Description::of(trace);
     let mut document = description.report(&request.title);
     let pooling = pooling::compare(trace);
@@ -113,10 +94,8 @@ pub fn report(trace: &Trace, request: &Request, power: Power) -> Result<(Report,
     let mut gathered = Gathered::default();
     gathered.add("Another order of the queue", order::look(trace).map(|found| (found.recommendation, found.looked_at)));
     gathered.add("Quotas pooled", pooled(&pooling));
-    match (power.recommendations.is_empty(), power.looked_at) {
-        (true, Some(why)) => gathered.add("Nodes to sleep", Err(why)),
-        _ => gathered.recommendations.extend(power.recommendations),
-    }
+    let power = power::look(trace);
+    gathered.add("Nodes to sleep", power.found);
     gathered.add("Work that keeps failing", failing::look(trace));
     gathered.add("Time limits", limits::look(trace));
     let Gathered { mut recommendations, left_alone } = gathered;

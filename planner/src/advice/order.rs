@@ -20,9 +20,8 @@ use tracecast_analytics::facts::JobFacts;
 use tracecast_analytics::report::format;
 use tracecast_analytics::stats::sum;
 
-use super::worth;
 use crate::error::Result;
-use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, Regret};
+use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, Regret, worth};
 use crate::replay::compare::{self, Difference};
 use crate::replay::fidelity::{Fidelity, Verdict};
 use crate::replay::input::{Loaded, Options, load};

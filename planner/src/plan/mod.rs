@@ -11,4 +11,4 @@
 pub mod recommendation;
 pub mod window;
 
-pub use recommendation::{Basis, Confidence, Effect, Harm, Recommendation, Regret};
+pub use recommendation::{Basis, Confidence, Effect, Harm, Recommendation, Regret, WORTH, worth};

@@ -10,6 +10,14 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// Share of what it changes that an effect must have to be worth a change.
+pub const WORTH: f64 = 0.05;
+
+/// Whether an effect is worth a change: `gain` in what is `of` today, at the `least` above none.
+pub fn worth(gain: f64, least: f64, of: f64) -> bool {
+    least > 0.0 && of > 0.0 && gain >= WORTH * of
+}
+
 /// A figure that a recommendation changes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Effect {
