@@ -24,8 +24,8 @@ use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, Parq
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 use rayon::prelude::*;
-use tracecast_analytics::audit::meter::Options;
-use tracecast_analytics::audit::stream::measure_stream;
+use tracecast_analytics::energy::meter::Options;
+use tracecast_analytics::energy::stream::measure_stream;
 
 const START_MS: i64 = 1_780_000_000_000 / 86_400_000 * 86_400_000;
 const ROW_GROUP: usize = 1 << 18;

@@ -14,6 +14,7 @@
 
 pub mod audit;
 pub mod describe;
+pub mod energy;
 pub mod error;
 pub mod facts;
 pub mod ingest;

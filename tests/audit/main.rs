@@ -3,11 +3,16 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use tracecast_analytics::Trace;
-use tracecast_analytics::audit::ledger::{Basis, Ledger, Use};
-use tracecast_analytics::audit::meter::{Options, measure, measure_counted};
+use tracecast_analytics::describe::Topic as _;
+use tracecast_analytics::describe::power::Power;
+use tracecast_analytics::energy::ledger::{Basis, Ledger, Use};
+use tracecast_analytics::energy::meter::{Options, measure, measure_counted};
+use tracecast_analytics::facts::JobFacts;
 use tracecast_analytics::schema::{NodeSampleRow, Table};
+use tracecast_analytics::storage::load;
 use tracecast_tests::{read, real_trace};
 
 const HOUR_MS: i64 = 3_600_000;
@@ -123,4 +128,41 @@ fn harvard_snapshot() {
     assert!((total_w - 1_028_616.0).abs() < 1e-3, "{total_w}");
     assert!((typical - 1_220.0).abs() < 1e-6 && (p95 - 2_860.0).abs() < 1e-6, "{typical} {p95}");
     assert_eq!(idle, 230);
+}
+
+/// Joules that readings tell, of all entries or of those of devices alone.
+fn read_j(ledger: &Ledger, of_devices: bool) -> f64 {
+    let parts = ledger.entries.iter().filter(|entry| entry.basis != Basis::Model);
+    let beside = |spent_on: Use| matches!(spent_on, Use::Overhead | Use::Residual);
+    parts.filter(|entry| !(of_devices && beside(entry.spent_on))).map(|entry| entry.energy_j).sum()
+}
+
+/// A description and an audit of one trace tell the same energy: what GPUs and nodes read.
+#[test]
+fn a_description_tells_the_energy_of_the_ledger() {
+    let near = |a: f64, b: f64| (a - b).abs() <= 1e-9 * a.abs().max(b.abs());
+    let told = |trace: &Trace| Power::of(&JobFacts::of(trace)).unwrap();
+
+    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../datasets/sample");
+    let trace = load(&sample).unwrap();
+    let ledger = measure(&trace, &Options::default()).unwrap();
+    let power = told(&trace);
+    let gpus = power.gpus.unwrap();
+    let of_gpus = gpus.metered.as_ref().unwrap().energy.energy_kwh;
+    let of_nodes = power.nodes.unwrap().total.unwrap().energy.energy_kwh;
+    println!("the sample: GPUs {of_gpus:.3} kWh, nodes {of_nodes:.3} kWh by readings");
+    assert!(near(of_gpus, read_j(&ledger, true) / 3.6e6), "{of_gpus} {}", read_j(&ledger, true) / 3.6e6);
+    // Its four metered nodes have all the GPUs with readings: what their meters read is all that is read.
+    assert!(near(of_nodes, read_j(&ledger, false) / 3.6e6), "{of_nodes} {}", read_j(&ledger, false) / 3.6e6);
+    let by_holder: f64 = gpus.by_holder.iter().map(|part| part.energy_kwh).sum();
+    assert!(near(by_holder, of_gpus), "{by_holder} {of_gpus}");
+
+    let Some(path) = real_trace("harvard_ipmi/power_1min_2025-06-03.csv.gz") else { return };
+    let trace = read(&[path]).unwrap();
+    let ledger = measure(&trace, &Options::default()).unwrap();
+    let energy = told(&trace).nodes.unwrap().total.unwrap().energy;
+    let metered = ledger.metered_j.unwrap() / 3.6e6;
+    println!("Harvard: {metered:.3} kWh by readings");
+    assert!(near(energy.energy_kwh, metered), "{} {metered}", energy.energy_kwh);
+    assert!((energy.time_coverage.unwrap() - ledger.coverage_ratio.unwrap()).abs() < 0.02);
 }

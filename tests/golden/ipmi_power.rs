@@ -35,6 +35,8 @@ fn trapezoid(meter: &BTreeMap<i64, f64>) -> (f64, f64, f64) {
         return (0.0, 0.0, 0.0);
     }
     let span = points[points.len() - 1].0 - points[0].0;
+    // The sample period is the lower median of the first 15 gaps.
+    gaps.truncate(15);
     gaps.sort_by(f64::total_cmp);
     let longest = 3.0 * gaps[(gaps.len() - 1) / 2];
     let (mut joules, mut bridged) = (0.0, 0.0);

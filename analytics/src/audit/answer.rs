@@ -7,12 +7,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::account::{Account, JobCharge};
-use super::constant::Constant;
 use super::factors::FactorRecord;
-use super::ledger::Ledger;
 use super::name::base;
 use super::whatif::cap::PowerCaps;
 use super::whatif::reclaim::Reclaim;
+use crate::energy::constant::Constant;
+use crate::energy::ledger::Ledger;
 use crate::report::markup::csv_text;
 use crate::schema::Table as _;
 use crate::time::Zone;

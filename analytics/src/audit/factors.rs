@@ -66,8 +66,8 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::audit::meter;
-use crate::audit::model::Given;
+use crate::energy::meter;
+use crate::energy::model::Given;
 use crate::time::Zone;
 pub use hourly::Hourly;
 pub use load::{FactorRecord, Used, load};

@@ -11,10 +11,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::account::Account;
-use super::constant::Constant;
 use super::factors::FactorRecord;
-use super::ledger::Use;
 use super::name::base;
+use crate::energy::constant::Constant;
+use crate::energy::ledger::Use;
 use crate::error::{Error, Result};
 use crate::ingest::{SourceFile, sha256};
 use crate::trace::SourceRecord;
@@ -377,7 +377,7 @@ mod tests {
     use super::*;
     use crate::audit::account::account;
     use crate::audit::factors::Loaded;
-    use crate::audit::ledger::Ledger;
+    use crate::energy::ledger::Ledger;
 
     fn manifest(answer: &[u8]) -> Manifest {
         let input = |role: &str, name: &str, sha: &str| Input {

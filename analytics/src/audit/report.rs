@@ -8,8 +8,8 @@ use jiff::tz::TimeZone;
 
 use super::account::{Account, Bounded, Charge};
 use super::answer::Answer;
-use super::ledger::{Basis, Use};
 use super::whatif::reclaim::Reclaim;
+use crate::energy::ledger::{Basis, Use};
 use crate::report::format::{self, compact, count, counted, percent};
 use crate::report::{
     Axis, BarLayout, BarSeries, Cell, Chart, Column, Mark, Report, Section, Series, Step, StepKind, Table,

@@ -10,11 +10,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::topic::{CAVEAT_BELOW, Topic, TopicResult, left_out, share};
+use crate::facts::Capacity;
 use crate::facts::JobFacts;
-use crate::facts::capacity::{Capacity, samples_by_name, sum};
+use crate::facts::activity::Activity;
+use crate::facts::capacity::samples_by_name;
 use crate::facts::observed::Observed;
-use crate::facts::occupancy::Steps;
-use crate::facts::outage::Outages;
+use crate::facts::occupancy::{Steps, sum};
 use crate::report::format::{counted, integer, percent};
 use crate::report::{Axis, BarLayout, BarSeries, Cell, Chart, Column, Mark, Reference, Section, Series, Table};
 use crate::time::{DAY_MS, HOUR_MS, LocalTime, Zone};
@@ -142,7 +143,7 @@ impl Topic for CalendarLoad {
         let observed = if from_jobs(facts) || !facts.is_empty() {
             Observed::whole(from, to)
         } else {
-            Observed::less(from, to, &Outages::of_gpus(trace))
+            Observed::less(from, to, &Activity::gpus(trace).outages())
         };
         let mut load = Self {
             zone: trace.zone.clone(),
@@ -314,7 +315,7 @@ fn nodes_in_use(facts: &JobFacts<'_>) -> Option<NodeUse> {
     };
     let (active, there) = (series(&table.nodes_active), series(&table.nodes_total));
     let (from, to) = covered(&active).filter(|(from, to)| to > from)?;
-    let observed = Observed::less(from, to, &Outages::of_nodes(facts.trace));
+    let observed = Observed::less(from, to, &Activity::nodes(facts.trace).outages());
     let mean_nodes = observed.mean(&active)?;
     let total_nodes = observed.mean(&there).filter(|nodes| *nodes > 0.0);
     let outage_hours = observed.outage_hours();

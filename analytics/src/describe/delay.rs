@@ -27,6 +27,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::topic::{TopicResult, hours, share};
+use crate::facts::capacity::MOST_WITHOUT_VC;
 use crate::facts::load::{self, VcLoad};
 use crate::facts::occupancy::{Steps, walk};
 use crate::facts::placed::{FreeNodes, Placements, micros};
@@ -140,7 +141,7 @@ impl Delay {
     /// In one line what the source lacks.
     pub(super) fn of(facts: &JobFacts<'_>, placements: Option<&Placements>) -> TopicResult<Self> {
         // Where many jobs name no VC, what VCs have in use, and so their quota, is not known.
-        let quotas = load::without_vc(facts).is_some_and(|unknown| unknown <= load::MOST_WITHOUT_VC);
+        let quotas = facts.gpu_time_without_vc().is_some_and(|unknown| unknown <= MOST_WITHOUT_VC);
         let loads: Vec<VcLoad> =
             load::of_jobs(facts).into_iter().filter(|load| quotas && load.capacity.is_some()).collect();
         if loads.is_empty() && placements.is_none() {
@@ -311,8 +312,8 @@ impl Delayed {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::facts::load::tests::{job, quota};
-    use crate::facts::placed::tests::{node, place};
+    use crate::facts::rows::{job, quota};
+    use crate::facts::rows::{node, place};
     use crate::trace::Trace;
 
     /// Wait shares of the one job that waited: capacity, quota, fragmentation, order.

@@ -389,7 +389,7 @@ fn short(value: f64) -> String {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::facts::load::tests::job;
+    use crate::facts::rows::job;
     use crate::trace::Trace;
 
     #[test]

@@ -446,8 +446,8 @@ impl Fragmentation {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::facts::load::tests::job;
-    use crate::facts::placed::tests::{node, place};
+    use crate::facts::rows::job;
+    use crate::facts::rows::{node, place};
     use crate::trace::Trace;
 
     /// Two nodes of 8. Job a holds 5 of n1 from 0 s to 100 s; job b holds 5 of n2 from 50 s to 100 s; job c asks for 4 at

@@ -380,8 +380,8 @@ impl Locality {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::facts::load::tests::job;
-    use crate::facts::placed::tests::{node, place};
+    use crate::facts::rows::job;
+    use crate::facts::rows::{node, place};
     use crate::trace::Trace;
 
     #[test]

@@ -21,6 +21,8 @@ use serde::Serialize;
 
 use super::topic::{Moments, Topic, TopicResult, hours, left_out, share};
 use crate::facts::JobFacts;
+use crate::facts::activity::Activity;
+use crate::facts::capacity::MOST_WITHOUT_VC;
 use crate::facts::load::{self, LoadSource, VcLoad};
 use crate::facts::observed::Observed;
 use crate::facts::occupancy::Steps;
@@ -124,7 +126,7 @@ impl Topic for Poolable {
         };
         let series = load::of_activity(facts.trace);
         if usable(&series) {
-            let outages = Outages::of_gpus(facts.trace);
+            let outages = Activity::gpus(facts.trace).outages();
             return Self::of_loads(LoadSource::Activity, &series, &outages, None, Moments::of(facts.trace));
         }
         let jobs = load::of_jobs(facts);
@@ -139,8 +141,8 @@ impl Topic for Poolable {
             };
             return Err(lacking.to_owned());
         }
-        let unknown = load::without_vc(facts);
-        if let Some(unknown) = unknown.filter(|unknown| *unknown > load::MOST_WITHOUT_VC) {
+        let unknown = facts.gpu_time_without_vc();
+        if let Some(unknown) = unknown.filter(|unknown| *unknown > MOST_WITHOUT_VC) {
             return Err(format!(
                 "the VC of {} of the GPU time is unknown, so idle GPUs of VCs cannot be told",
                 percent(unknown)
@@ -381,7 +383,7 @@ impl Poolable {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::facts::load::tests::{job, quota, sample};
+    use crate::facts::rows::{job, quota, sample};
     use crate::trace::Trace;
 
     #[test]

@@ -17,6 +17,7 @@ use serde::Serialize;
 use super::summary::int;
 use super::topic::{Topic, TopicResult, hours, left_out, share};
 use crate::facts::JobFacts;
+use crate::facts::activity::Activity;
 use crate::facts::load::{self, LoadSource, Spread, VcLoad};
 use crate::facts::outage::Outages;
 use crate::report::format::{compact, counted, percent};
@@ -124,7 +125,7 @@ impl Topic for VcLoads {
                 sums.gpus += gpus;
             }
         }
-        let reported = reported(facts.trace, &Outages::of_gpus(facts.trace));
+        let reported = reported(facts.trace, &Activity::gpus(facts.trace).outages());
         let mut vcs = Vec::new();
         let (mut used, mut there) = (NeumaierSum::new(), NeumaierSum::new());
         let mut listed = BTreeSet::new();
@@ -401,7 +402,7 @@ impl VcLoads {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::facts::load::tests::{job, quota, sample};
+    use crate::facts::rows::{job, quota, sample};
 
     #[test]
     fn the_worked_number_and_the_imbalance() {

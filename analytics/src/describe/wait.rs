@@ -413,7 +413,7 @@ impl Wait {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::facts::load::tests::job;
+    use crate::facts::rows::job;
     use crate::trace::Trace;
 
     #[test]

@@ -3,11 +3,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::activity::spacing;
 use super::job::JobFacts;
-use super::occupancy::Steps;
+use super::occupancy::{Steps, sum};
 use crate::report::format::{count, counted};
 use crate::schema::{Numbers, Table, gpu_count};
 use crate::trace::Trace;
+
+/// Share of the GPU time without a VC beyond which what VCs leave idle, or have left of their quota, cannot be told.
+pub(crate) const MOST_WITHOUT_VC: f64 = 0.1;
 
 /// GPUs there were over time.
 #[derive(Debug)]
@@ -62,7 +66,7 @@ impl Capacity {
     /// may hold the jobs of some VCs and the GPUs of all. `how` says so. Left whole where much GPU time names no VC.
     pub(crate) fn of_jobs(facts: &JobFacts<'_>, from: i64, to: i64) -> Option<Self> {
         let mut capacity = Self::of(facts.trace, from, to)?;
-        if super::load::without_vc(facts).is_none_or(|share| share > super::load::MOST_WITHOUT_VC) {
+        if facts.gpu_time_without_vc().is_none_or(|share| share > MOST_WITHOUT_VC) {
             return Some(capacity);
         }
         let jobs = &facts.trace.jobs;
@@ -155,30 +159,16 @@ pub(crate) fn samples_by_name(trace: &Trace, scope: &str, column: &Numbers<f64>)
 fn held(mut samples: Vec<(i64, f64)>) -> Steps {
     samples.sort_by_key(|(ts, _)| *ts);
     samples.dedup_by_key(|(ts, _)| *ts);
-    let mut gaps: Vec<i64> = samples.windows(2).filter_map(|pair| Some(pair.last()?.0 - pair.first()?.0)).collect();
-    gaps.sort_unstable();
-    let end = gaps.get(gaps.len() / 2).zip(samples.last()).map(|(gap, (last, _))| (last.saturating_add(*gap), 0.0));
+    let gap = spacing(samples.iter().map(|(ts, _)| *ts));
+    let end = gap.zip(samples.last()).map(|(gap, (last, _))| (last.saturating_add(gap), 0.0));
     Steps::of_samples(samples.into_iter().chain(end))
-}
-
-/// The sum of several quantities.
-pub(crate) fn sum<'a>(parts: impl Iterator<Item = &'a Steps>) -> Steps {
-    let parts: Vec<&Steps> = parts.collect();
-    let first = parts.iter().filter_map(|steps| steps.times().first()).min().copied();
-    let last = parts.iter().filter_map(|steps| steps.times().last()).max().copied();
-    let (Some(first), Some(last)) = (first, last) else { return Steps::default() };
-    let mut samples = Vec::new();
-    super::occupancy::walk(&parts, first, last.saturating_add(1), |start, _, values| {
-        samples.push((start, values.iter().sum()));
-    });
-    Steps::of_samples(samples)
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::facts::load::tests::{job, quota, sample};
+    use crate::facts::rows::{job, quota, sample};
     use crate::schema::{CapacityRow, NodeRow};
 
     #[test]

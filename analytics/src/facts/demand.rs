@@ -1,9 +1,11 @@
 //! Demand as slots of equal length.
 //!
-//! A slot is described by what was counted within it: the largest count (which is what capacity has to serve), the last one (the newest that
+//! A slot ([`Slot`]) is described by what was counted within it: the largest count (which is what capacity has to serve), the last one (the newest that
 //! is known when the slot has ended) and the mean. Slots in which nothing was counted carry on what the last one ended with, and say so.
 //!
 //! Worked example: counts 3, 5, 4 at minutes 0, 1, 2 of a slot of three minutes: peak 5, last 4, mean 4.
+
+pub use super::slot::Slot;
 
 /// What is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
@@ -13,23 +15,6 @@ pub enum Unit {
     Nodes,
     /// GPUs in use.
     Gpus,
-}
-
-/// What was counted within one slot.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Slot {
-    /// Largest count, in use.
-    pub peak: f64,
-    /// Count at the end.
-    pub last: f64,
-    /// Mean count.
-    pub mean: f64,
-    /// Asked for by what waits, largest within the slot, in the same unit; 0 where the source does not say ([`Series::counts_pending`]).
-    pub pending: f64,
-    /// There are so many, at the end of the slot.
-    pub total: f64,
-    /// Whether anything was counted in it.
-    pub counted: bool,
 }
 
 /// Demand of one VC, pool or cluster.

@@ -14,6 +14,7 @@ use std::collections::HashMap;
 
 use super::occupancy::Steps;
 use crate::schema::{JobState, Label, Table, gpu_count};
+use crate::stats::{NeumaierSum, share};
 use crate::time::{FARTHEST_MS, SECOND_MS, Zone};
 use crate::trace::Trace;
 
@@ -221,7 +222,15 @@ impl<'t> JobFacts<'t> {
     pub fn gpu_time_s(&self, jobs: impl IntoIterator<Item = usize>) -> Option<f64> {
         let mut known = jobs.into_iter().filter_map(|job| self.gpu_s(job)).peekable();
         known.peek()?;
-        Some(crate::stats::sum::NeumaierSum::from_iter(known).value())
+        Some(NeumaierSum::from_iter(known).value())
+    }
+
+    /// Share of the GPU time of all jobs whose VC is unknown; `None` if there is no GPU time.
+    pub fn gpu_time_without_vc(&self) -> Option<f64> {
+        let vc = &self.trace.jobs.vc;
+        let unknown: NeumaierSum =
+            (0..self.len()).filter(|job| vc.code(*job).is_none()).filter_map(|job| self.gpu_s(job)).collect();
+        share(unknown.value(), self.total_gpu_s())
     }
 
     /// GPUs in use over time, of all jobs for which `keep` holds.

@@ -16,20 +16,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::activity::{Activity, gpus_in_use, spacing};
 use super::capacity::Capacity;
 use super::job::JobFacts;
 use super::observed::Observed;
 use super::occupancy::{Steps, walk};
-use super::outage::Outages;
 use crate::schema::Table;
 use crate::stats::sum::NeumaierSum;
 use crate::trace::Trace;
 
 /// Share of the jobs whose wait may be unknown before pending GPUs are.
 const MOST_UNKNOWN_WAITS: f64 = 0.1;
-
-/// Share of the GPU time without a VC beyond which what VCs leave idle, or have left of their quota, cannot be told.
-pub(crate) const MOST_WITHOUT_VC: f64 = 0.1;
 
 /// What the figures of a VC were derived from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -96,60 +93,64 @@ impl Spread {
     }
 }
 
+/// From, to, how many.
+pub type Interval = (i64, i64, f64);
+
+/// GPUs that jobs hold and that waiting jobs ask for, as intervals by the code of their VC; jobs without one are under `None`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct JobCounts {
+    /// Held.
+    pub held: BTreeMap<Option<u32>, Vec<Interval>>,
+    /// Waited for; `None` where the wait of more than a tenth of the jobs is unknown. Whether waits are recorded is a property
+    /// of the source: a VC in which none waited had 0 pending, but a source that knows few waits would make queues look short.
+    pub waiting: Option<BTreeMap<Option<u32>, Vec<Interval>>>,
+}
+
+impl JobCounts {
+    /// Of all jobs for which `keep` holds. O(jobs + stretches).
+    pub fn of(facts: &JobFacts<'_>, keep: impl Fn(usize) -> bool) -> Self {
+        let vc = &facts.trace.jobs.vc;
+        let mut held: BTreeMap<Option<u32>, Vec<Interval>> = BTreeMap::new();
+        for stretch in facts.stretches.iter().filter(|stretch| keep(stretch.job)) {
+            held.entry(vc.code(stretch.job)).or_default().push((stretch.start, stretch.end, stretch.gpus));
+        }
+        let (mut asking, mut known) = (0usize, 0usize);
+        let mut waiting: BTreeMap<Option<u32>, Vec<Interval>> = BTreeMap::new();
+        for job in (0..facts.len()).filter(|job| facts.is_gpu_job(*job) && keep(*job)) {
+            asking += 1;
+            if let (Some((start, end)), Some(gpus)) = (facts.waiting_interval(job), facts.gpus(job)) {
+                known += 1;
+                waiting.entry(vc.code(job)).or_default().push((start, end, gpus));
+            }
+        }
+        let waits_known = known > 0 && (asking - known) as f64 <= MOST_UNKNOWN_WAITS * asking as f64;
+        Self { held, waiting: waits_known.then_some(waiting) }
+    }
+}
+
 /// The VCs that jobs name, by name. VCs with a capacity but no job are not among them: the source may not cover them.
 pub(crate) fn of_jobs(facts: &JobFacts<'_>) -> Vec<VcLoad> {
     let Some((from, to)) = facts.window.filter(|(from, to)| to > from) else { return Vec::new() };
-    let jobs = &facts.trace.jobs;
-    let mut held: Vec<Vec<(i64, i64, f64)>> = vec![Vec::new(); jobs.vc.distinct()];
-    let mut asked = held.clone();
-    let mut named = BTreeSet::new();
-    let mut asking = 0usize;
-    for job in (0..facts.len()).filter(|job| facts.is_gpu_job(*job)) {
-        let Some(code) = jobs.vc.code(job) else { continue };
-        named.insert(code as usize);
-        asking += 1;
-        if let (Some(list), Some((start, end)), Some(gpus)) =
-            (asked.get_mut(code as usize), facts.waiting_interval(job), facts.gpus(job))
-        {
-            list.push((start, end, gpus));
-        }
-    }
-    for stretch in &facts.stretches {
-        if let Some(list) = jobs.vc.code(stretch.job).and_then(|code| held.get_mut(code as usize)) {
-            list.push((stretch.start, stretch.end, stretch.gpus));
-        }
-    }
-    // Whether waits are recorded is a property of the source: a VC in which none waited had 0 pending, but a source that
-    // knows few waits would make queues look short.
-    let known: usize = asked.iter().map(Vec::len).sum();
-    let waits_known = known > 0 && (asking - known) as f64 <= MOST_UNKNOWN_WAITS * asking as f64;
+    let vc = &facts.trace.jobs.vc;
+    let named: BTreeSet<u32> =
+        (0..facts.len()).filter(|job| facts.is_gpu_job(*job)).filter_map(|job| vc.code(job)).collect();
+    let mut counts = JobCounts::of(facts, |job| vc.code(job).is_some());
     let mut capacity = Capacity::of(facts.trace, from, to).map(|capacity| capacity.by_vc).unwrap_or_default();
-    let mut loads: Vec<VcLoad> = held
+    let mut loads: Vec<VcLoad> = named
         .into_iter()
-        .zip(asked)
-        .enumerate()
-        .filter(|(code, _)| named.contains(code))
-        .filter_map(|(code, (held, asked))| {
-            let name = jobs.vc.name(u32::try_from(code).ok()?)?.to_owned();
-            let in_use = Steps::of_intervals(held);
+        .filter_map(|code| {
+            let name = vc.name(code)?.to_owned();
+            let in_use = Steps::of_intervals(counts.held.remove(&Some(code)).unwrap_or_default());
             let capacity = capacity.remove(&name).filter(|steps| steps.max(from, to) > 0.0);
             let idle = capacity.as_ref().map(|capacity| difference(capacity, &in_use, from, to));
-            let pending = waits_known.then(|| Steps::of_intervals(asked));
+            let waiting = |waiting: &mut BTreeMap<_, _>| waiting.remove(&Some(code)).unwrap_or_default();
+            let pending = counts.waiting.as_mut().map(waiting).map(Steps::of_intervals);
             let observed = Observed::whole(from, to);
             Some(VcLoad { name, observed, in_use: Some(in_use), pending, capacity, idle })
         })
         .collect();
     loads.sort_by(|a, b| a.name.cmp(&b.name));
     loads
-}
-
-/// Share of the GPU time of all jobs whose VC is unknown; `None` if there is no GPU time.
-pub(crate) fn without_vc(facts: &JobFacts<'_>) -> Option<f64> {
-    let unknown: NeumaierSum = (0..facts.len())
-        .filter(|job| facts.trace.jobs.vc.code(*job).is_none())
-        .filter_map(|job| facts.gpu_s(job))
-        .collect();
-    crate::stats::share(unknown.value(), facts.total_gpu_s())
 }
 
 /// The VCs of the activity series, by name.
@@ -161,18 +162,14 @@ pub(crate) fn of_activity(trace: &Trace) -> Vec<VcLoad> {
             rows.entry(name).or_default().push((ts, row));
         }
     }
-    let outages = Outages::of_gpus(trace);
+    let outages = Activity::gpus(trace).outages();
     let mut loads = Vec::new();
     for (name, mut rows) in rows {
         rows.sort_unstable();
         rows.dedup_by_key(|(ts, _)| *ts);
-        let mut gaps: Vec<i64> = rows.windows(2).filter_map(|pair| Some(pair.last()?.0 - pair.first()?.0)).collect();
-        gaps.sort_unstable();
-        let (Some((from, _)), Some((last, _)), Some(gap)) = (rows.first(), rows.last(), gaps.get(gaps.len() / 2))
-        else {
-            continue;
-        };
-        let to = last.saturating_add(*gap);
+        let gap = spacing(rows.iter().map(|(ts, _)| *ts));
+        let (Some((from, _)), Some((last, _)), Some(gap)) = (rows.first(), rows.last(), gap) else { continue };
+        let to = last.saturating_add(gap);
         let series = |value: &dyn Fn(usize) -> Option<f64>| {
             let known: Vec<(i64, f64)> = rows.iter().filter_map(|(ts, row)| Some((*ts, value(*row)?))).collect();
             (!known.is_empty()).then(|| Steps::of_samples(known.into_iter().chain([(to, 0.0)])))
@@ -182,7 +179,7 @@ pub(crate) fn of_activity(trace: &Trace) -> Vec<VcLoad> {
         loads.push(VcLoad {
             name: name.to_owned(),
             observed: Observed::less(*from, to, &outages),
-            in_use: series(&|row| table.gpus_running.get(row).or_else(|| less(total(row), table.gpus_idle.get(row)))),
+            in_use: series(&|row| gpus_in_use(trace, row)),
             pending: series(&|row| table.gpus_pending.get(row)),
             capacity: series(&total),
             idle: series(&|row| table.gpus_idle.get(row).or_else(|| less(total(row), table.gpus_running.get(row)))),
@@ -204,48 +201,9 @@ fn difference(all: &Steps, part: &Steps, from: i64, to: i64) -> Steps {
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
-    use crate::schema::{ActivityRow, CapacityRow, JobRow};
-
-    /// A job of a VC: submitted, started and ended at so many seconds.
-    pub(crate) fn job(key: &str, vc: &str, gpus: f64, submit_s: i64, start_s: i64, end_s: i64) -> JobRow<'static> {
-        JobRow {
-            job_key: Some(key.to_owned().into()),
-            vc: Some(vc.to_owned().into()),
-            submit: Some(submit_s * 1_000),
-            start: Some(start_s * 1_000),
-            end: Some(end_s * 1_000),
-            run_s: Some((end_s - start_s) as f64),
-            req_gpus: Some(gpus),
-            state: Some("completed".into()),
-            ..JobRow::default()
-        }
-    }
-
-    /// A VC's capacity from the beginning of the trace.
-    pub(crate) fn quota(vc: &str, gpus: f64) -> CapacityRow<'static> {
-        CapacityRow {
-            scope: Some("vc".into()),
-            name: Some(vc.to_owned().into()),
-            from: Some(0),
-            gpus: Some(gpus),
-            ..CapacityRow::default()
-        }
-    }
-
-    /// A sample of a VC's activity: total, running, pending.
-    pub(crate) fn sample(vc: &str, ts_s: i64, total: f64, running: f64, pending: f64) -> ActivityRow<'static> {
-        ActivityRow {
-            scope: Some("vc".into()),
-            name: Some(vc.to_owned().into()),
-            ts: Some(ts_s * 1_000),
-            gpus_total: Some(total),
-            gpus_running: Some(running),
-            gpus_pending: Some(pending),
-            ..ActivityRow::default()
-        }
-    }
+    use crate::facts::rows::{job, quota, sample};
 
     #[test]
     fn a_sample_holds_until_the_next_and_the_last_for_a_median_gap() {

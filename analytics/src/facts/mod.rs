@@ -6,6 +6,8 @@
 //! | [`job`] | GPUs, run, wait, GPU time, state and stretches of each job |
 //! | [`size`] | classes of job sizes |
 //! | [`occupancy`] | how much of something is in use at each moment, and sums over time |
+//! | [`activity`] | what a source itself counted over time, of its cluster and its VCs |
+//! | [`slot`] | counts within slots of equal length: largest, last, mean |
 //! | [`outage`] | times at which a whole cluster was not counted |
 //! | `observed` | the time that a figure rests on: a span less the outages in it |
 //! | [`capacity`] | how many GPUs there were, when, and in which VC |
@@ -17,6 +19,7 @@
 //! Worked number: a job of 8 GPUs from 0 s to 1,800 s in a VC of 16 is 14,400 GPU-seconds ([`job`]), half of the VC's
 //! capacity while it runs ([`load`]), and one of the class of 5 to 8 GPUs ([`size`]).
 
+pub mod activity;
 pub mod capacity;
 pub mod demand;
 pub mod job;
@@ -25,8 +28,11 @@ pub(crate) mod observed;
 pub mod occupancy;
 pub mod outage;
 pub(crate) mod placed;
+#[cfg(test)]
+pub(crate) mod rows;
 pub mod samples;
 pub mod size;
+pub mod slot;
 
 pub use capacity::Capacity;
 pub use job::{JobFacts, Stretch};

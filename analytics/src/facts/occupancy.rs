@@ -191,6 +191,19 @@ pub fn walk(quantities: &[&Steps], from: i64, to: i64, mut visit: impl FnMut(i64
     }
 }
 
+/// The sum of several quantities.
+pub fn sum<'a>(parts: impl IntoIterator<Item = &'a Steps>) -> Steps {
+    let parts: Vec<&Steps> = parts.into_iter().collect();
+    let first = parts.iter().filter_map(|steps| steps.times().first()).min().copied();
+    let last = parts.iter().filter_map(|steps| steps.times().last()).max().copied();
+    let (Some(first), Some(last)) = (first, last) else { return Steps::default() };
+    let mut samples = Vec::new();
+    walk(&parts, first, last.saturating_add(1), |start, _, values| {
+        samples.push((start, values.iter().sum()));
+    });
+    Steps::of_samples(samples)
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

@@ -11,12 +11,7 @@
 //! Worked number: hourly samples of 3, 0, 0, 4 of 10 nodes: 3 is busy and 0 follows it, so the two hours from the second
 //! sample to the fourth are an outage. The mean over the other two hours is 3.5 nodes; with the zeros it would be 1.75.
 
-use std::collections::BTreeMap;
-
-use super::occupancy::{Steps, walk};
-use crate::schema::Table as _;
 use crate::time::DAY_MS;
-use crate::trace::Trace;
 
 /// Share of the nodes or GPUs up to which a cluster counts as down.
 pub const DOWN: f64 = 0.02;
@@ -32,6 +27,8 @@ pub struct Count {
     pub ts: i64,
     /// Nodes or GPUs in use.
     pub used: f64,
+    /// Those that waiting jobs ask for; `None` where that was not counted.
+    pub pending: Option<f64>,
     /// Nodes or GPUs there were; `None` where that was not counted: the most in use so far stands for it.
     pub total: Option<f64>,
 }
@@ -76,78 +73,6 @@ impl Outages {
         let after = self.stretches.partition_point(|(from, _)| *from <= ts);
         after.checked_sub(1).and_then(|at| self.stretches.get(at)).is_some_and(|(_, to)| ts < *to)
     }
-
-    /// The outages of the GPUs in use that a trace's activity series counts.
-    pub(crate) fn of_gpus(trace: &Trace) -> Self {
-        let table = &trace.activity;
-        Self::of_cluster(trace, |row| {
-            let rest = || Some(table.gpus_total.get(row)? - table.gpus_idle.get(row)?);
-            Some((table.gpus_running.get(row).or_else(rest)?, table.gpus_total.get(row)))
-        })
-    }
-
-    /// The outages of the nodes in use that a trace's activity series counts.
-    pub(crate) fn of_nodes(trace: &Trace) -> Self {
-        let table = &trace.activity;
-        Self::of_cluster(trace, |row| Some((table.nodes_active.get(row)?, table.nodes_total.get(row))))
-    }
-
-    /// Of the whole cluster, or of all its VCs together over the time in which each was counted.
-    fn of_cluster(trace: &Trace, counted: impl Fn(usize) -> Option<(f64, Option<f64>)>) -> Self {
-        let table = &trace.activity;
-        let mut by_name: BTreeMap<(bool, &str), Vec<Count>> = BTreeMap::new();
-        for row in 0..table.len() {
-            let (Some(ts), Some(scope)) = (table.ts.get(row), table.scope.get(row)) else { continue };
-            let Some((used, total)) = counted(row).filter(|(used, _)| *used >= 0.0) else { continue };
-            let name = (scope != "cluster", table.name.get(row).unwrap_or("cluster"));
-            by_name.entry(name).or_default().push(Count { ts, used, total });
-        }
-        for counts in by_name.values_mut() {
-            // Stable: of two samples of one moment the first is kept.
-            counts.sort_by_key(|count| count.ts);
-            counts.dedup_by_key(|count| count.ts);
-        }
-        match by_name.iter().next() {
-            Some(((false, _), counts)) => Self::of(counts, end(counts)),
-            Some(_) if by_name.len() > 1 => {
-                let parts: Vec<&[Count]> = by_name.values().map(Vec::as_slice).collect();
-                let sum = together(&parts);
-                Self::of(&sum, end(&sum))
-            }
-            // The only VC of a cluster that is not counted may well be idle.
-            _ => Self::default(),
-        }
-    }
-}
-
-/// When the last count ceases to hold: after the median time between counts.
-fn end(counts: &[Count]) -> i64 {
-    let mut gaps: Vec<i64> = counts.windows(2).filter_map(|pair| Some(pair.last()?.ts - pair.first()?.ts)).collect();
-    gaps.sort_unstable();
-    let gap = gaps.get(gaps.len() / 2).copied().unwrap_or(0);
-    counts.last().map_or(0, |last| last.ts.saturating_add(gap))
-}
-
-/// The sum of several series at each moment at which one was counted, over the time in which all were.
-fn together(parts: &[&[Count]]) -> Vec<Count> {
-    let from = parts.iter().filter_map(|part| part.first()).map(|count| count.ts).max().unwrap_or(0);
-    let to = parts.iter().filter_map(|part| part.last()).map(|count| count.ts).min().unwrap_or(0);
-    let known = parts.iter().all(|part| part.iter().any(|count| count.total.is_some()));
-    let steps = |value: &dyn Fn(&Count) -> Option<f64>| -> Vec<Steps> {
-        let of = |part: &&[Count]| Steps::of_samples(part.iter().filter_map(|count| Some((count.ts, value(count)?))));
-        parts.iter().map(of).collect()
-    };
-    let all: Vec<Steps> = steps(&|count| Some(count.used)).into_iter().chain(steps(&|count| count.total)).collect();
-    let mut sums = Vec::new();
-    if to < from {
-        return sums;
-    }
-    walk(&all.iter().collect::<Vec<_>>(), from, to.saturating_add(1), |ts, _, values| {
-        let (used, total) = values.split_at(parts.len().min(values.len()));
-        let total = known.then(|| total.iter().sum());
-        sums.push(Count { ts, used: used.iter().sum(), total });
-    });
-    sums
 }
 
 #[cfg(test)]
@@ -157,7 +82,7 @@ mod tests {
     const HOUR: i64 = 3_600_000;
 
     fn counts(used: &[f64], total: Option<f64>) -> Vec<Count> {
-        (0i64..).zip(used).map(|(hour, used)| Count { ts: hour * HOUR, used: *used, total }).collect()
+        (0i64..).zip(used).map(|(hour, used)| Count { ts: hour * HOUR, used: *used, pending: None, total }).collect()
     }
 
     #[test]

@@ -333,26 +333,11 @@ impl Sweep<'_> {
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
-    use crate::schema::{AttemptRow, NodeRow, PlacementRow};
+    use crate::facts::rows::{job, node, place};
+    use crate::schema::AttemptRow;
     use crate::trace::Trace;
-
-    /// A node.
-    pub(crate) fn node(name: &'static str, gpus: f64) -> NodeRow<'static> {
-        NodeRow { node: Some(name.into()), gpus: Some(gpus), ..NodeRow::default() }
-    }
-
-    /// A job's first attempt on a node.
-    pub(crate) fn place(key: &'static str, node: &'static str, gpus: Option<f64>) -> PlacementRow<'static> {
-        PlacementRow {
-            job_key: Some(key.into()),
-            attempt: Some(1),
-            node: Some(node.into()),
-            gpus,
-            ..PlacementRow::default()
-        }
-    }
 
     #[test]
     fn the_worked_number_and_the_top_nodes() {
@@ -370,7 +355,6 @@ pub(crate) mod tests {
 
     #[test]
     fn attempts_give_the_times_and_unknown_splits_are_even() {
-        use crate::facts::load::tests::job;
         let mut trace = Trace::default();
         // Two attempts: 6 GPUs over two nodes from 0 s to 10 s (split unknown), then 8 on one from 20 s to 40 s.
         let mut row = job("a", "v", 8.0, 0, 0, 40);
@@ -407,7 +391,6 @@ pub(crate) mod tests {
 
     #[test]
     fn jobs_that_are_not_placed_would_look_free_so_few_are_refused() {
-        use crate::facts::load::tests::job;
         let mut trace = Trace::default();
         trace.jobs.push(job("a", "v", 4.0, 0, 0, 10));
         trace.jobs.push(job("b", "v", 1.0, 0, 0, 10));

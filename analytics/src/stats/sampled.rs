@@ -1,23 +1,23 @@
-//! Integrals of a quantity known only at moments: energy from power readings, and from energy counters.
+//! Integrals of a quantity known only at moments, such as power. Energy, with its counters and models, is measured by
+//! [`energy`](crate::energy).
 //!
 //! **Trapezoid.** Between two neighbouring samples the quantity is taken to change evenly, so a gap of `d` seconds between
 //! `a` and `b` adds `d (a + b) / 2`. Written per sample this is its value times half of the gap on either side, its *hold*,
 //! which is what lets an integral be split by what a sample belongs to. A gap longer than [`BRIDGE`] times the series' own
-//! median gap is not bridged: nothing is known of it, and it adds nothing.
-//!
-//! **Counter.** A cumulative counter adds its increases. A decrease is a reset: the counter began again from zero, so the
-//! value after it is what it counted since. What was counted between the last sample and the reset is lost, so the result
-//! is a lower bound.
+//! period ([`PERIOD_GAPS`]) is not bridged: nothing is known of it, and it adds nothing.
 //!
 //! Complexity: O(n) with work space that is reused from series to series.
 //!
 //! Worked number: 100 W, 200 W and 300 W at 0, 60 and 120 s are 60 · 150 + 60 · 250 = 24,000 J; the holds are 30, 60 and
-//! 30 s. A counter at 5, 9, 2 and 3 J rose by 4, was reset, and rose by 2 and 1: 7 J.
+//! 30 s.
 
 use super::sum::NeumaierSum;
 
-/// Gaps up to so many times the median gap are bridged.
+/// Gaps up to so many times the period are bridged.
 pub const BRIDGE: i64 = 3;
+
+/// The period of a series is the lower median of so many of its first gaps, so that a stream and a table agree.
+pub const PERIOD_GAPS: usize = 15;
 
 /// What one series integrates to.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -28,7 +28,8 @@ pub struct Integral {
     pub bridged_s: f64,
     /// Time from the first to the last sample, seconds.
     pub span_s: f64,
-    /// The median gap, ms; of an even count the lower of the middle two. `None` for a single sample.
+    /// The period, ms: the median of the first [`PERIOD_GAPS`] gaps, of an even count the lower of the middle two. `None` for a
+    /// single sample.
     pub gap_ms: Option<i64>,
 }
 
@@ -57,6 +58,7 @@ impl Integrator {
         if self.gaps.is_empty() {
             return Integral::default();
         }
+        self.gaps.truncate(PERIOD_GAPS);
         let middle = (self.gaps.len() - 1) / 2;
         let median = *self.gaps.select_nth_unstable(middle).1;
         let mut integral = Integral { gap_ms: Some(median), ..Integral::default() };
@@ -86,12 +88,6 @@ impl Integrator {
     pub fn hold_s(&self) -> &[f64] {
         &self.hold_s
     }
-}
-
-/// What a counter rose by from one sample to the next, and whether it was reset between.
-#[must_use]
-pub fn counter_step(before: f64, after: f64) -> (f64, bool) {
-    if after >= before { (after - before, false) } else { (after, true) }
 }
 
 #[cfg(test)]
@@ -128,13 +124,5 @@ mod tests {
         assert_eq!(integrator.integrate(&[(5, 100.0)]), Integral::default());
         assert_eq!(integrator.hold_s(), [0.0]);
         assert_eq!(integrator.integrate(&[]), Integral::default());
-    }
-
-    #[test]
-    fn a_reset_counts_from_zero() {
-        let counter = [5.0, 9.0, 2.0, 3.0];
-        let steps: Vec<(f64, bool)> =
-            counter.iter().zip(counter.iter().skip(1)).map(|(a, b)| counter_step(*a, *b)).collect();
-        assert_eq!(steps, [(4.0, false), (2.0, true), (1.0, false)]);
     }
 }

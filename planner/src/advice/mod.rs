@@ -18,9 +18,10 @@ mod power;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tracecast_analytics::Trace;
-use tracecast_analytics::audit::{self, account, answer::Beside, factors, factors::Factors, meter};
+use tracecast_analytics::audit::{self, account, answer::Beside, factors, factors::Factors};
 use tracecast_analytics::describe::pool::Poolable;
 use tracecast_analytics::describe::{Description, Topic as _};
+use tracecast_analytics::energy::meter;
 use tracecast_analytics::report::opening::MOST_CARDS;
 use tracecast_analytics::report::{Changes, Figure, Question, Report, Section, format};
 

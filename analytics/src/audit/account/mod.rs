@@ -40,8 +40,8 @@ pub use eu::EuField;
 pub use sci::Sci;
 
 use super::factors::{Hourly, Loaded, Pue};
-use super::ledger::{Basis, Entry, Ledger, Owner, Use};
 use crate::KWH_J;
+use crate::energy::ledger::{Basis, Entry, Ledger, Owner, Use};
 use crate::stats::sum::NeumaierSum;
 use crate::time::HOUR_MS;
 

@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Bounded, Carbon, Loaded, MissingFigure, miss};
-use crate::audit::ledger::Ledger;
+use crate::energy::ledger::Ledger;
 
 /// Hours in a year of 365.25 days.
 const YEAR_H: f64 = 8_766.0;

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::audit::factors::{Embodied, Factors, Market, Pue};
-use crate::audit::ledger::{JobEnergy, Owner};
+use crate::energy::ledger::{JobEnergy, Owner};
 use crate::time::Zone;
 
 fn near(found: f64, wanted: f64) {

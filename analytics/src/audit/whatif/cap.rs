@@ -20,7 +20,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::audit::account::{Account, Bounded};
-use crate::audit::ledger::Use;
+use crate::energy::ledger::Use;
 use crate::error::{Error, Result};
 use crate::ingest::{Delimited, SourceFile};
 use crate::quality::{Ledger as Quality, Reason};

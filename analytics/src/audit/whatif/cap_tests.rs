@@ -3,7 +3,7 @@
 use super::*;
 use crate::audit::account::account;
 use crate::audit::factors::Loaded;
-use crate::audit::ledger::{Basis, Entry, Ledger, Owner};
+use crate::energy::ledger::{Basis, Entry, Ledger, Owner};
 use crate::schema::GpuSampleRow;
 use crate::time::HOUR_MS;
 

@@ -1,19 +1,22 @@
 //! Power meters: the distribution of what they read, the energy under their curves, power over time, and whose energy it is.
 //!
-//! Energy is the trapezoid rule of [`crate::stats::sampled`]: gaps up to three times a meter's median gap are bridged, longer
-//! ones add nothing, and the share of the time that was bridged is always told with the energy.
+//! Energy of all GPUs and of all nodes is that of the energy ledger ([`meter`](crate::energy::meter)), which an audit of the same
+//! trace tells, too: by counter, by power, and over gaps of up to three sample periods. What a model fills beyond is not in it, and
+//! the share of the time that readings tell is always told with the energy. Single sensors, and power over time, follow the same
+//! rule of gaps ([`crate::stats::sampled`]).
 //!
 //! Complexity: O(readings log readings), plus at most [`BUCKETS`] steps a meter.
 //!
 //! Worked number: a meter at 100 W for an hour is 0.1 kWh; with half an hour of it missing, 0.05 kWh at 50 % coverage.
+
+use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::KWH_J;
 use crate::describe::topic::{hours, share};
-use crate::facts::JobFacts;
-use crate::facts::samples::Holder;
+use crate::energy::meter::{Drawn, Holders, Part};
 use crate::report::format::{compact, percent};
 use crate::stats;
 use crate::stats::ecdf::{CurvePoint, Ecdf};
@@ -28,18 +31,18 @@ pub(super) fn kwh(joules: f64) -> f64 {
     joules / KWH_J
 }
 
-/// Energy under the curves of meters.
+/// What meters read in all.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Energy {
-    /// Energy, kilowatt-hours, of the time bridged.
+    /// Energy, kilowatt-hours, of the time that readings tell.
     pub energy_kwh: f64,
-    /// Time bridged between readings, hours, summed over meters.
+    /// Time that readings tell, short gaps bridged, hours, summed over meters.
     pub bridged_h: f64,
-    /// Time from the first to the last reading of each meter, hours, summed over meters.
+    /// Time from the first to the last reading, hours, summed over meters; for GPUs of any GPU or meter of their node.
     pub span_h: f64,
-    /// Time bridged over that.
+    /// Time that readings tell over that.
     pub time_coverage: Option<f64>,
-    /// Mean power of a meter over the time bridged, watts.
+    /// Mean power of a meter over the time that readings tell, watts.
     pub mean_w: Option<f64>,
     /// Meters.
     pub meters: u64,
@@ -50,7 +53,7 @@ pub struct Energy {
 }
 
 impl Energy {
-    /// For tables: the energy, `None` where no two readings could be bridged.
+    /// For tables: the energy, `None` where readings tell no time.
     pub(in crate::describe) fn known_kwh(&self) -> Option<f64> {
         (self.bridged_h > 0.0).then_some(self.energy_kwh)
     }
@@ -74,7 +77,7 @@ pub struct Metered {
     pub power_w: stats::quantile::Summary,
     /// Share of the readings of at most so many watts.
     pub curve: Vec<CurvePoint>,
-    /// Energy under the curves.
+    /// Their energy.
     pub energy: Energy,
 }
 
@@ -118,10 +121,19 @@ impl Meters {
         self.integrator.hold_s()
     }
 
-    /// The result; `None` without a reading.
+    /// The result by the readings added; `None` without one.
     pub(super) fn finish(self) -> Option<Metered> {
+        let [energy_j, bridged_s, span_s] = [&self.energy_j, &self.bridged_s, &self.span_s].map(|sum| sum.value());
+        self.with([energy_j, bridged_s, span_s])
+    }
+
+    /// The result with the energy of the ledger.
+    pub(super) fn finish_as(self, drawn: &Drawn) -> Option<Metered> {
+        self.with([drawn.read_j, drawn.read_s, drawn.span_s])
+    }
+
+    fn with(self, [energy_j, bridged_s, span_s]: [f64; 3]) -> Option<Metered> {
         let curve = Ecdf::new(&self.watts)?.thin(100);
-        let (energy_j, bridged_s, span_s) = (self.energy_j.value(), self.bridged_s.value(), self.span_s.value());
         Some(Metered {
             power_w: stats::quantile::Summary::of_vec(self.watts)?,
             curve,
@@ -230,109 +242,58 @@ pub struct EnergyOf {
     pub mean_w: Option<f64>,
 }
 
-/// Joules and seconds.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Drawn {
-    energy_j: NeumaierSum,
-    seconds: NeumaierSum,
-}
-
-impl Drawn {
-    /// Adds `watts` over `seconds`.
-    pub(super) fn add(&mut self, watts: f64, seconds: f64) {
-        self.energy_j.add(watts * seconds);
-        self.seconds.add(seconds);
-    }
-
-    fn merge(&mut self, other: Self) {
-        self.energy_j.merge(other.energy_j);
-        self.seconds.merge(other.seconds);
-    }
-
-    /// Joules.
-    pub(super) fn joules(self) -> f64 {
-        self.energy_j.value()
-    }
-
-    /// Seconds.
-    pub(super) fn seconds(self) -> f64 {
-        self.seconds.value()
-    }
-
-    fn of(self, group: Option<String>, total: Self) -> EnergyOf {
-        EnergyOf {
+impl EnergyOf {
+    fn of(group: Option<String>, part: &Part, total: &Part) -> Self {
+        let (joules, s) = (part.energy_j.value(), part.s.value());
+        Self {
             group,
-            energy_kwh: kwh(self.joules()),
-            share: share(self.joules(), total.joules()),
-            gpu_hours: hours(self.seconds()),
-            mean_w: share(self.joules(), self.seconds()),
+            energy_kwh: kwh(joules),
+            share: share(joules, total.energy_j.value()),
+            gpu_hours: hours(s),
+            mean_w: share(joules, s),
         }
     }
 }
 
-/// Whose energy it is.
-#[derive(Debug)]
-pub(super) struct Owners {
-    jobs: Vec<Drawn>,
-    /// No job, several jobs, a job not listed, unknown.
-    others: [Drawn; 4],
+fn sum<'p>(parts: impl IntoIterator<Item = &'p Part>) -> Part {
+    let mut total = Part::default();
+    parts.into_iter().for_each(|part| total.merge(part));
+    total
 }
 
-impl Owners {
-    pub(super) fn new(jobs: usize) -> Self {
-        Self { jobs: vec![Drawn::default(); jobs], others: [Drawn::default(); 4] }
-    }
+/// Energy by who held the GPUs: jobs of the table, none, jobs not in the table, unknown, as far as they drew anything.
+pub(super) fn by_holder(holders: &Holders) -> Vec<EnergyOf> {
+    let total = total(holders);
+    let listed = sum(holders.jobs.values());
+    [
+        ("listed jobs", &listed),
+        ("no job", &holders.nobody),
+        ("jobs that are not listed", &holders.unlisted),
+        ("unknown", &holders.unknown),
+    ]
+    .into_iter()
+    .filter(|(_, part)| part.s.value() > 0.0)
+    .map(|(name, part)| EnergyOf::of(Some(name.to_owned()), part, &total))
+    .collect()
+}
 
-    /// Books `watts` over `seconds` on who held the GPU.
-    pub(super) fn add(&mut self, holder: Holder, watts: f64, seconds: f64) {
-        let slot = match holder {
-            Holder::Job(job) => self.jobs.get_mut(job),
-            Holder::Nobody => self.others.get_mut(0),
-            Holder::Several => self.others.get_mut(1),
-            Holder::Unlisted => self.others.get_mut(2),
-            Holder::Unknown => self.others.get_mut(3),
-        };
-        if let Some(slot) = slot {
-            slot.add(watts, seconds);
-        }
+/// Energy of the listed jobs by a group of theirs, most first; empty if none drew anything.
+pub(super) fn by_group<'f>(holders: &Holders, group: impl Fn(usize) -> Option<&'f str>) -> Vec<EnergyOf> {
+    let mut sums: BTreeMap<Option<&str>, Part> = BTreeMap::new();
+    for (job, part) in holders.jobs.iter().filter(|(_, part)| part.s.value() > 0.0) {
+        sums.entry(group(*job)).or_default().merge(part);
     }
+    let total = total(holders);
+    let mut groups: Vec<EnergyOf> =
+        sums.into_iter().map(|(group, part)| EnergyOf::of(group.map(str::to_owned), &part, &total)).collect();
+    // Stable: groups of the same energy stay in order of their names.
+    groups.sort_by(|a, b| b.energy_kwh.total_cmp(&a.energy_kwh));
+    groups
+}
 
-    fn of_jobs(&self) -> Drawn {
-        let mut total = Drawn::default();
-        self.jobs.iter().for_each(|drawn| total.merge(*drawn));
-        total
-    }
-
-    fn total(&self) -> Drawn {
-        let mut total = self.of_jobs();
-        self.others.iter().for_each(|drawn| total.merge(*drawn));
-        total
-    }
-
-    /// Jobs of the table, none, several at once, jobs not in the table, unknown: those that drew anything.
-    pub(super) fn by_holder(&self) -> Vec<EnergyOf> {
-        let total = self.total();
-        let names = ["no job", "several jobs at once", "jobs that are not listed", "unknown"];
-        std::iter::once(("listed jobs", self.of_jobs()))
-            .chain(names.into_iter().zip(self.others))
-            .filter(|(_, drawn)| drawn.seconds() > 0.0)
-            .map(|(name, drawn)| drawn.of(Some(name.to_owned()), total))
-            .collect()
-    }
-
-    /// Energy of the listed jobs by a group of theirs, most first; empty if none drew anything.
-    pub(super) fn by<'f>(&self, facts: &'f JobFacts<'_>, group: impl Fn(usize) -> Option<&'f str>) -> Vec<EnergyOf> {
-        let mut sums: std::collections::BTreeMap<Option<&str>, Drawn> = std::collections::BTreeMap::new();
-        for (job, drawn) in (0..facts.len()).zip(&self.jobs).filter(|(_, drawn)| drawn.seconds() > 0.0) {
-            sums.entry(group(job)).or_default().merge(*drawn);
-        }
-        let total = self.total();
-        let mut of: Vec<EnergyOf> =
-            sums.into_iter().map(|(group, drawn)| drawn.of(group.map(str::to_owned), total)).collect();
-        // Stable: groups of the same energy stay in order of their names.
-        of.sort_by(|a, b| b.energy_kwh.total_cmp(&a.energy_kwh));
-        of
-    }
+/// What readings tell of all GPUs.
+fn total(holders: &Holders) -> Part {
+    sum(holders.jobs.values().chain([&holders.unlisted, &holders.nobody, &holders.unknown]))
 }
 
 #[cfg(test)]

@@ -14,17 +14,17 @@ use serde::Serialize;
 
 use super::counter::{Counted, Counting};
 use super::display::{covered, curve_chart, power_row, power_table};
-use super::energy::{EnergyOf, Metered, Meters, OverTime, Owners, PowerAt};
+use super::energy::{EnergyOf, Metered, Meters, OverTime, PowerAt, by_group, by_holder};
 use super::idle::{Idle, Idling};
 use super::{Power, SHOWN};
 use crate::describe::status::words;
 use crate::describe::topic::share;
+use crate::energy::meter::{Devices, counter_rise};
 use crate::facts::samples::{Gpu, Holder, HolderSource, Readings};
 use crate::facts::{JobFacts, SizeClass};
 use crate::report::format::{compact, count, counted, percent};
 use crate::report::{Cell, Column, Section, Table};
 use crate::schema::{JobState, Table as _};
-use crate::stats::sampled::counter_step;
 
 /// Power and energy of GPUs.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -58,7 +58,7 @@ pub struct GpuPower {
 }
 
 impl GpuPower {
-    pub(super) fn of(facts: &JobFacts<'_>) -> Option<Self> {
+    pub(super) fn of(facts: &JobFacts<'_>, devices: &Devices) -> Option<Self> {
         let samples = &facts.trace.gpu_samples;
         if samples.power_w.is_all_unknown() && samples.energy_j_cum.is_all_unknown() {
             return None;
@@ -83,8 +83,7 @@ impl GpuPower {
         );
         let (mut readings, mut with_power, mut instances_left_out) = (0, 0, 0);
         let (mut meters, mut idling, mut counting) = (Meters::default(), Idling::default(), Counting::default());
-        let mut owners = Owners::new(facts.len());
-        let (mut points, mut beside, mut counter) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut points, mut beside) = (Vec::new(), Vec::new());
         for gpu in all.gpus() {
             let counted = gpu.board().and_then(|board| cut.get(&board));
             if counted.is_some_and(|counted| *counted != gpu.name()) {
@@ -93,11 +92,11 @@ impl GpuPower {
             }
             points.clear();
             beside.clear();
-            counter.clear();
+            let mut counts = false;
             for reading in gpu.readings() {
                 readings += 1;
                 let energy = reading.value(&samples.energy_j_cum);
-                counter.extend(energy.filter(|_| reading.ts.is_some()));
+                counts |= energy.is_some() && reading.ts.is_some();
                 let Some(watts) = reading.value(&samples.power_w) else { continue };
                 with_power += 1;
                 // Utilisation and jobs are those of an instance, power is the board's.
@@ -115,9 +114,10 @@ impl GpuPower {
             }
             let integral = meters.add(&points);
             over.add(&points, &integral);
-            counting.add(&counter);
+            if counts {
+                counting.add();
+            }
             for (((_, watts), (util, holder, _)), hold_s) in points.iter().zip(&beside).zip(meters.hold_s()) {
-                owners.add(*holder, *watts, *hold_s);
                 if let Some(util) = util {
                     idling.add(*util, *watts, *hold_s, *holder);
                 }
@@ -125,10 +125,11 @@ impl GpuPower {
             let ends = points.iter().zip(&beside);
             for ((a, (.., before)), (b, (.., after))) in ends.clone().zip(ends.skip(1)) {
                 let (Some(before), Some(after)) = (before, after) else { continue };
-                let (increase, reset) = counter_step(*before, *after);
-                if !reset && integral.bridges(b.0 - a.0) {
-                    counting.compared_j.add(increase);
-                    counting.compared_trapezoid_j.add((a.1 + b.1) / 2.0 * (b.0 - a.0) as f64 / 1_000.0);
+                let gap_s = (b.0 - a.0) as f64 / 1_000.0;
+                let rise = counter_rise(*before, *after, gap_s).filter(|_| integral.bridges(b.0 - a.0));
+                if let Some(rise) = rise {
+                    counting.compared_j.add(rise);
+                    counting.compared_trapezoid_j.add((a.1 + b.1) / 2.0 * gap_s);
                 }
             }
         }
@@ -136,16 +137,16 @@ impl GpuPower {
         Some(Self {
             readings,
             coverage: share(with_power as f64, readings as f64).unwrap_or(0.0),
-            metered: meters.finish(),
+            metered: meters.finish_as(&devices.gpus),
             instances_left_out,
-            counted: counting.finish(),
+            counted: counting.finish(devices),
             idle: idling.finish(with_power, all.source),
             holders: all.source,
-            by_holder: owners.by_holder(),
-            by_vc: owners.by(facts, |job| jobs.vc.get(job)),
-            by_user: owners.by(facts, |job| jobs.user.get(job)),
-            by_state: owners.by(facts, |job| Some(facts.state(job).id())),
-            by_size: owners.by(facts, |job| facts.gpus(job).map(|gpus| SizeClass::of(gpus).name())),
+            by_holder: by_holder(&devices.holders),
+            by_vc: by_group(&devices.holders, |job| jobs.vc.get(job)),
+            by_user: by_group(&devices.holders, |job| jobs.user.get(job)),
+            by_state: by_group(&devices.holders, |job| Some(facts.state(job).id())),
+            by_size: by_group(&devices.holders, |job| facts.gpus(job).map(|gpus| SizeClass::of(gpus).name())),
             over_time: over.finish(),
         })
     }
@@ -175,10 +176,11 @@ impl GpuPower {
                 )
             });
             section = section.with_text(format!(
-                "The energy counters of {} rose by {} kWh, with {}.{gap}",
+                "The energy counters of {} rose by {} kWh, with {} and {}.{gap}",
                 counted(counter.gpus, "GPU", "GPUs"),
                 compact(counter.energy_kwh),
-                counted(counter.resets, "reset", "resets")
+                counted(counter.resets, "reset", "resets"),
+                counted(counter.wraps, "wrap", "wraps")
             ));
         }
         if self.instances_left_out > 0 {
@@ -323,11 +325,11 @@ mod tests {
         );
         // The last reading is idle and held: 100 W · 30 s.
         assert!((idle.held_idle_kwh.unwrap() * 3.6e6 - 3_000.0).abs() < 1e-6);
-        // a: 300 · 60 + 100 · 30 = 21,000 J, no job: 100 · 30 = 3,000 J.
+        // Each reading stands for half of the gap on either side: no job holds the first 30 s, from 100 to 200 W, 4,500 J.
         let holders: Vec<(&str, f64)> =
             gpus.by_holder.iter().map(|of| (of.group.as_deref().unwrap(), (of.energy_kwh * 3.6e6).round())).collect();
-        assert_eq!(holders, [("listed jobs", 21_000.0), ("no job", 3_000.0)]);
-        assert_eq!((gpus.by_vc[0].group.as_deref(), gpus.by_vc[0].share), (Some("v"), Some(0.875)));
+        assert_eq!(holders, [("listed jobs", 19_500.0), ("no job", 4_500.0)]);
+        assert_eq!((gpus.by_vc[0].group.as_deref(), gpus.by_vc[0].share), (Some("v"), Some(0.8125)));
         assert_eq!(gpus.by_user[0].group, None);
         assert_eq!(power.section().gpu_hours.map(|hours| (hours * 3_600.0).round()), Some(60.0));
     }
@@ -335,7 +337,8 @@ mod tests {
     #[test]
     fn counters_are_compared_only_where_both_are_known_and_not_across_resets() {
         let mut trace = Trace::default();
-        for (ts, energy) in [(0, Some(1_000.0)), (10, Some(2_100.0)), (20, None), (30, Some(50.0)), (40, Some(1_050.0))]
+        for (ts, energy) in
+            [(0, Some(11_000.0)), (10, Some(12_100.0)), (20, None), (30, Some(50.0)), (40, Some(1_050.0))]
         {
             trace.gpu_samples.push(GpuSampleRow {
                 ts: Some(ts * 1_000),

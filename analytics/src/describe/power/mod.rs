@@ -1,8 +1,8 @@
 //! A17: power and energy of GPUs and nodes: what meters read, what that adds up to, and whose energy it is.
 //!
-//! * **Energy**: trapezoid rule per meter, gaps up to three times the meter's median gap bridged, with the share of time
-//!   bridged. Where GPUs also count energy, the increases of the counter stand beside it, with the gap between the two over
-//!   the moments both cover.
+//! * **Energy** is what the energy ledger reads ([`meter`]): counters first, else power, gaps of up to three sample periods
+//!   bridged, with the share of the time that readings tell. What a model fills beyond is not in it. Where GPUs count energy,
+//!   counters and power are compared over the moments both cover.
 //! * **Idle**: a GPU reading with a utilisation of at most 1 %; readings without a utilisation are neither idle nor busy.
 //! * **Nodes** are totalled over one sensor each, see [`crate::schema::sensor`].
 //! * **A GPU cut into instances** reports the board's power on each: one of them is counted, and no job is charged.
@@ -32,6 +32,7 @@ pub use nodes::{NodePower, SensorPower};
 pub use reported::ReportedEnergy;
 
 use super::topic::{Topic, TopicResult};
+use crate::energy::meter::{self, Devices};
 use crate::facts::JobFacts;
 use crate::report::format::{compact, counted, float, percent};
 use crate::report::{Axis, Chart, Mark, Section, Series};
@@ -62,7 +63,19 @@ impl Topic for Power {
     const TITLE: &'static str = "Power and energy";
 
     fn of(facts: &JobFacts<'_>) -> TopicResult<Self> {
-        let (gpus, nodes, reported) = (GpuPower::of(facts), NodePower::of(facts), ReportedEnergy::of(facts));
+        // Without readings of power or energy there is nothing to measure.
+        let (of_gpus, of_nodes) = (&facts.trace.gpu_samples, &facts.trace.node_samples);
+        let unread = of_gpus.power_w.is_all_unknown()
+            && of_gpus.energy_j_cum.is_all_unknown()
+            && of_nodes.power_w.is_all_unknown()
+            && of_nodes.energy_j_cum.is_all_unknown();
+        let devices = if unread {
+            Devices::default()
+        } else {
+            meter::devices(facts.trace, &meter::Options::default()).map_err(|error| error.to_string())?
+        };
+        let (gpus, nodes) = (GpuPower::of(facts, &devices), NodePower::of(facts, &devices));
+        let reported = ReportedEnergy::of(facts);
         if gpus.is_none() && nodes.is_none() && reported.is_none() {
             return Err("the source measures neither power nor energy".to_owned());
         }
@@ -88,8 +101,9 @@ impl Topic for Power {
         section
             .with_coverage(coverage.join(" "))
             .with_definition(
-                "Energy: the trapezoid rule over each meter's readings. A gap of up to three times the meter's median gap \
-                 is bridged, a longer one adds nothing; the share of time bridged is given.",
+                "Energy is that of the energy ledger, as `tracecast audit` tells it: what an energy counter rose by, else \
+                 power along straight lines between readings. A gap of up to three sample periods is bridged. What a \
+                 model fills beyond is not in it; the share of the time that readings tell is given.",
             )
             .with_definition(
                 "Energy at the meters: power usage effectiveness (cooling, distribution) is not applied, nor is a loss of \

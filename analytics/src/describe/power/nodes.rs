@@ -17,6 +17,7 @@ use serde::Serialize;
 use super::Power;
 use super::display::{covered, curve_chart, power_row, power_table};
 use super::energy::{Energy, Metered, Meters, OverTime, PowerAt};
+use crate::energy::meter::Devices;
 use crate::facts::JobFacts;
 use crate::report::Section;
 use crate::report::format::{count, counted};
@@ -60,7 +61,7 @@ pub struct NodePower {
 
 impl NodePower {
     /// From the trace's node samples; `None` if none has power.
-    pub(super) fn of(facts: &JobFacts<'_>) -> Option<Self> {
+    pub(super) fn of(facts: &JobFacts<'_>, devices: &Devices) -> Option<Self> {
         let samples = &facts.trace.node_samples;
         let known = |ix: usize| samples.power_w.get(ix).is_some();
         let mut main: BTreeMap<Option<u32>, Option<usize>> = BTreeMap::new();
@@ -134,7 +135,7 @@ impl NodePower {
                     Some(SensorPower { sensor, shared, main_of_nodes, readings, power_w, curve, energy })
                 })
                 .collect(),
-            total: total.finish(),
+            total: total.finish_as(&devices.nodes),
             over_time: over.finish(),
         })
     }
@@ -238,7 +239,8 @@ mod tests {
                 });
             }
         }
-        let nodes = NodePower::of(&JobFacts::of(&trace)).unwrap();
+        let devices = crate::energy::meter::devices(&trace, &crate::energy::meter::Options::default()).unwrap();
+        let nodes = NodePower::of(&JobFacts::of(&trace), &devices).unwrap();
         assert_eq!((nodes.nodes, nodes.nodes_without_main), (3, 1));
         let total = nodes.total.unwrap();
         // 700 W for 120 s are 84,000 J.

@@ -9,20 +9,16 @@
 use std::collections::{BTreeMap, HashMap};
 
 use tracecast_analytics::Trace;
-use tracecast_analytics::facts::occupancy::{Steps, walk};
+use tracecast_analytics::facts::load::{Interval, JobCounts};
+use tracecast_analytics::facts::occupancy::{Steps, sum, walk};
+use tracecast_analytics::facts::slot::Slots;
 use tracecast_analytics::facts::{Capacity, JobFacts};
 use tracecast_analytics::report::format;
 use tracecast_analytics::schema::Table as _;
 use tracecast_analytics::time::Zone;
 
-use super::{GPUS_PER_NODE, Gathered, Options, POOL, Series, Tallies, Unit, check_vcs, most_so_far};
+use super::{GPUS_PER_NODE, Gathered, Options, POOL, Series, Unit, check_vcs, most_so_far};
 use crate::error::{Error, Result};
-
-/// Share of the jobs whose wait may be unknown before pending work is.
-const MOST_UNKNOWN_WAITS: f64 = 0.1;
-
-/// From, to, how many.
-type Interval = (i64, i64, f64);
 
 pub(super) fn gather(trace: &Trace, options: &Options, zone: &Zone) -> Result<Gathered> {
     let facts = JobFacts::of(trace);
@@ -46,25 +42,12 @@ pub(super) fn gather(trace: &Trace, options: &Options, zone: &Zone) -> Result<Ga
         |vc: Option<&str>| options.vcs.is_empty() || vc.is_some_and(|vc| options.vcs.iter().any(|own| own == vc));
     let vc_of = |job: usize| jobs.vc.get(job);
 
-    let mut asking = 0usize;
-    let mut waits: BTreeMap<&str, Vec<Interval>> = BTreeMap::new();
-    let mut waited = 0usize;
-    for job in (0..facts.len()).filter(|job| facts.is_gpu_job(*job) && taken(vc_of(*job))) {
-        asking += 1;
-        if let (Some((start, end)), Some(gpus)) = (facts.waiting_interval(job), facts.gpus(job)) {
-            waited += 1;
-            waits.entry(vc_of(job).unwrap_or_default()).or_default().push((start, end, gpus));
-        }
-    }
-    let waits_known = waited > 0 && (asking - waited) as f64 <= MOST_UNKNOWN_WAITS * asking as f64;
-    if !waits_known {
-        waits.clear();
-    }
-    let mut held: BTreeMap<&str, Vec<Interval>> = BTreeMap::new();
-    for stretch in facts.stretches.iter().filter(|stretch| taken(vc_of(stretch.job))) {
-        let own = held.entry(vc_of(stretch.job).unwrap_or_default()).or_default();
-        own.push((stretch.start, stretch.end, stretch.gpus));
-    }
+    let JobCounts { held, waiting } = JobCounts::of(&facts, |job| taken(vc_of(job)));
+    let waits_known = waiting.is_some();
+    let name = |code: Option<u32>| code.and_then(|code| jobs.vc.name(code)).unwrap_or_default();
+    let mut held: BTreeMap<&str, Vec<Interval>> = held.into_iter().map(|(code, list)| (name(code), list)).collect();
+    let waits: BTreeMap<&str, Vec<Interval>> =
+        waiting.into_iter().flatten().map(|(code, list)| (name(code), list)).collect();
     for vc in waits.keys() {
         held.entry(vc).or_default();
     }
@@ -99,7 +82,7 @@ pub(super) fn gather(trace: &Trace, options: &Options, zone: &Zone) -> Result<Ga
         if unit == Unit::Nodes { to_nodes(&gpus) } else { gpus }
     };
     let mut used: BTreeMap<&str, Steps> = held.into_iter().map(|(vc, list)| (vc, counted(list))).collect();
-    let mut pool_used = sum(used.values(), from, to);
+    let mut pool_used = sum(used.values());
     if let Some(Placed { by_vc, pool }) = placed {
         for (vc, steps) in &mut used {
             *steps = by_vc.get(*vc).map(|own| Steps::of_intervals(own.iter().copied())).unwrap_or_default();
@@ -107,7 +90,7 @@ pub(super) fn gather(trace: &Trace, options: &Options, zone: &Zone) -> Result<Ga
         pool_used = Steps::of_intervals(pool);
     }
     let pending: BTreeMap<&str, Steps> = waits.into_iter().map(|(vc, list)| (vc, counted(list))).collect();
-    let pool_pending = sum(pending.values(), from, to);
+    let pool_pending = sum(pending.values());
     let totals = totals(trace, unit, per_node, from, to);
 
     let named = |time: i64| {
@@ -129,19 +112,20 @@ pub(super) fn gather(trace: &Trace, options: &Options, zone: &Zone) -> Result<Ga
     let own_total = if options.vcs.is_empty() {
         totals.pool.clone()
     } else {
-        sum(options.vcs.iter().filter_map(|vc| totals.by_vc.get(vc)), from, to)
+        sum(options.vcs.iter().filter_map(|vc| totals.by_vc.get(vc)))
     };
     let several = whole && options.vcs.len() != 1;
     let all = several.then_some((POOL, &pool_used, &pool_pending, &own_total));
     for (name, used, pending, total) in vcs.chain(all) {
-        let Some(mut tallies) = Tallies::new(from, to, options, zone) else { continue };
+        let Some(mut slots) = Slots::new(from, to, options.slot_ms, zone) else { continue };
         let limited = !total.is_empty();
         walk(&[used, pending, total], from, to, |start, end, values| {
             if let &[used, pending, total] = values {
-                tallies.add(start, end, used, pending, if limited { total } else { f64::INFINITY });
+                let total = if limited { total } else { f64::INFINITY };
+                slots.add(start, end, options.asked.of(used, pending, total), pending, total);
             }
         });
-        let Some((start_ms, mut slots)) = tallies.finish() else { continue };
+        let Some((start_ms, mut slots)) = slots.finish() else { continue };
         if !limited {
             most_so_far(&mut slots);
             unknown.push(name);
@@ -160,11 +144,6 @@ pub(super) fn gather(trace: &Trace, options: &Options, zone: &Zone) -> Result<Ga
     notes.extend(Capacity::assumption(trace));
     let totals_unknown = unknown.iter().map(|name| (*name).to_owned()).collect();
     Ok(Gathered { series, notes, from_jobs: true, totals_unknown })
-}
-
-/// The sum of quantities over time.
-fn sum<'a>(parts: impl Iterator<Item = &'a Steps>, from: i64, to: i64) -> Steps {
-    Steps::of_intervals(parts.flat_map(|steps| steps.stretches(from, to.saturating_add(1))))
 }
 
 /// The most frequent number of GPUs of the inventory's nodes.

@@ -193,77 +193,15 @@ fn check_slots(spans: &[Span], rows: usize, slot_ms: i64, zone: &Zone) -> Result
     )))
 }
 
-/// What is gathered within a slot.
-#[derive(Debug, Clone, Copy, Default)]
-struct Tally {
-    slot: Slot,
-    weight: f64,
-    area: f64,
-}
-
-/// Slots being filled.
-#[derive(Debug)]
-struct Tallies {
-    start_ms: i64,
-    slot_ms: i64,
-    asked: Asked,
-    tallies: Vec<Tally>,
-}
-
-impl Tallies {
-    /// For all slots that begin no sooner than `from_ms` and end no later than `to_ms` (see [`check_slots`]); `None` if there is none.
-    fn new(from_ms: i64, to_ms: i64, options: &Options, zone: &Zone) -> Option<Self> {
-        let slot_ms = options.slot_ms;
-        let offset = zone.offset_ms(from_ms);
-        let begun = from_ms.saturating_add(offset).div_euclid(slot_ms);
-        let late = i64::from(from_ms.saturating_add(offset).rem_euclid(slot_ms) > 0);
-        let start_ms = (begun + late).saturating_mul(slot_ms).saturating_sub(offset);
-        let count = to_ms.saturating_sub(start_ms).div_euclid(slot_ms);
-        let count = usize::try_from(count).ok().filter(|count| *count > 0)?;
-        Some(Self { start_ms, slot_ms, asked: options.asked, tallies: vec![Tally::default(); count] })
-    }
-
-    /// Adds what held over [from, to), or at a moment if both are the same.
-    fn add(&mut self, from_ms: i64, to_ms: i64, used: f64, pending: f64, total: f64) {
-        let at = |ms: i64| ms.saturating_sub(self.start_ms).div_euclid(self.slot_ms);
-        let all = self.tallies.len() as i64;
-        let (first, last) = (at(from_ms).max(0), at((to_ms - 1).max(from_ms)).min(all - 1));
-        let asked = match self.asked {
-            Asked::InUse => used,
-            Asked::WithPending => used + pending,
+impl Asked {
+    /// Demand, given what is in use, what waits and how many there are.
+    fn of(self, used: f64, pending: f64, total: f64) -> f64 {
+        match self {
+            Self::InUse => used,
+            Self::WithPending => used + pending,
             // What is in use is there, whatever the total says.
-            Asked::WithPendingUpToTotal => (used + pending).min(total).max(used),
-        };
-        for slot in first..=last {
-            let begin = self.start_ms + slot * self.slot_ms;
-            let within = to_ms.min(begin + self.slot_ms) - from_ms.max(begin);
-            let weight = if to_ms > from_ms { within as f64 } else { 1.0 };
-            let Some(tally) = usize::try_from(slot).ok().and_then(|slot| self.tallies.get_mut(slot)) else { continue };
-            tally.weight += weight;
-            tally.area += weight * asked;
-            let own = &mut tally.slot;
-            own.peak = if own.counted { own.peak.max(asked) } else { asked };
-            own.pending = own.pending.max(pending);
-            (own.last, own.total, own.counted) = (asked, total, true);
+            Self::WithPendingUpToTotal => (used + pending).min(total).max(used),
         }
-    }
-
-    /// The slots; `None` if the first was not counted and nothing is known to carry on.
-    fn finish(self) -> Option<(i64, Vec<Slot>)> {
-        let first = self.tallies.iter().position(|tally| tally.slot.counted)?;
-        let start_ms = self.start_ms + self.slot_ms * first as i64;
-        let mut held = Slot::default();
-        let slots = self.tallies.into_iter().skip(first).map(|tally| {
-            if tally.slot.counted {
-                let mut slot = tally.slot;
-                slot.mean = tally.area / tally.weight;
-                held = Slot { peak: slot.last, mean: slot.last, counted: false, ..slot };
-                slot
-            } else {
-                held
-            }
-        });
-        Some((start_ms, slots.collect()))
     }
 }
 

@@ -3,33 +3,16 @@
 //! Each sample is a count at a moment; a slot is described by those within it, each weighing the same. Worked example: samples 3, 0, 0, 4 of
 //! a cluster of 10 nodes: the zeros follow a busy sample, so they are an outage and the last count before them, 3, carries on.
 
-use std::collections::BTreeMap;
-
 use tracecast_analytics::Trace;
-use tracecast_analytics::facts::outage::{Count, Outages};
+use tracecast_analytics::facts::Outages;
+use tracecast_analytics::facts::activity::{Activity, Counts, gpus_in_use};
+use tracecast_analytics::facts::slot::Slots;
 use tracecast_analytics::report::format;
 use tracecast_analytics::schema::Table as _;
 use tracecast_analytics::time::Zone;
 
-use super::{GPUS_PER_NODE, Gathered, Options, POOL, Series, Tallies, Unit, check_vcs, most_so_far};
+use super::{GPUS_PER_NODE, Gathered, Options, POOL, Series, Unit, check_vcs, most_so_far};
 use crate::error::{Error, Result};
-
-/// What was counted at a moment.
-#[derive(Debug, Clone, Copy)]
-struct Sample {
-    ts: i64,
-    used: f64,
-    pending: Option<f64>,
-    total: Option<f64>,
-}
-
-/// Samples of one name in order of time.
-#[derive(Debug, Default)]
-struct Samples {
-    list: Vec<Sample>,
-    counts_pending: bool,
-    counts_total: bool,
-}
 
 pub(super) fn gather(trace: &Trace, options: &Options, zone: &Zone) -> Result<Gathered> {
     let table = &trace.activity;
@@ -43,46 +26,29 @@ pub(super) fn gather(trace: &Trace, options: &Options, zone: &Zone) -> Result<Ga
             if options.gpus_per_node.is_none() { " (the source does not say how many GPUs a node has)" } else { "" }
         ));
     }
-    if unit == Unit::Gpus && !(0..table.len()).any(|row| used_gpus(trace, row).is_some()) {
+    if unit == Unit::Gpus && !(0..table.len()).any(|row| gpus_in_use(trace, row).is_some()) {
         return Err(Error::NotRecorded("the source counts nodes, not GPUs; ask for nodes".to_owned()));
     }
-    let mut by_name: BTreeMap<(bool, String), Samples> = BTreeMap::new();
-    for row in 0..table.len() {
-        let (Some(ts), Some(scope)) = (table.ts.get(row), table.scope.get(row)) else { continue };
-        let nodes = |gpus: f64| (gpus / per_node).ceil();
-        let (used, pending, total) = if unit == Unit::Gpus {
-            (used_gpus(trace, row), table.gpus_pending.get(row), table.gpus_total.get(row))
-        } else if nodes_counted {
+    let nodes = |gpus: f64| (gpus / per_node).ceil();
+    let mut found = Activity::of(trace, |row| {
+        let [used, pending, total] = [gpus_in_use(trace, row), table.gpus_pending.get(row), table.gpus_total.get(row)];
+        Some(match unit {
+            Unit::Gpus => [used, pending, total],
             // Pending GPUs as nodes, where both are known.
-            (table.nodes_active.get(row), table.gpus_pending.get(row).map(nodes), table.nodes_total.get(row))
-        } else {
-            let [pending, total] = [&table.gpus_pending, &table.gpus_total].map(|column| column.get(row).map(nodes));
-            (used_gpus(trace, row).map(nodes), pending, total)
-        };
-        let Some(used) = used.filter(|used| *used >= 0.0) else { continue };
-        let name = table.name.get(row).unwrap_or("cluster").to_owned();
-        let own = by_name.entry((scope == "cluster", name)).or_default();
-        own.counts_pending |= pending.is_some();
-        own.counts_total |= total.is_some();
-        own.list.push(Sample { ts, used, pending, total });
-    }
-    for samples in by_name.values_mut() {
-        // Stable: of two samples of one moment the first is kept.
-        samples.list.sort_by_key(|sample| sample.ts);
-        samples.list.dedup_by_key(|sample| sample.ts);
-    }
-    let known: Vec<&str> = by_name.keys().filter(|(pool, _)| !pool).map(|(_, name)| name.as_str()).collect();
+            Unit::Nodes if nodes_counted => {
+                [table.nodes_active.get(row), pending.map(nodes), table.nodes_total.get(row)]
+            }
+            Unit::Nodes => [used, pending, total].map(|gpus| gpus.map(nodes)),
+        })
+    });
+    let known: Vec<&str> = found.vcs.keys().map(String::as_str).collect();
     check_vcs(options, &known)?;
-    let pooled = |by_name: &BTreeMap<(bool, String), Samples>, notes: &mut Vec<String>| {
-        let vcs: Vec<&Samples> = by_name.iter().filter(|((pool, _), _)| !pool).map(|(_, samples)| samples).collect();
-        (!by_name.keys().any(|(pool, _)| *pool) && vcs.len() > 1).then(|| pool(&vcs, notes))
-    };
-    let mut sum = pooled(&by_name, &mut notes);
+    let mut sum = pool(&found, &mut notes);
     // Of the whole cluster, and of all its VCs then: one of them alone may well be idle.
-    let whole = by_name.iter().find(|((pool, _), _)| *pool).map(|((_, name), samples)| (name.as_str(), samples));
     let mut down = Outages::default();
-    if let Some((name, samples)) = whole.or(sum.as_ref().map(|sum| (POOL, sum))).filter(|_| !options.outages_are_idle) {
-        down = outages(&samples.list);
+    let whole = found.clusters.first_key_value().map(|(name, counts)| (name.as_str(), counts));
+    if let Some((name, counts)) = whole.or(sum.as_ref().map(|sum| (POOL, sum))).filter(|_| !options.outages_are_idle) {
+        down = Outages::of(&counts.list, counts.end());
         if down.samples > 0 {
             notes.push(format!(
                 "{name}: {} in {} at or near 0 right after busy ones: the cluster was off or its counting failed, which is not lack of demand. They are left out, the last count before carries on.",
@@ -92,15 +58,17 @@ pub(super) fn gather(trace: &Trace, options: &Options, zone: &Zone) -> Result<Ga
         }
     }
     if !options.vcs.is_empty() {
-        by_name.retain(|(pool, name), _| !pool && options.vcs.contains(name));
-        sum = pooled(&by_name, &mut notes);
+        found.vcs.retain(|name, _| options.vcs.contains(name));
+        found.clusters.clear();
+        sum = pool(&found, &mut notes);
     }
-    let spans: Vec<super::Span> = by_name
-        .iter()
-        .map(|((_, name), samples)| (name.as_str(), samples))
-        .chain(sum.as_ref().map(|sum| (POOL, sum)))
-        .filter_map(|(name, samples)| {
-            let (from_ms, to_ms) = (samples.list.first()?.ts, samples.list.last()?.ts);
+    let named = || {
+        let of_names = found.vcs.iter().chain(&found.clusters).map(|(name, counts)| (name.as_str(), counts));
+        of_names.chain(sum.as_ref().map(|sum| (POOL, sum)))
+    };
+    let spans: Vec<super::Span> = named()
+        .filter_map(|(name, counts)| {
+            let (from_ms, to_ms) = (counts.list.first()?.ts, counts.list.last()?.ts);
             let (first, last) = (format!("the first sample of {name}"), format!("the last of {name}"));
             Some(super::Span { from_ms, to_ms, first, last })
         })
@@ -108,21 +76,17 @@ pub(super) fn gather(trace: &Trace, options: &Options, zone: &Zone) -> Result<Ga
     super::check_slots(&spans, table.len(), options.slot_ms, zone)?;
     let mut series = Vec::new();
     let (mut unknown, mut holes) = (Vec::new(), Vec::new());
-    for ((_, name), samples) in by_name.into_iter().chain(sum.map(|sum| ((true, POOL.to_owned()), sum))) {
-        let mut list = samples.list;
-        let spacing = spacing(&list);
-        let ends = list.first().map(|sample| sample.ts).zip(list.last().map(|sample| sample.ts));
-        let Some((from, last)) = ends else { continue };
-        list.retain(|sample| !down.contains(sample.ts));
-        let Some(mut tallies) = Tallies::new(from, last.saturating_add(spacing), options, zone) else { continue };
-        for sample in &list {
-            let total = sample.total.unwrap_or(f64::INFINITY);
-            tallies.add(sample.ts, sample.ts, sample.used, sample.pending.unwrap_or(0.0), total);
+    for (name, counts) in named() {
+        let Some(first) = counts.list.first() else { continue };
+        let Some(mut slots) = Slots::new(first.ts, counts.end(), options.slot_ms, zone) else { continue };
+        for count in counts.list.iter().filter(|count| !down.contains(count.ts)) {
+            let (pending, total) = (count.pending.unwrap_or(0.0), count.total.unwrap_or(f64::INFINITY));
+            slots.add(count.ts, count.ts, options.asked.of(count.used, pending, total), pending, total);
         }
-        let Some((start_ms, mut slots)) = tallies.finish() else { continue };
-        if !samples.counts_total {
+        let Some((start_ms, mut slots)) = slots.finish() else { continue };
+        if !counts.counts_total {
             most_so_far(&mut slots);
-            unknown.push(name.clone());
+            unknown.push(name.to_owned());
         }
         // Single samples without a total stand for the last one.
         let mut total = slots.iter().map(|slot| slot.total).find(|total| total.is_finite()).unwrap_or(0.0);
@@ -137,9 +101,9 @@ pub(super) fn gather(trace: &Trace, options: &Options, zone: &Zone) -> Result<Ga
             holes.push(format!("{name} ({})", format::count(gaps as u64)));
         }
         series.push(Series {
-            name,
+            name: name.to_owned(),
             unit,
-            counts_pending: samples.counts_pending,
+            counts_pending: counts.counts_pending,
             start_ms,
             slot_ms: options.slot_ms,
             zone: zone.name().to_owned(),
@@ -153,65 +117,14 @@ pub(super) fn gather(trace: &Trace, options: &Options, zone: &Zone) -> Result<Ga
     Ok(Gathered { series, notes, from_jobs: false, totals_unknown: unknown })
 }
 
-fn used_gpus(trace: &Trace, row: usize) -> Option<f64> {
-    let table = &trace.activity;
-    let rest = || Some(table.gpus_total.get(row)? - table.gpus_idle.get(row)?);
-    table.gpus_running.get(row).or_else(rest)
-}
-
-/// Median time between samples.
-fn spacing(list: &[Sample]) -> i64 {
-    let mut gaps: Vec<i64> = list.windows(2).filter_map(|pair| Some(pair.last()?.ts - pair.first()?.ts)).collect();
-    gaps.sort_unstable();
-    gaps.get(gaps.len() / 2).copied().unwrap_or(0)
-}
-
-/// The outages among samples, by the rule that descriptions of a trace follow too.
-fn outages(list: &[Sample]) -> Outages {
-    let counts: Vec<Count> =
-        list.iter().map(|sample| Count { ts: sample.ts, used: sample.used, total: sample.total }).collect();
-    let end = list.last().map_or(0, |last| last.ts.saturating_add(spacing(list)));
-    Outages::of(&counts, end)
-}
-
-/// The sum of VCs at each moment at which one was counted, over the time in which all were.
-fn pool(vcs: &[&Samples], notes: &mut Vec<String>) -> Samples {
-    let from = vcs.iter().filter_map(|vc| vc.list.first()).map(|sample| sample.ts).max().unwrap_or(0);
-    let to = vcs.iter().filter_map(|vc| vc.list.last()).map(|sample| sample.ts).min().unwrap_or(0);
-    let cut = vcs.iter().flat_map(|vc| &vc.list).filter(|sample| sample.ts < from || sample.ts > to).count();
-    if cut > 0 {
+/// The sum of the VCs where the cluster has no series of its own, with a note of what lies outside of it.
+fn pool(found: &Activity, notes: &mut Vec<String>) -> Option<Counts> {
+    let (counts, outside) = found.pool()?;
+    if outside > 0 {
         notes.push(format!(
             "{POOL}: the VCs were not counted over the same time; the pool covers what they share, {} are outside of it.",
-            format::counted(cut as u64, "sample", "samples")
+            format::counted(outside as u64, "sample", "samples")
         ));
     }
-    let mut moments: Vec<(i64, usize, Sample)> = vcs
-        .iter()
-        .enumerate()
-        .flat_map(|(vc, samples)| samples.list.iter().map(move |sample| (sample.ts, vc, *sample)))
-        .filter(|(ts, _, _)| *ts <= to)
-        .collect();
-    moments.sort_by_key(|(ts, vc, _)| (*ts, *vc));
-    let mut held: Vec<Option<Sample>> = vec![None; vcs.len()];
-    let mut list = Vec::new();
-    let add = |of: &dyn Fn(&Sample) -> Option<f64>, held: &[Option<Sample>]| -> Option<f64> {
-        held.iter().map(|sample| of(sample.as_ref()?)).sum()
-    };
-    for now in moments.chunk_by(|a, b| a.0 == b.0) {
-        for (_, vc, sample) in now {
-            if let Some(slot) = held.get_mut(*vc) {
-                let before = *slot;
-                *slot = Some(Sample { total: sample.total.or_else(|| before?.total), ..*sample });
-            }
-        }
-        let Some((ts, _, _)) = now.first().filter(|(ts, _, _)| *ts >= from) else { continue };
-        let Some(used) = add(&|sample| Some(sample.used), &held) else { continue };
-        let pending = add(&|sample| sample.pending, &held);
-        list.push(Sample { ts: *ts, used, pending, total: add(&|sample| sample.total, &held) });
-    }
-    Samples {
-        list,
-        counts_pending: vcs.iter().all(|vc| vc.counts_pending),
-        counts_total: vcs.iter().all(|vc| vc.counts_total),
-    }
+    Some(counts)
 }

@@ -3,7 +3,7 @@
 
 use super::tests::{by, close, conserved, counters, given, job, measured, minutes, of, powers, sample, sum};
 use super::*;
-use crate::audit::ledger::Use;
+use crate::energy::ledger::Use;
 use crate::schema::{NodeRow, NodeSampleRow};
 
 const HOUR_J: f64 = 3_600.0;

@@ -21,7 +21,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::ledger::{Basis, Entry, JobEnergy, Ledger, Owner, Span, Use};
-use super::meter::{Claim, Claims, Sink};
+use super::meter::{Bundle, Claim, Claims, Holders, Sink};
 use super::model::{Laws, isotonic};
 use crate::Trace;
 use crate::stats::sum::NeumaierSum;
@@ -115,19 +115,9 @@ fn times(joules: Joules, part: f64) -> Joules {
 
 /// Attributes everything.
 pub(super) fn attribute(measured: &Measured<'_>) -> Ledger {
-    let mut cells: Vec<((i64, Claim, Basis), _)> =
-        measured.sink.cells.iter().map(|(key, total)| (*key, total.value())).collect();
-    cells.sort_by_key(|(key, _)| *key);
-    let mut pools: HashMap<(u32, i64), (f64, f64)> = HashMap::new();
-    for ((hour, claim, _), bundle) in &cells {
-        if let Claim::Pool(pool) = claim {
-            let (s, active) = pools.entry((*pool, *hour)).or_default();
-            *s += bundle.s;
-            *active += bundle.active[0] + bundle.either[0];
-        }
-    }
-    let most_above =
-        measured.laws.laws.iter().try_fold(0.0_f64, |most, law| Some(most.max(law.most_w? - law.idle.least_w)));
+    let cells = measured.sink.sorted();
+    let pools = pool_sums(&cells);
+    let most_above = most_above(measured.laws);
     let mut divisions: HashMap<(Claim, i64), Division> = HashMap::new();
     let of_nodes: Vec<(i64, Claim)> = measured.sink.nodes.keys().map(|(_, hour, claim)| (*hour, *claim)).collect();
     for (hour, claim) in cells.iter().map(|((hour, claim, _), _)| (*hour, *claim)).chain(of_nodes) {
@@ -221,6 +211,54 @@ pub(super) fn attribute(measured: &Measured<'_>) -> Ledger {
     }
     ledger.notes = notes;
     ledger
+}
+
+/// Time and energy above idle of each pool in each hour.
+fn pool_sums(cells: &[((i64, Claim, Basis), Bundle)]) -> HashMap<(u32, i64), (f64, f64)> {
+    let mut pools: HashMap<(u32, i64), (f64, f64)> = HashMap::new();
+    for ((hour, claim, _), bundle) in cells {
+        if let Claim::Pool(pool) = claim {
+            let (s, active) = pools.entry((*pool, *hour)).or_default();
+            *s += bundle.s;
+            *active += bundle.active[0] + bundle.either[0];
+        }
+    }
+    pools
+}
+
+/// The most that a GPU can draw above idle, watts; `None` where that is not known of some type.
+fn most_above(laws: &Laws) -> Option<f64> {
+    laws.laws.iter().try_fold(0.0_f64, |most, law| Some(most.max(law.most_w? - law.idle.least_w)))
+}
+
+/// Who held the GPUs in `sink` while they drew what readings tell.
+pub(super) fn holders(claims: &Claims, laws: &Laws, sink: &Sink) -> Holders {
+    let cells = sink.sorted();
+    let (pools, most_above) = (pool_sums(&cells), most_above(laws));
+    let mut found = Holders::default();
+    for ((hour, claim, basis), bundle) in &cells {
+        if *basis == Basis::Model {
+            continue;
+        }
+        let (work_j, idle_j) = (bundle.active[0] + bundle.either[0], bundle.idle[0]);
+        if *claim == Claim::Unknown {
+            found.unknown.add(work_j + idle_j, bundle.s);
+            continue;
+        }
+        let division = divide(claims, *claim, *hour, &pools, most_above);
+        let mut left = 1.0 - division.strange;
+        for (who, above, time) in &division.jobs {
+            let row = claims.whos.get(*who as usize).and_then(|who| who.row);
+            let part = row.map_or(&mut found.unlisted, |row| found.jobs.entry(row).or_default());
+            part.add(work_j * above + idle_j * time, bundle.s * time);
+            left -= above;
+        }
+        found.unknown.add(work_j * division.strange, 0.0);
+        // What nobody holds has no work; the rest of the sum of parts is rounding.
+        let left = if division.jobs.is_empty() { left } else { 0.0 };
+        found.nobody.add(work_j * left + idle_j * (1.0 - division.held), bundle.s * (1.0 - division.held));
+    }
+    found
 }
 
 fn divide(

@@ -173,7 +173,7 @@ fn threads_and_files_do_not_change_a_bit_and_the_energy_is_known_by_hand() {
     // 99 minutes of 125 W + 4.5 W on average, ten GPUs: 129.5 · 10 · 5,940 J; and a node of the inventory without readings,
     // which is at the mean of its type's readings (node n0: 125.5 W), as the second job may or may not hold it.
     let read: f64 =
-        one.entries.iter().filter(|e| e.basis == crate::audit::ledger::Basis::Power).map(|e| e.energy_j).sum();
+        one.entries.iter().filter(|e| e.basis == crate::energy::ledger::Basis::Power).map(|e| e.energy_j).sum();
     assert!((read - 7_692_300.0).abs() < 1e-3, "{read}");
     assert!((one.total_j - read - 125.5 * 5_940.0).abs() < 1e-3, "{}", one.total_j - read);
     // Cut in two files by time, given the wrong way round.
@@ -199,7 +199,7 @@ fn readings_a_little_out_of_order_are_sorted_and_later_ones_counted() {
     let (ledger, counts) = measure_stream(&[path], Some(&trace), &Options::default()).unwrap();
     let whole = measure(&trace, &Options::default()).unwrap();
     let read = |ledger: &Ledger| -> f64 {
-        ledger.entries.iter().filter(|e| e.basis == crate::audit::ledger::Basis::Power).map(|e| e.energy_j).sum()
+        ledger.entries.iter().filter(|e| e.basis == crate::energy::ledger::Basis::Power).map(|e| e.energy_j).sum()
     };
     assert!((read(&ledger) - read(&whole)).abs() < 1e-9 * read(&whole));
     assert_eq!((counts.out_of_order, counts.late, counts.duplicates), (3, 0, 1));

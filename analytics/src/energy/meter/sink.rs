@@ -8,12 +8,12 @@
 
 use std::collections::HashMap;
 
-use crate::audit::ledger::Basis;
+use crate::energy::ledger::Basis;
 use crate::stats::sum::NeumaierSum;
 
 /// Who has a claim on a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(in crate::audit) enum Claim {
+pub(in crate::energy) enum Claim {
     /// No job.
     Nobody,
     /// Not known.
@@ -26,7 +26,7 @@ pub(in crate::audit) enum Claim {
 
 impl Claim {
     /// Whether a job holds the device, `None` if unknown.
-    pub(in crate::audit) fn held(self) -> Option<bool> {
+    pub(in crate::energy) fn held(self) -> Option<bool> {
         match self {
             Self::Nobody => Some(false),
             Self::Set(_) => Some(true),
@@ -37,17 +37,17 @@ impl Claim {
 
 /// Energy of a stretch of one device within an hour, joules, in parts above and below idle power, and of either.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(in crate::audit) struct Bundle {
+pub(in crate::energy) struct Bundle {
     /// Above idle: energy, at least, at most.
-    pub(in crate::audit) active: [f64; 3],
+    pub(in crate::energy) active: [f64; 3],
     /// Between the least and the most that idle power can be: energy, at least, at most.
-    pub(in crate::audit) either: [f64; 3],
+    pub(in crate::energy) either: [f64; 3],
     /// Up to idle power: energy, at least, at most.
-    pub(in crate::audit) idle: [f64; 3],
+    pub(in crate::energy) idle: [f64; 3],
     /// Seconds.
-    pub(in crate::audit) s: f64,
+    pub(in crate::energy) s: f64,
     /// Seconds among them of which no energy is known, as the device has no model.
-    pub(in crate::audit) blank_s: f64,
+    pub(in crate::energy) blank_s: f64,
 }
 
 impl Bundle {
@@ -70,19 +70,19 @@ impl Bundle {
     }
 
     /// All of its energy, joules.
-    pub(in crate::audit) fn energy_j(&self) -> f64 {
+    pub(in crate::energy) fn energy_j(&self) -> f64 {
         self.active[0] + self.either[0] + self.idle[0]
     }
 }
 
 /// Sum of bundles.
 #[derive(Debug, Clone, Copy, Default)]
-pub(in crate::audit) struct Total {
+pub(in crate::energy) struct Total {
     sums: [NeumaierSum; 11],
 }
 
 impl Total {
-    pub(in crate::audit) fn add(&mut self, bundle: &Bundle) {
+    pub(in crate::energy) fn add(&mut self, bundle: &Bundle) {
         let [a, b, c] = bundle.active;
         let [d, e, f] = bundle.either;
         let [g, h, i] = bundle.idle;
@@ -97,7 +97,7 @@ impl Total {
         }
     }
 
-    pub(in crate::audit) fn value(&self) -> Bundle {
+    pub(in crate::energy) fn value(&self) -> Bundle {
         let [a, b, c, d, e, f, g, h, i, s, blank_s] = self.sums.map(NeumaierSum::value);
         Bundle { active: [a, b, c], either: [d, e, f], idle: [g, h, i], s, blank_s }
     }
@@ -105,21 +105,21 @@ impl Total {
 
 /// What one part of the devices adds up to.
 #[derive(Debug, Clone, Default)]
-pub(in crate::audit) struct Sink {
+pub(in crate::energy) struct Sink {
     /// By beginning of the hour (ms), claim and basis.
-    pub(in crate::audit) cells: HashMap<(i64, Claim, Basis), Total>,
+    pub(in crate::energy) cells: HashMap<(i64, Claim, Basis), Total>,
     /// By node, hour and claim: joules and seconds; filled if `by_node`.
-    pub(in crate::audit) nodes: HashMap<(u32, i64, Claim), (NeumaierSum, NeumaierSum)>,
+    pub(in crate::energy) nodes: HashMap<(u32, i64, Claim), (NeumaierSum, NeumaierSum)>,
     /// Whether to fill `nodes`.
-    pub(in crate::audit) by_node: bool,
+    pub(in crate::energy) by_node: bool,
 }
 
 impl Sink {
-    pub(in crate::audit) fn new(by_node: bool) -> Self {
+    pub(in crate::energy) fn new(by_node: bool) -> Self {
         Self { by_node, ..Self::default() }
     }
 
-    pub(in crate::audit) fn add(&mut self, node: u32, hour_ms: i64, claim: Claim, basis: Basis, bundle: &Bundle) {
+    pub(in crate::energy) fn add(&mut self, node: u32, hour_ms: i64, claim: Claim, basis: Basis, bundle: &Bundle) {
         self.cells.entry((hour_ms, claim, basis)).or_default().add(bundle);
         if self.by_node {
             let (joules, s) = self.nodes.entry((node, hour_ms, claim)).or_default();
@@ -129,7 +129,7 @@ impl Sink {
     }
 
     /// Adds another part. Merge parts in a fixed order.
-    pub(in crate::audit) fn merge(&mut self, other: Self) {
+    pub(in crate::energy) fn merge(&mut self, other: Self) {
         for (key, total) in other.cells {
             self.cells.entry(key).or_default().merge(&total);
         }

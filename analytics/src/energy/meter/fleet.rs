@@ -1,6 +1,6 @@
 //! Nodes, their meters, and the time they are audited.
 //!
-//! A meter stands beside the readings of its node's GPUs ([`attribute`](crate::audit::attribute) brings them together), or is all that is
+//! A meter stands beside the readings of its node's GPUs ([`attribute`](crate::energy::attribute) brings them together), or is all that is
 //! read of the node. Then its jobs share it: the node is one device, held by each job with the part of its GPUs that the job was given
 //! there, and its idle power is kept apart ([`NodeMeter::law`]).
 //!
@@ -14,19 +14,19 @@ use super::node_meter::{IdleOfNodes, NodeMeter};
 use super::{Claims, NODE_MOST_GPUS, NODE_MOST_W, Options, Readings, Series, Setting, Sink};
 use crate::KWH_J;
 use crate::Trace;
-use crate::audit::attribute::{MeterHours, NodeFacts};
-use crate::audit::constant::Constant;
-use crate::audit::ledger::Basis;
-use crate::audit::model::Laws;
+use crate::energy::attribute::{MeterHours, NodeFacts};
+use crate::energy::constant::Constant;
+use crate::energy::ledger::Basis;
+use crate::energy::model::Laws;
 use crate::facts::JobFacts;
 use crate::report::format::compact;
 use crate::schema::Table as _;
 
 /// Nodes, their meters and the time they are audited.
 #[derive(Debug, Default)]
-pub(in crate::audit) struct Fleet {
+pub(in crate::energy) struct Fleet {
     numbers: HashMap<Option<String>, u32>,
-    pub(in crate::audit) facts: Vec<NodeFacts>,
+    pub(in crate::energy) facts: Vec<NodeFacts>,
     spans: Vec<Option<(i64, i64)>>,
     idle_w: HashMap<String, f64>,
     meters: Vec<(u32, NodeMeter)>,
@@ -35,7 +35,7 @@ pub(in crate::audit) struct Fleet {
     /// Where registers of meters begin again, joules.
     wraps: Vec<f64>,
     /// What the user asks for, else everything.
-    pub(in crate::audit) clip: (i64, i64),
+    pub(in crate::energy) clip: (i64, i64),
     window: (Option<i64>, Option<i64>),
     period_ms: Option<i64>,
     overhead: bool,
@@ -46,7 +46,7 @@ pub(in crate::audit) struct Fleet {
 
 impl Fleet {
     /// Reads the meters of nodes.
-    pub(in crate::audit) fn of(trace: Option<&Trace>, options: &Options, counts: &mut Readings) -> Self {
+    pub(in crate::energy) fn of(trace: Option<&Trace>, options: &Options, counts: &mut Readings) -> Self {
         let mut fleet = Self {
             clip: options.window(),
             window: (options.from_ms, options.to_ms),
@@ -70,7 +70,7 @@ impl Fleet {
     }
 
     /// How GPUs are measured; law and holding differ by GPU.
-    pub(in crate::audit) fn gpu_setting<'w>(&self, wraps: &'w [f64]) -> Setting<'w> {
+    pub(in crate::energy) fn gpu_setting<'w>(&self, wraps: &'w [f64]) -> Setting<'w> {
         Setting {
             law: None,
             meter_w: None,
@@ -83,19 +83,19 @@ impl Fleet {
     }
 
     /// First and last reading of all.
-    pub(in crate::audit) fn record(&self) -> Option<(i64, i64)> {
+    pub(in crate::energy) fn record(&self) -> Option<(i64, i64)> {
         self.spans.iter().flatten().copied().reduce(|all, own| (all.0.min(own.0), all.1.max(own.1)))
     }
 
     /// Whether any stretch of the window is known from readings.
-    pub(in crate::audit) fn has_read(&self, sink: &Sink) -> bool {
+    pub(in crate::energy) fn has_read(&self, sink: &Sink) -> bool {
         let of_meters = self.facts.iter().filter_map(|facts| facts.meter.as_ref()).flat_map(|hours| hours.keys());
         let mut bases = sink.cells.keys().map(|(.., basis)| *basis).chain(of_meters.map(|(_, basis)| *basis));
         bases.any(Basis::is_read)
     }
 
     /// The number of a node.
-    pub(in crate::audit) fn number(&mut self, node: Option<&str>) -> u32 {
+    pub(in crate::energy) fn number(&mut self, node: Option<&str>) -> u32 {
         let key = node.map(str::to_owned);
         if let Some(number) = self.numbers.get(&key) {
             return *number;
@@ -109,14 +109,14 @@ impl Fleet {
     }
 
     /// Notes that a device of a node has readings from one moment to another.
-    pub(in crate::audit) fn seen(&mut self, number: u32, span: (i64, i64)) {
+    pub(in crate::energy) fn seen(&mut self, number: u32, span: (i64, i64)) {
         if let Some(own) = self.spans.get_mut(number as usize) {
             *own = Some(own.map_or(span, |own| (own.0.min(span.0), own.1.max(span.1))));
         }
     }
 
     /// Notes a GPU of a node, and the place of its law.
-    pub(in crate::audit) fn device(&mut self, number: u32, law: u32) {
+    pub(in crate::energy) fn device(&mut self, number: u32, law: u32) {
         if let Some(facts) = self.facts.get_mut(number as usize) {
             facts.gpus += 1;
             facts.law = law;
@@ -124,13 +124,13 @@ impl Fleet {
     }
 
     /// From when to when a node is audited.
-    pub(in crate::audit) fn span(&self, number: u32) -> (i64, i64) {
+    pub(in crate::energy) fn span(&self, number: u32) -> (i64, i64) {
         let own = self.spans.get(number as usize).copied().flatten().unwrap_or((0, 0));
         (self.window.0.unwrap_or(own.0), self.window.1.unwrap_or(own.1))
     }
 
     /// From when to when anything is audited, with GPU readings of `more`; without readings, what the jobs span.
-    pub(in crate::audit) fn window(&self, trace: &Trace, more: Option<(i64, i64)>) -> (i64, i64) {
+    pub(in crate::energy) fn window(&self, trace: &Trace, more: Option<(i64, i64)>) -> (i64, i64) {
         let spans = self.spans.iter().flatten().copied().chain(more);
         let all = spans.reduce(|all, own| (all.0.min(own.0), all.1.max(own.1)));
         let all = all.or_else(|| JobFacts::of(trace).window).unwrap_or((0, 0));
@@ -138,12 +138,12 @@ impl Fleet {
     }
 
     /// Whether energy is needed by node.
-    pub(in crate::audit) fn by_node(&self) -> bool {
+    pub(in crate::energy) fn by_node(&self) -> bool {
         self.overhead || !self.meters.is_empty() || !self.idle_w.is_empty()
     }
 
     /// Finds the nodes whose meter is all that is read of them and whose jobs are known: their energy is divided among these.
-    pub(in crate::audit) fn share_meters(&mut self, trace: Option<&Trace>, claims: &mut Claims) {
+    pub(in crate::energy) fn share_meters(&mut self, trace: Option<&Trace>, claims: &mut Claims) {
         let Some(trace) = trace else { return };
         let nodes = &trace.nodes;
         let listed: HashMap<&str, f64> = (0..nodes.len())
@@ -164,7 +164,7 @@ impl Fleet {
     }
 
     /// Adds the GPUs of the inventory that have no reading, by the state that jobs tell.
-    pub(in crate::audit) fn unread(
+    pub(in crate::energy) fn unread(
         &mut self,
         trace: &Trace,
         laws: &Laws,
@@ -215,7 +215,7 @@ impl Fleet {
     }
 
     /// Ends the meters, each at the end of its node's time. Energy of nodes whose jobs share a meter goes to `sink`.
-    pub(in crate::audit) fn close(&mut self, claims: &Claims, sink: &mut Sink, counts: &mut Readings) {
+    pub(in crate::energy) fn close(&mut self, claims: &Claims, sink: &mut Sink, counts: &mut Readings) {
         let mut idle = IdleOfNodes::default();
         let wraps = std::mem::take(&mut self.wraps);
         let (mut shared, mut counted_j) = (0_u64, 0.0_f64);

@@ -4,7 +4,7 @@
 
 use super::{Options, Readings};
 use crate::Trace;
-use crate::audit::model::Laws;
+use crate::energy::model::Laws;
 use crate::error::Error;
 use crate::report::format::{count, duration};
 use crate::schema::Table as _;

@@ -29,7 +29,7 @@ use crate::time::HOUR_MS;
 
 /// Who held a device when.
 #[derive(Debug, Clone)]
-pub(in crate::audit) struct Holding {
+pub(in crate::energy) struct Holding {
     /// From when who held it, in order of time.
     steps: Vec<(i64, Claim)>,
     /// Before the first step, and wherever a step says nobody.
@@ -39,7 +39,7 @@ pub(in crate::audit) struct Holding {
 impl Holding {
     /// Who holds the device at `ts`, and until when.
     #[inline]
-    pub(in crate::audit) fn at(&self, ts: i64) -> (Claim, i64) {
+    pub(in crate::energy) fn at(&self, ts: i64) -> (Claim, i64) {
         if self.steps.is_empty() {
             return (self.base, i64::MAX);
         }
@@ -52,40 +52,40 @@ impl Holding {
 
 /// A job that energy goes to.
 #[derive(Debug, Clone)]
-pub(in crate::audit) struct Who {
+pub(in crate::energy) struct Who {
     /// Its key.
-    pub(in crate::audit) key: String,
+    pub(in crate::energy) key: String,
     /// Its row, if it is listed.
-    pub(in crate::audit) row: Option<usize>,
+    pub(in crate::energy) row: Option<usize>,
     /// Part of a GPU that it has, if it has less than one.
     part: f64,
 }
 
 /// A whole node that jobs hold.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::audit) struct NodeHeld {
+pub(in crate::energy) struct NodeHeld {
     /// Where [`Claims::held`] finds by whom.
-    pub(in crate::audit) holding: u32,
+    pub(in crate::energy) holding: u32,
     /// GPUs it has.
-    pub(in crate::audit) gpus: f64,
+    pub(in crate::energy) gpus: f64,
     /// Whether the inventory says so.
-    pub(in crate::audit) is_listed: bool,
+    pub(in crate::energy) is_listed: bool,
 }
 
 /// GPU seconds by job, of one hour.
-pub(in crate::audit) type Shares = BTreeMap<u32, f64>;
+pub(in crate::energy) type Shares = BTreeMap<u32, f64>;
 
 /// All claims of a trace.
 #[derive(Debug, Default)]
-pub(in crate::audit) struct Claims {
+pub(in crate::energy) struct Claims {
     /// Jobs.
-    pub(in crate::audit) whos: Vec<Who>,
+    pub(in crate::energy) whos: Vec<Who>,
     rows: HashMap<String, u32>,
     /// Jobs that hold one device together, each with its part of the device.
-    pub(in crate::audit) sets: Vec<Vec<(u32, f64)>>,
+    pub(in crate::energy) sets: Vec<Vec<(u32, f64)>>,
     set_ids: HashMap<Vec<(u32, u64)>, u32>,
     /// Jobs that share devices, by beginning of the hour.
-    pub(in crate::audit) pools: Vec<BTreeMap<i64, Shares>>,
+    pub(in crate::energy) pools: Vec<BTreeMap<i64, Shares>>,
     holdings: Vec<Holding>,
     devices: HashMap<(String, String), u32>,
     nodes: HashMap<String, u32>,
@@ -94,9 +94,9 @@ pub(in crate::audit) struct Claims {
     /// Of devices that nothing else is known of.
     default: u32,
     /// Whether samples name their jobs.
-    pub(in crate::audit) labelled: bool,
+    pub(in crate::energy) labelled: bool,
     /// Jobs whose devices are not known, and jobs in all that held GPUs in the window.
-    pub(in crate::audit) unplaced: (u64, u64),
+    pub(in crate::energy) unplaced: (u64, u64),
 }
 
 /// When an attempt ran: job, number of the attempt, start, end, GPUs.
@@ -106,7 +106,7 @@ type Event = (i64, bool, u32, f64);
 
 impl Claims {
     /// Reads jobs and placements within `span` (ms). `labelled`: samples name their jobs.
-    pub(in crate::audit) fn of(trace: &Trace, span: (i64, i64), labelled: bool) -> Self {
+    pub(in crate::energy) fn of(trace: &Trace, span: (i64, i64), labelled: bool) -> Self {
         let facts = JobFacts::of(trace);
         let mut claims = Self { labelled, ..Self::default() };
         for job in 0..trace.jobs.len() {
@@ -150,7 +150,7 @@ impl Claims {
     }
 
     /// The claim that a sample's job name stands for; several names are separated by commas.
-    pub(in crate::audit) fn named(&mut self, names: &str) -> Claim {
+    pub(in crate::energy) fn named(&mut self, names: &str) -> Claim {
         let mut parts: Vec<(u32, f64)> = Vec::new();
         for name in names.split(',').map(str::trim).filter(|name| !name.is_empty()) {
             let who = self.add(name, None, 1.0);
@@ -163,18 +163,18 @@ impl Claims {
     }
 
     /// The claim of one listed job on whole devices.
-    pub(in crate::audit) fn whole(&mut self, key: &str) -> Claim {
+    pub(in crate::energy) fn whole(&mut self, key: &str) -> Claim {
         let who = self.add(key, None, 1.0);
         self.set(vec![(who, 1.0)])
     }
 
     /// Where [`Claims::held`] finds who held a device of a node; `None` if samples tell.
-    pub(in crate::audit) fn holding(&self, node: Option<&str>, board: Option<&str>) -> Option<u32> {
+    pub(in crate::energy) fn holding(&self, node: Option<&str>, board: Option<&str>) -> Option<u32> {
         if self.labelled { None } else { Some(self.unread(node, board)) }
     }
 
     /// Where [`Claims::held`] finds who held a device that has no samples.
-    pub(in crate::audit) fn unread(&self, node: Option<&str>, board: Option<&str>) -> u32 {
+    pub(in crate::energy) fn unread(&self, node: Option<&str>, board: Option<&str>) -> u32 {
         let own = node.zip(board).and_then(|(node, board)| self.devices.get(&(node.to_owned(), board.to_owned())));
         let of_node = || node.and_then(|node| self.nodes.get(node));
         let place = own.or_else(of_node).or_else(|| self.vcs.get(self.node_vcs.get(node?)?));
@@ -183,7 +183,7 @@ impl Claims {
 
     /// Who held a device.
     #[inline]
-    pub(in crate::audit) fn held(&self, place: Option<u32>) -> Option<&Holding> {
+    pub(in crate::energy) fn held(&self, place: Option<u32>) -> Option<&Holding> {
         self.holdings.get(place? as usize)
     }
 
@@ -260,7 +260,7 @@ impl Claims {
 
     /// Who held whole nodes: those of `wanted` that placements name, or whose GPUs jobs of a pool hold. `wanted` has the nodes' GPUs by the
     /// inventory; without, a node has the most that were held at a time. O(placements log placements).
-    pub(in crate::audit) fn nodes_held(
+    pub(in crate::energy) fn nodes_held(
         &mut self,
         trace: &Trace,
         wanted: &BTreeMap<String, Option<f64>>,
@@ -375,7 +375,7 @@ impl Claims {
 }
 
 /// A GPU's own name, without that of an instance it is cut into.
-pub(in crate::audit) fn board(name: &str) -> &str {
+pub(in crate::energy) fn board(name: &str) -> &str {
     name.split_once('/').map_or(name, |(board, _)| board)
 }
 

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::audit::ledger::{Entry, Use};
+use crate::energy::ledger::{Entry, Use};
 use crate::schema::{AttemptRow, GpuSampleRow, JobRow, NodeRow, NodeSampleRow, PlacementRow};
 
 /// What a test says of a sample: seconds, counter, power, utilisation.
@@ -276,7 +276,7 @@ pub(super) fn job(trace: &mut Trace, key: &str, from: i64, to: i64, gpus: f64, p
 fn energies(ledger: &Ledger) -> Vec<(&str, f64, f64, f64)> {
     let round = |joules: f64| (joules * 1e6).round() / 1e6;
     let of = |job: &'_ _| -> (f64, f64, f64) {
-        let job: &crate::audit::ledger::JobEnergy = job;
+        let job: &crate::energy::ledger::JobEnergy = job;
         (round(job.active_j), round(job.idle_j), round(job.gpu_s))
     };
     ledger.jobs.iter().map(|job| (job.job_key.as_str(), of(job).0, of(job).1, of(job).2)).collect()

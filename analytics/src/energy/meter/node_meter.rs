@@ -14,9 +14,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::holding::Holding;
 use super::{Claim, NODE_BLANK_W, NODE_MOST_W, Readings, Row};
-use crate::audit::constant::Constant;
-use crate::audit::meter::counter::{Step, judge};
-use crate::audit::model::{Idle, LEAST_IDLE, Law};
+use crate::energy::constant::Constant;
+use crate::energy::meter::counter::{Step, judge};
+use crate::energy::model::{Idle, LEAST_IDLE, Law};
 use crate::schema::{NodeSampleTable, Table as _, sensor};
 use crate::stats::sampled::BRIDGE;
 use crate::stats::sum::NeumaierSum;

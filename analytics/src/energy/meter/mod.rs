@@ -16,6 +16,7 @@
 
 mod absent;
 mod counter;
+mod device;
 mod fleet;
 mod holding;
 #[cfg(test)]
@@ -29,16 +30,17 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-pub use counter::{REGISTER_WRAPS_J, WRAPS_J};
+pub use counter::{REGISTER_WRAPS_J, WRAPS_J, counter_rise};
+pub use device::{Devices, Drawn, Holders, Part};
 pub use series::Readings;
 
 pub(super) use counter::SLACK;
 pub(super) use fleet::Fleet;
 pub(super) use holding::{Claims, board};
 pub(super) use series::{Reorder, Row, Series, Setting};
-pub(super) use sink::{Claim, Sink};
+pub(super) use sink::{Bundle, Claim, Sink};
 
-use super::attribute::{Measured, attribute};
+use super::attribute::{Measured, attribute, holders};
 use super::constant::{self, Constant};
 use super::ledger::{Basis, Ledger};
 use super::model::{GPU_MOST_W, Given, Law, Laws, Tally};
@@ -151,8 +153,34 @@ pub fn measure(trace: &Trace, options: &Options) -> Result<Ledger> {
 /// # Errors
 /// As [`measure`].
 pub fn measure_counted(trace: &Trace, options: &Options) -> Result<(Ledger, Readings)> {
+    let Read { mut fleet, laws, mut claims, mut sink, mut counts } = read(trace, options)?;
+    let wraps = options.wraps();
+    fleet.share_meters(Some(trace), &mut claims);
+    let set = fleet.gpu_setting(&wraps);
+    fleet.unread(trace, &laws, &claims, &set, &mut sink, &mut counts);
+    if fleet.record().is_none() && sink.cells.is_empty() {
+        estimate(trace, &laws, &mut claims, &fleet, options, &mut sink)?;
+        fleet.notes.push(format!(
+            "There are no readings of power that have a time{}: all energy is modelled from the GPU time of jobs, and idle GPUs are not in it.",
+            if counts.without_time > 0 { format!(" ({} have none)", counts.without_time) } else { String::new() }
+        ));
+    }
+    conclude(Some(trace), &claims, &laws, sink, fleet, options, counts)
+}
+
+/// What is read of GPUs, and what it takes to go on.
+struct Read {
+    fleet: Fleet,
+    laws: Laws,
+    claims: Claims,
+    sink: Sink,
+    counts: Readings,
+}
+
+/// Reads the meters of nodes, and measures the GPUs that have readings.
+fn read(trace: &Trace, options: &Options) -> Result<Read> {
     options.check()?;
-    let mut devices = Devices::of(trace, options.window());
+    let mut devices = Rows::of(trace, options.window());
     let mut fleet = Fleet::of(Some(trace), options, &mut devices.counts);
     add_types(trace, &mut devices.tallies);
     let laws = Laws::fit(&devices.tallies, &options.power, options.assumed_util_ratio);
@@ -181,17 +209,24 @@ pub fn measure_counted(trace: &Trace, options: &Options) -> Result<(Ledger, Read
         let (from, to) = fleet.span(number);
         series.finish(from, to, &set, &mut sink, &mut devices.counts);
     }
+    Ok(Read { fleet, laws, claims, sink, counts: devices.counts })
+}
+
+/// What the readings of a trace add up to by kind of device, and who held the GPUs: the part of [`measure`] that rests on readings.
+///
+/// # Errors
+/// If an option makes no sense.
+pub fn devices(trace: &Trace, options: &Options) -> Result<Devices> {
+    let Read { mut fleet, laws, mut claims, mut sink, mut counts } = read(trace, options)?;
+    let gpus = Drawn::of_sink(&sink);
     fleet.share_meters(Some(trace), &mut claims);
+    let wraps = options.wraps();
     let set = fleet.gpu_setting(&wraps);
-    fleet.unread(trace, &laws, &claims, &set, &mut sink, &mut devices.counts);
-    if fleet.record().is_none() && sink.cells.is_empty() {
-        estimate(trace, &laws, &mut claims, &fleet, options, &mut sink)?;
-        fleet.notes.push(format!(
-            "There are no readings of power that have a time{}: all energy is modelled from the GPU time of jobs, and idle GPUs are not in it.",
-            if devices.counts.without_time > 0 { format!(" ({} have none)", devices.counts.without_time) } else { String::new() }
-        ));
-    }
-    conclude(Some(trace), &claims, &laws, sink, fleet, options, devices.counts)
+    // GPUs without readings share pools with the others, and have nothing else here.
+    fleet.unread(trace, &laws, &claims, &set, &mut sink, &mut counts);
+    let holders = holders(&claims, &laws, &sink);
+    fleet.close(&claims, &mut Sink::new(false), &mut counts);
+    Ok(Devices { gpus, holders, nodes: Drawn::of_meters(&fleet), counts })
 }
 
 /// Makes the ledger.
@@ -287,7 +322,7 @@ fn tell(counts: &Readings, claims: &Claims, notes: &mut Vec<String>) {
 type Key = (Option<String>, Option<String>, Option<String>);
 
 /// GPU samples by device.
-struct Devices {
+struct Rows {
     rows: BTreeMap<Key, Vec<u32>>,
     types: HashMap<(Option<String>, Option<String>), String>,
     tallies: BTreeMap<Option<String>, Tally>,
@@ -295,7 +330,7 @@ struct Devices {
     counts: Readings,
 }
 
-impl Devices {
+impl Rows {
     fn of(trace: &Trace, window: (i64, i64)) -> Self {
         let samples = &trace.gpu_samples;
         let types: HashMap<&str, &str> = node_types(trace);

@@ -22,35 +22,35 @@
 use super::counter::{Step, judge};
 use super::holding::Holding;
 use super::sink::{Bundle, Claim, Sink};
-use crate::audit::ledger::Basis;
-use crate::audit::model::{GPU_MOST_W, Idle, Law};
-use crate::stats::sampled::BRIDGE;
+use crate::energy::ledger::Basis;
+use crate::energy::model::{GPU_MOST_W, Idle, Law};
+use crate::stats::sampled::{BRIDGE, PERIOD_GAPS};
 use crate::time::HOUR_MS;
 
 /// Readings from which the sample period is taken.
-pub(in crate::audit) const WARM: usize = 16;
+pub(in crate::energy) const WARM: usize = PERIOD_GAPS + 1;
 /// Readings without a counter between two with one that are kept at most.
 const MOST_BETWEEN: usize = 64;
 /// Readings that may come before ones they should follow.
-pub(in crate::audit) const REORDER: usize = 4;
+pub(in crate::energy) const REORDER: usize = 4;
 
 /// A reading. Unknown numbers are NaN here, not `None`: a stream keeps some of them for each of many devices.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::audit) struct Row {
-    pub(in crate::audit) ts: i64,
-    pub(in crate::audit) counter: f64,
-    pub(in crate::audit) power: f64,
-    pub(in crate::audit) util: f64,
-    pub(in crate::audit) claim: Claim,
+pub(in crate::energy) struct Row {
+    pub(in crate::energy) ts: i64,
+    pub(in crate::energy) counter: f64,
+    pub(in crate::energy) power: f64,
+    pub(in crate::energy) util: f64,
+    pub(in crate::energy) claim: Claim,
 }
 
 impl Row {
-    pub(in crate::audit) fn at(ts: i64, claim: Claim) -> Self {
+    pub(in crate::energy) fn at(ts: i64, claim: Claim) -> Self {
         Self { ts, counter: f64::NAN, power: f64::NAN, util: f64::NAN, claim }
     }
 
     /// Takes from a row of the same moment what is unknown; whether the other repeats something.
-    pub(in crate::audit) fn merge(&mut self, other: &Self) -> bool {
+    pub(in crate::energy) fn merge(&mut self, other: &Self) -> bool {
         let mut repeats = false;
         for (own, more) in
             [(&mut self.counter, other.counter), (&mut self.power, other.power), (&mut self.util, other.util)]
@@ -103,7 +103,7 @@ pub struct Readings {
 
 impl Readings {
     /// Adds another account.
-    pub(in crate::audit) fn merge(&mut self, other: &Self) {
+    pub(in crate::energy) fn merge(&mut self, other: &Self) {
         self.rows += other.rows;
         self.without_time += other.without_time;
         self.duplicates += other.duplicates;
@@ -122,7 +122,7 @@ impl Readings {
 
     /// Notes when a reading was taken, with regard to the window.
     #[inline]
-    pub(in crate::audit) fn at(&mut self, ts: i64, (from, to): (i64, i64)) {
+    pub(in crate::energy) fn at(&mut self, ts: i64, (from, to): (i64, i64)) {
         if ts < from {
             self.last_before_ms = self.last_before_ms.max(Some(ts));
         } else if ts >= to {
@@ -139,21 +139,21 @@ fn earlier(one: Option<i64>, other: Option<i64>) -> Option<i64> {
 
 /// What a device's series is measured against.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::audit) struct Setting<'a> {
+pub(in crate::energy) struct Setting<'a> {
     /// Power of its type; `None` for a whole-node meter without jobs.
-    pub(in crate::audit) law: Option<&'a Law>,
+    pub(in crate::energy) law: Option<&'a Law>,
     /// No whole-node meter reads more, watts; `None` for a GPU, whose own bound is tighter.
-    pub(in crate::audit) meter_w: Option<f64>,
+    pub(in crate::energy) meter_w: Option<f64>,
     /// Steps that its counter goes in, joules; 0 if they are small.
-    pub(in crate::audit) count_j: f64,
+    pub(in crate::energy) count_j: f64,
     /// Who holds it when; `None` if the samples say so themselves.
-    pub(in crate::audit) holding: Option<&'a Holding>,
+    pub(in crate::energy) holding: Option<&'a Holding>,
     /// Where counters begin again, joules, ascending.
-    pub(in crate::audit) wraps: &'a [f64],
+    pub(in crate::energy) wraps: &'a [f64],
     /// First moment audited and the one after the last, ms.
-    pub(in crate::audit) window: (i64, i64),
+    pub(in crate::energy) window: (i64, i64),
     /// The sample period, where the user gives it.
-    pub(in crate::audit) period_ms: Option<i64>,
+    pub(in crate::energy) period_ms: Option<i64>,
 }
 
 impl Setting<'_> {
@@ -187,9 +187,9 @@ struct Stretch {
 
 /// A device so far.
 #[derive(Debug)]
-pub(in crate::audit) struct Series {
+pub(in crate::energy) struct Series {
     /// The node, for [`Sink::nodes`].
-    pub(in crate::audit) node: u32,
+    pub(in crate::energy) node: u32,
     warm: Vec<Row>,
     warming: bool,
     period_ms: Option<i64>,
@@ -207,7 +207,7 @@ pub(in crate::audit) struct Series {
 }
 
 impl Series {
-    pub(in crate::audit) fn new(node: u32) -> Self {
+    pub(in crate::energy) fn new(node: u32) -> Self {
         Self {
             node,
             warm: Vec::new(),
@@ -227,7 +227,7 @@ impl Series {
 
     /// Adds a reading later than all before.
     #[inline]
-    pub(in crate::audit) fn push(&mut self, row: Row, set: &Setting<'_>, sink: &mut Sink, counts: &mut Readings) {
+    pub(in crate::energy) fn push(&mut self, row: Row, set: &Setting<'_>, sink: &mut Sink, counts: &mut Readings) {
         if !row.power.is_nan() {
             self.seen_w = (self.seen_w.0.min(row.power), self.seen_w.1.max(row.power));
         }
@@ -464,7 +464,7 @@ impl Series {
     }
 
     /// Adds what is left, and the time from `from` to the first reading and from the last one to `to`.
-    pub(in crate::audit) fn finish(
+    pub(in crate::energy) fn finish(
         &mut self,
         from: i64,
         to: i64,
@@ -599,7 +599,7 @@ fn bundle(whole: &Stretch, from: i64, to: i64, claim: Claim, seen_w: f64, set: &
 }
 
 /// Energy at a steady power that is not measured, joules, within bounds of power.
-pub(in crate::audit) fn flat(watts: f64, bounds: (f64, f64), s: f64, idle: Idle) -> Bundle {
+pub(in crate::energy) fn flat(watts: f64, bounds: (f64, f64), s: f64, idle: Idle) -> Bundle {
     line((watts, watts), bounds, s, idle)
 }
 
@@ -648,20 +648,20 @@ fn split(from_w: f64, to_w: f64, s: f64, idle: f64) -> (f64, f64) {
 
 /// Puts a device's readings that come a little out of order into order.
 #[derive(Debug)]
-pub(in crate::audit) struct Reorder {
+pub(in crate::energy) struct Reorder {
     rows: [Row; REORDER],
     len: usize,
     released: i64,
 }
 
 impl Reorder {
-    pub(in crate::audit) fn new() -> Self {
+    pub(in crate::energy) fn new() -> Self {
         Self { rows: [Row::at(0, Claim::Nobody); REORDER], len: 0, released: i64::MIN }
     }
 
     /// Takes a reading in; gives out the earliest once there are more than [`REORDER`].
     #[inline]
-    pub(in crate::audit) fn push(&mut self, row: Row, counts: &mut Readings) -> Option<Row> {
+    pub(in crate::energy) fn push(&mut self, row: Row, counts: &mut Readings) -> Option<Row> {
         // Only rows of instances have this claim: each reports its board's power again, which repeats nothing.
         let instance = row.claim == Claim::Unknown;
         if row.ts <= self.released {
@@ -700,7 +700,7 @@ impl Reorder {
     }
 
     /// Gives out what is left, earliest first.
-    pub(in crate::audit) fn drain(&mut self) -> impl Iterator<Item = Row> + use<> {
+    pub(in crate::energy) fn drain(&mut self) -> impl Iterator<Item = Row> + use<> {
         let len = std::mem::take(&mut self.len);
         self.rows.into_iter().take(len)
     }

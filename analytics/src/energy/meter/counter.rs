@@ -12,8 +12,10 @@
 //! O(moduli). Worked number: a 32-bit counter of millijoules wraps at 4,294,967.296 J; from 4,294,000 to 5,032.704 J in a
 //! minute are 967.296 + 5,032.704 = 6,000 J, 100 W.
 
+use crate::energy::model::GPU_MOST_W;
+
 /// Times the highest power that a device may seem to draw before a reading is in doubt.
-pub(in crate::audit) const SLACK: f64 = 2.0;
+pub(in crate::energy) const SLACK: f64 = 2.0;
 
 /// Where counters of known make begin again, joules: 2^32 µJ; 2^32 units of 2^-16 and of 2^-14 J (RAPL); 2^32 mJ.
 pub const WRAPS_J: [f64; 4] = [4_294.967_296, 65_536.0, 262_144.0, 4_294_967.296];
@@ -45,6 +47,14 @@ pub(super) fn judge(before: f64, after: f64, dt_s: f64, most_w: f64, count_j: f6
         Some(wrap) => Step::Wrap(wrap - before + after),
         None if after <= most_j => Step::Reset(after),
         None => Step::Doubt,
+    }
+}
+
+/// What a GPU's counter rose by in `dt_s` seconds, joules; `None` where it began again, or no GPU can have done that.
+pub fn counter_rise(before: f64, after: f64, dt_s: f64) -> Option<f64> {
+    match judge(before, after, dt_s, GPU_MOST_W, 0.0, &WRAPS_J) {
+        Step::Rise(joules) | Step::Wrap(joules) => Some(joules),
+        Step::Reset(_) | Step::Doubt => None,
     }
 }
 
