@@ -53,7 +53,7 @@ fn two_days_by_hand() {
     assert!(output.status.success(), "{}", stderr(&output));
     let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
     // A bare date as an end is that whole day: 2 × 144 slots.
-    assert_eq!((answer["schema"].as_str(), answer["slots"].as_u64()), (Some("plan-power/1"), Some(288)));
+    assert_eq!((answer["schema"].as_str(), answer["slots"].as_u64()), (Some("plan-power/2"), Some(288)));
     // Demand is 4 in 23 hours of a day and 8 in one: 100 of 240 node-hours.
     assert!((answer["demand_mean"].as_f64().unwrap() - 100.0 / 24.0).abs() < 1e-9);
     // The optimum at two hours sleeps through all gaps of 23 h and wakes four nodes a day: 140 / 24 nodes asleep. A sleeping node saves 1,220 W,

@@ -268,3 +268,145 @@ fn ledger(series: &Series, powered: &[Option<f64>], pool: &SavedPool, promise: &
     }
     ledger
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use tracecast_analytics::time::HOUR_MS;
+    use tracecast_predictors::demand::Unit;
+
+    use super::super::family::Setting;
+    use super::super::study::Service;
+    use super::*;
+
+    /// Demand of some days that jumps about, by a rule of the place.
+    fn series(slots: usize) -> Series {
+        let slot = |at: usize| {
+            let peak = 8.0 + (at * 7 % 5) as f64 + if at.is_multiple_of(17) { 6.0 } else { 0.0 };
+            Slot {
+                peak,
+                last: peak,
+                mean: peak,
+                pending: 0.0,
+                total: if at < 150 { 20.0 } else { 24.0 },
+                counted: true,
+            }
+        };
+        Series {
+            name: "pool".to_owned(),
+            unit: Unit::Nodes,
+            counts_pending: false,
+            start_ms: 0,
+            slot_ms: HOUR_MS,
+            zone: "UTC".to_owned(),
+            slots: (0..slots).map(slot).collect(),
+        }
+    }
+
+    fn plan(series: &Series, service: Option<&Service>) -> SavedPlan {
+        let setting = Setting::TrailingMaximum { slots: 3, buffer: 0 };
+        let learned = super::super::saved::Learned { learned_from_ms: 0, learned_to_ms: 1 };
+        SavedPlan { learned, pools: vec![SavedPool::fit(series, setting, service, 0).unwrap()] }
+    }
+
+    fn ended(series: &Series, at: usize, powered: f64) -> Ended {
+        let slot = &series.slots[at];
+        Ended {
+            at: format_rfc3339(series.time_ms(at)),
+            peak: slot.peak,
+            last: Some(slot.last),
+            pending: 0.0,
+            total: slot.total,
+            powered: Some(powered),
+        }
+    }
+
+    /// Asked slot by slot, each time with what has ended, it orders what the guard orders that walks through the same slots at once: with nodes that
+    /// join on the way, and a promise that is short of both.
+    #[test]
+    fn asked_slot_by_slot_it_decides_as_the_back_test_does() {
+        use super::super::ces::Thresholds;
+        use super::super::family::Stretch;
+        use super::super::promise::Guard;
+        use super::super::reach::Readings;
+        use super::super::resim::Constants;
+        use super::super::saved::PERIOD_DAYS;
+        use super::super::score::{Demand, Worth};
+
+        let (known, period) = (96, PERIOD_DAYS as usize * 24);
+        let whole = series(known + period);
+        let past = Series { slots: whole.slots[..known].to_vec(), ..whole.clone() };
+        let service = Service { unserved_per_day: 0.8, node_wakes_per_day: 4.0 };
+        let plan = plan(&past, Some(&service));
+        let need: Vec<f64> = whole.slots.iter().map(|slot| slot.peak).collect();
+        let total: Vec<f64> = whole.slots.iter().map(|slot| slot.total).collect();
+        let (constants, worth) = (Constants::default(), Worth::default());
+        let readings = Readings { in_use: Vec::new(), lately: Vec::new(), reached: Vec::new() };
+        let range = known..known + period;
+        let demand = Demand {
+            need: &need[range.clone()],
+            total: &total[range.clone()],
+            weights: &[],
+            before: total[known - 1],
+            boot_slots: 0,
+            slot_ms: HOUR_MS,
+            constants: &constants,
+            worth: &worth,
+        };
+        let stretch = Stretch {
+            need: &need,
+            total: &total,
+            range: range.clone(),
+            readings: &readings,
+            hour: 1,
+            demand,
+            ces: Thresholds::EARTH,
+        };
+        let guard: Guard = plan.pools[0].promise.unwrap().guard;
+        let (orders, buffer) = stretch.orders(&plan.pools[0].setting);
+        let wished: Vec<f64> = orders.iter().map(|order| order + buffer).collect();
+        let kept = guard.keep(&stretch, &wished, &service);
+        let mut state = State { pool: None, slots: Vec::new() };
+        for (at, order) in range.zip(&kept.orders) {
+            let decision = decide(&plan, &state).unwrap();
+            assert_eq!(decision.powered, *order, "slot {at}");
+            // What joins arrives powered.
+            let joined = (total[at] - total[at - 1]).max(0.0);
+            state.slots.push(ended(&whole, at, order + joined));
+        }
+        let woken: f64 = kept.whole().woken;
+        assert!(woken > 0.0 && woken <= 4.0 * PERIOD_DAYS as f64);
+    }
+
+    #[test]
+    fn a_plan_is_read_as_it_was_written_and_damage_is_told() {
+        let whole = series(120);
+        let service = Service { unserved_per_day: 1.0, node_wakes_per_day: 9.0 };
+        let saved = plan(&whole, Some(&service));
+        let bytes = saved.to_bytes().unwrap();
+        let read = SavedPlan::from_bytes("p.tcm", &bytes).unwrap();
+        let state = State { pool: None, slots: Vec::new() };
+        assert_eq!(decide(&read, &state).unwrap(), decide(&saved, &state).unwrap());
+        assert_eq!(read.pools[0].series, saved.pools[0].series);
+        let mut damaged = bytes.clone();
+        *damaged.last_mut().unwrap() ^= 1;
+        let told = SavedPlan::from_bytes("p.tcm", &damaged).unwrap_err().to_string();
+        assert!(told.contains("p.tcm") && told.contains("damaged"), "{told}");
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_with_its_place_and_gaps_are_told() {
+        let whole = series(120);
+        let plan = plan(&series(96), None);
+        let told = |slots: Vec<Ended>| decide(&plan, &State { pool: None, slots }).unwrap_err().to_string();
+        let (first, second) = (ended(&whole, 96, 20.0), ended(&whole, 97, 20.0));
+        assert!(told(vec![second.clone(), first.clone()]).contains("slot 2"));
+        assert!(told(vec![Ended { peak: -1.0, ..first.clone() }]).contains("below 0"));
+        assert!(told(vec![Ended { at: "yesterday".to_owned(), ..first.clone() }]).contains("yesterday"));
+        assert!(told(vec![Ended { at: "1970-01-05T00:00:01Z".to_owned(), ..first }]).contains("no slot begins then"));
+        let gap = decide(&plan, &State { pool: None, slots: vec![ended(&whole, 99, 20.0)] }).unwrap();
+        assert!(gap.notes.iter().any(|note| note.contains("3 slots are missing")), "{:?}", gap.notes);
+        let other = decide(&plan, &State { pool: Some("b".to_owned()), slots: Vec::new() }).unwrap_err().to_string();
+        assert!(other.contains("no pool `b`") && other.contains("pool"), "{other}");
+    }
+}

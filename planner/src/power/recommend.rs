@@ -31,7 +31,6 @@ pub fn recommendation(answer: &Answer) -> Option<Recommendation> {
     let mut effects = effects(&intervals, pool.days);
     if let Some(promise) = &pool.promise {
         // Under its promise the rule sleeps less than the same setting without.
-        effects.retain(|effect| effect.unit != "kWh");
         let days = format!("over the {:.0} days after those it was chosen on, one stretch: no interval", pool.days);
         let set = |effect: &mut Effect, change: f64| {
             (effect.change, effect.low, effect.high) = (change, None, None);
@@ -41,10 +40,13 @@ pub fn recommendation(answer: &Answer) -> Option<Recommendation> {
             promise.scored.outcome.nodes_asleep_mean,
             promise.realised.unserved_per_day,
             promise.realised.node_wakes_per_day,
+            promise.scored.outcome.energy_saved_kwh / pool.days.max(f64::MIN_POSITIVE),
         ]) {
             set(effect, change);
         }
     }
+    let unserved_per_day =
+        pool.promise.map_or(intervals.unserved_per_day.value, |promise| promise.realised.unserved_per_day);
     let ahead = answer.forward.first();
     let now = ahead.map(|ahead| &ahead.now);
     Some(Recommendation {
@@ -60,7 +62,7 @@ pub fn recommendation(answer: &Answer) -> Option<Recommendation> {
             naive: trailing.map(|_| "trailing maximum".to_owned()),
         })
         .filter(|_| !apart),
-        harmed: harmed(answer, &intervals),
+        harmed: harmed(answer, unserved_per_day),
         confidence: if intervals.nodes_asleep_mean.low > 0.0 { Confidence::Medium } else { Confidence::Low },
         risk: format!(
             "It was tried on one stretch of {:.0} days of {nodes:.0} nodes. Demand that rises faster than it ever did waits for a boot of {}. `tracecast backtest power` tries it on every stretch there is.",
@@ -125,12 +127,12 @@ fn effects(intervals: &Intervals, days: f64) -> Vec<Effect> {
     ]
 }
 
-fn harmed(answer: &Answer, intervals: &Intervals) -> Vec<Harm> {
+fn harmed(answer: &Answer, unserved_per_day: f64) -> Vec<Harm> {
     let mut harmed = vec![Harm {
         who: "jobs that need a node which is asleep".to_owned(),
         how_much: format!(
             "{:.1} node-slots of {} a day wait for a boot of {}",
-            intervals.unserved_per_day.value,
+            unserved_per_day,
             format::duration(answer.slot_s),
             format::duration(answer.constants.boot_s)
         ),

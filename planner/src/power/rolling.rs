@@ -146,8 +146,8 @@ pub struct Rolled {
     pub left_out: Vec<String>,
 }
 
-/// Tries the promises of `services` on every window of `window_ms` of each series, which count nodes. `like` says what nodes draw and how long they boot;
-/// its slots, families and services do not count.
+/// Tries the promises of `services` on every window of `window_ms` of each series, which count nodes. `like` says what nodes draw, how long they
+/// boot, and of which families there may be trailing maximum and `reach`; its slots and services do not count.
 ///
 /// # Errors
 /// If no series is long enough for one window, or a learner fails.
@@ -232,7 +232,10 @@ fn tried(series: &Series, window: &Stretched, like: &Request, services: &[Servic
     let request = Request {
         fit: window.past.clone(),
         eval: window.ahead.clone(),
-        families: vec![Family::TrailingMaximum, Family::Reach],
+        families: [Family::TrailingMaximum, Family::Reach]
+            .into_iter()
+            .filter(|of| like.families.contains(of))
+            .collect(),
         budget: None,
         services: services.to_vec(),
         ..like.clone()
@@ -294,5 +297,92 @@ fn realised(outcome: &Outcome, days: f64) -> Service {
     Service {
         unserved_per_day: outcome.unserved_node_slots / days.max(f64::MIN_POSITIVE),
         node_wakes_per_day: outcome.node_wakes_per_day,
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use tracecast_analytics::time::HOUR_MS;
+    use tracecast_predictors::demand::{Slot, Unit};
+
+    use super::super::ces::Thresholds;
+    use super::super::resim::Constants;
+    use super::super::score::Worth;
+    use super::super::tariff::Rates;
+    use super::*;
+
+    /// Twenty nodes over some days: quiet nights, busy days, and now and then a jump.
+    fn series(days: usize) -> Series {
+        let slot = |at: usize| {
+            let busy = if at % 24 > 8 { 6.0 } else { 0.0 };
+            let peak = 5.0 + busy + (at * 11 % 4) as f64 + if at % 61 == 60 { 3.0 } else { 0.0 };
+            Slot { peak, last: peak, mean: peak, pending: 0.0, total: 20.0, counted: true }
+        };
+        Series {
+            name: "pool".to_owned(),
+            unit: Unit::Nodes,
+            counts_pending: false,
+            start_ms: 0,
+            slot_ms: HOUR_MS,
+            zone: "UTC".to_owned(),
+            slots: (0..24 * days).map(slot).collect(),
+        }
+    }
+
+    fn like() -> Request {
+        Request {
+            fit: 0..0,
+            eval: 0..0,
+            families: vec![Family::TrailingMaximum],
+            boot_slots: 0,
+            rates: Rates::default(),
+            constants: Constants::default(),
+            worth: Worth::default(),
+            ces: Thresholds::EARTH,
+            budget: None,
+            services: Vec::new(),
+        }
+    }
+
+    /// What came after a window, and another series, change nothing of it.
+    #[test]
+    fn a_window_knows_nothing_of_what_comes_after_it() {
+        let services = [Service { unserved_per_day: 1.0, node_wakes_per_day: 10.0 }];
+        let whole = series(28);
+        let early = Series { slots: whole.slots[..21 * 24].to_vec(), ..whole.clone() };
+        let found = roll(&[whole], &like(), 7 * DAY_MS, &services).unwrap();
+        let before = roll(&[early], &like(), 7 * DAY_MS, &services).unwrap();
+        assert_eq!((found.windows.len(), before.windows.len()), (3, 2));
+        assert_eq!(found.windows[..2], before.windows[..]);
+    }
+
+    #[test]
+    fn promises_are_counted_and_beside_them_stands_doing_nothing_and_the_optimum() {
+        let services = [
+            Service { unserved_per_day: 0.5, node_wakes_per_day: 10.0 },
+            Service { unserved_per_day: 5.0, node_wakes_per_day: 40.0 },
+        ];
+        let found = roll(&[series(28)], &like(), 7 * DAY_MS, &services).unwrap();
+        let promise = &found.policies[0];
+        assert_eq!((promise.name, promise.promises), (Rule::Promise, 6));
+        assert!((found.kept_share - promise.kept as f64 / 6.0).abs() < 1e-12);
+        for promised in found.windows.iter().flat_map(|window| &window.services) {
+            let of = |rule: Rule| promised.policies.iter().find(|tested| tested.name == rule).unwrap();
+            let on = of(Rule::AlwaysOn);
+            assert!(on.kept && on.nodes_asleep_mean == 0.0);
+            for tested in &promised.policies {
+                let within = tested.realised.unserved_per_day <= promised.asked.unserved_per_day + 1e-9
+                    && tested.realised.node_wakes_per_day <= promised.asked.node_wakes_per_day + 1e-6;
+                assert_eq!(tested.kept, within, "{tested:?}");
+                assert!(!tested.kept || tested.nodes_asleep_mean <= promised.optimum_asleep + 1e-6, "{tested:?}");
+            }
+        }
+        // The same days again and again hold no surprise: the guard lets some sleep, and every promise is kept.
+        assert_eq!(found.kept_share, 1.0);
+        assert!(promise.nodes_asleep_mean > 0.0);
+        // A day is no window of a week.
+        let told = roll(&[series(9)], &like(), 7 * DAY_MS, &services).unwrap_err().to_string();
+        assert!(told.contains("--windows"), "{told}");
     }
 }
