@@ -53,6 +53,7 @@ mod hostile;
 mod pipes;
 mod plan;
 mod predict;
+mod promise;
 mod report;
 mod schema;
 mod simulate;
