@@ -159,6 +159,7 @@ pub struct About {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Calibrated {
     /// The distribution.
+    #[serde(rename = "law")]
     pub distribution: Distribution,
     /// Whether too few jobs have ended to calibrate it by: it is wide, and holds more than it says.
     pub short: bool,
@@ -178,6 +179,7 @@ struct Moves {
 struct Watched {
     about: About,
     spread: Spread,
+    #[serde(rename = "law")]
     distribution: Distribution,
     start_ms: Option<i64>,
     /// Levels that its age has told of already.
