@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
 use tempfile::TempDir;
-use tracecast_analytics::rollup::{Histogram, Options, run};
+use tracecast_analytics::rollup::{Histogram, RollupOptions, run};
 use tracecast_analytics::schema::{JobRow, JobTable};
 use tracecast_analytics::storage::write_parquet;
 
@@ -60,7 +60,7 @@ fn csv_file(time: fn(i64) -> String) -> (TempDir, PathBuf) {
 }
 
 fn bench_run(bencher: Bencher, threads: usize, (_folder, path): (TempDir, PathBuf)) {
-    bencher.counter(ItemsCount::new(ROWS)).bench(|| run(&path, &Options { threads }).unwrap());
+    bencher.counter(ItemsCount::new(ROWS)).bench(|| run(&path, &RollupOptions { threads }).unwrap());
 }
 
 #[divan::bench(args = [1, 2])]

@@ -6,7 +6,7 @@
 use std::error::Error;
 use std::path::Path;
 
-use tracecast_analytics::rollup::{Options, run};
+use tracecast_analytics::rollup::{RollupOptions, run};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -15,6 +15,6 @@ fn main() -> Result<(), Box<dyn Error>> {
         [source, option, threads] if option == "--threads" => (source, threads.parse()?),
         _ => return Err("usage: rollup SOURCE [--threads N]".into()),
     };
-    println!("{}", serde_json::to_string_pretty(&run(Path::new(source), &Options { threads })?)?);
+    println!("{}", serde_json::to_string_pretty(&run(Path::new(source), &RollupOptions { threads })?)?);
     Ok(())
 }

@@ -27,6 +27,13 @@ pub const HOUR_MS: i64 = 60 * MINUTE_MS;
 /// Milliseconds in a day.
 pub const DAY_MS: i64 = 24 * HOUR_MS;
 
+/// Seconds in a minute.
+pub const MINUTE_S: f64 = 60.0;
+/// Seconds in an hour.
+pub const HOUR_S: f64 = 60.0 * MINUTE_S;
+/// Seconds in a day.
+pub const DAY_S: f64 = 24.0 * HOUR_S;
+
 /// No time lies further than this from the epoch (2^42 ms, about 139 years): what a source writes beyond it (`9999-12-31`,
 /// microseconds taken for milliseconds) stands for something else, and is unknown. With this, the difference of any two
 /// times is a plain subtraction, and a walk over the hours between any two of them ends.

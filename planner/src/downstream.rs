@@ -36,9 +36,9 @@ pub enum Measure {
     Point,
     /// The predicted median.
     Median,
-    /// The mean of the predicted law.
+    /// The mean of the predicted distribution.
     Mean,
-    /// The mean of the predicted law, cut off at a day.
+    /// The mean of the predicted distribution, cut off at a day.
     MeanWithinDay,
     /// The 80 % quantile.
     Upper,
@@ -62,14 +62,14 @@ impl Measure {
 
     fn of(self, track: &Track, at: usize, ranked_at: f64) -> Option<f64> {
         let said = track.said.get(at).copied().flatten()?;
-        let Some(law) = track.laws.get(at).copied().flatten() else { return Some(said.point.exp()) };
+        let Some(distribution) = track.distributions.get(at).copied().flatten() else { return Some(said.point.exp()) };
         Some(match self {
             Self::Point => said.point.exp(),
-            Self::Median => law.quantile_s(0.5),
-            Self::Mean => law.mean_s(),
-            Self::MeanWithinDay => law.expected_within_s(86_400.0),
-            Self::Upper => law.quantile_s(0.8),
-            Self::Ranked => law.quantile_s(ranked_at),
+            Self::Median => distribution.quantile_s(0.5),
+            Self::Mean => distribution.mean_s(),
+            Self::MeanWithinDay => distribution.expected_within_s(86_400.0),
+            Self::Upper => distribution.quantile_s(0.8),
+            Self::Ranked => distribution.quantile_s(ranked_at),
         })
     }
 }
@@ -89,7 +89,7 @@ pub struct Outcome {
     pub p95_of_fifo: Option<f64>,
     /// Model whose predictions it used.
     pub model: Option<String>,
-    /// What of its law.
+    /// What of its distribution.
     pub measure: Option<Measure>,
     /// τ of an aged order, seconds.
     pub ageing_s: Option<f64>,

@@ -16,14 +16,14 @@ use std::time::Instant;
 
 use tracecast_predictors::duration::predictor::Predictor;
 use tracecast_predictors::job::{Event, Prediction, Submission};
-use tracecast_predictors::serve::{Brain, Config, Recovered, Task, Token, serve};
+use tracecast_predictors::serve::{Config, OnlineModel, Recovered, Task, Token, serve};
 
 const BODY: &str = r#"{"jobs":[{"job_id":"4711","submit_ms":1600000000000,"user":"u0123","vc":"vc07","name":"train_resnet50_b256_run3","gpus":8}]}"#;
 
 /// Predicts a length of GPUs × 1,000 s.
 struct Constant;
 
-impl Brain for Constant {
+impl OnlineModel for Constant {
     type Model = ();
 
     fn predict(&mut self, jobs: &[Submission], _now_ms: Option<i64>) -> Vec<Prediction> {

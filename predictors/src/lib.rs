@@ -2,9 +2,9 @@
 //! and what serves them to schedulers.
 //!
 //! ```text
-//! Trace ──timeline──▶ moments in order ──feature::Store──▶ rows of features ──model──▶ quantiles ──duration──▶ Law (calibrated)
+//! Trace ──timeline──▶ moments in order ──feature::Store──▶ rows of features ──model──▶ quantiles ──duration──▶ Distribution (calibrated)
 //!                                                                                   └ backtest ▶ scores beside the baselines
-//! Law ──▶ Prediction ──▶ CSV · Parquet · Arrow IPC · JSON lines · Lua table · HTTP
+//! Distribution ──▶ Prediction ──▶ CSV · Parquet · Arrow IPC · JSON lines · Lua table · HTTP
 //! ```
 //!
 //! Models take rows and slices: they know no source format (that is `tracecast-analytics`) and no simulator (that is `tracecast-planner`, which

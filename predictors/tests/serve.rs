@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tracecast_predictors::job::{Event, Prediction, Submission};
-use tracecast_predictors::serve::{Brain, Config, Error, Recovered, Task, Token, serve};
+use tracecast_predictors::serve::{Config, Error, OnlineModel, Recovered, Task, Token, serve};
 
 const TOKEN: &str = "open-sesame";
 
@@ -44,7 +44,7 @@ struct Fake {
     trained_ms: i64,
 }
 
-impl Brain for Fake {
+impl OnlineModel for Fake {
     type Model = (f64, u64);
 
     fn predict(&mut self, jobs: &[Submission], _now_ms: Option<i64>) -> Vec<Prediction> {
@@ -137,12 +137,12 @@ struct Running {
 }
 
 impl Running {
-    fn start(config: Config, brain: Fake) -> Self {
+    fn start(config: Config, online: Fake) -> Self {
         let (tell, told) = mpsc::channel();
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
         let thread = spawn(move || {
             let started = |address, recovered: &_| tell.send((address, *recovered)).unwrap();
-            serve(config, brain, started, async { drop(stopped.await) })
+            serve(config, online, started, async { drop(stopped.await) })
         });
         let (address, recovered) = told.recv().unwrap();
         Self { address, recovered, stop: Some(stop), thread: Some(thread) }
@@ -645,12 +645,12 @@ fn a_long_journal_becomes_a_snapshot_with_nothing_lost_or_doubled() {
 #[test]
 fn predictions_go_on_while_a_training_is_slow_fails_or_panics() {
     let folder = tempfile::tempdir().unwrap();
-    let brain = fake();
-    let training = Arc::clone(&brain.training);
+    let online = fake();
+    let training = Arc::clone(&online.training);
     static NOTICES: Mutex<Vec<String>> = Mutex::new(Vec::new());
     let notice = |text: &str| NOTICES.lock().unwrap().push(text.to_owned());
     let config = || Config { retrain_after: Some(10), notice, ..learning(folder.path()) };
-    let server = Running::start(config(), brain);
+    let server = Running::start(config(), online);
     let mean = || server.post("/v1/predict", &jobs(2)).1["predictions"][1]["mean_s"].as_f64().unwrap();
     let begun = |count| {
         let until = Instant::now() + Duration::from_secs(5);
@@ -750,11 +750,11 @@ fn settings_that_make_no_sense_are_refused() {
 #[test]
 fn an_event_posted_again_is_learnt_once_though_its_job_is_forgotten_and_the_server_restarted() {
     let folder = tempfile::tempdir().unwrap();
-    let brain = || Fake { forgets: true, ..fake() };
+    let online = || Fake { forgets: true, ..fake() };
     let event = json!({"events": [{"event": "ended", "job_id": "a", "time_ms": 5, "run_s": 5.0}]});
     let known = |answer: (u16, Value)| (answer.1["accepted"].as_u64(), answer.1["refused"].as_u64());
     {
-        let server = Running::start(learning(folder.path()), brain());
+        let server = Running::start(learning(folder.path()), online());
         assert_eq!(known(server.post("/v1/events", &event)), (Some(1), Some(0)));
         // The answer was lost: the client posts it again, alone, and twice in one body.
         assert_eq!(known(server.post("/v1/events", &event)), (Some(0), Some(1)));
@@ -764,14 +764,14 @@ fn an_event_posted_again_is_learnt_once_though_its_job_is_forgotten_and_the_serv
     }
     // From the journal, and then from a snapshot that took its place.
     for compact_bytes in [1 << 20, 200] {
-        let server = Running::start(Config { compact_bytes, ..learning(folder.path()) }, brain());
+        let server = Running::start(Config { compact_bytes, ..learning(folder.path()) }, online());
         assert_eq!(known(server.post("/v1/events", &event)), (Some(0), Some(1)));
         assert_eq!(server.metric("ended_since_training"), 2);
         if compact_bytes == 200 {
             server.wait_for("snapshots_total", 1);
         }
     }
-    let server = Running::start(learning(folder.path()), brain());
+    let server = Running::start(learning(folder.path()), online());
     assert!(server.recovered.snapshot_seq > 0);
     assert_eq!(known(server.post("/v1/events", &event)), (Some(0), Some(1)));
     assert_eq!(server.metric("ended_since_training"), 2);
@@ -796,8 +796,8 @@ fn fields_that_are_not_known_are_refused_in_every_event() {
 fn times_and_sizes_that_cannot_be_are_refused_with_a_remedy() {
     let folder = tempfile::tempdir().unwrap();
     let now_ms = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis() as i64;
-    let brain = Fake { trained_ms: now_ms, ..fake() };
-    let server = Running::start(Config { cluster_gpus: Some(320.0), ..learning(folder.path()) }, brain);
+    let online = Fake { trained_ms: now_ms, ..fake() };
+    let server = Running::start(Config { cluster_gpus: Some(320.0), ..learning(folder.path()) }, online);
     let job = |submit_ms: i64, gpus: f64| json!({"job_id": "a", "submit_ms": submit_ms, "gpus": gpus});
     let predict = |submit_ms, gpus| server.post("/v1/predict", &json!({"jobs": [job(submit_ms, gpus)]}));
     assert_eq!(predict(now_ms, 320.0).0, 200);

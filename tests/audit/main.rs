@@ -8,7 +8,7 @@ use std::path::Path;
 use tracecast_analytics::Trace;
 use tracecast_analytics::describe::Topic as _;
 use tracecast_analytics::describe::power::Power;
-use tracecast_analytics::energy::ledger::{Basis, Ledger, Use};
+use tracecast_analytics::energy::ledger::{Basis, EnergyLedger, Use};
 use tracecast_analytics::energy::meter::{Options, measure, measure_counted};
 use tracecast_analytics::facts::JobFacts;
 use tracecast_analytics::schema::{NodeSampleRow, Table};
@@ -40,7 +40,7 @@ fn median(mut values: Vec<f64>) -> f64 {
     if values.len() % 2 == 1 { values[half] } else { (values[half - 1] + values[half]) / 2.0 }
 }
 
-fn conserved(ledger: &Ledger) {
+fn conserved(ledger: &EnergyLedger) {
     let sum: f64 = ledger.entries.iter().map(|entry| entry.energy_j).sum();
     assert!((sum - ledger.total_j).abs() <= 1e-9 * ledger.total_j, "{sum} {}", ledger.total_j);
     let metered = ledger.metered_j.unwrap() + ledger.filled_j;
@@ -131,7 +131,7 @@ fn harvard_snapshot() {
 }
 
 /// Joules that readings tell, of all entries or of those of devices alone.
-fn read_j(ledger: &Ledger, of_devices: bool) -> f64 {
+fn read_j(ledger: &EnergyLedger, of_devices: bool) -> f64 {
     let parts = ledger.entries.iter().filter(|entry| entry.basis != Basis::Model);
     let beside = |spent_on: Use| matches!(spent_on, Use::Overhead | Use::Residual);
     parts.filter(|entry| !(of_devices && beside(entry.spent_on))).map(|entry| entry.energy_j).sum()

@@ -1,8 +1,8 @@
 //! Forecasts of demand on real counts: the published figure of persistence, and what a forecast must be better than.
 
 use tracecast_analytics::time::{Written, Zone};
-use tracecast_predictors::demand::backtest::{self, Backtest, Options};
-use tracecast_predictors::demand::forecast::{Model, Settings};
+use tracecast_predictors::demand::backtest::{self, DemandBacktest, Options};
+use tracecast_predictors::demand::forecast::{ForecastModel, ForecastSettings};
 use tracecast_predictors::demand::gather;
 use tracecast_predictors::demand::{Series, Unit};
 use tracecast_tests::{read, real_trace};
@@ -15,7 +15,7 @@ fn philly(outages_are_idle: bool) -> Option<(Series, Vec<String>)> {
     Some((found.series.remove(0), found.notes))
 }
 
-fn tested(series: &Series, from: &str, to: &str, options: Options) -> Backtest {
+fn tested(series: &Series, from: &str, to: &str, options: Options) -> DemandBacktest {
     let zone = Zone::named(&series.zone).unwrap();
     let at = |text: &str| Written::parse(text).unwrap();
     let (report_from_ms, report_to_ms) = (at(from).first_ms(&zone).ok(), at(to).end_ms(&zone).ok());
@@ -26,7 +26,7 @@ fn tested(series: &Series, from: &str, to: &str, options: Options) -> Backtest {
 fn one_hour_persistence_on_philly_scores_as_published_and_trees_cost_less() {
     let Some((series, _)) = philly(true) else { return };
     assert_eq!((series.unit, series.zone.as_str()), (Unit::Nodes, "America/Los_Angeles"));
-    let options = Options { models: vec![Model::Persistence, Model::Boosted], ..Options::default() };
+    let options = Options { models: vec![ForecastModel::Persistence, ForecastModel::Boosted], ..Options::default() };
     let found = tested(&series, "2017-12-01", "2017-12-14", options);
     // Fourteen days of 144 slots.
     assert_eq!((found.reported.slots, found.unscored), (2016, 0));
@@ -72,7 +72,8 @@ fn each_earth_vc_and_the_pool_are_forecast_beside_persistence() {
     let series = gather::series(&trace, &gather::Options { slot_ms: 1_800_000, ..gather::Options::default() }).unwrap();
     assert_eq!((series.len(), series[8].name.as_str()), (9, gather::POOL));
     // A day of half hours is enough to see that all are scored and covered.
-    let mut options = Options { settings: Settings { horizon: 4, ..Settings::default() }, ..Options::default() };
+    let mut options =
+        Options { settings: ForecastSettings { horizon: 4, ..ForecastSettings::default() }, ..Options::default() };
     options.settings.trees.trees = 20;
     for own in &series {
         assert!(own.counts_pending && own.slots.len() == 31 * 48);

@@ -82,7 +82,7 @@ fn the_future_does_not_leak_into_predictions() {
     let (one, other) = (backtest::tracks(&timeline, &options).unwrap(), backtest::tracks(&changed, &options).unwrap());
     for (own, same) in one.tracks.iter().zip(&other.tracks).take(3) {
         assert_eq!(own.said[..=3000], same.said[..=3000], "{}", own.name);
-        assert_eq!(own.laws[..=3000], same.laws[..=3000], "{}", own.name);
+        assert_eq!(own.distributions[..=3000], same.distributions[..=3000], "{}", own.name);
         assert!(own.said[2000..=3000].iter().all(Option::is_some));
         assert!(own.said[3001..] != same.said[3001..], "{}: it would tell", own.name);
     }

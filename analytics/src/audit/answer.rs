@@ -12,7 +12,7 @@ use super::name::base;
 use super::whatif::cap::PowerCaps;
 use super::whatif::reclaim::Reclaim;
 use crate::energy::constant::Constant;
-use crate::energy::ledger::Ledger;
+use crate::energy::ledger::EnergyLedger;
 use crate::report::markup::csv_text;
 use crate::schema::Table as _;
 use crate::time::Zone;
@@ -101,7 +101,7 @@ pub struct Beside {
 
 impl Answer {
     /// Puts it together.
-    pub fn of(trace: &Trace, ledger: &Ledger, mut account: Account, beside: Beside) -> Self {
+    pub fn of(trace: &Trace, ledger: &EnergyLedger, mut account: Account, beside: Beside) -> Self {
         let mut notes: Vec<String> = Vec::new();
         let quality = &trace.ledger;
         if quality.quarantined > 0 {

@@ -296,7 +296,7 @@ pub struct Embodied {
 
 /// Power of one GPU type.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct GpuPower {
+pub struct RatedPower {
     /// Idle, watts.
     pub idle_w: Option<f64>,
     /// At most, watts.
@@ -317,7 +317,7 @@ pub struct Metering {
     /// Where energy counters begin again, joules.
     pub wraps_j: Vec<f64>,
     /// By GPU type, `*` for all others.
-    pub power: BTreeMap<String, GpuPower>,
+    pub power: BTreeMap<String, RatedPower>,
     /// Where it is from.
     pub source: Option<String>,
 }
@@ -325,7 +325,7 @@ pub struct Metering {
 impl Metering {
     /// As the meter takes it.
     pub fn options(&self) -> meter::Options {
-        let given = |power: &GpuPower| Given { idle_w: power.idle_w, tdp_w: power.tdp_w };
+        let given = |power: &RatedPower| Given { idle_w: power.idle_w, tdp_w: power.tdp_w };
         meter::Options {
             period_s: self.period_s,
             assumed_util_ratio: self.assumed_util,

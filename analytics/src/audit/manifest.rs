@@ -78,7 +78,7 @@ impl Input {
 /// What was asked for, as typed.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Options {
+pub struct ManifestOptions {
     /// Files, folders or patterns.
     pub sources: Vec<String>,
     /// Reader named.
@@ -122,13 +122,13 @@ pub struct ResultRecord {
 
 /// See the module.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Manifest {
+pub struct AuditManifest {
     /// Version of this form.
     pub schema: String,
     /// Program and version.
     pub written_by: String,
     /// What was asked for.
-    pub options: Options,
+    pub options: ManifestOptions,
     /// Files that went in.
     pub inputs: Vec<Input>,
     /// Factors as they were used.
@@ -181,10 +181,10 @@ fn figures(account: &Account) -> BTreeMap<String, f64> {
     figures
 }
 
-impl Manifest {
+impl AuditManifest {
     /// Of an answer, whose JSON form is `answer`.
     pub fn of(
-        options: Options,
+        options: ManifestOptions,
         inputs: Vec<Input>,
         (factors, constants): (Vec<FactorRecord>, Vec<Constant>),
         account: &Account,
@@ -366,9 +366,9 @@ pub fn of_sources(folders: &[PathBuf], read: &[SourceRecord]) -> Result<Vec<Inpu
     Ok(inputs)
 }
 
-/// The JSON Schema of [`Manifest`].
+/// The JSON Schema of [`AuditManifest`].
 pub fn json_schema() -> serde_json::Value {
-    schemars::schema_for!(Manifest).to_value()
+    schemars::schema_for!(AuditManifest).to_value()
 }
 
 #[cfg(test)]
@@ -377,9 +377,9 @@ mod tests {
     use super::*;
     use crate::audit::account::account;
     use crate::audit::factors::Loaded;
-    use crate::energy::ledger::Ledger;
+    use crate::energy::ledger::EnergyLedger;
 
-    fn manifest(answer: &[u8]) -> Manifest {
+    fn manifest(answer: &[u8]) -> AuditManifest {
         let input = |role: &str, name: &str, sha: &str| Input {
             role: role.into(),
             name: name.into(),
@@ -387,13 +387,13 @@ mod tests {
             sha256: sha.into(),
         };
         let factor = FactorRecord { name: "PUE".into(), value: "1.2".into(), source: None };
-        let options = Options { sources: vec!["a".into()], pue: Some(1.2), ..Options::default() };
+        let options = ManifestOptions { sources: vec!["a".into()], pue: Some(1.2), ..ManifestOptions::default() };
         let inputs = vec![input("source", "jobs.csv", "aa"), input("carbon", "de.csv", "bb")];
-        Manifest::of(
+        AuditManifest::of(
             options,
             inputs,
             (vec![factor], vec![Constant::new("Gap", "3 periods", "choice", true)]),
-            &account(&Ledger::default(), &Loaded::default()),
+            &account(&EnergyLedger::default(), &Loaded::default()),
             ("audit/1", answer),
         )
     }
@@ -403,7 +403,7 @@ mod tests {
         let made = manifest(b"abc");
         // SHA-256 of "abc", from FIPS 180-2.
         assert_eq!(made.result.sha256, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-        let back = Manifest::parse("m.json", &made.to_json().unwrap()).unwrap();
+        let back = AuditManifest::parse("m.json", &made.to_json().unwrap()).unwrap();
         assert_eq!(back, made);
         assert!(made.differences(&back).is_empty());
         // Elsewhere, under another name: still the same.
@@ -436,8 +436,8 @@ mod tests {
 
     #[test]
     fn another_file_is_not_a_manifest() {
-        let why = Manifest::parse("x.json", "{\"schema\": \"trace/1\"}").unwrap_err().to_string();
+        let why = AuditManifest::parse("x.json", "{\"schema\": \"trace/1\"}").unwrap_err().to_string();
         assert!(why.contains("trace/1 and not audit-manifest/2") && why.contains("--manifest"), "{why}");
-        assert!(Manifest::parse("x.json", "{").unwrap_err().to_string().starts_with("x.json, line 1"));
+        assert!(AuditManifest::parse("x.json", "{").unwrap_err().to_string().starts_with("x.json, line 1"));
     }
 }

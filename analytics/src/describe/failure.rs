@@ -38,7 +38,7 @@ pub struct ByKind {
 
 /// Failures of one size class.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct BySize {
+pub struct FailuresBySize {
     /// The size class.
     pub size: SizeClass,
     /// Jobs whose end is known.
@@ -80,7 +80,7 @@ pub struct Failure {
     /// By kind; kinds that do not occur are left out.
     pub by_kind: Vec<ByKind>,
     /// By size class.
-    pub by_size: Vec<BySize>,
+    pub by_size: Vec<FailuresBySize>,
     /// Share of the failed jobs that had failed after so long, thinned.
     pub curve: Vec<CurvePoint>,
     /// Retries; `null` where the source does not count attempts.
@@ -121,7 +121,7 @@ impl Topic for Failure {
                 let in_class = |job: &&usize| facts.gpus(**job).map(SizeClass::of) == Some(size);
                 let jobs = ended.iter().filter(in_class).count();
                 let bad = failed.iter().filter(in_class).count();
-                (jobs > 0).then(|| BySize {
+                (jobs > 0).then(|| FailuresBySize {
                     size,
                     jobs: jobs as u64,
                     failed: bad as u64,

@@ -6,6 +6,7 @@ use serde::Serialize;
 use crate::facts::JobFacts;
 use crate::report::{Axis, Section};
 pub(super) use crate::stats::share;
+use crate::time::HOUR_S;
 use crate::trace::Trace;
 
 /// A topic's answer, or in one line why the data do not allow it.
@@ -106,7 +107,7 @@ pub(super) fn opening(known: u64, all: u64, jobs: &str, which: &str) -> Option<S
 
 /// Hours in so many seconds.
 pub(super) fn hours(seconds: f64) -> f64 {
-    seconds / 3_600.0
+    seconds / HOUR_S
 }
 
 /// What a section says of the time that it leaves out; `None` where it leaves out none. `idle` is the figure that would

@@ -20,11 +20,13 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::ledger::{Basis, Entry, JobEnergy, Ledger, Owner, Span, Use};
+use super::ledger::{Basis, EnergyEntry, EnergyLedger, JobEnergy, Owner, ReadSpan, Use};
 use super::meter::{Bundle, Claim, Claims, Holders, Sink};
-use super::model::{Laws, isotonic};
+use super::model::{PowerModels, isotonic};
+use crate::KWH_J;
 use crate::Trace;
 use crate::stats::sum::NeumaierSum;
+use crate::time::HOUR_S;
 
 /// What a fit goes through: three numbers a point.
 type Points = Vec<(f64, f64, f64)>;
@@ -35,8 +37,8 @@ pub(super) type MeterHours = BTreeMap<(i64, Basis), [f64; 4]>;
 /// A node as far as overhead is concerned.
 #[derive(Debug, Clone, Default)]
 pub(super) struct NodeFacts {
-    /// Place of its GPUs' law.
-    pub(super) law: u32,
+    /// Place of its GPUs' model.
+    pub(super) model: u32,
     /// GPUs with energy.
     pub(super) gpus: u32,
     /// Idle power by the inventory, watts.
@@ -52,7 +54,7 @@ pub(super) struct NodeFacts {
 pub(super) struct Measured<'a> {
     pub(super) trace: Option<&'a Trace>,
     pub(super) claims: &'a Claims,
-    pub(super) laws: &'a Laws,
+    pub(super) models: &'a PowerModels,
     pub(super) sink: Sink,
     /// By number.
     pub(super) nodes: Vec<NodeFacts>,
@@ -114,10 +116,10 @@ fn times(joules: Joules, part: f64) -> Joules {
 }
 
 /// Attributes everything.
-pub(super) fn attribute(measured: &Measured<'_>) -> Ledger {
+pub(super) fn attribute(measured: &Measured<'_>) -> EnergyLedger {
     let cells = measured.sink.sorted();
     let pools = pool_sums(&cells);
-    let most_above = most_above(measured.laws);
+    let most_above = most_above(measured.models);
     let mut divisions: HashMap<(Claim, i64), Division> = HashMap::new();
     let of_nodes: Vec<(i64, Claim)> = measured.sink.nodes.keys().map(|(_, hour, claim)| (*hour, *claim)).collect();
     for (hour, claim) in cells.iter().map(|((hour, claim, _), _)| (*hour, *claim)).chain(of_nodes) {
@@ -168,12 +170,13 @@ pub(super) fn attribute(measured: &Measured<'_>) -> Ledger {
     }
     let mut notes = measured.notes.clone();
     let meters = reconcile(&mut book, &division, &mut notes);
-    let mut ledger = Ledger { from_ms: measured.window.0, to_ms: measured.window.1, owners, ..Ledger::default() };
+    let mut ledger =
+        EnergyLedger { from_ms: measured.window.0, to_ms: measured.window.1, owners, ..EnergyLedger::default() };
     let mut total = NeumaierSum::new();
     for ((hour_ms, spent_on, owner, basis), sums) in book.entries {
         let [energy_j, lower_j, upper_j] = sums.map(NeumaierSum::value);
         total.add(energy_j);
-        ledger.entries.push(Entry { hour_ms, spent_on, owner, basis, energy_j, lower_j, upper_j });
+        ledger.entries.push(EnergyEntry { hour_ms, spent_on, owner, basis, energy_j, lower_j, upper_j });
     }
     let mut allocated = NeumaierSum::new();
     for (who, sum) in &book.jobs {
@@ -196,17 +199,17 @@ pub(super) fn attribute(measured: &Measured<'_>) -> Ledger {
     ledger.total_j = total.value();
     ledger.metered_j = meters.whole.map(|whole| whole.0);
     ledger.filled_j = meters.whole.map_or(0.0, |whole| whole.1);
-    ledger.record = measured.record.map(|(from_ms, to_ms)| Span { from_ms, to_ms });
+    ledger.record = measured.record.map(|(from_ms, to_ms)| ReadSpan { from_ms, to_ms });
     hours_read.extend(&meters.hours_read);
     ledger.hours_read = hours_read.len() as u64;
     let (s, read_s) = if s.value() > 0.0 { (s.value(), read_s.value()) } else { (meters.s, meters.read_s) };
     ledger.coverage_ratio = (s > 0.0).then(|| (read_s / s).clamp(0.0, 1.0));
-    ledger.gpu_hours = cells.iter().map(|(_, bundle)| bundle.s).collect::<NeumaierSum>().value() / 3_600.0;
-    ledger.allocated_gpu_hours = allocated.value() / 3_600.0;
+    ledger.gpu_hours = cells.iter().map(|(_, bundle)| bundle.s).collect::<NeumaierSum>().value() / HOUR_S;
+    ledger.allocated_gpu_hours = allocated.value() / HOUR_S;
     if blank_s.value() > 0.0 {
         notes.push(format!(
             "{:.3} GPU-hours have no energy: neither readings nor a model or rating of their GPU type.",
-            blank_s.value() / 3_600.0
+            blank_s.value() / HOUR_S
         ));
     }
     ledger.notes = notes;
@@ -227,14 +230,14 @@ fn pool_sums(cells: &[((i64, Claim, Basis), Bundle)]) -> HashMap<(u32, i64), (f6
 }
 
 /// The most that a GPU can draw above idle, watts; `None` where that is not known of some type.
-fn most_above(laws: &Laws) -> Option<f64> {
-    laws.laws.iter().try_fold(0.0_f64, |most, law| Some(most.max(law.most_w? - law.idle.least_w)))
+fn most_above(models: &PowerModels) -> Option<f64> {
+    models.models.iter().try_fold(0.0_f64, |most, model| Some(most.max(model.most_w? - model.idle.least_w)))
 }
 
 /// Who held the GPUs in `sink` while they drew what readings tell.
-pub(super) fn holders(claims: &Claims, laws: &Laws, sink: &Sink) -> Holders {
+pub(super) fn holders(claims: &Claims, models: &PowerModels, sink: &Sink) -> Holders {
     let cells = sink.sorted();
-    let (pools, most_above) = (pool_sums(&cells), most_above(laws));
+    let (pools, most_above) = (pool_sums(&cells), most_above(models));
     let mut found = Holders::default();
     for ((hour, claim, basis), bundle) in &cells {
         if *basis == Basis::Model {
@@ -399,13 +402,13 @@ fn reconcile<'d>(
         // Energy of GPUs in hours that the meter does not cover has no place in it; spans are aligned, so there is none.
     }
     if with > 0 {
-        let gaps = match filled.value() / 3.6e6 {
+        let gaps = match filled.value() / KWH_J {
             0.0 => String::new(),
             kwh => format!(" A model puts {kwh:.6} kWh in the time that these meters did not read."),
         };
         notes.push(format!(
             "{with} nodes have a whole-node meter; together they read {:.6} kWh.{gaps} {without} nodes with GPUs have none{}.",
-            whole.value() / 3.6e6,
+            whole.value() / KWH_J,
             if guessed > 0 { ", and get the overhead of their like as a model" } else { "" }
         ));
     } else if without > 0 && guessed == 0 {
@@ -413,9 +416,9 @@ fn reconcile<'d>(
             "No node has a meter: the overhead of {without} nodes beside their GPUs is not in the total."
         ));
     }
-    notes.extend(fits.iter().map(|((law, gpus), fit)| {
+    notes.extend(fits.iter().map(|((model, gpus), fit)| {
         let name =
-            measured.laws.names.get(*law as usize).cloned().flatten().unwrap_or_else(|| "unknown type".to_owned());
+            measured.models.names.get(*model as usize).cloned().flatten().unwrap_or_else(|| "unknown type".to_owned());
         let (least, most) = fit.ends();
         format!("Nodes with {gpus} GPUs ({name}): overhead fitted to meters, {least:.0} to {most:.0} W by load.")
     }));
@@ -479,10 +482,10 @@ impl Overhead {
 
 /// What is expected of a node's overhead, if anything.
 fn expected(measured: &Measured<'_>, facts: &NodeFacts, fits: &BTreeMap<(u32, u32), Overhead>) -> Option<Overhead> {
-    let idle_w = measured.laws.laws.get(facts.law as usize).and_then(|law| law.idle.value());
+    let idle_w = measured.models.models.get(facts.model as usize).and_then(|model| model.idle.value());
     let listed = || Some((facts.idle_w? - idle_w? * f64::from(facts.gpus)).max(0.0));
     let known = measured.overhead_w.or_else(listed).map(|watts| Overhead { knots: vec![(0.0, watts)] });
-    known.or_else(|| fits.get(&(facts.law, facts.gpus)).cloned())
+    known.or_else(|| fits.get(&(facts.model, facts.gpus)).cloned())
 }
 
 /// Fits overhead for each kind of node with meters and GPUs.
@@ -502,7 +505,7 @@ fn fits(measured: &Measured<'_>, hours: &BTreeMap<(u32, i64), NodeHour>) -> BTre
         for (hour, (energy, s)) in by_hour {
             let Some((gpus, _)) = hours.get(&(node, hour)).filter(|_| s > 0.0) else { continue };
             let gpus = gpus.value();
-            points.entry((facts.law, facts.gpus)).or_default().push((gpus / s, (energy - gpus) / s, s));
+            points.entry((facts.model, facts.gpus)).or_default().push((gpus / s, (energy - gpus) / s, s));
         }
     }
     points.into_iter().map(|(kind, points)| (kind, Overhead { knots: monotone(points) })).collect()

@@ -50,7 +50,7 @@ impl Basis {
 
 /// From when to when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Span {
+pub struct ReadSpan {
     /// First moment, milliseconds since the epoch.
     pub from_ms: i64,
     /// Last moment.
@@ -59,7 +59,7 @@ pub struct Span {
 
 /// Energy of one hour, cell by cell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Entry {
+pub struct EnergyEntry {
     /// Beginning of the hour, milliseconds since the epoch.
     pub hour_ms: i64,
     /// What it was spent on.
@@ -110,7 +110,7 @@ pub struct JobEnergy {
 
 /// Everything measured.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Ledger {
+pub struct EnergyLedger {
     /// First moment audited, milliseconds since the epoch.
     pub from_ms: i64,
     /// Moment after the last.
@@ -118,7 +118,7 @@ pub struct Ledger {
     /// Owners that entries point to.
     pub owners: Vec<Owner>,
     /// By hour, use, owner, basis.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<EnergyEntry>,
     /// By job.
     pub jobs: Vec<JobEnergy>,
     /// What whole-node meters read, joules; `None` without meters, and where some nodes have none.
@@ -128,7 +128,7 @@ pub struct Ledger {
     /// Sum of all entries, joules: equal to `metered_j` and `filled_j` together where all nodes have meters.
     pub total_j: f64,
     /// First and last reading of all devices, whatever is audited; `None` without readings.
-    pub record: Option<Span>,
+    pub record: Option<ReadSpan>,
     /// Hours of the clock with any energy that a reading tells.
     pub hours_read: u64,
     /// Share of device time with readings of its own (counter or power), 0 to 1.

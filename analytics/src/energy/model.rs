@@ -7,7 +7,7 @@
 //! that is known; below the lowest it falls to the idle power.
 //!
 //! **Idle power** is, first known first taken: the user's; the mean of at least `LEAST_IDLE` readings at a utilisation of at most 1 %;
-//! the [table's](super::ratings). Else it is unknown, with bounds ([`Idle`]): no more than the lowest reading, and no less than what
+//! the [table's](super::ratings). Else it is unknown, with bounds ([`IdlePower`]): no more than the lowest reading, and no less than what
 //! utilisation leaves: at a (low) utilisation u a GPU is idle for 1 - u of the time, so that idle power is at least (P - u · most) / (1 - u)
 //! where the most is stated.
 //! Readings of busy GPUs tell no more.
@@ -136,20 +136,20 @@ impl Tally {
 
 /// Idle power: known, where both ends are the same, or bounds.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Idle {
+pub struct IdlePower {
     /// At least, watts.
     pub least_w: f64,
     /// At most, watts; infinite where nothing is known.
     pub most_w: f64,
 }
 
-impl Default for Idle {
+impl Default for IdlePower {
     fn default() -> Self {
         Self { least_w: 0.0, most_w: f64::INFINITY }
     }
 }
 
-impl Idle {
+impl IdlePower {
     /// Known.
     #[must_use]
     pub fn known(watts: f64) -> Self {
@@ -179,9 +179,9 @@ impl Idle {
 
 /// Power of a GPU type.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Law {
+pub struct PowerModel {
     /// Power when idle.
-    pub idle: Idle,
+    pub idle: IdlePower,
     /// Upper bound, watts.
     pub most_w: Option<f64>,
     /// Mean power of working GPUs (utilisation above 1 %), watts.
@@ -196,7 +196,7 @@ pub struct Law {
     pub constants: Vec<Constant>,
 }
 
-impl Law {
+impl PowerModel {
     /// What is known of a type from its readings, the user and the table. `assumed_util` stands for the utilisation of working
     /// GPUs where no reading tells their power.
     #[must_use]
@@ -225,11 +225,11 @@ impl Law {
         };
         let at_idle: u64 = tally.bins.iter().take(IDLE_BIN + 1).map(|(count, _)| count).sum();
         let (idle, idle_source, idle_assumed) = if let Some(watts) = given.idle_w {
-            (Idle::known(watts), "given in the factor file".to_owned(), false)
+            (IdlePower::known(watts), "given in the factor file".to_owned(), false)
         } else if let Some(watts) = tally.mean(|bin| bin <= IDLE_BIN).filter(|_| at_idle >= LEAST_IDLE) {
-            (Idle::known(watts), format!("the mean of {at_idle} readings at a utilisation of at most 1 %"), false)
+            (IdlePower::known(watts), format!("the mean of {at_idle} readings at a utilisation of at most 1 %"), false)
         } else if let Some((watts, source)) = rated.and_then(|rating| rating.idle) {
-            (Idle::known(watts), source.words(), source.is_assumed())
+            (IdlePower::known(watts), source.words(), source.is_assumed())
         } else {
             let most = tally.lowest().unwrap_or(f64::INFINITY);
             // A bound above the lowest reading means that power and utilisation are not of the same moments.
@@ -238,7 +238,7 @@ impl Law {
             let least = if least < most { least } else { 0.0 };
             let why =
                 "no readings at a utilisation of at most 1 %, and no published figure; at most the lowest reading";
-            (Idle { least_w: least, most_w: most }, why.to_owned(), false)
+            (IdlePower { least_w: least, most_w: most }, why.to_owned(), false)
         };
         let curve = if fits { Some(fit(tally, idle.value(), most_w)) } else { None };
         let linear = || Some(idle.value()? + (most_w? - idle.value()?) * assumed_util?.clamp(0.0, 1.0));
@@ -356,16 +356,16 @@ pub fn isotonic(points: &[(f64, f64)]) -> Vec<f64> {
     blocks.into_iter().flat_map(|(_, mean, count)| std::iter::repeat_n(mean, count)).collect()
 }
 
-/// Laws of all types; the first is that of GPUs of unknown type.
+/// Models of all types; the first is that of GPUs of unknown type.
 #[derive(Debug, Clone, Default)]
-pub struct Laws {
+pub struct PowerModels {
     /// Names of types, `None` first.
     pub names: Vec<Option<String>>,
-    /// Their laws.
-    pub laws: Vec<Law>,
+    /// Their models.
+    pub models: Vec<PowerModel>,
 }
 
-impl Laws {
+impl PowerModels {
     /// Fits all types. `given` has what the user says by type; under `*` of any other.
     #[must_use]
     pub fn fit(
@@ -373,15 +373,15 @@ impl Laws {
         given: &BTreeMap<String, Given>,
         assumed_util: Option<f64>,
     ) -> Self {
-        let mut laws = Self::default();
+        let mut models = Self::default();
         let unknown = Tally::default();
         let none = std::iter::once((&None, tallies.get(&None).unwrap_or(&unknown)));
         for (name, tally) in none.chain(tallies.iter().filter(|(name, _)| name.is_some())) {
             let own = name.as_deref().and_then(|name| given.get(name)).or_else(|| given.get("*")).copied();
-            laws.laws.push(Law::of(name.as_deref(), tally, own, assumed_util));
-            laws.names.push(name.clone());
+            models.models.push(PowerModel::of(name.as_deref(), tally, own, assumed_util));
+            models.names.push(name.clone());
         }
-        laws
+        models
     }
 
     /// The place of a type, 0 if it is not known.
@@ -410,19 +410,19 @@ mod tests {
         // An hour at 600 W and 95 %: the H100's idle power is not published. Between (600 - 0.95 · 700) / 0.05, below 0, and 600 W.
         let mut tally = Tally::default();
         (0..60).for_each(|_| tally.add(600.0, Some(0.95)));
-        let law = Law::of(Some("NVIDIA H100 80GB HBM3"), &tally, None, None);
-        assert_eq!((law.idle, law.idle.value()), (Idle { least_w: 0.0, most_w: 600.0 }, None));
-        assert!(law.source.contains("idle unknown, between 0 and 600 W"), "{}", law.source);
+        let model = PowerModel::of(Some("NVIDIA H100 80GB HBM3"), &tally, None, None);
+        assert_eq!((model.idle, model.idle.value()), (IdlePower { least_w: 0.0, most_w: 600.0 }, None));
+        assert!(model.source.contains("idle unknown, between 0 and 600 W"), "{}", model.source);
         // The A100's is, whatever the readings of busy ones.
-        let law = Law::of(Some("A100"), &tally, None, None);
-        assert_eq!((law.idle.value(), law.most_w), (Some(60.0), Some(600.0)));
+        let model = PowerModel::of(Some("A100"), &tally, None, None);
+        assert_eq!((model.idle.value(), model.most_w), (Some(60.0), Some(600.0)));
         // Two readings at idle are too few; three are not, however many there are in all.
         let mut tally = Tally::default();
         [300.0, 310.0].iter().for_each(|watts| tally.add(*watts, Some(0.9)));
         [70.0, 72.0].iter().for_each(|watts| tally.add(*watts, Some(0.0)));
-        assert_eq!(Law::of(None, &tally, None, None).idle.most_w, 70.0);
+        assert_eq!(PowerModel::of(None, &tally, None, None).idle.most_w, 70.0);
         tally.add(74.0, Some(0.01));
-        assert_eq!(Law::of(None, &tally, None, None).idle, Idle::known(72.0));
+        assert_eq!(PowerModel::of(None, &tally, None, None).idle, IdlePower::known(72.0));
     }
 
     #[test]
@@ -431,25 +431,25 @@ mod tests {
         let mut tally = Tally::default();
         (0..5).for_each(|_| tally.add(100.0, Some(0.05)));
         let given = Given { idle_w: None, tdp_w: Some(400.0) };
-        let law = Law::of(Some("X"), &tally, Some(given), None);
-        assert!((law.idle.least_w - 80.0 / 0.95).abs() < 1e-9 && law.idle.most_w == 100.0, "{:?}", law.idle);
+        let model = PowerModel::of(Some("X"), &tally, Some(given), None);
+        assert!((model.idle.least_w - 80.0 / 0.95).abs() < 1e-9 && model.idle.most_w == 100.0, "{:?}", model.idle);
         // Without any power: at 3.7 % between 70 W and 70 + 0.037 · 630 W, and not half of the way to 700 W.
         let given = Given { idle_w: Some(70.0), tdp_w: Some(700.0) };
-        let law = Law::of(Some("X"), &Tally::default(), Some(given), None);
-        assert!((law.at(0.037).unwrap() - 93.31).abs() < 1e-9 && law.at_most(0.037) == law.at(0.037));
+        let model = PowerModel::of(Some("X"), &Tally::default(), Some(given), None);
+        assert!((model.at(0.037).unwrap() - 93.31).abs() < 1e-9 && model.at_most(0.037) == model.at(0.037));
     }
 
     #[test]
     fn a_devices_own_readings_raise_its_upper_bound() {
         let mut tally = Tally::default();
         tally.add(480.25, None);
-        let law = Law::of(Some("NVIDIA A100-SXM4-80GB"), &tally, None, None);
-        assert_eq!(law.most_w, Some(480.25));
-        assert!(law.source.contains("above its TDP of 400 W"), "{}", law.source);
+        let model = PowerModel::of(Some("NVIDIA A100-SXM4-80GB"), &tally, None, None);
+        assert_eq!(model.most_w, Some(480.25));
+        assert!(model.source.contains("above its TDP of 400 W"), "{}", model.source);
         // Of a type that no table has it is no more than what was read.
-        let law = Law::of(Some("A100X"), &tally, None, None);
-        assert!(law.source.contains("no such type") && law.source.contains("it may draw more"), "{}", law.source);
-        assert!(law.constants.iter().any(|constant| constant.assumed), "{:?}", law.constants);
+        let model = PowerModel::of(Some("A100X"), &tally, None, None);
+        assert!(model.source.contains("no such type") && model.source.contains("it may draw more"), "{}", model.source);
+        assert!(model.constants.iter().any(|constant| constant.assumed), "{:?}", model.constants);
     }
 
     #[test]
@@ -461,28 +461,31 @@ mod tests {
             tally.add(-1.0, Some(0.5));
             tally.add(f64::NAN, None);
         }
-        let law = Law::of(Some("A100"), &tally, None, None);
+        let model = PowerModel::of(Some("A100"), &tally, None, None);
         assert_eq!(
-            (law.idle.value(), law.most_w, law.busy_w, law.mean_w),
+            (model.idle.value(), model.most_w, model.busy_w, model.mean_w),
             (Some(60.0), Some(400.0), Some(200.0), Some(130.0))
         );
         // Between the readings 60 + (200 - 60) / 2 at 25 %; above, half of the way from 200 W to the TDP at 75 %.
         assert_eq!(
-            (law.at(0.25), law.at(0.5), law.at(0.75), law.at(2.0)),
+            (model.at(0.25), model.at(0.5), model.at(0.75), model.at(2.0)),
             (Some(130.0), Some(200.0), Some(300.0), Some(400.0))
         );
-        assert!((law.at(0.255).unwrap() - 131.4).abs() < 1e-9);
+        assert!((model.at(0.255).unwrap() - 131.4).abs() < 1e-9);
     }
 
     #[test]
     fn nothing_is_assumed_of_an_unknown_type() {
-        let law = Law::of(Some("X"), &Tally::default(), None, Some(0.5));
-        assert_eq!((law.idle.value(), law.most_w, law.in_state(Some(true)), law.at(0.5)), (None, None, None, None));
+        let model = PowerModel::of(Some("X"), &Tally::default(), None, Some(0.5));
+        assert_eq!(
+            (model.idle.value(), model.most_w, model.in_state(Some(true)), model.at(0.5)),
+            (None, None, None, None)
+        );
         let given = Given { idle_w: Some(50.0), tdp_w: Some(250.0) };
         // 50 + (250 - 50) · 0.3.
-        let law = Law::of(None, &Tally::default(), Some(given), Some(0.3));
+        let model = PowerModel::of(None, &Tally::default(), Some(given), Some(0.3));
         assert_eq!(
-            (law.in_state(Some(true)), law.in_state(Some(false)), law.in_state(None)),
+            (model.in_state(Some(true)), model.in_state(Some(false)), model.in_state(None)),
             (Some(110.0), Some(50.0), Some(150.0))
         );
     }

@@ -32,12 +32,12 @@ use parquet::arrow::arrow_reader::{
 use parquet::file::statistics::Statistics;
 use rayon::prelude::*;
 
-use super::ledger::Ledger;
+use super::ledger::EnergyLedger;
 use super::meter::{
     Claim, Claims, Fleet, Options, Readings, Reorder, Row, Series, Setting, Sink, add_types, board, conclude,
     measure_counted, node_types, reading,
 };
-use super::model::{Law, Laws, Tally};
+use super::model::{PowerModel, PowerModels, Tally};
 use crate::Trace;
 use crate::error::{Error, Result};
 use crate::rollup::columnar::{Column, Words, as_dictionaries, reals, times, words};
@@ -69,7 +69,7 @@ const COLUMNS: [&str; 8] = ["ts", "node", "gpu", "gpu_type", "util_ratio", "powe
 ///
 /// # Errors
 /// If the folder cannot be read, or as [`measure`](super::meter::measure).
-pub fn measure_folder(folder: &Path, options: &Options) -> Result<(Trace, Ledger, Readings)> {
+pub fn measure_folder(folder: &Path, options: &Options) -> Result<(Trace, EnergyLedger, Readings)> {
     measure_folders(&[folder.to_owned()], None, options)
 }
 
@@ -81,7 +81,7 @@ pub fn measure_folders(
     folders: &[PathBuf],
     beside: Option<Trace>,
     options: &Options,
-) -> Result<(Trace, Ledger, Readings)> {
+) -> Result<(Trace, EnergyLedger, Readings)> {
     let mut rows = beside.as_ref().map_or(0, |trace| trace.gpu_samples.len());
     let mut large = Vec::new();
     for folder in folders {
@@ -113,7 +113,11 @@ pub fn measure_folders(
 ///
 /// # Errors
 /// If a file cannot be read or lacks columns, an option makes no sense, or there are no readings.
-pub fn measure_stream(paths: &[PathBuf], beside: Option<&Trace>, options: &Options) -> Result<(Ledger, Readings)> {
+pub fn measure_stream(
+    paths: &[PathBuf],
+    beside: Option<&Trace>,
+    options: &Options,
+) -> Result<(EnergyLedger, Readings)> {
     options.check()?;
     let pool = rayon::ThreadPoolBuilder::new().num_threads(options.threads).build().map_err(|e| Error::Setting {
         setting: "threads".to_owned(),
@@ -123,7 +127,7 @@ pub fn measure_stream(paths: &[PathBuf], beside: Option<&Trace>, options: &Optio
     pool.install(|| stream(paths, beside, options))
 }
 
-fn stream(paths: &[PathBuf], beside: Option<&Trace>, options: &Options) -> Result<(Ledger, Readings)> {
+fn stream(paths: &[PathBuf], beside: Option<&Trace>, options: &Options) -> Result<(EnergyLedger, Readings)> {
     let mut files: Vec<TableFile> = paths.iter().map(|path| TableFile::open(path)).collect::<Result<_>>()?;
     // Files cut by time follow each other.
     files.sort_by_key(|file| file.span.map(|span| span.0));
@@ -132,7 +136,7 @@ fn stream(paths: &[PathBuf], beside: Option<&Trace>, options: &Options) -> Resul
     let trace = beside.unwrap_or(&empty);
     let mut counts = Readings::default();
     let mut fleet = Fleet::of(beside, options, &mut counts);
-    let mut laws = fit(&files, &held, trace, options)?;
+    let mut models = fit(&files, &held, trace, options)?;
     let all = files.iter().filter_map(|file| file.span).reduce(|all, own| (all.0.min(own.0), all.1.max(own.1)));
     let span = fleet.window(trace, all);
     let mut claims = Claims::of(trace, span, held.contains(&"job_key"));
@@ -145,10 +149,10 @@ fn stream(paths: &[PathBuf], beside: Option<&Trace>, options: &Options) -> Resul
     while !wave.is_empty() {
         for piece in &mut wave {
             counts.merge(&piece.counts);
-            piece.resolve(&mut names, &mut fleet, &mut claims, &mut laws, options);
+            piece.resolve(&mut names, &mut fleet, &mut claims, &mut models, options);
         }
         let base = fleet.gpu_setting(&wraps);
-        let known = Known { claims: &claims, laws: &laws, types: &types, base };
+        let known = Known { claims: &claims, models: &models, types: &types, base };
         let (next, ()) = rayon::join(
             || feed.next(),
             || {
@@ -162,11 +166,11 @@ fn stream(paths: &[PathBuf], beside: Option<&Trace>, options: &Options) -> Resul
             if let Some(span) = device.span {
                 fleet.seen(device.series.node, span);
             }
-            fleet.device(device.series.node, device.law);
+            fleet.device(device.series.node, device.model);
         }
     }
     let base = fleet.gpu_setting(&wraps);
-    let known = Known { claims: &claims, laws: &laws, types: &types, base };
+    let known = Known { claims: &claims, models: &models, types: &types, base };
     shards.par_iter_mut().for_each(|shard| shard.finish(&fleet, &known));
     let mut sink = Sink::new(fleet.by_node());
     for shard in shards {
@@ -174,12 +178,12 @@ fn stream(paths: &[PathBuf], beside: Option<&Trace>, options: &Options) -> Resul
         sink.merge(shard.sink);
     }
     fleet.share_meters(beside, &mut claims);
-    fleet.unread(trace, &laws, &claims, &base, &mut sink, &mut counts);
-    conclude(beside, &claims, &laws, sink, fleet, options, counts)
+    fleet.unread(trace, &models, &claims, &base, &mut sink, &mut counts);
+    conclude(beside, &claims, &models, sink, fleet, options, counts)
 }
 
 /// Fits the models to the first rows of every row group.
-fn fit(files: &[TableFile], held: &[&str], trace: &Trace, options: &Options) -> Result<Laws> {
+fn fit(files: &[TableFile], held: &[&str], trace: &Trace, options: &Options) -> Result<PowerModels> {
     let rows: i64 = files.iter().map(TableFile::rows).sum();
     let share = (FIT_ROWS as f64 / rows.max(1) as f64).min(1.0);
     let columns: Vec<&str> =
@@ -203,7 +207,7 @@ fn fit(files: &[TableFile], held: &[&str], trace: &Trace, options: &Options) -> 
         tallies.entry(name).or_default().merge(&tally);
     }
     add_types(trace, &mut tallies);
-    Ok(Laws::fit(&tallies, &options.power, options.assumed_util_ratio))
+    Ok(PowerModels::fit(&tallies, &options.power, options.assumed_util_ratio))
 }
 
 fn tally(
@@ -547,7 +551,7 @@ impl Piece {
         names: &mut Names,
         fleet: &mut Fleet,
         claims: &mut Claims,
-        laws: &mut Laws,
+        models: &mut PowerModels,
         options: &Options,
     ) {
         if let Some(nodes) = &self.nodes {
@@ -565,13 +569,18 @@ impl Piece {
                 .map(|name| {
                     let Some(name) = name else { return 0 };
                     *names.kinds.entry(hash(name)).or_insert_with(|| {
-                        if !laws.names.iter().flatten().any(|known| known == name) {
+                        if !models.names.iter().flatten().any(|known| known == name) {
                             // A type that none of the rows had to which models were fitted.
                             let given = options.power.get(name).or_else(|| options.power.get("*")).copied();
-                            laws.laws.push(Law::of(Some(name), &Tally::default(), given, options.assumed_util_ratio));
-                            laws.names.push(Some(name.to_owned()));
+                            models.models.push(PowerModel::of(
+                                Some(name),
+                                &Tally::default(),
+                                given,
+                                options.assumed_util_ratio,
+                            ));
+                            models.names.push(Some(name.to_owned()));
                         }
-                        laws.place(Some(name))
+                        models.place(Some(name))
                     })
                 })
                 .collect();
@@ -649,7 +658,7 @@ fn shard_of(key: u64) -> usize {
 /// What all shards look things up in.
 struct Known<'k> {
     claims: &'k Claims,
-    laws: &'k Laws,
+    models: &'k PowerModels,
     types: &'k HashMap<&'k str, &'k str>,
     base: Setting<'k>,
 }
@@ -657,7 +666,11 @@ struct Known<'k> {
 impl Known<'_> {
     #[inline]
     fn setting(&self, device: &Device) -> Setting<'_> {
-        Setting { law: self.laws.laws.get(device.law as usize), holding: self.claims.held(device.holding), ..self.base }
+        Setting {
+            model: self.models.models.get(device.model as usize),
+            holding: self.claims.held(device.holding),
+            ..self.base
+        }
     }
 }
 
@@ -665,7 +678,7 @@ impl Known<'_> {
 struct Device {
     series: Series,
     reorder: Reorder,
-    law: u32,
+    model: u32,
     holding: Option<u32>,
     span: Option<(i64, i64)>,
 }
@@ -808,11 +821,11 @@ impl Device {
             numbers.get(key as usize).copied()
         };
         let kind = number(&piece.kinds, &piece.kind_places);
-        let listed = || Some(known.laws.place(Some(known.types.get(node.as_deref()?)?)));
+        let listed = || Some(known.models.place(Some(known.types.get(node.as_deref()?)?)));
         Self {
             series: Series::new(number(&piece.nodes, &piece.node_numbers).unwrap_or(piece.no_node)),
             reorder: Reorder::new(),
-            law: kind.or_else(listed).unwrap_or(0),
+            model: kind.or_else(listed).unwrap_or(0),
             holding: known.claims.holding(node.as_deref(), gpu.as_deref().map(board)),
             span: None,
         }

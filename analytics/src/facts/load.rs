@@ -94,28 +94,28 @@ impl Spread {
 }
 
 /// From, to, how many.
-pub type Interval = (i64, i64, f64);
+pub type CountInterval = (i64, i64, f64);
 
 /// GPUs that jobs hold and that waiting jobs ask for, as intervals by the code of their VC; jobs without one are under `None`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct JobCounts {
     /// Held.
-    pub held: BTreeMap<Option<u32>, Vec<Interval>>,
+    pub held: BTreeMap<Option<u32>, Vec<CountInterval>>,
     /// Waited for; `None` where the wait of more than a tenth of the jobs is unknown. Whether waits are recorded is a property
     /// of the source: a VC in which none waited had 0 pending, but a source that knows few waits would make queues look short.
-    pub waiting: Option<BTreeMap<Option<u32>, Vec<Interval>>>,
+    pub waiting: Option<BTreeMap<Option<u32>, Vec<CountInterval>>>,
 }
 
 impl JobCounts {
     /// Of all jobs for which `keep` holds. O(jobs + stretches).
     pub fn of(facts: &JobFacts<'_>, keep: impl Fn(usize) -> bool) -> Self {
         let vc = &facts.trace.jobs.vc;
-        let mut held: BTreeMap<Option<u32>, Vec<Interval>> = BTreeMap::new();
+        let mut held: BTreeMap<Option<u32>, Vec<CountInterval>> = BTreeMap::new();
         for stretch in facts.stretches.iter().filter(|stretch| keep(stretch.job)) {
             held.entry(vc.code(stretch.job)).or_default().push((stretch.start, stretch.end, stretch.gpus));
         }
         let (mut asking, mut known) = (0usize, 0usize);
-        let mut waiting: BTreeMap<Option<u32>, Vec<Interval>> = BTreeMap::new();
+        let mut waiting: BTreeMap<Option<u32>, Vec<CountInterval>> = BTreeMap::new();
         for job in (0..facts.len()).filter(|job| facts.is_gpu_job(*job) && keep(*job)) {
             asking += 1;
             if let (Some((start, end)), Some(gpus)) = (facts.waiting_interval(job), facts.gpus(job)) {

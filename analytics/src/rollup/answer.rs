@@ -36,9 +36,9 @@ pub struct Rollup {
     /// What became of every row read, with the first lines of each reason.
     pub ledger: Ledger,
     /// Jobs left out of some answer because a value is unknown.
-    pub unknown: Unknown,
+    pub unknown: UnknownTotals,
     /// Jobs by number of GPUs, smallest first, with cumulative shares.
-    pub size: Vec<SizeClass>,
+    pub size: Vec<SizeTotals>,
     /// Largest relative error of the duration quantiles.
     pub duration_error_ratio: f64,
     /// Jobs and GPU time by state; states without jobs are left out.
@@ -48,14 +48,14 @@ pub struct Rollup {
     /// Users there are.
     pub distinct_users: u64,
     /// Jobs submitted in each hour.
-    pub arrivals: Option<Arrivals>,
+    pub arrivals: Option<ArrivalTotals>,
     /// GPUs in use every ten minutes.
     pub in_use: Option<InUse>,
 }
 
 /// Jobs for which something is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Unknown {
+pub struct UnknownTotals {
     /// No usable submit time: not in `arrivals`.
     pub submit: u64,
     /// No usable number of GPUs: not in `size`.
@@ -74,7 +74,7 @@ pub struct Unknown {
 
 /// Jobs of one size.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct SizeClass {
+pub struct SizeTotals {
     /// GPUs of each job.
     pub gpus: f64,
     /// Jobs of this size.
@@ -130,7 +130,7 @@ pub struct UserTotal {
 
 /// Jobs submitted in each hour of absolute time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Arrivals {
+pub struct ArrivalTotals {
     /// Beginning of the first hour, milliseconds since the epoch.
     pub first_ms: i64,
     /// Milliseconds from one count to the next.
@@ -178,7 +178,7 @@ pub(super) fn answer(mut totals: Totals, ledger: Ledger) -> Rollup {
             let mut own = Sum::default();
             size.states.iter().for_each(|sum| own.add(*sum));
             below.add(own);
-            Some(SizeClass {
+            Some(SizeTotals {
                 gpus,
                 jobs: own.jobs,
                 gpu_hours: gpu_hours(own.micro_gpu_ms),
@@ -217,7 +217,7 @@ pub(super) fn answer(mut totals: Totals, ledger: Ledger) -> Rollup {
         quarantined: ledger.quarantined,
         running: totals.running,
         ledger,
-        unknown: Unknown {
+        unknown: UnknownTotals {
             submit: totals.gaps.submit,
             gpus: unsized_jobs,
             duration: totals.gaps.duration,
@@ -234,7 +234,7 @@ pub(super) fn answer(mut totals: Totals, ledger: Ledger) -> Rollup {
             .map(|(user, sum)| UserTotal { user, jobs: sum.jobs, gpu_hours: gpu_hours(sum.micro_gpu_ms) })
             .collect(),
         distinct_users,
-        arrivals: totals.arrivals.cells().map(|(first_ms, cells)| Arrivals {
+        arrivals: totals.arrivals.cells().map(|(first_ms, cells)| ArrivalTotals {
             first_ms,
             step_ms: HOUR_MS,
             jobs: cells.into_iter().map(i64::cast_unsigned).collect(),

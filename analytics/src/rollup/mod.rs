@@ -22,7 +22,7 @@
 //! - **State**: a word of [`JobState`](crate::schema::JobState), or one that schedulers use; anything else is `unknown`.
 //! - **Times** more than 2^42 ms (139 years) from the epoch are unknown: they are sentinels or another unit.
 //!
-//! What is unknown is counted in [`Unknown`], never taken as 0.
+//! What is unknown is counted in [`UnknownTotals`], never taken as 0.
 //!
 //! # Method
 //! Threads take row groups (Parquet) or blocks of whole lines (text) and add to totals of their own; these are merged
@@ -49,7 +49,8 @@ mod value;
 use std::path::Path;
 
 pub use answer::{
-    Arrivals, DurationQuantiles, InUse, Rollup, SizeClass, StateShare, TOP_USERS, Unknown, UserTotal, VERSION,
+    ArrivalTotals, DurationQuantiles, InUse, Rollup, SizeTotals, StateShare, TOP_USERS, UnknownTotals, UserTotal,
+    VERSION,
 };
 pub use histogram::Histogram;
 
@@ -59,7 +60,7 @@ use crate::storage::PIPED_PARQUET;
 
 /// How to run.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Options {
+pub struct RollupOptions {
     /// Threads; 0 for one a core.
     pub threads: usize,
 }
@@ -69,7 +70,7 @@ pub struct Options {
 ///
 /// # Errors
 /// When the file cannot be read, is damaged (Parquet), or lacks a `submit` column.
-pub fn run(path: &Path, options: &Options) -> Result<Rollup> {
+pub fn run(path: &Path, options: &RollupOptions) -> Result<Rollup> {
     let file = if path.is_dir() { path.join("jobs.parquet") } else { path.to_owned() };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(options.threads).build().map_err(|e| Error::Setting {
         setting: "threads".to_owned(),

@@ -248,10 +248,10 @@ fn from_every_side(cases: &[Case], folder: &Path) -> Rollup {
     let (parquet, csv) = (folder.join("jobs.parquet"), folder.join("jobs.csv"));
     write_parquet(&table(cases), &parquet).unwrap();
     std::fs::write(&csv, text(cases)).unwrap();
-    let rollup = run(folder, &Options { threads: 1 }).unwrap();
+    let rollup = run(folder, &RollupOptions { threads: 1 }).unwrap();
     for path in [&parquet, &csv] {
         for threads in [1, 4] {
-            assert_eq!(run(path, &Options { threads }).unwrap(), rollup, "{} on {threads}", path.display());
+            assert_eq!(run(path, &RollupOptions { threads }).unwrap(), rollup, "{} on {threads}", path.display());
         }
     }
     rollup
@@ -304,7 +304,7 @@ fn three_jobs_by_hand() {
         ["completed", "failed", "running"]
     );
     // Submitted in hours 0, 0 and 2.
-    assert_eq!(rollup.arrivals, Some(Arrivals { first_ms: 0, step_ms: HOUR_MS, jobs: vec![2, 0, 1] }));
+    assert_eq!(rollup.arrivals, Some(ArrivalTotals { first_ms: 0, step_ms: HOUR_MS, jobs: vec![2, 0, 1] }));
     // At :10 both run, at :20 too, from :30 to :60 bob's alone, at :70 it is over (half-open).
     assert_eq!(
         rollup.in_use,
@@ -312,7 +312,7 @@ fn three_jobs_by_hand() {
     );
     assert_eq!(
         rollup.unknown,
-        Unknown { submit: 0, gpus: 0, duration: 1, gpu_time: 0, interval: 0, user: 1, state: 0 }
+        UnknownTotals { submit: 0, gpus: 0, duration: 1, gpu_time: 0, interval: 0, user: 1, state: 0 }
     );
     // The running job starts at the last moment there is, so that it had nothing yet.
     assert_eq!(rollup.running, 1);
@@ -348,7 +348,7 @@ fn a_user_seen_only_in_quarantined_rows_is_no_user() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("jobs.csv");
     std::fs::write(&path, "user,submit\nann,0\nbob,soon\n").unwrap();
-    let rollup = run(&path, &Options::default()).unwrap();
+    let rollup = run(&path, &RollupOptions::default()).unwrap();
     assert_eq!((rollup.rows, rollup.quarantined, rollup.distinct_users, rollup.users.len()), (1, 1, 1, 1));
 }
 
@@ -383,7 +383,7 @@ fn other_parquet_types_mean_the_same() {
     writer.write(&batch).unwrap();
     writer.close().unwrap();
 
-    let rollup = run(&path, &Options::default()).unwrap();
+    let rollup = run(&path, &RollupOptions::default()).unwrap();
     let users: Vec<_> = rollup.users.iter().map(|user| (user.user.as_str(), user.gpu_hours)).collect();
     assert_eq!(users, [("7", 3.0), ("8", 0.0)]);
     assert_eq!(rollup.arrivals.unwrap().jobs, [2, 1]);
@@ -404,5 +404,5 @@ fn a_parquet_file_without_submit_is_an_error_that_says_so() {
         parquet::arrow::ArrowWriter::try_new(std::fs::File::create(&path).unwrap(), batch.schema(), None).unwrap();
     writer.write(&batch).unwrap();
     writer.close().unwrap();
-    assert!(run(&path, &Options::default()).unwrap_err().to_string().contains("column submit"));
+    assert!(run(&path, &RollupOptions::default()).unwrap_err().to_string().contains("column submit"));
 }

@@ -15,17 +15,16 @@
 //!
 //! Worked number: 3, 0 and 3 arrivals in three windows have mean 2, variance 3 and index 1.5.
 
+use crate::time::{DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{quantile::Summary, sum::NeumaierSum};
 
 /// Lengths of the dispersion windows: 1 min, 10 min, 1 h, 1 day, in ms.
-pub const WINDOWS_MS: [i64; 4] = [60_000, 600_000, HOUR_MS, 86_400_000];
+pub const WINDOWS_MS: [i64; 4] = [MINUTE_MS, 10 * MINUTE_MS, HOUR_MS, DAY_MS];
 /// Lags of the autocorrelation of hourly counts, in hours.
 pub const LAGS_H: [u32; 3] = [1, 24, 168];
-const HOUR_MS: i64 = 3_600_000;
-const SECOND_MS: i64 = 1_000;
 
 /// Why arrivals cannot be measured.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

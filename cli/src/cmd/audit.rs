@@ -8,10 +8,10 @@ use tracecast_analytics::Trace;
 use tracecast_analytics::audit::account::account;
 use tracecast_analytics::audit::answer::{Answer, Beside, SCHEMA};
 use tracecast_analytics::audit::factors::{self, Factors, Location, Method, Price, Pue, Values};
-use tracecast_analytics::audit::manifest::{self, Input, Manifest, Options};
+use tracecast_analytics::audit::manifest::{self, AuditManifest, Input, ManifestOptions};
 use tracecast_analytics::audit::whatif::cap;
 use tracecast_analytics::audit::whatif::reclaim::{self, Reclaim};
-use tracecast_analytics::energy::ledger::Ledger;
+use tracecast_analytics::energy::ledger::EnergyLedger;
 use tracecast_analytics::energy::{meter, stream};
 use tracecast_analytics::facts::HolderSource;
 use tracecast_analytics::ingest;
@@ -111,7 +111,7 @@ fn pue(text: &str) -> Result<f64, &'static str> {
 struct Made {
     answer: Answer,
     text: String,
-    manifest: Manifest,
+    manifest: AuditManifest,
 }
 
 pub(crate) fn run(request: &Audit, quiet: bool) -> Result<()> {
@@ -140,9 +140,9 @@ fn typed(path: &Path) -> String {
 }
 
 /// What was asked for, as a manifest keeps it.
-fn options(request: &Audit) -> Options {
+fn options(request: &Audit) -> ManifestOptions {
     let named = |path: &Option<PathBuf>| path.as_deref().map(typed);
-    Options {
+    ManifestOptions {
         sources: request.sources.iter().map(|path| typed(path)).collect(),
         reader: request.reading.reader.clone(),
         timezone: request.reading.timezone.as_ref().map(|zone| zone.name().to_owned()),
@@ -181,7 +181,7 @@ impl FactorFile {
 }
 
 /// The factors of the file, with what was typed in place of them.
-fn all_factors(file: Option<&FactorFile>, options: &Options, zone: &Zone) -> Result<Factors> {
+fn all_factors(file: Option<&FactorFile>, options: &ManifestOptions, zone: &Zone) -> Result<Factors> {
     let mut factors = file.map(|file| file.parse(zone)).transpose()?.unwrap_or_default();
     if let Some(value) = options.pue {
         factors.pue = Some(Pue { value, category: None, period: None, source: Some("--pue".to_owned()) });
@@ -213,7 +213,7 @@ fn all_factors(file: Option<&FactorFile>, options: &Options, zone: &Zone) -> Res
 }
 
 /// Audits, over `window` where one was typed, else over what the options say.
-fn make(mut options: Options, window: Option<Window<'_>>, strict: bool, quiet: bool) -> Result<Made> {
+fn make(mut options: ManifestOptions, window: Option<Window<'_>>, strict: bool, quiet: bool) -> Result<Made> {
     let file = options.factors.as_deref().map(FactorFile::read).transpose()?;
     // A mistake in the factor file is told before a long read begins.
     let early = all_factors(file.as_ref(), &options, &Zone::utc())?;
@@ -272,7 +272,7 @@ fn make(mut options: Options, window: Option<Window<'_>>, strict: bool, quiet: b
     };
     let answer = Answer::of(&trace, &ledger, account, beside);
     let text = answer.to_json()?;
-    let manifest = Manifest::of(
+    let manifest = AuditManifest::of(
         options,
         inputs,
         (used.records, answer.constants.clone()),
@@ -283,7 +283,7 @@ fn make(mut options: Options, window: Option<Window<'_>>, strict: bool, quiet: b
 }
 
 /// Measurements under power caps.
-fn studies(options: &Options) -> Result<Option<Vec<cap::Study>>> {
+fn studies(options: &ManifestOptions) -> Result<Option<Vec<cap::Study>>> {
     let Some(folder) = &options.power_caps else { return Ok(None) };
     let files = cap::files(Path::new(folder))?;
     Ok(Some(files.iter().map(|(gpu_type, path)| cap::read(gpu_type, path)).collect::<Result<_, _>>()?))
@@ -292,7 +292,7 @@ fn studies(options: &Options) -> Result<Option<Vec<cap::Study>>> {
 /// What was measured.
 struct Measured {
     trace: Trace,
-    ledger: Ledger,
+    ledger: EnergyLedger,
     /// Whether the telemetry was too large to be kept.
     streamed: bool,
     /// Files of the trace folders, and files read beside them.
@@ -338,7 +338,7 @@ fn measured(
 
 /// Audits again and compares.
 fn verify(request: &Audit, path: &Path, quiet: bool) -> Result<()> {
-    let recorded = Manifest::read(path)?;
+    let recorded = AuditManifest::read(path)?;
     let mut options = recorded.options.clone();
     let moved = |now: &Option<PathBuf>, was: &mut Option<String>| {
         if let Some(now) = now {
@@ -357,7 +357,7 @@ fn verify(request: &Audit, path: &Path, quiet: bool) -> Result<()> {
     }
     let made = make(options, None, request.reading.strict, quiet)?;
     // Read back as the recorded one was, so that numbers are compared as they are written.
-    let now = Manifest::parse("this audit", &made.manifest.to_json()?)?;
+    let now = AuditManifest::parse("this audit", &made.manifest.to_json()?)?;
     let differences = recorded.differences(&now);
     if differences.is_empty() {
         return output::text(

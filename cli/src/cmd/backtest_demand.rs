@@ -13,7 +13,7 @@ use tracecast_predictors::demand::answer::{Answer, SCHEMA};
 use tracecast_predictors::demand::backtest::{self, Options};
 use tracecast_predictors::demand::fan::LEVELS;
 use tracecast_predictors::demand::forecast::structural::Log;
-use tracecast_predictors::demand::forecast::{Model, Settings};
+use tracecast_predictors::demand::forecast::{ForecastModel, ForecastSettings};
 use tracecast_predictors::demand::gather::{self, Asked, Gathered, Source};
 use tracecast_predictors::duration::backtest as duration_backtest;
 use tracecast_predictors::duration::forecast::Model as DurationModel;
@@ -87,7 +87,7 @@ pub(crate) struct Gathering {
 pub(crate) struct Learning {
     /// Models: persistence, seasonal_day, seasonal_week, smoothing, boosted, structural [default: all that the source allows]
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = model)]
-    pub(crate) models: Option<Vec<Model>>,
+    pub(crate) models: Option<Vec<ForecastModel>>,
     /// Days between fits
     #[arg(long, value_name = "DAYS", default_value_t = 7, value_parser = clap::value_parser!(i64).range(1..=365))]
     pub(crate) refit_days: i64,
@@ -129,9 +129,9 @@ pub(crate) fn length(text: &str) -> Result<i64, String> {
     if (1_000..=86_400_000).contains(&found) { Ok(found) } else { Err("a slot is a second to a day long".to_owned()) }
 }
 
-fn model(name: &str) -> Result<Model, String> {
-    let known = || Model::ALL.map(Model::name).join(", ");
-    Model::ALL
+fn model(name: &str) -> Result<ForecastModel, String> {
+    let known = || ForecastModel::ALL.map(ForecastModel::name).join(", ");
+    ForecastModel::ALL
         .into_iter()
         .find(|model| model.name() == name)
         .ok_or_else(|| format!("no such model; there are {}", known()))
@@ -168,10 +168,10 @@ pub(crate) fn models(
     gathered: &Gathered,
     learning: &Learning,
     quiet: bool,
-) -> Result<(Vec<Model>, Option<Log>)> {
+) -> Result<(Vec<ForecastModel>, Option<Log>)> {
     let gpus = gathered.series.iter().all(|series| series.unit == Unit::Gpus);
     let can = gathered.from_jobs && gpus;
-    let asked = learning.models.as_ref().is_some_and(|models| models.contains(&Model::Structural));
+    let asked = learning.models.as_ref().is_some_and(|models| models.contains(&ForecastModel::Structural));
     if asked && !can {
         let why = if trace.jobs.is_empty() { "the source has no jobs" } else { "it is of GPUs counted from jobs" };
         bail!(
@@ -180,9 +180,9 @@ pub(crate) fn models(
     }
     let models = match &learning.models {
         Some(models) => models.clone(),
-        None => Model::ALL.into_iter().filter(|model| can || *model != Model::Structural).collect(),
+        None => ForecastModel::ALL.into_iter().filter(|model| can || *model != ForecastModel::Structural).collect(),
     };
-    if !(can && models.contains(&Model::Structural)) {
+    if !(can && models.contains(&ForecastModel::Structural)) {
         if learning.durations {
             bail!("--durations is for the structural forecast, which is not among the models");
         }
@@ -200,12 +200,12 @@ pub(crate) fn models(
     };
     let found = duration_backtest::tracks(&timeline, &options)?;
     let track = found.tracks.iter().find(|track| track.name == DurationModel::Boosted.name());
-    Ok((models, Some(Log::of(&timeline, track.map(|track| track.laws.as_slice())))))
+    Ok((models, Some(Log::of(&timeline, track.map(|track| track.distributions.as_slice())))))
 }
 
 /// How to learn.
-pub(crate) fn settings(gathering: &Gathering, learning: &Learning) -> Settings {
-    let mut settings = Settings { horizon: gathering.horizon.get(), ..Settings::default() };
+pub(crate) fn settings(gathering: &Gathering, learning: &Learning) -> ForecastSettings {
+    let mut settings = ForecastSettings { horizon: gathering.horizon.get(), ..ForecastSettings::default() };
     if let Some(trees) = learning.trees {
         settings.trees.trees = trees.get();
     }

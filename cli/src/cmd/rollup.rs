@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 use clap::Args;
 use tracecast_analytics::report::markup::printable;
 use tracecast_analytics::report::{Cell, Column, Table, text};
-use tracecast_analytics::rollup::{self, Options};
+use tracecast_analytics::rollup::{self, RollupOptions};
 use tracecast_analytics::{Error, storage};
 
 use crate::args::Plain;
@@ -27,7 +27,7 @@ pub(crate) struct Rollup {
 }
 
 pub(crate) fn run(request: &Rollup, threads: Option<NonZeroUsize>) -> Result<()> {
-    let options = Options { threads: threads.map_or(0, NonZeroUsize::get) };
+    let options = RollupOptions { threads: threads.map_or(0, NonZeroUsize::get) };
     let answer = rollup::run(&request.source, &options)?;
     // A trace folder holds what was used; what was not, its manifest says.
     let folder = storage::is_folder(&request.source).then(|| storage::manifest(&request.source)).transpose()?;

@@ -9,7 +9,7 @@ use tracecast_predictors::demand::Unit;
 use tracecast_predictors::demand::backtest::Options;
 use tracecast_predictors::demand::forecast::structural::Log;
 use tracecast_predictors::demand::gather;
-use tracecast_predictors::demand::predictor::{self, Gathering as Kept, Predictor};
+use tracecast_predictors::demand::predictor::{self, DemandPredictor, Gathering as Kept};
 use tracecast_predictors::timeline::{self, Timeline};
 
 use crate::args::Reading;
@@ -82,7 +82,7 @@ pub(crate) fn run(request: &TrainDemand, quiet: bool) -> Result<()> {
         from_jobs: gathered.from_jobs,
         vcs: options.vcs,
     };
-    let trained = Predictor::train(&gathered.series, log.as_ref(), kept, &learning)?;
+    let trained = DemandPredictor::train(&gathered.series, log.as_ref(), kept, &learning)?;
     output::write(&request.out, &trained.to_bytes()?)?;
     for trained in &trained.series {
         output::say(
@@ -103,7 +103,7 @@ pub(crate) fn forecast(request: &Forecast, quiet: bool) -> Result<()> {
     early::files([&request.out])?;
     let path = &request.model;
     let bytes = tracecast_predictors::read_model(path)?;
-    let mut predictor = Predictor::from_bytes(&path.display().to_string(), &bytes)?;
+    let mut predictor = DemandPredictor::from_bytes(&path.display().to_string(), &bytes)?;
     if !request.sources.is_empty() {
         let trace = source::open(&request.sources, &request.reading, None, quiet)?;
         let gathered = gather::gather(&trace, &predictor.gathering.options())?;

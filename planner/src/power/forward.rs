@@ -11,10 +11,10 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 use tracecast_analytics::time::{HOUR_MS, format_rfc3339};
-use tracecast_predictors::demand::backtest::{self, Options, Tracks};
-use tracecast_predictors::demand::forecast::{Model, Settings};
+use tracecast_predictors::demand::backtest::{self, DemandTracks, Options};
+use tracecast_predictors::demand::forecast::{ForecastModel, ForecastSettings};
 use tracecast_predictors::demand::gather::Asked;
-use tracecast_predictors::demand::predictor::{Gathering, Predictor};
+use tracecast_predictors::demand::predictor::{DemandPredictor, Gathering};
 use tracecast_predictors::demand::{Series, Slot};
 
 use super::choice::Judge;
@@ -148,7 +148,7 @@ struct Search<'a> {
     series: &'a Series,
     hourly: &'a Series,
     per: usize,
-    tracks: &'a Tracks,
+    tracks: &'a DemandTracks,
     need: &'a [f64],
     total: &'a [f64],
     request: &'a Request,
@@ -213,10 +213,16 @@ struct Judged {
 fn schedule(series: &Series, request: &Request) -> Result<Schedule> {
     let per = usize::try_from(HOUR_MS / series.slot_ms.max(1)).unwrap_or(1).max(1);
     let hourly = coarser(series, per);
-    let models = [Model::Persistence, Model::SeasonalDay, Model::SeasonalWeek, Model::Smoothing, Model::Boosted];
+    let models = [
+        ForecastModel::Persistence,
+        ForecastModel::SeasonalDay,
+        ForecastModel::SeasonalWeek,
+        ForecastModel::Smoothing,
+        ForecastModel::Boosted,
+    ];
     let options = Options {
         models: models.to_vec(),
-        settings: Settings { horizon: HOURS, ..Settings::default() },
+        settings: ForecastSettings { horizon: HOURS, ..ForecastSettings::default() },
         ..Options::default()
     };
     let tracks = backtest::tracks(&hourly, None, &options)?;
@@ -240,7 +246,7 @@ fn schedule(series: &Series, request: &Request) -> Result<Schedule> {
     let best = tried.iter().min_by(|a, b| judge.order(&a.1, &b.1)).map(|(candidate, _)| *candidate);
     let best = best.ok_or_else(|| Error::Power(format!("{}: no forecaster could be fitted", series.name)))?;
     let (_, meant) = search.tried(&best, tracks.report, tracks.end);
-    let model = tracks.tracks.get(best.track).and_then(|track| track.model).unwrap_or(Model::Persistence);
+    let model = tracks.tracks.get(best.track).and_then(|track| track.model).unwrap_or(ForecastModel::Persistence);
     let gathering = Gathering {
         slot_ms: search.hourly.slot_ms,
         unit: hourly.unit,
@@ -250,8 +256,12 @@ fn schedule(series: &Series, request: &Request) -> Result<Schedule> {
         from_jobs: false,
         vcs: Vec::new(),
     };
-    let trained =
-        Predictor::train(std::slice::from_ref(&hourly), None, gathering, &Options { models: vec![model], ..options })?;
+    let trained = DemandPredictor::train(
+        std::slice::from_ref(&hourly),
+        None,
+        gathering,
+        &Options { models: vec![model], ..options },
+    )?;
     let forecasts = trained.forecast()?;
     let forecast =
         forecasts.first().ok_or_else(|| Error::Power(format!("{}: nothing could be forecast", series.name)))?;

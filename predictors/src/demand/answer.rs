@@ -6,7 +6,7 @@ use serde::Serialize;
 use tracecast_analytics::report::chart::{Axis, Chart, Mark, Series as Curve};
 use tracecast_analytics::report::{Cell, Column, Report, Section, Table, format};
 
-use super::backtest::{Backtest, ModelScore, Span};
+use super::backtest::{DemandBacktest, DemandModelScore, DemandSpan};
 use super::fan::{ENDS90, LEVELS, MEDIAN};
 use super::gather::Asked;
 use tracecast_analytics::facts::demand::Unit;
@@ -36,7 +36,7 @@ pub struct Answer {
     /// Levels of the quantiles, in the order of the pinball losses.
     pub levels: Vec<f64>,
     /// One a VC, then the pool.
-    pub series: Vec<Backtest>,
+    pub series: Vec<DemandBacktest>,
 }
 
 /// The JSON Schema of [`Answer`].
@@ -51,7 +51,7 @@ fn counted(unit: Unit) -> &'static str {
     }
 }
 
-fn find<'a>(test: &'a Backtest, name: &str) -> Option<&'a ModelScore> {
+fn find<'a>(test: &'a DemandBacktest, name: &str) -> Option<&'a DemandModelScore> {
     test.models.iter().find(|model| model.name == name)
 }
 
@@ -60,7 +60,7 @@ impl Answer {
         jiff::tz::TimeZone::get(&self.zone).unwrap_or(jiff::tz::TimeZone::UTC)
     }
 
-    fn span(&self, span: &Span) -> String {
+    fn span(&self, span: &DemandSpan) -> String {
         let day = |ms: i64| {
             jiff::Timestamp::from_millisecond(ms)
                 .map_or_else(|_| "?".to_owned(), |at| at.to_zoned(self.zone()).strftime("%Y-%m-%d %H:%M").to_string())
@@ -138,7 +138,7 @@ impl Answer {
             .with_table(table)
     }
 
-    fn one(&self, test: &Backtest, at: usize, several: bool) -> Vec<Section> {
+    fn one(&self, test: &DemandBacktest, at: usize, several: bool) -> Vec<Section> {
         let unit = counted(test.unit);
         let mut table = Table::new(
             "Scores on the slots reported, over all horizons",
@@ -182,11 +182,11 @@ impl Answer {
             Some((own, base)) => sentence(test, own, base),
             None => String::new(),
         };
-        let by_horizon = |of: fn(&super::score::Score) -> f64| -> Vec<Curve> {
-            let points = |model: &ModelScore| {
+        let by_horizon = |of: fn(&super::score::DemandScore) -> f64| -> Vec<Curve> {
+            let points = |model: &DemandModelScore| {
                 model.by_horizon.iter().map(|at| (at.ahead_s, of(&at.score))).collect::<Vec<(f64, f64)>>()
             };
-            let mark = |model: &ModelScore| if model.name == "persistence" { Mark::Dashed } else { Mark::Line };
+            let mark = |model: &DemandModelScore| if model.name == "persistence" { Mark::Dashed } else { Mark::Line };
             test.models.iter().map(|model| Curve::new(model.name.clone(), mark(model), points(model))).collect()
         };
         let ahead = || Axis::duration("From the forecast to the end of the slot");
@@ -233,7 +233,7 @@ impl Answer {
     }
 
     /// Some horizons of the chosen model beside persistence.
-    fn horizons(&self, test: &Backtest) -> Table {
+    fn horizons(&self, test: &DemandBacktest) -> Table {
         let columns = vec![
             Column::number("Ahead"),
             Column::number("sMAPE"),
@@ -269,7 +269,7 @@ impl Answer {
         table
     }
 
-    fn fan(&self, test: &Backtest, id: &str, title: &str) -> Section {
+    fn fan(&self, test: &DemandBacktest, id: &str, title: &str) -> Section {
         let ahead = test.shown_horizon as f64 * self.slot_s;
         let time = |ms: i64| ms as f64 / 1000.0;
         let at = |quantiles: &[f64], ix: usize| quantiles.get(ix).copied().unwrap_or(f64::NAN);
@@ -312,8 +312,8 @@ impl Answer {
 }
 
 /// Shares of the slots that the intervals of a model hold, beside what they promise.
-fn coverage(model: &ModelScore, id: String, ahead: Axis) -> Chart {
-    let curve = |of: fn(&super::score::Score) -> f64| -> Vec<(f64, f64)> {
+fn coverage(model: &DemandModelScore, id: String, ahead: Axis) -> Chart {
+    let curve = |of: fn(&super::score::DemandScore) -> f64| -> Vec<(f64, f64)> {
         model.by_horizon.iter().map(|at| (at.ahead_s, of(&at.score))).collect()
     };
     let promised = |share: f64| -> Vec<(f64, f64)> { model.by_horizon.iter().map(|at| (at.ahead_s, share)).collect() };
@@ -333,7 +333,7 @@ fn coverage(model: &ModelScore, id: String, ahead: Axis) -> Chart {
     .with_reading("A line below its dashes is an interval that is too narrow at that horizon.")
 }
 
-fn sentence(test: &Backtest, chosen: &ModelScore, base: &ModelScore) -> String {
+fn sentence(test: &DemandBacktest, chosen: &DemandModelScore, base: &DemandModelScore) -> String {
     let verdict = if chosen.name == base.name {
         "no model was better on earlier slots".to_owned()
     } else if chosen.of_persistence < 1.0 {

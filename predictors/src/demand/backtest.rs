@@ -18,12 +18,12 @@ use serde::Serialize;
 
 use tracecast_analytics::time::DAY_MS;
 
-use super::calibrate::Calibrator;
+use super::calibrate::DemandCalibrator;
 use super::fan::{Bounds, Fan, LEVELS, Quantiles};
 use super::forecast::structural::{Jobs, Log};
-use super::forecast::{self, Forecaster as _, Model, Settings};
+use super::forecast::{self, ForecastModel, ForecastSettings, Forecaster as _};
 use super::gather::Asked;
-use super::score::{Score, Sums, Told};
+use super::score::{DemandScore, ForecastAndTruth, Sums};
 use crate::ensemble;
 use crate::error::{Error, Result};
 use crate::holdout::{Parts, by_slot, position};
@@ -45,12 +45,12 @@ const SHOWN_DAYS: i64 = 3;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
     /// Models, each once; persistence is always there.
-    pub models: Vec<Model>,
+    pub models: Vec<ForecastModel>,
     /// How they are fitted.
-    pub settings: Settings,
+    pub settings: ForecastSettings,
     /// Days between fits.
     pub refit_days: i64,
-    /// How far a slot moves a calibrated level (see [`Calibrator::new`]).
+    /// How far a slot moves a calibrated level (see [`DemandCalibrator::new`]).
     pub adapt: f64,
     /// Days of scores that calibration keeps.
     pub window_days: i64,
@@ -63,8 +63,8 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
-            models: Model::ALL.to_vec(),
-            settings: Settings::default(),
+            models: ForecastModel::ALL.to_vec(),
+            settings: ForecastSettings::default(),
             refit_days: 7,
             adapt: 0.005,
             window_days: 14,
@@ -76,7 +76,7 @@ impl Default for Options {
 
 /// Some slots by time.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
-pub struct Span {
+pub struct DemandSpan {
     /// Slots in it.
     pub slots: usize,
     /// Beginning of the first, milliseconds since the Unix epoch.
@@ -94,17 +94,17 @@ pub struct AtHorizon {
     pub ahead_s: f64,
     /// The score.
     #[serde(flatten)]
-    pub score: Score,
+    pub score: DemandScore,
 }
 
 /// How a model did.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
-pub struct ModelScore {
+pub struct DemandModelScore {
     /// Name.
     pub name: String,
     /// Over all horizons together.
     #[serde(flatten)]
-    pub score: Score,
+    pub score: DemandScore,
     /// Its mean pinball loss over persistence's; below 1 is better.
     pub of_persistence: f64,
     /// The same on the slots it was chosen on, a mean over horizons.
@@ -115,9 +115,9 @@ pub struct ModelScore {
 
 /// What an ensemble is made of.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
-pub struct Weight {
+pub struct DemandWeight {
     /// Model.
-    pub model: Model,
+    pub model: ForecastModel,
     /// Its weight; they add up to 1.
     pub weight: f64,
 }
@@ -126,7 +126,7 @@ pub struct Weight {
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct LeftOut {
     /// Model.
-    pub model: Model,
+    pub model: ForecastModel,
     /// Why.
     pub why: String,
 }
@@ -144,17 +144,17 @@ pub struct Shown {
 
 /// The back-test of one series.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
-pub struct Backtest {
+pub struct DemandBacktest {
     /// Of what.
     pub name: String,
     /// What is counted.
     pub unit: Unit,
     /// Slots that only taught, forecasters or their calibration.
-    pub taught: Span,
+    pub taught: DemandSpan,
     /// Slots the model was chosen on.
-    pub chosen_on: Span,
+    pub chosen_on: DemandSpan,
     /// Slots reported.
-    pub reported: Span,
+    pub reported: DemandSpan,
     /// Of the slots reported, those in which nothing was counted, and that are not scored.
     pub unscored: usize,
     /// Mean peak of the slots reported.
@@ -162,13 +162,13 @@ pub struct Backtest {
     /// Fits made, of each model.
     pub fits: usize,
     /// Models, then the ensemble.
-    pub models: Vec<ModelScore>,
+    pub models: Vec<DemandModelScore>,
     /// Models that could not be fitted.
     pub left_out: Vec<LeftOut>,
     /// The model of least loss on the slots it was chosen on.
     pub chosen: String,
     /// What the ensemble is made of.
-    pub ensemble: Vec<Weight>,
+    pub ensemble: Vec<DemandWeight>,
     /// Horizon of the fan that is shown.
     pub shown_horizon: usize,
     /// What the chosen one said of the last days reported.
@@ -177,22 +177,22 @@ pub struct Backtest {
 
 /// What one model would have said, slot by slot.
 #[derive(Debug, Clone)]
-pub struct Track {
+pub struct DemandTrack {
     /// Name.
     pub name: String,
     /// The model; `None` of the ensemble.
-    pub model: Option<Model>,
-    /// As said by the model, from slot [`Tracks::first`] on.
+    pub model: Option<ForecastModel>,
+    /// As said by the model, from slot [`DemandTracks::first`] on.
     pub raw: Vec<Fan>,
     /// As calibrated.
     pub fans: Vec<Fan>,
     /// Calibration after the last slot.
-    pub calibrator: Calibrator,
+    pub calibrator: DemandCalibrator,
 }
 
 /// What all models would have said.
 #[derive(Debug)]
-pub struct Tracks {
+pub struct DemandTracks {
     /// First slot forecast.
     pub first: usize,
     /// First slot to choose on.
@@ -202,13 +202,13 @@ pub struct Tracks {
     /// First slot after those reported.
     pub end: usize,
     /// One a model, then the ensemble.
-    pub tracks: Vec<Track>,
+    pub tracks: Vec<DemandTrack>,
     /// Models that could not be fitted.
     pub left_out: Vec<LeftOut>,
     /// Fits made, of each model.
     pub fits: usize,
     /// What the ensemble is made of.
-    pub ensemble: Vec<Weight>,
+    pub ensemble: Vec<DemandWeight>,
 }
 
 /// Where the parts of a series begin: forecasts, choice, report, and where it ends.
@@ -237,24 +237,24 @@ fn parts(series: &Series, options: &Options) -> Result<Parts> {
 ///
 /// # Errors
 /// If there are too few slots, or a learner fails.
-pub fn tracks(series: &Series, jobs: Option<&Jobs>, options: &Options) -> Result<Tracks> {
+pub fn tracks(series: &Series, jobs: Option<&Jobs>, options: &Options) -> Result<DemandTracks> {
     tracks_of(series, jobs, options, parts(series, options)?)
 }
 
-pub(super) fn tracks_of(series: &Series, jobs: Option<&Jobs>, options: &Options, parts: Parts) -> Result<Tracks> {
+pub(super) fn tracks_of(series: &Series, jobs: Option<&Jobs>, options: &Options, parts: Parts) -> Result<DemandTracks> {
     let step = usize::try_from(options.refit_days.max(1) * DAY_MS / series.slot_ms.max(1)).unwrap_or(usize::MAX);
     let Parts { first, choose, report, end } = parts;
     let moments = by_slot(parts, step);
-    let mut models = vec![Model::Persistence];
-    models.extend(options.models.iter().copied().filter(|model| *model != Model::Persistence));
+    let mut models = vec![ForecastModel::Persistence];
+    models.extend(options.models.iter().copied().filter(|model| *model != ForecastModel::Persistence));
     let window = usize::try_from(options.window_days.max(1) * DAY_MS / series.slot_ms.max(1)).unwrap_or(usize::MAX);
     // Fits are independent; each comes back in its place, so the number of threads changes nothing.
-    let work: Vec<(Model, Range<usize>)> =
+    let work: Vec<(ForecastModel, Range<usize>)> =
         models.iter().flat_map(|model| moments.iter().map(move |serves| (*model, serves.clone()))).collect();
     let done: Vec<Result<Vec<Fan>>> =
         work.par_iter().map(|(model, serves)| said(*model, series, jobs, serves, options)).collect();
     let mut done = done.into_iter();
-    let mut fitted: Vec<(Model, Vec<Fan>)> = Vec::new();
+    let mut fitted: Vec<(ForecastModel, Vec<Fan>)> = Vec::new();
     let mut left_out = Vec::new();
     for model in models {
         let own: Vec<Result<Vec<Fan>>> = done.by_ref().take(moments.len()).collect();
@@ -265,7 +265,7 @@ pub(super) fn tracks_of(series: &Series, jobs: Option<&Jobs>, options: &Options,
             match found {
                 Ok(fans) => raw.extend(fans),
                 Err(error @ (Error::TooFew(_) | Error::Unsuited(_))) => {
-                    raw.extend(said(Model::Persistence, series, jobs, serves, options)?);
+                    raw.extend(said(ForecastModel::Persistence, series, jobs, serves, options)?);
                     why = Some(error.to_string());
                 }
                 Err(other) => return Err(other),
@@ -276,21 +276,21 @@ pub(super) fn tracks_of(series: &Series, jobs: Option<&Jobs>, options: &Options,
             _ => fitted.push((model, raw)),
         }
     }
-    let told = |(model, raw): (Model, Vec<Fan>)| {
+    let told = |(model, raw): (ForecastModel, Vec<Fan>)| {
         let (fans, calibrator) = calibrate(series, first, &raw, model.point_is_median(), options, window);
-        Track { name: model.name().to_owned(), model: Some(model), raw, fans, calibrator }
+        DemandTrack { name: model.name().to_owned(), model: Some(model), raw, fans, calibrator }
     };
-    let mut tracks: Vec<Track> = fitted.into_par_iter().map(told).collect();
+    let mut tracks: Vec<DemandTrack> = fitted.into_par_iter().map(told).collect();
     let (mixed, ensemble) = weigh(series, &tracks, first, choose, report);
     if let Some(raw) = mixed {
         let (fans, calibrator) = calibrate(series, first, &raw, true, options, window);
-        tracks.push(Track { name: "ensemble".to_owned(), model: None, raw, fans, calibrator });
+        tracks.push(DemandTrack { name: "ensemble".to_owned(), model: None, raw, fans, calibrator });
     }
-    Ok(Tracks { first, choose, report, end, tracks, left_out, fits: moments.len(), ensemble })
+    Ok(DemandTracks { first, choose, report, end, tracks, left_out, fits: moments.len(), ensemble })
 }
 
 fn said(
-    model: Model,
+    model: ForecastModel,
     series: &Series,
     jobs: Option<&Jobs>,
     serves: &Range<usize>,
@@ -307,9 +307,9 @@ fn calibrate(
     point_is_median: bool,
     options: &Options,
     window: usize,
-) -> (Vec<Fan>, Calibrator) {
+) -> (Vec<Fan>, DemandCalibrator) {
     let horizon = options.settings.horizon.max(1);
-    let mut calibrator = Calibrator::new(horizon, options.adapt, window);
+    let mut calibrator = DemandCalibrator::new(horizon, options.adapt, window);
     let mut fans: Vec<Fan> = Vec::with_capacity(raw.len());
     for (step, own) in raw.iter().enumerate() {
         let at = first + step;
@@ -322,7 +322,7 @@ fn calibrate(
 
 /// Teaches what became of slot `ended`, to every forecast of it that was made.
 pub(super) fn learn_slot(
-    calibrator: &mut Calibrator,
+    calibrator: &mut DemandCalibrator,
     series: &Series,
     first: usize,
     ended: usize,
@@ -341,20 +341,20 @@ pub(super) fn learn_slot(
 }
 
 /// What a track said of slot `target`, `ahead` (from 0) slots before, and what came.
-fn told(series: &Series, track: &Track, first: usize, target: usize, ahead: usize) -> Option<Told> {
+fn told(series: &Series, track: &DemandTrack, first: usize, target: usize, ahead: usize) -> Option<ForecastAndTruth> {
     let slot = series.slots.get(target).filter(|slot| slot.counted)?;
     let fan = track.fans.get(target.checked_sub(ahead)?.checked_sub(first)?)?;
-    Some(Told { point: *fan.point.get(ahead)?, quantiles: *fan.quantiles.get(ahead)?, truth: slot.peak })
+    Some(ForecastAndTruth { point: *fan.point.get(ahead)?, quantiles: *fan.quantiles.get(ahead)?, truth: slot.peak })
 }
 
 /// Weighs the models on the slots to choose on: starting from the best, the tenth that helps most is moved, until none does.
 fn weigh(
     series: &Series,
-    tracks: &[Track],
+    tracks: &[DemandTrack],
     first: usize,
     choose: usize,
     report: usize,
-) -> (Option<Vec<Fan>>, Vec<Weight>) {
+) -> (Option<Vec<Fan>>, Vec<DemandWeight>) {
     let horizon = tracks.first().and_then(|track| track.raw.first()).map_or(0, Fan::horizons);
     if tracks.len() < 2 || horizon == 0 {
         return (None, Vec::new());
@@ -365,7 +365,7 @@ fn weigh(
         let mut own = Vec::new();
         let mut base = 0.0;
         for target in choose..report {
-            let all: Option<Vec<Told>> =
+            let all: Option<Vec<ForecastAndTruth>> =
                 tracks.iter().map(|track| told(series, track, first, target, *ahead)).collect();
             let Some(all) = all else { continue };
             let Some(truth) = all.first().map(|told| told.truth) else { continue };
@@ -396,7 +396,7 @@ fn weigh(
         .iter()
         .zip(&best)
         .filter(|(_, weight)| **weight > 0)
-        .filter_map(|(track, weight)| Some(Weight { model: track.model?, weight: f64::from(*weight) / 10.0 }))
+        .filter_map(|(track, weight)| Some(DemandWeight { model: track.model?, weight: f64::from(*weight) / 10.0 }))
         .collect();
     (Some((0..count).map(fan).collect()), weights)
 }
@@ -417,7 +417,7 @@ fn loss(quantiles: &Quantiles, truth: f64) -> f64 {
 }
 
 /// Sums by horizon over the targets of a part.
-fn sums(series: &Series, track: &Track, first: usize, from: usize, to: usize) -> Vec<Sums> {
+fn sums(series: &Series, track: &DemandTrack, first: usize, from: usize, to: usize) -> Vec<Sums> {
     let horizon = track.raw.first().map_or(0, Fan::horizons);
     let mut sums = vec![Sums::default(); horizon];
     for (ahead, own) in sums.iter_mut().enumerate() {
@@ -431,8 +431,8 @@ fn sums(series: &Series, track: &Track, first: usize, from: usize, to: usize) ->
 }
 
 /// Model of least loss on the slots to choose on, and the loss of each: the mean over horizons of its pinball loss over persistence's.
-pub(super) fn choice(series: &Series, tracks: &Tracks) -> Vec<f64> {
-    let part = |track: &Track| -> Vec<f64> {
+pub(super) fn choice(series: &Series, tracks: &DemandTracks) -> Vec<f64> {
+    let part = |track: &DemandTrack| -> Vec<f64> {
         let own = sums(series, track, tracks.first, tracks.choose, tracks.report);
         own.iter().map(|own| own.score().map_or(f64::NAN, |score| score.pinball_mean)).collect()
     };
@@ -450,7 +450,7 @@ pub(super) fn choice(series: &Series, tracks: &Tracks) -> Vec<f64> {
 ///
 /// # Errors
 /// As [`tracks`], or if nothing was counted in the slots reported.
-pub fn run(series: &Series, jobs: Option<&Jobs>, options: &Options) -> Result<Backtest> {
+pub fn run(series: &Series, jobs: Option<&Jobs>, options: &Options) -> Result<DemandBacktest> {
     summarise(series, &tracks(series, jobs, options)?)
 }
 
@@ -464,7 +464,7 @@ pub fn run_all(
     vcs: &[String],
     asked: Asked,
     options: &Options,
-) -> Result<Vec<Backtest>> {
+) -> Result<Vec<DemandBacktest>> {
     all.iter()
         .map(|series| {
             let jobs = log.map(|log| log.jobs(series, vcs, asked));
@@ -477,10 +477,13 @@ pub fn run_all(
 ///
 /// # Errors
 /// If nothing was counted in the slots reported.
-pub fn summarise(series: &Series, found: &Tracks) -> Result<Backtest> {
-    let Tracks { first, choose, report, end, .. } = *found;
-    let span =
-        |from: usize, to: usize| Span { slots: to - from, from_ms: series.time_ms(from), to_ms: series.time_ms(to) };
+pub fn summarise(series: &Series, found: &DemandTracks) -> Result<DemandBacktest> {
+    let DemandTracks { first, choose, report, end, .. } = *found;
+    let span = |from: usize, to: usize| DemandSpan {
+        slots: to - from,
+        from_ms: series.time_ms(from),
+        to_ms: series.time_ms(to),
+    };
     let losses = choice(series, found);
     let scored: Vec<Vec<Sums>> = found.tracks.par_iter().map(|track| sums(series, track, first, report, end)).collect();
     let whole = |own: &[Sums]| {
@@ -502,7 +505,7 @@ pub fn summarise(series: &Series, found: &Tracks) -> Result<Backtest> {
             })
             .collect();
         let of_persistence = base.filter(|base| *base > 0.0).map_or(1.0, |base| score.pinball_mean / base);
-        models.push(ModelScore {
+        models.push(DemandModelScore {
             name: track.name.clone(),
             score,
             of_persistence,
@@ -523,7 +526,7 @@ pub fn summarise(series: &Series, found: &Tracks) -> Result<Backtest> {
     };
     let part = series.slots.get(report..end).unwrap_or_default();
     let counted: Vec<f64> = part.iter().filter(|slot| slot.counted).map(|slot| slot.peak).collect();
-    Ok(Backtest {
+    Ok(DemandBacktest {
         name: series.name.clone(),
         unit: series.unit,
         taught: span(0, choose),

@@ -27,14 +27,14 @@ struct Cell {
 
 /// Scores of the recent past, and the levels they have led to.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Calibrator {
+pub struct DemandCalibrator {
     adapt: f64,
     window: usize,
     /// Horizon by horizon, level by level.
     cells: Vec<Cell>,
 }
 
-impl Calibrator {
+impl DemandCalibrator {
     /// None learned yet. `adapt` is γ: how far a slot moves a level. `window` scores are kept.
     pub fn new(horizon: usize, adapt: f64, window: usize) -> Self {
         let cell = |level: &f64| Cell { level: *level, scores: VecDeque::new(), sorted: Vec::new() };
@@ -72,7 +72,7 @@ impl Calibrator {
         bytes
     }
 
-    /// From what [`Calibrator::to_bytes`] gave; `None` if it is damaged or for another number of horizons.
+    /// From what [`DemandCalibrator::to_bytes`] gave; `None` if it is damaged or for another number of horizons.
     pub fn from_bytes(bytes: &[u8], horizon: usize) -> Option<Self> {
         fn eight(rest: &mut &[u8]) -> Option<[u8; 8]> {
             let (own, after) = rest.split_first_chunk::<8>()?;
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn quantiles_hold_after_a_forecaster_that_is_wrong_and_a_change_is_followed() {
-        let mut calibrator = Calibrator::new(1, 0.02, 200);
+        let mut calibrator = DemandCalibrator::new(1, 0.02, 200);
         // Truths cycle through 0..99; the forecaster always says 7.
         let raw = Fan::of_points(vec![7.0]);
         let mut under = 0;
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn the_worked_example_needs_thirty_scores_and_old_ones_leave() {
-        let mut calibrator = Calibrator::new(2, 0.0, 30);
+        let mut calibrator = DemandCalibrator::new(2, 0.0, 30);
         let raw = Fan::of_points(vec![10.0, 10.0]);
         for _ in 0..29 {
             calibrator.learn(1, &raw, &raw, 13.0);

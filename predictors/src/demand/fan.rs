@@ -4,6 +4,7 @@
 //! made at 12:00 is the slot from 12:50 to 13:00; the last known slot, 11:50 to 12:00, is an hour before it.
 
 use tracecast_analytics::facts::demand::Series;
+use tracecast_analytics::time::DAY_MS;
 
 /// Levels of the quantiles.
 pub const LEVELS: [f64; 8] = [0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99];
@@ -13,7 +14,7 @@ pub const MEDIAN: usize = 3;
 pub const ENDS80: (usize, usize) = (1, 5);
 /// Ends of the 90 % interval in [`LEVELS`].
 pub const ENDS90: (usize, usize) = (0, 6);
-/// Quantiles of the standard normal law at [`LEVELS`].
+/// Quantiles of the standard normal distribution at [`LEVELS`].
 pub const NORMAL: [f64; 8] =
     [-1.644_853_6, -1.281_551_6, -0.674_489_8, 0.0, 0.674_489_8, 1.281_551_6, 1.644_853_6, 2.326_347_9];
 
@@ -84,7 +85,7 @@ impl Bounds {
     /// As known before slot `at`.
     pub fn before(series: &Series, at: usize) -> Self {
         let seen = series.before(at).slots;
-        let week = (7 * 86_400_000 / series.slot_ms.max(1)) as usize;
+        let week = (7 * DAY_MS / series.slot_ms.max(1)) as usize;
         let recent = seen.get(seen.len().saturating_sub(week)..).unwrap_or_default();
         let asked = recent.iter().map(|slot| slot.peak).fold(0.0, f64::max);
         let whole = recent.iter().all(|slot| slot.peak.fract() == 0.0);

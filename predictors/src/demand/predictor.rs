@@ -17,14 +17,14 @@ use serde::{Deserialize, Serialize};
 use tracecast_analytics::report::markup::csv_text;
 use tracecast_analytics::time::{DAY_MS, format_utc};
 
-use super::backtest::{self, Options, Tracks};
-use super::calibrate::Calibrator;
+use super::backtest::{self, DemandTracks, Options};
+use super::calibrate::DemandCalibrator;
 use super::fan::{Bounds, Fan, LEVELS};
 use super::forecast::boosted::{BoostedDemand, GROWN};
 use super::forecast::naive::{Persistence, Seasonal};
 use super::forecast::smoothing::Smoothing;
 use super::forecast::structural::{Held, Jobs, Log, State as Structure, Structural};
-use super::forecast::{self, Fitted, Forecaster as _, Model, Settings};
+use super::forecast::{self, FittedForecaster, ForecastModel, ForecastSettings, Forecaster as _};
 use super::gather::{self, Asked};
 use crate::error::{Error, Result};
 use crate::holdout::{Parts, position};
@@ -99,7 +99,7 @@ struct Entry {
     zone: String,
     counts_pending: bool,
     start_ms: i64,
-    model: Model,
+    model: ForecastModel,
     /// Its pinball loss over persistence's where it was chosen.
     choice_loss: f64,
     parameters: Parameters,
@@ -111,20 +111,20 @@ pub struct Own {
     /// The slots it looks back on.
     pub series: Series,
     /// The model chosen.
-    pub model: Model,
+    pub model: ForecastModel,
     /// Its pinball loss over persistence's, on the slots it was chosen on.
     pub choice_loss: f64,
-    fitted: Fitted,
-    calibrator: Calibrator,
+    fitted: FittedForecaster,
+    calibrator: DemandCalibrator,
 }
 
 /// A trained predictor.
 #[derive(Debug, Clone)]
-pub struct Predictor {
+pub struct DemandPredictor {
     /// How the series were gathered.
     pub gathering: Gathering,
     /// How forecasters were fitted.
-    pub settings: Settings,
+    pub settings: ForecastSettings,
     /// The series, in order.
     pub series: Vec<Own>,
 }
@@ -132,7 +132,7 @@ pub struct Predictor {
 #[derive(Debug, Serialize, Deserialize)]
 struct State {
     gathering: Gathering,
-    settings: Settings,
+    settings: ForecastSettings,
     series: Vec<Entry>,
 }
 
@@ -148,7 +148,7 @@ pub struct Forecast {
     /// What is counted.
     pub unit: Unit,
     /// Model.
-    pub model: Model,
+    pub model: ForecastModel,
     /// Beginning of the first slot forecast, milliseconds since the epoch.
     pub from_ms: i64,
     /// Length of a slot, milliseconds.
@@ -157,7 +157,7 @@ pub struct Forecast {
     pub fan: Fan,
 }
 
-impl Predictor {
+impl DemandPredictor {
     /// Trains a forecaster for each series; `log` are the jobs, for the structural one.
     ///
     /// # Errors
@@ -208,11 +208,11 @@ impl Predictor {
             model: own.model,
             choice_loss: own.choice_loss,
             parameters: match &own.fitted {
-                Fitted::Persistence(own) => Parameters::Persistence(*own),
-                Fitted::Seasonal(own) => Parameters::Seasonal(*own),
-                Fitted::Smoothing(own) => Parameters::Smoothing(*own),
-                Fitted::Boosted(own) => Parameters::Boosted { scales: own.scales.clone() },
-                Fitted::Structural(fitted) => Parameters::Structural {
+                FittedForecaster::Persistence(own) => Parameters::Persistence(*own),
+                FittedForecaster::Seasonal(own) => Parameters::Seasonal(*own),
+                FittedForecaster::Smoothing(own) => Parameters::Smoothing(*own),
+                FittedForecaster::Boosted(own) => Parameters::Boosted { scales: own.scales.clone() },
+                FittedForecaster::Structural(fitted) => Parameters::Structural {
                     state: Box::new(fitted.state.clone()),
                     open: fitted.open(own.series.time_ms(own.series.slots.len())),
                 },
@@ -228,7 +228,7 @@ impl Predictor {
         for (at, own) in self.series.iter().enumerate() {
             parts.push((format!("slots-{at}"), slots_to_bytes(&own.series.slots)));
             parts.push((format!("calibration-{at}"), own.calibrator.to_bytes()));
-            if let Fitted::Boosted(own) = &own.fitted {
+            if let FittedForecaster::Boosted(own) = &own.fitted {
                 for (level, trees) in own.trees.iter().enumerate() {
                     parts.push((format!("trees-{at}-{level}"), trees.encode()?));
                 }
@@ -249,22 +249,22 @@ impl Predictor {
         for (at, entry) in entries.into_iter().enumerate() {
             let slots = slots_from_bytes(&opened.take(&format!("slots-{at}"))?);
             let calibrator =
-                Calibrator::from_bytes(&opened.take(&format!("calibration-{at}"))?, settings.horizon.max(1))
+                DemandCalibrator::from_bytes(&opened.take(&format!("calibration-{at}"))?, settings.horizon.max(1))
                     .ok_or_else(|| opened.refusal.damaged(format!("the calibration of {} is damaged", entry.name)))?;
             let fitted = match entry.parameters {
-                Parameters::Persistence(own) => Fitted::Persistence(own),
-                Parameters::Seasonal(own) => Fitted::Seasonal(own),
-                Parameters::Smoothing(own) => Fitted::Smoothing(own),
+                Parameters::Persistence(own) => FittedForecaster::Persistence(own),
+                Parameters::Seasonal(own) => FittedForecaster::Seasonal(own),
+                Parameters::Smoothing(own) => FittedForecaster::Smoothing(own),
                 Parameters::Boosted { scales } => {
                     let mut trees = Vec::new();
                     for level in 0..GROWN.len() {
                         let bytes = opened.take(&format!("trees-{at}-{level}"))?;
                         trees.push(FittedTrees::decode(&bytes, false).map_err(|error| opened.refusal.damaged(error))?);
                     }
-                    Fitted::Boosted(Box::new(BoostedDemand { scales, trees }))
+                    FittedForecaster::Boosted(Box::new(BoostedDemand { scales, trees }))
                 }
                 Parameters::Structural { state, open } => {
-                    Fitted::Structural(Box::new(Structural::of(*state, Arc::from(open))))
+                    FittedForecaster::Structural(Box::new(Structural::of(*state, Arc::from(open))))
                 }
             };
             let own = Series {
@@ -291,7 +291,8 @@ fn train_one(series: &Series, jobs: Option<&Jobs>, options: &Options) -> Result<
             series.name, options.settings.horizon
         )));
     }
-    let found: Tracks = backtest::tracks_of(series, jobs, options, Parts { first, choose, report: count, end: count })?;
+    let found: DemandTracks =
+        backtest::tracks_of(series, jobs, options, Parts { first, choose, report: count, end: count })?;
     let losses = backtest::choice(series, &found);
     // The ensemble is several models, of which a file holds one.
     let single = found
@@ -356,7 +357,7 @@ impl Own {
         let Some(added) = newer.slots.get(from..).filter(|added| !added.is_empty()) else { return Ok(()) };
         let mut series = old.clone();
         series.slots.extend_from_slice(added);
-        if let (Fitted::Structural(own), Some(jobs)) = (&mut self.fitted, jobs) {
+        if let (FittedForecaster::Structural(own), Some(jobs)) = (&mut self.fitted, jobs) {
             **own = Structural::of(own.state.clone(), jobs.held);
         }
         let count = series.slots.len();
@@ -454,7 +455,7 @@ pub struct ForecastOf {
     /// What is counted.
     pub unit: Unit,
     /// Model.
-    pub model: Model,
+    pub model: ForecastModel,
     /// Length of a slot, milliseconds.
     pub slot_ms: i64,
     /// The slots forecast, in order of time.

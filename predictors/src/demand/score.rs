@@ -11,7 +11,7 @@ use crate::score::pinball;
 
 /// What was said of one slot, and what came.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Told {
+pub struct ForecastAndTruth {
     /// The one number.
     pub point: f64,
     /// Quantiles at [`LEVELS`].
@@ -22,7 +22,7 @@ pub struct Told {
 
 /// A score.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
-pub struct Score {
+pub struct DemandScore {
     /// Slots scored.
     pub slots: usize,
     /// Symmetric mean absolute percentage error, 0 to 200.
@@ -61,8 +61,8 @@ pub struct Sums {
 
 impl Sums {
     /// Adds a slot.
-    pub fn add(&mut self, told: &Told) {
-        let Told { point, quantiles, truth } = told;
+    pub fn add(&mut self, told: &ForecastAndTruth) {
+        let ForecastAndTruth { point, quantiles, truth } = told;
         let apart = (point - truth).abs();
         let both = point.abs() + truth.abs();
         self.slots += 1;
@@ -96,13 +96,13 @@ impl Sums {
     }
 
     /// The score; `None` of no slots.
-    pub fn score(&self) -> Option<Score> {
+    pub fn score(&self) -> Option<DemandScore> {
         if self.slots == 0 {
             return None;
         }
         let count = self.slots as f64;
         let pinball: Vec<f64> = self.pinball.iter().map(|sum| sum / count).collect();
-        Some(Score {
+        Some(DemandScore {
             slots: self.slots,
             smape: self.smape / count,
             rmse: (self.square / count).sqrt(),
@@ -126,8 +126,8 @@ mod tests {
     fn two_slots_by_hand() {
         let quantiles = [80.0, 85.0, 88.0, 90.0, 95.0, 100.0, 112.0, 120.0];
         let mut sums = Sums::default();
-        sums.add(&Told { point: 90.0, quantiles, truth: 110.0 });
-        sums.add(&Told { point: 0.0, quantiles: [0.0; 8], truth: 0.0 });
+        sums.add(&ForecastAndTruth { point: 90.0, quantiles, truth: 110.0 });
+        sums.add(&ForecastAndTruth { point: 0.0, quantiles: [0.0; 8], truth: 0.0 });
         let own = sums.score().unwrap();
         // sMAPE (20 + 0) / 2, RMSE √(400 / 2), MAE 10; within 85..100 is one of two, within 80..112 both.
         assert!((own.smape - 10.0).abs() < 1e-12 && (own.rmse - 200f64.sqrt()).abs() < 1e-12);

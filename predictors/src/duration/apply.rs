@@ -45,11 +45,11 @@ pub fn apply(predictor: &mut Predictor, timeline: &Timeline) -> Result<Applied> 
             applied.known += 1;
             continue;
         }
-        let laws = predictor.laws(std::slice::from_ref(&job.submission), Some(trained_ms))?;
+        let distributions = predictor.distributions(std::slice::from_ref(&job.submission), Some(trained_ms))?;
         let started = job.start_ms.filter(|start| *start < trained_ms);
-        if let Some(own) = laws.first() {
+        if let Some(own) = distributions.first() {
             let age_s = started.map_or(0.0, |start| (trained_ms - start) as f64 / 1000.0);
-            *slot = Some(predictor.prediction(&job.submission, &own.law.given_age(age_s), own.short));
+            *slot = Some(predictor.prediction(&job.submission, &own.distribution.given_age(age_s), own.short));
             applied.open += 1;
         }
     }

@@ -17,11 +17,11 @@
 use rayon::prelude::*;
 use serde::Serialize;
 use tracecast_analytics::facts::SizeClass;
-use tracecast_analytics::time::DAY_MS;
+use tracecast_analytics::time::{DAY_MS, HOUR_MS};
 
 use crate::duration::calibrate::{About, Calibrator, RATE, Spread};
+use crate::duration::distribution::Distribution;
 use crate::duration::forecast::{self, Model, Said, Settings};
-use crate::duration::law::Law;
 use crate::duration::order;
 use crate::duration::rows::{Rows, play};
 use crate::ensemble;
@@ -180,8 +180,8 @@ pub struct Track {
     pub model: Option<Model>,
     /// Point and spread, a job each.
     pub said: Vec<Option<Said>>,
-    /// Calibrated law, for models that are calibrated.
-    pub laws: Vec<Option<Law>>,
+    /// Calibrated distribution, for models that are calibrated.
+    pub distributions: Vec<Option<Distribution>>,
     /// Whether it is wide because too few jobs had ended to calibrate it by.
     pub short: Vec<bool>,
 }
@@ -189,11 +189,11 @@ pub struct Track {
 impl Track {
     fn of(model: Option<Model>, said: Vec<Option<Said>>) -> Self {
         let name = model.map_or("ensemble", Model::name).to_owned();
-        let (laws, short) = (vec![None; said.len()], vec![false; said.len()]);
-        Self { name, model, said, laws, short }
+        let (distributions, short) = (vec![None; said.len()], vec![false; said.len()]);
+        Self { name, model, said, distributions, short }
     }
 
-    /// Whether it is one of those whose whole law is used, and not a baseline.
+    /// Whether it is one of those whose whole distribution is used, and not a baseline.
     pub fn is_learned(&self) -> bool {
         matches!(self.model, None | Some(Model::Boosted))
     }
@@ -206,8 +206,8 @@ impl Track {
 
     fn scored(&self, at: usize, y: f64) -> Option<Scored> {
         let said = self.said.get(at).copied().flatten()?;
-        Some(match self.laws.get(at).copied().flatten() {
-            Some(law) => Scored { y, point: said.point, quantiles: law.scored() },
+        Some(match self.distributions.get(at).copied().flatten() {
+            Some(distribution) => Scored { y, point: said.point, quantiles: distribution.scored() },
             None => Scored { y, point: said.point, quantiles: said.quantiles },
         })
     }
@@ -260,7 +260,7 @@ const PREDICT_FROM_LEAST: f64 = 0.2;
 /// Fits between the first prediction and the last job, at least: what a short log would not have at one a week.
 const LEAST_FITS: i64 = 8;
 /// Shortest time between fits of a short log, milliseconds.
-const SHORTEST_STEP_MS: i64 = 6 * 3_600_000;
+const SHORTEST_STEP_MS: i64 = 6 * HOUR_MS;
 
 /// From which job on models predict: earlier than `predict_from` where few jobs lie between it and `choose_from`, as calibration learns from
 /// the jobs predicted alone.
@@ -334,7 +334,7 @@ fn said_by(model: Model, rows: &Rows, moments: &[Refit], options: &Options) -> R
     Ok(Track::of(Some(model), said))
 }
 
-/// Fills the laws of a track: each from what had ended, and how long the others had run, when it was submitted. Gives the calibrator as it is after
+/// Fills the distributions of a track: each from what had ended, and how long the others had run, when it was submitted. Gives the calibrator as it is after
 /// the last end; it knows jobs by their rows.
 pub(crate) fn calibrate(rows: &Rows, track: &mut Track, first: usize, adapt: f64) -> Calibrator {
     // What happens to each job: its start, then its end.
@@ -365,10 +365,10 @@ pub(crate) fn calibrate(rows: &Rows, track: &mut Track, first: usize, adapt: f64
             tell(&mut calibrator, event);
         }
         calibrator.advance(row.submit_ms);
-        if let (Some(said), Some(slot)) = (track.said.get(at).copied().flatten(), track.laws.get_mut(at)) {
-            let calibrated = calibrator.law(&about(row), said.spread);
-            calibrator.watch(at as u64, about(row), said.spread, calibrated.law);
-            *slot = Some(calibrated.law);
+        if let (Some(said), Some(slot)) = (track.said.get(at).copied().flatten(), track.distributions.get_mut(at)) {
+            let calibrated = calibrator.distribution(&about(row), said.spread);
+            calibrator.watch(at as u64, about(row), said.spread, calibrated.distribution);
+            *slot = Some(calibrated.distribution);
             if let Some(slot) = track.short.get_mut(at) {
                 *slot = calibrated.short;
             }
@@ -615,7 +615,11 @@ pub(crate) fn prefer(rows: &Rows, tracks: &[Track], from: usize) -> (Option<usiz
 /// The level by which a track's predictions order these jobs best.
 fn ranked_at(rows: &[crate::duration::rows::Row], track: &Track, which: &[(usize, f64)]) -> f64 {
     let job = |(at, y): &(usize, f64)| {
-        Some(order::Ordered { law: track.laws.get(*at).copied().flatten()?, y: *y, gpus: rows.get(*at)?.gpus })
+        Some(order::Ordered {
+            distribution: track.distributions.get(*at).copied().flatten()?,
+            y: *y,
+            gpus: rows.get(*at)?.gpus,
+        })
     };
     order::best_level(&which.iter().filter_map(job).collect::<Vec<_>>())
 }

@@ -1,7 +1,7 @@
 //! Intervals that hold: what quantiles a model gave is corrected by how far runs fell from them, by class of job, and as time goes on.
 //!
 //! A model gives three quantiles of the log run: low (10 %), middle, high (90 %). Between and beyond them lie **anchors** for all levels of a
-//! law, as far apart as those of a normal law. The **score** of a job that ended is y − anchor, one a level, and the law of a new job has each
+//! distribution, as far apart as those of a normal distribution. The **score** of a job that ended is y − anchor, one a level, and the distribution of a new job has each
 //! anchor moved by that level's quantile of the last scores of its class (conformalised quantile regression, Romano et al. 2019, Mondrian by
 //! size × history). A class with few scores borrows those of its size, then of all. Where runs drift, levels are moved, too: each job that ends
 //! moves the level at which the 5, 10, 90 and 95 % quantiles of its size are read by γ (a − 1{y ≤ q}), with q what had been predicted for it
@@ -17,8 +17,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 use tracecast_analytics::facts::SizeClass;
+use tracecast_analytics::time::HOUR_MS;
 
-use super::law::{LEVELS, Law};
+use super::distribution::{Distribution, LEVELS};
 use super::overrun::Overruns;
 use crate::feature::History;
 
@@ -40,7 +41,7 @@ const BEYOND: f32 = std::f32::consts::LN_2;
 pub const RATE: f64 = 0.005;
 /// Place of the median in [`LEVELS`].
 const MIDDLE: usize = 6;
-/// Distance of the levels of [`LEVELS`] from the middle in those of 10 and 90 %, of a normal law.
+/// Distance of the levels of [`LEVELS`] from the middle in those of 10 and 90 %, of a normal distribution.
 const AWAY: [f32; LEVELS.len()] =
     [-1.8153, -1.2835, -1.0, -0.6567, -0.4092, -0.1977, 0.0, 0.1977, 0.4092, 0.6567, 1.0, 1.2835, 1.8153];
 /// Levels that are moved, as places in [`LEVELS`].
@@ -154,11 +155,12 @@ pub struct About {
     pub log_limit: Option<f64>,
 }
 
-/// A law, and whether there was enough to calibrate it by.
+/// A distribution, and whether there was enough to calibrate it by.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Calibrated {
-    /// The law.
-    pub law: Law,
+    /// The distribution.
+    #[serde(rename = "law")]
+    pub distribution: Distribution,
     /// Whether too few jobs have ended to calibrate it by: it is wide, and holds more than it says.
     pub short: bool,
 }
@@ -177,7 +179,8 @@ struct Moves {
 struct Watched {
     about: About,
     spread: Spread,
-    law: Law,
+    #[serde(rename = "law")]
+    distribution: Distribution,
     start_ms: Option<i64>,
     /// Levels that its age has told of already.
     told_said: [bool; MOVED.len()],
@@ -206,7 +209,7 @@ pub struct Calibrator {
     told: u32,
     #[serde(with = "crate::feature::pairs")]
     watched: HashMap<u64, Watched>,
-    /// When a job that runs will have outlived one of [`MOVED`], by its law: milliseconds, job, place.
+    /// When a job that runs will have outlived one of [`MOVED`], by its distribution: milliseconds, job, place.
     crossings: BTreeSet<(i64, u64, u8)>,
 }
 
@@ -237,8 +240,8 @@ impl Calibrator {
         }
     }
 
-    /// The law of a job for which the model gave this spread.
-    pub fn law(&self, about: &About, spread: Spread) -> Calibrated {
+    /// The distribution of a job for which the model gave this spread.
+    pub fn distribution(&self, about: &About, spread: Spread) -> Calibrated {
         let windows = [Some(&self.all), self.sizes.get(about.class.size_at()), self.classes.get(about.class.at())];
         let mut knots = spread.anchors();
         // Soon forgotten once there are enough scores: what is left of it after some hundred would make the intervals of a clean log far too wide.
@@ -281,7 +284,7 @@ impl Calibrator {
         if let Some(log_limit) = about.log_limit {
             self.overruns.cap(about.user, log_limit as f32, &mut knots);
         }
-        Calibrated { law: Law::of(knots), short: self.told < ENOUGH }
+        Calibrated { distribution: Distribution::of(knots), short: self.told < ENOUGH }
     }
 
     /// How far a level so far from the middle is moved: as the levels of [`MOVED`] are, and in between in proportion.
@@ -308,11 +311,11 @@ impl Calibrator {
         (0.5 * (self.all.shift(MIDDLE, 0.9) - self.all.shift(MIDDLE, 0.1))).max(0.3)
     }
 
-    /// A job was submitted, for which `law` is predicted: from now on its start, age and end teach.
-    pub fn watch(&mut self, job: u64, about: About, spread: Spread, law: Law) {
+    /// A job was submitted, for which `distribution` is predicted: from now on its start, age and end teach.
+    pub fn watch(&mut self, job: u64, about: About, spread: Spread, distribution: Distribution) {
         if spread.anchors().iter().all(|anchor| anchor.is_finite()) {
             let none = [false; MOVED.len()];
-            let watched = Watched { about, spread, law, start_ms: None, told_said: none, told_now: none };
+            let watched = Watched { about, spread, distribution, start_ms: None, told_said: none, told_now: none };
             self.watched.insert(job, watched);
         }
     }
@@ -322,7 +325,7 @@ impl Calibrator {
         let Some(watched) = self.watched.get_mut(&job).filter(|watched| watched.start_ms.is_none()) else { return };
         watched.start_ms = Some(start_ms);
         for (place, at) in (0u8..).zip(MOVED) {
-            let y = LEVELS.get(at).map_or(f64::NAN, |level| watched.law.log_quantile(*level));
+            let y = LEVELS.get(at).map_or(f64::NAN, |level| watched.distribution.log_quantile(*level));
             self.crossings.insert((outlived_ms(start_ms, y), job, place));
         }
     }
@@ -344,7 +347,7 @@ impl Calibrator {
                 }
             }
             if !told(&watched.told_now) {
-                let by_now = self.law(&watched.about, watched.spread).law.log_quantile(nominal);
+                let by_now = self.distribution(&watched.about, watched.spread).distribution.log_quantile(nominal);
                 let later_ms = outlived_ms(start_ms, by_now);
                 if later_ms > time_ms {
                     self.crossings.insert((later_ms, job, place));
@@ -374,7 +377,7 @@ impl Calibrator {
 
     /// Whether a job of this hour is one of the few that count; `of` says of which count.
     fn counts(&mut self, submit_ms: i64, of: fn(&mut (u8, u8)) -> &mut u8) -> bool {
-        let hour = submit_ms.div_euclid(3_600_000);
+        let hour = submit_ms.div_euclid(HOUR_MS);
         let count = of(self.hours.entry(hour).or_default());
         let counts = *count < OF_AN_HOUR;
         *count = count.saturating_add(1);
@@ -396,7 +399,7 @@ impl Calibrator {
         if self.counts(submit_ms, |of| &mut of.0) {
             self.told = self.told.saturating_add(1);
         }
-        let Watched { about, spread, law, told_said, told_now, .. } = watched;
+        let Watched { about, spread, distribution, told_said, told_now, .. } = watched;
         let anchors = spread.anchors();
         self.all.learn(&anchors, y as f32);
         if let Some(window) = self.sizes.get_mut(about.class.size_at()) {
@@ -408,12 +411,12 @@ impl Calibrator {
         if let Some(log_limit) = about.log_limit {
             self.overruns.learn(about.user, (y - log_limit) as f32);
         }
-        let by_now = self.law(&about, spread).law;
+        let by_now = self.distribution(&about, spread).distribution;
         for (at, (said, now)) in told_said.into_iter().zip(told_now).enumerate() {
             let Some(nominal) = nominal(at) else { continue };
-            for (told, law, judged) in [(said, &law, Judged::Said), (now, &by_now, Judged::Now)] {
+            for (told, distribution, judged) in [(said, &distribution, Judged::Said), (now, &by_now, Judged::Now)] {
                 if !told {
-                    let below = f64::from(u8::from(y <= law.log_quantile(nominal)));
+                    let below = f64::from(u8::from(y <= distribution.log_quantile(nominal)));
                     self.teach(&about, at, nominal - below, judged);
                 }
             }
@@ -421,7 +424,7 @@ impl Calibrator {
     }
 }
 
-/// By which law a job is said to be above or below a level.
+/// By which distribution a job is said to be above or below a level.
 #[derive(Debug, Clone, Copy)]
 enum Judged {
     Said,
@@ -456,14 +459,16 @@ mod tests {
     ) -> (f64, f64) {
         let (mut in80, mut in90, mut all) = (0, 0, 0);
         for at in 0..jobs {
-            let law = calibrator.law(&ABOUT, spread(at)).law;
-            let within = |low: f64, high: f64| law.log_quantile(low) <= y(at) && y(at) <= law.log_quantile(high);
+            let distribution = calibrator.distribution(&ABOUT, spread(at)).distribution;
+            let within = |low: f64, high: f64| {
+                distribution.log_quantile(low) <= y(at) && y(at) <= distribution.log_quantile(high)
+            };
             if at >= from {
                 all += 1;
                 in80 += u32::from(within(0.1, 0.9));
                 in90 += u32::from(within(0.05, 0.95));
             }
-            calibrator.watch(at, ABOUT, spread(at), law);
+            calibrator.watch(at, ABOUT, spread(at), distribution);
             calibrator.ended(at, at as i64 * 900_000, Some(y(at)));
         }
         (f64::from(in80) / f64::from(all), f64::from(in90) / f64::from(all))
@@ -475,12 +480,15 @@ mod tests {
         let spread = |_| Spread::of(9.0, 10.0, 11.0);
         // Uniform on 7 to 13: the 90 % quantile is 12.4, the 5 % one 7.3.
         told(&mut calibrator, 3000, 0, spread, |at| (at * 7919 % 3000) as f64 / 500.0 + 7.0);
-        let law = calibrator.law(&ABOUT, spread(0)).law;
-        assert!((law.log_quantile(0.9) - 12.4).abs() < 0.05 && (law.log_quantile(0.05) - 7.3).abs() < 0.05);
+        let distribution = calibrator.distribution(&ABOUT, spread(0)).distribution;
+        assert!(
+            (distribution.log_quantile(0.9) - 12.4).abs() < 0.05
+                && (distribution.log_quantile(0.05) - 7.3).abs() < 0.05
+        );
         // Another size has no scores of its own and borrows all.
         let other = About { class: Class { size: SizeClass::Node, ..CLASS }, ..ABOUT };
-        let law = calibrator.law(&other, spread(0)).law;
-        assert!((law.log_quantile(0.9) - 12.4).abs() < 0.05);
+        let distribution = calibrator.distribution(&other, spread(0)).distribution;
+        assert!((distribution.log_quantile(0.9) - 12.4).abs() < 0.05);
     }
 
     #[test]
@@ -505,15 +513,15 @@ mod tests {
     #[test]
     fn with_little_seen_the_interval_is_wide_and_says_so() {
         let mut calibrator = Calibrator::default();
-        let said = calibrator.law(&ABOUT, Spread::of(5.0, 6.0, 7.0));
+        let said = calibrator.distribution(&ABOUT, Spread::of(5.0, 6.0, 7.0));
         // A factor of e more on either side.
         assert!(
             said.short
-                && (said.law.log_quantile(0.9) - 8.0).abs() < 1e-5
-                && (said.law.log_quantile(0.1) - 4.0).abs() < 1e-5
+                && (said.distribution.log_quantile(0.9) - 8.0).abs() < 1e-5
+                && (said.distribution.log_quantile(0.1) - 4.0).abs() < 1e-5
         );
         told(&mut calibrator, 60, 0, |_| Spread::of(5.0, 6.0, 7.0), |at| 5.0 + (at % 20) as f64 / 10.0);
-        assert!(!calibrator.law(&ABOUT, Spread::of(5.0, 6.0, 7.0)).short);
+        assert!(!calibrator.distribution(&ABOUT, Spread::of(5.0, 6.0, 7.0)).short);
     }
 
     #[test]
@@ -525,13 +533,13 @@ mod tests {
         }
         let spread = Spread::of(4.9, 5.0, 5.1);
         for job in 100..600 {
-            let law = calibrator.law(&ABOUT, spread).law;
-            calibrator.watch(job, ABOUT, spread, law);
+            let distribution = calibrator.distribution(&ABOUT, spread).distribution;
+            calibrator.watch(job, ABOUT, spread, distribution);
             calibrator.ended(job, 200 * 3_600_000, Some(5.0));
         }
-        let said = calibrator.law(&ABOUT, spread);
+        let said = calibrator.distribution(&ABOUT, spread);
         // 40 / (40 + 5) of the way to the 90 % quantile of the runs, some 9.4, and of e more.
-        assert!(said.short && said.law.log_quantile(0.9) > 9.0, "{said:?}");
+        assert!(said.short && said.distribution.log_quantile(0.9) > 9.0, "{said:?}");
     }
 
     #[test]
@@ -539,16 +547,16 @@ mod tests {
         let mut calibrator = Calibrator::default();
         let spread = Spread::of(4.0, 5.0, 6.0);
         told(&mut calibrator, 500, 0, |_| spread, |at| 4.0 + (at * 7919 % 500) as f64 / 250.0);
-        let before = calibrator.law(&ABOUT, spread).law;
+        let before = calibrator.distribution(&ABOUT, spread).distribution;
         // A hundred jobs of one burst start and run on and on: none has ended.
         for job in 1000..1100 {
             calibrator.watch(job, ABOUT, spread, before);
             calibrator.started(job, 0);
         }
         calibrator.advance(60_000);
-        let early = calibrator.law(&ABOUT, spread).law;
+        let early = calibrator.distribution(&ABOUT, spread).distribution;
         calibrator.advance(40_000_000);
-        let late = calibrator.law(&ABOUT, spread).law;
+        let late = calibrator.distribution(&ABOUT, spread).distribution;
         assert!(late.log_quantile(0.9) > early.log_quantile(0.9).max(before.log_quantile(0.9)) + 0.2);
     }
 
@@ -559,16 +567,16 @@ mod tests {
         let limited = About { user: Some(7), log_limit: Some(8.0), ..ABOUT };
         // A hundred jobs of which 15 overran their limit, all by a tenth.
         for job in 0..100u64 {
-            let law = calibrator.law(&limited, spread).law;
-            calibrator.watch(job, limited, spread, law);
+            let distribution = calibrator.distribution(&limited, spread).distribution;
+            calibrator.watch(job, limited, spread, distribution);
             calibrator.ended(job, job as i64 * 900_000, Some(if job % 20 < 3 { 8.1 } else { 4.0 + job as f64 / 25.0 }));
         }
-        let law = calibrator.law(&limited, spread).law;
-        assert!((law.log_quantile(0.9) - 8.1).abs() < 1e-4, "{}", law.log_quantile(0.9));
-        assert!(law.log_quantile(0.8) <= 8.0001);
+        let distribution = calibrator.distribution(&limited, spread).distribution;
+        assert!((distribution.log_quantile(0.9) - 8.1).abs() < 1e-4, "{}", distribution.log_quantile(0.9));
+        assert!(distribution.log_quantile(0.8) <= 8.0001);
         // Without a limit there is no cap.
-        assert!(calibrator.law(&ABOUT, Spread::of(4.0, 6.0, 9.0)).law.log_quantile(0.9) < 9.0);
+        assert!(calibrator.distribution(&ABOUT, Spread::of(4.0, 6.0, 9.0)).distribution.log_quantile(0.9) < 9.0);
         let short = About { log_limit: Some(2.0), ..limited };
-        assert!(calibrator.law(&short, spread).law.log_quantile(0.99) <= 2.1001);
+        assert!(calibrator.distribution(&short, spread).distribution.log_quantile(0.99) <= 2.1001);
     }
 }

@@ -1,4 +1,4 @@
-//! The models of duration, each fitted at one moment on what was known then: baselines, QSSF as published, and ours.
+//! The models of duration, each fitted at one moment on what was known then: baselines, QSSF as published, and gradient-boosted quantile trees.
 //!
 //! | name | point (log seconds) | quantiles |
 //! |---|---|---|
@@ -106,7 +106,7 @@ impl Model {
         self == Self::Limit
     }
 
-    /// Whether it looks at time limits: its laws are capped by them.
+    /// Whether it looks at time limits: its distributions are capped by them.
     pub fn knows_limits(self) -> bool {
         !matches!(self, Self::RunningMean | Self::WeightedMean | Self::ShrunkMean | Self::RecentMedian | Self::Qssf)
     }
@@ -415,7 +415,7 @@ impl Fitted {
             let said = quartet.say(&rows.features, which)?;
             let own = |(point, spread): (f64, Spread)| {
                 let [low, middle, high] = [spread.low, spread.middle, spread.high].map(f64::from);
-                // The 5 and 95 % quantiles lie beyond the 10 and 90 % ones as a normal law's do.
+                // The 5 and 95 % quantiles lie beyond the 10 and 90 % ones as a normal distribution's do.
                 let beyond = 1.644_853_6 / 1.281_551_6;
                 let quantiles =
                     [middle - (middle - low) * beyond, low, middle, high, middle + (high - middle) * beyond];

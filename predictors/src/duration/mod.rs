@@ -2,10 +2,10 @@
 
 pub mod apply;
 pub mod backtest;
-mod brain;
 pub mod calibrate;
+pub mod distribution;
 pub mod forecast;
-pub mod law;
+mod online_model;
 pub mod order;
 mod overrun;
 pub mod predictor;

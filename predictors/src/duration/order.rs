@@ -12,7 +12,7 @@
 //! those that are reported, or served. O(64 n). Worked example: two jobs of 10 s and 100 s on one GPU whose keys are 20 and 15: the 100 s job goes first, the
 //! loss is (100 − 10) / (100 − 10) = 1.
 
-use super::law::Law;
+use super::distribution::Distribution;
 
 /// Levels tried.
 pub const TRIED: [f64; 6] = [0.4, 0.5, 0.6, 0.7, 0.8, 0.9];
@@ -26,8 +26,8 @@ const LIST: usize = 64;
 /// A job that ended, and what was predicted of it.
 #[derive(Debug, Clone, Copy)]
 pub struct Ordered {
-    /// The predicted law.
-    pub law: Law,
+    /// The predicted distribution.
+    pub distribution: Distribution,
     /// Log of its run.
     pub y: f64,
     /// Its GPUs, or what else its size is counted in.
@@ -39,7 +39,7 @@ pub fn best_level(jobs: &[Ordered]) -> f64 {
     if jobs.len() < ENOUGH {
         return USUAL;
     }
-    let losses = TRIED.map(|level| (level, loss(jobs, |job| job.law.log_quantile(level))));
+    let losses = TRIED.map(|level| (level, loss(jobs, |job| job.distribution.log_quantile(level))));
     losses
         .into_iter()
         .filter(|(_, loss)| loss.is_finite())
@@ -73,16 +73,16 @@ pub fn loss(jobs: &[Ordered], key: impl Fn(&Ordered) -> f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::duration::law::LEVELS;
+    use crate::duration::distribution::LEVELS;
 
-    fn always(seconds: f64, high: f64) -> Law {
-        Law::of(LEVELS.map(|level| if level <= 0.5 { seconds.ln() as f32 } else { high.ln() as f32 }))
+    fn always(seconds: f64, high: f64) -> Distribution {
+        Distribution::of(LEVELS.map(|level| if level <= 0.5 { seconds.ln() as f32 } else { high.ln() as f32 }))
     }
 
     #[test]
     fn orders_are_weighed_by_what_they_cost() {
-        let job = |said: f64, run: f64, gpus: f64| Ordered { law: always(said, said), y: run.ln(), gpus };
-        let by_median = |job: &Ordered| job.law.log_quantile(0.5);
+        let job = |said: f64, run: f64, gpus: f64| Ordered { distribution: always(said, said), y: run.ln(), gpus };
+        let by_median = |job: &Ordered| job.distribution.log_quantile(0.5);
         assert!((loss(&[job(20.0, 10.0, 1.0), job(15.0, 100.0, 1.0)], by_median) - 1.0).abs() < 1e-12);
         assert!(loss(&[job(20.0, 100.0, 1.0), job(15.0, 10.0, 1.0)], by_median).abs() < 1e-12);
         // 8 GPUs make the shorter job the larger one: 80 against 60.
@@ -104,7 +104,11 @@ mod tests {
             } else {
                 50.0
             };
-            Ordered { law: if risky { always(50.0, 10_000.0) } else { always(100.0, 100.0) }, y: run.ln(), gpus: 1.0 }
+            Ordered {
+                distribution: if risky { always(50.0, 10_000.0) } else { always(100.0, 100.0) },
+                y: run.ln(),
+                gpus: 1.0,
+            }
         };
         let jobs: Vec<Ordered> = (0..640).map(job).collect();
         assert!(best_level(&jobs) > 0.5);

@@ -11,7 +11,7 @@ use std::collections::{HashMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
-use super::law::LEVELS;
+use super::distribution::LEVELS;
 
 /// Jobs remembered, of a user and of all.
 const REMEMBERED: usize = 500;

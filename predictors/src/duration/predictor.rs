@@ -19,8 +19,8 @@ use tracecast_analytics::ingest::sha256;
 use tracecast_analytics::time::within_reach;
 
 use super::calibrate::{About, Calibrator, Class, Spread};
+use super::distribution::Distribution;
 use super::forecast::{self, Model, Plain, Quartet, Settings};
-use super::law::Law;
 use super::rows::{Rows, play};
 use crate::duration::backtest::{self, Options};
 use crate::duration::order;
@@ -86,7 +86,7 @@ struct Open {
     submit_ms: i64,
     about: About,
     past: Past,
-    said: Option<(Spread, Law)>,
+    said: Option<(Spread, Distribution)>,
     /// Its features, to learn from once it ends.
     #[serde(with = "bits")]
     row: Vec<f32>,
@@ -155,8 +155,8 @@ pub struct Foretold {
     pub point: f64,
     /// What the model gave.
     pub spread: Spread,
-    /// The calibrated law.
-    pub law: Law,
+    /// The calibrated distribution.
+    pub distribution: Distribution,
     /// Whether too few jobs have ended to calibrate it.
     pub short: bool,
 }
@@ -238,11 +238,11 @@ impl Predictor {
         ids.sort_unstable();
         let asked: Vec<Submission> =
             ids.iter().map(|id| Submission { job_id: id.clone(), ..Submission::default() }).collect();
-        for (id, own) in ids.iter().zip(self.laws(&asked, None)?) {
+        for (id, own) in ids.iter().zip(self.distributions(&asked, None)?) {
             let Some(open) = self.state.open.get_mut(id) else { continue };
-            open.said = Some((own.spread, own.law));
+            open.said = Some((own.spread, own.distribution));
             let (number, about) = (open.number, open.about);
-            self.state.calibrator.watch(number, about, own.spread, own.law);
+            self.state.calibrator.watch(number, about, own.spread, own.distribution);
             if let Some(start_ms) = self.state.store.started(number) {
                 self.state.calibrator.started(number, start_ms);
             }
@@ -287,26 +287,26 @@ impl Predictor {
     /// # Errors
     /// If the learner refuses the features.
     pub fn predict(&self, jobs: &[Submission], now_ms: Option<i64>) -> Result<Vec<Prediction>> {
-        let laws = self.laws(jobs, now_ms)?.into_iter();
-        Ok(laws.zip(jobs).map(|(own, job)| self.prediction(job, &own.law, own.short)).collect())
+        let distributions = self.distributions(jobs, now_ms)?.into_iter();
+        Ok(distributions.zip(jobs).map(|(own, job)| self.prediction(job, &own.distribution, own.short)).collect())
     }
 
-    /// The prediction that a law of this predictor makes.
-    pub(crate) fn prediction(&self, job: &Submission, law: &Law, short: bool) -> Prediction {
+    /// The prediction that a distribution of this predictor makes.
+    pub(crate) fn prediction(&self, job: &Submission, distribution: &Distribution, short: bool) -> Prediction {
         Prediction {
             job_id: job.job_id.clone(),
-            mean_s: law.mean_s(),
-            p05_s: law.quantile_s(0.05),
-            p10_s: law.quantile_s(0.1),
-            p50_s: law.quantile_s(0.5),
-            p90_s: law.quantile_s(0.9),
-            p95_s: law.quantile_s(0.95),
-            predicted_duration_s: law.quantile_s(self.state.trained.ranked_at),
+            mean_s: distribution.mean_s(),
+            p05_s: distribution.quantile_s(0.05),
+            p10_s: distribution.quantile_s(0.1),
+            p50_s: distribution.quantile_s(0.5),
+            p90_s: distribution.quantile_s(0.9),
+            p95_s: distribution.quantile_s(0.95),
+            predicted_duration_s: distribution.quantile_s(self.state.trained.ranked_at),
             unsure: short || !self.state.trained.held,
         }
     }
 
-    /// Whether laws are capped by time limits.
+    /// Whether distributions are capped by time limits.
     fn capped(&self) -> bool {
         self.state.store.known().limit && self.state.plain.is_none_or(|plain| plain.model.knows_limits())
     }
@@ -322,7 +322,7 @@ impl Predictor {
     ///
     /// # Errors
     /// As [`Predictor::predict`].
-    pub fn laws(&self, jobs: &[Submission], now_ms: Option<i64>) -> Result<Vec<Foretold>> {
+    pub fn distributions(&self, jobs: &[Submission], now_ms: Option<i64>) -> Result<Vec<Foretold>> {
         self.laws_from(&self.state.store, jobs, now_ms)
     }
 
@@ -345,7 +345,7 @@ impl Predictor {
                 return self.laws_from(&store, jobs, Some(last_ms));
             }
         }
-        self.laws(jobs, Some(state.last_ms))
+        self.distributions(jobs, Some(state.last_ms))
     }
 
     fn laws_from(&self, store: &Store, jobs: &[Submission], now_ms: Option<i64>) -> Result<Vec<Foretold>> {
@@ -374,8 +374,8 @@ impl Predictor {
 
     fn say(&self, part: &Matrix, known: &[(About, Past)]) -> Result<Vec<Foretold>> {
         let foretold = |point: f64, spread: Spread, about: &About| {
-            let own = self.state.calibrator.law(about, spread);
-            Foretold { point, spread, law: own.law, short: own.short }
+            let own = self.state.calibrator.distribution(about, spread);
+            Foretold { point, spread, distribution: own.distribution, short: own.short }
         };
         if let Some(plain) = &self.state.plain {
             let own = |(about, past): &(About, Past)| {
@@ -396,8 +396,8 @@ impl Predictor {
         Ok(said.map(|((point, spread), (about, _))| foretold(f64::from(*point), spread, about)).collect())
     }
 
-    /// The law of the whole run of a job that has run since its start, as of `now_ms`; `None` if it is not known to run.
-    pub fn law_of_running(&self, job_id: &str, now_ms: i64) -> Option<Law> {
+    /// The distribution of the whole run of a job that has run since its start, as of `now_ms`; `None` if it is not known to run.
+    pub fn law_of_running(&self, job_id: &str, now_ms: i64) -> Option<Distribution> {
         let open = self.state.open.get(job_id)?;
         let start = self.state.store.started(open.number)?;
         Some(open.said?.1.given_age(now_ms.saturating_sub(start).max(0) as f64 / 1000.0))
@@ -457,14 +457,15 @@ impl Predictor {
         self.state.store.features(job, job.submit_ms, &mut row);
         self.state.calibrator.advance(job.submit_ms);
         let (about, past) = (self.about(&self.state.store, job), self.state.store.past(job));
-        let said = self.laws(std::slice::from_ref(job), None).map_err(|error| error.to_string())?.first().copied();
+        let said =
+            self.distributions(std::slice::from_ref(job), None).map_err(|error| error.to_string())?.first().copied();
         if self.state.open.len() >= MOST_OPEN {
             self.forget_oldest();
         }
         let number = self.state.store.submit(job);
-        let said = said.map(|own| (own.spread, own.law));
-        if let Some((spread, law)) = said {
-            self.state.calibrator.watch(number, about, spread, law);
+        let said = said.map(|own| (own.spread, own.distribution));
+        if let Some((spread, distribution)) = said {
+            self.state.calibrator.watch(number, about, spread, distribution);
         }
         let open = Open { number, submit_ms: job.submit_ms, about, past, said, row };
         self.state.open.insert(job.job_id.clone(), open);
@@ -697,7 +698,7 @@ fn choose(rows: &Rows, from_ms: i64, limits: bool, options: &Options) -> Result<
     let (used, held, ranked_at) = backtest::prefer(rows, &tracks, from);
     let mut track = tracks.swap_remove(used.unwrap_or(0));
     let model = track.model.unwrap_or(Model::Boosted);
-    track.laws.fill(None);
+    track.distributions.fill(None);
     let first = track.said.iter().position(Option::is_some).unwrap_or(0);
     Ok(Chosen { model, held, ranked_at, calibrator: backtest::calibrate(rows, &mut track, first, options.adapt) })
 }
@@ -764,8 +765,8 @@ mod tests {
             predictor.observe(&Event::Submitted(job)).unwrap();
             predictor.observe(&Event::Started { job_id: format!("x{at}"), time_ms: submit_ms }).unwrap();
         }
-        let law = |at_s: i64| predictor.law_of_running("x0", now_ms + at_s * 1000).unwrap().quantile_s(0.5);
-        assert!(law(50) <= law(5000) && law(5000) >= 5000.0);
+        let distribution = |at_s: i64| predictor.law_of_running("x0", now_ms + at_s * 1000).unwrap().quantile_s(0.5);
+        assert!(distribution(50) <= distribution(5000) && distribution(5000) >= 5000.0);
         for at in 0..30 {
             let time_ms = now_ms + 9_000_000 + at * 1000;
             let end = Event::Ended { job_id: format!("x{at}"), time_ms, run_s: None, failed: None };

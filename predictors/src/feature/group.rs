@@ -11,6 +11,7 @@
 //! Worked example: runs of 100 s and 400 s ended, in that order: y = 4.61, 5.99; the average of weight ½ is 4.61 + ½ (5.99 − 4.61) = 5.30.
 
 use std::collections::{BTreeMap, VecDeque};
+use tracecast_analytics::time::{DAY_S, HOUR_S};
 
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +24,7 @@ const RECENT: usize = 20;
 /// Weights of the averages by count.
 const WEIGHTS: [f64; 4] = [0.5, 0.2, 0.05, 0.01];
 /// Time constants of the averages by age, seconds.
-const SPANS_S: [f64; 3] = [3600.0, 21_600.0, 86_400.0];
+const SPANS_S: [f64; 3] = [HOUR_S, 6.0 * HOUR_S, DAY_S];
 /// Windows in which submissions are counted, seconds.
 const WINDOWS_S: [i64; 4] = [60, 600, 3600, 86_400];
 /// Gaps to which earlier submission are features.

@@ -8,6 +8,7 @@
 //! Worked example: jobs at 0:00:00, 0:10:01 and 0:19:59 ran 70 s each; one at 0:30:00 finds all three in slots 149, 0 and 0 of its period.
 
 use std::collections::{HashMap, VecDeque};
+use tracecast_analytics::time::DAY_MS;
 
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +19,7 @@ const BACK_S: [(i64, i64); 6] = [(60, 2), (300, 2), (600, 3), (1800, 3), (3600, 
 /// Jobs remembered a slot.
 const KEPT: usize = 12;
 /// How long a job in a slot counts, milliseconds.
-const FRESH_MS: i64 = 7 * 86_400_000;
+const FRESH_MS: i64 = 7 * DAY_MS;
 /// Submissions remembered to look back at: beyond the longest period, or beyond this many, they are forgotten.
 const SUBMITTED: usize = 4096;
 

@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::yield_now;
 
-use super::Brain;
+use super::OnlineModel;
 use super::admit::Bounds;
 use super::arrow_body::{self, Form};
 use super::auth::Token;
@@ -86,12 +86,12 @@ struct Predicted<'a> {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Told {
+struct EventsBody {
     events: Vec<Event>,
 }
 
 /// All paths, behind the token and the counting.
-pub(super) fn router<B: Brain>(app: Arc<App<B>>) -> Router {
+pub(super) fn router<B: OnlineModel>(app: Arc<App<B>>) -> Router {
     Router::new()
         .route(Route::Predict.path(), post(predict::<B>))
         .route(Route::Events.path(), post(events::<B>))
@@ -118,16 +118,16 @@ pub(super) fn router<B: Brain>(app: Arc<App<B>>) -> Router {
         .with_state(app)
 }
 
-impl<B: Brain> App<B> {
+impl<B: OnlineModel> App<B> {
     /// What can be, now.
     fn bounds(&self) -> Bounds {
-        let brain = self.shared.brain();
-        Bounds::new(brain.trained_ms(), now_ms(), self.cluster_gpus.or_else(|| brain.cluster_gpus()))
+        let online = self.shared.online();
+        Bounds::new(online.trained_ms(), now_ms(), self.cluster_gpus.or_else(|| online.cluster_gpus()))
     }
 }
 
 /// The token before everything, and a count of what came of it.
-async fn guard<B: Brain>(State(app): State<Arc<App<B>>>, request: Request, next: Next) -> Response {
+async fn guard<B: OnlineModel>(State(app): State<Arc<App<B>>>, request: Request, next: Next) -> Response {
     let began = Instant::now();
     let route = Route::of(request.uri().path());
     let open = route == Route::Healthz && matches!(*request.method(), Method::GET | Method::HEAD);
@@ -208,7 +208,7 @@ fn asked(taken: &Taken, bounds: Bounds) -> impl FnOnce() -> Result<Asked, Refusa
     }
 }
 
-async fn predict<B: Brain>(State(app): State<Arc<App<B>>>, request: Request) -> Result<Response, Refusal> {
+async fn predict<B: OnlineModel>(State(app): State<Arc<App<B>>>, request: Request) -> Result<Response, Refusal> {
     let taken = app.intake.take(request).await?;
     let asked = apart(taken.bytes.len(), asked(&taken, app.bounds())).await??;
     let ids: usize = asked.jobs.iter().map(|job| job.job_id.len()).sum();
@@ -218,7 +218,7 @@ async fn predict<B: Brain>(State(app): State<Arc<App<B>>>, request: Request) -> 
         if piece > 0 {
             yield_now().await;
         }
-        let some = app.shared.brain().predict(jobs, asked.now_ms);
+        let some = app.shared.online().predict(jobs, asked.now_ms);
         if some.len() != jobs.len() {
             return Err(Refusal::defect(format!("the model made {} predictions of {} jobs", some.len(), jobs.len())));
         }
@@ -247,7 +247,7 @@ fn told(taken: &Taken, bounds: Bounds) -> impl FnOnce() -> Result<Vec<Event>, Re
     };
     move || {
         if !lines {
-            return parse::<Told>(&body, EVENT_REMEDY).and_then(|told| sound(told.events));
+            return parse::<EventsBody>(&body, EVENT_REMEDY).and_then(|told| sound(told.events));
         }
         let lines = body.split(|byte| *byte == b'\n').enumerate().filter(|(_, line)| !line.trim_ascii().is_empty());
         let event =
@@ -256,7 +256,7 @@ fn told(taken: &Taken, bounds: Bounds) -> impl FnOnce() -> Result<Vec<Event>, Re
     }
 }
 
-async fn events<B: Brain>(State(app): State<Arc<App<B>>>, request: Request) -> Result<Response, Refusal> {
+async fn events<B: OnlineModel>(State(app): State<Arc<App<B>>>, request: Request) -> Result<Response, Refusal> {
     let Some(posts) = &app.posts else {
         return Err(Refusal::new(
             StatusCode::NOT_FOUND,
@@ -279,7 +279,7 @@ async fn events<B: Brain>(State(app): State<Arc<App<B>>>, request: Request) -> R
 }
 
 /// The pod's nodes, and when the pod is predicted to end at the latest (p95), seconds since the epoch.
-async fn extended<B: Brain>(app: &App<B>, request: Request) -> Result<(Args, Option<f64>, Share), Refusal> {
+async fn extended<B: OnlineModel>(app: &App<B>, request: Request) -> Result<(Args, Option<f64>, Share), Refusal> {
     let taken = app.intake.take(request).await?;
     let body = taken.bytes.clone();
     let args: Args = apart(taken.bytes.len(), move || parse(&body, EXTENDER_REMEDY)).await??;
@@ -288,24 +288,24 @@ async fn extended<B: Brain>(app: &App<B>, request: Request) -> Result<(Args, Opt
     let now_ms = now_ms();
     let job = if args.any_end() { args.submission(now_ms) } else { None };
     let ends_s = job.and_then(|job| {
-        let predicted = app.shared.brain().predict(std::slice::from_ref(&job), Some(now_ms));
+        let predicted = app.shared.online().predict(std::slice::from_ref(&job), Some(now_ms));
         app.shared.metrics.predictions.add(predicted.len() as u64);
         predicted.first().map(|prediction| now_ms as f64 / 1000.0 + prediction.p95_s)
     });
     Ok((args, ends_s, share))
 }
 
-async fn filter<B: Brain>(State(app): State<Arc<App<B>>>, request: Request) -> Result<Response, Refusal> {
+async fn filter<B: OnlineModel>(State(app): State<Arc<App<B>>>, request: Request) -> Result<Response, Refusal> {
     let (args, ends_s, share) = extended(&app, request).await?;
     Ok(answer(JSON, to_json(&args.filter(ends_s))?, share))
 }
 
-async fn prioritize<B: Brain>(State(app): State<Arc<App<B>>>, request: Request) -> Result<Response, Refusal> {
+async fn prioritize<B: OnlineModel>(State(app): State<Arc<App<B>>>, request: Request) -> Result<Response, Refusal> {
     let (args, ends_s, share) = extended(&app, request).await?;
     Ok(answer(JSON, to_json(&args.prioritize(ends_s))?, share))
 }
 
-async fn readyz<B: Brain>(State(app): State<Arc<App<B>>>) -> Result<&'static str, Refusal> {
+async fn readyz<B: OnlineModel>(State(app): State<Arc<App<B>>>) -> Result<&'static str, Refusal> {
     let learner_died = app.posts.as_ref().is_some_and(mpsc::Sender::is_closed);
     if learner_died || app.shared.metrics.journal_broken.load(Ordering::Relaxed) {
         return Err(Refusal::new(
@@ -324,11 +324,11 @@ async fn readyz<B: Brain>(State(app): State<Arc<App<B>>>) -> Result<&'static str
     Ok("ready\n")
 }
 
-async fn metrics<B: Brain>(State(app): State<Arc<App<B>>>) -> Response {
-    let brain = app.shared.brain();
-    let age_s = brain.trained_ms().map(|trained_ms| now_ms().saturating_sub(trained_ms) as f64 / 1000.0);
-    let model = Model { age_s, ended_since_training: brain.ended_since_training() };
-    drop(brain);
+async fn metrics<B: OnlineModel>(State(app): State<Arc<App<B>>>) -> Response {
+    let online = app.shared.online();
+    let age_s = online.trained_ms().map(|trained_ms| now_ms().saturating_sub(trained_ms) as f64 / 1000.0);
+    let model = Model { age_s, ended_since_training: online.ended_since_training() };
+    drop(online);
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], app.shared.metrics.text(model))
         .into_response()
 }

@@ -20,7 +20,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinError, JoinHandle, spawn_blocking, yield_now};
 use tokio::time::sleep;
 
-use super::Brain;
+use super::OnlineModel;
 use super::journal::{Cut, Journal};
 use super::metrics::Metrics;
 use super::recent::{Identity, LEARNT_BEFORE, Recent};
@@ -38,18 +38,18 @@ const PROBE_EVERY: Duration = Duration::from_secs(1);
 /// What the requests and the learner share.
 #[derive(Debug)]
 pub(super) struct Shared<B> {
-    brain: Mutex<B>,
+    online: Mutex<B>,
     pub(super) metrics: Metrics,
 }
 
 impl<B> Shared<B> {
-    pub(super) fn new(brain: B, metrics: Metrics) -> Self {
-        Self { brain: Mutex::new(brain), metrics }
+    pub(super) fn new(online: B, metrics: Metrics) -> Self {
+        Self { online: Mutex::new(online), metrics }
     }
 
     /// The model. Everything that takes it runs on one thread and lets go before it waits for anything, so there is no contention.
-    pub(super) fn brain(&self) -> MutexGuard<'_, B> {
-        self.brain.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn online(&self) -> MutexGuard<'_, B> {
+        self.online.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -92,7 +92,7 @@ pub(super) struct Pace {
 }
 
 #[derive(Debug)]
-pub(super) struct Learner<B: Brain> {
+pub(super) struct Learner<B: OnlineModel> {
     shared: Arc<Shared<B>>,
     /// None only while another thread writes it, or if that thread died.
     journal: Option<Journal>,
@@ -120,7 +120,7 @@ async fn wait<F: Future + Unpin>(waiting: &mut Option<F>) -> F::Output {
     }
 }
 
-impl<B: Brain> Learner<B> {
+impl<B: OnlineModel> Learner<B> {
     /// `recent` are the events learnt last, as the journal has them.
     pub(super) fn new(shared: Arc<Shared<B>>, journal: Journal, recent: Recent, pace: Pace) -> Self {
         shared.metrics.journal_bytes.set(journal.bytes());
@@ -232,11 +232,11 @@ impl<B: Brain> Learner<B> {
             if chunk > 0 {
                 yield_now().await;
             }
-            let mut brain = self.shared.brain();
+            let mut online = self.shared.online();
             for (place, event) in some.iter().enumerate() {
                 let identity = Identity::of(event);
                 let learnt =
-                    if self.recent.knows(identity) { Err(LEARNT_BEFORE.to_owned()) } else { brain.observe(event) };
+                    if self.recent.knows(identity) { Err(LEARNT_BEFORE.to_owned()) } else { online.observe(event) };
                 match learnt {
                     Ok(()) => {
                         self.recent.remember(identity);
@@ -259,12 +259,12 @@ impl<B: Brain> Learner<B> {
     /// Starts a training if one is due and none runs.
     fn retrain(&mut self) {
         let Some(after) = self.pace.retrain_after else { return };
-        let brain = self.shared.brain();
-        if self.training.is_some() || brain.ended_since_training() < self.failed_at.saturating_add(after) {
+        let online = self.shared.online();
+        if self.training.is_some() || online.ended_since_training() < self.failed_at.saturating_add(after) {
             return;
         }
-        let train = brain.trainer();
-        drop(brain);
+        let train = online.trainer();
+        drop(online);
         let (tell, training) = oneshot::channel();
         let thread = std::thread::Builder::new().name("retrain".to_owned());
         match thread.spawn(move || drop(tell.send(train()))) {
@@ -275,16 +275,16 @@ impl<B: Brain> Learner<B> {
 
     fn trained(&mut self, model: Result<B::Model, String>) {
         let metrics = &self.shared.metrics;
-        let mut brain = self.shared.brain();
+        let mut online = self.shared.online();
         match model {
             Ok(model) => {
-                brain.adopt(model);
+                online.adopt(model);
                 self.failed_at = 0;
                 self.adopted = true;
                 metrics.retrains_ok.add(1);
             }
             Err(reason) => {
-                self.failed_at = brain.ended_since_training();
+                self.failed_at = online.ended_since_training();
                 metrics.retrains_failed.add(1);
                 (self.pace.notice)(&format!("the training failed and the old model stays: {reason}"));
             }
@@ -303,7 +303,7 @@ impl<B: Brain> Learner<B> {
         let cut: io::Result<Cut> = journal.cut();
         match cut {
             Ok(cut) => {
-                let state = self.shared.brain().snapshot();
+                let state = self.shared.online().snapshot();
                 let recent = self.recent.identities();
                 self.compacting =
                     Some(spawn_blocking(move || cut.replace(&state().map_err(io::Error::other)?, &recent)));
@@ -347,9 +347,9 @@ mod tests {
 
     /// Keeps the start times in the order in which they were told, and refuses negative ones.
     #[derive(Debug, Default)]
-    struct Told(Vec<i64>);
+    struct Recorder(Vec<i64>);
 
-    impl Brain for Told {
+    impl OnlineModel for Recorder {
         type Model = ();
 
         fn predict(&mut self, _jobs: &[Submission], _now_ms: Option<i64>) -> Vec<Prediction> {
@@ -399,7 +399,7 @@ mod tests {
     async fn waiting_posts_share_one_sync_and_are_told_in_order() {
         let folder = tempfile::tempdir().unwrap();
         let (journal, _) = Journal::open(folder.path(), &mut |_| Ok(true)).unwrap();
-        let shared = Arc::new(Shared::new(Told::default(), Metrics::default()));
+        let shared = Arc::new(Shared::new(Recorder::default(), Metrics::default()));
         let learner = Learner::new(
             Arc::clone(&shared),
             journal,
@@ -431,7 +431,7 @@ mod tests {
                 if post == 4 { vec![Reason { index: 500, reason: "no start".to_owned() }] } else { Vec::new() };
             assert_eq!(outcome.reasons, reasons, "post {post}");
         }
-        let told = shared.brain().0.clone();
+        let told = shared.online().0.clone();
         assert!(told.is_sorted() && told.len() == 608);
         // On disk in the same order, the refused one included.
         let mut kept = Vec::new();
@@ -452,7 +452,7 @@ mod tests {
     async fn a_snapshot_that_fails_is_not_tried_at_every_post_and_loses_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let (journal, _) = Journal::open(folder.path(), &mut |_| Ok(true)).unwrap();
-        let shared = Arc::new(Shared::new(Told::default(), Metrics::default()));
+        let shared = Arc::new(Shared::new(Recorder::default(), Metrics::default()));
         // A line is 80 bytes, from the tenth on 81: {"crc":"xxxxxxxx", has 18, "seq":1,"event": 16, {"event":"started","job_id":"a","time_ms":1}
         // 44, the closing brace and the line break 2. So the first try is at 9 × 80 + 81 = 801 bytes, and the next would be at 1,601 or more;
         // 19 lines are 9 × 80 + 10 × 81 = 1,530.

@@ -1,5 +1,5 @@
 //! An HTTP server of predictions that learns from the events it is sent. Responsible for the protocol, the token, limits, and for keeping
-//! what was acknowledged; not for the model, which is a [`Brain`]. No TLS: it listens on loopback unless told otherwise, and a proxy is the
+//! what was acknowledged; not for the model, which is a [`OnlineModel`]. No TLS: it listens on loopback unless told otherwise, and a proxy is the
 //! place for certificates.
 //!
 //! One thread serves; predictions are made on it, one request after the other. What may block or take long (syncing the journal, parsing
@@ -56,8 +56,8 @@ pub type Task<T> = Box<dyn FnOnce() -> std::result::Result<T, String> + Send>;
 
 /// A model that predicts, learns and can be retrained. All methods are called from one thread, and every one of them delays
 /// the predictions that wait: what takes long belongs into the returned [`Task`]s.
-pub trait Brain: Send + 'static {
-    /// What a training yields and [`Brain::adopt`] takes.
+pub trait OnlineModel: Send + 'static {
+    /// What a training yields and [`OnlineModel::adopt`] takes.
     type Model: Send + 'static;
 
     /// One prediction a job, in their order. `now_ms` is the time as of which to predict, milliseconds since the epoch; None: when each
@@ -85,10 +85,10 @@ pub trait Brain: Send + 'static {
     /// Trains a new model on what is known now.
     fn trainer(&self) -> Task<Self::Model>;
 
-    /// Takes up a trained model. Events learnt since [`Brain::trainer`] was called stay learnt.
+    /// Takes up a trained model. Events learnt since [`OnlineModel::trainer`] was called stay learnt.
     fn adopt(&mut self, model: Self::Model);
 
-    /// Writes down all that is known now, the model included, for [`Brain::restore`].
+    /// Writes down all that is known now, the model included, for [`OnlineModel::restore`].
     fn snapshot(&self) -> Task<Vec<u8>>;
 
     /// Takes up a snapshot in place of all that is known. Called at most once, before everything else.
@@ -195,8 +195,8 @@ struct Server<B> {
     recovered: Recovered,
 }
 
-impl<B: Brain> Server<B> {
-    fn open(mut brain: B, config: Config) -> Result<Self> {
+impl<B: OnlineModel> Server<B> {
+    fn open(mut online: B, config: Config) -> Result<Self> {
         config.check()?;
         config.warnings().iter().for_each(|warning| (config.notice)(warning));
         let mut recovered = Recovered::default();
@@ -206,11 +206,11 @@ impl<B: Brain> Server<B> {
             let (opened, found) = Journal::open(folder, &mut |found| match found {
                 Found::Snapshot(bytes, identities) => {
                     recent = Recent::restore(identities);
-                    brain.restore(bytes).map(|()| true)
+                    online.restore(bytes).map(|()| true)
                 }
                 Found::Event(event) => {
                     let identity = Identity::of(event);
-                    let learnt = !recent.knows(identity) && brain.observe(event).is_ok();
+                    let learnt = !recent.knows(identity) && online.observe(event).is_ok();
                     if learnt {
                         recent.remember(identity);
                     }
@@ -228,7 +228,7 @@ impl<B: Brain> Server<B> {
         metrics.journal_repeated.add(recovered.repeated);
         metrics.journal_replayed.add(recovered.events);
         metrics.journal_missing.add(recovered.missing);
-        Ok(Self { shared: Arc::new(learner::Shared::new(brain, metrics)), journal, config, recovered })
+        Ok(Self { shared: Arc::new(learner::Shared::new(online, metrics)), journal, config, recovered })
     }
 
     async fn run(self, listener: TcpListener, stop: impl Future<Output = ()>) {
@@ -266,13 +266,13 @@ impl<B: Brain> Server<B> {
 ///
 /// # Errors
 /// If a setting makes no sense or the journal cannot be taken up. What goes wrong while serving is told to clients and counted.
-pub async fn run<B: Brain>(
+pub async fn run<B: OnlineModel>(
     listener: TcpListener,
-    brain: B,
+    online: B,
     config: Config,
     stop: impl Future<Output = ()>,
 ) -> Result<()> {
-    Server::open(brain, config)?.run(listener, stop).await;
+    Server::open(online, config)?.run(listener, stop).await;
     Ok(())
 }
 
@@ -281,14 +281,14 @@ pub async fn run<B: Brain>(
 ///
 /// # Errors
 /// As [`run`], or if the address cannot be listened on.
-pub fn serve<B: Brain>(
+pub fn serve<B: OnlineModel>(
     config: Config,
-    brain: B,
+    online: B,
     started: impl FnOnce(SocketAddr, &Recovered),
     stop: impl Future<Output = ()>,
 ) -> Result<()> {
     let address = config.bind;
-    let server = Server::open(brain, config)?;
+    let server = Server::open(online, config)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Error::Runtime)?;
     runtime.block_on(async {
         let refused = |source| Error::Listen { address, source };

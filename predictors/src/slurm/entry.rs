@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use super::{Entry, Tested};
-use crate::duration::law::{Law, mixture_quantile_s};
+use crate::duration::distribution::{Distribution, mixture_quantile_s};
 use crate::duration::predictor::Predictor;
 use crate::error::Result;
 use crate::feature::name;
@@ -39,19 +39,19 @@ pub fn entries(predictor: &Predictor, timeline: &Timeline) -> Result<Vec<Entry>>
     let asked: Vec<Submission> =
         kinds.values().map(|(job, _)| Submission { job_id: String::new(), limit_s: None, ..job.clone() }).collect();
     let said = predictor.laws_as_last_submitted(timeline, &asked)?;
-    // Laws and jobs for each key of the table.
-    let mut shared: BTreeMap<Key, (Vec<(f64, Law)>, u64)> = BTreeMap::new();
+    // Distributions and jobs for each key of the table.
+    let mut shared: BTreeMap<Key, (Vec<(f64, Distribution)>, u64)> = BTreeMap::new();
     for ((_, (job, jobs)), said) in kinds.iter().zip(&said) {
         for key in keys_of(job) {
-            let (laws, all) = shared.entry(key).or_default();
-            laws.push((*jobs as f64, said.law));
+            let (distributions, all) = shared.entry(key).or_default();
+            distributions.push((*jobs as f64, said.distribution));
             *all += jobs;
         }
     }
-    let entry = |(key, (laws, jobs)): (Key, (Vec<(f64, Law)>, u64))| {
-        let expected = laws.iter().map(|(weight, law)| weight * law.mean_s()).sum::<f64>();
+    let entry = |(key, (distributions, jobs)): (Key, (Vec<(f64, Distribution)>, u64))| {
+        let expected = distributions.iter().map(|(weight, distribution)| weight * distribution.mean_s()).sum::<f64>();
         let (_, user, name_stem, vc, gpus) = key;
-        let p95_s = mixture_quantile_s(&laws, 0.95)?;
+        let p95_s = mixture_quantile_s(&distributions, 0.95)?;
         Some(Entry {
             user,
             name_stem,

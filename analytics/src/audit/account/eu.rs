@@ -13,11 +13,12 @@ use super::{Bounded, WaterFigure};
 use crate::audit::factors::Site;
 use crate::audit::factors::site::Stated;
 use crate::report::format::percent;
+use crate::time::DAY_MS;
 
 /// From this installed IT power on, reporting is due, kW.
 const DUE_FROM_KW: f64 = 500.0;
 /// Milliseconds in 365 days.
-const YEAR_MS: i64 = 365 * 24 * 3_600_000;
+const YEAR_MS: i64 = 365 * DAY_MS;
 
 /// How a field is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]

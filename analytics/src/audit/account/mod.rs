@@ -1,4 +1,4 @@
-//! The account: a [`Ledger`] times [`Factors`](super::factors::Factors) is energy, carbon, money and water, by what they were spent on and by whose they are.
+//! The account: a [`EnergyLedger`] times [`Factors`](super::factors::Factors) is energy, carbon, money and water, by what they were spent on and by whose they are.
 //!
 //! | Figure | Formula | Rests on |
 //! |---|---|---|
@@ -41,9 +41,9 @@ pub use sci::Sci;
 
 use super::factors::{Hourly, Loaded, Pue};
 use crate::KWH_J;
-use crate::energy::ledger::{Basis, Entry, Ledger, Owner, Use};
+use crate::energy::ledger::{Basis, EnergyEntry, EnergyLedger, Owner, Use};
 use crate::stats::sum::NeumaierSum;
-use crate::time::HOUR_MS;
+use crate::time::{HOUR_MS, HOUR_S};
 
 /// An amount with the least and the most it can be.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, JsonSchema)]
@@ -101,7 +101,7 @@ impl BoundedSum {
 }
 
 /// Energy of an entry, kWh.
-fn energy_kwh(entry: &Entry) -> Bounded {
+fn energy_kwh(entry: &EnergyEntry) -> Bounded {
     let modelled = if entry.basis == Basis::Model { entry.energy_j } else { 0.0 };
     Bounded { value: entry.energy_j, lower: entry.lower_j, upper: entry.upper_j, modelled }.times(1.0 / KWH_J)
 }
@@ -336,7 +336,7 @@ struct Known {
 }
 
 impl Known {
-    fn add(&mut self, entry: &Entry) {
+    fn add(&mut self, entry: &EnergyEntry) {
         self.all.add(entry.energy_j.abs());
         if entry.basis != Basis::Model {
             self.measured.add(entry.energy_j.abs());
@@ -423,7 +423,7 @@ pub(crate) fn share(part: f64, whole: f64) -> Option<f64> {
 }
 
 /// Energy by hour, kWh, in order.
-pub(crate) fn by_hour(ledger: &Ledger) -> BTreeMap<i64, Bounded> {
+pub(crate) fn by_hour(ledger: &EnergyLedger) -> BTreeMap<i64, Bounded> {
     let mut hours: BTreeMap<i64, BoundedSum> = BTreeMap::new();
     for entry in &ledger.entries {
         hours.entry(entry.hour_ms.div_euclid(HOUR_MS) * HOUR_MS).or_default().add(energy_kwh(entry));
@@ -432,7 +432,7 @@ pub(crate) fn by_hour(ledger: &Ledger) -> BTreeMap<i64, Bounded> {
 }
 
 /// Accounts for a ledger.
-pub fn account(ledger: &Ledger, loaded: &Loaded) -> Account {
+pub fn account(ledger: &EnergyLedger, loaded: &Loaded) -> Account {
     let factors = &loaded.factors;
     let mut missing = Vec::new();
     let hours = by_hour(ledger);
@@ -617,7 +617,7 @@ fn charges(owners: &[Owner], purses: &[Purse], given: Given) -> (Vec<Charge>, Ve
 }
 
 /// By job.
-fn jobs(ledger: &Ledger, purses: &[Purse], given: Given) -> Vec<JobCharge> {
+fn jobs(ledger: &EnergyLedger, purses: &[Purse], given: Given) -> Vec<JobCharge> {
     let mut lines: Vec<JobCharge> = ledger
         .jobs
         .iter()
@@ -635,7 +635,7 @@ fn jobs(ledger: &Ledger, purses: &[Purse], given: Given) -> Vec<JobCharge> {
                 job_key: job.job_key.clone(),
                 vc: owner.and_then(|owner| owner.vc.clone()),
                 user: owner.and_then(|owner| owner.user.clone()),
-                gpu_hours: job.gpu_s / 3_600.0,
+                gpu_hours: job.gpu_s / HOUR_S,
                 energy_kwh,
                 active_kwh: job.active_j / KWH_J,
                 unsplit_kwh: job.unsplit_j / KWH_J,

@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Bounded, Carbon, Loaded, MissingFigure, miss};
-use crate::energy::ledger::Ledger;
+use crate::energy::ledger::EnergyLedger;
 
 /// Hours in a year of 365.25 days.
 const YEAR_H: f64 = 8_766.0;
@@ -39,7 +39,7 @@ pub struct Sci {
 }
 
 pub(super) fn figure(
-    ledger: &Ledger,
+    ledger: &EnergyLedger,
     loaded: &Loaded,
     location: Option<&Carbon>,
     it_kwh: Bounded,

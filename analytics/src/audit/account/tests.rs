@@ -9,8 +9,8 @@ fn near(found: f64, wanted: f64) {
     assert!((found - wanted).abs() <= 1e-9 * wanted.abs().max(1.0), "{found} is not {wanted}");
 }
 
-fn entry(hour: i64, spent_on: Use, owner: Option<u32>, kwh: f64) -> Entry {
-    Entry {
+fn entry(hour: i64, spent_on: Use, owner: Option<u32>, kwh: f64) -> EnergyEntry {
+    EnergyEntry {
         hour_ms: hour * HOUR_MS,
         spent_on,
         owner,
@@ -23,7 +23,7 @@ fn entry(hour: i64, spent_on: Use, owner: Option<u32>, kwh: f64) -> Entry {
 
 /// 10 kWh in the first hour, 30 kWh in the second. Hour 0: a 6 (4 active, 1 idle, 1 overhead), nobody 4. Hour 1: b 30, of which 10 are a
 /// model's with bounds 5 and 20.
-fn ledger() -> Ledger {
+fn ledger() -> EnergyLedger {
     let mut entries = vec![
         entry(0, Use::Active, Some(0), 4.0),
         entry(0, Use::IdleAllocated, Some(0), 1.0),
@@ -32,7 +32,7 @@ fn ledger() -> Ledger {
         entry(0, Use::Residual, None, -1.0),
         entry(1, Use::Active, Some(1), 20.0),
     ];
-    entries.push(Entry {
+    entries.push(EnergyEntry {
         basis: Basis::Model,
         lower_j: 5.0 * KWH_J,
         upper_j: 20.0 * KWH_J,
@@ -50,7 +50,7 @@ fn ledger() -> Ledger {
         gpu_s: 3_600.0,
         coverage_ratio: Some(1.0),
     };
-    Ledger {
+    EnergyLedger {
         from_ms: 0,
         to_ms: 2 * HOUR_MS,
         owners: vec![owner("red", "a"), owner("blue", "b")],
@@ -61,7 +61,7 @@ fn ledger() -> Ledger {
         coverage_ratio: Some(0.9),
         gpu_hours: 40.0,
         allocated_gpu_hours: 32.0,
-        ..Ledger::default()
+        ..EnergyLedger::default()
     }
 }
 
@@ -312,7 +312,7 @@ mod any {
 
     use super::*;
 
-    fn any_entry() -> impl Strategy<Value = Entry> {
+    fn any_entry() -> impl Strategy<Value = EnergyEntry> {
         let uses = prop::sample::select(vec![
             Use::Active,
             Use::IdleAllocated,
@@ -326,7 +326,7 @@ mod any {
                 let sign = if spent_on == Use::Residual { -0.3 } else { 1.0 };
                 let (lower_j, upper_j) = (joules * lower, joules + more);
                 let (lower_j, upper_j) = if sign < 0.0 { (upper_j * sign, lower_j * sign) } else { (lower_j, upper_j) };
-                Entry { energy_j: joules * sign, lower_j, upper_j, ..entry(hour, spent_on, owner, 0.0) }
+                EnergyEntry { energy_j: joules * sign, lower_j, upper_j, ..entry(hour, spent_on, owner, 0.0) }
             },
         )
     }
@@ -344,7 +344,7 @@ mod any {
             let size = entries.iter().map(|entry| entry.energy_j.abs()).sum::<f64>() / KWH_J;
             // Owner 3 is none of the list, and so nobody.
             let owners = (0..3).map(|at| Owner { vc: Some(format!("v{}", at % 2)), user: None }).collect();
-            let ledger = Ledger { to_ms: 50 * HOUR_MS, owners, entries, total_j, ..Ledger::default() };
+            let ledger = EnergyLedger { to_ms: 50 * HOUR_MS, owners, entries, total_j, ..EnergyLedger::default() };
             let series = |map: std::collections::BTreeMap<i64, f64>| Some(Hourly::of(map.into_iter().map(|(hour, value)| (hour * HOUR_MS, value))));
             let factors = Factors { pue: pue(ratio), demand_charge: Some(charge()), ..Factors::default() };
             let loaded = Loaded { factors, intensity: series(grams), price: series(prices), currency: None };

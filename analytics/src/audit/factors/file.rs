@@ -7,11 +7,11 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::{
-    Contract, ContractKind, DemandCharge, Embodied, Factors, GpuPower, Interval, Location, Market, Metering, Method,
-    Price, Pue, PueCategory, PuePeriod, Site, Values, Water,
+    Contract, ContractKind, DemandCharge, Embodied, Factors, Interval, Location, Market, Metering, Method, Price, Pue,
+    PueCategory, PuePeriod, RatedPower, Site, Values, Water,
 };
 use crate::error::{Error, Result};
-use crate::time::Zone;
+use crate::time::{DAY_S, Zone};
 
 /// Most a carbon intensity can be, g/kWh: burning lignite in the worst of plants gives about 1,500.
 pub(super) const MOST_G_PER_KWH: f64 = 5_000.0;
@@ -297,11 +297,11 @@ impl Checked<'_> {
             let idle_w = known(&given.idle_w, "idle power of a GPU", 0.0, MOST_GPU_W)?;
             // No GPU can draw less at most than when it is idle.
             let tdp_w = known(&given.tdp_w, "the most a GPU draws", idle_w.unwrap_or(0.0), MOST_GPU_W)?;
-            power.insert(name.clone(), GpuPower { idle_w, tdp_w, source: given.source.clone() });
+            power.insert(name.clone(), RatedPower { idle_w, tdp_w, source: given.source.clone() });
         }
         let wraps = entry.wraps_j.iter().map(|wrap| self.within(wrap, "where a counter begins again", 1.0, 1e15));
         Ok(Metering {
-            period_s: known(&entry.period_s, "the time between readings", 0.001, 86_400.0)?,
+            period_s: known(&entry.period_s, "the time between readings", 0.001, DAY_S)?,
             assumed_util: known(&entry.assumed_util, "the utilisation assumed", 0.0, 1.0)?,
             node_overhead_w: known(&entry.node_overhead_w, "power of a node beside its GPUs", 0.0, 20_000.0)?,
             wraps_j: wraps.collect::<Result<_>>()?,

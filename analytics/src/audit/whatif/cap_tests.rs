@@ -3,7 +3,7 @@
 use super::*;
 use crate::audit::account::account;
 use crate::audit::factors::Loaded;
-use crate::energy::ledger::{Basis, Entry, Ledger, Owner};
+use crate::energy::ledger::{Basis, EnergyEntry, EnergyLedger, Owner};
 use crate::schema::GpuSampleRow;
 use crate::time::HOUR_MS;
 
@@ -63,7 +63,7 @@ fn types_are_met_by_their_plain_name() {
 
 /// 30 kWh above idle, 10 kWh idle and held, 8 kWh overhead of jobs, 2 kWh of nobody; 100 GPU hours held.
 fn audited() -> Account {
-    let entry = |spent_on, owner, kwh: f64| Entry {
+    let entry = |spent_on, owner, kwh: f64| EnergyEntry {
         hour_ms: 0,
         spent_on,
         owner,
@@ -72,7 +72,7 @@ fn audited() -> Account {
         lower_j: kwh * 3.6e6,
         upper_j: kwh * 3.6e6,
     };
-    let ledger = Ledger {
+    let ledger = EnergyLedger {
         to_ms: HOUR_MS,
         owners: vec![Owner { vc: None, user: None }],
         entries: vec![
@@ -83,7 +83,7 @@ fn audited() -> Account {
         ],
         total_j: 50.0 * 3.6e6,
         allocated_gpu_hours: 100.0,
-        ..Ledger::default()
+        ..EnergyLedger::default()
     };
     account(&ledger, &Loaded::default())
 }

@@ -10,6 +10,7 @@ use crate::report::format::{count, duration, percent};
 use crate::report::{Axis, Cell, Chart, Column, Mark, Series, Table};
 use crate::stats;
 use crate::stats::ecdf::CurvePoint;
+use crate::time::HOUR_S;
 
 /// The share of readings of at most so many watts.
 pub(super) fn curve_chart(id: &str, title: &str, curve: &[CurvePoint]) -> Chart {
@@ -35,7 +36,7 @@ pub(super) fn covered(energy: &Energy, meters: &str) -> String {
     if let (Some(span_h), Some(part)) = (share(energy.span_h, energy.meters as f64), energy.time_coverage) {
         text.push_str(&format!(
             ", on average over {}, {} of which is bridged",
-            duration(span_h * 3_600.0),
+            duration(span_h * HOUR_S),
             percent(part)
         ));
     }

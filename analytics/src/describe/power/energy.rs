@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use crate::KWH_J;
 use crate::describe::topic::{hours, share};
-use crate::energy::meter::{Drawn, Holders, Part};
+use crate::energy::meter::{Drawn, EnergyPart, Holders};
 use crate::report::format::{compact, percent};
 use crate::stats;
 use crate::stats::ecdf::{CurvePoint, Ecdf};
@@ -243,7 +243,7 @@ pub struct EnergyOf {
 }
 
 impl EnergyOf {
-    fn of(group: Option<String>, part: &Part, total: &Part) -> Self {
+    fn of(group: Option<String>, part: &EnergyPart, total: &EnergyPart) -> Self {
         let (joules, s) = (part.energy_j.value(), part.s.value());
         Self {
             group,
@@ -255,8 +255,8 @@ impl EnergyOf {
     }
 }
 
-fn sum<'p>(parts: impl IntoIterator<Item = &'p Part>) -> Part {
-    let mut total = Part::default();
+fn sum<'p>(parts: impl IntoIterator<Item = &'p EnergyPart>) -> EnergyPart {
+    let mut total = EnergyPart::default();
     parts.into_iter().for_each(|part| total.merge(part));
     total
 }
@@ -279,7 +279,7 @@ pub(super) fn by_holder(holders: &Holders) -> Vec<EnergyOf> {
 
 /// Energy of the listed jobs by a group of theirs, most first; empty if none drew anything.
 pub(super) fn by_group<'f>(holders: &Holders, group: impl Fn(usize) -> Option<&'f str>) -> Vec<EnergyOf> {
-    let mut sums: BTreeMap<Option<&str>, Part> = BTreeMap::new();
+    let mut sums: BTreeMap<Option<&str>, EnergyPart> = BTreeMap::new();
     for (job, part) in holders.jobs.iter().filter(|(_, part)| part.s.value() > 0.0) {
         sums.entry(group(*job)).or_default().merge(part);
     }
@@ -292,7 +292,7 @@ pub(super) fn by_group<'f>(holders: &Holders, group: impl Fn(usize) -> Option<&'
 }
 
 /// What readings tell of all GPUs.
-fn total(holders: &Holders) -> Part {
+fn total(holders: &Holders) -> EnergyPart {
     sum(holders.jobs.values().chain([&holders.unlisted, &holders.nobody, &holders.unknown]))
 }
 

@@ -4,7 +4,7 @@
 
 use super::{Options, Readings};
 use crate::Trace;
-use crate::energy::model::Laws;
+use crate::energy::model::PowerModels;
 use crate::error::Error;
 use crate::report::format::{count, duration};
 use crate::schema::Table as _;
@@ -69,9 +69,9 @@ pub(super) fn jobs(trace: &Trace, window: (i64, i64), (first, last): (i64, i64))
 }
 
 /// Nothing has an energy.
-pub(super) fn energy(trace: Option<&Trace>, counts: &Readings, laws: &Laws, options: &Options) -> Error {
+pub(super) fn energy(trace: Option<&Trace>, counts: &Readings, models: &PowerModels, options: &Options) -> Error {
     let telemetry = "add telemetry with a time and power or energy (DCGM, nvidia-smi, IPMI, a meter's register)";
-    let types: Vec<&str> = laws.names.iter().flatten().map(String::as_str).collect();
+    let types: Vec<&str> = models.names.iter().flatten().map(String::as_str).collect();
     let types = if types.is_empty() { "a GPU type that is not told".to_owned() } else { types.join(", ") };
     let stated = "or state idle power and TDP of the type in the factor file ([meter.power.TYPE])";
     let Some(trace) = trace else {

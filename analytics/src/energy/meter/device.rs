@@ -62,14 +62,14 @@ impl Drawn {
 
 /// Joules and seconds.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Part {
+pub struct EnergyPart {
     /// Joules.
     pub energy_j: NeumaierSum,
     /// Seconds.
     pub s: NeumaierSum,
 }
 
-impl Part {
+impl EnergyPart {
     pub(in crate::energy) fn add(&mut self, joules: f64, s: f64) {
         self.energy_j.add(joules);
         self.s.add(s);
@@ -86,13 +86,13 @@ impl Part {
 #[derive(Debug, Clone, Default)]
 pub struct Holders {
     /// Jobs of the table, by row.
-    pub jobs: BTreeMap<usize, Part>,
+    pub jobs: BTreeMap<usize, EnergyPart>,
     /// Jobs that the table does not hold.
-    pub unlisted: Part,
+    pub unlisted: EnergyPart,
     /// No job.
-    pub nobody: Part,
+    pub nobody: EnergyPart,
     /// Not known.
-    pub unknown: Part,
+    pub unknown: EnergyPart,
 }
 
 /// What the readings of a trace add up to.

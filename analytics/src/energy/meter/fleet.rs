@@ -2,7 +2,7 @@
 //!
 //! A meter stands beside the readings of its node's GPUs ([`attribute`](crate::energy::attribute) brings them together), or is all that is
 //! read of the node. Then its jobs share it: the node is one device, held by each job with the part of its GPUs that the job was given
-//! there, and its idle power is kept apart ([`NodeMeter::law`]).
+//! there, and its idle power is kept apart ([`NodeMeter::model`]).
 //!
 //! O(readings + placements). Worked number: a node of 8 GPUs with an idle power of 800 W reads 2,400 W for an hour while a job holds 4 of
 //! them: 1.6 kWh are the job's work, 0.4 kWh its idle power, and 0.4 kWh nobody's.
@@ -17,7 +17,7 @@ use crate::Trace;
 use crate::energy::attribute::{MeterHours, NodeFacts};
 use crate::energy::constant::Constant;
 use crate::energy::ledger::Basis;
-use crate::energy::model::Laws;
+use crate::energy::model::PowerModels;
 use crate::facts::JobFacts;
 use crate::report::format::compact;
 use crate::schema::Table as _;
@@ -69,10 +69,10 @@ impl Fleet {
         fleet
     }
 
-    /// How GPUs are measured; law and holding differ by GPU.
+    /// How GPUs are measured; model and holding differ by GPU.
     pub(in crate::energy) fn gpu_setting<'w>(&self, wraps: &'w [f64]) -> Setting<'w> {
         Setting {
-            law: None,
+            model: None,
             meter_w: None,
             count_j: 0.0,
             holding: None,
@@ -115,11 +115,11 @@ impl Fleet {
         }
     }
 
-    /// Notes a GPU of a node, and the place of its law.
-    pub(in crate::energy) fn device(&mut self, number: u32, law: u32) {
+    /// Notes a GPU of a node, and the place of its model.
+    pub(in crate::energy) fn device(&mut self, number: u32, model: u32) {
         if let Some(facts) = self.facts.get_mut(number as usize) {
             facts.gpus += 1;
-            facts.law = law;
+            facts.model = model;
         }
     }
 
@@ -167,7 +167,7 @@ impl Fleet {
     pub(in crate::energy) fn unread(
         &mut self,
         trace: &Trace,
-        laws: &Laws,
+        models: &PowerModels,
         claims: &Claims,
         set: &Setting<'_>,
         sink: &mut Sink,
@@ -183,8 +183,8 @@ impl Fleet {
             if self.facts.get(number as usize).is_none_or(|facts| facts.gpus > 0) || self.shared.contains_key(&number) {
                 continue;
             }
-            let place = laws.place(nodes.gpu_type.get(ix));
-            let Some(law) = laws.laws.get(place as usize).filter(|law| law.in_state(None).is_some()) else {
+            let place = models.place(nodes.gpu_type.get(ix));
+            let Some(model) = models.models.get(place as usize).filter(|model| model.in_state(None).is_some()) else {
                 left_out += 1;
                 continue;
             };
@@ -195,7 +195,7 @@ impl Fleet {
                 self.device(number, place);
                 let id = gpu.to_string();
                 let set = Setting {
-                    law: Some(law),
+                    model: Some(model),
                     holding: claims.held(Some(claims.unread(Some(node), Some(&id)))),
                     ..*set
                 };
@@ -225,9 +225,9 @@ impl Fleet {
             let held = self.shared.get(&number).copied();
             let known_w = self.facts.get(number as usize).and_then(|facts| facts.idle_w);
             let holding = held.and_then(|held| claims.held(Some(held.holding)));
-            let law = holding.map(|holding| meter.law(holding, known_w, claims.unplaced.0 == 0, &wraps));
+            let model = holding.map(|holding| meter.model(holding, known_w, claims.unplaced.0 == 0, &wraps));
             let set = Setting {
-                law: law.as_ref(),
+                model: model.as_ref(),
                 holding,
                 meter_w: Some(NODE_MOST_W),
                 count_j: meter.count_j,
@@ -262,10 +262,10 @@ impl Fleet {
                 facts.meter = Some(hours);
                 facts.is_shared = held.is_some();
             }
-            if let (Some(held), Some(law)) = (held, law) {
+            if let (Some(held), Some(model)) = (held, model) {
                 shared += 1;
                 guessed += u64::from(!held.is_listed);
-                idle.add(known_w.is_some(), law.idle);
+                idle.add(known_w.is_some(), model.idle);
             }
         }
         if shared > 0 {

@@ -1,4 +1,4 @@
-//! Measuring: from readings of GPUs and nodes to the [`Ledger`].
+//! Measuring: from readings of GPUs and nodes to the [`EnergyLedger`].
 //!
 //! Responsible for: choosing for every stretch of every device what its energy is known by (`series`), what a counter did
 //! (`counter`), who held the device (`holding`). `attribute` makes the ledger of it, and
@@ -31,7 +31,7 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 pub use counter::{REGISTER_WRAPS_J, WRAPS_J, counter_rise};
-pub use device::{Devices, Drawn, Holders, Part};
+pub use device::{Devices, Drawn, EnergyPart, Holders};
 pub use series::Readings;
 
 pub(super) use counter::SLACK;
@@ -42,8 +42,8 @@ pub(super) use sink::{Bundle, Claim, Sink};
 
 use super::attribute::{Measured, attribute, holders};
 use super::constant::{self, Constant};
-use super::ledger::{Basis, Ledger};
-use super::model::{GPU_MOST_W, Given, Law, Laws, Tally};
+use super::ledger::{Basis, EnergyLedger};
+use super::model::{GPU_MOST_W, Given, PowerModel, PowerModels, Tally};
 use crate::Trace;
 use crate::error::{Error, Result};
 use crate::facts::JobFacts;
@@ -144,7 +144,7 @@ impl Options {
 ///
 /// # Errors
 /// If an option makes no sense, or the trace has neither readings nor jobs with a known power.
-pub fn measure(trace: &Trace, options: &Options) -> Result<Ledger> {
+pub fn measure(trace: &Trace, options: &Options) -> Result<EnergyLedger> {
     measure_counted(trace, options).map(|(ledger, _)| ledger)
 }
 
@@ -152,26 +152,26 @@ pub fn measure(trace: &Trace, options: &Options) -> Result<Ledger> {
 ///
 /// # Errors
 /// As [`measure`].
-pub fn measure_counted(trace: &Trace, options: &Options) -> Result<(Ledger, Readings)> {
-    let Read { mut fleet, laws, mut claims, mut sink, mut counts } = read(trace, options)?;
+pub fn measure_counted(trace: &Trace, options: &Options) -> Result<(EnergyLedger, Readings)> {
+    let Read { mut fleet, models, mut claims, mut sink, mut counts } = read(trace, options)?;
     let wraps = options.wraps();
     fleet.share_meters(Some(trace), &mut claims);
     let set = fleet.gpu_setting(&wraps);
-    fleet.unread(trace, &laws, &claims, &set, &mut sink, &mut counts);
+    fleet.unread(trace, &models, &claims, &set, &mut sink, &mut counts);
     if fleet.record().is_none() && sink.cells.is_empty() {
-        estimate(trace, &laws, &mut claims, &fleet, options, &mut sink)?;
+        estimate(trace, &models, &mut claims, &fleet, options, &mut sink)?;
         fleet.notes.push(format!(
             "There are no readings of power that have a time{}: all energy is modelled from the GPU time of jobs, and idle GPUs are not in it.",
             if counts.without_time > 0 { format!(" ({} have none)", counts.without_time) } else { String::new() }
         ));
     }
-    conclude(Some(trace), &claims, &laws, sink, fleet, options, counts)
+    conclude(Some(trace), &claims, &models, sink, fleet, options, counts)
 }
 
 /// What is read of GPUs, and what it takes to go on.
 struct Read {
     fleet: Fleet,
-    laws: Laws,
+    models: PowerModels,
     claims: Claims,
     sink: Sink,
     counts: Readings,
@@ -183,7 +183,7 @@ fn read(trace: &Trace, options: &Options) -> Result<Read> {
     let mut devices = Rows::of(trace, options.window());
     let mut fleet = Fleet::of(Some(trace), options, &mut devices.counts);
     add_types(trace, &mut devices.tallies);
-    let laws = Laws::fit(&devices.tallies, &options.power, options.assumed_util_ratio);
+    let models = PowerModels::fit(&devices.tallies, &options.power, options.assumed_util_ratio);
     for (node, span) in &devices.spans {
         let number = fleet.number(node.as_deref());
         fleet.seen(number, *span);
@@ -198,8 +198,8 @@ fn read(trace: &Trace, options: &Options) -> Result<Read> {
     let mut set = fleet.gpu_setting(&wraps);
     for ((node, _, board), rows) in std::mem::take(&mut devices.rows) {
         let number = fleet.number(node.as_deref());
-        let place = laws.place(devices.types.get(&(node.clone(), board.clone())).map(String::as_str));
-        set.law = laws.laws.get(place as usize);
+        let place = models.place(devices.types.get(&(node.clone(), board.clone())).map(String::as_str));
+        set.model = models.models.get(place as usize);
         set.holding = claims.held(claims.holding(node.as_deref(), board.as_deref()));
         fleet.device(number, place);
         let mut series = Series::new(number);
@@ -209,7 +209,7 @@ fn read(trace: &Trace, options: &Options) -> Result<Read> {
         let (from, to) = fleet.span(number);
         series.finish(from, to, &set, &mut sink, &mut devices.counts);
     }
-    Ok(Read { fleet, laws, claims, sink, counts: devices.counts })
+    Ok(Read { fleet, models, claims, sink, counts: devices.counts })
 }
 
 /// What the readings of a trace add up to by kind of device, and who held the GPUs: the part of [`measure`] that rests on readings.
@@ -217,14 +217,14 @@ fn read(trace: &Trace, options: &Options) -> Result<Read> {
 /// # Errors
 /// If an option makes no sense.
 pub fn devices(trace: &Trace, options: &Options) -> Result<Devices> {
-    let Read { mut fleet, laws, mut claims, mut sink, mut counts } = read(trace, options)?;
+    let Read { mut fleet, models, mut claims, mut sink, mut counts } = read(trace, options)?;
     let gpus = Drawn::of_sink(&sink);
     fleet.share_meters(Some(trace), &mut claims);
     let wraps = options.wraps();
     let set = fleet.gpu_setting(&wraps);
     // GPUs without readings share pools with the others, and have nothing else here.
-    fleet.unread(trace, &laws, &claims, &set, &mut sink, &mut counts);
-    let holders = holders(&claims, &laws, &sink);
+    fleet.unread(trace, &models, &claims, &set, &mut sink, &mut counts);
+    let holders = holders(&claims, &models, &sink);
     fleet.close(&claims, &mut Sink::new(false), &mut counts);
     Ok(Devices { gpus, holders, nodes: Drawn::of_meters(&fleet), counts })
 }
@@ -236,12 +236,12 @@ pub fn devices(trace: &Trace, options: &Options) -> Result<Devices> {
 pub(super) fn conclude(
     trace: Option<&Trace>,
     claims: &Claims,
-    laws: &Laws,
+    models: &PowerModels,
     mut sink: Sink,
     mut fleet: Fleet,
     options: &Options,
     mut counts: Readings,
-) -> Result<(Ledger, Readings)> {
+) -> Result<(EnergyLedger, Readings)> {
     fleet.close(claims, &mut sink, &mut counts);
     let record = fleet.record();
     // Without readings it is the jobs that say what time is known.
@@ -258,13 +258,13 @@ pub(super) fn conclude(
     let known = fleet.has_read(&sink) || fleet.facts.iter().any(|facts| facts.meter.is_some());
     let mut notes = std::mem::take(&mut fleet.notes);
     tell(&counts, claims, &mut notes);
-    let used: BTreeSet<u32> = fleet.facts.iter().filter(|facts| facts.gpus > 0).map(|facts| facts.law).collect();
-    let used: Vec<&Law> = used.iter().filter_map(|law| laws.laws.get(*law as usize)).collect();
+    let used: BTreeSet<u32> = fleet.facts.iter().filter(|facts| facts.gpus > 0).map(|facts| facts.model).collect();
+    let used: Vec<&PowerModel> = used.iter().filter_map(|model| models.models.get(*model as usize)).collect();
     // Without devices it is the jobs' types that set the figures.
-    let all: Vec<&Law> = laws.laws.iter().filter(|law| law.most_w.is_some()).collect();
+    let all: Vec<&PowerModel> = models.models.iter().filter(|model| model.most_w.is_some()).collect();
     let used = if used.is_empty() && record.is_none() { all } else { used };
-    notes.extend(used.iter().map(|law| format!("Power of {}.", law.source)));
-    let mut constants: Vec<Constant> = used.iter().flat_map(|law| law.constants.iter().cloned()).collect();
+    notes.extend(used.iter().map(|model| format!("Power of {}.", model.source)));
+    let mut constants: Vec<Constant> = used.iter().flat_map(|model| model.constants.iter().cloned()).collect();
     constants.append(&mut fleet.constants);
     constants.extend(constant::of_the_method(&options.wraps()));
     let hours =
@@ -274,7 +274,7 @@ pub(super) fn conclude(
     let measured = Measured {
         trace,
         claims,
-        laws,
+        models,
         sink,
         nodes: fleet.facts,
         overhead_w: options.node_overhead_w,
@@ -285,7 +285,7 @@ pub(super) fn conclude(
     let mut ledger = attribute(&measured);
     ledger.constants = constants;
     if ledger.entries.is_empty() && !known {
-        return Err(absent::energy(trace, &counts, laws, options));
+        return Err(absent::energy(trace, &counts, models, options));
     }
     Ok((ledger, counts))
 }
@@ -435,7 +435,7 @@ pub(super) fn reading(ts: i64, values: [Option<f64>; 3], claim: Claim, instance:
     row
 }
 
-/// Adds types that have no readings, so that they have a place among the laws.
+/// Adds types that have no readings, so that they have a place among the models.
 pub(super) fn add_types(trace: &Trace, tallies: &mut BTreeMap<Option<String>, Tally>) {
     for label in [&trace.nodes.gpu_type, &trace.jobs.gpu_type] {
         for name in (0..).map_while(|code| label.name(code)) {
@@ -453,7 +453,7 @@ pub(super) fn node_types(trace: &Trace) -> HashMap<&str, &str> {
 /// Without any reading or inventory: what jobs' GPUs draw by the model, hour by hour.
 fn estimate(
     trace: &Trace,
-    laws: &Laws,
+    models: &PowerModels,
     claims: &mut Claims,
     fleet: &Fleet,
     options: &Options,
@@ -464,10 +464,12 @@ fn estimate(
     let jobs = &trace.jobs;
     let (mut known, mut inside) = (false, false);
     for stretch in &facts.stretches {
-        let Some(law) = laws.laws.get(laws.place(jobs.gpu_type.get(stretch.job)) as usize) else { continue };
+        let Some(model) = models.models.get(models.place(jobs.gpu_type.get(stretch.job)) as usize) else { continue };
         let util = jobs.reported_gpu_util_ratio.get(stretch.job).map(|util| util.clamp(0.0, 1.0));
-        let reported = util.and_then(|util| Some((law.at(util)?, law.at_most(util))));
-        let Some((watts, most)) = reported.or_else(|| Some((law.in_state(Some(true))?, law.most_w))) else { continue };
+        let reported = util.and_then(|util| Some((model.at(util)?, model.at_most(util))));
+        let Some((watts, most)) = reported.or_else(|| Some((model.in_state(Some(true))?, model.most_w))) else {
+            continue;
+        };
         let most = most.unwrap_or(watts).max(watts);
         let Some(claim) = jobs.job_key.get(stretch.job).map(|key| claims.whole(key)) else { continue };
         known = true;
@@ -477,7 +479,7 @@ fn estimate(
             let hour = from.div_euclid(HOUR_MS) * HOUR_MS;
             let until = to.min(hour + HOUR_MS);
             let s = (until - from) as f64 / 1_000.0 * stretch.gpus;
-            let bundle = series::flat(watts, (law.idle.least_w.min(watts), most), s, law.idle);
+            let bundle = series::flat(watts, (model.idle.least_w.min(watts), most), s, model.idle);
             sink.add(u32::MAX, hour, claim, Basis::Model, &bundle);
             from = until;
         }
@@ -485,6 +487,6 @@ fn estimate(
     match (known, inside, facts.window) {
         (true, true, _) => Ok(()),
         (true, false, Some(jobs)) => Err(absent::jobs(trace, options.window(), jobs)),
-        _ => Err(absent::energy(Some(trace), &Readings::default(), laws, options)),
+        _ => Err(absent::energy(Some(trace), &Readings::default(), models, options)),
     }
 }

@@ -16,7 +16,7 @@ use super::holding::Holding;
 use super::{Claim, NODE_BLANK_W, NODE_MOST_W, Readings, Row};
 use crate::energy::constant::Constant;
 use crate::energy::meter::counter::{Step, judge};
-use crate::energy::model::{Idle, LEAST_IDLE, Law};
+use crate::energy::model::{IdlePower, LEAST_IDLE, PowerModel};
 use crate::schema::{NodeSampleTable, Table as _, sensor};
 use crate::stats::sampled::BRIDGE;
 use crate::stats::sum::NeumaierSum;
@@ -136,7 +136,7 @@ impl NodeMeter {
 
     /// Power of the node by whether jobs hold it. `known_w` is its idle power by the inventory; `all_placed` whether every job that held
     /// GPUs has a placement, without which nobody knows that a node was idle.
-    pub(super) fn law(&self, holding: &Holding, known_w: Option<f64>, all_placed: bool, wraps: &[f64]) -> Law {
+    pub(super) fn model(&self, holding: &Holding, known_w: Option<f64>, all_placed: bool, wraps: &[f64]) -> PowerModel {
         let (mut free, mut busy, mut all) = (Mean::default(), Mean::default(), Mean::default());
         let mut ends = (f64::INFINITY, 0.0_f64);
         for (from, to, watts) in self.stretches(wraps) {
@@ -155,13 +155,13 @@ impl NodeMeter {
             ends = (ends.0.min(row.power), ends.1.max(row.power));
         }
         let measured = free.value().filter(|_| all_placed && free.count >= LEAST_IDLE);
-        let idle = known_w.or(measured).map_or(Idle { least_w: 0.0, most_w: ends.0 }, Idle::known);
-        Law {
+        let idle = known_w.or(measured).map_or(IdlePower { least_w: 0.0, most_w: ends.0 }, IdlePower::known);
+        PowerModel {
             idle,
             most_w: (ends.1 > 0.0).then_some(ends.1),
             busy_w: busy.value(),
             mean_w: all.value(),
-            ..Law::default()
+            ..PowerModel::default()
         }
     }
 }
@@ -211,7 +211,7 @@ pub(super) struct IdleOfNodes {
 }
 
 impl IdleOfNodes {
-    pub(super) fn add(&mut self, listed: bool, idle: Idle) {
+    pub(super) fn add(&mut self, listed: bool, idle: IdlePower) {
         match idle.value() {
             Some(_) if listed => self.listed += 1,
             Some(watts) => {

@@ -23,7 +23,7 @@ use super::counter::{Step, judge};
 use super::holding::Holding;
 use super::sink::{Bundle, Claim, Sink};
 use crate::energy::ledger::Basis;
-use crate::energy::model::{GPU_MOST_W, Idle, Law};
+use crate::energy::model::{GPU_MOST_W, IdlePower, PowerModel};
 use crate::stats::sampled::{BRIDGE, PERIOD_GAPS};
 use crate::time::HOUR_MS;
 
@@ -141,7 +141,7 @@ fn earlier(one: Option<i64>, other: Option<i64>) -> Option<i64> {
 #[derive(Debug, Clone, Copy)]
 pub(in crate::energy) struct Setting<'a> {
     /// Power of its type; `None` for a whole-node meter without jobs.
-    pub(in crate::energy) law: Option<&'a Law>,
+    pub(in crate::energy) model: Option<&'a PowerModel>,
     /// No whole-node meter reads more, watts; `None` for a GPU, whose own bound is tighter.
     pub(in crate::energy) meter_w: Option<f64>,
     /// Steps that its counter goes in, joules; 0 if they are small.
@@ -157,13 +157,13 @@ pub(in crate::energy) struct Setting<'a> {
 }
 
 impl Setting<'_> {
-    fn idle(&self) -> Idle {
+    fn idle(&self) -> IdlePower {
         // All that a whole-node meter reads is above.
-        self.law.map_or(Idle::known(0.0), |law| law.idle)
+        self.model.map_or(IdlePower::known(0.0), |model| model.idle)
     }
 
     fn most_w(&self) -> Option<f64> {
-        self.law.and_then(|law| law.most_w)
+        self.model.and_then(|model| model.most_w)
     }
 }
 
@@ -368,7 +368,7 @@ impl Series {
                     self.emit(&path, Shape::Line(watts, watts, bounds), Basis::Counter, set, sink);
                 } else {
                     counts.long_gaps += 1;
-                    let known = set.law.is_some_and(|law| law.in_state(None).is_some());
+                    let known = set.model.is_some_and(|model| model.in_state(None).is_some());
                     let bounds = Some((watts, self.bounds(set, watts).1.max(watts)));
                     let shape = if known { Shape::State(watts) } else { Shape::Line(watts, watts, bounds) };
                     self.emit(&path, shape, Basis::Model, set, sink);
@@ -393,7 +393,7 @@ impl Series {
     fn counted(&mut self, path: &[Row], joules: f64, set: &Setting<'_>, sink: &mut Sink) {
         let (Some(a), Some(b)) = (path.first(), path.last()) else { return };
         let watts = joules / ((b.ts - a.ts) as f64 / 1_000.0);
-        if set.law.is_none() {
+        if set.model.is_none() {
             self.seen_w = (self.seen_w.0.min(watts), self.seen_w.1.max(watts));
         }
         self.emit(path, Shape::Line(watts, watts, None), Basis::Counter, set, sink);
@@ -420,7 +420,7 @@ impl Series {
     /// Energy along rows without a usable counter.
     fn settle(&mut self, path: &[Row], set: &Setting<'_>, sink: &mut Sink, counts: &mut Readings) {
         let estimate = |row: &Row| {
-            if row.power.is_nan() { set.law.filter(|_| !row.util.is_nan())?.at(row.util) } else { Some(row.power) }
+            if row.power.is_nan() { set.model.filter(|_| !row.util.is_nan())?.at(row.util) } else { Some(row.power) }
         };
         let mut at = 0;
         while let (Some(a), Some(b)) = (path.get(at), path.get(at + 1)) {
@@ -440,10 +440,10 @@ impl Series {
             let short = self.is_short(b.ts - a.ts);
             counts.long_gaps += u64::from(!short);
             let shape = match (estimate(a), estimate(b)) {
-                (Some(from), Some(to)) if short || set.law.is_none() => {
+                (Some(from), Some(to)) if short || set.model.is_none() => {
                     let (least, most) = self.bounds(set, from.max(to));
                     // Utilisation says how much a GPU can draw, where it is all that was read.
-                    let said = |row: &Row| set.law.filter(|_| row.power.is_nan())?.at_most(row.util);
+                    let said = |row: &Row| set.model.filter(|_| row.power.is_nan())?.at_most(row.util);
                     let most = said(a).zip(said(b)).map_or(most, |(a, b)| most.min(a.max(b)));
                     Shape::Line(from, to, Some((least, most)))
                 }
@@ -456,8 +456,8 @@ impl Series {
 
     /// Least and most power where it is not read, given that it is `near` this much.
     fn bounds(&self, set: &Setting<'_>, near: f64) -> (f64, f64) {
-        match set.law {
-            Some(law) => (law.idle.least_w, law.most_w.unwrap_or(near).max(self.seen_w.1)),
+        match set.model {
+            Some(model) => (model.idle.least_w, model.most_w.unwrap_or(near).max(self.seen_w.1)),
             None if self.seen_w.0 <= self.seen_w.1 => self.seen_w,
             None => (near, near),
         }
@@ -493,7 +493,7 @@ impl Series {
             let short = self.is_short(gap);
             counts.long_gaps += u64::from(!short);
             let line = Shape::Line(watts, watts, Some(self.bounds(set, watts)));
-            match (short, watts.is_nan(), set.law.is_none()) {
+            match (short, watts.is_nan(), set.model.is_none()) {
                 (true, false, _) => self.emit(&[a, b], line, Basis::Bridged, set, sink),
                 (false, false, true) => self.emit(&[a, b], line, Basis::Model, set, sink),
                 _ => self.emit(&[a, b], Shape::State(0.0), Basis::Model, set, sink),
@@ -582,7 +582,7 @@ fn bundle(whole: &Stretch, from: i64, to: i64, claim: Claim, seen_w: f64, set: &
             (a + slope * (from - whole.from) as f64, a + slope * (to - whole.from) as f64, bounds)
         }
         Shape::State(floor) => {
-            let Some(watts) = set.law.and_then(|law| law.in_state(claim.held())) else {
+            let Some(watts) = set.model.and_then(|model| model.in_state(claim.held())) else {
                 return Bundle { s, blank_s: s, ..Bundle::default() };
             };
             let watts = watts.max(floor);
@@ -599,12 +599,12 @@ fn bundle(whole: &Stretch, from: i64, to: i64, claim: Claim, seen_w: f64, set: &
 }
 
 /// Energy at a steady power that is not measured, joules, within bounds of power.
-pub(in crate::energy) fn flat(watts: f64, bounds: (f64, f64), s: f64, idle: Idle) -> Bundle {
+pub(in crate::energy) fn flat(watts: f64, bounds: (f64, f64), s: f64, idle: IdlePower) -> Bundle {
     line((watts, watts), bounds, s, idle)
 }
 
 /// Energy along a line of power that is not measured, joules, within bounds of power.
-fn line((from_w, to_w): (f64, f64), (least, most): (f64, f64), s: f64, idle: Idle) -> Bundle {
+fn line((from_w, to_w): (f64, f64), (least, most): (f64, f64), s: f64, idle: IdlePower) -> Bundle {
     let [active, either, below] = parts(from_w, to_w, s, idle);
     let [active_least, either_least, idle_least] = parts(least, least, s, idle);
     let [active_most, either_most, idle_most] = parts(most, most, s, idle);
@@ -620,7 +620,7 @@ fn line((from_w, to_w): (f64, f64), (least, most): (f64, f64), s: f64, idle: Idl
 
 /// Energy above idle power, between the least and the most that it can be, and below, joules.
 #[inline]
-fn parts(from_w: f64, to_w: f64, s: f64, idle: Idle) -> [f64; 3] {
+fn parts(from_w: f64, to_w: f64, s: f64, idle: IdlePower) -> [f64; 3] {
     let (above, below) = split(from_w, to_w, s, idle.least_w);
     if idle.least_w == idle.most_w {
         return [above, 0.0, below];

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::energy::ledger::{Entry, Use};
+use crate::energy::ledger::{EnergyEntry, Use};
 use crate::schema::{AttemptRow, GpuSampleRow, JobRow, NodeRow, NodeSampleRow, PlacementRow};
 
 /// What a test says of a sample: seconds, counter, power, utilisation.
@@ -46,15 +46,15 @@ pub(super) fn given() -> Options {
     Options { power, ..Options::default() }
 }
 
-pub(super) fn sum(ledger: &Ledger, keep: impl Fn(&Entry) -> bool) -> f64 {
+pub(super) fn sum(ledger: &EnergyLedger, keep: impl Fn(&EnergyEntry) -> bool) -> f64 {
     ledger.entries.iter().filter(|entry| keep(entry)).map(|entry| entry.energy_j).sum()
 }
 
-pub(super) fn of(ledger: &Ledger, spent_on: Use) -> f64 {
+pub(super) fn of(ledger: &EnergyLedger, spent_on: Use) -> f64 {
     sum(ledger, |entry| entry.spent_on == spent_on)
 }
 
-pub(super) fn by(ledger: &Ledger, basis: Basis) -> f64 {
+pub(super) fn by(ledger: &EnergyLedger, basis: Basis) -> f64 {
     sum(ledger, |entry| entry.basis == basis)
 }
 
@@ -63,7 +63,7 @@ pub(super) fn close(found: f64, expected: f64) {
 }
 
 /// Everything adds up.
-pub(super) fn conserved(ledger: &Ledger) {
+pub(super) fn conserved(ledger: &EnergyLedger) {
     let near = |a: f64, b: f64| {
         let scale = ledger.entries.iter().map(|entry| entry.energy_j.abs()).sum::<f64>().max(1.0);
         assert!((a - b).abs() <= 1e-9 * scale, "{a} and {b}");
@@ -85,7 +85,7 @@ pub(super) fn conserved(ledger: &Ledger) {
     }
 }
 
-pub(super) fn measured(trace: &Trace, options: &Options) -> Ledger {
+pub(super) fn measured(trace: &Trace, options: &Options) -> EnergyLedger {
     let ledger = measure(trace, options).unwrap();
     conserved(&ledger);
     ledger
@@ -130,7 +130,7 @@ fn a_gap_of_three_periods_is_bridged_and_a_longer_one_modelled() {
     readings.extend([(360.0, 200.0), (420.0, 200.0), (480.0, 200.0)]);
     let ledger = measured(&powers(&readings), &given());
     close(by(&ledger, Basis::Model), 36_000.0);
-    let model: Vec<&Entry> = ledger.entries.iter().filter(|entry| entry.basis == Basis::Model).collect();
+    let model: Vec<&EnergyEntry> = ledger.entries.iter().filter(|entry| entry.basis == Basis::Model).collect();
     close(model.iter().map(|entry| entry.lower_j).sum(), 240.0 * 60.0);
     close(model.iter().map(|entry| entry.upper_j).sum(), 240.0 * 400.0);
     assert!(ledger.notes.iter().any(|note| note.starts_with("1 gaps of more than three")), "{:?}", ledger.notes);
@@ -273,7 +273,7 @@ pub(super) fn job(trace: &mut Trace, key: &str, from: i64, to: i64, gpus: f64, p
     }
 }
 
-fn energies(ledger: &Ledger) -> Vec<(&str, f64, f64, f64)> {
+fn energies(ledger: &EnergyLedger) -> Vec<(&str, f64, f64, f64)> {
     let round = |joules: f64| (joules * 1e6).round() / 1e6;
     let of = |job: &'_ _| -> (f64, f64, f64) {
         let job: &crate::energy::ledger::JobEnergy = job;

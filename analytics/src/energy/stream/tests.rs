@@ -22,7 +22,7 @@ fn file(table: &GpuSampleTable, rows: usize) -> (TempDir, PathBuf) {
     (folder, path)
 }
 
-fn same(streamed: &Ledger, whole: &Ledger) {
+fn same(streamed: &EnergyLedger, whole: &EnergyLedger) {
     let near = |a: f64, b: f64| (a - b).abs() <= 1e-9 * whole.total_j.abs().max(1.0);
     assert_eq!((streamed.from_ms, streamed.to_ms, &streamed.owners), (whole.from_ms, whole.to_ms, &whole.owners));
     assert_eq!(streamed.notes, whole.notes);
@@ -31,8 +31,9 @@ fn same(streamed: &Ledger, whole: &Ledger) {
     assert!((streamed.gpu_hours - whole.gpu_hours).abs() < 1e-9);
     assert!((streamed.allocated_gpu_hours - whole.allocated_gpu_hours).abs() < 1e-9);
     // What rounding leaves of nothing may be in one and not in the other.
-    let entries =
-        |ledger: &Ledger| -> Vec<_> { ledger.entries.iter().filter(|e| e.upper_j.abs() > 1e-6).cloned().collect() };
+    let entries = |ledger: &EnergyLedger| -> Vec<_> {
+        ledger.entries.iter().filter(|e| e.upper_j.abs() > 1e-6).cloned().collect()
+    };
     let (one, other) = (entries(streamed), entries(whole));
     assert_eq!(one.len(), other.len());
     for (a, b) in one.iter().zip(&other) {
@@ -198,7 +199,7 @@ fn readings_a_little_out_of_order_are_sorted_and_later_ones_counted() {
     let (_folder, path) = file(&permuted(&trace.gpu_samples, &order), 100);
     let (ledger, counts) = measure_stream(&[path], Some(&trace), &Options::default()).unwrap();
     let whole = measure(&trace, &Options::default()).unwrap();
-    let read = |ledger: &Ledger| -> f64 {
+    let read = |ledger: &EnergyLedger| -> f64 {
         ledger.entries.iter().filter(|e| e.basis == crate::energy::ledger::Basis::Power).map(|e| e.energy_j).sum()
     };
     assert!((read(&ledger) - read(&whole)).abs() < 1e-9 * read(&whole));

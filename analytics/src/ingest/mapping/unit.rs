@@ -3,6 +3,9 @@
 //! Worked number: `req_mem_bytes` with unit `GiB` multiplies by 1,073,741,824; `power_w` with `kW` by 1,000; `gpus`
 //! with `percent` by 0.01, so that 50 becomes half a GPU.
 
+use crate::KWH_J;
+use crate::time::{DAY_S, HOUR_S, MINUTE_S};
+
 /// How times are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TimeUnit {
@@ -30,7 +33,7 @@ impl TimeUnit {
 }
 
 const SECONDS: &[(&str, f64)] =
-    &[("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("s", 1.0), ("min", 60.0), ("h", 3_600.0), ("d", 86_400.0)];
+    &[("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("s", 1.0), ("min", MINUTE_S), ("h", HOUR_S), ("d", DAY_S)];
 const BYTES: &[(&str, f64)] = &[
     ("B", 1.0),
     ("KB", 1e3),
@@ -43,7 +46,7 @@ const BYTES: &[(&str, f64)] = &[
     ("TiB", 1_099_511_627_776.0),
 ];
 const WATTS: &[(&str, f64)] = &[("mW", 1e-3), ("W", 1.0), ("kW", 1e3)];
-const JOULES: &[(&str, f64)] = &[("mJ", 1e-3), ("J", 1.0), ("kJ", 1e3), ("Wh", 3_600.0), ("kWh", 3_600_000.0)];
+const JOULES: &[(&str, f64)] = &[("mJ", 1e-3), ("J", 1.0), ("kJ", 1e3), ("Wh", 3_600.0), ("kWh", KWH_J)];
 const SHARES: &[(&str, f64)] = &[("ratio", 1.0), ("percent", 0.01)];
 const COUNTS: &[(&str, f64)] = &[("one", 1.0), ("milli", 1e-3), ("percent", 0.01)];
 

@@ -242,7 +242,7 @@ impl Assembly {
             allocation.forget_run();
         }
         if let Some(list) = &allocation.nodes_hostlist
-            && hostlist::expand(list, MOST_NODES) == Err(hostlist::Failure::Syntax)
+            && hostlist::expand(list, MOST_NODES) == Err(hostlist::HostlistError::Syntax)
         {
             row.repair(BAD_HOSTLIST, "NodeList", list);
         }
@@ -490,11 +490,11 @@ fn place(job_key: &str, attempt: i64, record: &Allocation, gpus: Option<f64>, tr
     let Some(list) = record.nodes_hostlist.as_deref() else { return };
     let nodes = match hostlist::expand(list, MOST_NODES) {
         Ok(nodes) => nodes,
-        Err(hostlist::Failure::TooMany) => {
+        Err(hostlist::HostlistError::TooMany) => {
             trace.note(format!("Jobs on more than {MOST_NODES} nodes have no placements, only their host list."));
             return;
         }
-        Err(hostlist::Failure::Syntax) => return,
+        Err(hostlist::HostlistError::Syntax) => return,
     };
     // Slurm's text does not say how GPUs are spread; an even share is certain only where the total divides and the
     // nodes are alike, so anything else stays unknown.

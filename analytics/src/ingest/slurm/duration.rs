@@ -5,16 +5,18 @@
 //! seconds, three are hours, minutes and seconds: `01:49.036` is 109.036 s, `01:49:03` is 6,543 s. The words
 //! `UNLIMITED`, `Partition_Limit` and `INVALID` are unknown durations, not failures. O(text).
 
+use crate::time::{DAY_S, HOUR_S, MINUTE_S};
+
 /// What a duration column holds.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Duration {
+pub enum SlurmDuration {
     /// A length, seconds.
     Seconds(f64),
     /// A word that stands for no particular length (`UNLIMITED`, `Partition_Limit`, `INVALID`), or nothing.
     Unbounded,
 }
 
-impl Duration {
+impl SlurmDuration {
     /// Reads a duration, `None` if the text is not one.
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
@@ -52,7 +54,7 @@ pub fn seconds(text: &str) -> Option<f64> {
     let whole = match (days, parts.as_slice()) {
         (None, [minutes, seconds]) => minutes * 60.0 + within(*seconds)?,
         (_, [hours, minutes, seconds]) => {
-            days.unwrap_or(0.0) * 86_400.0 + hours * 3_600.0 + within(*minutes)? * 60.0 + within(*seconds)?
+            days.unwrap_or(0.0) * DAY_S + hours * HOUR_S + within(*minutes)? * MINUTE_S + within(*seconds)?
         }
         _ => return None,
     };
@@ -93,10 +95,10 @@ mod tests {
     #[test]
     fn words_are_no_length_and_nonsense_is_no_duration() {
         for word in ["UNLIMITED", "Partition_Limit", "INVALID", ""] {
-            assert_eq!(Duration::parse(word), Some(Duration::Unbounded), "{word}");
+            assert_eq!(SlurmDuration::parse(word), Some(SlurmDuration::Unbounded), "{word}");
         }
         for text in ["90", "1:2:3:4", "1:60", "00:61:00", "-1:00:00", "1-", "1-02:03", "a:b", "1:2.", "é:00"] {
-            assert_eq!(Duration::parse(text), None, "{text}");
+            assert_eq!(SlurmDuration::parse(text), None, "{text}");
         }
     }
 

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Why a host list cannot be expanded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Failure {
+pub enum HostlistError {
     /// It is not a host list.
     Syntax,
     /// It stands for more names than the caller wants.
@@ -20,54 +20,54 @@ pub enum Failure {
 /// The names `text` stands for, in its own order, at most `limit`.
 ///
 /// # Errors
-/// [`Failure`] says which.
-pub fn expand(text: &str, limit: usize) -> Result<Vec<String>, Failure> {
+/// [`HostlistError`] says which.
+pub fn expand(text: &str, limit: usize) -> Result<Vec<String>, HostlistError> {
     expand_at(text, limit, 0)
 }
 
 /// How deep lists may nest.
 const DEEPEST: usize = 4;
 
-fn expand_at(text: &str, limit: usize, depth: usize) -> Result<Vec<String>, Failure> {
+fn expand_at(text: &str, limit: usize, depth: usize) -> Result<Vec<String>, HostlistError> {
     if depth > DEEPEST {
-        return Err(Failure::Syntax);
+        return Err(HostlistError::Syntax);
     }
     let mut names = Vec::new();
     for term in split(text)? {
         if term.is_empty() {
-            return Err(Failure::Syntax);
+            return Err(HostlistError::Syntax);
         }
         names.extend(product(term, limit - names.len().min(limit), depth)?);
         if names.len() > limit {
-            return Err(Failure::TooMany);
+            return Err(HostlistError::TooMany);
         }
     }
     Ok(names)
 }
 
 /// Splits at commas outside brackets.
-fn split(text: &str) -> Result<Vec<&str>, Failure> {
+fn split(text: &str) -> Result<Vec<&str>, HostlistError> {
     let (mut open, mut from, mut parts) = (0usize, 0usize, Vec::new());
     for (at, byte) in text.bytes().enumerate() {
         match byte {
             b'[' => open += 1,
-            b']' => open = open.checked_sub(1).ok_or(Failure::Syntax)?,
+            b']' => open = open.checked_sub(1).ok_or(HostlistError::Syntax)?,
             b',' if open == 0 => {
-                parts.push(text.get(from..at).ok_or(Failure::Syntax)?);
+                parts.push(text.get(from..at).ok_or(HostlistError::Syntax)?);
                 from = at + 1;
             }
             _ => {}
         }
     }
     if open != 0 {
-        return Err(Failure::Syntax);
+        return Err(HostlistError::Syntax);
     }
-    parts.push(text.get(from..).ok_or(Failure::Syntax)?);
+    parts.push(text.get(from..).ok_or(HostlistError::Syntax)?);
     Ok(parts)
 }
 
 /// The names of one term: literal text and brackets in turn.
-fn product(term: &str, limit: usize, depth: usize) -> Result<Vec<String>, Failure> {
+fn product(term: &str, limit: usize, depth: usize) -> Result<Vec<String>, HostlistError> {
     let mut names = vec![String::new()];
     let mut rest = term;
     while !rest.is_empty() {
@@ -75,17 +75,17 @@ fn product(term: &str, limit: usize, depth: usize) -> Result<Vec<String>, Failur
             names.iter_mut().for_each(|name| name.push_str(rest));
             break;
         };
-        let close = closing(after).ok_or(Failure::Syntax)?;
-        let inside = after.get(..close).ok_or(Failure::Syntax)?;
+        let close = closing(after).ok_or(HostlistError::Syntax)?;
+        let inside = after.get(..close).ok_or(HostlistError::Syntax)?;
         let choices = bracket(inside, limit, depth)?;
         if names.len().saturating_mul(choices.len()) > limit {
-            return Err(Failure::TooMany);
+            return Err(HostlistError::TooMany);
         }
         names = names
             .iter()
             .flat_map(|name| choices.iter().map(move |choice| format!("{name}{literal}{choice}")))
             .collect();
-        rest = after.get(close + 1..).ok_or(Failure::Syntax)?;
+        rest = after.get(close + 1..).ok_or(HostlistError::Syntax)?;
     }
     Ok(names)
 }
@@ -107,7 +107,7 @@ fn closing(text: &str) -> Option<usize> {
 }
 
 /// What a bracket stands for: numbers, ranges, or lists within.
-fn bracket(text: &str, limit: usize, depth: usize) -> Result<Vec<String>, Failure> {
+fn bracket(text: &str, limit: usize, depth: usize) -> Result<Vec<String>, HostlistError> {
     let mut choices = Vec::new();
     for item in split(text)? {
         if item.contains('[') {
@@ -116,24 +116,24 @@ fn bracket(text: &str, limit: usize, depth: usize) -> Result<Vec<String>, Failur
             let (low, high) = item.split_once('-').unwrap_or((item, item));
             let (from, to) = (number(low)?, number(high)?);
             if to < from {
-                return Err(Failure::Syntax);
+                return Err(HostlistError::Syntax);
             }
             if to - from >= limit as u64 {
-                return Err(Failure::TooMany);
+                return Err(HostlistError::TooMany);
             }
             let width = low.len();
             choices.extend((from..=to).map(|number| format!("{number:0width$}")));
         }
         if choices.len() > limit {
-            return Err(Failure::TooMany);
+            return Err(HostlistError::TooMany);
         }
     }
     Ok(choices)
 }
 
-fn number(digits: &str) -> Result<u64, Failure> {
+fn number(digits: &str) -> Result<u64, HostlistError> {
     let plain = (1..=18).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
-    if plain { digits.parse().map_err(|_| Failure::Syntax) } else { Err(Failure::Syntax) }
+    if plain { digits.parse().map_err(|_| HostlistError::Syntax) } else { Err(HostlistError::Syntax) }
 }
 
 /// A name around its last number.
@@ -236,15 +236,15 @@ mod tests {
 
     #[test]
     fn a_short_text_cannot_ask_for_a_million_names() {
-        assert_eq!(expand("n[0-999999999]", 4_096), Err(Failure::TooMany));
-        assert_eq!(expand("a[0-99]b[0-99]", 4_096), Err(Failure::TooMany));
-        assert_eq!(expand("a,b,c", 2), Err(Failure::TooMany));
+        assert_eq!(expand("n[0-999999999]", 4_096), Err(HostlistError::TooMany));
+        assert_eq!(expand("a[0-99]b[0-99]", 4_096), Err(HostlistError::TooMany));
+        assert_eq!(expand("a,b,c", 2), Err(HostlistError::TooMany));
     }
 
     #[test]
     fn what_is_not_a_list_is_said_so() {
         for text in ["", "n[1-", "n1]", "n[]", "n[2-1]", "n[a-b]", "n[1-2-3]", ",n1", "n[1,,2]", "é[1-]"] {
-            assert_eq!(expand(text, 10), Err(Failure::Syntax), "{text}");
+            assert_eq!(expand(text, 10), Err(HostlistError::Syntax), "{text}");
         }
     }
 

@@ -9,10 +9,10 @@
 use jiff::civil::Date;
 
 use super::assembly::{Allocation, Assembly, Step, energy_j, state, util_ratio};
-use super::duration::Duration;
+use super::duration::SlurmDuration;
 use super::job_id::JobId;
 use super::mem::Requested;
-use super::tres::{Tres, Usage};
+use super::tres::{Tres, TresUsage};
 use crate::error::{Error, Result};
 use crate::ingest::field::{self, Moment};
 use crate::ingest::{Confidence, Head, ReadOptions, Reader, Seen, SourceFile};
@@ -419,7 +419,7 @@ impl<'a> Row<'a> {
 
     fn duration(&mut self, name: &str) -> Option<f64> {
         let text = self.text(name)?;
-        match Duration::parse(text) {
+        match SlurmDuration::parse(text) {
             Some(duration) => duration.seconds(),
             None => {
                 self.audit.repair(NOT_A_DURATION, name, text);
@@ -458,9 +458,9 @@ impl<'a> Row<'a> {
         let nodes = given.as_ref().and_then(|tres| tres.nodes);
         let energy_j = self.energy(elapsed_s, nodes, given.as_ref());
         let gpus = given.as_ref().and_then(Tres::gpus);
-        let total = self.text("tresusageintot").map(Usage::parse).unwrap_or_default();
+        let total = self.text("tresusageintot").map(TresUsage::parse).unwrap_or_default();
         // The average is over tasks, which says what a GPU did only where there is one GPU.
-        let average = self.text("tresusageinave").map(Usage::parse).unwrap_or_default();
+        let average = self.text("tresusageinave").map(TresUsage::parse).unwrap_or_default();
         let percent = total.gpu_util_percent.or(average.gpu_util_percent.filter(|_| gpus == Some(1.0)));
         let mem = total.gpu_mem_bytes.or(average.gpu_mem_bytes);
         Step { gpu_util_ratio: util_ratio(percent, mem, gpus), energy_j }

@@ -97,14 +97,14 @@ impl Tres {
 
 /// What a step used (`TRESUsageInTot`, `TRESUsageInAve`), as far as GPUs are concerned.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Usage {
+pub struct TresUsage {
     /// `gres/gpuutil`, percent, summed over the step's GPUs in `Tot`.
     pub gpu_util_percent: Option<f64>,
     /// `gres/gpumem`, bytes.
     pub gpu_mem_bytes: Option<f64>,
 }
 
-impl Usage {
+impl TresUsage {
     /// Reads a usage list; what is not about GPUs, or not a number, is passed over.
     pub fn parse(text: &str) -> Self {
         let mut usage = Self::default();
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn usage_is_read_with_and_without_units() {
-        let usage = Usage::parse("cpu=00:56:24,energy=0,gres/gpumem=36266M,gres/gpuutil=200,mem=1");
+        let usage = TresUsage::parse("cpu=00:56:24,energy=0,gres/gpumem=36266M,gres/gpuutil=200,mem=1");
         assert_eq!(usage.gpu_util_percent, Some(200.0));
         assert_eq!(usage.gpu_mem_bytes, Some(36_266.0 * 1_048_576.0));
     }

@@ -1,4 +1,4 @@
-//! The fitted laws: distribution function, log density, log survival function and quantile of each family.
+//! The fitted distributions: distribution function, log density, log survival function and quantile of each family.
 //!
 //! | family | survival function S(x) for x in its support |
 //! |---|---|
@@ -82,7 +82,7 @@ pub struct Param {
     pub value: f64,
 }
 
-/// Parameters of one lognormal law.
+/// Parameters of one lognormal distribution.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LogNormal {
     /// Mean of the natural logarithm.
@@ -155,7 +155,7 @@ impl Distribution {
             Self::Gamma { shape, scale } | Self::Weibull { shape, scale } => {
                 named(&[("shape", *shape), ("scale", *scale)])
             }
-            Self::Lognormal(law) => named(&[("mu", law.mu), ("sigma", law.sigma)]),
+            Self::Lognormal(distribution) => named(&[("mu", distribution.mu), ("sigma", distribution.sigma)]),
             Self::LognormalMixture { weight, first, second } => named(&[
                 ("weight", *weight),
                 ("mu_1", first.mu),
@@ -199,7 +199,7 @@ impl Distribution {
             _ if x == f64::INFINITY => 1.0,
             Self::Exponential { rate } => -(-rate * x).exp_m1(),
             Self::Gamma { shape, scale } => gamma_cdf(*shape, x / scale),
-            Self::Lognormal(law) => normal_cdf(law.z(x)),
+            Self::Lognormal(distribution) => normal_cdf(distribution.z(x)),
             Self::LognormalMixture { weight, first, second } => {
                 weight * normal_cdf(first.z(x)) + (1.0 - weight) * normal_cdf(second.z(x))
             }
@@ -212,7 +212,7 @@ impl Distribution {
         match self {
             Self::Exponential { rate } => -rate * x,
             Self::Gamma { shape, scale } => gamma_ln_sf(*shape, x / scale),
-            Self::Lognormal(law) => normal_ln_sf(law.z(x)),
+            Self::Lognormal(distribution) => normal_ln_sf(distribution.z(x)),
             Self::LognormalMixture { weight, first, second } => {
                 ln_mix(*weight, normal_ln_sf(first.z(x)), normal_ln_sf(second.z(x)))
             }
@@ -227,7 +227,7 @@ impl Distribution {
         match self {
             Self::Exponential { rate } => rate.ln() - rate * x,
             Self::Gamma { shape, scale } => (shape - 1.0) * x.ln() - x / scale - shape * scale.ln() - ln_gamma(*shape),
-            Self::Lognormal(law) => law.ln_pdf(x),
+            Self::Lognormal(distribution) => distribution.ln_pdf(x),
             Self::LognormalMixture { weight, first, second } => ln_mix(*weight, first.ln_pdf(x), second.ln_pdf(x)),
             Self::Pareto { alpha, x_min } | Self::ParetoTail { alpha, x_min, .. } => {
                 alpha.ln() - x_min.ln() - (alpha + 1.0) * (x / x_min).ln()
@@ -240,7 +240,7 @@ impl Distribution {
         }
     }
 
-    /// Smallest x with P(X ≤ x) ≥ p; `None` when p is not in 0..1 (all laws are unbounded above).
+    /// Smallest x with P(X ≤ x) ≥ p; `None` when p is not in 0..1 (all distributions are unbounded above).
     #[must_use]
     pub fn quantile(&self, p: f64) -> Option<f64> {
         if !(0.0..1.0).contains(&p) {
@@ -260,7 +260,7 @@ impl Distribution {
             _ if p == 0.0 => 0.0,
             Self::Exponential { rate } => -(-p).ln_1p() / rate,
             Self::Weibull { shape, scale } => scale * (-(-p).ln_1p()).powf(1.0 / shape),
-            Self::Lognormal(law) => law.quantile(p),
+            Self::Lognormal(distribution) => distribution.quantile(p),
             Self::LognormalMixture { first, second, .. } => {
                 // The quantile of a mixture lies between those of its parts.
                 let (a, b) = (first.quantile(p), second.quantile(p));
@@ -337,11 +337,15 @@ pub(super) mod tests {
         // (8/4)^-1.5 = 0.3536 remain above 8.
         assert!((Distribution::Pareto { alpha: 1.5, x_min: 4.0 }.cdf(8.0) - (1.0 - 0.5_f64.powf(1.5))).abs() < 1e-12);
         // The median of a lognormal is exp(mu).
-        let law = Distribution::Lognormal(LogNormal { mu: 2.0, sigma: 3.0 });
-        assert!((law.quantile(0.5).unwrap() - 2.0_f64.exp()).abs() < 1e-9);
-        assert!(examples().iter().all(|law| law.cdf(f64::INFINITY) == 1.0 && law.cdf(-1.0) == 0.0));
-        assert_eq!(law.quantile(1.0), None);
-        assert_eq!(law.quantile(f64::NAN), None);
+        let distribution = Distribution::Lognormal(LogNormal { mu: 2.0, sigma: 3.0 });
+        assert!((distribution.quantile(0.5).unwrap() - 2.0_f64.exp()).abs() < 1e-9);
+        assert!(
+            examples()
+                .iter()
+                .all(|distribution| distribution.cdf(f64::INFINITY) == 1.0 && distribution.cdf(-1.0) == 0.0)
+        );
+        assert_eq!(distribution.quantile(1.0), None);
+        assert_eq!(distribution.quantile(f64::NAN), None);
         let two = Distribution::TwoPart { zero_share: 0.25, rest: Box::new(Distribution::Exponential { rate: 1.0 }) };
         assert_eq!((two.cdf(-1.0), two.cdf(0.0), two.quantile(0.2)), (0.0, 0.25, Some(0.0)));
         // 0.25 + 0.75 · 0.5 at the median of the rest.
@@ -350,14 +354,14 @@ pub(super) mod tests {
 
     #[test]
     fn the_four_functions_of_each_law_agree() {
-        for law in examples() {
+        for distribution in examples() {
             for p in [0.001, 0.1, 0.5, 0.9, 0.999] {
-                let x = law.quantile(p).unwrap();
-                assert!((law.cdf(x) - p).abs() < 1e-9, "{law:?} at {p}");
-                assert!((law.ln_sf(x).exp() - (1.0 - p)).abs() < 1e-9, "{law:?} at {p}");
+                let x = distribution.quantile(p).unwrap();
+                assert!((distribution.cdf(x) - p).abs() < 1e-9, "{distribution:?} at {p}");
+                assert!((distribution.ln_sf(x).exp() - (1.0 - p)).abs() < 1e-9, "{distribution:?} at {p}");
                 let h = x * 1e-5;
-                let slope = (law.cdf(x + h) - law.cdf(x - h)) / (2.0 * h);
-                assert!((law.ln_pdf(x).exp() / slope - 1.0).abs() < 1e-4, "{law:?} at {p}");
+                let slope = (distribution.cdf(x + h) - distribution.cdf(x - h)) / (2.0 * h);
+                assert!((distribution.ln_pdf(x).exp() / slope - 1.0).abs() < 1e-4, "{distribution:?} at {p}");
             }
         }
     }

@@ -29,11 +29,11 @@ const SIGMA_FLOOR: f64 = 0.05;
 const MAX_STEPS: usize = 1000;
 const TOLERANCE: f64 = 1e-9;
 
-/// Component weights and laws.
+/// Component weights and distributions.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Mixture {
     weight: [f64; 2],
-    law: [LogNormal; 2],
+    distribution: [LogNormal; 2],
 }
 
 pub(super) fn lognormal_mixture(sample: &Sample) -> Estimate {
@@ -64,10 +64,10 @@ pub(super) fn lognormal_mixture(sample: &Sample) -> Estimate {
             best = Some((previous, mixture, converged));
         }
     }
-    let Some((_, Mixture { weight, law: [a, b] }, converged)) = best else {
+    let Some((_, Mixture { weight, distribution: [a, b] }, converged)) = best else {
         return Err(FitError::Diverged);
     };
-    // The smaller mu first, so that the same law has one spelling.
+    // The smaller mu first, so that the same distribution has one spelling.
     let (weight, first, second) = if a.mu <= b.mu { (weight[0], a, b) } else { (weight[1], b, a) };
     if !(weight > 1e-6 && weight < 1.0 - 1e-6) {
         return Err(FitError::Collapsed);
@@ -105,7 +105,7 @@ fn start(cells: &[Cell], split: f64, floor: f64) -> Option<Mixture> {
     if left.is_empty() || right.is_empty() {
         return None;
     }
-    Some(Mixture { weight: [below / total, 1.0 - below / total], law: [side(left), side(right)] })
+    Some(Mixture { weight: [below / total, 1.0 - below / total], distribution: [side(left), side(right)] })
 }
 
 /// One step: the improved mixture, and the log likelihood (of the logs) of the one given.
@@ -114,9 +114,9 @@ fn step(cells: &[Cell], mixture: &Mixture, floor: f64) -> (Mixture, f64) {
     // Per component: Σ r, Σ r E(Y - mu), Σ r E(Y - mu)².
     let mut sums = [[0.0_f64; 3]; 2];
     let ln_weight = mixture.weight.map(f64::ln);
-    let ln_sigma = mixture.law.map(|law| law.sigma.ln());
+    let ln_sigma = mixture.distribution.map(|distribution| distribution.sigma.ln());
     for cell in cells {
-        let z = mixture.law.map(|law| (cell.ln_x - law.mu) / law.sigma);
+        let z = mixture.distribution.map(|distribution| (cell.ln_x - distribution.mu) / distribution.sigma);
         let log = [0, 1]
             .map(|j| ln_weight[j] + if cell.censored { normal_ln_sf(z[j]) } else { normal_ln_pdf(z[j]) - ln_sigma[j] });
         let high = log[0].max(log[1]);
@@ -125,7 +125,7 @@ fn step(cells: &[Cell], mixture: &Mixture, floor: f64) -> (Mixture, f64) {
         likelihood += cell.weight * (high + total.ln());
         for (j, sums) in sums.iter_mut().enumerate() {
             let share = cell.weight * scaled[j] / total;
-            let sigma = mixture.law[j].sigma;
+            let sigma = mixture.distribution[j].sigma;
             let (first, second) = if cell.censored {
                 let hazard = normal_hazard(z[j]);
                 (hazard, 1.0 + hazard * z[j])
@@ -144,8 +144,8 @@ fn step(cells: &[Cell], mixture: &Mixture, floor: f64) -> (Mixture, f64) {
         // A component that nothing belongs to any more keeps its shape; its weight says that it is gone.
         if share > 1e-9 * total {
             let shift = first / share;
-            next.law[j] = LogNormal {
-                mu: mixture.law[j].mu + shift,
+            next.distribution[j] = LogNormal {
+                mu: mixture.distribution[j].mu + shift,
                 sigma: (second / share - shift * shift).max(0.0).sqrt().max(floor),
             };
         }
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn law() -> Distribution {
+    fn distribution() -> Distribution {
         Distribution::LognormalMixture {
             weight: 0.3,
             first: LogNormal { mu: 3.0, sigma: 0.8 },
@@ -176,19 +176,19 @@ mod tests {
 
     #[test]
     fn complete_data_give_the_parameters_back() {
-        let data = grid(&law(), 5000).into_iter().map(|x| (x, false)).collect();
+        let data = grid(&distribution(), 5000).into_iter().map(|x| (x, false)).collect();
         let (got, converged) = lognormal_mixture(&Sample::new(data).unwrap()).unwrap();
         assert!(converged);
-        assert_close(&got, &law(), 0.01);
+        assert_close(&got, &distribution(), 0.01);
     }
 
     #[test]
     fn censored_data_give_the_parameters_back() {
         // Cut in the middle of the second component.
         let limit = 8.5_f64.exp();
-        let data = grid(&law(), 5000).into_iter().map(|x| (x.min(limit), x > limit)).collect();
+        let data = grid(&distribution(), 5000).into_iter().map(|x| (x.min(limit), x > limit)).collect();
         let (got, _) = lognormal_mixture(&Sample::new(data).unwrap()).unwrap();
-        assert_close(&got, &law(), 0.03);
+        assert_close(&got, &distribution(), 0.03);
     }
 
     #[test]

@@ -43,11 +43,11 @@ pub use distribution::{Distribution, Family, LogNormal, Param};
 pub use error::FitError;
 pub use report::{Fit, FitFailure, FitReport, ZERO_BELOW, fit_all, fit_family, fit_report};
 
-/// The quantiles (i + 1/2) / n of a law: a sample without chance.
+/// The quantiles (i + 1/2) / n of a distribution: a sample without chance.
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
-pub(in crate::stats::fit) fn grid(law: &Distribution, n: u32) -> Vec<f64> {
-    (0..n).map(|i| law.quantile((f64::from(i) + 0.5) / f64::from(n)).unwrap()).collect()
+pub(in crate::stats::fit) fn grid(distribution: &Distribution, n: u32) -> Vec<f64> {
+    (0..n).map(|i| distribution.quantile((f64::from(i) + 0.5) / f64::from(n)).unwrap()).collect()
 }
 
 #[cfg(test)]

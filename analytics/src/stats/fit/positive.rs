@@ -24,7 +24,7 @@ use super::{
     special::{gamma_ln_sf, normal_hazard, normal_ln_sf, trigamma},
 };
 
-/// A law and whether its iteration converged.
+/// A distribution and whether its iteration converged.
 pub(super) type Estimate = Result<(Distribution, bool), FitError>;
 /// Maximum likelihood of one family.
 pub(super) type Estimator = fn(&Sample) -> Estimate;
@@ -203,8 +203,8 @@ pub(super) fn lognormal(sample: &Sample) -> Estimate {
             break;
         }
     }
-    let law = LogNormal { mu: mean + spread * gamma / theta, sigma: spread / theta };
-    Ok((Distribution::Lognormal(law), converged))
+    let distribution = LogNormal { mu: mean + spread * gamma / theta, sigma: spread / theta };
+    Ok((Distribution::Lognormal(distribution), converged))
 }
 
 #[cfg(test)]
@@ -213,25 +213,25 @@ mod tests {
     use super::super::grid;
     use super::*;
 
-    fn complete(law: &Distribution) -> Sample {
-        Sample::new(grid(law, 4000).into_iter().map(|x| (x, false)).collect()).unwrap()
+    fn complete(distribution: &Distribution) -> Sample {
+        Sample::new(grid(distribution, 4000).into_iter().map(|x| (x, false)).collect()).unwrap()
     }
 
-    /// Observations cut off at a time: type I censoring at the quantile `at` of the law.
-    fn cut(law: &Distribution, at: f64) -> Sample {
-        let limit = law.quantile(at).unwrap();
-        Sample::new(grid(law, 4000).into_iter().map(|x| (x.min(limit), x > limit)).collect()).unwrap()
+    /// Observations cut off at a time: type I censoring at the quantile `at` of the distribution.
+    fn cut(distribution: &Distribution, at: f64) -> Sample {
+        let limit = distribution.quantile(at).unwrap();
+        Sample::new(grid(distribution, 4000).into_iter().map(|x| (x.min(limit), x > limit)).collect()).unwrap()
     }
 
-    fn assert_recovers(fit: Estimator, law: &Distribution, sample: &Sample, tolerance: f64) {
+    fn assert_recovers(fit: Estimator, distribution: &Distribution, sample: &Sample, tolerance: f64) {
         let (got, converged) = fit(sample).unwrap();
         assert!(converged);
-        for (a, b) in got.params().iter().zip(law.params()) {
-            assert!((a.value - b.value).abs() <= tolerance * b.value.abs(), "{got:?} for {law:?}");
+        for (a, b) in got.params().iter().zip(distribution.params()) {
+            assert!((a.value - b.value).abs() <= tolerance * b.value.abs(), "{got:?} for {distribution:?}");
         }
         // Where the maximum is: a step of 1 % in any direction is no better.
         let top = sample.log_likelihood(&got);
-        assert!(top >= sample.log_likelihood(law) - 1e-6 * top.abs());
+        assert!(top >= sample.log_likelihood(distribution) - 1e-6 * top.abs());
     }
 
     #[test]
@@ -240,8 +240,8 @@ mod tests {
         let mut data = vec![(1.0, false); 10];
         data.extend(vec![(2.0, false); 10]);
         data.extend(vec![(3.0, true); 10]);
-        let (law, _) = exponential(&Sample::new(data).unwrap()).unwrap();
-        assert_eq!(law, Distribution::Exponential { rate: 20.0 / 60.0 });
+        let (distribution, _) = exponential(&Sample::new(data).unwrap()).unwrap();
+        assert_eq!(distribution, Distribution::Exponential { rate: 20.0 / 60.0 });
     }
 
     #[test]
@@ -250,9 +250,9 @@ mod tests {
         let e2 = 2.0_f64.exp();
         let mut data = vec![(1.0, false); 10];
         data.extend(vec![(e2, false); 10]);
-        let (law, _) = lognormal(&Sample::new(data).unwrap()).unwrap();
-        let Distribution::Lognormal(law) = law else { panic!("{law:?}") };
-        assert!((law.mu - 1.0).abs() < 1e-12 && (law.sigma - 1.0).abs() < 1e-12);
+        let (distribution, _) = lognormal(&Sample::new(data).unwrap()).unwrap();
+        let Distribution::Lognormal(distribution) = distribution else { panic!("{distribution:?}") };
+        assert!((distribution.mu - 1.0).abs() < 1e-12 && (distribution.sigma - 1.0).abs() < 1e-12);
     }
 
     #[test]
@@ -260,15 +260,15 @@ mod tests {
         // ln(x / 1) is 0 or 1, ten each: 20 / 10.
         let mut data = vec![(1.0, false); 10];
         data.extend(vec![(1.0_f64.exp(), false); 10]);
-        let (law, _) = pareto(&Sample::new(data).unwrap()).unwrap();
-        let Distribution::Pareto { alpha, x_min } = law else { panic!("{law:?}") };
+        let (distribution, _) = pareto(&Sample::new(data).unwrap()).unwrap();
+        let Distribution::Pareto { alpha, x_min } = distribution else { panic!("{distribution:?}") };
         assert!((alpha - 2.0).abs() < 1e-12 && x_min == 1.0);
     }
 
     #[test]
     fn complete_data_give_the_parameters_back() {
-        for law in super::super::distribution::tests::examples() {
-            let fit = match law {
+        for distribution in super::super::distribution::tests::examples() {
+            let fit = match distribution {
                 Distribution::Exponential { .. } => exponential,
                 Distribution::Gamma { .. } => gamma,
                 Distribution::Lognormal(_) => lognormal,
@@ -276,7 +276,7 @@ mod tests {
                 Distribution::Pareto { .. } => pareto,
                 _ => continue,
             };
-            assert_recovers(fit, &law, &complete(&law), 0.01);
+            assert_recovers(fit, &distribution, &complete(&distribution), 0.01);
         }
     }
 
@@ -298,9 +298,9 @@ mod tests {
     fn censoring_at_many_times_gives_the_lognormal_back() {
         // Ages at which observation stops, spread over the same range and independent of the value: the k-th censoring
         // time belongs to the value at rank 633 k mod 4001 (4001 is prime), so the two grids cross evenly.
-        let law = Distribution::Lognormal(LogNormal { mu: 6.0, sigma: 2.0 });
+        let distribution = Distribution::Lognormal(LogNormal { mu: 6.0, sigma: 2.0 });
         let stop = Distribution::Lognormal(LogNormal { mu: 7.0, sigma: 1.0 });
-        let (values, stops) = (grid(&law, 4001), grid(&stop, 4001));
+        let (values, stops) = (grid(&distribution, 4001), grid(&stop, 4001));
         let data = stops
             .iter()
             .enumerate()
@@ -309,14 +309,14 @@ mod tests {
                 (value.min(*stop), value > *stop)
             })
             .collect();
-        assert_recovers(lognormal, &law, &Sample::new(data).unwrap(), 0.03);
+        assert_recovers(lognormal, &distribution, &Sample::new(data).unwrap(), 0.03);
     }
 
     #[test]
     fn without_censoring_the_newton_path_is_the_closed_form() {
         // One observation censored at a time long before every end tells next to nothing.
-        let law = Distribution::Lognormal(LogNormal { mu: 6.0, sigma: 1.0 });
-        let mut data: Vec<(f64, bool)> = grid(&law, 500).into_iter().map(|x| (x, false)).collect();
+        let distribution = Distribution::Lognormal(LogNormal { mu: 6.0, sigma: 1.0 });
+        let mut data: Vec<(f64, bool)> = grid(&distribution, 500).into_iter().map(|x| (x, false)).collect();
         let (closed, _) = lognormal(&Sample::new(data.clone()).unwrap()).unwrap();
         data.push((1e-6, true));
         let (newton, _) = lognormal(&Sample::new(data).unwrap()).unwrap();

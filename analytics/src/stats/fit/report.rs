@@ -58,23 +58,23 @@ impl Fit {
         }
     }
 
-    fn new(law: Distribution, converged: bool, sample: &Sample) -> Result<Self, FitError> {
+    fn new(distribution: Distribution, converged: bool, sample: &Sample) -> Result<Self, FitError> {
         let fit = Self {
-            log_likelihood: sample.log_likelihood(&law),
-            ks: sample.ks(&law),
+            log_likelihood: sample.log_likelihood(&distribution),
+            ks: sample.ks(&distribution),
             n: sample.given,
             n_fitted: sample.n,
             censored: sample.n - sample.events,
-            ..Self::bare(law, converged)
+            ..Self::bare(distribution, converged)
         };
         fit.scored()
     }
 
-    fn bare(law: Distribution, converged: bool) -> Self {
+    fn bare(distribution: Distribution, converged: bool) -> Self {
         Self {
-            family: law.family(),
+            family: distribution.family(),
             base: None,
-            params: law.params(),
+            params: distribution.params(),
             log_likelihood: 0.0,
             aic: 0.0,
             bic: 0.0,
@@ -83,7 +83,7 @@ impl Fit {
             n_fitted: 0,
             censored: 0,
             converged,
-            distribution: law,
+            distribution,
         }
     }
 
@@ -96,7 +96,7 @@ impl Fit {
         if finite && self.params.iter().all(|p| p.value.is_finite()) { Ok(self) } else { Err(FitError::Diverged) }
     }
 
-    /// The fitted law.
+    /// The fitted distribution.
     #[must_use]
     pub fn distribution(&self) -> &Distribution {
         &self.distribution
@@ -221,8 +221,8 @@ fn positive_sample(data: &[(f64, bool)]) -> Result<Sample, FitError> {
 }
 
 fn fit_one(estimate: Estimator, sample: &Sample) -> Result<Fit, FitError> {
-    let (law, converged) = estimate(sample)?;
-    Fit::new(law, converged, sample)
+    let (distribution, converged) = estimate(sample)?;
+    Fit::new(distribution, converged, sample)
 }
 
 fn fit_continuous(sample: &Result<Sample, FitError>) -> (Vec<Fit>, Vec<FitFailure>) {
@@ -245,8 +245,8 @@ fn sort_by_aic(fits: &mut [Fit]) {
 /// Tail of the positive values: zeros do not hinder it.
 fn fit_tail(data: &[(f64, bool)]) -> Result<Fit, FitError> {
     let sample = Sample::new(data.iter().copied().filter(|(value, _)| *value > 0.0).collect())?;
-    let (law, tail) = tail::pareto_tail(&sample)?;
-    Fit::new(law, true, &tail)
+    let (distribution, tail) = tail::pareto_tail(&sample)?;
+    Fit::new(distribution, true, &tail)
 }
 
 /// Observations that the continuous families are fitted to, when those are thinned.
@@ -280,7 +280,7 @@ fn with_zeros(base: Fit, zeros: u64, size: Option<u64>) -> Result<Fit, FitError>
     let scale = n_fitted as f64 / natural;
     let per_value = zero_share * zero_share.ln() + (1.0 - zero_share) * (-zero_share).ln_1p();
     let log_likelihood = n_fitted as f64 * per_value + scale * base.log_likelihood;
-    let law = Distribution::TwoPart { zero_share, rest: Box::new(base.distribution) };
+    let distribution = Distribution::TwoPart { zero_share, rest: Box::new(base.distribution) };
     Fit {
         base: Some(base.family),
         log_likelihood,
@@ -289,7 +289,7 @@ fn with_zeros(base: Fit, zeros: u64, size: Option<u64>) -> Result<Fit, FitError>
         n,
         n_fitted,
         censored: (base.censored as f64 * scale).round() as u64,
-        ..Fit::bare(law, base.converged)
+        ..Fit::bare(distribution, base.converged)
     }
     .scored()
 }

@@ -106,16 +106,16 @@ impl Sample {
     }
 
     /// Σ ln f(x) over ends + Σ ln S(x) over censorings.
-    pub(super) fn log_likelihood(&self, law: &Distribution) -> f64 {
-        self.sum_events(|p| law.ln_pdf(p.x)) + self.sum_censored(|p| law.ln_sf(p.x))
+    pub(super) fn log_likelihood(&self, distribution: &Distribution) -> f64 {
+        self.sum_events(|p| distribution.ln_pdf(p.x)) + self.sum_censored(|p| distribution.ln_sf(p.x))
     }
 
     /// Kolmogorov-Smirnov distance: largest gap between the fitted distribution function and the empirical one (Kaplan-Meier
     /// when there are censorings) just before and at each end.
-    pub(super) fn ks(&self, law: &Distribution) -> f64 {
+    pub(super) fn ks(&self, distribution: &Distribution) -> f64 {
         let mut distance: f64 = 0.0;
         self.walk_survival(|x, before, after| {
-            let fitted = 1.0 - law.cdf(x);
+            let fitted = 1.0 - distribution.cdf(x);
             distance = distance.max((fitted - before).abs()).max((fitted - after).abs());
         });
         distance

@@ -20,7 +20,7 @@ pub(super) const LN_SQRT_2PI: f64 = 0.918_938_533_204_672_8;
 const FAR: f64 = 6.0;
 /// Bound on the terms of a series or fraction, which below [`LARGE_SHAPE`] take some thousand.
 const MAX_TERMS: u32 = 100_000;
-/// From this shape on a gamma law is normal to seven digits on the scale of Wilson and Hilferty.
+/// From this shape on a gamma distribution is normal to seven digits on the scale of Wilson and Hilferty.
 const LARGE_SHAPE: f64 = 1e5;
 
 /// z with P(a, x) = Φ(z) for large a: the cube root of a gamma variable is all but normal (Wilson and Hilferty, PNAS 17, 1931).
@@ -186,7 +186,7 @@ mod tests {
             close(gamma_cdf(1.0, x), -(-x).exp_m1(), 1e-12);
         }
         assert_eq!((gamma_cdf(2.0, 0.0), gamma_ln_sf(2.0, 0.0)), (0.0, 0.0));
-        // The median of a gamma law of large shape is shape - 1/3.
+        // The median of a gamma distribution of large shape is shape - 1/3.
         close(gamma_cdf(1e5, 1e5 - 1.0 / 3.0), 0.5, 1e-6);
     }
 

@@ -18,7 +18,7 @@ const MAX_CANDIDATES: usize = 100;
 /// Fewest ends in a tail.
 pub(super) const MIN_TAIL: u64 = 50;
 
-/// The best tail: its law and the observations it was fitted to.
+/// The best tail: its distribution and the observations it was fitted to.
 pub(super) fn pareto_tail(sample: &Sample) -> Result<(Distribution, Sample), FitError> {
     // Share of the mass from each value on, and the ends from it on.
     let mut starts = Vec::new();
@@ -41,13 +41,13 @@ pub(super) fn pareto_tail(sample: &Sample) -> Result<(Distribution, Sample), Fit
             continue;
         };
         let alpha = pareto_alpha(&tail, x_min.ln());
-        let law = Distribution::ParetoTail { alpha, x_min, tail_share };
-        let distance = tail.ks(&law);
+        let distribution = Distribution::ParetoTail { alpha, x_min, tail_share };
+        let distance = tail.ks(&distribution);
         if alpha.is_finite() && best.as_ref().is_none_or(|(smallest, _, _)| distance < *smallest) {
-            best = Some((distance, law, tail));
+            best = Some((distance, distribution, tail));
         }
     }
-    best.map(|(_, law, tail)| (law, tail)).ok_or(FitError::NoTail { needed: MIN_TAIL })
+    best.map(|(_, distribution, tail)| (distribution, tail)).ok_or(FitError::NoTail { needed: MIN_TAIL })
 }
 
 #[cfg(test)]
@@ -59,10 +59,10 @@ mod tests {
     #[test]
     fn finds_where_the_tail_begins() {
         // Half uniform on 1..100, half Pareto from 100 on with alpha 1.5.
-        let law = Distribution::Pareto { alpha: 1.5, x_min: 100.0 };
+        let distribution = Distribution::Pareto { alpha: 1.5, x_min: 100.0 };
         let mut data: Vec<(f64, bool)> =
             (0..2000).map(|i| (1.0 + 99.0 * (f64::from(i) + 0.5) / 2000.0, false)).collect();
-        data.extend(grid(&law, 2000).into_iter().map(|x| (x, false)));
+        data.extend(grid(&distribution, 2000).into_iter().map(|x| (x, false)));
         let (got, tail) = pareto_tail(&Sample::new(data).unwrap()).unwrap();
         let Distribution::ParetoTail { alpha, x_min, tail_share } = got else { panic!("{got:?}") };
         // The candidate nearest to 100 is at most one of a hundred steps (40 values) away.
@@ -74,8 +74,8 @@ mod tests {
 
     #[test]
     fn censoring_does_not_bend_the_exponent() {
-        let law = Distribution::Pareto { alpha: 1.2, x_min: 10.0 };
-        let data = grid(&law, 3000).into_iter().map(|x| (x.min(200.0), x > 200.0)).collect();
+        let distribution = Distribution::Pareto { alpha: 1.2, x_min: 10.0 };
+        let data = grid(&distribution, 3000).into_iter().map(|x| (x.min(200.0), x > 200.0)).collect();
         let (got, _) = pareto_tail(&Sample::new(data).unwrap()).unwrap();
         let Distribution::ParetoTail { alpha, .. } = got else { panic!("{got:?}") };
         assert!((alpha - 1.2).abs() < 0.05, "{alpha}");

@@ -22,39 +22,39 @@ fn exponential_scores_by_hand() {
 
 #[test]
 fn the_family_that_made_the_data_wins() {
-    for law in examples() {
+    for distribution in examples() {
         // A lognormal, gamma or exponential sample is also described by a family that contains it; AIC charges for that.
-        let report = complete(&grid(&law, 3000));
+        let report = complete(&grid(&distribution, 3000));
         let first = &report.fits[0];
-        let own = report.fits.iter().find(|f| f.family == law.family()).unwrap();
-        assert!(own.aic - first.aic < 4.0, "{law:?} lost to {:?}", first.family);
-        assert!(own.ks < 0.01, "{law:?}: {}", own.ks);
+        let own = report.fits.iter().find(|f| f.family == distribution.family()).unwrap();
+        assert!(own.aic - first.aic < 4.0, "{distribution:?} lost to {:?}", first.family);
+        assert!(own.ks < 0.01, "{distribution:?}: {}", own.ks);
     }
 }
 
 #[test]
 fn censored_samples_keep_their_quantiles() {
-    let law = &examples()[3];
-    let values = grid(law, 2000);
-    let limit = law.quantile(0.7).unwrap();
+    let distribution = &examples()[3];
+    let values = grid(distribution, 2000);
+    let limit = distribution.quantile(0.7).unwrap();
     let cut: Vec<f64> = values.iter().map(|x| x.min(limit)).collect();
     let flags: Vec<bool> = values.iter().map(|x| *x > limit).collect();
     let fit = fit_family(Family::Lognormal, &cut, &flags).unwrap();
     assert_eq!((fit.n, fit.censored), (2000, 600));
     for p in [0.1, 0.5, 0.9] {
-        assert!((fit.quantile(p).unwrap() / law.quantile(p).unwrap() - 1.0).abs() < 0.01);
+        assert!((fit.quantile(p).unwrap() / distribution.quantile(p).unwrap() - 1.0).abs() < 0.01);
     }
     // Taking the censored values for ends would put the 90 % quantile at the limit.
     let naive = fit_family(Family::Lognormal, &cut, &vec![false; cut.len()]).unwrap();
-    assert!(naive.quantile(0.9).unwrap() < 0.8 * law.quantile(0.9).unwrap());
+    assert!(naive.quantile(0.9).unwrap() < 0.8 * distribution.quantile(0.9).unwrap());
     // The KS distance is measured against Kaplan-Meier, which the censored tail does not bend.
     assert!(fit.ks < 0.01);
 }
 
 #[test]
 fn zeros_make_a_two_part_fit() {
-    let law = Distribution::Weibull { shape: 0.7, scale: 2000.0 };
-    let mut values: Vec<f64> = grid(&law, 3000).into_iter().filter(|x| *x >= 1.0).collect();
+    let distribution = Distribution::Weibull { shape: 0.7, scale: 2000.0 };
+    let mut values: Vec<f64> = grid(&distribution, 3000).into_iter().filter(|x| *x >= 1.0).collect();
     let above = values.len();
     values.extend(vec![0.0; 1000]);
     let report = complete(&values);
@@ -106,8 +106,8 @@ fn unknown_values_are_left_out() {
 
 #[test]
 fn a_million_values_are_thinned_and_say_so() {
-    let law = &examples()[3];
-    let values = grid(law, 400_000);
+    let distribution = &examples()[3];
+    let values = grid(distribution, 400_000);
     let fit = fit_family(Family::Lognormal, &values, &vec![false; values.len()]).unwrap();
     assert_eq!((fit.n, fit.n_fitted), (400_000, 200_000));
     assert!((fit.param("mu").unwrap() - 6.0).abs() < 1e-3);
@@ -120,8 +120,8 @@ fn a_million_values_are_thinned_and_say_so() {
 #[test]
 fn thinned_fits_are_compared_at_one_size() {
     // A third of the values lies below 1, so the rest alone has fewer than 200 000 distinct values and is not thinned.
-    let law = Distribution::Weibull { shape: 1.0, scale: 2.5 };
-    let values = grid(&law, 240_000);
+    let distribution = Distribution::Weibull { shape: 1.0, scale: 2.5 };
+    let values = grid(&distribution, 240_000);
     let report = complete(&values);
     assert!(report.fits.iter().all(|f| f.n == 240_000 && f.n_fitted == 200_000));
     assert_eq!(report.fits[0].family, Family::Exponential);

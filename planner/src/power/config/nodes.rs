@@ -19,8 +19,8 @@ pub(super) type Nodes = BTreeSet<String>;
 /// The nodes that a host list stands for; the error says what is wrong with it.
 pub(super) fn expand(list: &str) -> Result<Nodes, String> {
     let names = hostlist::expand(list.trim(), MOST).map_err(|failure| match failure {
-        hostlist::Failure::Syntax => format!("`{list}` is no host list (for example n[1-16,20])"),
-        hostlist::Failure::TooMany => format!("`{list}` stands for more than {MOST} nodes"),
+        hostlist::HostlistError::Syntax => format!("`{list}` is no host list (for example n[1-16,20])"),
+        hostlist::HostlistError::TooMany => format!("`{list}` stands for more than {MOST} nodes"),
     })?;
     match names.iter().find(|name| name.is_empty() || !name.bytes().all(named)) {
         Some(name) => {

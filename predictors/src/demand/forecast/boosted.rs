@@ -10,15 +10,15 @@
 //! * hour and weekday of the slot to come, its peak a day and a week before, and the mean of its last seven days, less the last peak;
 //! * the horizon.
 //!
-//! Each slot gives rows for some horizons only, evenly spread, where all would be more than [`Settings::most_rows`]. Training is O(levels × trees
+//! Each slot gives rows for some horizons only, evenly spread, where all would be more than [`ForecastSettings::most_rows`]. Training is O(levels × trees
 //! × rows × features). Worked example: last peak 300, typical difference 20 an hour ahead, a tree's 95 % at 1.5: 330.
 
 use std::ops::Range;
 
-use tracecast_analytics::time::{DAY_MS, Zone};
+use tracecast_analytics::time::{DAY_MS, HOUR_MS, Zone};
 
 use super::naive::period_before;
-use super::{Fan, Forecaster, Seen, Series, Settings};
+use super::{Fan, ForecastSettings, Forecaster, Seen, Series};
 use crate::demand::fan::{LEVELS, NORMAL, Quantiles};
 use crate::error::{Error, Result};
 use crate::matrix::Matrix;
@@ -27,7 +27,7 @@ use crate::model::{Fit as _, Predict as _, Training};
 
 /// Levels that trees are grown for.
 pub const GROWN: [f64; 5] = [0.05, 0.25, 0.5, 0.75, 0.95];
-/// Quantiles of the standard normal law there.
+/// Quantiles of the standard normal distribution there.
 const GROWN_NORMAL: [f64; 5] = [-1.644_853_6, -0.674_489_8, 0.0, 0.674_489_8, 1.644_853_6];
 
 /// Lags, slots.
@@ -72,7 +72,7 @@ impl<'a> Clock<'a> {
         let ms = self.series.time_ms(at);
         let local = ms.saturating_add(self.zone.offset_ms(ms));
         let weekday = self.zone.local(ms).weekday;
-        (local.rem_euclid(DAY_MS) as f64 / 3_600_000.0, f64::from(weekday))
+        (local.rem_euclid(DAY_MS) as f64 / HOUR_MS as f64, f64::from(weekday))
     }
 
     /// Features of the moment before slot `now`.
@@ -157,7 +157,7 @@ impl BoostedDemand {
     ///
     /// # Errors
     /// If there are too few slots, or the learner fails.
-    pub fn fit(seen: Seen<'_>, settings: &Settings) -> Result<Self> {
+    pub fn fit(seen: Seen<'_>, settings: &ForecastSettings) -> Result<Self> {
         let horizon = settings.horizon.max(1);
         let count = seen.slots.len();
         if count < LEAST + horizon {

@@ -33,7 +33,7 @@ use tracecast_analytics::facts::demand::{Seen, Series};
 /// A forecaster, by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Model {
+pub enum ForecastModel {
     /// The last slot's peak.
     Persistence,
     /// The peak a day before.
@@ -48,7 +48,7 @@ pub enum Model {
     Structural,
 }
 
-impl Model {
+impl ForecastModel {
     /// All of them.
     pub const ALL: [Self; 6] =
         [Self::Persistence, Self::SeasonalDay, Self::SeasonalWeek, Self::Smoothing, Self::Boosted, Self::Structural];
@@ -73,7 +73,7 @@ impl Model {
 
 /// How models are fitted.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Settings {
+pub struct ForecastSettings {
     /// Slots to forecast.
     pub horizon: usize,
     /// How trees are grown.
@@ -82,7 +82,7 @@ pub struct Settings {
     pub most_rows: usize,
 }
 
-impl Default for Settings {
+impl Default for ForecastSettings {
     /// Six hours of ten-minute slots; few and small trees, for a series is a few thousand slots that resemble each other: of those tried on the
     /// slots to choose on of Philly's nodes and of Earth's VCs (not on those reported), 60 trees of 12 leaves lost least.
     fn default() -> Self {
@@ -123,7 +123,7 @@ pub trait Forecaster {
 
 /// A fitted forecaster.
 #[derive(Debug, Clone)]
-pub enum Fitted {
+pub enum FittedForecaster {
     /// See [`naive::Persistence`].
     Persistence(naive::Persistence),
     /// See [`naive::Seasonal`].
@@ -136,7 +136,7 @@ pub enum Fitted {
     Structural(Box<structural::Structural>),
 }
 
-impl Fitted {
+impl FittedForecaster {
     fn inner(&self) -> &dyn Forecaster {
         match self {
             Self::Persistence(own) => own,
@@ -148,7 +148,7 @@ impl Fitted {
     }
 }
 
-impl Forecaster for Fitted {
+impl Forecaster for FittedForecaster {
     fn forecast(&self, seen: Seen<'_>) -> Result<Fan> {
         self.inner().forecast(seen)
     }
@@ -162,25 +162,34 @@ impl Forecaster for Fitted {
 ///
 /// # Errors
 /// If too little is known, the structural forecast has no jobs or is asked for nodes, or a learner fails.
-pub fn fit(model: Model, seen: Seen<'_>, jobs: Option<&Jobs>, settings: &Settings) -> Result<Fitted> {
+pub fn fit(
+    model: ForecastModel,
+    seen: Seen<'_>,
+    jobs: Option<&Jobs>,
+    settings: &ForecastSettings,
+) -> Result<FittedForecaster> {
     let horizon = settings.horizon.max(1);
     if seen.slots.is_empty() {
         return Err(Error::TooFew("no slot has ended when the forecaster was to be fitted".to_owned()));
     }
     Ok(match model {
-        Model::Persistence => Fitted::Persistence(naive::Persistence { horizon }),
-        Model::SeasonalDay => Fitted::Seasonal(naive::Seasonal::new(DAY_MS, seen.series.slot_ms, horizon)),
-        Model::SeasonalWeek => Fitted::Seasonal(naive::Seasonal::new(7 * DAY_MS, seen.series.slot_ms, horizon)),
-        Model::Smoothing => Fitted::Smoothing(smoothing::Smoothing::fit(seen, horizon)),
-        Model::Boosted => Fitted::Boosted(Box::new(boosted::BoostedDemand::fit(seen, settings)?)),
-        Model::Structural => {
+        ForecastModel::Persistence => FittedForecaster::Persistence(naive::Persistence { horizon }),
+        ForecastModel::SeasonalDay => {
+            FittedForecaster::Seasonal(naive::Seasonal::new(DAY_MS, seen.series.slot_ms, horizon))
+        }
+        ForecastModel::SeasonalWeek => {
+            FittedForecaster::Seasonal(naive::Seasonal::new(7 * DAY_MS, seen.series.slot_ms, horizon))
+        }
+        ForecastModel::Smoothing => FittedForecaster::Smoothing(smoothing::Smoothing::fit(seen, horizon)),
+        ForecastModel::Boosted => FittedForecaster::Boosted(Box::new(boosted::BoostedDemand::fit(seen, settings)?)),
+        ForecastModel::Structural => {
             let jobs = jobs.ok_or_else(|| {
                 Error::Unsuited(
                     "the structural forecast needs the jobs themselves; leave it out of the models where only counts are known"
                         .to_owned(),
                 )
             })?;
-            Fitted::Structural(Box::new(structural::Structural::fit(seen, jobs, settings)?))
+            FittedForecaster::Structural(Box::new(structural::Structural::fit(seen, jobs, settings)?))
         }
     })
 }

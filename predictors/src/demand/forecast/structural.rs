@@ -1,8 +1,8 @@
 //! The structural forecast: of the GPUs in use now, those whose jobs will run still, and those of jobs that wait or will come.
 //!
 //! * A job that has run for a is in use t later with chance S(a + t) / S(a). S is the life-table survival of the runs of jobs of its size class
-//!   that had started when the forecaster was fitted, those still running censored ([`Curve`]); or the job's own predicted law, where one is
-//!   given ([`Held::law`]). Beyond the last end that was seen the chance is a / (a + t), as of a tail of t⁻¹.
+//!   that had started when the forecaster was fitted, those still running censored ([`Curve`]); or the job's own predicted distribution, where one is
+//!   given ([`Held::distribution`]). Beyond the last end that was seen the chance is a / (a + t), as of a tail of t⁻¹.
 //! * Jobs come at a rate by hour of week, of the last eight weeks, pulled towards the mean rate by two weeks' worth. One that comes is in use m
 //!   later with chance P(ended later than m) − P(started later than m), both counted from submission: waits and runs as they were.
 //! * One that waits starts as others did that had waited so long, and runs as its class does from half way between now and then.
@@ -18,12 +18,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use tracecast_analytics::facts::SizeClass;
-use tracecast_analytics::time::{DAY_MS, Zone};
+use tracecast_analytics::time::{DAY_MS, HOUR_MS, Zone};
 
-use super::{Fan, Forecaster, Seen, Series, Settings};
+use super::{Fan, ForecastSettings, Forecaster, Seen, Series};
 use crate::demand::fan::NORMAL;
 use crate::demand::gather::Asked;
-use crate::duration::law::Law;
+use crate::duration::distribution::Distribution;
 use crate::error::{Error, Result};
 use crate::timeline::Timeline;
 use tracecast_analytics::facts::demand::Unit;
@@ -53,7 +53,7 @@ pub struct Held {
     /// VC.
     pub vc: Option<String>,
     /// What was predicted of its run when it was submitted.
-    pub law: Option<Law>,
+    pub distribution: Option<Distribution>,
 }
 
 /// All jobs of a trace that have GPUs, in order of submission.
@@ -64,8 +64,8 @@ pub struct Log {
 }
 
 impl Log {
-    /// The jobs of a timeline that have GPUs; `laws`, one a job of the timeline, are what was predicted of them at submission.
-    pub fn of(timeline: &Timeline, laws: Option<&[Option<Law>]>) -> Self {
+    /// The jobs of a timeline that have GPUs; `distributions`, one a job of the timeline, are what was predicted of them at submission.
+    pub fn of(timeline: &Timeline, distributions: Option<&[Option<Distribution>]>) -> Self {
         let one = |(at, job): (usize, &crate::timeline::Job)| {
             (job.submission.gpus > 0.0).then(|| Held {
                 submit_ms: job.submission.submit_ms,
@@ -73,7 +73,7 @@ impl Log {
                 end_ms: job.end_ms,
                 gpus: job.submission.gpus,
                 vc: job.submission.vc.clone(),
-                law: laws.and_then(|laws| laws.get(at).copied().flatten()),
+                distribution: distributions.and_then(|distributions| distributions.get(at).copied().flatten()),
             })
         };
         Self { held: timeline.jobs.iter().enumerate().filter_map(one).collect() }
@@ -206,7 +206,7 @@ impl Structural {
     ///
     /// # Errors
     /// If nodes are asked for, or fewer than 50 jobs had ended.
-    pub fn fit(seen: Seen<'_>, jobs: &Jobs, settings: &Settings) -> Result<Self> {
+    pub fn fit(seen: Seen<'_>, jobs: &Jobs, settings: &ForecastSettings) -> Result<Self> {
         if seen.series.unit != Unit::Gpus {
             return Err(Error::Unsuited(
                 "the structural forecast counts GPUs; ask for GPUs, or leave it out of the models".to_owned(),
@@ -307,11 +307,12 @@ impl Structural {
                 known += job.gpus;
             }
             let age = (now - start.unwrap_or(job.submit_ms)) as f64;
-            let given = job.law.filter(|_| start.is_some()).map(|law| law.given_age(age / 1000.0));
+            let given =
+                job.distribution.filter(|_| start.is_some()).map(|distribution| distribution.given_age(age / 1000.0));
             for (ahead, (mean, variance)) in sums.iter_mut().enumerate() {
                 let more = (ahead as f64 + 0.5) * slot;
-                let chance = if let Some(law) = given {
-                    1.0 - law.ends_within((age + more) / 1000.0)
+                let chance = if let Some(distribution) = given {
+                    1.0 - distribution.ends_within((age + more) / 1000.0)
                 } else if start.is_some() {
                     curve.lasts(age, more)
                 } else {
@@ -374,7 +375,7 @@ fn rates(recent: &[&Held], begin: i64, now: i64, series: &Series) -> Vec<f64> {
     }
     let all: f64 = slots.iter().sum();
     let mean = recent.len() as f64 / all.max(1.0);
-    let pull = PULL * 3_600_000.0 / series.slot_ms as f64;
+    let pull = PULL * HOUR_MS as f64 / series.slot_ms as f64;
     came.iter().zip(slots).map(|(came, slots)| (came + pull * mean) / (slots + pull)).collect()
 }
 
@@ -431,7 +432,7 @@ mod tests {
             end_ms: Some((hour + 2) * 6 * STEP),
             gpus: 2.0,
             vc: None,
-            law: None,
+            distribution: None,
         };
         let slot = Slot { peak: 4.0, last: 4.0, mean: 4.0, pending: 0.0, total: 8.0, counted: true };
         let series = Series {
@@ -449,7 +450,7 @@ mod tests {
     #[test]
     fn a_steady_cluster_is_forecast_to_stay_as_it_is_and_jobs_end_when_their_like_did() {
         let (series, jobs) = steady(400);
-        let settings = Settings { horizon: 18, ..Settings::default() };
+        let settings = ForecastSettings { horizon: 18, ..ForecastSettings::default() };
         let own = Structural::fit(series.before(2000), &jobs, &settings).unwrap();
         let fan = own.forecast(series.before(2000)).unwrap();
         // Once those that run now have ended, arrivals alone keep 1/6 a slot × 12 slots × 2 GPUs = 4. Before, one that the clockwork of this trace
@@ -469,7 +470,7 @@ mod tests {
     #[test]
     fn nodes_and_too_few_jobs_are_refused() {
         let (series, jobs) = steady(400);
-        let settings = Settings::default();
+        let settings = ForecastSettings::default();
         assert!(
             Structural::fit(series.before(60), &jobs, &settings).unwrap_err().to_string().contains("50 are the least")
         );

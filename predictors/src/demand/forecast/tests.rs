@@ -4,7 +4,7 @@ use super::*;
 use crate::demand::backtest::{self, Options};
 use crate::demand::fan::LEVELS;
 use crate::demand::gather::Asked;
-use crate::demand::predictor::{Gathering, Predictor, csv, forecasts};
+use crate::demand::predictor::{DemandPredictor, Gathering, csv, forecasts};
 use structural::Held;
 use tracecast_analytics::facts::demand::{Slot, Unit};
 
@@ -49,13 +49,13 @@ fn jobs() -> Jobs {
         end_ms: Some((at + 2) * SLOT_MS),
         gpus: 1.0 + (at % 8) as f64,
         vc: None,
-        law: None,
+        distribution: None,
     };
     Jobs { held: (0..48 * 40).map(job).collect(), pending_counts: false }
 }
 
 fn options() -> Options {
-    let mut settings = Settings { horizon: 6, most_rows: 3_000, ..Settings::default() };
+    let mut settings = ForecastSettings { horizon: 6, most_rows: 3_000, ..ForecastSettings::default() };
     settings.trees.trees = 20;
     Options { settings, ..Options::default() }
 }
@@ -115,7 +115,7 @@ fn no_forecast_changes_when_the_future_does() {
     others.retain(|job| job.submit_ms < cut || job.gpus > 4.0);
     let others = Jobs { held: others.into(), ..jobs.clone() };
     let settings = options().settings;
-    for model in Model::ALL {
+    for model in ForecastModel::ALL {
         let one = fit(model, series.before(now), Some(&jobs), &settings).unwrap();
         let two = fit(model, other.before(now), Some(&others), &settings).unwrap();
         assert_eq!(one.forecast(series.before(now)).unwrap(), two.forecast(other.before(now)).unwrap(), "{model:?}");
@@ -171,7 +171,7 @@ fn the_back_test_scores_persistence_as_plain_loops_do_and_calibrated_intervals_h
 fn a_model_that_cannot_be_fitted_is_left_out_and_says_why() {
     let found = backtest::run(&wave(), None, &options()).unwrap();
     let [left] = found.left_out.as_slice() else { unreachable!() };
-    assert!(left.model == Model::Structural && left.why.contains("jobs"));
+    assert!(left.model == ForecastModel::Structural && left.why.contains("jobs"));
 }
 
 #[test]
@@ -189,12 +189,12 @@ fn a_file_gives_back_the_same_forecasts_and_rolls_on() {
     let log = structural::Log { held: jobs.held.to_vec() };
     let mut early = series.clone();
     early.slots.truncate(1_700);
-    for model in Model::ALL {
+    for model in ForecastModel::ALL {
         let options = Options { models: vec![model], ..options() };
         let mut predictor =
-            Predictor::train(std::slice::from_ref(&early), Some(&log), gathering.clone(), &options).unwrap();
+            DemandPredictor::train(std::slice::from_ref(&early), Some(&log), gathering.clone(), &options).unwrap();
         let bytes = predictor.to_bytes().unwrap();
-        let mut back = Predictor::from_bytes("demand.tcm", &bytes).unwrap();
+        let mut back = DemandPredictor::from_bytes("demand.tcm", &bytes).unwrap();
         let said = predictor.forecast().unwrap();
         assert_eq!(said, back.forecast().unwrap(), "{model:?}");
         assert_eq!((said[0].from_ms, said[0].fan.horizons()), (series.time_ms(1_700), 6));
@@ -212,10 +212,10 @@ fn a_file_gives_back_the_same_forecasts_and_rolls_on() {
         // Damage is found, and another version is refused by its number.
         let mut damaged = bytes.clone();
         *damaged.last_mut().unwrap() ^= 1;
-        assert!(Predictor::from_bytes("demand.tcm", &damaged).unwrap_err().to_string().contains("damaged"));
+        assert!(DemandPredictor::from_bytes("demand.tcm", &damaged).unwrap_err().to_string().contains("damaged"));
         let head = bytes.iter().position(|byte| *byte == b'\n').unwrap();
         let line = String::from_utf8(bytes[..head].to_vec()).unwrap().replace("\"version\":1", "\"version\":2");
         let later = [line.as_bytes(), &bytes[head..]].concat();
-        assert!(Predictor::from_bytes("demand.tcm", &later).unwrap_err().to_string().contains("version 2"));
+        assert!(DemandPredictor::from_bytes("demand.tcm", &later).unwrap_err().to_string().contains("version 2"));
     }
 }

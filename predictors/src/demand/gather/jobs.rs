@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use tracecast_analytics::Trace;
-use tracecast_analytics::facts::load::{Interval, JobCounts};
+use tracecast_analytics::facts::load::{CountInterval, JobCounts};
 use tracecast_analytics::facts::occupancy::{Steps, sum, walk};
 use tracecast_analytics::facts::slot::Slots;
 use tracecast_analytics::facts::{Capacity, JobFacts};
@@ -45,8 +45,9 @@ pub(super) fn gather(trace: &Trace, options: &Options, zone: &Zone) -> Result<Ga
     let JobCounts { held, waiting } = JobCounts::of(&facts, |job| taken(vc_of(job)));
     let waits_known = waiting.is_some();
     let name = |code: Option<u32>| code.and_then(|code| jobs.vc.name(code)).unwrap_or_default();
-    let mut held: BTreeMap<&str, Vec<Interval>> = held.into_iter().map(|(code, list)| (name(code), list)).collect();
-    let waits: BTreeMap<&str, Vec<Interval>> =
+    let mut held: BTreeMap<&str, Vec<CountInterval>> =
+        held.into_iter().map(|(code, list)| (name(code), list)).collect();
+    let waits: BTreeMap<&str, Vec<CountInterval>> =
         waiting.into_iter().flatten().map(|(code, list)| (name(code), list)).collect();
     for vc in waits.keys() {
         held.entry(vc).or_default();
@@ -65,7 +66,7 @@ pub(super) fn gather(trace: &Trace, options: &Options, zone: &Zone) -> Result<Ga
 
     let per_node = options.gpus_per_node.or_else(|| common_gpus(trace)).unwrap_or(GPUS_PER_NODE);
     let to_nodes = |steps: &Steps| -> Steps {
-        let nodes = |(start, end, gpus): Interval| (start, end, (gpus / per_node).ceil());
+        let nodes = |(start, end, gpus): CountInterval| (start, end, (gpus / per_node).ceil());
         Steps::of_intervals(steps.stretches(from, to.saturating_add(1)).map(nodes))
     };
     let placed = if unit == Unit::Nodes { placed_nodes(&facts, &taken) } else { None };
@@ -77,7 +78,7 @@ pub(super) fn gather(trace: &Trace, options: &Options, zone: &Zone) -> Result<Ga
             "It is not known on which nodes jobs ran: nodes are the GPUs of each VC / {per_node}, rounded up, which is the least that could serve them."
         ));
     }
-    let counted = |intervals: Vec<Interval>| -> Steps {
+    let counted = |intervals: Vec<CountInterval>| -> Steps {
         let gpus = Steps::of_intervals(intervals);
         if unit == Unit::Nodes { to_nodes(&gpus) } else { gpus }
     };
@@ -160,8 +161,8 @@ fn common_gpus(trace: &Trace) -> Option<f64> {
 
 /// Nodes in use, from placements.
 struct Placed {
-    by_vc: BTreeMap<String, Vec<Interval>>,
-    pool: Vec<Interval>,
+    by_vc: BTreeMap<String, Vec<CountInterval>>,
+    pool: Vec<CountInterval>,
 }
 
 /// When nodes were in use; `None` where placements name the nodes of fewer than nine in ten jobs that held GPUs.
@@ -187,7 +188,7 @@ fn placed_nodes(facts: &JobFacts<'_>, taken: &dyn Fn(Option<&str>) -> bool) -> O
     }
     let end_of_record = facts.window.map(|(_, end)| end);
     let mut named = std::collections::HashSet::new();
-    let mut by_node: BTreeMap<(u32, Option<u32>), Vec<Interval>> = BTreeMap::new();
+    let mut by_node: BTreeMap<(u32, Option<u32>), Vec<CountInterval>> = BTreeMap::new();
     for row in 0..places.len() {
         let (Some(key), Some(node)) = (places.job_key.get(row), places.node.code(row)) else { continue };
         let Some(job) = row_of.get(key).copied() else { continue };
@@ -208,7 +209,7 @@ fn placed_nodes(facts: &JobFacts<'_>, taken: &dyn Fn(Option<&str>) -> bool) -> O
         return None;
     }
     let mut placed = Placed { by_vc: BTreeMap::new(), pool: Vec::new() };
-    let mut whole: BTreeMap<u32, Vec<Interval>> = BTreeMap::new();
+    let mut whole: BTreeMap<u32, Vec<CountInterval>> = BTreeMap::new();
     for ((node, vc), list) in by_node {
         whole.entry(node).or_default().extend_from_slice(&list);
         if let Some(vc) = vc.and_then(|code| trace.jobs.vc.name(code)) {
@@ -220,9 +221,9 @@ fn placed_nodes(facts: &JobFacts<'_>, taken: &dyn Fn(Option<&str>) -> bool) -> O
 }
 
 /// Stretches in which at least one interval holds, each as 1.
-fn union(mut list: Vec<Interval>) -> Vec<Interval> {
+fn union(mut list: Vec<CountInterval>) -> Vec<CountInterval> {
     list.sort_unstable_by_key(|(start, end, _)| (*start, *end));
-    let mut merged: Vec<Interval> = Vec::new();
+    let mut merged: Vec<CountInterval> = Vec::new();
     for (start, end, _) in list {
         match merged.last_mut() {
             Some(last) if start <= last.1 => last.1 = last.1.max(end),
@@ -241,8 +242,8 @@ struct Totals {
 
 fn totals(trace: &Trace, unit: Unit, per_node: f64, from: i64, to: i64) -> Totals {
     let table = &trace.capacity;
-    let mut by_vc: BTreeMap<String, Vec<Interval>> = BTreeMap::new();
-    let mut cluster: Vec<Interval> = Vec::new();
+    let mut by_vc: BTreeMap<String, Vec<CountInterval>> = BTreeMap::new();
+    let mut cluster: Vec<CountInterval> = Vec::new();
     let value = |gpus: Option<f64>, nodes: Option<f64>| match unit {
         Unit::Gpus => gpus,
         Unit::Nodes => nodes.or_else(|| gpus.map(|gpus| (gpus / per_node).ceil())),

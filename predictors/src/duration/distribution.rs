@@ -1,14 +1,14 @@
 //! The predictive distribution of one run: quantiles, mean, the chance that it ends in time, what is left at an age, and the Gittins index.
 //!
-//! A [`Law`] is the log of the run at fixed levels ([`LEVELS`]), straight in between, so that within a step the run is log-uniform. Below the
+//! A [`Distribution`] is the log of the run at fixed levels ([`LEVELS`]), straight in between, so that within a step the run is log-uniform. Below the
 //! lowest level and above the highest all lies at that knot. Then
 //!
 //! * the mean is Σ Δa (eᵇ − eᵃ)/(b − a) over the steps, with a and b their ends;
 //! * P(run ≤ T) is the level at log T;
-//! * given an age, the law is that of the runs beyond it, rescaled;
+//! * given an age, the distribution is that of the runs beyond it, rescaled;
 //! * the Gittins index at an age is the largest of P(end within Δ) / E[time run within Δ] over Δ: what a job promises per second.
 //!
-//! Worked example: a law that is 100 s up to level 0.5 and 1,000 s from 0.6 on has mean 0.5 × 100 + 0.4 × 1,000 + 0.1 × 900 / ln 10 = 489 s,
+//! Worked example: a distribution that is 100 s up to level 0.5 and 1,000 s from 0.6 on has mean 0.5 × 100 + 0.4 × 1,000 + 0.1 × 900 / ln 10 = 489 s,
 //! P(run ≤ 500 s) = 0.57, and given an age of 200 s a median of 1,000 s.
 
 use serde::{Deserialize, Serialize};
@@ -20,13 +20,13 @@ pub const SCORED_AT: [usize; 5] = [1, 2, 6, 10, 11];
 
 /// A predictive distribution of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Law {
+pub struct Distribution {
     /// Log of the run in seconds at [`LEVELS`], ascending.
     knots: [f32; LEVELS.len()],
 }
 
-impl Law {
-    /// The law with these knots, put in order where they cross.
+impl Distribution {
+    /// The distribution with these knots, put in order where they cross.
     pub fn of(mut knots: [f32; LEVELS.len()]) -> Self {
         knots.sort_unstable_by(f32::total_cmp);
         Self { knots }
@@ -90,7 +90,7 @@ impl Law {
         self.steps().map(share).sum::<f64>().min(1.0)
     }
 
-    /// The law of the whole run, given that it has lasted `age_s` seconds. A run that has outlived its law is given as much again.
+    /// The distribution of the whole run, given that it has lasted `age_s` seconds. A run that has outlived its distribution is given as much again.
     #[must_use]
     pub fn given_age(&self, age_s: f64) -> Self {
         let gone = self.ends_within(age_s);
@@ -114,30 +114,34 @@ impl Law {
     /// Gittins index of a job of this age, per second: the largest chance to end per second of expected run, over the knots as horizons.
     /// The order by run × GPUs wants it divided by the GPUs.
     pub fn gittins(&self, age_s: f64) -> f64 {
-        let law = self.given_age(age_s);
+        let distribution = self.given_age(age_s);
         let left = |knot: &f32| f64::from(*knot).exp();
         let index = |to: f64| {
             // Time run within the horizon, beyond the age that has been run.
-            let expected = law.expected_within_s(to) - age_s;
-            if expected > 1e-9 { law.ends_within(to) / expected } else { 0.0 }
+            let expected = distribution.expected_within_s(to) - age_s;
+            if expected > 1e-9 { distribution.ends_within(to) / expected } else { 0.0 }
         };
-        law.knots.iter().map(left).map(index).fold(0.0, f64::max)
+        distribution.knots.iter().map(left).map(index).fold(0.0, f64::max)
     }
 }
 
-/// The run that a share of jobs stays under when each job follows one of `laws`, as often as its weight says, seconds: the quantile of the
-/// **mixture**, which no mean of the laws' own quantiles is. `None` of no law of positive weight.
+/// The run that a share of jobs stays under when each job follows one of `distributions`, as often as its weight says, seconds: the quantile of the
+/// **mixture**, which no mean of the distributions' own quantiles is. `None` of no distribution of positive weight.
 ///
-/// It is the least time T with Σ weight × P(run ≤ T) ≥ level × Σ weight, found by halving between the least and the greatest of the laws' own
-/// quantiles, O(laws). Worked example: half the jobs always run 100 s and half 100,000 s: 95 % stay under 100,000 s, not under 50,050 s.
-pub fn mixture_quantile_s(laws: &[(f64, Law)], level: f64) -> Option<f64> {
-    let laws: Vec<&(f64, Law)> =
-        laws.iter().filter(|(weight, law)| *weight > 0.0 && law.log_quantile(level).is_finite()).collect();
-    let all: f64 = laws.iter().map(|(weight, _)| weight).sum();
-    let own = || laws.iter().map(|(_, law)| law.log_quantile(level));
+/// It is the least time T with Σ weight × P(run ≤ T) ≥ level × Σ weight, found by halving between the least and the greatest of the distributions' own
+/// quantiles, O(distributions). Worked example: half the jobs always run 100 s and half 100,000 s: 95 % stay under 100,000 s, not under 50,050 s.
+pub fn mixture_quantile_s(distributions: &[(f64, Distribution)], level: f64) -> Option<f64> {
+    let distributions: Vec<&(f64, Distribution)> = distributions
+        .iter()
+        .filter(|(weight, distribution)| *weight > 0.0 && distribution.log_quantile(level).is_finite())
+        .collect();
+    let all: f64 = distributions.iter().map(|(weight, _)| weight).sum();
+    let own = || distributions.iter().map(|(_, distribution)| distribution.log_quantile(level));
     let (mut low, mut high) = (own().reduce(f64::min)?, own().reduce(f64::max)?);
-    let under = |y: f64| laws.iter().map(|(weight, law)| weight * law.ends_within(y.exp())).sum::<f64>();
-    // A law may jump: the upper end is kept where the share is reached.
+    let under = |y: f64| {
+        distributions.iter().map(|(weight, distribution)| weight * distribution.ends_within(y.exp())).sum::<f64>()
+    };
+    // A distribution may jump: the upper end is kept where the share is reached.
     for _ in 0..HALVINGS {
         let middle = f64::midpoint(low, high);
         if under(middle) + 1e-9 * all >= level * all {
@@ -171,51 +175,53 @@ mod tests {
     use super::*;
 
     /// 100 s up to level ½, 1,000 s from 0.6 on.
-    fn two() -> Law {
-        Law::of(LEVELS.map(|level| if level <= 0.5 { 100f32.ln() } else { 1000f32.ln() }))
+    fn two() -> Distribution {
+        Distribution::of(LEVELS.map(|level| if level <= 0.5 { 100f32.ln() } else { 1000f32.ln() }))
     }
 
     #[test]
     fn the_worked_example() {
-        let law = two();
+        let distribution = two();
         // Steps: 0.5 at 100 s, 0.4 at 1,000 s, 0.1 log-uniform between: (1000 − 100) / ln 10 = 390.9: 50 + 400 + 39.1.
-        assert!((law.mean_s() - 489.09).abs() < 0.1, "{}", law.mean_s());
+        assert!((distribution.mean_s() - 489.09).abs() < 0.1, "{}", distribution.mean_s());
         // Half, and of the middle step ln 5 / ln 10 = 0.699.
-        assert!((law.ends_within(500.0) - 0.5699).abs() < 1e-3);
-        assert!((law.quantile_s(0.5) - 100.0).abs() < 0.01);
-        assert!(law.given_age(200.0).quantile_s(0.5) > 900.0);
-        assert!((law.expected_within_s(100.0) - 100.0).abs() < 1e-3);
+        assert!((distribution.ends_within(500.0) - 0.5699).abs() < 1e-3);
+        assert!((distribution.quantile_s(0.5) - 100.0).abs() < 0.01);
+        assert!(distribution.given_age(200.0).quantile_s(0.5) > 900.0);
+        assert!((distribution.expected_within_s(100.0) - 100.0).abs() < 1e-3);
     }
 
     #[test]
     fn age_makes_the_rest_longer_and_never_shorter_than_itself() {
-        let law = two();
+        let distribution = two();
         let mut before = 0.0;
         for age in [0.0, 50.0, 99.0, 150.0, 500.0, 2000.0, 1e6] {
-            let given = law.given_age(age);
+            let given = distribution.given_age(age);
             assert!(given.quantile_s(0.05) >= age * 0.999);
             let median = given.quantile_s(0.5);
             assert!(median >= before * 0.999);
             before = median;
         }
         // An outlived job is expected to run as long again: P(run ≤ 2 age) = ½.
-        assert!((law.ends_within_given_age(1e6, 1e6) - 0.5).abs() < 0.01);
+        assert!((distribution.ends_within_given_age(1e6, 1e6) - 0.5).abs() < 0.01);
         // P(end within 900 s more | age 100) = all but the top percent, which lies at 1,000 s too.
-        assert!(law.ends_within_given_age(901.0, 100.0) > 0.98);
+        assert!(distribution.ends_within_given_age(901.0, 100.0) > 0.98);
     }
 
     #[test]
     fn a_job_about_to_end_promises_most() {
-        let law = two();
+        let distribution = two();
         // Fresh: half end at 100 s, E[min(run, 100)] = 100: 0.005 per second.
-        assert!((law.gittins(0.0) - 0.005).abs() < 1e-4, "{}", law.gittins(0.0));
-        assert!(law.gittins(950.0) > law.gittins(200.0));
+        assert!((distribution.gittins(0.0) - 0.005).abs() < 1e-4, "{}", distribution.gittins(0.0));
+        assert!(distribution.gittins(950.0) > distribution.gittins(200.0));
     }
 
     #[test]
     fn a_mixture_has_a_quantile_of_its_own() {
-        let always = |seconds: f64| Law::of([seconds.ln() as f32; LEVELS.len()]);
-        let at = |laws: &[(f64, Law)], level: f64| mixture_quantile_s(laws, level).unwrap_or(f64::NAN);
+        let always = |seconds: f64| Distribution::of([seconds.ln() as f32; LEVELS.len()]);
+        let at = |distributions: &[(f64, Distribution)], level: f64| {
+            mixture_quantile_s(distributions, level).unwrap_or(f64::NAN)
+        };
         let two = [(1.0, always(100.0)), (1.0, always(100_000.0))];
         // Half end at 100 s, the others at 100,000 s: any level above a half is the latter.
         assert!((at(&two, 0.95) / 100_000.0 - 1.0).abs() < 1e-4, "{}", at(&two, 0.95));
@@ -223,17 +229,17 @@ mod tests {
         // 96 of 100 jobs run 100 s: so do 95 %.
         let rare = [(96.0, always(100.0)), (4.0, always(100_000.0))];
         assert!((at(&rare, 0.95) / 100.0 - 1.0).abs() < 1e-4, "{}", at(&rare, 0.95));
-        // Of one law, its own: 100 s up to ½, 1,000 s from 0.6 on.
+        // Of one distribution, its own: 100 s up to ½, 1,000 s from 0.6 on.
         assert!((at(&[(3.0, self::two())], 0.95) / 1000.0 - 1.0).abs() < 1e-3);
         assert!(mixture_quantile_s(&[], 0.5).is_none());
     }
 
     #[test]
     fn chances_are_a_distribution() {
-        let law = Law::of(LEVELS.map(|level| (level * 10.0) as f32));
+        let distribution = Distribution::of(LEVELS.map(|level| (level * 10.0) as f32));
         let mut before = 0.0;
         for step in 0..200 {
-            let at = law.ends_within((f64::from(step) / 10.0 - 2.0).exp());
+            let at = distribution.ends_within((f64::from(step) / 10.0 - 2.0).exp());
             assert!((before..=1.0).contains(&at));
             before = at;
         }

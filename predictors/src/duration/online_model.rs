@@ -1,12 +1,12 @@
-//! The predictor as the server's [`Brain`]: it predicts, learns, trains again on another thread, and is written down with what it has learned.
+//! The predictor as the server's [`OnlineModel`]: it predicts, learns, trains again on another thread, and is written down with what it has learned.
 //!
-//! Worked example: after 10,000 ended jobs the server asks for a [`Brain::trainer`]; the trees it gives are taken up between two requests.
+//! Worked example: after 10,000 ended jobs the server asks for a [`OnlineModel::trainer`]; the trees it gives are taken up between two requests.
 
 use super::predictor::{Predictor, Retrained};
 use crate::job::{Event, Prediction, Submission};
-use crate::serve::{Brain, Task};
+use crate::serve::{OnlineModel, Task};
 
-impl Brain for Predictor {
+impl OnlineModel for Predictor {
     type Model = Retrained;
 
     fn predict(&mut self, jobs: &[Submission], now_ms: Option<i64>) -> Vec<Prediction> {
