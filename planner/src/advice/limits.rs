@@ -126,9 +126,9 @@ mod tests {
         let (found, said) = look(&trace(2)).unwrap();
         // 40 of 200 jobs of 4 GPU-hours.
         assert_eq!(found.unwrap().effects[0].change, -160.0);
-        assert!(said.contains("40 jobs ended at it, with 20 %"), "{said}");
+        assert!(said.contains("40 jobs ended at it, with 20.0 %"), "{said}");
         let (none, said) = look(&trace(0)).unwrap();
-        assert!(none.is_none() && said.contains("at most 10 % of their limit"), "{said}");
+        assert!(none.is_none() && said.contains("at most 10.0 % of their limit"), "{said}");
         assert!(look(&Trace::default()).is_err());
     }
 }

@@ -161,7 +161,7 @@ impl Ledger {
 /// The settings that keep a promise best, as the days of choice tell.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Followed {
-    /// What is followed: the plain rule, unless the learned one is clearly better.
+    /// What is followed: the plain rule, unless the learned one, chosen on the earlier half of the days of choice, is clearly better on the later.
     pub(super) setting: Option<Setting>,
     /// Of the plain rule, the trailing maximum.
     pub(super) plain: Option<Setting>,
@@ -169,10 +169,12 @@ pub(super) struct Followed {
     pub(super) learned: Option<Setting>,
 }
 
-/// A setting, and what it meant on the days of choice, by block.
+/// The setting of a rule that keeps a promise best on the days of choice.
 struct Guarded {
     setting: Setting,
-    blocks: Vec<Sums>,
+    /// By block of the later half of these days, what the setting meant that is best on the earlier half: of many settings one always looks well
+    /// on the days it is chosen on.
+    later: Vec<Sums>,
 }
 
 /// The settings that, guarded, slept most within the service on the days of choice; and which of the rules is followed.
@@ -184,7 +186,7 @@ pub(super) fn follow(survey: &Survey<'_>, service: &Service) -> Followed {
     let (plain, learned) = (elect(&picking, &trailing, service), elect(&picking, &reach, service));
     let judge = Judge::new(&picking.demand, Some(service));
     let setting = match (&plain, &learned) {
-        (Some(plain), Some(learned)) if judge.clear(&learned.blocks, &plain.blocks) => Some(learned.setting),
+        (Some(plain), Some(learned)) if judge.clear(&learned.later, &plain.later) => Some(learned.setting),
         (Some(plain), _) => Some(plain.setting),
         (None, learned) => learned.as_ref().map(|found| found.setting),
     };
@@ -195,10 +197,13 @@ pub(super) fn follow(survey: &Survey<'_>, service: &Service) -> Followed {
 fn elect(stretch: &Stretch<'_>, settings: &[Setting], service: &Service) -> Option<Guarded> {
     let judge = Judge::new(&stretch.demand, Some(service));
     let block = choice::block_slots(stretch.range.len(), stretch.demand.slot_ms);
-    let tried: Vec<(Setting, Sums)> =
-        settings.par_iter().map(|setting| (*setting, keep(stretch, setting, service).whole())).collect();
-    let best = tried.iter().min_by(|a, b| judge.order(&a.1, &b.1))?;
-    Some(Guarded { setting: best.0, blocks: keep(stretch, &best.0, service).blocks(block) })
+    let tried: Vec<(Setting, Vec<Sums>)> =
+        settings.par_iter().map(|setting| (*setting, keep(stretch, setting, service).blocks(block))).collect();
+    let half = tried.first().map_or(0, |(_, blocks)| blocks.len() / 2);
+    let best = |of: &dyn Fn(&[Sums]) -> Sums| tried.iter().min_by(|a, b| judge.order(&of(&a.1), &of(&b.1)));
+    let (setting, _) = best(&|blocks| Sums::of(blocks))?;
+    let (_, early) = best(&|blocks| Sums::of(blocks.get(..half).unwrap_or_default()))?;
+    Some(Guarded { setting: *setting, later: early.get(half..).unwrap_or_default().to_vec() })
 }
 
 /// Every so-manieth of some settings, so that at most [`MOST_TRIED`] are left.

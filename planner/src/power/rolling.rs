@@ -5,7 +5,8 @@
 //! in the same way: the trailing maximum and `reach` under the same [guard](super::promise), the same two without it (the setting that slept most
 //! within the service on the days of choice), all nodes on, and the optimum that knows the window and keeps to the service.
 //!
-//! What is recommended, **promise**, is the guarded trailing maximum, unless guarded `reach` was [clearly](super::choice) better on the days of choice.
+//! What is recommended, **promise**, is the guarded trailing maximum, unless guarded `reach`, chosen
+//! on the earlier half of the days of choice, was [clearly](super::choice) better on the later half.
 //!
 //! [`Answer`] is the same as JSON and as a report. Worked example: asked for 15 unserved node-slots in a fortnight, a rule that leaves 12 has kept its promise, one that leaves 16 has not, however
 //! much it slept.
