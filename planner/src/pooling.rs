@@ -2,7 +2,7 @@
 //! and on one pool of the same nodes.
 //!
 //! How often waiting met idle GPUs elsewhere (topic `pool` of a description) bounds nothing that a pool does over time,
-//! because a job that starts sooner also ends sooner. The replay answers the question: [`compare`] replays FIFO in two ways,
+//! because a job that starts sooner also ends sooner. The replay answers the question: [`compare()`] replays FIFO in two ways,
 //! strict and passing over jobs that do not fit ([`Scan::Strict`], [`Scan::Skip`]), as the record seldom says which it was.
 //! The way that comes nearer to the recorded GPU-hours waited on the VCs as they stand **leads**, and how near it comes is
 //! said beside it.

@@ -1,4 +1,4 @@
-//! Energy of readings, measured once: from what GPUs and nodes report to one [ledger](ledger::Ledger) of joules by hour, use,
+//! Energy of readings, measured once: from what GPUs and nodes report to one [ledger] of joules by hour, use,
 //! owner and job. Descriptions and audits tell what it says; nothing else integrates power.
 //!
 //! | module | holds |

@@ -7,7 +7,7 @@ use clap::Args;
 use tracecast_analytics::report::format;
 use tracecast_analytics::time::DAY_MS;
 use tracecast_planner::power::rolling::Answer;
-use tracecast_planner::power::study::Service;
+use tracecast_planner::power::service::Service;
 use tracecast_planner::replay::scenario::parse_duration;
 
 use crate::args::Reading;

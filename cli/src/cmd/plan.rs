@@ -13,7 +13,7 @@ use tracecast_planner::power::ces::Thresholds;
 use tracecast_planner::power::config::{self, Target};
 use tracecast_planner::power::evaluate;
 use tracecast_planner::power::request::{Demanded, EVALUATED, Hours, PowerRequest, Replayed, SaidFigures, Weigh};
-use tracecast_planner::power::study::Service;
+use tracecast_planner::power::service::Service;
 use tracecast_planner::replay::scenario::Scenario;
 
 use crate::args::{Reading, TIMES};

@@ -1,7 +1,7 @@
 //! Would a check before the next try of work that keeps failing save GPU time?
 //!
 //! **The rule**: a job whose user's last `k` jobs of the same name all failed before it was submitted is held until somebody has looked. Among
-//! [`RUNS`], the `k` with the most GPU time spared on the **earlier** half of the jobs is chosen, of those where at least three of four jobs held
+//! `RUNS`, the `k` with the most GPU time spared on the **earlier** half of the jobs is chosen, of those where at least three of four jobs held
 //! did fail. It is counted on the **later** half: GPU time of held jobs that failed, and jobs held for nothing. A job that is held does not run, so a
 //! user who mends it at once would spare less, and one who does not look would spare more: the figure is a count of the past, not a promise.
 //!

@@ -1,6 +1,6 @@
 //! What to change, and the whole report around it: the library side of `tracecast report`.
 //!
-//! [`report`] takes a trace and gives the document and its data. It gathers what the capabilities recommend (an [order](order) of the queue, quotas
+//! [`report`] takes a trace and gives the document and its data. It gathers what the capabilities recommend (an [order] of the queue, quotas
 //! pooled, nodes to sleep, work that keeps failing, time limits), keeps at most five, and puts them before the description of the trace.
 //!
 //! **Threshold**: a change is recommended where its interval leaves out no effect and the effect is at least 5 % of what it changes, or where it

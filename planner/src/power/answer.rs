@@ -10,14 +10,16 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tracecast_analytics::trace::SourceRecord;
 
+use super::apply::Resimulated;
 use super::choice::Because;
-use super::family::{Family, Scored, Setting};
+use super::family::{Family, Scored};
 use super::forward::Forward;
 use super::interval::{Block, Intervals};
 use super::plan::PowerPlan;
-use super::resim::{Constants, Effect, Moment};
+use super::resim::Constants;
 use super::score::{Outcome, Worth};
-use super::study::{Curve, Optimum, Promise, QUOTED_H, Service, Studied};
+use super::service::Service;
+use super::study::{Curve, Optimum, Promise, QUOTED_H, Studied};
 use super::yearly::Yearly;
 use crate::error::{Error, Result};
 use crate::plan::Recommendation;
@@ -218,27 +220,6 @@ pub struct Pool {
     pub offline_optimum: OfflineOptimum,
     /// Optima at other switching costs.
     pub optima: Vec<OfflineOptimum>,
-}
-
-/// The rule that a pool followed in a replay.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Followed {
-    /// The pool of the replay: its VC.
-    pub pool: String,
-    /// The rule and its parameters, as chosen; `null` if there was none, so that its nodes stayed on.
-    pub setting: Option<Setting>,
-}
-
-/// A re-simulated plan.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Resimulated {
-    /// What it did.
-    #[serde(flatten)]
-    pub effect: Effect,
-    /// What each pool followed.
-    pub rules: Vec<Followed>,
-    /// Busy, pending and powered nodes by slot.
-    pub timeline: Vec<Moment>,
 }
 
 /// All VCs as they stand, each on its own nodes.

@@ -10,19 +10,41 @@
 
 use std::sync::Arc;
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use tracecast_predictors::demand::{Seen, Slot};
 
-use super::answer::{Followed, Resimulated};
 use super::ces::{self, Thresholds};
 use super::family::{Family, Setting, Told};
 use super::reach::{Reach, Reaching, Switches};
-use super::resim::{self, Baseline, Constants, Plan, Rates};
+use super::resim::{self, Baseline, Constants, Effect, Moment, Plan, Rates};
 use super::study::Studied;
 use crate::error::Result;
 use crate::replay::input::Loaded;
 use crate::sim;
 use crate::sim::power::PowerPolicy as Policy;
 use crate::sim::power::{Controller, Timeout};
+
+/// The rule that a pool followed in a replay.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Followed {
+    /// The pool of the replay: its VC.
+    pub pool: String,
+    /// The rule and its parameters, as chosen; `null` if there was none, so that its nodes stayed on.
+    pub setting: Option<Setting>,
+}
+
+/// A re-simulated plan.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Resimulated {
+    /// What it did.
+    #[serde(flatten)]
+    pub effect: Effect,
+    /// What each pool followed.
+    pub rules: Vec<Followed>,
+    /// Busy, pending and powered nodes by slot.
+    pub timeline: Vec<Moment>,
+}
 
 /// Slots that a boot takes beyond the one it is ordered for.
 pub fn boot_slots(constants: &Constants, slot_ms: i64) -> usize {

@@ -19,7 +19,7 @@
 
 use super::family::{Family, Setting, Tried};
 use super::score::{Demand, Sums, Tolls};
-use super::study::Service;
+use super::service::Service;
 
 /// Blocks of days that there must be to leave a plain rule, or the setting of all VCs.
 pub const LEAST_BLOCKS: usize = 7;

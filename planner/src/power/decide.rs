@@ -276,7 +276,7 @@ mod tests {
     use tracecast_predictors::demand::Unit;
 
     use super::super::family::Setting;
-    use super::super::study::Service;
+    use super::super::service::Service;
     use super::*;
 
     /// Demand of some days that jumps about, by a rule of the place.

@@ -23,7 +23,8 @@ use super::family::Setting;
 use super::plan::Action;
 use super::saved::{Learned, SavedPlan, SavedPool};
 use super::score::{Demand, Sums};
-use super::study::{Request, Service};
+use super::service::Service;
+use super::study::Request;
 use crate::error::{Error, Result};
 
 /// Hours that are scheduled.

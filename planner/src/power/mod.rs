@@ -32,6 +32,7 @@ pub mod resim;
 pub mod rolling;
 pub mod saved;
 pub mod score;
+pub mod service;
 pub mod simple;
 pub mod study;
 pub mod tariff;

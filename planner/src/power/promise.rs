@@ -1,6 +1,6 @@
 //! A promised service, kept: a rule sleeps only as deep as what is left of its promise can bear.
 //!
-//! Promised for a period is a [service](super::study::Service): at most so many unserved node-slots and node-wakes. A **ledger** holds what is left of
+//! Promised for a period is a [service](super::service::Service): at most so many unserved node-slots and node-wakes. A **ledger** holds what is left of
 //! both, U and W. With r(t) the trailing maximum of demand, N the nodes there are, and J the largest rise of demand above r(t) that is to be
 //! expected in the period, the rule's own wish A(t) is raised to
 //!
@@ -29,10 +29,10 @@ use serde::{Deserialize, Serialize};
 use tracecast_analytics::time::{DAY_MS, HOUR_MS};
 
 use super::choice::{self, Judge};
-use super::family::{Family, Setting, Stretch};
+use super::family::{Setting, Stretch};
 use super::score::Sums;
+use super::service::Service;
 use super::simple::trailing_maximum;
-use super::study::{Service, Survey, Surveyed};
 
 /// Slots of the trailing maximum that guards a rule, at least, hours.
 const GUARDED_H: f64 = 6.0;
@@ -177,16 +177,19 @@ struct Guarded {
     later: Vec<Sums>,
 }
 
-/// The settings that, guarded, slept most within the service on the days of choice; and which of the rules is followed.
-pub(super) fn follow(survey: &Survey<'_>, service: &Service) -> Followed {
-    let picking = survey.picking();
-    let of = |family: Family| survey.rule_of(family);
-    let trailing: Vec<Setting> = of(Family::TrailingMaximum).into_iter().flat_map(Surveyed::settings).collect();
-    let reach = thinned(of(Family::Reach).into_iter().flat_map(Surveyed::front).collect());
-    let (plain, learned) = (elect(&picking, &trailing, service), elect(&picking, &reach, service));
+/// Of the settings of a trailing maximum and of `reach`, those that, guarded, slept most within the service on the days of choice, `picking`; and which of
+/// the rules is followed for a period of `period` slots. To leave the plain rule the evidence must be of as many days as the promise is for.
+pub(super) fn follow(
+    picking: &Stretch<'_>,
+    (trailing, reach): (&[Setting], &[Setting]),
+    service: &Service,
+    period: usize,
+) -> Followed {
+    let (plain, learned) = (elect(picking, trailing, service), elect(picking, &thinned(reach), service));
     let judge = Judge::new(&picking.demand, Some(service));
+    let enough = picking.range.len() / 2 >= period;
     let setting = match (&plain, &learned) {
-        (Some(plain), Some(learned)) if judge.clear(&learned.later, &plain.later) => Some(learned.setting),
+        (Some(plain), Some(learned)) if enough && judge.clear(&learned.later, &plain.later) => Some(learned.setting),
         (Some(plain), _) => Some(plain.setting),
         (None, learned) => learned.as_ref().map(|found| found.setting),
     };
@@ -207,9 +210,9 @@ fn elect(stretch: &Stretch<'_>, settings: &[Setting], service: &Service) -> Opti
 }
 
 /// Every so-manieth of some settings, so that at most [`MOST_TRIED`] are left.
-fn thinned(settings: Vec<Setting>) -> Vec<Setting> {
+fn thinned(settings: &[Setting]) -> Vec<Setting> {
     let step = settings.len().div_ceil(MOST_TRIED).max(1);
-    settings.into_iter().step_by(step).collect()
+    settings.iter().copied().step_by(step).collect()
 }
 
 /// Slots of the trailing maximum that guards a setting: its own if it is one, and some hours at least, as a guard that follows every move of demand

@@ -6,7 +6,8 @@
 //! within the service on the days of choice), all nodes on, and the optimum that knows the window and keeps to the service.
 //!
 //! What is recommended, **promise**, is the guarded trailing maximum, unless guarded `reach`, chosen
-//! on the earlier half of the days of choice, was [clearly](super::choice) better on the later half.
+//! on the earlier half of the days of choice, was [clearly](super::choice) better on the later half
+//! and that half is as long as the window.
 //!
 //! [`Answer`] is the same as JSON and as a report. Worked example: asked for 15 unserved node-slots in a fortnight, a rule that leaves 12 has kept its promise, one that leaves 16 has not, however
 //! much it slept.
@@ -23,7 +24,8 @@ use tracecast_predictors::demand::Series;
 use super::family::{Family, Setting};
 use super::promise;
 use super::score::{Outcome, Sums};
-use super::study::{LEAST_DAYS, Request, Service, Survey};
+use super::service::Service;
+use super::study::{LEAST_DAYS, Request, Survey};
 use crate::error::{Error, Result};
 use crate::plan::window::{Window as Stretched, rolling};
 
@@ -257,7 +259,7 @@ fn tried(series: &Series, window: &Stretched, like: &Request, services: &[Servic
         }
     };
     let asked = |(place, service): (usize, &Service)| {
-        let followed = promise::follow(&survey, service);
+        let followed = survey.follow(service);
         let mut policies = Vec::new();
         let guarded = [
             (Rule::Promise, followed.setting),

@@ -16,7 +16,7 @@ use tracecast_predictors::model_file::Format;
 use super::family::Setting;
 use super::promise::{Guard, guarded_by};
 use super::reach::{Reach, horizons};
-use super::study::Service;
+use super::service::Service;
 use crate::error::{Error, Result};
 
 /// The file.

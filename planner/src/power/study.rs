@@ -20,9 +20,11 @@ use super::choice::{self, Because, Elected, Judge, Member};
 use super::family::{Family, Scored, Setting, Stretch, Tried, front};
 use super::interval::{self, Block, Intervals};
 use super::optimum::{Prices, optimum};
+use super::promise::{self, Followed};
 use super::reach::{Reach, Readings, horizons};
 use super::resim::Constants;
 use super::score::{Demand, Outcome, Sums, Worth, relative};
+use super::service::Service;
 use super::tariff::{Rates, Weights};
 use crate::error::{Error, Result};
 
@@ -34,31 +36,6 @@ pub(super) const LEAST_DAYS: f64 = 4.0;
 const SWITCH_H: [f64; 4] = [0.5, 1.0, 2.0, 6.0];
 /// The switching cost at which the optimum is quoted, hours of idle power.
 pub const QUOTED_H: f64 = 2.0;
-
-/// How much shortage and wear is accepted.
-#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
-pub struct Service {
-    /// Unserved node-slots a day, at most.
-    pub unserved_per_day: f64,
-    /// Node-wakes a day, at most.
-    pub node_wakes_per_day: f64,
-}
-
-impl Service {
-    /// Four levels from hardly any shortage to some, for a cluster of some hundred nodes.
-    pub const USUAL: [Self; 4] = [
-        Self { unserved_per_day: 15.0 / 14.0, node_wakes_per_day: 30.0 },
-        Self { unserved_per_day: 40.0 / 14.0, node_wakes_per_day: 30.0 },
-        Self { unserved_per_day: 100.0 / 14.0, node_wakes_per_day: 60.0 },
-        Self { unserved_per_day: 250.0 / 14.0, node_wakes_per_day: 60.0 },
-    ];
-
-    /// Whether an outcome of so many days keeps to it.
-    pub fn holds(&self, outcome: &Outcome, days: f64) -> bool {
-        outcome.unserved_node_slots <= self.unserved_per_day * days + 1e-9
-            && outcome.node_wakes_per_day <= self.node_wakes_per_day + 1e-9
-    }
-}
 
 /// What is to be studied.
 #[derive(Debug, Clone)]
@@ -405,6 +382,14 @@ impl<'a> Survey<'a> {
         self.rules.iter().find(|rule| rule.family == family)
     }
 
+    /// The settings that keep a promise best, as the days of choice tell.
+    pub(super) fn follow(&self, service: &Service) -> Followed {
+        let of = |family: Family| self.rule_of(family);
+        let trailing: Vec<Setting> = of(Family::TrailingMaximum).into_iter().flat_map(Surveyed::settings).collect();
+        let reach: Vec<Setting> = of(Family::Reach).into_iter().flat_map(Surveyed::front).collect();
+        promise::follow(&self.picking(), (&trailing, &reach), service, self.request.eval.len())
+    }
+
     fn judge<'b>(&'b self, picking: &Stretch<'_>) -> Judge<'b> {
         Judge::new(&picking.demand, self.request.budget.as_ref())
     }
@@ -479,9 +464,9 @@ impl<'a> Survey<'a> {
         let (mut orders, mut buffer) = evaluating.orders(&setting);
         let mut promise = None;
         if let Some(service) = &self.request.budget
-            && let Some(setting) = super::promise::follow(&self, service).setting
+            && let Some(setting) = self.follow(service).setting
         {
-            let kept = super::promise::keep(&evaluating, &setting, service);
+            let kept = promise::keep(&evaluating, &setting, service);
             let outcome = evaluating.demand.outcome(&kept.whole());
             let days = evaluating.demand.days();
             promise = Some(Promise {

@@ -36,6 +36,7 @@ use crate::energy::meter::{self, Devices};
 use crate::facts::JobFacts;
 use crate::report::format::{compact, counted, float, percent};
 use crate::report::{Axis, Chart, Mark, Section, Series};
+use crate::time::DAY_MS;
 
 /// Users that the report shows.
 const SHOWN: usize = 15;
@@ -57,6 +58,27 @@ pub struct Power {
     zone: String,
 }
 
+/// Longest time that energy is told of, years: it is kept hour by hour, and no cluster lives longer.
+const LONGEST_YEARS: f64 = 50.0;
+
+/// Whether readings and jobs lie within a time that can be told hour by hour.
+fn within_a_lifetime(facts: &JobFacts<'_>) -> Result<(), String> {
+    let (of_gpus, of_nodes) = (&facts.trace.gpu_samples, &facts.trace.node_samples);
+    let moments = of_gpus.ts.iter().chain(of_nodes.ts.iter()).flatten();
+    let jobs = facts.window.into_iter().flat_map(|(from, to)| [from, to]);
+    let (mut first, mut last) = (i64::MAX, i64::MIN);
+    for moment in moments.chain(jobs) {
+        (first, last) = (first.min(moment), last.max(moment));
+    }
+    let years = last.saturating_sub(first) as f64 / (365.25 * DAY_MS as f64);
+    if years <= LONGEST_YEARS {
+        return Ok(());
+    }
+    Err(format!(
+        "readings and jobs span {years:.0} years, and energy is told hour by hour for at most {LONGEST_YEARS:.0}; leave out what is dated wrongly"
+    ))
+}
+
 impl Topic for Power {
     const ID: &'static str = "power";
     const CODE: &'static str = "A17";
@@ -69,6 +91,9 @@ impl Topic for Power {
             && of_gpus.energy_j_cum.is_all_unknown()
             && of_nodes.power_w.is_all_unknown()
             && of_nodes.energy_j_cum.is_all_unknown();
+        if !unread {
+            within_a_lifetime(facts)?;
+        }
         let devices = if unread {
             Devices::default()
         } else {

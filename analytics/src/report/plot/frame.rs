@@ -169,3 +169,9 @@ pub(super) fn row_label(scene: &mut Scene, left: f64, y: f64, label: &str) {
 pub(super) fn value_name(chart: &Chart) -> &str {
     if chart.x.label.is_empty() { &chart.y.label } else { &chart.x.label }
 }
+
+/// Whether a place lies within an axis, or within half a pixel of it.
+pub(super) fn inside(at: f64, span: &Span) -> bool {
+    let (low, high) = (span.start.min(span.end), span.start.max(span.end));
+    at >= low - 0.5 && at <= high + 0.5
+}

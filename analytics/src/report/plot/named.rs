@@ -2,10 +2,9 @@
 //!
 //! Points in the same place become rings around each other. A name stands where it touches no point and no other name, to the right if it can.
 
-use super::frame;
+use super::frame::{self, inside};
 use super::scale::Span;
 use super::scene::{Anchor, Rgb, SMALL, Scene, palette, text_width};
-use super::xy::inside;
 use crate::report::chart::{Mark, Series};
 
 /// Points nearer than this are in the same place.

@@ -1,6 +1,6 @@
 //! Curves and points over two axes.
 
-use super::frame::{self, Entry, Swatch};
+use super::frame::{self, Entry, Swatch, inside};
 use super::named;
 use super::scale::{Span, range, rounded_up, ticks};
 use super::scene::{Anchor, Rgb, SMALL, Scene, Sheet, palette, text_width};
@@ -214,11 +214,6 @@ fn draw(scene: &mut Scene, series: &Ready, x: &Span, y: &Span, dropped: &mut Dro
             }
         }
     }
-}
-
-pub(super) fn inside(at: f64, span: &Span) -> bool {
-    let (low, high) = (span.start.min(span.end), span.start.max(span.end));
-    at >= low - 0.5 && at <= high + 0.5
 }
 
 /// The corners of a curve whose value holds until the next point.

@@ -13,7 +13,7 @@ use tracecast_predictors::demand::Series;
 
 use super::super::evaluate::Prepared;
 use super::super::request::PowerRequest;
-use super::super::study::Service;
+use super::super::service::Service;
 use super::{Promised, Rolled, Rule, Window, roll};
 use crate::error::Result;
 
