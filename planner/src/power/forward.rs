@@ -182,10 +182,7 @@ impl Search<'_> {
         let sums = Sums::of(&demand.in_blocks(&orders, 0.0, usize::MAX));
         let outcome = demand.outcome(&sums);
         let days = demand.days().max(f64::MIN_POSITIVE);
-        let realised = Service {
-            unserved_per_day: outcome.unserved_node_slots / days,
-            node_wakes_per_day: outcome.node_wakes_per_day,
-        };
+        let realised = Service::of(&outcome, days);
         (sums, Judged { asleep: outcome.nodes_asleep_mean, realised, days })
     }
 

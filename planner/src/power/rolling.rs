@@ -23,7 +23,7 @@ use tracecast_predictors::demand::Series;
 
 use super::family::{Family, Setting};
 use super::promise;
-use super::score::{Outcome, Sums};
+use super::score::Sums;
 use super::service::Service;
 use super::study::{LEAST_DAYS, Request, Survey};
 use crate::error::{Error, Result};
@@ -254,7 +254,7 @@ fn tried(series: &Series, window: &Stretched, like: &Request, services: &[Servic
             causal: true,
             kept: service.holds(&outcome, demand.days()),
             nodes_asleep_mean: outcome.nodes_asleep_mean,
-            realised: realised(&outcome, demand.days()),
+            realised: Service::of(&outcome, demand.days()),
             setting,
         }
     };
@@ -294,13 +294,6 @@ fn tried(series: &Series, window: &Stretched, like: &Request, services: &[Servic
         demanded: mean(demand.need.iter().copied()),
         services: services.iter().enumerate().map(asked).collect(),
     })
-}
-
-fn realised(outcome: &Outcome, days: f64) -> Service {
-    Service {
-        unserved_per_day: outcome.unserved_node_slots / days.max(f64::MIN_POSITIVE),
-        node_wakes_per_day: outcome.node_wakes_per_day,
-    }
 }
 
 #[cfg(test)]

@@ -22,6 +22,14 @@ impl Service {
         Self { unserved_per_day: 250.0 / 14.0, node_wakes_per_day: 60.0 },
     ];
 
+    /// What an outcome of so many days brought.
+    pub fn of(outcome: &Outcome, days: f64) -> Self {
+        Self {
+            unserved_per_day: outcome.unserved_node_slots / days.max(f64::MIN_POSITIVE),
+            node_wakes_per_day: outcome.node_wakes_per_day,
+        }
+    }
+
     /// Whether an outcome of so many days keeps to it.
     pub fn holds(&self, outcome: &Outcome, days: f64) -> bool {
         outcome.unserved_node_slots <= self.unserved_per_day * days + 1e-9

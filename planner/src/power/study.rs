@@ -27,6 +27,7 @@ use super::score::{Demand, Outcome, Sums, Worth, relative};
 use super::service::Service;
 use super::tariff::{Rates, Weights};
 use crate::error::{Error, Result};
+use crate::plan::window::learn_and_choose;
 
 /// Share of all nodes by which sleep must differ for one setting to rule another out.
 const TOLERANCE: f64 = 1.0 / 1600.0;
@@ -324,8 +325,7 @@ impl<'a> Survey<'a> {
                 days(fit, series)
             )));
         }
-        let split = fit.start + fit.len() * 2 / 3;
-        let (learn, pick) = (fit.start..split, split..fit.end);
+        let (learn, pick) = learn_and_choose(fit);
         let ahead = horizons(series.slot_ms, request.boot_slots);
         // Nothing is learned for rules that ask for no chances.
         let learns = request.families.iter().any(|family| family.learns());
@@ -471,10 +471,7 @@ impl<'a> Survey<'a> {
             let days = evaluating.demand.days();
             promise = Some(Promise {
                 asked: *service,
-                realised: Service {
-                    unserved_per_day: outcome.unserved_node_slots / days,
-                    node_wakes_per_day: outcome.node_wakes_per_day,
-                },
+                realised: Service::of(&outcome, days),
                 kept: service.holds(&outcome, days),
                 scored: Scored { setting, outcome },
             });
