@@ -6,6 +6,10 @@
 //! look before, and not later than that of the look that follows. It is in the second half between two looks because the main scheduler may start
 //! jobs before the next look does: less than a second before, so that their ends are still seen by the same look.
 //!
+//! On a busy machine a burst may still be under way at the look that follows. Whole seconds then do not say which of its jobs that look saw, and
+//! the recording counts such bursts: one in which there are any does not say what the scheduler knew. Whether it is used is decided by this count
+//! alone, before any start is looked at.
+//!
 //! Two jobs that fill the cluster come first, for the looks to begin, and have ended before the recorded jobs are submitted.
 
 use std::path::Path;
@@ -19,12 +23,12 @@ use crate::workload::Asked;
 /// How often the lab's backfill looks at the queue (`bf_interval`): the scheduling interval.
 pub(crate) const INTERVAL: Duration = Duration::from_secs(2);
 /// From a look to a burst.
-const AFTER_A_LOOK: Duration = Duration::from_millis(1_250);
+const AFTER_A_LOOK: Duration = Duration::from_millis(1_080);
 /// Jobs that are submitted first.
 pub(crate) const WARM_UP: [&str; 2] = ["warm-up 1", "warm-up 2"];
 
-/// Runs `jobs` in `lab` and gives the accounting of them and of [`WARM_UP`], which is written to `file`.
-pub(crate) fn record(lab: &Lab, jobs: &[Asked], file: &Path) -> Trace {
+/// Runs `jobs` in `lab` and gives the accounting of them and of [`WARM_UP`], which is written to `file`, and how many bursts ran into a look.
+pub(crate) fn record(lab: &Lab, jobs: &[Asked], file: &Path) -> (Trace, usize) {
     for (name, script) in WARM_UP.iter().zip(["sleep 5", "sleep 1"]) {
         lab.submit("u1", name, &["-N", "4", "--gres=gpu:8", "-t", "1"], script);
     }
@@ -32,6 +36,8 @@ pub(crate) fn record(lab: &Lab, jobs: &[Asked], file: &Path) -> Trace {
     let mut look = next_look(lab, Instant::now());
     lab.run(&["wait", "60"]);
     let began = Instant::now();
+    let mut into_a_look = 0;
+    let mut longest = Duration::ZERO;
     for burst in jobs.chunk_by(|a, b| a.at_s == b.at_s) {
         let at = Duration::from_secs(burst.first().map_or(0, |job| job.at_s));
         std::thread::sleep(at.saturating_sub(began.elapsed()));
@@ -42,10 +48,14 @@ pub(crate) fn record(lab: &Lab, jobs: &[Asked], file: &Path) -> Trace {
             look += INTERVAL;
         }
         std::thread::sleep((look + AFTER_A_LOOK).saturating_duration_since(Instant::now()));
+        let first = Instant::now();
         burst.iter().for_each(|job| submit(lab, job));
+        longest = longest.max(first.elapsed());
+        into_a_look += usize::from(look.elapsed() >= INTERVAL);
     }
+    println!("the longest burst took {} ms; {into_a_look} ran into a look", longest.as_millis());
     lab.run(&["wait", "300"]);
-    lab.accounting(file)
+    (lab.accounting(file), into_a_look)
 }
 
 /// The moment of the next look of the backfill; where none comes, as nothing waits, one it would have had, reckoned from `known`.
