@@ -77,6 +77,11 @@ fn jobs(trace: &Trace) -> Loaded {
     loaded
 }
 
+/// How many recorded starts are at the second of a look of the backfill.
+pub(crate) fn explained(trace: &Trace) -> usize {
+    looks(&jobs(trace)).2
+}
+
 /// Phase and period of the backfill's looks that explain most start seconds (the middle one of equals), milliseconds, and how many.
 fn looks(loaded: &Loaded) -> (i64, i64, usize) {
     let starts: Vec<i64> = loaded.recorded_start_ms.iter().flatten().map(|start| start / 1000).collect();

@@ -24,7 +24,7 @@ use tracecast_tests::{check, read};
 /// Seconds by which a run may differ from what was asked: starting and ending a job takes up to one each.
 const SLACK_S: f64 = 2.0;
 
-/// How often the workload is recorded, at most, until no burst runs into a look.
+/// How often the workload is recorded, at most, until nothing disturbs it.
 const RECORDINGS: usize = 3;
 
 /// Jobs replayed from a file: name, user, GPUs, seconds.
@@ -212,16 +212,22 @@ fn recorded_backfill() {
     let asked = workload::jobs();
     // Kept, as it takes minutes to make another.
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("slurm-recording.txt");
+    // The least disturbed of some: by how many bursts ran into a look, then by how many starts are at the second of no look.
     let mut recorded = None;
     for _ in 0..RECORDINGS {
         let Some(lab) = Lab::up(4) else { return };
         let (trace, into_a_look) = recording::record(&lab, &asked, &file);
-        recorded = Some(trace);
-        if into_a_look == 0 {
+        drop(lab);
+        let disturbed = (into_a_look, asked.len().saturating_sub(replay::explained(&trace)));
+        println!("{into_a_look} bursts ran into a look, {} starts are at the second of no look", disturbed.1);
+        if recorded.as_ref().is_none_or(|(least, _)| disturbed < *least) {
+            recorded = Some((disturbed, trace));
+        }
+        if disturbed == (0, 0) {
             break;
         }
     }
-    let trace = recorded.unwrap();
+    let (_, trace) = recorded.unwrap();
     assert_eq!(trace.ledger.quarantined, 0, "{:?}", trace.ledger);
 
     let found = jobs(&trace);
