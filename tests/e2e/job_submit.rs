@@ -60,11 +60,11 @@ fn jobs_are_accepted_whatever_the_table() {
 
     let entry =
         |user: Option<&str>, stem: Option<&str>, vc: Option<&str>, gpus: Option<u32>, expected_s: f64, p95_s: f64| {
-            let own = |text: Option<&str>| text.map(str::to_owned);
+            let owned = |text: Option<&str>| text.map(str::to_owned);
             Entry {
-                user: own(user),
-                name_stem: own(stem),
-                vc: own(vc),
+                user: owned(user),
+                name_stem: owned(stem),
+                vc: owned(vc),
                 gpus,
                 expected_s,
                 p95_s,
@@ -138,8 +138,8 @@ fn jobs_are_accepted_whatever_the_table() {
         let found = ["AdminComment", "Priority", "TimeLimit"].map(|name| field(&lab, &job, name));
         let expected = [format!("tracecast: {comment}"), factor.to_owned(), limit.to_owned()].map(Some);
         assert_eq!(found, expected, "{user} {name} {extra:?}");
-        let own = extra.iter().find_map(|argument| argument.strip_prefix("--comment=")).map(str::to_owned);
-        assert_eq!(field(&lab, &job, "Comment"), own, "{user} {name}");
+        let given = extra.iter().find_map(|argument| argument.strip_prefix("--comment=")).map(str::to_owned);
+        assert_eq!(field(&lab, &job, "Comment"), given, "{user} {name}");
         last = job;
     }
     lab.output("scontrol", &["update", &format!("JobId={last}"), "Comment=changed"]);

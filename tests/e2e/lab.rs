@@ -14,12 +14,18 @@ static ONE: Mutex<()> = Mutex::new(());
 /// The lab; stopped however the test ends.
 pub(crate) struct Lab {
     home: PathBuf,
+    scheduler: &'static str,
     _one: MutexGuard<'static, ()>,
 }
 
 impl Lab {
     /// A fresh lab of `nodes` nodes with 8 GPUs each; `None`, with the reason printed, where it may not be started.
     pub(crate) fn up(nodes: u32) -> Option<Self> {
+        Self::with_scheduler(nodes, "bf_interval=2,sched_interval=2")
+    }
+
+    /// The same with other `SchedulerParameters`.
+    pub(crate) fn with_scheduler(nodes: u32, scheduler: &'static str) -> Option<Self> {
         let wanted = std::env::var_os("TRACECAST_SLURM_LAB").is_some_and(|value| value == "1");
         tracecast_tests::skipped::record("a Slurm lab (root and TRACECAST_SLURM_LAB=1)", wanted);
         if !wanted {
@@ -28,7 +34,7 @@ impl Lab {
         }
         let home = std::env::temp_dir().join(format!("tracecast-slurm-{}", std::process::id()));
         // Another test that failed has stopped its lab all the same.
-        let lab = Self { home, _one: ONE.lock().unwrap_or_else(PoisonError::into_inner) };
+        let lab = Self { home, scheduler, _one: ONE.lock().unwrap_or_else(PoisonError::into_inner) };
         lab.run(&["up", &nodes.to_string()]);
         Some(lab)
     }
@@ -41,7 +47,11 @@ impl Lab {
     /// A command that talks to this lab.
     pub(crate) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new(program);
-        command.env("LAB", &self.home).env("SLURM_CONF", self.home.join("slurm.conf")).env("TZ", "UTC");
+        command
+            .env("LAB", &self.home)
+            .env("LAB_SCHEDULER", self.scheduler)
+            .env("SLURM_CONF", self.home.join("slurm.conf"))
+            .env("TZ", "UTC");
         command
     }
 

@@ -1,7 +1,7 @@
 //! What a real Slurm did, replayed: the recorded jobs under `--scan slurm`, start by start.
 //!
 //! The replay is told what `sacct` says of submissions, runs, time limits and nodes asked for, and when the backfill looked at the queue.
-//! The latter is in no record; its first moment and its period (2.000 to 2.010 s, as each look takes some milliseconds) are those that explain most
+//! The latter is in no record; its first moment and its period (2.000 to 2.030 s, as each look takes some milliseconds) are those that explain most
 //! recorded start seconds. That is all that is taken from recorded starts: two numbers for 160 jobs.
 
 use std::path::Path;
@@ -94,7 +94,7 @@ fn looks(loaded: &Loaded) -> (i64, i64, usize) {
         starts.iter().filter(is_look).count()
     };
     let interval_ms = INTERVAL.as_millis() as i64;
-    let grid: Vec<(i64, i64)> = (interval_ms..=interval_ms + 10)
+    let grid: Vec<(i64, i64)> = (interval_ms..=interval_ms + 30)
         .flat_map(|period| (0..interval_ms).step_by(50).map(move |phase| (phase, period)))
         .collect();
     let hits: Vec<usize> = grid.iter().map(|(phase, period)| explains(*phase, *period)).collect();

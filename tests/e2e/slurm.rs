@@ -59,12 +59,12 @@ struct Job {
 /// Jobs by name and key.
 fn jobs(trace: &Trace) -> BTreeMap<(String, String), Job> {
     let jobs = &trace.jobs;
-    let own = |text: Option<&str>| text.unwrap_or_default().to_owned();
+    let owned = |text: Option<&str>| text.unwrap_or_default().to_owned();
     (0..jobs.submit.len())
         .map(|ix| {
             let job = Job {
-                user: own(jobs.user.get(ix)),
-                state: own(jobs.state.get(ix)),
+                user: owned(jobs.user.get(ix)),
+                state: owned(jobs.state.get(ix)),
                 submit: jobs.submit.get(ix),
                 start: jobs.start.get(ix),
                 end: jobs.end.get(ix),
@@ -74,7 +74,7 @@ fn jobs(trace: &Trace) -> BTreeMap<(String, String), Job> {
                 alloc_gpus: jobs.alloc_gpus.get(ix),
                 nodes: jobs.nodes_hostlist.get(ix).map(str::to_owned),
             };
-            ((own(jobs.name.get(ix)), own(jobs.job_key.get(ix))), job)
+            ((owned(jobs.name.get(ix)), owned(jobs.job_key.get(ix))), job)
         })
         .collect()
 }
@@ -215,7 +215,7 @@ fn recorded_backfill() {
     // The least disturbed of some: by how many bursts ran into a look, then by how many starts are at the second of no look.
     let mut recorded = None;
     for _ in 0..RECORDINGS {
-        let Some(lab) = Lab::up(4) else { return };
+        let Some(lab) = Lab::with_scheduler(4, recording::SCHEDULER) else { return };
         let (trace, into_a_look) = recording::record(&lab, &asked, &file);
         drop(lab);
         let disturbed = (into_a_look, asked.len().saturating_sub(replay::explained(&trace)));
