@@ -8,26 +8,38 @@ use tracecast_analytics::time::{Window, Written, Zone};
 /// How sources are read.
 #[derive(Debug, Default, Args)]
 pub(crate) struct Reading {
-    /// Reader to use instead of recognising each file (see `tracecast formats`)
+    /// Reader to use for every file [default: recognised from each file]
+    ///
+    /// A reader understands one input format. `tracecast formats` lists all readers with their IDs, such as sacct.
     #[arg(long, value_name = "ID", value_parser = reader)]
     pub(crate) reader: Option<String>,
-    /// The cluster's time zone: of local times in the source, of times given without an offset, and of times in the answer
+    /// Time zone of the cluster, such as Europe/Berlin [default: that of the source where it is known, else UTC]
+    ///
+    /// It applies to local times in the source, to times in the options that have no offset, and to the times in the answer.
     #[arg(long, value_name = "IANA NAME", value_parser = Zone::named)]
     pub(crate) timezone: Option<Zone>,
-    /// What CSV or Parquet columns mean; for one source only: SOURCE=TOML
+    /// Mapping file (TOML) that says what the columns of a CSV or Parquet file mean
+    ///
+    /// It applies to all such files. To apply it to one source only, write SOURCE=TOML, and repeat the option for other sources.
+    /// datasets/mappings/README.md describes the form.
     #[arg(long, value_name = "TOML")]
     pub(crate) mapping: Vec<String>,
-    /// Fail if any row has to be quarantined or a file is damaged
+    /// Fail with exit code 3 if a row is quarantined or a file is damaged
+    ///
+    /// A row that cannot be used is quarantined: the answer leaves it out. Without this option the command counts such rows on stderr
+    /// and goes on.
     #[arg(long)]
     pub(crate) strict: bool,
-    /// How many times its size a compressed JSON document may expand to, beyond 16 MiB
+    /// Largest expansion of a compressed JSON document, as a multiple of its compressed size
+    ///
+    /// The limit protects the memory against a file that expands without end. A document may always expand to 16 MiB.
     #[arg(long, value_name = "TIMES", default_value_t = ingest::MOST_EXPANSION, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) max_expansion: u64,
 }
 
 fn reader(id: &str) -> Result<String, &'static str> {
     let known = ingest::readers().iter().any(|reader| reader.id() == id);
-    known.then(|| id.to_owned()).ok_or("no such reader; see `tracecast formats`")
+    known.then(|| id.to_owned()).ok_or("no such reader; `tracecast formats` lists them")
 }
 
 /// Form of a description.
@@ -35,7 +47,7 @@ fn reader(id: &str) -> Result<String, &'static str> {
 pub(crate) enum Form {
     /// Text and tables for a terminal
     Table,
-    /// JSON (`tracecast schema` has its form)
+    /// JSON (`tracecast schema` prints its schema)
     Json,
     /// Markdown
     Markdown,
@@ -54,9 +66,10 @@ pub(crate) enum Plain {
 
 /// How times are given, for the end of a help.
 pub(crate) const TIMES: &str = "\
-Times: 2017-10-03 (that whole day), 2017-10-03T12:00, 2017-10-03T12:00:00Z, 2017-10-03T12:00:00+08:00, or seconds since the epoch. \
-A time without an offset is in the trace's zone (--timezone). What happens at a beginning counts, what happens at an end does not; \
-a bare date ends when that day ends, so that from 2017-10-03 to 2017-10-03 is one day.";
+Times: write 2017-10-03, 2017-10-03T12:00, 2017-10-03T12:00:00Z, 2017-10-03T12:00:00+08:00, or seconds since the epoch (1970-01-01 UTC). \
+A time without an offset is in the time zone of the trace (see --timezone). A window includes its start and excludes its end. \
+A date as a start means the beginning of that day, and a date as an end means the end of that day. \
+So a window from 2017-10-03 to 2017-10-03 is one day.";
 
 /// The window of `--from` and `--to`, which is in order as far as that can be told before the zone is known.
 pub(crate) fn window<'a>(from: &'a Option<Written>, to: &'a Option<Written>) -> anyhow::Result<Window<'a>> {
@@ -66,7 +79,7 @@ pub(crate) fn window<'a>(from: &'a Option<Written>, to: &'a Option<Written>) -> 
 /// What jobs compete for, by its name.
 pub(crate) fn resource(text: &str) -> Result<Resource, String> {
     let known = Resource::ALL.into_iter().find(|resource| resource.id() == text);
-    known.ok_or_else(|| format!("there are {}", Resource::ALL.map(Resource::id).join(", ")))
+    known.ok_or_else(|| format!("no such resource; there are {}", Resource::ALL.map(Resource::id).join(", ")))
 }
 
 /// A length of time, milliseconds.

@@ -19,7 +19,7 @@ pub(crate) fn folders<'a>(paths: impl IntoIterator<Item = &'a Option<PathBuf>>) 
 pub(crate) fn file(path: &Path) -> Result<()> {
     match std::fs::metadata(path) {
         Ok(found) if found.is_dir() => {
-            bail!("{} is a folder, and a file is to be written; name a file", path.display())
+            bail!("{} is a folder; name a file to write", path.display())
         }
         // A pipe or a device is written to as it is.
         Ok(found) if !found.is_file() => Ok(()),

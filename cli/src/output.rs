@@ -61,7 +61,7 @@ fn plain(error: tracecast_analytics::Error) -> anyhow::Error {
 pub(crate) fn may_replace(folder: &Path, force: bool) -> Result<()> {
     match storage::place(folder) {
         storage::Place::Trace if !force => {
-            bail!("{} is a trace folder already; say --force to replace it, or name another", folder.display());
+            bail!("{} is already a trace folder; add --force to replace it, or name another folder", folder.display());
         }
         storage::Place::Other => bail!(
             "{} is there and is no trace folder that tracecast wrote{}; name another folder, or remove it yourself",

@@ -44,7 +44,9 @@ pub(crate) fn zone(name: &str, reading: &Reading) -> Result<Zone> {
 pub(crate) fn read(sources: &[PathBuf], reading: &Reading, quarantine: Option<&Path>, quiet: bool) -> Result<Trace> {
     let (folders, files) = parted(sources);
     if !folders.is_empty() && quarantine.is_some() {
-        bail!("a trace folder does not hold the quarantined rows themselves; name the source it was made from");
+        bail!(
+            "--quarantine: a trace folder does not keep quarantined rows; name the source that the folder was made from"
+        );
     }
     let mut all = if files.is_empty() { None } else { Some(read_files(&files, reading, quarantine, quiet)?) };
     for folder in &folders {
@@ -115,8 +117,8 @@ pub(crate) fn read_files(
     if let Some(path) = quarantine {
         write_quarantined(&trace, path)?;
     }
-    for note in trace.notes.iter().filter(|note| note.starts_with(ingest::NO_ROWS)) {
-        output::say(quiet, &format!("tracecast: {note}"));
+    for file in &trace.empty {
+        output::say(quiet, &format!("tracecast: no rows: {file} holds a header and nothing else."));
     }
     Ok(trace)
 }
@@ -151,5 +153,5 @@ pub(crate) fn sample() -> Result<PathBuf> {
             return Ok(sample);
         }
     }
-    bail!("the bundled sample datasets/sample is not here; run from a checkout, or name a source")
+    bail!("the bundled sample datasets/sample was not found; run tracecast from a checkout, or name a source")
 }

@@ -81,7 +81,8 @@ fn the_back_test_says_how_each_model_did_beside_persistence_in_every_form() {
     // Three whole days of 48 slots, from midnight in Shanghai, which is 16:00 UTC the day before.
     assert_eq!((va["name"].as_str(), va["reported"]["slots"].as_u64()), (Some("va"), Some(144)));
     assert_eq!(va["reported"]["from_ms"].as_i64(), Some(1_586_966_400_000));
-    let models: Vec<&str> = va["models"].as_array().unwrap().iter().map(|own| own["name"].as_str().unwrap()).collect();
+    let models: Vec<&str> =
+        va["models"].as_array().unwrap().iter().map(|model| model["name"].as_str().unwrap()).collect();
     let all = ["persistence", "seasonal_day", "seasonal_week", "smoothing", "boosted", "structural", "ensemble"];
     assert_eq!(models, all);
     for model in va["models"].as_array().unwrap() {

@@ -150,11 +150,11 @@ fn configuration_is_written_for_each_target() {
     // Slurm gets what it can hold, with its own row: each node times out by itself and some are left idle.
     let output = plan(&site, &["--format", "json"]);
     let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let own = &policy(&answer, "slurm_conf")["chosen"];
-    let idle_s = own["setting"]["slots"].as_u64().unwrap() * 600;
+    let chosen = &policy(&answer, "slurm_conf")["chosen"];
+    let idle_s = chosen["setting"]["slots"].as_u64().unwrap() * 600;
     assert!(diff.contains(&format!("+SuspendTime={idle_s}")), "{diff}");
-    assert_eq!(answer["slurm_plan"]["pools"][0]["keep_idle"], own["setting"]["keep_idle"]);
-    let asleep = format!("let {:.1} nodes sleep", own["nodes_asleep_mean"].as_f64().unwrap());
+    assert_eq!(answer["slurm_plan"]["pools"][0]["keep_idle"], chosen["setting"]["keep_idle"]);
+    let asleep = format!("let {:.1} nodes sleep", chosen["nodes_asleep_mean"].as_f64().unwrap());
     let notes = read("NOTES.txt");
     let quoted = notes.lines().find(|line| line.starts_with("slurm.conf puts each node to sleep")).unwrap();
     assert!(quoted.contains(&asleep), "{asleep}: {notes}");
@@ -208,14 +208,14 @@ fn the_scheduler_runs_again_on_the_powered_nodes() {
     let strict: Value = serde_json::from_slice(&output.stdout).unwrap();
     for vc in strict["vcs"].as_array().unwrap() {
         let rules = strict["effects"][1]["rules"].as_array().unwrap();
-        let own = rules.iter().find(|rule| rule["pool"] == vc["series"]).unwrap();
-        assert_eq!(own["setting"], vc["chosen"]["setting"]);
+        let rule = rules.iter().find(|rule| rule["pool"] == vc["series"]).unwrap();
+        assert_eq!(rule["setting"], vc["chosen"]["setting"]);
     }
     assert_ne!(strict["effects"][1]["rules"], answer["effects"][1]["rules"]);
     // Saving and wait of one sentence are those of one replay.
     let said = flat(&tracecast(&["plan", "power", "datasets/sample", "--cluster", &cluster]));
-    let own = of(&effects[1], "nodes_asleep_mean");
-    assert!(said.contains(&format!("run again under the rules chosen beforehand, {own:.1} of")), "{said}");
+    let asleep = of(&effects[1], "nodes_asleep_mean");
+    assert!(said.contains(&format!("run again under the rules chosen beforehand, {asleep:.1} of")), "{said}");
 }
 
 /// Prices by the hour as a file, from the first of November.
@@ -243,9 +243,9 @@ fn prices_count_by_their_level_and_from_the_past_alone() {
     let later = |day: u32, hour: u32| if day < 10 { usual(day, hour) } else { 5.0 * usual(day, 23 - hour) };
     let after = chosen(&prices(&site, "later.csv", later));
     assert_eq!(before["chosen"]["setting"], after["chosen"]["setting"]);
-    for (own, other) in before["policies"].as_array().unwrap().iter().zip(after["policies"].as_array().unwrap()) {
+    for (one, other) in before["policies"].as_array().unwrap().iter().zip(after["policies"].as_array().unwrap()) {
         assert_eq!(
-            (&own["chosen"]["setting"], &own["chosen_before"]),
+            (&one["chosen"]["setting"], &one["chosen_before"]),
             (&other["chosen"]["setting"], &other["chosen_before"])
         );
     }

@@ -146,7 +146,7 @@ fn the_back_test_names_every_model_and_chooses_one() {
         }
         assert!(model["pinball"]["p90"].as_f64().unwrap() > 0.0);
     }
-    let of = |name: &str| &found[names.iter().position(|own| *own == name).unwrap()];
+    let of = |name: &str| &found[names.iter().position(|listed| *listed == name).unwrap()];
     let loss = |name: &str| of(name)["pinball"]["p50"].as_f64().unwrap();
     // The VC's mean lies between the two users; whoever looks at the user does better.
     assert!(loss("boosted") < 0.5 * loss("running_mean"), "{} of {}", loss("boosted"), loss("running_mean"));

@@ -144,8 +144,9 @@ fn open(root: &Value, schema: &Value, value: &Value, at: &str) -> Vec<String> {
     if let Some(object) = value.as_object() {
         let properties = schema.get("properties").and_then(Value::as_object);
         for (name, inner) in object {
-            let own = properties.and_then(|properties| properties.get(name));
-            if let Some(rule) = own.or_else(|| schema.get("additionalProperties").filter(|rule| rule.is_object())) {
+            let property = properties.and_then(|properties| properties.get(name));
+            if let Some(rule) = property.or_else(|| schema.get("additionalProperties").filter(|rule| rule.is_object()))
+            {
                 found.extend(wrong(root, rule, inner, &format!("{at}.{name}")));
             }
         }

@@ -236,9 +236,9 @@ fn processors_are_replayed_like_gpus() {
 fn fidelity_is_that_of_the_nodes_there_were() {
     let folder = Folder::new();
     let file = folder.file("cluster.toml", "[[vc]]\nname = \"*\"\nnodes = 40\n");
-    let own = ["--recorded", "fifo/skip", "--scan", "skip"];
-    let was = data(&[&["datasets/sample"], &own[..]].concat());
-    let other = data(&[&["datasets/sample", "--cluster", &file], &own[..]].concat());
+    let settings = ["--recorded", "fifo/skip", "--scan", "skip"];
+    let was = data(&[&["datasets/sample"], &settings[..]].concat());
+    let other = data(&[&["datasets/sample", "--cluster", &file], &settings[..]].concat());
     assert_eq!(was["fidelity"], other["fidelity"]);
     assert!(number(&was["metrics"]["overall"]["wait_s"]["mean"]) > 0.0);
     assert!(
@@ -371,7 +371,7 @@ fn what_cannot_be_replayed_is_told_with_a_remedy() {
         (&[sample, "--order", "las", "--preempt", "helios"], 2, &["--interval"]),
         (&[sample, "--order", "score"], 2, &["--score"]),
         (&[sample, "--order", "gittins"], 2, &["--from"]),
-        (&[sample, "--compare", "fifo,fifo"], 2, &["`fifo`", "once"]),
+        (&[sample, "--compare", "fifo,fifo"], 2, &["`fifo`", "its own name"]),
         (&[sample, "--compare", "fifo", "--order", "sjf"], 2, &["--order", "--compare"]),
         (&[sample, "--compare", "no.toml"], 1, &["no.toml", "no such file"]),
         (&[sample, "--shard", "3/2", "--results", "r"], 2, &["3/2", "2/5"]),

@@ -15,7 +15,7 @@ use crate::output;
 /// In which form, and where to.
 #[derive(Debug, Args)]
 pub(crate) struct Answering {
-    /// Form of the answer
+    /// Form in which the answer is written
     #[arg(long, value_enum, default_value_t = Form::Table, help_heading = "Answer")]
     pub(crate) format: Form,
     /// Write the answer to a file instead of stdout
@@ -82,6 +82,6 @@ pub(crate) fn draw<F: FnOnce() -> Report>(
             count += 1;
         }
     }
-    output::say(quiet, &format!("{count} charts in {}", folder.display()));
+    output::say(quiet, &format!("{count} charts written to {}", folder.display()));
     Ok(())
 }

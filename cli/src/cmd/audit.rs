@@ -25,8 +25,9 @@ use crate::{early, output, source};
 
 /// How to name what a factor file holds.
 const FACTOR_FILE: &str = "\
-A factor file (TOML) says what turns energy into carbon and money. All of it is optional; a figure
-without its factor is left out and says so. Every table takes source = \"...\", for the manifest.
+A factor file (TOML) says how energy is turned into carbon and money. Every table in it is optional.
+If the factor of a figure is missing, the answer leaves the figure out and says so. Every table may
+have a key source = \"...\", which the manifest keeps.
   [pue]              value = 1.25, category = 1|2|3, period = \"annual\"|\"interim\"
   [carbon.location]  file = \"grid.csv\" with zone and method = \"direct\"|\"lca\";
                      or g_per_kwh = 380; or trace = true
@@ -44,58 +45,82 @@ without its factor is left out and says so. Every table takes source = \"...\", 
   [site]             name, operator, installed_it_kw, water_m3 ...
                      (fields of Delegated Regulation (EU) 2024/1364)
 
-Exit codes: 0 done, or identical under --verify; 1 failed, or different; 2 wrong usage; 3 rows quarantined or a file damaged under --strict; 4 format not recognised.";
+Exit codes:
+  0  done; under --verify: the answer is identical
+  1  failed; under --verify: the answer differs
+  2  wrong usage
+  3  rows were quarantined or a file is damaged, and --strict was given
+  4  the format was not recognised";
+
+/// Invocations that work, for the end of the help.
+const EXAMPLE: &str = "\
+Example, an audit of the bundled sample, and its verification:
+  tracecast audit datasets/sample --pue 1.25 --manifest manifest.json
+  tracecast audit --verify manifest.json";
 
 #[derive(Debug, Args)]
-#[command(after_help = format!("{TIMES}\n\n{FACTOR_FILE}"))]
+#[command(after_help = format!("{EXAMPLE}\n\n{TIMES}\n\n{FACTOR_FILE}"))]
 pub(crate) struct Audit {
-    /// Files, folders, patterns and trace folders, together: job accounting, telemetry, meters. With --verify: where the manifest's sources lie now [default: where they lay]
+    /// Files, folders, patterns and trace folders to read together: job accounting, telemetry, meters
+    ///
+    /// With --verify, name sources only if they have moved since the manifest was written.
     #[arg(required_unless_present = "verify", value_name = "SOURCE")]
     pub(crate) sources: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) reading: Reading,
-    /// Audit from this time on [default: from the first reading]
+    /// Audit the time from here on [default: from the first reading]
     #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, help_heading = "Time")]
     pub(crate) from: Option<Written>,
-    /// Audit up to this time; a bare date is in to its end [default: to the last reading]
+    /// Audit the time up to here, where a date includes that day [default: to the last reading]
     #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, help_heading = "Time")]
     pub(crate) to: Option<Written>,
-    /// Factor file: PUE, carbon intensity, price, water, embodied carbon, site (see below)
+    /// Factor file (TOML) with PUE, carbon intensity, price, water, embodied carbon and site
+    ///
+    /// The end of this help lists its keys.
     #[arg(long, value_name = "TOML", help_heading = "Factors")]
     pub(crate) factors: Option<PathBuf>,
-    /// Facility energy over IT energy, for the factor file's
+    /// PUE: energy of the facility divided by that of its IT, such as 1.25 [default: that of the factor file]
     #[arg(long, value_name = "RATIO", value_parser = pue, help_heading = "Factors")]
     pub(crate) pue: Option<f64>,
-    /// Carbon intensity by the hour (Electricity Maps CSV), for the factor file's [default: the trace's own, if of one zone]
+    /// Hourly carbon intensity (CSV of Electricity Maps) [default: that of the factor file, else of the trace if it has one zone]
     #[arg(long, value_name = "CSV", help_heading = "Factors")]
     pub(crate) carbon: Option<PathBuf>,
-    /// Grid zone, where the intensities have several
+    /// Grid zone to use if the carbon intensities cover several zones
     #[arg(long, value_name = "ZONE", help_heading = "Factors")]
     pub(crate) zone: Option<String>,
-    /// Price of electricity by the hour (CSV with `Datetime (UTC)` and `Price (EUR/MWh)`), for the factor file's
+    /// Hourly prices of electricity (CSV) [default: those of the factor file]
+    ///
+    /// The columns are `Datetime (UTC)` and `Price (EUR/MWh)`. Another currency, or /kWh, may stand in the heading.
     #[arg(long, value_name = "CSV", help_heading = "Factors")]
     pub(crate) price: Option<PathBuf>,
-    /// What would power caps save: folder with files summary_power_TYPE.csv, one a GPU type (form of Zeus' trace)
+    /// Estimate what power caps would save, from the measurements in this folder
+    ///
+    /// The folder has one file summary_power_TYPE.csv for each GPU type, in the form of the trace of Zeus. Its columns are dataset, network,
+    /// batch_size, optimizer, power_limit (W), time_per_epoch (s) and average_power (W).
     #[arg(long, value_name = "FOLDER", help_heading = "What if")]
     pub(crate) whatif_power_cap: Option<PathBuf>,
-    /// Take GPUs of types that were not measured under caps for this type
+    /// GPU type whose measurements also stand for types that were not measured under power caps
+    ///
+    /// Without this option, measurements apply only to GPUs of the same type.
     #[arg(long = "as", value_name = "TYPE", requires = "whatif_power_cap", help_heading = "What if")]
     pub(crate) taken_as: Option<String>,
-    /// GPUs that a job leaves idle are handed back after these times
+    /// Estimate what is gained if jobs hand back GPUs that they leave idle for these times, separated by commas
     #[arg(long, value_name = "TIMES", value_delimiter = ',', value_parser = duration, default_value = "5m,15m,60m", help_heading = "What if")]
     pub(crate) idle_after: Vec<i64>,
     #[command(flatten)]
     pub(crate) answering: Answering,
-    /// Write each chart as SVG and PNG into this folder
+    /// Write each chart of the answer into this folder, as SVG and as PNG
     #[arg(long, value_name = "FOLDER", help_heading = "Answer")]
     pub(crate) charts: Option<PathBuf>,
-    /// Write what every job is charged with (CSV)
+    /// Write the energy, carbon and cost that each job is charged with to this CSV file
     #[arg(long, value_name = "FILE", help_heading = "Answer")]
     pub(crate) jobs: Option<PathBuf>,
-    /// Write the manifest: inputs and answer with SHA-256, factors with sources, options, version
+    /// Write a manifest to this file, from which others can repeat the audit with --verify
+    ///
+    /// It holds the SHA-256 of each input and of the answer, the factors with their sources, the options and the version.
     #[arg(long, value_name = "FILE", help_heading = "Answer")]
     pub(crate) manifest: Option<PathBuf>,
-    /// Audit again as a manifest says and tell whether the answer is the same, byte for byte
+    /// Repeat the audit of this manifest, and check that the answer is the same byte for byte
     #[arg(long, value_name = "FILE", help_heading = "Answer", conflicts_with_all = ["from", "to", "pue", "zone", "taken_as", "idle_after", "format", "out", "charts", "jobs", "manifest", "reader", "timezone"])]
     pub(crate) verify: Option<PathBuf>,
 }
@@ -194,7 +219,9 @@ fn all_factors(file: Option<&FactorFile>, options: &ManifestOptions, zone: &Zone
     } else if let Some(zone) = &options.zone {
         match &mut factors.location {
             Some(Location { values: Values::Constant(_), .. }) => {
-                bail!("--zone chooses among the rows of a file, and the factor file has a constant carbon intensity")
+                bail!(
+                    "--zone selects rows of a file, but the factor file gives a constant carbon intensity; leave --zone out, or name a file with --carbon"
+                )
             }
             Some(location) => location.zone = Some(zone.clone()),
             None => {

@@ -21,35 +21,57 @@ use crate::cmd::train::Learning;
 use crate::cmd::{answer, describe, train};
 use crate::{early, output, source};
 
+/// One invocation that works, for the end of the help.
+const EXAMPLE: &str = "\
+Example, two simple models on the bundled sample:
+  tracecast backtest duration datasets/sample --models running_mean,recent_median";
+
 #[derive(Debug, Args)]
-#[command(after_help = TIMES)]
+#[command(after_help = format!("{EXAMPLE}\n\n{TIMES}"))]
 pub(crate) struct BacktestDuration {
-    /// Files, folders or patterns; or one trace folder
+    /// Trace to read: files, folders or patterns, or a trace folder that `tracecast ingest` wrote
     #[arg(required = true, value_name = "SOURCE")]
     pub(crate) sources: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) reading: Reading,
     #[command(flatten)]
     pub(crate) learning: Learning,
-    /// Models: running_mean, weighted_mean, shrunk_mean, recent_median, limit, limit_share, qssf, linear, forest, survival, rank, boosted [default: all but linear, forest, rank]; limit and limit_share where jobs have time limits
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = model, help_heading = "Learning")]
+    /// Models to compare, separated by commas [default: all but linear, forest and rank]
+    ///
+    ///   running_mean   mean run of all ended jobs of the VC and size; always included
+    ///   weighted_mean  the same, with more weight on later jobs
+    ///   shrunk_mean    mean by user, name, size and VC, where small groups lean on wider ones
+    ///   recent_median  median of the last 30 jobs of the narrowest group
+    ///   limit          time limit of the job
+    ///   limit_share    time limit × the mean share of their limits that jobs used
+    ///   qssf           QSSF as published: rolling mean of the user and boosted trees
+    ///   linear         linear regression
+    ///   forest         random forest
+    ///   survival       boosted survival model, which also learns from running jobs
+    ///   rank           boosted trees that learn the order of jobs
+    ///   boosted        boosted trees for quantiles, with calibrated intervals
+    ///
+    /// The models limit and limit_share are used only where jobs have time limits.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = model, help_heading = "Learning", verbatim_doc_comment)]
     pub(crate) models: Option<Vec<Model>>,
-    /// Days between fits
+    /// Days between two fits of a model, from 1 to 365
     #[arg(long, value_name = "DAYS", default_value_t = 7, value_parser = clap::value_parser!(i64).range(1..=365), help_heading = "Learning")]
     pub(crate) refit_days: i64,
-    /// Nodes of each VC: replays the queue under the predictions, too
+    /// Cluster file (TOML) with the nodes of each VC, on which the queue is replayed under the predictions
+    ///
+    /// Without it, nothing is replayed.
     #[arg(long, value_name = "TOML", help_heading = "Queue")]
     pub(crate) cluster: Option<PathBuf>,
-    /// Replay jobs submitted from this time on [default: from the first]
+    /// Replay jobs that were submitted at this time or later [default: from the first job]
     #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, requires = "cluster", help_heading = "Queue")]
     pub(crate) from: Option<Written>,
-    /// Replay jobs submitted before this time; a bare date is in to its end [default: to the last]
+    /// Replay jobs that were submitted before this time, where a date includes that day [default: to the last job]
     #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, requires = "cluster", help_heading = "Queue")]
     pub(crate) to: Option<Written>,
-    /// Replay only jobs that ran at most so long (such as 7d)
+    /// Replay only jobs that ran at most this long, such as 90s, 10m, 2h or 7d [default: all]
     #[arg(long, value_name = "TIME", value_parser = duration, requires = "cluster", help_heading = "Queue")]
     pub(crate) max_run: Option<i64>,
-    /// Imitate a published simulator: helios
+    /// Published simulator to imitate in the replay [default: none]
     #[arg(long, value_name = "WHOSE", value_parser = ["helios"], requires = "cluster", help_heading = "Queue")]
     pub(crate) compat: Option<String>,
     #[command(flatten)]

@@ -36,18 +36,18 @@ pub(crate) enum Counted {
 /// Where counts come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum From {
-    /// What the source itself counted
+    /// Counts that the source itself recorded
     Activity,
-    /// The jobs
+    /// Counts that are computed from the jobs
     Jobs,
 }
 
 /// Whether waiting work counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Pending {
-    /// All that waits
+    /// Demand of all waiting jobs
     All,
-    /// What waits, up to what there is
+    /// Demand of waiting jobs, up to the capacity
     UpToTotal,
 }
 
@@ -55,28 +55,32 @@ pub(crate) enum Pending {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Demand")]
 pub(crate) struct Gathering {
-    /// Length of a slot (such as 10min, 1h)
+    /// Length of a slot, from 1s to 1d, such as 10min or 1h
     #[arg(long, value_name = "TIME", value_parser = length, default_value = "10min")]
     pub(crate) slot: i64,
-    /// Slots to forecast
+    /// Number of slots to forecast
     #[arg(long, value_name = "SLOTS", default_value = "36")]
     pub(crate) horizon: NonZeroUsize,
-    /// Nodes or GPUs [default: nodes where the source counts them, else GPUs]
+    /// Unit of demand [default: nodes if the source counts them, else gpus]
     #[arg(long, value_enum)]
     pub(crate) unit: Option<Counted>,
-    /// Take counts from what the source counted or from its jobs [default: the first there is]
+    /// Where the counts of nodes or GPUs come from [default: activity if the source has it, else jobs]
     #[arg(long, value_enum, value_name = "WHICH")]
     pub(crate) counts: Option<From>,
-    /// Only these VCs, and the pool of them
+    /// Use only these VCs and their pool, separated by commas [default: all VCs]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) vc: Vec<String>,
-    /// Count what waits, too
+    /// Count the demand of waiting jobs, too [default: only what is in use]
+    ///
+    /// --pending alone stands for --pending=all.
     #[arg(long, value_enum, value_name = "HOW", num_args = 0..=1, default_missing_value = "all", require_equals = true)]
     pub(crate) pending: Option<Pending>,
-    /// GPUs of a node, where nodes are made of GPUs [default: as the inventory has it, else 8]
+    /// GPUs of a node, where nodes are computed from GPUs [default: as in the inventory of nodes, else 8]
     #[arg(long, value_name = "GPUS")]
     pub(crate) gpus_per_node: Option<f64>,
-    /// Take a whole cluster that falls from busy to 0 as idle, not as an outage of the counting
+    /// Count the nodes as idle when the whole cluster falls from busy to 0 at once
+    ///
+    /// By default such counts are taken for an outage of the counting and are not used.
     #[arg(long)]
     pub(crate) outages_are_idle: bool,
 }
@@ -85,27 +89,44 @@ pub(crate) struct Gathering {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Learning")]
 pub(crate) struct Learning {
-    /// Models: persistence, seasonal_day, seasonal_week, smoothing, boosted, structural [default: all that the source allows]
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = model)]
+    /// Models to use, separated by commas [default: all that the source allows]
+    ///
+    ///   persistence    the peak of the last slot
+    ///   seasonal_day   the peak one day before
+    ///   seasonal_week  the peak one week before
+    ///   smoothing      exponential smoothing with a damped trend and a daily season
+    ///   boosted        boosted quantile trees
+    ///   structural     which running jobs will still run, and which jobs will come
+    ///
+    /// The model structural needs GPUs that are counted from jobs.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = model, verbatim_doc_comment)]
     pub(crate) models: Option<Vec<ForecastModel>>,
-    /// Days between fits
+    /// Days between two fits of a model, from 1 to 365
     #[arg(long, value_name = "DAYS", default_value_t = 7, value_parser = clap::value_parser!(i64).range(1..=365))]
     pub(crate) refit_days: i64,
-    /// Let the structural forecast take the run of each job as the boosted duration model predicts it (fitted each week), not as its size class ran
+    /// Use predicted run times of jobs in the structural forecast
+    ///
+    /// The boosted model of run times predicts them, and is fitted each week. Without this option the structural forecast expects a job to
+    /// run as other jobs of its size class did.
     #[arg(long)]
     pub(crate) durations: bool,
-    /// Trees a level [default: 60]
+    /// Number of boosted trees for each quantile [default: 60]
     #[arg(long, value_name = "N")]
     pub(crate) trees: Option<NonZeroUsize>,
-    /// Seed of what is drawn
+    /// Seed of the random choices in training: the same seed gives the same model
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
 }
 
+/// One invocation that works, for the end of the help.
+const EXAMPLE: &str = "\
+Example, GPUs in use by the hour in the bundled sample:
+  tracecast backtest demand datasets/sample --counts jobs --unit gpus --slot 1h";
+
 #[derive(Debug, Args)]
-#[command(after_help = TIMES)]
+#[command(after_help = format!("{EXAMPLE}\n\n{TIMES}"))]
 pub(crate) struct BacktestDemand {
-    /// Files, folders or patterns; or one trace folder
+    /// Trace to read: files, folders or patterns, or a trace folder that `tracecast ingest` wrote
     #[arg(required = true, value_name = "SOURCE")]
     pub(crate) sources: Vec<PathBuf>,
     #[command(flatten)]
@@ -114,10 +135,10 @@ pub(crate) struct BacktestDemand {
     pub(crate) gathering: Gathering,
     #[command(flatten)]
     pub(crate) learning: Learning,
-    /// Report slots from this time on [default: the last quarter]
+    /// Report results for slots from this time on [default: the last quarter of the data]
     #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, help_heading = "Report")]
     pub(crate) eval_from: Option<Written>,
-    /// Report slots before this time; a bare date is in to its end [default: to the end]
+    /// Report results for slots before this time, where a date includes that day [default: to the end]
     #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, help_heading = "Report")]
     pub(crate) eval_to: Option<Written>,
     #[command(flatten)]
@@ -126,7 +147,7 @@ pub(crate) struct BacktestDemand {
 
 pub(crate) fn length(text: &str) -> Result<i64, String> {
     let found = tracecast_planner::replay::scenario::parse_duration(text).map_err(|error| error.to_string())?;
-    if (1_000..=86_400_000).contains(&found) { Ok(found) } else { Err("a slot is a second to a day long".to_owned()) }
+    if (1_000..=86_400_000).contains(&found) { Ok(found) } else { Err("a slot must be 1s to 1d long".to_owned()) }
 }
 
 fn model(name: &str) -> Result<ForecastModel, String> {
@@ -173,9 +194,10 @@ pub(crate) fn models(
     let can = gathered.from_jobs && gpus;
     let asked = learning.models.as_ref().is_some_and(|models| models.contains(&ForecastModel::Structural));
     if asked && !can {
-        let why = if trace.jobs.is_empty() { "the source has no jobs" } else { "it is of GPUs counted from jobs" };
+        let why =
+            if trace.jobs.is_empty() { "the source has no jobs" } else { "it needs GPUs that are counted from jobs" };
         bail!(
-            "the structural forecast is not to be had here: {why}; say --counts jobs --unit gpus, or leave it out of --models"
+            "the structural forecast is not possible here: {why}; write --counts jobs --unit gpus, or leave structural out of --models"
         );
     }
     let models = match &learning.models {
@@ -184,7 +206,9 @@ pub(crate) fn models(
     };
     if !(can && models.contains(&ForecastModel::Structural)) {
         if learning.durations {
-            bail!("--durations is for the structural forecast, which is not among the models");
+            bail!(
+                "--durations changes only the structural forecast, which is not among the models; leave it out, or use --counts jobs --unit gpus with structural in --models"
+            );
         }
         return Ok((models, None));
     }

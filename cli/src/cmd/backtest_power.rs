@@ -17,30 +17,42 @@ use crate::cmd::plan::{self, Nodes};
 use crate::{early, output, source};
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Example, promises for each week of the bundled sample:
+  tracecast backtest power datasets/sample --windows 7d")]
 pub(crate) struct BacktestPower {
-    /// Files, folders or patterns; or one trace folder: counts of nodes or GPUs in use, or jobs
+    /// Trace with jobs, or with counts of nodes or GPUs in use: files, folders or patterns, or a trace folder
     #[arg(required = true, value_name = "SOURCE")]
     pub(crate) sources: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) reading: Reading,
     #[command(flatten)]
     pub(crate) demand: Nodes,
-    /// Length of the windows for which a service is promised (such as 14d); each is decided with what came before it
+    /// Length of the windows for which a service is promised, from 1d to 366d
+    ///
+    /// Each window is planned with the data before it.
     #[arg(long, value_name = "TIME", value_parser = window, default_value = "14d", help_heading = "Promises")]
     pub(crate) windows: i64,
-    /// Promise at most UNSERVED node-slots and WAKES node-wakes a day; may be repeated [default: four usual services]
+    /// Service to promise, such as 3,30; may be repeated [default: four usual services]
+    ///
+    /// A service is the most unserved node-slots and the most node-wakes a day. A node-slot is unserved if a node was needed in a slot and
+    /// none was ready. A node-wake is one wake of one node.
     #[arg(long, value_name = "UNSERVED,WAKES", value_parser = plan::service, help_heading = "Promises")]
     pub(crate) service: Vec<Service>,
     #[command(flatten)]
     pub(crate) answering: Answering,
-    /// Write each chart as SVG and PNG into this folder
+    /// Write each chart of the answer into this folder, as SVG and as PNG
     #[arg(long, value_name = "FOLDER", help_heading = "Answer")]
     pub(crate) charts: Option<PathBuf>,
 }
 
 fn window(text: &str) -> Result<i64, String> {
     let found = parse_duration(text).map_err(|error| error.to_string())?;
-    if (DAY_MS..=366 * DAY_MS).contains(&found) { Ok(found) } else { Err("a window is 1 to 366 days long".to_owned()) }
+    if (DAY_MS..=366 * DAY_MS).contains(&found) {
+        Ok(found)
+    } else {
+        Err("a window must be 1d to 366d long".to_owned())
+    }
 }
 
 pub(crate) fn run(asked: &BacktestPower, quiet: bool) -> Result<()> {

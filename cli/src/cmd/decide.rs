@@ -10,19 +10,32 @@ use tracecast_planner::power::saved::SavedPlan;
 use crate::cmd::answer;
 use crate::{output, source};
 
+/// Invocations that work, for the end of the help.
+pub(crate) const EXAMPLE: &str = "\
+Example, a plan of the bundled sample, and the slot after its end:
+  tracecast plan power datasets/sample --save sample.plan
+  echo '{\"slots\": [{\"at\": \"2024-03-31T15:50:00Z\", \"peak\": 21, \"total\": 40}]}' |
+    tracecast decide power --plan sample.plan -";
+
 /// What to decide.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Decide {
-    /// How many nodes to power in the slot to come: one answer in JSON, from a saved plan and the latest counts
+    /// Say how many nodes to power in the next slot, from a saved plan and the latest counts
+    ///
+    /// The answer is JSON. It also says whether the rule or the promise asks for these nodes, and what is left of the promise.
     Power(DecidePower),
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLE)]
 pub(crate) struct DecidePower {
-    /// The latest counts, in JSON (`tracecast schema decide-power-state` has the form); - for stdin
+    /// File with the latest counts (JSON), or - for stdin
+    ///
+    /// It lists the slots that have ended since the plan was made, with the nodes in use. `tracecast schema decide-power-state` prints its
+    /// schema.
     #[arg(value_name = "STATE")]
     pub(crate) state: PathBuf,
-    /// The plan, from `tracecast plan power --save`
+    /// Plan that `tracecast plan power --save` wrote
     #[arg(long, value_name = "FILE")]
     pub(crate) plan: PathBuf,
     /// Write the answer to a file instead of stdout

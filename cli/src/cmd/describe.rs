@@ -14,22 +14,27 @@ use crate::cmd::answer;
 use crate::{early, output, source};
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Example, the bundled sample as one HTML file:
+  tracecast describe datasets/sample --format html --out sample.html")]
 pub(crate) struct Describe {
-    /// Files, folders or patterns; or one trace folder
+    /// Trace to read: files, folders or patterns, or a trace folder that `tracecast ingest` wrote
     #[arg(required = true, value_name = "SOURCE")]
     pub(crate) sources: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) reading: Reading,
-    /// Form of the answer
+    /// Form in which the answer is written
     #[arg(long, value_enum, default_value_t = Form::Table)]
     pub(crate) format: Form,
     /// Write the answer to a file instead of stdout
     #[arg(long, short, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
-    /// Write each chart as SVG and PNG into this folder
+    /// Write each chart of the answer into this folder, as SVG and as PNG
     #[arg(long, value_name = "FOLDER")]
     pub(crate) charts: Option<PathBuf>,
-    /// Write every table of the answer, and the derived columns of each job, as Parquet into this folder
+    /// Write every table of the answer into this folder, as Parquet
+    ///
+    /// A further table has the columns that were derived for each job.
     #[arg(long, value_name = "FOLDER")]
     pub(crate) tables: Option<PathBuf>,
 }
@@ -45,7 +50,7 @@ pub(crate) fn run(request: &Describe, quiet: bool) -> Result<()> {
     answer::draw(&report, request.charts.as_deref(), quiet)?;
     if let Some(folder) = &request.tables {
         let count = tables::save(&trace, &description, folder)?;
-        output::say(quiet, &format!("{count} tables in {}", folder.display()));
+        output::say(quiet, &format!("{count} tables written to {}", folder.display()));
     }
     output::text(&text, request.out.as_deref())
 }

@@ -10,19 +10,23 @@ use crate::args::Reading;
 use crate::{early, output, source};
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Example, a bundled CSV file with its mapping file:
+  tracecast ingest datasets/mappings/example/site.csv \\
+    --mapping datasets/mappings/example/site.toml --out site-trace")]
 pub(crate) struct Ingest {
-    /// Files, folders or patterns
+    /// Source to convert: files, folders or patterns
     #[arg(required = true, value_name = "SOURCE")]
     pub(crate) sources: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) reading: Reading,
-    /// The trace folder to write
+    /// Trace folder to write
     #[arg(long, short, value_name = "FOLDER")]
     pub(crate) out: PathBuf,
-    /// Replace a trace folder that is already there
+    /// Replace the trace folder if it already exists
     #[arg(long)]
     pub(crate) force: bool,
-    /// Write quarantined rows to this file, one JSON object a line
+    /// Write the rows that could not be used to this file, one JSON object a line
     #[arg(long, value_name = "FILE")]
     pub(crate) quarantine: Option<PathBuf>,
 }

@@ -12,16 +12,21 @@ use crate::args::{Plain, Reading};
 use crate::{early, output, source};
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Example, the ledger of the bundled sample:
+  tracecast inspect datasets/sample")]
 pub(crate) struct Inspect {
-    /// Files, folders or patterns; or one trace folder
+    /// Trace to read: files, folders or patterns, or a trace folder that `tracecast ingest` wrote
     #[arg(required = true, value_name = "SOURCE")]
     pub(crate) sources: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) reading: Reading,
-    /// Form of the answer
+    /// Form in which the answer is written
     #[arg(long, value_enum, default_value_t = Plain::Table)]
     pub(crate) format: Plain,
-    /// Write quarantined rows to this file, one JSON object a line
+    /// Write the rows that could not be used to this file, one JSON object a line
+    ///
+    /// It needs the source itself, as a trace folder does not keep such rows.
     #[arg(long, value_name = "FILE")]
     pub(crate) quarantine: Option<PathBuf>,
 }

@@ -32,14 +32,22 @@ use crate::output;
 /// Trace analytics and predictive planning for GPU clusters, offline.
 #[derive(Debug, Parser)]
 #[command(name = "tracecast", version, about, max_term_width = 100)]
-#[command(
-    after_help = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 rows quarantined or a file damaged under --strict, 4 format not recognised, 5 too little data for what was asked."
-)]
+#[command(after_help = "\
+Example, a report on the bundled sample:
+  tracecast report datasets/sample
+
+Exit codes:
+  0  done
+  1  failed
+  2  wrong usage
+  3  rows were quarantined or a file is damaged, and --strict was given
+  4  the format was not recognised
+  5  too little data for the question")]
 pub(crate) struct Arguments {
-    /// Threads to use (results do not depend on it) [default: all cores]
+    /// Number of threads to use, which does not change the results [default: all cores]
     #[arg(long, global = true, value_name = "N")]
     pub(crate) threads: Option<NonZeroUsize>,
-    /// No progress on stderr
+    /// Write no progress to stderr; warnings still appear
     #[arg(long, short, global = true)]
     pub(crate) quiet: bool,
     /// What to do
@@ -50,47 +58,81 @@ pub(crate) struct Arguments {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Say what a trace holds: sizes, runs, waits, states, load, users, VCs, energy …
+    /// Say what a trace holds: job sizes, run times, waits, end states, load, users, VCs, energy
     Describe(describe::Describe),
-    /// Write one self-contained HTML report and its JSON; on the bundled sample without an argument
+    /// Write a report on a trace as one self-contained HTML file, and the same as JSON
+    ///
+    /// The report opens with the changes that are worth making. It also says what the trace holds, where the energy went, which nodes
+    /// could sleep, and what one pool of nodes would change.
     Report(report::Report),
     /// Convert a source to a trace folder (Parquet tables and manifest.json)
+    ///
+    /// The other commands read a trace folder as they read the source.
     Ingest(ingest::Ingest),
-    /// Show the quality ledger: what became of every row, and why
+    /// Show the quality ledger: how many rows were kept, repaired or quarantined, and why
     Inspect(inspect::Inspect),
-    /// Six standard aggregates of a jobs table of any size, streaming, in flat memory
+    /// Compute six standard aggregates of a jobs table that may be larger than memory
+    ///
+    /// They are: jobs by size, run times by size, end states, users with most GPU time, arrivals by hour, and GPUs in use. The table is
+    /// read once, and the memory used does not grow with it.
     Rollup(rollup::Rollup),
-    /// Replay the jobs under another policy or on another cluster: waits, use, causes, fairness
+    /// Replay the jobs of a trace under another scheduling policy or on another cluster
+    ///
+    /// The answer gives waits, job completion times, use of the GPUs and fairness, and says why jobs waited. First of all it replays the
+    /// policy that the cluster had, and states how far this replay is from the recorded starts.
     Simulate(Box<simulate::Simulate>),
-    /// Account for energy: what it was spent on, whose it is, carbon, cost; signed off by a manifest
+    /// Account for energy: where it went, its carbon and its cost, with a manifest that others can verify
     Audit(Box<audit::Audit>),
-    /// Learn from a trace how long jobs run
-    #[command(subcommand)]
+    /// Train a model of run times or of demand on a trace
+    #[command(
+        subcommand,
+        after_help = "\
+Example, a model of run times from the bundled sample:
+  tracecast train duration datasets/sample --trees 20 --out sample.model"
+    )]
     Train(Train),
-    /// Say how long jobs will run, with intervals: for files, Slurm, Prometheus
+    /// Predict how long jobs will run, with intervals
+    ///
+    /// The predictions are written as rows, and on request as a table for Slurm and as a summary for Prometheus.
     Predict(predict::Predict),
-    /// Say how many nodes or GPUs the next slots will need
+    /// Forecast how many nodes or GPUs the next slots will need
     Forecast(train_demand::Forecast),
-    /// Answer schedulers over HTTP, and learn from what they tell
+    /// Serve predictions to schedulers over HTTP, and learn from the events that they send
     Serve(serve::Serve),
-    /// Hold predictions against what really happened, beside the baselines
-    #[command(subcommand)]
+    /// Compare predictions with what really happened, beside simple baselines
+    #[command(
+        subcommand,
+        after_help = "\
+Example, two simple models of run times on the bundled sample:
+  tracecast backtest duration datasets/sample --models running_mean,recent_median"
+    )]
     Backtest(Backtest),
-    /// Recommend what to change, with its effect back-tested
-    #[command(subcommand)]
+    /// Recommend which nodes can sleep, and test the recommendation on past days
+    #[command(
+        subcommand,
+        after_help = "\
+Example, which nodes of the bundled sample can sleep:
+  tracecast plan power datasets/sample"
+    )]
     Plan(plan::Plan),
-    /// Ask a saved plan what to do now
-    #[command(subcommand)]
+    /// Ask a saved plan what to do in the next slot
+    #[command(subcommand, after_help = decide::EXAMPLE)]
     Decide(decide::Decide),
     /// Generate a complete synthetic trace from a small specification
     Synth(synth::Synth),
-    /// List the formats that can be read
+    /// List the formats that tracecast can read
+    #[command(after_help = "\
+Example, the readers of Slurm accounting:
+  tracecast formats | grep Slurm")]
     Formats,
-    /// Print the JSON Schema of a machine-readable output
+    /// Print the JSON Schema of what a command writes or reads
     Schema(schema::Schema),
-    /// Print shell completions
+    /// Print a script that completes tracecast commands in a shell
+    #[command(after_help = "\
+Example, for the current session of bash:
+  source <(tracecast completions bash)")]
     Completions {
-        /// The shell
+        /// Shell that the script is for
         shell: Shell,
     },
 }
@@ -98,20 +140,26 @@ pub(crate) enum Command {
 /// What to learn.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Train {
-    /// How long jobs run
+    /// Train a model of how long jobs run
     Duration(train::TrainDuration),
-    /// How many nodes or GPUs will be needed
+    /// Train a model of how many nodes or GPUs will be needed
     Demand(train_demand::TrainDemand),
 }
 
 /// What to hold against what happened.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Backtest {
-    /// How long jobs run
+    /// Compare predictions of run times with the recorded runs, model by model
+    ///
+    /// Every model is fitted again and again, each time on what was known at that moment, and predicts the jobs that came next.
     Duration(backtest::BacktestDuration),
-    /// How many nodes or GPUs will be needed
+    /// Compare forecasts of nodes or GPUs in use with what was used, model by model
+    ///
+    /// Every model is fitted again and again, each time on what was known at that moment, and forecasts the slots that came next.
     Demand(backtest_demand::BacktestDemand),
-    /// Promises of power plans: kept or not, on every window that the data allow
+    /// Check on past windows whether power plans would have kept what they promise
+    ///
+    /// The data are cut into windows. Each window is planned with the data before it, and the answer compares the promise with what came.
     Power(Box<backtest_power::BacktestPower>),
 }
 

@@ -24,55 +24,65 @@ use crate::{early, output, source};
 /// What to plan.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Plan {
-    /// Which nodes can sleep when: rules fitted on the past, held against the days after it and the exact optimum
+    /// Plan how many nodes can sleep at which time, and test the plan on later days
+    ///
+    /// Rules are fitted on earlier days. The answer compares them on later days with nodes that are always on, and with the exact optimum,
+    /// which knows all demand.
     Power(Box<PlanPower>),
 }
 
 /// Whose published thresholds CES takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Ces {
-    /// Those for Philly
+    /// Thresholds for Philly
     Philly,
-    /// Those for Helios' Earth
+    /// Thresholds for Earth, a cluster of Helios
     Earth,
 }
 
 /// What makes an hour of sleep worth more than another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum WeighBy {
-    /// Its price
+    /// Price of electricity in the hour
     Price,
-    /// Its carbon intensity
+    /// Carbon intensity in the hour
     Carbon,
-    /// Nothing
+    /// Nothing: all hours weigh the same
     No,
 }
 
 /// Which demand is planned for, and what nodes draw.
 #[derive(Debug, Args)]
 pub(crate) struct Nodes {
-    /// Length of a slot (such as 10min, 1h)
+    /// Length of a slot, from 1s to 1d, such as 10min or 1h
     #[arg(long, value_name = "TIME", value_parser = backtest_demand::length, default_value = "10min", help_heading = "Demand")]
     pub(crate) slot: i64,
-    /// Only these VCs, and the pool of them
+    /// Plan only for these VCs and their pool, separated by commas [default: all VCs]
     #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = "Demand")]
     pub(crate) vc: Vec<String>,
-    /// Plan each VC on nodes of its own, too, and not only all nodes as one pool
+    /// Also plan each VC on nodes of its own, and not only all nodes as one pool
     #[arg(long, help_heading = "Demand")]
     pub(crate) by_vc: bool,
-    /// Count what waits as demand, up to what there is
+    /// Count what waiting jobs need as demand, up to the nodes there are [default: only what is in use]
     #[arg(long, help_heading = "Demand")]
     pub(crate) pending: bool,
-    /// Take a whole cluster at 0 between busy samples as idle, not as an outage of the counting
+    /// Count the nodes as idle when the whole cluster falls from busy to 0 at once
+    ///
+    /// By default such counts are taken for an outage of the counting and are not used.
     #[arg(long, help_heading = "Demand")]
     pub(crate) outages_are_idle: bool,
-    /// GPUs of a node [default: gpus_per_node of the constants, else as most nodes of the inventory, else 8]
+    /// GPUs of a node [default: gpus_per_node of --constants, else that of most nodes in the inventory, else 8]
     #[arg(long, value_name = "GPUS", help_heading = "Demand")]
     pub(crate) gpus_per_node: Option<f64>,
-    /// Slots that a node takes to boot beyond the one it is woken for [default: as boot_s of the constants has it]
+    /// Slots that a node needs to boot, beyond the slot that it is woken for [default: from boot_s of --constants]
+    ///
+    /// The default is boot_s divided by the length of a slot, rounded down.
     #[arg(long, value_name = "SLOTS", help_heading = "Demand")]
     pub(crate) boot_slots: Option<usize>,
-    /// What nodes draw and what things are worth: the tables power and worth of a TOML file
+    /// File (TOML) with the power that nodes draw, and with what energy, waits and wakes cost
+    ///
+    /// It has the tables `[power]`, with keys such as idle_w, off_w and boot_s, and `[worth]`, with price_kwh, gpu_hour and wear_h. Every key
+    /// is optional. By default an idle node draws 155 W for each of its GPUs and a sleeping node draws 20 W.
     #[arg(long, value_name = "TOML", help_heading = "Demand")]
     pub(crate) constants: Option<PathBuf>,
 }
@@ -103,63 +113,82 @@ impl Nodes {
 /// Who carries the plan out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Emit {
-    /// slurm.conf as a diff, with the suspend and resume programs
+    /// Slurm: a diff of slurm.conf, and the programs that suspend and resume nodes
     Slurm,
-    /// The schedule as JSON lines
+    /// Schedule of the next day as JSON lines
     Actions,
-    /// Karpenter node pools
+    /// Node pools of Karpenter (Kubernetes)
     Karpenter,
-    /// Values of the cluster-autoscaler
+    /// Values of the cluster-autoscaler (Kubernetes)
     ClusterAutoscaler,
 }
 
+/// One invocation that works, for the end of the help.
+const EXAMPLE: &str = "\
+Example, the bundled sample, with a report in HTML and a plan for `tracecast decide power`:
+  tracecast plan power datasets/sample --format html --out power.html --save sample.plan";
+
 #[derive(Debug, Args)]
-#[command(after_help = TIMES)]
+#[command(after_help = format!("{EXAMPLE}\n\n{TIMES}"))]
 pub(crate) struct PlanPower {
-    /// Files, folders or patterns; or one trace folder: counts of nodes or GPUs in use, or jobs
+    /// Trace with jobs, or with counts of nodes or GPUs in use: files, folders or patterns, or a trace folder
     #[arg(required = true, value_name = "SOURCE")]
     pub(crate) sources: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) reading: Reading,
     #[command(flatten)]
     pub(crate) demand: Nodes,
-    /// Learn from slots from this time on [default: from the beginning]
+    /// Learn from slots from this time on [default: from the beginning of the data]
     #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, help_heading = "Evaluation")]
     pub(crate) fit_from: Option<Written>,
-    /// Evaluate slots from this time on, and learn from those before it [default: the last quarter]
+    /// Test on slots from this time on, and learn from those before it [default: the last quarter of the data]
     #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, help_heading = "Evaluation")]
     pub(crate) eval_from: Option<Written>,
-    /// Evaluate slots before this time; a bare date is in to its end [default: to the end]
+    /// Test on slots before this time, where a date includes that day [default: to the end of the data]
     #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, help_heading = "Evaluation")]
     pub(crate) eval_to: Option<Written>,
-    /// Promise at most UNSERVED node-slots and WAKES node-wakes a day, and sleep as much as keeps it, instead of the cheapest
+    /// Service to promise, such as 3,30 [default: none; the cheapest rule is chosen]
+    ///
+    /// A service is the most unserved node-slots and the most node-wakes a day. A node-slot is unserved if a node was needed in a slot and
+    /// none was ready. A node-wake is one wake of one node. As many nodes sleep as the promise allows.
     #[arg(long, value_name = "UNSERVED,WAKES", value_parser = service, help_heading = "Evaluation")]
     pub(crate) service: Option<Service>,
-    /// Whose published thresholds CES takes [default: philly for Philly, else earth]
+    /// Published thresholds of the rule CES, which the plan is compared with [default: philly for Philly, else earth]
+    ///
+    /// CES (cluster energy saving) was published with the Helios traces.
     #[arg(long, value_enum, value_name = "WHOSE", help_heading = "Evaluation")]
     pub(crate) ces: Option<Ces>,
-    /// Hourly prices of electricity, as `audit` reads them [default: price_kwh of the constants, at all hours]
+    /// Hourly prices of electricity (CSV) [default: price_kwh of --constants in every hour]
+    ///
+    /// The columns are `Datetime (UTC)` and `Price (EUR/MWh)`. Another currency, or /kWh, may stand in the heading.
     #[arg(long, value_name = "FILE", help_heading = "Energy")]
     pub(crate) price: Option<PathBuf>,
-    /// Hourly carbon intensity in Electricity Maps' form
+    /// Hourly carbon intensity of the grid (CSV of Electricity Maps)
     #[arg(long, value_name = "FILE", help_heading = "Energy")]
     pub(crate) carbon: Option<PathBuf>,
-    /// Its zone, if it has several
+    /// Grid zone to use if the file of --carbon covers several zones
     #[arg(long, value_name = "ZONE", requires = "carbon", help_heading = "Energy")]
     pub(crate) zone: Option<String>,
-    /// Weigh the hours for the choice and the optimum [default: by price if one is given, else by carbon if it is]
+    /// What makes sleep worth more in one hour than in another [default: price with --price, else carbon with --carbon, else no]
+    ///
+    /// The choice of a rule and the optimum weigh the hours by it.
     #[arg(long, value_enum, value_name = "BY", help_heading = "Energy")]
     pub(crate) weigh: Option<WeighBy>,
-    /// Nodes of each VC: runs the scheduler again on the powered nodes
+    /// Cluster file (TOML) with the nodes of each VC, on which the jobs are replayed under the plan
+    ///
+    /// The replay shows how much longer jobs wait when only the powered nodes take them. Without this option, nothing is replayed.
     #[arg(long, value_name = "TOML", help_heading = "Jobs")]
     pub(crate) cluster: Option<PathBuf>,
-    /// How its queue is walked: strict, skip, easy, conservative
+    /// What happens in that replay when a job does not fit: strict, skip, easy or conservative
+    ///
+    /// With strict, no later job starts. With skip, later jobs that fit may start. The values easy and
+    /// conservative are kinds of backfill.
     #[arg(long, value_name = "SCAN", requires = "cluster", default_value = "easy", help_heading = "Jobs")]
     pub(crate) scan: String,
-    /// Save the plan, fitted on all days, for `tracecast decide power`
+    /// Save the plan to this file, fitted on all days, for `tracecast decide power`
     #[arg(long, value_name = "FILE", help_heading = "Configuration")]
     pub(crate) save: Option<PathBuf>,
-    /// Write the plan for these
+    /// Systems for which configuration is written into --emit-to, separated by commas [default: actions, if --emit-to is given]
     #[arg(
         long,
         value_enum,
@@ -169,24 +198,24 @@ pub(crate) struct PlanPower {
         help_heading = "Configuration"
     )]
     pub(crate) emit: Vec<Emit>,
-    /// Folder for it
+    /// Folder into which the configuration is written
     #[arg(long, value_name = "FOLDER", help_heading = "Configuration")]
     pub(crate) emit_to: Option<PathBuf>,
-    /// The site's slurm.conf
+    /// slurm.conf of the site, which --emit slurm needs for its diff
     #[arg(long, value_name = "FILE", help_heading = "Configuration")]
     pub(crate) slurm_conf: Option<PathBuf>,
-    /// Its Slurm's version, such as 23.11 [default: 22.05]
+    /// Version of Slurm at the site, such as 23.11 [default: 22.05, or newer if slurm.conf needs it]
     #[arg(long, value_name = "VERSION", help_heading = "Configuration")]
     pub(crate) slurm_version: Option<String>,
-    /// The nodes of the plan, as slurm.conf names them: gpu[01-52]
+    /// Host names of all planned nodes, as slurm.conf writes them, such as `gpu[01-52]`
     #[arg(long, value_name = "HOSTLIST", help_heading = "Configuration")]
     pub(crate) nodes: Option<String>,
-    /// Nodes that never sleep
+    /// Host names of nodes that must never sleep, written in the same way
     #[arg(long, value_name = "HOSTLIST", help_heading = "Configuration")]
     pub(crate) canaries: Option<String>,
     #[command(flatten)]
     pub(crate) answering: Answering,
-    /// Write each chart as SVG and PNG into this folder
+    /// Write each chart of the answer into this folder, as SVG and as PNG
     #[arg(long, value_name = "FOLDER", help_heading = "Answer")]
     pub(crate) charts: Option<PathBuf>,
 }
@@ -194,13 +223,14 @@ pub(crate) struct PlanPower {
 pub(crate) fn service(text: &str) -> Result<Service, &'static str> {
     let number = |part: &str| part.trim().parse().ok().filter(|value: &f64| value.is_finite() && *value >= 0.0);
     let pair = text.split_once(',').and_then(|(unserved, wakes)| Some((number(unserved)?, number(wakes)?)));
-    let (unserved_per_day, node_wakes_per_day) = pair.ok_or("two numbers are needed, such as 3,30")?;
+    let (unserved_per_day, node_wakes_per_day) =
+        pair.ok_or("write two numbers with a comma between them, such as 3,30")?;
     Ok(Service { unserved_per_day, node_wakes_per_day })
 }
 
 pub(crate) fn run(asked: &PlanPower, quiet: bool) -> Result<()> {
     if asked.emit.contains(&Emit::Slurm) && asked.slurm_conf.is_none() {
-        bail!("the change for Slurm is a diff of the site's slurm.conf; name it with --slurm-conf");
+        bail!("--emit slurm writes a diff of the site's slurm.conf; name that file with --slurm-conf");
     }
     // What was typed and the files that were named, before the trace is read.
     early::files([&asked.answering.out, &asked.save])?;
@@ -218,7 +248,7 @@ pub(crate) fn run(asked: &PlanPower, quiet: bool) -> Result<()> {
     let (answer, saved) = evaluate::evaluate(&trace, describe::title(&trace, &asked.sources), &request, &say)?;
     if let Some(path) = &asked.save {
         output::write(path, &saved.to_bytes()?)?;
-        say(&format!("plan in {}", path.display()));
+        say(&format!("plan written to {}", path.display()));
     }
     emit(asked, &answer, quiet)?;
     asked.answering.write(asked.charts.as_deref(), quiet, || answer.report(), || answer::json(&answer, "the answer"))

@@ -18,33 +18,42 @@ use crate::cmd::train::{self, Choosing};
 use crate::{early, output, source};
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Example, a model of the bundled sample up to a day, and predictions for the later jobs:
+  tracecast train duration datasets/sample --to 2024-03-24 --trees 20 --out past.model
+  tracecast predict datasets/sample --model past.model --out predictions.csv")]
 pub(crate) struct Predict {
-    /// Files, folders or patterns; or one trace folder: jobs after the training, and jobs still open
+    /// Trace with the jobs to predict: files, folders or patterns, or a trace folder
+    ///
+    /// Predictions are made for jobs that had not ended when the training data end, and for jobs that were submitted later.
     #[arg(required = true, value_name = "SOURCE")]
     pub(crate) sources: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) reading: Reading,
-    /// The model file, from `tracecast train duration`
+    /// Model file that `tracecast train duration` wrote
     #[arg(long, short, value_name = "FILE")]
     pub(crate) model: PathBuf,
     #[command(flatten)]
     pub(crate) choosing: Choosing,
-    /// Form of the rows
+    /// Form in which the predictions are written, one row a job
     #[arg(long, value_enum, default_value_t = RowForm::Csv, help_heading = "Answer")]
     pub(crate) format: RowForm,
-    /// Write the rows to a file instead of stdout
+    /// Write the predictions to a file instead of stdout
     #[arg(long, short, value_name = "FILE", help_heading = "Answer")]
     pub(crate) out: Option<PathBuf>,
-    /// Write job_submit.lua and its table into this folder
+    /// Write the Slurm plugin job_submit.lua and its table of predictions into this folder
     #[arg(long, value_name = "FOLDER", help_heading = "Answer")]
     pub(crate) slurm: Option<PathBuf>,
-    /// Where the table will lie on the controller's host
+    /// Path at which job_submit.lua will find its table on the host of the Slurm controller
     #[arg(long, value_name = "PATH", default_value = "/etc/slurm/tracecast-durations.txt", help_heading = "Answer")]
     pub(crate) slurm_table: String,
-    /// Let job_submit.lua set the time limit of jobs that have none, where limits held for later jobs of these sources (trains four times)
+    /// Let job_submit.lua set a time limit for jobs that have none
+    ///
+    /// Only those entries of the table set a limit that were tested on enough later jobs of these sources and would have killed few of
+    /// them. The test trains four models.
     #[arg(long, requires = "slurm", help_heading = "Answer")]
     pub(crate) slurm_time_limit: bool,
-    /// Write a summary for node_exporter's textfile collector
+    /// Write a summary for Prometheus to this file, for the textfile collector of node_exporter
     #[arg(long, value_name = "FILE", help_heading = "Answer")]
     pub(crate) textfile: Option<PathBuf>,
 }
@@ -78,14 +87,14 @@ pub(crate) fn load(path: &Path) -> Result<Predictor> {
 fn script(request: &Predict, folder: &Path) -> Result<PathBuf> {
     if !Path::new(&request.slurm_table).is_absolute() {
         bail!(
-            "--slurm-table {}: slurmctld has a working folder of its own; name the whole path, from / on",
+            "--slurm-table {}: the path is relative, but slurmctld runs in a folder of its own; write a path that begins with /",
             request.slurm_table
         );
     }
     let script = folder.join(SCRIPT);
     if std::fs::read(&script).is_ok_and(|own| !own.starts_with(slurm::SCRIPT_BEGINS.as_bytes())) {
         bail!(
-            "{} is a plugin of your own, which is not replaced; name another folder, and call the script from yours (its last lines say how)",
+            "{} is a plugin of your own and is not replaced; name another folder, and call the new script from your plugin (the last lines of the new script say how)",
             script.display()
         );
     }
@@ -110,7 +119,7 @@ pub(crate) fn run(request: &Predict, quiet: bool) -> Result<()> {
     output::say(
         quiet,
         &format!(
-            "tracecast: {} predicted, {} of them open when the training ended; {} had ended by then and get none",
+            "tracecast: {} predicted, of which {} were open when the training data ended; {} had ended by then and get no prediction",
             format::counted(applied.predictions.len() as u64, "job", "jobs"),
             format::count(applied.open as u64),
             format::count(applied.known as u64)
@@ -120,7 +129,7 @@ pub(crate) fn run(request: &Predict, quiet: bool) -> Result<()> {
         let events = format::counted(applied.refused as u64, "event was", "events were");
         output::say(
             quiet,
-            &format!("tracecast: {events} refused (of jobs that come twice or are unknown), and taught nothing"),
+            &format!("tracecast: {events} refused and not learned from, as their jobs appear twice or are unknown"),
         );
     }
     if let Some(path) = &request.textfile {
@@ -148,7 +157,7 @@ pub(crate) fn run(request: &Predict, quiet: bool) -> Result<()> {
         output::write(&script, slurm::script(&options).as_bytes())?;
         output::say(
             quiet,
-            &format!("tracecast: {} entries in {}", format::count(entries.len() as u64), folder.display()),
+            &format!("tracecast: {} entries written to {}", format::count(entries.len() as u64), folder.display()),
         );
     }
     let bytes = match request.format {

@@ -12,16 +12,19 @@ use crate::cmd::{answer, describe};
 use crate::{early, output, source};
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Example, the bundled sample:
+  tracecast report datasets/sample --out sample-report")]
 pub(crate) struct Report {
-    /// Files, folders or patterns; or one trace folder [default: the bundled synthetic sample]
+    /// Trace to read: files, folders or patterns, or a trace folder [default: the bundled synthetic sample]
     #[arg(value_name = "SOURCE")]
     pub(crate) sources: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) reading: Reading,
-    /// Folder for report.html and report.json
+    /// Folder into which report.html and report.json are written
     #[arg(long, short, value_name = "FOLDER", default_value = "tracecast-report")]
     pub(crate) out: PathBuf,
-    /// Title of the report [default: from the source]
+    /// Title of the report [default: the name of the source]
     #[arg(long)]
     pub(crate) title: Option<String>,
 }

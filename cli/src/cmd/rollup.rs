@@ -14,14 +14,24 @@ use crate::args::Plain;
 use crate::output;
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Example, the bundled sample:
+  tracecast rollup datasets/sample")]
 pub(crate) struct Rollup {
-    /// A trace folder, or a Parquet or CSV file with the columns of the jobs table
+    /// Trace folder, or a Parquet or CSV file with the columns of the jobs table
+    ///
+    /// `tracecast schema tables` lists these columns.
     #[arg(value_name = "SOURCE")]
     pub(crate) source: PathBuf,
-    /// Form of the answer
+    /// Form in which the answer is written
+    ///
+    /// Arrivals by hour and GPUs in use are in the JSON form only.
     #[arg(long, value_enum, default_value_t = Plain::Table)]
     pub(crate) format: Plain,
-    /// Fail if any row has to be quarantined or a file is damaged
+    /// Fail with exit code 3 if a row is quarantined or a file is damaged
+    ///
+    /// A row that cannot be used is quarantined: the answer leaves it out. Without this option the command counts such rows on stderr
+    /// and goes on.
     #[arg(long)]
     pub(crate) strict: bool,
 }

@@ -7,8 +7,11 @@ use tracecast_analytics::{audit, describe, rollup, schema, storage};
 use crate::output;
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Example, the schema of a description:
+  tracecast schema describe")]
 pub(crate) struct Schema {
-    /// Which output
+    /// What the schema is of
     #[arg(value_enum)]
     pub(crate) of: SchemaOf,
 }
@@ -30,7 +33,7 @@ pub(crate) enum SchemaOf {
     PlanPower,
     /// The answer of `decide power`
     DecidePower,
-    /// What `decide power` is given: the latest counts
+    /// The latest counts, which `decide power` reads
     DecidePowerState,
     /// `backtest duration --format json`
     BacktestDuration,
@@ -48,7 +51,7 @@ pub(crate) enum SchemaOf {
     AuditManifest,
     /// `manifest.json` of a trace folder
     Manifest,
-    /// Columns of the tables in a trace folder
+    /// All columns of the tables in a trace folder
     Tables,
 }
 

@@ -11,23 +11,32 @@ use crate::cmd::predict;
 use crate::output;
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Example, a model of the bundled sample, and a server that listens until it is stopped:
+  tracecast train duration datasets/sample --trees 20 --out sample.model
+  (umask 077 && openssl rand -hex 32 > token)
+  tracecast serve --model sample.model --token-file token --journal state")]
 pub(crate) struct Serve {
-    /// The model file, from `tracecast train duration`
+    /// Model file that `tracecast train duration` wrote
     #[arg(long, short, value_name = "FILE")]
     pub(crate) model: PathBuf,
-    /// File with the token that clients must show
+    /// File with the token that clients must send: one line of visible ASCII characters
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: PathBuf,
     /// Address and port to listen on
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7420")]
     pub(crate) bind: std::net::SocketAddr,
-    /// Folder in which what is learned survives a crash; without it nothing is learned
+    /// Folder for the journal, in which what the server learns survives a crash
+    ///
+    /// Without a journal the server refuses events and learns nothing.
     #[arg(long, value_name = "FOLDER")]
     pub(crate) journal: Option<PathBuf>,
-    /// Train again after so many ended jobs [default: never]
+    /// Train the model again each time this many jobs have ended [default: never]
     #[arg(long, value_name = "JOBS")]
     pub(crate) retrain_after: Option<std::num::NonZeroU64>,
-    /// GPUs of the cluster: jobs of more are refused [default: as the trace that the model was trained on has it, if it says]
+    /// Number of GPUs in the cluster [default: as in the training data, if they record it]
+    ///
+    /// The server refuses jobs that ask for more GPUs.
     #[arg(long, value_name = "GPUS")]
     pub(crate) cluster_gpus: Option<std::num::NonZeroU32>,
 }
@@ -42,7 +51,7 @@ pub(crate) fn run(request: &Serve, quiet: bool) -> Result<()> {
     config.notice = |message| output::say(false, &format!("tracecast: {message}"));
     let started = |address, found: &serve::Recovered| {
         let replayed = format::counted(found.events, "event", "events");
-        output::say(quiet, &format!("tracecast: listening on http://{address}, {replayed} taken up from the journal"));
+        output::say(quiet, &format!("tracecast: listening on http://{address}, {replayed} restored from the journal"));
     };
     Ok(serve::serve(config, predictor, started, terminated())?)
 }

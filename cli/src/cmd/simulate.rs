@@ -22,10 +22,15 @@ use crate::cmd::{answer, describe};
 use crate::progress::Steps;
 use crate::{early, output, source};
 
+/// One invocation that works, for the end of the help.
+const EXAMPLE: &str = "\
+Example, the bundled sample with the shortest job first and EASY backfill:
+  tracecast simulate datasets/sample --recorded fifo/skip --order sjf --scan easy";
+
 #[derive(Debug, Args)]
-#[command(after_help = TIMES)]
+#[command(after_help = format!("{EXAMPLE}\n\n{TIMES}"))]
 pub(crate) struct Simulate {
-    /// Files, folders or patterns; or one trace folder
+    /// Trace to read: files, folders or patterns, or a trace folder that `tracecast ingest` wrote
     #[arg(required = true, value_name = "SOURCE")]
     pub(crate) sources: Vec<PathBuf>,
     #[command(flatten)]
@@ -38,10 +43,12 @@ pub(crate) struct Simulate {
     pub(crate) comparison: ComparisonArguments,
     #[command(flatten)]
     pub(crate) answering: Answering,
-    /// Write when and where each job ran (CSV); of several policies under the first
+    /// Write when and where each job ran in the replay to this CSV file
+    ///
+    /// With --compare, the file holds the replay under the first policy.
     #[arg(long, value_name = "FILE", help_heading = "Answer")]
     pub(crate) schedule: Option<PathBuf>,
-    /// Write each chart as SVG and PNG into this folder
+    /// Write each chart of the answer into this folder, as SVG and as PNG
     #[arg(long, value_name = "FOLDER", help_heading = "Answer")]
     pub(crate) charts: Option<PathBuf>,
 }
@@ -50,31 +57,44 @@ pub(crate) struct Simulate {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Jobs and nodes")]
 pub(crate) struct Jobs {
-    /// What jobs compete for: gpus, cpus (the processors of a log without GPUs) or nodes [default: as the trace has them]
+    /// What jobs compete for: gpus, cpus or nodes [default: chosen from the trace]
+    ///
+    /// The value cpus means processors, for a log without GPUs. The answer says what was chosen.
     #[arg(long, value_name = "WHAT", value_parser = resource)]
     pub(crate) resource: Option<Resource>,
-    /// Nodes of each VC [default: as the trace has them]
+    /// Cluster file (TOML) with the nodes and quotas of each VC [default: the nodes that the trace records]
+    ///
+    /// The file may also have sizes that change over time, and failures. If the trace records no nodes, the command prints a file to start
+    /// from.
     #[arg(long, value_name = "TOML")]
     pub(crate) cluster: Option<PathBuf>,
-    /// Jobs submitted from this time on; those that run or wait then are taken along [default: from the first]
+    /// Replay jobs that were submitted at this time or later [default: from the first job]
+    ///
+    /// Jobs that were running or waiting at this time are replayed, too.
     #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true)]
     pub(crate) from: Option<Written>,
-    /// Jobs submitted before this time; a bare date is in to its end [default: to the last]
+    /// Replay jobs that were submitted before this time, where a date includes that day [default: to the last job]
     #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true)]
     pub(crate) to: Option<Written>,
-    /// Only jobs that ran at most so long (such as 7d)
+    /// Replay only jobs that ran at most this long, such as 90s, 10m, 2h or 7d [default: all]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) max_run: Option<i64>,
-    /// Only jobs of these VCs
+    /// Replay only jobs of these VCs, separated by commas [default: all]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) vcs: Option<Vec<String>>,
-    /// Give each job as many nodes as it had
+    /// Give each gang as many nodes as it had in the record
+    ///
+    /// Without this option the placement rule decides how many nodes a job gets.
     #[arg(long)]
     pub(crate) gangs_as_recorded: bool,
-    /// Predictions: CSV with job_id and predicted_duration_s
+    /// CSV of predicted run times, with the columns job_id and predicted_duration_s (seconds)
+    ///
+    /// `tracecast predict` writes such a file.
     #[arg(long, value_name = "CSV")]
     pub(crate) predictions: Option<PathBuf>,
-    /// Scores for --order score: CSV with job_id and score, lowest first
+    /// CSV of scores for --order score, with the columns job_id and score
+    ///
+    /// The lowest score is served first. A job without a score comes last.
     #[arg(long, value_name = "CSV")]
     pub(crate) score: Option<PathBuf>,
 }
@@ -83,37 +103,92 @@ pub(crate) struct Jobs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Policy")]
 pub(crate) struct PolicyArguments {
-    /// Who is served first: fifo, fewest-gpus, sjf, ljf, srtf, qssf, las, tiresias, gittins, wfp3, f1, unicef, multifactor, fair-share, long-term, finish-time, score [default: as --recorded, else fifo]
-    #[arg(long, value_name = "ORDER")]
+    /// Order in which waiting jobs are served, such as fifo or sjf [default: that of --recorded, else fifo]
+    ///
+    /// The name says which job is served first:
+    ///   fifo         the job submitted first
+    ///   fewest-gpus  the job with the fewest GPUs
+    ///   sjf          the shortest job
+    ///   ljf          the longest job
+    ///   srtf         the job with the shortest remaining run time
+    ///   qssf         quasi-shortest service: the smallest run time × GPUs
+    ///   las          least attained service: the least GPU time so far
+    ///   tiresias     las with queues; tiresias:3250,7200,18000 sets their bounds (GPU-seconds)
+    ///   gittins      the highest Gittins index of the GPU time so far
+    ///   wfp3         score of wait, run time and GPUs, as published
+    ///   f1           score of run time, GPUs and submission, as published
+    ///   unicef       score of wait, run time and GPUs, as published
+    ///   multifactor  Slurm's priority; multifactor:age=1000,fair_share=2000,size=500 sets
+    ///                weights
+    ///   fair-share   the tenant with the least recent GPU time; fair-share:7d sets the half-life
+    ///   long-term    the tenant with the least GPU time so far, as Astraea
+    ///   finish-time  the job that is furthest behind its fair finish time, as Themis
+    ///   score        the lowest number in the file of --score
+    ///
+    /// Run times are those that --estimate names. --tenants says who the tenants are.
+    #[arg(long, value_name = "ORDER", verbatim_doc_comment)]
     pub(crate) order: Option<String>,
-    /// How the queue is walked: strict, skip, easy, conservative, slurm [default: as --recorded, else strict]
-    #[arg(long, value_name = "SCAN")]
+    /// What happens when a job does not fit: strict, skip or a kind of backfill [default: that of --recorded, else strict]
+    ///
+    ///   strict        no later job starts; if only its quota is full, none of its VC
+    ///   skip          later jobs that fit may start
+    ///   easy          EASY backfill: later jobs may start if they do not delay this one
+    ///   conservative  backfill in which every waiting job has a reservation
+    ///   slurm         backfill as Slurm's plugin plans it
+    #[arg(long, value_name = "SCAN", verbatim_doc_comment)]
     pub(crate) scan: Option<String>,
-    /// Where jobs go: consolidate, first-fit, best-fit, worst-fit, spread, random, fgd, buddy, locality, anywhere [default: consolidate; anywhere for processors and nodes]
-    #[arg(long, value_name = "RULE")]
+    /// Rule that chooses the nodes of a job [default: consolidate; anywhere if jobs compete for processors or nodes]
+    ///
+    ///   consolidate  as few nodes as possible, and those with the fewest free GPUs
+    ///   first-fit    first node that fits
+    ///   best-fit     node with the fewest free GPUs that still fits
+    ///   worst-fit    node with the most free GPUs
+    ///   spread       GPU by GPU, each on the node with the most free GPUs
+    ///   random       nodes in random order
+    ///   fgd          node on which the fragmentation of free GPUs grows least
+    ///   buddy        aligned blocks of 1, 2, 4 … GPUs, as HiveD
+    ///   locality     consolidate, but any free GPUs once the job has waited 150 s, as Philly;
+    ///                locality:5m sets another wait
+    ///   anywhere     any free GPUs at once
+    #[arg(long, value_name = "RULE", verbatim_doc_comment)]
     pub(crate) place: Option<String>,
-    /// Whether running jobs may be stopped: never, helios, tiresias, or what it costs for 1, 2-8 and more GPUs (7s,30s,60s) [default: never]
+    /// Whether running jobs may be preempted, and at which cost [default: never]
+    ///
+    /// Write never, helios, tiresias, or three costs such as 7s,30s,60s. A cost is the time that a preemption adds to the run of a job: of
+    /// 1 GPU, of 2 to 8 GPUs, and of more. The name helios stands for 7s,30s,60s, and tiresias for 40s,40s,60s. Preemption needs --scan
+    /// strict or skip.
     #[arg(long, value_name = "COST")]
     pub(crate) preempt: Option<String>,
-    /// Which duration the scheduler knows: true, requested, predicted [default: as --recorded, else true; with --predictions, predicted for qssf and for backfill]
+    /// Run time that the scheduler knows of a job: true, requested or predicted [default: that of --recorded, else true]
+    ///
+    /// With true it knows the recorded run time, as an oracle would. With requested it knows the time limit of the job, and with predicted the
+    /// run time from --predictions. For a job without a prediction it uses the time limit, and for a job without a limit the true run time.
+    /// If --predictions is given, the default is predicted for the order qssf and for backfill, else true.
     #[arg(long, value_name = "WHICH")]
     pub(crate) estimate: Option<String>,
-    /// Decide only every so often (such as 60s) [default: whenever something happens]
+    /// Time between two scheduling decisions, such as 60s [default: a decision after every event]
     #[arg(long, value_name = "TIME")]
     pub(crate) interval: Option<String>,
-    /// Jobs a conservative scan looks at [default: all]
+    /// Number of waiting jobs that --scan conservative looks at in a decision [default: all]
     #[arg(long, value_name = "JOBS")]
     pub(crate) depth: Option<u32>,
-    /// How often jobs save their progress by themselves, for node failures [default: never]
+    /// Run time between two checkpoints of a job, such as 1h [default: no checkpoints]
+    ///
+    /// When a node fails, its jobs lose what they did since their last checkpoint.
     #[arg(long, value_name = "TIME")]
     pub(crate) checkpoint: Option<String>,
-    /// Between whom fair orders are fair: user, vc [default: user]
+    /// Tenants between whom fair orders share: user or vc [default: user]
+    ///
+    /// The fair orders are fair-share, long-term, finish-time, and multifactor with a weight for fair_share.
     #[arg(long, value_name = "WHO")]
     pub(crate) tenants: Option<String>,
-    /// Imitate a published simulator: none, helios [default: none]
+    /// Published simulator to imitate: none or helios [default: none]
+    ///
+    /// With helios, jobs start when the simulator that was published with the Helios traces starts them. In that simulator the orders srtf and
+    /// tiresias preempt.
     #[arg(long, value_name = "WHOSE")]
     pub(crate) compat: Option<String>,
-    /// Seed of what is drawn [default: 1]
+    /// Seed of random choices, such as those of --place random [default: 1]
     #[arg(long)]
     pub(crate) seed: Option<u64>,
 }
@@ -122,19 +197,27 @@ pub(crate) struct PolicyArguments {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Comparison")]
 pub(crate) struct ComparisonArguments {
-    /// Compare several policies on the same jobs: orders (fifo,sjf,qssf) or a file of scenarios (TOML)
+    /// Policies to compare on the same jobs: orders such as fifo,sjf,qssf, or a file of scenarios (TOML)
+    ///
+    /// Each `[[scenario]]` of the file has a name, and may set order, scan, place, preempt, estimate, interval, depth, checkpoint, tenants,
+    /// compat and seed. What a scenario or an order leaves open comes from the other options.
     #[arg(long, value_name = "ORDERS|TOML", conflicts_with = "order")]
     pub(crate) compare: Option<String>,
-    /// The policy the cluster had: ORDER, ORDER/SCAN or ORDER/SCAN/ESTIMATE. The replay is checked with it, and each switch that is not given otherwise is replayed as here [default: fifo/strict/true]
+    /// Policy that the cluster had: ORDER, ORDER/SCAN or ORDER/SCAN/ESTIMATE [default: fifo/strict/true]
+    ///
+    /// The replay under this policy is compared with the recorded starts, which says how far replays of this trace can be trusted. The
+    /// policy is also the default of --order, --scan and --estimate.
     #[arg(long, value_name = "POLICY")]
     pub(crate) recorded: Option<String>,
-    /// Run only the i-th of n parts of the scenarios, and write their schedules to --results
+    /// Run only part I of N of the scenarios, such as 2/8, and write their schedules to --results
+    ///
+    /// This splits a comparison over the tasks of a job array. --merge puts the parts together.
     #[arg(long, value_name = "I/N", requires = "results", conflicts_with_all = ["merge", "schedule", "out", "charts", "format"])]
     pub(crate) shard: Option<String>,
-    /// Folder for the schedules of a part
+    /// Folder into which --shard writes its schedules
     #[arg(long, value_name = "FOLDER", requires = "shard")]
     pub(crate) results: Option<PathBuf>,
-    /// Take the schedules from these folders instead of running the scenarios
+    /// Folders with the schedules that --shard wrote, which are read and not computed again
     #[arg(long, value_name = "FOLDER", num_args = 1..)]
     pub(crate) merge: Option<Vec<PathBuf>>,
 }
@@ -235,7 +318,9 @@ fn scenarios(request: &Simulate) -> Result<Vec<Named>> {
             let read = Scenario::parse_file(&path.display().to_string(), &source::text(path)?)?;
             read.into_iter().map(|scenario| scenario.or(&given)).collect()
         }
-        Some(list) if list.ends_with(".toml") => bail!("{list}: there is no such file of scenarios"),
+        Some(list) if list.ends_with(".toml") => {
+            bail!("{list}: there is no such file; name a file of scenarios (TOML), or orders such as fifo,sjf")
+        }
         Some(list) => Scenario::parse_list(list).into_iter().map(|scenario| scenario.or(&given)).collect(),
     };
     let mut named: Vec<Named> = Vec::new();
@@ -248,7 +333,7 @@ fn scenarios(request: &Simulate) -> Result<Vec<Named>> {
             name => name.to_owned(),
         };
         if named.iter().any(|other| other.name == name) {
-            return Err(usage(format!("two of the policies to compare are called `{name}`; name each once")));
+            return Err(usage(format!("two of the policies to compare are called `{name}`; give each its own name")));
         }
         named.push(Named { name, policy });
     }
@@ -263,7 +348,7 @@ fn recorded_switches(request: &Simulate) -> Result<Scenario> {
 
 /// The policy the cluster had.
 fn recorded(request: &Simulate, scenarios: &[Named]) -> Result<Policy> {
-    let Some(first) = scenarios.first() else { bail!("there is no policy") };
+    let Some(first) = scenarios.first() else { bail!("--compare names no policy; write orders such as fifo,sjf") };
     let Some(text) = &request.comparison.recorded else { return Ok(study::usual(&first.policy)) };
     if text.trim().is_empty() {
         return Err(usage("--recorded: write the policy that the cluster had, such as fifo/skip".to_owned()));
@@ -331,7 +416,7 @@ fn write_shard(request: &Simulate, study: &Study<'_>, shard: Shard, quiet: bool)
         output::write(&folder.join(stored.file()), stored.to_json()?.as_bytes())?;
         count += 1;
     }
-    output::say(quiet, &format!("part {shard}: {count} of {all} scenarios in {}", folder.display()));
+    output::say(quiet, &format!("part {shard}: {count} of {all} scenarios written to {}", folder.display()));
     Ok(())
 }
 

@@ -11,17 +11,20 @@ use tracecast_planner::synth::{Spec, calibrate, generate};
 use crate::{early, output};
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Example, the bundled sample again:
+  tracecast synth datasets/specs/sample.toml --seed 3 --out my-trace")]
 pub(crate) struct Synth {
-    /// The specification (see datasets/specs)
+    /// Specification of the trace (TOML), such as datasets/specs/sample.toml
     #[arg(value_name = "SPEC")]
     pub(crate) spec: PathBuf,
-    /// The trace folder to write
+    /// Trace folder to write
     #[arg(long, short, value_name = "FOLDER")]
     pub(crate) out: PathBuf,
-    /// Replace a trace folder that is already there
+    /// Replace the trace folder if it already exists
     #[arg(long)]
     pub(crate) force: bool,
-    /// Seed; the same specification and seed give the same bytes
+    /// Seed of the generator: the same specification and seed give the same bytes
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
 }

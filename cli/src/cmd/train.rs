@@ -16,23 +16,30 @@ use tracecast_predictors::timeline::{self, Timeline};
 use crate::args::{Reading, TIMES, resource};
 use crate::{early, output, source};
 
+/// One invocation that works, for the end of the help.
+const EXAMPLE: &str = "\
+Example, a small model from the bundled sample, which takes about half a minute:
+  tracecast train duration datasets/sample --trees 20 --out sample.model";
+
 #[derive(Debug, Args)]
-#[command(after_help = TIMES)]
+#[command(after_help = format!("{EXAMPLE}\n\n{TIMES}"))]
 pub(crate) struct TrainDuration {
-    /// Files, folders or patterns; or one trace folder
+    /// Trace to read: files, folders or patterns, or a trace folder that `tracecast ingest` wrote
     #[arg(required = true, value_name = "SOURCE")]
     pub(crate) sources: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) reading: Reading,
     #[command(flatten)]
     pub(crate) learning: Learning,
-    /// Learn only what happened before this time, to predict the rest; a bare date is in to its end
+    /// Learn only from what happened before this time, where a date includes that day [default: to the end]
+    ///
+    /// The model can then predict the later jobs, and be compared with how long they ran.
     #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true)]
     pub(crate) to: Option<Written>,
-    /// The model file to write
+    /// Model file to write
     #[arg(long, short, value_name = "FILE")]
     pub(crate) out: PathBuf,
-    /// Write the trees in XGBoost's JSON into this folder, too
+    /// Also write the boosted trees into this folder, in the JSON form of XGBoost
     #[arg(long, value_name = "FOLDER")]
     pub(crate) xgboost: Option<PathBuf>,
 }
@@ -43,10 +50,10 @@ pub(crate) struct TrainDuration {
 pub(crate) struct Learning {
     #[command(flatten)]
     pub(crate) choosing: Choosing,
-    /// Trees a model [default: 120]
+    /// Number of boosted trees in each model [default: 120]
     #[arg(long, value_name = "N")]
     pub(crate) trees: Option<NonZeroUsize>,
-    /// Seed of what is drawn
+    /// Seed of the random choices in training: the same seed gives the same model
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
 }
@@ -55,13 +62,17 @@ pub(crate) struct Learning {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Learning")]
 pub(crate) struct Choosing {
-    /// What jobs compete for: gpus, cpus (the processors of a log without GPUs) or nodes [default: as the trace has them]
+    /// What jobs compete for: gpus, cpus or nodes [default: chosen from the trace]
+    ///
+    /// The value cpus means processors, for a log without GPUs. A message says what was chosen if it is not gpus.
     #[arg(long, value_name = "WHAT", value_parser = resource)]
     pub(crate) resource: Option<Resource>,
-    /// Only jobs whose VC is known
+    /// Use only jobs whose VC is known
     #[arg(long)]
     pub(crate) known_vc_only: bool,
-    /// Do not use these, as where they were filled in afterwards
+    /// Columns that the model must not use, separated by commas
+    ///
+    /// Name a column here if it was filled in after the job had been submitted. A model that used it would look better than it is.
     #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',')]
     pub(crate) ignore: Vec<Ignored>,
 }
@@ -69,11 +80,11 @@ pub(crate) struct Choosing {
 /// What of a job is not to be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Ignored {
-    /// Its VC, queue or partition
+    /// VC, queue or partition of the job
     Vc,
-    /// Its name
+    /// Name of the job
     Name,
-    /// Its user
+    /// User of the job
     User,
 }
 
@@ -108,7 +119,7 @@ pub(crate) fn run(request: &TrainDuration, quiet: bool) -> Result<()> {
         output::say(
             quiet,
             &format!(
-                "tracecast: {} is used: on the last jobs its intervals held, and it was no worse than the running mean; jobs are ordered by its {} quantile",
+                "tracecast: the model {} is used, as its intervals held on the last jobs and it was no worse than the running mean; jobs are ordered by its {} quantile",
                 trained.model.name(),
                 format::percent(trained.ranked_at)
             ),
@@ -116,7 +127,7 @@ pub(crate) fn run(request: &TrainDuration, quiet: bool) -> Result<()> {
     } else {
         output::say(
             quiet,
-            "tracecast: no model's intervals could be shown to hold on the last jobs; all that is predicted is marked `unsure`",
+            "tracecast: no model could be shown to have intervals that hold on the last jobs, so every prediction is marked `unsure`",
         );
     }
     let importance = predictor.importance();
@@ -125,7 +136,7 @@ pub(crate) fn run(request: &TrainDuration, quiet: bool) -> Result<()> {
     output::say(
         quiet,
         &format!(
-            "tracecast: learned from {} ended jobs, {} are open; what tells most: {}. Model in {}",
+            "tracecast: learned from {} ended jobs, while {} had not ended; most important features: {}; model written to {}",
             format::count(predictor.trained().jobs as u64),
             format::count(predictor.open() as u64),
             told.join(", "),
@@ -170,7 +181,7 @@ pub(crate) fn notes(timeline: &Timeline) -> Vec<String> {
     if timeline.assumed_starts > 0 {
         let jobs = format::counted(timeline.assumed_starts as u64, "job has", "jobs have");
         notes.push(format!(
-            "{jobs} no recorded start, of {}, and are taken to have started when they were submitted; their ends teach too early by their waits, which flatters every model.",
+            "{jobs} no recorded start, of {}, and are taken to have started when they were submitted. So the models learn from these runs too early, by as long as the jobs waited, which flatters every model.",
             format::count(timeline.jobs.len() as u64)
         ));
     }

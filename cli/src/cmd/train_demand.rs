@@ -17,8 +17,11 @@ use crate::cmd::backtest_demand::{self, Gathering, Learning};
 use crate::{early, output, source};
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Example, GPUs in use by the hour in the bundled sample:
+  tracecast train demand datasets/sample --counts jobs --unit gpus --slot 1h --out demand.model")]
 pub(crate) struct TrainDemand {
-    /// Files, folders or patterns; or one trace folder
+    /// Trace to read: files, folders or patterns, or a trace folder that `tracecast ingest` wrote
     #[arg(required = true, value_name = "SOURCE")]
     pub(crate) sources: Vec<PathBuf>,
     #[command(flatten)]
@@ -27,7 +30,7 @@ pub(crate) struct TrainDemand {
     pub(crate) gathering: Gathering,
     #[command(flatten)]
     pub(crate) learning: Learning,
-    /// The model file to write
+    /// Model file to write
     #[arg(long, short, value_name = "FILE")]
     pub(crate) out: PathBuf,
 }
@@ -35,23 +38,29 @@ pub(crate) struct TrainDemand {
 /// Form of a forecast.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum ForecastForm {
-    /// CSV, a row a series and slot
+    /// CSV, with one row for each series and slot
     Csv,
     /// JSON
     Json,
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Example, a model of the bundled sample, and its forecast:
+  tracecast train demand datasets/sample --counts jobs --unit gpus --slot 1h --out demand.model
+  tracecast forecast --model demand.model")]
 pub(crate) struct Forecast {
-    /// A newer record of the same source, to forecast from its end [default: from the end of the training]
+    /// Newer record of the source that the model was trained on: files, folders, patterns or a trace folder
+    ///
+    /// The forecast begins where this record ends. Without it, the forecast begins where the training data end.
     #[arg(value_name = "SOURCE")]
     pub(crate) sources: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) reading: Reading,
-    /// The model file, from `tracecast train demand`
+    /// Model file that `tracecast train demand` wrote
     #[arg(long, short, value_name = "FILE")]
     pub(crate) model: PathBuf,
-    /// Form of the forecast
+    /// Form in which the forecast is written
     #[arg(long, value_enum, default_value_t = ForecastForm::Csv, help_heading = "Answer")]
     pub(crate) format: ForecastForm,
     /// Write the forecast to a file instead of stdout
@@ -88,14 +97,14 @@ pub(crate) fn run(request: &TrainDemand, quiet: bool) -> Result<()> {
         output::say(
             quiet,
             &format!(
-                "tracecast: {}: {} has the least pinball loss on the last 40 % of the slots, {} of persistence's",
+                "tracecast: {}: the model {} has the lowest pinball loss on the last 40 % of the slots, which is {} of that of persistence",
                 trained.series.name,
                 trained.model.name(),
                 format::percent(trained.choice_loss)
             ),
         );
     }
-    output::say(quiet, &format!("tracecast: model in {}", request.out.display()));
+    output::say(quiet, &format!("tracecast: model written to {}", request.out.display()));
     Ok(())
 }
 
