@@ -71,8 +71,8 @@ fn main() {
             _ => panic!("unknown option {name}"),
         }
     }
-    let own = tempfile::tempdir().unwrap();
-    let path = settings.folder.as_deref().unwrap_or(own.path()).join("gpu_samples.parquet");
+    let scratch = tempfile::tempdir().unwrap();
+    let path = settings.folder.as_deref().unwrap_or(scratch.path()).join("gpu_samples.parquet");
     if let Some(only) = &settings.only {
         return alone(only, &path, settings.threads);
     }

@@ -376,12 +376,13 @@ impl Ledger {
         self.repaired += other.repaired;
         self.quarantined += other.quarantined;
         for entry in other.entries {
-            let own = self.entries.iter_mut().find(|own| own.outcome == entry.outcome && own.reason == entry.reason);
-            match own {
-                Some(own) => {
-                    own.count += entry.count;
-                    own.examples.extend(entry.examples);
-                    own.examples.truncate(EXAMPLES);
+            let known =
+                self.entries.iter_mut().find(|known| known.outcome == entry.outcome && known.reason == entry.reason);
+            match known {
+                Some(known) => {
+                    known.count += entry.count;
+                    known.examples.extend(entry.examples);
+                    known.examples.truncate(EXAMPLES);
                 }
                 None => self.entries.push(entry),
             }

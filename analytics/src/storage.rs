@@ -183,11 +183,11 @@ pub fn save(trace: &Trace, path: &Path) -> Result<Manifest> {
 
 /// Puts the folder `new` in the place of the trace folder `target`, with what is not ours in that.
 fn replace(new: &Path, target: &Path) -> Result<()> {
-    let own = sign(target).map(|sign| own_files(&sign)).unwrap_or_default();
+    let ours = sign(target).map(|sign| own_files(&sign)).unwrap_or_default();
     let mut others = Vec::new();
     for entry in std::fs::read_dir(target).map_err(|e| Error::io("list", target, e))? {
         let name = entry.map_err(|e| Error::io("list", target, e))?.file_name();
-        if own.iter().any(|file| name.to_str() == Some(file)) {
+        if ours.iter().any(|file| name.to_str() == Some(file)) {
             continue;
         }
         if new.join(&name).exists() {
@@ -214,7 +214,7 @@ fn replace(new: &Path, target: &Path) -> Result<()> {
     for name in others {
         std::fs::rename(old.join(&name), target.join(&name)).map_err(|e| Error::io("move", old.join(&name), e))?;
     }
-    for file in own {
+    for file in ours {
         let file = old.join(file);
         if file.exists() {
             std::fs::remove_file(&file).map_err(|e| Error::io("remove", file, e))?;

@@ -25,17 +25,17 @@ fn names(folder: &Path) -> Vec<String> {
 fn a_folder_of_another_program_is_never_replaced() {
     let place_of = |manifest: &str| {
         let folder = tempfile::tempdir().unwrap();
-        let own = folder.path().join("extension");
-        fs::create_dir(&own).unwrap();
-        fs::write(own.join("manifest.json"), manifest).unwrap();
-        fs::write(own.join("background.js"), "run()").unwrap();
-        let refused = save(&trace(1), &own).unwrap_err().to_string();
+        let extension = folder.path().join("extension");
+        fs::create_dir(&extension).unwrap();
+        fs::write(extension.join("manifest.json"), manifest).unwrap();
+        fs::write(extension.join("background.js"), "run()").unwrap();
+        let refused = save(&trace(1), &extension).unwrap_err().to_string();
         assert!(refused.contains("no trace folder of this program"), "{refused}");
         assert_eq!(
-            (names(&own), names(folder.path())),
+            (names(&extension), names(folder.path())),
             (vec!["background.js".into(), "manifest.json".into()], vec!["extension".into()])
         );
-        (is_folder(&own), place(&own))
+        (is_folder(&extension), place(&extension))
     };
     // A browser extension, a file that is no JSON, and the fields that we write without our name in them.
     for manifest in [
@@ -52,49 +52,50 @@ fn a_folder_of_another_program_is_never_replaced() {
 #[test]
 fn of_a_trace_folder_only_what_its_manifest_lists_is_replaced() {
     let folder = tempfile::tempdir().unwrap();
-    let own = folder.path().join("trace");
-    save(&trace(3), &own).unwrap();
-    fs::write(own.join("notes.txt"), "mine").unwrap();
-    fs::create_dir(own.join("figures")).unwrap();
-    fs::write(own.join("figures/a.svg"), "<svg/>").unwrap();
-    save(&trace(2), &own).unwrap();
-    assert_eq!(load(&own).unwrap().jobs.len(), 2);
-    assert_eq!(names(&own), ["figures", "jobs.parquet", "manifest.json", "notes.txt"]);
-    assert_eq!(fs::read_to_string(own.join("figures/a.svg")).unwrap(), "<svg/>");
+    let target = folder.path().join("trace");
+    save(&trace(3), &target).unwrap();
+    fs::write(target.join("notes.txt"), "mine").unwrap();
+    fs::create_dir(target.join("figures")).unwrap();
+    fs::write(target.join("figures/a.svg"), "<svg/>").unwrap();
+    save(&trace(2), &target).unwrap();
+    assert_eq!(load(&target).unwrap().jobs.len(), 2);
+    assert_eq!(names(&target), ["figures", "jobs.parquet", "manifest.json", "notes.txt"]);
+    assert_eq!(fs::read_to_string(target.join("figures/a.svg")).unwrap(), "<svg/>");
     // Nothing of a passing name is left beside it.
     assert_eq!(names(folder.path()), ["trace"]);
     // A table that the manifest does not list is somebody's: it is not overwritten.
-    save(&Trace::default(), &own).unwrap();
-    fs::write(own.join("jobs.parquet"), "mine").unwrap();
-    let refused = save(&trace(1), &own).unwrap_err().to_string();
+    save(&Trace::default(), &target).unwrap();
+    fs::write(target.join("jobs.parquet"), "mine").unwrap();
+    let refused = save(&trace(1), &target).unwrap_err().to_string();
     assert!(refused.contains("jobs.parquet"), "{refused}");
-    assert_eq!(fs::read_to_string(own.join("jobs.parquet")).unwrap(), "mine");
+    assert_eq!(fs::read_to_string(target.join("jobs.parquet")).unwrap(), "mine");
     assert_eq!(names(folder.path()), ["trace"]);
 }
 
 #[test]
 fn names_in_a_manifest_lead_to_no_file_outside_of_it() {
     let folder = tempfile::tempdir().unwrap();
-    let own = folder.path().join("trace");
-    save(&trace(1), &own).unwrap();
+    let target = folder.path().join("trace");
+    save(&trace(1), &target).unwrap();
     fs::write(folder.path().join("precious.parquet"), "mine").unwrap();
-    let manifest = fs::read_to_string(own.join("manifest.json")).unwrap();
-    fs::write(own.join("manifest.json"), manifest.replace("\"name\": \"jobs\"", "\"name\": \"../precious\"")).unwrap();
-    fs::remove_file(own.join("jobs.parquet")).unwrap();
-    save(&trace(1), &own).unwrap();
+    let manifest = fs::read_to_string(target.join("manifest.json")).unwrap();
+    fs::write(target.join("manifest.json"), manifest.replace("\"name\": \"jobs\"", "\"name\": \"../precious\""))
+        .unwrap();
+    fs::remove_file(target.join("jobs.parquet")).unwrap();
+    save(&trace(1), &target).unwrap();
     assert_eq!(names(folder.path()), ["precious.parquet", "trace"]);
 }
 
 #[test]
 fn an_empty_folder_and_a_link_to_a_trace_are_filled() {
     let folder = tempfile::tempdir().unwrap();
-    let (own, link) = (folder.path().join("trace"), folder.path().join("link"));
-    fs::create_dir(&own).unwrap();
-    save(&trace(1), &own).unwrap();
-    std::os::unix::fs::symlink(&own, &link).unwrap();
+    let (target, link) = (folder.path().join("trace"), folder.path().join("link"));
+    fs::create_dir(&target).unwrap();
+    save(&trace(1), &target).unwrap();
+    std::os::unix::fs::symlink(&target, &link).unwrap();
     save(&trace(2), &link).unwrap();
     assert!(link.is_symlink());
-    assert_eq!(load(&own).unwrap().jobs.len(), 2);
+    assert_eq!(load(&target).unwrap().jobs.len(), 2);
     assert_eq!(names(folder.path()), ["link", "trace"]);
 }
 

@@ -38,6 +38,8 @@ pub struct Trace {
     pub sources: Vec<SourceRecord>,
     /// Files in the request that no reader recognised.
     pub skipped: Vec<String>,
+    /// Files that hold a header and nothing else.
+    pub empty: Vec<String>,
     /// What the reader wants known of this source: what its fields mean, what it lacks.
     pub notes: Vec<String>,
     /// Whether the source counts GPUs at all. Where it does not, a missing GPU count is unknown, not zero.
@@ -75,6 +77,7 @@ impl Default for Trace {
             zone: "UTC".to_owned(),
             sources: Vec::new(),
             skipped: Vec::new(),
+            empty: Vec::new(),
             notes: Vec::new(),
             counts_gpus: true,
             ledger: Ledger::default(),

@@ -55,8 +55,8 @@ fn told<F: Fit>(name: &str, learner: &F, train: &(Matrix, Vec<f32>), test: &(Mat
 }
 
 fn main() {
-    let arguments: Vec<String> = std::env::args().skip(1).filter(|own| !own.starts_with("--")).collect();
-    let count = arguments.first().and_then(|own| own.parse().ok()).unwrap_or(1_000_000);
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
+    let count = arguments.first().and_then(|argument| argument.parse().ok()).unwrap_or(1_000_000);
     rayon::ThreadPoolBuilder::new().num_threads(1).build_global().unwrap();
     let (train, test) = (rows(count, 1), rows(count / 4, 2));
     if let Some(folder) = arguments.get(1) {

@@ -82,8 +82,8 @@ impl Matrix {
             if left == 0 {
                 break;
             }
-            for ((seen, own), one) in telling.iter_mut().zip(self.row(*row as usize)).zip(first) {
-                if !*seen && own.to_bits() != one.to_bits() {
+            for ((seen, value), one) in telling.iter_mut().zip(self.row(*row as usize)).zip(first) {
+                if !*seen && value.to_bits() != one.to_bits() {
                     *seen = true;
                     left -= 1;
                 }

@@ -88,7 +88,7 @@ struct Header<E> {
     version: u32,
     tracecast: String,
     #[serde(flatten)]
-    own: E,
+    fields: E,
     sections: Vec<Section>,
 }
 
@@ -99,7 +99,7 @@ impl Format {
     /// If it cannot be packed.
     pub fn write<E: Serialize>(
         &self,
-        own: E,
+        fields: E,
         sections: impl IntoIterator<Item = (String, impl AsRef<[u8]>)>,
     ) -> std::result::Result<Vec<u8>, String> {
         let (mut listed, mut body) = (Vec::new(), Vec::new());
@@ -112,7 +112,7 @@ impl Format {
             format: self.name.to_owned(),
             version: self.version,
             tracecast: env!("CARGO_PKG_VERSION").to_owned(),
-            own,
+            fields,
             sections: listed,
         };
         let mut file = serde_json::to_vec(&header).map_err(|error| error.to_string())?;
@@ -167,7 +167,7 @@ impl Format {
             sections.insert(section.name, plain);
             rest = tail;
         }
-        Ok(Opened { own: header.own, refusal, sections })
+        Ok(Opened { fields: header.fields, refusal, sections })
     }
 }
 
@@ -195,7 +195,7 @@ impl Refusal {
 #[derive(Debug)]
 pub struct Opened<E> {
     /// What the format says of its own.
-    pub own: E,
+    pub fields: E,
     /// How it is refused if what is in it is wrong.
     pub refusal: Refusal,
     sections: HashMap<String, Vec<u8>>,
@@ -238,7 +238,7 @@ mod tests {
         let sections = [("a".to_owned(), vec![1; 3000]), ("b".to_owned(), b"[7]".to_vec())];
         let bytes = FORMAT.write(Own { jobs: 5 }, sections).unwrap();
         let mut opened = FORMAT.open::<Own>("m", &bytes).unwrap();
-        assert_eq!((opened.own.jobs, opened.take("a").unwrap()), (5, vec![1; 3000]));
+        assert_eq!((opened.fields.jobs, opened.take("a").unwrap()), (5, vec![1; 3000]));
         assert_eq!(opened.take_json::<Vec<u32>>("b").unwrap(), vec![7]);
         let again = opened.take("a").unwrap_err().to_string();
         assert!(again.contains("no section `a`") && again.contains("`tracecast test`"), "{again}");

@@ -199,13 +199,13 @@ impl Timeline {
                 continue;
             }
             let (Some(submit_ms), Some(gpus)) = (submit_ms, gpus) else { continue };
-            let own = |text: Option<&str>, ignored: bool| text.filter(|_| !ignored).map(str::to_owned);
+            let kept = |text: Option<&str>, ignored: bool| text.filter(|_| !ignored).map(str::to_owned);
             let submission = Submission {
                 job_id: table.job_key.get(row).map_or_else(|| format!("row-{row}"), str::to_owned),
                 submit_ms,
-                user: own(table.user.get(row), options.ignore_user),
-                vc: own(vc, options.ignore_vc),
-                name: own(table.name.get(row), options.ignore_name),
+                user: kept(table.user.get(row), options.ignore_user),
+                vc: kept(vc, options.ignore_vc),
+                name: kept(table.name.get(row), options.ignore_name),
                 gpus,
                 cpus: table
                     .req_cpus
@@ -284,8 +284,8 @@ impl Timeline {
         for (at, job) in (0u64..).zip(&mut later.jobs) {
             let (true, Some(start_ms)) = (job.assumed_start && job.run_s.is_some(), job.start_ms) else { continue };
             let size = SizeClass::of(job.submission.gpus);
-            let own = by_size.iter().find(|(other, waits)| *other == size && waits.len() >= LEAST_WAITS);
-            let from = own.map_or(&all, |(_, waits)| waits);
+            let of_size = by_size.iter().find(|(other, waits)| *other == size && waits.len() >= LEAST_WAITS);
+            let from = of_size.map_or(&all, |(_, waits)| waits);
             let Some(wait_ms) = from.get((mixed(seed ^ mixed(at)) % from.len() as u64) as usize) else { continue };
             job.start_ms = Some(start_ms + wait_ms);
             job.end_ms = job.end_ms.map(|end| end + wait_ms);

@@ -881,8 +881,8 @@ fn clients_that_do_not_read_hold_no_more_than_the_budget_of_answers() {
 #[test]
 fn connections_without_the_token_keep_nobody_out() {
     let server = Running::start(Config { max_connections: 8, ..config() }, fake());
-    let mut own = server.connect();
-    assert_eq!(own.post("/v1/predict", &jobs(1)).0, 200);
+    let mut trusted = server.connect();
+    assert_eq!(trusted.post("/v1/predict", &jobs(1)).0, 200);
     // Five times as many as there may be, half of them with a part of a head.
     let mut idle = Vec::new();
     for index in 0..40 {
@@ -898,7 +898,7 @@ fn connections_without_the_token_keep_nobody_out() {
         idle.push(server.connect());
     }
     // The one that has shown the token was never made to leave.
-    assert_eq!(own.post("/v1/predict", &jobs(1)).0, 200);
+    assert_eq!(trusted.post("/v1/predict", &jobs(1)).0, 200);
     assert!(server.metric("connections_displaced_total") >= 32);
     assert!(server.metric("connections") <= 16);
 }

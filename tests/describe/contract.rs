@@ -92,8 +92,8 @@ fn list(items: &[Value], schema: &Map<String, Value>, root: &Value, path: &str) 
         return Err(format!("{path}: {} entries", items.len()));
     }
     for (ix, item) in items.iter().enumerate() {
-        if let Some(own) = first.get(ix).or_else(|| schema.get("items")) {
-            conforms(item, own, root, &format!("{path}[{ix}]"))?;
+        if let Some(rule) = first.get(ix).or_else(|| schema.get("items")) {
+            conforms(item, rule, root, &format!("{path}[{ix}]"))?;
         }
     }
     Ok(())

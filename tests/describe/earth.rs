@@ -211,13 +211,13 @@ fn pool(c: &mut Checker, vcs: &mut [Vc], from: i64, to: i64) {
     let mut flows: BTreeMap<(Vec<i64>, Vec<i64>), i64> = BTreeMap::new();
     let mut together = 0;
     for minute in 0..minutes {
-        for (own, vc) in vcs.iter().enumerate() {
+        for (place, vc) in vcs.iter().enumerate() {
             let elsewhere: f64 =
-                vcs.iter().enumerate().filter(|(other, _)| *other != own).map(|(_, vc)| vc.idle[minute]).sum();
+                vcs.iter().enumerate().filter(|(other, _)| *other != place).map(|(_, vc)| vc.idle[minute]).sum();
             let pending = vc.pending[minute];
-            served[own].pending += pending;
-            served[own].poolable += pending.min(elsewhere);
-            served[own].covered += if elsewhere >= pending { pending } else { 0.0 };
+            served[place].pending += pending;
+            served[place].poolable += pending.min(elsewhere);
+            served[place].covered += if elsewhere >= pending { pending } else { 0.0 };
         }
         let whole = |of: &dyn Fn(&Vc) -> f64| vcs.iter().map(|vc| of(vc) as i64).collect::<Vec<i64>>();
         let key = (whole(&|vc| vc.pending[minute]), whole(&|vc| vc.idle[minute]));
@@ -303,8 +303,8 @@ fn calendar(c: &mut Checker, vcs: &[Vc], from: i64, to: i64) {
     let there = held(vcs, |vc| &vc.total, from);
     for hour in 0..24 {
         // Local days begin with the series, so minute m of the series is in hour (m / 60) mod 24.
-        let own = running.iter().enumerate().filter(|(ix, _)| vcs[0].minute[*ix] * MINUTE % DAY / HOUR == hour);
-        let values: Vec<f64> = own.map(|(_, (_, _, gpus))| *gpus).collect();
+        let of_hour = running.iter().enumerate().filter(|(ix, _)| vcs[0].minute[*ix] * MINUTE % DAY / HOUR == hour);
+        let values: Vec<f64> = of_hour.map(|(_, (_, _, gpus))| *gpus).collect();
         let path = format!("calendar.by_hour[{hour}]");
         c.count(&format!("{path}.hour"), hour as u64);
         c.null(&format!("{path}.submissions"));
@@ -313,8 +313,8 @@ fn calendar(c: &mut Checker, vcs: &[Vc], from: i64, to: i64) {
     // 1 May 2020 was a Friday, the fifth day of a week that begins on Monday.
     c.list("calendar.gpus_in_use_by_weekday", 7);
     for day in 0..7 {
-        let own = running.iter().enumerate().filter(|(ix, _)| (4 + vcs[0].minute[*ix] * MINUTE / DAY) % 7 == day);
-        let values: Vec<f64> = own.map(|(_, (_, _, gpus))| *gpus).collect();
+        let of_day = running.iter().enumerate().filter(|(ix, _)| (4 + vcs[0].minute[*ix] * MINUTE / DAY) % 7 == day);
+        let values: Vec<f64> = of_day.map(|(_, (_, _, gpus))| *gpus).collect();
         c.number(&format!("calendar.gpus_in_use_by_weekday[{day}]"), mean(&values), SUM);
     }
     let time = (running.len() as i64 * MINUTE) as f64;

@@ -85,12 +85,12 @@ pub fn size(c: &mut Checker, world: &World) {
     c.list("size.by_gpus", sizes.len());
     let n = gpu_jobs.len() as f64;
     for (ix, size) in sizes.iter().enumerate() {
-        let own: Vec<&Job> = gpu_jobs.iter().copied().filter(|job| job.gpus == Some(*size)).collect();
+        let members: Vec<&Job> = gpu_jobs.iter().copied().filter(|job| job.gpus == Some(*size)).collect();
         let path = format!("size.by_gpus[{ix}]");
-        let hours = gpu_hours(own.iter().copied());
+        let hours = gpu_hours(members.iter().copied());
         c.number(&format!("{path}.gpus"), *size, SUM);
-        c.count(&format!("{path}.jobs"), own.len() as u64);
-        c.number(&format!("{path}.job_share"), own.len() as f64 / n, SUM);
+        c.count(&format!("{path}.jobs"), members.len() as u64);
+        c.number(&format!("{path}.job_share"), members.len() as f64 / n, SUM);
         c.number(&format!("{path}.gpu_hours"), hours, SUM);
         c.number(&format!("{path}.gpu_time_share"), hours / total, SUM);
     }
@@ -102,11 +102,11 @@ pub fn size(c: &mut Checker, world: &World) {
     thresholds.truncate(end + 1);
     c.list("size.at_most", thresholds.len());
     for (ix, at) in thresholds.iter().enumerate() {
-        let own: Vec<&Job> = gpu_jobs.iter().copied().filter(|job| job.gpus.unwrap() <= *at).collect();
+        let members: Vec<&Job> = gpu_jobs.iter().copied().filter(|job| job.gpus.unwrap() <= *at).collect();
         let path = format!("size.at_most[{ix}]");
         c.number(&format!("{path}.gpus"), *at, 0.0);
-        c.number(&format!("{path}.job_share"), own.len() as f64 / n, SUM);
-        c.number(&format!("{path}.gpu_time_share"), gpu_hours(own) / total, SUM);
+        c.number(&format!("{path}.job_share"), members.len() as f64 / n, SUM);
+        c.number(&format!("{path}.gpu_time_share"), gpu_hours(members) / total, SUM);
     }
     c.number("size.gpu_hours", total, SUM);
     let known = gpu_jobs.iter().filter(|job| job.nodes.is_some()).count();
@@ -125,14 +125,14 @@ pub fn status(c: &mut Checker, world: &World) {
     let total = gpu_hours(&world.jobs);
     c.list("status.by_state", occurring.len());
     for (ix, state) in occurring.iter().enumerate() {
-        let own: Vec<&Job> = world.jobs.iter().filter(|job| job.state == *state).collect();
-        let own_gpu = own.iter().filter(|job| job.is_gpu_job()).count();
+        let members: Vec<&Job> = world.jobs.iter().filter(|job| job.state == *state).collect();
+        let own_gpu = members.iter().filter(|job| job.is_gpu_job()).count();
         // What never ran has no GPU time to tell.
-        let hours = own.iter().any(|job| job.gpu_s().is_some()).then(|| gpu_hours(own.iter().copied()));
+        let hours = members.iter().any(|job| job.gpu_s().is_some()).then(|| gpu_hours(members.iter().copied()));
         let path = format!("status.by_state[{ix}]");
         c.text(&format!("{path}.state"), state);
-        c.count(&format!("{path}.jobs"), own.len() as u64);
-        c.number(&format!("{path}.job_share"), own.len() as f64 / n, SUM);
+        c.count(&format!("{path}.jobs"), members.len() as u64);
+        c.number(&format!("{path}.job_share"), members.len() as f64 / n, SUM);
         c.count(&format!("{path}.gpu_jobs"), own_gpu as u64);
         c.number(&format!("{path}.gpu_job_share"), own_gpu as f64 / gpu_jobs, SUM);
         c.option(&format!("{path}.gpu_hours"), hours, SUM);
@@ -142,14 +142,14 @@ pub fn status(c: &mut Checker, world: &World) {
     let classes: Vec<usize> = (0..6).filter(|class| !of_class(*class).is_empty()).collect();
     c.list("status.by_size", classes.len());
     for (ix, class) in classes.iter().enumerate() {
-        let own = of_class(*class);
+        let members = of_class(*class);
         let path = format!("status.by_size[{ix}]");
         c.text(&format!("{path}.size"), CLASSES[*class]);
-        c.count(&format!("{path}.jobs"), own.len() as u64);
+        c.count(&format!("{path}.jobs"), members.len() as u64);
         c.list(&format!("{path}.shares"), occurring.len());
         for (at, state) in occurring.iter().enumerate() {
-            let number = own.iter().filter(|job| job.state == *state).count();
-            c.number(&format!("{path}.shares[{at}]"), number as f64 / own.len() as f64, SUM);
+            let number = members.iter().filter(|job| job.state == *state).count();
+            c.number(&format!("{path}.shares[{at}]"), number as f64 / members.len() as f64, SUM);
         }
     }
     let mut words: BTreeMap<&str, u64> = BTreeMap::new();
@@ -181,13 +181,13 @@ pub fn failure(c: &mut Checker, world: &World) {
     let occurring: Vec<&str> = kinds.into_iter().filter(|kind| failed.iter().any(|job| job.state == *kind)).collect();
     c.list("failure.by_kind", occurring.len());
     for (ix, kind) in occurring.iter().enumerate() {
-        let own: Vec<&Job> = failed.iter().copied().filter(|job| job.state == *kind).collect();
+        let members: Vec<&Job> = failed.iter().copied().filter(|job| job.state == *kind).collect();
         let path = format!("failure.by_kind[{ix}]");
         c.text(&format!("{path}.state"), kind);
-        c.count(&format!("{path}.jobs"), own.len() as u64);
-        c.number(&format!("{path}.job_share"), own.len() as f64 / ended.len() as f64, SUM);
-        c.number(&format!("{path}.gpu_hours"), gpu_hours(own.iter().copied()), SUM);
-        plain::summary(c, &format!("{path}.time_to_failure_s"), &runs(&own));
+        c.count(&format!("{path}.jobs"), members.len() as u64);
+        c.number(&format!("{path}.job_share"), members.len() as f64 / ended.len() as f64, SUM);
+        c.number(&format!("{path}.gpu_hours"), gpu_hours(members.iter().copied()), SUM);
+        plain::summary(c, &format!("{path}.time_to_failure_s"), &runs(&members));
     }
     let classes: Vec<usize> = (0..6).filter(|class| ended.iter().any(|job| job.class() == Some(*class))).collect();
     c.list("failure.by_size", classes.len());

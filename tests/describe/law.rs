@@ -241,9 +241,9 @@ fn fit(c: &mut Checker, path: &str, family: &str, base: Option<&str>, values: &[
         c.number(&format!("{path}.params[0].value"), zeros / n, SUM);
     }
     let data = grouped(&rest);
-    let own = likelihood(inner, &p, &data);
+    let ln_l = likelihood(inner, &p, &data);
     let mass = if two_part { zeros * zero_share.ln() + (n - zeros) * (1.0 - zero_share).ln() } else { 0.0 };
-    let ll = own + mass;
+    let ll = ln_l + mass;
     c.number(&format!("{path}.log_likelihood"), ll, SUM);
     c.number(&format!("{path}.aic"), 2.0 * k - 2.0 * ll, SUM);
     c.number(&format!("{path}.bic"), k * n.ln() - 2.0 * ll, SUM);
@@ -253,12 +253,12 @@ fn fit(c: &mut Checker, path: &str, family: &str, base: Option<&str>, values: &[
     c.count(&format!("{path}.n_fitted"), values.len() as u64);
     c.count(&format!("{path}.censored"), 0);
     c.flag(&format!("{path}.converged"), true);
-    optimal(c, path, inner, &p, &data, own);
+    optimal(c, path, inner, &p, &data, ln_l);
     2.0 * k - 2.0 * ll
 }
 
 /// The parameters are where the likelihood is largest.
-fn optimal(c: &mut Checker, path: &str, family: &str, p: &[f64], data: &[(f64, f64)], own: f64) {
+fn optimal(c: &mut Checker, path: &str, family: &str, p: &[f64], data: &[(f64, f64)], ln_l: f64) {
     let n: f64 = data.iter().map(|(_, count)| count).sum();
     let mean = |f: &dyn Fn(f64) -> f64| data.iter().map(|(x, count)| count * f(*x)).sum::<f64>() / n;
     let closed: Option<Vec<f64>> = match family {
@@ -298,8 +298,8 @@ fn optimal(c: &mut Checker, path: &str, family: &str, p: &[f64], data: &[(f64, f
                 continue;
             }
             let other = likelihood(family, &moved, data);
-            if other > own + 1e-9 * own.abs() {
-                c.mismatch(format!("{path}: {family} parameter {ix} × {factor} raises ln L from {own} to {other}"));
+            if other > ln_l + 1e-9 * ln_l.abs() {
+                c.mismatch(format!("{path}: {family} parameter {ix} × {factor} raises ln L from {ln_l} to {other}"));
             }
         }
     }

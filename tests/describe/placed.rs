@@ -50,10 +50,10 @@ fn jobs() -> Vec<Placed> {
         let start = submit + draw(2) * draw(150);
         let size = [1, 1, 2, 4, 8, 10][draw(6) as usize];
         let first = draw(4) as usize;
-        let own = size.min(NODES[first].1);
-        let mut on = vec![(first, own)];
-        if size > own {
-            on.push(((first + 1) % 4, size - own));
+        let here = size.min(NODES[first].1);
+        let mut on = vec![(first, here)];
+        if size > here {
+            on.push(((first + 1) % 4, size - here));
         }
         Placed { submit, start, end: start + 1 + draw(20) * draw(12), on }
     };
@@ -227,15 +227,15 @@ fn locality(c: &mut Checker, jobs: &[Placed]) {
     let by_spread = vec![("fewest nodes", by(&extra, 0)), ("1 node more", by(&extra, 1))];
     for (field, classes) in [("by_nodes", by_nodes), ("by_spread", by_spread)] {
         c.list(&format!("locality.{field}"), classes.len());
-        for (ix, (class, own)) in classes.iter().enumerate() {
+        for (ix, (class, members)) in classes.iter().enumerate() {
             let path = format!("locality.{field}[{ix}]");
             c.text(&format!("{path}.class"), class);
-            c.count(&format!("{path}.jobs"), own.len() as u64);
-            c.number(&format!("{path}.job_share"), own.len() as f64 / multi.len() as f64, SUM);
-            c.number(&format!("{path}.gpu_hours"), hours(own), SUM);
-            let gpus: i64 = own.iter().map(|job| job.gpus()).sum();
-            c.number(&format!("{path}.mean_gpus"), gpus as f64 / own.len() as f64, SUM);
-            plain::summary(c, &format!("{path}.wait_s"), &own.iter().map(|job| job.wait_s()).collect::<Vec<f64>>());
+            c.count(&format!("{path}.jobs"), members.len() as u64);
+            c.number(&format!("{path}.job_share"), members.len() as f64 / multi.len() as f64, SUM);
+            c.number(&format!("{path}.gpu_hours"), hours(members), SUM);
+            let gpus: i64 = members.iter().map(|job| job.gpus()).sum();
+            c.number(&format!("{path}.mean_gpus"), gpus as f64 / members.len() as f64, SUM);
+            plain::summary(c, &format!("{path}.wait_s"), &members.iter().map(|job| job.wait_s()).collect::<Vec<f64>>());
         }
     }
 }
@@ -270,23 +270,23 @@ fn delay(c: &mut Checker, jobs: &[Placed]) {
     c.count("locality.delay.every", 1);
     c.count("locality.delay.jobs", delayed.len() as u64);
     c.count("locality.delay.jobs_without_quota", delayed.len() as u64);
-    let mut rows = |path: &str, own: &[&Placed]| {
-        let wait: f64 = own.iter().map(|job| job.wait_s()).sum();
-        let gpu_wait: f64 = own.iter().map(|job| job.wait_s() * job.gpus() as f64).sum();
-        c.count(&format!("{path}.jobs"), own.len() as u64);
+    let mut rows = |path: &str, members: &[&Placed]| {
+        let wait: f64 = members.iter().map(|job| job.wait_s()).sum();
+        let gpu_wait: f64 = members.iter().map(|job| job.wait_s() * job.gpus() as f64).sum();
+        c.count(&format!("{path}.jobs"), members.len() as u64);
         c.number(&format!("{path}.wait_hours"), wait / 3_600.0, SUM);
         c.number(&format!("{path}.gpu_wait_hours"), gpu_wait / 3_600.0, SUM);
         c.list(&format!("{path}.causes"), CAUSES.len());
         for (ix, name) in CAUSES.iter().enumerate() {
             let part =
-                |weight: &dyn Fn(&Placed) -> f64| own.iter().map(|job| weight(job) * causes(job)[ix]).sum::<f64>();
+                |weight: &dyn Fn(&Placed) -> f64| members.iter().map(|job| weight(job) * causes(job)[ix]).sum::<f64>();
             let own_path = format!("{path}.causes[{ix}]");
             c.text(&format!("{own_path}.cause"), name);
             c.number(&format!("{own_path}.wait_share"), part(&Placed::wait_s) / wait, SUM);
             let gpu_part = part(&|job| job.wait_s() * job.gpus() as f64);
             c.number(&format!("{own_path}.gpu_wait_share"), gpu_part / gpu_wait, SUM);
             // The first cause of the largest part.
-            let main = own.iter().filter(|job| {
+            let main = members.iter().filter(|job| {
                 let parts = causes(job);
                 let most = parts.iter().fold(0.0, |a: f64, b| a.max(*b));
                 parts.iter().position(|part| (part - most).abs() < 1e-9) == Some(ix)
@@ -302,8 +302,8 @@ fn delay(c: &mut Checker, jobs: &[Placed]) {
         _ => 3,
     };
     for ix in 0..4 {
-        let own: Vec<&Placed> = delayed.iter().copied().filter(|job| class(job) == ix).collect();
-        rows(&format!("locality.delay.by_size[{ix}]"), &own);
+        let members: Vec<&Placed> = delayed.iter().copied().filter(|job| class(job) == ix).collect();
+        rows(&format!("locality.delay.by_size[{ix}]"), &members);
     }
     c.null("locality.delay.all.size");
     c.list("locality.delay.by_size", 4);

@@ -4,11 +4,12 @@
 use std::ops::Range;
 
 use tracecast_planner::power::ces::Thresholds;
-use tracecast_planner::power::family::{Family, Setting, Stretch, Told};
+use tracecast_planner::power::family::{Family, Stretch};
 use tracecast_planner::power::optimum::{Prices, optimum};
 use tracecast_planner::power::reach::{Reach, horizons};
 use tracecast_planner::power::resim::Constants;
 use tracecast_planner::power::rolling::{Rule, roll};
+use tracecast_planner::power::rule::{Forecast, Setting};
 use tracecast_planner::power::score::{Demand, Outcome, Worth};
 use tracecast_planner::power::service::Service;
 use tracecast_planner::power::study::{Request, Studied, in_nodes, study, study_together};
@@ -49,15 +50,15 @@ fn request(fit: Range<usize>, eval: Range<usize>, boot_slots: usize) -> Request 
 fn most_asleep(studied: &Studied, family: Family) -> Vec<f64> {
     let curve = studied.curves.iter().find(|curve| curve.family == family).unwrap();
     let within = |service: &Service| {
-        let kept = curve.points.iter().filter(|own| service.holds(&own.outcome, studied.days[2]));
-        kept.map(|own| own.outcome.nodes_asleep_mean).fold(0.0, f64::max)
+        let kept = curve.points.iter().filter(|point| service.holds(&point.outcome, studied.days[2]));
+        kept.map(|point| point.outcome.nodes_asleep_mean).fold(0.0, f64::max)
     };
     Service::USUAL.iter().map(within).collect()
 }
 
 fn scored(studied: &Studied, setting: &Setting) -> Option<Outcome> {
     let points = studied.curves.iter().flat_map(|curve| &curve.points);
-    points.clone().find(|own| own.setting == *setting).map(|own| own.outcome)
+    points.clone().find(|point| point.setting == *setting).map(|point| point.outcome)
 }
 
 /// 1 to 14 December 2017, fitted and chosen on October and November.
@@ -67,9 +68,9 @@ fn philly_in_december() {
     let studied = study(&series, &request(0..DECEMBER, DECEMBER..DECEMBER + 14 * DAY, 0)).unwrap();
 
     // What has been published of these days: the offline optimum, and what a trailing maximum of 6 h with 10 nodes gives.
-    let optima: Vec<f64> = studied.optima.iter().map(|own| own.outcome.nodes_asleep_mean).collect();
-    for (own, published) in optima.iter().skip(1).zip([127.9, 127.0, 124.5]) {
-        assert!((own - published).abs() < 0.06, "{optima:?}");
+    let optima: Vec<f64> = studied.optima.iter().map(|case| case.outcome.nodes_asleep_mean).collect();
+    for (found, published) in optima.iter().skip(1).zip([127.9, 127.0, 124.5]) {
+        assert!((found - published).abs() < 0.06, "{optima:?}");
     }
     let trailing = scored(&studied, &Setting::TrailingMaximum { slots: 36, buffer: 10 }).unwrap();
     assert!((trailing.nodes_asleep_mean - 107.9).abs() < 0.06 && (trailing.unserved_node_slots - 40.0).abs() < 0.5);
@@ -77,12 +78,12 @@ fn philly_in_december() {
     // The curve: the best of 500 simple rules with hindsight sleep 101.4, 107.9, 114.7 and 119.7 nodes at these levels of service.
     let reach = most_asleep(&studied, Family::Reach);
     println!("reach: {reach:?}; trailing maximum: {:?}", most_asleep(&studied, Family::TrailingMaximum));
-    for (own, least) in reach.iter().zip([102.0, 109.5, 117.5, 121.5]) {
-        assert!(*own >= least, "{reach:?}");
+    for (found, least) in reach.iter().zip([102.0, 109.5, 117.5, 121.5]) {
+        assert!(*found >= least, "{reach:?}");
     }
 
     // Chosen beforehand, all three save about the same: 93.03, 92.99 and 92.8 % of the energy that the optimum saves.
-    let best = studied.optima.iter().find(|own| own.switch_h == 2.0).unwrap().outcome.energy_saved_kwh;
+    let best = studied.optima.iter().find(|case| case.switch_h == 2.0).unwrap().outcome.energy_saved_kwh;
     for (family, published) in [(Family::Reach, 93.03), (Family::TrailingMaximum, 92.99), (Family::Timeout, 92.8)] {
         let curve = studied.curve(family).unwrap();
         let share = 100.0 * curve.chosen.outcome.energy_saved_kwh / best;
@@ -123,24 +124,24 @@ fn nobody_beats_the_optimum(studied: &Studied, before: f64) {
         let best = optimum(&studied.need, total, &[], before, Prices { wake, unserved: Some(unserved) });
         let best = demand.score(&best, 0.0);
         let least = cost(&best, wake, unserved);
-        for own in studied.curves.iter().flat_map(|curve| &curve.points) {
-            let found = cost(&own.outcome, wake, unserved);
+        for point in studied.curves.iter().flat_map(|curve| &curve.points) {
+            let found = cost(&point.outcome, wake, unserved);
             assert!(
                 found >= least - 1e-6,
-                "{}: {own:?} beats the optimum {best:?} at {wake}, {unserved}",
+                "{}: {point:?} beats the optimum {best:?} at {wake}, {unserved}",
                 studied.name
             );
         }
     }
     // The optima of the study leave nothing unserved: whoever serves all and wakes no more cannot sleep more.
-    for own in &studied.optima {
-        assert_eq!(own.outcome.unserved_node_slots, 0.0);
-        let wake = own.switch_h * 3_600_000.0 / studied.slot_ms as f64;
-        let least = cost(&own.outcome, wake, 0.0);
+    for case in &studied.optima {
+        assert_eq!(case.outcome.unserved_node_slots, 0.0);
+        let wake = case.switch_h * 3_600_000.0 / studied.slot_ms as f64;
+        let least = cost(&case.outcome, wake, 0.0);
         let served = studied.curves.iter().flat_map(|curve| &curve.points);
         for other in served.filter(|other| other.outcome.unserved_node_slots == 0.0) {
             let found = cost(&other.outcome, wake, 0.0);
-            assert!(found >= least - 1e-6, "{}: {other:?} beats the optimum at {} h", studied.name, own.switch_h);
+            assert!(found >= least - 1e-6, "{}: {other:?} beats the optimum at {} h", studied.name, case.switch_h);
         }
     }
     let free = optimum(&studied.need, total, &[], before, Prices { wake: 0.0, unserved: None });
@@ -165,8 +166,7 @@ fn ces_with_a_perfect_forecast() {
     let total: Vec<f64> = series.slots.iter().map(|slot| slot.total).collect();
     let range = DECEMBER..DECEMBER + 14 * DAY;
     let (constants, worth) = (Constants::default(), Worth::default());
-    let readings =
-        tracecast_planner::power::reach::Readings { in_use: Vec::new(), lately: Vec::new(), reached: Vec::new() };
+    let readings = tracecast_planner::power::reach::Readings { in_use: Vec::new(), reached: Vec::new() };
     let stretch = Stretch {
         need: &need,
         total: &total,
@@ -185,7 +185,7 @@ fn ces_with_a_perfect_forecast() {
         },
         ces: Thresholds::PHILLY,
     };
-    let outcome = stretch.score(&Setting::Ces { told: Told::Everything, thresholds: Thresholds::PHILLY }).outcome;
+    let outcome = stretch.score(&Setting::Ces { forecast: Forecast::Perfect, thresholds: Thresholds::PHILLY }).outcome;
     println!("{outcome:?}");
     assert!((outcome.nodes_asleep_mean - 108.1).abs() < 0.06, "{outcome:?}");
     assert!((outcome.unserved_node_slots - 62.0).abs() < 0.5, "{outcome:?}");
@@ -194,7 +194,9 @@ fn ces_with_a_perfect_forecast() {
 
 /// What some VCs mean together under one rule each: nodes asleep, and node-slots unserved.
 fn together(all: &[Studied], pick: impl Fn(&Studied) -> Outcome) -> (f64, f64) {
-    all.iter().map(pick).fold((0.0, 0.0), |sum, own| (sum.0 + own.nodes_asleep_mean, sum.1 + own.unserved_node_slots))
+    all.iter()
+        .map(pick)
+        .fold((0.0, 0.0), |sum, outcome| (sum.0 + outcome.nodes_asleep_mean, sum.1 + outcome.unserved_node_slots))
 }
 
 /// Eight VCs of Earth, 22 to 31 May 2020, chosen on the days before: more sleep and no more shortage than a trailing maximum that each VC would have
@@ -210,19 +212,19 @@ fn earth_by_vc_and_pooled() {
         families: vec![Family::AlwaysOn, Family::Timeout, Family::TrailingMaximum],
         ..request(0..21 * DAY, 21 * DAY..series.slots.len(), 0)
     };
-    let of = |own: &Studied| own.curves[own.chosen].chosen.outcome;
+    let of = |vc: &Studied| vc.curves[vc.chosen].chosen.outcome;
     let alone: Vec<Studied> = all.iter().map(|series| study(series, &plain(series)).unwrap()).collect();
-    let alone = together(&alone, |own| own.curve(Family::TrailingMaximum).unwrap().chosen.outcome);
+    let alone = together(&alone, |vc| vc.curve(Family::TrailingMaximum).unwrap().chosen.outcome);
     assert!((alone.0 - 6.67).abs() < 0.01 && (alone.1 - 30.0).abs() < 0.5, "{alone:?}");
 
     let asked = |series| (series, Request { families: Family::ALL.to_vec(), ..plain(series) });
     let found: Vec<Studied> =
         study_together(&all.iter().map(asked).collect::<Vec<_>>()).into_iter().map(Result::unwrap).collect();
-    for own in &found {
-        let chosen = &own.curves[own.chosen];
-        println!("{}: {} {:?} {:?}", own.name, chosen.family.name(), chosen.chosen, own.because);
+    for vc in &found {
+        let chosen = &vc.curves[vc.chosen];
+        println!("{}: {} {:?} {:?}", vc.name, chosen.family.name(), chosen.chosen, vc.because);
         assert!(chosen.family.eligible());
-        nobody_beats_the_optimum(own, before_of(own, &all));
+        nobody_beats_the_optimum(vc, before_of(vc, &all));
     }
     let chosen = together(&found, of);
     println!("chosen {chosen:?}, a trailing maximum for each alone {alone:?}");
@@ -274,42 +276,24 @@ fn what_comes_later_changes_no_choice() {
     let told = of(&series, rates(&price));
     let changed = of(&other, rates(&|slot| 40.0 * price(end - 1 - slot)));
     assert_eq!((told.chosen, told.because), (changed.chosen, changed.because));
-    for (own, other) in told.curves.iter().zip(&changed.curves) {
-        assert_eq!(own.chosen.setting, other.chosen.setting, "{:?}", own.family);
-        assert_eq!((own.chosen_before, own.held_out), (other.chosen_before, other.held_out), "{:?}", own.family);
+    for (one, other) in told.curves.iter().zip(&changed.curves) {
+        assert_eq!(one.chosen.setting, other.chosen.setting, "{:?}", one.family);
+        assert_eq!((one.chosen_before, one.held_out), (other.chosen_before, other.held_out), "{:?}", one.family);
         let settings = |curve: &tracecast_planner::power::study::Curve| {
-            curve.for_service.iter().map(|own| own.map(|own| own.setting)).collect::<Vec<_>>()
+            curve.for_service.iter().map(|best| best.map(|point| point.setting)).collect::<Vec<_>>()
         };
-        assert_eq!(settings(own), settings(other));
+        assert_eq!(settings(one), settings(other));
     }
     assert_eq!(told.orders[0], changed.orders[0]);
     // They are accounted as they came.
-    let weighted = |own: &Studied| own.curves[own.chosen].chosen.outcome.nodes_asleep_weighted;
+    let weighted = |studied: &Studied| studied.curves[studied.chosen].chosen.outcome.nodes_asleep_weighted;
     assert!(weighted(&changed) > 10.0 * weighted(&told));
     // Prices of the past do change it: energy at a hundred times the price is worth more shortage.
     let dear = Rates { by_slot: (0..end).map(|slot| Some(100.0 * price(slot))).collect(), are_money: true };
     let dear = of(&series, dear);
-    let before = |own: &Studied| own.curves[own.chosen].chosen_before;
+    let before = |studied: &Studied| studied.curves[studied.chosen].chosen_before;
     assert!(before(&dear).nodes_asleep_mean > before(&told).nodes_asleep_mean);
     assert!(before(&dear).unserved_node_slots > before(&told).unserved_node_slots);
-}
-
-/// The policy that a replay asks slot by slot orders what the study scored, and what comes later changes nothing.
-#[test]
-fn the_policy_of_the_replay_is_the_one_that_was_studied() {
-    use tracecast_planner::power::reach::{Reaching, Switches};
-    use tracecast_planner::sim::power::PowerPolicy as _;
-    let series = made(9 * DAY, 5);
-    let range = 8 * DAY..9 * DAY;
-    let reach = Reach::fit(&series, 0..range.start, &horizons(series.slot_ms, 0)).unwrap();
-    let switches = Switches { keep_slots: 6, wake_chance: 0.14, keep_chance: 0.05, linger_slots: 3, buffer: 2 };
-    let held = reach.read(&series, range.clone()).unwrap().held(&switches, 48.0);
-    let mut policy = Reaching::new(std::sync::Arc::new(reach), switches);
-    let mut powered = 48.0;
-    for (slot, held) in range.zip(held) {
-        powered = policy.target(series.before(slot), powered);
-        assert!((powered - held - 2.0).abs() < 1e-9, "slot {slot}: {powered} for {held}");
-    }
 }
 
 /// Where a boot takes a slot more, curves are lower at the tight end, and nothing else changes.
@@ -319,7 +303,7 @@ fn philly_with_slow_boots() {
     let studied = study(&series, &request(0..DECEMBER, DECEMBER..DECEMBER + 14 * DAY, 1)).unwrap();
     let (reach, trailing) = (most_asleep(&studied, Family::Reach), most_asleep(&studied, Family::TrailingMaximum));
     println!("reach: {reach:?}; trailing maximum: {trailing:?}");
-    assert!(reach.iter().zip(&trailing).skip(1).all(|(own, base)| own >= base), "{reach:?}, {trailing:?}");
+    assert!(reach.iter().zip(&trailing).skip(1).all(|(asleep, base)| asleep >= base), "{reach:?}, {trailing:?}");
 }
 
 /// Demand of days that look alike and are not: a wave, steps, and noise from a small generator.
@@ -382,14 +366,14 @@ fn the_future_changes_no_decision() {
             ces: Thresholds::PHILLY,
         };
         let all = |family: &Family| {
-            stretch.sweep(*family).iter().map(|own| stretch.orders(&own.setting).0).collect::<Vec<_>>()
+            stretch.sweep(*family).iter().map(|point| stretch.orders(&point.setting).0).collect::<Vec<_>>()
         };
         Family::ALL.iter().map(|family| (*family, all(family))).collect()
     };
-    for ((family, own), (_, others)) in orders(&series).into_iter().zip(orders(&other)) {
+    for ((family, ones), (_, others)) in orders(&series).into_iter().zip(orders(&other)) {
         // The order for slot `moment` is made before it begins.
         let until = moment - from + 1;
-        let same = own.iter().zip(&others).all(|(own, other)| own[..until] == other[..until]);
+        let same = ones.iter().zip(&others).all(|(one, other)| one[..until] == other[..until]);
         assert_eq!(same, family.causal(), "{}", family.name());
     }
 }

@@ -75,9 +75,9 @@ fn each_earth_vc_and_the_pool_are_forecast_beside_persistence() {
     let mut options =
         Options { settings: ForecastSettings { horizon: 4, ..ForecastSettings::default() }, ..Options::default() };
     options.settings.trees.trees = 20;
-    for own in &series {
-        assert!(own.counts_pending && own.slots.len() == 31 * 48);
-        let found = tested(own, "2020-05-22", "2020-05-31", options.clone());
+    for each in &series {
+        assert!(each.counts_pending && each.slots.len() == 31 * 48);
+        let found = tested(each, "2020-05-22", "2020-05-31", options.clone());
         let pool = found.name == gather::POOL;
         assert_eq!((found.reported.slots, found.models[0].name.as_str()), (480, "persistence"));
         let chosen = found.models.iter().find(|model| model.name == found.chosen).unwrap();

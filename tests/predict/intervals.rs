@@ -83,10 +83,10 @@ fn eleven_days_with_bursts_of_one_user() {
     // Every day somebody submits 100 jobs within ten minutes that run alike, by a length drawn for the burst.
     for burst in 0..11u32 {
         let (user, length) = ((draws.unit() * 40.0) as u32, 3.0 + 7.0 * draws.unit());
-        for own in 0..100u32 {
-            let submit_s = f64::from(burst) * 86_400.0 + 40_000.0 * draws.unit().powi(9) + f64::from(own) * 6.0;
+        for index in 0..100u32 {
+            let submit_s = f64::from(burst) * 86_400.0 + 40_000.0 * draws.unit().powi(9) + f64::from(index) * 6.0;
             let run_s = (length + 0.2 * draws.normal()).exp().max(1.0);
-            jobs.push(job(10_000 + burst * 100 + own, submit_s, user, run_s, None));
+            jobs.push(job(10_000 + burst * 100 + index, submit_s, user, run_s, None));
         }
     }
     jobs.sort_by_key(|job| job.submission.submit_ms);
@@ -109,9 +109,9 @@ fn three_days_are_little_and_the_intervals_say_so() {
         &timeline(plain(250, 3.0, |_, user| 6.0 + f64::from(user % 3), 1.0)),
         &[Model::RunningMean, Model::Boosted],
     );
-    let own = found.models.iter().find(|model| model.name == found.chosen).unwrap();
+    let chosen = found.models.iter().find(|model| model.name == found.chosen).unwrap();
     // Too wide is no harm here; too narrow is.
-    assert!(own.score.coverage80 > 0.7 && own.score.coverage90 > 0.8, "{own:?}");
+    assert!(chosen.score.coverage80 > 0.7 && chosen.score.coverage90 > 0.8, "{chosen:?}");
     let tiny = backtest::run(&timeline(plain(60, 1.0, |_, _| 6.0, 1.0)), &Options::default());
     assert!(tiny.is_err(), "sixty jobs teach nothing");
 }
@@ -122,11 +122,11 @@ fn a_model_that_loses_to_the_running_mean_or_covers_too_little_is_not_chosen() {
     let found =
         tested(&timeline(plain(3000, 30.0, |_, _| 7.0, 1.5)), &[Model::RunningMean, Model::Limit, Model::Boosted]);
     assert!(found.models.iter().all(|model| model.name != "limit"), "no job has a limit");
-    let own = found.models.iter().find(|model| model.name == found.chosen).unwrap();
-    assert!(own.refused.is_none() && (own.choice_coverage80 - 0.8).abs() < 0.1);
+    let chosen = found.models.iter().find(|model| model.name == found.chosen).unwrap();
+    assert!(chosen.refused.is_none() && (chosen.choice_coverage80 - 0.8).abs() < 0.1);
     let base = &found.models[0].score.pinball;
     // No worse than the running mean by more than chance: a hundredth.
-    assert!(own.score.pinball.p50 < 1.01 * base.p50 && own.score.pinball.p90 < 1.01 * base.p90, "{own:?}");
+    assert!(chosen.score.pinball.p50 < 1.01 * base.p50 && chosen.score.pinball.p90 < 1.01 * base.p90, "{chosen:?}");
 }
 
 #[test]

@@ -21,9 +21,9 @@ fn named<'a>(found: &'a Backtest, name: &str) -> &'a ModelScore {
 }
 
 /// Pinball losses at 10, 50 and 90 % as shares of another model's.
-fn losses(own: &ModelScore, other: &ModelScore) -> [f64; 3] {
-    let (own, other) = (own.score.pinball, other.score.pinball);
-    [own.p10 / other.p10, own.p50 / other.p50, own.p90 / other.p90]
+fn losses(model: &ModelScore, other: &ModelScore) -> [f64; 3] {
+    let (one, other) = (model.score.pinball, other.score.pinball);
+    [one.p10 / other.p10, one.p50 / other.p50, one.p90 / other.p90]
 }
 
 #[test]
@@ -80,10 +80,10 @@ fn the_future_does_not_leak_into_predictions() {
     options.settings.trees.trees = 20;
     options.refit_days = 1;
     let (one, other) = (backtest::tracks(&timeline, &options).unwrap(), backtest::tracks(&changed, &options).unwrap());
-    for (own, same) in one.tracks.iter().zip(&other.tracks).take(3) {
-        assert_eq!(own.said[..=3000], same.said[..=3000], "{}", own.name);
-        assert_eq!(own.distributions[..=3000], same.distributions[..=3000], "{}", own.name);
-        assert!(own.said[2000..=3000].iter().all(Option::is_some));
-        assert!(own.said[3001..] != same.said[3001..], "{}: it would tell", own.name);
+    for (track, same) in one.tracks.iter().zip(&other.tracks).take(3) {
+        assert_eq!(track.said[..=3000], same.said[..=3000], "{}", track.name);
+        assert_eq!(track.distributions[..=3000], same.distributions[..=3000], "{}", track.name);
+        assert!(track.said[2000..=3000].iter().all(Option::is_some));
+        assert!(track.said[3001..] != same.said[3001..], "{}: it would tell", track.name);
     }
 }

@@ -21,10 +21,10 @@ fn waits(loaded: &Loaded, order: Order) -> (u64, f64) {
 #[test]
 fn processors_wait_as_long_as_in_another_simulator() {
     let Some(path) = real_trace("swf_hpc2n/hpc2n_first_3170.swf.gz") else { return };
-    let own = load(&read(std::slice::from_ref(&path)).unwrap(), None, &Options::default()).unwrap();
-    assert_eq!((own.resource, own.cluster.most_gpus()), (Resource::Cpus, 240));
+    let workload = load(&read(std::slice::from_ref(&path)).unwrap(), None, &Options::default()).unwrap();
+    assert_eq!((workload.resource, workload.cluster.most_gpus()), (Resource::Cpus, 240));
     // As the log is: 25 jobs whose run is unknown are left out, and 213 hold another number of processors than they asked for.
-    let (jobs, fifo) = waits(&own, Order::Fifo);
+    let (jobs, fifo) = waits(&workload, Order::Fifo);
     assert_eq!(jobs, 3_145);
     assert!((fifo - 5_579.96).abs() < 0.01 * 5_579.96, "{fifo}");
     // As AccaSim takes it, every job holds what it asked for and an unknown run is one of 0 s: then nothing is left to differ by.

@@ -228,16 +228,16 @@ fn attribute(facts: &JobFacts<'_>, placements: Option<&Placements>, loads: &[VcL
         });
         let asked = micros(delayed.gpus);
         let free = sweep.as_ref().map_or_else(|| micros(free_of_vcs.at(time)), |sweep| sweep.cluster.free);
-        let own = sweep.as_ref().and_then(|sweep| sweep.pools.get(delayed.pool?));
+        let pool = sweep.as_ref().and_then(|sweep| sweep.pools.get(delayed.pool?));
         // Without nodes, a job of a VC of unknown capacity is not measured against the free GPUs of the others.
         let known = sweep.is_some() || delayed.vc.is_some();
         let cause = if known && free < asked {
             Cause::Capacity
-        } else if over_quota || own.is_some_and(|own| own.free < asked) {
+        } else if over_quota || pool.is_some_and(|pool| pool.free < asked) {
             Cause::Quota
         } else {
             match &sweep {
-                Some(sweep) if fragmented(own.unwrap_or(&sweep.cluster), asked, largest) => Cause::Fragmentation,
+                Some(sweep) if fragmented(pool.unwrap_or(&sweep.cluster), asked, largest) => Cause::Fragmentation,
                 _ => Cause::Order,
             }
         };
@@ -268,10 +268,10 @@ fn fragmented(nodes: &FreeNodes, asked: i64, largest: i64) -> bool {
 
 impl DelayBySize {
     fn of(size: Option<SizeClass>, sampled: &[Delayed], told: &[Cause]) -> Option<Self> {
-        let own = || sampled.iter().filter(|d| size.is_none_or(|size| SizeClass::of(d.gpus) == size));
-        let jobs = own().count() as u64;
-        let wait_s: f64 = own().map(|d| d.wait_s).sum();
-        let gpu_wait_s: f64 = own().map(|d| d.wait_s * d.gpus).sum();
+        let in_class = || sampled.iter().filter(|d| size.is_none_or(|size| SizeClass::of(d.gpus) == size));
+        let jobs = in_class().count() as u64;
+        let wait_s: f64 = in_class().map(|d| d.wait_s).sum();
+        let gpu_wait_s: f64 = in_class().map(|d| d.wait_s * d.gpus).sum();
         if jobs == 0 {
             return None;
         }
@@ -282,9 +282,9 @@ impl DelayBySize {
                 let part = |d: &Delayed| f64::from(d.of(cause)) / d.moments as f64;
                 CauseShare {
                     cause,
-                    wait_share: own().map(|d| d.wait_s * part(d)).sum::<f64>() / wait_s,
-                    gpu_wait_share: share(own().map(|d| d.wait_s * d.gpus * part(d)).sum(), gpu_wait_s),
-                    jobs: own().filter(|d| d.main_cause() == cause).count() as u64,
+                    wait_share: in_class().map(|d| d.wait_s * part(d)).sum::<f64>() / wait_s,
+                    gpu_wait_share: share(in_class().map(|d| d.wait_s * d.gpus * part(d)).sum(), gpu_wait_s),
+                    jobs: in_class().filter(|d| d.main_cause() == cause).count() as u64,
                 }
             })
             .collect();

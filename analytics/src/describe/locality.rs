@@ -112,8 +112,8 @@ impl Topic for Locality {
             );
         }
         let gpu_s = |wide: bool| {
-            let own = spreads.iter().filter(|spread| !wide || spread.extra > 0);
-            NeumaierSum::from_iter(own.filter_map(|spread| facts.gpu_s(spread.job))).value()
+            let counted = spreads.iter().filter(|spread| !wide || spread.extra > 0);
+            NeumaierSum::from_iter(counted.filter_map(|spread| facts.gpu_s(spread.job))).value()
         };
         let wide = spreads.iter().filter(|spread| spread.extra > 0).count() as f64;
         Ok(Self {
@@ -248,13 +248,13 @@ fn classes(facts: &JobFacts<'_>, spreads: &[Spread], of: impl Fn(&Spread) -> (u8
     }
     groups
         .into_iter()
-        .map(|((_, name), own)| WaitByNodes {
+        .map(|((_, name), group)| WaitByNodes {
             class: name.to_owned(),
-            jobs: own.len() as u64,
-            job_share: own.len() as f64 / spreads.len() as f64,
-            gpu_hours: hours(NeumaierSum::from_iter(own.iter().filter_map(|spread| facts.gpu_s(spread.job))).value()),
-            mean_gpus: own.iter().map(|spread| spread.gpus).sum::<f64>() / own.len() as f64,
-            wait_s: quantile::Summary::of_vec(own.iter().filter_map(|spread| facts.wait_s(spread.job)).collect()),
+            jobs: group.len() as u64,
+            job_share: group.len() as f64 / spreads.len() as f64,
+            gpu_hours: hours(NeumaierSum::from_iter(group.iter().filter_map(|spread| facts.gpu_s(spread.job))).value()),
+            mean_gpus: group.iter().map(|spread| spread.gpus).sum::<f64>() / group.len() as f64,
+            wait_s: quantile::Summary::of_vec(group.iter().filter_map(|spread| facts.wait_s(spread.job)).collect()),
         })
         .collect()
 }

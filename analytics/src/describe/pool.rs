@@ -268,21 +268,21 @@ impl Poolable {
             let pending: f64 = vcs().map(|(pending, _)| pending).sum();
             let idle: f64 = vcs().map(|(_, idle)| idle.max(0.0)).sum();
             let mut flow = pending.min(idle);
-            for ((own, own_idle), sums) in vcs().zip(&mut sums) {
+            for ((vc_pending, own_idle), sums) in vcs().zip(&mut sums) {
                 if own_idle < 0.0 {
                     sums.over_time += time;
                 }
                 let own_idle = own_idle.max(0.0);
                 sums.idle.add(own_idle * time);
-                if own > 0.0 {
+                if vc_pending > 0.0 {
                     let elsewhere = idle - own_idle;
-                    sums.pending.add(own * time);
+                    sums.pending.add(vc_pending * time);
                     sums.pending_time += time;
-                    sums.poolable.add(own.min(elsewhere) * time);
-                    if elsewhere >= own {
-                        sums.covered.add(own * time);
+                    sums.poolable.add(vc_pending.min(elsewhere) * time);
+                    if elsewhere >= vc_pending {
+                        sums.covered.add(vc_pending * time);
                     }
-                    flow = flow.min(pending - own + elsewhere);
+                    flow = flow.min(pending - vc_pending + elsewhere);
                 }
             }
             joint.add(flow * time);

@@ -133,11 +133,11 @@ impl Topic for VcLoads {
         let of_jobs = load::of_jobs(facts).into_iter().map(|load| (LoadSource::Jobs, load));
         let of_activity = load::of_activity(facts.trace).into_iter().map(|load| (LoadSource::Activity, load));
         for (source, load) in of_jobs.chain(of_activity) {
-            let own = sums.get(load.name.as_str()).filter(|_| source == LoadSource::Jobs);
+            let job_sums = sums.get(load.name.as_str()).filter(|_| source == LoadSource::Jobs);
             if listed.contains(&load.name) {
                 continue;
             }
-            let Some(vc) = VcUse::of(&load, source, own, reported.get(load.name.as_str())) else { continue };
+            let Some(vc) = VcUse::of(&load, source, job_sums, reported.get(load.name.as_str())) else { continue };
             if let (Some(capacity), Some(in_use)) = (&load.capacity, &load.in_use) {
                 used.add(load.observed.integral_s(in_use));
                 there.add(load.observed.integral_s(capacity));
@@ -230,7 +230,7 @@ fn reported<'t>(trace: &'t Trace, outages: &Outages) -> BTreeMap<&'t str, Vec<f6
 }
 
 impl VcUse {
-    fn of(load: &VcLoad, source: LoadSource, own: Option<&Sums>, reported: Option<&Vec<f64>>) -> Option<Self> {
+    fn of(load: &VcLoad, source: LoadSource, job_sums: Option<&Sums>, reported: Option<&Vec<f64>>) -> Option<Self> {
         let observed = &load.observed;
         let in_use = load.in_use.as_ref()?;
         let (mut ratios, mut lengths, mut over) = (Vec::new(), Vec::new(), 0.0);
@@ -264,9 +264,9 @@ impl VcUse {
             over_capacity_time_share: load.capacity.as_ref().and(share(over, time)),
             mean_pending_gpus: load.pending.as_ref().and_then(|pending| observed.mean(pending)),
             pending_time_share: pending_time.and_then(|pending| share(pending, time)),
-            jobs: own.map(|sums| sums.jobs),
-            gpu_hours: hours(own.map_or_else(|| observed.integral_s(in_use), |sums| sums.gpu_s.value())),
-            mean_request_gpus: own.and_then(|sums| share(sums.gpus, sums.gpu_jobs as f64)),
+            jobs: job_sums.map(|sums| sums.jobs),
+            gpu_hours: hours(job_sums.map_or_else(|| observed.integral_s(in_use), |sums| sums.gpu_s.value())),
+            mean_request_gpus: job_sums.and_then(|sums| share(sums.gpus, sums.gpu_jobs as f64)),
         })
     }
 }

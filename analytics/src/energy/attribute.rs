@@ -337,9 +337,9 @@ fn reconcile<'d>(
     let mut claimed: Vec<_> = measured.sink.nodes.iter().collect();
     claimed.sort_by_key(|(key, _)| **key);
     for ((node, hour, claim), (joules, s)) in claimed {
-        let own = hours.entry((*node, *hour)).or_default();
-        own.0.merge(*joules);
-        own.1.push((*claim, s.value()));
+        let entry = hours.entry((*node, *hour)).or_default();
+        entry.0.merge(*joules);
+        entry.1.push((*claim, s.value()));
     }
     let fits = fits(measured, &hours);
     let (mut whole, mut filled) = (NeumaierSum::new(), NeumaierSum::new());
@@ -391,10 +391,10 @@ fn reconcile<'d>(
                 _ => (energy - gpus_j).max(0.0),
             };
             let residual = energy - gpus_j - over;
-            for (basis, [own, least, most, own_s]) in bases {
-                let part = if energy > 0.0 { own / energy } else { own_s / time };
+            for (basis, [read_j, least, most, own_s]) in bases {
+                let part = if energy > 0.0 { read_j / energy } else { own_s / time };
                 let mid = over * part;
-                let joules = [mid, (mid - (own - least)).max(0.0), mid + (most - own)];
+                let joules = [mid, (mid - (read_j - least)).max(0.0), mid + (most - read_j)];
                 overhead(book, division, hour, basis, joules, claims);
                 book.add(hour, Use::Residual, None, basis, [residual * part; 3]);
             }
@@ -499,8 +499,8 @@ fn fits(measured: &Measured<'_>, hours: &BTreeMap<(u32, i64), NodeHour>) -> BTre
         let Some(meter) = facts.meter.as_ref().filter(|_| facts.gpus > 0) else { continue };
         let mut by_hour: BTreeMap<i64, (f64, f64)> = BTreeMap::new();
         for ((hour, _), [energy, _, _, s]) in meter {
-            let own = by_hour.entry(*hour).or_default();
-            *own = (own.0 + energy, own.1 + s);
+            let sum = by_hour.entry(*hour).or_default();
+            *sum = (sum.0 + energy, sum.1 + s);
         }
         for (hour, (energy, s)) in by_hour {
             let Some((gpus, _)) = hours.get(&(node, hour)).filter(|_| s > 0.0) else { continue };

@@ -92,8 +92,8 @@ impl Tally {
 
     /// Adds another tally. Whole numbers: the order does not matter.
     pub fn merge(&mut self, other: &Self) {
-        for (own, more) in self.bins.iter_mut().zip(&other.bins) {
-            *own = (own.0 + more.0, own.1 + more.1);
+        for (bin, more) in self.bins.iter_mut().zip(&other.bins) {
+            *bin = (bin.0 + more.0, bin.1 + more.1);
         }
         self.ends_mw = (self.ends_mw.0.min(other.ends_mw.0), self.ends_mw.1.max(other.ends_mw.1));
         self.readings += other.readings;
@@ -377,8 +377,8 @@ impl PowerModels {
         let unknown = Tally::default();
         let none = std::iter::once((&None, tallies.get(&None).unwrap_or(&unknown)));
         for (name, tally) in none.chain(tallies.iter().filter(|(name, _)| name.is_some())) {
-            let own = name.as_deref().and_then(|name| given.get(name)).or_else(|| given.get("*")).copied();
-            models.models.push(PowerModel::of(name.as_deref(), tally, own, assumed_util));
+            let stated = name.as_deref().and_then(|name| given.get(name)).or_else(|| given.get("*")).copied();
+            models.models.push(PowerModel::of(name.as_deref(), tally, stated, assumed_util));
             models.names.push(name.clone());
         }
         models
@@ -387,7 +387,7 @@ impl PowerModels {
     /// The place of a type, 0 if it is not known.
     #[must_use]
     pub fn place(&self, name: Option<&str>) -> u32 {
-        let place = self.names.iter().position(|own| own.as_deref() == name).unwrap_or(0);
+        let place = self.names.iter().position(|known| known.as_deref() == name).unwrap_or(0);
         u32::try_from(place).unwrap_or(0)
     }
 }

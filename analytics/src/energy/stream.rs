@@ -95,11 +95,11 @@ pub fn measure_folders(
     let in_memory = rows <= IN_MEMORY_ROWS || beside.as_ref().is_some_and(|trace| !trace.gpu_samples.is_empty());
     let mut all = beside;
     for folder in folders {
-        let own =
+        let loaded =
             if in_memory { storage::load(folder)? } else { storage::load_but(folder, Some(GpuSampleTable::NAME))? };
         match &mut all {
-            None => all = Some(own),
-            Some(all) => all.merge(own, &folder.display().to_string())?,
+            None => all = Some(loaded),
+            Some(all) => all.merge(loaded, &folder.display().to_string())?,
         }
     }
     let trace = all.unwrap_or_default();
@@ -137,7 +137,7 @@ fn stream(paths: &[PathBuf], beside: Option<&Trace>, options: &Options) -> Resul
     let mut counts = Readings::default();
     let mut fleet = Fleet::of(beside, options, &mut counts);
     let mut models = fit(&files, &held, trace, options)?;
-    let all = files.iter().filter_map(|file| file.span).reduce(|all, own| (all.0.min(own.0), all.1.max(own.1)));
+    let all = files.iter().filter_map(|file| file.span).reduce(|all, span| (all.0.min(span.0), all.1.max(span.1)));
     let span = fleet.window(trace, all);
     let mut claims = Claims::of(trace, span, held.contains(&"job_key"));
     let types = node_types(trace);
@@ -235,8 +235,8 @@ fn tally(
         found.entry((kind, node)).or_default().add(watts, util.get(row).filter(|_| !instance));
     }
     for ((kind, node), tally) in found {
-        let own = kind.and_then(|key| value(&kind_names, key));
-        let name = own.or_else(|| types.get(value(&node_names, node?)?).copied());
+        let stated = kind.and_then(|key| value(&kind_names, key));
+        let name = stated.or_else(|| types.get(value(&node_names, node?)?).copied());
         tallies.entry(name.map(str::to_owned)).or_default().merge(&tally);
     }
     Ok(())
@@ -741,13 +741,13 @@ impl Shard {
         // Each start is the next one's now.
         let mut from = 0;
         for (device, to) in self.devices.iter_mut().zip(starts) {
-            let own = self.order.get(from as usize..to as usize).unwrap_or_default();
+            let places = self.order.get(from as usize..to as usize).unwrap_or_default();
             from = to;
-            if own.is_empty() {
+            if places.is_empty() {
                 continue;
             }
             let set = known.setting(device);
-            for (_, row) in own.iter().filter_map(|row| self.rows.get(*row as usize)) {
+            for (_, row) in places.iter().filter_map(|row| self.rows.get(*row as usize)) {
                 let at = row.ts;
                 self.counts.at(at, known.base.window);
                 device.span = Some(device.span.map_or((at, at), |span| (span.0.min(at), span.1.max(at))));

@@ -125,10 +125,10 @@ impl<'t> JobFacts<'t> {
             }
         }
         for job in 0..jobs.len() {
-            let own = jobs.job_key.get(job).and_then(|key| of_job.get(key));
-            if let Some(own) = own {
+            let runs = jobs.job_key.get(job).and_then(|key| of_job.get(key));
+            if let Some(runs) = runs {
                 let mut run_ms = Some(0);
-                for ix in own {
+                for ix in runs {
                     let gpus = attempts
                         .alloc_gpus
                         .get(*ix)

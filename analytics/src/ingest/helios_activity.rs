@@ -33,8 +33,9 @@ impl Reader for HeliosActivity {
     }
 
     fn sniff(&self, head: &Head) -> Confidence {
-        let own = ["time", "running_job_num", "pending_job_num", "total_gpu_num", "running_gpu_num", "gpu_utilization"];
-        if head.has_columns(',', &own) { Confidence::Sure } else { Confidence::No }
+        let columns =
+            ["time", "running_job_num", "pending_job_num", "total_gpu_num", "running_gpu_num", "gpu_utilization"];
+        if head.has_columns(',', &columns) { Confidence::Sure } else { Confidence::No }
     }
 
     fn read(&self, files: &[SourceFile], options: &ReadOptions<'_>, trace: &mut Trace) -> Result<()> {
@@ -89,12 +90,12 @@ impl Reader for HeliosActivity {
 
 /// What a series is of: its file's name up to the first dot, case kept, or its folder's if the name is the same for all.
 fn series_name(path: &Path) -> String {
-    let own = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let own = own.split('.').next().unwrap_or_default().to_owned();
-    if !own.to_ascii_lowercase().starts_with("cluster_sequence") {
-        return own;
+    let file_name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let stem = file_name.split('.').next().unwrap_or_default().to_owned();
+    if !stem.to_ascii_lowercase().starts_with("cluster_sequence") {
+        return stem;
     }
-    path.parent().and_then(Path::file_name).map_or(own, |folder| folder.to_string_lossy().into_owned())
+    path.parent().and_then(Path::file_name).map_or(stem, |folder| folder.to_string_lossy().into_owned())
 }
 
 #[cfg(test)]

@@ -79,8 +79,8 @@ impl Default for ReadOptions<'_> {
 impl ReadOptions<'_> {
     /// The mapping file of `file`: its own, else the one of all.
     pub fn mapping_of(&self, file: &SourceFile) -> Option<&Path> {
-        let own = self.mappings.iter().find(|own| own.is_of(file.path())).map(|own| own.mapping.as_path());
-        own.or(self.mapping.as_deref())
+        let of_file = self.mappings.iter().find(|entry| entry.is_of(file.path())).map(|entry| entry.mapping.as_path());
+        of_file.or(self.mapping.as_deref())
     }
 
     /// Whether every mapping has its source among `files`.
@@ -88,7 +88,7 @@ impl ReadOptions<'_> {
     /// # Errors
     /// When one has not.
     pub fn check_mappings(&self, files: &[SourceFile]) -> Result<()> {
-        match self.mappings.iter().find(|own| !files.iter().any(|file| own.is_of(file.path()))) {
+        match self.mappings.iter().find(|entry| !files.iter().any(|file| entry.is_of(file.path()))) {
             None => Ok(()),
             Some(lost) => Err(Error::Setting {
                 setting: format!("--mapping {}={}", lost.source.display(), lost.mapping.display()),

@@ -131,7 +131,8 @@ pub fn read(files: &[SourceFile], options: &ReadOptions<'_>) -> Result<Trace> {
         if before == (trace.ledger.read, trace.row_counts(), trace.skipped.len(), trace.ledger.damage.len()) {
             let names = group.iter().map(SourceFile::name).collect::<Vec<_>>().join(", ");
             let holds = if group.len() == 1 { "holds" } else { "hold" };
-            trace.note(format!("{NO_ROWS}: {names} {holds} a header and nothing else."));
+            trace.note(format!("no rows: {names} {holds} a header and nothing else."));
+            trace.empty.extend(group.iter().map(|file| file.name().to_owned()));
         }
         for file in group {
             trace.sources.push(SourceRecord {
@@ -182,8 +183,8 @@ const LONGEST_MAPPING: u64 = 1 << 20;
 
 /// Checks that the mapping is a file that can be read more than once and is no larger than a mapping is.
 fn check_mapping(options: &ReadOptions<'_>) -> Result<()> {
-    let own = options.mappings.iter().map(|own| &own.mapping);
-    options.mapping.iter().chain(own).try_for_each(|path| check_mapping_file(path))
+    let of_files = options.mappings.iter().map(|entry| &entry.mapping);
+    options.mapping.iter().chain(of_files).try_for_each(|path| check_mapping_file(path))
 }
 
 fn check_mapping_file(path: &Path) -> Result<()> {
@@ -204,8 +205,6 @@ fn check_mapping_file(path: &Path) -> Result<()> {
 
 /// What a mapping file is recorded as among the sources, in place of a reader.
 pub const MAPPING_FILE: &str = "mapping file";
-/// How a note begins that says a source holds no rows.
-pub const NO_ROWS: &str = "no rows";
 
 fn unknown(file: &str) -> Error {
     Error::UnknownFormat {
@@ -255,7 +254,8 @@ pub fn check_strict(trace: &Trace) -> Result<()> {
 pub fn check_usable(trace: &Trace) -> Result<()> {
     let ledger = &trace.ledger;
     let used = ledger.kept + ledger.repaired > 0 || !trace.row_counts().is_empty();
-    let damaged = || ledger.damage.first().map(|own| format!("{} is damaged or ends early: {}", own.file, own.what));
+    let damaged =
+        || ledger.damage.first().map(|damage| format!("{} is damaged or ends early: {}", damage.file, damage.what));
     match ledger.worst().or_else(damaged) {
         Some(why) if !used => Err(Error::Unusable { source_name: names(trace), why }),
         _ => Ok(()),

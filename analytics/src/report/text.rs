@@ -326,8 +326,8 @@ impl Writer {
                     let padded: Vec<String> = part
                         .iter()
                         .zip(&wrapped)
-                        .map(|((c, w), own)| {
-                            let text = own.get(at).map_or("", String::as_str);
+                        .map(|((c, w), pieces)| {
+                            let text = pieces.get(at).map_or("", String::as_str);
                             pad(text, *w, table.columns.get(*c).map(|c| c.align))
                         })
                         .collect();

@@ -175,13 +175,13 @@ pub(super) fn answer(mut totals: Totals, ledger: Ledger) -> Rollup {
         .iter()
         .filter_map(|size| {
             let gpus = size.micro_gpus? as f64 / MICRO as f64;
-            let mut own = Sum::default();
-            size.states.iter().for_each(|sum| own.add(*sum));
-            below.add(own);
+            let mut size_sum = Sum::default();
+            size.states.iter().for_each(|sum| size_sum.add(*sum));
+            below.add(size_sum);
             Some(SizeTotals {
                 gpus,
-                jobs: own.jobs,
-                gpu_hours: gpu_hours(own.micro_gpu_ms),
+                jobs: size_sum.jobs,
+                gpu_hours: gpu_hours(size_sum.micro_gpu_ms),
                 jobs_cdf_ratio: below.jobs as f64 / sized_jobs as f64,
                 gpu_time_cdf_ratio: gpu_time_ratio(below.micro_gpu_ms),
                 duration: quantiles(&size.durations),

@@ -64,26 +64,26 @@ impl Trace {
     }
 }
 
-fn add_all<T: Table>(own: &mut T, more: &T) {
-    add(own, more, |_| true);
+fn add_all<T: Table>(table: &mut T, more: &T) {
+    add(table, more, |_| true);
 }
 
 /// Adds the rows that are not there yet.
-fn add_new<T: Table>(own: &mut T, more: &T) {
+fn add_new<T: Table>(table: &mut T, more: &T) {
     if more.is_empty() {
         return;
     }
-    let seen: HashSet<u64> = (0..own.len()).map(|ix| hash(own, ix)).collect();
+    let seen: HashSet<u64> = (0..table.len()).map(|ix| hash(table, ix)).collect();
     let fresh: Vec<bool> = (0..more.len()).map(|ix| !seen.contains(&hash(more, ix))).collect();
-    add(own, more, |ix| fresh.get(ix).copied().unwrap_or(true));
+    add(table, more, |ix| fresh.get(ix).copied().unwrap_or(true));
 }
 
 /// Adds the rows whose key is not there yet; rows of a known key must be alike.
-fn add_keyed<T: Table>(own: &mut T, more: &T, key: &str, name: &str) -> Result<()> {
+fn add_keyed<T: Table>(table: &mut T, more: &T, key: &str, name: &str) -> Result<()> {
     let Some(column) = T::COLUMNS.iter().position(|spec| spec.name == key) else { return Ok(()) };
     let mut known: HashMap<String, usize> = HashMap::new();
-    for ix in 0..own.len() {
-        if let Some(key) = text(own, column, ix) {
+    for ix in 0..table.len() {
+        if let Some(key) = text(table, column, ix) {
             known.insert(key, ix);
         }
     }
@@ -93,7 +93,7 @@ fn add_keyed<T: Table>(own: &mut T, more: &T, key: &str, name: &str) -> Result<(
         else {
             continue;
         };
-        if hash(own, place) != hash(more, ix) {
+        if hash(table, place) != hash(more, ix) {
             return Err(Error::Setting {
                 setting: "sources".to_owned(),
                 found: format!(
@@ -105,7 +105,7 @@ fn add_keyed<T: Table>(own: &mut T, more: &T, key: &str, name: &str) -> Result<(
         }
         *fresh = false;
     }
-    add(own, more, |ix| fresh.get(ix).copied().unwrap_or(true));
+    add(table, more, |ix| fresh.get(ix).copied().unwrap_or(true));
     Ok(())
 }
 
@@ -132,9 +132,9 @@ fn hash<T: Table>(table: &T, ix: usize) -> u64 {
 }
 
 /// Adds the rows for which `wanted` holds.
-fn add<T: Table>(own: &mut T, more: &T, wanted: impl Fn(usize) -> bool) {
+fn add<T: Table>(table: &mut T, more: &T, wanted: impl Fn(usize) -> bool) {
     let rows: Vec<usize> = (0..more.len()).filter(|ix| wanted(*ix)).collect();
-    for (into, from) in own.columns_mut().into_iter().zip(more.columns()) {
+    for (into, from) in table.columns_mut().into_iter().zip(more.columns()) {
         match (into, from) {
             (ColumnMut::Text(into), ColumnRef::Text(from)) => rows.iter().for_each(|ix| into.push(from.get(*ix))),
             (ColumnMut::Label(into), ColumnRef::Label(from)) => rows.iter().for_each(|ix| into.push(from.get(*ix))),
@@ -144,7 +144,7 @@ fn add<T: Table>(own: &mut T, more: &T, wanted: impl Fn(usize) -> bool) {
             _ => {}
         }
     }
-    own.grow(rows.len());
+    table.grow(rows.len());
 }
 
 #[cfg(test)]

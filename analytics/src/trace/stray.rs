@@ -155,8 +155,8 @@ fn jobs(trace: &mut Trace, file: &str) {
     let mut rows: HashSet<usize> = HashSet::new();
     for job in 0..trace.jobs.len() {
         let key = trace.jobs.job_key.get(job);
-        let own = times_of(trace, job).find(far);
-        let time = own.or_else(|| {
+        let of_job = times_of(trace, job).find(far);
+        let time = of_job.or_else(|| {
             let key = key.filter(|key| keys.contains(key))?;
             by_attempt.iter().find(|(of, _)| *of == Some(key)).map(|(_, time)| *time)
         });
@@ -233,14 +233,14 @@ fn zeros(trace: &mut Trace, file: &str) {
     let derived = |run: Option<f64>| run.is_some_and(|run| run * SECOND_MS as f64 > LEAST_GAP_MS as f64);
     for row in 0..trace.jobs.len() {
         let jobs = &mut trace.jobs;
-        let own = [
+        let times = [
             ("submit", &mut jobs.submit),
             ("eligible", &mut jobs.eligible),
             ("start", &mut jobs.start),
             ("end", &mut jobs.end),
         ];
         let mut names = Vec::new();
-        for (name, of) in own {
+        for (name, of) in times {
             if of.get(row).is_some_and(zero) {
                 of.set(row, None);
                 names.push(name);

@@ -143,7 +143,7 @@ impl Beforehand {
         let [_, choice_days, days] = studied.days;
         Self {
             policy: curve.family.name().to_owned(),
-            chosen: studied.curves.get(studied.chosen).is_some_and(|own| own.family == curve.family),
+            chosen: studied.curves.get(studied.chosen).is_some_and(|chosen| chosen.family == curve.family),
             settings_tried: curve.tried,
             promised: PerDay::of(&curve.held_out, choice_days),
             delivered: PerDay::of(outcome, days),
@@ -247,15 +247,15 @@ impl Together {
     /// Of some VCs; `None` of none.
     pub fn of(vcs: &[Studied]) -> Option<Self> {
         let days = vcs.first()?.days[2];
-        let chosen = Block::together(vcs.iter().filter_map(|own| Some(own.curves.get(own.chosen)?.blocks.as_slice())));
+        let chosen = Block::together(vcs.iter().filter_map(|vc| Some(vc.curves.get(vc.chosen)?.blocks.as_slice())));
         let trailing: Vec<&[Block]> =
-            vcs.iter().filter_map(|own| Some(own.curve(Family::TrailingMaximum)?.blocks.as_slice())).collect();
+            vcs.iter().filter_map(|vc| Some(vc.curve(Family::TrailingMaximum)?.blocks.as_slice())).collect();
         let trailing = (trailing.len() == vcs.len()).then(|| Block::together(trailing));
-        let optimum = |own: &Studied| {
-            let found = own.optima.iter().find(|own| own.switch_h == QUOTED_H);
-            found.map_or(0.0, |own| own.outcome.nodes_asleep_mean)
+        let optimum = |vc: &Studied| {
+            let found = vc.optima.iter().find(|optimum| optimum.switch_h == QUOTED_H);
+            found.map_or(0.0, |optimum| optimum.outcome.nodes_asleep_mean)
         };
-        let mean = |own: &Studied| own.total.iter().sum::<f64>() / own.total.len().max(1) as f64;
+        let mean = |vc: &Studied| vc.total.iter().sum::<f64>() / vc.total.len().max(1) as f64;
         let all = Intervals::of(&chosen);
         Some(Self {
             vcs: vcs.len(),
@@ -365,7 +365,7 @@ impl Pool {
     /// If nothing was studied.
     pub fn of(studied: &Studied) -> Result<Self> {
         let of = |optimum: &Optimum| OfflineOptimum { switch_h: optimum.switch_h, outcome: optimum.outcome };
-        let quoted = studied.optima.iter().find(|own| own.switch_h == QUOTED_H).or(studied.optima.first());
+        let quoted = studied.optima.iter().find(|optimum| optimum.switch_h == QUOTED_H).or(studied.optima.first());
         let offline_optimum = quoted.map_or(OfflineOptimum { switch_h: QUOTED_H, outcome: Outcome::default() }, of);
         let curve = studied.curves.get(studied.chosen);
         let curve = curve.ok_or_else(|| Error::Policy(format!("{}: no rule was studied", studied.name)))?;

@@ -12,12 +12,13 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use tracecast_analytics::time::HOUR_MS;
 use tracecast_predictors::demand::{Seen, Slot};
 
-use super::ces::{self, Thresholds};
-use super::family::{Family, Setting, Told};
-use super::reach::{Reach, Reaching, Switches};
+use super::family::Family;
+use super::reach::{Reach, Watch};
 use super::resim::{self, Baseline, Constants, Effect, Moment, Plan, Rates};
+use super::rule::{Past, Rule, Setting};
 use super::study::Studied;
 use crate::error::Result;
 use crate::replay::input::Loaded;
@@ -51,132 +52,75 @@ pub fn boot_slots(constants: &Constants, slot_ms: i64) -> usize {
     (constants.boot_s * 1000.0 / slot_ms.max(1) as f64).floor() as usize
 }
 
-/// The trailing maximum of what is asked for, and a buffer.
-#[derive(Debug, Clone, Copy)]
-pub struct Trailing {
-    /// Slots of the maximum.
-    pub slots: usize,
-    /// Nodes.
-    pub buffer: u32,
-}
-
 /// What a slot asks for: the busy nodes and those that waiting jobs need.
 fn asked(slot: &Slot) -> f64 {
     (slot.peak + slot.pending).min(slot.total)
 }
 
-impl Policy for Trailing {
-    fn name(&self) -> String {
-        "trailing_maximum".to_owned()
+/// What a rule is told as a slot of a replay begins, or of a cluster that runs.
+struct SoFar<'a> {
+    seen: Seen<'a>,
+    watch: &'a Watch,
+}
+
+impl Past for SoFar<'_> {
+    fn there(&self) -> f64 {
+        self.seen.slots.last().map_or(0.0, |slot| slot.total)
     }
 
-    fn target(&mut self, seen: Seen<'_>, _powered: f64) -> f64 {
-        let from = seen.slots.len().saturating_sub(self.slots);
-        let most = seen.slots.iter().skip(from).map(asked).fold(0.0, f64::max);
-        most + f64::from(self.buffer)
+    fn asked(&self, ago: usize) -> f64 {
+        self.seen.slots.iter().rev().nth(ago).or(self.seen.slots.first()).map_or(0.0, asked)
+    }
+
+    fn most(&self, slots: usize) -> f64 {
+        self.seen.slots.iter().rev().take(slots).map(asked).fold(0.0, f64::max)
+    }
+
+    fn in_use(&self) -> f64 {
+        self.watch.in_use()
+    }
+
+    fn next(&self, chance: f32) -> Option<f64> {
+        self.watch.reached(self.watch.first(), chance)
+    }
+
+    fn within(&self, slots: usize, chance: f32) -> Option<f64> {
+        self.watch.reached(slots, chance)
+    }
+
+    fn hour(&self) -> usize {
+        usize::try_from(HOUR_MS / self.seen.series.slot_ms.max(1)).unwrap_or(1).max(1)
     }
 }
 
-/// All nodes.
-struct AlwaysOn;
+/// A [rule](super::rule) that is asked slot by slot. It keeps what waiting jobs need, whatever it tells of levels of busy nodes.
+struct Asked {
+    setting: Setting,
+    rule: Rule,
+    watch: Watch,
+}
 
-impl Policy for AlwaysOn {
+impl Policy for Asked {
     fn name(&self) -> String {
-        "always_on".to_owned()
+        Family::of(&self.setting).name().to_owned()
     }
 
     fn target(&mut self, seen: Seen<'_>, powered: f64) -> f64 {
-        seen.slots.last().map_or(powered, |slot| slot.total.max(powered))
-    }
-}
-
-/// A rule that tells levels of busy nodes, which keeps what waiting jobs need on top of what it tells.
-struct WithWaiting<P>(P);
-
-impl<P: Policy> Policy for WithWaiting<P> {
-    fn name(&self) -> String {
-        self.0.name()
-    }
-
-    fn target(&mut self, seen: Seen<'_>, powered: f64) -> f64 {
-        let waiting = seen.slots.last().map_or(0.0, asked);
-        self.0.target(seen, powered).max(waiting)
-    }
-}
-
-/// Lazy capacity provisioning, told by chances of levels.
-struct Lazily {
-    past: Trailing,
-    window: usize,
-    told: Reaching,
-}
-
-impl Policy for Lazily {
-    fn name(&self) -> String {
-        "lazy_provisioning".to_owned()
-    }
-
-    fn target(&mut self, seen: Seen<'_>, powered: f64) -> f64 {
-        let buffer = f64::from(self.past.buffer);
-        let past = self.past.target(seen, powered) - buffer;
-        let expected = if self.window == 0 { 0.0 } else { self.told.expected(seen, self.window).unwrap_or(0.0) };
-        past.max(expected) + buffer
-    }
-}
-
-/// CES with a forecast from the past.
-struct Saving {
-    told: Told,
-    thresholds: Thresholds,
-}
-
-impl Policy for Saving {
-    fn name(&self) -> String {
-        "ces".to_owned()
-    }
-
-    fn target(&mut self, seen: Seen<'_>, powered: f64) -> f64 {
-        let mut need: Vec<f64> = seen.slots.iter().map(asked).collect();
-        let mut total: Vec<f64> = seen.slots.iter().map(|slot| slot.total).collect();
-        let (Some(last), Some(there)) = (need.last().copied(), total.last().copied()) else { return powered };
-        // The slot to come, of which its orders know nothing.
-        need.push(last);
-        total.push(there);
-        let day = usize::try_from(tracecast_analytics::time::DAY_MS / seen.series.slot_ms.max(1)).unwrap_or(1).max(1);
-        let at = |slot: usize| need.get(slot).copied().unwrap_or(last);
-        let forecast = |slot: usize, ahead: usize| match self.told {
-            Told::Yesterday => at((slot + ahead).saturating_sub(day * (1 + ahead / day)).min(slot)),
-            _ => at(slot),
-        };
-        ces::orders(&need, &total, 1, &self.thresholds, forecast).last().copied().unwrap_or(powered)
+        let Some(last) = seen.slots.last() else { return powered };
+        if Family::of(&self.setting).learns() {
+            self.watch.look(seen);
+        }
+        let order = self.rule.order(&SoFar { seen, watch: &self.watch }, powered);
+        (order + self.setting.buffer()).max(asked(last))
     }
 }
 
 /// A setting as a policy of the replay; `None` of what is no policy: a rule that knows the future, or one that a scheduler carries out itself.
 pub fn policy(setting: &Setting, reach: &Arc<Reach>) -> Option<Box<dyn Policy>> {
-    let reaching = |switches: Switches| Reaching::new(Arc::clone(reach), switches);
-    Some(match *setting {
-        Setting::AlwaysOn => Box::new(AlwaysOn),
-        Setting::Timeout { slots } => Box::new(Trailing { slots, buffer: 0 }),
-        Setting::TrailingMaximum { slots, buffer } => Box::new(Trailing { slots, buffer }),
-        Setting::Newsvendor { chance, buffer } => Box::new(WithWaiting(reaching(Switches {
-            keep_slots: reach.first(),
-            wake_chance: chance,
-            keep_chance: chance,
-            linger_slots: 0,
-            buffer,
-        }))),
-        Setting::Lazy { switch_slots, window_slots, buffer } => {
-            let past = Trailing { slots: switch_slots.saturating_sub(window_slots).max(1), buffer };
-            let switches =
-                Switches { keep_slots: window_slots, wake_chance: 0.5, keep_chance: 0.5, linger_slots: 0, buffer: 0 };
-            Box::new(Lazily { past, window: window_slots, told: reaching(switches) })
-        }
-        Setting::Ces { told: told @ (Told::LastValue | Told::Yesterday), thresholds } => {
-            Box::new(Saving { told, thresholds })
-        }
-        Setting::Ces { .. } | Setting::IdleTimeout { .. } => return None,
-        Setting::Reach(switches) => Box::new(WithWaiting(reaching(switches))),
+    let setting = *setting;
+    Family::of(&setting).eligible().then(|| {
+        let asked = Asked { setting, rule: Rule::new(setting), watch: Watch::new(Arc::clone(reach)) };
+        Box::new(asked) as Box<dyn Policy>
     })
 }
 
@@ -217,8 +161,8 @@ pub struct Chosen<'a> {
 impl<'a> Chosen<'a> {
     /// What was chosen for a pool of the replay: for its VC, or, where the replay has but one pool, for all nodes.
     fn of(&self, name: &str, pools: usize) -> Option<&'a Studied> {
-        let own = self.vcs.iter().find(|studied| studied.name == name);
-        own.or_else(|| (pools == 1).then_some(self.pool))
+        let vc = self.vcs.iter().find(|studied| studied.name == name);
+        vc.or_else(|| (pools == 1).then_some(self.pool))
     }
 }
 
@@ -339,10 +283,14 @@ impl Replay<'_> {
 }
 
 #[cfg(test)]
-#[allow(clippy::float_cmp)]
+#[allow(clippy::float_cmp, clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
     use tracecast_predictors::demand::{Series, Unit};
 
+    use super::super::ces::Thresholds;
+    use super::super::family::Stretch;
+    use super::super::reach::horizons;
+    use super::super::score::{Demand, Worth};
     use super::*;
 
     #[test]
@@ -357,10 +305,11 @@ mod tests {
             zone: "UTC".to_owned(),
             slots: vec![slot(7.0, 0.0), slot(5.0, 0.0), slot(3.0, 0.0), slot(3.0, 1.0)],
         };
-        let mut rule = Trailing { slots: 3, buffer: 1 };
-        assert_eq!(rule.target(series.before(4), 8.0), 6.0);
+        let nothing = Arc::new(Reach::fit(&series, 0..0, &[]).unwrap());
+        let target = |setting| policy(&setting, &nothing).unwrap().target(series.before(4), 8.0);
+        assert_eq!(target(Setting::TrailingMaximum { slots: 3, buffer: 1 }), 6.0);
         // The seven of half an hour and more ago no longer count; with one slot more of memory they would.
-        assert_eq!(Trailing { slots: 4, buffer: 1 }.target(series.before(4), 8.0), 8.0);
+        assert_eq!(target(Setting::TrailingMaximum { slots: 4, buffer: 1 }), 8.0);
     }
 
     #[test]
@@ -368,5 +317,63 @@ mod tests {
         // 5 × 3/10 = 1.5, 5 × 6/10 = 3, 5 × 1/10 = 0.5: of the two equal remainders the first gets the one that is left.
         assert_eq!(dealt(5, &[3, 6, 1]), vec![2, 3, 0]);
         assert_eq!(dealt(0, &[3, 6]), vec![0, 0]);
+    }
+
+    /// Whatever a rule is, and whatever its parameters: asked slot by slot it orders what it is scored by over the stretch, and never less than is
+    /// in use or waits.
+    #[test]
+    fn each_rule_orders_in_a_replay_what_it_is_scored_by() {
+        let slot = |at: usize| {
+            let peak = (10 + at * 7 % 13 + 5 * usize::from(at % 24 > 8)) as f64;
+            let total = if at < 150 { 60.0 } else { 64.0 };
+            Slot { peak, last: peak - (at % 3) as f64, mean: peak, pending: 0.0, total, counted: true }
+        };
+        let series = Series {
+            name: "pool".to_owned(),
+            unit: Unit::Nodes,
+            counts_pending: false,
+            start_ms: 0,
+            slot_ms: HOUR_MS,
+            zone: "UTC".to_owned(),
+            slots: (0..200).map(slot).collect(),
+        };
+        let range = 140..200;
+        let reach = Arc::new(Reach::fit(&series, 0..range.start, &horizons(HOUR_MS, 0)).unwrap());
+        let readings = reach.read(&series, range.clone()).unwrap();
+        let need: Vec<f64> = series.slots.iter().map(|slot| slot.peak).collect();
+        let total: Vec<f64> = series.slots.iter().map(|slot| slot.total).collect();
+        let (constants, worth) = (Constants::default(), Worth::default());
+        let stretch = Stretch {
+            need: &need,
+            total: &total,
+            range: range.clone(),
+            readings: &readings,
+            hour: 1,
+            demand: Demand {
+                need: need.get(range.clone()).unwrap(),
+                total: total.get(range.clone()).unwrap(),
+                weights: &[],
+                before: 60.0,
+                boot_slots: 0,
+                slot_ms: HOUR_MS,
+                constants: &constants,
+                worth: &worth,
+            },
+            ces: Thresholds::EARTH,
+        };
+        let mut asked = 0;
+        for family in Family::ALL.into_iter().filter(|family| family.eligible()) {
+            let settings: Vec<Setting> = stretch.sweep(family).into_iter().map(|scored| scored.setting).collect();
+            for setting in settings.iter().step_by(settings.len() / 20 + 1) {
+                let mut policy = policy(setting, &reach).unwrap();
+                let (orders, buffer) = stretch.orders(setting);
+                for (slot, order) in range.clone().zip(orders) {
+                    let found = policy.target(series.before(slot), 60.0);
+                    assert_eq!(found, (order + buffer).max(need[slot - 1]), "{setting:?}, slot {slot}");
+                }
+                asked += 1;
+            }
+        }
+        assert!(asked > 50, "{asked} settings");
     }
 }

@@ -44,42 +44,52 @@ impl Thresholds {
         Self { past_slots: 6, forecast_slots: 18, fallen: 1.0, falling: 1.0, gain: 5.0, buffer: 5.0, lock_slots: 12 };
 }
 
-/// Orders for the slots from `from` (at least 1) on. `forecast(t, ahead)` is û(t + ahead) as known at t (ahead 0 is the current slot).
-pub fn orders(
-    need: &[f64],
-    total: &[f64],
-    from: usize,
-    thresholds: &Thresholds,
-    forecast: impl Fn(usize, usize) -> f64,
-) -> Vec<f64> {
-    let Thresholds { past_slots, forecast_slots, fallen, falling, gain, buffer, lock_slots } = *thresholds;
-    let at = |slot: usize| need.get(slot).copied().unwrap_or(0.0);
-    let there = |slot: usize| total.get(slot).copied().unwrap_or(0.0);
-    let begin = from.saturating_sub(1);
-    let (mut powered, mut locked) = (there(begin), 0usize);
-    let mut found = Vec::with_capacity(need.len().saturating_sub(from));
-    for slot in begin..need.len().saturating_sub(1) {
-        let now = at(slot);
-        let wanted = (now + buffer).min(there(slot));
-        if slot < begin + 6 {
-            powered = wanted;
-        } else if now > powered {
-            powered = wanted;
-            locked = slot + lock_slots;
-        } else if slot >= locked {
-            let past = (slot.saturating_sub(past_slots)..slot).map(at).sum::<f64>() / past_slots.max(1) as f64;
-            let mean = |slots: usize| (0..slots).map(|ahead| forecast(slot, ahead)).sum::<f64>() / slots.max(1) as f64;
-            let shrinks = past - now >= fallen && powered - (now + buffer) >= gain;
+/// Slots whose orders are made from demand alone, so that all rules begin alike.
+const FIRST_SLOTS: usize = 6;
+
+/// What CES remembers of its own orders.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Saving {
+    powered: f64,
+    /// Slots it has decided for.
+    decided: usize,
+    /// Until as many are decided for, nothing is put to sleep.
+    locked: usize,
+}
+
+impl Saving {
+    /// The order for the slot to come, of `there` nodes. `asked(ago)` is what the slot asked for that ended so many before the last one, and `forecast(ahead)`
+    /// û for the slot so many after it (0: the last one itself).
+    pub(super) fn order(
+        &mut self,
+        thresholds: &Thresholds,
+        there: f64,
+        asked: impl Fn(usize) -> f64,
+        forecast: impl Fn(usize) -> f64,
+    ) -> f64 {
+        let Thresholds { past_slots, forecast_slots, fallen, falling, gain, buffer, lock_slots } = *thresholds;
+        let now = asked(0);
+        let wanted = (now + buffer).min(there);
+        let slot = self.decided;
+        self.decided += 1;
+        if slot < FIRST_SLOTS {
+            self.powered = wanted;
+        } else if now > self.powered {
+            self.powered = wanted;
+            self.locked = slot + lock_slots;
+        } else if slot >= self.locked {
+            let past = (1..=past_slots).map(&asked).sum::<f64>() / past_slots.max(1) as f64;
+            let mean = |slots: usize| (0..slots).map(&forecast).sum::<f64>() / slots.max(1) as f64;
+            let shrinks = past - now >= fallen && self.powered - (now + buffer) >= gain;
             if shrinks {
                 let (near, far) = (mean(forecast_slots), mean(2 * forecast_slots));
                 if now - near >= falling && near >= far {
-                    powered = wanted;
+                    self.powered = wanted;
                 }
             }
         }
-        found.push(powered);
+        self.powered
     }
-    found
 }
 
 #[cfg(test)]
@@ -93,8 +103,14 @@ mod tests {
         // Six slots of 10 (orders 15), then 18, which is 3 more than powered: 23 from the next slot on, locked for three slots.
         let mut need = vec![10.0; 6];
         need.extend([18.0, 12.0, 11.0, 10.0, 9.0, 8.0]);
-        let forecast = |slot: usize, ahead: usize| need.get(slot + ahead).or(need.last()).copied().unwrap_or(0.0);
-        let orders = orders(&need, &vec![100.0; need.len()], 1, &thresholds, forecast);
+        let mut saving = Saving::default();
+        let orders: Vec<f64> = (0..need.len() - 1)
+            .map(|slot| {
+                let asked = |ago: usize| need.get(slot - ago).copied().unwrap_or(0.0);
+                let forecast = |ahead: usize| need.get(slot + ahead).or(need.last()).copied().unwrap_or(0.0);
+                saving.order(&thresholds, 100.0, asked, forecast)
+            })
+            .collect();
         // Slots 1 to 6 stand at 15, 7 to 9 at 23 (decided in 6, locked in 7 and 8); in 9 demand has fallen from 11.5 to 10 and falls on: 15, 14, …
         assert_eq!(orders, vec![15.0, 15.0, 15.0, 15.0, 15.0, 15.0, 23.0, 23.0, 23.0, 15.0, 14.0]);
     }

@@ -17,7 +17,8 @@
 //! O(settings × blocks) a rule. Worked example: on seven days rule B cost 3, 1, 2, 4, 2, 3 and −1 less than the one that stands: 2 on average, with a
 //! standard error of 0.62: clear. With −9 on the last day: 0.86 and 1.68: not clear.
 
-use super::family::{Family, Setting, Tried};
+use super::family::{Family, Tried};
+use super::rule::Setting;
 use super::score::{Demand, Sums, Tolls};
 use super::service::Service;
 
@@ -94,9 +95,9 @@ impl<'a> Judge<'a> {
     /// Which comes first: what keeps to the service before what does not; of those that do by loss, of the others by shortage. What sleeps more, of
     /// equals.
     pub(super) fn order(&self, a: &Sums, b: &Sums) -> std::cmp::Ordering {
-        let key = |own: &Sums| match self.keeps(own) {
-            true => (false, self.loss(own)),
-            false => (true, own.unserved),
+        let key = |sums: &Sums| match self.keeps(sums) {
+            true => (false, self.loss(sums)),
+            false => (true, sums.unserved),
         };
         let (first, second) = (key(a), key(b));
         first.0.cmp(&second.0).then(first.1.total_cmp(&second.1)).then(b.asleep.total_cmp(&a.asleep))
@@ -108,8 +109,9 @@ impl<'a> Judge<'a> {
     }
 
     /// Whether blocks of one rule are clearly better than those of the one that stands.
-    pub(super) fn clear(&self, own: &[Sums], stands: &[Sums]) -> bool {
-        let less: Vec<f64> = own.iter().zip(stands).map(|(own, stands)| self.loss(own) - self.loss(stands)).collect();
+    pub(super) fn clear(&self, rule: &[Sums], stands: &[Sums]) -> bool {
+        let less: Vec<f64> =
+            rule.iter().zip(stands).map(|(block, stands)| self.loss(block) - self.loss(stands)).collect();
         let count = less.len() as f64;
         if less.len() < LEAST_BLOCKS {
             return false;
@@ -117,7 +119,7 @@ impl<'a> Judge<'a> {
         let mean = less.iter().sum::<f64>() / count;
         let variance = less.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0);
         // More sleep at a worse service is no evidence.
-        let (whole, other) = (Sums::of(own), Sums::of(stands));
+        let (whole, other) = (Sums::of(rule), Sums::of(stands));
         let served = self.keeps(&whole) || (!self.keeps(&other) && whole.unserved <= other.unserved);
         served && mean + CLEAR * (variance / count).sqrt() < 0.0
     }
@@ -155,10 +157,11 @@ pub(super) fn elect(judge: &Judge<'_>, tried: &[Tried]) -> Option<Elected> {
 
 /// The same, chosen by what `by` says of each setting, and then worth what `tried` says.
 fn elect_as(judge: &Judge<'_>, by: &[Tried], tried: &[Tried]) -> Option<Elected> {
-    let wholes: Vec<Sums> = by.iter().map(|own| Sums::of(&own.blocks)).collect();
+    let wholes: Vec<Sums> = by.iter().map(|trial| Sums::of(&trial.blocks)).collect();
     let best = judge.best(wholes.iter().copied())?;
-    let at = |all: &[Tried], place: usize, block: usize| all.get(place).and_then(|own| own.blocks.get(block)).copied();
-    let blocks = tried.first().map_or(0, |own| own.blocks.len());
+    let at =
+        |all: &[Tried], place: usize, block: usize| all.get(place).and_then(|trial| trial.blocks.get(block)).copied();
+    let blocks = tried.first().map_or(0, |trial| trial.blocks.len());
     let chosen = held_out(judge, &wholes, |place, block| at(by, place, block).unwrap_or_default(), blocks);
     Some(Elected {
         setting: tried.get(best)?.setting,
@@ -186,8 +189,9 @@ fn place_of(tried: &[Tried], setting: &Setting) -> Option<usize> {
         _ => (0, 0),
     };
     let (slots, buffer) = split(setting);
-    let fits = tried.iter().enumerate().map(|(place, own)| (place, split(&own.setting)));
-    fits.filter(|(_, own)| own.0 == slots && own.1 <= buffer).max_by_key(|(_, own)| own.1).map(|(place, _)| place)
+    let fits = tried.iter().enumerate().map(|(place, trial)| (place, split(&trial.setting)));
+    let fits = fits.filter(|(_, parts)| parts.0 == slots && parts.1 <= buffer);
+    fits.max_by_key(|(_, parts)| parts.1).map(|(place, _)| place)
 }
 
 /// For each member the setting of a plain rule, chosen by its own loss and some of that of the others.
@@ -200,16 +204,16 @@ pub(super) fn elect_together(members: &[Member<'_>]) -> Vec<Option<Elected>> {
             return elect(&member.judge, member.tried);
         }
         let others = || members.iter().enumerate().filter(|(other, _)| *other != number).map(|(_, other)| other);
-        let beside = |own: &Tried| {
+        let beside = |trial: &Tried| {
             let places: Vec<Option<&Tried>> =
-                others().map(|other| other.tried.get(place_of(other.tried, &own.setting)?)).collect();
-            let blocks = own.blocks.iter().enumerate().map(|(block, sums)| {
+                others().map(|other| other.tried.get(place_of(other.tried, &trial.setting)?)).collect();
+            let blocks = trial.blocks.iter().enumerate().map(|(block, sums)| {
                 let mut sums = *sums;
                 let found = places.iter().flatten().filter_map(|other| other.blocks.get(block));
                 found.for_each(|other| sums.add(other, part));
                 sums
             });
-            Tried { setting: own.setting, blocks: blocks.collect() }
+            Tried { setting: trial.setting, blocks: blocks.collect() }
         };
         let beside: Vec<Tried> = member.tried.iter().map(beside).collect();
         elect_as(&member.judge, &beside, member.tried)
@@ -219,7 +223,7 @@ pub(super) fn elect_together(members: &[Member<'_>]) -> Vec<Option<Elected>> {
 
 /// The plain rule that stands, by place among rules and what they meant held out, by block.
 fn standing(judge: &Judge<'_>, rules: &[(Family, Vec<Sums>)]) -> Option<(usize, Because)> {
-    let of = |family: Family| rules.iter().position(|(own, _)| *own == family);
+    let of = |family: Family| rules.iter().position(|(rule, _)| *rule == family);
     let blocks = |place: usize| rules.get(place).map(|(_, blocks)| blocks.as_slice()).unwrap_or_default();
     let order = |a: &usize, b: &usize| judge.order(&Sums::of(blocks(*a)), &Sums::of(blocks(*b)));
     let plain = || (0..rules.len()).filter(|place| rules.get(*place).is_some_and(|(family, _)| family.plain()));
@@ -243,10 +247,10 @@ pub(super) fn decide(
 ) -> (usize, Because) {
     let alone = || {
         let held_out: Vec<(Family, Vec<Sums>)> =
-            rules.iter().map(|(family, own)| (*family, own.held_out.clone())).collect();
+            rules.iter().map(|(family, elected)| (*family, elected.held_out.clone())).collect();
         standing(judge, &held_out)
     };
-    let blocks = |place: usize| rules.get(place).map(|(_, own)| own.held_out.as_slice()).unwrap_or_default();
+    let blocks = |place: usize| rules.get(place).map(|(_, elected)| elected.held_out.as_slice()).unwrap_or_default();
     let eligible = |place: &usize| rules.get(*place).is_some_and(|(family, _)| family.eligible());
     let others = (0..rules.len()).filter(eligible);
     let best = |all: &mut dyn Iterator<Item = usize>| {
@@ -266,9 +270,9 @@ pub(super) fn decide(
 pub(super) fn decide_together(judges: &[Judge<'_>], rules: &[Vec<(Family, &Elected)>]) -> Option<(usize, Because)> {
     let together = |place: usize, family: Family| {
         let mut sum: Vec<Sums> = Vec::new();
-        for (_, own) in rules.iter().filter_map(|own| own.get(place)) {
-            sum.resize(sum.len().max(own.held_out.len()), Sums::default());
-            sum.iter_mut().zip(&own.held_out).for_each(|(sum, block)| sum.add(block, 1.0));
+        for (_, elected) in rules.iter().filter_map(|vc| vc.get(place)) {
+            sum.resize(sum.len().max(elected.held_out.len()), Sums::default());
+            sum.iter_mut().zip(&elected.held_out).for_each(|(sum, block)| sum.add(block, 1.0));
         }
         (family, sum)
     };
@@ -336,8 +340,8 @@ mod tests {
     fn a_vc_is_told_something_by_the_others() {
         let others = [tried(1, &[(0.0, 0.0); 7]), tried(2, &[(8.0, 0.0); 7])];
         let with = |asleep: f64| {
-            let own = [tried(1, &[(asleep, 0.0); 7]), tried(2, &[(4.0, 0.0); 7])];
-            let vcs: [&[Tried]; 4] = [&own, &others, &others, &others];
+            let vc_a = [tried(1, &[(asleep, 0.0); 7]), tried(2, &[(4.0, 0.0); 7])];
+            let vcs: [&[Tried]; 4] = [&vc_a, &others, &others, &others];
             let members: Vec<Member<'_>> = vcs.iter().map(|tried| Member { judge: judge(None), tried }).collect();
             elect_together(&members).remove(0).unwrap()
         };
@@ -357,8 +361,8 @@ mod tests {
         };
         let on = elected(&[0.0; 8]);
         let (noisy, better) = (elected(&[40.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]), elected(&[6.0; 8]));
-        let decided = |trailing: &Elected, own: &Elected| {
-            let rules = [(Family::AlwaysOn, &on), (Family::TrailingMaximum, trailing), (Family::Reach, own)];
+        let decided = |trailing: &Elected, reach: &Elected| {
+            let rules = [(Family::AlwaysOn, &on), (Family::TrailingMaximum, trailing), (Family::Reach, reach)];
             decide(&judge(None), &rules, None)
         };
         assert_eq!(decided(&elected(&[5.0; 8]), &noisy), (1, Because::PlainRuleStands));

@@ -14,8 +14,9 @@ use tracecast_predictors::demand::{Series, Slot};
 
 use super::apply;
 use super::promise::Ledger;
+use super::resim::Constants;
 use super::saved::{SavedPlan, SavedPool, SavedPromise};
-use super::simple::trailing_maximum;
+use super::score::{Demand, Worth};
 use crate::error::{Error, Result};
 
 /// Version of the decision's JSON.
@@ -250,23 +251,27 @@ fn recent(series: &Series, promise: &SavedPromise, at: usize) -> f64 {
 /// What is left of the promise after the slots that have ended: a slot of which it is not known how many nodes were powered counts as one with all on.
 fn ledger(series: &Series, powered: &[Option<f64>], pool: &SavedPool, promise: &SavedPromise) -> Ledger {
     let days = (promise.until_ms - promise.from_ms) as f64 / DAY_MS as f64;
-    let mut ledger = promise.guard.ledger(&promise.service, days);
+    let ledger = promise.guard.ledger(&promise.service, days);
     let first = pool.series.slots.len();
     let need: Vec<f64> = series.slots.iter().map(|slot| slot.peak.min(slot.total)).collect();
     let total: Vec<f64> = series.slots.iter().map(|slot| slot.total).collect();
-    let begin = first.saturating_sub(pool.boot_slots);
-    let recent = trailing_maximum(&need, begin, promise.guard.recent_slots);
-    let recent_at = |slot: usize| slot.checked_sub(begin).and_then(|place| recent.get(place)).copied().unwrap_or(0.0);
     let of = |values: &[f64], slot: usize| values.get(slot).copied().unwrap_or(0.0);
     let on = |slot: usize| powered.get(slot).copied().flatten().unwrap_or_else(|| of(&total, slot));
-    for slot in first..series.slots.len() {
-        let ready = (slot.saturating_sub(pool.boot_slots)..=slot).map(on).fold(f64::INFINITY, f64::min);
-        let joined = slot.checked_sub(1).map_or(0.0, |before| (of(&total, slot) - of(&total, before)).max(0.0));
-        let woken = slot.checked_sub(1).map_or(0.0, |before| (on(slot) - joined - on(before)).max(0.0));
-        let rise = promise.guard.rise((&need, &total), recent_at, slot);
-        ledger.book((of(&need, slot) - ready).max(0.0), woken, rise * promise.guard.margin);
-    }
-    ledger
+    let (constants, worth) = (Constants::default(), Worth::default());
+    let demand = Demand {
+        need: need.get(first..).unwrap_or_default(),
+        total: total.get(first..).unwrap_or_default(),
+        weights: &[],
+        before: first.checked_sub(1).map_or(0.0, on),
+        boot_slots: pool.boot_slots,
+        slot_ms: series.slot_ms,
+        constants: &constants,
+        worth: &worth,
+    };
+    // Of the nodes that were on, those that had joined were not ordered.
+    let ordered = |at: usize, there: f64| on(first + at) - (of(&total, first + at) - there).max(0.0);
+    let (_, left) = promise.guard.walk((&need, &total), first, &demand, ledger, |_, at, _, there| ordered(at, there));
+    left
 }
 
 #[cfg(test)]
@@ -275,7 +280,7 @@ mod tests {
     use tracecast_analytics::time::HOUR_MS;
     use tracecast_predictors::demand::Unit;
 
-    use super::super::family::Setting;
+    use super::super::rule::Setting;
     use super::super::service::Service;
     use super::*;
 
@@ -341,7 +346,7 @@ mod tests {
         let need: Vec<f64> = whole.slots.iter().map(|slot| slot.peak).collect();
         let total: Vec<f64> = whole.slots.iter().map(|slot| slot.total).collect();
         let (constants, worth) = (Constants::default(), Worth::default());
-        let readings = Readings { in_use: Vec::new(), lately: Vec::new(), reached: Vec::new() };
+        let readings = Readings { in_use: Vec::new(), reached: Vec::new() };
         let range = known..known + period;
         let demand = Demand {
             need: &need[range.clone()],

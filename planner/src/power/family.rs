@@ -15,76 +15,11 @@ use std::ops::Range;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::ces::{self, Thresholds};
-use super::reach::{CHANCES, LINGER, Readings, Switches};
+use super::ces::Thresholds;
+use super::reach::{CHANCES, LINGER, Readings, Switches, place};
+use super::rule::{Forecast, Past, Rule, Setting};
 use super::score::{Demand, Outcome, Sums};
-use super::simple;
-
-/// What a rule is told of the future.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Told {
-    /// What came: not to be had.
-    Everything,
-    /// Values of one hour before each moment forecast, most of which lie in the future: the leak of the published code.
-    HourBefore,
-    /// The last value, for all that comes.
-    LastValue,
-    /// The same hour of the day before.
-    Yesterday,
-}
-
-/// One rule with its parameters.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "rule", rename_all = "snake_case")]
-pub enum Setting {
-    /// Nothing sleeps.
-    AlwaysOn,
-    /// What nobody needed for so long sleeps.
-    Timeout {
-        /// Slots.
-        slots: usize,
-    },
-    /// The trailing maximum and a buffer.
-    TrailingMaximum {
-        /// Slots of the maximum.
-        slots: usize,
-        /// Nodes.
-        buffer: u32,
-    },
-    /// The quantile of what the next slot asks for: the critical ratio is 1 − `chance`.
-    Newsvendor {
-        /// Chance of being short.
-        chance: f32,
-        /// Nodes.
-        buffer: u32,
-    },
-    /// Lazy capacity provisioning.
-    Lazy {
-        /// Switching cost, slots.
-        switch_slots: usize,
-        /// Slots it is told of.
-        window_slots: usize,
-        /// Nodes.
-        buffer: u32,
-    },
-    /// CES.
-    Ces {
-        /// What its forecast knows.
-        told: Told,
-        /// Its thresholds.
-        thresholds: Thresholds,
-    },
-    /// Each node sleeps that was idle for so long, and some idle ones are left: what Slurm can do by itself.
-    IdleTimeout {
-        /// Slots.
-        slots: usize,
-        /// Idle nodes that are left powered; nobody wakes others in their place.
-        keep_idle: u32,
-    },
-    /// Ours.
-    Reach(Switches),
-}
+use super::trailing::trailing_maximum;
 
 /// A kind of rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -110,7 +45,7 @@ pub enum Family {
     CesSeasonal,
     /// The timeout node by node that `slurm.conf` can hold.
     SlurmConf,
-    /// Ours.
+    /// Levels kept for as long as their return is likely.
     Reach,
 }
 
@@ -137,6 +72,23 @@ impl Family {
         Self::SlurmConf,
         Self::Reach,
     ];
+
+    /// The one that a setting belongs to.
+    pub fn of(setting: &Setting) -> Self {
+        match setting {
+            Setting::AlwaysOn => Self::AlwaysOn,
+            Setting::Timeout { .. } => Self::Timeout,
+            Setting::TrailingMaximum { .. } => Self::TrailingMaximum,
+            Setting::Newsvendor { .. } => Self::Newsvendor,
+            Setting::Lazy { .. } => Self::LazyProvisioning,
+            Setting::Ces { forecast: Forecast::Perfect, .. } => Self::CesPerfect,
+            Setting::Ces { forecast: Forecast::HourBefore, .. } => Self::CesPublished,
+            Setting::Ces { forecast: Forecast::LastValue, .. } => Self::CesPersistence,
+            Setting::Ces { forecast: Forecast::Yesterday, .. } => Self::CesSeasonal,
+            Setting::IdleTimeout { .. } => Self::SlurmConf,
+            Setting::Reach(_) => Self::Reach,
+        }
+    }
 
     /// Its name, in reports and JSON.
     pub fn name(self) -> &'static str {
@@ -175,13 +127,13 @@ impl Family {
         self.causal() && self != Self::SlurmConf
     }
 
-    /// What the forecast of a CES knows; `None` of other rules.
-    fn told(self) -> Option<Told> {
+    /// What the forecast of a CES rests on; `None` of other rules.
+    fn forecast(self) -> Option<Forecast> {
         match self {
-            Self::CesPerfect => Some(Told::Everything),
-            Self::CesPublished => Some(Told::HourBefore),
-            Self::CesPersistence => Some(Told::LastValue),
-            Self::CesSeasonal => Some(Told::Yesterday),
+            Self::CesPerfect => Some(Forecast::Perfect),
+            Self::CesPublished => Some(Forecast::HourBefore),
+            Self::CesPersistence => Some(Forecast::LastValue),
+            Self::CesSeasonal => Some(Forecast::Yesterday),
             Self::AlwaysOn
             | Self::Timeout
             | Self::TrailingMaximum
@@ -231,68 +183,74 @@ pub struct Tried {
     pub blocks: Vec<Sums>,
 }
 
+/// What a rule is told before a slot of a stretch begins.
+struct Before<'a> {
+    stretch: &'a Stretch<'a>,
+    /// The most that so many slots asked for as the rule looks back, by slot of the stretch.
+    most: &'a [f64],
+    /// The slot, counted from the first of the stretch.
+    at: usize,
+}
+
+impl Before<'_> {
+    fn read(&self, reached: Option<&(usize, Vec<[u32; CHANCES.len()]>)>, chance: f32) -> Option<f64> {
+        let levels = reached?.1.get(self.at)?;
+        levels.get(place(chance)).map(|level| f64::from(*level))
+    }
+}
+
+impl Past for Before<'_> {
+    fn there(&self) -> f64 {
+        self.stretch.there(self.at)
+    }
+
+    fn asked(&self, ago: usize) -> f64 {
+        let slot = self.stretch.range.start + self.at;
+        self.stretch.need.get(slot.saturating_sub(1 + ago)).copied().unwrap_or(0.0)
+    }
+
+    fn most(&self, _slots: usize) -> f64 {
+        self.most.get(self.at).copied().unwrap_or(0.0)
+    }
+
+    fn in_use(&self) -> f64 {
+        self.stretch.readings.in_use.get(self.at).map_or(0.0, |in_use| *in_use as f64)
+    }
+
+    fn next(&self, chance: f32) -> Option<f64> {
+        self.read(self.stretch.readings.reached.first(), chance)
+    }
+
+    fn within(&self, slots: usize, chance: f32) -> Option<f64> {
+        self.read(self.stretch.readings.reached.iter().find(|(ahead, _)| *ahead == slots), chance)
+    }
+
+    fn hour(&self) -> usize {
+        self.stretch.hour
+    }
+
+    fn to_come(&self, ahead: usize) -> Option<f64> {
+        let known = self.stretch.need.get(..self.stretch.range.end).unwrap_or(self.stretch.need);
+        known.get(self.stretch.range.start + self.at + ahead).or(known.last()).copied()
+    }
+}
+
 impl Stretch<'_> {
-    fn slice<'b>(&self, values: &'b [f64]) -> &'b [f64] {
-        values.get(self.range.clone()).unwrap_or_default()
-    }
-
-    fn before(&self) -> f64 {
-        self.demand.before
-    }
-
-    fn ces_orders(&self, told: Told, thresholds: &Thresholds) -> Vec<f64> {
-        let need = self.need.get(..self.range.end).unwrap_or(self.need);
-        let at = |slot: usize| need.get(slot).or(need.last()).copied().unwrap_or(0.0);
-        let day = 24 * self.hour;
-        // The first orders are made from demand alone, so that all rules begin alike; the rule then has its own past.
-        ces::orders(need, self.total, self.range.start, thresholds, |slot, ahead| match told {
-            Told::Everything => at(slot + ahead),
-            Told::HourBefore => at((slot + ahead).saturating_sub(self.hour)),
-            Told::LastValue => at(slot),
-            // The last such hour that has passed.
-            Told::Yesterday => at((slot + ahead).saturating_sub(day * (1 + ahead / day)).min(slot)),
-        })
+    /// Nodes that are known as slot `at` of the stretch begins: those of the slot before, and of the first slot its own.
+    fn there(&self, at: usize) -> f64 {
+        self.demand.total.get(at.saturating_sub(1)).copied().unwrap_or(0.0)
     }
 
     /// Nodes ordered in each slot by a rule without its buffer, and the buffer.
     pub fn orders(&self, setting: &Setting) -> (Vec<f64>, f64) {
-        let trailing = |slots: usize| {
-            let found = simple::trailing_maximum(self.need, self.range.start, slots);
-            found.into_iter().take(self.range.len()).collect::<Vec<f64>>()
+        let most = match setting.looks_back() {
+            0 => Vec::new(),
+            slots => trailing_maximum(self.need, self.range.start, slots),
         };
-        match setting {
-            Setting::AlwaysOn => (self.slice(self.total).to_vec(), 0.0),
-            Setting::Timeout { slots } => (trailing(*slots), 0.0),
-            Setting::TrailingMaximum { slots, buffer } => (trailing(*slots), f64::from(*buffer)),
-            Setting::Newsvendor { chance, buffer } => {
-                let first = self.readings.reached.first().map_or(1, |(slots, _)| *slots);
-                let switches = Switches {
-                    keep_slots: first,
-                    wake_chance: *chance,
-                    keep_chance: *chance,
-                    linger_slots: 0,
-                    buffer: *buffer,
-                };
-                (self.readings.held(&switches, 0.0), f64::from(*buffer))
-            }
-            Setting::Lazy { switch_slots, window_slots, buffer } => {
-                let nothing = vec![0.0; self.range.len()];
-                // Told of a window, it is told the median of the most of it.
-                let expected = match window_slots {
-                    0 => nothing,
-                    _ => self.readings.median(*window_slots),
-                };
-                let found = simple::lazy(self.need, self.range.start, *switch_slots, *window_slots, &expected);
-                (found.into_iter().take(self.range.len()).collect(), f64::from(*buffer))
-            }
-            Setting::Ces { told, thresholds } => (self.ces_orders(*told, thresholds), 0.0),
-            Setting::IdleTimeout { slots, keep_idle } => {
-                let keep = f64::from(*keep_idle);
-                let found = simple::idle_timeout(self.need, self.range.start, *slots, keep, self.before());
-                (found.into_iter().take(self.range.len()).collect(), 0.0)
-            }
-            Setting::Reach(switches) => (self.readings.held(switches, self.before()), f64::from(switches.buffer)),
-        }
+        let mut rule = Rule::new(*setting);
+        let slots = 0..self.range.len();
+        let orders = slots.map(|at| rule.order(&Before { stretch: self, most: &most, at }, self.demand.before));
+        (orders.collect(), setting.buffer())
     }
 
     /// What one setting meant.
@@ -304,7 +262,10 @@ impl Stretch<'_> {
     /// Every setting of a family, and what it meant.
     pub fn sweep(&self, family: Family) -> Vec<Scored> {
         let tried = self.sweep_in_blocks(family, self.range.len());
-        let whole = |own: &Tried| Scored { setting: own.setting, outcome: self.demand.outcome(&Sums::of(&own.blocks)) };
+        let whole = |trial: &Tried| {
+            let outcome = self.demand.outcome(&Sums::of(&trial.blocks));
+            Scored { setting: trial.setting, outcome }
+        };
         tried.iter().map(whole).collect()
     }
 
@@ -316,7 +277,7 @@ impl Stretch<'_> {
 
     /// Every setting of a family, block by block of so many slots.
     pub fn sweep_in_blocks(&self, family: Family, slots: usize) -> Vec<Tried> {
-        let most = self.slice(self.total).iter().copied().fold(0.0, f64::max);
+        let most = self.demand.total.iter().copied().fold(0.0, f64::max);
         let buffers = buffers(most);
         let with_buffers = |bare: Setting, of: &dyn Fn(u32) -> Setting| {
             let (orders, _) = self.orders(&bare);
@@ -363,16 +324,16 @@ impl Stretch<'_> {
                     .collect()
             }
             Family::CesPerfect | Family::CesPublished | Family::CesPersistence | Family::CesSeasonal => {
-                let Some(told) = family.told() else { return Vec::new() };
-                let own = self.ces.buffer as u32;
+                let Some(forecast) = family.forecast() else { return Vec::new() };
+                let given = self.ces.buffer as u32;
                 let mut all = buffers.clone();
-                if !all.contains(&own) {
-                    all.push(own);
+                if !all.contains(&given) {
+                    all.push(given);
                 }
                 all.iter()
                     .map(|buffer| {
                         let thresholds = Thresholds { buffer: f64::from(*buffer), ..self.ces };
-                        self.try_in_blocks(&Setting::Ces { told, thresholds }, slots)
+                        self.try_in_blocks(&Setting::Ces { forecast, thresholds }, slots)
                     })
                     .collect()
             }
@@ -400,22 +361,22 @@ impl Stretch<'_> {
 
 /// Of some settings, those that no other beats at once in service, wakes and, by more than `tolerance` nodes, sleep; most sleep first.
 pub fn front(mut scored: Vec<Scored>, tolerance: f64) -> Vec<Scored> {
-    let key = |own: &Scored| {
-        (-own.outcome.nodes_asleep_mean, own.outcome.unserved_node_slots, own.outcome.node_wakes_per_day)
+    let key = |point: &Scored| {
+        (-point.outcome.nodes_asleep_mean, point.outcome.unserved_node_slots, point.outcome.node_wakes_per_day)
     };
     scored.sort_by(|a, b| {
         let (a, b) = (key(a), key(b));
         a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)).then(a.2.total_cmp(&b.2))
     });
     let mut kept: Vec<Scored> = Vec::new();
-    for own in scored {
+    for point in scored {
         let beaten = kept.iter().any(|other| {
-            other.outcome.nodes_asleep_mean >= own.outcome.nodes_asleep_mean + tolerance
-                && other.outcome.unserved_node_slots <= own.outcome.unserved_node_slots
-                && other.outcome.node_wakes_per_day <= own.outcome.node_wakes_per_day
+            other.outcome.nodes_asleep_mean >= point.outcome.nodes_asleep_mean + tolerance
+                && other.outcome.unserved_node_slots <= point.outcome.unserved_node_slots
+                && other.outcome.node_wakes_per_day <= point.outcome.node_wakes_per_day
         });
         if !beaten {
-            kept.push(own);
+            kept.push(point);
         }
     }
     kept
@@ -432,7 +393,7 @@ mod tests {
             outcome: Outcome { nodes_asleep_mean: asleep, unserved_node_slots: unserved, ..Outcome::default() },
         };
         let kept = front(vec![of(1, 4.0, 0.0), of(2, 5.0, 0.0), of(3, 6.0, 2.0)], 0.0);
-        let slots: Vec<Setting> = kept.iter().map(|own| own.setting).collect();
+        let slots: Vec<Setting> = kept.iter().map(|point| point.setting).collect();
         assert_eq!(slots, vec![Setting::Timeout { slots: 3 }, Setting::Timeout { slots: 2 }]);
         // A node more of sleep is not enough to rule the first out if the past cannot tell so little.
         let kept = front(vec![of(1, 4.0, 0.0), of(2, 5.0, 0.0), of(3, 6.0, 2.0)], 1.5);

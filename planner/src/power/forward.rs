@@ -19,8 +19,8 @@ use tracecast_predictors::demand::{Series, Slot};
 
 use super::choice::Judge;
 use super::decide::{self, Decision, State};
-use super::family::Setting;
 use super::plan::Action;
+use super::rule::Setting;
 use super::saved::{Learned, SavedPlan, SavedPool};
 use super::score::{Demand, Sums};
 use super::service::Service;

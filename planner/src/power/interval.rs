@@ -86,7 +86,7 @@ impl Block {
         let mut sum: Vec<Self> = Vec::new();
         for pool in pools {
             sum.resize(sum.len().max(pool.len()), Self::default());
-            sum.iter_mut().zip(pool).for_each(|(sum, own)| sum.beside(own, 1.0));
+            sum.iter_mut().zip(pool).for_each(|(sum, block)| sum.beside(block, 1.0));
         }
         sum
     }
@@ -128,8 +128,8 @@ impl Intervals {
 
     /// Of how much more some blocks meant than others, block by block.
     pub fn of_differences(blocks: &[Block], others: &[Block]) -> Self {
-        let less = |(own, other): (&Block, &Block)| {
-            let mut less = *own;
+        let less = |(block, other): (&Block, &Block)| {
+            let mut less = *block;
             less.beside(other, -1.0);
             less
         };

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! demand in slots ──study──▶ rules fitted, chosen and scored beside the optimum ──answer──▶ JSON, report
-//!      rules: simple, ces, reach (facts of levels: level) · families of settings: family · which one: choice
+//!      rules, once: rule (trailing, ces, reach with facts of levels: level) · families of settings: family · which one: choice
 //!      figures: score, interval · what hours are worth: tariff · bound: optimum
 //! jobs and nodes ──apply──▶ the same rules in a replay (resim, on the hook of sim::power)
 //! plan ──config──▶ slurm.conf diff, schedule, Karpenter, cluster-autoscaler
@@ -30,10 +30,11 @@ pub mod recommend;
 pub mod request;
 pub mod resim;
 pub mod rolling;
+pub mod rule;
 pub mod saved;
 pub mod score;
 pub mod service;
-pub mod simple;
 pub mod study;
 pub mod tariff;
+pub mod trailing;
 pub mod yearly;

@@ -141,9 +141,9 @@ mod tests {
             let need: Vec<f64> = need.into_iter().map(f64::from).collect();
             let prices = Prices { wake: f64::from(wake), unserved: unserved.map(f64::from) };
             let found = optimum(&need, &vec![3.0; need.len()], &weights, f64::from(before), prices);
-            let own = cost(&need, &found, &weights, f64::from(before), prices);
+            let paid = cost(&need, &found, &weights, f64::from(before), prices);
             let least = brute(&need, &weights, 3, f64::from(before), prices);
-            prop_assert!((own - least).abs() < 1e-9, "{found:?} costs {own}, the cheapest {least}");
+            prop_assert!((paid - least).abs() < 1e-9, "{found:?} costs {paid}, the cheapest {least}");
         }
 
         #[test]

@@ -29,10 +29,11 @@ use serde::{Deserialize, Serialize};
 use tracecast_analytics::time::{DAY_MS, HOUR_MS};
 
 use super::choice::{self, Judge};
-use super::family::{Setting, Stretch};
-use super::score::Sums;
+use super::family::Stretch;
+use super::rule::Setting;
+use super::score::{Demand, Sums};
 use super::service::Service;
-use super::simple::trailing_maximum;
+use super::trailing::trailing_maximum;
 
 /// Slots of the trailing maximum that guards a rule, at least, hours.
 const GUARDED_H: f64 = 6.0;
@@ -93,7 +94,7 @@ impl Guard {
 
     /// By how much demand rose above its trailing maximum in slot `at`, nodes; those that joined carry what they brought. With boots that take
     /// longer, above what was known when the boot had to be ordered.
-    pub(super) fn rise(&self, (need, total): (&[f64], &[f64]), recent: impl Fn(usize) -> f64, at: usize) -> f64 {
+    fn rise(&self, (need, total): (&[f64], &[f64]), recent: impl Fn(usize) -> f64, at: usize) -> f64 {
         let of = |values: &[f64], slot: usize| values.get(slot).copied().unwrap_or(0.0);
         let joined = |slot: usize| match slot.checked_sub(1) {
             Some(before) => (of(total, slot) - of(total, before)).max(0.0),
@@ -120,22 +121,41 @@ impl Guard {
     /// What a rule that wishes `wished` nodes powered, buffer included, orders in each slot of a stretch, so that the service holds over the whole of it;
     /// and what each slot brought.
     pub fn keep(&self, stretch: &Stretch<'_>, wished: &[f64], service: &Service) -> Kept {
-        let mut ledger = self.ledger(service, stretch.demand.days());
-        let mut walker = stretch.demand.walker();
-        let begin = stretch.range.start.saturating_sub(self.boot_slots);
-        let recent = trailing_maximum(stretch.need, begin, self.recent_slots);
+        let ledger = self.ledger(service, stretch.demand.days());
+        let series = (stretch.need, stretch.total);
+        let wished = |at: usize| wished.get(at).copied().unwrap_or(0.0);
+        let (kept, _) = self.walk(series, stretch.range.start, &stretch.demand, ledger, |left, at, recent, there| {
+            left.order(wished(at), recent, there)
+        });
+        kept
+    }
+
+    /// Carries out, slot by slot, what `order` says of the ledger, the slot (counted from the first), the trailing maximum and the nodes there are, and books
+    /// what it brought. The slots are those of `demand`, which begin at `first` of the whole series.
+    pub(super) fn walk(
+        &self,
+        (need, total): (&[f64], &[f64]),
+        first: usize,
+        demand: &Demand<'_>,
+        mut ledger: Ledger,
+        mut order: impl FnMut(&Ledger, usize, f64, f64) -> f64,
+    ) -> (Kept, Ledger) {
+        let mut walker = demand.walker();
+        let begin = first.saturating_sub(self.boot_slots);
+        let recent = trailing_maximum(need, begin, self.recent_slots);
         let recent_at =
             |slot: usize| slot.checked_sub(begin).and_then(|place| recent.get(place)).copied().unwrap_or(0.0);
-        let mut kept = Kept { orders: Vec::with_capacity(wished.len()), sums: Vec::with_capacity(wished.len()) };
-        for (slot, wished) in stretch.range.clone().zip(wished) {
-            let order = ledger.order(*wished, recent_at(slot), walker.there());
+        let slots = demand.need.len();
+        let mut kept = Kept { orders: Vec::with_capacity(slots), sums: Vec::with_capacity(slots) };
+        for at in 0..slots {
+            let order = order(&ledger, at, recent_at(first + at), walker.there());
             let sums = walker.step(order);
-            let risen = self.rise((stretch.need, stretch.total), recent_at, slot);
+            let risen = self.rise((need, total), recent_at, first + at);
             ledger.book(sums.unserved, sums.woken, risen * self.margin);
             kept.orders.push(order);
             kept.sums.push(sums);
         }
-        kept
+        (kept, ledger)
     }
 }
 
@@ -263,7 +283,7 @@ mod tests {
     use super::super::ces::Thresholds;
     use super::super::reach::Readings;
     use super::super::resim::Constants;
-    use super::super::score::{Demand, Worth};
+    use super::super::score::Worth;
     use super::*;
 
     #[test]
@@ -314,7 +334,7 @@ mod tests {
             let wished: Vec<f64> = wished.into_iter().map(f64::from).collect();
             let total = vec![9.0; need.len()];
             let (constants, worth) = (Constants::default(), Worth::default());
-            let readings = Readings { in_use: Vec::new(), lately: Vec::new(), reached: Vec::new() };
+            let readings = Readings { in_use: Vec::new(), reached: Vec::new() };
             let range = 4..need.len();
             let demand = Demand {
                 need: &need[range.clone()],

@@ -1,4 +1,4 @@
-//! Our own policy: nodes are kept for as long as their return is likely, and woken when they are likely to be needed at once.
+//! Chances that levels are reached: the rule *reach* keeps nodes for as long as their return is likely, and woken when they are likely to be needed at once.
 //!
 //! For every [level](super::level) k that is not in use, boosted trees tell the chance that demand reaches it within the next H slots, for a
 //! few H, fitted on what was seen of all levels. With c(H, θ) the highest level whose chance exceeds θ, the number powered is
@@ -6,6 +6,8 @@
 //! ```text
 //! held(t) = max( c(1, θ_wake), min( held(t − 1), c(H, θ_keep) ), in use )        powered(t) = held(t) + buffer
 //! ```
+//!
+//! [`rule`](super::rule) has the rule itself; here is what tells it c(H, θ).
 //!
 //! It wakes up to the θ_wake quantile of what the next slot asks for, and lets go down to the θ_keep quantile of the most that the next H slots
 //! ask for: switching a level off and on again within H slots saves less than it costs. The trees tell chances down to a few per cent well;
@@ -29,9 +31,7 @@ use tracecast_predictors::model::boosted::{Boosted, FittedTrees, Target, Trees};
 use tracecast_predictors::model::{Fit as _, Predict as _, Training};
 
 use super::level::{FACTS, Levels};
-use super::simple::trailing_maximum;
 use crate::error::Result;
-use crate::sim::power::PowerPolicy as Policy;
 
 /// How far ahead keeping looks, hours.
 pub const KEEP_H: [f64; 4] = [0.5, 1.0, 2.0, 4.0];
@@ -146,8 +146,8 @@ impl Drawn {
 fn chances(classifiers: &[Classifier], rows: &Matrix) -> Result<Vec<f32>> {
     let mut sum = vec![0.0; rows.rows()];
     let part = 1.0 / classifiers.len().max(1) as f32;
-    for own in classifiers {
-        match own {
+    for classifier in classifiers {
+        match classifier {
             Classifier::Always(chance) => sum.iter_mut().for_each(|sum| *sum += chance * part),
             Classifier::Trees(trees) => {
                 sum.iter_mut().zip(trees.predict(rows)?).for_each(|(sum, chance)| *sum += chance * part);
@@ -244,14 +244,8 @@ impl Reach {
     /// As [`Reach::read`], the chances of about so many levels at once.
     fn read_in_parts(&self, series: &Series, range: Range<usize>, at_once: usize) -> Result<Readings> {
         let mut levels = Levels::new(series, self.most);
-        let peaks: Vec<f64> = series.slots.iter().take(range.end).map(|slot| slot.peak.min(slot.total)).collect();
-        let lately = |slots: usize| match slots {
-            0 => vec![0.0; range.len()],
-            _ => trailing_maximum(&peaks, range.start, slots),
-        };
         let mut readings = Readings {
             in_use: Vec::with_capacity(range.len()),
-            lately: LINGER.iter().map(|slots| (*slots, lately(*slots))).collect(),
             reached: self.horizons.iter().map(|(ahead, _)| (*ahead, Vec::with_capacity(range.len()))).collect(),
         };
         // A row for every level of every slot at once would be gigabytes for a thousand nodes over some weeks.
@@ -310,8 +304,6 @@ fn highest(base: usize, chances: &[f32]) -> [u32; CHANCES.len()] {
 pub struct Readings {
     /// By slot: how many were in use at the end of the slot before.
     pub in_use: Vec<usize>,
-    /// For each of [`LINGER`]: by slot, the largest count of so many slots before.
-    pub lately: Vec<(usize, Vec<f64>)>,
     /// Horizon in slots, and by slot the highest level reached with more than each of [`CHANCES`]; the first horizon is for waking.
     pub reached: Vec<(usize, Vec<[u32; CHANCES.len()]>)>,
 }
@@ -331,95 +323,50 @@ pub struct Switches {
     pub buffer: u32,
 }
 
-fn place(chance: f32) -> usize {
+/// Place of a chance among [`CHANCES`].
+pub(super) fn place(chance: f32) -> usize {
     CHANCES.iter().position(|known| *known <= chance).unwrap_or(CHANCES.len() - 1)
 }
 
-impl Readings {
-    /// For each slot, the median of the most that the next `slots` ask for, as far as it is above what is in use.
-    pub fn median(&self, slots: usize) -> Vec<f64> {
-        let found = self.reached.iter().find(|(ahead, _)| *ahead == slots);
-        let levels = found.map(|(_, levels)| levels.as_slice()).unwrap_or_default();
-        levels.iter().map(|levels| f64::from(levels.get(place(0.5)).copied().unwrap_or(0))).collect()
-    }
-
-    /// How many are held in each slot under these switches (the buffer comes on top), with `held` before the first.
-    pub fn held(&self, switches: &Switches, mut held: f64) -> Vec<f64> {
-        let (wake, keep) = (place(switches.wake_chance), place(switches.keep_chance));
-        let ahead = self.reached.iter().find(|(slots, _)| *slots == switches.keep_slots);
-        let (Some((_, now)), Some((_, later))) = (self.reached.first(), ahead) else { return Vec::new() };
-        let at = |levels: &[u32; CHANCES.len()], place: usize| f64::from(levels.get(place).copied().unwrap_or(0));
-        let lately = self.lately.iter().find(|(slots, _)| *slots == switches.linger_slots);
-        let Some((_, lately)) = lately else { return Vec::new() };
-        let slots = now.iter().zip(later).zip(&self.in_use).zip(lately);
-        slots
-            .map(|(((now, later), in_use), lately)| {
-                held = at(now, wake).max(held.min(at(later, keep))).max(*lately).max(*in_use as f64);
-                held
-            })
-            .collect()
-    }
-}
-
-/// The policy, slot by slot.
+/// What is known of all levels slot by slot, and the chances that follow.
 #[derive(Debug, Clone)]
-pub struct Reaching {
+pub(super) struct Watch {
     reach: Arc<Reach>,
-    switches: Switches,
     levels: Option<Levels>,
-    held: Option<f64>,
 }
 
-impl Reaching {
-    /// With these switches.
-    pub fn new(reach: Arc<Reach>, switches: Switches) -> Self {
-        Self { reach, switches, levels: None, held: None }
+impl Watch {
+    /// Nothing seen yet.
+    pub(super) fn new(reach: Arc<Reach>) -> Self {
+        Self { reach, levels: None }
     }
 
-    /// The median of the most that the next `slots` ask for, as far as it is above what is in use; `None` if it cannot be told.
-    pub(super) fn expected(&mut self, seen: Seen<'_>, slots: usize) -> Option<f64> {
-        let levels = self.look(seen);
-        let found = self.reached(&levels, slots, 0.5);
-        self.levels = Some(levels);
-        found
-    }
-
-    /// What is known of all levels by now.
-    fn look(&mut self, seen: Seen<'_>) -> Levels {
-        let mut levels = self.levels.take().unwrap_or_else(|| Levels::new(seen.series, self.reach.most));
+    /// Takes in the slots that have ended since the last call.
+    pub(super) fn look(&mut self, seen: Seen<'_>) {
+        let levels = self.levels.get_or_insert_with(|| Levels::new(seen.series, self.reach.most));
         for slot in seen.slots.iter().skip(levels.seen()) {
             levels.push(slot);
         }
-        levels
     }
 
-    fn reached(&self, levels: &Levels, ahead: usize, least: f32) -> Option<f64> {
+    /// Nodes in use as the last slot ended.
+    pub(super) fn in_use(&self) -> f64 {
+        self.levels.as_ref().map_or(0.0, |levels| levels.in_use() as f64)
+    }
+
+    /// Slots that waking looks ahead.
+    pub(super) fn first(&self) -> usize {
+        self.reach.first()
+    }
+
+    /// The highest level that is reached within `ahead` slots with more than a chance; `None` if that cannot be told.
+    pub(super) fn reached(&self, ahead: usize, chance: f32) -> Option<f64> {
+        let levels = self.levels.as_ref()?;
         let (_, classifiers) = self.reach.horizons.iter().find(|(slots, _)| *slots == ahead)?;
         let mut rows = Matrix::new(FACTS);
         self.reach.rows(levels, &mut rows);
         let chances = chances(classifiers, &rows).ok()?;
-        highest(levels.in_use(), &chances).get(place(least)).map(|level| f64::from(*level))
-    }
-}
-
-impl Policy for Reaching {
-    fn name(&self) -> String {
-        "reach".to_owned()
-    }
-
-    fn target(&mut self, seen: Seen<'_>, powered: f64) -> f64 {
-        let levels = self.look(seen);
-        let first = self.reach.first();
-        let in_use = levels.in_use() as f64;
-        // If a chance cannot be told, nothing is let go.
-        let wake = self.reached(&levels, first, self.switches.wake_chance).unwrap_or(in_use);
-        let held = self.held.unwrap_or(powered);
-        let keep = self.reached(&levels, self.switches.keep_slots, self.switches.keep_chance).unwrap_or(held);
-        let lately = levels.largest(self.switches.linger_slots);
-        let held = wake.max(held.min(keep)).max(lately).max(in_use);
-        self.held = Some(held);
-        self.levels = Some(levels);
-        held + f64::from(self.switches.buffer)
+        highest(levels.in_use(), &chances).get(place(chance)).map(|level| f64::from(*level))
     }
 }
 
@@ -452,7 +399,7 @@ mod tests {
         let once = reach.read_in_parts(&series, 100..160, usize::MAX).unwrap();
         for at_once in [1, 100] {
             let parts = reach.read_in_parts(&series, 100..160, at_once).unwrap();
-            assert_eq!((&parts.in_use, &parts.lately, &parts.reached), (&once.in_use, &once.lately, &once.reached));
+            assert_eq!((&parts.in_use, &parts.reached), (&once.in_use, &once.reached));
         }
         assert_eq!((once.in_use.len(), once.reached.iter().map(|(_, of)| of.len()).sum::<usize>()), (60, 120));
     }

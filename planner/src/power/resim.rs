@@ -150,7 +150,7 @@ impl<'a> Baseline<'a> {
         let from_ms = setting.from_ms.map_or(0, |at| slots(at - workload.origin_ms).max(0));
         let to_ms = setting.to_ms.map_or(slots(last) + setting.slot_ms, |at| slots(at - workload.origin_ms));
         if to_ms <= from_ms {
-            return Err(Error::Policy("the window of the effect is empty; give a later end".to_owned()));
+            return Err(Error::NothingToEvaluate("the window of the effect is empty; give a later end".to_owned()));
         }
         let rules = Rules { until_ms: to_ms, ..rules(&setting, None, false) };
         let mut supervisor = Supervisor::reactive(rules);
@@ -195,7 +195,8 @@ impl<'a> Baseline<'a> {
         let slots = self.slots();
         let pools = 0..self.firsts.len().saturating_sub(1);
         let states = replayed.record.by_node();
-        let powered: Vec<Vec<(u32, u32)>> = pools.map(|pool| self.powered(own(&states, self.nodes_of(pool)))).collect();
+        let powered: Vec<Vec<(u32, u32)>> =
+            pools.map(|pool| self.powered(entries(&states, self.nodes_of(pool)))).collect();
         let origin_ms = self.setting.loaded.workload.origin_ms;
         let moment = |slot: usize| {
             let seen = |of: fn(&tracecast_predictors::demand::Slot) -> f64| -> f64 {
@@ -355,7 +356,7 @@ impl<'a> Baseline<'a> {
     fn bound(&self, busy: &[Vec<(i64, i64)>]) -> bound::Bound {
         let mut sum = bound::Bound::default();
         for pool in 0..self.firsts.len().saturating_sub(1) {
-            let (busy, states) = (own(busy, self.nodes_of(pool)), own(&self.states, self.nodes_of(pool)));
+            let (busy, states) = (entries(busy, self.nodes_of(pool)), entries(&self.states, self.nodes_of(pool)));
             sum.add(bound::optimum(busy, states, self.window, self.setting.constants));
         }
         sum
@@ -369,7 +370,7 @@ impl<'a> Baseline<'a> {
         let mut pools = Vec::new();
         for (pool, series) in self.series.iter().enumerate() {
             let nodes = self.nodes_of(pool);
-            let (states, busy) = (own(states, nodes.clone()), own(&self.busy, nodes.clone()));
+            let (states, busy) = (entries(states, nodes.clone()), entries(&self.busy, nodes.clone()));
             let mut unserved = 0.0;
             for ((slot, powered), at) in self.slots().zip(self.powered(states)).zip(0i64..) {
                 let needed = series.slots.get(slot).map_or(0.0, |slot| slot.peak);
@@ -455,7 +456,7 @@ fn firsts(cluster: &Cluster) -> Vec<u32> {
 }
 
 /// The entries of some nodes.
-fn own<T>(of: &[T], nodes: std::ops::Range<usize>) -> &[T] {
+fn entries<T>(of: &[T], nodes: std::ops::Range<usize>) -> &[T] {
     of.get(nodes).unwrap_or_default()
 }
 

@@ -21,8 +21,9 @@ use serde::Serialize;
 use tracecast_analytics::time::{DAY_MS, format_rfc3339};
 use tracecast_predictors::demand::Series;
 
-use super::family::{Family, Setting};
+use super::family::Family;
 use super::promise;
+use super::rule::Setting;
 use super::score::Sums;
 use super::service::Service;
 use super::study::{LEAST_DAYS, Request, Survey};

@@ -13,9 +13,9 @@ use tracecast_analytics::time::DAY_MS;
 use tracecast_predictors::demand::{Series, Slot, Unit};
 use tracecast_predictors::model_file::Format;
 
-use super::family::Setting;
 use super::promise::{Guard, guarded_by};
 use super::reach::{Reach, horizons};
+use super::rule::Setting;
 use super::service::Service;
 use crate::error::{Error, Result};
 
@@ -194,6 +194,6 @@ impl SavedPlan {
                 reach: Arc::new(Reach::decoded(&entry.reach, &encoded, entry.most).map_err(damaged)?),
             });
         }
-        Ok(Self { learned: opened.own, pools })
+        Ok(Self { learned: opened.fields, pools })
     }
 }

@@ -89,8 +89,8 @@ impl Demand<'_> {
 
     /// Energy of one wake and sleep beyond that of being powered and off: a node that boots counts as powered, one that shuts down as asleep.
     fn cycle_kwh(&self) -> f64 {
-        let own = self.constants;
-        (own.boot_j - own.idle_w * own.boot_s + own.shutdown_j - own.off_w * own.shutdown_s) / KWH_J
+        let node = self.constants;
+        (node.boot_j - node.idle_w * node.boot_s + node.shutdown_j - node.off_w * node.shutdown_s) / KWH_J
     }
 
     /// What a slot of sleep is worth on average, in slots at the price of [`Worth`]: 1 where hours are alike.

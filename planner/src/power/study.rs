@@ -17,12 +17,13 @@ use tracecast_predictors::demand::{Series, Unit};
 
 use super::ces::Thresholds;
 use super::choice::{self, Because, Elected, Judge, Member};
-use super::family::{Family, Scored, Setting, Stretch, Tried, front};
+use super::family::{Family, Scored, Stretch, Tried, front};
 use super::interval::{self, Block, Intervals};
 use super::optimum::{Prices, optimum};
 use super::promise::{self, Followed};
 use super::reach::{Reach, Readings, horizons};
 use super::resim::Constants;
+use super::rule::Setting;
 use super::score::{Demand, Outcome, Sums, Worth, relative};
 use super::service::Service;
 use super::tariff::{Rates, Weights};
@@ -120,7 +121,7 @@ pub struct Studied {
     pub days: [f64; 3],
     /// By family.
     pub curves: Vec<Curve>,
-    /// Our rule's chances, fitted on all days before.
+    /// Chances that levels are reached, for the rule *reach*, fitted on all days before.
     pub reach: Reach,
     /// Place of the curve of the rule to follow.
     pub chosen: usize,
@@ -241,7 +242,7 @@ impl Sides {
 
 /// The best of some settings, by what they meant on the days of choice; `None` if none keeps to the service asked for.
 fn within<'a>(scored: &'a [Scored], demand: &Demand<'_>, service: &Service) -> Option<&'a Scored> {
-    let fitting = scored.iter().filter(|own| service.holds(&own.outcome, demand.days()));
+    let fitting = scored.iter().filter(|point| service.holds(&point.outcome, demand.days()));
     fitting.max_by(|a, b| {
         // Of equals the first.
         let order = a.outcome.nodes_asleep_mean.total_cmp(&b.outcome.nodes_asleep_mean);
@@ -319,11 +320,7 @@ impl<'a> Survey<'a> {
             )));
         }
         if days(fit, series) < LEAST_DAYS {
-            return Err(Error::Policy(format!(
-                "{}: {:.1} days before the evaluation are too few to learn from and to choose on; {LEAST_DAYS:.0} are the least",
-                series.name,
-                days(fit, series)
-            )));
+            return Err(Error::TooFewDays { series: series.name.clone(), days: days(fit, series), least: LEAST_DAYS });
         }
         let (learn, pick) = learn_and_choose(fit);
         let ahead = horizons(series.slot_ms, request.boot_slots);
@@ -402,9 +399,9 @@ impl<'a> Survey<'a> {
             Elected { setting: Setting::AlwaysOn, whole, held_out: Vec::new() }
         };
         let elected = choice::elect(&self.judge(&picking), &tried).unwrap_or_else(nothing);
-        let scored = |own: &Tried| {
-            let outcome = picking.demand.outcome(&Sums::of(&own.blocks));
-            Scored { setting: own.setting, outcome }
+        let scored = |trial: &Tried| {
+            let outcome = picking.demand.outcome(&Sums::of(&trial.blocks));
+            Scored { setting: trial.setting, outcome }
         };
         let most = picking.demand.total.iter().copied().fold(0.0, f64::max);
         let kept = front(tried.iter().map(scored).collect(), most * TOLERANCE);
@@ -414,7 +411,7 @@ impl<'a> Survey<'a> {
             family,
             tried: tried.len(),
             for_service: services
-                .map(|service| within(&kept, &picking.demand, service).map(|own| own.setting))
+                .map(|service| within(&kept, &picking.demand, service).map(|point| point.setting))
                 .collect(),
             kept,
             elected,
@@ -425,32 +422,32 @@ impl<'a> Survey<'a> {
     /// What was chosen, on the days evaluated. `stands` is the plain rule that all VCs follow unless the past clearly says otherwise.
     fn finish(self, stands: Option<(usize, Because)>) -> Studied {
         let (picking, evaluating) = (self.picking(), self.evaluating());
-        let rules: Vec<(Family, &Elected)> = self.rules.iter().map(|own| (own.family, &own.elected)).collect();
+        let rules: Vec<(Family, &Elected)> = self.rules.iter().map(|rule| (rule.family, &rule.elected)).collect();
         let (chosen, because) = choice::decide(&self.judge(&picking), &rules, stands);
         let block = interval::block_slots(&evaluating.demand);
         let tried: Vec<Tried> =
-            self.rules.par_iter().map(|own| evaluating.try_in_blocks(&own.elected.setting, block)).collect();
+            self.rules.par_iter().map(|rule| evaluating.try_in_blocks(&rule.elected.setting, block)).collect();
         let wake = QUOTED_H * HOUR_MS as f64 / self.series.slot_ms as f64;
         let curves: Vec<Curve> = self
             .rules
             .par_iter()
             .zip(&tried)
-            .map(|(own, tried)| {
+            .map(|(rule, tried)| {
                 let outcome = evaluating.demand.outcome(&Sums::of(&tried.blocks));
                 let blocks: Vec<Block> = tried.blocks.iter().map(|sums| Block::of(&evaluating.demand, sums)).collect();
                 Curve {
-                    family: own.family,
-                    tried: own.tried,
-                    kept: own.kept.len(),
-                    points: front(own.kept.iter().map(|own| evaluating.score(&own.setting)).collect(), 0.0),
-                    chosen: Scored { setting: own.elected.setting, outcome },
-                    for_service: own
+                    family: rule.family,
+                    tried: rule.tried,
+                    kept: rule.kept.len(),
+                    points: front(rule.kept.iter().map(|point| evaluating.score(&point.setting)).collect(), 0.0),
+                    chosen: Scored { setting: rule.elected.setting, outcome },
+                    for_service: rule
                         .for_service
                         .iter()
                         .map(|setting| setting.as_ref().map(|setting| evaluating.score(setting)))
                         .collect(),
-                    chosen_before: picking.demand.outcome(&own.elected.whole),
-                    held_out: picking.demand.outcome(&Sums::of(&own.elected.held_out)),
+                    chosen_before: picking.demand.outcome(&rule.elected.whole),
+                    held_out: picking.demand.outcome(&Sums::of(&rule.elected.held_out)),
                     intervals: Intervals::of(&blocks),
                     blocks,
                     optimum_at_service: evaluating.demand.optimum_at(outcome.unserved_node_slots, wake),
@@ -459,7 +456,7 @@ impl<'a> Survey<'a> {
             .collect();
         let trailing = curves.iter().find(|curve| curve.family == Family::TrailingMaximum);
         let over_trailing = curves.get(chosen).zip(trailing);
-        let over_trailing = over_trailing.map(|(own, other)| Intervals::of_differences(&own.blocks, &other.blocks));
+        let over_trailing = over_trailing.map(|(curve, other)| Intervals::of_differences(&curve.blocks, &other.blocks));
         let setting = curves.get(chosen).map_or(Setting::AlwaysOn, |curve| curve.chosen.setting);
         let (mut orders, mut buffer) = evaluating.orders(&setting);
         let mut promise = None;
@@ -515,7 +512,7 @@ pub fn study(series: &Series, request: &Request) -> Result<Studied> {
 pub fn study_together(all: &[(&Series, Request)]) -> Vec<Result<Studied>> {
     let mut surveys: Vec<Result<Survey<'_>>> =
         all.par_iter().map(|(series, request)| Survey::of(series, request)).collect();
-    let mut known: Vec<&mut Survey<'_>> = surveys.iter_mut().filter_map(|own| own.as_mut().ok()).collect();
+    let mut known: Vec<&mut Survey<'_>> = surveys.iter_mut().filter_map(|survey| survey.as_mut().ok()).collect();
     let families = all.first().map_or(0, |(_, request)| request.families.len());
     for place in 0..families {
         let members: Vec<Member<'_>> = known
@@ -537,9 +534,9 @@ pub fn study_together(all: &[(&Series, Request)]) -> Vec<Result<Studied>> {
     }
     let judges: Vec<Judge<'_>> = known.iter().map(|survey| survey.judge(&survey.picking())).collect();
     let rules: Vec<Vec<(Family, &Elected)>> =
-        known.iter().map(|survey| survey.rules.iter().map(|own| (own.family, &own.elected)).collect()).collect();
+        known.iter().map(|survey| survey.rules.iter().map(|rule| (rule.family, &rule.elected)).collect()).collect();
     let stands = choice::decide_together(&judges, &rules);
-    surveys.into_iter().map(|own| own.map(|survey| survey.finish(stands))).collect()
+    surveys.into_iter().map(|result| result.map(|survey| survey.finish(stands))).collect()
 }
 
 fn optima(demand: &Demand<'_>) -> Vec<Optimum> {

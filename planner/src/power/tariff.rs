@@ -144,7 +144,8 @@ mod tests {
     #[test]
     fn ten_times_the_price_is_ten_times_the_weight() {
         let rates = |times: f64| Rates { by_slot: vec![Some(0.1 * times); 4], are_money: true };
-        let weight = |times| rates(times).weights(&series(4), 2, 0.10).and_then(|own| own.expected.first().copied());
+        let weight =
+            |times| rates(times).weights(&series(4), 2, 0.10).and_then(|weights| weights.expected.first().copied());
         assert!((weight(10.0).unwrap_or(0.0) / weight(1.0).unwrap_or(1.0) - 10.0).abs() < 1e-12);
     }
 }

@@ -65,14 +65,14 @@ mod tests {
     #[test]
     fn the_worked_number() {
         let idle = Constants { idle_w: 1240.0, active_w: None, pue_marginal: 1.0, ..Constants::default() };
-        let own = Yearly::of(59.52, 2.0, 10.0, 4.0, &idle).unwrap();
+        let yearly = Yearly::of(59.52, 2.0, 10.0, 4.0, &idle).unwrap();
         // 10 nodes × 48 h × 1.24 kW = 595.2 kWh.
-        assert!((own.share_of_nodes - 0.1).abs() < 1e-12 && own.share_is_upper_bound);
-        assert!((own.saved_kwh_per_year - 59.52 * 182.625).abs() < 1e-9);
+        assert!((yearly.share_of_nodes - 0.1).abs() < 1e-12 && yearly.share_is_upper_bound);
+        assert!((yearly.saved_kwh_per_year - 59.52 * 182.625).abs() < 1e-9);
         // 4 × 48 h × 3.24 kW + 6 × 48 h × 1.24 kW = 622.08 + 357.12 = 979.2 kWh.
         let active = Constants { active_w: Some(3240.0), ..idle };
-        let own = Yearly::of(59.52, 2.0, 10.0, 4.0, &active).unwrap();
-        assert!((own.share_of_nodes - 59.52 / 979.2).abs() < 1e-12 && !own.share_is_upper_bound);
+        let yearly = Yearly::of(59.52, 2.0, 10.0, 4.0, &active).unwrap();
+        assert!((yearly.share_of_nodes - 59.52 / 979.2).abs() < 1e-12 && !yearly.share_is_upper_bound);
         assert!(Yearly::of(1.0, 0.0, 10.0, 4.0, &active).is_none());
     }
 }

@@ -179,7 +179,7 @@ impl Answer {
         let title = |what: &str| if several { format!("{}: {what}", test.name) } else { what.to_owned() };
         let chosen = find(test, &test.chosen);
         let finding = match chosen.zip(test.models.first()) {
-            Some((own, base)) => sentence(test, own, base),
+            Some((best, base)) => sentence(test, best, base),
             None => String::new(),
         };
         let by_horizon = |of: fn(&super::score::DemandScore) -> f64| -> Vec<Curve> {
@@ -191,19 +191,19 @@ impl Answer {
         };
         let ahead = || Axis::duration("From the forecast to the end of the slot");
         let smape =
-            Chart::xy(id("smape"), "sMAPE by horizon", ahead(), Axis::linear("sMAPE"), by_horizon(|own| own.smape))
+            Chart::xy(id("smape"), "sMAPE by horizon", ahead(), Axis::linear("sMAPE"), by_horizon(|score| score.smape))
                 .with_reading("Lower is better; the dashed line says that nothing changes.");
         let loss = Chart::xy(
             id("pinball"),
             "Pinball loss by horizon",
             ahead(),
             Axis::linear(format!("Mean pinball loss ({unit})")),
-            by_horizon(|own| own.pinball_mean),
+            by_horizon(|score| score.pinball_mean),
         )
         .with_reading("What the quantiles cost, too much and too little together. Lower is better.");
         let held = chosen.map(|chosen| coverage(chosen, id("coverage"), ahead()));
         let made_of: Vec<String> =
-            test.ensemble.iter().map(|own| format!("{:.1} {}", own.weight, own.model.name())).collect();
+            test.ensemble.iter().map(|member| format!("{:.1} {}", member.weight, member.model.name())).collect();
         let mut section = Section::new(id("models"), title("Which forecast is best")).with_finding(finding);
         // One horizon is no curve.
         if self.horizon > 1 {
@@ -249,21 +249,21 @@ impl Answer {
         let mut table = Table::new(format!("{} by horizon", test.chosen), columns);
         let (Some(chosen), Some(base)) = (find(test, &test.chosen), test.models.first()) else { return table };
         let named = [1, 2, 3, 6, 12, 18, 24, 36, 72, 144];
-        for (own, base) in chosen.by_horizon.iter().zip(&base.by_horizon) {
-            if !named.contains(&own.horizon) && own.horizon != self.horizon {
+        for (row, base) in chosen.by_horizon.iter().zip(&base.by_horizon) {
+            if !named.contains(&row.horizon) && row.horizon != self.horizon {
                 continue;
             }
             table.rows.push(vec![
-                Cell::Duration(own.ahead_s),
-                Cell::float(own.score.smape, 2),
+                Cell::Duration(row.ahead_s),
+                Cell::float(row.score.smape, 2),
                 Cell::float(base.score.smape, 2),
-                Cell::float(own.score.rmse, 2),
+                Cell::float(row.score.rmse, 2),
                 Cell::float(base.score.rmse, 2),
-                Cell::float(own.score.pinball_mean, 3),
+                Cell::float(row.score.pinball_mean, 3),
                 Cell::float(base.score.pinball_mean, 3),
-                Cell::share(own.score.coverage80),
-                Cell::share(own.score.coverage90),
-                Cell::float(own.score.width90, 1),
+                Cell::share(row.score.coverage80),
+                Cell::share(row.score.coverage90),
+                Cell::float(row.score.width90, 1),
             ]);
         }
         table
@@ -276,13 +276,13 @@ impl Answer {
         let band = |(low, high): (usize, usize)| -> Vec<(f64, f64, f64)> {
             test.shown
                 .iter()
-                .map(|own| (time(own.time_ms), at(&own.quantiles, low), at(&own.quantiles, high)))
+                .map(|slot| (time(slot.time_ms), at(&slot.quantiles, low), at(&slot.quantiles, high)))
                 .collect()
         };
         let median: Vec<(f64, f64)> =
-            test.shown.iter().map(|own| (time(own.time_ms), at(&own.quantiles, MEDIAN))).collect();
+            test.shown.iter().map(|slot| (time(slot.time_ms), at(&slot.quantiles, MEDIAN))).collect();
         let truth: Vec<(f64, f64)> =
-            test.shown.iter().map(|own| (time(own.time_ms), own.truth.unwrap_or(f64::NAN))).collect();
+            test.shown.iter().map(|slot| (time(slot.time_ms), slot.truth.unwrap_or(f64::NAN))).collect();
         let curves = vec![
             Curve::new("median, 5 to 95 %", Mark::Dashed, median).with_band(band(ENDS90)),
             Curve::new("what came", Mark::Step, truth),
@@ -296,10 +296,10 @@ impl Answer {
         )
         .with_reading("The last three days reported. Nine in ten slots should lie within the shading.");
         let counted_slots: Vec<(&Vec<f64>, f64)> =
-            test.shown.iter().filter_map(|own| Some((&own.quantiles, own.truth?))).collect();
+            test.shown.iter().filter_map(|slot| Some((&slot.quantiles, slot.truth?))).collect();
         let within = counted_slots
             .iter()
-            .filter(|(own, truth)| at(own, ENDS90.0) <= *truth && *truth <= at(own, ENDS90.1))
+            .filter(|(quantiles, truth)| at(quantiles, ENDS90.0) <= *truth && *truth <= at(quantiles, ENDS90.1))
             .count();
         Section::new(id, title)
             .with_finding(format!(

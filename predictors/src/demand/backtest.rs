@@ -257,11 +257,11 @@ pub(super) fn tracks_of(series: &Series, jobs: Option<&Jobs>, options: &Options,
     let mut fitted: Vec<(ForecastModel, Vec<Fan>)> = Vec::new();
     let mut left_out = Vec::new();
     for model in models {
-        let own: Vec<Result<Vec<Fan>>> = done.by_ref().take(moments.len()).collect();
-        let last_failed = own.last().is_some_and(Result::is_err);
+        let outcomes: Vec<Result<Vec<Fan>>> = done.by_ref().take(moments.len()).collect();
+        let last_failed = outcomes.last().is_some_and(Result::is_err);
         let mut raw = Vec::new();
         let mut why = None;
-        for (found, serves) in own.into_iter().zip(&moments) {
+        for (found, serves) in outcomes.into_iter().zip(&moments) {
             match found {
                 Ok(fans) => raw.extend(fans),
                 Err(error @ (Error::TooFew(_) | Error::Unsuited(_))) => {
@@ -311,10 +311,10 @@ fn calibrate(
     let horizon = options.settings.horizon.max(1);
     let mut calibrator = DemandCalibrator::new(horizon, options.adapt, window);
     let mut fans: Vec<Fan> = Vec::with_capacity(raw.len());
-    for (step, own) in raw.iter().enumerate() {
+    for (step, fan) in raw.iter().enumerate() {
         let at = first + step;
         learn_slot(&mut calibrator, series, first, at.wrapping_sub(1), raw, &fans);
-        fans.push(calibrator.moved(own, point_is_median).within(Bounds::before(series, at)));
+        fans.push(calibrator.moved(fan, point_is_median).within(Bounds::before(series, at)));
     }
     learn_slot(&mut calibrator, series, first, (first + raw.len()).wrapping_sub(1), raw, &fans);
     (fans, calibrator)
@@ -362,7 +362,7 @@ fn weigh(
     let on: Vec<usize> = (1..=WEIGHED_ON).map(|part| (horizon * part).div_ceil(WEIGHED_ON) - 1).collect();
     let mut cases: Vec<(f64, f64, Vec<Quantiles>)> = Vec::new();
     for ahead in &on {
-        let mut own = Vec::new();
+        let mut counted = Vec::new();
         let mut base = 0.0;
         for target in choose..report {
             let all: Option<Vec<ForecastAndTruth>> =
@@ -370,11 +370,11 @@ fn weigh(
             let Some(all) = all else { continue };
             let Some(truth) = all.first().map(|told| told.truth) else { continue };
             base += all.first().map_or(0.0, |told| loss(&told.quantiles, truth));
-            own.push((truth, all.into_iter().map(|told| told.quantiles).collect::<Vec<Quantiles>>()));
+            counted.push((truth, all.into_iter().map(|told| told.quantiles).collect::<Vec<Quantiles>>()));
         }
         // Each horizon weighs the same: its losses count over persistence's.
-        let scale = if base > 0.0 { own.len() as f64 / base } else { 1.0 };
-        cases.extend(own.into_iter().map(|(truth, said)| (truth, scale, said)));
+        let scale = if base > 0.0 { counted.len() as f64 / base } else { 1.0 };
+        cases.extend(counted.into_iter().map(|(truth, said)| (truth, scale, said)));
     }
     if cases.is_empty() {
         return (None, Vec::new());
@@ -389,7 +389,7 @@ fn weigh(
         let all: Vec<&Fan> = tracks.iter().filter_map(|track| track.raw.get(step)).collect();
         let quantiles: Vec<Quantiles> =
             (0..horizon).map(|ahead| mix(&best, all.iter().filter_map(|fan| fan.quantiles.get(ahead)))).collect();
-        let point = quantiles.iter().map(|own| own.get(super::fan::MEDIAN).copied().unwrap_or(f64::NAN)).collect();
+        let point = quantiles.iter().map(|set| set.get(super::fan::MEDIAN).copied().unwrap_or(f64::NAN)).collect();
         Fan { point, quantiles }
     };
     let weights = tracks
@@ -403,8 +403,8 @@ fn weigh(
 
 fn mix<'a>(tenths: &[u32], said: impl Iterator<Item = &'a Quantiles>) -> Quantiles {
     let mut mixed = [0.0; LEVELS.len()];
-    for (weight, own) in tenths.iter().zip(said).filter(|(weight, _)| **weight > 0) {
-        for (slot, value) in mixed.iter_mut().zip(own) {
+    for (weight, quantiles) in tenths.iter().zip(said).filter(|(weight, _)| **weight > 0) {
+        for (slot, value) in mixed.iter_mut().zip(quantiles) {
             *slot += f64::from(*weight) / 10.0 * value;
         }
     }
@@ -413,17 +413,17 @@ fn mix<'a>(tenths: &[u32], said: impl Iterator<Item = &'a Quantiles>) -> Quantil
 
 /// Mean pinball loss over the levels.
 fn loss(quantiles: &Quantiles, truth: f64) -> f64 {
-    quantiles.iter().zip(LEVELS).map(|(own, level)| pinball(truth, *own, level)).sum::<f64>() / LEVELS.len() as f64
+    quantiles.iter().zip(LEVELS).map(|(value, level)| pinball(truth, *value, level)).sum::<f64>() / LEVELS.len() as f64
 }
 
 /// Sums by horizon over the targets of a part.
 fn sums(series: &Series, track: &DemandTrack, first: usize, from: usize, to: usize) -> Vec<Sums> {
     let horizon = track.raw.first().map_or(0, Fan::horizons);
     let mut sums = vec![Sums::default(); horizon];
-    for (ahead, own) in sums.iter_mut().enumerate() {
+    for (ahead, sum) in sums.iter_mut().enumerate() {
         for target in from.max(first + ahead)..to {
             if let Some(told) = told(series, track, first, target, ahead) {
-                own.add(&told);
+                sum.add(&told);
             }
         }
     }
@@ -433,14 +433,14 @@ fn sums(series: &Series, track: &DemandTrack, first: usize, from: usize, to: usi
 /// Model of least loss on the slots to choose on, and the loss of each: the mean over horizons of its pinball loss over persistence's.
 pub(super) fn choice(series: &Series, tracks: &DemandTracks) -> Vec<f64> {
     let part = |track: &DemandTrack| -> Vec<f64> {
-        let own = sums(series, track, tracks.first, tracks.choose, tracks.report);
-        own.iter().map(|own| own.score().map_or(f64::NAN, |score| score.pinball_mean)).collect()
+        let by_horizon = sums(series, track, tracks.first, tracks.choose, tracks.report);
+        by_horizon.iter().map(|sum| sum.score().map_or(f64::NAN, |score| score.pinball_mean)).collect()
     };
     let base = tracks.tracks.first().map(&part).unwrap_or_default();
-    let over = |own: Vec<f64>| {
+    let over = |losses: Vec<f64>| {
         // A horizon that persistence never missed cannot tell models apart.
         let shares: Vec<f64> =
-            own.iter().zip(&base).filter(|(_, base)| **base > 0.0).map(|(own, base)| own / base).collect();
+            losses.iter().zip(&base).filter(|(_, base)| **base > 0.0).map(|(value, base)| value / base).collect();
         if shares.is_empty() { 1.0 } else { shares.iter().sum::<f64>() / shares.len() as f64 }
     };
     tracks.tracks.par_iter().map(|track| over(part(track))).collect()
@@ -486,22 +486,22 @@ pub fn summarise(series: &Series, found: &DemandTracks) -> Result<DemandBacktest
     };
     let losses = choice(series, found);
     let scored: Vec<Vec<Sums>> = found.tracks.par_iter().map(|track| sums(series, track, first, report, end)).collect();
-    let whole = |own: &[Sums]| {
+    let whole = |horizon_sums: &[Sums]| {
         let mut all = Sums::default();
-        own.iter().for_each(|own| all.merge(own));
+        horizon_sums.iter().for_each(|sum| all.merge(sum));
         all.score()
     };
-    let base = scored.first().and_then(|own| whole(own)).map(|score| score.pinball_mean);
+    let base = scored.first().and_then(|horizon_sums| whole(horizon_sums)).map(|score| score.pinball_mean);
     let mut models = Vec::new();
-    for ((track, own), choice_loss) in found.tracks.iter().zip(&scored).zip(&losses) {
+    for ((track, horizon_sums), choice_loss) in found.tracks.iter().zip(&scored).zip(&losses) {
         let nothing = || Error::TooFew(format!("{}: nothing was counted in the slots to report on", series.name));
-        let score = whole(own).ok_or_else(nothing)?;
-        let by_horizon = own
+        let score = whole(horizon_sums).ok_or_else(nothing)?;
+        let by_horizon = horizon_sums
             .iter()
             .enumerate()
-            .filter_map(|(ahead, own)| {
+            .filter_map(|(ahead, sum)| {
                 let ahead_s = (ahead + 1) as f64 * series.slot_ms as f64 / 1000.0;
-                Some(AtHorizon { horizon: ahead + 1, ahead_s, score: own.score()? })
+                Some(AtHorizon { horizon: ahead + 1, ahead_s, score: sum.score()? })
             })
             .collect();
         let of_persistence = base.filter(|base| *base > 0.0).map_or(1.0, |base| score.pinball_mean / base);

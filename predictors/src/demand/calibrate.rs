@@ -47,13 +47,13 @@ impl DemandCalibrator {
     pub fn moved(&self, raw: &Fan, point_is_median: bool) -> Fan {
         let mut fan = raw.clone();
         let cells = self.cells.chunks(LEVELS.len());
-        for ((own, point), cells) in fan.quantiles.iter_mut().zip(&mut fan.point).zip(cells) {
-            for (value, cell) in own.iter_mut().zip(cells) {
+        for ((quantiles, point), cells) in fan.quantiles.iter_mut().zip(&mut fan.point).zip(cells) {
+            for (value, cell) in quantiles.iter_mut().zip(cells) {
                 *value += cell.shift();
             }
-            own.sort_unstable_by(f64::total_cmp);
+            quantiles.sort_unstable_by(f64::total_cmp);
             if point_is_median {
-                *point = own.get(super::fan::MEDIAN).copied().unwrap_or(*point);
+                *point = quantiles.get(super::fan::MEDIAN).copied().unwrap_or(*point);
             }
         }
         fan
@@ -75,15 +75,15 @@ impl DemandCalibrator {
     /// From what [`DemandCalibrator::to_bytes`] gave; `None` if it is damaged or for another number of horizons.
     pub fn from_bytes(bytes: &[u8], horizon: usize) -> Option<Self> {
         fn eight(rest: &mut &[u8]) -> Option<[u8; 8]> {
-            let (own, after) = rest.split_first_chunk::<8>()?;
+            let (head, after) = rest.split_first_chunk::<8>()?;
             *rest = after;
-            Some(*own)
+            Some(*head)
         }
         let mut rest = bytes;
         let adapt = f64::from_le_bytes(eight(&mut rest)?);
         let window = usize::try_from(u64::from_le_bytes(eight(&mut rest)?)).ok()?;
-        let mut own = Self::new(horizon, adapt, window);
-        for cell in &mut own.cells {
+        let mut calibrator = Self::new(horizon, adapt, window);
+        for cell in &mut calibrator.cells {
             cell.level = f64::from_le_bytes(eight(&mut rest)?);
             let count = usize::try_from(u64::from_le_bytes(eight(&mut rest)?)).ok()?;
             let (scores, after) = rest.split_at_checked(count.checked_mul(4)?)?;
@@ -93,7 +93,7 @@ impl DemandCalibrator {
             cell.sorted = cell.scores.iter().copied().collect();
             cell.sorted.sort_unstable_by(f32::total_cmp);
         }
-        rest.is_empty().then_some(own)
+        rest.is_empty().then_some(calibrator)
     }
 
     /// Learns what became of a slot: `ahead` (from 0) slots after the forecast `raw`, which was told as `moved`.
@@ -119,12 +119,12 @@ impl Cell {
         if self.scores.len() >= window
             && let Some(old) = self.scores.pop_front()
         {
-            let at = self.sorted.partition_point(|own| own.total_cmp(&old).is_lt());
+            let at = self.sorted.partition_point(|known| known.total_cmp(&old).is_lt());
             if at < self.sorted.len() {
                 self.sorted.remove(at);
             }
         }
-        let at = self.sorted.partition_point(|own| own.total_cmp(&score).is_lt());
+        let at = self.sorted.partition_point(|known| known.total_cmp(&score).is_lt());
         self.sorted.insert(at, score);
         self.scores.push_back(score);
     }

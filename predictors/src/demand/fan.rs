@@ -44,11 +44,11 @@ impl Fan {
 
     /// The quantile at a level between the lowest and the highest of [`LEVELS`] (beyond them, theirs), of a horizon from 1.
     pub fn quantile(&self, horizon: usize, level: f64) -> Option<f64> {
-        let own = self.quantiles.get(horizon.checked_sub(1)?)?;
+        let quantiles = self.quantiles.get(horizon.checked_sub(1)?)?;
         let at = LEVELS.partition_point(|known| *known < level);
-        let Some((high, b)) = LEVELS.get(at).zip(own.get(at)) else { return own.last().copied() };
+        let Some((high, b)) = LEVELS.get(at).zip(quantiles.get(at)) else { return quantiles.last().copied() };
         let Some(below) = at.checked_sub(1) else { return Some(*b) };
-        let (low, a) = LEVELS.get(below).zip(own.get(below))?;
+        let (low, a) = LEVELS.get(below).zip(quantiles.get(below))?;
         Some(a + (b - a) * (level - low) / (high - low))
     }
 
@@ -62,9 +62,9 @@ impl Fan {
         for value in &mut self.point {
             *value = bound(*value);
         }
-        for own in &mut self.quantiles {
-            own.sort_unstable_by(f64::total_cmp);
-            for value in own {
+        for quantiles in &mut self.quantiles {
+            quantiles.sort_unstable_by(f64::total_cmp);
+            for value in quantiles {
                 *value = bound(*value);
             }
         }
@@ -100,14 +100,14 @@ mod tests {
 
     #[test]
     fn levels_in_between_are_on_the_line_and_impossible_values_are_cut() {
-        let own = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 9.0];
-        let fan = Fan { point: vec![4.0], quantiles: vec![own] };
+        let quantiles = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 9.0];
+        let fan = Fan { point: vec![4.0], quantiles: vec![quantiles] };
         // Level 0.97 is half of the way from 0.95 (7) to 0.99 (9).
         assert!((fan.quantile(1, 0.97).unwrap() - 8.0).abs() < 1e-12);
         assert_eq!((fan.quantile(1, 0.01), fan.quantile(1, 1.0), fan.quantile(2, 0.5)), (Some(1.0), Some(9.0), None));
         let bounds = Bounds { most: 6.5, whole: false };
         assert_eq!(fan.clone().within(bounds).quantiles[0], [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 6.5, 6.5]);
-        let near = Fan { point: vec![-0.6], quantiles: vec![own.map(|value| value - 0.3)] };
+        let near = Fan { point: vec![-0.6], quantiles: vec![quantiles.map(|value| value - 0.3)] };
         // Whole: 0.7 is 1, …, 8.7 is 9, cut at 8; nothing is below none.
         let near = near.within(Bounds { most: 8.0, whole: true });
         assert_eq!((near.quantiles[0], near.point[0]), ([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0], 0.0));

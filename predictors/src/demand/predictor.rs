@@ -165,9 +165,9 @@ impl DemandPredictor {
     pub fn train(all: &[Series], log: Option<&Log>, gathering: Gathering, options: &Options) -> Result<Self> {
         let settings = options.settings;
         let mut series = Vec::new();
-        for own in all {
-            let jobs = log.map(|log| log.jobs(own, &gathering.vcs, gathering.asked));
-            series.push(train_one(own, jobs.as_ref(), options)?);
+        for each in all {
+            let jobs = log.map(|log| log.jobs(each, &gathering.vcs, gathering.asked));
+            series.push(train_one(each, jobs.as_ref(), options)?);
         }
         Ok(Self { gathering, settings, series })
     }
@@ -187,9 +187,9 @@ impl DemandPredictor {
     /// If a series is of other slots, or leaves a hole after those known, or a learner refuses.
     pub fn roll(&mut self, newer: &[Series], log: Option<&Log>) -> Result<()> {
         let (vcs, asked) = (self.gathering.vcs.clone(), self.gathering.asked);
-        for own in &mut self.series {
-            let Some(newer) = newer.iter().find(|newer| newer.name == own.series.name) else { continue };
-            own.roll(newer, log.map(|log| log.jobs(newer, &vcs, asked)))?;
+        for member in &mut self.series {
+            let Some(newer) = newer.iter().find(|newer| newer.name == member.series.name) else { continue };
+            member.roll(newer, log.map(|log| log.jobs(newer, &vcs, asked)))?;
         }
         Ok(())
     }
@@ -200,21 +200,21 @@ impl DemandPredictor {
     /// If a learner cannot write its trees.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let wrong = |reason: String| Error::Learner { learner: "predictor of demand", reason };
-        let entry = |own: &Own| Entry {
-            name: own.series.name.clone(),
-            zone: own.series.zone.clone(),
-            counts_pending: own.series.counts_pending,
-            start_ms: own.series.start_ms,
-            model: own.model,
-            choice_loss: own.choice_loss,
-            parameters: match &own.fitted {
-                FittedForecaster::Persistence(own) => Parameters::Persistence(*own),
-                FittedForecaster::Seasonal(own) => Parameters::Seasonal(*own),
-                FittedForecaster::Smoothing(own) => Parameters::Smoothing(*own),
-                FittedForecaster::Boosted(own) => Parameters::Boosted { scales: own.scales.clone() },
+        let entry = |member: &Own| Entry {
+            name: member.series.name.clone(),
+            zone: member.series.zone.clone(),
+            counts_pending: member.series.counts_pending,
+            start_ms: member.series.start_ms,
+            model: member.model,
+            choice_loss: member.choice_loss,
+            parameters: match &member.fitted {
+                FittedForecaster::Persistence(fitted) => Parameters::Persistence(*fitted),
+                FittedForecaster::Seasonal(fitted) => Parameters::Seasonal(*fitted),
+                FittedForecaster::Smoothing(fitted) => Parameters::Smoothing(*fitted),
+                FittedForecaster::Boosted(fitted) => Parameters::Boosted { scales: fitted.scales.clone() },
                 FittedForecaster::Structural(fitted) => Parameters::Structural {
                     state: Box::new(fitted.state.clone()),
-                    open: fitted.open(own.series.time_ms(own.series.slots.len())),
+                    open: fitted.open(member.series.time_ms(member.series.slots.len())),
                 },
             },
         };
@@ -225,11 +225,11 @@ impl DemandPredictor {
         };
         let state = serde_json::to_vec(&state).map_err(|error| wrong(error.to_string()))?;
         let mut parts = vec![("state".to_owned(), state)];
-        for (at, own) in self.series.iter().enumerate() {
-            parts.push((format!("slots-{at}"), slots_to_bytes(&own.series.slots)));
-            parts.push((format!("calibration-{at}"), own.calibrator.to_bytes()));
-            if let FittedForecaster::Boosted(own) = &own.fitted {
-                for (level, trees) in own.trees.iter().enumerate() {
+        for (at, member) in self.series.iter().enumerate() {
+            parts.push((format!("slots-{at}"), slots_to_bytes(&member.series.slots)));
+            parts.push((format!("calibration-{at}"), member.calibrator.to_bytes()));
+            if let FittedForecaster::Boosted(fitted) = &member.fitted {
+                for (level, trees) in fitted.trees.iter().enumerate() {
                     parts.push((format!("trees-{at}-{level}"), trees.encode()?));
                 }
             }
@@ -252,9 +252,9 @@ impl DemandPredictor {
                 DemandCalibrator::from_bytes(&opened.take(&format!("calibration-{at}"))?, settings.horizon.max(1))
                     .ok_or_else(|| opened.refusal.damaged(format!("the calibration of {} is damaged", entry.name)))?;
             let fitted = match entry.parameters {
-                Parameters::Persistence(own) => FittedForecaster::Persistence(own),
-                Parameters::Seasonal(own) => FittedForecaster::Seasonal(own),
-                Parameters::Smoothing(own) => FittedForecaster::Smoothing(own),
+                Parameters::Persistence(model) => FittedForecaster::Persistence(model),
+                Parameters::Seasonal(model) => FittedForecaster::Seasonal(model),
+                Parameters::Smoothing(model) => FittedForecaster::Smoothing(model),
                 Parameters::Boosted { scales } => {
                     let mut trees = Vec::new();
                     for level in 0..GROWN.len() {
@@ -267,7 +267,7 @@ impl DemandPredictor {
                     FittedForecaster::Structural(Box::new(Structural::of(*state, Arc::from(open))))
                 }
             };
-            let own = Series {
+            let history = Series {
                 name: entry.name,
                 unit: gathering.unit,
                 counts_pending: entry.counts_pending,
@@ -276,7 +276,13 @@ impl DemandPredictor {
                 zone: entry.zone,
                 slots,
             };
-            series.push(Own { series: own, model: entry.model, choice_loss: entry.choice_loss, fitted, calibrator });
+            series.push(Own {
+                series: history,
+                model: entry.model,
+                choice_loss: entry.choice_loss,
+                fitted,
+                calibrator,
+            });
         }
         Ok(Self { gathering, settings, series })
     }
@@ -357,19 +363,19 @@ impl Own {
         let Some(added) = newer.slots.get(from..).filter(|added| !added.is_empty()) else { return Ok(()) };
         let mut series = old.clone();
         series.slots.extend_from_slice(added);
-        if let (FittedForecaster::Structural(own), Some(jobs)) = (&mut self.fitted, jobs) {
-            **own = Structural::of(own.state.clone(), jobs.held);
+        if let (FittedForecaster::Structural(structural), Some(jobs)) = (&mut self.fitted, jobs) {
+            **structural = Structural::of(structural.state.clone(), jobs.held);
         }
         let count = series.slots.len();
         self.series = series;
         let raw = self.fitted.forecasts(&self.series, known..count)?;
         let mut fans: Vec<Fan> = Vec::with_capacity(raw.len());
-        for (step, own) in raw.iter().enumerate() {
+        for (step, fan) in raw.iter().enumerate() {
             let at = known + step;
             if step > 0 {
                 backtest::learn_slot(&mut self.calibrator, &self.series, known, at - 1, &raw, &fans);
             }
-            fans.push(self.told(own, at));
+            fans.push(self.told(fan, at));
         }
         backtest::learn_slot(&mut self.calibrator, &self.series, known, count - 1, &raw, &fans);
         Ok(())
@@ -385,8 +391,8 @@ fn slots_to_bytes(slots: &[Slot]) -> Vec<u8> {
 
 fn slots_from_bytes(bytes: &[u8]) -> Vec<Slot> {
     let number = |eight: &[u8]| eight.try_into().map_or(f64::NAN, f64::from_le_bytes);
-    let slot = |own: &[u8]| {
-        let mut numbers = own.chunks_exact(8).map(number);
+    let slot = |record: &[u8]| {
+        let mut numbers = record.chunks_exact(8).map(number);
         let mut next = || numbers.next().unwrap_or(f64::NAN);
         Slot { peak: next(), last: next(), mean: next(), pending: next(), total: next(), counted: next() > 0.5 }
     };
@@ -413,16 +419,16 @@ pub fn csv(forecasts: &[Forecast]) -> Result<Vec<u8>> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     let head = ["series", "unit", "model", "horizon", "slot_start", "slot_end", "point"].map(str::to_owned);
     writer.write_record(head.into_iter().chain(LEVELS.map(column))).map_err(|error| wrong(error.to_string()))?;
-    for own in forecasts {
-        for (ahead, (point, quantiles)) in own.fan.point.iter().zip(&own.fan.quantiles).enumerate() {
-            let from = own.from_ms + own.slot_ms * ahead as i64;
+    for forecast in forecasts {
+        for (ahead, (point, quantiles)) in forecast.fan.point.iter().zip(&forecast.fan.quantiles).enumerate() {
+            let from = forecast.from_ms + forecast.slot_ms * ahead as i64;
             let plain = [
-                csv_text(&own.name),
-                unit(own.unit).to_owned(),
-                own.model.name().to_owned(),
+                csv_text(&forecast.name),
+                unit(forecast.unit).to_owned(),
+                forecast.model.name().to_owned(),
                 (ahead + 1).to_string(),
                 format_utc(from) + "Z",
-                format_utc(from + own.slot_ms) + "Z",
+                format_utc(from + forecast.slot_ms) + "Z",
             ];
             let numbers = std::iter::once(point).chain(quantiles).map(|value| {
                 let mut text = String::new();
@@ -477,20 +483,20 @@ pub struct ForecastSlot {
 
 /// Forecasts as data (`demand-forecast/1`).
 pub fn forecasts(of: &[Forecast]) -> Forecasts {
-    let slot = |own: &Forecast, ahead: usize, point: f64, quantiles: &[f64]| ForecastSlot {
+    let slot = |forecast: &Forecast, ahead: usize, point: f64, quantiles: &[f64]| ForecastSlot {
         horizon: ahead + 1,
-        start_ms: own.from_ms + own.slot_ms * ahead as i64,
+        start_ms: forecast.from_ms + forecast.slot_ms * ahead as i64,
         point,
         quantiles: quantiles.to_vec(),
     };
-    let one = |own: &Forecast| {
-        let said = own.fan.point.iter().zip(&own.fan.quantiles).enumerate();
+    let one = |forecast: &Forecast| {
+        let said = forecast.fan.point.iter().zip(&forecast.fan.quantiles).enumerate();
         ForecastOf {
-            name: own.name.clone(),
-            unit: own.unit,
-            model: own.model,
-            slot_ms: own.slot_ms,
-            slots: said.map(|(ahead, (point, quantiles))| slot(own, ahead, *point, quantiles)).collect(),
+            name: forecast.name.clone(),
+            unit: forecast.unit,
+            model: forecast.model,
+            slot_ms: forecast.slot_ms,
+            slots: said.map(|(ahead, (point, quantiles))| slot(forecast, ahead, *point, quantiles)).collect(),
         }
     };
     Forecasts { schema: SCHEMA.to_owned(), levels: LEVELS.to_vec(), series: of.iter().map(one).collect() }

@@ -69,8 +69,8 @@ impl Sums {
         self.smape += if both > 0.0 { 200.0 * apart / both } else { 0.0 };
         self.square += apart * apart;
         self.absolute += apart;
-        for ((sum, level), own) in self.pinball.iter_mut().zip(LEVELS).zip(quantiles) {
-            *sum += pinball(*truth, *own, level);
+        for ((sum, level), value) in self.pinball.iter_mut().zip(LEVELS).zip(quantiles) {
+            *sum += pinball(*truth, *value, level);
         }
         let at = |ix: usize| quantiles.get(ix).copied().unwrap_or(f64::NAN);
         let within = |(low, high): (usize, usize)| f64::from(u8::from(at(low) <= *truth && *truth <= at(high)));
@@ -90,8 +90,8 @@ impl Sums {
         self.within90 += other.within90;
         self.width80 += other.width80;
         self.width90 += other.width90;
-        for (sum, own) in self.pinball.iter_mut().zip(other.pinball) {
-            *sum += own;
+        for (sum, more) in self.pinball.iter_mut().zip(other.pinball) {
+            *sum += more;
         }
     }
 
@@ -128,14 +128,14 @@ mod tests {
         let mut sums = Sums::default();
         sums.add(&ForecastAndTruth { point: 90.0, quantiles, truth: 110.0 });
         sums.add(&ForecastAndTruth { point: 0.0, quantiles: [0.0; 8], truth: 0.0 });
-        let own = sums.score().unwrap();
+        let score = sums.score().unwrap();
         // sMAPE (20 + 0) / 2, RMSE √(400 / 2), MAE 10; within 85..100 is one of two, within 80..112 both.
-        assert!((own.smape - 10.0).abs() < 1e-12 && (own.rmse - 200f64.sqrt()).abs() < 1e-12);
-        assert!((own.mae - 10.0).abs() < 1e-12);
-        assert!((own.coverage80 - 0.5).abs() < 1e-12 && (own.coverage90 - 1.0).abs() < 1e-12);
-        assert!((own.width80 - 7.5).abs() < 1e-12 && (own.width90 - 16.0).abs() < 1e-12);
+        assert!((score.smape - 10.0).abs() < 1e-12 && (score.rmse - 200f64.sqrt()).abs() < 1e-12);
+        assert!((score.mae - 10.0).abs() < 1e-12);
+        assert!((score.coverage80 - 0.5).abs() < 1e-12 && (score.coverage90 - 1.0).abs() < 1e-12);
+        assert!((score.width80 - 7.5).abs() < 1e-12 && (score.width90 - 16.0).abs() < 1e-12);
         // Median: ½ × 20 / 2; 99 %: 0.01 × 10 / 2.
-        let at = |ix: usize| own.pinball.get(ix).copied().unwrap();
+        let at = |ix: usize| score.pinball.get(ix).copied().unwrap();
         assert!((at(3) - 5.0).abs() < 1e-12 && (at(7) - 0.05).abs() < 1e-12);
     }
 }

@@ -47,9 +47,10 @@ pub fn apply(predictor: &mut Predictor, timeline: &Timeline) -> Result<Applied> 
         }
         let distributions = predictor.distributions(std::slice::from_ref(&job.submission), Some(trained_ms))?;
         let started = job.start_ms.filter(|start| *start < trained_ms);
-        if let Some(own) = distributions.first() {
+        if let Some(foretold) = distributions.first() {
             let age_s = started.map_or(0.0, |start| (trained_ms - start) as f64 / 1000.0);
-            *slot = Some(predictor.prediction(&job.submission, &own.distribution.given_age(age_s), own.short));
+            *slot =
+                Some(predictor.prediction(&job.submission, &foretold.distribution.given_age(age_s), foretold.short));
             applied.open += 1;
         }
     }
@@ -61,9 +62,9 @@ pub fn apply(predictor: &mut Predictor, timeline: &Timeline) -> Result<Applied> 
         let job_id = &job.submission.job_id;
         let event = match kind {
             Kind::Submit => {
-                let own = predictor.predict(std::slice::from_ref(&job.submission), None)?;
+                let predictions = predictor.predict(std::slice::from_ref(&job.submission), None)?;
                 if let Some(slot) = said.get_mut(at as usize) {
-                    *slot = own.into_iter().next();
+                    *slot = predictions.into_iter().next();
                 }
                 Event::Submitted(job.submission.clone())
             }

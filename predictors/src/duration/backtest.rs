@@ -325,9 +325,9 @@ fn said_by(model: Model, rows: &Rows, moments: &[Refit], options: &Options) -> R
     // Fits are independent; each comes back in its place, so the number of threads changes nothing.
     let parts: Vec<Result<Vec<(usize, Said)>>> = moments.par_iter().map(part).collect();
     for found in parts {
-        for (at, own) in found? {
+        for (at, told) in found? {
             if let Some(slot) = said.get_mut(at) {
-                *slot = Some(own);
+                *slot = Some(told);
             }
         }
     }
@@ -467,13 +467,13 @@ pub fn under_drawn_waits(timeline: &Timeline, options: &Options, found: &Backtes
         return Ok(None);
     }
     let Some((later, waits)) = timeline.with_drawn_waits(options.settings.trees.seed) else { return Ok(None) };
-    let most = found.ensemble.iter().max_by(|a, b| a.weight.total_cmp(&b.weight)).map(|own| own.model);
+    let most = found.ensemble.iter().max_by(|a, b| a.weight.total_cmp(&b.weight)).map(|member| member.model);
     let chosen = Model::ALL.into_iter().find(|model| model.name() == found.chosen).or(most);
     let mut models = vec![Model::RunningMean];
     models.extend(chosen.filter(|model| *model != Model::RunningMean));
     let options = Options { models: models.clone(), ..options.clone() };
     let mut again = run(&later, &options)?.models;
-    again.retain(|own| models.iter().any(|model| model.name() == own.name));
+    again.retain(|score| models.iter().any(|model| model.name() == score.name));
     Ok(Some(UnderDrawnWaits { waits, models: again }))
 }
 
@@ -515,21 +515,22 @@ pub fn summarise(found: &Tracks, options: &Options) -> Result<Backtest> {
     let mut models = Vec::new();
     for track in &found.tracks {
         let nothing = || Error::TooFew("no job to report on ran and ended".to_owned());
-        let own = score(&scored(track, &reported)).ok_or_else(nothing)?;
+        let reported_score = score(&scored(track, &reported)).ok_or_else(nothing)?;
         let chosen = score(&scored(track, &choice));
         let choice_loss = match (base, chosen.as_ref().map(|score| score.pinball)) {
-            (Some(base), Some(own)) => loss_over(own, base),
+            (Some(base), Some(pinball)) => loss_over(pinball, base),
             _ => f64::NAN,
         };
         let refused = match (&chosen, base) {
             _ if track.model.is_some_and(Model::is_quote) => Some(Refusal::NoInterval),
-            (Some(own), Some(base)) => refusal(own, base, track.mostly_short(&choice)),
+            (Some(judged), Some(base)) => refusal(judged, base, track.mostly_short(&choice)),
             _ => Some(Refusal::Coverage),
         };
         let short_history = reported.iter().filter(|(at, _)| track.short.get(*at).copied().unwrap_or(false)).count();
         let p90_beyond_limit = beyond_limit(rows, track, &reported);
         let coverage = |of: fn(&Score) -> f64| chosen.as_ref().map_or(f64::NAN, of);
-        let (choice_coverage80, choice_coverage90) = (coverage(|own| own.coverage80), coverage(|own| own.coverage90));
+        let (choice_coverage80, choice_coverage90) =
+            (coverage(|score| score.coverage80), coverage(|score| score.coverage90));
         let part = |name: &str, keep: &dyn Fn(usize) -> bool| {
             let which: Vec<(usize, f64)> = reported.iter().copied().filter(|(at, _)| keep(*at)).collect();
             Some(Part { class: name.to_owned(), score: score(&scored(track, &which))? })
@@ -545,7 +546,7 @@ pub fn summarise(found: &Tracks, options: &Options) -> Result<Backtest> {
             .collect();
         models.push(ModelScore {
             name: track.name.clone(),
-            score: own,
+            score: reported_score,
             choice_loss,
             choice_coverage80,
             choice_coverage90,
@@ -586,8 +587,8 @@ const COVERAGE_OFF: f64 = 0.05;
 const ALIKE: f64 = 10.0;
 
 /// Mean of three pinball losses, each as a share of another model's.
-fn loss_over(own: Pinball, base: Pinball) -> f64 {
-    (own.p10 / base.p10 + own.p50 / base.p50 + own.p90 / base.p90) / 3.0
+fn loss_over(losses: Pinball, base: Pinball) -> f64 {
+    (losses.p10 / base.p10 + losses.p50 / base.p50 + losses.p90 / base.p90) / 3.0
 }
 
 /// Which of some tracks is to be used, from their jobs from `from` on: that of least loss, of those that may be chosen; whether there is one (else it
@@ -601,9 +602,9 @@ pub(crate) fn prefer(rows: &Rows, tracks: &[Track], from: usize) -> (Option<usiz
     let plain = tracks.iter().position(|track| track.model == Some(Model::RunningMean));
     let base = plain.and_then(|at| scores.get(at)?.as_ref()).map(|score| score.pinball);
     let Some(base) = base else { return (None, false, order::USUAL) };
-    let may = |(at, (track, own)): (usize, (&Track, &Option<Score>))| {
-        let own = own.as_ref().filter(|own| refusal(own, base, track.mostly_short(&known)).is_none())?;
-        Some((at, loss_over(own.pinball, base)))
+    let may = |(at, (track, score)): (usize, (&Track, &Option<Score>))| {
+        let score = score.as_ref().filter(|score| refusal(score, base, track.mostly_short(&known)).is_none())?;
+        Some((at, loss_over(score.pinball, base)))
     };
     let fit = tracks.iter().zip(&scores).enumerate().filter_map(may);
     let best = fit.min_by(|a, b| a.1.total_cmp(&b.1)).map(|best| best.0);
@@ -625,19 +626,19 @@ fn ranked_at(rows: &[crate::duration::rows::Row], track: &Track, which: &[(usize
 }
 
 /// Why a model with this score on the jobs to choose on may not be chosen.
-fn refusal(own: &Score, base: Pinball, short: bool) -> Option<Refusal> {
+fn refusal(score: &Score, base: Pinball, short: bool) -> Option<Refusal> {
     let far = |coverage: f64, nominal: f64| {
-        let chance = 2.0 * (nominal * (1.0 - nominal) * ALIKE / own.jobs.max(1) as f64).sqrt();
+        let chance = 2.0 * (nominal * (1.0 - nominal) * ALIKE / score.jobs.max(1) as f64).sqrt();
         nominal - coverage > COVERAGE_OFF + chance.min(COVERAGE_OFF)
     };
-    if far(own.coverage80, 0.8) || far(own.coverage90, 0.9) {
+    if far(score.coverage80, 0.8) || far(score.coverage90, 0.9) {
         return Some(Refusal::Coverage);
     }
     if short {
         return Some(Refusal::ShortHistory);
     }
     // Of the running mean itself, they are equal.
-    let worse = own.pinball.p50 > base.p50 * (1.0 + 1e-9) || own.pinball.p90 > base.p90 * (1.0 + 1e-9);
+    let worse = score.pinball.p50 > base.p50 * (1.0 + 1e-9) || score.pinball.p90 > base.p90 * (1.0 + 1e-9);
     worse.then_some(Refusal::WorseThanRunningMean)
 }
 

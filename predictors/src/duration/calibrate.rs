@@ -105,13 +105,13 @@ impl Scores {
         if self.recent.len() == WINDOW
             && let Some(oldest) = self.recent.pop_front()
         {
-            let at = self.sorted.partition_point(|own| own.total_cmp(&oldest).is_lt());
+            let at = self.sorted.partition_point(|known| known.total_cmp(&oldest).is_lt());
             if at < self.sorted.len() {
                 self.sorted.remove(at);
             }
         }
         self.recent.push_back(score);
-        let at = self.sorted.partition_point(|own| own.total_cmp(&score).is_lt());
+        let at = self.sorted.partition_point(|known| known.total_cmp(&score).is_lt());
         self.sorted.insert(at, score);
     }
 
@@ -289,11 +289,11 @@ impl Calibrator {
 
     /// How far a level so far from the middle is moved: as the levels of [`MOVED`] are, and in between in proportion.
     fn moved(&self, about: &About, away: f32) -> f32 {
-        let own = self.moves.get(about.class.size_at()).copied().unwrap_or_default();
+        let of_class = self.moves.get(about.class.size_at()).copied().unwrap_or_default();
         let at = |place: usize| {
             let of =
                 |moves: &Moves| moves.said.get(place).zip(moves.now.get(place)).map_or(0.0, |(said, now)| said + now);
-            of(&own) + of(&self.moves_all)
+            of(&of_class) + of(&self.moves_all)
         };
         // Places in MOVED: 5, 10, 90 and 95 %.
         let (outer, inner) = if away < 0.0 { (0, 1) } else { (3, 2) };
@@ -338,11 +338,11 @@ impl Calibrator {
             let at = usize::from(place);
             let Some(watched) = self.watched.get(&job).copied() else { continue };
             let (Some(start_ms), Some(nominal)) = (watched.start_ms, nominal(at)) else { continue };
-            let told = |own: &[bool; MOVED.len()]| own.get(at).copied().unwrap_or(true);
+            let told = |marks: &[bool; MOVED.len()]| marks.get(at).copied().unwrap_or(true);
             if !told(&watched.told_said) {
                 self.longest = self.longest.max((((time_ms - start_ms).max(0) as f64 / 1000.0).max(1.0).ln()) as f32);
                 self.teach(&watched.about, at, nominal, Judged::Said);
-                if let Some(slot) = self.watched.get_mut(&job).and_then(|own| own.told_said.get_mut(at)) {
+                if let Some(slot) = self.watched.get_mut(&job).and_then(|entry| entry.told_said.get_mut(at)) {
                     *slot = true;
                 }
             }
@@ -353,7 +353,7 @@ impl Calibrator {
                     self.crossings.insert((later_ms, job, place));
                 } else {
                     self.teach(&watched.about, at, nominal, Judged::Now);
-                    if let Some(slot) = self.watched.get_mut(&job).and_then(|own| own.told_now.get_mut(at)) {
+                    if let Some(slot) = self.watched.get_mut(&job).and_then(|entry| entry.told_now.get_mut(at)) {
                         *slot = true;
                     }
                 }
@@ -365,11 +365,11 @@ impl Calibrator {
     fn teach(&mut self, about: &About, at: usize, step: f64, judged: Judged) {
         let step = (self.rate * step) as f32 * self.scale();
         for moves in [Some(&mut self.moves_all), self.moves.get_mut(about.class.size_at())].into_iter().flatten() {
-            let own = match judged {
+            let by_level = match judged {
                 Judged::Said => &mut moves.said,
                 Judged::Now => &mut moves.now,
             };
-            if let Some(slot) = own.get_mut(at) {
+            if let Some(slot) = by_level.get_mut(at) {
                 *slot += step;
             }
         }

@@ -34,7 +34,7 @@ impl Distribution {
 
     /// The log of the run at a level, 0 to 1.
     pub fn log_quantile(&self, level: f64) -> f64 {
-        let at = LEVELS.partition_point(|own| *own < level);
+        let at = LEVELS.partition_point(|known| *known < level);
         let (Some(high), Some(b)) = (LEVELS.get(at), self.knots.get(at)) else {
             return self.knots.last().map_or(f64::NAN, |knot| f64::from(*knot));
         };
@@ -136,8 +136,8 @@ pub fn mixture_quantile_s(distributions: &[(f64, Distribution)], level: f64) -> 
         .filter(|(weight, distribution)| *weight > 0.0 && distribution.log_quantile(level).is_finite())
         .collect();
     let all: f64 = distributions.iter().map(|(weight, _)| weight).sum();
-    let own = || distributions.iter().map(|(_, distribution)| distribution.log_quantile(level));
-    let (mut low, mut high) = (own().reduce(f64::min)?, own().reduce(f64::max)?);
+    let at_level = || distributions.iter().map(|(_, distribution)| distribution.log_quantile(level));
+    let (mut low, mut high) = (at_level().reduce(f64::min)?, at_level().reduce(f64::max)?);
     let under = |y: f64| {
         distributions.iter().map(|(weight, distribution)| weight * distribution.ends_within(y.exp())).sum::<f64>()
     };

@@ -413,7 +413,7 @@ impl Fitted {
     pub fn say(&self, rows: &Rows, which: &[u32]) -> Result<Vec<Said>> {
         if let Inner::Quartet(quartet) = &self.inner {
             let said = quartet.say(&rows.features, which)?;
-            let own = |(point, spread): (f64, Spread)| {
+            let as_said = |(point, spread): (f64, Spread)| {
                 let [low, middle, high] = [spread.low, spread.middle, spread.high].map(f64::from);
                 // The 5 and 95 % quantiles lie beyond the 10 and 90 % ones as a normal distribution's do.
                 let beyond = 1.644_853_6 / 1.281_551_6;
@@ -421,9 +421,9 @@ impl Fitted {
                     [middle - (middle - low) * beyond, low, middle, high, middle + (high - middle) * beyond];
                 Said { point, spread, quantiles }
             };
-            return Ok(said.into_iter().map(own).collect());
+            return Ok(said.into_iter().map(as_said).collect());
         }
-        let own = |point: f64| around(point, &self.residuals);
-        Ok(self.points(rows, which)?.into_iter().map(own).collect())
+        let as_said = |point: f64| around(point, &self.residuals);
+        Ok(self.points(rows, which)?.into_iter().map(as_said).collect())
     }
 }

@@ -29,7 +29,7 @@ struct Excess {
 
 impl Excess {
     fn learn(&mut self, excess: f32) {
-        let place = |sorted: &[f32], value: f32| sorted.partition_point(|own| own.total_cmp(&value).is_lt());
+        let place = |sorted: &[f32], value: f32| sorted.partition_point(|known| known.total_cmp(&value).is_lt());
         if self.recent.len() == REMEMBERED
             && let Some(oldest) = self.recent.pop_front()
         {
@@ -72,8 +72,8 @@ impl Overruns {
 
     /// Lowers the log runs at [`LEVELS`] to what the limit allows.
     pub(crate) fn cap(&self, user: Option<u32>, log_limit: f32, knots: &mut [f32; LEVELS.len()]) {
-        let own = user.and_then(|user| self.users.get(&user)).filter(|own| own.sorted.len() >= OWN);
-        let excess = own.unwrap_or(&self.all);
+        let of_user = user.and_then(|user| self.users.get(&user)).filter(|excess| excess.sorted.len() >= OWN);
+        let excess = of_user.unwrap_or(&self.all);
         for (knot, level) in knots.iter_mut().zip(LEVELS) {
             if let Some(excess) = excess.at(level) {
                 *knot = knot.min(log_limit + excess.max(0.0));

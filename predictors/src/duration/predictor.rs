@@ -238,11 +238,11 @@ impl Predictor {
         ids.sort_unstable();
         let asked: Vec<Submission> =
             ids.iter().map(|id| Submission { job_id: id.clone(), ..Submission::default() }).collect();
-        for (id, own) in ids.iter().zip(self.distributions(&asked, None)?) {
+        for (id, foretold) in ids.iter().zip(self.distributions(&asked, None)?) {
             let Some(open) = self.state.open.get_mut(id) else { continue };
-            open.said = Some((own.spread, own.distribution));
+            open.said = Some((foretold.spread, foretold.distribution));
             let (number, about) = (open.number, open.about);
-            self.state.calibrator.watch(number, about, own.spread, own.distribution);
+            self.state.calibrator.watch(number, about, foretold.spread, foretold.distribution);
             if let Some(start_ms) = self.state.store.started(number) {
                 self.state.calibrator.started(number, start_ms);
             }
@@ -288,7 +288,10 @@ impl Predictor {
     /// If the learner refuses the features.
     pub fn predict(&self, jobs: &[Submission], now_ms: Option<i64>) -> Result<Vec<Prediction>> {
         let distributions = self.distributions(jobs, now_ms)?.into_iter();
-        Ok(distributions.zip(jobs).map(|(own, job)| self.prediction(job, &own.distribution, own.short)).collect())
+        Ok(distributions
+            .zip(jobs)
+            .map(|(foretold, job)| self.prediction(job, &foretold.distribution, foretold.short))
+            .collect())
     }
 
     /// The prediction that a distribution of this predictor makes.
@@ -374,15 +377,15 @@ impl Predictor {
 
     fn say(&self, part: &Matrix, known: &[(About, Past)]) -> Result<Vec<Foretold>> {
         let foretold = |point: f64, spread: Spread, about: &About| {
-            let own = self.state.calibrator.distribution(about, spread);
-            Foretold { point, spread, distribution: own.distribution, short: own.short }
+            let told = self.state.calibrator.distribution(about, spread);
+            Foretold { point, spread, distribution: told.distribution, short: told.short }
         };
         if let Some(plain) = &self.state.plain {
-            let own = |(about, past): &(About, Past)| {
+            let of_past = |(about, past): &(About, Past)| {
                 let said = plain.say(past);
                 foretold(said.point, said.spread, about)
             };
-            return Ok(known.iter().map(own).collect());
+            return Ok(known.iter().map(of_past).collect());
         }
         let one = |trees: &FittedTrees| -> Result<Vec<f32>> {
             if part.rows() == 1 {
@@ -463,7 +466,7 @@ impl Predictor {
             self.forget_oldest();
         }
         let number = self.state.store.submit(job);
-        let said = said.map(|own| (own.spread, own.distribution));
+        let said = said.map(|foretold| (foretold.spread, foretold.distribution));
         if let Some((spread, distribution)) = said {
             self.state.calibrator.watch(number, about, spread, distribution);
         }
@@ -524,11 +527,11 @@ impl Predictor {
         move || {
             let mut features = Matrix::new(width);
             let mut labels = Vec::with_capacity(kept.len());
-            for own in &kept {
-                for (cell, value) in features.push().iter_mut().zip(&own.row) {
+            for example in &kept {
+                for (cell, value) in features.push().iter_mut().zip(&example.row) {
                     *cell = *value;
                 }
-                labels.push(own.y);
+                labels.push(example.y);
             }
             let quartet = forecast::quartet(&features, &labels, &trained.settings)?;
             trained.jobs = labels.len();
@@ -570,13 +573,13 @@ impl Predictor {
     /// If it is no such file, is damaged, or of a later version.
     pub fn from_bytes(file: &str, bytes: &[u8]) -> Result<Self> {
         let mut opened = FORMAT.open::<Header>(file, bytes)?;
-        if opened.own.layout < LAYOUT {
+        if opened.fields.layout < LAYOUT {
             let found =
                 "the file is of an earlier version, whose calibration this program does not continue".to_owned();
             return Err(opened.refusal.with(found, "train it again (`tracecast train duration`)"));
         }
         let mut state: State = opened.take_json("state")?;
-        if opened.own.features != features_of(&state.store)
+        if opened.fields.features != features_of(&state.store)
             || state.columns.iter().any(|column| *column as usize >= state.store.width())
         {
             let found = "the model looks at other features than this program has".to_owned();
@@ -621,7 +624,7 @@ const TREES: [&str; 4] = ["trees-mean", "trees-p10", "trees-p50", "trees-p90"];
 const ROWS: &str = "rows";
 
 fn pack(kept: &VecDeque<Kept>) -> Vec<u8> {
-    let numbers = kept.iter().flat_map(|own| std::iter::once(&own.y).chain(&own.row));
+    let numbers = kept.iter().flat_map(|example| std::iter::once(&example.y).chain(&example.row));
     numbers.flat_map(|value| value.to_le_bytes()).collect()
 }
 
@@ -647,11 +650,11 @@ fn encode(quartet: &Quartet) -> Result<Trees4> {
 }
 
 fn kept_rows(rows: &Rows, which: &[u32]) -> VecDeque<Kept> {
-    let own = |at: &u32| {
+    let keep = |at: &u32| {
         let y = rows.rows.get(*at as usize)?.y? as f32;
         Some(Kept { y, row: rows.features.row(*at as usize).to_vec() })
     };
-    which.iter().skip(which.len().saturating_sub(KEPT)).filter_map(own).collect()
+    which.iter().skip(which.len().saturating_sub(KEPT)).filter_map(keep).collect()
 }
 
 /// Jobs that had not ended when the trace did: their ends may still be told.
@@ -663,8 +666,8 @@ fn open_jobs(timeline: &Timeline, rows: &Rows, now_ms: i64, capped: bool) -> Has
             let features = rows.features.row(number as usize).to_vec();
             let about = row.about();
             let about = About { log_limit: about.log_limit.filter(|_| capped), ..about };
-            let own = Open { number, submit_ms: row.submit_ms, about, past: row.past, said: None, row: features };
-            open.insert(job.submission.job_id.clone(), own);
+            let entry = Open { number, submit_ms: row.submit_ms, about, past: row.past, said: None, row: features };
+            open.insert(job.submission.job_id.clone(), entry);
         }
     }
     open
@@ -754,7 +757,9 @@ mod tests {
         let said = predictor.predict(&[ask("ann", now_ms), ask("bob", now_ms)], None).unwrap();
         assert!((5000.0..20_000.0).contains(&said[0].p50_s), "{said:?}");
         assert!((80.0..200.0).contains(&said[1].p50_s), "{said:?}");
-        assert!(said.iter().all(|own| own.p05_s <= own.p50_s && own.p50_s <= own.p95_s));
+        assert!(
+            said.iter().all(|prediction| prediction.p05_s <= prediction.p50_s && prediction.p50_s <= prediction.p95_s)
+        );
         let read = Predictor::from_bytes("m", &predictor.to_bytes().unwrap()).unwrap();
         assert_eq!(read.to_bytes().unwrap(), predictor.to_bytes().unwrap());
         assert_eq!(read.predict(&[ask("ann", now_ms)], None).unwrap()[0], said[0]);

@@ -288,7 +288,7 @@ impl Store {
 
     /// Names of the features, in order.
     pub fn columns(&self) -> Vec<String> {
-        let own = OWN.into_iter().map(str::to_owned);
+        let plain = OWN.into_iter().map(str::to_owned);
         let clock = phase::COLUMNS.into_iter().map(|column| format!("clock.{column}"));
         let levels = self
             .levels
@@ -298,7 +298,7 @@ impl Store {
             .into_iter()
             .filter(|_| self.known.limit)
             .flat_map(|whose| limit::COLUMNS.into_iter().map(move |column| format!("limit_used_{whose}.{column}")));
-        own.chain(clock).chain(levels).chain(shares).collect()
+        plain.chain(clock).chain(levels).chain(shares).collect()
     }
 
     /// Number of features.
@@ -357,11 +357,11 @@ impl Store {
             if self.index.contains_key(&(Level::UserName, user, code)) {
                 likeness = 1.0;
             } else {
-                let own = name::triples(stem.get(2..).unwrap_or_default());
+                let stem_triples = name::triples(stem.get(2..).unwrap_or_default());
                 likeness = 0.0;
                 // The last of equals.
                 for (other, triples) in &names.recent {
-                    let alike = name::likeness(&own, triples);
+                    let alike = name::likeness(&stem_triples, triples);
                     if alike >= likeness {
                         likeness = alike;
                         if alike >= ALIKE {
@@ -386,7 +386,7 @@ impl Store {
     pub fn features(&self, job: &Submission, now_ms: i64, row: &mut [f32]) {
         row.fill(f32::NAN);
         let places = self.places(job);
-        let (own, rest) = row.split_at_mut(OWN.len().min(row.len()));
+        let (plain, rest) = row.split_at_mut(OWN.len().min(row.len()));
         let at = Timestamp::from_millisecond(now_ms).unwrap_or_default().to_zoned(TimeZone::UTC);
         let values = [
             job.gpus as f32,
@@ -397,7 +397,7 @@ impl Store {
             places.likeness as f32,
             if self.known.user { f32::from(u8::from(places.user_known)) } else { f32::NAN },
         ];
-        for (cell, value) in own.iter_mut().zip(values) {
+        for (cell, value) in plain.iter_mut().zip(values) {
             // Learners take no infinity.
             *cell = if value.is_finite() { value } else { f32::NAN };
         }

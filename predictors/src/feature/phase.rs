@@ -123,11 +123,11 @@ impl Phase {
             put(self.back(now_ms, period_s * 1000, beside_s * 1000));
         }
         for (clock, hand) in (0u8..).zip(CLOCKS_S) {
-            let own = i64::from(slot(now_ms, hand));
+            let here = i64::from(slot(now_ms, hand));
             let slots = hand.0 / hand.1;
             let mut seen: Vec<Ended> = [-1, 0, 1]
                 .into_iter()
-                .filter_map(|beside| self.slots.get(&(clock, (own + beside).rem_euclid(slots) as u16)))
+                .filter_map(|beside| self.slots.get(&(clock, (here + beside).rem_euclid(slots) as u16)))
                 .flatten()
                 .filter(|ended| ended.end_ms > now_ms.saturating_sub(FRESH_MS))
                 .copied()

@@ -180,7 +180,7 @@ impl Fit for Boosted {
             )));
         }
         let label = |row: &u32| labels.get(*row as usize).copied().unwrap_or(0.0);
-        let own: Vec<f32> = kept.iter().map(label).collect();
+        let kept_labels: Vec<f32> = kept.iter().map(label).collect();
         let data = if kept.len() == rows.rows() {
             DMatrix::from_dense(rows.values(), rows.rows(), rows.columns())
         } else {
@@ -190,9 +190,9 @@ impl Fit for Boosted {
         }
         .map_err(refused)?;
         let data = match self.target {
-            Target::Mean | Target::Quantile(_) | Target::Chance => data.with_labels(&own),
+            Target::Mean | Target::Quantile(_) | Target::Chance => data.with_labels(&kept_labels),
             Target::Survival(_) => {
-                let lower: Vec<f32> = own.iter().map(|y| y.exp()).collect();
+                let lower: Vec<f32> = kept_labels.iter().map(|y| y.exp()).collect();
                 let still = |row: &u32| censored.get(*row as usize).copied().unwrap_or(false);
                 let upper: Vec<f32> = kept
                     .iter()
@@ -202,8 +202,8 @@ impl Fit for Boosted {
                 data.with_label_bounds(&lower, &upper)
             }
             Target::Rank => {
-                let sizes: Vec<usize> = own.chunks(LIST).map(<[f32]>::len).collect();
-                data.with_labels(&grades(&own)).and_then(|data| data.with_group_sizes(&sizes))
+                let sizes: Vec<usize> = kept_labels.chunks(LIST).map(<[f32]>::len).collect();
+                data.with_labels(&grades(&kept_labels)).and_then(|data| data.with_group_sizes(&sizes))
             }
         }
         .map_err(refused)?;

@@ -42,9 +42,9 @@ fn conforms<F: Fit>(learner: &F) {
     let error = |found: &dyn Fn(usize) -> f32| {
         truth.iter().enumerate().map(|(at, y)| (y - found(at)).powi(2)).sum::<f32>() / truth.len() as f32
     };
-    let (own, naive) = (error(&|at| predicted[at]), error(&|_| mean));
+    let (learned, naive) = (error(&|at| predicted[at]), error(&|_| mean));
     // The noise has variance 1/12 = 0.083, all of y 9/12 + 1/12 = 0.83.
-    assert!(own < 0.11, "error {own} is far from the noise, 0.083");
+    assert!(learned < 0.11, "error {learned} is far from the noise, 0.083");
     assert!(naive > 0.7);
     let again = learner.fit(training).unwrap().predict(&fresh).unwrap();
     assert_eq!(predicted, again);

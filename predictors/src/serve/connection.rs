@@ -150,10 +150,10 @@ pub(super) async fn serve<B: Send + 'static>(
         let guest = Arc::new(Guest { spare, ..Guest::default() });
         guests.add(&guest);
         guests.tidy(patience.most.saturating_add(SPARE));
-        let (service, own) = (TowerToHyperService::new(router.clone()), Arc::clone(&guest));
+        let (service, extension) = (TowerToHyperService::new(router.clone()), Arc::clone(&guest));
         let service = service_fn(move |request| {
             let mut request: Request<hyper::body::Incoming> = request;
-            request.extensions_mut().insert(Arc::clone(&own));
+            request.extensions_mut().insert(Arc::clone(&extension));
             service.call(request)
         });
         let connection = builder.serve_connection(stream, service);

@@ -92,11 +92,11 @@ fn entry(
     seconds: (f64, f64),
     jobs: u64,
 ) -> Entry {
-    let own = |text: Option<&str>| text.map(str::to_owned);
+    let owned = |text: Option<&str>| text.map(str::to_owned);
     Entry {
-        user: own(user),
-        name_stem: own(stem),
-        vc: own(vc),
+        user: owned(user),
+        name_stem: owned(stem),
+        vc: owned(vc),
         gpus,
         expected_s: seconds.0,
         p95_s: seconds.1,

@@ -87,7 +87,7 @@ pub(super) fn fields(
 ) -> Vec<EuField> {
     use FieldBasis::{Audited, Computed, Stated as AsStated};
     let stated = |value: Option<Stated>| value.map(Stated::value);
-    let own = |symbol, name, unit, value| number(symbol, name, unit, stated(value), AsStated);
+    let declared = |symbol, name, unit, value| number(symbol, name, unit, stated(value), AsStated);
     let over = |part: Option<f64>, whole: Option<f64>| Some(part? / whole.filter(|whole| *whole > 0.0)?);
 
     let it_kwh = energy.value;
@@ -117,7 +117,7 @@ pub(super) fn fields(
         field
     };
 
-    let mut installed = own("PD_IT", "Installed IT power demand", "kW", site.installed_it_kw);
+    let mut installed = declared("PD_IT", "Installed IT power demand", "kW", site.installed_it_kw);
     installed.note = installed.value.map(|kw| {
         let due = if kw >= DUE_FROM_KW { "reporting is due" } else { "reporting is not due below 500 kW" };
         due.to_owned()
@@ -131,29 +131,29 @@ pub(super) fn fields(
         text("In operation since", site.in_operation_since.as_ref()),
         text("Redundancy", site.redundancy.as_ref()),
         installed,
-        own("S_DC", "Floor area", "m²", site.floor_area_m2),
-        own("S_CR", "Computer room floor area", "m²", site.computer_room_area_m2),
+        declared("S_DC", "Floor area", "m²", site.floor_area_m2),
+        declared("S_CR", "Computer room floor area", "m²", site.computer_room_area_m2),
         noted(number("E_DC", "Total energy consumption", "kWh", e_dc, e_dc_basis)),
         noted(number("E_IT", "Energy consumption of IT equipment", "kWh", Some(it_kwh), Audited)),
         text("Electrical grid functions", site.grid_functions.as_ref()),
-        own("C_BtG", "Battery capacity for the grid", "kW", site.battery_kw),
+        declared("C_BtG", "Battery capacity for the grid", "kW", site.battery_kw),
         noted(number("W_IN", "Total water input", "m³", water_m3, water_basis)),
-        own("W_IN-POT", "Of this potable water", "m³", site.potable_water_m3),
-        own("E_REUSE", "Waste heat reused", "kWh", site.waste_heat_reused_kwh),
-        own("T_WH", "Temperature of waste heat", "°C", site.waste_heat_c),
-        own("T_IN", "Setpoint of intake air", "°C", site.intake_air_c),
+        declared("W_IN-POT", "Of this potable water", "m³", site.potable_water_m3),
+        declared("E_REUSE", "Waste heat reused", "kWh", site.waste_heat_reused_kwh),
+        declared("T_WH", "Temperature of waste heat", "°C", site.waste_heat_c),
+        declared("T_IN", "Setpoint of intake air", "°C", site.intake_air_c),
         text("Refrigerants", site.refrigerants.as_ref()),
-        own("CDD", "Cooling degree days", "degree days", site.cooling_degree_days),
+        declared("CDD", "Cooling degree days", "degree days", site.cooling_degree_days),
         number("E_RES-TOT", "Renewable energy", "kWh", renewable_kwh, Computed),
-        own("E_RES-GOO", "Of this from guarantees of origin", "kWh", site.renewable_guarantees_kwh),
-        own("E_RES-PPA", "Of this from power purchase agreements", "kWh", site.renewable_ppa_kwh),
-        own("E_RES-OS", "Of this made on site", "kWh", site.renewable_on_site_kwh),
-        own("C_SERV", "Capacity of servers", "SERT", site.server_capacity),
-        own("C_STOR", "Capacity of storage", "PB", site.storage_pb),
-        own("B_IN", "Bandwidth of incoming traffic", "Gbit/s", site.incoming_gbit_s),
-        own("B_OUT", "Bandwidth of outgoing traffic", "Gbit/s", site.outgoing_gbit_s),
-        own("T_IN (traffic)", "Incoming traffic", "EB", site.incoming_eb),
-        own("T_OUT (traffic)", "Outgoing traffic", "EB", site.outgoing_eb),
+        declared("E_RES-GOO", "Of this from guarantees of origin", "kWh", site.renewable_guarantees_kwh),
+        declared("E_RES-PPA", "Of this from power purchase agreements", "kWh", site.renewable_ppa_kwh),
+        declared("E_RES-OS", "Of this made on site", "kWh", site.renewable_on_site_kwh),
+        declared("C_SERV", "Capacity of servers", "SERT", site.server_capacity),
+        declared("C_STOR", "Capacity of storage", "PB", site.storage_pb),
+        declared("B_IN", "Bandwidth of incoming traffic", "Gbit/s", site.incoming_gbit_s),
+        declared("B_OUT", "Bandwidth of outgoing traffic", "Gbit/s", site.outgoing_gbit_s),
+        declared("T_IN (traffic)", "Incoming traffic", "EB", site.incoming_eb),
+        declared("T_OUT (traffic)", "Outgoing traffic", "EB", site.outgoing_eb),
         number("PUE", "Power usage effectiveness", "1", effective_pue, pue_basis),
         number("WUE", "Water usage effectiveness", "m³/kWh", over(water_m3, Some(it_kwh)), Computed),
         number("ERF", "Energy reuse factor", "1", over(stated(site.waste_heat_reused_kwh), e_dc), Computed),

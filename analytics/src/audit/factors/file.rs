@@ -311,7 +311,7 @@ impl Checked<'_> {
     }
 
     fn embodied(&self, entry: &EmbodiedEntry) -> Result<Embodied> {
-        let own = self.within(&entry.kg_per_gpu, "embodied carbon of a GPU", 0.0, 1e6)?;
+        let of_gpu = self.within(&entry.kg_per_gpu, "embodied carbon of a GPU", 0.0, 1e6)?;
         let of_node = match (&entry.kg_per_node, &entry.gpus_per_node) {
             (None, _) => 0.0,
             (Some(node), Some(gpus)) => {
@@ -324,7 +324,7 @@ impl Checked<'_> {
             }
         };
         Ok(Embodied {
-            kg_per_gpu: own + of_node,
+            kg_per_gpu: of_gpu + of_node,
             lifetime_years: self.within(&entry.lifetime_years, "the lifetime in years", 0.1, 100.0)?,
             source: entry.source.clone(),
         })

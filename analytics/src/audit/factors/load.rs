@@ -105,12 +105,12 @@ pub fn load(mut factors: Factors, trace: &Trace) -> Result<Used> {
     }
     let (mut price, mut currency) = (None, None);
     if let Some(given) = &factors.price {
-        let (series, own, words) = priced(given, &mut used.files)?;
+        let (series, code, words) = priced(given, &mut used.files)?;
         let add = if given.add_per_kwh == 0.0 { String::new() } else { format!(", plus {} a kWh", given.add_per_kwh) };
         record("Price of electricity", format!("{words}{add}"), given.source.as_ref());
         used.notes.extend(series.notes.iter().cloned());
         price = Some(if given.add_per_kwh == 0.0 { series } else { series.map(|price| price + given.add_per_kwh) });
-        currency = own;
+        currency = code;
     }
     if let Some(demand) = &factors.demand_charge {
         let interval = match demand.interval {
@@ -138,23 +138,23 @@ pub fn load(mut factors: Factors, trace: &Trace) -> Result<Used> {
 
 /// What was stated of devices.
 fn metering(meter: &Metering, record: &mut impl FnMut(&str, String, Option<&String>)) {
-    let own = meter.source.as_ref();
+    let source = meter.source.as_ref();
     if let Some(watts) = meter.node_overhead_w {
-        record("Power of a node beside its GPUs", format!("{watts} W"), own);
+        record("Power of a node beside its GPUs", format!("{watts} W"), source);
     }
     if let Some(util) = meter.assumed_util {
-        record("Utilisation assumed of GPUs held", util.to_string(), own);
+        record("Utilisation assumed of GPUs held", util.to_string(), source);
     }
     if let Some(seconds) = meter.period_s {
-        record("Time between readings", format!("{seconds} s"), own);
+        record("Time between readings", format!("{seconds} s"), source);
     }
     for wrap in &meter.wraps_j {
-        record("Counters begin again at", format!("{wrap} J"), own);
+        record("Counters begin again at", format!("{wrap} J"), source);
     }
     for (name, power) in &meter.power {
         let watts = |watts: Option<f64>| watts.map_or_else(|| "not stated".to_owned(), |watts| format!("{watts} W"));
         let value = format!("idle {}, at most {}", watts(power.idle_w), watts(power.tdp_w));
-        record(&format!("Power of GPU type {name}"), value, power.source.as_ref().or(own));
+        record(&format!("Power of GPU type {name}"), value, power.source.as_ref().or(source));
     }
 }
 
@@ -168,16 +168,16 @@ fn priced(given: &Price, files: &mut Vec<(&'static str, PathBuf)>) -> Result<(Ho
     match &given.values {
         Values::File(path) => {
             files.push(("price", path.clone()));
-            let (series, own) = Hourly::price_file(path)?;
-            if let Some(stated) = given.currency.as_ref().filter(|stated| !stated.eq_ignore_ascii_case(&own)) {
+            let (series, currency) = Hourly::price_file(path)?;
+            if let Some(stated) = given.currency.as_ref().filter(|stated| !stated.eq_ignore_ascii_case(&currency)) {
                 return Err(Error::Setting {
                     setting: "price of electricity".to_owned(),
-                    found: format!("{} is in {own}, and `currency` says {stated}", path.display()),
+                    found: format!("{} is in {currency}, and `currency` says {stated}", path.display()),
                     remedy: "leave `currency` out, or convert the file".to_owned(),
                 });
             }
             let words = hourly_words(&series, &base(path));
-            Ok((series, Some(own), words))
+            Ok((series, Some(currency), words))
         }
         Values::Constant(price) => {
             let unit = given.currency.clone().unwrap_or_default();

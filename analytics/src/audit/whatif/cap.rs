@@ -341,9 +341,9 @@ pub fn apply(trace: &Trace, account: &Account, studies: Vec<Study>, taken_as: Op
     let mean_g = account.location.as_ref().and_then(|carbon| carbon.mean_g_per_kwh);
     let pue = account.pue.as_ref().map_or(1.0, |pue| pue.value);
     let fleet = types(trace).into_iter().map(|(gpu_type, energy_share)| {
-        let own = gpu_type.as_deref().and_then(find);
-        let study = own.or(given);
-        let mapped = own.is_none() && given.is_some();
+        let exact = gpu_type.as_deref().and_then(find);
+        let study = exact.or(given);
+        let mapped = exact.is_none() && given.is_some();
         let why_not = match (study, energy_share) {
             (None, _) => Some(format!(
                 "{}; measured are {}: say --as TYPE to take one of these for it",

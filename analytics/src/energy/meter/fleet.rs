@@ -84,7 +84,7 @@ impl Fleet {
 
     /// First and last reading of all.
     pub(in crate::energy) fn record(&self) -> Option<(i64, i64)> {
-        self.spans.iter().flatten().copied().reduce(|all, own| (all.0.min(own.0), all.1.max(own.1)))
+        self.spans.iter().flatten().copied().reduce(|all, span| (all.0.min(span.0), all.1.max(span.1)))
     }
 
     /// Whether any stretch of the window is known from readings.
@@ -110,8 +110,8 @@ impl Fleet {
 
     /// Notes that a device of a node has readings from one moment to another.
     pub(in crate::energy) fn seen(&mut self, number: u32, span: (i64, i64)) {
-        if let Some(own) = self.spans.get_mut(number as usize) {
-            *own = Some(own.map_or(span, |own| (own.0.min(span.0), own.1.max(span.1))));
+        if let Some(slot) = self.spans.get_mut(number as usize) {
+            *slot = Some(slot.map_or(span, |known| (known.0.min(span.0), known.1.max(span.1))));
         }
     }
 
@@ -125,14 +125,14 @@ impl Fleet {
 
     /// From when to when a node is audited.
     pub(in crate::energy) fn span(&self, number: u32) -> (i64, i64) {
-        let own = self.spans.get(number as usize).copied().flatten().unwrap_or((0, 0));
-        (self.window.0.unwrap_or(own.0), self.window.1.unwrap_or(own.1))
+        let read = self.spans.get(number as usize).copied().flatten().unwrap_or((0, 0));
+        (self.window.0.unwrap_or(read.0), self.window.1.unwrap_or(read.1))
     }
 
     /// From when to when anything is audited, with GPU readings of `more`; without readings, what the jobs span.
     pub(in crate::energy) fn window(&self, trace: &Trace, more: Option<(i64, i64)>) -> (i64, i64) {
         let spans = self.spans.iter().flatten().copied().chain(more);
-        let all = spans.reduce(|all, own| (all.0.min(own.0), all.1.max(own.1)));
+        let all = spans.reduce(|all, span| (all.0.min(span.0), all.1.max(span.1)));
         let all = all.or_else(|| JobFacts::of(trace).window).unwrap_or((0, 0));
         (self.window.0.unwrap_or(all.0), self.window.1.unwrap_or(all.1))
     }
@@ -235,13 +235,13 @@ impl Fleet {
             };
             registers += u64::from(meter.count_j > 0.0);
             counted_j = counted_j.max(meter.count_j);
-            let (mut own, mut series) = (Sink::new(false), Series::new(number));
+            let (mut node_sink, mut series) = (Sink::new(false), Series::new(number));
             for row in meter.rows {
-                series.push(row, &set, &mut own, counts);
+                series.push(row, &set, &mut node_sink, counts);
             }
-            series.finish(span.0, span.1, &set, &mut own, counts);
+            series.finish(span.0, span.1, &set, &mut node_sink, counts);
             let mut hours = MeterHours::new();
-            let mut cells: Vec<_> = own.cells.into_iter().collect();
+            let mut cells: Vec<_> = node_sink.cells.into_iter().collect();
             cells.sort_by_key(|(key, _)| *key);
             for ((hour, claim, basis), total) in cells {
                 let mut bundle = total.value();

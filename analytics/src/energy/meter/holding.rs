@@ -175,9 +175,10 @@ impl Claims {
 
     /// Where [`Claims::held`] finds who held a device that has no samples.
     pub(in crate::energy) fn unread(&self, node: Option<&str>, board: Option<&str>) -> u32 {
-        let own = node.zip(board).and_then(|(node, board)| self.devices.get(&(node.to_owned(), board.to_owned())));
+        let of_device =
+            node.zip(board).and_then(|(node, board)| self.devices.get(&(node.to_owned(), board.to_owned())));
         let of_node = || node.and_then(|node| self.nodes.get(node));
-        let place = own.or_else(of_node).or_else(|| self.vcs.get(self.node_vcs.get(node?)?));
+        let place = of_device.or_else(of_node).or_else(|| self.vcs.get(self.node_vcs.get(node?)?));
         place.copied().unwrap_or(self.default)
     }
 
@@ -296,7 +297,7 @@ impl Claims {
             }
             let listed = wanted.get(node).copied().flatten();
             let gpus = listed.unwrap_or(most).max(f64::MIN_POSITIVE);
-            let steps = self.steps(of_node.into_iter().map(|(at, starts, who, own)| (at, starts, who, own / gpus)));
+            let steps = self.steps(of_node.into_iter().map(|(at, starts, who, held)| (at, starts, who, held / gpus)));
             self.holdings.push(Holding { steps, base: Claim::Nobody });
             let holding = number(self.holdings.len() - 1);
             found.insert(node.to_owned(), NodeHeld { holding, gpus, is_listed: listed.is_some() });
@@ -389,11 +390,11 @@ fn runs(trace: &Trace, facts: &JobFacts<'_>) -> Vec<Run> {
     let attempts = &trace.attempts;
     let rows: HashMap<&str, usize> =
         (0..trace.jobs.len()).filter_map(|job| Some((trace.jobs.job_key.get(job)?, job))).collect();
-    let mut own = BTreeSet::new();
+    let mut attempted = BTreeSet::new();
     let mut runs: Vec<Run> = Vec::new();
     for ix in 0..attempts.len() {
         let Some(job) = attempts.job_key.get(ix).and_then(|key| rows.get(key)) else { continue };
-        own.insert(*job);
+        attempted.insert(*job);
         let open = attempts.censored.get(ix) == Some(1);
         let end = attempts.end.get(ix).or(if open { Some(i64::MAX) } else { None });
         let gpus = attempts.alloc_gpus.get(ix).or_else(|| facts.gpus(*job));
@@ -401,12 +402,12 @@ fn runs(trace: &Trace, facts: &JobFacts<'_>) -> Vec<Run> {
             runs.push((*job, attempts.attempt.get(ix), start, end, gpus));
         }
     }
-    for stretch in facts.stretches.iter().filter(|stretch| !own.contains(&stretch.job)) {
+    for stretch in facts.stretches.iter().filter(|stretch| !attempted.contains(&stretch.job)) {
         let end = if facts.is_censored(stretch.job) { i64::MAX } else { stretch.end };
         runs.push((stretch.job, None, stretch.start, end, Some(stretch.gpus)));
     }
     let stretched: BTreeSet<usize> = facts.stretches.iter().map(|stretch| stretch.job).collect();
-    for job in (0..trace.jobs.len()).filter(|job| !own.contains(job) && !stretched.contains(job)) {
+    for job in (0..trace.jobs.len()).filter(|job| !attempted.contains(job) && !stretched.contains(job)) {
         let open = facts.is_censored(job);
         let end = trace.jobs.end.get(job).or(if open { Some(i64::MAX) } else { None });
         if let Some((start, end)) = trace.jobs.start.get(job).zip(end) {

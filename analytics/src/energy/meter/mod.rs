@@ -380,8 +380,8 @@ impl Rows {
                 let ts = samples.ts.get(ix).unwrap_or(0);
                 span = (span.0.min(ts), span.1.max(ts));
             }
-            let own = devices.spans.entry(node.map(str::to_owned)).or_insert(span);
-            *own = (own.0.min(span.0), own.1.max(span.1));
+            let of_node = devices.spans.entry(node.map(str::to_owned)).or_insert(span);
+            *of_node = (of_node.0.min(span.0), of_node.1.max(span.1));
             devices.rows.entry((node.map(str::to_owned), job.map(str::to_owned), whole)).or_default().extend(rows);
         }
         for rows in devices.rows.values_mut() {

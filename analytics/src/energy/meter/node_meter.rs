@@ -53,8 +53,8 @@ impl NodeMeter {
         for (ix, rank) in (0..samples.len()).filter_map(|ix| Some((ix, rank(ix)?))) {
             if counts_energy(ix) || reads_power(ix) {
                 let found = (!counts_energy(ix), rank);
-                let own = best.entry(samples.node.code(ix)).or_insert(found);
-                *own = found.min(*own);
+                let kept = best.entry(samples.node.code(ix)).or_insert(found);
+                *kept = found.min(*kept);
             }
         }
         let mut by_code: HashMap<Option<u32>, Vec<Row>> = HashMap::new();

@@ -52,11 +52,11 @@ impl Row {
     /// Takes from a row of the same moment what is unknown; whether the other repeats something.
     pub(in crate::energy) fn merge(&mut self, other: &Self) -> bool {
         let mut repeats = false;
-        for (own, more) in
+        for (slot, more) in
             [(&mut self.counter, other.counter), (&mut self.power, other.power), (&mut self.util, other.util)]
         {
-            if own.is_nan() {
-                *own = more;
+            if slot.is_nan() {
+                *slot = more;
             } else if !more.is_nan() {
                 repeats = true;
             }
@@ -674,9 +674,9 @@ impl Reorder {
             return None;
         }
         let held = self.rows.get_mut(..self.len)?;
-        let place = held.partition_point(|own| own.ts < row.ts);
+        let place = held.partition_point(|other| other.ts < row.ts);
         counts.out_of_order += u64::from(place < held.len());
-        if let Some(same) = held.get_mut(place).filter(|own| own.ts == row.ts) {
+        if let Some(same) = held.get_mut(place).filter(|other| other.ts == row.ts) {
             counts.out_of_order -= u64::from(place + 1 == self.len);
             counts.duplicates += u64::from(same.merge(&row) && !instance);
             return None;

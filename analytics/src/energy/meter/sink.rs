@@ -55,14 +55,14 @@ impl Bundle {
     #[inline]
     pub(super) fn add(&mut self, other: &Self) {
         for ix in 0..3 {
-            if let (Some(own), Some(more)) = (self.active.get_mut(ix), other.active.get(ix)) {
-                *own += more;
+            if let (Some(sum), Some(more)) = (self.active.get_mut(ix), other.active.get(ix)) {
+                *sum += more;
             }
-            if let (Some(own), Some(more)) = (self.either.get_mut(ix), other.either.get(ix)) {
-                *own += more;
+            if let (Some(sum), Some(more)) = (self.either.get_mut(ix), other.either.get(ix)) {
+                *sum += more;
             }
-            if let (Some(own), Some(more)) = (self.idle.get_mut(ix), other.idle.get(ix)) {
-                *own += more;
+            if let (Some(sum), Some(more)) = (self.idle.get_mut(ix), other.idle.get(ix)) {
+                *sum += more;
             }
         }
         self.s += other.s;
@@ -134,9 +134,9 @@ impl Sink {
             self.cells.entry(key).or_default().merge(&total);
         }
         for (key, (joules, s)) in other.nodes {
-            let own = self.nodes.entry(key).or_default();
-            own.0.merge(joules);
-            own.1.merge(s);
+            let total = self.nodes.entry(key).or_default();
+            total.0.merge(joules);
+            total.1.merge(s);
         }
     }
 }

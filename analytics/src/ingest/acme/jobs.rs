@@ -28,8 +28,9 @@ const END_WHILE_RUNNING: Reason = Reason {
 
 /// Whether a file is a job trace.
 pub(super) fn is_jobs(head: &Head) -> bool {
-    let own = ["job_id", "user", "node_num", "gpu_num", "state", "submit_time", "start_time", "end_time", "gpu_time"];
-    head.has_columns(',', &own) && !head.has_columns(',', &["vc"])
+    let columns =
+        ["job_id", "user", "node_num", "gpu_num", "state", "submit_time", "start_time", "end_time", "gpu_time"];
+    head.has_columns(',', &columns) && !head.has_columns(',', &["vc"])
 }
 
 /// What is known across the files of a request.

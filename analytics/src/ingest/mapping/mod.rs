@@ -102,8 +102,8 @@ impl Reader for MappingReader {
         let mut rows = Rows::default();
         for file in files {
             let head = file.head()?;
-            let own = options.mapping_of(file).and_then(|path| users.get(path));
-            let Some(mapping) = own.or_else(|| built_in(&head)) else {
+            let given = options.mapping_of(file).and_then(|path| users.get(path));
+            let Some(mapping) = given.or_else(|| built_in(&head)) else {
                 return Err(Error::Setting {
                     setting: format!("--mapping for {}", file.name()),
                     found: "none is given and no built-in one fits".to_owned(),

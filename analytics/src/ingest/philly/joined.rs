@@ -37,8 +37,8 @@ impl Reader for PhillyJoined {
     }
 
     fn sniff(&self, head: &Head) -> Confidence {
-        let own = ["submit_utc", "num_gpus", "wall_duration_s", "pollux_duration_s", "inferred_status"];
-        if head.has_columns(',', &own) { Confidence::Sure } else { Confidence::No }
+        let columns = ["submit_utc", "num_gpus", "wall_duration_s", "pollux_duration_s", "inferred_status"];
+        if head.has_columns(',', &columns) { Confidence::Sure } else { Confidence::No }
     }
 
     fn read(&self, files: &[SourceFile], options: &ReadOptions<'_>, trace: &mut Trace) -> Result<()> {

@@ -9,9 +9,10 @@ use tracecast_analytics::report::chart::{Axis, Chart, Mark, Reference, Series};
 use tracecast_analytics::report::{Cell, Column, Report, Section, Table, format};
 
 use super::{Answer, Beforehand, ByHour, PolicyCurve, Resimulated};
-use crate::power::family::{Family, Setting};
+use crate::power::family::Family;
 use crate::power::interval::Intervals;
 use crate::power::resim::{Constants, Moment};
+use crate::power::rule::Setting;
 use crate::power::score::Outcome;
 use crate::replay::compare::Estimate;
 
@@ -51,7 +52,7 @@ fn spelled(name: &str) -> &str {
         "ces_persistence" => "CES, last value as forecast",
         "ces_yesterday" => "CES, yesterday as forecast",
         "slurm_conf" => "timeout node by node, as slurm.conf holds it",
-        "reach" => "reach (ours)",
+        "reach" => "reach (learned chances)",
         other => other,
     }
 }
@@ -69,23 +70,23 @@ fn set(setting: &Setting, slot_s: f64) -> String {
             format!("{}, told {} + {buffer}", time(switch_slots), time(window_slots))
         }
         Setting::Ces { thresholds, .. } => format!("buffer {:.0}", thresholds.buffer),
-        Setting::Reach(own) => format!(
+        Setting::Reach(switches) => format!(
             "wake {}, keep {} over {} + {}",
-            own.wake_chance,
-            own.keep_chance,
-            time(&own.keep_slots),
-            own.buffer
+            switches.wake_chance,
+            switches.keep_chance,
+            time(&switches.keep_slots),
+            switches.buffer
         ),
     }
 }
 
 /// What a replay of a plan meant, a sentence.
-fn replayed(own: &Resimulated) -> Option<String> {
-    let (asleep, saved) = (own.effect.nodes_asleep_mean?, own.effect.energy_saved_kwh?);
-    let wait = own.effect.jobs.added_wait_mean_s?;
+fn replayed(replay: &Resimulated) -> Option<String> {
+    let (asleep, saved) = (replay.effect.nodes_asleep_mean?, replay.effect.energy_saved_kwh?);
+    let wait = replay.effect.jobs.added_wait_mean_s?;
     Some(format!(
         "Run again with the jobs, {} lets {:.1} of {} nodes sleep and saves {:.0} kWh; the mean wait changes by {:+.0} s ({:+.0} to {:+.0}).",
-        own.effect.name, asleep.value, own.effect.nodes, saved.value, wait.value, wait.low, wait.high
+        replay.effect.name, asleep.value, replay.effect.nodes, saved.value, wait.value, wait.low, wait.high
     ))
 }
 
@@ -135,14 +136,14 @@ impl Answer {
             _ => String::new(),
         };
         if let Some(vcs) = &self.vcs_as_they_stand {
-            let own = &vcs.chosen;
+            let figures = &vcs.chosen;
             let pooled = format!(
                 "s one pool, if every node could serve every VC, {:.1} of {:.0} nodes with {} unserved",
                 chosen.scored.outcome.nodes_asleep_mean,
                 pool.nodes_mean,
                 format::compact(chosen.scored.outcome.unserved_node_slots),
             );
-            if own.nodes_asleep_mean.high <= 0.0 {
+            if figures.nodes_asleep_mean.high <= 0.0 {
                 let least = vcs.trailing_maximum.as_ref().map_or_else(String::new, |least| {
                     let asleep = least.nodes_asleep_mean.value;
                     format!(" A trailing maximum would have let {asleep:.1} of them sleep over the {:.0} days that followed.", pool.days)
@@ -155,11 +156,11 @@ impl Answer {
             return format!(
                 "With the {} VCs as they stand, each on its own nodes, the rules chosen beforehand would have let **{:.1}** of {:.0} nodes sleep on average ({:.1} to {:.1}, {}) over the {:.0} days that followed, saved **{}** kWh net of boots and left {} node-slots of {} unserved; a{pooled}.{}",
                 vcs.vcs,
-                own.nodes_asleep_mean.value,
+                figures.nodes_asleep_mean.value,
                 vcs.nodes_mean,
-                own.nodes_asleep_mean.low,
-                own.nodes_asleep_mean.high,
-                anew(own),
+                figures.nodes_asleep_mean.low,
+                figures.nodes_asleep_mean.high,
+                anew(figures),
                 pool.days,
                 format::compact(vcs.energy_saved_kwh),
                 format::compact(vcs.unserved_node_slots),
@@ -197,15 +198,15 @@ impl Answer {
 
     fn summary(&self) -> Vec<String> {
         let mut said = vec![self.headline()];
-        let told = |own: &Beforehand| {
+        let told = |rule: &Beforehand| {
             format!(
                 "{} {:.1} with {} unserved",
-                spelled(&own.policy),
-                own.delivered.nodes_asleep_mean,
-                format::compact(own.scored.outcome.unserved_node_slots)
+                spelled(&rule.policy),
+                rule.delivered.nodes_asleep_mean,
+                format::compact(rule.scored.outcome.unserved_node_slots)
             )
         };
-        let others: Vec<String> = self.pool.beforehand.iter().filter(|own| !own.chosen).map(told).collect();
+        let others: Vec<String> = self.pool.beforehand.iter().filter(|rule| !rule.chosen).map(told).collect();
         let of_pool = if self.vcs_as_they_stand.is_some() { "For all nodes as one pool, beside" } else { "Beside" };
         if !others.is_empty() {
             said.push(format!(
@@ -215,18 +216,18 @@ impl Answer {
                 others.join("; ")
             ));
         }
-        if let Some(own) = self.pool.beforehand.iter().find(|own| own.chosen) {
+        if let Some(rule) = self.pool.beforehand.iter().find(|rule| rule.chosen) {
             said.push(format!(
                 "The days of choice promised {:.1} nodes asleep, {:.1} unserved node-slots and {:.1} node-wakes a day; the days evaluated delivered {:.1}, {:.1} and {:.1}.",
-                own.promised.nodes_asleep_mean,
-                own.promised.unserved_per_day,
-                own.promised.node_wakes_per_day,
-                own.delivered.nodes_asleep_mean,
-                own.delivered.unserved_per_day,
-                own.delivered.node_wakes_per_day
+                rule.promised.nodes_asleep_mean,
+                rule.promised.unserved_per_day,
+                rule.promised.node_wakes_per_day,
+                rule.delivered.nodes_asleep_mean,
+                rule.delivered.unserved_per_day,
+                rule.delivered.node_wakes_per_day
             ));
         }
-        let covered = |own: &ByHour| match own.covered_share {
+        let covered = |hourly: &ByHour| match hourly.covered_share {
             share if share >= 1.0 => String::new(),
             share => format!(" (of the {} of the time whose hours are known)", format::percent(share)),
         };
@@ -235,9 +236,9 @@ impl Answer {
             said.push(yearly.sentence(whose));
         }
         let money = self.cost_saved.as_ref().zip(self.currency.as_ref());
-        let money = money.map(|(own, unit)| format!("{} {unit}{}", format::compact(own.value), covered(own)));
+        let money = money.map(|(cost, unit)| format!("{} {unit}{}", format::compact(cost.value), covered(cost)));
         let carbon = self.co2_saved_kg.as_ref();
-        let carbon = carbon.map(|own| format!("{} kg of CO₂ equivalent{}", format::compact(own.value), covered(own)));
+        let carbon = carbon.map(|co2| format!("{} kg of CO₂ equivalent{}", format::compact(co2.value), covered(co2)));
         let worth: Vec<String> = money.into_iter().chain(carbon).collect();
         if !worth.is_empty() {
             said.push(format!("By the rates of each hour {}{whose} is saved.", worth.join(" and ")));
@@ -248,15 +249,15 @@ impl Answer {
 
     /// Saving and wait of the rules that were chosen, from one and the same replay.
     fn replayed_in_words(&self) -> Option<String> {
-        let (first, own) = (self.effects.first()?, self.effects.get(FOLLOWED)?);
-        let jobs = &own.effect.jobs;
+        let (first, followed) = (self.effects.first()?, self.effects.get(FOLLOWED)?);
+        let jobs = &followed.effect.jobs;
         let (wait, base) = (jobs.added_wait_mean_s?, first.effect.jobs.baseline_wait_mean_s?);
-        let (asleep, saved) = (own.effect.nodes_asleep_mean?, own.effect.energy_saved_kwh?);
+        let (asleep, saved) = (followed.effect.nodes_asleep_mean?, followed.effect.energy_saved_kwh?);
         Some(format!(
             "With the scheduler run again under the rules {}, {:.1} of {} nodes sleep, {} kWh are saved, and the mean wait of {} changes by {:+.0} s ({:+.0} to {:+.0}; {} on nodes that are always on).",
-            own.effect.name,
+            followed.effect.name,
             asleep.value,
-            own.effect.nodes,
+            followed.effect.nodes,
             format::compact(saved.value),
             format::counted(jobs.jobs, "job", "jobs"),
             wait.value,
@@ -294,29 +295,29 @@ impl Answer {
                 Column::number("delivered"),
             ],
         );
-        for own in &self.pool.beforehand {
-            let name = spelled(&own.policy);
-            let name = if own.chosen { format!("{name} (to follow)") } else { name.to_owned() };
-            let figures = &own.intervals;
+        for rule in &self.pool.beforehand {
+            let name = spelled(&rule.policy);
+            let name = if rule.chosen { format!("{name} (to follow)") } else { name.to_owned() };
+            let figures = &rule.intervals;
             table.rows.push(vec![
                 name.as_str().into(),
-                set(&own.scored.setting, self.slot_s).into(),
-                Cell::Int(own.settings_tried as i64),
+                set(&rule.scored.setting, self.slot_s).into(),
+                Cell::Int(rule.settings_tried as i64),
                 spread(&figures.nodes_asleep_mean, 1).into(),
                 spread(&figures.unserved_per_day, 1).into(),
                 spread(&figures.node_wakes_per_day, 1).into(),
                 spread(&figures.energy_saved_kwh_per_day, 0).into(),
-                Cell::opt(own.share_of_optimum, |share| Cell::float(100.0 * share, 2)),
-                Cell::opt(own.share_of_optimum_serving_all, |share| Cell::float(100.0 * share, 2)),
+                Cell::opt(rule.share_of_optimum, |share| Cell::float(100.0 * share, 2)),
+                Cell::opt(rule.share_of_optimum_serving_all, |share| Cell::float(100.0 * share, 2)),
             ]);
             promise.rows.push(vec![
                 name.into(),
-                Cell::float(own.promised.nodes_asleep_mean, 1),
-                Cell::float(own.delivered.nodes_asleep_mean, 1),
-                Cell::float(own.promised.unserved_per_day, 1),
-                Cell::float(own.delivered.unserved_per_day, 1),
-                Cell::float(own.promised.node_wakes_per_day, 1),
-                Cell::float(own.delivered.node_wakes_per_day, 1),
+                Cell::float(rule.promised.nodes_asleep_mean, 1),
+                Cell::float(rule.delivered.nodes_asleep_mean, 1),
+                Cell::float(rule.promised.unserved_per_day, 1),
+                Cell::float(rule.delivered.unserved_per_day, 1),
+                Cell::float(rule.promised.node_wakes_per_day, 1),
+                Cell::float(rule.delivered.node_wakes_per_day, 1),
             ]);
         }
         table.note = Some(format!(
@@ -338,7 +339,7 @@ impl Answer {
         let pool = &self.pool;
         let zone = jiff::tz::TimeZone::get(&self.zone).unwrap_or(jiff::tz::TimeZone::UTC);
         let points = |of: fn(&(i64, f64, f64, f64)) -> f64| {
-            self.chart.iter().map(|own| (own.0 as f64 / 1000.0, of(own))).collect::<Vec<(f64, f64)>>()
+            self.chart.iter().map(|slot| (slot.0 as f64 / 1000.0, of(slot))).collect::<Vec<(f64, f64)>>()
         };
         let chart = Chart::xy(
             "active-demanded-powered",
@@ -346,9 +347,9 @@ impl Answer {
             Axis::time("Time", zone),
             Axis::linear("Nodes"),
             vec![
-                Series::new("active (mean of the slot)", Mark::Dashed, points(|own| own.1)),
-                Series::new("demanded (largest of the slot)", Mark::Line, points(|own| own.2)),
-                Series::new("powered", Mark::Step, points(|own| own.3)),
+                Series::new("active (mean of the slot)", Mark::Dashed, points(|slot| slot.1)),
+                Series::new("demanded (largest of the slot)", Mark::Line, points(|slot| slot.2)),
+                Series::new("powered", Mark::Step, points(|slot| slot.3)),
             ],
         )
         .with_reading("What lies between powered and the nodes there are is asleep. Where demand rises above powered, jobs would have found no node.")
@@ -431,8 +432,8 @@ impl Answer {
         });
         let slower = self.slower_boots.policies.iter();
         let slower = slower.map(|policy| (format!("{}, a boot taking a slot more", spelled(&policy.name)), policy));
-        let own = self.pool.policies.iter().map(|policy| (spelled(&policy.name).to_owned(), policy));
-        for (name, policy) in own.chain(slower) {
+        let policies = self.pool.policies.iter().map(|policy| (spelled(&policy.name).to_owned(), policy));
+        for (name, policy) in policies.chain(slower) {
             let mut row: Vec<Cell> = vec![name.into(), Cell::Int(policy.settings_tried as i64)];
             for service in &self.services {
                 let within = policy.curve.iter().filter(|point| service.holds(&point.scored.outcome, self.pool.days));
@@ -482,9 +483,9 @@ impl Answer {
 
     /// What the emitted plan stands for, a sentence each.
     pub fn plan_in_words(&self) -> Vec<String> {
-        let row = |family: Family| self.pool.beforehand.iter().find(|own| own.policy == family.name());
-        let meant = |own: &Beforehand| {
-            let outcome = &own.scored.outcome;
+        let row = |family: Family| self.pool.beforehand.iter().find(|rule| rule.policy == family.name());
+        let meant = |rule: &Beforehand| {
+            let outcome = &rule.scored.outcome;
             format!(
                 "over the {:.0} days evaluated it would have let {:.1} nodes sleep, with {:.0} unserved node-slots, {:.1} node-wakes a day and {:.0} kWh saved",
                 self.pool.days,
@@ -495,29 +496,29 @@ impl Answer {
             )
         };
         let mut said = Vec::new();
-        if let Some(own) = row(Family::SlurmConf) {
+        if let Some(rule) = row(Family::SlurmConf) {
             said.push(format!(
                 "slurm.conf puts each node to sleep by itself, leaves some idle and holds no reserve, so it gets a timeout of its own ({}) and not {}: {}.",
-                set(&own.scored.setting, self.slot_s),
+                set(&rule.scored.setting, self.slot_s),
                 spelled(&self.pool.chosen.name),
-                meant(own)
+                meant(rule)
             ));
         }
-        if let Some(own) = self.effects.last().filter(|_| self.effects.len() > FOLLOWED) {
-            said.extend(replayed(own));
+        if let Some(replay) = self.effects.last().filter(|_| self.effects.len() > FOLLOWED) {
+            said.extend(replayed(replay));
         }
-        if let Some(own) = row(Family::TrailingMaximum) {
+        if let Some(rule) = row(Family::TrailingMaximum) {
             said.push(format!(
                 "Karpenter and the cluster-autoscaler time out and hold a reserve, so they get the trailing maximum as chosen ({}): {}.",
-                set(&own.scored.setting, self.slot_s),
-                meant(own)
+                set(&rule.scored.setting, self.slot_s),
+                meant(rule)
             ));
         }
-        let own = &self.pool.chosen.scored.outcome;
+        let outcome = &self.pool.chosen.scored.outcome;
         said.push(format!(
             "The schedule of actions is what {} ordered, slot by slot, over the days evaluated ({:.1} nodes asleep): days that have passed. It is for rehearsal and for accounting; the rule itself needs the newest counts, so run the plan again for each new day.",
             spelled(&self.pool.chosen.name),
-            own.nodes_asleep_mean
+            outcome.nodes_asleep_mean
         ));
         if !self.capacity_known {
             said.push(
@@ -536,19 +537,19 @@ impl Answer {
                 format!("**{name}** is to be followed: judged by cost on the {days:.1} days of choice it is {why}.")
             }
             Some(service) => {
-                let own = self.pool.beforehand.iter().find(|own| own.chosen);
-                let kept = own.is_some_and(|own| {
-                    let policy = self.pool.policies.iter().find(|policy| policy.name == own.policy);
+                let followed = self.pool.beforehand.iter().find(|rule| rule.chosen);
+                let kept = followed.is_some_and(|rule| {
+                    let policy = self.pool.policies.iter().find(|policy| policy.name == rule.policy);
                     policy.is_some_and(|policy| service.holds(&policy.chosen_before, days))
                 });
                 let asked = format!(
                     "{} unserved node-slots and {} node-wakes a day",
                     service.unserved_per_day, service.node_wakes_per_day
                 );
-                let delivered = own.map_or_else(String::new, |own| {
+                let delivered = followed.map_or_else(String::new, |rule| {
                     format!(
                         " Over the days evaluated it delivered {:.1} and {:.1}.",
-                        own.delivered.unserved_per_day, own.delivered.node_wakes_per_day
+                        rule.delivered.unserved_per_day, rule.delivered.node_wakes_per_day
                     )
                 });
                 if kept {
@@ -581,11 +582,11 @@ impl Answer {
         let (mut kept, mut asked_for) = (0, 0);
         for (place, service) in self.services.iter().enumerate() {
             for name in ["reach", "trailing_maximum", "timeout"] {
-                let own = self.pool.policies.iter().find(|policy| policy.name == name);
+                let found = self.pool.policies.iter().find(|policy| policy.name == name);
                 let asked =
                     format!("≤ {:.1} unserved, ≤ {:.0} wakes", service.unserved_per_day, service.node_wakes_per_day);
                 let mut row: Vec<Cell> = vec![asked.into(), spelled(name).into()];
-                match own.and_then(|policy| policy.for_service.get(place).copied().flatten()) {
+                match found.and_then(|policy| policy.for_service.get(place).copied().flatten()) {
                     Some(scored) => {
                         let (outcome, holds) = (&scored.outcome, service.holds(&scored.outcome, days));
                         kept += u32::from(holds);
@@ -614,9 +615,9 @@ impl Answer {
     fn optima(&self) -> Section {
         let best = self.pool.offline_optimum.outcome.energy_saved_kwh;
         let mut table = Table::new("The exact offline optimum", outcome_columns("Switching cost"));
-        for own in &self.pool.optima {
-            let mut row: Vec<Cell> = vec![format!("{} h of idle power", own.switch_h).into()];
-            row.extend(outcome_cells(&own.outcome, best));
+        for optimum in &self.pool.optima {
+            let mut row: Vec<Cell> = vec![format!("{} h of idle power", optimum.switch_h).into()];
+            row.extend(outcome_cells(&optimum.outcome, best));
             table.rows.push(row);
         }
         Section::new("power-optimum", "The most there was to save")
@@ -637,17 +638,17 @@ impl Answer {
         let mut table = Table::new("Each VC on nodes of its own, and all nodes pooled", columns);
         let (mut asleep, mut unserved, mut wakes, mut saved, mut optimum) = (0.0, 0.0, 0.0, 0.0, 0.0);
         for pool in self.vcs.iter().chain(std::iter::once(&self.pool)) {
-            let (own, best) = (&pool.chosen.scored.outcome, pool.offline_optimum.outcome.energy_saved_kwh);
+            let (outcome, best) = (&pool.chosen.scored.outcome, pool.offline_optimum.outcome.energy_saved_kwh);
             if !std::ptr::eq(pool, &raw const self.pool) {
-                asleep += own.nodes_asleep_mean;
-                unserved += own.unserved_node_slots;
-                wakes += own.node_wakes_per_day;
-                saved += own.energy_saved_kwh;
+                asleep += outcome.nodes_asleep_mean;
+                unserved += outcome.unserved_node_slots;
+                wakes += outcome.node_wakes_per_day;
+                saved += outcome.energy_saved_kwh;
                 optimum += best;
             }
             let rule = format!("{} ({})", spelled(&pool.chosen.name), set(&pool.chosen.scored.setting, self.slot_s));
             let mut row: Vec<Cell> = vec![pool.series.as_str().into(), Cell::float(pool.nodes_mean, 0), rule.into()];
-            row.extend(outcome_cells(own, best));
+            row.extend(outcome_cells(outcome, best));
             table.rows.push(row);
         }
         let sum = Outcome {
@@ -661,11 +662,11 @@ impl Answer {
         row.extend(outcome_cells(&sum, optimum));
         table.rows.push(row);
         let beside = self.vcs_as_they_stand.as_ref().and_then(|vcs| vcs.trailing_maximum.as_ref());
-        let beside = beside.map_or_else(String::new, |own| {
+        let beside = beside.map_or_else(String::new, |trailing| {
             format!(
                 " A trailing maximum for each, chosen in the same way, lets {:.1} sleep with {:.0}.",
-                own.nodes_asleep_mean.value,
-                own.unserved_per_day.value * self.pool.days
+                trailing.nodes_asleep_mean.value,
+                trailing.unserved_per_day.value * self.pool.days
             )
         });
         Section::new("power-vcs", "Each VC on its own nodes, or pooled")
@@ -703,28 +704,28 @@ impl Answer {
                 Column::with_unit("CO₂ saved", "kg"),
             ],
         );
-        for own in &self.effects {
-            let effect = &own.effect;
+        for replay in &self.effects {
+            let effect = &replay.effect;
             let wait = effect.jobs.added_wait_mean_s.as_ref();
             let seconds = |value: Option<f64>| Cell::opt(value, |value| Cell::Float { value, digits: 0 });
             table.rows.push(vec![
                 effect.name.as_str().into(),
                 Cell::Int(i64::from(effect.nodes)),
-                Cell::opt(effect.nodes_asleep_mean.as_ref(), |own| Cell::float(own.value, 1)),
+                Cell::opt(effect.nodes_asleep_mean.as_ref(), |estimate| Cell::float(estimate.value, 1)),
                 Cell::float(effect.unserved_node_slots, 0),
-                Cell::opt(effect.node_wakes_per_day.as_ref(), |own| Cell::float(own.value, 1)),
-                Cell::opt(effect.energy_saved_kwh.as_ref(), |own| Cell::float(own.value, 0)),
+                Cell::opt(effect.node_wakes_per_day.as_ref(), |estimate| Cell::float(estimate.value, 1)),
+                Cell::opt(effect.energy_saved_kwh.as_ref(), |estimate| Cell::float(estimate.value, 0)),
                 Cell::opt(effect.share_of_optimum, Cell::Percent),
                 seconds(wait.map(|wait| wait.value)),
                 seconds(wait.map(|wait| wait.low)),
                 seconds(wait.map(|wait| wait.high)),
-                seconds(effect.jobs.added_jct_mean_s.as_ref().map(|own| own.value)),
+                seconds(effect.jobs.added_jct_mean_s.as_ref().map(|estimate| estimate.value)),
                 Cell::Int(effect.jobs.delayed as i64),
-                Cell::opt(effect.cost_saved.as_ref(), |own| Cell::float(own.value.value, 0)),
-                Cell::opt(effect.co2_saved_kg.as_ref(), |own| Cell::float(own.value.value, 0)),
+                Cell::opt(effect.cost_saved.as_ref(), |cost| Cell::float(cost.value.value, 0)),
+                Cell::opt(effect.co2_saved_kg.as_ref(), |co2| Cell::float(co2.value.value, 0)),
             ]);
         }
-        let jobs = self.effects.first().map_or(0, |own| own.effect.jobs.jobs);
+        let jobs = self.effects.first().map_or(0, |replay| replay.effect.jobs.jobs);
         table.note = Some("Added wait in seconds, against the same jobs on nodes that are always on, with a 95 % interval from blocks of days or weeks. In a long queue the delay of one job moves thousands, so plans differ by chance, too.".to_owned());
         let mut section = Section::new("power-jobs", "What it does to jobs")
             .with_finding(format!(
@@ -733,14 +734,14 @@ impl Answer {
             ))
             .with_definition("Jobs: those submitted within the evaluated days. Whether a replay repeats what happened is for `tracecast simulate` to say, with its fidelity gate; the differences here are between replays. The optimum here is that of energy alone, with each pool on its own nodes and every job when the plan ran it: at the service that the plan delivered.")
             .with_table(table);
-        if let Some(own) = self.effects.get(FOLLOWED) {
+        if let Some(replay) = self.effects.get(FOLLOWED) {
             let zone = jiff::tz::TimeZone::get(&self.zone).unwrap_or(jiff::tz::TimeZone::UTC);
             let points = |of: fn(&Moment) -> f64| {
-                own.timeline.iter().map(|at| (at.at_ms as f64 / 1000.0, of(at))).collect::<Vec<(f64, f64)>>()
+                replay.timeline.iter().map(|at| (at.at_ms as f64 / 1000.0, of(at))).collect::<Vec<(f64, f64)>>()
             };
             let chart = Chart::xy(
                 "resimulated",
-                format!("Nodes under: {}", own.effect.name),
+                format!("Nodes under: {}", replay.effect.name),
                 Axis::time("Time", zone),
                 Axis::linear("Nodes"),
                 vec![

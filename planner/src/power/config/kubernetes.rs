@@ -42,13 +42,13 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        let own = str::to_owned;
+        let owned = str::to_owned;
         Self {
-            node_class: (own("karpenter.k8s.aws"), own("EC2NodeClass"), own("default")),
-            group_label: own("eks.amazonaws.com/nodegroup"),
-            gpu_resource: own("nvidia.com/gpu"),
-            namespace: own("kube-system"),
-            pause_image: own("registry.k8s.io/pause:3.10"),
+            node_class: (owned("karpenter.k8s.aws"), owned("EC2NodeClass"), owned("default")),
+            group_label: owned("eks.amazonaws.com/nodegroup"),
+            gpu_resource: owned("nvidia.com/gpu"),
+            namespace: owned("kube-system"),
+            pause_image: owned("registry.k8s.io/pause:3.10"),
         }
     }
 }

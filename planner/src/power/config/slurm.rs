@@ -243,18 +243,18 @@ impl<'a> Work<'a> {
                     .push(format!("{name}, line {}: {what}", self.conf.lines.get(line).map_or(0, |line| line.number))),
             }
         }
-        let mut own = Vec::new();
+        let mut told = Vec::new();
         for (line, pairs) in self.conf.records("NodeName") {
             for key in
                 ["SuspendTime", "SuspendTimeout", "ResumeTimeout"].iter().filter(|key| value(pairs, key).is_some())
             {
-                own.push(format!(
+                told.push(format!(
                     "{name}, line {}: nodes with their own {key} keep it, whatever the plan says; take it out for the plan to hold",
                     self.conf.lines.get(line).map_or(0, |line| line.number)
                 ));
             }
         }
-        self.warnings.extend(own);
+        self.warnings.extend(told);
         let mut sets: Vec<(String, Option<Nodes>)> = Vec::new();
         for (_, pairs) in self.conf.records("NodeSet") {
             // Which nodes have a feature can change while Slurm runs.
@@ -284,12 +284,12 @@ impl<'a> Work<'a> {
         let mut partitions = Vec::new();
         for (line, pairs) in self.conf.records("PartitionName") {
             let Some(name) = value(pairs, "PartitionName") else { continue };
-            let own = value(pairs, "Nodes").map(str::to_owned);
+            let listed = value(pairs, "Nodes").map(str::to_owned);
             if name.eq_ignore_ascii_case("DEFAULT") {
-                by_default = own.or(by_default);
+                by_default = listed.or(by_default);
                 continue;
             }
-            let list = own.or_else(|| by_default.clone()).unwrap_or_default();
+            let list = listed.or_else(|| by_default.clone()).unwrap_or_default();
             let nodes = if list.is_empty() { Some(Nodes::new()) } else { resolve(&list) };
             partitions.push(Partition { line, name: name.to_owned(), nodes });
         }
@@ -383,8 +383,8 @@ impl<'a> Work<'a> {
             ));
         }
         self.set(key, &value_s.to_string());
-        for (line, name, own) in self.own_times(key) {
-            if own.is_none_or(|own_s| own_s < value_s) {
+        for (line, name, time) in self.own_times(key) {
+            if time.is_none_or(|own_s| own_s < value_s) {
                 self.warn(format!("partition {name}: its own {key} is too short and becomes {value_s}"));
                 self.conf.set_in_record(line, key, &value_s.to_string());
             }
@@ -394,16 +394,16 @@ impl<'a> Work<'a> {
 
     /// Partitions with their own `key` that have nodes of a pool, and the defaults of partitions: line, name and seconds.
     fn own_times(&self, key: &str) -> Vec<(usize, String, Option<u32>)> {
-        let mut own = Vec::new();
+        let mut times = Vec::new();
         for (line, pairs) in self.conf.records("PartitionName") {
             let name = value(pairs, "PartitionName").unwrap_or_default();
             let partition = self.partitions.iter().find(|partition| partition.line == line);
             let touched = partition.is_none_or(|partition| self.pools.iter().any(|pool| self.shares(partition, pool)));
             if let Some(text) = value(pairs, key).filter(|_| touched) {
-                own.push((line, name.to_owned(), seconds(text)));
+                times.push((line, name.to_owned(), seconds(text)));
             }
         }
-        own
+        times
     }
 
     /// Whether a partition has nodes of a pool, as far as this file tells.
@@ -474,12 +474,12 @@ impl<'a> Work<'a> {
         let (mut never, mut by_default) = (BTreeSet::new(), false);
         for (line, pairs) in self.conf.records("PartitionName") {
             let is_default = value(pairs, "PartitionName").is_some_and(|name| name.eq_ignore_ascii_case("DEFAULT"));
-            let own = value(pairs, "SuspendTime").map(endless);
-            if own.unwrap_or(by_default) {
+            let stated = value(pairs, "SuspendTime").map(endless);
+            if stated.unwrap_or(by_default) {
                 never.insert(line);
             }
             if is_default {
-                by_default = own.unwrap_or(by_default);
+                by_default = stated.unwrap_or(by_default);
             }
         }
         never
@@ -509,8 +509,10 @@ impl<'a> Work<'a> {
         }
         let never = self.never();
         let mut told = Vec::new();
-        for (line, name) in self.partitions.iter().map(|own| (own.line, own.name.clone())).collect::<Vec<_>>() {
-            if never.contains(&line) && lines.iter().flatten().any(|own| *own == line) {
+        let named: Vec<(usize, String)> =
+            self.partitions.iter().map(|partition| (partition.line, partition.name.clone())).collect();
+        for (line, name) in named {
+            if never.contains(&line) && lines.iter().flatten().any(|of_pool| *of_pool == line) {
                 self.tell_never(&name);
             }
         }
@@ -551,11 +553,11 @@ impl<'a> Work<'a> {
     fn set_programs(&mut self, plan: &PowerPlan) -> Result<Vec<(String, String)>> {
         let dir = self.options.programs_dir.trim_end_matches('/').to_owned();
         let mut files = Vec::new();
-        let own = [
+        let programs = [
             ("SuspendProgram", &plan.suspend_program, "suspend.sh", SUSPEND),
             ("ResumeProgram", &plan.resume_program, "resume.sh", RESUME),
         ];
-        for (key, program, file, text) in own {
+        for (key, program, file, text) in programs {
             match (program, self.conf.setting(key)) {
                 (Some(program), _) => {
                     self.check_program(key, program)?;

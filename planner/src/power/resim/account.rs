@@ -6,17 +6,16 @@
 //! is cut at every hour of the clock, so each piece has the price and carbon intensity of its hour.
 //!
 //! **Intervals**: the window falls into blocks of weeks, or of days where it has fewer than four weeks; blocks are
-//! drawn with replacement, as many as there are, 1,000 times, and every figure is taken anew from what was drawn (all
+//! drawn [whole](resample::whole), 1,000 times, and every figure is taken anew from what was drawn (all
 //! figures from the same draws, so they stay paired). Jobs belong to the block of their submission. The 2.5 % and 97.5
 //! % quantiles are the interval. With a handful of blocks it is too narrow rather than too wide.
 //!
 //! Worked number: one node asleep 00:30–02:00 at a difference of 1,000 W and 0.10, 0.20 per kWh in the two hours: 0.5
 //! kWh · 0.10 + 1 kWh · 0.20 = 0.25.
 
-use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 use tracecast_analytics::KWH_J;
 use tracecast_analytics::time::{DAY_MS, HOUR_MS};
+use tracecast_predictors::resample;
 
 use super::constants::Constants;
 use crate::replay::compare::{Estimate, RESAMPLES};
@@ -157,14 +156,9 @@ impl Blocks {
     ) -> [Option<Estimate>; N] {
         let mut drawn: [Vec<f64>; N] = std::array::from_fn(|_| Vec::with_capacity(RESAMPLES));
         for number in 0..RESAMPLES {
-            let mut rng = ChaCha8Rng::seed_from_u64(seed);
-            rng.set_stream(number as u64);
             let mut sums = Sums::default();
-            for _ in 0..self.sums.len() {
-                if let Some(block) = self.sums.get(rng.random_range(0..self.sums.len())) {
-                    sums.add(block);
-                }
-            }
+            let held = resample::whole(self.sums.len(), seed, number as u64);
+            held.filter_map(|block| self.sums.get(block)).for_each(|block| sums.add(block));
             for (drawn, figure) in drawn.iter_mut().zip(figures(&sums)) {
                 drawn.extend(figure);
             }

@@ -106,19 +106,20 @@ impl<'a> Clock<'a> {
         put(known(peak(self.day)));
         put(known(peak(7 * self.day)));
         for window in WINDOWS {
-            let own = seen.get(seen.len().saturating_sub(window)..).unwrap_or_default();
+            let slots = seen.get(seen.len().saturating_sub(window)..).unwrap_or_default();
             let (mut high, mut low, mut sum) = (f64::NEG_INFINITY, f64::INFINITY, 0.0);
-            for slot in own {
+            for slot in slots {
                 high = high.max(slot.peak);
                 low = low.min(slot.peak);
                 sum += slot.peak;
             }
-            let mean = sum / own.len().max(1) as f64;
+            let mean = sum / slots.len().max(1) as f64;
             put((high - last.peak) as f32);
             put((low - last.peak) as f32);
             put((mean - last.peak) as f32);
             if SPREADS.contains(&window) {
-                let spread = own.iter().map(|slot| (slot.peak - mean).powi(2)).sum::<f64>() / own.len().max(1) as f64;
+                let spread =
+                    slots.iter().map(|slot| (slot.peak - mean).powi(2)).sum::<f64>() / slots.len().max(1) as f64;
                 put(spread.sqrt() as f32);
             }
         }
@@ -170,7 +171,7 @@ impl BoostedDemand {
         let peak = |at: usize| slots.get(at).filter(|slot| slot.counted).map(|slot| slot.peak);
         let typical = |ahead: usize| {
             let apart = (1..count).filter_map(|now| Some((peak(now + ahead - 1)? - peak(now - 1)?).abs()));
-            let (sum, many) = apart.fold((0.0, 0u32), |(sum, many), own| (sum + own, many + 1));
+            let (sum, many) = apart.fold((0.0, 0u32), |(sum, many), gap| (sum + gap, many + 1));
             (sum / f64::from(many.max(1))).max(1e-3)
         };
         let scales: Vec<f64> = (1..=horizon).map(typical).collect();
@@ -191,8 +192,8 @@ impl BoostedDemand {
                 let ahead = 1 + (now * 7 + turn * horizon / each) % horizon;
                 let Some((target, scale)) = peak(now + ahead - 1).zip(scales.get(ahead - 1)) else { continue };
                 let row = rows.push();
-                let (own, rest) = row.split_at_mut(BASE);
-                own.copy_from_slice(&base);
+                let (front, rest) = row.split_at_mut(BASE);
+                front.copy_from_slice(&base);
                 clock.ahead(now, ahead, rest);
                 labels.push(((target - last) / scale) as f32);
             }
@@ -207,12 +208,12 @@ impl BoostedDemand {
     fn say(&self, rows: &Matrix) -> Result<Vec<Quantiles>> {
         let said = self.trees.iter().map(|trees| trees.predict(rows)).collect::<Result<Vec<Vec<f32>>>>()?;
         let one = |row: usize| {
-            let mut own = [f64::NAN; GROWN.len()];
-            for (slot, level) in own.iter_mut().zip(&said) {
+            let mut values = [f64::NAN; GROWN.len()];
+            for (slot, level) in values.iter_mut().zip(&said) {
                 *slot = level.get(row).copied().map_or(f64::NAN, f64::from);
             }
-            own.sort_unstable_by(f64::total_cmp);
-            NORMAL.map(|z| on_line(&own, z))
+            values.sort_unstable_by(f64::total_cmp);
+            NORMAL.map(|z| on_line(&values, z))
         };
         Ok((0..rows.rows()).map(one).collect())
     }
@@ -226,18 +227,18 @@ impl BoostedDemand {
             base.fill(f32::NAN);
             clock.base(now, &mut base);
             for ahead in 1..=horizon {
-                let (own, rest) = rows.push().split_at_mut(BASE);
-                own.copy_from_slice(&base);
+                let (front, rest) = rows.push().split_at_mut(BASE);
+                front.copy_from_slice(&base);
                 clock.ahead(now, ahead, rest);
             }
         }
         let said = self.say(&rows)?;
-        let fan = |(own, now): (&[Quantiles], usize)| {
+        let fan = |(chunk, now): (&[Quantiles], usize)| {
             let last = series.before(now).slots.last().map_or(f64::NAN, |slot| slot.peak);
             let quantiles: Vec<Quantiles> =
-                own.iter().zip(&self.scales).map(|(own, scale)| own.map(|value| last + scale * value)).collect();
+                chunk.iter().zip(&self.scales).map(|(set, scale)| set.map(|value| last + scale * value)).collect();
             let point =
-                quantiles.iter().map(|own| own.get(super::super::fan::MEDIAN).copied().unwrap_or(last)).collect();
+                quantiles.iter().map(|set| set.get(super::super::fan::MEDIAN).copied().unwrap_or(last)).collect();
             Fan { point, quantiles }
         };
         Ok(said.chunks(horizon.max(1)).zip(origins).map(fan).collect())
@@ -245,9 +246,9 @@ impl BoostedDemand {
 }
 
 /// The value at `z` on the line through those at [`GROWN_NORMAL`], beyond them on that of the last two.
-fn on_line(own: &[f64; GROWN.len()], z: f64) -> f64 {
+fn on_line(knots: &[f64; GROWN.len()], z: f64) -> f64 {
     let at = GROWN_NORMAL.partition_point(|known| *known < z - 1e-9).clamp(1, GROWN.len() - 1);
-    let knot = |at: usize| GROWN_NORMAL.get(at).copied().zip(own.get(at).copied()).unwrap_or((0.0, f64::NAN));
+    let knot = |at: usize| GROWN_NORMAL.get(at).copied().zip(knots.get(at).copied()).unwrap_or((0.0, f64::NAN));
     let ((low, a), (high, b)) = (knot(at - 1), knot(at));
     a + (b - a) * (z - low) / (high - low)
 }

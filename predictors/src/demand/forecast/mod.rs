@@ -139,11 +139,11 @@ pub enum FittedForecaster {
 impl FittedForecaster {
     fn inner(&self) -> &dyn Forecaster {
         match self {
-            Self::Persistence(own) => own,
-            Self::Seasonal(own) => own,
-            Self::Smoothing(own) => own,
-            Self::Boosted(own) => own.as_ref(),
-            Self::Structural(own) => own.as_ref(),
+            Self::Persistence(model) => model,
+            Self::Seasonal(model) => model,
+            Self::Smoothing(model) => model,
+            Self::Boosted(model) => model.as_ref(),
+            Self::Structural(model) => model.as_ref(),
         }
     }
 }

@@ -53,17 +53,17 @@ impl Smoothing {
         let run_from = score_from.saturating_sub(14 * period);
         let slots = seen.slots.get(run_from..).unwrap_or_default();
         let ahead = [1, horizon.div_ceil(2), horizon];
-        let loss = |own: &Self| -> f64 {
+        let loss = |tried: &Self| -> f64 {
             let mut sum = 0.0;
-            let mut state = own.begin(slots);
+            let mut state = tried.begin(slots);
             for (at, slot) in slots.iter().enumerate() {
-                own.step(&mut state, run_from + at, slot);
+                tried.step(&mut state, run_from + at, slot);
                 if run_from + at < score_from {
                     continue;
                 }
                 for ahead in ahead {
                     if let Some(truth) = slots.get(at + ahead).filter(|slot| slot.counted) {
-                        sum += (truth.peak - own.say(&state, run_from + at + 1, ahead)).abs();
+                        sum += (truth.peak - tried.say(&state, run_from + at + 1, ahead)).abs();
                     }
                 }
             }
@@ -73,10 +73,10 @@ impl Smoothing {
         for alpha in [0.3, 0.6, 0.85, 1.0] {
             for beta in [0.0, 0.03, 0.1] {
                 for gamma in [0.0, 0.05, 0.2] {
-                    let own = Self { alpha, beta, gamma, ..base };
-                    let loss = loss(&own);
+                    let tried = Self { alpha, beta, gamma, ..base };
+                    let loss = loss(&tried);
                     if loss < best.0 {
-                        best = (loss, own);
+                        best = (loss, tried);
                     }
                 }
             }
@@ -141,9 +141,9 @@ impl Forecaster for Smoothing {
                     fans.push(self.fan(state, now));
                 }
                 _ => {
-                    let own = slots.slots.get(from..).unwrap_or_default();
-                    let mut state = self.begin(own);
-                    for (at, slot) in own.iter().enumerate() {
+                    let recent = slots.slots.get(from..).unwrap_or_default();
+                    let mut state = self.begin(recent);
+                    for (at, slot) in recent.iter().enumerate() {
                         self.step(&mut state, from + at, slot);
                     }
                     fans.push(self.fan(&state, now));

@@ -83,15 +83,15 @@ impl Log {
     pub fn jobs(&self, series: &Series, vcs: &[String], asked: Asked) -> Jobs {
         let known: BTreeSet<&str> = self.held.iter().filter_map(|job| job.vc.as_deref()).collect();
         let of_vc = known.contains(series.name.as_str());
-        let own = |job: &&Held| {
+        let belongs = |job: &&Held| {
             let vc = job.vc.as_deref();
             if of_vc {
                 vc == Some(series.name.as_str())
             } else {
-                vcs.is_empty() || vc.is_some_and(|vc| vcs.iter().any(|own| own == vc))
+                vcs.is_empty() || vc.is_some_and(|vc| vcs.iter().any(|name| name == vc))
             }
         };
-        Jobs { held: self.held.iter().filter(own).cloned().collect(), pending_counts: asked != Asked::InUse }
+        Jobs { held: self.held.iter().filter(belongs).cloned().collect(), pending_counts: asked != Asked::InUse }
     }
 }
 
@@ -192,8 +192,8 @@ pub(crate) struct State {
 }
 
 fn class(gpus: f64) -> usize {
-    let own = SizeClass::of(gpus);
-    SizeClass::ALL.iter().position(|size| *size == own).unwrap_or(0)
+    let size_class = SizeClass::of(gpus);
+    SizeClass::ALL.iter().position(|size| *size == size_class).unwrap_or(0)
 }
 
 /// A start or end if it is known when the slot that begins at `now` is forecast: what happens in its first millisecond is part of it.
@@ -234,8 +234,8 @@ impl Structural {
         let enough = |list: &[(i64, bool)]| list.iter().filter(|(_, cut)| !cut).count() >= LEAST;
         let per_class = |of: &dyn Fn(usize) -> Vec<(i64, bool)>, all: &Curve| -> Vec<Curve> {
             let one = |size: usize| {
-                let own = of(size);
-                if enough(&own) { Curve::of(&own, slot_ms) } else { all.clone() }
+                let lengths = of(size);
+                if enough(&lengths) { Curve::of(&lengths, slot_ms) } else { all.clone() }
             };
             (0..SizeClass::ALL.len()).map(one).collect()
         };
@@ -251,24 +251,24 @@ impl Structural {
         let recent: Vec<&Held> = known.iter().copied().filter(|job| job.submit_ms >= begin).collect();
         let rates = rates(&recent, begin, now, seen.series);
         let in_use = |size: Option<usize>| -> (Curve, Curve) {
-            let own = |job: &&&Held| size.is_none_or(|size| class(job.gpus) == size);
+            let in_class = |job: &&&Held| size.is_none_or(|size| class(job.gpus) == size);
             let ends: Vec<(i64, bool)> =
-                known.iter().filter(own).map(|job| length(job.submit_ms, job.end_ms)).collect();
-            let starts: Vec<(i64, bool)> = known.iter().filter(own).map(|job| to_start(job)).collect();
+                known.iter().filter(in_class).map(|job| length(job.submit_ms, job.end_ms)).collect();
+            let starts: Vec<(i64, bool)> = known.iter().filter(in_class).map(|job| to_start(job)).collect();
             (Curve::of(&ends, slot_ms), Curve::of(&starts, slot_ms))
         };
         let horizon = settings.horizon.max(1);
         let mut kernel = vec![(0.0, 0.0); horizon];
         let whole = in_use(None);
         for size in 0..SizeClass::ALL.len() {
-            let own: Vec<&&Held> = recent.iter().filter(|job| class(job.gpus) == size).collect();
-            if own.is_empty() {
+            let members: Vec<&&Held> = recent.iter().filter(|job| class(job.gpus) == size).collect();
+            if members.is_empty() {
                 continue;
             }
-            let share = own.len() as f64 / recent.len() as f64;
-            let mean = own.iter().map(|job| job.gpus).sum::<f64>() / own.len() as f64;
-            let square = own.iter().map(|job| job.gpus.powi(2)).sum::<f64>() / own.len() as f64;
-            let curves = if own.len() >= LEAST { in_use(Some(size)) } else { whole.clone() };
+            let share = members.len() as f64 / recent.len() as f64;
+            let mean = members.iter().map(|job| job.gpus).sum::<f64>() / members.len() as f64;
+            let square = members.iter().map(|job| job.gpus.powi(2)).sum::<f64>() / members.len() as f64;
+            let curves = if members.len() >= LEAST { in_use(Some(size)) } else { whole.clone() };
             for (m, slot) in kernel.iter_mut().enumerate() {
                 let ms = (m as f64 + 0.5) * slot_ms as f64;
                 let there = curves.0.share(ms).unwrap_or(0.0);
@@ -451,19 +451,21 @@ mod tests {
     fn a_steady_cluster_is_forecast_to_stay_as_it_is_and_jobs_end_when_their_like_did() {
         let (series, jobs) = steady(400);
         let settings = ForecastSettings { horizon: 18, ..ForecastSettings::default() };
-        let own = Structural::fit(series.before(2000), &jobs, &settings).unwrap();
-        let fan = own.forecast(series.before(2000)).unwrap();
+        let fitted = Structural::fit(series.before(2000), &jobs, &settings).unwrap();
+        let fan = fitted.forecast(series.before(2000)).unwrap();
         // Once those that run now have ended, arrivals alone keep 1/6 a slot × 12 slots × 2 GPUs = 4. Before, one that the clockwork of this trace
         // starts on the hour may come at any time, and is expected for half of it too early: no more than one job's 2 GPUs too many.
         assert!(fan.point[17] > 3.8 && fan.point[17] < 4.2, "{:?}", fan.point);
         assert!(fan.point.iter().all(|point| (3.8..6.0).contains(point)), "{:?}", fan.point);
         // Without arrivals, all have ended after two hours: ages at slot 2000 are 20 and 80 minutes.
-        let idle =
-            Structural { state: State { rates: vec![0.0; HOURS], ..own.state.clone() }, jobs: Arc::clone(&own.jobs) };
+        let idle = Structural {
+            state: State { rates: vec![0.0; HOURS], ..fitted.state.clone() },
+            jobs: Arc::clone(&fitted.jobs),
+        };
         let left = idle.forecast(series.before(2000)).unwrap().point;
         assert!((left[2] - 4.0).abs() < 0.3 && (left[5] - 2.0).abs() < 0.3 && left[13] < 0.3, "{left:?}");
         // One by one and in a row are the same.
-        let row = own.forecasts(&series, 1990..2001).unwrap();
+        let row = fitted.forecasts(&series, 1990..2001).unwrap();
         assert_eq!(row.last(), Some(&fan));
     }
 

@@ -80,11 +80,11 @@ fn smoothing_with_full_weight_is_persistence_and_one_in_a_row_is_as_one_alone() 
     let plain = smoothing::Smoothing { alpha: 1.0, beta: 0.0, gamma: 0.0, phi: 0.9, period: 48, horizon: 3 };
     let last = series.slots[..700].iter().rev().find(|slot| slot.counted).unwrap().peak;
     assert!(plain.forecast(series.before(700)).unwrap().point.iter().all(|point| (point - last).abs() < 1e-9));
-    let own = smoothing::Smoothing { alpha: 0.3, beta: 0.1, gamma: 0.2, ..plain };
+    let model = smoothing::Smoothing { alpha: 0.3, beta: 0.1, gamma: 0.2, ..plain };
     // Two look backs of 28 days lie within.
-    let row = own.forecasts(&series, 1000..1500).unwrap();
+    let row = model.forecasts(&series, 1000..1500).unwrap();
     for (at, fan) in (1000..1500).zip(&row) {
-        assert_eq!(fan, &own.forecast(series.before(at)).unwrap());
+        assert_eq!(fan, &model.forecast(series.before(at)).unwrap());
     }
     // A wave is forecast by its season better than by its last value.
     let fitted = smoothing::Smoothing::fit(series.before(1400), 12);
@@ -148,9 +148,9 @@ fn the_back_test_scores_persistence_as_plain_loops_do_and_calibrated_intervals_h
             let (said, came) = (series.slots[at - ahead].peak, series.slots[at].peak);
             smape.push(200.0 * (said - came).abs() / (said + came));
         }
-        let own = &persistence.by_horizon[ahead - 1];
-        assert_eq!(own.score.slots, smape.len());
-        assert!((own.score.smape - smape.iter().sum::<f64>() / smape.len() as f64).abs() < 1e-9);
+        let at_horizon = &persistence.by_horizon[ahead - 1];
+        assert_eq!(at_horizon.score.slots, smape.len());
+        assert!((at_horizon.score.smape - smape.iter().sum::<f64>() / smape.len() as f64).abs() < 1e-9);
     }
     for model in &found.models {
         let score = &model.score;
@@ -164,7 +164,7 @@ fn the_back_test_scores_persistence_as_plain_loops_do_and_calibrated_intervals_h
     // A wave has a season: whatever was chosen sees it.
     let chosen = found.models.iter().find(|model| model.name == found.chosen).unwrap();
     assert!(chosen.of_persistence < 0.8, "{} {}", found.chosen, chosen.of_persistence);
-    assert_eq!(found.ensemble.iter().map(|own| own.weight).sum::<f64>().round(), 1.0);
+    assert_eq!(found.ensemble.iter().map(|member| member.weight).sum::<f64>().round(), 1.0);
 }
 
 #[test]

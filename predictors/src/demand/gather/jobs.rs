@@ -39,7 +39,7 @@ pub(super) fn gather(trace: &Trace, options: &Options, zone: &Zone) -> Result<Ga
     known.sort_unstable();
     check_vcs(options, &known)?;
     let taken =
-        |vc: Option<&str>| options.vcs.is_empty() || vc.is_some_and(|vc| options.vcs.iter().any(|own| own == vc));
+        |vc: Option<&str>| options.vcs.is_empty() || vc.is_some_and(|vc| options.vcs.iter().any(|name| name == vc));
     let vc_of = |job: usize| jobs.vc.get(job);
 
     let JobCounts { held, waiting } = JobCounts::of(&facts, |job| taken(vc_of(job)));
@@ -86,7 +86,7 @@ pub(super) fn gather(trace: &Trace, options: &Options, zone: &Zone) -> Result<Ga
     let mut pool_used = sum(used.values());
     if let Some(Placed { by_vc, pool }) = placed {
         for (vc, steps) in &mut used {
-            *steps = by_vc.get(*vc).map(|own| Steps::of_intervals(own.iter().copied())).unwrap_or_default();
+            *steps = by_vc.get(*vc).map(|intervals| Steps::of_intervals(intervals.iter().copied())).unwrap_or_default();
         }
         pool_used = Steps::of_intervals(pool);
     }
@@ -183,8 +183,8 @@ fn placed_nodes(facts: &JobFacts<'_>, taken: &dyn Fn(Option<&str>) -> bool) -> O
     }
     let mut first: HashMap<usize, (i64, i64)> = HashMap::new();
     for stretch in &facts.stretches {
-        let own = first.entry(stretch.job).or_insert((stretch.start, stretch.end));
-        *own = (own.0.min(stretch.start), own.1.max(stretch.end));
+        let span = first.entry(stretch.job).or_insert((stretch.start, stretch.end));
+        *span = (span.0.min(stretch.start), span.1.max(stretch.end));
     }
     let end_of_record = facts.window.map(|(_, end)| end);
     let mut named = std::collections::HashSet::new();
@@ -253,10 +253,10 @@ fn totals(trace: &Trace, unit: Unit, per_node: f64, from: i64, to: i64) -> Total
             continue;
         }
         let Some(many) = value(table.gpus.get(row), table.nodes.get(row)).filter(|many| *many > 0.0) else { continue };
-        let own = (table.from.get(row).unwrap_or(from), table.to.get(row).unwrap_or(to.saturating_add(1)), many);
+        let stretch = (table.from.get(row).unwrap_or(from), table.to.get(row).unwrap_or(to.saturating_add(1)), many);
         match (table.scope.get(row), table.name.get(row)) {
-            (Some("vc"), Some(name)) => by_vc.entry(name.to_owned()).or_default().push(own),
-            (Some("cluster"), _) => cluster.push(own),
+            (Some("vc"), Some(name)) => by_vc.entry(name.to_owned()).or_default().push(stretch),
+            (Some("cluster"), _) => cluster.push(stretch),
             _ => {}
         }
     }

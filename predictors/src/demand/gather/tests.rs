@@ -52,7 +52,7 @@ fn the_pool_is_the_sum_at_each_moment_and_not_of_the_peaks() {
         trace.activity.push(sample("vc", "b", minute, b, 1.0, 8.0));
     }
     let found = series(&trace, &options(3)).unwrap();
-    let named: Vec<(&str, f64)> = found.iter().map(|own| (own.name.as_str(), own.slots[0].peak)).collect();
+    let named: Vec<(&str, f64)> = found.iter().map(|each| (each.name.as_str(), each.slots[0].peak)).collect();
     assert_eq!(named, [("a", 6.0), ("b", 5.0), (POOL, 6.0)]);
     assert_eq!((found[2].slots[0].pending, found[2].slots[0].total), (3.0, 16.0));
     // With what waits: 6 + 0 + 3; capped at 16 nothing changes, VC a is capped at 8.
@@ -60,7 +60,7 @@ fn the_pool_is_the_sum_at_each_moment_and_not_of_the_peaks() {
     assert_eq!(asked(Asked::WithPending)[2].slots[0].peak, 9.0);
     assert_eq!(asked(Asked::WithPendingUpToTotal)[0].slots[0].peak, 8.0);
     let one = series(&trace, &Options { vcs: vec!["b".to_owned()], ..options(3) }).unwrap();
-    assert_eq!(one.iter().map(|own| own.name.as_str()).collect::<Vec<_>>(), ["b"]);
+    assert_eq!(one.iter().map(|each| each.name.as_str()).collect::<Vec<_>>(), ["b"]);
     assert!(
         series(&trace, &Options { vcs: vec!["c".to_owned()], ..options(3) }).unwrap_err().to_string().contains("a, b")
     );
@@ -83,8 +83,8 @@ fn a_cluster_that_falls_to_zero_has_an_outage_and_a_vc_has_not() {
     assert!(found.notes.iter().any(|note| note.contains("3 samples are in 1 stretch")), "{:?}", found.notes);
     let idle = series(&of("cluster"), &Options { outages_are_idle: true, ..options(2) }).unwrap();
     let vc = series(&of("vc"), &options(2)).unwrap();
-    for own in [&idle[0], &vc[0]] {
-        assert_eq!(own.slots.iter().map(|slot| slot.peak).collect::<Vec<_>>(), [61.0, 1.0, 62.0]);
+    for each in [&idle[0], &vc[0]] {
+        assert_eq!(each.slots.iter().map(|slot| slot.peak).collect::<Vec<_>>(), [61.0, 1.0, 62.0]);
     }
 }
 
@@ -121,7 +121,7 @@ fn jobs_give_what_runs_and_waits_in_each_vc_and_nodes_rounded_up_by_vc() {
     trace.jobs.push(job("3", "", 1.0, 0, 0, 5));
     let found = gather(&trace, &options(10)).unwrap();
     let peaks = |of: &[Series]| -> Vec<(String, Vec<f64>)> {
-        of.iter().map(|own| (own.name.clone(), own.slots.iter().map(|slot| slot.peak).collect())).collect()
+        of.iter().map(|each| (each.name.clone(), each.slots.iter().map(|slot| slot.peak).collect())).collect()
     };
     let expect = |name: &str, peaks: [f64; 2]| (name.to_owned(), peaks.to_vec());
     assert_eq!(peaks(&found.series), [expect("a", [12.0, 12.0]), expect("b", [0.0, 3.0]), expect(POOL, [13.0, 15.0])]);

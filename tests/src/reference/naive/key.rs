@@ -81,8 +81,8 @@ impl Pool<'_> {
                 let mut tenants: Vec<u32> = self.members.iter().map(|job| self.tenant(*job)).collect();
                 tenants.sort_unstable();
                 tenants.dedup();
-                let own = self.decayed_gpu_s(Some(self.tenant(job)), weights.half_life_ms);
-                let share = if total > 0.0 { own / total * tenants.len() as f64 } else { 0.0 };
+                let used = self.decayed_gpu_s(Some(self.tenant(job)), weights.half_life_ms);
+                let share = if total > 0.0 { used / total * tenants.len() as f64 } else { 0.0 };
                 let part = gpus / most_gpus as f64;
                 let size = if weights.favor_small { 1.0 - part } else { part };
                 let age = (wait * 1000.0 / weights.max_age_ms as f64).min(1.0);
@@ -90,8 +90,11 @@ impl Pool<'_> {
             }
             Order::FairShare(half_life) => Key::of(self.decayed_gpu_s(Some(self.tenant(job)), *half_life)),
             Order::LongTerm => {
-                let own = self.members.iter().filter(|other| self.tenant(**other) == self.tenant(job));
-                Key(own.flat_map(|job| self.held(*job)).map(|(start, end, amount)| (end - start) * amount as i64).sum())
+                let of_tenant = self.members.iter().filter(|other| self.tenant(**other) == self.tenant(job));
+                Key(of_tenant
+                    .flat_map(|job| self.held(*job))
+                    .map(|(start, end, amount)| (end - start) * amount as i64)
+                    .sum())
             }
             Order::FinishTime => {
                 let present = |phase| self.in_phase(phase);

@@ -155,7 +155,7 @@ impl Pool<'_> {
             }
             let shared = left.iter().filter(|left| **left < 1000).copied();
             let free = left.iter().filter(|left| **left == 1000).count();
-            let own: i128 = if shape.milli > 0 {
+            let lost: i128 = if shape.milli > 0 {
                 shared.filter(|left| *left < shape.milli).map(i128::from).sum()
             } else {
                 let l = (0..self.nodes.len())
@@ -166,7 +166,7 @@ impl Pool<'_> {
                 let needs = (shape.gpus as usize).min(l);
                 shared.map(i128::from).sum::<i128>() + if free < needs { free as i128 * 1000 } else { 0 }
             };
-            waste += own * i128::from(*jobs);
+            waste += lost * i128::from(*jobs);
         }
         waste
     }

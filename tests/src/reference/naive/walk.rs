@@ -53,12 +53,12 @@ impl Pool<'_> {
         if self.policy.preemption == Preemption::Never {
             return Vec::new();
         }
-        let own = self.key(job);
+        let key = self.key(job);
         let running = self.in_phase(Phase::Running);
         let mut candidates: Vec<usize> = running
             .iter()
             .copied()
-            .filter(|other| self.now - self.jobs[*other].since > self.jobs[*other].owed && self.key(*other) > own)
+            .filter(|other| self.now - self.jobs[*other].since > self.jobs[*other].owed && self.key(*other) > key)
             .collect();
         candidates = self.sorted(candidates);
         candidates.reverse();

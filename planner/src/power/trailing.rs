@@ -1,0 +1,52 @@
+//! The trailing maximum of a series: what most rules look back on, and what the guard of a promise measures rises against.
+//!
+//! Places of values that are larger than all after them are kept in a queue, so all maxima together take O(slots). Worked example: of 5, 9, 4, 4, 4 with two
+//! slots of memory, from slot 1 on: 5, 9, 9, 4.
+
+use std::collections::VecDeque;
+
+/// For each slot from `from` on: the largest of the `length` values before it.
+pub fn trailing_maximum(values: &[f64], from: usize, length: usize) -> Vec<f64> {
+    // Places of values that are larger than all after them, in order.
+    let mut stairs: VecDeque<usize> = VecDeque::new();
+    let mut found = Vec::with_capacity(values.len().saturating_sub(from));
+    let at = |place: usize| values.get(place).copied().unwrap_or(0.0);
+    for slot in 0..values.len() {
+        if slot >= from {
+            while stairs.front().is_some_and(|first| first + length < slot) {
+                stairs.pop_front();
+            }
+            found.push(stairs.front().map_or(0.0, |first| at(*first)));
+        }
+        while stairs.back().is_some_and(|last| at(*last) <= at(slot)) {
+            stairs.pop_back();
+        }
+        stairs.push_back(slot);
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_worked_example() {
+        let orders: Vec<f64> =
+            trailing_maximum(&[5.0, 9.0, 4.0, 4.0, 4.0, 0.0], 1, 2).iter().map(|most| most + 1.0).collect();
+        assert_eq!(orders, vec![6.0, 10.0, 10.0, 5.0, 5.0]);
+    }
+
+    proptest! {
+        #[test]
+        fn the_stairs_find_the_maximum(values in prop::collection::vec(0u32..50, 1..60), from in 0usize..20, length in 1usize..12) {
+            let values: Vec<f64> = values.into_iter().map(f64::from).collect();
+            let plain: Vec<f64> = (from..values.len())
+                .map(|slot| values.iter().take(slot).skip(slot.saturating_sub(length)).copied().fold(0.0, f64::max))
+                .collect();
+            prop_assert_eq!(trailing_maximum(&values, from, length), plain);
+        }
+    }
+}
