@@ -223,7 +223,8 @@ fn recorded_backfill() {
         if recorded.as_ref().is_none_or(|(least, _)| disturbed < *least) {
             recorded = Some((disturbed, trace));
         }
-        if disturbed == (0, 0) {
+        // The looks are found to a twentieth of a second, so a few starts may seem to be at none.
+        if disturbed.0 == 0 && disturbed.1 <= asked.len() / 20 {
             break;
         }
     }

@@ -203,6 +203,7 @@ impl<'a> Study<'a> {
         let others = self.scenarios.iter().zip(&evaluations).skip(1).map(|(named, evaluation)| Replay {
             name: named.name.clone(),
             policy: named.policy.describe(),
+            oracle: named.policy.is_oracle(),
             metrics: evaluation.metrics.clone(),
             charts: evaluation.charts.clone(),
         });
@@ -213,6 +214,7 @@ impl<'a> Study<'a> {
             recorded_policy: self.recorded.describe(),
             name: named.name.clone(),
             policy: named.policy.describe(),
+            oracle: named.policy.is_oracle(),
             engine_seconds,
             metrics: first.metrics.clone(),
             yardstick,
@@ -337,6 +339,30 @@ mod tests {
         assert!((answer(&loaded, asked).yardstick.unwrap().gap_closed.unwrap() - 2.0 / 3.0).abs() < 1e-12);
         let alone = answer(&loaded, vec![named("oracle", Order::Qssf, Estimate::True)]).yardstick.unwrap();
         assert!(alone.without_predictions && alone.gap_closed.is_none());
+    }
+
+    /// FIFO waits 101 s on average and the shortest job first, which knows runs, 86 s. The longest first waits 132 s: FIFO beats it, and the oracle
+    /// beats nobody.
+    #[test]
+    fn an_oracle_is_a_bound_and_beats_nobody() {
+        let loaded = loaded();
+        let mut loaded_by_limits = loaded.clone();
+        loaded_by_limits.workload.requested_ms = loaded.workload.run_ms.iter().copied().map(Some).collect();
+        let asked = vec![
+            named("fifo", Order::Fifo, Estimate::Requested),
+            named("sjf", Order::Sjf, Estimate::True),
+            named("ljf", Order::Ljf, Estimate::Requested),
+        ];
+        let study = Study::new(&loaded_by_limits, asked, Policy::default(), true).unwrap();
+        let (schedules, seconds) = study.run_all(|_| true, || ()).unwrap();
+        let schedules: Vec<Schedule> = schedules.into_iter().flatten().collect();
+        let found =
+            study.answer(Subject::of("jobs", &Trace::default(), &loaded_by_limits), &schedules, seconds).unwrap();
+        assert_eq!((found.oracle, found.others[0].oracle, found.others[1].oracle), (false, true, false));
+        let summary = found.report().summary.join("\n");
+        assert!(summary.contains("**fifo** has the least mean wait"), "{summary}");
+        assert!(summary.contains("sjf waits") && summary.contains("is an oracle"), "{summary}");
+        assert!(summary.contains("**ljf** is beaten"), "{summary}");
     }
 
     #[test]

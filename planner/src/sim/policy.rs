@@ -314,6 +314,11 @@ impl Policy {
         Ok(())
     }
 
+    /// Whether it decides by how long jobs really run, which nobody knows beforehand.
+    pub fn is_oracle(&self) -> bool {
+        self.uses_durations() && self.estimate == Estimate::True
+    }
+
     /// Whether what the scheduler knows of durations can change anything.
     pub fn uses_durations(&self) -> bool {
         let order = match self.order {

@@ -119,6 +119,6 @@ pub(super) fn pareto(answer: &Answer) -> Option<Chart> {
         series,
     );
     (!answer.others.is_empty()).then(|| {
-        chart.with_reading("Left is better for the average job, below is better for the unlucky one. A policy with another both left of and below it is beaten.")
+        chart.with_reading("Left is better for the average job, below is better for the unlucky one. A policy with another both left of and below it is beaten, unless the other is an oracle.")
     })
 }

@@ -154,6 +154,9 @@ pub struct Replay {
     pub name: String,
     /// The policy in words.
     pub policy: String,
+    /// Whether it is an oracle, which knows how long jobs run.
+    #[schemars(default)]
+    pub oracle: bool,
     /// Its figures.
     pub metrics: Metrics,
     /// What charts show.
@@ -206,6 +209,9 @@ pub struct Answer {
     pub name: String,
     /// That policy in words.
     pub policy: String,
+    /// Whether it is an oracle, which knows how long jobs run.
+    #[schemars(default)]
+    pub oracle: bool,
     /// Time the engine took for it on one thread, seconds. The only figure that is not the same every time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub engine_seconds: Option<f64>,

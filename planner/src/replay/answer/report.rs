@@ -9,12 +9,20 @@ use super::super::fidelity::Verdict;
 use super::super::metric::{Group, Metrics, delay};
 use super::{Answer, charts, words};
 
+/// A replay, the first or another, as tables show it.
+struct Shown<'a> {
+    name: &'a str,
+    policy: &'a str,
+    oracle: bool,
+    metrics: &'a Metrics,
+}
+
 impl Answer {
     /// The report.
     pub fn report(&self) -> Report {
         let compares = self.compares();
         let mut report = if compares {
-            let names: Vec<&str> = self.replays().iter().map(|(name, ..)| *name).collect();
+            let names: Vec<&str> = self.replays().iter().map(|replay| replay.name).collect();
             let title = format!(
                 "{}: {} compared",
                 self.subject.title,
@@ -69,17 +77,29 @@ impl Answer {
     /// What a comparison says first: who waits least, who is beaten, who is fairest, and what that is worth.
     fn comparison_summary(&self) -> Vec<String> {
         let replays = self.replays();
-        let mean = |metrics: &Metrics| metrics.overall.group.wait.map_or(f64::INFINITY, |wait| wait.mean_s);
+        let mean = |replay: &Shown<'_>| replay.metrics.overall.group.wait.map_or(f64::INFINITY, |wait| wait.mean_s);
+        let least = |oracle: bool| {
+            let of = replays.iter().filter(|replay| replay.oracle == oracle && mean(replay).is_finite());
+            of.min_by(|a, b| mean(a).total_cmp(&mean(b)))
+        };
+        let against = |name: &str| {
+            let change = self.comparison.iter().flat_map(|found| &found.differences).find(|other| other.name == name);
+            change
+                .map_or_else(String::new, |change| format!(" against {}: {}", self.name, interval(&change.mean_wait_s)))
+        };
+        // Only what can be had is called best.
         let mut summary = Vec::new();
-        let least = replays.iter().min_by(|a, b| mean(a.2).total_cmp(&mean(b.2)));
-        if let Some((name, _, metrics)) = least.filter(|(_, _, metrics)| mean(metrics).is_finite()) {
-            let change = self.comparison.iter().flat_map(|found| &found.differences).find(|other| other.name == *name);
-            let against = change.map_or_else(
-                || ", and none of the others is below it".to_owned(),
-                |change| format!(" against {}: {}", self.name, interval(&change.mean_wait_s)),
-            );
-            summary
-                .push(format!("**{name}** has the least mean wait, **{}**{against}.", format::duration(mean(metrics))));
+        let (known, oracle) = (least(false), least(true));
+        if let Some(known) = known {
+            let wait = format::duration(mean(known));
+            summary.push(format!("**{}** has the least mean wait, **{wait}**{}.", known.name, against(known.name)));
+        }
+        if let Some(oracle) = oracle {
+            let wait = format::duration(mean(oracle));
+            summary.push(format!(
+                "{} waits **{wait}**, but is an oracle: it knows how long jobs will run. That is a bound and no choice.",
+                oracle.name
+            ));
         }
         summary.push(self.beaten_sentence());
         summary.extend(self.fairest_sentence());
@@ -87,21 +107,39 @@ impl Answer {
         summary
     }
 
-    /// Which policies are beaten in mean wait and 95 % quantile at once.
+    /// Which policies another one beats that is no oracle, in mean wait and 95 % quantile at once; `None` of an oracle, which is a bound and no rival.
+    fn beaten(&self) -> Vec<Option<bool>> {
+        let replays = self.replays();
+        let merit = |replay: &Shown<'_>| {
+            let wait = replay.metrics.overall.group.wait;
+            Merit {
+                mean_wait_s: wait.map_or(f64::INFINITY, |wait| wait.mean_s),
+                p95_wait_s: wait.map_or(f64::INFINITY, |wait| wait.p95_s),
+            }
+        };
+        let merits: Vec<Merit> = replays.iter().filter(|replay| !replay.oracle).map(merit).collect();
+        let mut unbeaten = compare::pareto(&merits).into_iter();
+        replays
+            .iter()
+            .map(|replay| if replay.oracle { None } else { unbeaten.next().map(|unbeaten| !unbeaten) })
+            .collect()
+    }
+
+    /// The same in words.
     fn beaten_sentence(&self) -> String {
         let replays = self.replays();
-        let beaten: Vec<&str> = replays
-            .iter()
-            .zip(compare::pareto(&self.merits()))
-            .filter(|(_, unbeaten)| !unbeaten)
-            .map(|((name, ..), _)| *name)
-            .collect();
+        let all: Vec<(&str, Option<bool>)> = replays.iter().map(|replay| replay.name).zip(self.beaten()).collect();
+        let oracles = all.iter().any(|(_, beaten)| beaten.is_none());
+        let except = if oracles { " Oracles are left aside here: they are bounds." } else { "" };
+        let beaten: Vec<&str> = all.iter().filter(|(_, beaten)| *beaten == Some(true)).map(|(name, _)| *name).collect();
         if beaten.is_empty() {
-            return "None is beaten: each that waits less on average waits longer at the 95 % quantile.".to_owned();
+            return format!(
+                "None is beaten: each that waits less on average waits longer at the 95 % quantile.{except}"
+            );
         }
         let are = if beaten.len() == 1 { "is" } else { "are" };
         format!(
-            "**{}** {are} beaten: another policy waits less both on average and at the 95 % quantile.",
+            "**{}** {are} beaten: another policy waits less both on average and at the 95 % quantile.{except}",
             beaten.join(", ")
         )
     }
@@ -109,7 +147,8 @@ impl Answer {
     /// Who treats users most alike, with how alike that is.
     fn fairest_sentence(&self) -> Option<String> {
         let replays = self.replays();
-        let known = replays.iter().filter_map(|(name, _, metrics)| Some((*name, metrics.overall.fairness.jain_users?)));
+        let known =
+            replays.iter().filter_map(|replay| Some((replay.name, replay.metrics.overall.fairness.jain_users?)));
         let known: Vec<(&str, f64)> = known.collect();
         let (name, most) = known.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
         let least = known.iter().map(|(_, jain)| *jain).fold(f64::INFINITY, f64::min);
@@ -117,17 +156,6 @@ impl Answer {
             "Users are treated most alike under {name}: Jain's index of their mean slowdowns is {most:.2}, {least:.2} at the least (1 is equal for \
              all). The index does not count where policies are called beaten."
         ))
-    }
-
-    fn merits(&self) -> Vec<Merit> {
-        let of = |metrics: &Metrics| {
-            let wait = metrics.overall.group.wait;
-            Merit {
-                mean_wait_s: wait.map_or(f64::INFINITY, |wait| wait.mean_s),
-                p95_wait_s: wait.map_or(f64::INFINITY, |wait| wait.p95_s),
-            }
-        };
-        self.replays().iter().map(|(_, _, metrics)| of(metrics)).collect()
     }
 
     fn summary(&self) -> Vec<String> {
@@ -279,17 +307,20 @@ impl Answer {
         ))
     }
 
-    fn replays(&self) -> Vec<(&str, &str, &Metrics)> {
-        let first = std::iter::once((self.name.as_str(), self.policy.as_str(), &self.metrics));
-        first
-            .chain(self.others.iter().map(|replay| (replay.name.as_str(), replay.policy.as_str(), &replay.metrics)))
-            .collect()
+    fn replays(&self) -> Vec<Shown<'_>> {
+        let first = Shown { name: &self.name, policy: &self.policy, oracle: self.oracle, metrics: &self.metrics };
+        let others = self.others.iter().map(|replay| Shown {
+            name: &replay.name,
+            policy: &replay.policy,
+            oracle: replay.oracle,
+            metrics: &replay.metrics,
+        });
+        std::iter::once(first).chain(others).collect()
     }
 
     fn comparison_section(&self) -> Option<Section> {
         let comparison = self.comparison.as_ref()?;
         let replays = self.replays();
-        let efficient = compare::pareto(&self.merits());
         let mut table = Table::new(
             "The same jobs under each policy",
             vec![
@@ -301,13 +332,13 @@ impl Answer {
                 Column::number("GPUs used"),
                 Column::number("Jain"),
                 Column::number("Preemptions"),
-                Column::text("Unbeaten"),
+                Column::text("Beaten"),
             ],
         );
-        for ((name, _, metrics), efficient) in replays.iter().zip(&efficient) {
-            let all = &metrics.overall;
+        for (replay, beaten) in replays.iter().zip(self.beaten()) {
+            let all = &replay.metrics.overall;
             table.rows.push(vec![
-                (*name).into(),
+                replay.name.into(),
                 Cell::opt(all.group.wait, |wait| Cell::Duration(wait.mean_s)),
                 Cell::opt(all.group.wait, |wait| Cell::Duration(wait.p95_s)),
                 Cell::opt(all.group.jct, |jct| Cell::Duration(jct.mean_s)),
@@ -315,7 +346,12 @@ impl Answer {
                 Cell::opt(all.utilisation, Cell::Percent),
                 Cell::opt(all.fairness.jain_users, |value| Cell::Float { value, digits: 3 }),
                 Cell::Int(all.group.preemptions as i64),
-                if *efficient { "yes" } else { "" }.into(),
+                match beaten {
+                    None => "oracle",
+                    Some(true) => "beaten",
+                    Some(false) => "no",
+                }
+                .into(),
             ]);
         }
         let columns = vec![
@@ -353,7 +389,7 @@ impl Answer {
                 format::duration(ties.max_mean_wait_s)
             ));
         }
-        for (name, policy, _) in &replays {
+        for Shown { name, policy, .. } in &replays {
             section = section.with_definition(format!("{name}: {policy}."));
         }
         Some(section.with_definition(format!(
