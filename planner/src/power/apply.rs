@@ -287,10 +287,8 @@ impl Replay<'_> {
 mod tests {
     use tracecast_predictors::demand::{Series, Unit};
 
-    use super::super::ces::Thresholds;
-    use super::super::family::Stretch;
+    use super::super::made::{self, Known};
     use super::super::reach::horizons;
-    use super::super::score::{Demand, Worth};
     use super::*;
 
     #[test]
@@ -325,42 +323,14 @@ mod tests {
     fn each_rule_orders_in_a_replay_what_it_is_scored_by() {
         let slot = |at: usize| {
             let peak = (10 + at * 7 % 13 + 5 * usize::from(at % 24 > 8)) as f64;
-            let total = if at < 150 { 60.0 } else { 64.0 };
-            Slot { peak, last: peak - (at % 3) as f64, mean: peak, pending: 0.0, total, counted: true }
+            (peak, if at < 150 { 60.0 } else { 64.0 })
         };
-        let series = Series {
-            name: "pool".to_owned(),
-            unit: Unit::Nodes,
-            counts_pending: false,
-            start_ms: 0,
-            slot_ms: HOUR_MS,
-            zone: "UTC".to_owned(),
-            slots: (0..200).map(slot).collect(),
-        };
+        let series = made::series((0..200).map(slot));
         let range = 140..200;
         let reach = Arc::new(Reach::fit(&series, 0..range.start, &horizons(HOUR_MS, 0)).unwrap());
-        let readings = reach.read(&series, range.clone()).unwrap();
-        let need: Vec<f64> = series.slots.iter().map(|slot| slot.peak).collect();
-        let total: Vec<f64> = series.slots.iter().map(|slot| slot.total).collect();
-        let (constants, worth) = (Constants::default(), Worth::default());
-        let stretch = Stretch {
-            need: &need,
-            total: &total,
-            range: range.clone(),
-            readings: &readings,
-            hour: 1,
-            demand: Demand {
-                need: need.get(range.clone()).unwrap(),
-                total: total.get(range.clone()).unwrap(),
-                weights: &[],
-                before: 60.0,
-                boot_slots: 0,
-                slot_ms: HOUR_MS,
-                constants: &constants,
-                worth: &worth,
-            },
-            ces: Thresholds::EARTH,
-        };
+        let mut known = Known::of(&series);
+        known.readings = reach.read(&series, range.clone()).unwrap();
+        let stretch = known.stretch(range.clone(), 60.0);
         let mut asked = 0;
         for family in Family::ALL.into_iter().filter(|family| family.eligible()) {
             let settings: Vec<Setting> = stretch.sweep(family).into_iter().map(|scored| scored.setting).collect();
@@ -369,7 +339,7 @@ mod tests {
                 let (orders, buffer) = stretch.orders(setting);
                 for (slot, order) in range.clone().zip(orders) {
                     let found = policy.target(series.before(slot), 60.0);
-                    assert_eq!(found, (order + buffer).max(need[slot - 1]), "{setting:?}, slot {slot}");
+                    assert_eq!(found, (order + buffer).max(known.need[slot - 1]), "{setting:?}, slot {slot}");
                 }
                 asked += 1;
             }

@@ -277,9 +277,7 @@ fn ledger(series: &Series, powered: &[Option<f64>], pool: &SavedPool, promise: &
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use tracecast_analytics::time::HOUR_MS;
-    use tracecast_predictors::demand::Unit;
-
+    use super::super::made::{self, Known};
     use super::super::rule::Setting;
     use super::super::service::Service;
     use super::*;
@@ -288,24 +286,9 @@ mod tests {
     fn series(slots: usize) -> Series {
         let slot = |at: usize| {
             let peak = 8.0 + (at * 7 % 5) as f64 + if at.is_multiple_of(17) { 6.0 } else { 0.0 };
-            Slot {
-                peak,
-                last: peak,
-                mean: peak,
-                pending: 0.0,
-                total: if at < 150 { 20.0 } else { 24.0 },
-                counted: true,
-            }
+            (peak, if at < 150 { 20.0 } else { 24.0 })
         };
-        Series {
-            name: "pool".to_owned(),
-            unit: Unit::Nodes,
-            counts_pending: false,
-            start_ms: 0,
-            slot_ms: HOUR_MS,
-            zone: "UTC".to_owned(),
-            slots: (0..slots).map(slot).collect(),
-        }
+        made::series((0..slots).map(slot))
     }
 
     fn plan(series: &Series, service: Option<&Service>) -> SavedPlan {
@@ -330,43 +313,18 @@ mod tests {
     /// join on the way, and a promise that is short of both.
     #[test]
     fn asked_slot_by_slot_it_decides_as_the_back_test_does() {
-        use super::super::ces::Thresholds;
-        use super::super::family::Stretch;
         use super::super::promise::Guard;
-        use super::super::reach::Readings;
-        use super::super::resim::Constants;
         use super::super::saved::PERIOD_DAYS;
-        use super::super::score::{Demand, Worth};
 
         let (known, period) = (96, PERIOD_DAYS as usize * 24);
         let whole = series(known + period);
         let past = Series { slots: whole.slots[..known].to_vec(), ..whole.clone() };
         let service = Service { unserved_per_day: 6.0, node_wakes_per_day: 20.0 };
         let plan = plan(&past, Some(&service));
-        let need: Vec<f64> = whole.slots.iter().map(|slot| slot.peak).collect();
-        let total: Vec<f64> = whole.slots.iter().map(|slot| slot.total).collect();
-        let (constants, worth) = (Constants::default(), Worth::default());
-        let readings = Readings { in_use: Vec::new(), reached: Vec::new() };
+        let counts = Known::of(&whole);
+        let total = &counts.total;
         let range = known..known + period;
-        let demand = Demand {
-            need: &need[range.clone()],
-            total: &total[range.clone()],
-            weights: &[],
-            before: total[known - 1],
-            boot_slots: 0,
-            slot_ms: HOUR_MS,
-            constants: &constants,
-            worth: &worth,
-        };
-        let stretch = Stretch {
-            need: &need,
-            total: &total,
-            range: range.clone(),
-            readings: &readings,
-            hour: 1,
-            demand,
-            ces: Thresholds::EARTH,
-        };
+        let stretch = counts.stretch(range.clone(), total[known - 1]);
         let guard: Guard = plan.pools[0].promise.unwrap().guard;
         let (orders, buffer) = stretch.orders(&plan.pools[0].setting);
         let wished: Vec<f64> = orders.iter().map(|order| order + buffer).collect();

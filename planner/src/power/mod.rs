@@ -22,6 +22,8 @@ pub mod family;
 pub mod forward;
 pub mod interval;
 pub mod level;
+#[cfg(test)]
+mod made;
 pub mod optimum;
 pub mod plan;
 pub mod promise;

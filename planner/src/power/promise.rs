@@ -280,10 +280,7 @@ impl Kept {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::ces::Thresholds;
-    use super::super::reach::Readings;
-    use super::super::resim::Constants;
-    use super::super::score::Worth;
+    use super::super::made::{self, Known};
     use super::*;
 
     #[test]
@@ -330,31 +327,17 @@ mod tests {
             wakes in 0u32..20,
             expected in any::<bool>(),
         ) {
-            let need: Vec<f64> = need.into_iter().map(f64::from).collect();
             let wished: Vec<f64> = wished.into_iter().map(f64::from).collect();
-            let total = vec![9.0; need.len()];
-            let (constants, worth) = (Constants::default(), Worth::default());
-            let readings = Readings { in_use: Vec::new(), reached: Vec::new() };
-            let range = 4..need.len();
-            let demand = Demand {
-                need: &need[range.clone()],
-                total: &total[range.clone()],
-                weights: &[],
-                before: 9.0,
-                boot_slots,
-                slot_ms: DAY_MS,
-                constants: &constants,
-                worth: &worth,
-            };
-            let stretch = Stretch {
-                need: &need, total: &total, range: range.clone(), readings: &readings, hour: 1, demand, ces: Thresholds::EARTH,
-            };
+            let known = Known::of(&made::series(need.into_iter().map(|need| (f64::from(need), 9.0))));
+            let range = 4..known.need.len();
+            let mut stretch = known.stretch(range.clone(), 9.0);
+            (stretch.demand.boot_slots, stretch.demand.slot_ms) = (boot_slots, DAY_MS);
             let days = range.len() as f64;
             let service = Service {
                 unserved_per_day: f64::from(unserved) / days,
                 node_wakes_per_day: f64::from(wakes) / days,
             };
-            let mut guard = Guard::learn((&need, &total), range.clone(), (recent_slots, boot_slots), 1, DAY_MS);
+            let mut guard = Guard::learn((&known.need, &known.total), range.clone(), (recent_slots, boot_slots), 1, DAY_MS);
             guard.margin = 1.0;
             // A rise of all nodes, or none.
             guard.largest_rise = if expected { 9.0 } else { 0.0 };

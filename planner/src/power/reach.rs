@@ -373,28 +373,14 @@ impl Watch {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use tracecast_predictors::demand::{Slot, Unit};
-
+    use super::super::made;
     use super::*;
 
     /// A thousand nodes over some weeks are millions of levels; read in parts they say the same in bounded memory.
     #[test]
     fn chances_read_in_parts_are_those_read_at_once() {
-        let slots: Vec<Slot> = (0..160)
-            .map(|slot| {
-                let peak = f64::from(10 + slot * 7 % 13 + 5 * u32::from(slot % 24 > 8));
-                Slot { peak, last: peak, mean: peak, pending: 0.0, total: 60.0, counted: true }
-            })
-            .collect();
-        let series = Series {
-            name: "cluster".to_owned(),
-            unit: Unit::Nodes,
-            counts_pending: false,
-            start_ms: 0,
-            slot_ms: HOUR_MS,
-            zone: "UTC".to_owned(),
-            slots,
-        };
+        let peak = |slot: u32| f64::from(10 + slot * 7 % 13 + 5 * u32::from(slot % 24 > 8));
+        let series = made::series((0..160).map(|slot| (peak(slot), 60.0)));
         let reach = Reach::fit(&series, 0..120, &[1, 3]).unwrap();
         let once = reach.read_in_parts(&series, 100..160, usize::MAX).unwrap();
         for at_once in [1, 100] {

@@ -300,10 +300,8 @@ fn tried(series: &Series, window: &Stretched, like: &Request, services: &[Servic
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use tracecast_analytics::time::HOUR_MS;
-    use tracecast_predictors::demand::{Slot, Unit};
-
     use super::super::ces::Thresholds;
+    use super::super::made;
     use super::super::resim::Constants;
     use super::super::score::Worth;
     use super::super::tariff::Rates;
@@ -313,18 +311,9 @@ mod tests {
     fn series(days: usize) -> Series {
         let slot = |at: usize| {
             let busy = if at % 24 > 8 { 6.0 } else { 0.0 };
-            let peak = 5.0 + busy + (at * 11 % 4) as f64 + if at % 61 == 60 { 3.0 } else { 0.0 };
-            Slot { peak, last: peak, mean: peak, pending: 0.0, total: 20.0, counted: true }
+            (5.0 + busy + (at * 11 % 4) as f64 + if at % 61 == 60 { 3.0 } else { 0.0 }, 20.0)
         };
-        Series {
-            name: "pool".to_owned(),
-            unit: Unit::Nodes,
-            counts_pending: false,
-            start_ms: 0,
-            slot_ms: HOUR_MS,
-            zone: "UTC".to_owned(),
-            slots: (0..24 * days).map(slot).collect(),
-        }
+        made::series((0..24 * days).map(slot))
     }
 
     fn like() -> Request {
