@@ -161,12 +161,17 @@ impl Answer {
         if it.metered().abs() <= EXACT * it.value.abs() {
             return format!("**No energy was metered.** A model puts IT equipment at {}.", total(account, it, "kWh"));
         }
+        let bounds = if compact(it.lower) == compact(it.upper) {
+            String::new()
+        } else {
+            format!(", or {} to {} kWh with gaps at their bounds", compact(it.lower), compact(it.upper))
+        };
         format!(
-            "IT equipment drew **{}** kWh by its readings, which cover {} of the device time; a model puts **{}** kWh in the rest: {} together.",
+            "IT equipment drew **{}** kWh by its readings, which cover {} of the device time. A model puts **{}** kWh in the rest. Together that is **{}** kWh{bounds}.",
             compact(it.metered()),
             account.coverage.map_or_else(|| "an unknown part".to_owned(), percent),
             compact(it.modelled),
-            total(account, it, "kWh")
+            compact(it.value)
         )
     }
 

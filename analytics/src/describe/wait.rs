@@ -232,16 +232,15 @@ impl Topic for Wait {
     fn section(&self) -> Section {
         let (lead, unknown, jobs) = self.leading();
         let s = &lead.started_s;
+        let half =
+            if s.p50 < 1.0 { "start at once".to_owned() } else { format!("wait at most **{}**", duration(s.p50)) };
         let mut finding = format!(
-            "{} **{}**, the mean is **{}**, and one job in a hundred waits **{}** or longer; **{}** wait at least a minute.",
-            opening(s.count, s.count + unknown + lead.waiting, jobs, "whose wait is known").map_or_else(
-                || format!("Half of the {jobs} wait at most"),
-                |opening| format!("{opening}, half wait at most")
-            ),
-            duration(s.p50),
+            "{} {half}, and **{}** wait at least a minute. The mean wait is **{}**, and one job in a hundred waits **{}** or longer.",
+            opening(s.count, s.count + unknown + lead.waiting, jobs, "whose wait is known")
+                .map_or_else(|| format!("Half of the {jobs}"), |opening| format!("{opening}, half")),
+            percent(lead.over_a_minute_share),
             duration(s.mean),
             duration(s.p99),
-            percent(lead.over_a_minute_share)
         );
         if self.mixes() {
             let beside = |waits: &Waits| {

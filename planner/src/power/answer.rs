@@ -45,7 +45,7 @@ pub struct Point {
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct PolicyCurve {
     /// Its name.
-    pub name: String,
+    pub name: Family,
     /// Whether it decides from the past alone.
     pub causal: bool,
     /// Settings that were tried: the best of many looks well by chance.
@@ -110,7 +110,7 @@ impl PerDay {
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Beforehand {
     /// Which policy.
-    pub policy: String,
+    pub policy: Family,
     /// Whether it is the one to follow.
     pub chosen: bool,
     /// Settings that it was chosen from.
@@ -142,7 +142,7 @@ impl Beforehand {
         let need: f64 = studied.need.iter().sum();
         let [_, choice_days, days] = studied.days;
         Self {
-            policy: curve.family.name().to_owned(),
+            policy: curve.family,
             chosen: studied.curves.get(studied.chosen).is_some_and(|chosen| chosen.family == curve.family),
             settings_tried: curve.tried,
             promised: PerDay::of(&curve.held_out, choice_days),
@@ -161,7 +161,7 @@ impl Beforehand {
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Chosen {
     /// Which policy.
-    pub name: String,
+    pub name: Family,
     /// Why.
     pub because: Because,
     /// Its setting and what it meant.
@@ -306,7 +306,7 @@ pub struct Answer {
     /// The pool, or the only series.
     #[serde(flatten)]
     pub pool: Pool,
-    /// The same where a boot takes a slot more: the trailing maximum and `reach`.
+    /// The same where a boot takes a slot more: the trailing maximum, and the rule chosen if it is another.
     pub slower_boots: Pool,
     /// The service chosen for; `null`: the cheapest was chosen.
     pub criterion: Option<Service>,
@@ -347,7 +347,7 @@ fn policy(curve: &Curve) -> PolicyCurve {
         points.push(Point { scored: curve.chosen, chosen: true });
     }
     PolicyCurve {
-        name: curve.family.name().to_owned(),
+        name: curve.family,
         causal: curve.family.causal(),
         settings_tried: curve.tried,
         settings_kept: curve.kept,
@@ -386,7 +386,7 @@ impl Pool {
             nodes_mean: mean(&studied.total),
             demand_mean: mean(&studied.need),
             chosen: Chosen {
-                name: chosen.policy.clone(),
+                name: chosen.policy,
                 because: studied.because,
                 scored: chosen.scored,
                 intervals: chosen.intervals,

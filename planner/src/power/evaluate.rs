@@ -95,12 +95,11 @@ pub fn evaluate(
         ..days.request(series, like)
     };
     let main = study::study(pool, &of(pool, like))?;
-    // Where boots take a slot more, the same rules and the optimum.
-    let slower = Request {
-        families: vec![Family::TrailingMaximum, Family::Reach],
-        boot_slots: like.boot_slots + 1,
-        ..like.clone()
-    };
+    // Where boots take a slot more, the rule that stands, the one chosen, and the optimum.
+    let followed = Family::of(&main.followed());
+    let mut families = vec![Family::TrailingMaximum];
+    families.extend(Some(followed).filter(|family| !families.contains(family)));
+    let slower = Request { families, boot_slots: like.boot_slots + 1, ..like.clone() };
     let slower = study::study(pool, &of(pool, &slower))?;
     named(request, &main)?;
     let mut notes = pools.notes.clone();

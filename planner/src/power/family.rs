@@ -36,12 +36,15 @@ pub enum Family {
     /// Lazy capacity provisioning.
     LazyProvisioning,
     /// CES with a forecast that knows what comes.
+    #[serde(rename = "ces_perfect_forecast")]
     CesPerfect,
     /// CES with the forecasts of the published code, which leak.
+    #[serde(rename = "ces_as_published")]
     CesPublished,
     /// CES with the last value as forecast.
     CesPersistence,
     /// CES with yesterday as forecast.
+    #[serde(rename = "ces_yesterday")]
     CesSeasonal,
     /// The timeout node by node that `slurm.conf` can hold.
     SlurmConf,

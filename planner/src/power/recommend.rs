@@ -7,6 +7,7 @@ use tracecast_analytics::report::format;
 
 use super::answer::{Answer, Beforehand};
 use super::choice::Because;
+use super::family::Family;
 use super::interval::Intervals;
 use super::plan::PoolPlan;
 use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, Regret};
@@ -27,7 +28,7 @@ pub fn recommendation(answer: &Answer) -> Option<Recommendation> {
     }
     let nodes =
         if apart { answer.vcs_as_they_stand.as_ref().map_or(0.0, |vcs| vcs.nodes_mean) } else { pool.nodes_mean };
-    let trailing = pool.beforehand.iter().find(|rule| rule.policy == "trailing_maximum");
+    let trailing = pool.beforehand.iter().find(|rule| rule.policy == Family::TrailingMaximum);
     let mut effects = effects(&intervals, pool.days);
     if let Some(promise) = &pool.promise {
         // Under its promise the rule sleeps less than the same setting without.
@@ -99,7 +100,7 @@ fn action(answer: &Answer, followed: &Beforehand) -> String {
         .pools
         .first()
         .map(|pool| format!(" In Slurm: after {} idle, with {} idle nodes left on.", idle(pool), pool.keep_idle));
-    let rule = followed.policy.replace('_', " ");
+    let rule = followed.policy.name().replace('_', " ");
     let now = answer.forward.first().map(|ahead| {
         format!(" From {}: power {:.0} of {:.0} nodes.", ahead.now.at, ahead.now.powered, ahead.now.total)
     });

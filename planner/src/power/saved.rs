@@ -13,6 +13,7 @@ use tracecast_analytics::time::DAY_MS;
 use tracecast_predictors::demand::{Series, Slot, Unit};
 use tracecast_predictors::model_file::Format;
 
+use super::family::Family;
 use super::promise::{Guard, guarded_by};
 use super::reach::{Reach, horizons};
 use super::rule::Setting;
@@ -103,7 +104,7 @@ impl SavedPool {
     pub fn fit(series: &Series, setting: Setting, service: Option<&Service>, boot_slots: usize) -> Result<Self> {
         let count = series.slots.len();
         let ahead = horizons(series.slot_ms, boot_slots);
-        let learns = matches!(setting, Setting::Reach(_) | Setting::Newsvendor { .. } | Setting::Lazy { .. });
+        let learns = Family::of(&setting).learns();
         let reach = Reach::fit(series, 0..count, if learns { &ahead } else { &[] })?;
         let need: Vec<f64> = series.slots.iter().map(|slot| slot.peak.min(slot.total)).collect();
         let total: Vec<f64> = series.slots.iter().map(|slot| slot.total).collect();

@@ -191,8 +191,8 @@ impl GpuPower {
             ));
         }
         section.with_gpu_hours(self.idle.as_ref().map(|idle| idle.idle_gpu_hours)).with_definition(
-            "Idle: a reading with a GPU utilisation of at most 1 %; readings without a utilisation are neither. A reading \
-             stands for half of the bridged gap on either side. The section is ranked by GPU-hours idle.",
+            "At rest: a reading with a GPU utilisation of at most 1 %; readings without a utilisation are neither. A reading \
+             stands for half of the bridged gap on either side. The section is ranked by GPU-hours at rest.",
         )
     }
 
@@ -214,26 +214,16 @@ impl GpuPower {
         }
         if let Some(idle) = &self.idle {
             if let Some(summary) = &idle.idle_w {
-                table.rows.push(power_row(
-                    "idle".into(),
-                    summary,
-                    Some(idle.idle_kwh).filter(|_| idle.idle_energy_share.is_some()),
-                ));
+                table.rows.push(power_row("at rest".into(), summary, None));
             }
             if let Some(summary) = &idle.busy_w {
-                table.rows.push(power_row(
-                    "working".into(),
-                    summary,
-                    Some(idle.busy_kwh).filter(|_| idle.idle_energy_share.is_some()),
-                ));
+                table.rows.push(power_row("working".into(), summary, None));
             }
-            if let Some(held) = idle.held_idle_kwh {
-                table.note = Some(format!(
-                    "While a job held them, idle GPUs drew {} kWh. Utilisation is known for {} of the readings with power.",
-                    compact(held),
-                    percent(idle.coverage)
-                ));
-            }
+            // Of idle energy the ledger tells, which also counts the idle power of GPUs that work: one figure of it on a page.
+            table.note = Some(format!(
+                "At rest: at most 1 % busy. Utilisation is known for {} of the readings with power.",
+                percent(idle.coverage)
+            ));
         }
         table
     }

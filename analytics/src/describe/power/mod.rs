@@ -154,7 +154,10 @@ impl Power {
                 let energy = idle
                     .idle_energy_share
                     .map_or_else(String::new, |part| format!(", drawing **{}** of the energy", percent(part)));
-                parts.push(format!("GPUs are idle in {} of the readings{energy}.", percent(idle.reading_share)));
+                parts.push(format!(
+                    "GPUs are at rest (at most 1 % busy) in {} of the readings{energy}.",
+                    percent(idle.reading_share)
+                ));
             }
         }
         if let Some(total) = self.nodes.as_ref().and_then(|nodes| nodes.total.as_ref()) {

@@ -41,19 +41,19 @@ fn outcome_columns(first: &str) -> Vec<Column> {
 }
 
 /// Names of rules as a reader meets them.
-fn spelled(name: &str) -> &str {
-    match name {
-        "always_on" => "always on",
-        "trailing_maximum" => "trailing maximum + buffer",
-        "lazy_provisioning" => "lazy capacity provisioning",
-        "newsvendor" => "newsvendor quantile",
-        "ces_perfect_forecast" => "CES, perfect forecast (not causal)",
-        "ces_as_published" => "CES, published forecasts (they leak)",
-        "ces_persistence" => "CES, last value as forecast",
-        "ces_yesterday" => "CES, yesterday as forecast",
-        "slurm_conf" => "timeout node by node, as slurm.conf holds it",
-        "reach" => "reach (learned chances)",
-        other => other,
+fn spelled(family: Family) -> &'static str {
+    match family {
+        Family::AlwaysOn => "always on",
+        Family::Timeout => "timeout",
+        Family::TrailingMaximum => "trailing maximum + buffer",
+        Family::LazyProvisioning => "lazy capacity provisioning",
+        Family::Newsvendor => "newsvendor quantile",
+        Family::CesPerfect => "CES, perfect forecast (not causal)",
+        Family::CesPublished => "CES, published forecasts (they leak)",
+        Family::CesPersistence => "CES, last value as forecast",
+        Family::CesSeasonal => "CES, yesterday as forecast",
+        Family::SlurmConf => "timeout node by node, as slurm.conf holds it",
+        Family::Reach => "reach (learned chances)",
     }
 }
 
@@ -129,7 +129,7 @@ impl Answer {
     pub fn headline(&self) -> String {
         let (pool, chosen) = (&self.pool, &self.pool.chosen);
         let beside = |over: Option<&Intervals>| match over {
-            Some(over) if chosen.name != "trailing_maximum" || self.vcs_as_they_stand.is_some() => format!(
+            Some(over) if chosen.name != Family::TrailingMaximum || self.vcs_as_they_stand.is_some() => format!(
                 " That is {:+.1} nodes ({:+.1} to {:+.1}) against a trailing maximum chosen in the same way.",
                 over.nodes_asleep_mean.value, over.nodes_asleep_mean.low, over.nodes_asleep_mean.high
             ),
@@ -177,7 +177,7 @@ impl Answer {
             )
         };
         let figures = &chosen.intervals;
-        let rule = format!("**{}**, chosen on the days before,", spelled(&chosen.name));
+        let rule = format!("**{}**, chosen on the days before,", spelled(chosen.name));
         format!(
             "{assumed}{rule} would have let **{:.1}** of {:.0} nodes sleep on average ({:.1} to {:.1}, {}) over the {:.0} days that followed, saved **{}** kWh net of boots{} and left {} node-slots of {} unserved.{}",
             chosen.scored.outcome.nodes_asleep_mean,
@@ -201,7 +201,7 @@ impl Answer {
         let told = |rule: &Beforehand| {
             format!(
                 "{} {:.1} with {} unserved",
-                spelled(&rule.policy),
+                spelled(rule.policy),
                 rule.delivered.nodes_asleep_mean,
                 format::compact(rule.scored.outcome.unserved_node_slots)
             )
@@ -211,7 +211,7 @@ impl Answer {
         if !others.is_empty() {
             said.push(format!(
                 "{of_pool} {} ({}), chosen in the same way: {}.",
-                spelled(&self.pool.chosen.name),
+                spelled(self.pool.chosen.name),
                 self.pool.chosen.because.in_words(),
                 others.join("; ")
             ));
@@ -296,7 +296,7 @@ impl Answer {
             ],
         );
         for rule in &self.pool.beforehand {
-            let name = spelled(&rule.policy);
+            let name = spelled(rule.policy);
             let name = if rule.chosen { format!("{name} (to follow)") } else { name.to_owned() };
             let figures = &rule.intervals;
             table.rows.push(vec![
@@ -360,7 +360,7 @@ impl Answer {
                 pool.series,
                 pool.demand_mean,
                 pool.nodes_mean,
-                spelled(&pool.chosen.name),
+                spelled(pool.chosen.name),
                 pool.nodes_mean - pool.chosen.scored.outcome.nodes_asleep_mean
             ))
             .with_chart(chart)
@@ -393,23 +393,27 @@ impl Answer {
             points.retain(|(unserved, _)| *unserved <= most_unserved);
             points
         };
-        let shown = ["reach", "lazy_provisioning", "trailing_maximum", "newsvendor", "ces_perfect_forecast"];
-        let find = |name: &str| self.pool.policies.iter().find(|policy| policy.name == name);
+        let shown =
+            [Family::Reach, Family::LazyProvisioning, Family::TrailingMaximum, Family::Newsvendor, Family::CesPerfect];
+        let find = |family: Family| self.pool.policies.iter().find(|policy| policy.name == family);
         let mut series: Vec<Series> = shown
             .iter()
-            .filter_map(|name| {
-                let points = edge(find(name)?);
-                (!points.is_empty()).then(|| Series::new(spelled(name), Mark::Line, points))
+            .filter_map(|family| {
+                let points = edge(find(*family)?);
+                (!points.is_empty()).then(|| Series::new(spelled(*family), Mark::Line, points))
             })
             .collect();
-        let marks = self.pool.policies.iter().filter(|policy| shown.contains(&policy.name.as_str()));
+        let marks = self.pool.policies.iter().filter(|policy| shown.contains(&policy.name));
         let chosen = marks.map(|policy| &policy.chosen.outcome);
         let dots: Vec<(f64, f64)> = chosen
             .filter(|outcome| outcome.unserved_node_slots <= most_unserved)
             .map(|outcome| (outcome.unserved_node_slots, outcome.nodes_asleep_mean))
             .collect();
-        let slower = self.slower_boots.policies.iter().find(|policy| policy.name == "reach").map(edge);
-        series.extend(slower.map(|points| Series::new("reach, a boot taking a slot more", Mark::Dashed, points)));
+        // The rule chosen comes last; one that is a single point is no line.
+        let slower = self.slower_boots.policies.iter().rev().map(|policy| (policy.name, edge(policy)));
+        series.extend(slower.filter(|(_, points)| points.len() > 1).take(1).map(|(family, points)| {
+            Series::new(format!("{}, a boot taking a slot more", spelled(family)), Mark::Dashed, points)
+        }));
         series.push(Series::new("chosen beforehand", Mark::Points, dots));
         let chart = Chart::xy(
             "savings-against-shortage",
@@ -431,8 +435,8 @@ impl Answer {
             columns
         });
         let slower = self.slower_boots.policies.iter();
-        let slower = slower.map(|policy| (format!("{}, a boot taking a slot more", spelled(&policy.name)), policy));
-        let policies = self.pool.policies.iter().map(|policy| (spelled(&policy.name).to_owned(), policy));
+        let slower = slower.map(|policy| (format!("{}, a boot taking a slot more", spelled(policy.name)), policy));
+        let policies = self.pool.policies.iter().map(|policy| (spelled(policy.name).to_owned(), policy));
         for (name, policy) in policies.chain(slower) {
             let mut row: Vec<Cell> = vec![name.into(), Cell::Int(policy.settings_tried as i64)];
             for service in &self.services {
@@ -456,7 +460,7 @@ impl Answer {
         let best = self.pool.offline_optimum.outcome.energy_saved_kwh;
         let mut table = Table::new("Each rule with the setting chosen beforehand", outcome_columns("Policy"));
         for policy in &self.pool.policies {
-            let name = spelled(&policy.name);
+            let name = spelled(policy.name);
             let name = if policy.name == self.pool.chosen.name { format!("{name} (chosen)") } else { name.to_owned() };
             let mut row: Vec<Cell> = vec![name.into()];
             row.extend(outcome_cells(&policy.chosen.outcome, best));
@@ -483,7 +487,7 @@ impl Answer {
 
     /// What the emitted plan stands for, a sentence each.
     pub fn plan_in_words(&self) -> Vec<String> {
-        let row = |family: Family| self.pool.beforehand.iter().find(|rule| rule.policy == family.name());
+        let row = |family: Family| self.pool.beforehand.iter().find(|rule| rule.policy == family);
         let meant = |rule: &Beforehand| {
             let outcome = &rule.scored.outcome;
             format!(
@@ -500,7 +504,7 @@ impl Answer {
             said.push(format!(
                 "slurm.conf puts each node to sleep by itself, leaves some idle and holds no reserve, so it gets a timeout of its own ({}) and not {}: {}.",
                 set(&rule.scored.setting, self.slot_s),
-                spelled(&self.pool.chosen.name),
+                spelled(self.pool.chosen.name),
                 meant(rule)
             ));
         }
@@ -517,7 +521,7 @@ impl Answer {
         let outcome = &self.pool.chosen.scored.outcome;
         said.push(format!(
             "The schedule of actions is what {} ordered, slot by slot, over the days evaluated ({:.1} nodes asleep): days that have passed. It is for rehearsal and for accounting; the rule itself needs the newest counts, so run the plan again for each new day.",
-            spelled(&self.pool.chosen.name),
+            spelled(self.pool.chosen.name),
             outcome.nodes_asleep_mean
         ));
         if !self.capacity_known {
@@ -529,7 +533,7 @@ impl Answer {
     }
 
     fn criterion_in_words(&self) -> String {
-        let name = spelled(&self.pool.chosen.name);
+        let name = spelled(self.pool.chosen.name);
         let days = self.pool.choice_days;
         let why = self.pool.chosen.because.in_words();
         match &self.criterion {
@@ -581,11 +585,11 @@ impl Answer {
         );
         let (mut kept, mut asked_for) = (0, 0);
         for (place, service) in self.services.iter().enumerate() {
-            for name in ["reach", "trailing_maximum", "timeout"] {
-                let found = self.pool.policies.iter().find(|policy| policy.name == name);
+            for family in [Family::Reach, Family::TrailingMaximum, Family::Timeout] {
+                let found = self.pool.policies.iter().find(|policy| policy.name == family);
                 let asked =
                     format!("≤ {:.1} unserved, ≤ {:.0} wakes", service.unserved_per_day, service.node_wakes_per_day);
-                let mut row: Vec<Cell> = vec![asked.into(), spelled(name).into()];
+                let mut row: Vec<Cell> = vec![asked.into(), spelled(family).into()];
                 match found.and_then(|policy| policy.for_service.get(place).copied().flatten()) {
                     Some(scored) => {
                         let (outcome, holds) = (&scored.outcome, service.holds(&scored.outcome, days));
@@ -646,7 +650,7 @@ impl Answer {
                 saved += outcome.energy_saved_kwh;
                 optimum += best;
             }
-            let rule = format!("{} ({})", spelled(&pool.chosen.name), set(&pool.chosen.scored.setting, self.slot_s));
+            let rule = format!("{} ({})", spelled(pool.chosen.name), set(&pool.chosen.scored.setting, self.slot_s));
             let mut row: Vec<Cell> = vec![pool.series.as_str().into(), Cell::float(pool.nodes_mean, 0), rule.into()];
             row.extend(outcome_cells(outcome, best));
             table.rows.push(row);
