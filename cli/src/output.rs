@@ -92,12 +92,14 @@ pub(crate) fn say(quiet: bool, message: &str) {
     }
 }
 
-/// Width and colour of the terminal; 100 columns without colour where stdout is none.
+/// Width and colour of the terminal: `COLUMNS` if it is set, else what the terminal says; 100 columns without colour where stdout is none.
 pub(crate) fn terminal() -> TextOptions {
+    let asked = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     let stdout = std::io::stdout();
     if !stdout.is_terminal() {
-        return TextOptions::default();
+        let plain = TextOptions::default();
+        return TextOptions { width: asked.unwrap_or(plain.width), ..plain };
     }
-    let width = comfy_table::Table::new().width().map_or(100, usize::from);
+    let width = asked.unwrap_or_else(|| comfy_table::Table::new().width().map_or(100, usize::from));
     TextOptions { width, color: std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) }
 }

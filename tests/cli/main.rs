@@ -20,6 +20,7 @@ fn tracecast(arguments: &[&str]) -> Output {
         .args(arguments)
         .current_dir(root())
         .env("NO_COLOR", "1")
+        .env_remove("COLUMNS")
         .output()
         .unwrap()
 }
@@ -310,6 +311,36 @@ fn a_mapping_is_told_as_a_source() {
     let sources = found["sources"].as_array().unwrap();
     assert_eq!((sources.len(), sources[1]["reader"].as_str()), (2, Some("mapping file")));
     assert_eq!(sources[1]["sha256"].as_str().unwrap().len(), 64);
+}
+
+#[test]
+fn parts_of_an_answer_its_width_and_json_in_short() {
+    let sample = "datasets/sample";
+    let whole = stdout(&tracecast(&["describe", sample]));
+    let part = tracecast(&["describe", sample, "--section", "size,wait"]);
+    assert!(part.status.success(), "{}", stderr(&part));
+    let part = stdout(&part);
+    assert!(part.contains("Job sizes") && part.contains("How long jobs wait"), "{part}");
+    assert!(whole.contains("Load by VC") && !part.contains("Load by VC") && part.len() < whole.len() / 3, "{part}");
+    let unknown = tracecast(&["describe", sample, "--section", "sizes"]);
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(stderr(&unknown).contains("no section `sizes`; it has ") && stderr(&unknown).contains("size"));
+    assert_eq!(
+        stdout(&tracecast(&["describe", sample, "--json"])),
+        stdout(&tracecast(&["describe", sample, "--format", "json"]))
+    );
+    for refused in [["--json", "--section", "size"].as_slice(), &["--format", "json", "--section", "size"]] {
+        let refused = tracecast(&[&["describe", sample], refused].concat());
+        assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
+    }
+    let narrow = Command::new(env!("CARGO_BIN_EXE_tracecast"))
+        .args(["describe", sample])
+        .current_dir(root())
+        .env("COLUMNS", "60")
+        .output()
+        .unwrap();
+    let widest = stdout(&narrow).lines().map(|line| line.chars().count()).max();
+    assert!(widest.is_some_and(|widest| widest <= 60), "{widest:?}");
 }
 
 #[test]

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::chart::Chart;
 use super::format;
 use super::opening::{Changes, Figure, Question};
+use crate::error::{Error, Result};
 
 /// Everything one report says.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -49,6 +50,23 @@ impl Report {
         let key = |s: &Section| s.gpu_hours.filter(|h| h.is_finite()).unwrap_or(f64::NEG_INFINITY);
         sections.sort_by(|a, b| key(b).total_cmp(&key(a)));
         sections
+    }
+
+    /// Keeps only the sections of these identifiers; what opens the report and where it comes from goes, its notes stay.
+    ///
+    /// # Errors
+    /// If there is no section of an identifier.
+    pub fn keep(&mut self, ids: &[String]) -> Result<()> {
+        if let Some(asked) = ids.iter().find(|id| self.sections.iter().all(|section| section.id != **id)) {
+            let known = self.sections.iter().map(|section| section.id.clone()).collect();
+            return Err(Error::NoSection { asked: asked.clone(), known });
+        }
+        self.sections.retain(|section| ids.contains(&section.id));
+        self.figures.clear();
+        self.summary.clear();
+        self.provenance.clear();
+        (self.overview, self.changes) = (None, None);
+        Ok(())
     }
 
     /// Sections that this trace cannot support, in the order given.

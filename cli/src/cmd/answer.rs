@@ -12,12 +12,21 @@ use tracecast_analytics::report::{self, Block, Report};
 use crate::args::Form;
 use crate::output;
 
-/// In which form, and where to.
+/// In which form, which parts, and where to.
 #[derive(Debug, Args)]
 pub(crate) struct Answering {
     /// Form in which the answer is written
     #[arg(long, value_enum, default_value_t = Form::Table, help_heading = "Answer")]
-    pub(crate) format: Form,
+    format: Form,
+    /// Write the answer as JSON: short for --format json
+    #[arg(long, conflicts_with = "format", help_heading = "Answer")]
+    json: bool,
+    /// Write only these sections of the answer, separated by commas
+    ///
+    /// A section is named by its ID, as in the links of the HTML form. An unknown ID is an error that lists all IDs. JSON holds the whole answer
+    /// and takes no sections.
+    #[arg(long, value_name = "IDS", value_delimiter = ',', conflicts_with = "json", help_heading = "Answer")]
+    section: Vec<String>,
     /// Write the answer to a file instead of stdout
     #[arg(long, short, value_name = "FILE", help_heading = "Answer")]
     pub(crate) out: Option<PathBuf>,
@@ -32,28 +41,27 @@ impl Answering {
         report: F,
         json: impl FnOnce() -> Result<String>,
     ) -> Result<()> {
-        let report = LazyCell::new(report);
-        let text = text(self.format, self.out.is_some(), &report, json)?;
+        let form = if self.json { Form::Json } else { self.format };
+        let mut report = LazyCell::new(report);
+        if !self.section.is_empty() {
+            if form == Form::Json {
+                return Err(tracecast_analytics::Error::SectionsOfJson.into());
+            }
+            LazyCell::force_mut(&mut report).keep(&self.section)?;
+        }
+        let text = match form {
+            Form::Json => json()?,
+            Form::Table => {
+                // Files have no width and no colour.
+                let options =
+                    if self.out.is_some() { report::text::TextOptions::default() } else { output::terminal() };
+                report::text::render(&report, options)
+            }
+            Form::Markdown => report::markdown::render(&report),
+            Form::Html => report::html::render(&report).context("draw the report")?,
+        };
         draw(&report, charts, quiet)?;
         output::text(&text, self.out.as_deref())
-    }
-}
-
-/// The answer in a form; `to_file`, as files have no width and no colour.
-pub(crate) fn text<F: FnOnce() -> Report>(
-    form: Form,
-    to_file: bool,
-    report: &LazyCell<Report, F>,
-    json: impl FnOnce() -> Result<String>,
-) -> Result<String> {
-    match form {
-        Form::Json => json(),
-        Form::Table => {
-            let options = if to_file { report::text::TextOptions::default() } else { output::terminal() };
-            Ok(report::text::render(report, options))
-        }
-        Form::Markdown => Ok(report::markdown::render(report)),
-        Form::Html => report::html::render(report).context("draw the report"),
     }
 }
 
@@ -65,11 +73,7 @@ pub(crate) fn json(answer: &impl Serialize, what: &'static str) -> Result<String
 }
 
 /// Writes each chart of the report as SVG and PNG into a folder, if one is named, and says how many there are.
-pub(crate) fn draw<F: FnOnce() -> Report>(
-    report: &LazyCell<Report, F>,
-    folder: Option<&Path>,
-    quiet: bool,
-) -> Result<()> {
+fn draw<F: FnOnce() -> Report>(report: &LazyCell<Report, F>, folder: Option<&Path>, quiet: bool) -> Result<()> {
     let Some(folder) = folder else { return Ok(()) };
     let mut count = 0;
     for section in report.available() {

@@ -1,6 +1,5 @@
 //! `tracecast describe`.
 
-use std::cell::LazyCell;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
@@ -9,8 +8,8 @@ use tracecast_analytics::Trace;
 use tracecast_analytics::describe::{Description, tables};
 use tracecast_analytics::ingest::MAPPING_FILE;
 
-use crate::args::{Form, Reading};
-use crate::cmd::answer;
+use crate::args::Reading;
+use crate::cmd::answer::{self, Answering};
 use crate::{early, output, source};
 
 #[derive(Debug, Args)]
@@ -23,36 +22,30 @@ pub(crate) struct Describe {
     pub(crate) sources: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) reading: Reading,
-    /// Form in which the answer is written
-    #[arg(long, value_enum, default_value_t = Form::Table)]
-    pub(crate) format: Form,
-    /// Write the answer to a file instead of stdout
-    #[arg(long, short, value_name = "FILE")]
-    pub(crate) out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) answering: Answering,
     /// Write each chart of the answer into this folder, as SVG and as PNG
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "FOLDER", help_heading = "Answer")]
     pub(crate) charts: Option<PathBuf>,
     /// Write every table of the answer into this folder, as Parquet
     ///
     /// A further table has the columns that were derived for each job.
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "FOLDER", help_heading = "Answer")]
     pub(crate) tables: Option<PathBuf>,
 }
 
 pub(crate) fn run(request: &Describe, quiet: bool) -> Result<()> {
-    early::files([&request.out])?;
+    early::files([&request.answering.out])?;
     early::folders([&request.charts, &request.tables])?;
     let trace = source::open(&request.sources, &request.reading, None, quiet)?;
     let description = Description::of(&trace);
     let title = title(&trace, &request.sources);
-    let report = LazyCell::new(|| description.report(&title));
-    let text = answer::text(request.format, request.out.is_some(), &report, || json(&description))?;
-    answer::draw(&report, request.charts.as_deref(), quiet)?;
     if let Some(folder) = &request.tables {
         let count = tables::save(&trace, &description, folder)?;
         output::say(quiet, &format!("{count} tables written to {}", folder.display()));
     }
-    output::text(&text, request.out.as_deref())
+    let charts = request.charts.as_deref();
+    request.answering.write(charts, quiet, || description.report(&title), || json(&description))
 }
 
 /// The description as JSON, ending in a line end.
