@@ -15,17 +15,6 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A section that the answer does not have.
-    #[error("the answer has no section `{asked}`; it has {}", known.join(", "))]
-    NoSection {
-        /// The ID asked for.
-        asked: String,
-        /// IDs there are.
-        known: Vec<String>,
-    },
-    /// Sections were asked for of JSON, which holds the whole answer.
-    #[error("JSON holds the whole answer; leave --section out, or choose another form")]
-    SectionsOfJson,
     /// The operating system refused a file or folder.
     #[error("{action} {}", path.display())]
     Io {
@@ -197,7 +186,7 @@ impl Error {
         match self {
             Self::Strict { .. } | Self::Damaged { .. } => Kind::Strict,
             Self::UnknownFormat { .. } => Kind::UnknownFormat,
-            Self::Window { .. } | Self::NoSection { .. } | Self::SectionsOfJson => Kind::Usage,
+            Self::Window { .. } => Kind::Usage,
             _ => Kind::Failed,
         }
     }

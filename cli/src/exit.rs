@@ -19,6 +19,18 @@ const UNKNOWN_FORMAT: u8 = 4;
 /// The data do not suffice for what was asked.
 const TOO_LITTLE_DATA: u8 = 5;
 
+/// Options that do not go together, or name what there is not.
+#[derive(Debug)]
+pub(crate) struct Usage(pub(crate) String);
+
+impl std::fmt::Display for Usage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Usage {}
+
 /// Removes files of passing names when the system tells the program to stop, and then stops it with 128 + the number of the signal, as a shell
 /// does. If no thread can be had for it, signals end the program as they do any other.
 pub(crate) fn leave_nothing_half_written() {
@@ -56,7 +68,8 @@ fn kind(error: &anyhow::Error) -> Kind {
     let analytics = || error.downcast_ref().map(tracecast_analytics::Error::kind);
     let predictors = || error.downcast_ref().map(tracecast_predictors::Error::kind);
     let planner = || error.downcast_ref().map(tracecast_planner::Error::kind);
-    analytics().or_else(predictors).or_else(planner).unwrap_or(Kind::Failed)
+    let here = || error.downcast_ref().map(|Usage(_)| Kind::Usage);
+    analytics().or_else(predictors).or_else(planner).or_else(here).unwrap_or(Kind::Failed)
 }
 
 /// The chain of reasons. A plan's may be a file to copy, so its line ends stay.

@@ -47,7 +47,7 @@ pub(crate) fn write_all(files: &[(&Path, &[u8])]) -> Result<()> {
     storage::write_files(&regular).map_err(plain)
 }
 
-/// The error as one of the system, so that a reader of ours that went away is known for what it is.
+/// The error as one of the system, so that a closed stdout is known for what it is.
 fn plain(error: tracecast_analytics::Error) -> anyhow::Error {
     match error {
         tracecast_analytics::Error::Io { action, path, source } => {
@@ -57,7 +57,7 @@ fn plain(error: tracecast_analytics::Error) -> anyhow::Error {
     }
 }
 
-/// Refuses to write over something else than a trace folder of ours, and over one unless told to.
+/// Refuses to write over anything but a trace folder, and over one unless told to.
 pub(crate) fn may_replace(folder: &Path, force: bool) -> Result<()> {
     match storage::place(folder) {
         storage::Place::Trace if !force => {

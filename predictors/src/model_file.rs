@@ -229,20 +229,20 @@ mod tests {
         Format { name: "tracecast-test", version: 1, longest: 1 << 20, of: "tests", command: "tracecast test" };
 
     #[derive(Debug, PartialEq, Serialize, Deserialize)]
-    struct Own {
+    struct Fields {
         jobs: u32,
     }
 
     #[test]
     fn what_is_written_is_read_and_damage_is_told() {
         let sections = [("a".to_owned(), vec![1; 3000]), ("b".to_owned(), b"[7]".to_vec())];
-        let bytes = FORMAT.write(Own { jobs: 5 }, sections).unwrap();
-        let mut opened = FORMAT.open::<Own>("m", &bytes).unwrap();
+        let bytes = FORMAT.write(Fields { jobs: 5 }, sections).unwrap();
+        let mut opened = FORMAT.open::<Fields>("m", &bytes).unwrap();
         assert_eq!((opened.fields.jobs, opened.take("a").unwrap()), (5, vec![1; 3000]));
         assert_eq!(opened.take_json::<Vec<u32>>("b").unwrap(), vec![7]);
         let again = opened.take("a").unwrap_err().to_string();
         assert!(again.contains("no section `a`") && again.contains("`tracecast test`"), "{again}");
-        let told = |bytes: &[u8]| FORMAT.open::<Own>("m", bytes).unwrap_err().to_string();
+        let told = |bytes: &[u8]| FORMAT.open::<Fields>("m", bytes).unwrap_err().to_string();
         let mut flipped = bytes.clone();
         *flipped.last_mut().unwrap() ^= 1;
         assert!(told(&flipped).contains("`b` is damaged"));
@@ -254,7 +254,7 @@ mod tests {
     fn a_file_that_never_ends_is_not_read_to_its_end() {
         let told = read(Path::new("/dev/zero")).unwrap_err().to_string();
         assert!(told.contains("first line does not end within 1 MiB"), "{told}");
-        let bytes = FORMAT.write(Own { jobs: 5 }, [("a".to_owned(), vec![1; 3000])]).unwrap();
+        let bytes = FORMAT.write(Fields { jobs: 5 }, [("a".to_owned(), vec![1; 3000])]).unwrap();
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), &bytes).unwrap();
         assert_eq!(read(file.path()).unwrap(), bytes);

@@ -172,7 +172,6 @@ fn ces_with_a_perfect_forecast() {
         total: &total,
         range: range.clone(),
         readings: &readings,
-        hour: 6,
         demand: Demand {
             need: &need[range.clone()],
             total: &total[range],
@@ -352,7 +351,6 @@ fn the_future_changes_no_decision() {
             total: &total,
             range: from..end,
             readings: &readings,
-            hour: 6,
             demand: Demand {
                 need: &need[from..end],
                 total: &total[from..end],

@@ -1,5 +1,5 @@
 //! A3: how long jobs run: quantiles, distribution by count and by GPU time, Kaplan-Meier where jobs are still running,
-//! and fitted laws, each by size class.
+//! and fitted distributions, each by size class.
 //!
 //! Jobs still running when the record was taken ran *at least* so long. Dropping them favours short jobs; counting them
 //! as ended does too. The Kaplan-Meier estimate uses what is known of them: S(t) = Π (1 − dᵢ/nᵢ) over the end times up
@@ -29,7 +29,7 @@ const POINTS: usize = 160;
 const SKEWED: f64 = 5.0;
 /// What to call jobs known to have GPUs.
 const GPU_JOBS: &str = "GPU jobs";
-/// Fewest ended jobs a law is fitted to.
+/// Fewest ended jobs a distribution is fitted to.
 const FEWEST: usize = 50;
 
 /// Runs of one class of jobs.
@@ -53,11 +53,11 @@ pub struct Runs {
     pub curve: Vec<CurvePoint>,
     /// GPU-hours of the class; `null` where nobody recorded GPUs.
     pub gpu_hours: Option<f64>,
-    /// Fitted laws, best AIC first.
+    /// Fitted distributions, best AIC first.
     pub fits: Vec<Fit>,
     /// Pareto tail, fitted to the largest runs alone.
     pub pareto_tail: Option<Fit>,
-    /// Laws that could not be fitted, with the reason.
+    /// Distributions that could not be fitted, with the reason.
     pub not_fitted: Vec<FitFailure>,
 }
 
@@ -222,9 +222,9 @@ impl Topic for Duration {
         section
             .with_definition(format!("Run: {}.", self.definition))
             .with_definition(
-                "Laws are fitted by maximum likelihood, running jobs counted as at least so long. AIC compares laws on \
-                 the same jobs (smaller is better); KS is the largest gap between the law and the data. Two-part: a point mass at runs below a second, \
-                 and a law for the others.",
+                "Distributions are fitted by maximum likelihood, running jobs counted as at least so long. AIC compares them on \
+                 the same jobs (smaller is better); KS is the largest gap between the distribution and the data. Two-part: a point mass at runs below a second, \
+                 and a distribution for the others.",
             )
             .with_coverage(coverage)
     }
@@ -312,7 +312,7 @@ impl Duration {
         table
     }
 
-    /// Goodness of fit: the data against the best laws.
+    /// Goodness of fit: the data against the best distributions.
     fn fit_chart(&self) -> Option<Chart> {
         let (runs, _) = self.leading();
         if runs.fits.is_empty() || runs.curve.is_empty() {
@@ -328,13 +328,13 @@ impl Duration {
         Some(
             Chart::xy(
                 "duration-fit",
-                format!("Fitted laws against the runs of {}", runs.class),
+                format!("Fitted distributions against the runs of {}", runs.class),
                 Axis::log_duration("Run"),
                 Axis::share("Share that ran at most so long"),
                 series,
             )
             .with_reading(format!(
-                "Points are the jobs, lines the three best laws. The best, **{}**, is off by at most {} of the jobs.",
+                "Points are the jobs, lines the three best distributions. The best, **{}**, is off by at most {} of the jobs.",
                 best.label("s"),
                 percent(best.ks)
             )),
@@ -343,10 +343,10 @@ impl Duration {
 
     fn fit_table(&self) -> Option<Table> {
         let mut table = Table::new(
-            "Best law by size of job",
+            "Best distribution by size of job",
             vec![
                 Column::text("Jobs"),
-                Column::text("Law"),
+                Column::text("Distribution"),
                 Column::text("Parameters"),
                 Column::number("KS"),
                 Column::number("AIC ahead of the next"),
@@ -370,7 +370,7 @@ impl Duration {
     }
 }
 
-/// Parameters of a law in words.
+/// Parameters of a distribution in words.
 fn parameters(fit: &Fit) -> String {
     fit.params.iter().map(|p| format!("{} {}", p.name, short(p.value))).collect::<Vec<_>>().join(", ")
 }

@@ -28,7 +28,7 @@ const POINTS: usize = 160;
 const SHOWN: usize = 20;
 /// What to call jobs known to have GPUs.
 const GPU_JOBS: &str = "GPU jobs";
-/// Fewest waits a law is fitted to.
+/// Fewest waits a distribution is fitted to.
 const FEWEST: usize = 50;
 
 /// Waits of one class of jobs.
@@ -97,7 +97,7 @@ pub struct Wait {
     pub user_mean_s: Option<stats::quantile::Summary>,
     /// Share of waiting in the completion time, by decile of run; of GPU jobs, unless `gpu` is `null`.
     pub share_by_run_decile: Vec<WaitShare>,
-    /// Laws fitted to the waits of at least a second, best AIC first; of GPU jobs, unless `gpu` is `null`.
+    /// Distributions fitted to the waits of at least a second, best AIC first; of GPU jobs, unless `gpu` is `null`.
     pub fits: Vec<Fit>,
     /// Jobs whose wait is unknown.
     pub unknown: u64,

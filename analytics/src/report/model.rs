@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 use super::chart::Chart;
 use super::format;
 use super::opening::{Changes, Figure, Question};
-use crate::error::{Error, Result};
 
 /// Everything one report says.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -56,16 +55,16 @@ impl Report {
     ///
     /// # Errors
     /// If there is no section of an identifier.
-    pub fn keep(&mut self, ids: &[String]) -> Result<()> {
+    pub fn keep(&mut self, ids: &[String]) -> Result<(), NoSection> {
         if let Some(asked) = ids.iter().find(|id| self.sections.iter().all(|section| section.id != **id)) {
             let known = self.sections.iter().map(|section| section.id.clone()).collect();
-            return Err(Error::NoSection { asked: asked.clone(), known });
+            return Err(NoSection { asked: asked.clone(), known });
         }
         self.sections.retain(|section| ids.contains(&section.id));
         self.figures.clear();
         self.summary.clear();
         self.provenance.clear();
-        (self.overview, self.changes) = (None, None);
+        (self.overview, self.changes, self.quality) = (None, None, None);
         Ok(())
     }
 
@@ -74,6 +73,16 @@ impl Report {
     pub fn unavailable(&self) -> Vec<&Section> {
         self.sections.iter().filter(|s| s.unavailable.is_some()).collect()
     }
+}
+
+/// A section that a report does not have.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the answer has no section `{asked}`; it has {}", known.join(", "))]
+pub struct NoSection {
+    /// The identifier asked for.
+    pub asked: String,
+    /// Identifiers there are.
+    pub known: Vec<String>,
 }
 
 /// One analysis and what it found.

@@ -57,6 +57,7 @@ impl Trace {
             }
         }
         self.skipped.extend(other.skipped);
+        self.empty.extend(other.empty);
         other.notes.into_iter().for_each(|note| self.note(note));
         self.ledger.merge(other.ledger);
         self.finish();

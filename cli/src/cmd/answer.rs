@@ -10,7 +10,8 @@ use serde::Serialize;
 use tracecast_analytics::report::{self, Block, Report};
 
 use crate::args::Form;
-use crate::output;
+use crate::exit::Usage;
+use crate::{early, output};
 
 /// In which form, which parts, and where to.
 #[derive(Debug, Args)]
@@ -24,7 +25,7 @@ pub(crate) struct Answering {
     /// Write only these sections of the answer, separated by commas
     ///
     /// A section is named by its ID, as in the links of the HTML form. An unknown ID is an error that lists all IDs. JSON holds the whole answer
-    /// and takes no sections.
+    /// and takes no sections. --charts then draws only the charts of these sections.
     #[arg(long, value_name = "IDS", value_delimiter = ',', conflicts_with = "json", help_heading = "Answer")]
     section: Vec<String>,
     /// Write the answer to a file instead of stdout
@@ -33,6 +34,19 @@ pub(crate) struct Answering {
 }
 
 impl Answering {
+    fn form(&self) -> Form {
+        if self.json { Form::Json } else { self.format }
+    }
+
+    /// Refuses what does not go together or cannot be written, before anything is read: the answer's own file, and `others` that the command writes.
+    pub(crate) fn check(&self, others: &[&Option<PathBuf>]) -> Result<()> {
+        if self.form() == Form::Json && !self.section.is_empty() {
+            let what = "JSON holds the whole answer; leave --section out, or choose another form";
+            return Err(Usage(what.to_owned()).into());
+        }
+        early::files(std::iter::once(&self.out).chain(others.iter().copied()))
+    }
+
     /// Renders, draws charts into a folder if one is named, and writes. The report is made only if a form or a chart needs it.
     pub(crate) fn write<F: FnOnce() -> Report>(
         &self,
@@ -41,15 +55,11 @@ impl Answering {
         report: F,
         json: impl FnOnce() -> Result<String>,
     ) -> Result<()> {
-        let form = if self.json { Form::Json } else { self.format };
         let mut report = LazyCell::new(report);
         if !self.section.is_empty() {
-            if form == Form::Json {
-                return Err(tracecast_analytics::Error::SectionsOfJson.into());
-            }
-            LazyCell::force_mut(&mut report).keep(&self.section)?;
+            LazyCell::force_mut(&mut report).keep(&self.section).map_err(|error| Usage(error.to_string()))?;
         }
-        let text = match form {
+        let text = match self.form() {
             Form::Json => json()?,
             Form::Table => {
                 // Files have no width and no colour.

@@ -121,7 +121,7 @@ pub(crate) struct Audit {
     #[arg(long, value_name = "FILE", help_heading = "Answer")]
     pub(crate) manifest: Option<PathBuf>,
     /// Repeat the audit of this manifest, and check that the answer is the same byte for byte
-    #[arg(long, value_name = "FILE", help_heading = "Answer", conflicts_with_all = ["from", "to", "pue", "zone", "taken_as", "idle_after", "format", "out", "charts", "jobs", "manifest", "reader", "timezone"])]
+    #[arg(long, value_name = "FILE", help_heading = "Answer", conflicts_with_all = ["from", "to", "pue", "zone", "taken_as", "idle_after", "format", "json", "section", "out", "charts", "jobs", "manifest", "reader", "timezone"])]
     pub(crate) verify: Option<PathBuf>,
 }
 
@@ -143,7 +143,7 @@ pub(crate) fn run(request: &Audit, quiet: bool) -> Result<()> {
     if let Some(path) = &request.verify {
         return verify(request, path, quiet);
     }
-    early::files([&request.answering.out, &request.jobs, &request.manifest])?;
+    request.answering.check(&[&request.jobs, &request.manifest])?;
     early::folders([&request.charts])?;
     let window = window(&request.from, &request.to)?;
     let made = make(options(request), Some(window), request.reading.strict, quiet)?;

@@ -19,7 +19,7 @@ use crate::args::{Reading, TIMES, duration, window};
 use crate::cmd::answer::Answering;
 use crate::cmd::train::Learning;
 use crate::cmd::{answer, describe, train};
-use crate::{early, output, source};
+use crate::{output, source};
 
 /// One invocation that works, for the end of the help.
 const EXAMPLE: &str = "\
@@ -88,7 +88,7 @@ fn model(name: &str) -> Result<Model, String> {
 
 pub(crate) fn run(request: &BacktestDuration, quiet: bool) -> Result<()> {
     let window = window(&request.from, &request.to)?;
-    early::files([&request.answering.out])?;
+    request.answering.check(&[])?;
     let site = request.cluster.as_deref().map(source::site).transpose()?;
     let trace = source::open(&request.sources, &request.reading, None, quiet)?;
     let timeline = Timeline::of(&trace, train::which(&request.learning.choosing))?;
@@ -151,11 +151,11 @@ fn replay(
     let daily = Options { refit_days: 1, ..options.clone() };
     // As in the back-test.
     let models = options.models.iter().filter(|model| timeline.known.limit || !model.needs_limits());
-    let own = models
+    let daily_tracks = models
         .map(|model| backtest::track_between(*model, &tracks.rows, from_ms, to_ms, &daily))
         .collect::<Result<Vec<_>, _>>()?;
     let compat = if request.compat.is_some() { Compat::Helios } else { Compat::None };
     let assumed = loaded.notes.clone();
     let policy = Policy { compat, ..Policy::default() }.on(resource);
-    Ok((downstream::run(&mut loaded, timeline, &own, ranked_at, &policy)?, assumed))
+    Ok((downstream::run(&mut loaded, timeline, &daily_tracks, ranked_at, &policy)?, assumed))
 }

@@ -22,7 +22,7 @@ use tracecast_predictors::timeline::{self, Timeline};
 use crate::args::{Reading, TIMES};
 use crate::cmd::answer::{self, Answering};
 use crate::cmd::describe;
-use crate::{early, output, source};
+use crate::{output, source};
 
 /// What is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -238,7 +238,7 @@ pub(crate) fn settings(gathering: &Gathering, learning: &Learning) -> ForecastSe
 }
 
 pub(crate) fn run(request: &BacktestDemand, quiet: bool) -> Result<()> {
-    early::files([&request.answering.out])?;
+    request.answering.check(&[])?;
     let window = Window::new(EVALUATED, request.eval_from.as_ref(), request.eval_to.as_ref())?;
     let trace = source::open(&request.sources, &request.reading, None, quiet)?;
     let zone = Zone::named(&trace.zone)?;

@@ -56,7 +56,7 @@ fn window(text: &str) -> Result<i64, String> {
 }
 
 pub(crate) fn run(asked: &BacktestPower, quiet: bool) -> Result<()> {
-    early::files([&asked.answering.out])?;
+    asked.answering.check(&[])?;
     early::folders([&asked.charts])?;
     let request = asked.demand.request()?;
     let trace = source::open(&asked.sources, &asked.reading, None, quiet)?;

@@ -35,7 +35,7 @@ pub(crate) struct Describe {
 }
 
 pub(crate) fn run(request: &Describe, quiet: bool) -> Result<()> {
-    early::files([&request.answering.out])?;
+    request.answering.check(&[])?;
     early::folders([&request.charts, &request.tables])?;
     let trace = source::open(&request.sources, &request.reading, None, quiet)?;
     let description = Description::of(&trace);

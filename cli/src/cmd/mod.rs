@@ -74,7 +74,7 @@ pub(crate) enum Command {
     /// Compute six standard aggregates of a jobs table that may be larger than memory
     ///
     /// They are: jobs by size, run times by size, end states, users with most GPU time, arrivals by hour, and GPUs in use. The table is
-    /// read once, and the memory used does not grow with it.
+    /// read once, and the memory used does not grow with its rows.
     Rollup(rollup::Rollup),
     /// Replay the jobs of a trace under another scheduling policy or on another cluster
     ///

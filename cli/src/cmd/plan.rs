@@ -233,7 +233,7 @@ pub(crate) fn run(asked: &PlanPower, quiet: bool) -> Result<()> {
         bail!("--emit slurm writes a diff of the site's slurm.conf; name that file with --slurm-conf");
     }
     // What was typed and the files that were named, before the trace is read.
-    early::files([&asked.answering.out, &asked.save])?;
+    asked.answering.check(&[&asked.save])?;
     early::folders([&asked.charts, &asked.emit_to])?;
     let request = asked.request()?;
     emitting(asked)?;
@@ -336,7 +336,7 @@ fn emit(request: &PlanPower, answer: &Answer, quiet: bool) -> Result<()> {
         [] => vec![Target::Actions],
         some => some
             .iter()
-            .map(|own| match own {
+            .map(|target| match target {
                 Emit::Slurm => Target::Slurm,
                 Emit::Actions => Target::Actions,
                 Emit::Karpenter => Target::Karpenter,

@@ -92,7 +92,7 @@ fn script(request: &Predict, folder: &Path) -> Result<PathBuf> {
         );
     }
     let script = folder.join(SCRIPT);
-    if std::fs::read(&script).is_ok_and(|own| !own.starts_with(slurm::SCRIPT_BEGINS.as_bytes())) {
+    if std::fs::read(&script).is_ok_and(|found| !found.starts_with(slurm::SCRIPT_BEGINS.as_bytes())) {
         bail!(
             "{} is a plugin of your own and is not replaced; name another folder, and call the new script from your plugin (the last lines of the new script say how)",
             script.display()

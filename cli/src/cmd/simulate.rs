@@ -70,7 +70,7 @@ pub(crate) struct Jobs {
     pub(crate) cluster: Option<PathBuf>,
     /// Replay jobs that were submitted at this time or later [default: from the first job]
     ///
-    /// Jobs that were running or waiting at this time are replayed, too.
+    /// Jobs that were running or waiting at this time are replayed, too, except with --compat helios.
     #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true)]
     pub(crate) from: Option<Written>,
     /// Replay jobs that were submitted before this time, where a date includes that day [default: to the last job]
@@ -166,7 +166,7 @@ pub(crate) struct PolicyArguments {
     /// If --predictions is given, the default is predicted for the order qssf and for backfill, else true.
     #[arg(long, value_name = "WHICH")]
     pub(crate) estimate: Option<String>,
-    /// Time between two scheduling decisions, such as 60s [default: a decision after every event]
+    /// Time between two scheduling decisions, such as 60s [default: a decision after every event; 60s for tiresias with --compat helios]
     #[arg(long, value_name = "TIME")]
     pub(crate) interval: Option<String>,
     /// Number of waiting jobs that --scan conservative looks at in a decision [default: all]
@@ -212,7 +212,7 @@ pub(crate) struct ComparisonArguments {
     /// Run only part I of N of the scenarios, such as 2/8, and write their schedules to --results
     ///
     /// This splits a comparison over the tasks of a job array. --merge puts the parts together.
-    #[arg(long, value_name = "I/N", requires = "results", conflicts_with_all = ["merge", "schedule", "out", "charts", "format"])]
+    #[arg(long, value_name = "I/N", requires = "results", conflicts_with_all = ["merge", "schedule", "out", "charts", "format", "json", "section"])]
     pub(crate) shard: Option<String>,
     /// Folder into which --shard writes its schedules
     #[arg(long, value_name = "FOLDER", requires = "shard")]
@@ -223,7 +223,7 @@ pub(crate) struct ComparisonArguments {
 }
 
 pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
-    early::files([&request.answering.out, &request.schedule])?;
+    request.answering.check(&[&request.schedule])?;
     early::folders([&request.charts, &request.comparison.results])?;
     let window = window(&request.jobs.from, &request.jobs.to)?;
     let shard = request.comparison.shard.as_deref().map(str::parse::<Shard>).transpose()?;

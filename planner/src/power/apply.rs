@@ -12,7 +12,6 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use tracecast_analytics::time::HOUR_MS;
 use tracecast_predictors::demand::{Seen, Slot};
 
 use super::family::Family;
@@ -88,8 +87,8 @@ impl Past for SoFar<'_> {
         self.watch.reached(slots, chance)
     }
 
-    fn hour(&self) -> usize {
-        usize::try_from(HOUR_MS / self.seen.series.slot_ms.max(1)).unwrap_or(1).max(1)
+    fn slot_ms(&self) -> i64 {
+        self.seen.series.slot_ms
     }
 }
 
@@ -285,6 +284,7 @@ impl Replay<'_> {
 #[cfg(test)]
 #[allow(clippy::float_cmp, clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
+    use tracecast_analytics::time::HOUR_MS;
     use tracecast_predictors::demand::{Series, Unit};
 
     use super::super::made::{self, Known};

@@ -15,6 +15,7 @@ use tracecast_predictors::demand::{Series, Slot};
 use super::apply;
 use super::promise::Ledger;
 use super::resim::Constants;
+use super::rule::Setting;
 use super::saved::{SavedPlan, SavedPool, SavedPromise};
 use super::score::{Demand, Worth};
 use crate::error::{Error, Result};
@@ -133,7 +134,15 @@ pub fn decide(plan: &SavedPlan, state: &State) -> Result<Decision> {
     let before = powered.last().copied().flatten().unwrap_or(last.total);
     let rule = apply::policy(&pool.setting, &pool.reach);
     let mut rule = rule.ok_or_else(|| Error::Power(format!("{}: the plan's rule cannot be asked", series.name)))?;
-    let wished = rule.target(series.before(count), before).ceil().clamp(0.0, last.total);
+    // CES goes on from its own orders, so it makes them again.
+    if matches!(pool.setting, Setting::Ces { .. }) {
+        for slot in 1..count {
+            rule.target(series.before(slot), before);
+        }
+    }
+    // What a rule goes on from is what it held, without its buffer.
+    let held_before = (before - pool.setting.buffer()).max(0.0);
+    let wished = rule.target(series.before(count), held_before).ceil().clamp(0.0, last.total);
     let now_ms = series.time_ms(count);
     let promise = pool.promise.map(|promise| (promise, ledger(&series, &powered, pool, &promise)));
     let mut held = Held::ByTheRule;
@@ -262,7 +271,8 @@ fn ledger(series: &Series, powered: &[Option<f64>], pool: &SavedPool, promise: &
         need: need.get(first..).unwrap_or_default(),
         total: total.get(first..).unwrap_or_default(),
         weights: &[],
-        before: first.checked_sub(1).map_or(0.0, on),
+        // What joins in the first slot arrives powered.
+        before: first.checked_sub(1).map_or(0.0, |last| on(last) + (of(&total, first) - of(&total, last)).max(0.0)),
         boot_slots: pool.boot_slots,
         slot_ms: series.slot_ms,
         constants: &constants,
@@ -277,8 +287,9 @@ fn ledger(series: &Series, powered: &[Option<f64>], pool: &SavedPool, promise: &
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use super::super::ces::Thresholds;
     use super::super::made::{self, Known};
-    use super::super::rule::Setting;
+    use super::super::rule::Forecast;
     use super::super::service::Service;
     use super::*;
 
@@ -339,6 +350,39 @@ mod tests {
         }
         let woken: f64 = kept.whole().woken;
         assert!(woken > 0.0 && woken <= 20.0 * PERIOD_DAYS as f64, "{woken} woken");
+    }
+
+    /// A plan of 150 hours, after which four nodes join: with all on, nobody has woken any.
+    #[test]
+    fn nodes_that_join_right_after_the_plan_are_no_wakes() {
+        let whole = series(152);
+        let past = Series { slots: whole.slots[..150].to_vec(), ..whole.clone() };
+        let service = Service { unserved_per_day: 1.0, node_wakes_per_day: 9.0 };
+        let plan = plan(&past, Some(&service));
+        let left = |slots: Vec<Ended>| decide(&plan, &State { pool: None, slots }).unwrap().left.unwrap().wakes_left;
+        let before = left(Vec::new());
+        assert_eq!(left(vec![ended(&whole, 150, 24.0)]), before);
+        // Of which one has been put to sleep and woken.
+        assert_eq!(left(vec![ended(&whole, 150, 23.0), ended(&whole, 151, 24.0)]), before - 1.0);
+    }
+
+    /// CES waits out its lock and its thresholds: asked slot by slot it orders what it would have ordered all along.
+    #[test]
+    fn ces_goes_on_from_its_own_orders() {
+        let whole = series(150);
+        let setting = Setting::Ces { forecast: Forecast::LastValue, thresholds: Thresholds::EARTH };
+        let counts = Known::of(&whole);
+        let (orders, _) = counts.stretch(1..150, 20.0).orders(&setting);
+        let mut held = 0;
+        for known in 100..150 {
+            let past = Series { slots: whole.slots[..known].to_vec(), ..whole.clone() };
+            let learned = super::super::saved::Learned { learned_from_ms: 0, learned_to_ms: 1 };
+            let plan = SavedPlan { learned, pools: vec![SavedPool::fit(&past, setting, None, 0).unwrap()] };
+            let decision = decide(&plan, &State { pool: None, slots: Vec::new() }).unwrap();
+            assert_eq!(decision.wished, orders[known - 1], "slot {known}");
+            held += usize::from(decision.wished > whole.slots[known - 1].peak + Thresholds::EARTH.buffer);
+        }
+        assert!(held > 0, "the lock never held");
     }
 
     #[test]

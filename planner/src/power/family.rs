@@ -159,8 +159,6 @@ pub struct Stretch<'a> {
     pub range: Range<usize>,
     /// Chances of levels, for the slots of `range`.
     pub readings: &'a Readings,
-    /// Slots of an hour.
-    pub hour: usize,
     /// How what is decided is scored: slots of `range`.
     pub demand: Demand<'a>,
     /// CES as published for the like of this cluster.
@@ -228,8 +226,8 @@ impl Past for Before<'_> {
         self.read(self.stretch.readings.reached.iter().find(|(ahead, _)| *ahead == slots), chance)
     }
 
-    fn hour(&self) -> usize {
-        self.stretch.hour
+    fn slot_ms(&self) -> i64 {
+        self.stretch.demand.slot_ms
     }
 
     fn to_come(&self, ahead: usize) -> Option<f64> {

@@ -173,7 +173,7 @@ impl Search<'_> {
             need: self.need.get(range.clone()).unwrap_or_default(),
             total: self.total.get(range.clone()).unwrap_or_default(),
             weights: &[],
-            before: range.start.checked_sub(1).and_then(|slot| self.total.get(slot)).copied().unwrap_or(f64::MAX),
+            before: self.total.get(range.start).copied().unwrap_or(f64::MAX),
             boot_slots: self.request.boot_slots,
             slot_ms: self.series.slot_ms,
             constants: &self.request.constants,

@@ -98,11 +98,6 @@ impl Levels {
         self.last.max(0.0).ceil() as usize
     }
 
-    /// Largest count of the last `slots`; 0 of none.
-    pub fn largest(&self, slots: usize) -> f64 {
-        largest(tail(&self.peaks, slots))
-    }
-
     /// A slot has ended.
     pub fn push(&mut self, slot: &Slot) {
         let before = self.peaks.last().copied();

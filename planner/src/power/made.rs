@@ -52,7 +52,6 @@ impl Known {
             need: &self.need,
             total: &self.total,
             readings: &self.readings,
-            hour: 1,
             demand: Demand {
                 need: self.need.get(range.clone()).unwrap_or_default(),
                 total: self.total.get(range.clone()).unwrap_or_default(),

@@ -1,13 +1,7 @@
 //! Chances that levels are reached: the rule *reach* keeps nodes for as long as their return is likely, and woken when they are likely to be needed at once.
 //!
 //! For every [level](super::level) k that is not in use, boosted trees tell the chance that demand reaches it within the next H slots, for a
-//! few H, fitted on what was seen of all levels. With c(H, θ) the highest level whose chance exceeds θ, the number powered is
-//!
-//! ```text
-//! held(t) = max( c(1, θ_wake), min( held(t − 1), c(H, θ_keep) ), in use )        powered(t) = held(t) + buffer
-//! ```
-//!
-//! [`rule`](super::rule) has the rule itself; here is what tells it c(H, θ).
+//! few H, fitted on what was seen of all levels. Here is what tells c(H, θ), the highest level whose chance exceeds θ; [`rule`](super::rule) has the rule.
 //!
 //! It wakes up to the θ_wake quantile of what the next slot asks for, and lets go down to the θ_keep quantile of the most that the next H slots
 //! ask for: switching a level off and on again within H slots saves less than it costs. The trees tell chances down to a few per cent well;

@@ -20,11 +20,12 @@
 //! switching cost β, unless it is told some slots ahead: with a window w it lets a level go when it has been idle for β − w slots and is not
 //! expected for w more. The idle nodes k that Slurm keeps are no reserve: once in use, nobody wakes others in their place.
 //!
-//! O(1) a slot and what the past takes to answer. Worked example: demand 5, 9, 4, 4, 4. A trailing maximum of two slots with a buffer of 1, from
+//! O(1) a slot (CES: O(slots of its forecast)) and what the past takes to answer. Worked example: demand 5, 9, 4, 4, 4. A trailing maximum of two slots with a buffer of 1, from
 //! slot 1 on: 6, 10, 10, 5, 5.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tracecast_analytics::time::{DAY_MS, HOUR_MS};
 
 use super::ces::{Saving, Thresholds};
 use super::reach::Switches;
@@ -138,8 +139,8 @@ pub(super) trait Past {
     /// The same of the next `slots`.
     fn within(&self, slots: usize, chance: f32) -> Option<f64>;
 
-    /// Slots of an hour.
-    fn hour(&self) -> usize;
+    /// Length of a slot, milliseconds.
+    fn slot_ms(&self) -> i64;
 
     /// What the slot asks for that comes so many slots after the next one: only a back-test of a rule that leaks has it.
     fn to_come(&self, _ahead: usize) -> Option<f64> {
@@ -196,7 +197,8 @@ impl Rule {
 
 /// What a forecast says of the slot so many after the last one that has ended.
 fn forecast_of(forecast: Forecast, past: &impl Past, ahead: usize) -> f64 {
-    let (hour, day) = (past.hour(), 24 * past.hour());
+    let slots = |ms: i64| usize::try_from(ms / past.slot_ms().max(1)).unwrap_or(1).max(1);
+    let (hour, day) = (slots(HOUR_MS), slots(DAY_MS));
     let known_or_to_come = |ahead: usize, back: usize| match ahead.checked_sub(back) {
         None | Some(0) => past.asked(back.saturating_sub(ahead)),
         Some(future) => past.to_come(future - 1).unwrap_or_else(|| past.asked(0)),
@@ -239,8 +241,8 @@ mod tests {
         fn within(&self, _slots: usize, _chance: f32) -> Option<f64> {
             None
         }
-        fn hour(&self) -> usize {
-            1
+        fn slot_ms(&self) -> i64 {
+            HOUR_MS
         }
     }
 

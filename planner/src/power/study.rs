@@ -230,8 +230,8 @@ impl Sides {
             need: self.need.get(range.clone()).unwrap_or_default(),
             total: self.total.get(range.clone()).unwrap_or_default(),
             weights: weights.get(range.clone()).unwrap_or_default(),
-            // Until then all nodes were on, as nobody had a plan.
-            before: range.start.checked_sub(1).and_then(|before| self.total.get(before)).copied().unwrap_or(f64::MAX),
+            // Until then all nodes were on, as nobody had a plan, and those that join in the first slot arrive powered.
+            before: self.total.get(range.start).copied().unwrap_or(f64::MAX),
             boot_slots: request.boot_slots,
             slot_ms: series.slot_ms,
             constants: &request.constants,
@@ -358,7 +358,6 @@ impl<'a> Survey<'a> {
             total: &self.sides.total,
             range: range.clone(),
             readings,
-            hour: usize::try_from(HOUR_MS / self.series.slot_ms.max(1)).unwrap_or(1).max(1),
             demand: self.sides.demand(range, self.series, self.request, weights),
             ces: self.request.ces,
         }

@@ -314,9 +314,18 @@ impl Policy {
         Ok(())
     }
 
-    /// Whether it decides by how long jobs really run, which nobody knows beforehand.
-    pub fn is_oracle(&self) -> bool {
-        self.uses_durations() && self.estimate == Estimate::True
+    /// Whether it decides by how long jobs really run, which nobody knows beforehand: if it is told so, or if so many jobs have neither a time limit
+    /// nor a prediction that their true runs stand for more than a twentieth of them.
+    pub fn is_oracle(&self, workload: &super::Workload) -> bool {
+        let requested = |job: usize| workload.requested_ms.get(job).copied().flatten().is_some();
+        let predicted = |job: usize| workload.predicted_s.get(job).copied().flatten().is_some();
+        let known = |job: &usize| match self.estimate {
+            Estimate::True => false,
+            Estimate::Requested => requested(*job),
+            Estimate::Predicted => predicted(*job) || requested(*job),
+        };
+        let unknown = workload.len() - (0..workload.len()).filter(known).count();
+        self.uses_durations() && unknown * 20 > workload.len()
     }
 
     /// Whether what the scheduler knows of durations can change anything.

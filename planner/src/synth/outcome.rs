@@ -34,7 +34,7 @@ pub(crate) fn draw_ends(g: &[f64], spec: &StateSpec, rng: &mut Stream) -> Vec<u8
     let mean = logs.iter().sum::<f64>() / n;
     let spread = (logs.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n).sqrt().max(1e-9);
     let standard = |ln: f64| (ln - mean) / spread;
-    let law = fit(&logs, &standard, spec);
+    let outcomes = fit(&logs, &standard, spec);
     let mut order: Vec<u32> = (0..g.len() as u32).collect();
     let at = |ix: u32| g.get(ix as usize).copied().unwrap_or(0.0).max(1.0);
     order.sort_by(|a, b| at(*b).total_cmp(&at(*a)).then(a.cmp(b)));
@@ -42,7 +42,7 @@ pub(crate) fn draw_ends(g: &[f64], spec: &StateSpec, rng: &mut Stream) -> Vec<u8
     let mut ends = vec![0; g.len()];
     for ix in order {
         let g = at(ix);
-        let p = law.probabilities(standard(g.ln()));
+        let p = outcomes.probabilities(standard(g.ln()));
         let mut best = (f64::NEG_INFINITY, 0);
         for (end, (owed, p)) in (0u8..).zip(owed.iter_mut().zip(p)) {
             *owed += p * g;
@@ -61,12 +61,12 @@ pub(crate) fn draw_ends(g: &[f64], spec: &StateSpec, rng: &mut Stream) -> Vec<u8
     ends
 }
 
-struct Law {
+struct Outcomes {
     a: [f64; 3],
     b: [f64; 3],
 }
 
-impl Law {
+impl Outcomes {
     fn probabilities(&self, x: f64) -> [f64; 3] {
         let [p0, p1, p2] = [0, 1, 2].map(|k: usize| match (self.a.get(k), self.b.get(k)) {
             (Some(a), Some(b)) => (a + b * x).clamp(-700.0, 50.0).exp(),
@@ -77,7 +77,7 @@ impl Law {
     }
 }
 
-fn fit(logs: &[f64], standard: &dyn Fn(f64) -> f64, spec: &StateSpec) -> Law {
+fn fit(logs: &[f64], standard: &dyn Fn(f64) -> f64, spec: &StateSpec) -> Outcomes {
     let (low, high) = logs.iter().fold((f64::MAX, f64::MIN), |(low, high), x| (low.min(*x), high.max(*x)));
     let width = ((high - low) / BINS as f64).max(1e-9);
     let mut bins = vec![(0.0f64, 0.0f64); BINS];
@@ -95,18 +95,19 @@ fn fit(logs: &[f64], standard: &dyn Fn(f64) -> f64, spec: &StateSpec) -> Law {
     let failed_time = spec.failed_time.unwrap_or(spec.failed);
     let wanted = [(1, spec.cancelled, cancelled_time), (2, spec.failed, failed_time)];
     let start = |share: f64| if share > 0.0 { (share / complete).ln() } else { f64::NEG_INFINITY };
-    let mut law = Law { a: [0.0, start(spec.cancelled), start(spec.failed)], b: [0.0; 3] };
+    let mut outcomes = Outcomes { a: [0.0, start(spec.cancelled), start(spec.failed)], b: [0.0; 3] };
     for _ in 0..400 {
         let mut reached = [(0.0, 0.0); 3];
         for (ix, (count, sum)) in bins.iter().enumerate().filter(|(_, bin)| bin.0 > 0.0) {
-            let p = law.probabilities(standard(low + (ix as f64 + 0.5) * width));
+            let p = outcomes.probabilities(standard(low + (ix as f64 + 0.5) * width));
             for (reached, p) in reached.iter_mut().zip(p) {
                 reached.0 += p * count / jobs;
                 reached.1 += p * sum / time;
             }
         }
         for (k, share, time_share) in wanted {
-            let (Some(a), Some(b), Some(reached)) = (law.a.get_mut(k), law.b.get_mut(k), reached.get(k)) else {
+            let (Some(a), Some(b), Some(reached)) = (outcomes.a.get_mut(k), outcomes.b.get_mut(k), reached.get(k))
+            else {
                 continue;
             };
             if share <= 0.0 {
@@ -119,7 +120,7 @@ fn fit(logs: &[f64], standard: &dyn Fn(f64) -> f64, spec: &StateSpec) -> Law {
             }
         }
     }
-    law
+    outcomes
 }
 
 /// What the scheduler's record says of the jobs at `which`, in that order: state and limit. Runs of timeouts are moved

@@ -107,7 +107,7 @@ struct Entry {
 
 /// One series, its forecaster and calibration.
 #[derive(Debug, Clone)]
-pub struct Own {
+pub struct Member {
     /// The slots it looks back on.
     pub series: Series,
     /// The model chosen.
@@ -126,7 +126,7 @@ pub struct DemandPredictor {
     /// How forecasters were fitted.
     pub settings: ForecastSettings,
     /// The series, in order.
-    pub series: Vec<Own>,
+    pub series: Vec<Member>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -177,7 +177,7 @@ impl DemandPredictor {
     /// # Errors
     /// If a learner refuses.
     pub fn forecast(&self) -> Result<Vec<Forecast>> {
-        self.series.iter().map(Own::forecast).collect()
+        self.series.iter().map(Member::forecast).collect()
     }
 
     /// Rolls on over newer slots: forecasts each, learns from how far it was off. Series that the predictor does not know are passed over; of one
@@ -200,7 +200,7 @@ impl DemandPredictor {
     /// If a learner cannot write its trees.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let wrong = |reason: String| Error::Learner { learner: "predictor of demand", reason };
-        let entry = |member: &Own| Entry {
+        let entry = |member: &Member| Entry {
             name: member.series.name.clone(),
             zone: member.series.zone.clone(),
             counts_pending: member.series.counts_pending,
@@ -276,7 +276,7 @@ impl DemandPredictor {
                 zone: entry.zone,
                 slots,
             };
-            series.push(Own {
+            series.push(Member {
                 series: history,
                 model: entry.model,
                 choice_loss: entry.choice_loss,
@@ -288,7 +288,7 @@ impl DemandPredictor {
     }
 }
 
-fn train_one(series: &Series, jobs: Option<&Jobs>, options: &Options) -> Result<Own> {
+fn train_one(series: &Series, jobs: Option<&Jobs>, options: &Options) -> Result<Member> {
     let count = series.slots.len();
     let (first, choose) = (position(0.35, count), position(CHOOSE_FROM, count));
     if first < 2 * options.settings.horizon.max(1) {
@@ -310,7 +310,7 @@ fn train_one(series: &Series, jobs: Option<&Jobs>, options: &Options) -> Result<
         return Err(Error::TooFew(format!("{}: no model could be fitted", series.name)));
     };
     let fitted = forecast::fit(model, series.before(count), jobs, &options.settings)?;
-    Ok(Own { series: newest(series), model, choice_loss, fitted, calibrator })
+    Ok(Member { series: newest(series), model, choice_loss, fitted, calibrator })
 }
 
 /// The newest slots of a series, a whole number of days.
@@ -322,7 +322,7 @@ fn newest(series: &Series) -> Series {
     Series { start_ms: series.time_ms(dropped), slots, ..series.clone() }
 }
 
-impl Own {
+impl Member {
     fn told(&self, raw: &Fan, at: usize) -> Fan {
         self.calibrator.moved(raw, self.model.point_is_median()).within(Bounds::before(&self.series, at))
     }

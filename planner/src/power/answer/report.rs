@@ -518,12 +518,10 @@ impl Answer {
                 meant(rule)
             ));
         }
-        let outcome = &self.pool.chosen.scored.outcome;
-        said.push(format!(
-            "The schedule of actions is what {} ordered, slot by slot, over the days evaluated ({:.1} nodes asleep): days that have passed. It is for rehearsal and for accounting; the rule itself needs the newest counts, so run the plan again for each new day.",
-            spelled(self.pool.chosen.name),
-            outcome.nodes_asleep_mean
-        ));
+        said.push(
+            "The schedule of actions is for the day after the data: of each hour a quantile of the forecast demand, and a buffer. Without a forecast it holds the first slot alone. It does not watch what comes, so no promise is made for it; write it again every day."
+                .to_owned(),
+        );
         if !self.capacity_known {
             said.push(
                 "How many nodes there are was not recorded: the most in use at once so far stand for them.".to_owned(),

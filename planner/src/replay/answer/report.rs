@@ -92,7 +92,8 @@ impl Answer {
         let (known, oracle) = (least(false), least(true));
         if let Some(known) = known {
             let wait = format::duration(mean(known));
-            summary.push(format!("**{}** has the least mean wait, **{wait}**{}.", known.name, against(known.name)));
+            let of = if oracle.is_some() { "Of the policies that are no oracles, " } else { "" };
+            summary.push(format!("{of}**{}** has the least mean wait, **{wait}**{}.", known.name, against(known.name)));
         }
         if let Some(oracle) = oracle {
             let wait = format::duration(mean(oracle));
@@ -132,6 +133,9 @@ impl Answer {
         let oracles = all.iter().any(|(_, beaten)| beaten.is_none());
         let except = if oracles { " Oracles are left aside here: they are bounds." } else { "" };
         let beaten: Vec<&str> = all.iter().filter(|(_, beaten)| *beaten == Some(true)).map(|(name, _)| *name).collect();
+        if all.iter().filter(|(_, beaten)| beaten.is_some()).count() < 2 {
+            return "Fewer than two of the policies are no oracles, so none can be called beaten.".to_owned();
+        }
         if beaten.is_empty() {
             return format!(
                 "None is beaten: each that waits less on average waits longer at the 95 % quantile.{except}"
@@ -147,8 +151,8 @@ impl Answer {
     /// Who treats users most alike, with how alike that is.
     fn fairest_sentence(&self) -> Option<String> {
         let replays = self.replays();
-        let known =
-            replays.iter().filter_map(|replay| Some((replay.name, replay.metrics.overall.fairness.jain_users?)));
+        let choices = replays.iter().filter(|replay| !replay.oracle);
+        let known = choices.filter_map(|replay| Some((replay.name, replay.metrics.overall.fairness.jain_users?)));
         let known: Vec<(&str, f64)> = known.collect();
         let (name, most) = known.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
         let least = known.iter().map(|(_, jain)| *jain).fold(f64::INFINITY, f64::min);
@@ -348,7 +352,7 @@ impl Answer {
                 Cell::Int(all.group.preemptions as i64),
                 match beaten {
                     None => "oracle",
-                    Some(true) => "beaten",
+                    Some(true) => "yes",
                     Some(false) => "no",
                 }
                 .into(),
