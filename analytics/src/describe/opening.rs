@@ -99,8 +99,12 @@ impl Description {
     fn used(&self) -> Figure {
         let held = self.calendar.as_ref().and_then(|calendar| calendar.gpus_in_use.as_ref());
         let kernels = self.usage.as_ref().and_then(|usage| usage.jobs.as_ref());
-        let beside =
-            kernels.map_or_else(String::new, |jobs| format!("; kernels ran in {} of that", percent(jobs.util)));
+        let beside = kernels.map_or_else(String::new, |jobs| {
+            let of = jobs.gpu_time_coverage.filter(|share| *share < 0.95);
+            let of =
+                of.map_or_else(|| "that".to_owned(), |share| format!("the {} of that with readings", percent(share)));
+            format!("; kernels ran in {} of {of}", percent(jobs.util))
+        });
         match held.and_then(|held| held.utilisation) {
             Some(share) => Figure::new("Used", percent(share), format!("of the GPU time was held by jobs{beside}")),
             None => match held {

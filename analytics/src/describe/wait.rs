@@ -232,16 +232,23 @@ impl Topic for Wait {
     fn section(&self) -> Section {
         let (lead, unknown, jobs) = self.leading();
         let s = &lead.started_s;
-        let half =
-            if s.p50 < 1.0 { "start at once".to_owned() } else { format!("wait at most **{}**", duration(s.p50)) };
-        let mut finding = format!(
-            "{} {half}, and **{}** wait at least a minute. The mean wait is **{}**, and one job in a hundred waits **{}** or longer.",
-            opening(s.count, s.count + unknown + lead.waiting, jobs, "whose wait is known")
-                .map_or_else(|| format!("Half of the {jobs}"), |opening| format!("{opening}, half")),
-            percent(lead.over_a_minute_share),
+        let opening = opening(s.count, s.count + unknown + lead.waiting, jobs, "whose wait is known");
+        let mut finding = if s.p50 < 1.0 {
+            let soon = percent(1.0 - lead.over_a_minute_share);
+            opening.map_or_else(
+                || format!("**{soon}** of the {jobs} wait less than a minute."),
+                |opening| format!("{opening}, **{soon}** wait less than a minute."),
+            )
+        } else {
+            let half = opening.map_or_else(|| format!("Half of the {jobs}"), |opening| format!("{opening}, half"));
+            let late = percent(lead.over_a_minute_share);
+            format!("{half} wait at most **{}**, and **{late}** wait at least a minute.", duration(s.p50))
+        };
+        finding.push_str(&format!(
+            " The mean wait is **{}**, and one job in a hundred waits **{}** or longer.",
             duration(s.mean),
-            duration(s.p99),
-        );
+            duration(s.p99)
+        ));
         if self.mixes() {
             let beside = |waits: &Waits| {
                 let s = &waits.started_s;
@@ -256,7 +263,7 @@ impl Topic for Wait {
         }
         if let (Some(short), Some(long)) = (self.share_by_run_decile.first(), self.share_by_run_decile.last()) {
             finding.push_str(&format!(
-                " The shortest tenth of the {jobs} spend {} of their time waiting, the longest tenth {}.",
+                " On average a job of the shortest tenth of the {jobs} spends {} of its time waiting, one of the longest tenth {}.",
                 percent(short.mean_share),
                 percent(long.mean_share)
             ));

@@ -189,11 +189,12 @@ fn add_energy(document: &mut Report, trace: &Trace) -> Result<()> {
     let answer = audit::answer::Answer::of(trace, &ledger, account, beside);
     let it = answer.account.it_kwh;
     if let Some(figure) = document.figures.iter_mut().find(|figure| figure.name == "Energy") {
+        let span = format::duration((answer.window.to_ms - answer.window.from_ms) as f64 / 1000.0);
         let modelled = if it.value > 0.0 { it.modelled / it.value } else { 0.0 };
         let note = if modelled > 0.0 {
-            format!("of IT equipment, {} of it modelled", format::percent(modelled))
+            format!("of IT equipment in {span}, {} of it modelled", format::percent(modelled))
         } else {
-            "of IT equipment, all of it metered".to_owned()
+            format!("of IT equipment in {span}, all of it metered")
         };
         *figure = Figure::new(figure.name.clone(), format!("{} kWh", format::compact(it.value)), note);
     }

@@ -4,7 +4,9 @@
 //! cluster; VCs follow, which learn from each other. Worked example: a chosen rule that lets 117.4 of 420 nodes sleep where
 //! the optimum at a switching cost of two hours lets 127.0 reaches 92 % of it.
 
+mod ahead;
 pub mod report;
+mod words;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -269,6 +271,9 @@ impl Together {
         })
     }
 }
+
+/// Told where VCs that have nodes of their own are planned for as one pool.
+pub(super) const AS_ONE_POOL: &str = "This is for all nodes as one pool, as if every node could serve every VC. In the trace each VC has nodes of its own: unless they are pooled, plan with --by-vc.";
 
 /// The answer.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]

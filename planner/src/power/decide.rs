@@ -88,6 +88,8 @@ pub struct Decision {
     pub total: f64,
     /// Nodes that the rule alone would power.
     pub wished: f64,
+    /// The rule, and its parameters.
+    pub setting: Setting,
     /// Why so many are powered.
     pub held: Held,
     /// What is left of the promise, if there is one.
@@ -145,6 +147,13 @@ pub fn decide(plan: &SavedPlan, state: &State) -> Result<Decision> {
     let wished = rule.target(series.before(count), held_before).ceil().clamp(0.0, last.total);
     let now_ms = series.time_ms(count);
     let promise = pool.promise.map(|promise| (promise, ledger(&series, &powered, pool, &promise)));
+    notes.extend(pool.note.clone());
+    if last.pending > 0.0 {
+        notes.push(format!(
+            "Jobs that wait need {:.0} nodes. They count as demand here, in the slots that the rule looks back on as well; where the rule was scored, only nodes in use did.",
+            last.pending
+        ));
+    }
     let mut held = Held::ByTheRule;
     let mut order = wished;
     if let Some((promise, left)) = &promise {
@@ -170,6 +179,7 @@ pub fn decide(plan: &SavedPlan, state: &State) -> Result<Decision> {
         asleep: last.total - order,
         total: last.total,
         wished,
+        setting: pool.setting,
         held,
         left: promise.map(|(_, left)| left),
         promised_until: promise.map(|(promise, _)| format_rfc3339(promise.until_ms)),

@@ -14,7 +14,7 @@ use tracecast_analytics::report::format;
 use tracecast_analytics::time::{DAY_MS, Zone};
 use tracecast_predictors::demand::Series;
 
-use super::answer::{Answer, ByHour, Pool, SCHEMA, Together};
+use super::answer::{AS_ONE_POOL, Answer, ByHour, Pool, SCHEMA, Together};
 use super::apply::{self, Chosen, Replay, Resimulated};
 use super::ces::Thresholds;
 use super::family::Family;
@@ -147,7 +147,10 @@ pub fn evaluate(
         vec![(pool, &main)]
     };
     let ahead = pools_ahead.par_iter().map(|(series, studied)| forward::forward(series, studied.followed(), like));
-    let (forward, saved): (Vec<Forward>, Vec<SavedPool>) = ahead.collect::<Result<Vec<_>>>()?.into_iter().unzip();
+    let (forward, mut saved): (Vec<Forward>, Vec<SavedPool>) = ahead.collect::<Result<Vec<_>>>()?.into_iter().unzip();
+    if stand && !slurm_by_vc {
+        saved.iter_mut().for_each(|pool| pool.note = Some(AS_ONE_POOL.to_owned()));
+    }
     let learned = Learned { learned_from_ms: pool.start_ms, learned_to_ms: pool.time_ms(pool.slots.len()) };
     let written = request.nodes.as_ref().map(|(_, written)| written.clone());
     let plans = |timeout: fn(&Studied) -> (u32, u32)| -> PowerPlan {

@@ -57,6 +57,8 @@ pub struct SavedPool {
     pub boot_slots: usize,
     /// What was promised, if anything.
     pub promise: Option<SavedPromise>,
+    /// What whoever follows it must know, told with every decision.
+    pub note: Option<String>,
     /// Chances of levels, fitted on all days; of nothing, for a rule that does not learn.
     pub reach: Arc<Reach>,
 }
@@ -89,6 +91,8 @@ struct Entry {
     setting: Setting,
     boot_slots: usize,
     promise: Option<SavedPromise>,
+    #[serde(default)]
+    note: Option<String>,
     reach: Vec<(usize, usize)>,
     most: usize,
 }
@@ -122,7 +126,7 @@ impl SavedPool {
             slots: series.slots.get(dropped..).unwrap_or_default().to_vec(),
             ..series.clone()
         };
-        Ok(Self { series: newest, setting, boot_slots, promise, reach: Arc::new(reach) })
+        Ok(Self { series: newest, setting, boot_slots, promise, note: None, reach: Arc::new(reach) })
     }
 }
 
@@ -146,6 +150,7 @@ impl SavedPlan {
                 setting: pool.setting,
                 boot_slots: pool.boot_slots,
                 promise: pool.promise,
+                note: pool.note.clone(),
                 reach: pool.reach.shape(),
                 most: pool.reach.most(),
             });
@@ -192,6 +197,7 @@ impl SavedPlan {
                 setting: entry.setting,
                 boot_slots: entry.boot_slots,
                 promise: entry.promise,
+                note: entry.note,
                 reach: Arc::new(Reach::decoded(&entry.reach, &encoded, entry.most).map_err(damaged)?),
             });
         }

@@ -8,11 +8,11 @@
 use tracecast_analytics::report::chart::{Axis, Chart, Mark, Reference, Series};
 use tracecast_analytics::report::{Cell, Column, Report, Section, Table, format};
 
+use super::words::{set, spelled};
 use super::{Answer, Beforehand, ByHour, PolicyCurve, Resimulated};
 use crate::power::family::Family;
 use crate::power::interval::Intervals;
 use crate::power::resim::{Constants, Moment};
-use crate::power::rule::Setting;
 use crate::power::score::Outcome;
 use crate::replay::compare::Estimate;
 
@@ -40,46 +40,6 @@ fn outcome_columns(first: &str) -> Vec<Column> {
     ]
 }
 
-/// Names of rules as a reader meets them.
-fn spelled(family: Family) -> &'static str {
-    match family {
-        Family::AlwaysOn => "always on",
-        Family::Timeout => "timeout",
-        Family::TrailingMaximum => "trailing maximum + buffer",
-        Family::LazyProvisioning => "lazy capacity provisioning",
-        Family::Newsvendor => "newsvendor quantile",
-        Family::CesPerfect => "CES, perfect forecast (not causal)",
-        Family::CesPublished => "CES, published forecasts (they leak)",
-        Family::CesPersistence => "CES, last value as forecast",
-        Family::CesSeasonal => "CES, yesterday as forecast",
-        Family::SlurmConf => "timeout node by node, as slurm.conf holds it",
-        Family::Reach => "reach (learned chances)",
-    }
-}
-
-/// A setting in words, with slots as times.
-fn set(setting: &Setting, slot_s: f64) -> String {
-    let time = |slots: &usize| format::duration(*slots as f64 * slot_s);
-    match setting {
-        Setting::AlwaysOn => "all nodes on".to_owned(),
-        Setting::Timeout { slots } => format!("{} idle", time(slots)),
-        Setting::TrailingMaximum { slots, buffer } => format!("{} + {buffer}", time(slots)),
-        Setting::IdleTimeout { slots, keep_idle } => format!("{} idle, {keep_idle} left idle", time(slots)),
-        Setting::Newsvendor { chance, buffer } => format!("chance {chance} + {buffer}"),
-        Setting::Lazy { switch_slots, window_slots, buffer } => {
-            format!("{}, told {} + {buffer}", time(switch_slots), time(window_slots))
-        }
-        Setting::Ces { thresholds, .. } => format!("buffer {:.0}", thresholds.buffer),
-        Setting::Reach(switches) => format!(
-            "wake {}, keep {} over {} + {}",
-            switches.wake_chance,
-            switches.keep_chance,
-            time(&switches.keep_slots),
-            switches.buffer
-        ),
-    }
-}
-
 /// What a replay of a plan meant, a sentence.
 fn replayed(replay: &Resimulated) -> Option<String> {
     let (asleep, saved) = (replay.effect.nodes_asleep_mean?, replay.effect.energy_saved_kwh?);
@@ -105,7 +65,7 @@ impl Answer {
         let mut report = Report::new(self.title.clone(), "Which nodes can sleep, and what that would have meant");
         report.notes.clone_from(&self.notes);
         report.summary = self.summary();
-        report.sections = vec![self.beforehand(), self.services()];
+        report.sections = vec![self.ahead(), self.beforehand(), self.services()];
         if !self.vcs.is_empty() {
             report.sections.push(self.by_vc());
         }
@@ -231,7 +191,12 @@ impl Answer {
             share if share >= 1.0 => String::new(),
             share => format!(" (of the {} of the time whose hours are known)", format::percent(share)),
         };
-        let whose = if self.vcs_as_they_stand.is_some() { " by the one pool" } else { "" };
+        said.extend(self.promise_in_words());
+        let whose = match (&self.pool.promise, &self.vcs_as_they_stand) {
+            (Some(_), _) => " under the promise",
+            (None, Some(_)) => " by the one pool",
+            (None, None) => "",
+        };
         if let Some(yearly) = &self.yearly {
             said.push(yearly.sentence(whose));
         }
@@ -245,6 +210,24 @@ impl Answer {
         }
         said.extend(self.replayed_in_words());
         said
+    }
+
+    /// What the rule brought under the guard of a promise.
+    fn promise_in_words(&self) -> Option<String> {
+        let promise = self.pool.promise.as_ref()?;
+        let days = self.pool.days.max(f64::MIN_POSITIVE);
+        Some(format!(
+            "Under the promise of at most {} unserved node-slots and {} node-wakes a day, {} let **{:.1}** nodes sleep over the {:.0} days evaluated, saved **{}** kWh a day, and left {} unserved at {} wakes a day: the promise was {}.",
+            format::compact(promise.asked.unserved_per_day),
+            format::compact(promise.asked.node_wakes_per_day),
+            spelled(Family::of(&promise.scored.setting)),
+            promise.scored.outcome.nodes_asleep_mean,
+            self.pool.days,
+            format::compact(promise.scored.outcome.energy_saved_kwh / days),
+            format::compact(promise.realised.unserved_per_day),
+            format::compact(promise.realised.node_wakes_per_day),
+            if promise.kept { "kept" } else { "**broken**" }
+        ))
     }
 
     /// Saving and wait of the rules that were chosen, from one and the same replay.
@@ -609,7 +592,7 @@ impl Answer {
         table.note = Some("A dash: on the days of choice no setting kept to it.".to_owned());
         Section::new("power-service", "What one gets who asks for a service beforehand")
             .with_finding(format!(
-                "Of {asked_for} services that a setting kept on the days of choice, {kept} were kept on the days evaluated: what was asked for is no promise."
+                "Without a guard, of {asked_for} services that a setting kept on the days of choice, {kept} were kept on the days evaluated. With `--service` the rule runs under a guard, which holds it to what was asked for."
             ))
             .with_table(table)
     }

@@ -4,7 +4,7 @@ use tracecast_analytics::report::{Cell, Column, Report, Section, Table, format};
 use tracecast_analytics::schema::Resource;
 use tracecast_analytics::time::Zone;
 
-use super::super::compare::{self, Estimate, Merit};
+use super::super::compare::{Estimate, Merit};
 use super::super::fidelity::Verdict;
 use super::super::metric::{Group, Metrics, delay};
 use super::{Answer, charts, words};
@@ -104,7 +104,9 @@ impl Answer {
         }
         summary.push(self.beaten_sentence());
         summary.extend(self.fairest_sentence());
-        summary.push(format!("**{}**", self.fidelity.sentence()));
+        // What nothing may be built on is said before anything is.
+        let place = if self.fidelity.verdict == Verdict::FarOff { 0 } else { summary.len() };
+        summary.insert(place, format!("**{}**", self.fidelity.sentence()));
         summary
     }
 
@@ -118,12 +120,19 @@ impl Answer {
                 p95_wait_s: wait.map_or(f64::INFINITY, |wait| wait.p95_s),
             }
         };
-        let merits: Vec<Merit> = replays.iter().filter(|replay| !replay.oracle).map(merit).collect();
-        let mut unbeaten = compare::pareto(&merits).into_iter();
-        replays
-            .iter()
-            .map(|replay| if replay.oracle { None } else { unbeaten.next().map(|unbeaten| !unbeaten) })
-            .collect()
+        let differences = || self.comparison.iter().flat_map(|found| &found.differences);
+        let difference = |name: &str| differences().find(|other| other.name == name).map(|other| other.mean_wait_s);
+        // Where the jobs cannot tell two waits apart, neither beats the other. What is paired is each with the first.
+        let clear = |this: &str, other: &str| match (this == self.name, other == self.name) {
+            (true, _) => difference(other).is_none_or(|less| less.high < 0.0),
+            (_, true) => difference(this).is_none_or(|more| more.low > 0.0),
+            (false, false) => true,
+        };
+        let beats = |other: &Shown<'_>, this: &Shown<'_>| {
+            !other.oracle && merit(other).dominates(&merit(this)) && clear(this.name, other.name)
+        };
+        let beaten = |this: &Shown<'_>| replays.iter().any(|other| beats(other, this));
+        replays.iter().map(|replay| (!replay.oracle).then(|| beaten(replay))).collect()
     }
 
     /// The same in words.
@@ -134,16 +143,16 @@ impl Answer {
         let except = if oracles { " Oracles are left aside here: they are bounds." } else { "" };
         let beaten: Vec<&str> = all.iter().filter(|(_, beaten)| *beaten == Some(true)).map(|(name, _)| *name).collect();
         if all.iter().filter(|(_, beaten)| beaten.is_some()).count() < 2 {
-            return "Fewer than two of the policies are no oracles, so none can be called beaten.".to_owned();
+            return "Fewer than two of the policies are no oracles, so none can be called beaten. `--estimate requested` takes time limits for true run times, `--predictions` predictions.".to_owned();
         }
         if beaten.is_empty() {
             return format!(
-                "None is beaten: each that waits less on average waits longer at the 95 % quantile.{except}"
+                "None is clearly beaten: none waits less than another both on average, beyond what chance would do, and at the 95 % quantile.{except}"
             );
         }
         let are = if beaten.len() == 1 { "is" } else { "are" };
         format!(
-            "**{}** {are} beaten: another policy waits less both on average and at the 95 % quantile.{except}",
+            "**{}** {are} beaten: another policy waits less both on average, beyond what chance would do, and at the 95 % quantile.{except}",
             beaten.join(", ")
         )
     }

@@ -228,17 +228,12 @@ pub struct Merit {
 }
 
 impl Merit {
-    /// At least as good in everything and better in something.
-    fn dominates(&self, other: &Self) -> bool {
+    /// At least as good in everything and better in something. Fairness has no place here: an index over users that is low under every policy would
+    /// keep a policy that waits longer throughout.
+    pub fn dominates(&self, other: &Self) -> bool {
         let pairs = [(self.mean_wait_s, other.mean_wait_s), (self.p95_wait_s, other.p95_wait_s)];
         pairs.iter().all(|(a, b)| a <= b) && pairs.iter().any(|(a, b)| a < b)
     }
-}
-
-/// Whether each policy is on the Pareto front of mean and tail: no other is at least as good in both and better in one. Fairness has no place
-/// here: an index over users that is low under every policy would keep a policy that waits longer throughout. O(k²).
-pub fn pareto(merits: &[Merit]) -> Vec<bool> {
-    merits.iter().map(|merit| !merits.iter().any(|other| other.dominates(merit))).collect()
 }
 
 #[cfg(test)]
@@ -341,11 +336,12 @@ mod tests {
     }
 
     #[test]
-    fn the_front() {
+    fn what_is_as_good_in_both_and_better_in_one_dominates() {
         let merit = |mean_wait_s, p95_wait_s| Merit { mean_wait_s, p95_wait_s };
         // The third is worse than the first in both; the second has the better tail; the fourth has the tail of the first and waits longer on
         // average; the fifth equals the first, and neither dominates the other.
         let merits = [merit(1.0, 9.0), merit(2.0, 5.0), merit(3.0, 9.5), merit(9.0, 9.0), merit(1.0, 9.0)];
-        assert_eq!(pareto(&merits), [true, true, false, false, true]);
+        let beaten = |merit: &Merit| merits.iter().any(|other| other.dominates(merit));
+        assert_eq!(merits.each_ref().map(beaten), [false, false, true, true, false]);
     }
 }
