@@ -1,7 +1,7 @@
 //! A power rule, once: how many nodes it orders for the slot to come, from what it is told of the slots that have ended.
 //!
-//! The same [`Rule`] is scored over whole stretches of days ([`family`](super::family), where the demand of all slots is at hand) and asked slot by
-//! slot, in a replay of jobs or by a loop that runs a cluster ([`apply`](super::apply)). Both are a [`Past`]. With u(t) what slot t asked for, M(t, n) the
+//! The same `Rule` is scored over whole stretches of days ([`family`](super::family), where the demand of all slots is at hand) and asked slot by
+//! slot, in a replay of jobs or by a loop that runs a cluster ([`apply`](super::apply)). Both are a `Past`. With u(t) what slot t asked for, M(t, n) the
 //! most that the n slots before t asked for, c(H, θ) the highest level that is reached within H slots with a chance over θ, and A(t) the order:
 //!
 //! | Rule | A(t), without its buffer |
