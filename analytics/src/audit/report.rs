@@ -167,7 +167,7 @@ impl Answer {
             format!(", or {} to {} kWh with gaps at their bounds", compact(it.lower), compact(it.upper))
         };
         format!(
-            "IT equipment drew **{}** kWh by its readings, which cover {} of the device time. A model puts **{}** kWh in the rest. Together that is **{}** kWh{bounds}.",
+            "IT equipment drew **{}** kWh by its readings, which cover {} of the device time, and by a model **{}** kWh in the rest: **{}** kWh together{bounds}.",
             compact(it.metered()),
             account.coverage.map_or_else(|| "an unknown part".to_owned(), percent),
             compact(it.modelled),

@@ -232,23 +232,23 @@ impl Topic for Wait {
     fn section(&self) -> Section {
         let (lead, unknown, jobs) = self.leading();
         let s = &lead.started_s;
+        // One sentence, as it leads where a report tells one sentence of each analysis.
         let opening = opening(s.count, s.count + unknown + lead.waiting, jobs, "whose wait is known");
+        let spread = format!(
+            "the mean is **{}**, and one job in a hundred waits **{}** or longer",
+            duration(s.mean),
+            duration(s.p99)
+        );
         let mut finding = if s.p50 < 1.0 {
             let soon = percent(1.0 - lead.over_a_minute_share);
-            opening.map_or_else(
-                || format!("**{soon}** of the {jobs} wait less than a minute."),
-                |opening| format!("{opening}, **{soon}** wait less than a minute."),
-            )
+            let of =
+                opening.map_or_else(|| format!("**{soon}** of the {jobs}"), |opening| format!("{opening}, **{soon}**"));
+            format!("{of} wait less than a minute, {spread}.")
         } else {
             let half = opening.map_or_else(|| format!("Half of the {jobs}"), |opening| format!("{opening}, half"));
             let late = percent(lead.over_a_minute_share);
-            format!("{half} wait at most **{}**, and **{late}** wait at least a minute.", duration(s.p50))
+            format!("{half} wait at most **{}**, {spread}; **{late}** wait at least a minute.", duration(s.p50))
         };
-        finding.push_str(&format!(
-            " The mean wait is **{}**, and one job in a hundred waits **{}** or longer.",
-            duration(s.mean),
-            duration(s.p99)
-        ));
         if self.mixes() {
             let beside = |waits: &Waits| {
                 let s = &waits.started_s;
