@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use tracecast_analytics::storage;
-use tracecast_planner::power::resim::{Baseline, Constants, Effect, Plan, Rates, Setting};
+use tracecast_planner::power::resim::{Baseline, Constants, Effect, HourlyRates, Plan, ReplaySetting};
 use tracecast_planner::replay::input::{Loaded, Options, Site, load};
 use tracecast_planner::sim::power::Controller;
 use tracecast_planner::sim::power::PowerPolicy;
@@ -83,11 +83,11 @@ fn report(effect: &Effect) {
 
 fn effects(what: &str, loaded: &Loaded, policy: &Policy) -> Vec<Effect> {
     let constants = Constants::default();
-    let setting = Setting {
+    let setting = ReplaySetting {
         loaded,
         policy,
         constants: &constants,
-        rates: Rates::default(),
+        rates: HourlyRates::default(),
         slot_ms: 600_000,
         from_ms: None,
         to_ms: None,

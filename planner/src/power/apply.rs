@@ -16,7 +16,7 @@ use tracecast_predictors::demand::{Seen, Slot};
 
 use super::family::Family;
 use super::reach::{Reach, Watch};
-use super::resim::{self, Baseline, Constants, Effect, Moment, Plan, Rates};
+use super::resim::{self, Baseline, Constants, Effect, HourlyRates, Moment, Plan};
 use super::rule::{Past, Rule, Setting};
 use super::study::Studied;
 use crate::error::Result;
@@ -133,7 +133,7 @@ pub struct Replay<'a> {
     /// What nodes draw.
     pub constants: &'a Constants,
     /// What energy costs and emits.
-    pub rates: Rates<'a>,
+    pub rates: HourlyRates<'a>,
     /// Length of a slot, milliseconds.
     pub slot_ms: i64,
     /// The evaluation begins here, milliseconds since the epoch.
@@ -148,7 +148,7 @@ pub struct Replay<'a> {
 
 /// What was chosen.
 #[derive(Debug, Clone, Copy)]
-pub struct Chosen<'a> {
+pub struct ChosenRules<'a> {
     /// For all nodes as one pool.
     pub pool: &'a Studied,
     /// For each VC.
@@ -157,7 +157,7 @@ pub struct Chosen<'a> {
     pub slurm_by_vc: bool,
 }
 
-impl<'a> Chosen<'a> {
+impl<'a> ChosenRules<'a> {
     /// What was chosen for a pool of the replay: for its VC, or, where the replay has but one pool, for all nodes.
     fn of(&self, name: &str, pools: usize) -> Option<&'a Studied> {
         let vc = self.vcs.iter().find(|studied| studied.name == name);
@@ -185,8 +185,8 @@ impl Replay<'_> {
     ///
     /// # Errors
     /// As [`Baseline::of`].
-    pub fn run(&self, chosen: &Chosen<'_>) -> Result<(Vec<Resimulated>, Vec<String>)> {
-        let baseline = Baseline::of(resim::Setting {
+    pub fn run(&self, chosen: &ChosenRules<'_>) -> Result<(Vec<Resimulated>, Vec<String>)> {
+        let baseline = Baseline::of(resim::ReplaySetting {
             loaded: self.loaded,
             policy: self.policy,
             constants: self.constants,
@@ -248,7 +248,7 @@ impl Replay<'_> {
     /// The timeouts that `slurm.conf` is told, node by node and without a reserve.
     fn slurm(
         &self,
-        chosen: &Chosen<'_>,
+        chosen: &ChosenRules<'_>,
         pools: &[(&str, Option<&Studied>)],
         baseline: &Baseline<'_>,
     ) -> (Plan, Vec<Option<Setting>>) {

@@ -15,7 +15,7 @@ use tracecast_analytics::time::{DAY_MS, Zone};
 use tracecast_predictors::demand::Series;
 
 use super::answer::{AS_ONE_POOL, Answer, ByHour, Pool, SCHEMA, Together};
-use super::apply::{self, Chosen, Replay, Resimulated};
+use super::apply::{self, ChosenRules, Replay, Resimulated};
 use super::ces::Thresholds;
 use super::family::Family;
 use super::forward::{self, Forward};
@@ -123,7 +123,7 @@ pub fn evaluate(
         }
     }
     let slurm_by_vc = request.by_vc && !vcs.is_empty();
-    let chosen = Chosen { pool: &main, vcs: &vcs, slurm_by_vc };
+    let chosen = ChosenRules { pool: &main, vcs: &vcs, slurm_by_vc };
     let (effects, more) = effects(request, trace, figures, &days, &chosen)?;
     notes.extend(more);
     if let Some((by, _)) = weighing.filter(|_| !main.weighted) {
@@ -228,7 +228,7 @@ fn effects(
     trace: &Trace,
     figures: &Figures,
     days: &Days,
-    chosen: &Chosen<'_>,
+    chosen: &ChosenRules<'_>,
 ) -> Result<(Vec<Resimulated>, Vec<String>)> {
     let Some(replayed) = &request.replay else { return Ok((Vec::new(), Vec::new())) };
     let demand = &request.demand;
@@ -247,7 +247,7 @@ fn effects(
         loaded: &loaded,
         policy: &replayed.policy,
         constants: &figures.power,
-        rates: resim::Rates {
+        rates: resim::HourlyRates {
             // Money without a currency is not told.
             price_per_kwh: hours
                 .currency

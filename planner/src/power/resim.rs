@@ -32,7 +32,7 @@ use tracecast_analytics::time::{DAY_MS, HOUR_MS};
 use tracecast_predictors::demand::Series;
 
 use account::Blocks;
-pub use account::{PerHour, Rates};
+pub use account::{HourlyRates, PerHour};
 pub use constants::Constants;
 pub use effect::{Effect, JobEffect, Moment, NodeHours, Optimum, PoolEffect, Valued};
 
@@ -48,7 +48,7 @@ const SAME_MS: i64 = 1000;
 
 /// What is replayed, and over which time its effect is taken.
 #[derive(Debug, Clone)]
-pub struct Setting<'a> {
+pub struct ReplaySetting<'a> {
     /// Jobs and nodes.
     pub loaded: &'a Loaded,
     /// How jobs are scheduled.
@@ -56,7 +56,7 @@ pub struct Setting<'a> {
     /// What nodes draw.
     pub constants: &'a Constants,
     /// What energy costs and emits.
-    pub rates: Rates<'a>,
+    pub rates: HourlyRates<'a>,
     /// Length of a slot, milliseconds.
     pub slot_ms: i64,
     /// The effect is taken from here, milliseconds since the epoch; `None`: from the beginning.
@@ -109,7 +109,7 @@ type States = Vec<(i64, State)>;
 /// The replay on nodes that are always on.
 #[derive(Debug)]
 pub struct Baseline<'a> {
-    setting: Setting<'a>,
+    setting: ReplaySetting<'a>,
     /// Its schedule.
     pub schedule: Schedule,
     /// Busy nodes and pending work by pool, slot by slot, from time 0 on.
@@ -125,7 +125,7 @@ pub struct Baseline<'a> {
 
 /// A replay under a plan.
 #[derive(Debug)]
-pub struct Replayed {
+pub struct ReplayedPlan {
     /// When and where jobs ran.
     pub schedule: Schedule,
     /// When nodes slept.
@@ -139,7 +139,7 @@ impl<'a> Baseline<'a> {
     ///
     /// # Errors
     /// As [`simulate_powered`]; if the constants mean nothing, or the window is empty.
-    pub fn of(setting: Setting<'a>) -> Result<Self> {
+    pub fn of(setting: ReplaySetting<'a>) -> Result<Self> {
         setting.constants.validate()?;
         let Loaded { workload, cluster, .. } = setting.loaded;
         if setting.slot_ms <= 0 {
@@ -179,7 +179,7 @@ impl<'a> Baseline<'a> {
     ///
     /// # Errors
     /// As [`simulate_powered`].
-    pub fn effect(&self, plan: Plan) -> Result<Replayed> {
+    pub fn effect(&self, plan: Plan) -> Result<ReplayedPlan> {
         let Loaded { workload, cluster, .. } = self.setting.loaded;
         let by_pool = plan.by_pool;
         let rules =
@@ -187,11 +187,11 @@ impl<'a> Baseline<'a> {
         let mut supervisor = Supervisor { rules, controllers: plan.controllers };
         let (schedule, record) = simulate_powered(workload, cluster, self.setting.policy, &mut supervisor)?;
         let effect = self.compare(plan.name, &schedule, &record)?;
-        Ok(Replayed { schedule, record, effect })
+        Ok(ReplayedPlan { schedule, record, effect })
     }
 
     /// Busy, pending and powered nodes by slot of the window, for charts.
-    pub fn timeline(&self, replayed: &Replayed) -> Vec<Moment> {
+    pub fn timeline(&self, replayed: &ReplayedPlan) -> Vec<Moment> {
         let slots = self.slots();
         let pools = 0..self.firsts.len().saturating_sub(1);
         let states = replayed.record.by_node();
@@ -255,7 +255,7 @@ impl<'a> Baseline<'a> {
     }
 
     fn compare(&self, name: String, schedule: &Schedule, record: &Record) -> Result<Effect> {
-        let Setting { loaded, constants, rates, seed, .. } = &self.setting;
+        let ReplaySetting { loaded, constants, rates, seed, .. } = &self.setting;
         let (workload, (from_ms, to_ms)) = (&loaded.workload, self.window);
         let days = (to_ms - from_ms) as f64 / DAY_MS as f64;
         let mut blocks = Blocks::new(from_ms, to_ms);
@@ -467,7 +467,7 @@ fn most_wakes(states: &[States], window: (i64, i64)) -> u32 {
     days.chunk_by(|a, b| a == b).map(|same| same.len() as u32).max().unwrap_or(0)
 }
 
-fn rules(setting: &Setting<'_>, idle_s: Option<f64>, wake_on_demand: bool) -> Rules {
+fn rules(setting: &ReplaySetting<'_>, idle_s: Option<f64>, wake_on_demand: bool) -> Rules {
     let constants = setting.constants;
     let ms = |seconds: f64| (seconds * 1000.0).round() as i64;
     Rules {
@@ -504,12 +504,12 @@ mod tests {
         Loaded { workload, cluster: Cluster::of_vcs(&[("all", nodes, 8)]), ..Loaded::default() }
     }
 
-    fn setting<'a>(loaded: &'a Loaded, policy: &'a Policy, constants: &'a Constants) -> Setting<'a> {
-        Setting {
+    fn setting<'a>(loaded: &'a Loaded, policy: &'a Policy, constants: &'a Constants) -> ReplaySetting<'a> {
+        ReplaySetting {
             loaded,
             policy,
             constants,
-            rates: Rates { price_per_kwh: Some(PerHour::Constant(0.5)), co2_kg_per_kwh: None },
+            rates: HourlyRates { price_per_kwh: Some(PerHour::Constant(0.5)), co2_kg_per_kwh: None },
             slot_ms: 600_000,
             from_ms: None,
             to_ms: None,
@@ -524,7 +524,7 @@ mod tests {
         let loaded = loaded(&[(0, 60, 8), (360, 60, 8)], 1);
         let (policy, constants) = (Policy::default(), Constants::default());
         let baseline = Baseline::of(setting(&loaded, &policy, &constants)).unwrap();
-        let Replayed { effect, .. } = baseline.effect(Plan::timeout(1800.0)).unwrap();
+        let ReplayedPlan { effect, .. } = baseline.effect(Plan::timeout(1800.0)).unwrap();
         let saved = 269.0 / 60.0 * 1.22;
         assert!((effect.energy_saved_kwh.unwrap().value - saved).abs() < 1e-9, "{effect:?}");
         assert!((effect.cost_saved.unwrap().value.value - saved / 2.0).abs() < 1e-9);
@@ -582,7 +582,7 @@ mod tests {
     fn an_empty_window_is_refused() {
         let loaded = loaded(&[(0, 60, 8)], 1);
         let (policy, constants) = (Policy::default(), Constants::default());
-        let empty = Setting { to_ms: Some(0), ..setting(&loaded, &policy, &constants) };
+        let empty = ReplaySetting { to_ms: Some(0), ..setting(&loaded, &policy, &constants) };
         assert!(Baseline::of(empty).is_err());
     }
 }

@@ -58,7 +58,7 @@ impl PerHour<'_> {
 
 /// What a kilowatt-hour costs and emits.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Rates<'a> {
+pub struct HourlyRates<'a> {
     /// Price of a kilowatt-hour, in whatever currency.
     pub price_per_kwh: Option<PerHour<'a>>,
     /// Kilograms of CO₂ equivalent for a kilowatt-hour.
@@ -174,7 +174,7 @@ impl Blocks {
 pub(super) fn energy(
     nodes: &[Vec<(i64, State)>],
     constants: &Constants,
-    rates: &Rates<'_>,
+    rates: &HourlyRates<'_>,
     origin_ms: i64,
     window: (i64, i64),
     blocks: &mut Blocks,
@@ -240,7 +240,7 @@ mod tests {
         let constants =
             Constants { idle_w: 1010.0, off_w: 10.0, boot_s: 300.0, boot_j: 1510.0 * 300.0, ..Constants::default() };
         let prices = [Some(0.1), Some(0.2)];
-        let rates = Rates {
+        let rates = HourlyRates {
             price_per_kwh: Some(PerHour::Hours { from_ms: 0, values: &prices }),
             co2_kg_per_kwh: Some(PerHour::Constant(0.5)),
         };
