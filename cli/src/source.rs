@@ -117,8 +117,8 @@ pub(crate) fn read_files(
     if let Some(path) = quarantine {
         write_quarantined(&trace, path)?;
     }
-    for file in &trace.empty {
-        output::say(quiet, &format!("tracecast: no rows: {file} holds a header and nothing else."));
+    if !trace.empty.is_empty() {
+        output::say(quiet, &format!("tracecast: {}", ingest::no_rows(&trace.empty)));
     }
     Ok(trace)
 }

@@ -129,10 +129,9 @@ pub fn read(files: &[SourceFile], options: &ReadOptions<'_>) -> Result<Trace> {
             clock = Some((trace.basis.clone(), trace.zone.clone()));
         }
         if before == (trace.ledger.read, trace.row_counts(), trace.skipped.len(), trace.ledger.damage.len()) {
-            let names = group.iter().map(SourceFile::name).collect::<Vec<_>>().join(", ");
-            let holds = if group.len() == 1 { "holds" } else { "hold" };
-            trace.note(format!("no rows: {names} {holds} a header and nothing else."));
-            trace.empty.extend(group.iter().map(|file| file.name().to_owned()));
+            let names: Vec<String> = group.iter().map(|file| file.name().to_owned()).collect();
+            trace.note(no_rows(&names));
+            trace.empty.extend(names);
         }
         for file in group {
             trace.sources.push(SourceRecord {
@@ -201,6 +200,12 @@ fn check_mapping_file(path: &Path) -> Result<()> {
         found,
         remedy: "name a TOML file as in datasets/mappings/README.md".to_owned(),
     })
+}
+
+/// What is said of files that hold a header and nothing else.
+pub fn no_rows(files: &[String]) -> String {
+    let holds = if files.len() == 1 { "holds" } else { "hold" };
+    format!("no rows: {} {holds} a header and nothing else.", files.join(", "))
 }
 
 /// What a mapping file is recorded as among the sources, in place of a reader.

@@ -272,9 +272,6 @@ impl Together {
     }
 }
 
-/// Told where VCs that have nodes of their own are planned for as one pool.
-pub(super) const AS_ONE_POOL: &str = "This is for all nodes as one pool, as if every node could serve every VC. In the trace each VC has nodes of its own: unless they are pooled, plan with --by-vc.";
-
 /// The answer.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Answer {

@@ -285,7 +285,6 @@ impl Replay<'_> {
 #[allow(clippy::float_cmp, clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
     use tracecast_analytics::time::HOUR_MS;
-    use tracecast_predictors::demand::{Series, Unit};
 
     use super::super::made::{self, Known};
     use super::super::reach::horizons;
@@ -293,16 +292,8 @@ mod tests {
 
     #[test]
     fn the_worked_example() {
-        let slot = |peak: f64, pending: f64| Slot { peak, last: peak, mean: peak, pending, total: 8.0, counted: true };
-        let series = Series {
-            name: "pool".to_owned(),
-            unit: Unit::Nodes,
-            counts_pending: true,
-            start_ms: 0,
-            slot_ms: 600_000,
-            zone: "UTC".to_owned(),
-            slots: vec![slot(7.0, 0.0), slot(5.0, 0.0), slot(3.0, 0.0), slot(3.0, 1.0)],
-        };
+        let mut series = made::series([7.0, 5.0, 3.0, 3.0].map(|peak| (peak, 8.0)));
+        (series.counts_pending, series.slot_ms, series.slots[3].pending) = (true, 600_000, 1.0);
         let nothing = Arc::new(Reach::fit(&series, 0..0, &[]).unwrap());
         let target = |setting| policy(&setting, &nothing).unwrap().target(series.before(4), 8.0);
         assert_eq!(target(Setting::TrailingMaximum { slots: 3, buffer: 1 }), 6.0);

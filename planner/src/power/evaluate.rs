@@ -14,7 +14,7 @@ use tracecast_analytics::report::format;
 use tracecast_analytics::time::{DAY_MS, Zone};
 use tracecast_predictors::demand::Series;
 
-use super::answer::{AS_ONE_POOL, Answer, ByHour, Pool, SCHEMA, Together};
+use super::answer::{Answer, ByHour, Pool, SCHEMA, Together};
 use super::apply::{self, ChosenRules, Replay, Resimulated};
 use super::ces::Thresholds;
 use super::family::Family;
@@ -72,6 +72,9 @@ impl Prepared {
         Ok(Self { figures, pools, like })
     }
 }
+
+/// Told where VCs that have nodes of their own are planned for as one pool.
+const AS_ONE_POOL: &str = "This is for all nodes as one pool, as if every node could serve every VC. In the trace each VC has nodes of its own: unless they are pooled, plan with --by-vc.";
 
 /// The plan for a trace, and what of it can be saved and asked; `say` is told what takes long.
 ///
@@ -146,11 +149,10 @@ pub fn evaluate(
     } else {
         vec![(pool, &main)]
     };
-    let ahead = pools_ahead.par_iter().map(|(series, studied)| forward::forward(series, studied.followed(), like));
-    let (forward, mut saved): (Vec<Forward>, Vec<SavedPool>) = ahead.collect::<Result<Vec<_>>>()?.into_iter().unzip();
-    if stand && !slurm_by_vc {
-        saved.iter_mut().for_each(|pool| pool.note = Some(AS_ONE_POOL.to_owned()));
-    }
+    let note = (stand && !slurm_by_vc).then_some(AS_ONE_POOL);
+    let ahead =
+        pools_ahead.par_iter().map(|(series, studied)| forward::forward(series, studied.followed(), like, note));
+    let (forward, saved): (Vec<Forward>, Vec<SavedPool>) = ahead.collect::<Result<Vec<_>>>()?.into_iter().unzip();
     let learned = Learned { learned_from_ms: pool.start_ms, learned_to_ms: pool.time_ms(pool.slots.len()) };
     let written = request.nodes.as_ref().map(|(_, written)| written.clone());
     let plans = |timeout: fn(&Studied) -> (u32, u32)| -> PowerPlan {

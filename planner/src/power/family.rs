@@ -388,6 +388,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_family_is_called_the_same_in_json() {
+        for family in Family::ALL {
+            assert_eq!(serde_json::json!(family), family.name());
+        }
+    }
+
+    #[test]
     fn the_front_is_what_nothing_beats() {
         let of = |slots: usize, asleep: f64, unserved: f64| Scored {
             setting: Setting::Timeout { slots },

@@ -77,13 +77,18 @@ pub struct Forward {
     pub no_schedule: Option<String>,
 }
 
-/// Decides forward from the end of a series, which counts nodes; and the rule to save.
+/// Decides forward from the end of a series, which counts nodes; and the rule to save. `note` is what whoever follows it must know.
 ///
 /// # Errors
 /// If a learner fails.
-pub fn forward(series: &Series, setting: Setting, request: &Request) -> Result<(Forward, SavedPool)> {
-    let service = request.budget.as_ref();
-    let saved = SavedPool::fit(series, setting, service, request.boot_slots)?;
+pub fn forward(
+    series: &Series,
+    setting: Setting,
+    request: &Request,
+    note: Option<&str>,
+) -> Result<(Forward, SavedPool)> {
+    let fitted = SavedPool::fit(series, setting, request.budget.as_ref(), request.boot_slots)?;
+    let saved = SavedPool { note: note.map(str::to_owned), ..fitted };
     let learned = Learned { learned_from_ms: series.start_ms, learned_to_ms: series.time_ms(series.slots.len()) };
     let plan = SavedPlan { learned, pools: vec![saved.clone()] };
     let now = decide::decide(&plan, &State { pool: None, slots: Vec::new() })?;
@@ -285,22 +290,13 @@ fn schedule(series: &Series, request: &Request) -> Result<Schedule> {
 
 #[cfg(test)]
 mod tests {
-    use tracecast_predictors::demand::Unit;
-
+    use super::super::made;
     use super::*;
 
     #[test]
     fn longer_slots_end_where_the_series_does() {
-        let slot = |peak: f64| Slot { peak, last: peak, mean: peak, pending: 0.0, total: 9.0, counted: true };
-        let series = Series {
-            name: "pool".to_owned(),
-            unit: Unit::Nodes,
-            counts_pending: false,
-            start_ms: 0,
-            slot_ms: HOUR_MS / 2,
-            zone: "UTC".to_owned(),
-            slots: [7.0, 1.0, 3.0, 2.0, 6.0].map(slot).to_vec(),
-        };
+        let mut series = made::series([7.0, 1.0, 3.0, 2.0, 6.0].map(|peak| (peak, 9.0)));
+        series.slot_ms = HOUR_MS / 2;
         let hourly = coarser(&series, 2);
         assert_eq!((hourly.start_ms, hourly.slot_ms), (HOUR_MS / 2, HOUR_MS));
         let peaks: Vec<(f64, f64, f64)> = hourly.slots.iter().map(|slot| (slot.peak, slot.last, slot.mean)).collect();

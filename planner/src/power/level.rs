@@ -188,20 +188,11 @@ impl Levels {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
-    use tracecast_predictors::demand::Unit;
-
+    use super::super::made;
     use super::*;
 
     fn series(slot_ms: i64) -> Series {
-        Series {
-            name: "v".to_owned(),
-            unit: Unit::Nodes,
-            counts_pending: false,
-            start_ms: 0,
-            slot_ms,
-            zone: "UTC".to_owned(),
-            slots: Vec::new(),
-        }
+        Series { slot_ms, ..made::series([]) }
     }
 
     fn slot(peak: f64) -> Slot {

@@ -1,4 +1,4 @@
-//! Chances that levels are reached: the rule *reach* keeps nodes for as long as their return is likely, and woken when they are likely to be needed at once.
+//! Chances that levels are reached: the rule *reach* keeps nodes for as long as their return is likely, and wakes them when they are likely to be needed at once.
 //!
 //! For every [level](super::level) k that is not in use, boosted trees tell the chance that demand reaches it within the next H slots, for a
 //! few H, fitted on what was seen of all levels. Here is what tells c(H, θ), the highest level whose chance exceeds θ; [`rule`](super::rule) has the rule.
@@ -327,12 +327,14 @@ pub(super) fn place(chance: f32) -> usize {
 pub(super) struct Watch {
     reach: Arc<Reach>,
     levels: Option<Levels>,
+    /// The facts of all levels not in use, from which each chance is told.
+    rows: Matrix,
 }
 
 impl Watch {
     /// Nothing seen yet.
     pub(super) fn new(reach: Arc<Reach>) -> Self {
-        Self { reach, levels: None }
+        Self { reach, levels: None, rows: Matrix::new(FACTS) }
     }
 
     /// Takes in the slots that have ended since the last call.
@@ -341,6 +343,8 @@ impl Watch {
         for slot in seen.slots.iter().skip(levels.seen()) {
             levels.push(slot);
         }
+        self.rows = Matrix::new(FACTS);
+        self.reach.rows(levels, &mut self.rows);
     }
 
     /// Nodes in use as the last slot ended.
@@ -357,9 +361,7 @@ impl Watch {
     pub(super) fn reached(&self, ahead: usize, chance: f32) -> Option<f64> {
         let levels = self.levels.as_ref()?;
         let (_, classifiers) = self.reach.horizons.iter().find(|(slots, _)| *slots == ahead)?;
-        let mut rows = Matrix::new(FACTS);
-        self.reach.rows(levels, &mut rows);
-        let chances = chances(classifiers, &rows).ok()?;
+        let chances = chances(classifiers, &self.rows).ok()?;
         highest(levels.in_use(), &chances).get(place(chance)).map(|level| f64::from(*level))
     }
 }

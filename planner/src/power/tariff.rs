@@ -100,20 +100,11 @@ impl Rates {
 #[cfg(test)]
 #[allow(clippy::float_cmp)]
 mod tests {
-    use tracecast_predictors::demand::{Slot, Unit};
-
+    use super::super::made;
     use super::*;
 
     fn series(slots: usize) -> Series {
-        Series {
-            name: "a".to_owned(),
-            unit: Unit::Nodes,
-            counts_pending: false,
-            start_ms: 0,
-            slot_ms: 12 * HOUR_MS,
-            zone: "UTC".to_owned(),
-            slots: vec![Slot::default(); slots],
-        }
+        Series { slot_ms: 12 * HOUR_MS, ..made::series((0..slots).map(|_| (0.0, 0.0))) }
     }
 
     #[test]

@@ -324,8 +324,8 @@ impl Policy {
             Estimate::Requested => requested(*job),
             Estimate::Predicted => predicted(*job) || requested(*job),
         };
-        let unknown = workload.len() - (0..workload.len()).filter(known).count();
-        self.uses_durations() && unknown * 20 > workload.len()
+        let unknown = || (0..workload.len()).filter(|job| !known(job)).count();
+        self.uses_durations() && unknown() * 20 > workload.len()
     }
 
     /// Whether what the scheduler knows of durations can change anything.

@@ -2,8 +2,8 @@
 
 use tracecast_analytics::report::{Cell, Column, Section, Table, format};
 
+use super::Answer;
 use super::words::{set, spelled};
-use super::{AS_ONE_POOL, Answer};
 use crate::power::decide::{Decision, Held};
 use crate::power::family::Family;
 use crate::power::forward::{Forward, Schedule};
@@ -17,18 +17,15 @@ fn because(now: &Decision) -> String {
     }
 }
 
-/// `2024-03-31 16:00 UTC` of `2024-03-31T16:00:00Z`.
+/// `2024-03-31 16:00` of `2024-03-31T16:00:00Z`.
 fn moment(at: &str) -> String {
-    let at = at.replacen('T', " ", 1);
-    format!("{} UTC", at.strip_suffix(":00Z").or(at.strip_suffix('Z')).unwrap_or(&at))
+    at.strip_suffix(":00Z").or(at.strip_suffix('Z')).unwrap_or(at).replacen('T', " ", 1)
 }
 
 impl Answer {
     /// The section.
     pub(super) fn ahead(&self) -> Section {
         let section = Section::new("power-now", "From now on");
-        let apart = self.vcs_as_they_stand.is_some() && self.forward.len() == 1;
-        let section = if apart { section.with_text(AS_ONE_POOL) } else { section };
         let section = match self.forward.as_slice() {
             [only] => self.one(section, only),
             all => section
@@ -49,7 +46,7 @@ impl Answer {
     fn one(&self, section: Section, ahead: &Forward) -> Section {
         let now = &ahead.now;
         let mut finding = format!(
-            "From **{}** on, power **{:.0}** of {:.0} nodes, so that {:.0} sleep: {} ({}), fitted on all days, says so.{}",
+            "From **{} UTC** on, power **{:.0}** of {:.0} nodes, so that {:.0} sleep: {} ({}), fitted on all days, says so.{}",
             moment(&now.at),
             now.powered,
             now.total,
@@ -60,7 +57,7 @@ impl Answer {
         );
         if let (Some(left), Some(until)) = (&now.left, &now.promised_until) {
             finding.push_str(&format!(
-                " The promise runs until {}: at most {} unserved node-slots and {} node-wakes.",
+                " The promise runs until {} UTC: at most {} unserved node-slots and {} node-wakes.",
                 moment(until),
                 format::compact(left.unserved_left),
                 format::compact(left.wakes_left)
@@ -77,20 +74,28 @@ impl Answer {
 
     /// The first slot of each pool.
     fn next_slot(&self) -> Table {
-        let columns = ["Pool", "From (UTC)"].map(Column::text).into_iter();
-        let counts = ["Power", "Asleep", "Nodes"].map(Column::number).into_iter();
-        let mut table =
-            Table::new("The next slot", columns.chain(counts).chain(["Rule", "Setting"].map(Column::text)).collect());
+        let mut table = Table::new(
+            "The next slot",
+            vec![
+                Column::text("Pool"),
+                Column::text("From (UTC)"),
+                Column::number("Power"),
+                Column::number("Asleep"),
+                Column::number("Nodes"),
+                Column::text("Rule"),
+                Column::text("Setting"),
+            ],
+        );
         for ahead in &self.forward {
             let now = &ahead.now;
             table.rows.push(vec![
                 now.pool.as_str().into(),
-                moment(&now.at).trim_end_matches(" UTC").into(),
+                moment(&now.at).into(),
                 Cell::float(now.powered, 0),
                 Cell::float(now.asleep, 0),
                 Cell::float(now.total, 0),
                 spelled(Family::of(&ahead.setting)).into(),
-                set(&ahead.setting, self.slot_s).as_str().into(),
+                set(&ahead.setting, self.slot_s).into(),
             ]);
         }
         table.note =
@@ -119,12 +124,7 @@ fn hours(schedule: &Schedule) -> Table {
     let columns = vec![Column::text("From (UTC)"), Column::number("Expected need"), Column::number("Power")];
     let mut table = Table::new("Schedule of the next day", columns);
     for hour in &schedule.hours {
-        let at = moment(&hour.at);
-        table.rows.push(vec![
-            at.trim_end_matches(" UTC").into(),
-            Cell::float(hour.expected, 0),
-            Cell::float(hour.powered, 0),
-        ]);
+        table.rows.push(vec![moment(&hour.at).into(), Cell::float(hour.expected, 0), Cell::float(hour.powered, 0)]);
     }
     table
 }
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn moments_are_read_as_dates() {
-        assert_eq!(moment("2024-03-31T16:00:00Z"), "2024-03-31 16:00 UTC");
-        assert_eq!(moment("2024-03-31T16:00:30Z"), "2024-03-31 16:00:30 UTC");
+        assert_eq!(moment("2024-03-31T16:00:00Z"), "2024-03-31 16:00");
+        assert_eq!(moment("2024-03-31T16:00:30Z"), "2024-03-31 16:00:30");
     }
 }

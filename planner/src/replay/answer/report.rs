@@ -83,9 +83,8 @@ impl Answer {
             of.min_by(|a, b| mean(a).total_cmp(&mean(b)))
         };
         let against = |name: &str| {
-            let change = self.comparison.iter().flat_map(|found| &found.differences).find(|other| other.name == name);
-            change
-                .map_or_else(String::new, |change| format!(" against {}: {}", self.name, interval(&change.mean_wait_s)))
+            self.wait_against_first(name)
+                .map_or_else(String::new, |change| format!(" against {}: {}", self.name, interval(change)))
         };
         // Only what can be had is called best.
         let mut summary = Vec::new();
@@ -110,6 +109,12 @@ impl Answer {
         summary
     }
 
+    /// By how much the mean wait under another policy differs from that under the first.
+    fn wait_against_first(&self, name: &str) -> Option<&Estimate> {
+        let mut all = self.comparison.iter().flat_map(|found| &found.differences);
+        all.find(|other| other.name == name).map(|other| &other.mean_wait_s)
+    }
+
     /// Which policies another one beats that is no oracle, in mean wait and 95 % quantile at once; `None` of an oracle, which is a bound and no rival.
     fn beaten(&self) -> Vec<Option<bool>> {
         let replays = self.replays();
@@ -120,12 +125,10 @@ impl Answer {
                 p95_wait_s: wait.map_or(f64::INFINITY, |wait| wait.p95_s),
             }
         };
-        let differences = || self.comparison.iter().flat_map(|found| &found.differences);
-        let difference = |name: &str| differences().find(|other| other.name == name).map(|other| other.mean_wait_s);
         // Where the jobs cannot tell two waits apart, neither beats the other. What is paired is each with the first.
         let clear = |this: &str, other: &str| match (this == self.name, other == self.name) {
-            (true, _) => difference(other).is_none_or(|less| less.high < 0.0),
-            (_, true) => difference(this).is_none_or(|more| more.low > 0.0),
+            (true, _) => self.wait_against_first(other).is_none_or(|less| less.high < 0.0),
+            (_, true) => self.wait_against_first(this).is_none_or(|more| more.low > 0.0),
             (false, false) => true,
         };
         let beats = |other: &Shown<'_>, this: &Shown<'_>| {
