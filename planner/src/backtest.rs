@@ -5,8 +5,8 @@
 //! the column `p10 loss`.
 
 use serde::Serialize;
-use tracecast_analytics::report::chart::{Axis, BarLayout, BarSeries, Chart, Mark, Series};
-use tracecast_analytics::report::{Cell, Column, Report, Section, Table, format};
+use tracecast_analytics::report::chart::{Axis, BarLayout, BarSeries, Chart, ChartSeries, Mark};
+use tracecast_analytics::report::{Cell, Column, Report, ReportTable, Section, format};
 use tracecast_analytics::time::Zone;
 use tracecast_predictors::duration::backtest::{Backtest, ModelScore, Part, Refusal, Span, UnderDrawnWaits};
 use tracecast_predictors::duration::forecast::Model;
@@ -141,7 +141,7 @@ impl Answer {
             Column::number("In 80 %"),
             Column::number("In 90 %"),
         ];
-        let mut table = Table::new("Scores with and without waits", columns);
+        let mut table = ReportTable::new("Scores with and without waits", columns);
         let row = |starts: &str, model: &ModelScore, base: &ModelScore| -> Vec<Cell> {
             let score = &model.score;
             let mut cells: Vec<Cell> = vec![
@@ -176,7 +176,7 @@ impl Answer {
 
     fn models(&self) -> Section {
         let test = &self.backtest;
-        let mut table = Table::new(
+        let mut table = ReportTable::new(
             "Scores on the jobs reported",
             vec![
                 Column::text("Model"),
@@ -280,7 +280,7 @@ impl Answer {
                 Column::number("80 % ends"),
                 Column::number("Within 2×"),
             ];
-            let mut table = Table::new(title, columns);
+            let mut table = ReportTable::new(title, columns);
             for part in parts {
                 let score = &part.score;
                 table.rows.push(vec![
@@ -346,7 +346,7 @@ fn sentence(downstream: &Downstream, ranked_at: f64) -> Vec<String> {
 }
 
 fn queue(downstream: &Downstream) -> Section {
-    let mut table = Table::new(
+    let mut table = ReportTable::new(
         "Waits under each order",
         vec![
             Column::text("Order"),
@@ -376,13 +376,13 @@ fn queue(downstream: &Downstream) -> Section {
     };
     let aged = |outcome: &Outcome| outcome.ageing_s.is_some();
     let series = vec![
-        Series::new("aged, predicted", Mark::Points, points(&|outcome| aged(outcome) && !outcome.oracle)),
-        Series::new(
+        ChartSeries::new("aged, predicted", Mark::Points, points(&|outcome| aged(outcome) && !outcome.oracle)),
+        ChartSeries::new(
             "not aged",
             Mark::Points,
             points(&|outcome| !aged(outcome) && !outcome.oracle && !outcome.preempts),
         ),
-        Series::new("aged, true durations", Mark::Points, points(&|outcome| aged(outcome) && outcome.oracle)),
+        ChartSeries::new("aged, true durations", Mark::Points, points(&|outcome| aged(outcome) && outcome.oracle)),
     ];
     let chart = Chart::xy(
         "frontier",

@@ -24,7 +24,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tracecast_analytics::Trace;
 use tracecast_analytics::facts::JobFacts;
-use tracecast_analytics::report::{Cell, Column, Section, Table, format};
+use tracecast_analytics::report::{Cell, Column, ReportTable, Section, format};
 use tracecast_analytics::stats::sum;
 
 use crate::error::Result;
@@ -408,7 +408,7 @@ impl Pooling {
 
     /// The section of a report.
     pub fn section(&self) -> Section {
-        let mut table = Table::new(
+        let mut table = ReportTable::new(
             format!("{} GPU jobs, {} GPUs", format::count(self.jobs), format::count(self.gpus)),
             vec![
                 Column::text("Replay"),
@@ -488,8 +488,8 @@ impl Pooling {
         text
     }
 
-    fn vc_table(&self) -> Table {
-        let mut table = Table::new(
+    fn vc_table(&self) -> ReportTable {
+        let mut table = ReportTable::new(
             "By VC, under the first of the replays",
             vec![
                 Column::text("VC"),

@@ -25,7 +25,8 @@ const MOST_JOBS: usize = 100;
 
 /// The time audited.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Window {
+#[schemars(rename = "Window")]
+pub struct AuditWindow {
     /// First moment, milliseconds since the epoch, or since some unknown moment where the trace has no dates.
     pub from_ms: i64,
     /// Moment after the last.
@@ -34,7 +35,7 @@ pub struct Window {
     pub has_dates: bool,
 }
 
-impl Window {
+impl AuditWindow {
     /// `2017-10-03 00:00:00 to 2017-10-04 00:00:00 (Asia/Shanghai)`.
     pub fn words(&self, zone: &str) -> String {
         if self.has_dates {
@@ -62,7 +63,7 @@ pub struct Answer {
     #[serde(skip)]
     pub without_jobs: String,
     /// The time audited.
-    pub window: Window,
+    pub window: AuditWindow,
     /// Files the trace was read from.
     pub sources: Vec<SourceRecord>,
     /// Factors as they were used.
@@ -137,7 +138,7 @@ impl Answer {
             title: beside.title,
             zone: trace.zone.clone(),
             without_jobs: without_jobs(trace),
-            window: Window { from_ms: ledger.from_ms, to_ms: ledger.to_ms, has_dates: trace.basis.has_dates() },
+            window: AuditWindow { from_ms: ledger.from_ms, to_ms: ledger.to_ms, has_dates: trace.basis.has_dates() },
             sources,
             factors: beside.factors,
             constants: ledger.constants.clone(),

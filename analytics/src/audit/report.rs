@@ -12,7 +12,7 @@ use super::whatif::reclaim::Reclaim;
 use crate::energy::ledger::{Basis, Use};
 use crate::report::format::{self, compact, count, counted, percent};
 use crate::report::{
-    Axis, BarLayout, BarSeries, Cell, Chart, Column, Mark, Report, Section, Series, Step, StepKind, Table,
+    Axis, BarLayout, BarSeries, Cell, Chart, ChartSeries, Column, Mark, Report, ReportTable, Section, Step, StepKind,
 };
 use crate::time::HOUR_MS;
 
@@ -307,7 +307,7 @@ impl Answer {
 
     fn where_it_went(&self) -> Section {
         let account = &self.account;
-        let mut uses = Table::new(
+        let mut uses = ReportTable::new(
             "IT energy by what it was spent on",
             vec![
                 Column::text("Spent on"),
@@ -341,7 +341,7 @@ impl Answer {
             .collect();
         uses.rows.push(row("IT equipment", account.it_kwh, None, measured));
         uses.rows.extend(account.facility_kwh.map(|facility| row("Facility (times PUE)", facility, None, measured)));
-        let mut bases = Table::new(
+        let mut bases = ReportTable::new(
             "How it is known",
             vec![Column::text("Basis"), Column::with_unit("Energy", "kWh"), Column::number("Share")],
         );
@@ -358,9 +358,12 @@ impl Answer {
             self.time_axis(),
             Axis::linear("Energy (kWh an hour)"),
             if account.it_kwh.modelled == 0.0 {
-                vec![Series::new("IT energy", Mark::Area, curve)]
+                vec![ChartSeries::new("IT energy", Mark::Area, curve)]
             } else {
-                vec![Series::new("Metered and modelled", Mark::Area, curve), Series::new("Metered", Mark::Area, read)]
+                vec![
+                    ChartSeries::new("Metered and modelled", Mark::Area, curve),
+                    ChartSeries::new("Metered", Mark::Area, read),
+                ]
             },
         )
         .with_reading(
@@ -409,7 +412,7 @@ impl Answer {
         }
     }
 
-    fn charges(&self, title: &str, lines: &[Charge], users: bool) -> Table {
+    fn charges(&self, title: &str, lines: &[Charge], users: bool) -> ReportTable {
         let account = &self.account;
         let mut columns = vec![Column::text("VC")];
         if users {
@@ -447,7 +450,7 @@ impl Answer {
         if figures::partly(account.cost.as_ref().and_then(|cost| cost.covered)) {
             columns.push(Column::number("Of its energy"));
         }
-        let mut table = Table::new(title, columns);
+        let mut table = ReportTable::new(title, columns);
         let owners = lines.iter().filter(|line| !line.nobody);
         for line in owners.take(MOST_ROWS).chain(lines.iter().filter(|line| line.nobody)) {
             let name = |name: Option<&String>| {
@@ -528,7 +531,7 @@ impl Answer {
             ],
         )
         .with_reading("Each bar is all energy of the jobs of one VC.");
-        let mut jobs = Table::new(
+        let mut jobs = ReportTable::new(
             "Jobs with most energy",
             vec![
                 Column::text("Job"),

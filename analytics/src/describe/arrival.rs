@@ -12,7 +12,7 @@ use super::summary::int;
 use super::topic::{Moments, Topic, TopicResult};
 use crate::facts::JobFacts;
 use crate::report::format::{counted, duration, percent};
-use crate::report::{Axis, Cell, Chart, Column, Mark, Section, Series, Table};
+use crate::report::{Axis, Cell, Chart, ChartSeries, Column, Mark, ReportTable, Section};
 use crate::stats::arrival::Arrivals;
 
 /// Share of the jobs whose wait must be known for the queue's length to be told.
@@ -96,7 +96,7 @@ impl Topic for ArrivalPattern {
                 percent(queue.empty_time_share)
             ));
         }
-        let mut table = Table::new(
+        let mut table = ReportTable::new(
             "Dispersion of arrivals",
             vec![
                 Column::text("Window"),
@@ -132,7 +132,7 @@ impl Topic for ArrivalPattern {
                     "Jobs waiting",
                     self.moments.axis(),
                     Axis::linear("Jobs"),
-                    vec![Series::new("waiting", Mark::Area, points)],
+                    vec![ChartSeries::new("waiting", Mark::Area, points)],
                 )
                 .with_reading("Each point is the mean over about a 600th of the observation. Plateaus are stuck queues; spikes that clear at once are bursts of short jobs."),
             );

@@ -17,7 +17,9 @@ use crate::facts::capacity::samples_by_name;
 use crate::facts::observed::Observed;
 use crate::facts::occupancy::{Steps, sum};
 use crate::report::format::{counted, integer, percent};
-use crate::report::{Axis, BarLayout, BarSeries, Cell, Chart, Column, Mark, Reference, Section, Series, Table};
+use crate::report::{
+    Axis, BarLayout, BarSeries, Cell, Chart, ChartSeries, Column, Mark, Reference, ReportTable, Section,
+};
 use crate::time::{DAY_MS, HOUR_MS, LocalTime, Zone};
 
 const WEEKDAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
@@ -54,7 +56,8 @@ pub struct ByMonth {
 
 /// GPUs in use against GPUs there.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Use {
+#[schemars(rename = "Use")]
+pub struct CalendarUse {
     /// Where the use comes from, in words.
     pub source: String,
     /// Mean GPUs in use over the observation.
@@ -120,7 +123,7 @@ pub struct CalendarLoad {
     /// By month; empty without true dates.
     pub by_month: Vec<ByMonth>,
     /// GPUs in use.
-    pub gpus_in_use: Option<Use>,
+    pub gpus_in_use: Option<CalendarUse>,
     /// Nodes in use, where the source counts them.
     pub nodes_in_use: Option<NodeUse>,
 }
@@ -333,7 +336,7 @@ fn nodes_in_use(facts: &JobFacts<'_>) -> Option<NodeUse> {
     })
 }
 
-fn gpu_use(facts: &JobFacts<'_>, in_use: &Steps, source: String, observed: &Observed) -> Use {
+fn gpu_use(facts: &JobFacts<'_>, in_use: &Steps, source: String, observed: &Observed) -> CalendarUse {
     let (from, to) = (observed.from, observed.to);
     let capacity =
         if from_jobs(facts) { Capacity::of_jobs(facts, from, to) } else { Capacity::of(facts.trace, from, to) };
@@ -354,7 +357,7 @@ fn gpu_use(facts: &JobFacts<'_>, in_use: &Steps, source: String, observed: &Obse
         });
         over as f64 / observed.length() as f64
     });
-    Use {
+    CalendarUse {
         source,
         mean_gpus,
         peak_gpus: observed.max(in_use),
@@ -447,7 +450,7 @@ fn by_local_hour(zone: &Zone, in_use: &Steps, from: i64, to: i64, mut visit: imp
     }
 }
 
-impl Use {
+impl CalendarUse {
     /// Whether so little is used that jobs may be missing.
     fn seems_partial(&self) -> bool {
         self.utilisation.is_some_and(|share| share < PARTIAL)
@@ -543,7 +546,7 @@ impl CalendarLoad {
             "Nodes in use",
             self.time_axis(),
             Axis::linear("Nodes").within(0.0, nodes.peak_nodes.max(nodes.total_nodes.unwrap_or(0.0)) * 1.05),
-            vec![Series::new("in use", Mark::Area, points)],
+            vec![ChartSeries::new("in use", Mark::Area, points)],
         )
         .with_reading(
             "Each point is the mean over about a 600th of the series. A node counts as in use when any of its GPUs is.",
@@ -554,14 +557,14 @@ impl CalendarLoad {
         chart
     }
 
-    fn use_chart(&self, gpus: &Use) -> Chart {
+    fn use_chart(&self, gpus: &CalendarUse) -> Chart {
         let points = gpus.curve.iter().map(|(ms, value)| (*ms as f64 / 1_000.0, *value)).collect();
         let mut chart = Chart::xy(
             "gpus-in-use",
             "GPUs in use",
             self.time_axis(),
             Axis::linear("GPUs").within(0.0, gpus.peak_gpus.max(gpus.capacity_gpus.unwrap_or(0.0)) * 1.05),
-            vec![Series::new("in use", Mark::Area, points)],
+            vec![ChartSeries::new("in use", Mark::Area, points)],
         )
         .with_reading("Each point is the mean over about a 600th of the observation. Days without submissions, outages and the ends of the record show here first.");
         if let Some(capacity) = gpus.capacity_gpus {
@@ -601,8 +604,8 @@ impl CalendarLoad {
         )
     }
 
-    fn weekday_table(&self) -> Table {
-        let mut table = Table::new(
+    fn weekday_table(&self) -> ReportTable {
+        let mut table = ReportTable::new(
             "By weekday",
             vec![Column::text("Day"), Column::number("Jobs a day"), Column::number("GPUs in use, mean")],
         );
@@ -614,8 +617,8 @@ impl CalendarLoad {
         table
     }
 
-    fn month_table(&self) -> Table {
-        let mut table = Table::new(
+    fn month_table(&self) -> ReportTable {
+        let mut table = ReportTable::new(
             "Jobs submitted and GPUs in use by month",
             vec![
                 Column::text("Month"),

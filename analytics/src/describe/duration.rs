@@ -17,7 +17,7 @@ use super::summary::int;
 use super::topic::{Topic, TopicResult, hours, opening};
 use crate::facts::{JobFacts, SizeClass};
 use crate::report::format::{count, counted, duration, percent};
-use crate::report::{Axis, Cell, Chart, Column, Mark, Section, Series, Table};
+use crate::report::{Axis, Cell, Chart, ChartSeries, Column, Mark, ReportTable, Section};
 use crate::stats;
 use crate::stats::ecdf::{CurvePoint, Ecdf};
 use crate::stats::fit::{Fit, FitFailure};
@@ -251,14 +251,14 @@ impl Duration {
 
     fn by_size_chart(&self) -> Chart {
         let points = |curve: &[CurvePoint]| curve.iter().map(|p| (p.x, p.fraction)).collect::<Vec<_>>();
-        let mut series: Vec<Series> = self
+        let mut series: Vec<ChartSeries> = self
             .by_size
             .iter()
             .filter(|runs| runs.ended + runs.running >= 10)
-            .map(|runs| Series::new(runs.class.clone(), Mark::Step, points(&runs.curve)))
+            .map(|runs| ChartSeries::new(runs.class.clone(), Mark::Step, points(&runs.curve)))
             .collect();
         if !self.gpu_time_curve.is_empty() {
-            series.push(Series::new("all, by GPU time", Mark::Line, points(&self.gpu_time_curve)));
+            series.push(ChartSeries::new("all, by GPU time", Mark::Line, points(&self.gpu_time_curve)));
         }
         Chart::xy(
             "duration-cdf",
@@ -273,8 +273,8 @@ impl Duration {
         )
     }
 
-    fn quantile_table(&self) -> Table {
-        let mut table = Table::new(
+    fn quantile_table(&self) -> ReportTable {
+        let mut table = ReportTable::new(
             "Run by size of job",
             vec![
                 Column::text("Jobs"),
@@ -319,10 +319,10 @@ impl Duration {
             return None;
         }
         let data = runs.curve.iter().map(|p| (p.x, p.fraction)).collect();
-        let mut series = vec![Series::new("jobs", Mark::Points, data)];
+        let mut series = vec![ChartSeries::new("jobs", Mark::Points, data)];
         for fit in runs.fits.iter().take(3) {
             let line = runs.curve.iter().filter(|p| p.x > 0.0).map(|p| (p.x, fit.cdf(p.x))).collect();
-            series.push(Series::new(fit.label("s"), Mark::Line, line));
+            series.push(ChartSeries::new(fit.label("s"), Mark::Line, line));
         }
         let best = runs.fits.first()?;
         Some(
@@ -341,8 +341,8 @@ impl Duration {
         )
     }
 
-    fn fit_table(&self) -> Option<Table> {
-        let mut table = Table::new(
+    fn fit_table(&self) -> Option<ReportTable> {
+        let mut table = ReportTable::new(
             "Best distribution by size of job",
             vec![
                 Column::text("Jobs"),

@@ -13,7 +13,7 @@ use super::summary::int;
 use super::topic::{Topic, TopicResult, hours, share};
 use crate::facts::{JobFacts, SizeClass};
 use crate::report::format::{compact, count, counted, duration, percent};
-use crate::report::{Axis, BarLayout, BarSeries, Cell, Chart, Column, Mark, Section, Series, Table};
+use crate::report::{Axis, BarLayout, BarSeries, Cell, Chart, ChartSeries, Column, Mark, ReportTable, Section};
 use crate::schema::{JobState, Table as _};
 use crate::stats;
 use crate::stats::ecdf::{CurvePoint, Ecdf};
@@ -162,7 +162,7 @@ impl Topic for Failure {
         if let Some(mtbf) = self.gpu_hours_per_node_failure {
             finding.push_str(&format!(" A node failure hits once in **{}** GPU-hours of use.", compact(mtbf)));
         }
-        let mut table = Table::new(
+        let mut table = ReportTable::new(
             "Failures by kind",
             vec![
                 Column::text("Kind"),
@@ -192,7 +192,7 @@ impl Topic for Failure {
             "Share of the failed jobs that had failed after so long",
             Axis::log_duration("Run until the failure"),
             Axis::share("Share"),
-            vec![Series::new("failed jobs", Mark::Step, self.curve.iter().map(|p| (p.x, p.fraction)).collect())],
+            vec![ChartSeries::new("failed jobs", Mark::Step, self.curve.iter().map(|p| (p.x, p.fraction)).collect())],
         )
         .with_reading("A steep start is work that fails at once (wrong arguments, missing files): a short test run before the full request would catch it.");
         let bars = Chart::bars(

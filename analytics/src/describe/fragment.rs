@@ -27,7 +27,7 @@ use crate::facts::JobFacts;
 use crate::facts::occupancy::Steps;
 use crate::facts::placed::{FreeNodes, MICRO, Placements, micros};
 use crate::report::format::{compact, count, counted, percent};
-use crate::report::{Axis, BarLayout, BarSeries, Cell, Chart, Column, Mark, Section, Series, Table};
+use crate::report::{Axis, BarLayout, BarSeries, Cell, Chart, ChartSeries, Column, Mark, ReportTable, Section};
 use crate::stats::sum::NeumaierSum;
 
 /// Points of the chart over time.
@@ -278,8 +278,8 @@ impl Topic for Fragmentation {
             self.moments.axis(),
             Axis::linear("GPUs"),
             vec![
-                Series::new("free", Mark::Step, over_time(&|point| point.free_gpus)),
-                Series::new("on partly used nodes", Mark::Area, over_time(&|point| point.stranded_gpus)),
+                ChartSeries::new("free", Mark::Step, over_time(&|point| point.free_gpus)),
+                ChartSeries::new("on partly used nodes", Mark::Area, over_time(&|point| point.stranded_gpus)),
             ],
         )
         .with_reading(
@@ -399,9 +399,11 @@ impl Sums {
 }
 
 impl Fragmentation {
-    fn table(&self) -> Table {
-        let mut table =
-            Table::new("Nodes and free GPUs, means over time", vec![Column::text("What"), Column::number("Value")]);
+    fn table(&self) -> ReportTable {
+        let mut table = ReportTable::new(
+            "Nodes and free GPUs, means over time",
+            vec![Column::text("What"), Column::number("Value")],
+        );
         let one = |value: f64| Cell::Float { value, digits: 1 };
         let rows = [
             ("Nodes partly used", one(self.mean_partial_nodes)),
@@ -418,8 +420,8 @@ impl Fragmentation {
         table
     }
 
-    fn size_table(&self) -> Table {
-        let mut table = Table::new(
+    fn size_table(&self) -> ReportTable {
+        let mut table = ReportTable::new(
             "What waiting requests met",
             vec![
                 Column::number("GPUs"),

@@ -19,7 +19,7 @@ use super::topic::{CAVEAT_BELOW, Topic, TopicResult, hours, share};
 use crate::facts::placed::{self, Placements};
 use crate::facts::{JobFacts, SizeClass};
 use crate::report::format::{count, duration, percent};
-use crate::report::{Axis, BarLayout, BarSeries, Cell, Chart, Column, Section, Table};
+use crate::report::{Axis, BarLayout, BarSeries, Cell, Chart, Column, ReportTable, Section};
 use crate::stats::quantile;
 use crate::stats::sum::NeumaierSum;
 
@@ -173,7 +173,7 @@ impl Topic for Locality {
         }
         if !self.by_nodes.is_empty() {
             let caption = "Multi-GPU jobs by nodes, and by nodes beyond the fewest";
-            let mut table = Table::new(
+            let mut table = ReportTable::new(
                 caption,
                 ["Jobs on", "Jobs", "Share", "GPU-hours", "GPUs a job", "Mean wait", "Median wait", "90 % wait"]
                     .iter()
@@ -290,7 +290,7 @@ fn delay_chart(delay: &Delay) -> Chart {
     )
 }
 
-fn delay_table(delay: &Delay) -> Table {
+fn delay_table(delay: &Delay) -> ReportTable {
     let mut columns = vec![
         Column::text("Jobs"),
         Column::number("Looked into"),
@@ -304,7 +304,7 @@ fn delay_table(delay: &Delay) -> Table {
             letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect::<String>()),
         )
     }));
-    let mut table = Table::new("What jobs waited for, shares of the GPU-hours waited", columns);
+    let mut table = ReportTable::new("What jobs waited for, shares of the GPU-hours waited", columns);
     for row in std::iter::once(&delay.all).chain(&delay.by_size) {
         let mut cells = vec![
             size_name(row).into(),

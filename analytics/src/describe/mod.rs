@@ -35,7 +35,7 @@ use serde::Serialize;
 
 pub use power::{Energy, EnergyOf, Metered, PowerAt};
 pub use quality::Quality;
-pub use summary::Summary;
+pub use summary::TraceSummary;
 pub use topic::{Missing, Topic, TopicResult};
 
 use crate::facts::{Capacity, JobFacts};
@@ -96,7 +96,7 @@ macro_rules! description {
 
 description! {
     /// A1: the trace at a glance.
-    summary: Summary,
+    summary: TraceSummary,
     /// A2: job sizes by count and by GPU time.
     size: size::Size,
     /// A3: how long jobs run.
@@ -154,7 +154,7 @@ impl Description {
     }
 
     fn subtitle(&self) -> String {
-        self.summary.as_ref().map(Summary::subtitle).or_else(|| self.observed.clone()).unwrap_or_default()
+        self.summary.as_ref().map(TraceSummary::subtitle).or_else(|| self.observed.clone()).unwrap_or_default()
     }
 
     /// The summary: what the trace is, and what became of its rows if some are missing.

@@ -6,7 +6,7 @@ use super::Description;
 use super::topic::Moments;
 use crate::facts::{Capacity, JobFacts, Steps};
 use crate::report::format::{compact, count, counted, duration, percent};
-use crate::report::{Axis, Chart, Figure, Mark, Question, Section, Series};
+use crate::report::{Axis, Chart, ChartSeries, Figure, Mark, Question, Section};
 
 /// Points of each curve.
 const POINTS: i64 = 600;
@@ -63,7 +63,7 @@ pub(super) fn overview(facts: &JobFacts<'_>) -> Option<Chart> {
     let step = ((to - from) / POINTS).max(1);
     let curve = |name: &str, mark: Mark, steps: &Steps| {
         let means = steps.bucket_means(from, to, step);
-        Series::new(name, mark, means.into_iter().map(|(ms, gpus)| (moments.place(ms, from), gpus)).collect())
+        ChartSeries::new(name, mark, means.into_iter().map(|(ms, gpus)| (moments.place(ms, from), gpus)).collect())
     };
     let mut series = vec![curve("in use", Mark::Area, &in_use)];
     series.extend(waiting.filter(|waiting| !waiting.is_empty()).map(|steps| curve("waited for", Mark::Step, &steps)));
@@ -164,7 +164,7 @@ impl Description {
 mod tests {
     use super::*;
     use crate::Trace;
-    use crate::describe::{Summary, Topic};
+    use crate::describe::{Topic, TraceSummary};
     use crate::schema::JobRow;
 
     #[test]
@@ -172,7 +172,7 @@ mod tests {
         let description = Description::of(&Trace::default());
         let sections = arrange(description.sections());
         let without: Vec<&str> = sections.iter().filter(|s| s.question.is_none()).map(|s| s.id.as_str()).collect();
-        assert_eq!(without, [Summary::ID]);
+        assert_eq!(without, [TraceSummary::ID]);
         assert_eq!(sections.len(), ANSWERS.len() + 1);
         assert_eq!(sections.get(1).map(|s| s.id.as_str()), Some("wait"));
     }

@@ -28,7 +28,7 @@ use crate::facts::observed::Observed;
 use crate::facts::occupancy::Steps;
 use crate::facts::outage::Outages;
 use crate::report::format::{compact, counted, percent};
-use crate::report::{Axis, BarLayout, BarSeries, Cell, Chart, Column, Mark, Section, Series, Table};
+use crate::report::{Axis, BarLayout, BarSeries, Cell, Chart, ChartSeries, Column, Mark, ReportTable, Section};
 use crate::stats::sum::NeumaierSum;
 
 /// Points of the chart over time.
@@ -184,8 +184,8 @@ impl Topic for Poolable {
             self.moments.axis(),
             Axis::linear("GPUs"),
             vec![
-                Series::new("idle", Mark::Area, over_time(&|point| point.idle_gpus)),
-                Series::new("pending", Mark::Step, over_time(&|point| point.pending_gpus)),
+                ChartSeries::new("idle", Mark::Area, over_time(&|point| point.idle_gpus)),
+                ChartSeries::new("pending", Mark::Step, over_time(&|point| point.pending_gpus)),
             ],
         )
         .with_reading("Where both are high at once, jobs queue in one VC while GPUs stand idle in another.");
@@ -348,8 +348,8 @@ impl Poolable {
         })
     }
 
-    fn table(&self) -> Table {
-        let mut table = Table::new(
+    fn table(&self) -> ReportTable {
+        let mut table = ReportTable::new(
             "VCs by pending GPU time",
             vec![
                 Column::text("VC"),

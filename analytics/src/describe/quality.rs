@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::quality::{Damage, Entry, Outcome};
 use crate::report::format::count;
-use crate::report::{Cell, Column, Table};
+use crate::report::{Cell, Column, ReportTable};
 use crate::trace::Trace;
 
 /// What became of every row read.
@@ -80,8 +80,8 @@ impl Quality {
     }
 
     /// The ledger as a table.
-    pub fn table(&self) -> Table {
-        let mut table = Table::new(
+    pub fn table(&self) -> ReportTable {
+        let mut table = ReportTable::new(
             format!(
                 "{} rows read = {} kept + {} repaired + {} quarantined",
                 count(self.read),

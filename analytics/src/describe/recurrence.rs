@@ -16,7 +16,7 @@ use super::summary::int;
 use super::topic::{Topic, TopicResult, hours, opening, share};
 use crate::facts::JobFacts;
 use crate::report::format::{counted, duration, percent};
-use crate::report::{Axis, Cell, Chart, Column, Mark, Section, Series, Table};
+use crate::report::{Axis, Cell, Chart, ChartSeries, Column, Mark, ReportTable, Section};
 use crate::schema::Table as _;
 use crate::stats;
 use crate::stats::sum::NeumaierSum;
@@ -171,7 +171,7 @@ impl Topic for Recurrence {
                 10f64.powf(ratio)
             ));
         }
-        let mut table = Table::new(
+        let mut table = ReportTable::new(
             "Groups by size",
             vec![
                 Column::number("At least"),
@@ -197,7 +197,10 @@ impl Topic for Recurrence {
             "Share in groups of at least so many jobs",
             Axis::log("Jobs of the group"),
             Axis::share("Share"),
-            vec![Series::new("of jobs", Mark::Line, by_count), Series::new("of GPU time", Mark::Line, by_time)],
+            vec![
+                ChartSeries::new("of jobs", Mark::Line, by_count),
+                ChartSeries::new("of GPU time", Mark::Line, by_time),
+            ],
         )
         .with_reading("High curves mean that most work recurs, so its past can tell its future.");
         let mut section = Self::heading()

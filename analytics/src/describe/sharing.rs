@@ -14,7 +14,7 @@ use super::topic::{Topic, TopicResult, hours, share};
 use crate::facts::JobFacts;
 use crate::facts::occupancy::Steps;
 use crate::report::format::{counted, percent};
-use crate::report::{Axis, Cell, Chart, Column, Mark, Section, Series, Table};
+use crate::report::{Axis, Cell, Chart, ChartSeries, Column, Mark, ReportTable, Section};
 use crate::stats;
 use crate::stats::ecdf::{CurvePoint, Ecdf};
 
@@ -119,7 +119,7 @@ impl Topic for Sharing {
             ));
         }
         finding.push('.');
-        let mut table = Table::new(
+        let mut table = ReportTable::new(
             "GPUs asked for",
             vec![Column::text("Jobs that ask for"), Column::number("Jobs"), Column::number("Share of GPU jobs")],
         );
@@ -135,7 +135,7 @@ impl Topic for Sharing {
             "Share of the fractional jobs that ask for at most so much of a GPU",
             Axis::share("Of a GPU"),
             Axis::share("Share"),
-            vec![Series::new("jobs", Mark::Step, self.request_curve.iter().map(|p| (p.x, p.fraction)).collect())],
+            vec![ChartSeries::new("jobs", Mark::Step, self.request_curve.iter().map(|p| (p.x, p.fraction)).collect())],
         )
         .with_reading(
             "Steps are favourite fractions. Fractions just above a half do not pair and waste what is left of the GPU.",
@@ -146,7 +146,7 @@ impl Topic for Sharing {
             .with_chart(chart)
             .with_table(table);
         if let (Some(with), Some(without)) = (&self.with_sharing, &self.without_sharing) {
-            let mut table = Table::new(
+            let mut table = ReportTable::new(
                 "GPUs needed",
                 vec![Column::text("If fractional jobs"), Column::number("Mean GPUs"), Column::number("Peak GPUs")],
             );

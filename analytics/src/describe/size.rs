@@ -12,7 +12,7 @@ use super::summary::int;
 use super::topic::{Topic, TopicResult, hours, share};
 use crate::facts::JobFacts;
 use crate::report::format::{compact, count, counted, percent};
-use crate::report::{Axis, Cell, Chart, Column, Mark, Section, Series, Table};
+use crate::report::{Axis, Cell, Chart, ChartSeries, Column, Mark, ReportTable, Section};
 use crate::stats::sum::NeumaierSum;
 
 /// Thresholds of the published size distributions.
@@ -154,7 +154,7 @@ impl Topic for Size {
             }
             finding.push('.');
         }
-        let mut table = Table::new(
+        let mut table = ReportTable::new(
             "Jobs by GPUs",
             vec![
                 Column::number("GPUs"),
@@ -196,7 +196,10 @@ impl Topic for Size {
             "Share of jobs and of GPU time in jobs of at most so many GPUs",
             Axis::doubling("GPUs of the job"),
             Axis::share("Share"),
-            vec![Series::new("of jobs", Mark::Step, by_count), Series::new("of GPU time", Mark::Step, by_time)],
+            vec![
+                ChartSeries::new("of jobs", Mark::Step, by_count),
+                ChartSeries::new("of GPU time", Mark::Step, by_time),
+            ],
         )
         .with_reading(
             "Where the lower curve lags the upper one, few large jobs hold most of the GPU time: quotas and placement \

@@ -15,7 +15,7 @@ use super::summary::int;
 use super::topic::{Topic, TopicResult, hours, share};
 use crate::facts::{JobFacts, SizeClass};
 use crate::report::format::{compact, percent};
-use crate::report::{Axis, BarLayout, BarSeries, Cell, Chart, Column, Section, Table};
+use crate::report::{Axis, BarLayout, BarSeries, Cell, Chart, Column, ReportTable, Section};
 use crate::schema::JobState;
 
 /// Jobs in one state.
@@ -161,7 +161,7 @@ impl Topic for Status {
         let concerned: Vec<f64> =
             lost.iter().copied().chain(of(JobState::Unknown)).filter_map(|state| state.gpu_hours).collect();
         let lost_hours = (!concerned.is_empty()).then(|| concerned.iter().sum());
-        let mut table = Table::new(
+        let mut table = ReportTable::new(
             "Jobs by state",
             vec![
                 Column::text("State"),

@@ -7,7 +7,7 @@ use super::topic::{Topic, TopicResult, hours, share};
 use crate::facts::JobFacts;
 use crate::facts::capacity::Capacity;
 use crate::report::format::{compact, count, counted, duration};
-use crate::report::{Cell, Column, Section, Table};
+use crate::report::{Cell, Column, ReportTable, Section};
 use crate::schema::Table as _;
 use crate::stats;
 use crate::time::{DAY_MS, Zone};
@@ -15,7 +15,7 @@ use crate::trace::Trace;
 
 /// Counts, span, and the size, run and wait of jobs.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Summary {
+pub struct TraceSummary {
     /// Jobs.
     pub jobs: u64,
     /// Jobs known to have GPUs.
@@ -70,7 +70,7 @@ pub struct Summary {
     pub assumed_gpu_time_share: Option<f64>,
 }
 
-impl Summary {
+impl TraceSummary {
     /// Where and when.
     pub(super) fn subtitle(&self) -> String {
         match (self.from_ms, self.to_ms) {
@@ -113,7 +113,7 @@ impl Summary {
     }
 }
 
-impl Topic for Summary {
+impl Topic for TraceSummary {
     const ID: &'static str = "summary";
     const CODE: &'static str = "A1";
     const TITLE: &'static str = "The trace at a glance";
@@ -168,7 +168,7 @@ impl Topic for Summary {
     }
 
     fn section(&self) -> Section {
-        let mut counts = Table::new("Counts", vec![Column::text("What"), Column::number("Value")]);
+        let mut counts = ReportTable::new("Counts", vec![Column::text("What"), Column::number("Value")]);
         let mut row = |what: &str, cell: Cell| counts.rows.push(vec![what.into(), cell]);
         row("Jobs", int(self.jobs));
         row("GPU jobs", int(self.gpu_jobs));
@@ -183,7 +183,7 @@ impl Topic for Summary {
         row("Nodes with GPUs", Cell::opt(self.gpu_nodes, int));
         row("GPUs, mean over the observation", Cell::opt(self.gpus, |value| Cell::Float { value, digits: 0 }));
 
-        let mut spread = Table::new(
+        let mut spread = ReportTable::new(
             "Size, run and wait",
             ["Of", "Known", "Mean", "Median", "90 %", "99 %", "Largest"]
                 .iter()

@@ -15,7 +15,7 @@ use super::summary::int;
 use super::topic::{CAVEAT_BELOW, Topic, TopicResult, hours, share};
 use crate::facts::JobFacts;
 use crate::report::format::{count, counted, percent};
-use crate::report::{Axis, Cell, Chart, Column, Mark, Reference, Section, Series, Table};
+use crate::report::{Axis, Cell, Chart, ChartSeries, Column, Mark, Reference, ReportTable, Section};
 use crate::schema::JobState;
 use crate::stats::concentration::Concentration;
 use crate::stats::ecdf::{CurvePoint, Ecdf};
@@ -184,7 +184,7 @@ impl Topic for Users {
             ("wait", self.wait.as_ref()),
             ("GPUs × wait", self.gpu_wait.as_ref()),
         ];
-        let mut table = Table::new(
+        let mut table = ReportTable::new(
             "Concentration over users",
             vec![
                 Column::text("Of"),
@@ -209,7 +209,7 @@ impl Topic for Users {
                 Cell::Percent(measure.top_10_percent_share),
             ]);
             let points = measure.lorenz.iter().map(|point| (point.holder_share, point.value_share)).collect();
-            series.push(Series::new(name, Mark::Line, points));
+            series.push(ChartSeries::new(name, Mark::Line, points));
         }
         if !series.is_empty() {
             section = section
@@ -237,7 +237,7 @@ impl Topic for Users {
                     "Share of users whose jobs complete at most so often",
                     Axis::share("Completed jobs of a user's ended jobs"),
                     Axis::share("Share of users"),
-                    vec![Series::new("users", Mark::Step, points)],
+                    vec![ChartSeries::new("users", Mark::Step, points)],
                 )
                 .with_reading("Users at the left seldom see a job complete: debugging help there frees most GPU time."),
             );
@@ -304,8 +304,8 @@ impl Users {
         text
     }
 
-    fn table(&self) -> Table {
-        let mut table = Table::new(
+    fn table(&self) -> ReportTable {
+        let mut table = ReportTable::new(
             "Users with most GPU time",
             vec![
                 Column::text("User"),

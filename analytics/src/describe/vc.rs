@@ -21,7 +21,7 @@ use crate::facts::activity::Activity;
 use crate::facts::load::{self, LoadSource, Spread, VcLoad};
 use crate::facts::outage::Outages;
 use crate::report::format::{compact, counted, percent};
-use crate::report::{Axis, BarLayout, BarSeries, BoxSummary, Cell, Chart, Column, Section, Table};
+use crate::report::{Axis, BarLayout, BarSeries, BoxSummary, Cell, Chart, Column, ReportTable, Section};
 use crate::schema::Table as _;
 use crate::stats::concentration::{Imbalance, gini};
 use crate::stats::sum::NeumaierSum;
@@ -365,7 +365,7 @@ impl VcLoads {
         )
     }
 
-    fn table(&self) -> Table {
+    fn table(&self) -> ReportTable {
         let one = |value: f64| Cell::Float { value, digits: 1 };
         let columns: [Figure<'_>; 11] = [
             ("GPUs", &|vc| Cell::opt(vc.mean_capacity_gpus, one)),
@@ -385,7 +385,7 @@ impl VcLoads {
             columns.iter().filter(|(_, cell)| self.vcs.iter().any(|vc| cell(vc) != Cell::Missing)).collect();
         let mut headings = vec![Column::text("VC")];
         headings.extend(filled.iter().map(|(name, _)| Column::number(*name)));
-        let mut table = Table::new("VCs, means over time", headings);
+        let mut table = ReportTable::new("VCs, means over time", headings);
         for vc in self.vcs.iter().take(SHOWN) {
             let mut cells = vec![vc.vc.as_str().into()];
             cells.extend(filled.iter().map(|(_, cell)| cell(vc)));

@@ -16,7 +16,7 @@ use super::summary::int;
 use super::topic::{Topic, TopicResult, hours, opening};
 use crate::facts::{JobFacts, SizeClass};
 use crate::report::format::{count, duration, percent};
-use crate::report::{Axis, Cell, Chart, Column, Mark, Section, Series, Table};
+use crate::report::{Axis, Cell, Chart, ChartSeries, Column, Mark, ReportTable, Section};
 use crate::schema::JobState;
 use crate::stats;
 use crate::stats::ecdf::CurvePoint;
@@ -273,7 +273,7 @@ impl Topic for Wait {
             .iter()
             .filter(|waits| waits.started_s.count >= 10)
             .map(|waits| {
-                Series::new(
+                ChartSeries::new(
                     waits.class.clone(),
                     Mark::Step,
                     waits.curve.iter().map(|p| (p.x.max(1.0), p.fraction)).collect(),
@@ -363,8 +363,8 @@ impl Wait {
         text
     }
 
-    fn table(&self) -> Table {
-        let mut table = Table::new(
+    fn table(&self) -> ReportTable {
+        let mut table = ReportTable::new(
             "Wait by size, run and VC",
             vec![
                 Column::text("Jobs"),

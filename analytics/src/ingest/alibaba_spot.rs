@@ -11,7 +11,7 @@
 use super::delimited::{Delimited, Record};
 use super::field::Moment;
 use super::options::ReadOptions;
-use super::read::{Seen, check_job};
+use super::read::{SeenKeys, check_job};
 use super::reader::{Confidence, Reader};
 use super::source::{Head, SourceFile};
 use crate::error::{Error, Result};
@@ -45,7 +45,7 @@ impl Reader for AlibabaSpot {
     }
 
     fn read(&self, files: &[SourceFile], options: &ReadOptions<'_>, trace: &mut Trace) -> Result<()> {
-        let (mut jobs, mut nodes) = (Seen::default(), Seen::default());
+        let (mut jobs, mut nodes) = (SeenKeys::default(), SeenKeys::default());
         for file in files {
             let rows = Delimited::open(file, b',', options.observer)?;
             if rows.column("job_name").is_some() {
@@ -71,7 +71,7 @@ impl Reader for AlibabaSpot {
     }
 }
 
-fn read_jobs(mut rows: Delimited<'_>, seen: &mut Seen, trace: &mut Trace) -> Result<()> {
+fn read_jobs(mut rows: Delimited<'_>, seen: &mut SeenKeys, trace: &mut Trace) -> Result<()> {
     let name = Some(rows.require("job_name")?);
     let submit_time = Some(rows.require("submit_time")?);
     let gpu_request = Some(rows.require("gpu_request")?);
@@ -118,7 +118,7 @@ fn read_jobs(mut rows: Delimited<'_>, seen: &mut Seen, trace: &mut Trace) -> Res
     Ok(())
 }
 
-fn read_nodes(mut rows: Delimited<'_>, seen: &mut Seen, trace: &mut Trace) -> Result<()> {
+fn read_nodes(mut rows: Delimited<'_>, seen: &mut SeenKeys, trace: &mut Trace) -> Result<()> {
     let name = Some(rows.require("node_name")?);
     let gpus = Some(rows.require("gpu_capacity_num")?);
     let (model, cpus) = (rows.column("gpu_model"), rows.column("cpu_num"));

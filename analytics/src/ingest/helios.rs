@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::delimited::{Delimited, Record};
 use super::field::Moment;
 use super::options::ReadOptions;
-use super::read::{Seen, check_job, forget_unstarted};
+use super::read::{SeenKeys, check_job, forget_unstarted};
 use super::reader::{Confidence, Reader};
 use super::source::{Head, SourceFile};
 use crate::error::{Error, Result};
@@ -99,7 +99,7 @@ impl Reader for Helios {
         let mut reading = Reading {
             zone,
             several: clusters.len() > 1,
-            seen: Seen::default(),
+            seen: SeenKeys::default(),
             jobs: Vec::new(),
             vcs: BTreeMap::new(),
         };
@@ -133,7 +133,7 @@ struct Reading {
     zone: Zone,
     /// Whether the request spans several clusters, whose VCs and job ids share names.
     several: bool,
-    seen: Seen,
+    seen: SeenKeys,
     /// VC and submit time of each job.
     jobs: Vec<(String, i64)>,
     /// GPUs of each VC as intervals `[from, to)`.

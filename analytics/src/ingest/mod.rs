@@ -36,7 +36,7 @@ pub use expand::expand;
 pub use field::Moment;
 pub use options::{MOST_EXPANSION, ReadOptions, SourceMapping};
 pub use progress::{Observer, Progress};
-pub use read::{MAPPING_FILE, Seen, check_job, check_strict, check_usable, no_rows, read, readers, sniff};
+pub use read::{MAPPING_FILE, SeenKeys, check_job, check_strict, check_usable, no_rows, read, readers, sniff};
 pub use reader::{Confidence, Reader};
 pub use source::{Head, Lines, Passed, SourceFile, sha256};
 

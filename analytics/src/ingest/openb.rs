@@ -14,7 +14,7 @@
 use super::delimited::{Delimited, Record};
 use super::field::{MIB, Moment};
 use super::options::ReadOptions;
-use super::read::{Seen, check_job};
+use super::read::{SeenKeys, check_job};
 use super::reader::{Confidence, Reader};
 use super::source::{Head, SourceFile};
 use crate::error::{Error, Result};
@@ -48,7 +48,7 @@ impl Reader for Openb {
     }
 
     fn read(&self, files: &[SourceFile], options: &ReadOptions<'_>, trace: &mut Trace) -> Result<()> {
-        let (mut pods, mut nodes) = (Seen::default(), Seen::default());
+        let (mut pods, mut nodes) = (SeenKeys::default(), SeenKeys::default());
         for file in files {
             let rows = Delimited::open(file, b',', options.observer)?;
             if rows.column("pod_phase").is_some() {
@@ -75,7 +75,7 @@ impl Reader for Openb {
     }
 }
 
-fn read_pods(mut rows: Delimited<'_>, seen: &mut Seen, trace: &mut Trace) -> Result<()> {
+fn read_pods(mut rows: Delimited<'_>, seen: &mut SeenKeys, trace: &mut Trace) -> Result<()> {
     let columns = PodColumns::of(&rows)?;
     while let Some(mut record) = rows.next_row(&mut trace.ledger) {
         let raw = record.raw();
@@ -188,7 +188,7 @@ fn bytes(column: Option<usize>, record: &mut Record<'_>) -> Option<i64> {
     record.amount(column, "memory_mib").map(|mib| (mib * MIB).round() as i64)
 }
 
-fn read_nodes(mut rows: Delimited<'_>, seen: &mut Seen, trace: &mut Trace) -> Result<()> {
+fn read_nodes(mut rows: Delimited<'_>, seen: &mut SeenKeys, trace: &mut Trace) -> Result<()> {
     let name = rows.require("sn")?;
     let (cpu, memory) = (rows.column("cpu_milli"), rows.column("memory_mib"));
     let (gpu, model) = (Some(rows.require("gpu")?), rows.column("model"));

@@ -388,9 +388,9 @@ pub fn check_job(job: &mut JobRow<'_>, row: &mut RowAudit<'_>) {
 
 /// Remembers which keys were seen, for sources whose files overlap.
 #[derive(Debug, Default)]
-pub struct Seen(HashSet<Box<str>>);
+pub struct SeenKeys(HashSet<Box<str>>);
 
-impl Seen {
+impl SeenKeys {
     /// Whether `key` is new; it is not the next time.
     pub fn is_new(&mut self, key: &str) -> bool {
         !self.0.contains(key) && self.0.insert(key.into())

@@ -28,7 +28,7 @@ pub struct Chart {
 impl Chart {
     /// Curves and points over two axes.
     #[must_use]
-    pub fn xy(id: impl Into<String>, title: impl Into<String>, x: Axis, y: Axis, series: Vec<Series>) -> Self {
+    pub fn xy(id: impl Into<String>, title: impl Into<String>, x: Axis, y: Axis, series: Vec<ChartSeries>) -> Self {
         Self::new(id, title, x, y, Plot::Xy(series))
     }
 
@@ -217,7 +217,7 @@ pub enum Ticks {
 
 /// Curves or points of one name.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Series {
+pub struct ChartSeries {
     /// Name in the legend.
     pub name: String,
     /// How it is drawn.
@@ -228,7 +228,7 @@ pub struct Series {
     pub band: Vec<(f64, f64, f64)>,
 }
 
-impl Series {
+impl ChartSeries {
     /// A series without a band.
     #[must_use]
     pub fn new(name: impl Into<String>, mark: Mark, points: Vec<(f64, f64)>) -> Self {
@@ -262,7 +262,7 @@ pub enum Mark {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Plot {
     /// Curves and points over two axes.
-    Xy(Vec<Series>),
+    Xy(Vec<ChartSeries>),
     /// Bars by category.
     Bars {
         /// Names of the categories, in order.

@@ -22,10 +22,10 @@ pub(crate) fn charts() -> Vec<Chart> {
         Axis::log_duration("Wait"),
         Axis::share("Share of jobs that waited at most this long"),
         vec![
-            Series::new("1 GPU", Mark::Step, ecdf(60.0)),
-            Series::new("2–4 GPUs", Mark::Step, ecdf(600.0)),
-            Series::new("8 GPUs", Mark::Step, ecdf(7_200.0)),
-            Series::new("More than 8 GPUs", Mark::Step, ecdf(40_000.0)),
+            ChartSeries::new("1 GPU", Mark::Step, ecdf(60.0)),
+            ChartSeries::new("2–4 GPUs", Mark::Step, ecdf(600.0)),
+            ChartSeries::new("8 GPUs", Mark::Step, ecdf(7_200.0)),
+            ChartSeries::new("More than 8 GPUs", Mark::Step, ecdf(40_000.0)),
         ],
     )
     .with_reading("Read upwards from a duration: the curve is the share of jobs that waited **at most** that long. Larger jobs wait longer.");
@@ -46,7 +46,7 @@ pub(crate) fn charts() -> Vec<Chart> {
         "GPUs in use",
         Axis::time("", TimeZone::UTC),
         Axis::linear("GPUs"),
-        vec![Series::new("In use", Mark::Area, used)],
+        vec![ChartSeries::new("In use", Mark::Area, used)],
     )
     .with_reference(Reference::Horizontal { at: 2_490.0, label: "2,490 GPUs installed".to_string() })
     .with_reference(Reference::Vertical { at: start + 40.0 * day, label: "quota change".to_string() })
@@ -102,7 +102,7 @@ pub(crate) fn charts() -> Vec<Chart> {
         "Concentration of GPU time over users",
         Axis::share("Share of users, smallest first"),
         Axis::share("Share of GPU time"),
-        vec![Series::new("GPU time", Mark::Line, lorenz)],
+        vec![ChartSeries::new("GPU time", Mark::Line, lorenz)],
     )
     .with_reference(Reference::Diagonal { label: "All users equal".to_string() })
     .with_reading("The further the curve hangs below the dashed line, the fewer users hold most of the GPU time.");
@@ -115,7 +115,7 @@ pub(crate) fn charts() -> Vec<Chart> {
         "Share of jobs still running",
         Axis::log_duration("Run time"),
         Axis::share("Share still running"),
-        vec![Series::new("Kaplan–Meier", Mark::Step, survival).with_band(band)],
+        vec![ChartSeries::new("Kaplan–Meier", Mark::Step, survival).with_band(band)],
     )
     .with_reading("The curve is the share of jobs that run longer than a duration; shaded is the 95 % interval.");
 
@@ -170,7 +170,7 @@ pub(crate) fn charts() -> Vec<Chart> {
         "Run time and fitted log-logistic",
         Axis::log_duration("Run time"),
         Axis::share("Share of jobs"),
-        vec![Series::new("Measured", Mark::Points, sample), Series::new("Log-logistic", Mark::Dashed, model)],
+        vec![ChartSeries::new("Measured", Mark::Points, sample), ChartSeries::new("Log-logistic", Mark::Dashed, model)],
     )
     .with_reading("Dots on the dashed line mean that the model fits there.");
 
@@ -218,7 +218,7 @@ pub(crate) fn report() -> Report {
             .to_string(),
         "**31 %** of GPU time went to jobs that failed or were killed.".to_string(),
     ];
-    let mut table = Table::new(
+    let mut table = ReportTable::new(
         "Jobs by requested GPUs",
         vec![
             Column::text("GPUs"),
@@ -270,7 +270,7 @@ pub(crate) fn report() -> Report {
     }
     report.sections.push(Section::not_available("power", "Energy and power", "The trace has no power readings."));
     report.sections.push(Section::not_available("frag", "Fragmentation", "Jobs do not name the nodes they ran on."));
-    let mut quality = Table::new(
+    let mut quality = ReportTable::new(
         "Rows by what happened to them",
         vec![Column::text("Reason"), Column::number("Rows"), Column::text("Treatment")],
     );

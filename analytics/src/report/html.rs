@@ -11,9 +11,9 @@ use std::fmt::Write as _;
 
 use super::chart::Chart;
 use super::markup::{data_html, escape_html, sentence_html, slug};
-use super::model::{Align, Block, Report, Section, Table};
+use super::model::{Align, Block, Report, ReportTable, Section};
 use super::opening::{Card, Changes, MOST_CARDS, MOST_FIGURES};
-use super::part::Part;
+use super::part::ReportPart;
 use super::plot::{self, SvgUse};
 use super::{RenderError, format};
 
@@ -120,7 +120,7 @@ impl Page {
     fn contents(
         &mut self,
         report: &Report,
-        parts: &[Part<'_>],
+        parts: &[ReportPart<'_>],
         part_ids: &[Vec<String>],
         (others, other_ids): (&[&Section], &[String]),
     ) {
@@ -236,7 +236,7 @@ impl Page {
     }
 
     /// A question: a few sentences, the charts that show it, and its analyses folded.
-    fn part(&mut self, part: &Part<'_>, ids: &[String]) -> Result<(), RenderError> {
+    fn part(&mut self, part: &ReportPart<'_>, ids: &[String]) -> Result<(), RenderError> {
         let _ = write!(
             self.out,
             "<section class=\"part\" id=\"{}\">\n<h3>{}</h3>\n<ul class=\"leads\">\n",
@@ -355,7 +355,7 @@ impl Page {
         Ok(())
     }
 
-    fn table(&mut self, table: &Table) {
+    fn table(&mut self, table: &ReportTable) {
         let name = sentence_html(&table.title);
         let label = if name.is_empty() { "Table".to_string() } else { escape_html(&table.title) };
         // Reachable by keyboard, since a wide table scrolls sideways.
@@ -439,7 +439,7 @@ mod tests {
         let mut report = Report::new(bad, bad);
         report.summary.push(bad.to_string());
         report.provenance.push((bad.to_string(), bad.to_string()));
-        let mut table = Table::new(bad, vec![Column::text(bad), Column::with_unit(bad, bad)]);
+        let mut table = ReportTable::new(bad, vec![Column::text(bad), Column::with_unit(bad, bad)]);
         table.rows.push(vec![Cell::from(bad), Cell::Missing]);
         table.note = Some(bad.to_string());
         report.quality = Some(table.clone());

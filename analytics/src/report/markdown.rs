@@ -6,9 +6,9 @@ use std::fmt::Write as _;
 use super::Chart;
 use super::format;
 use super::markup::{escape_markdown, printable, sentence_markdown};
-use super::model::{Align, Block, Report, Section, Table};
+use super::model::{Align, Block, Report, ReportTable, Section};
 use super::opening::{Card, Changes, MOST_CARDS, MOST_FIGURES};
-use super::part::Part;
+use super::part::ReportPart;
 
 /// Renders the report.
 #[must_use]
@@ -123,7 +123,7 @@ fn write_card(out: &mut String, number: usize, card: &Card) {
 }
 
 /// A question: its sentences, then its analyses.
-fn write_part(out: &mut String, part: &Part<'_>) {
+fn write_part(out: &mut String, part: &ReportPart<'_>) {
     let _ = write!(out, "\n### {}\n\n", part.question.words());
     for (_, sentence) in part.sentences() {
         let _ = writeln!(out, "- {}", sentence_markdown(&sentence));
@@ -172,7 +172,7 @@ fn write_chart(out: &mut String, chart: &Chart) {
     let _ = write!(out, "\nChart, not shown here: {title} ({id})\n");
 }
 
-fn write_table(out: &mut String, table: &Table) {
+fn write_table(out: &mut String, table: &ReportTable) {
     if !table.title.is_empty() {
         let _ = write!(out, "\n**{}**\n", escape_markdown(&table.title));
     }
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn tables_keep_their_shape_with_hostile_cells() {
-        let mut table = Table::new("Users", vec![Column::text("User"), Column::number("Jobs")]);
+        let mut table = ReportTable::new("Users", vec![Column::text("User"), Column::number("Jobs")]);
         table.rows.push(vec![Cell::from("a|b\n<script>"), Cell::Int(1_234)]);
         table.rows.push(vec![Cell::from("*c*")]);
         let mut report = Report::new("T", "");

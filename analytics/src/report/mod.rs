@@ -22,11 +22,11 @@ pub mod text;
 mod demo;
 
 pub use chart::{
-    Axis, BarLayout, BarSeries, BoxSummary, Chart, Mark, Plot, Reference, Scale, Series, Step, StepKind, Ticks,
+    Axis, BarLayout, BarSeries, BoxSummary, Chart, ChartSeries, Mark, Plot, Reference, Scale, Step, StepKind, Ticks,
 };
-pub use model::{Align, Block, Cell, Column, Report, Section, Table};
+pub use model::{Align, Block, Cell, Column, Report, ReportTable, Section};
 pub use opening::{Card, Changes, Figure, Question};
-pub use part::Part;
+pub use part::ReportPart;
 
 /// Why a report or a chart could not be rendered.
 #[derive(Debug, thiserror::Error)]

@@ -32,7 +32,7 @@ pub struct Report {
     /// Name and value: source files with size and hash, tool version, time zone, window.
     pub provenance: Vec<(String, String)>,
     /// The data-quality ledger.
-    pub quality: Option<Table>,
+    pub quality: Option<ReportTable>,
 }
 
 impl Report {
@@ -144,7 +144,7 @@ impl Section {
 
     /// Appends a table.
     #[must_use]
-    pub fn with_table(mut self, table: Table) -> Self {
+    pub fn with_table(mut self, table: ReportTable) -> Self {
         self.blocks.push(Block::Table(table));
         self
     }
@@ -183,7 +183,7 @@ impl Section {
 #[expect(clippy::large_enum_variant, reason = "a report holds dozens of blocks, not millions")]
 pub enum Block {
     /// A table.
-    Table(Table),
+    Table(ReportTable),
     /// A chart.
     Chart(Chart),
     /// A paragraph; `**bold**` is allowed.
@@ -192,7 +192,7 @@ pub enum Block {
 
 /// A table. A row shorter than the heading is filled with missing cells, a longer one is cut.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Table {
+pub struct ReportTable {
     /// Caption.
     pub title: String,
     /// Headings.
@@ -203,7 +203,7 @@ pub struct Table {
     pub note: Option<String>,
 }
 
-impl Table {
+impl ReportTable {
     /// A table with headings and no rows.
     #[must_use]
     pub fn new(title: impl Into<String>, columns: Vec<Column>) -> Self {
@@ -358,7 +358,7 @@ mod tests {
 
     #[test]
     fn cells_are_formatted_in_one_place_and_short_rows_are_missing() {
-        let mut table = Table::new("t", vec![Column::text("a"), Column::with_unit("Energy", "kWh")]);
+        let mut table = ReportTable::new("t", vec![Column::text("a"), Column::with_unit("Energy", "kWh")]);
         table.rows.push(vec![Cell::Int(111_549)]);
         assert_eq!(table.cell(0, 0).text(), "111,549");
         assert_eq!(table.cell(0, 1), &Cell::Missing);

@@ -13,14 +13,14 @@ const OPEN_CHARTS: usize = 2;
 
 /// A question with what answers it.
 #[derive(Debug, Clone)]
-pub struct Part<'r> {
+pub struct ReportPart<'r> {
     /// The question.
     pub question: Question,
     /// Its analyses, in the order given.
     pub sections: Vec<&'r Section>,
 }
 
-impl<'r> Part<'r> {
+impl<'r> ReportPart<'r> {
     /// The first sentence of the finding of each analysis, at most [`MOST_SENTENCES`], with the analysis it is from.
     #[must_use]
     pub fn sentences(&self) -> Vec<(&'r Section, String)> {
@@ -44,11 +44,11 @@ impl<'r> Part<'r> {
 impl Report {
     /// The questions that some analysis answers.
     #[must_use]
-    pub fn parts(&self) -> Vec<Part<'_>> {
+    pub fn parts(&self) -> Vec<ReportPart<'_>> {
         let of = |question: Question| {
             let sections: Vec<&Section> =
                 self.sections.iter().filter(|s| s.unavailable.is_none() && s.question == Some(question)).collect();
-            (!sections.is_empty()).then_some(Part { question, sections })
+            (!sections.is_empty()).then_some(ReportPart { question, sections })
         };
         Question::ALL.into_iter().filter_map(of).collect()
     }
@@ -69,12 +69,12 @@ pub fn first_sentence(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::{Axis, Mark, Series};
+    use crate::report::{Axis, ChartSeries, Mark};
 
     fn section(id: &str, question: Question) -> Section {
         let points = vec![(0.0, 1.0), (1.0, 2.0)];
         let chart = |id: String| {
-            let series = Series::new("a", Mark::Line, points.clone());
+            let series = ChartSeries::new("a", Mark::Line, points.clone());
             Chart::xy(id, "c", Axis::linear(""), Axis::linear(""), vec![series])
         };
         Section::new(id, id)

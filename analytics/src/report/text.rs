@@ -11,7 +11,7 @@ mod fill;
 use super::chart::Chart;
 use super::format;
 use super::markup::printable;
-use super::model::{Align, Block, Cell, Report, Section, Table};
+use super::model::{Align, Block, Cell, Report, ReportTable, Section};
 use super::opening::{Changes, Figure, MOST_CARDS, MOST_FIGURES};
 
 use curve::{ranking, sparklines, waterfall};
@@ -81,7 +81,7 @@ pub fn render(report: &Report, options: TextOptions) -> String {
 
 /// Renders one table.
 #[must_use]
-pub fn table(table: &Table, options: TextOptions) -> String {
+pub fn table(table: &ReportTable, options: TextOptions) -> String {
     let mut writer = Writer { out: String::new(), width: options.width.max(MIN_WIDTH), color: options.color };
     writer.table(table);
     writer.out
@@ -293,7 +293,7 @@ impl Writer {
     }
 
     /// A table of few rows with long texts: a paragraph a row, `name × count: text`, then the other columns with their names.
-    fn records(&mut self, table: &Table) {
+    fn records(&mut self, table: &ReportTable) {
         self.paragraph(&format!("**{}**", table.title.replace('*', "∗")), "", false);
         for row in 0..table.rows.len() {
             self.blank();
@@ -311,7 +311,7 @@ impl Writer {
         }
     }
 
-    fn table(&mut self, table: &Table) {
+    fn table(&mut self, table: &ReportTable) {
         self.paragraph(&format!("**{}**", table.title.replace('*', "∗")), "", false);
         let grid: Vec<Vec<String>> = (0..table.rows.len())
             .map(|r| (0..table.columns.len()).map(|c| printable(&table.cell(r, c).text())).collect())
@@ -366,8 +366,8 @@ mod tests {
     use super::super::model::Column;
     use super::*;
 
-    fn wide() -> Table {
-        let mut table = Table::new(
+    fn wide() -> ReportTable {
+        let mut table = ReportTable::new(
             "Users by GPU-hours",
             vec![
                 Column::text("User"),
@@ -399,7 +399,7 @@ mod tests {
 
     #[test]
     fn a_table_that_fits_is_aligned() {
-        let mut table = Table::new("", vec![Column::text("VC"), Column::number("Jobs")]);
+        let mut table = ReportTable::new("", vec![Column::text("VC"), Column::number("Jobs")]);
         table.rows.push(vec![Cell::from("alpha"), Cell::Int(1_234)]);
         table.rows.push(vec![Cell::from("b"), Cell::Missing]);
         let text = super::table(&table, TextOptions::default());
@@ -428,7 +428,7 @@ mod tests {
 
     #[test]
     fn a_job_name_cannot_steer_the_terminal() {
-        let mut table = Table::new("t", vec![Column::text("Job")]);
+        let mut table = ReportTable::new("t", vec![Column::text("Job")]);
         table.rows.push(vec![Cell::from("\u{1b}]0;owned\u{7}")]);
         let text = super::table(&table, TextOptions::default());
         assert!(!text.contains('\u{1b}') && !text.contains('\u{7}'));
@@ -436,11 +436,11 @@ mod tests {
 
     #[test]
     fn a_curve_over_time_becomes_blocks() {
-        use crate::report::chart::{Axis, Series};
+        use crate::report::chart::{Axis, ChartSeries};
         // Two columns: at most 4 of 8 in the first half, 8 in the second. Half of the maximum is block 4 of 8.
-        let series = Series::new("GPUs", Mark::Area, vec![(0.0, 2.0), (1.0, 4.0), (3.0, 8.0), (4.0, 0.0)]);
+        let series = ChartSeries::new("GPUs", Mark::Area, vec![(0.0, 2.0), (1.0, 4.0), (3.0, 8.0), (4.0, 0.0)]);
         // A second curve of half the height shares the scale: its 4 of 8 are block 4.
-        let half = Series::new("idle", Mark::Step, vec![(0.0, 4.0), (4.0, 4.0)]);
+        let half = ChartSeries::new("idle", Mark::Step, vec![(0.0, 4.0), (4.0, 4.0)]);
         let chart = Chart::xy("c", "c", Axis::linear(""), Axis::linear(""), vec![series, half]);
         // 20 columns less the 13 of a label are 7: four sevenths of a second each, of which 8 GPUs begin in the sixth.
         assert_eq!(sparklines(&chart, 20), ["▂▄▄▄▄██ GPUs, 0 to 8", "▄▄▄▄▄▄▄ idle, 0 to 4", "0     4"]);
@@ -449,13 +449,13 @@ mod tests {
 
     #[test]
     fn a_chart_that_is_not_shown_is_named_without_its_reading() {
-        use crate::report::chart::{Axis, Series};
+        use crate::report::chart::{Axis, ChartSeries};
         let chart = Chart::xy(
             "size-cdf",
             "Sizes",
             Axis::linear(""),
             Axis::linear(""),
-            vec![Series::new("a", Mark::Line, vec![])],
+            vec![ChartSeries::new("a", Mark::Line, vec![])],
         )
         .with_reading("Where the curve lags.");
         let mut report = Report::new("T", "");
@@ -466,7 +466,7 @@ mod tests {
 
     #[test]
     fn words_of_a_cell_wrap_and_none_is_lost() {
-        let mut table = Table::new("", vec![Column::text("Law"), Column::number("KS"), Column::text("Why")]);
+        let mut table = ReportTable::new("", vec![Column::text("Law"), Column::number("KS"), Column::text("Why")]);
         table.rows.push(vec![
             Cell::from("lognormal mixture"),
             Cell::Float { value: 0.5, digits: 1 },
@@ -486,7 +486,7 @@ mod tests {
     fn the_ledger_is_told_in_whole() {
         let mut report = Report::new("T", "");
         let columns = ["What was done", "Times", "Why", "First seen", "Remedy"];
-        let mut ledger = Table::new("5 rows read", columns.map(Column::text).into());
+        let mut ledger = ReportTable::new("5 rows read", columns.map(Column::text).into());
         let why = "a number was expected; the value is set to unknown";
         ledger.rows.push(
             ["repaired", "2", why, "a.csv, line 3, column gpus: many", "check the column"].map(Cell::from).into(),

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 use clap::Args;
 use tracecast_analytics::describe::Quality;
 use tracecast_analytics::ingest;
-use tracecast_analytics::report::{Cell, Column, Report, Section, Table, text};
+use tracecast_analytics::report::{Cell, Column, Report, ReportTable, Section, text};
 
 use crate::args::{Plain, Reading};
 use crate::{early, output, source};
@@ -41,7 +41,7 @@ pub(crate) fn run(request: &Inspect, quiet: bool) -> Result<()> {
         output::text(&json, None)?;
         return Ok(ingest::check_usable(&trace)?);
     }
-    let mut tables = Table::new("Tables", vec![Column::text("Table"), Column::number("Rows")]);
+    let mut tables = ReportTable::new("Tables", vec![Column::text("Table"), Column::number("Rows")]);
     for (name, rows) in trace.row_counts() {
         tables.rows.push(vec![name.into(), Cell::Int(i64::try_from(rows).unwrap_or(i64::MAX))]);
     }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Context as _, Result};
 use clap::Args;
 use tracecast_analytics::report::markup::printable;
-use tracecast_analytics::report::{Cell, Column, Table, text};
+use tracecast_analytics::report::{Cell, Column, ReportTable, text};
 use tracecast_analytics::rollup::{self, RollupOptions};
 use tracecast_analytics::{Error, storage};
 
@@ -72,8 +72,8 @@ pub(crate) fn run(request: &Rollup, threads: Option<NonZeroUsize>) -> Result<()>
     output::text(&out, None)
 }
 
-fn sizes(answer: &rollup::Rollup) -> Table {
-    let mut table = Table::new(
+fn sizes(answer: &rollup::Rollup) -> ReportTable {
+    let mut table = ReportTable::new(
         format!("Jobs by GPUs (quantiles of run within {:.1} %)", answer.duration_error_ratio * 100.0),
         vec![
             Column::number("GPUs"),
@@ -102,8 +102,8 @@ fn sizes(answer: &rollup::Rollup) -> Table {
     table
 }
 
-fn states(answer: &rollup::Rollup) -> Table {
-    let mut table = Table::new(
+fn states(answer: &rollup::Rollup) -> ReportTable {
+    let mut table = ReportTable::new(
         "Jobs by state",
         vec![
             Column::text("State"),
@@ -125,8 +125,8 @@ fn states(answer: &rollup::Rollup) -> Table {
     table
 }
 
-fn users(answer: &rollup::Rollup) -> Table {
-    let mut table = Table::new(
+fn users(answer: &rollup::Rollup) -> ReportTable {
+    let mut table = ReportTable::new(
         format!("Users with most GPU time, of {}", answer.distinct_users),
         vec![Column::text("User"), Column::number("Jobs"), Column::number("GPU-hours")],
     );

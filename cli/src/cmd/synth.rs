@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
 use clap::Args;
-use tracecast_analytics::report::{Cell, Column, Table, text};
+use tracecast_analytics::report::{Cell, Column, ReportTable, text};
 use tracecast_analytics::storage;
 use tracecast_planner::synth::{Spec, calibrate, generate};
 
@@ -37,7 +37,7 @@ pub(crate) fn run(request: &Synth, quiet: bool) -> Result<()> {
     let manifest = storage::save(&trace, &request.out)?;
     let tables: Vec<String> = manifest.tables.iter().map(|table| format!("{} {}", table.name, table.rows)).collect();
     output::say(quiet, &format!("{}: {}", request.out.display(), tables.join(", ")));
-    let mut table = Table::new(
+    let mut table = ReportTable::new(
         "Totals the specification names, measured on this trace",
         vec![
             Column::text("Total"),

@@ -3,8 +3,8 @@
 //! Worked example: persistence with a mean pinball loss of 4.0 nodes and trees with 3.0 show 0.75 in the column `of persistence`.
 
 use serde::Serialize;
-use tracecast_analytics::report::chart::{Axis, Chart, Mark, Series as Curve};
-use tracecast_analytics::report::{Cell, Column, Report, Section, Table, format};
+use tracecast_analytics::report::chart::{Axis, Chart, ChartSeries, Mark};
+use tracecast_analytics::report::{Cell, Column, Report, ReportTable, Section, format};
 
 use super::backtest::{DemandBacktest, DemandModelScore, DemandSpan};
 use super::fan::{ENDS90, LEVELS, MEDIAN};
@@ -112,7 +112,7 @@ impl Answer {
             Column::number("In 80 %"),
             Column::number("In 90 %"),
         ];
-        let mut table = Table::new("All series, over all horizons", columns);
+        let mut table = ReportTable::new("All series, over all horizons", columns);
         let (mut better, mut all) = (0u64, 0u64);
         for test in &self.series {
             let (Some(chosen), Some(base)) = (find(test, &test.chosen), test.models.first()) else { continue };
@@ -140,7 +140,7 @@ impl Answer {
 
     fn one(&self, test: &DemandBacktest, at: usize, several: bool) -> Vec<Section> {
         let unit = counted(test.unit);
-        let mut table = Table::new(
+        let mut table = ReportTable::new(
             "Scores on the slots reported, over all horizons",
             vec![
                 Column::text("Model"),
@@ -182,12 +182,12 @@ impl Answer {
             Some((best, base)) => sentence(test, best, base),
             None => String::new(),
         };
-        let by_horizon = |of: fn(&super::score::DemandScore) -> f64| -> Vec<Curve> {
+        let by_horizon = |of: fn(&super::score::DemandScore) -> f64| -> Vec<ChartSeries> {
             let points = |model: &DemandModelScore| {
                 model.by_horizon.iter().map(|at| (at.ahead_s, of(&at.score))).collect::<Vec<(f64, f64)>>()
             };
             let mark = |model: &DemandModelScore| if model.name == "persistence" { Mark::Dashed } else { Mark::Line };
-            test.models.iter().map(|model| Curve::new(model.name.clone(), mark(model), points(model))).collect()
+            test.models.iter().map(|model| ChartSeries::new(model.name.clone(), mark(model), points(model))).collect()
         };
         let ahead = || Axis::duration("From the forecast to the end of the slot");
         let smape =
@@ -233,7 +233,7 @@ impl Answer {
     }
 
     /// Some horizons of the chosen model beside persistence.
-    fn horizons(&self, test: &DemandBacktest) -> Table {
+    fn horizons(&self, test: &DemandBacktest) -> ReportTable {
         let columns = vec![
             Column::number("Ahead"),
             Column::number("sMAPE"),
@@ -246,7 +246,7 @@ impl Answer {
             Column::number("In 90 %"),
             Column::number("90 % width"),
         ];
-        let mut table = Table::new(format!("{} by horizon", test.chosen), columns);
+        let mut table = ReportTable::new(format!("{} by horizon", test.chosen), columns);
         let (Some(chosen), Some(base)) = (find(test, &test.chosen), test.models.first()) else { return table };
         let named = [1, 2, 3, 6, 12, 18, 24, 36, 72, 144];
         for (row, base) in chosen.by_horizon.iter().zip(&base.by_horizon) {
@@ -284,8 +284,8 @@ impl Answer {
         let truth: Vec<(f64, f64)> =
             test.shown.iter().map(|slot| (time(slot.time_ms), slot.truth.unwrap_or(f64::NAN))).collect();
         let curves = vec![
-            Curve::new("median, 5 to 95 %", Mark::Dashed, median).with_band(band(ENDS90)),
-            Curve::new("what came", Mark::Step, truth),
+            ChartSeries::new("median, 5 to 95 %", Mark::Dashed, median).with_band(band(ENDS90)),
+            ChartSeries::new("what came", Mark::Step, truth),
         ];
         let chart = Chart::xy(
             id,
@@ -318,10 +318,10 @@ fn coverage(model: &DemandModelScore, id: String, ahead: Axis) -> Chart {
     };
     let promised = |share: f64| -> Vec<(f64, f64)> { model.by_horizon.iter().map(|at| (at.ahead_s, share)).collect() };
     let curves = vec![
-        Curve::new("in the 80 % interval", Mark::Line, curve(|score| score.coverage80)),
-        Curve::new("in the 90 % interval", Mark::Line, curve(|score| score.coverage90)),
-        Curve::new("80 % promised", Mark::Dashed, promised(0.8)),
-        Curve::new("90 % promised", Mark::Dashed, promised(0.9)),
+        ChartSeries::new("in the 80 % interval", Mark::Line, curve(|score| score.coverage80)),
+        ChartSeries::new("in the 90 % interval", Mark::Line, curve(|score| score.coverage90)),
+        ChartSeries::new("80 % promised", Mark::Dashed, promised(0.8)),
+        ChartSeries::new("90 % promised", Mark::Dashed, promised(0.9)),
     ];
     Chart::xy(
         id,

@@ -2,11 +2,11 @@
 
 use crate::audit::account::Account;
 use crate::audit::account::eu::FieldBasis;
-use crate::report::{Cell, Column, Section, Table};
+use crate::report::{Cell, Column, ReportTable, Section};
 
 pub(super) fn eu(account: &Account) -> Section {
     let known = account.eu.iter().filter(|field| field.basis != FieldBasis::Missing).count();
-    let mut table = Table::new(
+    let mut table = ReportTable::new(
         "Fields of Delegated Regulation (EU) 2024/1364",
         vec![
             Column::text("Symbol"),

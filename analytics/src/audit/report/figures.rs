@@ -3,7 +3,7 @@
 use crate::audit::account::{Account, Carbon, Cost};
 use crate::audit::answer::Answer;
 use crate::report::format::{compact, counted, percent};
-use crate::report::{Axis, Cell, Chart, Column, Mark, Section, Series, Table};
+use crate::report::{Axis, Cell, Chart, ChartSeries, Column, Mark, ReportTable, Section};
 use crate::time::Zone;
 
 use super::{coverage, drawn, energy, total};
@@ -12,7 +12,7 @@ impl Answer {
     pub(super) fn carbon(&self) -> Option<Section> {
         let account = &self.account;
         let first = account.location.as_ref().or(account.market.as_ref())?;
-        let mut table = Table::new(
+        let mut table = ReportTable::new(
             "Carbon of the electricity (scope 2)",
             vec![
                 Column::text("Basis"),
@@ -56,7 +56,7 @@ impl Answer {
                 coverage(account).to_lowercase()
             ));
         if account.location.as_ref().is_some_and(|carbon| carbon.kg.is_some()) {
-            let series = vec![Series::new("CO₂", Mark::Area, self.hourly(|line| line.location_kg))];
+            let series = vec![ChartSeries::new("CO₂", Mark::Area, self.hourly(|line| line.location_kg))];
             section = section.with_chart(
                 Chart::xy(
                     "carbon-by-hour",
@@ -72,7 +72,7 @@ impl Answer {
             let varies =
                 account.location.as_ref().is_some_and(|carbon| carbon.least_g_per_kwh != carbon.most_g_per_kwh);
             if varies {
-                let series = vec![Series::new("Intensity", Mark::Step, self.hourly(|line| line.g_per_kwh))];
+                let series = vec![ChartSeries::new("Intensity", Mark::Step, self.hourly(|line| line.g_per_kwh))];
                 section = section.with_chart(
                     Chart::xy(
                         "carbon-intensity",
@@ -113,7 +113,7 @@ impl Answer {
             cost.covered.map_or_else(|| "an unknown share".to_owned(), percent)
         ));
         let unit = cost.currency.clone().unwrap_or_else(|| "money".to_owned());
-        let series = vec![Series::new("Cost", Mark::Step, self.hourly(|line| line.cost))];
+        let series = vec![ChartSeries::new("Cost", Mark::Step, self.hourly(|line| line.cost))];
         if cost.covered.is_some_and(|covered| covered > 0.0) {
             section = section.with_chart(
                 Chart::xy("cost-by-hour", "Cost of energy by hour", self.time_axis(), Axis::linear(format!("{unit} an hour")), series)
@@ -123,7 +123,7 @@ impl Answer {
         if !cost.months.is_empty() {
             // The reader and the manifest hold checked names; UTC is the safe reading of a damaged one.
             let zone = Zone::named(&self.zone).unwrap_or_else(|_| Zone::utc());
-            let mut table = Table::new(
+            let mut table = ReportTable::new(
                 "Demand",
                 vec![
                     Column::text("Month"),
@@ -159,8 +159,10 @@ impl Answer {
             return None;
         }
         let mut said = Vec::new();
-        let mut table =
-            Table::new("Per GPU hour", vec![Column::text("Figure"), Column::number("Value"), Column::text("Unit")]);
+        let mut table = ReportTable::new(
+            "Per GPU hour",
+            vec![Column::text("Figure"), Column::number("Value"), Column::text("Unit")],
+        );
         if let Some(sci) = &account.sci {
             said.push(format!(
                 "Software carbon intensity is {} a GPU hour held by a job.",
@@ -196,7 +198,7 @@ impl Answer {
     }
 
     pub(super) fn factor_section(&self) -> Section {
-        let mut constants = Table::new(
+        let mut constants = ReportTable::new(
             "Constants that set figures",
             vec![Column::text("Constant"), Column::text("Value"), Column::text("Source")],
         );
@@ -215,8 +217,10 @@ impl Answer {
                 .with_finding(format!("{why} {of_them}"))
                 .with_table(constants);
         }
-        let mut table =
-            Table::new("Factors used", vec![Column::text("Factor"), Column::text("Value"), Column::text("Source")]);
+        let mut table = ReportTable::new(
+            "Factors used",
+            vec![Column::text("Factor"), Column::text("Value"), Column::text("Source")],
+        );
         for factor in &self.factors {
             let source = factor.source.clone().unwrap_or_else(|| "not stated".to_owned());
             table.rows.push(vec![

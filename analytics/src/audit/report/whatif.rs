@@ -4,7 +4,7 @@ use crate::audit::account::{Account, share};
 use crate::audit::whatif::cap::{CapLine, Fleet, FleetLine, PowerCaps};
 use crate::audit::whatif::reclaim::Reclaim;
 use crate::report::format::{compact, counted, percent};
-use crate::report::{Axis, Cell, Chart, Column, Mark, Section, Series, Table};
+use crate::report::{Axis, Cell, Chart, ChartSeries, Column, Mark, ReportTable, Section};
 
 use super::energy;
 
@@ -44,13 +44,13 @@ fn fleet_sentence(fleet: &Fleet) -> String {
 
 pub(super) fn power_caps(caps: &PowerCaps, account: &Account) -> Section {
     let finding = caps.fleet.iter().map(fleet_sentence).collect::<Vec<_>>().join(" ");
-    let series = |of: fn(&CapLine) -> (f64, f64, f64)| -> Vec<Series> {
+    let series = |of: fn(&CapLine) -> (f64, f64, f64)| -> Vec<ChartSeries> {
         caps.studies
             .iter()
             .map(|study| {
                 let points = study.caps.iter().map(|cap| (cap.cap_w, of(cap).0)).collect();
                 let band = study.caps.iter().map(|cap| (cap.cap_w, of(cap).1, of(cap).2)).collect();
-                Series::new(study.gpu_type.clone(), Mark::Line, points).with_band(band)
+                ChartSeries::new(study.gpu_type.clone(), Mark::Line, points).with_band(band)
             })
             .collect()
     };
@@ -105,7 +105,7 @@ pub(super) fn power_caps(caps: &PowerCaps, account: &Account) -> Section {
         if carbon {
             columns.push(Column::with_unit("CO₂ saved", "kg"));
         }
-        let mut table = Table::new(format!("Caps on {name}"), columns);
+        let mut table = ReportTable::new(format!("Caps on {name}"), columns);
         for line in &fleet.caps {
             let mut row = vec![
                 Cell::Compact(line.cap_w),
@@ -131,7 +131,7 @@ pub(super) fn power_caps(caps: &PowerCaps, account: &Account) -> Section {
 }
 
 pub(super) fn reclaimed(found: &Reclaim, account: &Account) -> Section {
-    let mut table = Table::new(
+    let mut table = ReportTable::new(
         "GPUs handed back",
         vec![
             Column::with_unit("After", "min"),
@@ -174,7 +174,7 @@ pub(super) fn reclaimed(found: &Reclaim, account: &Account) -> Section {
         .with_table(table);
     if found.by_vc.iter().any(|line| line.vc.is_some()) {
         let mut vcs =
-            Table::new("By VC, after the shortest time", vec![Column::text("VC"), Column::number("GPU-hours")]);
+            ReportTable::new("By VC, after the shortest time", vec![Column::text("VC"), Column::number("GPU-hours")]);
         for line in &found.by_vc {
             let name = line.vc.clone().unwrap_or_else(|| "unknown".to_owned());
             vcs.rows.push(vec![Cell::from(name), Cell::Compact(line.gpu_hours)]);

@@ -7,7 +7,7 @@ use super::energy::Energy;
 use crate::describe::summary::int;
 use crate::describe::topic::share;
 use crate::report::format::{count, duration, percent};
-use crate::report::{Axis, Cell, Chart, Column, Mark, Series, Table};
+use crate::report::{Axis, Cell, Chart, ChartSeries, Column, Mark, ReportTable};
 use crate::stats;
 use crate::stats::ecdf::CurvePoint;
 use crate::time::HOUR_S;
@@ -19,7 +19,7 @@ pub(super) fn curve_chart(id: &str, title: &str, curve: &[CurvePoint]) -> Chart 
         title,
         Axis::linear("Power (W)"),
         Axis::share("Share of readings"),
-        vec![Series::new("readings", Mark::Step, curve.iter().map(|p| (p.x, p.fraction)).collect())],
+        vec![ChartSeries::new("readings", Mark::Step, curve.iter().map(|p| (p.x, p.fraction)).collect())],
     )
     .with_reading("A steep rise at the left is idle power; the right end is the most that was drawn.")
 }
@@ -44,8 +44,8 @@ pub(super) fn covered(energy: &Energy, meters: &str) -> String {
 }
 
 /// An empty table of power, its first column called `first`.
-pub(super) fn power_table(title: &str, first: &str) -> Table {
-    Table::new(
+pub(super) fn power_table(title: &str, first: &str) -> ReportTable {
+    ReportTable::new(
         title,
         vec![
             Column::text(first),

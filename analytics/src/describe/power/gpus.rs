@@ -23,7 +23,7 @@ use crate::energy::meter::{Devices, counter_rise};
 use crate::facts::samples::{Gpu, Holder, HolderSource, Readings};
 use crate::facts::{JobFacts, SizeClass};
 use crate::report::format::{compact, count, counted, percent};
-use crate::report::{Cell, Column, Section, Table};
+use crate::report::{Cell, Column, ReportTable, Section};
 use crate::schema::{JobState, Table as _};
 
 /// Power and energy of GPUs.
@@ -207,7 +207,7 @@ impl GpuPower {
         )
     }
 
-    fn table(&self) -> Table {
+    fn table(&self) -> ReportTable {
         let mut table = power_table("Power of GPUs", "Readings of GPUs");
         if let Some(metered) = &self.metered {
             table.rows.push(power_row("all".into(), &metered.power_w, metered.energy.known_kwh()));
@@ -228,8 +228,8 @@ impl GpuPower {
         table
     }
 
-    fn owners(&self) -> Table {
-        let mut table = Table::new(
+    fn owners(&self) -> ReportTable {
+        let mut table = ReportTable::new(
             "Energy of GPUs by who held them",
             vec![
                 Column::text("By"),

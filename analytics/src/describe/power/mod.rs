@@ -35,7 +35,7 @@ use super::topic::{Topic, TopicResult};
 use crate::energy::meter::{self, Devices};
 use crate::facts::JobFacts;
 use crate::report::format::{compact, counted, float, percent};
-use crate::report::{Axis, Chart, Mark, Section, Series};
+use crate::report::{Axis, Chart, ChartSeries, Mark, Section};
 use crate::time::DAY_MS;
 
 /// Users that the report shows.
@@ -188,10 +188,16 @@ impl Power {
         let x = if self.dated { Axis::time("Time", zone) } else { Axis::duration("Time since the trace began") };
         let points =
             points.iter().map(|p| (p.ts as f64 / 1_000.0, p.power_w.map_or(f64::NAN, |watts| watts / 1_000.0)));
-        Chart::xy(id, title, x, Axis::linear("Power (kW)"), vec![Series::new("power", Mark::Line, points.collect())])
-            .with_reading(
-                "Each point is the mean over up to a 600th of the time metered. Times at which fewer than nine tenths of \
+        Chart::xy(
+            id,
+            title,
+            x,
+            Axis::linear("Power (kW)"),
+            vec![ChartSeries::new("power", Mark::Line, points.collect())],
+        )
+        .with_reading(
+            "Each point is the mean over up to a 600th of the time metered. Times at which fewer than nine tenths of \
                  the most meters that ever read together did are left out, so a gap is meters missing, not power.",
-            )
+        )
     }
 }

@@ -17,7 +17,7 @@ use crate::describe::summary::int;
 use crate::describe::topic::share;
 use crate::facts::JobFacts;
 use crate::report::format::{count, percent};
-use crate::report::{Cell, Column, Section, Table};
+use crate::report::{Cell, Column, ReportTable, Section};
 use crate::schema::JobState;
 use crate::stats::sum::NeumaierSum;
 
@@ -81,7 +81,7 @@ impl ReportedEnergy {
     }
 
     pub(super) fn tell(&self, section: Section) -> Section {
-        let mut table = Table::new(
+        let mut table = ReportTable::new(
             "Energy that accounting reports",
             vec![Column::text("By"), Column::text("Group"), Column::number("Jobs"), Column::with_unit("Energy", "kWh")],
         );

@@ -18,7 +18,7 @@ use crate::describe::summary::int;
 use crate::describe::topic::{hours, share};
 use crate::facts::{JobFacts, SizeClass};
 use crate::report::format::{compact, count, counted, percent};
-use crate::report::{Axis, BarLayout, BarSeries, Cell, Chart, Column, Mark, Section, Series, Table};
+use crate::report::{Axis, BarLayout, BarSeries, Cell, Chart, ChartSeries, Column, Mark, ReportTable, Section};
 use crate::schema::JobState;
 use crate::stats::ecdf::{CurvePoint, Ecdf};
 use crate::stats::quantile::weighted_quantiles;
@@ -138,7 +138,7 @@ impl JobsUse {
     }
 
     pub(super) fn tell(&self, section: Section) -> Section {
-        let mut table = Table::new(
+        let mut table = ReportTable::new(
             "GPU time held and GPU time in which a kernel ran",
             vec![
                 Column::text("Jobs"),
@@ -183,7 +183,7 @@ impl JobsUse {
             "Share of the GPU time in jobs of at most so much utilisation",
             Axis::share("GPU utilisation of the job"),
             Axis::share("Share of GPU time"),
-            vec![Series::new("jobs", Mark::Step, self.curve.iter().map(|p| (p.x, p.fraction)).collect())],
+            vec![ChartSeries::new("jobs", Mark::Step, self.curve.iter().map(|p| (p.x, p.fraction)).collect())],
         )
         .with_reading("The height at the left edge is GPU time held by jobs that hardly use their GPUs.");
         section

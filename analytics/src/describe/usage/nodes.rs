@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::describe::summary::int;
 use crate::facts::JobFacts;
-use crate::report::{Cell, Column, Section, Table};
+use crate::report::{Cell, Column, ReportTable, Section};
 use crate::schema::{Numbers, Table as _};
 use crate::stats;
 
@@ -77,7 +77,7 @@ impl NodesUse {
     }
 
     pub(super) fn tell(&self, section: Section) -> Section {
-        let mut table = Table::new(
+        let mut table = ReportTable::new(
             "Processors and memory of the nodes",
             vec![
                 Column::text("Metric"),

@@ -20,7 +20,7 @@ use crate::describe::summary::int;
 use crate::describe::topic::share;
 use crate::facts::samples::{Holder, HolderSource, Readings};
 use crate::facts::{JobFacts, SizeClass};
-use crate::report::{Axis, Cell, Chart, Column, Mark, Section, Series, Table};
+use crate::report::{Axis, Cell, Chart, ChartSeries, Column, Mark, ReportTable, Section};
 use crate::schema::JobState;
 use crate::stats;
 use crate::stats::sum::NeumaierSum;
@@ -216,7 +216,7 @@ impl ReadingsUse {
     }
 
     pub(super) fn tell(&self, section: Section) -> Section {
-        let mut metrics = Table::new(
+        let mut metrics = ReportTable::new(
             "What the meters of the GPUs read",
             vec![
                 Column::text("Metric"),
@@ -238,7 +238,7 @@ impl ReadingsUse {
         let curves = self
             .metrics
             .iter()
-            .map(|m| Series::new(m.metric.name(), Mark::Step, m.curve.iter().map(|p| (p.x, p.fraction)).collect()))
+            .map(|m| ChartSeries::new(m.metric.name(), Mark::Step, m.curve.iter().map(|p| (p.x, p.fraction)).collect()))
             .collect();
         let chart = Chart::xy(
             "usage-cdf",
@@ -253,7 +253,7 @@ impl ReadingsUse {
         );
         let mut section = section.with_chart(chart).with_table(metrics);
         if self.holders != HolderSource::Unknown {
-            let mut table = Table::new(
+            let mut table = ReportTable::new(
                 "GPUs that are held and GPUs that are not",
                 vec![
                     Column::text("A job holds the GPU"),
@@ -284,7 +284,7 @@ impl ReadingsUse {
             section = section.with_table(table);
         }
         if !self.by_state.is_empty() {
-            let mut table = Table::new(
+            let mut table = ReportTable::new(
                 "Readings of GPUs by the job that held them",
                 vec![
                     Column::text("Jobs"),

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::ingest::delimited::{Delimited, Record};
 use crate::ingest::field::Moment;
 use crate::ingest::options::ReadOptions;
-use crate::ingest::read::{Seen, check_job, forget_unstarted};
+use crate::ingest::read::{SeenKeys, check_job, forget_unstarted};
 use crate::ingest::source::{Head, SourceFile};
 use crate::quality::{Reason, reason};
 use crate::schema::{JobRow, JobState};
@@ -36,7 +36,7 @@ pub(super) fn is_jobs(head: &Head) -> bool {
 /// What is known across the files of a request.
 #[derive(Debug, Default)]
 pub(super) struct JobLog {
-    seen: Seen,
+    seen: SeenKeys,
     jobs: u64,
     from_submit: u64,
     has_pod_memory: bool,

@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::super::document::{self, Around, Sink};
 use super::super::field::{self, GIB, Moment};
 use super::super::options::ReadOptions;
-use super::super::read::Seen;
+use super::super::read::SeenKeys;
 use super::super::reader::{Confidence, Reader};
 use super::super::source::{Head, SourceFile};
 use crate::error::{Error, Result};
@@ -99,7 +99,7 @@ impl Reader for AwsSpot {
     }
 
     fn read(&self, files: &[SourceFile], options: &ReadOptions<'_>, trace: &mut Trace) -> Result<()> {
-        let mut seen = Seen::default();
+        let mut seen = SeenKeys::default();
         let mut steps: Vec<Step> = Vec::new();
         for file in files {
             let mut pages = Pages { file, number: 0, seen: &mut seen, steps: &mut steps, trace: &mut *trace };
@@ -137,7 +137,7 @@ impl Reader for AwsSpot {
 struct Pages<'a> {
     file: &'a SourceFile,
     number: u64,
-    seen: &'a mut Seen,
+    seen: &'a mut SeenKeys,
     steps: &'a mut Vec<Step>,
     trace: &'a mut Trace,
 }
@@ -173,7 +173,7 @@ fn read_entry(
     file: &SourceFile,
     number: u64,
     entry: &Value,
-    seen: &mut Seen,
+    seen: &mut SeenKeys,
     steps: &mut Vec<Step>,
     trace: &mut Trace,
 ) {

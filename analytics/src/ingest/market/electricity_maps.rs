@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use super::super::delimited::Delimited;
 use super::super::field::Moment;
 use super::super::options::ReadOptions;
-use super::super::read::Seen;
+use super::super::read::SeenKeys;
 use super::super::reader::{Confidence, Reader};
 use super::super::source::{Head, SourceFile};
 use crate::error::{Error, Result};
@@ -74,7 +74,7 @@ impl Reader for ElectricityMaps {
     }
 
     fn read(&self, files: &[SourceFile], options: &ReadOptions<'_>, trace: &mut Trace) -> Result<()> {
-        let mut seen = Seen::default();
+        let mut seen = SeenKeys::default();
         let mut zones: BTreeMap<String, ZoneHours> = BTreeMap::new();
         for file in files {
             read_file(file, options, &mut seen, &mut zones, trace)?;
@@ -91,7 +91,7 @@ impl Reader for ElectricityMaps {
 fn read_file(
     file: &SourceFile,
     options: &ReadOptions<'_>,
-    seen: &mut Seen,
+    seen: &mut SeenKeys,
     zones: &mut BTreeMap<String, ZoneHours>,
     trace: &mut Trace,
 ) -> Result<()> {

@@ -13,7 +13,7 @@ use std::path::Path;
 
 use super::super::delimited::{Delimited, Record};
 use super::super::options::ReadOptions;
-use super::super::read::Seen;
+use super::super::read::SeenKeys;
 use super::super::reader::{Confidence, Reader};
 use super::super::source::{Head, SourceFile};
 use crate::error::Result;
@@ -91,7 +91,7 @@ impl Reader for SkyCatalog {
     }
 
     fn read(&self, files: &[SourceFile], options: &ReadOptions<'_>, trace: &mut Trace) -> Result<()> {
-        let mut seen = Seen::default();
+        let mut seen = SeenKeys::default();
         for file in files {
             read_file(file, options, &mut seen, trace)?;
         }
@@ -99,7 +99,7 @@ impl Reader for SkyCatalog {
     }
 }
 
-fn read_file(file: &SourceFile, options: &ReadOptions<'_>, seen: &mut Seen, trace: &mut Trace) -> Result<()> {
+fn read_file(file: &SourceFile, options: &ReadOptions<'_>, seen: &mut SeenKeys, trace: &mut Trace) -> Result<()> {
     let provider = provider(file.path());
     if provider.is_none() {
         trace.note(format!(

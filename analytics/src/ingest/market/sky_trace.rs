@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::super::document::{self, Around, Sink};
 use super::super::field;
 use super::super::options::ReadOptions;
-use super::super::read::Seen;
+use super::super::read::SeenKeys;
 use super::super::reader::{Confidence, Reader};
 use super::super::source::{Head, SourceFile};
 use crate::error::{Error, Result};
@@ -43,7 +43,7 @@ impl Reader for SkyTrace {
         if trace.row_counts().is_empty() {
             trace.basis = TimeBasis::Relative;
         }
-        let mut seen = Seen::default();
+        let mut seen = SeenKeys::default();
         for file in files {
             read_file(file, options, &mut seen, trace)?;
         }
@@ -55,7 +55,7 @@ impl Reader for SkyTrace {
     }
 }
 
-fn read_file(file: &SourceFile, options: &ReadOptions<'_>, seen: &mut Seen, trace: &mut Trace) -> Result<()> {
+fn read_file(file: &SourceFile, options: &ReadOptions<'_>, seen: &mut SeenKeys, trace: &mut Trace) -> Result<()> {
     let mut samples = Samples { file, counts: Vec::new(), bad: BTreeMap::new(), seen, trace: &mut *trace };
     let whole = document::read(file, options, &["data"], "JSON", REMEDY, &mut samples)?;
     if whole == 0 || !samples.counts.is_empty() {
@@ -74,7 +74,7 @@ struct Samples<'a> {
     counts: Vec<f64>,
     /// What stands in the place of a sample that is none.
     bad: BTreeMap<usize, String>,
-    seen: &'a mut Seen,
+    seen: &'a mut SeenKeys,
     trace: &'a mut Trace,
 }
 

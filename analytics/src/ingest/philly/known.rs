@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::ingest::read::Seen;
+use crate::ingest::read::SeenKeys;
 use crate::schema::{JobRow, JobState, JobTable};
 use crate::trace::Trace;
 
@@ -13,7 +13,7 @@ use crate::trace::Trace;
 #[derive(Debug, Default)]
 pub(super) struct Known {
     elsewhere: BTreeMap<String, usize>,
-    seen: Seen,
+    seen: SeenKeys,
 }
 
 /// Where a job belongs.
@@ -38,7 +38,7 @@ impl Known {
             .filter(|(ix, _)| jobs.cluster.get(*ix) == Some(super::CLUSTER))
             .filter_map(|(ix, key)| Some((key?.to_owned(), ix)))
             .collect();
-        Self { elsewhere, seen: Seen::default() }
+        Self { elsewhere, seen: SeenKeys::default() }
     }
 
     /// Where the job `key` belongs.

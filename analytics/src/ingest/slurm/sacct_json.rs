@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 use crate::ingest::document::{self, Since};
 use crate::ingest::field::{self, MIB};
 use crate::ingest::plain_json::Plain;
-use crate::ingest::{Confidence, Head, ReadOptions, Reader, Seen, SourceFile};
+use crate::ingest::{Confidence, Head, ReadOptions, Reader, SeenKeys, SourceFile};
 use crate::quality::{Ledger, RowAudit, reason};
 use crate::schema::JobState;
 use crate::time::{TimeBasis, seconds_to_ms};
@@ -57,7 +57,7 @@ impl Reader for SacctJson {
 
     fn read(&self, files: &[SourceFile], options: &ReadOptions<'_>, trace: &mut Trace) -> Result<()> {
         let mut assembly = Assembly::default();
-        let mut seen = Seen::default();
+        let mut seen = SeenKeys::default();
         for file in files {
             assembly.begin(file.name());
             read_file(file, options, &mut assembly, &mut seen, &mut trace.ledger)?;
@@ -73,7 +73,7 @@ fn read_file(
     file: &SourceFile,
     options: &ReadOptions<'_>,
     assembly: &mut Assembly,
-    seen: &mut Seen,
+    seen: &mut SeenKeys,
     ledger: &mut Ledger,
 ) -> Result<()> {
     let bounded = document::open(file, options)?;
@@ -110,7 +110,7 @@ struct Sink<'s> {
     /// Counts what one job takes.
     since: Since,
     assembly: &'s mut Assembly,
-    seen: &'s mut Seen,
+    seen: &'s mut SeenKeys,
     ledger: &'s mut Ledger,
 }
 

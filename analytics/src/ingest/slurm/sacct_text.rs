@@ -15,7 +15,7 @@ use super::mem::Requested;
 use super::tres::{Tres, TresUsage};
 use crate::error::{Error, Result};
 use crate::ingest::field::{self, Moment};
-use crate::ingest::{Confidence, Head, ReadOptions, Reader, Seen, SourceFile};
+use crate::ingest::{Confidence, Head, ReadOptions, Reader, SeenKeys, SourceFile};
 use crate::quality::{Ledger, Reason, RowAudit, reason};
 use crate::time::{TimeBasis, Zone, parse_local, seconds_to_ms};
 use crate::trace::Trace;
@@ -120,7 +120,7 @@ impl Reader for SacctText {
     fn read(&self, files: &[SourceFile], options: &ReadOptions<'_>, trace: &mut Trace) -> Result<()> {
         let zone = options.zone_or("UTC")?;
         let mut assembly = Assembly::default();
-        let mut seen = Seen::default();
+        let mut seen = SeenKeys::default();
         let mut local = false;
         for file in files {
             assembly.begin(file.name());
@@ -249,7 +249,7 @@ impl File<'_> {
         &mut self,
         file: &SourceFile,
         options: &ReadOptions<'_>,
-        seen: &mut Seen,
+        seen: &mut SeenKeys,
         ledger: &mut Ledger,
     ) -> Result<()> {
         let mut lines = file.lines(options.observer)?;
@@ -323,7 +323,7 @@ impl File<'_> {
         })
     }
 
-    fn row(&mut self, fields: &[&str], raw: &str, audit: RowAudit<'_>, seen: &mut Seen, ledger: &mut Ledger) {
+    fn row(&mut self, fields: &[&str], raw: &str, audit: RowAudit<'_>, seen: &mut SeenKeys, ledger: &mut Ledger) {
         let columns = &self.columns;
         let text = |name: &str| field::text(columns.at(name).and_then(|ix| fields.get(ix)).copied());
         let Some(id) = text("jobid").or_else(|| text("jobidraw")) else {

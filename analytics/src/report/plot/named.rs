@@ -5,7 +5,7 @@
 use super::frame::{self, inside};
 use super::scale::Span;
 use super::scene::{Anchor, Rgb, SMALL, Scene, palette, text_width};
-use crate::report::chart::{Mark, Series};
+use crate::report::chart::{ChartSeries, Mark};
 
 /// Points nearer than this are in the same place.
 const SAME: f64 = 4.0;
@@ -43,13 +43,13 @@ struct Spot {
 }
 
 /// Whether the chart is of several points, each with a name of its own.
-pub(super) fn are_named_points(series: &[Series]) -> bool {
+pub(super) fn are_named_points(series: &[ChartSeries]) -> bool {
     series.len() > 1 && series.iter().all(|one| one.mark == Mark::Points && one.points.len() <= 1)
 }
 
 /// Draws them.
-pub(super) fn draw(scene: &mut Scene, series: &[Series], x: &Span, y: &Span) {
-    let place = |(at, one): (usize, &'_ Series)| {
+pub(super) fn draw(scene: &mut Scene, series: &[ChartSeries], x: &Span, y: &Span) {
+    let place = |(at, one): (usize, &'_ ChartSeries)| {
         let (px, py) = *one.points.first()?;
         let (px, py) = (x.at(px)?, y.at(py)?);
         (inside(px, x) && inside(py, y)).then_some((px, py, palette::series(at)))

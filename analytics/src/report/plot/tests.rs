@@ -3,7 +3,7 @@
 
 use super::scene::{Anchor, NARROW, Shape, WIDTH, text_width};
 use super::*;
-use crate::report::chart::{Axis, BarLayout, BarSeries, BoxSummary, Mark, Reference, Series};
+use crate::report::chart::{Axis, BarLayout, BarSeries, BoxSummary, ChartSeries, Mark, Reference};
 use crate::report::demo;
 
 /// Checks tags, attributes and entities of an XML document by hand: every tag closed in order, every `&` an entity.
@@ -78,7 +78,13 @@ fn assert_sound(chart: &Chart) -> String {
 
 fn curve(mark: Mark, x: Axis, y: Axis, points: Vec<(f64, f64)>) -> Chart {
     let band = points.iter().map(|(a, b)| (*a, b - 1.0, b + 1.0)).collect();
-    Chart::xy("c", "Title", x, y, vec![Series::new("a", mark, points).with_band(band), Series::new("b", mark, vec![])])
+    Chart::xy(
+        "c",
+        "Title",
+        x,
+        y,
+        vec![ChartSeries::new("a", mark, points).with_band(band), ChartSeries::new("b", mark, vec![])],
+    )
 }
 
 #[test]

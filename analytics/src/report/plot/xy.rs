@@ -4,7 +4,7 @@ use super::frame::{self, Entry, Swatch, inside};
 use super::named;
 use super::scale::{Span, range, rounded_up, ticks};
 use super::scene::{Anchor, Rgb, SMALL, Scene, Sheet, palette, text_width};
-use crate::report::chart::{Chart, Mark, Reference, Scale, Series, Ticks};
+use crate::report::chart::{Chart, ChartSeries, Mark, Reference, Scale, Ticks};
 use crate::report::format;
 
 /// Height of the area where the data stand.
@@ -29,7 +29,7 @@ struct Dropped {
     lone: Vec<String>,
 }
 
-pub(super) fn layout(chart: &Chart, series: &[Series], sheet: Sheet<'_>) -> Scene {
+pub(super) fn layout(chart: &Chart, series: &[ChartSeries], sheet: Sheet<'_>) -> Scene {
     let mut dropped = Dropped::default();
     let mut drawn: Vec<Ready> =
         series.iter().enumerate().map(|(i, s)| ready(chart, s, palette::series(i), &mut dropped)).collect();
@@ -100,7 +100,7 @@ pub(super) fn layout(chart: &Chart, series: &[Series], sheet: Sheet<'_>) -> Scen
 }
 
 /// Splits a series at unknown values and sets aside what a logarithmic axis cannot hold.
-fn ready(chart: &Chart, series: &Series, color: Rgb, dropped: &mut Dropped) -> Ready {
+fn ready(chart: &Chart, series: &ChartSeries, color: Rgb, dropped: &mut Dropped) -> Ready {
     let (log_x, log_y) = (chart.x.scale == Scale::Log, chart.y.scale == Scale::Log);
     let mut runs: Vec<Vec<(f64, f64)>> = Vec::new();
     let mut run: Vec<(f64, f64)> = Vec::new();
@@ -303,11 +303,11 @@ fn label_on_paper(scene: &mut Scene, (x, y): (f64, f64), label: &str, anchor: An
 }
 
 /// The legend: all series that are drawn if there are several or a line to compare with.
-fn entries(chart: &Chart, series: &[Series], drawn: &[Ready]) -> Vec<Entry> {
+fn entries(chart: &Chart, series: &[ChartSeries], drawn: &[Ready]) -> Vec<Entry> {
     let mut out: Vec<Entry> = Vec::new();
     let compared = chart.references.iter().any(|r| matches!(r, Reference::Diagonal { .. }));
     if series.len() > 1 || compared {
-        let seen = |(i, _): &(usize, &Series)| drawn.get(*i).is_some_and(|one| !one.runs.is_empty());
+        let seen = |(i, _): &(usize, &ChartSeries)| drawn.get(*i).is_some_and(|one| !one.runs.is_empty());
         for (i, one) in series.iter().enumerate().filter(seen) {
             let swatch = match one.mark {
                 Mark::Line | Mark::Step => Swatch::Line,

@@ -3,7 +3,7 @@
 use super::super::chart::{BarLayout, Chart, Mark, Plot, Ticks};
 use super::super::format;
 use super::super::markup::printable;
-use super::super::model::{Cell, Column, Table};
+use super::super::model::{Cell, Column, ReportTable};
 use super::fill::width;
 
 /// Eight heights of a block.
@@ -91,7 +91,7 @@ pub(super) fn blocks(known: &[(f64, f64)], start: f64, end: f64, highest: f64, c
 }
 
 /// A ranking (lying bars of one series) as a table with a bar per row.
-pub(super) fn ranking(chart: &Chart, available: usize) -> Option<Table> {
+pub(super) fn ranking(chart: &Chart, available: usize) -> Option<ReportTable> {
     let Plot::Bars { categories, series, layout: BarLayout::Grouped | BarLayout::Stacked, lying: true } = &chart.plot
     else {
         return None;
@@ -102,7 +102,7 @@ pub(super) fn ranking(chart: &Chart, available: usize) -> Option<Table> {
     let longest = (available / 4).min(24) as f64;
     let highest = only.values.iter().flatten().copied().filter(|v| v.is_finite()).fold(0.0, f64::max);
     let heading = if chart.x.label.is_empty() { only.name.clone() } else { chart.x.label.clone() };
-    let mut table = Table::new("", vec![Column::text(""), Column::number(heading), Column::text("")]);
+    let mut table = ReportTable::new("", vec![Column::text(""), Column::number(heading), Column::text("")]);
     for (name, value) in categories.iter().zip(&only.values).take(20) {
         let part = value.filter(|v| v.is_finite() && highest > 0.0).map_or(0.0, |v| (v / highest).clamp(0.0, 1.0));
         let cell = Cell::opt(*value, |v| match chart.x.ticks {
@@ -121,7 +121,7 @@ pub(super) fn ranking(chart: &Chart, available: usize) -> Option<Table> {
 }
 
 /// A waterfall as a table with a bar per row, each where it begins and ends.
-pub(super) fn waterfall(chart: &Chart, available: usize) -> Option<Table> {
+pub(super) fn waterfall(chart: &Chart, available: usize) -> Option<ReportTable> {
     let Plot::Waterfall(steps) = &chart.plot else {
         return None;
     };
@@ -130,7 +130,8 @@ pub(super) fn waterfall(chart: &Chart, available: usize) -> Option<Table> {
     let ends = || spans.iter().flatten().flat_map(|(from, to)| [*from, *to]).chain([0.0]);
     let (least, most) = (ends().fold(0.0, f64::min), ends().fold(0.0, f64::max));
     let place = |value: f64| if most > least { (value - least) / (most - least) * longest as f64 } else { 0.0 };
-    let mut table = Table::new("", vec![Column::text(""), Column::number(chart.x.label.clone()), Column::text("")]);
+    let mut table =
+        ReportTable::new("", vec![Column::text(""), Column::number(chart.x.label.clone()), Column::text("")]);
     for (step, span) in steps.iter().zip(&spans) {
         let bar = span.map_or_else(String::new, |(from, to)| {
             let (a, b) = (place(from.min(to)).round() as usize, place(from.max(to)).round() as usize);

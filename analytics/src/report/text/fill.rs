@@ -1,14 +1,14 @@
 //! Words on lines and columns of a terminal: what is wrapped, narrowed and filled up so that no line is wider than asked.
 
 use super::super::markup::{printable, spans};
-use super::super::model::{Align, Table};
+use super::super::model::{Align, ReportTable};
 use super::{GAP, NARROWEST};
 
 /// Which columns stand beside each other, with their widths; several groups if one line cannot hold all.
 pub(super) fn parts(
     names: &[String],
     grid: &[Vec<String>],
-    table: &Table,
+    table: &ReportTable,
     available: usize,
 ) -> Vec<Vec<(usize, usize)>> {
     let words = |c: usize| table.columns.get(c).is_some_and(|col| col.align == Align::Left);

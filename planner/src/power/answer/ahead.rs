@@ -1,6 +1,6 @@
 //! What to do from now on, which a power plan opens with: the first slot after the data, what is left of a promise, and the schedule of the next day.
 
-use tracecast_analytics::report::{Cell, Column, Section, Table, format};
+use tracecast_analytics::report::{Cell, Column, ReportTable, Section, format};
 
 use super::Answer;
 use super::words::{set, spelled};
@@ -73,8 +73,8 @@ impl Answer {
     }
 
     /// The first slot of each pool.
-    fn next_slot(&self) -> Table {
-        let mut table = Table::new(
+    fn next_slot(&self) -> ReportTable {
+        let mut table = ReportTable::new(
             "The next slot",
             vec![
                 Column::text("Pool"),
@@ -120,9 +120,9 @@ fn tried(schedule: &Schedule) -> String {
     )
 }
 
-fn hours(schedule: &Schedule) -> Table {
+fn hours(schedule: &Schedule) -> ReportTable {
     let columns = vec![Column::text("From (UTC)"), Column::number("Expected need"), Column::number("Power")];
-    let mut table = Table::new("Schedule of the next day", columns);
+    let mut table = ReportTable::new("Schedule of the next day", columns);
     for hour in &schedule.hours {
         table.rows.push(vec![moment(&hour.at).into(), Cell::float(hour.expected, 0), Cell::float(hour.powered, 0)]);
     }

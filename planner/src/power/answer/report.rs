@@ -5,8 +5,8 @@
 //! recorded them the assumption stands in the same sentence. Worked example: a trailing maximum of 6 h chosen from 465 settings that lets 117.4 of 420
 //! nodes sleep where the optimum with as much unserved lets 127.0 saves about 92 % of its energy.
 
-use tracecast_analytics::report::chart::{Axis, Chart, Mark, Reference, Series};
-use tracecast_analytics::report::{Cell, Column, Report, Section, Table, format};
+use tracecast_analytics::report::chart::{Axis, Chart, ChartSeries, Mark, Reference};
+use tracecast_analytics::report::{Cell, Column, Report, ReportTable, Section, format};
 
 use super::words::{set, spelled};
 use super::{Answer, Beforehand, ByHour, PolicyCurve, Resimulated};
@@ -252,7 +252,7 @@ impl Answer {
 
     /// What was chosen beforehand, and what it promised and delivered.
     fn beforehand(&self) -> Section {
-        let mut table = Table::new(
+        let mut table = ReportTable::new(
             "Chosen on the days before, held against the days after",
             vec![
                 Column::text("Rule"),
@@ -266,7 +266,7 @@ impl Answer {
                 Column::number("Of optimum, all served"),
             ],
         );
-        let mut promise = Table::new(
+        let mut promise = ReportTable::new(
             "Promised and delivered, a day",
             vec![
                 Column::text("Rule"),
@@ -330,9 +330,9 @@ impl Answer {
             Axis::time("Time", zone),
             Axis::linear("Nodes"),
             vec![
-                Series::new("active (mean of the slot)", Mark::Dashed, points(|slot| slot.1)),
-                Series::new("demanded (largest of the slot)", Mark::Line, points(|slot| slot.2)),
-                Series::new("powered", Mark::Step, points(|slot| slot.3)),
+                ChartSeries::new("active (mean of the slot)", Mark::Dashed, points(|slot| slot.1)),
+                ChartSeries::new("demanded (largest of the slot)", Mark::Line, points(|slot| slot.2)),
+                ChartSeries::new("powered", Mark::Step, points(|slot| slot.3)),
             ],
         )
         .with_reading("What lies between powered and the nodes there are is asleep. Where demand rises above powered, jobs would have found no node.")
@@ -379,11 +379,11 @@ impl Answer {
         let shown =
             [Family::Reach, Family::LazyProvisioning, Family::TrailingMaximum, Family::Newsvendor, Family::CesPerfect];
         let find = |family: Family| self.pool.policies.iter().find(|policy| policy.name == family);
-        let mut series: Vec<Series> = shown
+        let mut series: Vec<ChartSeries> = shown
             .iter()
             .filter_map(|family| {
                 let points = edge(find(*family)?);
-                (!points.is_empty()).then(|| Series::new(spelled(*family), Mark::Line, points))
+                (!points.is_empty()).then(|| ChartSeries::new(spelled(*family), Mark::Line, points))
             })
             .collect();
         let marks = self.pool.policies.iter().filter(|policy| shown.contains(&policy.name));
@@ -395,9 +395,9 @@ impl Answer {
         // The rule chosen comes last; one that is a single point is no line.
         let slower = self.slower_boots.policies.iter().rev().map(|policy| (policy.name, edge(policy)));
         series.extend(slower.filter(|(_, points)| points.len() > 1).take(1).map(|(family, points)| {
-            Series::new(format!("{}, a boot taking a slot more", spelled(family)), Mark::Dashed, points)
+            ChartSeries::new(format!("{}, a boot taking a slot more", spelled(family)), Mark::Dashed, points)
         }));
-        series.push(Series::new("chosen beforehand", Mark::Points, dots));
+        series.push(ChartSeries::new("chosen beforehand", Mark::Points, dots));
         let chart = Chart::xy(
             "savings-against-shortage",
             "Sleep against shortage",
@@ -406,7 +406,7 @@ impl Answer {
             series,
         )
         .with_reading("Further up is more sleep, further left is better service. Lines are the best settings of each rule as it turned out; dots are what the days before would have chosen.");
-        let mut table = Table::new("Most sleep at a given service, read off the curves with hindsight", {
+        let mut table = ReportTable::new("Most sleep at a given service, read off the curves with hindsight", {
             let mut columns = vec![Column::text("Policy"), Column::number("Best of settings")];
             columns.extend(self.services.iter().map(|service| {
                 Column::number(format!(
@@ -441,7 +441,7 @@ impl Answer {
 
     fn policies(&self) -> Section {
         let best = self.pool.offline_optimum.outcome.energy_saved_kwh;
-        let mut table = Table::new("Each rule with the setting chosen beforehand", outcome_columns("Policy"));
+        let mut table = ReportTable::new("Each rule with the setting chosen beforehand", outcome_columns("Policy"));
         for policy in &self.pool.policies {
             let name = spelled(policy.name);
             let name = if policy.name == self.pool.chosen.name { format!("{name} (chosen)") } else { name.to_owned() };
@@ -552,7 +552,7 @@ impl Answer {
 
     fn services(&self) -> Section {
         let days = self.pool.days;
-        let mut table = Table::new(
+        let mut table = ReportTable::new(
             "Asked for beforehand, and delivered",
             vec![
                 Column::text("Asked for, a day"),
@@ -599,7 +599,7 @@ impl Answer {
 
     fn optima(&self) -> Section {
         let best = self.pool.offline_optimum.outcome.energy_saved_kwh;
-        let mut table = Table::new("The exact offline optimum", outcome_columns("Switching cost"));
+        let mut table = ReportTable::new("The exact offline optimum", outcome_columns("Switching cost"));
         for optimum in &self.pool.optima {
             let mut row: Vec<Cell> = vec![format!("{} h of idle power", optimum.switch_h).into()];
             row.extend(outcome_cells(&optimum.outcome, best));
@@ -620,7 +620,7 @@ impl Answer {
         let mut columns = outcome_columns("VC");
         columns.insert(1, Column::number("Nodes"));
         columns.insert(2, Column::text("Chosen"));
-        let mut table = Table::new("Each VC on nodes of its own, and all nodes pooled", columns);
+        let mut table = ReportTable::new("Each VC on nodes of its own, and all nodes pooled", columns);
         let (mut asleep, mut unserved, mut wakes, mut saved, mut optimum) = (0.0, 0.0, 0.0, 0.0, 0.0);
         for pool in self.vcs.iter().chain(std::iter::once(&self.pool)) {
             let (outcome, best) = (&pool.chosen.scored.outcome, pool.offline_optimum.outcome.energy_saved_kwh);
@@ -667,7 +667,7 @@ impl Answer {
     }
 
     fn resimulated(&self) -> Section {
-        let mut table = Table::new(
+        let mut table = ReportTable::new(
             "The scheduler on the powered nodes",
             vec![
                 Column::text("Plan"),
@@ -730,8 +730,8 @@ impl Answer {
                 Axis::time("Time", zone),
                 Axis::linear("Nodes"),
                 vec![
-                    Series::new("busy", Mark::Area, points(|at| at.busy)),
-                    Series::new("powered", Mark::Step, points(|at| f64::from(at.powered))),
+                    ChartSeries::new("busy", Mark::Area, points(|at| at.busy)),
+                    ChartSeries::new("powered", Mark::Step, points(|at| f64::from(at.powered))),
                 ],
             );
             section = section.with_chart(chart);

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tracecast_analytics::Trace;
 use tracecast_analytics::report::chart::{Axis, BarLayout, BarSeries, Chart};
-use tracecast_analytics::report::{Cell, Column, Report, Section, Table, format};
+use tracecast_analytics::report::{Cell, Column, Report, ReportTable, Section, format};
 use tracecast_analytics::time::DAY_MS;
 use tracecast_analytics::trace::SourceRecord;
 use tracecast_predictors::demand::Series;
@@ -133,7 +133,7 @@ impl Answer {
     }
 
     fn rules(&self) -> Section {
-        let mut table = Table::new(
+        let mut table = ReportTable::new(
             "Rules, over all windows and services",
             vec![
                 Column::text("Rule"),
@@ -160,7 +160,7 @@ impl Answer {
     }
 
     fn by_series(&self) -> Section {
-        let mut table = Table::new(
+        let mut table = ReportTable::new(
             "Series by series",
             vec![
                 Column::text("Series"),
@@ -187,7 +187,7 @@ impl Answer {
     }
 
     fn by_window(&self) -> Section {
-        let mut table = Table::new(
+        let mut table = ReportTable::new(
             "Promised and realised, window by window",
             vec![
                 Column::text("Series"),

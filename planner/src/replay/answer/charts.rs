@@ -1,7 +1,7 @@
 //! The charts of a replay: queue, GPUs in use, wait by size, VCs, policies.
 
 use jiff::tz::TimeZone;
-use tracecast_analytics::report::{Axis, BarLayout, BarSeries, Chart, Mark, Series};
+use tracecast_analytics::report::{Axis, BarLayout, BarSeries, Chart, ChartSeries, Mark};
 
 use super::super::metric::timeline;
 use super::Answer;
@@ -28,8 +28,10 @@ fn time_axis(answer: &Answer) -> Axis {
 /// Jobs that wait over time, the mean and the most in each stretch.
 pub(super) fn queue(answer: &Answer) -> Chart {
     let timeline::Series { mean, max } = &answer.charts.timeline.queue_jobs;
-    let series =
-        vec![Series::new("mean", Mark::Area, curve(answer, mean)), Series::new("most", Mark::Step, curve(answer, max))];
+    let series = vec![
+        ChartSeries::new("mean", Mark::Area, curve(answer, mean)),
+        ChartSeries::new("most", Mark::Step, curve(answer, max)),
+    ];
     Chart::xy("queue", "Jobs that wait", time_axis(answer), Axis::linear("Jobs"), series)
         .with_reading("How many jobs stood in the queues, over each of up to 500 equal stretches of time.")
 }
@@ -38,8 +40,8 @@ pub(super) fn queue(answer: &Answer) -> Chart {
 pub(super) fn in_use(answer: &Answer) -> Chart {
     let timeline = &answer.charts.timeline;
     let series = vec![
-        Series::new("in use", Mark::Area, curve(answer, &timeline.gpus_in_use.mean)),
-        Series::new("in service", Mark::Dashed, curve(answer, &timeline.gpus_in_service.mean)),
+        ChartSeries::new("in use", Mark::Area, curve(answer, &timeline.gpus_in_use.mean)),
+        ChartSeries::new("in service", Mark::Dashed, curve(answer, &timeline.gpus_in_service.mean)),
     ];
     Chart::xy("gpus-in-use", "GPUs in use", time_axis(answer), Axis::linear("GPUs"), series)
         .with_reading("The area is what jobs held, the dashed line what there was. The gap between them while jobs wait is what a better policy could use.")
@@ -48,11 +50,11 @@ pub(super) fn in_use(answer: &Answer) -> Chart {
 /// Share of jobs that waited at most so long, by size.
 pub(super) fn wait_by_size(answer: &Answer) -> Option<Chart> {
     let curves = &answer.charts.wait_by_size;
-    let series: Vec<Series> = curves
+    let series: Vec<ChartSeries> = curves
         .iter()
         .map(|curve| {
             let points = curve.points.iter().map(|point| (point.x.max(1.0), point.fraction)).collect();
-            Series::new(curve.size.name(), Mark::Step, points)
+            ChartSeries::new(curve.size.name(), Mark::Step, points)
         })
         .collect();
     let chart = Chart::xy("wait-by-size", "Wait by size", Axis::log_duration("Wait"), Axis::share("Jobs"), series);
@@ -105,10 +107,10 @@ pub(super) fn vcs(answer: &Answer) -> Option<Chart> {
 pub(super) fn pareto(answer: &Answer) -> Option<Chart> {
     let all = std::iter::once((answer.name.as_str(), &answer.metrics))
         .chain(answer.others.iter().map(|replay| (replay.name.as_str(), &replay.metrics)));
-    let series: Vec<Series> = all
+    let series: Vec<ChartSeries> = all
         .filter_map(|(name, metrics)| {
             let wait = metrics.overall.group.wait?;
-            Some(Series::new(name, Mark::Points, vec![(wait.mean_s, wait.p95_s)]))
+            Some(ChartSeries::new(name, Mark::Points, vec![(wait.mean_s, wait.p95_s)]))
         })
         .collect();
     let chart = Chart::xy(

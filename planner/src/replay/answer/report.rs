@@ -1,6 +1,6 @@
 //! The answer for people: fidelity first, then what was replayed, waits, causes, VCs, users, and the comparison.
 
-use tracecast_analytics::report::{Cell, Column, Report, Section, Table, format};
+use tracecast_analytics::report::{Cell, Column, Report, ReportTable, Section, format};
 use tracecast_analytics::schema::Resource;
 use tracecast_analytics::time::Zone;
 
@@ -219,7 +219,7 @@ impl Answer {
                 .with_text("Without recorded starts to compare with, what follows is what the policy would do to these jobs, not what it would have changed.")
                 .with_definition(format!("Compared would have been {}.", self.recorded_policy));
         }
-        let mut table = Table::new(
+        let mut table = ReportTable::new(
             "The recorded policy replayed, against what was recorded",
             vec![Column::text("Measure"), Column::number("Value")],
         );
@@ -280,7 +280,7 @@ impl Answer {
         }
         if !subject.left_out.is_empty() {
             let columns = vec![Column::text("Reason"), Column::number("Jobs"), Column::text("Such as")];
-            let mut table = Table::new("Jobs that are not replayed", columns);
+            let mut table = ReportTable::new("Jobs that are not replayed", columns);
             for left_out in &subject.left_out {
                 let example = Cell::Text(left_out.example.clone());
                 table.rows.push(vec![left_out.reason.as_str().into(), Cell::Int(left_out.jobs as i64), example]);
@@ -306,7 +306,7 @@ impl Answer {
             None => "There is no gap between no prediction at all and true durations, so predictions cannot help."
                 .to_owned(),
         };
-        let mut table = Table::new("Mean wait", vec![Column::text("Order"), Column::number("Mean wait")]);
+        let mut table = ReportTable::new("Mean wait", vec![Column::text("Order"), Column::number("Mean wait")]);
         for (name, value, shown) in [
             ("Fewest GPUs first, no prediction", yardstick.fewest_gpus_mean_wait_s, true),
             ("QSSF as asked for", yardstick.qssf_mean_wait_s, !yardstick.without_predictions),
@@ -337,7 +337,7 @@ impl Answer {
     fn comparison_section(&self) -> Option<Section> {
         let comparison = self.comparison.as_ref()?;
         let replays = self.replays();
-        let mut table = Table::new(
+        let mut table = ReportTable::new(
             "The same jobs under each policy",
             vec![
                 Column::text("Policy"),
@@ -378,7 +378,8 @@ impl Answer {
             Column::number("Wait less"),
             Column::number("Wait more"),
         ];
-        let mut paired = Table::new(format!("Differences to {}, with 95 % intervals", comparison.baseline), columns);
+        let mut paired =
+            ReportTable::new(format!("Differences to {}, with 95 % intervals", comparison.baseline), columns);
         for difference in &comparison.differences {
             paired.rows.push(vec![
                 difference.name.as_str().into(),
@@ -461,7 +462,7 @@ impl Answer {
             format::compact(all.gpu_hours_in_service),
             all.utilisation.map_or_else(String::new, |share| format!(" ({})", format::percent(share)))
         );
-        let mut table = Table::new("Use", vec![Column::text("Measure"), Column::number("Value")]);
+        let mut table = ReportTable::new("Use", vec![Column::text("Measure"), Column::number("Value")]);
         let fragmentation = &all.fragmentation;
         for (name, cell) in [
             ("Makespan", Cell::opt(all.makespan_s, Cell::Duration)),
@@ -494,7 +495,7 @@ impl Answer {
         let mut columns =
             vec![Column::text("Size"), Column::number("Jobs that waited"), Column::with_unit("Waited", "GPU-hours")];
         columns.extend(delay::Cause::ALL.iter().map(|cause| Column::number(cause.name())));
-        let mut table = Table::new("Why jobs waited: share of the GPU-hours waited", columns);
+        let mut table = ReportTable::new("Why jobs waited: share of the GPU-hours waited", columns);
         let row = |name: &str, delay: &delay::Delay| {
             let mut row: Vec<Cell> =
                 vec![name.into(), Cell::Int(delay.jobs as i64), Cell::Compact(delay.gpu_wait_hours)];
@@ -508,7 +509,7 @@ impl Answer {
             let mut columns =
                 vec![Column::text("VC"), Column::number("Jobs that waited"), Column::with_unit("Waited", "GPU-hours")];
             columns.extend(delay::Cause::ALL.iter().map(|cause| Column::number(cause.name())));
-            let mut table = Table::new("By VC", columns);
+            let mut table = ReportTable::new("By VC", columns);
             table.rows.extend(delay.by_vc.iter().map(|of| row(&of.vc, &of.delay)));
             section = section.with_table(table);
         }
@@ -525,7 +526,7 @@ impl Answer {
             None => "Too few jobs ended to tell.".to_owned(),
         };
         let mut section = Section::new("fairness", "Users").with_finding(finding);
-        let mut table = Table::new("Fairness", vec![Column::text("Measure"), Column::number("Value")]);
+        let mut table = ReportTable::new("Fairness", vec![Column::text("Measure"), Column::number("Value")]);
         let number = |value: Option<f64>| Cell::opt(value, |value| Cell::Float { value, digits: 2 });
         for (name, cell) in [
             ("Jain's index over users", number(fairness.jain_users)),
@@ -561,8 +562,8 @@ fn interval(estimate: &Estimate) -> String {
     format!("{} ({} … {})", duration(estimate.value), duration(estimate.low), duration(estimate.high))
 }
 
-fn groups<'a>(title: &str, what: &str, rows: impl Iterator<Item = (String, &'a Group)>) -> Table {
-    let mut table = Table::new(
+fn groups<'a>(title: &str, what: &str, rows: impl Iterator<Item = (String, &'a Group)>) -> ReportTable {
+    let mut table = ReportTable::new(
         title,
         vec![
             Column::text(what),
