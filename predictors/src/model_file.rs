@@ -126,7 +126,7 @@ impl Format {
     /// # Errors
     /// If it is no file of this format, is damaged, or of a later version.
     pub fn open<E: DeserializeOwned>(&self, file: &str, bytes: &[u8]) -> Result<Opened<E>> {
-        let refusal = Refusal { file: file.to_owned(), command: self.command };
+        let refusal = FileRefusal { file: file.to_owned(), command: self.command };
         let not_one = || {
             refusal.with(
                 format!("this is no model file of {}", self.of),
@@ -173,12 +173,12 @@ impl Format {
 
 /// How a file is refused.
 #[derive(Debug)]
-pub struct Refusal {
+pub struct FileRefusal {
     file: String,
     command: &'static str,
 }
 
-impl Refusal {
+impl FileRefusal {
     /// What was found, and what would mend it.
     pub fn with(&self, found: String, remedy: &str) -> Error {
         Error::ModelFile { file: self.file.clone(), found, remedy: remedy.to_owned() }
@@ -197,7 +197,7 @@ pub struct Opened<E> {
     /// What the format says of its own.
     pub fields: E,
     /// How it is refused if what is in it is wrong.
-    pub refusal: Refusal,
+    pub refusal: FileRefusal,
     sections: HashMap<String, Vec<u8>>,
 }
 

@@ -21,7 +21,7 @@ use crate::job::Submission;
 
 /// Which jobs, and what of them may be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Options {
+pub struct TimelineOptions {
     /// Only jobs whose VC is known.
     pub known_vc_only: bool,
     /// As if no job had a VC.
@@ -157,7 +157,7 @@ impl Timeline {
     ///
     /// # Errors
     /// If no job is left.
-    pub fn of(trace: &Trace, options: Options) -> Result<Self> {
+    pub fn of(trace: &Trace, options: TimelineOptions) -> Result<Self> {
         let facts = JobFacts::of(trace);
         let table = &trace.jobs;
         let resource = options.resource.unwrap_or_else(|| Resource::of_jobs(table));
@@ -409,7 +409,7 @@ mod tests {
             JobRow { reported_run_s: Some(0.0), start: Some(70_000), ..row("b", 70_000) },
         ]);
         assert_eq!(trace.jobs.len(), 2);
-        let timeline = Timeline::of(&trace, Options::default()).unwrap();
+        let timeline = Timeline::of(&trace, TimelineOptions::default()).unwrap();
         assert_eq!(timeline.jobs[0].end_ms, Some(70_000));
         use Kind::{End, Start, Submit};
         let expected = [
@@ -431,7 +431,7 @@ mod tests {
             let start = (at < 30).then_some(at * 1000 + 100_000);
             rows.push(JobRow { reported_run_s: Some(60.0), start, ..row("a", at * 1000) });
         }
-        let timeline = Timeline::of(&trace(rows), Options::default()).unwrap();
+        let timeline = Timeline::of(&trace(rows), TimelineOptions::default()).unwrap();
         assert_eq!(timeline.assumed_starts, 10);
         let (later, facts) = timeline.with_drawn_waits(1).unwrap();
         assert_eq!((facts.known, facts.drawn), (30, 10));
@@ -448,7 +448,7 @@ mod tests {
     #[test]
     fn an_end_that_is_recorded_tells_the_start() {
         let rows = vec![JobRow { reported_run_s: Some(60.0), end: Some(500_000), ..row("a", 0) }];
-        let timeline = Timeline::of(&trace(rows), Options::default()).unwrap();
+        let timeline = Timeline::of(&trace(rows), TimelineOptions::default()).unwrap();
         assert_eq!((timeline.jobs[0].start_ms, timeline.jobs[0].end_ms), (Some(440_000), Some(500_000)));
         assert_eq!(timeline.assumed_starts, 0);
     }
@@ -460,7 +460,7 @@ mod tests {
                 let run = 61.0 + 977.0 * at as f64;
                 JobRow { reported_run_s: Some(run), time_limit_s: Some(limit(run)), ..row("a", at * 1000) }
             });
-            let timeline = Timeline::of(&trace(rows.collect()), Options::default()).unwrap();
+            let timeline = Timeline::of(&trace(rows.collect()), TimelineOptions::default()).unwrap();
             (timeline.limit_is_run, timeline.known.limit)
         };
         // The runs themselves, and the runs rounded up to minutes.
@@ -482,14 +482,14 @@ mod tests {
             ..row(key, submit)
         };
         let log = trace(vec![cpu("a", 0, Some(4.0)), cpu("b", 10, None)]);
-        let found = Timeline::of(&log, Options::default()).unwrap();
+        let found = Timeline::of(&log, TimelineOptions::default()).unwrap();
         let (jobs, left) = (&found.jobs, &found.left_out);
         assert_eq!((found.resource, jobs.len(), left.len()), (Resource::Cpus, 1, 1));
         assert_eq!(left[0], ("the number of CPUs is unknown".to_owned(), 1));
         let asked = &jobs[0].submission;
         assert_eq!((asked.gpus, asked.cpus, asked.limit_s), (0.0, Some(4.0), Some(3_600.0)));
         // Asked for GPUs, there is nothing to learn from.
-        let gpus = Options { resource: Some(Resource::Gpus), ..Options::default() };
+        let gpus = TimelineOptions { resource: Some(Resource::Gpus), ..TimelineOptions::default() };
         assert!(Timeline::of(&log, gpus).unwrap_err().to_string().contains("number of GPUs"));
     }
 
@@ -499,7 +499,7 @@ mod tests {
             JobRow { reported_run_s: Some(60.0), ..row("a", 0) },
             JobRow { start: Some(5000), censored: Some(true), state: Some("RUNNING".into()), ..row("b", 1000) },
         ]);
-        let timeline = Timeline::of(&trace, Options::default()).unwrap();
+        let timeline = Timeline::of(&trace, TimelineOptions::default()).unwrap();
         assert_eq!(
             (timeline.jobs[0].start_ms, timeline.jobs[0].end_ms, timeline.assumed_starts),
             (Some(0), Some(60_000), 1)

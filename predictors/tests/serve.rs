@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tracecast_predictors::job::{Event, Prediction, Submission};
-use tracecast_predictors::serve::{Config, Error, OnlineModel, Recovered, Task, Token, serve};
+use tracecast_predictors::serve::{Config, OnlineModel, Recovered, ServeError, Task, Token, serve};
 
 const TOKEN: &str = "open-sesame";
 
@@ -133,7 +133,7 @@ struct Running {
     address: SocketAddr,
     recovered: Recovered,
     stop: Option<tokio::sync::oneshot::Sender<()>>,
-    thread: Option<JoinHandle<Result<(), Error>>>,
+    thread: Option<JoinHandle<Result<(), ServeError>>>,
 }
 
 impl Running {
@@ -743,7 +743,7 @@ fn settings_that_make_no_sense_are_refused() {
         Config { body_budget_bytes: 1, ..config() },
     ];
     for config in wrong {
-        assert!(matches!(serve(config, fake(), |_, _| {}, async {}), Err(Error::Setting { .. })));
+        assert!(matches!(serve(config, fake(), |_, _| {}, async {}), Err(ServeError::Setting { .. })));
     }
 }
 

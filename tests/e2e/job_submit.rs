@@ -217,8 +217,8 @@ fn run(lab: &Lab, jobs: &[Job], first: usize, file: &Path) -> (f64, Trace) {
 
 /// The table that the predictor writes, once it is trained on a recording.
 fn learned(trace: &Trace) -> Vec<u8> {
-    let timeline = Timeline::of(trace, timeline::Options::default()).unwrap();
-    let predictor = Predictor::train(&timeline, &backtest::Options::default()).unwrap();
+    let timeline = Timeline::of(trace, timeline::TimelineOptions::default()).unwrap();
+    let predictor = Predictor::train(&timeline, &backtest::BacktestOptions::default()).unwrap();
     write_table(&slurm::entries(&predictor, &timeline).unwrap())
 }
 

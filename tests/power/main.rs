@@ -24,7 +24,9 @@ const DECEMBER: usize = 59 * DAY + 6;
 
 fn philly_counted(outages_are_idle: bool) -> Option<Series> {
     let trace = read(&[real_trace("philly/philly_node_sequence.csv.gz")?]).unwrap();
-    gather::series(&trace, &gather::Options { outages_are_idle, ..gather::Options::default() }).unwrap().pop()
+    gather::series(&trace, &gather::GatherOptions { outages_are_idle, ..gather::GatherOptions::default() })
+        .unwrap()
+        .pop()
 }
 
 fn philly() -> Option<Series> {
@@ -204,7 +206,7 @@ fn together(all: &[Studied], pick: impl Fn(&Studied) -> Outcome) -> (f64, f64) {
 fn earth_by_vc_and_pooled() {
     let Some(folder) = real_trace("helios/earth_vc_1min") else { return };
     let trace = read(&[folder]).unwrap();
-    let mut all = gather::series(&trace, &gather::Options::default()).unwrap();
+    let mut all = gather::series(&trace, &gather::GatherOptions::default()).unwrap();
     let pool = in_nodes(&all.pop().unwrap(), 8.0);
     let all: Vec<Series> = all.iter().map(|series| in_nodes(series, 8.0)).collect();
     let plain = |series: &Series| Request {
@@ -411,7 +413,7 @@ fn promises_are_kept_on_every_fortnight_there_is() {
     let like = |of: Thresholds| Request { families: vec![Family::TrailingMaximum], ces: of, ..request(0..0, 0..0, 0) };
     let fortnight = 14 * 86_400_000;
     let (Some(philly), Some(folder)) = (philly(), real_trace("helios/earth_vc_1min")) else { return };
-    let earth = gather::series(&read(&[folder]).unwrap(), &gather::Options::default()).unwrap();
+    let earth = gather::series(&read(&[folder]).unwrap(), &gather::GatherOptions::default()).unwrap();
     let earth: Vec<Series> = earth.iter().map(|series| in_nodes(series, 8.0)).collect();
     let found = roll(&[philly], &like(Thresholds::PHILLY), fortnight, &Service::USUAL).unwrap();
     assert_eq!((found.windows.len(), found.policies[0].promises), (4, 16));

@@ -1,7 +1,7 @@
 //! Forecasts of demand on real counts: the published figure of persistence, and what a forecast must be better than.
 
 use tracecast_analytics::time::{Written, Zone};
-use tracecast_predictors::demand::backtest::{self, DemandBacktest, Options};
+use tracecast_predictors::demand::backtest::{self, DemandBacktest, DemandBacktestOptions};
 use tracecast_predictors::demand::forecast::{ForecastModel, ForecastSettings};
 use tracecast_predictors::demand::gather;
 use tracecast_predictors::demand::{Series, Unit};
@@ -9,24 +9,27 @@ use tracecast_tests::{read, real_trace};
 
 fn philly(outages_are_idle: bool) -> Option<(Series, Vec<String>)> {
     let trace = read(&[real_trace("philly/philly_node_sequence.csv.gz")?]).unwrap();
-    let options = gather::Options { outages_are_idle, ..gather::Options::default() };
+    let options = gather::GatherOptions { outages_are_idle, ..gather::GatherOptions::default() };
     let mut found = gather::gather(&trace, &options).unwrap();
     assert_eq!(found.series.len(), 1);
     Some((found.series.remove(0), found.notes))
 }
 
-fn tested(series: &Series, from: &str, to: &str, options: Options) -> DemandBacktest {
+fn tested(series: &Series, from: &str, to: &str, options: DemandBacktestOptions) -> DemandBacktest {
     let zone = Zone::named(&series.zone).unwrap();
     let at = |text: &str| Written::parse(text).unwrap();
     let (report_from_ms, report_to_ms) = (at(from).first_ms(&zone).ok(), at(to).end_ms(&zone).ok());
-    backtest::run(series, None, &Options { report_from_ms, report_to_ms, ..options }).unwrap()
+    backtest::run(series, None, &DemandBacktestOptions { report_from_ms, report_to_ms, ..options }).unwrap()
 }
 
 #[test]
 fn one_hour_persistence_on_philly_scores_as_published_and_trees_cost_less() {
     let Some((series, _)) = philly(true) else { return };
     assert_eq!((series.unit, series.zone.as_str()), (Unit::Nodes, "America/Los_Angeles"));
-    let options = Options { models: vec![ForecastModel::Persistence, ForecastModel::Boosted], ..Options::default() };
+    let options = DemandBacktestOptions {
+        models: vec![ForecastModel::Persistence, ForecastModel::Boosted],
+        ..DemandBacktestOptions::default()
+    };
     let found = tested(&series, "2017-12-01", "2017-12-14", options);
     // Fourteen days of 144 slots.
     assert_eq!((found.reported.slots, found.unscored), (2016, 0));
@@ -69,11 +72,15 @@ fn each_earth_vc_and_the_pool_are_forecast_beside_persistence() {
     files.retain(|path| path.extension().is_some_and(|extension| extension == "gz"));
     files.sort();
     let trace = read(&files).unwrap();
-    let series = gather::series(&trace, &gather::Options { slot_ms: 1_800_000, ..gather::Options::default() }).unwrap();
+    let series =
+        gather::series(&trace, &gather::GatherOptions { slot_ms: 1_800_000, ..gather::GatherOptions::default() })
+            .unwrap();
     assert_eq!((series.len(), series[8].name.as_str()), (9, gather::POOL));
     // A day of half hours is enough to see that all are scored and covered.
-    let mut options =
-        Options { settings: ForecastSettings { horizon: 4, ..ForecastSettings::default() }, ..Options::default() };
+    let mut options = DemandBacktestOptions {
+        settings: ForecastSettings { horizon: 4, ..ForecastSettings::default() },
+        ..DemandBacktestOptions::default()
+    };
     options.settings.trees.trees = 20;
     for each in &series {
         assert!(each.counts_pending && each.slots.len() == 31 * 48);

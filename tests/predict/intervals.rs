@@ -2,7 +2,7 @@
 //!
 //! Tolerances: five points, and what chance allows where few jobs are scored (two standard deviations, ten like jobs counting as one).
 
-use tracecast_predictors::duration::backtest::{self, Backtest, Options};
+use tracecast_predictors::duration::backtest::{self, Backtest, BacktestOptions};
 use tracecast_predictors::duration::forecast::Model;
 use tracecast_predictors::feature::Known;
 use tracecast_predictors::job::Submission;
@@ -45,7 +45,7 @@ fn timeline(jobs: Vec<Job>) -> Timeline {
 }
 
 fn tested(timeline: &Timeline, models: &[Model]) -> Backtest {
-    let mut options = Options { models: models.to_vec(), ..Options::default() };
+    let mut options = BacktestOptions { models: models.to_vec(), ..BacktestOptions::default() };
     // Small logs: enough trees to learn who runs long.
     options.settings.trees.trees = 60;
     backtest::run(timeline, &options).unwrap()
@@ -112,7 +112,7 @@ fn three_days_are_little_and_the_intervals_say_so() {
     let chosen = found.models.iter().find(|model| model.name == found.chosen).unwrap();
     // Too wide is no harm here; too narrow is.
     assert!(chosen.score.coverage80 > 0.7 && chosen.score.coverage90 > 0.8, "{chosen:?}");
-    let tiny = backtest::run(&timeline(plain(60, 1.0, |_, _| 6.0, 1.0)), &Options::default());
+    let tiny = backtest::run(&timeline(plain(60, 1.0, |_, _| 6.0, 1.0)), &BacktestOptions::default());
     assert!(tiny.is_err(), "sixty jobs teach nothing");
 }
 
@@ -157,7 +157,7 @@ fn limits_cap_what_is_predicted_as_far_as_jobs_are_killed_by_them() {
 #[test]
 fn eleven_days_of_philly() {
     let Some(path) = real_trace("philly/philly_jobs.csv.gz") else { return };
-    let jobs = timeline::Options { ignore_vc: true, ..timeline::Options::default() };
+    let jobs = timeline::TimelineOptions { ignore_vc: true, ..timeline::TimelineOptions::default() };
     let all = Timeline::of(&read(&[path]).unwrap(), jobs).unwrap();
     let begin_ms = all.jobs[0].submission.submit_ms;
     for from_day in [55, 80, 105] {
@@ -166,7 +166,8 @@ fn eleven_days_of_philly() {
             let day = (job.submission.submit_ms - begin_ms) / 86_400_000;
             (from_day..from_day + 11).contains(&day)
         });
-        let options = Options { models: vec![Model::RunningMean, Model::Boosted], ..Options::default() };
+        let options =
+            BacktestOptions { models: vec![Model::RunningMean, Model::Boosted], ..BacktestOptions::default() };
         let found = backtest::run(&part, &options).unwrap();
         assert_holds(&found, &format!("Philly, 11 days from day {from_day}"));
     }

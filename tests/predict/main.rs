@@ -5,15 +5,15 @@ mod demand;
 mod intervals;
 
 use tracecast_analytics::storage;
-use tracecast_predictors::duration::backtest::{self, Backtest, ModelScore, Options};
+use tracecast_predictors::duration::backtest::{self, Backtest, BacktestOptions, ModelScore};
 use tracecast_predictors::duration::forecast::Model;
 use tracecast_predictors::timeline::{self, Timeline};
 use tracecast_tests::{read, real_trace};
 
-fn tested(path: &str, jobs: timeline::Options, models: &[Model]) -> Option<Backtest> {
+fn tested(path: &str, jobs: timeline::TimelineOptions, models: &[Model]) -> Option<Backtest> {
     let trace = read(&[real_trace(path)?]).unwrap();
     let timeline = Timeline::of(&trace, jobs).unwrap();
-    Some(backtest::run(&timeline, &Options { models: models.to_vec(), ..Options::default() }).unwrap())
+    Some(backtest::run(&timeline, &BacktestOptions { models: models.to_vec(), ..BacktestOptions::default() }).unwrap())
 }
 
 fn named<'a>(found: &'a Backtest, name: &str) -> &'a ModelScore {
@@ -28,7 +28,7 @@ fn losses(model: &ModelScore, other: &ModelScore) -> [f64; 3] {
 
 #[test]
 fn philly_jobs_with_a_vc() {
-    let jobs = timeline::Options { known_vc_only: true, ..timeline::Options::default() };
+    let jobs = timeline::TimelineOptions { known_vc_only: true, ..timeline::TimelineOptions::default() };
     let models = [Model::RunningMean, Model::WeightedMean, Model::Boosted];
     let Some(found) = tested("philly/philly_jobs.csv.gz", jobs, &models) else { return };
     assert_eq!(found.taught.jobs + found.chosen_on.jobs + found.reported.jobs, 82_247);
@@ -49,7 +49,7 @@ fn philly_jobs_with_a_vc() {
 #[test]
 fn venus_with_users() {
     let models = [Model::RunningMean, Model::WeightedMean, Model::ShrunkMean, Model::RecentMedian, Model::Boosted];
-    let jobs = timeline::Options::default();
+    let jobs = timeline::TimelineOptions::default();
     let Some(found) = tested("helios/helios_venus_2vc_sept.csv", jobs, &models) else { return };
     let boosted = named(&found, "boosted");
     for base in found.models.iter().filter(|model| !["boosted", "ensemble"].contains(&model.name.as_str())) {
@@ -63,7 +63,7 @@ fn venus_with_users() {
 fn the_future_does_not_leak_into_predictions() {
     let sample = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../datasets/sample");
     let trace = storage::load(&sample).unwrap();
-    let mut timeline = Timeline::of(&trace, timeline::Options::default()).unwrap();
+    let mut timeline = Timeline::of(&trace, timeline::TimelineOptions::default()).unwrap();
     timeline.jobs.truncate(4000);
     let now_ms = timeline.jobs[3000].submission.submit_ms;
     let mut changed = timeline.clone();
@@ -76,7 +76,8 @@ fn the_future_does_not_leak_into_predictions() {
             job.run_s = Some(run_s);
         }
     }
-    let mut options = Options { models: vec![Model::RunningMean, Model::Qssf, Model::Boosted], ..Options::default() };
+    let mut options =
+        BacktestOptions { models: vec![Model::RunningMean, Model::Qssf, Model::Boosted], ..BacktestOptions::default() };
     options.settings.trees.trees = 20;
     options.refit_days = 1;
     let (one, other) = (backtest::tracks(&timeline, &options).unwrap(), backtest::tracks(&changed, &options).unwrap());

@@ -11,7 +11,7 @@ use tracecast_planner::backtest::{Answer, SCHEMA};
 use tracecast_planner::downstream::{self, Downstream};
 use tracecast_planner::replay::input::{self, Site};
 use tracecast_planner::sim::{Compat, Policy};
-use tracecast_predictors::duration::backtest::{self, Options, Tracks};
+use tracecast_predictors::duration::backtest::{self, BacktestOptions, Tracks};
 use tracecast_predictors::duration::forecast::Model;
 use tracecast_predictors::timeline::Timeline;
 
@@ -134,7 +134,7 @@ fn replay(
     timeline: &Timeline,
     tracks: &Tracks,
     ranked_at: f64,
-    options: &Options,
+    options: &BacktestOptions,
 ) -> Result<(Downstream, Vec<String>)> {
     let window = input::Options {
         from_ms,
@@ -148,7 +148,7 @@ fn replay(
     let resource = loaded.resource;
     let from_ms = from_ms.unwrap_or(i64::MIN / 2);
     let to_ms = to_ms.unwrap_or(i64::MAX);
-    let daily = Options { refit_days: 1, ..options.clone() };
+    let daily = BacktestOptions { refit_days: 1, ..options.clone() };
     // As in the back-test.
     let models = options.models.iter().filter(|model| timeline.known.limit || !model.needs_limits());
     let daily_tracks = models

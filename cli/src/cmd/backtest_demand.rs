@@ -10,7 +10,7 @@ use tracecast_analytics::time::{Window, Written, Zone};
 use tracecast_analytics::{Trace, schema::Table as _};
 use tracecast_predictors::demand::Unit;
 use tracecast_predictors::demand::answer::{Answer, SCHEMA};
-use tracecast_predictors::demand::backtest::{self, Options};
+use tracecast_predictors::demand::backtest::{self, DemandBacktestOptions};
 use tracecast_predictors::demand::fan::LEVELS;
 use tracecast_predictors::demand::forecast::structural::Log;
 use tracecast_predictors::demand::forecast::{ForecastModel, ForecastSettings};
@@ -162,8 +162,8 @@ fn model(name: &str) -> Result<ForecastModel, String> {
 pub(crate) const EVALUATED: [&str; 2] = ["--eval-from", "--eval-to"];
 
 /// The series asked for.
-pub(crate) fn gather(trace: &Trace, request: &Gathering) -> Result<(Gathered, gather::Options)> {
-    let options = gather::Options {
+pub(crate) fn gather(trace: &Trace, request: &Gathering) -> Result<(Gathered, gather::GatherOptions)> {
+    let options = gather::GatherOptions {
         slot_ms: request.slot,
         unit: request.unit.map(|unit| if unit == Counted::Nodes { Unit::Nodes } else { Unit::Gpus }),
         source: match request.counts {
@@ -212,15 +212,15 @@ pub(crate) fn models(
         }
         return Ok((models, None));
     }
-    let timeline = Timeline::of(trace, timeline::Options::default())?;
+    let timeline = Timeline::of(trace, timeline::TimelineOptions::default())?;
     if !learning.durations {
         return Ok((models, Some(Log::of(&timeline, None))));
     }
     output::say(quiet, &format!("tracecast: durations of {} jobs …", format::count(timeline.jobs.len() as u64)));
-    let options = duration_backtest::Options {
+    let options = duration_backtest::BacktestOptions {
         predict_from: 0.1,
         models: vec![DurationModel::RunningMean, DurationModel::Boosted],
-        ..duration_backtest::Options::default()
+        ..duration_backtest::BacktestOptions::default()
     };
     let found = duration_backtest::tracks(&timeline, &options)?;
     let track = found.tracks.iter().find(|track| track.name == DurationModel::Boosted.name());
@@ -246,13 +246,13 @@ pub(crate) fn run(request: &BacktestDemand, quiet: bool) -> Result<()> {
     let (mut gathered, gathering) = gather(&trace, &request.gathering)?;
     gathered.notes.extend(trace.warnings());
     let (models, log) = models(&trace, &gathered, &request.learning, quiet)?;
-    let options = Options {
+    let options = DemandBacktestOptions {
         models,
         settings: settings(&request.gathering, &request.learning),
         refit_days: request.learning.refit_days,
         report_from_ms,
         report_to_ms,
-        ..Options::default()
+        ..DemandBacktestOptions::default()
     };
     output::say(
         quiet,

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use tracecast_analytics::report::format;
 use tracecast_analytics::schema::Resource;
 use tracecast_predictors::duration::apply::apply;
-use tracecast_predictors::duration::backtest::Options;
+use tracecast_predictors::duration::backtest::BacktestOptions;
 use tracecast_predictors::duration::predictor::Predictor;
 use tracecast_predictors::output as rows;
 use tracecast_predictors::slurm::{self, Comment, LimitTest, ScriptOptions, TimeLimit};
@@ -140,7 +140,7 @@ pub(crate) fn run(request: &Predict, quiet: bool) -> Result<()> {
         let limit = TimeLimit::default();
         if request.slurm_time_limit {
             output::say(quiet, "tracecast: testing time limits on the later jobs of these sources …");
-            let options = Options { settings: trained.settings, ..Options::default() };
+            let options = BacktestOptions { settings: trained.settings, ..BacktestOptions::default() };
             let test = slurm::back_test(&mut entries, &timeline, &options, &limit)?;
             output::say(quiet, &format!("tracecast: {}", told(&test, &limit)));
             let mut notes = serde_json::to_string_pretty(&test)?;

@@ -9,7 +9,7 @@ use tracecast_analytics::report::format;
 use tracecast_analytics::schema::Resource;
 use tracecast_analytics::time::Written;
 use tracecast_analytics::time::Zone;
-use tracecast_predictors::duration::backtest::Options;
+use tracecast_predictors::duration::backtest::BacktestOptions;
 use tracecast_predictors::duration::predictor::Predictor;
 use tracecast_predictors::timeline::{self, Timeline};
 
@@ -147,9 +147,9 @@ pub(crate) fn run(request: &TrainDuration, quiet: bool) -> Result<()> {
 }
 
 /// Which jobs, and what of them.
-pub(crate) fn which(choosing: &Choosing) -> timeline::Options {
+pub(crate) fn which(choosing: &Choosing) -> timeline::TimelineOptions {
     let ignored = |what: Ignored| choosing.ignore.contains(&what);
-    timeline::Options {
+    timeline::TimelineOptions {
         known_vc_only: choosing.known_vc_only,
         ignore_vc: ignored(Ignored::Vc),
         ignore_name: ignored(Ignored::Name),
@@ -159,8 +159,8 @@ pub(crate) fn which(choosing: &Choosing) -> timeline::Options {
 }
 
 /// How to learn.
-pub(crate) fn options(learning: &Learning) -> Options {
-    let mut options = Options::default();
+pub(crate) fn options(learning: &Learning) -> BacktestOptions {
+    let mut options = BacktestOptions::default();
     if let Some(trees) = learning.trees {
         options.settings.trees.trees = trees.get();
     }

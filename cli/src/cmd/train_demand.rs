@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 use clap::Args;
 use tracecast_analytics::report::format;
 use tracecast_predictors::demand::Unit;
-use tracecast_predictors::demand::backtest::Options;
+use tracecast_predictors::demand::backtest::DemandBacktestOptions;
 use tracecast_predictors::demand::forecast::structural::Log;
 use tracecast_predictors::demand::gather;
 use tracecast_predictors::demand::predictor::{self, DemandPredictor, Gathering as Kept};
@@ -76,11 +76,11 @@ pub(crate) fn run(request: &TrainDemand, quiet: bool) -> Result<()> {
         output::say(quiet, &format!("tracecast: {note}"));
     }
     let (models, log) = backtest_demand::models(&trace, &gathered, &request.learning, quiet)?;
-    let learning = Options {
+    let learning = DemandBacktestOptions {
         models,
         settings: backtest_demand::settings(&request.gathering, &request.learning),
         refit_days: request.learning.refit_days,
-        ..Options::default()
+        ..DemandBacktestOptions::default()
     };
     let kept = Kept {
         slot_ms: options.slot_ms,
@@ -120,7 +120,7 @@ pub(crate) fn forecast(request: &Forecast, quiet: bool) -> Result<()> {
             output::say(quiet, &format!("tracecast: {note}"));
         }
         let log = if predictor.gathering.from_jobs {
-            Some(Log::of(&Timeline::of(&trace, timeline::Options::default())?, None))
+            Some(Log::of(&Timeline::of(&trace, timeline::TimelineOptions::default())?, None))
         } else {
             None
         };

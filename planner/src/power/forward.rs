@@ -11,7 +11,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 use tracecast_analytics::time::{HOUR_MS, format_rfc3339};
-use tracecast_predictors::demand::backtest::{self, DemandTracks, Options};
+use tracecast_predictors::demand::backtest::{self, DemandBacktestOptions, DemandTracks};
 use tracecast_predictors::demand::forecast::{ForecastModel, ForecastSettings};
 use tracecast_predictors::demand::gather::Asked;
 use tracecast_predictors::demand::predictor::{DemandPredictor, Gathering};
@@ -223,10 +223,10 @@ fn schedule(series: &Series, request: &Request) -> Result<Schedule> {
         ForecastModel::Smoothing,
         ForecastModel::Boosted,
     ];
-    let options = Options {
+    let options = DemandBacktestOptions {
         models: models.to_vec(),
         settings: ForecastSettings { horizon: HOURS, ..ForecastSettings::default() },
-        ..Options::default()
+        ..DemandBacktestOptions::default()
     };
     let tracks = backtest::tracks(&hourly, None, &options)?;
     let need: Vec<f64> = series.slots.iter().map(|slot| slot.peak.min(slot.total)).collect();
@@ -263,7 +263,7 @@ fn schedule(series: &Series, request: &Request) -> Result<Schedule> {
         std::slice::from_ref(&hourly),
         None,
         gathering,
-        &Options { models: vec![model], ..options },
+        &DemandBacktestOptions { models: vec![model], ..options },
     )?;
     let forecasts = trained.forecast()?;
     let forecast =

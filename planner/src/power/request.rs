@@ -258,14 +258,14 @@ impl Pools {
     /// # Errors
     /// If there is none.
     pub fn of(trace: &Trace, demanded: &Demanded, gpus: f64) -> Result<Self> {
-        let options = gather::Options {
+        let options = gather::GatherOptions {
             slot_ms: demanded.slot_ms,
             asked: if demanded.pending { Asked::WithPendingUpToTotal } else { Asked::InUse },
             gpus_per_node: Some(gpus),
             vcs: demanded.vcs.clone(),
             outages_are_idle: demanded.outages_are_idle,
             unit: (trace.activity.is_empty() && !trace.jobs.is_empty()).then_some(Unit::Nodes),
-            ..gather::Options::default()
+            ..gather::GatherOptions::default()
         };
         let gathered = gather::gather(trace, &options)?;
         let mut vcs: Vec<Series> = gathered.series.iter().map(|series| study::in_nodes(series, gpus)).collect();

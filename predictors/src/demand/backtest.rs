@@ -43,7 +43,7 @@ const SHOWN_DAYS: i64 = 3;
 
 /// What is back-tested, and where.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Options {
+pub struct DemandBacktestOptions {
     /// Models, each once; persistence is always there.
     pub models: Vec<ForecastModel>,
     /// How they are fitted.
@@ -60,7 +60,7 @@ pub struct Options {
     pub report_to_ms: Option<i64>,
 }
 
-impl Default for Options {
+impl Default for DemandBacktestOptions {
     fn default() -> Self {
         Self {
             models: ForecastModel::ALL.to_vec(),
@@ -212,7 +212,7 @@ pub struct DemandTracks {
 }
 
 /// Where the parts of a series begin: forecasts, choice, report, and where it ends.
-fn parts(series: &Series, options: &Options) -> Result<Parts> {
+fn parts(series: &Series, options: &DemandBacktestOptions) -> Result<Parts> {
     let count = series.slots.len();
     let at = |ms: i64| {
         let slots = (ms - series.start_ms).max(0).unsigned_abs().div_ceil(series.slot_ms.max(1).unsigned_abs());
@@ -237,11 +237,16 @@ fn parts(series: &Series, options: &Options) -> Result<Parts> {
 ///
 /// # Errors
 /// If there are too few slots, or a learner fails.
-pub fn tracks(series: &Series, jobs: Option<&Jobs>, options: &Options) -> Result<DemandTracks> {
+pub fn tracks(series: &Series, jobs: Option<&Jobs>, options: &DemandBacktestOptions) -> Result<DemandTracks> {
     tracks_of(series, jobs, options, parts(series, options)?)
 }
 
-pub(super) fn tracks_of(series: &Series, jobs: Option<&Jobs>, options: &Options, parts: Parts) -> Result<DemandTracks> {
+pub(super) fn tracks_of(
+    series: &Series,
+    jobs: Option<&Jobs>,
+    options: &DemandBacktestOptions,
+    parts: Parts,
+) -> Result<DemandTracks> {
     let step = usize::try_from(options.refit_days.max(1) * DAY_MS / series.slot_ms.max(1)).unwrap_or(usize::MAX);
     let Parts { first, choose, report, end } = parts;
     let moments = by_slot(parts, step);
@@ -294,7 +299,7 @@ fn said(
     series: &Series,
     jobs: Option<&Jobs>,
     serves: &Range<usize>,
-    options: &Options,
+    options: &DemandBacktestOptions,
 ) -> Result<Vec<Fan>> {
     forecast::fit(model, series.before(serves.start), jobs, &options.settings)?.forecasts(series, serves.clone())
 }
@@ -305,7 +310,7 @@ fn calibrate(
     first: usize,
     raw: &[Fan],
     point_is_median: bool,
-    options: &Options,
+    options: &DemandBacktestOptions,
     window: usize,
 ) -> (Vec<Fan>, DemandCalibrator) {
     let horizon = options.settings.horizon.max(1);
@@ -450,7 +455,7 @@ pub(super) fn choice(series: &Series, tracks: &DemandTracks) -> Vec<f64> {
 ///
 /// # Errors
 /// As [`tracks`], or if nothing was counted in the slots reported.
-pub fn run(series: &Series, jobs: Option<&Jobs>, options: &Options) -> Result<DemandBacktest> {
+pub fn run(series: &Series, jobs: Option<&Jobs>, options: &DemandBacktestOptions) -> Result<DemandBacktest> {
     summarise(series, &tracks(series, jobs, options)?)
 }
 
@@ -463,7 +468,7 @@ pub fn run_all(
     log: Option<&Log>,
     vcs: &[String],
     asked: Asked,
-    options: &Options,
+    options: &DemandBacktestOptions,
 ) -> Result<Vec<DemandBacktest>> {
     all.iter()
         .map(|series| {

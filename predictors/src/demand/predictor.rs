@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use tracecast_analytics::report::markup::csv_text;
 use tracecast_analytics::time::{DAY_MS, format_utc};
 
-use super::backtest::{self, DemandTracks, Options};
+use super::backtest::{self, DemandBacktestOptions, DemandTracks};
 use super::calibrate::DemandCalibrator;
 use super::fan::{Bounds, Fan, LEVELS};
 use super::forecast::boosted::{BoostedDemand, GROWN};
@@ -68,8 +68,8 @@ pub struct Gathering {
 
 impl Gathering {
     /// The options that gather alike.
-    pub fn options(&self) -> gather::Options {
-        gather::Options {
+    pub fn options(&self) -> gather::GatherOptions {
+        gather::GatherOptions {
             slot_ms: self.slot_ms,
             unit: Some(self.unit),
             source: if self.from_jobs { gather::Source::Jobs } else { gather::Source::Activity },
@@ -162,7 +162,12 @@ impl DemandPredictor {
     ///
     /// # Errors
     /// If a series is too short, or a learner fails.
-    pub fn train(all: &[Series], log: Option<&Log>, gathering: Gathering, options: &Options) -> Result<Self> {
+    pub fn train(
+        all: &[Series],
+        log: Option<&Log>,
+        gathering: Gathering,
+        options: &DemandBacktestOptions,
+    ) -> Result<Self> {
         let settings = options.settings;
         let mut series = Vec::new();
         for each in all {
@@ -288,7 +293,7 @@ impl DemandPredictor {
     }
 }
 
-fn train_one(series: &Series, jobs: Option<&Jobs>, options: &Options) -> Result<Member> {
+fn train_one(series: &Series, jobs: Option<&Jobs>, options: &DemandBacktestOptions) -> Result<Member> {
     let count = series.slots.len();
     let (first, choose) = (position(0.35, count), position(CHOOSE_FROM, count));
     if first < 2 * options.settings.horizon.max(1) {

@@ -33,7 +33,7 @@ use crate::timeline::{DrawnWaits, Timeline};
 
 /// What is back-tested, and where.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Options {
+pub struct BacktestOptions {
     /// Share of jobs after which models predict: those up to `choose_from` only teach the calibration.
     pub predict_from: f64,
     /// Share of jobs after which models are chosen.
@@ -50,7 +50,7 @@ pub struct Options {
     pub adapt: f64,
 }
 
-impl Default for Options {
+impl Default for BacktestOptions {
     fn default() -> Self {
         use Model::{Boosted, Limit, LimitShare, Qssf, RecentMedian, RunningMean, ShrunkMean, Survival, WeightedMean};
         Self {
@@ -230,7 +230,7 @@ pub struct Tracks {
 ///
 /// # Errors
 /// If too few jobs have ended before the first fit, or a learner fails.
-pub fn tracks(timeline: &Timeline, options: &Options) -> Result<Tracks> {
+pub fn tracks(timeline: &Timeline, options: &BacktestOptions) -> Result<Tracks> {
     let (rows, _) = play(timeline);
     let count = rows.rows.len();
     let first = first_predicted(&rows, options);
@@ -264,7 +264,7 @@ const SHORTEST_STEP_MS: i64 = 6 * HOUR_MS;
 
 /// From which job on models predict: earlier than `predict_from` where few jobs lie between it and `choose_from`, as calibration learns from
 /// the jobs predicted alone.
-fn first_predicted(rows: &Rows, options: &Options) -> usize {
+fn first_predicted(rows: &Rows, options: &BacktestOptions) -> usize {
     let count = rows.rows.len();
     let usual = position(options.predict_from, count);
     let early = position(options.choose_from, count).saturating_sub(TEACHING);
@@ -278,7 +278,7 @@ fn first_predicted(rows: &Rows, options: &Options) -> usize {
 }
 
 /// Time between fits, milliseconds: as asked for, but eight at least over the jobs predicted.
-fn step_between(rows: &Rows, first: usize, options: &Options) -> i64 {
+fn step_between(rows: &Rows, first: usize, options: &BacktestOptions) -> i64 {
     let at = |row: Option<&crate::duration::rows::Row>| row.map_or(0, |row| row.submit_ms);
     let span_ms = at(rows.rows.last()) - at(rows.rows.get(first));
     (span_ms / LEAST_FITS).max(SHORTEST_STEP_MS).min(options.refit_days.max(1) * DAY_MS)
@@ -297,7 +297,7 @@ const LEAST: usize = 200;
 ///
 /// # Errors
 /// If too few jobs have ended before `to_ms`, or a learner fails.
-pub fn track_between(model: Model, rows: &Rows, from_ms: i64, to_ms: i64, options: &Options) -> Result<Track> {
+pub fn track_between(model: Model, rows: &Rows, from_ms: i64, to_ms: i64, options: &BacktestOptions) -> Result<Track> {
     let mut ends: Vec<i64> = rows.rows.iter().filter_map(|row| row.end_ms.filter(|_| row.y.is_some())).collect();
     ends.sort_unstable();
     let begin_ms = ends.get(LEAST).copied().unwrap_or(from_ms).max(from_ms - 14 * DAY_MS);
@@ -314,7 +314,7 @@ pub fn track_between(model: Model, rows: &Rows, from_ms: i64, to_ms: i64, option
 }
 
 /// What one model says, not calibrated.
-fn said_by(model: Model, rows: &Rows, moments: &[Refit], options: &Options) -> Result<Track> {
+fn said_by(model: Model, rows: &Rows, moments: &[Refit], options: &BacktestOptions) -> Result<Track> {
     let count = rows.rows.len();
     let mut said: Vec<Option<Said>> = vec![None; count];
     let part = |refit: &Refit| -> Result<Vec<(usize, Said)>> {
@@ -462,7 +462,11 @@ const MOSTLY_ASSUMED: f64 = 0.1;
 ///
 /// # Errors
 /// As [`tracks`].
-pub fn under_drawn_waits(timeline: &Timeline, options: &Options, found: &Backtest) -> Result<Option<UnderDrawnWaits>> {
+pub fn under_drawn_waits(
+    timeline: &Timeline,
+    options: &BacktestOptions,
+    found: &Backtest,
+) -> Result<Option<UnderDrawnWaits>> {
     if (timeline.assumed_starts as f64) < MOSTLY_ASSUMED * timeline.jobs.len() as f64 {
         return Ok(None);
     }
@@ -471,7 +475,7 @@ pub fn under_drawn_waits(timeline: &Timeline, options: &Options, found: &Backtes
     let chosen = Model::ALL.into_iter().find(|model| model.name() == found.chosen).or(most);
     let mut models = vec![Model::RunningMean];
     models.extend(chosen.filter(|model| *model != Model::RunningMean));
-    let options = Options { models: models.clone(), ..options.clone() };
+    let options = BacktestOptions { models: models.clone(), ..options.clone() };
     let mut again = run(&later, &options)?.models;
     again.retain(|score| models.iter().any(|model| model.name() == score.name));
     Ok(Some(UnderDrawnWaits { waits, models: again }))
@@ -481,7 +485,7 @@ pub fn under_drawn_waits(timeline: &Timeline, options: &Options, found: &Backtes
 ///
 /// # Errors
 /// As [`tracks`].
-pub fn run(timeline: &Timeline, options: &Options) -> Result<Backtest> {
+pub fn run(timeline: &Timeline, options: &BacktestOptions) -> Result<Backtest> {
     let tracks = tracks(timeline, options)?;
     summarise(&tracks, options)
 }
@@ -490,7 +494,7 @@ pub fn run(timeline: &Timeline, options: &Options) -> Result<Backtest> {
 ///
 /// # Errors
 /// If no job that is reported ever ended.
-pub fn summarise(found: &Tracks, options: &Options) -> Result<Backtest> {
+pub fn summarise(found: &Tracks, options: &BacktestOptions) -> Result<Backtest> {
     let rows = &found.rows.rows;
     let (first, report) = (position(options.choose_from, rows.len()), position(options.report_from, rows.len()));
     let known = |from: usize, to: usize| {

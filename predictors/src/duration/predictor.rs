@@ -22,7 +22,7 @@ use super::calibrate::{About, Calibrator, Class, Spread};
 use super::distribution::Distribution;
 use super::forecast::{self, Model, Plain, Quartet, Settings};
 use super::rows::{Rows, play};
-use crate::duration::backtest::{self, Options};
+use crate::duration::backtest::{self, BacktestOptions};
 use crate::duration::order;
 use crate::error::{Error, Result};
 use crate::feature::{Past, Store, log_limit, log_run};
@@ -189,7 +189,7 @@ impl Predictor {
     ///
     /// # Errors
     /// If too few jobs have ended, or the learner fails.
-    pub fn train(timeline: &Timeline, options: &Options) -> Result<Self> {
+    pub fn train(timeline: &Timeline, options: &BacktestOptions) -> Result<Self> {
         let (rows, store) = play(timeline);
         let settings = options.settings;
         let end = |row: &super::rows::Row| row.end_ms.into_iter().chain([row.submit_ms]).max();
@@ -683,7 +683,7 @@ struct Chosen {
 
 /// Chooses the model on the jobs submitted from `from_ms` on, by what each, fitted before them, would have said of them: of those whose intervals held and
 /// that were no worse than the running mean the one of least loss; if there is none, the running mean, which is then said not to have held.
-fn choose(rows: &Rows, from_ms: i64, limits: bool, options: &Options) -> Result<Chosen> {
+fn choose(rows: &Rows, from_ms: i64, limits: bool, options: &BacktestOptions) -> Result<Chosen> {
     let candidates = [Model::Boosted, Model::LimitShare, Model::ShrunkMean, Model::RunningMean];
     let mut tracks = Vec::new();
     for model in candidates.into_iter().filter(|model| limits || !model.needs_limits()) {
@@ -735,9 +735,9 @@ mod tests {
         Timeline { jobs: (0..jobs).map(job).collect(), known, ..Timeline::default() }
     }
 
-    fn options() -> Options {
+    fn options() -> BacktestOptions {
         let trees = Trees { trees: 60, leaves: 8, rate: 0.2, rows: 0.8, columns: 0.8, least: 5.0, ..Trees::default() };
-        Options { settings: Settings { trees, ..Settings::default() }, ..Options::default() }
+        BacktestOptions { settings: Settings { trees, ..Settings::default() }, ..BacktestOptions::default() }
     }
 
     fn ask(user: &str, submit_ms: i64) -> Submission {

@@ -15,7 +15,7 @@ use std::hint::black_box;
 use std::io::Read as _;
 use std::path::Path;
 
-use super::error::{Error, Result};
+use super::error::{ServeError, ServeResult};
 
 /// The user name of the password form.
 const USER: &str = "tracecast";
@@ -44,7 +44,7 @@ impl Token {
     ///
     /// # Errors
     /// If nothing is left, or if it holds what a header cannot carry.
-    pub fn new(text: &str) -> Result<Self> {
+    pub fn new(text: &str) -> ServeResult<Self> {
         Self::checked(text, || "the token given".to_owned())
     }
 
@@ -52,13 +52,13 @@ impl Token {
     ///
     /// # Errors
     /// As [`Token::new`], or if the file cannot be read or has more than 4,096 bytes.
-    pub fn from_file(path: &Path) -> Result<Self> {
-        let failed = |source| Error::Io { action: "read the token file", path: path.to_owned(), source };
+    pub fn from_file(path: &Path) -> ServeResult<Self> {
+        let failed = |source| ServeError::Io { action: "read the token file", path: path.to_owned(), source };
         let file = File::open(path).map_err(failed)?;
         let open_to_others = file.metadata().is_ok_and(|found| found.is_file() && others_read(&found));
         let mut text = Vec::new();
         file.take(LONGEST_FILE + 1).read_to_end(&mut text).map_err(failed)?;
-        let wrong = |found| Error::Token {
+        let wrong = |found| ServeError::Token {
             origin: path.display().to_string(),
             found,
             remedy: "write one line of visible ASCII characters, for instance from `openssl rand -hex 32`",
@@ -81,9 +81,9 @@ impl Token {
         &self.warnings
     }
 
-    fn checked(text: &str, origin: impl Fn() -> String) -> Result<Self> {
+    fn checked(text: &str, origin: impl Fn() -> String) -> ServeResult<Self> {
         let text = text.trim();
-        let wrong = |found| Error::Token {
+        let wrong = |found| ServeError::Token {
             origin: origin(),
             found,
             remedy: "write one line of visible ASCII characters, for instance from `openssl rand -hex 32`",
@@ -196,10 +196,10 @@ mod tests {
     #[test]
     fn a_token_that_guards_nothing_is_refused() {
         for text in ["", " \n", "two words", "naïve", "a\nb"] {
-            assert!(matches!(Token::new(text), Err(Error::Token { .. })), "{text:?}");
+            assert!(matches!(Token::new(text), Err(ServeError::Token { .. })), "{text:?}");
         }
         let file = tempfile::NamedTempFile::new().unwrap();
-        assert!(matches!(Token::from_file(file.path()), Err(Error::Token { .. })));
+        assert!(matches!(Token::from_file(file.path()), Err(ServeError::Token { .. })));
         std::fs::write(file.path(), "sesame\r\n").unwrap();
         assert!(Token::from_file(file.path()).unwrap().admits(Some(b"Bearer sesame")));
     }

@@ -1,18 +1,18 @@
 //! Why the server could not start or go on. What a client did wrong is not here: that is a `Refusal`, told to the client.
 //!
-//! Worked example: a token file of two blanks gives [`Error::Token`], "token.txt: the token is empty; write one line of at least
+//! Worked example: a token file of two blanks gives [`ServeError::Token`], "token.txt: the token is empty; write one line of at least
 //! one visible character".
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// Result of the fallible functions of this module.
-pub type Result<T, E = Error> = std::result::Result<T, E>;
+pub type ServeResult<T, E = ServeError> = std::result::Result<T, E>;
 
 /// Why the server could not start or go on.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Error {
+pub enum ServeError {
     /// The operating system refused a file or folder.
     #[error("{action} {}", path.display())]
     Io {

@@ -29,7 +29,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::error::{Error, Result};
+use super::error::{ServeError, ServeResult};
 use super::recent::Identity;
 use crate::job::Event;
 
@@ -115,8 +115,8 @@ struct Line {
     event: Event,
 }
 
-fn io_error<'a>(action: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> Error + 'a {
-    move |source| Error::Io { action, path: path.to_owned(), source }
+fn io_error<'a>(action: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> ServeError + 'a {
+    move |source| ServeError::Io { action, path: path.to_owned(), source }
 }
 
 fn segment(folder: &Path, first: u64) -> PathBuf {
@@ -175,20 +175,20 @@ impl Journal {
     /// If another server has it open, if the system refuses a file, or if what was acknowledged cannot be read back.
     pub(super) fn open(
         folder: &Path,
-        learn: &mut dyn FnMut(Found<'_>) -> std::result::Result<bool, String>,
-    ) -> Result<(Self, Recovered)> {
+        learn: &mut dyn FnMut(Found<'_>) -> Result<bool, String>,
+    ) -> ServeResult<(Self, Recovered)> {
         fs::create_dir_all(folder).map_err(io_error("make the journal folder", folder))?;
         let lock_path = folder.join("lock");
         let lock = OpenOptions::new().create(true).truncate(false).write(true).open(&lock_path);
         let lock = lock.map_err(io_error("open", &lock_path))?;
         match lock.try_lock() {
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(Error::Locked { folder: folder.to_owned() }),
+            Err(TryLockError::WouldBlock) => return Err(ServeError::Locked { folder: folder.to_owned() }),
             Err(TryLockError::Error(source)) => return Err(io_error("lock", &lock_path)(source)),
         }
         let mut recovered = Recovered::default();
         if let Some((seq, recent, bytes)) = read_snapshot(folder)? {
-            learn(Found::Snapshot(&bytes, &recent)).map_err(|reason| Error::Memory {
+            learn(Found::Snapshot(&bytes, &recent)).map_err(|reason| ServeError::Memory {
                 path: folder.join(SNAPSHOT),
                 found: format!("the model cannot take it up: {reason}"),
                 remedy: "start with the model that wrote it, or give another journal folder",
@@ -328,7 +328,7 @@ fn sum_of(head: &[u8], rest: &[&[u8]]) -> u32 {
 type Snapshot = (u64, Vec<Identity>, Vec<u8>);
 
 /// The snapshot of a folder.
-fn read_snapshot(folder: &Path) -> Result<Option<Snapshot>> {
+fn read_snapshot(folder: &Path) -> ServeResult<Option<Snapshot>> {
     let path = folder.join(SNAPSHOT);
     let file = match File::open(&path) {
         Ok(file) => file,
@@ -341,7 +341,7 @@ fn read_snapshot(folder: &Path) -> Result<Option<Snapshot>> {
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes).map_err(io_error("read", &path))?;
     let found = parse_snapshot(&head, &bytes);
-    found.map(Some).ok_or_else(|| Error::Memory {
+    found.map(Some).ok_or_else(|| ServeError::Memory {
         path,
         found: "not a snapshot of version 1 or 2, or damaged".to_owned(),
         remedy: "put back a copy; without one, move it away, and what it stood for is forgotten",
@@ -377,8 +377,8 @@ fn replay(
     path: &Path,
     last: &mut u64,
     recovered: &mut Recovered,
-    learn: &mut dyn FnMut(Found<'_>) -> std::result::Result<bool, String>,
-) -> Result<u64> {
+    learn: &mut dyn FnMut(Found<'_>) -> Result<bool, String>,
+) -> ServeResult<u64> {
     let mut file = BufReader::with_capacity(1 << 16, File::open(path).map_err(io_error("open", path))?);
     let mut line = Vec::new();
     let mut whole_bytes = 0;
@@ -399,7 +399,7 @@ fn replay(
             recovered.corrupt += 1;
             continue;
         }
-        let Line { seq, event } = serde_json::from_slice(whole).map_err(|error| Error::Memory {
+        let Line { seq, event } = serde_json::from_slice(whole).map_err(|error| ServeError::Memory {
             path: path.to_owned(),
             found: format!("line {number} is whole but is no event known here: {error}"),
             remedy: "start the version that wrote it",
@@ -416,7 +416,11 @@ fn replay(
             Ok(false) => recovered.refused += 1,
             Err(reason) => {
                 let remedy = "start with the model that wrote it, or give another journal folder";
-                return Err(Error::Memory { path: path.to_owned(), found: format!("line {number}: {reason}"), remedy });
+                return Err(ServeError::Memory {
+                    path: path.to_owned(),
+                    found: format!("line {number}: {reason}"),
+                    remedy,
+                });
             }
         }
     }
@@ -432,7 +436,7 @@ mod tests {
     }
 
     /// Opens a folder; what it holds comes back as the snapshot's bytes and the events.
-    fn open(folder: &Path) -> Result<(Journal, Recovered, Vec<u8>, Vec<Event>)> {
+    fn open(folder: &Path) -> ServeResult<(Journal, Recovered, Vec<u8>, Vec<Event>)> {
         let (mut snapshot, mut events) = (Vec::new(), Vec::new());
         let (journal, recovered) = Journal::open(folder, &mut |found| {
             match found {
@@ -468,7 +472,7 @@ mod tests {
     fn a_second_server_is_kept_out() {
         let folder = tempfile::tempdir().unwrap();
         let held = open(folder.path()).unwrap();
-        assert!(matches!(open(folder.path()), Err(Error::Locked { .. })));
+        assert!(matches!(open(folder.path()), Err(ServeError::Locked { .. })));
         drop(held);
         assert!(open(folder.path()).is_ok());
     }
@@ -604,7 +608,7 @@ mod tests {
                 fs::write(&path, &damaged).unwrap();
                 let same = damaged.eq_ignore_ascii_case(&bytes);
                 match open(folder.path()) {
-                    Err(Error::Memory { .. }) => {}
+                    Err(ServeError::Memory { .. }) => {}
                     // A letter of the checksum in the other case is the same digit.
                     Ok(_) => assert!(same && bytes[at].is_ascii_hexdigit(), "byte {at}, bit {bit}"),
                     Err(error) => panic!("byte {at}: {error}"),
@@ -615,7 +619,7 @@ mod tests {
         let rest = r#""seq":9,"event":{"event":"paused","job_id":"a"}}"#;
         let line = format!("{{\"crc\":\"{:08x}\",{rest}\n", crc32fast::hash(rest.as_bytes()));
         fs::write(only_file(folder.path()), line).unwrap();
-        let Err(Error::Memory { found, .. }) = open(folder.path()) else {
+        let Err(ServeError::Memory { found, .. }) = open(folder.path()) else {
             panic!("an event of a later version was taken")
         };
         assert!(found.contains("line 1"), "{found}");

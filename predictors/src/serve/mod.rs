@@ -47,12 +47,12 @@ mod refusal;
 mod signal;
 
 pub use auth::Token;
-pub use error::{Error, Result};
+pub use error::{ServeError, ServeResult};
 pub use journal::Recovered;
 pub use signal::{signalled, terminated};
 
 /// Work on a copy of the model's state that another thread does; an error is in words for an operator.
-pub type Task<T> = Box<dyn FnOnce() -> std::result::Result<T, String> + Send>;
+pub type Task<T> = Box<dyn FnOnce() -> Result<T, String> + Send>;
 
 /// A model that predicts, learns and can be retrained. All methods are called from one thread, and every one of them delays
 /// the predictions that wait: what takes long belongs into the returned [`Task`]s.
@@ -69,7 +69,7 @@ pub trait OnlineModel: Send + 'static {
     ///
     /// # Errors
     /// Why the event is refused: unknown job, end before start, known already, … The state is then as before.
-    fn observe(&mut self, event: &Event) -> std::result::Result<(), String>;
+    fn observe(&mut self, event: &Event) -> Result<(), String>;
 
     /// GPUs of the cluster that the model was trained on, if known.
     fn cluster_gpus(&self) -> Option<f64> {
@@ -95,7 +95,7 @@ pub trait OnlineModel: Send + 'static {
     ///
     /// # Errors
     /// Why the snapshot cannot be taken up.
-    fn restore(&mut self, snapshot: &[u8]) -> std::result::Result<(), String>;
+    fn restore(&mut self, snapshot: &[u8]) -> Result<(), String>;
 }
 
 /// Settings of the server.
@@ -162,7 +162,7 @@ impl Config {
         warnings
     }
 
-    fn check(&self) -> Result<()> {
+    fn check(&self) -> ServeResult<()> {
         let positive = [
             ("retrain_after", self.retrain_after != Some(0)),
             ("compact_bytes", self.compact_bytes > 0),
@@ -173,10 +173,10 @@ impl Config {
             ("max_connections", self.max_connections > 0),
         ];
         if let Some((name, _)) = positive.into_iter().find(|(_, positive)| !positive) {
-            return Err(Error::Setting { name, found: "0".to_owned(), remedy: "give a number above 0" });
+            return Err(ServeError::Setting { name, found: "0".to_owned(), remedy: "give a number above 0" });
         }
         if self.body_budget_bytes < self.body_limit_bytes {
-            return Err(Error::Setting {
+            return Err(ServeError::Setting {
                 name: "body_budget_bytes",
                 found: format!("{}, less than one body of {}", self.body_budget_bytes, self.body_limit_bytes),
                 remedy: "give at least the limit of one body",
@@ -196,7 +196,7 @@ struct Server<B> {
 }
 
 impl<B: OnlineModel> Server<B> {
-    fn open(mut online: B, config: Config) -> Result<Self> {
+    fn open(mut online: B, config: Config) -> ServeResult<Self> {
         config.check()?;
         config.warnings().iter().for_each(|warning| (config.notice)(warning));
         let mut recovered = Recovered::default();
@@ -271,7 +271,7 @@ pub async fn run<B: OnlineModel>(
     online: B,
     config: Config,
     stop: impl Future<Output = ()>,
-) -> Result<()> {
+) -> ServeResult<()> {
     Server::open(online, config)?.run(listener, stop).await;
     Ok(())
 }
@@ -286,12 +286,12 @@ pub fn serve<B: OnlineModel>(
     online: B,
     started: impl FnOnce(SocketAddr, &Recovered),
     stop: impl Future<Output = ()>,
-) -> Result<()> {
+) -> ServeResult<()> {
     let address = config.bind;
     let server = Server::open(online, config)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Error::Runtime)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(ServeError::Runtime)?;
     runtime.block_on(async {
-        let refused = |source| Error::Listen { address, source };
+        let refused = |source| ServeError::Listen { address, source };
         let listener = TcpListener::bind(address).await.map_err(refused)?;
         started(listener.local_addr().map_err(refused)?, &server.recovered);
         server.run(listener, stop).await;

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use super::entry::{Key, entries as entries_of, keys_of};
 use super::{Entry, Tested, TimeLimit};
-use crate::duration::backtest::Options;
+use crate::duration::backtest::BacktestOptions;
 use crate::duration::predictor::Predictor;
 use crate::error::{Error, Result};
 use crate::timeline::Timeline;
@@ -51,7 +51,7 @@ impl LimitTest {
 pub fn back_test(
     entries: &mut [Entry],
     timeline: &Timeline,
-    options: &Options,
+    options: &BacktestOptions,
     limit: &TimeLimit,
 ) -> Result<LimitTest> {
     let mut found: BTreeMap<Key, Tested> = BTreeMap::new();
@@ -143,9 +143,9 @@ mod tests {
         Timeline { jobs: (0..jobs).map(job).collect(), known, ..Timeline::default() }
     }
 
-    fn options() -> Options {
+    fn options() -> BacktestOptions {
         let trees = Trees { trees: 40, rate: 0.2, least: 5.0, ..Trees::default() };
-        Options { settings: Settings { trees, ..Settings::default() }, ..Options::default() }
+        BacktestOptions { settings: Settings { trees, ..Settings::default() }, ..BacktestOptions::default() }
     }
 
     fn tested(timeline: &Timeline) -> (Vec<Entry>, LimitTest) {

@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use super::*;
-use crate::demand::backtest::{self, Options};
+use crate::demand::backtest::{self, DemandBacktestOptions};
 use crate::demand::fan::LEVELS;
 use crate::demand::gather::Asked;
 use crate::demand::predictor::{DemandPredictor, Gathering, csv, forecasts};
@@ -54,10 +54,10 @@ fn jobs() -> Jobs {
     Jobs { held: (0..48 * 40).map(job).collect(), pending_counts: false }
 }
 
-fn options() -> Options {
+fn options() -> DemandBacktestOptions {
     let mut settings = ForecastSettings { horizon: 6, most_rows: 3_000, ..ForecastSettings::default() };
     settings.trees.trees = 20;
-    Options { settings, ..Options::default() }
+    DemandBacktestOptions { settings, ..DemandBacktestOptions::default() }
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn a_file_gives_back_the_same_forecasts_and_rolls_on() {
     let mut early = series.clone();
     early.slots.truncate(1_700);
     for model in ForecastModel::ALL {
-        let options = Options { models: vec![model], ..options() };
+        let options = DemandBacktestOptions { models: vec![model], ..options() };
         let mut predictor =
             DemandPredictor::train(std::slice::from_ref(&early), Some(&log), gathering.clone(), &options).unwrap();
         let bytes = predictor.to_bytes().unwrap();

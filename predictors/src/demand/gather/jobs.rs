@@ -17,10 +17,10 @@ use tracecast_analytics::report::format;
 use tracecast_analytics::schema::Table as _;
 use tracecast_analytics::time::Zone;
 
-use super::{GPUS_PER_NODE, Gathered, Options, POOL, Series, Unit, check_vcs, most_so_far};
+use super::{GPUS_PER_NODE, GatherOptions, Gathered, POOL, Series, Unit, check_vcs, most_so_far};
 use crate::error::{Error, Result};
 
-pub(super) fn gather(trace: &Trace, options: &Options, zone: &Zone) -> Result<Gathered> {
+pub(super) fn gather(trace: &Trace, options: &GatherOptions, zone: &Zone) -> Result<Gathered> {
     let facts = JobFacts::of(trace);
     let window = facts.window.filter(|(from, to)| to > from);
     let Some((from, to)) = window else {

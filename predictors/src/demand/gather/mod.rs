@@ -6,7 +6,7 @@
 //! * A slot begins on a whole multiple of its length after local midnight. Slots that the record covers in part, at its ends, are left out.
 //! * Slots in which nothing was counted carry on the last count and say so ([`Slot::counted`]).
 //! * A whole cluster that falls from busy to 0 from one sample to the next did not run out of jobs: it was off, or its counting failed. Such
-//!   samples, of up to two days, count as not taken, in its VCs too, and how many is said, unless [`Options::outages_are_idle`].
+//!   samples, of up to two days, count as not taken, in its VCs too, and how many is said, unless [`GatherOptions::outages_are_idle`].
 //! * Demand is what is in use, or that and what waits ([`Asked`]).
 //! * The pool is the cluster's own series if there is one, else the sum of the VCs at each moment (not of their peaks).
 //!
@@ -64,7 +64,7 @@ pub enum Source {
 
 /// How demand is gathered.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Options {
+pub struct GatherOptions {
     /// Length of a slot, milliseconds.
     pub slot_ms: i64,
     /// What is counted; `None`: nodes where the source counts them, else GPUs.
@@ -81,7 +81,7 @@ pub struct Options {
     pub vcs: Vec<String>,
 }
 
-impl Default for Options {
+impl Default for GatherOptions {
     /// Ten minutes, of whatever is counted, in use.
     fn default() -> Self {
         Self {
@@ -113,7 +113,7 @@ pub struct Gathered {
 ///
 /// # Errors
 /// If the trace has neither activity nor jobs, or not what was asked.
-pub fn series(trace: &Trace, options: &Options) -> Result<Vec<Series>> {
+pub fn series(trace: &Trace, options: &GatherOptions) -> Result<Vec<Series>> {
     Ok(gather(trace, options)?.series)
 }
 
@@ -121,7 +121,7 @@ pub fn series(trace: &Trace, options: &Options) -> Result<Vec<Series>> {
 ///
 /// # Errors
 /// As [`series`].
-pub fn gather(trace: &Trace, options: &Options) -> Result<Gathered> {
+pub fn gather(trace: &Trace, options: &GatherOptions) -> Result<Gathered> {
     if options.slot_ms < 1_000 {
         return Err(Error::Setting(format!("a slot of {} ms is too short; a second is the least", options.slot_ms)));
     }
@@ -152,7 +152,7 @@ pub fn gather(trace: &Trace, options: &Options) -> Result<Gathered> {
 }
 
 /// The VCs asked for; an error names those there are.
-fn check_vcs(options: &Options, known: &[&str]) -> Result<()> {
+fn check_vcs(options: &GatherOptions, known: &[&str]) -> Result<()> {
     match options.vcs.iter().find(|vc| !known.contains(&vc.as_str())) {
         Some(vc) => Err(Error::Unknown {
             what: "VC",

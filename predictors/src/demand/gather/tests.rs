@@ -25,8 +25,8 @@ fn sample(
     }
 }
 
-fn options(minutes: i64) -> Options {
-    Options { slot_ms: minutes * MINUTE, ..Options::default() }
+fn options(minutes: i64) -> GatherOptions {
+    GatherOptions { slot_ms: minutes * MINUTE, ..GatherOptions::default() }
 }
 
 #[test]
@@ -56,13 +56,16 @@ fn the_pool_is_the_sum_at_each_moment_and_not_of_the_peaks() {
     assert_eq!(named, [("a", 6.0), ("b", 5.0), (POOL, 6.0)]);
     assert_eq!((found[2].slots[0].pending, found[2].slots[0].total), (3.0, 16.0));
     // With what waits: 6 + 0 + 3; capped at 16 nothing changes, VC a is capped at 8.
-    let asked = |asked| series(&trace, &Options { asked, ..options(3) }).unwrap();
+    let asked = |asked| series(&trace, &GatherOptions { asked, ..options(3) }).unwrap();
     assert_eq!(asked(Asked::WithPending)[2].slots[0].peak, 9.0);
     assert_eq!(asked(Asked::WithPendingUpToTotal)[0].slots[0].peak, 8.0);
-    let one = series(&trace, &Options { vcs: vec!["b".to_owned()], ..options(3) }).unwrap();
+    let one = series(&trace, &GatherOptions { vcs: vec!["b".to_owned()], ..options(3) }).unwrap();
     assert_eq!(one.iter().map(|each| each.name.as_str()).collect::<Vec<_>>(), ["b"]);
     assert!(
-        series(&trace, &Options { vcs: vec!["c".to_owned()], ..options(3) }).unwrap_err().to_string().contains("a, b")
+        series(&trace, &GatherOptions { vcs: vec!["c".to_owned()], ..options(3) })
+            .unwrap_err()
+            .to_string()
+            .contains("a, b")
     );
 }
 
@@ -81,7 +84,7 @@ fn a_cluster_that_falls_to_zero_has_an_outage_and_a_vc_has_not() {
     // Minutes 2, 3 and 4 are left out: the second slot carries on 61, the third has minute 5.
     assert_eq!(peaks, [(61.0, true), (61.0, false), (62.0, true)]);
     assert!(found.notes.iter().any(|note| note.contains("3 samples are in 1 stretch")), "{:?}", found.notes);
-    let idle = series(&of("cluster"), &Options { outages_are_idle: true, ..options(2) }).unwrap();
+    let idle = series(&of("cluster"), &GatherOptions { outages_are_idle: true, ..options(2) }).unwrap();
     let vc = series(&of("vc"), &options(2)).unwrap();
     for each in [&idle[0], &vc[0]] {
         assert_eq!(each.slots.iter().map(|slot| slot.peak).collect::<Vec<_>>(), [61.0, 1.0, 62.0]);
@@ -127,7 +130,7 @@ fn jobs_give_what_runs_and_waits_in_each_vc_and_nodes_rounded_up_by_vc() {
     assert_eq!(peaks(&found.series), [expect("a", [12.0, 12.0]), expect("b", [0.0, 3.0]), expect(POOL, [13.0, 15.0])]);
     // The pool's mean over the first slot: 12 + 1 for half of it.
     assert_eq!((found.series[2].slots[0].mean, found.series[1].slots[0].pending), (12.5, 3.0));
-    let nodes = series(&trace, &Options { unit: Some(Unit::Nodes), ..options(10) }).unwrap();
+    let nodes = series(&trace, &GatherOptions { unit: Some(Unit::Nodes), ..options(10) }).unwrap();
     // 12 / 8 → 2, 3 / 8 → 1, and the job without a VC takes one for five minutes.
     assert_eq!(peaks(&nodes), [expect("a", [2.0, 2.0]), expect("b", [0.0, 1.0]), expect(POOL, [3.0, 3.0])]);
 }
