@@ -12,14 +12,15 @@ use tracecast_predictors::duration::backtest::{Backtest, ModelScore, Part, Refus
 use tracecast_predictors::duration::forecast::Model;
 use tracecast_predictors::score::{Pinball, Score};
 
-use crate::downstream::{Downstream, Measure, Outcome};
+use crate::downstream::{Downstream, LengthMeasure, QueueOutcome};
 
 /// Version of the JSON.
 pub const SCHEMA: &str = "backtest-duration/1";
 
 /// A back-test of durations, and what it rests on.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
-pub struct Answer {
+#[schemars(rename = "Answer")]
+pub struct BacktestAnswer {
     /// Version of this form.
     pub schema: String,
     /// Trace.
@@ -37,9 +38,9 @@ pub struct Answer {
     pub downstream: Option<Downstream>,
 }
 
-/// The JSON Schema of [`Answer`].
+/// The JSON Schema of [`BacktestAnswer`].
 pub fn json_schema() -> serde_json::Value {
-    schemars::schema_for!(Answer).to_value()
+    schemars::schema_for!(BacktestAnswer).to_value()
 }
 
 /// Losses at 10, 50 and 90 % as shares of the running mean's, and the shares of runs in the 80 and 90 % intervals.
@@ -53,7 +54,7 @@ fn losses(score: &Score, base: Pinball) -> [Cell; 5] {
     ]
 }
 
-impl Answer {
+impl BacktestAnswer {
     fn span(&self, span: &Span) -> String {
         let zone = Zone::named(&self.zone).unwrap_or_else(|_| Zone::utc());
         let day = |ms: i64| zone.show(ms).chars().take("2017-10-03".len()).collect::<String>();
@@ -318,7 +319,8 @@ impl Answer {
 /// picked from the table afterwards, and said to be.
 fn sentence(downstream: &Downstream, ranked_at: f64) -> Vec<String> {
     let mut said = Vec::new();
-    let handed_out = |outcome: &&Outcome| outcome.measure == Some(Measure::Ranked) && outcome.ageing_s.is_none();
+    let handed_out =
+        |outcome: &&QueueOutcome| outcome.measure == Some(LengthMeasure::Ranked) && outcome.ageing_s.is_none();
     if let Some(outcome) = downstream.outcomes.iter().find(handed_out)
         && let (Some(gap), Some(tail)) = (outcome.gap_closed, outcome.p95_of_fifo)
     {
@@ -367,14 +369,14 @@ fn queue(downstream: &Downstream) -> Section {
             Cell::opt(outcome.p95_of_fifo, |value| Cell::Float { value, digits: 2 }),
         ]);
     }
-    let hours = |outcome: &Outcome| (outcome.mean_wait_s / 3600.0, outcome.p95_wait_s / 3600.0);
-    let points = |keep: &dyn Fn(&Outcome) -> bool| {
+    let hours = |outcome: &QueueOutcome| (outcome.mean_wait_s / 3600.0, outcome.p95_wait_s / 3600.0);
+    let points = |keep: &dyn Fn(&QueueOutcome) -> bool| {
         let mut points: Vec<(f64, f64)> =
             downstream.outcomes.iter().filter(|outcome| keep(outcome)).map(hours).collect();
         points.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
         points
     };
-    let aged = |outcome: &Outcome| outcome.ageing_s.is_some();
+    let aged = |outcome: &QueueOutcome| outcome.ageing_s.is_some();
     let series = vec![
         ChartSeries::new("aged, predicted", Mark::Points, points(&|outcome| aged(outcome) && !outcome.oracle)),
         ChartSeries::new(

@@ -31,7 +31,8 @@ pub const AGEING_S: [f64; 10] =
 /// What is known of the length of a job: how it enters the order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Measure {
+#[schemars(rename = "Measure")]
+pub enum LengthMeasure {
     /// e to the predicted mean log run.
     Point,
     /// The predicted median.
@@ -46,7 +47,7 @@ pub enum Measure {
     Ranked,
 }
 
-impl Measure {
+impl LengthMeasure {
     const ALL: [Self; 6] = [Self::Point, Self::Median, Self::Mean, Self::MeanWithinDay, Self::Upper, Self::Ranked];
 
     fn name(self) -> &'static str {
@@ -76,7 +77,8 @@ impl Measure {
 
 /// How jobs wait under an order.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
-pub struct Outcome {
+#[schemars(rename = "Outcome")]
+pub struct QueueOutcome {
     /// Order.
     pub order: String,
     /// Mean wait, seconds.
@@ -90,7 +92,7 @@ pub struct Outcome {
     /// Model whose predictions it used.
     pub model: Option<String>,
     /// What of its distribution.
-    pub measure: Option<Measure>,
+    pub measure: Option<LengthMeasure>,
     /// τ of an aged order, seconds.
     pub ageing_s: Option<f64>,
     /// Whether it knew the true durations.
@@ -109,10 +111,10 @@ pub struct Downstream {
     /// Of them, those that had a prediction.
     pub predicted: usize,
     /// FIFO, fewest GPUs first, QSSF on true durations; QSSF on each model; aged orders.
-    pub outcomes: Vec<Outcome>,
+    pub outcomes: Vec<QueueOutcome>,
 }
 
-/// Replays the jobs of `loaded` under each order; `policy` says all but the order, and `ranked_at` the level of [`Measure::Ranked`].
+/// Replays the jobs of `loaded` under each order; `policy` says all but the order, and `ranked_at` the level of [`LengthMeasure::Ranked`].
 ///
 /// # Errors
 /// As [`simulate`].
@@ -131,7 +133,7 @@ pub fn run(
     let fifo = waits(loaded, &plain(Order::Fifo, Estimate::True))?;
     let fewest = waits(loaded, &plain(Order::FewestGpus, Estimate::True))?;
     let oracle = waits(loaded, &plain(Order::Qssf, Estimate::True))?;
-    let outcome = |order: String, (mean_wait_s, p95_wait_s): (f64, f64), ageing_s: Option<f64>| Outcome {
+    let outcome = |order: String, (mean_wait_s, p95_wait_s): (f64, f64), ageing_s: Option<f64>| QueueOutcome {
         order,
         mean_wait_s,
         p95_wait_s,
@@ -145,11 +147,11 @@ pub fn run(
     };
     outcomes.push(outcome("FIFO".to_owned(), fifo, None));
     outcomes.push(outcome("fewest GPUs first".to_owned(), fewest, None));
-    outcomes.push(Outcome { oracle: true, ..outcome("QSSF, true durations (oracle)".to_owned(), oracle, None) });
+    outcomes.push(QueueOutcome { oracle: true, ..outcome("QSSF, true durations (oracle)".to_owned(), oracle, None) });
     let mut predicted = 0;
     for track in tracks {
         let calibrated = track.is_learned();
-        let measures: &[Measure] = if calibrated { &Measure::ALL } else { &[Measure::Point] };
+        let measures: &[LengthMeasure] = if calibrated { &LengthMeasure::ALL } else { &[LengthMeasure::Point] };
         for measure in measures {
             let estimates: Vec<Option<f64>> =
                 places.iter().map(|place| measure.of(track, (*place)?, ranked_at)).collect();
@@ -158,7 +160,7 @@ pub fn run(
             let found = waits(loaded, &plain(Order::Qssf, Estimate::Predicted))?;
             let (model, measure_used) = (Some(track.name.clone()), Some(*measure));
             let plain_order = outcome(format!("QSSF, {}, {}", track.name, measure.name()), found, None);
-            outcomes.push(Outcome { model: model.clone(), measure: measure_used, ..plain_order });
+            outcomes.push(QueueOutcome { model: model.clone(), measure: measure_used, ..plain_order });
             if !calibrated {
                 continue;
             }
@@ -167,7 +169,7 @@ pub fn run(
                 let found = waits(loaded, &plain(Order::Score, Estimate::True))?;
                 let name = format!("aged, {}, {}", track.name, measure.name());
                 let aged = outcome(name, found, Some(ageing_s));
-                outcomes.push(Outcome { model: model.clone(), measure: measure_used, ..aged });
+                outcomes.push(QueueOutcome { model: model.clone(), measure: measure_used, ..aged });
             }
         }
     }
@@ -177,22 +179,22 @@ pub fn run(
         Policy { preemption, scan: Scan::Skip, compat: Compat::None, ..plain(Order::Srtf, Estimate::True) };
     for track in tracks.iter().filter(|track| track.is_learned()) {
         loaded.workload.predicted_s =
-            places.iter().map(|place| Measure::Ranked.of(track, (*place)?, ranked_at)).collect();
+            places.iter().map(|place| LengthMeasure::Ranked.of(track, (*place)?, ranked_at)).collect();
         let preempt = Policy { estimate: Estimate::Predicted, ..least_left.clone() };
         let found = waits(loaded, &preempt)?;
         let name = format!("preemptive, least left, {}", track.name);
-        outcomes.push(Outcome { preempts: true, ..outcome(name, found, None) });
+        outcomes.push(QueueOutcome { preempts: true, ..outcome(name, found, None) });
     }
     let name = "preemptive, least left, true durations (oracle)".to_owned();
     let found = waits(loaded, &least_left)?;
-    outcomes.push(Outcome { oracle: true, preempts: true, ..outcome(name, found, None) });
+    outcomes.push(QueueOutcome { oracle: true, preempts: true, ..outcome(name, found, None) });
     // What ageing costs with nothing left to predict.
     let truth: Vec<Option<f64>> = loaded.workload.run_ms.iter().map(|run| Some(*run as f64 / 1000.0)).collect();
     for ageing_s in AGEING_S {
         age(loaded, &truth, ageing_s);
         let found = waits(loaded, &plain(Order::Score, Estimate::True))?;
         let name = "aged, true durations (oracle)".to_owned();
-        outcomes.push(Outcome { oracle: true, ..outcome(name, found, Some(ageing_s)) });
+        outcomes.push(QueueOutcome { oracle: true, ..outcome(name, found, Some(ageing_s)) });
     }
     loaded.workload.score.clear();
     loaded.workload.predicted_s.clear();

@@ -29,7 +29,7 @@ use tracecast_analytics::stats::sum;
 
 use crate::error::Result;
 use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, worth};
-use crate::replay::compare::{self, Estimate};
+use crate::replay::compare::{self, IntervalEstimate};
 use crate::replay::fidelity::{Fidelity, Verdict};
 use crate::replay::input::{Loaded, Options, load};
 use crate::replay::metric::{JobTimes, Times};
@@ -115,7 +115,7 @@ pub struct Pooling {
     pub fidelity: Fidelity,
     /// What one pool changes in the mean wait of a job under the policy that leads, seconds, with an interval by moving-block bootstrap; `None`
     /// without jobs that end in both replays.
-    pub mean_wait_change_s: Option<Estimate>,
+    pub mean_wait_change_s: Option<IntervalEstimate>,
     /// By VC under the policy that leads, most GPU-hours waited apart first.
     pub by_vc: Vec<OfVc>,
     /// What was assumed, in words.

@@ -10,7 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tracecast_planner::power::config::slurm::Version;
-use tracecast_planner::power::config::{Options, Rendered, Target, render};
+use tracecast_planner::power::config::{ConfigOptions, Rendered, Target, render};
 use tracecast_planner::power::plan::{PoolPlan, PowerPlan};
 
 use crate::lab::Lab;
@@ -47,7 +47,7 @@ fn plan() -> PowerPlan {
 
 /// What is written for the lab's own file.
 fn rendered(lab: &Lab, plan: &PowerPlan, resume_timeout_s: u32, conf: &str) -> Rendered {
-    let mut options = Options::default();
+    let mut options = ConfigOptions::default();
     options.slurm.conf = conf.to_owned();
     options.slurm.version = Version::parse(&lab.output("sinfo", &["--version"]));
     options.slurm.resume_timeout_s = Some(resume_timeout_s);

@@ -10,7 +10,7 @@ use tracecast_planner::power::reach::{Reach, horizons};
 use tracecast_planner::power::resim::Constants;
 use tracecast_planner::power::rolling::{Rule, roll};
 use tracecast_planner::power::rule::{Forecast, Setting};
-use tracecast_planner::power::score::{Demand, Outcome, Worth};
+use tracecast_planner::power::score::{NodeDemand, SleepOutcome, Worth};
 use tracecast_planner::power::service::Service;
 use tracecast_planner::power::study::{Request, Studied, in_nodes, study, study_together};
 use tracecast_planner::power::tariff::Rates;
@@ -58,7 +58,7 @@ fn most_asleep(studied: &Studied, family: Family) -> Vec<f64> {
     Service::USUAL.iter().map(within).collect()
 }
 
-fn scored(studied: &Studied, setting: &Setting) -> Option<Outcome> {
+fn scored(studied: &Studied, setting: &Setting) -> Option<SleepOutcome> {
     let points = studied.curves.iter().flat_map(|curve| &curve.points);
     points.clone().find(|point| point.setting == *setting).map(|point| point.outcome)
 }
@@ -107,12 +107,12 @@ fn philly_in_december() {
 fn nobody_beats_the_optimum(studied: &Studied, before: f64) {
     let total = &studied.total;
     let days = studied.days[2];
-    let cost = |outcome: &Outcome, wake: f64, unserved: f64| {
+    let cost = |outcome: &SleepOutcome, wake: f64, unserved: f64| {
         let powered: f64 = total.iter().sum::<f64>() - outcome.nodes_asleep_mean * total.len() as f64;
         powered + wake * outcome.node_wakes_per_day * days + unserved * outcome.unserved_node_slots
     };
     let (constants, worth) = (Constants::default(), Worth::default());
-    let demand = Demand {
+    let demand = NodeDemand {
         need: &studied.need,
         total,
         weights: &[],
@@ -174,7 +174,7 @@ fn ces_with_a_perfect_forecast() {
         total: &total,
         range: range.clone(),
         readings: &readings,
-        demand: Demand {
+        demand: NodeDemand {
             need: &need[range.clone()],
             total: &total[range],
             weights: &[],
@@ -194,7 +194,7 @@ fn ces_with_a_perfect_forecast() {
 }
 
 /// What some VCs mean together under one rule each: nodes asleep, and node-slots unserved.
-fn together(all: &[Studied], pick: impl Fn(&Studied) -> Outcome) -> (f64, f64) {
+fn together(all: &[Studied], pick: impl Fn(&Studied) -> SleepOutcome) -> (f64, f64) {
     all.iter()
         .map(pick)
         .fold((0.0, 0.0), |sum, outcome| (sum.0 + outcome.nodes_asleep_mean, sum.1 + outcome.unserved_node_slots))
@@ -353,7 +353,7 @@ fn the_future_changes_no_decision() {
             total: &total,
             range: from..end,
             readings: &readings,
-            demand: Demand {
+            demand: NodeDemand {
                 need: &need[from..end],
                 total: &total[from..end],
                 weights: &[],

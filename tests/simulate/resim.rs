@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use tracecast_analytics::storage;
-use tracecast_planner::power::resim::{Baseline, Constants, Effect, HourlyRates, Plan, ReplaySetting};
+use tracecast_planner::power::resim::{Baseline, Constants, HourlyRates, Plan, PowerEffect, ReplaySetting};
 use tracecast_planner::replay::input::{Loaded, Options, Site, load};
 use tracecast_planner::sim::power::Controller;
 use tracecast_planner::sim::power::PowerPolicy;
@@ -52,9 +52,9 @@ fn plans(pools: usize) -> Vec<Plan> {
     ]
 }
 
-fn report(effect: &Effect) {
+fn report(effect: &PowerEffect) {
     let jobs = &effect.jobs;
-    let interval = |known: Option<tracecast_planner::replay::compare::Estimate>| {
+    let interval = |known: Option<tracecast_planner::replay::compare::IntervalEstimate>| {
         known.map_or_else(String::new, |of| format!("{:.1} ({:.1} to {:.1})", of.value, of.low, of.high))
     };
     println!(
@@ -81,7 +81,7 @@ fn report(effect: &Effect) {
     );
 }
 
-fn effects(what: &str, loaded: &Loaded, policy: &Policy) -> Vec<Effect> {
+fn effects(what: &str, loaded: &Loaded, policy: &Policy) -> Vec<PowerEffect> {
     let constants = Constants::default();
     let setting = ReplaySetting {
         loaded,
@@ -97,7 +97,7 @@ fn effects(what: &str, loaded: &Loaded, policy: &Policy) -> Vec<Effect> {
     let began = std::time::Instant::now();
     let baseline = Baseline::of(setting).unwrap();
     let plans = plans(loaded.cluster.pools.len());
-    let effects: Vec<Effect> = plans.into_iter().map(|plan| baseline.effect(plan).unwrap().effect).collect();
+    let effects: Vec<PowerEffect> = plans.into_iter().map(|plan| baseline.effect(plan).unwrap().effect).collect();
     let optimum = effects[0].offline_optimum;
     println!(
         "{what}: {:.2} days; the optimum has {:.1} nodes asleep, {:.1} wakes a day, saves {:.0} kWh ({:.1} s for all)",

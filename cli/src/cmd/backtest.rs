@@ -7,7 +7,7 @@ use clap::Args;
 use tracecast_analytics::Trace;
 use tracecast_analytics::time::Written;
 use tracecast_analytics::time::Zone;
-use tracecast_planner::backtest::{Answer, SCHEMA};
+use tracecast_planner::backtest::{BacktestAnswer, SCHEMA};
 use tracecast_planner::downstream::{self, Downstream};
 use tracecast_planner::replay::input::{self, Site};
 use tracecast_planner::sim::{Compat, Policy};
@@ -114,7 +114,7 @@ pub(crate) fn run(request: &BacktestDuration, quiet: bool) -> Result<()> {
         notes.extend(assumed);
         downstream
     });
-    let answer = Answer {
+    let answer = BacktestAnswer {
         schema: SCHEMA.to_owned(),
         title: describe::title(&trace, &request.sources),
         notes,

@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::Args;
 use tracecast_analytics::report::format;
 use tracecast_analytics::time::DAY_MS;
-use tracecast_planner::power::rolling::Answer;
+use tracecast_planner::power::rolling::PowerBacktestAnswer;
 use tracecast_planner::power::service::Service;
 use tracecast_planner::replay::scenario::parse_duration;
 
@@ -66,6 +66,6 @@ pub(crate) fn run(asked: &BacktestPower, quiet: bool) -> Result<()> {
         output::say(quiet, &format!("tracecast: promises on {what} …"));
     };
     let title = describe::title(&trace, &asked.sources);
-    let answer = Answer::of(&trace, title, &request, asked.windows, &services, &say)?;
+    let answer = PowerBacktestAnswer::of(&trace, title, &request, asked.windows, &services, &say)?;
     asked.answering.write(asked.charts.as_deref(), quiet, || answer.report(), || answer::json(&answer, "the answer"))
 }

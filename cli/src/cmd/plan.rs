@@ -8,7 +8,7 @@ use tracecast_analytics::audit::factors::{Hourly, Method};
 use tracecast_analytics::ingest::slurm::hostlist;
 use tracecast_analytics::report::format;
 use tracecast_analytics::time::{Window, Written};
-use tracecast_planner::power::answer::Answer;
+use tracecast_planner::power::answer::PowerAnswer;
 use tracecast_planner::power::ces::Thresholds;
 use tracecast_planner::power::config::{self, Target};
 use tracecast_planner::power::evaluate;
@@ -312,8 +312,8 @@ fn hosts(names: &str) -> Result<Vec<String>> {
 }
 
 /// What configurations are written with.
-fn emitting(request: &PlanPower) -> Result<config::Options> {
-    let mut options = config::Options::default();
+fn emitting(request: &PlanPower) -> Result<config::ConfigOptions> {
+    let mut options = config::ConfigOptions::default();
     if let Some(path) = &request.slurm_conf {
         options.slurm.conf = source::text(path)?;
         if let Some(name) = path.file_name() {
@@ -329,7 +329,7 @@ fn emitting(request: &PlanPower) -> Result<config::Options> {
     Ok(options)
 }
 
-fn emit(request: &PlanPower, answer: &Answer, quiet: bool) -> Result<()> {
+fn emit(request: &PlanPower, answer: &PowerAnswer, quiet: bool) -> Result<()> {
     let Some(folder) = &request.emit_to else { return Ok(()) };
     let options = emitting(request)?;
     let targets: Vec<Target> = match request.emit.as_slice() {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context as _, Result};
 use clap::Args;
 use tracecast_analytics::report;
-use tracecast_planner::advice::{self, Request};
+use tracecast_planner::advice::{self, ReportRequest};
 
 use crate::args::Reading;
 use crate::cmd::{answer, describe};
@@ -39,7 +39,7 @@ pub(crate) fn run(request: &Report, quiet: bool) -> Result<()> {
         None if bundled => "The bundled synthetic sample".to_owned(),
         None => describe::title(&trace, &sources),
     };
-    let asked = Request { title, trace: named(&request.sources) };
+    let asked = ReportRequest { title, trace: named(&request.sources) };
     let (document, data) = advice::report(&trace, &asked)?;
     let html = report::html::render(&document).context("draw the report")?;
     let (page, file) = (request.out.join("report.html"), request.out.join("report.json"));

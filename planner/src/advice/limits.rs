@@ -64,7 +64,7 @@ pub fn look(trace: &Trace) -> Result<(Option<Recommendation>, String), String> {
     Ok((Some(recommend(&estimate, count, share, jobs.len() as u64)), looked_at))
 }
 
-fn recommend(estimate: &compare::Estimate, count: u64, share: f64, jobs: u64) -> Recommendation {
+fn recommend(estimate: &compare::IntervalEstimate, count: u64, share: f64, jobs: u64) -> Recommendation {
     Recommendation {
         plan: "limits".to_owned(),
         action: "Have jobs save their progress before the time limit ends them.".to_owned(),

@@ -34,7 +34,7 @@ pub const SCHEMA: &str = "report/2";
 
 /// What is asked.
 #[derive(Debug, Clone, Default)]
-pub struct Request {
+pub struct ReportRequest {
     /// Heading of the report.
     pub title: String,
     /// How the trace is named on a command line, for the commands that the report gives.
@@ -87,7 +87,7 @@ pub(crate) fn in_a_line(error: &crate::Error) -> String {
 ///
 /// # Errors
 /// If the trace's carbon intensities contradict each other.
-pub fn report(trace: &Trace, request: &Request) -> Result<(Report, ReportData)> {
+pub fn report(trace: &Trace, request: &ReportRequest) -> Result<(Report, ReportData)> {
     let description = Description::of(trace);
     let mut document = description.report(&request.title);
     let pooling = pooling::compare(trace);

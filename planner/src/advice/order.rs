@@ -273,7 +273,7 @@ fn recommend(
     fidelity: &Fidelity,
     compared: &compare::Comparison,
 ) -> Recommendation {
-    let effect = |what: &str, estimate: &compare::Estimate| Effect {
+    let effect = |what: &str, estimate: &compare::IntervalEstimate| Effect {
         what: what.to_owned(),
         unit: "s".to_owned(),
         change: estimate.value,
@@ -319,7 +319,7 @@ fn recommend(
 
 /// Whose mean wait grows most: a VC, a size.
 fn harmed(base: &Evaluation, new: &Evaluation, change: &Difference) -> Vec<Harm> {
-    let mean = |group: &crate::replay::metric::Group| group.wait.map(|wait| wait.mean_s);
+    let mean = |group: &crate::replay::metric::GroupFigures| group.wait.map(|wait| wait.mean_s);
     let mut rows: Vec<(String, f64)> = Vec::new();
     let mut row = |who: String, before: Option<f64>, after: Option<f64>| {
         if let (Some(before), Some(after)) = (before, after) {

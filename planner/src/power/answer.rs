@@ -19,9 +19,9 @@ use super::forward::Forward;
 use super::interval::{Block, Intervals};
 use super::plan::PowerPlan;
 use super::resim::Constants;
-use super::score::{Outcome, Worth};
+use super::score::{SleepOutcome, Worth};
 use super::service::Service;
-use super::study::{Curve, Optimum, Promise, QUOTED_H, Studied};
+use super::study::{Curve, Promise, QUOTED_H, Studied, SwitchingOptimum};
 use super::yearly::Yearly;
 use crate::error::{Error, Result};
 use crate::plan::Recommendation;
@@ -59,7 +59,7 @@ pub struct PolicyCurve {
     /// The chosen setting.
     pub chosen: Scored,
     /// What it had meant on the days it was chosen on.
-    pub chosen_before: Outcome,
+    pub chosen_before: SleepOutcome,
     /// For each of the levels of service asked for, what the setting meant that the days before would have chosen; `null` if none kept to it there.
     pub for_service: Vec<Option<Scored>>,
 }
@@ -99,7 +99,7 @@ pub struct PerDay {
 }
 
 impl PerDay {
-    fn of(outcome: &Outcome, days: f64) -> Self {
+    fn of(outcome: &SleepOutcome, days: f64) -> Self {
         Self {
             nodes_asleep_mean: outcome.nodes_asleep_mean,
             unserved_per_day: outcome.unserved_node_slots / days.max(f64::MIN_POSITIVE),
@@ -135,9 +135,9 @@ pub struct Beforehand {
 }
 
 impl Beforehand {
-    fn of(curve: &Curve, studied: &Studied, serving_all: &Outcome) -> Self {
+    fn of(curve: &Curve, studied: &Studied, serving_all: &SleepOutcome) -> Self {
         let (outcome, at) = (&curve.chosen.outcome, curve.optimum_at_service);
-        let share = |of: &Outcome| {
+        let share = |of: &SleepOutcome| {
             let share = outcome.energy_saved_kwh / of.energy_saved_kwh;
             (of.energy_saved_kwh > 0.0 && share <= 1.0 + 1e-9).then_some(share)
         };
@@ -186,12 +186,13 @@ pub struct OfflineOptimum {
     pub switch_h: f64,
     /// What it means.
     #[serde(flatten)]
-    pub outcome: Outcome,
+    pub outcome: SleepOutcome,
 }
 
 /// What was found of one series.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Pool {
+#[schemars(rename = "Pool")]
+pub struct PoolFindings {
     /// Of what.
     pub series: String,
     /// Begin of the evaluated days, milliseconds since the epoch.
@@ -274,7 +275,8 @@ impl Together {
 
 /// The answer.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Answer {
+#[schemars(rename = "Answer")]
+pub struct PowerAnswer {
     /// Version of this form.
     pub schema: String,
     /// Trace.
@@ -307,13 +309,13 @@ pub struct Answer {
     pub services: Vec<Service>,
     /// The pool, or the only series.
     #[serde(flatten)]
-    pub pool: Pool,
+    pub pool: PoolFindings,
     /// The same where a boot takes a slot more: the trailing maximum, and the rule chosen if it is another.
-    pub slower_boots: Pool,
+    pub slower_boots: PoolFindings,
     /// The service chosen for; `null`: the cheapest was chosen.
     pub criterion: Option<Service>,
     /// VCs, each alone.
-    pub vcs: Vec<Pool>,
+    pub vcs: Vec<PoolFindings>,
     /// Plans re-simulated with the jobs, if jobs and nodes are known.
     pub effects: Vec<Resimulated>,
     /// What to do from the end of the data on, by pool: the one pool, or each VC if they are planned apart.
@@ -334,9 +336,9 @@ pub struct Answer {
     pub zone: String,
 }
 
-/// The JSON Schema of [`Answer`].
+/// The JSON Schema of [`PowerAnswer`].
 pub fn json_schema() -> serde_json::Value {
-    schemars::schema_for!(Answer).to_value()
+    schemars::schema_for!(PowerAnswer).to_value()
 }
 
 fn policy(curve: &Curve) -> PolicyCurve {
@@ -360,15 +362,16 @@ fn policy(curve: &Curve) -> PolicyCurve {
     }
 }
 
-impl Pool {
+impl PoolFindings {
     /// From what was studied.
     ///
     /// # Errors
     /// If nothing was studied.
     pub fn of(studied: &Studied) -> Result<Self> {
-        let of = |optimum: &Optimum| OfflineOptimum { switch_h: optimum.switch_h, outcome: optimum.outcome };
+        let of = |optimum: &SwitchingOptimum| OfflineOptimum { switch_h: optimum.switch_h, outcome: optimum.outcome };
         let quoted = studied.optima.iter().find(|optimum| optimum.switch_h == QUOTED_H).or(studied.optima.first());
-        let offline_optimum = quoted.map_or(OfflineOptimum { switch_h: QUOTED_H, outcome: Outcome::default() }, of);
+        let offline_optimum =
+            quoted.map_or(OfflineOptimum { switch_h: QUOTED_H, outcome: SleepOutcome::default() }, of);
         let curve = studied.curves.get(studied.chosen);
         let curve = curve.ok_or_else(|| Error::Policy(format!("{}: no rule was studied", studied.name)))?;
         let chosen = Beforehand::of(curve, studied, &offline_optimum.outcome);

@@ -16,7 +16,7 @@ use tracecast_predictors::demand::{Seen, Slot};
 
 use super::family::Family;
 use super::reach::{Reach, Watch};
-use super::resim::{self, Baseline, Constants, Effect, HourlyRates, Moment, Plan};
+use super::resim::{self, Baseline, Constants, HourlyRates, Moment, Plan, PowerEffect};
 use super::rule::{Past, Rule, Setting};
 use super::study::Studied;
 use crate::error::Result;
@@ -39,7 +39,7 @@ pub struct Followed {
 pub struct Resimulated {
     /// What it did.
     #[serde(flatten)]
-    pub effect: Effect,
+    pub effect: PowerEffect,
     /// What each pool followed.
     pub rules: Vec<Followed>,
     /// Busy, pending and powered nodes by slot.
@@ -125,7 +125,7 @@ pub fn policy(setting: &Setting, reach: &Arc<Reach>) -> Option<Box<dyn Policy>> 
 
 /// What is replayed, and how it is judged.
 #[derive(Debug, Clone)]
-pub struct Replay<'a> {
+pub struct ReplayCase<'a> {
     /// Jobs and nodes.
     pub loaded: &'a Loaded,
     /// How jobs are scheduled.
@@ -179,7 +179,7 @@ fn dealt(whole: u32, sizes: &[u32]) -> Vec<u32> {
     shares
 }
 
-impl Replay<'_> {
+impl ReplayCase<'_> {
     /// Replays the jobs under: always on, the chosen rules, the trailing maximum and the timeout chosen in the same way, and the timeouts of
     /// `slurm.conf`. With it come notes on pools for which nothing was chosen.
     ///

@@ -19,7 +19,7 @@
 
 use super::family::{Family, Tried};
 use super::rule::Setting;
-use super::score::{Demand, Sums, Tolls};
+use super::score::{NodeDemand, Sums, Tolls};
 use super::service::Service;
 
 /// Blocks of days that there must be to leave a plain rule, or the setting of all VCs.
@@ -71,7 +71,7 @@ pub(super) struct Judge<'a> {
 }
 
 impl<'a> Judge<'a> {
-    pub(super) fn new(demand: &Demand<'_>, service: Option<&'a Service>) -> Self {
+    pub(super) fn new(demand: &NodeDemand<'_>, service: Option<&'a Service>) -> Self {
         let one = Sums { slots: 1.0, ..Sums::default() };
         Self { tolls: demand.tolls(), slot_days: demand.days_of(&one), service }
     }

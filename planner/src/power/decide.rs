@@ -1,6 +1,6 @@
 //! One slot, decided from the latest counts: what a loop beside the scheduler asks every slot.
 //!
-//! A [state](State) is what was counted since the plan was made, slot by slot, and how many nodes were powered. The saved rule says what it wishes; if a
+//! A [state](PoolState) is what was counted since the plan was made, slot by slot, and how many nodes were powered. The saved rule says what it wishes; if a
 //! service was promised, the [ledger](super::promise::Ledger) is kept from the state alone, so that nothing has to be carried from one call to the
 //! next, and raises the wish as far as the promise needs. Nothing of the slot to come can enter.
 //!
@@ -17,7 +17,7 @@ use super::promise::Ledger;
 use super::resim::Constants;
 use super::rule::Setting;
 use super::saved::{SavedPlan, SavedPool, SavedPromise};
-use super::score::{Demand, Worth};
+use super::score::{NodeDemand, Worth};
 use crate::error::{Error, Result};
 
 /// Version of the decision's JSON.
@@ -28,7 +28,8 @@ const MOST_SLOTS: usize = 1 << 17;
 /// The latest counts.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct State {
+#[serde(rename = "State")]
+pub struct PoolState {
     /// Which pool of the plan; may be left out where there is one.
     #[serde(default)]
     pub pool: Option<String>,
@@ -105,16 +106,16 @@ pub fn json_schema() -> serde_json::Value {
     schemars::schema_for!(Decision).to_value()
 }
 
-/// The JSON Schema of [`State`].
+/// The JSON Schema of [`PoolState`].
 pub fn state_schema() -> serde_json::Value {
-    schemars::schema_for!(State).to_value()
+    schemars::schema_for!(PoolState).to_value()
 }
 
 /// A state from its JSON; `file` is what messages call it.
 ///
 /// # Errors
 /// If it is none.
-pub fn state(file: &str, text: &str) -> Result<State> {
+pub fn state(file: &str, text: &str) -> Result<PoolState> {
     serde_json::from_str(text).map_err(|error| Error::File {
         file: file.to_owned(),
         line: error.line() as u64,
@@ -126,7 +127,7 @@ pub fn state(file: &str, text: &str) -> Result<State> {
 ///
 /// # Errors
 /// If the pool is not known, or a slot is out of order or cannot be.
-pub fn decide(plan: &SavedPlan, state: &State) -> Result<Decision> {
+pub fn decide(plan: &SavedPlan, state: &PoolState) -> Result<Decision> {
     let pool = pool_of(plan, state)?;
     let (series, powered, mut notes) = extended(pool, &state.slots)?;
     let Some(last) = series.slots.last().copied() else {
@@ -187,7 +188,7 @@ pub fn decide(plan: &SavedPlan, state: &State) -> Result<Decision> {
     })
 }
 
-fn pool_of<'a>(plan: &'a SavedPlan, state: &State) -> Result<&'a SavedPool> {
+fn pool_of<'a>(plan: &'a SavedPlan, state: &PoolState) -> Result<&'a SavedPool> {
     let names = || plan.pools.iter().map(|pool| pool.series.name.as_str()).collect::<Vec<_>>().join(", ");
     match (&state.pool, plan.pools.as_slice()) {
         (None, [only]) => Ok(only),
@@ -277,7 +278,7 @@ fn ledger(series: &Series, powered: &[Option<f64>], pool: &SavedPool, promise: &
     let of = |values: &[f64], slot: usize| values.get(slot).copied().unwrap_or(0.0);
     let on = |slot: usize| powered.get(slot).copied().flatten().unwrap_or_else(|| of(&total, slot));
     let (constants, worth) = (Constants::default(), Worth::default());
-    let demand = Demand {
+    let demand = NodeDemand {
         need: need.get(first..).unwrap_or_default(),
         total: total.get(first..).unwrap_or_default(),
         weights: &[],
@@ -350,7 +351,7 @@ mod tests {
         let (orders, buffer) = stretch.orders(&plan.pools[0].setting);
         let wished: Vec<f64> = orders.iter().map(|order| order + buffer).collect();
         let kept = guard.keep(&stretch, &wished, &service);
-        let mut state = State { pool: None, slots: Vec::new() };
+        let mut state = PoolState { pool: None, slots: Vec::new() };
         for (at, order) in range.zip(&kept.orders) {
             let decision = decide(&plan, &state).unwrap();
             assert_eq!(decision.powered, *order, "slot {at}");
@@ -369,7 +370,8 @@ mod tests {
         let past = Series { slots: whole.slots[..150].to_vec(), ..whole.clone() };
         let service = Service { unserved_per_day: 1.0, node_wakes_per_day: 9.0 };
         let plan = plan(&past, Some(&service));
-        let left = |slots: Vec<Ended>| decide(&plan, &State { pool: None, slots }).unwrap().left.unwrap().wakes_left;
+        let left =
+            |slots: Vec<Ended>| decide(&plan, &PoolState { pool: None, slots }).unwrap().left.unwrap().wakes_left;
         let before = left(Vec::new());
         assert_eq!(left(vec![ended(&whole, 150, 24.0)]), before);
         // Of which one has been put to sleep and woken.
@@ -388,7 +390,7 @@ mod tests {
             let past = Series { slots: whole.slots[..known].to_vec(), ..whole.clone() };
             let learned = super::super::saved::Learned { learned_from_ms: 0, learned_to_ms: 1 };
             let plan = SavedPlan { learned, pools: vec![SavedPool::fit(&past, setting, None, 0).unwrap()] };
-            let decision = decide(&plan, &State { pool: None, slots: Vec::new() }).unwrap();
+            let decision = decide(&plan, &PoolState { pool: None, slots: Vec::new() }).unwrap();
             assert_eq!(decision.wished, orders[known - 1], "slot {known}");
             held += usize::from(decision.wished > whole.slots[known - 1].peak + Thresholds::EARTH.buffer);
         }
@@ -402,7 +404,7 @@ mod tests {
         let saved = plan(&whole, Some(&service));
         let bytes = saved.to_bytes().unwrap();
         let read = SavedPlan::from_bytes("p.tcm", &bytes).unwrap();
-        let state = State { pool: None, slots: Vec::new() };
+        let state = PoolState { pool: None, slots: Vec::new() };
         assert_eq!(decide(&read, &state).unwrap(), decide(&saved, &state).unwrap());
         assert_eq!(read.pools[0].series, saved.pools[0].series);
         let mut damaged = bytes.clone();
@@ -415,15 +417,16 @@ mod tests {
     fn what_cannot_be_is_refused_with_its_place_and_gaps_are_told() {
         let whole = series(120);
         let plan = plan(&series(96), None);
-        let told = |slots: Vec<Ended>| decide(&plan, &State { pool: None, slots }).unwrap_err().to_string();
+        let told = |slots: Vec<Ended>| decide(&plan, &PoolState { pool: None, slots }).unwrap_err().to_string();
         let (first, second) = (ended(&whole, 96, 20.0), ended(&whole, 97, 20.0));
         assert!(told(vec![second.clone(), first.clone()]).contains("slot 2"));
         assert!(told(vec![Ended { peak: -1.0, ..first.clone() }]).contains("below 0"));
         assert!(told(vec![Ended { at: "yesterday".to_owned(), ..first.clone() }]).contains("yesterday"));
         assert!(told(vec![Ended { at: "1970-01-05T00:00:01Z".to_owned(), ..first }]).contains("no slot begins then"));
-        let gap = decide(&plan, &State { pool: None, slots: vec![ended(&whole, 99, 20.0)] }).unwrap();
+        let gap = decide(&plan, &PoolState { pool: None, slots: vec![ended(&whole, 99, 20.0)] }).unwrap();
         assert!(gap.notes.iter().any(|note| note.contains("3 slots are missing")), "{:?}", gap.notes);
-        let other = decide(&plan, &State { pool: Some("b".to_owned()), slots: Vec::new() }).unwrap_err().to_string();
+        let other =
+            decide(&plan, &PoolState { pool: Some("b".to_owned()), slots: Vec::new() }).unwrap_err().to_string();
         assert!(other.contains("no pool `b`") && other.contains("pool"), "{other}");
     }
 }

@@ -14,8 +14,8 @@ use tracecast_analytics::report::format;
 use tracecast_analytics::time::{DAY_MS, Zone};
 use tracecast_predictors::demand::Series;
 
-use super::answer::{Answer, ByHour, Pool, SCHEMA, Together};
-use super::apply::{self, ChosenRules, Replay, Resimulated};
+use super::answer::{ByHour, PoolFindings, PowerAnswer, SCHEMA, Together};
+use super::apply::{self, ChosenRules, ReplayCase, Resimulated};
 use super::ces::Thresholds;
 use super::family::Family;
 use super::forward::{self, Forward};
@@ -85,7 +85,7 @@ pub fn evaluate(
     title: String,
     request: &PowerRequest,
     say: &dyn Fn(&str),
-) -> Result<(Answer, SavedPlan)> {
+) -> Result<(PowerAnswer, SavedPlan)> {
     let prepared = Prepared::of(trace, request)?;
     let Prepared { figures, pools, like } = &prepared;
     let zone = Zone::named(&trace.zone)?;
@@ -173,7 +173,7 @@ pub fn evaluate(
     let yearly = Yearly::of(saved_kwh, main.days[2], mean(&main.total), mean(&main.active), &figures.power);
     let hours = &request.hours;
     let currency = hours.currency.clone().or(figures.currency.clone());
-    let answer = Answer {
+    let answer = PowerAnswer {
         schema: SCHEMA.to_owned(),
         title,
         notes,
@@ -194,10 +194,10 @@ pub fn evaluate(
         currency,
         co2_saved_kg: hours.carbon.as_ref().map(|carbon| ByHour::of(&main, |at| carbon.at(at).map(|g| g / 1000.0))),
         services: like.services.clone(),
-        slower_boots: Pool::of(&slower)?,
+        slower_boots: PoolFindings::of(&slower)?,
         criterion: request.service,
-        pool: Pool::of(&main)?,
-        vcs: vcs.iter().map(Pool::of).collect::<Result<_>>()?,
+        pool: PoolFindings::of(&main)?,
+        vcs: vcs.iter().map(PoolFindings::of).collect::<Result<_>>()?,
         effects,
         plan,
         slurm_plan,
@@ -208,7 +208,7 @@ pub fn evaluate(
         recommendation: None,
     };
     let recommendation = recommend::recommendation(&answer);
-    Ok((Answer { recommendation, ..answer }, SavedPlan { learned, pools: saved }))
+    Ok((PowerAnswer { recommendation, ..answer }, SavedPlan { learned, pools: saved }))
 }
 
 /// Checks that as many nodes are named as the plan is for: a buffer for 400 nodes says nothing of 12.
@@ -245,7 +245,7 @@ fn effects(
     let hours = &request.hours;
     let (price, carbon) =
         (by_hour(&hours.price), by_hour(&hours.carbon.as_ref().map(|grams| grams.map(|g| g / 1000.0))));
-    let replay = Replay {
+    let replay = ReplayCase {
         loaded: &loaded,
         policy: &replayed.policy,
         constants: &figures.power,

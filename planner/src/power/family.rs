@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::ces::Thresholds;
 use super::reach::{CHANCES, LINGER, Readings, Switches, place};
 use super::rule::{Forecast, Past, Rule, Setting};
-use super::score::{Demand, Outcome, Sums};
+use super::score::{NodeDemand, SleepOutcome, Sums};
 use super::trailing::trailing_maximum;
 
 /// A kind of rule.
@@ -160,7 +160,7 @@ pub struct Stretch<'a> {
     /// Chances of levels, for the slots of `range`.
     pub readings: &'a Readings,
     /// How what is decided is scored: slots of `range`.
-    pub demand: Demand<'a>,
+    pub demand: NodeDemand<'a>,
     /// CES as published for the like of this cluster.
     pub ces: Thresholds,
 }
@@ -172,7 +172,7 @@ pub struct Scored {
     pub setting: Setting,
     /// What it meant.
     #[serde(flatten)]
-    pub outcome: Outcome,
+    pub outcome: SleepOutcome,
 }
 
 /// One setting, and what it meant in each block of days.
@@ -398,7 +398,11 @@ mod tests {
     fn the_front_is_what_nothing_beats() {
         let of = |slots: usize, asleep: f64, unserved: f64| Scored {
             setting: Setting::Timeout { slots },
-            outcome: Outcome { nodes_asleep_mean: asleep, unserved_node_slots: unserved, ..Outcome::default() },
+            outcome: SleepOutcome {
+                nodes_asleep_mean: asleep,
+                unserved_node_slots: unserved,
+                ..SleepOutcome::default()
+            },
         };
         let kept = front(vec![of(1, 4.0, 0.0), of(2, 5.0, 0.0), of(3, 6.0, 2.0)], 0.0);
         let slots: Vec<Setting> = kept.iter().map(|point| point.setting).collect();

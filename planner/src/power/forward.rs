@@ -18,11 +18,11 @@ use tracecast_predictors::demand::predictor::{DemandPredictor, Gathering};
 use tracecast_predictors::demand::{Series, Slot};
 
 use super::choice::Judge;
-use super::decide::{self, Decision, State};
+use super::decide::{self, Decision, PoolState};
 use super::plan::Action;
 use super::rule::Setting;
 use super::saved::{Learned, SavedPlan, SavedPool};
-use super::score::{Demand, Sums};
+use super::score::{NodeDemand, Sums};
 use super::service::Service;
 use super::study::Request;
 use crate::error::{Error, Result};
@@ -47,7 +47,8 @@ pub struct Hour {
 
 /// A schedule of the next day, and what such schedules meant on days they knew nothing of.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Schedule {
+#[schemars(rename = "Schedule")]
+pub struct DaySchedule {
     /// The forecaster.
     pub forecaster: String,
     /// The quantile that is powered.
@@ -72,7 +73,7 @@ pub struct Forward {
     /// The rule that decided it, fitted on all days.
     pub setting: Setting,
     /// The next day; `None` where demand cannot be forecast.
-    pub schedule: Option<Schedule>,
+    pub schedule: Option<DaySchedule>,
     /// Why there is no schedule.
     pub no_schedule: Option<String>,
 }
@@ -91,7 +92,7 @@ pub fn forward(
     let saved = SavedPool { note: note.map(str::to_owned), ..fitted };
     let learned = Learned { learned_from_ms: series.start_ms, learned_to_ms: series.time_ms(series.slots.len()) };
     let plan = SavedPlan { learned, pools: vec![saved.clone()] };
-    let now = decide::decide(&plan, &State { pool: None, slots: Vec::new() })?;
+    let now = decide::decide(&plan, &PoolState { pool: None, slots: Vec::new() })?;
     let (schedule, no_schedule) = match schedule(series, request) {
         Ok(found) => (Some(found), None),
         Err(error) => (None, Some(error.to_string())),
@@ -174,7 +175,7 @@ impl Search<'_> {
             orders.extend(std::iter::repeat_n(order, self.per));
         }
         let range = skipped + from * self.per..skipped + to * self.per;
-        let demand = Demand {
+        let demand = NodeDemand {
             need: self.need.get(range.clone()).unwrap_or_default(),
             total: self.total.get(range.clone()).unwrap_or_default(),
             weights: &[],
@@ -192,7 +193,7 @@ impl Search<'_> {
     }
 
     fn judge(&self) -> Judge<'_> {
-        let demand = Demand {
+        let demand = NodeDemand {
             need: self.need,
             total: self.total,
             weights: &[],
@@ -213,7 +214,7 @@ struct Judged {
     days: f64,
 }
 
-fn schedule(series: &Series, request: &Request) -> Result<Schedule> {
+fn schedule(series: &Series, request: &Request) -> Result<DaySchedule> {
     let per = usize::try_from(HOUR_MS / series.slot_ms.max(1)).unwrap_or(1).max(1);
     let hourly = coarser(series, per);
     let models = [
@@ -277,7 +278,7 @@ fn schedule(series: &Series, request: &Request) -> Result<Schedule> {
             powered: (of(best.level) + best.buffer).ceil().clamp(0.0, there),
         }
     });
-    Ok(Schedule {
+    Ok(DaySchedule {
         forecaster: forecast.model.name().to_owned(),
         level: best.level,
         buffer: best.buffer,

@@ -8,8 +8,8 @@
 use tracecast_analytics::time::DAY_MS;
 use tracecast_predictors::resample;
 
-use super::score::{Demand, Sums};
-use crate::replay::compare::Estimate;
+use super::score::{NodeDemand, Sums};
+use crate::replay::compare::IntervalEstimate;
 
 /// Draws for an interval.
 const DRAWS: u64 = 1000;
@@ -18,13 +18,13 @@ const DRAWS: u64 = 1000;
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, schemars::JsonSchema)]
 pub struct Intervals {
     /// Mean number of nodes asleep.
-    pub nodes_asleep_mean: Estimate,
+    pub nodes_asleep_mean: IntervalEstimate,
     /// Node-slots a day of demand that found no node ready.
-    pub unserved_per_day: Estimate,
+    pub unserved_per_day: IntervalEstimate,
     /// Nodes woken a day.
-    pub node_wakes_per_day: Estimate,
+    pub node_wakes_per_day: IntervalEstimate,
     /// Energy saved a day, kWh.
-    pub energy_saved_kwh_per_day: Estimate,
+    pub energy_saved_kwh_per_day: IntervalEstimate,
     /// Days of a block that is drawn as a whole.
     pub block_days: usize,
 }
@@ -48,7 +48,7 @@ pub struct Block {
 
 impl Block {
     /// Of sums.
-    pub(super) fn of(demand: &Demand<'_>, sums: &Sums) -> Self {
+    pub(super) fn of(demand: &NodeDemand<'_>, sums: &Sums) -> Self {
         Self {
             slots: sums.slots,
             days: demand.days_of(sums),
@@ -93,7 +93,7 @@ impl Block {
 }
 
 /// Slots of a block of the days evaluated.
-pub(super) fn block_slots(demand: &Demand<'_>) -> usize {
+pub(super) fn block_slots(demand: &NodeDemand<'_>) -> usize {
     let a_day = usize::try_from(DAY_MS / demand.slot_ms.max(1)).unwrap_or(1).max(1);
     if demand.need.len() >= 28 * a_day { 7 * a_day } else { a_day }
 }
@@ -114,9 +114,9 @@ impl Intervals {
         let mut found = drawn.into_iter().zip(whole(&mut blocks.iter())).map(|(mut values, value)| {
             values.sort_unstable_by(f64::total_cmp);
             let at = |share: f64| values.get((share * (DRAWS - 1) as f64) as usize).copied().unwrap_or(value);
-            Estimate { value, low: at(0.025), high: at(0.975) }
+            IntervalEstimate { value, low: at(0.025), high: at(0.975) }
         });
-        let mut next = || found.next().unwrap_or(Estimate { value: 0.0, low: 0.0, high: 0.0 });
+        let mut next = || found.next().unwrap_or(IntervalEstimate { value: 0.0, low: 0.0, high: 0.0 });
         Self {
             nodes_asleep_mean: next(),
             unserved_per_day: next(),

@@ -9,7 +9,7 @@ use super::ces::Thresholds;
 use super::family::Stretch;
 use super::reach::Readings;
 use super::resim::Constants;
-use super::score::{Demand, Worth};
+use super::score::{NodeDemand, Worth};
 
 /// A series from the largest count of each slot and the nodes there are.
 pub(super) fn series(slots: impl IntoIterator<Item = (f64, f64)>) -> Series {
@@ -52,7 +52,7 @@ impl Known {
             need: &self.need,
             total: &self.total,
             readings: &self.readings,
-            demand: Demand {
+            demand: NodeDemand {
                 need: self.need.get(range.clone()).unwrap_or_default(),
                 total: self.total.get(range.clone()).unwrap_or_default(),
                 weights: &[],

@@ -31,7 +31,7 @@ use tracecast_analytics::time::{DAY_MS, HOUR_MS};
 use super::choice::{self, Judge};
 use super::family::Stretch;
 use super::rule::Setting;
-use super::score::{Demand, Sums};
+use super::score::{NodeDemand, Sums};
 use super::service::Service;
 use super::trailing::trailing_maximum;
 
@@ -136,7 +136,7 @@ impl Guard {
         &self,
         (need, total): (&[f64], &[f64]),
         first: usize,
-        demand: &Demand<'_>,
+        demand: &NodeDemand<'_>,
         mut ledger: Ledger,
         mut order: impl FnMut(&Ledger, usize, f64, f64) -> f64,
     ) -> (Kept, Ledger) {

@@ -5,16 +5,16 @@
 
 use tracecast_analytics::report::format;
 
-use super::answer::{Answer, Beforehand};
+use super::answer::{Beforehand, PowerAnswer};
 use super::choice::Because;
 use super::family::Family;
 use super::interval::Intervals;
 use super::plan::PoolPlan;
 use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, Regret};
-use crate::replay::compare::Estimate;
+use crate::replay::compare::IntervalEstimate;
 
 /// What is recommended, if anything is worth it.
-pub fn recommendation(answer: &Answer) -> Option<Recommendation> {
+pub fn recommendation(answer: &PowerAnswer) -> Option<Recommendation> {
     let pool = &answer.pool;
     let followed = pool.beforehand.first()?;
     let (intervals, apart) = match (&answer.vcs_as_they_stand, &pool.promise) {
@@ -93,7 +93,7 @@ pub fn recommendation(answer: &Answer) -> Option<Recommendation> {
     })
 }
 
-fn action(answer: &Answer, followed: &Beforehand) -> String {
+fn action(answer: &PowerAnswer, followed: &Beforehand) -> String {
     let idle = |pool: &PoolPlan| format::duration(f64::from(pool.idle_s));
     let slurm = answer
         .slurm_plan
@@ -112,7 +112,7 @@ fn effects(intervals: &Intervals, days: f64) -> Vec<Effect> {
         0 | 1 => "days".to_owned(),
         days => format!("blocks of {days} days"),
     };
-    let of = |what: &str, unit: &str, estimate: &Estimate| Effect {
+    let of = |what: &str, unit: &str, estimate: &IntervalEstimate| Effect {
         what: what.to_owned(),
         unit: unit.to_owned(),
         change: estimate.value,
@@ -128,7 +128,7 @@ fn effects(intervals: &Intervals, days: f64) -> Vec<Effect> {
     ]
 }
 
-fn harmed(answer: &Answer, unserved_per_day: f64) -> Vec<Harm> {
+fn harmed(answer: &PowerAnswer, unserved_per_day: f64) -> Vec<Harm> {
     let mut harmed = vec![Harm {
         who: "jobs that need a node which is asleep".to_owned(),
         how_much: format!(

@@ -34,10 +34,10 @@ use tracecast_predictors::demand::Series;
 use account::Blocks;
 pub use account::{HourlyRates, PerHour};
 pub use constants::Constants;
-pub use effect::{Effect, JobEffect, Moment, NodeHours, Optimum, PoolEffect, Valued};
+pub use effect::{JobEffect, Moment, NodeHours, Optimum, PoolEffect, PowerEffect, Valued};
 
 use crate::error::{Error, Result};
-use crate::replay::compare::{Estimate, compare};
+use crate::replay::compare::{IntervalEstimate, compare};
 use crate::replay::input::Loaded;
 use crate::replay::metric::JobTimes;
 use crate::sim::power::{Controller, Record, Rules, State, Supervisor, Timeout, boots, durations};
@@ -131,7 +131,7 @@ pub struct ReplayedPlan {
     /// When nodes slept.
     pub record: Record,
     /// What that means.
-    pub effect: Effect,
+    pub effect: PowerEffect,
 }
 
 impl<'a> Baseline<'a> {
@@ -254,7 +254,7 @@ impl<'a> Baseline<'a> {
         counts
     }
 
-    fn compare(&self, name: String, schedule: &Schedule, record: &Record) -> Result<Effect> {
+    fn compare(&self, name: String, schedule: &Schedule, record: &Record) -> Result<PowerEffect> {
         let ReplaySetting { loaded, constants, rates, seed, .. } = &self.setting;
         let (workload, (from_ms, to_ms)) = (&loaded.workload, self.window);
         let days = (to_ms - from_ms) as f64 / DAY_MS as f64;
@@ -307,11 +307,11 @@ impl<'a> Baseline<'a> {
         (jobs.added_wait_mean_s, jobs.added_jct_mean_s, jobs.delayed_share) = (wait, jct, delayed);
         let compared = compare(workload, &[("always on", &self.times), (&name, &times)], *seed)?;
         jobs.distribution = compared.differences.into_iter().next();
-        let valued = |known: bool, value: Option<Estimate>, covered_j: f64| {
+        let valued = |known: bool, value: Option<IntervalEstimate>, covered_j: f64| {
             let covered_share = share(covered_j, total.saved_j * constants.pue_marginal);
             value.filter(|_| known).map(|value| Valued { value, covered_share })
         };
-        Ok(Effect {
+        Ok(PowerEffect {
             name,
             from_ms: workload.origin_ms + from_ms,
             to_ms: workload.origin_ms + to_ms,

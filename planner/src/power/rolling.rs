@@ -9,12 +9,12 @@
 //! on the earlier half of the days of choice, was [clearly](super::choice) better on the later half
 //! and that half is as long as the window.
 //!
-//! [`Answer`] is the same as JSON and as a report. Worked example: asked for 15 unserved node-slots in a fortnight, a rule that leaves 12 has kept its promise, one that leaves 16 has not, however
+//! [`PowerBacktestAnswer`] is the same as JSON and as a report. Worked example: asked for 15 unserved node-slots in a fortnight, a rule that leaves 12 has kept its promise, one that leaves 16 has not, however
 //! much it slept.
 
 mod answer;
 
-pub use answer::{Answer, SCHEMA, json_schema};
+pub use answer::{PowerBacktestAnswer, SCHEMA, json_schema};
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -28,7 +28,7 @@ use super::score::Sums;
 use super::service::Service;
 use super::study::{LEAST_DAYS, Request, Survey};
 use crate::error::{Error, Result};
-use crate::plan::window::{Window as Stretched, rolling};
+use crate::plan::window::{Window, rolling};
 
 /// A rule of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -92,7 +92,8 @@ pub struct Promised {
 
 /// One window of one series.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Window {
+#[schemars(rename = "Window")]
+pub struct TriedWindow {
     /// VC or pool.
     pub series: String,
     /// Begin, UTC.
@@ -137,7 +138,7 @@ pub struct OfSeries {
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Rolled {
     /// Window by window, series by series.
-    pub windows: Vec<Window>,
+    pub windows: Vec<TriedWindow>,
     /// Share of the promises that the recommended rule kept.
     pub kept_share: f64,
     /// Nodes that sleep on average under the recommended rule, less those under the trailing maximum chosen and guarded in the same way.
@@ -156,7 +157,7 @@ pub struct Rolled {
 /// # Errors
 /// If no series is long enough for one window, or a learner fails.
 pub fn roll(all: &[Series], like: &Request, window_ms: i64, services: &[Service]) -> Result<Rolled> {
-    let mut tasks: Vec<(&Series, Stretched)> = Vec::new();
+    let mut tasks: Vec<(&Series, Window)> = Vec::new();
     let mut left_out = Vec::new();
     for series in all {
         let slots = |ms: f64| (ms / series.slot_ms.max(1) as f64).round() as usize;
@@ -177,11 +178,11 @@ pub fn roll(all: &[Series], like: &Request, window_ms: i64, services: &[Service]
             left_out.join("; ")
         )));
     }
-    let windows: Vec<Window> =
+    let windows: Vec<TriedWindow> =
         tasks.par_iter().map(|(series, window)| tried(series, window, like, services)).collect::<Result<_>>()?;
     let mut by_series = Vec::new();
     for series in all {
-        let of: Vec<&Window> = windows.iter().filter(|window| window.series == series.name).collect();
+        let of: Vec<&TriedWindow> = windows.iter().filter(|window| window.series == series.name).collect();
         if !of.is_empty() {
             by_series.push(OfSeries {
                 series: series.name.clone(),
@@ -213,7 +214,7 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
 }
 
 /// Promises by rule, in the order of the first.
-fn tallies(windows: &[&Window]) -> Vec<Tally> {
+fn tallies(windows: &[&TriedWindow]) -> Vec<Tally> {
     let mut found: Vec<Tally> = Vec::new();
     for tested in windows.iter().flat_map(|window| &window.services).flat_map(|asked| &asked.policies) {
         let place = found.iter().position(|tally| tally.name == tested.name).unwrap_or_else(|| {
@@ -232,7 +233,7 @@ fn tallies(windows: &[&Window]) -> Vec<Tally> {
     found
 }
 
-fn tried(series: &Series, window: &Stretched, like: &Request, services: &[Service]) -> Result<Window> {
+fn tried(series: &Series, window: &Window, like: &Request, services: &[Service]) -> Result<TriedWindow> {
     let request = Request {
         fit: window.past.clone(),
         eval: window.ahead.clone(),
@@ -286,7 +287,7 @@ fn tried(series: &Series, window: &Stretched, like: &Request, services: &[Servic
         Promised { asked: *service, policies, optimum_asleep: optimum.nodes_asleep_mean }
     };
     let at = |slot: usize| format_rfc3339(series.time_ms(slot));
-    Ok(Window {
+    Ok(TriedWindow {
         series: series.name.clone(),
         from: at(window.ahead.start),
         to: at(window.ahead.end),

@@ -41,7 +41,8 @@ impl Default for Worth {
 
 /// What a plan would have meant.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-pub struct Outcome {
+#[serde(rename = "Outcome")]
+pub struct SleepOutcome {
     /// Mean number of nodes asleep.
     pub nodes_asleep_mean: f64,
     /// The same, each slot weighted by what its energy costs against `price_kwh`, or emits against the mean of the days before the evaluation;
@@ -61,7 +62,7 @@ pub struct Outcome {
 
 /// Demand to serve, and how.
 #[derive(Debug, Clone, Copy)]
-pub struct Demand<'a> {
+pub struct NodeDemand<'a> {
     /// Largest count of each slot.
     pub need: &'a [f64],
     /// Nodes there are, by slot.
@@ -81,7 +82,7 @@ pub struct Demand<'a> {
     pub worth: &'a Worth,
 }
 
-impl Demand<'_> {
+impl NodeDemand<'_> {
     /// Energy that a sleeping node saves in a slot, kWh, before the building's part.
     fn slot_kwh(&self) -> f64 {
         (self.constants.idle_w - self.constants.off_w) * (self.slot_ms as f64 / 1000.0) / KWH_J
@@ -134,7 +135,7 @@ impl Demand<'_> {
     }
 
     /// What `orders` (nodes ordered powered, by slot) plus `buffer` would have meant.
-    pub fn score(&self, orders: &[f64], buffer: f64) -> Outcome {
+    pub fn score(&self, orders: &[f64], buffer: f64) -> SleepOutcome {
         let mut sums = Sums::default();
         self.walk(orders, buffer, |_, slot| sums.add(&slot, 1.0));
         self.outcome(&sums)
@@ -153,10 +154,10 @@ impl Demand<'_> {
     }
 
     /// What sums mean.
-    pub fn outcome(&self, sums: &Sums) -> Outcome {
+    pub fn outcome(&self, sums: &Sums) -> SleepOutcome {
         let slots = sums.slots.max(1.0);
         let days = self.days_of(sums).max(f64::MIN_POSITIVE);
-        Outcome {
+        SleepOutcome {
             nodes_asleep_mean: sums.asleep / slots,
             nodes_asleep_weighted: sums.weighted / slots,
             unserved_node_slots: sums.unserved,
@@ -175,7 +176,7 @@ impl Demand<'_> {
 
     /// What an outcome of all slots costs, in node-slots of sleep lost a slot: what does not sleep (in slots at the price of [`Worth`]), and wakes and
     /// unserved slots at their price.
-    pub fn cost(&self, outcome: &Outcome) -> f64 {
+    pub fn cost(&self, outcome: &SleepOutcome) -> f64 {
         let slots = (self.need.len() as f64).max(1.0);
         let tolls = self.tolls();
         let wakes = outcome.node_wakes_per_day * self.days() * tolls.wake;
@@ -183,7 +184,7 @@ impl Demand<'_> {
     }
 
     /// Energy saved in each slot, kWh at the building's meter, boots and shutdowns taken off where they are ordered. Adds up to
-    /// [`Outcome::energy_saved_kwh`].
+    /// [`SleepOutcome::energy_saved_kwh`].
     pub fn saved_kwh(&self, orders: &[f64], buffer: f64) -> Vec<f64> {
         let mut saved = Vec::with_capacity(self.need.len());
         self.walk(orders, buffer, |_, slot| {
@@ -195,7 +196,7 @@ impl Demand<'_> {
 
     /// Of all plans that leave at most `unserved` node-slots, the most that could be saved at a switching cost of `wake` slots: on the line between the
     /// two [optima](optimum) nearest to that shortage, so no plan of whole nodes costs less there.
-    pub fn optimum_at(&self, unserved: f64, wake: f64) -> Outcome {
+    pub fn optimum_at(&self, unserved: f64, wake: f64) -> SleepOutcome {
         let ahead = Self { boot_slots: 0, ..*self };
         let at = |price: Option<f64>| {
             let weights = relative(self.weights);
@@ -232,10 +233,10 @@ impl Demand<'_> {
     }
 }
 
-/// Carries orders out, slot by slot: what [`Demand::score`] counts, and what a rule that watches its own doing learns of it.
+/// Carries orders out, slot by slot: what [`NodeDemand::score`] counts, and what a rule that watches its own doing learns of it.
 #[derive(Debug, Clone)]
 pub(super) struct Walker<'a> {
-    demand: &'a Demand<'a>,
+    demand: &'a NodeDemand<'a>,
     at: usize,
     before: f64,
     there: f64,
@@ -278,10 +279,10 @@ impl Walker<'_> {
     }
 }
 
-impl Demand<'_> {
+impl NodeDemand<'_> {
     /// Of all plans that leave at most `unserved` node-slots and wake at most `wakes` nodes a day, about the most that could sleep: the
-    /// [optimum at that shortage](Demand::optimum_at) at the least switching cost that keeps to the wakes.
-    pub fn optimum_within(&self, unserved: f64, wakes: f64) -> Outcome {
+    /// [optimum at that shortage](NodeDemand::optimum_at) at the least switching cost that keeps to the wakes.
+    pub fn optimum_within(&self, unserved: f64, wakes: f64) -> SleepOutcome {
         let mut found = self.optimum_at(unserved, 0.0);
         let (mut low, mut high) = (0.0, 0.0);
         while found.node_wakes_per_day > wakes + 1e-9 && high < 4.0 * self.need.len() as f64 {
@@ -387,7 +388,7 @@ mod tests {
             shutdown_j: 0.0,
             ..Constants::default()
         };
-        let demand = Demand {
+        let demand = NodeDemand {
             need: &[4.0, 6.0, 5.0],
             total: &[10.0; 3],
             weights: &[],
@@ -416,7 +417,7 @@ mod tests {
     #[test]
     fn dear_hours_weigh_more_and_slots_add_up() {
         let constants = Constants::default();
-        let demand = Demand {
+        let demand = NodeDemand {
             need: &[4.0, 6.0, 5.0],
             total: &[10.0; 3],
             weights: &[0.5, 2.0, 0.5],
@@ -439,7 +440,7 @@ mod tests {
     #[test]
     fn a_boot_that_takes_a_slot_longer_serves_a_slot_later() {
         let constants = Constants::default();
-        let demand = Demand {
+        let demand = NodeDemand {
             need: &[4.0, 6.0, 6.0, 6.0],
             total: &[10.0; 4],
             weights: &[],
@@ -459,7 +460,7 @@ mod tests {
     #[test]
     fn the_optimum_at_the_service_of_a_rule() {
         let (constants, worth) = (Constants::default(), Worth::default());
-        let demand = Demand {
+        let demand = NodeDemand {
             need: &[3.0, 1.0, 1.0, 3.0],
             total: &[5.0; 4],
             weights: &[],
@@ -481,7 +482,7 @@ mod tests {
     fn the_level_of_the_price_counts() {
         let constants = Constants { boot_j: 300.0 * 1240.0 + 3.6e6, ..Constants::default() };
         let worth = Worth::default();
-        let of = |weights: &'static [f64]| Demand {
+        let of = |weights: &'static [f64]| NodeDemand {
             need: &[4.0, 6.0],
             total: &[10.0; 2],
             weights,

@@ -2,7 +2,7 @@
 //!
 //! Worked example: 15 unserved node-slots in 14 days are 1.07 a day; a rule that leaves 14 within 14 days keeps to it.
 
-use super::score::Outcome;
+use super::score::SleepOutcome;
 
 /// How much shortage and wear is accepted.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
@@ -23,7 +23,7 @@ impl Service {
     ];
 
     /// What an outcome of so many days brought.
-    pub fn of(outcome: &Outcome, days: f64) -> Self {
+    pub fn of(outcome: &SleepOutcome, days: f64) -> Self {
         Self {
             unserved_per_day: outcome.unserved_node_slots / days.max(f64::MIN_POSITIVE),
             node_wakes_per_day: outcome.node_wakes_per_day,
@@ -31,7 +31,7 @@ impl Service {
     }
 
     /// Whether an outcome of so many days keeps to it.
-    pub fn holds(&self, outcome: &Outcome, days: f64) -> bool {
+    pub fn holds(&self, outcome: &SleepOutcome, days: f64) -> bool {
         outcome.unserved_node_slots <= self.unserved_per_day * days + 1e-9
             && outcome.node_wakes_per_day <= self.node_wakes_per_day + 1e-9
     }

@@ -24,9 +24,9 @@ use super::promise::{self, Followed};
 use super::reach::{Reach, Readings, horizons};
 use super::resim::Constants;
 use super::rule::Setting;
-use super::score::{Demand, Outcome, Sums, Worth, relative};
+use super::score::{NodeDemand, SleepOutcome, Sums, Worth, relative};
 use super::service::Service;
-use super::tariff::{Rates, Weights};
+use super::tariff::{HourWeights, Rates};
 use crate::error::{Error, Result};
 use crate::plan::window::learn_and_choose;
 
@@ -80,24 +80,24 @@ pub struct Curve {
     /// What the settings meant that the days of choice would have picked for each of [`Request::services`]; `None` where none kept to it there.
     pub for_service: Vec<Option<Scored>>,
     /// What the chosen one meant on the days it was chosen on.
-    pub chosen_before: Outcome,
+    pub chosen_before: SleepOutcome,
     /// What the rule meant there held out: block by block, with the setting chosen on the other blocks.
-    pub held_out: Outcome,
+    pub held_out: SleepOutcome,
     /// Of the chosen setting, what other weeks (days, if there are under four weeks) like those evaluated might have given.
     pub intervals: Intervals,
     /// What it meant in each block of the evaluated days.
     pub blocks: Vec<Block>,
     /// What the optimum at a switching cost of two hours means that leaves as much unserved.
-    pub optimum_at_service: Outcome,
+    pub optimum_at_service: SleepOutcome,
 }
 
 /// The optimum at one switching cost.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Optimum {
+pub struct SwitchingOptimum {
     /// Hours of idle power that a wake costs.
     pub switch_h: f64,
     /// What it means.
-    pub outcome: Outcome,
+    pub outcome: SleepOutcome,
 }
 
 /// What was found of one series.
@@ -138,7 +138,7 @@ pub struct Studied {
     /// Of what is followed, energy saved in each slot, kWh at the building's meter.
     pub saved_kwh: Vec<f64>,
     /// Optima.
-    pub optima: Vec<Optimum>,
+    pub optima: Vec<SwitchingOptimum>,
 }
 
 /// A service that was promised for the evaluated days, by a rule under [guard](super::promise), and what came.
@@ -225,8 +225,8 @@ impl Sides {
         series: &Series,
         request: &'a Request,
         weights: &'a [f64],
-    ) -> Demand<'a> {
-        Demand {
+    ) -> NodeDemand<'a> {
+        NodeDemand {
             need: self.need.get(range.clone()).unwrap_or_default(),
             total: self.total.get(range.clone()).unwrap_or_default(),
             weights: weights.get(range.clone()).unwrap_or_default(),
@@ -241,7 +241,7 @@ impl Sides {
 }
 
 /// The best of some settings, by what they meant on the days of choice; `None` if none keeps to the service asked for.
-fn within<'a>(scored: &'a [Scored], demand: &Demand<'_>, service: &Service) -> Option<&'a Scored> {
+fn within<'a>(scored: &'a [Scored], demand: &NodeDemand<'_>, service: &Service) -> Option<&'a Scored> {
     let fitting = scored.iter().filter(|point| service.holds(&point.outcome, demand.days()));
     fitting.max_by(|a, b| {
         // Of equals the first.
@@ -291,7 +291,7 @@ pub(super) struct Survey<'a> {
     series: &'a Series,
     request: &'a Request,
     sides: Sides,
-    weights: Weights,
+    weights: HourWeights,
     weighted: bool,
     learn: Range<usize>,
     pick: Range<usize>,
@@ -538,7 +538,7 @@ pub fn study_together(all: &[(&Series, Request)]) -> Vec<Result<Studied>> {
     surveys.into_iter().map(|result| result.map(|survey| survey.finish(stands))).collect()
 }
 
-fn optima(demand: &Demand<'_>) -> Vec<Optimum> {
+fn optima(demand: &NodeDemand<'_>) -> Vec<SwitchingOptimum> {
     SWITCH_H
         .par_iter()
         .map(|switch_h| {
@@ -546,8 +546,8 @@ fn optima(demand: &Demand<'_>) -> Vec<Optimum> {
             let weights = relative(demand.weights);
             let orders = optimum(demand.need, demand.total, &weights, demand.before, Prices { wake, unserved: None });
             // Who knows the future orders early enough, so a boot that takes longer costs it nothing.
-            let ahead = Demand { boot_slots: 0, ..*demand };
-            Optimum { switch_h: *switch_h, outcome: ahead.score(&orders, 0.0) }
+            let ahead = NodeDemand { boot_slots: 0, ..*demand };
+            SwitchingOptimum { switch_h: *switch_h, outcome: ahead.score(&orders, 0.0) }
         })
         .collect()
 }

@@ -32,7 +32,7 @@ pub struct Rates {
 
 /// Weights of all slots of a series; empty where hours are alike.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Weights {
+pub struct HourWeights {
     /// As the past lets expect them: what is chosen is chosen by these.
     pub expected: Vec<f64>,
     /// As they came; as expected where nothing is known.
@@ -60,7 +60,7 @@ impl Mean {
 impl Rates {
     /// Weights for a choice made before slot `now`, from the rates of the slots before it; `None` where none of those has a rate (or their mean says
     /// nothing), so that all hours are alike.
-    pub fn weights(&self, series: &Series, now: usize, price_kwh: f64) -> Option<Weights> {
+    pub fn weights(&self, series: &Series, now: usize, price_kwh: f64) -> Option<HourWeights> {
         let past = 0..now.min(series.slots.len());
         let known =
             |range: Range<usize>| range.filter_map(|slot| Some((slot, self.by_slot.get(slot).copied().flatten()?)));
@@ -93,7 +93,7 @@ impl Rates {
         for (slot, rate) in known(0..series.slots.len()) {
             realised.get_mut(slot).into_iter().for_each(|weight| *weight = rate / unit);
         }
-        Some(Weights { expected, realised })
+        Some(HourWeights { expected, realised })
     }
 }
 

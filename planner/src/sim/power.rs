@@ -202,7 +202,7 @@ pub struct Change {
 
 /// What a controller said at the beginning of a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Order {
+pub struct PowerOrder {
     /// When, milliseconds.
     pub at_ms: i64,
     /// Nodes that shall be powered, as the policy said.
@@ -219,7 +219,7 @@ pub struct PoolRecord {
     /// How many of the slots were given as history.
     pub history: usize,
     /// What its controller said.
-    pub orders: Vec<Order>,
+    pub orders: Vec<PowerOrder>,
 }
 
 /// Who slept when.

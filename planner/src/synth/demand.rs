@@ -45,7 +45,7 @@ pub struct User {
 
 /// A project of a user: a name that comes back.
 #[derive(Debug, Clone)]
-pub struct Family {
+pub struct JobFamily {
     /// Index of the user.
     pub user: u32,
     /// Whether its jobs use GPUs.
@@ -61,7 +61,7 @@ pub struct Family {
 
 /// A version of a family: what a job's name says.
 #[derive(Debug, Clone)]
-pub struct Version {
+pub struct JobVersion {
     /// Index of the family.
     pub family: u32,
     /// 1 for the first.
@@ -82,9 +82,9 @@ pub struct Demand {
     /// Users.
     pub users: Vec<User>,
     /// Families of names.
-    pub families: Vec<Family>,
+    pub families: Vec<JobFamily>,
     /// Versions of names.
-    pub versions: Vec<Version>,
+    pub versions: Vec<JobVersion>,
     /// Submissions in order of time: when (milliseconds) and under which version.
     pub submissions: Vec<(i64, u32)>,
 }
@@ -99,7 +99,7 @@ impl Demand {
     }
 
     /// The family of a version.
-    pub fn family_of(&self, version: u32) -> Option<&Family> {
+    pub fn family_of(&self, version: u32) -> Option<&JobFamily> {
         self.versions.get(version as usize).and_then(|version| self.families.get(version.family as usize))
     }
 
@@ -180,7 +180,7 @@ impl Demand {
         let version = u32::try_from(self.versions.len()).ok()?;
         let number = state.versions.len() as u32 + 1;
         state.versions.push(version);
-        self.versions.push(Version { family, number, jobs: 0, size: 1, mem_gib: 4, effect: 0.0 });
+        self.versions.push(JobVersion { family, number, jobs: 0, size: 1, mem_gib: 4, effect: 0.0 });
         Some(version)
     }
 
@@ -274,7 +274,7 @@ fn population(checked: &Checked, rng: &mut Stream) -> Demand {
                 let model = MODELS.get(rng.below(MODELS.len())).copied().unwrap_or("bert");
                 let data = DATA.get(rng.below(DATA.len())).copied().unwrap_or("wiki");
                 families.push(demand.families.len() as u32);
-                demand.families.push(Family {
+                demand.families.push(JobFamily {
                     user: ix,
                     gpu,
                     task,

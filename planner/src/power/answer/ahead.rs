@@ -2,11 +2,11 @@
 
 use tracecast_analytics::report::{Cell, Column, ReportTable, Section, format};
 
-use super::Answer;
+use super::PowerAnswer;
 use super::words::{set, spelled};
 use crate::power::decide::{Decision, Held};
 use crate::power::family::Family;
-use crate::power::forward::{Forward, Schedule};
+use crate::power::forward::{DaySchedule, Forward};
 
 /// Why so many nodes are powered, of a decision.
 fn because(now: &Decision) -> String {
@@ -22,7 +22,7 @@ fn moment(at: &str) -> String {
     at.strip_suffix(":00Z").or(at.strip_suffix('Z')).unwrap_or(at).replacen('T', " ", 1)
 }
 
-impl Answer {
+impl PowerAnswer {
     /// The section.
     pub(super) fn ahead(&self) -> Section {
         let section = Section::new("power-now", "From now on");
@@ -105,7 +105,7 @@ impl Answer {
 }
 
 /// What a schedule is, and what such schedules brought.
-fn tried(schedule: &Schedule) -> String {
+fn tried(schedule: &DaySchedule) -> String {
     format!(
         "Without a loop there is a schedule of the next day: of each hour the {} quantile of the forecast `{}`, and {} nodes beside. On {} tried later, \
          such schedules let {:.1} nodes sleep, at {} unserved node-slots and {} node-wakes a day. A schedule does not watch what comes, so no \
@@ -120,7 +120,7 @@ fn tried(schedule: &Schedule) -> String {
     )
 }
 
-fn hours(schedule: &Schedule) -> ReportTable {
+fn hours(schedule: &DaySchedule) -> ReportTable {
     let columns = vec![Column::text("From (UTC)"), Column::number("Expected need"), Column::number("Power")];
     let mut table = ReportTable::new("Schedule of the next day", columns);
     for hour in &schedule.hours {

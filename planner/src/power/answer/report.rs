@@ -9,17 +9,17 @@ use tracecast_analytics::report::chart::{Axis, Chart, ChartSeries, Mark, Referen
 use tracecast_analytics::report::{Cell, Column, Report, ReportTable, Section, format};
 
 use super::words::{set, spelled};
-use super::{Answer, Beforehand, ByHour, PolicyCurve, Resimulated};
+use super::{Beforehand, ByHour, PolicyCurve, PowerAnswer, Resimulated};
 use crate::power::family::Family;
 use crate::power::interval::Intervals;
 use crate::power::resim::{Constants, Moment};
-use crate::power::score::Outcome;
-use crate::replay::compare::Estimate;
+use crate::power::score::SleepOutcome;
+use crate::replay::compare::IntervalEstimate;
 
 /// Name of the effect of the chosen rules.
 const FOLLOWED: usize = 1;
 
-fn outcome_cells(outcome: &Outcome, best_kwh: f64) -> Vec<Cell> {
+fn outcome_cells(outcome: &SleepOutcome, best_kwh: f64) -> Vec<Cell> {
     vec![
         Cell::float(outcome.nodes_asleep_mean, 1),
         Cell::float(outcome.unserved_node_slots, 0),
@@ -51,7 +51,7 @@ fn replayed(replay: &Resimulated) -> Option<String> {
 }
 
 /// A figure with its interval.
-fn spread(of: &Estimate, digits: usize) -> String {
+fn spread(of: &IntervalEstimate, digits: usize) -> String {
     format!("{:.digits$} ({:.digits$} to {:.digits$})", of.value, of.low, of.high)
 }
 
@@ -59,7 +59,7 @@ fn anew(intervals: &Intervals) -> &'static str {
     if intervals.block_days == 1 { "days drawn anew" } else { "weeks drawn anew" }
 }
 
-impl Answer {
+impl PowerAnswer {
     /// The report.
     pub fn report(&self) -> Report {
         let mut report = Report::new(self.title.clone(), "Which nodes can sleep, and what that would have meant");
@@ -636,12 +636,12 @@ impl Answer {
             row.extend(outcome_cells(outcome, best));
             table.rows.push(row);
         }
-        let sum = Outcome {
+        let sum = SleepOutcome {
             nodes_asleep_mean: asleep,
             unserved_node_slots: unserved,
             node_wakes_per_day: wakes,
             energy_saved_kwh: saved,
-            ..Outcome::default()
+            ..SleepOutcome::default()
         };
         let mut row: Vec<Cell> = vec!["all VCs, each alone".into(), Cell::Missing, "".into()];
         row.extend(outcome_cells(&sum, optimum));

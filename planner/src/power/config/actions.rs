@@ -160,7 +160,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::tests::{plan, pool};
-    use super::super::{Options, Target, render};
+    use super::super::{ConfigOptions, Target, render};
     use super::*;
 
     /// 2026-01-05T06:00:00Z.
@@ -217,7 +217,7 @@ mod tests {
         let refused = |change: &dyn Fn(&mut PowerPlan)| {
             let mut plan = scheduled();
             change(&mut plan);
-            render(&plan, Target::Actions, &Options::default()).unwrap_err().to_string()
+            render(&plan, Target::Actions, &ConfigOptions::default()).unwrap_err().to_string()
         };
         assert!(refused(&|plan| plan.pools[0].actions.swap(0, 1)).contains("not in order"));
         assert!(refused(&|plan| plan.pools[0].actions[2].change = -4).contains("no change of -4"));
@@ -232,7 +232,7 @@ mod tests {
         plan.wakes_per_minute = 1;
         plan.pools[0].actions[1].at_ms = SIX_MS + 60_000;
         // 4 nodes at 1 a minute take 240 s, the next action follows after 60 s.
-        let told = render(&plan, Target::Actions, &Options::default()).unwrap().warnings;
+        let told = render(&plan, Target::Actions, &ConfigOptions::default()).unwrap().warnings;
         assert!(told.iter().any(|line| line.contains("takes 240 s") && line.contains("after 60 s")), "{told:?}");
     }
 

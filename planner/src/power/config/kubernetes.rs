@@ -27,7 +27,7 @@ use crate::power::plan::{PoolPlan, PowerPlan};
 
 /// What is known of the site's Kubernetes.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct KubernetesOptions {
     /// Karpenter: API group, kind and name of the class that says which machines a pool has.
     pub node_class: (String, String, String),
     /// cluster-autoscaler: label of nodes that names their group.
@@ -40,7 +40,7 @@ pub struct Options {
     pub pause_image: String,
 }
 
-impl Default for Options {
+impl Default for KubernetesOptions {
     fn default() -> Self {
         let owned = str::to_owned;
         Self {
@@ -95,7 +95,7 @@ fn placeholders(
     plan: &PowerPlan,
     names: &[String],
     label: &str,
-    options: &Options,
+    options: &KubernetesOptions,
     warnings: &mut Vec<String>,
 ) -> Option<(String, String)> {
     let mut documents = vec![(
@@ -194,7 +194,7 @@ fn quiet_hours(pool: &PoolPlan) -> Vec<(usize, usize)> {
 }
 
 /// Karpenter's node pools.
-pub(super) fn karpenter(plan: &PowerPlan, options: &Options) -> Result<Rendered> {
+pub(super) fn karpenter(plan: &PowerPlan, options: &KubernetesOptions) -> Result<Rendered> {
     let mut warnings = Vec::new();
     let names = names(plan, &mut warnings)?;
     let (group, kind, class) = &options.node_class;
@@ -253,7 +253,7 @@ pub(super) fn karpenter(plan: &PowerPlan, options: &Options) -> Result<Rendered>
 }
 
 /// The cluster-autoscaler's arguments, as values of its Helm chart.
-pub(super) fn cluster_autoscaler(plan: &PowerPlan, options: &Options) -> Result<Rendered> {
+pub(super) fn cluster_autoscaler(plan: &PowerPlan, options: &KubernetesOptions) -> Result<Rendered> {
     let mut warnings = Vec::new();
     let names = names(plan, &mut warnings)?;
     let (kept, marks) = canaries(plan, "cluster-autoscaler.kubernetes.io/scale-down-disabled")?;
@@ -311,12 +311,12 @@ pub(super) fn cluster_autoscaler(plan: &PowerPlan, options: &Options) -> Result<
 mod tests {
     use super::super::tests::{plan, pool};
     use super::super::yaml::tests::read;
-    use super::super::{Options, Rendered, Target, render};
+    use super::super::{ConfigOptions, Rendered, Target, render};
     use super::*;
     use crate::power::plan::Action;
 
     fn of(plan: &PowerPlan, target: Target) -> Rendered {
-        render(plan, target, &Options::default()).unwrap()
+        render(plan, target, &ConfigOptions::default()).unwrap()
     }
 
     fn documents(rendered: &Rendered, file: &str) -> Vec<Value> {
@@ -423,7 +423,7 @@ mod tests {
     fn names_that_cannot_be_are_refused() {
         let refused = |names: &[&str]| {
             let plan = plan(names.iter().map(|name| pool(name, "n1", 1)).collect());
-            render(&plan, Target::Karpenter, &Options::default()).unwrap_err().to_string()
+            render(&plan, Target::Karpenter, &ConfigOptions::default()).unwrap_err().to_string()
         };
         assert!(refused(&["a_b", "a-b"]).contains("rename one"));
         assert!(refused(&["größe", "--"]).contains("no name"));

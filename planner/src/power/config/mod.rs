@@ -53,11 +53,11 @@ impl Target {
 
 /// What the targets need to know beyond the plan.
 #[derive(Debug, Clone, Default)]
-pub struct Options {
+pub struct ConfigOptions {
     /// For [`Target::Slurm`].
-    pub slurm: slurm::Options,
+    pub slurm: slurm::SlurmOptions,
     /// For [`Target::Karpenter`] and [`Target::ClusterAutoscaler`].
-    pub kubernetes: kubernetes::Options,
+    pub kubernetes: kubernetes::KubernetesOptions,
 }
 
 /// What is written for a target.
@@ -75,7 +75,7 @@ pub struct Rendered {
 ///
 /// # Errors
 /// A plan or options that cannot work there; the message says what would.
-pub fn render(plan: &PowerPlan, target: Target, options: &Options) -> Result<Rendered> {
+pub fn render(plan: &PowerPlan, target: Target, options: &ConfigOptions) -> Result<Rendered> {
     check(plan)?;
     match target {
         Target::Slurm => slurm::render(plan, &options.slurm),

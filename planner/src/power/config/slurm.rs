@@ -73,7 +73,7 @@ const NOTE: &str = "Power saving, planned by tracecast";
 
 /// What is known of the site's Slurm.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct SlurmOptions {
     /// The text of its `slurm.conf`.
     pub conf: String,
     /// Name of that file, for the diff and for messages.
@@ -90,7 +90,7 @@ pub struct Options {
     pub exc_states: Vec<String>,
 }
 
-impl Default for Options {
+impl Default for SlurmOptions {
     fn default() -> Self {
         Self {
             conf: String::new(),
@@ -123,7 +123,7 @@ struct Pool<'a> {
 /// What is worked on.
 struct Work<'a> {
     conf: Conf,
-    options: &'a Options,
+    options: &'a SlurmOptions,
     version: Version,
     /// All nodes of the file.
     nodes: Nodes,
@@ -150,7 +150,7 @@ fn endless(text: &str) -> bool {
 }
 
 /// Writes the change of `slurm.conf` and the programs.
-pub(super) fn render<'a>(plan: &'a PowerPlan, options: &'a Options) -> Result<Rendered> {
+pub(super) fn render<'a>(plan: &'a PowerPlan, options: &'a SlurmOptions) -> Result<Rendered> {
     let mut work = Work {
         conf: Conf::read(&options.conf),
         options,

@@ -53,8 +53,8 @@ PartitionName=gpu Nodes=n[1-16] Default=YES State=UP # the big one
 PartitionName=debug Nodes=login
 ";
 
-fn options(conf: &str, version: &str) -> Options {
-    let mut options = Options::default();
+fn options(conf: &str, version: &str) -> ConfigOptions {
+    let mut options = ConfigOptions::default();
     options.slurm.conf = conf.to_owned();
     options.slurm.version = Version::parse(version);
     options
@@ -64,7 +64,7 @@ fn of(plan: &PowerPlan, conf: &str, version: &str) -> Rendered {
     render(plan, Target::Slurm, &options(conf, version)).unwrap()
 }
 
-fn refused(plan: &PowerPlan, options: &Options) -> String {
+fn refused(plan: &PowerPlan, options: &ConfigOptions) -> String {
     render(plan, Target::Slurm, options).unwrap_err().to_string()
 }
 
@@ -270,7 +270,7 @@ fn what_the_site_has_stays() {
 #[test]
 fn what_cannot_work_is_refused_with_the_remedy() {
     let good = plan(vec![pool("gpu", "n[1-16]", 16)]);
-    let with = |change: &dyn Fn(&mut PowerPlan, &mut Options)| {
+    let with = |change: &dyn Fn(&mut PowerPlan, &mut ConfigOptions)| {
         let (mut plan, mut options) = (good.clone(), options(CONF, "23.11"));
         change(&mut plan, &mut options);
         refused(&plan, &options)

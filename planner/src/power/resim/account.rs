@@ -18,7 +18,7 @@ use tracecast_analytics::time::{DAY_MS, HOUR_MS};
 use tracecast_predictors::resample;
 
 use super::constants::Constants;
-use crate::replay::compare::{Estimate, RESAMPLES};
+use crate::replay::compare::{IntervalEstimate, RESAMPLES};
 use crate::sim::power::{State, boots};
 
 /// A rate that may change every hour.
@@ -153,7 +153,7 @@ impl Blocks {
         &self,
         seed: u64,
         figures: impl Fn(&Sums) -> [Option<f64>; N],
-    ) -> [Option<Estimate>; N] {
+    ) -> [Option<IntervalEstimate>; N] {
         let mut drawn: [Vec<f64>; N] = std::array::from_fn(|_| Vec::with_capacity(RESAMPLES));
         for number in 0..RESAMPLES {
             let mut sums = Sums::default();
@@ -165,7 +165,9 @@ impl Blocks {
         }
         let values = figures(&self.total());
         let mut drawn = drawn.into_iter();
-        values.map(|value| Estimate::of(value?, drawn.next().unwrap_or_default()).or(value.map(Estimate::certain)))
+        values.map(|value| {
+            IntervalEstimate::of(value?, drawn.next().unwrap_or_default()).or(value.map(IntervalEstimate::certain))
+        })
     }
 }
 
@@ -267,6 +269,6 @@ mod tests {
         let mut equal = Blocks::new(0, 5 * DAY_MS);
         equal.sums.iter_mut().for_each(|sums| sums.wakes = 3);
         let [wakes] = equal.estimates(1, |sums| [Some(sums.scaled(sums.wakes as f64, 5.0))]);
-        assert_eq!(wakes, Some(Estimate { value: 15.0, low: 15.0, high: 15.0 }));
+        assert_eq!(wakes, Some(IntervalEstimate { value: 15.0, low: 15.0, high: 15.0 }));
     }
 }

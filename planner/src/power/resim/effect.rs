@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::replay::compare::{Difference, Estimate};
+use crate::replay::compare::{Difference, IntervalEstimate};
 
 /// Node-hours by what nodes did.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
@@ -32,19 +32,19 @@ pub struct JobEffect {
     /// Jobs that ended on nodes that are always on, and not under the plan.
     pub unfinished: u64,
     /// Mean added wait, seconds.
-    pub added_wait_mean_s: Option<Estimate>,
+    pub added_wait_mean_s: Option<IntervalEstimate>,
     /// 95 % quantile of the added wait, job by job, seconds.
     pub added_wait_p95_s: Option<f64>,
     /// Largest added wait, seconds.
     pub added_wait_max_s: Option<f64>,
     /// Mean added completion time, seconds.
-    pub added_jct_mean_s: Option<Estimate>,
+    pub added_jct_mean_s: Option<IntervalEstimate>,
     /// 95 % quantile of the added completion time, job by job, seconds.
     pub added_jct_p95_s: Option<f64>,
     /// Jobs that wait at least a second longer.
     pub delayed: u64,
     /// Share of jobs that do.
-    pub delayed_share: Option<Estimate>,
+    pub delayed_share: Option<IntervalEstimate>,
     /// Jobs that wait at least a second less.
     pub sooner: u64,
     /// Added waits of delayed jobs × their GPUs, GPU-hours.
@@ -72,7 +72,7 @@ pub struct Optimum {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct Valued {
     /// In its unit, over the window.
-    pub value: Estimate,
+    pub value: IntervalEstimate,
     /// Share of the saved energy whose hour has a rate; the rest is not in `value`.
     pub covered_share: Option<f64>,
 }
@@ -96,7 +96,7 @@ pub struct PoolEffect {
 
 /// What a plan does.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Effect {
+pub struct PowerEffect {
     /// The plan.
     pub name: String,
     /// Begin of the window, milliseconds since the epoch.
@@ -108,7 +108,7 @@ pub struct Effect {
     /// Nodes there ever are.
     pub nodes: u32,
     /// Mean nodes asleep.
-    pub nodes_asleep_mean: Option<Estimate>,
+    pub nodes_asleep_mean: Option<IntervalEstimate>,
     /// By what nodes did.
     pub node_hours: NodeHours,
     /// Busy node-hours of those in service, always on.
@@ -116,7 +116,7 @@ pub struct Effect {
     /// Busy node-hours of those powered or on the way.
     pub node_utilisation_after: Option<f64>,
     /// Nodes woken a day.
-    pub node_wakes_per_day: Option<Estimate>,
+    pub node_wakes_per_day: Option<IntervalEstimate>,
     /// Most wakes of one node in one day (of 24 h from the beginning of the replay).
     pub most_wakes_of_a_node_a_day: u32,
     /// Boots that failed.
@@ -124,9 +124,9 @@ pub struct Effect {
     /// Slots × nodes that were busy under always on and are not powered.
     pub unserved_node_slots: f64,
     /// The same a day.
-    pub unserved_node_slots_per_day: Option<Estimate>,
+    pub unserved_node_slots_per_day: Option<IntervalEstimate>,
     /// Energy saved, net of boots, with cooling, kilowatt-hours.
-    pub energy_saved_kwh: Option<Estimate>,
+    pub energy_saved_kwh: Option<IntervalEstimate>,
     /// The same at the nodes, without cooling.
     pub node_energy_saved_kwh: f64,
     /// What boots and shutdowns drew, at the nodes, kilowatt-hours; already taken off above.

@@ -14,7 +14,7 @@ use tracecast_predictors::demand::Series;
 use super::super::evaluate::Prepared;
 use super::super::request::PowerRequest;
 use super::super::service::Service;
-use super::{Promised, Rolled, Rule, Window, roll};
+use super::{Promised, Rolled, Rule, TriedWindow, roll};
 use crate::error::Result;
 
 /// Version of the JSON.
@@ -24,7 +24,8 @@ const SHOWN: usize = 12;
 
 /// Promised against realised, and what it rests on.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Answer {
+#[schemars(rename = "Answer")]
+pub struct PowerBacktestAnswer {
     /// Version of this form.
     pub schema: String,
     /// Trace.
@@ -44,12 +45,12 @@ pub struct Answer {
     pub sources: Vec<SourceRecord>,
 }
 
-/// The JSON Schema of [`Answer`].
+/// The JSON Schema of [`PowerBacktestAnswer`].
 pub fn json_schema() -> serde_json::Value {
-    schemars::schema_for!(Answer).to_value()
+    schemars::schema_for!(PowerBacktestAnswer).to_value()
 }
 
-impl Answer {
+impl PowerBacktestAnswer {
     /// Tries promises on a trace: on all nodes as one pool and, if [`PowerRequest::by_vc`] says so, on each VC. `say` is told how many series there
     /// are.
     ///
@@ -222,18 +223,18 @@ impl Answer {
     fn chart(&self) -> Chart {
         let pool = self.rolled.by_series.last().map(|series| series.series.as_str()).unwrap_or_default();
         let windows = self.rolled.windows.iter().filter(|window| window.series == pool);
-        let all: Vec<(&Window, &Promised)> = windows
+        let all: Vec<(&TriedWindow, &Promised)> = windows
             .flat_map(|window| window.services.iter().map(move |promised| (window, promised)))
             .filter(|(_, promised)| !promised.policies.is_empty())
             .collect();
         let shown = all.get(..all.len().min(4 * SHOWN)).unwrap_or(&all);
-        let label = |(window, promised): &(&Window, &Promised)| {
+        let label = |(window, promised): &(&TriedWindow, &Promised)| {
             let day = window.from.get(5..10).unwrap_or(&window.from);
             format!("{day}, {:.0}", promised.asked.unserved_per_day * self.window_days)
         };
         let whole = |per_day: f64| Some(per_day * self.window_days);
         let of = |rule: Rule| {
-            let value = |(_, promised): &(&Window, &Promised)| {
+            let value = |(_, promised): &(&TriedWindow, &Promised)| {
                 let tested = promised.policies.iter().find(|tested| tested.name == rule)?;
                 whole(tested.realised.unserved_per_day)
             };

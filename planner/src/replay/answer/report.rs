@@ -4,9 +4,9 @@ use tracecast_analytics::report::{Cell, Column, Report, ReportTable, Section, fo
 use tracecast_analytics::schema::Resource;
 use tracecast_analytics::time::Zone;
 
-use super::super::compare::{Estimate, Merit};
+use super::super::compare::{IntervalEstimate, Merit};
 use super::super::fidelity::Verdict;
-use super::super::metric::{Group, Metrics, delay};
+use super::super::metric::{GroupFigures, Metrics, delay};
 use super::{Answer, charts, words};
 
 /// A replay, the first or another, as tables show it.
@@ -110,7 +110,7 @@ impl Answer {
     }
 
     /// By how much the mean wait under another policy differs from that under the first.
-    fn wait_against_first(&self, name: &str) -> Option<&Estimate> {
+    fn wait_against_first(&self, name: &str) -> Option<&IntervalEstimate> {
         let mut all = self.comparison.iter().flat_map(|found| &found.differences);
         all.find(|other| other.name == name).map(|other| &other.mean_wait_s)
     }
@@ -550,7 +550,7 @@ impl Answer {
 }
 
 /// A value and its interval, as durations: `−3 h (−5 h … −1 h)`.
-fn interval(estimate: &Estimate) -> String {
+fn interval(estimate: &IntervalEstimate) -> String {
     let duration = |value: f64| {
         let sign = match value {
             ..0.0 => "−",
@@ -562,7 +562,7 @@ fn interval(estimate: &Estimate) -> String {
     format!("{} ({} … {})", duration(estimate.value), duration(estimate.low), duration(estimate.high))
 }
 
-fn groups<'a>(title: &str, what: &str, rows: impl Iterator<Item = (String, &'a Group)>) -> ReportTable {
+fn groups<'a>(title: &str, what: &str, rows: impl Iterator<Item = (String, &'a GroupFigures)>) -> ReportTable {
     let mut table = ReportTable::new(
         title,
         vec![

@@ -37,7 +37,8 @@ const MICRO: f64 = 1e6;
 
 /// A figure and its 95 % interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
-pub struct Estimate {
+#[schemars(rename = "Estimate")]
+pub struct IntervalEstimate {
     /// The figure.
     pub value: f64,
     /// Lower end of the interval.
@@ -46,7 +47,7 @@ pub struct Estimate {
     pub high: f64,
 }
 
-impl Estimate {
+impl IntervalEstimate {
     pub(crate) fn of(value: f64, mut resampled: Vec<f64>) -> Option<Self> {
         let ends = quantile::quantiles_in_place(&mut resampled, &[0.025, 0.975]);
         let &[Some(low), Some(high)] = ends.as_slice() else { return None };
@@ -70,13 +71,13 @@ pub struct Difference {
     /// The other policy.
     pub name: String,
     /// Mean of wait − wait under the first, seconds.
-    pub mean_wait_s: Estimate,
+    pub mean_wait_s: IntervalEstimate,
     /// Mean of JCT − JCT under the first, seconds.
-    pub mean_jct_s: Estimate,
+    pub mean_jct_s: IntervalEstimate,
     /// 95 % quantile of the wait less that under the first, seconds.
-    pub p95_wait_s: Estimate,
+    pub p95_wait_s: IntervalEstimate,
     /// Mean bounded slowdown / that under the first.
-    pub slowdown_ratio: Estimate,
+    pub slowdown_ratio: IntervalEstimate,
     /// Share of jobs that wait less.
     pub less_wait_share: f64,
     /// Share of jobs that wait longer.
@@ -189,10 +190,10 @@ fn difference(name: &str, base: &Columns, other: &Columns, blocks: &Blocks) -> O
     };
     Some(Difference {
         name: name.to_owned(),
-        mean_wait_s: Estimate::of(seconds(wait.total()), figure(0))?,
-        mean_jct_s: Estimate::of(seconds(jct.total()), figure(1))?,
-        p95_wait_s: Estimate::of(tail(&vec![1; jobs])?, figure(2))?,
-        slowdown_ratio: Estimate::of(ratio(other.slowdown.total(), base.slowdown.total()), figure(3))?,
+        mean_wait_s: IntervalEstimate::of(seconds(wait.total()), figure(0))?,
+        mean_jct_s: IntervalEstimate::of(seconds(jct.total()), figure(1))?,
+        p95_wait_s: IntervalEstimate::of(tail(&vec![1; jobs])?, figure(2))?,
+        slowdown_ratio: IntervalEstimate::of(ratio(other.slowdown.total(), base.slowdown.total()), figure(3))?,
         less_wait_share: share(|other, base| other < base),
         more_wait_share: share(|other, base| other > base),
     })
@@ -200,14 +201,14 @@ fn difference(name: &str, base: &Columns, other: &Columns, blocks: &Blocks) -> O
 
 /// The sum of a column in the order of submission, with an interval by the same blocks as differences have: `None` without rows. `span_ms` is from
 /// the first submission to the last. Values are counted in whole thousandths. O(n log n) at most, and O(n / block) a resample.
-pub fn total(values: &[f64], span_ms: i64, seed: u64) -> Option<Estimate> {
+pub fn total(values: &[f64], span_ms: i64, seed: u64) -> Option<IntervalEstimate> {
     const MILLI: f64 = 1e3;
     let running = Running::new(values.iter().map(|value| (value * MILLI).round() as i64));
     let blocks = Blocks::new(values.len(), block_length(values.len(), span_ms), seed);
     let sum = |total: i128| total as f64 / MILLI;
     (!values.is_empty()).then_some(())?;
     let resampled = blocks.resample(RESAMPLES, |stretches| sum(running.over(stretches)));
-    Estimate::of(sum(running.total()), resampled)
+    IntervalEstimate::of(sum(running.total()), resampled)
 }
 
 /// The share of the gap between fewest-GPUs-first, which predicts nothing, and an oracle that knows true durations which a
@@ -283,10 +284,10 @@ mod tests {
         let waited: Vec<Option<i64>> = (0..500).map(|job| Some(job * 7919 % 1013)).collect();
         let times = waits(&waited);
         let same = compare(&jobs(500), &[("a", &times), ("b", &times)], 5).unwrap();
-        let none = Estimate { value: 0.0, low: 0.0, high: 0.0 };
+        let none = IntervalEstimate { value: 0.0, low: 0.0, high: 0.0 };
         let b = &same.differences[0];
         assert_eq!((b.mean_wait_s, b.mean_jct_s, b.p95_wait_s), (none, none, none));
-        assert_eq!(b.slowdown_ratio, Estimate { value: 1.0, low: 1.0, high: 1.0 });
+        assert_eq!(b.slowdown_ratio, IntervalEstimate { value: 1.0, low: 1.0, high: 1.0 });
         assert_eq!((b.less_wait_share, b.more_wait_share), (0.0, 0.0));
     }
 

@@ -104,7 +104,8 @@ pub struct Slowdown {
 
 /// The figures of a group of jobs.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Group {
+#[schemars(rename = "Group")]
+pub struct GroupFigures {
     /// Jobs.
     pub jobs: u64,
     /// Of these, how many ran to their end; wait, JCT and slowdown are theirs.
@@ -129,7 +130,7 @@ pub struct Group {
     pub restarts: u64,
 }
 
-impl Group {
+impl GroupFigures {
     /// No jobs.
     pub(super) fn empty() -> Self {
         Gather::default().group()
@@ -143,7 +144,7 @@ pub struct OfSize {
     pub size: SizeClass,
     /// Its figures.
     #[serde(flatten)]
-    pub group: Group,
+    pub group: GroupFigures,
 }
 
 /// The figures of one duration class.
@@ -153,7 +154,7 @@ pub struct OfDuration {
     pub duration: DurationClass,
     /// Its figures.
     #[serde(flatten)]
-    pub group: Group,
+    pub group: GroupFigures,
 }
 
 /// The figures of a VC or a user.
@@ -163,7 +164,7 @@ pub struct OfName {
     pub name: String,
     /// Its figures.
     #[serde(flatten)]
-    pub group: Group,
+    pub group: GroupFigures,
 }
 
 /// Figures of a group that is being gathered.
@@ -182,12 +183,12 @@ struct Gather {
 }
 
 impl Gather {
-    fn group(self) -> Group {
+    fn group(self) -> GroupFigures {
         let finished = self.jct_s.len() as u64;
         let slowdown_mean = sum::mean(&self.slowdown);
         let mut slowdown = self.slowdown;
         let p95 = quantile::quantiles_in_place(&mut slowdown, &[0.95]).pop().flatten();
-        Group {
+        GroupFigures {
             jobs: self.jobs,
             finished,
             rejected: self.rejected,
@@ -214,7 +215,7 @@ pub(super) fn groups(
     times: &JobTimes,
     groups: usize,
     of: impl Fn(usize) -> Option<usize>,
-) -> Vec<Option<Group>> {
+) -> Vec<Option<GroupFigures>> {
     let mut gathered = vec![Gather::default(); groups];
     for job in (0..times.len()).filter(|job| times.is_counted(*job)) {
         let Some(gather) = of(job).and_then(|at| gathered.get_mut(at)) else { continue };

@@ -40,7 +40,7 @@ use tracecast_analytics::stats::ecdf::{CurvePoint, Ecdf};
 
 pub use delay::{Cause, DelayByCause};
 pub use fair::{Fairness, jain};
-pub use group::{DurationClass, Group, OfDuration, OfName, OfSize, Slowdown, Times};
+pub use group::{DurationClass, GroupFigures, OfDuration, OfName, OfSize, Slowdown, Times};
 pub use timeline::{Series, Timeline};
 pub use times::JobTimes;
 
@@ -72,7 +72,7 @@ pub struct Fragmentation {
 pub struct Overall {
     /// The figures of all jobs.
     #[serde(flatten)]
-    pub group: Group,
+    pub group: GroupFigures,
     /// Length of the window, seconds; `null` without jobs.
     pub makespan_s: Option<f64>,
     /// GPU time held in the window, warm jobs included, GPU-hours.
@@ -103,7 +103,7 @@ pub struct Metrics {
     /// The users with most GPU time (GPUs × true run, so that they are the same under every policy), most first.
     pub by_user: Vec<OfName>,
     /// All other users together.
-    pub other_users: Option<Group>,
+    pub other_users: Option<GroupFigures>,
     /// By true run, classes with jobs.
     pub by_duration: Vec<OfDuration>,
     /// Why jobs waited.
@@ -163,11 +163,11 @@ pub fn evaluate(workload: &Workload, cluster: &Cluster, schedule: &Schedule, top
     let shown = top_users.min(workload.users.len());
     let user = |job: usize| ranks.of.get(*workload.user.get(job)? as usize).map(|rank| (*rank).min(shown));
 
-    let all = figures(1, &|_| Some(0)).pop().flatten().unwrap_or_else(Group::empty);
+    let all = figures(1, &|_| Some(0)).pop().flatten().unwrap_or_else(GroupFigures::empty);
     let mut by_user = figures(shown + 1, &user);
     let other_users = by_user.pop().flatten();
     let names = ranks.users.iter().filter_map(|user| workload.users.get(*user));
-    let named = |names: &mut dyn Iterator<Item = &String>, groups: Vec<Option<Group>>| -> Vec<OfName> {
+    let named = |names: &mut dyn Iterator<Item = &String>, groups: Vec<Option<GroupFigures>>| -> Vec<OfName> {
         names.zip(groups).filter_map(|(name, group)| Some(OfName { name: name.clone(), group: group? })).collect()
     };
     let sizes = SizeClass::ALL.into_iter().zip(figures(SizeClass::ALL.len(), &size));

@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::sim::cluster::{Group as Nodes, Outage, Pool, Vc};
+use crate::sim::cluster::{Group, Outage, Pool, Vc};
 use crate::sim::policy::{Order, Placement, Policy, Preemption, Scan};
 use crate::sim::schedule::{NO_SEGMENT, Piece, Segment, Stop};
 use crate::sim::simulate;
@@ -188,7 +188,7 @@ fn warm_jobs_hold_gpus_but_are_not_counted() {
 fn capacity_that_changes_and_fails() {
     // Two nodes of 4 until 50 s, then one; node 0 is out 60–80. A holds 2 GPUs of node 0 0–60 and again 80–100.
     let mut cluster = Cluster::default();
-    cluster.pools.push(Pool { groups: vec![Nodes { sizes: vec![(0, 2), (50 * S, 1)], ..Nodes::fixed(0, 4) }] });
+    cluster.pools.push(Pool { groups: vec![Group { sizes: vec![(0, 2), (50 * S, 1)], ..Group::fixed(0, 4) }] });
     cluster.vcs.push(Vc { name: "all".into(), pool: 0, quota_milli: Vec::new() });
     cluster.outages.push(Outage { node: 0, from_ms: 60 * S, to_ms: 80 * S });
     let workload = jobs(&[(0, 20, 2)]);
@@ -229,7 +229,7 @@ fn waiting_for_quota() {
     assert_eq!(causes(&workload, &cluster, &Policy::default()), [30.0, 60.0, 0.0, 0.0]);
     // One pool of 16 with a quota of 6 for the VC: the same wait, all of it quota's until the pool is short.
     let mut shared = Cluster::default();
-    shared.pools.push(Pool { groups: vec![Nodes::fixed(2, 8)] });
+    shared.pools.push(Pool { groups: vec![Group::fixed(2, 8)] });
     shared.vcs.push(Vc { name: "first".into(), pool: 0, quota_milli: Vec::new() });
     shared.vcs.push(Vc { name: "second".into(), pool: 0, quota_milli: vec![(0, 6_000), (70 * S, 16_000)] });
     // The quota grows at 70, so B waits 10–70: of that 30–60 for capacity.
@@ -360,8 +360,8 @@ proptest! {
         }
         workload.users = ["a", "b", "c", "d"].map(String::from).to_vec();
         let mut cluster = Cluster::default();
-        cluster.pools.push(Pool { groups: vec![Nodes::fixed(2, 4), Nodes::fixed(1, 2)] });
-        cluster.pools.push(Pool { groups: vec![Nodes::fixed(2, 4)] });
+        cluster.pools.push(Pool { groups: vec![Group::fixed(2, 4), Group::fixed(1, 2)] });
+        cluster.pools.push(Pool { groups: vec![Group::fixed(2, 4)] });
         for (name, pool, quota) in [("x", 0, vec![]), ("y", 0, vec![(0, 6_000)]), ("z", 1, vec![])] {
             cluster.vcs.push(Vc { name: name.into(), pool, quota_milli: quota });
         }

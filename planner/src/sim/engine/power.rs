@@ -16,7 +16,7 @@ use crate::sim::cluster::{Cluster, Group};
 use crate::sim::nodes::{Nodes, WHOLE};
 use crate::sim::place::Ask;
 use crate::sim::policy::Scan;
-use crate::sim::power::{Change, Controller, Order, PoolRecord, Record, Rules, State, Timeout};
+use crate::sim::power::{Change, Controller, PoolRecord, PowerOrder, Record, Rules, State, Timeout};
 use crate::sim::workload::Shape;
 
 /// A node, as far as power goes.
@@ -61,7 +61,7 @@ pub(super) struct Power<'a> {
     members: u32,
     seen: Series,
     history: usize,
-    orders: Vec<Order>,
+    orders: Vec<PowerOrder>,
     /// In force, and when it is to be carried out (further).
     target: Option<u32>,
     carry_ms: Option<i64>,
@@ -382,7 +382,7 @@ impl<'a> Power<'a> {
         let asked = controller.policy.target(self.seen.before(self.seen.slots.len()), f64::from(on));
         let members = (0..run.nodes.len()).filter(|node| run.service.is_member(*node)).count() as u32;
         let target = if asked.is_nan() { members } else { asked.ceil().clamp(0.0, f64::from(members)) as u32 };
-        self.orders.push(Order { at_ms: run.now, asked, on });
+        self.orders.push(PowerOrder { at_ms: run.now, asked, on });
         self.target = Some(target);
         self.carry_ms = Some(run.now);
     }

@@ -5,7 +5,7 @@
 //!
 //! Worked number: busy nodes 0 from 0 s, 1 from 20 s, 0 from 70 s: a slot of 100 s has the peak 1, the last 0 and the mean 0.5.
 
-use tracecast_planner::sim::power::{Controller, Order, Rules, State, Supervisor};
+use tracecast_planner::sim::power::{Controller, PowerOrder, Rules, State, Supervisor};
 use tracecast_planner::sim::{Cluster, Policy, Scan, Workload};
 use tracecast_predictors::demand::{Series, Slot, Unit};
 
@@ -19,7 +19,7 @@ pub struct Powered {
     /// What was seen.
     pub slots: Vec<Slot>,
     /// What was asked.
-    pub orders: Vec<Order>,
+    pub orders: Vec<PowerOrder>,
 }
 
 /// Replays with nodes that sleep; one fate a job, one account a pool.
@@ -54,7 +54,7 @@ pub(super) struct Power {
     moments: Vec<(i64, usize, u64)>,
     members_before: usize,
     slots: Vec<Slot>,
-    orders: Vec<Order>,
+    orders: Vec<PowerOrder>,
     next_slot: Option<i64>,
     target: Option<usize>,
     carry: Option<i64>,
@@ -442,7 +442,7 @@ impl Pool<'_> {
             slots: power.slots.clone(),
         };
         let asked = controller.policy.target(series.before(series.slots.len()), on as f64);
-        power.orders.push(Order { at_ms: now, asked, on: on as u32 });
+        power.orders.push(PowerOrder { at_ms: now, asked, on: on as u32 });
         power.target = Some(if asked.is_nan() { members } else { (asked.ceil().max(0.0) as usize).min(members) });
         power.carry = Some(now);
     }
