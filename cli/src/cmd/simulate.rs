@@ -19,6 +19,7 @@ use tracecast_planner::sim::{Compat, Estimate, Order, Policy, Schedule};
 use crate::args::{Reading, TIMES, duration, resource, window};
 use crate::cmd::answer::Answering;
 use crate::cmd::{answer, describe};
+use crate::exit::Usage;
 use crate::progress::Steps;
 use crate::{early, output, source};
 
@@ -279,11 +280,6 @@ fn answer(request: &Simulate, answer: &Answer, quiet: bool) -> Result<()> {
     request.answering.write(request.charts.as_deref(), quiet, || answer.report(), || answer::json(answer, "the answer"))
 }
 
-/// An error of what was typed.
-fn usage(what: String) -> anyhow::Error {
-    tracecast_planner::Error::Policy(what).into()
-}
-
 fn given(policy: &PolicyArguments) -> Scenario {
     Scenario {
         name: String::new(),
@@ -333,7 +329,8 @@ fn scenarios(request: &Simulate) -> Result<Vec<Named>> {
             name => name.to_owned(),
         };
         if named.iter().any(|other| other.name == name) {
-            return Err(usage(format!("two of the policies to compare are called `{name}`; give each its own name")));
+            let what = format!("two of the policies to compare are called `{name}`; give each its own name");
+            return Err(Usage(what).into());
         }
         named.push(Named { name, policy });
     }
@@ -343,7 +340,7 @@ fn scenarios(request: &Simulate) -> Result<Vec<Named>> {
 /// What is said of the policy the cluster had: order, scan and estimate.
 fn recorded_switches(request: &Simulate) -> Result<Scenario> {
     let Some(text) = &request.comparison.recorded else { return Ok(Scenario::default()) };
-    Scenario::parse_short(text).map_err(|error| usage(format!("--recorded {error}").replace("policy: ", "")))
+    Scenario::parse_short(text).map_err(|error| Usage(format!("--recorded {error}").replace("policy: ", "")).into())
 }
 
 /// The policy the cluster had.
@@ -351,7 +348,7 @@ fn recorded(request: &Simulate, scenarios: &[Named]) -> Result<Policy> {
     let Some(first) = scenarios.first() else { bail!("--compare names no policy; write orders such as fifo,sjf") };
     let Some(text) = &request.comparison.recorded else { return Ok(study::usual(&first.policy)) };
     if text.trim().is_empty() {
-        return Err(usage("--recorded: write the policy that the cluster had, such as fifo/skip".to_owned()));
+        return Err(Usage("--recorded: write the policy that the cluster had, such as fifo/skip".to_owned()).into());
     }
     let given = given(&request.policy);
     let scenario = Scenario {
