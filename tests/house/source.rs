@@ -134,7 +134,7 @@ fn begins(tokens: &[Token], at: usize, with: &[&str]) -> bool {
 }
 
 /// The tokens without items under `#[cfg(test)]`, and the names of modules under it that are files of their own.
-fn without_tests(tokens: &[Token]) -> (Vec<Token>, Vec<String>) {
+pub(crate) fn without_tests(tokens: &[Token]) -> (Vec<Token>, Vec<String>) {
     let (mut kept, mut files) = (Vec::new(), Vec::new());
     let mut at = 0;
     while at < tokens.len() {
