@@ -6,6 +6,7 @@
 
 mod ahead;
 pub mod report;
+mod sentences;
 mod words;
 
 use schemars::JsonSchema;
