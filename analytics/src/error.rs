@@ -143,14 +143,13 @@ pub enum Error {
         #[source]
         source: arrow::error::ArrowError,
     },
-    /// A columnar pipeline failed.
-    #[error("compute {what}")]
-    Pipeline {
-        /// What was being computed.
-        what: &'static str,
-        /// The library's own reason.
-        #[source]
-        source: polars::error::PolarsError,
+    /// A query or a condition cannot be answered.
+    #[error("{}: {}", printable(&shortened(.sql)), printable(.why))]
+    Query {
+        /// As it was written.
+        sql: String,
+        /// What is wrong with it.
+        why: String,
     },
     /// JSON cannot be written or is not what was expected.
     #[error("{action} JSON {}", path.display())]
@@ -186,7 +185,7 @@ impl Error {
         match self {
             Self::Strict { .. } | Self::Damaged { .. } => Kind::Strict,
             Self::UnknownFormat { .. } => Kind::UnknownFormat,
-            Self::Window { .. } => Kind::Usage,
+            Self::Window { .. } | Self::Query { .. } => Kind::Usage,
             _ => Kind::Failed,
         }
     }
@@ -205,6 +204,13 @@ impl Error {
 /// What to do with a file that no reader knows.
 pub(crate) const UNKNOWN_REMEDY: &str =
     "see `tracecast formats`, name one with --reader, or describe the columns with --mapping";
+
+/// A query as far as it helps to know which one is meant.
+fn shortened(sql: &str) -> String {
+    const MOST: usize = 60;
+    let line = sql.split_whitespace().collect::<Vec<_>>().join(" ");
+    if line.chars().count() <= MOST { line } else { line.chars().take(MOST).collect::<String>() + " …" }
+}
 
 fn place(line: &Option<u64>, column: &Option<String>) -> String {
     match (line, column) {

@@ -34,7 +34,7 @@ use crate::error::{Error, Result};
 use crate::quality::Ledger;
 use crate::schema::{ColumnKind, ColumnMut, ColumnRef, MOST_NUMBER, Table, VERSION, all_specs};
 use crate::time::{TimeBasis, within_reach};
-use crate::trace::{SourceRecord, Trace, each_table};
+use crate::trace::{Selected, SourceRecord, Trace, each_table};
 
 /// Rows in a row group, and in a batch on the way there.
 const ROW_GROUP: usize = 1 << 18;
@@ -58,6 +58,9 @@ pub struct Manifest {
     pub notes: Vec<String>,
     /// Whether the source counts GPUs at all.
     pub counts_gpus: bool,
+    /// What the trace was cut to, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub selected: Option<Selected>,
     /// Tables in the folder with their rows.
     pub tables: Vec<TableRecord>,
     /// What became of every row.
@@ -351,6 +354,7 @@ fn write_folder(trace: &Trace, folder: &Path) -> Result<Manifest> {
         skipped: trace.skipped.clone(),
         notes: trace.notes.clone(),
         counts_gpus: trace.counts_gpus,
+        selected: trace.selected.clone(),
         tables,
         quality: trace.ledger.clone(),
     };
@@ -455,6 +459,18 @@ pub fn load(path: &Path) -> Result<Trace> {
 /// # Errors
 /// As [`load`].
 pub fn load_but(path: &Path, left_out: Option<&str>) -> Result<Trace> {
+    load_where(path, |table| Some(table) != left_out)
+}
+
+/// Reads some tables of a trace folder; the others stay empty.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_only(path: &Path, tables: &[&str]) -> Result<Trace> {
+    load_where(path, |table| tables.contains(&table))
+}
+
+fn load_where(path: &Path, wanted: impl Fn(&str) -> bool) -> Result<Trace> {
     let manifest = manifest(path)?;
     let mut trace = Trace {
         basis: manifest.basis,
@@ -463,11 +479,11 @@ pub fn load_but(path: &Path, left_out: Option<&str>) -> Result<Trace> {
         skipped: manifest.skipped,
         notes: manifest.notes,
         counts_gpus: manifest.counts_gpus,
+        selected: manifest.selected,
         ledger: manifest.quality,
         ..Trace::default()
     };
-    let kept: Vec<TableRecord> =
-        manifest.tables.into_iter().filter(|record| Some(record.name.as_str()) != left_out).collect();
+    let kept: Vec<TableRecord> = manifest.tables.into_iter().filter(|record| wanted(&record.name)).collect();
     each_table!(&mut trace, table => read_table(table, path, &kept)?);
     // Of folders that were written before this was done when a source is read.
     crate::trace::stray::set_apart(&mut trace);

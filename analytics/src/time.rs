@@ -175,6 +175,13 @@ impl LocalTime {
         // Day 0 was a Thursday. Both quotients are in range by construction.
         Self { day, hour: (in_day / HOUR_MS) as u8, weekday: (day + 3).rem_euclid(7) as u8 }
     }
+
+    /// The first day of its month, in days since 1970-01-01.
+    pub fn first_of_month(self) -> i64 {
+        let date =
+            Timestamp::from_millisecond(self.day.saturating_mul(DAY_MS)).map(|day| TimeZone::UTC.to_datetime(day));
+        date.map_or(self.day, |date| self.day - i64::from(date.day()) + 1)
+    }
 }
 
 /// Local calendar with the last offset remembered.

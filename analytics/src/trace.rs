@@ -1,7 +1,10 @@
 //! A trace: the canonical tables of one cluster (or several), where they came from, and the account of every row.
 
 mod merge;
+mod select;
 pub mod stray;
+
+pub use select::Selected;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -44,6 +47,8 @@ pub struct Trace {
     pub notes: Vec<String>,
     /// Whether the source counts GPUs at all. Where it does not, a missing GPU count is unknown, not zero.
     pub counts_gpus: bool,
+    /// What it was cut to, if it was.
+    pub selected: Option<Selected>,
     /// What became of every row.
     pub ledger: Ledger,
     /// Jobs, by submit time.
@@ -80,6 +85,7 @@ impl Default for Trace {
             empty: Vec::new(),
             notes: Vec::new(),
             counts_gpus: true,
+            selected: None,
             ledger: Ledger::default(),
             jobs: JobTable::default(),
             attempts: AttemptTable::default(),

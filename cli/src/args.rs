@@ -35,6 +35,26 @@ pub(crate) struct Reading {
     /// The limit protects the memory against a file that expands without end. A document may always expand to 16 MiB.
     #[arg(long, value_name = "TIMES", default_value_t = ingest::MOST_EXPANSION, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) max_expansion: u64,
+    /// Look only at jobs that meet this condition in SQL: --where \"vc = 'vision' and gpus >= 8\"
+    ///
+    /// The columns are those of the table job_facts, which `tracecast query SOURCE` lists. The answer says how many jobs were selected. What
+    /// needs all jobs of a cluster is then left out, and a command that needs them all refuses the option.
+    #[cfg(feature = "query")]
+    #[arg(long = "where", value_name = "SQL")]
+    pub(crate) condition: Option<String>,
+}
+
+impl Reading {
+    /// Refuses `--where` for a command that needs all jobs, for the reason `why`.
+    pub(crate) fn needs_all_jobs(&self, why: &str) -> anyhow::Result<()> {
+        #[cfg(feature = "query")]
+        if self.condition.is_some() {
+            return Err(crate::exit::Usage(format!("--where: {why}")).into());
+        }
+        #[cfg(not(feature = "query"))]
+        let _ = why;
+        Ok(())
+    }
 }
 
 fn reader(id: &str) -> Result<String, &'static str> {
@@ -81,6 +101,12 @@ pub(crate) fn resource(text: &str) -> Result<Resource, String> {
     let known = Resource::ALL.into_iter().find(|resource| resource.id() == text);
     known.ok_or_else(|| format!("no such resource; there are {}", Resource::ALL.map(Resource::id).join(", ")))
 }
+
+/// Why a plan of nodes takes no `--where`.
+pub(crate) const NODES_OF_ALL: &str =
+    "nodes that some jobs leave idle may be busy with others, so the plan needs them all; --vc plans one VC";
+/// Why a forecast of demand takes no `--where`.
+pub(crate) const DEMAND_OF_ALL: &str = "demand for nodes is that of all jobs; --vc forecasts one VC";
 
 /// A length of time, milliseconds.
 pub(crate) fn duration(text: &str) -> Result<i64, String> {

@@ -8,17 +8,19 @@ mod early;
 mod exit;
 mod output;
 mod progress;
+mod settings;
 mod source;
 
 use std::process::ExitCode;
-
-use clap::Parser;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let arguments = cmd::Arguments::parse();
+    let (arguments, settings) = match settings::parse::<cmd::Arguments>() {
+        Ok(parsed) => parsed,
+        Err(error) => return exit::code(&Err(error)),
+    };
     if let Some(threads) = arguments.threads {
         // Fails only if the pool is already running, which nothing before this line starts.
         let _ = rayon::ThreadPoolBuilder::new().num_threads(threads.get()).build_global();
@@ -27,6 +29,6 @@ fn main() -> ExitCode {
         // The server ends in good order by itself.
         exit::leave_nothing_half_written();
     }
-    let outcome = cmd::run(&arguments);
+    let outcome = cmd::run(&arguments, &settings);
     exit::code(&outcome)
 }

@@ -2,14 +2,37 @@
 
 use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail};
 use tracecast_analytics::report::text::TextOptions;
 use tracecast_analytics::storage;
 
-/// Writes `text` to stdout, or to a file if one was named.
+use crate::progress;
+
+/// Writes `text` to stdout, or to a file if one was named. On a terminal through a pager, which shows what fits on one screen as it is.
 pub(crate) fn text(text: &str, file: Option<&Path>) -> Result<()> {
+    if file.is_none() && std::io::stdout().is_terminal() && paged(text) {
+        return Ok(());
+    }
     bytes(text.as_bytes(), file)
+}
+
+/// Shows `text` in the pager that `TRACECAST_PAGER` or `PAGER` names (`less` if neither does, none if it is empty or `cat`). Whether there was one.
+fn paged(text: &str) -> bool {
+    let named = ["TRACECAST_PAGER", "PAGER"].into_iter().find_map(std::env::var_os);
+    let pager = named.unwrap_or_else(|| "less".into());
+    if pager.is_empty() || pager == "cat" {
+        return false;
+    }
+    // As git has it: leave at the end of a single screen, let colours through, keep the screen.
+    let options = std::env::var_os("LESS").unwrap_or_else(|| "FRX".into());
+    let child = Command::new("sh").arg("-c").arg(pager).env("LESS", options).stdin(Stdio::piped()).spawn();
+    let Ok(mut child) = child else { return false };
+    // Who leaves the pager early has seen enough.
+    let _ = child.stdin.take().map(|mut input| input.write_all(text.as_bytes()));
+    // 127 is the shell's word for a program that is not there.
+    child.wait().is_ok_and(|status| status.code() != Some(127))
 }
 
 /// Writes bytes to stdout, or to a file if one was named.
@@ -87,8 +110,10 @@ pub(crate) fn not_over(path: &Path, input: &Path, what: &str) -> Result<()> {
 /// Says something on stderr.
 pub(crate) fn say(quiet: bool, message: &str) {
     if !quiet {
-        // If stderr is gone, there is nobody left to tell.
-        let _ = writeln!(std::io::stderr().lock(), "{message}");
+        progress::beside_the_clock(|| {
+            // If stderr is gone, there is nobody left to tell.
+            let _ = writeln!(std::io::stderr().lock(), "{message}");
+        });
     }
 }
 

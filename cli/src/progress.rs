@@ -1,7 +1,9 @@
-//! Progress on stderr: of long reads, one bar for the file being read, and of replays, one for the policies.
+//! Progress on stderr: of long reads, one bar for the file being read, of replays, one for the policies, and of other long work what is being done and for
+//! how long.
 
 use std::io::IsTerminal as _;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tracecast_analytics::ingest::{Observer, Progress};
@@ -40,7 +42,7 @@ impl Steps {
         let shown = !quiet && std::io::stderr().is_terminal();
         let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(count as u64), target);
-        if let Ok(style) = ProgressStyle::with_template("replaying [{bar:30}] {pos} of {len} policies") {
+        if let Ok(style) = ProgressStyle::with_template("replaying [{bar:30}] {pos} of {len}, {eta} left") {
             bar.set_style(style.progress_chars("=> "));
         }
         bar.tick();
@@ -55,6 +57,46 @@ impl Steps {
     /// Takes the bar away.
     pub(crate) fn finish(&self) {
         self.0.finish_and_clear();
+    }
+}
+
+/// What is being done and for how long, on a terminal; taken away when dropped.
+pub(crate) struct Clock(ProgressBar);
+
+/// The clock that runs, so that messages do not write into its line.
+static RUNNING: Mutex<Option<ProgressBar>> = Mutex::new(None);
+
+impl Clock {
+    /// Says that `what` is being done, on a terminal and not if `quiet`.
+    pub(crate) fn new(quiet: bool, what: &'static str) -> Self {
+        let shown = !quiet && std::io::stderr().is_terminal();
+        let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(None, target);
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} … {elapsed}") {
+            bar.set_style(style);
+        }
+        bar.set_message(what);
+        if shown {
+            bar.enable_steady_tick(Duration::from_millis(200));
+            *RUNNING.lock().unwrap_or_else(PoisonError::into_inner) = Some(bar.clone());
+        }
+        Self(bar)
+    }
+}
+
+impl Drop for Clock {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+        *RUNNING.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+/// Writes to stderr with the line of the clock out of the way.
+pub(crate) fn beside_the_clock(write: impl FnOnce()) {
+    let running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    match running {
+        Some(bar) => bar.suspend(write),
+        None => write(),
     }
 }
 

@@ -4,21 +4,61 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use tracecast_analytics::ingest::{self, ReadOptions, SourceMapping};
+#[cfg(feature = "query")]
+use tracecast_analytics::query;
 use tracecast_analytics::report::markup::printable;
 use tracecast_analytics::time::Zone;
 use tracecast_analytics::{Trace, storage};
 use tracecast_planner::replay::input::Site;
 
 use crate::args::Reading;
+#[cfg(feature = "query")]
+use crate::exit::Usage;
 use crate::output;
 use crate::progress::Bar;
 
 /// Loads or reads `sources`, says on stderr what of them is not there, and makes it an error if no row could be used or
 /// `--strict` allows none to be missing. Quarantined rows go to the file `quarantine` before that.
 pub(crate) fn open(sources: &[PathBuf], reading: &Reading, quarantine: Option<&Path>, quiet: bool) -> Result<Trace> {
-    let trace = read(sources, reading, quarantine, quiet)?;
+    let mut trace = read(sources, reading, quarantine, quiet)?;
     ingest::check_usable(&trace)?;
+    select(&mut trace, reading, quiet)?;
     Ok(trace)
+}
+
+/// Cuts a trace to the jobs of `--where`, and says to how many.
+#[cfg(feature = "query")]
+fn select(trace: &mut Trace, reading: &Reading, quiet: bool) -> Result<()> {
+    let Some(condition) = &reading.condition else { return Ok(()) };
+    let selection = query::selection::select(trace, condition)?;
+    trace.select(&selection.mask, condition, selection.unknown as u64);
+    if let Some(selected) = &trace.selected {
+        output::say(quiet, &format!("tracecast: {}", printable(&selected.sentence())));
+        if selected.jobs == 0 {
+            return Err(
+                Usage(format!("--where: no job meets `{condition}`; `tracecast query` shows what there is")).into()
+            );
+        }
+    }
+    Ok(())
+}
+
+#[cfg(not(feature = "query"))]
+fn select(_: &mut Trace, _: &Reading, _: bool) -> Result<()> {
+    Ok(())
+}
+
+/// As [`told`], of a trace folder of which nothing but the manifest is read.
+#[cfg(feature = "query")]
+pub(crate) fn told_of_folder(folder: &Path, strict: bool) -> Result<()> {
+    let ledger = storage::manifest(folder)?.quality;
+    if strict {
+        ledger.check_whole()?;
+    }
+    for warning in ledger.warnings() {
+        output::say(false, &format!("tracecast: warning: {}", printable(&warning)));
+    }
+    Ok(())
 }
 
 /// Says on stderr what of a trace is not there, also where progress is not wanted, unless `--strict` makes it an error.

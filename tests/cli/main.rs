@@ -55,8 +55,10 @@ mod pipes;
 mod plan;
 mod predict;
 mod promise;
+mod query;
 mod report;
 mod schema;
+mod settings;
 mod simulate;
 mod window;
 
@@ -95,6 +97,7 @@ fn help_of_every_command() {
         &["ingest", "--help"],
         &["inspect", "--help"],
         &["rollup", "--help"],
+        &["query", "--help"],
         &["simulate", "--help"],
         &["audit", "--help"],
         &["synth", "--help"],

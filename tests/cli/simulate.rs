@@ -439,7 +439,7 @@ fn the_guide_can_be_followed() {
         assert!(output.status.success(), "{line}: {}", stderr(&output));
         commands += 1;
     }
-    assert_eq!((commands, folder.names()), (4, vec!["out.csv".to_owned(), "replay.html".to_owned()]));
+    assert_eq!((commands, folder.names()), (5, vec!["out.csv".to_owned(), "replay.html".to_owned()]));
     let files: Vec<&str> = guide.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
     let of = |what: &str| *files.iter().find(|text| text.starts_with(what)).unwrap();
     let cluster = folder.file("cluster.toml", of("[[vc]]"));

@@ -163,6 +163,7 @@ impl Topic for Fragmentation {
     const ID: &'static str = "fragment";
     const CODE: &'static str = "A12";
     const TITLE: &'static str = "Fragmentation of free GPUs";
+    const NEEDS_ALL_JOBS: bool = true;
 
     fn of(facts: &JobFacts<'_>) -> TopicResult<Self> {
         let placements = Placements::of(facts)?;

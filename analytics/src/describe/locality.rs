@@ -77,6 +77,7 @@ impl Topic for Locality {
     const ID: &'static str = "locality";
     const CODE: &'static str = "A13";
     const TITLE: &'static str = "Locality and why jobs wait";
+    const NEEDS_ALL_JOBS: bool = true;
 
     fn of(facts: &JobFacts<'_>) -> TopicResult<Self> {
         let placed = placed::nodes_of_jobs(facts);

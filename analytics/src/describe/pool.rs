@@ -117,6 +117,7 @@ impl Topic for Poolable {
     const ID: &'static str = "pool";
     const CODE: &'static str = "A9";
     const TITLE: &'static str = "Waiting while GPUs were idle in other VCs";
+    const NEEDS_ALL_JOBS: bool = true;
 
     fn of(facts: &JobFacts<'_>) -> TopicResult<Self> {
         let usable = |loads: &[VcLoad]| {

@@ -5,9 +5,6 @@
 
 use std::collections::BTreeMap;
 
-use polars::prelude::{
-    DataFrame, IntoColumn, IntoLazy, NamedFrom, Series as PolarsSeries, SortMultipleOptions, col, len,
-};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -17,6 +14,7 @@ use crate::facts::{JobFacts, SizeClass};
 use crate::report::format::{compact, percent};
 use crate::report::{Axis, BarLayout, BarSeries, Cell, Chart, Column, ReportTable, Section};
 use crate::schema::JobState;
+use crate::stats::NeumaierSum;
 
 /// Jobs in one state.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -66,7 +64,7 @@ struct Sums {
     gpu_jobs: u64,
     /// Jobs whose GPU time is known.
     timed: u64,
-    gpu_s: f64,
+    gpu_s: NeumaierSum,
 }
 
 impl Topic for Status {
@@ -83,18 +81,18 @@ impl Topic for Status {
         {
             return Err("the source records no job states".to_owned());
         }
-        let groups = grouped(facts).map_err(|e| format!("grouping failed: {e}"))?;
+        let groups = grouped(facts);
         let mut states: BTreeMap<JobState, Sums> = BTreeMap::new();
         for ((state, _), sums) in &groups {
             let total = states.entry(*state).or_default();
             total.jobs += sums.jobs;
             total.gpu_jobs += sums.gpu_jobs;
             total.timed += sums.timed;
-            total.gpu_s += sums.gpu_s;
+            total.gpu_s.add(sums.gpu_s.value());
         }
         let jobs: u64 = states.values().map(|sums| sums.jobs).sum();
         let gpu_jobs: u64 = states.values().map(|sums| sums.gpu_jobs).sum();
-        let gpu_s: f64 = states.values().map(|sums| sums.gpu_s).sum();
+        let gpu_s: f64 = states.values().map(|sums| sums.gpu_s.value()).sum();
         let by_state: Vec<ByState> = states
             .iter()
             .map(|(state, sums)| ByState {
@@ -103,8 +101,8 @@ impl Topic for Status {
                 job_share: sums.jobs as f64 / jobs as f64,
                 gpu_jobs: sums.gpu_jobs,
                 gpu_job_share: share(sums.gpu_jobs as f64, gpu_jobs as f64),
-                gpu_hours: (sums.timed > 0).then(|| hours(sums.gpu_s)),
-                gpu_time_share: share(sums.gpu_s, gpu_s).filter(|_| sums.timed > 0),
+                gpu_hours: (sums.timed > 0).then(|| hours(sums.gpu_s.value())),
+                gpu_time_share: share(sums.gpu_s.value(), gpu_s).filter(|_| sums.timed > 0),
             })
             .collect();
         let by_size = SizeClass::ALL
@@ -229,54 +227,19 @@ impl Topic for Status {
     }
 }
 
-/// Jobs and GPU time by state and size class: one grouped aggregation.
-fn grouped(facts: &JobFacts<'_>) -> polars::prelude::PolarsResult<BTreeMap<(JobState, Option<SizeClass>), Sums>> {
-    let rows = 0..facts.len();
-    let states: Vec<u32> = rows.clone().map(|job| position(&JobState::ALL, &facts.state(job))).collect();
-    let sizes: Vec<u32> = rows
-        .clone()
-        .map(|job| facts.gpus(job).map_or(u32::MAX, |gpus| position(&SizeClass::ALL, &SizeClass::of(gpus))))
-        .collect();
-    let gpu_jobs: Vec<u32> = rows.clone().map(|job| u32::from(facts.is_gpu_job(job))).collect();
-    let timed: Vec<u32> = rows.clone().map(|job| u32::from(facts.gpu_s(job).is_some())).collect();
-    let gpu_s: Vec<f64> = rows.map(|job| facts.gpu_s(job).unwrap_or(0.0)).collect();
-    let frame = DataFrame::new(
-        facts.len(),
-        vec![
-            PolarsSeries::new("state".into(), states).into_column(),
-            PolarsSeries::new("size".into(), sizes).into_column(),
-            PolarsSeries::new("gpu_job".into(), gpu_jobs).into_column(),
-            PolarsSeries::new("timed".into(), timed).into_column(),
-            PolarsSeries::new("gpu_s".into(), gpu_s).into_column(),
-        ],
-    )?;
-    let sums = frame
-        .lazy()
-        .group_by_stable([col("state"), col("size")])
-        .agg([len().alias("jobs"), col("gpu_job").sum(), col("timed").sum(), col("gpu_s").sum()])
-        .sort(["state", "size"], SortMultipleOptions::default())
-        .collect()?;
-    let mut out = BTreeMap::new();
-    let (states, sizes) = (sums.column("state")?.u32()?, sums.column("size")?.u32()?);
-    let (jobs, gpu_jobs) = (sums.column("jobs")?.u32()?, sums.column("gpu_job")?.u32()?);
-    let (timed, gpu_s) = (sums.column("timed")?.u32()?, sums.column("gpu_s")?.f64()?);
-    for row in 0..sums.height() {
-        let state = states.get(row).and_then(|ix| JobState::ALL.get(ix as usize)).copied();
-        let size = sizes.get(row).and_then(|ix| SizeClass::ALL.get(ix as usize)).copied();
-        let sums = Sums {
-            jobs: u64::from(jobs.get(row).unwrap_or(0)),
-            gpu_jobs: u64::from(gpu_jobs.get(row).unwrap_or(0)),
-            timed: u64::from(timed.get(row).unwrap_or(0)),
-            gpu_s: gpu_s.get(row).unwrap_or(0.0),
-        };
-        out.insert((state.unwrap_or(JobState::Unknown), size), sums);
+/// Jobs and GPU time by state and size class. O(jobs × log groups).
+fn grouped(facts: &JobFacts<'_>) -> BTreeMap<(JobState, Option<SizeClass>), Sums> {
+    let mut groups: BTreeMap<(JobState, Option<SizeClass>), Sums> = BTreeMap::new();
+    for job in 0..facts.len() {
+        let sums = groups.entry((facts.state(job), facts.gpus(job).map(SizeClass::of))).or_default();
+        sums.jobs += 1;
+        sums.gpu_jobs += u64::from(facts.is_gpu_job(job));
+        if let Some(gpu_s) = facts.gpu_s(job) {
+            sums.timed += 1;
+            sums.gpu_s.add(gpu_s);
+        }
     }
-    Ok(out)
-}
-
-/// Position of `item` in `all`, which fits as the sets are closed and small.
-fn position<T: PartialEq>(all: &[T], item: &T) -> u32 {
-    all.iter().position(|other| other == item).and_then(|ix| u32::try_from(ix).ok()).unwrap_or(u32::MAX)
+    groups
 }
 
 /// A state for people.

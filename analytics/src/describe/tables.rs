@@ -2,7 +2,7 @@
 //!
 //! Every list of records in the JSON form becomes a table named by its path (`size.by_gpus.parquet`), every list of
 //! pairs one with columns `x` and `y`, and all single values one table `values.parquet` of (path, number, text). Beside
-//! them, `job_facts.parquet` holds what was derived of each job. So nothing the JSON form says is missing here, and a
+//! them, `job_facts.parquet` holds what is known and derived of each job ([`columns`]). So nothing the JSON form says is missing here, and a
 //! new topic is covered without a line of code.
 
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, BooleanArray, Float64Array, RecordBatch, StringArray};
-use arrow::datatypes::{DataType, Field, Schema};
+use arrow::datatypes::{Field, Schema};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
@@ -19,6 +19,7 @@ use serde_json::Value;
 
 use super::{Description, JobFacts};
 use crate::error::{Error, Result};
+use crate::facts::columns;
 use crate::trace::Trace;
 
 /// Columns in the order they first appear, and rows as maps of them.
@@ -47,7 +48,8 @@ pub fn save(trace: &Trace, description: &Description, folder: &Path) -> Result<u
         count += 1;
     }
     if !trace.jobs.job_key.is_empty() {
-        write("job_facts", &facts(trace)?, folder)?;
+        let facts = JobFacts::of(trace);
+        write(columns::NAME, &columns::batch(&facts, 0, facts.len())?, folder)?;
         count += 1;
     }
     Ok(count)
@@ -153,36 +155,6 @@ impl Records {
     }
 }
 
-/// What was derived of each job, in the order of the jobs table.
-fn facts(trace: &Trace) -> Result<RecordBatch> {
-    let facts = JobFacts::of(trace);
-    let rows = 0..facts.len();
-    let number = |value: &dyn Fn(usize) -> Option<f64>| -> ArrayRef {
-        Arc::new(rows.clone().map(value).collect::<Float64Array>())
-    };
-    let text = |value: &dyn Fn(usize) -> Option<String>| -> ArrayRef {
-        Arc::new(rows.clone().map(value).collect::<StringArray>())
-    };
-    let jobs = &trace.jobs;
-    let columns: Vec<(&str, ArrayRef)> = vec![
-        ("job_key", text(&|job| jobs.job_key.get(job).map(str::to_owned))),
-        ("user", text(&|job| jobs.user.get(job).map(str::to_owned))),
-        ("vc", text(&|job| jobs.vc.get(job).map(str::to_owned))),
-        ("state", text(&|job| Some(facts.state(job).id().to_owned()))),
-        ("submit_s", number(&|job| jobs.submit.get(job).map(|ms| ms as f64 / 1_000.0))),
-        ("gpus", number(&|job| facts.gpus(job))),
-        ("run_s", number(&|job| facts.run_s(job))),
-        ("wait_s", number(&|job| facts.wait_s(job))),
-        ("gpu_s", number(&|job| facts.gpu_s(job))),
-        ("censored", Arc::new(rows.clone().map(|job| Some(facts.is_censored(job))).collect::<BooleanArray>())),
-    ];
-    let fields: Vec<Field> =
-        columns.iter().map(|(name, array)| Field::new(*name, array.data_type().clone(), true)).collect();
-    debug_assert!(fields.iter().all(|field| field.data_type() != &DataType::Null));
-    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns.into_iter().map(|(_, array)| array).collect())
-        .map_err(|e| Error::Arrow { table: "job_facts", source: e })
-}
-
 fn write(name: &str, batch: &RecordBatch, folder: &Path) -> Result<()> {
     let path = folder.join(format!("{name}.parquet"));
     let temporary = folder.join(format!(".{name}.parquet.{}.partial", std::process::id()));
@@ -203,6 +175,7 @@ fn write(name: &str, batch: &RecordBatch, folder: &Path) -> Result<()> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use arrow::datatypes::DataType;
     use serde_json::json;
 
     use super::*;

@@ -7,7 +7,7 @@ use crate::facts::JobFacts;
 use crate::report::{Axis, Section};
 pub(super) use crate::stats::share;
 use crate::time::HOUR_S;
-use crate::trace::Trace;
+use crate::trace::{Selected, Trace};
 
 /// A topic's answer, or in one line why the data do not allow it.
 pub type TopicResult<T> = std::result::Result<T, String>;
@@ -20,6 +20,8 @@ pub trait Topic: Sized {
     const CODE: &'static str;
     /// Heading.
     const TITLE: &'static str;
+    /// Whether it speaks of the cluster as a whole, so that a part of the jobs would tell it wrong.
+    const NEEDS_ALL_JOBS: bool = false;
 
     /// Computes it.
     ///
@@ -49,7 +51,8 @@ pub struct Missing {
 
 /// Computes a topic, or notes why not.
 pub(super) fn attempt<T: Topic>(facts: &JobFacts<'_>, missing: &mut Vec<Missing>) -> Option<T> {
-    match T::of(facts) {
+    let refusal = facts.trace.selected.as_ref().filter(|_| T::NEEDS_ALL_JOBS).map(Selected::refusal);
+    match refusal.map_or_else(|| T::of(facts), Err) {
         Ok(topic) => Some(topic),
         Err(reason) => {
             missing.push(Missing { topic: T::ID.to_owned(), code: T::CODE.to_owned(), reason });

@@ -105,6 +105,7 @@ impl Topic for VcLoads {
     const ID: &'static str = "vc";
     const CODE: &'static str = "A8";
     const TITLE: &'static str = "Load by VC";
+    const NEEDS_ALL_JOBS: bool = true;
 
     fn of(facts: &JobFacts<'_>) -> TopicResult<Self> {
         let jobs = &facts.trace.jobs;

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | [`job`] | GPUs, run, wait, GPU time, state and stretches of each job |
 //! | [`size`] | classes of job sizes |
+//! | [`columns`] | `job_facts`: what is known and derived of each job, as columns |
 //! | [`occupancy`] | how much of something is in use at each moment, and sums over time |
 //! | [`activity`] | what a source itself counted over time, of its cluster and its VCs |
 //! | [`slot`] | counts within slots of equal length: largest, last, mean |
@@ -21,6 +22,7 @@
 
 pub mod activity;
 pub mod capacity;
+pub mod columns;
 pub mod demand;
 pub mod job;
 pub mod load;

@@ -48,6 +48,18 @@ impl SizeClass {
         }
     }
 
+    /// Short name, as in JSON and in queries.
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::Cpu => "0",
+            Self::Fraction => "<1",
+            Self::One => "1",
+            Self::Few => "2-4",
+            Self::Node => "5-8",
+            Self::Many => ">8",
+        }
+    }
+
     /// Name for people.
     pub fn name(self) -> &'static str {
         match self {

@@ -59,6 +59,7 @@ impl Trace {
         self.skipped.extend(other.skipped);
         self.empty.extend(other.empty);
         other.notes.into_iter().for_each(|note| self.note(note));
+        self.selected = self.selected.take().or(other.selected);
         self.ledger.merge(other.ledger);
         self.finish();
         Ok(())

@@ -140,6 +140,9 @@ struct Made {
 }
 
 pub(crate) fn run(request: &Audit, quiet: bool) -> Result<()> {
+    request
+        .reading
+        .needs_all_jobs("without the other jobs, their energy would count as idle; select rows from --jobs instead")?;
     if let Some(path) = &request.verify {
         return verify(request, path, quiet);
     }
@@ -252,6 +255,7 @@ fn make(mut options: ManifestOptions, window: Option<Window<'_>>, strict: bool, 
         mapping: options.mapping.clone(),
         strict,
         max_expansion: tracecast_analytics::ingest::MOST_EXPANSION,
+        ..Reading::default()
     };
     // The time audited needs the zone, which a trace folder tells before it is read and other sources after.
     let mut within = |zone: &Zone| -> Result<(Option<i64>, Option<i64>)> {

@@ -19,6 +19,7 @@ use crate::args::{Reading, TIMES, duration, window};
 use crate::cmd::answer::Answering;
 use crate::cmd::train::Learning;
 use crate::cmd::{answer, describe, train};
+use crate::progress::Clock;
 use crate::{output, source};
 
 /// One invocation that works, for the end of the help.
@@ -100,6 +101,7 @@ pub(crate) fn run(request: &BacktestDuration, quiet: bool) -> Result<()> {
         options.models.extend(models.iter().copied().filter(|model| *model != Model::RunningMean));
     }
     output::say(quiet, &format!("tracecast: {} models on {} jobs …", options.models.len(), timeline.jobs.len()));
+    let clock = Clock::new(quiet, "fitting and predicting");
     let tracks = backtest::tracks(&timeline, &options)?;
     let found = backtest::summarise(&tracks, &options)?;
     let drawn_waits = backtest::under_drawn_waits(&timeline, &options, &found)?;
@@ -108,6 +110,7 @@ pub(crate) fn run(request: &BacktestDuration, quiet: bool) -> Result<()> {
     let replayed = site
         .map(|site| replay(request, &trace, (&site, window), &timeline, &tracks, ranked_at, &options))
         .transpose()?;
+    drop(clock);
     let mut notes = train::notes(&timeline);
     notes.extend(trace.warnings());
     let downstream = replayed.map(|(downstream, assumed)| {

@@ -19,9 +19,10 @@ use tracecast_predictors::duration::backtest as duration_backtest;
 use tracecast_predictors::duration::forecast::Model as DurationModel;
 use tracecast_predictors::timeline::{self, Timeline};
 
-use crate::args::{Reading, TIMES};
+use crate::args::{DEMAND_OF_ALL, Reading, TIMES};
 use crate::cmd::answer::{self, Answering};
 use crate::cmd::describe;
+use crate::progress::Clock;
 use crate::{output, source};
 
 /// What is counted.
@@ -238,6 +239,7 @@ pub(crate) fn settings(gathering: &Gathering, learning: &Learning) -> ForecastSe
 }
 
 pub(crate) fn run(request: &BacktestDemand, quiet: bool) -> Result<()> {
+    request.reading.needs_all_jobs(DEMAND_OF_ALL)?;
     request.answering.check(&[])?;
     let window = Window::new(EVALUATED, request.eval_from.as_ref(), request.eval_to.as_ref())?;
     let trace = source::open(&request.sources, &request.reading, None, quiet)?;
@@ -262,7 +264,9 @@ pub(crate) fn run(request: &BacktestDemand, quiet: bool) -> Result<()> {
             format::counted(gathered.series.len() as u64, "series", "series")
         ),
     );
+    let clock = Clock::new(quiet, "fitting and forecasting");
     let series = backtest::run_all(&gathered.series, log.as_ref(), &gathering.vcs, gathering.asked, &options)?;
+    drop(clock);
     let answer = Answer {
         schema: SCHEMA.to_owned(),
         title: describe::title(&trace, &request.sources),

@@ -10,10 +10,11 @@ use tracecast_planner::power::rolling::PowerBacktestAnswer;
 use tracecast_planner::power::service::Service;
 use tracecast_planner::replay::scenario::parse_duration;
 
-use crate::args::Reading;
+use crate::args::{NODES_OF_ALL, Reading};
 use crate::cmd::answer::{self, Answering};
 use crate::cmd::describe;
 use crate::cmd::plan::{self, Nodes};
+use crate::progress::Clock;
 use crate::{early, output, source};
 
 #[derive(Debug, Args)]
@@ -56,6 +57,7 @@ fn window(text: &str) -> Result<i64, String> {
 }
 
 pub(crate) fn run(asked: &BacktestPower, quiet: bool) -> Result<()> {
+    asked.reading.needs_all_jobs(NODES_OF_ALL)?;
     asked.answering.check(&[])?;
     early::folders([&asked.charts])?;
     let request = asked.demand.request()?;
@@ -66,6 +68,8 @@ pub(crate) fn run(asked: &BacktestPower, quiet: bool) -> Result<()> {
         output::say(quiet, &format!("tracecast: promises on {what} …"));
     };
     let title = describe::title(&trace, &asked.sources);
+    let clock = Clock::new(quiet, "planning window after window");
     let answer = PowerBacktestAnswer::of(&trace, title, &request, asked.windows, &services, &say)?;
+    drop(clock);
     asked.answering.write(asked.charts.as_deref(), quiet, || answer.report(), || answer::json(&answer, "the answer"))
 }

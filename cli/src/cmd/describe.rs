@@ -10,6 +10,7 @@ use tracecast_analytics::ingest::MAPPING_FILE;
 
 use crate::args::Reading;
 use crate::cmd::answer::{self, Answering};
+use crate::progress::Clock;
 use crate::{early, output, source};
 
 #[derive(Debug, Args)]
@@ -38,7 +39,9 @@ pub(crate) fn run(request: &Describe, quiet: bool) -> Result<()> {
     request.answering.check(&[])?;
     early::folders([&request.charts, &request.tables])?;
     let trace = source::open(&request.sources, &request.reading, None, quiet)?;
+    let clock = Clock::new(quiet, "describing");
     let description = Description::of(&trace);
+    drop(clock);
     let title = title(&trace, &request.sources);
     if let Some(folder) = &request.tables {
         let count = tables::save(&trace, &description, folder)?;

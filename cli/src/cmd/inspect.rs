@@ -32,6 +32,7 @@ pub(crate) struct Inspect {
 }
 
 pub(crate) fn run(request: &Inspect, quiet: bool) -> Result<()> {
+    request.reading.needs_all_jobs("the ledger counts rows of the source, whatever job they belong to")?;
     early::files([&request.quarantine])?;
     let trace = source::read(&request.sources, &request.reading, request.quarantine.as_deref(), quiet)?;
     let quality = Quality::of(&trace);

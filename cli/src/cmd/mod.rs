@@ -5,13 +5,17 @@ mod audit;
 mod backtest;
 mod backtest_demand;
 mod backtest_power;
+mod config;
 mod decide;
 mod describe;
 mod formats;
 mod ingest;
 mod inspect;
+mod manual;
 mod plan;
 mod predict;
+#[cfg(feature = "query")]
+mod query;
 mod report;
 mod rollup;
 mod schema;
@@ -28,6 +32,7 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::output;
+use crate::settings::Settings;
 
 /// Trace analytics and predictive planning for GPU clusters, offline.
 #[derive(Debug, Parser)]
@@ -76,6 +81,9 @@ pub(crate) enum Command {
     /// They are: jobs by size, run times by size, end states, users with most GPU time, arrivals by hour, and GPUs in use. The table is
     /// read once, and the memory used does not grow with its rows.
     Rollup(rollup::Rollup),
+    /// Ask a question in SQL about jobs, nodes and samples, and about files of your own
+    #[cfg(feature = "query")]
+    Query(query::Query),
     /// Replay the jobs of a trace under another scheduling policy or on another cluster
     ///
     /// The answer gives waits, job completion times, use of the GPUs and fairness, and says why jobs waited. First of all it replays the
@@ -127,6 +135,10 @@ Example, the readers of Slurm accounting:
     Formats,
     /// Print the JSON Schema of what a command writes or reads
     Schema(schema::Schema),
+    /// Show which options are set by a file tracecast.toml or by the environment
+    Config(config::Config),
+    /// Write the man pages and the completions of all shells into a folder
+    Manual(manual::Manual),
     /// Print a script that completes tracecast commands in a shell
     #[command(after_help = "\
 Example, for the current session of bash:
@@ -164,7 +176,7 @@ pub(crate) enum Backtest {
 }
 
 /// Runs the command.
-pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+pub(crate) fn run(arguments: &Arguments, settings: &Settings) -> Result<()> {
     let quiet = arguments.quiet;
     match &arguments.command {
         Command::Describe(request) => describe::run(request, quiet),
@@ -172,6 +184,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         Command::Ingest(request) => ingest::run(request, quiet),
         Command::Inspect(request) => inspect::run(request, quiet),
         Command::Rollup(request) => rollup::run(request, arguments.threads),
+        #[cfg(feature = "query")]
+        Command::Query(request) => query::run(request, arguments.threads, quiet),
         Command::Simulate(request) => simulate::run(request, quiet),
         Command::Audit(request) => audit::run(request, quiet),
         Command::Train(Train::Duration(request)) => train::run(request, quiet),
@@ -187,6 +201,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         Command::Synth(request) => synth::run(request, quiet),
         Command::Formats => formats::run(),
         Command::Schema(request) => schema::run(request.of),
+        Command::Config(request) => config::run(request, settings),
+        Command::Manual(request) => manual::run(request, quiet),
         Command::Completions { shell } => {
             // Into memory first: the generator panics where it cannot write.
             let mut script = Vec::new();

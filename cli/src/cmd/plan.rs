@@ -16,9 +16,10 @@ use tracecast_planner::power::request::{Demanded, EVALUATED, Hours, PowerRequest
 use tracecast_planner::power::service::Service;
 use tracecast_planner::replay::scenario::Scenario;
 
-use crate::args::{Reading, TIMES};
+use crate::args::{NODES_OF_ALL, Reading, TIMES};
 use crate::cmd::answer::{self, Answering};
 use crate::cmd::{backtest_demand, describe};
+use crate::progress::Clock;
 use crate::{early, output, source};
 
 /// What to plan.
@@ -229,6 +230,7 @@ pub(crate) fn service(text: &str) -> Result<Service, &'static str> {
 }
 
 pub(crate) fn run(asked: &PlanPower, quiet: bool) -> Result<()> {
+    asked.reading.needs_all_jobs(NODES_OF_ALL)?;
     if asked.emit.contains(&Emit::Slurm) && asked.slurm_conf.is_none() {
         bail!("--emit slurm writes a diff of the site's slurm.conf; name that file with --slurm-conf");
     }
@@ -245,7 +247,9 @@ pub(crate) fn run(asked: &PlanPower, quiet: bool) -> Result<()> {
     }
     let trace = source::open(&asked.sources, &asked.reading, None, quiet)?;
     let say = |what: &str| output::say(quiet, &format!("tracecast: {what}"));
+    let clock = Clock::new(quiet, "learning demand and planning");
     let (answer, saved) = evaluate::evaluate(&trace, describe::title(&trace, &asked.sources), &request, &say)?;
+    drop(clock);
     if let Some(path) = &asked.save {
         output::write(path, &saved.to_bytes()?)?;
         say(&format!("plan written to {}", path.display()));

@@ -15,6 +15,7 @@ use tracecast_predictors::timeline::Timeline;
 
 use crate::args::Reading;
 use crate::cmd::train::{self, Choosing};
+use crate::progress::Clock;
 use crate::{early, output, source};
 
 #[derive(Debug, Args)]
@@ -115,7 +116,9 @@ pub(crate) fn run(request: &Predict, quiet: bool) -> Result<()> {
         );
     }
     let trained = predictor.trained().clone();
+    let clock = Clock::new(quiet, "predicting");
     let applied = apply(&mut predictor, &timeline)?;
+    drop(clock);
     output::say(
         quiet,
         &format!(

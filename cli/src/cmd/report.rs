@@ -9,6 +9,7 @@ use tracecast_planner::advice::{self, ReportRequest};
 
 use crate::args::Reading;
 use crate::cmd::{answer, describe};
+use crate::progress::Clock;
 use crate::{early, output, source};
 
 #[derive(Debug, Args)]
@@ -27,6 +28,11 @@ pub(crate) struct Report {
     /// Title of the report [default: the name of the source]
     #[arg(long)]
     pub(crate) title: Option<String>,
+    /// Leave out the replays and plans, which take most of the time
+    ///
+    /// The report then recommends no other order, no pooling and no sleeping nodes, and says so.
+    #[arg(long)]
+    pub(crate) quick: bool,
 }
 
 pub(crate) fn run(request: &Report, quiet: bool) -> Result<()> {
@@ -39,8 +45,10 @@ pub(crate) fn run(request: &Report, quiet: bool) -> Result<()> {
         None if bundled => "The bundled synthetic sample".to_owned(),
         None => describe::title(&trace, &sources),
     };
-    let asked = ReportRequest { title, trace: named(&request.sources) };
+    let asked = ReportRequest { title, trace: named(&request.sources), quick: request.quick };
+    let clock = Clock::new(quiet, "describing, replaying and planning");
     let (document, data) = advice::report(&trace, &asked)?;
+    drop(clock);
     let html = report::html::render(&document).context("draw the report")?;
     let (page, file) = (request.out.join("report.html"), request.out.join("report.json"));
     let json = answer::json(&data, "the report's data")?;

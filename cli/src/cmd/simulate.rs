@@ -10,6 +10,7 @@ use tracecast_analytics::schema::Resource;
 use tracecast_analytics::time::Written;
 use tracecast_analytics::time::Zone;
 use tracecast_planner::replay::answer::{Answer, Subject};
+use tracecast_planner::replay::growth::{self, Growth};
 use tracecast_planner::replay::input::{Column, Loaded, Matched, Options, load};
 use tracecast_planner::replay::shard::{self, Shard, Stored};
 use tracecast_planner::replay::study::{self, Named, Study};
@@ -83,6 +84,15 @@ pub(crate) struct Jobs {
     /// Replay only jobs of these VCs, separated by commas [default: all]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) vcs: Option<Vec<String>>,
+    /// Also replay this many times the work: 1.2 for a fifth more, 0.8 for a fifth less
+    ///
+    /// The jobs of each user are repeated or left out in whole weeks, so that habits stay. The answer gives every policy now and then, with
+    /// intervals over several draws. The cluster stays as it is; --cluster names another.
+    #[arg(long, value_name = "FACTOR", conflicts_with_all = ["shard", "merge"])]
+    pub(crate) scale: Option<f64>,
+    /// Draws of --scale
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(2..=1000))]
+    pub(crate) draws: u64,
     /// Give each gang as many nodes as it had in the record
     ///
     /// Without this option the placement rule decides how many nodes a job gets.
@@ -198,11 +208,11 @@ pub(crate) struct PolicyArguments {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Comparison")]
 pub(crate) struct ComparisonArguments {
-    /// Policies to compare on the same jobs: orders such as fifo,sjf,qssf, or a file of scenarios (TOML)
+    /// Policies to compare on the same jobs, such as fifo,sjf/easy,qssf, or a file of scenarios (TOML)
     ///
-    /// Each `[[scenario]]` of the file has a name, and may set order, scan, place, preempt, estimate, interval, depth, checkpoint, tenants,
+    /// A policy is ORDER, ORDER/SCAN or ORDER/SCAN/ESTIMATE. Each `[[scenario]]` of the file has a name, and may set order, scan, place, preempt, estimate, interval, depth, checkpoint, tenants,
     /// compat and seed. What a scenario or an order leaves open comes from the other options.
-    #[arg(long, value_name = "ORDERS|TOML", conflicts_with = "order")]
+    #[arg(long, value_name = "POLICIES|TOML", conflicts_with = "order")]
     pub(crate) compare: Option<String>,
     /// Policy that the cluster had: ORDER, ORDER/SCAN or ORDER/SCAN/ESTIMATE [default: fifo/strict/true]
     ///
@@ -224,12 +234,16 @@ pub(crate) struct ComparisonArguments {
 }
 
 pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
+    request.reading.needs_all_jobs("jobs that share a cluster wait for each other, so a replay needs them all; --vcs replays some VCs on their own nodes")?;
     request.answering.check(&[&request.schedule])?;
     early::folders([&request.charts, &request.comparison.results])?;
     let window = window(&request.jobs.from, &request.jobs.to)?;
     let shard = request.comparison.shard.as_deref().map(str::parse::<Shard>).transpose()?;
     let scenarios = scenarios(request)?;
     let recorded = recorded(request, &scenarios)?;
+    let draws = request.jobs.draws;
+    let growth =
+        request.jobs.scale.map(|factor| Growth::new(factor, draws, request.policy.seed.unwrap_or(1))).transpose()?;
     let site = request.jobs.cluster.as_deref().map(source::site).transpose()?;
     let files = files(request)?;
     let trace = source::open(&request.sources, &request.reading, None, quiet)?;
@@ -273,7 +287,13 @@ pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
             .context("write the schedule as CSV")?;
         output::write(path, &bytes)?;
     }
-    answer(request, &study.answer(subject, &schedules, seconds)?, quiet)
+    let mut found = study.answer(subject, &schedules, seconds)?;
+    if let Some(growth) = growth {
+        let steps = Steps::new(quiet, study.scenarios.len() * (1 + growth.draws as usize));
+        found.growth = Some(growth::grow(&study, growth, || steps.step())?);
+        steps.finish();
+    }
+    answer(request, &found, quiet)
 }
 
 fn answer(request: &Simulate, answer: &Answer, quiet: bool) -> Result<()> {
@@ -317,7 +337,7 @@ fn scenarios(request: &Simulate) -> Result<Vec<Named>> {
         Some(list) if list.ends_with(".toml") => {
             bail!("{list}: there is no such file; name a file of scenarios (TOML), or orders such as fifo,sjf")
         }
-        Some(list) => Scenario::parse_list(list).into_iter().map(|scenario| scenario.or(&given)).collect(),
+        Some(list) => Scenario::parse_list(list)?.into_iter().map(|scenario| scenario.or(&given)).collect(),
     };
     let mut named: Vec<Named> = Vec::new();
     for scenario in asked {

@@ -14,6 +14,7 @@ use tracecast_predictors::duration::predictor::Predictor;
 use tracecast_predictors::timeline::{self, Timeline};
 
 use crate::args::{Reading, TIMES, resource};
+use crate::progress::Clock;
 use crate::{early, output, source};
 
 /// One invocation that works, for the end of the help.
@@ -103,7 +104,9 @@ pub(crate) fn run(request: &TrainDuration, quiet: bool) -> Result<()> {
     for note in notes(&timeline) {
         output::say(quiet, &format!("tracecast: {note}"));
     }
+    let clock = Clock::new(quiet, "training");
     let predictor = Predictor::train(&timeline, &options(&request.learning))?;
+    drop(clock);
     output::write(&request.out, &predictor.to_bytes()?)?;
     if let Some(folder) = &request.xgboost {
         for which in ["mean", "p10", "p50", "p90"] {

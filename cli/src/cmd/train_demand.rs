@@ -12,8 +12,9 @@ use tracecast_predictors::demand::gather;
 use tracecast_predictors::demand::predictor::{self, DemandPredictor, Gathering as Kept};
 use tracecast_predictors::timeline::{self, Timeline};
 
-use crate::args::Reading;
+use crate::args::{DEMAND_OF_ALL, Reading};
 use crate::cmd::backtest_demand::{self, Gathering, Learning};
+use crate::progress::Clock;
 use crate::{early, output, source};
 
 #[derive(Debug, Args)]
@@ -69,6 +70,7 @@ pub(crate) struct Forecast {
 }
 
 pub(crate) fn run(request: &TrainDemand, quiet: bool) -> Result<()> {
+    request.reading.needs_all_jobs(DEMAND_OF_ALL)?;
     early::file(&request.out)?;
     let trace = source::open(&request.sources, &request.reading, None, quiet)?;
     let (gathered, options) = backtest_demand::gather(&trace, &request.gathering)?;
@@ -91,7 +93,9 @@ pub(crate) fn run(request: &TrainDemand, quiet: bool) -> Result<()> {
         from_jobs: gathered.from_jobs,
         vcs: options.vcs,
     };
+    let clock = Clock::new(quiet, "training");
     let trained = DemandPredictor::train(&gathered.series, log.as_ref(), kept, &learning)?;
+    drop(clock);
     output::write(&request.out, &trained.to_bytes()?)?;
     for trained in &trained.series {
         output::say(
@@ -109,6 +113,7 @@ pub(crate) fn run(request: &TrainDemand, quiet: bool) -> Result<()> {
 }
 
 pub(crate) fn forecast(request: &Forecast, quiet: bool) -> Result<()> {
+    request.reading.needs_all_jobs(DEMAND_OF_ALL)?;
     early::files([&request.out])?;
     let path = &request.model;
     let bytes = tracecast_predictors::read_model(path)?;

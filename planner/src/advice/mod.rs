@@ -39,6 +39,8 @@ pub struct ReportRequest {
     pub title: String,
     /// How the trace is named on a command line, for the commands that the report gives.
     pub trace: String,
+    /// Whether replays and plans are left out, which take most of the time.
+    pub quick: bool,
 }
 
 /// `report.json`: what to change, the description of a trace, and the replay on one pool beside it.
@@ -90,12 +92,20 @@ pub(crate) fn in_a_line(error: &crate::Error) -> String {
 pub fn report(trace: &Trace, request: &ReportRequest) -> Result<(Report, ReportData)> {
     let description = Description::of(trace);
     let mut document = description.report(&request.title);
-    let pooling = pooling::compare(trace);
+    // What needs the cluster as a whole, and why it is not looked at.
+    let without = match (&trace.selected, request.quick) {
+        (Some(selected), _) => Some(selected.refusal()),
+        (None, true) => Some("it is left out by --quick".to_owned()),
+        (None, false) => None,
+    };
+    let why = || without.as_ref().map(|why| format!("Not looked at: {why}."));
+    let pooling = without.clone().map_or_else(|| pooling::compare(trace), Err);
     add_pooling(&mut document, &pooling);
     let mut gathered = Gathered::default();
-    gathered.add("Another order of the queue", order::look(trace).map(|found| (found.recommendation, found.looked_at)));
-    gathered.add("Quotas pooled", pooled(&pooling));
-    let power = power::look(trace);
+    let order = why().map_or_else(|| order::look(trace), Err);
+    gathered.add("Another order of the queue", order.map(|found| (found.recommendation, found.looked_at)));
+    gathered.add("Quotas pooled", why().map_or_else(|| pooled(&pooling), Err));
+    let power = why().map_or_else(|| power::look(trace), power::Sleep::not_looked_at);
     gathered.add("Nodes to sleep", power.found);
     gathered.add("Work that keeps failing", failing::look(trace));
     gathered.add("Time limits", limits::look(trace));
@@ -115,7 +125,9 @@ pub fn report(trace: &Trace, request: &ReportRequest) -> Result<(Report, ReportD
             .to_owned(),
         passed_over: left_alone.iter().map(|left| (left.what.clone(), left.why.clone())).collect(),
     });
-    add_energy(&mut document, trace)?;
+    if trace.selected.is_none() {
+        add_energy(&mut document, trace)?;
+    }
     let draw = |section: Section| Section { question: Some(Question::Draw), ..section };
     document.sections.extend(power.sections.into_iter().map(draw));
     for note in power.notes {

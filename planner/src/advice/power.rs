@@ -22,6 +22,13 @@ pub(super) struct Sleep {
     pub(super) notes: Vec<String>,
 }
 
+impl Sleep {
+    /// Nothing, for a reason.
+    pub(super) fn not_looked_at(why: String) -> Self {
+        Self { found: Err(why), sections: Vec::new(), notes: Vec::new() }
+    }
+}
+
 /// Asks the plan, with all defaults.
 pub(super) fn look(trace: &Trace) -> Sleep {
     match evaluate(trace, String::new(), &PowerRequest::default(), &|_| ()) {

@@ -113,11 +113,15 @@ impl Scenario {
         }
     }
 
-    /// The orders of a list such as `fifo,tiresias:3250,7200,qssf`: a comma within the parameters of an order does not end it.
-    pub fn parse_list(list: &str) -> Vec<Self> {
+    /// The policies of a list such as `fifo,sjf/easy,tiresias:3250,7200`, each as [`Scenario::parse_short`] has it and called what was written: a
+    /// comma within the parameters of an order does not end it.
+    ///
+    /// # Errors
+    /// As [`Scenario::parse_short`].
+    pub fn parse_list(list: &str) -> Result<Vec<Self>> {
         let mut orders: Vec<String> = Vec::new();
         for piece in list.split(',').map(str::trim).filter(|piece| !piece.is_empty()) {
-            let name = piece.split(':').next().unwrap_or_default();
+            let name = piece.split([':', '/']).next().unwrap_or_default();
             match orders.last_mut() {
                 Some(last) if last.contains(':') && !ORDERS.contains(&name) => {
                     last.push(',');
@@ -126,7 +130,7 @@ impl Scenario {
                 _ => orders.push(piece.to_owned()),
             }
         }
-        orders.iter().map(|order| Self::of_order(order)).collect()
+        orders.iter().map(|text| Ok(Self { name: text.clone(), ..Self::parse_short(text)? })).collect()
     }
 
     /// The scenarios of a file, `name` being what to call the file in messages.
@@ -520,13 +524,18 @@ mod tests {
 
     #[test]
     fn a_list_of_orders_with_parameters() {
-        let names =
-            |list: &str| Scenario::parse_list(list).into_iter().map(|scenario| scenario.name).collect::<Vec<_>>();
+        let names = |list: &str| {
+            Scenario::parse_list(list).unwrap().into_iter().map(|scenario| scenario.name).collect::<Vec<_>>()
+        };
         assert_eq!(names("fifo, sjf"), ["fifo", "sjf"]);
         assert_eq!(names("tiresias:3250,7200,qssf"), ["tiresias:3250,7200", "qssf"]);
         assert_eq!(names("multifactor:age=1000,size=500,fifo"), ["multifactor:age=1000,size=500", "fifo"]);
         // What is no order stays one, so that the message about it names it.
         assert_eq!(names("fifo,sjt,"), ["fifo", "sjt"]);
+        let short = Scenario::parse_list("fifo/skip,tiresias:3250,7200/easy").unwrap();
+        assert_eq!(short[0].scan.as_deref(), Some("skip"));
+        assert_eq!((short[1].order.as_deref(), short[1].scan.as_deref()), (Some("tiresias:3250,7200"), Some("easy")));
+        assert!(Scenario::parse_list("fifo/skip/true/more").is_err());
     }
 
     #[test]

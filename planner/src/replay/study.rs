@@ -221,6 +221,7 @@ impl<'a> Study<'a> {
             others: others.collect(),
             comparison,
             ties,
+            growth: None,
             charts: first.charts.clone(),
         })
     }

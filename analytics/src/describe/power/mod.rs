@@ -83,6 +83,7 @@ impl Topic for Power {
     const ID: &'static str = "power";
     const CODE: &'static str = "A17";
     const TITLE: &'static str = "Power and energy";
+    const NEEDS_ALL_JOBS: bool = true;
 
     fn of(facts: &JobFacts<'_>) -> TopicResult<Self> {
         // Without readings of power or energy there is nothing to measure.

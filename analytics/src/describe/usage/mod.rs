@@ -51,6 +51,7 @@ impl Topic for Usage {
     const ID: &'static str = "usage";
     const CODE: &'static str = "A11";
     const TITLE: &'static str = "Allocation and utilisation";
+    const NEEDS_ALL_JOBS: bool = true;
 
     fn of(facts: &JobFacts<'_>) -> TopicResult<Self> {
         let readings = Readings::of(facts);

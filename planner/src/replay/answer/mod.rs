@@ -7,6 +7,7 @@
 //! waits 18,276 s closes (23,724 − 18,276) / (23,724 − 12,828) = 50 % of the gap.
 
 mod charts;
+mod grown;
 mod report;
 mod words;
 
@@ -18,6 +19,7 @@ use tracecast_analytics::trace::{SourceRecord, Trace};
 
 use super::compare::{Comparison, TieBand, gap_closed};
 use super::fidelity::Fidelity;
+use super::growth::GrowthAnswer;
 use super::input::{Loaded, Matched};
 use super::metric::{Charts, Metrics};
 
@@ -230,6 +232,9 @@ pub struct Answer {
     /// Mean wait of the first under other orders of jobs submitted in the same second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ties: Option<TieBand>,
+    /// What more (or less) work would do, if it was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub growth: Option<GrowthAnswer>,
     /// What charts show of the first.
     #[serde(skip)]
     pub charts: Charts,

@@ -34,6 +34,7 @@ impl Answer {
         };
         report.notes.clone_from(&self.subject.notes);
         let comparison = self.comparison_section();
+        report.sections.extend(self.growth_section());
         if compares {
             report.summary = self.comparison_summary();
             report.sections.extend(comparison);

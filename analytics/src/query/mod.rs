@@ -1,0 +1,274 @@
+//! Questions in SQL over the tables of a trace, the facts derived of each job, and the asker's own files.
+//!
+//! The engine is polars, lazy and streaming: of a trace folder only the columns and row groups that a query needs are read from Parquet, and
+//! only the tables that it names. `job_facts` ([`crate::facts::columns`]) rests on definitions that look at all jobs and attempts; it is
+//! derived in memory, and only for a query that names it.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`statement`] | what is asked: one query, nothing that changes anything, with an order that leaves no ties to chance |
+//! | [`frame`] | tables to frames of polars and back to Arrow |
+//! | [`answer`] | the rows of an answer, written as text, CSV, JSON, JSON lines, Parquet or Arrow |
+//! | [`listing`] | which tables and columns there are |
+//! | [`selection`] | a condition over `job_facts` as a mask: `--where` |
+//!
+//! **Order and rounding.** A query that groups, joins or removes duplicates gives rows in no order of its own, and a sort leaves ties: the columns
+//! of the answer, from the left, break what ties an `ORDER BY` leaves, and stand for one where there is none. Floating-point sums depend on the order of adding, which threads choose: numbers of such
+//! a query are rounded to ten significant digits. Together this makes the answer the same on any number of threads.
+//!
+//! Worked number: two jobs, 8 GPUs for 1,800 s and 1 GPU for 3,600 s: `select sum(gpu_hours) from job_facts` is 8 × 0.5 + 1 × 1 = 5.
+
+pub mod answer;
+pub mod listing;
+pub mod selection;
+
+mod frame;
+mod statement;
+
+use std::path::{Path, PathBuf};
+
+use polars::prelude::{
+    Engine, IntoLazy as _, LazyCsvReader, LazyFileListReader as _, LazyFrame, PlRefPath, PolarsError, PolarsResult,
+    ScanArgsParquet,
+};
+use polars::sql::SQLContext;
+
+pub use answer::QueryAnswer;
+pub use listing::{ListedColumn, ListedTable};
+pub use selection::Selection;
+
+use crate::error::{Error, Result};
+use crate::facts::{JobFacts, columns};
+use crate::schema::{Table, all_specs};
+use crate::storage::{self, Manifest};
+use crate::time::Zone;
+use crate::trace::{Trace, each_table};
+
+use statement::Statement;
+
+/// Where the tables of a trace are.
+#[derive(Debug)]
+enum Source {
+    /// In a trace folder, read as far as a query needs.
+    Folder { path: PathBuf, manifest: Box<Manifest> },
+    /// In memory.
+    Memory(Box<Trace>),
+}
+
+/// The tables that a query can name.
+#[derive(Debug)]
+pub struct Tables {
+    source: Source,
+    zone: Zone,
+    /// The asker's own tables: name and file.
+    with: Vec<(String, PathBuf)>,
+}
+
+impl Tables {
+    /// The tables of a trace folder. Times are shown in `zone`, else in the trace's own.
+    ///
+    /// # Errors
+    /// When the folder's manifest is missing, damaged or of another version, or its zone is not known.
+    pub fn of_folder(path: &Path, zone: Option<Zone>) -> Result<Self> {
+        let manifest = Box::new(storage::manifest(path)?);
+        let zone = zone.map_or_else(|| Zone::named(&manifest.zone), Ok)?;
+        Ok(Self { source: Source::Folder { path: path.to_owned(), manifest }, zone, with: Vec::new() })
+    }
+
+    /// The tables of a trace in memory, whose zone times are shown in.
+    ///
+    /// # Errors
+    /// When the trace's zone is not known.
+    pub fn of_trace(trace: Trace) -> Result<Self> {
+        let zone = Zone::named(&trace.zone)?;
+        Ok(Self { source: Source::Memory(Box::new(trace)), zone, with: Vec::new() })
+    }
+
+    /// Adds the asker's own file (CSV with a header, or Parquet) as the table `name`.
+    ///
+    /// # Errors
+    /// When the name is taken or is none, or the file cannot be opened.
+    pub fn add(&mut self, name: &str, path: &Path) -> Result<()> {
+        let wrong = |found: &str, remedy: &str| Error::Setting {
+            setting: format!("--with {name}={}", path.display()),
+            found: found.to_owned(),
+            remedy: remedy.to_owned(),
+        };
+        let first = name.chars().next();
+        if !first.is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
+            || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+        {
+            return Err(wrong("this is no name of a table", "use letters, digits and _, such as rates=rates.csv"));
+        }
+        let taken = |known: &str| known.eq_ignore_ascii_case(name);
+        if taken(columns::NAME)
+            || all_specs().iter().any(|(known, _)| taken(known))
+            || self.with.iter().any(|(known, _)| taken(known))
+        {
+            return Err(wrong("a table of this name is there already", "choose another name"));
+        }
+        std::fs::File::open(path).map_err(|e| Error::io("open", path, e))?;
+        self.with.push((name.to_owned(), path.to_owned()));
+        Ok(())
+    }
+
+    /// The zone that times are shown in.
+    pub fn zone(&self) -> &Zone {
+        &self.zone
+    }
+
+    /// The answer to a query.
+    ///
+    /// # Errors
+    /// When the text is no single query, names what there is not, or a file cannot be read.
+    pub fn ask(&self, sql: &str) -> Result<QueryAnswer> {
+        let (frame, statement) = self.plan(sql)?;
+        let found = run(frame).map_err(|error| failed(sql, &error))?;
+        QueryAnswer::of(&found, &self.zone, statement.is_aggregate()).map_err(|error| failed(sql, &error))
+    }
+
+    /// How a query will be answered: the optimised plan, last step first.
+    ///
+    /// # Errors
+    /// As [`Tables::ask`].
+    pub fn explain(&self, sql: &str) -> Result<String> {
+        let (frame, _) = self.plan(sql)?;
+        guarded(|| frame.explain(true)).map_err(|error| failed(sql, &error))
+    }
+
+    /// The plan of a query, with every tie of its order broken.
+    fn plan(&self, sql: &str) -> Result<(LazyFrame, Statement)> {
+        let mut statement = Statement::parse(sql).map_err(|why| refused(sql, why))?;
+        let mut context = SQLContext::new();
+        for name in self.names() {
+            if statement.names(&name) {
+                context.register(&name, self.frame(&name)?);
+            }
+        }
+        let known = || self.names().join(", ");
+        if let Some(unknown) =
+            statement.tables().iter().find(|table| !self.names().iter().any(|name| name.eq_ignore_ascii_case(table)))
+        {
+            return Err(refused(sql, format!("there is no table {unknown}; there are {}", known())));
+        }
+        let mut frame = guarded(|| context.execute(&statement.text())).map_err(|error| failed(sql, &error))?;
+        if statement.is_unordered() {
+            let schema = guarded(|| frame.collect_schema()).map_err(|error| failed(sql, &error))?;
+            let sortable = schema.iter_values().enumerate().filter(|(_, kind)| !kind.is_nested()).map(|(ix, _)| ix + 1);
+            statement.order_fully(sortable);
+            frame = guarded(|| context.execute(&statement.text())).map_err(|error| failed(sql, &error))?;
+        }
+        Ok((frame, statement))
+    }
+
+    /// Names of all tables, the asker's last.
+    fn names(&self) -> Vec<String> {
+        let own_first = std::iter::once(columns::NAME).chain(all_specs().into_iter().map(|(name, _)| name));
+        own_first.map(str::to_owned).chain(self.with.iter().map(|(name, _)| name.clone())).collect()
+    }
+
+    /// The table called `name` as a frame.
+    fn frame(&self, name: &str) -> Result<LazyFrame> {
+        if let Some((_, path)) = self.with.iter().find(|(known, _)| known == name) {
+            return scan(path);
+        }
+        if name == columns::NAME {
+            return match &self.source {
+                Source::Memory(trace) => facts(trace, &self.zone),
+                Source::Folder { path, .. } => facts(&storage::load_only(path, &["jobs", "attempts"])?, &self.zone),
+            };
+        }
+        match &self.source {
+            Source::Memory(trace) => {
+                let mut found = None;
+                each_table!(&trace, table => in_memory(table, name, &self.zone, &mut found)?);
+                found.ok_or_else(|| refused(name, "there is no such table".to_owned()))
+            }
+            Source::Folder { path, manifest } => {
+                if manifest.tables.iter().any(|table| table.name == name) {
+                    let file = path.join(format!("{name}.parquet"));
+                    let stored = scan_parquet(&file)?;
+                    return frame::in_zone(stored, &self.zone).map_err(|error| unreadable(&file, &error));
+                }
+                // A table without rows has no file.
+                let empty = Trace::default();
+                let mut found = None;
+                each_table!(&empty, table => in_memory(table, name, &self.zone, &mut found)?);
+                found.ok_or_else(|| refused(name, "there is no such table".to_owned()))
+            }
+        }
+    }
+}
+
+/// `job_facts` of a trace as a frame.
+fn facts(trace: &Trace, zone: &Zone) -> Result<LazyFrame> {
+    let mut facts = JobFacts::of(trace);
+    facts.zone = zone.clone();
+    let frame = frame::of_rows(facts.len(), zone, |from, to| columns::batch(&facts, from, to))?;
+    Ok(frame.lazy())
+}
+
+fn in_memory<T: Table>(table: &T, name: &str, zone: &Zone, found: &mut Option<LazyFrame>) -> Result<()> {
+    if T::NAME == name {
+        *found = Some(frame::of_rows(table.len(), zone, |from, to| storage::batch(table, from, to))?.lazy());
+    }
+    Ok(())
+}
+
+/// The asker's own file as a frame: Parquet by its name, else CSV.
+fn scan(path: &Path) -> Result<LazyFrame> {
+    let parquet = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("parquet"));
+    if parquet {
+        return scan_parquet(path);
+    }
+    let reader = LazyCsvReader::new(reference(path)?).with_has_header(true).with_try_parse_dates(true).with_glob(false);
+    guarded(|| reader.finish()).map_err(|error| unreadable(path, &error))
+}
+
+fn scan_parquet(path: &Path) -> Result<LazyFrame> {
+    let options = ScanArgsParquet { glob: false, ..ScanArgsParquet::default() };
+    let path_of = reference(path)?;
+    guarded(|| LazyFrame::scan_parquet(path_of, options)).map_err(|error| unreadable(path, &error))
+}
+
+fn reference(path: &Path) -> Result<PlRefPath> {
+    let text = path
+        .to_str()
+        .ok_or_else(|| Error::format(path.display().to_string(), "its name is no UTF-8", "rename the file"))?;
+    Ok(PlRefPath::new(text))
+}
+
+/// Runs a plan. Panics within polars, which has some where SQL asks for what it lacks, are its errors.
+#[expect(clippy::redundant_closure_for_method_calls, reason = "polars does not export the type of the method")]
+fn run(frame: LazyFrame) -> PolarsResult<polars::prelude::DataFrame> {
+    guarded(|| frame.collect_with_engine(Engine::Streaming).map(|found| found.unwrap_single()))
+}
+
+fn guarded<T>(work: impl FnOnce() -> PolarsResult<T>) -> PolarsResult<T> {
+    storage::guarded(work).unwrap_or_else(|| {
+        Err(PolarsError::ComputeError("the engine gave up; it cannot do what was asked with these columns".into()))
+    })
+}
+
+fn unreadable(path: &Path, error: &PolarsError) -> Error {
+    Error::format(
+        path.display().to_string(),
+        error.to_string(),
+        "name a CSV file with a header, or a Parquet file (.parquet)",
+    )
+}
+
+fn refused(sql: &str, why: String) -> Error {
+    Error::Query { sql: sql.to_owned(), why }
+}
+
+fn failed(sql: &str, error: &PolarsError) -> Error {
+    // The plan in which it failed helps nobody who did not write the engine.
+    let text = error.to_string();
+    let why = text.split("\n\nResolved plan until failure").next().unwrap_or_default();
+    refused(sql, why.trim().to_owned())
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

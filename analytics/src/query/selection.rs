@@ -1,0 +1,54 @@
+//! A condition over `job_facts` as a mask of the jobs: what `--where` selects.
+//!
+//! A job of which the condition is unknown (its VC, say, was not recorded) is not selected, and is counted.
+//!
+//! Worked number: of three jobs with 8, 1 and an unknown number of GPUs, `gpus >= 8` selects one; of one it is unknown.
+
+use polars::sql::SQLContext;
+
+use super::statement;
+use super::{facts, failed, guarded, refused, run};
+use crate::error::Result;
+use crate::schema::Table as _;
+use crate::time::Zone;
+use crate::trace::Trace;
+
+/// Which jobs a condition selects.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Selection {
+    /// For each job, in the order of the jobs table, whether it is selected.
+    pub mask: Vec<bool>,
+    /// Jobs of which the condition is unknown. They are not selected.
+    pub unknown: usize,
+}
+
+impl Selection {
+    /// Jobs selected.
+    pub fn selected(&self) -> usize {
+        self.mask.iter().filter(|selected| **selected).count()
+    }
+}
+
+/// Evaluates a condition, in SQL, on the facts of every job. Times without an offset are in the trace's zone. O(jobs).
+///
+/// # Errors
+/// When the condition is none, names a column that there is not, or is neither true nor false.
+pub fn select(trace: &Trace, condition: &str) -> Result<Selection> {
+    let taken = statement::condition(condition).map_err(|why| refused(condition, why))?;
+    let zone = Zone::named(&trace.zone)?;
+    let mut context = SQLContext::new();
+    context.register("job_facts", facts(trace, &zone)?);
+    // `job_key` beside it, so that a condition without any column is one value a job, too.
+    let sql = format!("select job_key, ({taken}) as selected from job_facts");
+    let frame = guarded(|| context.execute(&sql)).map_err(|error| failed(condition, &error))?;
+    let found = run(frame).map_err(|error| failed(condition, &error))?;
+    let column = found.column("selected").map_err(|error| failed(condition, &error))?;
+    let values = column.bool().map_err(|_| {
+        refused(condition, format!("it is {}, not true or false; compare it with something", column.dtype()))
+    })?;
+    let mask: Vec<bool> = values.iter().map(|value| value == Some(true)).collect();
+    if mask.len() != trace.jobs.len() {
+        return Err(refused(condition, "it does not say one thing of each job".to_owned()));
+    }
+    Ok(Selection { unknown: values.null_count(), mask })
+}

@@ -1,0 +1,108 @@
+//! Cutting a trace to some of its jobs, as if only these had been in the source.
+//!
+//! The jobs, their attempts and their placements stay. Tables that speak of the whole cluster (inventory, capacity, activity, samples) go:
+//! beside a part of the jobs they would say that the rest stood idle. What needs all jobs looks at [`Trace::selected`] and refuses.
+//!
+//! O(rows). Worked number: of 3 jobs with 2 attempts each, a mask of (yes, no, yes) leaves 2 jobs with 4 attempts.
+
+use std::collections::HashSet;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Trace;
+use crate::report::format::counted;
+use crate::schema::{ActivityTable, CapacityTable, GpuSampleTable, NodeSampleTable, NodeTable, Table, Text};
+
+/// What a trace was cut to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Selected {
+    /// The condition, as it was written.
+    pub condition: String,
+    /// Jobs that it selects.
+    pub jobs: u64,
+    /// Jobs before.
+    pub of: u64,
+    /// Jobs of which it is unknown; they are not selected.
+    pub unknown: u64,
+}
+
+impl Selected {
+    /// What was selected, for people.
+    pub fn sentence(&self) -> String {
+        let unknown = match self.unknown {
+            0 => String::new(),
+            unknown => {
+                format!(", and unknown of {}", counted(unknown, "job, which is left out", "jobs, which are left out"))
+            }
+        };
+        let of = counted(self.of, "job", "jobs");
+        format!(
+            "Only jobs with `{}` are looked at: {} of {of}. The condition is not true of the others{unknown}.",
+            self.condition,
+            crate::report::format::count(self.jobs)
+        )
+    }
+
+    /// Why an analysis that needs all jobs is refused.
+    pub fn refusal(&self) -> String {
+        format!("it needs all jobs of the cluster, and only those with `{}` are looked at", self.condition)
+    }
+}
+
+impl Trace {
+    /// Keeps the jobs for which `mask` holds, in their order, with their attempts and placements; the module says what goes. Adds a note.
+    pub fn select(&mut self, mask: &[bool], condition: &str, unknown: u64) {
+        let kept = |ix: &u32| mask.get(*ix as usize).copied().unwrap_or(false);
+        let before = self.jobs.len();
+        let order: Vec<u32> = (0..u32::try_from(before).unwrap_or(u32::MAX)).filter(kept).collect();
+        self.jobs.permute(&order);
+        let keys: HashSet<&str> = self.jobs.job_key.iter().flatten().collect();
+        let of = |column: &Text| -> Vec<u32> {
+            let rows = (0u32..).zip(column.iter());
+            rows.filter(|(_, key)| key.is_some_and(|key| keys.contains(key))).map(|(ix, _)| ix).collect()
+        };
+        let (attempts, placements) = (of(&self.attempts.job_key), of(&self.placements.job_key));
+        self.attempts.permute(&attempts);
+        self.placements.permute(&placements);
+        self.nodes = NodeTable::default();
+        self.capacity = CapacityTable::default();
+        self.activity = ActivityTable::default();
+        self.gpu_samples = GpuSampleTable::default();
+        self.node_samples = NodeSampleTable::default();
+        let selected =
+            Selected { condition: condition.to_owned(), jobs: order.len() as u64, of: before as u64, unknown };
+        self.note(selected.sentence());
+        self.selected = Some(selected);
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::schema::{AttemptRow, JobRow, NodeRow};
+
+    #[test]
+    fn jobs_go_with_their_attempts_and_the_cluster_is_left_out() {
+        let mut trace = Trace::default();
+        for (key, vc) in [("a", "x"), ("b", "y"), ("c", "x")] {
+            trace.jobs.push(JobRow { job_key: Some(key.into()), vc: Some(vc.into()), ..JobRow::default() });
+            for attempt in 1..=2 {
+                trace.attempts.push(AttemptRow {
+                    job_key: Some(key.into()),
+                    attempt: Some(attempt),
+                    ..AttemptRow::default()
+                });
+            }
+        }
+        trace.nodes.push(NodeRow { node: Some("n".into()), ..NodeRow::default() });
+        trace.select(&[true, false, true], "vc = 'x'", 1);
+        assert_eq!(trace.jobs.job_key.iter().flatten().collect::<Vec<_>>(), ["a", "c"]);
+        assert_eq!(trace.attempts.job_key.iter().flatten().collect::<Vec<_>>(), ["a", "a", "c", "c"]);
+        // The label that nobody has any more is gone, too.
+        assert_eq!((trace.jobs.vc.distinct(), trace.nodes.len()), (1, 0));
+        let sentence = "Only jobs with `vc = 'x'` are looked at: 2 of 3 jobs. The condition is not true of the others, and unknown of 1 job, which is left out.";
+        assert_eq!(trace.notes, [sentence]);
+    }
+}

@@ -1,0 +1,48 @@
+//! `tracecast manual`: man pages and completions, for a package or a site's own install.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result};
+use clap::{Args, CommandFactory as _, ValueEnum as _};
+use clap_complete::Shell;
+
+use super::Arguments;
+use crate::{early, output};
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example, for this user:
+  tracecast manual --out ~/.local/share
+  man tracecast-plan-power")]
+pub(crate) struct Manual {
+    /// Folder into which man/man1 and completions are written
+    #[arg(long, short, value_name = "FOLDER")]
+    pub(crate) out: PathBuf,
+}
+
+pub(crate) fn run(request: &Manual, quiet: bool) -> Result<()> {
+    early::folder(&request.out)?;
+    let mut files: Vec<(PathBuf, Vec<u8>)> = Vec::new();
+    let mut command = Arguments::command();
+    command.build();
+    pages(&command, &request.out.join("man/man1"), &mut files)?;
+    for shell in Shell::value_variants() {
+        let mut script = Vec::new();
+        clap_complete::generate(*shell, &mut Arguments::command(), "tracecast", &mut script);
+        files.push((request.out.join("completions").join(format!("tracecast.{shell}")), script));
+    }
+    let written: Vec<_> = files.iter().map(|(path, bytes)| (path.as_path(), bytes.as_slice())).collect();
+    output::write_all(&written)?;
+    output::say(quiet, &format!("{} files written to {}", files.len(), request.out.display()));
+    Ok(())
+}
+
+/// The page of a command and those of its subcommands.
+fn pages(command: &clap::Command, folder: &std::path::Path, files: &mut Vec<(PathBuf, Vec<u8>)>) -> Result<()> {
+    let name = command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned();
+    let mut page = Vec::new();
+    clap_mangen::Man::new(command.clone()).render(&mut page).context("write a man page")?;
+    files.push((folder.join(format!("{name}.1")), page));
+    let shown = command.get_subcommands().filter(|sub| !sub.is_hide_set() && sub.get_name() != "help");
+    shown.into_iter().try_for_each(|sub| pages(sub, folder, files))
+}

@@ -1,0 +1,200 @@
+//! `tracecast query`.
+
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+use tracecast_analytics::query::{QueryAnswer, Tables, listing};
+use tracecast_analytics::report::text;
+
+use crate::args::Reading;
+use crate::cmd::answer;
+use crate::exit::Usage;
+use crate::progress::Clock;
+use crate::{early, output, source};
+
+/// Form of the rows of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Rows {
+    /// A table for a terminal
+    Table,
+    /// CSV with a header
+    Csv,
+    /// One JSON array of objects
+    Json,
+    /// JSON lines: an object a line
+    Jsonl,
+    /// A Parquet file
+    Parquet,
+    /// An Arrow IPC file
+    Arrow,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples, on the bundled sample:
+  tracecast query datasets/sample
+  tracecast query datasets/sample \"select vc, sum(gpu_hours) as gpu_hours from job_facts group by vc order by gpu_hours desc\"")]
+pub(crate) struct Query {
+    /// Trace to read, then the query: SOURCE... \"select ...\"
+    ///
+    /// A source is a file, a folder, a pattern, or a trace folder that `tracecast ingest` wrote; of a trace folder only the columns that the
+    /// query needs are read. The last argument is the query if it is SQL (SELECT or WITH). Without a query, the command lists the tables and
+    /// columns that there are.
+    #[arg(required = true, value_name = "SOURCE... [SQL]")]
+    pub(crate) arguments: Vec<String>,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+    /// Read the query from this file
+    #[arg(long, value_name = "FILE", help_heading = "Question")]
+    pub(crate) file: Option<PathBuf>,
+    /// Add a table of your own, a CSV file with a header or a Parquet file: --with rates=rates.csv
+    #[arg(long, value_name = "NAME=FILE", help_heading = "Question")]
+    pub(crate) with: Vec<String>,
+    /// Show how the query will be answered, and do not answer it
+    #[arg(long, help_heading = "Question")]
+    pub(crate) explain: bool,
+    /// Form in which the rows are written
+    #[arg(long, value_enum, default_value_t = Rows::Table, help_heading = "Answer")]
+    pub(crate) format: Rows,
+    /// Write the rows as JSON: short for --format json
+    #[arg(long, conflicts_with = "format", help_heading = "Answer")]
+    pub(crate) json: bool,
+    /// Most rows that the table form shows; the other forms hold all
+    #[arg(long, value_name = "N", default_value_t = 100, help_heading = "Answer")]
+    pub(crate) rows: usize,
+    /// Write the answer to a file instead of stdout
+    #[arg(long, short, value_name = "FILE", help_heading = "Answer")]
+    pub(crate) out: Option<PathBuf>,
+}
+
+pub(crate) fn run(request: &Query, threads: Option<NonZeroUsize>, quiet: bool) -> Result<()> {
+    with_threads(threads)?;
+    early::files([&request.out])?;
+    let (sources, sql) = parts(request)?;
+    let form = if request.json { Rows::Json } else { request.format };
+    let tables = tables(&sources, request, quiet)?;
+    let Some(sql) = sql else { return list(&tables, form, request) };
+    if request.explain {
+        return output::text(&format!("{}\n", tables.explain(&sql)?.trim_end()), request.out.as_deref());
+    }
+    let clock = Clock::new(quiet, "asking");
+    let answer = tables.ask(&sql)?;
+    drop(clock);
+    output::bytes(&rendered(&answer, form, request.rows)?, request.out.as_deref())
+}
+
+/// polars takes the number of its threads from the environment alone, when its first thread starts: the program begins anew with it.
+#[cfg(unix)]
+fn with_threads(threads: Option<NonZeroUsize>) -> Result<()> {
+    use std::os::unix::process::CommandExt as _;
+    const VARIABLE: &str = "POLARS_MAX_THREADS";
+    let Some(threads) = threads.filter(|_| std::env::var_os(VARIABLE).is_none()) else { return Ok(()) };
+    let program = std::env::current_exe().context("find the program")?;
+    let failed =
+        std::process::Command::new(program).args(std::env::args_os().skip(1)).env(VARIABLE, threads.to_string()).exec();
+    Err(failed).context("begin anew with the number of threads")
+}
+
+#[cfg(not(unix))]
+fn with_threads(_: Option<NonZeroUsize>) -> Result<()> {
+    Ok(())
+}
+
+/// The sources, and the query if there is one.
+fn parts(request: &Query) -> Result<(Vec<PathBuf>, Option<String>)> {
+    let mut arguments = request.arguments.clone();
+    let typed = if arguments.last().is_some_and(|last| is_sql(last)) { arguments.pop() } else { None };
+    let sql = match (&request.file, typed) {
+        (Some(_), Some(_)) => {
+            return Err(
+                Usage("write the query as the last argument or name it with --file, not both".to_owned()).into()
+            );
+        }
+        (Some(file), None) => Some(source::text(file)?),
+        (None, typed) => typed,
+    };
+    if arguments.is_empty() {
+        let what = "name the trace before the query, such as tracecast query datasets/sample \"select ...\"";
+        return Err(Usage(what.to_owned()).into());
+    }
+    if request.explain && sql.is_none() {
+        return Err(Usage("--explain: there is no query to explain".to_owned()).into());
+    }
+    Ok((arguments.into_iter().map(PathBuf::from).collect(), sql))
+}
+
+/// Whether an argument is a query and not a source: it begins as one, has more than one word, and no file has that name.
+fn is_sql(argument: &str) -> bool {
+    let mut words = argument.split_whitespace();
+    let first = words.next().unwrap_or_default().trim_start_matches('(').to_ascii_lowercase();
+    let begins = matches!(
+        first.as_str(),
+        "select" | "with" | "from" | "values" | "insert" | "update" | "delete" | "create" | "drop" | "explain" | "show"
+    );
+    (begins && words.next().is_some() || argument.contains(';')) && !Path::new(argument).exists()
+}
+
+fn tables(sources: &[PathBuf], request: &Query, quiet: bool) -> Result<Tables> {
+    let reading = &request.reading;
+    let mut tables = match sources {
+        // A folder of its own is read as far as the query needs.
+        [folder] if reading.condition.is_none() && tracecast_analytics::storage::is_folder(folder) => {
+            source::told_of_folder(folder, reading.strict)?;
+            Tables::of_folder(folder, reading.timezone.clone())?
+        }
+        sources => Tables::of_trace(source::open(sources, reading, None, quiet)?)?,
+    };
+    for named in &request.with {
+        let Some((name, file)) = named.split_once('=') else {
+            return Err(Usage(format!("--with {named}: write NAME=FILE, such as rates=rates.csv")).into());
+        };
+        tables.add(name, Path::new(file))?;
+    }
+    Ok(tables)
+}
+
+/// The tables and columns that there are.
+fn list(tables: &Tables, form: Rows, request: &Query) -> Result<()> {
+    #[derive(Serialize)]
+    struct Listed<'a> {
+        zone: &'a str,
+        tables: &'a [listing::ListedTable],
+    }
+    let listed = tables.list()?;
+    let zone = tables.zone().name();
+    let text = match form {
+        Rows::Json => answer::json(&Listed { zone, tables: &listed }, "the list of tables")?,
+        Rows::Table => {
+            let terminal = output::terminal();
+            let shown: Vec<String> =
+                listing::tables(&listed).iter().map(|table| text::table(table, terminal)).collect();
+            format!(
+                "Times are in {zone}.\n\n{}\nAsk with: tracecast query SOURCE \"select ... from job_facts ...\"\n",
+                shown.join("\n")
+            )
+        }
+        _ => {
+            return Err(
+                Usage("there is no query; the list of tables is written as --format table or json".to_owned()).into()
+            );
+        }
+    };
+    output::text(&text, request.out.as_deref())
+}
+
+fn rendered(answer: &QueryAnswer, form: Rows, most: usize) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let write = |result: std::io::Result<()>| result.context("write the rows");
+    match form {
+        Rows::Table => bytes.extend(text::table(&answer.table(most), output::terminal()).into_bytes()),
+        Rows::Csv => write(answer.write_csv(&mut bytes))?,
+        Rows::Json => write(answer.write_json(&mut bytes))?,
+        Rows::Jsonl => write(answer.write_jsonl(&mut bytes))?,
+        Rows::Parquet => bytes = answer.parquet()?,
+        Rows::Arrow => bytes = answer.arrow()?,
+    }
+    Ok(bytes)
+}

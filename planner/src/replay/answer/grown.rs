@@ -1,0 +1,80 @@
+//! The section on more (or less) work: each policy as it is and as it would be.
+
+use tracecast_analytics::report::{Cell, Column, Question, ReportTable, Section, format};
+
+use super::Answer;
+use crate::replay::growth::{GrownReplay, GrowthAnswer, OverDraws};
+
+impl Answer {
+    /// What more work would do, if it was asked.
+    pub(super) fn growth_section(&self) -> Option<Section> {
+        let growth = self.growth.as_ref()?;
+        let mut table = ReportTable::new(
+            format!("With {} times the work", format::float(growth.factor, 2)),
+            vec![
+                Column::text("Policy"),
+                Column::number("Mean wait now"),
+                Column::number("Mean wait then"),
+                Column::number("95 % of the draws' mean"),
+                Column::number("95 % quantile now"),
+                Column::number("95 % quantile then"),
+                Column::number("GPUs in use now"),
+                Column::number("GPUs in use then"),
+            ],
+        );
+        for policy in &growth.policies {
+            let mean = |over: Option<OverDraws>| over.map(|over| over.mean);
+            table.rows.push(vec![
+                policy.name.as_str().into(),
+                Cell::opt(policy.mean_wait_now_s, Cell::Duration),
+                Cell::opt(mean(policy.mean_wait_s), Cell::Duration),
+                Cell::opt(policy.mean_wait_s, |over| interval(over).into()),
+                Cell::opt(policy.p95_wait_now_s, Cell::Duration),
+                Cell::opt(mean(policy.p95_wait_s), Cell::Duration),
+                Cell::opt(policy.utilisation_now, Cell::Percent),
+                Cell::opt(mean(policy.utilisation), Cell::Percent),
+            ]);
+        }
+        let section = Section::new("growth", "What more work would do")
+            .answering(Question::Wait)
+            .with_finding(finding(growth))
+            .with_table(table)
+            .with_definition(
+                "The work of each user is repeated or left out in whole weeks, so that habits stay; each draw chooses other weeks. What ran or \
+                 waited at the beginning stays as it is. The cluster and the policies are the same.",
+            );
+        let jobs = growth.jobs_ratio;
+        Some(section.with_coverage(format!(
+            "{}: {} times the GPU time ({} to {}) and {} times the jobs.",
+            format::counted(growth.draws, "draw", "draws"),
+            format::float(growth.gpu_time_ratio.mean, 3),
+            format::float(growth.gpu_time_ratio.low, 3),
+            format::float(growth.gpu_time_ratio.high, 3),
+            format::float(jobs.mean, 3),
+        )))
+    }
+}
+
+fn interval(over: OverDraws) -> String {
+    format!("{} to {}", format::duration(over.low.max(0.0)), format::duration(over.high))
+}
+
+/// The first policy, in a sentence.
+fn finding(growth: &GrowthAnswer) -> String {
+    let factor = format::float(growth.factor, 2);
+    let told = |policy: &GrownReplay| {
+        let (now, then) = (policy.mean_wait_now_s?, policy.mean_wait_s?);
+        Some(format!(
+            "With {factor} times the work, the mean wait under {} would be **{}** ({}) rather than {}.",
+            policy.name,
+            format::duration(then.mean),
+            interval(then),
+            format::duration(now)
+        ))
+    };
+    growth
+        .policies
+        .first()
+        .and_then(told)
+        .unwrap_or_else(|| format!("With {factor} times the work, jobs do not all end."))
+}
