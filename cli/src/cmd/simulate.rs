@@ -290,7 +290,8 @@ pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
     let mut found = study.answer(subject, &schedules, seconds)?;
     if let Some(growth) = growth {
         let steps = Steps::new(quiet, study.scenarios.len() * (1 + growth.draws as usize));
-        found.growth = Some(growth::grow(&study, growth, || steps.step())?);
+        let policies: Vec<_> = study.scenarios.iter().map(|named| (named.name.as_str(), &named.policy)).collect();
+        found.growth = Some(growth::grow((&loaded.workload, &loaded.cluster), &policies, growth, || steps.step())?);
         steps.finish();
     }
     answer(request, &found, quiet)

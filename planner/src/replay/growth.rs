@@ -23,8 +23,9 @@ use tracecast_analytics::stats::sum;
 use tracecast_analytics::time::DAY_MS;
 
 use super::metric::evaluate;
-use super::study::Study;
 use crate::error::{Error, Result};
+use crate::sim::cluster::Cluster;
+use crate::sim::policy::Policy;
 use crate::sim::workload::Workload;
 
 /// A week, milliseconds.
@@ -259,12 +260,9 @@ struct Draw {
     found: Vec<Figures>,
 }
 
-fn figures(study: &Study<'_>, at: usize, workload: &Workload) -> Result<Figures> {
-    let Some(named) = study.scenarios.get(at) else {
-        return Err(Error::Defect(format!("there is no scenario {at}")));
-    };
-    let schedule = crate::sim::simulate(workload, &study.loaded.cluster, &named.policy)?;
-    let overall = evaluate(workload, &study.loaded.cluster, &schedule, 0)?.metrics.overall;
+fn figures(workload: &Workload, cluster: &Cluster, policy: &Policy) -> Result<Figures> {
+    let schedule = crate::sim::simulate(workload, cluster, policy)?;
+    let overall = evaluate(workload, cluster, &schedule, 0)?.metrics.overall;
     let wait = overall.group.wait;
     Ok(Figures {
         mean_wait_s: wait.map(|wait| wait.mean_s),
@@ -273,38 +271,40 @@ fn figures(study: &Study<'_>, at: usize, workload: &Workload) -> Result<Figures>
     })
 }
 
-/// Replays every policy of a study on several draws of more work. Draws run side by side; the answer does not depend on threads. `done` is called after
+/// Replays policies, each with its name, on several draws of more work. Draws run side by side; the answer does not depend on threads. `done` is called after
 /// each replay.
 ///
 /// # Errors
 /// As [`crate::sim::simulate`].
-pub fn grow(study: &Study<'_>, growth: Growth, done: impl Fn() + Sync) -> Result<GrowthAnswer> {
-    let record = &study.loaded.workload;
-    let scenarios = study.scenarios.len();
-    let of_record: Vec<Figures> = (0..scenarios)
-        .into_par_iter()
-        .map(|at| figures(study, at, record).inspect(|_| done()))
-        .collect::<Result<_>>()?;
+pub fn grow(
+    (record, cluster): (&Workload, &Cluster),
+    policies: &[(&str, &Policy)],
+    growth: Growth,
+    done: impl Fn() + Sync,
+) -> Result<GrowthAnswer> {
+    let all = |workload: &Workload| -> Result<Vec<Figures>> {
+        let found = policies.par_iter().map(|(_, policy)| figures(workload, cluster, policy).inspect(|_| done()));
+        found.collect()
+    };
+    let of_record = all(record)?;
     let draws: Vec<Draw> = (0..growth.draws)
         .into_par_iter()
         .map(|draw| {
             let (workload, _) = scaled(record, growth.factor, growth.seed.wrapping_add(draw));
-            let found: Result<Vec<Figures>> =
-                (0..scenarios).map(|at| figures(study, at, &workload).inspect(|_| done())).collect();
-            Ok(Draw { asked_s: asked_s(&workload), jobs: workload.len() as f64, found: found? })
+            Ok(Draw { asked_s: asked_s(&workload), jobs: workload.len() as f64, found: all(&workload)? })
         })
         .collect::<Result<_>>()?;
     let ratio = |value: &dyn Fn(&Draw) -> f64, of: f64| {
         let ratios: Vec<f64> = draws.iter().map(|draw| value(draw) / of).collect();
         OverDraws::of(&ratios).ok_or_else(|| Error::Defect("there are fewer than two draws".to_owned()))
     };
-    let policies = study.scenarios.iter().zip(&of_record).enumerate().map(|(at, (named, now))| {
+    let replays = policies.iter().zip(&of_record).enumerate().map(|(at, ((name, _), now))| {
         let over = |figure: &dyn Fn(&Figures) -> Option<f64>| {
             let values: Option<Vec<f64>> = draws.iter().map(|draw| draw.found.get(at).and_then(figure)).collect();
             values.and_then(|values| OverDraws::of(&values))
         };
         GrownReplay {
-            name: named.name.clone(),
+            name: (*name).to_owned(),
             mean_wait_s: over(&|found| found.mean_wait_s),
             p95_wait_s: over(&|found| found.p95_wait_s),
             utilisation: over(&|found| found.utilisation),
@@ -318,7 +318,7 @@ pub fn grow(study: &Study<'_>, growth: Growth, done: impl Fn() + Sync) -> Result
         draws: growth.draws,
         gpu_time_ratio: ratio(&|draw| draw.asked_s, asked_s(record))?,
         jobs_ratio: ratio(&|draw| draw.jobs, record.len() as f64)?,
-        policies: policies.collect(),
+        policies: replays.collect(),
     })
 }
 
