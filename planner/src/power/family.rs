@@ -12,6 +12,7 @@
 
 use std::ops::Range;
 
+use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -246,7 +247,10 @@ impl Stretch<'_> {
     pub fn orders(&self, setting: &Setting) -> (Vec<f64>, f64) {
         let most = match setting.looks_back() {
             0 => Vec::new(),
-            slots => trailing_maximum(self.need, self.range.start, slots),
+            slots => {
+                let known = self.need.get(..self.range.end).unwrap_or(self.need);
+                trailing_maximum(known, self.range.start, slots)
+            }
         };
         let mut rule = Rule::new(*setting);
         let slots = 0..self.range.len();
@@ -258,6 +262,29 @@ impl Stretch<'_> {
     pub fn score(&self, setting: &Setting) -> Scored {
         let (orders, buffer) = self.orders(setting);
         Scored { setting: *setting, outcome: self.demand.score(&orders, buffer) }
+    }
+
+    /// What each of some settings meant. Those that differ in their buffer alone order alike, and are carried out once up to there.
+    pub(super) fn score_all(&self, settings: &[Setting]) -> Vec<Scored> {
+        let mut alike: Vec<(Setting, Vec<(usize, &Setting)>)> = Vec::new();
+        for (place, setting) in settings.iter().enumerate() {
+            let bare = setting.without_buffer();
+            match alike.iter_mut().find(|(other, _)| *other == bare) {
+                Some((_, members)) => members.push((place, setting)),
+                None => alike.push((bare, vec![(place, setting)])),
+            }
+        }
+        let scored = |(bare, members): &(Setting, Vec<(usize, &Setting)>)| {
+            let (orders, _) = self.orders(bare);
+            let of = |(place, setting): &(usize, &Setting)| {
+                let outcome = self.demand.score(&orders, setting.buffer());
+                (*place, Scored { setting: **setting, outcome })
+            };
+            members.iter().map(of).collect::<Vec<(usize, Scored)>>()
+        };
+        let mut found: Vec<(usize, Scored)> = alike.par_iter().flat_map_iter(scored).collect();
+        found.sort_unstable_by_key(|(place, _)| *place);
+        found.into_iter().map(|(_, scored)| scored).collect()
     }
 
     /// Every setting of a family, and what it meant.

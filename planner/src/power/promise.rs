@@ -142,7 +142,8 @@ impl Guard {
     ) -> (Kept, Ledger) {
         let mut walker = demand.walker();
         let begin = first.saturating_sub(self.boot_slots);
-        let recent = trailing_maximum(need, begin, self.recent_slots);
+        let known = need.get(..first + demand.need.len()).unwrap_or(need);
+        let recent = trailing_maximum(known, begin, self.recent_slots);
         let recent_at =
             |slot: usize| slot.checked_sub(begin).and_then(|place| recent.get(place)).copied().unwrap_or(0.0);
         let slots = demand.need.len();
@@ -220,8 +221,20 @@ pub(super) fn follow(
 fn elect(stretch: &Stretch<'_>, settings: &[Setting], service: &Service) -> Option<Guarded> {
     let judge = Judge::new(&stretch.demand, Some(service));
     let block = choice::block_slots(stretch.range.len(), stretch.demand.slot_ms);
+    // Many settings are guarded alike, and what guards them is learned from all of the past.
+    let mut guards: Vec<Guard> = Vec::new();
+    for setting in settings {
+        if !guards.iter().any(|guard| guard.recent_slots == guarded_by(setting, stretch.demand.slot_ms)) {
+            guards.push(guard_of(stretch, setting));
+        }
+    }
+    let kept = |setting: &Setting| {
+        let slots = guarded_by(setting, stretch.demand.slot_ms);
+        let known = guards.iter().find(|guard| guard.recent_slots == slots).copied();
+        keep_by(&known.unwrap_or_else(|| guard_of(stretch, setting)), stretch, setting, service)
+    };
     let tried: Vec<(Setting, Vec<Sums>)> =
-        settings.par_iter().map(|setting| (*setting, keep(stretch, setting, service).blocks(block))).collect();
+        settings.par_iter().map(|setting| (*setting, kept(setting).blocks(block))).collect();
     let half = tried.first().map_or(0, |(_, blocks)| blocks.len() / 2);
     let best = |of: &dyn Fn(&[Sums]) -> Sums| tried.iter().min_by(|a, b| judge.order(&of(&a.1), &of(&b.1)));
     let (setting, _) = best(&|blocks| Sums::of(blocks))?;
@@ -245,15 +258,23 @@ pub(super) fn guarded_by(setting: &Setting, slot_ms: i64) -> usize {
     }
 }
 
-/// A setting under the guard that the past of a stretch teaches.
-pub(super) fn keep(stretch: &Stretch<'_>, setting: &Setting, service: &Service) -> Kept {
+/// What guards a setting, as the past of a stretch teaches.
+fn guard_of(stretch: &Stretch<'_>, setting: &Setting) -> Guard {
     let demand = &stretch.demand;
     let lengths = (guarded_by(setting, demand.slot_ms), demand.boot_slots);
-    let past = 0..stretch.range.start;
-    let guard = Guard::learn((stretch.need, stretch.total), past, lengths, stretch.range.len(), demand.slot_ms);
+    Guard::learn((stretch.need, stretch.total), 0..stretch.range.start, lengths, stretch.range.len(), demand.slot_ms)
+}
+
+/// A setting under a guard.
+fn keep_by(guard: &Guard, stretch: &Stretch<'_>, setting: &Setting, service: &Service) -> Kept {
     let (orders, buffer) = stretch.orders(setting);
     let wished: Vec<f64> = orders.into_iter().map(|order| order + buffer).collect();
     guard.keep(stretch, &wished, service)
+}
+
+/// A setting under the guard that the past of a stretch teaches.
+pub(super) fn keep(stretch: &Stretch<'_>, setting: &Setting, service: &Service) -> Kept {
+    keep_by(&guard_of(stretch, setting), stretch, setting, service)
 }
 
 /// A stretch under a promise.

@@ -108,6 +108,37 @@ impl Setting {
         }
     }
 
+    /// The same without the nodes of its [buffer](Self::buffer).
+    pub(super) fn without_buffer(&self) -> Self {
+        let mut bare = *self;
+        match &mut bare {
+            Self::TrailingMaximum { buffer, .. }
+            | Self::Newsvendor { buffer, .. }
+            | Self::Lazy { buffer, .. }
+            | Self::Reach(Switches { buffer, .. }) => *buffer = 0,
+            Self::AlwaysOn | Self::Timeout { .. } | Self::Ces { .. } | Self::IdleTimeout { .. } => {}
+        }
+        bare
+    }
+
+    /// Of the horizons at which [chances](super::reach) may be told, those that the rule asks for; what waking looks at is the first of all.
+    pub(super) fn asks(&self, horizons: &[usize]) -> Vec<usize> {
+        let first = horizons.first().copied();
+        match self {
+            Self::Newsvendor { .. } => first.into_iter().collect(),
+            Self::Lazy { window_slots, .. } => Some(*window_slots).filter(|window| *window > 0).into_iter().collect(),
+            Self::Reach(switches) => {
+                let keep = Some(switches.keep_slots).filter(|keep| Some(*keep) != first);
+                first.into_iter().chain(keep).collect()
+            }
+            Self::AlwaysOn
+            | Self::Timeout { .. }
+            | Self::TrailingMaximum { .. }
+            | Self::Ces { .. }
+            | Self::IdleTimeout { .. } => Vec::new(),
+        }
+    }
+
     /// Slots over which the rule asks for the most of the past, if it does.
     pub(super) fn looks_back(&self) -> usize {
         match self {

@@ -13,7 +13,6 @@ use tracecast_analytics::time::DAY_MS;
 use tracecast_predictors::demand::{Series, Slot, Unit};
 use tracecast_predictors::model_file::Format;
 
-use super::family::Family;
 use super::promise::{Guard, guarded_by};
 use super::reach::{Reach, horizons};
 use super::rule::Setting;
@@ -107,9 +106,9 @@ impl SavedPool {
     /// If a learner fails.
     pub fn fit(series: &Series, setting: Setting, service: Option<&Service>, boot_slots: usize) -> Result<Self> {
         let count = series.slots.len();
-        let ahead = horizons(series.slot_ms, boot_slots);
-        let learns = Family::of(&setting).learns();
-        let reach = Reach::fit(series, 0..count, if learns { &ahead } else { &[] })?;
+        // The rule is known by now, so nothing is learned that it does not ask for.
+        let ahead = setting.asks(&horizons(series.slot_ms, boot_slots));
+        let reach = Reach::fit(series, 0..count, &ahead)?;
         let need: Vec<f64> = series.slots.iter().map(|slot| slot.peak.min(slot.total)).collect();
         let total: Vec<f64> = series.slots.iter().map(|slot| slot.total).collect();
         let from_ms = series.time_ms(count);

@@ -438,7 +438,7 @@ impl<'a> Survey<'a> {
                     family: rule.family,
                     tried: rule.tried,
                     kept: rule.kept.len(),
-                    points: front(rule.kept.iter().map(|point| evaluating.score(&point.setting)).collect(), 0.0),
+                    points: front(evaluating.score_all(&rule.front()), 0.0),
                     chosen: Scored { setting: rule.elected.setting, outcome },
                     for_service: rule
                         .for_service

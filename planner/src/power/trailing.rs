@@ -5,13 +5,13 @@
 
 use std::collections::VecDeque;
 
-/// For each slot from `from` on: the largest of the `length` values before it.
+/// For each slot from `from` on: the largest of the `length` values before it. Nothing earlier than those is looked at.
 pub fn trailing_maximum(values: &[f64], from: usize, length: usize) -> Vec<f64> {
     // Places of values that are larger than all after them, in order.
     let mut stairs: VecDeque<usize> = VecDeque::new();
     let mut found = Vec::with_capacity(values.len().saturating_sub(from));
     let at = |place: usize| values.get(place).copied().unwrap_or(0.0);
-    for slot in 0..values.len() {
+    for slot in from.saturating_sub(length)..values.len() {
         if slot >= from {
             while stairs.front().is_some_and(|first| first + length < slot) {
                 stairs.pop_front();

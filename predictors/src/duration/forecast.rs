@@ -28,7 +28,7 @@ use super::rows::{Lesson, Row, Rows};
 use crate::error::{Error, Result};
 use crate::feature::Past;
 use crate::matrix::Matrix;
-use crate::model::boosted::{Boosted, FittedTrees, Target, Trees};
+use crate::model::boosted::{Boosted, FittedTrees, SharedRows, Target, Trees};
 use crate::model::forest::{FittedForest, Forest};
 use crate::model::linear::{FittedLinear, Linear};
 use crate::model::{Fit, Predict, Training};
@@ -331,7 +331,8 @@ pub fn quartet(features: &Matrix, labels: &[f32], settings: &Settings) -> Result
 }
 
 fn four(columns: Vec<u32>, part: &Matrix, labels: &[f32], trees: Trees) -> Result<Quartet> {
-    let grow = |target: Target| Boosted { target, trees }.fit(Training { rows: part, labels, censored: &[] });
+    let rows = SharedRows::of(part)?;
+    let grow = |target: Target| Boosted { target, trees }.fit_shared(&rows, labels);
     Ok(Quartet {
         columns,
         mean: grow(Target::Mean)?,

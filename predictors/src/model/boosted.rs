@@ -10,6 +10,7 @@
 //! O(trees × rows × columns), prediction O(trees × depth) a row. Worked number: 120 trees of 31 leaves are about 120 × 6 comparisons a row.
 
 use hessboost::config::{GrowPolicy, LeafEstimation};
+use hessboost::data::ViewCuts;
 use hessboost::objective::{Aft, AftDistribution, LambdaRank, Quantiles};
 use hessboost::prelude::{BoostedModel, DMatrix, Iterations, ModelFormat, Objective, RegLoss, TrainingParams, train};
 use serde::{Deserialize, Serialize};
@@ -114,6 +115,45 @@ pub struct FittedTrees {
     logged: bool,
 }
 
+/// Rows of features that several models learn from, cut into bins once whatever the labels.
+#[derive(Debug, Clone)]
+pub struct SharedRows {
+    data: DMatrix,
+}
+
+impl SharedRows {
+    /// The rows of a table, O(rows × columns); they are cut into bins when the first model is grown.
+    ///
+    /// # Errors
+    /// If there are fewer than two rows, or no columns.
+    pub fn of(rows: &Matrix) -> Result<Self> {
+        enough(rows.rows(), rows.columns())?;
+        Ok(Self { data: DMatrix::from_dense(rows.values(), rows.rows(), rows.columns()).map_err(refused)? })
+    }
+
+    /// Those of the rows that are named, in the same bins.
+    ///
+    /// # Errors
+    /// If there are fewer than two, or one of them does not exist.
+    pub fn only(&self, rows: &[u32]) -> Result<Self> {
+        enough(rows.len(), self.data.n_cols())?;
+        let rows: Vec<usize> = rows.iter().map(|row| *row as usize).collect();
+        Ok(Self { data: self.data.select_rows_with_cuts(&rows, ViewCuts::Source).map_err(refused)? })
+    }
+
+    /// How many rows.
+    pub fn rows(&self) -> usize {
+        self.data.n_rows()
+    }
+}
+
+fn enough(rows: usize, columns: usize) -> Result<()> {
+    if rows < 2 || columns == 0 {
+        return Err(Error::TooFew(format!("{rows} rows of {columns} features are too few to grow trees")));
+    }
+    Ok(())
+}
+
 const LEARNER: &str = "boosted trees";
 
 fn refused(reason: impl std::fmt::Display) -> Error {
@@ -161,6 +201,21 @@ impl Boosted {
     }
 }
 
+impl Boosted {
+    /// Learns a mean, a quantile or a chance from rows whose labels are all known, one a row.
+    ///
+    /// # Errors
+    /// If the target is another one, the labels are not one a row, or the library refuses them.
+    pub fn fit_shared(&self, rows: &SharedRows, labels: &[f32]) -> Result<FittedTrees> {
+        if matches!(self.target, Target::Survival(_) | Target::Rank) {
+            return Err(refused("rows are shared by means, quantiles and chances alone"));
+        }
+        let data = rows.data.clone().with_labels(labels).map_err(refused)?;
+        let model = train(&self.params(rows.rows())?, &data, self.trees.trees).map_err(refused)?;
+        Ok(FittedTrees { model, logged: true })
+    }
+}
+
 impl Fit for Boosted {
     type Fitted = FittedTrees;
 
@@ -172,13 +227,7 @@ impl Fit for Boosted {
             .filter(|(row, _)| survival || !censored.get(*row as usize).copied().unwrap_or(false))
             .map(|(row, _)| row)
             .collect();
-        if kept.len() < 2 || rows.columns() == 0 {
-            return Err(Error::TooFew(format!(
-                "{} rows of {} features are too few to grow trees",
-                kept.len(),
-                rows.columns()
-            )));
-        }
+        enough(kept.len(), rows.columns())?;
         let label = |row: &u32| labels.get(*row as usize).copied().unwrap_or(0.0);
         let kept_labels: Vec<f32> = kept.iter().map(label).collect();
         let data = if kept.len() == rows.rows() {

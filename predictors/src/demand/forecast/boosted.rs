@@ -22,8 +22,8 @@ use super::{Fan, ForecastSettings, Forecaster, Seen, Series};
 use crate::demand::fan::{LEVELS, NORMAL, Quantiles};
 use crate::error::{Error, Result};
 use crate::matrix::Matrix;
-use crate::model::boosted::{Boosted, FittedTrees, Target};
-use crate::model::{Fit as _, Predict as _, Training};
+use crate::model::Predict as _;
+use crate::model::boosted::{Boosted, FittedTrees, SharedRows, Target};
 
 /// Levels that trees are grown for.
 pub const GROWN: [f64; 5] = [0.05, 0.25, 0.5, 0.75, 0.95];
@@ -198,8 +198,9 @@ impl BoostedDemand {
                 labels.push(((target - last) / scale) as f32);
             }
         }
-        let training = Training { rows: &rows, labels: &labels, censored: &[] };
-        let grow = |level: f64| Boosted { target: Target::Quantile(level), trees: settings.trees }.fit(training);
+        let rows = SharedRows::of(&rows)?;
+        let grow =
+            |level: f64| Boosted { target: Target::Quantile(level), trees: settings.trees }.fit_shared(&rows, &labels);
         let trees = GROWN.into_iter().map(grow).collect::<Result<Vec<FittedTrees>>>()?;
         Ok(Self { scales, trees })
     }
