@@ -1,4 +1,4 @@
-"""Measures `tracecast rollup` against DuckDB and pandas and prints Markdown tables.
+"""Measures `tracecast rollup` and `tracecast query` against DuckDB and pandas and prints Markdown tables.
 
     python run.py --philly TRACES/philly/philly_jobs.csv.gz
 
@@ -119,6 +119,7 @@ def compare(options, work):
     duck = [sys.executable, str(HERE / "duckdb_rollup.py")]
     contenders = {
         ("tracecast", "Parquet"): (ours(options, parquet), None),
+        ("tracecast query, exact quantiles", "Parquet"): ([sys.executable, str(HERE / "query_rollup.py"), str(parquet)], []),
         ("DuckDB", "Parquet"): ([*duck, str(parquet)], []),
         ("DuckDB, loaded into a table first", "Parquet"): ([*duck, str(parquet)], ["--load"]),
         ("DuckDB, approximate quantiles", "Parquet"): ([*duck, str(parquet)], ["--approx"]),
