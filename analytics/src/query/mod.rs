@@ -6,8 +6,8 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`statement`] | what is asked: one query, nothing that changes anything, with an order that leaves no ties to chance |
-//! | [`frame`] | tables to frames of polars and back to Arrow |
+//! | `statement` | what is asked: one query, nothing that changes anything, with an order that leaves no ties to chance |
+//! | `frame` | tables to frames of polars and back to Arrow |
 //! | [`answer`] | the rows of an answer, written as text, CSV, JSON, JSON lines, Parquet or Arrow |
 //! | [`listing`] | which tables and columns there are |
 //! | [`selection`] | a condition over `job_facts` as a mask: `--where` |
