@@ -35,7 +35,7 @@ pub(crate) struct Reading {
     /// The limit protects the memory against a file that expands without end. A document may always expand to 16 MiB.
     #[arg(long, value_name = "TIMES", default_value_t = ingest::MOST_EXPANSION, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) max_expansion: u64,
-    /// Look only at jobs that meet this condition in SQL: --where \"vc = 'vision' and gpus >= 8\"
+    /// Look only at jobs that meet this condition in SQL: --where "vc = 'vision' and gpus >= 8"
     ///
     /// The columns are those of the table job_facts, which `tracecast query SOURCE` lists. The answer says how many jobs were selected. What
     /// needs all jobs of a cluster is then left out, and a command that needs them all refuses the option.

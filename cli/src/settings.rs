@@ -10,9 +10,11 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
+use clap::error::{ContextKind, ContextValue};
 use clap::{ArgAction, Command, CommandFactory, FromArgMatches};
 
 use crate::exit::Usage;
+use crate::output;
 
 /// Name of the file.
 const FILE: &str = "tracecast.toml";
@@ -66,7 +68,10 @@ pub(crate) fn parse<A: CommandFactory + FromArgMatches>() -> Result<(A, Settings
     let command = settings.applied(A::command(), &mut Vec::new());
     settings.check()?;
     settings.in_force.sort();
-    let matches = command.get_matches();
+    let matches = command.try_get_matches().unwrap_or_else(|error| {
+        settings.name_the_source(&error);
+        error.exit()
+    });
     Ok((A::from_arg_matches(&matches)?, settings))
 }
 
@@ -149,6 +154,14 @@ impl Settings {
             (found, from) = (Some(vec![value]), variable);
         }
         found.map(|values| (values, from))
+    }
+
+    /// Says where a value that an option refuses comes from, if nobody typed it.
+    fn name_the_source(&self, error: &clap::Error) {
+        let Some(ContextValue::String(value)) = error.get(ContextKind::InvalidValue) else { return };
+        if let Some(setting) = self.in_force.iter().find(|setting| setting.values.contains(value)) {
+            output::say(false, &format!("tracecast: `{value}` is set in {}, for --{}", setting.from, setting.option));
+        }
     }
 
     /// Refuses keys that no command takes: a setting that is misspelt would otherwise do nothing.

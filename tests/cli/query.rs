@@ -105,15 +105,17 @@ fn every_form_holds_the_rows() {
     assert_eq!(lines, *json(&text("json")).as_array().unwrap());
     assert_eq!(lines.len(), 3);
     for (form, magic) in [("parquet", &b"PAR1"[..]), ("arrow", b"ARROW1")] {
-        let path = folder.path(form);
-        assert!(tracecast(&["query", &source, sql, "--format", form, "-o", &path]).status.success());
+        let path = folder.path(&format!("mine.{form}"));
+        // The name says the form.
+        assert!(tracecast(&["query", &source, sql, "-o", &path]).status.success());
         assert!(std::fs::read(&path).unwrap().starts_with(magic), "{form}");
     }
     // What was written can be asked about.
-    std::fs::rename(folder.path("parquet"), folder.path("mine.parquet")).unwrap();
     let with = format!("mine={}", folder.path("mine.parquet"));
     let joined = "select m.gpus from mine as m join job_facts as f on m.job_key = f.job_key order by m.gpus";
     assert_eq!(rows(&[&source, joined, "--with", &with]).len(), 3);
+    let with = format!("mine={}", folder.path("mine.arrow"));
+    assert!(stderr(&tracecast(&["query", &source, joined, "--with", &with])).contains("Arrow file"));
 }
 
 #[test]
@@ -127,6 +129,11 @@ fn what_cannot_be_asked_is_refused_with_a_remedy() {
         ("drop table jobs", "only queries are answered"),
         ("select 1; select 2", "write one query"),
         ("select sum(vc) from", "expected"),
+        ("select user, sum(gpu_hours) from job_facts", "neither grouped nor aggregated"),
+        ("select user from job_facts group by user order by sum(gpu_hours)", "order by value"),
+        ("select submit::date from job_facts", "submit_date"),
+        ("selct user from job_facts", "expected"),
+        ("", "write one query"),
     ] {
         let output = tracecast(&["query", &source, sql]);
         assert_eq!(output.status.code(), Some(2), "{sql}: {}", stderr(&output));
@@ -217,6 +224,8 @@ fn where_is_as_if_the_source_had_been_cut_by_hand() {
                     (output.status.code(), if text.is_empty() { serde_json::Value::Null } else { json(&text) })
                 };
                 let (code, mut selected) = run(&whole, &["--where", condition]);
+                let told = selected["notes"].to_string();
+                assert!(code != Some(0) || told.contains("of 240 jobs"), "{command:?}: {told}");
                 let (by_hand_code, mut by_hand) = run(&cut_file, &[]);
                 assert_eq!(code, by_hand_code, "{condition}, seed {seed}, {command:?}");
                 let Some(missing) = selected.get("missing").and_then(|missing| missing.as_array()).cloned() else {
@@ -235,7 +244,7 @@ fn where_is_as_if_the_source_had_been_cut_by_hand() {
                     .map(|topic| topic["topic"].as_str().unwrap())
                     .collect();
                 assert!(refused.contains(&"pool") && !refused.contains(&"wait"), "{refused:?}");
-                for key in ["sources", "quality", "notes", "missing"].iter().chain(&refused) {
+                for key in ["sources", "quality", "notes", "selected", "missing"].iter().chain(&refused) {
                     selected.as_object_mut().unwrap().remove(*key);
                     by_hand.as_object_mut().unwrap().remove(*key);
                 }

@@ -40,7 +40,7 @@ pub use topic::{Missing, Topic, TopicResult};
 
 use crate::facts::{Capacity, JobFacts};
 use crate::report::{Chart, Report, Section};
-use crate::trace::{SourceRecord, Trace};
+use crate::trace::{Selected, SourceRecord, Trace};
 
 /// Version of the JSON form; a change that breaks its readers raises it.
 pub const SCHEMA: &str = "describe/2";
@@ -56,6 +56,9 @@ macro_rules! description {
             pub sources: Vec<SourceRecord>,
             /// What the readers want known of the source.
             pub notes: Vec<String>,
+            /// What the trace was cut to, if it was.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub selected: Option<Selected>,
             /// What became of every row.
             pub quality: Quality,
             $( $(#[$doc])* pub $field: Option<$topic>, )*
@@ -78,6 +81,7 @@ macro_rules! description {
                     schema: SCHEMA.to_owned(),
                     sources: trace.sources.clone(),
                     notes: trace.notes.iter().cloned().chain(Capacity::assumption(trace)).collect(),
+                    selected: trace.selected.clone(),
                     quality: Quality::of(trace),
                     $( $field: topic::attempt(&facts, &mut missing), )*
                     missing,
@@ -154,7 +158,12 @@ impl Description {
     }
 
     fn subtitle(&self) -> String {
-        self.summary.as_ref().map(TraceSummary::subtitle).or_else(|| self.observed.clone()).unwrap_or_default()
+        let when =
+            self.summary.as_ref().map(TraceSummary::subtitle).or_else(|| self.observed.clone()).unwrap_or_default();
+        match &self.selected {
+            Some(selected) => format!("{when}; {}", selected.in_short()),
+            None => when,
+        }
     }
 
     /// The summary: what the trace is, and what became of its rows if some are missing.

@@ -71,6 +71,7 @@ pub(super) fn overview(facts: &JobFacts<'_>) -> Option<Chart> {
     let has = |name: &str| series.iter().any(|one| one.name == name);
     let reading = match (has("waited for"), has("there are")) {
         (true, true) => "What is waited for while GPUs are free is what another order, placement or quota could start.",
+        (true, false) if facts.trace.selected.is_some() => "Of the jobs that are looked at.",
         (true, false) => "How many GPUs there are is not recorded.",
         (false, true) => "The gap below what there is was free.",
         (false, false) => "",
@@ -92,6 +93,7 @@ impl Description {
             .map_or_else(|| "mean over the time".to_owned(), |nodes| format!("on {}", counted(nodes, "node", "nodes")));
         match summary.and_then(|summary| summary.gpus) {
             Some(gpus) => Figure::new("GPUs", count(gpus.round() as u64), on),
+            None if self.selected.is_some() => Figure::unknown("GPUs", "only some of the jobs are looked at"),
             None => Figure::unknown("GPUs", "how many there are is not recorded"),
         }
     }
@@ -138,6 +140,7 @@ impl Description {
         let gpus = power.and_then(|power| power.gpus.as_ref()).and_then(|gpus| gpus.metered.as_ref());
         match gpus.and_then(|metered| metered.energy.known_kwh()) {
             Some(kwh) => Figure::new("Energy", format!("{} kWh", compact(kwh)), "of the GPUs, as metered"),
+            None if self.selected.is_some() => Figure::unknown("Energy", "not told of some of the jobs"),
             None => Figure::unknown("Energy", "GPUs are not metered"),
         }
     }

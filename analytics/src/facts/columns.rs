@@ -5,7 +5,7 @@
 //!
 //! `gpu_hours = gpus × run_s / 3600`, `jct_s = wait_s + run_s` for jobs that ended.
 //!
-//! Hours are rounded to a multiple of 2⁻²⁸ h (13 µs): sums of such numbers are exact below 2²⁵ hours (33 million), so that no order of adding
+//! Hours are rounded to a multiple of 2⁻³² h (0.8 µs): sums of such numbers are exact below 2²¹ hours (2 million), so that no order of adding
 //! them changes a digit.
 //!
 //! Worked number: 8 GPUs for 1,800 s are `gpu_s` 14,400 and `gpu_hours` 4; submitted on Friday 2017-10-06 at 09:30, `submit_week` is Monday
@@ -27,7 +27,7 @@ use crate::time::{HOUR_S, LocalTime};
 pub const NAME: &str = "job_facts";
 
 /// The step of which hours are multiples.
-const HOURS_STEP: f64 = 1.0 / (1u64 << 28) as f64;
+const HOURS_STEP: f64 = 1.0 / (1u64 << 32) as f64;
 
 /// What a column holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -53,10 +53,13 @@ impl QueryAnswer {
             }
         });
         let rows = self.rows();
-        let title = if rows == 1 { "1 row".to_owned() } else { format!("{rows} rows") };
+        let mut title = if rows == 1 { "1 row".to_owned() } else { format!("{rows} rows") };
+        if schema.fields().iter().any(|field| matches!(field.data_type(), DataType::Timestamp(_, Some(_)))) {
+            title.push_str(&format!(", times in {}", self.zone.name()));
+        }
         let mut table = ReportTable::new(title, columns.collect());
         for row in 0..rows.min(most) {
-            let cell = |array: &ArrayRef| match self.value(array, row) {
+            let cell = |array: &ArrayRef| match self.shown(array, row) {
                 Value::Null => Cell::Missing,
                 Value::String(text) => Cell::Text(text),
                 Value::Number(number) => number
@@ -155,6 +158,16 @@ impl QueryAnswer {
         writer.write(&self.batch).map_err(failed)?;
         writer.finish().map_err(failed)?;
         writer.into_inner().map_err(failed)
+    }
+
+    /// One value for people: as [`Self::value`], but for times, whose zone the title names.
+    fn shown(&self, array: &ArrayRef, row: usize) -> Value {
+        match array.data_type() {
+            DataType::Timestamp(_, Some(_)) if !array.is_null(row) => {
+                Value::from(self.zone.show(array.as_primitive::<TimestampMillisecondType>().value(row)))
+            }
+            _ => self.value(array, row),
+        }
     }
 
     /// One value, as JSON holds it.

@@ -115,7 +115,12 @@ fn meanings(table: &str) -> Vec<(&'static str, &'static str)> {
 }
 
 fn unit(column: &str) -> Option<&'static str> {
-    UNITS.iter().find(|(suffix, _)| column.ends_with(suffix)).map(|(_, unit)| *unit)
+    // `g_per_kwh` is no energy.
+    UNITS
+        .iter()
+        .filter(|_| !column.contains("_per_"))
+        .find(|(suffix, _)| column.ends_with(suffix))
+        .map(|(_, unit)| *unit)
 }
 
 /// A listing for people: a table of the tables, and one of the columns of each. Columns without a known value are named in a note below.

@@ -25,6 +25,7 @@ pub mod selection;
 mod frame;
 mod statement;
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use polars::prelude::{
@@ -107,7 +108,13 @@ impl Tables {
         {
             return Err(wrong("a table of this name is there already", "choose another name"));
         }
-        std::fs::File::open(path).map_err(|e| Error::io("open", path, e))?;
+        let mut magic = Vec::new();
+        std::fs::File::open(path)
+            .and_then(|file| file.take(6).read_to_end(&mut magic))
+            .map_err(|e| Error::io("read", path, e))?;
+        if magic == b"ARROW1" {
+            return Err(wrong("it is an Arrow file, which is not read here", "write it as Parquet or CSV"));
+        }
         self.with.push((name.to_owned(), path.to_owned()));
         Ok(())
     }
@@ -140,16 +147,12 @@ impl Tables {
     fn plan(&self, sql: &str) -> Result<(LazyFrame, Statement)> {
         let mut statement = Statement::parse(sql).map_err(|why| refused(sql, why))?;
         let mut context = SQLContext::new();
-        for name in self.names() {
-            if statement.names(&name) {
-                context.register(&name, self.frame(&name)?);
-            }
-        }
-        let known = || self.names().join(", ");
-        if let Some(unknown) =
-            statement.tables().iter().find(|table| !self.names().iter().any(|name| name.eq_ignore_ascii_case(table)))
-        {
-            return Err(refused(sql, format!("there is no table {unknown}; there are {}", known())));
+        let names = self.names();
+        for asked in statement.tables() {
+            let Some(name) = names.iter().find(|name| name.eq_ignore_ascii_case(asked)) else {
+                return Err(refused(sql, format!("there is no table {asked}; there are {}", names.join(", "))));
+            };
+            context.register(asked, self.frame(name)?);
         }
         let mut frame = guarded(|| context.execute(&statement.text())).map_err(|error| failed(sql, &error))?;
         if statement.is_unordered() {
@@ -263,10 +266,24 @@ fn refused(sql: &str, why: String) -> Error {
 }
 
 fn failed(sql: &str, error: &PolarsError) -> Error {
-    // The plan in which it failed helps nobody who did not write the engine.
+    // The plan in which it failed, and what to write in Python, help nobody here.
     let text = error.to_string();
-    let why = text.split("\n\nResolved plan until failure").next().unwrap_or_default();
-    refused(sql, why.trim().to_owned())
+    let why = text.split("\n\nResolved plan until failure").next().unwrap_or_default().trim();
+    if let Some((what, rest)) = why.split_once("; valid columns: [") {
+        // The list is of fifty names; what is meant may stand behind it.
+        let meant =
+            rest.rsplit_once("Did you mean").map_or_else(String::new, |(_, meant)| format!(" did you mean{meant}"));
+        let listed = "; without a query, `tracecast query SOURCE` lists all columns, and texts stand in single quotes";
+        return refused(sql, format!("{what};{meant}{listed}"));
+    }
+    let why = match why.split_once(". It's possible that multiple expressions") {
+        Some((what, _)) => format!("{what}; give one of the columns another name with AS"),
+        None if why.starts_with("unsupported function") => {
+            format!("{why}; for the calendar use submit_date, submit_week, submit_month or extract(... from submit)")
+        }
+        None => why.to_owned(),
+    };
+    refused(sql, why)
 }
 
 #[cfg(test)]

@@ -66,6 +66,7 @@ fn days_begin_at_midnight_of_the_zone() {
 fn groups_come_in_one_order_and_unknown_is_one_of_them() {
     assert_eq!(ask("select vc, count(*) as n from job_facts group by vc order by n desc"), "vc,n\nx,1\ny,1\n,1\n");
     assert_eq!(ask("select distinct state from job_facts"), "state\nunknown\n");
+    assert_eq!(ask("SELECT count(*) AS n FROM Job_Facts;"), "n\n3\n");
 }
 
 #[test]
@@ -78,6 +79,8 @@ fn an_empty_table_has_its_columns() {
 fn what_cannot_be_is_refused() {
     assert!(refusal("select nothing from jobs").contains("nothing"));
     assert!(refusal("select * from job").contains("there are job_facts, jobs"));
+    assert!(refusal("select vc, vc from jobs").contains("another name with AS"));
+    assert!(refusal("select date_trunc('week', submit) from jobs").contains("submit_week"));
     assert!(
         refusal("select job_key, array_agg(gpus) as all_gpus from job_facts group by job_key").contains("all_gpus")
     );

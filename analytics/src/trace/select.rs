@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Trace;
-use crate::report::format::counted;
+use crate::report::format::{count, counted};
 use crate::schema::{ActivityTable, CapacityTable, GpuSampleTable, NodeSampleTable, NodeTable, Table, Text};
 
 /// What a trace was cut to.
@@ -32,16 +32,15 @@ impl Selected {
     pub fn sentence(&self) -> String {
         let unknown = match self.unknown {
             0 => String::new(),
-            unknown => {
-                format!(", and unknown of {}", counted(unknown, "job, which is left out", "jobs, which are left out"))
-            }
+            unknown => format!(" It is unknown of {}, left out, too.", counted(unknown, "job", "jobs")),
         };
         let of = counted(self.of, "job", "jobs");
-        format!(
-            "Only jobs with `{}` are looked at: {} of {of}. The condition is not true of the others{unknown}.",
-            self.condition,
-            crate::report::format::count(self.jobs)
-        )
+        format!("Only jobs with `{}` are looked at: {} of {of}.{unknown}", self.condition, count(self.jobs))
+    }
+
+    /// What was selected, in a few words.
+    pub fn in_short(&self) -> String {
+        format!("{} of {} with {}", count(self.jobs), counted(self.of, "job", "jobs"), self.condition)
     }
 
     /// Why an analysis that needs all jobs is refused.
@@ -102,7 +101,7 @@ mod tests {
         assert_eq!(trace.attempts.job_key.iter().flatten().collect::<Vec<_>>(), ["a", "a", "c", "c"]);
         // The label that nobody has any more is gone, too.
         assert_eq!((trace.jobs.vc.distinct(), trace.nodes.len()), (1, 0));
-        let sentence = "Only jobs with `vc = 'x'` are looked at: 2 of 3 jobs. The condition is not true of the others, and unknown of 1 job, which is left out.";
+        let sentence = "Only jobs with `vc = 'x'` are looked at: 2 of 3 jobs. It is unknown of 1 job, left out, too.";
         assert_eq!(trace.notes, [sentence]);
     }
 }

@@ -7,6 +7,7 @@ use clap::Args;
 use tracecast_analytics::Trace;
 use tracecast_analytics::time::Written;
 use tracecast_analytics::time::Zone;
+use tracecast_analytics::trace::Selected;
 use tracecast_planner::backtest::{BacktestAnswer, SCHEMA};
 use tracecast_planner::downstream::{self, Downstream};
 use tracecast_planner::replay::input::{self, Site};
@@ -112,6 +113,7 @@ pub(crate) fn run(request: &BacktestDuration, quiet: bool) -> Result<()> {
         .transpose()?;
     drop(clock);
     let mut notes = train::notes(&timeline);
+    notes.extend(trace.selected.as_ref().map(Selected::sentence));
     notes.extend(trace.warnings());
     let downstream = replayed.map(|(downstream, assumed)| {
         notes.extend(assumed);

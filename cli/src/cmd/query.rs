@@ -1,5 +1,6 @@
 //! `tracecast query`.
 
+use std::io::IsTerminal as _;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
@@ -38,7 +39,7 @@ Examples, on the bundled sample:
   tracecast query datasets/sample
   tracecast query datasets/sample \"select vc, sum(gpu_hours) as gpu_hours from job_facts group by vc order by gpu_hours desc\"")]
 pub(crate) struct Query {
-    /// Trace to read, then the query: SOURCE... \"select ...\"
+    /// Trace to read, then the query: SOURCE... "select ..."
     ///
     /// A source is a file, a folder, a pattern, or a trace folder that `tracecast ingest` wrote; of a trace folder only the columns that the
     /// query needs are read. The last argument is the query if it is SQL (SELECT or WITH). Without a query, the command lists the tables and
@@ -56,9 +57,9 @@ pub(crate) struct Query {
     /// Show how the query will be answered, and do not answer it
     #[arg(long, help_heading = "Question")]
     pub(crate) explain: bool,
-    /// Form in which the rows are written
-    #[arg(long, value_enum, default_value_t = Rows::Table, help_heading = "Answer")]
-    pub(crate) format: Rows,
+    /// Form in which the rows are written [default: as the name of --out says, else table]
+    #[arg(long, value_enum, help_heading = "Answer")]
+    pub(crate) format: Option<Rows>,
     /// Write the rows as JSON: short for --format json
     #[arg(long, conflicts_with = "format", help_heading = "Answer")]
     pub(crate) json: bool,
@@ -74,7 +75,7 @@ pub(crate) fn run(request: &Query, threads: Option<NonZeroUsize>, quiet: bool) -
     with_threads(threads)?;
     early::files([&request.out])?;
     let (sources, sql) = parts(request)?;
-    let form = if request.json { Rows::Json } else { request.format };
+    let form = form(request);
     let tables = tables(&sources, request, quiet)?;
     let Some(sql) = sql else { return list(&tables, form, request) };
     if request.explain {
@@ -83,7 +84,16 @@ pub(crate) fn run(request: &Query, threads: Option<NonZeroUsize>, quiet: bool) -
     let clock = Clock::new(quiet, "asking");
     let answer = tables.ask(&sql)?;
     drop(clock);
-    output::bytes(&rendered(&answer, form, request.rows)?, request.out.as_deref())
+    // A file holds all rows in every form.
+    let most = if request.out.is_some() { usize::MAX } else { request.rows };
+    if matches!(form, Rows::Parquet | Rows::Arrow) && request.out.is_none() && std::io::stdout().is_terminal() {
+        return Err(Usage("this form is not for a terminal; name a file with --out".to_owned()).into());
+    }
+    let bytes = rendered(&answer, form, most)?;
+    match (form, &request.out) {
+        (Rows::Table, None) => output::text(&String::from_utf8_lossy(&bytes), None),
+        (_, out) => output::bytes(&bytes, out.as_deref()),
+    }
 }
 
 /// polars takes the number of its threads from the environment alone, when its first thread starts: the program begins anew with it.
@@ -126,15 +136,23 @@ fn parts(request: &Query) -> Result<(Vec<PathBuf>, Option<String>)> {
     Ok((arguments.into_iter().map(PathBuf::from).collect(), sql))
 }
 
-/// Whether an argument is a query and not a source: it begins as one, has more than one word, and no file has that name.
+/// Whether an argument is a query and not a source: it is empty or has more than one word, and no file has that name.
 fn is_sql(argument: &str) -> bool {
-    let mut words = argument.split_whitespace();
-    let first = words.next().unwrap_or_default().trim_start_matches('(').to_ascii_lowercase();
-    let begins = matches!(
-        first.as_str(),
-        "select" | "with" | "from" | "values" | "insert" | "update" | "delete" | "create" | "drop" | "explain" | "show"
-    );
-    (begins && words.next().is_some() || argument.contains(';')) && !Path::new(argument).exists()
+    let words = argument.split_whitespace().count();
+    (words != 1 || argument.contains(';')) && !Path::new(argument).exists()
+}
+
+/// The form asked for, else that of the file's name, else a table.
+fn form(request: &Query) -> Rows {
+    let of_name = || match request.out.as_deref().and_then(Path::extension).and_then(std::ffi::OsStr::to_str)? {
+        "csv" => Some(Rows::Csv),
+        "json" => Some(Rows::Json),
+        "jsonl" => Some(Rows::Jsonl),
+        "parquet" => Some(Rows::Parquet),
+        "arrow" => Some(Rows::Arrow),
+        _ => None,
+    };
+    if request.json { Rows::Json } else { request.format.or_else(of_name).unwrap_or(Rows::Table) }
 }
 
 fn tables(sources: &[PathBuf], request: &Query, quiet: bool) -> Result<Tables> {

@@ -120,9 +120,7 @@ pub fn report(trace: &Trace, request: &ReportRequest) -> Result<(Report, ReportD
     }
     document.changes = Some(Changes {
         cards: recommendations.iter().map(card::card).collect(),
-        nothing: "**Nothing is worth changing.** No change that was looked at has an effect whose interval leaves out none and \
-                  that is at least 5 % of what it changes."
-            .to_owned(),
+        nothing: nothing(without.is_some()),
         passed_over: left_alone.iter().map(|left| (left.what.clone(), left.why.clone())).collect(),
     });
     if trace.selected.is_none() {
@@ -166,6 +164,14 @@ impl Gathered {
             Ok((None, why)) | Err(why) => self.left_alone.push(LeftAlone { what: what.to_owned(), why }),
         }
     }
+}
+
+/// What is said where no change is recommended; `partly` if not all were looked at.
+fn nothing(partly: bool) -> String {
+    let what = if partly { "Nothing that was looked at is worth changing" } else { "Nothing is worth changing" };
+    format!(
+        "**{what}.** No change that was looked at has an effect whose interval leaves out none and that is at least 5 % of what it changes."
+    )
 }
 
 /// The recommendation to pool quotas, if it is worth it, and what was found.

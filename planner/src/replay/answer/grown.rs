@@ -37,7 +37,7 @@ impl Answer {
         }
         let section = Section::new("growth", "What more work would do")
             .answering(Question::Wait)
-            .with_finding(finding(growth))
+            .with_finding(sentences(growth).join(" "))
             .with_table(table)
             .with_definition(
                 "The work of each user is repeated or left out in whole weeks, so that habits stay; each draw chooses other weeks. What ran or \
@@ -59,8 +59,8 @@ fn interval(over: OverDraws) -> String {
     format!("{} to {}", format::duration(over.low.max(0.0)), format::duration(over.high))
 }
 
-/// The first policy, in a sentence.
-fn finding(growth: &GrowthAnswer) -> String {
+/// Each policy, in a sentence.
+pub(super) fn sentences(growth: &GrowthAnswer) -> Vec<String> {
     let factor = format::float(growth.factor, 2);
     let told = |policy: &GrownReplay| {
         let (now, then) = (policy.mean_wait_now_s?, policy.mean_wait_s?);
@@ -72,9 +72,6 @@ fn finding(growth: &GrowthAnswer) -> String {
             format::duration(now)
         ))
     };
-    growth
-        .policies
-        .first()
-        .and_then(told)
-        .unwrap_or_else(|| format!("With {factor} times the work, jobs do not all end."))
+    let unfinished = || format!("With {factor} times the work, jobs do not all end.");
+    growth.policies.iter().map(|policy| told(policy).unwrap_or_else(unfinished)).collect()
 }

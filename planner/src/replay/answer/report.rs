@@ -35,13 +35,16 @@ impl Answer {
         report.notes.clone_from(&self.subject.notes);
         let comparison = self.comparison_section();
         report.sections.extend(self.growth_section());
+        let grown = self.growth.as_ref().map(super::grown::sentences).unwrap_or_default();
         if compares {
             report.summary = self.comparison_summary();
+            report.summary.extend(grown);
             report.sections.extend(comparison);
             report.sections.extend(self.yardstick_section());
             report.sections.extend([self.fidelity_section(), self.subject_section()]);
         } else {
             report.summary = self.summary();
+            report.summary.extend(grown);
             report.sections.extend([self.fidelity_section(), self.subject_section()]);
             report.sections.extend(self.yardstick_section());
             report.sections.extend(comparison);
