@@ -31,8 +31,8 @@ fn paged(text: &str) -> bool {
     let Ok(mut child) = child else { return false };
     // Who leaves the pager early has seen enough.
     let _ = child.stdin.take().map(|mut input| input.write_all(text.as_bytes()));
-    // 127 is the shell's word for a program that is not there.
-    child.wait().is_ok_and(|status| status.code() != Some(127))
+    // A pager that fails has shown nothing, or not all.
+    child.wait().is_ok_and(|status| status.success())
 }
 
 /// Writes bytes to stdout, or to a file if one was named.

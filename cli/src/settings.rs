@@ -20,22 +20,32 @@ use crate::output;
 const FILE: &str = "tracecast.toml";
 /// Names a settings file elsewhere.
 const PATH: &str = "TRACECAST_CONFIG";
-/// Options that cannot be set: where answers are written, and what only one call can mean.
-const ONE_CALL: [&str; 14] = [
-    "out",
+/// Options that cannot be set: where answers are written, and what only one call can mean or takes the place of another option.
+const ONE_CALL: [&str; 24] = [
     "charts",
-    "tables",
-    "save",
+    "compare",
+    "draws",
     "emit-to",
-    "jobs",
-    "manifest",
-    "quarantine",
-    "schedule",
-    "results",
-    "textfile",
-    "help",
-    "version",
+    "file",
     "force",
+    "help",
+    "jobs",
+    "journal",
+    "json",
+    "manifest",
+    "merge",
+    "out",
+    "quarantine",
+    "results",
+    "save",
+    "scale",
+    "schedule",
+    "section",
+    "tables",
+    "textfile",
+    "version",
+    "where",
+    "with",
 ];
 
 /// A setting in force.
@@ -109,10 +119,12 @@ impl Settings {
             .collect();
         for (id, long, is_flag) in options {
             let Some((values, from)) = self.value(path, &long) else { continue };
-            // A flag that is not set is what its default says already.
-            if is_flag && values.iter().all(|value| value != "true") {
-                continue;
-            }
+            let values = match values.as_slice() {
+                // A flag that is not set is what its default says already.
+                [value] if is_flag && ["false", "0", "no"].contains(&value.as_str()) => continue,
+                [value] if is_flag && ["true", "1", "yes"].contains(&value.as_str()) => vec!["true".to_owned()],
+                _ => values,
+            };
             self.in_force.push(Setting { command: path.join(" "), option: long, values: values.clone(), from });
             command = command.mut_arg(id, |option| option.default_values(values).required(false));
         }
@@ -130,7 +142,7 @@ impl Settings {
         let (mut found, mut from) = (None, String::new());
         if let Some((path, table)) = &self.file {
             // The top of the file first, then the tables on the way to the command, of which the last counts.
-            for depth in [0, command.len()] {
+            for depth in 0..=command.len() {
                 let mut table = Some(table);
                 for name in command.iter().take(depth) {
                     table = table.and_then(|table| table.get(name)).and_then(toml::Value::as_table);
@@ -172,7 +184,7 @@ impl Settings {
         if let Some(unknown) = keys.iter().find(|key| !self.used.contains(*key)) {
             let key = unknown.join(".");
             let why = if unknown.last().is_some_and(|last| ONE_CALL.contains(&last.as_str())) {
-                "it says where one call writes, which is typed with the call"
+                "it is typed with each call, as it says what one call asks or where it writes"
             } else {
                 "no command has an option of that name there, or its value is no text, number, flag or list of these"
             };

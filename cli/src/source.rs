@@ -12,7 +12,6 @@ use tracecast_analytics::{Trace, storage};
 use tracecast_planner::replay::input::Site;
 
 use crate::args::Reading;
-#[cfg(feature = "query")]
 use crate::exit::Usage;
 use crate::output;
 use crate::progress::Bar;
@@ -24,6 +23,16 @@ pub(crate) fn open(sources: &[PathBuf], reading: &Reading, quarantine: Option<&P
     ingest::check_usable(&trace)?;
     select(&mut trace, reading, quiet)?;
     Ok(trace)
+}
+
+/// As [`open`], for a command that needs all jobs of a cluster, for the reason `why`: refuses `--where`, and a source that holds a part.
+pub(crate) fn open_whole(sources: &[PathBuf], reading: &Reading, quiet: bool, why: &str) -> Result<Trace> {
+    reading.needs_all_jobs(why)?;
+    let trace = open(sources, reading, None, quiet)?;
+    match &trace.selected {
+        Some(selected) => Err(Usage(format!("the source holds {}; {why}", selected.in_short())).into()),
+        None => Ok(trace),
+    }
 }
 
 /// Cuts a trace to the jobs of `--where`, and says to how many.

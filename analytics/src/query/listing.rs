@@ -37,7 +37,7 @@ pub struct ListedColumn {
 
 /// Suffixes of names that say a unit.
 const UNITS: [(&str, &str); 9] = [
-    ("_gpu_hours", "GPU-hours"),
+    ("_j", "joules"),
     ("gpu_hours", "GPU-hours"),
     ("cpu_hours", "core-hours"),
     ("_kwh", "kWh"),

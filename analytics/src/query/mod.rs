@@ -150,6 +150,9 @@ impl Tables {
         let names = self.names();
         for asked in statement.tables() {
             let Some(name) = names.iter().find(|name| name.eq_ignore_ascii_case(asked)) else {
+                if statement.defines(asked) {
+                    continue;
+                }
                 return Err(refused(sql, format!("there is no table {asked}; there are {}", names.join(", "))));
             };
             context.register(asked, self.frame(name)?);
@@ -157,8 +160,8 @@ impl Tables {
         let mut frame = guarded(|| context.execute(&statement.text())).map_err(|error| failed(sql, &error))?;
         if statement.is_unordered() {
             let schema = guarded(|| frame.collect_schema()).map_err(|error| failed(sql, &error))?;
-            let sortable = schema.iter_values().enumerate().filter(|(_, kind)| !kind.is_nested()).map(|(ix, _)| ix + 1);
-            statement.order_fully(sortable);
+            let sortable = schema.iter().enumerate().filter(|(_, (_, kind))| !kind.is_nested());
+            statement.order_fully(sortable.map(|(ix, (name, _))| (ix + 1, name.to_string())));
             frame = guarded(|| context.execute(&statement.text())).map_err(|error| failed(sql, &error))?;
         }
         Ok((frame, statement))
@@ -224,7 +227,11 @@ fn scan(path: &Path) -> Result<LazyFrame> {
     if parquet {
         return scan_parquet(path);
     }
-    let reader = LazyCsvReader::new(reference(path)?).with_has_header(true).with_try_parse_dates(true).with_glob(false);
+    let reader = LazyCsvReader::new(reference(path)?)
+        .with_has_header(true)
+        .with_infer_schema_length(None)
+        .with_try_parse_dates(true)
+        .with_glob(false);
     guarded(|| reader.finish()).map_err(|error| unreadable(path, &error))
 }
 

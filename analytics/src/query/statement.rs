@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 
 use sqlparser::ast::{
     DataType, Distinct, Expr, FunctionArguments, GroupByExpr, Ident, ObjectName, OrderBy, OrderByExpr, OrderByKind,
-    OrderByOptions, Query, Select, SelectItem, SetExpr, TableFactor, Value, VisitMut, visit_expressions,
+    OrderByOptions, Query, Select, SelectItem, SetExpr, TableFactor, Value, VisitMut, VisitorMut, visit_expressions,
     visit_expressions_mut, visit_relations,
 };
 use sqlparser::dialect::GenericDialect;
@@ -20,6 +20,8 @@ use sqlparser::tokenizer::{Token, Tokenizer, Word};
 pub(super) struct Statement {
     query: Box<Query>,
     tables: Vec<String>,
+    /// Names that it gives to queries within it (WITH).
+    defined: Vec<String>,
 }
 
 impl Statement {
@@ -33,11 +35,10 @@ impl Statement {
             return Err("only queries are answered (SELECT, or WITH … SELECT); nothing can be changed".to_owned());
         };
         mend(&mut query)?;
-        if let SetExpr::Select(select) = query.body.as_mut() {
-            name_counts(select);
-            check_grouping(select)?;
+        let mut mender = Mender::default();
+        if let ControlFlow::Break(why) = query.visit(&mut mender) {
+            return Err(why);
         }
-        order_by_aggregates(&mut query)?;
         let mut tables = Vec::new();
         let _ = visit_relations(&query, |relation: &ObjectName| {
             let name = relation.to_string().replace(['"', '`'], "");
@@ -46,20 +47,18 @@ impl Statement {
             }
             ControlFlow::<()>::Continue(())
         });
-        let ctes = query
-            .with
-            .iter()
-            .flat_map(|with| &with.cte_tables)
-            .map(|cte| cte.alias.name.value.clone())
-            .collect::<Vec<_>>();
-        // A function such as read_csv() stands where a table does.
-        tables.retain(|table| !ctes.contains(table) && !table.to_ascii_lowercase().starts_with("read_"));
-        Ok(Self { query, tables })
+        Ok(Self { query, tables, defined: mender.defined })
     }
 
-    /// Tables that it names, without those that it defines itself.
+    /// Tables that it names, those that it defines itself among them.
     pub(super) fn tables(&self) -> &[String] {
         &self.tables
+    }
+
+    /// Whether `table` may be something else than a table of the trace: one that it defines itself, or a function such as `read_csv()`.
+    pub(super) fn defines(&self, table: &str) -> bool {
+        self.defined.iter().any(|name| name.eq_ignore_ascii_case(table))
+            || table.to_ascii_lowercase().starts_with("read_")
     }
 
     /// The single table and nothing that groups or joins: rows come in the table's own order.
@@ -92,26 +91,9 @@ impl Statement {
         !self.is_plain() || calls.is_break()
     }
 
-    /// Breaks ties by columns of the answer, counted from 1.
-    pub(super) fn order_fully(&mut self, columns: impl Iterator<Item = usize>) {
-        let by_column = |column: usize| OrderByExpr {
-            expr: Expr::value(Value::Number(column.to_string(), false)),
-            options: OrderByOptions { asc: None, nulls_first: None },
-            with_fill: None,
-        };
-        match &mut self.query.order_by {
-            Some(OrderBy { kind: OrderByKind::Expressions(by), .. }) if !is_all(by) => {
-                by.extend(columns.map(by_column));
-            }
-            // ORDER BY ALL is an order of all columns.
-            Some(_) => {}
-            none => {
-                *none = Some(OrderBy {
-                    kind: OrderByKind::Expressions(columns.map(by_column).collect()),
-                    interpolate: None,
-                });
-            }
-        }
+    /// Breaks ties by columns of the answer, each with its number (from 1) and its name, in order; those that are no keys yet.
+    pub(super) fn order_fully(&mut self, columns: impl Iterator<Item = (usize, String)>) {
+        order_fully(&mut self.query, columns);
     }
 
     /// The query as text.
@@ -122,6 +104,93 @@ impl Statement {
 
 fn is_all(by: &[OrderByExpr]) -> bool {
     matches!(by, [OrderByExpr { expr: Expr::Identifier(name), .. }] if name.value.eq_ignore_ascii_case("all"))
+}
+
+/// Looks at a query and at every query within it.
+#[derive(Default)]
+struct Mender {
+    depth: usize,
+    defined: Vec<String>,
+}
+
+impl VisitorMut for Mender {
+    type Break = String;
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<String> {
+        self.defined
+            .extend(query.with.iter().flat_map(|with| &with.cte_tables).map(|cte| cte.alias.name.value.clone()));
+        let inner = self.depth > 0;
+        self.depth += 1;
+        match mend_query(query, inner) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(why) => ControlFlow::Break(why),
+        }
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<String> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+}
+
+/// Names counts, refuses a forgotten GROUP BY, orders by the aggregate that is meant, and lets no chance decide which rows an inner LIMIT leaves.
+fn mend_query(query: &mut Query, inner: bool) -> Result<(), String> {
+    if let SetExpr::Select(select) = query.body.as_mut() {
+        name_counts(select);
+        check_grouping(select)?;
+    }
+    order_by_aggregates(query)?;
+    if inner && query.limit_clause.is_some() {
+        if query.order_by.is_none() {
+            return Err("a LIMIT within the query needs an ORDER BY, else any rows may be left".to_owned());
+        }
+        let columns = match query.body.as_ref() {
+            SetExpr::Select(select) => numbered(select),
+            _ => Vec::new(),
+        };
+        order_fully(query, columns.into_iter());
+    }
+    Ok(())
+}
+
+/// Columns of a query with their numbers; none where a `*` hides them.
+fn numbered(select: &Select) -> Vec<(usize, String)> {
+    let names = select.projection.iter().map(|item| match item {
+        SelectItem::UnnamedExpr(expr) => Some(expr.to_string().replace('"', "")),
+        SelectItem::ExprWithAlias { alias, .. } => Some(alias.value.clone()),
+        _ => None,
+    });
+    let all: Option<Vec<String>> = names.collect();
+    (1..).zip(all.unwrap_or_default()).collect()
+}
+
+/// Adds the columns (number and name) to the order of a query that are no keys of it yet, and drops keys that are there twice.
+fn order_fully(query: &mut Query, columns: impl Iterator<Item = (usize, String)>) {
+    let by_column = |column: usize| OrderByExpr {
+        expr: Expr::value(Value::Number(column.to_string(), false)),
+        options: OrderByOptions { asc: None, nulls_first: None },
+        with_fill: None,
+    };
+    match &mut query.order_by {
+        Some(OrderBy { kind: OrderByKind::Expressions(by), .. }) if !is_all(by) => {
+            let mut keys: Vec<String> = Vec::new();
+            by.retain(|one| {
+                let key = one.expr.to_string().replace('"', "");
+                let fresh = !keys.contains(&key);
+                keys.push(key);
+                fresh
+            });
+            let is_key =
+                |(number, name): &(usize, String)| keys.iter().any(|key| *key == number.to_string() || key == name);
+            by.extend(columns.filter(|column| !is_key(column)).map(|(number, _)| by_column(number)));
+        }
+        // ORDER BY ALL is an order of all columns.
+        Some(_) => {}
+        none => {
+            let by = columns.map(|(number, _)| by_column(number)).collect();
+            *none = Some(OrderBy { kind: OrderByKind::Expressions(by), interpolate: None });
+        }
+    }
 }
 
 /// Brings to what is meant what the engine takes for something else: `user` is a column here, and the most asked for; a literal date or time is one of the
@@ -138,7 +207,7 @@ fn mend(part: &mut impl VisitMut) -> Result<(), String> {
             // As a text it is compared in the zone of what it is compared with.
             Expr::TypedString(typed) => *expr = Expr::Value(typed.value.clone()),
             Expr::Cast { data_type: DataType::Date, .. } => {
-                let what = "a cast to date takes the day in UTC; use submit_date, or strftime(submit, '%Y-%m-%d') for the day in the trace's zone";
+                let what = "a cast to date takes the day in UTC where a time has a zone; use submit_date, or strftime(submit, '%Y-%m-%d') for the day in the trace's zone";
                 return ControlFlow::Break(what.to_owned());
             }
             _ => {}
@@ -250,7 +319,7 @@ fn order_by_aggregates(query: &mut Query) -> Result<(), String> {
 
 /// `condition` as the engine takes it, if it is one condition on a row: no query within it, and nothing behind it. What is wrong otherwise.
 pub(super) fn condition(condition: &str) -> Result<String, String> {
-    let mut parser = parser(condition)?;
+    let mut parser = parser(condition.trim_end().trim_end_matches(';'))?;
     let mut expr = parser.parse_expr().map_err(|error| plain(&error.to_string()))?;
     mend(&mut expr)?;
     if aggregates(&expr) {
@@ -313,7 +382,8 @@ mod tests {
         }
         let joined =
             Statement::parse("with a as (select * from jobs) select * from a join \"nodes\" n on a.vc = n.vc").unwrap();
-        assert_eq!(joined.tables(), ["jobs", "nodes"]);
+        assert_eq!(joined.tables(), ["jobs", "a", "nodes"]);
+        assert!(joined.defines("A") && !joined.defines("jobs"));
     }
 
     #[test]
@@ -321,8 +391,8 @@ mod tests {
         let mut grouped =
             Statement::parse("select vc, count(*) n from jobs group by vc order by n desc limit 3").unwrap();
         assert!(grouped.is_unordered() && grouped.is_aggregate());
-        grouped.order_fully(1..=2);
-        assert_eq!(grouped.text(), "SELECT vc, count(*) AS n FROM jobs GROUP BY vc ORDER BY n DESC, 1, 2 LIMIT 3");
+        grouped.order_fully([(1, "vc".to_owned()), (2, "n".to_owned())].into_iter());
+        assert_eq!(grouped.text(), "SELECT vc, count(*) AS n FROM jobs GROUP BY vc ORDER BY n DESC, 1 LIMIT 3");
         let plain = Statement::parse("select job_key, run_s from jobs where run_s > 3").unwrap();
         assert!(!plain.is_unordered() && !plain.is_aggregate());
         assert!(Statement::parse("select sum(run_s) from jobs").unwrap().is_aggregate());
@@ -346,6 +416,8 @@ mod tests {
             "select user from t group by user order by sum(x)",
             "select cast(submit as date) from t",
             "select submit::date from t",
+            "select a from (select user as a from t group by user order by sum(x)) as s",
+            "select a from (select a from t limit 3) as s",
         ] {
             assert!(text(wrong).is_err(), "{wrong}");
         }

@@ -67,6 +67,11 @@ fn groups_come_in_one_order_and_unknown_is_one_of_them() {
     assert_eq!(ask("select vc, count(*) as n from job_facts group by vc order by n desc"), "vc,n\nx,1\ny,1\n,1\n");
     assert_eq!(ask("select distinct state from job_facts"), "state\nunknown\n");
     assert_eq!(ask("SELECT count(*) AS n FROM Job_Facts;"), "n\n3\n");
+    assert_eq!(ask("select job_key from jobs order by job_key desc limit 1"), "job_key\nc\n");
+    assert_eq!(
+        ask("with few as (select * from job_facts order by job_key limit 2) select count(*) from few"),
+        "count\n2\n"
+    );
 }
 
 #[test]

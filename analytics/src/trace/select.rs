@@ -32,7 +32,9 @@ impl Selected {
     pub fn sentence(&self) -> String {
         let unknown = match self.unknown {
             0 => String::new(),
-            unknown => format!(" It is unknown of {}, left out, too.", counted(unknown, "job", "jobs")),
+            unknown => {
+                format!(" For {} the condition is unknown; that is left out, too.", counted(unknown, "job", "jobs"))
+            }
         };
         let of = counted(self.of, "job", "jobs");
         format!("Only jobs with `{}` are looked at: {} of {of}.{unknown}", self.condition, count(self.jobs))
@@ -69,8 +71,12 @@ impl Trace {
         self.activity = ActivityTable::default();
         self.gpu_samples = GpuSampleTable::default();
         self.node_samples = NodeSampleTable::default();
-        let selected =
-            Selected { condition: condition.to_owned(), jobs: order.len() as u64, of: before as u64, unknown };
+        // Of a part, a part: both conditions hold, of the jobs there were at first.
+        let (condition, of, unknown) = match self.selected.take() {
+            Some(first) => (format!("({}) and ({condition})", first.condition), first.of, first.unknown + unknown),
+            None => (condition.to_owned(), before as u64, unknown),
+        };
+        let selected = Selected { condition, jobs: order.len() as u64, of, unknown };
         self.note(selected.sentence());
         self.selected = Some(selected);
     }
@@ -101,7 +107,7 @@ mod tests {
         assert_eq!(trace.attempts.job_key.iter().flatten().collect::<Vec<_>>(), ["a", "a", "c", "c"]);
         // The label that nobody has any more is gone, too.
         assert_eq!((trace.jobs.vc.distinct(), trace.nodes.len()), (1, 0));
-        let sentence = "Only jobs with `vc = 'x'` are looked at: 2 of 3 jobs. It is unknown of 1 job, left out, too.";
+        let sentence = "Only jobs with `vc = 'x'` are looked at: 2 of 3 jobs. For 1 job the condition is unknown; that is left out, too.";
         assert_eq!(trace.notes, [sentence]);
     }
 }

@@ -242,7 +242,7 @@ pub(crate) fn run(request: &BacktestDemand, quiet: bool) -> Result<()> {
     request.reading.needs_all_jobs(DEMAND_OF_ALL)?;
     request.answering.check(&[])?;
     let window = Window::new(EVALUATED, request.eval_from.as_ref(), request.eval_to.as_ref())?;
-    let trace = source::open(&request.sources, &request.reading, None, quiet)?;
+    let trace = source::open_whole(&request.sources, &request.reading, quiet, DEMAND_OF_ALL)?;
     let zone = Zone::named(&trace.zone)?;
     let (report_from_ms, report_to_ms) = window.resolve(&zone)?;
     let (mut gathered, gathering) = gather(&trace, &request.gathering)?;

@@ -61,7 +61,7 @@ pub(crate) fn run(asked: &BacktestPower, quiet: bool) -> Result<()> {
     asked.answering.check(&[])?;
     early::folders([&asked.charts])?;
     let request = asked.demand.request()?;
-    let trace = source::open(&asked.sources, &asked.reading, None, quiet)?;
+    let trace = source::open_whole(&asked.sources, &asked.reading, quiet, NODES_OF_ALL)?;
     let services = if asked.service.is_empty() { Service::USUAL.to_vec() } else { asked.service.clone() };
     let say = |series: usize| {
         let what = format::counted(series as u64, "series", "series");

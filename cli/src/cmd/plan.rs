@@ -245,7 +245,7 @@ pub(crate) fn run(asked: &PlanPower, quiet: bool) -> Result<()> {
         // Before the long work, and again for each file that is written.
         output::not_over(&folder.join(name), conf, "the site's slurm.conf")?;
     }
-    let trace = source::open(&asked.sources, &asked.reading, None, quiet)?;
+    let trace = source::open_whole(&asked.sources, &asked.reading, quiet, NODES_OF_ALL)?;
     let say = |what: &str| output::say(quiet, &format!("tracecast: {what}"));
     let clock = Clock::new(quiet, "learning demand and planning");
     let (answer, saved) = evaluate::evaluate(&trace, describe::title(&trace, &asked.sources), &request, &say)?;

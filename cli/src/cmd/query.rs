@@ -89,7 +89,7 @@ pub(crate) fn run(request: &Query, threads: Option<NonZeroUsize>, quiet: bool) -
     if matches!(form, Rows::Parquet | Rows::Arrow) && request.out.is_none() && std::io::stdout().is_terminal() {
         return Err(Usage("this form is not for a terminal; name a file with --out".to_owned()).into());
     }
-    let bytes = rendered(&answer, form, most)?;
+    let bytes = rendered(&answer, form, most, width(request))?;
     match (form, &request.out) {
         (Rows::Table, None) => output::text(&String::from_utf8_lossy(&bytes), None),
         (_, out) => output::bytes(&bytes, out.as_deref()),
@@ -123,7 +123,7 @@ fn parts(request: &Query) -> Result<(Vec<PathBuf>, Option<String>)> {
                 Usage("write the query as the last argument or name it with --file, not both".to_owned()).into()
             );
         }
-        (Some(file), None) => Some(source::text(file)?),
+        (Some(file), None) => Some(source::text(file)?.trim_start_matches('\u{feff}').to_owned()),
         (None, typed) => typed,
     };
     if arguments.is_empty() {
@@ -186,7 +186,7 @@ fn list(tables: &Tables, form: Rows, request: &Query) -> Result<()> {
     let text = match form {
         Rows::Json => answer::json(&Listed { zone, tables: &listed }, "the list of tables")?,
         Rows::Table => {
-            let terminal = output::terminal();
+            let terminal = width(request);
             let shown: Vec<String> =
                 listing::tables(&listed).iter().map(|table| text::table(table, terminal)).collect();
             format!(
@@ -203,11 +203,16 @@ fn list(tables: &Tables, form: Rows, request: &Query) -> Result<()> {
     output::text(&text, request.out.as_deref())
 }
 
-fn rendered(answer: &QueryAnswer, form: Rows, most: usize) -> Result<Vec<u8>> {
+/// Files have no width and no colour.
+fn width(request: &Query) -> text::TextOptions {
+    if request.out.is_some() { text::TextOptions::default() } else { output::terminal() }
+}
+
+fn rendered(answer: &QueryAnswer, form: Rows, most: usize, options: text::TextOptions) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let write = |result: std::io::Result<()>| result.context("write the rows");
     match form {
-        Rows::Table => bytes.extend(text::table(&answer.table(most), output::terminal()).into_bytes()),
+        Rows::Table => bytes.extend(text::table(&answer.table(most), options).into_bytes()),
         Rows::Csv => write(answer.write_csv(&mut bytes))?,
         Rows::Json => write(answer.write_json(&mut bytes))?,
         Rows::Jsonl => write(answer.write_jsonl(&mut bytes))?,

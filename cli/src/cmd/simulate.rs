@@ -29,6 +29,9 @@ const EXAMPLE: &str = "\
 Example, the bundled sample with the shortest job first and EASY backfill:
   tracecast simulate datasets/sample --recorded fifo/skip --order sjf --scan easy";
 
+/// Why a replay takes no part of the jobs.
+const NEEDED: &str = "jobs that share a cluster wait for each other, so a replay needs them all; --vcs replays some VCs on their own nodes";
+
 #[derive(Debug, Args)]
 #[command(after_help = format!("{EXAMPLE}\n\n{TIMES}"))]
 pub(crate) struct Simulate {
@@ -91,7 +94,7 @@ pub(crate) struct Jobs {
     #[arg(long, value_name = "FACTOR", conflicts_with_all = ["shard", "merge"])]
     pub(crate) scale: Option<f64>,
     /// Draws of --scale
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(2..=1000))]
+    #[arg(long, value_name = "N", requires = "scale", default_value_t = 10, value_parser = clap::value_parser!(u64).range(2..=1000))]
     pub(crate) draws: u64,
     /// Give each gang as many nodes as it had in the record
     ///
@@ -234,7 +237,7 @@ pub(crate) struct ComparisonArguments {
 }
 
 pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
-    request.reading.needs_all_jobs("jobs that share a cluster wait for each other, so a replay needs them all; --vcs replays some VCs on their own nodes")?;
+    request.reading.needs_all_jobs(NEEDED)?;
     request.answering.check(&[&request.schedule])?;
     early::folders([&request.charts, &request.comparison.results])?;
     let window = window(&request.jobs.from, &request.jobs.to)?;
@@ -242,11 +245,15 @@ pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
     let scenarios = scenarios(request)?;
     let recorded = recorded(request, &scenarios)?;
     let draws = request.jobs.draws;
-    let growth =
-        request.jobs.scale.map(|factor| Growth::new(factor, draws, request.policy.seed.unwrap_or(1))).transpose()?;
+    let growth = request
+        .jobs
+        .scale
+        .map(|factor| Growth::new(factor, draws, request.policy.seed.unwrap_or(1)))
+        .transpose()
+        .map_err(|error| Usage(error.to_string().replace("policy: ", "")))?;
     let site = request.jobs.cluster.as_deref().map(source::site).transpose()?;
     let files = files(request)?;
-    let trace = source::open(&request.sources, &request.reading, None, quiet)?;
+    let trace = source::open_whole(&request.sources, &request.reading, quiet, NEEDED)?;
     let title = describe::title(&trace, &request.sources);
     let (from_ms, to_ms) = window.resolve(&Zone::named(&trace.zone)?)?;
     let options = Options {

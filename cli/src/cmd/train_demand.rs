@@ -72,7 +72,7 @@ pub(crate) struct Forecast {
 pub(crate) fn run(request: &TrainDemand, quiet: bool) -> Result<()> {
     request.reading.needs_all_jobs(DEMAND_OF_ALL)?;
     early::file(&request.out)?;
-    let trace = source::open(&request.sources, &request.reading, None, quiet)?;
+    let trace = source::open_whole(&request.sources, &request.reading, quiet, DEMAND_OF_ALL)?;
     let (gathered, options) = backtest_demand::gather(&trace, &request.gathering)?;
     for note in &gathered.notes {
         output::say(quiet, &format!("tracecast: {note}"));
@@ -119,7 +119,7 @@ pub(crate) fn forecast(request: &Forecast, quiet: bool) -> Result<()> {
     let bytes = tracecast_predictors::read_model(path)?;
     let mut predictor = DemandPredictor::from_bytes(&path.display().to_string(), &bytes)?;
     if !request.sources.is_empty() {
-        let trace = source::open(&request.sources, &request.reading, None, quiet)?;
+        let trace = source::open_whole(&request.sources, &request.reading, quiet, DEMAND_OF_ALL)?;
         let gathered = gather::gather(&trace, &predictor.gathering.options())?;
         for note in &gathered.notes {
             output::say(quiet, &format!("tracecast: {note}"));

@@ -1,7 +1,7 @@
 //! What if there were more (or less) work: the jobs of a record multiplied, and the replays of several draws.
 //!
 //! Jobs are kept together by user and week, so that habits stay: who works at night still does, and what is submitted in a burst comes in a
-//! burst. For a factor `f` and a user with `W` whole weeks, each week is there ⌊f⌋ times, and of the `(f − ⌊f⌋)·W` weeks that are due beyond
+//! burst. For a factor `f` and a record of `W` whole weeks, each week is there ⌊f⌋ times, and of the `(f − ⌊f⌋)·W` weeks that are due beyond
 //! that, as many as there are whole ones, and one more with the probability of the rest, are drawn without repetition. The n-th further copy of a
 //! week stands n weeks later (around the end), so that it does not double the original's bursts. Jobs after the last whole week, and those of users
 //! that nobody recorded, are drawn one by one in their place. What ran or waited at time 0 stays as it is.
@@ -42,7 +42,7 @@ pub struct Growth {
     pub factor: f64,
     /// Draws, at least 2.
     pub draws: u64,
-    /// Of the first draw; the others follow it.
+    /// Of all draws.
     pub seed: u64,
 }
 
@@ -94,7 +94,8 @@ impl OverDraws {
         let half = t * (variance / n).sqrt();
         let least = values.iter().copied().reduce(f64::min)?;
         let greatest = values.iter().copied().reduce(f64::max)?;
-        Some(Self { mean, low: mean - half, high: mean + half, least, greatest })
+        // None of the figures can be negative.
+        Some(Self { mean, low: (mean - half).max(0.0), high: mean + half, least, greatest })
     }
 }
 
@@ -124,6 +125,8 @@ pub struct GrowthAnswer {
     pub factor: f64,
     /// Draws.
     pub draws: u64,
+    /// Whole weeks in the record; without one, jobs are drawn one by one.
+    pub whole_weeks: u64,
     /// GPU time asked for, over that of the record.
     pub gpu_time_ratio: OverDraws,
     /// Jobs, over those of the record.
@@ -136,8 +139,7 @@ pub struct GrowthAnswer {
 pub fn scaled(workload: &Workload, factor: f64, seed: u64) -> (Workload, Vec<u32>) {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let stays = workload.uncounted();
-    let last = workload.submit_ms.last().copied().unwrap_or(0);
-    let whole_weeks = (last + 1).div_euclid(WEEK_MS).max(0);
+    let whole_weeks = whole_weeks(workload);
     let mut weeks_of: BTreeMap<u32, BTreeMap<i64, Vec<u32>>> = BTreeMap::new();
     // (job, by how many weeks it is moved)
     let mut drawn: Vec<(u32, i64)> = Vec::new();
@@ -162,6 +164,11 @@ pub fn scaled(workload: &Workload, factor: f64, seed: u64) -> (Workload, Vec<u32
     // Stable within a moment: the record's own order, the job before its copies.
     drawn.sort_by_key(|one| (key(one), one.0, one.1));
     (rearranged(workload, &drawn, key), drawn.into_iter().map(|(job, _)| job).collect())
+}
+
+/// Whole weeks from time 0 to the last submission.
+fn whole_weeks(workload: &Workload) -> i64 {
+    (workload.submit_ms.last().copied().unwrap_or(0) + 1).div_euclid(WEEK_MS).max(0)
 }
 
 /// How often one thing is there under a factor.
@@ -286,11 +293,15 @@ pub fn grow(
         let found = policies.par_iter().map(|(_, policy)| figures(workload, cluster, policy).inspect(|_| done()));
         found.collect()
     };
+    if asked_s(record) <= 0.0 {
+        let what = "no job of the record holds GPUs for any time, so there is no work to multiply";
+        return Err(Error::NoJobs(what.to_owned()));
+    }
     let of_record = all(record)?;
     let draws: Vec<Draw> = (0..growth.draws)
         .into_par_iter()
         .map(|draw| {
-            let (workload, _) = scaled(record, growth.factor, growth.seed.wrapping_add(draw));
+            let (workload, _) = scaled(record, growth.factor, growth.seed.wrapping_mul(1_000_003).wrapping_add(draw));
             Ok(Draw { asked_s: asked_s(&workload), jobs: workload.len() as f64, found: all(&workload)? })
         })
         .collect::<Result<_>>()?;
@@ -316,6 +327,7 @@ pub fn grow(
     Ok(GrowthAnswer {
         factor: growth.factor,
         draws: growth.draws,
+        whole_weeks: u64::try_from(whole_weeks(record)).unwrap_or(0),
         gpu_time_ratio: ratio(&|draw| draw.asked_s, asked_s(record))?,
         jobs_ratio: ratio(&|draw| draw.jobs, record.len() as f64)?,
         policies: replays.collect(),

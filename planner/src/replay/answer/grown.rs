@@ -15,9 +15,9 @@ impl Answer {
                 Column::text("Policy"),
                 Column::number("Mean wait now"),
                 Column::number("Mean wait then"),
-                Column::number("95 % of the draws' mean"),
-                Column::number("95 % quantile now"),
-                Column::number("95 % quantile then"),
+                Column::number("95 % interval of that"),
+                Column::number("Wait, 95 % quantile, now"),
+                Column::number("Wait, 95 % quantile, then"),
                 Column::number("GPUs in use now"),
                 Column::number("GPUs in use then"),
             ],
@@ -44,8 +44,13 @@ impl Answer {
                  waited at the beginning stays as it is. The cluster and the policies are the same.",
             );
         let jobs = growth.jobs_ratio;
+        let weeks = match growth.whole_weeks {
+            0 => " The record holds no whole week, so jobs are drawn one by one.",
+            1 => " The record holds one whole week, so further copies stand on the originals.",
+            _ => "",
+        };
         Some(section.with_coverage(format!(
-            "{}: {} times the GPU time ({} to {}) and {} times the jobs.",
+            "{}: {} times the GPU time ({} to {}) and {} times the jobs.{weeks}",
             format::counted(growth.draws, "draw", "draws"),
             format::float(growth.gpu_time_ratio.mean, 3),
             format::float(growth.gpu_time_ratio.low, 3),
