@@ -6,6 +6,8 @@
 //! arrow's own writer: zstd, row groups of 256 k rows, times as `timestamp[ms, UTC]`, and key-value metadata with the
 //! schema version. The manifest holds no clock time and no machine name: the same source gives the same bytes.
 
+pub mod encode;
+
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::fs::File;

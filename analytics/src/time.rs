@@ -26,6 +26,8 @@ pub const MINUTE_MS: i64 = 60 * SECOND_MS;
 pub const HOUR_MS: i64 = 60 * MINUTE_MS;
 /// Milliseconds in a day.
 pub const DAY_MS: i64 = 24 * HOUR_MS;
+/// Milliseconds in a week.
+pub const WEEK_MS: i64 = 7 * DAY_MS;
 
 /// Seconds in a minute.
 pub const MINUTE_S: f64 = 60.0;
@@ -144,6 +146,17 @@ impl Zone {
     /// `2017-10-03 08:00:00`, as clocks in the zone show the moment `utc_ms`.
     pub fn show(&self, utc_ms: i64) -> String {
         format_utc(utc_ms.saturating_add(self.offset_ms(utc_ms)))
+    }
+
+    /// `2017-10-06T09:30:00-07:00`: RFC 3339 with the offset of the zone at that moment, `Z` in UTC.
+    pub fn rfc3339(&self, utc_ms: i64) -> String {
+        if self.name == "UTC" {
+            return format_rfc3339(utc_ms);
+        }
+        let minutes = self.offset_ms(utc_ms) / MINUTE_MS;
+        let sign = if minutes < 0 { '-' } else { '+' };
+        let (hours, minutes) = (minutes.abs() / 60, minutes.abs() % 60);
+        format!("{}{sign}{hours:02}:{minutes:02}", self.show(utc_ms).replacen(' ', "T", 1))
     }
 
     /// `2017-10-03 00:00:00 to 2017-10-04 00:00:00 (Asia/Shanghai)`: the half-open time between two moments, with the zone.

@@ -117,6 +117,11 @@ pub(crate) fn say(quiet: bool, message: &str) {
     }
 }
 
+/// Width and colour of an answer: files have neither a width nor colours.
+pub(crate) fn width(file: Option<&Path>) -> TextOptions {
+    if file.is_some() { TextOptions::default() } else { terminal() }
+}
+
 /// Width and colour of the terminal: `COLUMNS` if it is set, else what the terminal says; 100 columns without colour where stdout is none.
 pub(crate) fn terminal() -> TextOptions {
     let asked = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());

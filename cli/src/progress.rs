@@ -8,6 +8,18 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tracecast_analytics::ingest::{Observer, Progress};
 
+/// A bar that shows itself only on a terminal, and not if `quiet`.
+fn bar(quiet: bool, length: Option<u64>, template: &str) -> ProgressBar {
+    let shown = !quiet && std::io::stderr().is_terminal();
+    let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+    let bar = ProgressBar::with_draw_target(length, target);
+    // Templates are constants; a bad one would only cost the bar its looks.
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style.progress_chars("=> "));
+    }
+    bar
+}
+
 /// A bar, or nothing where stderr is not a terminal.
 pub(crate) struct Bar {
     bar: ProgressBar,
@@ -17,13 +29,7 @@ pub(crate) struct Bar {
 impl Bar {
     /// A bar that shows itself only on a terminal, and not if `quiet`.
     pub(crate) fn new(quiet: bool) -> Self {
-        let shown = !quiet && std::io::stderr().is_terminal();
-        let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-        let bar = ProgressBar::with_draw_target(Some(0), target);
-        // The template is a constant; a bad one would only cost the bar its looks.
-        if let Ok(style) = ProgressStyle::with_template("{msg} [{bar:30}] {bytes} of {total_bytes}, {eta} left") {
-            bar.set_style(style.progress_chars("=> "));
-        }
+        let bar = bar(quiet, Some(0), "{msg} [{bar:30}] {bytes} of {total_bytes}, {eta} left");
         Self { bar, file: Mutex::new(String::new()) }
     }
 
@@ -39,12 +45,7 @@ pub(crate) struct Steps(ProgressBar);
 impl Steps {
     /// A bar of `count` replays that shows itself only on a terminal, and not if `quiet`.
     pub(crate) fn new(quiet: bool, count: usize) -> Self {
-        let shown = !quiet && std::io::stderr().is_terminal();
-        let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-        let bar = ProgressBar::with_draw_target(Some(count as u64), target);
-        if let Ok(style) = ProgressStyle::with_template("replaying [{bar:30}] {pos} of {len}, {eta} left") {
-            bar.set_style(style.progress_chars("=> "));
-        }
+        let bar = bar(quiet, Some(count as u64), "replaying [{bar:30}] {pos} of {len}, {eta} left");
         bar.tick();
         Self(bar)
     }
@@ -69,14 +70,9 @@ static RUNNING: Mutex<Option<ProgressBar>> = Mutex::new(None);
 impl Clock {
     /// Says that `what` is being done, on a terminal and not if `quiet`.
     pub(crate) fn new(quiet: bool, what: &'static str) -> Self {
-        let shown = !quiet && std::io::stderr().is_terminal();
-        let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-        let bar = ProgressBar::with_draw_target(None, target);
-        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} … {elapsed}") {
-            bar.set_style(style);
-        }
+        let bar = bar(quiet, None, "{spinner} {msg} … {elapsed}");
         bar.set_message(what);
-        if shown {
+        if !bar.is_hidden() {
             bar.enable_steady_tick(Duration::from_millis(200));
             *RUNNING.lock().unwrap_or_else(PoisonError::into_inner) = Some(bar.clone());
         }

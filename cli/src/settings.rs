@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 use clap::error::{ContextKind, ContextValue};
 use clap::{ArgAction, Command, CommandFactory, FromArgMatches};
+use serde::Serialize;
 
 use crate::exit::Usage;
 use crate::output;
@@ -21,7 +22,8 @@ const FILE: &str = "tracecast.toml";
 /// Names a settings file elsewhere.
 const PATH: &str = "TRACECAST_CONFIG";
 /// Options that cannot be set: where answers are written, and what only one call can mean or takes the place of another option.
-const ONE_CALL: [&str; 24] = [
+const ONE_CALL: [&str; 25] = [
+    "add",
     "charts",
     "compare",
     "draws",
@@ -49,7 +51,7 @@ const ONE_CALL: [&str; 24] = [
 ];
 
 /// A setting in force.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(crate) struct Setting {
     /// The command, as it is typed; empty for the options of all commands.
     pub(crate) command: String,
@@ -74,7 +76,7 @@ pub(crate) struct Settings {
 
 /// What was typed, with settings in the place of defaults. Ends the program, as clap does, when that is no command.
 pub(crate) fn parse<A: CommandFactory + FromArgMatches>() -> Result<(A, Settings)> {
-    let mut settings = Settings::read(&current()?)?;
+    let mut settings = Settings::read(&std::env::current_dir().context("find the current folder")?)?;
     let command = settings.applied(A::command(), &mut Vec::new());
     settings.check()?;
     settings.in_force.sort();
@@ -83,10 +85,6 @@ pub(crate) fn parse<A: CommandFactory + FromArgMatches>() -> Result<(A, Settings
         error.exit()
     });
     Ok((A::from_arg_matches(&matches)?, settings))
-}
-
-fn current() -> Result<PathBuf> {
-    std::env::current_dir().context("find the current folder")
 }
 
 impl Settings {
@@ -147,13 +145,9 @@ impl Settings {
                 for name in command.iter().take(depth) {
                     table = table.and_then(|table| table.get(name)).and_then(toml::Value::as_table);
                 }
-                let value = table.and_then(|table| table.get(long).or_else(|| table.get(&long.replace('-', "_"))));
-                if let Some(values) = value.and_then(texts) {
-                    let key = if table.is_some_and(|table| table.contains_key(long)) {
-                        long.to_owned()
-                    } else {
-                        long.replace('-', "_")
-                    };
+                let value = |key: &String| table.and_then(|table| table.get(key)).and_then(texts);
+                let keys = [long.to_owned(), long.replace('-', "_")];
+                if let Some((values, key)) = keys.into_iter().find_map(|key| Some((value(&key)?, key))) {
                     self.used.insert(command.iter().take(depth).cloned().chain([key]).collect());
                     (found, from) = (Some(values), path.display().to_string());
                 }

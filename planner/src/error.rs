@@ -26,6 +26,9 @@ pub enum Error {
     /// Switches of a policy that do not go together.
     #[error("policy: {0}")]
     Policy(String),
+    /// More or less work than can be drawn.
+    #[error("{0}")]
+    Growth(String),
     /// A name that there is not: of an order, a scan, a placement.
     #[error("policy: `{found}` is no {what}; there are {}", known.join(", "))]
     Unknown {
@@ -107,9 +110,12 @@ impl Error {
     /// What kind of failure it is.
     pub fn kind(&self) -> Kind {
         match self {
-            Self::Policy(_) | Self::Unknown { .. } | Self::Malformed { .. } | Self::NoScenario(_) | Self::Shards(_) => {
-                Kind::Usage
-            }
+            Self::Policy(_)
+            | Self::Growth(_)
+            | Self::Unknown { .. }
+            | Self::Malformed { .. }
+            | Self::NoScenario(_)
+            | Self::Shards(_) => Kind::Usage,
             Self::ClusterNotRecorded(_) | Self::NoJobs(_) | Self::TooFewDays { .. } | Self::NothingToEvaluate(_) => {
                 Kind::TooLittleData
             }

@@ -2,7 +2,7 @@
 //!
 //! The CSV begins with `job_id,predicted_duration_s`, as `tracecast simulate --predictions` reads it; the duration there is the
 //! quantile by which jobs are best ordered, chosen in training. All forms carry the same columns, in seconds, and whether the history was too short to
-//! rely on the quantiles (`unsure`).
+//! rely on the quantiles (`unsure`). A job that has started has an `expected_end`: its start plus `mean_s`, to the second.
 //!
 //! Worked example: one job, `17,940.500,612.100,…`, whose run is expected to be 612.1 s and under 940.5 s in four of five cases.
 
@@ -10,12 +10,13 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, BooleanArray, Float64Array, RecordBatch, StringArray};
-use arrow::datatypes::{DataType, Field, Schema};
-use parquet::arrow::ArrowWriter;
-use parquet::basic::{Compression, ZstdLevel};
-use parquet::file::properties::WriterProperties;
+use arrow::array::{
+    Array as _, ArrayRef, BooleanArray, Float64Array, RecordBatch, StringArray, TimestampMillisecondArray,
+};
+use arrow::datatypes::{Field, Schema};
 use tracecast_analytics::report::markup::csv_text;
+use tracecast_analytics::storage::encode;
+use tracecast_analytics::time::Zone;
 
 use crate::duration::apply::Applied;
 use crate::duration::predictor::Trained;
@@ -27,6 +28,8 @@ const SCHEMA: &str = "predictions/1";
 
 /// Whether a job's quantiles are not to be relied upon, as a column.
 const UNSURE: &str = "unsure";
+/// When a job is expected to end, as a column.
+const EXPECTED_END: &str = "expected_end";
 
 type Cell = fn(&Prediction) -> f64;
 
@@ -45,35 +48,15 @@ fn wrong(reason: &dyn std::fmt::Display) -> Error {
     Error::Table { file: "predictions".to_owned(), reason: reason.to_string() }
 }
 
-/// Predictions as CSV.
-///
-/// # Errors
-/// If the writer fails.
-pub fn csv(predictions: &[Prediction]) -> Result<Vec<u8>> {
-    let mut writer = csv::Writer::from_writer(Vec::new());
-    let header = ["job_id"].into_iter().chain(COLUMNS.iter().map(|(name, _)| *name)).chain([UNSURE]);
-    writer.write_record(header).map_err(|error| wrong(&error))?;
-    for job in predictions {
-        let cells = COLUMNS.iter().map(|(_, of)| format!("{:.3}", of(job))).chain([job.unsure.to_string()]);
-        writer.write_record([csv_text(&job.job_id)].into_iter().chain(cells)).map_err(|error| wrong(&error))?;
-    }
-    writer.into_inner().map_err(|error| wrong(&error))
-}
-
-/// Predictions as JSON, one object a line.
-///
-/// # Errors
-/// If a number is not one.
-pub fn json_lines(predictions: &[Prediction], trained: &Trained) -> Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    for job in predictions {
-        let line = Line { schema: SCHEMA.to_owned(), trained_to_ms: trained.to_ms, prediction: job.clone() };
-        // Keys in order of name.
-        let line = serde_json::to_value(line).map_err(|error| wrong(&error))?;
-        serde_json::to_writer(&mut bytes, &line).map_err(|error| wrong(&error))?;
-        bytes.push(b'\n');
-    }
-    Ok(bytes)
+/// Predictions with what must be known to write them.
+#[derive(Debug, Clone, Copy)]
+pub struct Rows<'a> {
+    /// The predictions.
+    pub applied: &'a Applied,
+    /// What they rest on.
+    pub trained: &'a Trained,
+    /// The zone whose offset times carry as text.
+    pub zone: &'a Zone,
 }
 
 /// A prediction as a line of `predict --format jsonl`.
@@ -83,6 +66,8 @@ pub struct Line {
     pub schema: String,
     /// End of the training, milliseconds since the Unix epoch.
     pub trained_to_ms: i64,
+    /// When the job is expected to end, RFC 3339, whole seconds: its start plus `mean_s`; `null` while it is not known to have started.
+    pub expected_end: Option<String>,
     /// What is said of the job.
     #[serde(flatten)]
     pub prediction: Prediction,
@@ -93,43 +78,90 @@ pub fn json_schema() -> serde_json::Value {
     schemars::schema_for!(Line).to_value()
 }
 
-fn batch(predictions: &[Prediction], trained: &Trained) -> Result<RecordBatch> {
-    let mut fields = vec![Field::new("job_id", DataType::Utf8, false)];
-    fields.extend(COLUMNS.iter().map(|(name, _)| Field::new(*name, DataType::Float64, false)));
-    fields.push(Field::new(UNSURE, DataType::Boolean, false));
-    let facts = [("schema".to_owned(), SCHEMA.to_owned()), ("trained_to_ms".to_owned(), trained.to_ms.to_string())];
-    let schema = Schema::new(fields).with_metadata(facts.into_iter().collect());
-    let ids: ArrayRef = Arc::new(StringArray::from_iter_values(predictions.iter().map(|job| &job.job_id)));
-    let numbers =
-        COLUMNS.iter().map(|(_, of)| Arc::new(Float64Array::from_iter_values(predictions.iter().map(of))) as ArrayRef);
-    let unsure: ArrayRef = Arc::new(BooleanArray::from_iter(predictions.iter().map(|job| Some(job.unsure))));
-    RecordBatch::try_new(Arc::new(schema), [ids].into_iter().chain(numbers).chain([unsure]).collect())
-        .map_err(|error| wrong(&error))
-}
+impl Rows<'_> {
+    fn jobs(&self) -> &[Prediction] {
+        &self.applied.predictions
+    }
 
-/// Predictions as Parquet (zstd).
-///
-/// # Errors
-/// If the writer fails.
-pub fn parquet(predictions: &[Prediction], trained: &Trained) -> Result<Vec<u8>> {
-    let batch = batch(predictions, trained)?;
-    let properties = WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default())).build();
-    let mut writer =
-        ArrowWriter::try_new(Vec::new(), batch.schema(), Some(properties)).map_err(|error| wrong(&error))?;
-    writer.write(&batch).map_err(|error| wrong(&error))?;
-    writer.into_inner().map_err(|error| wrong(&error))
-}
+    /// The jobs, each with its expected end, milliseconds.
+    fn ends(&self) -> impl Iterator<Item = (&Prediction, Option<i64>)> {
+        let ends = self.applied.expected_ends_ms.iter().copied().chain(std::iter::repeat(None));
+        self.jobs().iter().zip(ends)
+    }
 
-/// Predictions as an Arrow IPC file.
-///
-/// # Errors
-/// If the writer fails.
-pub fn arrow_ipc(predictions: &[Prediction], trained: &Trained) -> Result<Vec<u8>> {
-    let batch = batch(predictions, trained)?;
-    let mut writer =
-        arrow::ipc::writer::FileWriter::try_new(Vec::new(), &batch.schema()).map_err(|error| wrong(&error))?;
-    writer.write(&batch).map_err(|error| wrong(&error))?;
-    writer.into_inner().map_err(|error| wrong(&error))
+    /// As CSV.
+    ///
+    /// # Errors
+    /// If the writer fails.
+    pub fn csv(&self) -> Result<Vec<u8>> {
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        let header = ["job_id"].into_iter().chain(COLUMNS.iter().map(|(name, _)| *name)).chain([UNSURE, EXPECTED_END]);
+        writer.write_record(header).map_err(|error| wrong(&error))?;
+        for (job, end_ms) in self.ends() {
+            let end = end_ms.map_or_else(String::new, |end| self.zone.rfc3339(end));
+            let cells = COLUMNS.iter().map(|(_, of)| format!("{:.3}", of(job))).chain([job.unsure.to_string(), end]);
+            writer.write_record([csv_text(&job.job_id)].into_iter().chain(cells)).map_err(|error| wrong(&error))?;
+        }
+        writer.into_inner().map_err(|error| wrong(&error))
+    }
+
+    /// As JSON, one object a line.
+    ///
+    /// # Errors
+    /// If a number is not one.
+    pub fn json_lines(&self) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        for (job, end_ms) in self.ends() {
+            let line = Line {
+                schema: SCHEMA.to_owned(),
+                trained_to_ms: self.trained.to_ms,
+                expected_end: end_ms.map(|end| self.zone.rfc3339(end)),
+                prediction: job.clone(),
+            };
+            // Keys in order of name.
+            let line = serde_json::to_value(line).map_err(|error| wrong(&error))?;
+            serde_json::to_writer(&mut bytes, &line).map_err(|error| wrong(&error))?;
+            bytes.push(b'\n');
+        }
+        Ok(bytes)
+    }
+
+    fn batch(&self) -> Result<RecordBatch> {
+        let jobs = self.jobs();
+        let ids: ArrayRef = Arc::new(StringArray::from_iter_values(jobs.iter().map(|job| &job.job_id)));
+        let unsure: ArrayRef = Arc::new(BooleanArray::from_iter(jobs.iter().map(|job| Some(job.unsure))));
+        let ends = self.ends().map(|(_, end)| end).collect::<TimestampMillisecondArray>();
+        let ends: ArrayRef = Arc::new(ends.with_timezone("UTC"));
+        let mut columns = vec![("job_id", ids, false)];
+        columns.extend(COLUMNS.iter().map(|(name, of)| {
+            let numbers: ArrayRef = Arc::new(Float64Array::from_iter_values(jobs.iter().map(of)));
+            (*name, numbers, false)
+        }));
+        columns.extend([(UNSURE, unsure, false), (EXPECTED_END, ends, true)]);
+        let fields =
+            columns.iter().map(|(name, array, nullable)| Field::new(*name, array.data_type().clone(), *nullable));
+        let facts =
+            [("schema".to_owned(), SCHEMA.to_owned()), ("trained_to_ms".to_owned(), self.trained.to_ms.to_string())];
+        let schema = Schema::new(fields.collect::<Vec<_>>()).with_metadata(facts.into_iter().collect());
+        RecordBatch::try_new(Arc::new(schema), columns.into_iter().map(|(_, array, _)| array).collect())
+            .map_err(|error| wrong(&error))
+    }
+
+    /// As Parquet (zstd).
+    ///
+    /// # Errors
+    /// If the writer fails.
+    pub fn parquet(&self) -> Result<Vec<u8>> {
+        encode::parquet("the predictions", &self.batch()?).map_err(|error| wrong(&error))
+    }
+
+    /// As an Arrow IPC file.
+    ///
+    /// # Errors
+    /// If the writer fails.
+    pub fn arrow_ipc(&self) -> Result<Vec<u8>> {
+        encode::arrow_ipc("the predictions", &self.batch()?).map_err(|error| wrong(&error))
+    }
 }
 
 /// What is predicted, for node_exporter's textfile collector: jobs and GPU time by VC, and the model's age. VCs are the only labels, so that
@@ -208,23 +240,35 @@ mod tests {
         }
     }
 
+    fn applied(predictions: Vec<Prediction>) -> Applied {
+        let expected_ends_ms = predictions.iter().map(|job| (job.job_id != "waits").then_some(1_507_000_000_000));
+        Applied { expected_ends_ms: expected_ends_ms.collect(), predictions, ..Applied::default() }
+    }
+
+    fn written<T>(predictions: Vec<Prediction>, write: impl FnOnce(Rows<'_>) -> Result<T>) -> T {
+        let (applied, trained, zone) = (applied(predictions), trained(), Zone::named("Asia/Shanghai").unwrap());
+        write(Rows { applied: &applied, trained: &trained, zone: &zone }).unwrap()
+    }
+
     #[test]
     fn the_csv_is_what_simulate_reads() {
-        let text = String::from_utf8(csv(&[job("a,b", 612.1)]).unwrap()).unwrap();
+        let text = String::from_utf8(written(vec![job("a,b", 612.1), job("waits", 1.0)], |rows| rows.csv())).unwrap();
         assert_eq!(
             text,
-            "job_id,predicted_duration_s,mean_s,p05_s,p10_s,p50_s,p90_s,p95_s,unsure\n\"a,b\",6.500,612.100,1.000,2.000,3.000,4.000,5.000,false\n"
+            "job_id,predicted_duration_s,mean_s,p05_s,p10_s,p50_s,p90_s,p95_s,unsure,expected_end\n\"a,b\",6.500,612.100,1.000,2.000,3.000,4.000,5.000,false,2017-10-03T11:06:40+08:00\nwaits,6.500,1.000,1.000,2.000,3.000,4.000,5.000,false,\n"
         );
     }
 
     #[test]
     fn parquet_and_arrow_hold_the_same_rows() {
-        let jobs = [job("1", 10.0), job("2", 20.0)];
-        let read =
-            arrow::ipc::reader::FileReader::try_new(std::io::Cursor::new(arrow_ipc(&jobs, &trained()).unwrap()), None);
+        let jobs = vec![job("1", 10.0), job("waits", 20.0)];
+        let read = arrow::ipc::reader::FileReader::try_new(
+            std::io::Cursor::new(written(jobs.clone(), |rows| rows.arrow_ipc())),
+            None,
+        );
         let one = read.unwrap().next().unwrap().unwrap();
         let mut file = tempfile::tempfile().unwrap();
-        std::io::Write::write_all(&mut file, &parquet(&jobs, &trained()).unwrap()).unwrap();
+        std::io::Write::write_all(&mut file, &written(jobs, |rows| rows.parquet())).unwrap();
         let mut reader = ParquetRecordBatchReaderBuilder::try_new(file).unwrap().build().unwrap();
         let other = reader.next().unwrap().unwrap();
         assert_eq!((one.num_rows(), one.columns()), (2, other.columns()));
@@ -232,7 +276,7 @@ mod tests {
 
     #[test]
     fn json_lines_name_their_version() {
-        let text = String::from_utf8(json_lines(&[job("1", 10.0)], &trained()).unwrap()).unwrap();
+        let text = String::from_utf8(written(vec![job("1", 10.0)], |rows| rows.json_lines())).unwrap();
         let line: serde_json::Value = serde_json::from_str(text.trim()).unwrap();
         assert_eq!((line["schema"].as_str(), line["mean_s"].as_f64()), (Some("predictions/1"), Some(10.0)));
     }

@@ -62,6 +62,8 @@ fn waiting_jobs_are_predicted_in_every_form_and_simulate_reads_them() {
     assert!((2000.0..4000.0).contains(&median("601")), "{text}");
     let lines = stdout(&predict(&site, &["--format", "jsonl"]));
     assert_eq!(json(lines.lines().next().unwrap())["schema"], "predictions/1");
+    // 600 and 601 wait: nobody knows when they will end.
+    assert!(lines.lines().all(|line| json(line)["expected_end"].is_null()), "{lines}");
     for (form, magic) in [("parquet", b"PAR1".as_slice()), ("arrow", b"ARROW1".as_slice())] {
         assert!(predict(&site, &["--format", form]).stdout.starts_with(magic), "{form}");
     }

@@ -335,6 +335,52 @@ fn the_same_bytes_for_any_number_of_threads() {
 }
 
 #[test]
+fn more_work_is_replayed_beside_the_record() {
+    // Three weeks of a user a and a user b, one job of 8 GPUs each a day, of 6 and of 3 hours: 8 × 9 × 7 = 504 GPU-hours a week.
+    let folder = Folder::new();
+    let mut jobs = String::from(THREE.lines().next().unwrap());
+    for day in 0..22 {
+        let at = |hour: u32| format!("2020-04-{:02} {hour:02}:00:00", day + 1);
+        for (user, hour, run_h) in [("ua", 1, 6), ("ub", 8, 3)] {
+            let (start, end) = (at(hour), at(hour + run_h));
+            jobs += &format!("\n{user}{day},{user},va,8,4,1,COMPLETED,{start},{start},{end},{},0", run_h * 3600);
+        }
+    }
+    jobs.push('\n');
+    let (source, node) = (folder.file("cluster_log.csv", &jobs), folder.file("cluster.toml", NODE));
+    let team = folder.file("team.toml", "[[team]]\nname = \"new\"\ngpu_hours_per_week = 168\nlike_users = [\"ub\"]\n");
+    let more =
+        |arguments: &[&str]| data(&[&[source.as_str(), "--cluster", &node], arguments].concat())["growth"].clone();
+    assert!(more(&[]).is_null());
+
+    // Nothing more: every figure is that of the record, and no draw differs.
+    let same = more(&["--scale", "1"]);
+    assert_eq!((number(&same["gpu_time_ratio"]["low"]), number(&same["gpu_time_ratio"]["high"])), (1.0, 1.0));
+    assert_eq!(same["policies"][0]["mean_wait_s"]["mean"], same["policies"][0]["mean_wait_now_s"]);
+    let twice = more(&["--scale", "2", "--draws", "3"]);
+    assert_eq!((number(&twice["gpu_time_ratio"]["mean"]), number(&twice["jobs_ratio"]["mean"])), (2.0, 2.0));
+    assert!(number(&twice["policies"][0]["mean_wait_s"]["mean"]) > 0.0, "two jobs of 8 GPUs at once on 8");
+
+    // A team as large as ub: a third more GPU time, half as many jobs again.
+    let joined = more(&["--add", &team]);
+    assert_eq!((number(&joined["factor"]), &joined["teams"][0]["name"]), (1.0, &"new".into()));
+    assert!((number(&joined["gpu_time_ratio"]["mean"]) - 4.0 / 3.0).abs() < 0.05, "{joined}");
+    let told = answer(&[&source, "--cluster", &node, "--scale", "2", "--add", &team]);
+    assert!(told.contains("With 2.00 times the work and the team new"), "{told}");
+
+    let nobody = folder.file("nobody.toml", "[[team]]\nname = \"x\"\ngpu_hours_per_week = 1\nlike_users = [\"uz\"]\n");
+    for (arguments, why) in [
+        (["--scale", "0"].as_slice(), "0.05 to 20"),
+        (&["--add", &nobody], "no job of the replay is by a user `uz`"),
+        (&["--add", &node], "line 1: unknown field `vc`"),
+        (&["--draws", "3"], "--scale"),
+    ] {
+        let (code, message) = refusal(&[&[source.as_str(), "--cluster", &node], arguments].concat());
+        assert!(matches!(code, 1 | 2) && message.contains(why), "{arguments:?}: {code} {message}");
+    }
+}
+
+#[test]
 fn reports_and_charts_are_written() {
     let folder = Folder::new();
     let (page, charts) = (folder.path("replay.html"), folder.path("charts"));

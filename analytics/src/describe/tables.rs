@@ -6,20 +6,17 @@
 //! new topic is covered without a line of code.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, BooleanArray, Float64Array, RecordBatch, StringArray};
 use arrow::datatypes::{Field, Schema};
-use parquet::arrow::ArrowWriter;
-use parquet::basic::{Compression, ZstdLevel};
-use parquet::file::properties::WriterProperties;
 use serde_json::Value;
 
 use super::{Description, JobFacts};
 use crate::error::{Error, Result};
 use crate::facts::columns;
+use crate::storage;
 use crate::trace::Trace;
 
 /// Columns in the order they first appear, and rows as maps of them.
@@ -157,19 +154,7 @@ impl Records {
 
 fn write(name: &str, batch: &RecordBatch, folder: &Path) -> Result<()> {
     let path = folder.join(format!("{name}.parquet"));
-    let temporary = folder.join(format!(".{name}.parquet.{}.partial", std::process::id()));
-    let file = File::create(&temporary).map_err(|e| Error::io("create", &temporary, e))?;
-    let properties = WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default())).build();
-    let written = ArrowWriter::try_new(file, batch.schema(), Some(properties)).and_then(|mut writer| {
-        writer.write(batch)?;
-        writer.close().map(|_| ())
-    });
-    if let Err(e) = written {
-        // The failure itself is what the user needs to hear of.
-        let _ = std::fs::remove_file(&temporary);
-        return Err(Error::Parquet { action: "write", path, source: e });
-    }
-    std::fs::rename(&temporary, &path).map_err(|e| Error::io("rename", path, e))
+    storage::write_files(&[(&path, &storage::encode::parquet(name, batch)?)])
 }
 
 #[cfg(test)]

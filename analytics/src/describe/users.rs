@@ -16,7 +16,7 @@ use super::topic::{CAVEAT_BELOW, Topic, TopicResult, hours, share};
 use crate::facts::JobFacts;
 use crate::report::format::{count, counted, percent};
 use crate::report::{Axis, Cell, Chart, ChartSeries, Column, Mark, Reference, ReportTable, Section};
-use crate::schema::JobState;
+use crate::schema::{JobState, Resource};
 use crate::stats::concentration::Concentration;
 use crate::stats::ecdf::{CurvePoint, Ecdf};
 use crate::stats::quantile;
@@ -108,7 +108,7 @@ impl Topic for Users {
             };
             sums.jobs += 1;
             sums.gpu_s.add(facts.gpu_s(job).unwrap_or(0.0));
-            let cpus = jobs.alloc_cpus.get(job).or_else(|| jobs.req_cpus.get(job));
+            let cpus = Resource::Cpus.given(jobs, job);
             sums.cpu_s.add(cpus.zip(facts.run_s(job)).map_or(0.0, |(cpus, run)| cpus * run));
             if let Some(wait) = facts.wait_s(job) {
                 sums.waits += 1;

@@ -19,7 +19,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use super::{JobFacts, SizeClass};
 use crate::KWH_J;
 use crate::error::{Error, Result};
-use crate::schema::{ColumnKind, JobTable, Table};
+use crate::schema::{JobTable, Resource, Table};
 use crate::storage;
 use crate::time::{HOUR_S, LocalTime};
 
@@ -29,28 +29,17 @@ pub const NAME: &str = "job_facts";
 /// The step of which hours are multiples.
 const HOURS_STEP: f64 = 1.0 / (1u64 << 32) as f64;
 
-/// What a column holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FactKind {
-    /// As a column of a canonical table.
-    Plain(ColumnKind),
-    /// A calendar day in the trace's zone.
-    Date,
-}
-
 /// A column of [`NAME`].
 #[derive(Debug, Clone, Copy)]
-pub struct FactColumn {
+struct FactColumn {
     /// Name, with its unit as a suffix.
-    pub name: &'static str,
-    /// What it holds.
-    pub kind: FactKind,
+    name: &'static str,
     /// Meaning, one sentence.
-    pub doc: &'static str,
+    doc: &'static str,
     value: Value,
 }
 
-/// How the value of a job is found.
+/// How the value of a job is found, and thereby what the column holds.
 #[derive(Debug, Clone, Copy)]
 enum Value {
     Text(fn(&JobFacts<'_>, usize) -> Option<&'static str>),
@@ -58,28 +47,25 @@ enum Value {
     Flag(fn(&JobFacts<'_>, usize) -> Option<bool>),
     /// From the local calendar of its submission, where hours are true.
     Hour(fn(LocalTime) -> i64),
-    /// From the local calendar of its submission, where dates are true.
+    /// A calendar day, from the local calendar of its submission, where dates are true.
     Day(fn(LocalTime) -> i64),
 }
 
 /// Columns of the `jobs` table that have one meaning for all sources here.
 #[expect(clippy::redundant_closure_for_method_calls, reason = "the methods are of one lifetime, the pointers of any")]
 const DERIVED: [FactColumn; 3] = [
-    plain(
+    column(
         "state",
-        ColumnKind::Label,
         "Canonical state; `unknown` where the source says none.",
         Value::Text(|facts, job| Some(facts.state(job).id())),
     ),
-    plain(
+    column(
         "run_s",
-        ColumnKind::Num,
         "Time its attempts ran, seconds: from their timestamps, else the source's own figure; until the end of the record for a job that still runs.",
         Value::Num(|facts, job| facts.run_s(job)),
     ),
-    plain(
+    column(
         "censored",
-        ColumnKind::Flag,
         "Whether its run was cut off by the end of the record.",
         Value::Flag(|facts, job| Some(facts.is_censored(job))),
     ),
@@ -88,80 +74,56 @@ const DERIVED: [FactColumn; 3] = [
 /// Columns that the `jobs` table lacks.
 #[expect(clippy::redundant_closure_for_method_calls, reason = "the methods are of one lifetime, the pointers of any")]
 const ADDED: [FactColumn; 14] = [
-    plain(
-        "gpus",
-        ColumnKind::Num,
-        "GPUs given, else asked for; 0 is a job without GPUs.",
-        Value::Num(|facts, job| facts.gpus(job)),
-    ),
-    plain(
+    column("gpus", "GPUs given, else asked for; 0 is a job without GPUs.", Value::Num(|facts, job| facts.gpus(job))),
+    column(
         "size_class",
-        ColumnKind::Label,
         "Class of its GPUs: `0`, `<1`, `1`, `2-4`, `5-8` or `>8`.",
         Value::Text(|facts, job| facts.gpus(job).map(|gpus| SizeClass::of(gpus).id())),
     ),
-    plain(
-        "wait_s",
-        ColumnKind::Num,
-        "From submission to the first start, seconds.",
-        Value::Num(|facts, job| facts.wait_s(job)),
-    ),
-    plain(
-        "jct_s",
-        ColumnKind::Num,
-        "Job completion time, seconds: wait plus run of a job that ended.",
-        Value::Num(jct_s),
-    ),
-    plain("gpu_s", ColumnKind::Num, "GPUs times run, GPU-seconds.", Value::Num(|facts, job| facts.gpu_s(job))),
-    plain(
-        "gpu_hours",
-        ColumnKind::Num,
-        "GPUs times run, GPU-hours.",
-        Value::Num(|facts, job| facts.gpu_s(job).map(hours)),
-    ),
-    plain(
+    column("wait_s", "From submission to the first start, seconds.", Value::Num(|facts, job| facts.wait_s(job))),
+    column("jct_s", "Job completion time, seconds: wait plus run of a job that ended.", Value::Num(jct_s)),
+    column("gpu_s", "GPUs times run, GPU-seconds.", Value::Num(|facts, job| facts.gpu_s(job))),
+    column("gpu_hours", "GPUs times run, GPU-hours.", Value::Num(|facts, job| facts.gpu_s(job).map(hours))),
+    column(
         "cpu_hours",
-        ColumnKind::Num,
         "CPU cores (given, else asked for) times run, core-hours.",
-        Value::Num(|facts, job| Some(hours(cpus(facts, job)? * facts.run_s(job)?))),
+        Value::Num(|facts, job| Some(hours(Resource::Cpus.given(&facts.trace.jobs, job)? * facts.run_s(job)?))),
     ),
-    plain(
+    column(
         "energy_kwh",
-        ColumnKind::Num,
         "Energy as the source reports it, kWh.",
         Value::Num(|facts, job| facts.trace.jobs.reported_energy_j.get(job).map(|joules| joules / KWH_J)),
     ),
-    plain(
+    column(
         "waited_gpu_hours",
-        ColumnKind::Num,
         "GPUs times wait, GPU-hours.",
         Value::Num(|facts, job| Some(hours(facts.gpus(job)? * facts.wait_s(job)?))),
     ),
-    plain(
+    column(
         "submit_hour",
-        ColumnKind::Int,
         "Hour of the day of its submission, 0 to 23, in the trace's zone.",
         Value::Hour(|local| i64::from(local.hour)),
     ),
-    plain(
+    column(
         "submit_weekday",
-        ColumnKind::Int,
         "Weekday of its submission, 1 (Monday) to 7, in the trace's zone.",
         Value::Hour(|local| i64::from(local.weekday) + 1),
     ),
-    date("submit_date", "Day of its submission, in the trace's zone.", |local| local.day),
-    date("submit_week", "Monday of the week of its submission, in the trace's zone.", |local| {
-        local.day - i64::from(local.weekday)
-    }),
-    date("submit_month", "First day of the month of its submission, in the trace's zone.", LocalTime::first_of_month),
+    column("submit_date", "Day of its submission, in the trace's zone.", Value::Day(|local| local.day)),
+    column(
+        "submit_week",
+        "Monday of the week of its submission, in the trace's zone.",
+        Value::Day(|local| local.day - i64::from(local.weekday)),
+    ),
+    column(
+        "submit_month",
+        "First day of the month of its submission, in the trace's zone.",
+        Value::Day(LocalTime::first_of_month),
+    ),
 ];
 
-const fn plain(name: &'static str, kind: ColumnKind, doc: &'static str, value: Value) -> FactColumn {
-    FactColumn { name, kind: FactKind::Plain(kind), doc, value }
-}
-
-const fn date(name: &'static str, doc: &'static str, day: fn(LocalTime) -> i64) -> FactColumn {
-    FactColumn { name, kind: FactKind::Date, doc, value: Value::Day(day) }
+const fn column(name: &'static str, doc: &'static str, value: Value) -> FactColumn {
+    FactColumn { name, doc, value }
 }
 
 fn hours(seconds: f64) -> f64 {
@@ -173,18 +135,12 @@ fn jct_s(facts: &JobFacts<'_>, job: usize) -> Option<f64> {
     if ended { Some(facts.wait_s(job)? + facts.run_s(job)?) } else { None }
 }
 
-fn cpus(facts: &JobFacts<'_>, job: usize) -> Option<f64> {
-    let jobs = &facts.trace.jobs;
-    jobs.alloc_cpus.get(job).or_else(|| jobs.req_cpus.get(job))
-}
-
-/// Name, kind and meaning of every column, in order.
-pub fn columns() -> Vec<(&'static str, FactKind, &'static str)> {
-    let of_jobs = JobTable::COLUMNS.iter().map(|column| match derived(column.name) {
-        Some(column) => (column.name, column.kind, column.doc),
-        None => (column.name, FactKind::Plain(column.kind), column.doc),
-    });
-    of_jobs.chain(ADDED.iter().map(|column| (column.name, column.kind, column.doc))).collect()
+/// Name and meaning of every column, in order.
+pub fn columns() -> Vec<(&'static str, &'static str)> {
+    let of_jobs = JobTable::COLUMNS
+        .iter()
+        .map(|column| (column.name, derived(column.name).map_or(column.doc, |derived| derived.doc)));
+    of_jobs.chain(ADDED.iter().map(|column| (column.name, column.doc))).collect()
 }
 
 fn derived(name: &str) -> Option<&'static FactColumn> {
@@ -195,12 +151,12 @@ fn derived(name: &str) -> Option<&'static FactColumn> {
 pub fn schema() -> SchemaRef {
     let fields = storage::schema::<JobTable>().fields().iter().cloned().collect::<Vec<_>>();
     let added = ADDED.iter().map(|column| {
-        let kind = match column.kind {
-            FactKind::Date => DataType::Date32,
-            FactKind::Plain(ColumnKind::Num) => DataType::Float64,
-            FactKind::Plain(ColumnKind::Int) => DataType::Int64,
-            FactKind::Plain(ColumnKind::Flag) => DataType::Boolean,
-            FactKind::Plain(_) => DataType::Utf8,
+        let kind = match column.value {
+            Value::Text(_) => DataType::Utf8,
+            Value::Num(_) => DataType::Float64,
+            Value::Flag(_) => DataType::Boolean,
+            Value::Hour(_) => DataType::Int64,
+            Value::Day(_) => DataType::Date32,
         };
         Arc::new(Field::new(column.name, kind, true))
     });
@@ -314,7 +270,7 @@ mod tests {
     #[test]
     fn columns_and_schema_agree() {
         let schema = schema();
-        let names: Vec<&str> = columns().into_iter().map(|(name, ..)| name).collect();
+        let names: Vec<&str> = columns().into_iter().map(|(name, _)| name).collect();
         assert_eq!(names, schema.fields().iter().map(|field| field.name().as_str()).collect::<Vec<_>>());
     }
 }

@@ -7,17 +7,17 @@ use std::io::Write;
 
 use arrow::array::{Array as _, ArrayRef, AsArray as _, RecordBatch};
 use arrow::datatypes::{DataType, Date32Type, Float64Type, Int64Type, TimestampMillisecondType};
-use arrow::ipc::writer::FileWriter;
-use parquet::arrow::ArrowWriter;
-use parquet::basic::{Compression, ZstdLevel};
-use parquet::file::properties::WriterProperties;
 use polars::prelude::{DataFrame, PolarsResult};
 use serde_json::Value;
 
 use super::frame;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::report::{Cell, Column, ReportTable};
-use crate::time::{DAY_MS, MINUTE_MS, Zone, format_utc};
+use crate::storage::encode;
+use crate::time::{DAY_MS, Zone, format_utc};
+
+/// What errors call it.
+const NAME: &str = "the answer";
 
 /// The rows that a query found.
 #[derive(Debug, Clone)]
@@ -62,9 +62,6 @@ impl QueryAnswer {
             let cell = |array: &ArrayRef| match self.shown(array, row) {
                 Value::Null => Cell::Missing,
                 Value::String(text) => Cell::Text(text),
-                Value::Number(number) => number
-                    .as_i64()
-                    .map_or_else(|| Cell::Text(number.to_string()), |whole| Cell::Text(whole.to_string())),
                 other => Cell::Text(other.to_string()),
             };
             table.rows.push(self.batch.columns().iter().map(cell).collect());
@@ -99,10 +96,11 @@ impl QueryAnswer {
     /// # Errors
     /// When `out` takes no more.
     pub fn write_json(&self, mut out: impl Write) -> std::io::Result<()> {
+        let names = self.names();
         out.write_all(b"[")?;
         for row in 0..self.rows() {
             out.write_all(if row == 0 { b"\n" } else { b",\n" })?;
-            self.write_object(row, &mut out)?;
+            self.write_object(&names, row, &mut out)?;
         }
         out.write_all(if self.rows() == 0 { b"]\n" } else { b"\n]\n" })
     }
@@ -112,17 +110,18 @@ impl QueryAnswer {
     /// # Errors
     /// When `out` takes no more.
     pub fn write_jsonl(&self, mut out: impl Write) -> std::io::Result<()> {
+        let names = self.names();
         for row in 0..self.rows() {
-            self.write_object(row, &mut out)?;
+            self.write_object(&names, row, &mut out)?;
             out.write_all(b"\n")?;
         }
         Ok(())
     }
 
     /// An object with the columns in their order.
-    fn write_object(&self, row: usize, out: &mut impl Write) -> std::io::Result<()> {
+    fn write_object(&self, names: &[String], row: usize, out: &mut impl Write) -> std::io::Result<()> {
         out.write_all(b"{")?;
-        for (ix, (name, array)) in self.names().iter().zip(self.batch.columns()).enumerate() {
+        for (ix, (name, array)) in names.iter().zip(self.batch.columns()).enumerate() {
             if ix > 0 {
                 out.write_all(b", ")?;
             }
@@ -138,14 +137,7 @@ impl QueryAnswer {
     /// # Errors
     /// When a column cannot be written.
     pub fn parquet(&self) -> Result<Vec<u8>> {
-        let failed = |source| Error::Parquet { action: "write", path: "the answer".into(), source };
-        let properties = WriterProperties::builder()
-            .set_compression(Compression::ZSTD(ZstdLevel::default()))
-            .set_created_by(format!("tracecast {}", env!("CARGO_PKG_VERSION")))
-            .build();
-        let mut writer = ArrowWriter::try_new(Vec::new(), self.batch.schema(), Some(properties)).map_err(failed)?;
-        writer.write(&self.batch).map_err(failed)?;
-        writer.into_inner().map_err(failed)
+        encode::parquet(NAME, &self.batch)
     }
 
     /// It as an Arrow IPC file.
@@ -153,11 +145,7 @@ impl QueryAnswer {
     /// # Errors
     /// When a column cannot be written.
     pub fn arrow(&self) -> Result<Vec<u8>> {
-        let failed = |source| Error::Arrow { table: "the answer", source };
-        let mut writer = FileWriter::try_new(Vec::new(), &self.batch.schema()).map_err(failed)?;
-        writer.write(&self.batch).map_err(failed)?;
-        writer.finish().map_err(failed)?;
-        writer.into_inner().map_err(failed)
+        encode::arrow_ipc(NAME, &self.batch)
     }
 
     /// One value for people: as [`Self::value`], but for times, whose zone the title names.
@@ -186,20 +174,9 @@ impl QueryAnswer {
             }
             DataType::Timestamp(_, zone) => {
                 let ms = array.as_primitive::<TimestampMillisecondType>().value(row);
-                Value::from(if zone.is_some() { self.moment(ms) } else { format_utc(ms).replacen(' ', "T", 1) })
+                Value::from(if zone.is_some() { self.zone.rfc3339(ms) } else { format_utc(ms).replacen(' ', "T", 1) })
             }
             _ => Value::Null,
         }
-    }
-
-    /// `2017-10-06T09:30:00-07:00`.
-    fn moment(&self, ms: i64) -> String {
-        let offset = self.zone.offset_ms(ms) / MINUTE_MS;
-        let local = self.zone.show(ms).replacen(' ', "T", 1);
-        if self.zone.name() == "UTC" {
-            return local + "Z";
-        }
-        let (hours, minutes) = (offset.abs() / 60, offset.abs() % 60);
-        format!("{local}{}{hours:02}:{minutes:02}", if offset < 0 { '-' } else { '+' })
     }
 }

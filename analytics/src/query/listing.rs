@@ -108,7 +108,7 @@ fn count(mut frame: LazyFrame) -> PolarsResult<Counted> {
 
 fn meanings(table: &str) -> Vec<(&'static str, &'static str)> {
     if table == columns::NAME {
-        return columns::columns().into_iter().map(|(name, _, meaning)| (name, meaning)).collect();
+        return columns::columns();
     }
     let specs = all_specs().into_iter().find(|(name, _)| *name == table).map_or(&[][..], |(_, specs)| specs);
     specs.iter().map(|column| (column.name, column.doc.trim())).collect()

@@ -40,6 +40,7 @@ pub use selection::Selection;
 
 use crate::error::{Error, Result};
 use crate::facts::{JobFacts, columns};
+use crate::quality::Ledger;
 use crate::schema::{Table, all_specs};
 use crate::storage::{self, Manifest};
 use crate::time::Zone;
@@ -119,6 +120,14 @@ impl Tables {
         Ok(())
     }
 
+    /// What became of the rows of a trace folder, as its manifest says.
+    pub fn ledger(&self) -> Option<&Ledger> {
+        match &self.source {
+            Source::Folder { manifest, .. } => Some(&manifest.quality),
+            Source::Memory(_) => None,
+        }
+    }
+
     /// The zone that times are shown in.
     pub fn zone(&self) -> &Zone {
         &self.zone
@@ -169,8 +178,8 @@ impl Tables {
 
     /// Names of all tables, the asker's last.
     fn names(&self) -> Vec<String> {
-        let own_first = std::iter::once(columns::NAME).chain(all_specs().into_iter().map(|(name, _)| name));
-        own_first.map(str::to_owned).chain(self.with.iter().map(|(name, _)| name.clone())).collect()
+        let facts_first = std::iter::once(columns::NAME).chain(all_specs().into_iter().map(|(name, _)| name));
+        facts_first.map(str::to_owned).chain(self.with.iter().map(|(name, _)| name.clone())).collect()
     }
 
     /// The table called `name` as a frame.
@@ -185,25 +194,23 @@ impl Tables {
             };
         }
         match &self.source {
-            Source::Memory(trace) => {
-                let mut found = None;
-                each_table!(&trace, table => in_memory(table, name, &self.zone, &mut found)?);
-                found.ok_or_else(|| refused(name, "there is no such table".to_owned()))
+            Source::Memory(trace) => table_of(trace, name, &self.zone),
+            Source::Folder { path, manifest } if manifest.tables.iter().any(|table| table.name == name) => {
+                let file = path.join(format!("{name}.parquet"));
+                let stored = scan_parquet(&file)?;
+                frame::in_zone(stored, &self.zone).map_err(|error| unreadable(&file, &error))
             }
-            Source::Folder { path, manifest } => {
-                if manifest.tables.iter().any(|table| table.name == name) {
-                    let file = path.join(format!("{name}.parquet"));
-                    let stored = scan_parquet(&file)?;
-                    return frame::in_zone(stored, &self.zone).map_err(|error| unreadable(&file, &error));
-                }
-                // A table without rows has no file.
-                let empty = Trace::default();
-                let mut found = None;
-                each_table!(&empty, table => in_memory(table, name, &self.zone, &mut found)?);
-                found.ok_or_else(|| refused(name, "there is no such table".to_owned()))
-            }
+            // A table without rows has no file.
+            Source::Folder { .. } => table_of(&Trace::default(), name, &self.zone),
         }
     }
+}
+
+/// The canonical table `name` of a trace in memory as a frame.
+fn table_of(trace: &Trace, name: &str, zone: &Zone) -> Result<LazyFrame> {
+    let mut found = None;
+    each_table!(&trace, table => in_memory(table, name, zone, &mut found)?);
+    found.ok_or_else(|| refused(name, "there is no such table".to_owned()))
 }
 
 /// `job_facts` of a trace as a frame.

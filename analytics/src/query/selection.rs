@@ -9,6 +9,7 @@ use polars::sql::SQLContext;
 use super::statement;
 use super::{facts, failed, guarded, refused, run};
 use crate::error::Result;
+use crate::facts::columns;
 use crate::schema::Table as _;
 use crate::time::Zone;
 use crate::trace::Trace;
@@ -22,13 +23,6 @@ pub struct Selection {
     pub unknown: usize,
 }
 
-impl Selection {
-    /// Jobs selected.
-    pub fn selected(&self) -> usize {
-        self.mask.iter().filter(|selected| **selected).count()
-    }
-}
-
 /// Evaluates a condition, in SQL, on the facts of every job. Times without an offset are in the trace's zone. O(jobs).
 ///
 /// # Errors
@@ -37,9 +31,9 @@ pub fn select(trace: &Trace, condition: &str) -> Result<Selection> {
     let taken = statement::condition(condition).map_err(|why| refused(condition, why))?;
     let zone = Zone::named(&trace.zone)?;
     let mut context = SQLContext::new();
-    context.register("job_facts", facts(trace, &zone)?);
+    context.register(columns::NAME, facts(trace, &zone)?);
     // `job_key` beside it, so that a condition without any column is one value a job, too.
-    let sql = format!("select job_key, ({taken}) as selected from job_facts");
+    let sql = format!("select job_key, ({taken}) as selected from {}", columns::NAME);
     let frame = guarded(|| context.execute(&sql)).map_err(|error| failed(condition, &error))?;
     let found = run(frame).map_err(|error| failed(condition, &error))?;
     let column = found.column("selected").map_err(|error| failed(condition, &error))?;

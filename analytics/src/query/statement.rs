@@ -1,7 +1,7 @@
 //! What is asked: one query that changes nothing, which tables it names, and an order that leaves no ties to chance.
 //!
 //! Worked example: `select vc, sum(gpu_hours) h from job_facts group by vc order by h desc` leaves VCs with equal hours in no order;
-//! with `, 1, 2` behind its `ORDER BY` the rows have one order.
+//! with `, 1` behind its `ORDER BY` the rows have one order.
 
 use std::ops::ControlFlow;
 
@@ -322,9 +322,6 @@ pub(super) fn condition(condition: &str) -> Result<String, String> {
     let mut parser = parser(condition.trim_end().trim_end_matches(';'))?;
     let mut expr = parser.parse_expr().map_err(|error| plain(&error.to_string()))?;
     mend(&mut expr)?;
-    if aggregates(&expr) {
-        return Err("a condition looks at one job at a time, so sums and the like are not possible; use `tracecast query` for that".to_owned());
-    }
     let rest = parser.peek_token();
     if rest.token != Token::EOF {
         return Err(format!("what is {} doing after the condition?", rest.token));
@@ -334,6 +331,7 @@ pub(super) fn condition(condition: &str) -> Result<String, String> {
             ControlFlow::Break("a query within a condition")
         }
         Expr::Function(function) if function.over.is_some() => ControlFlow::Break("a window (OVER)"),
+        Expr::Function(_) if aggregates(part) => ControlFlow::Break("a sum or the like"),
         _ => ControlFlow::Continue(()),
     });
     match beyond {

@@ -9,7 +9,7 @@
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use super::Trace;
+use super::{Selected, Trace};
 use crate::error::{Error, Result};
 use crate::schema::{ColumnMut, ColumnRef, GpuSampleTable, JobTable, NodeSampleTable, NodeTable, Table};
 
@@ -38,7 +38,9 @@ impl Trace {
         } else if !other.jobs.is_empty() {
             self.counts_gpus &= other.counts_gpus;
         }
+        let (here, there) = (self.jobs.len(), other.jobs.len());
         add_keyed(&mut self.jobs, &other.jobs, "job_key", name)?;
+        let selected = Selected::union((self.selected.take(), here), (other.selected.take(), there), self.jobs.len());
         add_keyed(&mut self.nodes, &other.nodes, "node", name)?;
         (other.jobs, other.nodes) = (JobTable::default(), NodeTable::default());
         add_all(&mut self.gpu_samples, &other.gpu_samples);
@@ -59,7 +61,7 @@ impl Trace {
         self.skipped.extend(other.skipped);
         self.empty.extend(other.empty);
         other.notes.into_iter().for_each(|note| self.note(note));
-        self.selected = self.selected.take().or(other.selected);
+        self.selected = selected;
         self.ledger.merge(other.ledger);
         self.finish();
         Ok(())

@@ -28,6 +28,30 @@ pub struct Selected {
 }
 
 impl Selected {
+    /// What two traces together are cut to, each given with its jobs, when they have `jobs` as one; `None` if both are whole. A job that both cut out
+    /// counts twice in `of`, as neither knows it any more.
+    pub(super) fn union(
+        (a, in_a): (Option<Self>, usize),
+        (b, in_b): (Option<Self>, usize),
+        jobs: usize,
+    ) -> Option<Self> {
+        let jobs = jobs as u64;
+        let (of_a, of_b) = (a.as_ref().map_or(in_a as u64, |a| a.of), b.as_ref().map_or(in_b as u64, |b| b.of));
+        let condition = match (&a, &b) {
+            (None, None) => return None,
+            (Some(a), Some(b)) if a.condition == b.condition => a.condition.clone(),
+            (Some(a), Some(b)) => format!("({}) or ({})", a.condition, b.condition),
+            // The other has no jobs (meters, prices), or all of them.
+            (Some(one), None) if in_b == 0 => one.condition.clone(),
+            (None, Some(one)) if in_a == 0 => one.condition.clone(),
+            (Some(one), None) | (None, Some(one)) => format!("{}, and all of another source", one.condition),
+        };
+        let unknown = [&a, &b].into_iter().flatten().map(|one| one.unknown).sum();
+        // Jobs that are in both are there once.
+        let twice = (in_a as u64 + in_b as u64).saturating_sub(jobs);
+        Some(Self { condition, jobs, of: (of_a + of_b).saturating_sub(twice), unknown })
+    }
+
     /// What was selected, for people.
     pub fn sentence(&self) -> String {
         let unknown = match self.unknown {
@@ -109,5 +133,21 @@ mod tests {
         assert_eq!((trace.jobs.vc.distinct(), trace.nodes.len()), (1, 0));
         let sentence = "Only jobs with `vc = 'x'` are looked at: 2 of 3 jobs. For 1 job the condition is unknown; that is left out, too.";
         assert_eq!(trace.notes, [sentence]);
+    }
+
+    #[test]
+    fn two_parts_together_say_so() {
+        let part = |condition: &str| Some(Selected { condition: condition.to_owned(), jobs: 2, of: 10, unknown: 1 });
+        // Two and two jobs, one of them in both: three, of 19.
+        let union = Selected::union((part("gpus > 1"), 2), (part("vc = 'x'"), 2), 3).unwrap();
+        assert_eq!(
+            (union.condition.as_str(), union.jobs, union.of, union.unknown),
+            ("(gpus > 1) or (vc = 'x')", 3, 19, 2)
+        );
+        // With a source of meters alone it is what it was; with a whole source of five jobs it is seven of 15.
+        assert_eq!(Selected::union((None, 0), (part("gpus > 1"), 2), 2), part("gpus > 1"));
+        let union = Selected::union((part("gpus > 1"), 2), (None, 5), 7).unwrap();
+        assert_eq!((union.jobs, union.of), (7, 15));
+        assert_eq!(Selected::union((None, 4), (None, 5), 9), None);
     }
 }

@@ -61,12 +61,7 @@ impl Answering {
         }
         let text = match self.form() {
             Form::Json => json()?,
-            Form::Table => {
-                // Files have no width and no colour.
-                let options =
-                    if self.out.is_some() { report::text::TextOptions::default() } else { output::terminal() };
-                report::text::render(&report, options)
-            }
+            Form::Table => report::text::render(&report, output::width(self.out.as_deref())),
             Form::Markdown => report::markdown::render(&report),
             Form::Html => report::html::render(&report).context("draw the report")?,
         };

@@ -239,7 +239,6 @@ pub(crate) fn settings(gathering: &Gathering, learning: &Learning) -> ForecastSe
 }
 
 pub(crate) fn run(request: &BacktestDemand, quiet: bool) -> Result<()> {
-    request.reading.needs_all_jobs(DEMAND_OF_ALL)?;
     request.answering.check(&[])?;
     let window = Window::new(EVALUATED, request.eval_from.as_ref(), request.eval_to.as_ref())?;
     let trace = source::open_whole(&request.sources, &request.reading, quiet, DEMAND_OF_ALL)?;

@@ -57,7 +57,6 @@ fn window(text: &str) -> Result<i64, String> {
 }
 
 pub(crate) fn run(asked: &BacktestPower, quiet: bool) -> Result<()> {
-    asked.reading.needs_all_jobs(NODES_OF_ALL)?;
     asked.answering.check(&[])?;
     early::folders([&asked.charts])?;
     let request = asked.demand.request()?;

@@ -2,7 +2,6 @@
 
 use anyhow::Result;
 use clap::Args;
-use serde::Serialize;
 use tracecast_analytics::report::{Column, ReportTable, text};
 
 use crate::args::Plain;
@@ -29,28 +28,9 @@ pub(crate) struct Config {
     pub(crate) format: Plain,
 }
 
-/// A setting, as JSON tells it.
-#[derive(Serialize)]
-struct Told<'a> {
-    command: &'a str,
-    option: &'a str,
-    values: &'a [String],
-    from: &'a str,
-}
-
 pub(crate) fn run(request: &Config, settings: &Settings) -> Result<()> {
     if request.format == Plain::Json {
-        let told: Vec<Told<'_>> = settings
-            .in_force
-            .iter()
-            .map(|setting| Told {
-                command: &setting.command,
-                option: &setting.option,
-                values: &setting.values,
-                from: &setting.from,
-            })
-            .collect();
-        return output::text(&answer::json(&told, "the settings")?, None);
+        return output::text(&answer::json(&settings.in_force, "the settings")?, None);
     }
     let file = settings.path().map_or_else(
         || "No file tracecast.toml in this folder or above it.".to_owned(),

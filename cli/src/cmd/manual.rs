@@ -27,14 +27,19 @@ pub(crate) fn run(request: &Manual, quiet: bool) -> Result<()> {
     command.build();
     pages(&command, &request.out.join("man/man1"), &mut files)?;
     for shell in Shell::value_variants() {
-        let mut script = Vec::new();
-        clap_complete::generate(*shell, &mut Arguments::command(), "tracecast", &mut script);
-        files.push((request.out.join("completions").join(format!("tracecast.{shell}")), script));
+        files.push((request.out.join("completions").join(format!("tracecast.{shell}")), completions(*shell)));
     }
     let written: Vec<_> = files.iter().map(|(path, bytes)| (path.as_path(), bytes.as_slice())).collect();
     output::write_all(&written)?;
     output::say(quiet, &format!("{} files written to {}", files.len(), request.out.display()));
     Ok(())
+}
+
+/// The script that completes commands in a shell. In memory: the generator panics where it cannot write.
+pub(crate) fn completions(shell: Shell) -> Vec<u8> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Arguments::command(), "tracecast", &mut script);
+    script
 }
 
 /// The page of a command and those of its subcommands.
@@ -43,6 +48,6 @@ fn pages(command: &clap::Command, folder: &std::path::Path, files: &mut Vec<(Pat
     let mut page = Vec::new();
     clap_mangen::Man::new(command.clone()).render(&mut page).context("write a man page")?;
     files.push((folder.join(format!("{name}.1")), page));
-    let shown = command.get_subcommands().filter(|sub| !sub.is_hide_set() && sub.get_name() != "help");
-    shown.into_iter().try_for_each(|sub| pages(sub, folder, files))
+    let mut shown = command.get_subcommands().filter(|sub| !sub.is_hide_set() && sub.get_name() != "help");
+    shown.try_for_each(|sub| pages(sub, folder, files))
 }

@@ -28,7 +28,7 @@ mod train_demand;
 use std::num::NonZeroUsize;
 
 use anyhow::Result;
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::output;
@@ -203,11 +203,6 @@ pub(crate) fn run(arguments: &Arguments, settings: &Settings) -> Result<()> {
         Command::Schema(request) => schema::run(request.of),
         Command::Config(request) => config::run(request, settings),
         Command::Manual(request) => manual::run(request, quiet),
-        Command::Completions { shell } => {
-            // Into memory first: the generator panics where it cannot write.
-            let mut script = Vec::new();
-            clap_complete::generate(*shell, &mut Arguments::command(), "tracecast", &mut script);
-            output::bytes(&script, None)
-        }
+        Command::Completions { shell } => output::bytes(&manual::completions(*shell), None),
     }
 }

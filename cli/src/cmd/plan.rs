@@ -230,7 +230,6 @@ pub(crate) fn service(text: &str) -> Result<Service, &'static str> {
 }
 
 pub(crate) fn run(asked: &PlanPower, quiet: bool) -> Result<()> {
-    asked.reading.needs_all_jobs(NODES_OF_ALL)?;
     if asked.emit.contains(&Emit::Slurm) && asked.slurm_conf.is_none() {
         bail!("--emit slurm writes a diff of the site's slurm.conf; name that file with --slurm-conf");
     }

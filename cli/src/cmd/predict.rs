@@ -6,10 +6,11 @@ use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use tracecast_analytics::report::format;
 use tracecast_analytics::schema::Resource;
+use tracecast_analytics::time::Zone;
 use tracecast_predictors::duration::apply::apply;
 use tracecast_predictors::duration::backtest::BacktestOptions;
 use tracecast_predictors::duration::predictor::Predictor;
-use tracecast_predictors::output as rows;
+use tracecast_predictors::output::{self as rows, Rows};
 use tracecast_predictors::slurm::{self, Comment, LimitTest, ScriptOptions, TimeLimit};
 use tracecast_predictors::timeline::Timeline;
 
@@ -163,11 +164,12 @@ pub(crate) fn run(request: &Predict, quiet: bool) -> Result<()> {
             &format!("tracecast: {} entries written to {}", format::count(entries.len() as u64), folder.display()),
         );
     }
+    let rows = Rows { applied: &applied, trained: &trained, zone: &Zone::named(&trace.zone)? };
     let bytes = match request.format {
-        RowForm::Csv => rows::csv(&applied.predictions)?,
-        RowForm::Jsonl => rows::json_lines(&applied.predictions, &trained)?,
-        RowForm::Parquet => rows::parquet(&applied.predictions, &trained)?,
-        RowForm::Arrow => rows::arrow_ipc(&applied.predictions, &trained)?,
+        RowForm::Csv => rows.csv()?,
+        RowForm::Jsonl => rows.json_lines()?,
+        RowForm::Parquet => rows.parquet()?,
+        RowForm::Arrow => rows.arrow_ipc()?,
     };
     output::bytes(&bytes, request.out.as_deref())
 }

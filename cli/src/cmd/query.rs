@@ -76,6 +76,14 @@ pub(crate) fn run(request: &Query, threads: Option<NonZeroUsize>, quiet: bool) -
     early::files([&request.out])?;
     let (sources, sql) = parts(request)?;
     let form = form(request);
+    if sql.is_none() && !matches!(form, Rows::Table | Rows::Json) {
+        let what = "there is no query; the list of tables is written as --format table or json";
+        return Err(Usage(what.to_owned()).into());
+    }
+    let binary = matches!(form, Rows::Parquet | Rows::Arrow) && !request.explain;
+    if binary && request.out.is_none() && std::io::stdout().is_terminal() {
+        return Err(Usage("this form is not for a terminal; name a file with --out".to_owned()).into());
+    }
     let tables = tables(&sources, request, quiet)?;
     let Some(sql) = sql else { return list(&tables, form, request) };
     if request.explain {
@@ -84,16 +92,7 @@ pub(crate) fn run(request: &Query, threads: Option<NonZeroUsize>, quiet: bool) -
     let clock = Clock::new(quiet, "asking");
     let answer = tables.ask(&sql)?;
     drop(clock);
-    // A file holds all rows in every form.
-    let most = if request.out.is_some() { usize::MAX } else { request.rows };
-    if matches!(form, Rows::Parquet | Rows::Arrow) && request.out.is_none() && std::io::stdout().is_terminal() {
-        return Err(Usage("this form is not for a terminal; name a file with --out".to_owned()).into());
-    }
-    let bytes = rendered(&answer, form, most, width(request))?;
-    match (form, &request.out) {
-        (Rows::Table, None) => output::text(&String::from_utf8_lossy(&bytes), None),
-        (_, out) => output::bytes(&bytes, out.as_deref()),
-    }
+    write(&answer, form, request)
 }
 
 /// polars takes the number of its threads from the environment alone, when its first thread starts: the program begins anew with it.
@@ -160,8 +159,11 @@ fn tables(sources: &[PathBuf], request: &Query, quiet: bool) -> Result<Tables> {
     let mut tables = match sources {
         // A folder of its own is read as far as the query needs.
         [folder] if reading.condition.is_none() && tracecast_analytics::storage::is_folder(folder) => {
-            source::told_of_folder(folder, reading.strict)?;
-            Tables::of_folder(folder, reading.timezone.clone())?
+            let tables = Tables::of_folder(folder, reading.timezone.clone())?;
+            if let Some(ledger) = tables.ledger() {
+                source::told_of(ledger, reading.strict)?;
+            }
+            tables
         }
         sources => Tables::of_trace(source::open(sources, reading, None, quiet)?)?,
     };
@@ -185,8 +187,8 @@ fn list(tables: &Tables, form: Rows, request: &Query) -> Result<()> {
     let zone = tables.zone().name();
     let text = match form {
         Rows::Json => answer::json(&Listed { zone, tables: &listed }, "the list of tables")?,
-        Rows::Table => {
-            let terminal = width(request);
+        _ => {
+            let terminal = output::width(request.out.as_deref());
             let shown: Vec<String> =
                 listing::tables(&listed).iter().map(|table| text::table(table, terminal)).collect();
             format!(
@@ -194,30 +196,25 @@ fn list(tables: &Tables, form: Rows, request: &Query) -> Result<()> {
                 shown.join("\n")
             )
         }
-        _ => {
-            return Err(
-                Usage("there is no query; the list of tables is written as --format table or json".to_owned()).into()
-            );
-        }
     };
     output::text(&text, request.out.as_deref())
 }
 
-/// Files have no width and no colour.
-fn width(request: &Query) -> text::TextOptions {
-    if request.out.is_some() { text::TextOptions::default() } else { output::terminal() }
-}
-
-fn rendered(answer: &QueryAnswer, form: Rows, most: usize, options: text::TextOptions) -> Result<Vec<u8>> {
+/// Writes the rows. A file holds all of them in every form.
+fn write(answer: &QueryAnswer, form: Rows, request: &Query) -> Result<()> {
+    let out = request.out.as_deref();
     let mut bytes = Vec::new();
-    let write = |result: std::io::Result<()>| result.context("write the rows");
-    match form {
-        Rows::Table => bytes.extend(text::table(&answer.table(most), options).into_bytes()),
-        Rows::Csv => write(answer.write_csv(&mut bytes))?,
-        Rows::Json => write(answer.write_json(&mut bytes))?,
-        Rows::Jsonl => write(answer.write_jsonl(&mut bytes))?,
-        Rows::Parquet => bytes = answer.parquet()?,
-        Rows::Arrow => bytes = answer.arrow()?,
-    }
-    Ok(bytes)
+    let lines = match form {
+        Rows::Table => {
+            let most = if out.is_some() { usize::MAX } else { request.rows };
+            return output::text(&text::table(&answer.table(most), output::width(out)), out);
+        }
+        Rows::Csv => answer.write_csv(&mut bytes),
+        Rows::Json => answer.write_json(&mut bytes),
+        Rows::Jsonl => answer.write_jsonl(&mut bytes),
+        Rows::Parquet => return output::bytes(&answer.parquet()?, out),
+        Rows::Arrow => return output::bytes(&answer.arrow()?, out),
+    };
+    lines.context("write the rows")?;
+    output::bytes(&bytes, out)
 }

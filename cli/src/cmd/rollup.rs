@@ -5,13 +5,12 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
 use clap::Args;
-use tracecast_analytics::report::markup::printable;
 use tracecast_analytics::report::{Cell, Column, ReportTable, text};
 use tracecast_analytics::rollup::{self, RollupOptions};
 use tracecast_analytics::{Error, storage};
 
 use crate::args::Plain;
-use crate::output;
+use crate::{output, source};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -42,12 +41,7 @@ pub(crate) fn run(request: &Rollup, threads: Option<NonZeroUsize>) -> Result<()>
     // A trace folder holds what was used; what was not, its manifest says.
     let folder = storage::is_folder(&request.source).then(|| storage::manifest(&request.source)).transpose()?;
     for ledger in folder.iter().map(|folder| &folder.quality).chain([&answer.ledger]) {
-        if request.strict {
-            ledger.check_whole()?;
-        }
-        for warning in ledger.warnings() {
-            output::say(false, &format!("tracecast: warning: {}", printable(&warning)));
-        }
+        source::told_of(ledger, request.strict)?;
     }
     if let Some(why) = answer.ledger.worst().filter(|_| answer.rows == 0) {
         return Err(Error::Unusable { source_name: request.source.display().to_string(), why }.into());

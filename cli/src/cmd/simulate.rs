@@ -5,12 +5,12 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
-use clap::Args;
+use clap::{ArgGroup, Args};
 use tracecast_analytics::schema::Resource;
 use tracecast_analytics::time::Written;
 use tracecast_analytics::time::Zone;
 use tracecast_planner::replay::answer::{Answer, Subject};
-use tracecast_planner::replay::growth::{self, Growth};
+use tracecast_planner::replay::growth::{self, Growth, team::Team};
 use tracecast_planner::replay::input::{Column, Loaded, Matched, Options, load};
 use tracecast_planner::replay::shard::{self, Shard, Stored};
 use tracecast_planner::replay::study::{self, Named, Study};
@@ -60,7 +60,7 @@ pub(crate) struct Simulate {
 
 /// Which jobs, on which nodes.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Jobs and nodes")]
+#[command(next_help_heading = "Jobs and nodes", group = ArgGroup::new("more").multiple(true))]
 pub(crate) struct Jobs {
     /// What jobs compete for: gpus, cpus or nodes [default: chosen from the trace]
     ///
@@ -91,10 +91,16 @@ pub(crate) struct Jobs {
     ///
     /// The jobs of each user are repeated or left out in whole weeks, so that habits stay. The answer gives every policy now and then, with
     /// intervals over several draws. The cluster stays as it is; --cluster names another.
-    #[arg(long, value_name = "FACTOR", conflicts_with_all = ["shard", "merge"])]
+    #[arg(long, value_name = "FACTOR", group = "more", conflicts_with_all = ["shard", "merge"])]
     pub(crate) scale: Option<f64>,
-    /// Draws of --scale
-    #[arg(long, value_name = "N", requires = "scale", default_value_t = 10, value_parser = clap::value_parser!(u64).range(2..=1000))]
+    /// Also replay the work of teams that join, as this file (TOML) describes them
+    ///
+    /// Each `[[team]]` has a name and gpu_hours_per_week. It may have like_vc or like_users, whose habits it has, and vc, where it submits.
+    /// Its jobs are drawn from theirs in whole weeks.
+    #[arg(long, value_name = "TOML", group = "more", conflicts_with_all = ["shard", "merge"])]
+    pub(crate) add: Option<PathBuf>,
+    /// Draws of --scale and --add
+    #[arg(long, value_name = "N", requires = "more", default_value_t = 10, value_parser = clap::value_parser!(u64).range(2..=1000))]
     pub(crate) draws: u64,
     /// Give each gang as many nodes as it had in the record
     ///
@@ -237,20 +243,13 @@ pub(crate) struct ComparisonArguments {
 }
 
 pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
-    request.reading.needs_all_jobs(NEEDED)?;
     request.answering.check(&[&request.schedule])?;
     early::folders([&request.charts, &request.comparison.results])?;
     let window = window(&request.jobs.from, &request.jobs.to)?;
     let shard = request.comparison.shard.as_deref().map(str::parse::<Shard>).transpose()?;
     let scenarios = scenarios(request)?;
     let recorded = recorded(request, &scenarios)?;
-    let draws = request.jobs.draws;
-    let growth = request
-        .jobs
-        .scale
-        .map(|factor| Growth::new(factor, draws, request.policy.seed.unwrap_or(1)))
-        .transpose()
-        .map_err(|error| Usage(error.to_string().replace("policy: ", "")))?;
+    let growth = growth(request)?;
     let site = request.jobs.cluster.as_deref().map(source::site).transpose()?;
     let files = files(request)?;
     let trace = source::open_whole(&request.sources, &request.reading, quiet, NEEDED)?;
@@ -296,9 +295,8 @@ pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
     }
     let mut found = study.answer(subject, &schedules, seconds)?;
     if let Some(growth) = growth {
-        let steps = Steps::new(quiet, study.scenarios.len() * (1 + growth.draws as usize));
-        let policies: Vec<_> = study.scenarios.iter().map(|named| (named.name.as_str(), &named.policy)).collect();
-        found.growth = Some(growth::grow((&loaded.workload, &loaded.cluster), &policies, growth, || steps.step())?);
+        let steps = Steps::new(quiet, study.scenarios.len() * request.jobs.draws as usize);
+        found.growth = Some(growth::grow(&study, &found, &growth, || steps.step())?);
         steps.finish();
     }
     answer(request, &found, quiet)
@@ -306,6 +304,19 @@ pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
 
 fn answer(request: &Simulate, answer: &Answer, quiet: bool) -> Result<()> {
     request.answering.write(request.charts.as_deref(), quiet, || answer.report(), || answer::json(answer, "the answer"))
+}
+
+/// More work, if it was asked.
+fn growth(request: &Simulate) -> Result<Option<Growth>> {
+    let Jobs { scale, add, draws, .. } = &request.jobs;
+    let read = |path: &PathBuf| -> Result<Vec<Team>> {
+        Ok(Team::parse_file(&path.display().to_string(), &source::text(path)?)?)
+    };
+    let teams = add.as_ref().map(read).transpose()?.unwrap_or_default();
+    if scale.is_none() && teams.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(Growth::new(scale.unwrap_or(1.0), teams, *draws, request.policy.seed.unwrap_or(1))?))
 }
 
 fn given(policy: &PolicyArguments) -> Scenario {

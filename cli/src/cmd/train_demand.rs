@@ -70,7 +70,6 @@ pub(crate) struct Forecast {
 }
 
 pub(crate) fn run(request: &TrainDemand, quiet: bool) -> Result<()> {
-    request.reading.needs_all_jobs(DEMAND_OF_ALL)?;
     early::file(&request.out)?;
     let trace = source::open_whole(&request.sources, &request.reading, quiet, DEMAND_OF_ALL)?;
     let (gathered, options) = backtest_demand::gather(&trace, &request.gathering)?;

@@ -247,10 +247,7 @@ impl Stretch<'_> {
     pub fn orders(&self, setting: &Setting) -> (Vec<f64>, f64) {
         let most = match setting.looks_back() {
             0 => Vec::new(),
-            slots => {
-                let known = self.need.get(..self.range.end).unwrap_or(self.need);
-                trailing_maximum(known, self.range.start, slots)
-            }
+            slots => trailing_maximum(self.need, self.range.clone(), slots),
         };
         let mut rule = Rule::new(*setting);
         let slots = 0..self.range.len();

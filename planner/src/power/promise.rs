@@ -22,6 +22,7 @@
 //! Worked example: 3 unserved and 8 wakes are left, 10 nodes; lately at most 4 were in use, and rises of up to 5 are expected. Wished 5: powered are
 //! max(5, 4 + 5 − 3, 10 − 8) = 6. A rise to 7 leaves 1 unserved and 2 to go: now 4 + 5 − 2, or, with 7 lately, 10.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use rayon::prelude::*;
@@ -83,7 +84,7 @@ impl Guard {
         // Within the first day the trailing maximum has little to look back on.
         let from = (past.start + day).min(past.end);
         let before = from.saturating_sub(boot_slots);
-        let recent = trailing_maximum(need.get(..past.end).unwrap_or(need), before, recent_slots);
+        let recent = trailing_maximum(need, before..past.end, recent_slots);
         let at = |slot: usize| slot.checked_sub(before).and_then(|place| recent.get(place)).copied().unwrap_or(0.0);
         let seen = past.end.saturating_sub(from).max(1) as f64;
         let margin = (period as f64 / (seen * CHANCE)).powf(TAIL).max(1.0);
@@ -142,8 +143,7 @@ impl Guard {
     ) -> (Kept, Ledger) {
         let mut walker = demand.walker();
         let begin = first.saturating_sub(self.boot_slots);
-        let known = need.get(..first + demand.need.len()).unwrap_or(need);
-        let recent = trailing_maximum(known, begin, self.recent_slots);
+        let recent = trailing_maximum(need, begin..first + demand.need.len(), self.recent_slots);
         let recent_at =
             |slot: usize| slot.checked_sub(begin).and_then(|place| recent.get(place)).copied().unwrap_or(0.0);
         let slots = demand.need.len();
@@ -222,19 +222,16 @@ fn elect(stretch: &Stretch<'_>, settings: &[Setting], service: &Service) -> Opti
     let judge = Judge::new(&stretch.demand, Some(service));
     let block = choice::block_slots(stretch.range.len(), stretch.demand.slot_ms);
     // Many settings are guarded alike, and what guards them is learned from all of the past.
-    let mut guards: Vec<Guard> = Vec::new();
-    for setting in settings {
-        if !guards.iter().any(|guard| guard.recent_slots == guarded_by(setting, stretch.demand.slot_ms)) {
-            guards.push(guard_of(stretch, setting));
-        }
-    }
-    let kept = |setting: &Setting| {
+    let mut guards: BTreeMap<usize, Guard> = BTreeMap::new();
+    let guarded = settings.iter().map(|setting| {
         let slots = guarded_by(setting, stretch.demand.slot_ms);
-        let known = guards.iter().find(|guard| guard.recent_slots == slots).copied();
-        keep_by(&known.unwrap_or_else(|| guard_of(stretch, setting)), stretch, setting, service)
-    };
-    let tried: Vec<(Setting, Vec<Sums>)> =
-        settings.par_iter().map(|setting| (*setting, kept(setting).blocks(block))).collect();
+        (*setting, *guards.entry(slots).or_insert_with(|| guard_of(stretch, setting)))
+    });
+    let guarded: Vec<(Setting, Guard)> = guarded.collect();
+    let tried: Vec<(Setting, Vec<Sums>)> = guarded
+        .par_iter()
+        .map(|(setting, guard)| (*setting, keep_by(guard, stretch, setting, service).blocks(block)))
+        .collect();
     let half = tried.first().map_or(0, |(_, blocks)| blocks.len() / 2);
     let best = |of: &dyn Fn(&[Sums]) -> Sums| tried.iter().min_by(|a, b| judge.order(&of(&a.1), &of(&b.1)));
     let (setting, _) = best(&|blocks| Sums::of(blocks))?;

@@ -4,15 +4,17 @@
 //! slots of memory, from slot 1 on: 5, 9, 9, 4.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
-/// For each slot from `from` on: the largest of the `length` values before it. Nothing earlier than those is looked at.
-pub fn trailing_maximum(values: &[f64], from: usize, length: usize) -> Vec<f64> {
+/// For each slot of a range, as far as there are values: the largest of the `length` values before it. Nothing else is looked at.
+pub fn trailing_maximum(values: &[f64], Range { start, end }: Range<usize>, length: usize) -> Vec<f64> {
+    let end = end.min(values.len());
     // Places of values that are larger than all after them, in order.
     let mut stairs: VecDeque<usize> = VecDeque::new();
-    let mut found = Vec::with_capacity(values.len().saturating_sub(from));
+    let mut found = Vec::with_capacity(end.saturating_sub(start));
     let at = |place: usize| values.get(place).copied().unwrap_or(0.0);
-    for slot in from.saturating_sub(length)..values.len() {
-        if slot >= from {
+    for slot in start.saturating_sub(length)..end {
+        if slot >= start {
             while stairs.front().is_some_and(|first| first + length < slot) {
                 stairs.pop_front();
             }
@@ -34,17 +36,17 @@ mod tests {
 
     #[test]
     fn the_worked_example() {
-        assert_eq!(trailing_maximum(&[5.0, 9.0, 4.0, 4.0, 4.0], 1, 2), vec![5.0, 9.0, 9.0, 4.0]);
+        assert_eq!(trailing_maximum(&[5.0, 9.0, 4.0, 4.0, 4.0], 1..5, 2), vec![5.0, 9.0, 9.0, 4.0]);
     }
 
     proptest! {
         #[test]
-        fn the_stairs_find_the_maximum(values in prop::collection::vec(0u32..50, 1..60), from in 0usize..20, length in 1usize..12) {
+        fn the_stairs_find_the_maximum(values in prop::collection::vec(0u32..50, 1..60), from in 0usize..20, end in 0usize..70, length in 1usize..12) {
             let values: Vec<f64> = values.into_iter().map(f64::from).collect();
-            let plain: Vec<f64> = (from..values.len())
+            let plain: Vec<f64> = (from..end.min(values.len()))
                 .map(|slot| values.iter().take(slot).skip(slot.saturating_sub(length)).copied().fold(0.0, f64::max))
                 .collect();
-            prop_assert_eq!(trailing_maximum(&values, from, length), plain);
+            prop_assert_eq!(trailing_maximum(&values, from..end, length), plain);
         }
     }
 }

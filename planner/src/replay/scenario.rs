@@ -14,9 +14,10 @@
 //! weighs the age alone, which counts fully after a week.
 
 use serde::{Deserialize, Serialize};
+use tracecast_analytics::time::WEEK_MS;
 
 use crate::error::{Error, Result};
-use crate::sim::policy::{Compat, Estimate, Order, Placement, Policy, Preemption, Scan, WEEK_MS, Weights};
+use crate::sim::policy::{Compat, Estimate, Order, Placement, Policy, Preemption, Scan, Weights};
 
 /// Bounds of Tiresias' queues if none are given, GPU-seconds.
 const TIRESIAS_BOUNDS: [f64; 3] = [3_250.0, 7_200.0, 18_000.0];

@@ -5,6 +5,7 @@
 //! the order [`Order::Qssf`] with the scan [`Scan::Strict`], [`Placement::Consolidate`] and no preemption.
 
 use tracecast_analytics::schema::Resource;
+use tracecast_analytics::time::WEEK_MS;
 
 use crate::error::{Error, Result};
 
@@ -24,9 +25,6 @@ pub struct Weights {
     /// Half-life of usage, milliseconds (Slurm's default is 7 days).
     pub half_life_ms: i64,
 }
-
-/// Seven days, the default of Slurm's half-life and maximal age, milliseconds.
-pub const WEEK_MS: i64 = 7 * 24 * 3_600_000;
 
 impl Default for Weights {
     fn default() -> Self {

@@ -3,9 +3,12 @@
 //! Made once at the border (from a trace, by a generator, by a test) and only read by the engine. About 50 bytes a job.
 //! Worked number: a job of 8 GPUs that ran an hour has a shape of 8 whole GPUs and `run_ms` 3,600,000.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::error::{Error, Result};
+
+/// How a user is called whom the record does not name, before the name of the VC.
+pub(crate) const UNKNOWN_USER: &str = "unknown user of ";
 
 /// What a job asks for, all at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
@@ -106,9 +109,55 @@ impl Workload {
         self.shapes.get(usize::from(at)).copied().unwrap_or_default()
     }
 
+    /// GPU time that all jobs ask for, GPU-seconds.
+    pub fn asked_gpu_s(&self) -> f64 {
+        (0..self.len()).map(|job| self.gpu_s(job)).sum()
+    }
+
+    /// GPU time that a job asks for, GPU-seconds.
+    pub fn gpu_s(&self, job: usize) -> f64 {
+        self.shape_of(job).as_gpus() * self.run_ms.get(job).copied().unwrap_or(0) as f64 / 1000.0
+    }
+
     /// Jobs that hold GPUs but of which nothing is counted: those that ran at time 0, and those whose end is unknown. Each once.
     pub fn uncounted(&self) -> BTreeSet<u32> {
         self.warm.iter().map(|warm| warm.job).chain(self.unfinished.iter().copied()).collect()
+    }
+
+    /// The jobs at these indices, in this order, submitted when `submit_ms` says (never falling). A job may be left out, or be there several
+    /// times: then its first copy alone runs at time 0. O(n log n).
+    #[must_use]
+    pub fn arranged(&self, jobs: &[u32], submit_ms: Vec<i64>) -> Self {
+        fn column<T: Copy>(values: &[T], jobs: &[u32]) -> Vec<T> {
+            jobs.iter().filter_map(|job| values.get(*job as usize).copied()).collect()
+        }
+        let mut first: BTreeMap<u32, u32> = BTreeMap::new();
+        for (now, job) in (0u32..).zip(jobs) {
+            first.entry(*job).or_insert(now);
+        }
+        let flagged = |list: &[u32]| -> Vec<u32> {
+            let flagged: BTreeSet<u32> = list.iter().copied().collect();
+            (0u32..).zip(jobs).filter(|(_, job)| flagged.contains(job)).map(|(now, _)| now).collect()
+        };
+        let warm = self.warm.iter().filter_map(|warm| Some(Warm { job: *first.get(&warm.job)?, ..*warm }));
+        Self {
+            origin_ms: self.origin_ms,
+            submit_ms,
+            run_ms: column(&self.run_ms, jobs),
+            requested_ms: column(&self.requested_ms, jobs),
+            predicted_s: column(&self.predicted_s, jobs),
+            shape: column(&self.shape, jobs),
+            vc: column(&self.vc, jobs),
+            user: column(&self.user, jobs),
+            score: column(&self.score, jobs),
+            shapes: self.shapes.clone(),
+            users: self.users.clone(),
+            gpu_types: self.gpu_types.clone(),
+            warm: warm.collect(),
+            history_gpu_s: self.history_gpu_s.clone(),
+            unfinished: flagged(&self.unfinished),
+            once: flagged(&self.once),
+        }
     }
 
     /// Appends a job that belongs to VC 0 and user 0 and knows nothing but its run. For examples and tests.

@@ -7,6 +7,8 @@
 //! Worked example: trained on Monday's dump and put to Tuesday's, which holds Monday's jobs too: those that ended on Monday are counted as
 //! known, those that run since Monday get what is left to them, Tuesday's are predicted one by one.
 
+use tracecast_analytics::time::SECOND_MS;
+
 use super::predictor::Predictor;
 use crate::error::Result;
 use crate::job::{Event, Prediction};
@@ -17,6 +19,9 @@ use crate::timeline::{Kind, Timeline};
 pub struct Applied {
     /// A prediction a job, in order of submission.
     pub predictions: Vec<Prediction>,
+    /// When each is expected to end, milliseconds since the Unix epoch, whole seconds: its start plus the expected run; `None` for a job that is
+    /// not known to have started.
+    pub expected_ends_ms: Vec<Option<i64>>,
     /// VC of each, for summaries.
     pub vcs: Vec<Option<String>>,
     /// GPUs of each.
@@ -77,6 +82,8 @@ pub fn apply(predictor: &mut Predictor, timeline: &Timeline) -> Result<Applied> 
     }
     for (prediction, job) in said.into_iter().zip(&timeline.jobs) {
         let Some(prediction) = prediction else { continue };
+        let end = |start_ms: i64| (start_ms as f64 / 1000.0 + prediction.mean_s).round() as i64;
+        applied.expected_ends_ms.push(job.start_ms.map(|start| end(start).saturating_mul(SECOND_MS)));
         applied.predictions.push(prediction);
         applied.vcs.push(job.submission.vc.clone());
         applied.gpus.push(job.submission.gpus);

@@ -10,7 +10,7 @@ impl Answer {
     pub(super) fn growth_section(&self) -> Option<Section> {
         let growth = self.growth.as_ref()?;
         let mut table = ReportTable::new(
-            format!("With {} times the work", format::float(growth.factor, 2)),
+            lead(growth),
             vec![
                 Column::text("Policy"),
                 Column::number("Mean wait now"),
@@ -35,7 +35,7 @@ impl Answer {
                 Cell::opt(mean(policy.utilisation), Cell::Percent),
             ]);
         }
-        let section = Section::new("growth", "What more work would do")
+        let mut section = Section::new("growth", "What more work would do")
             .answering(Question::Wait)
             .with_finding(sentences(growth).join(" "))
             .with_table(table)
@@ -43,6 +43,15 @@ impl Answer {
                 "The work of each user is repeated or left out in whole weeks, so that habits stay; each draw chooses other weeks. What ran or \
                  waited at the beginning stays as it is. The cluster and the policies are the same.",
             );
+        for team in &growth.teams {
+            section = section.with_definition(format!(
+                "Team {}: {} GPU-hours a week, with jobs like those of {}{}.",
+                team.name,
+                format::float(team.gpu_hours_per_week, 1),
+                team.like(),
+                team.vc.as_ref().map_or_else(String::new, |vc| format!(", submitted to {vc}")),
+            ));
+        }
         let jobs = growth.jobs_ratio;
         let weeks = match growth.whole_weeks {
             0 => " The record holds no whole week, so jobs are drawn one by one.",
@@ -60,23 +69,37 @@ impl Answer {
     }
 }
 
+/// `With 1.2 times the work and the team robotics`.
+fn lead(growth: &GrowthAnswer) -> String {
+    let names: Vec<&str> = growth.teams.iter().map(|team| team.name.as_str()).collect();
+    let teams = match names.as_slice() {
+        [] => None,
+        [name] => Some(format!("the team {name}")),
+        names => Some(format!("the teams {}", names.join(", "))),
+    };
+    let more = (growth.factor != 1.0 || teams.is_none())
+        .then(|| format!("{} times the work", format::float(growth.factor, 2)));
+    let parts: Vec<String> = more.into_iter().chain(teams).collect();
+    format!("With {}", parts.join(" and "))
+}
+
 fn interval(over: OverDraws) -> String {
-    format!("{} to {}", format::duration(over.low.max(0.0)), format::duration(over.high))
+    format!("{} to {}", format::duration(over.low), format::duration(over.high))
 }
 
 /// Each policy, in a sentence.
 pub(super) fn sentences(growth: &GrowthAnswer) -> Vec<String> {
-    let factor = format::float(growth.factor, 2);
+    let lead = lead(growth);
     let told = |policy: &GrownReplay| {
         let (now, then) = (policy.mean_wait_now_s?, policy.mean_wait_s?);
         Some(format!(
-            "With {factor} times the work, the mean wait under {} would be **{}** ({}) rather than {}.",
+            "{lead}, the mean wait under {} would be **{}** ({}) rather than {}.",
             policy.name,
             format::duration(then.mean),
             interval(then),
             format::duration(now)
         ))
     };
-    let unfinished = || format!("With {factor} times the work, jobs do not all end.");
+    let unfinished = || format!("{lead}, jobs do not all end.");
     growth.policies.iter().map(|policy| told(policy).unwrap_or_else(unfinished)).collect()
 }

@@ -92,9 +92,6 @@ impl Subject {
         };
         let span_ms = to_ms - from_ms;
         let (nodes, gpus) = loaded.cluster.largest();
-        let asked_s: f64 = (0..workload.len())
-            .map(|job| workload.shape_of(job).as_gpus() * workload.run_ms[job] as f64 / 1000.0)
-            .sum();
         let has_s = gpus as f64 * span_ms as f64 / 1000.0;
         let mut notes: Vec<String> = trace.notes.iter().map(|note| sentence(note)).collect();
         notes.extend(loaded.notes.iter().cloned());
@@ -116,7 +113,7 @@ impl Subject {
             resource: loaded.resource,
             nodes,
             gpus,
-            load: (has_s > 0.0).then(|| asked_s / has_s),
+            load: (has_s > 0.0).then(|| workload.asked_gpu_s() / has_s),
             left_out: loaded
                 .excluded
                 .iter()

@@ -14,7 +14,7 @@ use rand_chacha::ChaCha8Rng;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::sim::workload::{Warm, Workload};
+use crate::sim::workload::Workload;
 
 /// Another order of jobs submitted in the same second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,37 +43,7 @@ pub fn permute_ties(workload: &Workload, how: TieBreak) -> (Workload, Vec<u32>) 
             }
         }
     }
-    let mut after = vec![0u32; before.len()];
-    for (now, was) in (0u32..).zip(&before) {
-        if let Some(known) = after.get_mut(*was as usize) {
-            *known = now;
-        }
-    }
-    let now_at = |job: &u32| after.get(*job as usize).copied().unwrap_or(*job);
-    let warm = |warm: &Warm| Warm { job: now_at(&warm.job), ..*warm };
-    let permuted = Workload {
-        origin_ms: workload.origin_ms,
-        submit_ms: workload.submit_ms.clone(),
-        run_ms: column(&workload.run_ms, &before),
-        requested_ms: column(&workload.requested_ms, &before),
-        predicted_s: column(&workload.predicted_s, &before),
-        shape: column(&workload.shape, &before),
-        vc: column(&workload.vc, &before),
-        user: column(&workload.user, &before),
-        score: column(&workload.score, &before),
-        shapes: workload.shapes.clone(),
-        users: workload.users.clone(),
-        gpu_types: workload.gpu_types.clone(),
-        warm: workload.warm.iter().map(warm).collect(),
-        history_gpu_s: workload.history_gpu_s.clone(),
-        unfinished: workload.unfinished.iter().map(now_at).collect(),
-        once: workload.once.iter().map(now_at).collect(),
-    };
-    (permuted, before)
-}
-
-fn column<T: Copy>(values: &[T], order: &[u32]) -> Vec<T> {
-    order.iter().filter_map(|job| values.get(*job as usize).copied()).collect()
+    (workload.arranged(&before, workload.submit_ms.clone()), before)
 }
 
 /// Between what bounds a figure lies whatever the order of jobs within a second.
@@ -105,7 +75,7 @@ impl TieBand {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::sim::workload::Shape;
+    use crate::sim::workload::{Shape, Warm};
 
     fn jobs() -> Workload {
         let mut jobs = Workload::default();

@@ -15,7 +15,7 @@ use super::recorded;
 use super::site::Site;
 use crate::error::{Error, Result};
 use crate::sim::cluster::Cluster;
-use crate::sim::workload::{Shape, Warm, Workload};
+use crate::sim::workload::{Shape, UNKNOWN_USER, Warm, Workload};
 
 /// Most GPUs a job may ask for.
 const MOST_GPUS: f64 = 1e6;
@@ -331,7 +331,7 @@ fn fill(
         if shape_at == next {
             workload.shapes.push(shape);
         }
-        let user = jobs.user.get(row).map_or_else(|| format!("unknown user of {}", job.vc), str::to_owned);
+        let user = jobs.user.get(row).map_or_else(|| format!("{UNKNOWN_USER}{}", job.vc), str::to_owned);
         let next = workload.users.len() as u32;
         let user_at = *users.entry(user).or_insert_with_key(|name| {
             workload.users.push(name.clone());

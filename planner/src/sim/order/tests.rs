@@ -196,7 +196,7 @@ fn integral(pieces: &[(i64, i64, i64)], now: i64, half_life_ms: i64) -> f64 {
 /// last four digits would be gone.
 #[test]
 fn many_small_changes_of_usage_do_not_add_up_to_an_error() {
-    let half_life_ms = crate::sim::policy::WEEK_MS;
+    let half_life_ms = tracecast_analytics::time::WEEK_MS;
     let mut usage = Decayed::new(&[true], half_life_ms);
     let mut pieces = Vec::new();
     for second in 0..100_000 {
