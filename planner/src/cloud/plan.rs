@@ -210,7 +210,7 @@ impl CloudPlanAnswer {
         }
         let wait = format::duration(self.now.wait_at_most_s);
         format!(
-            "**Run the job on spot with on-demand behind it**, in `{}`, by the {}: {}. If spot does not come for {wait}, go on-demand.",
+            "**Run the job on spot with on-demand behind it**, in `{}` (policy: {}): {}. If spot does not come for {wait}, go on-demand.",
             self.trace,
             self.chosen.in_words(),
             self.now.begin_with()
