@@ -208,9 +208,13 @@ impl CloudPlanAnswer {
                 self.trace
             );
         }
-        let wait = format::duration(self.now.wait_at_most_s);
+        let wait = if self.now.wait_at_most_s > 0.0 {
+            format!(" If spot does not come for {}, go on-demand.", format::duration(self.now.wait_at_most_s))
+        } else {
+            String::new()
+        };
         format!(
-            "**Run the job on spot with on-demand behind it**, in `{}` (policy: {}): {}. If spot does not come for {wait}, go on-demand.",
+            "**Run the job on spot with on-demand behind it**, in `{}` (policy: {}): {}.{wait}",
             self.trace,
             self.chosen.in_words(),
             self.now.begin_with()
