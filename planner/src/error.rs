@@ -76,6 +76,16 @@ pub enum Error {
     /// A power plan cannot be carried out as asked.
     #[error("power plan: {0}")]
     Power(String),
+    /// A trace of spot availability cannot be used as asked.
+    #[error("{file}: {found}; {remedy}")]
+    SpotTrace {
+        /// Its name.
+        file: String,
+        /// What is wrong.
+        found: String,
+        /// What would mend it.
+        remedy: &'static str,
+    },
     /// A file of the user is wrong.
     #[error("{file}, line {line}: {what}")]
     File {
@@ -124,6 +134,7 @@ impl Error {
             Self::Workload { .. }
             | Self::Cluster(_)
             | Self::Power(_)
+            | Self::SpotTrace { .. }
             | Self::File { .. }
             | Self::Io { .. }
             | Self::Action(_)

@@ -13,12 +13,15 @@
 //! [`replay`] surrounds it: it reads jobs and clusters from a trace, and measures, compares and tells what the replays give. [`pooling`]
 //! holds the VCs as they stand against one pool of the same nodes.
 //!
+//! [`power`] plans which nodes can sleep, [`cloud`] whether a job with a deadline runs on spot or on-demand; [`plan`] is what plans share.
+//!
 //! [`advice`] gathers what is worth changing and makes the report around it.
 //!
 //! Nothing here prints, reads the environment or exits; that is the command line's part.
 
 pub mod advice;
 pub mod backtest;
+pub mod cloud;
 pub mod downstream;
 pub mod error;
 pub mod plan;

@@ -47,6 +47,7 @@ job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,du
 ";
 
 mod audit;
+mod cloud;
 mod damage;
 mod demand;
 mod guide;

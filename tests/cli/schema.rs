@@ -261,6 +261,10 @@ fn backtests_and_forecasts() {
     let cluster = folder.file("nodes.toml", NODES);
     let small = ["--trees", "10", "--format", "json"];
     let models = ["--models", "running_mean,boosted", "--cluster", &cluster, "--from", "2020-04-18"];
+    let spot = folder.file("us-east-1a_v100_1.json", &cloud::regular(1));
+    let job = [spot.as_str(), "--work", "12h", "--starts", "2", "--format", "json"];
+    checked("backtest-cloud", &[&["backtest", "cloud"], &job[..]].concat());
+    checked("plan-cloud", &[&["plan", "cloud", "--slack", "0.8"], &job[..]].concat());
     checked("backtest-duration", &[&["backtest", "duration", &source], &small[..], &models].concat());
     let slots = ["--slot", "1h", "--horizon", "4"];
     checked("backtest-demand", &[&["backtest", "demand", &source], &small[..], &slots].concat());

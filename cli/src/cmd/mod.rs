@@ -5,6 +5,7 @@ mod audit;
 mod backtest;
 mod backtest_demand;
 mod backtest_power;
+mod cloud;
 mod config;
 mod decide;
 mod describe;
@@ -115,7 +116,7 @@ Example, two simple models of run times on the bundled sample:
   tracecast backtest duration datasets/sample --models running_mean,recent_median"
     )]
     Backtest(Backtest),
-    /// Recommend which nodes can sleep, and test the recommendation on past days
+    /// Recommend which nodes can sleep, or how to use spot instances, and test the recommendation on past days
     #[command(
         subcommand,
         after_help = "\
@@ -173,6 +174,10 @@ pub(crate) enum Backtest {
     ///
     /// The data are cut into windows. Each window is planned with the data before it, and the answer compares the promise with what came.
     Power(Box<backtest_power::BacktestPower>),
+    /// Compare what a job with a deadline costs on spot and on-demand instances, policy by policy
+    ///
+    /// The job begins at many moments of each trace. Each is decided with the data before it, beside the optimum, which knows all availability.
+    Cloud(Box<cloud::BacktestCloud>),
 }
 
 /// Runs the command.
@@ -196,7 +201,9 @@ pub(crate) fn run(arguments: &Arguments, settings: &Settings) -> Result<()> {
         Command::Backtest(Backtest::Duration(request)) => backtest::run(request, quiet),
         Command::Backtest(Backtest::Demand(request)) => backtest_demand::run(request, quiet),
         Command::Backtest(Backtest::Power(request)) => backtest_power::run(request, quiet),
+        Command::Backtest(Backtest::Cloud(request)) => cloud::backtest(request, quiet),
         Command::Plan(plan::Plan::Power(request)) => plan::run(request, quiet),
+        Command::Plan(plan::Plan::Cloud(request)) => cloud::plan(request, quiet),
         Command::Decide(decide::Decide::Power(request)) => decide::run(request),
         Command::Synth(request) => synth::run(request, quiet),
         Command::Formats => formats::run(),

@@ -1,4 +1,4 @@
-//! `tracecast plan power`.
+//! `tracecast plan`: what there is to plan, and `plan power`.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ use tracecast_planner::replay::scenario::Scenario;
 
 use crate::args::{NODES_OF_ALL, Reading, TIMES};
 use crate::cmd::answer::{self, Answering};
-use crate::cmd::{backtest_demand, describe};
+use crate::cmd::{backtest_demand, cloud, describe};
 use crate::progress::Clock;
 use crate::{early, output, source};
 
@@ -30,6 +30,11 @@ pub(crate) enum Plan {
     /// Rules are fitted on earlier days. The answer compares them on later days with nodes that are always on, and with the exact optimum,
     /// which knows all demand.
     Power(Box<PlanPower>),
+    /// Plan how one job with a deadline uses spot and on-demand instances, and test the plan on later days
+    ///
+    /// Every policy in every zone is tried on earlier days. The answer compares the cheapest on later days with on-demand alone, and with
+    /// the exact optimum, which knows all availability.
+    Cloud(Box<cloud::PlanCloud>),
 }
 
 /// Whose published thresholds CES takes.

@@ -41,6 +41,10 @@ pub(crate) enum SchemaOf {
     BacktestDemand,
     /// `backtest power --format json`
     BacktestPower,
+    /// `plan cloud --format json`
+    PlanCloud,
+    /// `backtest cloud --format json`
+    BacktestCloud,
     /// A line of `predict --format jsonl`
     Predictions,
     /// `forecast --format json`
@@ -68,6 +72,8 @@ pub(crate) fn run(of: SchemaOf) -> Result<()> {
         SchemaOf::BacktestDuration => tracecast_planner::backtest::json_schema(),
         SchemaOf::BacktestDemand => tracecast_predictors::demand::answer::json_schema(),
         SchemaOf::BacktestPower => tracecast_planner::power::rolling::json_schema(),
+        SchemaOf::PlanCloud => tracecast_planner::cloud::plan::json_schema(),
+        SchemaOf::BacktestCloud => tracecast_planner::cloud::answer::json_schema(),
         SchemaOf::Predictions => tracecast_predictors::output::json_schema(),
         SchemaOf::DemandForecast => tracecast_predictors::demand::predictor::json_schema(),
         SchemaOf::Audit => audit::answer::json_schema(),

@@ -5,10 +5,13 @@
 //! nothing, the naive rule and the oracle → effect → decided forward from the last instant of the data → Recommendation → emitted, reported
 //! ```
 //!
-//! Plain types and free functions. A plan (such as [`power`](super::power)) brings its candidates, how they are scored, and its bound; what is the same
-//! for all plans stands here.
+//! Plain types and free functions. A plan (such as [`power`](super::power) or [`cloud`](super::cloud)) brings its candidates, how they are scored,
+//! and its bound; what is the same for all plans stands here: the [windows](window) of time it is tried on, the [intervals](interval) of what it
+//! meant, the [`Recommendation`], and YAML for what it emits.
 
+pub mod interval;
 pub mod recommendation;
 pub mod window;
+pub(crate) mod yaml;
 
 pub use recommendation::{Basis, Confidence, Effect, Harm, Recommendation, Regret, WORTH, worth};

@@ -4,7 +4,11 @@
 //! another without overlap, each decided with what came before it and nothing else. A window needs at least as much past as it is long, or what
 //! happens in it by chance could not have been seen before.
 //!
-//! O(windows). Worked example: 73 days in windows of 14 are four windows, from days 17, 31, 45 and 59 on; the first has 17 days of past.
+//! A job that may begin at any moment is tried on windows that begin at moments spread evenly over the data ([`spread`]): they overlap, and the first
+//! has no past at all.
+//!
+//! O(windows). Worked example: 73 days in windows of 14 are four windows, from days 17, 31, 45 and 59 on; the first has 17 days of past. Three windows
+//! of 14 days spread over 74 begin on the days 0, 30 and 60.
 
 use std::ops::Range;
 
@@ -30,6 +34,17 @@ pub fn rolling(slots: usize, length: usize, least: usize) -> Vec<Window> {
     windows
 }
 
+/// `count` windows of `length` slots that begin at moments spread evenly over `within`: the first at its beginning, the last so that it ends with it.
+/// Fewer where there are fewer beginnings, none where one does not fit.
+pub fn spread(within: &Range<usize>, length: usize, count: usize) -> Vec<Window> {
+    let Some(room) = within.len().checked_sub(length.max(1)) else { return Vec::new() };
+    let count = count.min(room + 1);
+    (0..count)
+        .map(|number| within.start + if count > 1 { room * number / (count - 1) } else { 0 })
+        .map(|from| Window { past: 0..from, ahead: from..from + length })
+        .collect()
+}
+
 /// The past of a window cut in two, in order of time: the first two thirds to learn from, the last third to choose on.
 pub fn learn_and_choose(past: &Range<usize>) -> (Range<usize>, Range<usize>) {
     let split = past.start + past.len() * 2 / 3;
@@ -47,6 +62,13 @@ mod tests {
         let first = rolling(73, 14, 4).first().cloned();
         assert_eq!(first, Some(Window { past: 0..17, ahead: 17..31 }));
         assert_eq!(learn_and_choose(&(0..60)), (0..40, 40..60));
+        let begun: Vec<usize> = spread(&(0..74), 14, 3).iter().map(|window| window.ahead.start).collect();
+        assert_eq!(begun, vec![0, 30, 60]);
+        assert_eq!(
+            spread(&(5..8), 2, 9).iter().map(|window| window.ahead.clone()).collect::<Vec<_>>(),
+            vec![5..7, 6..8]
+        );
+        assert!(spread(&(5..8), 4, 9).is_empty());
     }
 
     #[test]

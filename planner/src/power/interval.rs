@@ -1,18 +1,14 @@
 //! Intervals of what a rule meant on the days evaluated: what other weeks like these might have given.
 //!
-//! Blocks of whole weeks, or of days where there are under four weeks, are drawn anew with replacement, `DRAWS` times; the interval is where 95 % of
-//! the draws lie. Two rules are compared on the same draws, day by day. O(draws × blocks).
+//! Blocks of whole weeks, or of days where there are under four weeks, are [drawn anew](crate::plan::interval) with replacement. Two rules are compared on the same draws, day by day. O(draws × blocks).
 //!
 //! Worked example: of two days, one saved 10 kWh more than the other rule and one 2 kWh less: on average 4, and a draw of the second day twice gives −2.
 
 use tracecast_analytics::time::DAY_MS;
-use tracecast_predictors::resample;
 
 use super::score::{NodeDemand, Sums};
+use crate::plan::interval::drawn;
 use crate::replay::compare::IntervalEstimate;
-
-/// Draws for an interval.
-const DRAWS: u64 = 1000;
 
 /// Figures with intervals.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, schemars::JsonSchema)]
@@ -106,22 +102,13 @@ impl Intervals {
             blocks.for_each(|block| sum.then(block));
             sum.figures()
         };
-        let mut drawn: [Vec<f64>; 4] = std::array::from_fn(|_| Vec::with_capacity(DRAWS as usize));
-        for draw in 0..DRAWS {
-            let mut held = resample::whole(blocks.len(), draw, 0).filter_map(|block| blocks.get(block));
-            drawn.iter_mut().zip(whole(&mut held)).for_each(|(values, value)| values.push(value));
-        }
-        let mut found = drawn.into_iter().zip(whole(&mut blocks.iter())).map(|(mut values, value)| {
-            values.sort_unstable_by(f64::total_cmp);
-            let at = |share: f64| values.get((share * (DRAWS - 1) as f64) as usize).copied().unwrap_or(value);
-            IntervalEstimate { value, low: at(0.025), high: at(0.975) }
-        });
-        let mut next = || found.next().unwrap_or(IntervalEstimate { value: 0.0, low: 0.0, high: 0.0 });
+        let [nodes_asleep_mean, unserved_per_day, node_wakes_per_day, energy_saved_kwh_per_day] =
+            drawn(blocks.len(), &|held| whole(&mut held.filter_map(|block| blocks.get(block))));
         Self {
-            nodes_asleep_mean: next(),
-            unserved_per_day: next(),
-            node_wakes_per_day: next(),
-            energy_saved_kwh_per_day: next(),
+            nodes_asleep_mean,
+            unserved_per_day,
+            node_wakes_per_day,
+            energy_saved_kwh_per_day,
             block_days: blocks.first().map_or(0, |block| block.days.round() as usize),
         }
     }

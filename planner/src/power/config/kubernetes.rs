@@ -20,7 +20,7 @@ use serde_json::{Map, Value, json};
 use tracecast_analytics::time::HOUR_MS;
 
 use super::nodes::{Nodes, expand};
-use super::yaml::stream;
+use crate::plan::yaml::stream;
 use super::{Rendered, refuse};
 use crate::error::{Error, Result};
 use crate::power::plan::{PoolPlan, PowerPlan};
@@ -310,7 +310,7 @@ pub(super) fn cluster_autoscaler(plan: &PowerPlan, options: &KubernetesOptions) 
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
     use super::super::tests::{plan, pool};
-    use super::super::yaml::tests::read;
+    use crate::plan::yaml::tests::read;
     use super::super::{ConfigOptions, Rendered, Target, render};
     use super::*;
     use crate::power::plan::Action;

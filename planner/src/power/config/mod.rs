@@ -16,7 +16,6 @@ mod conf;
 pub mod kubernetes;
 mod nodes;
 pub mod slurm;
-mod yaml;
 
 use std::collections::BTreeSet;
 

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 /// A stream of documents, comments above each.
-pub(super) fn stream(documents: &[(String, Value)]) -> String {
+pub(crate) fn stream(documents: &[(String, Value)]) -> String {
     let mut out = String::new();
     for (comment, document) in documents {
         out.push_str("---\n");
@@ -94,14 +94,14 @@ fn quoted(text: &str) -> String {
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use proptest::prelude::*;
     use serde_json::{Map, json};
 
     use super::*;
 
     /// Reads what [`stream`] writes, and nothing else: documents without their comments.
-    pub(in super::super) fn read(text: &str) -> Vec<Value> {
+    pub(crate) fn read(text: &str) -> Vec<Value> {
         let mut documents: Vec<Vec<(usize, &str)>> = Vec::new();
         for line in text.lines() {
             if line == "---" {

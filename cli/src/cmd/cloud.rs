@@ -1,0 +1,174 @@
+//! `tracecast backtest cloud` and `tracecast plan cloud`.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use clap::Args;
+use tracecast_analytics::{ingest, storage};
+use tracecast_planner::cloud::answer::CloudBacktestAnswer;
+use tracecast_planner::cloud::availability::{SpotSeries, names};
+use tracecast_planner::cloud::emit::sky_pilot;
+use tracecast_planner::cloud::plan::CloudPlanAnswer;
+use tracecast_planner::cloud::request::CloudRequest;
+
+use crate::args::{Reading, duration};
+use crate::cmd::answer::{self, Answering};
+use crate::exit::Usage;
+use crate::progress::Clock;
+use crate::{early, output, source};
+
+/// Why these commands take no `--where`.
+const NO_JOBS: &str = "the sources hold no jobs, but when spot could be had";
+
+/// Traces of spot availability, and the job.
+#[derive(Debug, Args)]
+pub(crate) struct Spot {
+    /// Traces of spot availability, one file for each zone: files, folders or patterns
+    ///
+    /// A trace is JSON as SkyPilot writes it, also compressed (.json.gz): `{"metadata": {"gap_seconds": 300}, "data": [1, 0, …]}`.
+    #[arg(required = true, value_name = "TRACE")]
+    pub(crate) traces: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+    /// Time between the samples of every trace, such as 300s [default: gap_seconds of each file]
+    #[arg(long, value_name = "TIME", value_parser = gap)]
+    pub(crate) gap: Option<i64>,
+    /// Work of the job, such as 48h
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Job")]
+    pub(crate) work: i64,
+    /// Time that it takes to begin on another instance
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "12min", help_heading = "Job")]
+    pub(crate) changeover: i64,
+    /// How many times the price of spot on-demand costs
+    #[arg(long, value_name = "TIMES", default_value_t = 3.0, help_heading = "Job")]
+    pub(crate) price_ratio: f64,
+    /// Instances that the job needs at once; a tick with fewer counts as one without spot
+    #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..), help_heading = "Job")]
+    pub(crate) need: u32,
+}
+
+fn gap(text: &str) -> Result<i64, String> {
+    let found = duration(text)?;
+    if found > 0 { Ok(found) } else { Err("the time between samples must be more than 0".to_owned()) }
+}
+
+impl Spot {
+    fn request(&self, slacks: Vec<f64>, starts: usize) -> CloudRequest {
+        CloudRequest {
+            work_ms: self.work,
+            slacks,
+            changeover_ms: self.changeover,
+            price_ratio: self.price_ratio,
+            starts,
+            need: self.need,
+        }
+    }
+
+    /// Each file on its own, named so that they can be told apart, and what they are called together.
+    fn series(&self, quiet: bool) -> Result<(Vec<SpotSeries>, String)> {
+        let (folders, files) = source::parted(&self.traces);
+        let mut paths = folders;
+        if !files.is_empty() {
+            paths.extend(ingest::expand(&files)?.iter().map(|file| file.path().to_path_buf()));
+        }
+        let named = names(&paths.iter().map(PathBuf::as_path).collect::<Vec<&Path>>());
+        let mut series = Vec::with_capacity(paths.len());
+        for (path, name) in paths.iter().zip(named) {
+            let trace = if storage::is_folder(path) {
+                source::open_whole(std::slice::from_ref(path), &self.reading, quiet, NO_JOBS)?
+            } else {
+                source::open(std::slice::from_ref(path), &self.reading, None, quiet)?
+            };
+            series.push(SpotSeries::of(&trace, name, self.gap)?);
+        }
+        let title = match series.as_slice() {
+            [one] => one.name.clone(),
+            several => format!("{} traces", several.len()),
+        };
+        Ok((series, title))
+    }
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example, 48 hours of work with three deadlines:
+  tracecast backtest cloud us-east-1a_v100_1.json --work 48h --slack 0.65,0.8,0.9")]
+pub(crate) struct BacktestCloud {
+    #[command(flatten)]
+    pub(crate) spot: Spot,
+    /// Work over time to the deadline, from 0 to 1, separated by commas
+    #[arg(long, value_name = "SHARES", value_delimiter = ',', default_value = "0.65,0.8,0.9", help_heading = "Job")]
+    pub(crate) slack: Vec<f64>,
+    /// Moments at which the job begins, spread evenly over each trace
+    #[arg(long, value_name = "COUNT", default_value_t = 20, value_parser = starts, help_heading = "Evaluation")]
+    pub(crate) starts: usize,
+    #[command(flatten)]
+    pub(crate) answering: Answering,
+    /// Write each chart of the answer into this folder, as SVG and as PNG
+    #[arg(long, value_name = "FOLDER", help_heading = "Answer")]
+    pub(crate) charts: Option<PathBuf>,
+}
+
+fn starts(text: &str) -> Result<usize, &'static str> {
+    text.parse().ok().filter(|count| (1..=100_000).contains(count)).ok_or("write a number from 1 to 100000")
+}
+
+pub(crate) fn backtest(asked: &BacktestCloud, quiet: bool) -> Result<()> {
+    asked.spot.reading.needs_all_jobs(NO_JOBS)?;
+    asked.answering.check(&[])?;
+    early::folders([&asked.charts])?;
+    let request = asked.spot.request(asked.slack.clone(), asked.starts);
+    request.jobs()?;
+    let (series, title) = asked.spot.series(quiet)?;
+    let clock = Clock::new(quiet, "beginning the job at each start of each trace");
+    let answer = CloudBacktestAnswer::of(&series, title, &request, &|| ())?;
+    drop(clock);
+    asked.answering.write(asked.charts.as_deref(), quiet, || answer.report(), || answer::json(&answer, "the answer"))
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example, 48 hours of work within 60 hours, with tasks for SkyPilot:
+  tracecast plan cloud us-east-1a_v100_1.json --work 48h --deadline 60h --emit-to tasks")]
+pub(crate) struct PlanCloud {
+    #[command(flatten)]
+    pub(crate) spot: Spot,
+    /// Time to the deadline, such as 60h
+    #[arg(long, value_name = "TIME", value_parser = duration, required_unless_present = "slack", conflicts_with = "slack", help_heading = "Job")]
+    pub(crate) deadline: Option<i64>,
+    /// Work over time to the deadline, from 0 to 1, in place of --deadline
+    #[arg(long, value_name = "SHARE", help_heading = "Job")]
+    pub(crate) slack: Option<f64>,
+    /// Windows to choose on, and as many to report on, spread evenly over each part of each trace
+    #[arg(long, value_name = "COUNT", default_value_t = 10, value_parser = starts, help_heading = "Evaluation")]
+    pub(crate) starts: usize,
+    /// Folder into which tasks for SkyPilot are written
+    #[arg(long, value_name = "FOLDER", help_heading = "Configuration")]
+    pub(crate) emit_to: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) answering: Answering,
+}
+
+pub(crate) fn plan(asked: &PlanCloud, quiet: bool) -> Result<()> {
+    asked.spot.reading.needs_all_jobs(NO_JOBS)?;
+    asked.answering.check(&[])?;
+    early::folders([&asked.emit_to])?;
+    let slack = match (asked.deadline, asked.slack) {
+        (Some(deadline), _) if deadline > 0 => asked.spot.work as f64 / deadline as f64,
+        (_, Some(slack)) => slack,
+        _ => return Err(Usage("--deadline must be more than 0".to_owned()).into()),
+    };
+    let request = asked.spot.request(vec![slack], asked.starts);
+    request.jobs()?;
+    let (series, title) = asked.spot.series(quiet)?;
+    let clock = Clock::new(quiet, "trying every policy in every zone");
+    let answer = CloudPlanAnswer::of(&series, title, &request)?;
+    drop(clock);
+    if let Some(folder) = &asked.emit_to {
+        for (name, content) in sky_pilot(&answer) {
+            output::write(&folder.join(name), content.as_bytes())?;
+        }
+        output::say(quiet, &format!("tracecast: tasks for SkyPilot in {}", folder.display()));
+    }
+    asked.answering.write(None, quiet, || answer.report(), || answer::json(&answer, "the answer"))
+}

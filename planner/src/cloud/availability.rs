@@ -1,0 +1,182 @@
+//! Spot availability of one zone, tick by tick: from the canonical `availability` table of one source.
+//!
+//! A SkyPilot trace says how many instances of those asked for could be had at each sample. Here a sample is a **tick**: what it says holds until the next. A
+//! job that needs `need` instances at once can run on spot in a tick that has at least as many. The length of a tick is the source's `gap_seconds`, or
+//! what the user says instead (the traces of October 2022 carry a wrong one). A sample that could not be read has nothing, as nobody knows that it had
+//! something.
+//!
+//! O(samples). Worked example: counts 16, 12, 0, 16 are up, down, down, up for a job that needs 16, and up, up, down, up for one that needs 4.
+
+use std::path::Path;
+
+use tracecast_analytics::Trace;
+use tracecast_analytics::trace::SourceRecord;
+
+use crate::error::{Error, Result};
+
+/// Most ticks of a trace: 16 years of minutes.
+const MOST_TICKS: i64 = 1 << 23;
+
+/// Spot availability of a zone.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SpotSeries {
+    /// What it is called: the file without what all files have in common.
+    pub name: String,
+    /// Zone, if known.
+    pub zone: Option<String>,
+    /// What is asked for, such as `V100:1`, if known.
+    pub instance: Option<String>,
+    /// Length of a tick, milliseconds.
+    pub tick_ms: i64,
+    /// Instances to be had in each tick.
+    pub counts: Vec<f64>,
+    /// Ticks without a sample, which count as none to be had.
+    pub unread: usize,
+    /// The file.
+    pub sources: Vec<SourceRecord>,
+}
+
+impl SpotSeries {
+    /// From a source read on its own. `gap_ms` stands for what the source says between its samples.
+    ///
+    /// # Errors
+    /// If there is no availability in it, or that of several zones, or samples are not a gap apart.
+    pub fn of(trace: &Trace, name: String, gap_ms: Option<i64>) -> Result<Self> {
+        let table = &trace.availability;
+        let wrong = |found: String, remedy: &'static str| Error::SpotTrace { file: name.clone(), found, remedy };
+        let gap_s = table.gap_s.iter().flatten().next();
+        let Some(gap_s) = gap_s else {
+            return Err(wrong(
+                "it holds no spot availability".to_owned(),
+                "name SkyPilot traces, {\"metadata\": {\"gap_seconds\": 300}, \"data\": [1, 0, …]}",
+            ));
+        };
+        let told_ms = (gap_s * 1000.0).round() as i64;
+        if table.gap_s.iter().any(|gap| gap != Some(gap_s)) || told_ms < 1 {
+            return Err(wrong(
+                "its samples are not all one gap apart".to_owned(),
+                "name one file for each zone and time",
+            ));
+        }
+        let first = |label: Option<&str>| label.map(str::to_owned);
+        let (zone, instance) = (first(table.zone.get(0)), first(table.instance.get(0)));
+        let alike = (0..table.ts.len())
+            .all(|row| table.zone.get(row) == zone.as_deref() && table.instance.get(row) == instance.as_deref());
+        if !alike {
+            return Err(wrong("it holds several zones".to_owned(), "name one file for each zone"));
+        }
+        let last_ms = table.ts.iter().flatten().max().unwrap_or(0);
+        if last_ms / told_ms >= MOST_TICKS {
+            return Err(wrong(format!("it has more than {MOST_TICKS} samples"), "cut it into files of a year"));
+        }
+        let mut counts = vec![f64::NAN; usize::try_from(last_ms / told_ms).unwrap_or(0) + 1];
+        let mut twice = false;
+        for (ts, count) in table.ts.iter().zip(table.count.iter()) {
+            let (Some(ts), Some(count)) = (ts, count) else { continue };
+            // Samples of gaps that are no whole milliseconds are rounded, to less than half a gap.
+            let tick = usize::try_from((ts as f64 / (gap_s * 1000.0)).round() as i64).unwrap_or(0);
+            if let Some(place) = counts.get_mut(tick) {
+                twice |= !place.is_nan();
+                *place = count;
+            }
+        }
+        if twice {
+            return Err(wrong("it holds a sample twice".to_owned(), "name one file for each zone and time"));
+        }
+        let unread = counts.iter().filter(|count| count.is_nan()).count();
+        counts.iter_mut().filter(|count| count.is_nan()).for_each(|count| *count = 0.0);
+        Ok(Self {
+            zone,
+            instance,
+            tick_ms: gap_ms.unwrap_or(told_ms),
+            counts,
+            unread,
+            sources: trace.sources.clone(),
+            name,
+        })
+    }
+
+    /// Whether at least `need` instances can be had, tick by tick.
+    pub fn up(&self, need: u32) -> Vec<bool> {
+        self.counts.iter().map(|count| *count >= f64::from(need)).collect()
+    }
+
+    /// Its length, milliseconds.
+    pub fn span_ms(&self) -> i64 {
+        self.counts.len() as i64 * self.tick_ms
+    }
+}
+
+/// What each file is called: as many of its last folders as tell it from the others, and its name without `.json` and `.gz`.
+///
+/// Worked example: `a/feb/us-east-1c.json` and `a/apr/us-east-1c.json` are `feb/us-east-1c` and `apr/us-east-1c`.
+pub fn names(paths: &[&Path]) -> Vec<String> {
+    let parts = |path: &Path| -> Vec<String> {
+        let text = path.to_string_lossy();
+        let text = text.strip_suffix(".gz").unwrap_or(&text);
+        let text = text.strip_suffix(".json").unwrap_or(text);
+        text.split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect()
+    };
+    let all: Vec<Vec<String>> = paths.iter().map(|path| parts(path)).collect();
+    let deepest = all.iter().map(Vec::len).max().unwrap_or(0);
+    let with = |depth: usize| -> Vec<String> {
+        all.iter().map(|parts| parts.get(parts.len().saturating_sub(depth)..).unwrap_or(parts).join("/")).collect()
+    };
+    for depth in 1..=deepest {
+        let named = with(depth);
+        let mut sorted = named.clone();
+        sorted.sort_unstable();
+        sorted.dedup();
+        if sorted.len() == named.len() {
+            return named;
+        }
+    }
+    with(deepest)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use tracecast_analytics::schema::AvailabilityRow;
+
+    use super::*;
+
+    fn trace(samples: &[(i64, f64)]) -> Trace {
+        let mut trace = Trace::default();
+        for (ts, count) in samples {
+            trace.availability.push(AvailabilityRow {
+                zone: Some("us-east-1a".into()),
+                instance: Some("V100:1".into()),
+                ts: Some(*ts),
+                gap_s: Some(0.5),
+                count: Some(*count),
+            });
+        }
+        trace
+    }
+
+    #[test]
+    fn the_worked_example() {
+        let series = SpotSeries::of(&trace(&[(0, 16.0), (500, 12.0), (1500, 16.0)]), "a".to_owned(), None).unwrap();
+        assert_eq!((series.tick_ms, series.unread, series.span_ms()), (500, 1, 2000));
+        assert_eq!(series.up(16), [true, false, false, true]);
+        assert_eq!(series.up(4), [true, true, false, true]);
+        let other = SpotSeries::of(&trace(&[(0, 16.0), (500, 12.0)]), "a".to_owned(), Some(60_000)).unwrap();
+        assert_eq!(other.span_ms(), 120_000);
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_told() {
+        let said = |trace: &Trace| SpotSeries::of(trace, "a".to_owned(), None).unwrap_err().to_string();
+        assert!(said(&Trace::default()).contains("gap_seconds"));
+        assert!(said(&trace(&[(0, 1.0), (0, 1.0)])).contains("a sample twice"));
+    }
+
+    #[test]
+    fn names_tell_files_apart() {
+        let paths = ["a/feb/us-east-1c.json", "a/apr/us-east-1c.json.gz"].map(Path::new);
+        assert_eq!(names(&paths), ["feb/us-east-1c", "apr/us-east-1c"]);
+        assert_eq!(names(&[Path::new("x/y/one.json")]), ["one"]);
+        assert_eq!(names(&[Path::new("one.json"); 2]), ["one", "one"]);
+    }
+}

@@ -1,0 +1,79 @@
+//! A cloud plan as tasks of SkyPilot: one on spot, one on-demand, and in words when to go from one to the other.
+//!
+//! SkyPilot starts and recovers instances and knows no deadline, so the plan writes both tasks, which share their work through a checkpoint that
+//! the job itself writes, and notes with the moments of the plan. Where the zone is named as AWS names its zones, the task asks for it; else it names none. O(1).
+//!
+//! Worked example: `us-east-1a` is `aws/us-east-1/us-east-1a`.
+
+use serde_json::{Value, json};
+
+use super::plan::CloudPlanAnswer;
+use crate::plan::yaml::stream;
+
+/// The place of a zone as SkyPilot writes it, if it is named as AWS names its zones.
+fn infra(zone: &str) -> Option<String> {
+    let region = zone.strip_suffix(|letter: char| letter.is_ascii_lowercase())?;
+    let mut parts = region.split('-');
+    let (area, place, number) = (parts.next()?, parts.next()?, parts.next_back()?);
+    let named = area.len() == 2
+        && !place.is_empty()
+        && place.chars().all(|letter| letter.is_ascii_lowercase())
+        && number.chars().all(|digit| digit.is_ascii_digit());
+    (named && !number.is_empty()).then(|| format!("aws/{region}/{zone}"))
+}
+
+/// The files of a plan: their names and contents.
+pub fn sky_pilot(answer: &CloudPlanAnswer) -> Vec<(String, String)> {
+    let place = answer.zone.as_deref().and_then(infra);
+    let task = |name: &str, spot: bool, what: &str| {
+        let mut resources = json!({ "use_spot": spot });
+        if let Some(fields) = resources.as_object_mut() {
+            if let Some(instance) = &answer.instance {
+                fields.insert("accelerators".to_owned(), Value::from(instance.as_str()));
+            }
+            if let Some(place) = &place {
+                fields.insert("infra".to_owned(), Value::from(place.as_str()));
+            }
+            if spot {
+                fields.insert("job_recovery".to_owned(), json!({ "strategy": "FAILOVER" }));
+            }
+        }
+        let document = json!({
+            "name": name,
+            "num_nodes": answer.need,
+            "resources": resources,
+            "run": "# Put your command here. It must resume from its last checkpoint.\n",
+        });
+        (format!("{name}.yaml"), stream(&[(what.to_owned(), document)]))
+    };
+    let mut notes = vec![
+        answer.action.clone(),
+        format!("Begin with {}.", answer.now.begin_with()),
+        "The tasks share their work through a checkpoint that the job writes to storage that outlives its instance."
+            .to_owned(),
+    ];
+    if place.is_none() {
+        notes.push("The zone of the trace is not known, so the tasks name none: add `infra` yourself.".to_owned());
+    }
+    vec![
+        task("deadline-spot", true, "The job on spot. Launch it with `sky jobs launch` while spot is to be had."),
+        task(
+            "deadline-on-demand",
+            false,
+            "The same job on-demand. Launch it when the notes say so, after you cancelled the task on spot.",
+        ),
+        ("NOTES.txt".to_owned(), notes.join("\n\n") + "\n"),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zones_of_aws_are_places() {
+        assert_eq!(infra("us-east-1a").as_deref(), Some("aws/us-east-1/us-east-1a"));
+        assert_eq!(infra("us-gov-west-1b").as_deref(), Some("aws/us-gov-west-1/us-gov-west-1b"));
+        assert_eq!([infra("us-central1-a"), infra("zone"), infra("")], [None, None, None]);
+    }
+}

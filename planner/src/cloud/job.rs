@@ -1,0 +1,304 @@
+//! One job with a deadline, and what a tick of it costs: the contract that every policy, the programmes and the optimum keep to.
+//!
+//! Time runs in ticks of the availability trace, from the start of the job on. At the beginning of a tick the job sees whether a spot instance can be
+//! had in this tick, and then holds one thing for the tick ([`Holding`]): nothing, a spot instance, or an on-demand instance. Spot can be held only in
+//! ticks that have it; a spot instance is lost at the first tick without. Whoever takes another instance than the one held pays a **changeover**: it
+//! runs and is paid for, but the work stands still. Work that is done stays done. The job ends within a tick once its work is done, and pays to that
+//! moment. Costs are in spot milliseconds: one millisecond of spot costs 1, one of on-demand [`DeadlineJob::price_ratio`].
+//!
+//! **Safety net.** Let w be the work left, L the time left, d the changeover and g the tick. A choice that leaves work w′ after this tick is *safe* if
+//! w′ + d ≤ L − g: on-demand alone, begun at the next tick, still makes it. [`ride`] takes a choice that is not safe for on-demand. On-demand, once begun
+//! in time, is always safe, so by induction no deadline is missed that on-demand alone would make from the start. All of it is in whole milliseconds.
+//!
+//! O(ticks). Worked example: 2 h of work, 3 h to the deadline, 12 min of changeover, ticks of 1 h, on-demand at three times the spot price, and spot in
+//! the second hour only. To wait in the first hour leaves 2 h and needs 2 h 12 min, so on-demand begins at once: 48 min of work are done by the end of the
+//! first hour. The second hour on spot would do 48 min, and leave 24 min for 1 h less 12 min: safe. The third hour is on-demand for 12 + 24 min. So
+//! the cost is 3·60 + 60 + 3·36 = 348 spot minutes, where all on-demand is 3·132 = 396.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+
+/// What a job holds for a tick.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Holding {
+    /// Nothing: it waits.
+    Idle,
+    /// A spot instance.
+    Spot,
+    /// An on-demand instance.
+    OnDemand,
+}
+
+impl Holding {
+    /// In words.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::Idle => "wait",
+            Self::Spot => "spot",
+            Self::OnDemand => "on-demand",
+        }
+    }
+}
+
+/// One job with a deadline.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct DeadlineJob {
+    /// Work, milliseconds on one instance.
+    pub work_ms: i64,
+    /// Time to the deadline, milliseconds.
+    pub deadline_ms: i64,
+    /// What taking another instance takes, milliseconds.
+    pub changeover_ms: i64,
+    /// Price of on-demand over that of spot.
+    pub price_ratio: f64,
+}
+
+impl DeadlineJob {
+    /// A job of which the work is `slack` of the time to its deadline.
+    ///
+    /// # Errors
+    /// If a figure makes no sense, or on-demand alone would miss the deadline.
+    pub fn new(work_ms: i64, slack: f64, changeover_ms: i64, price_ratio: f64) -> Result<Self> {
+        let wrong = |what: &'static str, found: String, remedy: &str| {
+            Err(Error::Malformed { what, found, remedy: remedy.to_owned() })
+        };
+        if work_ms <= 0 {
+            return wrong("amount of work", format!("{work_ms} ms"), "write a time such as 48h");
+        }
+        if !(slack > 0.0 && slack <= 1.0) {
+            return wrong(
+                "slack",
+                slack.to_string(),
+                "it is work over time to the deadline: more than 0 and at most 1",
+            );
+        }
+        if changeover_ms < 0 {
+            return wrong("changeover", format!("{changeover_ms} ms"), "write a time such as 12min");
+        }
+        if !(price_ratio >= 1.0 && price_ratio.is_finite()) {
+            return wrong(
+                "price ratio",
+                price_ratio.to_string(),
+                "write how many times the spot price on-demand costs, at least 1",
+            );
+        }
+        let job = Self { work_ms, deadline_ms: (work_ms as f64 / slack).floor() as i64, changeover_ms, price_ratio };
+        if work_ms + changeover_ms > job.deadline_ms {
+            let least = work_ms as f64 / (work_ms + changeover_ms) as f64;
+            return wrong(
+                "slack that can be kept",
+                slack.to_string(),
+                &format!(
+                    "work and one changeover take longer than to the deadline even on demand; ask for {:.4} or less",
+                    (least * 1e4).floor() / 1e4
+                ),
+            );
+        }
+        Ok(job)
+    }
+
+    /// What the job costs on-demand from beginning to end, spot milliseconds.
+    pub fn on_demand_cost(&self) -> f64 {
+        self.price_ratio * (self.work_ms + self.changeover_ms) as f64
+    }
+
+    /// Time that may be lost, milliseconds.
+    pub fn spare_ms(&self) -> i64 {
+        self.deadline_ms - self.work_ms
+    }
+
+    /// Ticks until the deadline, the last perhaps cut by it.
+    pub fn ticks(&self, tick_ms: i64) -> usize {
+        usize::try_from((self.deadline_ms + tick_ms - 1) / tick_ms.max(1)).unwrap_or(0)
+    }
+}
+
+/// What a policy sees at the beginning of a tick.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct JobView {
+    /// Time since the start, milliseconds.
+    pub elapsed_ms: i64,
+    /// Time to the deadline, milliseconds.
+    pub left_ms: i64,
+    /// Work left, milliseconds.
+    pub work_ms: i64,
+    /// What is held from the tick before.
+    pub holding: Holding,
+    /// What is left of its changeover, milliseconds.
+    pub setup_ms: i64,
+    /// Whether a spot instance can be had in this tick.
+    pub up: bool,
+    /// Length of the tick, milliseconds.
+    pub tick_ms: i64,
+}
+
+/// A policy: it is asked once a tick, in order, and sees nothing of the future.
+pub trait Pilot {
+    /// What to hold for the tick that begins. Spot where there is none counts as waiting.
+    fn hold(&mut self, job: &DeadlineJob, view: &JobView) -> Holding;
+}
+
+/// What became of a job.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct JobRun {
+    /// Cost, spot milliseconds.
+    pub cost: f64,
+    /// Whether the deadline passed before the work was done.
+    pub missed: bool,
+    /// Time on spot, milliseconds.
+    pub spot_ms: i64,
+    /// Time on-demand, milliseconds.
+    pub on_demand_ms: i64,
+    /// Changeovers begun.
+    pub changeovers: usize,
+    /// Spot instances lost.
+    pub lost: usize,
+}
+
+/// Whether `wanted` leaves enough time for on-demand from the next tick on.
+fn safe(job: &DeadlineJob, view: &JobView, wanted: Holding) -> bool {
+    let setup = if wanted == view.holding { view.setup_ms } else { job.changeover_ms };
+    match wanted {
+        Holding::OnDemand => true,
+        Holding::Idle => view.work_ms + job.changeover_ms <= view.left_ms - view.tick_ms,
+        // Done within the tick, and before the deadline if that comes first.
+        Holding::Spot if setup + view.work_ms <= view.tick_ms => setup + view.work_ms <= view.left_ms,
+        Holding::Spot => {
+            let done = (view.tick_ms - setup).max(0);
+            view.work_ms - done + job.changeover_ms <= view.left_ms - view.tick_ms
+        }
+    }
+}
+
+/// Runs a job over `up`, whether spot can be had in each tick from its start on, under a policy and the safety net. `seen` is told what each tick held.
+/// Ticks beyond the end of `up` have no spot.
+pub fn ride(
+    pilot: &mut dyn Pilot,
+    up: &[bool],
+    tick_ms: i64,
+    job: &DeadlineJob,
+    seen: &mut dyn FnMut(Holding),
+) -> JobRun {
+    run(pilot, up, tick_ms, job, true, seen)
+}
+
+/// As [`ride`], without the safety net: for a way that was chosen with all of `up` known.
+pub fn ride_without_net(pilot: &mut dyn Pilot, up: &[bool], tick_ms: i64, job: &DeadlineJob) -> JobRun {
+    run(pilot, up, tick_ms, job, false, &mut |_| ())
+}
+
+fn run(
+    pilot: &mut dyn Pilot,
+    up: &[bool],
+    tick_ms: i64,
+    job: &DeadlineJob,
+    net: bool,
+    seen: &mut dyn FnMut(Holding),
+) -> JobRun {
+    let mut run = JobRun::default();
+    let (mut work_ms, mut setup_ms, mut holding) = (job.work_ms, 0, Holding::Idle);
+    for tick in 0..job.ticks(tick_ms) {
+        let elapsed_ms = tick as i64 * tick_ms;
+        let left_ms = job.deadline_ms - elapsed_ms;
+        let up = up.get(tick).copied().unwrap_or(false);
+        if holding == Holding::Spot && !up {
+            (holding, setup_ms) = (Holding::Idle, 0);
+            run.lost += 1;
+        }
+        let view = JobView { elapsed_ms, left_ms, work_ms, holding, setup_ms, up, tick_ms };
+        let mut next = pilot.hold(job, &view);
+        if next == Holding::Spot && !up {
+            next = Holding::Idle;
+        }
+        if net && !safe(job, &view, next) {
+            next = Holding::OnDemand;
+        }
+        if next != holding {
+            setup_ms = if next == Holding::Idle { 0 } else { job.changeover_ms };
+            run.changeovers += usize::from(next != Holding::Idle);
+            holding = next;
+        }
+        seen(holding);
+        if holding == Holding::Idle {
+            continue;
+        }
+        let used = tick_ms.min(left_ms).min(setup_ms + work_ms);
+        if holding == Holding::Spot {
+            run.spot_ms += used;
+        } else {
+            run.on_demand_ms += used;
+        }
+        let set_up = setup_ms.min(used);
+        setup_ms -= set_up;
+        work_ms -= used - set_up;
+        if work_ms <= 0 {
+            break;
+        }
+    }
+    run.missed = work_ms > 0;
+    run.cost = run.spot_ms as f64 + job.price_ratio * run.on_demand_ms as f64;
+    run
+}
+
+/// A policy that holds what a list says, tick by tick, and then waits.
+#[derive(Debug, Clone)]
+pub struct Script(pub std::vec::IntoIter<Holding>);
+
+impl Pilot for Script {
+    fn hold(&mut self, _: &DeadlineJob, _: &JobView) -> Holding {
+        self.0.next().unwrap_or(Holding::Idle)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::float_cmp)]
+mod tests {
+    use super::*;
+
+    const HOUR: i64 = 3_600_000;
+    const MIN: i64 = 60_000;
+
+    /// Spot wherever it can be had, else nothing.
+    struct Spot;
+    impl Pilot for Spot {
+        fn hold(&mut self, _: &DeadlineJob, view: &JobView) -> Holding {
+            if view.up { Holding::Spot } else { Holding::Idle }
+        }
+    }
+
+    #[test]
+    fn the_worked_example() {
+        let job = DeadlineJob::new(2 * HOUR, 2.0 / 3.0, 12 * MIN, 3.0).unwrap();
+        assert_eq!((job.deadline_ms, job.ticks(HOUR)), (3 * HOUR, 3));
+        let mut held = Vec::new();
+        let run = ride(&mut Spot, &[false, true, false], HOUR, &job, &mut |holding| held.push(holding));
+        assert_eq!(held, [Holding::OnDemand, Holding::Spot, Holding::OnDemand]);
+        assert!(!run.missed);
+        assert_eq!((run.cost, run.changeovers, run.lost), ((348 * MIN) as f64, 3, 1));
+        assert_eq!(job.on_demand_cost(), (396 * MIN) as f64);
+    }
+
+    #[test]
+    fn a_deadline_that_on_demand_just_makes_is_kept_to_the_millisecond() {
+        // 1 h of work and 12 min of changeover in 72 min: on-demand from the first tick, whatever is asked for; ticks of 7 min do not divide it.
+        let job = DeadlineJob { work_ms: HOUR, deadline_ms: 72 * MIN, changeover_ms: 12 * MIN, price_ratio: 3.0 };
+        let run = ride(&mut Spot, &[true; 11], 7 * MIN, &job, &mut |_| ());
+        assert!(!run.missed);
+        assert_eq!((run.on_demand_ms, run.spot_ms), (72 * MIN, 0));
+        let late = DeadlineJob { deadline_ms: 72 * MIN - 1, ..job };
+        assert!(ride(&mut Spot, &[false; 11], 7 * MIN, &late, &mut |_| ()).missed);
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        let said = |job: Result<DeadlineJob>| job.map(|_| ()).unwrap_err().to_string();
+        assert!(said(DeadlineJob::new(HOUR, 1.0, 12 * MIN, 3.0)).contains("ask for 0.8333 or less"));
+        assert!(said(DeadlineJob::new(0, 0.5, 0, 3.0)).contains("write a time such as 48h"));
+        assert!(said(DeadlineJob::new(HOUR, 1.2, 0, 3.0)).contains("at most 1"));
+        assert!(said(DeadlineJob::new(HOUR, 0.5, 0, f64::NAN)).contains("at least 1"));
+        assert!(DeadlineJob::new(HOUR, 1.0, 0, 3.0).is_ok());
+    }
+}

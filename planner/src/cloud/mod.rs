@@ -1,0 +1,23 @@
+//! Which instance a job with a deadline runs on, spot or on-demand, so that it costs least and the deadline is kept.
+//!
+//! * [`availability`]: when spot could be had in a zone, from a trace;
+//! * [`job`]: the contract: what a tick costs, and the safety net that keeps the deadline;
+//! * [`rule`]: policies without probabilities; [`phases`] and [`programme`]: availability learned, and the programme that decides with it;
+//! * [`optimum`]: the least cost if all were known;
+//! * [`policy`]: the candidates, tried on a window; [`backtest`] and its [`answer`]: over many starts;
+//! * [`plan`]: chosen on earlier windows, reported on later ones, decided forward from the end of the data; [`emit`]: as SkyPilot tasks.
+//!
+//! Worked number: 48 h of work at a slack of 0.8 on thirteen zones of V100: see `planner/RESULTS.md`.
+
+pub mod answer;
+pub mod availability;
+pub mod backtest;
+pub mod emit;
+pub mod job;
+pub mod optimum;
+pub mod phases;
+pub mod plan;
+pub mod policy;
+pub mod programme;
+pub mod request;
+pub mod rule;

@@ -1,0 +1,379 @@
+//! When spot can be had and when not, as a hidden Markov chain of phases: what the programmes decide with.
+//!
+//! Runs and outages come short and long, and what came before tells which. So being *up* is one of a few phases and being *down* one of a few others,
+//! and each tick the phase changes with fixed chances; only up or down is seen. With one phase each it is the two-state Markov chain. With two
+//! each, runs and outages last as mixtures of two geometric distributions, so that the chance to be lost falls with the **age** of a run, a short
+//! outage may well follow a short run, and all of it is in the **belief**, the chances of the phases given what was seen: a semi-Markov process with
+//! a memory.
+//!
+//! **Fit.** Baum and Welch's iteration ([`ROUNDS`] of them), from the past of the trace alone. To the expected counts of each phase a prior adds
+//! [`PRIOR_RUNS`] departures of a run of the prior's mean length: 0.4 h for short phases, 4 h for long ones, 2 h where there is one of a kind; to
+//! each of the other kind equally, and in 2 % to the other of its own kind. A start at the first tick is decided with the prior alone. The belief
+//! begins with the shares of time of the chain, and each tick is b′(j) ∝ Σ b(i)·P(i, j) over the phases j of what is seen.
+//!
+//! **Hours of the day** ([`Phases::with_hours`]). Spot that was up at an hour is likelier up a day later than half a day later. So each hour multiplies the
+//! chances to come up and to go down by (seen + c)/(expected + c): changes seen and expected in the hours around it, weighed by a bell of
+//! [`AROUND_H`] hours, and c = [`PRIOR_CHANGES`]. Hours count from the first tick of the trace, so no date is needed. Without a past all are 1.
+//!
+//! O(rounds × ticks × phases²). Worked example: one phase each, a past of ten ticks of an hour, down for five and then up for five. One departure from
+//! down in four stays and one change, none from up in four stays. The prior adds, for each kind, [`PRIOR_RUNS`] = 20 departures in 20·2 = 40 ticks. So
+//! P(down → up) = 21/45 and P(up → down) = 20/44.
+
+use tracecast_analytics::time::DAY_MS;
+
+/// Most phases of a kind.
+pub const MOST: usize = 2;
+/// Rounds of the fit.
+const ROUNDS: usize = 40;
+/// Runs of the prior.
+const PRIOR_RUNS: f64 = 20.0;
+/// Mean length of a phase in the prior, milliseconds: short and long.
+const PRIOR_MS: [f64; MOST] = [1_440_000.0, 14_400_000.0];
+/// Mean length of the only phase of its kind in the prior, milliseconds.
+const PRIOR_ONE_MS: f64 = 7_200_000.0;
+/// Share of departures to the other phases of the same kind in the prior.
+const PRIOR_WITHIN: f64 = 0.02;
+
+/// Hours of the day, each with its own chances to change.
+pub(super) const HOURS: usize = 24;
+/// Over how many hours around one its changes are averaged: the deviation of a bell.
+const AROUND_H: f64 = 2.0;
+/// Changes that the prior adds to those of an hour: as many as expected.
+const PRIOR_CHANGES: f64 = 15.0;
+/// Least and most that an hour multiplies a chance by.
+const DAILY: [f64; 2] = [0.25, 4.0];
+
+/// A square matrix of chances.
+pub(super) type Matrix = Vec<Vec<f64>>;
+
+/// Phases of availability and how they follow one another, tick by tick.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Phases {
+    /// Phases of each kind, down and up: those of down come first, short before long.
+    each: usize,
+    chances: Matrix,
+    /// By how much each hour of the day, counted from the first tick, multiplies the chances to come up and to go down.
+    daily: [[f64; HOURS]; 2],
+    tick_ms: i64,
+}
+
+/// Chances of the phases, given what was seen.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Belief(pub(super) Vec<f64>);
+
+fn square(phases: usize) -> Matrix {
+    vec![vec![0.0; phases]; phases]
+}
+
+pub(super) fn times(a: &Matrix, b: &Matrix) -> Matrix {
+    let mut product = square(a.len());
+    for (row, from) in product.iter_mut().zip(a) {
+        for (chance, to) in from.iter().zip(b) {
+            row.iter_mut().zip(to).for_each(|(sum, onward)| *sum += chance * onward);
+        }
+    }
+    product
+}
+
+impl Phases {
+    /// The prior, with `each` phases (one or [`MOST`]) of each kind.
+    pub fn prior(each: usize, tick_ms: i64) -> Self {
+        let each = if each <= 1 { 1 } else { MOST };
+        let phases = 2 * each;
+        let mut chances = square(phases);
+        for (from, row) in chances.iter_mut().enumerate() {
+            let mean_ms = if each == 1 { PRIOR_ONE_MS } else { PRIOR_MS[from % each] };
+            let leaves = (tick_ms as f64 / mean_ms).min(0.5);
+            let within = if each == 1 { 0.0 } else { PRIOR_WITHIN };
+            let others = each.saturating_sub(1).max(1) as f64;
+            for (to, chance) in row.iter_mut().enumerate() {
+                *chance = match (from == to, from / each == to / each) {
+                    (true, _) => 1.0 - leaves,
+                    (false, true) => leaves * within / others,
+                    (false, false) => leaves * (1.0 - within) / each as f64,
+                };
+            }
+        }
+        Self { each, chances, daily: [[1.0; HOURS]; 2], tick_ms }
+    }
+
+    /// Fitted on what was seen tick by tick, beside the prior.
+    pub fn fit(past: &[bool], each: usize, tick_ms: i64) -> Self {
+        let prior = Self::prior(each, tick_ms);
+        let rounds = if prior.each == 1 { 1 } else { ROUNDS };
+        prior.clone().refit(past, &prior, rounds)
+    }
+
+    /// With the hours of the day, which begin at the first tick of `past`.
+    #[must_use]
+    pub fn with_hours(mut self, past: &[bool]) -> Self {
+        self.daily = [[1.0; HOURS]; 2];
+        let (mut seen, mut expected) = ([[0.0; HOURS]; 2], [[0.0; HOURS]; 2]);
+        let mut belief = self.start();
+        for (tick, pair) in past.windows(2).enumerate() {
+            let &[was, is] = pair else { continue };
+            self.see(&mut belief, was, tick);
+            let leaves: f64 = self
+                .of(was)
+                .map(|from| self.of(!was).map(|to| belief.0[from] * self.chances[from][to]).sum::<f64>())
+                .sum();
+            let (kind, hour) = (usize::from(was), self.hour((tick as i64 + 1) * self.tick_ms));
+            seen[kind][hour] += f64::from(u8::from(was != is));
+            expected[kind][hour] += leaves;
+        }
+        for kind in 0..2 {
+            for hour in 0..HOURS {
+                let around = |counts: &[f64; HOURS]| -> f64 {
+                    let weigh = |other: usize| {
+                        let apart = hour.abs_diff(other).min(HOURS - hour.abs_diff(other)) as f64 / AROUND_H;
+                        (-0.5 * apart * apart).exp()
+                    };
+                    counts.iter().enumerate().map(|(other, count)| count * weigh(other)).sum()
+                };
+                let times = (around(&seen[kind]) + PRIOR_CHANGES) / (around(&expected[kind]) + PRIOR_CHANGES);
+                self.daily[kind][hour] = times.clamp(DAILY[0], DAILY[1]);
+            }
+        }
+        self
+    }
+
+    /// The hour of the day at a moment after the first tick.
+    pub(super) fn hour(&self, at_ms: i64) -> usize {
+        usize::try_from(at_ms.rem_euclid(DAY_MS) / (DAY_MS / HOURS as i64)).unwrap_or(0).min(HOURS - 1)
+    }
+
+    /// Chances of a tick in an hour of the day.
+    fn chances_in(&self, hour: usize) -> Matrix {
+        let mut chances = self.chances.clone();
+        for (from, row) in chances.iter_mut().enumerate() {
+            let kind = from / self.each;
+            let leaves: f64 =
+                row.iter().enumerate().filter(|(to, _)| to / self.each != kind).map(|(_, chance)| chance).sum();
+            let times = self.daily[kind.min(1)][hour].min(0.9 / leaves.max(f64::MIN_POSITIVE));
+            for (to, chance) in row.iter_mut().enumerate() {
+                if to / self.each == kind {
+                    *chance *= (1.0 - times * leaves) / (1.0 - leaves).max(f64::MIN_POSITIVE);
+                } else {
+                    *chance *= times;
+                }
+            }
+        }
+        chances
+    }
+
+    /// Fitted again from here, on more that was seen.
+    pub fn again(&self, past: &[bool]) -> Self {
+        let rounds = if self.each == 1 { 1 } else { ROUNDS / 3 };
+        self.clone().refit(past, &Self::prior(self.each, self.tick_ms), rounds)
+    }
+
+    fn refit(mut self, past: &[bool], prior: &Self, rounds: usize) -> Self {
+        let mut scratch = Scratch::default();
+        for _ in 0..rounds {
+            let mut counts = self.counts(past, &mut scratch);
+            for (from, (row, expected)) in counts.iter_mut().zip(&prior.chances).enumerate() {
+                let leaves = 1.0 - expected.get(from).copied().unwrap_or(0.0);
+                row.iter_mut().zip(expected).for_each(|(count, chance)| *count += PRIOR_RUNS * chance / leaves);
+                let all: f64 = row.iter().sum();
+                row.iter_mut().for_each(|count| *count /= all);
+            }
+            self.chances = counts;
+        }
+        self
+    }
+
+    /// Number of phases.
+    pub fn count(&self) -> usize {
+        self.chances.len()
+    }
+
+    /// Phases of each kind.
+    pub fn each(&self) -> usize {
+        self.each
+    }
+
+    /// The phases that show as `up` or down.
+    pub(super) fn of(&self, up: bool) -> std::ops::Range<usize> {
+        if up { self.each..2 * self.each } else { 0..self.each }
+    }
+
+    /// Expected changes between phases over what was seen.
+    fn counts(&self, seen: &[bool], scratch: &mut Scratch) -> Matrix {
+        let phases = self.count();
+        let mut counts = square(phases);
+        let Some(first) = seen.first() else { return counts };
+        let Scratch { forward, backward, onward } = scratch;
+        // Chances of the phases up to each tick, scaled.
+        forward.clear();
+        forward.resize(seen.len() * phases, 0.0);
+        for phase in self.of(*first) {
+            forward[phase] = 1.0 / self.each as f64;
+        }
+        for (tick, up) in seen.iter().enumerate().skip(1) {
+            let (before, now) = forward.split_at_mut(tick * phases);
+            let before = &before[(tick - 1) * phases..];
+            let mut sum = 0.0;
+            for to in self.of(*up) {
+                let value: f64 = before.iter().zip(&self.chances).map(|(chance, row)| chance * row[to]).sum();
+                now[to] = value;
+                sum += value;
+            }
+            now[..phases].iter_mut().for_each(|value| *value /= sum.max(f64::MIN_POSITIVE));
+        }
+        // Chances of what came after, scaled, from the end.
+        backward.clear();
+        backward.resize(phases, 1.0);
+        for (tick, pair) in seen.windows(2).enumerate().rev() {
+            let &[was, up] = pair else { continue };
+            let before = &forward[tick * phases..(tick + 1) * phases];
+            onward.clear();
+            onward.resize(phases, 0.0);
+            let mut sum = 0.0;
+            for from in self.of(was) {
+                let row = &self.chances[from];
+                onward[from] = self.of(up).map(|to| row[to] * backward[to]).sum();
+                sum += before[from] * onward[from];
+            }
+            if sum > 0.0 {
+                for from in self.of(was) {
+                    for to in self.of(up) {
+                        counts[from][to] += before[from] * self.chances[from][to] * backward[to] / sum;
+                    }
+                }
+            }
+            let scale: f64 = onward.iter().sum::<f64>().max(f64::MIN_POSITIVE);
+            backward.iter_mut().zip(onward.iter()).for_each(|(value, next)| *value = next / scale);
+        }
+        counts
+    }
+
+    /// The belief before anything is seen: the shares of time of the phases.
+    pub fn start(&self) -> Belief {
+        let mut power = self.chances.clone();
+        for _ in 0..32 {
+            power = times(&power, &power);
+            for row in &mut power {
+                let all: f64 = row.iter().sum();
+                row.iter_mut().for_each(|chance| *chance /= all);
+            }
+        }
+        Belief(power.into_iter().next().unwrap_or_default())
+    }
+
+    /// The belief after `past`.
+    pub fn after(&self, past: &[bool]) -> Belief {
+        let mut belief = self.start();
+        past.iter().enumerate().for_each(|(tick, up)| self.see(&mut belief, *up, tick));
+        belief
+    }
+
+    /// Takes what is seen at `tick`, counted from the first of the trace, into a belief.
+    pub fn see(&self, belief: &mut Belief, up: bool, tick: usize) {
+        let mut next = vec![0.0; self.count()];
+        let mut all = 0.0;
+        let hour = self.hour(tick as i64 * self.tick_ms);
+        let daily = self.daily.map(|hours| hours[hour]);
+        for to in self.of(up) {
+            let chance: f64 = belief
+                .0
+                .iter()
+                .zip(&self.chances)
+                .enumerate()
+                .map(|(from, (chance, row))| {
+                    let leaves =
+                        if from / self.each == to / self.each { 1.0 } else { daily[usize::from(from >= self.each)] };
+                    chance * row[to] * leaves
+                })
+                .sum();
+            next[to] = chance;
+            all += chance;
+        }
+        for phase in self.of(up) {
+            // What could not be is taken for as likely as anything.
+            next[phase] = if all > 0.0 { next[phase] / all } else { 1.0 / self.each as f64 };
+        }
+        belief.0 = next;
+    }
+
+    /// Chances of the phases after `step_ms` in an hour of the day, and of them without spot having been lost between: for both, row by row of the phase
+    /// before.
+    pub(super) fn over(&self, step_ms: f64, hour: usize) -> (Matrix, Matrix) {
+        let ticks = step_ms / self.tick_ms as f64;
+        let phases = self.count();
+        let kept = |from: usize, to: usize| from >= self.each && to >= self.each;
+        let chances = self.chances_in(hour);
+        let mut stays = chances.clone();
+        for (from, row) in stays.iter_mut().enumerate() {
+            row.iter_mut().enumerate().for_each(|(to, chance)| *chance *= f64::from(u8::from(kept(from, to))));
+        }
+        let unit = |within: bool| -> Matrix {
+            let one = |from: usize, to: usize| f64::from(u8::from(from == to && (!within || kept(from, to))));
+            (0..phases).map(|from| (0..phases).map(|to| one(from, to)).collect()).collect()
+        };
+        let power = |matrix: &Matrix, within: bool| {
+            let mut product = unit(within);
+            for _ in 0..ticks.floor() as usize {
+                product = times(&product, matrix);
+            }
+            // A part of a tick changes by that part of what a tick changes.
+            let part = ticks.fract();
+            let mut rest = unit(within);
+            for (row, whole) in rest.iter_mut().zip(matrix) {
+                row.iter_mut().zip(whole).for_each(|(chance, to)| *chance += part * (to - *chance));
+            }
+            times(&product, &rest)
+        };
+        (power(&chances, false), power(&stays, true))
+    }
+}
+
+/// Memory of a fit that is used again.
+#[derive(Debug, Default)]
+struct Scratch {
+    forward: Vec<f64>,
+    backward: Vec<f64>,
+    onward: Vec<f64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: i64 = 3_600_000;
+
+    #[test]
+    fn the_worked_example() {
+        let past = [[false; 5], [true; 5]].concat();
+        let phases = Phases::fit(&past, 1, HOUR);
+        assert!((phases.chances[0][1] - 21.0 / 45.0).abs() < 1e-12, "{:?}", phases.chances);
+        assert!((phases.chances[1][0] - 20.0 / 44.0).abs() < 1e-12);
+        let Belief(shares) = phases.start();
+        assert!((shares[1] - (21.0 / 45.0) / (21.0 / 45.0 + 20.0 / 44.0)).abs() < 1e-9);
+        assert_eq!(phases.after(&past).0, [0.0, 1.0]);
+    }
+
+    #[test]
+    fn an_old_run_is_a_long_one() {
+        // Long runs of 100 ticks and short ones of 2, in turn, ticks of five minutes.
+        let mut past = Vec::new();
+        for _ in 0..30 {
+            for (up, ticks) in [(true, 100), (false, 20), (true, 2), (false, 20)] {
+                past.extend(std::iter::repeat_n(up, ticks));
+            }
+        }
+        let phases = Phases::fit(&past, MOST, 300_000);
+        let lost = |age: usize| {
+            let mut belief = phases.after(&past);
+            (0..age).for_each(|_| phases.see(&mut belief, true, 0));
+            let (all, kept) = phases.over(900_000.0, 0);
+            let sum = |matrix: &Matrix| -> f64 {
+                belief.0.iter().zip(matrix).map(|(chance, row)| chance * row.iter().sum::<f64>()).sum()
+            };
+            sum(&all) - sum(&kept)
+        };
+        assert!(lost(1) > 0.3 && lost(30) < 0.05, "{} {}", lost(1), lost(30));
+        // The same data in another tick give the same chances of a quarter of an hour.
+        let (all, _) = phases.over(900_000.0, 0);
+        assert!(all.iter().all(|row| (row.iter().sum::<f64>() - 1.0).abs() < 1e-9));
+    }
+}

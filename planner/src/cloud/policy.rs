@@ -1,0 +1,313 @@
+//! The candidates of a cloud plan, and how each is tried on a window of a trace.
+//!
+//! A job that begins with a window is decided with the trace before the window and what it has seen since; [`attempt`] tries every candidate on it, and
+//! the omniscient optimum beside them. The programmes are fitted at the start and refitted on what came since, at [`FITS`] moments in all, evenly spread
+//! over the time to the loosest deadline. Nothing of a later tick is in any decision.
+//!
+//! O(programmes + optima). Worked number: 48 h of work in ticks of 195 s takes about a quarter of a second a window for three deadlines.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::job::{DeadlineJob, JobRun, Pilot, ride};
+use super::optimum::optimum;
+use super::phases::{Belief, MOST, Phases};
+use super::programme::{Programme, Programmed};
+use super::rule::{AllOnDemand, Greedy, TimeSliced, UniformProgress};
+use crate::error::Result;
+use crate::plan::window::Window;
+
+/// Moments at which a programme is fitted during a job, the start included.
+pub const FITS: usize = 3;
+
+/// How a job with a deadline is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CloudPolicy {
+    /// On-demand from beginning to end.
+    OnDemand,
+    /// Spot or nothing, until only on-demand makes the deadline.
+    Greedy,
+    /// Greedy within slices of the time.
+    TimeSliced,
+    /// As much progress as time has passed.
+    UniformProgress,
+    /// A dynamic programme on a two-state Markov chain.
+    Markov,
+    /// A dynamic programme on phases, in which the age of a run or outage matters.
+    SemiMarkov,
+    /// The optimum that knows all availability.
+    Omniscient,
+}
+
+impl CloudPolicy {
+    /// All of them, in the order of tables.
+    pub const ALL: [Self; 7] = [
+        Self::OnDemand,
+        Self::Greedy,
+        Self::TimeSliced,
+        Self::UniformProgress,
+        Self::Markov,
+        Self::SemiMarkov,
+        Self::Omniscient,
+    ];
+    /// Those to choose from.
+    pub const CAUSAL: [Self; 6] =
+        [Self::SemiMarkov, Self::Markov, Self::UniformProgress, Self::TimeSliced, Self::Greedy, Self::OnDemand];
+
+    /// In words.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::OnDemand => "all on-demand",
+            Self::Greedy => "greedy",
+            Self::TimeSliced => "time-sliced",
+            Self::UniformProgress => "Uniform Progress",
+            Self::Markov => "Markov programme",
+            Self::SemiMarkov => "semi-Markov programme",
+            Self::Omniscient => "omniscient optimum",
+        }
+    }
+
+    /// Whether it decides from the past alone.
+    pub fn causal(self) -> bool {
+        self != Self::Omniscient
+    }
+
+    /// Phases of each kind of its programme, if it is one.
+    pub(super) fn phases(self) -> Option<usize> {
+        match self {
+            Self::Markov => Some(1),
+            Self::SemiMarkov => Some(MOST),
+            _ => None,
+        }
+    }
+}
+
+/// What a window cost under each policy, for one job.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Attempt {
+    /// In the order of [`CloudPolicy::ALL`].
+    pub runs: [JobRun; 7],
+    /// Cost of all on-demand, spot milliseconds.
+    pub on_demand: f64,
+}
+
+impl Attempt {
+    /// The run of a policy.
+    pub fn run(&self, policy: CloudPolicy) -> JobRun {
+        CloudPolicy::ALL.iter().zip(self.runs).find(|(of, _)| **of == policy).map(|(_, run)| run).unwrap_or_default()
+    }
+
+    /// Its cost as a share of all on-demand.
+    pub fn share(&self, policy: CloudPolicy) -> f64 {
+        self.run(policy).cost / self.on_demand
+    }
+
+    /// Its cost above that of the optimum, as a share of that.
+    pub fn over_omniscient(&self, policy: CloudPolicy) -> f64 {
+        self.run(policy).cost / self.run(CloudPolicy::Omniscient).cost - 1.0
+    }
+}
+
+/// What is learned for a window: from which tick of the job on, the phases, and the belief before that tick.
+pub(super) fn learned(
+    up: &[bool],
+    start: usize,
+    policy: CloudPolicy,
+    tick_ms: i64,
+    ticks: usize,
+) -> Vec<(usize, Phases, Belief)> {
+    let mut learned: Vec<(usize, Phases, Belief)> = Vec::new();
+    let Some(each) = policy.phases() else { return learned };
+    for fit in 0..FITS {
+        let from = ticks * fit / FITS;
+        if fit > 0 && (from == 0 || start + from >= up.len()) {
+            break;
+        }
+        let past = up.get(..start + from).unwrap_or(up);
+        let phases = match learned.last() {
+            None => Phases::fit(past, each, tick_ms),
+            Some((_, before, _)) => before.again(past),
+        };
+        let phases = if each > 1 { phases.with_hours(past) } else { phases };
+        let before = phases.after(past);
+        learned.push((from, phases, before));
+    }
+    learned
+}
+
+/// The programmes of a job that begins at tick `start`.
+pub(super) fn programmes(
+    learned: &[(usize, Phases, Belief)],
+    start: usize,
+    tick_ms: i64,
+    job: &DeadlineJob,
+) -> Vec<(usize, Programme, Belief)> {
+    let within = learned.iter().filter(|(from, ..)| *from < job.ticks(tick_ms));
+    within
+        .map(|(from, phases, before)| (*from, Programme::solve(phases.clone(), tick_ms, job, start), before.clone()))
+        .collect()
+}
+
+/// Tries all policies on a job that begins with a window, for each of `jobs`, which differ in their deadlines alone.
+///
+/// # Errors
+/// If the optimum cannot be computed exactly.
+pub fn attempt(up: &[bool], tick_ms: i64, window: &Window, jobs: &[DeadlineJob]) -> Result<Vec<Attempt>> {
+    let start = window.ahead.start;
+    let ticks = jobs.iter().map(|job| job.ticks(tick_ms)).max().unwrap_or(0);
+    let ahead = up.get(window.ahead.clone()).unwrap_or_default();
+    let mut attempts: Vec<Attempt> =
+        jobs.iter().map(|job| Attempt { runs: [JobRun::default(); 7], on_demand: job.on_demand_cost() }).collect();
+    for (place, policy) in CloudPolicy::ALL.into_iter().enumerate() {
+        let learned = learned(up, start, policy, tick_ms, ticks);
+        for (job, attempt) in jobs.iter().zip(&mut attempts) {
+            let run = match policy {
+                CloudPolicy::Omniscient => JobRun { cost: optimum(ahead, tick_ms, job)?, ..JobRun::default() },
+                _ => {
+                    let fitted = programmes(&learned, start, tick_ms, job);
+                    ride(pilot(policy, &fitted, start).as_mut(), ahead, tick_ms, job, &mut |_| ())
+                }
+            };
+            if let Some(slot) = attempt.runs.get_mut(place) {
+                *slot = run;
+            }
+        }
+    }
+    Ok(attempts)
+}
+
+/// The pilot of a policy that decides from the past.
+pub(super) fn pilot<'a>(
+    policy: CloudPolicy,
+    fitted: &'a [(usize, Programme, Belief)],
+    start: usize,
+) -> Box<dyn Pilot + 'a> {
+    match policy {
+        CloudPolicy::Greedy => Box::new(Greedy),
+        CloudPolicy::TimeSliced => Box::new(TimeSliced),
+        CloudPolicy::UniformProgress => Box::new(UniformProgress),
+        CloudPolicy::Markov | CloudPolicy::SemiMarkov => Box::new(Programmed::new(fitted, start)),
+        CloudPolicy::OnDemand | CloudPolicy::Omniscient => Box::new(AllOnDemand),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::optimum::tests::by_trying;
+    use super::*;
+
+    const MIN: i64 = 60_000;
+
+    /// An enemy: spot is up until the job has been on it for long enough to have paid for `patience` ticks, then dies; and comes back when the job
+    /// has left for on-demand.
+    fn adversary(
+        policy: CloudPolicy,
+        past: &[bool],
+        ticks: usize,
+        tick_ms: i64,
+        job: &DeadlineJob,
+        patience: usize,
+    ) -> Vec<bool> {
+        // The policy is replayed on the trace so far, tick by tick, and the next tick is what hurts.
+        let mut ahead: Vec<bool> = Vec::new();
+        for _ in 0..ticks {
+            let up = [past, ahead.as_slice()].concat();
+            let fitted = programmes(&learned(&up, past.len(), policy, tick_ms, ticks), past.len(), tick_ms, job);
+            let mut held = Vec::new();
+            ride(pilot(policy, &fitted, past.len()).as_mut(), &ahead, tick_ms, job, &mut |holding| held.push(holding));
+            held.truncate(ahead.len());
+            let on_spot = held.iter().rev().take_while(|holding| **holding == super::super::job::Holding::Spot).count();
+            ahead.push(on_spot < patience);
+        }
+        ahead
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(40))]
+        #[test]
+        fn no_trace_makes_a_policy_miss_and_none_beats_the_optimum(
+            past in prop::collection::vec(any::<bool>(), 0..30),
+            ahead in prop::collection::vec(any::<bool>(), 10),
+            tick_min in 3i64..14,
+            work_min in 5i64..60,
+            spare_min in 0i64..60,
+            changeover_min in 0i64..20,
+        ) {
+            let tick_ms = tick_min * MIN;
+            let job = DeadlineJob {
+                work_ms: work_min * MIN,
+                deadline_ms: (work_min + changeover_min + spare_min) * MIN,
+                changeover_ms: changeover_min * MIN,
+                price_ratio: 3.0,
+            };
+            prop_assume!(job.ticks(tick_ms) <= 10);
+            let up = [past.as_slice(), ahead.as_slice()].concat();
+            let window = Window { past: 0..past.len(), ahead: past.len()..up.len() };
+            let tried = attempt(&up, tick_ms, &window, &[job]).unwrap();
+            let least = tried[0].run(CloudPolicy::Omniscient).cost;
+            if job.ticks(tick_ms) <= 7 {
+                let all = by_trying(&ahead, tick_ms, &job);
+                prop_assert!((all - least).abs() < 1e-9 * all);
+            }
+            for policy in CloudPolicy::CAUSAL {
+                let run = tried[0].run(policy);
+                prop_assert!(!run.missed, "{policy:?} misses");
+                prop_assert!(run.cost >= least * (1.0 - 1e-12), "{policy:?}: {} below {least}", run.cost);
+            }
+        }
+
+        #[test]
+        fn nor_does_one_that_hates_it(
+            past in prop::collection::vec(any::<bool>(), 0..20),
+            tick_min in 3i64..14,
+            work_min in 5i64..60,
+            spare_min in 0i64..40,
+            changeover_min in 0i64..20,
+            patience in 1usize..4,
+        ) {
+            let tick_ms = tick_min * MIN;
+            let job = DeadlineJob {
+                work_ms: work_min * MIN,
+                deadline_ms: (work_min + changeover_min + spare_min) * MIN + 1,
+                changeover_ms: changeover_min * MIN,
+                price_ratio: 3.0,
+            };
+            let ticks = job.ticks(tick_ms);
+            prop_assume!(ticks <= 12);
+            for policy in [CloudPolicy::Greedy, CloudPolicy::TimeSliced, CloudPolicy::UniformProgress, CloudPolicy::Markov] {
+                let ahead = adversary(policy, &past, ticks, tick_ms, &job, patience);
+                let up = [past.as_slice(), ahead.as_slice()].concat();
+                let fitted = programmes(&learned(&up, past.len(), policy, tick_ms, ticks), past.len(), tick_ms, &job);
+                let run = ride(pilot(policy, &fitted, past.len()).as_mut(), &ahead, tick_ms, &job, &mut |_| ());
+                prop_assert!(!run.missed, "{policy:?}");
+            }
+        }
+    }
+
+    /// What comes after a tick changes no decision up to it: the cost up to there is the same whatever follows.
+    #[test]
+    fn the_future_changes_no_decision() {
+        let past: Vec<bool> = (0..600).map(|tick| tick / 7 % 3 != 0).collect();
+        let job = DeadlineJob { work_ms: 600 * MIN, deadline_ms: 800 * MIN, changeover_ms: 12 * MIN, price_ratio: 3.0 };
+        let held = |ahead: &[bool], policy: CloudPolicy| {
+            let up = [past.as_slice(), ahead].concat();
+            let fitted = programmes(&learned(&up, past.len(), policy, 5 * MIN, 160), past.len(), 5 * MIN, &job);
+            let mut held = Vec::new();
+            ride(pilot(policy, &fitted, past.len()).as_mut(), ahead, 5 * MIN, &job, &mut |holding| held.push(holding));
+            held
+        };
+        let one: Vec<bool> = (0..160).map(|tick| tick / 11 % 2 == 0).collect();
+        for cut in [1, 60, 100] {
+            let mut other = one.clone();
+            other[cut..].iter_mut().for_each(|up| *up = !*up);
+            for policy in CloudPolicy::CAUSAL {
+                let (first, second) = (held(&one, policy), held(&other, policy));
+                assert_eq!(first.get(..cut), second.get(..cut), "{policy:?}");
+            }
+        }
+    }
+}
