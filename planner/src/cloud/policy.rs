@@ -278,7 +278,7 @@ mod tests {
             };
             let ticks = job.ticks(tick_ms);
             prop_assume!(ticks <= 12);
-            for policy in [CloudPolicy::Greedy, CloudPolicy::TimeSliced, CloudPolicy::UniformProgress, CloudPolicy::Markov] {
+            for policy in CloudPolicy::CAUSAL {
                 let ahead = adversary(policy, &past, ticks, tick_ms, &job, patience);
                 let up = [past.as_slice(), ahead.as_slice()].concat();
                 let fitted = programmes(&learned(&up, past.len(), policy, tick_ms, ticks), past.len(), tick_ms, &job);
