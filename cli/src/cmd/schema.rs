@@ -39,6 +39,8 @@ pub(crate) enum SchemaOf {
     BacktestDuration,
     /// `backtest demand --format json`
     BacktestDemand,
+    /// `backtest interference --format json`
+    BacktestInterference,
     /// `backtest power --format json`
     BacktestPower,
     /// A line of `predict --format jsonl`
@@ -67,6 +69,7 @@ pub(crate) fn run(of: SchemaOf) -> Result<()> {
         SchemaOf::DecidePowerState => tracecast_planner::power::decide::state_schema(),
         SchemaOf::BacktestDuration => tracecast_planner::backtest::json_schema(),
         SchemaOf::BacktestDemand => tracecast_predictors::demand::answer::json_schema(),
+        SchemaOf::BacktestInterference => tracecast_predictors::interference::answer::json_schema(),
         SchemaOf::BacktestPower => tracecast_planner::power::rolling::json_schema(),
         SchemaOf::Predictions => tracecast_predictors::output::json_schema(),
         SchemaOf::DemandForecast => tracecast_predictors::demand::predictor::json_schema(),
