@@ -83,7 +83,8 @@ fn misos_slices() {
     assert!(found.models[1].mae < found.models[0].mae / 2.0 && found.models[1].ranked_right > 0.9);
 }
 
-/// Job types of five families under given utilisations, and speeds that fall with the sum of both.
+/// Job types, two a family, under given utilisations, and speeds that fall with the sum of both as published: 0.90 at 125 %, 0.75 at 175 % (Lucid: 0.894 of
+/// the pairs from 100 to 150 %, 0.739 from 150 to 200 %).
 fn world(loads: &[f64], noise: &[f64]) -> SharingTable {
     let mut table = SharingTable::new();
     let gpu = table.gpu_type("g");
@@ -99,7 +100,7 @@ fn world(loads: &[f64], noise: &[f64]) -> SharingTable {
     for a in 0..loads.len() {
         for b in a..loads.len() {
             let sum = (loads[a] + loads[b]) / 100.0;
-            let speed = |at: usize| (1.0 - 0.45 * (sum - 0.8).max(0.0) + 0.05 * noise[at % noise.len()]).max(0.05);
+            let speed = |at: usize| (1.0 - 0.3 * (sum - 0.9).max(0.0) + 0.03 * noise[at % noise.len()]).max(0.05);
             let speeds = (sum < 1.9).then(|| Speeds { a: speed(3 * a + b), b: speed(a + 5 * b) });
             pairs.push(SharedPair { gpu, a, b, speeds });
         }

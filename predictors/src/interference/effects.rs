@@ -12,6 +12,8 @@
 //! terms h are those of [`super::load`]. Across GPU types effects are correlated by `kinship`, and are in units of how much speeds vary there; a
 //! GPU type without pairs has the level of those like it in pace.
 //!
+//! Noise is at least the mean square of what the fit leaves.
+//!
 //! The posterior is A⁻¹ with A = P⁻¹ + Φᵀ Φ / noise: O(n³) in the n effects (102 for 26 job types of 7 families), whatever the number of pairs. A pair measured
 //! later changes it in O(n²), as a Kalman filter does. How wide the priors are is a [`Prior`]; [`super::committee`] chooses among drawn ones. The variance of a
 //! forecast does not depend on loads, so its quantiles fall with loads as its mean does.
@@ -334,7 +336,24 @@ impl<'a> Lesson<'a> {
             }
         }
         posterior.solve(&precision, &told)?;
+        self.heed_what_is_left(&mut posterior);
         Some(posterior)
+    }
+
+    /// Raises the noise to the mean square of what the fit leaves of its rows: a prior with less would trust every later pair too much.
+    fn heed_what_is_left(&self, posterior: &mut Posterior) {
+        for (kind, gpu) in self.types.iter().enumerate() {
+            let here = self.rows.iter().filter(|row| row.gpu == *gpu);
+            let left: Vec<f64> = here
+                .filter_map(|row| {
+                    let told = posterior.forecast(self.alone, row.gpu, row.own, row.beside)?;
+                    Some((row.speed - (told.effects - told.lost)).powi(2))
+                })
+                .collect();
+            if let Some(noise) = posterior.noises.get_mut(kind).filter(|_| !left.is_empty()) {
+                *noise = noise.max(left.iter().sum::<f64>() / left.len() as f64);
+            }
+        }
     }
 }
 
