@@ -60,6 +60,18 @@ pub enum Error {
         /// What would fix it.
         remedy: String,
     },
+    /// A file of measurements is not what it should be, at a place.
+    #[error("{file}{}: {found}; {remedy}", line.map(|line| format!(", line {line}")).unwrap_or_default())]
+    Measured {
+        /// The file.
+        file: String,
+        /// 1-based line, where one is to blame.
+        line: Option<u64>,
+        /// What was found.
+        found: String,
+        /// What would fix it.
+        remedy: String,
+    },
     /// The operating system refused a file.
     #[error("{action} {}", path.display())]
     Io {
@@ -92,6 +104,7 @@ impl Error {
             | Self::Defect(_)
             | Self::Learner { .. }
             | Self::ModelFile { .. }
+            | Self::Measured { .. }
             | Self::Io { .. }
             | Self::Table { .. } => Kind::Failed,
         }

@@ -16,6 +16,7 @@ pub mod ensemble;
 pub mod error;
 pub mod feature;
 pub mod holdout;
+pub mod interference;
 pub mod job;
 pub mod matrix;
 pub mod model;

@@ -52,6 +52,7 @@ mod damage;
 mod demand;
 mod guide;
 mod hostile;
+mod interference;
 mod pipes;
 mod plan;
 mod predict;
@@ -527,6 +528,7 @@ fn schemas_are_the_published_ones() {
         ("decide-power", "planner/schema/decide-power-1.schema.json"),
         ("decide-power-state", "planner/schema/decide-power-state-1.schema.json"),
         ("backtest-demand", "predictors/schema/backtest-demand-1.schema.json"),
+        ("backtest-interference", "predictors/schema/backtest-interference-1.schema.json"),
         ("predictions", "predictors/schema/predictions-1.schema.json"),
         ("demand-forecast", "predictors/schema/demand-forecast-1.schema.json"),
         ("audit", "analytics/schema/audit-2.schema.json"),

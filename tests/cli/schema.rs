@@ -268,6 +268,8 @@ fn backtests_and_forecasts() {
     checked("backtest-duration", &[&["backtest", "duration", &source], &small[..], &models].concat());
     let slots = ["--slot", "1h", "--horizon", "4"];
     checked("backtest-demand", &[&["backtest", "demand", &source], &small[..], &slots].concat());
+    let pairs = folder.file("pairs.csv", &interference::pairs());
+    checked("backtest-interference", &["backtest", "interference", &pairs, "--format", "json"]);
     let (demand, duration) = (folder.path("demand"), folder.path("duration"));
     let trained = tracecast(&[&["train", "demand", &source, "--trees", "10", "--out", &demand], &slots[..]].concat());
     assert!(trained.status.success(), "{}", stderr(&trained));

@@ -31,7 +31,7 @@ fn series(zones: &[&str]) -> Option<Vec<SpotSeries>> {
     let paths: Option<Vec<_>> =
         zones.iter().map(|zone| real_trace(&format!("spot_skypilot/{zone}_v100_1.json"))).collect();
     let paths = paths?;
-    let named = names(&paths.iter().map(|path| path.as_path()).collect::<Vec<&Path>>());
+    let named = names(&paths.iter().map(PathBuf::as_path).collect::<Vec<&Path>>());
     let of = |(path, name): (&std::path::PathBuf, String)| {
         SpotSeries::of(&read(std::slice::from_ref(path)).unwrap(), name, None).unwrap()
     };

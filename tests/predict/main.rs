@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 mod demand;
+mod interference;
 mod intervals;
 
 use tracecast_analytics::storage;

@@ -4,6 +4,7 @@ mod answer;
 mod audit;
 mod backtest;
 mod backtest_demand;
+mod backtest_interference;
 mod backtest_power;
 mod cloud;
 mod config;
@@ -170,6 +171,10 @@ pub(crate) enum Backtest {
     ///
     /// Every model is fitted again and again, each time on what was known at that moment, and forecasts the slots that came next.
     Demand(backtest_demand::BacktestDemand),
+    /// Compare forecast speeds of jobs that share a GPU with measured ones, model by model
+    ///
+    /// Whole families of jobs, or whole GPU types, are left out in turn, and every model forecasts their speeds from the other pairs.
+    Interference(backtest_interference::BacktestInterference),
     /// Check on past windows whether power plans would have kept what they promise
     ///
     /// The data are cut into windows. Each window is planned with the data before it, and the answer compares the promise with what came.
@@ -200,6 +205,7 @@ pub(crate) fn run(arguments: &Arguments, settings: &Settings) -> Result<()> {
         Command::Serve(request) => serve::run(request, quiet),
         Command::Backtest(Backtest::Duration(request)) => backtest::run(request, quiet),
         Command::Backtest(Backtest::Demand(request)) => backtest_demand::run(request, quiet),
+        Command::Backtest(Backtest::Interference(request)) => backtest_interference::run(request, quiet),
         Command::Backtest(Backtest::Power(request)) => backtest_power::run(request, quiet),
         Command::Backtest(Backtest::Cloud(request)) => cloud::backtest(request, quiet),
         Command::Plan(plan::Plan::Power(request)) => plan::run(request, quiet),

@@ -39,6 +39,8 @@ pub(crate) enum SchemaOf {
     BacktestDuration,
     /// `backtest demand --format json`
     BacktestDemand,
+    /// `backtest interference --format json`
+    BacktestInterference,
     /// `backtest power --format json`
     BacktestPower,
     /// `plan cloud --format json`
@@ -71,6 +73,7 @@ pub(crate) fn run(of: SchemaOf) -> Result<()> {
         SchemaOf::DecidePowerState => tracecast_planner::power::decide::state_schema(),
         SchemaOf::BacktestDuration => tracecast_planner::backtest::json_schema(),
         SchemaOf::BacktestDemand => tracecast_predictors::demand::answer::json_schema(),
+        SchemaOf::BacktestInterference => tracecast_predictors::interference::answer::json_schema(),
         SchemaOf::BacktestPower => tracecast_planner::power::rolling::json_schema(),
         SchemaOf::PlanCloud => tracecast_planner::cloud::plan::json_schema(),
         SchemaOf::BacktestCloud => tracecast_planner::cloud::answer::json_schema(),

@@ -20,9 +20,9 @@ use serde_json::{Map, Value, json};
 use tracecast_analytics::time::HOUR_MS;
 
 use super::nodes::{Nodes, expand};
-use crate::plan::yaml::stream;
 use super::{Rendered, refuse};
 use crate::error::{Error, Result};
+use crate::plan::yaml::stream;
 use crate::power::plan::{PoolPlan, PowerPlan};
 
 /// What is known of the site's Kubernetes.
@@ -310,9 +310,9 @@ pub(super) fn cluster_autoscaler(plan: &PowerPlan, options: &KubernetesOptions) 
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
     use super::super::tests::{plan, pool};
-    use crate::plan::yaml::tests::read;
     use super::super::{ConfigOptions, Rendered, Target, render};
     use super::*;
+    use crate::plan::yaml::tests::read;
     use crate::power::plan::Action;
 
     fn of(plan: &PowerPlan, target: Target) -> Rendered {

@@ -1,0 +1,92 @@
+//! `tracecast backtest interference`.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args;
+use tracecast_predictors::interference::answer::InterferenceAnswer;
+use tracecast_predictors::interference::backtest::{self, HoldOut, InterferenceOptions};
+use tracecast_predictors::interference::{read, slice};
+
+use crate::cmd::answer::{self, Answering};
+use crate::exit::Usage;
+use crate::output;
+use crate::progress::Clock;
+
+/// What is left out together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum LeaveOut {
+    /// Families of jobs, such as a model with all its batch sizes
+    Family,
+    /// GPU types
+    GpuType,
+}
+
+impl LeaveOut {
+    fn way(self) -> HoldOut {
+        match self {
+            Self::Family => HoldOut::Family,
+            Self::GpuType => HoldOut::GpuType,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example, Gavel's measurements, each family of models left out in turn:
+  tracecast backtest interference simulation_throughputs.json.gz --hold-out family")]
+pub(crate) struct BacktestInterference {
+    /// Measured pairs: CSV, Gavel's throughputs (JSON), or step times on MIG slices (CSV)
+    ///
+    /// A CSV of pairs has the columns gpu_type, job_a, job_b, speed_a and speed_b. A speed is the share of the speed alone. It is empty or 0 where the
+    /// two jobs did not fit. A CSV of slices has the columns model, batch, mig_profile and step_s_median.
+    #[arg(value_name = "PAIRS")]
+    pub(crate) pairs: PathBuf,
+    /// What is known of each job alone: a CSV with gpu_type, job, family and any of the quantities in the guide
+    #[arg(long, value_name = "PROFILES")]
+    pub(crate) profiles: Option<PathBuf>,
+    /// What to leave out together [default: each in turn, and pairs at random to show how that flatters]
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub(crate) hold_out: Option<LeaveOut>,
+    /// Seed of the random choices: the same seed gives the same answer
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    #[command(flatten)]
+    pub(crate) answering: Answering,
+}
+
+pub(crate) fn run(request: &BacktestInterference, quiet: bool) -> Result<()> {
+    request.answering.check(&[])?;
+    let mut title = request.pairs.display().to_string();
+    if let Some(profiles) = &request.profiles {
+        title += &format!(", {}", profiles.display());
+    }
+    let clock = Clock::new(quiet, "fitting and forecasting");
+    let answer = if slice::is_slices(&request.pairs)? {
+        let Some(profiles) = &request.profiles else {
+            let what = format!(
+                "{} holds step times on slices; name the table of the same jobs on the whole GPU with --profiles",
+                request.pairs.display()
+            );
+            return Err(Usage(what).into());
+        };
+        let slices = slice::SliceTable::read(&request.pairs, profiles)?;
+        InterferenceAnswer::new(title, Vec::new(), request.seed, Vec::new(), Some(slice::backtest(&slices)?))
+    } else {
+        let table = read::sharing(&request.pairs, request.profiles.as_deref())?;
+        output::say(
+            quiet,
+            &format!(
+                "tracecast: {} pairs of {} job types on {} GPU types …",
+                table.pairs().len(),
+                table.jobs().len(),
+                table.gpu_types().len()
+            ),
+        );
+        let options = InterferenceOptions { hold_out: request.hold_out.map(LeaveOut::way), seed: request.seed };
+        let splits = backtest::run(&table, &options)?;
+        InterferenceAnswer::new(title, table.notes.clone(), request.seed, splits, None)
+    };
+    drop(clock);
+    request.answering.write(None, true, || answer.report(), || answer::json(&answer, "the answer"))
+}

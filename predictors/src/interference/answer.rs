@@ -1,0 +1,199 @@
+//! The answer of a back-test of sharing, as JSON (`backtest-interference/1`) and as a report.
+//!
+//! Worked example: a mean error of 0.043 is shown as 0.043 of the speed alone: a forecast of 0.55 was 0.51 or 0.59, on average.
+
+use serde::Serialize;
+use tracecast_analytics::report::{Cell, Column, Report, ReportTable, Section, format};
+
+use super::backtest::{HoldOut, InterferenceScore, InterferenceSplit};
+use super::committee::LEVELS;
+use super::slice::SliceBacktest;
+
+/// Version of the JSON.
+pub const SCHEMA: &str = "backtest-interference/1";
+
+/// A back-test of sharing, and what it rests on.
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct InterferenceAnswer {
+    /// Version of this form.
+    pub schema: String,
+    /// Files.
+    pub title: String,
+    /// What a reader must know of the data.
+    pub notes: Vec<String>,
+    /// Seed of all draws.
+    pub seed: u64,
+    /// Levels of the quantiles that are forecast.
+    pub levels: Vec<f64>,
+    /// One for each way of leaving out and GPU type.
+    pub splits: Vec<InterferenceSplit>,
+    /// Speeds on MIG slices, where the file is of these.
+    pub slices: Option<SliceBacktest>,
+}
+
+/// The JSON Schema of [`InterferenceAnswer`].
+pub fn json_schema() -> serde_json::Value {
+    schemars::schema_for!(InterferenceAnswer).to_value()
+}
+
+fn find<'a>(split: &'a InterferenceSplit, name: &str) -> Option<&'a InterferenceScore> {
+    split.models.iter().find(|model| model.name == name)
+}
+
+impl InterferenceAnswer {
+    /// An answer about pairs or slices.
+    pub fn new(
+        title: String,
+        notes: Vec<String>,
+        seed: u64,
+        splits: Vec<InterferenceSplit>,
+        slices: Option<SliceBacktest>,
+    ) -> Self {
+        Self { schema: SCHEMA.to_owned(), title, notes, seed, levels: LEVELS.to_vec(), splits, slices }
+    }
+
+    /// The report.
+    pub fn report(&self) -> Report {
+        let mut report = Report::new(self.title.clone(), "Sharing a GPU: a back-test of forecast speeds");
+        report.notes.clone_from(&self.notes);
+        for split in &self.splits {
+            report.summary.push(sentence(split));
+            report.sections.push(section(split));
+        }
+        if let Some(slices) = &self.slices {
+            let (finding, section) = on_slices(slices);
+            report.summary.push(finding);
+            report.sections.push(section);
+        }
+        report.provenance = vec![
+            ("Form".to_owned(), self.schema.clone()),
+            ("Seed".to_owned(), self.seed.to_string()),
+            ("tracecast".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
+        ];
+        report
+    }
+}
+
+fn what(split: &InterferenceSplit) -> String {
+    let left = match split.hold_out {
+        HoldOut::Family => "families that were left out",
+        HoldOut::GpuType => "the whole GPU type left out",
+        HoldOut::Random => "pairs left out at random, which flatters",
+    };
+    format!("{}, {left}", split.gpu_type)
+}
+
+fn sentence(split: &InterferenceSplit) -> String {
+    let mean = find(split, "mean").map_or(f64::NAN, |model| model.mae);
+    let Some(chosen) = find(split, &split.chosen) else { return what(split) };
+    format!(
+        "{}: **{}** has a mean error of {} of the speed alone (the mean of all pairs: {}), and its 90 % interval holds {} of the speeds.",
+        what(split),
+        chosen.name,
+        format::float(chosen.mae, 3),
+        format::float(mean, 3),
+        format::percent(chosen.coverage90),
+    )
+}
+
+fn section(split: &InterferenceSplit) -> Section {
+    let columns = vec![
+        Column::text("Model"),
+        Column::number("MAE"),
+        Column::number("RMSE"),
+        Column::number("Pinball 10 %"),
+        Column::number("50 %"),
+        Column::number("90 %"),
+        Column::number("In 90 %"),
+        Column::number("90 % width"),
+        Column::number("MAE of partners"),
+        Column::number("AUC slow"),
+        Column::number("Brier, fits"),
+    ];
+    let mut table = ReportTable::new("Speeds of what was left out", columns);
+    for model in &split.models {
+        let name = if model.name == split.chosen { format!("{} (chosen)", model.name) } else { model.name.clone() };
+        table.rows.push(vec![
+            name.into(),
+            Cell::float(model.mae, 4),
+            Cell::float(model.rmse, 4),
+            Cell::float(model.pinball.p10, 4),
+            Cell::float(model.pinball.p50, 4),
+            Cell::float(model.pinball.p90, 4),
+            Cell::share(model.coverage90),
+            Cell::float(model.width90, 3),
+            Cell::opt(model.mae_of_partners, |value| Cell::float(value, 4)),
+            Cell::opt(model.auc_slower_15, |value| Cell::float(value, 3)),
+            Cell::opt(model.oom_brier, |value| Cell::float(value, 4)),
+        ]);
+    }
+    table.note = Some("Errors, losses and widths are shares of the speed alone.".to_owned());
+    let id = format!("{}-{}", split.hold_out.name(), split.gpu_type.to_ascii_lowercase().replace([' ', '_', '.'], "-"));
+    let mut section = Section::new(id, what(split))
+        .with_finding(sentence(split))
+        .with_table(table)
+        .with_coverage(format!(
+            "{} pairs, of which {} did not fit (forecast: {} of them); in {} of those that fit, the worse job runs below 85 %. Left out in {}.",
+            format::count(split.pairs as u64),
+            format::count(split.did_not_fit as u64),
+            format::percent(split.oom_forecast),
+            format::percent(split.slow_share),
+            format::counted(split.folds as u64, "step", "steps"),
+        ))
+        .with_definition("A speed is that beside the other job over that alone. MAE of partners is of the known jobs beside those left out.")
+        .with_definition("AUC slow: how well pairs are told in which the worse job runs below 85 %. Brier: squared error of the chance that a pair does not fit.")
+        .with_definition("The chosen model has the least error on groups that were left out of what teaches; what is reported has no part in that.");
+    if !split.after_measured.is_empty() {
+        let columns = vec![
+            Column::number("Measured pairs"),
+            Column::number("MAE"),
+            Column::number("In 90 %"),
+            Column::number("AUC slow"),
+        ];
+        let mut later = ReportTable::new("After pairs of each new job type were measured", columns);
+        for after in &split.after_measured {
+            later.rows.push(vec![
+                Cell::Int(after.pairs as i64),
+                Cell::float(after.mae, 4),
+                Cell::share(after.coverage90),
+                Cell::opt(after.auc_slower_15, |value| Cell::float(value, 3)),
+            ]);
+        }
+        section = section.with_table(later);
+    }
+    section
+}
+
+fn on_slices(slices: &SliceBacktest) -> (String, Section) {
+    let columns = vec![
+        Column::text("Model"),
+        Column::number("MAE"),
+        Column::number("Slices in order"),
+        Column::number("In 90 %"),
+    ];
+    let mut table = ReportTable::new("Speed on a slice, relative to the whole GPU", columns);
+    for model in &slices.models {
+        table.rows.push(vec![
+            model.name.as_str().into(),
+            Cell::float(model.mae, 4),
+            Cell::share(model.ranked_right),
+            Cell::opt(model.coverage90, Cell::share),
+        ]);
+    }
+    let mae = |at: usize| slices.models.get(at).map_or(f64::NAN, |model| model.mae);
+    let finding = format!(
+        "{}, slices: left-out families run on a slice at the speed forecast with a mean error of **{}** of the whole GPU's; the share of SMs alone misses by {}.",
+        slices.gpu_type,
+        format::float(mae(1), 3),
+        format::float(mae(0), 3)
+    );
+    let section = Section::new("slices", format!("{}, MIG slices, families that were left out", slices.gpu_type))
+        .with_finding(finding.clone())
+        .with_table(table)
+        .with_coverage(format!(
+            "{} of {}.",
+            format::counted(slices.speeds as u64, "speed", "speeds"),
+            format::counted(slices.families as u64, "family", "families")
+        ));
+    (finding, section)
+}

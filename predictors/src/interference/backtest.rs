@@ -1,0 +1,539 @@
+//! The back-test of sharing: what the predictor would have said of families, or of GPU types, of which no pair had been measured.
+//!
+//! A **family** is left out with every pair it is in; what is scored is the speed of its jobs, beside partners of other families and of its own. A **GPU
+//! type** is left out whole. A **random** fifth of pairs is left out only to show how that flatters: the same jobs are then known from other pairs. The
+//! predictor chooses its priors, and all models find their quantiles, on groups left out of what teaches; what is reported has no part in it, and
+//! neither has the choice among the models: it is the one of least error on those groups.
+//!
+//! **After measured pairs**: of every job type of the family left out, 1, 3 or 5 pairs are drawn, with partners of any family; the predictor learns
+//! both speeds of each and is scored on the rest. Means are over four draws.
+//!
+//! A pair is slow if the worse of its two speeds is below 85 %; the AUC is of the pairs that fit. Families are left out in at most 16 folds.
+//! O(folds² × a training). Worked number: 26 job types of 7 families have 589 speeds of pairs that fit on a K80, each scored once.
+
+use rand::SeedableRng;
+use rand::seq::SliceRandom as _;
+use rand_chacha::ChaCha8Rng;
+use rayon::prelude::*;
+use serde::Serialize;
+
+use super::alone::Alone;
+use super::baseline::Baseline;
+use super::committee::{Committee, Groups, PairForecast, SpeedForecast, directed};
+use super::effects::Directed;
+use super::score::{SpeedAndTruth, SpeedScore, auc, brier, speeds, weighted_quantile};
+use super::table::{SharedPair, SharingTable};
+use crate::error::{Error, Result};
+use crate::score::Pinball;
+
+/// The predictor's name among the models.
+pub const PREDICTOR: &str = "effects";
+/// A pair whose worse job is slower than this is slow.
+pub const SLOW: f64 = 0.85;
+/// Measured pairs of each new job type.
+const MEASURED: [usize; 3] = [1, 3, 5];
+/// Draws of measured pairs.
+const DRAWS: u64 = 4;
+/// Most folds of families.
+const MOST_FOLDS: usize = 16;
+/// Folds of pairs.
+const RANDOM_FOLDS: usize = 5;
+/// A normal distribution reaches so far with its 90 % interval.
+const NORMAL90: f64 = 1.645;
+
+/// What is left out together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum HoldOut {
+    /// A family of job types.
+    Family,
+    /// A GPU type.
+    GpuType,
+    /// Any pairs: shows how that flatters.
+    Random,
+}
+
+impl HoldOut {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Family => "family",
+            Self::GpuType => "gpu-type",
+            Self::Random => "random",
+        }
+    }
+}
+
+/// How one model did.
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct InterferenceScore {
+    /// Name of the model.
+    pub name: String,
+    /// Speeds scored.
+    pub speeds: usize,
+    /// Mean absolute error, as a share of the speed alone.
+    pub mae: f64,
+    /// Root of the mean squared error.
+    pub rmse: f64,
+    /// Pinball loss.
+    pub pinball: Pinball,
+    /// Share of speeds within the 90 % interval (5 to 95 %).
+    pub coverage90: f64,
+    /// Mean width of that interval.
+    pub width90: f64,
+    /// Mean absolute error of the speeds of known jobs beside those left out; none where a whole GPU type or any pair is left out.
+    pub mae_of_partners: Option<f64>,
+    /// Area under the curve of "the worse job runs below 85 %"; none where all pairs are of one kind.
+    pub auc_slower_15: Option<f64>,
+    /// Brier score of the chance that a pair does not fit; none of models that say nothing of it.
+    pub oom_brier: Option<f64>,
+    /// Mean absolute error on the groups left out of what teaches, by which the model is chosen.
+    pub choice_mae: f64,
+}
+
+/// Error after some pairs of a new family were measured.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct AfterMeasured {
+    /// Pairs measured of each job type of the family.
+    pub pairs: usize,
+    /// Mean absolute error of the predictor on the other speeds.
+    pub mae: f64,
+    /// Share of them within its 90 % interval.
+    pub coverage90: f64,
+    /// Area under the curve of "the worse job runs below 85 %" of the pairs not measured; none where all are of one kind.
+    pub auc_slower_15: Option<f64>,
+}
+
+/// One GPU type, tested in one way.
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct InterferenceSplit {
+    /// What was left out.
+    pub hold_out: HoldOut,
+    /// GPU type.
+    pub gpu_type: String,
+    /// Groups left out, one after the other.
+    pub folds: usize,
+    /// Pairs that are scored.
+    pub pairs: usize,
+    /// Those of them that did not fit.
+    pub did_not_fit: usize,
+    /// Share of those that fit whose worse job runs below 85 %.
+    pub slow_share: f64,
+    /// Mean forecast chance that a pair does not fit.
+    pub oom_forecast: f64,
+    /// The baselines, then the predictor.
+    pub models: Vec<InterferenceScore>,
+    /// The model of least error on the groups left out of what teaches.
+    pub chosen: String,
+    /// Error of the predictor after 0, 1, 3 and 5 measured pairs of each new job type.
+    pub after_measured: Vec<AfterMeasured>,
+}
+
+/// What is tested.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InterferenceOptions {
+    /// What is left out; all ways that the data allow if `None`.
+    pub hold_out: Option<HoldOut>,
+    /// Seed of all draws.
+    pub seed: u64,
+}
+
+/// What one model said of one fold.
+#[derive(Debug, Default)]
+struct Said {
+    own: Vec<SpeedAndTruth>,
+    partners: Vec<f64>,
+    slow: Vec<(f64, bool)>,
+    memory: Vec<(f64, bool)>,
+    choice: (f64, usize),
+}
+
+/// What the predictor said after some measured pairs of each job type.
+#[derive(Debug, Clone, Default)]
+struct Later {
+    pairs: usize,
+    own: Vec<SpeedAndTruth>,
+    slow: Vec<(f64, bool)>,
+}
+
+/// A way of testing one GPU type: rows that may teach, and the groups of rows and of pairs.
+struct Plan<'a> {
+    table: &'a SharingTable,
+    alone: &'a Alone,
+    hold_out: HoldOut,
+    gpu: usize,
+    rows: Vec<Directed>,
+    groups: Vec<Groups>,
+    pair_groups: Vec<Groups>,
+    folds: Vec<usize>,
+    baselines: Vec<Baseline>,
+    seed: u64,
+}
+
+impl<'a> Plan<'a> {
+    fn new(table: &'a SharingTable, alone: &'a Alone, hold_out: HoldOut, gpu: usize, seed: u64) -> Self {
+        let here = |of: usize| hold_out == HoldOut::GpuType || of == gpu;
+        let fold = |family: usize| family % MOST_FOLDS;
+        let group = |at: usize, pair: &SharedPair| match hold_out {
+            HoldOut::Family => (fold(table.family(pair.a)), fold(table.family(pair.b))),
+            HoldOut::GpuType => (pair.gpu, pair.gpu),
+            // Whole numbers that have nothing to do with the order of the jobs.
+            HoldOut::Random => {
+                let mixed = (at as u64).wrapping_add(seed).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 33;
+                let fold = usize::try_from(mixed).unwrap_or_default() % RANDOM_FOLDS;
+                (fold, fold)
+            }
+        };
+        let pair_groups: Vec<Groups> = table.pairs().iter().enumerate().map(|(at, pair)| group(at, pair)).collect();
+        let mut of_pairs = std::collections::BTreeMap::new();
+        for (pair, groups) in table.pairs().iter().zip(&pair_groups) {
+            of_pairs.insert((pair.gpu, pair.a, pair.b), *groups);
+        }
+        let rows: Vec<Directed> = directed(table).into_iter().filter(|row| here(row.gpu)).collect();
+        let groups: Vec<Groups> = rows
+            .iter()
+            .map(|row| {
+                let (a, b) = (row.own.min(row.beside), row.own.max(row.beside));
+                let found = of_pairs.get(&(row.gpu, a, b)).copied().unwrap_or_default();
+                if row.own == a { found } else { (found.1, found.0) }
+            })
+            .collect();
+        let mut folds: Vec<usize> =
+            if hold_out == HoldOut::GpuType { vec![gpu] } else { groups.iter().map(|(own, _)| *own).collect() };
+        folds.sort_unstable();
+        folds.dedup();
+        let scored: Vec<Directed> = rows.iter().filter(|row| row.gpu == gpu).copied().collect();
+        let types = hold_out == HoldOut::GpuType;
+        let baselines = Baseline::ALL.into_iter().filter(|one| one.serves(table, &scored, types)).collect();
+        Self { table, alone, hold_out, gpu, rows, groups, pair_groups, folds, baselines, seed }
+    }
+
+    fn touches(groups: &Groups, fold: usize) -> bool {
+        groups.0 == fold || groups.1 == fold
+    }
+
+    /// Rows that teach while a fold is left out.
+    fn teaching(&self, fold: usize) -> (Vec<Directed>, Vec<Groups>) {
+        let stays = |(_, of): &(&Directed, &Groups)| !Self::touches(of, fold);
+        self.rows.iter().zip(&self.groups).filter(stays).map(|(row, of)| (*row, *of)).unzip()
+    }
+
+    /// What all models say of a fold: the baselines, then the predictor.
+    fn fold(&self, fold: usize) -> Result<(Vec<Said>, Vec<Later>)> {
+        let (rows, groups) = self.teaching(fold);
+        let asked: Vec<(Directed, Groups)> = self
+            .rows
+            .iter()
+            .zip(&self.groups)
+            .filter(|(row, of)| row.gpu == self.gpu && Self::touches(of, fold))
+            .map(|(row, of)| (*row, *of))
+            .collect();
+        let pairs: Vec<&SharedPair> = self
+            .table
+            .pairs()
+            .iter()
+            .zip(&self.pair_groups)
+            .filter(|(pair, of)| pair.gpu == self.gpu && Self::touches(of, fold))
+            .map(|(pair, _)| pair)
+            .collect();
+        let teaches: Vec<bool> = self
+            .table
+            .pairs()
+            .iter()
+            .zip(&self.pair_groups)
+            .map(|(pair, of)| !Self::touches(of, fold) && (self.hold_out == HoldOut::GpuType || pair.gpu == self.gpu))
+            .collect();
+        let mut said = Vec::new();
+        for baseline in &self.baselines {
+            said.push(self.baseline(*baseline, (&rows, &groups), fold, &asked, &pairs, &teaches)?);
+        }
+        let committee = Committee::train(self.table, &rows, &groups, &teaches, &[self.gpu], self.seed)?;
+        let mut predictor = Said {
+            choice: committee.held_back_mae.map_or((0.0, 0), |mae| (mae * rows.len() as f64, rows.len())),
+            ..Said::default()
+        };
+        let forecast = |row: &Directed| committee.speed(row.gpu, row.own, row.beside);
+        self.score_fold(&mut predictor, fold, &asked, &pairs, &forecast);
+        predictor.memory = pairs
+            .iter()
+            .map(|pair| (committee.pair(pair.gpu, pair.a, pair.b).out_of_memory, pair.speeds.is_none()))
+            .collect();
+        said.push(predictor);
+        let later =
+            if self.hold_out == HoldOut::Family { self.after(fold, &committee, &asked, &pairs) } else { Vec::new() };
+        Ok((said, later))
+    }
+
+    /// Adds the speeds and the slow pairs of a fold to what a model said.
+    fn score_fold(
+        &self,
+        said: &mut Said,
+        fold: usize,
+        asked: &[(Directed, Groups)],
+        pairs: &[&SharedPair],
+        forecast: &dyn Fn(&Directed) -> SpeedForecast,
+    ) {
+        for (row, (own, _)) in asked {
+            let told = forecast(row);
+            if *own == fold {
+                said.own.push(SpeedAndTruth { truth: row.speed, mean: told.mean, quantiles: told.quantiles });
+            } else {
+                said.partners.push((row.speed - told.mean).abs());
+            }
+        }
+        for pair in pairs {
+            let Some(speeds) = pair.speeds else { continue };
+            let half =
+                |own: usize, beside: usize, speed: f64| forecast(&Directed { gpu: pair.gpu, own, beside, speed });
+            let both = PairForecast {
+                a: half(pair.a, pair.b, speeds.a),
+                b: half(pair.b, pair.a, speeds.b),
+                out_of_memory: 0.0,
+            };
+            said.slow.push((both.worse_below(SLOW), speeds.a.min(speeds.b) < SLOW));
+        }
+    }
+
+    fn baseline(
+        &self,
+        baseline: Baseline,
+        (rows, groups): (&[Directed], &[Groups]),
+        fold: usize,
+        asked: &[(Directed, Groups)],
+        pairs: &[&SharedPair],
+        teaches: &[bool],
+    ) -> Result<Said> {
+        let predict = |rows: &[Directed], asked: &[Directed]| baseline.predict(self.table, self.alone, rows, asked);
+        let mut inner: Vec<usize> = groups.iter().map(|(own, _)| *own).collect();
+        inner.sort_unstable();
+        inner.dedup();
+        // What it misses by on groups left out of what teaches: its quantiles, and its error to be chosen by.
+        let mut misses = Vec::new();
+        let mut choice = (0.0, 0);
+        for group in inner.iter().filter(|_| inner.len() > 1) {
+            let (mut learn, mut ask) = (Vec::new(), Vec::new());
+            for (row, of) in rows.iter().zip(groups) {
+                if !Self::touches(of, *group) {
+                    learn.push(*row);
+                } else if of.0 == *group {
+                    ask.push(*row);
+                }
+            }
+            if learn.len() < 4 {
+                continue;
+            }
+            for (row, told) in ask.iter().zip(predict(&learn, &ask)?) {
+                misses.push((row.speed - told, 1.0 / ask.len() as f64));
+                choice = (choice.0 + (row.speed - told).abs(), choice.1 + 1);
+            }
+        }
+        let reach = super::committee::LEVELS.map(|level| weighted_quantile(misses.clone(), level));
+        let plain: Vec<Directed> = asked.iter().map(|(row, _)| *row).collect();
+        let told: Vec<f64> = predict(rows, &plain)?;
+        let mut by_row = std::collections::BTreeMap::new();
+        for (row, told) in plain.iter().zip(&told) {
+            by_row.insert((row.own, row.beside), *told);
+        }
+        let forecast = |row: &Directed| {
+            let mean = by_row.get(&(row.own, row.beside)).copied().unwrap_or(1.0);
+            let quantiles = reach.map(|reach| (mean + reach).max(0.0));
+            let [low, _, _, _, high] = reach;
+            SpeedForecast { mean, quantiles, deviation: ((high - low) / 2.0 / NORMAL90).max(1e-6) }
+        };
+        let mut said = Said { choice, ..Said::default() };
+        self.score_fold(&mut said, fold, asked, pairs, &forecast);
+        if baseline == Baseline::Mean {
+            let known: Vec<bool> = self
+                .table
+                .pairs()
+                .iter()
+                .zip(teaches)
+                .filter(|(_, teaches)| **teaches)
+                .map(|(pair, _)| pair.speeds.is_none())
+                .collect();
+            let share = known.iter().filter(|missed| **missed).count() as f64 / known.len().max(1) as f64;
+            said.memory = pairs.iter().map(|pair| (share, pair.speeds.is_none())).collect();
+        }
+        Ok(said)
+    }
+
+    /// What the predictor says after it learned from some pairs of each job type left out.
+    fn after(
+        &self,
+        fold: usize,
+        committee: &Committee,
+        asked: &[(Directed, Groups)],
+        pairs: &[&SharedPair],
+    ) -> Vec<Later> {
+        let speed_of = |own: usize, beside: usize| {
+            asked.iter().map(|(row, _)| row).find(|row| row.own == own && row.beside == beside)
+        };
+        let mut jobs: Vec<usize> = asked.iter().filter(|(_, of)| of.0 == fold).map(|(row, _)| row.own).collect();
+        jobs.sort_unstable();
+        jobs.dedup();
+        let work: Vec<(usize, u64)> =
+            MEASURED.iter().flat_map(|count| (0..DRAWS).map(move |draw| (*count, draw))).collect();
+        let one = |(count, draw): &(usize, u64)| {
+            let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
+            rng.set_stream((fold as u64 * 100 + *count as u64) * DRAWS + draw);
+            let mut measured: Vec<(usize, usize)> = Vec::new();
+            for job in &jobs {
+                let mut partners: Vec<usize> = asked
+                    .iter()
+                    .filter(|(row, _)| row.own == *job && !measured.contains(&(row.own, row.beside)))
+                    .map(|(row, _)| row.beside)
+                    .collect();
+                partners.shuffle(&mut rng);
+                for partner in partners.into_iter().take(*count) {
+                    measured.push((*job, partner));
+                    if *job != partner {
+                        measured.push((partner, *job));
+                    }
+                }
+            }
+            let learned: Vec<Directed> =
+                measured.iter().filter_map(|(own, beside)| speed_of(*own, *beside)).copied().collect();
+            let mut wiser = committee.clone();
+            wiser.learn(&learned);
+            let left = asked.iter().filter(|(row, of)| of.0 == fold && !measured.contains(&(row.own, row.beside)));
+            let told = left.map(|(row, _)| {
+                let told = wiser.speed(row.gpu, row.own, row.beside);
+                SpeedAndTruth { truth: row.speed, mean: told.mean, quantiles: told.quantiles }
+            });
+            let unmeasured = pairs.iter().filter(|pair| !measured.contains(&(pair.a, pair.b)));
+            let slow = unmeasured.filter_map(|pair| {
+                let speeds = pair.speeds?;
+                Some((wiser.pair(pair.gpu, pair.a, pair.b).worse_below(SLOW), speeds.a.min(speeds.b) < SLOW))
+            });
+            Later { pairs: *count, own: told.collect(), slow: slow.collect() }
+        };
+        work.par_iter().map(one).collect()
+    }
+
+    fn run(&self) -> Result<InterferenceSplit> {
+        let done: Vec<Result<_>> = self.folds.par_iter().map(|fold| self.fold(*fold)).collect();
+        let mut names: Vec<&str> = self.baselines.iter().map(|baseline| baseline.name()).collect();
+        names.push(PREDICTOR);
+        let mut all: Vec<Said> = names.iter().map(|_| Said::default()).collect();
+        let mut later: Vec<Later> = MEASURED.iter().map(|pairs| Later { pairs: *pairs, ..Later::default() }).collect();
+        for fold in done {
+            let (said, after) = fold?;
+            for (all, said) in all.iter_mut().zip(said) {
+                all.own.extend(said.own);
+                all.partners.extend(said.partners);
+                all.slow.extend(said.slow);
+                all.memory.extend(said.memory);
+                all.choice = (all.choice.0 + said.choice.0, all.choice.1 + said.choice.1);
+            }
+            for told in after {
+                if let Some(kept) = later.iter_mut().find(|kept| kept.pairs == told.pairs) {
+                    kept.own.extend(told.own);
+                    kept.slow.extend(told.slow);
+                }
+            }
+        }
+        let mut models = Vec::new();
+        for (name, said) in names.iter().zip(&all) {
+            let score = speeds(&said.own).ok_or_else(|| self.too_few())?;
+            models.push(scored(name, &score, said));
+        }
+        let of_choice = |model: &&InterferenceScore| model.choice_mae;
+        let best = models.iter().min_by(|a, b| of_choice(a).total_cmp(&of_choice(b)));
+        let chosen = best.map_or_else(String::new, |model| model.name.clone());
+        let (predictor, here) = (all.last(), self.table.pairs().iter().filter(|pair| pair.gpu == self.gpu));
+        let missed = here.clone().filter(|pair| pair.speeds.is_none()).count();
+        let slow = |said: &Said| said.slow.iter().filter(|one| one.1).count() as f64 / said.slow.len().max(1) as f64;
+        let memory = |said: &Said| said.memory.iter().map(|one| one.0).sum::<f64>() / said.memory.len().max(1) as f64;
+        let mut after_measured = Vec::new();
+        if self.hold_out == HoldOut::Family {
+            let none = predictor.map(|said| Later { pairs: 0, own: said.own.clone(), slow: said.slow.clone() });
+            for told in none.into_iter().chain(later) {
+                let Some(score) = speeds(&told.own) else { continue };
+                let auc_slower_15 = auc(&told.slow);
+                after_measured.push(AfterMeasured {
+                    pairs: told.pairs,
+                    mae: score.mae,
+                    coverage90: score.coverage90,
+                    auc_slower_15,
+                });
+            }
+        }
+        Ok(InterferenceSplit {
+            hold_out: self.hold_out,
+            gpu_type: self.table.gpu_types().get(self.gpu).cloned().unwrap_or_default(),
+            folds: self.folds.len(),
+            pairs: here.count(),
+            did_not_fit: missed,
+            slow_share: predictor.map_or(0.0, slow),
+            oom_forecast: predictor.map_or(0.0, memory),
+            models,
+            chosen,
+            after_measured,
+        })
+    }
+
+    fn too_few(&self) -> Error {
+        let gpu = self.table.gpu_types().get(self.gpu).cloned().unwrap_or_default();
+        Error::TooFew(format!("{gpu}: no pair that fitted is left to score; measure more pairs"))
+    }
+}
+
+fn scored(name: &str, score: &SpeedScore, said: &Said) -> InterferenceScore {
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    InterferenceScore {
+        name: name.to_owned(),
+        speeds: score.speeds,
+        mae: score.mae,
+        rmse: score.rmse,
+        pinball: score.pinball,
+        coverage90: score.coverage90,
+        width90: score.width90,
+        mae_of_partners: (!said.partners.is_empty()).then(|| mean(&said.partners)),
+        auc_slower_15: auc(&said.slow),
+        oom_brier: brier(&said.memory),
+        choice_mae: if said.choice.1 > 0 { said.choice.0 / said.choice.1 as f64 } else { f64::MAX },
+    }
+}
+
+/// Tests every GPU type of a table in each way that the data allow.
+///
+/// # Errors
+/// If there are fewer than two families (or GPU types, where these are to be left out), too few pairs, or a learner fails.
+pub fn run(table: &SharingTable, options: &InterferenceOptions) -> Result<Vec<InterferenceSplit>> {
+    let alone = Alone::of(table);
+    let rows = directed(table);
+    let ways =
+        options.hold_out.map_or_else(|| vec![HoldOut::Family, HoldOut::GpuType, HoldOut::Random], |only| vec![only]);
+    let mut splits = Vec::new();
+    for hold_out in ways {
+        for gpu in 0..table.gpu_types().len() {
+            let mut families: Vec<usize> =
+                rows.iter().filter(|row| row.gpu == gpu).map(|row| table.family(row.own)).collect();
+            families.sort_unstable();
+            families.dedup();
+            let here = rows.iter().filter(|row| row.gpu == gpu).count();
+            let elsewhere = rows.len() - here;
+            let enough = match hold_out {
+                HoldOut::Family => families.len() >= 3 && here >= 12,
+                HoldOut::GpuType => here > 0 && elsewhere >= 4,
+                HoldOut::Random => here >= 40,
+            };
+            if enough {
+                splits.push(Plan::new(table, &alone, hold_out, gpu, options.seed).run()?);
+            }
+        }
+    }
+    if splits.is_empty() {
+        let remedy = match options.hold_out {
+            Some(HoldOut::GpuType) => "at least two GPU types with measured pairs are needed to leave one out",
+            _ => "at least three families with twelve speeds on one GPU type are needed to leave a family out",
+        };
+        return Err(Error::TooFew(format!(
+            "{} measured speeds of {} families on {} GPU types: {remedy}",
+            rows.len(),
+            table.families().len(),
+            table.gpu_types().len()
+        )));
+    }
+    Ok(splits)
+}

@@ -1,0 +1,532 @@
+//! The model: effects of both jobs of a pair, Gaussian, with what is known alone as prior. It is fitted in closed form and learns from each measured pair.
+//!
+//! The normalised speed of job type a beside b on GPU type g is
+//!
+//! ```text
+//! speed = level(g) + own(g, a) + beside(g, b) + between(g, family of a, family of b) + same(g)·[one family] − Σ β h(loads of a, loads of b) + noise
+//! ```
+//!
+//! `own` and `beside` are Gaussian with mean 0 and the covariance of a sum: a part of each job type, a part of its family, and a part for each trait
+//! ([`super::alone`]), w exp(−d² / 2 l²) at distance d of the standardised traits. What a job type takes and what it suffers are correlated by −½: who holds the
+//! GPU longer slows the other. A new family has no part of its own yet, and leans on its traits; its partners are known from other pairs. β ≥ 0 and the
+//! terms h are those of [`super::load`]. Across GPU types effects are correlated by `kinship`, and are in units of how much speeds vary there; a
+//! GPU type without pairs has the level of those like it in pace.
+//!
+//! Noise is at least the mean square of what the fit leaves.
+//!
+//! The posterior is A⁻¹ with A = P⁻¹ + Φᵀ Φ / noise: O(n³) in the n effects (102 for 26 job types of 7 families), whatever the number of pairs. A pair measured
+//! later changes it in O(n²), as a Kalman filter does. How wide the priors are is a [`Prior`]; [`super::committee`] chooses among drawn ones. The variance of a
+//! forecast does not depend on loads, so its quantiles fall with loads as its mean does.
+//!
+//! Worked number: with a level of 0.6, an own effect of −0.1 and a partner's of 0.05 the expected speed is 0.55.
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::alone::{Alone, Loads, TRAITS};
+use super::load::LoadTerms;
+use super::positive::{Square, dot};
+use super::table::SharingTable;
+
+/// One job beside another, measured: half a pair.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Directed {
+    /// GPU type.
+    pub gpu: usize,
+    /// The job whose speed it is.
+    pub own: usize,
+    /// The job beside it.
+    pub beside: usize,
+    /// Its normalised speed.
+    pub speed: f64,
+}
+
+/// How wide effects are expected to be: variances of speeds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Prior {
+    own_traits: [f64; TRAITS],
+    beside_traits: [f64; TRAITS],
+    /// Distances over which jobs are alike, standard deviations of each trait.
+    lengths: [f64; TRAITS],
+    own_family: f64,
+    own_job: f64,
+    beside_family: f64,
+    beside_job: f64,
+    between: f64,
+    same: f64,
+    noise: f64,
+    /// Correlation of a job's effects on two GPU types.
+    kinship: f64,
+}
+
+/// Correlation of what a job takes and what it suffers, less its sign.
+const AGAINST: f64 = 0.5;
+/// Share of traits that a drawn prior heeds.
+const HEEDED: f64 = 0.7;
+/// Variance of a coefficient of a load.
+const LOAD_VARIANCE: f64 = 0.1;
+/// Most effects between families; with more families only the jobs' own remain.
+const MOST_BETWEEN: usize = 400;
+/// Difference of pace (log steps a second) at which a GPU type counts for 1 / e in the level of another.
+const PACE_SCALE: f64 = 0.5;
+/// What is added to the diagonal of a prior, so that it can be inverted.
+const JITTER: f64 = 1e-8;
+
+impl Prior {
+    /// Prior `number` of those that a seed gives. Variances are drawn evenly on the scale of logs.
+    pub fn draw(seed: u64, number: u64) -> Self {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        rng.set_stream(number);
+        let mut log_even = |low: f64, high: f64| (low.ln() + rng.random::<f64>() * (high.ln() - low.ln())).exp();
+        let mut traits = |low: f64, high: f64| {
+            let mut out = [0.0; TRAITS];
+            for slot in &mut out {
+                // Two numbers a trait, heeded or not, so that a further trait would change none before it.
+                let heeded = log_even(1.0, std::f64::consts::E).ln() < HEEDED;
+                let variance = log_even(low, high);
+                *slot = if heeded { variance } else { 0.0 };
+            }
+            out
+        };
+        let own_traits = traits(0.002, 0.05);
+        let beside_traits = traits(0.001, 0.025);
+        let mut lengths = [0.0; TRAITS];
+        for slot in &mut lengths {
+            *slot = log_even(0.8, 4.0);
+        }
+        Self {
+            own_traits,
+            beside_traits,
+            lengths,
+            own_family: log_even(0.001, 0.02),
+            own_job: log_even(2e-4, 0.01),
+            beside_family: log_even(0.001, 0.02),
+            beside_job: log_even(2e-4, 0.01),
+            between: log_even(3e-4, 0.01),
+            same: log_even(0.001, 0.02),
+            noise: log_even(8e-4, 0.01),
+            kinship: log_even(0.3, 0.7),
+        }
+    }
+}
+
+/// A forecast of one speed by one model, before it is made to hold.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct EffectForecast {
+    /// Level and effects.
+    pub(super) effects: f64,
+    /// What loads take away.
+    pub(super) lost: f64,
+    /// Variance of effects and noise.
+    pub(super) variance: f64,
+}
+
+/// The model fitted with one prior.
+#[derive(Debug, Clone)]
+pub(super) struct Posterior {
+    /// GPU types it knows, in order.
+    types: Vec<usize>,
+    jobs: usize,
+    families: usize,
+    family_of: Vec<usize>,
+    has_between: bool,
+    levels: Vec<f64>,
+    noises: Vec<f64>,
+    mean: Vec<f64>,
+    covariance: Square,
+    terms: LoadTerms,
+    costs: Vec<f64>,
+}
+
+/// What does not change with the prior: who teaches, on which GPU types, and at what level.
+#[derive(Debug)]
+pub(super) struct Lesson<'a> {
+    table: &'a SharingTable,
+    alone: &'a Alone,
+    rows: &'a [Directed],
+    types: Vec<usize>,
+    traits: Vec<Vec<[f64; TRAITS]>>,
+    heeded: [bool; TRAITS],
+    levels: Vec<f64>,
+    scales: Vec<f64>,
+    terms: LoadTerms,
+}
+
+/// Mean and variance of some numbers.
+fn moments(values: &[f64]) -> (f64, f64) {
+    let count = values.len().max(1) as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    (mean, values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / count)
+}
+
+impl<'a> Lesson<'a> {
+    /// What rows teach, for forecasts on their GPU types and on those named.
+    pub(super) fn of(table: &'a SharingTable, alone: &'a Alone, rows: &'a [Directed], wanted: &[usize]) -> Self {
+        let mut types: Vec<usize> = rows.iter().map(|row| row.gpu).chain(wanted.iter().copied()).collect();
+        types.sort_unstable();
+        types.dedup();
+        let jobs = table.jobs().len();
+        let mut all = vec![false; jobs];
+        let mark = |teaches: &mut [bool], row: &Directed| {
+            for job in [row.own, row.beside] {
+                if let Some(slot) = teaches.get_mut(job) {
+                    *slot = true;
+                }
+            }
+        };
+        rows.iter().for_each(|row| mark(&mut all, row));
+        let (mut traits, mut heeded) = (Vec::new(), [false; TRAITS]);
+        let (mut taught, mut spreads) = (Vec::new(), Vec::new());
+        for gpu in &types {
+            let here: Vec<f64> = rows.iter().filter(|row| row.gpu == *gpu).map(|row| row.speed).collect();
+            let mut teaches = vec![false; jobs];
+            rows.iter().filter(|row| row.gpu == *gpu).for_each(|row| mark(&mut teaches, row));
+            let (standard, differ) = alone.standardised(*gpu, if here.is_empty() { &all } else { &teaches });
+            heeded.iter_mut().zip(differ).for_each(|(heeded, differs)| *heeded |= differs);
+            traits.push(standard);
+            let (level, variance) = moments(&here);
+            taught.push((!here.is_empty()).then_some(level));
+            spreads.push((!here.is_empty()).then(|| variance.max(1e-6).sqrt()));
+        }
+        let levels =
+            types.iter().zip(&taught).map(|(gpu, own)| own.unwrap_or_else(|| like(alone, *gpu, &types, &taught)));
+        let levels = levels.collect();
+        // Effects are in units of how much speeds vary on a GPU type, beside the middle of all.
+        let logs: Vec<f64> = spreads.iter().flatten().map(|spread: &f64| spread.ln()).collect();
+        let middle = moments(&logs).0.exp();
+        let scales = spreads.iter().map(|spread| spread.map_or(1.0, |spread| spread / middle)).collect();
+        let terms = LoadTerms::of(alone, rows.iter().map(|row| (row.gpu, row.own)));
+        Self { table, alone, rows, types, traits, heeded, levels, scales, terms }
+    }
+
+    /// How many effects there are.
+    pub(super) fn size(&self) -> usize {
+        let (types, families) = (self.types.len(), self.table.families().len());
+        let between = if self.has_between() { families * families * types } else { 0 };
+        2 * types * self.table.jobs().len() + between + types
+    }
+
+    fn has_between(&self) -> bool {
+        let families = self.table.families().len();
+        families * families * self.types.len() <= MOST_BETWEEN
+    }
+
+    /// Covariance of a job's effects on two GPU types, in units of their spread.
+    fn kin(&self, prior: &Prior) -> Square {
+        let mut kin = Square::zeros(self.types.len());
+        for (i, one) in self.scales.iter().enumerate() {
+            for (j, other) in self.scales.iter().enumerate() {
+                kin.set(i, j, one * other * if i == j { 1.0 } else { prior.kinship });
+            }
+        }
+        kin
+    }
+
+    /// Prior covariance of all own effects, then all of being beside.
+    fn prior_of_jobs(&self, prior: &Prior, kin: &Square) -> Square {
+        let jobs = self.table.jobs().len();
+        let half = self.types.len() * jobs;
+        let mut out = Square::zeros(2 * half);
+        let heeded =
+            |at: usize, variance: f64| if self.heeded.get(at).copied().unwrap_or(false) { variance } else { 0.0 };
+        let parts: Vec<(f64, f64, f64, usize)> = (0..TRAITS)
+            .zip(prior.own_traits.iter().zip(&prior.beside_traits).zip(&prior.lengths))
+            .map(|(at, ((own, beside), length))| (heeded(at, *own), heeded(at, *beside), *length, at))
+            .filter(|(own, beside, _, _)| own + beside > 0.0)
+            .collect();
+        let none = [0.0; TRAITS];
+        for (i, one) in self.traits.iter().enumerate() {
+            for (j, other) in self.traits.iter().enumerate().take(i + 1) {
+                for a in 0..jobs {
+                    let x = one.get(a).unwrap_or(&none);
+                    for b in 0..jobs {
+                        let y = other.get(b).unwrap_or(&none);
+                        let (mut own, mut beside, mut cross) = (0.0, 0.0, 0.0);
+                        let mut part = |own_part: f64, beside_part: f64, like: f64| {
+                            own += own_part * like;
+                            beside += beside_part * like;
+                            cross += (own_part * beside_part).sqrt() * like;
+                        };
+                        for (own_part, beside_part, length, at) in &parts {
+                            let far = (x.get(*at).unwrap_or(&0.0) - y.get(*at).unwrap_or(&0.0)) / length;
+                            part(*own_part, *beside_part, (-0.5 * far * far).exp());
+                        }
+                        if self.table.family(a) == self.table.family(b) {
+                            part(prior.own_family, prior.beside_family, 1.0);
+                        }
+                        if a == b {
+                            part(prior.own_job, prior.beside_job, 1.0);
+                        }
+                        let kin = kin.get(i, j);
+                        let jitter = if i == j && a == b { JITTER } else { 0.0 };
+                        let (p, q) = (i * jobs + a, j * jobs + b);
+                        for (row, column) in [(p, q), (q, p)] {
+                            out.set(row, column, kin * own + jitter);
+                            out.set(half + row, half + column, kin * beside + jitter);
+                            out.set(row, half + column, -AGAINST * kin * cross);
+                            out.set(half + row, column, -AGAINST * kin * cross);
+                        }
+                    }
+                }
+            }
+        }
+        out
+    }
+
+    /// Fits the model with a prior; `None` if the numbers do not allow it.
+    pub(super) fn fit(&self, prior: &Prior) -> Option<Posterior> {
+        let (jobs, families, types) = (self.table.jobs().len(), self.table.families().len(), self.types.len());
+        let size = self.size();
+        let mut posterior = Posterior {
+            types: self.types.clone(),
+            jobs,
+            families,
+            family_of: (0..jobs).map(|job| self.table.family(job)).collect(),
+            has_between: self.has_between(),
+            levels: self.levels.clone(),
+            noises: self.scales.iter().map(|scale| prior.noise * scale * scale).collect(),
+            mean: vec![0.0; size],
+            covariance: Square::zeros(size),
+            terms: self.terms.clone(),
+            costs: vec![0.0; self.terms.count()],
+        };
+        let count = self.terms.count();
+        let mut precision = Square::zeros(size + count);
+        let kin = self.kin(prior);
+        let of_jobs = self.prior_of_jobs(prior, &kin).factor()?.inverse();
+        for row in 0..of_jobs.size() {
+            for (column, value) in of_jobs.row(row).iter().enumerate() {
+                precision.set(row, column, *value);
+            }
+        }
+        let kin_inverse = kin.factor()?.inverse();
+        let blocks = (size - of_jobs.size()) / types.max(1);
+        for block in 0..blocks {
+            // The last block is that of one family beside itself.
+            let variance = if block + 1 == blocks { prior.same } else { prior.between };
+            let from = of_jobs.size() + block * types;
+            for i in 0..types {
+                for j in 0..types {
+                    precision.set(from + i, from + j, kin_inverse.get(i, j) / variance);
+                }
+            }
+        }
+        let mut told = vec![0.0; size + count];
+        for at in size..size + count {
+            precision.set(at, at, 1.0 / LOAD_VARIANCE);
+        }
+        for row in self.rows {
+            let Some(kind) = posterior.kind(row.gpu) else { continue };
+            let noise = posterior.noises.get(kind).copied()?;
+            let level = posterior.levels.get(kind).copied()?;
+            let touched: Vec<usize> = posterior.touched(kind, row.own, row.beside).collect();
+            let terms = self.terms.of_pair(self.alone.loads(row.gpu, row.own), self.alone.loads(row.gpu, row.beside));
+            let weighted: Vec<(usize, f64)> = touched
+                .iter()
+                .map(|at| (*at, 1.0))
+                .chain(terms.iter().enumerate().map(|(at, term)| (size + at, -term)))
+                .collect();
+            for (i, one) in &weighted {
+                for (j, other) in &weighted {
+                    precision.add(*i, *j, one * other / noise);
+                }
+                if let Some(slot) = told.get_mut(*i) {
+                    *slot += one * (row.speed - level) / noise;
+                }
+            }
+        }
+        posterior.solve(&precision, &told)?;
+        self.heed_what_is_left(&mut posterior);
+        Some(posterior)
+    }
+
+    /// Raises the noise to the mean square of what the fit leaves of its rows: a prior with less would trust every later pair too much.
+    fn heed_what_is_left(&self, posterior: &mut Posterior) {
+        for (kind, gpu) in self.types.iter().enumerate() {
+            let here = self.rows.iter().filter(|row| row.gpu == *gpu);
+            let left: Vec<f64> = here
+                .filter_map(|row| {
+                    let told = posterior.forecast(self.alone, row.gpu, row.own, row.beside)?;
+                    Some((row.speed - (told.effects - told.lost)).powi(2))
+                })
+                .collect();
+            if let Some(noise) = posterior.noises.get_mut(kind).filter(|_| !left.is_empty()) {
+                *noise = noise.max(left.iter().sum::<f64>() / left.len() as f64);
+            }
+        }
+    }
+}
+
+/// The level of a GPU type without pairs: the mean of the others', those of like pace first.
+fn like(alone: &Alone, gpu: usize, types: &[usize], taught: &[Option<f64>]) -> f64 {
+    let (mut sum, mut weights) = (0.0, 0.0);
+    for (other, level) in types.iter().zip(taught) {
+        let Some(level) = level else { continue };
+        let far = alone.pace(gpu).zip(alone.pace(*other)).map_or(0.0, |(one, other)| (one - other).abs());
+        let weight = (-far / PACE_SCALE).exp().max(1e-6);
+        sum += weight * level;
+        weights += weight;
+    }
+    if weights > 0.0 { sum / weights } else { 1.0 }
+}
+
+impl Posterior {
+    /// Place of a GPU type among those it knows.
+    fn kind(&self, gpu: usize) -> Option<usize> {
+        self.types.iter().position(|known| *known == gpu)
+    }
+
+    /// Places of the effects that one job beside another has.
+    fn touched(&self, kind: usize, own: usize, beside: usize) -> impl Iterator<Item = usize> + use<> {
+        let (types, jobs) = (self.types.len(), self.jobs);
+        let family = |job: usize| self.family_of.get(job).copied().unwrap_or_default();
+        let (of_own, of_beside) = (family(own), family(beside));
+        let from = 2 * types * jobs;
+        let between = if self.has_between { self.families * self.families } else { 0 };
+        let pair = self.has_between.then(|| from + (of_own * self.families + of_beside) * types + kind);
+        let same = (of_own == of_beside).then_some(from + between * types + kind);
+        [kind * jobs + own, types * jobs + kind * jobs + beside].into_iter().chain(pair).chain(same)
+    }
+
+    /// Mean, costs and covariance from the precision. A cost that came out negative is 0.
+    fn solve(&mut self, precision: &Square, told: &[f64]) -> Option<()> {
+        let size = self.mean.len();
+        let effects: Vec<usize> = (0..size).collect();
+        let mut free: Vec<usize> = (size..precision.size()).collect();
+        let own = if free.is_empty() { None } else { Some(precision.part(&effects).factor()?) };
+        loop {
+            let places: Vec<usize> = effects.iter().chain(&free).copied().collect();
+            let known: Vec<f64> = places.iter().filter_map(|at| told.get(*at).copied()).collect();
+            let factor = precision.part(&places).factor()?;
+            let found = factor.solve(&known);
+            let (mean, costs) = found.split_at_checked(size)?;
+            if costs.iter().any(|cost| *cost < 0.0) {
+                free = free.iter().zip(costs).filter(|(_, cost)| **cost >= 0.0).map(|(at, _)| *at).collect();
+                continue;
+            }
+            self.mean = mean.to_vec();
+            for (at, cost) in free.iter().zip(costs) {
+                if let Some(slot) = self.costs.get_mut(at - size) {
+                    *slot = *cost;
+                }
+            }
+            self.covariance = own.as_ref().unwrap_or(&factor).inverse();
+            return self.mean.iter().all(|value| value.is_finite()).then_some(());
+        }
+    }
+
+    /// Forecasts the speed of one job beside another; `None` on a GPU type that it does not know.
+    pub(super) fn forecast(&self, alone: &Alone, gpu: usize, own: usize, beside: usize) -> Option<EffectForecast> {
+        self.forecast_at(gpu, (own, alone.loads(gpu, own)), (beside, alone.loads(gpu, beside)))
+    }
+
+    /// The same for jobs under other loads than those of their type.
+    pub(super) fn forecast_at(
+        &self,
+        gpu: usize,
+        (own, own_loads): (usize, Loads),
+        (beside, beside_loads): (usize, Loads),
+    ) -> Option<EffectForecast> {
+        let kind = self.kind(gpu)?;
+        let touched: Vec<usize> = self.touched(kind, own, beside).collect();
+        let effects = touched.iter().filter_map(|at| self.mean.get(*at)).sum::<f64>();
+        let variance: f64 = touched.iter().flat_map(|i| touched.iter().map(|j| self.covariance.get(*i, *j))).sum();
+        let lost = dot(&self.terms.of_pair(own_loads, beside_loads), &self.costs);
+        let noise = self.noises.get(kind).copied()?;
+        Some(EffectForecast {
+            effects: self.levels.get(kind).copied()? + effects,
+            lost,
+            variance: variance.max(0.0) + noise,
+        })
+    }
+
+    /// Learns from one more measured speed.
+    pub(super) fn learn(&mut self, alone: &Alone, row: &Directed) -> Option<()> {
+        let kind = self.kind(row.gpu)?;
+        let told = self.forecast(alone, row.gpu, row.own, row.beside)?;
+        let touched: Vec<usize> = self.touched(kind, row.own, row.beside).collect();
+        let gains: Vec<f64> =
+            (0..self.mean.len()).map(|i| touched.iter().map(|j| self.covariance.get(*j, i)).sum()).collect();
+        let surprise = row.speed - (told.effects - told.lost);
+        for (mean, gain) in self.mean.iter_mut().zip(&gains) {
+            *mean += gain * surprise / told.variance;
+        }
+        self.covariance.less_outer(&gains, told.variance);
+        Some(())
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::super::table::{JobProfile, Quantity};
+    use super::*;
+
+    /// Four families of two job types; own effects fall and partners' rise with the place of the family.
+    fn world() -> (SharingTable, Vec<Directed>) {
+        let mut table = SharingTable::new();
+        let gpu = table.gpu_type("g");
+        let mut rows = Vec::new();
+        for family in 0..4 {
+            for batch in [8, 16] {
+                let job = table.job(&format!("m{family} (batch size {batch})"));
+                let rate = (f64::from(family) - f64::from(batch) / 16.0).exp();
+                table.set_profile(gpu, job, &JobProfile::default().with(Quantity::StepsPerS, rate));
+            }
+        }
+        for own in 0..8 {
+            for beside in 0..8 {
+                let speed = 0.6 - 0.05 * (own as f64 / 2.0).floor() + 0.04 * (beside as f64 / 2.0).floor();
+                rows.push(Directed { gpu, own, beside, speed });
+            }
+        }
+        (table, rows)
+    }
+
+    #[test]
+    fn what_was_measured_is_told_and_a_new_family_leans_on_its_traits() {
+        let (table, rows) = world();
+        let alone = Alone::of(&table);
+        let prior = Prior::draw(1, 0);
+        let all = Lesson::of(&table, &alone, &rows, &[]).fit(&prior).unwrap();
+        for row in &rows {
+            let told = all.forecast(&alone, row.gpu, row.own, row.beside).unwrap();
+            assert!((told.effects - row.speed).abs() < 0.02, "{row:?}: {told:?}");
+        }
+        let known: Vec<Directed> = rows.iter().copied().filter(|row| row.own < 6 && row.beside < 6).collect();
+        let mut some = Lesson::of(&table, &alone, &known, &[]).fit(&prior).unwrap();
+        let before = some.forecast(&alone, 0, 7, 0).unwrap();
+        assert!(before.variance > all.forecast(&alone, 0, 7, 0).unwrap().variance);
+        // One measured pair of the new family says most of what there is to say.
+        for row in rows.iter().filter(|row| (row.own, row.beside) == (7, 0) || (row.own, row.beside) == (0, 7)) {
+            some.learn(&alone, row).unwrap();
+        }
+        let after = some.forecast(&alone, 0, 7, 2).unwrap();
+        assert!((after.effects - 0.49).abs() < 0.04 && after.variance < before.variance, "{after:?}");
+    }
+
+    #[test]
+    fn learning_pair_by_pair_is_fitting_them_all() {
+        let (table, rows) = world();
+        let alone = Alone::of(&table);
+        let prior = Prior::draw(1, 3);
+        // The same level, so that nothing but the rows differs.
+        let (first, later) = rows.split_at(40);
+        let mut step = Lesson::of(&table, &alone, first, &[]);
+        let mut whole = Lesson::of(&table, &alone, &rows, &[]);
+        whole.levels = step.levels.clone();
+        whole.traits = step.traits.clone();
+        whole.scales = step.scales.clone();
+        step.heeded = whole.heeded;
+        let mut one = step.fit(&prior).unwrap();
+        for row in later {
+            one.learn(&alone, row).unwrap();
+        }
+        let other = whole.fit(&prior).unwrap();
+        for row in &rows {
+            let (a, b) = (one.forecast(&alone, 0, row.own, row.beside), other.forecast(&alone, 0, row.own, row.beside));
+            let (a, b) = (a.unwrap(), b.unwrap());
+            assert!((a.effects - b.effects).abs() < 1e-6 && (a.variance - b.variance).abs() < 1e-8);
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Gavel's measured throughputs (`simulation_throughputs.json`, OSDI 2020): steps a second of job types alone and in pairs on one GPU.
+//!
+//! The file is an object of GPU types; each holds job types named `('ResNet-18 (batch size 16)', 1)`, whose last number is how many GPUs the job has;
+//! each of those holds `null`, its steps a second alone, and for every other job type that shares its GPU a list of both jobs' steps a second. 0 says
+//! that the pair did not fit. Read are jobs of one GPU; a normalised speed is the steps a second in the pair over those alone on that GPU type. GPU types
+//! that end in `_unconsolidated` repeat the others for one GPU, and are passed over. The batch size is what the name says.
+//!
+//! O(bytes). Worked number: alone 4.795 steps/s and beside its like 2.408 on a K80 give 0.502.
+
+use serde_json::Value;
+
+use super::table::{JobProfile, Quantity, SharedPair, SharingTable, Speeds};
+use crate::error::{Error, Result};
+
+/// GPU types measured on servers apart, whose single-GPU figures are those of the type itself.
+const APART: &str = "_unconsolidated";
+
+/// Name and GPUs of a key such as `('A3C', 1)`.
+fn key(text: &str) -> Option<(&str, u32)> {
+    let inner = text.strip_prefix("('")?.strip_suffix(')')?;
+    let (name, gpus) = inner.rsplit_once("', ")?;
+    Some((name, gpus.parse().ok()?))
+}
+
+/// The batch size that a name tells.
+fn batch(name: &str) -> Option<f64> {
+    let (_, rest) = name.split_once("(batch size ")?;
+    rest.strip_suffix(')')?.parse().ok()
+}
+
+/// Adds what the text of a file holds to a table.
+///
+/// # Errors
+/// If it is no JSON of this form.
+pub fn read(file: &str, text: &str, table: &mut SharingTable) -> Result<()> {
+    let wrong = |line: Option<u64>, found: String| Error::Measured {
+        file: file.to_owned(),
+        line,
+        found,
+        remedy: "name Gavel's simulation_throughputs.json, or a CSV of pairs".to_owned(),
+    };
+    let whole: Value = serde_json::from_str(text)
+        .map_err(|error| wrong(Some(error.line() as u64), format!("it is no JSON: {error}")))?;
+    let types = whole.as_object().ok_or_else(|| wrong(None, "it holds no object of GPU types".to_owned()))?;
+    let mut found = Vec::new();
+    let mut of_several = 0u64;
+    for (gpu_name, jobs) in types.iter().filter(|(name, _)| !name.ends_with(APART)) {
+        let at = |what: &str| format!("`{gpu_name}` {what}");
+        let jobs = jobs.as_object().ok_or_else(|| wrong(None, at("holds no object of job types")))?;
+        let gpu = table.gpu_type(gpu_name);
+        let alone = |job: &str| jobs.get(job)?.get("null")?.as_f64().filter(|rate| *rate > 0.0);
+        for (job_key, shared) in jobs {
+            let (name, gpus) = key(job_key).ok_or_else(|| wrong(None, at(&format!("has a job type `{job_key}`"))))?;
+            if gpus != 1 {
+                of_several += 1;
+                continue;
+            }
+            let shared = shared.as_object().ok_or_else(|| wrong(None, at(&format!("`{job_key}` holds no object"))))?;
+            let a = table.job(name);
+            let mut profile = JobProfile::default();
+            profile.set(Quantity::StepsPerS, alone(job_key));
+            profile.set(Quantity::Batch, batch(name));
+            table.set_profile(gpu, a, &profile);
+            for (other, rates) in shared.iter().filter(|(other, _)| *other != "null") {
+                let (other_name, _) =
+                    key(other).ok_or_else(|| wrong(None, at(&format!("`{job_key}` shares with `{other}`"))))?;
+                let rate = |at: usize| rates.get(at).and_then(Value::as_f64).filter(|rate| rate.is_finite());
+                let (Some(rate_a), Some(rate_b)) = (rate(0), rate(1)) else {
+                    return Err(wrong(None, at(&format!("`{job_key}` beside `{other}` has no two numbers"))));
+                };
+                let b = table.job(other_name);
+                let (Some(alone_a), Some(alone_b)) = (alone(job_key), alone(other)) else { continue };
+                let ran = rate_a > 0.0 && rate_b > 0.0;
+                let speeds = ran.then(|| Speeds { a: rate_a / alone_a, b: rate_b / alone_b });
+                found.push(SharedPair { gpu, a, b, speeds });
+            }
+        }
+    }
+    if of_several > 0 {
+        table
+            .notes
+            .push(format!("{of_several} entries of jobs on several GPUs are passed over: sharing is of one GPU."));
+    }
+    table.add_pairs(found);
+    Ok(())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = r#"{"k80": {
+        "('A (batch size 16)', 1)": {"null": 4.0, "('A (batch size 16)', 1)": [2.0, 2.0], "('B', 1)": [3.0, 0.5]},
+        "('B', 1)": {"null": 1.0, "('A (batch size 16)', 1)": [0.5, 3.0], "('B', 1)": [0.0, 0.0]},
+        "('B', 4)": {"null": 3.0}}, "k80_unconsolidated": {"('B', 1)": {"null": 9.0}}}"#;
+
+    #[test]
+    fn a_small_file_is_read() {
+        let mut table = SharingTable::new();
+        read("g.json", TEXT, &mut table).unwrap();
+        assert_eq!((table.gpu_types().len(), table.jobs().len(), table.pairs().len()), (1, 2, 3));
+        let pair = |at: usize| table.pairs()[at].speeds.map(|speeds| (speeds.a, speeds.b));
+        assert_eq!([pair(0), pair(1), pair(2)], [Some((0.5, 0.5)), Some((0.75, 0.5)), None]);
+        let a = table.profile(0, 0);
+        assert_eq!((a.steps_per_s(), a.get(Quantity::Batch)), (Some(4.0), Some(16.0)));
+        assert!(table.notes[0].starts_with("1 entries of jobs on several GPUs"));
+    }
+
+    #[test]
+    fn what_is_wrong_is_told() {
+        let told = |text: &str| read("g.json", text, &mut SharingTable::new()).unwrap_err().to_string();
+        assert!(told("{\n\"k80\": ").contains("g.json, line 2: it is no JSON"));
+        assert!(told("{\"k80\": 7}").contains("`k80` holds no object of job types"));
+        assert!(told("{\"k80\": {\"A\": {}}}").contains("job type `A`"));
+        let broken = TEXT.replace("[3.0, 0.5]", "[3.0]");
+        assert!(told(&broken).contains("has no two numbers"));
+    }
+}

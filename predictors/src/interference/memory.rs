@@ -1,0 +1,258 @@
+//! The chance that two jobs do not fit into one GPU, from the pairs that did and did not.
+//!
+//! Logit of the chance: c + m(a) + m(b) + Σ γ max(0, M(a) + M(b) − k), where m of a job type is the sum of a part of its own, one of its family, and w times
+//! how much larger its batch is than the family's mean (log); M is the memory used alone in units of the largest sum of a pair, where known, and k are
+//! 0, ¼, ½ and ¾. γ and w are at least 0, so more memory never fits better. The parts are Gaussian with mean 0, and c has the logit of (k + ½) / (n + 1) of k pairs
+//! of n as its mean: with no pair that did not fit, the chance is small and not 0. A sum of two is the same in both orders.
+//!
+//! Fitted by Newton's method for each GPU type; a type without pairs has the mean chance of the others. O(steps × job types³). Worked number: of
+//! 350 pairs 46 did not fit: without anything else known, logit((46 + ½) / 351) = −1.88, 13 %.
+
+use super::positive::Square;
+use super::table::{Quantity, SharedPair, SharingTable};
+
+/// Variances of the parts of a job type, of a family, of the slopes of batch and memory, and of the constant.
+const OF_JOB: f64 = 1.0;
+const OF_FAMILY: f64 = 2.0;
+const OF_BATCH: f64 = 9.0;
+const OF_MEMORY: f64 = 100.0;
+const OF_CONSTANT: f64 = 1.0;
+/// Where slopes of memory begin, as shares of the largest sum.
+const KNOTS: [f64; 4] = [0.0, 0.25, 0.5, 0.75];
+/// Steps of Newton's method.
+const STEPS: usize = 30;
+/// Logits lie within this.
+const FARTHEST: f64 = 12.0;
+
+/// Chances that pairs do not fit.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Memory {
+    gpus: Vec<Option<OfGpu>>,
+}
+
+#[derive(Debug, Clone)]
+struct OfGpu {
+    /// Log odds of each job type: own part, family and batch.
+    jobs: Vec<f64>,
+    /// Memory of each job type as a share of `whole`.
+    memory: Vec<Option<f64>>,
+    whole: f64,
+    usual: f64,
+    constant: f64,
+    slopes: [f64; KNOTS.len()],
+}
+
+fn logistic(x: f64) -> f64 {
+    1.0 / (1.0 + (-x.clamp(-FARTHEST, FARTHEST)).exp())
+}
+
+/// Log batch of each job type less its family's mean; 0 where unknown.
+fn batches(table: &SharingTable, gpu: usize) -> Vec<f64> {
+    let log = |job: usize| table.profile(gpu, job).get(Quantity::Batch).filter(|batch| *batch > 0.0).map(f64::ln);
+    let jobs = table.jobs().len();
+    (0..jobs)
+        .map(|job| {
+            let family = (0..jobs).filter(|other| table.family(*other) == table.family(job));
+            let known: Vec<f64> = family.filter_map(log).collect();
+            let mean = known.iter().sum::<f64>() / known.len().max(1) as f64;
+            log(job).map_or(0.0, |own| own - mean)
+        })
+        .collect()
+}
+
+impl Memory {
+    /// Learns from the pairs of a table that `teaches` marks.
+    pub(super) fn train(table: &SharingTable, teaches: &[bool]) -> Self {
+        let of_gpu = |gpu: usize| {
+            let of = |pair: &&SharedPair| pair.gpu == gpu;
+            let marked = table.pairs().iter().zip(teaches).filter(|(_, teaches)| **teaches).map(|(pair, _)| pair);
+            let pairs: Vec<&SharedPair> = marked.filter(of).collect();
+            OfGpu::fit(table, gpu, &pairs)
+        };
+        Self { gpus: (0..table.gpu_types().len()).map(of_gpu).collect() }
+    }
+
+    /// The chance that two job types do not fit, with the memory of each (MB) where that is known otherwise than of its type.
+    pub(super) fn chance(&self, gpu: usize, a: (usize, Option<f64>), b: (usize, Option<f64>)) -> f64 {
+        if let Some(known) = self.gpus.get(gpu).and_then(Option::as_ref) {
+            return known.chance(a, b);
+        }
+        let others: Vec<f64> = self.gpus.iter().flatten().map(|known| known.chance(a, b)).collect();
+        if others.is_empty() { 0.5 } else { others.iter().sum::<f64>() / others.len() as f64 }
+    }
+}
+
+impl OfGpu {
+    fn fit(table: &SharingTable, gpu: usize, pairs: &[&SharedPair]) -> Option<Self> {
+        if pairs.is_empty() {
+            return None;
+        }
+        let (jobs, families) = (table.jobs().len(), table.families().len());
+        let batches = batches(table, gpu);
+        let mut memory: Vec<Option<f64>> =
+            (0..jobs).map(|job| table.profile(gpu, job).get(Quantity::MemoryMb)).collect();
+        let whole = memory.iter().flatten().copied().fold(0.0, f64::max) * 2.0;
+        if whole > 0.0 {
+            memory.iter_mut().flatten().for_each(|value| *value /= whole);
+        }
+        let known: Vec<f64> = memory.iter().flatten().copied().collect();
+        let usual = known.iter().sum::<f64>() / known.len().max(1) as f64;
+        let missed = pairs.iter().filter(|pair| pair.speeds.is_none()).count() as f64;
+        let base = (missed + 0.5) / (pairs.len() as f64 + 1.0);
+        let centre = (base / (1.0 - base)).ln();
+        // Constant, batch, memory, families, jobs.
+        let sloped = 2 + KNOTS.len();
+        let size = sloped + families + jobs;
+        let mut precision = vec![1.0 / OF_CONSTANT; size];
+        for (at, slot) in precision.iter_mut().enumerate().skip(1) {
+            let variance = match at {
+                1 => OF_BATCH,
+                _ if at < sloped => OF_MEMORY,
+                _ if at < sloped + families => OF_FAMILY,
+                _ => OF_JOB,
+            };
+            *slot = 1.0 / variance;
+        }
+        let own = Self { jobs: vec![0.0; jobs], memory, whole, usual, constant: 0.0, slopes: [0.0; KNOTS.len()] };
+        let rows: Vec<(Vec<(usize, f64)>, bool)> = pairs
+            .iter()
+            .map(|pair| {
+                let batch = |job: usize| batches.get(job).copied().unwrap_or_default();
+                let mut row = vec![(0, 1.0), (1, batch(pair.a) + batch(pair.b))];
+                row.extend(
+                    own.over((pair.a, None), (pair.b, None)).iter().enumerate().map(|(at, over)| (2 + at, *over)),
+                );
+                for job in [pair.a, pair.b] {
+                    row.push((sloped + table.family(job), 1.0));
+                    row.push((sloped + families + job, 1.0));
+                }
+                (row, pair.speeds.is_none())
+            })
+            .collect();
+        let found = newton(&rows, &precision, centre, sloped)?;
+        let at = |place: usize| found.get(place).copied().unwrap_or_default();
+        let of_job = |job: usize| {
+            at(1) * batches.get(job).copied().unwrap_or_default()
+                + at(sloped + table.family(job))
+                + at(sloped + families + job)
+        };
+        let mut slopes = [0.0; KNOTS.len()];
+        slopes.iter_mut().enumerate().for_each(|(knot, slope)| *slope = at(2 + knot));
+        Some(Self { jobs: (0..jobs).map(of_job).collect(), constant: at(0), slopes, ..own })
+    }
+
+    /// How far the memory of two jobs reaches over each knot.
+    fn over(&self, a: (usize, Option<f64>), b: (usize, Option<f64>)) -> [f64; KNOTS.len()] {
+        let of = |(job, told): (usize, Option<f64>)| {
+            let told = told.filter(|_| self.whole > 0.0).map(|mb| mb / self.whole);
+            told.or(self.memory.get(job).copied().flatten()).unwrap_or(self.usual).max(0.0)
+        };
+        let sum = of(a) + of(b);
+        KNOTS.map(|knot| (sum - knot).max(0.0))
+    }
+
+    fn chance(&self, a: (usize, Option<f64>), b: (usize, Option<f64>)) -> f64 {
+        let of = |(job, _): (usize, Option<f64>)| self.jobs.get(job).copied().unwrap_or_default();
+        let over: f64 = self.over(a, b).iter().zip(self.slopes).map(|(over, slope)| over * slope).sum();
+        logistic(self.constant + (of(a) + of(b)) + over)
+    }
+}
+
+/// The most likely parts; those from 1 to before `sloped` are at least 0.
+fn newton(rows: &[(Vec<(usize, f64)>, bool)], precision: &[f64], centre: f64, sloped: usize) -> Option<Vec<f64>> {
+    let mut at = vec![0.0; precision.len()];
+    if let Some(constant) = at.first_mut() {
+        *constant = centre;
+    }
+    for _ in 0..STEPS {
+        let mut curve = Square::zeros(precision.len());
+        let mut slope: Vec<f64> = at.iter().zip(precision).map(|(value, weight)| -value * weight).collect();
+        if let (Some(first), Some(weight)) = (slope.first_mut(), precision.first()) {
+            *first += centre * weight;
+        }
+        for (place, weight) in precision.iter().enumerate() {
+            curve.set(place, place, *weight);
+        }
+        for (row, came) in rows {
+            let told: f64 = row.iter().map(|(place, value)| value * at.get(*place).copied().unwrap_or_default()).sum();
+            let chance = logistic(told);
+            let weight = (chance * (1.0 - chance)).max(1e-6);
+            for (i, x) in row {
+                if let Some(slot) = slope.get_mut(*i) {
+                    *slot += x * (f64::from(u8::from(*came)) - chance);
+                }
+                for (j, y) in row {
+                    curve.add(*i, *j, weight * x * y);
+                }
+            }
+        }
+        // A part at its bound that wants to go below it stays there.
+        let bound = |place: usize, value: f64, slope: f64| (1..sloped).contains(&place) && value <= 0.0 && slope < 0.0;
+        let free: Vec<usize> = at
+            .iter()
+            .zip(&slope)
+            .enumerate()
+            .filter(|(place, (value, slope))| !bound(*place, **value, **slope))
+            .map(|(place, _)| place)
+            .collect();
+        let wanted: Vec<f64> = free.iter().filter_map(|place| slope.get(*place).copied()).collect();
+        let step = curve.part(&free).factor()?.solve(&wanted);
+        let mut moved = 0.0f64;
+        for (place, step) in free.iter().zip(step) {
+            if let Some(value) = at.get_mut(*place) {
+                let before = *value;
+                *value += step.clamp(-2.0, 2.0);
+                if (1..sloped).contains(place) {
+                    *value = value.max(0.0);
+                }
+                moved = moved.max((*value - before).abs());
+            }
+        }
+        if moved < 1e-9 {
+            break;
+        }
+    }
+    at.iter().all(|value| value.is_finite()).then_some(at)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::super::table::{JobProfile, Speeds};
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_is_told_by_memory_and_never_certain() {
+        let mut table = SharingTable::new();
+        let gpu = table.gpu_type("g");
+        let mut pairs = Vec::new();
+        for job in 0..8 {
+            table.job(&format!("j{job}"));
+            let mb = 1000.0 * (1.0 + job as f64);
+            table.set_profile(gpu, job, &JobProfile::default().with(Quantity::MemoryMb, mb));
+        }
+        for a in 0..8 {
+            for b in a..8 {
+                let speeds = (a + b <= 9).then_some(Speeds { a: 0.5, b: 0.5 });
+                pairs.push(SharedPair { gpu, a, b, speeds });
+            }
+        }
+        table.add_pairs(pairs);
+        // Job 7 is new.
+        let teaches: Vec<bool> = table.pairs().iter().map(|pair| pair.b < 7).collect();
+        let memory = Memory::train(&table, &teaches);
+        let chance = |memory: &Memory, gpu: usize, a: usize, b: usize| memory.chance(gpu, (a, None), (b, None));
+        assert!(chance(&memory, gpu, 0, 0) < 0.2 && chance(&memory, gpu, 7, 7) > 0.6);
+        for (a, b) in (0..8).flat_map(|a| (0..8).map(move |b| (a, b))) {
+            assert_eq!(chance(&memory, gpu, a, b).to_bits(), chance(&memory, gpu, b, a).to_bits());
+            assert!(
+                memory.chance(gpu, (a, Some(9000.0)), (b, None)) >= memory.chance(gpu, (a, Some(500.0)), (b, None))
+            );
+        }
+        // Where all fitted, the chance is small; a GPU type that was not seen has that of the others.
+        let fitted: Vec<bool> = table.pairs().iter().map(|pair| pair.speeds.is_some()).collect();
+        let none = Memory::train(&table, &fitted);
+        assert!(chance(&none, gpu, 0, 1) > 0.0 && chance(&none, gpu, 0, 1) < 0.1);
+        assert!((chance(&none, 9, 0, 1) - chance(&none, gpu, 0, 1)).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,306 @@
+//! Pairs and profiles from files: the documented CSV forms, Gavel's JSON ([`super::gavel`]) and MISO's table of profiles.
+//!
+//! **Pairs**: columns `gpu_type,job_a,job_b,speed_a,speed_b`; a speed is the share of the speed alone, and empty or 0 where the pair did not fit.
+//! **Profiles**: columns `gpu_type,job,family` and any that [`Quantity`] names; an empty cell is unknown. `family` may be left out.
+//! **MISO profiles**: columns `model,batch` and quantities, of one A100: the job type is `model (batch size N)`.
+//! Other columns are passed over, and a note names them. Any file may be compressed (`.gz`, `.zst`).
+//!
+//! O(bytes). Worked example: `v100,a,b,0.8,0.5` says that `a` runs at 80 % of its speed beside `b`, and `b` at half of its own.
+
+use std::io::Read as _;
+use std::path::Path;
+
+use tracecast_analytics::ingest::SourceFile;
+
+use super::gavel;
+use super::table::{JobProfile, Quantity, SharedPair, SharingTable, Speeds};
+use crate::error::{Error, Result};
+
+/// Longest file that is read, bytes unpacked.
+const LONGEST_FILE: u64 = 1 << 30;
+/// A speed above this is a mistake: the measurement alone, or a column in other units.
+const FASTEST: f64 = 10.0;
+/// GPU type of MISO's tables, which name none.
+pub const MISO_GPU: &str = "a100";
+
+/// The text of a file, unpacked.
+pub(super) fn text(path: &Path) -> Result<String> {
+    let failed = |source| Error::Io { action: "read", path: path.to_owned(), source };
+    let file = SourceFile::new(path);
+    let content = file.open(&()).map_err(|error| Error::Measured {
+        file: path.display().to_string(),
+        line: None,
+        found: error.to_string(),
+        remedy: "name a file that can be read".to_owned(),
+    })?;
+    let mut bytes = Vec::new();
+    content.take(LONGEST_FILE).read_to_end(&mut bytes).map_err(failed)?;
+    String::from_utf8(bytes).map_err(|_| Error::Measured {
+        file: path.display().to_string(),
+        line: None,
+        found: "it is no text in UTF-8".to_owned(),
+        remedy: "write it as UTF-8".to_owned(),
+    })
+}
+
+/// A CSV file being read: its columns and where it is.
+pub(super) struct Sheet<'a> {
+    file: String,
+    columns: Vec<String>,
+    reader: csv::Reader<&'a [u8]>,
+}
+
+/// One row of a sheet.
+pub(super) struct SheetRow<'s> {
+    file: &'s str,
+    columns: &'s [String],
+    record: csv::StringRecord,
+    line: u64,
+}
+
+impl<'a> Sheet<'a> {
+    pub(super) fn open(path: &Path, text: &'a str) -> Result<Self> {
+        let file = path.display().to_string();
+        let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).flexible(true).from_reader(text.as_bytes());
+        let head = reader.headers().map_err(|error| Error::Measured {
+            file: file.clone(),
+            line: Some(1),
+            found: error.to_string(),
+            remedy: "begin the file with the names of its columns".to_owned(),
+        })?;
+        let columns = head.iter().map(str::to_ascii_lowercase).collect();
+        Ok(Self { file, columns, reader })
+    }
+
+    pub(super) fn has(&self, names: &[&str]) -> bool {
+        names.iter().all(|name| self.columns.iter().any(|column| column == name))
+    }
+
+    /// Calls `each` with every row.
+    pub(super) fn rows(mut self, mut each: impl FnMut(&SheetRow<'_>) -> Result<()>) -> Result<()> {
+        let mut record = csv::StringRecord::new();
+        loop {
+            let more = self.reader.read_record(&mut record).map_err(|error| Error::Measured {
+                file: self.file.clone(),
+                line: error.position().map(csv::Position::line),
+                found: error.to_string(),
+                remedy: "mend the line".to_owned(),
+            })?;
+            if !more {
+                return Ok(());
+            }
+            let line = record.position().map_or(0, csv::Position::line);
+            let row = SheetRow { file: &self.file, columns: &self.columns, record, line };
+            if row.record.len() > self.columns.len() {
+                let found = format!("{} cells, where the first line names {}", row.record.len(), self.columns.len());
+                return Err(row.wrong(found, "quote cells that hold commas"));
+            }
+            each(&row)?;
+            record = row.record;
+        }
+    }
+}
+
+impl SheetRow<'_> {
+    /// What is wrong with this row.
+    pub(super) fn wrong(&self, found: String, remedy: &str) -> Error {
+        Error::Measured { file: self.file.to_owned(), line: Some(self.line), found, remedy: remedy.to_owned() }
+    }
+
+    fn cell(&self, name: &str) -> &str {
+        let at = self.columns.iter().position(|column| column == name);
+        at.and_then(|at| self.record.get(at)).unwrap_or_default()
+    }
+
+    /// A cell that must not be empty.
+    pub(super) fn name(&self, name: &str) -> Result<&str> {
+        let cell = self.cell(name);
+        if cell.is_empty() {
+            return Err(self.wrong(format!("column `{name}` is empty"), "name what was measured in every row"));
+        }
+        Ok(cell)
+    }
+
+    /// A number of at least 0, `None` where the cell is empty.
+    pub(super) fn number(&self, name: &str) -> Result<Option<f64>> {
+        let cell = self.cell(name);
+        if cell.is_empty() {
+            return Ok(None);
+        }
+        let number = cell.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
+        let shown: String = cell.chars().take(40).collect();
+        let refused = || {
+            self.wrong(
+                format!("column `{name}` holds `{shown}`, which is no number of at least 0"),
+                "write a number, or leave the cell empty where it is unknown",
+            )
+        };
+        number.ok_or_else(refused).map(Some)
+    }
+
+    fn speed(&self, name: &str) -> Result<Option<f64>> {
+        let speed = self.number(name)?;
+        if let Some(fast) = speed.filter(|speed| *speed > FASTEST) {
+            return Err(self.wrong(
+                format!("column `{name}` holds {fast}, which is more than {FASTEST} times the speed alone"),
+                "write speeds as shares of the speed alone, such as 0.85",
+            ));
+        }
+        Ok(speed.filter(|speed| *speed > 0.0))
+    }
+}
+
+/// All that files say of sharing: pairs (CSV or Gavel's JSON), and profiles where there is a file of them.
+///
+/// # Errors
+/// If a file cannot be read, or is not what it should be; the error says where, and what would mend it.
+pub fn sharing(pairs: &Path, profiles: Option<&Path>) -> Result<SharingTable> {
+    let mut table = SharingTable::new();
+    let content = text(pairs)?;
+    if content.trim_start().starts_with('{') {
+        gavel::read(&pairs.display().to_string(), &content, &mut table)?;
+    } else {
+        read_pairs(pairs, &content, &mut table)?;
+    }
+    if let Some(path) = profiles {
+        read_profiles(path, &mut table)?;
+    }
+    if table.pairs().is_empty() {
+        return Err(Error::TooFew(format!("{}: there is no pair in it", pairs.display())));
+    }
+    Ok(table.sorted())
+}
+
+fn read_pairs(path: &Path, content: &str, table: &mut SharingTable) -> Result<()> {
+    let sheet = Sheet::open(path, content)?;
+    let needed = ["gpu_type", "job_a", "job_b", "speed_a", "speed_b"];
+    if !sheet.has(&needed) {
+        return Err(Error::Measured {
+            file: path.display().to_string(),
+            line: Some(1),
+            found: format!("its columns are {}", sheet.columns.join(", ")),
+            remedy: format!("name a file of pairs with the columns {}, or Gavel's JSON", needed.join(", ")),
+        });
+    }
+    let mut found = Vec::new();
+    sheet.rows(|row| {
+        let gpu = table.gpu_type(row.name("gpu_type")?);
+        let (a, b) = (table.job(row.name("job_a")?), table.job(row.name("job_b")?));
+        let speeds = row.speed("speed_a")?.zip(row.speed("speed_b")?).map(|(a, b)| Speeds { a, b });
+        found.push(SharedPair { gpu, a, b, speeds });
+        Ok(())
+    })?;
+    table.add_pairs(found);
+    Ok(())
+}
+
+/// Adds profiles to a table: the documented form, or MISO's.
+///
+/// # Errors
+/// If the file cannot be read, or is not what it should be.
+pub fn read_profiles(path: &Path, table: &mut SharingTable) -> Result<()> {
+    let content = text(path)?;
+    let sheet = Sheet::open(path, &content)?;
+    let is_miso = sheet.has(&["model", "batch"]) && !sheet.has(&["job"]);
+    if !is_miso && !sheet.has(&["gpu_type", "job"]) {
+        return Err(Error::Measured {
+            file: path.display().to_string(),
+            line: Some(1),
+            found: format!("its columns are {}", sheet.columns.join(", ")),
+            remedy: "name a file of profiles with the columns gpu_type, job, family and any of those in the guide"
+                .to_owned(),
+        });
+    }
+    let known: Vec<(String, Quantity)> =
+        sheet.columns.iter().filter_map(|column| Some((column.clone(), Quantity::of_column(column)?))).collect();
+    let named = ["gpu_type", "job", "family", "model"];
+    let passed: Vec<&str> = sheet
+        .columns
+        .iter()
+        .map(String::as_str)
+        .filter(|column| !named.contains(column) && Quantity::of_column(column).is_none())
+        .collect();
+    if !passed.is_empty() {
+        table.notes.push(format!("{}: columns that nothing is done with: {}.", path.display(), passed.join(", ")));
+    }
+    sheet.rows(|row| {
+        let (gpu, job) = if is_miso {
+            (table.gpu_type(MISO_GPU), table.job(&miso_job(row.name("model")?, row.name("batch")?)))
+        } else {
+            (table.gpu_type(row.name("gpu_type")?), table.job(row.name("job")?))
+        };
+        if !row.cell("family").is_empty() {
+            table.set_family(job, row.cell("family"));
+        }
+        let mut profile = JobProfile::default();
+        for (column, quantity) in &known {
+            let value = row.number(column)?;
+            if quantity.is_percent() && value.is_some_and(|value| value > 100.0) {
+                let found = format!("column `{column}` holds {}", value.unwrap_or_default());
+                return Err(row.wrong(found, "write percent, from 0 to 100"));
+            }
+            profile.set(*quantity, value);
+        }
+        table.set_profile(gpu, job, &profile);
+        Ok(())
+    })
+}
+
+/// The job type of a model at a batch size.
+pub(super) fn miso_job(model: &str, batch: &str) -> String {
+    format!("{model} (batch size {batch})")
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn file(text: &str) -> tempfile::NamedTempFile {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        file
+    }
+
+    #[test]
+    fn pairs_and_profiles_are_read_and_joined() {
+        let pairs = file("gpu_type,job_a,job_b,speed_a,speed_b\nv100,a,b,0.8,0.5\nv100,b,b,,\nv100,a,a,0,0.3\n");
+        let profiles = file("gpu_type,job,family,sm_util_pct,colour,memory_mb\nv100,a,x,40,red,\nv100,b,x,,,2000\n");
+        let table = sharing(pairs.path(), Some(profiles.path())).unwrap();
+        assert_eq!((table.jobs().len(), table.families()), (2, &["x".to_owned()][..]));
+        let fitted: Vec<bool> = table.pairs().iter().map(|pair| pair.speeds.is_some()).collect();
+        assert_eq!(fitted, [false, true, false]);
+        let a = table.profile(0, 0);
+        assert_eq!((a.get(Quantity::SmUtilPct), a.get(Quantity::MemoryMb)), (Some(40.0), None));
+        assert!(table.notes[0].contains("colour"));
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_file_line_and_remedy() {
+        let told = |text: &str| sharing(file(text).path(), None).unwrap_err().to_string();
+        let head = "gpu_type,job_a,job_b,speed_a,speed_b\n";
+        assert!(told("a,b\n1,2\n").contains("line 1: its columns are a, b; name a file of pairs"));
+        assert!(told(&format!("{head}v100,a,b,fast,1\n")).contains("line 2: column `speed_a` holds `fast`"));
+        assert!(told(&format!("{head}v100,a,b,85,90\n")).contains("shares of the speed alone"));
+        assert!(told(&format!("{head}v100,,b,1,1\n")).contains("line 2: column `job_a` is empty"));
+        assert!(told(&format!("{head}v100,a,b,-1,1\n")).contains("no number of at least 0"));
+        assert!(told(&format!("{head}v100,a,b,nan,1\n")).contains("no number"));
+        assert!(told(&format!("{head}v100,a,b,1,1,7\n")).contains("6 cells"));
+        assert!(told(head).contains("no pair"));
+        let profiles = file("gpu_type,job,sm_util_pct\nv100,a,140\n");
+        let mut table = SharingTable::new();
+        let told = read_profiles(profiles.path(), &mut table).unwrap_err().to_string();
+        assert!(told.contains("line 2: column `sm_util_pct` holds 140; write percent"), "{told}");
+    }
+
+    #[test]
+    fn misos_profiles_are_of_an_a100() {
+        let profiles =
+            file("model,batch,sm_util_pct,mem_util_pct,power_w,memory_used\nbert,2,69.71,33.94,160.56,6347.0\n");
+        let mut table = SharingTable::new();
+        read_profiles(profiles.path(), &mut table).unwrap();
+        assert_eq!((table.gpu_types(), table.families()), (&["a100".to_owned()][..], &["bert".to_owned()][..]));
+        let bert = table.profile(0, 0);
+        assert_eq!((bert.get(Quantity::Batch), bert.get(Quantity::MemoryMb)), (Some(2.0), Some(6347.0)));
+    }
+}

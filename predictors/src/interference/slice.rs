@@ -1,0 +1,370 @@
+//! Speed on a slice of a GPU (MIG), from what the job takes of the whole.
+//!
+//! A slice `3g.20gb` has three of seven parts of the SMs, and 20 of 40 GB with as much of the memory's bandwidth. With f the geometric mean of both shares
+//! and q how far the job fills the whole GPU, a step takes (1 + (q / f)²)^½ in units of what is not limited by the GPU, so the speed relative to the whole is
+//!
+//! ```text
+//! speed(f) = ((1 + q²) / (1 + (q / f)²))^½
+//! ```
+//!
+//! near 1 for a job that hardly fills the GPU, and near f for one that fills it. ln q is a constant and a slope ≥ 0 for each of SM utilisation, memory
+//! utilisation and power, by least squares held to 0 a little, each family of jobs with the same weight: more load never makes a slice look faster, and a
+//! larger slice is never slower. The 80 and 90 % intervals are where families left out in training were missed.
+//!
+//! Read are MISO's tables: `model,batch,mig_profile,step_s_median` and `model,batch,sm_util_pct,mem_util_pct,power_w,…` ([`super::read`]). Naive is the
+//! share of SMs. O(jobs) a fit. Worked number: at q = 1 on `3g.20gb`, f = √(3/7 × 1/2) = 0.46 and the speed (2 / (1 + 4.67))^½ = 0.59.
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::positive::Square;
+use super::read::{MISO_GPU, Sheet, miso_job, read_profiles, text};
+use super::score::weighted_quantile;
+use super::table::{Quantity, SharingTable};
+use crate::error::{Error, Result};
+
+/// Parts that the SMs of a GPU are cut into.
+const PARTS: f64 = 7.0;
+/// Loads that fill a GPU.
+const FILLED_BY: [Quantity; 3] = [Quantity::SmUtilPct, Quantity::MemUtilPct, Quantity::PowerW];
+/// What holds slopes to 0, in units of a family's weight.
+const HOLD: f64 = 0.05;
+/// Fillings that are tried for a job with known speeds: ln q from −4 to 4.
+const TRIED: i32 = 400;
+
+/// A MIG profile: its parts of the SMs and its memory.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Slice {
+    parts: f64,
+    memory_gb: f64,
+}
+
+impl Slice {
+    /// Of a name such as `3g.20gb`.
+    fn of(name: &str) -> Option<Self> {
+        let (parts, memory) = name.split_once("g.")?;
+        let parts: f64 = parts.parse().ok()?;
+        let memory_gb: f64 = memory.strip_suffix("gb")?.parse().ok()?;
+        (parts > 0.0 && parts <= PARTS && memory_gb > 0.0).then_some(Self { parts, memory_gb })
+    }
+
+    fn share(self, whole_gb: f64) -> f64 {
+        (self.parts / PARTS * (self.memory_gb / whole_gb).min(1.0)).sqrt()
+    }
+}
+
+/// One job type on one slice.
+#[derive(Debug, Clone, PartialEq)]
+struct OnSlice {
+    job: usize,
+    slice: Slice,
+    speed: f64,
+}
+
+/// Speeds of job types on slices, with their profiles.
+#[derive(Debug, Clone)]
+pub struct SliceTable {
+    table: SharingTable,
+    rows: Vec<OnSlice>,
+    whole_gb: f64,
+}
+
+/// Whether a file is a table of step times on slices.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn is_slices(path: &Path) -> Result<bool> {
+    let content = text(path)?;
+    Ok(!content.trim_start().starts_with('{') && Sheet::open(path, &content)?.has(&["mig_profile", "step_s_median"]))
+}
+
+impl SliceTable {
+    /// Reads step times on slices, and profiles of the same job types on the whole GPU.
+    ///
+    /// # Errors
+    /// If a file is not what it should be, or no job has a step time on the largest slice.
+    pub fn read(steps: &Path, profiles: &Path) -> Result<Self> {
+        let mut table = SharingTable::new();
+        read_profiles(profiles, &mut table)?;
+        table.gpu_type(MISO_GPU);
+        let content = text(steps)?;
+        let mut told: Vec<(usize, Slice, f64)> = Vec::new();
+        Sheet::open(steps, &content)?.rows(|row| {
+            let job = table.job(&miso_job(row.name("model")?, row.name("batch")?));
+            let name = row.name("mig_profile")?;
+            let slice = Slice::of(name).ok_or_else(|| {
+                row.wrong(format!("column `mig_profile` holds `{name}`"), "name slices as NVIDIA does, such as 3g.20gb")
+            })?;
+            if let Some(step_s) = row.number("step_s_median")?.filter(|step_s| *step_s > 0.0) {
+                told.push((job, slice, step_s));
+            }
+            Ok(())
+        })?;
+        let whole = told.iter().map(|(_, slice, _)| *slice).max_by(|a, b| a.parts.total_cmp(&b.parts));
+        let whole = whole.ok_or_else(|| Error::TooFew(format!("{}: there is no step time in it", steps.display())))?;
+        let alone = |job: usize| told.iter().find(|(of, slice, _)| *of == job && *slice == whole).map(|told| told.2);
+        let rows: Vec<OnSlice> = told
+            .iter()
+            .filter(|(_, slice, _)| *slice != whole)
+            .filter_map(|(job, slice, step_s)| Some(OnSlice { job: *job, slice: *slice, speed: alone(*job)? / step_s }))
+            .collect();
+        if rows.is_empty() {
+            return Err(Error::TooFew(format!(
+                "{}: no job type has step times on the whole GPU and on a slice",
+                steps.display()
+            )));
+        }
+        Ok(Self { table, rows, whole_gb: whole.memory_gb })
+    }
+}
+
+/// Speed on a slice of share `share` of a job that fills the GPU by `filling`.
+fn speed(filling: f64, share: f64) -> f64 {
+    ((1.0 + filling * filling) / (1.0 + (filling / share).powi(2))).sqrt()
+}
+
+/// The predictor of speeds on slices, trained.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SliceModel {
+    constant: f64,
+    /// Of [`FILLED_BY`], for shares of the largest known value.
+    slopes: [f64; 3],
+    wholes: [f64; 3],
+    usual: [f64; 3],
+    whole_gb: f64,
+}
+
+impl SliceModel {
+    /// Trains on the job types that `teaches` marks.
+    fn train(slices: &SliceTable, teaches: impl Fn(usize) -> bool) -> Option<Self> {
+        let table = &slices.table;
+        let mut jobs: Vec<usize> = slices.rows.iter().map(|row| row.job).filter(|job| teaches(*job)).collect();
+        jobs.sort_unstable();
+        jobs.dedup();
+        let known = |job: usize| FILLED_BY.map(|quantity| table.profile(0, job).get(quantity));
+        let mut wholes = FILLED_BY.map(|quantity| if quantity.is_percent() { 100.0 } else { 0.0 });
+        for job in &jobs {
+            for (whole, value) in wholes.iter_mut().zip(known(*job)) {
+                *whole = f64::max(*whole, value.unwrap_or_default());
+            }
+        }
+        let mut out = Self { constant: 0.0, slopes: [0.0; 3], wholes, usual: [0.5; 3], whole_gb: slices.whole_gb };
+        for (at, usual) in out.usual.iter_mut().enumerate() {
+            let values: Vec<f64> = jobs
+                .iter()
+                .filter_map(|job| known(*job).get(at).copied().flatten())
+                .zip(std::iter::repeat(wholes.get(at).copied().unwrap_or(1.0)))
+                .map(|(value, whole)| value / whole.max(1e-9))
+                .collect();
+            if !values.is_empty() {
+                *usual = values.iter().sum::<f64>() / values.len() as f64;
+            }
+        }
+        let size = |job: usize| jobs.iter().filter(|other| table.family(**other) == table.family(job)).count() as f64;
+        let rows: Vec<([f64; 4], f64, f64)> = jobs
+            .iter()
+            .map(|job| {
+                let [a, b, c] = out.loads(known(*job));
+                ([1.0, a, b, c], filling(slices, *job).ln(), 1.0 / size(*job).max(1.0))
+            })
+            .collect();
+        let mut free = vec![0, 1, 2, 3];
+        loop {
+            let mut normal = Square::zeros(4);
+            let mut told = [0.0; 4];
+            for at in 1..4 {
+                normal.set(at, at, HOLD);
+            }
+            normal.set(0, 0, 1e-9);
+            for (row, y, weight) in &rows {
+                for (i, x) in row.iter().enumerate() {
+                    for (j, other) in row.iter().enumerate() {
+                        normal.add(i, j, weight * x * other);
+                    }
+                    if let Some(slot) = told.get_mut(i) {
+                        *slot += weight * x * y;
+                    }
+                }
+            }
+            let wanted: Vec<f64> = free.iter().filter_map(|at| told.get(*at).copied()).collect();
+            let found = normal.part(&free).factor()?.solve(&wanted);
+            let kept: Vec<usize> =
+                free.iter().zip(&found).filter(|(at, value)| **at == 0 || **value >= 0.0).map(|(at, _)| *at).collect();
+            if kept.len() < free.len() {
+                free = kept;
+                continue;
+            }
+            for (at, value) in free.iter().zip(found) {
+                match at.checked_sub(1).and_then(|at| out.slopes.get_mut(at)) {
+                    Some(slope) => *slope = value,
+                    None => out.constant = value,
+                }
+            }
+            return Some(out);
+        }
+    }
+
+    fn loads(&self, known: [Option<f64>; 3]) -> [f64; 3] {
+        let mut out = self.usual;
+        for ((slot, value), whole) in out.iter_mut().zip(known).zip(self.wholes) {
+            if let Some(value) = value.filter(|_| whole > 0.0) {
+                *slot = (value / whole).max(0.0);
+            }
+        }
+        out
+    }
+
+    fn at(&self, known: [Option<f64>; 3], slice: Slice) -> f64 {
+        let filled: f64 = self.loads(known).iter().zip(self.slopes).map(|(load, slope)| load * slope).sum();
+        speed((self.constant + filled).clamp(-4.0, 4.0).exp(), slice.share(self.whole_gb))
+    }
+}
+
+/// The filling of a job type that its speeds on slices tell best.
+fn filling(slices: &SliceTable, job: usize) -> f64 {
+    let rows = || slices.rows.iter().filter(|row| row.job == job);
+    let miss = |filling: f64| -> f64 {
+        rows().map(|row| (speed(filling, row.slice.share(slices.whole_gb)) - row.speed).abs()).sum()
+    };
+    let tried = (-TRIED..=TRIED).map(|at| (f64::from(at) / 100.0).exp());
+    tried.min_by(|a, b| miss(*a).total_cmp(&miss(*b))).unwrap_or(1.0)
+}
+
+/// How a model of slices did.
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct SliceScore {
+    /// Name.
+    pub name: String,
+    /// Mean absolute error of the speed relative to the whole GPU.
+    pub mae: f64,
+    /// Share of pairs of slices, the whole GPU with them, that are put in the right order.
+    pub ranked_right: f64,
+    /// Share of speeds within the 90 % interval; none of the naive one, which has none.
+    pub coverage90: Option<f64>,
+}
+
+/// Slices of a GPU, tested on families left out.
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct SliceBacktest {
+    /// GPU type.
+    pub gpu_type: String,
+    /// Families left out, one after the other.
+    pub families: usize,
+    /// Speeds scored.
+    pub speeds: usize,
+    /// The naive share of SMs, then the predictor.
+    pub models: Vec<SliceScore>,
+}
+
+/// Tests the predictor of speeds on slices, each family left out in turn.
+///
+/// # Errors
+/// If there are fewer than three families.
+pub fn backtest(slices: &SliceTable) -> Result<SliceBacktest> {
+    let family = |row: &OnSlice| slices.table.family(row.job);
+    let mut families: Vec<usize> = slices.rows.iter().map(family).collect();
+    families.sort_unstable();
+    families.dedup();
+    if families.len() < 3 {
+        return Err(Error::TooFew(format!("{} families are too few to leave one out; measure three", families.len())));
+    }
+    let known = |job: usize| FILLED_BY.map(|quantity| slices.table.profile(0, job).get(quantity));
+    let failed = || Error::Learner { learner: "speed on slices", reason: "the profiles do not differ".to_owned() };
+    let mut told = vec![0.0; slices.rows.len()];
+    let mut held = 0usize;
+    for left in &families {
+        let others = |job: usize| slices.table.family(job) != *left;
+        let model = SliceModel::train(slices, others).ok_or_else(failed)?;
+        let mut misses = Vec::new();
+        for inner in families.iter().filter(|inner| *inner != left) {
+            let model = SliceModel::train(slices, |job| others(job) && slices.table.family(job) != *inner)
+                .ok_or_else(failed)?;
+            let here: Vec<&OnSlice> = slices.rows.iter().filter(|row| family(row) == *inner).collect();
+            let weight = 1.0 / here.len().max(1) as f64;
+            misses.extend(here.iter().map(|row| ((row.speed - model.at(known(row.job), row.slice)).abs(), weight)));
+        }
+        let wider = families.len() as f64 / (families.len() - 1) as f64;
+        let reach = weighted_quantile(misses, 0.9) * wider;
+        for (row, told) in slices.rows.iter().zip(&mut told).filter(|(row, _)| family(row) == *left) {
+            *told = model.at(known(row.job), row.slice);
+            held += usize::from((row.speed - *told).abs() <= reach);
+        }
+    }
+    let naive: Vec<f64> = slices.rows.iter().map(|row| row.slice.parts / PARTS).collect();
+    let count = slices.rows.len() as f64;
+    let score = |name: &str, told: &[f64], coverage90: Option<f64>| SliceScore {
+        name: name.to_owned(),
+        mae: slices.rows.iter().zip(told).map(|(row, told)| (row.speed - told).abs()).sum::<f64>() / count,
+        ranked_right: ranked(slices, told),
+        coverage90,
+    };
+    let models = vec![score("share_of_sms", &naive, None), score("filling", &told, Some(held as f64 / count))];
+    Ok(SliceBacktest {
+        gpu_type: slices.table.gpu_types().first().cloned().unwrap_or_default(),
+        families: families.len(),
+        speeds: slices.rows.len(),
+        models,
+    })
+}
+
+/// Share of pairs of slices of one job that are in the right order.
+fn ranked(slices: &SliceTable, told: &[f64]) -> f64 {
+    let (mut right, mut all) = (0u32, 0u32);
+    for (at, (row, said)) in slices.rows.iter().zip(told).enumerate() {
+        // Beside the whole GPU, which has speed 1.
+        all += 1;
+        right += u32::from((row.speed < 1.0) == (*said < 1.0));
+        for (other, other_said) in slices.rows.iter().zip(told).skip(at + 1).filter(|(other, _)| other.job == row.job) {
+            all += 1;
+            right += u32::from((row.speed < other.speed) == (*said < *other_said));
+        }
+    }
+    f64::from(right) / f64::from(all.max(1))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn file(text: &str) -> tempfile::NamedTempFile {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        file
+    }
+
+    #[test]
+    fn the_worked_number_and_its_limits() {
+        let slice = Slice::of("3g.20gb").unwrap();
+        let share = slice.share(40.0);
+        assert!((share - (3.0 / 14.0f64).sqrt()).abs() < 1e-12 && (speed(1.0, share) - 0.594).abs() < 1e-3);
+        assert!(speed(1e-6, share) > 0.999 && (speed(1e6, share) - share).abs() < 1e-6);
+        assert!(Slice::of("full").is_none() && Slice::of("9g.80gb").is_none());
+    }
+
+    #[test]
+    fn a_world_of_fillings_is_learned() {
+        let (mut steps, mut profiles) =
+            ("model,batch,mig_profile,step_s_median\n".to_owned(), "model,batch,mem_util_pct\n".to_owned());
+        for model in 0..5 {
+            for batch in [8, 16] {
+                let load = f64::from(model * 16 + batch);
+                profiles += &format!("m{model},{batch},{load}\n");
+                for name in ["1g.5gb", "3g.20gb", "7g.40gb"] {
+                    let share = Slice::of(name).unwrap().share(40.0);
+                    steps += &format!("m{model},{batch},{name},{}\n", 1.0 / speed((load / 40.0 - 1.0).exp(), share));
+                }
+            }
+        }
+        let (steps, profiles) = (file(&steps), file(&profiles));
+        assert!(is_slices(steps.path()).unwrap() && !is_slices(profiles.path()).unwrap());
+        let found = backtest(&SliceTable::read(steps.path(), profiles.path()).unwrap()).unwrap();
+        assert_eq!((found.families, found.speeds), (5, 20));
+        assert!(found.models[1].mae < found.models[0].mae / 2.0, "{found:?}");
+        assert!((found.models[1].ranked_right - 1.0).abs() < 1e-12);
+        let wrong = file("model,batch,mig_profile,step_s_median\nm,1,half,1\n");
+        let told = SliceTable::read(wrong.path(), profiles.path()).unwrap_err().to_string();
+        assert!(told.contains("line 2: column `mig_profile` holds `half`"), "{told}");
+    }
+}

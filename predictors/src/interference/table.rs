@@ -1,0 +1,368 @@
+//! The one table of what is known of sharing: job types alone on a GPU type, and pairs of them on one GPU.
+//!
+//! A **job type** is what is profiled, such as a model with a batch size; a **family** is what must be left out together when a model is tested, such as
+//! the model at all batch sizes. Anything about a job type may be unknown; zero is a number. A pair has the normalised speeds of both jobs, or did not fit.
+//! The order of a pair means nothing: the same pair in both orders, or twice, is one pair with the mean of its speeds.
+//!
+//! Memory: a number for each quantity, GPU type and job type. Worked example: 26 job types on three GPU types in all orders are 2,028 rows of a file
+//! and 3 × 26 × 27 / 2 = 1,053 pairs here.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+/// Something known of a job type alone on a GPU type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Quantity {
+    /// GPU (SM) utilisation, percent.
+    SmUtilPct,
+    /// Utilisation of the memory interface, percent.
+    MemUtilPct,
+    /// Share of time in which SMs had work, percent.
+    SmActivePct,
+    /// Share of time in which tensor cores worked, percent.
+    TensorActivePct,
+    /// Share of time in which DRAM was accessed, percent.
+    DramActivePct,
+    /// PCIe traffic, MB/s.
+    PcieMbS,
+    /// GPU memory used, MB.
+    MemoryMb,
+    /// Power drawn, watts.
+    PowerW,
+    /// Batch size.
+    Batch,
+    /// Floating-point operations of a step.
+    Flops,
+    /// Parameters of the model.
+    Parameters,
+    /// Bits of a number in the model: 32, 16, 8.
+    PrecisionBits,
+    /// Steps a second, alone.
+    StepsPerS,
+    /// Length of a step alone, seconds.
+    StepTimeS,
+}
+
+impl Quantity {
+    /// All of them.
+    pub const ALL: [Self; 14] = [
+        Self::SmUtilPct,
+        Self::MemUtilPct,
+        Self::SmActivePct,
+        Self::TensorActivePct,
+        Self::DramActivePct,
+        Self::PcieMbS,
+        Self::MemoryMb,
+        Self::PowerW,
+        Self::Batch,
+        Self::Flops,
+        Self::Parameters,
+        Self::PrecisionBits,
+        Self::StepsPerS,
+        Self::StepTimeS,
+    ];
+
+    /// Its column in a file of profiles.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::SmUtilPct => "sm_util_pct",
+            Self::MemUtilPct => "mem_util_pct",
+            Self::SmActivePct => "sm_active_pct",
+            Self::TensorActivePct => "tensor_active_pct",
+            Self::DramActivePct => "dram_active_pct",
+            Self::PcieMbS => "pcie_mb_s",
+            Self::MemoryMb => "memory_mb",
+            Self::PowerW => "power_w",
+            Self::Batch => "batch",
+            Self::Flops => "flops",
+            Self::Parameters => "parameters",
+            Self::PrecisionBits => "precision_bits",
+            Self::StepsPerS => "steps_per_s",
+            Self::StepTimeS => "step_time_s",
+        }
+    }
+
+    /// The quantity of a column, also under other names in use.
+    pub fn of_column(name: &str) -> Option<Self> {
+        let known = |quantity: &Self| quantity.name() == name;
+        Self::ALL.into_iter().find(known).or(match name {
+            "gpu_util_pct" | "gpu_util" | "sm_util" | "utilization" => Some(Self::SmUtilPct),
+            "mem_util" | "gmem_util" | "gmem_util_pct" => Some(Self::MemUtilPct),
+            "memory_used" | "memory_used_mb" | "gmem_mb" => Some(Self::MemoryMb),
+            "batch_size" => Some(Self::Batch),
+            _ => None,
+        })
+    }
+
+    /// Whether it is a share of a whole, in percent.
+    pub fn is_percent(self) -> bool {
+        matches!(
+            self,
+            Self::SmUtilPct | Self::MemUtilPct | Self::SmActivePct | Self::TensorActivePct | Self::DramActivePct
+        )
+    }
+
+    fn place(self) -> usize {
+        Self::ALL.into_iter().position(|quantity| quantity == self).unwrap_or_default()
+    }
+}
+
+/// What is known of one job type alone on one GPU type.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct JobProfile {
+    values: [Option<f64>; Quantity::ALL.len()],
+}
+
+impl JobProfile {
+    /// The value of a quantity, if it is known.
+    pub fn get(&self, quantity: Quantity) -> Option<f64> {
+        self.values.get(quantity.place()).copied().flatten()
+    }
+
+    /// Sets or forgets a quantity; what is not finite is unknown.
+    pub fn set(&mut self, quantity: Quantity, value: Option<f64>) {
+        if let Some(slot) = self.values.get_mut(quantity.place()) {
+            *slot = value.filter(|value| value.is_finite());
+        }
+    }
+
+    /// The same with a quantity set.
+    #[must_use]
+    pub fn with(mut self, quantity: Quantity, value: f64) -> Self {
+        self.set(quantity, Some(value));
+        self
+    }
+
+    /// Steps a second alone, from whichever of the two was given.
+    pub fn steps_per_s(&self) -> Option<f64> {
+        let told = self.get(Quantity::StepsPerS);
+        told.or_else(|| self.get(Quantity::StepTimeS).map(|s| 1.0 / s)).filter(|rate| *rate > 0.0 && rate.is_finite())
+    }
+}
+
+/// Normalised speeds of a pair that fitted.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Speeds {
+    /// Of the first job.
+    pub a: f64,
+    /// Of the second.
+    pub b: f64,
+}
+
+/// Two job types on one GPU, measured.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SharedPair {
+    /// GPU type, a place in [`SharingTable::gpu_types`].
+    pub gpu: usize,
+    /// Job type, a place in [`SharingTable::jobs`]; not above `b`.
+    pub a: usize,
+    /// The other.
+    pub b: usize,
+    /// How fast; `None` if they did not fit.
+    pub speeds: Option<Speeds>,
+}
+
+/// All that is known of sharing.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SharingTable {
+    gpu_types: Vec<String>,
+    jobs: Vec<String>,
+    families: Vec<String>,
+    family_of: Vec<usize>,
+    profiles: BTreeMap<(usize, usize), JobProfile>,
+    pairs: Vec<SharedPair>,
+    /// What a reader must know of the data, a sentence each.
+    pub notes: Vec<String>,
+}
+
+/// The place of a name, which is added if it is new.
+fn place(names: &mut Vec<String>, name: &str) -> usize {
+    names.iter().position(|known| known == name).unwrap_or_else(|| {
+        names.push(name.to_owned());
+        names.len() - 1
+    })
+}
+
+/// The family of a job type that nobody named one for: its name without a batch size in brackets.
+///
+/// Worked example: `ResNet-18 (batch size 16)` is of the family `ResNet-18`.
+pub fn family_of_name(job: &str) -> &str {
+    let cut = job.find("(batch size").or_else(|| job.find("(batch ")).unwrap_or(job.len());
+    job.get(..cut).unwrap_or(job).trim_end()
+}
+
+impl SharingTable {
+    /// An empty table.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// GPU types.
+    pub fn gpu_types(&self) -> &[String] {
+        &self.gpu_types
+    }
+
+    /// Job types.
+    pub fn jobs(&self) -> &[String] {
+        &self.jobs
+    }
+
+    /// Families.
+    pub fn families(&self) -> &[String] {
+        &self.families
+    }
+
+    /// Family of a job type, a place in [`Self::families`].
+    pub fn family(&self, job: usize) -> usize {
+        self.family_of.get(job).copied().unwrap_or_default()
+    }
+
+    /// What is known of a job type alone on a GPU type; nothing, if nobody said.
+    pub fn profile(&self, gpu: usize, job: usize) -> JobProfile {
+        self.profiles.get(&(gpu, job)).copied().unwrap_or_default()
+    }
+
+    /// Pairs, in order of GPU type and jobs.
+    pub fn pairs(&self) -> &[SharedPair] {
+        &self.pairs
+    }
+
+    /// The place of a GPU type, added if it is new.
+    pub fn gpu_type(&mut self, name: &str) -> usize {
+        place(&mut self.gpu_types, name)
+    }
+
+    /// The place of a job type, added if it is new, with the family that its name tells.
+    pub fn job(&mut self, name: &str) -> usize {
+        let at = place(&mut self.jobs, name);
+        if at == self.family_of.len() {
+            let family = place(&mut self.families, family_of_name(name));
+            self.family_of.push(family);
+        }
+        at
+    }
+
+    /// Says which family a job type is of.
+    pub fn set_family(&mut self, job: usize, family: &str) {
+        let family = place(&mut self.families, family);
+        if let Some(slot) = self.family_of.get_mut(job) {
+            *slot = family;
+        }
+    }
+
+    /// Adds what is known of a job type alone; what was known and is not named anew stays.
+    pub fn set_profile(&mut self, gpu: usize, job: usize, profile: &JobProfile) {
+        let known = self.profiles.entry((gpu, job)).or_default();
+        for quantity in Quantity::ALL {
+            if let Some(value) = profile.get(quantity) {
+                known.set(quantity, Some(value));
+            }
+        }
+    }
+
+    /// Adds pairs as they were measured. The same pair again, in either order, counts as one with the mean of its speeds; it did not fit only if it never did.
+    pub fn add_pairs(&mut self, measured: impl IntoIterator<Item = SharedPair>) {
+        let mut found: BTreeMap<(usize, usize, usize), Vec<Option<Speeds>>> = BTreeMap::new();
+        for pair in std::mem::take(&mut self.pairs).into_iter().chain(measured) {
+            let turned = pair.speeds.map(|speeds| Speeds { a: speeds.b, b: speeds.a });
+            let (a, b, speeds) =
+                if pair.a <= pair.b { (pair.a, pair.b, pair.speeds) } else { (pair.b, pair.a, turned) };
+            // Two of one kind are not told apart.
+            let alike = |speeds: Speeds| {
+                let mean = f64::midpoint(speeds.a, speeds.b);
+                Speeds { a: mean, b: mean }
+            };
+            let speeds = if a == b { speeds.map(alike) } else { speeds };
+            found.entry((pair.gpu, a, b)).or_default().push(speeds);
+        }
+        self.pairs = found
+            .into_iter()
+            .map(|((gpu, a, b), all)| {
+                let ran: Vec<Speeds> = all.into_iter().flatten().collect();
+                let mean = |of: fn(&Speeds) -> f64| ran.iter().map(of).sum::<f64>() / ran.len() as f64;
+                let speeds = if ran.is_empty() { None } else { Some(Speeds { a: mean(|s| s.a), b: mean(|s| s.b) }) };
+                SharedPair { gpu, a, b, speeds }
+            })
+            .collect();
+    }
+
+    /// The table with families that have a job, and in order of their names: what files name first must not matter.
+    #[must_use]
+    pub fn sorted(self) -> Self {
+        let order = |names: &[String]| {
+            let mut order: Vec<usize> = (0..names.len()).collect();
+            order.sort_by(|a, b| names.get(*a).cmp(&names.get(*b)));
+            order
+        };
+        let name = |names: &[String], at: usize| names.get(at).cloned().unwrap_or_default();
+        let mut out = Self { notes: self.notes.clone(), ..Self::default() };
+        for gpu in order(&self.gpu_types) {
+            out.gpu_type(&name(&self.gpu_types, gpu));
+        }
+        let by_name = order(&self.jobs);
+        let mut used: Vec<String> = by_name.iter().map(|job| name(&self.families, self.family(*job))).collect();
+        used.sort_unstable();
+        used.dedup();
+        out.families = used;
+        for job in by_name {
+            out.jobs.push(name(&self.jobs, job));
+            let family = name(&self.families, self.family(job));
+            let family = place(&mut out.families, &family);
+            out.family_of.push(family);
+        }
+        let gpus: Vec<usize> = self.gpu_types.iter().map(|name| place(&mut out.gpu_types, name)).collect();
+        let jobs: Vec<usize> = self.jobs.iter().map(|name| out.jobs.binary_search(name).unwrap_or_default()).collect();
+        let at = |places: &[usize], old: usize| places.get(old).copied().unwrap_or_default();
+        for ((gpu, job), profile) in &self.profiles {
+            out.profiles.insert((at(&gpus, *gpu), at(&jobs, *job)), *profile);
+        }
+        let moved = self.pairs.iter().map(|pair| SharedPair {
+            gpu: at(&gpus, pair.gpu),
+            a: at(&jobs, pair.a),
+            b: at(&jobs, pair.b),
+            speeds: pair.speeds,
+        });
+        let moved: Vec<SharedPair> = moved.collect();
+        out.add_pairs(moved);
+        out
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pair_in_both_orders_is_one() {
+        let mut table = SharingTable::new();
+        let gpu = table.gpu_type("v100");
+        let (b, a) = (table.job("b (batch size 4)"), table.job("a"));
+        assert_eq!(table.families(), ["b", "a"]);
+        let pair = |a, b, x, y| SharedPair { gpu, a, b, speeds: Some(Speeds { a: x, b: y }) };
+        table.add_pairs([pair(b, a, 0.5, 0.8), pair(a, b, 0.6, 0.7), pair(a, a, 0.4, 0.6)]);
+        table.add_pairs([SharedPair { gpu, a, b, speeds: None }]);
+        let table = table.sorted();
+        assert_eq!(table.jobs(), ["a", "b (batch size 4)"]);
+        assert_eq!(table.families(), ["a", "b"]);
+        let pairs = table.pairs();
+        assert_eq!(pairs.len(), 2);
+        assert_eq!(pairs[0].speeds, Some(Speeds { a: 0.5, b: 0.5 }));
+        let both = pairs[1].speeds.unwrap();
+        assert!((both.a - 0.7).abs() < 1e-12 && (both.b - 0.6).abs() < 1e-12);
+    }
+
+    #[test]
+    fn unknown_is_unknown_and_what_was_known_stays() {
+        let mut table = SharingTable::new();
+        let (gpu, job) = (table.gpu_type("k80"), table.job("x"));
+        table.set_profile(gpu, job, &JobProfile::default().with(Quantity::StepTimeS, 0.25));
+        table.set_profile(gpu, job, &JobProfile::default().with(Quantity::SmUtilPct, 0.0));
+        let profile = table.profile(gpu, job);
+        assert_eq!((profile.steps_per_s(), profile.get(Quantity::SmUtilPct)), (Some(4.0), Some(0.0)));
+        assert_eq!(profile.get(Quantity::MemoryMb), None);
+        assert_eq!(table.profile(7, 7), JobProfile::default());
+        assert_eq!(Quantity::of_column("gpu_util"), Some(Quantity::SmUtilPct));
+    }
+}

@@ -1,0 +1,84 @@
+//! `tracecast backtest interference`, as a user meets it.
+
+use serde_json::Value;
+
+use super::*;
+
+/// Eight job types of four families on two GPU types: who takes more slows the other; the two largest do not fit together.
+pub(super) fn pairs() -> String {
+    let mut text = "gpu_type,job_a,job_b,speed_a,speed_b\n".to_owned();
+    let jobs: Vec<String> = (0..8).map(|at| format!("m{} (batch size {})", at / 2, 16 << (at % 2))).collect();
+    for (gpu, base) in [("a100", 0.7), ("v100", 0.6)] {
+        for (i, a) in jobs.iter().enumerate() {
+            for (j, b) in jobs.iter().enumerate().skip(i) {
+                if i + j >= 14 {
+                    text += &format!("{gpu},{a},{b},,\n");
+                } else {
+                    let speed = |own: usize, other: usize| base + 0.02 * own as f64 - 0.03 * other as f64;
+                    text += &format!("{gpu},{a},{b},{:.3},{:.3}\n", speed(i, j), speed(j, i));
+                }
+            }
+        }
+    }
+    text
+}
+
+#[test]
+fn every_model_is_scored_on_what_was_left_out_in_every_form() {
+    let folder = Folder::new();
+    let source = folder.file("pairs.csv", &pairs());
+    let profiles: String = (0..8)
+        .map(|at| format!("a100,m{} (batch size {}),m{},{}\n", at / 2, 16 << (at % 2), at / 2, 30 + 8 * at))
+        .collect();
+    let profiles = folder.file("profiles.csv", &format!("gpu_type,job,family,sm_util_pct\n{profiles}"));
+    let ask = |more: &[&str]| tracecast(&[&["backtest", "interference", &source], more].concat());
+    let output = ask(&["--profiles", &profiles, "--hold-out", "family", "--format", "json"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let found = json(&stdout(&output));
+    assert_eq!(
+        (found["schema"].as_str(), found["splits"].as_array().unwrap().len()),
+        (Some("backtest-interference/1"), 2)
+    );
+    let a100 = &found["splits"][0];
+    assert_eq!((a100["hold_out"].as_str(), a100["gpu_type"].as_str()), (Some("family"), Some("a100")));
+    assert_eq!((a100["pairs"].as_u64(), a100["did_not_fit"].as_u64()), (Some(36), Some(1)));
+    let names = |split: &Value| -> Vec<String> {
+        split["models"].as_array().unwrap().iter().map(|model| model["name"].as_str().unwrap().to_owned()).collect()
+    };
+    let all =
+        ["none", "mean", "partner_mean", "utilisation", "linear", "forest", "boosted", "matrix_completion", "effects"];
+    assert_eq!(names(a100), all);
+    // Utilisation is known on one of the GPU types only.
+    assert!(!names(&found["splits"][1]).contains(&"utilisation".to_owned()));
+    let mae = |name: &str| {
+        let models = a100["models"].as_array().unwrap();
+        models.iter().find(|model| model["name"] == name).unwrap()["mae"].as_f64().unwrap()
+    };
+    assert!(mae("effects") < mae("mean"), "{} {}", mae("effects"), mae("mean"));
+    let after: Vec<u64> =
+        a100["after_measured"].as_array().unwrap().iter().map(|after| after["pairs"].as_u64().unwrap()).collect();
+    assert_eq!(after, [0, 1, 3, 5]);
+    let text = stdout(&ask(&["--hold-out", "gpu-type"]));
+    assert!(text.contains("carried") && text.contains("the whole GPU type left out"), "{text}");
+    let all = stdout(&ask(&["--format", "markdown"]));
+    assert!(all.contains("| effects") && all.contains("at random, which flatters"), "{all}");
+    assert_eq!(all, stdout(&ask(&["--format", "markdown", "--threads", "1"])));
+}
+
+#[test]
+fn what_is_wrong_is_said_with_what_would_mend_it() {
+    let folder = Folder::new();
+    let told = |name: &str, text: &str, more: &[&str]| {
+        let source = folder.file(name, text);
+        let output = tracecast(&[&["backtest", "interference", &source], more].concat());
+        (output.status.code(), stderr(&output))
+    };
+    let (code, text) = told("bad.csv", "gpu_type,job_a,job_b,speed_a,speed_b\nv100,a,b,85,90\n", &[]);
+    assert!(code == Some(1) && text.contains("bad.csv, line 2: column `speed_a` holds 85"), "{text}");
+    let (code, text) = told("few.csv", "gpu_type,job_a,job_b,speed_a,speed_b\nv100,a,b,0.8,0.9\n", &[]);
+    assert!(code == Some(5) && text.contains("at least three families"), "{text}");
+    let (code, text) = told("steps.csv", "model,batch,mig_profile,step_s_median\nm,1,1g.5gb,1\n", &[]);
+    assert!(code == Some(2) && text.contains("--profiles"), "{text}");
+    let (code, text) = told("g.json", "{\"k80\": 7}", &[]);
+    assert!(code == Some(1) && text.contains("Gavel"), "{text}");
+}
