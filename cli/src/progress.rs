@@ -39,13 +39,14 @@ impl Bar {
     }
 }
 
-/// A bar of replays done, or nothing where stderr is not a terminal.
+/// A bar of steps done, such as replays, or nothing where stderr is not a terminal.
 pub(crate) struct Steps(ProgressBar);
 
 impl Steps {
-    /// A bar of `count` replays that shows itself only on a terminal, and not if `quiet`.
-    pub(crate) fn new(quiet: bool, count: usize) -> Self {
-        let bar = bar(quiet, Some(count as u64), "replaying [{bar:30}] {pos} of {len}, {eta} left");
+    /// A bar of `count` steps of `what`, with the time left.
+    pub(crate) fn new(quiet: bool, what: &'static str, count: usize) -> Self {
+        let bar = bar(quiet, Some(count as u64), "{msg} [{bar:30}] {pos} of {len}, {eta} left");
+        bar.set_message(what);
         bar.tick();
         Self(bar)
     }

@@ -50,7 +50,7 @@ fn wrong(reason: &dyn std::fmt::Display) -> Error {
 
 /// Predictions with what must be known to write them.
 #[derive(Debug, Clone, Copy)]
-pub struct Rows<'a> {
+pub struct PredictionRows<'a> {
     /// The predictions.
     pub applied: &'a Applied,
     /// What they rest on.
@@ -78,7 +78,7 @@ pub fn json_schema() -> serde_json::Value {
     schemars::schema_for!(Line).to_value()
 }
 
-impl Rows<'_> {
+impl PredictionRows<'_> {
     fn jobs(&self) -> &[Prediction] {
         &self.applied.predictions
     }
@@ -208,7 +208,7 @@ pub fn prometheus(applied: &Applied, trained: &Trained) -> String {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use ::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+    use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
     use super::*;
     use crate::duration::forecast::{Model, Settings};
@@ -245,9 +245,9 @@ mod tests {
         Applied { expected_ends_ms: expected_ends_ms.collect(), predictions, ..Applied::default() }
     }
 
-    fn written<T>(predictions: Vec<Prediction>, write: impl FnOnce(Rows<'_>) -> Result<T>) -> T {
+    fn written<T>(predictions: Vec<Prediction>, write: impl FnOnce(PredictionRows<'_>) -> Result<T>) -> T {
         let (applied, trained, zone) = (applied(predictions), trained(), Zone::named("Asia/Shanghai").unwrap());
-        write(Rows { applied: &applied, trained: &trained, zone: &zone }).unwrap()
+        write(PredictionRows { applied: &applied, trained: &trained, zone: &zone }).unwrap()
     }
 
     #[test]

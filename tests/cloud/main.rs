@@ -1,7 +1,7 @@
 //! One job with a deadline on real spot availability: what must hold of its cost, and that no deadline is missed.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use tracecast_planner::cloud::availability::{SpotSeries, names};
 use tracecast_planner::cloud::backtest::{BySlack, CloudBacktest, backtest};
@@ -32,7 +32,7 @@ fn series(zones: &[&str]) -> Option<Vec<SpotSeries>> {
         zones.iter().map(|zone| real_trace(&format!("spot_skypilot/{zone}_v100_1.json"))).collect();
     let paths = paths?;
     let named = names(&paths.iter().map(PathBuf::as_path).collect::<Vec<&Path>>());
-    let of = |(path, name): (&std::path::PathBuf, String)| {
+    let of = |(path, name): (&PathBuf, String)| {
         SpotSeries::of(&read(std::slice::from_ref(path)).unwrap(), name, None).unwrap()
     };
     Some(paths.iter().zip(named).map(of).collect())

@@ -14,7 +14,7 @@ use tracecast_planner::cloud::request::CloudRequest;
 use crate::args::{Reading, duration};
 use crate::cmd::answer::{self, Answering};
 use crate::exit::Usage;
-use crate::progress::Clock;
+use crate::progress::{Clock, Steps};
 use crate::{early, output, source};
 
 /// Why these commands take no `--where`.
@@ -120,9 +120,9 @@ pub(crate) fn backtest(asked: &BacktestCloud, quiet: bool) -> Result<()> {
     let request = asked.spot.request(asked.slack.clone(), asked.starts);
     request.jobs()?;
     let (series, title) = asked.spot.series(quiet)?;
-    let clock = Clock::new(quiet, "beginning the job at each start of each trace");
-    let answer = CloudBacktestAnswer::of(&series, title, &request, &|| ())?;
-    drop(clock);
+    let steps = Steps::new(quiet, "running the job from each start", series.len() * request.starts);
+    let answer = CloudBacktestAnswer::of(&series, title, &request, &|| steps.step())?;
+    steps.finish();
     asked.answering.write(asked.charts.as_deref(), quiet, || answer.report(), || answer::json(&answer, "the answer"))
 }
 

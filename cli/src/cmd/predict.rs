@@ -10,7 +10,7 @@ use tracecast_analytics::time::Zone;
 use tracecast_predictors::duration::apply::apply;
 use tracecast_predictors::duration::backtest::BacktestOptions;
 use tracecast_predictors::duration::predictor::Predictor;
-use tracecast_predictors::output::{self as rows, Rows};
+use tracecast_predictors::output::{self as rows, PredictionRows};
 use tracecast_predictors::slurm::{self, Comment, LimitTest, ScriptOptions, TimeLimit};
 use tracecast_predictors::timeline::Timeline;
 
@@ -164,7 +164,7 @@ pub(crate) fn run(request: &Predict, quiet: bool) -> Result<()> {
             &format!("tracecast: {} entries written to {}", format::count(entries.len() as u64), folder.display()),
         );
     }
-    let rows = Rows { applied: &applied, trained: &trained, zone: &Zone::named(&trace.zone)? };
+    let rows = PredictionRows { applied: &applied, trained: &trained, zone: &Zone::named(&trace.zone)? };
     let bytes = match request.format {
         RowForm::Csv => rows.csv()?,
         RowForm::Jsonl => rows.json_lines()?,

@@ -10,7 +10,7 @@ use tracecast_analytics::schema::Resource;
 use tracecast_analytics::time::Written;
 use tracecast_analytics::time::Zone;
 use tracecast_planner::replay::answer::{Answer, Subject};
-use tracecast_planner::replay::growth::{self, Growth, team::Team};
+use tracecast_planner::replay::growth::{Growth, team::Team};
 use tracecast_planner::replay::input::{Column, Loaded, Matched, Options, load};
 use tracecast_planner::replay::shard::{self, Shard, Stored};
 use tracecast_planner::replay::study::{self, Named, Study};
@@ -281,7 +281,7 @@ pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
     let (schedules, seconds) = match &request.comparison.merge {
         Some(folders) => (merged(&study, folders)?, None),
         None => {
-            let steps = Steps::new(quiet, study.scenarios.len());
+            let steps = Steps::new(quiet, "replaying", study.scenarios.len());
             let (schedules, seconds) = study.run_all(|_| true, || steps.step())?;
             steps.finish();
             (schedules.into_iter().flatten().collect(), seconds)
@@ -295,8 +295,8 @@ pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
     }
     let mut found = study.answer(subject, &schedules, seconds)?;
     if let Some(growth) = growth {
-        let steps = Steps::new(quiet, study.scenarios.len() * request.jobs.draws as usize);
-        found.growth = Some(growth::grow(&study, &found, &growth, || steps.step())?);
+        let steps = Steps::new(quiet, "replaying", study.scenarios.len() * request.jobs.draws as usize);
+        found.growth = Some(study.grow(&found, &growth, || steps.step())?);
         steps.finish();
     }
     answer(request, &found, quiet)
@@ -440,7 +440,7 @@ fn columns(files: Files, loaded: &mut Loaded) -> Result<Vec<(&'static str, Match
 
 fn write_shard(request: &Simulate, study: &Study<'_>, shard: Shard, quiet: bool) -> Result<()> {
     let Some(folder) = &request.comparison.results else { bail!("--shard needs --results") };
-    let steps = Steps::new(quiet, (0..study.scenarios.len()).filter(|at| shard.mine(*at)).count());
+    let steps = Steps::new(quiet, "replaying", (0..study.scenarios.len()).filter(|at| shard.mine(*at)).count());
     let (schedules, _) = study.run_all(|at| shard.mine(at), || steps.step())?;
     steps.finish();
     let jobs = study.fingerprint();

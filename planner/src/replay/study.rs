@@ -15,6 +15,7 @@ use tracecast_analytics::schema::Resource;
 use super::answer::{Answer, Replay, SCHEMA, Subject, Yardstick};
 use super::compare::{self, TieBand, TieBreak, permute_ties};
 use super::fidelity::Fidelity;
+use super::growth::{self, Growth, GrowthAnswer};
 use super::input::Loaded;
 use super::metric::{Evaluation, evaluate};
 use super::shard;
@@ -224,6 +225,21 @@ impl<'a> Study<'a> {
             growth: None,
             charts: first.charts.clone(),
         })
+    }
+
+    /// What more work would do under each scenario, beside what was `found` on the record. `done` is called after each of draws × scenarios replays.
+    ///
+    /// # Errors
+    /// As [`crate::sim::simulate`]; if no job of the record holds GPUs, or a team cannot be drawn.
+    pub fn grow(&self, found: &Answer, growth: &Growth, done: impl Fn() + Sync) -> Result<GrowthAnswer> {
+        let metrics = std::iter::once(&found.metrics).chain(found.others.iter().map(|replay| &replay.metrics));
+        let policies: Vec<_> = self
+            .scenarios
+            .iter()
+            .zip(metrics)
+            .map(|(named, metrics)| (named.name.as_str(), &named.policy, metrics))
+            .collect();
+        growth::grow((&self.loaded.workload, &self.loaded.cluster), &policies, growth, done)
     }
 
     /// What the first scenario's mean wait is under other orders of jobs submitted in the same second.

@@ -1,6 +1,6 @@
 //! What if there were more (or less) work, or a team more: the jobs of a record multiplied, and the replays of several draws.
 //!
-//! [`draw`](self) chooses jobs by user and week, so that habits stay; [`team`] says what a team is. Over draws, GPU time is what was asked for; the hour of the
+//! `draw` chooses jobs by user and week, so that habits stay; [`team`] says what a team is. Over draws, GPU time is what was asked for; the hour of the
 //! week of no job changes. Every policy is replayed on every draw, beside what it did on the record itself. O(draws × policies × replay).
 //!
 //! Worked number: of ten draws with mean waits of 2 h and a standard deviation of 0.3 h, the 95 % interval of the mean is 2 ± 2.262 × 0.3 / √10 h =
@@ -15,11 +15,9 @@ use serde::Serialize;
 use statrs::distribution::{ContinuousCDF as _, StudentsT};
 use tracecast_analytics::stats::sum;
 
-use super::answer::Answer;
-use super::input::Loaded;
 use super::metric::{Metrics, evaluate};
-use super::study::Study;
 use crate::error::{Error, Result};
+use crate::sim::cluster::Cluster;
 use crate::sim::policy::Policy;
 use crate::sim::workload::Workload;
 use draw::Drawing;
@@ -152,13 +150,17 @@ struct Draw {
     found: Vec<Figures>,
 }
 
-/// Replays the scenarios of a study on several draws of more work, beside what it has `found` on the record. Draws run side by side; the
+/// Replays policies, each with its name and what it did on the record, on several draws of more work. Draws run side by side; the
 /// answer does not depend on threads. `done` is called after each of draws × scenarios replays.
 ///
 /// # Errors
 /// As [`crate::sim::simulate`]; if no job of the record holds GPUs.
-pub fn grow(study: &Study<'_>, found: &Answer, growth: &Growth, done: impl Fn() + Sync) -> Result<GrowthAnswer> {
-    let Loaded { workload: record, cluster, .. } = study.loaded;
+pub(super) fn grow(
+    (record, cluster): (&Workload, &Cluster),
+    policies: &[(&str, &Policy, &Metrics)],
+    growth: &Growth,
+    done: impl Fn() + Sync,
+) -> Result<GrowthAnswer> {
     let asked_gpu_s = record.asked_gpu_s();
     if asked_gpu_s <= 0.0 {
         let what = "no job of the record holds GPUs for any time, so there is no work to multiply";
@@ -175,7 +177,7 @@ pub fn grow(study: &Study<'_>, found: &Answer, growth: &Growth, done: impl Fn() 
         .into_par_iter()
         .map(|draw| {
             let (workload, _) = drawing.draw(growth.seed.wrapping_mul(1_000_003).wrapping_add(draw));
-            let found: Result<_> = study.scenarios.par_iter().map(|named| figures(&workload, &named.policy)).collect();
+            let found: Result<_> = policies.par_iter().map(|(_, policy, _)| figures(&workload, policy)).collect();
             Ok(Draw { asked_gpu_s: workload.asked_gpu_s(), jobs: workload.len() as f64, found: found? })
         })
         .collect::<Result<_>>()?;
@@ -183,14 +185,14 @@ pub fn grow(study: &Study<'_>, found: &Answer, growth: &Growth, done: impl Fn() 
         let ratios: Vec<f64> = draws.iter().map(|draw| value(draw) / of).collect();
         OverDraws::of(&ratios).ok_or_else(|| Error::Defect("there are fewer than two draws".to_owned()))
     };
-    let now = std::iter::once(&found.metrics).chain(found.others.iter().map(|replay| &replay.metrics));
-    let policies = study.scenarios.iter().zip(now.map(Figures::of)).enumerate().map(|(at, (named, now))| {
+    let replays = policies.iter().enumerate().map(|(at, (name, _, metrics))| {
+        let now = Figures::of(metrics);
         let over = |figure: &dyn Fn(&Figures) -> Option<f64>| {
             let values: Option<Vec<f64>> = draws.iter().map(|draw| draw.found.get(at).and_then(figure)).collect();
             values.and_then(|values| OverDraws::of(&values))
         };
         GrownReplay {
-            name: named.name.clone(),
+            name: (*name).to_owned(),
             mean_wait_s: over(&|found| found.mean_wait_s),
             p95_wait_s: over(&|found| found.p95_wait_s),
             utilisation: over(&|found| found.utilisation),
@@ -206,7 +208,7 @@ pub fn grow(study: &Study<'_>, found: &Answer, growth: &Growth, done: impl Fn() 
         whole_weeks: u64::try_from(drawing.whole_weeks()).unwrap_or(0),
         gpu_time_ratio: ratio(&|draw| draw.asked_gpu_s, asked_gpu_s)?,
         jobs_ratio: ratio(&|draw| draw.jobs, record.len() as f64)?,
-        policies: policies.collect(),
+        policies: replays.collect(),
     })
 }
 
