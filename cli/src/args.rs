@@ -57,24 +57,6 @@ impl Reading {
     }
 }
 
-/// The time in which jobs were submitted, for commands that can look at a part of them.
-#[derive(Debug, Default, Args)]
-pub(crate) struct Submitted {
-    /// Look only at jobs that were submitted at this time or later: short for --where "submit >= '...'"
-    #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true)]
-    pub(crate) from: Option<Written>,
-    /// Look only at jobs that were submitted before this time, where a date includes that day
-    #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true)]
-    pub(crate) to: Option<Written>,
-}
-
-impl Submitted {
-    /// The window, which is in order as far as that can be told before the zone is known.
-    pub(crate) fn window(&self) -> anyhow::Result<Window<'_>> {
-        window(&self.from, &self.to)
-    }
-}
-
 fn reader(id: &str) -> Result<String, &'static str> {
     let known = ingest::readers().iter().any(|reader| reader.id() == id);
     known.then(|| id.to_owned()).ok_or("no such reader; `tracecast formats` lists them")

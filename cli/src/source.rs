@@ -8,7 +8,7 @@ use tracecast_analytics::quality::Ledger;
 #[cfg(feature = "query")]
 use tracecast_analytics::query;
 use tracecast_analytics::report::markup::printable;
-use tracecast_analytics::time::{Window, Zone};
+use tracecast_analytics::time::Zone;
 use tracecast_analytics::{Trace, storage};
 use tracecast_planner::replay::input::Site;
 
@@ -36,48 +36,18 @@ pub(crate) fn open_whole(sources: &[PathBuf], reading: &Reading, quiet: bool, wh
     }
 }
 
-/// As [`open`], and then cuts the trace to the jobs that were submitted within `window`.
-pub(crate) fn open_between(
-    sources: &[PathBuf],
-    reading: &Reading,
-    window: &Window<'_>,
-    quarantine: Option<&Path>,
-    quiet: bool,
-) -> Result<Trace> {
-    let mut trace = open(sources, reading, quarantine, quiet)?;
-    let zone = Zone::named(&trace.zone)?;
-    let (from_ms, to_ms) = window.resolve(&zone)?;
-    let side = |sign: &str, ms: i64| format!("submit {sign} '{}'", zone.show(ms));
-    let sides = [from_ms.map(|ms| side(">=", ms)), to_ms.map(|ms| side("<", ms))];
-    let sides: Vec<String> = sides.into_iter().flatten().collect();
-    if sides.is_empty() {
-        return Ok(trace);
-    }
-    let submits = || trace.jobs.submit.iter();
-    let within = |at: i64| from_ms.is_none_or(|from| at >= from) && to_ms.is_none_or(|to| at < to);
-    let mask: Vec<bool> = submits().map(|submit| submit.is_some_and(within)).collect();
-    let unknown = submits().filter(Option::is_none).count();
-    cut(&mut trace, &mask, &sides.join(" and "), unknown, quiet)?;
-    Ok(trace)
-}
-
-/// Cuts a trace to some of its jobs, and says to how many.
-fn cut(trace: &mut Trace, mask: &[bool], condition: &str, unknown: usize, quiet: bool) -> Result<()> {
-    trace.select(mask, condition, unknown as u64);
-    let Some(selected) = &trace.selected else { return Ok(()) };
-    output::say(quiet, &format!("tracecast: {}", printable(&selected.sentence())));
-    if selected.jobs == 0 {
-        return Err(Usage(format!("no job meets `{condition}`; `tracecast describe` shows what there is")).into());
-    }
-    Ok(())
-}
-
 /// Cuts a trace to the jobs of `--where`.
 #[cfg(feature = "query")]
 fn select(trace: &mut Trace, reading: &Reading, quiet: bool) -> Result<()> {
     let Some(condition) = &reading.condition else { return Ok(()) };
     let selection = query::selection::select(trace, condition)?;
-    cut(trace, &selection.mask, condition, selection.unknown, quiet)
+    trace.select(&selection.mask, condition, selection.unknown as u64);
+    let Some(selected) = &trace.selected else { return Ok(()) };
+    output::say(quiet, &format!("tracecast: {}", printable(&selected.sentence())));
+    if selected.jobs == 0 {
+        return Err(Usage(format!("--where: no job meets `{condition}`; `tracecast query` shows what there is")).into());
+    }
+    Ok(())
 }
 
 #[cfg(not(feature = "query"))]

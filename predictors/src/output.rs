@@ -2,7 +2,7 @@
 //!
 //! The CSV begins with `job_id,predicted_duration_s`, as `tracecast simulate --predictions` reads it; the duration there is the
 //! quantile by which jobs are best ordered, chosen in training. All forms carry the same columns, in seconds, and whether the history was too short to
-//! rely on the quantiles (`unsure`). A job that has started has an `expected_end`: its start plus `mean_s`, to the second.
+//! rely on the quantiles (`unsure`). A job that has started has an `expected_end`, to the second.
 //!
 //! Worked example: one job, `17,940.500,612.100,…`, whose run is expected to be 612.1 s and under 940.5 s in four of five cases.
 
@@ -66,7 +66,7 @@ pub struct Line {
     pub schema: String,
     /// End of the training, milliseconds since the Unix epoch.
     pub trained_to_ms: i64,
-    /// When the job is expected to end, RFC 3339, whole seconds: its start plus `mean_s`; `null` while it is not known to have started.
+    /// When the job is expected to end, RFC 3339, whole seconds: its start plus the expected run, given its age if it still runs; `null` while it is not known to have started.
     pub expected_end: Option<String>,
     /// What is said of the job.
     #[serde(flatten)]

@@ -527,6 +527,8 @@ fn schemas_are_the_published_ones() {
         ("backtest-power", "planner/schema/backtest-power-1.schema.json"),
         ("decide-power", "planner/schema/decide-power-1.schema.json"),
         ("decide-power-state", "planner/schema/decide-power-state-1.schema.json"),
+        ("plan-cloud", "planner/schema/plan-cloud-1.schema.json"),
+        ("backtest-cloud", "planner/schema/backtest-cloud-1.schema.json"),
         ("backtest-demand", "predictors/schema/backtest-demand-1.schema.json"),
         ("backtest-interference", "predictors/schema/backtest-interference-1.schema.json"),
         ("predictions", "predictors/schema/predictions-1.schema.json"),

@@ -79,6 +79,19 @@ fn waiting_jobs_are_predicted_in_every_form_and_simulate_reads_them() {
     assert!(output.status.success(), "{}", stderr(&output));
 }
 
+/// Ann's jobs run about two minutes. One of hers has run for two hours when the record ends: it is not expected to have ended by then.
+#[test]
+fn a_job_that_still_runs_is_expected_to_end_later() {
+    let site = trained();
+    let running = jobs(600) + "700,ann,va,1,4,1,RUNNING,2020-04-25 22:00:00,2020-04-25 22:00:00,,,0\n";
+    let source = site.folder.file("cluster_log.csv", &running);
+    let lines = stdout(&predict(&Site { source, ..site }, &["--format", "jsonl"]));
+    let line = lines.lines().map(json).find(|line| line["job_id"] == "700").unwrap();
+    assert!(line["mean_s"].as_f64().unwrap() > 0.0);
+    // The record ends when 600 and 601 are submitted, 600 hours after 1 April.
+    assert!(line["expected_end"].as_str().unwrap() >= "2020-04-26T00:00:00+08:00", "{line}");
+}
+
 #[test]
 fn the_model_is_the_same_whatever_the_number_of_threads() {
     let site = trained();

@@ -257,23 +257,6 @@ fn where_is_as_if_the_source_had_been_cut_by_hand() {
 }
 
 #[test]
-fn from_and_to_are_short_for_a_condition_on_submission() {
-    let folder = Folder::new();
-    let source = folder.file("cluster_log.csv", JOBS);
-    let said = |arguments: &[&str]| {
-        let output = tracecast(&[&["describe", &source, "--json"], arguments].concat());
-        assert!(output.status.success(), "{arguments:?}: {}", stderr(&output));
-        json(&stdout(&output))
-    };
-    let condition = "submit >= '2020-04-01 00:10:00' and submit < '2020-04-02 00:00:00'";
-    assert_eq!(said(&["--from", "2020-04-01T00:10:00", "--to", "2020-04-01"]), said(&["--where", condition]));
-    for (from, to, code) in [("2021-01-01", "2021-01-02", 2), ("2020-04-02", "2020-04-01", 2)] {
-        let output = tracecast(&["describe", &source, "--from", from, "--to", to]);
-        assert_eq!(output.status.code(), Some(code), "{}", stderr(&output));
-    }
-}
-
-#[test]
 fn where_says_what_it_selected_and_who_refuses_it() {
     let folder = Folder::new();
     let source = folder.file("cluster_log.csv", JOBS);

@@ -76,10 +76,15 @@ impl Selected {
 }
 
 impl Trace {
-    /// Keeps the jobs for which `mask` holds, in their order, with their attempts and placements; the module says what goes. Adds a note.
+    /// Keeps the jobs for which `mask` holds, in their order, with their attempts and placements; the module says what goes. Adds notes. Where it holds
+    /// for all, the trace stays whole.
     pub fn select(&mut self, mask: &[bool], condition: &str, unknown: u64) {
         let kept = |ix: &u32| mask.get(*ix as usize).copied().unwrap_or(false);
         let before = self.jobs.len();
+        if before > 0 && (0u32..).take(before).all(|ix| kept(&ix)) {
+            self.note(format!("All {} meet the condition `{condition}`.", counted(before as u64, "job", "jobs")));
+            return;
+        }
         let order: Vec<u32> = (0..u32::try_from(before).unwrap_or(u32::MAX)).filter(kept).collect();
         self.jobs.permute(&order);
         let keys: HashSet<&str> = self.jobs.job_key.iter().flatten().collect();
@@ -102,6 +107,11 @@ impl Trace {
         };
         let selected = Selected { condition, jobs: order.len() as u64, of, unknown };
         self.note(selected.sentence());
+        self.note(
+            "Of a part of the jobs: nodes, capacity and samples are left out, as they are of the whole cluster. Rates and queues are over the time from the \
+             first to the last moment that these jobs name, which is longer than a time that the condition cuts out."
+                .to_owned(),
+        );
         self.selected = Some(selected);
     }
 }
@@ -132,7 +142,10 @@ mod tests {
         // The label that nobody has any more is gone, too.
         assert_eq!((trace.jobs.vc.distinct(), trace.nodes.len()), (1, 0));
         let sentence = "Only jobs with `vc = 'x'` are looked at: 2 of 3 jobs. For 1 job the condition is unknown; that is left out, too.";
-        assert_eq!(trace.notes, [sentence]);
+        assert_eq!(trace.notes.first().map(String::as_str), Some(sentence));
+        trace.select(&[true, true], "1 = 1", 0);
+        assert_eq!(trace.selected.as_ref().map(|selected| selected.jobs), Some(2));
+        assert!(trace.notes.iter().any(|note| note == "All 2 jobs meet the condition `1 = 1`."), "{:?}", trace.notes);
     }
 
     #[test]

@@ -53,9 +53,10 @@ fn gap(text: &str) -> Result<i64, String> {
 }
 
 impl Spot {
-    fn request(&self, slacks: Vec<f64>, starts: usize) -> CloudRequest {
+    fn request(&self, deadline_ms: Option<i64>, slacks: Vec<f64>, starts: usize) -> CloudRequest {
         CloudRequest {
             work_ms: self.work,
+            deadline_ms,
             slacks,
             changeover_ms: self.changeover,
             price_ratio: self.price_ratio,
@@ -73,13 +74,17 @@ impl Spot {
         }
         let named = names(&paths.iter().map(PathBuf::as_path).collect::<Vec<&Path>>());
         let mut series = Vec::with_capacity(paths.len());
-        for (path, name) in paths.iter().zip(named) {
+        for (at, (path, name)) in paths.iter().zip(&named).enumerate() {
+            if named.iter().take(at).any(|other| other == name) {
+                let what = format!("two traces are called {name}; name each zone once, by files of different names");
+                return Err(Usage(what).into());
+            }
             let trace = if storage::is_folder(path) {
                 source::open_whole(std::slice::from_ref(path), &self.reading, quiet, NO_JOBS)?
             } else {
                 source::open(std::slice::from_ref(path), &self.reading, None, quiet)?
             };
-            series.push(SpotSeries::of(&trace, name, self.gap)?);
+            series.push(SpotSeries::of(&trace, name.clone(), self.gap)?);
         }
         let title = match series.as_slice() {
             [one] => one.name.clone(),
@@ -117,7 +122,7 @@ pub(crate) fn backtest(asked: &BacktestCloud, quiet: bool) -> Result<()> {
     asked.spot.reading.needs_all_jobs(NO_JOBS)?;
     asked.answering.check(&[])?;
     early::folders([&asked.charts])?;
-    let request = asked.spot.request(asked.slack.clone(), asked.starts);
+    let request = asked.spot.request(None, asked.slack.clone(), asked.starts);
     request.jobs()?;
     let (series, title) = asked.spot.series(quiet)?;
     let steps = Steps::new(quiet, "running the job from each start", series.len() * request.starts);
@@ -153,12 +158,7 @@ pub(crate) fn plan(asked: &PlanCloud, quiet: bool) -> Result<()> {
     asked.spot.reading.needs_all_jobs(NO_JOBS)?;
     asked.answering.check(&[])?;
     early::folders([&asked.emit_to])?;
-    let slack = match (asked.deadline, asked.slack) {
-        (Some(deadline), _) if deadline > 0 => asked.spot.work as f64 / deadline as f64,
-        (_, Some(slack)) => slack,
-        _ => return Err(Usage("--deadline must be more than 0".to_owned()).into()),
-    };
-    let request = asked.spot.request(vec![slack], asked.starts);
+    let request = asked.spot.request(asked.deadline, asked.slack.into_iter().collect(), asked.starts);
     request.jobs()?;
     let (series, title) = asked.spot.series(quiet)?;
     let clock = Clock::new(quiet, "trying every policy in every zone");

@@ -8,26 +8,21 @@ use tracecast_analytics::Trace;
 use tracecast_analytics::describe::{Description, tables};
 use tracecast_analytics::ingest::MAPPING_FILE;
 
-use crate::args::{Reading, Submitted, TIMES};
+use crate::args::Reading;
 use crate::cmd::answer::{self, Answering};
 use crate::progress::Clock;
 use crate::{early, output, source};
 
-/// One invocation that works, for the end of the help.
-const EXAMPLE: &str = "\
-Example, the bundled sample as one HTML file:
-  tracecast describe datasets/sample --format html --out sample.html";
-
 #[derive(Debug, Args)]
-#[command(after_help = format!("{EXAMPLE}\n\n{TIMES}"))]
+#[command(after_help = "\
+Example, the bundled sample as one HTML file:
+  tracecast describe datasets/sample --format html --out sample.html")]
 pub(crate) struct Describe {
     /// Trace to read: files, folders or patterns, or a trace folder that `tracecast ingest` wrote
     #[arg(required = true, value_name = "SOURCE")]
     pub(crate) sources: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) reading: Reading,
-    #[command(flatten)]
-    pub(crate) submitted: Submitted,
     #[command(flatten)]
     pub(crate) answering: Answering,
     /// Write each chart of the answer into this folder, as SVG and as PNG
@@ -41,10 +36,9 @@ pub(crate) struct Describe {
 }
 
 pub(crate) fn run(request: &Describe, quiet: bool) -> Result<()> {
-    let window = request.submitted.window()?;
     request.answering.check(&[])?;
     early::folders([&request.charts, &request.tables])?;
-    let trace = source::open_between(&request.sources, &request.reading, &window, None, quiet)?;
+    let trace = source::open(&request.sources, &request.reading, None, quiet)?;
     let clock = Clock::new(quiet, "describing");
     let description = Description::of(&trace);
     drop(clock);

@@ -6,25 +6,20 @@ use anyhow::Result;
 use clap::Args;
 use tracecast_analytics::storage;
 
-use crate::args::{Reading, Submitted, TIMES};
+use crate::args::Reading;
 use crate::{early, output, source};
 
-/// One invocation that works, for the end of the help.
-const EXAMPLE: &str = "\
+#[derive(Debug, Args)]
+#[command(after_help = "\
 Example, a bundled CSV file with its mapping file:
   tracecast ingest datasets/mappings/example/site.csv \\
-    --mapping datasets/mappings/example/site.toml --out site-trace";
-
-#[derive(Debug, Args)]
-#[command(after_help = format!("{EXAMPLE}\n\n{TIMES}"))]
+    --mapping datasets/mappings/example/site.toml --out site-trace")]
 pub(crate) struct Ingest {
     /// Source to convert: files, folders or patterns
     #[arg(required = true, value_name = "SOURCE")]
     pub(crate) sources: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) reading: Reading,
-    #[command(flatten)]
-    pub(crate) submitted: Submitted,
     /// Trace folder to write
     #[arg(long, short, value_name = "FOLDER")]
     pub(crate) out: PathBuf,
@@ -37,12 +32,10 @@ pub(crate) struct Ingest {
 }
 
 pub(crate) fn run(request: &Ingest, quiet: bool) -> Result<()> {
-    let window = request.submitted.window()?;
     output::may_replace(&request.out, request.force)?;
     early::folder(&request.out)?;
     early::files([&request.quarantine])?;
-    let trace =
-        source::open_between(&request.sources, &request.reading, &window, request.quarantine.as_deref(), quiet)?;
+    let trace = source::open(&request.sources, &request.reading, request.quarantine.as_deref(), quiet)?;
     let manifest = storage::save(&trace, &request.out)?;
     let tables: Vec<String> = manifest.tables.iter().map(|table| format!("{} {}", table.name, table.rows)).collect();
     let ledger = &trace.ledger;

@@ -7,26 +7,21 @@ use clap::Args;
 use tracecast_analytics::report;
 use tracecast_planner::advice::{self, ReportRequest};
 
-use crate::args::{Reading, Submitted, TIMES};
+use crate::args::Reading;
 use crate::cmd::{answer, describe};
 use crate::progress::Clock;
 use crate::{early, output, source};
 
-/// One invocation that works, for the end of the help.
-const EXAMPLE: &str = "\
-Example, the bundled sample:
-  tracecast report datasets/sample --out sample-report";
-
 #[derive(Debug, Args)]
-#[command(after_help = format!("{EXAMPLE}\n\n{TIMES}"))]
+#[command(after_help = "\
+Example, the bundled sample:
+  tracecast report datasets/sample --out sample-report")]
 pub(crate) struct Report {
     /// Trace to read: files, folders or patterns, or a trace folder [default: the bundled synthetic sample]
     #[arg(value_name = "SOURCE")]
     pub(crate) sources: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) reading: Reading,
-    #[command(flatten)]
-    pub(crate) submitted: Submitted,
     /// Folder into which report.html and report.json are written
     #[arg(long, short, value_name = "FOLDER", default_value = "tracecast-report")]
     pub(crate) out: PathBuf,
@@ -41,11 +36,10 @@ pub(crate) struct Report {
 }
 
 pub(crate) fn run(request: &Report, quiet: bool) -> Result<()> {
-    let window = request.submitted.window()?;
     early::folder(&request.out)?;
     let bundled = request.sources.is_empty();
     let sources = if bundled { vec![source::sample()?] } else { request.sources.clone() };
-    let trace = source::open_between(&sources, &request.reading, &window, None, quiet)?;
+    let trace = source::open(&sources, &request.reading, None, quiet)?;
     let title = match &request.title {
         Some(title) => title.clone(),
         None if bundled => "The bundled synthetic sample".to_owned(),

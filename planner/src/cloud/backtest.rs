@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use super::availability::SpotSeries;
 use super::policy::{Attempt, CloudPolicy, attempt};
-use super::request::{CloudRequest, longest, too_short};
+use super::request::{CloudRequest, check_need, longest, too_short};
 use crate::error::Result;
 use crate::plan::interval::drawn;
 use crate::plan::window::{Window, spread};
@@ -115,6 +115,7 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
 /// If what is asked makes no sense, a trace is too short for the loosest deadline, or an optimum cannot be computed.
 pub fn backtest(series: &[SpotSeries], request: &CloudRequest, done: &(dyn Fn() + Sync)) -> Result<CloudBacktest> {
     let jobs = request.jobs()?;
+    check_need(series, request.need)?;
     let mut tasks: Vec<(usize, Window)> = Vec::new();
     let mut up = Vec::with_capacity(series.len());
     for (at, zone) in series.iter().enumerate() {
@@ -242,6 +243,7 @@ mod tests {
         };
         let request = CloudRequest {
             work_ms: 10 * 3_600_000,
+            deadline_ms: None,
             slacks: vec![0.5, 0.8],
             changeover_ms: 0,
             price_ratio: 3.0,
@@ -258,7 +260,9 @@ mod tests {
             assert_eq!((cell.starts, cell.misses), (3, 0));
         }
         assert_eq!(found.chosen, CloudPolicy::SemiMarkov);
-        let short = CloudRequest { work_ms: 16 * 3_600_000, ..request };
+        let few = backtest(&[zone("none", 1.0)], &request, &|| ()).unwrap_err().to_string();
+        assert!(few.contains("never more than 1 instances, and 2 are needed"), "{few}");
+        let short = CloudRequest { work_ms: 16 * 3_600_000, need: 1, ..request };
         let said = backtest(&[zone("none", 1.0)], &short, &|| ()).unwrap_err().to_string();
         assert!(said.contains("30.0 h long") && said.contains("32.0 h"), "{said}");
     }

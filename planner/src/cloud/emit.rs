@@ -46,9 +46,21 @@ pub fn sky_pilot(answer: &CloudPlanAnswer) -> Vec<(String, String)> {
         });
         (format!("{name}.yaml"), stream(&[(what.to_owned(), document)]))
     };
+    let hours = |seconds: f64| format!("{:.2} h", seconds / 3600.0);
     let mut notes = vec![
-        answer.action.clone(),
+        answer.action.replace("**", "").replace('`', ""),
         format!("Begin with {}.", answer.now.begin_with()),
+        format!(
+            "The deadline is {} after the start, for {} of work. Whatever happens, the task on-demand must run once the time to the deadline is no more than the \
+             work left and a changeover of {}: {} after the start if no work is done by then, and later by as much as is done.",
+            hours(answer.deadline_s),
+            hours(answer.work_s),
+            hours(answer.changeover_s),
+            hours(answer.now.latest_on_demand_s)
+        ),
+        "When spot is lost: cancel the task on spot, subtract what the checkpoint holds from the work, and ask `tracecast plan cloud` again with the work and the \
+         time that are left, and with a trace that goes up to now."
+            .to_owned(),
         "The tasks share their work through a checkpoint that the job writes to storage that outlives its instance."
             .to_owned(),
     ];

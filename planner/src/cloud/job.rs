@@ -17,8 +17,12 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tracecast_analytics::time::DAY_MS;
 
 use crate::error::{Error, Result};
+
+/// The longest time to a deadline: ten years.
+const LONGEST_MS: i64 = 3650 * DAY_MS;
 
 /// What a job holds for a tick.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -75,19 +79,9 @@ impl DeadlineJob {
                 "it is work over time to the deadline: more than 0 and at most 1",
             );
         }
-        if changeover_ms < 0 {
-            return wrong("changeover", format!("{changeover_ms} ms"), "write a time such as 12min");
-        }
-        if !(price_ratio >= 1.0 && price_ratio.is_finite()) {
-            return wrong(
-                "price ratio",
-                price_ratio.to_string(),
-                "write how many times the spot price on-demand costs, at least 1",
-            );
-        }
-        let job = Self { work_ms, deadline_ms: (work_ms as f64 / slack).floor() as i64, changeover_ms, price_ratio };
-        if work_ms + changeover_ms > job.deadline_ms {
-            let least = work_ms as f64 / (work_ms + changeover_ms) as f64;
+        let least = work_ms as f64 / work_ms.saturating_add(changeover_ms.max(0)) as f64;
+        let deadline_ms = (work_ms as f64 / slack).floor() as i64;
+        if work_ms.saturating_add(changeover_ms) > deadline_ms {
             return wrong(
                 "slack that can be kept",
                 slack.to_string(),
@@ -97,7 +91,36 @@ impl DeadlineJob {
                 ),
             );
         }
-        Ok(job)
+        Self::within(work_ms, deadline_ms, changeover_ms, price_ratio)
+    }
+
+    /// A job with so much time to its deadline.
+    ///
+    /// # Errors
+    /// As [`DeadlineJob::new`].
+    pub fn within(work_ms: i64, deadline_ms: i64, changeover_ms: i64, price_ratio: f64) -> Result<Self> {
+        let wrong = |what: &'static str, found: String, remedy: String| Err(Error::Malformed { what, found, remedy });
+        let hours = |ms: i64| format!("{} h", ms as f64 / 3.6e6);
+        if work_ms <= 0 {
+            return wrong("amount of work", format!("{work_ms} ms"), "write a time such as 48h".to_owned());
+        }
+        if changeover_ms < 0 {
+            return wrong("changeover", format!("{changeover_ms} ms"), "write a time such as 12min".to_owned());
+        }
+        if !(price_ratio >= 1.0 && price_ratio.is_finite()) {
+            let remedy = "write how many times the spot price on-demand costs, at least 1";
+            return wrong("price ratio", price_ratio.to_string(), remedy.to_owned());
+        }
+        if deadline_ms > LONGEST_MS {
+            return wrong("time to a deadline", hours(deadline_ms), "ask for ten years at most".to_owned());
+        }
+        let least_ms = work_ms.saturating_add(changeover_ms);
+        if least_ms > deadline_ms {
+            let remedy =
+                format!("work and one changeover take {} even on demand; ask for that or more", hours(least_ms));
+            return wrong("deadline that can be kept", hours(deadline_ms), remedy);
+        }
+        Ok(Self { work_ms, deadline_ms, changeover_ms, price_ratio })
     }
 
     /// What the job costs on-demand from beginning to end, spot milliseconds.
@@ -112,7 +135,7 @@ impl DeadlineJob {
 
     /// Ticks until the deadline, the last perhaps cut by it.
     pub fn ticks(&self, tick_ms: i64) -> usize {
-        usize::try_from((self.deadline_ms + tick_ms - 1) / tick_ms.max(1)).unwrap_or(0)
+        usize::try_from((self.deadline_ms - 1) / tick_ms.max(1) + 1).unwrap_or(0)
     }
 }
 
@@ -300,5 +323,10 @@ mod tests {
         assert!(said(DeadlineJob::new(HOUR, 1.2, 0, 3.0)).contains("at most 1"));
         assert!(said(DeadlineJob::new(HOUR, 0.5, 0, f64::NAN)).contains("at least 1"));
         assert!(DeadlineJob::new(HOUR, 1.0, 0, 3.0).is_ok());
+        // Ten years are the most; a slack near 0 asks for more than there are milliseconds.
+        assert!(said(DeadlineJob::new(HOUR, 1e-12, 0, 3.0)).contains("ten years at most"));
+        // A deadline is taken as it is, to the millisecond.
+        assert!(DeadlineJob::within(HOUR, 226 * MIN, 166 * MIN, 3.0).is_ok());
+        assert!(said(DeadlineJob::within(HOUR, 226 * MIN - 1, 166 * MIN, 3.0)).contains("ask for that or more"));
     }
 }

@@ -62,7 +62,7 @@ impl Grid {
                 what: "job whose optimum can be computed",
                 found: format!("{:.3} h of work in ticks of {} ms", job.work_ms as f64 / 3.6e6, tick_ms),
                 remedy: format!(
-                    "ticks, work and changeover have only {unit_ms} ms in common; round work and changeover to whole minutes"
+                    "ticks, work and changeover have only {unit_ms} ms in common; round work and changeover to whole minutes, and the ticks (the gap between samples) to whole seconds"
                 ),
             });
         }

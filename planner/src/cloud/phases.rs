@@ -13,7 +13,8 @@
 //!
 //! **Hours of the day** ([`Phases::with_hours`]). Spot that was up at an hour is likelier up a day later than half a day later. So each hour multiplies the
 //! chances to come up and to go down by (seen + c)/(expected + c): changes seen and expected in the hours around it, weighed by a bell of
-//! [`AROUND_H`] hours, and c = [`PRIOR_CHANGES`]. Hours count from the first tick of the trace, so no date is needed. Without a past all are 1.
+//! [`AROUND_H`] hours, and c = [`PRIOR_CHANGES`]. Hours count from the first tick of the trace, so no date is needed. Without a past all are 1. The belief is
+//! updated without them.
 //!
 //! O(rounds × ticks × phases²). Worked example: one phase each, a past of ten ticks of an hour, down for five and then up for five. One departure from
 //! down in four stays and one change, none from up in four stays. The prior adds, for each kind, [`PRIOR_RUNS`] = 20 departures in 20·2 = 40 ticks. So
@@ -112,7 +113,7 @@ impl Phases {
         let mut belief = self.start();
         for (tick, pair) in past.windows(2).enumerate() {
             let &[was, is] = pair else { continue };
-            self.see(&mut belief, was, tick);
+            self.see(&mut belief, was);
             let leaves: f64 = self
                 .of(was)
                 .map(|from| self.of(!was).map(|to| belief.0[from] * self.chances[from][to]).sum::<f64>())
@@ -263,28 +264,16 @@ impl Phases {
     /// The belief after `past`.
     pub fn after(&self, past: &[bool]) -> Belief {
         let mut belief = self.start();
-        past.iter().enumerate().for_each(|(tick, up)| self.see(&mut belief, *up, tick));
+        past.iter().for_each(|up| self.see(&mut belief, *up));
         belief
     }
 
-    /// Takes what is seen at `tick`, counted from the first of the trace, into a belief.
-    pub fn see(&self, belief: &mut Belief, up: bool, tick: usize) {
+    /// Takes what is seen in the next tick into a belief. The hour of the day says when a change is likely, not from which phase, so it has no part here.
+    pub fn see(&self, belief: &mut Belief, up: bool) {
         let mut next = vec![0.0; self.count()];
         let mut all = 0.0;
-        let hour = self.hour(tick as i64 * self.tick_ms);
-        let daily = self.daily.map(|hours| hours[hour]);
         for to in self.of(up) {
-            let chance: f64 = belief
-                .0
-                .iter()
-                .zip(&self.chances)
-                .enumerate()
-                .map(|(from, (chance, row))| {
-                    let leaves =
-                        if from / self.each == to / self.each { 1.0 } else { daily[usize::from(from >= self.each)] };
-                    chance * row[to] * leaves
-                })
-                .sum();
+            let chance: f64 = belief.0.iter().zip(&self.chances).map(|(chance, row)| chance * row[to]).sum();
             next[to] = chance;
             all += chance;
         }
@@ -364,7 +353,7 @@ mod tests {
         let phases = Phases::fit(&past, MOST, 300_000);
         let lost = |age: usize| {
             let mut belief = phases.after(&past);
-            (0..age).for_each(|_| phases.see(&mut belief, true, 0));
+            (0..age).for_each(|_| phases.see(&mut belief, true));
             let (all, kept) = phases.over(900_000.0, 0);
             let sum = |matrix: &Matrix| -> f64 {
                 belief.0.iter().zip(matrix).map(|(chance, row)| chance * row.iter().sum::<f64>()).sum()

@@ -17,7 +17,7 @@ use super::answer::notes;
 use super::availability::SpotSeries;
 use super::job::{DeadlineJob, Holding, JobView, Pilot, ride};
 use super::policy::{Attempt, CloudPolicy, attempt, learned, pilot, programmes};
-use super::request::{CloudRequest, longest, too_short};
+use super::request::{CloudRequest, check_need, longest, too_short};
 use crate::error::{Error, Result};
 use crate::plan::interval::mean;
 use crate::plan::window::{Window, learn_and_choose, spread};
@@ -46,8 +46,10 @@ pub struct CloudCandidate {
     pub report_cost_ratio: IntervalEstimate,
     /// The dearest of them.
     pub report_worst: f64,
-    /// Deadlines missed on all windows.
-    pub misses: usize,
+    /// Deadlines missed on the windows it was chosen on.
+    pub choose_misses: usize,
+    /// Deadlines missed on those it is reported on.
+    pub report_misses: usize,
 }
 
 /// What to do from the last tick of the data on.
@@ -101,8 +103,10 @@ pub struct CloudPlanAnswer {
     pub zone: Option<String>,
     /// Its instance, if known.
     pub instance: Option<String>,
-    /// The policy chosen.
+    /// The policy chosen on the earlier windows.
     pub chosen: CloudPolicy,
+    /// The policy to follow: the one chosen, or on-demand alone where that cost no more on the later windows.
+    pub followed: CloudPolicy,
     /// Every zone with every policy.
     pub candidates: Vec<CloudCandidate>,
     /// What to do from the end of the data on.
@@ -137,6 +141,7 @@ impl CloudPlanAnswer {
     /// If what is asked makes no sense, a trace is too short, or an optimum cannot be computed.
     pub fn of(series: &[SpotSeries], title: String, request: &CloudRequest) -> Result<Self> {
         let jobs = request.jobs()?;
+        check_need(series, request.need)?;
         let jobs = jobs.get(..1).unwrap_or(&jobs);
         let Some(job) = jobs.first() else { return Err(Error::NoScenario("no trace is named; name at least one")) };
         let mut candidates: Vec<CloudCandidate> = Vec::new();
@@ -152,6 +157,7 @@ impl CloudPlanAnswer {
             for policy in CloudPolicy::ALL {
                 let shares = |of: &[Attempt]| -> Vec<f64> { of.iter().map(|attempt| attempt.share(policy)).collect() };
                 let (early, late) = (shares(&choose), shares(&report));
+                let missed = |of: &[Attempt]| of.iter().filter(|attempt| attempt.run(policy).missed).count();
                 candidates.push(CloudCandidate {
                     trace: zone.name.clone(),
                     policy,
@@ -161,22 +167,29 @@ impl CloudPlanAnswer {
                     report_windows: late.len(),
                     report_cost_ratio: mean(&late),
                     report_worst: late.iter().copied().fold(0.0, f64::max),
-                    misses: choose.iter().chain(&report).filter(|attempt| attempt.run(policy).missed).count(),
+                    choose_misses: missed(&choose),
+                    report_misses: missed(&report),
                 });
             }
         }
-        // Of equals, the earlier zone, and the policy that is listed first among those to choose from.
-        let order = |policy: CloudPolicy| CloudPolicy::CAUSAL.iter().position(|of| *of == policy).unwrap_or(usize::MAX);
-        let best = candidates.iter().filter(|candidate| candidate.causal && candidate.misses == 0).min_by(|a, b| {
-            a.choose_cost_ratio.total_cmp(&b.choose_cost_ratio).then(order(a.policy).cmp(&order(b.policy)))
-        });
+        // Of equals, on-demand alone, which needs nobody to watch; else the policy that is listed first among those to choose from, in the earlier zone.
+        let order = |policy: CloudPolicy| {
+            let place = CloudPolicy::CAUSAL.iter().position(|of| *of == policy).unwrap_or(usize::MAX);
+            if policy == CloudPolicy::OnDemand { 0 } else { place + 1 }
+        };
+        let best =
+            candidates.iter().filter(|candidate| candidate.causal && candidate.choose_misses == 0).min_by(|a, b| {
+                a.choose_cost_ratio.total_cmp(&b.choose_cost_ratio).then(order(a.policy).cmp(&order(b.policy)))
+            });
         let Some(best) = best.cloned() else {
             return Err(Error::NoScenario("no trace is named; name at least one"));
         };
         let Some(zone) = series.iter().find(|zone| zone.name == best.trace) else {
             return Err(Error::Defect("the chosen zone is none of those named".to_owned()));
         };
-        let now = from_now(zone, best.policy, request.need, job);
+        // What the later windows speak against is not followed.
+        let followed = if best.report_cost_ratio.value < 1.0 { best.policy } else { CloudPolicy::OnDemand };
+        let now = from_now(zone, followed, request.need, job);
         let mut answer = Self {
             schema: SCHEMA.to_owned(),
             title,
@@ -190,6 +203,7 @@ impl CloudPlanAnswer {
             zone: zone.zone.clone(),
             instance: zone.instance.clone(),
             chosen: best.policy,
+            followed,
             candidates,
             now,
             action: String::new(),
@@ -206,6 +220,20 @@ impl CloudPlanAnswer {
             return format!(
                 "**Run the job on-demand**, in `{}`: no use of spot was cheaper on the windows of choice.",
                 self.trace
+            );
+        }
+        if self.followed == CloudPolicy::OnDemand {
+            return format!(
+                "**Run the job on-demand**, in `{}`: the {}, which cost least on the windows of choice, cost no less than on-demand on the later ones.",
+                self.trace,
+                self.chosen.in_words()
+            );
+        }
+        if self.now.if_up == Holding::OnDemand && self.now.if_down == Holding::OnDemand {
+            return format!(
+                "**Begin on-demand**, in `{}` (policy: {}): the deadline leaves no time for spot yet.",
+                self.trace,
+                self.chosen.in_words()
             );
         }
         let wait = if self.now.wait_at_most_s > 0.0 {
@@ -228,7 +256,7 @@ impl CloudPlanAnswer {
 
     fn recommended(&self, best: &CloudCandidate) -> Option<Recommendation> {
         let cost = best.report_cost_ratio;
-        if best.policy == CloudPolicy::OnDemand || !worth(1.0 - cost.value, 1.0 - cost.high, 1.0) {
+        if self.followed == CloudPolicy::OnDemand || !worth(1.0 - cost.value, 1.0 - cost.high, 1.0) {
             return None;
         }
         let change = |share: f64| share - 1.0;
@@ -304,7 +332,7 @@ impl CloudPlanAnswer {
                 format::percent(cost.value),
                 format::percent(cost.low),
                 format::percent(cost.high),
-                format::counted(best.misses as u64, "deadline", "deadlines")
+                format::counted(best.report_misses as u64, "deadline", "deadlines")
             ));
         }
         let beside = [CloudPolicy::UniformProgress, CloudPolicy::Greedy, CloudPolicy::Omniscient];
@@ -335,7 +363,7 @@ impl CloudPlanAnswer {
                 Cell::float(100.0 * of.report_cost_ratio.value, 1),
                 format!("{:.1} to {:.1}", 100.0 * of.report_cost_ratio.low, 100.0 * of.report_cost_ratio.high).into(),
                 Cell::float(100.0 * of.report_worst, 1),
-                Cell::Int(of.misses as i64),
+                Cell::Int((of.choose_misses + of.report_misses) as i64),
             ]);
         }
         table.note = Some("The omniscient optimum knows the window; nobody can follow it.".to_owned());
@@ -350,7 +378,9 @@ impl CloudPlanAnswer {
                 format!("on-demand after {} without work done", format::duration(now.latest_on_demand_s)),
             ),
         ] {
-            next.rows.push(vec![when.into(), what.into()]);
+            if when != "it does not come" || now.wait_at_most_s > 0.0 {
+                next.rows.push(vec![when.into(), what.into()]);
+            }
         }
         report.sections = vec![
             Section::new("cloud-now", "What to do now").with_table(next),
@@ -368,7 +398,7 @@ fn from_now(zone: &SpotSeries, policy: CloudPolicy, need: u32, job: &DeadlineJob
     let first = |one: bool| {
         let mut held = None;
         let mut seen = |holding: Holding| held = held.or(Some(holding));
-        ride(pilot(policy, &fitted, up.len()).as_mut(), &[one], zone.tick_ms, job, &mut seen);
+        ride(pilot(policy, &fitted).as_mut(), &[one], zone.tick_ms, job, &mut seen);
         held.unwrap_or(Holding::OnDemand)
     };
     let waits = |pilot: &mut dyn Pilot| {
@@ -383,7 +413,7 @@ fn from_now(zone: &SpotSeries, policy: CloudPolicy, need: u32, job: &DeadlineJob
         if_up: first(true),
         if_down: first(false),
         last_up: up.last().copied().unwrap_or(false),
-        wait_at_most_s: waits(pilot(policy, &fitted, up.len()).as_mut()),
+        wait_at_most_s: waits(pilot(policy, &fitted).as_mut()),
         latest_on_demand_s: waits(&mut Waiting),
     }
 }
@@ -417,6 +447,7 @@ mod tests {
         };
         let request = CloudRequest {
             work_ms: 24 * 3_600_000,
+            deadline_ms: None,
             slacks: vec![0.6],
             changeover_ms: 720_000,
             price_ratio: 3.0,

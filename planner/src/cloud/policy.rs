@@ -166,7 +166,7 @@ pub fn attempt(up: &[bool], tick_ms: i64, window: &Window, jobs: &[DeadlineJob])
                 CloudPolicy::Omniscient => JobRun { cost: optimum(ahead, tick_ms, job)?, ..JobRun::default() },
                 _ => {
                     let fitted = programmes(&learned, start, tick_ms, job);
-                    ride(pilot(policy, &fitted, start).as_mut(), ahead, tick_ms, job, &mut |_| ())
+                    ride(pilot(policy, &fitted).as_mut(), ahead, tick_ms, job, &mut |_| ())
                 }
             };
             if let Some(slot) = attempt.runs.get_mut(place) {
@@ -178,16 +178,12 @@ pub fn attempt(up: &[bool], tick_ms: i64, window: &Window, jobs: &[DeadlineJob])
 }
 
 /// The pilot of a policy that decides from the past.
-pub(super) fn pilot<'a>(
-    policy: CloudPolicy,
-    fitted: &'a [(usize, Programme, Belief)],
-    start: usize,
-) -> Box<dyn Pilot + 'a> {
+pub(super) fn pilot<'a>(policy: CloudPolicy, fitted: &'a [(usize, Programme, Belief)]) -> Box<dyn Pilot + 'a> {
     match policy {
         CloudPolicy::Greedy => Box::new(Greedy),
         CloudPolicy::TimeSliced => Box::new(TimeSliced),
         CloudPolicy::UniformProgress => Box::new(UniformProgress),
-        CloudPolicy::Markov | CloudPolicy::SemiMarkov => Box::new(Programmed::new(fitted, start)),
+        CloudPolicy::Markov | CloudPolicy::SemiMarkov => Box::new(Programmed::new(fitted)),
         CloudPolicy::OnDemand | CloudPolicy::Omniscient => Box::new(AllOnDemand),
     }
 }
@@ -218,7 +214,7 @@ mod tests {
             let up = [past, ahead.as_slice()].concat();
             let fitted = programmes(&learned(&up, past.len(), policy, tick_ms, ticks), past.len(), tick_ms, job);
             let mut held = Vec::new();
-            ride(pilot(policy, &fitted, past.len()).as_mut(), &ahead, tick_ms, job, &mut |holding| held.push(holding));
+            ride(pilot(policy, &fitted).as_mut(), &ahead, tick_ms, job, &mut |holding| held.push(holding));
             held.truncate(ahead.len());
             let on_spot = held.iter().rev().take_while(|holding| **holding == super::super::job::Holding::Spot).count();
             ahead.push(on_spot < patience);
@@ -282,7 +278,7 @@ mod tests {
                 let ahead = adversary(policy, &past, ticks, tick_ms, &job, patience);
                 let up = [past.as_slice(), ahead.as_slice()].concat();
                 let fitted = programmes(&learned(&up, past.len(), policy, tick_ms, ticks), past.len(), tick_ms, &job);
-                let run = ride(pilot(policy, &fitted, past.len()).as_mut(), &ahead, tick_ms, &job, &mut |_| ());
+                let run = ride(pilot(policy, &fitted).as_mut(), &ahead, tick_ms, &job, &mut |_| ());
                 prop_assert!(!run.missed, "{policy:?}");
             }
         }
@@ -297,7 +293,7 @@ mod tests {
             let up = [past.as_slice(), ahead].concat();
             let fitted = programmes(&learned(&up, past.len(), policy, 5 * MIN, 160), past.len(), 5 * MIN, &job);
             let mut held = Vec::new();
-            ride(pilot(policy, &fitted, past.len()).as_mut(), ahead, 5 * MIN, &job, &mut |holding| held.push(holding));
+            ride(pilot(policy, &fitted).as_mut(), ahead, 5 * MIN, &job, &mut |holding| held.push(holding));
             held
         };
         let one: Vec<bool> = (0..160).map(|tick| tick / 11 % 2 == 0).collect();

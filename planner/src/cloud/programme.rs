@@ -342,11 +342,6 @@ impl Programme {
         ];
         costs.map(|cost| cost * self.step_ms)
     }
-
-    /// Its phases.
-    pub fn phases(&self) -> &Phases {
-        &self.phases
-    }
 }
 
 /// The policy that follows programmes: the one solved last, of those fitted at the start and at moments after it.
@@ -354,8 +349,6 @@ impl Programme {
 pub struct Programmed<'a> {
     /// From which tick of the job on, each with the belief before that tick.
     programmes: &'a [(usize, Programme, Belief)],
-    /// The tick of the trace at which the job begins.
-    start: usize,
     tick: usize,
     at: usize,
     belief: Option<Belief>,
@@ -363,8 +356,8 @@ pub struct Programmed<'a> {
 
 impl<'a> Programmed<'a> {
     /// Programmes in order of the tick from which they serve, each with the belief before it.
-    pub fn new(programmes: &'a [(usize, Programme, Belief)], start: usize) -> Self {
-        Self { programmes, start, tick: 0, at: 0, belief: None }
+    pub fn new(programmes: &'a [(usize, Programme, Belief)]) -> Self {
+        Self { programmes, tick: 0, at: 0, belief: None }
     }
 }
 
@@ -377,7 +370,7 @@ impl Pilot for Programmed<'_> {
         self.tick += 1;
         let Some((_, programme, before)) = self.programmes.get(self.at) else { return Holding::OnDemand };
         let belief = self.belief.get_or_insert_with(|| before.clone());
-        programme.phases.see(belief, view.up, self.start + self.tick - 1);
+        programme.phases.see(belief, view.up);
         match view.holding {
             // A run is used to its end, and a changeover that is paid for is finished.
             Holding::Spot => Holding::Spot,

@@ -9,6 +9,8 @@ use crate::error::{Error, Result};
 pub struct CloudRequest {
     /// Work, milliseconds on the instances it needs.
     pub work_ms: i64,
+    /// Time to the deadline, milliseconds, if it is given so; no slack counts then.
+    pub deadline_ms: Option<i64>,
     /// Work over time to the deadline: each is tried.
     pub slacks: Vec<f64>,
     /// What taking another instance takes, milliseconds.
@@ -27,16 +29,33 @@ impl CloudRequest {
     /// # Errors
     /// If a figure makes no sense, or on-demand alone would miss a deadline.
     pub fn jobs(&self) -> Result<Vec<DeadlineJob>> {
-        if self.slacks.is_empty() || self.starts == 0 || self.need == 0 {
+        if (self.slacks.is_empty() && self.deadline_ms.is_none()) || self.starts == 0 || self.need == 0 {
             return Err(Error::NoScenario(
                 "nothing is asked for; ask for at least one slack, one start and one instance",
             ));
+        }
+        if let Some(deadline_ms) = self.deadline_ms {
+            let job = DeadlineJob::within(self.work_ms, deadline_ms, self.changeover_ms, self.price_ratio);
+            return job.map(|job| vec![job]);
         }
         self.slacks
             .iter()
             .map(|slack| DeadlineJob::new(self.work_ms, *slack, self.changeover_ms, self.price_ratio))
             .collect()
     }
+}
+
+/// That some series can tell of so many instances: traces that never count more than a few may have been asked for no more.
+pub(super) fn check_need(series: &[SpotSeries], need: u32) -> Result<()> {
+    let most = series.iter().flat_map(|zone| &zone.counts).copied().fold(0.0, f64::max);
+    if need <= 1 || most >= f64::from(need) {
+        return Ok(());
+    }
+    Err(Error::SpotTrace {
+        file: series.iter().map(|zone| zone.name.as_str()).collect::<Vec<_>>().join(", "),
+        found: format!("there are never more than {most} instances, and {need} are needed at once"),
+        remedy: "name a trace of as many instances, or ask for fewer",
+    })
 }
 
 /// Ticks of a series until the last of some deadlines.
@@ -49,7 +68,7 @@ pub(super) fn too_short(series: &SpotSeries, ticks: usize, needed: usize, parts:
     let hours = |ticks: usize| ticks as f64 * series.tick_ms as f64 / 3.6e6;
     let twice = if parts > 1 { ", once to choose on and once to report on" } else { "" };
     Error::NothingToEvaluate(format!(
-        "{}: the trace is {:.1} h long, and the time to the deadline is {:.1} h{twice}; ask for less --work or a tighter deadline, or name a longer trace",
+        "{}: the trace is {:.1} h long, and the time to the deadline is {:.1} h{twice}; ask for less work or a tighter deadline, or name a longer trace",
         series.name,
         hours(ticks),
         hours(needed)

@@ -19,8 +19,8 @@ use crate::timeline::{Kind, Timeline};
 pub struct Applied {
     /// A prediction a job, in order of submission.
     pub predictions: Vec<Prediction>,
-    /// When each is expected to end, milliseconds since the Unix epoch, whole seconds: its start plus the expected run; `None` for a job that is
-    /// not known to have started.
+    /// When each is expected to end, milliseconds since the Unix epoch, whole seconds: its start plus the expected run, of a job that still runs given
+    /// how long it has run when the record ends; `None` for a job that is not known to have started.
     pub expected_ends_ms: Vec<Option<i64>>,
     /// VC of each, for summaries.
     pub vcs: Vec<Option<String>>,
@@ -59,7 +59,9 @@ pub fn apply(predictor: &mut Predictor, timeline: &Timeline) -> Result<Applied> 
             applied.open += 1;
         }
     }
+    let mut last_ms = trained_ms;
     for (time, kind, at) in timeline.moments() {
+        last_ms = last_ms.max(time);
         if time <= trained_ms {
             continue;
         }
@@ -82,7 +84,15 @@ pub fn apply(predictor: &mut Predictor, timeline: &Timeline) -> Result<Applied> 
     }
     for (prediction, job) in said.into_iter().zip(&timeline.jobs) {
         let Some(prediction) = prediction else { continue };
-        let end = |start_ms: i64| (start_ms as f64 / 1000.0 + prediction.mean_s).round() as i64;
+        let run_s = match job.start_ms {
+            Some(start) if job.end_ms.is_none() && start < last_ms => {
+                let now = predictor.distributions(std::slice::from_ref(&job.submission), Some(last_ms))?;
+                let age_s = (last_ms - start) as f64 / 1000.0;
+                now.first().map_or(prediction.mean_s, |now| now.distribution.given_age(age_s).mean_s())
+            }
+            _ => prediction.mean_s,
+        };
+        let end = |start_ms: i64| (start_ms as f64 / 1000.0 + run_s).round() as i64;
         applied.expected_ends_ms.push(job.start_ms.map(|start| end(start).saturating_mul(SECOND_MS)));
         applied.predictions.push(prediction);
         applied.vcs.push(job.submission.vc.clone());

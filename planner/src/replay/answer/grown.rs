@@ -59,11 +59,12 @@ impl Answer {
             _ => "",
         };
         Some(section.with_coverage(format!(
-            "{}: {} times the GPU time ({} to {}) and {} times the jobs.{weeks}",
+            "{}: {} times the GPU time on average (single draws {} to {}) and {} times the jobs.{weeks} The interval is of the mean over draws; \
+             where single draws differ much, ask for more of them (--draws).",
             format::counted(growth.draws, "draw", "draws"),
             format::float(growth.gpu_time_ratio.mean, 3),
-            format::float(growth.gpu_time_ratio.low, 3),
-            format::float(growth.gpu_time_ratio.high, 3),
+            format::float(growth.gpu_time_ratio.least, 3),
+            format::float(growth.gpu_time_ratio.greatest, 3),
             format::float(jobs.mean, 3),
         )))
     }
@@ -92,12 +93,21 @@ pub(super) fn sentences(growth: &GrowthAnswer) -> Vec<String> {
     let lead = lead(growth);
     let told = |policy: &GrownReplay| {
         let (now, then) = (policy.mean_wait_now_s?, policy.mean_wait_s?);
-        Some(format!(
+        let mean = format!(
             "{lead}, the mean wait under {} would be **{}** ({}) rather than {}.",
             policy.name,
             format::duration(then.mean),
             interval(then),
             format::duration(now)
+        );
+        let (Some(others), Some(teams)) = (policy.mean_wait_of_others_s, policy.mean_wait_of_teams_s) else {
+            return Some(mean);
+        };
+        Some(format!(
+            "{mean} All others would wait {} ({}), and the jobs that join {}.",
+            format::duration(others.mean),
+            interval(others),
+            format::duration(teams.mean)
         ))
     };
     let unfinished = || format!("{lead}, jobs do not all end.");

@@ -33,6 +33,16 @@ pub(super) struct Drawing<'a> {
     stays: BTreeSet<u32>,
 }
 
+/// The jobs of a draw.
+pub(super) struct Grown {
+    pub(super) workload: Workload,
+    /// Of each job, the job of the record that it is a copy of, or is.
+    #[cfg(test)]
+    pub(super) source: Vec<u32>,
+    /// Of each job, whether a team brings it.
+    pub(super) joined: Vec<bool>,
+}
+
 /// A job of a draw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Drawn {
@@ -55,8 +65,8 @@ impl<'a> Drawing<'a> {
         (self.record.submit_ms.last().copied().unwrap_or(0) + 1).div_euclid(WEEK_MS).max(0)
     }
 
-    /// One draw, and of each of its jobs the job that it is a copy of (or is).
-    pub(super) fn draw(&self, seed: u64) -> (Workload, Vec<u32>) {
+    /// One draw.
+    pub(super) fn draw(&self, seed: u64) -> Grown {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let all: Vec<u32> = (0u32..).take(self.record.len()).collect();
         let (stay, others): (Vec<u32>, Vec<u32>) = all.into_iter().partition(|job| self.stays(*job));
@@ -71,7 +81,12 @@ impl<'a> Drawing<'a> {
         let jobs: Vec<u32> = drawn.iter().map(|one| one.job).collect();
         let mut workload = self.record.arranged(&jobs, drawn.iter().map(|one| one.submit_ms).collect());
         self.sign(&drawn, &mut workload);
-        (workload, jobs)
+        Grown {
+            workload,
+            #[cfg(test)]
+            source: jobs,
+            joined: drawn.iter().map(|one| one.team.is_some()).collect(),
+        }
     }
 
     fn submit_ms(&self, job: u32) -> i64 {
@@ -157,7 +172,8 @@ mod tests {
 
     fn scaled(record: &Workload, factor: f64, seed: u64) -> (Workload, Vec<u32>) {
         let growth = Growth::new(factor, Vec::new(), 2, 1).unwrap();
-        Drawing::new(record, &Cluster::of_vcs(&[("all", 1, 8)]), &growth).unwrap().draw(seed)
+        let drawn = Drawing::new(record, &Cluster::of_vcs(&[("all", 1, 8)]), &growth).unwrap().draw(seed);
+        (drawn.workload, drawn.source)
     }
 
     /// Thirty users over 10 whole weeks and three days, each at hours of the week of their own.
@@ -255,11 +271,12 @@ mod tests {
         let drawing = Drawing::new(&record, &cluster, &growth).unwrap();
         let brought: Vec<f64> = (0..20)
             .map(|seed| {
-                let (workload, source) = drawing.draw(seed);
+                let Grown { workload, source, joined } = drawing.draw(seed);
                 workload.validate(2).unwrap();
                 let mut own = Vec::new();
                 for (at, was) in source.iter().enumerate() {
                     let name = &workload.users[workload.user[at] as usize];
+                    assert_eq!(joined[at], workload.vc[at] == 1);
                     if workload.vc[at] == 1 {
                         assert!(name == "robots: u3" || name == "robots: u4", "{name}");
                         assert_eq!((workload.submit_ms[at] - record.submit_ms[*was as usize]).rem_euclid(WEEK_MS), 0);

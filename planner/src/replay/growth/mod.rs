@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 use crate::sim::cluster::Cluster;
 use crate::sim::policy::Policy;
 use crate::sim::workload::Workload;
-use draw::Drawing;
+use draw::{Drawing, Grown};
 use team::Team;
 
 /// Least and most a record can be multiplied by.
@@ -97,6 +97,10 @@ pub struct GrownReplay {
     pub p95_wait_s: Option<OverDraws>,
     /// Share of the GPU time in service that jobs held.
     pub utilisation: Option<OverDraws>,
+    /// Mean wait of the jobs that no team brings, seconds; `null` without teams.
+    pub mean_wait_of_others_s: Option<OverDraws>,
+    /// Mean wait of the jobs that teams bring, seconds.
+    pub mean_wait_of_teams_s: Option<OverDraws>,
     /// Mean wait without growth, seconds.
     pub mean_wait_now_s: Option<f64>,
     /// 95 % quantile of the wait without growth, seconds.
@@ -130,6 +134,9 @@ struct Figures {
     mean_wait_s: Option<f64>,
     p95_wait_s: Option<f64>,
     utilisation: Option<f64>,
+    /// Of jobs that no team brings.
+    mean_wait_of_others_s: Option<f64>,
+    mean_wait_of_teams_s: Option<f64>,
 }
 
 impl Figures {
@@ -139,6 +146,8 @@ impl Figures {
             mean_wait_s: wait.map(|wait| wait.mean_s),
             p95_wait_s: wait.map(|wait| wait.p95_s),
             utilisation: metrics.overall.utilisation,
+            mean_wait_of_others_s: None,
+            mean_wait_of_teams_s: None,
         }
     }
 }
@@ -166,18 +175,30 @@ pub(super) fn grow(
         let what = "no job of the record holds GPUs for any time, so there is no work to multiply";
         return Err(Error::NoJobs(what.to_owned()));
     }
-    let figures = |workload: &Workload, policy: &Policy| -> Result<Figures> {
-        let schedule = crate::sim::simulate(workload, cluster, policy)?;
-        let metrics = evaluate(workload, cluster, &schedule, 0)?.metrics;
+    let figures = |drawn: &Grown, policy: &Policy| -> Result<Figures> {
+        let schedule = crate::sim::simulate(&drawn.workload, cluster, policy)?;
+        let found = evaluate(&drawn.workload, cluster, &schedule, 0)?;
+        let mean_wait_s = |joined: bool| {
+            let jobs = (0..drawn.workload.len()).filter(|job| drawn.joined.get(*job) == Some(&joined));
+            let counted = jobs.filter(|job| found.times.is_counted(*job));
+            let waits: Vec<f64> =
+                counted.filter_map(|job| found.times.wait_ms(job)).map(|wait| wait as f64 / 1000.0).collect();
+            sum::mean(&waits)
+        };
         done();
-        Ok(Figures::of(&metrics))
+        Ok(Figures {
+            mean_wait_of_others_s: mean_wait_s(false),
+            mean_wait_of_teams_s: mean_wait_s(true),
+            ..Figures::of(&found.metrics)
+        })
     };
     let drawing = Drawing::new(record, cluster, growth)?;
     let draws: Vec<Draw> = (0..growth.draws)
         .into_par_iter()
         .map(|draw| {
-            let (workload, _) = drawing.draw(growth.seed.wrapping_mul(1_000_003).wrapping_add(draw));
-            let found: Result<_> = policies.par_iter().map(|(_, policy, _)| figures(&workload, policy)).collect();
+            let drawn = drawing.draw(growth.seed.wrapping_mul(1_000_003).wrapping_add(draw));
+            let found: Result<_> = policies.par_iter().map(|(_, policy, _)| figures(&drawn, policy)).collect();
+            let workload = &drawn.workload;
             Ok(Draw { asked_gpu_s: workload.asked_gpu_s(), jobs: workload.len() as f64, found: found? })
         })
         .collect::<Result<_>>()?;
@@ -185,6 +206,7 @@ pub(super) fn grow(
         let ratios: Vec<f64> = draws.iter().map(|draw| value(draw) / of).collect();
         OverDraws::of(&ratios).ok_or_else(|| Error::Defect("there are fewer than two draws".to_owned()))
     };
+    let has_teams = !growth.teams.is_empty();
     let replays = policies.iter().enumerate().map(|(at, (name, _, metrics))| {
         let now = Figures::of(metrics);
         let over = |figure: &dyn Fn(&Figures) -> Option<f64>| {
@@ -196,6 +218,8 @@ pub(super) fn grow(
             mean_wait_s: over(&|found| found.mean_wait_s),
             p95_wait_s: over(&|found| found.p95_wait_s),
             utilisation: over(&|found| found.utilisation),
+            mean_wait_of_others_s: over(&|found| found.mean_wait_of_others_s).filter(|_| has_teams),
+            mean_wait_of_teams_s: over(&|found| found.mean_wait_of_teams_s),
             mean_wait_now_s: now.mean_wait_s,
             p95_wait_now_s: now.p95_wait_s,
             utilisation_now: now.utilisation,

@@ -16,10 +16,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tracecast_analytics::time::{DAY_MS, HOUR_S, WEEK_MS};
 
-use super::FACTORS;
 use crate::error::{Error, Result};
 use crate::sim::cluster::Cluster;
 use crate::sim::workload::Workload;
+
+/// How many times the work of those it is like a team can bring. With less than the least, hardly a week would be drawn.
+const TIMES: std::ops::RangeInclusive<f64> = 0.005..=20.0;
 
 /// A team that joins.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -99,16 +101,15 @@ impl Team {
     /// If it names a VC or a user that there is not, is like nobody, or wants far more or less than those it is like.
     pub(super) fn joining(&self, record: &Workload, cluster: &Cluster) -> Result<Joining> {
         let wrong = |what: String| Error::Growth(format!("team `{}`: {what}", self.name));
-        let vc = |name: &Option<String>| -> Result<Option<u16>> {
+        let known: Vec<&str> = cluster.vcs.iter().map(|vc| vc.name.as_str()).collect();
+        let place = |name: &Option<String>, remedy: &str| -> Result<Option<u16>> {
             let Some(name) = name else { return Ok(None) };
-            let known: Vec<&str> = cluster.vcs.iter().map(|vc| vc.name.as_str()).collect();
-            let at = known.iter().position(|known| known == name);
-            let at = at.and_then(|at| u16::try_from(at).ok());
-            at.map(Some).ok_or_else(|| {
-                wrong(format!("the cluster has no VC `{name}`; it has {} (--cluster can add one)", known.join(", ")))
-            })
+            let at = known.iter().position(|known| known == name).and_then(|at| u16::try_from(at).ok());
+            at.map(Some)
+                .ok_or_else(|| wrong(format!("the cluster has no VC `{name}`{remedy}; there are {}", known.join(", "))))
         };
-        let (like_vc, vc) = (vc(&self.like_vc)?, vc(&self.vc)?);
+        let like_vc = place(&self.like_vc, " whose jobs it could be like")?;
+        let vc = place(&self.vc, ", which a file for --cluster could add")?;
         let mut like_users = Vec::new();
         for name in &self.like_users {
             let at = record.users.iter().position(|known| known == name);
@@ -128,13 +129,16 @@ impl Team {
         let weeks = record.submit_ms.last().copied().unwrap_or(0).max(DAY_MS) as f64 / WEEK_MS as f64;
         let per_week = gpu_s / HOUR_S / weeks;
         let factor = self.gpu_hours_per_week / per_week;
-        if !FACTORS.contains(&factor) {
+        if jobs.is_empty() || per_week <= 0.0 {
+            return Err(wrong(format!("no job of {} that is replayed holds GPUs; let it be like others", self.like())));
+        }
+        if !TIMES.contains(&factor) {
             return Err(wrong(format!(
-                "it is to hold {} GPU-hours a week, and {} holds {per_week:.1}; between {} and {} times as much can be drawn",
+                "it is to hold {} GPU-hours a week, and {} {per_week:.1}; {:.1} to {:.1} can be drawn of them; else let it be like others",
                 self.gpu_hours_per_week,
                 self.like(),
-                FACTORS.start(),
-                FACTORS.end()
+                TIMES.start() * per_week,
+                TIMES.end() * per_week
             )));
         }
         Ok(Joining { jobs, factor, vc })
@@ -166,7 +170,7 @@ mod tests {
             ("gpu_hours_per_week = 600\nlike_vc = \"nlp\"", "vision"),
             ("gpu_hours_per_week = 600\nvc = \"nlp\"", "--cluster"),
             ("gpu_hours_per_week = 600\nlike_users = [\"anna\"]", "anna"),
-            ("gpu_hours_per_week = 60000", "400.0"),
+            ("gpu_hours_per_week = 60000", "400.0; 2.0 to 8000.0 can be drawn"),
         ] {
             let Err(error) = team(wrong).joining(&record, &cluster) else { panic!("{wrong}") };
             assert!(error.to_string().contains(why), "{error}");

@@ -155,7 +155,9 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
     let (cluster, mut notes) = match site {
         Some(site) => {
             let mut names = names.clone();
-            names.retain(|name| kept.iter().any(|job| job.vc == *name) || !site.takes_all());
+            // A VC that the file names is there without a job, too: a team may come to use it.
+            let named = if options.vcs.is_none() || !site.takes_all() { site.names(&[]) } else { Vec::new() };
+            names.retain(|name| named.contains(name) || kept.iter().any(|job| job.vc == *name));
             let cluster = site.build(&names, origin_ms, horizon_ms.saturating_mul(2))?;
             (cluster, vec![format!("The cluster is that of {}.", site.file())])
         }
