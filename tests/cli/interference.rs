@@ -54,12 +54,23 @@ fn every_model_is_scored_on_what_was_left_out_in_every_form() {
         let models = a100["models"].as_array().unwrap();
         models.iter().find(|model| model["name"] == name).unwrap()["mae"].as_f64().unwrap()
     };
+    assert_eq!(a100["chosen_by_data"].as_bool(), Some(true));
+    // No speed here is above 84 %.
+    assert_eq!(a100["slow_share"].as_f64(), Some(1.0));
     assert!(mae("effects") < mae("mean"), "{} {}", mae("effects"), mae("mean"));
     let after: Vec<u64> =
         a100["after_measured"].as_array().unwrap().iter().map(|after| after["pairs"].as_u64().unwrap()).collect();
     assert_eq!(after, [0, 1, 3, 5]);
+    // Of two GPU types one teaches: nothing can be left out of it, so no data choose, and the answer says so.
     let text = stdout(&ask(&["--hold-out", "gpu-type"]));
     assert!(text.contains("carried") && text.contains("the whole GPU type left out"), "{text}");
+    assert!(text.contains("effects (not chosen by data)"), "{text}");
+    let found = json(&stdout(&ask(&["--hold-out", "gpu-type", "--format", "json"])));
+    for split in found["splits"].as_array().unwrap() {
+        assert_ne!(split["chosen"].as_str(), Some("none"));
+        assert_eq!((split["chosen"].as_str(), split["chosen_by_data"].as_bool()), (Some("effects"), Some(false)));
+        assert!(split["models"].as_array().unwrap().iter().all(|model| model["choice_mae"].is_null()));
+    }
     let all = stdout(&ask(&["--format", "markdown"]));
     assert!(all.contains("| effects") && all.contains("at random, which flatters"), "{all}");
     assert_eq!(all, stdout(&ask(&["--format", "markdown", "--threads", "1"])));
@@ -79,6 +90,25 @@ fn what_is_wrong_is_said_with_what_would_mend_it() {
     assert!(code == Some(5) && text.contains("at least three families"), "{text}");
     let (code, text) = told("steps.csv", "model,batch,mig_profile,step_s_median\nm,1,1g.5gb,1\n", &[]);
     assert!(code == Some(2) && text.contains("--profiles"), "{text}");
+    let (code, text) = told("half.csv", "gpu_type,job_a,job_b,speed_a,speed_b\nv100,a,b,,0.9\n", &[]);
+    assert!(code == Some(1) && text.contains("write both, or leave both empty"), "{text}");
+    // Options that slices have no use for are not passed over in silence.
+    let profiles = folder.file("profiles.csv", "model,batch,mem_util_pct\nm,1,40\n");
+    let steps = "model,batch,mig_profile,step_s_median\nm,1,1g.5gb,2\nm,1,7g.40gb,1\n";
+    for more in [["--hold-out", "gpu-type"], ["--seed", "2"]] {
+        let (code, text) = told("steps.csv", steps, &["--profiles", &profiles, more[0], more[1]]);
+        assert!(code == Some(2) && text.contains(more[0]), "{text}");
+    }
+    // What cannot be fitted in a minute or two is refused at once.
+    let mut many = "gpu_type,job_a,job_b,speed_a,speed_b\n".to_owned();
+    for (a, b) in (0..600).flat_map(|a| (0..3).map(move |b| (a, (a + b) % 600))) {
+        many += &format!("v100,m{} (batch size {a}),m{} (batch size {b}),0.8,0.9\n", a / 5, b / 5);
+    }
+    let (code, text) = told("many.csv", &many, &[]);
+    assert!(
+        code == Some(1) && text.contains("600 job types of 120 families") && text.contains("measure about"),
+        "{text}"
+    );
     let (code, text) = told("g.json", "{\"k80\": 7}", &[]);
     assert!(code == Some(1) && text.contains("Gavel"), "{text}");
 }

@@ -49,10 +49,28 @@ pub(crate) struct BacktestInterference {
     #[arg(long, value_enum, value_name = "WHAT")]
     pub(crate) hold_out: Option<LeaveOut>,
     /// Seed of the random choices: the same seed gives the same answer
-    #[arg(long, default_value_t = 1)]
-    pub(crate) seed: u64,
+    ///
+    /// [default: 1]
+    #[arg(long)]
+    pub(crate) seed: Option<u64>,
     #[command(flatten)]
     pub(crate) answering: Answering,
+}
+
+/// What step times on slices have no use for: they are of one GPU type, and nothing is drawn.
+fn check_slices(request: &BacktestInterference) -> Result<()> {
+    let file = request.pairs.display();
+    if request.hold_out == Some(LeaveOut::GpuType) {
+        let what = format!(
+            "{file} holds step times on slices of one GPU type, so --hold-out gpu-type leaves nothing; families are left out in turn"
+        );
+        return Err(Usage(what).into());
+    }
+    if request.seed.is_some() {
+        let what = format!("{file} holds step times on slices, of which nothing is drawn; leave out --seed");
+        return Err(Usage(what).into());
+    }
+    Ok(())
 }
 
 pub(crate) fn run(request: &BacktestInterference, quiet: bool) -> Result<()> {
@@ -61,6 +79,7 @@ pub(crate) fn run(request: &BacktestInterference, quiet: bool) -> Result<()> {
     if let Some(profiles) = &request.profiles {
         title += &format!(", {}", profiles.display());
     }
+    let seed = request.seed.unwrap_or(1);
     let clock = Clock::new(quiet, "fitting and forecasting");
     let answer = if slice::is_slices(&request.pairs)? {
         let Some(profiles) = &request.profiles else {
@@ -70,8 +89,10 @@ pub(crate) fn run(request: &BacktestInterference, quiet: bool) -> Result<()> {
             );
             return Err(Usage(what).into());
         };
+        check_slices(request)?;
         let slices = slice::SliceTable::read(&request.pairs, profiles)?;
-        InterferenceAnswer::new(title, Vec::new(), request.seed, Vec::new(), Some(slice::backtest(&slices)?))
+        let found = slice::backtest(&slices)?;
+        InterferenceAnswer::new(title, slices.notes().to_vec(), seed, Vec::new(), Some(found))
     } else {
         let table = read::sharing(&request.pairs, request.profiles.as_deref())?;
         output::say(
@@ -83,9 +104,9 @@ pub(crate) fn run(request: &BacktestInterference, quiet: bool) -> Result<()> {
                 table.gpu_types().len()
             ),
         );
-        let options = InterferenceOptions { hold_out: request.hold_out.map(LeaveOut::way), seed: request.seed };
+        let options = InterferenceOptions { hold_out: request.hold_out.map(LeaveOut::way), seed };
         let splits = backtest::run(&table, &options)?;
-        InterferenceAnswer::new(title, table.notes.clone(), request.seed, splits, None)
+        InterferenceAnswer::new(title, table.notes.clone(), seed, splits, None)
     };
     drop(clock);
     request.answering.write(None, true, || answer.report(), || answer::json(&answer, "the answer"))

@@ -74,6 +74,9 @@ impl InterferenceAnswer {
     }
 }
 
+/// Beside the name of a model that was taken because nothing could be left out of what teaches.
+const NOT_CHOSEN: &str = " (not chosen by data)";
+
 fn what(split: &InterferenceSplit) -> String {
     let left = match split.hold_out {
         HoldOut::Family => "families that were left out",
@@ -86,8 +89,9 @@ fn what(split: &InterferenceSplit) -> String {
 fn sentence(split: &InterferenceSplit) -> String {
     let mean = find(split, "mean").map_or(f64::NAN, |model| model.mae);
     let Some(chosen) = find(split, &split.chosen) else { return what(split) };
+    let by = if split.chosen_by_data { "" } else { NOT_CHOSEN };
     format!(
-        "{}: **{}** has a mean error of {} of the speed alone (the mean of all pairs: {}), and its 90 % interval holds {} of the speeds.",
+        "{}: **{}**{by} has a mean error of {} of the speed alone (the mean of all pairs: {}), and its 90 % interval holds {} of the speeds.",
         what(split),
         chosen.name,
         format::float(chosen.mae, 3),
@@ -112,7 +116,8 @@ fn section(split: &InterferenceSplit) -> Section {
     ];
     let mut table = ReportTable::new("Speeds of what was left out", columns);
     for model in &split.models {
-        let name = if model.name == split.chosen { format!("{} (chosen)", model.name) } else { model.name.clone() };
+        let by = if split.chosen_by_data { " (chosen)" } else { NOT_CHOSEN };
+        let name = if model.name == split.chosen { format!("{}{by}", model.name) } else { model.name.clone() };
         table.rows.push(vec![
             name.into(),
             Cell::float(model.mae, 4),
@@ -142,7 +147,12 @@ fn section(split: &InterferenceSplit) -> Section {
         ))
         .with_definition("A speed is that beside the other job over that alone. MAE of partners is of the known jobs beside those left out.")
         .with_definition("AUC slow: how well pairs are told in which the worse job runs below 85 %. Brier: squared error of the chance that a pair does not fit.")
-        .with_definition("The chosen model has the least error on groups that were left out of what teaches; what is reported has no part in that.");
+        .with_definition("A pair of two families is forecast with either left out: AUC and Brier score count both forecasts, shares of pairs count it once.")
+        .with_definition(if split.chosen_by_data {
+            "The chosen model has the least error on groups that were left out of what teaches; what is reported has no part in that."
+        } else {
+            "No model is chosen by data: what teaches is one group, of which nothing could be left out. The predictor is shown in its place."
+        });
     if !split.after_measured.is_empty() {
         let columns = vec![
             Column::number("Measured pairs"),
@@ -176,13 +186,21 @@ fn on_slices(slices: &SliceBacktest) -> (String, Section) {
         table.rows.push(vec![
             model.name.as_str().into(),
             Cell::float(model.mae, 4),
-            Cell::share(model.ranked_right),
+            Cell::opt(model.ranked_right, Cell::share),
             Cell::opt(model.coverage90, Cell::share),
         ]);
     }
     let mae = |at: usize| slices.models.get(at).map_or(f64::NAN, |model| model.mae);
+    let ranked = |at: usize| slices.models.get(at).and_then(|model| model.ranked_right);
+    let order = ranked(1).zip(ranked(0)).map_or_else(String::new, |(model, naive)| {
+        format!(
+            " It puts {} of couples of slices in the right order, the share of SMs {}.",
+            format::percent(model),
+            format::percent(naive)
+        )
+    });
     let finding = format!(
-        "{}, slices: left-out families run on a slice at the speed forecast with a mean error of **{}** of the whole GPU's; the share of SMs alone misses by {}.",
+        "{}, slices: left-out families run on a slice at the speed forecast with a mean error of **{}** of the whole GPU's; the share of SMs alone misses by {}.{order}",
         slices.gpu_type,
         format::float(mae(1), 3),
         format::float(mae(0), 3)

@@ -8,21 +8,27 @@
 //! **After measured pairs**: of every job type of the family left out, 1, 3 or 5 pairs are drawn, with partners of any family; the predictor learns
 //! both speeds of each and is scored on the rest. Means are over four draws.
 //!
-//! A pair is slow if the worse of its two speeds is below 85 %; the AUC is of the pairs that fit. Families are left out in at most 16 folds.
-//! O(folds² × a training). Worked number: 26 job types of 7 families have 589 speeds of pairs that fit on a K80, each scored once.
+//! A pair is slow if the worse of its two speeds is below 85 %; the AUC is of the pairs that fit. A pair of two families is forecast with either left out, and
+//! both forecasts count in AUC and Brier score; shares of pairs count it once. Where nothing can be left out of what teaches, the predictor is taken, and the
+//! answer says that no data chose it.
+//!
+//! Families are left out in at most 16 folds, 8 in a model of more than 260 effects. O(folds² × priors × effects³ + folds² × rows): what would take much more
+//! than a minute or two is refused. Worked number: 26 job types of 7 families have 589 speeds of pairs that fit on a K80, each scored once.
 
 use rand::SeedableRng;
 use rand::seq::SliceRandom as _;
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 use serde::Serialize;
+use tracecast_analytics::stats::quantile::weighted_quantile;
+use tracecast_analytics::stats::sum;
 
 use super::alone::Alone;
 use super::baseline::Baseline;
-use super::committee::{Committee, Groups, PairForecast, SpeedForecast, directed};
-use super::effects::Directed;
-use super::score::{SpeedAndTruth, SpeedScore, auc, brier, speeds, weighted_quantile};
-use super::table::{SharedPair, SharingTable};
+use super::committee::{Committee, Groups, PairForecast, SpeedForecast, directed, drawn};
+use super::effects::{self, Directed};
+use super::score::{NORMAL90, SpeedAndTruth, SpeedScore, auc, brier, speeds};
+use super::table::{SharedPair, SharingTable, Speeds, distinct};
 use crate::error::{Error, Result};
 use crate::score::Pinball;
 
@@ -34,12 +40,16 @@ pub const SLOW: f64 = 0.85;
 const MEASURED: [usize; 3] = [1, 3, 5];
 /// Draws of measured pairs.
 const DRAWS: u64 = 4;
-/// Most folds of families.
-const MOST_FOLDS: usize = 16;
+/// Most folds of families, and from how many effects on fewer.
+const FOLDS: [(usize, usize); 2] = [(260, 16), (usize::MAX, 8)];
+/// Most steps of a back-test: about two minutes on one core at 10⁹ a second.
+const MOST_STEPS: f64 = 1.2e11;
+/// Steps that a fit of the effects takes, in cubes of their number.
+const STEPS_OF_FIT: f64 = 2.0;
+/// Steps that all baselines take for a row that teaches.
+const STEPS_OF_ROW: f64 = 2e4;
 /// Folds of pairs.
 const RANDOM_FOLDS: usize = 5;
-/// A normal distribution reaches so far with its 90 % interval.
-const NORMAL90: f64 = 1.645;
 
 /// What is left out together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
@@ -83,12 +93,12 @@ pub struct InterferenceScore {
     pub width90: f64,
     /// Mean absolute error of the speeds of known jobs beside those left out; none where a whole GPU type or any pair is left out.
     pub mae_of_partners: Option<f64>,
-    /// Area under the curve of "the worse job runs below 85 %"; none where all pairs are of one kind.
+    /// Area under the curve of "the worse job runs below 85 %", a pair of two families once for each left out; none where all pairs are of one kind.
     pub auc_slower_15: Option<f64>,
-    /// Brier score of the chance that a pair does not fit; none of models that say nothing of it.
+    /// Brier score of the chance that a pair does not fit, a pair of two families once for each left out; none of models that say nothing of it.
     pub oom_brier: Option<f64>,
-    /// Mean absolute error on the groups left out of what teaches, by which the model is chosen.
-    pub choice_mae: f64,
+    /// Mean absolute error on the groups left out of what teaches, by which the model is chosen; none where nothing could be left out.
+    pub choice_mae: Option<f64>,
 }
 
 /// Error after some pairs of a new family were measured.
@@ -119,12 +129,14 @@ pub struct InterferenceSplit {
     pub did_not_fit: usize,
     /// Share of those that fit whose worse job runs below 85 %.
     pub slow_share: f64,
-    /// Mean forecast chance that a pair does not fit.
+    /// Mean forecast chance that a pair does not fit, each pair with the mean of its forecasts.
     pub oom_forecast: f64,
     /// The baselines, then the predictor.
     pub models: Vec<InterferenceScore>,
-    /// The model of least error on the groups left out of what teaches.
+    /// The model of least error on the groups left out of what teaches; the predictor where nothing could be left out.
     pub chosen: String,
+    /// Whether data chose it.
+    pub chosen_by_data: bool,
     /// Error of the predictor after 0, 1, 3 and 5 measured pairs of each new job type.
     pub after_measured: Vec<AfterMeasured>,
 }
@@ -145,7 +157,21 @@ struct Said {
     partners: Vec<f64>,
     slow: Vec<(f64, bool)>,
     memory: Vec<(f64, bool)>,
+    /// The two jobs of each forecast in `memory`.
+    of_pairs: Vec<(usize, usize)>,
     choice: (f64, usize),
+}
+
+impl Said {
+    /// Mean chance that a pair does not fit, each pair once with the mean of its forecasts.
+    fn oom_forecast(&self) -> f64 {
+        let mut by_pair: std::collections::BTreeMap<(usize, usize), Vec<f64>> = std::collections::BTreeMap::new();
+        for (pair, (chance, _)) in self.of_pairs.iter().zip(&self.memory) {
+            by_pair.entry(*pair).or_default().push(*chance);
+        }
+        let each: Vec<f64> = by_pair.values().filter_map(|chances| sum::mean(chances)).collect();
+        sum::mean(&each).unwrap_or_default()
+    }
 }
 
 /// What the predictor said after some measured pairs of each job type.
@@ -173,7 +199,9 @@ struct Plan<'a> {
 impl<'a> Plan<'a> {
     fn new(table: &'a SharingTable, alone: &'a Alone, hold_out: HoldOut, gpu: usize, seed: u64) -> Self {
         let here = |of: usize| hold_out == HoldOut::GpuType || of == gpu;
-        let fold = |family: usize| family % MOST_FOLDS;
+        let size = effects::effects(table, 1);
+        let most = FOLDS.iter().find(|(most, _)| size <= *most).map_or(8, |(_, folds)| *folds);
+        let fold = |family: usize| family % most;
         let group = |at: usize, pair: &SharedPair| match hold_out {
             HoldOut::Family => (fold(table.family(pair.a)), fold(table.family(pair.b))),
             HoldOut::GpuType => (pair.gpu, pair.gpu),
@@ -198,14 +226,21 @@ impl<'a> Plan<'a> {
                 if row.own == a { found } else { (found.1, found.0) }
             })
             .collect();
-        let mut folds: Vec<usize> =
-            if hold_out == HoldOut::GpuType { vec![gpu] } else { groups.iter().map(|(own, _)| *own).collect() };
-        folds.sort_unstable();
-        folds.dedup();
+        let folds = if hold_out == HoldOut::GpuType { vec![gpu] } else { distinct(groups.iter().map(|(own, _)| *own)) };
         let scored: Vec<Directed> = rows.iter().filter(|row| row.gpu == gpu).copied().collect();
         let types = hold_out == HoldOut::GpuType;
         let baselines = Baseline::ALL.into_iter().filter(|one| one.serves(table, &scored, types)).collect();
         Self { table, alone, hold_out, gpu, rows, groups, pair_groups, folds, baselines, seed }
+    }
+
+    /// Steps that a test takes, more or less.
+    fn steps(&self) -> f64 {
+        let size = effects::effects(self.table, distinct(self.rows.iter().map(|row| row.gpu)).len());
+        let priors = drawn(size) as f64;
+        let inner = distinct(self.groups.iter().map(|(own, _)| *own)).len().saturating_sub(1) as f64;
+        let fits = inner * priors + priors / 3.0;
+        self.folds.len() as f64
+            * (fits * STEPS_OF_FIT * (size as f64).powi(3) + inner * self.rows.len() as f64 * STEPS_OF_ROW)
     }
 
     fn touches(groups: &Groups, fold: usize) -> bool {
@@ -258,6 +293,7 @@ impl<'a> Plan<'a> {
             .iter()
             .map(|pair| (committee.pair(pair.gpu, pair.a, pair.b).out_of_memory, pair.speeds.is_none()))
             .collect();
+        predictor.of_pairs = pairs.iter().map(|pair| (pair.a, pair.b)).collect();
         said.push(predictor);
         let later =
             if self.hold_out == HoldOut::Family { self.after(fold, &committee, &asked, &pairs) } else { Vec::new() };
@@ -304,11 +340,9 @@ impl<'a> Plan<'a> {
         teaches: &[bool],
     ) -> Result<Said> {
         let predict = |rows: &[Directed], asked: &[Directed]| baseline.predict(self.table, self.alone, rows, asked);
-        let mut inner: Vec<usize> = groups.iter().map(|(own, _)| *own).collect();
-        inner.sort_unstable();
-        inner.dedup();
+        let inner = distinct(groups.iter().map(|(own, _)| *own));
         // What it misses by on groups left out of what teaches: its quantiles, and its error to be chosen by.
-        let mut misses = Vec::new();
+        let (mut misses, mut weights) = (Vec::new(), Vec::new());
         let mut choice = (0.0, 0);
         for group in inner.iter().filter(|_| inner.len() > 1) {
             let (mut learn, mut ask) = (Vec::new(), Vec::new());
@@ -323,11 +357,13 @@ impl<'a> Plan<'a> {
                 continue;
             }
             for (row, told) in ask.iter().zip(predict(&learn, &ask)?) {
-                misses.push((row.speed - told, 1.0 / ask.len() as f64));
+                misses.push(row.speed - told);
+                weights.push(1.0 / ask.len() as f64);
                 choice = (choice.0 + (row.speed - told).abs(), choice.1 + 1);
             }
         }
-        let reach = super::committee::LEVELS.map(|level| weighted_quantile(misses.clone(), level));
+        let reach =
+            super::committee::LEVELS.map(|level| weighted_quantile(&misses, &weights, level).unwrap_or_default());
         let plain: Vec<Directed> = asked.iter().map(|(row, _)| *row).collect();
         let told: Vec<f64> = predict(rows, &plain)?;
         let mut by_row = std::collections::BTreeMap::new();
@@ -368,9 +404,7 @@ impl<'a> Plan<'a> {
         let speed_of = |own: usize, beside: usize| {
             asked.iter().map(|(row, _)| row).find(|row| row.own == own && row.beside == beside)
         };
-        let mut jobs: Vec<usize> = asked.iter().filter(|(_, of)| of.0 == fold).map(|(row, _)| row.own).collect();
-        jobs.sort_unstable();
-        jobs.dedup();
+        let jobs = distinct(asked.iter().filter(|(_, of)| of.0 == fold).map(|(row, _)| row.own));
         let work: Vec<(usize, u64)> =
             MEASURED.iter().flat_map(|count| (0..DRAWS).map(move |draw| (*count, draw))).collect();
         let one = |(count, draw): &(usize, u64)| {
@@ -423,6 +457,7 @@ impl<'a> Plan<'a> {
                 all.partners.extend(said.partners);
                 all.slow.extend(said.slow);
                 all.memory.extend(said.memory);
+                all.of_pairs.extend(said.of_pairs);
                 all.choice = (all.choice.0 + said.choice.0, all.choice.1 + said.choice.1);
             }
             for told in after {
@@ -437,13 +472,15 @@ impl<'a> Plan<'a> {
             let score = speeds(&said.own).ok_or_else(|| self.too_few())?;
             models.push(scored(name, &score, said));
         }
-        let of_choice = |model: &&InterferenceScore| model.choice_mae;
-        let best = models.iter().min_by(|a, b| of_choice(a).total_cmp(&of_choice(b)));
-        let chosen = best.map_or_else(String::new, |model| model.name.clone());
+        let tried = models.iter().filter_map(|model| Some((model.choice_mae?, &model.name)));
+        let best = tried.min_by(|a, b| a.0.total_cmp(&b.0));
+        let chosen_by_data = best.is_some();
+        let chosen = best.map_or_else(|| PREDICTOR.to_owned(), |(_, name)| name.clone());
         let (predictor, here) = (all.last(), self.table.pairs().iter().filter(|pair| pair.gpu == self.gpu));
-        let missed = here.clone().filter(|pair| pair.speeds.is_none()).count();
-        let slow = |said: &Said| said.slow.iter().filter(|one| one.1).count() as f64 / said.slow.len().max(1) as f64;
-        let memory = |said: &Said| said.memory.iter().map(|one| one.0).sum::<f64>() / said.memory.len().max(1) as f64;
+        let ran: Vec<Speeds> = here.clone().filter_map(|pair| pair.speeds).collect();
+        let missed = here.clone().count() - ran.len();
+        // Of the table's pairs and not of the folds, where a pair of two families is in two.
+        let slow = ran.iter().filter(|speeds| speeds.a.min(speeds.b) < SLOW).count();
         let mut after_measured = Vec::new();
         if self.hold_out == HoldOut::Family {
             let none = predictor.map(|said| Later { pairs: 0, own: said.own.clone(), slow: said.slow.clone() });
@@ -464,10 +501,11 @@ impl<'a> Plan<'a> {
             folds: self.folds.len(),
             pairs: here.count(),
             did_not_fit: missed,
-            slow_share: predictor.map_or(0.0, slow),
-            oom_forecast: predictor.map_or(0.0, memory),
+            slow_share: sum::share(slow as f64, ran.len() as f64).unwrap_or_default(),
+            oom_forecast: predictor.map_or(0.0, Said::oom_forecast),
             models,
             chosen,
+            chosen_by_data,
             after_measured,
         })
     }
@@ -479,7 +517,6 @@ impl<'a> Plan<'a> {
 }
 
 fn scored(name: &str, score: &SpeedScore, said: &Said) -> InterferenceScore {
-    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     InterferenceScore {
         name: name.to_owned(),
         speeds: score.speeds,
@@ -488,29 +525,27 @@ fn scored(name: &str, score: &SpeedScore, said: &Said) -> InterferenceScore {
         pinball: score.pinball,
         coverage90: score.coverage90,
         width90: score.width90,
-        mae_of_partners: (!said.partners.is_empty()).then(|| mean(&said.partners)),
+        mae_of_partners: sum::mean(&said.partners),
         auc_slower_15: auc(&said.slow),
         oom_brier: brier(&said.memory),
-        choice_mae: if said.choice.1 > 0 { said.choice.0 / said.choice.1 as f64 } else { f64::MAX },
+        choice_mae: sum::share(said.choice.0, said.choice.1 as f64),
     }
 }
 
 /// Tests every GPU type of a table in each way that the data allow.
 ///
 /// # Errors
-/// If there are fewer than two families (or GPU types, where these are to be left out), too few pairs, or a learner fails.
+/// If there are fewer than two families (or GPU types, where these are to be left out), too few pairs, more job types than can be fitted in a minute or two,
+/// or a learner fails.
 pub fn run(table: &SharingTable, options: &InterferenceOptions) -> Result<Vec<InterferenceSplit>> {
     let alone = Alone::of(table);
     let rows = directed(table);
     let ways =
         options.hold_out.map_or_else(|| vec![HoldOut::Family, HoldOut::GpuType, HoldOut::Random], |only| vec![only]);
-    let mut splits = Vec::new();
+    let mut plans = Vec::new();
     for hold_out in ways {
         for gpu in 0..table.gpu_types().len() {
-            let mut families: Vec<usize> =
-                rows.iter().filter(|row| row.gpu == gpu).map(|row| table.family(row.own)).collect();
-            families.sort_unstable();
-            families.dedup();
+            let families = distinct(rows.iter().filter(|row| row.gpu == gpu).map(|row| table.family(row.own)));
             let here = rows.iter().filter(|row| row.gpu == gpu).count();
             let elsewhere = rows.len() - here;
             let enough = match hold_out {
@@ -519,11 +554,11 @@ pub fn run(table: &SharingTable, options: &InterferenceOptions) -> Result<Vec<In
                 HoldOut::Random => here >= 40,
             };
             if enough {
-                splits.push(Plan::new(table, &alone, hold_out, gpu, options.seed).run()?);
+                plans.push(Plan::new(table, &alone, hold_out, gpu, options.seed));
             }
         }
     }
-    if splits.is_empty() {
+    if plans.is_empty() {
         let remedy = match options.hold_out {
             Some(HoldOut::GpuType) => "at least two GPU types with measured pairs are needed to leave one out",
             _ => "at least three families with twelve speeds on one GPU type are needed to leave a family out",
@@ -535,5 +570,19 @@ pub fn run(table: &SharingTable, options: &InterferenceOptions) -> Result<Vec<In
             table.gpu_types().len()
         )));
     }
-    Ok(splits)
+    let steps: f64 = plans.iter().map(Plan::steps).sum();
+    if steps > MOST_STEPS {
+        // The cube is most of it, so that the cube root says how many job types would do.
+        let most = (table.jobs().len() as f64 * (MOST_STEPS / steps).cbrt()).floor();
+        let reason = format!(
+            "{} job types of {} families on {} GPU types would take about {:.0} times the two minutes that a back-test may; measure about {most} job types, \
+             one GPU type at a time, or leave out only one kind (--hold-out)",
+            table.jobs().len(),
+            table.families().len(),
+            table.gpu_types().len(),
+            (steps / MOST_STEPS).ceil(),
+        );
+        return Err(Error::Learner { learner: "effects of jobs", reason });
+    }
+    plans.iter().map(Plan::run).collect()
 }

@@ -15,9 +15,13 @@
 //! A rule says of a GPU type without measured speeds what it says of the others on average. The partner's mean that a learner learns from is without
 //! the family of the row itself, as it will be when it is asked. Worked number: at 90 and 60 % utilisation the rule says 100 / 150 = 0.67.
 
+use std::collections::BTreeMap;
+
+use tracecast_analytics::stats::sum;
+
 use super::alone::{Alone, LOADS, TRAITS};
 use super::effects::Directed;
-use super::table::{Quantity, SharingTable};
+use super::table::{Quantity, SharingTable, distinct};
 use crate::error::Result;
 use crate::matrix::Matrix;
 use crate::model::boosted::{Boosted, Target, Trees};
@@ -89,53 +93,36 @@ impl Baseline {
         rows: &[Directed],
         asked: &[Directed],
     ) -> Result<Vec<f64>> {
-        let mean = |found: &[f64]| found.iter().sum::<f64>() / found.len().max(1) as f64;
-        let all: Vec<f64> = rows.iter().map(|row| row.speed).collect();
-        let whole = if all.is_empty() { 1.0 } else { mean(&all) };
+        // All means of one kind in one pass over the rows: asked for one by one, they would take rows × rows.
+        let whole = Means::of(rows, |_| ()).at(&()).unwrap_or(1.0);
+        let types = distinct(rows.iter().map(|row| row.gpu));
         // The GPU types to learn from: the row's own, or else all, each with the same weight.
-        let types = |row: &Directed| {
-            let mut types: Vec<usize> = rows.iter().map(|row| row.gpu).collect();
-            types.sort_unstable();
-            types.dedup();
-            if types.contains(&row.gpu) { vec![row.gpu] } else { types }
-        };
         let by_type = |row: &Directed, of: &dyn Fn(usize) -> f64| {
-            let each: Vec<f64> = types(row).into_iter().map(of).collect();
-            if each.is_empty() { whole } else { mean(&each) }
+            if types.contains(&row.gpu) {
+                return of(row.gpu);
+            }
+            let each: Vec<f64> = types.iter().map(|gpu| of(*gpu)).collect();
+            sum::mean(&each).unwrap_or(whole)
         };
-        let mean_of = |gpu: usize, fits: &dyn Fn(&Directed) -> bool| {
-            let found: Vec<f64> = rows.iter().filter(|row| row.gpu == gpu && fits(row)).map(|row| row.speed).collect();
-            (!found.is_empty()).then(|| mean(&found))
-        };
-        let level = |gpu: usize| mean_of(gpu, &|_| true).unwrap_or(whole);
+        let levels = Means::of(rows, |row| row.gpu);
+        let level = |gpu: usize| levels.at(&gpu).unwrap_or(whole);
         Ok(match self {
             Self::None => vec![1.0; asked.len()],
             Self::Mean => asked.iter().map(|row| by_type(row, &level)).collect(),
             Self::PartnerMean => {
-                let of = |row: &Directed, gpu: usize| {
-                    mean_of(gpu, &|other| other.beside == row.beside).unwrap_or_else(|| level(gpu))
-                };
+                let partners = Means::of(rows, |row| (row.gpu, row.beside));
+                let of = |row: &Directed, gpu: usize| partners.at(&(gpu, row.beside)).unwrap_or_else(|| level(gpu));
                 asked.iter().map(|row| by_type(row, &|gpu| of(row, gpu))).collect()
             }
             Self::Carried => {
-                let of = |row: &Directed| {
-                    let same = |other: &&Directed| (other.own, other.beside) == (row.own, row.beside);
-                    let found: Vec<f64> = rows.iter().filter(same).map(|row| row.speed).collect();
-                    if found.is_empty() { whole } else { mean(&found) }
-                };
-                asked.iter().map(of).collect()
+                let pairs = Means::of(rows, |row| (row.own, row.beside));
+                asked.iter().map(|row| pairs.at(&(row.own, row.beside)).unwrap_or(whole)).collect()
             }
             Self::Utilisation => asked.iter().map(|row| by_utilisation(table, row).unwrap_or(1.0)).collect(),
             Self::Linear | Self::Forest | Self::Boosted => self.learned(table, alone, rows, asked)?,
             Self::MatrixCompletion => {
-                let fitted: Vec<(usize, Completed)> = {
-                    let mut gpus: Vec<usize> = rows.iter().map(|row| row.gpu).collect();
-                    gpus.sort_unstable();
-                    gpus.dedup();
-                    gpus.into_iter()
-                        .map(|gpu| (gpu, Completed::of(table.jobs().len(), gpu, level(gpu), rows)))
-                        .collect()
-                };
+                let completed = |gpu: &usize| (*gpu, Completed::of(table.jobs().len(), *gpu, level(*gpu), rows));
+                let fitted: Vec<(usize, Completed)> = types.iter().map(completed).collect();
                 let of = |row: &Directed, gpu: usize| {
                     let known = fitted.iter().find(|(of, _)| *of == gpu);
                     known.map_or(whole, |(_, known)| known.at(row.own, row.beside))
@@ -147,6 +134,8 @@ impl Baseline {
 
     fn learned(self, table: &SharingTable, alone: &Alone, rows: &[Directed], asked: &[Directed]) -> Result<Vec<f64>> {
         let width = 2 * (TRAITS + LOADS.len()) + 2;
+        let partners = Means::of(rows, |row| (row.gpu, row.beside));
+        let of_family = Means::of(rows, |row| (row.gpu, row.beside, table.family(row.own)));
         let fill = |of: &[Directed]| {
             let mut matrix = Matrix::new(width);
             for row in of {
@@ -155,14 +144,8 @@ impl Baseline {
                     alone.traits(row.gpu, *job).into_iter().chain(alone.loads(row.gpu, *job)).collect::<Vec<_>>()
                 });
                 let family = table.family(row.own);
-                let others: Vec<f64> = rows
-                    .iter()
-                    .filter(|other| {
-                        other.beside == row.beside && other.gpu == row.gpu && table.family(other.own) != family
-                    })
-                    .map(|other| other.speed)
-                    .collect();
-                let partner = (!others.is_empty()).then(|| others.iter().sum::<f64>() / others.len() as f64);
+                let partner =
+                    partners.without(&(row.gpu, row.beside), of_family.sum_and_count(&(row.gpu, row.beside, family)));
                 let same = f64::from(u8::from(family == table.family(row.beside)));
                 let values = known.chain([partner, Some(same)]);
                 for (slot, value) in matrix.push().iter_mut().zip(values) {
@@ -208,6 +191,35 @@ fn by_utilisation(table: &SharingTable, row: &Directed) -> Option<f64> {
     Some(if sum > 100.0 { 100.0 / sum } else { 1.0 })
 }
 
+/// Mean speeds of rows by what they have in common.
+struct Means<K>(BTreeMap<K, (f64, u32)>);
+
+impl<K: Ord> Means<K> {
+    fn of(rows: &[Directed], key: impl Fn(&Directed) -> K) -> Self {
+        let mut found: BTreeMap<K, (f64, u32)> = BTreeMap::new();
+        for row in rows {
+            let (sum, count) = found.entry(key(row)).or_default();
+            *sum += row.speed;
+            *count += 1;
+        }
+        Self(found)
+    }
+
+    fn sum_and_count(&self, key: &K) -> (f64, u32) {
+        self.0.get(key).copied().unwrap_or_default()
+    }
+
+    fn at(&self, key: &K) -> Option<f64> {
+        self.without(key, (0.0, 0))
+    }
+
+    /// The mean without some of its rows, given as their sum and count.
+    fn without(&self, key: &K, (less, fewer): (f64, u32)) -> Option<f64> {
+        let (sum, count) = self.sum_and_count(key);
+        (count > fewer).then(|| (sum - less) / f64::from(count - fewer))
+    }
+}
+
 /// A matrix of speeds, completed.
 struct Completed {
     level: f64,
@@ -229,23 +241,28 @@ impl Completed {
                 .map(|job| [(job as f64 + 1.0).sin() * 0.1, (job as f64 * 1.7).cos() * 0.1])
                 .collect(),
         };
-        let rows: Vec<&Directed> = rows.iter().filter(|row| row.gpu == gpu).collect();
+        let (mut by_own, mut by_beside) = (vec![Vec::new(); jobs], vec![Vec::new(); jobs]);
+        for row in rows.iter().filter(|row| row.gpu == gpu) {
+            for (rows, job) in [(&mut by_own, row.own), (&mut by_beside, row.beside)] {
+                if let Some(slot) = rows.get_mut(job) {
+                    slot.push(row);
+                }
+            }
+        }
         for _ in 0..ROUNDS {
-            for job in 0..jobs {
-                let of: Vec<&&Directed> = rows.iter().filter(|row| row.own == job).collect();
+            for (job, of) in by_own.iter().enumerate() {
                 let left = |row: &Directed| row.speed - out.at(row.own, row.beside) + at(&out.own, job);
                 let part = of.iter().map(|row| left(row)).sum::<f64>() / (of.len() as f64 + HOLD);
                 put(&mut out.own, job, part);
             }
-            for job in 0..jobs {
-                let of: Vec<&&Directed> = rows.iter().filter(|row| row.beside == job).collect();
+            for (job, of) in by_beside.iter().enumerate() {
                 let left = |row: &Directed| row.speed - out.at(row.own, row.beside) + at(&out.beside, job);
                 let part = of.iter().map(|row| left(row)).sum::<f64>() / (of.len() as f64 + HOLD);
                 put(&mut out.beside, job, part);
             }
-            for job in 0..jobs {
-                let of = rows.iter().filter(|row| row.own == job);
+            for (job, of) in by_own.iter().enumerate() {
                 let told: Vec<([f64; FACTORS], f64)> = of
+                    .iter()
                     .map(|row| {
                         let x = at(&out.beside_factors, row.beside);
                         (x, row.speed - out.at(row.own, row.beside) + product(at(&out.own_factors, job), x))
@@ -253,9 +270,9 @@ impl Completed {
                     .collect();
                 put(&mut out.own_factors, job, two(&told));
             }
-            for job in 0..jobs {
-                let of = rows.iter().filter(|row| row.beside == job);
+            for (job, of) in by_beside.iter().enumerate() {
                 let told: Vec<([f64; FACTORS], f64)> = of
+                    .iter()
                     .map(|row| {
                         let x = at(&out.own_factors, row.own);
                         (x, row.speed - out.at(row.own, row.beside) + product(x, at(&out.beside_factors, job)))
@@ -330,8 +347,9 @@ mod tests {
     fn a_matrix_of_two_factors_is_completed() {
         let truth =
             |i: usize, j: usize| 0.6 + 0.02 * i as f64 - 0.03 * j as f64 + 0.1 * (i as f64).sin() * (j as f64).cos();
-        let cells = || (0..9).flat_map(|own| (0..9).map(move |beside| (own, beside)));
-        let row = |(own, beside): (usize, usize)| Directed { gpu: 0, own, beside, speed: truth(own, beside) };
+        let cells = || (0..9).flat_map(|job| (0..9).map(move |partner| (job, partner)));
+        let row =
+            |(job, partner): (usize, usize)| Directed { gpu: 0, own: job, beside: partner, speed: truth(job, partner) };
         let rows: Vec<Directed> = cells().filter(|(i, j)| (i * 9 + j) % 7 != 0).map(row).collect();
         let level = rows.iter().map(|row| row.speed).sum::<f64>() / rows.len() as f64;
         let found = Completed::of(9, 0, level, &rows);

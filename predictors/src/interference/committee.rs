@@ -2,7 +2,8 @@
 //!
 //! Nobody can say beforehand how alike jobs of one family are, or whether steps a second say more than the batch. So [`Prior`]s are drawn from a seed. Each
 //! is fitted with every group (family) left out in turn and scored on it; the best third is the committee, whose forecasts are averaged. This happens
-//! within what teaches: a family that is held back to test the predictor has no part in it.
+//! within what teaches: a family that is held back to test the predictor has no part in it. How far the committee misses a group that was left out is
+//! told by the third that is best on the pairs without that group: those picked on a group's own rows would look better there than they are.
 //!
 //! The spread of a forecast is the root of its mean variance and of the variance of the members' effects. Where the committee missed groups that were left
 //! out, it missed by |y − p| / spread; the 80 and 90 % quantiles of that, each group with the same weight, times (n + 1) / n for n groups, are how
@@ -13,12 +14,14 @@
 
 use rayon::prelude::*;
 use serde::Serialize;
+use tracecast_analytics::stats::quantile::weighted_quantile;
+use tracecast_analytics::stats::sum;
 
 use super::alone::{Alone, Loads};
 use super::effects::{Directed, EffectForecast, Lesson, Posterior, Prior};
 use super::memory::Memory;
-use super::score::weighted_quantile;
-use super::table::{JobProfile, Quantity, SharingTable};
+use super::score::NORMAL90;
+use super::table::{JobProfile, Quantity, SharingTable, distinct};
 use crate::error::{Error, Result};
 
 /// Levels of the quantiles of a forecast.
@@ -29,8 +32,6 @@ const SLOWEST: f64 = 0.02;
 const DRAWN: [(usize, u64); 3] = [(150, 32), (260, 12), (usize::MAX, 6)];
 /// Spreads that 80 and 90 % intervals reach where nothing could be left out: those of a normal distribution, and half more.
 const UNTESTED: (f64, f64) = (1.92, 2.47);
-/// A normal distribution reaches so far with its 90 % interval.
-const NORMAL90: f64 = 1.645;
 
 /// What is forecast of the speed of one job beside another.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -97,6 +98,11 @@ pub fn directed(table: &SharingTable) -> Vec<Directed> {
     rows
 }
 
+/// Priors drawn for a model of so many effects.
+pub(super) fn drawn(effects: usize) -> u64 {
+    DRAWN.iter().find(|(most, _)| effects <= *most).map_or(6, |(_, drawn)| *drawn)
+}
+
 /// The two groups that a row is of: where either is left out, the row does not teach.
 pub type Groups = (usize, usize);
 
@@ -117,9 +123,7 @@ fn held_back(
     groups: &[Groups],
     priors: &[Prior],
 ) -> Vec<Option<Vec<EffectForecast>>> {
-    let mut names: Vec<usize> = groups.iter().map(|(own, _)| *own).collect();
-    names.sort_unstable();
-    names.dedup();
+    let names = distinct(groups.iter().map(|(own, _)| *own));
     let parts: Vec<(usize, Vec<Directed>)> = names
         .iter()
         .map(|left| {
@@ -151,6 +155,45 @@ fn held_back(
     priors.par_iter().map(one).collect()
 }
 
+/// What every prior said of rows whose group was left out, beside what came.
+struct HeldBack<'a> {
+    rows: &'a [Directed],
+    groups: &'a [Groups],
+    said: &'a [Option<Vec<EffectForecast>>],
+    fastest: f64,
+}
+
+impl HeldBack<'_> {
+    /// Priors from the best to the worst on all rows, or on those without a group; those whose fit failed last.
+    fn ranked(&self, without: Option<usize>) -> Vec<usize> {
+        let error = |said: &Vec<EffectForecast>| {
+            let counts = |of: &Groups| without.is_none_or(|group| of.0 != group && of.1 != group);
+            let all = self.rows.iter().zip(self.groups).zip(said).filter(|((_, of), _)| counts(of));
+            // Every prior has the same rows: the sum ranks as the mean does.
+            let misses =
+                all.map(|((row, _), one)| (row.speed - (one.effects - one.lost).clamp(SLOWEST, self.fastest)).abs());
+            misses.sum::<f64>()
+        };
+        let errors: Vec<f64> = self.said.iter().map(|said| said.as_ref().map_or(f64::INFINITY, error)).collect();
+        let of = |at: &usize| errors.get(*at).copied().unwrap_or(f64::INFINITY);
+        let mut order: Vec<usize> = (0..errors.len()).collect();
+        order.sort_by(|a, b| of(a).total_cmp(&of(b)).then(a.cmp(b)));
+        order
+    }
+
+    /// How far some priors together missed each row of a group, and their spread there.
+    fn missed(&self, group: usize, priors: &[usize]) -> Vec<(f64, f64)> {
+        let said: Vec<&Vec<EffectForecast>> = priors.iter().filter_map(|at| self.said.get(*at)?.as_ref()).collect();
+        let here = self.rows.iter().zip(self.groups).enumerate().filter(|(_, (_, of))| of.0 == group);
+        here.map(|(at, (row, _))| {
+            let all: Vec<EffectForecast> = said.iter().filter_map(|said| said.get(at)).copied().collect();
+            let (mean, spread) = together(&all);
+            ((row.speed - mean.clamp(SLOWEST, self.fastest)).abs(), spread)
+        })
+        .collect()
+    }
+}
+
 impl Committee {
     /// Trains on some rows of a table, each of the groups named beside it, to forecast on their GPU types and on those in `wanted`. `fits` says of
     /// pairs (in the table's order) which may teach what fits.
@@ -173,43 +216,33 @@ impl Committee {
         }
         let alone = Alone::of(table);
         let lesson = Lesson::of(table, &alone, rows, wanted);
-        let size = lesson.size();
-        let drawn = DRAWN.iter().find(|(effects, _)| size <= *effects).map_or(6, |(_, drawn)| *drawn);
-        let priors: Vec<Prior> = (0..drawn).map(|number| Prior::draw(seed, number)).collect();
+        let priors: Vec<Prior> = (0..drawn(lesson.size())).map(|number| Prior::draw(seed, number)).collect();
         let fastest = rows.iter().map(|row| row.speed).fold(1.0, f64::max);
-        let mut names: Vec<usize> = groups.iter().map(|(own, _)| *own).collect();
-        names.sort_unstable();
-        names.dedup();
+        let names = distinct(groups.iter().map(|(own, _)| *own));
         let members = (priors.len() / 3).max(1);
         let mut order: Vec<usize> = (0..priors.len()).collect();
         let (mut reach80, mut reach90, mut held_back_mae) = (UNTESTED.0, UNTESTED.1, None);
         let said = if names.len() > 1 { held_back(table, &alone, rows, groups, &priors) } else { Vec::new() };
         if said.iter().any(Option::is_some) {
-            let error = |said: &Vec<EffectForecast>| {
-                let miss = |(row, one): (&Directed, &EffectForecast)| {
-                    (row.speed - (one.effects - one.lost).clamp(SLOWEST, fastest)).abs()
-                };
-                rows.iter().zip(said).map(miss).sum::<f64>() / rows.len() as f64
-            };
-            let errors: Vec<f64> = said.iter().map(|said| said.as_ref().map_or(f64::INFINITY, error)).collect();
-            let of = |at: &usize| errors.get(*at).copied().unwrap_or(f64::INFINITY);
-            order.sort_by(|a, b| of(a).total_cmp(&of(b)).then(a.cmp(b)));
-            let best: Vec<&Vec<EffectForecast>> =
-                order.iter().take(members).filter_map(|at| said.get(*at)?.as_ref()).collect();
-            let of_group = |group: usize| groups.iter().filter(|(own, _)| *own == group).count().max(1) as f64;
-            let mut misses = Vec::with_capacity(rows.len());
-            let mut sum = 0.0;
-            for (at, (row, (group, _))) in rows.iter().zip(groups).enumerate() {
-                let all: Vec<EffectForecast> = best.iter().filter_map(|said| said.get(at)).copied().collect();
-                let (mean, spread) = together(&all);
-                let miss = (row.speed - mean.clamp(SLOWEST, fastest)).abs();
-                sum += miss;
-                misses.push((miss / spread.max(1e-9), 1.0 / of_group(*group)));
+            let held = HeldBack { rows, groups, said: &said, fastest };
+            order = held.ranked(None);
+            let (mut misses, mut weights, mut errors) = (Vec::new(), Vec::new(), Vec::with_capacity(rows.len()));
+            for group in &names {
+                let mut best = held.ranked(Some(*group));
+                best.truncate(members);
+                let missed = held.missed(*group, &best);
+                let weight = 1.0 / missed.len().max(1) as f64;
+                for (miss, spread) in missed {
+                    errors.push(miss);
+                    misses.push(miss / spread.max(1e-9));
+                    weights.push(weight);
+                }
             }
-            held_back_mae = Some(sum / rows.len() as f64);
+            held_back_mae = sum::mean(&errors);
             let wider = (names.len() + 1) as f64 / names.len() as f64;
-            reach80 = weighted_quantile(misses.clone(), 0.8) * wider;
-            reach90 = weighted_quantile(misses, 0.9) * wider;
+            let reach = |level: f64| weighted_quantile(&misses, &weights, level).map(|reach| reach * wider);
+            reach80 = reach(0.8).unwrap_or(reach80);
+            reach90 = reach(0.9).unwrap_or(reach90);
         }
         order.truncate(members);
         let chosen: Vec<&Prior> = order.iter().filter_map(|at| priors.get(*at)).collect();

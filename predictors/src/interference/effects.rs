@@ -22,11 +22,12 @@
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use tracecast_analytics::stats::sum;
 
 use super::alone::{Alone, Loads, TRAITS};
+use super::cholesky::{Square, dot};
 use super::load::LoadTerms;
-use super::positive::{Square, dot};
-use super::table::SharingTable;
+use super::table::{SharingTable, distinct};
 
 /// One job beside another, measured: half a pair.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -152,19 +153,29 @@ pub(super) struct Lesson<'a> {
     terms: LoadTerms,
 }
 
-/// Mean and variance of some numbers.
+/// Mean and mean squared distance from it (divisor n) of some numbers; both 0 of none.
 fn moments(values: &[f64]) -> (f64, f64) {
-    let count = values.len().max(1) as f64;
-    let mean = values.iter().sum::<f64>() / count;
-    (mean, values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / count)
+    let count = values.len() as f64;
+    let variance = sum::variance(values).map_or(0.0, |variance| variance * (count - 1.0) / count);
+    (sum::mean(values).unwrap_or_default(), variance)
+}
+
+fn has_between(table: &SharingTable, types: usize) -> bool {
+    let families = table.families().len();
+    families * families * types <= MOST_BETWEEN
+}
+
+/// How many effects the model of a table has on some GPU types.
+pub(super) fn effects(table: &SharingTable, types: usize) -> usize {
+    let families = table.families().len();
+    let between = if has_between(table, types) { families * families * types } else { 0 };
+    2 * types * table.jobs().len() + between + types
 }
 
 impl<'a> Lesson<'a> {
     /// What rows teach, for forecasts on their GPU types and on those named.
     pub(super) fn of(table: &'a SharingTable, alone: &'a Alone, rows: &'a [Directed], wanted: &[usize]) -> Self {
-        let mut types: Vec<usize> = rows.iter().map(|row| row.gpu).chain(wanted.iter().copied()).collect();
-        types.sort_unstable();
-        types.dedup();
+        let types = distinct(rows.iter().map(|row| row.gpu).chain(wanted.iter().copied()));
         let jobs = table.jobs().len();
         let mut all = vec![false; jobs];
         let mark = |teaches: &mut [bool], row: &Directed| {
@@ -201,14 +212,11 @@ impl<'a> Lesson<'a> {
 
     /// How many effects there are.
     pub(super) fn size(&self) -> usize {
-        let (types, families) = (self.types.len(), self.table.families().len());
-        let between = if self.has_between() { families * families * types } else { 0 };
-        2 * types * self.table.jobs().len() + between + types
+        effects(self.table, self.types.len())
     }
 
     fn has_between(&self) -> bool {
-        let families = self.table.families().len();
-        families * families * self.types.len() <= MOST_BETWEEN
+        has_between(self.table, self.types.len())
     }
 
     /// Covariance of a job's effects on two GPU types, in units of their spread.
@@ -351,7 +359,7 @@ impl<'a> Lesson<'a> {
                 })
                 .collect();
             if let Some(noise) = posterior.noises.get_mut(kind).filter(|_| !left.is_empty()) {
-                *noise = noise.max(left.iter().sum::<f64>() / left.len() as f64);
+                *noise = noise.max(sum::mean(&left).unwrap_or_default());
             }
         }
     }
@@ -474,10 +482,10 @@ mod tests {
                 table.set_profile(gpu, job, &JobProfile::default().with(Quantity::StepsPerS, rate));
             }
         }
-        for own in 0..8 {
-            for beside in 0..8 {
-                let speed = 0.6 - 0.05 * (own as f64 / 2.0).floor() + 0.04 * (beside as f64 / 2.0).floor();
-                rows.push(Directed { gpu, own, beside, speed });
+        for job in 0..8 {
+            for partner in 0..8 {
+                let speed = 0.6 - 0.05 * (job as f64 / 2.0).floor() + 0.04 * (partner as f64 / 2.0).floor();
+                rows.push(Directed { gpu, own: job, beside: partner, speed });
             }
         }
         (table, rows)

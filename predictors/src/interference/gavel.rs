@@ -62,8 +62,12 @@ pub fn read(file: &str, text: &str, table: &mut SharingTable) -> Result<()> {
             profile.set(Quantity::Batch, batch(name));
             table.set_profile(gpu, a, &profile);
             for (other, rates) in shared.iter().filter(|(other, _)| *other != "null") {
-                let (other_name, _) =
+                let (other_name, other_gpus) =
                     key(other).ok_or_else(|| wrong(None, at(&format!("`{job_key}` shares with `{other}`"))))?;
+                if other_gpus != 1 {
+                    of_several += 1;
+                    continue;
+                }
                 let rate = |at: usize| rates.get(at).and_then(Value::as_f64).filter(|rate| rate.is_finite());
                 let (Some(rate_a), Some(rate_b)) = (rate(0), rate(1)) else {
                     return Err(wrong(None, at(&format!("`{job_key}` beside `{other}` has no two numbers"))));
@@ -93,18 +97,18 @@ mod tests {
     const TEXT: &str = r#"{"k80": {
         "('A (batch size 16)', 1)": {"null": 4.0, "('A (batch size 16)', 1)": [2.0, 2.0], "('B', 1)": [3.0, 0.5]},
         "('B', 1)": {"null": 1.0, "('A (batch size 16)', 1)": [0.5, 3.0], "('B', 1)": [0.0, 0.0]},
-        "('B', 4)": {"null": 3.0}}, "k80_unconsolidated": {"('B', 1)": {"null": 9.0}}}"#;
+        "('B', 4)": {"null": 3.0, "('B', 1)": [1.0, 1.0]}, "('C', 1)": {"null": 2.0, "('B', 4)": [1.0, 1.0]}}, "k80_unconsolidated": {"('B', 1)": {"null": 9.0}}}"#;
 
     #[test]
     fn a_small_file_is_read() {
         let mut table = SharingTable::new();
         read("g.json", TEXT, &mut table).unwrap();
-        assert_eq!((table.gpu_types().len(), table.jobs().len(), table.pairs().len()), (1, 2, 3));
+        assert_eq!((table.gpu_types().len(), table.jobs().len(), table.pairs().len()), (1, 3, 3));
         let pair = |at: usize| table.pairs()[at].speeds.map(|speeds| (speeds.a, speeds.b));
         assert_eq!([pair(0), pair(1), pair(2)], [Some((0.5, 0.5)), Some((0.75, 0.5)), None]);
         let a = table.profile(0, 0);
         assert_eq!((a.steps_per_s(), a.get(Quantity::Batch)), (Some(4.0), Some(16.0)));
-        assert!(table.notes[0].starts_with("1 entries of jobs on several GPUs"));
+        assert!(table.notes[0].starts_with("2 entries of jobs on several GPUs"));
     }
 
     #[test]

@@ -8,7 +8,9 @@
 //! Fitted by Newton's method for each GPU type; a type without pairs has the mean chance of the others. O(steps × job types³). Worked number: of
 //! 350 pairs 46 did not fit: without anything else known, logit((46 + ½) / 351) = −1.88, 13 %.
 
-use super::positive::Square;
+use tracecast_analytics::stats::sum;
+
+use super::cholesky::Square;
 use super::table::{Quantity, SharedPair, SharingTable};
 
 /// Variances of the parts of a job type, of a family, of the slopes of batch and memory, and of the constant.
@@ -54,7 +56,7 @@ fn batches(table: &SharingTable, gpu: usize) -> Vec<f64> {
         .map(|job| {
             let family = (0..jobs).filter(|other| table.family(*other) == table.family(job));
             let known: Vec<f64> = family.filter_map(log).collect();
-            let mean = known.iter().sum::<f64>() / known.len().max(1) as f64;
+            let mean = sum::mean(&known).unwrap_or_default();
             log(job).map_or(0.0, |own| own - mean)
         })
         .collect()
@@ -78,7 +80,7 @@ impl Memory {
             return known.chance(a, b);
         }
         let others: Vec<f64> = self.gpus.iter().flatten().map(|known| known.chance(a, b)).collect();
-        if others.is_empty() { 0.5 } else { others.iter().sum::<f64>() / others.len() as f64 }
+        sum::mean(&others).unwrap_or(0.5)
     }
 }
 
@@ -96,7 +98,7 @@ impl OfGpu {
             memory.iter_mut().flatten().for_each(|value| *value /= whole);
         }
         let known: Vec<f64> = memory.iter().flatten().copied().collect();
-        let usual = known.iter().sum::<f64>() / known.len().max(1) as f64;
+        let usual = sum::mean(&known).unwrap_or_default();
         let missed = pairs.iter().filter(|pair| pair.speeds.is_none()).count() as f64;
         let base = (missed + 0.5) / (pairs.len() as f64 + 1.0);
         let centre = (base / (1.0 - base)).ln();

@@ -1,6 +1,7 @@
 //! Pairs and profiles from files: the documented CSV forms, Gavel's JSON ([`super::gavel`]) and MISO's table of profiles.
 //!
-//! **Pairs**: columns `gpu_type,job_a,job_b,speed_a,speed_b`; a speed is the share of the speed alone, and empty or 0 where the pair did not fit.
+//! **Pairs**: columns `gpu_type,job_a,job_b,speed_a,speed_b`; a speed is the share of the speed alone, both empty or one 0 where the pair did not fit;
+//! one empty speed beside a number is a mistake.
 //! **Profiles**: columns `gpu_type,job,family` and any that [`Quantity`] names; an empty cell is unknown. `family` may be left out.
 //! **MISO profiles**: columns `model,batch` and quantities, of one A100: the job type is `model (batch size N)`.
 //! Other columns are passed over, and a note names them. Any file may be compressed (`.gz`, `.zst`).
@@ -25,6 +26,10 @@ pub const MISO_GPU: &str = "a100";
 
 /// The text of a file, unpacked.
 pub(super) fn text(path: &Path) -> Result<String> {
+    text_up_to(path, LONGEST_FILE)
+}
+
+fn text_up_to(path: &Path, longest: u64) -> Result<String> {
     let failed = |source| Error::Io { action: "read", path: path.to_owned(), source };
     let file = SourceFile::new(path);
     let content = file.open(&()).map_err(|error| Error::Measured {
@@ -34,7 +39,16 @@ pub(super) fn text(path: &Path) -> Result<String> {
         remedy: "name a file that can be read".to_owned(),
     })?;
     let mut bytes = Vec::new();
-    content.take(LONGEST_FILE).read_to_end(&mut bytes).map_err(failed)?;
+    // A byte more than may be, so that a longer file is told from one of that length and never cut.
+    content.take(longest + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > longest {
+        return Err(Error::Measured {
+            file: path.display().to_string(),
+            line: None,
+            found: format!("it is longer than {longest} bytes unpacked"),
+            remedy: "split it, or leave out what was not measured".to_owned(),
+        });
+    }
     String::from_utf8(bytes).map_err(|_| Error::Measured {
         file: path.display().to_string(),
         line: None,
@@ -91,9 +105,13 @@ impl<'a> Sheet<'a> {
             }
             let line = record.position().map_or(0, csv::Position::line);
             let row = SheetRow { file: &self.file, columns: &self.columns, record, line };
-            if row.record.len() > self.columns.len() {
+            // A row cut short would read as a pair that did not fit.
+            if row.record.len() != self.columns.len() {
                 let found = format!("{} cells, where the first line names {}", row.record.len(), self.columns.len());
-                return Err(row.wrong(found, "quote cells that hold commas"));
+                return Err(row.wrong(
+                    found,
+                    "write a cell for every column, empty where it is unknown, and quote cells that hold commas",
+                ));
             }
             each(&row)?;
             record = row.record;
@@ -186,6 +204,9 @@ fn read_pairs(path: &Path, content: &str, table: &mut SharingTable) -> Result<()
     sheet.rows(|row| {
         let gpu = table.gpu_type(row.name("gpu_type")?);
         let (a, b) = (table.job(row.name("job_a")?), table.job(row.name("job_b")?));
+        if row.cell("speed_a").is_empty() != row.cell("speed_b").is_empty() {
+            return Err(row.wrong("one of the two speeds is empty".to_owned(), "write both, or leave both empty"));
+        }
         let speeds = row.speed("speed_a")?.zip(row.speed("speed_b")?).map(|(a, b)| Speeds { a, b });
         found.push(SharedPair { gpu, a, b, speeds });
         Ok(())
@@ -286,11 +307,22 @@ mod tests {
         assert!(told(&format!("{head}v100,a,b,-1,1\n")).contains("no number of at least 0"));
         assert!(told(&format!("{head}v100,a,b,nan,1\n")).contains("no number"));
         assert!(told(&format!("{head}v100,a,b,1,1,7\n")).contains("6 cells"));
+        // Cut short, and half measured: neither is a pair that did not fit.
+        assert!(told(&format!("{head}v100,a,b,1\n")).contains("line 2: 4 cells, where the first line names 5"));
+        assert!(told(&format!("{head}v100,a,b,,0.5\n")).contains("line 2: one of the two speeds is empty; write both"));
         assert!(told(head).contains("no pair"));
         let profiles = file("gpu_type,job,sm_util_pct\nv100,a,140\n");
         let mut table = SharingTable::new();
         let told = read_profiles(profiles.path(), &mut table).unwrap_err().to_string();
         assert!(told.contains("line 2: column `sm_util_pct` holds 140; write percent"), "{told}");
+    }
+
+    #[test]
+    fn a_file_that_is_too_long_is_refused_and_not_cut() {
+        let file = file("12345");
+        assert_eq!(text_up_to(file.path(), 5).unwrap(), "12345");
+        let told = text_up_to(file.path(), 4).unwrap_err().to_string();
+        assert!(told.contains("longer than 4 bytes unpacked; split it"), "{told}");
     }
 
     #[test]

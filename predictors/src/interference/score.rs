@@ -10,6 +10,9 @@ use serde::Serialize;
 
 use crate::score::{Pinball, pinball};
 
+/// A normal distribution reaches so far, in standard deviations, with its 90 % interval.
+pub(super) const NORMAL90: f64 = 1.644_853_6;
+
 /// What was forecast of one speed, and what came.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct SpeedAndTruth {
@@ -80,20 +83,6 @@ pub(super) fn brier(told: &[(f64, bool)]) -> Option<f64> {
     (!told.is_empty()).then(|| sum / told.len() as f64)
 }
 
-/// The value below which a share of the weight of some values lies; 0 of none.
-pub(super) fn weighted_quantile(mut values: Vec<(f64, f64)>, level: f64) -> f64 {
-    values.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let whole: f64 = values.iter().map(|value| value.1).sum();
-    let mut seen = 0.0;
-    for (value, weight) in &values {
-        seen += weight;
-        if seen >= level * whole {
-            return *value;
-        }
-    }
-    values.last().map_or(0.0, |value| value.0)
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -109,6 +98,5 @@ mod tests {
         let found = speeds(&[one(0.5), one(0.8)]).unwrap();
         assert!((found.mae - 0.15).abs() < 1e-12 && (found.rmse - 0.045f64.sqrt()).abs() < 1e-12);
         assert!((found.coverage90 - 0.5).abs() < 1e-12 && (found.width90 - 0.4).abs() < 1e-12);
-        assert_eq!(weighted_quantile(vec![(3.0, 1.0), (1.0, 1.0), (2.0, 2.0)], 0.5), 2.0);
     }
 }

@@ -7,21 +7,24 @@
 //! speed(f) = ((1 + q²) / (1 + (q / f)²))^½
 //! ```
 //!
-//! near 1 for a job that hardly fills the GPU, and near f for one that fills it. ln q is a constant and a slope ≥ 0 for each of SM utilisation, memory
+//! near 1 for a job that hardly fills the GPU, and near f for one that fills it. The whole is the largest slice that was measured, with a note where that has
+//! fewer than seven parts. ln q is a constant and a slope ≥ 0 for each of SM utilisation, memory
 //! utilisation and power, by least squares held to 0 a little, each family of jobs with the same weight: more load never makes a slice look faster, and a
 //! larger slice is never slower. The 80 and 90 % intervals are where families left out in training were missed.
 //!
 //! Read are MISO's tables: `model,batch,mig_profile,step_s_median` and `model,batch,sm_util_pct,mem_util_pct,power_w,…` ([`super::read`]). Naive is the
 //! share of SMs. O(jobs) a fit. Worked number: at q = 1 on `3g.20gb`, f = √(3/7 × 1/2) = 0.46 and the speed (2 / (1 + 4.67))^½ = 0.59.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::Serialize;
+use tracecast_analytics::stats::quantile::weighted_quantile;
+use tracecast_analytics::stats::sum;
 
-use super::positive::Square;
+use super::cholesky::Square;
 use super::read::{MISO_GPU, Sheet, miso_job, read_profiles, text};
-use super::score::weighted_quantile;
-use super::table::{Quantity, SharingTable};
+use super::table::{Quantity, SharingTable, distinct};
 use crate::error::{Error, Result};
 
 /// Parts that the SMs of a GPU are cut into.
@@ -49,8 +52,14 @@ impl Slice {
         (parts > 0.0 && parts <= PARTS && memory_gb > 0.0).then_some(Self { parts, memory_gb })
     }
 
-    fn share(self, whole_gb: f64) -> f64 {
-        (self.parts / PARTS * (self.memory_gb / whole_gb).min(1.0)).sqrt()
+    /// Its share of the SMs of a whole.
+    fn of_sms(self, whole: Self) -> f64 {
+        self.parts / whole.parts
+    }
+
+    /// Geometric mean of its shares of the SMs and of the memory of a whole.
+    fn share(self, whole: Self) -> f64 {
+        (self.of_sms(whole) * (self.memory_gb / whole.memory_gb).min(1.0)).sqrt()
     }
 }
 
@@ -67,7 +76,7 @@ struct OnSlice {
 pub struct SliceTable {
     table: SharingTable,
     rows: Vec<OnSlice>,
-    whole_gb: f64,
+    whole: Slice,
 }
 
 /// Whether a file is a table of step times on slices.
@@ -90,19 +99,40 @@ impl SliceTable {
         table.gpu_type(MISO_GPU);
         let content = text(steps)?;
         let mut told: Vec<(usize, Slice, f64)> = Vec::new();
+        let mut strange: BTreeMap<String, usize> = BTreeMap::new();
         Sheet::open(steps, &content)?.rows(|row| {
             let job = table.job(&miso_job(row.name("model")?, row.name("batch")?));
             let name = row.name("mig_profile")?;
-            let slice = Slice::of(name).ok_or_else(|| {
-                row.wrong(format!("column `mig_profile` holds `{name}`"), "name slices as NVIDIA does, such as 3g.20gb")
-            })?;
+            // Such as `1g.10gb+me`, whose share of the SMs does not say all that it has.
+            let Some(slice) = Slice::of(name) else {
+                *strange.entry(name.to_owned()).or_default() += 1;
+                return Ok(());
+            };
             if let Some(step_s) = row.number("step_s_median")?.filter(|step_s| *step_s > 0.0) {
                 told.push((job, slice, step_s));
             }
             Ok(())
         })?;
-        let whole = told.iter().map(|(_, slice, _)| *slice).max_by(|a, b| a.parts.total_cmp(&b.parts));
-        let whole = whole.ok_or_else(|| Error::TooFew(format!("{}: there is no step time in it", steps.display())))?;
+        let file = steps.display();
+        let names = strange.keys().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+        let larger = |a: &Slice, b: &Slice| a.parts.total_cmp(&b.parts).then(a.memory_gb.total_cmp(&b.memory_gb));
+        let whole = told.iter().map(|(_, slice, _)| *slice).max_by(larger).ok_or_else(|| {
+            Error::TooFew(if strange.is_empty() {
+                format!("{file}: there is no step time in it; name a table of step times on slices")
+            } else {
+                format!("{file}: every step time is on a profile that is not known ({names}); name slices as NVIDIA does, such as 3g.20gb")
+            })
+        })?;
+        if !strange.is_empty() {
+            let passed = strange.values().sum::<usize>();
+            table.notes.push(format!("{file}: {passed} rows on profiles that are not known are passed over: {names}."));
+        }
+        if whole.parts < PARTS {
+            table.notes.push(format!(
+                "{file}: the largest slice has {} of {PARTS} parts: speeds are relative to it, and not to the whole GPU.",
+                whole.parts
+            ));
+        }
         let alone = |job: usize| told.iter().find(|(of, slice, _)| *of == job && *slice == whole).map(|told| told.2);
         let rows: Vec<OnSlice> = told
             .iter()
@@ -115,7 +145,12 @@ impl SliceTable {
                 steps.display()
             )));
         }
-        Ok(Self { table, rows, whole_gb: whole.memory_gb })
+        Ok(Self { table, rows, whole })
+    }
+
+    /// What a reader must know of the data, a sentence each.
+    pub fn notes(&self) -> &[String] {
+        &self.table.notes
     }
 }
 
@@ -132,16 +167,14 @@ pub struct SliceModel {
     slopes: [f64; 3],
     wholes: [f64; 3],
     usual: [f64; 3],
-    whole_gb: f64,
+    whole: Slice,
 }
 
 impl SliceModel {
     /// Trains on the job types that `teaches` marks.
     fn train(slices: &SliceTable, teaches: impl Fn(usize) -> bool) -> Option<Self> {
         let table = &slices.table;
-        let mut jobs: Vec<usize> = slices.rows.iter().map(|row| row.job).filter(|job| teaches(*job)).collect();
-        jobs.sort_unstable();
-        jobs.dedup();
+        let jobs = distinct(slices.rows.iter().map(|row| row.job).filter(|job| teaches(*job)));
         let known = |job: usize| FILLED_BY.map(|quantity| table.profile(0, job).get(quantity));
         let mut wholes = FILLED_BY.map(|quantity| if quantity.is_percent() { 100.0 } else { 0.0 });
         for job in &jobs {
@@ -149,7 +182,7 @@ impl SliceModel {
                 *whole = f64::max(*whole, value.unwrap_or_default());
             }
         }
-        let mut out = Self { constant: 0.0, slopes: [0.0; 3], wholes, usual: [0.5; 3], whole_gb: slices.whole_gb };
+        let mut out = Self { constant: 0.0, slopes: [0.0; 3], wholes, usual: [0.5; 3], whole: slices.whole };
         for (at, usual) in out.usual.iter_mut().enumerate() {
             let values: Vec<f64> = jobs
                 .iter()
@@ -157,9 +190,7 @@ impl SliceModel {
                 .zip(std::iter::repeat(wholes.get(at).copied().unwrap_or(1.0)))
                 .map(|(value, whole)| value / whole.max(1e-9))
                 .collect();
-            if !values.is_empty() {
-                *usual = values.iter().sum::<f64>() / values.len() as f64;
-            }
+            *usual = sum::mean(&values).unwrap_or(*usual);
         }
         let size = |job: usize| jobs.iter().filter(|other| table.family(**other) == table.family(job)).count() as f64;
         let rows: Vec<([f64; 4], f64, f64)> = jobs
@@ -217,7 +248,7 @@ impl SliceModel {
 
     fn at(&self, known: [Option<f64>; 3], slice: Slice) -> f64 {
         let filled: f64 = self.loads(known).iter().zip(self.slopes).map(|(load, slope)| load * slope).sum();
-        speed((self.constant + filled).clamp(-4.0, 4.0).exp(), slice.share(self.whole_gb))
+        speed((self.constant + filled).clamp(-4.0, 4.0).exp(), slice.share(self.whole))
     }
 }
 
@@ -225,7 +256,7 @@ impl SliceModel {
 fn filling(slices: &SliceTable, job: usize) -> f64 {
     let rows = || slices.rows.iter().filter(|row| row.job == job);
     let miss = |filling: f64| -> f64 {
-        rows().map(|row| (speed(filling, row.slice.share(slices.whole_gb)) - row.speed).abs()).sum()
+        rows().map(|row| (speed(filling, row.slice.share(slices.whole)) - row.speed).abs()).sum()
     };
     let tried = (-TRIED..=TRIED).map(|at| (f64::from(at) / 100.0).exp());
     tried.min_by(|a, b| miss(*a).total_cmp(&miss(*b))).unwrap_or(1.0)
@@ -238,8 +269,8 @@ pub struct SliceScore {
     pub name: String,
     /// Mean absolute error of the speed relative to the whole GPU.
     pub mae: f64,
-    /// Share of pairs of slices, the whole GPU with them, that are put in the right order.
-    pub ranked_right: f64,
+    /// Share of couples of slices of one job type, the whole GPU apart, that are put in the right order; none where there is no couple.
+    pub ranked_right: Option<f64>,
     /// Share of speeds within the 90 % interval; none of the naive one, which has none.
     pub coverage90: Option<f64>,
 }
@@ -263,9 +294,7 @@ pub struct SliceBacktest {
 /// If there are fewer than three families.
 pub fn backtest(slices: &SliceTable) -> Result<SliceBacktest> {
     let family = |row: &OnSlice| slices.table.family(row.job);
-    let mut families: Vec<usize> = slices.rows.iter().map(family).collect();
-    families.sort_unstable();
-    families.dedup();
+    let families = distinct(slices.rows.iter().map(family));
     if families.len() < 3 {
         return Err(Error::TooFew(format!("{} families are too few to leave one out; measure three", families.len())));
     }
@@ -276,22 +305,23 @@ pub fn backtest(slices: &SliceTable) -> Result<SliceBacktest> {
     for left in &families {
         let others = |job: usize| slices.table.family(job) != *left;
         let model = SliceModel::train(slices, others).ok_or_else(failed)?;
-        let mut misses = Vec::new();
+        let (mut misses, mut weights) = (Vec::new(), Vec::new());
         for inner in families.iter().filter(|inner| *inner != left) {
             let model = SliceModel::train(slices, |job| others(job) && slices.table.family(job) != *inner)
                 .ok_or_else(failed)?;
             let here: Vec<&OnSlice> = slices.rows.iter().filter(|row| family(row) == *inner).collect();
             let weight = 1.0 / here.len().max(1) as f64;
-            misses.extend(here.iter().map(|row| ((row.speed - model.at(known(row.job), row.slice)).abs(), weight)));
+            misses.extend(here.iter().map(|row| (row.speed - model.at(known(row.job), row.slice)).abs()));
+            weights.resize(misses.len(), weight);
         }
         let wider = families.len() as f64 / (families.len() - 1) as f64;
-        let reach = weighted_quantile(misses, 0.9) * wider;
+        let reach = weighted_quantile(&misses, &weights, 0.9).unwrap_or_default() * wider;
         for (row, told) in slices.rows.iter().zip(&mut told).filter(|(row, _)| family(row) == *left) {
             *told = model.at(known(row.job), row.slice);
             held += usize::from((row.speed - *told).abs() <= reach);
         }
     }
-    let naive: Vec<f64> = slices.rows.iter().map(|row| row.slice.parts / PARTS).collect();
+    let naive: Vec<f64> = slices.rows.iter().map(|row| row.slice.of_sms(slices.whole)).collect();
     let count = slices.rows.len() as f64;
     let score = |name: &str, told: &[f64], coverage90: Option<f64>| SliceScore {
         name: name.to_owned(),
@@ -308,19 +338,18 @@ pub fn backtest(slices: &SliceTable) -> Result<SliceBacktest> {
     })
 }
 
-/// Share of pairs of slices of one job that are in the right order.
-fn ranked(slices: &SliceTable, told: &[f64]) -> f64 {
+/// Share of couples of slices of one job type that are in the right order; `None` where there is no couple.
+///
+/// The whole GPU is in none: that it is the fastest needs no model.
+fn ranked(slices: &SliceTable, told: &[f64]) -> Option<f64> {
     let (mut right, mut all) = (0u32, 0u32);
     for (at, (row, said)) in slices.rows.iter().zip(told).enumerate() {
-        // Beside the whole GPU, which has speed 1.
-        all += 1;
-        right += u32::from((row.speed < 1.0) == (*said < 1.0));
         for (other, other_said) in slices.rows.iter().zip(told).skip(at + 1).filter(|(other, _)| other.job == row.job) {
             all += 1;
             right += u32::from((row.speed < other.speed) == (*said < *other_said));
         }
     }
-    f64::from(right) / f64::from(all.max(1))
+    sum::share(f64::from(right), f64::from(all))
 }
 
 #[cfg(test)]
@@ -337,10 +366,14 @@ mod tests {
     #[test]
     fn the_worked_number_and_its_limits() {
         let slice = Slice::of("3g.20gb").unwrap();
-        let share = slice.share(40.0);
+        let whole = Slice::of("7g.40gb").unwrap();
+        let share = slice.share(whole);
         assert!((share - (3.0 / 14.0f64).sqrt()).abs() < 1e-12 && (speed(1.0, share) - 0.594).abs() < 1e-3);
         assert!(speed(1e-6, share) > 0.999 && (speed(1e6, share) - share).abs() < 1e-6);
-        assert!(Slice::of("full").is_none() && Slice::of("9g.80gb").is_none());
+        // The whole has speed 1, also where it is no seven parts.
+        let four = Slice::of("4g.20gb").unwrap();
+        assert!((four.share(four) - 1.0).abs() < 1e-12 && (speed(3.0, four.share(four)) - 1.0).abs() < 1e-12);
+        assert!(Slice::of("full").is_none() && Slice::of("9g.80gb").is_none() && Slice::of("1g.10gb+me").is_none());
     }
 
     #[test]
@@ -352,7 +385,7 @@ mod tests {
                 let load = f64::from(model * 16 + batch);
                 profiles += &format!("m{model},{batch},{load}\n");
                 for name in ["1g.5gb", "3g.20gb", "7g.40gb"] {
-                    let share = Slice::of(name).unwrap().share(40.0);
+                    let share = Slice::of(name).unwrap().share(Slice::of("7g.40gb").unwrap());
                     steps += &format!("m{model},{batch},{name},{}\n", 1.0 / speed((load / 40.0 - 1.0).exp(), share));
                 }
             }
@@ -362,9 +395,18 @@ mod tests {
         let found = backtest(&SliceTable::read(steps.path(), profiles.path()).unwrap()).unwrap();
         assert_eq!((found.families, found.speeds), (5, 20));
         assert!(found.models[1].mae < found.models[0].mae / 2.0, "{found:?}");
-        assert!((found.models[1].ranked_right - 1.0).abs() < 1e-12);
+        // Both models know that more is faster: the order tells them apart nowhere.
+        assert_eq!([found.models[0].ranked_right, found.models[1].ranked_right], [Some(1.0), Some(1.0)]);
         let wrong = file("model,batch,mig_profile,step_s_median\nm,1,half,1\n");
         let told = SliceTable::read(wrong.path(), profiles.path()).unwrap_err().to_string();
-        assert!(told.contains("line 2: column `mig_profile` holds `half`"), "{told}");
+        assert!(told.contains("not known (`half`); name slices as NVIDIA does"), "{told}");
+        let mixed = file(
+            "model,batch,mig_profile,step_s_median\nm1,8,4g.20gb,1\nm1,8,1g.10gb+me,2\nm1,8,1g.5gb,3\nm1,8,2g.10gb,2\n",
+        );
+        let slices = SliceTable::read(mixed.path(), profiles.path()).unwrap();
+        assert_eq!(slices.rows.len(), 2);
+        let told = slices.notes().join("\n");
+        assert!(told.contains("1 rows on profiles that are not known are passed over: `1g.10gb+me`"), "{told}");
+        assert!(told.contains("has 4 of 7 parts: speeds are relative to it"), "{told}");
     }
 }

@@ -7,7 +7,7 @@
 //! Memory: a number for each quantity, GPU type and job type. Worked example: 26 job types on three GPU types in all orders are 2,028 rows of a file
 //! and 3 × 26 × 27 / 2 = 1,053 pairs here.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
@@ -174,6 +174,12 @@ pub struct SharingTable {
     pairs: Vec<SharedPair>,
     /// What a reader must know of the data, a sentence each.
     pub notes: Vec<String>,
+}
+
+/// Places in order, each once.
+pub(super) fn distinct(places: impl IntoIterator<Item = usize>) -> Vec<usize> {
+    let once: BTreeSet<usize> = places.into_iter().collect();
+    once.into_iter().collect()
 }
 
 /// The place of a name, which is added if it is new.
