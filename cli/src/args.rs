@@ -39,21 +39,19 @@ pub(crate) struct Reading {
     ///
     /// The columns are those of the table job_facts, which `tracecast query SOURCE` lists. The answer says how many jobs were selected. What
     /// needs all jobs of a cluster is then left out, and a command that needs them all refuses the option.
-    #[cfg(feature = "query")]
-    #[arg(long = "where", value_name = "SQL")]
+    // A build without SQL has no such option, and no condition.
+    #[cfg_attr(feature = "query", arg(long = "where", value_name = "SQL"))]
+    #[cfg_attr(not(feature = "query"), arg(skip))]
     pub(crate) condition: Option<String>,
 }
 
 impl Reading {
     /// Refuses `--where` for a command that needs all jobs, for the reason `why`.
     pub(crate) fn needs_all_jobs(&self, why: &str) -> anyhow::Result<()> {
-        #[cfg(feature = "query")]
-        if self.condition.is_some() {
-            return Err(crate::exit::Usage(format!("--where: {why}")).into());
+        match self.condition {
+            Some(_) => Err(crate::exit::Usage(format!("--where: {why}")).into()),
+            None => Ok(()),
         }
-        #[cfg(not(feature = "query"))]
-        let _ = why;
-        Ok(())
     }
 }
 

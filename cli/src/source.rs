@@ -20,9 +20,10 @@ use crate::progress::Bar;
 /// Loads or reads `sources`, says on stderr what of them is not there, and makes it an error if no row could be used or
 /// `--strict` allows none to be missing. Quarantined rows go to the file `quarantine` before that.
 pub(crate) fn open(sources: &[PathBuf], reading: &Reading, quarantine: Option<&Path>, quiet: bool) -> Result<Trace> {
-    let mut trace = read(sources, reading, quarantine, quiet)?;
+    let trace = read(sources, reading, quarantine, quiet)?;
     ingest::check_usable(&trace)?;
-    select(&mut trace, reading, quiet)?;
+    #[cfg(feature = "query")]
+    let trace = selected(trace, reading, quiet)?;
     Ok(trace)
 }
 
@@ -36,23 +37,18 @@ pub(crate) fn open_whole(sources: &[PathBuf], reading: &Reading, quiet: bool, wh
     }
 }
 
-/// Cuts a trace to the jobs of `--where`.
+/// A trace cut to the jobs of `--where`.
 #[cfg(feature = "query")]
-fn select(trace: &mut Trace, reading: &Reading, quiet: bool) -> Result<()> {
-    let Some(condition) = &reading.condition else { return Ok(()) };
-    let selection = query::selection::select(trace, condition)?;
+fn selected(mut trace: Trace, reading: &Reading, quiet: bool) -> Result<Trace> {
+    let Some(condition) = &reading.condition else { return Ok(trace) };
+    let selection = query::selection::select(&trace, condition)?;
     trace.select(&selection.mask, condition, selection.unknown as u64);
-    let Some(selected) = &trace.selected else { return Ok(()) };
+    let Some(selected) = &trace.selected else { return Ok(trace) };
     output::say(quiet, &format!("tracecast: {}", printable(&selected.sentence())));
     if selected.jobs == 0 {
         return Err(Usage(format!("--where: no job meets `{condition}`; `tracecast query` shows what there is")).into());
     }
-    Ok(())
-}
-
-#[cfg(not(feature = "query"))]
-fn select(_: &mut Trace, _: &Reading, _: bool) -> Result<()> {
-    Ok(())
+    Ok(trace)
 }
 
 /// Says on stderr what of a trace is not there, also where progress is not wanted, unless `--strict` makes it an error.

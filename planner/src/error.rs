@@ -117,6 +117,12 @@ pub enum Error {
 }
 
 impl Error {
+    /// That the text of a user's file is not the TOML it should be.
+    pub(crate) fn toml(file: &str, text: &str, error: &toml::de::Error) -> Self {
+        let line = error.span().map_or(1, |span| line_of(text, span.start));
+        Self::File { file: file.to_owned(), line, what: error.message().to_owned() }
+    }
+
     /// What kind of failure it is.
     pub fn kind(&self) -> Kind {
         match self {
@@ -141,6 +147,11 @@ impl Error {
             | Self::Defect(_) => Kind::Failed,
         }
     }
+}
+
+/// The line of a byte of a text, counted from 1.
+pub(crate) fn line_of(text: &str, at: usize) -> u64 {
+    1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count() as u64
 }
 
 /// Result of this crate.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Args;
-use tracecast_analytics::{ingest, storage};
+use tracecast_analytics::ingest;
 use tracecast_planner::cloud::answer::CloudBacktestAnswer;
 use tracecast_planner::cloud::availability::{SpotSeries, names};
 use tracecast_planner::cloud::emit::sky_pilot;
@@ -79,11 +79,7 @@ impl Spot {
                 let what = format!("two traces are called {name}; name each zone once, by files of different names");
                 return Err(Usage(what).into());
             }
-            let trace = if storage::is_folder(path) {
-                source::open_whole(std::slice::from_ref(path), &self.reading, quiet, NO_JOBS)?
-            } else {
-                source::open(std::slice::from_ref(path), &self.reading, None, quiet)?
-            };
+            let trace = source::open_whole(std::slice::from_ref(path), &self.reading, quiet, NO_JOBS)?;
             series.push(SpotSeries::of(&trace, name.clone(), self.gap)?);
         }
         let title = match series.as_slice() {
@@ -119,7 +115,6 @@ fn starts(text: &str) -> Result<usize, &'static str> {
 }
 
 pub(crate) fn backtest(asked: &BacktestCloud, quiet: bool) -> Result<()> {
-    asked.spot.reading.needs_all_jobs(NO_JOBS)?;
     asked.answering.check(&[])?;
     early::folders([&asked.charts])?;
     let request = asked.spot.request(None, asked.slack.clone(), asked.starts);
@@ -155,7 +150,6 @@ pub(crate) struct PlanCloud {
 }
 
 pub(crate) fn plan(asked: &PlanCloud, quiet: bool) -> Result<()> {
-    asked.spot.reading.needs_all_jobs(NO_JOBS)?;
     asked.answering.check(&[])?;
     early::folders([&asked.emit_to])?;
     let request = asked.spot.request(asked.deadline, asked.slack.into_iter().collect(), asked.starts);

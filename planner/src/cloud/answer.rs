@@ -203,12 +203,7 @@ impl CloudBacktestAnswer {
             ],
         );
         for trace in &self.found.traces {
-            let mut slacks: Vec<f64> = Vec::new();
-            for cell in self.found.cells.iter().filter(|cell| cell.trace == trace.trace) {
-                if !slacks.contains(&cell.slack) {
-                    slacks.push(cell.slack);
-                }
-            }
+            let slacks = self.found.policies.iter().take(1).flat_map(|tally| &tally.by_slack).map(|of| of.slack);
             for slack in slacks {
                 let of = |policy: CloudPolicy| {
                     self.found.cells.iter().find(|cell| {

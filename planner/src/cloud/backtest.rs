@@ -17,7 +17,7 @@ use super::availability::SpotSeries;
 use super::policy::{Attempt, CloudPolicy, attempt};
 use super::request::{CloudRequest, check_need, longest, too_short};
 use crate::error::Result;
-use crate::plan::interval::drawn;
+use crate::plan::interval::{average, drawn};
 use crate::plan::window::{Window, spread};
 use crate::replay::compare::IntervalEstimate;
 
@@ -104,9 +104,13 @@ pub struct CloudBacktest {
     pub chosen: CloudPolicy,
 }
 
-fn mean(values: impl Iterator<Item = f64>) -> f64 {
-    let (sum, count) = values.fold((0.0, 0usize), |(sum, count), value| (sum + value, count + 1));
-    sum / count.max(1) as f64
+/// A start of a trace.
+struct Task {
+    /// Position of the trace.
+    at: usize,
+    window: Window,
+    /// Whether it is in the earlier half of the starts of its trace.
+    earlier: bool,
 }
 
 /// Tries every policy on every start of every trace. `done` is called after each start.
@@ -116,7 +120,7 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
 pub fn backtest(series: &[SpotSeries], request: &CloudRequest, done: &(dyn Fn() + Sync)) -> Result<CloudBacktest> {
     let jobs = request.jobs()?;
     check_need(series, request.need)?;
-    let mut tasks: Vec<(usize, Window)> = Vec::new();
+    let mut tasks: Vec<Task> = Vec::new();
     let mut up = Vec::with_capacity(series.len());
     for (at, zone) in series.iter().enumerate() {
         let (ticks, needed) = (zone.counts.len(), longest(zone, &jobs));
@@ -124,35 +128,35 @@ pub fn backtest(series: &[SpotSeries], request: &CloudRequest, done: &(dyn Fn() 
         if windows.is_empty() {
             return Err(too_short(zone, ticks, needed, 1));
         }
-        tasks.extend(windows.into_iter().map(|window| (at, window)));
+        let half = windows.len().div_ceil(2);
+        tasks.extend(windows.into_iter().enumerate().map(|(start, window)| Task { at, window, earlier: start < half }));
         up.push(zone.up(request.need));
     }
     let tried: Result<Vec<Vec<Attempt>>> = tasks
         .par_iter()
-        .map(|(at, window)| {
-            let (Some(zone), Some(up)) = (series.get(*at), up.get(*at)) else { return Ok(Vec::new()) };
-            let found = attempt(up, zone.tick_ms, window, &jobs);
+        .map(|task| {
+            let (Some(zone), Some(up)) = (series.get(task.at), up.get(task.at)) else { return Ok(Vec::new()) };
+            let found = attempt(up, zone.tick_ms, &task.window, &jobs);
             done();
             found
         })
         .collect();
-    let tried: Vec<(usize, &Window, Vec<Attempt>)> =
-        tasks.iter().zip(tried?).map(|((at, window), attempts)| (*at, window, attempts)).collect();
+    let tried: Vec<(&Task, Vec<Attempt>)> = tasks.iter().zip(tried?).collect();
     let mut found =
         CloudBacktest { traces: Vec::new(), cells: Vec::new(), policies: Vec::new(), chosen: CloudPolicy::OnDemand };
     for (at, (zone, up)) in series.iter().zip(&up).enumerate() {
-        let of = || tried.iter().filter(move |(of, ..)| *of == at);
+        let of = || tried.iter().filter(move |(task, _)| task.at == at);
         found.traces.push(TriedTrace {
             trace: zone.name.clone(),
             zone: zone.zone.clone(),
             tick_s: zone.tick_ms as f64 / 1e3,
             ticks: up.len(),
             up_share: up.iter().filter(|up| **up).count() as f64 / up.len().max(1) as f64,
-            starts_s: of().map(|(_, window, _)| window.ahead.start as f64 * zone.tick_ms as f64 / 1e3).collect(),
+            starts_s: of().map(|(task, _)| task.window.ahead.start as f64 * zone.tick_ms as f64 / 1e3).collect(),
         });
         for (place, slack) in request.slacks.iter().enumerate() {
             for policy in CloudPolicy::ALL {
-                let attempts = || of().filter_map(move |(.., attempts)| attempts.get(place));
+                let attempts = || of().filter_map(move |(_, attempts)| attempts.get(place));
                 let spot = |attempt: &Attempt| {
                     let run = attempt.run(policy);
                     run.spot_ms as f64 / (run.spot_ms + run.on_demand_ms).max(1) as f64
@@ -163,42 +167,33 @@ pub fn backtest(series: &[SpotSeries], request: &CloudRequest, done: &(dyn Fn() 
                     policy,
                     starts: attempts().count(),
                     misses: attempts().filter(|attempt| attempt.run(policy).missed).count(),
-                    cost_ratio_mean: mean(attempts().map(|attempt| attempt.share(policy))),
-                    over_omniscient_mean: mean(attempts().map(|attempt| attempt.over_omniscient(policy))),
-                    spot_share_mean: policy.causal().then(|| mean(attempts().map(spot))),
+                    cost_ratio_mean: average(attempts().map(|attempt| attempt.share(policy))),
+                    over_omniscient_mean: average(attempts().map(|attempt| attempt.over_omniscient(policy))),
+                    spot_share_mean: policy.causal().then(|| average(attempts().map(spot))),
                 });
             }
         }
     }
-    // The earlier half of the starts of each trace.
-    let half: Vec<bool> = tried
-        .iter()
-        .enumerate()
-        .map(|(place, (at, ..))| {
-            let first = tried.iter().position(|(of, ..)| of == at).unwrap_or(0);
-            let starts = tried.iter().filter(|(of, ..)| of == at).count();
-            place - first < starts.div_ceil(2)
-        })
-        .collect();
     for policy in CloudPolicy::ALL {
         let part = |earlier: bool| {
-            let of = tried.iter().zip(&half).filter(move |(_, half)| **half == earlier);
-            mean(of.flat_map(|((.., attempts), _)| attempts.iter().map(|attempt| attempt.share(policy))))
+            let of = tried.iter().filter(|(task, _)| task.earlier == earlier);
+            average(of.flat_map(|(_, attempts)| attempts.iter().map(|attempt| attempt.share(policy))))
         };
         let by_slack = request.slacks.iter().enumerate().map(|(place, slack)| {
-            let attempts: Vec<&Attempt> = tried.iter().filter_map(|(.., attempts)| attempts.get(place)).collect();
+            let attempts: Vec<&Attempt> = tried.iter().filter_map(|(_, attempts)| attempts.get(place)).collect();
             let shares: Vec<[f64; 2]> = attempts
                 .iter()
                 .map(|attempt| [attempt.share(policy), attempt.share(CloudPolicy::Omniscient)])
                 .collect();
-            let [cost_ratio] =
-                drawn(shares.len(), &|held| [mean(held.filter_map(|start| shares.get(start)).map(|[cost, _]| *cost))]);
-            let least = mean(shares.iter().map(|[_, least]| *least));
+            let [cost_ratio] = drawn(shares.len(), &|held| {
+                [average(held.filter_map(|start| shares.get(start)).map(|[cost, _]| *cost))]
+            });
+            let least = average(shares.iter().map(|[_, least]| *least));
             BySlack {
                 slack: *slack,
                 cost_ratio_mean: cost_ratio.value,
                 cost_ratio,
-                over_omniscient_mean: mean(attempts.iter().map(|attempt| attempt.over_omniscient(policy))),
+                over_omniscient_mean: average(attempts.iter().map(|attempt| attempt.over_omniscient(policy))),
                 over_omniscient_of_means: cost_ratio.value / least - 1.0,
                 misses: attempts.iter().filter(|attempt| attempt.run(policy).missed).count(),
             }
@@ -212,8 +207,8 @@ pub fn backtest(series: &[SpotSeries], request: &CloudRequest, done: &(dyn Fn() 
         });
     }
     let missed = |policy: CloudPolicy| {
-        let earlier = tried.iter().zip(&half).filter(|(_, half)| **half);
-        earlier.flat_map(|((.., attempts), _)| attempts).any(|attempt| attempt.run(policy).missed)
+        let earlier = tried.iter().filter(|(task, _)| task.earlier);
+        earlier.flat_map(|(_, attempts)| attempts).any(|attempt| attempt.run(policy).missed)
     };
     let cost = |policy: CloudPolicy| {
         found.policies.iter().find(|tally| tally.name == policy).map_or(f64::INFINITY, |tally| tally.earlier_cost_ratio)

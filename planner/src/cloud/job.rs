@@ -66,30 +66,19 @@ impl DeadlineJob {
     /// # Errors
     /// If a figure makes no sense, or on-demand alone would miss the deadline.
     pub fn new(work_ms: i64, slack: f64, changeover_ms: i64, price_ratio: f64) -> Result<Self> {
-        let wrong = |what: &'static str, found: String, remedy: &str| {
-            Err(Error::Malformed { what, found, remedy: remedy.to_owned() })
-        };
-        if work_ms <= 0 {
-            return wrong("amount of work", format!("{work_ms} ms"), "write a time such as 48h");
-        }
+        check(work_ms, changeover_ms, price_ratio)?;
         if !(slack > 0.0 && slack <= 1.0) {
-            return wrong(
-                "slack",
-                slack.to_string(),
-                "it is work over time to the deadline: more than 0 and at most 1",
-            );
+            let remedy = "it is work over time to the deadline: more than 0 and at most 1";
+            return Err(wrong("slack", slack.to_string(), remedy.to_owned()));
         }
-        let least = work_ms as f64 / work_ms.saturating_add(changeover_ms.max(0)) as f64;
+        let least_ms = work_ms.saturating_add(changeover_ms);
         let deadline_ms = (work_ms as f64 / slack).floor() as i64;
-        if work_ms.saturating_add(changeover_ms) > deadline_ms {
-            return wrong(
-                "slack that can be kept",
-                slack.to_string(),
-                &format!(
-                    "work and one changeover take longer than to the deadline even on demand; ask for {:.4} or less",
-                    (least * 1e4).floor() / 1e4
-                ),
+        if least_ms > deadline_ms {
+            let remedy = format!(
+                "work and one changeover take longer than to the deadline even on demand; ask for {:.4} or less",
+                (work_ms as f64 / least_ms as f64 * 1e4).floor() / 1e4
             );
+            return Err(wrong("slack that can be kept", slack.to_string(), remedy));
         }
         Self::within(work_ms, deadline_ms, changeover_ms, price_ratio)
     }
@@ -99,26 +88,16 @@ impl DeadlineJob {
     /// # Errors
     /// As [`DeadlineJob::new`].
     pub fn within(work_ms: i64, deadline_ms: i64, changeover_ms: i64, price_ratio: f64) -> Result<Self> {
-        let wrong = |what: &'static str, found: String, remedy: String| Err(Error::Malformed { what, found, remedy });
+        check(work_ms, changeover_ms, price_ratio)?;
         let hours = |ms: i64| format!("{} h", ms as f64 / 3.6e6);
-        if work_ms <= 0 {
-            return wrong("amount of work", format!("{work_ms} ms"), "write a time such as 48h".to_owned());
-        }
-        if changeover_ms < 0 {
-            return wrong("changeover", format!("{changeover_ms} ms"), "write a time such as 12min".to_owned());
-        }
-        if !(price_ratio >= 1.0 && price_ratio.is_finite()) {
-            let remedy = "write how many times the spot price on-demand costs, at least 1";
-            return wrong("price ratio", price_ratio.to_string(), remedy.to_owned());
-        }
         if deadline_ms > LONGEST_MS {
-            return wrong("time to a deadline", hours(deadline_ms), "ask for ten years at most".to_owned());
+            return Err(wrong("time to a deadline", hours(deadline_ms), "ask for ten years at most".to_owned()));
         }
         let least_ms = work_ms.saturating_add(changeover_ms);
         if least_ms > deadline_ms {
             let remedy =
                 format!("work and one changeover take {} even on demand; ask for that or more", hours(least_ms));
-            return wrong("deadline that can be kept", hours(deadline_ms), remedy);
+            return Err(wrong("deadline that can be kept", hours(deadline_ms), remedy));
         }
         Ok(Self { work_ms, deadline_ms, changeover_ms, price_ratio })
     }
@@ -137,6 +116,25 @@ impl DeadlineJob {
     pub fn ticks(&self, tick_ms: i64) -> usize {
         usize::try_from((self.deadline_ms - 1) / tick_ms.max(1) + 1).unwrap_or(0)
     }
+}
+
+fn wrong(what: &'static str, found: String, remedy: String) -> Error {
+    Error::Malformed { what, found, remedy }
+}
+
+/// Refuses figures that make no sense, whatever the deadline.
+fn check(work_ms: i64, changeover_ms: i64, price_ratio: f64) -> Result<()> {
+    if work_ms <= 0 {
+        return Err(wrong("amount of work", format!("{work_ms} ms"), "write a time such as 48h".to_owned()));
+    }
+    if changeover_ms < 0 {
+        return Err(wrong("changeover", format!("{changeover_ms} ms"), "write a time such as 12min".to_owned()));
+    }
+    if !(price_ratio >= 1.0 && price_ratio.is_finite()) {
+        let remedy = "write how many times the spot price on-demand costs, at least 1";
+        return Err(wrong("price ratio", price_ratio.to_string(), remedy.to_owned()));
+    }
+    Ok(())
 }
 
 /// What a policy sees at the beginning of a tick.
@@ -209,6 +207,7 @@ pub fn ride(
 }
 
 /// As [`ride`], without the safety net: for a way that was chosen with all of `up` known.
+#[cfg(test)]
 pub fn ride_without_net(pilot: &mut dyn Pilot, up: &[bool], tick_ms: i64, job: &DeadlineJob) -> JobRun {
     run(pilot, up, tick_ms, job, false, &mut |_| ())
 }

@@ -12,24 +12,24 @@
 //! An instance dropped before its changeover has passed leaves a need that is too high; no optimum takes such an instance, as waiting does the same
 //! for nothing, so the least cost is exact. Needs are counted in the greatest common divisor of tick, changeover and work, so
 //! nothing is rounded. Only needs that can be met by the deadline, and can have come about by tick i, are computed. O(ticks × needs within the spare
-//! time). [`optimal_holdings`] also says which way; riding it gives the cost of [`optimum`].
+//! time).
 //!
 //! Worked example: that of the [contract](super::job): 2 h of work in 3 h, spot in the second hour only. On-demand from the start costs 3·132 = 396 spot
 //! minutes; on-demand, spot, on-demand costs 348. Nothing is cheaper.
 
-use super::job::{DeadlineJob, Holding};
+use super::job::DeadlineJob;
 use crate::error::{Error, Result};
 
 /// Most states that are computed: some minutes of work.
 const MOST_STATES: i64 = 20_000_000_000;
-/// Most choices that are kept for [`optimal_holdings`], bytes.
-const MOST_KEPT: i64 = 1 << 30;
+/// Most needs that are told apart: six rows of costs of a gigabyte in all.
+const MOST_NEEDS: i64 = (1 << 30) / 48;
 
 fn divisor(a: i64, b: i64) -> i64 {
     if b == 0 { a } else { divisor(b, a % b) }
 }
 
-/// Which of the three choices are the best, of one tick and need: two bits for what to do from [idle](Holding::Idle) and one each for holding on.
+/// Which of the three choices are the best, of one tick and need: two bits for what to do from idle and one each for holding on.
 #[derive(Debug, Clone, Copy, Default)]
 struct Best(u8);
 
@@ -57,7 +57,7 @@ impl Grid {
         let ticks = job.ticks(tick_ms);
         let needs = (job.work_ms + job.changeover_ms) / unit_ms;
         let within = (job.spare_ms() / unit_ms + 1).min(needs);
-        if ticks as i64 > MOST_STATES / within.max(1) || needs > MOST_KEPT / 48 {
+        if ticks as i64 > MOST_STATES / within.max(1) || needs > MOST_NEEDS {
             return Err(Error::Malformed {
                 what: "job whose optimum can be computed",
                 found: format!("{:.3} h of work in ticks of {} ms", job.work_ms as f64 / 3.6e6, tick_ms),
@@ -79,7 +79,7 @@ impl Grid {
     }
 
     /// Costs from each need on, in units, before the first tick; `keep` is told the best choices of each tick and need.
-    fn solve(&self, up: &[bool], price_ratio: f64, keep: &mut dyn FnMut(usize, usize, Best)) -> f64 {
+    fn solve(&self, up: &[bool], price_ratio: f64, mut keep: impl FnMut(usize, usize, Best)) -> f64 {
         let most = self.work + self.changeover;
         let fresh = || {
             let mut costs = vec![f64::INFINITY; most + 1];
@@ -142,61 +142,7 @@ impl Grid {
 /// If tick, work and changeover have too little in common for an exact answer.
 pub fn optimum(up: &[bool], tick_ms: i64, job: &DeadlineJob) -> Result<f64> {
     let grid = Grid::of(tick_ms, job)?;
-    Ok(grid.solve(up, job.price_ratio, &mut |_, _, _| ()) * grid.unit_ms as f64)
-}
-
-/// What the optimum holds in each tick until its work is done.
-///
-/// # Errors
-/// As [`optimum`], or if the choices of all ticks and needs do not fit into memory.
-pub fn optimal_holdings(up: &[bool], tick_ms: i64, job: &DeadlineJob) -> Result<Vec<Holding>> {
-    let grid = Grid::of(tick_ms, job)?;
-    let width = grid.work + grid.changeover + 1;
-    if grid.ticks as i64 > MOST_KEPT / width as i64 {
-        return Err(Error::Malformed {
-            what: "job whose optimal way can be kept",
-            found: format!("{} ticks of {width} needs", grid.ticks),
-            remedy: "ask for its cost alone, or for a shorter job".to_owned(),
-        });
-    }
-    let mut kept = vec![Best::default(); grid.ticks * width];
-    let least = grid.solve(up, job.price_ratio, &mut |tick, need, best| {
-        if let Some(place) = kept.get_mut(tick * width + need) {
-            *place = best;
-        }
-    });
-    let mut held = Vec::new();
-    if least.is_infinite() {
-        return Ok(held);
-    }
-    let (mut need, mut holding) = (grid.work, Holding::Idle);
-    for tick in 0..grid.ticks {
-        if holding == Holding::Spot && !up.get(tick).copied().unwrap_or(false) {
-            holding = Holding::Idle;
-        }
-        let best = kept.get(tick * width + need).map_or(0, |best| best.0);
-        let keeps = match holding {
-            Holding::Idle => false,
-            Holding::Spot => best & Best::KEEP_SPOT != 0,
-            Holding::OnDemand => best & Best::KEEP_ON_DEMAND != 0,
-        };
-        if !keeps {
-            holding = match best & (Best::SPOT | Best::ON_DEMAND) {
-                Best::SPOT => Holding::Spot,
-                Best::ON_DEMAND => Holding::OnDemand,
-                _ => Holding::Idle,
-            };
-            need += if holding == Holding::Idle { 0 } else { grid.changeover };
-        }
-        held.push(holding);
-        if holding != Holding::Idle {
-            need = need.saturating_sub(if tick + 1 == grid.ticks { grid.last } else { grid.tick });
-            if need == 0 {
-                break;
-            }
-        }
-    }
-    Ok(held)
+    Ok(grid.solve(up, job.price_ratio, |_, _, _| ()) * grid.unit_ms as f64)
 }
 
 #[cfg(test)]
@@ -204,7 +150,7 @@ pub fn optimal_holdings(up: &[bool], tick_ms: i64, job: &DeadlineJob) -> Result<
 pub(super) mod tests {
     use proptest::prelude::*;
 
-    use super::super::job::{Script, ride_without_net};
+    use super::super::job::{Holding, Script, ride_without_net};
     use super::*;
 
     /// The least cost over every way to hold something in each tick, by trying them all with the contract itself.
@@ -223,12 +169,54 @@ pub(super) mod tests {
         least
     }
 
+    /// What the optimum holds in each tick until its work is done.
+    fn optimal_holdings(up: &[bool], tick_ms: i64, job: &DeadlineJob) -> Vec<Holding> {
+        let grid = Grid::of(tick_ms, job).unwrap();
+        let width = grid.work + grid.changeover + 1;
+        let mut kept = vec![Best::default(); grid.ticks * width];
+        let least = grid.solve(up, job.price_ratio, |tick, need, best| {
+            kept[tick * width + need] = best;
+        });
+        let mut held = Vec::new();
+        if least.is_infinite() {
+            return held;
+        }
+        let (mut need, mut holding) = (grid.work, Holding::Idle);
+        for tick in 0..grid.ticks {
+            if holding == Holding::Spot && !up.get(tick).copied().unwrap_or(false) {
+                holding = Holding::Idle;
+            }
+            let best = kept[tick * width + need].0;
+            let keeps = match holding {
+                Holding::Idle => false,
+                Holding::Spot => best & Best::KEEP_SPOT != 0,
+                Holding::OnDemand => best & Best::KEEP_ON_DEMAND != 0,
+            };
+            if !keeps {
+                holding = match best & (Best::SPOT | Best::ON_DEMAND) {
+                    Best::SPOT => Holding::Spot,
+                    Best::ON_DEMAND => Holding::OnDemand,
+                    _ => Holding::Idle,
+                };
+                need += if holding == Holding::Idle { 0 } else { grid.changeover };
+            }
+            held.push(holding);
+            if holding != Holding::Idle {
+                need = need.saturating_sub(if tick + 1 == grid.ticks { grid.last } else { grid.tick });
+                if need == 0 {
+                    break;
+                }
+            }
+        }
+        held
+    }
+
     #[test]
     fn the_worked_example() {
         let job = DeadlineJob { work_ms: 7_200_000, deadline_ms: 10_800_000, changeover_ms: 720_000, price_ratio: 3.0 };
         let up = [false, true, false];
         assert!((optimum(&up, 3_600_000, &job).unwrap() - 348.0 * 60e3).abs() < 1e-9);
-        let held = optimal_holdings(&up, 3_600_000, &job).unwrap();
+        let held = optimal_holdings(&up, 3_600_000, &job);
         assert_eq!(held, [Holding::OnDemand, Holding::Spot, Holding::OnDemand]);
         let odd = DeadlineJob { work_ms: 7_200_000_001, deadline_ms: 10_800_000_000, ..job };
         assert!(optimum(&up, 3_600_000, &odd).unwrap_err().to_string().contains("whole minutes"));
@@ -249,7 +237,7 @@ pub(super) mod tests {
             let least = optimum(&up, tick_ms, &job).unwrap();
             let tried = by_trying(&up, tick_ms, &job);
             prop_assert!((least - tried).abs() <= 1e-9 * tried, "{least} against {tried}");
-            let held = optimal_holdings(&up, tick_ms, &job).unwrap();
+            let held = optimal_holdings(&up, tick_ms, &job);
             let run = ride_without_net(&mut Script(held.into_iter()), &up, tick_ms, &job);
             prop_assert!(!run.missed && (run.cost - least).abs() <= 1e-9 * least, "{} against {least}", run.cost);
         }

@@ -8,6 +8,7 @@
 //!
 //! Worked example: chosen on the first 30 of 45 days, 0.55 of all on-demand; on the last 15 it costs 0.58 (0.55 to 0.61), where the optimum costs 0.55.
 
+use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tracecast_analytics::report::{Cell, Column, Report, ReportTable, Section, format};
@@ -15,11 +16,11 @@ use tracecast_analytics::trace::SourceRecord;
 
 use super::answer::notes;
 use super::availability::SpotSeries;
-use super::job::{DeadlineJob, Holding, JobView, Pilot, ride};
+use super::job::{DeadlineJob, Holding, Pilot, Script, ride};
 use super::policy::{Attempt, CloudPolicy, attempt, learned, pilot, programmes};
 use super::request::{CloudRequest, check_need, longest, too_short};
 use crate::error::{Error, Result};
-use crate::plan::interval::mean;
+use crate::plan::interval::{average, mean};
 use crate::plan::window::{Window, learn_and_choose, spread};
 use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, Regret, worth};
 use crate::replay::compare::IntervalEstimate;
@@ -149,7 +150,7 @@ impl CloudPlanAnswer {
             let up = zone.up(request.need);
             let tried = |windows: &[Window]| -> Result<Vec<Attempt>> {
                 let all: Result<Vec<Vec<Attempt>>> =
-                    windows.iter().map(|window| attempt(&up, zone.tick_ms, window, jobs)).collect();
+                    windows.par_iter().map(|window| attempt(&up, zone.tick_ms, window, jobs)).collect();
                 Ok(all?.into_iter().flatten().collect())
             };
             let [choose, report] = windows(zone, jobs, request.starts)?;
@@ -163,7 +164,7 @@ impl CloudPlanAnswer {
                     policy,
                     causal: policy.causal(),
                     choose_windows: early.len(),
-                    choose_cost_ratio: early.iter().sum::<f64>() / early.len().max(1) as f64,
+                    choose_cost_ratio: average(early.iter().copied()),
                     report_windows: late.len(),
                     report_cost_ratio: mean(&late),
                     report_worst: late.iter().copied().fold(0.0, f64::max),
@@ -414,16 +415,8 @@ fn from_now(zone: &SpotSeries, policy: CloudPolicy, need: u32, job: &DeadlineJob
         if_down: first(false),
         last_up: up.last().copied().unwrap_or(false),
         wait_at_most_s: waits(pilot(policy, &fitted).as_mut()),
-        latest_on_demand_s: waits(&mut Waiting),
-    }
-}
-
-/// Waits until the safety net steps in.
-struct Waiting;
-
-impl Pilot for Waiting {
-    fn hold(&mut self, _: &DeadlineJob, _: &JobView) -> Holding {
-        Holding::Idle
+        // An empty list waits until the safety net steps in.
+        latest_on_demand_s: waits(&mut Script(Vec::new().into_iter())),
     }
 }
 

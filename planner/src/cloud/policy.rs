@@ -87,7 +87,7 @@ impl CloudPolicy {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Attempt {
     /// In the order of [`CloudPolicy::ALL`].
-    pub runs: [JobRun; 7],
+    pub runs: [JobRun; CloudPolicy::ALL.len()],
     /// Cost of all on-demand, spot milliseconds.
     pub on_demand: f64,
 }
@@ -157,8 +157,10 @@ pub fn attempt(up: &[bool], tick_ms: i64, window: &Window, jobs: &[DeadlineJob])
     let start = window.ahead.start;
     let ticks = jobs.iter().map(|job| job.ticks(tick_ms)).max().unwrap_or(0);
     let ahead = up.get(window.ahead.clone()).unwrap_or_default();
-    let mut attempts: Vec<Attempt> =
-        jobs.iter().map(|job| Attempt { runs: [JobRun::default(); 7], on_demand: job.on_demand_cost() }).collect();
+    let mut attempts: Vec<Attempt> = jobs
+        .iter()
+        .map(|job| Attempt { runs: [JobRun::default(); CloudPolicy::ALL.len()], on_demand: job.on_demand_cost() })
+        .collect();
     for (place, policy) in CloudPolicy::ALL.into_iter().enumerate() {
         let learned = learned(up, start, policy, tick_ms, ticks);
         for (job, attempt) in jobs.iter().zip(&mut attempts) {

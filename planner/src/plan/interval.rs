@@ -32,14 +32,15 @@ pub fn drawn<const N: usize>(
     std::array::from_fn(|_| found.next().unwrap_or(IntervalEstimate { value: 0.0, low: 0.0, high: 0.0 }))
 }
 
+/// The mean of `values`; 0 of none.
+pub fn average(values: impl Iterator<Item = f64>) -> f64 {
+    let (sum, count) = values.fold((0.0, 0usize), |(sum, count), value| (sum + value, count + 1));
+    sum / count.max(1) as f64
+}
+
 /// The mean of one figure a block, and its interval.
 pub fn mean(values: &[f64]) -> IntervalEstimate {
-    let [mean] = drawn(values.len(), &|held| {
-        let (sum, count) = held
-            .filter_map(|block| values.get(block))
-            .fold((0.0, 0usize), |(sum, count), value| (sum + value, count + 1));
-        [sum / count.max(1) as f64]
-    });
+    let [mean] = drawn(values.len(), &|held| [average(held.filter_map(|block| values.get(block)).copied())]);
     mean
 }
 

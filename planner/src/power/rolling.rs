@@ -28,6 +28,7 @@ use super::score::Sums;
 use super::service::Service;
 use super::study::{LEAST_DAYS, Request, Survey};
 use crate::error::{Error, Result};
+use crate::plan::interval::average;
 use crate::plan::window::{Window, rolling};
 
 /// A rule of the table.
@@ -187,7 +188,9 @@ pub fn roll(all: &[Series], like: &Request, window_ms: i64, services: &[Service]
             by_series.push(OfSeries {
                 series: series.name.clone(),
                 policies: tallies(&of),
-                optimum_asleep: mean(of.iter().flat_map(|window| &window.services).map(|asked| asked.optimum_asleep)),
+                optimum_asleep: average(
+                    of.iter().flat_map(|window| &window.services).map(|asked| asked.optimum_asleep),
+                ),
             });
         }
     }
@@ -202,15 +205,6 @@ pub fn roll(all: &[Series], like: &Request, window_ms: i64, services: &[Service]
         by_series,
         left_out,
     })
-}
-
-fn mean(values: impl Iterator<Item = f64>) -> f64 {
-    let (mut sum, mut count) = (0.0, 0usize);
-    for value in values {
-        sum += value;
-        count += 1;
-    }
-    sum / count.max(1) as f64
 }
 
 /// Promises by rule, in the order of the first.
@@ -292,8 +286,8 @@ fn tried(series: &Series, window: &Window, like: &Request, services: &[Service])
         from: at(window.ahead.start),
         to: at(window.ahead.end),
         learned_days: window.past.len() as f64 * series.slot_ms as f64 / DAY_MS as f64,
-        nodes: mean(demand.total.iter().copied()),
-        demanded: mean(demand.need.iter().copied()),
+        nodes: average(demand.total.iter().copied()),
+        demanded: average(demand.need.iter().copied()),
         services: services.iter().enumerate().map(asked).collect(),
     })
 }

@@ -140,11 +140,7 @@ impl Scenario {
     /// If the file is not TOML of this form, has no scenario, two of one name, or one that makes no policy.
     pub fn parse_file(name: &str, text: &str) -> Result<Vec<Self>> {
         let wrong = |line: u64, what: String| Error::File { file: name.to_owned(), line, what };
-        let file: File = toml::from_str(text).map_err(|error| {
-            let line =
-                error.span().map_or(1, |span| 1 + text[..span.start.min(text.len())].matches('\n').count() as u64);
-            wrong(line, error.message().to_owned())
-        })?;
+        let file: File = toml::from_str(text).map_err(|error| Error::toml(name, text, &error))?;
         if file.scenario.is_empty() {
             return Err(wrong(1, "there is no [[scenario]]".to_owned()));
         }

@@ -15,6 +15,8 @@
 //! Families are left out in at most 16 folds, 8 in a model of more than 260 effects. O(folds² × priors × effects³ + folds² × rows): what would take much more
 //! than a minute or two is refused. Worked number: 26 job types of 7 families have 589 speeds of pairs that fit on a K80, each scored once.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use rand::SeedableRng;
 use rand::seq::SliceRandom as _;
 use rand_chacha::ChaCha8Rng;
@@ -25,7 +27,7 @@ use tracecast_analytics::stats::sum;
 
 use super::alone::Alone;
 use super::baseline::Baseline;
-use super::committee::{Committee, Groups, PairForecast, SpeedForecast, directed, drawn};
+use super::committee::{Committee, Groups, SpeedForecast, directed, drawn, worse_below};
 use super::effects::{self, Directed};
 use super::score::{NORMAL90, SpeedAndTruth, SpeedScore, auc, brier, speeds};
 use super::table::{SharedPair, SharingTable, Speeds, distinct};
@@ -165,7 +167,7 @@ struct Said {
 impl Said {
     /// Mean chance that a pair does not fit, each pair once with the mean of its forecasts.
     fn oom_forecast(&self) -> f64 {
-        let mut by_pair: std::collections::BTreeMap<(usize, usize), Vec<f64>> = std::collections::BTreeMap::new();
+        let mut by_pair: BTreeMap<(usize, usize), Vec<f64>> = BTreeMap::new();
         for (pair, (chance, _)) in self.of_pairs.iter().zip(&self.memory) {
             by_pair.entry(*pair).or_default().push(*chance);
         }
@@ -213,7 +215,7 @@ impl<'a> Plan<'a> {
             }
         };
         let pair_groups: Vec<Groups> = table.pairs().iter().enumerate().map(|(at, pair)| group(at, pair)).collect();
-        let mut of_pairs = std::collections::BTreeMap::new();
+        let mut of_pairs = BTreeMap::new();
         for (pair, groups) in table.pairs().iter().zip(&pair_groups) {
             of_pairs.insert((pair.gpu, pair.a, pair.b), *groups);
         }
@@ -321,12 +323,8 @@ impl<'a> Plan<'a> {
             let Some(speeds) = pair.speeds else { continue };
             let half =
                 |own: usize, beside: usize, speed: f64| forecast(&Directed { gpu: pair.gpu, own, beside, speed });
-            let both = PairForecast {
-                a: half(pair.a, pair.b, speeds.a),
-                b: half(pair.b, pair.a, speeds.b),
-                out_of_memory: 0.0,
-            };
-            said.slow.push((both.worse_below(SLOW), speeds.a.min(speeds.b) < SLOW));
+            let (a, b) = (half(pair.a, pair.b, speeds.a), half(pair.b, pair.a, speeds.b));
+            said.slow.push((worse_below(&a, &b, SLOW), speeds.a.min(speeds.b) < SLOW));
         }
     }
 
@@ -366,7 +364,7 @@ impl<'a> Plan<'a> {
             super::committee::LEVELS.map(|level| weighted_quantile(&misses, &weights, level).unwrap_or_default());
         let plain: Vec<Directed> = asked.iter().map(|(row, _)| *row).collect();
         let told: Vec<f64> = predict(rows, &plain)?;
-        let mut by_row = std::collections::BTreeMap::new();
+        let mut by_row = BTreeMap::new();
         for (row, told) in plain.iter().zip(&told) {
             by_row.insert((row.own, row.beside), *told);
         }
@@ -401,16 +399,16 @@ impl<'a> Plan<'a> {
         asked: &[(Directed, Groups)],
         pairs: &[&SharedPair],
     ) -> Vec<Later> {
-        let speed_of = |own: usize, beside: usize| {
-            asked.iter().map(|(row, _)| row).find(|row| row.own == own && row.beside == beside)
-        };
+        let rows: BTreeMap<(usize, usize), Directed> =
+            asked.iter().map(|(row, _)| ((row.own, row.beside), *row)).collect();
         let jobs = distinct(asked.iter().filter(|(_, of)| of.0 == fold).map(|(row, _)| row.own));
         let work: Vec<(usize, u64)> =
             MEASURED.iter().flat_map(|count| (0..DRAWS).map(move |draw| (*count, draw))).collect();
         let one = |(count, draw): &(usize, u64)| {
             let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
             rng.set_stream((fold as u64 * 100 + *count as u64) * DRAWS + draw);
-            let mut measured: Vec<(usize, usize)> = Vec::new();
+            let mut measured: BTreeSet<(usize, usize)> = BTreeSet::new();
+            let mut learned: Vec<Directed> = Vec::new();
             for job in &jobs {
                 let mut partners: Vec<usize> = asked
                     .iter()
@@ -419,14 +417,13 @@ impl<'a> Plan<'a> {
                     .collect();
                 partners.shuffle(&mut rng);
                 for partner in partners.into_iter().take(*count) {
-                    measured.push((*job, partner));
-                    if *job != partner {
-                        measured.push((partner, *job));
+                    for both in [(*job, partner), (partner, *job)] {
+                        if measured.insert(both) {
+                            learned.extend(rows.get(&both));
+                        }
                     }
                 }
             }
-            let learned: Vec<Directed> =
-                measured.iter().filter_map(|(own, beside)| speed_of(*own, *beside)).copied().collect();
             let mut wiser = committee.clone();
             wiser.learn(&learned);
             let left = asked.iter().filter(|(row, of)| of.0 == fold && !measured.contains(&(row.own, row.beside)));

@@ -68,8 +68,13 @@ pub struct PairForecast {
 impl PairForecast {
     /// The chance that the slower of the two runs below `speed`.
     pub fn worse_below(&self, speed: f64) -> f64 {
-        1.0 - (1.0 - self.a.below(speed)) * (1.0 - self.b.below(speed))
+        worse_below(&self.a, &self.b, speed)
     }
+}
+
+/// The chance that the slower of two speeds is below `speed`, as if they were independent.
+pub fn worse_below(a: &SpeedForecast, b: &SpeedForecast, speed: f64) -> f64 {
+    1.0 - (1.0 - a.below(speed)) * (1.0 - b.below(speed))
 }
 
 /// The predictor, trained.

@@ -90,6 +90,12 @@ impl<'a> Sheet<'a> {
         names.iter().all(|name| self.columns.iter().any(|column| column == name))
     }
 
+    /// That it is not the file it should be.
+    fn other(&self, remedy: &str) -> Error {
+        let found = format!("its columns are {}", self.columns.join(", "));
+        Error::Measured { file: self.file.clone(), line: Some(1), found, remedy: remedy.to_owned() }
+    }
+
     /// Calls `each` with every row.
     pub(super) fn rows(mut self, mut each: impl FnMut(&SheetRow<'_>) -> Result<()>) -> Result<()> {
         let mut record = csv::StringRecord::new();
@@ -193,12 +199,9 @@ fn read_pairs(path: &Path, content: &str, table: &mut SharingTable) -> Result<()
     let sheet = Sheet::open(path, content)?;
     let needed = ["gpu_type", "job_a", "job_b", "speed_a", "speed_b"];
     if !sheet.has(&needed) {
-        return Err(Error::Measured {
-            file: path.display().to_string(),
-            line: Some(1),
-            found: format!("its columns are {}", sheet.columns.join(", ")),
-            remedy: format!("name a file of pairs with the columns {}, or Gavel's JSON", needed.join(", ")),
-        });
+        return Err(
+            sheet.other(&format!("name a file of pairs with the columns {}, or Gavel's JSON", needed.join(", ")))
+        );
     }
     let mut found = Vec::new();
     sheet.rows(|row| {
@@ -224,13 +227,9 @@ pub fn read_profiles(path: &Path, table: &mut SharingTable) -> Result<()> {
     let sheet = Sheet::open(path, &content)?;
     let is_miso = sheet.has(&["model", "batch"]) && !sheet.has(&["job"]);
     if !is_miso && !sheet.has(&["gpu_type", "job"]) {
-        return Err(Error::Measured {
-            file: path.display().to_string(),
-            line: Some(1),
-            found: format!("its columns are {}", sheet.columns.join(", ")),
-            remedy: "name a file of profiles with the columns gpu_type, job, family and any of those in the guide"
-                .to_owned(),
-        });
+        return Err(
+            sheet.other("name a file of profiles with the columns gpu_type, job, family and any of those in the guide")
+        );
     }
     let known: Vec<(String, Quantity)> =
         sheet.columns.iter().filter_map(|column| Some((column.clone(), Quantity::of_column(column)?))).collect();

@@ -65,10 +65,7 @@ impl Team {
             team: Vec<Team>,
         }
         let wrong = |line: u64, what: String| Error::File { file: name.to_owned(), line, what };
-        let file: File = toml::from_str(text).map_err(|error| {
-            let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
-            wrong(1 + before.matches('\n').count() as u64, error.message().to_owned())
-        })?;
+        let file: File = toml::from_str(text).map_err(|error| Error::toml(name, text, &error))?;
         if file.team.is_empty() {
             return Err(wrong(1, "there is no [[team]] with a name and gpu_hours_per_week".to_owned()));
         }

@@ -39,7 +39,7 @@ use serde::Deserialize;
 use toml::Spanned;
 use tracecast_analytics::time::parse_with_offset;
 
-use crate::error::{Error, Result, excerpt};
+use crate::error::{Error, Result, excerpt, line_of};
 use crate::sim::cluster::{Cluster, Group, Outage, Pool, Vc};
 
 /// GPUs of a node if the file does not say.
@@ -127,10 +127,7 @@ impl Site {
     /// # Errors
     /// Names the line and what would mend it.
     pub fn parse(file: &str, text: &str) -> Result<Self> {
-        let content: File = toml::from_str(text).map_err(|error| {
-            let line = error.span().map_or(1, |span| line_of(text, span.start));
-            Error::File { file: file.to_owned(), line, what: error.message().to_owned() }
-        })?;
+        let content: File = toml::from_str(text).map_err(|error| Error::toml(file, text, &error))?;
         let site = Self { file: file.to_owned(), text: text.to_owned(), content };
         if site.content.vc.is_empty() {
             return Err(site.wrong(0, "there is no [[vc]]; name at least one, or `*` for all".to_owned()));
@@ -401,9 +398,4 @@ impl Site {
 /// Whether some times count from time 0 and others are moments.
 fn is_mixed(moments: &[Moment]) -> bool {
     moments.iter().any(|moment| moment.at.is_some()) && moments.iter().any(|moment| moment.at_s.is_some())
-}
-
-fn line_of(text: &str, at: usize) -> u64 {
-    let before = text.as_bytes().get(..at.min(text.len())).unwrap_or_default();
-    1 + before.iter().filter(|byte| **byte == b'\n').count() as u64
 }
