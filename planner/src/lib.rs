@@ -13,7 +13,8 @@
 //! [`replay`] surrounds it: it reads jobs and clusters from a trace, and measures, compares and tells what the replays give. [`pooling`]
 //! holds the VCs as they stand against one pool of the same nodes.
 //!
-//! [`power`] plans which nodes can sleep, [`cloud`] whether a job with a deadline runs on spot or on-demand; [`plan`] is what plans share.
+//! [`power`] plans which nodes can sleep, [`cloud`] whether a job with a deadline runs on spot or on-demand, [`queues`] how VCs share the nodes;
+//! [`plan`] is what plans share.
 //!
 //! [`advice`] gathers what is worth changing and makes the report around it.
 //!
@@ -27,6 +28,7 @@ pub mod error;
 pub mod plan;
 pub mod pooling;
 pub mod power;
+pub mod queues;
 pub mod replay;
 pub mod sim;
 pub mod synth;

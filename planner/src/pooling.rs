@@ -33,8 +33,7 @@ use crate::replay::compare::{self, IntervalEstimate};
 use crate::replay::fidelity::{Fidelity, Verdict};
 use crate::replay::input::{Loaded, Options, load};
 use crate::replay::metric::{JobTimes, Times};
-use crate::sim::cluster::{Cluster, Group, Outage, Pool, Vc};
-use crate::sim::{Policy, Scan, Workload, simulate};
+use crate::sim::{Cluster, Policy, Scan, Workload, simulate};
 
 /// Share of the GPU time that must be that of jobs which can be replayed: the others would make room that was not there.
 const LEAST_REPLAYED: f64 = 0.9;
@@ -178,7 +177,7 @@ pub fn compare(trace: &Trace) -> std::result::Result<Pooling, String> {
 /// The four replays.
 fn replay(loaded: &Loaded, gpu_jobs: usize) -> std::result::Result<Pooling, crate::Error> {
     let workload = &loaded.workload;
-    let pool = one_pool(&loaded.cluster);
+    let pool = loaded.cluster.pooled();
     let policies = [Scan::Skip, Scan::Strict].map(|scan| Policy { scan, ..Policy::default() });
     let runs: Vec<(&Policy, &Cluster)> =
         policies.iter().flat_map(|policy| [(policy, &loaded.cluster), (policy, &pool)]).collect();
@@ -261,71 +260,6 @@ impl Waited {
         let wait_s = Times::of(waits.into_iter().map(|(_, wait)| wait).collect())?;
         Some(Self { gpu_hours: gpu_s.value() / 3600.0, wait_s })
     }
-}
-
-/// The nodes of all pools as one, which all VCs queue for. Groups of equal nodes become one group, so that a node that one
-/// VC hands over to another stays where it is.
-fn one_pool(cluster: &Cluster) -> Cluster {
-    let mut alike: BTreeMap<(u32, Option<u16>), Vec<&Group>> = BTreeMap::new();
-    for group in cluster.pools.iter().flat_map(|pool| &pool.groups) {
-        alike.entry((group.gpus_per_node, group.gpu_type)).or_default().push(group);
-    }
-    let groups: Vec<Group> = alike
-        .into_iter()
-        .map(|((gpus_per_node, gpu_type), groups)| Group { gpus_per_node, gpu_type, sizes: together(&groups) })
-        .collect();
-    let places = places(cluster, &groups);
-    let outages = cluster
-        .outages
-        .iter()
-        .filter_map(|outage| Some(Outage { node: *places.get(usize::try_from(outage.node).ok()?)?, ..*outage }))
-        .collect();
-    let vcs = cluster.vcs.iter().map(|vc| Vc { name: vc.name.clone(), pool: 0, quota_milli: Vec::new() }).collect();
-    Cluster { pools: vec![Pool { groups }], vcs, gpu_types: cluster.gpu_types.clone(), outages }
-}
-
-/// Where each node of `cluster` stands in the groups of the one pool: among those like it, in order.
-fn places(cluster: &Cluster, groups: &[Group]) -> Vec<u32> {
-    let mut seen = vec![0u32; groups.len()];
-    let mut places = Vec::new();
-    for old in cluster.pools.iter().flat_map(|pool| &pool.groups) {
-        let mut before = 0;
-        for (group, seen) in groups.iter().zip(&mut seen) {
-            let most = group.most_nodes();
-            if (group.gpus_per_node, group.gpu_type) == (old.gpus_per_node, old.gpu_type) {
-                for _ in 0..old.most_nodes() {
-                    // A node that one VC handed over to another has a number in each.
-                    places.push(before + *seen % most.max(1));
-                    *seen += 1;
-                }
-            }
-            before += most;
-        }
-    }
-    places
-}
-
-/// The sum of the sizes of several groups over time. The first size of each holds from the beginning.
-fn together(groups: &[&Group]) -> Vec<(i64, u32)> {
-    let mut changes: BTreeMap<i64, i64> = BTreeMap::new();
-    for group in groups {
-        let mut before = 0;
-        for (at, (from, nodes)) in group.sizes.iter().enumerate() {
-            let from = if at == 0 { i64::MIN } else { *from };
-            *changes.entry(from).or_default() += i64::from(*nodes) - before;
-            before = i64::from(*nodes);
-        }
-    }
-    let mut now = 0;
-    let mut sizes: Vec<(i64, u32)> = changes
-        .into_iter()
-        .map(|(from, change)| {
-            now += change;
-            (from, u32::try_from(now).unwrap_or(0))
-        })
-        .collect();
-    sizes.dedup_by_key(|(_, nodes)| *nodes);
-    sizes
 }
 
 impl Pooling {
@@ -593,25 +527,6 @@ mod tests {
         // Apart: 4 × (100 + 110 + 120). On one pool: x at 0, y at 10, z at 20 s, and `late` at 30 s instead of 10.
         let seconds = |waited: &Waited| (waited.gpu_hours * 3600.0).round();
         assert_eq!((seconds(&first.apart), seconds(&first.pooled)), (1_320.0, 4.0 * (10.0 + 20.0 + 20.0)));
-    }
-
-    #[test]
-    fn nodes_that_vcs_hand_over_stay_in_the_pool() {
-        let group = |sizes: &[(i64, u32)]| Group { gpus_per_node: 8, gpu_type: None, sizes: sizes.to_vec() };
-        // At 50 a hands two nodes to b.
-        let (a, b) = (group(&[(5, 6), (50, 4)]), group(&[(0, 2), (50, 4), (90, 5)]));
-        assert_eq!(together(&[&a, &b]), [(i64::MIN, 8), (90, 9)]);
-    }
-
-    #[test]
-    fn nodes_that_fail_fail_in_the_pool_too() {
-        // Nodes 0 and 1 (8 GPUs) of a, 2 (4 GPUs) and 3 (8 GPUs) of b: of one pool, the node of 4 GPUs comes first.
-        let mut cluster = Cluster::of_vcs(&[("a", 2, 8), ("b", 1, 4)]);
-        cluster.pools.iter_mut().skip(1).for_each(|pool| pool.groups.push(Group::fixed(1, 8)));
-        cluster.outages = (0..4).map(|node| Outage { node, from_ms: 10, to_ms: 20 }).collect();
-        let pool = one_pool(&cluster);
-        assert_eq!(pool.outages.iter().map(|outage| outage.node).collect::<Vec<_>>(), [1, 2, 0, 3]);
-        pool.validate().unwrap();
     }
 
     #[test]

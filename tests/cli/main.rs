@@ -58,6 +58,7 @@ mod plan;
 mod predict;
 mod promise;
 mod query;
+mod queues;
 mod report;
 mod schema;
 mod settings;
@@ -528,6 +529,7 @@ fn schemas_are_the_published_ones() {
         ("decide-power", "planner/schema/decide-power-1.schema.json"),
         ("decide-power-state", "planner/schema/decide-power-state-1.schema.json"),
         ("plan-cloud", "planner/schema/plan-cloud-1.schema.json"),
+        ("plan-queues", "planner/schema/plan-queues-1.schema.json"),
         ("backtest-cloud", "planner/schema/backtest-cloud-1.schema.json"),
         ("backtest-demand", "predictors/schema/backtest-demand-1.schema.json"),
         ("backtest-interference", "predictors/schema/backtest-interference-1.schema.json"),

@@ -264,6 +264,7 @@ fn backtests_and_forecasts() {
     let spot = folder.file("us-east-1a_v100_1.json", &cloud::regular(1));
     let job = [spot.as_str(), "--work", "12h", "--starts", "2", "--format", "json"];
     checked("backtest-cloud", &[&["backtest", "cloud"], &job[..]].concat());
+    checked("plan-queues", &["plan", "queues", "datasets/sample", "--scan", "skip", "--format", "json"]);
     checked("plan-cloud", &[&["plan", "cloud", "--slack", "0.8"], &job[..]].concat());
     checked("backtest-duration", &[&["backtest", "duration", &source], &small[..], &models].concat());
     let slots = ["--slot", "1h", "--horizon", "4"];

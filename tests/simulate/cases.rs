@@ -11,11 +11,12 @@ use tracecast_planner::sim::{
 pub(crate) fn draw(seed: u64) -> (Workload, Cluster, Policy) {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let simple = random.random_bool(0.4);
-    let cluster = cluster(&mut random, simple);
+    let guaranteed = random.random_bool(0.3);
+    let cluster = cluster(&mut random, simple, guaranteed);
     let workload = workload(&mut random, &cluster, simple);
     let policy = loop {
         let policy = policy(&mut random);
-        if policy.validate(&workload).is_ok() {
+        if policy.validate(&workload).is_ok() && policy.goes_with(&cluster).is_ok() {
             break policy;
         }
     };
@@ -32,7 +33,7 @@ fn moment(random: &mut ChaCha8Rng, below_s: i64) -> i64 {
     random.random_range(0..=below_s / every) * every * 1000
 }
 
-fn cluster(random: &mut ChaCha8Rng, simple: bool) -> Cluster {
+fn cluster(random: &mut ChaCha8Rng, simple: bool, guaranteed: bool) -> Cluster {
     let mut cluster = Cluster { gpu_types: vec!["a".into(), "b".into()], ..Cluster::default() };
     let pools = random.random_range(1..=2);
     for _ in 0..pools {
@@ -64,7 +65,14 @@ fn cluster(random: &mut ChaCha8Rng, simple: bool) -> Cluster {
                 quota_milli.push((1000 + moment(random, 200), random.random_range(0..20) * 500));
             }
         }
-        cluster.vcs.push(Vc { name: format!("vc{at}"), pool: pool as u16, quota_milli });
+        let mut guarantee_milli = Vec::new();
+        if guaranteed && random.random_bool(0.7) {
+            guarantee_milli.push((0, random.random_range(0..20) * 500));
+            if random.random_bool(0.3) {
+                guarantee_milli.push((1000 + moment(random, 200), random.random_range(0..20) * 500));
+            }
+        }
+        cluster.vcs.push(Vc { quota_milli, guarantee_milli, ..Vc::new(format!("vc{at}"), pool as u16) });
     }
     if !simple && random.random_bool(0.4) {
         for _ in 0..random.random_range(1..4) {
@@ -176,6 +184,7 @@ fn policy(random: &mut ChaCha8Rng) -> Policy {
                 Preemption::Never,
                 Preemption::Never,
                 Preemption::Checkpoint { one_ms: 1000, node_ms: 5000, many_ms: 10_000 },
+                Preemption::Requeue,
             ],
         ),
         estimate: pick(random, &[Estimate::True, Estimate::Requested, Estimate::Predicted]),

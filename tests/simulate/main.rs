@@ -6,4 +6,5 @@ mod helios;
 mod naive;
 mod power;
 mod processors;
+mod queues;
 mod resim;

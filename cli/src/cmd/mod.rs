@@ -18,6 +18,7 @@ mod plan;
 mod predict;
 #[cfg(feature = "query")]
 mod query;
+mod queues;
 mod report;
 mod rollup;
 mod schema;
@@ -210,6 +211,7 @@ pub(crate) fn run(arguments: &Arguments, settings: &Settings) -> Result<()> {
         Command::Backtest(Backtest::Cloud(request)) => cloud::backtest(request, quiet),
         Command::Plan(plan::Plan::Power(request)) => plan::run(request, quiet),
         Command::Plan(plan::Plan::Cloud(request)) => cloud::plan(request, quiet),
+        Command::Plan(plan::Plan::Queues(request)) => queues::plan(request, quiet),
         Command::Decide(decide::Decide::Power(request)) => decide::run(request),
         Command::Synth(request) => synth::run(request, quiet),
         Command::Formats => formats::run(),

@@ -47,6 +47,8 @@ pub(crate) enum SchemaOf {
     PlanCloud,
     /// `backtest cloud --format json`
     BacktestCloud,
+    /// `plan queues --format json`
+    PlanQueues,
     /// A line of `predict --format jsonl`
     Predictions,
     /// `forecast --format json`
@@ -77,6 +79,7 @@ pub(crate) fn run(of: SchemaOf) -> Result<()> {
         SchemaOf::BacktestPower => tracecast_planner::power::rolling::json_schema(),
         SchemaOf::PlanCloud => tracecast_planner::cloud::plan::json_schema(),
         SchemaOf::BacktestCloud => tracecast_planner::cloud::answer::json_schema(),
+        SchemaOf::PlanQueues => tracecast_planner::queues::answer::json_schema(),
         SchemaOf::Predictions => tracecast_predictors::output::json_schema(),
         SchemaOf::DemandForecast => tracecast_predictors::demand::predictor::json_schema(),
         SchemaOf::Audit => audit::answer::json_schema(),

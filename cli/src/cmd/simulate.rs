@@ -174,9 +174,10 @@ pub(crate) struct PolicyArguments {
     pub(crate) place: Option<String>,
     /// Whether running jobs may be preempted, and at which cost [default: never]
     ///
-    /// Write never, helios, tiresias, or three costs such as 7s,30s,60s. A cost is the time that a preemption adds to the run of a job: of
-    /// 1 GPU, of 2 to 8 GPUs, and of more. The name helios stands for 7s,30s,60s, and tiresias for 40s,40s,60s. Preemption needs --scan
-    /// strict or skip.
+    /// Write never, requeue, helios, tiresias, or three costs such as 7s,30s,60s. A cost is the time that a preemption adds to the run of a
+    /// job: of 1 GPU, of 2 to 8 GPUs, and of more. The name helios stands for 7s,30s,60s, and tiresias for 40s,40s,60s. With requeue a job
+    /// loses what it did since its last checkpoint. Where the cluster file guarantees GPUs to VCs, only jobs that borrow beyond them are
+    /// preempted. Preemption needs --scan strict or skip.
     #[arg(long, value_name = "COST")]
     pub(crate) preempt: Option<String>,
     /// Run time that the scheduler knows of a job: true, requested or predicted [default: that of --recorded, else true]
@@ -319,7 +320,8 @@ fn growth(request: &Simulate) -> Result<Option<Growth>> {
     Ok(Some(Growth::new(scale.unwrap_or(1.0), teams, *draws, request.policy.seed.unwrap_or(1))?))
 }
 
-fn given(policy: &PolicyArguments) -> Scenario {
+/// The switches as they were typed.
+pub(crate) fn given(policy: &PolicyArguments) -> Scenario {
     Scenario {
         name: String::new(),
         order: policy.order.clone(),

@@ -5,14 +5,11 @@
 //! the one with the least mean wait is **chosen**, unless its 95 % quantile is more than twice that of today. On the **later** half it is held
 //! against today and against an oracle that knows every run time. Intervals are those of [`compare`]: a moving-block bootstrap, job by job.
 //!
-//! Predictions are the mean of the last two runs of the same user and job name that had ended before the job was submitted (Tsafrir, Etsion and
-//! Feitelson, TPDS 18(6), 2007), else of the user, else of everybody. They need no fitting and know nothing of what comes later.
+//! Predictions are the [mean of the last two runs](last_two) alike: they need no fitting.
 //!
 //! Complexity: that of about twelve replays of half the trace, side by side; a trace of more than [`MOST_JOBS`] jobs is not replayed here.
 //!
-//! Worked number: a user's runs of 100 s and 300 s ended before 10:00, one of 900 s at 10:05. A job of 10:01 is predicted to run 200 s.
-
-use std::collections::HashMap;
+//! Worked number: a mean wait of 60 min that falls to 48 min on the later half (by 9 to 15 min) is a change of 20 %, and worth it.
 
 use rayon::prelude::*;
 use tracecast_analytics::Trace;
@@ -24,7 +21,7 @@ use crate::error::Result;
 use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, Regret, worth};
 use crate::replay::compare::{self, Difference};
 use crate::replay::fidelity::{Fidelity, Verdict};
-use crate::replay::input::{Loaded, Options, load};
+use crate::replay::input::{Loaded, Options, last_two, load};
 use crate::replay::metric::{Evaluation, evaluate};
 use crate::sim::{Estimate, Order, Policy, Scan, Schedule, simulate};
 
@@ -40,8 +37,6 @@ const LIMITS_FROM: f64 = 0.9;
 const MOST_TAIL: f64 = 2.0;
 /// Seed of the bootstrap.
 const SEED: u64 = 1;
-/// What a job is predicted to run of which nothing is known, seconds.
-const UNKNOWN_S: f64 = 3_600.0;
 
 /// How many longer waits are named.
 const HARMED: usize = 2;
@@ -170,7 +165,7 @@ pub fn look(trace: &Trace) -> std::result::Result<Found, String> {
     let part = |from_ms, to_ms| {
         let mut loaded = load(trace, None, &Options { from_ms, to_ms, ..Options::default() })
             .map_err(|error| super::in_a_line(&error))?;
-        loaded.workload.predicted_s = predictions(&facts, &loaded);
+        loaded.workload.predicted_s = last_two(&facts, &loaded);
         if loaded.workload.len() < FEWEST_JOBS {
             return Err(format!("Half of the trace holds {} GPU jobs: too few to choose on.", loaded.workload.len()));
         }
@@ -368,59 +363,4 @@ fn list(candidates: &[Candidate]) -> String {
 fn signed(seconds: f64) -> String {
     let sign = if seconds < 0.0 { "−" } else { "+" };
     format!("{sign}{}", format::duration(seconds.abs()))
-}
-
-/// The last two runs of a key.
-#[derive(Default, Clone, Copy)]
-struct Last {
-    runs: [f64; 2],
-    count: usize,
-}
-
-impl Last {
-    fn add(&mut self, run_s: f64) {
-        self.runs = [self.runs[1], run_s];
-        self.count += 1;
-    }
-
-    fn mean(&self) -> Option<f64> {
-        match self.count {
-            0 => None,
-            1 => Some(self.runs[1]),
-            _ => Some(f64::midpoint(self.runs[0], self.runs[1])),
-        }
-    }
-}
-
-/// What each job is predicted to run, seconds, from runs that had ended before it was submitted.
-fn predictions(facts: &JobFacts<'_>, loaded: &Loaded) -> Vec<Option<f64>> {
-    let jobs = &facts.trace.jobs;
-    let mut ended: Vec<(i64, usize)> = (0..facts.len())
-        .filter(|row| !facts.is_censored(*row) && facts.run_s(*row).is_some())
-        .filter_map(|row| Some((jobs.end.get(row)?, row)))
-        .collect();
-    ended.sort_unstable();
-    let key = |row: usize| (jobs.user.code(row), jobs.name.code(row));
-    let mut by_name: HashMap<(Option<u32>, Option<u32>), Last> = HashMap::new();
-    let mut by_user: HashMap<Option<u32>, Last> = HashMap::new();
-    let (mut total, mut count) = (0.0, 0u64);
-    let mut next = 0;
-    let mut out = Vec::with_capacity(loaded.rows.len());
-    for (row, submit) in loaded.rows.iter().zip(&loaded.workload.submit_ms) {
-        let now = loaded.workload.origin_ms + submit;
-        while let Some((_, row)) = ended.get(next).filter(|(end, _)| *end <= now) {
-            let run_s = facts.run_s(*row).unwrap_or(0.0);
-            by_name.entry(key(*row)).or_default().add(run_s);
-            by_user.entry(jobs.user.code(*row)).or_default().add(run_s);
-            total += run_s;
-            count += 1;
-            next += 1;
-        }
-        let row = *row as usize;
-        let named = by_name.get(&key(row)).and_then(Last::mean);
-        let user = || by_user.get(&jobs.user.code(row)).and_then(Last::mean);
-        let all = || (count > 0).then(|| total / count as f64);
-        out.push(Some(named.or_else(user).or_else(all).unwrap_or(UNKNOWN_S)));
-    }
-    out
 }

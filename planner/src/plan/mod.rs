@@ -5,12 +5,13 @@
 //! nothing, the naive rule and the oracle → effect → decided forward from the last instant of the data → Recommendation → emitted, reported
 //! ```
 //!
-//! Plain types and free functions. A plan (such as [`power`](super::power) or [`cloud`](super::cloud)) brings its candidates, how they are scored,
+//! Plain types and free functions. A plan (such as [`power`](super::power), [`cloud`](super::cloud) or [`queues`](super::queues)) brings its candidates, how they are scored,
 //! and its bound; what is the same for all plans stands here: the [windows](window) of time it is tried on, the [intervals](interval) of what it
-//! meant, the [`Recommendation`], and YAML for what it emits.
+//! meant, the [`Recommendation`], and names and YAML for what it emits.
 
 pub mod interval;
 pub mod recommendation;
+pub(crate) mod slug;
 pub mod window;
 pub(crate) mod yaml;
 

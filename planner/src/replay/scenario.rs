@@ -196,6 +196,7 @@ impl Scenario {
             ("" | "never", _) => Preemption::Never,
             ("helios", _) => Preemption::HELIOS,
             ("tiresias", _) => Preemption::TIRESIAS,
+            ("requeue", _) => Preemption::Requeue,
             (costs, _) => parse_costs(costs)?,
         };
         let interval_ms = match (&self.interval, &order) {
@@ -343,7 +344,7 @@ fn parse_costs(text: &str) -> Result<Preemption> {
         return Err(malformed(
             "preemption",
             text,
-            "there are never, helios (7s,30s,60s), tiresias (40s,40s,60s), or three lengths of time such as 5s,20s,60s",
+            "there are never, requeue, helios (7s,30s,60s), tiresias (40s,40s,60s), or three lengths of time such as 5s,20s,60s",
         ));
     };
     Ok(Preemption::Checkpoint {
@@ -427,6 +428,9 @@ impl Policy {
             Placement::ANYWHERE => "anywhere".to_owned(),
             Placement::Locality(ms) => format!("local for {} s", ms / 1000),
         });
+        if self.preemption == Preemption::Requeue {
+            words.push("stopped jobs begin anew".to_owned());
+        }
         if let Preemption::Checkpoint { one_ms, node_ms, many_ms } = self.preemption {
             let seconds = [one_ms, node_ms, many_ms].map(|ms| (ms as f64 / 1000.0).to_string()).join("/");
             words.push(format!("preemption at {seconds} s"));

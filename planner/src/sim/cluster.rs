@@ -49,6 +49,21 @@ pub struct Vc {
     /// GPUs it may use at once, in thousandths: (from, amount), in order of time; the first holds from the beginning. Empty if
     /// only the pool bounds it.
     pub quota_milli: Vec<(i64, u64)>,
+    /// GPUs of its pool that it is served first for, in thousandths, as a quota is written; empty if there is no such promise.
+    pub guarantee_milli: Vec<(i64, u64)>,
+}
+
+impl Vc {
+    /// A VC that only its pool bounds.
+    pub fn new(name: impl Into<String>, pool: u16) -> Self {
+        Self { name: name.into(), pool, quota_milli: Vec::new(), guarantee_milli: Vec::new() }
+    }
+
+    /// Its guarantee at a moment, thousandths of GPUs; 0 without one.
+    pub fn guarantee_at(&self, now: i64) -> u64 {
+        let current = self.guarantee_milli.partition_point(|(from, _)| *from <= now).saturating_sub(1);
+        self.guarantee_milli.get(current).map_or(0, |(_, amount)| *amount)
+    }
 }
 
 /// A node out of service.
@@ -81,9 +96,14 @@ impl Cluster {
         let mut cluster = Self::default();
         for (at, (name, nodes, gpus_per_node)) in (0u16..).zip(vcs) {
             cluster.pools.push(Pool { groups: vec![Group::fixed(*nodes, *gpus_per_node)] });
-            cluster.vcs.push(Vc { name: (*name).to_owned(), pool: at, quota_milli: Vec::new() });
+            cluster.vcs.push(Vc::new(*name, at));
         }
         cluster
+    }
+
+    /// Whether a VC of a pool has a guarantee.
+    pub fn guarantees(&self, pool: usize) -> bool {
+        self.vcs.iter().any(|vc| usize::from(vc.pool) == pool && !vc.guarantee_milli.is_empty())
     }
 
     /// The most nodes there ever are.
@@ -169,8 +189,8 @@ impl Cluster {
             if usize::from(vc.pool) >= self.pools.len() {
                 return wrong(format!("VC {}: its pool does not exist", vc.name));
             }
-            if !vc.quota_milli.is_sorted_by(|a, b| a.0 < b.0) {
-                return wrong(format!("VC {}: its quotas are not in order of time", vc.name));
+            if [&vc.quota_milli, &vc.guarantee_milli].iter().any(|amounts| !amounts.is_sorted_by(|a, b| a.0 < b.0)) {
+                return wrong(format!("VC {}: its quotas or guarantees are not in order of time", vc.name));
             }
         }
         for outage in &self.outages {

@@ -69,7 +69,9 @@ pub(crate) fn check(workload: &Workload, cluster: &Cluster, policy: &Policy) -> 
     let mut pools: Vec<u16> = cluster.vcs.iter().map(|vc| vc.pool).collect();
     pools.sort_unstable();
     pools.dedup();
-    if pools.len() != cluster.vcs.len() || cluster.vcs.iter().any(|vc| !vc.quota_milli.is_empty()) {
+    if pools.len() != cluster.vcs.len()
+        || cluster.vcs.iter().any(|vc| !vc.quota_milli.is_empty() || !vc.guarantee_milli.is_empty())
+    {
         return wrong("VCs that share nodes");
     }
     if workload.shapes.iter().any(|shape| shape.milli > 0 || shape.nodes > 0 || shape.gpu_type.is_some()) {

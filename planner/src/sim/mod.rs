@@ -33,6 +33,8 @@
 //!   [`Policy::checkpoint_ms`] of its useful run (never without one) and when it is preempted. A job of [`Workload::once`] is over instead.
 //! * **Quota.** A VC with a quota has at most that many GPUs at work at the start of any job of it. A quota that shrinks
 //!   stops no running job.
+//! * **Guarantee.** A VC may have a guarantee in its pool: GPUs that it is served first for (see *Order*), and for which, with preemption, jobs
+//!   that borrow are stopped (see *Preemption*). A guarantee that changes is no event.
 //! * **Warm start.** Jobs that ran when the replay begins are put on their nodes at time 0, in order of their start, by the
 //!   placement rule, with the run time they had left, and are not counted in the metrics; the segment begins at 0. One that does not
 //!   fit waits like any other.
@@ -43,6 +45,11 @@
 //! numbers are compared to a relative precision of 2⁻³² ([`Key::of`]), so that two ways to sum give the same order. Which
 //! duration the scheduler knows (true, requested or predicted) is [`Policy::estimate`]; it is called the *estimate* below.
 //!
+//! Where VCs have guarantees, the queue is in two bands at every decision, each in this order: first the jobs *within* their VC's guarantee,
+//! then the others. A job is within it if the GPUs at work of its VC, with those of the VC's waiting jobs up to it and its own, are at most
+//! the guarantee. Worked example: VC a is guaranteed 8 GPUs of a pool, uses 4, and has jobs of 2, 4 and 2 GPUs in the queue, in this order, behind
+//! those of b, which is guaranteed nothing. The first is within (6 of 8) and passes all of b's; the second (10) and the third (12) are not.
+//!
 //! # Scan
 //!
 //! A job *fits* if its VC's quota allows it and the placement rule finds nodes for it now. The walk goes through the queue
@@ -50,7 +57,8 @@
 //!
 //! * **strict**: a job that fits starts. The first that does not find nodes ends the walk. One that only its quota keeps
 //!   from starting ends it for the jobs of its VC.
-//! * **skip**: a job that fits starts, one that does not is passed over.
+//! * **skip**: a job that fits starts, one that does not is passed over. Where VCs have guarantees there are no bands, and two walks: the first is
+//!   through the jobs with which their VC's GPUs at work, as they are at the job's turn, are at most its guarantee, the second through the others.
 //! * **EASY**: as strict until the first job that does not fit, the *head*, whatever the reason. Its *shadow time* is the first
 //!   of the expected ends of running jobs (including those started in this walk) after which it fits, all jobs that are
 //!   expected to end by then having ended: the state of nodes and quotas then is the *shadow state*. Of the rest of the
@@ -83,7 +91,12 @@
 //! put back. The others are preempted and it starts. If it does not fit without all of them, none is preempted and the scan does what it does
 //! with a job that does not fit. A preempted job keeps what it has done, must run longer by a cost that depends on its size, joins the queue and
 //! is not looked at again in this decision; another decision is due one second later (unless an event brings one sooner), or at the next
-//! multiple of the interval.
+//! multiple of the interval. With [`Preemption::Requeue`] it has no cost, and loses what it had done since its last checkpoint, as under a
+//! node that fails; that goes with guarantees alone, or jobs could stop each other for ever.
+//!
+//! In a pool where VCs have guarantees, keys do not say who is stopped. A job that runs *borrows* if the GPUs of the jobs of its VC that run, up to
+//! it and with its own, in order of (start, job index), are more than its VC's guarantee. Only a waiting job within its VC's guarantee (of the
+//! first band, or under skip of the first walk) stops others: those that borrow at the beginning of the decision, the last in that order first. All else is as above.
 //!
 //! # Power
 //!
@@ -164,6 +177,7 @@ mod nodes;
 pub mod order;
 pub mod place;
 pub mod policy;
+mod pooled;
 pub mod power;
 mod scan;
 pub mod schedule;

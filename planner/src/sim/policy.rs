@@ -7,6 +7,7 @@
 use tracecast_analytics::schema::Resource;
 use tracecast_analytics::time::WEEK_MS;
 
+use super::cluster::{Cluster, Vc};
 use crate::error::{Error, Result};
 
 /// Weights of the multifactor order, as Slurm's plugin names them.
@@ -128,6 +129,9 @@ pub enum Preemption {
         /// Above, milliseconds.
         many_ms: i64,
     },
+    /// Stopped as if a node had failed under them: what was done since the last checkpoint ([`Policy::checkpoint_ms`]) is lost. Only where VCs have
+    /// guarantees, as otherwise jobs could stop each other for ever.
+    Requeue,
 }
 
 impl Preemption {
@@ -139,7 +143,7 @@ impl Preemption {
     /// What being preempted costs a job of `shape`, milliseconds.
     pub fn cost_ms(self, shape: super::Shape) -> i64 {
         match self {
-            Self::Never => 0,
+            Self::Never | Self::Requeue => 0,
             Self::Checkpoint { one_ms, node_ms, many_ms } => match shape.gpus {
                 0 | 1 => one_ms,
                 2..=8 => node_ms,
@@ -308,6 +312,22 @@ impl Policy {
             && !(bounds.iter().all(|bound| bound.is_finite() && *bound > 0.0) && bounds.is_sorted())
         {
             return wrong("the bounds of the Tiresias queues must rise");
+        }
+        Ok(())
+    }
+
+    /// Checks the combination against the cluster.
+    ///
+    /// # Errors
+    /// Says which two things do not go together.
+    pub fn goes_with(&self, cluster: &Cluster) -> Result<()> {
+        let guaranteed = |vc: &Vc| cluster.guarantees(usize::from(vc.pool));
+        if self.preemption == Preemption::Requeue && !cluster.vcs.iter().all(guaranteed) {
+            return Err(Error::Policy(
+                "jobs that lose what they did could stop each other for ever; `requeue` needs a cluster file that guarantees GPUs to VCs in every \
+                 pool (guaranteed_gpus)"
+                    .to_owned(),
+            ));
         }
         Ok(())
     }

@@ -303,7 +303,7 @@ impl Slots {
             let sizes = sizes.iter().map(|(at_ms, nodes)| (since(*at_ms), *nodes)).collect();
             let group = Group { gpus_per_node: machine.units_per_node.clamp(1, MAX_UNITS), gpu_type: None, sizes };
             cluster.pools.push(Pool { groups: vec![group] });
-            cluster.vcs.push(Vc { name: name.clone(), pool: at, quota_milli: Vec::new() });
+            cluster.vcs.push(Vc::new(name.clone(), at));
         }
         let firsts = cluster.first_nodes();
         for outage in outages {

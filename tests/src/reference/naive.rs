@@ -403,6 +403,12 @@ impl Pool<'_> {
                 state.fate.outcome = Outcome::Finished;
             }
             Stop::Preempted => {
+                if self.policy.preemption == Preemption::Requeue {
+                    if let Some(every) = self.policy.checkpoint_ms {
+                        state.saved = state.saved.max(state.done / every * every);
+                    }
+                    state.done = state.saved;
+                }
                 state.saved = state.done;
                 if let Preemption::Checkpoint { one_ms, node_ms, many_ms } = self.policy.preemption {
                     state.owed += if shape.gpus <= 1 {

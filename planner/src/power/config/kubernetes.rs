@@ -22,6 +22,7 @@ use tracecast_analytics::time::HOUR_MS;
 use super::nodes::{Nodes, expand};
 use super::{Rendered, refuse};
 use crate::error::{Error, Result};
+use crate::plan::slug::slug;
 use crate::plan::yaml::stream;
 use crate::power::plan::{PoolPlan, PowerPlan};
 
@@ -60,16 +61,12 @@ const PRIORITY: &str = "tracecast-placeholder";
 fn names(plan: &PowerPlan, warnings: &mut Vec<String>) -> Result<Vec<String>> {
     let mut names: Vec<String> = Vec::new();
     for pool in &plan.pools {
-        let letters = pool.name.chars().map(|letter| letter.to_ascii_lowercase());
-        let safe: String = letters.map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' }).collect();
-        let name: String = safe.trim_matches('-').chars().take(40).collect();
-        let name = name.trim_end_matches('-').to_owned();
-        if name.is_empty() {
+        let Some(name) = slug(&pool.name) else {
             return refuse(format!(
                 "pool {:?} has no name that Kubernetes takes; rename it with letters, digits and `-`",
                 pool.name
             ));
-        }
+        };
         if names.contains(&name) {
             return refuse(format!(
                 "pool {:?} would be called {name} in Kubernetes, as another is; rename one of them",

@@ -14,11 +14,13 @@
 mod column;
 mod failure;
 mod jobs;
+mod last_two;
 mod recorded;
 mod site;
 
 pub use column::{Column, Matched};
 pub use jobs::{Excluded, Loaded, Options, load};
+pub use last_two::last_two;
 pub use site::Site;
 
 #[cfg(test)]

@@ -172,7 +172,7 @@ fn by_vc_capacity(trace: &Trace, names: &[String], origin_ms: i64) -> Option<Rec
 }
 
 fn push_own(cluster: &mut Cluster, name: &str, groups: Vec<Group>) {
-    cluster.vcs.push(Vc { name: name.to_owned(), pool: cluster.pools.len() as u16, quota_milli: Vec::new() });
+    cluster.vcs.push(Vc::new(name, cluster.pools.len() as u16));
     cluster.pools.push(Pool { groups });
 }
 
@@ -220,7 +220,7 @@ fn pooled(names: &[String], groups: Vec<Group>, gpu_types: Vec<String>, basis: &
     if groups.is_empty() {
         return None;
     }
-    let vc = |name: &String| Vc { name: name.clone(), pool: 0, quota_milli: Vec::new() };
+    let vc = |name: &String| Vc::new(name.clone(), 0);
     let vcs = names.iter().map(vc).collect();
     let cluster = Cluster { pools: vec![Pool { groups }], vcs, gpu_types, outages: Vec::new() };
     Some(Recorded { cluster, basis: basis.to_owned() })

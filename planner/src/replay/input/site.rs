@@ -15,7 +15,8 @@
 //! [[vc]]
 //! name = "speech"
 //! pool = "shared"
-//! quota_gpus = 64
+//! quota_gpus = 64             # the most it may use at once
+//! guaranteed_gpus = 32        # served first up to here
 //!
 //! [[outage]]                  # node 3 of the VC or pool, counted from 0
 //! of = "vision"
@@ -69,6 +70,7 @@ struct VcEntry {
     quota_gpus: Option<f64>,
     #[serde(default)]
     quotas: Vec<Moment>,
+    guaranteed_gpus: Option<f64>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -145,9 +147,9 @@ impl Site {
                     }
                 }
                 (None, Some(_)) => {
-                    if vc.quota_gpus.is_some() || !vc.quotas.is_empty() {
+                    if vc.quota_gpus.is_some() || !vc.quotas.is_empty() || vc.guaranteed_gpus.is_some() {
                         let what = format!(
-                            "VC {name}: a quota is for a VC that shares a pool; its own nodes bound it already"
+                            "VC {name}: a quota or a guarantee is for a VC that shares a pool; its own nodes are both"
                         );
                         return Err(site.wrong(at, what));
                     }
@@ -236,7 +238,11 @@ impl Site {
                 }
                 let pool = pools.get(shared).copied().unwrap_or(0);
                 let quota_milli = self.quota(first, at, origin_ms)?;
-                cluster.vcs.push(Vc { name: name.clone(), pool, quota_milli });
+                let guarantee_milli = match first.guaranteed_gpus {
+                    Some(gpus) => vec![(i64::MIN, self.milli(gpus, at)?)],
+                    None => Vec::new(),
+                };
+                cluster.vcs.push(Vc { quota_milli, guarantee_milli, ..Vc::new(name.clone(), pool) });
                 continue;
             }
             let pool = cluster.pools.len() as u16;
@@ -247,7 +253,7 @@ impl Site {
                 let group = self.group(&mut cluster.gpu_types, at, nodes, &entry.sizes, origin_ms)?;
                 cluster.pools[usize::from(pool)].groups.push(group);
             }
-            cluster.vcs.push(Vc { name: name.clone(), pool, quota_milli: Vec::new() });
+            cluster.vcs.push(Vc::new(name.clone(), pool));
         }
         self.outages(&mut cluster, &pools, &exclusive, origin_ms)?;
         self.failures(&mut cluster, horizon_ms)?;
@@ -285,22 +291,24 @@ impl Site {
         Ok(Group { gpus_per_node: gpus_per_node.unwrap_or(GPUS_PER_NODE), gpu_type, sizes: all })
     }
 
+    /// A number of GPUs in thousandths.
+    fn milli(&self, gpus: f64, at: usize) -> Result<u64> {
+        let fits = (0.0..=1e9).contains(&gpus);
+        if fits { Ok((gpus * 1000.0).round() as u64) } else { Err(self.wrong(at, format!("{gpus} is no quota"))) }
+    }
+
     fn quota(&self, vc: &VcEntry, at: usize, origin_ms: Option<i64>) -> Result<Vec<(i64, u64)>> {
-        let milli = |gpus: f64| {
-            let fits = (0.0..=1e9).contains(&gpus);
-            if fits { Ok((gpus * 1000.0).round() as u64) } else { Err(self.wrong(at, format!("{gpus} is no quota"))) }
-        };
         let Some(first) = vc.quota_gpus else {
             if vc.quotas.is_empty() {
                 return Ok(Vec::new());
             }
             return Err(self.wrong(at, "`quotas` change a `quota_gpus`; give that as well".to_owned()));
         };
-        let mut quotas = vec![(i64::MIN, milli(first)?)];
+        let mut quotas = vec![(i64::MIN, self.milli(first, at)?)];
         for moment in &vc.quotas {
             let gpus = moment.gpus.filter(|_| moment.nodes.is_none());
             let gpus = gpus.ok_or_else(|| self.wrong(at, "a quota needs `gpus` and a time".to_owned()))?;
-            quotas.push((self.moment(moment.at_s, moment.at.as_ref(), at, origin_ms)?, milli(gpus)?));
+            quotas.push((self.moment(moment.at_s, moment.at.as_ref(), at, origin_ms)?, self.milli(gpus, at)?));
         }
         if origin_ms.is_none() && is_mixed(&vc.quotas) {
             quotas.truncate(1);

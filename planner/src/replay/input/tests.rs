@@ -243,6 +243,7 @@ gpu_type = \"A100\"
 name = \"speech\"
 pool = \"shared\"
 quota_gpus = 6.5
+guaranteed_gpus = 4
 [[vc]]
 name = \"*\"
 pool = \"shared\"
@@ -261,6 +262,7 @@ for_s = 5
     let vcs: Vec<(&str, u16)> = cluster.vcs.iter().map(|vc| (vc.name.as_str(), vc.pool)).collect();
     assert_eq!(vcs, [("vision", 1), ("speech", 0), ("other", 0)]);
     assert_eq!(cluster.vcs[1].quota_milli, [(i64::MIN, 6_500)]);
+    assert_eq!((cluster.vcs[1].guarantee_at(0), cluster.vcs[2].guarantee_at(0)), (4_000, 0));
     let pool = &cluster.pools[1].groups;
     assert_eq!(pool[0].sizes, [(i64::MIN, 12), (60 * MINUTE, 14), (86_400_000, 10)]);
     assert_eq!(

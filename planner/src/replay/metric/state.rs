@@ -404,7 +404,7 @@ mod tests {
         let mut cluster = Cluster { gpu_types: vec!["a".into(), "b".into()], ..Cluster::default() };
         let group = |nodes, of| Group { gpu_type: Some(of), ..Group::fixed(nodes, 4) };
         cluster.pools.push(Pool { groups: vec![group(1, 0), group(2, 1)] });
-        cluster.vcs.push(Vc { name: "all".into(), pool: 0, quota_milli: Vec::new() });
+        cluster.vcs.push(Vc::new("all", 0));
         let state = State::new(&cluster);
         let of = |gpus, kind| Shape { gpu_type: Some(kind), ..Shape::whole(gpus) };
         assert_eq!((state.free(), state.cluster_free(of(1, 0)), state.pool_free(0, of(1, 1))), (12_000, 4_000, 8_000));

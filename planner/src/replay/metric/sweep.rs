@@ -472,7 +472,7 @@ mod tests {
             let nodes = group.most_nodes() + 2;
             let mut cluster = Cluster::default();
             cluster.pools.push(Pool { groups: vec![group, Group::fixed(2, 4)] });
-            cluster.vcs.push(Vc { name: "all".into(), pool: 0, quota_milli: Vec::new() });
+            cluster.vcs.push(Vc::new("all", 0));
             let outage = |(node, from, length): &(u32, i64, i64)| Outage {
                 node: node % nodes,
                 from_ms: from * 1000,

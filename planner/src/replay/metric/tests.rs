@@ -189,7 +189,7 @@ fn capacity_that_changes_and_fails() {
     // Two nodes of 4 until 50 s, then one; node 0 is out 60–80. A holds 2 GPUs of node 0 0–60 and again 80–100.
     let mut cluster = Cluster::default();
     cluster.pools.push(Pool { groups: vec![Group { sizes: vec![(0, 2), (50 * S, 1)], ..Group::fixed(0, 4) }] });
-    cluster.vcs.push(Vc { name: "all".into(), pool: 0, quota_milli: Vec::new() });
+    cluster.vcs.push(Vc::new("all", 0));
     cluster.outages.push(Outage { node: 0, from_ms: 60 * S, to_ms: 80 * S });
     let workload = jobs(&[(0, 20, 2)]);
     let plan = schedule(1, &[Ran(0, 0, 60, 0, 0b11, Stop::Failed), Ran(0, 80, 100, 0, 0b11, Stop::Done)]);
@@ -230,8 +230,8 @@ fn waiting_for_quota() {
     // One pool of 16 with a quota of 6 for the VC: the same wait, all of it quota's until the pool is short.
     let mut shared = Cluster::default();
     shared.pools.push(Pool { groups: vec![Group::fixed(2, 8)] });
-    shared.vcs.push(Vc { name: "first".into(), pool: 0, quota_milli: Vec::new() });
-    shared.vcs.push(Vc { name: "second".into(), pool: 0, quota_milli: vec![(0, 6_000), (70 * S, 16_000)] });
+    shared.vcs.push(Vc::new("first", 0));
+    shared.vcs.push(Vc { quota_milli: vec![(0, 6_000), (70 * S, 16_000)], ..Vc::new("second", 0) });
     // The quota grows at 70, so B waits 10–70: of that 30–60 for capacity.
     assert_eq!(causes(&workload, &shared, &Policy::default()), [30.0, 30.0, 0.0, 0.0]);
 }
@@ -363,7 +363,7 @@ proptest! {
         cluster.pools.push(Pool { groups: vec![Group::fixed(2, 4), Group::fixed(1, 2)] });
         cluster.pools.push(Pool { groups: vec![Group::fixed(2, 4)] });
         for (name, pool, quota) in [("x", 0, vec![]), ("y", 0, vec![(0, 6_000)]), ("z", 1, vec![])] {
-            cluster.vcs.push(Vc { name: name.into(), pool, quota_milli: quota });
+            cluster.vcs.push(Vc { quota_milli: quota, ..Vc::new(name, pool) });
         }
         let policy = if preempt && scan != Scan::Easy {
             Policy { order: Order::Srtf, scan, placement, preemption: Preemption::HELIOS, ..Policy::default() }

@@ -169,15 +169,18 @@ impl Run<'_> {
         past.attained = progress.attained;
         past.owed_ms = progress.owed_ms;
         if stop == Stop::Preempted {
+            self.schedule.preemptions[job as usize] += 1;
+        } else {
+            self.schedule.restarts[job as usize] += 1;
+        }
+        if stop == Stop::Preempted && self.policy.preemption != Preemption::Requeue {
             past.done_ms = progress.done_ms;
             past.saved_ms = progress.done_ms;
             past.owed_ms += self.policy.preemption.cost_ms(shape);
-            self.schedule.preemptions[job as usize] += 1;
         } else {
             let at_checkpoint = self.policy.checkpoint_ms.map_or(0, |every| progress.done_ms / every * every);
             past.saved_ms = past.saved_ms.max(at_checkpoint);
             past.done_ms = past.saved_ms;
-            self.schedule.restarts[job as usize] += 1;
         }
         if let Some(power) = &mut self.power {
             power.waits(shape.amount());

@@ -35,6 +35,46 @@ fn the_contract_s_example() {
     assert_eq!(starts(&workload, &node, &with(Scan::Easy)), [Some(0), Some(100), Some(20)]);
 }
 
+/// One pool of 8 GPUs, full until 100 s. In the queue: b's job of 8 GPUs and 10 s, then a's of 2, 4 and 2 GPUs and 50 s. a is guaranteed 6 GPUs: its first
+/// two jobs are within that and pass b's, its third is not.
+#[test]
+fn jobs_within_a_guarantee_go_first() {
+    let mut pool = Cluster::of_vcs(&[("a", 1, 8), ("b", 1, 8)]).pooled();
+    pool.pools[0].groups[0].sizes = vec![(0, 1)];
+    let mut workload = jobs(&[(0, 100, 8), (10, 10, 8), (20, 50, 2), (30, 50, 4), (40, 50, 2)]);
+    workload.vc = vec![1, 1, 0, 0, 0];
+    let strict = Policy::default();
+    assert_eq!(starts(&workload, &pool, &strict), [0, 100, 110, 110, 110].map(Some));
+    pool.vcs[0].guarantee_milli = vec![(0, 6_000)];
+    assert_eq!(starts(&workload, &pool, &strict), [0, 150, 100, 100, 160].map(Some));
+    // Under skip the third takes what is left beside them, as b's does not fit.
+    let skip = Policy { scan: Scan::Skip, ..Policy::default() };
+    assert_eq!(starts(&workload, &pool, &skip), [0, 150, 100, 100, 100].map(Some));
+}
+
+/// One pool of 8 GPUs. b is guaranteed 2 and runs jobs of 2, 4 and 2 GPUs for 100 s from 0, 10 and 20 s on: the last two borrow. At 30 s a, which is
+/// guaranteed 6, submits a job of 3 GPUs and 10 s: the job of 2 GPUs goes first, as it started last, and then that of 4; with that gone, the job of 2
+/// need not go. a's next job, of
+/// 4 GPUs at 32 s, would bring it to 7: it stops nobody. At 40 s a has nothing at work, so that job is within its guarantee and passes the stopped one, which
+/// begins anew at 50 s.
+#[test]
+fn jobs_that_borrow_are_stopped_for_what_is_guaranteed() {
+    let mut pool = Cluster::of_vcs(&[("a", 1, 8), ("b", 1, 8)]).pooled();
+    pool.pools[0].groups[0].sizes = vec![(0, 1)];
+    pool.vcs[0].guarantee_milli = vec![(0, 6_000)];
+    pool.vcs[1].guarantee_milli = vec![(0, 2_000)];
+    let mut workload = jobs(&[(0, 100, 2), (10, 100, 4), (20, 100, 2), (30, 10, 3), (32, 10, 4)]);
+    workload.vc = vec![1, 1, 1, 0, 0];
+    let policy = Policy { preemption: Preemption::Requeue, scan: Scan::Skip, ..Policy::default() };
+    let schedule = simulate(&workload, &pool, &policy).unwrap();
+    assert_eq!(schedule.preemptions, [0, 1, 0, 0, 0]);
+    assert_eq!((schedule.start_ms(3), schedule.end_ms(1)), (Some(30_000), Some(150_000)));
+    assert_eq!(schedule.start_ms(4), Some(40_000));
+    // With a checkpoint every 15 s the job loses 5 of its 20 s.
+    let saved = Policy { checkpoint_ms: Some(15_000), ..policy };
+    assert_eq!(simulate(&workload, &pool, &saved).unwrap().end_ms(1), Some(135_000));
+}
+
 #[test]
 fn jobs_of_length_zero_and_jobs_too_large_end_properly() {
     let node = Cluster::of_vcs(&[("all", 1, 8)]);
@@ -77,7 +117,7 @@ fn a_failing_node_takes_its_jobs_with_it() {
 fn a_quota_holds_up_its_own_vc_only() {
     let mut cluster = Cluster::of_vcs(&[("a", 1, 8)]);
     cluster.vcs[0].quota_milli = vec![(0, 4000)];
-    cluster.vcs.push(Vc { name: "b".into(), pool: 0, quota_milli: Vec::new() });
+    cluster.vcs.push(Vc::new("b", 0));
     let mut workload = jobs(&[(0, 100, 4), (1, 10, 1), (2, 10, 4)]);
     workload.vc[2] = 1;
     assert_eq!(starts(&workload, &cluster, &Policy::default()), [Some(0), Some(100), Some(2)]);

@@ -37,6 +37,7 @@ impl Ranking {
             && policy.preemption == Preemption::Never
             && !matches!(policy.scan, Scan::Conservative | Scan::Slurm)
             && cluster.outages.is_empty()
+            && !(0..cluster.pools.len()).any(|pool| cluster.guarantees(pool))
             && !personal;
         if !ranks {
             return None;
@@ -107,6 +108,14 @@ impl<'a> Queue<'a> {
         match self {
             Self::Ranked(ranked, _) => ranked.len(),
             Self::Loose(jobs) => jobs.len(),
+        }
+    }
+
+    /// Whether a job that waits is such; of a queue in no order only.
+    pub(in crate::sim) fn any(&self, such: impl Fn(u32) -> bool) -> bool {
+        match self {
+            Self::Ranked(ranked, _) => ranked.len() > 0,
+            Self::Loose(jobs) => jobs.iter().any(|job| such(*job)),
         }
     }
 

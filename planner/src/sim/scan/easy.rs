@@ -11,7 +11,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::Refusal;
+use super::{Refusal, Refused};
 use crate::error::Result;
 use crate::sim::engine::{Action, Queue, Reservation, Run};
 use crate::sim::schedule::Piece;
@@ -159,14 +159,22 @@ impl Run<'_> {
     pub(super) fn walk_easy_loose(&mut self) -> Result<()> {
         self.reservation = None;
         let mut reserved = false;
+        let mut refused = Refused::default();
         for job in self.sorted() {
-            let started = if reserved {
-                self.try_backfill(job, self.expected_ms(job))?.is_ok()
+            let started = if refused.holds(self, job) {
+                false
+            } else if reserved {
+                let outcome = self.try_backfill(job, self.expected_ms(job))?;
+                if outcome == Err(false) {
+                    refused.insert(self, job);
+                }
+                outcome.is_ok()
             } else {
                 let outcome: std::result::Result<(), Refusal> = self.try_start(job)?;
                 if outcome.is_err() {
                     reserved = true;
                     self.reserve(job);
+                    refused.insert(self, job);
                 }
                 outcome.is_ok()
             };

@@ -6,12 +6,12 @@
 
 mod conservative;
 mod easy;
+mod guaranteed;
 mod preempt;
 mod slurm;
 mod strict;
 
 use super::engine::{Action, Queue, Run};
-use super::place::Ask;
 use super::policy::{Compat, Order, Preemption, Scan};
 use crate::error::Result;
 
@@ -40,6 +40,7 @@ impl Run<'_> {
             (Queue::Ranked(..), Scan::Skip) => self.walk_skip(),
             (Queue::Ranked(..), Scan::Easy) => self.walk_easy(),
             (Queue::Loose(_), Scan::Easy) => self.walk_easy_loose(),
+            (Queue::Loose(_), _) if self.guaranteed => self.walk_guaranteed(),
             (Queue::Loose(_), _) if self.policy.preemption == Preemption::Never => self.walk_loose(),
             (Queue::Loose(_), _) => self.walk_preempting(),
         }
@@ -66,6 +67,17 @@ impl Run<'_> {
 
     /// The waiting jobs in order, and none left in the queue; what does not start must be put back.
     fn sorted(&mut self) -> Vec<u32> {
+        self.sorted_bands().0
+    }
+
+    /// The same, and how many of them, the first, are within the guarantees of their VCs.
+    fn sorted_bands(&mut self) -> (Vec<u32>, usize) {
+        let order = self.in_order();
+        self.banded(order)
+    }
+
+    /// The same in the order's order alone.
+    fn in_order(&mut self) -> Vec<u32> {
         let Queue::Loose(jobs) = &mut self.queue else { return Vec::new() };
         let jobs = std::mem::take(jobs);
         let mut keyed: Vec<_> = jobs.into_iter().map(|job| (self.key(job), job)).collect();
@@ -122,7 +134,30 @@ impl Run<'_> {
     }
 }
 
-/// Whether the answer for one job of a class is the answer for all.
-fn same(ask: Ask, other: Ask) -> bool {
-    ask.shape == other.shape && ask.relaxed == other.relaxed
+/// Jobs that were refused in a walk, by class: VC, shape, and whether they may spread. The answer for one job of a class is the answer for all, until
+/// something is given back.
+#[derive(Debug, Default)]
+struct Refused(Vec<bool>);
+
+impl Refused {
+    fn place(run: &Run<'_>, job: u32) -> usize {
+        let at = job as usize;
+        let class = usize::from(run.workload.vc[at]) * run.workload.shapes.len() + usize::from(run.workload.shape[at]);
+        2 * class + usize::from(run.ask(job).relaxed)
+    }
+
+    /// Whether a job of the class was refused. O(1).
+    fn holds(&self, run: &Run<'_>, job: u32) -> bool {
+        !self.0.is_empty() && self.0.get(Self::place(run, job)).copied().unwrap_or(false)
+    }
+
+    /// A job was refused. O(1), but for the first.
+    fn insert(&mut self, run: &Run<'_>, job: u32) {
+        if self.0.is_empty() {
+            self.0.resize(2 * run.cluster.vcs.len() * run.workload.shapes.len(), false);
+        }
+        if let Some(refused) = self.0.get_mut(Self::place(run, job)) {
+            *refused = true;
+        }
+    }
 }

@@ -35,7 +35,8 @@ impl Run<'_> {
             }
             let Err(refusal) = self.try_start(job)? else { continue };
             let key = self.key(job);
-            let chosen = self.choose(job, key, &victims);
+            let chosen =
+                self.choose(job, victims.iter().take_while(|(other, _)| *other > key).map(|(_, victim)| *victim));
             if chosen.is_empty() {
                 self.queue.insert(job);
                 if self.policy.scan == Scan::Strict {
@@ -63,7 +64,7 @@ impl Run<'_> {
     }
 
     /// Which of `victims` have to stop so that `job` fits; none if it would not fit without all of them.
-    fn choose(&self, job: u32, key: Key, victims: &[(Key, u32)]) -> Vec<u32> {
+    pub(super) fn choose(&self, job: u32, victims: impl Iterator<Item = u32>) -> Vec<u32> {
         let vc = usize::from(self.workload.vc[job as usize]);
         let amount = self.shape(job).amount();
         let ask = self.ask(job);
@@ -74,15 +75,15 @@ impl Run<'_> {
         };
         let mut taken: Vec<u32> = Vec::new();
         let mut found = false;
-        for (_, victim) in victims.iter().take_while(|(other, _)| *other > key) {
-            let Some(segment) = self.schedule.last_segment(*victim as usize) else { continue };
+        for victim in victims {
+            let Some(segment) = self.schedule.last_segment(victim as usize) else { continue };
             for piece in self.schedule.pieces_of(segment) {
                 nodes.give(piece);
             }
-            if usize::from(self.workload.vc[*victim as usize]) == vc {
-                used -= self.shape(*victim).amount();
+            if usize::from(self.workload.vc[victim as usize]) == vc {
+                used -= self.shape(victim).amount();
             }
-            taken.push(*victim);
+            taken.push(victim);
             if fits(&nodes, used) {
                 found = true;
                 break;

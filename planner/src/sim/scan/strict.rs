@@ -6,10 +6,9 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::{Refusal, same};
+use super::{Refusal, Refused};
 use crate::error::Result;
 use crate::sim::engine::{Queue, Run};
-use crate::sim::place::Ask;
 use crate::sim::policy::{Order, Scan};
 
 impl Run<'_> {
@@ -64,13 +63,11 @@ impl Run<'_> {
         let order = self.sorted();
         let strict = self.policy.scan == Scan::Strict;
         let mut blocked_vcs: Vec<u16> = Vec::new();
-        let mut refused: Vec<(u16, Ask)> = Vec::new();
+        let mut refused = Refused::default();
         let mut over = false;
         for job in order {
             let vc = self.workload.vc[job as usize];
-            let ask = self.ask(job);
-            let known = refused.iter().any(|(other, refused)| *other == vc && same(ask, *refused));
-            if over || blocked_vcs.contains(&vc) || known {
+            if over || blocked_vcs.contains(&vc) || refused.holds(self, job) {
                 self.queue.insert(job);
                 continue;
             }
@@ -79,7 +76,7 @@ impl Run<'_> {
             match (strict, refusal) {
                 (true, Refusal::Nodes) => over = true,
                 (true, Refusal::Quota) => blocked_vcs.push(vc),
-                (false, _) => refused.push((vc, ask)),
+                (false, _) => refused.insert(self, job),
             }
         }
         Ok(())

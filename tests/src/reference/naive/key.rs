@@ -132,6 +132,47 @@ impl Pool<'_> {
         (1..=above.len()).map(index).fold(0.0, f64::max)
     }
 
+    /// What a VC is guaranteed now.
+    pub(super) fn guarantee(&self, vc: usize) -> Option<u64> {
+        let guarantees = &self.cluster.vcs[vc].guarantee_milli;
+        guarantees.iter().rev().find(|(from, _)| *from <= self.now).or(guarantees.first()).map(|(_, amount)| *amount)
+    }
+
+    /// Whether a VC of this pool has a guarantee.
+    pub(super) fn guaranteed(&self) -> bool {
+        self.cluster.vcs.iter().any(|vc| usize::from(vc.pool) == self.pool && !vc.guarantee_milli.is_empty())
+    }
+
+    /// Waiting jobs within their VC's guarantee, and the others.
+    pub(super) fn bands(&self) -> (Vec<usize>, Vec<usize>) {
+        let order = self.sorted(self.in_phase(Phase::Waiting));
+        let within = |at: usize| {
+            let vc = self.vc(order[at]);
+            let asked = self.used(vc, &self.in_phase(Phase::Running)) + self.used(vc, &order[..=at]);
+            self.guarantee(vc).is_some_and(|guarantee| asked <= guarantee)
+        };
+        let of = |wanted: bool| (0..order.len()).filter(|at| within(*at) == wanted).map(|at| order[at]).collect();
+        (of(true), of(false))
+    }
+
+    /// Running jobs beyond their VC's guarantee that have done something since they started, in order of start.
+    pub(super) fn borrowers(&self) -> Vec<usize> {
+        let mut running = self.in_phase(Phase::Running);
+        running.sort_by_key(|job| (self.jobs[*job].since, *job));
+        let borrows = |at: usize| {
+            let vc = self.vc(running[at]);
+            self.used(vc, &running[..=at]) > self.guarantee(vc).unwrap_or(0)
+        };
+        let progressed = |job: usize| self.now - self.jobs[job].since > self.jobs[job].owed;
+        (0..running.len()).filter(|at| borrows(*at) && progressed(running[*at])).map(|at| running[at]).collect()
+    }
+
+    /// Waiting jobs, those within their VC's guarantee first.
+    pub(super) fn queue(&self) -> Vec<usize> {
+        let (within, beyond) = self.bands();
+        [within, beyond].concat()
+    }
+
     pub(super) fn sorted(&self, jobs: Vec<usize>) -> Vec<usize> {
         let mut keyed: Vec<_> =
             jobs.into_iter().map(|job| (self.key(job), self.workload.submit_ms[job], job)).collect();

@@ -455,7 +455,7 @@ impl Pool<'_> {
         }
         let mut asleep = self.asleep_long_enough();
         let mut others = self.in_phase(Phase::Running);
-        let mut queue = self.sorted(self.in_phase(Phase::Waiting));
+        let mut queue = self.queue();
         if let (Scan::Conservative, Some(depth)) = (self.policy.scan, self.policy.depth) {
             queue.truncate(depth as usize);
         }

@@ -9,17 +9,37 @@ use super::{Phase, Pool, View};
 impl Pool<'_> {
     /// Starts and stops jobs; whether any was preempted.
     pub(super) fn decide(&mut self) -> bool {
-        let queue = self.sorted(self.in_phase(Phase::Waiting));
+        let queue = self.queue();
         match self.policy.scan {
             Scan::Easy => self.easy(&queue),
             Scan::Conservative => self.conservative(&queue),
-            Scan::Strict | Scan::Skip => return self.walk(&queue),
+            Scan::Skip if self.guaranteed() => return self.rounds(),
+            Scan::Strict | Scan::Skip => {
+                let (within, borrowers) = (self.bands().0, self.borrowers());
+                return self.walk(&queue, &within, &borrowers);
+            }
             Scan::Slurm => self.slurm(&queue),
         }
         false
     }
 
-    pub(super) fn walk(&mut self, queue: &[usize]) -> bool {
+    /// Skip with guarantees: who is within one at its turn, then all others.
+    fn rounds(&mut self) -> bool {
+        let borrowers = self.borrowers();
+        let (mut others, mut stopped) = (Vec::new(), false);
+        for job in self.sorted(self.in_phase(Phase::Waiting)) {
+            let vc = self.vc(job);
+            let asked = self.used(vc, &self.in_phase(Phase::Running)) + self.shape(job).amount();
+            if self.guarantee(vc).is_some_and(|guarantee| asked <= guarantee) {
+                stopped |= self.walk(&[job], &[job], &borrowers);
+            } else {
+                others.push(job);
+            }
+        }
+        self.walk(&others, &[], &borrowers) || stopped
+    }
+
+    fn walk(&mut self, queue: &[usize], within: &[usize], borrowers: &[usize]) -> bool {
         let strict = self.policy.scan == Scan::Strict;
         let mut blocked: Vec<usize> = Vec::new();
         let mut stopped = false;
@@ -31,7 +51,7 @@ impl Pool<'_> {
                 self.start(job, pieces);
                 continue;
             }
-            let victims = self.victims(job);
+            let victims = self.victims(job, within, borrowers);
             if !victims.is_empty() {
                 for victim in victims {
                     self.stop(victim, Stop::Preempted);
@@ -49,18 +69,21 @@ impl Pool<'_> {
         stopped
     }
 
-    pub(super) fn victims(&self, job: usize) -> Vec<usize> {
+    pub(super) fn victims(&self, job: usize, within: &[usize], borrowers: &[usize]) -> Vec<usize> {
         if self.policy.preemption == Preemption::Never {
             return Vec::new();
         }
-        let key = self.key(job);
         let running = self.in_phase(Phase::Running);
-        let mut candidates: Vec<usize> = running
-            .iter()
-            .copied()
-            .filter(|other| self.now - self.jobs[*other].since > self.jobs[*other].owed && self.key(*other) > key)
-            .collect();
-        candidates = self.sorted(candidates);
+        let progressed = |other: &usize| self.now - self.jobs[*other].since > self.jobs[*other].owed;
+        let mut candidates: Vec<usize> = if self.guaranteed() {
+            if !within.contains(&job) {
+                return Vec::new();
+            }
+            borrowers.iter().copied().filter(|other| running.contains(other)).collect()
+        } else {
+            let key = self.key(job);
+            self.sorted(running.iter().copied().filter(|other| progressed(other) && self.key(*other) > key).collect())
+        };
         candidates.reverse();
         let fits_without = |gone: &[usize]| {
             let rest: Vec<usize> = running.iter().copied().filter(|other| !gone.contains(other)).collect();

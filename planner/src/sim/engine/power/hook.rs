@@ -35,7 +35,7 @@ impl<'a> Run<'a> {
             Queue::Loose(jobs) => {
                 let mut keyed: Vec<_> = jobs.iter().map(|job| (self.key(*job), *job)).collect();
                 keyed.sort_unstable();
-                keyed.into_iter().map(|(_, job)| job).collect()
+                self.banded(keyed.into_iter().map(|(_, job)| job).collect()).0
             }
         }
     }

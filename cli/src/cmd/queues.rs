@@ -1,0 +1,156 @@
+//! `tracecast plan queues`.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result};
+use clap::{Args, ValueEnum};
+use tracecast_analytics::facts::JobFacts;
+use tracecast_analytics::schema::Resource;
+use tracecast_analytics::time::{Window, Written, Zone};
+use tracecast_planner::queues::emit::{self, GPU_RESOURCE};
+use tracecast_planner::queues::{QueuesAnswer, QueuesRequest, search};
+use tracecast_planner::replay::answer::Subject;
+use tracecast_planner::replay::input::{Column, Options, last_two, load};
+
+use crate::args::{Reading, TIMES, duration, resource};
+use crate::cmd::answer::{self, Answering};
+use crate::cmd::describe;
+use crate::cmd::simulate::{PolicyArguments, given};
+use crate::progress::Steps;
+use crate::{early, output, source};
+
+/// Why the plan takes no part of the jobs.
+const NEEDED: &str = "jobs that share nodes wait for each other, so a plan of queues needs them all";
+
+/// Who carries the plan out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Emit {
+    /// Slurm: partitions, QOS limits, and lines for job_submit.lua
+    Slurm,
+    /// Kueue (Kubernetes): ClusterQueues in a cohort
+    Kueue,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = format!("\
+Example, the bundled sample, as Slurm and as Kueue read it:
+  tracecast plan queues datasets/sample --scan skip --emit slurm,kueue --emit-to queues
+
+{TIMES}"))]
+pub(crate) struct PlanQueues {
+    /// Trace with jobs: files, folders or patterns, or a trace folder that `tracecast ingest` wrote
+    #[arg(required = true, value_name = "SOURCE")]
+    pub(crate) sources: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+    /// What jobs compete for: gpus, cpus or nodes [default: chosen from the trace]
+    #[arg(long, value_name = "WHAT", value_parser = resource, help_heading = "Jobs and nodes")]
+    pub(crate) resource: Option<Resource>,
+    /// Cluster file (TOML) with the nodes of each VC [default: the nodes that the trace records]
+    ///
+    /// What a VC owns are its nodes; in a pool that VCs share it is guaranteed_gpus, else quota_gpus. If the trace records no nodes, the command
+    /// prints a file to start from.
+    #[arg(long, value_name = "TOML", help_heading = "Jobs and nodes")]
+    pub(crate) cluster: Option<PathBuf>,
+    /// CSV of predicted run times, with the columns job_id and predicted_duration_s (seconds)
+    ///
+    /// A prediction must have been made when its job was submitted. Without this file a job is predicted to run as long as the last two jobs of
+    /// its user and name on average.
+    #[arg(long, value_name = "CSV", help_heading = "Jobs and nodes")]
+    pub(crate) predictions: Option<PathBuf>,
+    /// Use jobs submitted at this time or later [default: from the first job]
+    #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, help_heading = "Jobs and nodes")]
+    pub(crate) from: Option<Written>,
+    /// Use only jobs that ran at most this long, such as 90s, 10m, 2h or 7d [default: all]
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Jobs and nodes")]
+    pub(crate) max_run: Option<i64>,
+    /// Choose on jobs submitted before this time, and test on those after it [default: when two thirds of the jobs are submitted]
+    #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, help_heading = "Evaluation")]
+    pub(crate) eval_from: Option<Written>,
+    /// Use jobs submitted before this time, where a date includes that day [default: to the last job]
+    #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, help_heading = "Evaluation")]
+    pub(crate) eval_to: Option<Written>,
+    #[command(flatten)]
+    pub(crate) today: PolicyArguments,
+    /// Write the configuration of these, separated by commas: slurm, kueue
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHO",
+        value_delimiter = ',',
+        requires = "emit_to",
+        help_heading = "Configuration"
+    )]
+    pub(crate) emit: Vec<Emit>,
+    /// Folder into which the configuration is written
+    #[arg(long, value_name = "FOLDER", requires = "emit", help_heading = "Configuration")]
+    pub(crate) emit_to: Option<PathBuf>,
+    /// Nodes that Slurm's partitions name, such as gpu[001-064]
+    #[arg(long, value_name = "NODES", default_value = "ALL", help_heading = "Configuration")]
+    pub(crate) slurm_nodes: String,
+    /// What Kubernetes calls a GPU
+    #[arg(long, value_name = "NAME", default_value = GPU_RESOURCE, help_heading = "Configuration")]
+    pub(crate) gpu_resource: String,
+    #[command(flatten)]
+    pub(crate) answering: Answering,
+    /// Write each chart of the answer into this folder, as SVG and as PNG
+    #[arg(long, value_name = "FOLDER", help_heading = "Answer")]
+    pub(crate) charts: Option<PathBuf>,
+}
+
+pub(crate) fn plan(asked: &PlanQueues, quiet: bool) -> Result<()> {
+    asked.answering.check(&[])?;
+    early::folders([&asked.emit_to, &asked.charts])?;
+    let times = Window::new(["--eval-from", "--eval-to"], asked.eval_from.as_ref(), asked.eval_to.as_ref())?;
+    let all = Window::new(["--from", "--eval-to"], asked.from.as_ref(), asked.eval_to.as_ref())?;
+    let today = given(&asked.today).policy(asked.predictions.is_some())?;
+    let site = asked.cluster.as_deref().map(source::site).transpose()?;
+    let predictions = match &asked.predictions {
+        None => None,
+        Some(path) => {
+            let file = File::open(path).with_context(|| format!("open {}", path.display()))?;
+            Some(Column::parse(&path.display().to_string(), "predicted_duration_s", false, BufReader::new(file))?)
+        }
+    };
+    let trace = source::open_whole(&asked.sources, &asked.reading, quiet, NEEDED)?;
+    let title = describe::title(&trace, &asked.sources);
+    let zone = Zone::named(&trace.zone)?;
+    let ((eval_from_ms, to_ms), (from_ms, _)) = (times.resolve(&zone)?, all.resolve(&zone)?);
+    let options = Options { from_ms, to_ms, longest_ms: asked.max_run, resource: asked.resource, ..Options::default() };
+    let mut loaded = load(&trace, site.as_ref(), &options)?;
+    let mut subject = Subject::of(&title, &trace, &loaded);
+    match predictions {
+        Some(column) => {
+            let (values, matched) = column.of(&loaded)?;
+            loaded.workload.predicted_s = values;
+            subject.note_column("Predictions", matched);
+        }
+        None => {
+            loaded.workload.predicted_s = last_two(&JobFacts::of(&trace), &loaded);
+            let note = "Runs are predicted as the mean of the last two of the same user and job name; --predictions gives others.";
+            subject.notes.push(note.to_owned());
+        }
+    }
+    let today = if asked.today.place.is_some() { today } else { today.on(loaded.resource) };
+    loaded.notes = subject.notes;
+    let request = QueuesRequest { eval_from_ms, today };
+    let steps = Steps::new(quiet, "replaying", search::replays(&loaded, &request.today));
+    let answer = QueuesAnswer::of(&trace, &loaded, title, &request, &|| steps.step())?;
+    steps.finish();
+    if let Some(folder) = &asked.emit_to {
+        let mut files = Vec::new();
+        for who in &asked.emit {
+            files.extend(match who {
+                Emit::Slurm => emit::slurm(&answer, &asked.slurm_nodes)?,
+                Emit::Kueue => emit::kueue(&answer, &asked.gpu_resource)?,
+            });
+        }
+        for (name, content) in &files {
+            output::write(&folder.join(name), content.as_bytes())?;
+        }
+        output::say(quiet, &format!("tracecast: {} files in {}", files.len(), folder.display()));
+    }
+    asked.answering.write(asked.charts.as_deref(), quiet, || answer.report(), || answer::json(&answer, "the answer"))
+}

@@ -1,0 +1,251 @@
+//! The answer of `plan queues` as a report.
+//!
+//! O(candidates + VCs). Worked example: a mean wait that falls from 60 to 24 min is told as "falls from 1 h to 24 min".
+
+use tracecast_analytics::report::{
+    Axis, BarLayout, BarSeries, Cell, Chart, ChartSeries, Column, Mark, Report, ReportTable, Section, format,
+};
+
+use super::super::share::Sharing;
+use super::{QueuesAnswer, QueuesCandidate, WaitOf};
+use crate::replay::fidelity::Verdict;
+
+/// VCs that a chart shows.
+const MOST_VCS: usize = 20;
+
+impl QueuesAnswer {
+    /// The answer as a report.
+    pub fn report(&self) -> Report {
+        let later = format::counted(self.held_out.today.jobs, "job", "jobs");
+        let mut report = Report::new(
+            format!("How should queues share the nodes? {}", self.title),
+            format!("chosen on jobs before {}, tested on {later} from then on", self.eval_from),
+        );
+        report.summary = self.summary();
+        report.notes.clone_from(&self.notes);
+        report.sections = vec![self.what_to_set(), self.tested(), self.tried()];
+        report
+    }
+
+    fn summary(&self) -> Vec<String> {
+        let mut said = Vec::new();
+        if matches!(self.fidelity.verdict, Verdict::FarOff) {
+            said.push(format!(
+                "{} Say what the cluster does today with --order, --scan and --cluster.",
+                self.fidelity.sentence()
+            ));
+        }
+        said.push(self.action.clone());
+        let held = &self.held_out;
+        if self.chosen > 0 {
+            let change = held.mean_wait_change_s.map_or_else(String::new, |change| {
+                format!(" (by {} to {})", format::duration(-change.high), format::duration(-change.low))
+            });
+            let change =
+                if held.mean_wait_change_s.is_some_and(|change| change.high < 0.0) { change } else { String::new() };
+            said.push(format!(
+                "On the later jobs the mean wait goes from {} to **{}**{change}, the 95 % quantile from {} to **{}**.",
+                format::duration(held.today.mean_wait_s),
+                format::duration(held.recommended.mean_wait_s),
+                format::duration(held.today.p95_wait_s),
+                format::duration(held.recommended.p95_wait_s)
+            ));
+        }
+        if let (Some(needed), true) = (held.nodes_instead, self.followed) {
+            said.push(format!(
+                "With everything else as today, the same mean wait would take {} nodes instead of {}.",
+                format::count(needed),
+                format::count(held.nodes)
+            ));
+        }
+        said.push(self.incentive());
+        said.extend(self.ablation());
+        if self.followed {
+            said.push(format!(
+                "The best of what was tried, seen with hindsight, waits {} on average.",
+                format::duration(held.hindsight.mean_wait_s)
+            ));
+        }
+        said
+    }
+
+    /// Whether a VC is worse off than on nodes of its own.
+    fn incentive(&self) -> String {
+        let worse: Vec<String> = self
+            .held_out
+            .worse
+            .iter()
+            .filter(|worse| worse.beyond_interval)
+            .map(|worse| {
+                format!(
+                    "{} ({} instead of {})",
+                    worse.vc,
+                    format::duration(worse.p95_wait_s),
+                    format::duration(worse.private_p95_wait_s)
+                )
+            })
+            .collect();
+        if worse.is_empty() {
+            "No VC has a 95 % wait that is longer than on nodes of its own by more than chance.".to_owned()
+        } else {
+            format!(
+                "**Longer than on nodes of their own**, by more than chance, is the 95 % wait of {}.",
+                worse.join(", ")
+            )
+        }
+    }
+
+    /// Which half of a change matters most, where both were changed.
+    fn ablation(&self) -> Option<String> {
+        let setup = self
+            .setup()
+            .filter(|setup| self.followed && setup.sharing != Sharing::AsToday && setup.policy != self.today)?;
+        let sharing = self.beside(setup.sharing, &self.today)?;
+        let order = self.beside(Sharing::AsToday, &setup.policy)?;
+        Some(format!(
+            "Of the two changes, sharing alone gives a mean wait of {}, the order alone one of {}.",
+            format::duration(sharing.later.mean_wait_s),
+            format::duration(order.later.mean_wait_s)
+        ))
+    }
+
+    fn what_to_set(&self) -> Section {
+        let mut table = ReportTable::new(
+            "What to set, VC by VC",
+            vec![
+                Column::text("VC"),
+                Column::number("Own share, GPUs"),
+                Column::text("At most, GPUs"),
+                Column::number("Later jobs"),
+                Column::number("95 % wait today"),
+                Column::number("On its own nodes"),
+                Column::number("As chosen"),
+                Column::text("As chosen less own nodes, 95 % interval"),
+            ],
+        );
+        let p95 = |of: Option<WaitOf>| Cell::opt(of, |of| Cell::Duration(of.p95_wait_s));
+        for vc in &self.vcs {
+            let signed = |s: f64| {
+                let sign = if s < 0.0 { "−" } else { "" };
+                format!("{sign}{}", format::duration(s.abs()))
+            };
+            table.rows.push(vec![
+                vc.vc.as_str().into(),
+                Cell::float(vc.own_gpus, 0),
+                vc.most_gpus.map_or_else(|| "all".to_owned(), |most| format::float(most, 0)).into(),
+                Cell::Int(vc.recommended.map_or(0, |of| of.jobs as i64)),
+                p95(vc.today),
+                p95(vc.private),
+                p95(vc.recommended),
+                vc.p95_wait_change_s
+                    .map_or_else(
+                        || "too few jobs".to_owned(),
+                        |of| format!("{} to {}", signed(of.low), signed(of.high)),
+                    )
+                    .into(),
+            ]);
+        }
+        table.note = Some("The own share is that at the end of the data.".to_owned());
+        Section::new("queues-set", "What to set from now on").with_table(table)
+    }
+
+    fn tested(&self) -> Section {
+        let held = &self.held_out;
+        let mut table = ReportTable::new(
+            "The later jobs",
+            vec![Column::text("How"), Column::number("Mean wait"), Column::number("95 % quantile")],
+        );
+        for (how, of) in [
+            ("as today", held.today),
+            ("each VC on its own nodes", held.private),
+            ("as chosen", held.recommended),
+            ("best with hindsight", held.hindsight),
+        ] {
+            table.rows.push(vec![how.into(), Cell::Duration(of.mean_wait_s), Cell::Duration(of.p95_wait_s)]);
+        }
+        Section::new("queues-tested", "What it does to later jobs").with_table(table).with_chart(self.by_vc())
+    }
+
+    /// 95 % wait by VC on nodes of its own and as chosen.
+    fn by_vc(&self) -> Chart {
+        let mut vcs: Vec<(&str, WaitOf, WaitOf)> =
+            self.vcs.iter().filter_map(|vc| Some((vc.vc.as_str(), vc.private?, vc.recommended?))).collect();
+        vcs.sort_by(|a, b| b.1.p95_wait_s.total_cmp(&a.1.p95_wait_s).then(a.0.cmp(b.0)));
+        vcs.truncate(MOST_VCS);
+        let series = |name: &str, of: &dyn Fn(&(&str, WaitOf, WaitOf)) -> WaitOf| {
+            BarSeries::new(name, vcs.iter().map(|vc| Some(of(vc).p95_wait_s)).collect())
+        };
+        Chart::rows(
+            "queues-by-vc",
+            "95 % wait by VC",
+            Axis::duration("95 % quantile of the wait"),
+            BarLayout::Grouped,
+            vcs.iter().map(|(name, ..)| (*name).to_owned()).collect(),
+            vec![series("on its own nodes", &|of| of.1), series("as chosen", &|of| of.2)],
+        )
+        .with_reading("A VC whose second bar is the longer one lost by sharing.")
+    }
+
+    fn tried(&self) -> Section {
+        let mut table = ReportTable::new(
+            "Every way that was tried",
+            vec![
+                Column::text("Nodes"),
+                Column::text("Order"),
+                Column::number("Earlier: mean"),
+                Column::number("95 %"),
+                Column::number("Later: mean"),
+                Column::number("95 %"),
+                Column::text("Verdict"),
+            ],
+        );
+        for (at, of) in self.candidates.iter().enumerate() {
+            table.rows.push(vec![
+                of.sharing.in_words().into(),
+                of.order.as_str().into(),
+                Cell::Duration(of.earlier.mean_wait_s),
+                Cell::Duration(of.earlier.p95_wait_s),
+                Cell::Duration(of.later.mean_wait_s),
+                Cell::Duration(of.later.p95_wait_s),
+                verdict(of, at == self.chosen).into(),
+            ]);
+        }
+        Section::new("queues-tried", "What was chosen from")
+            .with_table(table)
+            .with_chart(self.front())
+            .with_definition("**Borrow**: one pool of all nodes, in which jobs that keep a VC within its own share go before all others; a VC may use all, or so many times its share.")
+            .with_definition("**Reclaim**: when such a job does not fit, jobs that borrow are stopped for it, the last started first, and begin anew. What they lose counts as waiting.")
+            .with_definition("**No shares**: one pool, first come, first served across VCs.")
+            .with_definition("**On the front**: no allowed way has both a shorter mean and a shorter 95 % wait on the earlier jobs.")
+            .with_definition(
+                "**Wrongs**: a VC is wronged if its mean or 95 % wait in a half of the earlier time is more than 5 % and a minute longer than on its own nodes.",
+            )
+    }
+
+    fn front(&self) -> Chart {
+        let kinds = [("allowed", true), ("not allowed", false)].map(|(name, allowed)| {
+            let of = self.candidates.iter().filter(|of| of.allowed == allowed);
+            ChartSeries::new(name, Mark::Points, of.map(|of| (of.earlier.mean_wait_s, of.earlier.p95_wait_s)).collect())
+        });
+        Chart::xy(
+            "queues-front",
+            "Ways to share, on the earlier jobs",
+            Axis::duration("Mean wait"),
+            Axis::duration("95 % quantile of the wait"),
+            kinds.into_iter().filter(|series| !series.points.is_empty()).collect(),
+        )
+        .with_reading("Each point is a way to share with a policy. Left and below is better.")
+    }
+}
+
+/// Why a candidate was not chosen, or that it was.
+fn verdict(of: &QueuesCandidate, chosen: bool) -> String {
+    match (of.complete, of.wronged.as_slice()) {
+        (false, _) => "some jobs could not run".to_owned(),
+        (true, []) if chosen => "chosen".to_owned(),
+        (true, []) if of.on_front => "on the front".to_owned(),
+        (true, []) => String::new(),
+        (true, [one]) => format!("wrongs {one}"),
+        (true, [first, rest @ ..]) => format!("wrongs {first}, {} more", rest.len()),
+    }
+}

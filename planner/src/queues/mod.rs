@@ -1,0 +1,17 @@
+//! `plan queues`: how the VCs of a cluster should share its nodes, and in which order their jobs should be served.
+//!
+//! * [`share`]: what is a VC's own, and the ways to share: nodes of one's own, one pool in which every VC is served first up to its own share and
+//!   borrows beyond it, one pool without shares.
+//! * [`search`]: every way with every policy, replayed on the earlier jobs, chosen under the **sharing incentive** (no VC waits longer than on
+//!   nodes of its own), and held against the later jobs.
+//! * [`answer`]: the answer as data, and as a report. [`emit`]: the configuration as Slurm and Kueue read it.
+//!
+//! The steps are those of [every plan](crate::plan); see [`search`] for what is what, and for a worked number.
+
+pub mod answer;
+pub mod emit;
+pub mod search;
+pub mod share;
+
+pub use answer::QueuesAnswer;
+pub use search::QueuesRequest;

@@ -1,0 +1,140 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::sim::{Shape, Warm};
+
+const MIN: i64 = 60_000;
+
+/// Two VCs of a node of 8 GPUs each. Jobs come every ten minutes: those of a are of 6 GPUs for 18 min, more than its node can do; b has one of 2 GPUs
+/// for 5 min in every ten. As recorded, all start at once.
+fn uneven(jobs: usize) -> Loaded {
+    let mut workload = Workload::default();
+    for job in 0..jobs {
+        let at = job as i64 * 10 * MIN;
+        workload.push(at, 18 * MIN, Shape::whole(6));
+        workload.push(at, 5 * MIN, Shape::whole(2));
+    }
+    workload.vc = (0..2 * jobs).map(|job| (job % 2) as u16).collect();
+    workload.predicted_s = workload.run_ms.iter().map(|run| Some(*run as f64 / 1e3)).collect();
+    Loaded {
+        recorded_start_ms: workload.submit_ms.iter().map(|submit| Some(*submit)).collect(),
+        cluster: Cluster::of_vcs(&[("a", 1, 8), ("b", 1, 8)]),
+        workload,
+        ..Loaded::default()
+    }
+}
+
+fn request(eval_from_ms: Option<i64>) -> QueuesRequest {
+    QueuesRequest { eval_from_ms, today: Policy { scan: Scan::Skip, ..Policy::default() } }
+}
+
+#[test]
+fn the_worked_number() {
+    let mut workload = Workload::default();
+    for (submit_s, vc) in [(0, 0), (0, 0), (0, 0), (150, 1)] {
+        workload.push(submit_s * 1000, 100_000, Shape::whole(1));
+        *workload.vc.last_mut().unwrap() = vc;
+    }
+    let cluster = Cluster::of_vcs(&[("a", 1, 1), ("b", 1, 1)]);
+    let shares = Shares::of(&cluster).unwrap();
+    let waits = |sharing: Sharing| -> Vec<i64> {
+        let cluster = shares.shared(&cluster, sharing).unwrap();
+        let times = run(&workload, &cluster, &Policy::default()).unwrap();
+        (0..4).map(|job| times.wait_ms(job).unwrap() / 1000).collect()
+    };
+    assert_eq!(waits(Sharing::Private), [0, 100, 200, 0]);
+    assert_eq!(waits(Sharing::Borrowing { ceiling: None, reclaim: false }), [0, 0, 100, 0]);
+}
+
+#[test]
+fn what_a_stopped_job_loses_counts_as_waiting() {
+    // One pool of two GPUs, one each of a and b. a borrows b's from 0 s on; b's job of 60 s stops it, and it begins anew there.
+    let mut workload = Workload::default();
+    for (submit_s, vc) in [(0, 0), (0, 0), (60, 1)] {
+        workload.push(submit_s * 1000, 100_000, Shape::whole(1));
+        *workload.vc.last_mut().unwrap() = vc;
+    }
+    let cluster = Cluster::of_vcs(&[("a", 1, 1), ("b", 1, 1)]);
+    let sharing = Sharing::Borrowing { ceiling: None, reclaim: true };
+    let pool = Shares::of(&cluster).unwrap().shared(&cluster, sharing).unwrap();
+    let policy = replayed(&Setup { sharing, policy: Policy::default() });
+    let times = run(&workload, &pool, &policy).unwrap();
+    // It ran 60 s for nothing, waits until the first job ends at 100 s, and ends at 200 s: 100 s more than its run.
+    assert_eq!((0..3).map(|job| times.wait_ms(job).unwrap() / 1000).collect::<Vec<_>>(), [0, 100, 0]);
+}
+
+#[test]
+fn an_uneven_cluster_is_shared_and_the_idle_half_is_not_wronged() {
+    let loaded = uneven(300);
+    let found = search(&loaded, &request(None), &|| ()).unwrap();
+    let chosen = &found.tried[found.chosen];
+    assert!(matches!(chosen.setup.sharing, Sharing::Borrowing { .. }), "{:?}", chosen.setup);
+    assert!(chosen.later.merit.mean_wait_s < found.tried[0].later.merit.mean_wait_s / 2.0, "{chosen:?}");
+    let b = &found.by_vc[1];
+    assert!(b.chosen.merit.p95_wait_s <= b.private.merit.p95_wait_s + 60.0, "{b:?}");
+    // Two thirds of the jobs come before the split.
+    assert_eq!((found.split_ms, chosen.later.jobs), (200 * 10 * MIN, 200));
+    let (nodes, instead) = found.nodes_instead.unwrap();
+    assert!(nodes == 2 && instead > 2);
+    // Nodes of one's own are what there is today.
+    assert_eq!(found.private, found.tried[0].later);
+}
+
+#[test]
+fn where_nobody_waits_nothing_is_changed() {
+    let mut loaded = uneven(300);
+    loaded.workload.run_ms.iter_mut().for_each(|run| *run = MIN);
+    let found = search(&loaded, &request(None), &|| ()).unwrap();
+    assert_eq!((found.chosen, found.nodes_instead), (0, None));
+}
+
+#[test]
+fn what_cannot_be_planned_is_refused() {
+    let said = |loaded: &Loaded, from: Option<i64>| search(loaded, &request(from), &|| ()).unwrap_err().to_string();
+    assert!(said(&uneven(40), None).contains("too few to plan on"));
+    assert!(said(&uneven(300), Some(i64::MAX / 2)).contains("after the split"));
+    let mut one = uneven(300);
+    one.cluster.vcs.pop();
+    assert!(said(&one, None).contains("at least two VCs"));
+    let pooled = Loaded { cluster: uneven(1).cluster.pooled(), ..uneven(300) };
+    assert!(said(&pooled, None).contains("guaranteed_gpus"));
+}
+
+#[test]
+fn what_is_known_at_a_moment() {
+    // At 25 min: jobs of 0, 10 and 20 min have come; the second pair is late and starts at 26 min. Runs are cut off at 25 min.
+    let mut loaded = uneven(4);
+    loaded.recorded_start_ms[2] = Some(26 * MIN);
+    loaded.workload.warm.push(Warm { job: 0, start_ms: -5 * MIN });
+    let known = known_at(&loaded, 25 * MIN);
+    assert_eq!(known.submit_ms, [0, 0, 10 * MIN, 20 * MIN, 20 * MIN]);
+    assert_eq!(known.run_ms, [18 * MIN, 5 * MIN, 5 * MIN, 5 * MIN, 5 * MIN]);
+    // The run of the job of 20 min is cut off; that of 5 min just ended.
+    assert_eq!(known.unfinished, [3]);
+    assert_eq!(known.warm.len(), 1);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(6))]
+    /// Whatever comes after the split changes neither what is chosen nor how the earlier jobs are said to have waited.
+    #[test]
+    fn later_jobs_change_no_choice(runs in prop::collection::vec(1i64..40, 200), seed in 1i64..9) {
+        let mut one = uneven(300);
+        let split = 200 * 10 * MIN;
+        let mut other = one.clone();
+        for job in 400..600 {
+            other.workload.run_ms[job] = runs[job - 400] * MIN;
+            other.workload.vc[job] = u16::from(runs[job - 400] % seed == 0);
+            other.recorded_start_ms[job] = Some(other.workload.submit_ms[job] + runs[job - 400]);
+        }
+        // A job that runs over the split may run for any time from then on.
+        one.workload.run_ms[398] = 50 * MIN;
+        other.workload.run_ms[398] = 90 * MIN;
+        let found = |loaded: &Loaded| search(loaded, &request(Some(split)), &|| ()).unwrap();
+        let (one, other) = (found(&one), found(&other));
+        prop_assert_eq!(one.chosen, other.chosen);
+        for (one, other) in one.tried.iter().zip(&other.tried) {
+            prop_assert_eq!((one.earlier, &one.wronged, one.complete), (other.earlier, &other.wronged, other.complete));
+        }
+    }
+}

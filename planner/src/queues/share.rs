@@ -1,0 +1,226 @@
+//! What is a VC's own in a cluster, and the ways in which VCs can share all of it.
+//!
+//! A VC's **own share** is the nodes that only it queues for; of nodes that several VCs queue for it is its guarantee, else its quota. In a pool with
+//! borrowing every VC is [guaranteed](crate::sim) its own share, and may use what others leave idle up to a **ceiling**, a multiple of its share.
+//! Without **reclaiming** it waits for jobs that borrowed to end; with it they are stopped and begin anew, and their VC bears that.
+//!
+//! O(VCs × changes of size). Worked number: a VC with 12 nodes of 8 GPUs and a ceiling of 1.5 is served first up to 96 GPUs and uses 144 at most.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use tracecast_analytics::report::format;
+
+use crate::error::{Error, Result};
+use crate::sim::{Cluster, Group, Pool, Vc};
+
+/// Thousandths in a GPU.
+const MILLI: u64 = 1000;
+
+/// How VCs share the nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case", tag = "how")]
+pub enum Sharing {
+    /// As the cluster has it today.
+    AsToday,
+    /// Each VC on nodes of its own.
+    Private,
+    /// One pool, in which each VC is served first up to its own share.
+    Borrowing {
+        /// The most a VC may use, as a multiple of its own share; `None` for all there is.
+        ceiling: Option<f64>,
+        /// Whether jobs that borrow are stopped for jobs of a VC within its own share.
+        reclaim: bool,
+    },
+    /// One pool without shares.
+    OnePool,
+}
+
+impl Sharing {
+    /// The ways that are tried beside today's.
+    pub const TRIED: [Self; 10] = [
+        Self::Borrowing { ceiling: Some(1.25), reclaim: false },
+        Self::Borrowing { ceiling: Some(1.5), reclaim: false },
+        Self::Borrowing { ceiling: Some(2.0), reclaim: false },
+        Self::Borrowing { ceiling: Some(3.0), reclaim: false },
+        Self::Borrowing { ceiling: None, reclaim: false },
+        Self::OnePool,
+        Self::Borrowing { ceiling: Some(1.5), reclaim: true },
+        Self::Borrowing { ceiling: Some(2.0), reclaim: true },
+        Self::Borrowing { ceiling: Some(3.0), reclaim: true },
+        Self::Borrowing { ceiling: None, reclaim: true },
+    ];
+
+    /// In words, to stand alone in a table.
+    pub fn in_words(self) -> String {
+        match self {
+            Self::AsToday => "as today".to_owned(),
+            Self::Private => "nodes of one's own".to_owned(),
+            Self::Borrowing { ceiling, reclaim } => {
+                let most = ceiling.map_or_else(|| "all".to_owned(), |most| format!("to {} ×", format::float(most, 2)));
+                format!("borrow {most}{}", if reclaim { ", reclaim" } else { "" })
+            }
+            Self::OnePool => "no shares".to_owned(),
+        }
+    }
+}
+
+/// An amount of GPUs over time, thousandths: (from, amount), in order of time; the first holds from the beginning.
+pub type Amounts = Vec<(i64, u64)>;
+
+/// The own share of each VC of a cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shares(Vec<Amounts>);
+
+impl Shares {
+    /// Those of a cluster, in the order of its VCs.
+    ///
+    /// # Errors
+    /// If VCs queue for the same nodes and nothing says which part is whose.
+    pub fn of(cluster: &Cluster) -> Result<Self> {
+        let shares: Result<Vec<Amounts>> = cluster
+            .vcs
+            .iter()
+            .map(|vc| {
+                let sole = cluster.vcs.iter().filter(|other| other.pool == vc.pool).count() == 1;
+                match (sole, vc.guarantee_milli.is_empty(), vc.quota_milli.is_empty()) {
+                    (true, ..) => Ok(cluster.pools.get(usize::from(vc.pool)).map(gpus_of).unwrap_or_default()),
+                    (false, false, _) => Ok(vc.guarantee_milli.clone()),
+                    (false, true, false) => Ok(vc.quota_milli.clone()),
+                    (false, true, true) => Err(Error::Cluster(format!(
+                        "VC {} shares its nodes with others, and nothing says which part is its own; give each VC of the pool guaranteed_gpus or \
+                         quota_gpus in a file for --cluster",
+                        vc.name
+                    ))),
+                }
+            })
+            .collect();
+        shares.map(Self)
+    }
+
+    /// Share of a VC at a moment, GPUs.
+    pub fn gpus_at(&self, vc: usize, now: i64) -> f64 {
+        let amounts = self.0.get(vc).map_or(&[][..], Vec::as_slice);
+        let current = amounts.partition_point(|(from, _)| *from <= now).saturating_sub(1);
+        amounts.get(current).map_or(0.0, |(_, milli)| *milli as f64 / MILLI as f64)
+    }
+
+    /// `cluster`, whose shares these are, shared in another way.
+    ///
+    /// # Errors
+    /// If a VC cannot get nodes of its own, as those of its pool are of several kinds.
+    pub fn shared(&self, cluster: &Cluster, sharing: Sharing) -> Result<Cluster> {
+        match sharing {
+            Sharing::AsToday => Ok(cluster.clone()),
+            Sharing::Private => self.private(cluster),
+            Sharing::OnePool => Ok(cluster.pooled()),
+            Sharing::Borrowing { ceiling, .. } => {
+                let mut pooled = cluster.pooled();
+                for (vc, own) in pooled.vcs.iter_mut().zip(&self.0) {
+                    vc.guarantee_milli.clone_from(own);
+                    if let Some(ceiling) = ceiling {
+                        let most = |milli: u64| ceiling_of(milli as f64 / MILLI as f64, ceiling) as u64 * MILLI;
+                        vc.quota_milli = own.iter().map(|(from, milli)| (*from, most(*milli))).collect();
+                    }
+                }
+                Ok(pooled)
+            }
+        }
+    }
+
+    fn private(&self, cluster: &Cluster) -> Result<Cluster> {
+        if is_private(cluster) {
+            return Ok(cluster.clone());
+        }
+        let mut found = Cluster { gpu_types: cluster.gpu_types.clone(), ..Cluster::default() };
+        for (vc, own) in cluster.vcs.iter().zip(&self.0) {
+            let groups = cluster.pools.get(usize::from(vc.pool)).map_or(&[][..], |pool| &pool.groups);
+            let [group] = groups else {
+                let what = format!(
+                    "VC {}: the nodes it shares are of several kinds, so its own share is none of nodes; give it nodes of its own, or make a pool of each kind",
+                    vc.name
+                );
+                return Err(Error::Cluster(what));
+            };
+            let nodes = |milli: u64| {
+                u32::try_from(milli.div_ceil(MILLI * u64::from(group.gpus_per_node.max(1)))).unwrap_or(u32::MAX)
+            };
+            let sizes = own.iter().map(|(from, milli)| (*from, nodes(*milli))).collect();
+            let pool = found.pools.len() as u16;
+            found.pools.push(Pool { groups: vec![Group { sizes, ..group.clone() }] });
+            found.vcs.push(Vc::new(vc.name.clone(), pool));
+        }
+        Ok(found)
+    }
+}
+
+/// The most GPUs that a VC with a share of `gpus` may use under a ceiling.
+pub fn ceiling_of(gpus: f64, ceiling: f64) -> f64 {
+    (gpus * ceiling).ceil()
+}
+
+/// Whether every VC is on nodes of its own.
+pub fn is_private(cluster: &Cluster) -> bool {
+    let mut pools: Vec<u16> = cluster.vcs.iter().map(|vc| vc.pool).collect();
+    pools.sort_unstable();
+    pools.dedup();
+    pools.len() == cluster.vcs.len()
+}
+
+/// GPUs of a pool over time, thousandths.
+fn gpus_of(pool: &Pool) -> Amounts {
+    let mut changes: BTreeMap<i64, i64> = BTreeMap::new();
+    for group in &pool.groups {
+        let mut before = 0;
+        for (at, (from, nodes)) in group.sizes.iter().enumerate() {
+            let from = if at == 0 { i64::MIN } else { *from };
+            *changes.entry(from).or_default() += i64::from(*nodes) * i64::from(group.gpus_per_node) - before;
+            before = i64::from(*nodes) * i64::from(group.gpus_per_node);
+        }
+    }
+    let mut now = 0;
+    changes
+        .into_iter()
+        .map(|(from, change)| {
+            now += change;
+            (from, now.unsigned_abs() * MILLI)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_worked_number() {
+        let cluster = Cluster::of_vcs(&[("a", 12, 8), ("b", 4, 8)]);
+        let shares = Shares::of(&cluster).unwrap();
+        let pool = shares.shared(&cluster, Sharing::Borrowing { ceiling: Some(1.5), reclaim: false }).unwrap();
+        assert_eq!(pool.pools.len(), 1);
+        assert_eq!((pool.vcs[0].guarantee_at(0), pool.vcs[0].quota_milli[0].1), (96_000, 144_000));
+        assert_eq!((shares.gpus_at(1, 0), pool.largest()), (32.0, (16, 128)));
+        assert!(is_private(&cluster) && !is_private(&pool));
+        // And back: what is guaranteed in the pool is a VC's own, on nodes of its own.
+        let back = Shares::of(&pool).unwrap();
+        assert_eq!(back.gpus_at(0, 0), 96.0);
+        assert_eq!(back.shared(&pool, Sharing::Private).unwrap().largest(), (16, 128));
+    }
+
+    #[test]
+    fn a_share_that_nobody_told_is_asked_for() {
+        let cluster = Cluster::of_vcs(&[("a", 12, 8), ("b", 4, 8)]).pooled();
+        assert!(Shares::of(&cluster).unwrap_err().to_string().contains("guaranteed_gpus"));
+    }
+
+    #[test]
+    fn a_node_that_moves_takes_its_share_along() {
+        let mut cluster = Cluster::of_vcs(&[("a", 2, 8), ("b", 1, 8)]);
+        cluster.pools[0].groups[0].sizes.push((50, 1));
+        cluster.pools[1].groups[0].sizes.push((50, 2));
+        let shares = Shares::of(&cluster).unwrap();
+        assert_eq!([0, 50].map(|now| (shares.gpus_at(0, now), shares.gpus_at(1, now))), [(16.0, 8.0), (8.0, 16.0)]);
+    }
+}

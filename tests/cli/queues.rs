@@ -1,0 +1,75 @@
+//! `plan queues`, as a user meets it.
+
+use serde_json::Value;
+
+use super::*;
+
+const SAMPLE: [&str; 6] = ["plan", "queues", "datasets/sample", "--scan", "skip", "--quiet"];
+
+#[test]
+fn the_sample_is_planned_and_written_down() {
+    let folder = Folder::new();
+    let out = folder.path("queues");
+    let output = tracecast(&[&SAMPLE[..], &["--emit", "slurm,kueue", "--emit-to", &out, "--format", "json"]].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    let answer = json(&stdout(&output));
+    assert_eq!(answer["schema"], "plan-queues/1");
+    let held = &answer["held_out"];
+    let mean = |of: &str| held[of]["mean_wait_s"].as_f64().unwrap();
+    // On the sample each VC has its own nodes, so these two are one.
+    assert_eq!(mean("static"), mean("private"));
+    assert!(answer["followed"] == true && mean("recommended") < mean("static") / 2.0, "{held}");
+    assert_eq!(answer["recommendation"]["plan"], "queues");
+    let chosen = &answer["candidates"][usize::try_from(answer["chosen"].as_u64().unwrap()).unwrap()];
+    assert_eq!((chosen["allowed"].as_bool(), chosen["wronged"].as_array().map(Vec::len)), (Some(true), Some(0)));
+    // Nothing that is allowed costs less on the earlier jobs than what was chosen, in mean and 95 % both.
+    let of = |candidate: &Value, key: &str| candidate["earlier"][key].as_f64().unwrap();
+    let better = |other: &&Value| {
+        ["mean_wait_s", "p95_wait_s"].iter().all(|key| of(other, key) < of(chosen, key)) && other["allowed"] == true
+    };
+    assert_eq!(answer["candidates"].as_array().unwrap().iter().filter(better).count(), 0);
+    let gpus: f64 = answer["vcs"].as_array().unwrap().iter().map(|vc| vc["own_gpus"].as_f64().unwrap()).sum();
+    assert_eq!(gpus, 320.0);
+    let read = |name: &str| std::fs::read_to_string(folder.path(&format!("queues/{name}"))).unwrap();
+    let partitions = read("slurm-partitions.conf");
+    assert!(partitions.contains("PartitionName=vision Nodes=ALL State=UP PriorityTier=20 QOS=vision"), "{partitions}");
+    assert!(read("slurm-qos.sh").contains("sacctmgr -i modify qos vision set GrpTRES=gres/gpu=88"));
+    assert!(read("slurm-job-submit.lua").contains("[\"vision\"] = \"vision,vision-borrow\""));
+    let kueue = read("kueue.yaml");
+    assert_eq!(kueue.matches("\"kind\": \"ClusterQueue\"").count(), 6);
+    assert!(kueue.contains("\"nominalQuota\": 88") && kueue.contains("\"cohortName\": \"tracecast\""), "{kueue}");
+}
+
+#[test]
+fn the_number_of_threads_changes_nothing() {
+    let with = |threads: &str| {
+        let output = Command::new(env!("CARGO_BIN_EXE_tracecast"))
+            .args(SAMPLE)
+            .args(["--format", "json"])
+            .env("RAYON_NUM_THREADS", threads)
+            .current_dir(root())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        output.stdout
+    };
+    assert_eq!(with("1"), with("2"));
+}
+
+#[test]
+fn what_cannot_be_planned_is_refused() {
+    let said = |arguments: &[&str]| {
+        let output = tracecast(&[&SAMPLE[..], arguments].concat());
+        assert!(!output.status.success());
+        stderr(&output)
+    };
+    assert!(said(&["--where", "vc = 'vision'"]).contains("needs them all"));
+    assert!(said(&["--eval-from", "2035-01-01"]).contains("after the split are too few"));
+    assert!(said(&["--preempt", "requeue"]).contains("guaranteed_gpus"));
+    assert!(said(&["--emit", "slurm"]).contains("--emit-to"));
+    assert!(said(&["--order", "score"]).contains("score file"));
+    let folder = Folder::new();
+    let cluster =
+        folder.file("cluster.toml", "[[pool]]\nname = \"p\"\nnodes = 40\n[[vc]]\nname = \"*\"\npool = \"p\"\n");
+    assert!(said(&["--cluster", &cluster]).contains("nothing says which part is its own"));
+}

@@ -1,0 +1,89 @@
+//! What a real Slurm makes of the files of `tracecast_planner::queues::emit`: it takes them, lets a VC borrow the idle nodes of another, and stops the job
+//! that borrows when the other needs what is its own.
+//!
+//! Two nodes of 8 GPUs, one each of the VCs vision and speech. Takes about a minute with the start of the lab.
+
+use std::time::Duration;
+
+use tracecast_analytics::Trace;
+use tracecast_planner::queues::share::Sharing;
+use tracecast_planner::queues::{QueuesAnswer, QueuesRequest, emit};
+use tracecast_planner::replay::input::Loaded;
+use tracecast_planner::sim::{Cluster, Policy, Scan, Shape, Workload};
+
+use crate::lab::Lab;
+
+/// A plan for vision and speech, a node each: speech asks for more than it has, vision for less.
+fn plan() -> QueuesAnswer {
+    let mut workload = Workload::default();
+    for job in 0..300 {
+        workload.push(job * 600_000, 18 * 60_000, Shape::whole(6));
+        workload.push(job * 600_000, 5 * 60_000, Shape::whole(2));
+    }
+    workload.vc = (0..600).map(|job| job % 2).collect();
+    workload.predicted_s = workload.run_ms.iter().map(|run| Some(*run as f64 / 1e3)).collect();
+    let loaded = Loaded {
+        recorded_start_ms: workload.submit_ms.iter().map(|submit| Some(*submit)).collect(),
+        cluster: Cluster::of_vcs(&[("speech", 1, 8), ("vision", 1, 8)]),
+        workload,
+        ..Loaded::default()
+    };
+    let request = QueuesRequest { eval_from_ms: None, today: Policy { scan: Scan::Skip, ..Policy::default() } };
+    let mut answer = QueuesAnswer::of(&Trace::default(), &loaded, String::new(), &request, &|| ()).unwrap();
+    assert!(answer.followed);
+    // Whichever way was best, the one with the most to be carried out is.
+    let chosen = answer.chosen;
+    answer.candidates[chosen].sharing = Sharing::Borrowing { ceiling: None, reclaim: true };
+    answer.vcs.iter_mut().for_each(|vc| vc.most_gpus = None);
+    answer
+}
+
+fn squeue(lab: &Lab, job: &str) -> String {
+    lab.output("squeue", &["-h", "-j", job, "-o", "%T %P"]).trim().to_owned()
+}
+
+#[test]
+fn a_vc_borrows_and_gives_back() {
+    let Some(lab) = Lab::up(2) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let files = emit::slurm(&plan(), "n[1-2]").unwrap();
+    let content = |name: &str| files.iter().find(|(file, _)| file == name).unwrap().1.as_str();
+    let script = folder.path().join("qos.sh");
+    std::fs::write(&script, content("slurm-qos.sh")).unwrap();
+    lab.output("sh", &[script.to_str().unwrap()]);
+    let before = std::fs::read_to_string(lab.home().join("slurm.conf")).unwrap();
+    let kept: Vec<&str> = before.lines().filter(|line| !line.starts_with("PartitionName=")).collect();
+    let conf = folder.path().join("slurm.conf");
+    let text =
+        format!("{}\nAccountingStorageEnforce=limits,qos\n{}", kept.join("\n"), content("slurm-partitions.conf"));
+    std::fs::write(&conf, text).unwrap();
+    lab.run(&["install", conf.to_str().unwrap()]);
+    let lua = folder.path().join("job_submit.lua");
+    let body = content("slurm-job-submit.lua");
+    let text = format!(
+        "function slurm_job_submit(job_desc, part_list, submit_uid)\n{body}\nreturn slurm.SUCCESS\nend\n\
+         function slurm_job_modify(job_desc, job_rec, part_list, modify_uid)\nreturn slurm.SUCCESS\nend\n"
+    );
+    std::fs::write(&lua, text).unwrap();
+    lab.run(&["lua", lua.to_str().unwrap()]);
+
+    let node = |partition: &str, name: &str, seconds: &str| {
+        let partition = format!("--partition={partition}");
+        lab.submit("u1", name, &[&partition, "--gres=gpu:8"], &format!("sleep {seconds}"))
+    };
+    let own = node("speech", "own", "200");
+    lab.wait_for(&own, "RUNNING");
+    let borrows = node("speech", "borrows", "200");
+    lab.wait_for(&borrows, "RUNNING");
+    assert_eq!((squeue(&lab, &own), squeue(&lab, &borrows)), ("RUNNING speech".into(), "RUNNING speech-borrow".into()));
+    // A requeued job waits two minutes before it may start again, so that both are seen.
+    std::thread::sleep(Duration::from_secs(2));
+    let needs = node("vision", "needs", "20");
+    lab.wait_for(&needs, "RUNNING");
+    assert_eq!(squeue(&lab, &needs), "RUNNING vision");
+    assert_eq!(squeue(&lab, &own), "RUNNING speech");
+    lab.wait_for(&borrows, "PENDING");
+    assert!(lab.output("scontrol", &["show", "job", &borrows]).contains("Restarts=1"));
+    lab.controller();
+    println!("speech borrows a node of vision, and gives it back when vision needs it");
+}
