@@ -6,18 +6,18 @@
 //! outage may well follow a short run, and all of it is in the **belief**, the chances of the phases given what was seen: a semi-Markov process with
 //! a memory.
 //!
-//! **Fit.** Baum and Welch's iteration ([`ROUNDS`] of them), from the past of the trace alone. To the expected counts of each phase a prior adds
-//! [`PRIOR_RUNS`] departures of a run of the prior's mean length: 0.4 h for short phases, 4 h for long ones, 2 h where there is one of a kind; to
+//! **Fit.** Baum and Welch's iteration (`ROUNDS` of them), from the past of the trace alone. To the expected counts of each phase a prior adds
+//! `PRIOR_RUNS` departures of a run of the prior's mean length: 0.4 h for short phases, 4 h for long ones, 2 h where there is one of a kind; to
 //! each of the other kind equally, and in 2 % to the other of its own kind. A start at the first tick is decided with the prior alone. The belief
 //! begins with the shares of time of the chain, and each tick is b′(j) ∝ Σ b(i)·P(i, j) over the phases j of what is seen.
 //!
 //! **Hours of the day** ([`Phases::with_hours`]). Spot that was up at an hour is likelier up a day later than half a day later. So each hour multiplies the
 //! chances to come up and to go down by (seen + c)/(expected + c): changes seen and expected in the hours around it, weighed by a bell of
-//! [`AROUND_H`] hours, and c = [`PRIOR_CHANGES`]. Hours count from the first tick of the trace, so no date is needed. Without a past all are 1. The belief is
+//! `AROUND_H` hours, and c = `PRIOR_CHANGES`. Hours count from the first tick of the trace, so no date is needed. Without a past all are 1. The belief is
 //! updated without them.
 //!
 //! O(rounds × ticks × phases²). Worked example: one phase each, a past of ten ticks of an hour, down for five and then up for five. One departure from
-//! down in four stays and one change, none from up in four stays. The prior adds, for each kind, [`PRIOR_RUNS`] = 20 departures in 20·2 = 40 ticks. So
+//! down in four stays and one change, none from up in four stays. The prior adds, for each kind, `PRIOR_RUNS` = 20 departures in 20·2 = 40 ticks. So
 //! P(down → up) = 21/45 and P(up → down) = 20/44.
 
 use tracecast_analytics::time::DAY_MS;

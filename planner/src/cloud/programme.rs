@@ -11,8 +11,8 @@
 //! ```
 //!
 //! Beginning an instance takes n whole steps of changeover, during which spot may be lost, or, where a changeover is less than a step, that share of a
-//! first step; the rest of it works. The step is the changeover, or a part of it where that is more than 1/[`LEAST_STEPS`] of the work; a tick where that is
-//! longer; or what keeps the table below [`MOST_CELLS`] works and spare times. What is left until the deadline, w + s, tells the hour of the day, whose
+//! first step; the rest of it works. The step is the changeover, or a part of it where that is more than 1/`LEAST_STEPS` of the work; a tick where that is
+//! longer; or what keeps the table below `MOST_CELLS` works and spare times. What is left until the deadline, w + s, tells the hour of the day, whose
 //! chances hold for the step.
 //!
 //! [`Programmed`] asks it at every tick, with the belief of that moment, and between the points of the grid by linear interpolation; beliefs lie

@@ -11,7 +11,7 @@ use tracecast_analytics::report::format;
 use tracecast_analytics::time::Zone;
 use tracecast_analytics::trace::SourceRecord;
 
-use super::search::{Found, QueuesRequest, Tried, Waited, search};
+use super::search::{SearchOutcome, QueuesRequest, TriedSetup, JobWaits, search};
 use super::share::{Shares, Sharing, ceiling_of, is_private};
 use crate::error::{Error, Result};
 use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, Regret, worth};
@@ -34,8 +34,8 @@ pub struct WaitOf {
     pub p95_wait_s: f64,
 }
 
-impl From<Waited> for WaitOf {
-    fn from(of: Waited) -> Self {
+impl From<JobWaits> for WaitOf {
+    fn from(of: JobWaits) -> Self {
         Self { jobs: of.jobs as u64, mean_wait_s: of.merit.mean_wait_s, p95_wait_s: of.merit.p95_wait_s }
     }
 }
@@ -204,7 +204,7 @@ impl QueuesAnswer {
         let name = |vc: usize| loaded.cluster.vcs.get(vc).map_or_else(String::new, |vc| vc.name.clone());
         let allowed: Vec<&Merit> =
             found.tried.iter().filter(|tried| tried.is_allowed()).map(|tried| &tried.earlier.merit).collect();
-        let candidate = |tried: &Tried| QueuesCandidate {
+        let candidate = |tried: &TriedSetup| QueuesCandidate {
             sharing: tried.setup.sharing,
             policy: tried.setup.policy.describe(),
             order: order(&tried.setup.policy, &request.today),
@@ -316,7 +316,7 @@ impl QueuesAnswer {
         }
     }
 
-    fn recommended(&self, change: &Difference, found: &Found) -> Recommendation {
+    fn recommended(&self, change: &Difference, found: &SearchOutcome) -> Recommendation {
         let interval = format!(
             "95 %, moving-block bootstrap over {} later jobs in blocks of {}",
             format::count(found.change.jobs),
@@ -403,8 +403,8 @@ fn order(policy: &Policy, today: &Policy) -> String {
 }
 
 /// VCs whose 95 % quantile is longer than on nodes of their own.
-fn worse(found: &Found, name: &dyn Fn(usize) -> String) -> Vec<WorseVc> {
-    let of = |of: &super::search::OfVc| {
+fn worse(found: &SearchOutcome, name: &dyn Fn(usize) -> String) -> Vec<WorseVc> {
+    let of = |of: &super::search::VcOutcome| {
         let change = of.change.as_ref()?.p95_wait_s;
         (change.value > 0.0).then(|| WorseVc {
             vc: name(of.vc),
@@ -417,7 +417,7 @@ fn worse(found: &Found, name: &dyn Fn(usize) -> String) -> Vec<WorseVc> {
     found.by_vc.iter().filter_map(of).collect()
 }
 
-fn vcs(loaded: &Loaded, shares: &Shares, found: &Found, sharing: Sharing) -> Vec<VcPlan> {
+fn vcs(loaded: &Loaded, shares: &Shares, found: &SearchOutcome, sharing: Sharing) -> Vec<VcPlan> {
     let cluster = &loaded.cluster;
     let apart = is_private(cluster);
     let plan = |at: usize| {

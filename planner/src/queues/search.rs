@@ -68,7 +68,7 @@ pub struct Setup {
 
 /// What jobs of a VC, or all, waited.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Waited {
+pub struct JobWaits {
     /// Jobs.
     pub jobs: usize,
     /// Their waits.
@@ -81,27 +81,27 @@ struct Worse {
     /// Position of the VC.
     pub vc: usize,
     /// Its waits.
-    pub waited: Waited,
+    pub waited: JobWaits,
     /// Its waits on nodes of its own.
-    pub private: Waited,
+    pub private: JobWaits,
 }
 
 /// A candidate and how it did.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Tried {
+pub struct TriedSetup {
     /// What it is.
     pub setup: Setup,
     /// Waits of the earlier jobs.
-    pub earlier: Waited,
+    pub earlier: JobWaits,
     /// VCs that the incentive was broken for in the earlier time, by position.
     pub wronged: Vec<usize>,
     /// Whether every job ran that runs today.
     pub complete: bool,
     /// Waits of the later jobs.
-    pub later: Waited,
+    pub later: JobWaits,
 }
 
-impl Tried {
+impl TriedSetup {
     /// Whether it may be chosen.
     pub fn is_allowed(&self) -> bool {
         self.complete && self.wronged.is_empty()
@@ -110,36 +110,36 @@ impl Tried {
 
 /// A VC on the later jobs.
 #[derive(Debug, Clone, PartialEq)]
-pub struct OfVc {
+pub struct VcOutcome {
     /// Its position.
     pub vc: usize,
     /// As today.
-    pub today: Waited,
+    pub today: JobWaits,
     /// On nodes of its own.
-    pub private: Waited,
+    pub private: JobWaits,
     /// As chosen.
-    pub chosen: Waited,
+    pub chosen: JobWaits,
     /// The chosen against nodes of its own; `None` of a VC with fewer than [`FEWEST_OF_VC`] jobs.
     pub change: Option<Difference>,
 }
 
 /// What the search found.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Found {
+pub struct SearchOutcome {
     /// The split, milliseconds from the origin.
     pub split_ms: i64,
     /// Every candidate; the first is today.
-    pub tried: Vec<Tried>,
+    pub tried: Vec<TriedSetup>,
     /// Position of the chosen.
     pub chosen: usize,
     /// Position of the allowed candidate that is best on the later jobs, seen with hindsight.
     pub hindsight: usize,
     /// The later jobs on nodes of the VCs' own, under today's policy.
-    pub private: Waited,
+    pub private: JobWaits,
     /// The chosen (first) and the best with hindsight against today, on the later jobs.
     pub change: Comparison,
     /// VC by VC on the later jobs.
-    pub by_vc: Vec<OfVc>,
+    pub by_vc: Vec<VcOutcome>,
     /// Today's nodes, and those that would give the mean wait of the chosen otherwise; `None` if more than four times would not, nodes fail, or the
     /// chosen waits no less than today.
     pub nodes_instead: Option<(u64, u64)>,
@@ -166,10 +166,10 @@ fn cost(merit: &Merit, today: &Merit) -> f64 {
     f64::midpoint(share(merit.mean_wait_s, today.mean_wait_s), share(merit.p95_wait_s, today.p95_wait_s))
 }
 
-fn waited(times: &Times, jobs: &[usize]) -> Option<Waited> {
+fn waited(times: &Times, jobs: &[usize]) -> Option<JobWaits> {
     let waits: Vec<f64> = jobs.iter().filter_map(|job| Some(times.wait_ms(*job)? as f64 / 1e3)).collect();
     let merit = Merit { mean_wait_s: average(waits.iter().copied()), p95_wait_s: quantile(&waits, TAIL)? };
-    Some(Waited { jobs: waits.len(), merit })
+    Some(JobWaits { jobs: waits.len(), merit })
 }
 
 /// The policies that are tried: today's first.
@@ -296,7 +296,7 @@ fn grown(cluster: &Cluster, sixteenths: u32) -> Cluster {
 ///
 /// # Errors
 /// If too few jobs lie before or after the split, a policy does not go with the workload, or nothing says what is a VC's own.
-pub fn search(loaded: &Loaded, request: &QueuesRequest, done: &(dyn Fn() + Sync)) -> Result<Found> {
+pub fn search(loaded: &Loaded, request: &QueuesRequest, done: &(dyn Fn() + Sync)) -> Result<SearchOutcome> {
     let (workload, cluster) = (&loaded.workload, &loaded.cluster);
     if cluster.vcs.len() < 2 {
         return Err(Error::NoJobs(
@@ -342,7 +342,7 @@ pub fn search(loaded: &Loaded, request: &QueuesRequest, done: &(dyn Fn() + Sync)
         jobs.iter().filter(within).copied().collect()
     });
     let of_all = times.get(1..).unwrap_or_default();
-    let earlier: Vec<(Waited, Vec<usize>, bool)> = of_all
+    let earlier: Vec<(JobWaits, Vec<usize>, bool)> = of_all
         .iter()
         .map(|times| {
             let waits = waited(times, &jobs).unwrap_or(NONE);
@@ -361,11 +361,11 @@ pub fn search(loaded: &Loaded, request: &QueuesRequest, done: &(dyn Fn() + Sync)
         return later("after", jobs.len());
     }
     let of_all = times.get(1..).unwrap_or_default();
-    let tried: Vec<Tried> = setups
+    let tried: Vec<TriedSetup> = setups
         .into_iter()
         .zip(earlier)
         .zip(of_all)
-        .map(|((setup, (earlier, wronged, complete)), times)| Tried {
+        .map(|((setup, (earlier, wronged, complete)), times)| TriedSetup {
             setup,
             earlier,
             wronged,
@@ -374,7 +374,7 @@ pub fn search(loaded: &Loaded, request: &QueuesRequest, done: &(dyn Fn() + Sync)
         })
         .collect();
     let Some(first) = tried.first() else { return Err(Error::NoScenario("there is no candidate")) };
-    let best = |of: &dyn Fn(&Tried) -> f64| {
+    let best = |of: &dyn Fn(&TriedSetup) -> f64| {
         let allowed = tried.iter().enumerate().filter(|(_, tried)| tried.is_allowed());
         // The first of equals: today, then what changes least.
         allowed.min_by(|a, b| of(a.1).total_cmp(&of(b.1))).map_or(0, |(at, _)| at)
@@ -387,13 +387,13 @@ pub fn search(loaded: &Loaded, request: &QueuesRequest, done: &(dyn Fn() + Sync)
     let ran: Vec<usize> =
         jobs.iter().copied().filter(|job| [picked, ideal].iter().all(|times| times.wait_ms(*job).is_some())).collect();
     let change = compared(workload, &ran, &[("today", today), ("chosen", picked), ("hindsight", ideal)])?;
-    let of_vcs: Result<Vec<OfVc>> = by_vc(workload, &ran)
+    let of_vcs: Result<Vec<VcOutcome>> = by_vc(workload, &ran)
         .into_par_iter()
         .map(|(vc, jobs)| {
             let change = compared(workload, &jobs, &[("private", private), ("chosen", picked)])?;
             let change = change.differences.into_iter().next().filter(|_| jobs.len() >= FEWEST_OF_VC);
             let of = |times: &Times| waited(times, &jobs).unwrap_or(NONE);
-            Ok(OfVc { vc, today: of(today), private: of(private), chosen: of(picked), change })
+            Ok(VcOutcome { vc, today: of(today), private: of(private), chosen: of(picked), change })
         })
         .collect();
     let wanted_s = tried.get(chosen).map_or(0.0, |tried| tried.later.merit.mean_wait_s);
@@ -404,7 +404,7 @@ pub fn search(loaded: &Loaded, request: &QueuesRequest, done: &(dyn Fn() + Sync)
     };
     let before = loaded.recorded_cluster.as_ref().unwrap_or(cluster);
     let schedule: Schedule = simulate(workload, before, &request.today)?;
-    Ok(Found {
+    Ok(SearchOutcome {
         split_ms,
         private: waited(private, &jobs).unwrap_or(NONE),
         chosen,
@@ -418,7 +418,7 @@ pub fn search(loaded: &Loaded, request: &QueuesRequest, done: &(dyn Fn() + Sync)
 }
 
 /// Of no job.
-const NONE: Waited = Waited { jobs: 0, merit: Merit { mean_wait_s: 0.0, p95_wait_s: 0.0 } };
+const NONE: JobWaits = JobWaits { jobs: 0, merit: Merit { mean_wait_s: 0.0, p95_wait_s: 0.0 } };
 
 /// Every way to share with every policy; today as it is first.
 fn setups(workload: &Workload, today: &Policy) -> Vec<Setup> {

@@ -9,7 +9,7 @@
 //! `own` and `beside` are Gaussian with mean 0 and the covariance of a sum: a part of each job type, a part of its family, and a part for each trait
 //! ([`super::alone`]), w exp(−d² / 2 l²) at distance d of the standardised traits. What a job type takes and what it suffers are correlated by −½: who holds the
 //! GPU longer slows the other. A new family has no part of its own yet, and leans on its traits; its partners are known from other pairs. β ≥ 0 and the
-//! terms h are those of [`super::load`]. Across GPU types effects are correlated by `kinship`, and are in units of how much speeds vary there; a
+//! terms h are those of `super::load`. Across GPU types effects are correlated by `kinship`, and are in units of how much speeds vary there; a
 //! GPU type without pairs has the level of those like it in pace.
 //!
 //! Noise is at least the mean square of what the fit leaves.

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! A **normalised speed** is the speed beside another job over the speed alone: 1 is no slowdown, 0.5 is half as fast. [`table`] holds what was measured,
-//! [`read`] and [`gavel`] fill it, [`effects`] is the model, [`committee`] chooses its priors and makes its intervals hold, [`memory`] says what does not
-//! fit, [`backtest`] tests all of it on families and GPU types that were left out. [`slice`] is about MIG.
+//! [`read`] and [`gavel`] fill it, [`effects`] is the model, [`committee`] chooses its priors and makes its intervals hold, `memory` says what does not
+//! fit, [`backtest`] tests all of it on families and GPU types that were left out. [`mod@slice`] is about MIG.
 //!
 //! Worked number: alone a job makes 4.8 steps a second, beside another 2.4: its normalised speed is 0.5.
 
