@@ -68,6 +68,9 @@ pub struct Waited {
 pub struct Pair {
     /// The policy in words.
     pub policy: String,
+    /// How it walks the queue.
+    #[serde(skip)]
+    pub scan: Scan,
     /// On the VCs as they stand, each on its own nodes.
     pub apart: Waited,
     /// On one pool of the same nodes.
@@ -200,7 +203,8 @@ fn replay(loaded: &Loaded, gpu_jobs: usize) -> std::result::Result<Pooling, crat
     let mut pairs = Vec::new();
     for ((policy, times), schedules) in policies.iter().zip(times.chunks_exact(2)).zip(schedules.chunks_exact(2)) {
         if let ([apart, pooled], [schedule, _]) = (times, schedules) {
-            let pair = Pair { policy: policy.describe(), apart: waited(apart)?, pooled: waited(pooled)? };
+            let pair =
+                Pair { policy: policy.describe(), scan: policy.scan, apart: waited(apart)?, pooled: waited(pooled)? };
             pairs.push(((pair.apart.gpu_hours - recorded.gpu_hours).abs(), pair, schedule, apart, pooled));
         }
     }
@@ -278,13 +282,17 @@ impl Pooling {
         )
     }
 
+    /// Whether the replay comes near enough to the record to build on.
+    pub fn is_believed(&self) -> bool {
+        !matches!(self.fidelity.verdict, Verdict::FarOff | Verdict::Unknown { .. })
+    }
+
     /// To pool the quotas, if that is worth it: the interval of the mean wait leaves out no change, the change is at least 5 % of the mean wait, and
     /// the replay comes near enough to the record.
     pub fn recommendation(&self) -> Option<Recommendation> {
         let (first, change) = (self.replays.first()?, self.mean_wait_change_s?);
-        let believed = !matches!(self.fidelity.verdict, Verdict::FarOff | Verdict::Unknown { .. });
         let mean = first.apart.wait_s.mean_s;
-        if !believed || !worth(-change.value, -change.high, mean) {
+        if !self.is_believed() || !worth(-change.value, -change.high, mean) {
             return None;
         }
         let mut longer: Vec<(&str, f64)> = self

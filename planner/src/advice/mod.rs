@@ -1,10 +1,10 @@
 //! What to change, and the whole report around it: the library side of `tracecast report`.
 //!
-//! [`report`] takes a trace and gives the document and its data. It gathers what the capabilities recommend (an [order] of the queue, quotas
-//! pooled, nodes to sleep, work that keeps failing, time limits), keeps at most five, and puts them before the description of the trace.
+//! [`report`] takes a trace and gives the document and its data. It gathers what the capabilities recommend (an [order] of the queue, nodes
+//! shared by queues, nodes to sleep, work that keeps failing, time limits), keeps at most five, and puts them before the description of the trace.
 //!
 //! **Threshold**: a change is recommended where its interval leaves out no effect and the effect is at least 5 % of what it changes, or where it
-//! spares at least 1 % of the GPU time. Recommendations stand in the order order, pool, power, failing, limits, the surer first. Where nothing is
+//! spares at least 1 % of the GPU time. Recommendations stand in the order order, queues, power, failing, limits, the surer first. Where nothing is
 //! worth changing the report says so, and what was looked at.
 //!
 //! Worked number: a mean wait of 60 min that falls by 4 min (2 to 6) is clear, and below 5 %: it is told under what was left alone.
@@ -14,6 +14,7 @@ pub mod failing;
 pub mod limits;
 pub mod order;
 mod power;
+mod queues;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -104,7 +105,7 @@ pub fn report(trace: &Trace, request: &ReportRequest) -> Result<(Report, ReportD
     let mut gathered = Gathered::default();
     let order = why().map_or_else(|| order::look(trace), Err);
     gathered.add("Another order of the queue", order.map(|found| (found.recommendation, found.looked_at)));
-    gathered.add("Quotas pooled", why().map_or_else(|| pooled(&pooling), Err));
+    gathered.add("Nodes shared by queues", why().map_or_else(|| queues::look(trace, &pooling), Err));
     let power = why().map_or_else(|| power::look(trace), power::Sleep::not_looked_at);
     gathered.add("Nodes to sleep", power.found);
     gathered.add("Work that keeps failing", failing::look(trace));
@@ -172,16 +173,6 @@ fn nothing(partly: bool) -> String {
     format!(
         "**{what}.** No change that was looked at has an effect whose interval leaves out none and that is at least 5 % of what it changes."
     )
-}
-
-/// The recommendation to pool quotas, if it is worth it, and what was found.
-fn pooled(
-    pooling: &std::result::Result<Pooling, String>,
-) -> std::result::Result<(Option<Recommendation>, String), String> {
-    match pooling {
-        Ok(pooling) => Ok((pooling.recommendation(), pooling.sentence())),
-        Err(reason) => Err(format!("The trace does not allow it: {reason}.")),
-    }
 }
 
 /// Puts the replay on one pool behind the shares of waiting that met idle GPUs.

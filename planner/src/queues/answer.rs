@@ -11,7 +11,7 @@ use tracecast_analytics::report::format;
 use tracecast_analytics::time::Zone;
 use tracecast_analytics::trace::SourceRecord;
 
-use super::search::{SearchOutcome, QueuesRequest, TriedSetup, JobWaits, search};
+use super::search::{JobWaits, QueuesRequest, SearchOutcome, TriedSetup, search};
 use super::share::{Shares, Sharing, ceiling_of, is_private};
 use crate::error::{Error, Result};
 use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, Regret, worth};
@@ -379,7 +379,7 @@ impl QueuesAnswer {
             ],
             holds_until: "Shares, nodes or the mix of jobs change; make the plan again every month.".to_owned(),
             apply: "Write the configuration for Slurm or Kueue, and read it before you apply it.".to_owned(),
-            command: Some("tracecast plan queues TRACE --emit slurm --emit kueue --emit-to FOLDER".to_owned()),
+            command: Some("tracecast plan queues TRACE --emit slurm,kueue --emit-to FOLDER".to_owned()),
             undo: "Give every VC its own nodes again: put the old partitions, or the old ClusterQueues, back."
                 .to_owned(),
         }
