@@ -32,8 +32,11 @@ fn the_sample_is_planned_and_written_down() {
     assert_eq!(gpus, 320.0);
     let read = |name: &str| std::fs::read_to_string(folder.path(&format!("queues/{name}"))).unwrap();
     let partitions = read("slurm-partitions.conf");
-    assert!(partitions.contains("PartitionName=vision Nodes=ALL State=UP PriorityTier=20 QOS=vision"), "{partitions}");
-    assert!(read("slurm-qos.sh").contains("sacctmgr -i modify qos vision set GrpTRES=gres/gpu=88"));
+    assert!(
+        partitions.contains("PartitionName=vision Nodes=ALL State=UP PriorityTier=20 QOS=vision-own"),
+        "{partitions}"
+    );
+    assert!(read("slurm-qos.sh").contains("sacctmgr -i modify qos vision-own set GrpTRES=gres/gpu=88"));
     assert!(read("slurm-job-submit.lua").contains("[\"vision\"] = \"vision,vision-borrow\""));
     let kueue = read("kueue.yaml");
     assert_eq!(kueue.matches("\"kind\": \"ClusterQueue\"").count(), 6);
@@ -64,7 +67,7 @@ fn what_cannot_be_planned_is_refused() {
         stderr(&output)
     };
     assert!(said(&["--where", "vc = 'vision'"]).contains("needs them all"));
-    assert!(said(&["--eval-from", "2035-01-01"]).contains("after the split are too few"));
+    assert!(said(&["--eval-from", "2035-01-01"]).contains("0 jobs after the split"));
     assert!(said(&["--preempt", "requeue"]).contains("guaranteed_gpus"));
     assert!(said(&["--emit", "slurm"]).contains("--emit-to"));
     assert!(said(&["--order", "score"]).contains("score file"));

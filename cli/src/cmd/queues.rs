@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use anyhow::{Context as _, Result};
 use clap::{Args, ValueEnum};
 use tracecast_analytics::facts::JobFacts;
+use tracecast_analytics::report::format;
 use tracecast_analytics::schema::Resource;
 use tracecast_analytics::time::{Window, Written, Zone};
 use tracecast_planner::queues::emit::{self, GPU_RESOURCE};
@@ -18,11 +19,15 @@ use crate::args::{Reading, TIMES, duration, resource};
 use crate::cmd::answer::{self, Answering};
 use crate::cmd::describe;
 use crate::cmd::simulate::{PolicyArguments, given};
+use crate::exit::Usage;
 use crate::progress::Steps;
 use crate::{early, output, source};
 
 /// Why the plan takes no part of the jobs.
 const NEEDED: &str = "jobs that share nodes wait for each other, so a plan of queues needs them all";
+
+/// What is predicted without a file.
+const LAST_TWO: &str = "runs are predicted as the mean of the last two of the same user and job name";
 
 /// Who carries the plan out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -105,7 +110,7 @@ pub(crate) fn plan(asked: &PlanQueues, quiet: bool) -> Result<()> {
     early::folders([&asked.emit_to, &asked.charts])?;
     let times = Window::new(["--eval-from", "--eval-to"], asked.eval_from.as_ref(), asked.eval_to.as_ref())?;
     let all = Window::new(["--from", "--eval-to"], asked.from.as_ref(), asked.eval_to.as_ref())?;
-    let today = given(&asked.today).policy(asked.predictions.is_some())?;
+    let today = given(&asked.today).policy(true)?;
     let site = asked.cluster.as_deref().map(source::site).transpose()?;
     let predictions = match &asked.predictions {
         None => None,
@@ -121,17 +126,21 @@ pub(crate) fn plan(asked: &PlanQueues, quiet: bool) -> Result<()> {
     let options = Options { from_ms, to_ms, longest_ms: asked.max_run, resource: asked.resource, ..Options::default() };
     let mut loaded = load(&trace, site.as_ref(), &options)?;
     let mut subject = Subject::of(&title, &trace, &loaded);
+    loaded.workload.predicted_s = last_two(&JobFacts::of(&trace), &loaded);
     match predictions {
         Some(column) => {
             let (values, matched) = column.of(&loaded)?;
-            loaded.workload.predicted_s = values;
+            for (predicted, value) in loaded.workload.predicted_s.iter_mut().zip(values) {
+                *predicted = value.or(*predicted);
+            }
             subject.note_column("Predictions", matched);
+            subject.notes.push(format!("Of the other jobs: {LAST_TWO}."));
         }
-        None => {
-            loaded.workload.predicted_s = last_two(&JobFacts::of(&trace), &loaded);
-            let note = "Runs are predicted as the mean of the last two of the same user and job name; --predictions gives others.";
-            subject.notes.push(note.to_owned());
-        }
+        None => subject.notes.push(format!("Of all jobs: {LAST_TWO}; --predictions gives other runs.")),
+    }
+    if !asked.emit.is_empty() && loaded.resource != Resource::Gpus {
+        let what = format!("--emit: the files count GPUs, and the jobs compete for {}", loaded.resource.many());
+        return Err(Usage(what).into());
     }
     let today = if asked.today.place.is_some() { today } else { today.on(loaded.resource) };
     loaded.notes = subject.notes;
@@ -150,7 +159,8 @@ pub(crate) fn plan(asked: &PlanQueues, quiet: bool) -> Result<()> {
         for (name, content) in &files {
             output::write(&folder.join(name), content.as_bytes())?;
         }
-        output::say(quiet, &format!("tracecast: {} files in {}", files.len(), folder.display()));
+        let files = format::counted(files.len() as u64, "file", "files");
+        output::say(quiet, &format!("tracecast: {files} in {}", folder.display()));
     }
     asked.answering.write(asked.charts.as_deref(), quiet, || answer.report(), || answer::json(&answer, "the answer"))
 }

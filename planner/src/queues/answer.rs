@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tracecast_analytics::Trace;
 use tracecast_analytics::report::format;
+use tracecast_analytics::schema::Resource;
 use tracecast_analytics::time::Zone;
 use tracecast_analytics::trace::SourceRecord;
 
@@ -90,7 +91,7 @@ pub struct HeldOut {
     pub recommended: WaitOf,
     /// Each VC on nodes of its own, under today's policy.
     pub private: WaitOf,
-    /// The best of the allowed candidates, seen with hindsight.
+    /// The best of the allowed candidates that run all jobs, seen with hindsight.
     pub hindsight: WaitOf,
     /// Mean of a job's wait as chosen less its wait today, seconds; none if no job ran under both.
     pub mean_wait_change_s: Option<IntervalEstimate>,
@@ -100,8 +101,11 @@ pub struct HeldOut {
     pub worse: Vec<WorseVc>,
     /// Nodes there are.
     pub nodes: u64,
-    /// Nodes that the mean wait of the chosen would need with everything else as today; none if four times as many would not do.
+    /// Nodes that the mean wait of the chosen would need with everything else as today; none if four times as many would not do, nodes fail in the trace,
+    /// or the chosen waits no less.
     pub nodes_instead: Option<u64>,
+    /// Later jobs that run today and could not run as chosen.
+    pub cannot_run: u64,
 }
 
 /// A point of the front: no allowed candidate is better in both on the earlier jobs.
@@ -133,9 +137,11 @@ pub struct VcPlan {
     pub vc: String,
     /// GPUs that are its own at the end of the data.
     pub own_gpus: f64,
+    /// GPUs of its largest job.
+    pub largest_job_gpus: f64,
     /// The same by type.
     pub own: Vec<OwnGpus>,
-    /// The most GPUs it may use as chosen; none if only the pool bounds it.
+    /// The most GPUs it may use from now on, as chosen where the plan is followed; none if only the pool bounds it.
     pub most_gpus: Option<f64>,
     /// Its later jobs as today; none without later jobs.
     pub today: Option<WaitOf>,
@@ -160,13 +166,15 @@ pub struct QueuesAnswer {
     pub eval_from: String,
     /// Today's policy.
     pub today: String,
+    /// What jobs compete for: what is called GPUs here.
+    pub resource: Resource,
     /// How near the replay of today comes to the record.
     pub fidelity: Fidelity,
     /// Every candidate; the first is today.
     pub candidates: Vec<QueuesCandidate>,
     /// Position of the chosen.
     pub chosen: usize,
-    /// Whether to follow it: the later jobs do not speak against it.
+    /// Whether to follow it: the later jobs clearly wait less, all of them run, and no VC waits longer than on nodes of its own beyond its interval.
     pub followed: bool,
     /// The later jobs.
     pub held_out: HeldOut,
@@ -226,6 +234,10 @@ impl QueuesAnswer {
         let worth = change.is_some_and(|change| {
             worth(-change.mean_wait_s.value, -change.mean_wait_s.high, today.later.merit.mean_wait_s)
         });
+        let worse = worse(&found, &name);
+        let followed =
+            found.chosen > 0 && worth && chosen.cannot_run == 0 && !worse.iter().any(|worse| worse.beyond_interval);
+        let sharing = if followed { chosen.setup.sharing } else { Sharing::AsToday };
         let zone = Zone::named(&trace.zone)?;
         let eval_from = zone.rfc3339(loaded.workload.origin_ms + found.split_ms);
         let nodes = loaded.cluster.largest().0;
@@ -235,6 +247,7 @@ impl QueuesAnswer {
             notes: loaded.notes.clone(),
             eval_from,
             today: request.today.describe(),
+            resource: loaded.resource,
             fidelity: found.fidelity.clone(),
             pareto: candidates
                 .iter()
@@ -248,7 +261,7 @@ impl QueuesAnswer {
                 .collect(),
             candidates,
             chosen: found.chosen,
-            followed: found.chosen > 0 && worth,
+            followed,
             held_out: HeldOut {
                 today: today.later.into(),
                 recommended: chosen.later.into(),
@@ -256,11 +269,12 @@ impl QueuesAnswer {
                 hindsight: ideal.later.into(),
                 mean_wait_change_s: change.map(|change| change.mean_wait_s),
                 p95_wait_change_s: change.map(|change| change.p95_wait_s),
-                worse: worse(&found, &name),
+                worse,
                 nodes,
-                nodes_instead: found.nodes_instead.map(|(_, needed)| needed),
+                nodes_instead: found.nodes_instead,
+                cannot_run: chosen.cannot_run as u64,
             },
-            vcs: vcs(loaded, &shares, &found, chosen.setup.sharing),
+            vcs: vcs(loaded, &shares, &found, sharing),
             action: String::new(),
             recommendation: None,
             sources: trace.sources.clone(),
@@ -286,12 +300,16 @@ impl QueuesAnswer {
 
     fn act(&self) -> String {
         let Some(setup) = self.setup().filter(|_| self.followed) else {
-            return if self.chosen == 0 {
-                "**Change nothing**: no way to share that wrongs no VC was better on the earlier jobs.".to_owned()
+            let why = if self.chosen == 0 {
+                "no way to share that wrongs no VC was better on the earlier jobs"
+            } else if self.held_out.cannot_run > 0 {
+                "under what was best on the earlier jobs, some later ones could not run"
+            } else if self.held_out.worse.iter().any(|worse| worse.beyond_interval) {
+                "what was best on the earlier jobs made a VC wait longer on the later ones than nodes of its own"
             } else {
-                "**Change nothing**: what was best on the earlier jobs was not clearly better on the later ones."
-                    .to_owned()
+                "what was best on the earlier jobs was not clearly better on the later ones"
             };
+            return format!("**Change nothing**: {why}.");
         };
         let share = match setup.sharing {
             Sharing::AsToday | Sharing::Private => String::new(),
@@ -299,7 +317,7 @@ impl QueuesAnswer {
                 "**Put all VCs on one pool of nodes, and serve each first up to its own share**; {}{}",
                 ceiling.map_or_else(
                     || "what is idle, anyone may borrow".to_owned(),
-                    |ceiling| format!("let it borrow up to {} times that share", format::float(ceiling, 2))
+                    |ceiling| format!("let it use up to {ceiling} times that share")
                 ),
                 if reclaim {
                     ", and stop jobs that borrow, the last started first, when a VC needs its share"
@@ -332,20 +350,10 @@ impl QueuesAnswer {
         };
         let today = self.held_out.today.mean_wait_s;
         let naive = self.beside(Sharing::OnePool, &self.today).map(|pool| pool.later.mean_wait_s - today);
-        let harmed = self.held_out.worse.iter().filter(|worse| worse.beyond_interval).map(|worse| Harm {
-            who: format!("VC {}", worse.vc),
-            how_much: format!(
-                "its 95 % wait is {}, where it would be {} on nodes of its own",
-                format::duration(worse.p95_wait_s),
-                format::duration(worse.private_p95_wait_s)
-            ),
-        });
-        let mut harmed: Vec<Harm> = harmed.collect();
-        let broken = !harmed.is_empty();
-        harmed.push(Harm {
+        let harmed = vec![Harm {
             who: format!("{} of the jobs", format::percent(change.more_wait_share)),
             how_much: format!("wait longer, {} less", format::percent(change.less_wait_share)),
-        });
+        }];
         let rough = matches!(self.fidelity.verdict, Verdict::Rough | Verdict::FarOff | Verdict::Unknown { .. });
         Recommendation {
             plan: "queues".to_owned(),
@@ -357,13 +365,13 @@ impl QueuesAnswer {
             against: format!("the cluster as it is, {}", self.today),
             basis: Basis::LaterDays,
             regret: found.change.differences.get(1).map(|ideal| Regret {
-                oracle: "the best of what was tried, seen with hindsight".to_owned(),
+                oracle: "the best of what was allowed, seen with hindsight".to_owned(),
                 oracle_change: ideal.mean_wait_s.value,
                 naive_change: naive,
                 naive: naive.map(|_| "one pool without shares".to_owned()),
             }),
             harmed,
-            confidence: if rough || broken { Confidence::Low } else { Confidence::Medium },
+            confidence: if rough { Confidence::Low } else { Confidence::Medium },
             risk: format!("{} One later stretch was tested.", self.fidelity.sentence()),
             assumptions: vec![
                 "Users submit the same jobs at the same times, whatever they wait.".to_owned(),
@@ -378,8 +386,8 @@ impl QueuesAnswer {
                 .to_owned(),
             ],
             holds_until: "Shares, nodes or the mix of jobs change; make the plan again every month.".to_owned(),
-            apply: "Write the configuration for Slurm or Kueue, and read it before you apply it.".to_owned(),
-            command: Some("tracecast plan queues TRACE --emit slurm,kueue --emit-to FOLDER".to_owned()),
+            apply: "Make the same plan with --emit slurm,kueue --emit-to FOLDER, and read the files before you apply them.".to_owned(),
+            command: None,
             undo: "Give every VC its own nodes again: put the old partitions, or the old ClusterQueues, back."
                 .to_owned(),
         }
@@ -420,6 +428,16 @@ fn worse(found: &SearchOutcome, name: &dyn Fn(usize) -> String) -> Vec<WorseVc> 
 fn vcs(loaded: &Loaded, shares: &Shares, found: &SearchOutcome, sharing: Sharing) -> Vec<VcPlan> {
     let cluster = &loaded.cluster;
     let apart = is_private(cluster);
+    let sole = |at: usize| {
+        let pool = cluster.vcs.get(at).map(|vc| vc.pool);
+        cluster.vcs.iter().filter(|other| Some(other.pool) == pool).count() == 1
+    };
+    let mut largest = vec![0.0; cluster.vcs.len()];
+    for (job, vc) in loaded.workload.vc.iter().enumerate() {
+        if let Some(largest) = largest.get_mut(usize::from(*vc)) {
+            *largest = f64::max(*largest, loaded.workload.shape_of(job).as_gpus());
+        }
+    }
     let plan = |at: usize| {
         let vc = cluster.vcs.get(at)?;
         let own_gpus = shares.gpus_at(at, i64::MAX);
@@ -438,10 +456,12 @@ fn vcs(loaded: &Loaded, shares: &Shares, found: &SearchOutcome, sharing: Sharing
         Some(VcPlan {
             vc: vc.name.clone(),
             own_gpus,
+            largest_job_gpus: largest.get(at).copied().unwrap_or(0.0),
             own,
             most_gpus: match sharing {
                 Sharing::Borrowing { ceiling: Some(ceiling), .. } => Some(ceiling_of(own_gpus, ceiling)),
-                Sharing::AsToday | Sharing::Private => Some(own_gpus),
+                Sharing::AsToday | Sharing::Private if sole(at) => Some(own_gpus),
+                Sharing::AsToday | Sharing::Private => vc.quota_milli.last().map(|(_, milli)| *milli as f64 / 1e3),
                 Sharing::Borrowing { ceiling: None, .. } | Sharing::OnePool => None,
             },
             today: later.map(|of| of.today.into()),

@@ -6,13 +6,13 @@
 //! candidates    every way to share × every policy: today's, today's with EASY backfill, and the shortest job first, by predicted runs
 //! incentive     a candidate is allowed if in each half of the earlier time no VC's mean or 95 % wait exceeds that on nodes of its own by more than
 //!               5 % and a minute, and every job runs that runs today
-//! criterion     of those, the least mean of two shares: of today's mean wait, and of today's 95 % wait
+//! criterion     of those, the least mean of two shares: of today's mean wait and of today's 95 % wait, a minute added to each wait
 //! later jobs    submitted from the split on, in a replay of all jobs: today, nodes of one's own, the chosen, and the best of the candidates seen with
 //!               hindsight
 //! ```
 //!
 //! The replay starts at the first job with empty nodes, so the later jobs meet nodes in use. Everything is replayed on the same nodes. A VC with fewer than
-//! [`FEWEST_OF_VC`] jobs in a stretch is not judged there. **Wait** is from submission to end less the run, so that what a job loses when it is stopped
+//! 20 jobs in a stretch is not judged there. **Wait** is from submission to end less the run, so that what a job loses when it is stopped
 //! counts. Intervals are by a moving-block bootstrap over jobs ([`compare`]).
 //!
 //! **Nodes instead**: how many times today's nodes, each VC's rounded up, would give the later jobs the mean wait of the chosen with everything else as
@@ -21,7 +21,7 @@
 //! O(candidates × two replays), side by side. Worked number: VCs a and b have a node of one GPU each; a's three jobs of 100 s come at 0 s, b's one at
 //! 150 s. Apart, a's jobs wait 0, 100 and 200 s; with borrowing they wait 0, 0 and 100 s, and b's waits 0 s, as one of its GPUs is free by then.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rayon::prelude::*;
 use tracecast_analytics::stats::quantile::quantile;
@@ -36,7 +36,7 @@ use crate::replay::metric::JobTimes;
 use crate::sim::{Cluster, Estimate, Group, Order, Outcome, Policy, Preemption, Scan, Schedule, Workload, simulate};
 
 /// Fewest jobs of a VC that are judged.
-pub const FEWEST_OF_VC: usize = 20;
+const FEWEST_OF_VC: usize = 20;
 /// Fewest jobs in the earlier and the later part.
 const FEWEST_JOBS: usize = 100;
 /// How much longer than on nodes of its own a VC may wait in the earlier time: as a share of that wait, and beyond.
@@ -75,17 +75,6 @@ pub struct JobWaits {
     pub merit: Merit,
 }
 
-/// A VC that waits longer than on nodes of its own.
-#[derive(Debug, Clone, PartialEq)]
-struct Worse {
-    /// Position of the VC.
-    pub vc: usize,
-    /// Its waits.
-    pub waited: JobWaits,
-    /// Its waits on nodes of its own.
-    pub private: JobWaits,
-}
-
 /// A candidate and how it did.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TriedSetup {
@@ -99,6 +88,8 @@ pub struct TriedSetup {
     pub complete: bool,
     /// Waits of the later jobs.
     pub later: JobWaits,
+    /// Later jobs that run today and not under it.
+    pub cannot_run: usize,
 }
 
 impl TriedSetup {
@@ -119,7 +110,7 @@ pub struct VcOutcome {
     pub private: JobWaits,
     /// As chosen.
     pub chosen: JobWaits,
-    /// The chosen against nodes of its own; `None` of a VC with fewer than [`FEWEST_OF_VC`] jobs.
+    /// The chosen against nodes of its own; `None` of a VC with fewer than 20 jobs.
     pub change: Option<Difference>,
 }
 
@@ -140,9 +131,9 @@ pub struct SearchOutcome {
     pub change: Comparison,
     /// VC by VC on the later jobs.
     pub by_vc: Vec<VcOutcome>,
-    /// Today's nodes, and those that would give the mean wait of the chosen otherwise; `None` if more than four times would not, nodes fail, or the
+    /// Nodes that would give the mean wait of the chosen with everything else as today; `None` if more than four times would not, nodes fail, or the
     /// chosen waits no less than today.
-    pub nodes_instead: Option<(u64, u64)>,
+    pub nodes_instead: Option<u64>,
     /// How near the replay of today comes to the record.
     pub fidelity: Fidelity,
 }
@@ -160,9 +151,9 @@ impl Times {
     }
 }
 
-/// The mean of two shares of today's waits.
+/// The mean of two shares of today's waits, each with [`SLACK`]'s minute more, so that where today hardly waits seconds do not count as multiples.
 fn cost(merit: &Merit, today: &Merit) -> f64 {
-    let share = |of: f64, base: f64| if base > 0.0 { of / base } else { 1.0 + of };
+    let share = |of: f64, base: f64| (of + SLACK.1) / (base + SLACK.1);
     f64::midpoint(share(merit.mean_wait_s, today.mean_wait_s), share(merit.p95_wait_s, today.p95_wait_s))
 }
 
@@ -172,15 +163,16 @@ fn waited(times: &Times, jobs: &[usize]) -> Option<JobWaits> {
     Some(JobWaits { jobs: waits.len(), merit })
 }
 
-/// The policies that are tried: today's first.
-pub fn policies(today: &Policy) -> Vec<Policy> {
-    let knows = if today.estimate == Estimate::True { Estimate::Predicted } else { today.estimate };
-    let backfill = Policy { scan: Scan::Easy, estimate: knows, ..today.clone() };
-    let shortest = Policy { order: Order::Sjf, estimate: knows, ..today.clone() };
+/// The policies that are tried: today's first. Runs are those of the time limits where today goes by them and most jobs have one, else predicted.
+fn policies(workload: &Workload, today: &Policy) -> Vec<Policy> {
+    let shortest = |estimate| Policy { order: Order::Sjf, estimate, ..today.clone() };
+    let limits = today.estimate == Estimate::Requested && !shortest(Estimate::Requested).is_oracle(workload);
+    let estimate = if limits { Estimate::Requested } else { Estimate::Predicted };
+    let backfill = Policy { scan: Scan::Easy, estimate, ..today.clone() };
     // Backfill reserves for jobs that run on.
     let backfill = Some(backfill).filter(|_| today.preemption == Preemption::Never);
     let mut all = vec![today.clone()];
-    for policy in backfill.into_iter().chain([shortest]) {
+    for policy in backfill.into_iter().chain([shortest(estimate)]) {
         if !all.contains(&policy) {
             all.push(policy);
         }
@@ -203,8 +195,9 @@ fn by_vc(workload: &Workload, jobs: &[usize]) -> BTreeMap<usize, Vec<usize>> {
 }
 
 /// The jobs as they are known at a moment: those that had started by then, their runs cut off there.
-pub fn known_at(loaded: &Loaded, now: i64) -> Workload {
+fn known_at(loaded: &Loaded, now: i64) -> Workload {
     let workload = &loaded.workload;
+    let warm: BTreeSet<u32> = workload.warm.iter().map(|warm| warm.job).collect();
     let (mut jobs, mut submits, mut cut) = (Vec::new(), Vec::new(), Vec::new());
     for (job, submit) in (0u32..).zip(&workload.submit_ms) {
         let start = loaded.recorded_start_ms.get(job as usize).copied().flatten().unwrap_or(*submit);
@@ -213,7 +206,7 @@ pub fn known_at(loaded: &Loaded, now: i64) -> Workload {
         }
         let run = workload.run_ms.get(job as usize).copied().unwrap_or(0);
         // What ran when the replay began has a start before 0, and its run is counted from there.
-        let begun = if workload.warm.iter().any(|warm| warm.job == job) { 0 } else { start };
+        let begun = if warm.contains(&job) { 0 } else { start };
         cut.push((begun + run > now).then_some((now - begun).max(0)));
         jobs.push(job);
         submits.push(*submit);
@@ -237,23 +230,20 @@ fn run(workload: &Workload, cluster: &Cluster, policy: &Policy) -> Result<Times>
     Ok(Times { wait_ms: workload.run_ms.iter().enumerate().map(wait).collect(), of: times })
 }
 
-/// Who waits longer than on nodes of its own.
-fn worse(workload: &Workload, jobs: &[usize], times: &Times, private: &Times) -> Vec<Worse> {
+/// VCs that wait longer than on nodes of their own, by position.
+fn wronged(workload: &Workload, jobs: &[usize], times: &Times, private: &Times) -> Vec<usize> {
     let (share, beyond_s) = SLACK;
     let longer = |a: f64, b: f64| a > b * (1.0 + share) + beyond_s;
-    by_vc(workload, jobs)
-        .into_iter()
-        .filter(|(_, jobs)| jobs.len() >= FEWEST_OF_VC)
-        .filter_map(|(vc, jobs)| {
-            let (waited, private) = (waited(times, &jobs)?, waited(private, &jobs)?);
-            let (a, b) = (waited.merit, private.merit);
-            (longer(a.mean_wait_s, b.mean_wait_s) || longer(a.p95_wait_s, b.p95_wait_s)).then_some(Worse {
-                vc,
-                waited,
-                private,
-            })
-        })
-        .collect()
+    let mut found = Vec::new();
+    for (vc, jobs) in by_vc(workload, jobs) {
+        let (Some(waits), Some(private)) = (waited(times, &jobs), waited(private, &jobs)) else { continue };
+        let (a, b) = (waits.merit, private.merit);
+        let is_longer = longer(a.mean_wait_s, b.mean_wait_s) || longer(a.p95_wait_s, b.p95_wait_s);
+        if jobs.len() >= FEWEST_OF_VC && is_longer {
+            found.push(vc);
+        }
+    }
+    found
 }
 
 /// Rows of some jobs alone, to be compared.
@@ -309,7 +299,8 @@ pub fn search(loaded: &Loaded, request: &QueuesRequest, done: &(dyn Fn() + Sync)
     let known = known_at(loaded, split_ms);
     let setups = setups(workload, &request.today);
     // Nodes of one's own, under today's policy, then every candidate.
-    let mut runs: Vec<(Cluster, Policy)> = vec![(shares.shared(cluster, Sharing::Private)?, request.today.clone())];
+    let private = Setup { sharing: Sharing::Private, policy: request.today.clone() };
+    let mut runs: Vec<(Cluster, Policy)> = vec![(shares.shared(cluster, Sharing::Private)?, replayed(&private))];
     for setup in &setups {
         let policy = replayed(setup);
         policy.validate(workload)?;
@@ -328,10 +319,12 @@ pub fn search(loaded: &Loaded, request: &QueuesRequest, done: &(dyn Fn() + Sync)
     let both = |times: &Times, jobs: Vec<usize>| -> Vec<usize> {
         jobs.into_iter().filter(|job| times.wait_ms(*job).is_some()).collect()
     };
-    let jobs = both(today, counted(private, &known, i64::MIN, i64::MAX));
+    let of_today = counted(today, &known, i64::MIN, i64::MAX);
+    let jobs = both(private, of_today.clone());
     let later = |what: &str, found: usize| {
         Err(Error::NoJobs(format!(
-            "{found} jobs {what} the split are too few to plan on ({FEWEST_JOBS} are the least); choose another --eval-from"
+            "{found} jobs {what} the split that run today and on nodes of their VC's own are too few to plan on ({FEWEST_JOBS} are the least); choose another \
+             --eval-from, or larger shares"
         )))
     };
     if jobs.len() < FEWEST_JOBS {
@@ -346,17 +339,18 @@ pub fn search(loaded: &Loaded, request: &QueuesRequest, done: &(dyn Fn() + Sync)
         .iter()
         .map(|times| {
             let waits = waited(times, &jobs).unwrap_or(NONE);
-            let mut wronged: Vec<usize> =
-                halves.iter().flat_map(|half| worse(&known, half, times, private)).map(|worse| worse.vc).collect();
-            wronged.sort_unstable();
-            wronged.dedup();
-            (waits, wronged, waits.jobs == jobs.len())
+            let mut wronged_vcs: Vec<usize> =
+                halves.iter().flat_map(|half| wronged(&known, half, times, private)).collect();
+            wronged_vcs.sort_unstable();
+            wronged_vcs.dedup();
+            (waits, wronged_vcs, of_today.iter().all(|job| times.wait_ms(*job).is_some()))
         })
         .collect();
     // The later jobs, in a replay of all.
     let times = replay(workload)?;
     let [private, today, ..] = times.as_slice() else { return Err(Error::NoScenario("there is no candidate")) };
-    let jobs = both(today, counted(private, workload, split_ms, i64::MAX));
+    let of_today = counted(today, workload, split_ms, i64::MAX);
+    let jobs = both(private, of_today.clone());
     if jobs.len() < FEWEST_JOBS {
         return later("after", jobs.len());
     }
@@ -371,6 +365,7 @@ pub fn search(loaded: &Loaded, request: &QueuesRequest, done: &(dyn Fn() + Sync)
             wronged,
             complete,
             later: waited(times, &jobs).unwrap_or(NONE),
+            cannot_run: of_today.iter().filter(|job| times.wait_ms(**job).is_none()).count(),
         })
         .collect();
     let Some(first) = tried.first() else { return Err(Error::NoScenario("there is no candidate")) };
@@ -380,7 +375,9 @@ pub fn search(loaded: &Loaded, request: &QueuesRequest, done: &(dyn Fn() + Sync)
         allowed.min_by(|a, b| of(a.1).total_cmp(&of(b.1))).map_or(0, |(at, _)| at)
     };
     let chosen = best(&|tried| cost(&tried.earlier.merit, &first.earlier.merit));
-    let hindsight = best(&|tried| cost(&tried.later.merit, &first.later.merit));
+    // Who runs fewer jobs is not the better for it.
+    let whole = |tried: &TriedSetup| if tried.cannot_run == 0 { 0.0 } else { f64::INFINITY };
+    let hindsight = best(&|tried| whole(tried) + cost(&tried.later.merit, &first.later.merit));
     let (Some(picked), Some(ideal)) = (of_all.get(chosen), of_all.get(hindsight)) else {
         return Err(Error::Defect("the chosen candidate was not replayed".to_owned()));
     };
@@ -420,23 +417,29 @@ pub fn search(loaded: &Loaded, request: &QueuesRequest, done: &(dyn Fn() + Sync)
 /// Of no job.
 const NONE: JobWaits = JobWaits { jobs: 0, merit: Merit { mean_wait_s: 0.0, p95_wait_s: 0.0 } };
 
-/// Every way to share with every policy; today as it is first.
+/// Every way to share with every policy; today as it is first. Nothing is shared under a policy that knows how long jobs run, which nobody does, or
+/// that cannot reclaim.
 fn setups(workload: &Workload, today: &Policy) -> Vec<Setup> {
-    let policies = policies(today);
+    let policies = policies(workload, today);
     let with = |sharing: Sharing| {
         let all = policies.iter().map(move |policy| Setup { sharing, policy: policy.clone() });
-        // Not every policy can reclaim: backfill reserves for jobs that run on.
         all.filter(|setup| {
-            (setup.sharing, &setup.policy) == (Sharing::AsToday, today) || replayed(setup).validate(workload).is_ok()
+            let is_today = setup.sharing == Sharing::AsToday && setup.policy == *today;
+            is_today || (!setup.policy.is_oracle(workload) && replayed(setup).validate(workload).is_ok())
         })
     };
     std::iter::once(Sharing::AsToday).chain(Sharing::TRIED).flat_map(with).collect()
 }
 
-/// The policy that a setup is replayed with.
+/// The policy that a setup is replayed with: who is stopped for whom is a matter of how nodes are shared.
 fn replayed(setup: &Setup) -> Policy {
-    let reclaims = matches!(setup.sharing, Sharing::Borrowing { reclaim: true, .. });
-    let preemption = if reclaims { Preemption::Requeue } else { setup.policy.preemption };
+    let preemption = match (setup.sharing, setup.policy.preemption) {
+        (Sharing::AsToday, as_today) => as_today,
+        (Sharing::Borrowing { reclaim: true, .. }, _) => Preemption::Requeue,
+        // Without guarantees there is nothing to requeue for.
+        (Sharing::Borrowing { reclaim: false, .. }, _) | (_, Preemption::Requeue) => Preemption::Never,
+        (Sharing::Private | Sharing::OnePool, as_today) => as_today,
+    };
     Policy { preemption, ..setup.policy.clone() }
 }
 
@@ -445,8 +448,8 @@ pub fn replays(loaded: &Loaded, today: &Policy) -> usize {
     2 * (1 + setups(&loaded.workload, today).len())
 }
 
-/// Today's nodes, and how many of them would give these jobs a mean wait of at most `wanted_s`.
-fn nodes_instead(loaded: &Loaded, today: &Policy, jobs: &[usize], wanted_s: f64) -> Result<Option<(u64, u64)>> {
+/// How many nodes would give these jobs a mean wait of at most `wanted_s`.
+fn nodes_instead(loaded: &Loaded, today: &Policy, jobs: &[usize], wanted_s: f64) -> Result<Option<u64>> {
     // Nodes are numbered over all pools, so one more node of a pool would be another node that fails.
     if !loaded.cluster.outages.is_empty() {
         return Ok(None);
@@ -466,10 +469,9 @@ fn nodes_instead(loaded: &Loaded, today: &Policy, jobs: &[usize], wanted_s: f64)
         let middle = u32::midpoint(low, high);
         if enough(middle)? { high = middle } else { low = middle }
     }
-    let nodes = |cluster: &Cluster| cluster.largest().0;
-    Ok(Some((nodes(&loaded.cluster), nodes(&grown(&loaded.cluster, high)))))
+    Ok(Some(grown(&loaded.cluster, high).largest().0))
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
-mod tests;
+pub(super) mod tests;

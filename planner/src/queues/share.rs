@@ -10,7 +10,6 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use tracecast_analytics::report::format;
 
 use crate::error::{Error, Result};
 use crate::sim::{Cluster, Group, Pool, Vc};
@@ -58,7 +57,7 @@ impl Sharing {
             Self::AsToday => "as today".to_owned(),
             Self::Private => "nodes of one's own".to_owned(),
             Self::Borrowing { ceiling, reclaim } => {
-                let most = ceiling.map_or_else(|| "all".to_owned(), |most| format!("to {} ×", format::float(most, 2)));
+                let most = ceiling.map_or_else(|| "all".to_owned(), |most| format!("to {most} ×"));
                 format!("borrow {most}{}", if reclaim { ", reclaim" } else { "" })
             }
             Self::OnePool => "no shares".to_owned(),
@@ -96,14 +95,35 @@ impl Shares {
                 }
             })
             .collect();
-        shares.map(Self)
+        let shares = Self(shares?);
+        shares.check(cluster)?;
+        Ok(shares)
+    }
+
+    /// That no pool has promised more than it has. Quotas bound, and often add up to more.
+    fn check(&self, cluster: &Cluster) -> Result<()> {
+        for (at, pool) in cluster.pools.iter().enumerate() {
+            let members: Vec<usize> = (0..cluster.vcs.len())
+                .filter(|vc| cluster.vcs.get(*vc).is_some_and(|vc| usize::from(vc.pool) == at))
+                .collect();
+            let has = gpus_of(pool);
+            let times = members.iter().filter_map(|vc| self.0.get(*vc)).flatten().chain(&has).map(|(from, _)| *from);
+            for now in times.chain([0]) {
+                let promised: f64 = members.iter().map(|vc| self.gpus_at(*vc, now)).sum();
+                let there = at_moment(&has, now);
+                if members.len() > 1 && promised > there {
+                    return Err(Error::Cluster(format!(
+                        "VCs that share a pool of {there} GPUs are promised {promised} in all; give them guaranteed_gpus that the pool can keep"
+                    )));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Share of a VC at a moment, GPUs.
     pub fn gpus_at(&self, vc: usize, now: i64) -> f64 {
-        let amounts = self.0.get(vc).map_or(&[][..], Vec::as_slice);
-        let current = amounts.partition_point(|(from, _)| *from <= now).saturating_sub(1);
-        amounts.get(current).map_or(0.0, |(_, milli)| *milli as f64 / MILLI as f64)
+        self.0.get(vc).map_or(0.0, |amounts| at_moment(amounts, now))
     }
 
     /// `cluster`, whose shares these are, shared in another way.
@@ -129,13 +149,20 @@ impl Shares {
         }
     }
 
+    /// Failures are left out where VCs shared nodes, as nobody knows which of them would be whose.
     fn private(&self, cluster: &Cluster) -> Result<Cluster> {
         if is_private(cluster) {
             return Ok(cluster.clone());
         }
         let mut found = Cluster { gpu_types: cluster.gpu_types.clone(), ..Cluster::default() };
         for (vc, own) in cluster.vcs.iter().zip(&self.0) {
+            let pool = found.pools.len() as u16;
             let groups = cluster.pools.get(usize::from(vc.pool)).map_or(&[][..], |pool| &pool.groups);
+            if cluster.vcs.iter().filter(|other| other.pool == vc.pool).count() == 1 {
+                found.pools.push(Pool { groups: groups.to_vec() });
+                found.vcs.push(Vc::new(vc.name.clone(), pool));
+                continue;
+            }
             let [group] = groups else {
                 let what = format!(
                     "VC {}: the nodes it shares are of several kinds, so its own share is none of nodes; give it nodes of its own, or make a pool of each kind",
@@ -147,12 +174,17 @@ impl Shares {
                 u32::try_from(milli.div_ceil(MILLI * u64::from(group.gpus_per_node.max(1)))).unwrap_or(u32::MAX)
             };
             let sizes = own.iter().map(|(from, milli)| (*from, nodes(*milli))).collect();
-            let pool = found.pools.len() as u16;
             found.pools.push(Pool { groups: vec![Group { sizes, ..group.clone() }] });
             found.vcs.push(Vc::new(vc.name.clone(), pool));
         }
         Ok(found)
     }
+}
+
+/// An amount at a moment, GPUs.
+fn at_moment(amounts: &[(i64, u64)], now: i64) -> f64 {
+    let current = amounts.partition_point(|(from, _)| *from <= now).saturating_sub(1);
+    amounts.get(current).map_or(0.0, |(_, milli)| *milli as f64 / MILLI as f64)
 }
 
 /// The most GPUs that a VC with a share of `gpus` may use under a ceiling.
@@ -213,6 +245,27 @@ mod tests {
     fn a_share_that_nobody_told_is_asked_for() {
         let cluster = Cluster::of_vcs(&[("a", 12, 8), ("b", 4, 8)]).pooled();
         assert!(Shares::of(&cluster).unwrap_err().to_string().contains("guaranteed_gpus"));
+    }
+
+    #[test]
+    fn promises_that_no_pool_can_keep_are_none() {
+        let mut cluster = Cluster::of_vcs(&[("a", 1, 8), ("b", 1, 8)]).pooled();
+        cluster.vcs.iter_mut().for_each(|vc| vc.quota_milli = vec![(0, 12_000)]);
+        let said = Shares::of(&cluster).unwrap_err().to_string();
+        assert!(said.contains("a pool of 16 GPUs are promised 24"), "{said}");
+        cluster.vcs.iter_mut().for_each(|vc| vc.quota_milli = vec![(0, 8_000)]);
+        assert!(Shares::of(&cluster).is_ok());
+    }
+
+    #[test]
+    fn a_vc_alone_keeps_its_kinds_of_nodes() {
+        let mut cluster = Cluster::of_vcs(&[("a", 1, 8), ("b", 1, 8)]);
+        cluster.pools[0].groups.push(Group::fixed(2, 4));
+        cluster.vcs.push(Vc { guarantee_milli: vec![(0, 4_000)], ..Vc::new("c", 1) });
+        cluster.vcs[1].guarantee_milli = vec![(0, 4_000)];
+        let private = Shares::of(&cluster).unwrap().shared(&cluster, Sharing::Private).unwrap();
+        assert_eq!(private.pools[0], cluster.pools[0]);
+        assert!(is_private(&private));
     }
 
     #[test]

@@ -34,7 +34,7 @@
 //! * **Quota.** A VC with a quota has at most that many GPUs at work at the start of any job of it. A quota that shrinks
 //!   stops no running job.
 //! * **Guarantee.** A VC may have a guarantee in its pool: GPUs that it is served first for (see *Order*), and for which, with preemption, jobs
-//!   that borrow are stopped (see *Preemption*). A guarantee that changes is no event.
+//!   that borrow are stopped (see *Preemption*). A VC without one has a guarantee of 0. A guarantee that changes is no event.
 //! * **Warm start.** Jobs that ran when the replay begins are put on their nodes at time 0, in order of their start, by the
 //!   placement rule, with the run time they had left, and are not counted in the metrics; the segment begins at 0. One that does not
 //!   fit waits like any other.
@@ -96,7 +96,8 @@
 //!
 //! In a pool where VCs have guarantees, keys do not say who is stopped. A job that runs *borrows* if the GPUs of the jobs of its VC that run, up to
 //! it and with its own, in order of (start, job index), are more than its VC's guarantee. Only a waiting job within its VC's guarantee (of the
-//! first band, or under skip of the first walk) stops others: those that borrow at the beginning of the decision, the last in that order first. All else is as above.
+//! first band, or under skip of the first walk) stops others: those that borrow at the beginning of the decision, the last in that order first. All else is as above. As who stops others runs within its guarantee, it
+//! is stopped itself only where a guarantee shrinks, so that this comes to an end; who borrows may be stopped again and again.
 //!
 //! # Power
 //!
@@ -132,7 +133,7 @@
 //!    number), is the *target* until the next. It is carried out in this step, and, if the rate cuts it short, at the
 //!    beginning of the next minute.
 //! 2. *Demand*, with `wake_on_demand`. In a view of the pool in which booting members are powered, the jobs that wait
-//!    are taken in order (as many as a conservative scan looks at). One that its quota keeps from starting is passed
+//!    are taken in order, in two bands where VCs have guarantees (as many as a conservative scan looks at). One that its quota keeps from starting is passed
 //!    over, with the strict scan all of its VC's from there on. One that fits takes its GPUs in the view, and counts
 //!    for its quota there. For one that does not fit, members that are asleep, for `min_off_ms` at least, are added one
 //!    by one, lowest index first, until it does; then of those added, from the first, each without which it still fits

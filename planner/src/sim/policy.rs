@@ -321,15 +321,15 @@ impl Policy {
     /// # Errors
     /// Says which two things do not go together.
     pub fn goes_with(&self, cluster: &Cluster) -> Result<()> {
-        let guaranteed = |vc: &Vc| cluster.guarantees(usize::from(vc.pool));
-        if self.preemption == Preemption::Requeue && !cluster.vcs.iter().all(guaranteed) {
-            return Err(Error::Policy(
-                "jobs that lose what they did could stop each other for ever; `requeue` needs a cluster file that guarantees GPUs to VCs in every \
-                 pool (guaranteed_gpus)"
-                    .to_owned(),
-            ));
+        let without = |vc: &&Vc| !cluster.guarantees(usize::from(vc.pool));
+        match cluster.vcs.iter().find(without) {
+            Some(vc) if self.preemption == Preemption::Requeue => Err(Error::Policy(format!(
+                "jobs that lose what they did could stop each other for ever; `requeue` needs guaranteed_gpus in every pool, and nothing is guaranteed where VC \
+                 {} queues",
+                vc.name
+            ))),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// Whether it decides by how long jobs really run, which nobody knows beforehand: if it is told so, or if so many jobs have neither a time limit

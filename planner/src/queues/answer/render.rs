@@ -6,8 +6,9 @@ use tracecast_analytics::report::{
     Axis, BarLayout, BarSeries, Cell, Chart, ChartSeries, Column, Mark, Report, ReportTable, Section, format,
 };
 
+use super::super::search::SLACK;
 use super::super::share::Sharing;
-use super::{QueuesAnswer, QueuesCandidate, WaitOf};
+use super::{QueuesAnswer, QueuesCandidate, VcPlan, WaitOf};
 use crate::replay::fidelity::Verdict;
 
 /// VCs that a chart shows.
@@ -31,7 +32,7 @@ impl QueuesAnswer {
         let mut said = Vec::new();
         if matches!(self.fidelity.verdict, Verdict::FarOff) {
             said.push(format!(
-                "{} Say what the cluster does today with --order, --scan and --cluster.",
+                "{} That is to be expected of nodes or a policy other than those of the record; else name these with --cluster, --order and --scan.",
                 self.fidelity.sentence()
             ));
         }
@@ -51,6 +52,12 @@ impl QueuesAnswer {
                 format::duration(held.recommended.p95_wait_s)
             ));
         }
+        if held.cannot_run > 0 {
+            said.push(format!(
+                "**{} that run today could not run** as chosen: they ask for more than the ceiling of their VC.",
+                format::counted(held.cannot_run, "later job", "later jobs")
+            ));
+        }
         if let (Some(needed), true) = (held.nodes_instead, self.followed) {
             said.push(format!(
                 "With everything else as today, the same mean wait would take {} nodes instead of {}.",
@@ -59,10 +66,15 @@ impl QueuesAnswer {
             ));
         }
         said.push(self.incentive());
+        said.extend(self.than_today());
         said.extend(self.ablation());
+        said.extend(self.naive());
+        if let Some(recommendation) = &self.recommendation {
+            said.push(format!("Confidence: {}. {}", recommendation.confidence.in_words(), recommendation.risk));
+        }
         if self.followed {
             said.push(format!(
-                "The best of what was tried, seen with hindsight, waits {} on average.",
+                "The best of what was allowed, by mean and 95 % together and seen with hindsight, waits {} on average.",
                 format::duration(held.hindsight.mean_wait_s)
             ));
         }
@@ -86,7 +98,7 @@ impl QueuesAnswer {
             })
             .collect();
         if worse.is_empty() {
-            "No VC has a 95 % wait that is longer than on nodes of its own by more than chance.".to_owned()
+            "No VC with at least 20 later jobs has a 95 % wait that is longer than on nodes of its own by more than chance.".to_owned()
         } else {
             format!(
                 "**Longer than on nodes of their own**, by more than chance, is the 95 % wait of {}.",
@@ -102,10 +114,33 @@ impl QueuesAnswer {
             .filter(|setup| self.followed && setup.sharing != Sharing::AsToday && setup.policy != self.today)?;
         let sharing = self.beside(setup.sharing, &self.today)?;
         let order = self.beside(Sharing::AsToday, &setup.policy)?;
+        let idle = sharing.later.mean_wait_s <= setup.later.mean_wait_s;
         Some(format!(
-            "Of the two changes, sharing alone gives a mean wait of {}, the order alone one of {}.",
+            "Of the two changes, sharing alone gives a mean wait of {}, the order alone one of {}.{}",
             format::duration(sharing.later.mean_wait_s),
-            format::duration(order.later.mean_wait_s)
+            format::duration(order.later.mean_wait_s),
+            if idle { " On the later jobs the order did not help: it may be left as it is." } else { "" }
+        ))
+    }
+
+    /// VCs that wait longer than today, where today is not nodes of their own.
+    fn than_today(&self) -> Option<String> {
+        let longer = |vc: &&VcPlan| {
+            let (Some(today), Some(chosen)) = (vc.today, vc.recommended) else { return false };
+            chosen.p95_wait_s > today.p95_wait_s * (1.0 + SLACK.0) + SLACK.1
+        };
+        let names: Vec<&str> = self.vcs.iter().filter(longer).map(|vc| vc.vc.as_str()).collect();
+        (self.followed && !names.is_empty())
+            .then(|| format!("**Longer than today** is the 95 % wait of the later jobs of {}.", names.join(", ")))
+    }
+
+    /// What one pool without shares would do.
+    fn naive(&self) -> Option<String> {
+        let pool = self.beside(Sharing::OnePool, &self.today).filter(|_| self.followed)?;
+        let why = if pool.allowed { "It was allowed, and cost more on the earlier jobs" } else { "It was not allowed" };
+        Some(format!(
+            "One pool without shares, with nothing else changed, waits {} on average. {why}.",
+            format::duration(pool.later.mean_wait_s)
         ))
     }
 
@@ -114,8 +149,8 @@ impl QueuesAnswer {
             "What to set, VC by VC",
             vec![
                 Column::text("VC"),
-                Column::number("Own share, GPUs"),
-                Column::text("At most, GPUs"),
+                Column::number(format!("Own share, {}", self.resource.many())),
+                Column::text(format!("At most, {}", self.resource.many())),
                 Column::number("Later jobs"),
                 Column::number("95 % wait today"),
                 Column::number("On its own nodes"),
@@ -215,11 +250,13 @@ impl QueuesAnswer {
             .with_chart(self.front())
             .with_definition("**Borrow**: one pool of all nodes, in which jobs that keep a VC within its own share go before all others; a VC may use all, or so many times its share.")
             .with_definition("**Reclaim**: when such a job does not fit, jobs that borrow are stopped for it, the last started first, and begin anew. What they lose counts as waiting.")
-            .with_definition("**No shares**: one pool, first come, first served across VCs.")
-            .with_definition("**On the front**: no allowed way has both a shorter mean and a shorter 95 % wait on the earlier jobs.")
-            .with_definition(
-                "**Wrongs**: a VC is wronged if its mean or 95 % wait in a half of the earlier time is more than 5 % and a minute longer than on its own nodes.",
-            )
+            .with_definition("**No shares**: one pool in which no VC has anything of its own.")
+            .with_definition("**On the front**: no allowed way is better in the mean or the 95 % wait of the earlier jobs without being worse in the other.")
+            .with_definition(format!(
+                "**Wrongs**: a VC is wronged if its mean or 95 % wait in a half of the earlier time is more than {} and {} longer than on its own nodes.",
+                format::percent(SLACK.0),
+                format::duration(SLACK.1)
+            ))
     }
 
     fn front(&self) -> Chart {

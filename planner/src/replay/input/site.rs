@@ -239,6 +239,9 @@ impl Site {
                 let pool = pools.get(shared).copied().unwrap_or(0);
                 let quota_milli = self.quota(first, at, origin_ms)?;
                 let guarantee_milli = match first.guaranteed_gpus {
+                    Some(gpus) if first.quota_gpus.is_some_and(|quota| gpus > quota) => {
+                        return Err(self.wrong(at, format!("VC {name} is guaranteed more than its quota_gpus allows")));
+                    }
                     Some(gpus) => vec![(i64::MIN, self.milli(gpus, at)?)],
                     None => Vec::new(),
                 };
@@ -294,7 +297,11 @@ impl Site {
     /// A number of GPUs in thousandths.
     fn milli(&self, gpus: f64, at: usize) -> Result<u64> {
         let fits = (0.0..=1e9).contains(&gpus);
-        if fits { Ok((gpus * 1000.0).round() as u64) } else { Err(self.wrong(at, format!("{gpus} is no quota"))) }
+        if fits {
+            Ok((gpus * 1000.0).round() as u64)
+        } else {
+            Err(self.wrong(at, format!("{gpus} is no number of GPUs; write 0 or more")))
+        }
     }
 
     fn quota(&self, vc: &VcEntry, at: usize, origin_ms: Option<i64>) -> Result<Vec<(i64, u64)>> {

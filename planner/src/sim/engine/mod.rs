@@ -9,6 +9,7 @@
 
 mod action;
 mod event;
+mod guarantee;
 #[cfg(test)]
 mod laws;
 mod power;
@@ -577,54 +578,6 @@ impl<'a> Run<'a> {
     pub(super) fn fits_quota(&self, job: u32) -> bool {
         let vc = usize::from(self.workload.vc[job as usize]);
         self.quota[vc].is_none_or(|quota| self.used[vc] + self.shape(job).amount() <= quota)
-    }
-
-    /// Waiting jobs in the order's order, those within the guarantees of their VCs first, and how many these are. O(jobs).
-    pub(super) fn banded(&self, order: Vec<u32>) -> (Vec<u32>, usize) {
-        if !self.guaranteed {
-            return (order, 0);
-        }
-        let mut left = self.guarantees();
-        left.iter_mut().zip(&self.used).for_each(|(left, used)| *left -= i128::from(*used));
-        let (mut within, beyond): (Vec<u32>, Vec<u32>) =
-            order.into_iter().partition(|job| self.counts_within(&mut left, *job));
-        let count = within.len();
-        within.extend(beyond);
-        (within, count)
-    }
-
-    /// Whether a job would keep its VC within its guarantee now.
-    pub(super) fn is_within(&self, job: u32) -> bool {
-        let vc = usize::from(self.workload.vc[job as usize]);
-        self.used[vc] + self.shape(job).amount() <= self.cluster.vcs[vc].guarantee_at(self.now)
-    }
-
-    /// Running jobs that borrow beyond the guarantees of their VCs, the last started first. O(running × log running).
-    pub(super) fn borrowers(&self) -> Vec<u32> {
-        let running = self.running.iter().map(|segment| &self.schedule.segments[*segment as usize]);
-        let mut running: Vec<(i64, u32, bool)> =
-            running.map(|segment| (segment.start_ms, segment.job, self.has_progressed(segment))).collect();
-        running.sort_unstable();
-        let mut left = self.guarantees();
-        let mut borrowers: Vec<u32> = running
-            .into_iter()
-            .filter(|(_, job, progressed)| !self.counts_within(&mut left, *job) && *progressed)
-            .map(|(_, job, _)| job)
-            .collect();
-        borrowers.reverse();
-        borrowers
-    }
-
-    /// What each VC is guaranteed now, thousandths of GPUs.
-    fn guarantees(&self) -> Vec<i128> {
-        self.cluster.vcs.iter().map(|vc| i128::from(vc.guarantee_at(self.now))).collect()
-    }
-
-    /// Takes a job out of what is `left` of its VC's guarantee; whether that was enough.
-    fn counts_within(&self, left: &mut [i128], job: u32) -> bool {
-        let left = &mut left[usize::from(self.workload.vc[job as usize])];
-        *left -= i128::from(self.shape(job).amount());
-        *left >= 0
     }
 
     /// Run done, cost owed and GPU time held by a job, to now.

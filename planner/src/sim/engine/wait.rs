@@ -111,12 +111,9 @@ impl<'a> Queue<'a> {
         }
     }
 
-    /// Whether a job that waits is such; of a queue in no order only.
+    /// Whether a job that waits in no order is such.
     pub(in crate::sim) fn any(&self, such: impl Fn(u32) -> bool) -> bool {
-        match self {
-            Self::Ranked(ranked, _) => ranked.len() > 0,
-            Self::Loose(jobs) => jobs.iter().any(|job| such(*job)),
-        }
+        matches!(self, Self::Loose(jobs) if jobs.iter().any(|job| such(*job)))
     }
 
     /// A job joins.

@@ -8,7 +8,7 @@
 //! counts it before the second (14); under skip the second is within the guarantee (6).
 
 use super::{Refusal, Refused};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::sim::engine::{Action, Run};
 use crate::sim::policy::{Preemption, Scan};
 
@@ -84,10 +84,10 @@ impl Run<'_> {
         }
         walk.refused = Refused::default();
         walk.stopped = true;
-        // It was seen to fit once they are gone; if it does not, it waits on.
-        if self.try_start(job)?.is_err() {
-            self.queue.insert(job);
+        // Else both would take turns, a second each.
+        match self.try_start(job)? {
+            Ok(()) => Ok(()),
+            Err(_) => Err(Error::Action(format!("others stop for job {job}, which does not start"))),
         }
-        Ok(())
     }
 }
