@@ -33,7 +33,7 @@ use crate::replay::compare::{self, Comparison, Difference, Merit};
 use crate::replay::fidelity::Fidelity;
 use crate::replay::input::Loaded;
 use crate::replay::metric::JobTimes;
-use crate::sim::{Cluster, Estimate, Group, Order, Outcome, Policy, Preemption, Scan, Schedule, Workload, simulate};
+use crate::sim::{Cluster, Estimate, Group, Order, Outcome, Policy, Preemption, Scan, Workload, simulate};
 
 /// Fewest jobs of a VC that are judged.
 const FEWEST_OF_VC: usize = 20;
@@ -297,7 +297,7 @@ pub fn search(loaded: &Loaded, request: &QueuesRequest, done: &(dyn Fn() + Sync)
     let two_thirds = workload.submit_ms.get(workload.len() * 2 / 3).copied().unwrap_or(0);
     let split_ms = request.eval_from_ms.map_or(two_thirds, |from| from - workload.origin_ms);
     let known = known_at(loaded, split_ms);
-    let setups = setups(workload, &request.today);
+    let setups = setups(&known, &request.today);
     // Nodes of one's own, under today's policy, then every candidate.
     let private = Setup { sharing: Sharing::Private, policy: request.today.clone() };
     let mut runs: Vec<(Cluster, Policy)> = vec![(shares.shared(cluster, Sharing::Private)?, replayed(&private))];
@@ -399,8 +399,9 @@ pub fn search(loaded: &Loaded, request: &QueuesRequest, done: &(dyn Fn() + Sync)
     } else {
         None
     };
-    let before = loaded.recorded_cluster.as_ref().unwrap_or(cluster);
-    let schedule: Schedule = simulate(workload, before, &request.today)?;
+    // The record's own nodes may guarantee nothing that today's policy could requeue for.
+    let recorded = loaded.recorded_cluster.as_ref().filter(|before| request.today.goes_with(before).is_ok());
+    let schedule = simulate(workload, recorded.unwrap_or(cluster), &request.today)?;
     Ok(SearchOutcome {
         split_ms,
         private: waited(private, &jobs).unwrap_or(NONE),

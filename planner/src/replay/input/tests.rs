@@ -296,7 +296,11 @@ fn wrong_cluster_files_are_told_with_their_line() {
         ("[[vc]]\nname = \"a\"\nnodes = -1\n", 3, ""),
         ("[[vc]]\nname = \"a\"\n", 2, "either `nodes` of its own or a `pool`"),
         ("[[vc]]\nname = \"a\"\npool = \"p\"\n", 2, "no [[pool]] called `p`"),
-        ("[[vc]]\nname = \"a\"\nnodes = 1\nquota_gpus = 3\n", 2, "a quota is for a VC that shares a pool"),
+        (
+            "[[vc]]\nname = \"a\"\nnodes = 1\nquota_gpus = 3\n",
+            2,
+            "a quota or a guarantee is for a VC that shares a pool",
+        ),
         ("[[vc]]\nname = \"a\"\nnodes = 1\ngpus_per_node = 65\n", 1, "1 to 64"),
         (
             "[[vc]]\nname = \"a\"\nnodes = 1\nsizes = [{ at_s = 5, nodes = 1 }, { at_s = 2, nodes = 3 }]\n",
