@@ -26,20 +26,21 @@ pub(super) fn look(
 ) -> Result<(Option<Recommendation>, String), String> {
     let pooling = pooling.as_ref().map_err(|reason| format!("The trace does not allow it: {reason}."))?;
     let told = pooling.sentence();
+    let scan = pooling.replays.first().map_or(Scan::Skip, |first| first.scan);
+    let named = if scan == Scan::Strict { "strict" } else { "skip" };
+    let with_command = |found: Recommendation| Recommendation {
+        command: Some(format!("tracecast plan queues TRACE --scan {named} --emit slurm,kueue --emit-to queues")),
+        ..found
+    };
     if !pooling.is_believed() || pooling.jobs > MOST_JOBS {
-        return Ok((pooling.recommendation(), told));
+        return Ok((pooling.recommendation().map(with_command), told));
     }
     let mut loaded = load(trace, None, &Options::default()).map_err(|error| super::in_a_line(&error))?;
     loaded.workload.predicted_s = last_two(&JobFacts::of(trace), &loaded);
-    let scan = pooling.replays.first().map_or(Scan::Skip, |first| first.scan);
     let request = QueuesRequest { eval_from_ms: None, today: Policy { scan, ..Policy::default() }.on(loaded.resource) };
     let answer = QueuesAnswer::of(trace, &loaded, String::new(), &request, &|| ());
     let answer = answer.map_err(|error| super::in_a_line(&error))?;
-    let scan = if scan == Scan::Strict { "strict" } else { "skip" };
-    let recommendation = answer.recommendation.map(|found| Recommendation {
-        command: Some(format!("tracecast plan queues TRACE --scan {scan} --emit slurm,kueue --emit-to queues")),
-        ..found
-    });
+    let recommendation = answer.recommendation.map(with_command);
     let later = format::counted(answer.held_out.today.jobs, "later job", "later jobs");
     Ok((recommendation, format!("{told} On {later}: {}", answer.action.replace("**", ""))))
 }
