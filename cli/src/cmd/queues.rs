@@ -1,10 +1,8 @@
 //! `tracecast plan queues`.
 
-use std::fs::File;
-use std::io::BufReader;
 use std::path::PathBuf;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use clap::{Args, ValueEnum};
 use tracecast_analytics::facts::JobFacts;
 use tracecast_analytics::report::format;
@@ -13,12 +11,12 @@ use tracecast_analytics::time::{Window, Written, Zone};
 use tracecast_planner::queues::emit::{self, GPU_RESOURCE};
 use tracecast_planner::queues::{QueuesAnswer, QueuesRequest, search};
 use tracecast_planner::replay::answer::Subject;
-use tracecast_planner::replay::input::{Column, Options, last_two, load};
+use tracecast_planner::replay::input::{Options, last_two, load};
 
 use crate::args::{Reading, TIMES, duration, resource};
 use crate::cmd::answer::{self, Answering};
 use crate::cmd::describe;
-use crate::cmd::simulate::{PolicyArguments, given};
+use crate::cmd::simulate::{PolicyArguments, given, predictions};
 use crate::exit::Usage;
 use crate::progress::Steps;
 use crate::{early, output, source};
@@ -112,13 +110,7 @@ pub(crate) fn plan(asked: &PlanQueues, quiet: bool) -> Result<()> {
     let all = Window::new(["--from", "--eval-to"], asked.from.as_ref(), asked.eval_to.as_ref())?;
     let today = given(&asked.today).policy(true)?;
     let site = asked.cluster.as_deref().map(source::site).transpose()?;
-    let predictions = match &asked.predictions {
-        None => None,
-        Some(path) => {
-            let file = File::open(path).with_context(|| format!("open {}", path.display()))?;
-            Some(Column::parse(&path.display().to_string(), "predicted_duration_s", false, BufReader::new(file))?)
-        }
-    };
+    let predictions = predictions(asked.predictions.as_deref())?;
     let trace = source::open_whole(&asked.sources, &asked.reading, quiet, NEEDED)?;
     let title = describe::title(&trace, &asked.sources);
     let zone = Zone::named(&trace.zone)?;

@@ -410,16 +410,22 @@ struct Files {
     score: Option<Column>,
 }
 
+/// Predictions from a file, if one is named.
+pub(crate) fn predictions(path: Option<&Path>) -> Result<Option<Column>> {
+    column(path, "predicted_duration_s", false)
+}
+
+fn column(path: Option<&Path>, name: &str, signed: bool) -> Result<Option<Column>> {
+    let Some(path) = path else { return Ok(None) };
+    let file = File::open(path).with_context(|| format!("open {}", path.display()))?;
+    Ok(Some(Column::parse(&path.display().to_string(), name, signed, BufReader::new(file))?))
+}
+
 /// Reads them.
 fn files(request: &Simulate) -> Result<Files> {
-    let read = |path: &Option<PathBuf>, name: &str, signed: bool| -> Result<Option<Column>> {
-        let Some(path) = path else { return Ok(None) };
-        let file = File::open(path).with_context(|| format!("open {}", path.display()))?;
-        Ok(Some(Column::parse(&path.display().to_string(), name, signed, BufReader::new(file))?))
-    };
     Ok(Files {
-        predictions: read(&request.jobs.predictions, "predicted_duration_s", false)?,
-        score: read(&request.jobs.score, "score", true)?,
+        predictions: predictions(request.jobs.predictions.as_deref())?,
+        score: column(request.jobs.score.as_deref(), "score", true)?,
     })
 }
 

@@ -428,10 +428,6 @@ fn worse(found: &SearchOutcome, name: &dyn Fn(usize) -> String) -> Vec<WorseVc> 
 fn vcs(loaded: &Loaded, shares: &Shares, found: &SearchOutcome, sharing: Sharing) -> Vec<VcPlan> {
     let cluster = &loaded.cluster;
     let apart = is_private(cluster);
-    let sole = |at: usize| {
-        let pool = cluster.vcs.get(at).map(|vc| vc.pool);
-        cluster.vcs.iter().filter(|other| Some(other.pool) == pool).count() == 1
-    };
     let mut largest = vec![0.0; cluster.vcs.len()];
     for (job, vc) in loaded.workload.vc.iter().enumerate() {
         if let Some(largest) = largest.get_mut(usize::from(*vc)) {
@@ -460,7 +456,7 @@ fn vcs(loaded: &Loaded, shares: &Shares, found: &SearchOutcome, sharing: Sharing
             own,
             most_gpus: match sharing {
                 Sharing::Borrowing { ceiling: Some(ceiling), .. } => Some(ceiling_of(own_gpus, ceiling)),
-                Sharing::AsToday | Sharing::Private if sole(at) => Some(own_gpus),
+                Sharing::AsToday | Sharing::Private if cluster.is_alone(vc) => Some(own_gpus),
                 Sharing::AsToday | Sharing::Private => vc.quota_milli.last().map(|(_, milli)| *milli as f64 / 1e3),
                 Sharing::Borrowing { ceiling: None, .. } | Sharing::OnePool => None,
             },

@@ -387,8 +387,12 @@ pub fn search(loaded: &Loaded, request: &QueuesRequest, done: &(dyn Fn() + Sync)
     let of_vcs: Result<Vec<VcOutcome>> = by_vc(workload, &ran)
         .into_par_iter()
         .map(|(vc, jobs)| {
-            let change = compared(workload, &jobs, &[("private", private), ("chosen", picked)])?;
-            let change = change.differences.into_iter().next().filter(|_| jobs.len() >= FEWEST_OF_VC);
+            let change = if jobs.len() >= FEWEST_OF_VC {
+                let change = compared(workload, &jobs, &[("private", private), ("chosen", picked)])?;
+                change.differences.into_iter().next()
+            } else {
+                None
+            };
             let of = |times: &Times| waited(times, &jobs).unwrap_or(NONE);
             Ok(VcOutcome { vc, today: of(today), private: of(private), chosen: of(picked), change })
         })

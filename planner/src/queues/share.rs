@@ -12,6 +12,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::error::{Error, Result};
+use crate::sim::cluster::amount_at;
 use crate::sim::{Cluster, Group, Pool, Vc};
 
 /// Thousandths in a GPU.
@@ -82,8 +83,7 @@ impl Shares {
             .vcs
             .iter()
             .map(|vc| {
-                let sole = cluster.vcs.iter().filter(|other| other.pool == vc.pool).count() == 1;
-                match (sole, vc.guarantee_milli.is_empty(), vc.quota_milli.is_empty()) {
+                match (cluster.is_alone(vc), vc.guarantee_milli.is_empty(), vc.quota_milli.is_empty()) {
                     (true, ..) => Ok(cluster.pools.get(usize::from(vc.pool)).map(gpus_of).unwrap_or_default()),
                     (false, false, _) => Ok(vc.guarantee_milli.clone()),
                     (false, true, false) => Ok(vc.quota_milli.clone()),
@@ -158,7 +158,7 @@ impl Shares {
         for (vc, own) in cluster.vcs.iter().zip(&self.0) {
             let pool = found.pools.len() as u16;
             let groups = cluster.pools.get(usize::from(vc.pool)).map_or(&[][..], |pool| &pool.groups);
-            if cluster.vcs.iter().filter(|other| other.pool == vc.pool).count() == 1 {
+            if cluster.is_alone(vc) {
                 found.pools.push(Pool { groups: groups.to_vec() });
                 found.vcs.push(Vc::new(vc.name.clone(), pool));
                 continue;
@@ -183,8 +183,7 @@ impl Shares {
 
 /// An amount at a moment, GPUs.
 fn at_moment(amounts: &[(i64, u64)], now: i64) -> f64 {
-    let current = amounts.partition_point(|(from, _)| *from <= now).saturating_sub(1);
-    amounts.get(current).map_or(0.0, |(_, milli)| *milli as f64 / MILLI as f64)
+    amount_at(amounts, now) as f64 / MILLI as f64
 }
 
 /// The most GPUs that a VC with a share of `gpus` may use under a ceiling.
@@ -194,10 +193,7 @@ pub fn ceiling_of(gpus: f64, ceiling: f64) -> f64 {
 
 /// Whether every VC is on nodes of its own.
 pub fn is_private(cluster: &Cluster) -> bool {
-    let mut pools: Vec<u16> = cluster.vcs.iter().map(|vc| vc.pool).collect();
-    pools.sort_unstable();
-    pools.dedup();
-    pools.len() == cluster.vcs.len()
+    cluster.vcs.iter().all(|vc| cluster.is_alone(vc))
 }
 
 /// GPUs of a pool over time, thousandths.

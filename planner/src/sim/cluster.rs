@@ -61,9 +61,14 @@ impl Vc {
 
     /// Its guarantee at a moment, thousandths of GPUs; 0 without one.
     pub fn guarantee_at(&self, now: i64) -> u64 {
-        let current = self.guarantee_milli.partition_point(|(from, _)| *from <= now).saturating_sub(1);
-        self.guarantee_milli.get(current).map_or(0, |(_, amount)| *amount)
+        amount_at(&self.guarantee_milli, now)
     }
+}
+
+/// What of amounts in order of time, the first of which holds from the beginning, holds at a moment; 0 without any.
+pub fn amount_at(amounts: &[(i64, u64)], now: i64) -> u64 {
+    let current = amounts.partition_point(|(from, _)| *from <= now).saturating_sub(1);
+    amounts.get(current).map_or(0, |(_, amount)| *amount)
 }
 
 /// A node out of service.
@@ -99,6 +104,11 @@ impl Cluster {
             cluster.vcs.push(Vc::new(*name, at));
         }
         cluster
+    }
+
+    /// Whether a VC has the nodes that it queues for to itself.
+    pub fn is_alone(&self, vc: &Vc) -> bool {
+        self.vcs.iter().filter(|other| other.pool == vc.pool).count() == 1
     }
 
     /// Whether a VC of a pool has a guarantee.

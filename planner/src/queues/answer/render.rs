@@ -39,11 +39,10 @@ impl QueuesAnswer {
         said.push(self.action.clone());
         let held = &self.held_out;
         if self.chosen > 0 {
-            let change = held.mean_wait_change_s.map_or_else(String::new, |change| {
+            let shorter = held.mean_wait_change_s.filter(|change| change.high < 0.0);
+            let change = shorter.map_or_else(String::new, |change| {
                 format!(" (by {} to {})", format::duration(-change.high), format::duration(-change.low))
             });
-            let change =
-                if held.mean_wait_change_s.is_some_and(|change| change.high < 0.0) { change } else { String::new() };
             said.push(format!(
                 "On the later jobs the mean wait goes from {} to **{}**{change}, the 95 % quantile from {} to **{}**.",
                 format::duration(held.today.mean_wait_s),

@@ -6,7 +6,7 @@
 
 mod conservative;
 mod easy;
-mod guaranteed;
+mod loose;
 mod preempt;
 mod slurm;
 mod strict;
@@ -40,8 +40,7 @@ impl Run<'_> {
             (Queue::Ranked(..), Scan::Skip) => self.walk_skip(),
             (Queue::Ranked(..), Scan::Easy) => self.walk_easy(),
             (Queue::Loose(_), Scan::Easy) => self.walk_easy_loose(),
-            (Queue::Loose(_), _) if self.guaranteed => self.walk_guaranteed(),
-            (Queue::Loose(_), _) if self.policy.preemption == Preemption::Never => self.walk_loose(),
+            (Queue::Loose(_), _) if self.guaranteed || self.policy.preemption == Preemption::Never => self.walk_loose(),
             (Queue::Loose(_), _) => self.walk_preempting(),
         }
     }

@@ -6,10 +6,10 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::{Refusal, Refused};
+use super::Refusal;
 use crate::error::Result;
 use crate::sim::engine::{Queue, Run};
-use crate::sim::policy::{Order, Scan};
+use crate::sim::policy::Order;
 
 impl Run<'_> {
     /// Strict, ranked: classes are VCs.
@@ -56,30 +56,6 @@ impl Run<'_> {
         if let Queue::Ranked(ranked, _) = &mut self.queue {
             ranked.remove(class, rank);
         }
-    }
-
-    /// Strict and skip where the order must be found anew.
-    pub(super) fn walk_loose(&mut self) -> Result<()> {
-        let order = self.sorted();
-        let strict = self.policy.scan == Scan::Strict;
-        let mut blocked_vcs: Vec<u16> = Vec::new();
-        let mut refused = Refused::default();
-        let mut over = false;
-        for job in order {
-            let vc = self.workload.vc[job as usize];
-            if over || blocked_vcs.contains(&vc) || refused.holds(self, job) {
-                self.queue.insert(job);
-                continue;
-            }
-            let Err(refusal) = self.try_start(job)? else { continue };
-            self.queue.insert(job);
-            match (strict, refusal) {
-                (true, Refusal::Nodes) => over = true,
-                (true, Refusal::Quota) => blocked_vcs.push(vc),
-                (false, _) => refused.insert(self, job),
-            }
-        }
-        Ok(())
     }
 
     /// The walk of the Helios simulator's QSSF: jobs that arrive at an empty queue go by GPUs in their first tick, all others by

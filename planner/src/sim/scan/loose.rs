@@ -1,6 +1,6 @@
-//! The walks without reservations where VCs have guarantees.
+//! The walks without reservations where the order must be found anew, and where VCs have guarantees.
 //!
-//! Strict goes through the two bands of the queue. Skip goes through the queue twice: first come the jobs that keep their VC within its guarantee as it is
+//! Without guarantees there is one band, and one walk. With them strict goes through the two bands of the queue. Skip goes through the queue twice: first come the jobs that keep their VC within its guarantee as it is
 //! at their turn, then the others; what was passed over holds up nobody. With preemption, jobs of the first round (or band) stop jobs that borrow. O(waiting)
 //! placements, and O(running) more for each job that stops others.
 //!
@@ -25,8 +25,8 @@ struct Walk {
 }
 
 impl Run<'_> {
-    /// Strict and skip, where VCs have guarantees.
-    pub(super) fn walk_guaranteed(&mut self) -> Result<()> {
+    /// Strict and skip, where the order must be found anew or VCs have guarantees.
+    pub(super) fn walk_loose(&mut self) -> Result<()> {
         // Where nothing is free, only who may stop others can start.
         if self.is_full() && !self.queue.any(|job| self.is_within(job)) {
             return Ok(());
