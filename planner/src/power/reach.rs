@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use rayon::prelude::*;
 use tracecast_analytics::time::HOUR_MS;
 use tracecast_predictors::demand::{Seen, Series};
 use tracecast_predictors::matrix::Matrix;
@@ -187,8 +188,11 @@ impl Reach {
         for seed in (1..=BAGS).filter(|_| !horizons.is_empty()) {
             let drawn = draw(series, &range, most, seed);
             let shared = if drawn.rows.rows() < LEAST_ROWS { None } else { Some(SharedRows::of(&drawn.rows)?) };
-            for (ahead, classifiers) in &mut fitted {
-                classifiers.push(drawn.grow(shared.as_ref(), series, &range, *ahead, seed)?);
+            let grow =
+                |(ahead, _): &(usize, Vec<Classifier>)| drawn.grow(shared.as_ref(), series, &range, *ahead, seed);
+            let grown: Vec<Result<Classifier>> = fitted.par_iter().map(grow).collect();
+            for ((_, classifiers), grown) in fitted.iter_mut().zip(grown) {
+                classifiers.push(grown?);
             }
         }
         Ok(Self { horizons: fitted, most })

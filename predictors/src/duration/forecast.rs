@@ -333,13 +333,12 @@ pub fn quartet(features: &Matrix, labels: &[f32], settings: &Settings) -> Result
 fn four(columns: Vec<u32>, part: &Matrix, labels: &[f32], trees: Trees) -> Result<Quartet> {
     let rows = SharedRows::of(part)?;
     let grow = |target: Target| Boosted { target, trees }.fit_shared(&rows, labels);
-    Ok(Quartet {
-        columns,
-        mean: grow(Target::Mean)?,
-        low: grow(Target::Quantile(0.1))?,
-        middle: grow(Target::Quantile(0.5))?,
-        high: grow(Target::Quantile(0.9))?,
-    })
+    let of_quantile = |level: f64| move || grow(Target::Quantile(level));
+    let ((mean, low), (middle, high)) = rayon::join(
+        || rayon::join(|| grow(Target::Mean), of_quantile(0.1)),
+        || rayon::join(of_quantile(0.5), of_quantile(0.9)),
+    );
+    Ok(Quartet { columns, mean: mean?, low: low?, middle: middle?, high: high? })
 }
 
 impl Quartet {

@@ -15,6 +15,7 @@
 
 use std::ops::Range;
 
+use rayon::prelude::*;
 use tracecast_analytics::time::{DAY_MS, HOUR_MS, Zone};
 
 use super::naive::period_before;
@@ -201,7 +202,7 @@ impl BoostedDemand {
         let rows = SharedRows::of(&rows)?;
         let grow =
             |level: f64| Boosted { target: Target::Quantile(level), trees: settings.trees }.fit_shared(&rows, &labels);
-        let trees = GROWN.into_iter().map(grow).collect::<Result<Vec<FittedTrees>>>()?;
+        let trees = GROWN.into_par_iter().map(grow).collect::<Result<Vec<FittedTrees>>>()?;
         Ok(Self { scales, trees })
     }
 
