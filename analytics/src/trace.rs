@@ -4,7 +4,7 @@ mod merge;
 mod select;
 pub mod stray;
 
-pub use select::Selected;
+pub use select::{Selected, Submitted};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -73,6 +73,18 @@ pub struct Trace {
     pub prices: PriceTable,
     /// Spot availability.
     pub availability: AvailabilityTable,
+}
+
+impl Trace {
+    /// From the first to the last moment that a record of a job or an attempt names, milliseconds since the Unix epoch. O(rows).
+    pub fn observation(&self) -> Option<(i64, i64)> {
+        let (jobs, attempts) = (&self.jobs, &self.attempts);
+        let times = || {
+            let of_jobs = jobs.submit.iter().chain(jobs.start.iter()).chain(jobs.end.iter());
+            of_jobs.chain(attempts.start.iter()).chain(attempts.end.iter()).flatten()
+        };
+        Some((times().min()?, times().max()?))
+    }
 }
 
 impl Default for Trace {

@@ -55,6 +55,34 @@ impl Reading {
     }
 }
 
+/// The time in which jobs were submitted that are looked at.
+#[derive(Debug, Default, Args)]
+pub(crate) struct Between {
+    /// Look only at jobs that were submitted at this time or later [default: from the first job]
+    ///
+    /// Rates and queues are then over the time between --from and --to. What needs all jobs of a cluster is left out, as with --where: jobs that
+    /// were submitted before may still have run.
+    #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true)]
+    pub(crate) from: Option<Written>,
+    /// Look only at jobs that were submitted before this time, where a date includes that day [default: to the last job]
+    #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true)]
+    pub(crate) to: Option<Written>,
+}
+
+impl Between {
+    /// The window, checked as far as that can be before anything is read.
+    pub(crate) fn window(&self) -> anyhow::Result<Window<'_>> {
+        window(&self.from, &self.to)
+    }
+
+    /// What is asked for, as it is typed; `None` if nothing is.
+    pub(crate) fn typed(&self) -> Option<String> {
+        let side = |name: &str, at: &Option<Written>| at.as_ref().map(|at| format!("{name} {at}"));
+        let sides: Vec<String> = [side("--from", &self.from), side("--to", &self.to)].into_iter().flatten().collect();
+        (!sides.is_empty()).then(|| sides.join(" "))
+    }
+}
+
 fn reader(id: &str) -> Result<String, &'static str> {
     let known = ingest::readers().iter().any(|reader| reader.id() == id);
     known.then(|| id.to_owned()).ok_or("no such reader; `tracecast formats` lists them")

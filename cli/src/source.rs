@@ -12,7 +12,7 @@ use tracecast_analytics::time::Zone;
 use tracecast_analytics::{Trace, storage};
 use tracecast_planner::replay::input::Site;
 
-use crate::args::Reading;
+use crate::args::{Between, Reading};
 use crate::exit::Usage;
 use crate::output;
 use crate::progress::Bar;
@@ -24,6 +24,32 @@ pub(crate) fn open(sources: &[PathBuf], reading: &Reading, quarantine: Option<&P
     ingest::check_usable(&trace)?;
     #[cfg(feature = "query")]
     let trace = selected(trace, reading, quiet)?;
+    Ok(trace)
+}
+
+/// As [`open`], of the jobs that were submitted in a time.
+pub(crate) fn open_between(
+    sources: &[PathBuf],
+    reading: &Reading,
+    between: &Between,
+    quarantine: Option<&Path>,
+    quiet: bool,
+) -> Result<Trace> {
+    let window = between.window()?;
+    let mut trace = open(sources, reading, quarantine, quiet)?;
+    let Some(typed) = between.typed() else { return Ok(trace) };
+    let (from_ms, to_ms) = window.resolve(&Zone::named(&trace.zone)?)?;
+    let before = trace.jobs.submit.len();
+    trace.select_submitted(from_ms, to_ms, &typed);
+    if let Some(selected) = trace.selected.as_ref().filter(|selected| selected.jobs < before as u64) {
+        output::say(quiet, &format!("tracecast: {}", printable(&selected.sentence())));
+    }
+    if trace.jobs.submit.is_empty() {
+        return Err(Usage(format!(
+            "{typed}: no job was submitted then; `tracecast query` shows from when to when there are jobs"
+        ))
+        .into());
+    }
     Ok(trace)
 }
 

@@ -66,6 +66,30 @@ fn a_date_is_the_same_day_for_every_command() {
     let plan = ask(&[&["plan", "power", &source, "--slot", "30min"], &days[..]].concat());
     // Two days of 48 slots.
     assert_eq!(plan["slots"], 96);
+
+    // Descriptions and folders hold the jobs that were submitted then, and their rates are over these 24 hours.
+    let chosen = ["--from", "2020-04-10", "--to", "2020-04-10"];
+    let described = ask(&[&["describe", &source, "--json"], &chosen[..]].concat());
+    assert_eq!((&described["summary"]["jobs"], &described["summary"]["from_ms"]), (&24.into(), &MIDNIGHT_MS.into()));
+    assert_eq!(described["summary"]["to_ms"], MIDNIGHT_MS + DAY_MS);
+    assert!(described["missing"].to_string().contains("only those with `--from 2020-04-10 --to 2020-04-10`"));
+    let trace = folder.path("day");
+    let ingested = tracecast(&[&["ingest", &source, "--out", &trace], &chosen[..]].concat());
+    assert!(ingested.status.success(), "{}", stderr(&ingested));
+    let mut again = ask(&["describe", &trace, "--json"]);
+    for key in ["sources", "quality", "notes"] {
+        again[key] = described[key].clone();
+    }
+    assert_eq!(again, described);
+    let report = folder.path("report");
+    let output = tracecast(&[&["report", &source, "--out", &report], &chosen[..]].concat());
+    assert!(output.status.success() && stderr(&output).contains("24 of 480 jobs"), "{}", stderr(&output));
+    let output = tracecast(&["describe", &source, "--from", "2021-04-10"]);
+    assert!(
+        output.status.code() == Some(2) && stderr(&output).contains("no job was submitted then"),
+        "{}",
+        stderr(&output)
+    );
 }
 
 #[test]
@@ -89,7 +113,8 @@ fn an_empty_or_inverted_window_is_told_as_it_was_typed_before_anything_is_read()
     let cluster = folder.file("cluster.toml", CLUSTER);
     // There is no such file, and nobody looks.
     let source = folder.path("cluster_log.csv");
-    let commands: [&[&str]; 5] = [
+    let commands: [&[&str]; 6] = [
+        &["describe", &source, "--from", "2020-04-11", "--to", "2020-04-10"],
         &["simulate", &source, "--from", "2020-04-11", "--to", "2020-04-10"],
         &["audit", &source, "--from", "2020-04-11", "--to", "2020-04-10"],
         &["backtest", "duration", &source, "--cluster", &cluster, "--from", "2020-04-11", "--to", "2020-04-10"],

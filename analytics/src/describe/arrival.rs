@@ -55,7 +55,10 @@ impl Topic for ArrivalPattern {
         if times.len() < 2 {
             return Err("fewer than two jobs have a submit time".to_owned());
         }
-        let arrivals = Arrivals::of(&times, None).map_err(|e| e.to_string())?;
+        // Of a time that was cut out, the empty hours at its ends count, too.
+        let submitted = facts.trace.selected.as_ref().and_then(|selected| selected.submitted);
+        let observed = submitted.zip(times.last()).map(|(time, last)| (time.from_ms, time.to_ms.max(last + 1)));
+        let arrivals = Arrivals::of(&times, observed).map_err(|e| e.to_string())?;
         let waiting = facts.waiting(|_| Some(1.0));
         let known = facts.wait_s.iter().filter(|wait| wait.is_some()).count();
         // A queue of which most jobs are missing would be read as a short queue.

@@ -139,7 +139,7 @@ fn still_waiting_s(facts: &JobFacts<'_>, job: usize) -> Option<f64> {
         return Some(waited);
     }
     let submit = facts.trace.jobs.submit.get(job)?;
-    let (_, end) = facts.window?;
+    let end = facts.record_end?;
     (facts.state(job) == JobState::Pending && facts.trace.jobs.start.get(job).is_none())
         .then(|| (end - submit) as f64 / 1_000.0)
 }

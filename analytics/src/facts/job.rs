@@ -50,8 +50,10 @@ pub struct JobFacts<'t> {
     pub state: Vec<JobState>,
     /// When GPUs were held.
     pub stretches: Vec<Stretch>,
-    /// The observation: from the first to the last moment any job record names, ms.
+    /// The observation: from the first to the last moment any job record names, ms; where the jobs were chosen by a time, that time.
     pub window: Option<(i64, i64)>,
+    /// Its end, ms: what has not ended by then runs, or waits, until then. Where the jobs were chosen by a time, the end of the whole record.
+    pub record_end: Option<i64>,
     /// Jobs whose run is the source's own figure.
     pub reported_runs: usize,
     /// Jobs whose start is unknown and was taken to be their submission, for use over time.
@@ -65,8 +67,10 @@ impl<'t> JobFacts<'t> {
     pub fn of(trace: &'t Trace) -> Self {
         let jobs = &trace.jobs;
         let rows = jobs.len();
-        let window = window(trace);
-        let end_of_window = window.map(|(_, end)| end);
+        let submitted = trace.selected.as_ref().and_then(|selected| selected.submitted);
+        let observation = trace.observation();
+        let window = submitted.map(|time| (time.from_ms, time.to_ms)).or(observation);
+        let record_end = submitted.map(|time| time.record_end_ms).or(observation.map(|(_, end)| end));
         let mut facts = Self {
             trace,
             // The reader and the manifest hold checked names; UTC is the safe reading of a damaged one.
@@ -78,6 +82,7 @@ impl<'t> JobFacts<'t> {
             state: Vec::with_capacity(rows),
             stretches: Vec::new(),
             window,
+            record_end,
             reported_runs: 0,
             assumed_starts: 0,
             assumed_gpu_s: 0.0,
@@ -91,7 +96,7 @@ impl<'t> JobFacts<'t> {
             let running = start.is_some() && end.is_none() && (flagged || state == JobState::Running);
             let mut run = jobs.run_s.get(ix).and_then(length_s);
             if running {
-                run = start.zip(end_of_window).map(|(start, end)| seconds(start, end)).or(run);
+                run = start.zip(record_end).map(|(start, end)| seconds(start, end)).or(run);
             } else if run.is_none() && jobs.attempts.get(ix) != Some(0) {
                 run = jobs.reported_run_s.get(ix).and_then(length_s);
                 facts.reported_runs += usize::from(run.is_some());
@@ -117,7 +122,6 @@ impl<'t> JobFacts<'t> {
     fn hold(&mut self) {
         let jobs = &self.trace.jobs;
         let attempts = &self.trace.attempts;
-        let end_of_window = self.window.map(|(_, end)| end);
         let mut of_job: HashMap<&str, Vec<usize>> = HashMap::new();
         for ix in 0..attempts.len() {
             if let Some(key) = attempts.job_key.get(ix) {
@@ -137,7 +141,7 @@ impl<'t> JobFacts<'t> {
                     let end = attempts
                         .end
                         .get(*ix)
-                        .or_else(|| if attempts.censored.get(*ix) == Some(1) { end_of_window } else { None });
+                        .or_else(|| if attempts.censored.get(*ix) == Some(1) { self.record_end } else { None });
                     let span = attempts.start.get(*ix).zip(end);
                     run_ms = run_ms.zip(span).map(|(sum, (start, end))| sum + (end - start).max(0));
                     if let (Some((start, end)), Some(gpus)) = (span, gpus) {
@@ -246,7 +250,7 @@ impl<'t> JobFacts<'t> {
         let until = match (jobs.start.get(job), self.wait_s(job)) {
             (Some(start), _) => start,
             (None, Some(wait)) => later(submit, wait),
-            (None, None) if self.state(job) == JobState::Pending => self.window.map(|(_, end)| end)?,
+            (None, None) if self.state(job) == JobState::Pending => self.record_end?,
             (None, None) => return None,
         };
         Some((submit, until))
@@ -287,21 +291,6 @@ fn length_s(seconds: f64) -> Option<f64> {
 
 fn seconds(from: i64, to: i64) -> f64 {
     (to - from) as f64 / SECOND_MS as f64
-}
-
-/// From the first to the last moment that job or attempt records name.
-fn window(trace: &Trace) -> Option<(i64, i64)> {
-    let jobs = &trace.jobs;
-    let times = || {
-        jobs.submit
-            .iter()
-            .chain(jobs.start.iter())
-            .chain(jobs.end.iter())
-            .chain(trace.attempts.start.iter())
-            .chain(trace.attempts.end.iter())
-            .flatten()
-    };
-    Some((times().min()?, times().max()?))
 }
 
 #[cfg(test)]

@@ -171,7 +171,6 @@ fn rows(facts: &JobFacts<'_>, of_name: &HashMap<&str, usize>) -> Vec<Row> {
     let trace = facts.trace;
     let (table, attempts) = (&trace.placements, &trace.attempts);
     let of_key = rows_by_key(facts);
-    let end_of_window = facts.window.map(|(_, end)| end);
     let mut attempted: HashMap<(&str, i64), usize> = HashMap::new();
     let mut with_attempts: HashSet<&str> = HashSet::new();
     for ix in 0..attempts.len() {
@@ -194,7 +193,7 @@ fn rows(facts: &JobFacts<'_>, of_name: &HashMap<&str, usize>) -> Vec<Row> {
         let attempt = table.attempt.get(ix).unwrap_or(1);
         let (time, total) = if with_attempts.contains(key) {
             let Some(row) = attempted.get(&(key, attempt)).copied() else { continue };
-            let open = (attempts.censored.get(row) == Some(1)).then_some(end_of_window).flatten();
+            let open = (attempts.censored.get(row) == Some(1)).then_some(facts.record_end).flatten();
             let time = attempts.start.get(row).zip(attempts.end.get(row).or(open));
             (time, attempts.alloc_gpus.get(row).and_then(gpu_count).or_else(|| facts.gpus(job)))
         } else {

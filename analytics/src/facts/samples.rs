@@ -242,12 +242,11 @@ impl Placed {
         };
         let (nodes, gpus) = (codes(&samples.node), codes(&samples.gpu));
         let jobs = job_rows(facts);
-        let end_of_window = facts.window.map(|(_, end)| end);
         let mut times: HashMap<(usize, Option<i64>), (i64, i64)> = HashMap::new();
         for ix in 0..attempts.len() {
             let Some(job) = attempts.job_key.get(ix).and_then(|key| jobs.get(key)) else { continue };
             let open = attempts.censored.get(ix) == Some(1);
-            let end = attempts.end.get(ix).or(if open { end_of_window } else { None });
+            let end = attempts.end.get(ix).or(if open { facts.record_end } else { None });
             if let (Some(start), Some(end)) = (attempts.start.get(ix), end) {
                 times.insert((*job, attempts.attempt.get(ix)), (start, end));
             }
@@ -262,7 +261,7 @@ impl Placed {
                 // A job of one attempt needs no rows of attempts.
                 let one = trace.jobs.attempts.get(job).is_none_or(|attempts| attempts <= 1);
                 let open = facts.is_censored(job);
-                let end = trace.jobs.end.get(job).or(if open { end_of_window } else { None });
+                let end = trace.jobs.end.get(job).or(if open { facts.record_end } else { None });
                 trace.jobs.start.get(job).zip(end).filter(|_| one)
             };
             let Some((start, end)) = times.get(&(job, placements.attempt.get(ix))).copied().or_else(whole) else {

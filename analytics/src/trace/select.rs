@@ -25,6 +25,20 @@ pub struct Selected {
     pub of: u64,
     /// Jobs of which it is unknown; they are not selected.
     pub unknown: u64,
+    /// The time that the jobs were chosen by, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub submitted: Option<Submitted>,
+}
+
+/// The time in which jobs were submitted that are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Submitted {
+    /// First moment of it, milliseconds since the Unix epoch.
+    pub from_ms: i64,
+    /// The moment at which it ends.
+    pub to_ms: i64,
+    /// Last moment of the whole record: what still runs, or waits, does so until then.
+    pub record_end_ms: i64,
 }
 
 impl Selected {
@@ -49,7 +63,19 @@ impl Selected {
         let unknown = [&a, &b].into_iter().flatten().map(|one| one.unknown).sum();
         // Jobs that are in both are there once.
         let twice = (in_a as u64 + in_b as u64).saturating_sub(jobs);
-        Some(Self { condition, jobs, of: (of_a + of_b).saturating_sub(twice), unknown })
+        // Of two times, that from the beginning of one to the end of the other, if all jobs were chosen by one.
+        let times = |part: &Option<Self>| part.as_ref().and_then(|part| part.submitted);
+        let submitted = match (times(&a), times(&b)) {
+            (Some(a), Some(b)) => Some(Submitted {
+                from_ms: a.from_ms.min(b.from_ms),
+                to_ms: a.to_ms.max(b.to_ms),
+                record_end_ms: a.record_end_ms.max(b.record_end_ms),
+            }),
+            (one, None) if in_b == 0 => one,
+            (None, one) if in_a == 0 => one,
+            _ => None,
+        };
+        Some(Self { condition, jobs, of: (of_a + of_b).saturating_sub(twice), unknown, submitted })
     }
 
     /// What was selected, for people.
@@ -79,6 +105,26 @@ impl Trace {
     /// Keeps the jobs for which `mask` holds, in their order, with their attempts and placements; the module says what goes. Adds notes. Where it holds
     /// for all, the trace stays whole.
     pub fn select(&mut self, mask: &[bool], condition: &str, unknown: u64) {
+        self.keep(mask, condition, unknown, None);
+    }
+
+    /// Keeps the jobs that were submitted from one moment on and before another (milliseconds since the Unix epoch; either may be open), as
+    /// [`Trace::select`] does; `condition` says it in words. Rates and queues are over that time then, and
+    /// what still ran or waited when the record ended did so until then.
+    pub fn select_submitted(&mut self, from_ms: Option<i64>, to_ms: Option<i64>, condition: &str) {
+        let Some((first_ms, record_end_ms)) = self.observation() else { return };
+        let inside = |submit: i64| from_ms.is_none_or(|from| from <= submit) && to_ms.is_none_or(|to| submit < to);
+        let mask: Vec<bool> = self.jobs.submit.iter().map(|submit| submit.is_some_and(inside)).collect();
+        let unknown = self.jobs.submit.iter().filter(Option::is_none).count() as u64;
+        let submitted = Submitted {
+            from_ms: from_ms.map_or(first_ms, |from| from.max(first_ms)),
+            to_ms: to_ms.map_or(record_end_ms, |to| to.min(record_end_ms)),
+            record_end_ms,
+        };
+        self.keep(&mask, condition, unknown, Some(submitted));
+    }
+
+    fn keep(&mut self, mask: &[bool], condition: &str, unknown: u64, submitted: Option<Submitted>) {
         let kept = |ix: &u32| mask.get(*ix as usize).copied().unwrap_or(false);
         let before = self.jobs.len();
         if before > 0 && (0u32..).take(before).all(|ix| kept(&ix)) {
@@ -101,17 +147,26 @@ impl Trace {
         self.gpu_samples = GpuSampleTable::default();
         self.node_samples = NodeSampleTable::default();
         // Of a part, a part: both conditions hold, of the jobs there were at first.
-        let (condition, of, unknown) = match self.selected.take() {
-            Some(first) => (format!("({}) and ({condition})", first.condition), first.of, first.unknown + unknown),
-            None => (condition.to_owned(), before as u64, unknown),
+        let (condition, of, unknown, submitted) = match self.selected.take() {
+            Some(first) => (
+                format!("({}) and ({condition})", first.condition),
+                first.of,
+                first.unknown + unknown,
+                submitted.or(first.submitted),
+            ),
+            None => (condition.to_owned(), before as u64, unknown, submitted),
         };
-        let selected = Selected { condition, jobs: order.len() as u64, of, unknown };
+        let selected = Selected { condition, jobs: order.len() as u64, of, unknown, submitted };
         self.note(selected.sentence());
-        self.note(
-            "Of a part of the jobs: nodes, capacity and samples are left out, as they are of the whole cluster. Rates and queues are over the time from the \
-             first to the last moment that these jobs name, which is longer than a time that the condition cuts out."
-                .to_owned(),
-        );
+        let over = if submitted.is_some() {
+            "Rates and queues are over the time in which they were submitted."
+        } else {
+            "Rates and queues are over the time from the first to the last moment that these jobs name, which is longer than a time that the condition \
+             cuts out: --from and --to cut out a time."
+        };
+        self.note(format!(
+            "Of a part of the jobs: nodes, capacity and samples are left out, as they are of the whole cluster. {over}"
+        ));
         self.selected = Some(selected);
     }
 }
@@ -149,8 +204,48 @@ mod tests {
     }
 
     #[test]
+    fn a_time_cuts_out_what_was_submitted_in_it_and_stays_the_time_of_rates() {
+        let mut trace = Trace::default();
+        // Two jobs before, one in the time, which still runs when the record ends at 100 s, and one at its end, which is out.
+        for (key, submit, start, end) in
+            [("a", 0, 1, Some(50)), ("b", 1, 60, Some(100)), ("c", 5, 20, None), ("d", 30, 31, Some(40))]
+        {
+            trace.jobs.push(JobRow {
+                job_key: Some(key.into()),
+                submit: Some(submit * 1000),
+                start: Some(start * 1000),
+                end: end.map(|end| end * 1000),
+                censored: Some(end.is_none()),
+                state: Some(if end.is_none() { "running" } else { "completed" }.into()),
+                ..JobRow::default()
+            });
+        }
+        trace.select_submitted(Some(2_000), Some(30_000), "--from 2 --to 30");
+        assert_eq!(trace.jobs.job_key.iter().flatten().collect::<Vec<_>>(), ["c"]);
+        let selected = trace.selected.clone().unwrap();
+        let time = Submitted { from_ms: 2_000, to_ms: 30_000, record_end_ms: 100_000 };
+        assert_eq!((selected.jobs, selected.of, selected.submitted), (1, 4, Some(time)));
+        let facts = crate::facts::JobFacts::of(&trace);
+        assert_eq!((facts.window, facts.record_end), (Some((2_000, 30_000)), Some(100_000)));
+        // It runs from 20 s to the end of the record, not to its own last moment.
+        assert_eq!((facts.run_s(0), facts.wait_s(0)), (Some(80.0), Some(15.0)));
+
+        // A condition on top leaves the time as it is; an open side ends with the record.
+        trace.select(&[false], "gpus > 8", 0);
+        assert_eq!(trace.selected.unwrap().submitted, Some(time));
+        let mut all = Trace::default();
+        all.jobs.push(JobRow { submit: Some(7_000), end: Some(9_000), ..JobRow::default() });
+        all.jobs.push(JobRow { submit: Some(1_000), end: Some(2_000), ..JobRow::default() });
+        all.select_submitted(Some(3_000), None, "--from 3");
+        let time = Submitted { from_ms: 3_000, to_ms: 9_000, record_end_ms: 9_000 };
+        assert_eq!(all.selected.unwrap().submitted, Some(time));
+    }
+
+    #[test]
     fn two_parts_together_say_so() {
-        let part = |condition: &str| Some(Selected { condition: condition.to_owned(), jobs: 2, of: 10, unknown: 1 });
+        let part = |condition: &str| {
+            Some(Selected { condition: condition.to_owned(), jobs: 2, of: 10, unknown: 1, submitted: None })
+        };
         // Two and two jobs, one of them in both: three, of 19.
         let union = Selected::union((part("gpus > 1"), 2), (part("vc = 'x'"), 2), 3).unwrap();
         assert_eq!(

@@ -8,21 +8,25 @@ use tracecast_analytics::Trace;
 use tracecast_analytics::describe::{Description, tables};
 use tracecast_analytics::ingest::MAPPING_FILE;
 
-use crate::args::Reading;
+use crate::args::{Between, Reading, TIMES};
 use crate::cmd::answer::{self, Answering};
 use crate::progress::Clock;
 use crate::{early, output, source};
 
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(after_help = format!("\
 Example, the bundled sample as one HTML file:
-  tracecast describe datasets/sample --format html --out sample.html")]
+  tracecast describe datasets/sample --format html --out sample.html
+
+{TIMES}"))]
 pub(crate) struct Describe {
     /// Trace to read: files, folders or patterns, or a trace folder that `tracecast ingest` wrote
     #[arg(required = true, value_name = "SOURCE")]
     pub(crate) sources: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) reading: Reading,
+    #[command(flatten)]
+    pub(crate) between: Between,
     #[command(flatten)]
     pub(crate) answering: Answering,
     /// Write each chart of the answer into this folder, as SVG and as PNG
@@ -38,7 +42,7 @@ pub(crate) struct Describe {
 pub(crate) fn run(request: &Describe, quiet: bool) -> Result<()> {
     request.answering.check(&[])?;
     early::folders([&request.charts, &request.tables])?;
-    let trace = source::open(&request.sources, &request.reading, None, quiet)?;
+    let trace = source::open_between(&request.sources, &request.reading, &request.between, None, quiet)?;
     let clock = Clock::new(quiet, "describing");
     let description = Description::of(&trace);
     drop(clock);

@@ -6,20 +6,24 @@ use anyhow::Result;
 use clap::Args;
 use tracecast_analytics::storage;
 
-use crate::args::Reading;
+use crate::args::{Between, Reading, TIMES};
 use crate::{early, output, source};
 
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(after_help = format!("\
 Example, a bundled CSV file with its mapping file:
   tracecast ingest datasets/mappings/example/site.csv \\
-    --mapping datasets/mappings/example/site.toml --out site-trace")]
+    --mapping datasets/mappings/example/site.toml --out site-trace
+
+{TIMES}"))]
 pub(crate) struct Ingest {
     /// Source to convert: files, folders or patterns
     #[arg(required = true, value_name = "SOURCE")]
     pub(crate) sources: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) reading: Reading,
+    #[command(flatten)]
+    pub(crate) between: Between,
     /// Trace folder to write
     #[arg(long, short, value_name = "FOLDER")]
     pub(crate) out: PathBuf,
@@ -35,7 +39,13 @@ pub(crate) fn run(request: &Ingest, quiet: bool) -> Result<()> {
     output::may_replace(&request.out, request.force)?;
     early::folder(&request.out)?;
     early::files([&request.quarantine])?;
-    let trace = source::open(&request.sources, &request.reading, request.quarantine.as_deref(), quiet)?;
+    let trace = source::open_between(
+        &request.sources,
+        &request.reading,
+        &request.between,
+        request.quarantine.as_deref(),
+        quiet,
+    )?;
     let manifest = storage::save(&trace, &request.out)?;
     let tables: Vec<String> = manifest.tables.iter().map(|table| format!("{} {}", table.name, table.rows)).collect();
     let ledger = &trace.ledger;

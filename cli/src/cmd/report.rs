@@ -7,21 +7,25 @@ use clap::Args;
 use tracecast_analytics::report;
 use tracecast_planner::advice::{self, ReportRequest};
 
-use crate::args::Reading;
+use crate::args::{Between, Reading, TIMES};
 use crate::cmd::{answer, describe};
 use crate::progress::Clock;
 use crate::{early, output, source};
 
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(after_help = format!("\
 Example, the bundled sample:
-  tracecast report datasets/sample --out sample-report")]
+  tracecast report datasets/sample --out sample-report
+
+{TIMES}"))]
 pub(crate) struct Report {
     /// Trace to read: files, folders or patterns, or a trace folder [default: the bundled synthetic sample]
     #[arg(value_name = "SOURCE")]
     pub(crate) sources: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) reading: Reading,
+    #[command(flatten)]
+    pub(crate) between: Between,
     /// Folder into which report.html and report.json are written
     #[arg(long, short, value_name = "FOLDER", default_value = "tracecast-report")]
     pub(crate) out: PathBuf,
@@ -39,7 +43,7 @@ pub(crate) fn run(request: &Report, quiet: bool) -> Result<()> {
     early::folder(&request.out)?;
     let bundled = request.sources.is_empty();
     let sources = if bundled { vec![source::sample()?] } else { request.sources.clone() };
-    let trace = source::open(&sources, &request.reading, None, quiet)?;
+    let trace = source::open_between(&sources, &request.reading, &request.between, None, quiet)?;
     let title = match &request.title {
         Some(title) => title.clone(),
         None if bundled => "The bundled synthetic sample".to_owned(),

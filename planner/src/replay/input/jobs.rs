@@ -123,7 +123,7 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
         _ => None,
     };
     let mut kept: Vec<Kept> = Vec::new();
-    let record_end_ms = facts.window.map_or(i64::MIN, |(_, end)| end);
+    let record_end_ms = facts.record_end.unwrap_or(i64::MIN);
     let cut_short = failure::cut_short(trace, record_end_ms);
     for row in 0..trace.jobs.len() {
         let key = trace.jobs.job_key.get(row).unwrap_or_default();
@@ -284,7 +284,7 @@ fn keep(
     }
     if options.from_ms.is_some_and(|from| submit_ms < from) {
         let from = options.from_ms.unwrap_or(submit_ms);
-        let end = jobs.end.get(row).or_else(|| facts.window.filter(|_| unfinished).map(|(_, end)| end));
+        let end = jobs.end.get(row).or_else(|| facts.record_end.filter(|_| unfinished));
         if options.whole_seconds || end.is_none_or(|end| end <= from) {
             return Err("submitted before the window");
         }
@@ -345,7 +345,7 @@ fn fill(
         if let (Some(from), Some(start)) = (there_before, start)
             && start < from
         {
-            let last = facts.window.filter(|_| job.unfinished).map(|(_, end)| end);
+            let last = facts.record_end.filter(|_| job.unfinished);
             let end = jobs.end.get(row).or(last).unwrap_or(from);
             run_ms = (end - from).max(0).min(run_ms.max(0));
             starts.push((start - origin_ms, at));

@@ -186,7 +186,7 @@ fn placed_nodes(facts: &JobFacts<'_>, taken: &dyn Fn(Option<&str>) -> bool) -> O
         let span = first.entry(stretch.job).or_insert((stretch.start, stretch.end));
         *span = (span.0.min(stretch.start), span.1.max(stretch.end));
     }
-    let end_of_record = facts.window.map(|(_, end)| end);
+    let end_of_record = facts.record_end;
     let mut named = std::collections::HashSet::new();
     let mut by_node: BTreeMap<(u32, Option<u32>), Vec<CountInterval>> = BTreeMap::new();
     for row in 0..places.len() {
