@@ -1,7 +1,7 @@
 //! Published and hand-worked values, and the simulator against the formulas.
 
 use proptest::prelude::*;
-use rand::{RngExt as _, SeedableRng as _};
+use rand::SeedableRng as _;
 use rand_chacha::ChaCha8Rng;
 use statrs::distribution::StudentsT;
 
@@ -88,7 +88,8 @@ fn replayed(servers: u32, load: f64) -> [(f64, f64); 2] {
             }
             let cluster = Cluster::of_vcs(&[("all", servers, 1)]);
             let schedule = simulate(&workload, &cluster, &Policy::default()).unwrap();
-            let waits: Vec<f64> = schedule.waits_ms(&workload).into_iter().skip(warm).map(|wait| wait.unwrap() as f64).collect();
+            let waits: Vec<f64> =
+                schedule.waits_ms(&workload).into_iter().skip(warm).map(|wait| wait.unwrap() as f64).collect();
             let longer = waits.iter().filter(|wait| **wait > run_ms).count();
             [waits.iter().sum::<f64>() / jobs as f64 / 1e3, longer as f64 / jobs as f64]
         })
@@ -110,7 +111,10 @@ fn the_simulator_waits_as_erlang_says() {
             let traffic = Traffic::poisson(load / 1000.0, 1000.0);
             let [(mean_s, half_s), (longer, half)] = replayed(servers, load);
             let (wait_s, beyond) = (traffic.mean_wait_s(servers).unwrap(), traffic.longer_than(servers, 1000.0));
-            assert!((mean_s - wait_s).abs() <= half_s + 0.5, "{servers} at {share}: {mean_s} ± {half_s}, Erlang {wait_s}");
+            assert!(
+                (mean_s - wait_s).abs() <= half_s + 0.5,
+                "{servers} at {share}: {mean_s} ± {half_s}, Erlang {wait_s}"
+            );
             assert!((longer - beyond).abs() <= half + 1e-4, "{servers} at {share}: {longer} ± {half}, Erlang {beyond}");
         }
     }
