@@ -22,6 +22,7 @@
 
 pub mod advice;
 pub mod backtest;
+pub mod capacity;
 pub mod cloud;
 pub mod downstream;
 pub mod error;

@@ -47,6 +47,7 @@ job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,du
 ";
 
 mod audit;
+mod capacity;
 mod cloud;
 mod damage;
 mod demand;
@@ -530,6 +531,7 @@ fn schemas_are_the_published_ones() {
         ("decide-power-state", "planner/schema/decide-power-state-1.schema.json"),
         ("plan-cloud", "planner/schema/plan-cloud-1.schema.json"),
         ("plan-queues", "planner/schema/plan-queues-1.schema.json"),
+        ("plan-capacity", "planner/schema/plan-capacity-1.schema.json"),
         ("backtest-cloud", "planner/schema/backtest-cloud-1.schema.json"),
         ("backtest-demand", "predictors/schema/backtest-demand-1.schema.json"),
         ("backtest-interference", "predictors/schema/backtest-interference-1.schema.json"),

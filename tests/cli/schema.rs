@@ -265,6 +265,10 @@ fn backtests_and_forecasts() {
     let job = [spot.as_str(), "--work", "12h", "--starts", "2", "--format", "json"];
     checked("backtest-cloud", &[&["backtest", "cloud"], &job[..]].concat());
     checked("plan-queues", &["plan", "queues", "datasets/sample", "--scan", "skip", "--format", "json"]);
+    checked(
+        "plan-capacity",
+        &["plan", "capacity", "datasets/sample", "--scan", "skip", "--target-p95", "1h", "--format", "json"],
+    );
     checked("plan-cloud", &[&["plan", "cloud", "--slack", "0.8"], &job[..]].concat());
     checked("backtest-duration", &[&["backtest", "duration", &source], &small[..], &models].concat());
     let slots = ["--slot", "1h", "--horizon", "4"];

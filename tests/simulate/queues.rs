@@ -18,15 +18,15 @@ use tracecast_tests::{read, real_trace};
 
 const DAY_MS: i64 = 86_400_000;
 /// Midnight of 1 October 2017, UTC.
-const OCTOBER_MS: i64 = 1_506_816_000_000;
+pub(crate) const OCTOBER_MS: i64 = 1_506_816_000_000;
 /// Days after that: a stretch begins, is split, and ends.
 const STRETCHES: [(i64, i64, i64); 5] = [(2, 8, 14), (31, 40, 46), (14, 24, 31), (45, 54, 61), (2, 37, 61)];
 /// How many of them are always tried.
 const ALWAYS: usize = 2;
-const WEEK_MS: i64 = 7 * DAY_MS;
+pub(crate) const WEEK_MS: i64 = 7 * DAY_MS;
 
 /// Nodes of 8 GPUs for each VC, so many that the jobs of `options` load them as said.
-fn site(trace: &Trace, options: &Options, load: f64) -> Site {
+pub(crate) fn site(trace: &Trace, options: &Options, load: f64) -> Site {
     let facts = JobFacts::of(trace);
     let (from, to) = (options.from_ms.unwrap(), options.to_ms.unwrap());
     let mut by_vc: BTreeMap<&str, (f64, f64)> = BTreeMap::new();

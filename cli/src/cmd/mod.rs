@@ -6,6 +6,7 @@ mod backtest;
 mod backtest_demand;
 mod backtest_interference;
 mod backtest_power;
+mod capacity;
 mod cloud;
 mod config;
 mod decide;
@@ -212,6 +213,7 @@ pub(crate) fn run(arguments: &Arguments, settings: &Settings) -> Result<()> {
         Command::Plan(plan::Plan::Power(request)) => plan::run(request, quiet),
         Command::Plan(plan::Plan::Cloud(request)) => cloud::plan(request, quiet),
         Command::Plan(plan::Plan::Queues(request)) => queues::plan(request, quiet),
+        Command::Plan(plan::Plan::Capacity(request)) => capacity::plan(request, quiet),
         Command::Decide(decide::Decide::Power(request)) => decide::run(request),
         Command::Synth(request) => synth::run(request, quiet),
         Command::Formats => formats::run(),

@@ -18,7 +18,7 @@ use tracecast_planner::replay::scenario::Scenario;
 
 use crate::args::{NODES_OF_ALL, Reading, TIMES};
 use crate::cmd::answer::{self, Answering};
-use crate::cmd::{backtest_demand, cloud, describe, queues};
+use crate::cmd::{backtest_demand, capacity, cloud, describe, queues};
 use crate::progress::Clock;
 use crate::{early, output, source};
 
@@ -40,6 +40,11 @@ pub(crate) enum Plan {
     /// Every way is replayed on earlier jobs, and the best is chosen that makes no VC wait longer than nodes of its own would. The answer
     /// compares it on later jobs with today, with nodes of one's own, and with the best seen with hindsight.
     Queues(Box<queues::PlanQueues>),
+    /// Plan how many nodes keep the waits of jobs within a target, and test the number on later days
+    ///
+    /// Numbers of nodes are replayed on earlier jobs. The answer compares the fewest that kept the target, on later jobs, with the nodes as they
+    /// are, with rules of thumb, and with the fewest that would have been enough.
+    Capacity(Box<capacity::PlanCapacity>),
 }
 
 /// Whose published thresholds CES takes.

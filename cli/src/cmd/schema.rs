@@ -49,6 +49,8 @@ pub(crate) enum SchemaOf {
     BacktestCloud,
     /// `plan queues --format json`
     PlanQueues,
+    /// `plan capacity --format json`
+    PlanCapacity,
     /// A line of `predict --format jsonl`
     Predictions,
     /// `forecast --format json`
@@ -80,6 +82,7 @@ pub(crate) fn run(of: SchemaOf) -> Result<()> {
         SchemaOf::PlanCloud => tracecast_planner::cloud::plan::json_schema(),
         SchemaOf::BacktestCloud => tracecast_planner::cloud::answer::json_schema(),
         SchemaOf::PlanQueues => tracecast_planner::queues::answer::json_schema(),
+        SchemaOf::PlanCapacity => tracecast_planner::capacity::answer::json_schema(),
         SchemaOf::Predictions => tracecast_predictors::output::json_schema(),
         SchemaOf::DemandForecast => tracecast_predictors::demand::predictor::json_schema(),
         SchemaOf::Audit => audit::answer::json_schema(),

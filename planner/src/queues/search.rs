@@ -21,7 +21,7 @@
 //! O(candidates × two replays), side by side. Worked number: VCs a and b have a node of one GPU each; a's three jobs of 100 s come at 0 s, b's one at
 //! 150 s. Apart, a's jobs wait 0, 100 and 200 s; with borrowing they wait 0, 0 and 100 s, and b's waits 0 s, as one of its GPUs is free by then.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 use tracecast_analytics::stats::quantile::quantile;
@@ -194,35 +194,6 @@ fn by_vc(workload: &Workload, jobs: &[usize]) -> BTreeMap<usize, Vec<usize>> {
     found
 }
 
-/// The jobs as they are known at a moment: those that had started by then, their runs cut off there.
-fn known_at(loaded: &Loaded, now: i64) -> Workload {
-    let workload = &loaded.workload;
-    let warm: BTreeSet<u32> = workload.warm.iter().map(|warm| warm.job).collect();
-    let (mut jobs, mut submits, mut cut) = (Vec::new(), Vec::new(), Vec::new());
-    for (job, submit) in (0u32..).zip(&workload.submit_ms) {
-        let start = loaded.recorded_start_ms.get(job as usize).copied().flatten().unwrap_or(*submit);
-        if *submit >= now || start >= now {
-            continue;
-        }
-        let run = workload.run_ms.get(job as usize).copied().unwrap_or(0);
-        // What ran when the replay began has a start before 0, and its run is counted from there.
-        let begun = if warm.contains(&job) { 0 } else { start };
-        cut.push((begun + run > now).then_some((now - begun).max(0)));
-        jobs.push(job);
-        submits.push(*submit);
-    }
-    let mut known = workload.arranged(&jobs, submits);
-    for ((at, cut), run) in (0u32..).zip(&cut).zip(&mut known.run_ms) {
-        if let Some(cut) = cut {
-            *run = *cut;
-            known.unfinished.push(at);
-        }
-    }
-    known.unfinished.sort_unstable();
-    known.unfinished.dedup();
-    known
-}
-
 /// A replay of one setup, job by job.
 fn run(workload: &Workload, cluster: &Cluster, policy: &Policy) -> Result<Times> {
     let times = JobTimes::of(workload, &simulate(workload, cluster, policy)?)?;
@@ -296,7 +267,7 @@ pub fn search(loaded: &Loaded, request: &QueuesRequest, done: &(dyn Fn() + Sync)
     let shares = Shares::of(cluster)?;
     let two_thirds = workload.submit_ms.get(workload.len() * 2 / 3).copied().unwrap_or(0);
     let split_ms = request.eval_from_ms.map_or(two_thirds, |from| from - workload.origin_ms);
-    let known = known_at(loaded, split_ms);
+    let known = loaded.known_at(split_ms);
     let setups = setups(&known, &request.today);
     // Nodes of one's own, under today's policy, then every candidate.
     let private = Setup { sharing: Sharing::Private, policy: request.today.clone() };

@@ -156,7 +156,7 @@ fn what_is_known_at_a_moment() {
     let mut loaded = uneven(4);
     loaded.recorded_start_ms[2] = Some(26 * MIN);
     loaded.workload.warm.push(Warm { job: 0, start_ms: -5 * MIN });
-    let known = known_at(&loaded, 25 * MIN);
+    let known = loaded.known_at(25 * MIN);
     assert_eq!(known.submit_ms, [0, 0, 10 * MIN, 20 * MIN, 20 * MIN]);
     assert_eq!(known.run_ms, [18 * MIN, 5 * MIN, 5 * MIN, 5 * MIN, 5 * MIN]);
     // The run of the job of 20 min is cut off; that of 5 min just ended.

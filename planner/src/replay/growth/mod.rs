@@ -54,6 +54,31 @@ impl Growth {
         }
         Ok(Self { factor, teams, draws, seed })
     }
+
+    /// Draws asked for.
+    pub fn draws(&self) -> u64 {
+        self.draws
+    }
+
+    /// The same with another factor: draws of one number then hold the same chances, so that more work is the same work and some more.
+    ///
+    /// # Errors
+    /// As [`Growth::new`].
+    pub fn times(&self, factor: f64) -> Result<Self> {
+        Self::new(factor, self.teams.clone(), self.draws, self.seed)
+    }
+
+    /// The jobs of one draw of `record`.
+    ///
+    /// # Errors
+    /// If a team is like nobody in the record, or cannot be made of so few jobs.
+    pub fn jobs(&self, record: &Workload, cluster: &Cluster, draw: u64) -> Result<Workload> {
+        Ok(Drawing::new(record, cluster, self)?.draw(self.seed_of(draw)).workload)
+    }
+
+    fn seed_of(&self, draw: u64) -> u64 {
+        self.seed.wrapping_mul(1_000_003).wrapping_add(draw)
+    }
 }
 
 /// The mean of a figure over draws, with its interval.
@@ -196,7 +221,7 @@ pub(super) fn grow(
     let draws: Vec<Draw> = (0..growth.draws)
         .into_par_iter()
         .map(|draw| {
-            let drawn = drawing.draw(growth.seed.wrapping_mul(1_000_003).wrapping_add(draw));
+            let drawn = drawing.draw(growth.seed_of(draw));
             let found: Result<_> = policies.par_iter().map(|(_, policy, _)| figures(&drawn, policy)).collect();
             let workload = &drawn.workload;
             Ok(Draw { asked_gpu_s: workload.asked_gpu_s(), jobs: workload.len() as f64, found: found? })

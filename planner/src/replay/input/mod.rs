@@ -14,6 +14,7 @@
 mod column;
 mod failure;
 mod jobs;
+mod known;
 mod last_two;
 mod recorded;
 mod site;

@@ -1,0 +1,241 @@
+//! `tracecast plan capacity`.
+
+use std::collections::BTreeMap;
+use std::io::Read as _;
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result, bail};
+use clap::{Args, ValueEnum};
+use tracecast_analytics::facts::{JobFacts, SizeClass};
+use tracecast_analytics::ingest::SourceFile;
+use tracecast_analytics::report::format;
+use tracecast_analytics::schema::Resource;
+use tracecast_analytics::time::{Window, Written, Zone};
+use tracecast_planner::capacity::faults::{CheckpointCosts, FaultLog};
+use tracecast_planner::capacity::search::WaitTarget;
+use tracecast_planner::capacity::{AskedOfFaults, CapacityAnswer, CapacityRequest, GrownBy, answer as found, emit};
+use tracecast_planner::replay::answer::Subject;
+use tracecast_planner::replay::growth::{Growth, team::Team};
+use tracecast_planner::replay::input::{Options, last_two, load};
+
+use crate::args::{Reading, TIMES, duration, resource};
+use crate::cmd::answer::{self, Answering};
+use crate::cmd::describe;
+use crate::cmd::simulate::{PolicyArguments, given};
+use crate::exit::Usage;
+use crate::progress::Steps;
+use crate::{early, output, source};
+
+/// Why the plan takes no part of the jobs.
+const NEEDED: &str = "jobs that share nodes wait for each other, so a plan of capacity needs them all";
+
+/// Most of a log of faults that is read, bytes.
+const MOST_FAULTS: u64 = 64 << 20;
+
+/// Who reads the nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Emit {
+    /// cluster.toml, as `simulate --cluster` reads it
+    Cluster,
+    /// Slurm: NodeName lines
+    Slurm,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = format!("\
+Example, the bundled sample, and the recommended nodes as `simulate` reads them:
+  tracecast plan capacity datasets/sample --scan skip --target-p95 1h --emit cluster --emit-to nodes
+
+{TIMES}"))]
+pub(crate) struct PlanCapacity {
+    /// Trace with jobs: files, folders or patterns, or a trace folder that `tracecast ingest` wrote
+    #[arg(required = true, value_name = "SOURCE")]
+    pub(crate) sources: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+    /// Longest wait of 95 % of the jobs, such as 1h; for one size class write CLASS=2h, and repeat the option
+    ///
+    /// The target is for all jobs of a pool and for each of its size classes with at least 20 jobs. Size classes are <1, 1, 2-4, 5-8 and >8
+    /// GPUs, as in --target-p95 1h --target-p95 ">8=6h".
+    #[arg(long, value_name = "TIME|CLASS=TIME", required = true, help_heading = "Target")]
+    pub(crate) target_p95: Vec<String>,
+    /// Multiply the work by this factor, from 0.05 to 20
+    ///
+    /// Whole weeks of each user are drawn, as in `simulate --scale`. Every draw is planned for; the interval is the least and the greatest of
+    /// them.
+    #[arg(long, value_name = "FACTOR", help_heading = "Growth")]
+    pub(crate) scale: Option<f64>,
+    /// Teams that join: a TOML file with a name and gpu_hours_per_week for each
+    #[arg(long, value_name = "TOML", help_heading = "Growth")]
+    pub(crate) add: Option<PathBuf>,
+    /// Number of draws for --scale and --add
+    #[arg(long, value_name = "N", default_value_t = 5, help_heading = "Growth")]
+    pub(crate) draws: u64,
+    /// Log of faults: a CSV with the columns node, down_from and down_to, or a JSON of events as InfiniteHBD published them
+    ///
+    /// The answer then says how many nodes to hold in reserve, how long nodes run between failures, and how often jobs should write a
+    /// checkpoint. The log may be compressed with gzip.
+    #[arg(long, value_name = "FILE", help_heading = "Failures")]
+    pub(crate) faults: Option<PathBuf>,
+    /// Number of nodes that the log of faults watches [default: those that it names]
+    #[arg(long, value_name = "NODES", requires = "faults", help_heading = "Failures")]
+    pub(crate) fault_nodes: Option<u32>,
+    /// Share of the time in which the nodes in reserve are to be enough
+    #[arg(long, value_name = "SHARE", default_value_t = 0.99, value_parser = share, help_heading = "Failures")]
+    pub(crate) availability: f64,
+    /// Time that a checkpoint of a job takes
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "5min", help_heading = "Failures")]
+    pub(crate) checkpoint_cost: i64,
+    /// Time from a failure until the job runs again
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10min", help_heading = "Failures")]
+    pub(crate) restart_cost: i64,
+    /// What jobs compete for: gpus, cpus or nodes [default: chosen from the trace]
+    #[arg(long, value_name = "WHAT", value_parser = resource, help_heading = "Jobs and nodes")]
+    pub(crate) resource: Option<Resource>,
+    /// Cluster file (TOML) with the nodes of each VC [default: the nodes that the trace records]
+    ///
+    /// If the trace records no nodes, the command prints a file to start from.
+    #[arg(long, value_name = "TOML", help_heading = "Jobs and nodes")]
+    pub(crate) cluster: Option<PathBuf>,
+    /// Use jobs submitted at this time or later [default: from the first job]
+    #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, help_heading = "Jobs and nodes")]
+    pub(crate) from: Option<Written>,
+    /// Use only jobs that ran at most this long, such as 90s, 10m, 2h or 7d [default: all]
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Jobs and nodes")]
+    pub(crate) max_run: Option<i64>,
+    /// Test numbers of nodes on jobs submitted from this time on, each chosen on what was known before [default: a quarter of the time before the end, at most 14 days]
+    ///
+    /// Earlier windows of the same length are tested as well, as long as each has as much time before it.
+    #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, help_heading = "Evaluation")]
+    pub(crate) eval_from: Option<Written>,
+    /// Use jobs submitted before this time, where a date includes that day [default: to the last job]
+    #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, help_heading = "Evaluation")]
+    pub(crate) eval_to: Option<Written>,
+    #[command(flatten)]
+    pub(crate) today: PolicyArguments,
+    /// Write the recommended nodes for these, separated by commas: cluster, slurm
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHO",
+        value_delimiter = ',',
+        requires = "emit_to",
+        help_heading = "Configuration"
+    )]
+    pub(crate) emit: Vec<Emit>,
+    /// Folder into which the nodes are written
+    #[arg(long, value_name = "FOLDER", requires = "emit", help_heading = "Configuration")]
+    pub(crate) emit_to: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) answering: Answering,
+    /// Write each chart of the answer into this folder, as SVG and as PNG
+    #[arg(long, value_name = "FOLDER", help_heading = "Answer")]
+    pub(crate) charts: Option<PathBuf>,
+}
+
+/// A share above 0 and up to 1.
+fn share(text: &str) -> Result<f64, String> {
+    let share = text.parse::<f64>().ok().filter(|share| *share > 0.0 && *share <= 1.0);
+    share.ok_or_else(|| "write a share above 0 and up to 1, such as 0.99".to_owned())
+}
+
+/// The log of faults, if one is named.
+fn faults(asked: &PlanCapacity) -> Result<Option<AskedOfFaults>> {
+    let Some(path) = &asked.faults else { return Ok(None) };
+    let name = path.display().to_string();
+    let mut text = String::new();
+    let opened = SourceFile::new(path).open(&())?;
+    opened.take(MOST_FAULTS + 1).read_to_string(&mut text).with_context(|| format!("read {name}"))?;
+    if text.len() as u64 > MOST_FAULTS {
+        bail!("{name}: it has more than 64 MiB, the most that is read of a log of faults; name a shorter one");
+    }
+    if asked.checkpoint_cost <= 0 {
+        return Err(Usage("--checkpoint-cost 0: a checkpoint takes time; write 5min".to_owned()).into());
+    }
+    let costs = CheckpointCosts {
+        checkpoint_s: asked.checkpoint_cost as f64 / 1e3,
+        restart_s: asked.restart_cost as f64 / 1e3,
+    };
+    let log = FaultLog::parse(&name, &text, asked.fault_nodes)?;
+    Ok(Some(AskedOfFaults { log, availability: asked.availability, costs }))
+}
+
+/// The targets, as typed.
+fn target(typed: &[String]) -> Result<WaitTarget> {
+    let wrong = |text: &str, why: &str| Usage(format!("--target-p95 {text}: {why}"));
+    let mut all = None;
+    let mut by_class = BTreeMap::new();
+    for text in typed {
+        let (class, time) = match text.rsplit_once('=') {
+            None => (None, text.as_str()),
+            Some((class, time)) => {
+                let known = SizeClass::ALL.into_iter().find(|known| known.id() == class.trim());
+                (Some(known.ok_or_else(|| wrong(text, "the size classes are <1, 1, 2-4, 5-8 and >8"))?), time)
+            }
+        };
+        let seconds = duration(time).map_err(|why| wrong(text, &why))? as f64 / 1e3;
+        let before = match class {
+            None => all.replace(seconds),
+            Some(class) => by_class.insert(class, seconds),
+        };
+        if before.is_some() {
+            return Err(wrong(text, "this target is given twice").into());
+        }
+    }
+    let all_s =
+        all.ok_or_else(|| wrong(&typed.join(" "), "give the target of all jobs as well, such as --target-p95 1h"))?;
+    Ok(WaitTarget { all_s, by_class })
+}
+
+/// More work, if it was asked.
+fn growth(asked: &PlanCapacity) -> Result<(Option<Growth>, Option<GrownBy>)> {
+    let read = |path: &PathBuf| -> Result<Vec<Team>> {
+        Ok(Team::parse_file(&path.display().to_string(), &source::text(path)?)?)
+    };
+    let teams = asked.add.as_ref().map(read).transpose()?.unwrap_or_default();
+    if asked.scale.is_none() && teams.is_empty() {
+        return Ok((None, None));
+    }
+    let factor = asked.scale.unwrap_or(1.0);
+    let names = teams.iter().map(|team| team.name.clone()).collect();
+    let growth = Growth::new(factor, teams, asked.draws, asked.today.seed.unwrap_or(1))?;
+    Ok((Some(growth), Some(GrownBy { factor, teams: names, draws: asked.draws })))
+}
+
+pub(crate) fn plan(asked: &PlanCapacity, quiet: bool) -> Result<()> {
+    asked.answering.check(&[])?;
+    early::folders([&asked.emit_to, &asked.charts])?;
+    let times = Window::new(["--eval-from", "--eval-to"], asked.eval_from.as_ref(), asked.eval_to.as_ref())?;
+    let all = Window::new(["--from", "--eval-to"], asked.from.as_ref(), asked.eval_to.as_ref())?;
+    let target = target(&asked.target_p95)?;
+    let (growth, grown) = growth(asked)?;
+    let policy = given(&asked.today).policy(true)?;
+    let faults = faults(asked)?;
+    let site = asked.cluster.as_deref().map(source::site).transpose()?;
+    let trace = source::open_whole(&asked.sources, &asked.reading, quiet, NEEDED)?;
+    let title = describe::title(&trace, &asked.sources);
+    let zone = Zone::named(&trace.zone)?;
+    let ((eval_from_ms, to_ms), (from_ms, _)) = (times.resolve(&zone)?, all.resolve(&zone)?);
+    let options = Options { from_ms, to_ms, longest_ms: asked.max_run, resource: asked.resource, ..Options::default() };
+    let mut loaded = load(&trace, site.as_ref(), &options)?;
+    let subject = Subject::of(&title, &trace, &loaded);
+    loaded.workload.predicted_s = last_two(&JobFacts::of(&trace), &loaded);
+    loaded.notes = subject.notes;
+    let policy = if asked.today.place.is_some() { policy } else { policy.on(loaded.resource) };
+    let request = CapacityRequest { target, eval_from_ms, policy, growth, grown, faults };
+    let steps = Steps::new(quiet, "planning", found::steps(&loaded, &request));
+    let answer = CapacityAnswer::of(&trace, &loaded, title, &request, &|| steps.step())?;
+    steps.finish();
+    if let Some(folder) = &asked.emit_to {
+        for who in &asked.emit {
+            let (name, content) = match who {
+                Emit::Cluster => emit::cluster(&answer),
+                Emit::Slurm => emit::slurm(&answer)?,
+            };
+            output::write(&folder.join(name), content.as_bytes())?;
+        }
+        let files = format::counted(asked.emit.len() as u64, "file", "files");
+        output::say(quiet, &format!("tracecast: {files} in {}", folder.display()));
+    }
+    asked.answering.write(asked.charts.as_deref(), quiet, || answer.report(), || answer::json(&answer, "the answer"))
+}

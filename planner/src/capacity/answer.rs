@@ -1,0 +1,671 @@
+//! The answer of `plan capacity`.
+//!
+//! O(parts). Worked example: 12 nodes needed, 10 to 14, where there are 9: "Buy 5 nodes".
+
+mod render;
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use tracecast_analytics::Trace;
+use tracecast_analytics::facts::SizeClass;
+use tracecast_analytics::report::format;
+use tracecast_analytics::schema::Resource;
+use tracecast_analytics::time::{WEEK_MS, Zone};
+use tracecast_analytics::trace::SourceRecord;
+
+use super::faults::{CheckpointCosts, FaultLog, FaultsAnswer, FaultsRequest};
+use super::forward::{self, SHARES, SizedPart, Together};
+use super::growth::{BreakFactor, DemandTrend};
+use super::heldout::{self, NodesBy, TestedWindow};
+use super::search::WaitTarget;
+use crate::error::{Error, Result};
+use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, Regret};
+use crate::replay::fidelity::{Fidelity, Verdict};
+use crate::replay::growth::Growth;
+use crate::replay::input::Loaded;
+use crate::sim::{Policy, simulate};
+
+/// Version of the answer; a change that breaks its readers raises it.
+pub const SCHEMA: &str = "plan-capacity/1";
+
+/// What is asked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CapacityRequest {
+    /// How long jobs may wait.
+    pub target: WaitTarget,
+    /// Beginning of the last window that numbers are tested on, milliseconds since the Unix epoch; a quarter of the time before the end, at most two weeks, if `None`.
+    pub eval_from_ms: Option<i64>,
+    /// Who is served first.
+    pub policy: Policy,
+    /// More work, or teams that join.
+    pub growth: Option<Growth>,
+    /// What growth is called, for the answer: `--scale` and names of teams.
+    pub grown: Option<GrownBy>,
+    /// A log of faults, and what is asked of it.
+    pub faults: Option<AskedOfFaults>,
+}
+
+/// A log of faults, and what is asked of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AskedOfFaults {
+    /// The log.
+    pub log: FaultLog,
+    /// Share of the time in which spares are to be enough.
+    pub availability: f64,
+    /// What checkpoints and restarts cost.
+    pub costs: CheckpointCosts,
+}
+
+/// More work.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct GrownBy {
+    /// By what today's work is multiplied.
+    pub factor: f64,
+    /// Teams that join.
+    pub teams: Vec<String>,
+    /// Draws.
+    pub draws: u64,
+}
+
+/// Nodes with an interval.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct NodeInterval {
+    /// Fewest that keep the target; under growth the median over draws.
+    pub value: u32,
+    /// Fewest that keep it in 2.5 % of resampled days or weeks; under growth the least of the draws.
+    pub low: u32,
+    /// Fewest that keep it in 97.5 % of them; under growth the greatest of the draws.
+    pub high: u32,
+}
+
+/// A type of nodes: equal nodes of a VC or of the VCs of a pool.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct NodesOfType {
+    /// What to call it: its VCs, and its GPUs where a pool has several kinds.
+    #[serde(rename = "type")]
+    pub name: String,
+    /// VCs that queue for it.
+    pub vcs: Vec<String>,
+    /// GPUs of a node.
+    pub gpus_per_node: u32,
+    /// Their type.
+    pub gpu_type: Option<String>,
+    /// Nodes there are at the end of the data.
+    pub now: u32,
+    /// Fewest that are needed; none with fewer than 20 jobs, or where no number keeps the target.
+    pub needed: Option<NodeInterval>,
+    /// How many to have.
+    pub recommended: u32,
+    /// Jobs it rests on.
+    pub jobs: u64,
+    /// Whether today's nodes keep the target on the record, grown if that was asked (in every draw).
+    pub kept_now: bool,
+    /// Size classes whose 95 % wait is beyond the target with today's nodes.
+    pub broken_classes: Vec<SizeClass>,
+    /// Whether fewer than needed kept it, too: waits do not fall with every node.
+    pub uneven: bool,
+    /// The factor of today's work at which today's nodes break the target.
+    pub breaks_at: Option<BreakFactor>,
+}
+
+/// One number of nodes in a window.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct RuleInWindow {
+    /// Where the number comes from.
+    pub by: NodesBy,
+    /// Nodes in all.
+    pub nodes: u64,
+    /// Pools that kept the target.
+    pub pools_kept: u64,
+    /// 95 % quantile of all waits, seconds; none if that job could not run.
+    pub p95_wait_s: Option<f64>,
+}
+
+/// A window that nothing was chosen on.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct CapacityWindow {
+    /// From here.
+    pub from: String,
+    /// To here.
+    pub to: String,
+    /// Judged jobs.
+    pub jobs: u64,
+    /// Judged pools.
+    pub pools: u64,
+    /// Rules.
+    pub by: Vec<RuleInWindow>,
+}
+
+/// A rule over all windows.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct RuleOverWindows {
+    /// Where the number comes from.
+    pub by: NodesBy,
+    /// The same in words.
+    pub what: String,
+    /// Nodes in all, mean over windows.
+    pub nodes: f64,
+    /// Pools that kept the target, over all windows.
+    pub pools_kept: u64,
+    /// Pools that were judged, over all windows.
+    pub pools: u64,
+    /// Nodes beyond the fewest that were enough, mean over windows.
+    pub beyond_oracle: f64,
+}
+
+/// The test on later days.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct CapacityHeldOut {
+    /// Windows, in order of time.
+    pub windows: Vec<CapacityWindow>,
+    /// Rules over all of them.
+    pub by: Vec<RuleOverWindows>,
+}
+
+/// What some number of nodes does.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct CapacityPoint {
+    /// Which number: a share of today's, the needed, the recommended.
+    pub what: String,
+    /// Nodes in all.
+    pub nodes: u64,
+    /// Median wait, seconds; none if half of the jobs could not run.
+    pub p50_wait_s: Option<f64>,
+    /// 95 % quantile of the wait, seconds.
+    pub p95_wait_s: Option<f64>,
+    /// Share of the GPU time that jobs held.
+    pub utilisation: f64,
+    /// Waiting jobs, mean over time.
+    pub queue_jobs: f64,
+    /// Pools that keep the target, of those that are judged; mean over draws.
+    pub pools_kept: f64,
+}
+
+/// When today's nodes will break the target.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct UntilBreak {
+    /// Growth of demand; none with fewer than four whole weeks.
+    pub trend: Option<DemandTrend>,
+    /// Of the pools that keep the target today, the first to break it.
+    pub first: Option<String>,
+    /// The factor of today's work at which it does.
+    pub factor: Option<BreakFactor>,
+    /// When that is, by the trend; none without growth beyond chance.
+    pub on: Option<String>,
+    /// The soonest.
+    pub soonest: Option<String>,
+    /// The latest.
+    pub latest: Option<String>,
+    /// Pools that break it today.
+    pub broken_today: Vec<String>,
+}
+
+/// Queueing theory beside a replay.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct TheoryCheck {
+    /// The pool.
+    pub pool: String,
+    /// Nodes.
+    pub nodes: u32,
+    /// Servers that these are: GPUs over the GPUs of a job, weighted by its run.
+    pub servers: u32,
+    /// Load of a server.
+    pub load: f64,
+    /// Share of the jobs that wait longer than the target, by Erlang C with Allen and Cunneen's variability.
+    pub theory_longer_share: f64,
+    /// The same in the replay.
+    pub replayed_longer_share: f64,
+    /// Mean wait by theory, seconds; none where the load is 1 or more.
+    pub theory_mean_wait_s: Option<f64>,
+    /// The same in the replay.
+    pub replayed_mean_wait_s: Option<f64>,
+    /// Whether the two shares differ by more than 2.5 % of the jobs, half of what may wait.
+    pub differs: bool,
+}
+
+/// Nodes of the whole cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct NodesInAll {
+    /// Today.
+    pub now: u64,
+    /// Needed, pool by pool.
+    pub needed: u64,
+    /// Recommended.
+    pub recommended: u64,
+    /// Needed if all VCs shared one pool; none with one pool, or under growth.
+    pub needed_in_one_pool: Option<u32>,
+}
+
+/// The target.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct TargetOfWaits {
+    /// 95 % quantile of the wait, seconds.
+    pub p95_wait_s: f64,
+    /// Of size classes that have their own.
+    pub by_class: BTreeMap<String, f64>,
+}
+
+/// The answer.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct CapacityAnswer {
+    /// Version of this form.
+    pub schema: String,
+    /// What was planned for.
+    pub title: String,
+    /// What was assumed, in words.
+    pub notes: Vec<String>,
+    /// The target.
+    pub target: TargetOfWaits,
+    /// Who is served first.
+    pub policy: String,
+    /// What jobs compete for: what is called GPUs here.
+    pub resource: Resource,
+    /// More work, if that was asked.
+    pub growth: Option<GrownBy>,
+    /// How near the replay comes to the record.
+    pub fidelity: Fidelity,
+    /// Nodes by type.
+    pub nodes: Vec<NodesOfType>,
+    /// Nodes in all.
+    pub in_all: NodesInAll,
+    /// The test on later days.
+    pub held_out: CapacityHeldOut,
+    /// What other numbers of nodes do.
+    pub curve: Vec<CapacityPoint>,
+    /// When today's nodes break the target.
+    pub until_break: UntilBreak,
+    /// Queueing theory beside the replays.
+    pub theory: Vec<TheoryCheck>,
+    /// Failures and spares, if a log was given; spares are beside the nodes that are needed.
+    pub faults: Option<FaultsAnswer>,
+    /// What to do, in a sentence.
+    pub action: String,
+    /// The recommendation, if a change is worth it.
+    pub recommendation: Option<Recommendation>,
+    /// Files it rests on.
+    pub sources: Vec<SourceRecord>,
+    /// What is recommended, as `emit` writes it.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub(super) sized: Vec<(super::part::Part, u32)>,
+}
+
+/// The JSON Schema of [`CapacityAnswer`].
+pub fn json_schema() -> serde_json::Value {
+    schemars::schema_for!(CapacityAnswer).to_value()
+}
+
+/// The end of the jobs that are planned for, milliseconds from time 0: the last submission and what may come with it.
+fn end_of(loaded: &Loaded) -> i64 {
+    loaded.workload.submit_ms.last().map_or(0, |last| last + 1)
+}
+
+/// How often `done` is called.
+pub fn steps(loaded: &Loaded, request: &CapacityRequest) -> usize {
+    let eval_from = request.eval_from_ms.map(|from| from - loaded.workload.origin_ms);
+    heldout::steps(loaded, eval_from, end_of(loaded)) + loaded.cluster.pools.len()
+}
+
+impl CapacityAnswer {
+    /// Plans the nodes of a loaded trace. `done` is called [`steps`] times, or less often where parts have no nodes.
+    ///
+    /// # Errors
+    /// If too few jobs are there to plan on or to test with, or the policy does not go with the workload.
+    pub fn of(
+        trace: &Trace,
+        loaded: &Loaded,
+        title: String,
+        request: &CapacityRequest,
+        done: &(dyn Fn() + Sync),
+    ) -> Result<Self> {
+        request.policy.validate(&loaded.workload)?;
+        let with = (&request.policy, &request.target);
+        let end = end_of(loaded);
+        let eval_from = request.eval_from_ms.map(|from| from - loaded.workload.origin_ms);
+        let windows = heldout::test(loaded, with, (eval_from, end), done)?;
+        if windows.is_empty() {
+            return Err(Error::NoJobs(
+                "in no window has a pool 20 jobs that run with today's nodes before and in it, and a number of nodes that keeps the target: choose another \
+                 --eval-from, a longer --target-p95, or more days"
+                    .to_owned(),
+            ));
+        }
+        let parts = forward::size(loaded, with, request.growth.as_ref(), (&windows, end), done)?;
+        let in_all = NodesInAll {
+            now: parts.iter().map(|part| u64::from(part.part.nodes())).sum(),
+            needed: parts.iter().map(|part| u64::from(part.value())).sum(),
+            recommended: parts.iter().map(|part| u64::from(part.recommended)).sum(),
+            needed_in_one_pool: None,
+        };
+        let guess = u32::try_from(in_all.needed).unwrap_or(u32::MAX);
+        let needed_in_one_pool = match &request.growth {
+            None if loaded.cluster.pools.len() > 1 => forward::pooled(loaded, with, end, guess)?,
+            _ => None,
+        };
+        let zone = Zone::named(&trace.zone)?;
+        let day = |ms: i64| zone.rfc3339(loaded.workload.origin_ms + ms);
+        let recorded = loaded.recorded_cluster.as_ref().unwrap_or(&loaded.cluster);
+        let schedule = simulate(&loaded.workload, recorded, &request.policy)?;
+        let mut answer = Self {
+            schema: SCHEMA.to_owned(),
+            title,
+            notes: loaded.notes.clone(),
+            target: TargetOfWaits {
+                p95_wait_s: request.target.all_s,
+                by_class: request.target.by_class.iter().map(|(class, s)| (class.id().to_owned(), *s)).collect(),
+            },
+            policy: request.policy.describe(),
+            resource: loaded.resource,
+            growth: request.grown.clone(),
+            fidelity: Fidelity::of(&loaded.workload, &schedule, &loaded.recorded_start_ms)?,
+            nodes: parts.iter().flat_map(types).collect(),
+            in_all: NodesInAll { needed_in_one_pool, ..in_all },
+            held_out: held_out(&windows, &day),
+            curve: curve(&parts),
+            until_break: until_break(loaded, &parts, end, &day),
+            theory: parts.iter().flat_map(theory).collect(),
+            faults: request.faults.as_ref().map(|asked| {
+                let cluster_nodes = u32::try_from(in_all.recommended).unwrap_or(u32::MAX);
+                let costs = asked.costs;
+                FaultsAnswer::of(&asked.log, FaultsRequest { availability: asked.availability, cluster_nodes, costs })
+            }),
+            action: String::new(),
+            recommendation: None,
+            sources: trace.sources.clone(),
+            sized: parts.iter().map(|part| (part.part.clone(), part.recommended)).collect(),
+        };
+        answer.action = answer.act();
+        answer.recommendation = answer.recommend(&parts);
+        Ok(answer)
+    }
+
+    /// A rule over all windows.
+    pub fn rule(&self, by: NodesBy) -> Option<&RuleOverWindows> {
+        self.held_out.by.iter().find(|rule| rule.by == by)
+    }
+
+    fn act(&self) -> String {
+        let changes = |more: bool| -> (u64, String) {
+            let of =
+                |nodes: &&NodesOfType| if more { nodes.recommended > nodes.now } else { nodes.recommended < nodes.now };
+            let listed: Vec<(u64, &str)> = self
+                .nodes
+                .iter()
+                .filter(of)
+                .map(|nodes| (u64::from(nodes.recommended.abs_diff(nodes.now)), nodes.name.as_str()))
+                .collect();
+            let names: Vec<String> = listed.iter().map(|(nodes, name)| format!("{name} {nodes}")).collect();
+            (listed.iter().map(|(nodes, _)| nodes).sum(), names.join(", "))
+        };
+        let ((buy, bought), (go, gone)) = (changes(true), changes(false));
+        let count = |nodes: u64| format::counted(nodes, "node", "nodes");
+        match (buy, go) {
+            (0, 0) => "**Change nothing**: no pool clearly has too few nodes, and none clearly too many.".to_owned(),
+            (buy, 0) => format!("**Buy {}**: {bought}.", count(buy)),
+            (0, go) => format!("**{} can go**: {gone}.", count(go)),
+            (buy, go) => format!(
+                "**Give {} to pools that lack them** ({bought}); **{} can go** from others ({gone}).",
+                count(buy),
+                count(go)
+            ),
+        }
+    }
+
+    fn recommend(&self, parts: &[SizedPart]) -> Option<Recommendation> {
+        if parts.iter().all(|part| part.recommended == part.part.nodes()) {
+            return None;
+        }
+        let (now, then) =
+            (forward::together(parts, &|part| part.part.nodes())?, forward::together(parts, &|part| part.recommended)?);
+        let sum = |of: &dyn Fn(&SizedPart) -> u32| {
+            parts.iter().map(|part| f64::from(of(part)) - f64::from(part.part.nodes())).sum::<f64>()
+        };
+        let changed =
+            |part: &SizedPart, to: u32| if part.recommended == part.part.nodes() { part.part.nodes() } else { to };
+        let interval = match &self.growth {
+            None => "the fewest in 2.5 % and in 97.5 % of resampled days or weeks, summed over the pools that change",
+            Some(_) => "the least and the greatest of the draws, summed over the pools that change",
+        };
+        let mut effects = vec![Effect {
+            what: "Nodes".to_owned(),
+            unit: String::new(),
+            change: sum(&|part| part.recommended),
+            low: Some(sum(&|part| changed(part, part.needed.map_or(part.part.nodes(), |needed| needed.low)))),
+            high: Some(sum(&|part| changed(part, part.needed.map_or(part.part.nodes(), |needed| needed.high)))),
+            interval: interval.to_owned(),
+        }];
+        let told = "of the jobs that the number was chosen on: no interval; the windows say how it did on later ones";
+        if let (Some(before), Some(after)) = (now.p95_wait_s, then.p95_wait_s) {
+            effects.push(Effect {
+                what: "95 % quantile of the wait".to_owned(),
+                unit: "s".to_owned(),
+                change: after - before,
+                low: None,
+                high: None,
+                interval: told.to_owned(),
+            });
+        }
+        let rule = |by: NodesBy| self.rule(by);
+        let (tested, oracle) = (rule(NodesBy::Recommended)?, rule(NodesBy::Oracle)?);
+        let (stays, naive) = (rule(NodesBy::Static)?, rule(NodesBy::Mean80)?);
+        let rough = matches!(self.fidelity.verdict, Verdict::Rough | Verdict::FarOff | Verdict::Unknown { .. });
+        let share = tested.pools_kept as f64 / tested.pools.max(1) as f64;
+        let confidence = if rough || share < 0.8 {
+            Confidence::Low
+        } else if self.held_out.windows.len() >= 3 && share >= 1.0 {
+            Confidence::High
+        } else {
+            Confidence::Medium
+        };
+        let fewer: Vec<&str> = parts
+            .iter()
+            .filter(|part| part.recommended < part.part.nodes())
+            .map(|part| part.part.name.as_str())
+            .collect();
+        let harmed = if fewer.is_empty() {
+            Vec::new()
+        } else {
+            vec![Harm {
+                who: fewer.join(", "),
+                how_much: "wait longer than today, within the target on the record".to_owned(),
+            }]
+        };
+        let mut assumptions = vec![
+            "Users submit the same jobs at the same times, whatever they wait.".to_owned(),
+            "The nodes are there from the first job of a replay on, and new ones are like those of their pool."
+                .to_owned(),
+        ];
+        if self.growth.is_some() {
+            assumptions
+                .push("Work grows as asked; on later days only the number without growth was tested.".to_owned());
+        }
+        Some(Recommendation {
+            plan: "capacity".to_owned(),
+            action: self.action.clone(),
+            effects,
+            against: format!("the nodes as they are, {}", self.policy),
+            basis: Basis::LaterDays,
+            regret: Some(Regret {
+                oracle: "the fewest nodes that were enough in the windows, seen with hindsight".to_owned(),
+                oracle_change: oracle.nodes - stays.nodes,
+                naive_change: Some(naive.nodes - stays.nodes),
+                naive: Some(naive.what.clone()),
+            }),
+            harmed,
+            confidence,
+            risk: format!(
+                "{} Chosen so before, the number kept the target in {} of {} tests (a pool in a window).",
+                self.fidelity.sentence(),
+                format::count(tested.pools_kept),
+                format::count(tested.pools)
+            ),
+            assumptions,
+            holds_until: self.until_break.sentence(),
+            apply: "Make the same plan with --emit cluster,slurm --emit-to FOLDER; `simulate --cluster FOLDER/cluster.toml` replays it."
+                .to_owned(),
+            command: None,
+            undo: "Put the nodes back, or drain those that were added; jobs are moved by neither.".to_owned(),
+        })
+    }
+}
+
+impl UntilBreak {
+    /// Until when today's nodes do.
+    pub fn sentence(&self) -> String {
+        let Some(trend) = &self.trend else {
+            return "The record is too short for a trend of demand (four whole weeks); make the plan again every month.".to_owned();
+        };
+        let (Some(first), Some(factor), true) = (&self.first, &self.factor, trend.grows()) else {
+            return format!(
+                "There is no sign of growth: demand changes by {} a week ({} to {}).",
+                signed(trend.per_week),
+                signed(trend.low),
+                signed(trend.high)
+            );
+        };
+        format!(
+            "Demand grows by {} a week ({} to {}); at {} times today's work {first} breaks the target, about {} ({} to {}).",
+            signed(trend.per_week),
+            signed(trend.low),
+            signed(trend.high),
+            format::float(factor.value, 2),
+            self.on.as_deref().unwrap_or("never"),
+            self.soonest.as_deref().unwrap_or("never"),
+            self.latest.as_deref().unwrap_or("never"),
+        )
+    }
+}
+
+/// A share with its sign.
+fn signed(share: f64) -> String {
+    let sign = if share < 0.0 { "−" } else { "+" };
+    format!("{sign}{}", format::percent(share.abs()))
+}
+
+/// A row for each kind of nodes of a part.
+fn types(of: &SizedPart) -> Vec<NodesOfType> {
+    let part = &of.part;
+    let by_kind = |nodes: u32| part.counts(nodes);
+    let now = by_kind(part.nodes());
+    let recommended = by_kind(of.recommended);
+    let needed = of.needed.map(|needed| [needed.value, needed.low, needed.high].map(by_kind));
+    let several = part.groups().len() > 1;
+    let row = |(at, group): (usize, &crate::sim::Group)| {
+        let gpu_type = part.gpu_type(group).map(str::to_owned);
+        let of_kind = |counts: &Vec<u32>| counts.get(at).copied().unwrap_or(0);
+        let kind = format!("{} × {}", group.gpus_per_node, gpu_type.as_deref().unwrap_or("GPU"));
+        NodesOfType {
+            name: if several { format!("{} ({kind})", part.name) } else { part.name.clone() },
+            vcs: part.vcs.clone(),
+            gpus_per_node: group.gpus_per_node,
+            gpu_type,
+            now: of_kind(&now),
+            needed: needed.as_ref().map(|[value, low, high]| NodeInterval {
+                value: of_kind(value),
+                low: of_kind(low),
+                high: of_kind(high),
+            }),
+            recommended: of_kind(&recommended),
+            jobs: of.jobs,
+            kept_now: of.replays.get(&part.nodes()).is_some_and(|draws| draws.iter().all(|draw| draw.kept)),
+            broken_classes: of.broken.iter().map(|(class, _)| *class).collect(),
+            uneven: of.needed.is_some_and(|needed| needed.uneven),
+            breaks_at: of.breaks,
+        }
+    };
+    part.groups().iter().enumerate().map(row).collect()
+}
+
+fn held_out(windows: &[TestedWindow], day: &dyn Fn(i64) -> String) -> CapacityHeldOut {
+    let row = |window: &TestedWindow| CapacityWindow {
+        from: day(window.from_ms),
+        to: day(window.to_ms),
+        jobs: window.jobs,
+        pools: window.parts.len() as u64,
+        by: NodesBy::ALL
+            .into_iter()
+            .map(|by| {
+                let (nodes, pools_kept, p95_wait_s) = window.by(by);
+                RuleInWindow { by, nodes, pools_kept, p95_wait_s }
+            })
+            .collect(),
+    };
+    let count = windows.len().max(1) as f64;
+    let mean = |by: NodesBy| windows.iter().map(|window| window.by(by).0 as f64).sum::<f64>() / count;
+    let over = |by: NodesBy| RuleOverWindows {
+        by,
+        what: by.in_words().to_owned(),
+        nodes: mean(by),
+        pools_kept: windows.iter().map(|window| window.by(by).1).sum(),
+        pools: windows.iter().map(|window| window.parts.len() as u64).sum(),
+        beyond_oracle: mean(by) - mean(NodesBy::Oracle),
+    };
+    CapacityHeldOut { windows: windows.iter().map(row).collect(), by: NodesBy::ALL.into_iter().map(over).collect() }
+}
+
+fn curve(parts: &[SizedPart]) -> Vec<CapacityPoint> {
+    let point = |what: &str, of: Option<Together>| {
+        of.map(|of| CapacityPoint {
+            what: what.to_owned(),
+            nodes: of.nodes,
+            p50_wait_s: of.p50_wait_s,
+            p95_wait_s: of.p95_wait_s,
+            utilisation: of.utilisation,
+            queue_jobs: of.queue_jobs,
+            pools_kept: of.kept,
+        })
+    };
+    let mut points: Vec<CapacityPoint> = SHARES
+        .into_iter()
+        .filter_map(|share| {
+            let what = if share == 1.0 {
+                "today".to_owned()
+            } else {
+                format!("{} % of today's", format::float(100.0 * share, 0))
+            };
+            point(&what, forward::together(parts, &|part| part.at_share(share)))
+        })
+        .collect();
+    points.extend(point("needed", forward::together(parts, &SizedPart::value)));
+    points.extend(point("recommended", forward::together(parts, &|part| part.recommended)));
+    points.sort_by_key(|point| point.nodes);
+    points
+}
+
+fn until_break(loaded: &Loaded, parts: &[SizedPart], end: i64, day: &dyn Fn(i64) -> String) -> UntilBreak {
+    let trend = DemandTrend::of(&loaded.workload, end);
+    let broken = |factor: &BreakFactor| factor.value < 1.0;
+    let known = parts.iter().filter_map(|part| Some((part.part.name.as_str(), part.breaks?)));
+    let first = known.clone().filter(|(_, factor)| !broken(factor)).min_by(|a, b| a.1.value.total_cmp(&b.1.value));
+    let weeks = trend.zip(first).and_then(|(trend, (_, factor))| trend.weeks_to(&factor));
+    // A date that is centuries off is none.
+    let on = |weeks: f64| (weeks < 2600.0).then(|| day(end + (weeks * WEEK_MS as f64) as i64));
+    UntilBreak {
+        trend,
+        first: first.map(|(name, _)| name.to_owned()),
+        factor: first.map(|(_, factor)| factor),
+        on: weeks.and_then(|(by_trend, ..)| on(by_trend)),
+        soonest: weeks.and_then(|(_, soonest, _)| on(soonest)),
+        latest: weeks.and_then(|(.., latest)| on(latest)),
+        broken_today: known.filter(|(_, factor)| broken(factor)).map(|(name, _)| name.to_owned()).collect(),
+    }
+}
+
+fn theory(of: &SizedPart) -> Vec<TheoryCheck> {
+    of.theory
+        .iter()
+        .map(|compared| TheoryCheck {
+            pool: of.part.name.clone(),
+            nodes: compared.nodes,
+            servers: compared.servers,
+            load: compared.load,
+            theory_longer_share: compared.longer.0,
+            replayed_longer_share: compared.longer.1,
+            theory_mean_wait_s: compared.mean_wait_s.0,
+            replayed_mean_wait_s: compared.mean_wait_s.1,
+            differs: (compared.longer.0 - compared.longer.1).abs() > super::search::MAY_WAIT / 2.0,
+        })
+        .collect()
+}

@@ -1,0 +1,322 @@
+//! The answer of `plan capacity` as a report.
+//!
+//! O(parts + windows). Worked example: 12 nodes needed, 10 to 14, where there are 9, is told as "12 (10 to 14)" beside 9.
+
+use tracecast_analytics::report::{
+    Axis, Cell, Chart, ChartSeries, Column, Mark, Reference, Report, ReportTable, Section, format,
+};
+
+use super::super::growth::{BreakFactor, FACTORS};
+use super::super::heldout::NodesBy;
+use super::{CapacityAnswer, NodesOfType, TheoryCheck};
+use crate::replay::fidelity::Verdict;
+
+impl CapacityAnswer {
+    /// The answer as a report.
+    pub fn report(&self) -> Report {
+        let mut report = Report::new(
+            format!("How many nodes keep the waits within the target? {}", self.title),
+            format!("95 % of the jobs to wait at most {}, {}", format::duration(self.target.p95_wait_s), self.policy),
+        );
+        report.summary = self.summary();
+        report.notes.clone_from(&self.notes);
+        report.sections = vec![self.by_type(), self.tested(), self.other_numbers(), self.theory_section()];
+        report.sections.extend(self.faults.as_ref().map(super::super::faults::FaultsAnswer::section));
+        report
+    }
+
+    fn summary(&self) -> Vec<String> {
+        let mut said = vec![self.action.clone()];
+        let all = self.in_all;
+        said.push(format!(
+            "Of {} today, **{}** keep the target pool by pool{}.{}",
+            format::counted(all.now, "node", "nodes"),
+            format::count(all.needed),
+            match &self.growth {
+                None => String::new(),
+                Some(growth) => format!(" under growth ({})", growth_in_words(growth.factor, &growth.teams)),
+            },
+            all.needed_in_one_pool.map_or_else(String::new, |nodes| format!(
+                " If all VCs shared one pool it would be {} (`plan queues` says how).",
+                format::count(u64::from(nodes))
+            ))
+        ));
+        let rule = |by: NodesBy| self.rule(by);
+        if let (Some(tested), Some(needed), Some(naive), Some(oracle)) =
+            (rule(NodesBy::Recommended), rule(NodesBy::Needed), rule(NodesBy::Mean80), rule(NodesBy::Oracle))
+        {
+            said.push(format!(
+                "Tested on {}: the upper end of the interval kept the target in **{} of {}** tests with {} nodes, the fewest that kept it before in {} with {}, \
+                 mean demand / 80 % in {} with {}; {} would have been enough.",
+                format::counted(self.held_out.windows.len() as u64, "later window", "later windows"),
+                format::count(tested.pools_kept),
+                format::count(tested.pools),
+                format::float(tested.nodes, 1),
+                format::count(needed.pools_kept),
+                format::float(needed.nodes, 1),
+                format::count(naive.pools_kept),
+                format::float(naive.nodes, 1),
+                format::float(oracle.nodes, 1),
+            ));
+        }
+        if !self.until_break.broken_today.is_empty() {
+            said.push(format!("**Today's nodes break the target** in {}.", self.until_break.broken_today.join(", ")));
+        }
+        said.push(self.until_break.sentence());
+        said.extend(self.faults.as_ref().map(super::super::faults::FaultsAnswer::sentence));
+        if let Some(largest) =
+            self.theory.iter().filter(|check| check.differs).max_by(|a, b| apart(a).total_cmp(&apart(b)))
+        {
+            said.push(format!(
+                "**Queueing theory and the replays disagree** in {} of {} cases, most in {} with {}: {} of the jobs would wait longer than the target by theory, {} do in the \
+                 replay. Bursts, days and nights, and GPUs left over beside gangs are what theory does not know.",
+                self.theory.iter().filter(|check| check.differs).count(),
+                self.theory.len(),
+                largest.pool,
+                format::counted(u64::from(largest.nodes), "node", "nodes"),
+                format::percent(largest.theory_longer_share),
+                format::percent(largest.replayed_longer_share)
+            ));
+        }
+        if matches!(self.fidelity.verdict, Verdict::FarOff) {
+            said.push(format!(
+                "{} That is to be expected of nodes or a policy other than those of the record; else name these with --cluster, --order and --scan.",
+                self.fidelity.sentence()
+            ));
+        }
+        if let Some(recommendation) = &self.recommendation {
+            said.push(format!("Confidence: {}. {}", recommendation.confidence.in_words(), recommendation.risk));
+        }
+        said
+    }
+
+    fn by_type(&self) -> Section {
+        let mut table = ReportTable::new(
+            "Nodes by type",
+            vec![
+                Column::text("Type"),
+                Column::number(format!("{} a node", self.resource.many())),
+                Column::number("Today"),
+                Column::number("Needed"),
+                Column::text("Interval"),
+                Column::number("To have"),
+                Column::number("Jobs"),
+                Column::text("Target today"),
+                Column::text("Work until it breaks"),
+            ],
+        );
+        for of in &self.nodes {
+            table.rows.push(vec![
+                of.name.as_str().into(),
+                Cell::Int(i64::from(of.gpus_per_node)),
+                Cell::Int(i64::from(of.now)),
+                Cell::opt(of.needed, |needed| Cell::Int(i64::from(needed.value))),
+                of.needed
+                    .map_or_else(|| "not told".to_owned(), |needed| format!("{} to {}", needed.low, needed.high))
+                    .into(),
+                Cell::Int(i64::from(of.recommended)),
+                Cell::Int(of.jobs as i64),
+                verdict(of).into(),
+                of.breaks_at.as_ref().map_or_else(|| "not told".to_owned(), factor).into(),
+            ]);
+        }
+        let uneven: Vec<&str> = self.nodes.iter().filter(|of| of.uneven).map(|of| of.name.as_str()).collect();
+        if !uneven.is_empty() {
+            table.note = Some(format!(
+                "Waits do not fall with every node in {}: a smaller number than the needed one kept the target, and one between them did not.",
+                uneven.join(", ")
+            ));
+        }
+        let interval = match &self.growth {
+            None => {
+                "**Interval**: days (weeks, if there are eight) are drawn anew with replacement; the fewest nodes that keep the target in 2.5 % and in 97.5 % of 1,000 draws."
+            }
+            Some(_) => {
+                "**Interval**: the least and the greatest over draws of the grown work; the needed number is their median."
+            }
+        };
+        Section::new("capacity-nodes", "How many nodes")
+            .with_table(table)
+            .with_definition("**Needed**: the fewest nodes with which at most 5 % of the jobs of a pool, and of each of its size classes with at least 20 jobs, wait longer than the target, so that this holds with one and two nodes more as well, and every job runs that runs today.")
+            .with_definition(interval)
+            .with_definition("**To have**: where there are fewer than needed, the upper end of the interval; where there are more than that, the upper end, unless that number broke the target on an earlier window in which today's nodes kept it; else what there is.")
+            .with_definition("**Work until it breaks**: the factor of today's work, over draws of whole weeks of each user, at which today's nodes no longer keep the target.")
+    }
+
+    fn tested(&self) -> Section {
+        let mut table = ReportTable::new(
+            "Numbers chosen before each window, on the jobs in it",
+            vec![
+                Column::text("Nodes"),
+                Column::number("Mean"),
+                Column::number("Beyond the fewest"),
+                Column::number("Kept"),
+                Column::number("Tests"),
+            ],
+        );
+        for rule in &self.held_out.by {
+            table.rows.push(vec![
+                rule.what.as_str().into(),
+                Cell::float(rule.nodes, 1),
+                Cell::float(rule.beyond_oracle, 1),
+                Cell::Int(rule.pools_kept as i64),
+                Cell::Int(rule.pools as i64),
+            ]);
+        }
+        let mut windows = ReportTable::new(
+            "Window by window",
+            vec![
+                Column::text("From"),
+                Column::text("To"),
+                Column::text("Nodes"),
+                Column::number("In all"),
+                Column::number("Pools that kept it"),
+                Column::number("95 % wait of all"),
+            ],
+        );
+        for window in &self.held_out.windows {
+            for rule in &window.by {
+                windows.rows.push(vec![
+                    minute(&window.from).into(),
+                    minute(&window.to).into(),
+                    rule.by.in_words().into(),
+                    Cell::Int(rule.nodes as i64),
+                    format!("{} of {}", rule.pools_kept, window.pools).into(),
+                    Cell::opt(rule.p95_wait_s, Cell::Duration),
+                ]);
+            }
+        }
+        Section::new("capacity-tested", "What came of it on later days")
+            .with_table(table)
+            .with_table(windows)
+            .with_definition("A **test** is a pool in a window, with 20 judged jobs before and in it. The target is kept as above: over all jobs and each size class with 20 of them.")
+            .with_definition("Numbers rest on what was known when the window began. In the replay they are there from the first job on.")
+    }
+
+    fn other_numbers(&self) -> Section {
+        let mut table = ReportTable::new(
+            "Other numbers of nodes",
+            vec![
+                Column::text("Which"),
+                Column::number("Nodes"),
+                Column::number("Median wait"),
+                Column::number("95 % wait"),
+                Column::number("In use"),
+                Column::number("Jobs waiting"),
+                Column::number("Pools that keep it"),
+            ],
+        );
+        for point in &self.curve {
+            table.rows.push(vec![
+                point.what.as_str().into(),
+                Cell::Int(point.nodes as i64),
+                Cell::opt(point.p50_wait_s, Cell::Duration),
+                Cell::opt(point.p95_wait_s, Cell::Duration),
+                Cell::Percent(point.utilisation),
+                Cell::float(point.queue_jobs, 1),
+                Cell::float(point.pools_kept, 1),
+            ]);
+        }
+        let points: Vec<(f64, f64)> =
+            self.curve.iter().filter_map(|point| Some((point.nodes as f64, point.p95_wait_s?))).collect();
+        let chart = Chart::xy(
+            "capacity-curve",
+            "Nodes and the 95 % wait",
+            Axis::linear("Nodes"),
+            Axis::duration("95 % quantile of the wait"),
+            vec![ChartSeries::new("all jobs", Mark::Line, points)],
+        )
+        .with_reference(Reference::Horizontal { at: self.target.p95_wait_s, label: "target".to_owned() })
+        .with_reference(Reference::Vertical { at: self.in_all.now as f64, label: "today".to_owned() })
+        .with_reading("Each further node buys less than the one before; where the line is flat, nodes can go.");
+        let work = match &self.growth {
+            None => "the jobs of the record",
+            Some(_) => "the grown work, mean over draws",
+        };
+        Section::new("capacity-curve", "What other numbers of nodes do")
+            .with_table(table)
+            .with_chart(chart)
+            .with_definition(format!("Each pool has that share of its nodes, rounded up; the jobs are {work}. **today** is what a freeze does. Numbers that a pool's mean demand exceeds are left out."))
+    }
+
+    fn theory_section(&self) -> Section {
+        let mut table = ReportTable::new(
+            "Queueing theory beside the replay",
+            vec![
+                Column::text("Pool"),
+                Column::number("Nodes"),
+                Column::number("Servers"),
+                Column::number("Load"),
+                Column::number("Longer than the target: theory"),
+                Column::number("Replay"),
+                Column::number("Mean wait: theory"),
+                Column::number("Replay"),
+                Column::text("Verdict"),
+            ],
+        );
+        for check in &self.theory {
+            table.rows.push(vec![
+                check.pool.as_str().into(),
+                Cell::Int(i64::from(check.nodes)),
+                Cell::Int(i64::from(check.servers)),
+                Cell::Percent(check.load),
+                Cell::Percent(check.theory_longer_share),
+                Cell::Percent(check.replayed_longer_share),
+                Cell::opt(check.theory_mean_wait_s, Cell::Duration),
+                Cell::opt(check.replayed_mean_wait_s, Cell::Duration),
+                if check.differs { "differs" } else { "agrees" }.into(),
+            ]);
+        }
+        Section::new("capacity-theory", "What queueing theory says")
+            .with_table(table)
+            .with_definition("**Servers**: the GPUs over those of a job, weighted by its run. Erlang C gives the share that waits; Allen and Cunneen's factor, the mean of the squared variation of gaps and of runs, lengthens the waits.")
+            .with_definition("**Differs**: the two shares are more than 2.5 % of the jobs apart, half of what may wait.")
+    }
+}
+
+/// A moment to the minute, as the table has room for.
+fn minute(moment: &str) -> String {
+    moment.chars().take(16).map(|letter| if letter == 'T' { ' ' } else { letter }).collect()
+}
+
+fn apart(check: &TheoryCheck) -> f64 {
+    (check.theory_longer_share - check.replayed_longer_share).abs()
+}
+
+fn verdict(of: &NodesOfType) -> String {
+    if of.needed.is_none() {
+        return "not judged".to_owned();
+    }
+    if of.kept_now {
+        return "kept".to_owned();
+    }
+    let classes: Vec<&str> = of.broken_classes.iter().map(|class| class.name()).collect();
+    if classes.is_empty() { "broken".to_owned() } else { format!("broken for {}", classes.join(", ")) }
+}
+
+fn factor(of: &BreakFactor) -> String {
+    let end = if of.beyond { "more than " } else { "" };
+    if of.beyond && of.low >= of.high {
+        return format!("more than {} ×", format::float(of.high, 1));
+    }
+    let at = |factor: f64| {
+        let least = if factor <= FACTORS.0 { "at most " } else { "" };
+        format!("{least}{}", format::float(factor, 2))
+    };
+    if of.high <= FACTORS.0 {
+        return format!("{} ×", at(of.high));
+    }
+    format!("{} × ({} to {end}{})", at(of.value), at(of.low), at(of.high))
+}
+
+/// `1.2 times the work and the team robotics`.
+fn growth_in_words(factor: f64, teams: &[String]) -> String {
+    let mut parts = Vec::new();
+    if factor != 1.0 || teams.is_empty() {
+        parts.push(format!("{} times the work", format::float(factor, 2)));
+    }
+    if !teams.is_empty() {
+        parts.push(format!("joined by {}", teams.join(", ")));
+    }
+    parts.join(", ")
+}

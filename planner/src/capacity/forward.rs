@@ -1,0 +1,256 @@
+//! The nodes from now on: each part sized on all that is known, and what other numbers of nodes would do.
+//!
+//! Without growth the jobs are those of the record and the interval is that of the [search](super::search). With growth (`--scale`, `--add`) every draw
+//! is sized; the number is the median over draws, and the interval the least and the greatest of them.
+//!
+//! ```text
+//! fewer than needed          buy up to the upper end of the interval
+//! more than the upper end    the rest can go, if on no earlier window that number broke the target where the nodes as they were kept it
+//! else                       change nothing
+//! ```
+//!
+//! O(draws × log nodes) replays a part. Worked number: 12 nodes needed, 10 to 14: with 9 nodes buy 5, with 13 change nothing, with 20 let 6 go.
+
+use std::collections::BTreeMap;
+
+use rayon::prelude::*;
+use tracecast_analytics::facts::SizeClass;
+
+use super::growth::{BreakFactor, breaks_at};
+use super::heldout::{NodesBy, TestedWindow, longer_share, mean_wait_s, warmed_up};
+use super::part::Part;
+use super::rule::AskedFor;
+use super::search::{FEWEST_OF_CLASS, MAY_WAIT, Needed, Search, SizedReplay, WaitTarget, nearest_rank_s};
+use crate::error::Result;
+use crate::replay::growth::Growth;
+use crate::replay::input::Loaded;
+use crate::sim::{Policy, Workload};
+
+/// Shares of today's nodes that are tried beside the needed number.
+pub(super) const SHARES: [f64; 10] = [0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0];
+
+/// What theory and a replay say of one number of nodes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Compared {
+    pub(super) nodes: u32,
+    pub(super) servers: u32,
+    pub(super) load: f64,
+    /// Share of jobs that wait longer than the target, in theory and replayed.
+    pub(super) longer: (f64, f64),
+    /// Mean wait, seconds.
+    pub(super) mean_wait_s: (Option<f64>, Option<f64>),
+}
+
+/// A part, sized.
+#[derive(Debug, Clone)]
+pub(super) struct SizedPart {
+    pub(super) part: Part,
+    /// Judged jobs of the first draw.
+    pub(super) jobs: u64,
+    /// `None` with too few jobs, or where no number of nodes keeps the target.
+    pub(super) needed: Option<Needed>,
+    pub(super) recommended: u32,
+    pub(super) breaks: Option<BreakFactor>,
+    pub(super) theory: Vec<Compared>,
+    /// Size classes whose 95 % wait breaks the target with today's nodes, and that wait.
+    pub(super) broken: Vec<(SizeClass, Option<f64>)>,
+    /// By nodes, one a draw.
+    pub(super) replays: BTreeMap<u32, Vec<SizedReplay>>,
+}
+
+/// All parts together, with some number of nodes each.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Together {
+    pub(super) nodes: u64,
+    pub(super) p50_wait_s: Option<f64>,
+    pub(super) p95_wait_s: Option<f64>,
+    pub(super) utilisation: f64,
+    pub(super) queue_jobs: f64,
+    /// Parts that keep the target, of those that are judged; mean over draws.
+    pub(super) kept: f64,
+}
+
+impl SizedPart {
+    /// Nodes at a share of today's.
+    pub(super) fn at_share(&self, share: f64) -> u32 {
+        ((f64::from(self.part.nodes()) * share).ceil() as u32).max(1)
+    }
+
+    pub(super) fn value(&self) -> u32 {
+        self.needed.map_or(self.part.nodes(), |needed| needed.value)
+    }
+}
+
+/// Whether the recommended number broke the target in a window in which the nodes as they were kept it.
+fn has_failed(windows: &[TestedWindow], name: &str) -> bool {
+    windows.iter().flat_map(|window| &window.parts).filter(|(of, _)| of == name).any(|(_, tested)| {
+        let kept = |by: NodesBy| tested.iter().any(|tested| tested.by == by && tested.kept);
+        kept(NodesBy::Static) && !kept(NodesBy::Recommended)
+    })
+}
+
+/// Sizes every part. `done` is called after each.
+pub(super) fn size(
+    loaded: &Loaded,
+    with: (&Policy, &WaitTarget),
+    growth: Option<&Growth>,
+    (windows, end): (&[TestedWindow], i64),
+    done: &(dyn Fn() + Sync),
+) -> Result<Vec<SizedPart>> {
+    let draws: Vec<Workload> = match growth {
+        None => vec![loaded.workload.clone()],
+        Some(growth) => (0..growth.draws())
+            .into_par_iter()
+            .map(|draw| growth.jobs(&loaded.workload, &loaded.cluster, draw))
+            .collect::<Result<_>>()?,
+    };
+    let parts = Part::all(&loaded.cluster, end);
+    let sized: Result<Vec<SizedPart>> = parts
+        .into_par_iter()
+        .map(|part| {
+            let found = size_part(part, (&loaded.workload, &draws), with, (windows, end));
+            done();
+            found
+        })
+        .collect();
+    sized
+}
+
+fn size_part(
+    part: Part,
+    (record, draws): (&Workload, &[Workload]),
+    with: (&Policy, &WaitTarget),
+    (windows, end): (&[TestedWindow], i64),
+) -> Result<SizedPart> {
+    let window = (warmed_up(end), end);
+    let own: Vec<Workload> = draws.iter().map(|draw| part.jobs(draw)).collect();
+    let mut searches: Vec<Search<'_>> =
+        own.iter().map(|jobs| Search::new(&part, jobs, with, window)).collect::<Result<_>>()?;
+    let asked = own.first().and_then(|jobs| AskedFor::of(jobs, window));
+    let jobs = searches.first().map_or(0, |search| search.judged().len());
+    let guess = asked.map_or(part.nodes(), |asked| asked.by_mean(&part));
+    let needed = if jobs < FEWEST_OF_CLASS { None } else { needed(&mut searches, guess)? };
+    let now = part.nodes();
+    let recommended = match needed {
+        Some(needed) if now < needed.value => needed.high,
+        Some(needed) if now > needed.high && !has_failed(windows, &part.name) => needed.high,
+        _ => now,
+    };
+    let mut numbers: Vec<u32> = vec![now, recommended];
+    numbers.extend(needed.map(|needed| needed.value));
+    // A queue that grows without end tells nothing, and takes long.
+    let mean = asked.map_or(0.0, |asked| asked.mean_gpus);
+    let shares = SHARES.map(|share| ((f64::from(now) * share).ceil() as u32).max(1));
+    numbers.extend(shares.into_iter().filter(|nodes| part.gpus(*nodes) as f64 > mean));
+    let mut replays: BTreeMap<u32, Vec<SizedReplay>> = BTreeMap::new();
+    for nodes in numbers {
+        if let std::collections::btree_map::Entry::Vacant(entry) = replays.entry(nodes) {
+            entry.insert(searches.iter_mut().map(|search| Ok(search.with(nodes)?.clone())).collect::<Result<_>>()?);
+        }
+    }
+    let classes: Vec<SizeClass> = searches.first().map_or_else(Vec::new, |search| search.classes().collect());
+    let today = replays.get(&now).and_then(|replays| replays.first());
+    let broken = today.map_or_else(Vec::new, |today| broken(&classes, &today.waits_ms, with.1));
+    let theory = match asked {
+        Some(asked) if needed.is_some() => {
+            let mut at: Vec<u32> = needed.map(|needed| needed.value).into_iter().chain([now]).collect();
+            at.dedup();
+            let compared = |nodes: u32| {
+                let servers = asked.servers(part.gpus(nodes));
+                let replayed = replays.get(&nodes)?.first()?;
+                Some(Compared {
+                    nodes,
+                    servers,
+                    load: asked.traffic.load() / f64::from(servers.max(1)),
+                    longer: (
+                        asked.traffic.longer_than(servers, with.1.all_s),
+                        longer_share(&replayed.waits_ms, with.1.all_s),
+                    ),
+                    mean_wait_s: (asked.traffic.mean_wait_s(servers), mean_wait_s(&replayed.waits_ms)),
+                })
+            };
+            at.into_iter().filter_map(compared).collect()
+        }
+        _ => Vec::new(),
+    };
+    let breaks = match needed {
+        Some(_) => Some(breaks_at(&part, &part.jobs(record), with, end)?),
+        None => None,
+    };
+    drop(searches);
+    Ok(SizedPart { jobs: jobs as u64, needed, recommended, breaks, theory, broken, replays, part })
+}
+
+/// Over draws the median, the least and the greatest; of one record, its own interval.
+fn needed(searches: &mut [Search<'_>], guess: u32) -> Result<Option<Needed>> {
+    if let [one] = searches {
+        return one.needed(guess);
+    }
+    let found: Vec<Option<u32>> = searches.iter_mut().map(|search| search.fewest(guess)).collect::<Result<_>>()?;
+    let Some(mut found) = found.into_iter().collect::<Option<Vec<u32>>>() else { return Ok(None) };
+    found.sort_unstable();
+    let (Some(low), Some(high), Some(value)) = (found.first(), found.last(), found.get(found.len() / 2)) else {
+        return Ok(None);
+    };
+    Ok(Some(Needed { value: *value, low: *low, high: *high, uneven: false }))
+}
+
+/// Classes whose 95 % wait is longer than their target.
+fn broken(classes: &[SizeClass], waits_ms: &[i64], target: &WaitTarget) -> Vec<(SizeClass, Option<f64>)> {
+    let of = |class: SizeClass| {
+        let waits: Vec<i64> =
+            classes.iter().zip(waits_ms).filter(|(of, _)| **of == class).map(|(_, wait)| *wait).collect();
+        let p95 = nearest_rank_s(&waits, 1.0 - MAY_WAIT);
+        let breaks = waits.len() >= FEWEST_OF_CLASS && p95.is_none_or(|p95| p95 > target.of(class));
+        breaks.then_some((class, p95))
+    };
+    SizeClass::ALL.into_iter().filter_map(of).collect()
+}
+
+/// All parts with the nodes that `nodes` says; `None` if a part was not replayed with them.
+pub(super) fn together(parts: &[SizedPart], nodes: &dyn Fn(&SizedPart) -> u32) -> Option<Together> {
+    let draws = parts.iter().map(|part| part.replays.values().next().map_or(0, Vec::len)).min()?;
+    let mut of_draws: Vec<Together> = Vec::with_capacity(draws);
+    for draw in 0..draws {
+        let mut waits = Vec::new();
+        let mut all =
+            Together { nodes: 0, p50_wait_s: None, p95_wait_s: None, utilisation: 0.0, queue_jobs: 0.0, kept: 0.0 };
+        let mut gpus = 0.0;
+        for part in parts {
+            let count = nodes(part);
+            let replay = part.replays.get(&count)?.get(draw)?;
+            let own = part.part.gpus(count) as f64;
+            waits.extend_from_slice(&replay.waits_ms);
+            all.nodes += u64::from(count);
+            all.utilisation += replay.utilisation * own;
+            all.queue_jobs += replay.queue_jobs;
+            all.kept += f64::from(u8::from(replay.kept && part.needed.is_some()));
+            gpus += own;
+        }
+        all.utilisation /= f64::max(gpus, 1.0);
+        (all.p50_wait_s, all.p95_wait_s) = (nearest_rank_s(&waits, 0.5), nearest_rank_s(&waits, 1.0 - MAY_WAIT));
+        of_draws.push(all);
+    }
+    let n = draws.max(1) as f64;
+    let mean = |of: &dyn Fn(&Together) -> f64| of_draws.iter().map(of).sum::<f64>() / n;
+    let known = |of: &dyn Fn(&Together) -> Option<f64>| -> Option<f64> {
+        let values: Option<Vec<f64>> = of_draws.iter().map(of).collect();
+        Some(values?.iter().sum::<f64>() / n)
+    };
+    Some(Together {
+        nodes: of_draws.first()?.nodes,
+        p50_wait_s: known(&|of| of.p50_wait_s),
+        p95_wait_s: known(&|of| of.p95_wait_s),
+        utilisation: mean(&|of| of.utilisation),
+        queue_jobs: mean(&|of| of.queue_jobs),
+        kept: mean(&|of| of.kept),
+    })
+}
+
+/// Nodes that one pool of all VCs would need; `None` with one part, or where no number keeps the target.
+pub(super) fn pooled(loaded: &Loaded, with: (&Policy, &WaitTarget), end: i64, guess: u32) -> Result<Option<u32>> {
+    let parts = Part::all(&loaded.cluster.pooled(), end);
+    let [part] = parts.as_slice() else { return Ok(None) };
+    let jobs = part.jobs(&loaded.workload);
+    Search::new(part, &jobs, with, (warmed_up(end), end))?.fewest(guess)
+}

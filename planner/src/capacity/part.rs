@@ -1,0 +1,231 @@
+//! Parts of a cluster that do not touch one another, and the same part with more or fewer nodes.
+//!
+//! A part is a pool with the VCs that queue for it: jobs of one pool never wait for those of another, so each part is sized alone. Its nodes may be of
+//! several kinds (groups); then nodes are added and taken away in the proportions that there are today: the next node goes to the group with the greatest
+//! nodes / (2·had + 1) (Webster), so that one more node never takes one away from a group. Quotas and guarantees within a shared pool grow with its GPUs,
+//! rounded up. A node that fails in the record fails as long as it is there; a further node fails as one of the record does, taken in turn.
+//!
+//! O(cluster) a part. Worked number: a pool of 4 nodes of one kind and 2 of another has, with 3 nodes, 2 and 1.
+
+use std::collections::BTreeMap;
+
+use crate::sim::cluster::amount_at;
+use crate::sim::{Cluster, Group, Outage, Pool, Vc, Workload};
+
+/// A pool with its VCs, as it is at some moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// What to call it: the VC, or the VCs of the pool.
+    pub name: String,
+    /// Names of its VCs.
+    pub vcs: Vec<String>,
+    /// The pool alone, with the nodes, quotas and guarantees of that moment.
+    cluster: Cluster,
+    /// Nodes by group.
+    now: Vec<u32>,
+    /// For each VC of the whole cluster, its number here.
+    vc_of: BTreeMap<u16, u16>,
+}
+
+/// Nodes of a group at a moment.
+fn nodes_at(group: &Group, now: i64) -> u32 {
+    let at = group.sizes.partition_point(|(from, _)| *from <= now).saturating_sub(1);
+    group.sizes.get(at).map_or(0, |(_, nodes)| *nodes)
+}
+
+impl Part {
+    /// The parts of a cluster as they are at `now` (milliseconds from time 0), in the order of its pools; pools without a VC or without nodes are none.
+    pub fn all(cluster: &Cluster, now: i64) -> Vec<Self> {
+        let firsts = cluster.first_nodes();
+        let part = |(at, pool): (usize, &Pool)| {
+            let members = (0u16..).zip(&cluster.vcs).filter(|(_, vc)| usize::from(vc.pool) == at);
+            let fixed = |amounts: &[(i64, u64)]| match amounts {
+                [] => Vec::new(),
+                amounts => vec![(i64::MIN, amount_at(amounts, now))],
+            };
+            let (mut vcs, mut vc_of) = (Vec::new(), BTreeMap::new());
+            for (new, (old, vc)) in (0u16..).zip(members) {
+                vc_of.insert(old, new);
+                let (quota_milli, guarantee_milli) = (fixed(&vc.quota_milli), fixed(&vc.guarantee_milli));
+                vcs.push(Vc { quota_milli, guarantee_milli, ..Vc::new(vc.name.clone(), 0) });
+            }
+            let nodes: Vec<u32> = pool.groups.iter().map(|group| nodes_at(group, now)).collect();
+            let first = firsts.get(at).copied().unwrap_or(0);
+            let most: u32 = pool.groups.iter().map(Group::most_nodes).sum();
+            let outages = cluster.outages.iter().filter(|outage| (first..first + most).contains(&outage.node));
+            let names: Vec<String> = vcs.iter().map(|vc| vc.name.clone()).collect();
+            let part = Self {
+                name: match names.as_slice() {
+                    [] => return None,
+                    [one] => one.clone(),
+                    [a, b] => format!("{a}, {b}"),
+                    [a, b, rest @ ..] => format!("{a}, {b}, {} more", rest.len()),
+                },
+                cluster: Cluster {
+                    outages: outages.map(|outage| Outage { node: outage.node - first, ..*outage }).collect(),
+                    pools: vec![pool.clone()],
+                    vcs,
+                    gpu_types: cluster.gpu_types.clone(),
+                },
+                vcs: names,
+                now: nodes,
+                vc_of,
+            };
+            (part.nodes() > 0).then_some(part)
+        };
+        cluster.pools.iter().enumerate().filter_map(part).collect()
+    }
+
+    /// Its nodes.
+    pub fn nodes(&self) -> u32 {
+        self.now.iter().copied().fold(0, u32::saturating_add)
+    }
+
+    /// Its kinds of nodes.
+    pub fn groups(&self) -> &[Group] {
+        self.cluster.pools.first().map_or(&[], |pool| &pool.groups)
+    }
+
+    /// Name of a kind's GPUs.
+    pub fn gpu_type(&self, group: &Group) -> Option<&str> {
+        group.gpu_type.and_then(|at| self.cluster.gpu_types.get(usize::from(at))).map(String::as_str)
+    }
+
+    /// `nodes` nodes by kind, in the proportions of today. O(nodes × kinds) with several kinds.
+    pub fn counts(&self, nodes: u32) -> Vec<u32> {
+        if self.now.len() == 1 {
+            return vec![nodes];
+        }
+        let mut counts = vec![0u32; self.now.len()];
+        for _ in 0..nodes {
+            let due = |at: usize| {
+                let (of, had) = (self.now.get(at).copied().unwrap_or(0), counts.get(at).copied().unwrap_or(0));
+                f64::from(of) / (2.0 * f64::from(had) + 1.0)
+            };
+            // The first of equals.
+            let next = (0..counts.len()).reduce(|best, at| if due(at) > due(best) { at } else { best });
+            if let Some(count) = next.and_then(|next| counts.get_mut(next)) {
+                *count += 1;
+            }
+        }
+        counts
+    }
+
+    /// GPUs of `nodes` nodes.
+    pub fn gpus(&self, nodes: u32) -> u64 {
+        let of = |(group, nodes): (&Group, u32)| u64::from(group.gpus_per_node) * u64::from(nodes);
+        self.groups().iter().zip(self.counts(nodes)).map(of).sum()
+    }
+
+    /// Fewest nodes with at least so many GPUs.
+    pub fn nodes_for(&self, gpus: f64) -> u32 {
+        let each = self.gpus(self.nodes()) as f64 / f64::from(self.nodes().max(1));
+        let mut nodes = ((gpus / each.max(1.0)).ceil() as u32).max(1);
+        while nodes > 1 && self.gpus(nodes - 1) as f64 >= gpus {
+            nodes -= 1;
+        }
+        while (self.gpus(nodes) as f64) < gpus {
+            nodes += 1;
+        }
+        nodes
+    }
+
+    /// The part with `nodes` nodes, throughout.
+    pub fn with(&self, nodes: u32) -> Cluster {
+        let counts = self.counts(nodes);
+        let (has, had) = (self.gpus(nodes), self.gpus(self.nodes()).max(1));
+        let mut cluster = self.cluster.clone();
+        cluster.outages = self.outages(&counts);
+        for (group, count) in cluster.pools.iter_mut().flat_map(|pool| &mut pool.groups).zip(&counts) {
+            group.sizes = vec![(i64::MIN, *count)];
+        }
+        for vc in &mut cluster.vcs {
+            for (_, milli) in vc.quota_milli.iter_mut().chain(&mut vc.guarantee_milli) {
+                let scaled = u128::from(*milli) * u128::from(has);
+                *milli = u64::try_from(scaled.div_ceil(u128::from(had))).unwrap_or(u64::MAX);
+            }
+        }
+        cluster
+    }
+
+    /// Failures of so many nodes by kind.
+    fn outages(&self, counts: &[u32]) -> Vec<Outage> {
+        let mut found = Vec::new();
+        let (mut first_old, mut first_new) = (0u32, 0u32);
+        for (group, count) in self.groups().iter().zip(counts) {
+            let known = group.most_nodes();
+            for outage in &self.cluster.outages {
+                let Some(rank) = outage.node.checked_sub(first_old).filter(|rank| *rank < known) else { continue };
+                found.extend(
+                    (rank..*count)
+                        .step_by(known.max(1) as usize)
+                        .map(|rank| Outage { node: first_new + rank, ..*outage }),
+                );
+            }
+            (first_old, first_new) = (first_old + known, first_new + count);
+        }
+        found
+    }
+
+    /// Its jobs, with VCs as it numbers them.
+    pub fn jobs(&self, workload: &Workload) -> Workload {
+        let mine = |job: &u32| workload.vc.get(*job as usize).is_some_and(|vc| self.vc_of.contains_key(vc));
+        let jobs: Vec<u32> = (0u32..).take(workload.len()).filter(mine).collect();
+        let submits = jobs.iter().filter_map(|job| workload.submit_ms.get(*job as usize).copied()).collect();
+        let mut part = workload.arranged(&jobs, submits);
+        for vc in &mut part.vc {
+            *vc = self.vc_of.get(vc).copied().unwrap_or(0);
+        }
+        part
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
+mod tests {
+    use super::*;
+    use crate::sim::{Shape, Warm};
+
+    #[test]
+    fn nodes_keep_their_proportions_and_none_is_taken_away() {
+        let mut cluster = Cluster::of_vcs(&[("a", 4, 8)]);
+        cluster.pools[0].groups.push(Group::fixed(2, 4));
+        let part = Part::all(&cluster, 0).remove(0);
+        assert_eq!((part.counts(3), part.counts(6), part.counts(12)), (vec![2, 1], vec![4, 2], vec![8, 4]));
+        for nodes in 0..40 {
+            let (now, then) = (part.counts(nodes), part.counts(nodes + 1));
+            assert!(now.iter().zip(&then).all(|(now, then)| now <= then));
+        }
+        assert_eq!((part.gpus(6), part.nodes_for(40.0), part.nodes_for(41.0)), (40, 6, 7));
+    }
+
+    #[test]
+    fn a_part_has_its_own_nodes_jobs_quotas_and_failures() {
+        let mut cluster = Cluster::of_vcs(&[("a", 2, 8), ("b", 3, 8)]);
+        cluster.vcs.push(Vc { quota_milli: vec![(0, 10_000)], ..Vc::new("c", 1) });
+        cluster.pools[1].groups[0].sizes.push((50, 4));
+        cluster.outages.push(Outage { node: 3, from_ms: 5, to_ms: 9 });
+        let mut jobs = Workload::default();
+        for (at, vc) in [1u16, 0, 2].into_iter().enumerate() {
+            jobs.push(at as i64, 10, Shape::whole(1));
+            *jobs.vc.last_mut().unwrap() = 0;
+            jobs.vc.resize(at + 1, 0);
+            jobs.vc[at] = vc;
+        }
+        jobs.warm.push(Warm { job: 2, start_ms: -1 });
+        let parts = Part::all(&cluster, 60);
+        assert_eq!(
+            parts.iter().map(|part| (part.name.as_str(), part.nodes())).collect::<Vec<_>>(),
+            [("a", 2), ("b, c", 4)]
+        );
+        let own = parts[1].jobs(&jobs);
+        assert_eq!((own.submit_ms.clone(), own.vc.clone(), own.warm[0].job), (vec![0, 2], vec![0, 1], 1));
+        let twice = parts[1].with(8);
+        assert_eq!(twice.vcs[1].quota_milli[0].1, 20_000);
+        // Node 1 of the part fails, and so does the further node 5; with one node none does.
+        assert_eq!(twice.outages.iter().map(|outage| outage.node).collect::<Vec<_>>(), [1, 5]);
+        assert!(parts[1].with(1).outages.is_empty() && parts[0].with(9).outages.is_empty());
+        twice.validate().unwrap();
+        own.validate(2).unwrap();
+    }
+}

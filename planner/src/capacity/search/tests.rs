@@ -1,0 +1,101 @@
+//! The search against trying every number, and by hand.
+
+use proptest::prelude::*;
+use rand::SeedableRng as _;
+use rand_chacha::ChaCha8Rng;
+
+use super::*;
+use crate::sim::{Cluster, Scan, Shape};
+
+const HOUR_MS: i64 = 3_600_000;
+
+fn target(all_s: f64) -> WaitTarget {
+    WaitTarget { all_s, by_class: BTreeMap::new() }
+}
+
+/// Forty days of jobs at random.
+fn record(seed: u64, gap_ms: f64, most_gpus: u32) -> Workload {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let mut jobs = Workload::default();
+    let mut now = 0.0;
+    while now < 40.0 * DAY_MS as f64 {
+        let gpus = 1 << rng.random_range(0..=most_gpus.ilog2());
+        jobs.push(now as i64, rng.random_range(60_000..12 * HOUR_MS), Shape::whole(gpus));
+        now += -(1.0 - rng.random::<f64>()).ln() * gap_ms;
+    }
+    jobs
+}
+
+#[test]
+fn by_hand() {
+    // Forty jobs of 8 GPUs and an hour, all at once: with n nodes the last begin after 40 / n - 1 hours, rounded up.
+    let mut jobs = Workload::default();
+    (0..40).for_each(|_| jobs.push(0, HOUR_MS, Shape::whole(8)));
+    let cluster = Cluster::of_vcs(&[("a", 4, 8)]);
+    let part = Part::all(&cluster, 0).remove(0);
+    let (policy, target) = (Policy::default(), target(3600.0));
+    let mut search = Search::new(&part, &jobs, (&policy, &target), (0, DAY_MS)).unwrap();
+    // Two may wait longer than an hour: 38 must have begun by then, in two rounds of 19.
+    let needed = search.needed(1).unwrap().unwrap();
+    assert_eq!((needed.value, needed.low, needed.high, needed.uneven), (19, 19, 19, false));
+    let of_19 = search.with(19).unwrap();
+    assert_eq!(nearest_rank_s(&of_19.waits_ms, 0.95), Some(3600.0));
+    assert!(of_19.kept && !search.with(18).unwrap().kept);
+    // A class of its own target: nobody of it may wait at all, but two.
+    let strict = WaitTarget { by_class: BTreeMap::from([(SizeClass::Node, 0.0)]), ..target };
+    let mut search = Search::new(&part, &jobs, (&policy, &strict), (0, DAY_MS)).unwrap();
+    assert_eq!(search.fewest(4).unwrap(), Some(38));
+}
+
+#[test]
+fn a_job_that_runs_today_must_run() {
+    let mut jobs = Workload::default();
+    jobs.push(0, HOUR_MS, Shape::whole(24));
+    (1..100).for_each(|at| jobs.push(at * 2 * HOUR_MS, HOUR_MS, Shape::whole(1)));
+    let cluster = Cluster::of_vcs(&[("a", 4, 8)]);
+    let part = Part::all(&cluster, 0).remove(0);
+    let (policy, target) = (Policy { scan: Scan::Skip, ..Policy::default() }, target(60.0));
+    let mut search = Search::new(&part, &jobs, (&policy, &target), (0, 10 * DAY_MS)).unwrap();
+    assert_eq!(search.fewest(4).unwrap(), Some(3));
+    // One that does not run today is none of the judged.
+    jobs.push(100 * 2 * HOUR_MS, HOUR_MS, Shape::whole(64));
+    let search = Search::new(&part, &jobs, (&policy, &target), (0, 10 * DAY_MS)).unwrap();
+    assert_eq!(search.judged().len(), 100);
+}
+
+#[test]
+fn nearest_ranks() {
+    let waits: Vec<i64> = (1..=20).map(|wait| wait * 1000).collect();
+    assert_eq!(
+        (nearest_rank_s(&waits, 0.95), nearest_rank_s(&waits, 0.5), nearest_rank_s(&[], 0.5)),
+        (Some(19.0), Some(10.0), None)
+    );
+    assert_eq!(nearest_rank_s(&[5, NEVER], 0.95), None);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+    #[test]
+    fn the_search_finds_what_trying_every_number_finds(seed in 0u64..1000, skip in any::<bool>(), guess in 1u32..40) {
+        let jobs = record(seed, 1.2e6, 16);
+        let cluster = Cluster::of_vcs(&[("a", 30, 8)]);
+        let part = Part::all(&cluster, 0).remove(0);
+        let policy = Policy { scan: if skip { Scan::Skip } else { Scan::Strict }, ..Policy::default() };
+        let target = target(1800.0);
+        let mut search = Search::new(&part, &jobs, (&policy, &target), (DAY_MS, 40 * DAY_MS)).unwrap();
+        let found = search.needed(guess).unwrap().unwrap();
+        let kept: Vec<bool> = (1..=60).map(|nodes| search.with(nodes).unwrap().kept).collect();
+        // Where waits fall with every node there is one such number.
+        let steady: Vec<u32> = (1..=58u32).filter(|nodes| kept[*nodes as usize - 1..*nodes as usize + 2].iter().all(|kept| *kept)).collect();
+        prop_assert!(steady.contains(&found.value));
+        prop_assert!(found.value == 1 || !kept[found.value as usize - 2]);
+        if kept.is_sorted() {
+            prop_assert_eq!(found.value, steady[0]);
+            prop_assert!(!found.uneven);
+        }
+        prop_assert!(found.low <= found.value && found.value <= found.high);
+        // Kept is what the quantile says.
+        let replay = search.with(found.value).unwrap();
+        prop_assert!(nearest_rank_s(&replay.waits_ms, 0.95).unwrap() <= 1800.0);
+    }
+}

@@ -1,0 +1,121 @@
+//! Published and hand-worked values, and the simulator against the formulas.
+
+use proptest::prelude::*;
+use rand::SeedableRng as _;
+use rand_chacha::ChaCha8Rng;
+use statrs::distribution::StudentsT;
+
+use super::*;
+use crate::sim::{Cluster, Policy, Shape, Workload, simulate};
+
+fn near(a: f64, b: f64) {
+    assert!((a - b).abs() <= 1e-9 * b.abs().max(1.0), "{a} and {b}");
+}
+
+#[test]
+fn erlang_by_hand() {
+    // Load 1: B(1) = 1/2, B(2) = 1/5, B(3) = 1/16.
+    near(erlang_b(1, 1.0), 0.5);
+    near(erlang_b(2, 1.0), 0.2);
+    near(erlang_b(3, 1.0), 1.0 / 16.0);
+    // C(2, 1) = 2·(1/5) / (2 − 4/5) = 1/3; with one server the share that waits is the load.
+    near(erlang_c(2, 1.0), 1.0 / 3.0);
+    near(erlang_c(1, 0.7), 0.7);
+    near(erlang_c(3, 3.0), 1.0);
+    // As written out: a^k/k!·k/(k−a) over that and the sum of a^i/i!, i < k.
+    let (k, a) = (5u32, 3.5f64);
+    let term = |i: u32| a.powi(i as i32) / (1..=i).map(f64::from).product::<f64>();
+    let last = term(k) * f64::from(k) / (f64::from(k) - a);
+    near(erlang_c(k, a), last / ((0..k).map(term).sum::<f64>() + last));
+}
+
+#[test]
+fn mean_waits_by_hand() {
+    let hour = 3600.0;
+    // The worked number: 20 min.
+    near(Traffic::poisson(1.0 / hour, hour).mean_wait_s(2).unwrap(), 1200.0);
+    // M/M/1 at load 1/2 waits a run, M/D/1 half of one, and Allen-Cunneen and Pollaczek-Khinchine agree with one server.
+    near(pollaczek_khinchine_s(0.5, 1.0, 1.0).unwrap(), 1.0);
+    near(pollaczek_khinchine_s(0.5, 1.0, 0.0).unwrap(), 0.5);
+    near(Traffic { run_scv: 0.0, ..Traffic::poisson(0.5, 1.0) }.mean_wait_s(1).unwrap(), 0.5);
+    assert_eq!(pollaczek_khinchine_s(1.0, 1.0, 1.0), None);
+    assert_eq!(Traffic::poisson(2.0, 1.0).mean_wait_s(2), None);
+}
+
+#[test]
+fn staffing_by_hand() {
+    // Φ(1)/φ(1) = 0.841345 / 0.241971 = 3.477055.
+    assert!((halfin_whitt(1.0) - 1.0 / 4.477_055).abs() < 1e-5);
+    near(halfin_whitt(0.0), 1.0);
+    // A share of 0.223361 waits: β = 1, so 100 + 10.
+    near(square_root_staffing(100.0, halfin_whitt(1.0) + 1e-9), 110.0);
+    // And it is near to what Erlang C asks for.
+    let exact = f64::from(Traffic::poisson(100.0, 1.0).servers_for(0.0, 0.05).unwrap());
+    assert!((square_root_staffing(100.0, 0.05) - exact).abs() <= 1.0, "{exact}");
+}
+
+#[test]
+fn two_queues_wait_three_times_as_long_as_one() {
+    // Two M/M/1 at load 1/2 wait a run; M/M/2 at load 1 waits a third of one.
+    near(pooling_gain(2, 1, &Traffic::poisson(0.5, 1.0)).unwrap(), 3.0);
+    assert_eq!(pooling_gain(2, 1, &Traffic::poisson(1.5, 1.0)), None);
+}
+
+proptest! {
+    #[test]
+    fn the_fewest_servers_are_enough_and_one_less_is_not(rate in 0.01f64..50.0, wait in 0.0f64..3.0, scv in 0.2f64..5.0) {
+        let traffic = Traffic { run_scv: scv, ..Traffic::poisson(rate, 1.0) };
+        let servers = traffic.servers_for(wait, 0.05).unwrap();
+        prop_assert!(traffic.longer_than(servers, wait) <= 0.05);
+        prop_assert!(servers == 1 || traffic.longer_than(servers - 1, wait) > 0.05);
+    }
+}
+
+/// Mean wait and the share that waits longer than a run, of independent replays of M/M/k, with 99.9 % intervals.
+fn replayed(servers: u32, load: f64) -> [(f64, f64); 2] {
+    const REPLAYS: u64 = 12;
+    let (warm, jobs) = (4_000usize, 20_000usize);
+    let figures: Vec<[f64; 2]> = (0..REPLAYS)
+        .map(|seed| {
+            let mut rng = ChaCha8Rng::seed_from_u64(seed * 1000 + u64::from(servers));
+            let mut draw = |mean: f64| -(1.0 - rng.random::<f64>()).ln() * mean;
+            let run_ms = 1e6;
+            let mut now = 0.0;
+            let mut workload = Workload::default();
+            for _ in 0..warm + jobs {
+                now += draw(run_ms / load);
+                workload.push(now as i64, draw(run_ms) as i64, Shape::whole(1));
+            }
+            let cluster = Cluster::of_vcs(&[("all", servers, 1)]);
+            let schedule = simulate(&workload, &cluster, &Policy::default()).unwrap();
+            let waits: Vec<f64> =
+                schedule.waits_ms(&workload).into_iter().skip(warm).map(|wait| wait.unwrap() as f64).collect();
+            let longer = waits.iter().filter(|wait| **wait > run_ms).count();
+            [waits.iter().sum::<f64>() / jobs as f64 / 1e3, longer as f64 / jobs as f64]
+        })
+        .collect();
+    std::array::from_fn(|at| {
+        let values: Vec<f64> = figures.iter().map(|figure| figure[at]).collect();
+        let mean = values.iter().sum::<f64>() / REPLAYS as f64;
+        let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (REPLAYS - 1) as f64;
+        let t = StudentsT::new(0.0, 1.0, (REPLAYS - 1) as f64).unwrap().inverse_cdf(0.9995);
+        (mean, t * (variance / REPLAYS as f64).sqrt())
+    })
+}
+
+#[test]
+fn the_simulator_waits_as_erlang_says() {
+    for servers in [1u32, 2, 5, 20] {
+        for share in [0.5, 0.7, 0.85] {
+            let load = share * f64::from(servers);
+            let traffic = Traffic::poisson(load / 1000.0, 1000.0);
+            let [(mean_s, half_s), (longer, half)] = replayed(servers, load);
+            let (wait_s, beyond) = (traffic.mean_wait_s(servers).unwrap(), traffic.longer_than(servers, 1000.0));
+            assert!(
+                (mean_s - wait_s).abs() <= half_s + 0.5,
+                "{servers} at {share}: {mean_s} ± {half_s}, Erlang {wait_s}"
+            );
+            assert!((longer - beyond).abs() <= half + 1e-4, "{servers} at {share}: {longer} ± {half}, Erlang {beyond}");
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! What was known of the jobs at a moment, for a plan that is made then.
+//!
+//! O(n log n). Worked number: a job submitted at 0 s that ran from 50 s to 150 s is, at 100 s, one that ran 50 s and whose end nobody knows.
+
+use std::collections::BTreeSet;
+
+use super::Loaded;
+use crate::sim::Workload;
+
+impl Loaded {
+    /// The jobs as they are known at a moment: those that had started by then, their runs cut off there.
+    pub fn known_at(&self, now: i64) -> Workload {
+        let workload = &self.workload;
+        let warm: BTreeSet<u32> = workload.warm.iter().map(|warm| warm.job).collect();
+        let (mut jobs, mut submits, mut cut) = (Vec::new(), Vec::new(), Vec::new());
+        for (job, submit) in (0u32..).zip(&workload.submit_ms) {
+            let start = self.recorded_start_ms.get(job as usize).copied().flatten().unwrap_or(*submit);
+            if *submit >= now || start >= now {
+                continue;
+            }
+            let run = workload.run_ms.get(job as usize).copied().unwrap_or(0);
+            // What ran when the replay began has a start before 0, and its run is counted from there.
+            let begun = if warm.contains(&job) { 0 } else { start };
+            cut.push((begun + run > now).then_some((now - begun).max(0)));
+            jobs.push(job);
+            submits.push(*submit);
+        }
+        let mut known = workload.arranged(&jobs, submits);
+        for ((at, cut), run) in (0u32..).zip(&cut).zip(&mut known.run_ms) {
+            if let Some(cut) = cut {
+                *run = *cut;
+                known.unfinished.push(at);
+            }
+        }
+        known.unfinished.sort_unstable();
+        known.unfinished.dedup();
+        known
+    }
+}

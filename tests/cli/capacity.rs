@@ -1,0 +1,103 @@
+//! `plan capacity`, as a user meets it.
+
+use serde_json::Value;
+
+use super::*;
+
+const SAMPLE: [&str; 8] = ["plan", "capacity", "datasets/sample", "--scan", "skip", "--target-p95", "1h", "--quiet"];
+
+/// A log of two nodes of ten, one of which fails every week.
+fn faults() -> String {
+    let week = 604_800;
+    let rows = (0..20).map(|at| format!("a,{},{}\n", at * week, at * week + 86_400));
+    format!("node,down_from,down_to\n{}b,500000,{}\n", rows.collect::<String>(), 20 * week)
+}
+
+#[test]
+fn the_sample_is_planned_and_its_nodes_are_replayed() {
+    let folder = Folder::new();
+    let (out, log) = (folder.path("nodes"), folder.file("faults.csv", &faults()));
+    let more =
+        ["--emit", "cluster,slurm", "--emit-to", &out, "--faults", &log, "--fault-nodes", "10", "--format", "json"];
+    let output = tracecast(&[&SAMPLE[..], &more].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    let answer = json(&stdout(&output));
+    assert_eq!(answer["schema"], "plan-capacity/1");
+    let number = |value: &Value| value.as_u64().unwrap();
+    let nodes = answer["nodes"].as_array().unwrap();
+    for of in nodes {
+        let needed = &of["needed"];
+        if needed.is_null() {
+            assert_eq!(of["recommended"], of["now"]);
+            continue;
+        }
+        let [low, value, high] = ["low", "value", "high"].map(|key| number(&needed[key]));
+        assert!(low <= value && value <= high, "{of}");
+        // Kept today if there are as many as are needed, where waits fall with every node.
+        assert!(of["kept_now"] == (number(&of["now"]) >= value) || of["uneven"] == true, "{of}");
+    }
+    assert_eq!(nodes.iter().map(|of| number(&of["now"])).sum::<u64>(), 40);
+    // With hindsight the target is always kept, and with the fewest nodes.
+    let rule =
+        |by: &str| answer["held_out"]["by"].as_array().unwrap().iter().find(|rule| rule["by"] == by).unwrap().clone();
+    let oracle = rule("oracle");
+    assert_eq!(oracle["pools_kept"], oracle["pools"]);
+    assert!(rule("recommended")["nodes"].as_f64() >= rule("needed")["nodes"].as_f64());
+    assert_eq!(answer["faults"]["of_log"]["nodes"], 10);
+    // What is written is what is recommended.
+    let written = std::fs::read_to_string(folder.path("nodes/cluster.toml")).unwrap();
+    let sum: u64 = written.lines().filter_map(|line| line.strip_prefix("nodes = ")?.parse::<u64>().ok()).sum();
+    assert_eq!(sum, number(&answer["in_all"]["recommended"]));
+    assert!(std::fs::read_to_string(folder.path("nodes/slurm-nodes.conf")).unwrap().contains("Gres=gpu:8"));
+    let again = tracecast(&[
+        "simulate",
+        "datasets/sample",
+        "--scan",
+        "skip",
+        "--cluster",
+        &folder.path("nodes/cluster.toml"),
+        "--quiet",
+    ]);
+    assert!(again.status.success(), "{}", stderr(&again));
+}
+
+#[test]
+fn the_number_of_threads_changes_nothing() {
+    let with = |threads: &str| {
+        let output = Command::new(env!("CARGO_BIN_EXE_tracecast"))
+            .args(SAMPLE)
+            .args(["--format", "json", "--scale", "1.3", "--draws", "2"])
+            .env("RAYON_NUM_THREADS", threads)
+            .current_dir(root())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        output.stdout
+    };
+    let one = with("1");
+    assert_eq!(one, with("2"));
+    let answer = json(&String::from_utf8(one).unwrap());
+    assert_eq!(answer["growth"]["factor"], 1.3);
+}
+
+#[test]
+fn what_cannot_be_planned_is_refused() {
+    let said = |arguments: &[&str]| {
+        let output = tracecast(&[&SAMPLE[..], arguments].concat());
+        assert!(!output.status.success());
+        stderr(&output)
+    };
+    assert!(said(&["--target-p95", "2h"]).contains("given twice"));
+    assert!(said(&["--target-p95", "3-4=2h"]).contains("size classes are"));
+    assert!(said(&["--target-p95", "1=soon"]).contains("write 90s"));
+    assert!(said(&["--where", "vc = 'vision'"]).contains("needs them all"));
+    assert!(said(&["--eval-from", "2035-01-01"]).contains("choose a day that has jobs before and after it"));
+    assert!(said(&["--scale", "90"]).contains("--scale 90"));
+    assert!(said(&["--availability", "2"]).contains("up to 1"));
+    assert!(said(&["--emit", "slurm"]).contains("--emit-to"));
+    let folder = Folder::new();
+    let log = folder.file("faults.csv", "node,down_from,down_to\na,1,2\nb,x,2\n");
+    assert!(said(&["--faults", &log]).contains("line 3"));
+    let output = tracecast(&["plan", "capacity", "datasets/sample", "--target-p95", "1=1h"]);
+    assert!(stderr(&output).contains("target of all jobs"), "{}", stderr(&output));
+}

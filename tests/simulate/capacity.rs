@@ -1,0 +1,58 @@
+//! Numbers of nodes on Philly: chosen on earlier days, tested on later ones.
+//!
+//! Philly's 11 VCs get nodes for a load of 0.7 by the jobs of two months, as in the test of queues. `cargo test --release --test simulate capacity --
+//! --nocapture` prints the figures of `planner/RESULTS.md`.
+
+use std::collections::BTreeMap;
+
+use tracecast_planner::capacity::search::WaitTarget;
+use tracecast_planner::capacity::{CapacityAnswer, CapacityRequest, NodesBy};
+use tracecast_planner::replay::input::{Options, load};
+use tracecast_planner::sim::{Policy, Scan};
+use tracecast_tests::{read, real_trace};
+
+use crate::queues::{OCTOBER_MS, WEEK_MS, site};
+
+const DAY_MS: i64 = 86_400_000;
+
+#[test]
+fn numbers_of_nodes_for_philly_hold_as_said() {
+    let Some(path) = real_trace("philly/philly_jobs.csv.gz") else { return };
+    let trace = read(&[path]).unwrap();
+    let (from_ms, to_ms) = (OCTOBER_MS + 2 * DAY_MS, OCTOBER_MS + 61 * DAY_MS);
+    let options =
+        Options { from_ms: Some(from_ms), to_ms: Some(to_ms), longest_ms: Some(WEEK_MS), ..Options::default() };
+    let loaded = load(&trace, Some(&site(&trace, &options, 0.7)), &options).unwrap();
+    let request = CapacityRequest {
+        target: WaitTarget { all_s: 3600.0, by_class: BTreeMap::new() },
+        eval_from_ms: None,
+        policy: Policy { scan: Scan::Skip, ..Policy::default() },
+        growth: None,
+        grown: None,
+        faults: None,
+    };
+    let answer = CapacityAnswer::of(&trace, &loaded, String::new(), &request, &|| ()).unwrap();
+    for rule in &answer.held_out.by {
+        println!(
+            "{}: {:.1} nodes, {} of {}, {:.1} beyond",
+            rule.what, rule.nodes, rule.pools_kept, rule.pools, rule.beyond_oracle
+        );
+    }
+    let rule = |by: NodesBy| answer.rule(by).unwrap();
+    let (recommended, mean, oracle) = (rule(NodesBy::Recommended), rule(NodesBy::Mean80), rule(NodesBy::Oracle));
+    assert_eq!(oracle.pools_kept, oracle.pools);
+    assert!(recommended.pools_kept >= rule(NodesBy::Needed).pools_kept);
+    assert!(recommended.pools_kept > mean.pools_kept, "the rule of 80 % kept the target as often");
+    // Nothing after a window changes what was chosen before it.
+    let shorter = Options { to_ms: Some(to_ms - 14 * DAY_MS), ..options.clone() };
+    let earlier = load(&trace, Some(&site(&trace, &options, 0.7)), &shorter).unwrap();
+    let split_ms = OCTOBER_MS + 33 * DAY_MS;
+    let request = CapacityRequest { eval_from_ms: Some(split_ms), ..request };
+    let [long, short] = [&loaded, &earlier].map(|loaded| {
+        let answer = CapacityAnswer::of(&trace, loaded, String::new(), &request, &|| ()).unwrap();
+        let window = answer.held_out.windows.last().unwrap();
+        let of = |by: NodesBy| window.by.iter().find(|rule| rule.by == by).unwrap().nodes;
+        [NodesBy::Static, NodesBy::Needed, NodesBy::Recommended, NodesBy::Peak, NodesBy::Mean80].map(of)
+    });
+    assert_eq!(long, short);
+}
