@@ -8,3 +8,4 @@ mod power;
 mod processors;
 mod queues;
 mod resim;
+mod sharing;

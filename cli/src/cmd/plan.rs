@@ -18,7 +18,7 @@ use tracecast_planner::replay::scenario::Scenario;
 
 use crate::args::{NODES_OF_ALL, Reading, TIMES};
 use crate::cmd::answer::{self, Answering};
-use crate::cmd::{backtest_demand, cloud, describe, queues};
+use crate::cmd::{backtest_demand, cloud, describe, queues, sharing};
 use crate::progress::Clock;
 use crate::{early, output, source};
 
@@ -40,6 +40,11 @@ pub(crate) enum Plan {
     /// Every way is replayed on earlier jobs, and the best is chosen that makes no VC wait longer than nodes of its own would. The answer
     /// compares it on later jobs with today, with nodes of one's own, and with the best seen with hindsight.
     Queues(Box<queues::PlanQueues>),
+    /// Plan which job types share GPUs with which, and test the plan on later jobs
+    ///
+    /// The plan forecasts how much jobs slow each other, and is tested without the measured pairs that it decides on. The answer compares it with nobody
+    /// sharing, with published ways to pack, and with sharing that knows every pair.
+    Sharing(Box<sharing::PlanSharing>),
 }
 
 /// Whose published thresholds CES takes.

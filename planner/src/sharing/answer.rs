@@ -86,6 +86,8 @@ pub struct SharingPlan {
     pub candidates: Vec<SharingCandidate>,
     /// What sharing must keep, as chosen.
     pub limits: SharingLimits,
+    /// The rule of the plan among those tried.
+    pub rule: SharingPolicy,
     /// Whether to follow it.
     pub followed: bool,
     /// Why not; empty if it is to be followed.
@@ -157,17 +159,25 @@ impl SharingPlanAnswer {
             };
             request.gpu_types.iter().map(place).collect::<Result<_>>()?
         };
-        let predictor = SharingPredictor::train(table, request.seed)?;
-        let mut plans = Vec::new();
-        let mut split_ms = 0;
+        let mut found = Vec::new();
         for gpu in wanted {
             let evidence = PairEvidence::of(table, gpu)?;
             let told = evidence.forecasts(table, &[request.measured], request.seed)?;
             let forecasts = told.first().ok_or_else(|| Error::Defect("no forecast was made".to_owned()))?;
-            let found = study(&all, &evidence, forecasts, request, done)?;
-            split_ms = found.split_ms;
-            plans.push(plan(found, &evidence, &predictor));
+            let study = study(&all, &evidence, forecasts, request, done)?;
+            let why_not = why_not(&study, request.planned());
+            found.push((evidence, study, why_not));
         }
+        let split_ms = found.first().map_or(0, |(_, study, _)| study.split_ms);
+        // Only what is followed is asked what to share from now on.
+        let follows = found.iter().any(|(_, _, why_not)| why_not.is_empty());
+        let predictor = if follows { Some(SharingPredictor::train(table, request.seed)?) } else { None };
+        let plans: Vec<SharingPlan> = found
+            .into_iter()
+            .map(|(evidence, study, why_not)| {
+                plan(study, why_not, request.planned(), &evidence, predictor.as_ref())
+            })
+            .collect();
         let mut notes = table.notes.clone();
         notes.push(format!(
             "{} of one GPU are replayed, {} left out: of other sizes, without times, or still running.",
@@ -229,15 +239,15 @@ fn from_now_on(
 }
 
 /// The policy of the plan among those tried.
-fn tested(tried: &[SharingTried]) -> Option<&SharingTried> {
-    tried.iter().find(|tried| tried.policy == SharingPolicy::Forecast && !tried.in_classes)
+fn tested(tried: &[SharingTried], rule: SharingPolicy) -> Option<&SharingTried> {
+    tried.iter().find(|tried| tried.policy == rule && !tried.in_classes)
 }
 
-fn plan(found: SharingStudy, evidence: &PairEvidence, predictor: &SharingPredictor) -> SharingPlan {
+/// Why the plan is not to be followed; empty if it is.
+fn why_not(found: &SharingStudy, rule: SharingPolicy) -> &'static str {
     let base = found.tried.first().map_or(0.0, |tried| tried.later.mean_delay_s);
-    let slo = found.limits.slo;
-    let rule = tested(&found.tried);
-    let why_not = match rule {
+    let rule = tested(&found.tried, rule);
+    match rule {
         _ if !found.shares => {
             if rule.is_some_and(|rule| rule.couples == 0) {
                 "no couple of job types is forecast to keep the limits"
@@ -245,15 +255,27 @@ fn plan(found: SharingStudy, evidence: &PairEvidence, predictor: &SharingPredict
                 "no way to share within the limits made the earlier jobs end sooner"
             }
         }
-        Some(rule) if rule.later.slowdown90.is_some_and(|slowdown| slowdown > slo) => {
+        Some(rule) if rule.later.slowdown90.is_some_and(|slowdown| slowdown > found.limits.slo) => {
             "on the later jobs, those that shared were slower than the SLO at the 0.9 quantile"
         }
         Some(rule) if worth(-rule.mean_delay_change_s.value, -rule.mean_delay_change_s.high, base) => "",
         _ => "what was best on the earlier jobs did not clearly make the later ones end sooner",
-    };
-    let followed = why_not.is_empty();
-    let (couples, now) =
-        if followed { from_now_on(evidence, predictor, &found.limits) } else { (Vec::new(), SharingRule::exclusive(0)) };
+    }
+}
+
+fn plan(
+    found: SharingStudy,
+    why_not: &'static str,
+    rule: SharingPolicy,
+    evidence: &PairEvidence,
+    predictor: Option<&SharingPredictor>,
+) -> SharingPlan {
+    let predictor = predictor.filter(|_| why_not.is_empty());
+    let followed = predictor.is_some();
+    let (couples, now) = predictor.map_or_else(
+        || (Vec::new(), SharingRule::exclusive(0)),
+        |predictor| from_now_on(evidence, predictor, &found.limits),
+    );
     let found_classes = if followed { classes(&now, evidence.kinds.len()) } else { Vec::new() };
     let by_type = |kind: usize| found.by_kind.get(kind).map_or(0.0, |of| of.run_h);
     let all: f64 = (0..evidence.kinds.len()).map(by_type).sum();
@@ -283,6 +305,7 @@ fn plan(found: SharingStudy, evidence: &PairEvidence, predictor: &SharingPredict
         drawn_types: found.drawn,
         candidates: found.candidates,
         limits: found.limits,
+        rule,
         followed,
         why_not: why_not.to_owned(),
         tried: found.tried,
@@ -303,6 +326,11 @@ impl SharingPlan {
         self.tried.iter().find(|tried| tried.policy == policy && tried.in_classes == in_classes)
     }
 
+    /// Whether somebody must watch new pairs.
+    pub fn is_watched(&self) -> bool {
+        self.rule == SharingPolicy::ForecastTrial
+    }
+
     fn act(&self) -> String {
         if !self.followed {
             return format!("**Share no {} GPU**: {}.", self.gpu_type, self.why_not);
@@ -318,7 +346,7 @@ impl SharingPlan {
     }
 
     fn recommend(&self) -> Option<Recommendation> {
-        let rule = tested(&self.tried).filter(|_| self.followed)?;
+        let rule = tested(&self.tried, self.rule).filter(|_| self.followed)?;
         let interval = format!("95 %, days of {} later jobs drawn anew", format::count(self.later_jobs as u64));
         let effect = |what: &str, of: crate::replay::compare::IntervalEstimate| Effect {
             what: what.to_owned(),
@@ -359,16 +387,29 @@ impl SharingPlan {
             }],
             confidence: if self.drawn_types > 0 { Confidence::Low } else { Confidence::Medium },
             risk: format!(
-                "{}Of jobs that shared, {} were slower than {} times; the 0.9 quantile was {}.",
+                "{}Of jobs that shared, {} were slower than {} times; the 0.9 quantile was {}.{}",
                 if self.drawn_types > 0 { "The types of the jobs were drawn. " } else { "" },
                 format::percent(rule.later.over_slo),
                 format::float(self.limits.slo, 2),
-                rule.later.slowdown90.map_or_else(|| "none".to_owned(), |slowdown| format::float(slowdown, 2))
+                rule.later.slowdown90.map_or_else(|| "none".to_owned(), |slowdown| format::float(slowdown, 2)),
+                self.of(self.rule, true).map_or_else(String::new, |narrow| format!(
+                    " In classes, as configurations have it, the mean delay of a job was {} less ({} to {}), and the 0.9 quantile {}; nodes apart for each class were not replayed.",
+                    render::signed(-narrow.mean_delay_change_s.value),
+                    render::signed(-narrow.mean_delay_change_s.high),
+                    render::signed(-narrow.mean_delay_change_s.low),
+                    narrow.later.slowdown90.map_or_else(|| "none".to_owned(), |slowdown| format::float(slowdown, 2))
+                ))
             ),
             assumptions: vec![
                 "Two jobs on a GPU run as fast as their types did when they were measured, from beginning to end.".to_owned(),
                 "A job that does not fit beside another fails at once, tries again later, and does the other no harm.".to_owned(),
                 "Users submit the same jobs at the same times, and say of which type each is.".to_owned(),
+                if self.is_watched() {
+                    "Somebody watches: 10 min after a job began beside another, it is taken out if either is slower than the SLO, keeps what it has done, and waits again."
+                } else {
+                    "Nobody is taken out once they share."
+                }
+                .to_owned(),
             ],
             holds_until: "Job types, their batch sizes or the GPUs change; measure pairs of new types and plan again.".to_owned(),
             apply: "Make the same plan with --emit slurm,kubernetes --emit-to FOLDER, and read the files before you apply them.".to_owned(),

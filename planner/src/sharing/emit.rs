@@ -99,10 +99,17 @@ fn about(answer: &SharingPlanAnswer) -> Vec<String> {
         }
         said.push(format!("Confidence: {}. {}", recommendation.confidence.in_words(), recommendation.risk));
     }
+    if let Some(plan) = answer.plans.iter().find(|plan| plan.followed && plan.is_watched()) {
+        said.push(format!(
+            "The plan needs somebody who watches: 10 min after a job began beside another, requeue it if either is more than {} times as slow as alone. These files do not do that.",
+            format::float(plan.limits.slo, 2)
+        ));
+    }
     if !answer.plans.iter().any(|plan| plan.followed) {
         said.push("The GPUs stay as they are, so there is nothing to set here.".to_owned());
     }
-    said
+    // Nothing but ASCII in files that old tools read, as far as names allow.
+    said.iter().map(|line| line.replace('−', "-")).collect()
 }
 
 fn comments(mark: &str, lines: &[String]) -> String {

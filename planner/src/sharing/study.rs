@@ -5,7 +5,7 @@
 //!             submission, has kind draw(seed, n, 0) mod kinds
 //! GPUs        as asked, else the fewest with which the 95 % wait of the earlier jobs is within 30 min while nobody shares
 //! earlier     submitted before the split; runs are cut off there, and jobs that had not started by then are left out
-//! candidates  nobody shares; the forecast rule with an expected progress above 1, 1.1, 1.25 and 1.5
+//! candidates  nobody shares; the rule of the plan (the forecast rule, with a trial where somebody watches) with an expected progress above 1, 1.1, 1.25 and 1.5
 //! criterion   of those with which the 0.9 quantile of the slowdown of jobs that shared is within the SLO, the least mean delay on the earlier jobs
 //! later       submitted from the split on, in a replay of all jobs: every policy
 //! ```
@@ -62,10 +62,19 @@ pub struct SharingRequest {
     pub limits: SharingLimits,
     /// Pairs of each new job type that are measured before the plan.
     pub measured: usize,
+    /// Whether somebody watches new pairs and takes a job out where the limits are not kept.
+    pub watched: bool,
     /// Seed of job types and of the pairs measured.
     pub seed: u64,
     /// GPU types to plan for; all that were measured if empty.
     pub gpu_types: Vec<String>,
+}
+
+impl SharingRequest {
+    /// The rule of the plan.
+    pub fn planned(&self) -> SharingPolicy {
+        if self.watched { SharingPolicy::ForecastTrial } else { SharingPolicy::Forecast }
+    }
 }
 
 /// Jobs of one GPU of a trace.
@@ -220,7 +229,7 @@ fn fewest(mut low: u32, mut high: u32, enough: &dyn Fn(u32) -> Result<bool>) -> 
 /// Job types in classes in which every two may share, the largest first; types that go with nobody are in none.
 pub fn classes(rule: &SharingRule, kinds: usize) -> Vec<Vec<usize>> {
     let may = |a: usize, b: usize| {
-        let of = |a: usize, b: usize| Some(rule.preference(u16::try_from(a).ok()?, u16::try_from(b).ok()?)?);
+        let of = |a: usize, b: usize| rule.preference(u16::try_from(a).ok()?, u16::try_from(b).ok()?);
         of(a, b).is_some() && of(b, a).is_some()
     };
     let mut left: Vec<usize> = (0..kinds).filter(|kind| may(*kind, *kind)).collect();
@@ -407,7 +416,7 @@ pub fn study(
     let tried: Vec<Result<(SharingRule, SharingFigures)>> = options
         .par_iter()
         .map(|least| {
-            let rule = least.and_then(|least| SharingPolicy::Forecast.rule(evidence, forecasts, &of_progress(least)));
+            let rule = least.and_then(|least| request.planned().rule(evidence, forecasts, &of_progress(least)));
             let rule = rule.unwrap_or_else(|| exclusive.clone());
             let times = replay(&known, gpus, &rule)?;
             Ok((rule, figures(&known, &times, &earlier, limits.slo)))
@@ -439,8 +448,11 @@ pub fn study(
     let mut rules: Vec<(SharingPolicy, bool, SharingRule)> = Vec::new();
     let mut found_classes = Vec::new();
     for policy in SharingPolicy::ALL {
-        let Some(rule) = policy.rule(evidence, forecasts, &limits) else { continue };
-        let narrow = (policy == SharingPolicy::Forecast).then(|| {
+        // The threshold of progress was chosen for the rule of the plan; the others keep what was asked.
+        let of_plan = matches!(policy, SharingPolicy::Forecast | SharingPolicy::ForecastTrial);
+        let own = if of_plan { limits } else { request.limits };
+        let Some(rule) = policy.rule(evidence, forecasts, &own) else { continue };
+        let narrow = (policy == request.planned()).then(|| {
             found_classes = classes(&rule, kinds);
             rule_of_classes(&rule, &found_classes, kinds)
         });
@@ -485,7 +497,7 @@ pub fn study(
         })
         .collect();
     let tried: Vec<(SharingTried, Vec<SharingTimes>)> = tried.into_iter().collect::<Result<_>>()?;
-    let planned = tried.iter().find(|(tried, _)| tried.policy == SharingPolicy::Forecast && !tried.in_classes);
+    let planned = tried.iter().find(|(tried, _)| tried.policy == request.planned() && !tried.in_classes);
     let planned = planned.map_or(&base, |(_, times)| times);
     let by_kind = (0..kinds)
         .map(|kind| {

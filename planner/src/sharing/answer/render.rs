@@ -11,7 +11,7 @@ use super::{SharingPlan, SharingPlanAnswer, tested};
 /// Couples and job types that a table shows.
 const MOST_ROWS: usize = 30;
 
-fn signed(seconds: f64) -> String {
+pub(super) fn signed(seconds: f64) -> String {
     let sign = if seconds < 0.0 { "−" } else { "" };
     format!("{sign}{}", format::duration(seconds.abs()))
 }
@@ -63,7 +63,7 @@ impl SharingPlan {
                 ))
             )
         };
-        if let Some(rule) = tested(&self.tried).filter(|rule| rule.couples > 0) {
+        if let Some(rule) = tested(&self.tried, self.rule).filter(|rule| rule.couples > 0) {
             said.push(told("the rule", rule));
         }
         if let Some(oracle) = self.of(SharingPolicy::Oracle, false) {

@@ -1,4 +1,4 @@
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::needless_range_loop)]
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
