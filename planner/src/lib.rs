@@ -31,6 +31,7 @@ pub mod pooling;
 pub mod power;
 pub mod queues;
 pub mod replay;
+pub mod sharing;
 pub mod sim;
 pub mod synth;
 

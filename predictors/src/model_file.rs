@@ -2,7 +2,8 @@
 //!
 //! The line says the format, its version, the program that wrote it, what the format has to say of its own, and the sections' names, sizes and
 //! hashes. A later version of the program reads earlier versions of a format; an earlier one refuses a later file by its version. What sections mean
-//! is for the formats: [`duration::predictor`](crate::duration::predictor) and [`demand::predictor`](crate::demand::predictor).
+//! is for the formats: [`duration::predictor`](crate::duration::predictor), [`demand::predictor`](crate::demand::predictor) and
+//! [`interference::predictor`](crate::interference::predictor).
 //!
 //! O(bytes). Worked example: two sections of 3,000 bytes that compress to 100 and 120 make a file of one line and 220 bytes; flip a bit of the
 //! last byte, and it is refused, as the hash of the second section differs.

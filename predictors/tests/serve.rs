@@ -283,6 +283,94 @@ fn predictions_come_in_order_and_many_at_once() {
     assert_eq!(server.metric("predictions_total"), 20_200);
 }
 
+/// Two families of two job types, the later ones slower and slowing others more; the largest does not fit beside itself.
+fn sharing() -> Arc<tracecast_predictors::interference::predictor::SharingPredictor> {
+    use tracecast_predictors::interference::predictor::SharingPredictor;
+    use tracecast_predictors::interference::table::{SharedPair, SharingTable, Speeds};
+    let mut table = SharingTable::new();
+    let gpu = table.gpu_type("v100");
+    let jobs: Vec<usize> = (0..6).map(|at| table.job(&format!("m{} (batch size {})", at / 2, 8 << (at % 2)))).collect();
+    let mut pairs = Vec::new();
+    for (i, a) in jobs.iter().enumerate() {
+        for (j, b) in jobs.iter().enumerate().skip(i) {
+            let speed = |own: usize, other: usize| 0.97 - 0.02 * own as f64 - 0.06 * other as f64;
+            let speeds = (i + j < 10).then(|| Speeds { a: speed(i, j), b: speed(j, i) });
+            pairs.push(SharedPair { gpu, a: *a, b: *b, speeds });
+        }
+    }
+    table.add_pairs(pairs);
+    Arc::new(SharingPredictor::train(&table.sorted(), 1).unwrap())
+}
+
+#[test]
+fn running_candidates_are_ranked_within_the_latency_of_predictions() {
+    let server = Running::start(Config { sharing: Some(sharing()), ..config() }, fake());
+    let mut client = server.connect();
+    let running = json!([
+        {"id": "slow", "job_type": "m2 (batch size 16)"},
+        {"id": "new", "job_type": "of nobody", "seen": {"sm_util_pct": 40, "memory_mb": null}},
+        {"id": "light", "job_type": "m0 (batch size 8)"}
+    ]);
+    let ask = json!({"gpu_type": "v100", "job": {"job_type": "m0 (batch size 16)"}, "running": running});
+    let (status, told) = client.post("/v1/share", &ask);
+    assert_eq!(status, 200, "{told}");
+    let candidates = told["candidates"].as_array().unwrap();
+    let first = &candidates[0];
+    assert_eq!(
+        (first["id"].as_str(), first["rank"].as_u64(), first["share"].as_bool()),
+        (Some("light"), Some(1), Some(true))
+    );
+    // Measured: 0.97 − 0.02 and 0.97 − 0.06.
+    let progress = first["expected_progress"].as_f64().unwrap();
+    assert!((progress - (0.95 + 0.91)).abs() < 0.01 && first["slowdown90"].as_f64().unwrap() < 1.5, "{first}");
+    assert_eq!(first["basis"], "measured");
+    let of = |id: &str| candidates.iter().find(|candidate| candidate["id"] == id).unwrap();
+    assert_eq!(of("new")["basis"], "stranger");
+    for candidate in candidates {
+        for key in ["expected_progress", "slowdown90", "out_of_memory"] {
+            assert!(candidate[key].as_f64().is_some_and(f64::is_finite), "{candidate}");
+        }
+    }
+    // Limits of the request hold, and a GPU type that is unknown is no error.
+    let strict = json!({"gpu_type": "h900", "job": {"job_type": "x"}, "running": running, "limits": {"slo": 1.01}});
+    let (status, told) = client.post("/v1/share", &strict);
+    assert_eq!(
+        (status, told["candidates"][0]["share"].as_bool(), told["candidates"][0]["basis"].as_str()),
+        (200, Some(false), Some("nothing"))
+    );
+    // 2,000 candidates in pieces, others served between; one candidate costs no more than a prediction does.
+    let many: Vec<Value> =
+        (0..2000).map(|at| json!({"id": format!("c{at}"), "job_type": "m1 (batch size 8)"})).collect();
+    let (status, told) =
+        client.post("/v1/share", &json!({"gpu_type": "v100", "job": {"job_type": "m0"}, "running": many}));
+    assert_eq!(
+        (status, told["candidates"].as_array().unwrap().len(), told["candidates"][0]["id"].as_str()),
+        (200, 2000, Some("c0"))
+    );
+    let mut took = Vec::new();
+    for _ in 0..200 {
+        let began = Instant::now();
+        assert_eq!(client.post("/v1/share", &ask).0, 200);
+        took.push(began.elapsed());
+    }
+    took.sort();
+    println!("three candidates: median {:?}, 99 % {:?}", took[100], took[198]);
+    assert!(took[100] < Duration::from_millis(20), "{:?}", took[100]);
+    // What cannot be is told.
+    for (body, word) in [
+        (json!({"gpu_type": "v100", "job": {"job_type": "x", "seen": {"colour": 1}}, "running": []}), "no quantity"),
+        (json!({"gpu_type": "v100", "job": {"job_type": "x", "seen": {"sm_util_pct": 140}}, "running": []}), "140"),
+        (json!({"gpu_type": "v100", "job": {"job_type": "x"}, "running": [], "limits": {"slo": 0.5}}), "SLO"),
+        (json!({"job": {"job_type": "x"}, "running": []}), "gpu_type"),
+    ] {
+        let (status, told) = client.post("/v1/share", &body);
+        assert!(status == 400 && told.to_string().contains(word), "{told}");
+    }
+    let without = Running::start(config(), fake());
+    let (status, told) = without.post("/v1/share", &ask);
+    assert!(status == 404 && told.to_string().contains("--share-model"), "{told}");
+}
+
 #[test]
 fn arrow_goes_in_and_comes_out() {
     use arrow::array::{AsArray, Int64Array, RecordBatch, StringArray};

@@ -63,6 +63,7 @@ mod queues;
 mod report;
 mod schema;
 mod settings;
+mod sharing;
 mod simulate;
 mod window;
 
@@ -532,6 +533,8 @@ fn schemas_are_the_published_ones() {
         ("plan-cloud", "planner/schema/plan-cloud-1.schema.json"),
         ("plan-queues", "planner/schema/plan-queues-1.schema.json"),
         ("plan-capacity", "planner/schema/plan-capacity-1.schema.json"),
+        ("plan-sharing", "planner/schema/plan-sharing-1.schema.json"),
+        ("predict-interference", "predictors/schema/predict-interference-1.schema.json"),
         ("backtest-cloud", "planner/schema/backtest-cloud-1.schema.json"),
         ("backtest-demand", "predictors/schema/backtest-demand-1.schema.json"),
         ("backtest-interference", "predictors/schema/backtest-interference-1.schema.json"),

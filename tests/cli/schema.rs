@@ -275,6 +275,14 @@ fn backtests_and_forecasts() {
     checked("backtest-demand", &[&["backtest", "demand", &source], &small[..], &slots].concat());
     let pairs = folder.file("pairs.csv", &interference::pairs());
     checked("backtest-interference", &["backtest", "interference", &pairs, "--format", "json"]);
+    let (measured, profiles) = sharing::measured(&folder);
+    let shared = ["--pairs", &measured, "--profiles", &profiles, "--gpus", "12", "--format", "json"];
+    checked("plan-sharing", &[&["plan", "sharing", "datasets/sample"], &shared[..]].concat());
+    let model = folder.path("share.tcm");
+    let learned = tracecast(&["train", "interference", &measured, "--profiles", &profiles, "--out", &model]);
+    assert!(learned.status.success(), "{}", stderr(&learned));
+    let asked = ["--model", &model, "--gpu-type", "v100", "m0 (batch size 16)", "new", "--format", "json"];
+    checked("predict-interference", &[&["predict", "interference"], &asked[..]].concat());
     let (demand, duration) = (folder.path("demand"), folder.path("duration"));
     let trained = tracecast(&[&["train", "demand", &source, "--trees", "10", "--out", &demand], &slots[..]].concat());
     assert!(trained.status.success(), "{}", stderr(&trained));

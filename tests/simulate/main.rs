@@ -9,3 +9,4 @@ mod power;
 mod processors;
 mod queues;
 mod resim;
+mod sharing;

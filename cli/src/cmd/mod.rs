@@ -17,6 +17,7 @@ mod inspect;
 mod manual;
 mod plan;
 mod predict;
+mod predict_interference;
 #[cfg(feature = "query")]
 mod query;
 mod queues;
@@ -24,10 +25,12 @@ mod report;
 mod rollup;
 mod schema;
 mod serve;
+mod sharing;
 mod simulate;
 mod synth;
 mod train;
 mod train_demand;
+mod train_interference;
 
 use std::num::NonZeroUsize;
 
@@ -95,7 +98,7 @@ pub(crate) enum Command {
     Simulate(Box<simulate::Simulate>),
     /// Account for energy: where it went, its carbon and its cost, with a manifest that others can verify
     Audit(Box<audit::Audit>),
-    /// Train a model of run times or of demand on a trace
+    /// Train a model of run times, of demand, or of sharing
     #[command(
         subcommand,
         after_help = "\
@@ -103,7 +106,7 @@ Example, a model of run times from the bundled sample:
   tracecast train duration datasets/sample --trees 20 --out sample.model"
     )]
     Train(Train),
-    /// Predict how long jobs will run, with intervals
+    /// Predict how long jobs will run, or how much two jobs slow each other, with intervals
     ///
     /// The predictions are written as rows, and on request as a table for Slurm and as a summary for Prometheus.
     Predict(predict::Predict),
@@ -160,6 +163,8 @@ pub(crate) enum Train {
     Duration(train::TrainDuration),
     /// Train a model of how many nodes or GPUs will be needed
     Demand(train_demand::TrainDemand),
+    /// Train a model of how much jobs slow each other that share a GPU
+    Interference(train_interference::TrainInterference),
 }
 
 /// What to hold against what happened.
@@ -202,6 +207,7 @@ pub(crate) fn run(arguments: &Arguments, settings: &Settings) -> Result<()> {
         Command::Audit(request) => audit::run(request, quiet),
         Command::Train(Train::Duration(request)) => train::run(request, quiet),
         Command::Train(Train::Demand(request)) => train_demand::run(request, quiet),
+        Command::Train(Train::Interference(request)) => train_interference::run(request, quiet),
         Command::Forecast(request) => train_demand::forecast(request, quiet),
         Command::Predict(request) => predict::run(request, quiet),
         Command::Serve(request) => serve::run(request, quiet),
@@ -214,6 +220,7 @@ pub(crate) fn run(arguments: &Arguments, settings: &Settings) -> Result<()> {
         Command::Plan(plan::Plan::Cloud(request)) => cloud::plan(request, quiet),
         Command::Plan(plan::Plan::Queues(request)) => queues::plan(request, quiet),
         Command::Plan(plan::Plan::Capacity(request)) => capacity::plan(request, quiet),
+        Command::Plan(plan::Plan::Sharing(request)) => sharing::plan(request, quiet),
         Command::Decide(decide::Decide::Power(request)) => decide::run(request),
         Command::Synth(request) => synth::run(request, quiet),
         Command::Formats => formats::run(),

@@ -18,7 +18,7 @@ use tracecast_planner::replay::scenario::Scenario;
 
 use crate::args::{NODES_OF_ALL, Reading, TIMES};
 use crate::cmd::answer::{self, Answering};
-use crate::cmd::{backtest_demand, capacity, cloud, describe, queues};
+use crate::cmd::{backtest_demand, capacity, cloud, describe, queues, sharing};
 use crate::progress::Clock;
 use crate::{early, output, source};
 
@@ -45,6 +45,11 @@ pub(crate) enum Plan {
     /// Numbers of nodes are replayed on earlier jobs. The answer compares the fewest that kept the target, on later jobs, with the nodes as they
     /// are, with rules of thumb, and with the fewest that would have been enough.
     Capacity(Box<capacity::PlanCapacity>),
+    /// Plan which job types share GPUs with which, and test the plan on later jobs
+    ///
+    /// The plan forecasts how much jobs slow each other, and is tested without the measured pairs that it decides on. The answer compares it with nobody
+    /// sharing, with published ways to pack, and with sharing that knows every pair.
+    Sharing(Box<sharing::PlanSharing>),
 }
 
 /// Whose published thresholds CES takes.

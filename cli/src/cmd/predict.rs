@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
-use clap::{Args, ValueEnum};
+use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand, ValueEnum};
 use tracecast_analytics::report::format;
 use tracecast_analytics::schema::Resource;
 use tracecast_analytics::time::Zone;
@@ -15,16 +15,72 @@ use tracecast_predictors::slurm::{self, Comment, LimitTest, ScriptOptions, TimeL
 use tracecast_predictors::timeline::Timeline;
 
 use crate::args::Reading;
+use crate::cmd::predict_interference;
 use crate::cmd::train::{self, Choosing};
+use crate::exit::Usage;
 use crate::progress::Clock;
 use crate::{early, output, source};
 
+/// What to predict: how long jobs run, unless something else is named.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(after_help = "\
 Example, a model of the bundled sample up to a day, and predictions for the later jobs:
   tracecast train duration datasets/sample --to 2024-03-24 --trees 20 --out past.model
   tracecast predict datasets/sample --model past.model --out predictions.csv")]
 pub(crate) struct Predict {
+    // Before the subcommand, which is taken out of what was typed when it is read.
+    #[command(flatten)]
+    pub(crate) durations: Durations,
+    #[command(subcommand)]
+    pub(crate) of: Option<PredictOf>,
+}
+
+/// What was typed for run times; nothing where something else is to be predicted.
+///
+/// An optional group of arguments cannot have groups within it, so the one question is asked here: whether a subcommand was typed.
+#[derive(Debug)]
+pub(crate) struct Durations(Option<Box<PredictDuration>>);
+
+impl FromArgMatches for Durations {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        Self::from_arg_matches_mut(&mut matches.clone())
+    }
+
+    fn from_arg_matches_mut(matches: &mut ArgMatches) -> Result<Self, clap::Error> {
+        if matches.subcommand_name().is_some() {
+            return Ok(Self(None));
+        }
+        PredictDuration::from_arg_matches_mut(matches).map(|typed| Self(Some(Box::new(typed))))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl Args for Durations {
+    fn augment_args(command: Command) -> Command {
+        PredictDuration::augment_args(command)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        PredictDuration::augment_args_for_update(command)
+    }
+}
+
+/// What else there is to predict.
+#[derive(Debug, Subcommand)]
+pub(crate) enum PredictOf {
+    /// Predict how much two jobs slow each other on one GPU, and rank the running jobs that a new one could share with
+    ///
+    /// The answer gives both speeds as quantiles, the chance that the two do not fit, and whether they should share.
+    Interference(Box<predict_interference::PredictInterference>),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PredictDuration {
     /// Trace with the jobs to predict: files, folders or patterns, or a trace folder
     ///
     /// Predictions are made for jobs that had not ended when the training data end, and for jobs that were submitted later.
@@ -86,7 +142,7 @@ pub(crate) fn load(path: &Path) -> Result<Predictor> {
 }
 
 /// Where the plugin for Slurm goes, unless something of the site's own lies there.
-fn script(request: &Predict, folder: &Path) -> Result<PathBuf> {
+fn script(request: &PredictDuration, folder: &Path) -> Result<PathBuf> {
     if !Path::new(&request.slurm_table).is_absolute() {
         bail!(
             "--slurm-table {}: the path is relative, but slurmctld runs in a folder of its own; write a path that begins with /",
@@ -104,6 +160,14 @@ fn script(request: &Predict, folder: &Path) -> Result<PathBuf> {
 }
 
 pub(crate) fn run(request: &Predict, quiet: bool) -> Result<()> {
+    match (&request.of, &request.durations.0) {
+        (Some(PredictOf::Interference(request)), _) => predict_interference::run(request, quiet),
+        (None, Some(request)) => durations(request, quiet),
+        (None, None) => Err(Usage("name the trace with the jobs to predict".to_owned()).into()),
+    }
+}
+
+fn durations(request: &PredictDuration, quiet: bool) -> Result<()> {
     early::files([&request.out, &request.textfile])?;
     early::folders([&request.slurm])?;
     let script = request.slurm.as_ref().map(|folder| script(request, folder)).transpose()?;

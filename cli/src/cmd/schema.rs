@@ -51,8 +51,12 @@ pub(crate) enum SchemaOf {
     PlanQueues,
     /// `plan capacity --format json`
     PlanCapacity,
+    /// `plan sharing --format json`
+    PlanSharing,
     /// A line of `predict --format jsonl`
     Predictions,
+    /// `predict interference --format json`
+    PredictInterference,
     /// `forecast --format json`
     DemandForecast,
     /// `audit --format json`
@@ -81,9 +85,11 @@ pub(crate) fn run(of: SchemaOf) -> Result<()> {
         SchemaOf::BacktestPower => tracecast_planner::power::rolling::json_schema(),
         SchemaOf::PlanCloud => tracecast_planner::cloud::plan::json_schema(),
         SchemaOf::BacktestCloud => tracecast_planner::cloud::answer::json_schema(),
+        SchemaOf::PlanSharing => tracecast_planner::sharing::answer::json_schema(),
         SchemaOf::PlanQueues => tracecast_planner::queues::answer::json_schema(),
         SchemaOf::PlanCapacity => tracecast_planner::capacity::answer::json_schema(),
         SchemaOf::Predictions => tracecast_predictors::output::json_schema(),
+        SchemaOf::PredictInterference => tracecast_predictors::interference::share::json_schema(),
         SchemaOf::DemandForecast => tracecast_predictors::demand::predictor::json_schema(),
         SchemaOf::Audit => audit::answer::json_schema(),
         SchemaOf::AuditManifest => audit::manifest::json_schema(),

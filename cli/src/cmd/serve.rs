@@ -7,7 +7,7 @@ use clap::Args;
 use tracecast_analytics::report::format;
 use tracecast_predictors::serve::{self, Config, Token, terminated};
 
-use crate::cmd::predict;
+use crate::cmd::{predict, predict_interference};
 use crate::output;
 
 #[derive(Debug, Args)]
@@ -39,6 +39,9 @@ pub(crate) struct Serve {
     /// The server refuses jobs that ask for more GPUs.
     #[arg(long, value_name = "GPUS")]
     pub(crate) cluster_gpus: Option<std::num::NonZeroU32>,
+    /// Model file that `tracecast train interference` wrote, for the question who can share a GPU with whom (/v1/share)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) share_model: Option<PathBuf>,
 }
 
 pub(crate) fn run(request: &Serve, quiet: bool) -> Result<()> {
@@ -48,6 +51,7 @@ pub(crate) fn run(request: &Serve, quiet: bool) -> Result<()> {
     config.journal.clone_from(&request.journal);
     config.retrain_after = request.retrain_after.map(std::num::NonZeroU64::get);
     config.cluster_gpus = request.cluster_gpus.map(|gpus| f64::from(gpus.get()));
+    config.sharing = request.share_model.as_deref().map(predict_interference::load).transpose()?;
     config.notice = |message| output::say(false, &format!("tracecast: {message}"));
     let started = |address, found: &serve::Recovered| {
         let replayed = format::counted(found.events, "event", "events");

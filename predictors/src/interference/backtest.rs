@@ -27,7 +27,7 @@ use tracecast_analytics::stats::sum;
 
 use super::alone::Alone;
 use super::baseline::Baseline;
-use super::committee::{Committee, Groups, SpeedForecast, directed, drawn, worse_below};
+use super::committee::{Committee, Groups, SpeedForecast, directed, drawn, folds, worse_below};
 use super::effects::{self, Directed};
 use super::score::{NORMAL90, SpeedAndTruth, SpeedScore, auc, brier, speeds};
 use super::table::{SharedPair, SharingTable, Speeds, distinct};
@@ -42,12 +42,10 @@ pub const SLOW: f64 = 0.85;
 const MEASURED: [usize; 3] = [1, 3, 5];
 /// Draws of measured pairs.
 const DRAWS: u64 = 4;
-/// Most folds of families, and from how many effects on fewer.
-const FOLDS: [(usize, usize); 2] = [(260, 16), (usize::MAX, 8)];
 /// Most steps of a back-test: about two minutes on one core at 10⁹ a second.
-const MOST_STEPS: f64 = 1.2e11;
+pub(super) const MOST_STEPS: f64 = 1.2e11;
 /// Steps that a fit of the effects takes, in cubes of their number.
-const STEPS_OF_FIT: f64 = 2.0;
+pub(super) const STEPS_OF_FIT: f64 = 2.0;
 /// Steps that all baselines take for a row that teaches.
 const STEPS_OF_ROW: f64 = 2e4;
 /// Folds of pairs.
@@ -201,8 +199,7 @@ struct Plan<'a> {
 impl<'a> Plan<'a> {
     fn new(table: &'a SharingTable, alone: &'a Alone, hold_out: HoldOut, gpu: usize, seed: u64) -> Self {
         let here = |of: usize| hold_out == HoldOut::GpuType || of == gpu;
-        let size = effects::effects(table, 1);
-        let most = FOLDS.iter().find(|(most, _)| size <= *most).map_or(8, |(_, folds)| *folds);
+        let most = folds(effects::effects(table, 1));
         let fold = |family: usize| family % most;
         let group = |at: usize, pair: &SharedPair| match hold_out {
             HoldOut::Family => (fold(table.family(pair.a)), fold(table.family(pair.b))),

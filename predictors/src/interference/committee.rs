@@ -18,7 +18,7 @@ use tracecast_analytics::stats::quantile::weighted_quantile;
 use tracecast_analytics::stats::sum;
 
 use super::alone::{Alone, Loads};
-use super::effects::{Directed, EffectForecast, Lesson, Posterior, Prior};
+use super::effects::{Directed, EffectForecast, Lesson, Posterior, Prior, effects};
 use super::memory::Memory;
 use super::score::NORMAL90;
 use super::table::{JobProfile, Quantity, SharingTable, distinct};
@@ -27,7 +27,7 @@ use crate::error::{Error, Result};
 /// Levels of the quantiles of a forecast.
 pub const LEVELS: [f64; 5] = [0.05, 0.1, 0.5, 0.9, 0.95];
 /// The slowest speed that is forecast.
-const SLOWEST: f64 = 0.02;
+pub(super) const SLOWEST: f64 = 0.02;
 /// Priors drawn, and from how many effects on fewer.
 const DRAWN: [(usize, u64); 3] = [(150, 32), (260, 12), (usize::MAX, 6)];
 /// Spreads that 80 and 90 % intervals reach where nothing could be left out: those of a normal distribution, and half more.
@@ -106,6 +106,14 @@ pub fn directed(table: &SharingTable) -> Vec<Directed> {
 /// Priors drawn for a model of so many effects.
 pub(super) fn drawn(effects: usize) -> u64 {
     DRAWN.iter().find(|(most, _)| effects <= *most).map_or(6, |(_, drawn)| *drawn)
+}
+
+/// Most folds of families, and from how many effects on fewer.
+const FOLDS: [(usize, usize); 2] = [(260, 16), (usize::MAX, 8)];
+
+/// Most folds of families of a model of so many effects.
+pub(super) fn folds(effects: usize) -> usize {
+    FOLDS.iter().find(|(most, _)| effects <= *most).map_or(8, |(_, folds)| *folds)
 }
 
 /// The two groups that a row is of: where either is left out, the row does not teach.
@@ -263,15 +271,47 @@ impl Committee {
         Ok(Self { alone, members, reach80, reach90: reach90.max(reach80), fastest, held_back_mae, memory })
     }
 
-    /// Trains on all pairs of a table, families as groups.
+    /// The numbers of a trained predictor: how far intervals reach, the fastest speed, the error on groups left out (negative if unknown), then those of
+    /// every member.
+    pub(super) fn numbers(&self) -> Vec<f64> {
+        let mut out = vec![self.reach80, self.reach90, self.fastest, self.held_back_mae.unwrap_or(-1.0)];
+        self.members.iter().for_each(|member| out.extend(member.numbers()));
+        out
+    }
+
+    /// The predictor that was [trained](Self::of) on a table and has these numbers; `None` if they are not of that table.
+    pub(super) fn restore(table: &SharingTable, numbers: &[f64]) -> Option<Self> {
+        let (alone, rows) = (Alone::of(table), directed(table));
+        let gpus: Vec<usize> = (0..table.gpu_types().len()).collect();
+        let lesson = Lesson::of(table, &alone, &rows, &gpus);
+        let (head, rest) = numbers.split_at_checked(4)?;
+        let [reach80, reach90, fastest, mae] = *head else { return None };
+        let parts = rest.chunks_exact(lesson.numbers().max(1));
+        if !parts.remainder().is_empty() || head.iter().any(|number| !number.is_finite()) {
+            return None;
+        }
+        let members: Vec<Posterior> = parts.map(|part| lesson.restore(part)).collect::<Option<_>>()?;
+        let memory = Memory::train(table, &vec![true; table.pairs().len()]);
+        let held_back_mae = (mae >= 0.0).then_some(mae);
+        (!members.is_empty()).then_some(Self { alone, members, reach80, reach90, fastest, held_back_mae, memory })
+    }
+
+    /// Trains on all pairs of a table, families as groups, of which at most as many are left out as in a back-test.
     ///
     /// # Errors
     /// As [`Self::train`].
     pub fn of(table: &SharingTable, seed: u64) -> Result<Self> {
         let rows = directed(table);
-        let groups: Vec<Groups> = rows.iter().map(|row| (table.family(row.own), table.family(row.beside))).collect();
+        let most = folds(effects(table, table.gpu_types().len()));
+        let fold = |job: usize| table.family(job) % most;
+        let groups: Vec<Groups> = rows.iter().map(|row| (fold(row.own), fold(row.beside))).collect();
         let gpus: Vec<usize> = (0..table.gpu_types().len()).collect();
         Self::train(table, &rows, &groups, &vec![true; table.pairs().len()], &gpus, seed)
+    }
+
+    /// The fastest speed that is forecast.
+    pub(super) fn fastest(&self) -> f64 {
+        self.fastest
     }
 
     /// Forecasts the speed of one job type beside another. On a GPU type that it was not trained for, anything is possible.

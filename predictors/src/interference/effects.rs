@@ -348,6 +348,47 @@ impl<'a> Lesson<'a> {
         Some(posterior)
     }
 
+    /// How many numbers a posterior of this lesson has ([`Posterior::numbers`]).
+    pub(super) fn numbers(&self) -> usize {
+        let size = self.size();
+        2 * self.types.len() + size + self.terms.count() + size * (size + 1) / 2
+    }
+
+    /// The posterior that has these numbers; `None` if they are not as many as it has, or not all finite.
+    pub(super) fn restore(&self, numbers: &[f64]) -> Option<Posterior> {
+        if numbers.len() != self.numbers() || numbers.iter().any(|number| !number.is_finite()) {
+            return None;
+        }
+        let (types, size) = (self.types.len(), self.size());
+        let (levels, rest) = numbers.split_at_checked(types)?;
+        let (noises, rest) = rest.split_at_checked(types)?;
+        let (mean, rest) = rest.split_at_checked(size)?;
+        let (costs, mut rest) = rest.split_at_checked(self.terms.count())?;
+        let mut covariance = Square::zeros(size);
+        for row in 0..size {
+            let (values, after) = rest.split_at_checked(row + 1)?;
+            for (column, value) in values.iter().enumerate() {
+                covariance.set(row, column, *value);
+                covariance.set(column, row, *value);
+            }
+            rest = after;
+        }
+        let jobs = self.table.jobs().len();
+        Some(Posterior {
+            types: self.types.clone(),
+            jobs,
+            families: self.table.families().len(),
+            family_of: (0..jobs).map(|job| self.table.family(job)).collect(),
+            has_between: self.has_between(),
+            levels: levels.to_vec(),
+            noises: noises.to_vec(),
+            mean: mean.to_vec(),
+            covariance,
+            terms: self.terms.clone(),
+            costs: costs.to_vec(),
+        })
+    }
+
     /// Raises the noise to the mean square of what the fit leaves of its rows: a prior with less would trust every later pair too much.
     fn heed_what_is_left(&self, posterior: &mut Posterior) {
         for (kind, gpu) in self.types.iter().enumerate() {
@@ -379,6 +420,18 @@ fn like(alone: &Alone, gpu: usize, types: &[usize], taught: &[Option<f64>]) -> f
 }
 
 impl Posterior {
+    /// All that was learned, as numbers: levels, noises, means, costs, then the covariance row by row up to its diagonal.
+    pub(super) fn numbers(&self) -> Vec<f64> {
+        let mut out = Vec::new();
+        for part in [&self.levels, &self.noises, &self.mean, &self.costs] {
+            out.extend_from_slice(part);
+        }
+        for row in 0..self.covariance.size() {
+            out.extend_from_slice(self.covariance.row(row).get(..=row).unwrap_or_default());
+        }
+        out
+    }
+
     /// Place of a GPU type among those it knows.
     fn kind(&self, gpu: usize) -> Option<usize> {
         self.types.iter().position(|known| *known == gpu)

@@ -44,7 +44,7 @@ struct OfGpu {
     slopes: [f64; KNOTS.len()],
 }
 
-fn logistic(x: f64) -> f64 {
+pub(super) fn logistic(x: f64) -> f64 {
     1.0 / (1.0 + (-x.clamp(-FARTHEST, FARTHEST)).exp())
 }
 

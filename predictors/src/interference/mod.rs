@@ -3,12 +3,13 @@
 //! ```text
 //! pairs, profiles ──read──▶ SharingTable ──alone──▶ traits, loads ──effects──▶ posterior ──committee──▶ PairForecast
 //!                                        └────────memory──▶ P(does not fit)         └ backtest ▶ scores beside the baselines
+//!                                                                 committee ──predictor──▶ one file ──share──▶ answers, candidates in order
 //! step times on MIG slices ──slice──▶ speed on each slice
 //! ```
 //!
 //! A **normalised speed** is the speed beside another job over the speed alone: 1 is no slowdown, 0.5 is half as fast. [`table`] holds what was measured,
 //! [`read`] and [`gavel`] fill it, [`effects`] is the model, [`committee`] chooses its priors and makes its intervals hold, `memory` says what does not
-//! fit, [`backtest`] tests all of it on families and GPU types that were left out. [`mod@slice`] is about MIG.
+//! fit, [`backtest`] tests all of it on families and GPU types that were left out. [`predictor`] is the model in one file, [`share`] what it answers. [`mod@slice`] is about MIG.
 //!
 //! Worked number: alone a job makes 4.8 steps a second, beside another 2.4: its normalised speed is 0.5.
 
@@ -22,7 +23,9 @@ pub mod effects;
 pub mod gavel;
 mod load;
 mod memory;
+pub mod predictor;
 pub mod read;
 pub mod score;
+pub mod share;
 pub mod slice;
 pub mod table;

@@ -90,8 +90,13 @@ impl<'a> Sheet<'a> {
         names.iter().all(|name| self.columns.iter().any(|column| column == name))
     }
 
+    /// Names of its columns, in lower case.
+    pub(super) fn columns(&self) -> &[String] {
+        &self.columns
+    }
+
     /// That it is not the file it should be.
-    fn other(&self, remedy: &str) -> Error {
+    pub(super) fn other(&self, remedy: &str) -> Error {
         let found = format!("its columns are {}", self.columns.join(", "));
         Error::Measured { file: self.file.clone(), line: Some(1), found, remedy: remedy.to_owned() }
     }
@@ -131,7 +136,7 @@ impl SheetRow<'_> {
         Error::Measured { file: self.file.to_owned(), line: Some(self.line), found, remedy: remedy.to_owned() }
     }
 
-    fn cell(&self, name: &str) -> &str {
+    pub(super) fn cell(&self, name: &str) -> &str {
         let at = self.columns.iter().position(|column| column == name);
         at.and_then(|at| self.record.get(at)).unwrap_or_default()
     }

@@ -249,6 +249,16 @@ impl SharingTable {
         at
     }
 
+    /// Adds a job type of a family, whatever its name tells; its place, or that of the one of that name.
+    pub(super) fn job_of_family(&mut self, name: &str, family: &str) -> usize {
+        let at = place(&mut self.jobs, name);
+        let family = place(&mut self.families, family);
+        if at == self.family_of.len() {
+            self.family_of.push(family);
+        }
+        at
+    }
+
     /// Says which family a job type is of.
     pub fn set_family(&mut self, job: usize, family: &str) {
         let family = place(&mut self.families, family);

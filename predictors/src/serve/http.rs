@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | `POST /v1/predict` | `{"jobs":[Submission…],"now_ms":…}` (`now_ms` may be left out), or Arrow IPC by `Content-Type` | `{"predictions":[Prediction…]}`, or Arrow IPC by `Accept` |
 //! | `POST /v1/events` | `{"events":[Event…]}`, or a line an event with `Content-Type: application/x-ndjson` | `{"accepted":n,"refused":n,"reasons":[…]}`, once all is on disk |
+//! | `POST /v1/share` | `{"gpu_type":…,"job":{"job_type":…},"running":[{"id":…,"job_type":…}…]}` | `{"candidates":[…]}`, the best first (see `sharing`) |
 //! | `POST /scheduler/filter`, `…/prioritize` | `ExtenderArgs` | `ExtenderFilterResult`, `HostPriorityList` |
 //! | `GET /healthz` | | `ok`: the process answers; the only path without the token |
 //! | `GET /readyz` | | `ready`, or 503 while events cannot be kept |
@@ -42,6 +43,9 @@ use super::learner::{Post, Shared};
 use super::metrics::{Model, Route};
 use super::outgoing::{Outgoing, Share};
 use super::refusal::Refusal;
+use super::sharing::{self, ShareAsked, ShareTold};
+use crate::interference::predictor::SharingPredictor;
+use crate::interference::share::PairAnswer;
 use crate::job::{Event, Prediction, Submission};
 
 const JSON: &str = "application/json";
@@ -67,6 +71,8 @@ pub(super) struct App<B> {
     pub(super) outgoing: Outgoing,
     /// GPUs of the cluster, where the settings say.
     pub(super) cluster_gpus: Option<f64>,
+    /// Who can share a GPU with whom; None if the server was started without.
+    pub(super) sharing: Option<Arc<SharingPredictor>>,
     /// None if the server has no journal and so learns nothing.
     pub(super) posts: Option<mpsc::Sender<Post>>,
 }
@@ -94,6 +100,7 @@ struct EventsBody {
 pub(super) fn router<B: OnlineModel>(app: Arc<App<B>>) -> Router {
     Router::new()
         .route(Route::Predict.path(), post(predict::<B>))
+        .route(Route::Share.path(), post(share::<B>))
         .route(Route::Events.path(), post(events::<B>))
         .route(Route::Filter.path(), post(filter::<B>))
         .route(Route::Prioritize.path(), post(prioritize::<B>))
@@ -104,7 +111,7 @@ pub(super) fn router<B: OnlineModel>(app: Arc<App<B>>) -> Router {
             Refusal::new(
                 StatusCode::NOT_FOUND,
                 "no such path",
-                "see /v1/predict, /v1/events, /scheduler/filter, /scheduler/prioritize, /healthz, /readyz and /metrics",
+                "see /v1/predict, /v1/share, /v1/events, /scheduler/filter, /scheduler/prioritize, /healthz, /readyz and /metrics",
             )
         })
         .method_not_allowed_fallback(|| async {
@@ -232,6 +239,35 @@ async fn predict<B: OnlineModel>(State(app): State<Arc<App<B>>>, request: Reques
     })
     .await??;
     Ok(answer(form.map_or(JSON, Form::media_type), body, share))
+}
+
+async fn share<B: OnlineModel>(State(app): State<Arc<App<B>>>, request: Request) -> Result<Response, Refusal> {
+    let Some(predictor) = app.sharing.clone() else {
+        return Err(Refusal::new(
+            StatusCode::NOT_FOUND,
+            "this server has no model of sharing",
+            "start it with one that `tracecast train interference` wrote (--share-model)",
+        ));
+    };
+    let taken = app.intake.take(request).await?;
+    let body = taken.bytes.clone();
+    let asked: ShareAsked = apart(taken.bytes.len(), move || {
+        let asked: ShareAsked = parse(&body, sharing::REMEDY)?;
+        asked.check()?;
+        Ok::<_, Refusal>(asked)
+    })
+    .await??;
+    let share = app.outgoing.share(asked.answer_bytes()).await?;
+    let mut candidates = Vec::with_capacity(asked.candidates());
+    for from in (0..asked.candidates()).step_by(PIECE_JOBS) {
+        if from > 0 {
+            yield_now().await;
+        }
+        candidates.extend(asked.some(&predictor, from..from + PIECE_JOBS));
+    }
+    let bytes = candidates.len() * size_of::<PairAnswer>();
+    let body = apart(bytes, move || to_json(&ShareTold::of(candidates))).await??;
+    Ok(answer(JSON, body, share))
 }
 
 /// The events of a body, if they can all be.

@@ -16,6 +16,7 @@ use std::time::Duration;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Route {
     Predict,
+    Share,
     Events,
     Filter,
     Prioritize,
@@ -26,8 +27,9 @@ pub(super) enum Route {
 }
 
 impl Route {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Predict,
+        Self::Share,
         Self::Events,
         Self::Filter,
         Self::Prioritize,
@@ -41,6 +43,7 @@ impl Route {
     pub(super) const fn path(self) -> &'static str {
         match self {
             Self::Predict => "/v1/predict",
+            Self::Share => "/v1/share",
             Self::Events => "/v1/events",
             Self::Filter => "/scheduler/filter",
             Self::Prioritize => "/scheduler/prioritize",

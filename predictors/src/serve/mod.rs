@@ -26,6 +26,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
+use crate::interference::predictor::SharingPredictor;
 use crate::job::{Event, Prediction, Submission};
 use journal::{Found, Journal};
 use recent::{Identity, Recent};
@@ -44,6 +45,7 @@ mod metrics;
 mod outgoing;
 mod recent;
 mod refusal;
+mod sharing;
 mod signal;
 
 pub use auth::Token;
@@ -119,6 +121,8 @@ pub struct Config {
     pub answer_budget_bytes: usize,
     /// GPUs of the cluster: jobs of more are refused; default: as the model knows.
     pub cluster_gpus: Option<f64>,
+    /// What says who can share a GPU with whom; None (default): `/v1/share` is refused.
+    pub sharing: Option<Arc<SharingPredictor>>,
     /// How long the head of a request, then its body, then a stalled answer may take; default 10 s.
     pub timeout: Duration,
     /// Most connections at a time; default 1,024.
@@ -143,6 +147,7 @@ impl Config {
             body_budget_bytes: 64 << 20,
             answer_budget_bytes: 128 << 20,
             cluster_gpus: None,
+            sharing: None,
             timeout: Duration::from_secs(10),
             max_connections: 1024,
             grace: Duration::from_secs(10),
@@ -249,8 +254,9 @@ impl<B: OnlineModel> Server<B> {
         };
         let intake = body::Intake::new(config.body_limit_bytes, config.body_budget_bytes, config.timeout);
         let outgoing = outgoing::Outgoing::new(config.answer_budget_bytes, config.timeout);
-        let (token, cluster_gpus) = (config.token, config.cluster_gpus);
-        let app = Arc::new(http::App { shared: Arc::clone(&shared), token, intake, outgoing, cluster_gpus, posts });
+        let (token, cluster_gpus, sharing) = (config.token, config.cluster_gpus, config.sharing);
+        let app =
+            Arc::new(http::App { shared: Arc::clone(&shared), token, intake, outgoing, cluster_gpus, sharing, posts });
         let patience =
             connection::Patience { most: config.max_connections, timeout: config.timeout, grace: config.grace };
         connection::serve(listener, http::router(app), shared, patience, stop).await;

@@ -1,0 +1,125 @@
+//! `tracecast predict interference`.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result};
+use clap::{Args, ValueEnum};
+use tracecast_analytics::report;
+use tracecast_predictors::interference::predictor::{SharingJob, SharingPredictor};
+use tracecast_predictors::interference::share::{self, SharingAnswer, SharingLimits};
+
+use crate::exit::Usage;
+use crate::{early, output};
+
+/// Form of the answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CoupleForm {
+    /// Text for a terminal
+    Table,
+    /// CSV, one row a couple
+    Csv,
+    /// JSON
+    Json,
+}
+
+/// What sharing must keep.
+#[derive(Debug, Clone, Copy, Args)]
+#[command(next_help_heading = "Limits")]
+pub(crate) struct Limits {
+    /// How many times as slow the worse of the two jobs may be, at the 0.9 quantile
+    #[arg(long, value_name = "TIMES", default_value_t = 1.5)]
+    pub(crate) slo: f64,
+    /// Highest chance that the two jobs do not fit into the memory of the GPU
+    #[arg(long, value_name = "SHARE", default_value_t = 0.05)]
+    pub(crate) most_oom: f64,
+}
+
+impl Limits {
+    /// The limits, if they can be met at all.
+    pub(crate) fn checked(self) -> Result<SharingLimits> {
+        let limits = SharingLimits { slo: self.slo, most_out_of_memory: self.most_oom, ..SharingLimits::default() };
+        limits.check()?;
+        Ok(limits)
+    }
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example, which of two running jobs a new one should share with:
+  tracecast train interference simulation_throughputs.json.gz --out share.tcm
+  tracecast predict interference --model share.tcm --gpu-type v100 'ResNet-18 (batch size 16)' A3C 'LM (batch size 20)'")]
+pub(crate) struct PredictInterference {
+    /// Job type of the new job, then those of the running jobs, which are ranked
+    #[arg(value_name = "JOB", num_args = 2.., required_unless_present = "pairs", conflicts_with = "pairs", requires = "gpu_type")]
+    pub(crate) jobs: Vec<String>,
+    /// GPU type that the jobs share
+    #[arg(long, value_name = "NAME", conflicts_with = "pairs")]
+    pub(crate) gpu_type: Option<String>,
+    /// CSV of couples to forecast, with the columns gpu_type, job_a and job_b
+    ///
+    /// It may also have family_a and family_b, and what was seen of a job, such as sm_util_pct_a or memory_mb_b. What was seen counts in place of
+    /// what is known of the job type.
+    #[arg(long, value_name = "CSV")]
+    pub(crate) pairs: Option<PathBuf>,
+    /// Model file that `tracecast train interference` wrote
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) model: PathBuf,
+    #[command(flatten)]
+    pub(crate) limits: Limits,
+    /// Form in which the answer is written
+    #[arg(long, value_enum, default_value_t = CoupleForm::Table, help_heading = "Answer")]
+    pub(crate) format: CoupleForm,
+    /// Write the answer to a file instead of stdout
+    #[arg(long, short, value_name = "FILE", help_heading = "Answer")]
+    pub(crate) out: Option<PathBuf>,
+}
+
+/// The predictor in a file.
+pub(crate) fn load(path: &Path) -> Result<Arc<SharingPredictor>> {
+    let bytes = tracecast_predictors::read_model(path)?;
+    Ok(Arc::new(SharingPredictor::from_bytes(&path.display().to_string(), &bytes)?))
+}
+
+pub(crate) fn run(request: &PredictInterference, quiet: bool) -> Result<()> {
+    early::files([&request.out])?;
+    let limits = request.limits.checked()?;
+    let predictor = load(&request.model)?;
+    let mut notes = Vec::new();
+    let mut pairs = Vec::new();
+    if let Some(path) = &request.pairs {
+        for (gpu_type, a, b) in share::read_couples(path)? {
+            predictor.note_unknown(&gpu_type, &a, &mut notes);
+            predictor.note_unknown(&gpu_type, &b, &mut notes);
+            pairs.push(share::pair(&predictor, &gpu_type, &a, &b, &limits));
+        }
+    } else {
+        let (Some((new, running)), Some(gpu_type)) = (request.jobs.split_first(), &request.gpu_type) else {
+            return Err(Usage("name a GPU type and at least two job types, or a CSV with --pairs".to_owned()).into());
+        };
+        let new = SharingJob::new(new);
+        predictor.note_unknown(gpu_type, &new, &mut notes);
+        for other in running {
+            let other = SharingJob::new(other);
+            predictor.note_unknown(gpu_type, &other, &mut notes);
+            pairs.push(share::pair(&predictor, gpu_type, &new, &other, &limits));
+        }
+        share::rank(&mut pairs);
+    }
+    let answer = SharingAnswer::new(&predictor, limits, pairs);
+    match request.format {
+        CoupleForm::Table => {
+            let text = report::text::render(&answer.report(notes), output::width(request.out.as_deref()));
+            output::text(&text, request.out.as_deref())
+        }
+        CoupleForm::Csv => {
+            notes.iter().for_each(|note| output::say(quiet, &format!("tracecast: {note}")));
+            output::bytes(&answer.csv()?, request.out.as_deref())
+        }
+        CoupleForm::Json => {
+            let mut text = serde_json::to_string_pretty(&answer).context("write the answer as JSON")?;
+            text.push('\n');
+            output::text(&text, request.out.as_deref())
+        }
+    }
+}

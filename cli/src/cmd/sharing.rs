@@ -1,0 +1,157 @@
+//! `tracecast plan sharing`.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+use tracecast_analytics::report::format;
+use tracecast_analytics::time::{Written, Zone};
+use tracecast_planner::queues::emit::GPU_RESOURCE;
+use tracecast_planner::sharing::emit::{self, Means, SharingSite};
+use tracecast_planner::sharing::{SharingPlanAnswer, SharingRequest};
+use tracecast_predictors::interference::read;
+
+use crate::args::{Reading, TIMES};
+use crate::cmd::answer::{self, Answering};
+use crate::cmd::describe;
+use crate::cmd::predict_interference::Limits;
+use crate::progress::Clock;
+use crate::{early, output, source};
+
+/// Why the plan takes no part of the jobs.
+const NEEDED: &str = "jobs that share GPUs wait for each other, so a plan of sharing needs them all";
+
+/// Who carries the plan out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EmitSharing {
+    /// Slurm: lines for gres.conf, slurm.conf and job_submit.lua
+    Slurm,
+    /// Kubernetes: configuration of NVIDIA's device plugin, and labels
+    Kubernetes,
+}
+
+/// How two jobs share a GPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ShareBy {
+    /// In turns: gres/shard in Slurm, time-slicing in Kubernetes
+    TimeSlicing,
+    /// At once, through NVIDIA's MPS
+    Mps,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = format!("\
+Example, Gavel's measured pairs and the jobs of the bundled sample, as Slurm reads the plan:
+  tracecast plan sharing datasets/sample --pairs simulation_throughputs.json.gz --gpu-type p100 --slo 2 --emit slurm --emit-to sharing
+
+{TIMES}"))]
+pub(crate) struct PlanSharing {
+    /// Trace with jobs: files, folders or patterns, or a trace folder that `tracecast ingest` wrote
+    #[arg(required = true, value_name = "SOURCE")]
+    pub(crate) sources: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+    /// Measured pairs: CSV, or Gavel's throughputs (JSON), as `backtest interference` reads them
+    #[arg(long, value_name = "PAIRS", help_heading = "Jobs and GPUs")]
+    pub(crate) pairs: PathBuf,
+    /// What is known of each job type alone: a CSV with gpu_type, job, family and any of the quantities in the guide
+    #[arg(long, value_name = "PROFILES", help_heading = "Jobs and GPUs")]
+    pub(crate) profiles: Option<PathBuf>,
+    /// GPU types to plan for, separated by commas [default: all that were measured]
+    ///
+    /// In the replay every GPU is of that type.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = "Jobs and GPUs")]
+    pub(crate) gpu_type: Vec<String>,
+    /// Number of GPUs [default: the fewest with which 95 % of the earlier jobs wait at most 30 min, if nobody shares]
+    #[arg(long, value_name = "GPUS", help_heading = "Jobs and GPUs")]
+    pub(crate) gpus: Option<std::num::NonZeroU32>,
+    /// Pairs of each new job type that are measured before it shares
+    ///
+    /// The tested plan never sees a pair of the families that it decides on. With this option it sees as many pairs of each of their job types, with
+    /// partners of other families.
+    #[arg(long, value_name = "PAIRS", default_value_t = 0, help_heading = "Evaluation")]
+    pub(crate) measured: usize,
+    /// Plan for a site that watches new pairs and requeues a job where the limits are not kept
+    ///
+    /// The rule then has a trial of 10 min. What is emitted does not watch by itself.
+    #[arg(long, help_heading = "Evaluation")]
+    pub(crate) watched: bool,
+    /// Choose on jobs submitted before this time, and test on those after it [default: when two thirds of the jobs are submitted]
+    #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, help_heading = "Evaluation")]
+    pub(crate) eval_from: Option<Written>,
+    /// Seed of the job types that are drawn, and of the pairs measured
+    #[arg(long, default_value_t = 1, help_heading = "Evaluation")]
+    pub(crate) seed: u64,
+    #[command(flatten)]
+    pub(crate) limits: Limits,
+    /// Write the configuration of these, separated by commas: slurm, kubernetes
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHO",
+        value_delimiter = ',',
+        requires = "emit_to",
+        help_heading = "Configuration"
+    )]
+    pub(crate) emit: Vec<EmitSharing>,
+    /// Folder into which the configuration is written
+    #[arg(long, value_name = "FOLDER", requires = "emit", help_heading = "Configuration")]
+    pub(crate) emit_to: Option<PathBuf>,
+    /// How two jobs share a GPU
+    #[arg(long, value_enum, default_value_t = ShareBy::TimeSlicing, value_name = "HOW", help_heading = "Configuration")]
+    pub(crate) share_by: ShareBy,
+    /// Number of GPUs in a node
+    #[arg(long, value_name = "GPUS", default_value = "8", help_heading = "Configuration")]
+    pub(crate) gpus_per_node: std::num::NonZeroU32,
+    /// What Kubernetes calls a GPU
+    #[arg(long, value_name = "NAME", default_value = GPU_RESOURCE, help_heading = "Configuration")]
+    pub(crate) gpu_resource: String,
+    /// Kubernetes namespace of the device plugin
+    #[arg(long, value_name = "NAME", default_value = "gpu-operator", help_heading = "Configuration")]
+    pub(crate) namespace: String,
+    #[command(flatten)]
+    pub(crate) answering: Answering,
+}
+
+pub(crate) fn plan(asked: &PlanSharing, quiet: bool) -> Result<()> {
+    asked.answering.check(&[])?;
+    early::folders([&asked.emit_to])?;
+    let limits = asked.limits.checked()?;
+    let table = read::sharing(&asked.pairs, asked.profiles.as_deref())?;
+    let trace = source::open_whole(&asked.sources, &asked.reading, quiet, NEEDED)?;
+    let title = describe::title(&trace, &asked.sources);
+    let zone = Zone::named(&trace.zone)?;
+    let request = SharingRequest {
+        eval_from_ms: asked.eval_from.as_ref().map(|from| from.first_ms(&zone)).transpose()?,
+        gpus: asked.gpus.map(std::num::NonZeroU32::get),
+        limits,
+        measured: asked.measured,
+        watched: asked.watched,
+        seed: asked.seed,
+        gpu_types: asked.gpu_type.clone(),
+    };
+    let clock = Clock::new(quiet, "forecasting and replaying");
+    let answer = SharingPlanAnswer::of(&trace, &table, title, &request, &|| {})?;
+    drop(clock);
+    if let Some(folder) = &asked.emit_to {
+        let site = SharingSite {
+            means: if asked.share_by == ShareBy::Mps { Means::Mps } else { Means::TimeSlicing },
+            gpus_per_node: asked.gpus_per_node.get(),
+            gpu_resource: asked.gpu_resource.clone(),
+            namespace: asked.namespace.clone(),
+        };
+        let mut files = Vec::new();
+        for who in &asked.emit {
+            files.extend(match who {
+                EmitSharing::Slurm => emit::slurm(&answer, &site)?,
+                EmitSharing::Kubernetes => emit::kubernetes(&answer, &site)?,
+            });
+        }
+        for (name, content) in &files {
+            output::write(&folder.join(name), content.as_bytes())?;
+        }
+        let files = format::counted(files.len() as u64, "file", "files");
+        output::say(quiet, &format!("tracecast: {files} in {}", folder.display()));
+    }
+    asked.answering.write(None, quiet, || answer.report(), || answer::json(&answer, "the answer"))
+}

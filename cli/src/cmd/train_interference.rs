@@ -1,0 +1,65 @@
+//! `tracecast train interference`.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args;
+use tracecast_analytics::report::format;
+use tracecast_predictors::interference::predictor::SharingPredictor;
+use tracecast_predictors::interference::read;
+
+use crate::progress::Clock;
+use crate::{early, output};
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example, Gavel's measurements, and what they say of two jobs:
+  tracecast train interference simulation_throughputs.json.gz --out share.tcm
+  tracecast predict interference --model share.tcm --gpu-type v100 'ResNet-18 (batch size 16)' A3C")]
+pub(crate) struct TrainInterference {
+    /// Measured pairs: CSV, or Gavel's throughputs (JSON)
+    ///
+    /// A CSV of pairs has the columns gpu_type, job_a, job_b, speed_a and speed_b. A speed is the share of the speed alone. It is empty or 0 where the
+    /// two jobs did not fit.
+    #[arg(value_name = "PAIRS")]
+    pub(crate) pairs: PathBuf,
+    /// What is known of each job alone: a CSV with gpu_type, job, family and any of the quantities in the guide
+    #[arg(long, value_name = "PROFILES")]
+    pub(crate) profiles: Option<PathBuf>,
+    /// Seed of the random choices in training: the same seed gives the same model
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Model file to write
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) out: PathBuf,
+}
+
+pub(crate) fn run(request: &TrainInterference, quiet: bool) -> Result<()> {
+    early::file(&request.out)?;
+    let table = read::sharing(&request.pairs, request.profiles.as_deref())?;
+    for note in &table.notes {
+        output::say(quiet, &format!("tracecast: {note}"));
+    }
+    let clock = Clock::new(quiet, "training");
+    let predictor = SharingPredictor::train(&table, request.seed)?;
+    drop(clock);
+    output::write(&request.out, &predictor.to_bytes()?)?;
+    let trained = predictor.trained();
+    let missed = trained.held_back_mae.map_or_else(
+        || "with one family nothing could be left out, so nobody knows how far it is off".to_owned(),
+        |mae| {
+            format!("families left out while it was trained are missed by {} of the speed alone", format::float(mae, 3))
+        },
+    );
+    output::say(
+        quiet,
+        &format!(
+            "tracecast: {} of {} on {}; {missed}; model written to {}",
+            format::counted(trained.pairs as u64, "pair", "pairs"),
+            format::counted(trained.job_types as u64, "job type", "job types"),
+            format::counted(trained.gpu_types.len() as u64, "GPU type", "GPU types"),
+            request.out.display()
+        ),
+    );
+    Ok(())
+}

@@ -1,0 +1,422 @@
+//! The answer of `plan sharing`, as JSON (`plan-sharing/1`).
+//!
+//! Of each GPU type: which couples of job types to share from now on, in which classes, and what the same rule did to later jobs when it was made without the pairs it decided
+//! on. **Followed** is a plan whose rule was chosen on the earlier jobs, with which the later ones clearly end sooner (by at least 5 % of their delay, and the whole interval), and that
+//! keeps the SLO at the 0.9 quantile there. From now on the rule is put to the predictor that is trained on all pairs: of those that were measured it knows
+//! what was measured.
+//!
+//! O(kinds²). Worked example: of 26 job types 12 may share in two classes of 8 and 4; the other 14 keep GPUs of their own.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use tracecast_analytics::Trace;
+use tracecast_analytics::report::format;
+use tracecast_analytics::time::Zone;
+use tracecast_analytics::trace::SourceRecord;
+use tracecast_predictors::interference::predictor::{Basis as KnownBy, SharingJob, SharingPredictor};
+use tracecast_predictors::interference::share::{self, SharingLimits};
+use tracecast_predictors::interference::table::SharingTable;
+
+use super::engine::SharingRule;
+use super::evidence::PairEvidence;
+use super::policy::SharingPolicy;
+use super::study::{
+    KindOutcome, OneGpuJobs, SharingCandidate, SharingRequest, SharingStudy, SharingTried, classes, study,
+};
+use crate::error::{Error, Result};
+use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, Regret, worth};
+
+mod render;
+
+/// Version of the JSON.
+pub const SCHEMA: &str = "plan-sharing/1";
+
+/// A couple of job types that may share from now on.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct SharingCouple {
+    /// One job type.
+    pub job_a: String,
+    /// The other.
+    pub job_b: String,
+    /// Expected speed of the one.
+    pub speed_a: f64,
+    /// Of the other.
+    pub speed_b: f64,
+    /// Expected progress of both, where one alone makes 1.
+    pub expected_progress: f64,
+    /// How many times as slow the worse is, at the 0.9 quantile.
+    pub slowdown90: f64,
+    /// Chance that they do not fit.
+    pub out_of_memory: f64,
+    /// What that rests on.
+    pub basis: KnownBy,
+}
+
+/// Job types that may share GPUs, every two of them.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct SharingClass {
+    /// Name, such as `v100-share-1`.
+    pub name: String,
+    /// Job types.
+    pub job_types: Vec<String>,
+    /// Share of the GPU time of the later jobs that theirs is.
+    pub gpu_time: f64,
+    /// The slowest that the worse of two may be, at the 0.9 quantile, over all couples of the class.
+    pub slowdown90: f64,
+    /// Largest GPU memory that a job of the class is known to use, MB; none where it is not known.
+    pub memory_mb: Option<f64>,
+}
+
+/// The plan for one GPU type.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct SharingPlan {
+    /// GPU type.
+    pub gpu_type: String,
+    /// GPUs of the replay.
+    pub gpus: u32,
+    /// Job types.
+    pub job_types: usize,
+    /// Earlier jobs.
+    pub earlier_jobs: usize,
+    /// Later jobs.
+    pub later_jobs: usize,
+    /// Jobs whose type was drawn.
+    pub drawn_types: usize,
+    /// The candidates on the earlier jobs.
+    pub candidates: Vec<SharingCandidate>,
+    /// What sharing must keep, as chosen.
+    pub limits: SharingLimits,
+    /// The rule of the plan among those tried.
+    pub rule: SharingPolicy,
+    /// Whether to follow it.
+    pub followed: bool,
+    /// Why not; empty if it is to be followed.
+    pub why_not: String,
+    /// Every policy on the later jobs; the first is nobody sharing.
+    pub tried: Vec<SharingTried>,
+    /// Job types on the later jobs, under the rule as it was tested.
+    pub by_job_type: Vec<KindOutcome>,
+    /// Couples that may share from now on.
+    pub couples: Vec<SharingCouple>,
+    /// Classes in which every two may.
+    pub classes: Vec<SharingClass>,
+    /// What to do, in a sentence.
+    pub action: String,
+    /// The recommendation, if a change is worth it.
+    pub recommendation: Option<Recommendation>,
+}
+
+/// The answer.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct SharingPlanAnswer {
+    /// Version of this form.
+    pub schema: String,
+    /// What was planned for.
+    pub title: String,
+    /// What was assumed, in words.
+    pub notes: Vec<String>,
+    /// The split: jobs submitted from here on are the later ones. In the trace's zone.
+    pub eval_from: String,
+    /// Pairs of each new job type that the tested plan knew.
+    pub measured: usize,
+    /// Seed of job types and pairs.
+    pub seed: u64,
+    /// One for each GPU type.
+    pub plans: Vec<SharingPlan>,
+    /// Files it rests on.
+    pub sources: Vec<SourceRecord>,
+}
+
+/// The JSON Schema of [`SharingPlanAnswer`].
+pub fn json_schema() -> serde_json::Value {
+    schemars::schema_for!(SharingPlanAnswer).to_value()
+}
+
+impl SharingPlanAnswer {
+    /// Plans sharing for the jobs of a trace, with the pairs of a table. `done` is called after each replay.
+    ///
+    /// # Errors
+    /// If there are too few jobs or families, a GPU type is not in the table, or a predictor cannot be trained.
+    pub fn of(
+        trace: &Trace,
+        table: &SharingTable,
+        title: String,
+        request: &SharingRequest,
+        done: &(dyn Fn() + Sync),
+    ) -> Result<Self> {
+        let all = OneGpuJobs::of(trace);
+        let wanted: Vec<usize> = if request.gpu_types.is_empty() {
+            (0..table.gpu_types().len()).collect()
+        } else {
+            let place = |name: &String| {
+                let found = table.gpu_types().iter().position(|known| known == name);
+                found.ok_or_else(|| {
+                    Error::NothingToEvaluate(format!(
+                        "no pair was measured on GPU type {name}; the table has {}",
+                        table.gpu_types().join(", ")
+                    ))
+                })
+            };
+            request.gpu_types.iter().map(place).collect::<Result<_>>()?
+        };
+        let mut found = Vec::new();
+        for gpu in wanted {
+            let evidence = PairEvidence::of(table, gpu)?;
+            let told = evidence.forecasts(table, &[request.measured], request.seed)?;
+            let forecasts = told.first().ok_or_else(|| Error::Defect("no forecast was made".to_owned()))?;
+            let study = study(&all, &evidence, forecasts, request, done)?;
+            let why_not = why_not(&study, request.planned());
+            found.push((evidence, study, why_not));
+        }
+        let split_ms = found.first().map_or(0, |(_, study, _)| study.split_ms);
+        // Only what is followed is asked what to share from now on.
+        let follows = found.iter().any(|(_, _, why_not)| why_not.is_empty());
+        let predictor = if follows { Some(SharingPredictor::train(table, request.seed)?) } else { None };
+        let plans: Vec<SharingPlan> = found
+            .into_iter()
+            .map(|(evidence, study, why_not)| plan(study, why_not, request.planned(), &evidence, predictor.as_ref()))
+            .collect();
+        let mut notes = table.notes.clone();
+        notes.push(format!(
+            "{} of one GPU are replayed, {} left out: of other sizes, without times, or still running.",
+            format::counted(all.names.len() as u64, "job", "jobs"),
+            format::count(all.left_out as u64)
+        ));
+        if let Some(plan) = plans.first().filter(|plan| plan.drawn_types > 0) {
+            notes.push(format!(
+                "The record does not say of which type {} are: theirs is drawn from those measured, each alike (seed {}). So the answer is of this mix of types.",
+                format::counted(plan.drawn_types as u64, "job", "jobs"),
+                request.seed
+            ));
+        }
+        notes.push(
+            "Every GPU of the replay is of the type named; jobs run alone as long as the record says.".to_owned(),
+        );
+        let zone = Zone::named(&trace.zone)?;
+        Ok(Self {
+            schema: SCHEMA.to_owned(),
+            title,
+            notes,
+            eval_from: zone.rfc3339(all.origin_ms + split_ms),
+            measured: request.measured,
+            seed: request.seed,
+            plans,
+            sources: trace.sources.clone(),
+        })
+    }
+}
+
+/// Couples that may share from now on, and their rule.
+fn from_now_on(
+    evidence: &PairEvidence,
+    predictor: &SharingPredictor,
+    limits: &SharingLimits,
+) -> (Vec<SharingCouple>, SharingRule) {
+    let kinds = evidence.kinds.len();
+    let mut rule = SharingRule::exclusive(kinds);
+    let mut couples = Vec::new();
+    for (a, one) in evidence.kinds.iter().enumerate() {
+        for (b, other) in evidence.kinds.iter().enumerate().skip(a) {
+            let (x, y) = (SharingJob::new(one.clone()), SharingJob::new(other.clone()));
+            let told = share::pair(predictor, &evidence.gpu_type, &x, &y, limits);
+            if told.share {
+                rule.allow(a, b, 0);
+                rule.allow(b, a, 0);
+                couples.push(SharingCouple {
+                    job_a: told.job_a,
+                    job_b: told.job_b,
+                    speed_a: told.speed_a.mean,
+                    speed_b: told.speed_b.mean,
+                    expected_progress: told.expected_progress,
+                    slowdown90: told.slowdown90,
+                    out_of_memory: told.out_of_memory,
+                    basis: told.basis,
+                });
+            }
+        }
+    }
+    (couples, rule)
+}
+
+/// The policy of the plan among those tried.
+fn tested(tried: &[SharingTried], rule: SharingPolicy) -> Option<&SharingTried> {
+    tried.iter().find(|tried| tried.policy == rule && !tried.in_classes)
+}
+
+/// Why the plan is not to be followed; empty if it is.
+fn why_not(found: &SharingStudy, rule: SharingPolicy) -> &'static str {
+    let base = found.tried.first().map_or(0.0, |tried| tried.later.mean_delay_s);
+    let rule = tested(&found.tried, rule);
+    match rule {
+        _ if !found.shares => {
+            if rule.is_some_and(|rule| rule.couples == 0) {
+                "no couple of job types is forecast to keep the limits"
+            } else {
+                "no way to share within the limits made the earlier jobs end sooner"
+            }
+        }
+        Some(rule) if rule.later.slowdown90.is_some_and(|slowdown| slowdown > found.limits.slo) => {
+            "on the later jobs, those that shared were slower than the SLO at the 0.9 quantile"
+        }
+        Some(rule) if worth(-rule.mean_delay_change_s.value, -rule.mean_delay_change_s.high, base) => "",
+        _ => "what was best on the earlier jobs did not clearly make the later ones end sooner",
+    }
+}
+
+fn plan(
+    found: SharingStudy,
+    why_not: &'static str,
+    rule: SharingPolicy,
+    evidence: &PairEvidence,
+    predictor: Option<&SharingPredictor>,
+) -> SharingPlan {
+    let predictor = predictor.filter(|_| why_not.is_empty());
+    let followed = predictor.is_some();
+    let (couples, now) = predictor.map_or_else(
+        || (Vec::new(), SharingRule::exclusive(0)),
+        |predictor| from_now_on(evidence, predictor, &found.limits),
+    );
+    let found_classes = if followed { classes(&now, evidence.kinds.len()) } else { Vec::new() };
+    let by_type = |kind: usize| found.by_kind.get(kind).map_or(0.0, |of| of.run_h);
+    let all: f64 = (0..evidence.kinds.len()).map(by_type).sum();
+    let slug = crate::plan::slug::slug(&evidence.gpu_type).unwrap_or_else(|| "gpu".to_owned());
+    let class = |(number, kinds): (usize, &Vec<usize>)| {
+        let name = |kind: &usize| evidence.kinds.get(*kind).cloned().unwrap_or_default();
+        let job_types: Vec<String> = kinds.iter().map(name).collect();
+        let within = couples.iter().filter(|of| job_types.contains(&of.job_a) && job_types.contains(&of.job_b));
+        let memory = kinds.iter().map(|kind| {
+            evidence.profiles.get(*kind)?.get(tracecast_predictors::interference::table::Quantity::MemoryMb)
+        });
+        SharingClass {
+            name: format!("{slug}-share-{}", number + 1),
+            slowdown90: within.map(|of| of.slowdown90).fold(1.0, f64::max),
+            gpu_time: kinds.iter().map(|kind| by_type(*kind)).sum::<f64>() / all.max(1e-9),
+            memory_mb: memory.collect::<Option<Vec<f64>>>().map(|mb| mb.into_iter().fold(0.0, f64::max)),
+            job_types,
+        }
+    };
+    let classes: Vec<SharingClass> = found_classes.iter().enumerate().map(class).collect();
+    let mut plan = SharingPlan {
+        gpu_type: evidence.gpu_type.clone(),
+        gpus: found.gpus,
+        job_types: evidence.kinds.len(),
+        earlier_jobs: found.jobs.0,
+        later_jobs: found.jobs.1,
+        drawn_types: found.drawn,
+        candidates: found.candidates,
+        limits: found.limits,
+        rule,
+        followed,
+        why_not: why_not.to_owned(),
+        tried: found.tried,
+        by_job_type: found.by_kind,
+        couples,
+        classes,
+        action: String::new(),
+        recommendation: None,
+    };
+    plan.action = plan.act();
+    plan.recommendation = plan.recommend();
+    plan
+}
+
+impl SharingPlan {
+    /// A policy among those tried.
+    pub fn of(&self, policy: SharingPolicy, in_classes: bool) -> Option<&SharingTried> {
+        self.tried.iter().find(|tried| tried.policy == policy && tried.in_classes == in_classes)
+    }
+
+    /// Whether somebody must watch new pairs.
+    pub fn is_watched(&self) -> bool {
+        self.rule == SharingPolicy::ForecastTrial
+    }
+
+    fn act(&self) -> String {
+        if !self.followed {
+            return format!("**Share no {} GPU**: {}.", self.gpu_type, self.why_not);
+        }
+        let types: usize = self.classes.iter().map(|class| class.job_types.len()).sum();
+        format!(
+            "**Let {} of {} job types share {} GPUs**, two at a time, in {} in which every two go together; the others keep GPUs of their own.",
+            format::count(types as u64),
+            format::count(self.job_types as u64),
+            self.gpu_type,
+            format::counted(self.classes.len() as u64, "class", "classes")
+        )
+    }
+
+    fn recommend(&self) -> Option<Recommendation> {
+        let rule = tested(&self.tried, self.rule).filter(|_| self.followed)?;
+        let interval = format!("95 %, days of {} later jobs drawn anew", format::count(self.later_jobs as u64));
+        let effect = |what: &str, of: crate::replay::compare::IntervalEstimate| Effect {
+            what: what.to_owned(),
+            unit: "s".to_owned(),
+            change: of.value,
+            low: Some(of.low),
+            high: Some(of.high),
+            interval: interval.clone(),
+        };
+        let oracle = self.of(SharingPolicy::Oracle, false);
+        let mean = self.of(SharingPolicy::MeanForecast, false);
+        let saved = rule.gpus_instead.map(|gpus| Effect {
+            what: "GPUs for the same 95 % wait".to_owned(),
+            unit: "GPUs".to_owned(),
+            change: f64::from(gpus) - f64::from(self.gpus),
+            low: None,
+            high: None,
+            interval: "none: one replay of the later jobs for each number of GPUs".to_owned(),
+        });
+        let mut effects = vec![
+            effect("Mean delay of a job", rule.mean_delay_change_s),
+            effect("Mean wait of a job", rule.mean_wait_change_s),
+        ];
+        effects.extend(saved);
+        Some(Recommendation {
+            plan: "sharing".to_owned(),
+            action: self.action.clone(),
+            effects,
+            against: format!("{} {} GPUs that nobody shares", self.gpus, self.gpu_type),
+            basis: Basis::LaterDays,
+            regret: oracle.map(|oracle| Regret {
+                oracle: "sharing that knows every pair".to_owned(),
+                oracle_change: oracle.mean_delay_change_s.value,
+                naive_change: mean.map(|mean| mean.mean_delay_change_s.value),
+                naive: mean.map(|_| "packing by the mean forecast".to_owned()),
+            }),
+            harmed: vec![Harm {
+                who: format!("{} of the jobs", format::percent(rule.lost)),
+                how_much: format!("end later, by {} on average", format::duration(rule.lost_s)),
+            }],
+            confidence: if self.drawn_types > 0 { Confidence::Low } else { Confidence::Medium },
+            risk: format!(
+                "{}Of jobs that shared, {} were slower than {} times; the 0.9 quantile was {}.{}",
+                if self.drawn_types > 0 { "The types of the jobs were drawn. " } else { "" },
+                format::percent(rule.later.over_slo),
+                format::float(self.limits.slo, 2),
+                rule.later.slowdown90.map_or_else(|| "none".to_owned(), |slowdown| format::float(slowdown, 2)),
+                self.of(self.rule, true).map_or_else(String::new, |narrow| format!(
+                    " In classes, as configurations have it, the mean delay of a job was {} less ({} to {}), and the 0.9 quantile {}; nodes apart for each class were not replayed.",
+                    render::signed(-narrow.mean_delay_change_s.value),
+                    render::signed(-narrow.mean_delay_change_s.high),
+                    render::signed(-narrow.mean_delay_change_s.low),
+                    narrow.later.slowdown90.map_or_else(|| "none".to_owned(), |slowdown| format::float(slowdown, 2))
+                ))
+            ),
+            assumptions: vec![
+                "Two jobs on a GPU run as fast as their types did when they were measured, from beginning to end.".to_owned(),
+                "A job that does not fit beside another fails at once, tries again later, and does the other no harm.".to_owned(),
+                "Users submit the same jobs at the same times, and say of which type each is.".to_owned(),
+                if self.is_watched() {
+                    "Somebody watches: 10 min after a job began beside another, it is taken out if either is slower than the SLO, keeps what it has done, and waits again."
+                } else {
+                    "Nobody is taken out once they share."
+                }
+                .to_owned(),
+            ],
+            holds_until: "Job types, their batch sizes or the GPUs change; measure pairs of new types and plan again.".to_owned(),
+            apply: "Make the same plan with --emit slurm,kubernetes --emit-to FOLDER, and read the files before you apply them.".to_owned(),
+            command: None,
+            undo: "Take the shared nodes out of the configuration again once their jobs have ended; each file says how.".to_owned(),
+        })
+    }
+}

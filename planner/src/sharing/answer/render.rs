@@ -1,0 +1,236 @@
+//! The answer of `plan sharing` as a report.
+//!
+//! O(policies + job types). Worked example: 0.9-quantile slowdown 1.38 beside an SLO of 1.5 is shown as 1.38.
+
+use tracecast_analytics::report::{Cell, Column, Report, ReportTable, Section, format};
+
+use super::super::policy::SharingPolicy;
+use super::super::study::SharingTried;
+use super::{SharingPlan, SharingPlanAnswer, tested};
+
+/// Couples and job types that a table shows.
+const MOST_ROWS: usize = 30;
+
+pub(super) fn signed(seconds: f64) -> String {
+    let sign = if seconds < 0.0 { "−" } else { "" };
+    format!("{sign}{}", format::duration(seconds.abs()))
+}
+
+impl SharingPlanAnswer {
+    /// The answer as a report.
+    pub fn report(&self) -> Report {
+        let mut report = Report::new(
+            format!("Which jobs should share GPUs? {}", self.title),
+            format!(
+                "chosen on jobs before {}, tested on those from then on, without the pairs it decides on",
+                self.eval_from
+            ),
+        );
+        report.notes.clone_from(&self.notes);
+        for plan in &self.plans {
+            report.summary.extend(plan.summary());
+            report.sections.extend([plan.tested_section(), plan.chosen_section(), plan.to_set()]);
+        }
+        report
+    }
+}
+
+fn name(tried: &SharingTried) -> String {
+    let words = tried.policy.in_words();
+    if tried.in_classes { format!("{words}, in classes") } else { words.to_owned() }
+}
+
+impl SharingPlan {
+    fn id(&self, part: &str) -> String {
+        let slug = crate::plan::slug::slug(&self.gpu_type).unwrap_or_else(|| "gpu".to_owned());
+        format!("sharing-{part}-{slug}")
+    }
+
+    fn summary(&self) -> Vec<String> {
+        let mut said = vec![self.action.clone()];
+        let told = |what: &str, of: &SharingTried| {
+            format!(
+                "{}, {what}: the mean delay of the later jobs changes by {} ({} to {}), the mean wait by {}; {} of the jobs share, with a 0.9-quantile slowdown of {}, and {} end later.{}",
+                self.gpu_type,
+                signed(of.mean_delay_change_s.value),
+                signed(of.mean_delay_change_s.low),
+                signed(of.mean_delay_change_s.high),
+                signed(of.mean_wait_change_s.value),
+                format::percent(of.later.shared),
+                of.later.slowdown90.map_or_else(|| "none".to_owned(), |slowdown| format::float(slowdown, 2)),
+                format::percent(of.lost),
+                of.gpus_instead.map_or_else(String::new, |gpus| format!(
+                    " {} GPUs give the 95 % wait of {} that nobody shares.",
+                    format::count(u64::from(gpus)),
+                    format::count(u64::from(self.gpus))
+                ))
+            )
+        };
+        if let Some(rule) = tested(&self.tried, self.rule).filter(|rule| rule.couples > 0) {
+            said.push(told("the rule", rule));
+        }
+        if let Some(oracle) = self.of(SharingPolicy::Oracle, false) {
+            said.push(told("the oracle", oracle));
+        }
+        if let Some(mean) = self.of(SharingPolicy::MeanForecast, false) {
+            said.push(told("packing by the mean forecast", mean));
+        }
+        if let Some(recommendation) = &self.recommendation {
+            said.push(format!("Confidence: {}. {}", recommendation.confidence.in_words(), recommendation.risk));
+        }
+        said
+    }
+
+    fn tested_section(&self) -> Section {
+        let mut table = ReportTable::new(
+            format!("{} later jobs on {} {} GPUs", format::count(self.later_jobs as u64), self.gpus, self.gpu_type),
+            vec![
+                Column::text("Policy"),
+                Column::number("Couples"),
+                Column::number("Of these kept"),
+                Column::number("Mean wait"),
+                Column::number("95 % wait"),
+                Column::number("Mean delay"),
+                Column::text("Change, 95 %"),
+                Column::number("Jobs that share"),
+                Column::number("Slowdown, 0.9"),
+                Column::number("Over the SLO"),
+                Column::number("End later"),
+                Column::number("Failed"),
+                Column::number("Taken out"),
+                Column::number("GPUs instead"),
+            ],
+        );
+        for tried in &self.tried {
+            table.rows.push(vec![
+                name(tried).into(),
+                Cell::Int(tried.couples as i64),
+                Cell::Int(tried.couples_kept as i64),
+                Cell::Duration(tried.later.mean_wait_s),
+                Cell::Duration(tried.later.p95_wait_s),
+                Cell::Duration(tried.later.mean_delay_s),
+                format!("{} to {}", signed(tried.mean_delay_change_s.low), signed(tried.mean_delay_change_s.high))
+                    .into(),
+                Cell::share(tried.later.shared),
+                Cell::opt(tried.later.slowdown90, |slowdown| Cell::float(slowdown, 2)),
+                Cell::share(tried.later.over_slo),
+                Cell::share(tried.lost),
+                Cell::Int(tried.later.failed as i64),
+                Cell::Int(tried.later.taken_out as i64),
+                Cell::opt(tried.gpus_instead, |gpus| Cell::Int(i64::from(gpus))),
+            ]);
+        }
+        let mut kinds = ReportTable::new(
+            "Job types, under the rule as it was tested",
+            vec![
+                Column::text("Job type"),
+                Column::number("Later jobs"),
+                Column::number("Mean delay alone"),
+                Column::number("As planned"),
+                Column::number("Slowdown, 0.9"),
+            ],
+        );
+        let mut order: Vec<_> = self.by_job_type.iter().collect();
+        // Who loses most comes first.
+        order.sort_by(|a, b| {
+            (b.planned_delay_s - b.exclusive_delay_s)
+                .total_cmp(&(a.planned_delay_s - a.exclusive_delay_s))
+                .then(a.job_type.cmp(&b.job_type))
+        });
+        for of in order.iter().take(MOST_ROWS) {
+            kinds.rows.push(vec![
+                of.job_type.as_str().into(),
+                Cell::Int(of.jobs as i64),
+                Cell::Duration(of.exclusive_delay_s),
+                Cell::Duration(of.planned_delay_s),
+                Cell::opt(of.slowdown90, |slowdown| Cell::float(slowdown, 2)),
+            ]);
+        }
+        Section::new(self.id("tested"), format!("{}: what sharing does to later jobs", self.gpu_type))
+            .with_table(table)
+            .with_table(kinds)
+            .with_definition("**Kept**: couples that were measured to fit, to make more than one alone, and to stay within the SLO.")
+            .with_definition("**Delay**: from submission to end, less the run alone. **Slowdown**: time on a GPU over the run, of jobs that shared. **End later**: than with nobody sharing, by more than 1 % of their run.")
+            .with_definition("**GPUs instead**: with so many, the 95 % wait is that of nobody sharing on all.")
+            .with_definition("No policy but the oracle saw a pair of the families that it decides on. Gandiva and the rule that takes out see speeds while jobs run.")
+    }
+
+    fn chosen_section(&self) -> Section {
+        let mut table = ReportTable::new(
+            "Candidates on the earlier jobs",
+            vec![
+                Column::text("Progress above"),
+                Column::number("Couples"),
+                Column::number("Mean delay"),
+                Column::number("95 % wait"),
+                Column::number("Slowdown, 0.9"),
+                Column::text("Verdict"),
+            ],
+        );
+        for of in &self.candidates {
+            table.rows.push(vec![
+                of.least_progress.map_or_else(|| "nobody shares".to_owned(), |least| format::float(least, 2)).into(),
+                Cell::Int(of.couples as i64),
+                Cell::Duration(of.earlier.mean_delay_s),
+                Cell::Duration(of.earlier.p95_wait_s),
+                Cell::opt(of.earlier.slowdown90, |slowdown| Cell::float(slowdown, 2)),
+                if of.chosen { "chosen" } else { "" }.into(),
+            ]);
+        }
+        Section::new(self.id("chosen"), format!("{}: what was chosen from", self.gpu_type)).with_table(table)
+    }
+
+    fn to_set(&self) -> Section {
+        let mut classes = ReportTable::new(
+            "Classes from now on",
+            vec![
+                Column::text("Class"),
+                Column::number("Share of GPU time"),
+                Column::number("Slowdown, 0.9"),
+                Column::text("Job types"),
+            ],
+        );
+        for of in &self.classes {
+            classes.rows.push(vec![
+                of.name.as_str().into(),
+                Cell::share(of.gpu_time),
+                Cell::float(of.slowdown90, 2),
+                of.job_types.join(", ").into(),
+            ]);
+        }
+        let mut couples = ReportTable::new(
+            "Couples that may share from now on, the best first",
+            vec![
+                Column::text("Job type"),
+                Column::text("Beside"),
+                Column::number("Progress"),
+                Column::number("Slowdown, 0.9"),
+                Column::number("Does not fit"),
+                Column::text("Rests on"),
+            ],
+        );
+        let mut order: Vec<_> = self.couples.iter().collect();
+        order.sort_by(|a, b| b.expected_progress.total_cmp(&a.expected_progress));
+        for of in order.iter().take(MOST_ROWS) {
+            couples.rows.push(vec![
+                of.job_a.as_str().into(),
+                of.job_b.as_str().into(),
+                Cell::float(of.expected_progress, 2),
+                Cell::float(of.slowdown90, 2),
+                Cell::share(of.out_of_memory),
+                of.basis.in_words().into(),
+            ]);
+        }
+        let section = Section::new(self.id("set"), format!("{}: what to set from now on", self.gpu_type))
+            .with_coverage(format!(
+                "{} may share; {} are shown.",
+                format::counted(self.couples.len() as u64, "couple", "couples"),
+                order.len().min(MOST_ROWS)
+            ));
+        if self.followed {
+            section.with_table(classes).with_table(couples)
+        } else {
+            section.with_finding(self.action.clone())
+        }
+    }
+}

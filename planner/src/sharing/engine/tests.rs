@@ -1,0 +1,249 @@
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::needless_range_loop)]
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::*;
+
+fn jobs(of: &[(i64, i64, u16)]) -> SharingJobs {
+    SharingJobs {
+        submit_ms: of.iter().map(|job| job.0).collect(),
+        run_ms: of.iter().map(|job| job.1).collect(),
+        kind: of.iter().map(|job| job.2).collect(),
+    }
+}
+
+fn all(kinds: usize) -> SharingRule {
+    let mut rule = SharingRule::exclusive(kinds);
+    for a in 0..kinds {
+        (0..kinds).for_each(|b| rule.allow(a, b, 0));
+    }
+    rule
+}
+
+/// Written from the contract alone: every millisecond is gone through, and nothing is foreseen.
+fn naive(jobs: &SharingJobs, gpus: usize, speeds: &PairSpeeds, rule: &SharingRule) -> Vec<SharingTimes> {
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    enum Now {
+        Future,
+        Waits,
+        Pauses(i64),
+        Runs(usize),
+        Done,
+    }
+    let count = jobs.submit_ms.len();
+    let mut now = vec![Now::Future; count];
+    let mut left: Vec<i64> = jobs.run_ms.iter().map(|run| run * 1_000_000).collect();
+    let mut times = vec![SharingTimes::default(); count];
+    let mut began = vec![false; count];
+    let mut single_only = vec![false; count];
+    let mut bad: Vec<(u16, u16)> = Vec::new();
+    // Pairs: new job, other, when they began.
+    let mut pairs: Vec<(usize, usize, i64)> = Vec::new();
+    let on = |now: &[Now], gpu: usize| -> Vec<usize> { (0..count).filter(|job| now[*job] == Now::Runs(gpu)).collect() };
+    let mut at = *jobs.submit_ms.first().unwrap_or(&0);
+    while now.iter().any(|state| *state != Now::Done) {
+        loop {
+            for job in 0..count {
+                if matches!(now[job], Now::Runs(_)) && left[job] <= 0 {
+                    now[job] = Now::Done;
+                    times[job].end_ms = at;
+                    pairs.retain(|pair| pair.0 != job && pair.1 != job);
+                }
+            }
+            if let Some(trial) = rule.trial {
+                let mut due: Vec<_> = pairs.iter().copied().filter(|pair| pair.2 + trial.after_ms == at).collect();
+                due.sort_unstable();
+                for (new, other, _) in due {
+                    let speed = |own: usize, beside: usize| speeds.get(jobs.kind[own], jobs.kind[beside]).unwrap();
+                    let (a, b) = (speed(new, other), speed(other, new));
+                    if u64::from(a) + u64::from(b) <= trial.least_total || a.min(b) < trial.least_speed {
+                        now[new] = Now::Waits;
+                        times[new].taken_out += 1;
+                        pairs.retain(|pair| pair.0 != new);
+                        if rule.remembers {
+                            bad.push((jobs.kind[new], jobs.kind[other]));
+                            bad.push((jobs.kind[other], jobs.kind[new]));
+                        } else {
+                            single_only[new] = true;
+                        }
+                    }
+                }
+            }
+            for job in 0..count {
+                if now[job] == Now::Pauses(at) || (now[job] == Now::Future && jobs.submit_ms[job] <= at) {
+                    now[job] = Now::Waits;
+                }
+            }
+            let mut started_nothing_long = true;
+            for job in 0..count {
+                if now[job] != Now::Waits {
+                    continue;
+                }
+                let empty = (0..gpus).find(|gpu| on(&now, *gpu).is_empty());
+                let mut start = |job: usize, gpu: usize, now: &mut Vec<Now>| {
+                    now[job] = Now::Runs(gpu);
+                    started_nothing_long &= left[job] > 0;
+                    if !began[job] {
+                        began[job] = true;
+                        times[job].start_ms = at;
+                    }
+                };
+                if let Some(gpu) = empty {
+                    start(job, gpu, &mut now);
+                    continue;
+                }
+                if single_only[job] {
+                    continue;
+                }
+                let mut best: Option<(i32, usize, usize)> = None;
+                for gpu in 0..gpus {
+                    let [other] = on(&now, gpu)[..] else { continue };
+                    let kinds = (jobs.kind[job], jobs.kind[other]);
+                    let Some(likes) = rule.preference(kinds.0, kinds.1).filter(|_| !bad.contains(&kinds)) else {
+                        continue;
+                    };
+                    if best.is_none_or(|(most, ..)| likes > most) {
+                        best = Some((likes, gpu, other));
+                    }
+                }
+                let Some((_, gpu, other)) = best else { continue };
+                if speeds.get(jobs.kind[job], jobs.kind[other]).is_some() {
+                    start(job, gpu, &mut now);
+                    pairs.push((job, other, at));
+                } else {
+                    times[job].failed += 1;
+                    now[job] = Now::Pauses(at + rule.pause_ms.max(1));
+                    if rule.remembers {
+                        bad.push((jobs.kind[job], jobs.kind[other]));
+                        bad.push((jobs.kind[other], jobs.kind[job]));
+                    } else {
+                        single_only[job] = true;
+                    }
+                }
+            }
+            if started_nothing_long {
+                break;
+            }
+        }
+        for job in 0..count {
+            let Now::Runs(gpu) = now[job] else { continue };
+            let beside = on(&now, gpu).into_iter().find(|other| *other != job);
+            let speed = beside.map_or(1_000_000, |other| speeds.get(jobs.kind[job], jobs.kind[other]).unwrap());
+            left[job] -= i64::from(speed);
+            times[job].held_ms += 1;
+            times[job].shared_ms += i64::from(beside.is_some());
+        }
+        at += 1;
+    }
+    times
+}
+
+#[test]
+fn the_worked_example() {
+    let mut speeds = PairSpeeds::new(2);
+    speeds.set(0, 1, (0.6, 0.5));
+    let found = replay(&jobs(&[(0, 60_000, 0), (0, 40_000, 1)]), 1, &speeds, &all(2)).unwrap();
+    assert_eq!((found[0].end_ms, found[1].end_ms), (92_000, 80_000));
+    assert_eq!((found[0].held_ms, found[0].shared_ms, found[0].wait_ms(0)), (92_000, 80_000, 0));
+    let alone = replay(&jobs(&[(0, 60_000, 0), (0, 40_000, 1)]), 1, &speeds, &SharingRule::exclusive(2)).unwrap();
+    assert_eq!((alone[1].start_ms, alone[1].end_ms, alone[1].wait_ms(0)), (60_000, 100_000, 60_000));
+}
+
+#[test]
+fn trials_and_what_does_not_fit() {
+    // Kind 0 beside itself makes 900,000 in all: a trial after 10 s takes the second out. Kind 1 fits beside nobody.
+    let mut speeds = PairSpeeds::new(2);
+    speeds.set(0, 0, (0.45, 0.45));
+    let trial = Some(Trial { after_ms: 10_000, least_total: 1_000_000, least_speed: 0 });
+    let rule = SharingRule { trial, remembers: false, pause_ms: 3_000, ..all(2) };
+    let found = replay(&jobs(&[(0, 30_000, 0), (0, 30_000, 0), (1_000, 1_000, 1)]), 1, &speeds, &rule).unwrap();
+    // Both did 4.5 s in 10; the first needs 25.5 s more, then the second as long.
+    assert_eq!((found[0].end_ms, found[1].end_ms), (35_500, 61_000));
+    assert_eq!((found[1].taken_out, found[1].wait_ms(0), found[0].taken_out), (1, 25_500, 0));
+    // The third finds no room until the second is taken out at 10 s, fails at once, and then waits for an empty GPU.
+    assert_eq!((found[2].failed, found[2].start_ms, found[2].end_ms), (1, 61_000, 62_000));
+}
+
+/// Kinds, speeds and rules of every sort, on a handful of jobs.
+fn draw(seed: u64) -> (SharingJobs, u32, PairSpeeds, SharingRule) {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let mut upto = |most: u64| (rng.random::<f64>() * (most + 1) as f64) as u64;
+    let kinds = 1 + upto(3) as usize;
+    let mut speeds = PairSpeeds::new(kinds);
+    let mut rule = SharingRule::exclusive(kinds);
+    for a in 0..kinds {
+        for b in a..kinds {
+            if upto(4) > 0 {
+                let speed = |part: u64| part as f64 / 1000.0 + 0.1;
+                let (x, y) = (speed(upto(1000)), speed(upto(1000)));
+                speeds.set(a, b, if a == b { (x, x) } else { (x, y) });
+            }
+        }
+        for b in 0..kinds {
+            if upto(3) > 0 {
+                rule.allow(a, b, upto(2) as i32);
+            }
+        }
+    }
+    if upto(1) == 1 {
+        let (after_ms, total) = (upto(15) as i64 + i64::from(upto(3) > 0), upto(1_500_000));
+        rule.trial = Some(Trial { after_ms: after_ms.max(1), least_total: total, least_speed: upto(600_000) as u32 });
+    }
+    rule.remembers = upto(1) == 1;
+    rule.pause_ms = upto(12) as i64;
+    let count = 1 + upto(11);
+    let mut submit = 0;
+    let mut found = SharingJobs::default();
+    for _ in 0..count {
+        submit += if upto(2) == 0 { 0 } else { upto(20) as i64 };
+        found.submit_ms.push(submit);
+        found.run_ms.push(if upto(9) == 0 { 0 } else { upto(40) as i64 });
+        found.kind.push(upto(kinds as u64 - 1) as u16);
+    }
+    (found, 1 + upto(2) as u32, speeds, rule)
+}
+
+#[test]
+fn thousands_of_drawn_cases_are_as_the_naive_reference_has_them() {
+    let (mut shared, mut failed, mut out) = (0, 0, 0);
+    for seed in 0..20_000 {
+        let (jobs, gpus, speeds, rule) = draw(seed);
+        let (found, expected) =
+            (replay(&jobs, gpus, &speeds, &rule).unwrap(), naive(&jobs, gpus as usize, &speeds, &rule));
+        assert_eq!(found, expected, "seed {seed}: {gpus} GPUs, {jobs:?}, {speeds:?}, {rule:?}");
+        for (job, times) in found.iter().enumerate() {
+            shared += i64::from(times.shared_ms > 0);
+            failed += times.failed;
+            out += times.taken_out;
+            // Nobody ends sooner than at the greatest speed there is, and nobody waits less than no time.
+            assert!(times.wait_ms(jobs.submit_ms[job]) >= 0 && times.shared_ms <= times.held_ms);
+        }
+    }
+    assert!(shared > 10_000 && failed > 1_000 && out > 1_000, "{shared} {failed} {out}");
+}
+
+#[test]
+fn exclusive_is_first_come_first_served() {
+    for seed in 0..500 {
+        let (jobs, gpus, speeds, _) = draw(seed);
+        let found = replay(&jobs, gpus, &speeds, &SharingRule::exclusive(speeds.kinds())).unwrap();
+        let mut free = vec![i64::MIN; gpus as usize];
+        for (job, times) in found.iter().enumerate() {
+            let soonest = (0..free.len()).min_by_key(|gpu| free[*gpu]).unwrap();
+            let start = free[soonest].max(jobs.submit_ms[job]);
+            free[soonest] = start + jobs.run_ms[job];
+            assert_eq!((times.start_ms, times.end_ms, times.shared_ms), (start, free[soonest], 0), "seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_replayed_is_told() {
+    let speeds = PairSpeeds::new(1);
+    let told = |of: &[(i64, i64, u16)], gpus: u32| replay(&jobs(of), gpus, &speeds, &all(1)).unwrap_err().to_string();
+    assert!(told(&[(0, 1, 0)], 0).contains("no GPU"));
+    assert!(told(&[(5, 1, 0), (4, 1, 0)], 1).contains("before the job ahead"));
+    assert!(told(&[(0, -1, 0)], 1).contains("negative"));
+    assert!(told(&[(0, 1, 3)], 1).contains("kind"));
+}

@@ -1,0 +1,210 @@
+//! What is known of the pairs on one GPU type: the truth, as it was measured, and what a plan is allowed to see of it.
+//!
+//! **Truth**: the measured table. A couple of job types that was not measured is shared by nobody, as nobody could say what came of it.
+//!
+//! **Forecasts** of a couple are made without its families: of a couple of the families F and G, by a predictor trained on the pairs in which neither F nor G has a part.
+//! With *m measured* pairs, m pairs of each job type of F and G, with partners of other families drawn from a seed, are learned as well, never one of F and G
+//! together. So a plan never sees the pair that it decides on, nor one of the same families.
+//!
+//! O(families² × training). Worked number: 7 families make 28 couples of families, each with a predictor of its own trained on the other five or six.
+
+use rand::SeedableRng;
+use rand::seq::SliceRandom as _;
+use rand_chacha::ChaCha8Rng;
+use rayon::prelude::*;
+use tracecast_predictors::interference::committee::{Committee, Groups, PairForecast, directed};
+use tracecast_predictors::interference::effects::Directed;
+use tracecast_predictors::interference::table::{JobProfile, SharedPair, SharingTable};
+
+use super::engine::PairSpeeds;
+use crate::error::{Error, Result};
+
+/// Fewest families: two are left out at once.
+const FEWEST_FAMILIES: usize = 4;
+
+/// The pairs on one GPU type.
+#[derive(Debug, Clone)]
+pub struct PairEvidence {
+    /// GPU type.
+    pub gpu_type: String,
+    /// Names of the job types that have a measured pair here; a kind is a place among them.
+    pub kinds: Vec<String>,
+    /// Family of each.
+    pub families: Vec<usize>,
+    /// What is known of each alone.
+    pub profiles: Vec<JobProfile>,
+    /// Measured speeds; those of couples that were not measured do not count.
+    pub truth: PairSpeeds,
+    /// Whether a couple was measured, by kind and kind.
+    measured: Vec<bool>,
+}
+
+/// What is forecast of every couple of kinds.
+#[derive(Debug, Clone)]
+pub struct Forecasts {
+    /// Pairs of each new job type that were measured beforehand.
+    pub measured: usize,
+    kinds: usize,
+    of: Vec<Option<PairForecast>>,
+}
+
+impl Forecasts {
+    /// The forecast for a kind beside another, the first one's speed first.
+    pub fn get(&self, a: usize, b: usize) -> Option<&PairForecast> {
+        self.of.get(a * self.kinds + b)?.as_ref()
+    }
+
+    fn put(&mut self, a: usize, b: usize, told: PairForecast) {
+        let turned = PairForecast { a: told.b, b: told.a, ..told };
+        for (at, told) in [(b * self.kinds + a, turned), (a * self.kinds + b, told)] {
+            if let Some(slot) = self.of.get_mut(at) {
+                *slot = Some(told);
+            }
+        }
+    }
+}
+
+impl PairEvidence {
+    /// What a table tells of a GPU type.
+    ///
+    /// # Errors
+    /// If no pair was measured there.
+    pub fn of(table: &SharingTable, gpu: usize) -> Result<Self> {
+        let gpu_type = table.gpu_types().get(gpu).cloned().unwrap_or_default();
+        let here: Vec<&SharedPair> = table.pairs().iter().filter(|pair| pair.gpu == gpu).collect();
+        let mut jobs: Vec<usize> = here.iter().flat_map(|pair| [pair.a, pair.b]).collect();
+        jobs.sort_unstable();
+        jobs.dedup();
+        if jobs.is_empty() {
+            return Err(Error::NothingToEvaluate(format!("{gpu_type}: no pair was measured on it")));
+        }
+        let kind = |job: usize| jobs.binary_search(&job).unwrap_or_default();
+        let mut truth = PairSpeeds::new(jobs.len());
+        let mut measured = vec![false; jobs.len() * jobs.len()];
+        for pair in &here {
+            let (a, b) = (kind(pair.a), kind(pair.b));
+            if let Some(speeds) = pair.speeds {
+                truth.set(a, b, (speeds.a, speeds.b));
+            }
+            for at in [a * jobs.len() + b, b * jobs.len() + a] {
+                if let Some(slot) = measured.get_mut(at) {
+                    *slot = true;
+                }
+            }
+        }
+        Ok(Self {
+            kinds: jobs.iter().filter_map(|job| table.jobs().get(*job).cloned()).collect(),
+            families: jobs.iter().map(|job| table.family(*job)).collect(),
+            profiles: jobs.iter().map(|job| table.profile(gpu, *job)).collect(),
+            gpu_type,
+            truth,
+            measured,
+        })
+    }
+
+    /// Whether a couple of kinds was measured.
+    pub fn is_measured(&self, a: usize, b: usize) -> bool {
+        self.measured.get(a * self.kinds.len() + b) == Some(&true)
+    }
+
+    /// Couples of kinds that were measured, each once.
+    pub fn couples(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
+        let kinds = self.kinds.len();
+        (0..kinds).flat_map(move |a| (a..kinds).map(move |b| (a, b))).filter(|(a, b)| self.is_measured(*a, *b))
+    }
+
+    /// Measured speeds of a couple, as shares; `None` if it did not fit.
+    pub fn speeds(&self, a: usize, b: usize) -> Option<(f64, f64)> {
+        let share = |own: usize, beside: usize| {
+            let found = self.truth.get(u16::try_from(own).ok()?, u16::try_from(beside).ok()?)?;
+            Some(f64::from(found) / f64::from(super::engine::ALONE))
+        };
+        share(a, b).zip(share(b, a))
+    }
+
+    /// Forecasts of every couple without its families, one for each number of measured pairs.
+    ///
+    /// # Errors
+    /// If there are fewer than four families, too few pairs without two of them, or a predictor cannot be trained.
+    pub fn forecasts(&self, table: &SharingTable, measured: &[usize], seed: u64) -> Result<Vec<Forecasts>> {
+        let gpu = table.gpu_types().iter().position(|name| *name == self.gpu_type).unwrap_or_default();
+        let mut families = self.families.clone();
+        families.sort_unstable();
+        families.dedup();
+        if families.len() < FEWEST_FAMILIES {
+            return Err(Error::NothingToEvaluate(format!(
+                "{}: {} families of job types are too few to leave two out and learn from the others; measure pairs of at least {FEWEST_FAMILIES} families",
+                self.gpu_type,
+                families.len()
+            )));
+        }
+        let rows: Vec<Directed> = directed(table).into_iter().filter(|row| row.gpu == gpu).collect();
+        let places: Vec<usize> =
+            self.kinds.iter().map(|name| table.jobs().iter().position(|job| job == name).unwrap_or_default()).collect();
+        let couples: Vec<(usize, usize)> = families
+            .iter()
+            .enumerate()
+            .flat_map(|(at, one)| families.iter().skip(at).map(move |other| (*one, *other)))
+            .collect();
+        let told: Vec<Result<Vec<Vec<PairForecast>>>> = couples
+            .par_iter()
+            .map(|(one, other)| {
+                let out = |job: usize| [*one, *other].contains(&table.family(job));
+                let teaching: Vec<Directed> =
+                    rows.iter().filter(|row| !out(row.own) && !out(row.beside)).copied().collect();
+                let groups: Vec<Groups> =
+                    teaching.iter().map(|row| (table.family(row.own), table.family(row.beside))).collect();
+                let fits: Vec<bool> =
+                    table.pairs().iter().map(|pair| pair.gpu == gpu && !out(pair.a) && !out(pair.b)).collect();
+                let committee = Committee::train(table, &teaching, &groups, &fits, &[gpu], seed)?;
+                let asked = self.between(*one, *other);
+                let one_of = |count: &usize| {
+                    let mut wiser = committee.clone();
+                    wiser.learn(&drawn(table, &rows, *count, seed, &out));
+                    let place = |kind: usize| places.get(kind).copied().unwrap_or_default();
+                    asked.iter().map(|(a, b)| wiser.pair(gpu, place(*a), place(*b))).collect()
+                };
+                Ok(measured.iter().map(one_of).collect())
+            })
+            .collect();
+        let kinds = self.kinds.len();
+        let empty = |count: &usize| Forecasts { measured: *count, kinds, of: vec![None; kinds * kinds] };
+        let mut found: Vec<Forecasts> = measured.iter().map(empty).collect();
+        for ((one, other), told) in couples.iter().zip(told) {
+            let asked = self.between(*one, *other);
+            for (found, told) in found.iter_mut().zip(told?) {
+                asked.iter().zip(told).for_each(|((a, b), told)| found.put(*a, *b, told));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Couples of kinds of two families, measured or not.
+    fn between(&self, one: usize, other: usize) -> Vec<(usize, usize)> {
+        let of = |family: usize| (0..self.kinds.len()).filter(move |kind| self.families.get(*kind) == Some(&family));
+        of(one).flat_map(|a| of(other).map(move |b| (a, b))).filter(|(a, b)| one != other || a <= b).collect()
+    }
+}
+
+/// Both speeds of `count` pairs of each job type that is left out, with partners that are not.
+fn drawn(
+    table: &SharingTable,
+    rows: &[Directed],
+    count: usize,
+    seed: u64,
+    out: &dyn Fn(usize) -> bool,
+) -> Vec<Directed> {
+    let mut learned = Vec::new();
+    for job in (0..table.jobs().len()).filter(|job| out(*job)) {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        rng.set_stream(job as u64);
+        let mut partners: Vec<usize> =
+            rows.iter().filter(|row| row.own == job && !out(row.beside)).map(|row| row.beside).collect();
+        partners.shuffle(&mut rng);
+        for partner in partners.into_iter().take(count) {
+            let both = |row: &&Directed| [(job, partner), (partner, job)].contains(&(row.own, row.beside));
+            learned.extend(rows.iter().filter(both));
+        }
+    }
+    learned
+}

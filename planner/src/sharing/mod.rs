@@ -1,0 +1,17 @@
+//! `plan sharing`: which job types should share GPUs with which, within which limits, and what that would do to the jobs.
+//!
+//! * [`engine`]: the replay of jobs on GPUs that may hold two, and its contract.
+//! * [`evidence`]: the pairs of a GPU type as they were measured, and forecasts of them that never saw them.
+//! * [`policy`]: the rule of the plan, and the published ones beside it.
+//! * [`study`]: the rule chosen on earlier jobs, and every policy on later ones.
+//! * [`answer`]: the answer as data, and as a report. [`emit`]: the configuration as Slurm and Kubernetes read it.
+
+pub mod answer;
+pub mod emit;
+pub mod engine;
+pub mod evidence;
+pub mod policy;
+pub mod study;
+
+pub use answer::SharingPlanAnswer;
+pub use study::SharingRequest;

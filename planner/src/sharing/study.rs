@@ -1,0 +1,637 @@
+//! What sharing would do to the jobs of a trace: the rule chosen on earlier jobs, held against later ones.
+//!
+//! ```text
+//! jobs        those of one GPU; each has the job type of its name where the table knows one, else one that is drawn: number n among them, in order of
+//!             submission, has kind draw(seed, n, 0) mod kinds
+//! GPUs        as asked, else the fewest with which the 95 % wait of the earlier jobs is within 30 min while nobody shares
+//! earlier     submitted before the split; runs are cut off there, and jobs that had not started by then are left out
+//! candidates  nobody shares; the rule of the plan (the forecast rule, with a trial where somebody watches) with an expected progress above 1, 1.1, 1.25 and 1.5
+//! criterion   of those with which the 0.9 quantile of the slowdown of jobs that shared is within the SLO, the least mean delay on the earlier jobs
+//! later       submitted from the split on, in a replay of all jobs: every policy
+//! ```
+//!
+//! **Wait** is all time in the queue, **delay** from submission to end less the run: what sharing costs those who share counts. A job's **slowdown** is its time
+//! on a GPU over its run. **GPUs instead**: the fewest, by bisection, with which the 95 % wait of the later jobs is at most that of nobody sharing on all GPUs; what lies
+//! between is not tried. Intervals are of days drawn anew ([`interval`]), by the day of submission.
+//!
+//! **Classes**: a partition or a label cannot say who is beside whom, only who may be on shared GPUs. So job types are put into classes in which every two may
+//! share, each type with itself, too: the type with the most partners that are left first, then each further one that goes with all before it. The rule of
+//! classes is what can be emitted, and is replayed as a policy of its own.
+//!
+//! O(policies × log GPUs × replay). Worked number: a job that ran 60 min alone and 75 beside others, after 10 in the queue, has a wait of 10 min, a slowdown of 1.25, and
+//! a delay of 25 min.
+
+use std::collections::BTreeMap;
+
+use rayon::prelude::*;
+use schemars::JsonSchema;
+use serde::Serialize;
+use tracecast_analytics::Trace;
+use tracecast_analytics::facts::JobFacts;
+use tracecast_analytics::stats::quantile::quantile;
+use tracecast_analytics::time::DAY_MS;
+use tracecast_predictors::interference::share::SharingLimits;
+
+use super::engine::{self, SharingJobs, SharingRule, SharingTimes};
+use super::evidence::{Forecasts, PairEvidence};
+use super::policy::SharingPolicy;
+use crate::error::{Error, Result};
+use crate::plan::interval;
+use crate::replay::compare::IntervalEstimate;
+use crate::sim::place::draw;
+
+/// Fewest jobs in the earlier and the later part.
+const FEWEST_JOBS: usize = 100;
+/// The 95 % wait of the earlier jobs with the default number of GPUs, milliseconds.
+const USUAL_WAIT_MS: i64 = 1_800_000;
+/// Most GPUs that are tried.
+const MOST_GPUS: u32 = 1 << 16;
+/// Expected progress that is tried as a threshold.
+const PROGRESS: [f64; 4] = [1.0, 1.1, 1.25, 1.5];
+/// Share of its delay by which a job must be later to have lost.
+const LOST: f64 = 0.01;
+
+/// What is asked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SharingRequest {
+    /// The split, milliseconds since the Unix epoch; where two thirds of the jobs are submitted if `None`.
+    pub eval_from_ms: Option<i64>,
+    /// GPUs; by the wait of the earlier jobs if `None`.
+    pub gpus: Option<u32>,
+    /// What sharing must keep.
+    pub limits: SharingLimits,
+    /// Pairs of each new job type that are measured before the plan.
+    pub measured: usize,
+    /// Whether somebody watches new pairs and takes a job out where the limits are not kept.
+    pub watched: bool,
+    /// Seed of job types and of the pairs measured.
+    pub seed: u64,
+    /// GPU types to plan for; all that were measured if empty.
+    pub gpu_types: Vec<String>,
+}
+
+impl SharingRequest {
+    /// The rule of the plan.
+    pub fn planned(&self) -> SharingPolicy {
+        if self.watched { SharingPolicy::ForecastTrial } else { SharingPolicy::Forecast }
+    }
+}
+
+/// Jobs of one GPU of a trace.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct OneGpuJobs {
+    /// Time 0, milliseconds since the Unix epoch.
+    pub origin_ms: i64,
+    /// Submissions and runs; kinds are set for each GPU type.
+    pub jobs: SharingJobs,
+    /// When each really started.
+    pub started_ms: Vec<i64>,
+    /// Names, where they are known.
+    pub names: Vec<Option<String>>,
+    /// Jobs that are left out: of other sizes, without times, still running.
+    pub left_out: usize,
+}
+
+impl OneGpuJobs {
+    /// Those of a trace.
+    pub fn of(trace: &Trace) -> Self {
+        let facts = JobFacts::of(trace);
+        let mut rows: Vec<(i64, usize, i64)> = Vec::new();
+        for row in 0..facts.len() {
+            let one = facts.gpus(row).is_some_and(|gpus| (gpus - 1.0).abs() < 1e-9);
+            let run = facts.run_s(row).filter(|run| *run >= 0.0 && *run < 1e9 && !facts.is_censored(row));
+            if let (true, Some(submit), Some(run)) = (one, trace.jobs.submit.get(row), run) {
+                rows.push((submit, row, (run * 1000.0).round() as i64));
+            }
+        }
+        rows.sort_unstable();
+        let origin_ms = rows.first().map_or(0, |(submit, ..)| *submit);
+        let mut found = Self { origin_ms, left_out: facts.len() - rows.len(), ..Self::default() };
+        for (submit, row, run) in rows {
+            let wait = facts.wait_s(row).map_or(0, |wait| (wait * 1000.0).round() as i64);
+            found.jobs.submit_ms.push(submit - origin_ms);
+            found.jobs.run_ms.push(run);
+            found.started_ms.push(submit - origin_ms + wait.max(0));
+            found.names.push(trace.jobs.name.get(row).map(str::to_owned));
+        }
+        found
+    }
+
+    /// The jobs with kinds: of their name, else drawn. How many were drawn.
+    pub fn with_kinds(&self, kinds: &[String], seed: u64) -> (SharingJobs, usize) {
+        let (mut jobs, mut drawn) = (self.jobs.clone(), 0);
+        let places: BTreeMap<&str, u16> = kinds.iter().map(String::as_str).zip(0u16..).collect();
+        jobs.kind = (0u32..)
+            .zip(&self.names)
+            .map(|(job, name)| {
+                let named = name.as_deref().and_then(|name| places.get(name).copied());
+                named.unwrap_or_else(|| {
+                    drawn += 1;
+                    u16::try_from(draw(seed, job, 0) % kinds.len().max(1) as u64).unwrap_or_default()
+                })
+            })
+            .collect();
+        (jobs, drawn)
+    }
+}
+
+/// The jobs as they are known at a moment: those that had started by then, their runs cut off there.
+fn known_at(all: &SharingJobs, started_ms: &[i64], now: i64) -> SharingJobs {
+    let mut known = SharingJobs::default();
+    for (((submit, run), kind), start) in all.submit_ms.iter().zip(&all.run_ms).zip(&all.kind).zip(started_ms) {
+        if *submit < now && *start < now {
+            known.submit_ms.push(*submit);
+            known.run_ms.push((*run).min(now - start));
+            known.kind.push(*kind);
+        }
+    }
+    known
+}
+
+/// How jobs fared.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct SharingFigures {
+    /// Mean time in the queue, seconds.
+    pub mean_wait_s: f64,
+    /// 95 % quantile of it.
+    pub p95_wait_s: f64,
+    /// Mean time from submission to end less the run alone, seconds.
+    pub mean_delay_s: f64,
+    /// 95 % quantile of it.
+    pub p95_delay_s: f64,
+    /// Share of the jobs that were beside another for any time.
+    pub shared: f64,
+    /// 0.9 quantile of the slowdown of those; none where nobody shared.
+    pub slowdown90: Option<f64>,
+    /// Share of those that were slower than the SLO allows.
+    pub over_slo: f64,
+    /// How often a job did not fit beside another and failed.
+    pub failed: u64,
+    /// How often one was taken out after a trial.
+    pub taken_out: u64,
+}
+
+/// Figures of some jobs.
+fn figures(jobs: &SharingJobs, times: &[SharingTimes], which: &[usize], slo: f64) -> SharingFigures {
+    let (mut waits, mut delays, mut slowdowns) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut over, mut failed, mut taken_out, mut shared) = (0usize, 0, 0, 0usize);
+    for job in which {
+        let (Some(times), Some(submit), Some(run)) = (times.get(*job), jobs.submit_ms.get(*job), jobs.run_ms.get(*job))
+        else {
+            continue;
+        };
+        waits.push(times.wait_ms(*submit) as f64 / 1e3);
+        delays.push((times.end_ms - submit - run) as f64 / 1e3);
+        failed += u64::from(times.failed);
+        taken_out += u64::from(times.taken_out);
+        if times.shared_ms > 0 {
+            shared += 1;
+            let slowdown = times.held_ms as f64 / (*run).max(1) as f64;
+            // A run of some milliseconds is held for whole ones.
+            over += usize::from(slowdown > slo + 1e-3 && times.held_ms - run > 1);
+            slowdowns.push(slowdown);
+        }
+    }
+    let share = |part: usize, of: usize| if of == 0 { 0.0 } else { part as f64 / of as f64 };
+    SharingFigures {
+        mean_wait_s: interval::average(waits.iter().copied()),
+        p95_wait_s: quantile(&waits, 0.95).unwrap_or_default(),
+        mean_delay_s: interval::average(delays.iter().copied()),
+        p95_delay_s: quantile(&delays, 0.95).unwrap_or_default(),
+        shared: share(shared, which.len()),
+        slowdown90: quantile(&slowdowns, 0.9),
+        over_slo: share(over, slowdowns.len()),
+        failed,
+        taken_out,
+    }
+}
+
+/// The 95 % wait of some jobs, seconds.
+fn p95_wait_s(jobs: &SharingJobs, times: &[SharingTimes], which: &[usize]) -> f64 {
+    let wait = |job: &usize| Some(times.get(*job)?.wait_ms(*jobs.submit_ms.get(*job)?) as f64 / 1e3);
+    quantile(&which.iter().filter_map(wait).collect::<Vec<_>>(), 0.95).unwrap_or_default()
+}
+
+/// The fewest GPUs with which `enough` holds, by bisection between `low` (with which it does not) and `high` (with which it does).
+fn fewest(mut low: u32, mut high: u32, enough: &dyn Fn(u32) -> Result<bool>) -> Result<u32> {
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        if enough(middle)? {
+            high = middle;
+        } else {
+            low = middle;
+        }
+    }
+    Ok(high)
+}
+
+/// Job types in classes in which every two may share, the largest first; types that go with nobody are in none.
+pub fn classes(rule: &SharingRule, kinds: usize) -> Vec<Vec<usize>> {
+    let may = |a: usize, b: usize| {
+        let of = |a: usize, b: usize| rule.preference(u16::try_from(a).ok()?, u16::try_from(b).ok()?);
+        of(a, b).is_some() && of(b, a).is_some()
+    };
+    let mut left: Vec<usize> = (0..kinds).filter(|kind| may(*kind, *kind)).collect();
+    let mut found = Vec::new();
+    while !left.is_empty() {
+        let partners = |kind: usize| left.iter().filter(|other| may(kind, **other)).count();
+        let mut order = left.clone();
+        order.sort_by_key(|kind| (std::cmp::Reverse(partners(*kind)), *kind));
+        let mut class: Vec<usize> = Vec::new();
+        for kind in order {
+            if class.iter().all(|other| may(kind, *other)) {
+                class.push(kind);
+            }
+        }
+        left.retain(|kind| !class.contains(kind));
+        class.sort_unstable();
+        found.push(class);
+    }
+    found.sort_by_key(|class| std::cmp::Reverse(class.len()));
+    found
+}
+
+/// The rule under which types share within their class alone.
+fn rule_of_classes(rule: &SharingRule, classes: &[Vec<usize>], kinds: usize) -> SharingRule {
+    let mut narrow = SharingRule::exclusive(kinds);
+    narrow.trial = rule.trial;
+    for class in classes {
+        for a in class {
+            for b in class {
+                let (Ok(x), Ok(y)) = (u16::try_from(*a), u16::try_from(*b)) else { continue };
+                if let Some(preference) = rule.preference(x, y) {
+                    narrow.allow(*a, *b, preference);
+                }
+            }
+        }
+    }
+    narrow
+}
+
+/// A candidate of the choice, on the earlier jobs.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct SharingCandidate {
+    /// Expected progress that sharing must exceed; none if nobody shares.
+    pub least_progress: Option<f64>,
+    /// Couples of job types that may share.
+    pub couples: usize,
+    /// How the earlier jobs fared.
+    pub earlier: SharingFigures,
+    /// Whether it was chosen.
+    pub chosen: bool,
+}
+
+/// A policy on the later jobs.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct SharingTried {
+    /// Which.
+    pub policy: SharingPolicy,
+    /// Whether it holds the classes of the plan alone, as they can be emitted.
+    pub in_classes: bool,
+    /// Couples of job types that may share.
+    pub couples: usize,
+    /// Of those, couples that were measured to keep what the rule asks: they fit, make more than one alone, and are within the SLO.
+    pub couples_kept: usize,
+    /// How the later jobs fared.
+    pub later: SharingFigures,
+    /// Change of the mean delay against nobody sharing, seconds.
+    pub mean_delay_change_s: IntervalEstimate,
+    /// Change of the mean wait.
+    pub mean_wait_change_s: IntervalEstimate,
+    /// Share of the later jobs that end later than with nobody sharing, by more than 1 % of their run.
+    pub lost: f64,
+    /// By how much these end later on average, seconds.
+    pub lost_s: f64,
+    /// GPUs with which the 95 % wait is that of nobody sharing on all; none where not even twice as many give it.
+    pub gpus_instead: Option<u32>,
+}
+
+/// A job type on the later jobs.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct KindOutcome {
+    /// Job type.
+    pub job_type: String,
+    /// Its later jobs.
+    pub jobs: usize,
+    /// Their runs together, hours.
+    pub run_h: f64,
+    /// Mean delay with nobody sharing, seconds.
+    pub exclusive_delay_s: f64,
+    /// As planned.
+    pub planned_delay_s: f64,
+    /// 0.9 quantile of the slowdown of those that shared; none where none did.
+    pub slowdown90: Option<f64>,
+}
+
+/// What was found on one GPU type.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SharingStudy {
+    /// The split, milliseconds from time 0.
+    pub split_ms: i64,
+    /// GPUs.
+    pub gpus: u32,
+    /// Earlier and later jobs.
+    pub jobs: (usize, usize),
+    /// Jobs whose type was drawn.
+    pub drawn: usize,
+    /// The candidates on the earlier jobs.
+    pub candidates: Vec<SharingCandidate>,
+    /// Limits of the chosen.
+    pub limits: SharingLimits,
+    /// Whether sharing was chosen at all.
+    pub shares: bool,
+    /// Every policy on the later jobs; the first is nobody sharing.
+    pub tried: Vec<SharingTried>,
+    /// Classes of the chosen rule, by kind.
+    pub classes: Vec<Vec<usize>>,
+    /// Job types on the later jobs, under the chosen rule.
+    pub by_kind: Vec<KindOutcome>,
+}
+
+/// Couples of kinds that a rule lets share, and how many of them keep what is asked.
+fn couples(evidence: &PairEvidence, rule: &SharingRule, limits: &SharingLimits) -> (usize, usize) {
+    let may = |a: usize, b: usize| -> Option<i32> { rule.preference(u16::try_from(a).ok()?, u16::try_from(b).ok()?) };
+    let kept = |(a, b): &(usize, usize)| {
+        evidence.speeds(*a, *b).is_some_and(|(x, y)| x + y > 1.0 && 1.0 / x.min(y) <= limits.slo)
+    };
+    let allowed: Vec<(usize, usize)> =
+        evidence.couples().filter(|(a, b)| may(*a, *b).is_some() || may(*b, *a).is_some()).collect();
+    (allowed.len(), allowed.iter().filter(|couple| kept(couple)).count())
+}
+
+/// Studies one GPU type.
+///
+/// # Errors
+/// If too few jobs lie before or after the split, or more GPUs than can be tried are needed.
+pub fn study(
+    all: &OneGpuJobs,
+    evidence: &PairEvidence,
+    forecasts: &Forecasts,
+    request: &SharingRequest,
+    done: &(dyn Fn() + Sync),
+) -> Result<SharingStudy> {
+    let limits = request.limits;
+    let (jobs, drawn) = all.with_kinds(&evidence.kinds, request.seed);
+    let count = jobs.submit_ms.len();
+    let two_thirds = jobs.submit_ms.get(count * 2 / 3).copied().unwrap_or(0);
+    let split_ms = request.eval_from_ms.map_or(two_thirds, |from| from - all.origin_ms);
+    let known = known_at(&jobs, &all.started_ms, split_ms);
+    let earlier: Vec<usize> = (0..known.submit_ms.len()).collect();
+    let later: Vec<usize> = (0..count).filter(|job| jobs.submit_ms.get(*job) >= Some(&split_ms)).collect();
+    for (what, found) in [("before", earlier.len()), ("after", later.len())] {
+        if found < FEWEST_JOBS {
+            return Err(Error::NoJobs(format!(
+                "{found} jobs of one GPU {what} the split are too few to plan on ({FEWEST_JOBS} are the least); choose another --eval-from, or other jobs"
+            )));
+        }
+    }
+    let kinds = evidence.kinds.len();
+    let exclusive = SharingRule::exclusive(kinds);
+    let replay = |jobs: &SharingJobs, gpus: u32, rule: &SharingRule| {
+        let times = engine::replay(jobs, gpus, &evidence.truth, rule);
+        done();
+        times
+    };
+    let gpus = match request.gpus {
+        Some(gpus) => gpus,
+        None => {
+            let enough = |gpus: u32| -> Result<bool> {
+                let times = replay(&known, gpus, &exclusive)?;
+                Ok(p95_wait_s(&known, &times, &earlier) <= USUAL_WAIT_MS as f64 / 1e3)
+            };
+            let mut high = 1;
+            while !enough(high)? {
+                high *= 2;
+                if high > MOST_GPUS {
+                    return Err(Error::NoJobs(format!(
+                        "more than {MOST_GPUS} GPUs are needed; name fewer with --gpus"
+                    )));
+                }
+            }
+            fewest(high / 2, high, &enough)?
+        }
+    };
+    // The choice, on the earlier jobs.
+    let of_progress = |least_progress: f64| SharingLimits { least_progress, ..limits };
+    let options: Vec<Option<f64>> = std::iter::once(None).chain(PROGRESS.map(Some)).collect();
+    let tried: Vec<Result<(SharingRule, SharingFigures)>> = options
+        .par_iter()
+        .map(|least| {
+            let rule = least.and_then(|least| request.planned().rule(evidence, forecasts, &of_progress(least)));
+            let rule = rule.unwrap_or_else(|| exclusive.clone());
+            let times = replay(&known, gpus, &rule)?;
+            Ok((rule, figures(&known, &times, &earlier, limits.slo)))
+        })
+        .collect();
+    let tried: Vec<(SharingRule, SharingFigures)> = tried.into_iter().collect::<Result<_>>()?;
+    let keeps = |figures: &SharingFigures| figures.slowdown90.is_none_or(|slowdown| slowdown <= limits.slo);
+    let mut chosen = 0;
+    for (at, (_, found)) in tried.iter().enumerate() {
+        let best = tried.get(chosen).map_or(f64::INFINITY, |(_, best)| best.mean_delay_s);
+        if keeps(found) && found.mean_delay_s < best {
+            chosen = at;
+        }
+    }
+    let candidates = options
+        .iter()
+        .zip(&tried)
+        .enumerate()
+        .map(|(at, (least, (rule, earlier)))| SharingCandidate {
+            least_progress: *least,
+            couples: couples(evidence, rule, &limits).0,
+            earlier: *earlier,
+            chosen: at == chosen,
+        })
+        .collect();
+    let shares = chosen > 0;
+    // Where nobody is to share, the rule is shown as it was asked for.
+    let limits = of_progress(options.get(chosen).copied().flatten().unwrap_or(limits.least_progress));
+    let mut rules: Vec<(SharingPolicy, bool, SharingRule)> = Vec::new();
+    let mut found_classes = Vec::new();
+    for policy in SharingPolicy::ALL {
+        // The threshold of progress was chosen for the rule of the plan; the others keep what was asked.
+        let of_plan = matches!(policy, SharingPolicy::Forecast | SharingPolicy::ForecastTrial);
+        let own = if of_plan { limits } else { request.limits };
+        let Some(rule) = policy.rule(evidence, forecasts, &own) else { continue };
+        let narrow = (policy == request.planned()).then(|| {
+            found_classes = classes(&rule, kinds);
+            rule_of_classes(&rule, &found_classes, kinds)
+        });
+        rules.push((policy, false, rule));
+        rules.extend(narrow.map(|rule| (policy, true, rule)));
+    }
+    let base = replay(&jobs, gpus, &exclusive)?;
+    let base_p95 = p95_wait_s(&jobs, &base, &later);
+    let days = by_day(&jobs, &later);
+    let tried: Vec<Result<(SharingTried, Vec<SharingTimes>)>> = rules
+        .par_iter()
+        .map(|(policy, in_classes, rule)| {
+            let times = if *policy == SharingPolicy::Exclusive { base.clone() } else { replay(&jobs, gpus, rule)? };
+            let enough =
+                |gpus: u32| -> Result<bool> { Ok(p95_wait_s(&jobs, &replay(&jobs, gpus, rule)?, &later) <= base_p95) };
+            let gpus_instead = if *policy == SharingPolicy::Exclusive {
+                Some(gpus)
+            } else if p95_wait_s(&jobs, &times, &later) <= base_p95 {
+                // With no GPU at all nobody would ever run.
+                Some(fewest(0, gpus, &enough)?)
+            } else if enough(gpus.saturating_mul(2))? {
+                Some(fewest(gpus, gpus.saturating_mul(2), &enough)?)
+            } else {
+                None
+            };
+            let (allowed, couples_kept) = couples(evidence, rule, &limits);
+            let [mean_wait_change_s, mean_delay_change_s] = changes(&jobs, &days, &base, &times);
+            let (lost, lost_s) = losses(&jobs, &later, &base, &times);
+            let tried = SharingTried {
+                policy: *policy,
+                in_classes: *in_classes,
+                couples: allowed,
+                couples_kept,
+                later: figures(&jobs, &times, &later, limits.slo),
+                mean_delay_change_s,
+                mean_wait_change_s,
+                lost,
+                lost_s,
+                gpus_instead,
+            };
+            Ok((tried, times))
+        })
+        .collect();
+    let tried: Vec<(SharingTried, Vec<SharingTimes>)> = tried.into_iter().collect::<Result<_>>()?;
+    let planned = tried.iter().find(|(tried, _)| tried.policy == request.planned() && !tried.in_classes);
+    let planned = planned.map_or(&base, |(_, times)| times);
+    let by_kind = (0..kinds)
+        .map(|kind| {
+            let own: Vec<usize> = later
+                .iter()
+                .copied()
+                .filter(|job| jobs.kind.get(*job).map(|of| usize::from(*of)) == Some(kind))
+                .collect();
+            let (alone, shared) = (figures(&jobs, &base, &own, limits.slo), figures(&jobs, planned, &own, limits.slo));
+            KindOutcome {
+                job_type: evidence.kinds.get(kind).cloned().unwrap_or_default(),
+                jobs: own.len(),
+                run_h: own.iter().filter_map(|job| jobs.run_ms.get(*job)).map(|run| *run as f64 / 3.6e6).sum(),
+                exclusive_delay_s: alone.mean_delay_s,
+                planned_delay_s: shared.mean_delay_s,
+                slowdown90: shared.slowdown90,
+            }
+        })
+        .collect();
+    Ok(SharingStudy {
+        split_ms,
+        gpus,
+        jobs: (earlier.len(), later.len()),
+        drawn,
+        candidates,
+        limits,
+        shares,
+        tried: tried.into_iter().map(|(tried, _)| tried).collect(),
+        classes: found_classes,
+        by_kind,
+    })
+}
+
+/// Jobs by the day of their submission.
+fn by_day(jobs: &SharingJobs, which: &[usize]) -> Vec<Vec<usize>> {
+    let mut days: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
+    for job in which {
+        let day = jobs.submit_ms.get(*job).map_or(0, |submit| submit.div_euclid(DAY_MS));
+        days.entry(day).or_default().push(*job);
+    }
+    days.into_values().collect()
+}
+
+/// Changes of the mean wait and of the mean delay, with intervals over days.
+fn changes(
+    jobs: &SharingJobs,
+    days: &[Vec<usize>],
+    base: &[SharingTimes],
+    times: &[SharingTimes],
+) -> [IntervalEstimate; 2] {
+    let sums: Vec<(f64, f64, f64)> = days
+        .iter()
+        .map(|day| {
+            let mut sum = (0.0, 0.0, 0.0);
+            for job in day {
+                let (Some(before), Some(now), Some(submit)) =
+                    (base.get(*job), times.get(*job), jobs.submit_ms.get(*job))
+                else {
+                    continue;
+                };
+                sum.0 += (now.wait_ms(*submit) - before.wait_ms(*submit)) as f64 / 1e3;
+                sum.1 += (now.end_ms - before.end_ms) as f64 / 1e3;
+                sum.2 += 1.0;
+            }
+            sum
+        })
+        .collect();
+    interval::drawn(days.len(), &|held| {
+        let (mut wait, mut delay, mut count) = (0.0, 0.0, 0.0);
+        for (a, b, c) in held.filter_map(|day| sums.get(day)) {
+            (wait, delay, count) = (wait + a, delay + b, count + c);
+        }
+        [wait / f64::max(count, 1.0), delay / f64::max(count, 1.0)]
+    })
+}
+
+/// Share of the jobs that end later, and by how many seconds on average.
+fn losses(jobs: &SharingJobs, which: &[usize], base: &[SharingTimes], times: &[SharingTimes]) -> (f64, f64) {
+    let mut later = Vec::new();
+    for job in which {
+        let (Some(before), Some(now), Some(run)) = (base.get(*job), times.get(*job), jobs.run_ms.get(*job)) else {
+            continue;
+        };
+        let by = now.end_ms - before.end_ms;
+        if by as f64 > LOST * *run as f64 && by > 0 {
+            later.push(by as f64 / 1e3);
+        }
+    }
+    (later.len() as f64 / which.len().max(1) as f64, interval::average(later.iter().copied()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_are_those_in_which_every_two_may_share() {
+        // 0, 1 and 2 go with each other, 3 with 2 and itself, 4 with all but itself.
+        let mut rule = SharingRule::exclusive(5);
+        let mut both = |a: usize, b: usize| {
+            rule.allow(a, b, 0);
+            rule.allow(b, a, 0);
+        };
+        for (a, b) in [(0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2), (2, 3), (3, 3), (4, 0), (4, 1), (4, 2), (4, 3)] {
+            both(a, b);
+        }
+        let found = classes(&rule, 5);
+        assert_eq!(found, vec![vec![0, 1, 2], vec![3]]);
+        let narrow = rule_of_classes(&rule, &found, 5);
+        assert_eq!((narrow.preference(0, 2), narrow.preference(2, 3), narrow.preference(4, 0)), (Some(0), None, None));
+    }
+
+    #[test]
+    fn what_is_known_at_a_moment_ends_there() {
+        let jobs = SharingJobs { submit_ms: vec![0, 5, 6, 20], run_ms: vec![10, 100, 3, 4], kind: vec![0, 1, 0, 1] };
+        // The third waited until 12, the fourth comes later.
+        let known = known_at(&jobs, &[0, 5, 12, 20], 12);
+        assert_eq!((known.submit_ms, known.run_ms, known.kind), (vec![0, 5], vec![10, 7], vec![0, 1]));
+    }
+
+    #[test]
+    fn the_worked_number() {
+        let jobs = SharingJobs { submit_ms: vec![0], run_ms: vec![3_600_000], kind: vec![0] };
+        let times = SharingTimes {
+            start_ms: 600_000,
+            end_ms: 5_100_000,
+            held_ms: 4_500_000,
+            shared_ms: 900_000,
+            failed: 0,
+            taken_out: 0,
+        };
+        let found = figures(&jobs, &[times], &[0], 1.2);
+        assert_eq!((found.mean_wait_s, found.mean_delay_s, found.slowdown90), (600.0, 1500.0, Some(1.25)));
+        assert!((found.over_slo - 1.0).abs() < 1e-12);
+    }
+}

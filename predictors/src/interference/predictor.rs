@@ -1,0 +1,390 @@
+//! A trained predictor of sharing in one file: the table it learned from, and what it learned.
+//!
+//! It is asked about two jobs on a GPU type. A job is known by its **job type**; one that was never measured by its **family**, for which a stand-in of each
+//! family (with the mean loads of its job types) is trained beside the others; one of which not even the family was measured by a stand-in of which nothing
+//! is known. What was seen of the job itself, its loads and its memory, counts in place of that of its type. An unknown GPU type gives the widest interval.
+//!
+//! Of a pair that was **measured** on the GPU type, the answer is moved to what was measured: with m measured, p forecast for the two types, and q forecast for
+//! the two jobs under the loads that were seen, it is q + (m − p), and the quantiles move along. So more load still never makes a pair faster. A pair that was measured to fit,
+//! or not to, has odds of not fitting that are e⁶ times lower, or higher. The order of the two jobs only swaps the answer.
+//!
+//! **File**: one line of JSON (format, version, what it was trained on, sections with their sizes and SHA-256), then the sections, each compressed with zstd: the
+//! table as JSON, and what was learned as numbers of 64 bits. A later version reads version 1; an earlier one refuses a later file by its version.
+//!
+//! O(members) an answer. Worked number: the types were forecast at 0.60 and measured at 0.66; a job that was seen to load the GPU more is forecast at 0.55, and 0.61
+//! is answered.
+
+use serde::{Deserialize, Serialize};
+use tracecast_analytics::ingest::sha256;
+use tracecast_analytics::stats::sum;
+
+use super::alone::LOADS;
+use super::backtest::{MOST_STEPS, STEPS_OF_FIT};
+use super::committee::{Committee, PairForecast, SLOWEST, SpeedForecast, drawn, folds};
+use super::effects::effects;
+use super::memory::logistic;
+use super::table::{JobProfile, Quantity, SharedPair, SharingTable, Speeds, family_of_name};
+use crate::error::{Error, Result};
+use crate::model_file::Format;
+
+/// The file.
+const FORMAT: Format = Format {
+    name: "tracecast-sharing-model",
+    version: 1,
+    longest: 1 << 30,
+    of: "sharing",
+    command: "tracecast train interference",
+};
+/// Name of the stand-in for a job of which nothing is known; a file cannot name a job so, as blanks at the ends are cut off.
+const ANYTHING: &str = " anything";
+/// Names of stand-ins for a further job type of a family begin so.
+const ANOTHER: &str = " another of ";
+/// By how much the log odds of not fitting move for a pair that was measured.
+const MEASURED: f64 = 6.0;
+
+/// What a predictor was trained on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct SharingTrained {
+    /// Seed of its draws.
+    pub seed: u64,
+    /// GPU types.
+    pub gpu_types: Vec<String>,
+    /// Job types with at least one measured pair, or a profile.
+    pub job_types: usize,
+    /// Families of these.
+    pub families: usize,
+    /// Measured pairs.
+    pub pairs: usize,
+    /// Those of them that did not fit.
+    pub did_not_fit: usize,
+    /// What is known of jobs alone, by column.
+    pub features: Vec<String>,
+    /// Mean absolute error on families that were left out while it was trained; none where nothing could be left out.
+    pub held_back_mae: Option<f64>,
+    /// SHA-256 of the table as it stands in the file.
+    pub table_sha256: String,
+}
+
+/// A trained predictor of sharing.
+#[derive(Debug, Clone)]
+pub struct SharingPredictor {
+    table: SharingTable,
+    /// Job types before the stand-ins.
+    known: usize,
+    committee: Committee,
+    trained: SharingTrained,
+}
+
+/// A job that is asked about.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SharingJob {
+    /// Its job type.
+    pub job_type: String,
+    /// Its family, where the name of the job type does not tell it.
+    pub family: Option<String>,
+    /// What was seen of it, in place of what is known of its type.
+    pub seen: JobProfile,
+}
+
+impl SharingJob {
+    /// A job of which nothing was seen.
+    pub fn new(job_type: impl Into<String>) -> Self {
+        Self { job_type: job_type.into(), ..Self::default() }
+    }
+}
+
+/// What an answer rests on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Basis {
+    /// Nothing is known of the GPU type: the answer is a guess between all and nothing.
+    Nothing,
+    /// Of one of the two jobs not even the family was measured.
+    Stranger,
+    /// Of one of the two jobs, or both, only others of the family were measured.
+    Family,
+    /// Both job types were measured, beside others or on other GPU types.
+    JobTypes,
+    /// The pair was measured on this GPU type.
+    Measured,
+}
+
+impl Basis {
+    /// In words.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::Nothing => "nothing: GPU type unknown",
+            Self::Stranger => "no family measured",
+            Self::Family => "family",
+            Self::JobTypes => "both job types",
+            Self::Measured => "measured pair",
+        }
+    }
+}
+
+/// GPU type, both jobs, and both speeds unless they did not fit.
+type StoredPair = (usize, usize, usize, Option<(f64, f64)>);
+
+/// A table as it stands in a file.
+#[derive(Debug, Serialize, Deserialize)]
+struct Stored {
+    gpu_types: Vec<String>,
+    /// Name and family.
+    jobs: Vec<(String, String)>,
+    /// GPU type, job, and a value for each quantity.
+    profiles: Vec<(usize, usize, Vec<Option<f64>>)>,
+    pairs: Vec<StoredPair>,
+}
+
+impl Stored {
+    /// The first job types of a table, and all its pairs.
+    fn of(table: &SharingTable, known: usize) -> Self {
+        let name = |names: &[String], at: usize| names.get(at).cloned().unwrap_or_default();
+        let jobs = table.jobs().iter().enumerate().take(known);
+        let mut profiles = Vec::new();
+        for gpu in 0..table.gpu_types().len() {
+            for job in 0..known {
+                let profile = table.profile(gpu, job);
+                if profile != JobProfile::default() {
+                    profiles.push((gpu, job, Quantity::ALL.iter().map(|quantity| profile.get(*quantity)).collect()));
+                }
+            }
+        }
+        let pair = |pair: &SharedPair| (pair.gpu, pair.a, pair.b, pair.speeds.map(|speeds| (speeds.a, speeds.b)));
+        Self {
+            gpu_types: table.gpu_types().to_vec(),
+            jobs: jobs.map(|(at, job)| (job.clone(), name(table.families(), table.family(at)))).collect(),
+            profiles,
+            pairs: table.pairs().iter().map(pair).collect(),
+        }
+    }
+
+    /// The table; what is wrong with it in words.
+    fn table(self) -> Result<SharingTable, String> {
+        let mut table = SharingTable::new();
+        for name in &self.gpu_types {
+            table.gpu_type(name);
+        }
+        for (name, family) in &self.jobs {
+            table.job_of_family(name, family);
+        }
+        let (gpus, jobs) = (self.gpu_types.len(), self.jobs.len());
+        if table.gpu_types().len() != gpus || table.jobs().len() != jobs {
+            return Err("a job type or a GPU type is named twice".to_owned());
+        }
+        for (gpu, job, values) in &self.profiles {
+            if *gpu >= gpus || *job >= jobs || values.len() > Quantity::ALL.len() {
+                return Err("a profile is of a job type or a GPU type that is not there".to_owned());
+            }
+            let mut profile = JobProfile::default();
+            for (quantity, value) in Quantity::ALL.iter().zip(values) {
+                profile.set(*quantity, *value);
+            }
+            table.set_profile(*gpu, *job, &profile);
+        }
+        let sound = |speed: f64| speed.is_finite() && speed > 0.0;
+        let mut pairs = Vec::new();
+        for (gpu, a, b, speeds) in self.pairs {
+            let whole = speeds.is_none_or(|(a, b)| sound(a) && sound(b));
+            if gpu >= gpus || a >= jobs || b >= jobs || !whole {
+                return Err("a pair is of a job type or a GPU type that is not there, or has no speed".to_owned());
+            }
+            pairs.push(SharedPair { gpu, a, b, speeds: speeds.map(|(a, b)| Speeds { a, b }) });
+        }
+        table.add_pairs(pairs);
+        Ok(with_stand_ins(&table.sorted()))
+    }
+}
+
+/// The table with a stand-in for a further job type of each family, and one for anything else.
+fn with_stand_ins(table: &SharingTable) -> SharingTable {
+    let mut out = table.clone();
+    let known = table.jobs().len();
+    let mut loads = LOADS.to_vec();
+    loads.push(Quantity::MemoryMb);
+    for (at, family) in table.families().iter().enumerate() {
+        let job = out.job_of_family(&format!("{ANOTHER}{family}"), family);
+        for gpu in 0..table.gpu_types().len() {
+            let mut profile = JobProfile::default();
+            for quantity in &loads {
+                let members = (0..known).filter(|job| table.family(*job) == at);
+                let values: Vec<f64> = members.filter_map(|job| table.profile(gpu, job).get(*quantity)).collect();
+                profile.set(*quantity, sum::mean(&values));
+            }
+            out.set_profile(gpu, job, &profile);
+        }
+    }
+    out.job_of_family(ANYTHING, ANYTHING);
+    out
+}
+
+impl SharingPredictor {
+    /// Trains on all that a table has.
+    ///
+    /// # Errors
+    /// If there are too few pairs, the model cannot be fitted, or there are more job types than can be fitted in a minute or two.
+    pub fn train(table: &SharingTable, seed: u64) -> Result<Self> {
+        let known = table.jobs().len();
+        let stored = Stored::of(&table.clone().sorted(), known);
+        let told = serde_json::to_vec(&stored).map_err(|error| Error::Defect(error.to_string()))?;
+        let whole = stored.table().map_err(Error::Defect)?;
+        let size = effects(&whole, whole.gpu_types().len());
+        let groups = folds(size).min(table.families().len()) as f64;
+        let steps = drawn(size) as f64 * groups * STEPS_OF_FIT * (size as f64).powi(3);
+        if steps > MOST_STEPS {
+            let most = (table.jobs().len() as f64 * (MOST_STEPS / steps).cbrt()).floor();
+            let reason = format!(
+                "{} job types of {} families on {} GPU types take about {:.0} times the two minutes that a training may; measure about {most} job types, or one \
+                 GPU type at a time",
+                table.jobs().len(),
+                table.families().len(),
+                table.gpu_types().len(),
+                (steps / MOST_STEPS).ceil()
+            );
+            return Err(Error::Learner { learner: "effects of jobs", reason });
+        }
+        let committee = Committee::of(&whole, seed)?;
+        let is_known = |quantity: &Quantity| {
+            (0..table.gpu_types().len())
+                .any(|gpu| (0..table.jobs().len()).any(|job| table.profile(gpu, job).get(*quantity).is_some()))
+        };
+        let trained = SharingTrained {
+            seed,
+            gpu_types: table.gpu_types().to_vec(),
+            job_types: table.jobs().len(),
+            families: table.families().len(),
+            pairs: table.pairs().len(),
+            did_not_fit: table.pairs().iter().filter(|pair| pair.speeds.is_none()).count(),
+            features: Quantity::ALL.iter().filter(|of| is_known(of)).map(|of| of.name().to_owned()).collect(),
+            held_back_mae: committee.held_back_mae,
+            table_sha256: sha256(&told),
+        };
+        Ok(Self { known, table: whole, committee, trained })
+    }
+
+    /// What it was trained on.
+    pub fn trained(&self) -> &SharingTrained {
+        &self.trained
+    }
+
+    /// Adds a sentence about each job type, GPU type or family that it does not know to `notes`, each once.
+    pub fn note_unknown(&self, gpu_type: &str, job: &SharingJob, notes: &mut Vec<String>) {
+        let mut note = |text: String| {
+            if !notes.contains(&text) {
+                notes.push(text);
+            }
+        };
+        if !self.trained.gpu_types.iter().any(|known| known == gpu_type) {
+            note(format!(
+                "Nothing is known of GPU type {gpu_type}, so its intervals are the widest; the model knows {}.",
+                self.trained.gpu_types.join(", ")
+            ));
+        }
+        match self.place(job).1 {
+            Basis::Stranger => note(format!("No pair of job type {} or of its family was measured.", job.job_type)),
+            Basis::Family => {
+                note(format!("No pair of job type {} was measured, but others of its family were.", job.job_type));
+            }
+            Basis::Nothing | Basis::JobTypes | Basis::Measured => {}
+        }
+    }
+
+    /// Job types it knows.
+    pub fn job_types(&self) -> &[String] {
+        self.table.jobs().get(..self.known).unwrap_or_default()
+    }
+
+    /// The bytes of its file.
+    ///
+    /// # Errors
+    /// If they cannot be packed.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        let wrong = |reason: String| Error::Learner { learner: "predictor of sharing", reason };
+        let table =
+            serde_json::to_vec(&Stored::of(&self.table, self.known)).map_err(|error| wrong(error.to_string()))?;
+        let numbers: Vec<u8> = self.committee.numbers().iter().flat_map(|number| number.to_le_bytes()).collect();
+        FORMAT.write(&self.trained, [("table".to_owned(), table), ("numbers".to_owned(), numbers)]).map_err(wrong)
+    }
+
+    /// The predictor from the bytes of a file; `file` is what to call it in messages.
+    ///
+    /// # Errors
+    /// If they are no such file, a damaged one, or one of a later version.
+    pub fn from_bytes(file: &str, bytes: &[u8]) -> Result<Self> {
+        let mut opened = FORMAT.open::<SharingTrained>(file, bytes)?;
+        let (told, numbers) = (opened.take("table")?, opened.take("numbers")?);
+        let stored: Stored = serde_json::from_slice(&told).map_err(|error| opened.refusal.damaged(error))?;
+        let known = stored.jobs.len();
+        let table = stored.table().map_err(|found| opened.refusal.damaged(found))?;
+        let words = numbers.chunks_exact(8);
+        let numbers: Vec<f64> =
+            words.filter_map(|word| <[u8; 8]>::try_from(word).ok()).map(f64::from_le_bytes).collect();
+        let committee = Committee::restore(&table, &numbers)
+            .ok_or_else(|| opened.refusal.damaged("its numbers are not those of its table".to_owned()))?;
+        Ok(Self { table, known, committee, trained: opened.fields })
+    }
+
+    /// The job's place among job types and stand-ins, and how well it is known.
+    fn place(&self, job: &SharingJob) -> (usize, Basis) {
+        let find = |name: &str| self.table.jobs().iter().position(|known| known == name);
+        let measured =
+            |counts: &dyn Fn(usize) -> bool| self.table.pairs().iter().any(|of| counts(of.a) || counts(of.b));
+        let of_family = |at: usize| {
+            let family = self.table.family(at);
+            if measured(&|other| self.table.family(other) == family) { Basis::Family } else { Basis::Stranger }
+        };
+        if let Some(at) = self.job_types().iter().position(|known| *known == job.job_type) {
+            return (at, if measured(&|other| other == at) { Basis::JobTypes } else { of_family(at) });
+        }
+        let family = job.family.as_deref().unwrap_or_else(|| family_of_name(&job.job_type));
+        if let Some(at) = find(&format!("{ANOTHER}{family}")) {
+            return (at, of_family(at));
+        }
+        (find(ANYTHING).unwrap_or_default(), Basis::Stranger)
+    }
+
+    /// What is known of a job: what was seen of it, else what is known of its type.
+    fn profile(&self, gpu: usize, at: usize, job: &SharingJob) -> JobProfile {
+        let mut profile = self.table.profile(gpu, at);
+        for quantity in Quantity::ALL {
+            if let Some(value) = job.seen.get(quantity) {
+                profile.set(quantity, Some(value.max(0.0)));
+            }
+        }
+        profile
+    }
+
+    /// The forecast for two jobs on a GPU type, and what it rests on.
+    pub fn pair(&self, gpu_type: &str, a: &SharingJob, b: &SharingJob) -> (PairForecast, Basis) {
+        let ((at_a, known_a), (at_b, known_b)) = (self.place(a), self.place(b));
+        let Some(gpu) = self.table.gpu_types().iter().position(|known| known == gpu_type) else {
+            // No GPU type has this place.
+            return (self.committee.pair(usize::MAX, at_a, at_b), Basis::Nothing);
+        };
+        let (seen_a, seen_b) = (self.profile(gpu, at_a, a), self.profile(gpu, at_b, b));
+        let mut told = self.committee.pair_with(gpu, (at_a, &seen_a), (at_b, &seen_b));
+        let (low, high) = (at_a.min(at_b), at_a.max(at_b));
+        // Pairs are in this order.
+        let pairs = self.table.pairs();
+        let found = pairs.binary_search_by(|pair| (pair.gpu, pair.a, pair.b).cmp(&(gpu, low, high)));
+        let Some(measured) = found.ok().and_then(|at| pairs.get(at)) else { return (told, known_a.min(known_b)) };
+        if let Some(speeds) = measured.speeds {
+            let speeds = if at_a <= at_b { (speeds.a, speeds.b) } else { (speeds.b, speeds.a) };
+            let types = self.committee.pair(gpu, at_a, at_b);
+            self.move_by(&mut told.a, speeds.0 - types.a.mean);
+            self.move_by(&mut told.b, speeds.1 - types.b.mean);
+        }
+        let chance = told.out_of_memory.clamp(1e-9, 1.0 - 1e-9);
+        let odds = (chance / (1.0 - chance)).ln();
+        told.out_of_memory = logistic(if measured.speeds.is_some() { odds - MEASURED } else { odds + MEASURED });
+        (told, Basis::Measured)
+    }
+
+    fn move_by(&self, told: &mut SpeedForecast, by: f64) {
+        let fastest = self.committee.fastest();
+        told.mean = (told.mean + by).clamp(SLOWEST, fastest);
+        for quantile in &mut told.quantiles {
+            *quantile = (*quantile + by).clamp(0.0, fastest);
+        }
+    }
+}

@@ -1,0 +1,555 @@
+//! Answers of a trained predictor: how much two jobs slow each other, and beside which of the running jobs a new one should go.
+//!
+//! ```text
+//! expected progress   (1 − P(does not fit)) × (speed of one + speed of the other) + P(does not fit)
+//! slowdown, 0.9       1 / (the lower of the two 0.05 quantiles of the speeds): both are faster than that with a chance of at least 0.95² = 0.90, as if they were
+//!                     independent
+//! share               expected progress > 1, slowdown within the SLO, and P(does not fit) within its bound
+//! ```
+//!
+//! A GPU with one job makes a progress of 1. **Ranking**: the candidates that pass all three come first, then by expected progress, the highest first; of equals the first
+//! named. Everything is a number: an unknown job type, GPU type or load widens the interval.
+//!
+//! O(candidates × members). Worked number: speeds of 0.80 and 0.75 and a chance of 0.02 not to fit give an expected progress of 0.98 × 1.55 + 0.02 = 1.539; with 0.05
+//! quantiles of 0.70 and 0.68 the slowdown is 1.47, and within an SLO of 1.5.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use tracecast_analytics::report::markup::csv_text;
+use tracecast_analytics::report::{Cell, Column, Report, ReportTable, Section, format};
+
+use super::committee::{PairForecast, SLOWEST, SpeedForecast};
+use super::predictor::{Basis, SharingJob, SharingPredictor};
+use super::read::{self, Sheet};
+use super::table::Quantity;
+use crate::error::{Error, Result};
+
+/// Version of the JSON.
+pub const SCHEMA: &str = "predict-interference/1";
+
+/// What sharing must keep.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct SharingLimits {
+    /// How many times as slow the worse of the two may be, at the 0.9 quantile.
+    pub slo: f64,
+    /// Highest chance that the two do not fit.
+    pub most_out_of_memory: f64,
+    /// Expected progress that sharing must exceed, where one job alone makes 1.
+    pub least_progress: f64,
+}
+
+impl Default for SharingLimits {
+    fn default() -> Self {
+        Self { slo: 1.5, most_out_of_memory: 0.05, least_progress: 1.0 }
+    }
+}
+
+impl SharingLimits {
+    /// Checks that they can be met at all.
+    ///
+    /// # Errors
+    /// If the SLO is below 1, or the chance no share.
+    pub fn check(&self) -> Result<()> {
+        if !(self.slo.is_finite() && self.slo >= 1.0) {
+            return Err(Error::Setting(format!(
+                "an SLO of {} times as slow cannot be met; give at least 1, such as 1.5",
+                self.slo
+            )));
+        }
+        if !(0.0..=1.0).contains(&self.most_out_of_memory) {
+            return Err(Error::Setting(format!(
+                "a chance of {} is none; give a share from 0 to 1, such as 0.05",
+                self.most_out_of_memory
+            )));
+        }
+        if !(self.least_progress.is_finite() && self.least_progress >= 0.0) {
+            return Err(Error::Setting(format!(
+                "a progress of {} is none; give a number such as 1",
+                self.least_progress
+            )));
+        }
+        Ok(())
+    }
+
+    /// What keeps two jobs from sharing; `None` if nothing does.
+    pub fn refusal(&self, progress: f64, slowdown90: f64, out_of_memory: f64) -> Option<Refused> {
+        // The memory first: who does not fit makes no progress to speak of.
+        if out_of_memory > self.most_out_of_memory {
+            Some(Refused::OutOfMemory)
+        } else if slowdown90 > self.slo {
+            Some(Refused::Slowdown)
+        } else if progress <= self.least_progress {
+            Some(Refused::Progress)
+        } else {
+            None
+        }
+    }
+}
+
+/// Why two jobs should not share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Refused {
+    /// They may not fit.
+    OutOfMemory,
+    /// The worse may be slower than the SLO.
+    Slowdown,
+    /// Together they make no more progress than one alone.
+    Progress,
+}
+
+impl Refused {
+    /// In words.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::OutOfMemory => "may not fit",
+            Self::Slowdown => "may be slower than the SLO",
+            Self::Progress => "no more progress than one alone",
+        }
+    }
+}
+
+/// Speed of one job beside the other, as a share of its speed alone.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct SpeedAnswer {
+    /// Expected speed.
+    pub mean: f64,
+    /// Quantiles.
+    pub p05: f64,
+    /// 10 %.
+    pub p10: f64,
+    /// Median.
+    pub p50: f64,
+    /// 90 %.
+    pub p90: f64,
+    /// 95 %.
+    pub p95: f64,
+}
+
+impl From<&SpeedForecast> for SpeedAnswer {
+    fn from(told: &SpeedForecast) -> Self {
+        let [p05, p10, p50, p90, p95] = told.quantiles;
+        Self { mean: told.mean, p05, p10, p50, p90, p95 }
+    }
+}
+
+/// The answer about two jobs on a GPU type.
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct PairAnswer {
+    /// GPU type.
+    pub gpu_type: String,
+    /// Job type of the first.
+    pub job_a: String,
+    /// Of the second.
+    pub job_b: String,
+    /// Identifier of the second, where it was given one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// Speed of the first beside the second.
+    pub speed_a: SpeedAnswer,
+    /// Speed of the second beside the first.
+    pub speed_b: SpeedAnswer,
+    /// Chance that the two do not fit.
+    pub out_of_memory: f64,
+    /// Expected progress of both, where one alone makes 1.
+    pub expected_progress: f64,
+    /// How many times as slow the worse of the two is, at the 0.9 quantile.
+    pub slowdown90: f64,
+    /// Whether to share, within the limits.
+    pub share: bool,
+    /// Why not.
+    pub refused: Option<Refused>,
+    /// What it rests on.
+    pub basis: Basis,
+}
+
+/// Expected progress and the 0.9 quantile of the slowdown of the worse.
+pub fn merit(told: &PairForecast) -> (f64, f64) {
+    let low = |of: &SpeedForecast| of.quantiles.first().copied().unwrap_or_default().max(SLOWEST);
+    let both = told.a.mean + told.b.mean;
+    let chance = told.out_of_memory;
+    ((1.0 - chance) * both + chance, 1.0 / low(&told.a).min(low(&told.b)))
+}
+
+/// The answer about two jobs.
+pub fn pair(
+    predictor: &SharingPredictor,
+    gpu_type: &str,
+    a: &SharingJob,
+    b: &SharingJob,
+    limits: &SharingLimits,
+) -> PairAnswer {
+    let (told, basis) = predictor.pair(gpu_type, a, b);
+    let (expected_progress, slowdown90) = merit(&told);
+    let refused = limits.refusal(expected_progress, slowdown90, told.out_of_memory);
+    PairAnswer {
+        gpu_type: gpu_type.to_owned(),
+        job_a: a.job_type.clone(),
+        job_b: b.job_type.clone(),
+        id: None,
+        speed_a: SpeedAnswer::from(&told.a),
+        speed_b: SpeedAnswer::from(&told.b),
+        out_of_memory: told.out_of_memory,
+        expected_progress,
+        slowdown90,
+        share: refused.is_none(),
+        refused,
+        basis,
+    }
+}
+
+/// Puts answers in order of rank.
+pub fn rank(answers: &mut [PairAnswer]) {
+    answers.sort_by(|one, other| {
+        other.share.cmp(&one.share).then(other.expected_progress.total_cmp(&one.expected_progress))
+    });
+}
+
+/// Couples of jobs to be asked about, in a CSV with the columns `gpu_type,job_a,job_b`, and where known `family_a`, `family_b` and what was seen of
+/// either: a column of the profiles with `_a` or `_b` at its end, such as `sm_util_pct_a`.
+///
+/// # Errors
+/// If the file cannot be read, or is not what it should be.
+pub fn read_couples(path: &Path) -> Result<Vec<(String, SharingJob, SharingJob)>> {
+    let content = read::text(path)?;
+    let sheet = Sheet::open(path, &content)?;
+    let needed = ["gpu_type", "job_a", "job_b"];
+    if !sheet.has(&needed) {
+        return Err(sheet.other(&format!("name a file with the columns {}", needed.join(", "))));
+    }
+    let mut found = Vec::new();
+    let ends = [("job_a", "family_a", "_a"), ("job_b", "family_b", "_b")];
+    let columns: Vec<(String, usize, Quantity)> = sheet
+        .columns()
+        .iter()
+        .flat_map(|column| {
+            ends.iter().enumerate().filter_map(move |(at, (.., end))| {
+                Some((column.clone(), at, Quantity::of_column(column.strip_suffix(end)?)?))
+            })
+        })
+        .collect();
+    sheet.rows(|row| {
+        let mut jobs = [SharingJob::default(), SharingJob::default()];
+        for (job, (name, family, _)) in jobs.iter_mut().zip(ends) {
+            row.name(name)?.clone_into(&mut job.job_type);
+            job.family = Some(row.cell(family)).filter(|cell| !cell.is_empty()).map(str::to_owned);
+        }
+        for (column, at, quantity) in &columns {
+            let value = row.number(column)?;
+            if quantity.is_percent() && value.is_some_and(|value| value > 100.0) {
+                let found = format!("column `{column}` holds {}", value.unwrap_or_default());
+                return Err(row.wrong(found, "write percent, from 0 to 100"));
+            }
+            if let Some(job) = jobs.get_mut(*at) {
+                job.seen.set(*quantity, value);
+            }
+        }
+        let [a, b] = jobs;
+        found.push((row.name("gpu_type")?.to_owned(), a, b));
+        Ok(())
+    })?;
+    if found.is_empty() {
+        return Err(Error::TooFew(format!("{}: there is no row in it", path.display())));
+    }
+    Ok(found)
+}
+
+/// Answers and what they rest on, as JSON.
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct SharingAnswer {
+    /// Version of this form.
+    pub schema: String,
+    /// What the predictor was trained on.
+    pub trained: super::predictor::SharingTrained,
+    /// What sharing must keep.
+    pub limits: SharingLimits,
+    /// The answers, in order of rank where candidates were asked about, else as asked.
+    pub pairs: Vec<PairAnswer>,
+}
+
+/// The JSON Schema of [`SharingAnswer`].
+pub fn json_schema() -> serde_json::Value {
+    schemars::schema_for!(SharingAnswer).to_value()
+}
+
+impl SharingAnswer {
+    /// An answer.
+    pub fn new(predictor: &SharingPredictor, limits: SharingLimits, pairs: Vec<PairAnswer>) -> Self {
+        Self { schema: SCHEMA.to_owned(), trained: predictor.trained().clone(), limits, pairs }
+    }
+
+    /// As CSV, a row for each couple.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn csv(&self) -> Result<Vec<u8>> {
+        let failed = |error: String| Error::Table { file: "answers as CSV".to_owned(), reason: error };
+        let mut out = csv::Writer::from_writer(Vec::new());
+        let head = [
+            "gpu_type",
+            "job_a",
+            "job_b",
+            "speed_a",
+            "speed_a_p05",
+            "speed_a_p95",
+            "speed_b",
+            "speed_b_p05",
+            "speed_b_p95",
+            "out_of_memory",
+            "expected_progress",
+            "slowdown90",
+            "share",
+            "refused",
+            "basis",
+        ];
+        out.write_record(head).map_err(|error| failed(error.to_string()))?;
+        let word = |value: serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+        for of in &self.pairs {
+            let mut row: Vec<String> = [&of.gpu_type, &of.job_a, &of.job_b].map(|name| csv_text(name)).to_vec();
+            let numbers = [
+                of.speed_a.mean,
+                of.speed_a.p05,
+                of.speed_a.p95,
+                of.speed_b.mean,
+                of.speed_b.p05,
+                of.speed_b.p95,
+                of.out_of_memory,
+                of.expected_progress,
+                of.slowdown90,
+            ];
+            row.extend(numbers.iter().map(|number| format!("{number:.4}")));
+            row.push(of.share.to_string());
+            row.push(word(serde_json::to_value(of.refused).unwrap_or_default()));
+            row.push(word(serde_json::to_value(of.basis).unwrap_or_default()));
+            out.write_record(&row).map_err(|error| failed(error.to_string()))?;
+        }
+        out.into_inner().map_err(|error| failed(error.to_string()))
+    }
+
+    /// As a report.
+    pub fn report(&self, notes: Vec<String>) -> Report {
+        let mut report = Report::new(
+            "Who can share a GPU with whom?",
+            "forecast speeds beside each other, as shares of the speed alone",
+        );
+        let count = self.pairs.iter().filter(|of| of.share).count();
+        let couples = format::counted(self.pairs.len() as u64, "couple", "couples");
+        report.summary.push(format!("**{count}** of {couples} may share within the limits."));
+        report.notes = notes;
+        let columns = vec![
+            Column::text("GPU"),
+            Column::text("Job"),
+            Column::text("Beside"),
+            Column::text("Speed of the job, 90 %"),
+            Column::text("Of the other, 90 %"),
+            Column::number("Does not fit"),
+            Column::number("Progress"),
+            Column::number("Slowdown, 0.9"),
+            Column::text("Share"),
+            Column::text("Rests on"),
+        ];
+        let mut table = ReportTable::new("Couples", columns);
+        let speed = |of: &SpeedAnswer| {
+            format!("{} ({} to {})", format::float(of.mean, 2), format::float(of.p05, 2), format::float(of.p95, 2))
+        };
+        for of in &self.pairs {
+            table.rows.push(vec![
+                of.gpu_type.as_str().into(),
+                of.job_a.as_str().into(),
+                of.job_b.as_str().into(),
+                speed(&of.speed_a).into(),
+                speed(&of.speed_b).into(),
+                Cell::share(of.out_of_memory),
+                Cell::float(of.expected_progress, 2),
+                Cell::float(of.slowdown90, 2),
+                of.refused.map_or("yes", Refused::in_words).into(),
+                of.basis.in_words().into(),
+            ]);
+        }
+        let limits = format!(
+            "Limits: progress above {}, the worse of the two at most {} times as slow at the 0.9 quantile, at most {} not to fit.",
+            format::float(self.limits.least_progress, 2),
+            format::float(self.limits.slo, 2),
+            format::percent(self.limits.most_out_of_memory)
+        );
+        report.sections.push(
+            Section::new("couples", "Forecasts")
+                .with_table(table)
+                .with_definition("**Progress**: expected speeds of both together, where one job alone makes 1; what does not fit makes 1.")
+                .with_definition(limits),
+        );
+        report.provenance =
+            vec![("Form".to_owned(), self.schema.clone()), ("Table".to_owned(), self.trained.table_sha256.clone())];
+        report
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::super::table::{JobProfile, SharedPair, SharingTable, Speeds};
+    use super::*;
+
+    /// Three families of two job types with utilisation and memory; the pair of the two largest does not fit, and one pair is left unmeasured.
+    fn world() -> SharingTable {
+        let mut table = SharingTable::new();
+        let gpu = table.gpu_type("g");
+        let mut pairs = Vec::new();
+        for at in 0..6usize {
+            let job = table.job(&format!("m{} (batch size {})", at / 2, 8 << (at % 2)));
+            let load = 20.0 + 12.0 * at as f64;
+            let profile = JobProfile::default().with(Quantity::SmUtilPct, load);
+            table.set_profile(gpu, job, &profile.with(Quantity::MemoryMb, 1000.0 + 1500.0 * at as f64));
+        }
+        for a in 0..6usize {
+            for b in a..6usize {
+                let (x, y) = (0.2 + 0.12 * a as f64, 0.2 + 0.12 * b as f64);
+                let speed = |own: f64, other: f64| 1.0 - 0.25 * other - 0.1 * own;
+                let speeds = (a + b < 10).then(|| Speeds { a: speed(x, y), b: speed(y, x) });
+                if (a, b) != (0, 5) {
+                    pairs.push(SharedPair { gpu, a, b, speeds });
+                }
+            }
+        }
+        table.add_pairs(pairs);
+        table.sorted()
+    }
+
+    fn trained() -> SharingPredictor {
+        SharingPredictor::train(&world(), 1).unwrap()
+    }
+
+    #[test]
+    fn a_saved_predictor_answers_the_same_and_damage_is_told() {
+        let predictor = trained();
+        let bytes = predictor.to_bytes().unwrap();
+        let again = SharingPredictor::from_bytes("m", &bytes).unwrap();
+        assert_eq!(predictor.trained(), again.trained());
+        assert_eq!((again.trained().pairs, again.trained().did_not_fit, again.trained().families), (20, 1, 3));
+        assert_eq!(again.trained().features, ["sm_util_pct", "memory_mb", "batch"][..2]);
+        for a in predictor.job_types() {
+            for b in predictor.job_types() {
+                let ask = |of: &SharingPredictor| of.pair("g", &SharingJob::new(a), &SharingJob::new(b));
+                let (one, other) = (ask(&predictor), ask(&again));
+                assert!((one.0.a.mean - other.0.a.mean).abs() < 1e-12 && one.1 == other.1);
+                for (x, y) in one.0.a.quantiles.iter().zip(other.0.a.quantiles) {
+                    assert!((x - y).abs() < 1e-12);
+                }
+                assert!((one.0.out_of_memory - other.0.out_of_memory).abs() < 1e-12);
+            }
+        }
+        // Bytes of the same training are the same.
+        assert_eq!(trained().to_bytes().unwrap(), bytes);
+        let told = |bytes: &[u8]| SharingPredictor::from_bytes("m", bytes).unwrap_err().to_string();
+        let mut flipped = bytes.clone();
+        *flipped.last_mut().unwrap() ^= 1;
+        assert!(told(&flipped).contains("`numbers` is damaged"), "{}", told(&flipped));
+        assert!(told(b"{}\n").contains("tracecast train interference"));
+    }
+
+    #[test]
+    fn what_was_measured_is_answered_and_what_was_not_is_forecast_wider() {
+        let predictor = trained();
+        let job = |at: usize| SharingJob::new(format!("m{} (batch size {})", at / 2, 8 << (at % 2)));
+        let (told, basis) = predictor.pair("g", &job(1), &job(3));
+        assert_eq!(basis, Basis::Measured);
+        let speed = |own: f64, other: f64| 1.0 - 0.25 * other - 0.1 * own;
+        assert!((told.a.mean - speed(0.32, 0.56)).abs() < 1e-9 && (told.b.mean - speed(0.56, 0.32)).abs() < 1e-9);
+        assert!(told.out_of_memory < 0.01);
+        assert!(predictor.pair("g", &job(5), &job(5)).0.out_of_memory > 0.9);
+        let width = |(told, _): (PairForecast, Basis)| told.a.quantiles[4] - told.a.quantiles[0];
+        assert_eq!(predictor.pair("g", &job(0), &job(5)).1, Basis::JobTypes);
+        // Less and less is known.
+        let family = predictor.pair("g", &SharingJob::new("m0 (batch size 999)"), &job(5));
+        let stranger = predictor.pair("g", &SharingJob::new("never seen"), &job(5));
+        let nothing = predictor.pair("h", &job(0), &job(1));
+        assert_eq!((family.1, stranger.1, nothing.1), (Basis::Family, Basis::Stranger, Basis::Nothing));
+        let widths = [width(predictor.pair("g", &job(0), &job(5))), width(family), width(stranger), width(nothing)];
+        assert!(widths.is_sorted(), "{widths:?}");
+    }
+
+    #[test]
+    fn the_order_only_swaps_and_load_never_helps_whatever_is_unknown() {
+        let predictor = trained();
+        let names = ["m0 (batch size 8)", "m2 (batch size 16)", "m1", "other", ""];
+        for gpu in ["g", "unknown"] {
+            for a in names {
+                for b in names {
+                    let (x, y) = (SharingJob::new(a), SharingJob::new(b));
+                    let (one, other) = (predictor.pair(gpu, &x, &y).0, predictor.pair(gpu, &y, &x).0);
+                    assert_eq!((one.a, one.b), (other.b, other.a));
+                    assert_eq!(one.out_of_memory.to_bits(), other.out_of_memory.to_bits());
+                    let mut before: Option<PairForecast> = None;
+                    for load in [0.0, 15.0, 40.0, 75.0, 100.0] {
+                        let mut seen = x.clone();
+                        seen.seen.set(Quantity::SmUtilPct, Some(load));
+                        seen.seen.set(Quantity::MemoryMb, Some(load * 200.0));
+                        let told = predictor.pair(gpu, &seen, &y).0;
+                        let numbers = told.a.quantiles.iter().chain(&told.b.quantiles);
+                        assert!(numbers.chain([&told.out_of_memory]).all(|number| number.is_finite()));
+                        assert!(told.a.quantiles.is_sorted() && (0.0..=1.0).contains(&told.out_of_memory));
+                        if let Some(before) = before {
+                            let falls = |now: &SpeedForecast, then: &SpeedForecast| {
+                                now.mean <= then.mean + 1e-12
+                                    && now.quantiles.iter().zip(then.quantiles).all(|(now, then)| *now <= then + 1e-12)
+                            };
+                            assert!(falls(&told.a, &before.a) && falls(&told.b, &before.b), "{a} {b} {load}");
+                            assert!(told.out_of_memory >= before.out_of_memory - 1e-12);
+                        }
+                        before = Some(told);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn candidates_are_ranked_and_refused_for_a_reason() {
+        let predictor = trained();
+        let limits = SharingLimits::default();
+        let new = SharingJob::new("m0 (batch size 16)");
+        let mut answers: Vec<PairAnswer> = ["m2 (batch size 16)", "m0 (batch size 8)", "other"]
+            .iter()
+            .map(|name| pair(&predictor, "g", &new, &SharingJob::new(*name), &limits))
+            .collect();
+        rank(&mut answers);
+        assert_eq!(answers[0].job_b, "m0 (batch size 8)");
+        assert!(answers[0].share && answers[0].expected_progress > 1.5, "{:?}", answers[0]);
+        let tight = SharingLimits { slo: 1.01, ..limits };
+        assert_eq!(pair(&predictor, "g", &new, &new, &tight).refused, Some(Refused::Slowdown));
+        let full = pair(
+            &predictor,
+            "g",
+            &SharingJob::new("m2 (batch size 16)"),
+            &SharingJob::new("m2 (batch size 16)"),
+            &limits,
+        );
+        assert_eq!(full.refused, Some(Refused::OutOfMemory));
+        let answer = SharingAnswer::new(&predictor, limits, answers);
+        assert_eq!(String::from_utf8(answer.csv().unwrap()).unwrap().lines().count(), 4);
+        assert!(SharingLimits { slo: 0.9, ..limits }.check().is_err() && limits.check().is_ok());
+        // The worked number.
+        let speed =
+            |mean: f64, low: f64| SpeedForecast { mean, quantiles: [low, low, mean, mean, mean], deviation: 0.1 };
+        let told = PairForecast { a: speed(0.80, 0.70), b: speed(0.75, 0.68), out_of_memory: 0.02 };
+        let (progress, slowdown) = merit(&told);
+        assert!((progress - 1.539).abs() < 1e-12 && (slowdown - 1.0 / 0.68).abs() < 1e-12);
+        assert_eq!(limits.refusal(progress, slowdown, 0.02), None);
+    }
+
+    #[test]
+    fn couples_are_read_with_what_was_seen() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "gpu_type,job_a,job_b,family_b,sm_util_pct_a,colour\ng,x,y,f,40,red\ng,x,x,,,\n")
+            .unwrap();
+        let found = read_couples(file.path()).unwrap();
+        assert_eq!(found.len(), 2);
+        let (gpu, a, b) = &found[0];
+        assert_eq!((gpu.as_str(), a.seen.get(Quantity::SmUtilPct), b.family.as_deref()), ("g", Some(40.0), Some("f")));
+        std::fs::write(file.path(), "gpu_type,job_a,job_b,sm_util_pct_a\ng,x,y,140\n").unwrap();
+        let told = read_couples(file.path()).unwrap_err().to_string();
+        assert!(told.contains("line 2: column `sm_util_pct_a` holds 140; write percent"), "{told}");
+    }
+}
