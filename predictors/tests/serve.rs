@@ -316,7 +316,10 @@ fn running_candidates_are_ranked_within_the_latency_of_predictions() {
     assert_eq!(status, 200, "{told}");
     let candidates = told["candidates"].as_array().unwrap();
     let first = &candidates[0];
-    assert_eq!((first["id"].as_str(), first["rank"].as_u64(), first["share"].as_bool()), (Some("light"), Some(1), Some(true)));
+    assert_eq!(
+        (first["id"].as_str(), first["rank"].as_u64(), first["share"].as_bool()),
+        (Some("light"), Some(1), Some(true))
+    );
     // Measured: 0.97 − 0.02 and 0.97 − 0.06.
     let progress = first["expected_progress"].as_f64().unwrap();
     assert!((progress - (0.95 + 0.91)).abs() < 0.01 && first["slowdown90"].as_f64().unwrap() < 1.5, "{first}");
@@ -331,12 +334,19 @@ fn running_candidates_are_ranked_within_the_latency_of_predictions() {
     // Limits of the request hold, and a GPU type that is unknown is no error.
     let strict = json!({"gpu_type": "h900", "job": {"job_type": "x"}, "running": running, "limits": {"slo": 1.01}});
     let (status, told) = client.post("/v1/share", &strict);
-    assert_eq!((status, told["candidates"][0]["share"].as_bool(), told["candidates"][0]["basis"].as_str()), (200, Some(false), Some("nothing")));
+    assert_eq!(
+        (status, told["candidates"][0]["share"].as_bool(), told["candidates"][0]["basis"].as_str()),
+        (200, Some(false), Some("nothing"))
+    );
     // 2,000 candidates in pieces, others served between; one candidate costs no more than a prediction does.
-    let many: Vec<Value> = (0..2000).map(|at| json!({"id": format!("c{at}"), "job_type": "m1 (batch size 8)"})).collect();
+    let many: Vec<Value> =
+        (0..2000).map(|at| json!({"id": format!("c{at}"), "job_type": "m1 (batch size 8)"})).collect();
     let (status, told) =
         client.post("/v1/share", &json!({"gpu_type": "v100", "job": {"job_type": "m0"}, "running": many}));
-    assert_eq!((status, told["candidates"].as_array().unwrap().len(), told["candidates"][0]["id"].as_str()), (200, 2000, Some("c0")));
+    assert_eq!(
+        (status, told["candidates"].as_array().unwrap().len(), told["candidates"][0]["id"].as_str()),
+        (200, 2000, Some("c0"))
+    );
     let mut took = Vec::new();
     for _ in 0..200 {
         let began = Instant::now();

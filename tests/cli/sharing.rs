@@ -43,7 +43,10 @@ fn a_model_is_saved_and_answers() {
     assert_eq!(answer["schema"], "predict-interference/1");
     assert_eq!((answer["trained"]["pairs"].as_u64(), answer["trained"]["did_not_fit"].as_u64()), (Some(55), Some(1)));
     let first = &answer["pairs"][0];
-    assert_eq!((first["job_b"].as_str(), first["share"].as_bool(), first["basis"].as_str()), (Some("m0 (batch size 16)"), Some(true), Some("measured")));
+    assert_eq!(
+        (first["job_b"].as_str(), first["share"].as_bool(), first["basis"].as_str()),
+        (Some("m0 (batch size 16)"), Some(true), Some("measured"))
+    );
     let speed = |of: &Value, which: &str, key: &str| of[which][key].as_f64().unwrap();
     assert!((speed(first, "speed_a", "mean") - 0.9955).abs() < 2e-3, "{first}");
     // Turned round, the same numbers turned round.
@@ -88,7 +91,8 @@ fn sharing_is_planned_tested_and_written_down() {
     let folder = Folder::new();
     let (pairs, profiles) = measured(&folder);
     let out = folder.path("sharing");
-    let plan = ["plan", "sharing", "datasets/sample", "--pairs", &pairs, "--profiles", &profiles, "--slo", "2", "--quiet"];
+    let plan =
+        ["plan", "sharing", "datasets/sample", "--pairs", &pairs, "--profiles", &profiles, "--slo", "2", "--quiet"];
     let asked = |more: &[&str]| {
         let output = tracecast(&[&plan[..], more].concat());
         assert!(output.status.success(), "{}", stderr(&output));
@@ -101,7 +105,16 @@ fn sharing_is_planned_tested_and_written_down() {
     let tried = found["tried"].as_array().unwrap();
     let names: Vec<&str> = tried.iter().map(|of| of["policy"].as_str().unwrap()).collect();
     let wanted = [
-        "exclusive", "gandiva", "lucid", "horus_published", "horus", "mean_forecast", "forecast", "forecast", "forecast_trial", "oracle",
+        "exclusive",
+        "gandiva",
+        "lucid",
+        "horus_published",
+        "horus",
+        "mean_forecast",
+        "forecast",
+        "forecast",
+        "forecast_trial",
+        "oracle",
     ];
     assert_eq!(names, wanted);
     let of = |name: &str| tried.iter().find(|of| of["policy"] == name).unwrap();
@@ -120,7 +133,11 @@ fn sharing_is_planned_tested_and_written_down() {
     // Every line that is no comment is made of keys and values.
     for file in ["slurm-gres.conf", "slurm-sharing.conf"] {
         for line in read(file).lines().filter(|line| !line.starts_with('#')) {
-            assert!(line.split(' ').all(|word| word.split_once('=').is_some_and(|(key, value)| !key.is_empty() && !value.is_empty())), "{line}");
+            assert!(
+                line.split(' ')
+                    .all(|word| word.split_once('=').is_some_and(|(key, value)| !key.is_empty() && !value.is_empty())),
+                "{line}"
+            );
         }
     }
     assert!(read("slurm-sharing.conf").contains("GresTypes=gpu,shard"));
@@ -132,11 +149,26 @@ fn sharing_is_planned_tested_and_written_down() {
     assert!(read("kubernetes-labels.sh").contains("nvidia.com/device-plugin.config=$class"));
     // The number of threads changes nothing; with MPS the other means are written.
     assert_eq!(text, asked(&["--gpus", "12", "--threads", "1", "--format", "json"]));
-    asked(&["--gpus", "12", "--share-by", "mps", "--emit", "slurm,kubernetes", "--emit-to", &out, "-o", &folder.path("answer")]);
+    asked(&[
+        "--gpus",
+        "12",
+        "--share-by",
+        "mps",
+        "--emit",
+        "slurm,kubernetes",
+        "--emit-to",
+        &out,
+        "-o",
+        &folder.path("answer"),
+    ]);
     assert!(read("slurm-gres.conf").contains("Name=mps Count=800") && read("kubernetes-sharing.yaml").contains("mps"));
     // Who watches is told so.
-    let watched = json(&asked(&["--gpus", "12", "--watched", "--emit", "slurm", "--emit-to", &out, "--format", "json"]));
-    assert_eq!((watched["plans"][0]["rule"].as_str(), watched["plans"][0]["followed"].as_bool()), (Some("forecast_trial"), Some(true)));
+    let watched =
+        json(&asked(&["--gpus", "12", "--watched", "--emit", "slurm", "--emit-to", &out, "--format", "json"]));
+    assert_eq!(
+        (watched["plans"][0]["rule"].as_str(), watched["plans"][0]["followed"].as_bool()),
+        (Some("forecast_trial"), Some(true))
+    );
     assert!(read("slurm-sharing.conf").contains("needs somebody who watches"));
     // Where jobs need not wait, nothing is shared, and the files say so and set nothing.
     let idle = json(&asked(&["--gpus", "4000", "--emit", "slurm", "--emit-to", &out, "--format", "json"]));
@@ -158,7 +190,8 @@ fn what_cannot_be_shared_is_refused() {
     assert!(said(&pairs, &["--slo", "0.9"]).contains("at least 1"));
     assert!(said(&pairs, &["--where", "vc = 'vision'"]).contains("needs them all"));
     assert!(said(&pairs, &["--emit", "slurm"]).contains("--emit-to"));
-    let few = folder.file("few.csv", "gpu_type,job_a,job_b,speed_a,speed_b\ng,a,b,0.9,0.9\ng,a,a,0.9,0.9\ng,b,b,0.9,0.9\n");
+    let few =
+        folder.file("few.csv", "gpu_type,job_a,job_b,speed_a,speed_b\ng,a,b,0.9,0.9\ng,a,a,0.9,0.9\ng,b,b,0.9,0.9\n");
     let told = said(&few, &[]);
     assert!(told.contains("families") && told.contains("measure"), "{told}");
 }

@@ -38,8 +38,7 @@ pub(crate) struct Limits {
 impl Limits {
     /// The limits, if they can be met at all.
     pub(crate) fn checked(self) -> Result<SharingLimits> {
-        let limits =
-            SharingLimits { slo: self.slo, most_out_of_memory: self.most_oom, ..SharingLimits::default() };
+        let limits = SharingLimits { slo: self.slo, most_out_of_memory: self.most_oom, ..SharingLimits::default() };
         limits.check()?;
         Ok(limits)
     }

@@ -47,7 +47,9 @@ pub(crate) fn run(request: &TrainInterference, quiet: bool) -> Result<()> {
     let trained = predictor.trained();
     let missed = trained.held_back_mae.map_or_else(
         || "with one family nothing could be left out, so nobody knows how far it is off".to_owned(),
-        |mae| format!("families left out while it was trained are missed by {} of the speed alone", format::float(mae, 3)),
+        |mae| {
+            format!("families left out while it was trained are missed by {} of the speed alone", format::float(mae, 3))
+        },
     );
     output::say(
         quiet,

@@ -17,12 +17,11 @@ use tracecast_predictors::interference::predictor::{Basis as KnownBy, SharingJob
 use tracecast_predictors::interference::share::{self, SharingLimits};
 use tracecast_predictors::interference::table::SharingTable;
 
+use super::class::classes;
 use super::engine::SharingRule;
 use super::evidence::PairEvidence;
 use super::policy::SharingPolicy;
-use super::study::{
-    KindOutcome, OneGpuJobs, SharingCandidate, SharingRequest, SharingStudy, SharingTried, classes, study,
-};
+use super::study::{KindOutcome, OneGpuJobs, SharingCandidate, SharingRequest, SharingStudy, SharingTried, study};
 use crate::error::{Error, Result};
 use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, Regret, worth};
 
@@ -174,9 +173,7 @@ impl SharingPlanAnswer {
         let predictor = if follows { Some(SharingPredictor::train(table, request.seed)?) } else { None };
         let plans: Vec<SharingPlan> = found
             .into_iter()
-            .map(|(evidence, study, why_not)| {
-                plan(study, why_not, request.planned(), &evidence, predictor.as_ref())
-            })
+            .map(|(evidence, study, why_not)| plan(study, why_not, request.planned(), &evidence, predictor.as_ref()))
             .collect();
         let mut notes = table.notes.clone();
         notes.push(format!(
@@ -191,7 +188,9 @@ impl SharingPlanAnswer {
                 request.seed
             ));
         }
-        notes.push("Every GPU of the replay is of the type named; jobs run alone as long as the record says.".to_owned());
+        notes.push(
+            "Every GPU of the replay is of the type named; jobs run alone as long as the record says.".to_owned(),
+        );
         let zone = Zone::named(&trace.zone)?;
         Ok(Self {
             schema: SCHEMA.to_owned(),
@@ -366,8 +365,10 @@ impl SharingPlan {
             high: None,
             interval: "none: one replay of the later jobs for each number of GPUs".to_owned(),
         });
-        let mut effects =
-            vec![effect("Mean delay of a job", rule.mean_delay_change_s), effect("Mean wait of a job", rule.mean_wait_change_s)];
+        let mut effects = vec![
+            effect("Mean delay of a job", rule.mean_delay_change_s),
+            effect("Mean wait of a job", rule.mean_wait_change_s),
+        ];
         effects.extend(saved);
         Some(Recommendation {
             plan: "sharing".to_owned(),

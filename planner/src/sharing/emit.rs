@@ -95,7 +95,12 @@ fn about(answer: &SharingPlanAnswer) -> Vec<String> {
             };
             let ends = effect.low.zip(effect.high);
             let ends = ends.map_or_else(String::new, |(low, high)| format!(" ({} to {})", unit(low), unit(high)));
-            said.push(format!("{} on later jobs: {}{ends}, against {}.", effect.what, unit(effect.change), recommendation.against));
+            said.push(format!(
+                "{} on later jobs: {}{ends}, against {}.",
+                effect.what,
+                unit(effect.change),
+                recommendation.against
+            ));
         }
         said.push(format!("Confidence: {}. {}", recommendation.confidence.in_words(), recommendation.risk));
     }
@@ -167,14 +172,17 @@ pub fn slurm(answer: &SharingPlanAnswer, site: &SharingSite) -> Result<Vec<Emitt
         if site.means == Means::Mps {
             conf.push_str("# With mps, nvidia-cuda-mps-control must be there on the nodes; older versions of Slurm let only one GPU of a node be used so.\n");
         } else {
-            conf.push_str("# Slurm does not watch the memory of shards: what a job takes beyond its part, the other lacks.\n");
+            conf.push_str(
+                "# Slurm does not watch the memory of shards: what a job takes beyond its part, the other lacks.\n",
+            );
         }
         script.push_str("-- Into slurm_job_submit of job_submit.lua: a job of one GPU whose name is a job type of a class goes to its partition.\nlocal shares = {\n");
     }
     for (plan, class, gpus) in followed(answer) {
         let per_node = site.gpus_per_node;
         let nodes = gpus.div_ceil(per_node);
-        let devices = if per_node == 1 { "/dev/nvidia0".to_owned() } else { format!("/dev/nvidia[0-{}]", per_node - 1) };
+        let devices =
+            if per_node == 1 { "/dev/nvidia0".to_owned() } else { format!("/dev/nvidia[0-{}]", per_node - 1) };
         let count = per_node * if site.means == Means::Mps { MPS } else { TOGETHER };
         let what = format!(
             "# {}: {} of {}, {} in all: {}.\n",
@@ -268,7 +276,10 @@ pub fn kubernetes(answer: &SharingPlanAnswer, site: &SharingSite) -> Result<Vec<
             }
         });
         yaml = stream(&[
-            (format!("{}\nWhat the device plugin does on the nodes of each class.", said.join("\n")), map("tracecast-sharing", configs)),
+            (
+                format!("{}\nWhat the device plugin does on the nodes of each class.", said.join("\n")),
+                map("tracecast-sharing", configs),
+            ),
             ("The job types of each class, for who writes the pods.".to_owned(), map("tracecast-share-classes", types)),
         ]);
         let example = stream(&[("A pod of a class.".to_owned(), pod)]);

@@ -173,8 +173,7 @@ impl SharingPolicy {
 
 /// Lucid's score of a kind, by its mean forecast speed beside all others.
 fn score(forecasts: &Forecasts, kind: usize, kinds: usize) -> i32 {
-    let speeds: Vec<f64> =
-        (0..kinds).filter_map(|other| forecasts.get(kind, other)).map(|told| told.a.mean).collect();
+    let speeds: Vec<f64> = (0..kinds).filter_map(|other| forecasts.get(kind, other)).map(|told| told.a.mean).collect();
     let mean = speeds.iter().sum::<f64>() / speeds.len().max(1) as f64;
     LUCID.iter().filter(|bound| mean < **bound).count() as i32
 }

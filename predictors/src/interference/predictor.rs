@@ -282,7 +282,9 @@ impl SharingPredictor {
         }
         match self.place(job).1 {
             Basis::Stranger => note(format!("No pair of job type {} or of its family was measured.", job.job_type)),
-            Basis::Family => note(format!("No pair of job type {} was measured, but others of its family were.", job.job_type)),
+            Basis::Family => {
+                note(format!("No pair of job type {} was measured, but others of its family were.", job.job_type));
+            }
             Basis::Nothing | Basis::JobTypes | Basis::Measured => {}
         }
     }
@@ -298,7 +300,8 @@ impl SharingPredictor {
     /// If they cannot be packed.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let wrong = |reason: String| Error::Learner { learner: "predictor of sharing", reason };
-        let table = serde_json::to_vec(&Stored::of(&self.table, self.known)).map_err(|error| wrong(error.to_string()))?;
+        let table =
+            serde_json::to_vec(&Stored::of(&self.table, self.known)).map_err(|error| wrong(error.to_string()))?;
         let numbers: Vec<u8> = self.committee.numbers().iter().flat_map(|number| number.to_le_bytes()).collect();
         FORMAT.write(&self.trained, [("table".to_owned(), table), ("numbers".to_owned(), numbers)]).map_err(wrong)
     }
@@ -324,7 +327,8 @@ impl SharingPredictor {
     /// The job's place among job types and stand-ins, and how well it is known.
     fn place(&self, job: &SharingJob) -> (usize, Basis) {
         let find = |name: &str| self.table.jobs().iter().position(|known| known == name);
-        let measured = |counts: &dyn Fn(usize) -> bool| self.table.pairs().iter().any(|of| counts(of.a) || counts(of.b));
+        let measured =
+            |counts: &dyn Fn(usize) -> bool| self.table.pairs().iter().any(|of| counts(of.a) || counts(of.b));
         let of_family = |at: usize| {
             let family = self.table.family(at);
             if measured(&|other| self.table.family(other) == family) { Basis::Family } else { Basis::Stranger }

@@ -288,8 +288,21 @@ impl SharingAnswer {
         let failed = |error: String| Error::Table { file: "answers as CSV".to_owned(), reason: error };
         let mut out = csv::Writer::from_writer(Vec::new());
         let head = [
-            "gpu_type", "job_a", "job_b", "speed_a", "speed_a_p05", "speed_a_p95", "speed_b", "speed_b_p05", "speed_b_p95", "out_of_memory",
-            "expected_progress", "slowdown90", "share", "refused", "basis",
+            "gpu_type",
+            "job_a",
+            "job_b",
+            "speed_a",
+            "speed_a_p05",
+            "speed_a_p95",
+            "speed_b",
+            "speed_b_p05",
+            "speed_b_p95",
+            "out_of_memory",
+            "expected_progress",
+            "slowdown90",
+            "share",
+            "refused",
+            "basis",
         ];
         out.write_record(head).map_err(|error| failed(error.to_string()))?;
         let word = |value: serde_json::Value| value.as_str().unwrap_or_default().to_owned();
@@ -317,7 +330,10 @@ impl SharingAnswer {
 
     /// As a report.
     pub fn report(&self, notes: Vec<String>) -> Report {
-        let mut report = Report::new("Who can share a GPU with whom?", "forecast speeds beside each other, as shares of the speed alone");
+        let mut report = Report::new(
+            "Who can share a GPU with whom?",
+            "forecast speeds beside each other, as shares of the speed alone",
+        );
         let count = self.pairs.iter().filter(|of| of.share).count();
         let couples = format::counted(self.pairs.len() as u64, "couple", "couples");
         report.summary.push(format!("**{count}** of {couples} may share within the limits."));
@@ -364,7 +380,8 @@ impl SharingAnswer {
                 .with_definition("**Progress**: expected speeds of both together, where one job alone makes 1; what does not fit makes 1.")
                 .with_definition(limits),
         );
-        report.provenance = vec![("Form".to_owned(), self.schema.clone()), ("Table".to_owned(), self.trained.table_sha256.clone())];
+        report.provenance =
+            vec![("Form".to_owned(), self.schema.clone()), ("Table".to_owned(), self.trained.table_sha256.clone())];
         report
     }
 }
@@ -502,13 +519,20 @@ mod tests {
         assert!(answers[0].share && answers[0].expected_progress > 1.5, "{:?}", answers[0]);
         let tight = SharingLimits { slo: 1.01, ..limits };
         assert_eq!(pair(&predictor, "g", &new, &new, &tight).refused, Some(Refused::Slowdown));
-        let full = pair(&predictor, "g", &SharingJob::new("m2 (batch size 16)"), &SharingJob::new("m2 (batch size 16)"), &limits);
+        let full = pair(
+            &predictor,
+            "g",
+            &SharingJob::new("m2 (batch size 16)"),
+            &SharingJob::new("m2 (batch size 16)"),
+            &limits,
+        );
         assert_eq!(full.refused, Some(Refused::OutOfMemory));
         let answer = SharingAnswer::new(&predictor, limits, answers);
         assert_eq!(String::from_utf8(answer.csv().unwrap()).unwrap().lines().count(), 4);
         assert!(SharingLimits { slo: 0.9, ..limits }.check().is_err() && limits.check().is_ok());
         // The worked number.
-        let speed = |mean: f64, low: f64| SpeedForecast { mean, quantiles: [low, low, mean, mean, mean], deviation: 0.1 };
+        let speed =
+            |mean: f64, low: f64| SpeedForecast { mean, quantiles: [low, low, mean, mean, mean], deviation: 0.1 };
         let told = PairForecast { a: speed(0.80, 0.70), b: speed(0.75, 0.68), out_of_memory: 0.02 };
         let (progress, slowdown) = merit(&told);
         assert!((progress - 1.539).abs() < 1e-12 && (slowdown - 1.0 / 0.68).abs() < 1e-12);
@@ -518,7 +542,8 @@ mod tests {
     #[test]
     fn couples_are_read_with_what_was_seen() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), "gpu_type,job_a,job_b,family_b,sm_util_pct_a,colour\ng,x,y,f,40,red\ng,x,x,,,\n").unwrap();
+        std::fs::write(file.path(), "gpu_type,job_a,job_b,family_b,sm_util_pct_a,colour\ng,x,y,f,40,red\ng,x,x,,,\n")
+            .unwrap();
         let found = read_couples(file.path()).unwrap();
         assert_eq!(found.len(), 2);
         let (gpu, a, b) = &found[0];

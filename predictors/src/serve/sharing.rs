@@ -104,7 +104,10 @@ impl ShareAsked {
     pub(super) fn check(&self) -> Result<(), Refusal> {
         self.limits.check().map_err(|error| Refusal::bad(error.to_string(), REMEDY))?;
         self.job.check("the job")?;
-        self.running.iter().enumerate().try_for_each(|(at, job)| job.check(&format!("running job {at} (counted from 0)")))
+        self.running
+            .iter()
+            .enumerate()
+            .try_for_each(|(at, job)| job.check(&format!("running job {at} (counted from 0)")))
     }
 
     /// How many candidates there are.

@@ -21,7 +21,10 @@ impl SharingPlanAnswer {
     pub fn report(&self) -> Report {
         let mut report = Report::new(
             format!("Which jobs should share GPUs? {}", self.title),
-            format!("chosen on jobs before {}, tested on those from then on, without the pairs it decides on", self.eval_from),
+            format!(
+                "chosen on jobs before {}, tested on those from then on, without the pairs it decides on",
+                self.eval_from
+            ),
         );
         report.notes.clone_from(&self.notes);
         for plan in &self.plans {
@@ -106,7 +109,8 @@ impl SharingPlan {
                 Cell::Duration(tried.later.mean_wait_s),
                 Cell::Duration(tried.later.p95_wait_s),
                 Cell::Duration(tried.later.mean_delay_s),
-                format!("{} to {}", signed(tried.mean_delay_change_s.low), signed(tried.mean_delay_change_s.high)).into(),
+                format!("{} to {}", signed(tried.mean_delay_change_s.low), signed(tried.mean_delay_change_s.high))
+                    .into(),
                 Cell::share(tried.later.shared),
                 Cell::opt(tried.later.slowdown90, |slowdown| Cell::float(slowdown, 2)),
                 Cell::share(tried.later.over_slo),
@@ -218,7 +222,15 @@ impl SharingPlan {
             ]);
         }
         let section = Section::new(self.id("set"), format!("{}: what to set from now on", self.gpu_type))
-            .with_coverage(format!("{} may share; {} are shown.", format::counted(self.couples.len() as u64, "couple", "couples"), order.len().min(MOST_ROWS)));
-        if self.followed { section.with_table(classes).with_table(couples) } else { section.with_finding(self.action.clone()) }
+            .with_coverage(format!(
+                "{} may share; {} are shown.",
+                format::counted(self.couples.len() as u64, "couple", "couples"),
+                order.len().min(MOST_ROWS)
+            ));
+        if self.followed {
+            section.with_table(classes).with_table(couples)
+        } else {
+            section.with_finding(self.action.clone())
+        }
     }
 }
