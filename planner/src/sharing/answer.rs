@@ -17,12 +17,11 @@ use tracecast_predictors::interference::predictor::{Basis as KnownBy, SharingJob
 use tracecast_predictors::interference::share::{self, SharingLimits};
 use tracecast_predictors::interference::table::SharingTable;
 
+use super::class::classes;
 use super::engine::SharingRule;
 use super::evidence::PairEvidence;
 use super::policy::SharingPolicy;
-use super::study::{
-    KindOutcome, OneGpuJobs, SharingCandidate, SharingRequest, SharingStudy, SharingTried, classes, study,
-};
+use super::study::{KindOutcome, OneGpuJobs, SharingCandidate, SharingRequest, SharingStudy, SharingTried, study};
 use crate::error::{Error, Result};
 use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, Regret, worth};
 

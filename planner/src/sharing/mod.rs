@@ -3,10 +3,12 @@
 //! * [`engine`]: the replay of jobs on GPUs that may hold two, and its contract.
 //! * [`evidence`]: the pairs of a GPU type as they were measured, and forecasts of them that never saw them.
 //! * [`policy`]: the rule of the plan, and the published ones beside it.
+//! * [`class`]: job types in classes in which every two may share.
 //! * [`study`]: the rule chosen on earlier jobs, and every policy on later ones.
 //! * [`answer`]: the answer as data, and as a report. [`emit`]: the configuration as Slurm and Kubernetes read it.
 
 pub mod answer;
+pub mod class;
 pub mod emit;
 pub mod engine;
 pub mod evidence;

@@ -14,9 +14,7 @@
 //! on a GPU over its run. **GPUs instead**: the fewest, by bisection, with which the 95 % wait of the later jobs is at most that of nobody sharing on all GPUs; what lies
 //! between is not tried. Intervals are of days drawn anew ([`interval`]), by the day of submission.
 //!
-//! **Classes**: a partition or a label cannot say who is beside whom, only who may be on shared GPUs. So job types are put into classes in which every two may
-//! share, each type with itself, too: the type with the most partners that are left first, then each further one that goes with all before it. The rule of
-//! classes is what can be emitted, and is replayed as a policy of its own.
+//! The rule of [classes](super::class) is what can be emitted, and is replayed as a policy of its own.
 //!
 //! O(policies × log GPUs × replay). Worked number: a job that ran 60 min alone and 75 beside others, after 10 in the queue, has a wait of 10 min, a slowdown of 1.25, and
 //! a delay of 25 min.
@@ -32,6 +30,7 @@ use tracecast_analytics::stats::quantile::quantile;
 use tracecast_analytics::time::DAY_MS;
 use tracecast_predictors::interference::share::SharingLimits;
 
+use super::class::{classes, rule_of_classes};
 use super::engine::{self, SharingJobs, SharingRule, SharingTimes};
 use super::evidence::{Forecasts, PairEvidence};
 use super::policy::SharingPolicy;
@@ -223,49 +222,6 @@ fn fewest(mut low: u32, mut high: u32, enough: &dyn Fn(u32) -> Result<bool>) -> 
         }
     }
     Ok(high)
-}
-
-/// Job types in classes in which every two may share, the largest first; types that go with nobody are in none.
-pub fn classes(rule: &SharingRule, kinds: usize) -> Vec<Vec<usize>> {
-    let may = |a: usize, b: usize| {
-        let of = |a: usize, b: usize| rule.preference(u16::try_from(a).ok()?, u16::try_from(b).ok()?);
-        of(a, b).is_some() && of(b, a).is_some()
-    };
-    let mut left: Vec<usize> = (0..kinds).filter(|kind| may(*kind, *kind)).collect();
-    let mut found = Vec::new();
-    while !left.is_empty() {
-        let partners = |kind: usize| left.iter().filter(|other| may(kind, **other)).count();
-        let mut order = left.clone();
-        order.sort_by_key(|kind| (std::cmp::Reverse(partners(*kind)), *kind));
-        let mut class: Vec<usize> = Vec::new();
-        for kind in order {
-            if class.iter().all(|other| may(kind, *other)) {
-                class.push(kind);
-            }
-        }
-        left.retain(|kind| !class.contains(kind));
-        class.sort_unstable();
-        found.push(class);
-    }
-    found.sort_by_key(|class| std::cmp::Reverse(class.len()));
-    found
-}
-
-/// The rule under which types share within their class alone.
-fn rule_of_classes(rule: &SharingRule, classes: &[Vec<usize>], kinds: usize) -> SharingRule {
-    let mut narrow = SharingRule::exclusive(kinds);
-    narrow.trial = rule.trial;
-    for class in classes {
-        for a in class {
-            for b in class {
-                let (Ok(x), Ok(y)) = (u16::try_from(*a), u16::try_from(*b)) else { continue };
-                if let Some(preference) = rule.preference(x, y) {
-                    narrow.allow(*a, *b, preference);
-                }
-            }
-        }
-    }
-    narrow
 }
 
 /// A candidate of the choice, on the earlier jobs.
@@ -593,23 +549,6 @@ fn losses(jobs: &SharingJobs, which: &[usize], base: &[SharingTimes], times: &[S
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn classes_are_those_in_which_every_two_may_share() {
-        // 0, 1 and 2 go with each other, 3 with 2 and itself, 4 with all but itself.
-        let mut rule = SharingRule::exclusive(5);
-        let mut both = |a: usize, b: usize| {
-            rule.allow(a, b, 0);
-            rule.allow(b, a, 0);
-        };
-        for (a, b) in [(0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2), (2, 3), (3, 3), (4, 0), (4, 1), (4, 2), (4, 3)] {
-            both(a, b);
-        }
-        let found = classes(&rule, 5);
-        assert_eq!(found, vec![vec![0, 1, 2], vec![3]]);
-        let narrow = rule_of_classes(&rule, &found, 5);
-        assert_eq!((narrow.preference(0, 2), narrow.preference(2, 3), narrow.preference(4, 0)), (Some(0), None, None));
-    }
 
     #[test]
     fn what_is_known_at_a_moment_ends_there() {
