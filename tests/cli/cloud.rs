@@ -57,7 +57,8 @@ fn prices_come_with_a_trace_or_beside_it() {
     let bare = folder.file("us-east-1a_v100_1.json", &regular(1));
     let list = vec!["1.0"; 480].join(", ");
     let own = regular(1).replace("1800}", "1800, \"on_demand_price\": 4}").replace("\"data\"", &format!("\"prices\": [{list}], \"data\""));
-    let own = folder.file("own/us-east-1a_v100_1.json", &own);
+    let other_folder = Folder::new();
+    let own = other_folder.file("us-east-1a_v100_1.json", &own);
     let lists = folder.file("lists.json", &format!("{{\"us-east-1a_v100_1\": [{list}]}}"));
     let entry = |zone: &str, price: &str, at: &str| {
         format!("{{\"AvailabilityZone\": \"{zone}\", \"InstanceType\": \"p3.2xlarge\", \"ProductDescription\": \"Linux/UNIX\", \"SpotPrice\": \"{price}\", \"Timestamp\": \"{at}\"}}")
@@ -136,7 +137,8 @@ fn two_zones_are_one_job() {
     let spot = std::fs::read_to_string(folder.path("tasks/deadline-spot.yaml")).unwrap();
     assert!(spot.contains("ordered") && spot.contains("us-west-2a") && spot.contains("us-east-1a"), "{spot}");
     assert!(std::fs::read_to_string(folder.path("tasks/NOTES.txt")).unwrap().contains("Zones for spot, in order"));
-    let again = folder.file("more/us-east-1a_v100_1.json", &regular(1));
+    let other_folder = Folder::new();
+    let again = other_folder.file("us-east-1a_v100_1.json", &regular(1));
     let twice = tracecast(&["backtest", "cloud", &one, &again, "--regions", "together", "--work", "12h"]);
     assert!(stderr(&twice).contains("us-east-1a comes twice"), "{}", stderr(&twice));
 }
