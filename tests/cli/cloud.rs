@@ -56,12 +56,16 @@ fn prices_come_with_a_trace_or_beside_it() {
     let folder = Folder::new();
     let bare = folder.file("us-east-1a_v100_1.json", &regular(1));
     let list = vec!["1.0"; 480].join(", ");
-    let own = regular(1).replace("1800}", "1800, \"on_demand_price\": 4}").replace("\"data\"", &format!("\"prices\": [{list}], \"data\""));
+    let own = regular(1)
+        .replace("1800}", "1800, \"on_demand_price\": 4}")
+        .replace("\"data\"", &format!("\"prices\": [{list}], \"data\""));
     let other_folder = Folder::new();
     let own = other_folder.file("us-east-1a_v100_1.json", &own);
     let lists = folder.file("lists.json", &format!("{{\"us-east-1a_v100_1\": [{list}]}}"));
     let entry = |zone: &str, price: &str, at: &str| {
-        format!("{{\"AvailabilityZone\": \"{zone}\", \"InstanceType\": \"p3.2xlarge\", \"ProductDescription\": \"Linux/UNIX\", \"SpotPrice\": \"{price}\", \"Timestamp\": \"{at}\"}}")
+        format!(
+            "{{\"AvailabilityZone\": \"{zone}\", \"InstanceType\": \"p3.2xlarge\", \"ProductDescription\": \"Linux/UNIX\", \"SpotPrice\": \"{price}\", \"Timestamp\": \"{at}\"}}"
+        )
     };
     let history = folder.file(
         "history.json",
@@ -131,7 +135,20 @@ fn two_zones_are_one_job() {
     assert!((least(&free) - 1.0 / 3.0).abs() < 1e-12 && least(&dear) > 0.5, "{} {}", least(&free), least(&dear));
     assert!(free["policies"].as_array().unwrap().iter().any(|policy| policy["name"] == "sky_nomad"));
     let tasks = folder.path("tasks");
-    let ask = ["plan", "cloud", &one, &two, "--regions", "together", "--slack", "0.6", "--starts", "2", "--checkpoint-gb", "0"];
+    let ask = [
+        "plan",
+        "cloud",
+        &one,
+        &two,
+        "--regions",
+        "together",
+        "--slack",
+        "0.6",
+        "--starts",
+        "2",
+        "--checkpoint-gb",
+        "0",
+    ];
     let answer = of(&tracecast(&[&ask[..], &JOB, &["--emit-to", &tasks, "--format", "json"]].concat()));
     assert_eq!(answer["zones"]["order"].as_array().map(Vec::len), Some(2), "{}", answer["zones"]);
     let spot = std::fs::read_to_string(folder.path("tasks/deadline-spot.yaml")).unwrap();

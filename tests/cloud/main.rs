@@ -9,7 +9,7 @@ use tracecast_planner::cloud::backtest::{BySlack, CloudBacktest, TOGETHER, backt
 use tracecast_planner::cloud::plan::CloudPlanAnswer;
 use tracecast_planner::cloud::policy::CloudPolicy;
 use tracecast_planner::cloud::price_book::PriceBook;
-use tracecast_planner::cloud::request::{CloudRequest, Together};
+use tracecast_planner::cloud::request::{CloudRequest, ZonesTogether};
 use tracecast_tests::{read, real_trace};
 
 /// One V100 in thirteen zones: nine from February 2023, four from April.
@@ -120,7 +120,7 @@ fn priced() -> Option<Vec<SpotSeries>> {
 fn together(slacks: &[f64], starts: usize) -> CloudRequest {
     CloudRequest {
         work_ms: 50 * 3_600_000,
-        together: Some(Together { checkpoint_gb: 50.0, egress_usd_per_gb: 0.02 }),
+        together: Some(ZonesTogether { checkpoint_gb: 50.0, egress_usd_per_gb: 0.02 }),
         ..request(slacks, starts, 1)
     }
 }
@@ -136,7 +136,10 @@ fn a_job_over_nine_zones_costs_little_more_than_the_optimum() {
     assert!(found.cells.iter().all(|cell| cell.misses == 0 && cell.over_omniscient_mean > -1e-12));
     for tally in &found.policies {
         for at in &tally.by_slack {
-            println!("{:?} {} {:.4} {:.4} {}", tally.name, at.slack, at.cost_ratio_mean, at.over_omniscient_mean, at.misses);
+            println!(
+                "{:?} {} {:.4} {:.4} {}",
+                tally.name, at.slack, at.cost_ratio_mean, at.over_omniscient_mean, at.misses
+            );
         }
     }
     let mean = |policy: CloudPolicy| of(&found, policy).iter().map(|at| at.over_omniscient_mean).sum::<f64>() / 3.0;

@@ -10,7 +10,7 @@ use tracecast_planner::cloud::availability::{SpotSeries, names};
 use tracecast_planner::cloud::emit::sky_pilot;
 use tracecast_planner::cloud::plan::CloudPlanAnswer;
 use tracecast_planner::cloud::price_book::{self, PriceBook};
-use tracecast_planner::cloud::request::{CloudRequest, Together};
+use tracecast_planner::cloud::request::{CloudRequest, ZonesTogether};
 
 use crate::args::{Reading, duration};
 use crate::cmd::answer::{self, Answering};
@@ -92,7 +92,10 @@ fn amount(text: &str) -> Result<f64, &'static str> {
 }
 
 fn usd(text: &str) -> Result<f64, &'static str> {
-    text.parse().ok().filter(|price: &f64| *price > 0.0 && price.is_finite()).ok_or("write a price above 0, such as 3.06")
+    text.parse()
+        .ok()
+        .filter(|price: &f64| *price > 0.0 && price.is_finite())
+        .ok_or("write a price above 0, such as 3.06")
 }
 
 impl Spot {
@@ -115,10 +118,8 @@ impl Spot {
             price_ratio: self.price_ratio,
             starts,
             need: self.need,
-            together: (self.regions == Regions::Together).then_some(Together {
-                checkpoint_gb: self.checkpoint_gb,
-                egress_usd_per_gb: self.egress_price,
-            }),
+            together: (self.regions == Regions::Together)
+                .then_some(ZonesTogether { checkpoint_gb: self.checkpoint_gb, egress_usd_per_gb: self.egress_price }),
         }
     }
 

@@ -11,7 +11,7 @@ use tracecast_analytics::trace::SourceRecord;
 use super::availability::SpotSeries;
 use super::backtest::{CloudBacktest, PolicyTally, TOGETHER, backtest};
 use super::policy::CloudPolicy;
-use super::request::{CloudRequest, Together};
+use super::request::{CloudRequest, ZonesTogether};
 use crate::error::Result;
 
 /// Version of the JSON.
@@ -73,7 +73,8 @@ pub fn json_schema() -> serde_json::Value {
 /// What is said of traces before anything is believed of them.
 pub(super) fn notes(series: &[SpotSeries]) -> Vec<String> {
     let mut notes = vec!["Availability is taken as known at each tick without asking for an instance.".to_owned()];
-    let unpriced = series.iter().filter(|zone| zone.price.as_ref().is_none_or(|price| price.spot.iter().all(Option::is_none)));
+    let unpriced =
+        series.iter().filter(|zone| zone.price.as_ref().is_none_or(|price| price.spot.iter().all(Option::is_none)));
     if unpriced.count() > 0 {
         notes.push("Where no price is known, that of spot is taken as constant.".to_owned());
     }
@@ -109,7 +110,7 @@ pub(super) fn notes(series: &[SpotSeries]) -> Vec<String> {
 }
 
 /// What moving between zones is taken to cost.
-pub(super) fn moving(together: &Together) -> String {
+pub(super) fn moving(together: &ZonesTogether) -> String {
     format!(
         "All traces are zones of one job and begin at the same moment. To move costs a changeover, and to another region {} dollars for a checkpoint of {} GB; without prices, spot costs 1 dollar an hour.",
         format::float(together.egress(), 2),

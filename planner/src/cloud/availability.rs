@@ -106,7 +106,8 @@ impl SpotSeries {
 
     /// Whether at least `need` instances can be had, at a price that is known if prices are, tick by tick.
     pub fn up(&self, need: u32) -> Vec<bool> {
-        let priced = |tick: usize| self.price.as_ref().is_none_or(|price| matches!(price.spot.get(tick), Some(Some(_))));
+        let priced =
+            |tick: usize| self.price.as_ref().is_none_or(|price| matches!(price.spot.get(tick), Some(Some(_))));
         self.counts.iter().enumerate().map(|(tick, count)| *count >= f64::from(need) && priced(tick)).collect()
     }
 

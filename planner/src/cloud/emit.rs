@@ -26,7 +26,8 @@ fn infra(zone: &str) -> Option<String> {
 pub fn sky_pilot(answer: &CloudPlanAnswer) -> Vec<(String, String)> {
     let place = answer.zone.as_deref().and_then(infra);
     // Several zones: spot in their order, on-demand where it is begun.
-    let order: Vec<String> = answer.zones.iter().flat_map(|zones| &zones.order).filter_map(|zone| infra(zone)).collect();
+    let order: Vec<String> =
+        answer.zones.iter().flat_map(|zones| &zones.order).filter_map(|zone| infra(zone)).collect();
     let list = answer.zones.as_ref().map(|zones| infra(&zones.on_demand_zone));
     let task = |name: &str, spot: bool, what: &str| {
         let mut resources = json!({ "use_spot": spot });

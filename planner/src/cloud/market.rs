@@ -1,7 +1,7 @@
 //! One job with a deadline over several zones: the contract that every policy over zones, the programme and the optimum keep to.
 //!
 //! It is the contract of [one zone](super::job) with places and dollars. At the beginning of a tick the job sees in which zones spot can be had, and what it costs
-//! there in this tick. It then holds one thing for the tick ([`Held`]): nothing, a spot instance in a zone that has it, or an on-demand instance in any zone.
+//! there in this tick. It then holds one thing for the tick ([`ZoneHolding`]): nothing, a spot instance in a zone that has it, or an on-demand instance in any zone.
 //! Whoever takes another instance than the one held pays a changeover, in which the work stands still, wherever the instance is. The **checkpoint** lies in
 //! the region in which an instance was begun last. To begin in another region moves it there, and costs the **egress**: its size times a price per gigabyte.
 //! The first instance has nothing to move. Moving within a region is free, and the time it takes is in the changeover.
@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 
 /// What a job over zones holds for a tick; zones by their position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Held {
+pub enum ZoneHolding {
     /// Nothing: it waits.
     Idle,
     /// A spot instance in a zone.
@@ -30,7 +30,7 @@ pub enum Held {
     OnDemand(usize),
 }
 
-impl Held {
+impl ZoneHolding {
     /// Where it is.
     pub fn zone(self) -> Option<usize> {
         match self {
@@ -99,8 +99,13 @@ impl Market {
     pub fn of(series: &[SpotSeries], need: u32, ratio: f64, egress: f64) -> Result<Self> {
         let Some(first) = series.first() else { return Err(Error::NoScenario("no trace is named; name at least one")) };
         if let Some(other) = series.iter().find(|zone| zone.tick_ms != first.tick_ms) {
-            let found = format!("{} has ticks of {} ms, and {} of {} ms", first.name, first.tick_ms, other.name, other.tick_ms);
-            return Err(wrong(series, found, "name traces of one series of samples, or tell the time between samples with --gap"));
+            let found =
+                format!("{} has ticks of {} ms, and {} of {} ms", first.name, first.tick_ms, other.name, other.tick_ms);
+            return Err(wrong(
+                series,
+                found,
+                "name traces of one series of samples, or tell the time between samples with --gap",
+            ));
         }
         for (at, zone) in series.iter().enumerate() {
             if zone.zone.is_some() && series.iter().take(at).any(|other| other.zone == zone.zone) {
@@ -164,9 +169,10 @@ impl Market {
         let last = self.sight(self.ticks.saturating_sub(1));
         let mut longer = self.clone();
         for up in ticks {
-            longer.up.extend((0..self.places.names.len()).map(|zone| {
-                up.get(zone).copied().unwrap_or(false) && last.costs(zone).is_finite()
-            }));
+            longer.up.extend(
+                (0..self.places.names.len())
+                    .map(|zone| up.get(zone).copied().unwrap_or(false) && last.costs(zone).is_finite()),
+            );
             longer.price.extend((0..self.places.names.len()).map(|zone| last.costs(zone)));
             longer.ticks += 1;
         }
@@ -212,7 +218,9 @@ impl Places {
 
     /// The zone in which on-demand for so long costs least, egress included; of equals the first.
     pub fn cheapest(&self, at: Option<usize>, ms: i64) -> usize {
-        let cost = |zone: usize| dollars(self.on_demand.get(zone).copied().unwrap_or(f64::INFINITY), ms) + self.moves(at, zone);
+        let cost = |zone: usize| {
+            dollars(self.on_demand.get(zone).copied().unwrap_or(f64::INFINITY), ms) + self.moves(at, zone)
+        };
         (0..self.names.len()).min_by(|a, b| cost(*a).total_cmp(&cost(*b))).unwrap_or(0)
     }
 
@@ -238,7 +246,7 @@ pub struct ZonesView<'a> {
     /// Work left, milliseconds.
     pub work_ms: i64,
     /// What is held from the tick before.
-    pub held: Held,
+    pub held: ZoneHolding,
     /// What is left of its changeover, milliseconds.
     pub setup_ms: i64,
     /// Region of the checkpoint, if there is one.
@@ -251,13 +259,13 @@ pub struct ZonesView<'a> {
 
 impl ZonesView<'_> {
     /// Whether `wanted` leaves enough time for on-demand from the next tick on.
-    pub fn safe(&self, job: &DeadlineJob, wanted: Held) -> bool {
+    pub fn safe(&self, job: &DeadlineJob, wanted: ZoneHolding) -> bool {
         let setup = if wanted == self.held { self.setup_ms } else { job.changeover_ms };
         match wanted {
-            Held::OnDemand(_) => self.work_ms + setup <= self.left_ms,
-            Held::Idle => self.work_ms + job.changeover_ms <= self.left_ms - self.tick_ms,
-            Held::Spot(_) if setup + self.work_ms <= self.tick_ms => setup + self.work_ms <= self.left_ms,
-            Held::Spot(_) => {
+            ZoneHolding::OnDemand(_) => self.work_ms + setup <= self.left_ms,
+            ZoneHolding::Idle => self.work_ms + job.changeover_ms <= self.left_ms - self.tick_ms,
+            ZoneHolding::Spot(_) if setup + self.work_ms <= self.tick_ms => setup + self.work_ms <= self.left_ms,
+            ZoneHolding::Spot(_) => {
                 let done = (self.tick_ms - setup).max(0);
                 self.work_ms - done + job.changeover_ms <= self.left_ms - self.tick_ms
             }
@@ -268,7 +276,7 @@ impl ZonesView<'_> {
 /// A policy over zones: it is asked once a tick, in order, and sees nothing of the future.
 pub trait ZonesPilot {
     /// What to hold for the tick that begins. Spot where there is none counts as waiting.
-    fn hold(&mut self, job: &DeadlineJob, places: &Places, view: &ZonesView<'_>) -> Held;
+    fn hold(&mut self, job: &DeadlineJob, places: &Places, view: &ZonesView<'_>) -> ZoneHolding;
 }
 
 /// Runs a job over the zones from tick `start` on, under a policy and the safety net. Its costs are dollars. `seen` is told what each tick held.
@@ -277,14 +285,19 @@ pub fn travel(
     market: &Market,
     start: usize,
     job: &DeadlineJob,
-    seen: &mut dyn FnMut(Held),
+    seen: &mut dyn FnMut(ZoneHolding),
 ) -> JobRun {
     walk(pilot, market, start, job, true, seen)
 }
 
 /// As [`travel`], without the safety net: for a way that was chosen with all known.
 #[cfg(test)]
-pub(super) fn travel_without_net(pilot: &mut dyn ZonesPilot, market: &Market, start: usize, job: &DeadlineJob) -> JobRun {
+pub(super) fn travel_without_net(
+    pilot: &mut dyn ZonesPilot,
+    market: &Market,
+    start: usize,
+    job: &DeadlineJob,
+) -> JobRun {
     walk(pilot, market, start, job, false, &mut |_| ())
 }
 
@@ -294,40 +307,40 @@ fn walk(
     start: usize,
     job: &DeadlineJob,
     net: bool,
-    seen: &mut dyn FnMut(Held),
+    seen: &mut dyn FnMut(ZoneHolding),
 ) -> JobRun {
     let mut run = JobRun::default();
     let (places, tick_ms) = (&market.places, market.places.tick_ms);
-    let (mut work_ms, mut setup_ms, mut held, mut at) = (job.work_ms, 0, Held::Idle, None);
+    let (mut work_ms, mut setup_ms, mut held, mut at) = (job.work_ms, 0, ZoneHolding::Idle, None);
     for tick in 0..job.ticks(tick_ms) {
         let elapsed_ms = tick as i64 * tick_ms;
         let left_ms = job.deadline_ms - elapsed_ms;
         let sight = market.sight(start + tick);
-        if let Held::Spot(zone) = held
+        if let ZoneHolding::Spot(zone) = held
             && !sight.has(zone)
         {
-            (held, setup_ms) = (Held::Idle, 0);
+            (held, setup_ms) = (ZoneHolding::Idle, 0);
             run.lost += 1;
         }
         let view = ZonesView { elapsed_ms, left_ms, work_ms, held, setup_ms, at, sight, tick_ms };
         let mut next = pilot.hold(job, places, &view);
         let can = match next {
-            Held::Idle => true,
-            Held::Spot(zone) => sight.has(zone),
-            Held::OnDemand(zone) => zone < places.names.len(),
+            ZoneHolding::Idle => true,
+            ZoneHolding::Spot(zone) => sight.has(zone),
+            ZoneHolding::OnDemand(zone) => zone < places.names.len(),
         };
         if !can {
-            next = Held::Idle;
+            next = ZoneHolding::Idle;
         }
         if net && !view.safe(job, next) {
             next = match held {
-                Held::OnDemand(_) => held,
-                _ => Held::OnDemand(places.cheapest(at, work_ms + job.changeover_ms)),
+                ZoneHolding::OnDemand(_) => held,
+                _ => ZoneHolding::OnDemand(places.cheapest(at, work_ms + job.changeover_ms)),
             };
         }
         if next != held {
-            setup_ms = if next == Held::Idle { 0 } else { job.changeover_ms };
-            run.changeovers += usize::from(next != Held::Idle);
+            setup_ms = if next == ZoneHolding::Idle { 0 } else { job.changeover_ms };
+            run.changeovers += usize::from(next != ZoneHolding::Idle);
             held = next;
             if let Some(zone) = next.zone() {
                 run.cost += places.moves(at, zone);
@@ -337,12 +350,12 @@ fn walk(
         seen(held);
         let used = tick_ms.min(left_ms).min(setup_ms + work_ms);
         match held {
-            Held::Idle => continue,
-            Held::Spot(zone) => {
+            ZoneHolding::Idle => continue,
+            ZoneHolding::Spot(zone) => {
                 run.spot_ms += used;
                 run.cost += dollars(sight.costs(zone), used);
             }
-            Held::OnDemand(zone) => {
+            ZoneHolding::OnDemand(zone) => {
                 run.on_demand_ms += used;
                 run.cost += dollars(places.on_demand.get(zone).copied().unwrap_or(f64::INFINITY), used);
             }
@@ -367,11 +380,11 @@ pub(super) mod tests {
 
     /// A policy that holds what a list says, tick by tick, and then waits.
     #[derive(Debug, Clone)]
-    pub(in super::super) struct Listed(pub(in super::super) std::vec::IntoIter<Held>);
+    pub(in super::super) struct Listed(pub(in super::super) std::vec::IntoIter<ZoneHolding>);
 
     impl ZonesPilot for Listed {
-        fn hold(&mut self, _: &DeadlineJob, _: &Places, _: &ZonesView<'_>) -> Held {
-            self.0.next().unwrap_or(Held::Idle)
+        fn hold(&mut self, _: &DeadlineJob, _: &Places, _: &ZonesView<'_>) -> ZoneHolding {
+            self.0.next().unwrap_or(ZoneHolding::Idle)
         }
     }
 
@@ -390,14 +403,14 @@ pub(super) mod tests {
 
     #[test]
     fn the_worked_example() {
-        use Held::{Idle, Spot};
+        use ZoneHolding::{Idle, Spot};
         let rows: Vec<(Vec<bool>, Vec<f64>)> = [(true, false), (false, true), (true, false), (false, false)]
             .iter()
             .map(|(a, b)| (vec![*a, *b], vec![1.0, 1.0]))
             .collect();
         let market = Market::from_rows(places(&[0, 1], &[3.0, 3.0], 1.0, HOUR), &rows);
         let job = DeadlineJob { work_ms: 2 * HOUR, deadline_ms: 4 * HOUR, changeover_ms: 0, price_ratio: 3.0 };
-        let cost = |way: Vec<Held>| travel(&mut Listed(way.into_iter()), &market, 0, &job, &mut |_| ());
+        let cost = |way: Vec<ZoneHolding>| travel(&mut Listed(way.into_iter()), &market, 0, &job, &mut |_| ());
         let (stays, moves) = (cost(vec![Spot(0), Idle, Spot(0)]), cost(vec![Spot(0), Spot(1)]));
         assert!(!stays.missed && (stays.cost - 2.0).abs() < 1e-12 && (moves.cost - 3.0).abs() < 1e-12);
         assert_eq!(moves.changeovers, 2);
@@ -411,10 +424,10 @@ pub(super) mod tests {
         let rows = vec![(vec![false, false], vec![1.0, 1.0]); 3];
         let market = Market::from_rows(places(&[0, 1], &[4.0, 3.0], 0.5, HOUR), &rows);
         let mut held = Vec::new();
-        let way = vec![Held::OnDemand(0), Held::OnDemand(1), Held::Idle];
+        let way = vec![ZoneHolding::OnDemand(0), ZoneHolding::OnDemand(1), ZoneHolding::Idle];
         let run = travel(&mut Listed(way.into_iter()), &market, 0, &job, &mut |of| held.push(of));
         assert!(!run.missed && (run.cost - 12.0).abs() < 1e-12);
-        assert_eq!(held, [Held::OnDemand(0); 3]);
+        assert_eq!(held, [ZoneHolding::OnDemand(0); 3]);
         // Left to itself, the net begins where it costs least.
         let run = travel(&mut Listed(Vec::new().into_iter()), &market, 0, &job, &mut |_| ());
         assert!((run.cost - 9.0).abs() < 1e-12);

@@ -5,7 +5,7 @@
 //! * [`job`]: the contract: what a tick costs, and the safety net that keeps the deadline;
 //! * [`rule`]: policies without probabilities; [`phases`] and [`programme`]: availability learned, and the programme that decides with it;
 //! * [`optimum`]: the least cost if all were known;
-//! * [`market`]: the same contract over several zones, with prices and a checkpoint that moves; [`zones_rule`] and [`zones_programme`]: policies over
+//! * [`market`]: the same contract over several zones, with prices and a checkpoint that moves; [`zones_rule`], [`pool`] and [`zones_programme`]: policies over
 //!   zones; [`zones_optimum`]: the least cost over zones; [`zones`]: all of them tried; [`zones_plan`]: what to do now;
 //! * [`policy`]: the candidates, tried on a window; [`backtest`] and its [`answer`]: over many starts;
 //! * [`plan`]: chosen on earlier windows, reported on later ones, decided forward from the end of the data; [`emit`]: as SkyPilot tasks.
@@ -22,7 +22,7 @@ pub mod optimum;
 pub mod phases;
 pub mod plan;
 pub mod policy;
-mod pool;
+pub mod pool;
 pub mod price;
 pub mod price_book;
 pub mod programme;

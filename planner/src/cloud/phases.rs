@@ -266,10 +266,8 @@ impl Phases {
         let shares = self.start().0;
         let of = |up: bool| -> (f64, f64) {
             let share: f64 = self.of(up).map(|phase| shares[phase]).sum();
-            let leaves: f64 = self
-                .of(up)
-                .map(|from| shares[from] * self.of(!up).map(|to| self.chances[from][to]).sum::<f64>())
-                .sum();
+            let leaves: f64 =
+                self.of(up).map(|from| shares[from] * self.of(!up).map(|to| self.chances[from][to]).sum::<f64>()).sum();
             (share, leaves / share.max(f64::MIN_POSITIVE))
         };
         let (up, goes) = of(true);

@@ -426,10 +426,7 @@ impl CloudPlanAnswer {
         if let Some(zones) = &self.zones {
             doing = doing.with_table(zones_table(zones));
         }
-        report.sections = vec![
-            doing,
-            Section::new("cloud-candidates", "What was chosen from").with_table(table),
-        ];
+        report.sections = vec![doing, Section::new("cloud-candidates", "What was chosen from").with_table(table)];
         report
     }
 }

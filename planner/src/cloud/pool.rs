@@ -207,7 +207,8 @@ impl Pool {
 
     fn fill(&mut self) {
         self.values = vec![0.0; (self.works + 1) * (self.spares + 1) * STATES];
-        let (whole, part) = if self.steps.setup < 1.0 { (0, self.steps.setup) } else { (self.steps.setup as usize, 0.0) };
+        let (whole, part) =
+            if self.steps.setup < 1.0 { (0, self.steps.setup) } else { (self.steps.setup as usize, 0.0) };
         let reserve = self.steps.reserve as usize;
         for spare in 0..=self.spares {
             let place = self.place(0, spare);
@@ -216,7 +217,8 @@ impl Pool {
         }
         for work in 1..=self.works {
             for spare in 0..=self.spares {
-                let at = |work: usize, spare: usize, state: usize| f64::from(self.values[self.place(work, spare) + state]);
+                let at =
+                    |work: usize, spare: usize, state: usize| f64::from(self.values[self.place(work, spare) + state]);
                 // Where beginning leads: after a changeover of whole steps, or of a part of one.
                 let begun = |state: usize| {
                     if whole > 0 {
@@ -231,7 +233,8 @@ impl Pool {
                 let either = |chance: f64, up: f64, down: f64| chance * up + (1.0 - chance) * down;
                 let up_next = [self.comes, 1.0 - self.goes];
                 let list = |kind: usize, work: usize| {
-                    self.list + either(up_next[kind], at(work - 1, spare, ON_DEMAND[1]), at(work - 1, spare, ON_DEMAND[0]))
+                    self.list
+                        + either(up_next[kind], at(work - 1, spare, ON_DEMAND[1]), at(work - 1, spare, ON_DEMAND[0]))
                 };
                 let mut idle = [NEVER; 2];
                 for (kind, cost) in idle.iter_mut().enumerate() {
@@ -239,7 +242,8 @@ impl Pool {
                         *cost = self.list * paid + either(up_next[kind], begun(ON_DEMAND[1]), begun(ON_DEMAND[0]));
                     }
                     if spare > reserve {
-                        *cost = cost.min(either(up_next[kind], at(work, spare - 1, IDLE[1]), at(work, spare - 1, IDLE[0])));
+                        *cost =
+                            cost.min(either(up_next[kind], at(work, spare - 1, IDLE[1]), at(work, spare - 1, IDLE[0])));
                     }
                 }
                 let lost = |of: [f64; 2]| either(self.up_when_lost, of[1], of[0]);
@@ -247,8 +251,10 @@ impl Pool {
                     let kept = self.kept.powi(paid as i32);
                     let late = if spare > 0 { spare - paid.min(spare as f64) as usize } else { 0 };
                     let gone = lost(IDLE.map(|state| at(work, late, state)));
-                    let gone = if part > 0.0 || whole > 0 { gone } else { lost(IDLE.map(|state| at(work - 1, spare, state))) };
-                    let spot = self.moves + self.price * paid * (1.0 + kept) / 2.0 + kept * begun(SPOT) + (1.0 - kept) * gone;
+                    let gone =
+                        if part > 0.0 || whole > 0 { gone } else { lost(IDLE.map(|state| at(work - 1, spare, state))) };
+                    let spot =
+                        self.moves + self.price * paid * (1.0 + kept) / 2.0 + kept * begun(SPOT) + (1.0 - kept) * gone;
                     idle[1] = idle[1].min(spot);
                 }
                 let mut spot = NEVER;
@@ -284,7 +290,9 @@ impl Pool {
         let (low, left) = ((work as usize).min(self.works - 1), (spare as usize).min(self.spares - 1));
         let (up, on) = (work - low as f64, spare - left as f64);
         let value = |work: usize, spare: usize| f64::from(self.values[self.place(work, spare) + state]);
-        let along = |work: usize| if on > 0.0 { value(work, left) * (1.0 - on) + value(work, left + 1) * on } else { value(work, left) };
+        let along = |work: usize| {
+            if on > 0.0 { value(work, left) * (1.0 - on) + value(work, left + 1) * on } else { value(work, left) }
+        };
         along(low) * (1.0 - up) + if up > 0.0 { along(low + 1) * up } else { 0.0 }
     }
 
@@ -322,7 +330,12 @@ mod tests {
         let job = DeadlineJob { work_ms: 10 * HOUR, deadline_ms: 20 * HOUR, changeover_ms: 0, price_ratio: 3.0 };
         let zones = [standing(0.5, 0.1, 0.1); 2];
         let pool = Pool::of(&places(&[0, 1], &[3.0, 3.0], 1.0, HOUR), &zones, &Seen::default(), &job);
-        assert!((pool.comes - 0.19).abs() < 1e-9 && (pool.goes - 0.19 / 3.0).abs() < 1e-9, "{} {}", pool.comes, pool.goes);
+        assert!(
+            (pool.comes - 0.19).abs() < 1e-9 && (pool.goes - 0.19 / 3.0).abs() < 1e-9,
+            "{} {}",
+            pool.comes,
+            pool.goes
+        );
         assert!((pool.after[0].0 - 0.5).abs() < 1e-9 && (pool.after[0].1 - 1.0).abs() < 1e-9);
     }
 
@@ -332,10 +345,12 @@ mod tests {
         let job = DeadlineJob { work_ms: 10 * HOUR, deadline_ms: 20 * HOUR, changeover_ms: HOUR / 5, price_ratio: 3.0 };
         let places = places(&[0], &[3.0], 1.0, HOUR / 5);
         let steps = (10 * HOUR) as f64 / (HOUR / 5) as f64;
+        // What is spare once a changeover has passed is worth something at the end.
+        let cost = |pool: &Pool, state: usize| pool.at(steps, steps, 0.0, state) + pool.done(steps - 1.0);
         let sure = Pool::of(&places, &[standing(1.0 - 1e-9, 1e-12, 1.0)], &Seen::default(), &job);
-        assert!((sure.at(steps, steps, 0.0, IDLE[1]) - 10.2).abs() < 0.01, "{}", sure.at(steps, steps, 0.0, IDLE[1]));
+        assert!((cost(&sure, IDLE[1]) - 10.2).abs() < 0.01, "{}", cost(&sure, IDLE[1]));
         let never = Pool::of(&places, &[standing(1e-9, 0.5, 1e-9)], &Seen { down: 1e9, ..Seen::default() }, &job);
-        assert!((never.at(steps, steps, 0.0, IDLE[0]) - 30.6).abs() < 0.01, "{}", never.at(steps, steps, 0.0, IDLE[0]));
+        assert!((cost(&never, IDLE[0]) - 30.6).abs() < 0.01, "{}", cost(&never, IDLE[0]));
         let some = Pool::of(&places, &[standing(0.5, 0.1, 0.1)], &Seen::default(), &job);
         for work in 1..45 {
             for spare in 1..45 {

@@ -49,8 +49,7 @@ fn wrong(file: &str, found: String, remedy: &'static str) -> Error {
     Error::SpotTrace { file: file.to_owned(), found, remedy }
 }
 
-const FORMS: &str =
-    "give a list of prices for each zone, {\"us-east-1a_v100_1\": [1.67, …]}, or AWS's describe-spot-price-history as JSON";
+const FORMS: &str = "give a list of prices for each zone, {\"us-east-1a_v100_1\": [1.67, …]}, or AWS's describe-spot-price-history as JSON";
 
 impl PriceBook {
     /// Reads a list for each zone; nothing if the file is of another form.
@@ -85,7 +84,9 @@ impl PriceBook {
         let table = &trace.prices;
         let mut found: Vec<(Label, Vec<Quote>)> = Vec::new();
         for (row, (ts, usd_per_h)) in table.ts.iter().zip(table.usd_per_h.iter()).enumerate() {
-            let (Some("spot"), Some(at_ms), Some(zone)) = (table.kind.get(row), ts, table.zone.get(row)) else { continue };
+            let (Some("spot"), Some(at_ms), Some(zone)) = (table.kind.get(row), ts, table.zone.get(row)) else {
+                continue;
+            };
             let label = Label {
                 zone: zone.to_owned(),
                 instance: table.instance.get(row).unwrap_or_default().to_owned(),
@@ -131,8 +132,11 @@ impl PriceBook {
                 let mut of: Vec<&(Label, Vec<Quote>)> =
                     histories.iter().filter(|(label, _)| Some(&label.zone) == series.zone.as_ref()).collect();
                 if let Some(instance) = &series.instance {
-                    let same: Vec<&(Label, Vec<Quote>)> =
-                        of.iter().copied().filter(|(label, _)| label.accelerators().as_ref() == Some(instance)).collect();
+                    let same: Vec<&(Label, Vec<Quote>)> = of
+                        .iter()
+                        .copied()
+                        .filter(|(label, _)| label.accelerators().as_ref() == Some(instance))
+                        .collect();
                     of = if same.is_empty() { of } else { same };
                 }
                 match of.as_slice() {
@@ -145,7 +149,11 @@ impl PriceBook {
                         let types: Vec<&str> = several.iter().map(|(label, _)| label.instance.as_str()).collect();
                         return Err(wrong(
                             &self.name,
-                            format!("for {} it holds prices of several instance types ({})", series.name, types.join(", ")),
+                            format!(
+                                "for {} it holds prices of several instance types ({})",
+                                series.name,
+                                types.join(", ")
+                            ),
                             "keep the one that the trace is of",
                         ));
                     }
@@ -223,7 +231,10 @@ mod tests {
             let mut zone = series("us-east-1a");
             book.price(&mut zone, None).unwrap();
             let price = zone.price.unwrap();
-            assert_eq!((price.spot, price.on_demand, price.audit.missing), (vec![Some(1.0), Some(1.0), Some(1.2)], Some(3.0), 1));
+            assert_eq!(
+                (price.spot, price.on_demand, price.audit.missing),
+                (vec![Some(1.0), Some(1.0), Some(1.2)], Some(3.0), 1)
+            );
             let other = book.price(&mut series("us-east-1b"), None).unwrap_err().to_string();
             assert!(other.contains("no spot price of us-east-1b"), "{other}");
         }

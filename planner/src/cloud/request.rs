@@ -22,19 +22,19 @@ pub struct CloudRequest {
     /// Instances it needs at once.
     pub need: u32,
     /// Zones of one job, if it may move between them; else each trace is tried on its own.
-    pub together: Option<Together>,
+    pub together: Option<ZonesTogether>,
 }
 
 /// What moving between zones costs.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Together {
+pub struct ZonesTogether {
     /// Size of the checkpoint, gigabytes.
     pub checkpoint_gb: f64,
     /// Dollars that it costs to move a gigabyte to another region.
     pub egress_usd_per_gb: f64,
 }
 
-impl Together {
+impl ZonesTogether {
     /// Dollars that it costs to move the checkpoint to another region.
     pub fn egress(&self) -> f64 {
         self.checkpoint_gb * self.egress_usd_per_gb

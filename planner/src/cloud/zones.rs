@@ -23,7 +23,9 @@ pub(super) fn zones_pilot(
         CloudPolicy::Greedy | CloudPolicy::TimeSliced => Box::new(GreedyZones),
         CloudPolicy::UniformProgress => Box::new(UniformZones),
         CloudPolicy::SkyNomad => Box::new(SkyNomad::new(market, start)),
-        CloudPolicy::Markov | CloudPolicy::SemiMarkov => Box::new(ZonesProgramme::new(&market.places, learned, start, job)),
+        CloudPolicy::Markov | CloudPolicy::SemiMarkov => {
+            Box::new(ZonesProgramme::new(&market.places, learned, start, job))
+        }
         CloudPolicy::OnDemand | CloudPolicy::Omniscient => Box::new(OnDemandZones),
     }
 }
@@ -58,7 +60,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::market::tests::places;
-    use super::super::market::{Held, Places};
+    use super::super::market::{Places, ZoneHolding};
     use super::super::zones_optimum::tests::by_trying_zones;
     use super::*;
 
@@ -72,7 +74,13 @@ mod tests {
     }
 
     /// What a policy holds over the ticks from `start` on.
-    fn held(policy: CloudPolicy, places: &Places, rows: &[Row], start: usize, job: &DeadlineJob) -> (Vec<Held>, JobRun) {
+    fn held(
+        policy: CloudPolicy,
+        places: &Places,
+        rows: &[Row],
+        start: usize,
+        job: &DeadlineJob,
+    ) -> (Vec<ZoneHolding>, JobRun) {
         let market = Market::from_rows(places.clone(), rows);
         let learned = learned_zones(&market, start, job.ticks(places.tick_ms));
         let mut pilot = zones_pilot(policy, &market, &learned, start, job);
@@ -145,10 +153,10 @@ mod tests {
                 for _ in 0..ticks {
                     let (held, _) = held(policy, &places, &ahead, 0, &job);
                     let known = held.get(..ahead.len().min(held.len())).unwrap_or_default();
-                    let last = known.last().copied().unwrap_or(Held::Idle);
-                    let on = known.iter().rev().take_while(|of| **of == last && matches!(of, Held::Spot(_))).count();
+                    let last = known.last().copied().unwrap_or(ZoneHolding::Idle);
+                    let on = known.iter().rev().take_while(|of| **of == last && matches!(of, ZoneHolding::Spot(_))).count();
                     let dies = on >= patience;
-                    let up = [0, 1].map(|zone| !(dies && (all_at_once || last == Held::Spot(zone))));
+                    let up = [0, 1].map(|zone| !(dies && (all_at_once || last == ZoneHolding::Spot(zone))));
                     ahead.push((up.to_vec(), vec![1.0, 1.0]));
                 }
                 let (_, run) = held(policy, &places, &ahead, 0, &job);

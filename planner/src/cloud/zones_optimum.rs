@@ -148,7 +148,7 @@ pub(super) mod tests {
     use proptest::prelude::*;
 
     use super::super::market::tests::{Listed, places};
-    use super::super::market::{Held, Places, travel_without_net};
+    use super::super::market::{Places, ZoneHolding, travel_without_net};
     use super::*;
 
     /// The least cost over every way to hold something in each tick, by trying them all with the contract itself.
@@ -156,13 +156,13 @@ pub(super) mod tests {
         let zones = market.places.names.len();
         let (ticks, choices) = (job.ticks(market.places.tick_ms), 2 * zones + 1);
         let held = |choice: usize| match choice {
-            0 => Held::Idle,
-            spot if spot <= zones => Held::Spot(spot - 1),
-            demand => Held::OnDemand(demand - zones - 1),
+            0 => ZoneHolding::Idle,
+            spot if spot <= zones => ZoneHolding::Spot(spot - 1),
+            demand => ZoneHolding::OnDemand(demand - zones - 1),
         };
         let mut least = f64::INFINITY;
         for number in 0..choices.pow(ticks as u32) {
-            let way: Vec<Held> =
+            let way: Vec<ZoneHolding> =
                 (0..ticks).map(|tick| held(number / choices.pow(tick as u32) % choices)).collect();
             let run = travel_without_net(&mut Listed(way.into_iter()), market, start, job);
             if !run.missed {
@@ -173,7 +173,7 @@ pub(super) mod tests {
     }
 
     /// What the optimum holds: the programme that decides with all known.
-    fn with_foresight(market: &Market, start: usize, job: &DeadlineJob) -> Vec<Held> {
+    fn with_foresight(market: &Market, start: usize, job: &DeadlineJob) -> Vec<ZoneHolding> {
         let grid = Grid::of(market.places.tick_ms, job).unwrap();
         let mut solved: Vec<Solved> = Vec::new();
         solve(&grid, market, start, |_, run, idle, none| {
@@ -216,9 +216,9 @@ pub(super) mod tests {
                 }
             }
             held.push(match mode {
-                None => Held::Idle,
-                Some(zone) if zone < zones => Held::Spot(zone),
-                Some(mode) => Held::OnDemand(on_demand[mode - zones]),
+                None => ZoneHolding::Idle,
+                Some(zone) if zone < zones => ZoneHolding::Spot(zone),
+                Some(mode) => ZoneHolding::OnDemand(on_demand[mode - zones]),
             });
             if mode.is_some() {
                 need = need.saturating_sub(if tick + 1 == grid.ticks { grid.last } else { grid.tick });

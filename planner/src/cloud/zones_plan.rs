@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::job::{DeadlineJob, FromNow, Holding};
-use super::market::{Held, Market, travel};
+use super::market::{Market, ZoneHolding, travel};
 use super::policy::CloudPolicy;
 use super::zones::zones_pilot;
 use super::zones_programme::learned_zones;
@@ -48,11 +48,11 @@ pub struct ZonesNow {
     pub zones: Vec<PlannedZone>,
 }
 
-fn holding(held: Held) -> Holding {
+fn holding(held: ZoneHolding) -> Holding {
     match held {
-        Held::Idle => Holding::Idle,
-        Held::Spot(_) => Holding::Spot,
-        Held::OnDemand(_) => Holding::OnDemand,
+        ZoneHolding::Idle => Holding::Idle,
+        ZoneHolding::Spot(_) => Holding::Spot,
+        ZoneHolding::OnDemand(_) => Holding::OnDemand,
     }
 }
 
@@ -62,18 +62,18 @@ pub(super) fn zones_from_now(market: &Market, policy: CloudPolicy, job: &Deadlin
     let (start, zones, tick_ms) = (market.ticks, places.names.len(), places.tick_ms);
     let last: Vec<bool> = (0..zones).map(|zone| market.sight(start.saturating_sub(1)).has(zone)).collect();
     let learned = learned_zones(market, start, job.ticks(tick_ms));
-    let asked = |ticks: &[Vec<bool>]| -> Vec<Held> {
+    let asked = |ticks: &[Vec<bool>]| -> Vec<ZoneHolding> {
         let market = market.followed_by(ticks);
         let mut pilot = zones_pilot(policy, &market, &learned, start, job);
         let mut held = Vec::new();
         travel(pilot.as_mut(), &market, start, job, &mut |of| held.push(of));
         held
     };
-    let first = |up: &[bool]| asked(&[up.to_vec()]).first().copied().unwrap_or(Held::Idle);
+    let first = |up: &[bool]| asked(&[up.to_vec()]).first().copied().unwrap_or(ZoneHolding::Idle);
     let now = first(&last);
     let (all, none) = (vec![true; zones], vec![false; zones]);
     let (mut order, mut then) = (Vec::new(), holding(first(&none)));
-    if let Held::Spot(zone) = first(&all) {
+    if let ZoneHolding::Spot(zone) = first(&all) {
         order.push(zone);
         let mut left = all.clone();
         while let Some(lost) = order.last().copied() {
@@ -81,7 +81,7 @@ pub(super) fn zones_from_now(market: &Market, policy: CloudPolicy, job: &Deadlin
                 *up = false;
             }
             match asked(&[all.clone(), left.clone()]).get(1) {
-                Some(Held::Spot(next)) if !order.contains(next) => order.push(*next),
+                Some(ZoneHolding::Spot(next)) if !order.contains(next) => order.push(*next),
                 Some(held) => {
                     then = holding(*held);
                     break;
@@ -90,7 +90,9 @@ pub(super) fn zones_from_now(market: &Market, policy: CloudPolicy, job: &Deadlin
             }
         }
     }
-    let waits = |held: &[Held]| (held.iter().take_while(|of| **of == Held::Idle).count() as i64 * tick_ms) as f64 / 1e3;
+    let waits = |held: &[ZoneHolding]| {
+        (held.iter().take_while(|of| **of == ZoneHolding::Idle).count() as i64 * tick_ms) as f64 / 1e3
+    };
     let name = |zone: usize| places.names.get(zone).cloned().unwrap_or_default();
     let spare = (job.spare_ms() - job.changeover_ms) / tick_ms.max(1);
     let found = FromNow {
@@ -117,7 +119,9 @@ pub(super) fn zones_from_now(market: &Market, policy: CloudPolicy, job: &Deadlin
         zone: now.zone().map(name),
         order: order.into_iter().map(name).collect(),
         then,
-        on_demand_zone: name(places.cheapest(now.zone().and_then(|zone| places.region.get(zone).copied()), job.work_ms)),
+        on_demand_zone: name(
+            places.cheapest(now.zone().and_then(|zone| places.region.get(zone).copied()), job.work_ms),
+        ),
         zones: planned.collect(),
     };
     (found, zones_now)

@@ -17,7 +17,7 @@
 //! that is never lost costs p·(work + changeover): with 2 h of work, 0.2 h of changeover and 1 dollar an hour, 2.2 dollars.
 
 use super::job::DeadlineJob;
-use super::market::{Held, Market, Places, ZonesPilot, ZonesView};
+use super::market::{Market, Places, ZoneHolding, ZonesPilot, ZonesView};
 use super::phases::{Belief, HOURS, Matrix, Phases};
 use super::policy::{CloudPolicy, learned};
 use super::pool::{IDLE, NEVER, ON_DEMAND, Pool, Seen, Standing};
@@ -228,13 +228,7 @@ impl Fit {
     }
 
     /// Of each zone that is down, the chance to come up first at each step, and what it would cost then, from here.
-    fn arrivals(
-        &self,
-        places: &Places,
-        view: &ZonesView<'_>,
-        place: Place,
-        offers: &[Offer],
-    ) -> Vec<(f64, Vec<f64>)> {
+    fn arrivals(&self, places: &Places, view: &ZonesView<'_>, place: Place, offers: &[Offer]) -> Vec<(f64, Vec<f64>)> {
         let mut found = Vec::new();
         for (zone, of) in self.zones.iter().enumerate() {
             if view.sight.has(zone) || !of.price.is_finite() {
@@ -285,7 +279,11 @@ impl Fit {
         let base = idle(place.work, place.spare);
         // What was priced from here is dearer, or less, by what the pool says of the work and spare time that are left then.
         let shift = |steps: f64| {
-            if wait { idle(place.work, place.spare - steps) - base } else { idle((place.work - steps).max(0.0), place.spare) - base }
+            if wait {
+                idle(place.work, place.spare - steps) - base
+            } else {
+                idle((place.work - steps).max(0.0), place.spare) - base
+            }
         };
         let list = if wait { 0.0 } else { self.list() };
         let most = if wait { place.spare - self.pool.steps.reserve } else { place.work.ceil() };
@@ -327,12 +325,12 @@ impl Fit {
 }
 
 impl ZonesPilot for ZonesProgramme {
-    fn hold(&mut self, job: &DeadlineJob, places: &Places, view: &ZonesView<'_>) -> Held {
+    fn hold(&mut self, job: &DeadlineJob, places: &Places, view: &ZonesView<'_>) -> ZoneHolding {
         if self.fits.get(self.fit + 1).is_some_and(|next| next.from <= self.tick) {
             self.fit += 1;
         }
         self.tick += 1;
-        let Some(fit) = self.fits.get_mut(self.fit) else { return Held::Idle };
+        let Some(fit) = self.fits.get_mut(self.fit) else { return ZoneHolding::Idle };
         for (zone, of) in fit.zones.iter_mut().enumerate() {
             of.phases.see(&mut of.belief, view.sight.has(zone));
             let price = view.sight.costs(zone);
@@ -351,23 +349,23 @@ impl ZonesPilot for ZonesProgramme {
         let offers = fit.offers(places, view, place);
         // Spot: what is held, and what else there is.
         let margin = MARGIN * steps.setup * steps.hours();
-        let mut best = (NEVER, Held::Idle);
-        if let Held::Spot(zone) = view.held
+        let mut best = (NEVER, ZoneHolding::Idle);
+        if let ZoneHolding::Spot(zone) = view.held
             && view.safe(job, view.held)
         {
             let (cost, soon) = fit.instance(zone, belief(zone), place, view.setup_ms as f64 / steps.step_ms);
             best = (cost + soon * worse(places, &offers, zone) - margin * view.sight.costs(zone), view.held);
         }
         for offer in &offers {
-            if view.held != Held::Spot(offer.zone) && view.safe(job, Held::Spot(offer.zone)) {
+            if view.held != ZoneHolding::Spot(offer.zone) && view.safe(job, ZoneHolding::Spot(offer.zone)) {
                 let next = worse(places, &offers, offer.zone);
                 let cost = places.moves(view.at, offer.zone) + offer.cost + offer.soon * next;
                 if cost < best.0 {
-                    best = (cost, Held::Spot(offer.zone));
+                    best = (cost, ZoneHolding::Spot(offer.zone));
                 }
             }
         }
-        if matches!(view.held, Held::Spot(_)) && best.1 != Held::Idle {
+        if matches!(view.held, ZoneHolding::Spot(_)) && best.1 != ZoneHolding::Idle {
             // A running instance is left for another, or for nothing, only where it is dearer than on-demand.
             let list = places.on_demand.iter().copied().fold(f64::INFINITY, f64::min);
             if best.1.zone().is_some_and(|zone| view.sight.costs(zone) < list) {
@@ -377,8 +375,8 @@ impl ZonesPilot for ZonesProgramme {
         let arrivals = fit.arrivals(places, view, place, &offers);
         let cheapest = places.cheapest(view.at, view.work_ms + job.changeover_ms);
         let (held_setup, demand) = match view.held {
-            Held::OnDemand(_) => (view.setup_ms as f64 / steps.step_ms, view.held),
-            _ => (steps.setup, Held::OnDemand(cheapest)),
+            ZoneHolding::OnDemand(_) => (view.setup_ms as f64 / steps.step_ms, view.held),
+            _ => (steps.setup, ZoneHolding::OnDemand(cheapest)),
         };
         // On-demand, from the end of its changeover on; falls back on itself.
         let onward = |setup: f64| {
@@ -394,15 +392,15 @@ impl ZonesPilot for ZonesProgramme {
         if on_demand < best.0 {
             best = (on_demand, demand);
         }
-        if view.safe(job, Held::Idle) && !matches!(view.held, Held::OnDemand(_)) {
+        if view.safe(job, ZoneHolding::Idle) && !matches!(view.held, ZoneHolding::OnDemand(_)) {
             let rest = |step: usize| {
                 let spare = place.spare - step as f64;
                 if spare < steps.reserve { NEVER } else { fit.pool.at(place.work, spare, steps.reserve, IDLE[0]) }
             };
-            let spot = if matches!(best.1, Held::Spot(_)) { best.0 } else { NEVER };
+            let spot = if matches!(best.1, ZoneHolding::Spot(_)) { best.0 } else { NEVER };
             let cost = fit.until(&arrivals, place, true, spot, rest);
             if cost < best.0 {
-                best = (cost, Held::Idle);
+                best = (cost, ZoneHolding::Idle);
             }
         }
         best.1
@@ -425,7 +423,12 @@ mod tests {
         let rows = vec![(vec![true, true, true], vec![1.2, 0.9, 1.0]); 4000];
         let market = Market::from_rows(places(&[0, 1, 1], &[3.0; 3], 1.0, 12 * MIN), &rows);
         for deadline_h in [11, 15, 20] {
-            let job = DeadlineJob { work_ms: 10 * HOUR, deadline_ms: deadline_h * HOUR, changeover_ms: 12 * MIN, price_ratio: 3.0 };
+            let job = DeadlineJob {
+                work_ms: 10 * HOUR,
+                deadline_ms: deadline_h * HOUR,
+                changeover_ms: 12 * MIN,
+                price_ratio: 3.0,
+            };
             let learned = learned_zones(&market, 3000, job.ticks(12 * MIN));
             let mut pilot = ZonesProgramme::new(&market.places, &learned, 3000, &job);
             let run = travel(&mut pilot, &market, 3000, &job, &mut |_| ());
@@ -442,7 +445,8 @@ mod tests {
         let market = Market::from_rows(places(&[0, 1], &[3.0, 2.9], 1.0, 12 * MIN), &rows);
         let job = DeadlineJob { work_ms: 10 * HOUR, deadline_ms: 14 * HOUR, changeover_ms: 12 * MIN, price_ratio: 3.0 };
         let learned = learned_zones(&market, 500, job.ticks(12 * MIN));
-        let run = travel(&mut ZonesProgramme::new(&market.places, &learned, 500, &job), &market, 500, &job, &mut |_| ());
+        let run =
+            travel(&mut ZonesProgramme::new(&market.places, &learned, 500, &job), &market, 500, &job, &mut |_| ());
         assert!(!run.missed && (run.cost - 10.2 * 2.9).abs() < 1e-9, "{run:?}");
     }
 }

@@ -17,17 +17,17 @@
 //! O(zones × runs) a tick. Worked number: with V = 1.5, a life of 4 h, d = 0.2 h and a price of 1, spot is worth 1.5·0.95 − 1 = 0.425 dollars an hour.
 
 use super::job::DeadlineJob;
-use super::market::{Held, Market, Places, Sight, ZonesPilot, ZonesView};
+use super::market::{Market, Places, Sight, ZoneHolding, ZonesPilot, ZonesView};
 
 /// On-demand throughout.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OnDemandZones;
 
 impl ZonesPilot for OnDemandZones {
-    fn hold(&mut self, job: &DeadlineJob, places: &Places, view: &ZonesView<'_>) -> Held {
+    fn hold(&mut self, job: &DeadlineJob, places: &Places, view: &ZonesView<'_>) -> ZoneHolding {
         match view.held {
-            Held::OnDemand(_) => view.held,
-            _ => Held::OnDemand(places.cheapest(view.at, view.work_ms + job.changeover_ms)),
+            ZoneHolding::OnDemand(_) => view.held,
+            _ => ZoneHolding::OnDemand(places.cheapest(view.at, view.work_ms + job.changeover_ms)),
         }
     }
 }
@@ -47,9 +47,9 @@ fn cheapest_spot(places: &Places, view: &ZonesView<'_>) -> Option<usize> {
 pub struct GreedyZones;
 
 impl ZonesPilot for GreedyZones {
-    fn hold(&mut self, _: &DeadlineJob, places: &Places, view: &ZonesView<'_>) -> Held {
+    fn hold(&mut self, _: &DeadlineJob, places: &Places, view: &ZonesView<'_>) -> ZoneHolding {
         match view.held {
-            Held::Idle => cheapest_spot(places, view).map_or(Held::Idle, Held::Spot),
+            ZoneHolding::Idle => cheapest_spot(places, view).map_or(ZoneHolding::Idle, ZoneHolding::Spot),
             held => held,
         }
     }
@@ -60,18 +60,18 @@ impl ZonesPilot for GreedyZones {
 pub struct UniformZones;
 
 impl ZonesPilot for UniformZones {
-    fn hold(&mut self, job: &DeadlineJob, places: &Places, view: &ZonesView<'_>) -> Held {
+    fn hold(&mut self, job: &DeadlineJob, places: &Places, view: &ZonesView<'_>) -> ZoneHolding {
         let expected = |at_ms: i64| at_ms as f64 * job.work_ms as f64 / job.deadline_ms as f64;
         let done = (job.work_ms - view.work_ms) as f64;
-        let spot = cheapest_spot(places, view).map(Held::Spot);
+        let spot = cheapest_spot(places, view).map(ZoneHolding::Spot);
         match (view.held, spot) {
-            (Held::Spot(_), _) => view.held,
-            (Held::OnDemand(_), _) if done < expected(view.elapsed_ms + 2 * job.changeover_ms) => view.held,
+            (ZoneHolding::Spot(_), _) => view.held,
+            (ZoneHolding::OnDemand(_), _) if done < expected(view.elapsed_ms + 2 * job.changeover_ms) => view.held,
             (_, Some(spot)) => spot,
-            (Held::Idle, None) if done < expected(view.elapsed_ms) => {
-                Held::OnDemand(places.cheapest(view.at, view.work_ms + job.changeover_ms))
+            (ZoneHolding::Idle, None) if done < expected(view.elapsed_ms) => {
+                ZoneHolding::OnDemand(places.cheapest(view.at, view.work_ms + job.changeover_ms))
             }
-            _ => Held::Idle,
+            _ => ZoneHolding::Idle,
         }
     }
 }
@@ -235,7 +235,7 @@ impl SkyNomad {
 }
 
 impl ZonesPilot for SkyNomad {
-    fn hold(&mut self, job: &DeadlineJob, places: &Places, view: &ZonesView<'_>) -> Held {
+    fn hold(&mut self, job: &DeadlineJob, places: &Places, view: &ZonesView<'_>) -> ZoneHolding {
         self.see(&view.sight, view.tick_ms);
         let lives = self.lives(view);
         let worth = self.worth(job, places, view, &lives);
@@ -246,14 +246,13 @@ impl ZonesPilot for SkyNomad {
         let setup_h = job.changeover_ms as f64 / 3.6e6;
         let list = |zone: usize| places.on_demand.get(zone).copied().unwrap_or(f64::INFINITY);
         let held = match view.held {
-            Held::Idle => 0.0,
-            Held::Spot(zone) => worth - view.sight.costs(zone),
-            Held::OnDemand(zone) => worth - list(zone),
+            ZoneHolding::Idle => 0.0,
+            ZoneHolding::Spot(zone) => worth - view.sight.costs(zone),
+            ZoneHolding::OnDemand(zone) => worth - list(zone),
         };
-        let margin =
-            if view.held == Held::Idle { 0.0 } else { 0.5 + 0.05 * worth + 0.01 * places.egress };
+        let margin = if view.held == ZoneHolding::Idle { 0.0 } else { 0.5 + 0.05 * worth + 0.01 * places.egress };
         let mut best = (held, view.held);
-        let mut offer = |value: f64, what: Held| {
+        let mut offer = |value: f64, what: ZoneHolding| {
             if value >= 0.0 && value > held + margin && value > best.0 && what != view.held {
                 best = (value, what);
             }
@@ -261,14 +260,15 @@ impl ZonesPilot for SkyNomad {
         for zone in view.sight.zones() {
             let life = lives.get(zone).copied().unwrap_or(0.0).max(1e-9);
             if life > setup_h {
-                let value = worth * (life - setup_h) / life - view.sight.costs(zone) - places.moves(view.at, zone) / life;
-                offer(value, Held::Spot(zone));
+                let value =
+                    worth * (life - setup_h) / life - view.sight.costs(zone) - places.moves(view.at, zone) / life;
+                offer(value, ZoneHolding::Spot(zone));
             }
         }
         for zone in 0..places.names.len() {
             let moves = view.at.is_some_and(|at| places.region.get(zone) != Some(&at));
             let penalty = if moves { setup_h * worth + places.egress } else { 0.0 };
-            offer(worth - list(zone) - penalty, Held::OnDemand(zone));
+            offer(worth - list(zone) - penalty, ZoneHolding::OnDemand(zone));
         }
         best.1
     }
@@ -298,12 +298,13 @@ mod tests {
     /// Spot costs 1 in the first zone and 0.5 in the second, which has it in hours 2 and 3 (from 1). Greedy keeps what it has; none of them misses.
     #[test]
     fn five_hours_by_hand() {
-        use Held::{Idle as I, OnDemand as D, Spot as S};
+        use ZoneHolding::{Idle as I, OnDemand as D, Spot as S};
         let job = DeadlineJob { work_ms: 3 * HOUR, deadline_ms: 5 * HOUR, changeover_ms: 0, price_ratio: 3.0 };
-        let rows: Vec<(Vec<bool>, Vec<f64>)> = [(true, false), (true, true), (false, true), (false, false), (false, false)]
-            .iter()
-            .map(|(a, b)| (vec![*a, *b], vec![1.0, 0.5]))
-            .collect();
+        let rows: Vec<(Vec<bool>, Vec<f64>)> =
+            [(true, false), (true, true), (false, true), (false, false), (false, false)]
+                .iter()
+                .map(|(a, b)| (vec![*a, *b], vec![1.0, 0.5]))
+                .collect();
         let market = Market::from_rows(places(&[0, 0], &[3.0, 2.0], 0.0, HOUR), &rows);
         let held = |pilot: &mut dyn ZonesPilot| {
             let mut held = Vec::new();

@@ -196,12 +196,7 @@ impl Samples<'_> {
             self.trace.ledger.keep(row);
             if before != Some(usd_per_h) {
                 let kind = Some("spot".into());
-                self.trace.prices.push(PriceRow {
-                    ts: Some(ts),
-                    usd_per_h: Some(usd_per_h),
-                    kind,
-                    ..label.clone()
-                });
+                self.trace.prices.push(PriceRow { ts: Some(ts), usd_per_h: Some(usd_per_h), kind, ..label.clone() });
             }
             before = Some(usd_per_h);
         }
