@@ -49,6 +49,52 @@ fn a_regular_zone_by_hand() {
     assert!(text.contains("misses 0 deadlines") && text.contains("omniscient optimum"), "{text}");
 }
 
+/// Spot of a zone costs 1 dollar and on-demand 4, in the trace, in a list beside it, and in AWS's history: the optimum is all on spot, a quarter of on-demand. A list
+/// that names no such zone, and a history without the moment of the first sample, are refused.
+#[test]
+fn prices_come_with_a_trace_or_beside_it() {
+    let folder = Folder::new();
+    let bare = folder.file("us-east-1a_v100_1.json", &regular(1));
+    let list = vec!["1.0"; 480].join(", ");
+    let own = regular(1)
+        .replace("1800}", "1800, \"on_demand_price\": 4}")
+        .replace("\"data\"", &format!("\"prices\": [{list}], \"data\""));
+    let other_folder = Folder::new();
+    let own = other_folder.file("us-east-1a_v100_1.json", &own);
+    let lists = folder.file("lists.json", &format!("{{\"us-east-1a_v100_1\": [{list}]}}"));
+    let entry = |zone: &str, price: &str, at: &str| {
+        format!(
+            "{{\"AvailabilityZone\": \"{zone}\", \"InstanceType\": \"p3.2xlarge\", \"ProductDescription\": \"Linux/UNIX\", \"SpotPrice\": \"{price}\", \"Timestamp\": \"{at}\"}}"
+        )
+    };
+    let history = folder.file(
+        "history.json",
+        &format!(
+            "{{\"SpotPriceHistory\": [{}, {}]}}",
+            entry("us-east-1a", "1.0", "2023-02-14T00:00:00+00:00"),
+            entry("us-east-1b", "9.0", "2023-02-14T00:00:00+00:00")
+        ),
+    );
+    let ask = |source: &str, more: &[&str]| {
+        let ask = ["backtest", "cloud", source, "--slack", "0.5", "--starts", "2", "--format", "json"];
+        tracecast(&[&ask[..], &JOB, more].concat())
+    };
+    for (source, more) in [
+        (&own, &[][..]),
+        (&bare, &["--prices", &lists, "--on-demand-price", "4"]),
+        (&bare, &["--prices", &history, "--begins", "2023-02-15T00:00:00Z", "--on-demand-price", "4"]),
+    ] {
+        let answer = of(&ask(source, more));
+        let least = answer["cells"].as_array().unwrap().iter().find(|cell| cell["policy"] == "omniscient").unwrap();
+        assert!((least["cost_ratio_mean"].as_f64().unwrap() - 0.25).abs() < 1e-12, "{least}");
+    }
+    let refused = ask(&bare, &["--prices", &history]);
+    assert!(refused.status.code() == Some(1) && stderr(&refused).contains("--begins"), "{}", stderr(&refused));
+    let other = folder.file("other.json", "{\"eu-west-1a_v100_1\": [1.0]}");
+    let refused = ask(&bare, &["--prices", &other]);
+    assert!(stderr(&refused).contains("no spot price of us-east-1a"), "{}", stderr(&refused));
+}
+
 #[test]
 fn a_plan_writes_tasks() {
     let folder = Folder::new();
@@ -63,6 +109,55 @@ fn a_plan_writes_tasks() {
     assert!(spot.contains("\"use_spot\": true") && spot.contains("\"num_nodes\": 4"), "{spot}");
     assert!(spot.contains("\"infra\": \"aws/us-east-1/us-east-1a\""), "{spot}");
     assert!(std::fs::read_to_string(folder.path("tasks/NOTES.txt")).unwrap().contains("Begin with"));
+}
+
+/// Two zones of two regions that have spot by turns, three hours each, on-demand at three times the price, no changeover. With a checkpoint of nothing the optimum moves
+/// every three hours and pays a third; one of 1,000 GB, 20 dollars a move, stays or goes on-demand. The plan names both zones.
+#[test]
+fn two_zones_are_one_job() {
+    let folder = Folder::new();
+    let one = folder.file("us-east-1a_v100_1.json", &regular(1));
+    let turned: Vec<String> = (0..480).map(|tick| u32::from(tick / 6 % 2 == 1).to_string()).collect();
+    let turned = format!("{{\"metadata\": {{\"gap_seconds\": 1800}}, \"data\": [{}]}}", turned.join(", "));
+    let two = folder.file("us-west-2a_v100_1.json", &turned);
+    let ask = |gb: &str| {
+        let ask = ["backtest", "cloud", &one, &two, "--regions", "together", "--slack", "0.9", "--starts", "3"];
+        of(&tracecast(&[&ask[..], &JOB, &["--checkpoint-gb", gb, "--format", "json"]].concat()))
+    };
+    let least = |answer: &Value| {
+        let cells = answer["cells"].as_array().unwrap();
+        assert!(cells.iter().all(|cell| cell["trace"] == "together" && cell["misses"] == 0));
+        let of = cells.iter().find(|cell| cell["policy"] == "omniscient").unwrap();
+        of["cost_ratio_mean"].as_f64().unwrap()
+    };
+    let (free, dear) = (ask("0"), ask("1000"));
+    assert_eq!((free["regions"].as_str(), free["traces"].as_array().map(Vec::len)), (Some("together"), Some(2)));
+    assert!((least(&free) - 1.0 / 3.0).abs() < 1e-12 && least(&dear) > 0.5, "{} {}", least(&free), least(&dear));
+    assert!(free["policies"].as_array().unwrap().iter().any(|policy| policy["name"] == "sky_nomad"));
+    let tasks = folder.path("tasks");
+    let ask = [
+        "plan",
+        "cloud",
+        &one,
+        &two,
+        "--regions",
+        "together",
+        "--slack",
+        "0.6",
+        "--starts",
+        "2",
+        "--checkpoint-gb",
+        "0",
+    ];
+    let answer = of(&tracecast(&[&ask[..], &JOB, &["--emit-to", &tasks, "--format", "json"]].concat()));
+    assert_eq!(answer["zones"]["order"].as_array().map(Vec::len), Some(2), "{}", answer["zones"]);
+    let spot = std::fs::read_to_string(folder.path("tasks/deadline-spot.yaml")).unwrap();
+    assert!(spot.contains("ordered") && spot.contains("us-west-2a") && spot.contains("us-east-1a"), "{spot}");
+    assert!(std::fs::read_to_string(folder.path("tasks/NOTES.txt")).unwrap().contains("Zones for spot, in order"));
+    let other_folder = Folder::new();
+    let again = other_folder.file("us-east-1a_v100_1.json", &regular(1));
+    let twice = tracecast(&["backtest", "cloud", &one, &again, "--regions", "together", "--work", "12h"]);
+    assert!(stderr(&twice).contains("us-east-1a comes twice"), "{}", stderr(&twice));
 }
 
 #[test]

@@ -3,11 +3,13 @@
 
 use std::path::{Path, PathBuf};
 
+use tracecast_analytics::ingest::SourceFile;
 use tracecast_planner::cloud::availability::{SpotSeries, names};
-use tracecast_planner::cloud::backtest::{BySlack, CloudBacktest, backtest};
+use tracecast_planner::cloud::backtest::{BySlack, CloudBacktest, TOGETHER, backtest};
 use tracecast_planner::cloud::plan::CloudPlanAnswer;
 use tracecast_planner::cloud::policy::CloudPolicy;
-use tracecast_planner::cloud::request::CloudRequest;
+use tracecast_planner::cloud::price_book::PriceBook;
+use tracecast_planner::cloud::request::{CloudRequest, ZonesTogether};
 use tracecast_tests::{read, real_trace};
 
 /// One V100 in thirteen zones: nine from February 2023, four from April.
@@ -47,6 +49,7 @@ fn request(slacks: &[f64], starts: usize, need: u32) -> CloudRequest {
         price_ratio: 3.0,
         starts,
         need,
+        together: None,
     }
 }
 
@@ -98,6 +101,63 @@ fn a_job_that_needs_all_instances() {
         assert!(found.cells.iter().all(|cell| cell.misses == 0 && cell.over_omniscient_mean > -1e-12));
         assert!(of(&found, CloudPolicy::SemiMarkov).iter().all(|at| at.cost_ratio_mean < 1.0));
     }
+}
+
+/// The nine zones of February with their prices.
+fn priced() -> Option<Vec<SpotSeries>> {
+    let mut zones = series(&SINGLE[..9])?;
+    let path = real_trace("spot_skypilot/v100_spot_prices_2023-02-15.json.gz")?;
+    let book = PriceBook::lists(&SourceFile::new(path)).unwrap().unwrap();
+    for zone in &mut zones {
+        book.price(zone, None).unwrap();
+        let price = zone.price.as_mut().unwrap();
+        assert_eq!((price.spot.len(), price.unknown(), price.on_demand), (20_158, 0, None));
+        price.on_demand = Some(3.06);
+    }
+    Some(zones)
+}
+
+fn together(slacks: &[f64], starts: usize) -> CloudRequest {
+    CloudRequest {
+        work_ms: 50 * 3_600_000,
+        together: Some(ZonesTogether { checkpoint_gb: 50.0, egress_usd_per_gb: 0.02 }),
+        ..request(slacks, starts, 1)
+    }
+}
+
+/// 50 h of work over nine zones in three regions with their prices, 50 GB of checkpoint, six starts: no deadline is missed, nothing beats the optimum, and the programme is
+/// cheaper on average than Uniform Progress, SkyNomad's rule and greedy.
+#[test]
+fn a_job_over_nine_zones_costs_little_more_than_the_optimum() {
+    let Some(series) = priced() else { return };
+    let found = backtest(&series, &together(&[0.5, 0.833, 0.952], 6), &|| ()).unwrap();
+    assert_eq!(found.traces.len(), 9);
+    assert!(found.cells.iter().all(|cell| cell.trace == TOGETHER && cell.starts == 6));
+    assert!(found.cells.iter().all(|cell| cell.misses == 0 && cell.over_omniscient_mean > -1e-12));
+    for tally in &found.policies {
+        for at in &tally.by_slack {
+            println!(
+                "{:?} {} {:.4} {:.4} {}",
+                tally.name, at.slack, at.cost_ratio_mean, at.over_omniscient_mean, at.misses
+            );
+        }
+    }
+    let mean = |policy: CloudPolicy| of(&found, policy).iter().map(|at| at.over_omniscient_mean).sum::<f64>() / 3.0;
+    let programme = mean(CloudPolicy::SemiMarkov);
+    for policy in [CloudPolicy::UniformProgress, CloudPolicy::SkyNomad, CloudPolicy::Greedy] {
+        assert!(programme < mean(policy), "{policy:?}");
+    }
+}
+
+/// Over the same zones, a plan names them in order and says where on-demand begins.
+#[test]
+fn a_plan_over_nine_zones() {
+    let Some(series) = priced() else { return };
+    let answer = CloudPlanAnswer::of(&series, "nine zones".to_owned(), &together(&[0.8], 2)).unwrap();
+    let zones = answer.zones.as_ref().unwrap();
+    assert!(zones.zones.len() == 9 && !zones.order.is_empty(), "{zones:?}");
+    assert!(answer.candidates.iter().all(|of| of.choose_misses + of.report_misses == 0 && of.trace == TOGETHER));
+    assert!(answer.recommendation.as_ref().unwrap().effects[0].change < -0.5);
 }
 
 /// Chosen on the first thirty days and reported on the last fifteen, in a zone that has spot for nine tenths of the time.

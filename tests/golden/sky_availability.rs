@@ -59,3 +59,23 @@ fn the_document_names_its_zone() {
     assert_eq!(trace.availability.instance.get(1), Some("V100:1"));
     assert!(trace.notes.iter().any(|note| note.contains("eu-west-1b it is")), "{:?}", trace.notes);
 }
+
+/// Prices beside the samples are steps, and one of 0 or none is set aside while the price before it holds on; the list price has no time.
+#[test]
+fn prices_beside_the_samples_are_steps() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("us-east-1a_v100_1.json");
+    let text = "{\"metadata\": {\"gap_seconds\": 60, \"on_demand_price\": 3.06}, \"data\": [1, 0, 1, 1, 1], \
+                \"prices\": [0.9, 0.9, 0, null, 1.1]}";
+    std::fs::write(&path, text).unwrap();
+    let trace = read(&[path]).unwrap();
+    let rows = |kind: &str| -> Vec<(Option<i64>, Option<f64>)> {
+        let prices = &trace.prices;
+        let of = (0..prices.ts.len()).filter(|row| prices.kind.get(*row) == Some(kind));
+        of.map(|row| (prices.ts.iter().nth(row).flatten(), prices.usd_per_h.iter().nth(row).flatten())).collect()
+    };
+    assert_eq!(rows("spot"), [(Some(0), Some(0.9)), (Some(240_000), Some(1.1))]);
+    assert_eq!(rows("ondemand"), [(None, Some(3.06))]);
+    assert_eq!((trace.ledger.count("no_price"), trace.ledger.kept), (2, 8));
+    assert!(trace.ledger.balances());
+}

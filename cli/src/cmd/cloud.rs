@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Args;
-use tracecast_analytics::ingest;
+use tracecast_analytics::ingest::{self, SourceFile};
 use tracecast_planner::cloud::answer::CloudBacktestAnswer;
 use tracecast_planner::cloud::availability::{SpotSeries, names};
 use tracecast_planner::cloud::emit::sky_pilot;
 use tracecast_planner::cloud::plan::CloudPlanAnswer;
-use tracecast_planner::cloud::request::CloudRequest;
+use tracecast_planner::cloud::price_book::{self, PriceBook};
+use tracecast_planner::cloud::request::{CloudRequest, ZonesTogether};
 
 use crate::args::{Reading, duration};
 use crate::cmd::answer::{self, Answering};
@@ -39,12 +40,42 @@ pub(crate) struct Spot {
     /// Time that it takes to begin on another instance
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "12min", help_heading = "Job")]
     pub(crate) changeover: i64,
-    /// How many times the price of spot on-demand costs
-    #[arg(long, value_name = "TIMES", default_value_t = 3.0, help_heading = "Job")]
+    /// How many times the price of spot on-demand costs, where prices are not known
+    #[arg(long, value_name = "TIMES", default_value_t = 3.0, help_heading = "Prices")]
     pub(crate) price_ratio: f64,
+    /// Spot prices of the zones, where the traces carry none
+    ///
+    /// A list for each zone with a price for each sample, `{"us-east-1a_v100_1": [1.67, …]}`, or what `aws ec2 describe-spot-price-history` wrote as JSON; also
+    /// compressed.
+    #[arg(long, value_name = "FILE", help_heading = "Prices")]
+    pub(crate) prices: Option<PathBuf>,
+    /// When the first sample of the traces was taken, such as 2023-02-15T00:00:00Z; for prices that are dated
+    #[arg(long, value_name = "TIME", requires = "prices", value_parser = moment, help_heading = "Prices")]
+    pub(crate) begins: Option<i64>,
+    /// Price of on-demand, dollars an hour, in zones whose trace does not name it
+    #[arg(long, value_name = "USD", value_parser = usd, help_heading = "Prices")]
+    pub(crate) on_demand_price: Option<f64>,
+    /// Whether the traces are zones of one job, which may move between them
+    #[arg(long, value_enum, value_name = "HOW", default_value = "apart", help_heading = "Zones")]
+    pub(crate) regions: Regions,
+    /// Size of the checkpoint that a move takes along, gigabytes
+    #[arg(long, value_name = "GB", default_value_t = 50.0, value_parser = amount, help_heading = "Zones")]
+    pub(crate) checkpoint_gb: f64,
+    /// Price of a gigabyte moved to another region, dollars [default is what AWS lists between regions of the United States]
+    #[arg(long, value_name = "USD", default_value_t = 0.02, value_parser = amount, help_heading = "Zones")]
+    pub(crate) egress_price: f64,
     /// Instances that the job needs at once; a tick with fewer counts as one without spot
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..), help_heading = "Job")]
     pub(crate) need: u32,
+}
+
+/// How several zones are used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Regions {
+    /// Each zone on its own
+    Apart,
+    /// All are zones of one job, which may move between them
+    Together,
 }
 
 fn gap(text: &str) -> Result<i64, String> {
@@ -52,7 +83,32 @@ fn gap(text: &str) -> Result<i64, String> {
     if found > 0 { Ok(found) } else { Err("the time between samples must be more than 0".to_owned()) }
 }
 
+fn moment(text: &str) -> Result<i64, String> {
+    price_book::moment(text).ok_or_else(|| "write a time such as 2023-02-15T00:00:00Z".to_owned())
+}
+
+fn amount(text: &str) -> Result<f64, &'static str> {
+    text.parse().ok().filter(|amount: &f64| *amount >= 0.0 && amount.is_finite()).ok_or("write a number of 0 or more")
+}
+
+fn usd(text: &str) -> Result<f64, &'static str> {
+    text.parse()
+        .ok()
+        .filter(|price: &f64| *price > 0.0 && price.is_finite())
+        .ok_or("write a price above 0, such as 3.06")
+}
+
 impl Spot {
+    /// Prices beside the traces.
+    fn book(&self, quiet: bool) -> Result<Option<PriceBook>> {
+        let Some(path) = &self.prices else { return Ok(None) };
+        if let Some(lists) = PriceBook::lists(&SourceFile::new(path))? {
+            return Ok(Some(lists));
+        }
+        let trace = source::open_whole(std::slice::from_ref(path), &self.reading, quiet, NO_JOBS)?;
+        Ok(Some(PriceBook::history(&trace, path.display().to_string())?))
+    }
+
     fn request(&self, deadline_ms: Option<i64>, slacks: Vec<f64>, starts: usize) -> CloudRequest {
         CloudRequest {
             work_ms: self.work,
@@ -62,6 +118,8 @@ impl Spot {
             price_ratio: self.price_ratio,
             starts,
             need: self.need,
+            together: (self.regions == Regions::Together)
+                .then_some(ZonesTogether { checkpoint_gb: self.checkpoint_gb, egress_usd_per_gb: self.egress_price }),
         }
     }
 
@@ -73,6 +131,7 @@ impl Spot {
             paths.extend(ingest::expand(&files)?.iter().map(|file| file.path().to_path_buf()));
         }
         let named = names(&paths.iter().map(PathBuf::as_path).collect::<Vec<&Path>>());
+        let book = self.book(quiet)?;
         let mut series = Vec::with_capacity(paths.len());
         for (at, (path, name)) in paths.iter().zip(&named).enumerate() {
             if named.iter().take(at).any(|other| other == name) {
@@ -80,7 +139,14 @@ impl Spot {
                 return Err(Usage(what).into());
             }
             let trace = source::open_whole(std::slice::from_ref(path), &self.reading, quiet, NO_JOBS)?;
-            series.push(SpotSeries::of(&trace, name.clone(), self.gap)?);
+            let mut zone = SpotSeries::of(&trace, name.clone(), self.gap)?;
+            if let Some(book) = &book {
+                book.price(&mut zone, self.begins)?;
+            }
+            if let Some(price) = &mut zone.price {
+                price.on_demand = price.on_demand.or(self.on_demand_price);
+            }
+            series.push(zone);
         }
         let title = match series.as_slice() {
             [one] => one.name.clone(),
@@ -120,7 +186,9 @@ pub(crate) fn backtest(asked: &BacktestCloud, quiet: bool) -> Result<()> {
     let request = asked.spot.request(None, asked.slack.clone(), asked.starts);
     request.jobs()?;
     let (series, title) = asked.spot.series(quiet)?;
-    let steps = Steps::new(quiet, "running the job from each start", series.len() * request.starts);
+    let together = request.together.is_some();
+    let jobs = if together { 1 } else { series.len() };
+    let steps = Steps::new(quiet, "running the job from each start", jobs * request.starts);
     let answer = CloudBacktestAnswer::of(&series, title, &request, &|| steps.step())?;
     steps.finish();
     asked.answering.write(asked.charts.as_deref(), quiet, || answer.report(), || answer::json(&answer, "the answer"))

@@ -9,9 +9,9 @@ use tracecast_analytics::report::{Cell, Column, Report, ReportTable, Section, fo
 use tracecast_analytics::trace::SourceRecord;
 
 use super::availability::SpotSeries;
-use super::backtest::{CloudBacktest, PolicyTally, backtest};
+use super::backtest::{CloudBacktest, PolicyTally, TOGETHER, backtest};
 use super::policy::CloudPolicy;
-use super::request::CloudRequest;
+use super::request::{CloudRequest, ZonesTogether};
 use crate::error::Result;
 
 /// Version of the JSON.
@@ -35,11 +35,34 @@ pub struct CloudBacktestAnswer {
     pub price_ratio: f64,
     /// Instances needed at once.
     pub need: u32,
+    /// Whether the zones are those of one job.
+    pub regions: Regions,
+    /// Size of the checkpoint, gigabytes, where a job may move.
+    pub checkpoint_gb: Option<f64>,
+    /// Dollars that it costs to move a gigabyte to another region, where a job may move.
+    pub egress_usd_per_gb: Option<f64>,
     /// What was found.
     #[serde(flatten)]
     pub found: CloudBacktest,
     /// Files it rests on.
     pub sources: Vec<SourceRecord>,
+}
+
+/// Whether each zone is tried alone, or all are zones of one job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Regions {
+    /// Each alone.
+    Apart,
+    /// One job moves between them.
+    Together,
+}
+
+impl Regions {
+    /// Of a request.
+    pub(super) fn of(request: &CloudRequest) -> Self {
+        if request.together.is_some() { Self::Together } else { Self::Apart }
+    }
 }
 
 /// The JSON Schema of [`CloudBacktestAnswer`].
@@ -49,10 +72,33 @@ pub fn json_schema() -> serde_json::Value {
 
 /// What is said of traces before anything is believed of them.
 pub(super) fn notes(series: &[SpotSeries]) -> Vec<String> {
-    let mut notes = vec![
-        "The price of spot is taken as constant, and availability as known at each tick without asking for an instance."
-            .to_owned(),
-    ];
+    let mut notes = vec!["Availability is taken as known at each tick without asking for an instance.".to_owned()];
+    let unpriced =
+        series.iter().filter(|zone| zone.price.as_ref().is_none_or(|price| price.spot.iter().all(Option::is_none)));
+    if unpriced.count() > 0 {
+        notes.push("Where no price is known, that of spot is taken as constant.".to_owned());
+    }
+    for zone in series {
+        let Some(price) = &zone.price else { continue };
+        if let Some(said) = price.audit.in_words() {
+            notes.push(format!("{}: {said}.", zone.name));
+        }
+        let unknown = price.unknown();
+        if unknown > 0 {
+            notes.push(format!(
+                "{}: {} come before the first price, and count as without spot.",
+                zone.name,
+                format::counted(unknown as u64, "tick", "ticks")
+            ));
+        }
+    }
+    let guessed = series.iter().filter(|zone| zone.price.as_ref().is_some_and(|price| price.on_demand.is_none()));
+    if guessed.count() > 0 {
+        notes.push(
+            "Where the price of on-demand is not known, it is taken as the price ratio times the first price of spot; --on-demand-price tells it."
+                .to_owned(),
+        );
+    }
     notes.extend(series.iter().filter(|zone| zone.unread > 0).map(|zone| {
         format!(
             "{}: {} could not be read, and count as without spot.",
@@ -63,6 +109,15 @@ pub(super) fn notes(series: &[SpotSeries]) -> Vec<String> {
     notes
 }
 
+/// What moving between zones is taken to cost.
+pub(super) fn moving(together: &ZonesTogether) -> String {
+    format!(
+        "All traces are zones of one job and begin at the same moment. To move costs a changeover, and to another region {} dollars for a checkpoint of {} GB; without prices, spot costs 1 dollar an hour.",
+        format::float(together.egress(), 2),
+        format::float(together.checkpoint_gb, 1)
+    )
+}
+
 impl CloudBacktestAnswer {
     /// Tries every policy on every trace; `done` is called after each start.
     ///
@@ -71,6 +126,7 @@ impl CloudBacktestAnswer {
     pub fn of(series: &[SpotSeries], title: String, request: &CloudRequest, done: &(dyn Fn() + Sync)) -> Result<Self> {
         let found = backtest(series, request, done)?;
         let mut notes = notes(series);
+        notes.extend(request.together.map(|together| moving(&together)));
         notes.push("The first start of each trace has no past, and is decided with the prior alone.".to_owned());
         Ok(Self {
             schema: SCHEMA.to_owned(),
@@ -80,6 +136,9 @@ impl CloudBacktestAnswer {
             changeover_s: request.changeover_ms as f64 / 1e3,
             price_ratio: request.price_ratio,
             need: request.need,
+            regions: Regions::of(request),
+            checkpoint_gb: request.together.map(|together| together.checkpoint_gb),
+            egress_usd_per_gb: request.together.map(|together| together.egress_usd_per_gb),
             found,
             sources: series.iter().flat_map(|zone| zone.sources.clone()).collect(),
         })
@@ -202,19 +261,24 @@ impl CloudBacktestAnswer {
                 Column::number("Misses"),
             ],
         );
-        for trace in &self.found.traces {
+        let mut traces: Vec<(&str, Option<f64>)> =
+            self.found.traces.iter().map(|of| (of.trace.as_str(), Some(of.up_share))).collect();
+        if self.regions == Regions::Together {
+            traces = vec![(TOGETHER, None)];
+        }
+        for (trace, up_share) in traces {
             let slacks = self.found.policies.iter().take(1).flat_map(|tally| &tally.by_slack).map(|of| of.slack);
             for slack in slacks {
                 let of = |policy: CloudPolicy| {
                     self.found.cells.iter().find(|cell| {
-                        cell.trace == trace.trace && cell.slack.total_cmp(&slack).is_eq() && cell.policy == policy
+                        cell.trace == trace && cell.slack.total_cmp(&slack).is_eq() && cell.policy == policy
                     })
                 };
                 let cost =
                     |policy: CloudPolicy| Cell::opt(of(policy), |cell| Cell::float(100.0 * cell.cost_ratio_mean, 1));
                 table.rows.push(vec![
-                    trace.trace.as_str().into(),
-                    Cell::float(100.0 * trace.up_share, 1),
+                    trace.into(),
+                    Cell::opt(up_share, |share| Cell::float(100.0 * share, 1)),
                     Cell::float(slack, 2),
                     cost(self.found.chosen),
                     cost(CloudPolicy::UniformProgress),

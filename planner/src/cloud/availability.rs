@@ -12,6 +12,7 @@ use std::path::Path;
 use tracecast_analytics::Trace;
 use tracecast_analytics::trace::SourceRecord;
 
+use super::price::ZonePrice;
 use crate::error::{Error, Result};
 
 /// Most ticks of a trace: 16 years of minutes.
@@ -32,6 +33,10 @@ pub struct SpotSeries {
     pub counts: Vec<f64>,
     /// Ticks without a sample, which count as none to be had.
     pub unread: usize,
+    /// Prices tick by tick, if known.
+    pub price: Option<ZonePrice>,
+    /// What the file says on-demand costs, dollars an hour.
+    pub list_price: Option<f64>,
     /// The file.
     pub sources: Vec<SourceRecord>,
 }
@@ -85,20 +90,25 @@ impl SpotSeries {
         }
         let unread = counts.iter().filter(|count| count.is_nan()).count();
         counts.iter_mut().filter(|count| count.is_nan()).for_each(|count| *count = 0.0);
+        let price = ZonePrice::within(trace, gap_s * 1000.0, counts.len());
         Ok(Self {
             zone,
             instance,
             tick_ms: gap_ms.unwrap_or(told_ms),
             counts,
             unread,
+            price,
+            list_price: ZonePrice::listed(trace),
             sources: trace.sources.clone(),
             name,
         })
     }
 
-    /// Whether at least `need` instances can be had, tick by tick.
+    /// Whether at least `need` instances can be had, at a price that is known if prices are, tick by tick.
     pub fn up(&self, need: u32) -> Vec<bool> {
-        self.counts.iter().map(|count| *count >= f64::from(need)).collect()
+        let priced =
+            |tick: usize| self.price.as_ref().is_none_or(|price| matches!(price.spot.get(tick), Some(Some(_))));
+        self.counts.iter().enumerate().map(|(tick, count)| *count >= f64::from(need) && priced(tick)).collect()
     }
 
     /// Its length, milliseconds.

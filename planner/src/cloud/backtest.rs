@@ -14,14 +14,19 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::availability::SpotSeries;
+use super::market::Market;
 use super::policy::{Attempt, CloudPolicy, attempt};
 use super::request::{CloudRequest, check_need, longest, too_short};
+use super::zones::attempt_zones;
 use crate::error::Result;
 use crate::plan::interval::{average, drawn};
 use crate::plan::window::{Window, spread};
 use crate::replay::compare::IntervalEstimate;
 
-/// A trace, a slack and a policy.
+/// What the traces of one job are called in the cells.
+pub const TOGETHER: &str = "together";
+
+/// A trace, a slack and a policy; where the zones are those of one job, all traces are one, called [`TOGETHER`].
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct CloudCell {
     /// Name of the trace.
@@ -87,6 +92,8 @@ pub struct TriedTrace {
     pub ticks: usize,
     /// Share of the ticks with enough instances.
     pub up_share: f64,
+    /// Dollars an hour of on-demand, where prices are known.
+    pub on_demand_usd_per_h: Option<f64>,
     /// Starts, seconds after the first tick; each is decided with what came before it.
     pub starts_s: Vec<f64>,
 }
@@ -120,9 +127,22 @@ struct Task {
 pub fn backtest(series: &[SpotSeries], request: &CloudRequest, done: &(dyn Fn() + Sync)) -> Result<CloudBacktest> {
     let jobs = request.jobs()?;
     check_need(series, request.need)?;
+    let market = match &request.together {
+        Some(together) => Some(Market::of(series, request.need, request.price_ratio, together.egress())?),
+        None => None,
+    };
+    let together = market.is_some();
+    let (policies, choices): (&[CloudPolicy], &[CloudPolicy]) = match market {
+        Some(_) => (&CloudPolicy::TOGETHER, &CloudPolicy::CAUSAL_TOGETHER),
+        None => (&CloudPolicy::ALL, &CloudPolicy::CAUSAL),
+    };
+    // Together, all traces are one: as long as the shortest.
+    let tried_on: Vec<&SpotSeries> = match market {
+        Some(_) => series.iter().min_by_key(|zone| zone.counts.len()).into_iter().collect(),
+        None => series.iter().collect(),
+    };
     let mut tasks: Vec<Task> = Vec::new();
-    let mut up = Vec::with_capacity(series.len());
-    for (at, zone) in series.iter().enumerate() {
+    for (at, zone) in tried_on.iter().enumerate() {
         let (ticks, needed) = (zone.counts.len(), longest(zone, &jobs));
         let windows = spread(&(0..ticks), needed, request.starts);
         if windows.is_empty() {
@@ -130,13 +150,16 @@ pub fn backtest(series: &[SpotSeries], request: &CloudRequest, done: &(dyn Fn() 
         }
         let half = windows.len().div_ceil(2);
         tasks.extend(windows.into_iter().enumerate().map(|(start, window)| Task { at, window, earlier: start < half }));
-        up.push(zone.up(request.need));
     }
+    let up: Vec<Vec<bool>> = series.iter().map(|zone| zone.up(request.need)).collect();
     let tried: Result<Vec<Vec<Attempt>>> = tasks
         .par_iter()
         .map(|task| {
-            let (Some(zone), Some(up)) = (series.get(task.at), up.get(task.at)) else { return Ok(Vec::new()) };
-            let found = attempt(up, zone.tick_ms, &task.window, &jobs);
+            let found = match (&market, series.get(task.at), up.get(task.at)) {
+                (Some(market), ..) => attempt_zones(market, task.window.ahead.start, &jobs),
+                (None, Some(zone), Some(up)) => attempt(up, zone.price.as_ref(), zone.tick_ms, &task.window, &jobs),
+                _ => Ok(Vec::new()),
+            };
             done();
             found
         })
@@ -145,24 +168,29 @@ pub fn backtest(series: &[SpotSeries], request: &CloudRequest, done: &(dyn Fn() 
     let mut found =
         CloudBacktest { traces: Vec::new(), cells: Vec::new(), policies: Vec::new(), chosen: CloudPolicy::OnDemand };
     for (at, (zone, up)) in series.iter().zip(&up).enumerate() {
-        let of = || tried.iter().filter(move |(task, _)| task.at == at);
+        let of = || tried.iter().filter(move |(task, _)| together || task.at == at);
         found.traces.push(TriedTrace {
             trace: zone.name.clone(),
             zone: zone.zone.clone(),
             tick_s: zone.tick_ms as f64 / 1e3,
             ticks: up.len(),
             up_share: up.iter().filter(|up| **up).count() as f64 / up.len().max(1) as f64,
+            on_demand_usd_per_h: zone.price.as_ref().and_then(|price| price.on_demand_or(request.price_ratio)),
             starts_s: of().map(|(task, _)| task.window.ahead.start as f64 * zone.tick_ms as f64 / 1e3).collect(),
         });
+    }
+    for (at, zone) in tried_on.iter().enumerate() {
+        let of = || tried.iter().filter(move |(task, _)| task.at == at);
+        let name = if together { TOGETHER } else { zone.name.as_str() };
         for (place, slack) in request.slacks.iter().enumerate() {
-            for policy in CloudPolicy::ALL {
+            for policy in policies.iter().copied() {
                 let attempts = || of().filter_map(move |(_, attempts)| attempts.get(place));
                 let spot = |attempt: &Attempt| {
                     let run = attempt.run(policy);
                     run.spot_ms as f64 / (run.spot_ms + run.on_demand_ms).max(1) as f64
                 };
                 found.cells.push(CloudCell {
-                    trace: zone.name.clone(),
+                    trace: name.to_owned(),
                     slack: *slack,
                     policy,
                     starts: attempts().count(),
@@ -174,7 +202,7 @@ pub fn backtest(series: &[SpotSeries], request: &CloudRequest, done: &(dyn Fn() 
             }
         }
     }
-    for policy in CloudPolicy::ALL {
+    for policy in policies.iter().copied() {
         let part = |earlier: bool| {
             let of = tried.iter().filter(|(task, _)| task.earlier == earlier);
             average(of.flat_map(|(_, attempts)| attempts.iter().map(|attempt| attempt.share(policy))))
@@ -213,7 +241,7 @@ pub fn backtest(series: &[SpotSeries], request: &CloudRequest, done: &(dyn Fn() 
     let cost = |policy: CloudPolicy| {
         found.policies.iter().find(|tally| tally.name == policy).map_or(f64::INFINITY, |tally| tally.earlier_cost_ratio)
     };
-    let candidates = CloudPolicy::CAUSAL.into_iter().filter(|policy| !missed(*policy));
+    let candidates = choices.iter().copied().filter(|policy| !missed(*policy));
     found.chosen = candidates.min_by(|a, b| cost(*a).total_cmp(&cost(*b))).unwrap_or(CloudPolicy::OnDemand);
     Ok(found)
 }
@@ -234,6 +262,8 @@ mod tests {
             tick_ms: 3_600_000,
             counts: vec![count; 30],
             unread: 0,
+            price: None,
+            list_price: None,
             sources: Vec::new(),
         };
         let request = CloudRequest {
@@ -244,6 +274,7 @@ mod tests {
             price_ratio: 3.0,
             starts: 3,
             need: 2,
+            together: None,
         };
         let found = backtest(&[zone("none", 1.0), zone("all", 2.0)], &request, &|| ()).unwrap();
         assert_eq!(found.traces[0].starts_s, [0.0, 18_000.0, 36_000.0]);

@@ -1,7 +1,7 @@
 //! A cloud plan as tasks of SkyPilot: one on spot, one on-demand, and in words when to go from one to the other.
 //!
 //! SkyPilot starts and recovers instances and knows no deadline, so the plan writes both tasks, which share their work through a checkpoint that
-//! the job itself writes, and notes with the moments of the plan. Where the zone is named as AWS names its zones, the task asks for it; else it names none. O(1).
+//! the job itself writes, and notes with the moments of the plan. A job over several zones names them in their order (`ordered`). Where the zone is named as AWS names its zones, the task asks for it; else it names none. O(1).
 //!
 //! Worked example: `us-east-1a` is `aws/us-east-1/us-east-1a`.
 
@@ -25,14 +25,22 @@ fn infra(zone: &str) -> Option<String> {
 /// The files of a plan: their names and contents.
 pub fn sky_pilot(answer: &CloudPlanAnswer) -> Vec<(String, String)> {
     let place = answer.zone.as_deref().and_then(infra);
+    // Several zones: spot in their order, on-demand where it is begun.
+    let order: Vec<String> =
+        answer.zones.iter().flat_map(|zones| &zones.order).filter_map(|zone| infra(zone)).collect();
+    let list = answer.zones.as_ref().map(|zones| infra(&zones.on_demand_zone));
     let task = |name: &str, spot: bool, what: &str| {
         let mut resources = json!({ "use_spot": spot });
         if let Some(fields) = resources.as_object_mut() {
             if let Some(instance) = &answer.instance {
                 fields.insert("accelerators".to_owned(), Value::from(instance.as_str()));
             }
-            if let Some(place) = &place {
-                fields.insert("infra".to_owned(), Value::from(place.as_str()));
+            let place = if spot { place.clone() } else { list.clone().unwrap_or_else(|| place.clone()) };
+            if spot && order.len() > 1 {
+                let zones: Vec<Value> = order.iter().map(|place| json!({ "infra": place })).collect();
+                fields.insert("ordered".to_owned(), Value::from(zones));
+            } else if let Some(place) = place {
+                fields.insert("infra".to_owned(), Value::from(place));
             }
             if spot {
                 fields.insert("job_recovery".to_owned(), json!({ "strategy": "FAILOVER" }));
@@ -64,6 +72,16 @@ pub fn sky_pilot(answer: &CloudPlanAnswer) -> Vec<(String, String)> {
         "The tasks share their work through a checkpoint that the job writes to storage that outlives its instance."
             .to_owned(),
     ];
+    if let Some(zones) = &answer.zones
+        && !zones.order.is_empty()
+    {
+        notes.push(format!(
+            "Zones for spot, in order: {}. Each is for when those before it cannot be had or are lost; with none of them: {}. On-demand begins in {}.",
+            zones.order.join(", "),
+            zones.then.in_words(),
+            zones.on_demand_zone
+        ));
+    }
     if place.is_none() {
         notes.push("The zone of the trace is not known, so the tasks name none: add `infra` yourself.".to_owned());
     }

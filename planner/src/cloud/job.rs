@@ -4,7 +4,8 @@
 //! had in this tick, and then holds one thing for the tick ([`Holding`]): nothing, a spot instance, or an on-demand instance. Spot can be held only in
 //! ticks that have it; a spot instance is lost at the first tick without. Whoever takes another instance than the one held pays a **changeover**: it
 //! runs and is paid for, but the work stands still. Work that is done stays done. The job ends within a tick once its work is done, and pays to that
-//! moment. Costs are in spot milliseconds: one millisecond of spot costs 1, one of on-demand [`DeadlineJob::price_ratio`].
+//! moment. Costs are in spot milliseconds: one millisecond of spot costs 1, one of on-demand [`DeadlineJob::price_ratio`]. Where the price of spot moves
+//! ([`ride_priced`]), a millisecond of it costs the price of its tick over that at the start, which is also what the ratio is to.
 //!
 //! **Safety net.** Let w be the work left, L the time left, d the changeover and g the tick. A choice that leaves work w′ after this tick is *safe* if
 //! w′ + d ≤ L − g: on-demand alone, begun at the next tick, still makes it. [`ride`] takes a choice that is not safe for on-demand. On-demand, once begun
@@ -43,6 +44,31 @@ impl Holding {
             Self::Idle => "wait",
             Self::Spot => "spot",
             Self::OnDemand => "on-demand",
+        }
+    }
+}
+
+/// What to do from the last tick of the data on.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct FromNow {
+    /// What to hold if spot can be had.
+    pub if_up: Holding,
+    /// What to hold if not.
+    pub if_down: Holding,
+    /// Whether spot could be had in the last tick.
+    pub last_up: bool,
+    /// How long to wait for spot before on-demand begins, if spot never comes, seconds.
+    pub wait_at_most_s: f64,
+    /// Latest moment at which on-demand must run, whatever the plan, seconds from now.
+    pub latest_on_demand_s: f64,
+}
+
+impl FromNow {
+    /// `spot, or wait while there is none`.
+    pub fn begin_with(&self) -> String {
+        match (self.if_up, self.if_down) {
+            (up, down) if up == down => format!("{}, whether spot can be had or not", up.in_words()),
+            (up, down) => format!("{} if spot can be had, else {}", up.in_words(), down.in_words()),
         }
     }
 }
@@ -203,24 +229,30 @@ pub fn ride(
     job: &DeadlineJob,
     seen: &mut dyn FnMut(Holding),
 ) -> JobRun {
-    run(pilot, up, tick_ms, job, true, seen)
+    run(pilot, (up, &[]), tick_ms, job, true, seen)
+}
+
+/// As [`ride`], where a tick of spot costs `price` times what it costs without; 1 beyond its end.
+pub fn ride_priced(pilot: &mut dyn Pilot, up: &[bool], price: &[f64], tick_ms: i64, job: &DeadlineJob) -> JobRun {
+    run(pilot, (up, price), tick_ms, job, true, &mut |_| ())
 }
 
 /// As [`ride`], without the safety net: for a way that was chosen with all of `up` known.
 #[cfg(test)]
 pub fn ride_without_net(pilot: &mut dyn Pilot, up: &[bool], tick_ms: i64, job: &DeadlineJob) -> JobRun {
-    run(pilot, up, tick_ms, job, false, &mut |_| ())
+    run(pilot, (up, &[]), tick_ms, job, false, &mut |_| ())
 }
 
 fn run(
     pilot: &mut dyn Pilot,
-    up: &[bool],
+    (up, price): (&[bool], &[f64]),
     tick_ms: i64,
     job: &DeadlineJob,
     net: bool,
     seen: &mut dyn FnMut(Holding),
 ) -> JobRun {
     let mut run = JobRun::default();
+    let mut spot_cost = 0.0;
     let (mut work_ms, mut setup_ms, mut holding) = (job.work_ms, 0, Holding::Idle);
     for tick in 0..job.ticks(tick_ms) {
         let elapsed_ms = tick as i64 * tick_ms;
@@ -250,6 +282,7 @@ fn run(
         let used = tick_ms.min(left_ms).min(setup_ms + work_ms);
         if holding == Holding::Spot {
             run.spot_ms += used;
+            spot_cost += price.get(tick).copied().unwrap_or(1.0) * used as f64;
         } else {
             run.on_demand_ms += used;
         }
@@ -261,7 +294,7 @@ fn run(
         }
     }
     run.missed = work_ms > 0;
-    run.cost = run.spot_ms as f64 + job.price_ratio * run.on_demand_ms as f64;
+    run.cost = spot_cost + job.price_ratio * run.on_demand_ms as f64;
     run
 }
 
@@ -301,6 +334,14 @@ mod tests {
         assert!(!run.missed);
         assert_eq!((run.cost, run.changeovers, run.lost), ((348 * MIN) as f64, 3, 1));
         assert_eq!(job.on_demand_cost(), (396 * MIN) as f64);
+    }
+
+    /// As above, with spot at half the price of the start in the second hour: 30 spot minutes fewer.
+    #[test]
+    fn a_price_that_moves_is_paid_as_it_is() {
+        let job = DeadlineJob::new(2 * HOUR, 2.0 / 3.0, 12 * MIN, 3.0).unwrap();
+        let run = ride_priced(&mut Spot, &[false, true, false], &[1.0, 0.5, 1.0], HOUR, &job);
+        assert_eq!((run.cost, run.missed), ((318 * MIN) as f64, false));
     }
 
     #[test]

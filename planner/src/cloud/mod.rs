@@ -1,9 +1,12 @@
 //! Which instance a job with a deadline runs on, spot or on-demand, so that it costs least and the deadline is kept.
 //!
 //! * [`availability`]: when spot could be had in a zone, from a trace;
+//! * [`price`]: what spot costs from when on, and what on-demand costs; [`price_book`]: read beside traces;
 //! * [`job`]: the contract: what a tick costs, and the safety net that keeps the deadline;
 //! * [`rule`]: policies without probabilities; [`phases`] and [`programme`]: availability learned, and the programme that decides with it;
 //! * [`optimum`]: the least cost if all were known;
+//! * [`market`]: the same contract over several zones, with prices and a checkpoint that moves; [`zones_rule`], [`pool`] and [`zones_programme`]: policies over
+//!   zones; [`zones_optimum`]: the least cost over zones; [`zones`]: all of them tried; [`zones_plan`]: what to do now;
 //! * [`policy`]: the candidates, tried on a window; [`backtest`] and its [`answer`]: over many starts;
 //! * [`plan`]: chosen on earlier windows, reported on later ones, decided forward from the end of the data; [`emit`]: as SkyPilot tasks.
 //!
@@ -14,10 +17,19 @@ pub mod availability;
 pub mod backtest;
 pub mod emit;
 pub mod job;
+pub mod market;
 pub mod optimum;
 pub mod phases;
 pub mod plan;
 pub mod policy;
+pub mod pool;
+pub mod price;
+pub mod price_book;
 pub mod programme;
 pub mod request;
 pub mod rule;
+pub mod zones;
+pub mod zones_optimum;
+pub mod zones_plan;
+pub mod zones_programme;
+pub mod zones_rule;

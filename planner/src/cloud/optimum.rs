@@ -40,19 +40,25 @@ impl Best {
     const KEEP_ON_DEMAND: u8 = 8;
 }
 
-/// The grid of needs.
-struct Grid {
-    unit_ms: i64,
-    tick: usize,
-    changeover: usize,
-    work: usize,
-    ticks: usize,
+/// The grid of needs: times in units.
+pub(super) struct Grid {
+    /// The unit, milliseconds.
+    pub(super) unit_ms: i64,
+    /// Length of a tick.
+    pub(super) tick: usize,
+    /// A changeover.
+    pub(super) changeover: usize,
+    /// The work.
+    pub(super) work: usize,
+    /// Ticks until the deadline.
+    pub(super) ticks: usize,
     /// Length of the last tick, which the deadline may cut.
-    last: usize,
+    pub(super) last: usize,
 }
 
 impl Grid {
-    fn of(tick_ms: i64, job: &DeadlineJob) -> Result<Self> {
+    /// Of a job in ticks; an error if it is too fine to be exact.
+    pub(super) fn of(tick_ms: i64, job: &DeadlineJob) -> Result<Self> {
         let unit_ms = divisor(divisor(tick_ms, job.changeover_ms), job.work_ms).max(1);
         let ticks = job.ticks(tick_ms);
         let needs = (job.work_ms + job.changeover_ms) / unit_ms;
@@ -79,7 +85,7 @@ impl Grid {
     }
 
     /// Costs from each need on, in units, before the first tick; `keep` is told the best choices of each tick and need.
-    fn solve(&self, up: &[bool], price_ratio: f64, mut keep: impl FnMut(usize, usize, Best)) -> f64 {
+    fn solve(&self, (up, price): (&[bool], &[f64]), price_ratio: f64, mut keep: impl FnMut(usize, usize, Best)) -> f64 {
         let most = self.work + self.changeover;
         let fresh = || {
             let mut costs = vec![f64::INFINITY; most + 1];
@@ -97,14 +103,14 @@ impl Grid {
             let low = self.work.saturating_sub(tick * self.tick).max(1);
             let high = most.min(left);
             let up = up.get(tick).copied().unwrap_or(false);
-            let whole = length as f64;
+            let price = price.get(tick).copied().unwrap_or(1.0);
             for need in low..=high {
                 let (rest, part) = (need.saturating_sub(length), need.min(length) as f64);
                 demand[need] = price_ratio * part + if need > length { demand_next[rest] } else { 0.0 };
                 spot[need] = match (up, need > length) {
                     (false, _) => f64::INFINITY,
-                    (true, true) => whole + spot_next[rest],
-                    (true, false) => part,
+                    (true, true) => price * part + spot_next[rest],
+                    (true, false) => price * part,
                 };
             }
             for need in low..=high {
@@ -136,13 +142,14 @@ impl Grid {
     }
 }
 
-/// The least cost of a job over `up`, spot milliseconds; infinite if the deadline cannot be made.
+/// The least cost of a job over `up`, spot milliseconds, where a tick of spot costs `price` times what it costs without (1 beyond its end); infinite if the
+/// deadline cannot be made.
 ///
 /// # Errors
 /// If tick, work and changeover have too little in common for an exact answer.
-pub fn optimum(up: &[bool], tick_ms: i64, job: &DeadlineJob) -> Result<f64> {
+pub fn optimum(up: &[bool], price: &[f64], tick_ms: i64, job: &DeadlineJob) -> Result<f64> {
     let grid = Grid::of(tick_ms, job)?;
-    Ok(grid.solve(up, job.price_ratio, |_, _, _| ()) * grid.unit_ms as f64)
+    Ok(grid.solve((up, price), job.price_ratio, |_, _, _| ()) * grid.unit_ms as f64)
 }
 
 #[cfg(test)]
@@ -174,7 +181,7 @@ pub(super) mod tests {
         let grid = Grid::of(tick_ms, job).unwrap();
         let width = grid.work + grid.changeover + 1;
         let mut kept = vec![Best::default(); grid.ticks * width];
-        let least = grid.solve(up, job.price_ratio, |tick, need, best| {
+        let least = grid.solve((up, &[]), job.price_ratio, |tick, need, best| {
             kept[tick * width + need] = best;
         });
         let mut held = Vec::new();
@@ -215,11 +222,11 @@ pub(super) mod tests {
     fn the_worked_example() {
         let job = DeadlineJob { work_ms: 7_200_000, deadline_ms: 10_800_000, changeover_ms: 720_000, price_ratio: 3.0 };
         let up = [false, true, false];
-        assert!((optimum(&up, 3_600_000, &job).unwrap() - 348.0 * 60e3).abs() < 1e-9);
+        assert!((optimum(&up, &[], 3_600_000, &job).unwrap() - 348.0 * 60e3).abs() < 1e-9);
         let held = optimal_holdings(&up, 3_600_000, &job);
         assert_eq!(held, [Holding::OnDemand, Holding::Spot, Holding::OnDemand]);
         let odd = DeadlineJob { work_ms: 7_200_000_001, deadline_ms: 10_800_000_000, ..job };
-        assert!(optimum(&up, 3_600_000, &odd).unwrap_err().to_string().contains("whole minutes"));
+        assert!(optimum(&up, &[], 3_600_000, &odd).unwrap_err().to_string().contains("whole minutes"));
     }
 
     proptest! {
@@ -234,7 +241,7 @@ pub(super) mod tests {
         ) {
             let job = DeadlineJob { work_ms, deadline_ms: work_ms + changeover_ms + spare_ms, changeover_ms, price_ratio };
             prop_assume!(job.ticks(tick_ms) <= 9);
-            let least = optimum(&up, tick_ms, &job).unwrap();
+            let least = optimum(&up, &[], tick_ms, &job).unwrap();
             let tried = by_trying(&up, tick_ms, &job);
             prop_assert!((least - tried).abs() <= 1e-9 * tried, "{least} against {tried}");
             let held = optimal_holdings(&up, tick_ms, &job);

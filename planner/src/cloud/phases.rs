@@ -261,6 +261,19 @@ impl Phases {
         Belief(power.into_iter().next().unwrap_or_default())
     }
 
+    /// The share of time that is up, and the chances a tick that what is up goes down and that what is down comes up.
+    pub(super) fn shares(&self) -> (f64, f64, f64) {
+        let shares = self.start().0;
+        let of = |up: bool| -> (f64, f64) {
+            let share: f64 = self.of(up).map(|phase| shares[phase]).sum();
+            let leaves: f64 =
+                self.of(up).map(|from| shares[from] * self.of(!up).map(|to| self.chances[from][to]).sum::<f64>()).sum();
+            (share, leaves / share.max(f64::MIN_POSITIVE))
+        };
+        let (up, goes) = of(true);
+        (up, goes, of(false).1)
+    }
+
     /// The belief after `past`.
     pub fn after(&self, past: &[bool]) -> Belief {
         let mut belief = self.start();

@@ -14,11 +14,15 @@ use serde::Serialize;
 use tracecast_analytics::report::{Cell, Column, Report, ReportTable, Section, format};
 use tracecast_analytics::trace::SourceRecord;
 
-use super::answer::notes;
+use super::answer::{Regions, moving, notes};
 use super::availability::SpotSeries;
-use super::job::{DeadlineJob, Holding, Pilot, Script, ride};
-use super::policy::{Attempt, CloudPolicy, attempt, learned, pilot, programmes};
+use super::backtest::TOGETHER;
+use super::job::{DeadlineJob, FromNow, Holding, Pilot, Script, ride};
+use super::market::Market;
+use super::policy::{Attempt, CloudPolicy, attempt, learned, pilot, programmes, relative};
 use super::request::{CloudRequest, check_need, longest, too_short};
+use super::zones::attempt_zones;
+use super::zones_plan::{PlannedZone, ZonesNow, zones_from_now};
 use crate::error::{Error, Result};
 use crate::plan::interval::{average, mean};
 use crate::plan::window::{Window, learn_and_choose, spread};
@@ -53,31 +57,6 @@ pub struct CloudCandidate {
     pub report_misses: usize,
 }
 
-/// What to do from the last tick of the data on.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
-pub struct FromNow {
-    /// What to hold if spot can be had.
-    pub if_up: Holding,
-    /// What to hold if not.
-    pub if_down: Holding,
-    /// Whether spot could be had in the last tick.
-    pub last_up: bool,
-    /// How long to wait for spot before on-demand begins, if spot never comes, seconds.
-    pub wait_at_most_s: f64,
-    /// Latest moment at which on-demand must run, whatever the plan, seconds from now.
-    pub latest_on_demand_s: f64,
-}
-
-impl FromNow {
-    /// `spot, or wait while there is none`.
-    pub fn begin_with(&self) -> String {
-        match (self.if_up, self.if_down) {
-            (up, down) if up == down => format!("{}, whether spot can be had or not", up.in_words()),
-            (up, down) => format!("{} if spot can be had, else {}", up.in_words(), down.in_words()),
-        }
-    }
-}
-
 /// The answer of `plan cloud`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "Answer")]
@@ -104,6 +83,10 @@ pub struct CloudPlanAnswer {
     pub zone: Option<String>,
     /// Its instance, if known.
     pub instance: Option<String>,
+    /// Whether the traces are zones of one job.
+    pub regions: Regions,
+    /// What to do over several zones, where they are those of one job.
+    pub zones: Option<ZonesNow>,
     /// The policy chosen on the earlier windows.
     pub chosen: CloudPolicy,
     /// The policy to follow: the one chosen, or on-demand alone where that cost no more on the later windows.
@@ -112,6 +95,8 @@ pub struct CloudPlanAnswer {
     pub candidates: Vec<CloudCandidate>,
     /// What to do from the end of the data on.
     pub now: FromNow,
+    /// What is taken for prices.
+    pub prices: String,
     /// What to do, in a sentence.
     pub action: String,
     /// The recommendation, if spot is worth it.
@@ -135,6 +120,12 @@ fn windows(series: &SpotSeries, jobs: &[DeadlineJob], starts: usize) -> Result<[
     if found.iter().any(Vec::is_empty) { Err(too_short(series, ticks, needed, 2)) } else { Ok(found) }
 }
 
+/// The trace that was chosen.
+fn chosen_of<'a>(series: &'a [SpotSeries], best: &CloudCandidate) -> Result<&'a SpotSeries> {
+    let found = series.iter().find(|zone| zone.name == best.trace);
+    found.ok_or_else(|| Error::Defect("the chosen zone is none of those named".to_owned()))
+}
+
 impl CloudPlanAnswer {
     /// Plans the first of the request's deadlines.
     ///
@@ -145,22 +136,38 @@ impl CloudPlanAnswer {
         check_need(series, request.need)?;
         let jobs = jobs.get(..1).unwrap_or(&jobs);
         let Some(job) = jobs.first() else { return Err(Error::NoScenario("no trace is named; name at least one")) };
+        let market = match &request.together {
+            Some(together) => Some(Market::of(series, request.need, request.price_ratio, together.egress())?),
+            None => None,
+        };
+        let (policies, choices): (&[CloudPolicy], &[CloudPolicy]) = match market {
+            Some(_) => (&CloudPolicy::TOGETHER, &CloudPolicy::CAUSAL_TOGETHER),
+            None => (&CloudPolicy::ALL, &CloudPolicy::CAUSAL),
+        };
+        // Together, all traces are one: as long as the shortest.
+        let tried_on: Vec<&SpotSeries> = match market {
+            Some(_) => series.iter().min_by_key(|zone| zone.counts.len()).into_iter().collect(),
+            None => series.iter().collect(),
+        };
         let mut candidates: Vec<CloudCandidate> = Vec::new();
-        for zone in series {
+        for zone in tried_on {
             let up = zone.up(request.need);
             let tried = |windows: &[Window]| -> Result<Vec<Attempt>> {
-                let all: Result<Vec<Vec<Attempt>>> =
-                    windows.par_iter().map(|window| attempt(&up, zone.tick_ms, window, jobs)).collect();
+                let one = |window: &Window| match &market {
+                    Some(market) => attempt_zones(market, window.ahead.start, jobs),
+                    None => attempt(&up, zone.price.as_ref(), zone.tick_ms, window, jobs),
+                };
+                let all: Result<Vec<Vec<Attempt>>> = windows.par_iter().map(one).collect();
                 Ok(all?.into_iter().flatten().collect())
             };
             let [choose, report] = windows(zone, jobs, request.starts)?;
             let (choose, report) = (tried(&choose)?, tried(&report)?);
-            for policy in CloudPolicy::ALL {
+            for policy in policies.iter().copied() {
                 let shares = |of: &[Attempt]| -> Vec<f64> { of.iter().map(|attempt| attempt.share(policy)).collect() };
                 let (early, late) = (shares(&choose), shares(&report));
                 let missed = |of: &[Attempt]| of.iter().filter(|attempt| attempt.run(policy).missed).count();
                 candidates.push(CloudCandidate {
-                    trace: zone.name.clone(),
+                    trace: if market.is_some() { TOGETHER.to_owned() } else { zone.name.clone() },
                     policy,
                     causal: policy.causal(),
                     choose_windows: early.len(),
@@ -175,7 +182,7 @@ impl CloudPlanAnswer {
         }
         // Of equals, on-demand alone, which needs nobody to watch; else the policy that is listed first among those to choose from, in the earlier zone.
         let order = |policy: CloudPolicy| {
-            let place = CloudPolicy::CAUSAL.iter().position(|of| *of == policy).unwrap_or(usize::MAX);
+            let place = choices.iter().position(|of| *of == policy).unwrap_or(usize::MAX);
             if policy == CloudPolicy::OnDemand { 0 } else { place + 1 }
         };
         let best =
@@ -185,28 +192,47 @@ impl CloudPlanAnswer {
         let Some(best) = best.cloned() else {
             return Err(Error::NoScenario("no trace is named; name at least one"));
         };
-        let Some(zone) = series.iter().find(|zone| zone.name == best.trace) else {
-            return Err(Error::Defect("the chosen zone is none of those named".to_owned()));
-        };
         // What the later windows speak against is not followed.
         let followed = if best.report_cost_ratio.value < 1.0 { best.policy } else { CloudPolicy::OnDemand };
-        let now = from_now(zone, followed, request.need, job);
+        let (now, zones) = match &market {
+            Some(market) => {
+                let (now, zones) = zones_from_now(market, followed, job);
+                (now, Some(zones))
+            }
+            None => (from_now(chosen_of(series, &best)?, followed, request.need, job), None),
+        };
+        let zone = match &zones {
+            Some(zones) => {
+                let named = zones.order.first().or(Some(&zones.on_demand_zone));
+                series.iter().find(|of| of.zone.as_ref() == named || Some(&of.name) == named)
+            }
+            None => series.iter().find(|zone| zone.name == best.trace),
+        };
+        let mut notes = notes(series);
+        notes.extend(request.together.map(|together| moving(&together)));
         let mut answer = Self {
             schema: SCHEMA.to_owned(),
             title,
-            notes: notes(series),
+            notes,
             work_s: job.work_ms as f64 / 1e3,
             deadline_s: job.deadline_ms as f64 / 1e3,
             changeover_s: job.changeover_ms as f64 / 1e3,
             price_ratio: job.price_ratio,
             need: request.need,
             trace: best.trace.clone(),
-            zone: zone.zone.clone(),
-            instance: zone.instance.clone(),
+            zone: zone.and_then(|of| of.zone.clone()),
+            instance: zone.and_then(|of| of.instance.clone()),
+            regions: Regions::of(request),
+            zones,
             chosen: best.policy,
             followed,
             candidates,
             now,
+            prices: if series.iter().any(|zone| zone.price.is_some()) {
+                "Prices move as they did.".to_owned()
+            } else {
+                format!("On-demand costs {} times what spot costs, all the time.", format::float(job.price_ratio, 2))
+            },
             action: String::new(),
             recommendation: None,
             sources: series.iter().flat_map(|zone| zone.sources.clone()).collect(),
@@ -216,24 +242,38 @@ impl CloudPlanAnswer {
         Ok(answer)
     }
 
+    /// Where the job runs, in words.
+    fn place(&self) -> String {
+        match &self.zones {
+            Some(zones) if self.followed == CloudPolicy::OnDemand || zones.order.is_empty() => {
+                format!("`{}`", zones.on_demand_zone)
+            }
+            Some(zones) => {
+                let named: Vec<String> = zones.order.iter().take(3).map(|zone| format!("`{zone}`")).collect();
+                let rest = zones.order.len().saturating_sub(named.len());
+                let more = if rest > 0 { format!(" and {rest} more") } else { String::new() };
+                format!("{}{more}, in this order", named.join(", "))
+            }
+            None => format!("`{}`", self.trace),
+        }
+    }
+
     fn act(&self) -> String {
+        let place = self.place();
         if self.chosen == CloudPolicy::OnDemand {
             return format!(
-                "**Run the job on-demand**, in `{}`: no use of spot was cheaper on the windows of choice.",
-                self.trace
+                "**Run the job on-demand**, in {place}: no use of spot was cheaper on the windows of choice."
             );
         }
         if self.followed == CloudPolicy::OnDemand {
             return format!(
-                "**Run the job on-demand**, in `{}`: the {}, which cost least on the windows of choice, cost no less than on-demand on the later ones.",
-                self.trace,
+                "**Run the job on-demand**, in {place}: the {}, which cost least on the windows of choice, cost no less than on-demand on the later ones.",
                 self.chosen.in_words()
             );
         }
         if self.now.if_up == Holding::OnDemand && self.now.if_down == Holding::OnDemand {
             return format!(
-                "**Begin on-demand**, in `{}` (policy: {}): the deadline leaves no time for spot yet.",
-                self.trace,
+                "**Begin on-demand**, in {place} (policy: {}): the deadline leaves no time for spot yet.",
                 self.chosen.in_words()
             );
         }
@@ -243,8 +283,7 @@ impl CloudPlanAnswer {
             String::new()
         };
         format!(
-            "**Run the job on spot with on-demand behind it**, in `{}` (policy: {}): {}.{wait}",
-            self.trace,
+            "**Run the job on spot with on-demand behind it**, in {place} (policy: {}): {}.{wait}",
             self.chosen.in_words(),
             self.now.begin_with()
         )
@@ -299,7 +338,7 @@ impl CloudPlanAnswer {
                 format::percent(best.report_worst)
             ),
             assumptions: vec![
-                format!("On-demand costs {} times what spot costs, all the time.", format::float(self.price_ratio, 2)),
+                self.prices.clone(),
                 format!(
                     "On-demand can always be had, and another instance takes {}.",
                     format::duration(self.changeover_s)
@@ -383,17 +422,57 @@ impl CloudPlanAnswer {
                 next.rows.push(vec![when.into(), what.into()]);
             }
         }
-        report.sections = vec![
-            Section::new("cloud-now", "What to do now").with_table(next),
-            Section::new("cloud-candidates", "What was chosen from").with_table(table),
-        ];
+        let mut doing = Section::new("cloud-now", "What to do now").with_table(next);
+        if let Some(zones) = &self.zones {
+            doing = doing.with_table(zones_table(zones));
+        }
+        report.sections = vec![doing, Section::new("cloud-candidates", "What was chosen from").with_table(table)];
         report
     }
+}
+
+/// The zones of a job, in the order in which to take them.
+fn zones_table(zones: &ZonesNow) -> ReportTable {
+    let mut table = ReportTable::new(
+        "Zones, in the order in which to take spot in them",
+        vec![
+            Column::number("Turn"),
+            Column::text("Zone"),
+            Column::text("Region"),
+            Column::text("Spot when last seen"),
+            Column::number("With spot, %"),
+            Column::number("Spot, $/h"),
+            Column::number("On-demand, $/h"),
+        ],
+    );
+    let turn = |zone: &str| zones.order.iter().position(|of| of == zone);
+    let mut sorted: Vec<&PlannedZone> = zones.zones.iter().collect();
+    sorted.sort_by_key(|of| turn(&of.zone).unwrap_or(usize::MAX));
+    for of in sorted {
+        table.rows.push(vec![
+            Cell::opt(turn(&of.zone), |turn| Cell::Int(turn as i64 + 1)),
+            of.zone.as_str().into(),
+            of.region.as_str().into(),
+            if of.last_up { "yes" } else { "no" }.into(),
+            Cell::float(100.0 * of.up_share, 1),
+            Cell::opt(of.spot_usd_per_h, |price| Cell::float(price, 4)),
+            Cell::float(of.on_demand_usd_per_h, 4),
+        ]);
+    }
+    table.note = Some(format!(
+        "Each is for when those before it cannot be had or are lost, with the checkpoint in the region of the first; with none of them: {}. On-demand begins in {}.",
+        zones.then.in_words(),
+        zones.on_demand_zone
+    ));
+    table
 }
 
 /// What a policy does after the last tick of a zone.
 fn from_now(zone: &SpotSeries, policy: CloudPolicy, need: u32, job: &DeadlineJob) -> FromNow {
     let up = zone.up(need);
+    // What spot costs now decides, where that is known.
+    let end = Window { past: 0..up.len(), ahead: up.len().saturating_sub(1)..up.len() };
+    let job = &DeadlineJob { price_ratio: relative(zone.price.as_ref(), &end, job.price_ratio).1, ..*job };
     let learned = learned(&up, up.len(), policy, zone.tick_ms, job.ticks(zone.tick_ms));
     let fitted = programmes(&learned, up.len(), zone.tick_ms, job);
     let first = |one: bool| {
@@ -436,6 +515,8 @@ mod tests {
             tick_ms: 1_800_000,
             counts: (0..1920).map(|tick| f64::from(u8::from(tick / 6 % 2 == 0))).collect(),
             unread: 0,
+            price: None,
+            list_price: None,
             sources: Vec::new(),
         };
         let request = CloudRequest {
@@ -446,6 +527,7 @@ mod tests {
             price_ratio: 3.0,
             starts: 5,
             need: 1,
+            together: None,
         };
         let answer = CloudPlanAnswer::of(std::slice::from_ref(&zone), "regular".to_owned(), &request).unwrap();
         assert_eq!((answer.now.if_up, answer.now.if_down), (Holding::Spot, Holding::Idle));

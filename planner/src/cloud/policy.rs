@@ -9,9 +9,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::job::{DeadlineJob, JobRun, Pilot, ride};
+use super::job::{DeadlineJob, JobRun, Pilot, ride_priced};
 use super::optimum::optimum;
 use super::phases::{Belief, MOST, Phases};
+use super::price::ZonePrice;
 use super::programme::{Programme, Programmed};
 use super::rule::{AllOnDemand, Greedy, TimeSliced, UniformProgress};
 use crate::error::Result;
@@ -36,12 +37,14 @@ pub enum CloudPolicy {
     Markov,
     /// A dynamic programme on phases, in which the age of a run or outage matters.
     SemiMarkov,
+    /// SkyNomad's rule over zones.
+    SkyNomad,
     /// The optimum that knows all availability.
     Omniscient,
 }
 
 impl CloudPolicy {
-    /// All of them, in the order of tables.
+    /// All of one zone, in the order of tables.
     pub const ALL: [Self; 7] = [
         Self::OnDemand,
         Self::Greedy,
@@ -51,9 +54,16 @@ impl CloudPolicy {
         Self::SemiMarkov,
         Self::Omniscient,
     ];
-    /// Those to choose from.
+    /// All over several zones, in the order of tables.
+    pub const TOGETHER: [Self; 6] =
+        [Self::OnDemand, Self::Greedy, Self::UniformProgress, Self::SkyNomad, Self::SemiMarkov, Self::Omniscient];
+    /// Those to choose from in one zone.
     pub const CAUSAL: [Self; 6] =
         [Self::SemiMarkov, Self::Markov, Self::UniformProgress, Self::TimeSliced, Self::Greedy, Self::OnDemand];
+
+    /// Those to choose from over several zones.
+    pub const CAUSAL_TOGETHER: [Self; 5] =
+        [Self::SemiMarkov, Self::SkyNomad, Self::UniformProgress, Self::Greedy, Self::OnDemand];
 
     /// In words.
     pub fn in_words(self) -> &'static str {
@@ -64,6 +74,7 @@ impl CloudPolicy {
             Self::UniformProgress => "Uniform Progress",
             Self::Markov => "Markov programme",
             Self::SemiMarkov => "semi-Markov programme",
+            Self::SkyNomad => "SkyNomad's rule",
             Self::Omniscient => "omniscient optimum",
         }
     }
@@ -86,16 +97,16 @@ impl CloudPolicy {
 /// What a window cost under each policy, for one job.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Attempt {
-    /// In the order of [`CloudPolicy::ALL`].
-    pub runs: [JobRun; CloudPolicy::ALL.len()],
-    /// Cost of all on-demand, spot milliseconds.
+    /// Each policy that was tried, and what became of it.
+    pub runs: Vec<(CloudPolicy, JobRun)>,
+    /// Cost of all on-demand: spot milliseconds, or dollars over several zones.
     pub on_demand: f64,
 }
 
 impl Attempt {
     /// The run of a policy.
     pub fn run(&self, policy: CloudPolicy) -> JobRun {
-        CloudPolicy::ALL.iter().zip(self.runs).find(|(of, _)| **of == policy).map(|(_, run)| run).unwrap_or_default()
+        self.runs.iter().find(|(of, _)| *of == policy).map(|(_, run)| *run).unwrap_or_default()
     }
 
     /// Its cost as a share of all on-demand.
@@ -149,31 +160,55 @@ pub(super) fn programmes(
         .collect()
 }
 
-/// Tries all policies on a job that begins with a window, for each of `jobs`, which differ in their deadlines alone.
+/// The price of spot in each tick of a window over that at its start, and the price of on-demand over that; no prices where none are known.
+///
+/// Where the price at the start is not known, it is the price of on-demand over `ratio`. Where the price of on-demand is not known, it is `ratio` times the first
+/// price of spot that is.
+pub(super) fn relative(price: Option<&ZonePrice>, window: &Window, ratio: f64) -> (Vec<f64>, f64) {
+    let Some(price) = price else { return (Vec::new(), ratio) };
+    let Some(on_demand) = price.on_demand_or(ratio) else { return (Vec::new(), ratio) };
+    let first = price.spot.get(window.ahead.start).copied().flatten().unwrap_or(on_demand / ratio);
+    let ahead = price.spot.get(window.ahead.clone()).unwrap_or_default();
+    (ahead.iter().map(|price| price.map_or(1.0, |price| price / first)).collect(), on_demand / first)
+}
+
+/// Tries all policies on a job that begins with a window, for each of `jobs`, which differ in their deadlines alone. `price` stands for their price ratio where it
+/// is known.
 ///
 /// # Errors
 /// If the optimum cannot be computed exactly.
-pub fn attempt(up: &[bool], tick_ms: i64, window: &Window, jobs: &[DeadlineJob]) -> Result<Vec<Attempt>> {
+pub fn attempt(
+    up: &[bool],
+    price: Option<&ZonePrice>,
+    tick_ms: i64,
+    window: &Window,
+    jobs: &[DeadlineJob],
+) -> Result<Vec<Attempt>> {
     let start = window.ahead.start;
+    let priced: Vec<(DeadlineJob, Vec<f64>)> = jobs
+        .iter()
+        .map(|job| {
+            let (prices, price_ratio) = relative(price, window, job.price_ratio);
+            (DeadlineJob { price_ratio, ..*job }, prices)
+        })
+        .collect();
     let ticks = jobs.iter().map(|job| job.ticks(tick_ms)).max().unwrap_or(0);
     let ahead = up.get(window.ahead.clone()).unwrap_or_default();
-    let mut attempts: Vec<Attempt> = jobs
+    let mut attempts: Vec<Attempt> = priced
         .iter()
-        .map(|job| Attempt { runs: [JobRun::default(); CloudPolicy::ALL.len()], on_demand: job.on_demand_cost() })
+        .map(|(job, _)| Attempt { runs: Vec::with_capacity(CloudPolicy::ALL.len()), on_demand: job.on_demand_cost() })
         .collect();
-    for (place, policy) in CloudPolicy::ALL.into_iter().enumerate() {
+    for policy in CloudPolicy::ALL {
         let learned = learned(up, start, policy, tick_ms, ticks);
-        for (job, attempt) in jobs.iter().zip(&mut attempts) {
+        for ((job, prices), attempt) in priced.iter().zip(&mut attempts) {
             let run = match policy {
-                CloudPolicy::Omniscient => JobRun { cost: optimum(ahead, tick_ms, job)?, ..JobRun::default() },
+                CloudPolicy::Omniscient => JobRun { cost: optimum(ahead, prices, tick_ms, job)?, ..JobRun::default() },
                 _ => {
                     let fitted = programmes(&learned, start, tick_ms, job);
-                    ride(pilot(policy, &fitted).as_mut(), ahead, tick_ms, job, &mut |_| ())
+                    ride_priced(pilot(policy, &fitted).as_mut(), ahead, prices, tick_ms, job)
                 }
             };
-            if let Some(slot) = attempt.runs.get_mut(place) {
-                *slot = run;
-            }
+            attempt.runs.push((policy, run));
         }
     }
     Ok(attempts)
@@ -186,7 +221,7 @@ pub(super) fn pilot<'a>(policy: CloudPolicy, fitted: &'a [(usize, Programme, Bel
         CloudPolicy::TimeSliced => Box::new(TimeSliced),
         CloudPolicy::UniformProgress => Box::new(UniformProgress),
         CloudPolicy::Markov | CloudPolicy::SemiMarkov => Box::new(Programmed::new(fitted)),
-        CloudPolicy::OnDemand | CloudPolicy::Omniscient => Box::new(AllOnDemand),
+        CloudPolicy::OnDemand | CloudPolicy::SkyNomad | CloudPolicy::Omniscient => Box::new(AllOnDemand),
     }
 }
 
@@ -195,6 +230,7 @@ pub(super) fn pilot<'a>(policy: CloudPolicy, fitted: &'a [(usize, Programme, Bel
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::job::ride;
     use super::super::optimum::tests::by_trying;
     use super::*;
 
@@ -245,7 +281,7 @@ mod tests {
             prop_assume!(job.ticks(tick_ms) <= 10);
             let up = [past.as_slice(), ahead.as_slice()].concat();
             let window = Window { past: 0..past.len(), ahead: past.len()..up.len() };
-            let tried = attempt(&up, tick_ms, &window, &[job]).unwrap();
+            let tried = attempt(&up, None, tick_ms, &window, &[job]).unwrap();
             let least = tried[0].run(CloudPolicy::Omniscient).cost;
             if job.ticks(tick_ms) <= 7 {
                 let all = by_trying(&ahead, tick_ms, &job);

@@ -21,6 +21,24 @@ pub struct CloudRequest {
     pub starts: usize,
     /// Instances it needs at once.
     pub need: u32,
+    /// Zones of one job, if it may move between them; else each trace is tried on its own.
+    pub together: Option<ZonesTogether>,
+}
+
+/// What moving between zones costs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ZonesTogether {
+    /// Size of the checkpoint, gigabytes.
+    pub checkpoint_gb: f64,
+    /// Dollars that it costs to move a gigabyte to another region.
+    pub egress_usd_per_gb: f64,
+}
+
+impl ZonesTogether {
+    /// Dollars that it costs to move the checkpoint to another region.
+    pub fn egress(&self) -> f64 {
+        self.checkpoint_gb * self.egress_usd_per_gb
+    }
 }
 
 impl CloudRequest {
@@ -33,6 +51,15 @@ impl CloudRequest {
             return Err(Error::NoScenario(
                 "nothing is asked for; ask for at least one slack, one start and one instance",
             ));
+        }
+        if let Some(together) = &self.together
+            && !(together.egress() >= 0.0 && together.egress().is_finite())
+        {
+            return Err(Error::Malformed {
+                what: "checkpoint",
+                found: format!("{} GB at {} dollars each", together.checkpoint_gb, together.egress_usd_per_gb),
+                remedy: "write a size and a price of 0 or more".to_owned(),
+            });
         }
         if let Some(deadline_ms) = self.deadline_ms {
             let job = DeadlineJob::within(self.work_ms, deadline_ms, self.changeover_ms, self.price_ratio);

@@ -4,6 +4,10 @@
 //! sample. The gap differs by file. The zone is `metadata.zone`, else it comes from the file name, as the accelerator does
 //! (`us-east-1a_v100_1.json` is one V100 in `us-east-1a`); the start is known only as a date in the folder's name, so times are relative to the first sample.
 //! A row of the ledger is one sample, its line the number of the sample. O(samples).
+//!
+//! A file may carry `prices` beside `data`, a spot price in dollars an hour for each sample, and `metadata.on_demand_price` (or
+//! `metadata.price_info.on_demand_price`). Spot prices become steps: a row where the price changes. A price that is no number above 0 is set aside, and the price
+//! before it holds on. Worked example: `[0.9, 0.9, 0, null, 1.1]` are 0.9 from the first sample and 1.1 from the fifth, and two rows set aside.
 
 use std::collections::BTreeMap;
 
@@ -16,10 +20,17 @@ use super::super::read::SeenKeys;
 use super::super::reader::{Confidence, Reader};
 use super::super::source::{Head, SourceFile};
 use crate::error::{Error, Result};
-use crate::quality::{Ledger, RowAudit, reason, shorten};
-use crate::schema::AvailabilityRow;
+use crate::quality::{Ledger, Reason, RowAudit, reason, shorten};
+use crate::schema::{AvailabilityRow, PriceRow};
 use crate::time::{TimeBasis, seconds_to_ms};
 use crate::trace::Trace;
+
+/// A spot price that is none.
+const NO_PRICE: Reason = Reason {
+    id: "no_price",
+    what: "the spot price of a sample is missing, or no number above 0; the price before it holds on",
+    remedy: "write prices in dollars an hour, one for each sample",
+};
 
 /// See the module.
 pub(crate) struct SkyTrace;
@@ -136,11 +147,59 @@ impl Sink for Samples<'_> {
             });
             self.trace.ledger.keep(row);
         }
+        let label = PriceRow {
+            zone: zone.as_deref().map(Into::into),
+            instance: instance.as_deref().map(Into::into),
+            ..PriceRow::default()
+        };
+        self.prices(document, gap_s, &label);
         Ok(())
     }
 
     fn ledger(&mut self) -> &mut Ledger {
         &mut self.trace.ledger
+    }
+}
+
+/// A price that can be one.
+fn price(value: &Value) -> Option<f64> {
+    value.as_f64().filter(|price| *price > 0.0 && price.is_finite())
+}
+
+impl Samples<'_> {
+    /// Takes the prices of a document, if it has any; `label` says of what.
+    fn prices(&mut self, document: &Value, gap_s: f64, label: &PriceRow) {
+        let name = self.file.name();
+        let listed =
+            ["/metadata/on_demand_price", "/metadata/price_info/on_demand_price"].map(|at| document.pointer(at));
+        if let Some(stated) = listed.into_iter().flatten().next() {
+            match price(stated) {
+                Some(usd_per_h) => self.trace.prices.push(PriceRow {
+                    usd_per_h: Some(usd_per_h),
+                    kind: Some("ondemand".into()),
+                    ..label.clone()
+                }),
+                None => self.trace.note(format!(
+                    "{name}: metadata.on_demand_price is {}, which is no price, and is not used.",
+                    shorten(&stated.to_string())
+                )),
+            }
+        }
+        let Some(values) = document.get("prices").and_then(Value::as_array) else { return };
+        let mut before = None;
+        for (ix, value) in values.iter().enumerate() {
+            let row = RowAudit::new(name, ix as u64 + 1);
+            let (Some(usd_per_h), Some(ts)) = (price(value), seconds_to_ms(ix as f64 * gap_s)) else {
+                self.trace.ledger.quarantine(&row, NO_PRICE, "prices", &shorten(&value.to_string()));
+                continue;
+            };
+            self.trace.ledger.keep(row);
+            if before != Some(usd_per_h) {
+                let kind = Some("spot".into());
+                self.trace.prices.push(PriceRow { ts: Some(ts), usd_per_h: Some(usd_per_h), kind, ..label.clone() });
+            }
+            before = Some(usd_per_h);
+        }
     }
 }
 

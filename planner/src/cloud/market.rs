@@ -1,0 +1,441 @@
+//! One job with a deadline over several zones: the contract that every policy over zones, the programme and the optimum keep to.
+//!
+//! It is the contract of [one zone](super::job) with places and dollars. At the beginning of a tick the job sees in which zones spot can be had, and what it costs
+//! there in this tick. It then holds one thing for the tick ([`ZoneHolding`]): nothing, a spot instance in a zone that has it, or an on-demand instance in any zone.
+//! Whoever takes another instance than the one held pays a changeover, in which the work stands still, wherever the instance is. The **checkpoint** lies in
+//! the region in which an instance was begun last. To begin in another region moves it there, and costs the **egress**: its size times a price per gigabyte.
+//! The first instance has nothing to move. Moving within a region is free, and the time it takes is in the changeover.
+//!
+//! **Safety net**, exact to the tick. Let w be the work left, L the time left, d the changeover and g the tick. What is held stays *safe* if after this tick
+//! on-demand, begun at the next, still makes the deadline: w′ + d ≤ L − g, or, on-demand, if what is left of its changeover and of the work fits L. A choice that is
+//! not safe is replaced: on-demand stays as it is, else it begins in the zone where it costs least, egress included. By induction no deadline is missed that
+//! on-demand alone would make from the start. All times are in whole milliseconds.
+//!
+//! O(ticks × zones). Worked example: 2 h of work, 4 h to the deadline, no changeover, ticks of 1 h, a checkpoint of 50 GB at 2 cents: egress 1 dollar. Zone a1 of
+//! region a has spot for 1 dollar in hour 1, zone b1 of region b for 1 dollar in hour 2, and a1 again in hour 3. To take a1, wait and take a1 costs 2 dollars; to take
+//! a1 and then b1 costs 3.
+
+use super::availability::SpotSeries;
+use super::job::{DeadlineJob, JobRun};
+use crate::error::{Error, Result};
+
+/// What a job over zones holds for a tick; zones by their position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ZoneHolding {
+    /// Nothing: it waits.
+    Idle,
+    /// A spot instance in a zone.
+    Spot(usize),
+    /// An on-demand instance in a zone.
+    OnDemand(usize),
+}
+
+impl ZoneHolding {
+    /// Where it is.
+    pub fn zone(self) -> Option<usize> {
+        match self {
+            Self::Idle => None,
+            Self::Spot(zone) | Self::OnDemand(zone) => Some(zone),
+        }
+    }
+}
+
+/// What does not change of the zones.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Places {
+    /// Names of the zones.
+    pub names: Vec<String>,
+    /// Region of each zone, by position.
+    pub region: Vec<usize>,
+    /// Names of the regions.
+    pub regions: Vec<String>,
+    /// Dollars an hour of on-demand in each zone.
+    pub on_demand: Vec<f64>,
+    /// Dollars that it costs to move the checkpoint to another region.
+    pub egress: f64,
+    /// Length of a tick, milliseconds.
+    pub tick_ms: i64,
+}
+
+/// What a tick shows.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Sight<'a> {
+    /// Whether spot can be had in each zone.
+    pub up: &'a [bool],
+    /// Dollars an hour of spot in each zone.
+    pub price: &'a [f64],
+}
+
+/// Zones with their spot, tick by tick.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Market {
+    /// What does not change.
+    pub places: Places,
+    /// Ticks.
+    pub ticks: usize,
+    /// Whether spot can be had, tick by tick and within a tick zone by zone.
+    up: Vec<bool>,
+    /// Dollars an hour of spot likewise.
+    price: Vec<f64>,
+}
+
+/// The region of a zone: `us-east-1` of AWS's `us-east-1a`, `us-central1` of Google's `us-central1-a`; another name is a region of its own.
+pub fn region_of(zone: &str) -> &str {
+    let Some(short) = zone.strip_suffix(|letter: char| letter.is_ascii_lowercase()) else { return zone };
+    let short = short.strip_suffix('-').unwrap_or(short);
+    if short.ends_with(|digit: char| digit.is_ascii_digit()) { short } else { zone }
+}
+
+fn wrong(series: &[SpotSeries], found: String, remedy: &'static str) -> Error {
+    let file = series.iter().map(|zone| zone.name.as_str()).collect::<Vec<_>>().join(", ");
+    Error::SpotTrace { file, found, remedy }
+}
+
+impl Market {
+    /// Of traces that begin at the same moment, cut to the shortest. Without prices, spot costs 1 dollar an hour and on-demand `ratio` dollars.
+    ///
+    /// # Errors
+    /// If two are of one zone, their ticks differ in length, or only some have prices.
+    pub fn of(series: &[SpotSeries], need: u32, ratio: f64, egress: f64) -> Result<Self> {
+        let Some(first) = series.first() else { return Err(Error::NoScenario("no trace is named; name at least one")) };
+        if let Some(other) = series.iter().find(|zone| zone.tick_ms != first.tick_ms) {
+            let found =
+                format!("{} has ticks of {} ms, and {} of {} ms", first.name, first.tick_ms, other.name, other.tick_ms);
+            return Err(wrong(
+                series,
+                found,
+                "name traces of one series of samples, or tell the time between samples with --gap",
+            ));
+        }
+        for (at, zone) in series.iter().enumerate() {
+            if zone.zone.is_some() && series.iter().take(at).any(|other| other.zone == zone.zone) {
+                let found = format!("{} comes twice", zone.zone.as_deref().unwrap_or(""));
+                return Err(wrong(series, found, "name each zone once, by traces of the same time"));
+            }
+        }
+        let priced = series.iter().filter(|zone| zone.price.is_some()).count();
+        if priced > 0 && priced < series.len() {
+            let without: Vec<&str> =
+                series.iter().filter(|zone| zone.price.is_none()).map(|zone| zone.name.as_str()).collect();
+            let found = format!("there are prices of some zones and not of {}", without.join(", "));
+            return Err(wrong(series, found, "give prices of all zones, with --prices, or of none"));
+        }
+        let (mut regions, mut region): (Vec<String>, Vec<usize>) = (Vec::new(), Vec::new());
+        for zone in series {
+            let name = zone.zone.as_deref().map_or(zone.name.as_str(), region_of);
+            let at = regions.iter().position(|known| known == name).unwrap_or(regions.len());
+            if at == regions.len() {
+                regions.push(name.to_owned());
+            }
+            region.push(at);
+        }
+        let ticks = series.iter().map(|zone| zone.counts.len()).min().unwrap_or(0);
+        let zones = series.len();
+        let (mut up, mut price) = (vec![false; ticks * zones], vec![1.0; ticks * zones]);
+        for (at, zone) in series.iter().enumerate() {
+            for (tick, is) in zone.up(need).into_iter().take(ticks).enumerate() {
+                up[tick * zones + at] = is;
+                if let Some(known) = &zone.price {
+                    price[tick * zones + at] = known.spot.get(tick).copied().flatten().unwrap_or(f64::INFINITY);
+                }
+            }
+        }
+        let on_demand = series
+            .iter()
+            .map(|zone| match &zone.price {
+                Some(known) => known.on_demand_or(ratio).unwrap_or(ratio),
+                None => ratio,
+            })
+            .collect();
+        let names = series.iter().map(|zone| zone.zone.clone().unwrap_or_else(|| zone.name.clone())).collect();
+        let places = Places { names, region, regions, on_demand, egress, tick_ms: first.tick_ms };
+        Ok(Self { places, ticks, up, price })
+    }
+
+    /// From rows of ticks, for tests.
+    #[cfg(test)]
+    pub(super) fn from_rows(places: Places, rows: &[(Vec<bool>, Vec<f64>)]) -> Self {
+        Self {
+            ticks: rows.len(),
+            up: rows.iter().flat_map(|(up, _)| up.clone()).collect(),
+            price: rows.iter().flat_map(|(_, price)| price.clone()).collect(),
+            places,
+        }
+    }
+
+    /// With more ticks after its end, in which zones have spot as told, at their last prices.
+    #[must_use]
+    pub fn followed_by(&self, ticks: &[Vec<bool>]) -> Self {
+        let last = self.sight(self.ticks.saturating_sub(1));
+        let mut longer = self.clone();
+        for up in ticks {
+            longer.up.extend(
+                (0..self.places.names.len())
+                    .map(|zone| up.get(zone).copied().unwrap_or(false) && last.costs(zone).is_finite()),
+            );
+            longer.price.extend((0..self.places.names.len()).map(|zone| last.costs(zone)));
+            longer.ticks += 1;
+        }
+        longer
+    }
+
+    /// What a tick shows; beyond the end, no spot.
+    pub fn sight(&self, tick: usize) -> Sight<'_> {
+        let zones = self.places.names.len();
+        let of = tick * zones..(tick + 1) * zones;
+        Sight { up: self.up.get(of.clone()).unwrap_or_default(), price: self.price.get(of).unwrap_or_default() }
+    }
+
+    /// Whether spot can be had in a zone, tick by tick, before `end`.
+    pub fn of_zone(&self, zone: usize, end: usize) -> Vec<bool> {
+        (0..end.min(self.ticks)).map(|tick| self.sight(tick).has(zone)).collect()
+    }
+}
+
+impl Sight<'_> {
+    /// Whether spot can be had in a zone.
+    pub fn has(&self, zone: usize) -> bool {
+        self.up.get(zone).copied().unwrap_or(false)
+    }
+
+    /// Dollars an hour of spot in a zone; infinite where unknown.
+    pub fn costs(&self, zone: usize) -> f64 {
+        self.price.get(zone).copied().unwrap_or(f64::INFINITY)
+    }
+
+    /// The zones that have spot.
+    pub fn zones(&self) -> impl Iterator<Item = usize> + '_ {
+        self.up.iter().enumerate().filter(|(_, up)| **up).map(|(zone, _)| zone)
+    }
+}
+
+impl Places {
+    /// Dollars that it costs to begin in a zone with the checkpoint in region `at`.
+    pub fn moves(&self, at: Option<usize>, zone: usize) -> f64 {
+        let to = self.region.get(zone).copied();
+        if at.is_none() || at == to { 0.0 } else { self.egress }
+    }
+
+    /// The zone in which on-demand for so long costs least, egress included; of equals the first.
+    pub fn cheapest(&self, at: Option<usize>, ms: i64) -> usize {
+        let cost = |zone: usize| {
+            dollars(self.on_demand.get(zone).copied().unwrap_or(f64::INFINITY), ms) + self.moves(at, zone)
+        };
+        (0..self.names.len()).min_by(|a, b| cost(*a).total_cmp(&cost(*b))).unwrap_or(0)
+    }
+
+    /// What a job costs on-demand from beginning to end in the zone cheapest for it, dollars.
+    pub fn all_on_demand(&self, job: &DeadlineJob) -> f64 {
+        let ms = job.work_ms + job.changeover_ms;
+        dollars(self.on_demand.get(self.cheapest(None, ms)).copied().unwrap_or(f64::INFINITY), ms)
+    }
+}
+
+/// What so long costs at a price an hour.
+pub fn dollars(usd_per_h: f64, ms: i64) -> f64 {
+    usd_per_h * ms as f64 / 3.6e6
+}
+
+/// What a policy over zones sees at the beginning of a tick.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ZonesView<'a> {
+    /// Time since the start, milliseconds.
+    pub elapsed_ms: i64,
+    /// Time to the deadline, milliseconds.
+    pub left_ms: i64,
+    /// Work left, milliseconds.
+    pub work_ms: i64,
+    /// What is held from the tick before.
+    pub held: ZoneHolding,
+    /// What is left of its changeover, milliseconds.
+    pub setup_ms: i64,
+    /// Region of the checkpoint, if there is one.
+    pub at: Option<usize>,
+    /// What the tick shows.
+    pub sight: Sight<'a>,
+    /// Length of the tick, milliseconds.
+    pub tick_ms: i64,
+}
+
+impl ZonesView<'_> {
+    /// Whether `wanted` leaves enough time for on-demand from the next tick on.
+    pub fn safe(&self, job: &DeadlineJob, wanted: ZoneHolding) -> bool {
+        let setup = if wanted == self.held { self.setup_ms } else { job.changeover_ms };
+        match wanted {
+            ZoneHolding::OnDemand(_) => self.work_ms + setup <= self.left_ms,
+            ZoneHolding::Idle => self.work_ms + job.changeover_ms <= self.left_ms - self.tick_ms,
+            ZoneHolding::Spot(_) if setup + self.work_ms <= self.tick_ms => setup + self.work_ms <= self.left_ms,
+            ZoneHolding::Spot(_) => {
+                let done = (self.tick_ms - setup).max(0);
+                self.work_ms - done + job.changeover_ms <= self.left_ms - self.tick_ms
+            }
+        }
+    }
+}
+
+/// A policy over zones: it is asked once a tick, in order, and sees nothing of the future.
+pub trait ZonesPilot {
+    /// What to hold for the tick that begins. Spot where there is none counts as waiting.
+    fn hold(&mut self, job: &DeadlineJob, places: &Places, view: &ZonesView<'_>) -> ZoneHolding;
+}
+
+/// Runs a job over the zones from tick `start` on, under a policy and the safety net. Its costs are dollars. `seen` is told what each tick held.
+pub fn travel(
+    pilot: &mut dyn ZonesPilot,
+    market: &Market,
+    start: usize,
+    job: &DeadlineJob,
+    seen: &mut dyn FnMut(ZoneHolding),
+) -> JobRun {
+    walk(pilot, market, start, job, true, seen)
+}
+
+/// As [`travel`], without the safety net: for a way that was chosen with all known.
+#[cfg(test)]
+pub(super) fn travel_without_net(
+    pilot: &mut dyn ZonesPilot,
+    market: &Market,
+    start: usize,
+    job: &DeadlineJob,
+) -> JobRun {
+    walk(pilot, market, start, job, false, &mut |_| ())
+}
+
+fn walk(
+    pilot: &mut dyn ZonesPilot,
+    market: &Market,
+    start: usize,
+    job: &DeadlineJob,
+    net: bool,
+    seen: &mut dyn FnMut(ZoneHolding),
+) -> JobRun {
+    let mut run = JobRun::default();
+    let (places, tick_ms) = (&market.places, market.places.tick_ms);
+    let (mut work_ms, mut setup_ms, mut held, mut at) = (job.work_ms, 0, ZoneHolding::Idle, None);
+    for tick in 0..job.ticks(tick_ms) {
+        let elapsed_ms = tick as i64 * tick_ms;
+        let left_ms = job.deadline_ms - elapsed_ms;
+        let sight = market.sight(start + tick);
+        if let ZoneHolding::Spot(zone) = held
+            && !sight.has(zone)
+        {
+            (held, setup_ms) = (ZoneHolding::Idle, 0);
+            run.lost += 1;
+        }
+        let view = ZonesView { elapsed_ms, left_ms, work_ms, held, setup_ms, at, sight, tick_ms };
+        let mut next = pilot.hold(job, places, &view);
+        let can = match next {
+            ZoneHolding::Idle => true,
+            ZoneHolding::Spot(zone) => sight.has(zone),
+            ZoneHolding::OnDemand(zone) => zone < places.names.len(),
+        };
+        if !can {
+            next = ZoneHolding::Idle;
+        }
+        if net && !view.safe(job, next) {
+            next = match held {
+                ZoneHolding::OnDemand(_) => held,
+                _ => ZoneHolding::OnDemand(places.cheapest(at, work_ms + job.changeover_ms)),
+            };
+        }
+        if next != held {
+            setup_ms = if next == ZoneHolding::Idle { 0 } else { job.changeover_ms };
+            run.changeovers += usize::from(next != ZoneHolding::Idle);
+            held = next;
+            if let Some(zone) = next.zone() {
+                run.cost += places.moves(at, zone);
+                at = places.region.get(zone).copied();
+            }
+        }
+        seen(held);
+        let used = tick_ms.min(left_ms).min(setup_ms + work_ms);
+        match held {
+            ZoneHolding::Idle => continue,
+            ZoneHolding::Spot(zone) => {
+                run.spot_ms += used;
+                run.cost += dollars(sight.costs(zone), used);
+            }
+            ZoneHolding::OnDemand(zone) => {
+                run.on_demand_ms += used;
+                run.cost += dollars(places.on_demand.get(zone).copied().unwrap_or(f64::INFINITY), used);
+            }
+        }
+        let set_up = setup_ms.min(used);
+        setup_ms -= set_up;
+        work_ms -= used - set_up;
+        if work_ms <= 0 {
+            break;
+        }
+    }
+    run.missed = work_ms > 0;
+    run
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+pub(super) mod tests {
+    use super::*;
+
+    const HOUR: i64 = 3_600_000;
+
+    /// A policy that holds what a list says, tick by tick, and then waits.
+    #[derive(Debug, Clone)]
+    pub(in super::super) struct Listed(pub(in super::super) std::vec::IntoIter<ZoneHolding>);
+
+    impl ZonesPilot for Listed {
+        fn hold(&mut self, _: &DeadlineJob, _: &Places, _: &ZonesView<'_>) -> ZoneHolding {
+            self.0.next().unwrap_or(ZoneHolding::Idle)
+        }
+    }
+
+    /// Zones a1, a2, … of regions as numbered.
+    pub(in super::super) fn places(region: &[usize], on_demand: &[f64], egress: f64, tick_ms: i64) -> Places {
+        let regions = region.iter().copied().max().unwrap() + 1;
+        Places {
+            names: region.iter().enumerate().map(|(zone, region)| format!("{region}{zone}")).collect(),
+            region: region.to_vec(),
+            regions: (0..regions).map(|region| region.to_string()).collect(),
+            on_demand: on_demand.to_vec(),
+            egress,
+            tick_ms,
+        }
+    }
+
+    #[test]
+    fn the_worked_example() {
+        use ZoneHolding::{Idle, Spot};
+        let rows: Vec<(Vec<bool>, Vec<f64>)> = [(true, false), (false, true), (true, false), (false, false)]
+            .iter()
+            .map(|(a, b)| (vec![*a, *b], vec![1.0, 1.0]))
+            .collect();
+        let market = Market::from_rows(places(&[0, 1], &[3.0, 3.0], 1.0, HOUR), &rows);
+        let job = DeadlineJob { work_ms: 2 * HOUR, deadline_ms: 4 * HOUR, changeover_ms: 0, price_ratio: 3.0 };
+        let cost = |way: Vec<ZoneHolding>| travel(&mut Listed(way.into_iter()), &market, 0, &job, &mut |_| ());
+        let (stays, moves) = (cost(vec![Spot(0), Idle, Spot(0)]), cost(vec![Spot(0), Spot(1)]));
+        assert!(!stays.missed && (stays.cost - 2.0).abs() < 1e-12 && (moves.cost - 3.0).abs() < 1e-12);
+        assert_eq!(moves.changeovers, 2);
+        assert!((market.places.all_on_demand(&job) - 6.0).abs() < 1e-12);
+    }
+
+    /// On-demand that just makes it is not left for a cheaper zone, which would take a changeover more.
+    #[test]
+    fn on_demand_stays_where_it_is_when_there_is_no_time_to_move() {
+        let job = DeadlineJob { work_ms: 2 * HOUR, deadline_ms: 3 * HOUR, changeover_ms: HOUR, price_ratio: 3.0 };
+        let rows = vec![(vec![false, false], vec![1.0, 1.0]); 3];
+        let market = Market::from_rows(places(&[0, 1], &[4.0, 3.0], 0.5, HOUR), &rows);
+        let mut held = Vec::new();
+        let way = vec![ZoneHolding::OnDemand(0), ZoneHolding::OnDemand(1), ZoneHolding::Idle];
+        let run = travel(&mut Listed(way.into_iter()), &market, 0, &job, &mut |of| held.push(of));
+        assert!(!run.missed && (run.cost - 12.0).abs() < 1e-12);
+        assert_eq!(held, [ZoneHolding::OnDemand(0); 3]);
+        // Left to itself, the net begins where it costs least.
+        let run = travel(&mut Listed(Vec::new().into_iter()), &market, 0, &job, &mut |_| ());
+        assert!((run.cost - 9.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn regions_of_zones() {
+        let of = ["us-east-1a", "us-central1-a", "eastus", "local", "us-gov-west-1b"].map(region_of);
+        assert_eq!(of, ["us-east-1", "us-central1", "eastus", "local", "us-gov-west-1"]);
+    }
+}
