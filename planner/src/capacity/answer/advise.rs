@@ -1,0 +1,155 @@
+//! What the answer of `plan capacity` tells its reader to do.
+//!
+//! Nodes are bought for pools that lack them, unless the VCs would need far fewer in one pool: then sharing comes first. Worked example: 50 nodes to buy for
+//! VCs apart, of which there are 40 today, and 42 enough in one pool: 2 against 50, so "Let the VCs share nodes before you buy any".
+
+use tracecast_analytics::report::format;
+
+use super::{CapacityAnswer, NodesOfType};
+use crate::capacity::forward::{self, SizedPart};
+use crate::capacity::heldout::NodesBy;
+use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, Regret};
+use crate::replay::fidelity::Verdict;
+
+impl CapacityAnswer {
+    /// Nodes that one pool of all VCs would need, if buying for that pool takes at most half of the nodes of buying `buy` for the VCs.
+    fn cheaper_in_one_pool(&self, buy: u64) -> Option<u64> {
+        let pool = u64::from(self.in_all.needed_in_one_pool?);
+        (2 * pool.saturating_sub(self.in_all.now) <= buy).then_some(pool)
+    }
+
+    /// What to do, in a sentence.
+    pub(super) fn act(&self) -> String {
+        let changes = |more: bool| -> (u64, String) {
+            let of =
+                |nodes: &&NodesOfType| if more { nodes.recommended > nodes.now } else { nodes.recommended < nodes.now };
+            let listed: Vec<(u64, &str)> = self
+                .nodes
+                .iter()
+                .filter(of)
+                .map(|nodes| (u64::from(nodes.recommended.abs_diff(nodes.now)), nodes.name.as_str()))
+                .collect();
+            let names: Vec<String> = listed.iter().map(|(nodes, name)| format!("{name} {nodes}")).collect();
+            (listed.iter().map(|(nodes, _)| nodes).sum(), names.join(", "))
+        };
+        let ((buy, bought), (go, gone)) = (changes(true), changes(false));
+        let count = |nodes: u64| format::counted(nodes, "node", "nodes");
+        match (buy, go) {
+            (0, 0) => "**Change nothing**: no pool clearly has too few nodes, and none clearly too many.".to_owned(),
+            (buy, 0) => match self.cheaper_in_one_pool(buy) {
+                Some(pool) => format!(
+                    "**Let the VCs share nodes before you buy any**: in one pool {} keep the target, and there are {} (`plan queues` says how to share). \
+                     If each VC keeps nodes of its own, **buy {}**: {bought}.",
+                    count(pool),
+                    self.in_all.now,
+                    count(buy)
+                ),
+                None => format!("**Buy {}**: {bought}.", count(buy)),
+            },
+            (0, go) => format!("**{} can go**: {gone}.", count(go)),
+            (buy, go) => format!(
+                "**Give {} to pools that lack them** ({bought}); **{} can go** from others ({gone}).",
+                count(buy),
+                count(go)
+            ),
+        }
+    }
+
+    /// The same as every plan recommends; `None` where nothing is worth changing.
+    pub(super) fn recommend(&self, parts: &[SizedPart]) -> Option<Recommendation> {
+        if parts.iter().all(|part| part.recommended == part.part.nodes()) {
+            return None;
+        }
+        let (now, then) =
+            (forward::together(parts, &|part| part.part.nodes())?, forward::together(parts, &|part| part.recommended)?);
+        let sum = |of: &dyn Fn(&SizedPart) -> u32| {
+            parts.iter().map(|part| f64::from(of(part)) - f64::from(part.part.nodes())).sum::<f64>()
+        };
+        let changed =
+            |part: &SizedPart, to: u32| if part.recommended == part.part.nodes() { part.part.nodes() } else { to };
+        let interval = match &self.growth {
+            None => "the fewest in 2.5 % and in 97.5 % of resampled days or weeks, summed over the pools that change",
+            Some(_) => "the least and the greatest of the draws, summed over the pools that change",
+        };
+        let mut effects = vec![Effect {
+            what: "Nodes".to_owned(),
+            unit: String::new(),
+            change: sum(&|part| part.recommended),
+            low: Some(sum(&|part| changed(part, part.needed.map_or(part.part.nodes(), |needed| needed.low)))),
+            high: Some(sum(&|part| changed(part, part.needed.map_or(part.part.nodes(), |needed| needed.high)))),
+            interval: interval.to_owned(),
+        }];
+        let told = "of the jobs that the number was chosen on: no interval; the windows say how it did on later ones";
+        if let (Some(before), Some(after)) = (now.p95_wait_s, then.p95_wait_s) {
+            effects.push(Effect {
+                what: "95 % quantile of the wait".to_owned(),
+                unit: "s".to_owned(),
+                change: after - before,
+                low: None,
+                high: None,
+                interval: told.to_owned(),
+            });
+        }
+        let rule = |by: NodesBy| self.rule(by);
+        let (tested, oracle) = (rule(NodesBy::Recommended)?, rule(NodesBy::Oracle)?);
+        let (stays, naive) = (rule(NodesBy::Static)?, rule(NodesBy::Mean80)?);
+        let rough = matches!(self.fidelity.verdict, Verdict::Rough | Verdict::FarOff | Verdict::Unknown { .. });
+        let share = tested.pools_kept as f64 / tested.pools.max(1) as f64;
+        let confidence = if rough || share < 0.8 {
+            Confidence::Low
+        } else if self.held_out.windows.len() >= 3 && share >= 1.0 {
+            Confidence::High
+        } else {
+            Confidence::Medium
+        };
+        let fewer: Vec<&str> = parts
+            .iter()
+            .filter(|part| part.recommended < part.part.nodes())
+            .map(|part| part.part.name.as_str())
+            .collect();
+        let harmed = if fewer.is_empty() {
+            Vec::new()
+        } else {
+            vec![Harm {
+                who: fewer.join(", "),
+                how_much: "wait longer than today, within the target on the record".to_owned(),
+            }]
+        };
+        let mut assumptions = vec![
+            "Users submit the same jobs at the same times, whatever they wait.".to_owned(),
+            "The nodes are there from the first job of a replay on, and new ones are like those of their pool."
+                .to_owned(),
+        ];
+        if self.growth.is_some() {
+            assumptions
+                .push("Work grows as asked; on later days only the number without growth was tested.".to_owned());
+        }
+        Some(Recommendation {
+            plan: "capacity".to_owned(),
+            action: self.action.clone(),
+            effects,
+            against: format!("the nodes as they are, {}", self.policy),
+            basis: Basis::LaterDays,
+            regret: Some(Regret {
+                oracle: "the fewest nodes that were enough in the windows, seen with hindsight".to_owned(),
+                oracle_change: oracle.nodes - stays.nodes,
+                naive_change: Some(naive.nodes - stays.nodes),
+                naive: Some(naive.what.clone()),
+            }),
+            harmed,
+            confidence,
+            risk: format!(
+                "{} Chosen so before, the number kept the target in {} of {} tests (a pool in a window).",
+                self.fidelity.sentence(),
+                format::count(tested.pools_kept),
+                format::count(tested.pools)
+            ),
+            assumptions,
+            holds_until: self.until_break.sentence(),
+            apply: "Make the same plan with --emit cluster,slurm --emit-to FOLDER; `simulate --cluster FOLDER/cluster.toml` replays it."
+                .to_owned(),
+            command: None,
+            undo: "Put the nodes back, or drain those that were added; jobs are moved by neither.".to_owned(),
+        })
+    }
+}
