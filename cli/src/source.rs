@@ -20,11 +20,7 @@ use crate::progress::Bar;
 /// Loads or reads `sources`, says on stderr what of them is not there, and makes it an error if no row could be used or
 /// `--strict` allows none to be missing. Quarantined rows go to the file `quarantine` before that.
 pub(crate) fn open(sources: &[PathBuf], reading: &Reading, quarantine: Option<&Path>, quiet: bool) -> Result<Trace> {
-    let trace = read(sources, reading, quarantine, quiet)?;
-    ingest::check_usable(&trace)?;
-    #[cfg(feature = "query")]
-    let trace = selected(trace, reading, quiet)?;
-    Ok(trace)
+    open_between(sources, reading, &Between::default(), quarantine, quiet)
 }
 
 /// As [`open`], of the jobs that were submitted in a time.
@@ -36,20 +32,23 @@ pub(crate) fn open_between(
     quiet: bool,
 ) -> Result<Trace> {
     let window = between.window()?;
-    let mut trace = open(sources, reading, quarantine, quiet)?;
-    let Some(typed) = between.typed() else { return Ok(trace) };
-    let (from_ms, to_ms) = window.resolve(&Zone::named(&trace.zone)?)?;
-    let before = trace.jobs.submit.len();
-    trace.select_submitted(from_ms, to_ms, &typed);
-    if let Some(selected) = trace.selected.as_ref().filter(|selected| selected.jobs < before as u64) {
-        output::say(quiet, &format!("tracecast: {}", printable(&selected.sentence())));
+    let mut trace = read(sources, reading, quarantine, quiet)?;
+    ingest::check_usable(&trace)?;
+    if let Some(typed) = between.typed() {
+        let (from_ms, to_ms) = window.resolve(&Zone::named(&trace.zone)?)?;
+        let before = trace.jobs.submit.len();
+        // Before the condition, as the record ends with the last moment of all jobs.
+        trace.select_submitted(from_ms, to_ms, &typed);
+        if let Some(selected) = trace.selected.as_ref().filter(|selected| selected.jobs < before as u64) {
+            output::say(quiet, &format!("tracecast: {}", printable(&selected.sentence())));
+        }
+        if trace.jobs.submit.is_empty() {
+            let remedy = "`tracecast query` shows from when to when there are jobs";
+            return Err(Usage(format!("{typed}: no job was submitted then; {remedy}")).into());
+        }
     }
-    if trace.jobs.submit.is_empty() {
-        return Err(Usage(format!(
-            "{typed}: no job was submitted then; `tracecast query` shows from when to when there are jobs"
-        ))
-        .into());
-    }
+    #[cfg(feature = "query")]
+    let trace = selected(trace, reading, quiet)?;
     Ok(trace)
 }
 

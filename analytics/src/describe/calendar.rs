@@ -126,6 +126,9 @@ pub struct CalendarLoad {
     pub gpus_in_use: Option<CalendarUse>,
     /// Nodes in use, where the source counts them.
     pub nodes_in_use: Option<NodeUse>,
+    /// Whether it is of a part of the jobs.
+    #[serde(skip)]
+    of_a_part: bool,
 }
 
 impl Topic for CalendarLoad {
@@ -149,6 +152,7 @@ impl Topic for CalendarLoad {
             Observed::less(from, to, &Activity::gpus(trace).outages())
         };
         let mut load = Self {
+            of_a_part: trace.selected.is_some(),
             zone: trace.zone.clone(),
             has_calendar: trace.basis.has_calendar(),
             by_hour: Vec::new(),
@@ -180,6 +184,10 @@ impl Topic for CalendarLoad {
                     " of {}, **{}**; at the peak {}",
                     integer(capacity.round() as i64),
                     percent(utilisation),
+                    integer(gpus.peak_gpus.round() as i64)
+                )),
+                _ if self.of_a_part => finding.push_str(&format!(
+                    " by the jobs that are looked at, at the peak {}; what else ran is not in it",
                     integer(gpus.peak_gpus.round() as i64)
                 )),
                 _ => finding.push_str(&format!(

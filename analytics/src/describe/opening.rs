@@ -110,7 +110,14 @@ impl Description {
         match held.and_then(|held| held.utilisation) {
             Some(share) => Figure::new("Used", percent(share), format!("of the GPU time was held by jobs{beside}")),
             None => match held {
-                Some(held) => Figure::new("Used", compact(held.mean_gpus), "GPUs in use on average"),
+                Some(held) => {
+                    let by = if self.selected.is_some() {
+                        "GPUs in use by these jobs on average"
+                    } else {
+                        "GPUs in use on average"
+                    };
+                    Figure::new("Used", compact(held.mean_gpus), by)
+                }
                 None => Figure::unknown("Used", "GPUs in use are not recorded"),
             },
         }

@@ -112,13 +112,17 @@ impl Trace {
     /// [`Trace::select`] does; `condition` says it in words. Rates and queues are over that time then, and
     /// what still ran or waited when the record ended did so until then.
     pub fn select_submitted(&mut self, from_ms: Option<i64>, to_ms: Option<i64>, condition: &str) {
-        let Some((first_ms, record_end_ms)) = self.observation() else { return };
+        // Of a time that was cut out before, a part: its bounds hold, too, and the record ended when it ended.
+        let cut = self.selected.as_ref().and_then(|selected| selected.submitted);
+        let bounds = cut.map(|time| (time.from_ms, time.to_ms, time.record_end_ms));
+        let whole = || self.observation().map(|(from, to)| (from, to, to));
+        let Some((first_ms, last_ms, record_end_ms)) = bounds.or_else(whole) else { return };
         let inside = |submit: i64| from_ms.is_none_or(|from| from <= submit) && to_ms.is_none_or(|to| submit < to);
         let mask: Vec<bool> = self.jobs.submit.iter().map(|submit| submit.is_some_and(inside)).collect();
         let unknown = self.jobs.submit.iter().filter(Option::is_none).count() as u64;
         let submitted = Submitted {
             from_ms: from_ms.map_or(first_ms, |from| from.max(first_ms)),
-            to_ms: to_ms.map_or(record_end_ms, |to| to.min(record_end_ms)),
+            to_ms: to_ms.map_or(last_ms, |to| to.min(last_ms)),
             record_end_ms,
         };
         self.keep(&mask, condition, unknown, Some(submitted));
@@ -230,7 +234,11 @@ mod tests {
         // It runs from 20 s to the end of the record, not to its own last moment.
         assert_eq!((facts.run_s(0), facts.wait_s(0)), (Some(80.0), Some(15.0)));
 
-        // A condition on top leaves the time as it is; an open side ends with the record.
+        // A condition on top leaves the time as it is, a second time is a part of the first, and an open side ends with what there is.
+        let mut again = trace.clone();
+        again.select_submitted(Some(6_000), None, "--from 6");
+        let part = Submitted { from_ms: 6_000, to_ms: 30_000, record_end_ms: 100_000 };
+        assert_eq!(again.selected.unwrap().submitted, Some(part));
         trace.select(&[false], "gpus > 8", 0);
         assert_eq!(trace.selected.unwrap().submitted, Some(time));
         let mut all = Trace::default();

@@ -122,7 +122,9 @@ Example, two simple models of run times on the bundled sample:
   tracecast backtest duration datasets/sample --models running_mean,recent_median"
     )]
     Backtest(Backtest),
-    /// Recommend which nodes can sleep, or how to use spot instances, and test the recommendation on past days
+    /// Recommend what to do from now on, and test the recommendation on later days of the record
+    ///
+    /// There are plans of nodes that sleep, of the nodes that are needed, of queues, of jobs that share GPUs, and of spot instances.
     #[command(
         subcommand,
         after_help = "\

@@ -267,6 +267,11 @@ impl SharingPredictor {
         &self.trained
     }
 
+    /// The GPU type as the measurements spell it, if they have it in capitals or not; else as it was asked for.
+    pub fn gpu_type<'a>(&'a self, asked: &'a str) -> &'a str {
+        self.trained.gpu_types.iter().find(|known| known.eq_ignore_ascii_case(asked)).map_or(asked, String::as_str)
+    }
+
     /// Adds a sentence about each job type, GPU type or family that it does not know to `notes`, each once.
     pub fn note_unknown(&self, gpu_type: &str, job: &SharingJob, notes: &mut Vec<String>) {
         let mut note = |text: String| {
@@ -274,7 +279,7 @@ impl SharingPredictor {
                 notes.push(text);
             }
         };
-        if !self.trained.gpu_types.iter().any(|known| known == gpu_type) {
+        if !self.trained.gpu_types.iter().any(|known| known == self.gpu_type(gpu_type)) {
             note(format!(
                 "Nothing is known of GPU type {gpu_type}, so its intervals are the widest; the model knows {}.",
                 self.trained.gpu_types.join(", ")

@@ -181,6 +181,7 @@ pub fn pair(
     b: &SharingJob,
     limits: &SharingLimits,
 ) -> PairAnswer {
+    let gpu_type = predictor.gpu_type(gpu_type);
     let (told, basis) = predictor.pair(gpu_type, a, b);
     let (expected_progress, slowdown90) = merit(&told);
     let refused = limits.refusal(expected_progress, slowdown90, told.out_of_memory);
@@ -328,6 +329,21 @@ impl SharingAnswer {
         out.into_inner().map_err(|error| failed(error.to_string()))
     }
 
+    /// Where one job was asked about beside several, best first: what to do with it.
+    fn best(&self) -> Option<String> {
+        let first = self.pairs.first()?;
+        let one_job = self.pairs.iter().all(|of| (&of.gpu_type, &of.job_a) == (&first.gpu_type, &first.job_a));
+        let key = |of: &PairAnswer| (of.share, of.expected_progress);
+        if self.pairs.len() < 2 || !one_job || !self.pairs.is_sorted_by(|one, other| key(one) >= key(other)) {
+            return None;
+        }
+        Some(if first.share {
+            format!("Put {} beside **{}**; the rows stand in order, best first.", first.job_a, first.job_b)
+        } else {
+            format!("Leave {} **alone**: beside none of these would it keep the limits.", first.job_a)
+        })
+    }
+
     /// As a report.
     pub fn report(&self, notes: Vec<String>) -> Report {
         let mut report = Report::new(
@@ -336,6 +352,7 @@ impl SharingAnswer {
         );
         let count = self.pairs.iter().filter(|of| of.share).count();
         let couples = format::counted(self.pairs.len() as u64, "couple", "couples");
+        report.summary.extend(self.best());
         report.summary.push(format!("**{count}** of {couples} may share within the limits."));
         report.notes = notes;
         let columns = vec![
