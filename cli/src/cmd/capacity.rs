@@ -5,13 +5,13 @@ use std::io::Read as _;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail};
-use clap::{Args, ValueEnum};
+use clap::{ArgGroup, Args, ValueEnum};
 use tracecast_analytics::facts::{JobFacts, SizeClass};
 use tracecast_analytics::ingest::SourceFile;
 use tracecast_analytics::report::format;
 use tracecast_analytics::schema::Resource;
 use tracecast_analytics::time::{Window, Written, Zone};
-use tracecast_planner::capacity::faults::{CheckpointCosts, FaultLog};
+use tracecast_planner::capacity::faults::{CheckpointCosts, FaultLog, MOST_NODES};
 use tracecast_planner::capacity::search::WaitTarget;
 use tracecast_planner::capacity::{AskedOfFaults, CapacityAnswer, CapacityRequest, GrownBy, answer as found, emit};
 use tracecast_planner::replay::answer::Subject;
@@ -42,6 +42,7 @@ pub(crate) enum Emit {
 }
 
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("more_work").args(["scale", "add"]).multiple(true))]
 #[command(after_help = format!("\
 Example, the bundled sample, and the recommended nodes as `simulate` reads them:
   tracecast plan capacity datasets/sample --scan skip --target-p95 1h --emit cluster --emit-to nodes
@@ -69,7 +70,7 @@ pub(crate) struct PlanCapacity {
     #[arg(long, value_name = "TOML", help_heading = "Growth")]
     pub(crate) add: Option<PathBuf>,
     /// Number of draws for --scale and --add
-    #[arg(long, value_name = "N", default_value_t = 5, help_heading = "Growth")]
+    #[arg(long, value_name = "N", default_value_t = 5, requires = "more_work", help_heading = "Growth")]
     pub(crate) draws: u64,
     /// Log of faults: a CSV with the columns node, down_from and down_to, or a JSON of events as InfiniteHBD published them
     ///
@@ -77,17 +78,17 @@ pub(crate) struct PlanCapacity {
     /// checkpoint. The log may be compressed with gzip.
     #[arg(long, value_name = "FILE", help_heading = "Failures")]
     pub(crate) faults: Option<PathBuf>,
-    /// Number of nodes that the log of faults watches [default: those that it names]
-    #[arg(long, value_name = "NODES", requires = "faults", help_heading = "Failures")]
+    /// Number of nodes that the log of faults watches, at most 10 million [default: those that it names]
+    #[arg(long, value_name = "NODES", requires = "faults", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_NODES)), help_heading = "Failures")]
     pub(crate) fault_nodes: Option<u32>,
     /// Share of the time in which the nodes in reserve are to be enough
-    #[arg(long, value_name = "SHARE", default_value_t = 0.99, value_parser = share, help_heading = "Failures")]
+    #[arg(long, value_name = "SHARE", default_value_t = 0.99, requires = "faults", value_parser = share, help_heading = "Failures")]
     pub(crate) availability: f64,
     /// Time that a checkpoint of a job takes
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "5min", help_heading = "Failures")]
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "5min", requires = "faults", help_heading = "Failures")]
     pub(crate) checkpoint_cost: i64,
     /// Time from a failure until the job runs again
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10min", help_heading = "Failures")]
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10min", requires = "faults", help_heading = "Failures")]
     pub(crate) restart_cost: i64,
     /// What jobs compete for: gpus, cpus or nodes [default: chosen from the trace]
     #[arg(long, value_name = "WHAT", value_parser = resource, help_heading = "Jobs and nodes")]
@@ -221,6 +222,10 @@ pub(crate) fn plan(asked: &PlanCapacity, quiet: bool) -> Result<()> {
     let subject = Subject::of(&title, &trace, &loaded);
     loaded.workload.predicted_s = last_two(&JobFacts::of(&trace), &loaded);
     loaded.notes = subject.notes;
+    if asked.emit.contains(&Emit::Slurm) && loaded.resource != Resource::Gpus {
+        let what = format!("--emit slurm: the lines count GPUs, and the jobs compete for {}", loaded.resource.many());
+        return Err(Usage(what).into());
+    }
     let policy = if asked.today.place.is_some() { policy } else { policy.on(loaded.resource) };
     let request = CapacityRequest { target, eval_from_ms, policy, growth, grown, faults };
     let steps = Steps::new(quiet, "planning", found::steps(&loaded, &request));

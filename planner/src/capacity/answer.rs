@@ -18,9 +18,9 @@ use tracecast_analytics::trace::SourceRecord;
 
 use super::faults::{CheckpointCosts, FaultLog, FaultsAnswer, FaultsRequest};
 use super::forward::{self, SHARES, SizedPart, Together};
-use super::growth::{BreakFactor, DemandTrend};
+use super::growth::{BreakFactor, DemandTrend, FACTORS};
 use super::heldout::{self, NodesBy, TestedWindow};
-use super::search::WaitTarget;
+use super::search::{FEWEST_BLOCKS, WaitTarget};
 use crate::error::{Error, Result};
 use crate::plan::Recommendation;
 use crate::replay::fidelity::Fidelity;
@@ -75,10 +75,20 @@ pub struct GrownBy {
 pub struct NodeInterval {
     /// Fewest that keep the target; under growth the median over draws.
     pub value: u32,
-    /// Fewest that keep it in 2.5 % of resampled days or weeks; under growth the least of the draws.
-    pub low: u32,
-    /// Fewest that keep it in 97.5 % of them; under growth the greatest of the draws.
-    pub high: u32,
+    /// Fewest that keep it in 2.5 % of resampled days or weeks; under growth the least of the draws. None with fewer than seven days, or if no number does.
+    pub low: Option<u32>,
+    /// Fewest that keep it in 97.5 % of them; under growth the greatest of the draws. None with fewer than seven days, or if no number does.
+    pub high: Option<u32>,
+}
+
+/// Why a pool has no needed number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum NotJudged {
+    /// Fewer than 20 jobs.
+    TooFewJobs,
+    /// No number of nodes keeps the target: its jobs wait for something else, such as quotas or failures.
+    NoNumber,
 }
 
 /// A type of nodes: equal nodes of a VC or of the VCs of a pool.
@@ -97,8 +107,12 @@ pub struct NodesOfType {
     pub now: u32,
     /// Fewest that are needed; none with fewer than 20 jobs, or where no number keeps the target.
     pub needed: Option<NodeInterval>,
-    /// How many to have.
+    /// Why there is no such number.
+    pub not_judged: Option<NotJudged>,
+    /// How many to have: of a pool that is not judged, what there is.
     pub recommended: u32,
+    /// What is to be known of these numbers.
+    pub note: Option<String>,
     /// Jobs it rests on.
     pub jobs: u64,
     /// Whether today's nodes keep the target on the record, grown if that was asked (in every draw).
@@ -135,6 +149,8 @@ pub struct CapacityWindow {
     pub jobs: u64,
     /// Judged pools.
     pub pools: u64,
+    /// Pools in which no number of nodes keeps the target: no tests.
+    pub unjudged: Vec<String>,
     /// Rules.
     pub by: Vec<RuleInWindow>,
 }
@@ -161,6 +177,8 @@ pub struct RuleOverWindows {
 pub struct CapacityHeldOut {
     /// Windows, in order of time.
     pub windows: Vec<CapacityWindow>,
+    /// Pools in windows that are no tests, as no number of nodes keeps the target there.
+    pub unjudged: u64,
     /// Rules over all of them.
     pub by: Vec<RuleOverWindows>,
 }
@@ -193,11 +211,11 @@ pub struct UntilBreak {
     pub first: Option<String>,
     /// The factor of today's work at which it does.
     pub factor: Option<BreakFactor>,
-    /// When that is, by the trend; none without growth beyond chance.
+    /// When that is, by the trend; none without growth beyond chance, or where the target holds to the end of the search for the factor.
     pub on: Option<String>,
     /// The soonest.
     pub soonest: Option<String>,
-    /// The latest.
+    /// The latest; none where some draw holds to the end of the search.
     pub latest: Option<String>,
     /// Pools that break it today.
     pub broken_today: Vec<String>,
@@ -231,8 +249,10 @@ pub struct TheoryCheck {
 pub struct NodesInAll {
     /// Today.
     pub now: u64,
-    /// Needed, pool by pool.
+    /// Needed, pool by pool, in the pools that are judged.
     pub needed: u64,
+    /// Today, in pools that are not judged.
+    pub not_judged: u64,
     /// Recommended.
     pub recommended: u64,
     /// Needed if all VCs shared one pool; none with one pool, or under growth.
@@ -326,7 +346,7 @@ impl CapacityAnswer {
         let end = end_of(loaded);
         let eval_from = request.eval_from_ms.map(|from| from - loaded.workload.origin_ms);
         let windows = heldout::test(loaded, with, (eval_from, end), done)?;
-        if windows.is_empty() {
+        if windows.iter().all(|window| window.parts.is_empty()) {
             return Err(Error::NoJobs(
                 "in no window has a pool 20 jobs that run with today's nodes before and in it, and a number of nodes that keeps the target: choose another \
                  --eval-from, a longer --target-p95, or more days"
@@ -336,7 +356,12 @@ impl CapacityAnswer {
         let parts = forward::size(loaded, with, request.growth.as_ref(), (&windows, end), done)?;
         let in_all = NodesInAll {
             now: parts.iter().map(|part| u64::from(part.part.nodes())).sum(),
-            needed: parts.iter().map(|part| u64::from(part.value())).sum(),
+            needed: parts.iter().filter_map(|part| part.needed).map(|needed| u64::from(needed.value)).sum(),
+            not_judged: parts
+                .iter()
+                .filter(|part| part.needed.is_none())
+                .map(|part| u64::from(part.part.nodes()))
+                .sum(),
             recommended: parts.iter().map(|part| u64::from(part.recommended)).sum(),
             needed_in_one_pool: None,
         };
@@ -402,16 +427,24 @@ impl UntilBreak {
                 signed(trend.high)
             );
         };
-        format!(
-            "Demand grows by {} a week ({} to {}); at {} times today's work {first} breaks the target, about {} ({} to {}).",
-            signed(trend.per_week),
-            signed(trend.low),
-            signed(trend.high),
-            format::float(factor.value, 2),
-            self.on.as_deref().unwrap_or("never"),
-            self.soonest.as_deref().unwrap_or("never"),
-            self.latest.as_deref().unwrap_or("never"),
-        )
+        let grows =
+            format!("Demand grows by {} a week ({} to {})", signed(trend.per_week), signed(trend.low), signed(trend.high));
+        let soonest = self.soonest.as_deref().map_or_else(String::new, |soonest| format!("not before {soonest}"));
+        if factor.value >= FACTORS.1 {
+            let most = format::float(FACTORS.1, 0);
+            return format!(
+                "{grows}; {first}, the first to break the target, still keeps it at {most} times today's work, where the search ends, so no date is told{}.",
+                if soonest.is_empty() { soonest } else { format!(" ({soonest})") }
+            );
+        }
+        let when = match (&self.on, &self.latest) {
+            (Some(on), Some(latest)) => {
+                format!("about {on} ({} to {latest})", self.soonest.as_deref().unwrap_or("unknown"))
+            }
+            (Some(on), None) => format!("about {on} ({soonest}; the latest is not known)"),
+            (None, _) => "in more than fifty years".to_owned(),
+        };
+        format!("{grows}; at {} times today's work {first} breaks the target, {when}.", format::float(factor.value, 2))
     }
 }
 
@@ -421,13 +454,30 @@ fn signed(share: f64) -> String {
     format!("{sign}{}", format::percent(share.abs()))
 }
 
+/// What is to be known of a part's numbers.
+fn note(of: &SizedPart) -> Option<String> {
+    let needed = of.needed.filter(|needed| needed.low.is_none() || needed.high.is_none())?;
+    let why = match (needed.blocks < FEWEST_BLOCKS, needed.high) {
+        (true, _) => "the record has fewer than seven days to draw from, so there is no interval",
+        (false, None) => "no number kept the target in 97.5 % of the draws, so the upper end of the interval is not known",
+        (false, Some(_)) => "no number kept the target in 2.5 % of the draws only, so the lower end of the interval is not known",
+    };
+    let bought = needed.high.is_none() && of.recommended > of.part.nodes();
+    Some(format!("{why}{}", if bought { "; what to have is the needed number itself, without a margin" } else { "" }))
+}
+
 /// A row for each kind of nodes of a part.
 fn types(of: &SizedPart) -> Vec<NodesOfType> {
     let part = &of.part;
     let by_kind = |nodes: u32| part.counts(nodes);
     let now = by_kind(part.nodes());
     let recommended = by_kind(of.recommended);
-    let needed = of.needed.map(|needed| [needed.value, needed.low, needed.high].map(by_kind));
+    let needed = of.needed.map(|needed| (by_kind(needed.value), needed.low.map(by_kind), needed.high.map(by_kind)));
+    let not_judged = match of.needed {
+        Some(_) => None,
+        None if of.has_jobs() => Some(NotJudged::NoNumber),
+        None => Some(NotJudged::TooFewJobs),
+    };
     let several = part.groups().len() > 1;
     let row = |(at, group): (usize, &crate::sim::Group)| {
         let gpu_type = part.gpu_type(group).map(str::to_owned);
@@ -439,11 +489,13 @@ fn types(of: &SizedPart) -> Vec<NodesOfType> {
             gpus_per_node: group.gpus_per_node,
             gpu_type,
             now: of_kind(&now),
-            needed: needed.as_ref().map(|[value, low, high]| NodeInterval {
+            needed: needed.as_ref().map(|(value, low, high)| NodeInterval {
                 value: of_kind(value),
-                low: of_kind(low),
-                high: of_kind(high),
+                low: low.as_ref().map(of_kind),
+                high: high.as_ref().map(of_kind),
             }),
+            not_judged,
+            note: note(of),
             recommended: of_kind(&recommended),
             jobs: of.jobs,
             kept_now: of.replays.get(&part.nodes()).is_some_and(|draws| draws.iter().all(|draw| draw.kept)),
@@ -461,6 +513,7 @@ fn held_out(windows: &[TestedWindow], day: &dyn Fn(i64) -> String) -> CapacityHe
         to: day(window.to_ms),
         jobs: window.jobs,
         pools: window.parts.len() as u64,
+        unjudged: window.unjudged.clone(),
         by: NodesBy::ALL
             .into_iter()
             .map(|by| {
@@ -469,7 +522,8 @@ fn held_out(windows: &[TestedWindow], day: &dyn Fn(i64) -> String) -> CapacityHe
             })
             .collect(),
     };
-    let count = windows.len().max(1) as f64;
+    // A window without a test has no nodes to take the mean of.
+    let count = windows.iter().filter(|window| !window.parts.is_empty()).count().max(1) as f64;
     let mean = |by: NodesBy| windows.iter().map(|window| window.by(by).0 as f64).sum::<f64>() / count;
     let over = |by: NodesBy| RuleOverWindows {
         by,
@@ -479,7 +533,11 @@ fn held_out(windows: &[TestedWindow], day: &dyn Fn(i64) -> String) -> CapacityHe
         pools: windows.iter().map(|window| window.parts.len() as u64).sum(),
         beyond_oracle: mean(by) - mean(NodesBy::Oracle),
     };
-    CapacityHeldOut { windows: windows.iter().map(row).collect(), by: NodesBy::ALL.into_iter().map(over).collect() }
+    CapacityHeldOut {
+        windows: windows.iter().map(row).collect(),
+        unjudged: windows.iter().map(|window| window.unjudged.len() as u64).sum(),
+        by: NodesBy::ALL.into_iter().map(over).collect(),
+    }
 }
 
 fn curve(parts: &[SizedPart]) -> Vec<CapacityPoint> {
@@ -517,15 +575,17 @@ fn until_break(loaded: &Loaded, parts: &[SizedPart], end: i64, day: &dyn Fn(i64)
     let known = parts.iter().filter_map(|part| Some((part.part.name.as_str(), part.breaks?)));
     let first = known.clone().filter(|(_, factor)| !broken(factor)).min_by(|a, b| a.1.value.total_cmp(&b.1.value));
     let weeks = trend.zip(first).and_then(|(trend, (_, factor))| trend.weeks_to(&factor));
+    let ends = |first: Option<(&str, BreakFactor)>| first.is_some_and(|(_, factor)| factor.value >= FACTORS.1);
     // A date that is centuries off is none.
     let on = |weeks: f64| (weeks < 2600.0).then(|| day(end + (weeks * WEEK_MS as f64) as i64));
     UntilBreak {
         trend,
         first: first.map(|(name, _)| name.to_owned()),
         factor: first.map(|(_, factor)| factor),
-        on: weeks.and_then(|(by_trend, ..)| on(by_trend)),
+        // Where the search ended, the target breaks later than told, or not at all.
+        on: weeks.filter(|_| !ends(first)).and_then(|(by_trend, ..)| on(by_trend)),
         soonest: weeks.and_then(|(_, soonest, _)| on(soonest)),
-        latest: weeks.and_then(|(.., latest)| on(latest)),
+        latest: weeks.filter(|_| !first.is_some_and(|(_, factor)| factor.beyond)).and_then(|(.., latest)| on(latest)),
         broken_today: known.filter(|(_, factor)| broken(factor)).map(|(name, _)| name.to_owned()).collect(),
     }
 }

@@ -6,10 +6,12 @@
 //!
 //! O(parts). Worked example: a VC `vision` with 12 nodes of 8 GPUs is `NodeName=vision-[001-012] Gres=gpu:8 State=UNKNOWN`.
 
+use tracecast_analytics::schema::Resource;
+
 use super::answer::CapacityAnswer;
 use super::part::Part;
 use crate::error::{Error, Result};
-use crate::plan::slug::slug;
+use crate::plan::slug::{is_taken, slug};
 
 /// A file of a configuration: its name and content.
 pub type CapacityFile = (String, String);
@@ -65,17 +67,24 @@ pub fn cluster(answer: &CapacityAnswer) -> CapacityFile {
 /// Lines for slurm.conf.
 ///
 /// # Errors
-/// If a VC or a GPU type has no name that Slurm takes.
+/// If the nodes have no GPUs, or a VC or a GPU type has no name that Slurm takes, or two pools get the same one.
 pub fn slurm(answer: &CapacityAnswer) -> Result<CapacityFile> {
+    if answer.resource != Resource::Gpus {
+        return Err(Error::Malformed {
+            what: "resource for NodeName lines",
+            found: answer.resource.many().to_owned(),
+            remedy: "the lines count GPUs; take --emit cluster, or --resource gpus if the jobs have any".to_owned(),
+        });
+    }
     let mut text = head(answer);
     text.push_str("# In place of the NodeName lines of slurm.conf; rename the nodes, and add CPUs and RealMemory.\n");
-    let named = |name: &str| {
-        slug(name).ok_or_else(|| Error::Malformed {
-            what: "name of nodes",
-            found: name.to_owned(),
-            remedy: "rename it in the trace or with a mapping, with letters, digits and `-`".to_owned(),
-        })
+    let wrong = |found: String| Error::Malformed {
+        what: "name of nodes",
+        found,
+        remedy: "rename it in the trace or with a mapping, with letters, digits and `-`".to_owned(),
     };
+    let named = |name: &str| slug(name).ok_or_else(|| wrong(name.to_owned()));
+    let mut taken: Vec<String> = Vec::new();
     for (part, nodes) in &answer.sized {
         let several = part.groups().len() > 1;
         for (at, (group, count)) in part.groups().iter().zip(part.counts(*nodes)).enumerate() {
@@ -83,6 +92,10 @@ pub fn slurm(answer: &CapacityAnswer) -> Result<CapacityFile> {
             if several {
                 name = format!("{name}-{}", at + 1);
             }
+            if is_taken(taken.iter().map(String::as_str), &name, None) {
+                return Err(wrong(format!("{} (as {name}, which another is called, too)", part.name)));
+            }
+            taken.push(name.clone());
             if count == 0 {
                 continue;
             }

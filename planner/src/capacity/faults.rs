@@ -18,8 +18,7 @@ mod section;
 
 use std::collections::BTreeMap;
 
-use rand::SeedableRng as _;
-use rand::seq::index::sample;
+use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -27,7 +26,7 @@ use statrs::distribution::{Binomial, ChiSquared, ContinuousCDF as _, DiscreteCDF
 use tracecast_analytics::stats::survival::{KaplanMeier, Observation};
 
 pub use checkpoint::CheckpointCosts;
-pub use log::{FaultLog, NodeDown};
+pub use log::{FaultLog, MOST_NODES, NodeDown};
 
 /// Share of the log that is learnt from.
 const LEARNT: f64 = 2.0 / 3.0;
@@ -217,7 +216,8 @@ fn between(log: &FaultLog) -> TimeBetween {
             times.push(Observation { entry: None, time: (to - from) / 3600.0, event });
         }
     };
-    let mut by_node: Vec<f64> = vec![0.0; log.nodes as usize];
+    // Of the nodes that failed; the others did so never.
+    let mut by_node: Vec<f64> = vec![0.0; log.named as usize];
     for of_node in log.downs.chunk_by(|a, b| a.node == b.node) {
         let mut since = 0.0;
         for down in of_node {
@@ -232,8 +232,9 @@ fn between(log: &FaultLog) -> TimeBetween {
     (log.named..log.nodes).for_each(|_| seen(0.0, log.length_s, false));
     let curve = KaplanMeier::fit(&times, 0.95).ok();
     let mean = k / f64::from(log.nodes.max(1));
-    let variance =
-        by_node.iter().map(|count| (count - mean).powi(2)).sum::<f64>() / (f64::from(log.nodes) - 1.0).max(1.0);
+    let never = f64::from(log.nodes.saturating_sub(log.named));
+    let squares = by_node.iter().map(|count| (count - mean).powi(2)).sum::<f64>() + never * mean.powi(2);
+    let variance = squares / (f64::from(log.nodes) - 1.0).max(1.0);
     let down_s: f64 = log.downs.iter().map(|down| down.to_s - down.from_s).sum();
     TimeBetween {
         failures,
@@ -246,6 +247,18 @@ fn between(log: &FaultLog) -> TimeBetween {
         mean_down_h: down_s / k.max(1.0) / 3600.0,
         down_share: down_s / (log.length_s * f64::from(log.nodes)).max(f64::MIN_POSITIVE),
     }
+}
+
+/// Which of the nodes that failed are among `nodes` drawn from all of the log without replacement: node by node, with the chance of what is still to be drawn
+/// over what is left. Of the others nothing is asked, so they are not gone through. O(nodes that failed).
+fn drawn(rng: &mut ChaCha8Rng, log: &FaultLog, nodes: u32) -> Vec<bool> {
+    let (mut due, mut left) = (nodes, log.nodes);
+    let mut next = || {
+        let is_drawn = rng.random_range(0..left.max(1)) < due;
+        (due, left) = (due - u32::from(is_drawn), left.saturating_sub(1));
+        is_drawn
+    };
+    (0..log.named).map(|_| next()).collect()
 }
 
 /// Checkpoints of jobs of 1, 2, 4 … nodes of the log.
@@ -263,12 +276,7 @@ fn checkpoints(log: &FaultLog, costs: CheckpointCosts) -> Vec<CheckpointsOfSize>
             .map(|draw| {
                 let mut rng = ChaCha8Rng::seed_from_u64(SEED);
                 rng.set_stream((u64::from(nodes) << 32) + draw);
-                let mut of_job = vec![false; log.nodes as usize];
-                for node in sample(&mut rng, log.nodes as usize, nodes as usize) {
-                    if let Some(of_job) = of_job.get_mut(node) {
-                        *of_job = true;
-                    }
-                }
+                let of_job = drawn(&mut rng, log, nodes);
                 let mine = |(node, _): &&(u32, f64)| of_job.get(*node as usize) == Some(&true);
                 let mut failures: Vec<f64> = later.iter().filter(mine).map(|(_, at)| *at).collect();
                 failures.sort_by(f64::total_cmp);
@@ -358,6 +366,17 @@ mod tests {
         // Twenty nodes, each down with 1/10 where one is, and with 2/10 where two are.
         let twice = enough(&shares(&log(), (0.0, 90.0 * DAY_S)), (20, 10), 0);
         assert!((twice - (0.5 + 0.3 * 0.9f64.powi(20) + 0.2 * 0.8f64.powi(20))).abs() < 1e-9, "{twice}");
+    }
+
+    #[test]
+    fn nodes_are_drawn_alike_and_all_of_them_where_all_are_asked_for() {
+        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        assert_eq!(drawn(&mut rng, &log(), 10), [true, true]);
+        // Three of ten: each node in 30 % of the draws, both in 3·2 / (10·9) = 6.7 %.
+        let draws: Vec<Vec<bool>> = (0..20_000).map(|_| drawn(&mut rng, &log(), 3)).collect();
+        let share = |of: &dyn Fn(&Vec<bool>) -> bool| draws.iter().filter(|draw| of(draw)).count() as f64 / 20_000.0;
+        assert!((share(&|draw| draw[0]) - 0.3).abs() < 0.015 && (share(&|draw| draw[1]) - 0.3).abs() < 0.015);
+        assert!((share(&|draw| draw[0] && draw[1]) - 1.0 / 15.0).abs() < 0.01);
     }
 
     #[test]

@@ -4,10 +4,12 @@
 //! is sized; the number is the median over draws, and the interval the least and the greatest of them.
 //!
 //! ```text
-//! fewer than needed          buy up to the upper end of the interval
+//! fewer than needed          buy up to the upper end of the interval (up to the needed number, where that end is not known)
 //! more than the upper end    the rest can go, if on no earlier window that number broke the target where the nodes as they were kept it
 //! else                       change nothing
 //! ```
+//!
+//! This rule, with the nodes of then and the windows before, is a row of the [test](super::heldout).
 //!
 //! O(draws × log nodes) replays a part. Worked number: 12 nodes needed, 10 to 14: with 9 nodes buy 5, with 13 change nothing, with 20 let 6 go.
 
@@ -17,7 +19,7 @@ use rayon::prelude::*;
 use tracecast_analytics::facts::SizeClass;
 
 use super::growth::{BreakFactor, breaks_at};
-use super::heldout::{NodesBy, TestedWindow, longer_share, mean_wait_s, warmed_up};
+use super::heldout::{TestedWindow, has_failed, longer_share, mean_wait_s, recommended, warmed_up};
 use super::part::Part;
 use super::rule::AskedFor;
 use super::search::{FEWEST_OF_CLASS, MAY_WAIT, Needed, Search, SizedReplay, WaitTarget, nearest_rank_s};
@@ -47,7 +49,7 @@ pub(super) struct SizedPart {
     pub(super) part: Part,
     /// Judged jobs of the first draw.
     pub(super) jobs: u64,
-    /// `None` with too few jobs, or where no number of nodes keeps the target.
+    /// `None` with too few [jobs](Self::has_jobs), or where no number of nodes keeps the target.
     pub(super) needed: Option<Needed>,
     pub(super) recommended: u32,
     pub(super) breaks: Option<BreakFactor>,
@@ -76,17 +78,14 @@ impl SizedPart {
         ((f64::from(self.part.nodes()) * share).ceil() as u32).max(1)
     }
 
+    /// Whether it has enough jobs to be judged.
+    pub(super) fn has_jobs(&self) -> bool {
+        self.jobs >= FEWEST_OF_CLASS as u64
+    }
+
     pub(super) fn value(&self) -> u32 {
         self.needed.map_or(self.part.nodes(), |needed| needed.value)
     }
-}
-
-/// Whether the recommended number broke the target in a window in which the nodes as they were kept it.
-fn has_failed(windows: &[TestedWindow], name: &str) -> bool {
-    windows.iter().flat_map(|window| &window.parts).filter(|(of, _)| of == name).any(|(_, tested)| {
-        let kept = |by: NodesBy| tested.iter().any(|tested| tested.by == by && tested.kept);
-        kept(NodesBy::Static) && !kept(NodesBy::Recommended)
-    })
 }
 
 /// Sizes every part. `done` is called after each.
@@ -131,11 +130,7 @@ fn size_part(
     let guess = asked.map_or(part.nodes(), |asked| asked.by_mean(&part));
     let needed = if jobs < FEWEST_OF_CLASS { None } else { needed(&mut searches, guess)? };
     let now = part.nodes();
-    let recommended = match needed {
-        Some(needed) if now < needed.value => needed.high,
-        Some(needed) if now > needed.high && !has_failed(windows, &part.name) => needed.high,
-        _ => now,
-    };
+    let recommended = recommended(now, needed.as_ref(), has_failed(windows, &part.name));
     let mut numbers: Vec<u32> = vec![now, recommended];
     numbers.extend(needed.map(|needed| needed.value));
     // A queue that grows without end tells nothing, and takes long.
@@ -192,7 +187,7 @@ fn needed(searches: &mut [Search<'_>], guess: u32) -> Result<Option<Needed>> {
     let (Some(low), Some(high), Some(value)) = (found.first(), found.last(), found.get(found.len() / 2)) else {
         return Ok(None);
     };
-    Ok(Some(Needed { value: *value, low: *low, high: *high, uneven: false }))
+    Ok(Some(Needed { value: *value, low: Some(*low), high: Some(*high), uneven: false, blocks: found.len() }))
 }
 
 /// Classes whose 95 % wait is longer than their target.

@@ -2,13 +2,16 @@
 //!
 //! The factor at which a part breaks its target is found by bisection over draws of its own jobs (whole weeks of a user), with the same chances at every
 //! factor, so that more work is the same work and some more. Waits need not grow with every job, so it is a factor at which the target breaks, not the only one.
-//! Demand's own growth is the slope of the logarithm of the GPU-hours submitted in each whole week, with Student's t interval.
+//! Demand's own growth is the slope of the logarithm of the GPU-hours submitted in each whole week, with Student's t interval. A week of which a job still runs
+//! at the end of the record is left out: its GPU-hours are not all known, and to count those that are would tell a fall where there is none.
 //!
 //! ```text
 //! weeks until the target breaks   ln(factor) / slope,  told only where the interval of the slope leaves out none
 //! ```
 //!
 //! O(draws × 10) replays a part. Worked number: a factor of 1.2 at 2 % a week is ln 1.2 / ln 1.02 = 9.2 weeks.
+
+use std::collections::BTreeSet;
 
 use rayon::prelude::*;
 use schemars::JsonSchema;
@@ -53,7 +56,7 @@ pub struct BreakFactor {
 /// How demand grew over the record.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct DemandTrend {
-    /// Whole weeks.
+    /// Whole weeks, without those of which a job still runs at the end of the record.
     pub weeks: u64,
     /// GPU-hours submitted in a week, mean.
     pub gpu_hours_per_week: f64,
@@ -66,7 +69,7 @@ pub struct DemandTrend {
 }
 
 impl DemandTrend {
-    /// Of the whole weeks from time 0 to `end`; `None` with fewer than four, or if nothing is asked for in one.
+    /// Of the whole weeks from time 0 to `end` whose jobs have all ended; `None` with fewer than four, or if nothing is asked for in one.
     pub fn of(workload: &Workload, end: i64) -> Option<Self> {
         let weeks = usize::try_from(end.div_euclid(WEEK_MS)).ok().filter(|weeks| *weeks >= FEWEST_WEEKS)?;
         let mut hours = vec![0.0; weeks];
@@ -76,11 +79,24 @@ impl DemandTrend {
                 *sum += workload.gpu_s(job) / 3600.0;
             }
         }
-        let n = weeks as f64;
-        let logs: Vec<f64> = hours.iter().map(|hours: &f64| hours.ln()).collect();
-        let (x_mean, y_mean) = ((n - 1.0) / 2.0, logs.iter().sum::<f64>() / n);
+        let cut: BTreeSet<i64> = workload
+            .unfinished
+            .iter()
+            .filter_map(|job| Some(workload.submit_ms.get(*job as usize)?.div_euclid(WEEK_MS)))
+            .collect();
+        let hours: Vec<(f64, f64)> = (0i64..)
+            .zip(hours)
+            .filter(|(week, _)| !cut.contains(week))
+            .map(|(week, hours): (i64, f64)| (week as f64, hours))
+            .collect();
+        if hours.len() < FEWEST_WEEKS {
+            return None;
+        }
+        let n = hours.len() as f64;
+        let mean = |of: &dyn Fn(&(f64, f64)) -> f64| hours.iter().map(of).sum::<f64>() / n;
+        let (x_mean, y_mean) = (mean(&|(week, _)| *week), mean(&|(_, hours)| hours.ln()));
         let of = |value: &dyn Fn(f64, f64) -> f64| -> f64 {
-            logs.iter().enumerate().map(|(at, log)| value(at as f64 - x_mean, log - y_mean)).sum()
+            hours.iter().map(|(week, hours)| value(week - x_mean, hours.ln() - y_mean)).sum()
         };
         let sxx = of(&|x, _| x * x);
         let slope = of(&|x, y| x * y) / sxx;
@@ -89,8 +105,8 @@ impl DemandTrend {
         let half = t * (residual / (n - 2.0) / sxx).sqrt();
         let share = |slope: f64| slope.exp() - 1.0;
         half.is_finite().then(|| Self {
-            weeks: weeks as u64,
-            gpu_hours_per_week: hours.iter().sum::<f64>() / n,
+            weeks: hours.len() as u64,
+            gpu_hours_per_week: mean(&|(_, hours)| *hours),
             per_week: share(slope),
             low: share(slope - half),
             high: share(slope + half),
@@ -152,7 +168,7 @@ pub(super) fn breaks_at(
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
     use super::*;
     use crate::sim::Shape;
@@ -173,5 +189,13 @@ mod tests {
         assert_eq!(DemandTrend::of(&jobs, 3 * WEEK_MS), None);
         // Nothing in a week has no logarithm.
         assert_eq!(DemandTrend::of(&jobs, 9 * WEEK_MS), None);
+        // What the last two weeks asked for is known in part; without them the trend is the same.
+        jobs.unfinished = vec![6, 7];
+        jobs.run_ms[6] /= 10;
+        jobs.run_ms[7] /= 100;
+        let trend = DemandTrend::of(&jobs, 8 * WEEK_MS).unwrap();
+        assert!((trend.per_week - 0.02).abs() < 1e-6 && trend.weeks == 6, "{trend:?}");
+        jobs.unfinished = vec![3, 4, 5, 6, 7];
+        assert_eq!(DemandTrend::of(&jobs, 8 * WEEK_MS), None);
     }
 }

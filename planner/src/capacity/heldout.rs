@@ -1,9 +1,10 @@
 //! The numbers of nodes that an earlier stretch gives, tested on the stretch after it.
 //!
-//! Each window of time is decided with what was known at its beginning (runs cut off there, jobs that had not started left out), and the jobs that are
-//! submitted in it are then replayed with each number of nodes there from the first job on. Beside the needed number and its upper end stand the nodes that there
-//! were, the [rules of thumb](super::rule), and the **oracle**: the fewest that would have been enough. A part with fewer than 20 judged jobs before or in
-//! a window is not judged there.
+//! Each window of time is decided with what was known at its beginning (runs and failures cut off there, jobs that had not started left out), and the jobs that are
+//! submitted in it are then replayed with each number of nodes there from the first job on. Beside what the plan recommends, the needed number and its upper end stand
+//! the nodes that there were, the [rules of thumb](super::rule), and the **oracle**: the fewest that would have been enough. A part with fewer than 20 judged jobs
+//! before or in a window is no test. Where no number kept the target before, the rules that rest on one have the nodes that there were, and count as not kept.
+//! Where none keeps it in the window, no number of nodes is right, and the test is counted apart (*unjudged*).
 //!
 //! O(windows × log nodes) replays. Worked number: 61 days without `--eval-from` are tested in three windows of 14 days, from days 19, 33 and 47 on.
 
@@ -14,7 +15,7 @@ use tracecast_analytics::time::DAY_MS;
 
 use super::part::Part;
 use super::rule::AskedFor;
-use super::search::{FEWEST_OF_CLASS, NEVER, Search, WaitTarget, nearest_rank_s};
+use super::search::{FEWEST_OF_CLASS, NEVER, Needed, Search, WaitTarget, nearest_rank_s};
 use crate::error::{Error, Result};
 use crate::plan::window::rolling;
 use crate::replay::input::Loaded;
@@ -31,10 +32,12 @@ const STRETCHES: i64 = 4;
 pub enum NodesBy {
     /// The nodes there are.
     Static,
+    /// What the plan recommends: the upper end where there are too few or clearly too many, else the nodes there are.
+    Recommended,
     /// The fewest that kept the target before.
     Needed,
-    /// The upper end of the interval of that.
-    Recommended,
+    /// The upper end of the interval of that; the number itself without one.
+    Upper,
     /// The peak of demand before.
     Peak,
     /// Mean demand over 0.8.
@@ -49,10 +52,11 @@ pub enum NodesBy {
 
 impl NodesBy {
     /// All, in the order in which they are told.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Static,
-        Self::Needed,
         Self::Recommended,
+        Self::Needed,
+        Self::Upper,
         Self::Peak,
         Self::Mean80,
         Self::Erlang,
@@ -64,8 +68,9 @@ impl NodesBy {
     pub fn in_words(self) -> &'static str {
         match self {
             Self::Static => "nodes as they are",
+            Self::Recommended => "what the plan recommends",
             Self::Needed => "fewest that kept the target before",
-            Self::Recommended => "upper end of its interval",
+            Self::Upper => "upper end of its interval",
             Self::Peak => "peak demand before",
             Self::Mean80 => "mean demand / 80 %",
             Self::Erlang => "Erlang C, Allen-Cunneen",
@@ -84,6 +89,16 @@ pub(super) struct TestedPart {
     waits_ms: Vec<i64>,
 }
 
+/// What became of a part in a window.
+enum Tested {
+    /// With fewer than 20 judged jobs before or in it: no test.
+    TooFewJobs,
+    /// No number of nodes keeps the target in it.
+    Unjudged,
+    /// Every rule.
+    Judged(Vec<TestedPart>),
+}
+
 /// A part by its name, with every rule.
 type NamedPart = (String, Vec<TestedPart>);
 
@@ -94,6 +109,8 @@ pub(super) struct TestedWindow {
     pub(super) to_ms: i64,
     pub(super) jobs: u64,
     pub(super) parts: Vec<NamedPart>,
+    /// Parts in which no number of nodes keeps the target.
+    pub(super) unjudged: Vec<String>,
 }
 
 impl TestedWindow {
@@ -135,6 +152,24 @@ fn windows(end: i64, eval_from: Option<i64>) -> Result<Vec<(i64, i64)>> {
     Ok(found.into_iter().map(|window| (ms(window.ahead.start), ms(window.ahead.end))).collect())
 }
 
+/// Whether the upper end broke the target in one of these windows in which the nodes as they were kept it.
+pub(super) fn has_failed(windows: &[TestedWindow], name: &str) -> bool {
+    windows.iter().flat_map(|window| &window.parts).filter(|(of, _)| of == name).any(|(_, tested)| {
+        let kept = |by: NodesBy| tested.iter().any(|tested| tested.by == by && tested.kept);
+        kept(NodesBy::Static) && !kept(NodesBy::Upper)
+    })
+}
+
+/// The nodes to have where there are `now`: with fewer than needed the upper end of the interval, or the needed number where that has none; with more than the
+/// upper end that, unless it has [failed](has_failed) before; else what there is.
+pub(super) fn recommended(now: u32, needed: Option<&Needed>, failed: bool) -> u32 {
+    match needed {
+        Some(needed) if now < needed.value => needed.upper(),
+        Some(Needed { high: Some(high), .. }) if now > *high && !failed => *high,
+        _ => now,
+    }
+}
+
 /// Tests all rules on every window. `done` is called after each part of each window.
 pub(super) fn test(
     loaded: &Loaded,
@@ -142,7 +177,7 @@ pub(super) fn test(
     (eval_from, end): (Option<i64>, i64),
     done: &(dyn Fn() + Sync),
 ) -> Result<Vec<TestedWindow>> {
-    let mut found = Vec::new();
+    let mut found: Vec<TestedWindow> = Vec::new();
     for (from_ms, to_ms) in windows(end, eval_from)? {
         let known = loaded.known_at(from_ms);
         let until: Vec<u32> = (0u32..)
@@ -153,45 +188,59 @@ pub(super) fn test(
         let submits = until.iter().filter_map(|job| loaded.workload.submit_ms.get(*job as usize).copied()).collect();
         let ahead = loaded.workload.arranged(&until, submits);
         let parts = Part::all(&loaded.cluster, from_ms);
-        let tested: Result<Vec<Option<NamedPart>>> = parts
+        let tested: Result<Vec<(String, Tested)>> = parts
             .par_iter()
             .map(|part| {
-                let tested = tested(part, (&part.jobs(&known), &part.jobs(&ahead)), (policy, target), (from_ms, to_ms));
+                let jobs = (&part.jobs(&known), &part.jobs(&ahead));
+                let failed = has_failed(&found, &part.name);
+                let tested = tested(part, jobs, (policy, target), (from_ms, to_ms), failed);
                 done();
-                Ok(tested?.map(|tested| (part.name.clone(), tested)))
+                Ok((part.name.clone(), tested?))
             })
             .collect();
-        let parts: Vec<NamedPart> = tested?.into_iter().flatten().collect();
+        let (mut parts, mut unjudged): (Vec<NamedPart>, Vec<String>) = (Vec::new(), Vec::new());
+        for (name, tested) in tested? {
+            match tested {
+                Tested::TooFewJobs => (),
+                Tested::Unjudged => unjudged.push(name),
+                Tested::Judged(tested) => parts.push((name, tested)),
+            }
+        }
         let jobs = parts.iter().filter_map(|(_, tested)| Some(tested.first()?.waits_ms.len() as u64)).sum();
-        if !parts.is_empty() {
-            found.push(TestedWindow { from_ms, to_ms, jobs, parts });
+        if !parts.is_empty() || !unjudged.is_empty() {
+            found.push(TestedWindow { from_ms, to_ms, jobs, parts, unjudged });
         }
     }
     Ok(found)
 }
 
-/// Every rule in one part and window; `None` where too few jobs are judged, or no number of nodes kept the target before or after.
+/// Every rule in one part and window. `failed` is whether the upper end broke the target in an earlier window in which the nodes as they were kept it.
 fn tested(
     part: &Part,
     (known, ahead): (&crate::sim::Workload, &crate::sim::Workload),
     with: (&Policy, &WaitTarget),
     (from, to): (i64, i64),
-) -> Result<Option<Vec<TestedPart>>> {
+    failed: bool,
+) -> Result<Tested> {
     let past = (warmed_up(from), from);
-    let mut learn = Search::new(part, known, with, past)?;
+    let then = part.known_at(from);
+    let mut learn = Search::new(&then, known, with, past)?;
     let Some(asked) = AskedFor::of(known, past).filter(|_| learn.judged().len() >= FEWEST_OF_CLASS) else {
-        return Ok(None);
+        return Ok(Tested::TooFewJobs);
     };
     let mut later = Search::new(part, ahead, with, (from, to))?;
     if later.judged().len() < FEWEST_OF_CLASS {
-        return Ok(None);
+        return Ok(Tested::TooFewJobs);
     }
     let guess = asked.by_mean(part);
-    let (Some(needed), Some(oracle)) = (learn.needed(guess)?, later.fewest(guess)?) else { return Ok(None) };
+    let Some(oracle) = later.fewest(guess)? else { return Ok(Tested::Unjudged) };
+    let needed = learn.needed(guess)?;
+    let now = part.nodes();
     let nodes = |by: NodesBy| match by {
-        NodesBy::Static => part.nodes(),
-        NodesBy::Needed => needed.value,
-        NodesBy::Recommended => needed.high,
+        NodesBy::Static => now,
+        NodesBy::Recommended => recommended(now, needed.as_ref(), failed),
+        NodesBy::Needed => needed.map_or(now, |needed| needed.value),
+        NodesBy::Upper => needed.as_ref().map_or(now, Needed::upper),
         NodesBy::Peak => asked.by_peak(part),
         NodesBy::Mean80 => asked.by_mean(part),
         NodesBy::Erlang => asked.by_erlang(part, with.1.all_s),
@@ -201,9 +250,11 @@ fn tested(
     let test = |by: NodesBy| {
         let nodes = nodes(by);
         let replay = later.with(nodes)?;
-        Ok(TestedPart { by, nodes, kept: replay.kept, waits_ms: replay.waits_ms.clone() })
+        let rests = matches!(by, NodesBy::Recommended | NodesBy::Needed | NodesBy::Upper);
+        let kept = replay.kept && (needed.is_some() || !rests);
+        Ok(TestedPart { by, nodes, kept, waits_ms: replay.waits_ms.clone() })
     };
-    NodesBy::ALL.into_iter().map(test).collect::<Result<_>>().map(Some)
+    NodesBy::ALL.into_iter().map(test).collect::<Result<_>>().map(Tested::Judged)
 }
 
 /// Replays are many; how often `done` is called.
@@ -224,9 +275,10 @@ pub(super) fn mean_wait_s(waits_ms: &[i64]) -> Option<f64> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
     use super::*;
+    use crate::sim::{Cluster, Outage, Scan, Shape, Workload};
 
     #[test]
     fn the_worked_number() {
@@ -239,5 +291,82 @@ mod tests {
         // Longer than its past, and still one test.
         assert_eq!(windows(days(10), Some(days(4))).unwrap(), [(days(4), days(10))]);
         assert!(windows(days(10), Some(days(10))).is_err() && windows(days(10), Some(0)).is_err());
+    }
+
+    #[test]
+    fn what_to_have_by_hand() {
+        let needed = Needed { value: 12, low: Some(10), high: Some(14), uneven: false, blocks: 30 };
+        let of = |now: u32, failed: bool| recommended(now, Some(&needed), failed);
+        assert_eq!((of(9, false), of(13, false), of(20, false), of(20, true)), (14, 13, 14, 20));
+        let open = Needed { high: None, ..needed };
+        assert_eq!((recommended(9, Some(&open), false), recommended(20, Some(&open), false)), (12, 20));
+        assert_eq!(recommended(9, None, false), 9);
+    }
+
+    /// Forty days of a job of a node each half hour that runs 1 to 3 hours, on eight nodes of which one fails every third day for half a day.
+    fn failing() -> Loaded {
+        let mut workload = Workload::default();
+        for at in 0..40 * 48i64 {
+            workload.push(at * DAY_MS / 48, (1 + at * 7 % 3) * 3_600_000, Shape::whole(8));
+        }
+        let mut cluster = Cluster::of_vcs(&[("a", 8, 8)]);
+        cluster.outages = (0..13i64)
+            .map(|at| Outage { node: (at % 8) as u32, from_ms: at * 3 * DAY_MS, to_ms: (at * 6 + 1) * DAY_MS / 2 })
+            .collect();
+        Loaded {
+            recorded_start_ms: workload.submit_ms.iter().map(|submit| Some(*submit)).collect(),
+            cluster,
+            workload,
+            ..Loaded::default()
+        }
+    }
+
+    fn target() -> WaitTarget {
+        WaitTarget { all_s: 600.0, by_class: std::collections::BTreeMap::new() }
+    }
+
+    #[test]
+    fn failures_after_a_window_begins_change_nothing_that_is_chosen_for_it() {
+        let (policy, target) = (Policy { scan: Scan::Skip, ..Policy::default() }, target());
+        let begins = 30 * DAY_MS;
+        let chosen = |loaded: &Loaded| -> Vec<(NodesBy, u32)> {
+            let windows = test(loaded, (&policy, &target), (Some(begins), 40 * DAY_MS), &|| ()).unwrap();
+            let last = windows.last().unwrap();
+            assert_eq!(last.from_ms, begins);
+            let rules = last.parts.iter().flat_map(|(_, tested)| tested);
+            rules.filter(|tested| tested.by != NodesBy::Oracle).map(|tested| (tested.by, tested.nodes)).collect()
+        };
+        let as_it_was = failing();
+        let mut otherwise = as_it_was.clone();
+        // Those of later last longer and come from other nodes, and one that had begun does not end.
+        for outage in &mut otherwise.cluster.outages {
+            if outage.from_ms >= begins {
+                (outage.node, outage.from_ms, outage.to_ms) = (0, begins, 39 * DAY_MS);
+            }
+        }
+        otherwise.cluster.outages.dedup_by_key(|outage| (outage.node, outage.from_ms));
+        for node in 1..4 {
+            otherwise.cluster.outages.push(Outage { node, from_ms: begins, to_ms: 39 * DAY_MS });
+        }
+        assert_eq!(chosen(&as_it_was), chosen(&otherwise));
+    }
+
+    #[test]
+    fn where_no_number_is_enough_the_test_is_counted_apart() {
+        let (policy, target) = (Policy { scan: Scan::Skip, ..Policy::default() }, target());
+        let mut loaded = failing();
+        let all = |from_ms: i64, to_ms: i64| (0..8).map(move |node| Outage { node, from_ms, to_ms });
+        // All nodes are down in the last three days.
+        loaded.cluster.outages = all(37 * DAY_MS, 41 * DAY_MS).collect();
+        let windows = test(&loaded, (&policy, &target), (Some(30 * DAY_MS), 40 * DAY_MS), &|| ()).unwrap();
+        let last = windows.last().unwrap();
+        assert_eq!((last.unjudged.clone(), last.parts.len()), (vec!["a".to_owned()], 0));
+        // The same days as the past of a window: no number was found, though one is enough later.
+        loaded.cluster.outages = all(21 * DAY_MS, 29 * DAY_MS).collect();
+        let windows = test(&loaded, (&policy, &target), (Some(35 * DAY_MS), 40 * DAY_MS), &|| ()).unwrap();
+        let (_, tested) = &windows.last().unwrap().parts[0];
+        let of = |by: NodesBy| tested.iter().find(|tested| tested.by == by).unwrap();
+        assert_eq!((of(NodesBy::Recommended).nodes, of(NodesBy::Recommended).kept), (8, false));
+        assert!(!of(NodesBy::Needed).kept && !of(NodesBy::Upper).kept && of(NodesBy::Oracle).kept);
     }
 }

@@ -167,6 +167,29 @@ impl Part {
         found
     }
 
+    /// The same with the failures that were known at `now` (milliseconds from time 0): those that had begun, until then at most, and the nodes that had been
+    /// there. O(failures).
+    pub fn known_at(&self, now: i64) -> Self {
+        let mut known = self.clone();
+        for group in known.cluster.pools.iter_mut().flat_map(|pool| &mut pool.groups) {
+            let later = group.sizes.partition_point(|(from, _)| *from <= now).max(1);
+            group.sizes.truncate(later);
+        }
+        known.cluster.outages.clear();
+        let (mut first_old, mut first_new) = (0u32, 0u32);
+        for (group, then) in self.groups().iter().zip(known.groups().to_vec()) {
+            let (nodes, nodes_then) = (group.most_nodes(), then.most_nodes());
+            let begun = self.cluster.outages.iter().filter(|outage| outage.from_ms < now);
+            let of_group = begun.filter_map(|outage| {
+                let rank = outage.node.checked_sub(first_old).filter(|rank| *rank < nodes_then)?;
+                Some(Outage { node: first_new + rank, to_ms: outage.to_ms.min(now), ..*outage })
+            });
+            known.cluster.outages.extend(of_group);
+            (first_old, first_new) = (first_old + nodes, first_new + nodes_then);
+        }
+        known
+    }
+
     /// Its jobs, with VCs as it numbers them.
     pub fn jobs(&self, workload: &Workload) -> Workload {
         let mine = |job: &u32| workload.vc.get(*job as usize).is_some_and(|vc| self.vc_of.contains_key(vc));
@@ -197,6 +220,20 @@ mod tests {
             assert!(now.iter().zip(&then).all(|(now, then)| now <= then));
         }
         assert_eq!((part.gpus(6), part.nodes_for(40.0), part.nodes_for(41.0)), (40, 6, 7));
+    }
+
+    #[test]
+    fn failures_and_nodes_of_later_are_not_known_before() {
+        let mut cluster = Cluster::of_vcs(&[("a", 2, 8)]);
+        cluster.pools[0].groups[0].sizes.push((50, 4));
+        cluster.pools[0].groups.push(Group::fixed(1, 4));
+        let outage = |node: u32, from_ms: i64, to_ms: i64| Outage { node, from_ms, to_ms };
+        // Nodes 0 to 3 are of the first kind, of which two are there before 50; node 4 is of the second.
+        cluster.outages = vec![outage(0, 5, 9), outage(1, 30, 60), outage(1, 40, 45), outage(3, 55, 58), outage(4, 39, 70)];
+        let part = Part::all(&cluster, 60).remove(0);
+        let known = part.known_at(40);
+        assert_eq!(known.cluster.outages, [outage(0, 5, 9), outage(1, 30, 40), outage(2, 39, 40)]);
+        assert_eq!((known.nodes(), part.known_at(100).cluster), (part.nodes(), part.cluster.clone()));
     }
 
     #[test]

@@ -4,7 +4,8 @@
 //! kept      of all judged jobs, and of each size class with at least 20 of them, at most 5 % wait longer than the target
 //!           (which is to say that the 95 % quantile by nearest rank is within it), and every job runs that runs today
 //! needed    the least n that keeps it with n, n + 1 and n + 2 nodes
-//! interval  days (weeks, if there are eight) are drawn with replacement, 1,000 times: the least n that keeps it in 2.5 % and in 97.5 % of the draws
+//! interval  days (weeks, if there are eight) are drawn with replacement, 1,000 times: the least n that keeps it in 2.5 % and in 97.5 % of the draws;
+//!           none with fewer than seven days, and an end that no number reaches is not known
 //! ```
 //!
 //! More nodes do not always shorten waits: with one node more a long job may start earlier, and others stand behind it. So the search begins with steps
@@ -32,6 +33,8 @@ pub const FEWEST_OF_CLASS: usize = 20;
 pub const MAY_WAIT: f64 = 0.05;
 /// Weeks from which weeks are drawn, and not days.
 const FEWEST_WEEKS: i64 = 8;
+/// Fewest blocks that are drawn: of fewer days there is no interval.
+pub const FEWEST_BLOCKS: usize = 7;
 /// Shares of the draws that bound the interval.
 const BOUNDS: (f64, f64) = (0.025, 0.975);
 /// Numbers above the needed one that must be enough, too.
@@ -73,7 +76,7 @@ pub struct SizedReplay {
     pub kept_share: f64,
     /// Share of the GPU time in the judged window that jobs held.
     pub utilisation: f64,
-    /// Jobs that waited in the judged window, mean over time.
+    /// Jobs that waited in the judged window, those that never start to its end, mean over time.
     pub queue_jobs: f64,
 }
 
@@ -82,12 +85,21 @@ pub struct SizedReplay {
 pub struct Needed {
     /// Fewest that keep the target.
     pub value: u32,
-    /// Lower end.
-    pub low: u32,
-    /// Upper end.
-    pub high: u32,
+    /// Lower end; `None` if it is not known.
+    pub low: Option<u32>,
+    /// Upper end; `None` if it is not known.
+    pub high: Option<u32>,
     /// Whether one or two fewer than `value - 1` kept it, too: waits then do not fall with every node.
     pub uneven: bool,
+    /// Days or weeks that were drawn, or draws of growth; with fewer than [`FEWEST_BLOCKS`] days there is no interval.
+    pub blocks: usize,
+}
+
+impl Needed {
+    /// The upper end of the interval, or the number itself where that is not known.
+    pub fn upper(&self) -> u32 {
+        self.high.unwrap_or(self.value)
+    }
 }
 
 /// The judged jobs of a part, and the replays so far.
@@ -197,11 +209,6 @@ impl<'a> Search<'a> {
         self.class.iter().filter_map(|group| SizeClass::ALL.get(group.checked_sub(1)?).copied())
     }
 
-    /// Replays so far.
-    pub fn replays(&self) -> usize {
-        self.seen.len()
-    }
-
     fn replay(&self, nodes: u32) -> Result<(Schedule, JobTimes)> {
         let schedule = simulate(self.workload, &self.part.with(nodes), self.policy)?;
         let times = JobTimes::of(self.workload, &schedule)?;
@@ -267,7 +274,8 @@ impl<'a> Search<'a> {
             })
             .sum();
         let span = (to - from).max(1) as f64;
-        let queued = |(submit, start): (&i64, Option<i64>)| start.map_or(0.0, |start| within(*submit, start));
+        // One that never starts waits to the end.
+        let queued = |(submit, start): (&i64, Option<i64>)| within(*submit, start.unwrap_or(to));
         let starts = (0..self.workload.len()).map(|job| schedule.start_ms(job));
         let queued: f64 = self.workload.submit_ms.iter().zip(starts).map(queued).sum();
         SizedReplay {
@@ -286,15 +294,19 @@ impl<'a> Search<'a> {
     /// As [`simulate`].
     pub fn needed(&mut self, guess: u32) -> Result<Option<Needed>> {
         let Some(value) = self.least(&|found| found.kept, guess)? else { return Ok(None) };
-        let low = self.least(&|found| found.kept_share >= BOUNDS.0, value)?.unwrap_or(value).min(value);
-        let high = self.least(&|found| found.kept_share >= BOUNDS.1, value)?.unwrap_or(value).max(value);
+        let blocks = self.jobs.len();
+        let (mut low, mut high) = (None, None);
+        if blocks >= FEWEST_BLOCKS {
+            low = self.least(&|found| found.kept_share >= BOUNDS.0, value)?.map(|low| low.min(value));
+            high = self.least(&|found| found.kept_share >= BOUNDS.1, value)?.map(|high| high.max(value));
+        }
         let mut uneven = false;
         for below in [2, 3] {
             if let Some(nodes) = value.checked_sub(below).filter(|nodes| *nodes > 0) {
                 uneven |= self.with(nodes)?.kept;
             }
         }
-        Ok(Some(Needed { value, low, high, uneven }))
+        Ok(Some(Needed { value, low, high, uneven, blocks }))
     }
 
     /// Fewest nodes that keep the target on these jobs; as [`Search::needed`] without the interval.

@@ -12,9 +12,22 @@ pub(crate) fn slug(name: &str) -> Option<String> {
     (!found.is_empty()).then_some(found)
 }
 
+/// Whether a name is one of `others`, alone or with `suffix`, which some names are written with as well. O(others).
+pub(crate) fn is_taken<'n>(mut others: impl Iterator<Item = &'n str>, name: &str, suffix: Option<&str>) -> bool {
+    let with = |name: &str| suffix.map(|suffix| format!("{name}{suffix}"));
+    others.any(|other| other == name || with(other).is_some_and(|other| other == name) || with(name).is_some_and(|name| other == name))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_collide_with_their_suffix_as_well() {
+        let taken = |other: &str, name: &str, suffix| is_taken([other].into_iter(), name, suffix);
+        assert!(taken("a", "a", None) && !taken("a", "a-borrow", None));
+        assert!(taken("a", "a-borrow", Some("-borrow")) && taken("a-borrow", "a", Some("-borrow")));
+    }
 
     #[test]
     fn the_worked_example_and_names_that_cannot_be() {

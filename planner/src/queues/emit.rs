@@ -23,7 +23,7 @@ use tracecast_analytics::report::format;
 use super::answer::{QueuesAnswer, VcPlan};
 use super::share::Sharing;
 use crate::error::{Error, Result};
-use crate::plan::slug::slug;
+use crate::plan::slug::{is_taken, slug};
 use crate::plan::yaml::stream;
 
 /// How Kueue calls a GPU unless said otherwise.
@@ -44,8 +44,7 @@ fn named(answer: &QueuesAnswer) -> Result<Vec<(String, &VcPlan)>> {
     let mut found: Vec<(String, &VcPlan)> = Vec::new();
     for vc in &answer.vcs {
         let name = slug(&vc.vc).ok_or_else(|| unnamed(vc.vc.clone()))?;
-        let taken = |name: &str| found.iter().any(|(other, _)| other == name || format!("{other}-borrow") == name);
-        if taken(&name) || taken(&format!("{name}-borrow")) {
+        if is_taken(found.iter().map(|(other, _)| other.as_str()), &name, Some("-borrow")) {
             return Err(unnamed(format!("{} (as {name}, which another is called, too)", vc.vc)));
         }
         found.push((name, vc));

@@ -5,7 +5,7 @@
 
 use tracecast_analytics::report::format;
 
-use super::{CapacityAnswer, NodesOfType};
+use super::{CapacityAnswer, NodesOfType, NotJudged};
 use crate::capacity::forward::{self, SizedPart};
 use crate::capacity::heldout::NodesBy;
 use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, Regret};
@@ -18,8 +18,32 @@ impl CapacityAnswer {
         (2 * pool.saturating_sub(self.in_all.now) <= buy).then_some(pool)
     }
 
-    /// What to do, in a sentence.
+    /// Pools that are not judged, by name.
+    fn not_judged(&self, why: NotJudged) -> Vec<&str> {
+        let mut names: Vec<&str> =
+            self.nodes.iter().filter(|of| of.not_judged == Some(why)).map(|of| of.name.as_str()).collect();
+        names.dedup();
+        names
+    }
+
+    /// What to do, with the pools of which nothing is said.
     pub(super) fn act(&self) -> String {
+        let mut said = self.changes();
+        let (none, few) = (self.not_judged(NotJudged::NoNumber), self.not_judged(NotJudged::TooFewJobs));
+        if !none.is_empty() {
+            said.push_str(&format!(
+                " **No number of nodes keeps the target in {}**: what its jobs wait for is not nodes, so its nodes stay as they are.",
+                none.join(", ")
+            ));
+        }
+        if !few.is_empty() {
+            said.push_str(&format!(" Not judged, with fewer than 20 jobs: {}.", few.join(", ")));
+        }
+        said
+    }
+
+    /// What to change, in a sentence.
+    fn changes(&self) -> String {
         let changes = |more: bool| -> (u64, String) {
             let of =
                 |nodes: &&NodesOfType| if more { nodes.recommended > nodes.now } else { nodes.recommended < nodes.now };
@@ -35,6 +59,10 @@ impl CapacityAnswer {
         let ((buy, bought), (go, gone)) = (changes(true), changes(false));
         let count = |nodes: u64| format::counted(nodes, "node", "nodes");
         match (buy, go) {
+            (0, 0) if self.nodes.iter().any(|of| of.not_judged.is_some()) => {
+                "**Change nothing**: of the pools that are judged none clearly has too few nodes, and none clearly too many."
+                    .to_owned()
+            }
             (0, 0) => "**Change nothing**: no pool clearly has too few nodes, and none clearly too many.".to_owned(),
             (buy, 0) => match self.cheaper_in_one_pool(buy) {
                 Some(pool) => format!(
@@ -65,8 +93,11 @@ impl CapacityAnswer {
         let sum = |of: &dyn Fn(&SizedPart) -> u32| {
             parts.iter().map(|part| f64::from(of(part)) - f64::from(part.part.nodes())).sum::<f64>()
         };
-        let changed =
-            |part: &SizedPart, to: u32| if part.recommended == part.part.nodes() { part.part.nodes() } else { to };
+        // An end that is not known in one pool is not known in all.
+        let end = |of: &dyn Fn(&SizedPart) -> Option<u32>| -> Option<f64> {
+            let changed = parts.iter().filter(|part| part.recommended != part.part.nodes());
+            changed.map(|part| Some(f64::from(of(part)?) - f64::from(part.part.nodes()))).sum()
+        };
         let interval = match &self.growth {
             None => "the fewest in 2.5 % and in 97.5 % of resampled days or weeks, summed over the pools that change",
             Some(_) => "the least and the greatest of the draws, summed over the pools that change",
@@ -75,8 +106,8 @@ impl CapacityAnswer {
             what: "Nodes".to_owned(),
             unit: String::new(),
             change: sum(&|part| part.recommended),
-            low: Some(sum(&|part| changed(part, part.needed.map_or(part.part.nodes(), |needed| needed.low)))),
-            high: Some(sum(&|part| changed(part, part.needed.map_or(part.part.nodes(), |needed| needed.high)))),
+            low: end(&|part| part.needed?.low),
+            high: end(&|part| part.needed?.high),
             interval: interval.to_owned(),
         }];
         let told = "of the jobs that the number was chosen on: no interval; the windows say how it did on later ones";
@@ -139,10 +170,11 @@ impl CapacityAnswer {
             harmed,
             confidence,
             risk: format!(
-                "{} Chosen so before, the number kept the target in {} of {} tests (a pool in a window).",
+                "{} What was recommended so before kept the target in {} of {} tests (a pool in a window).{}",
                 self.fidelity.sentence(),
                 format::count(tested.pools_kept),
-                format::count(tested.pools)
+                format::count(tested.pools),
+                self.held_out.apart().map_or_else(String::new, |apart| format!(" {apart}"))
             ),
             assumptions,
             holds_until: self.until_break.sentence(),

@@ -8,7 +8,7 @@ use tracecast_analytics::report::{
 
 use super::super::growth::{BreakFactor, FACTORS};
 use super::super::heldout::NodesBy;
-use super::{CapacityAnswer, NodesOfType, TheoryCheck};
+use super::{CapacityAnswer, CapacityHeldOut, CapacityWindow, NodeInterval, NodesOfType, NotJudged, TheoryCheck};
 use crate::replay::fidelity::Verdict;
 
 impl CapacityAnswer {
@@ -29,8 +29,13 @@ impl CapacityAnswer {
         let mut said = vec![self.action.clone()];
         let all = self.in_all;
         said.push(format!(
-            "Of {} today, **{}** keep the target pool by pool{}.{}",
-            format::counted(all.now, "node", "nodes"),
+            "Of {} today{}, **{}** keep the target pool by pool{}.{}",
+            format::counted(all.now - all.not_judged.min(all.now), "node", "nodes"),
+            if all.not_judged == 0 {
+                String::new()
+            } else {
+                format!(" (without {} of pools that are not judged)", format::count(all.not_judged))
+            },
             format::count(all.needed),
             match &self.growth {
                 None => String::new(),
@@ -42,21 +47,25 @@ impl CapacityAnswer {
             ))
         ));
         let rule = |by: NodesBy| self.rule(by);
-        if let (Some(tested), Some(needed), Some(naive), Some(oracle)) =
-            (rule(NodesBy::Recommended), rule(NodesBy::Needed), rule(NodesBy::Mean80), rule(NodesBy::Oracle))
+        let rules = (rule(NodesBy::Recommended), rule(NodesBy::Upper), rule(NodesBy::Needed));
+        if let ((Some(tested), Some(upper), Some(needed)), Some(naive), Some(oracle)) =
+            (rules, rule(NodesBy::Mean80), rule(NodesBy::Oracle))
         {
             said.push(format!(
-                "Tested on {}: the upper end of the interval kept the target in **{} of {}** tests with {} nodes, the fewest that kept it before in {} with {}, \
-                 mean demand / 80 % in {} with {}; {} would have been enough.",
+                "Tested on {}: what the plan recommended kept the target in **{} of {}** tests with {} nodes, the upper end of the interval in {} with {}, the fewest that \
+                 kept it before in {} with {}, mean demand / 80 % in {} with {}; {} would have been enough.{}",
                 format::counted(self.held_out.windows.len() as u64, "later window", "later windows"),
                 format::count(tested.pools_kept),
                 format::count(tested.pools),
                 format::float(tested.nodes, 1),
+                format::count(upper.pools_kept),
+                format::float(upper.nodes, 1),
                 format::count(needed.pools_kept),
                 format::float(needed.nodes, 1),
                 format::count(naive.pools_kept),
                 format::float(naive.nodes, 1),
                 format::float(oracle.nodes, 1),
+                self.held_out.apart().map_or_else(String::new, |apart| format!(" {apart}")),
             ));
         }
         if !self.until_break.broken_today.is_empty() {
@@ -112,7 +121,7 @@ impl CapacityAnswer {
                 Cell::Int(i64::from(of.now)),
                 Cell::opt(of.needed, |needed| Cell::Int(i64::from(needed.value))),
                 of.needed
-                    .map_or_else(|| "not told".to_owned(), |needed| format!("{} to {}", needed.low, needed.high))
+                    .map_or_else(|| "not told".to_owned(), interval)
                     .into(),
                 Cell::Int(i64::from(of.recommended)),
                 Cell::Int(of.jobs as i64),
@@ -121,15 +130,20 @@ impl CapacityAnswer {
             ]);
         }
         let uneven: Vec<&str> = self.nodes.iter().filter(|of| of.uneven).map(|of| of.name.as_str()).collect();
+        let mut notes: Vec<String> =
+            self.nodes.iter().filter_map(|of| Some(format!("{}: {}.", of.name, of.note.as_ref()?))).collect();
         if !uneven.is_empty() {
-            table.note = Some(format!(
+            notes.push(format!(
                 "Waits do not fall with every node in {}: a smaller number than the needed one kept the target, and one between them did not.",
                 uneven.join(", ")
             ));
         }
+        if !notes.is_empty() {
+            table.note = Some(notes.join(" "));
+        }
         let interval = match &self.growth {
             None => {
-                "**Interval**: days (weeks, if there are eight) are drawn anew with replacement; the fewest nodes that keep the target in 2.5 % and in 97.5 % of 1,000 draws."
+                "**Interval**: days (weeks, if there are eight) are drawn anew with replacement; the fewest nodes that keep the target in 2.5 % and in 97.5 % of 1,000 draws. With fewer than seven days there is none, and an end that no number reaches is not known."
             }
             Some(_) => {
                 "**Interval**: the least and the greatest over draws of the grown work; the needed number is their median."
@@ -139,7 +153,7 @@ impl CapacityAnswer {
             .with_table(table)
             .with_definition("**Needed**: the fewest nodes with which at most 5 % of the jobs of a pool, and of each of its size classes with at least 20 jobs, wait longer than the target, so that this holds with one and two nodes more as well, and every job runs that runs today.")
             .with_definition(interval)
-            .with_definition("**To have**: where there are fewer than needed, the upper end of the interval; where there are more than that, the upper end, unless that number broke the target on an earlier window in which today's nodes kept it; else what there is.")
+            .with_definition("**To have**: where there are fewer than needed, the upper end of the interval (the needed number, if that end is not known); where there are more than that, the upper end, unless that number broke the target on an earlier window in which today's nodes kept it; else what there is.")
             .with_definition("**Work until it breaks**: the factor of today's work, over draws of whole weeks of each user, at which today's nodes no longer keep the target.")
     }
 
@@ -186,9 +200,11 @@ impl CapacityAnswer {
                 ]);
             }
         }
+        table.note = self.held_out.apart();
         Section::new("capacity-tested", "What came of it on later days")
             .with_table(table)
             .with_table(windows)
+            .with_definition("**What the plan recommends** is the rule of *to have*, with the nodes that there were when the window began and the windows before it. Where no number kept the target before, it, the fewest and the upper end have the nodes that there were, and count as not kept.")
             .with_definition("A **test** is a pool in a window, with 20 judged jobs before and in it. The target is kept as above: over all jobs and each size class with 20 of them.")
             .with_definition("Numbers rest on what was known when the window began. In the replay they are there from the first job on.")
     }
@@ -274,6 +290,31 @@ impl CapacityAnswer {
     }
 }
 
+impl CapacityHeldOut {
+    /// The tests that are counted apart, in a sentence; `None` if there are none.
+    pub(super) fn apart(&self) -> Option<String> {
+        let of = |window: &CapacityWindow| {
+            let names = window.unjudged.join(", ");
+            (!window.unjudged.is_empty()).then(|| format!("{names} from {} on", minute(&window.from)))
+        };
+        let named: Vec<String> = self.windows.iter().filter_map(of).collect();
+        (!named.is_empty()).then(|| {
+            format!(
+                "{} more {} not judged, as no number of nodes keeps the target there: {}.",
+                format::count(self.unjudged),
+                if self.unjudged == 1 { "is" } else { "are" },
+                named.join("; ")
+            )
+        })
+    }
+}
+
+/// An interval; of one end that is not known the other.
+fn interval(of: NodeInterval) -> String {
+    let end = |end: Option<u32>| end.map_or_else(|| "not known".to_owned(), |nodes| nodes.to_string());
+    if of.low.is_none() && of.high.is_none() { end(None) } else { format!("{} to {}", end(of.low), end(of.high)) }
+}
+
 /// A moment to the minute, as the table has room for.
 fn minute(moment: &str) -> String {
     moment.chars().take(16).map(|letter| if letter == 'T' { ' ' } else { letter }).collect()
@@ -284,8 +325,10 @@ fn apart(check: &TheoryCheck) -> f64 {
 }
 
 fn verdict(of: &NodesOfType) -> String {
-    if of.needed.is_none() {
-        return "not judged".to_owned();
+    match of.not_judged {
+        Some(NotJudged::NoNumber) => return "no number keeps it".to_owned(),
+        Some(NotJudged::TooFewJobs) => return "not judged".to_owned(),
+        None => (),
     }
     if of.kept_now {
         return "kept".to_owned();

@@ -18,6 +18,8 @@ use tracecast_analytics::time::parse_with_offset;
 
 use crate::error::{Error, Result, excerpt};
 
+/// Most nodes that a log may watch.
+pub const MOST_NODES: u32 = 10_000_000;
 /// Seconds in a day.
 const DAY_S: f64 = 86_400.0;
 
@@ -82,6 +84,9 @@ impl FaultLog {
         }
         let named = u32::try_from(by_node.len()).unwrap_or(u32::MAX);
         let nodes = nodes.unwrap_or(named);
+        if nodes > MOST_NODES {
+            return Err(wrong(format!("{nodes} nodes are more than the ten million that a log may watch; see --fault-nodes")));
+        }
         if nodes < named {
             return Err(wrong(format!("the log names {named} nodes, more than the {nodes} of --fault-nodes")));
         }
@@ -260,6 +265,8 @@ mod tests {
             let error = FaultLog::parse("f", text, None).unwrap_err().to_string();
             assert!(error.starts_with("f, line ") && error.contains(why), "{text}: {error}");
         }
+        let one = "node,down_from,down_to\na,1,2\n";
+        assert!(FaultLog::parse("f", one, Some(4_000_000_000)).unwrap_err().to_string().contains("ten million"));
         let two = "node,down_from,down_to\na,1,2\nb,1,2\n";
         assert!(FaultLog::parse("f", two, Some(1)).unwrap_err().to_string().contains("--fault-nodes"));
     }

@@ -90,17 +90,31 @@ impl FaultsAnswer {
             ))
     }
 
+    /// Whether the naive rule did with fewer.
+    fn naive(&self) -> &'static str {
+        let of = &self.of_cluster;
+        if of.independent < of.spares && of.independent_held >= self.availability {
+            " So the naive rule kept the availability with fewer spares on that part."
+        } else {
+            ""
+        }
+    }
+
     /// What matters most.
     pub fn sentence(&self) -> String {
         let (between, of) = (&self.between, &self.of_cluster);
         format!(
-            "Hold **{}** in reserve for {} nodes; so many learnt on the earlier part ({}) were enough in {} of the later time, where {} was asked. A node fails every {} ({} to {}) and is down for \
-             {} on average.",
+            "Hold **{}** in reserve for {} nodes; the {} learnt on the earlier part were enough in {} of the later time, where {} was asked, and the {} of the naive rule (failures independent) in \
+             {}; {} would have been enough there.{} A node fails every {} ({} to {}) and is down for {} on average.",
             format::counted(u64::from(of.from_now_on), "node", "nodes"),
             format::count(u64::from(of.nodes)),
             of.spares,
             format::percent(of.held),
             format::percent(self.availability),
+            of.independent,
+            format::percent(of.independent_held),
+            of.oracle,
+            self.naive(),
             format::duration(between.mean_h * 3600.0),
             format::duration(between.low_h * 3600.0),
             format::duration(between.high_h * 3600.0),

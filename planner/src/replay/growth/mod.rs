@@ -60,14 +60,6 @@ impl Growth {
         self.draws
     }
 
-    /// The same with another factor: draws of one number then hold the same chances, so that more work is the same work and some more.
-    ///
-    /// # Errors
-    /// As [`Growth::new`].
-    pub fn times(&self, factor: f64) -> Result<Self> {
-        Self::new(factor, self.teams.clone(), self.draws, self.seed)
-    }
-
     /// The jobs of one draw of `record`.
     ///
     /// # Errors
