@@ -178,3 +178,45 @@ fn what_cannot_be_is_refused() {
     let output = tracecast(&["backtest", "cloud", &prices, "--work", "12h"]);
     assert!(output.status.code() == Some(1) && stderr(&output).contains("gap_seconds"), "{}", stderr(&output));
 }
+
+/// Two zones as one job, planned and tried by one thread and by two: the same bytes.
+#[test]
+fn over_zones_threads_change_nothing() {
+    let folder = Folder::new();
+    let one = folder.file("us-east-1a_v100_1.json", &regular(1));
+    let turned: Vec<String> = (0..480).map(|tick| u32::from(tick / 5 % 3 == 1).to_string()).collect();
+    let turned = format!("{{\"metadata\": {{\"gap_seconds\": 1800}}, \"data\": [{}]}}", turned.join(", "));
+    let two = folder.file("us-west-2a_v100_1.json", &turned);
+    for regions in ["together", "apart"] {
+        for command in ["plan", "backtest"] {
+            let of = |threads: &str| {
+                let ask = ["--threads", threads, command, "cloud", &one, &two, "--regions", regions];
+                let output = tracecast(
+                    &[&ask[..], &JOB, &["--slack", "0.6", "--starts", "4", "--format", "json"]].concat(),
+                );
+                assert!(output.status.success(), "{}", stderr(&output));
+                output.stdout
+            };
+            assert!(of("1") == of("2"), "{command} {regions}");
+        }
+    }
+}
+
+/// A price of on-demand beside no price of spot, prices of another length than their trace, and zones of other instances.
+#[test]
+fn prices_and_zones_that_do_not_fit_are_refused() {
+    let folder = Folder::new();
+    let source = folder.file("us-east-1a_v100_1.json", &regular(1));
+    let ask = |more: &[&str]| {
+        let output = tracecast(&[&["backtest", "cloud", &source, "--slack", "0.5"], &JOB[..], more].concat());
+        (output.status.code(), stderr(&output))
+    };
+    let (code, text) = ask(&["--on-demand-price", "3.06"]);
+    assert!(code == Some(2) && text.contains("--on-demand-price") && text.contains("us-east-1a_v100_1"), "{text}");
+    let lists = folder.file("lists.json", "{\"us-east-1a_v100_1\": [1.0, 1.0]}");
+    let (code, text) = ask(&["--prices", &lists]);
+    assert!(code == Some(1) && text.contains("has 2 prices, and the trace 480 samples"), "{text}");
+    let eight = folder.file("us-west-2a_v100_8.json", &regular(8));
+    let (code, text) = ask(&[&eight, "--regions", "together"]);
+    assert!(code == Some(1) && text.contains("V100:1") && text.contains("us-west-2a_v100_8 of V100:8"), "{text}");
+}

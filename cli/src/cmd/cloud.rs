@@ -52,7 +52,7 @@ pub(crate) struct Spot {
     /// When the first sample of the traces was taken, such as 2023-02-15T00:00:00Z; for prices that are dated
     #[arg(long, value_name = "TIME", requires = "prices", value_parser = moment, help_heading = "Prices")]
     pub(crate) begins: Option<i64>,
-    /// Price of on-demand, dollars an hour, in zones whose trace does not name it
+    /// Price of on-demand, dollars an hour, in zones whose trace does not name it; for traces with prices of spot
     #[arg(long, value_name = "USD", value_parser = usd, help_heading = "Prices")]
     pub(crate) on_demand_price: Option<f64>,
     /// Whether the traces are zones of one job, which may move between them
@@ -143,8 +143,16 @@ impl Spot {
             if let Some(book) = &book {
                 book.price(&mut zone, self.begins)?;
             }
-            if let Some(price) = &mut zone.price {
-                price.on_demand = price.on_demand.or(self.on_demand_price);
+            match (&mut zone.price, self.on_demand_price) {
+                (Some(price), told) => price.on_demand = price.on_demand.or(told),
+                (None, None) => {}
+                (None, Some(_)) => {
+                    let what = format!(
+                        "--on-demand-price stands beside prices of spot, and {name} has none; give them with --prices, or say with \
+                         --price-ratio how many times the price of spot on-demand costs"
+                    );
+                    return Err(Usage(what).into());
+                }
             }
             series.push(zone);
         }

@@ -78,6 +78,21 @@ pub(super) fn notes(series: &[SpotSeries]) -> Vec<String> {
     if unpriced.count() > 0 {
         notes.push("Where no price is known, that of spot is taken as constant.".to_owned());
     }
+    let listing: Vec<&str> = series
+        .iter()
+        .filter(|zone| zone.price.is_none() && zone.list_price.is_some())
+        .map(|zone| zone.name.as_str())
+        .collect();
+    if !listing.is_empty() && listing.len() == series.len() {
+        notes.push(
+            "The files say what on-demand costs, and not spot: spot is taken as that over the price ratio.".to_owned(),
+        );
+    } else if !listing.is_empty() {
+        notes.push(format!(
+            "What on-demand costs by {} is not used, as not all files say it without prices of spot: the price ratio stands for it.",
+            listing.join(", ")
+        ));
+    }
     for zone in series {
         let Some(price) = &zone.price else { continue };
         if let Some(said) = price.audit.in_words() {

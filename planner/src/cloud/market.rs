@@ -91,11 +91,18 @@ fn wrong(series: &[SpotSeries], found: String, remedy: &'static str) -> Error {
     Error::SpotTrace { file, found, remedy }
 }
 
+/// What each file says on-demand costs, where no zone has prices of spot and all files say it; else nothing, as a dollar beside a ratio compares nothing.
+pub(super) fn listed_by_all(series: &[SpotSeries]) -> Vec<f64> {
+    let of = |zone: &SpotSeries| if zone.price.is_none() { zone.list_price } else { None };
+    series.iter().map(of).collect::<Option<Vec<f64>>>().unwrap_or_default()
+}
+
 impl Market {
-    /// Of traces that begin at the same moment, cut to the shortest. Without prices, spot costs 1 dollar an hour and on-demand `ratio` dollars.
+    /// Of traces that begin at the same moment, cut to the shortest. Without prices of spot, on-demand costs what the files say if all say it, and spot that over
+    /// `ratio`; else spot costs 1 dollar an hour and on-demand `ratio` dollars.
     ///
     /// # Errors
-    /// If two are of one zone, their ticks differ in length, or only some have prices.
+    /// If two are of one zone or of different instances, their ticks differ in length, or only some have prices.
     pub fn of(series: &[SpotSeries], need: u32, ratio: f64, egress: f64) -> Result<Self> {
         let Some(first) = series.first() else { return Err(Error::NoScenario("no trace is named; name at least one")) };
         if let Some(other) = series.iter().find(|zone| zone.tick_ms != first.tick_ms) {
@@ -112,6 +119,18 @@ impl Market {
                 let found = format!("{} comes twice", zone.zone.as_deref().unwrap_or(""));
                 return Err(wrong(series, found, "name each zone once, by traces of the same time"));
             }
+        }
+        let known = |zone: &&SpotSeries| zone.instance.is_some();
+        if let Some(first) = series.iter().find(known)
+            && let Some(other) = series.iter().filter(known).find(|zone| zone.instance != first.instance)
+        {
+            let of = |zone: &SpotSeries| zone.instance.clone().unwrap_or_default();
+            let found = format!("{} is of {}, and {} of {}", first.name, of(first), other.name, of(other));
+            return Err(wrong(
+                &[first.clone(), other.clone()],
+                found,
+                "one job runs on one kind of instance: name traces of the same accelerators and number",
+            ));
         }
         let priced = series.iter().filter(|zone| zone.price.is_some()).count();
         if priced > 0 && priced < series.len() {
@@ -131,20 +150,26 @@ impl Market {
         }
         let ticks = series.iter().map(|zone| zone.counts.len()).min().unwrap_or(0);
         let zones = series.len();
+        let listed = listed_by_all(series);
         let (mut up, mut price) = (vec![false; ticks * zones], vec![1.0; ticks * zones]);
         for (at, zone) in series.iter().enumerate() {
             for (tick, is) in zone.up(need).into_iter().take(ticks).enumerate() {
                 up[tick * zones + at] = is;
-                if let Some(known) = &zone.price {
-                    price[tick * zones + at] = known.spot.get(tick).copied().flatten().unwrap_or(f64::INFINITY);
+                match (&zone.price, listed.get(at)) {
+                    (Some(known), _) => {
+                        price[tick * zones + at] = known.spot.get(tick).copied().flatten().unwrap_or(f64::INFINITY);
+                    }
+                    (None, Some(on_demand)) => price[tick * zones + at] = on_demand / ratio,
+                    (None, None) => {}
                 }
             }
         }
         let on_demand = series
             .iter()
-            .map(|zone| match &zone.price {
+            .enumerate()
+            .map(|(at, zone)| match &zone.price {
                 Some(known) => known.on_demand_or(ratio).unwrap_or(ratio),
-                None => ratio,
+                None => listed.get(at).copied().unwrap_or(ratio),
             })
             .collect();
         let names = series.iter().map(|zone| zone.zone.clone().unwrap_or_else(|| zone.name.clone())).collect();
@@ -431,6 +456,41 @@ pub(super) mod tests {
         // Left to itself, the net begins where it costs least.
         let run = travel(&mut Listed(Vec::new().into_iter()), &market, 0, &job, &mut |_| ());
         assert!((run.cost - 9.0).abs() < 1e-12);
+    }
+
+    fn zone(name: &str, instance: &str, list_price: Option<f64>) -> SpotSeries {
+        SpotSeries {
+            name: format!("{name}_file"),
+            zone: Some(name.to_owned()),
+            instance: Some(instance.to_owned()),
+            tick_ms: HOUR,
+            counts: vec![1.0; 3],
+            unread: 0,
+            price: None,
+            list_price,
+            sources: Vec::new(),
+        }
+    }
+
+    /// On-demand at 6 and 3 dollars in the files, three times the price of spot: spot costs 2 and 1. If one file says nothing, it is 3 dollars beside 1 everywhere.
+    #[test]
+    fn what_files_say_of_on_demand_gives_the_price_of_spot() {
+        let of = |prices: [Option<f64>; 2]| {
+            let zones = [zone("us-east-1a", "V100:1", prices[0]), zone("us-west-2a", "V100:1", prices[1])];
+            let market = Market::of(&zones, 1, 3.0, 0.0).unwrap();
+            (market.places.on_demand.clone(), market.sight(1).price.to_vec())
+        };
+        assert_eq!(of([Some(6.0), Some(3.0)]), (vec![6.0, 3.0], vec![2.0, 1.0]));
+        assert_eq!(of([Some(6.0), None]), (vec![3.0, 3.0], vec![1.0, 1.0]));
+    }
+
+    #[test]
+    fn zones_of_different_instances_are_no_places_of_one_job() {
+        for other in ["V100:8", "K80:1"] {
+            let zones = [zone("us-east-1a", "V100:1", None), zone("us-west-2a", other, None)];
+            let said = Market::of(&zones, 1, 3.0, 0.0).unwrap_err().to_string();
+            assert!(said.contains(&format!("us-east-1a_file is of V100:1, and us-west-2a_file of {other}")), "{said}");
+        }
     }
 
     #[test]

@@ -108,7 +108,8 @@ impl PriceBook {
     /// Gives a trace its prices. `first_ms` is the moment of its first tick, where prices are dated; `on_demand` stands where the trace names no price.
     ///
     /// # Errors
-    /// If there are none for the trace, several kinds of instances, or the moment of its first tick is not known.
+    /// If there are none for the trace or its accelerators, several kinds of instances, a list is not as long as the trace, or the moment of its first tick is not
+    /// known.
     pub fn price(&self, series: &mut SpotSeries, first_ms: Option<i64>) -> Result<()> {
         let ticks = series.counts.len();
         let steps = match &self.form {
@@ -116,6 +117,13 @@ impl PriceBook {
                 let key = lists.keys().find(|key| is_of(key, series));
                 let list = key.and_then(|key| lists.get(key));
                 let Some(list) = list else { return Err(self.none_for(series)) };
+                if list.len() != ticks {
+                    return Err(wrong(
+                        &self.name,
+                        format!("its list for {} has {} prices, and the trace {ticks} samples", series.name, list.len()),
+                        "give a price for each sample, null where it is not known, from the first sample on",
+                    ));
+                }
                 let quotes =
                     list.iter().enumerate().map(|(tick, price)| Quote { at_ms: tick as i64, usd_per_h: *price });
                 let steps = PriceSteps::of(quotes);
@@ -129,18 +137,27 @@ impl PriceBook {
                         "say when the first sample was taken, with --begins 2023-02-15T00:00:00Z",
                     ));
                 };
-                let mut of: Vec<&(Label, Vec<Quote>)> =
+                let of: Vec<&(Label, Vec<Quote>)> =
                     histories.iter().filter(|(label, _)| Some(&label.zone) == series.zone.as_ref()).collect();
-                if let Some(instance) = &series.instance {
-                    let same: Vec<&(Label, Vec<Quote>)> = of
-                        .iter()
-                        .copied()
-                        .filter(|(label, _)| label.accelerators().as_ref() == Some(instance))
-                        .collect();
-                    of = if same.is_empty() { of } else { same };
-                }
-                match of.as_slice() {
-                    [] => return Err(self.none_for(series)),
+                match same_instance(&of, series).as_slice() {
+                    [] if of.is_empty() => return Err(self.none_for(series)),
+                    [] => {
+                        let mut kinds: Vec<String> = of.iter().filter_map(|(label, _)| label.accelerators()).collect();
+                        kinds.sort_unstable();
+                        kinds.dedup();
+                        let (zone, instance) = (series.zone.as_deref(), series.instance.as_deref());
+                        return Err(wrong(
+                            &self.name,
+                            format!(
+                                "in {} it holds prices of {}, and {} is of {}",
+                                zone.unwrap_or_default(),
+                                kinds.join(", "),
+                                series.name,
+                                instance.unwrap_or_default()
+                            ),
+                            "name a file with prices of the trace's accelerators",
+                        ));
+                    }
                     [(_, quotes)] => {
                         let steps = PriceSteps::of(quotes.iter().copied());
                         (steps.by_tick(first_ms, series.tick_ms, ticks), steps.audit)
@@ -184,6 +201,21 @@ impl Label {
     fn accelerators(&self) -> Option<String> {
         Some(format!("{}:{}", self.gpu_type.as_ref()?, self.gpus?))
     }
+}
+
+/// Of the histories of a zone, those of the trace's accelerators; if none is, those of which nobody knows the accelerators. All, if the trace's are not known.
+fn same_instance<'a>(of: &[&'a (Label, Vec<Quote>)], series: &SpotSeries) -> Vec<&'a (Label, Vec<Quote>)> {
+    let Some(instance) = &series.instance else { return of.to_vec() };
+    let with = |wanted: Option<&str>| -> Vec<&'a (Label, Vec<Quote>)> {
+        let alike = |kind: Option<String>| match (kind, wanted) {
+            (Some(kind), Some(wanted)) => kind.eq_ignore_ascii_case(wanted),
+            (None, None) => true,
+            _ => false,
+        };
+        of.iter().copied().filter(|(label, _)| alike(label.accelerators())).collect()
+    };
+    let same = with(Some(instance));
+    if same.is_empty() { with(None) } else { same }
 }
 
 /// A moment with its offset, such as `2023-02-15T00:00:00Z`, in milliseconds since 1970.
@@ -238,6 +270,31 @@ mod tests {
             let other = book.price(&mut series("us-east-1b"), None).unwrap_err().to_string();
             assert!(other.contains("no spot price of us-east-1b"), "{other}");
         }
+        let short = read("{\"us-east-1a\": [1.0, 1.2]}").unwrap().unwrap();
+        let said = short.price(&mut series("us-east-1a"), None).unwrap_err().to_string();
+        assert!(said.contains("has 2 prices, and the trace 3 samples"), "{said}");
         assert!(read("{\"SpotPriceHistory\": []}").unwrap().is_none() && read("[1]").unwrap().is_none());
+    }
+
+    /// The trace is of one V100. Prices of K80s are not its; those of an unknown kind may be, unless there are some of one V100.
+    #[test]
+    fn a_history_of_other_accelerators_is_refused() {
+        let label = |gpu: Option<&str>| Label {
+            zone: "us-east-1a".to_owned(),
+            instance: "x".to_owned(),
+            gpu_type: gpu.map(str::to_owned),
+            gpus: gpu.map(|_| 1.0),
+        };
+        let of = |gpus: &[(Option<&str>, f64)]| {
+            let quotes = |price| vec![Quote { at_ms: 0, usd_per_h: Some(price) }];
+            let histories = gpus.iter().map(|(gpu, price)| (label(*gpu), quotes(*price))).collect();
+            let mut zone = series("us-east-1a");
+            let book = PriceBook { name: "history.json".to_owned(), form: Form::ByDate(histories) };
+            book.price(&mut zone, Some(0)).map(|()| zone.price.unwrap().spot[0])
+        };
+        let said = of(&[(Some("K80"), 1.0)]).unwrap_err().to_string();
+        assert!(said.contains("prices of K80:1, and us-east-1a is of V100:1"), "{said}");
+        assert_eq!(of(&[(Some("K80"), 1.0), (Some("V100"), 2.0), (None, 3.0)]).unwrap(), Some(2.0));
+        assert_eq!(of(&[(Some("K80"), 1.0), (None, 3.0)]).unwrap(), Some(3.0));
     }
 }

@@ -7,7 +7,7 @@
 //!
 //! A file may carry `prices` beside `data`, a spot price in dollars an hour for each sample, and `metadata.on_demand_price` (or
 //! `metadata.price_info.on_demand_price`). Spot prices become steps: a row where the price changes. A price that is no number above 0 is set aside, and the price
-//! before it holds on. Worked example: `[0.9, 0.9, 0, null, 1.1]` are 0.9 from the first sample and 1.1 from the fifth, and two rows set aside.
+//! before it holds on. As many prices as samples must be there, as nobody knows to which samples fewer belong. Worked example: `[0.9, 0.9, 0, null, 1.1]` are 0.9 from the first sample and 1.1 from the fifth, and two rows set aside.
 
 use std::collections::BTreeMap;
 
@@ -128,6 +128,13 @@ impl Sink for Samples<'_> {
                 "{} is of the same zone and accelerator as a file before it; their samples cannot be told apart by zone.",
                 file.name()
             ));
+        }
+        if let Some(prices) = document.get("prices").and_then(Value::as_array)
+            && prices.len() != self.counts.len()
+        {
+            let found = format!("prices has {} values, and data {}", prices.len(), self.counts.len());
+            let remedy = "write a price for each sample, null where it is not known, or leave prices out";
+            return Err(Error::format(file.name(), found, remedy));
         }
         let bad = std::mem::take(&mut self.bad);
         for (ix, count) in std::mem::take(&mut self.counts).into_iter().enumerate() {
