@@ -52,6 +52,9 @@ pub enum Error {
     /// A study of no scenario, or a comparison of no policy.
     #[error("{0}")]
     NoScenario(&'static str),
+    /// A plan that cannot be written as configuration, and what to do.
+    #[error("no configuration is written: {0}")]
+    NotEmitted(String),
     /// Stored schedules that do not belong to this study, or do not make it whole.
     #[error("{0}")]
     Shards(String),
@@ -131,6 +134,7 @@ impl Error {
             | Self::Unknown { .. }
             | Self::Malformed { .. }
             | Self::NoScenario(_)
+            | Self::NotEmitted(_)
             | Self::Shards(_) => Kind::Usage,
             Self::ClusterNotRecorded(_) | Self::NoJobs(_) | Self::TooFewDays { .. } | Self::NothingToEvaluate(_) => {
                 Kind::TooLittleData

@@ -67,13 +67,14 @@ pub(crate) struct PlanSharing {
     pub(crate) gpus: Option<std::num::NonZeroU32>,
     /// Pairs of each new job type that are measured before it shares
     ///
-    /// The tested plan never sees a pair of the families that it decides on. With this option it sees as many pairs of each of their job types, with
-    /// partners of other families.
+    /// Without this option each couple is forecast without any pair of its two families. With it, the forecast knows as many pairs of each of their job types,
+    /// with partners of other families.
     #[arg(long, value_name = "PAIRS", default_value_t = 0, help_heading = "Evaluation")]
     pub(crate) measured: usize,
     /// Plan for a site that watches new pairs and requeues a job where the limits are not kept
     ///
-    /// The rule then has a trial of 10 min. What is emitted does not watch by itself.
+    /// The rule then has a trial: 10 min after a job began beside another, it writes a checkpoint and is requeued if either is slower than the SLO, or if
+    /// both together make no more than one alone. What is emitted does not watch by itself.
     #[arg(long, help_heading = "Evaluation")]
     pub(crate) watched: bool,
     /// Choose on jobs submitted before this time, and test on those after it [default: when two thirds of the jobs are submitted]
@@ -85,6 +86,8 @@ pub(crate) struct PlanSharing {
     #[command(flatten)]
     pub(crate) limits: Limits,
     /// Write the configuration of these, separated by commas: slurm, kubernetes
+    ///
+    /// Refused where more than one GPU type is followed, or the types of most jobs are drawn. The answer is printed all the same.
     #[arg(
         long,
         value_enum,
@@ -133,18 +136,27 @@ pub(crate) fn plan(asked: &PlanSharing, quiet: bool) -> Result<()> {
     let clock = Clock::new(quiet, "forecasting and replaying");
     let answer = SharingPlanAnswer::of(&trace, &table, title, &request, &|| {})?;
     drop(clock);
-    if let Some(folder) = &asked.emit_to {
+    let emitted = asked.emit(&answer, quiet);
+    asked.answering.write(None, quiet, || answer.report(), || answer::json(&answer, "the answer"))?;
+    // Who asked for files and gets none has an answer all the same.
+    emitted
+}
+
+impl PlanSharing {
+    /// Writes the configuration that is asked for.
+    fn emit(&self, answer: &SharingPlanAnswer, quiet: bool) -> Result<()> {
+        let Some(folder) = &self.emit_to else { return Ok(()) };
         let site = SharingSite {
-            means: if asked.share_by == ShareBy::Mps { Means::Mps } else { Means::TimeSlicing },
-            gpus_per_node: asked.gpus_per_node.get(),
-            gpu_resource: asked.gpu_resource.clone(),
-            namespace: asked.namespace.clone(),
+            means: if self.share_by == ShareBy::Mps { Means::Mps } else { Means::TimeSlicing },
+            gpus_per_node: self.gpus_per_node.get(),
+            gpu_resource: self.gpu_resource.clone(),
+            namespace: self.namespace.clone(),
         };
         let mut files = Vec::new();
-        for who in &asked.emit {
+        for who in &self.emit {
             files.extend(match who {
-                EmitSharing::Slurm => emit::slurm(&answer, &site)?,
-                EmitSharing::Kubernetes => emit::kubernetes(&answer, &site)?,
+                EmitSharing::Slurm => emit::slurm(answer, &site)?,
+                EmitSharing::Kubernetes => emit::kubernetes(answer, &site)?,
             });
         }
         for (name, content) in &files {
@@ -152,6 +164,6 @@ pub(crate) fn plan(asked: &PlanSharing, quiet: bool) -> Result<()> {
         }
         let files = format::counted(files.len() as u64, "file", "files");
         output::say(quiet, &format!("tracecast: {files} in {}", folder.display()));
+        Ok(())
     }
-    asked.answering.write(None, quiet, || answer.report(), || answer::json(&answer, "the answer"))
 }

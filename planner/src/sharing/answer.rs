@@ -1,9 +1,10 @@
 //! The answer of `plan sharing`, as JSON (`plan-sharing/1`).
 //!
-//! Of each GPU type: which couples of job types to share from now on, in which classes, and what the same rule did to later jobs when it was made without the pairs it decided
-//! on. **Followed** is a plan whose rule was chosen on the earlier jobs, with which the later ones clearly end sooner (by at least 5 % of their delay, and the whole interval), and that
-//! keeps the SLO at the 0.9 quantile there. From now on the rule is put to the predictor that is trained on all pairs: of those that were measured it knows
-//! what was measured.
+//! Of each GPU type: which couples of job types to share from now on, in which classes, and what the same rule did to later jobs when each couple was forecast without its own
+//! measured speeds. **Followed** is a plan whose rule in classes, as it can be set, was chosen on the earlier jobs, with which the later ones clearly end sooner (by at least 5 % of
+//! their delay, and the whole interval), and that keeps the SLO at the 0.9 quantile there. Where the types of half of the GPU time or more are drawn, no plan is followed: what came of
+//! it would be of a mix that nobody runs. From now on the rule is put to the predictor that is trained on all pairs: of those that were measured it knows what was
+//! measured. The classes that come of that were not replayed, nor that each has nodes of its own.
 //!
 //! O(kinds²). Worked example: of 26 job types 12 may share in two classes of 8 and 4; the other 14 keep GPUs of their own.
 
@@ -26,6 +27,9 @@ use crate::error::{Error, Result};
 use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, Regret, worth};
 
 mod render;
+
+/// Least share of the GPU time that must be of jobs whose name is a job type.
+const LEAST_NAMED: f64 = 0.5;
 
 /// Version of the JSON.
 pub const SCHEMA: &str = "plan-sharing/1";
@@ -81,7 +85,9 @@ pub struct SharingPlan {
     pub later_jobs: usize,
     /// Jobs whose type was drawn.
     pub drawn_types: usize,
-    /// The candidates on the earlier jobs.
+    /// Share of the GPU time that is of jobs whose name is a job type of the table; below 0.5 no plan is followed.
+    pub named_gpu_time: f64,
+    /// The candidates on the earlier jobs, with speeds as they are forecast.
     pub candidates: Vec<SharingCandidate>,
     /// What sharing must keep, as chosen.
     pub limits: SharingLimits,
@@ -93,7 +99,7 @@ pub struct SharingPlan {
     pub why_not: String,
     /// Every policy on the later jobs; the first is nobody sharing.
     pub tried: Vec<SharingTried>,
-    /// Job types on the later jobs, under the rule as it was tested.
+    /// Job types on the later jobs, under the rule in classes as it was tested.
     pub by_job_type: Vec<KindOutcome>,
     /// Couples that may share from now on.
     pub couples: Vec<SharingCouple>,
@@ -237,21 +243,29 @@ fn from_now_on(
     (couples, rule)
 }
 
-/// The policy of the plan among those tried.
+/// The policy of the plan among those tried, in classes: that can be set, the free rule cannot.
 fn tested(tried: &[SharingTried], rule: SharingPolicy) -> Option<&SharingTried> {
-    tried.iter().find(|tried| tried.policy == rule && !tried.in_classes)
+    tried.iter().find(|tried| tried.policy == rule && tried.in_classes)
 }
 
 /// Why the plan is not to be followed; empty if it is.
 fn why_not(found: &SharingStudy, rule: SharingPolicy) -> &'static str {
     let base = found.tried.first().map_or(0.0, |tried| tried.later.mean_delay_s);
-    let rule = tested(&found.tried, rule);
-    match rule {
+    let is_empty = |in_classes: bool| {
+        let of = |tried: &&SharingTried| tried.policy == rule && tried.in_classes == in_classes;
+        found.tried.iter().find(of).is_some_and(|tried| tried.couples == 0)
+    };
+    match tested(&found.tried, rule) {
+        _ if found.named_gpu_time < LEAST_NAMED => {
+            "the types of most of its jobs, by GPU time, are drawn, as their names are no job types of the table; name the job types first"
+        }
         _ if !found.shares => {
-            if rule.is_some_and(|rule| rule.couples == 0) {
+            if is_empty(false) {
                 "no couple of job types is forecast to keep the limits"
+            } else if is_empty(true) {
+                "no job type that is forecast to keep the limits does so beside its own kind, so there is no class"
             } else {
-                "no way to share within the limits made the earlier jobs end sooner"
+                "with speeds as forecast, no way to share within the limits made the earlier jobs end sooner"
             }
         }
         Some(rule) if rule.later.slowdown90.is_some_and(|slowdown| slowdown > found.limits.slo) => {
@@ -270,12 +284,17 @@ fn plan(
     predictor: Option<&SharingPredictor>,
 ) -> SharingPlan {
     let predictor = predictor.filter(|_| why_not.is_empty());
-    let followed = predictor.is_some();
     let (couples, now) = predictor.map_or_else(
         || (Vec::new(), SharingRule::exclusive(0)),
         |predictor| from_now_on(evidence, predictor, &found.limits),
     );
-    let found_classes = if followed { classes(&now, evidence.kinds.len()) } else { Vec::new() };
+    let found_classes = if predictor.is_some() { classes(&now, evidence.kinds.len()) } else { Vec::new() };
+    let followed = !found_classes.is_empty();
+    let why_not = if predictor.is_some() && !followed {
+        "with all pairs known, no job type keeps the limits beside its own kind, so there is no class"
+    } else {
+        why_not
+    };
     let by_type = |kind: usize| found.by_kind.get(kind).map_or(0.0, |of| of.run_h);
     let all: f64 = (0..evidence.kinds.len()).map(by_type).sum();
     let slug = crate::plan::slug::slug(&evidence.gpu_type).unwrap_or_else(|| "gpu".to_owned());
@@ -302,6 +321,7 @@ fn plan(
         earlier_jobs: found.jobs.0,
         later_jobs: found.jobs.1,
         drawn_types: found.drawn,
+        named_gpu_time: found.named_gpu_time,
         candidates: found.candidates,
         limits: found.limits,
         rule,
@@ -323,6 +343,11 @@ impl SharingPlan {
     /// A policy among those tried.
     pub fn of(&self, policy: SharingPolicy, in_classes: bool) -> Option<&SharingTried> {
         self.tried.iter().find(|tried| tried.policy == policy && tried.in_classes == in_classes)
+    }
+
+    /// Whether the types of most jobs, by GPU time, are drawn: then the plan is of a mix that nobody runs.
+    pub fn is_of_drawn_types(&self) -> bool {
+        self.named_gpu_time < LEAST_NAMED
     }
 
     /// Whether somebody must watch new pairs.
@@ -388,25 +413,18 @@ impl SharingPlan {
             }],
             confidence: if self.drawn_types > 0 { Confidence::Low } else { Confidence::Medium },
             risk: format!(
-                "{}Of jobs that shared, {} were slower than {} times; the 0.9 quantile was {}.{}",
-                if self.drawn_types > 0 { "The types of the jobs were drawn. " } else { "" },
+                "{}Of jobs that shared, {} were slower than {} times; the 0.9 quantile was {}. That is of the rule in classes, as it was made without the measured speeds of the pairs it decided on. Separate nodes for each class, and the classes of now, which rest on all pairs, were not replayed.",
+                if self.drawn_types > 0 { "The types of some jobs were drawn. " } else { "" },
                 format::percent(rule.later.over_slo),
                 format::float(self.limits.slo, 2),
-                rule.later.slowdown90.map_or_else(|| "none".to_owned(), |slowdown| format::float(slowdown, 2)),
-                self.of(self.rule, true).map_or_else(String::new, |narrow| format!(
-                    " In classes, as configurations have it, the mean delay of a job was {} less ({} to {}), and the 0.9 quantile {}; nodes apart for each class were not replayed.",
-                    render::signed(-narrow.mean_delay_change_s.value),
-                    render::signed(-narrow.mean_delay_change_s.high),
-                    render::signed(-narrow.mean_delay_change_s.low),
-                    narrow.later.slowdown90.map_or_else(|| "none".to_owned(), |slowdown| format::float(slowdown, 2))
-                ))
+                rule.later.slowdown90.map_or_else(|| "none".to_owned(), |slowdown| format::float(slowdown, 2))
             ),
             assumptions: vec![
                 "Two jobs on a GPU run as fast as their types did when they were measured, from beginning to end.".to_owned(),
                 "A job that does not fit beside another fails at once, tries again later, and does the other no harm.".to_owned(),
                 "Users submit the same jobs at the same times, and say of which type each is.".to_owned(),
                 if self.is_watched() {
-                    "Somebody watches: 10 min after a job began beside another, it is taken out if either is slower than the SLO, keeps what it has done, and waits again."
+                    "Somebody watches: 10 min after a job began beside another, it writes a checkpoint and is requeued if either is slower than the SLO, or if both together make no more than one alone. It keeps what it has done, and nothing is lost by the checkpoint."
                 } else {
                     "Nobody is taken out once they share."
                 }

@@ -7,7 +7,9 @@
 //! where none is empty, as in the replay. Slurm watches no memory of shards. **Kubernetes**: a configuration of NVIDIA's device plugin for each class (time-slicing, or
 //! MPS, which gives each of two half of the memory), chosen by the label `nvidia.com/device-plugin.config` of a node; pods of a class select its nodes by label.
 //!
-//! The same files are written whatever the plan says, so that none of an earlier plan stays behind: where there is nothing to set they are comments.
+//! A job goes by its name alone to one class, so files are of one GPU type; more than one followed is refused, as is a plan whose job types are drawn. Else the same files are
+//! written whatever the plan says, so that none of an earlier plan stays behind: where there is nothing to set they are comments. What would replace a parameter
+//! of the whole site is a comment as well.
 //!
 //! O(job types). Worked example: a class with 30 % of the GPU time on 64 GPUs of 8 a node gets 19 GPUs, so 3 nodes, each with `Name=shard Count=16`.
 
@@ -78,6 +80,25 @@ impl SharingSite {
     }
 }
 
+/// Checks that a plan can be written.
+fn check(answer: &SharingPlanAnswer) -> Result<()> {
+    let followed: Vec<&str> =
+        answer.plans.iter().filter(|plan| plan.followed).map(|plan| plan.gpu_type.as_str()).collect();
+    if followed.len() > 1 {
+        return Err(Error::NotEmitted(format!(
+            "a job has one name, and would go to a class of each of {}; name one of them with --gpu-type",
+            followed.join(", ")
+        )));
+    }
+    if let Some(plan) = answer.plans.iter().find(|plan| followed.is_empty() && plan.is_of_drawn_types()) {
+        return Err(Error::NotEmitted(format!(
+            "only {} of the GPU time is of jobs whose name is a job type of the table, and the types of the others are drawn; name the job types first",
+            format::percent(plan.named_gpu_time)
+        )));
+    }
+    Ok(())
+}
+
 /// What all files say first.
 fn about(answer: &SharingPlanAnswer) -> Vec<String> {
     let mut said = Vec::new();
@@ -96,7 +117,7 @@ fn about(answer: &SharingPlanAnswer) -> Vec<String> {
             let ends = effect.low.zip(effect.high);
             let ends = ends.map_or_else(String::new, |(low, high)| format!(" ({} to {})", unit(low), unit(high)));
             said.push(format!(
-                "{} on later jobs: {}{ends}, against {}.",
+                "{} on later jobs, with the rule in classes: {}{ends}, against {}.",
                 effect.what,
                 unit(effect.change),
                 recommendation.against
@@ -106,7 +127,7 @@ fn about(answer: &SharingPlanAnswer) -> Vec<String> {
     }
     if let Some(plan) = answer.plans.iter().find(|plan| plan.followed && plan.is_watched()) {
         said.push(format!(
-            "The plan needs somebody who watches: 10 min after a job began beside another, requeue it if either is more than {} times as slow as alone. These files do not do that.",
+            "The plan needs somebody who watches: 10 min after a job began beside another, if either is more than {} times as slow as alone, or if both together make no more than one alone: write a checkpoint of the newer job, then requeue it, as the replay keeps what it has done. These files do not do that.",
             format::float(plan.limits.slo, 2)
         ));
     }
@@ -153,9 +174,10 @@ fn lua(text: &str) -> String {
 /// Files for Slurm.
 ///
 /// # Errors
-/// If the site has no GPU on a node.
+/// If the site has no GPU on a node, more than one GPU type is followed, or the job types are drawn.
 pub fn slurm(answer: &SharingPlanAnswer, site: &SharingSite) -> Result<Vec<Emitted>> {
     site.check()?;
+    check(answer)?;
     let head = comments("#", &about(answer));
     let (mut gres, mut conf, mut script) = (head.clone(), head, comments("--", &about(answer)));
     let kind = if site.means == Means::Mps { "mps" } else { "shard" };
@@ -166,8 +188,10 @@ pub fn slurm(answer: &SharingPlanAnswer, site: &SharingSite) -> Result<Vec<Emitt
         conf.push_str(&format!(
             "# In slurm.conf, in place of the lines of these nodes; keep what else they have. Then drain the nodes, restart slurmctld and their slurmd, and resume them.\n\
              # To undo: drain them, put the old lines back in both files, restart, and take job_submit.lua's lines out.\n\
-             GresTypes=gpu,{kind}\nSelectType=select/cons_tres\n\
-             # Add LL_SHARED_GRES to your SelectTypeParameters: a job then goes to the GPU that is used least.\nSelectTypeParameters=CR_Core_Memory,LL_SHARED_GRES\n"
+             # Parameters of the whole site, which these files do not set:\n\
+             #   GresTypes: add {kind} to those that are there, such as GresTypes=gpu,{kind}.\n\
+             #   SelectType: it must be select/cons_tres.\n\
+             #   SelectTypeParameters: add LL_SHARED_GRES to those that are there; a job then goes to the GPU that is used least.\n"
         ));
         if site.means == Means::Mps {
             conf.push_str("# With mps, nvidia-cuda-mps-control must be there on the nodes; older versions of Slurm let only one GPU of a node be used so.\n");
@@ -224,9 +248,10 @@ pub fn slurm(answer: &SharingPlanAnswer, site: &SharingSite) -> Result<Vec<Emitt
 /// Files for Kubernetes: the configuration of NVIDIA's device plugin, and what labels to set.
 ///
 /// # Errors
-/// If a name of the site is none that Kubernetes takes.
+/// If a name of the site is none that Kubernetes takes, more than one GPU type is followed, or the job types are drawn.
 pub fn kubernetes(answer: &SharingPlanAnswer, site: &SharingSite) -> Result<Vec<Emitted>> {
     site.check()?;
+    check(answer)?;
     let said = about(answer);
     let mut labels = format!("#!/bin/sh\n{}", comments("#", &said));
     let mut yaml = comments("#", &said);
@@ -237,8 +262,10 @@ pub fn kubernetes(answer: &SharingPlanAnswer, site: &SharingSite) -> Result<Vec<
         labels.push_str(
             "# Run it with the class and its nodes: sh kubernetes-labels.sh CLASS NODE...\n\
              # First apply kubernetes-sharing.yaml, and name the ConfigMap to the operator: devicePlugin.config.name=tracecast-sharing with default \"any\".\n\
-             # To undo, for each node: kubectl label node NODE nvidia.com/device-plugin.config- tracecast.io/share-class-\n\
-             #                         kubectl taint node NODE tracecast.io/share-class-\n",
+             # The device plugin reads one ConfigMap: where the site has one already, merge these keys into it, and keep its name and its default.\n\
+             # No taint is set: it would shut out NVIDIA's own DaemonSets. So pods of no class may come to these nodes and get half a GPU. To keep them away, give them\n\
+             # a nodeAffinity with tracecast.io/share-class DoesNotExist.\n\
+             # To undo, for each node: kubectl label node NODE nvidia.com/device-plugin.config- tracecast.io/share-class-\n",
         );
         for (_, class, gpus) in followed(answer) {
             let resources = json!([{ "name": site.gpu_resource, "replicas": TOGETHER }]);
@@ -255,8 +282,7 @@ pub fn kubernetes(answer: &SharingPlanAnswer, site: &SharingSite) -> Result<Vec<
         }
         configs.insert("any".to_owned(), Value::String("{\"version\": \"v1\"}".to_owned()));
         labels.push_str(
-            "set -eu\nclass=$1\nshift\nfor node in \"$@\"; do\n  kubectl label node \"$node\" --overwrite \"nvidia.com/device-plugin.config=$class\" \"tracecast.io/share-class=$class\"\n  \
-             kubectl taint node \"$node\" --overwrite \"tracecast.io/share-class=$class:NoSchedule\"\ndone\n",
+            "set -eu\nclass=$1\nshift\nfor node in \"$@\"; do\n  kubectl label node \"$node\" --overwrite \"nvidia.com/device-plugin.config=$class\" \"tracecast.io/share-class=$class\"\ndone\n",
         );
         let map = |name: &str, data: serde_json::Map<String, Value>| {
             json!({
@@ -271,13 +297,15 @@ pub fn kubernetes(answer: &SharingPlanAnswer, site: &SharingSite) -> Result<Vec<
             "metadata": { "name": "example", "labels": { "tracecast.io/share-class": example } },
             "spec": {
                 "nodeSelector": { "tracecast.io/share-class": example },
-                "tolerations": [{ "key": "tracecast.io/share-class", "operator": "Equal", "value": example, "effect": "NoSchedule" }],
                 "containers": [{ "name": "main", "image": "example", "resources": { "limits": { site.gpu_resource.clone(): 1 } } }]
             }
         });
         yaml = stream(&[
             (
-                format!("{}\nWhat the device plugin does on the nodes of each class.", said.join("\n")),
+                format!(
+                    "{}\nWhat the device plugin does on the nodes of each class. Where the site has such a ConfigMap already, merge these keys into it: the plugin reads one.",
+                    said.join("\n")
+                ),
                 map("tracecast-sharing", configs),
             ),
             ("The job types of each class, for who writes the pods.".to_owned(), map("tracecast-share-classes", types)),

@@ -4,7 +4,8 @@
 //!
 //! **Forecasts** of a couple are made without its families: of a couple of the families F and G, by a predictor trained on the pairs in which neither F nor G has a part.
 //! With *m measured* pairs, m pairs of each job type of F and G, with partners of other families drawn from a seed, are learned as well, never one of F and G
-//! together. So a plan never sees the pair that it decides on, nor one of the same families.
+//! together. So what is forecast of a couple never rests on its own measured speeds: without measured pairs on none of either family, with them on those m alone.
+//! What is the same for all couples, such as a threshold, rests on all forecasts, each of which was made so.
 //!
 //! O(families² × training). Worked number: 7 families make 28 couples of families, each with a predictor of its own trained on the other five or six.
 
@@ -177,6 +178,20 @@ impl PairEvidence {
             }
         }
         Ok(found)
+    }
+
+    /// Speeds as they are forecast, the median of each: what a plan may replay before it is tested. A couple without a forecast, or with a chance above 0.5 not to fit,
+    /// does not fit. O(kinds²).
+    pub fn forecast_speeds(&self, forecasts: &Forecasts) -> PairSpeeds {
+        let kinds = self.kinds.len();
+        let mut speeds = PairSpeeds::new(kinds);
+        for (a, b) in (0..kinds).flat_map(|a| (a..kinds).map(move |b| (a, b))) {
+            if let Some(forecast) = forecasts.get(a, b).filter(|forecast| forecast.out_of_memory <= 0.5) {
+                let [x, y] = [&forecast.a, &forecast.b].map(|of| of.quantiles[2]);
+                speeds.set(a, b, (x, y));
+            }
+        }
+        speeds
     }
 
     /// Couples of kinds of two families, measured or not.

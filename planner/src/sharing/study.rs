@@ -4,17 +4,20 @@
 //! jobs        those of one GPU; each has the job type of its name where the table knows one, else one that is drawn: number n among them, in order of
 //!             submission, has kind draw(seed, n, 0) mod kinds
 //! GPUs        as asked, else the fewest with which the 95 % wait of the earlier jobs is within 30 min while nobody shares
-//! earlier     submitted before the split; runs are cut off there, and jobs that had not started by then are left out
-//! candidates  nobody shares; the rule of the plan (the forecast rule, with a trial where somebody watches) with an expected progress above 1, 1.1, 1.25 and 1.5
+//! earlier     submitted before the split; runs are cut off there, jobs that had not started by then are left out, and those that had not ended hold GPUs but do not count
+//! candidates  nobody shares; the rule of the plan (the forecast rule, with a trial where somebody watches) with an expected progress above 1, 1.1, 1.25 and 1.5,
+//!             each in its classes, as that is what can be set
+//! choice      the earlier jobs are replayed with speeds as they are forecast, so that no measured speed of a couple that is decided on has a part in it
 //! criterion   of those with which the 0.9 quantile of the slowdown of jobs that shared is within the SLO, the least mean delay on the earlier jobs
-//! later       submitted from the split on, in a replay of all jobs: every policy
+//! later       submitted from the split on, in a replay of all jobs with the measured speeds: every policy
 //! ```
 //!
 //! **Wait** is all time in the queue, **delay** from submission to end less the run: what sharing costs those who share counts. A job's **slowdown** is its time
 //! on a GPU over its run. **GPUs instead**: the fewest, by bisection, with which the 95 % wait of the later jobs is at most that of nobody sharing on all GPUs; what lies
 //! between is not tried. Intervals are of days drawn anew ([`interval`]), by the day of submission.
 //!
-//! The rule of [classes](super::class) is what can be emitted, and is replayed as a policy of its own.
+//! The rule of [classes](super::class) is what can be emitted: it is replayed as a policy of its own, and decides whether the plan is to be followed. Nodes of its own for
+//! each class are not replayed.
 //!
 //! O(policies × log GPUs × replay). Worked number: a job that ran 60 min alone and 75 beside others, after 10 in the queue, has a wait of 10 min, a slowdown of 1.25, and
 //! a delay of 25 min.
@@ -31,12 +34,13 @@ use tracecast_analytics::time::DAY_MS;
 use tracecast_predictors::interference::share::SharingLimits;
 
 use super::class::{classes, rule_of_classes};
-use super::engine::{self, SharingJobs, SharingRule, SharingTimes};
+use super::engine::{self, PairSpeeds, SharingJobs, SharingRule, SharingTimes};
 use super::evidence::{Forecasts, PairEvidence};
 use super::policy::SharingPolicy;
 use crate::error::{Error, Result};
 use crate::plan::interval;
 use crate::replay::compare::IntervalEstimate;
+use crate::replay::input::run_known_at;
 use crate::sim::place::draw;
 
 /// Fewest jobs in the earlier and the later part.
@@ -116,35 +120,37 @@ impl OneGpuJobs {
         found
     }
 
-    /// The jobs with kinds: of their name, else drawn. How many were drawn.
-    pub fn with_kinds(&self, kinds: &[String], seed: u64) -> (SharingJobs, usize) {
-        let (mut jobs, mut drawn) = (self.jobs.clone(), 0);
+    /// The jobs with kinds: of their name, else drawn. Whether the name of each is a kind.
+    pub fn with_kinds(&self, kinds: &[String], seed: u64) -> (SharingJobs, Vec<bool>) {
+        let (mut jobs, mut is_named) = (self.jobs.clone(), Vec::with_capacity(self.names.len()));
         let places: BTreeMap<&str, u16> = kinds.iter().map(String::as_str).zip(0u16..).collect();
         jobs.kind = (0u32..)
             .zip(&self.names)
             .map(|(job, name)| {
                 let named = name.as_deref().and_then(|name| places.get(name).copied());
+                is_named.push(named.is_some());
                 named.unwrap_or_else(|| {
-                    drawn += 1;
                     u16::try_from(draw(seed, job, 0) % kinds.len().max(1) as u64).unwrap_or_default()
                 })
             })
             .collect();
-        (jobs, drawn)
+        (jobs, is_named)
     }
 }
 
-/// The jobs as they are known at a moment: those that had started by then, their runs cut off there.
-fn known_at(all: &SharingJobs, started_ms: &[i64], now: i64) -> SharingJobs {
-    let mut known = SharingJobs::default();
+/// The jobs as they are known at a moment: those that had started by then, their runs cut off there. Which of them had ended, as places among them.
+fn known_at(all: &SharingJobs, started_ms: &[i64], now: i64) -> (SharingJobs, Vec<usize>) {
+    let (mut known, mut ended) = (SharingJobs::default(), Vec::new());
     for (((submit, run), kind), start) in all.submit_ms.iter().zip(&all.run_ms).zip(&all.kind).zip(started_ms) {
-        if *submit < now && *start < now {
-            known.submit_ms.push(*submit);
-            known.run_ms.push((*run).min(now - start));
-            known.kind.push(*kind);
+        let Some((run, has_ended)) = run_known_at(now, [*submit, *start], *start, *run) else { continue };
+        if has_ended {
+            ended.push(known.run_ms.len());
         }
+        known.submit_ms.push(*submit);
+        known.run_ms.push(run);
+        known.kind.push(*kind);
     }
-    known
+    (known, ended)
 }
 
 /// How jobs fared.
@@ -229,9 +235,9 @@ fn fewest(mut low: u32, mut high: u32, enough: &dyn Fn(u32) -> Result<bool>) -> 
 pub struct SharingCandidate {
     /// Expected progress that sharing must exceed; none if nobody shares.
     pub least_progress: Option<f64>,
-    /// Couples of job types that may share.
+    /// Couples of job types that may share, in classes.
     pub couples: usize,
-    /// How the earlier jobs fared.
+    /// How the earlier jobs fare with speeds as they are forecast.
     pub earlier: SharingFigures,
     /// Whether it was chosen.
     pub chosen: bool,
@@ -286,10 +292,12 @@ pub struct SharingStudy {
     pub split_ms: i64,
     /// GPUs.
     pub gpus: u32,
-    /// Earlier and later jobs.
+    /// Earlier and later jobs that count.
     pub jobs: (usize, usize),
     /// Jobs whose type was drawn.
     pub drawn: usize,
+    /// Share of the GPU time that is of jobs whose name is a job type.
+    pub named_gpu_time: f64,
     /// The candidates on the earlier jobs.
     pub candidates: Vec<SharingCandidate>,
     /// Limits of the chosen.
@@ -300,7 +308,7 @@ pub struct SharingStudy {
     pub tried: Vec<SharingTried>,
     /// Classes of the chosen rule, by kind.
     pub classes: Vec<Vec<usize>>,
-    /// Job types on the later jobs, under the chosen rule.
+    /// Job types on the later jobs, under the chosen rule in classes.
     pub by_kind: Vec<KindOutcome>,
 }
 
@@ -327,12 +335,11 @@ pub fn study(
     done: &(dyn Fn() + Sync),
 ) -> Result<SharingStudy> {
     let limits = request.limits;
-    let (jobs, drawn) = all.with_kinds(&evidence.kinds, request.seed);
+    let (jobs, is_named) = all.with_kinds(&evidence.kinds, request.seed);
     let count = jobs.submit_ms.len();
     let two_thirds = jobs.submit_ms.get(count * 2 / 3).copied().unwrap_or(0);
     let split_ms = request.eval_from_ms.map_or(two_thirds, |from| from - all.origin_ms);
-    let known = known_at(&jobs, &all.started_ms, split_ms);
-    let earlier: Vec<usize> = (0..known.submit_ms.len()).collect();
+    let (known, earlier) = known_at(&jobs, &all.started_ms, split_ms);
     let later: Vec<usize> = (0..count).filter(|job| jobs.submit_ms.get(*job) >= Some(&split_ms)).collect();
     for (what, found) in [("before", earlier.len()), ("after", later.len())] {
         if found < FEWEST_JOBS {
@@ -343,10 +350,15 @@ pub fn study(
     }
     let kinds = evidence.kinds.len();
     let exclusive = SharingRule::exclusive(kinds);
-    let replay = |jobs: &SharingJobs, gpus: u32, rule: &SharingRule| {
-        let times = engine::replay(jobs, gpus, &evidence.truth, rule);
+    let replay_at = |speeds: &PairSpeeds, jobs: &SharingJobs, gpus: u32, rule: &SharingRule| {
+        let times = engine::replay(jobs, gpus, speeds, rule);
         done();
         times
+    };
+    let replay = |jobs: &SharingJobs, gpus: u32, rule: &SharingRule| replay_at(&evidence.truth, jobs, gpus, rule);
+    let in_classes = |rule: &SharingRule| {
+        let classes = classes(rule, kinds);
+        (rule_of_classes(rule, &classes, kinds), classes)
     };
     let gpus = match request.gpus {
         Some(gpus) => gpus,
@@ -367,15 +379,16 @@ pub fn study(
             fewest(high / 2, high, &enough)?
         }
     };
-    // The choice, on the earlier jobs.
+    // The choice, on the earlier jobs: the measured speeds have no part in it, as they are those of the couples that are decided on.
+    let expected = evidence.forecast_speeds(forecasts);
     let of_progress = |least_progress: f64| SharingLimits { least_progress, ..limits };
     let options: Vec<Option<f64>> = std::iter::once(None).chain(PROGRESS.map(Some)).collect();
     let tried: Vec<Result<(SharingRule, SharingFigures)>> = options
         .par_iter()
         .map(|least| {
             let rule = least.and_then(|least| request.planned().rule(evidence, forecasts, &of_progress(least)));
-            let rule = rule.unwrap_or_else(|| exclusive.clone());
-            let times = replay(&known, gpus, &rule)?;
+            let rule = rule.map_or_else(|| exclusive.clone(), |rule| in_classes(&rule).0);
+            let times = replay_at(&expected, &known, gpus, &rule)?;
             Ok((rule, figures(&known, &times, &earlier, limits.slo)))
         })
         .collect();
@@ -410,8 +423,9 @@ pub fn study(
         let own = if of_plan { limits } else { request.limits };
         let Some(rule) = policy.rule(evidence, forecasts, &own) else { continue };
         let narrow = (policy == request.planned()).then(|| {
-            found_classes = classes(&rule, kinds);
-            rule_of_classes(&rule, &found_classes, kinds)
+            let (narrow, classes) = in_classes(&rule);
+            found_classes = classes;
+            narrow
         });
         rules.push((policy, false, rule));
         rules.extend(narrow.map(|rule| (policy, true, rule)));
@@ -454,7 +468,7 @@ pub fn study(
         })
         .collect();
     let tried: Vec<(SharingTried, Vec<SharingTimes>)> = tried.into_iter().collect::<Result<_>>()?;
-    let planned = tried.iter().find(|(tried, _)| tried.policy == request.planned() && !tried.in_classes);
+    let planned = tried.iter().find(|(tried, _)| tried.policy == request.planned() && tried.in_classes);
     let planned = planned.map_or(&base, |(_, times)| times);
     let by_kind = (0..kinds)
         .map(|kind| {
@@ -478,7 +492,8 @@ pub fn study(
         split_ms,
         gpus,
         jobs: (earlier.len(), later.len()),
-        drawn,
+        drawn: is_named.iter().filter(|named| !**named).count(),
+        named_gpu_time: named_share(&jobs, &is_named),
         candidates,
         limits,
         shares,
@@ -486,6 +501,13 @@ pub fn study(
         classes: found_classes,
         by_kind,
     })
+}
+
+/// Share of the GPU time that is of named jobs; 0 where there is none.
+fn named_share(jobs: &SharingJobs, is_named: &[bool]) -> f64 {
+    let all: f64 = jobs.run_ms.iter().map(|run| *run as f64).sum();
+    let named: f64 = jobs.run_ms.iter().zip(is_named).filter(|(_, named)| **named).map(|(run, _)| *run as f64).sum();
+    named / all.max(1.0)
 }
 
 /// Jobs by the day of their submission.
@@ -553,9 +575,20 @@ mod tests {
     #[test]
     fn what_is_known_at_a_moment_ends_there() {
         let jobs = SharingJobs { submit_ms: vec![0, 5, 6, 20], run_ms: vec![10, 100, 3, 4], kind: vec![0, 1, 0, 1] };
-        // The third waited until 12, the fourth comes later.
-        let known = known_at(&jobs, &[0, 5, 12, 20], 12);
+        // The second still runs, the third waited until 12, the fourth comes later.
+        let (known, ended) = known_at(&jobs, &[0, 5, 12, 20], 12);
         assert_eq!((known.submit_ms, known.run_ms, known.kind), (vec![0, 5], vec![10, 7], vec![0, 1]));
+        assert_eq!(ended, [0]);
+    }
+
+    #[test]
+    fn names_that_are_types_count_by_their_gpu_time() {
+        let jobs = SharingJobs { submit_ms: vec![0, 0, 0], run_ms: vec![10, 25, 5], kind: Vec::new() };
+        let names = vec![Some("a".to_owned()), Some("x".to_owned()), Some("b".to_owned())];
+        let all = OneGpuJobs { jobs, names, ..OneGpuJobs::default() };
+        let (jobs, is_named) = all.with_kinds(&["a".to_owned(), "b".to_owned()], 1);
+        assert_eq!((is_named.as_slice(), jobs.kind[0], jobs.kind[2]), (&[true, false, true][..], 0, 1));
+        assert!((named_share(&jobs, &is_named) - 0.375).abs() < 1e-12);
     }
 
     #[test]

@@ -43,7 +43,7 @@ use super::learner::{Post, Shared};
 use super::metrics::{Model, Route};
 use super::outgoing::{Outgoing, Share};
 use super::refusal::Refusal;
-use super::sharing::{self, ShareAsked, ShareTold};
+use super::sharing::{self, ShareAnswer, ShareAsked};
 use crate::interference::predictor::SharingPredictor;
 use crate::interference::share::PairAnswer;
 use crate::job::{Event, Prediction, Submission};
@@ -266,7 +266,7 @@ async fn share<B: OnlineModel>(State(app): State<Arc<App<B>>>, request: Request)
         candidates.extend(asked.some(&predictor, from..from + PIECE_JOBS));
     }
     let bytes = candidates.len() * size_of::<PairAnswer>();
-    let body = apart(bytes, move || to_json(&ShareTold::of(candidates))).await??;
+    let body = apart(bytes, move || to_json(&ShareAnswer::of(candidates))).await??;
     Ok(answer(JSON, body, share))
 }
 

@@ -2,7 +2,7 @@
 //! [`interference::share`](crate::interference::share)'s.
 //!
 //! In: the GPU type, the new job, and the running ones, each with its job type, perhaps its family, and what was seen of it (any quantity of a profile, such as
-//! `sm_util_pct`); `slo`, `most_out_of_memory` and `least_progress` where they are not 1.5, 0.05 and 1. Out: the candidates, the best first, with expected
+//! `sm_util_pct`); within `limits`, `slo`, `most_out_of_memory` and `least_progress` where they are not 1.5, 0.05 and 1. Out: the candidates, the best first, with expected
 //! progress, the 0.9 quantile of the slowdown of the worse, both speeds as quantiles, and whether to share. What is unknown widens the interval and is
 //! no error; a quantity that is none is one.
 //!
@@ -54,12 +54,12 @@ pub(super) struct ShareAsked {
 struct Candidate {
     rank: usize,
     #[serde(flatten)]
-    told: PairAnswer,
+    answer: PairAnswer,
 }
 
 /// What is answered.
 #[derive(Debug, Serialize)]
-pub(super) struct ShareTold {
+pub(super) struct ShareAnswer {
     candidates: Vec<Candidate>,
 }
 
@@ -127,18 +127,18 @@ impl ShareAsked {
         let new = self.job.job();
         let some = self.running.iter().skip(which.start).take(which.len());
         some.map(|running| {
-            let told = share::pair(predictor, &self.gpu_type, &new, &running.job(), &self.limits);
-            PairAnswer { id: running.id.clone(), ..told }
+            let answer = share::pair(predictor, &self.gpu_type, &new, &running.job(), &self.limits);
+            PairAnswer { id: running.id.clone(), ..answer }
         })
         .collect()
     }
 }
 
-impl ShareTold {
+impl ShareAnswer {
     /// The answer, the best candidate first.
     pub(super) fn of(mut answers: Vec<PairAnswer>) -> Self {
         share::rank(&mut answers);
-        let candidates = answers.into_iter().zip(1..).map(|(told, rank)| Candidate { rank, told }).collect();
+        let candidates = answers.into_iter().zip(1..).map(|(answer, rank)| Candidate { rank, answer }).collect();
         Self { candidates }
     }
 }

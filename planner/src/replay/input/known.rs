@@ -1,4 +1,4 @@
-//! What was known of the jobs at a moment, for a plan that is made then.
+//! What was known of the jobs at a moment, for a plan that is made then. A job is known once it has started, and its run is known up to that moment.
 //!
 //! O(n log n). Worked number: a job submitted at 0 s that ran from 50 s to 150 s is, at 100 s, one that ran 50 s and whose end nobody knows.
 
@@ -6,6 +6,13 @@ use std::collections::BTreeSet;
 
 use super::Loaded;
 use crate::sim::Workload;
+
+/// The run of a job as it is known at a moment, and whether it had ended by then; `None` if the job had not started. `submit_and_start` are when it was submitted and
+/// started, and its run is counted from `begun`. O(1).
+pub(crate) fn run_known_at(now: i64, submit_and_start: [i64; 2], begun: i64, run: i64) -> Option<(i64, bool)> {
+    let started = submit_and_start.into_iter().all(|at| at < now);
+    started.then(|| if begun + run > now { ((now - begun).max(0), false) } else { (run, true) })
+}
 
 impl Loaded {
     /// The jobs as they are known at a moment: those that had started by then, their runs cut off there.
@@ -15,13 +22,11 @@ impl Loaded {
         let (mut jobs, mut submits, mut cut) = (Vec::new(), Vec::new(), Vec::new());
         for (job, submit) in (0u32..).zip(&workload.submit_ms) {
             let start = self.recorded_start_ms.get(job as usize).copied().flatten().unwrap_or(*submit);
-            if *submit >= now || start >= now {
-                continue;
-            }
             let run = workload.run_ms.get(job as usize).copied().unwrap_or(0);
             // What ran when the replay began has a start before 0, and its run is counted from there.
             let begun = if warm.contains(&job) { 0 } else { start };
-            cut.push((begun + run > now).then_some((now - begun).max(0)));
+            let Some((run, ended)) = run_known_at(now, [*submit, start], begun, run) else { continue };
+            cut.push((!ended).then_some(run));
             jobs.push(job);
             submits.push(*submit);
         }

@@ -21,6 +21,7 @@ mod site;
 
 pub use column::{Column, Matched};
 pub use jobs::{Excluded, Loaded, Options, load};
+pub(crate) use known::run_known_at;
 pub use last_two::last_two;
 pub use site::Site;
 

@@ -11,7 +11,7 @@ use super::{SharingPlan, SharingPlanAnswer, tested};
 /// Couples and job types that a table shows.
 const MOST_ROWS: usize = 30;
 
-pub(super) fn signed(seconds: f64) -> String {
+fn signed(seconds: f64) -> String {
     let sign = if seconds < 0.0 { "−" } else { "" };
     format!("{sign}{}", format::duration(seconds.abs()))
 }
@@ -22,16 +22,29 @@ impl SharingPlanAnswer {
         let mut report = Report::new(
             format!("Which jobs should share GPUs? {}", self.title),
             format!(
-                "chosen on jobs before {}, tested on those from then on, without the pairs it decides on",
-                self.eval_from
+                "chosen on jobs before {}, tested on those from then on; {}",
+                self.eval_from,
+                known_pairs(self.measured)
             ),
         );
         report.notes.clone_from(&self.notes);
         for plan in &self.plans {
             report.summary.extend(plan.summary());
-            report.sections.extend([plan.tested_section(), plan.chosen_section(), plan.to_set()]);
+            report.sections.extend([plan.tested_section(self.measured), plan.chosen_section(), plan.to_set()]);
         }
         report
+    }
+}
+
+/// What is known of the pairs that a forecast policy decides on.
+fn known_pairs(measured: usize) -> String {
+    if measured == 0 {
+        "each couple is forecast without any measured pair of its two families".to_owned()
+    } else {
+        format!(
+            "each couple is forecast with {} of each job type of its two families, partners of other families, and with no other of these families",
+            format::counted(measured as u64, "measured pair", "measured pairs")
+        )
     }
 }
 
@@ -67,7 +80,7 @@ impl SharingPlan {
             )
         };
         if let Some(rule) = tested(&self.tried, self.rule).filter(|rule| rule.couples > 0) {
-            said.push(told("the rule", rule));
+            said.push(told("the rule in classes, as it can be set", rule));
         }
         if let Some(oracle) = self.of(SharingPolicy::Oracle, false) {
             said.push(told("the oracle", oracle));
@@ -81,7 +94,7 @@ impl SharingPlan {
         said
     }
 
-    fn tested_section(&self) -> Section {
+    fn tested_section(&self, measured: usize) -> Section {
         let mut table = ReportTable::new(
             format!("{} later jobs on {} {} GPUs", format::count(self.later_jobs as u64), self.gpus, self.gpu_type),
             vec![
@@ -121,7 +134,7 @@ impl SharingPlan {
             ]);
         }
         let mut kinds = ReportTable::new(
-            "Job types, under the rule as it was tested",
+            "Job types, under the rule in classes as it was tested",
             vec![
                 Column::text("Job type"),
                 Column::number("Later jobs"),
@@ -152,12 +165,16 @@ impl SharingPlan {
             .with_definition("**Kept**: couples that were measured to fit, to make more than one alone, and to stay within the SLO.")
             .with_definition("**Delay**: from submission to end, less the run alone. **Slowdown**: time on a GPU over the run, of jobs that shared. **End later**: than with nobody sharing, by more than 1 % of their run.")
             .with_definition("**GPUs instead**: with so many, the 95 % wait is that of nobody sharing on all.")
-            .with_definition("No policy but the oracle saw a pair of the families that it decides on. Gandiva and the rule that takes out see speeds while jobs run.")
+            .with_definition("**In classes**: as it can be set. Whether to follow the plan goes by that row. Nodes of its own for each class are not replayed.")
+            .with_definition(format!(
+                "Of all policies but the oracle, {}. Gandiva and the rule that takes out see speeds while jobs run.",
+                known_pairs(measured)
+            ))
     }
 
     fn chosen_section(&self) -> Section {
         let mut table = ReportTable::new(
-            "Candidates on the earlier jobs",
+            "Candidates in classes on the earlier jobs, with speeds as forecast",
             vec![
                 Column::text("Progress above"),
                 Column::number("Couples"),

@@ -138,11 +138,6 @@ impl SharingRule {
     pub fn preference(&self, new: u16, running: u16) -> Option<i32> {
         self.preference.get(usize::from(new) * self.kinds + usize::from(running)).copied().flatten()
     }
-
-    /// Ordered pairs of kinds that may share.
-    pub fn allowed(&self) -> usize {
-        self.preference.iter().flatten().count()
-    }
 }
 
 /// What became of a job.
