@@ -191,9 +191,8 @@ fn over_zones_threads_change_nothing() {
         for command in ["plan", "backtest"] {
             let of = |threads: &str| {
                 let ask = ["--threads", threads, command, "cloud", &one, &two, "--regions", regions];
-                let output = tracecast(
-                    &[&ask[..], &JOB, &["--slack", "0.6", "--starts", "4", "--format", "json"]].concat(),
-                );
+                let output =
+                    tracecast(&[&ask[..], &JOB, &["--slack", "0.6", "--starts", "4", "--format", "json"]].concat());
                 assert!(output.status.success(), "{}", stderr(&output));
                 output.stdout
             };

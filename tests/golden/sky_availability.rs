@@ -84,7 +84,8 @@ fn prices_beside_the_samples_are_steps() {
 fn prices_are_as_many_as_samples() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("us-east-1a_v100_1.json");
-    std::fs::write(&path, "{\"metadata\": {\"gap_seconds\": 60}, \"data\": [1, 0, 1], \"prices\": [0.9, 0.8]}").unwrap();
+    std::fs::write(&path, "{\"metadata\": {\"gap_seconds\": 60}, \"data\": [1, 0, 1], \"prices\": [0.9, 0.8]}")
+        .unwrap();
     let said = read(&[path]).unwrap_err().to_string();
     assert!(said.contains("prices has 2 values, and data 3") && said.contains("us-east-1a_v100_1.json"), "{said}");
 }

@@ -427,8 +427,12 @@ impl UntilBreak {
                 signed(trend.high)
             );
         };
-        let grows =
-            format!("Demand grows by {} a week ({} to {})", signed(trend.per_week), signed(trend.low), signed(trend.high));
+        let grows = format!(
+            "Demand grows by {} a week ({} to {})",
+            signed(trend.per_week),
+            signed(trend.low),
+            signed(trend.high)
+        );
         let soonest = self.soonest.as_deref().map_or_else(String::new, |soonest| format!("not before {soonest}"));
         if factor.value >= FACTORS.1 {
             let most = format::float(FACTORS.1, 0);
@@ -459,8 +463,12 @@ fn note(of: &SizedPart) -> Option<String> {
     let needed = of.needed.filter(|needed| needed.low.is_none() || needed.high.is_none())?;
     let why = match (needed.blocks < FEWEST_BLOCKS, needed.high) {
         (true, _) => "the record has fewer than seven days to draw from, so there is no interval",
-        (false, None) => "no number kept the target in 97.5 % of the draws, so the upper end of the interval is not known",
-        (false, Some(_)) => "no number kept the target in 2.5 % of the draws only, so the lower end of the interval is not known",
+        (false, None) => {
+            "no number kept the target in 97.5 % of the draws, so the upper end of the interval is not known"
+        }
+        (false, Some(_)) => {
+            "no number kept the target in 2.5 % of the draws only, so the lower end of the interval is not known"
+        }
     };
     let bought = needed.high.is_none() && of.recommended > of.part.nodes();
     Some(format!("{why}{}", if bought { "; what to have is the needed number itself, without a margin" } else { "" }))

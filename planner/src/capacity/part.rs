@@ -229,7 +229,8 @@ mod tests {
         cluster.pools[0].groups.push(Group::fixed(1, 4));
         let outage = |node: u32, from_ms: i64, to_ms: i64| Outage { node, from_ms, to_ms };
         // Nodes 0 to 3 are of the first kind, of which two are there before 50; node 4 is of the second.
-        cluster.outages = vec![outage(0, 5, 9), outage(1, 30, 60), outage(1, 40, 45), outage(3, 55, 58), outage(4, 39, 70)];
+        cluster.outages =
+            vec![outage(0, 5, 9), outage(1, 30, 60), outage(1, 40, 45), outage(3, 55, 58), outage(4, 39, 70)];
         let part = Part::all(&cluster, 60).remove(0);
         let known = part.known_at(40);
         assert_eq!(known.cluster.outages, [outage(0, 5, 9), outage(1, 30, 40), outage(2, 39, 40)]);

@@ -120,7 +120,11 @@ impl PriceBook {
                 if list.len() != ticks {
                     return Err(wrong(
                         &self.name,
-                        format!("its list for {} has {} prices, and the trace {ticks} samples", series.name, list.len()),
+                        format!(
+                            "its list for {} has {} prices, and the trace {ticks} samples",
+                            series.name,
+                            list.len()
+                        ),
                         "give a price for each sample, null where it is not known, from the first sample on",
                     ));
                 }

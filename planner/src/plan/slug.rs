@@ -15,7 +15,9 @@ pub(crate) fn slug(name: &str) -> Option<String> {
 /// Whether a name is one of `others`, alone or with `suffix`, which some names are written with as well. O(others).
 pub(crate) fn is_taken<'n>(mut others: impl Iterator<Item = &'n str>, name: &str, suffix: Option<&str>) -> bool {
     let with = |name: &str| suffix.map(|suffix| format!("{name}{suffix}"));
-    others.any(|other| other == name || with(other).is_some_and(|other| other == name) || with(name).is_some_and(|name| other == name))
+    others.any(|other| {
+        other == name || with(other).is_some_and(|other| other == name) || with(name).is_some_and(|name| other == name)
+    })
 }
 
 #[cfg(test)]

@@ -120,9 +120,7 @@ impl CapacityAnswer {
                 Cell::Int(i64::from(of.gpus_per_node)),
                 Cell::Int(i64::from(of.now)),
                 Cell::opt(of.needed, |needed| Cell::Int(i64::from(needed.value))),
-                of.needed
-                    .map_or_else(|| "not told".to_owned(), interval)
-                    .into(),
+                of.needed.map_or_else(|| "not told".to_owned(), interval).into(),
                 Cell::Int(i64::from(of.recommended)),
                 Cell::Int(of.jobs as i64),
                 verdict(of).into(),

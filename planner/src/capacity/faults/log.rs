@@ -85,7 +85,9 @@ impl FaultLog {
         let named = u32::try_from(by_node.len()).unwrap_or(u32::MAX);
         let nodes = nodes.unwrap_or(named);
         if nodes > MOST_NODES {
-            return Err(wrong(format!("{nodes} nodes are more than the ten million that a log may watch; see --fault-nodes")));
+            return Err(wrong(format!(
+                "{nodes} nodes are more than the ten million that a log may watch; see --fault-nodes"
+            )));
         }
         if nodes < named {
             return Err(wrong(format!("the log names {named} nodes, more than the {nodes} of --fault-nodes")));
