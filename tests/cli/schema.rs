@@ -276,8 +276,11 @@ fn backtests_and_forecasts() {
     let pairs = folder.file("pairs.csv", &interference::pairs());
     checked("backtest-interference", &["backtest", "interference", &pairs, "--format", "json"]);
     let (measured, profiles) = sharing::measured(&folder);
-    let shared = ["--pairs", &measured, "--profiles", &profiles, "--gpus", "12", "--format", "json"];
-    checked("plan-sharing", &[&["plan", "sharing", "datasets/sample"], &shared[..]].concat());
+    let (shared, named) = (
+        ["--pairs", &measured, "--profiles", &profiles, "--gpus", "6", "--format", "json"],
+        sharing::named_jobs(&folder),
+    );
+    checked("plan-sharing", &[&["plan", "sharing", &named], &shared[..]].concat());
     let model = folder.path("share.tcm");
     let learned = tracecast(&["train", "interference", &measured, "--profiles", &profiles, "--out", &model]);
     assert!(learned.status.success(), "{}", stderr(&learned));

@@ -26,6 +26,53 @@ pub(super) fn measured(folder: &Folder) -> (String, String) {
     (folder.file("pairs.csv", &pairs), folder.file("profiles.csv", &profiles))
 }
 
+/// Jobs of one GPU whose names are these job types: on each of 60 days 50 within five hours, of 20 min to 2 h.
+pub(super) fn named_jobs(folder: &Folder) -> String {
+    let mut jobs = "JobID|JobName|User|Account|Partition|State|Submit|Start|End|AllocTRES\n".to_owned();
+    let mut state = 1u64;
+    for at in 0..3000u64 {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let (day, number, kind) = (at / 50, at % 50, (state >> 33) % 10);
+        let (submit, run) = (8 * 3600 + number * 300, 1200 + (state >> 40) % 6000);
+        let date = format!("2020-{:02}-{:02}", 6 + day / 30, 1 + day % 30);
+        let time = |of_day: u64| format!("{date}T{:02}:{:02}:{:02}", of_day / 3600, of_day / 60 % 60, of_day % 60);
+        let name = format!("m{} (batch size {})", kind / 2, 16 << (kind % 2));
+        let (begin, end) = (time(submit), time(submit + run));
+        jobs += &format!("{}|{name}|u|vc1|gpu|COMPLETED|{begin}|{begin}|{end}|cpu=4,gres/gpu=1,node=1\n", at + 1);
+    }
+    folder.file("sacct.txt", &jobs)
+}
+
+/// Documents of mappings in block style, each key and scalar quoted as JSON has it, two blanks a level: what is not of that form fails.
+fn documents(yaml: &str) -> Vec<Value> {
+    let (mut found, mut path): (Vec<Value>, Vec<String>) = (Vec::new(), Vec::new());
+    for line in yaml.lines().filter(|line| !line.starts_with('#')) {
+        if line == "---" {
+            found.push(Value::Null);
+            path.clear();
+            continue;
+        }
+        let text = line.trim_start_matches(' ');
+        let blanks = line.len() - text.len();
+        assert!(blanks % 2 == 0 && blanks / 2 <= path.len(), "{line}");
+        path.truncate(blanks / 2);
+        let mut key = serde_json::Deserializer::from_str(text).into_iter::<String>();
+        let name = key.next().unwrap().unwrap();
+        let value = text[key.byte_offset()..].strip_prefix(':').unwrap().trim();
+        let mut at = found.last_mut().unwrap();
+        for above in &path {
+            at = &mut at[above.as_str()];
+        }
+        assert!(at.get(&name).is_none(), "{line}");
+        if value.is_empty() {
+            path.push(name);
+        } else {
+            at[name.as_str()] = serde_json::from_str(value).unwrap();
+        }
+    }
+    found
+}
+
 #[test]
 fn a_model_is_saved_and_answers() {
     let folder = Folder::new();
@@ -90,15 +137,14 @@ fn a_model_is_saved_and_answers() {
 fn sharing_is_planned_tested_and_written_down() {
     let folder = Folder::new();
     let (pairs, profiles) = measured(&folder);
-    let out = folder.path("sharing");
-    let plan =
-        ["plan", "sharing", "datasets/sample", "--pairs", &pairs, "--profiles", &profiles, "--slo", "2", "--quiet"];
+    let (out, jobs) = (folder.path("sharing"), named_jobs(&folder));
+    let plan = ["plan", "sharing", &jobs, "--pairs", &pairs, "--profiles", &profiles, "--slo", "2", "--quiet"];
     let asked = |more: &[&str]| {
         let output = tracecast(&[&plan[..], more].concat());
         assert!(output.status.success(), "{}", stderr(&output));
         stdout(&output)
     };
-    let text = asked(&["--gpus", "12", "--emit", "slurm,kubernetes", "--emit-to", &out, "--format", "json"]);
+    let text = asked(&["--gpus", "6", "--emit", "slurm,kubernetes", "--emit-to", &out, "--format", "json"]);
     let answer = json(&text);
     let found = &answer["plans"][0];
     assert_eq!((answer["schema"].as_str(), found["gpu_type"].as_str()), (Some("plan-sharing/1"), Some("v100")));
@@ -120,10 +166,14 @@ fn sharing_is_planned_tested_and_written_down() {
     let of = |name: &str| tried.iter().find(|of| of["policy"] == name).unwrap();
     let delay = |name: &str| of(name)["later"]["mean_delay_s"].as_f64().unwrap();
     // On so few GPUs jobs wait, and sharing helps.
+    assert_eq!((found["drawn_types"].as_u64(), found["named_gpu_time"].as_f64()), (Some(0), Some(1.0)));
     assert!(delay("forecast") < delay("exclusive") && found["followed"] == true, "{}", found["why_not"]);
     assert!(of("forecast")["later"]["slowdown90"].as_f64().unwrap() <= 2.0);
+    // What is recommended is what can be set: the rule in classes.
+    let narrow = tried.iter().find(|of| of["in_classes"] == true).unwrap();
+    assert_eq!(found["recommendation"]["effects"][0]["change"], narrow["mean_delay_change_s"]["value"]);
     assert_eq!(of("exclusive")["later"]["shared"].as_f64(), Some(0.0));
-    assert!(of("forecast")["gpus_instead"].as_u64().unwrap() < 12);
+    assert!(of("forecast")["gpus_instead"].as_u64().unwrap() < 6);
     assert_eq!(found["recommendation"]["plan"], "sharing");
     let classes = found["classes"].as_array().unwrap();
     assert!(!classes.is_empty());
@@ -140,18 +190,41 @@ fn sharing_is_planned_tested_and_written_down() {
             );
         }
     }
-    assert!(read("slurm-sharing.conf").contains("GresTypes=gpu,shard"));
+    // What is of the whole site is said and not set.
+    let conf = read("slurm-sharing.conf");
+    let set = conf.lines().filter(|line| !line.starts_with('#'));
+    assert!(set.clone().count() > 0 && conf.contains("GresTypes=gpu,shard"), "{conf}");
+    for line in set {
+        assert!(line.starts_with("NodeName=") || line.starts_with("PartitionName="), "{line}");
+    }
+    assert!(conf.contains("with the rule in classes") && conf.contains("were not replayed"), "{conf}");
     let lua = read("slurm-sharing-job-submit.lua");
     let first = classes[0]["job_types"][0].as_str().unwrap();
     assert!(lua.contains(&format!("[\"{first}\"] = \"v100-share-1\"")) && lua.contains("gres/shard:1"), "{lua}");
     let yaml = read("kubernetes-sharing.yaml");
-    assert!(yaml.contains("timeSlicing") && yaml.contains("\"v100-share-1\":"), "{yaml}");
-    assert!(read("kubernetes-labels.sh").contains("nvidia.com/device-plugin.config=$class"));
+    let maps = documents(&yaml);
+    assert_eq!(maps.len(), 2, "{yaml}");
+    for map in &maps {
+        assert_eq!((map["apiVersion"].as_str(), map["kind"].as_str()), (Some("v1"), Some("ConfigMap")), "{yaml}");
+        assert_eq!(map["metadata"]["namespace"], "gpu-operator");
+    }
+    assert_eq!(maps[0]["data"].as_object().unwrap().len(), classes.len() + 1);
+    let config = json(maps[0]["data"]["v100-share-1"].as_str().unwrap());
+    assert_eq!(
+        (config["version"].as_str(), config["sharing"]["timeSlicing"]["resources"][0]["replicas"].as_u64()),
+        (Some("v1"), Some(2))
+    );
+    assert_eq!(maps[1]["data"]["v100-share-1"].as_str().unwrap().lines().next(), Some(first));
+    let script = read("kubernetes-labels.sh");
+    assert!(script.contains("nvidia.com/device-plugin.config=$class") && !script.contains("kubectl taint"), "{script}");
+    let checked =
+        std::process::Command::new("sh").args(["-n", &format!("{out}/kubernetes-labels.sh")]).output().unwrap();
+    assert!(checked.status.success(), "{}", stderr(&checked));
     // The number of threads changes nothing; with MPS the other means are written.
-    assert_eq!(text, asked(&["--gpus", "12", "--threads", "1", "--format", "json"]));
+    assert_eq!(text, asked(&["--gpus", "6", "--threads", "1", "--format", "json"]));
     asked(&[
         "--gpus",
-        "12",
+        "6",
         "--share-by",
         "mps",
         "--emit",
@@ -163,13 +236,15 @@ fn sharing_is_planned_tested_and_written_down() {
     ]);
     assert!(read("slurm-gres.conf").contains("Name=mps Count=800") && read("kubernetes-sharing.yaml").contains("mps"));
     // Who watches is told so.
-    let watched =
-        json(&asked(&["--gpus", "12", "--watched", "--emit", "slurm", "--emit-to", &out, "--format", "json"]));
+    let watched = json(&asked(&["--gpus", "6", "--watched", "--emit", "slurm", "--emit-to", &out, "--format", "json"]));
     assert_eq!(
         (watched["plans"][0]["rule"].as_str(), watched["plans"][0]["followed"].as_bool()),
         (Some("forecast_trial"), Some(true))
     );
-    assert!(read("slurm-sharing.conf").contains("needs somebody who watches"));
+    let conf = read("slurm-sharing.conf");
+    for said in ["needs somebody who watches", "no more than one alone", "write a checkpoint"] {
+        assert!(conf.contains(said), "{conf}");
+    }
     // Where jobs need not wait, nothing is shared, and the files say so and set nothing.
     let idle = json(&asked(&["--gpus", "4000", "--emit", "slurm", "--emit-to", &out, "--format", "json"]));
     assert_eq!(idle["plans"][0]["followed"], false);
@@ -194,4 +269,35 @@ fn what_cannot_be_shared_is_refused() {
         folder.file("few.csv", "gpu_type,job_a,job_b,speed_a,speed_b\ng,a,b,0.9,0.9\ng,a,a,0.9,0.9\ng,b,b,0.9,0.9\n");
     let told = said(&few, &[]);
     assert!(told.contains("families") && told.contains("measure"), "{told}");
+}
+
+#[test]
+fn files_are_of_one_gpu_type_and_of_named_job_types() {
+    let folder = Folder::new();
+    let (pairs, profiles) = measured(&folder);
+    let jobs = named_jobs(&folder);
+    let refused = |source: &str, pairs: &str, profiles: &str, out: &str| {
+        let inputs = ["plan", "sharing", source, "--pairs", pairs, "--profiles", profiles, "--slo", "2", "--gpus", "6"];
+        let emit = ["--emit", "slurm,kubernetes", "--emit-to", out, "--format", "json", "--quiet"];
+        let output = tracecast(&[&inputs[..], &emit].concat());
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+        assert!(std::fs::read_dir(out).map_or(0, Iterator::count) == 0, "nothing is written");
+        (json(&stdout(&output)), stderr(&output))
+    };
+    // The sample's jobs are not named after these types: an answer, and no files.
+    let (answer, told) = refused("datasets/sample", &pairs, &profiles, &folder.path("drawn"));
+    assert!(told.contains("name the job types first"), "{told}");
+    let plan = &answer["plans"][0];
+    assert_eq!((plan["followed"].as_bool(), plan["named_gpu_time"].as_f64()), (Some(false), Some(0.0)));
+    assert!(plan["why_not"].as_str().unwrap().contains("drawn") && plan["tried"].as_array().unwrap().len() > 5);
+    // One name cannot go to the classes of two GPU types.
+    let both = |path: &str| {
+        let text = std::fs::read_to_string(path).unwrap();
+        let more: String = text.lines().skip(1).map(|line| line.replace("v100,", "a100,") + "\n").collect();
+        text + &more
+    };
+    let (pairs, profiles) = (folder.file("two.csv", &both(&pairs)), folder.file("two_profiles.csv", &both(&profiles)));
+    let (answer, told) = refused(&jobs, &pairs, &profiles, &folder.path("two"));
+    assert!(answer["plans"].as_array().unwrap().iter().all(|plan| plan["followed"] == true), "{told}");
+    assert!(told.contains("--gpu-type") && told.contains("a100") && told.contains("v100"), "{told}");
 }
