@@ -506,7 +506,9 @@ pub fn study(
 /// Share of the GPU time that is of named jobs; 0 where there is none.
 fn named_share(jobs: &SharingJobs, is_named: &[bool]) -> f64 {
     let all: f64 = jobs.run_ms.iter().map(|run| *run as f64).sum();
-    let named: f64 = jobs.run_ms.iter().zip(is_named).filter(|(_, named)| **named).map(|(run, _)| *run as f64).sum();
+    // An empty sum of floats is −0.
+    let of_named = jobs.run_ms.iter().zip(is_named).filter(|(_, named)| **named);
+    let named = of_named.fold(0.0, |sum, (run, _)| sum + *run as f64);
     named / all.max(1.0)
 }
 
