@@ -13,7 +13,7 @@
 //! pooling           mean wait of m separate queues of k servers over that of one queue of m·k
 //! ```
 //!
-//! **Gangs**: a job of `n` GPUs that runs `d` counts as one server of ḡ = E[n·d] / E[d] GPUs, so that the load over the servers, a / (GPUs / ḡ), is that
+//! **Gangs**: a job of `n` GPUs that runs `d` counts as one server of ḡ = E[n·d] / E\[d\] GPUs, so that the load over the servers, a / (GPUs / ḡ), is that
 //! of the GPUs. The theory knows no bursts, days and nights, nor GPUs that are left over beside a gang, all of which lengthen waits.
 //!
 //! O(k) for an Erlang formula. Worked number: two servers and a load of one: B = 1/5, C = 1/3, and with runs of 1 h jobs wait 20 min on average.
