@@ -26,7 +26,15 @@ impl CapacityAnswer {
     }
 
     fn summary(&self) -> Vec<String> {
-        let mut said = vec![self.action.clone()];
+        let mut said = Vec::new();
+        // First, as nothing that follows is worth more than the replay.
+        if matches!(self.fidelity.verdict, Verdict::FarOff) {
+            said.push(format!(
+                "{} That is to be expected of nodes or a policy other than those of the record; else name these with --cluster, --order and --scan.",
+                self.fidelity.sentence()
+            ));
+        }
+        said.push(self.action.clone());
         let all = self.in_all;
         said.push(format!(
             "Of {} today{}, **{}** keep the target pool by pool{}.{}",
@@ -85,12 +93,6 @@ impl CapacityAnswer {
                 format::counted(u64::from(largest.nodes), "node", "nodes"),
                 format::percent(largest.theory_longer_share),
                 format::percent(largest.replayed_longer_share)
-            ));
-        }
-        if matches!(self.fidelity.verdict, Verdict::FarOff) {
-            said.push(format!(
-                "{} That is to be expected of nodes or a policy other than those of the record; else name these with --cluster, --order and --scan.",
-                self.fidelity.sentence()
             ));
         }
         if let Some(recommendation) = &self.recommendation {
