@@ -101,6 +101,17 @@ pub(crate) enum Form {
     Html,
 }
 
+/// What the name of a file in a form ends in.
+pub(crate) fn extension(form: &impl ValueEnum) -> String {
+    let value = form.to_possible_value();
+    match value.as_ref().map_or("txt", |value| value.get_name()) {
+        "table" => "txt",
+        "markdown" => "md",
+        name => name,
+    }
+    .to_owned()
+}
+
 /// Form of a smaller answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Plain {

@@ -1,35 +1,74 @@
-//! What can be told to be wrong before a long read or a training begins: places that cannot be written to.
+//! What can be told to be wrong before a long read or a training begins: places that cannot be written to, and what would be lost there.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
+use clap::Args;
 
-/// Checks that files can be written where they are asked for, those that are.
-pub(crate) fn files<'a>(paths: impl IntoIterator<Item = &'a Option<PathBuf>>) -> Result<()> {
-    paths.into_iter().flatten().try_for_each(|path| file(path))
+/// What may become of files that are there already.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub(crate) struct Replacing {
+    /// Replace files that are there already, and write into folders that are not empty
+    #[arg(long, help_heading = "Answer")]
+    pub(crate) force: bool,
 }
 
-/// Checks that folders can be made or written to where they are asked for, those that are.
-pub(crate) fn folders<'a>(paths: impl IntoIterator<Item = &'a Option<PathBuf>>) -> Result<()> {
-    paths.into_iter().flatten().try_for_each(|path| folder(path))
-}
+impl Replacing {
+    /// Checks that files can be written where they are asked for, those that are.
+    pub(crate) fn files<'a>(self, paths: impl IntoIterator<Item = &'a Option<PathBuf>>) -> Result<()> {
+        paths.into_iter().flatten().try_for_each(|path| self.file(path))
+    }
 
-/// Checks that a file can be written at `path`.
-pub(crate) fn file(path: &Path) -> Result<()> {
-    match std::fs::metadata(path) {
-        Ok(found) if found.is_dir() => {
-            bail!("{} is a folder; name a file to write", path.display())
+    /// Checks that folders can be made or written to where they are asked for, those that are.
+    pub(crate) fn folders<'a>(self, paths: impl IntoIterator<Item = &'a Option<PathBuf>>) -> Result<()> {
+        paths.into_iter().flatten().try_for_each(|path| self.folder(path))
+    }
+
+    /// Checks that a file can be written at `path`.
+    pub(crate) fn file(self, path: &Path) -> Result<()> {
+        match std::fs::metadata(path) {
+            Ok(found) if found.is_dir() => {
+                bail!("{} is a folder; name a file to write", path.display())
+            }
+            // A pipe or a device is written to as it is.
+            Ok(found) if !found.is_file() => return Ok(()),
+            Ok(_) if !self.force => {
+                bail!("{} is there already; add --force to replace it, or name another file", path.display())
+            }
+            _ => {}
         }
-        // A pipe or a device is written to as it is.
-        Ok(found) if !found.is_file() => Ok(()),
-        _ => writable(path.parent().unwrap_or(Path::new("")), path),
+        if is_folder(path) {
+            bail!("{} is named as a folder; name a file to write", path.display());
+        }
+        writable(path.parent().unwrap_or(Path::new("")), path)
+    }
+
+    /// Checks that `path` is a folder that can be written to and is empty, or can be made one.
+    pub(crate) fn folder(self, path: &Path) -> Result<()> {
+        if !self.force && std::fs::read_dir(path).is_ok_and(|mut found| found.next().is_some()) {
+            bail!(
+                "{} is not empty; add --force to write into it all the same, which replaces files of the same names, or name another folder",
+                path.display()
+            );
+        }
+        shared_folder(path)
     }
 }
 
-/// Checks that `path` is a folder that can be written to, or can be made one.
-pub(crate) fn folder(path: &Path) -> Result<()> {
+/// Checks that `path` is a folder that can be written to, or can be made one, for files beside those that are there.
+pub(crate) fn shared_folder(path: &Path) -> Result<()> {
     writable(path, path)
+}
+
+/// Whether a path is typed as that of a folder: it ends in a slash.
+fn is_folder(path: &Path) -> bool {
+    path.as_os_str().as_encoded_bytes().last().is_some_and(|last| std::path::is_separator(char::from(*last)))
+}
+
+/// Where an answer goes: the file that was named, or one called `name` if a folder was, which ends in a slash.
+pub(crate) fn named(out: Option<&Path>, name: impl FnOnce() -> String) -> Option<PathBuf> {
+    out.map(|path| if is_folder(path) { path.join(name()) } else { path.to_owned() })
 }
 
 /// Checks that files can be made in `folder`, or in the nearest one above it that is there; `wanted` is what the user named.
@@ -64,15 +103,30 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("tracecast-early-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join("file"), "").unwrap();
-        assert!(file(&folder.join("file")).is_ok() && file(&folder.join("new/deep/file")).is_ok());
-        assert!(super::folder(&folder).is_ok() && super::folder(&folder.join("new/deep")).is_ok());
-        assert!(file(&folder).unwrap_err().to_string().contains("is a folder"));
-        for below in ["file/new", "file/new/deep"] {
-            assert!(file(&folder.join(below)).is_err() && super::folder(&folder.join(below)).is_err(), "{below}");
+        let (careful, force) = (Replacing::default(), Replacing { force: true });
+        for of in [careful, force] {
+            assert!(of.file(&folder.join("new/deep/file")).is_ok() && of.folder(&folder.join("new/deep")).is_ok());
+            assert!(of.file(&folder).unwrap_err().to_string().contains("is a folder"));
+            assert!(of.file(&folder.join("new/")).unwrap_err().to_string().contains("named as a folder"));
+            for below in ["file/new", "file/new/deep"] {
+                assert!(of.file(&folder.join(below)).is_err() && of.folder(&folder.join(below)).is_err(), "{below}");
+            }
+            assert!(of.folder(&folder.join("file")).unwrap_err().to_string().contains("is a file"));
         }
-        assert!(super::folder(&folder.join("file")).unwrap_err().to_string().contains("is a file"));
+        assert!(force.file(&folder.join("file")).is_ok() && force.folder(&folder).is_ok());
+        assert!(careful.file(&folder.join("file")).unwrap_err().to_string().contains("add --force"));
+        assert!(careful.folder(&folder).unwrap_err().to_string().contains("add --force"));
+        assert!(shared_folder(&folder).is_ok());
         let left: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(left, ["file"]);
         std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_path_that_ends_in_a_slash_is_a_folder() {
+        let named = |path: &str| named(Some(Path::new(path)), || "describe.txt".to_owned());
+        assert_eq!(named("out/"), Some(PathBuf::from("out/describe.txt")));
+        assert_eq!(named("out"), Some(PathBuf::from("out")));
+        assert_eq!(super::named(None, String::new), None);
     }
 }

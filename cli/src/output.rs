@@ -1,11 +1,11 @@
 //! Where answers go: stdout, or a file that appears whole or not at all.
 
 use std::io::{IsTerminal as _, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail};
-use tracecast_analytics::report::text::TextOptions;
+use tracecast_analytics::report::{format, text::TextOptions};
 use tracecast_analytics::storage;
 
 use crate::progress;
@@ -68,6 +68,16 @@ pub(crate) fn write_all(files: &[(&Path, &[u8])]) -> Result<()> {
         regular.push((*path, *bytes));
     }
     storage::write_files(&regular).map_err(plain)
+}
+
+/// Writes the files of a plan into a folder, all of them or none, and says how many there are.
+pub(crate) fn emitted(folder: &Path, files: &[(impl AsRef<str>, String)], quiet: bool) -> Result<()> {
+    let paths: Vec<PathBuf> = files.iter().map(|(name, _)| folder.join(name.as_ref())).collect();
+    let contents = files.iter().map(|(_, content)| content.as_bytes());
+    write_all(&paths.iter().map(PathBuf::as_path).zip(contents).collect::<Vec<_>>())?;
+    let files = format::counted(files.len() as u64, "file", "files");
+    say(quiet, &format!("tracecast: {files} in {}", folder.display()));
+    Ok(())
 }
 
 /// The error as one of the system, so that a closed stdout is known for what it is.

@@ -330,21 +330,35 @@ fn sentence(downstream: &Downstream, ranked_at: f64) -> Vec<String> {
             format::percent(gap),
         ));
     }
+    if let Some(outcome) = downstream.outcomes.iter().find(|outcome| outcome.chosen_before)
+        && let (Some(gap), Some(tail)) = (outcome.gap_closed, outcome.p95_of_fifo)
+    {
+        said.push(format!(
+            "The aged order chosen on as long a time before ({}) closes **{}**, with a 95 % quantile {tail:.2} times FIFO's.",
+            named(outcome),
+            format::percent(gap),
+        ));
+    }
     let aged = downstream.outcomes.iter().filter(|outcome| outcome.model.is_some() && outcome.ageing_s.is_some());
     let safe = aged
         .filter(|outcome| outcome.p95_of_fifo.is_some_and(|tail| tail <= 1.0))
         .filter_map(|outcome| Some((outcome.gap_closed?, outcome)))
         .max_by(|a, b| a.0.total_cmp(&b.0));
     if let Some((gap, outcome)) = safe {
-        let ageing = outcome.ageing_s.map_or_else(String::new, |tau| format!(", τ = {}", format::duration(tau)));
         said.push(format!(
-            "Of the {} orders tried, the best whose 95 % quantile is no longer than FIFO's closes {} ({}{ageing}); it is picked with hindsight.",
+            "Of the {} orders tried, the best whose 95 % quantile is no longer than FIFO's closes {} ({}); it is picked with hindsight.",
             format::count(downstream.outcomes.len() as u64),
             format::percent(gap),
-            outcome.order
+            named(outcome)
         ));
     }
     said
+}
+
+/// An order with its τ.
+fn named(outcome: &QueueOutcome) -> String {
+    let ageing = outcome.ageing_s.map_or_else(String::new, |tau| format!(", τ = {}", format::duration(tau)));
+    format!("{}{ageing}", outcome.order)
 }
 
 fn queue(downstream: &Downstream) -> Section {
@@ -405,5 +419,6 @@ fn queue(downstream: &Downstream) -> Section {
         .with_table(table)
         .with_definition("Gap closed: (mean wait of the fewest GPUs first − that of the order) / (the same − that of QSSF on true durations).")
         .with_definition("Aged: first the least τ · ln(expected GPU-seconds) + submission; τ = 0 is FIFO. The key stands from submission on.")
+        .with_definition("γ-boost: first the least submission less a boost that is longer for shorter jobs, with one setting from what came before (arXiv 2404.08826); in VCs that were over capacity the order is that of submission.")
         .with_definition("Preemptive orders are another kind of cluster (jobs are stopped and started again at a cost of 7, 30 or 60 s) and stand apart.")
 }

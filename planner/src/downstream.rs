@@ -12,8 +12,17 @@
 //! after it. τ = 0 is FIFO, τ → ∞ is QSSF; in between lies the frontier of mean wait against its 95 % quantile. The key does not change while
 //! the job waits, so a scheduler can compute it once, at submission (Slurm: the site factor, with the age weight as 1/τ).
 //!
+//! A τ is **chosen beforehand** where an earlier replay is there ([`Downstream::chosen_on`]): of the aged orders whose 95 % quantile was no longer than FIFO's there, the one
+//! that closed most of the gap; FIFO if there was none.
+//!
+//! **γ-boost** (arXiv 2404.08826) needs no choice: it serves the job with the least submission − b first, with b from what the past says of the queue.
+//!
 //! Worked example: τ = 1 h. A job of 1 GPU × 100 s submitted at 0:30 has 3600 × 4.61 + 1800 = 18,379; one of 8 GPUs × 1,000 s submitted at 0:00
 //! has 3600 × 8.99 = 32,354 and goes behind it until small jobs come that were submitted after 4:23.
+
+mod gamma_boost;
+
+use std::cmp::Ordering;
 
 use serde::Serialize;
 use tracecast_predictors::duration::backtest::Track;
@@ -27,6 +36,9 @@ use crate::sim::{Compat, Estimate, Order, Policy, Preemption, Scan, simulate};
 /// τ tried, seconds.
 pub const AGEING_S: [f64; 10] =
     [900.0, 1800.0, 3600.0, 7200.0, 10_800.0, 14_400.0, 21_600.0, 28_800.0, 43_200.0, 86_400.0];
+
+/// What the order of submission is called.
+const FIFO: &str = "FIFO";
 
 /// What is known of the length of a job: how it enters the order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
@@ -95,6 +107,8 @@ pub struct QueueOutcome {
     pub measure: Option<LengthMeasure>,
     /// τ of an aged order, seconds.
     pub ageing_s: Option<f64>,
+    /// Whether it was chosen on an earlier replay.
+    pub chosen_before: bool,
     /// Whether it knew the true durations.
     #[serde(skip)]
     pub oracle: bool,
@@ -112,6 +126,29 @@ pub struct Downstream {
     pub predicted: usize,
     /// FIFO, fewest GPUs first, QSSF on true durations; QSSF on each model; aged orders.
     pub outcomes: Vec<QueueOutcome>,
+}
+
+impl Downstream {
+    /// With the aged order marked that was best in an `earlier` replay and no longer in the tail than FIFO there; FIFO if there was none.
+    #[must_use]
+    pub fn chosen_on(mut self, earlier: &Self) -> Self {
+        let safe = |outcome: &&QueueOutcome| {
+            let aged = outcome.model.is_some() && outcome.ageing_s.is_some();
+            aged && outcome.p95_of_fifo.is_some_and(|tail| tail <= 1.0)
+                && outcome.gap_closed.is_some_and(|gap| gap > 0.0)
+        };
+        let by_gap =
+            |a: &&QueueOutcome, b: &&QueueOutcome| a.gap_closed.partial_cmp(&b.gap_closed).unwrap_or(Ordering::Equal);
+        let best = earlier.outcomes.iter().filter(safe).max_by(by_gap);
+        let wanted = |outcome: &QueueOutcome| match best {
+            Some(best) => (&outcome.order, outcome.ageing_s) == (&best.order, best.ageing_s),
+            None => outcome.order == FIFO,
+        };
+        if let Some(outcome) = self.outcomes.iter_mut().find(|outcome| wanted(outcome)) {
+            outcome.chosen_before = true;
+        }
+        self
+    }
 }
 
 /// Replays the jobs of `loaded` under each order; `policy` says all but the order, and `ranked_at` the level of [`LengthMeasure::Ranked`].
@@ -142,10 +179,11 @@ pub fn run(
         model: None,
         measure: None,
         ageing_s,
+        chosen_before: false,
         oracle: false,
         preempts: false,
     };
-    outcomes.push(outcome("FIFO".to_owned(), fifo, None));
+    outcomes.push(outcome(FIFO.to_owned(), fifo, None));
     outcomes.push(outcome("fewest GPUs first".to_owned(), fewest, None));
     outcomes.push(QueueOutcome { oracle: true, ..outcome("QSSF, true durations (oracle)".to_owned(), oracle, None) });
     let mut predicted = 0;
@@ -173,6 +211,23 @@ pub fn run(
             }
         }
     }
+    let rates = gamma_boost::rates(loaded, timeline);
+    for track in tracks.iter().filter(|track| track.is_learned()) {
+        let runs = |job: usize| -> Option<Vec<f64>> {
+            let distribution = track.distributions.get((*places.get(job)?)?).copied().flatten()?;
+            Some(gamma_boost::LEVELS.map(|level| distribution.quantile_s(level)).to_vec())
+        };
+        loaded.workload.score = gamma_boost::scores(loaded, &rates, runs);
+        let found = waits(loaded, &plain(Order::Score, Estimate::True))?;
+        let boosted = outcome(format!("γ-boost, {}", track.name), found, None);
+        outcomes.push(QueueOutcome { model: Some(track.name.clone()), ..boosted });
+    }
+    let truth = |job: usize| loaded.workload.run_ms.get(job).map(|run| vec![*run as f64 / 1000.0]);
+    let scores = gamma_boost::scores(loaded, &rates, truth);
+    loaded.workload.score = scores;
+    let found = waits(loaded, &plain(Order::Score, Estimate::True))?;
+    outcomes
+        .push(QueueOutcome { oracle: true, ..outcome("γ-boost, true durations (oracle)".to_owned(), found, None) });
     // Preemption is another kind of cluster, so it stands apart: the least predicted time left first. The Helios simulator knows no predicted time left, so these are not its rules.
     let preemption = Preemption::HELIOS;
     let least_left =

@@ -30,7 +30,7 @@ use tracecast_analytics::stats::sum;
 use crate::error::Result;
 use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, worth};
 use crate::replay::compare::{self, IntervalEstimate};
-use crate::replay::fidelity::{Fidelity, Verdict};
+use crate::replay::fidelity::Fidelity;
 use crate::replay::input::{Loaded, Options, load};
 use crate::replay::metric::{JobTimes, Times};
 use crate::sim::{Cluster, Policy, Scan, Workload, simulate};
@@ -284,7 +284,7 @@ impl Pooling {
 
     /// Whether the replay comes near enough to the record to build on.
     pub fn is_believed(&self) -> bool {
-        !matches!(self.fidelity.verdict, Verdict::FarOff | Verdict::Unknown { .. })
+        self.fidelity.is_believed()
     }
 
     /// To pool the quotas, if that is worth it: the interval of the mean wait leaves out no change, the change is at least 5 % of the mean wait, and
@@ -333,7 +333,7 @@ impl Pooling {
             basis: Basis::Replay,
             regret: None,
             harmed: harmed.collect(),
-            confidence: if matches!(self.fidelity.verdict, Verdict::Rough) { Confidence::Low } else { Confidence::Medium },
+            confidence: if self.fidelity.is_close() { Confidence::Medium } else { Confidence::Low },
             risk: format!("{} No later days were set aside: the whole trace was replayed.", self.fidelity.sentence()),
             assumptions: vec![
                 "Jobs may run on any node with the GPU type they must have; who owns nodes and where data lie do not count.".to_owned(),

@@ -247,7 +247,7 @@ fn accounting_and_a_registers_readings_are_audited_together() {
     let mapping = folder.file("m.toml", METERS);
     for named in [format!("meters.csv={mapping}"), format!("{meters}={mapping}")] {
         let charges = folder.path("jobs.csv");
-        let found = data(&[&jobs, &meters, "--mapping", &named, "--jobs", &charges]);
+        let found = data(&[&jobs, &meters, "--mapping", &named, "--jobs", &charges, "--force"]);
         let account = &found["account"];
         // The register is the total; while no job was there the node drew 800 W, which is its idle power.
         near(&account["node_meters"]["read_kwh"], 3.2);

@@ -34,17 +34,17 @@ fn commands(source: &str, folder: &Folder) -> Vec<Vec<String>> {
     let out = |name: &str| folder.path(name);
     let lines: [&[&str]; 9] = [
         &["describe", source],
-        &["report", source, "--out", &out("report")],
+        &["report", source, "--force", "--out", &out("report")],
         &["inspect", source],
         &["ingest", source, "--force", "--out", &out("trace")],
         &["simulate", source, "--cluster", &cluster],
         &["audit", source],
-        &["train", "duration", source, "--trees", "5", "--out", &out("model")],
+        &["train", "duration", source, "--trees", "5", "--force", "--out", &out("model")],
         &["backtest", "duration", source, "--trees", "5", "--models", "running_mean"],
         &["plan", "power", source, "--slot", "30min"],
     ];
     let more: [&[&str]; 2] = [
-        &["train", "demand", source, "--models", "persistence", "--out", &out("demand")],
+        &["train", "demand", source, "--models", "persistence", "--force", "--out", &out("demand")],
         &["backtest", "demand", source, "--models", "persistence", "--slot", "30min", "--horizon", "2"],
     ];
     lines.into_iter().chain(more).map(|line| line.iter().map(|word| (*word).to_owned()).collect()).collect()
@@ -129,7 +129,7 @@ fn what_cannot_be_written_is_told_before_anything_is_read() {
     // There is no such source, and nobody looks: what is wrong first is where the answer should go.
     let source = folder.path("nowhere.csv");
     let file = folder.file("file", "");
-    let here = folder.path("");
+    let here = folder.path("").trim_end_matches('/').to_owned();
     let below = format!("{file}/answer");
     let model = folder.path("model");
     let nodes = folder.file("nodes.toml", "[[vc]]\nname = \"va\"\nnodes = 2\ngpus_per_node = 8\n");
@@ -151,7 +151,10 @@ fn what_cannot_be_written_is_told_before_anything_is_read() {
         (&["plan", "power", &source, "--emit-to", &file], "is a file and no folder"),
         (&["plan", "power", &source, "--emit", "slurm", "--emit-to", &here], "--slurm-conf"),
         (&["plan", "power", &source, "--nodes", "n[1-"], "is no host list"),
-        (&["plan", "power", &source, "--emit-to", &here, "--slurm-version", "new"], "is no version of Slurm"),
+        (
+            &["plan", "power", &source, "--force", "--emit-to", &here, "--slurm-version", "new"],
+            "is no version of Slurm",
+        ),
         (&["plan", "power", &source, "--cluster", &nodes, "--scan", "sideways"], "sideways"),
         (&["synth", &source, "--out", &below], "is a file and no folder"),
     ] {

@@ -118,8 +118,18 @@ fn the_sites_slurm_conf_is_not_written_over() {
     let linked = folder.path("linked");
     std::os::unix::fs::symlink(&live, &linked).unwrap();
     for to in [&live, &linked] {
-        let refused =
-            bounded(&["plan", "power", "missing.csv", "--emit", "slurm", "--emit-to", to, "--slurm-conf", &conf]);
+        let refused = bounded(&[
+            "plan",
+            "power",
+            "missing.csv",
+            "--emit",
+            "slurm",
+            "--emit-to",
+            to,
+            "--slurm-conf",
+            &conf,
+            "--force",
+        ]);
         assert!(!refused.status.success());
         assert!(stderr(&refused).contains("slurm.conf itself and is not overwritten"), "{}", stderr(&refused));
     }

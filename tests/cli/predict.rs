@@ -138,7 +138,7 @@ fn what_cannot_be_done_is_said() {
     refused(&["predict", &site.source, "--model", &site.source], 1, "no model file");
     refused(&["backtest", "duration", &site.source, "--models", "oracle"], 2, "running_mean");
     let few = site.folder.file("few.csv", JOBS);
-    refused(&["train", "duration", &few, "--out", &damaged], 5, "50 are the least");
+    refused(&["train", "duration", &few, "--out", &site.folder.path("few.model")], 5, "50 are the least");
     let empty = site.folder.file("token", " \n");
     refused(&["serve", "--model", &site.model, "--token-file", &empty], 1, "token is empty");
 }

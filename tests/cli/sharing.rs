@@ -138,7 +138,8 @@ fn sharing_is_planned_tested_and_written_down() {
     let folder = Folder::new();
     let (pairs, profiles) = measured(&folder);
     let (out, jobs) = (folder.path("sharing"), named_jobs(&folder));
-    let plan = ["plan", "sharing", &jobs, "--pairs", &pairs, "--profiles", &profiles, "--slo", "2", "--quiet"];
+    let plan =
+        ["plan", "sharing", &jobs, "--pairs", &pairs, "--profiles", &profiles, "--slo", "2", "--quiet", "--force"];
     let asked = |more: &[&str]| {
         let output = tracecast(&[&plan[..], more].concat());
         assert!(output.status.success(), "{}", stderr(&output));

@@ -79,7 +79,7 @@ fn predictions_and_scores_order_the_queue() {
     let (source, node) = (folder.file("cluster_log.csv", THREE), folder.file("cluster.toml", NODE));
     let run = |more: &[&str]| {
         let schedule = folder.path("out.csv");
-        let found = data(&[&[&source, "--cluster", &node, "--schedule", &schedule][..], more].concat());
+        let found = data(&[&[&source, "--cluster", &node, "--schedule", &schedule, "--force"][..], more].concat());
         let text = std::fs::read_to_string(&schedule).unwrap();
         let starts: Vec<f64> =
             text.lines().skip(1).map(|row| row.split(',').nth(4).unwrap().parse().unwrap()).collect();
@@ -270,6 +270,36 @@ fn a_comparison_is_paired_and_ends_in_intervals() {
     );
     let same = data(&["datasets/sample", "--compare", &file, "--scan", "skip"]);
     assert_eq!((&same["comparison"], &same["others"]), (comparison, &found["others"]));
+}
+
+/// Three jobs of 8 GPUs, submitted together, that run 100 s: on one node they wait 0, 100 and 200 s, on two 0, 0 and 100.
+#[test]
+fn scenarios_may_have_nodes_of_their_own() {
+    let folder = Folder::new();
+    let row = |id: &str| {
+        format!("{id},u,va,8,4,1,COMPLETED,2020-04-01 00:00:00,2020-04-01 00:00:00,2020-04-01 00:01:40,100,0\n")
+    };
+    let head = THREE.lines().next().unwrap();
+    let jobs = folder.file("cluster_log.csv", &format!("{head}\n{}{}{}", row("a"), row("b"), row("c")));
+    let one = folder.file("one.toml", NODE);
+    folder.file("two.toml", &NODE.replace("nodes = 1", "nodes = 2"));
+    let scenarios = "[[scenario]]\nname = \"today\"\n[[scenario]]\nname = \"two nodes\"\ncluster = \"two.toml\"\n";
+    let compare = folder.file("scenarios.toml", scenarios);
+    let found = data(&[&jobs, "--cluster", &one, "--compare", &compare]);
+    let wait = |metrics: &serde_json::Value| number(&metrics["overall"]["wait_s"]["mean"]);
+    let other = &found["others"][0];
+    assert_eq!((wait(&found["metrics"]), other["name"].as_str()), (100.0, Some("two nodes")));
+    assert!((wait(&other["metrics"]) - 100.0 / 3.0).abs() < 1e-9);
+    assert!(other["policy"].as_str().unwrap().contains("two.toml"), "{}", other["policy"]);
+    let change = &found["comparison"]["differences"][0]["mean_wait_s"];
+    assert!((number(&change["value"]) + 200.0 / 3.0).abs() < 1e-9);
+    // Nodes that do not take the same jobs, and growth, which knows one cluster.
+    folder.file("two.toml", &NODE.replace("\"va\"", "\"vb\""));
+    let (code, message) = refusal(&[&jobs, "--cluster", &one, "--compare", &compare]);
+    assert!(code != 0 && message.contains("two.toml"), "{code} {message}");
+    folder.file("two.toml", &NODE.replace("nodes = 1", "nodes = 2"));
+    let (_, message) = refusal(&[&jobs, "--cluster", &one, "--compare", &compare, "--scale", "1.2"]);
+    assert!(message.contains("on one cluster"), "{message}");
 }
 
 #[test]

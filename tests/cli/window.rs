@@ -98,7 +98,8 @@ fn training_up_to_a_date_takes_that_day_in() {
     let source = folder.file("cluster_log.csv", &hourly());
     let model = folder.path("model");
     let train = |to: &str| {
-        let output = tracecast(&["train", "duration", &source, "--to", to, "--trees", "10", "--out", &model]);
+        let output =
+            tracecast(&["train", "duration", &source, "--to", to, "--trees", "10", "--force", "--out", &model]);
         assert!(output.status.success(), "{}", stderr(&output));
         stderr(&output)
     };
@@ -150,6 +151,6 @@ fn charts_and_headings_name_their_zone() {
     assert!(stdout(&output).contains("(Asia/Shanghai)"), "{}", stdout(&output));
     let drawn = std::fs::read_to_string(Path::new(&charts).join("gpus-in-use.svg")).unwrap();
     assert!(drawn.contains("Time (Asia/Shanghai)"), "{drawn}");
-    let elsewhere = tracecast(&["describe", &source, "--timezone", "Europe/Berlin", "--charts", &charts]);
+    let elsewhere = tracecast(&["describe", &source, "--timezone", "Europe/Berlin", "--charts", &charts, "--force"]);
     assert!(stdout(&elsewhere).contains("(Europe/Berlin)"), "{}", stdout(&elsewhere));
 }

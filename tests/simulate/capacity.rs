@@ -30,7 +30,6 @@ fn numbers_of_nodes_for_philly_hold_as_said() {
         eval_from_ms: None,
         policy: Policy { scan: Scan::Skip, ..Policy::default() },
         growth: None,
-        grown: None,
         faults: None,
     };
     let answer = CapacityAnswer::of(&trace, &loaded, String::new(), &request, &|| ()).unwrap();

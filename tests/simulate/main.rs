@@ -3,6 +3,7 @@
 
 mod capacity;
 mod cases;
+mod fragmentation;
 mod helios;
 mod naive;
 mod power;

@@ -20,9 +20,8 @@ fn what_forecasts_let_share_of_gavels_pairs_and_what_comes_of_it() {
     let told = evidence.forecasts(&table, &[0, 3], 1).unwrap();
     let kept = |policy: SharingPolicy, forecasts: usize| {
         let rule = policy.rule(&evidence, &told[forecasts], &limits).unwrap();
-        let place = |kind: usize| u16::try_from(kind).unwrap();
         let allowed: Vec<(usize, usize)> =
-            evidence.couples().filter(|(a, b)| rule.preference(place(*a), place(*b)).is_some()).collect();
+            evidence.couples().filter(|(a, b)| rule.preference(*a, *b).is_some()).collect();
         let keeps = |(a, b): &&(usize, usize)| {
             evidence.speeds(*a, *b).is_some_and(|(x, y)| x + y > 1.0 && 1.0 / x.min(y) <= limits.slo)
         };

@@ -9,9 +9,10 @@ use clap::Args;
 use serde::Serialize;
 use tracecast_analytics::report::{self, Block, Report};
 
-use crate::args::Form;
+use crate::args::{self, Form};
+use crate::early::{self, Replacing};
 use crate::exit::Usage;
-use crate::{early, output};
+use crate::output;
 
 /// In which form, which parts, and where to.
 #[derive(Debug, Args)]
@@ -28,9 +29,18 @@ pub(crate) struct Answering {
     /// and takes no sections. --charts then draws only the charts of these sections.
     #[arg(long, value_name = "IDS", value_delimiter = ',', conflicts_with = "json", help_heading = "Answer")]
     section: Vec<String>,
-    /// Write the answer to a file instead of stdout
-    #[arg(long, short, value_name = "FILE", help_heading = "Answer")]
+    /// Write the answer to a file instead of stdout; FOLDER/ writes it there under the name of the command
+    #[arg(long, short, value_name = "FILE|FOLDER/", help_heading = "Answer")]
     pub(crate) out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) replacing: Replacing,
+}
+
+/// An answer whose form and place were found to be in order.
+#[derive(Debug)]
+pub(crate) struct Checked<'a> {
+    answering: &'a Answering,
+    out: Option<PathBuf>,
 }
 
 impl Answering {
@@ -38,15 +48,21 @@ impl Answering {
         if self.json { Form::Json } else { self.format }
     }
 
-    /// Refuses what does not go together or cannot be written, before anything is read: the answer's own file, and `others` that the command writes.
-    pub(crate) fn check(&self, others: &[&Option<PathBuf>]) -> Result<()> {
-        if self.form() == Form::Json && !self.section.is_empty() {
+    /// Refuses what does not go together or cannot be written, before anything is read: the file of the answer of `command`, and `others` that the
+    /// command writes.
+    pub(crate) fn check(&self, command: &str, others: &[&Option<PathBuf>]) -> Result<Checked<'_>> {
+        let form = self.form();
+        if form == Form::Json && !self.section.is_empty() {
             let what = "JSON holds the whole answer; leave --section out, or choose another form";
             return Err(Usage(what.to_owned()).into());
         }
-        early::files(std::iter::once(&self.out).chain(others.iter().copied()))
+        let out = early::named(self.out.as_deref(), || format!("{command}.{}", args::extension(&form)));
+        self.replacing.files(std::iter::once(&out).chain(others.iter().copied()))?;
+        Ok(Checked { answering: self, out })
     }
+}
 
+impl Checked<'_> {
     /// Renders, draws charts into a folder if one is named, and writes. The report is made only if a form or a chart needs it.
     pub(crate) fn write<F: FnOnce() -> Report>(
         &self,
@@ -55,11 +71,12 @@ impl Answering {
         report: F,
         json: impl FnOnce() -> Result<String>,
     ) -> Result<()> {
+        let Answering { section, .. } = self.answering;
         let mut report = LazyCell::new(report);
-        if !self.section.is_empty() {
-            LazyCell::force_mut(&mut report).keep(&self.section).map_err(|error| Usage(error.to_string()))?;
+        if !section.is_empty() {
+            LazyCell::force_mut(&mut report).keep(section).map_err(|error| Usage(error.to_string()))?;
         }
-        let text = match self.form() {
+        let text = match self.answering.form() {
             Form::Json => json()?,
             Form::Table => report::text::render(&report, output::width(self.out.as_deref())),
             Form::Markdown => report::markdown::render(&report),

@@ -21,7 +21,7 @@ use tracecast_analytics::time::{MINUTE_MS, Window, Written, Zone};
 use crate::args::{Reading, TIMES, duration, window};
 use crate::cmd::answer::Answering;
 use crate::cmd::describe;
-use crate::{early, output, source};
+use crate::{output, source};
 
 /// How to name what a factor file holds.
 const FACTOR_FILE: &str = "\
@@ -146,8 +146,8 @@ pub(crate) fn run(request: &Audit, quiet: bool) -> Result<()> {
     if let Some(path) = &request.verify {
         return verify(request, path, quiet);
     }
-    request.answering.check(&[&request.jobs, &request.manifest])?;
-    early::folders([&request.charts])?;
+    let checked = request.answering.check("audit", &[&request.jobs, &request.manifest])?;
+    request.answering.replacing.folders([&request.charts])?;
     let window = window(&request.from, &request.to)?;
     let made = make(options(request), Some(window), request.reading.strict, quiet)?;
     if let Some(path) = &request.jobs {
@@ -159,7 +159,7 @@ pub(crate) fn run(request: &Audit, quiet: bool) -> Result<()> {
     if let Some(path) = &request.manifest {
         output::write(path, made.manifest.to_json()?.as_bytes())?;
     }
-    request.answering.write(request.charts.as_deref(), quiet, || made.answer.report(), || Ok(made.text))
+    checked.write(request.charts.as_deref(), quiet, || made.answer.report(), || Ok(made.text))
 }
 
 /// How a path was typed.

@@ -90,7 +90,7 @@ fn model(name: &str) -> Result<Model, String> {
 
 pub(crate) fn run(request: &BacktestDuration, quiet: bool) -> Result<()> {
     let window = window(&request.from, &request.to)?;
-    request.answering.check(&[])?;
+    let checked = request.answering.check("backtest-duration", &[])?;
     let site = request.cluster.as_deref().map(source::site).transpose()?;
     let trace = source::open(&request.sources, &request.reading, None, quiet)?;
     let timeline = Timeline::of(&trace, train::which(&request.learning.choosing))?;
@@ -128,10 +128,11 @@ pub(crate) fn run(request: &BacktestDuration, quiet: bool) -> Result<()> {
         drawn_waits,
         downstream,
     };
-    request.answering.write(None, true, || answer.report(), || answer::json(&answer, "the answer"))
+    checked.write(None, true, || answer.report(), || answer::json(&answer, "the answer"))
 }
 
-/// Replays the window under the predictions of each model, fitted each day on what had ended; and what is assumed of the nodes.
+/// Replays the window under the predictions of each model, fitted each day on what had ended; and what is assumed of the nodes. Where as long a time lies before the window, what
+/// is to be chosen is chosen there.
 fn replay(
     request: &BacktestDuration,
     trace: &Trace,
@@ -141,26 +142,35 @@ fn replay(
     ranked_at: f64,
     options: &BacktestOptions,
 ) -> Result<(Downstream, Vec<String>)> {
-    let window = input::Options {
-        from_ms,
-        to_ms,
-        longest_ms: request.max_run,
-        whole_seconds: request.compat.is_some(),
-        resource: Some(timeline.resource),
-        ..input::Options::default()
-    };
-    let mut loaded = input::load(trace, Some(site), &window)?;
-    let resource = loaded.resource;
-    let from_ms = from_ms.unwrap_or(i64::MIN / 2);
-    let to_ms = to_ms.unwrap_or(i64::MAX);
     let daily = BacktestOptions { refit_days: 1, ..options.clone() };
-    // As in the back-test.
-    let models = options.models.iter().filter(|model| timeline.known.limit || !model.needs_limits());
-    let daily_tracks = models
-        .map(|model| backtest::track_between(*model, &tracks.rows, from_ms, to_ms, &daily))
-        .collect::<Result<Vec<_>, _>>()?;
-    let compat = if request.compat.is_some() { Compat::Helios } else { Compat::None };
-    let assumed = loaded.notes.clone();
-    let policy = Policy { compat, ..Policy::default() }.on(resource);
-    Ok((downstream::run(&mut loaded, timeline, &daily_tracks, ranked_at, &policy)?, assumed))
+    let within = |from_ms: Option<i64>, to_ms: Option<i64>| -> Result<(Downstream, Vec<String>)> {
+        let window = input::Options {
+            from_ms,
+            to_ms,
+            longest_ms: request.max_run,
+            whole_seconds: request.compat.is_some(),
+            resource: Some(timeline.resource),
+            ..input::Options::default()
+        };
+        let mut loaded = input::load(trace, Some(site), &window)?;
+        let resource = loaded.resource;
+        let (from_ms, to_ms) = (from_ms.unwrap_or(i64::MIN / 2), to_ms.unwrap_or(i64::MAX));
+        // As in the back-test.
+        let models = options.models.iter().filter(|model| timeline.known.limit || !model.needs_limits());
+        let daily_tracks = models
+            .map(|model| backtest::track_between(*model, &tracks.rows, from_ms, to_ms, &daily))
+            .collect::<Result<Vec<_>, _>>()?;
+        let compat = if request.compat.is_some() { Compat::Helios } else { Compat::None };
+        let assumed = loaded.notes.clone();
+        let policy = Policy { compat, ..Policy::default() }.on(resource);
+        Ok((downstream::run(&mut loaded, timeline, &daily_tracks, ranked_at, &policy)?, assumed))
+    };
+    let (found, mut assumed) = within(from_ms, to_ms)?;
+    let before = from_ms.zip(to_ms).and_then(|(from, to)| from.checked_sub(to - from).zip(Some(from)));
+    match before.map(|(from, to)| within(Some(from), Some(to))) {
+        Some(Ok((earlier, _))) => return Ok((found.chosen_on(&earlier), assumed)),
+        Some(Err(why)) => assumed.push(format!("No aged order is chosen on the time before the replay: {why:#}")),
+        None => {}
+    }
+    Ok((found, assumed))
 }

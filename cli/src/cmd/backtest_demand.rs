@@ -239,7 +239,7 @@ pub(crate) fn settings(gathering: &Gathering, learning: &Learning) -> ForecastSe
 }
 
 pub(crate) fn run(request: &BacktestDemand, quiet: bool) -> Result<()> {
-    request.answering.check(&[])?;
+    let checked = request.answering.check("backtest-demand", &[])?;
     let window = Window::new(EVALUATED, request.eval_from.as_ref(), request.eval_to.as_ref())?;
     let trace = source::open_whole(&request.sources, &request.reading, quiet, DEMAND_OF_ALL)?;
     let zone = Zone::named(&trace.zone)?;
@@ -278,5 +278,5 @@ pub(crate) fn run(request: &BacktestDemand, quiet: bool) -> Result<()> {
         levels: LEVELS.to_vec(),
         series,
     };
-    request.answering.write(None, true, || answer.report(), || answer::json(&answer, "the answer"))
+    checked.write(None, true, || answer.report(), || answer::json(&answer, "the answer"))
 }

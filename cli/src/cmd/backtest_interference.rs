@@ -74,7 +74,7 @@ fn check_slices(request: &BacktestInterference) -> Result<()> {
 }
 
 pub(crate) fn run(request: &BacktestInterference, quiet: bool) -> Result<()> {
-    request.answering.check(&[])?;
+    let checked = request.answering.check("backtest-interference", &[])?;
     let mut title = request.pairs.display().to_string();
     if let Some(profiles) = &request.profiles {
         title += &format!(", {}", profiles.display());
@@ -109,5 +109,5 @@ pub(crate) fn run(request: &BacktestInterference, quiet: bool) -> Result<()> {
         InterferenceAnswer::new(title, table.notes.clone(), seed, splits, None)
     };
     drop(clock);
-    request.answering.write(None, true, || answer.report(), || answer::json(&answer, "the answer"))
+    checked.write(None, true, || answer.report(), || answer::json(&answer, "the answer"))
 }

@@ -15,7 +15,7 @@ use crate::cmd::answer::{self, Answering};
 use crate::cmd::describe;
 use crate::cmd::plan::{self, Nodes};
 use crate::progress::Clock;
-use crate::{early, output, source};
+use crate::{output, source};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -57,8 +57,8 @@ fn window(text: &str) -> Result<i64, String> {
 }
 
 pub(crate) fn run(asked: &BacktestPower, quiet: bool) -> Result<()> {
-    asked.answering.check(&[])?;
-    early::folders([&asked.charts])?;
+    let checked = asked.answering.check("backtest-power", &[])?;
+    asked.answering.replacing.folders([&asked.charts])?;
     let request = asked.demand.request()?;
     let trace = source::open_whole(&asked.sources, &asked.reading, quiet, NODES_OF_ALL)?;
     let services = if asked.service.is_empty() { Service::USUAL.to_vec() } else { asked.service.clone() };
@@ -70,5 +70,5 @@ pub(crate) fn run(asked: &BacktestPower, quiet: bool) -> Result<()> {
     let clock = Clock::new(quiet, "planning window after window");
     let answer = PowerBacktestAnswer::of(&trace, title, &request, asked.windows, &services, &say)?;
     drop(clock);
-    asked.answering.write(asked.charts.as_deref(), quiet, || answer.report(), || answer::json(&answer, "the answer"))
+    checked.write(asked.charts.as_deref(), quiet, || answer.report(), || answer::json(&answer, "the answer"))
 }

@@ -6,25 +6,21 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail};
 use clap::{ArgGroup, Args, ValueEnum};
-use tracecast_analytics::facts::{JobFacts, SizeClass};
+use tracecast_analytics::facts::SizeClass;
 use tracecast_analytics::ingest::SourceFile;
-use tracecast_analytics::report::format;
 use tracecast_analytics::schema::Resource;
-use tracecast_analytics::time::{Window, Written, Zone};
+use tracecast_analytics::time::Written;
 use tracecast_planner::capacity::faults::{CheckpointCosts, FaultLog, MOST_NODES};
 use tracecast_planner::capacity::search::WaitTarget;
-use tracecast_planner::capacity::{AskedOfFaults, CapacityAnswer, CapacityRequest, GrownBy, answer as found, emit};
-use tracecast_planner::replay::answer::Subject;
-use tracecast_planner::replay::growth::{Growth, team::Team};
-use tracecast_planner::replay::input::{Options, last_two, load};
+use tracecast_planner::capacity::{AskedOfFaults, CapacityAnswer, CapacityRequest, answer as found, emit};
 
 use crate::args::{Reading, TIMES, duration, resource};
 use crate::cmd::answer::{self, Answering};
-use crate::cmd::describe;
-use crate::cmd::simulate::{PolicyArguments, given};
+use crate::cmd::plan_jobs::{PlanJobs, PlanOf, PlanTimes};
+use crate::cmd::simulate::{PolicyArguments, growth};
 use crate::exit::Usage;
+use crate::output;
 use crate::progress::Steps;
-use crate::{early, output, source};
 
 /// Why the plan takes no part of the jobs.
 const NEEDED: &str = "jobs that share nodes wait for each other, so a plan of capacity needs them all";
@@ -98,20 +94,13 @@ pub(crate) struct PlanCapacity {
     /// If the trace records no nodes, the command prints a file to start from.
     #[arg(long, value_name = "TOML", help_heading = "Jobs and nodes")]
     pub(crate) cluster: Option<PathBuf>,
-    /// Use jobs submitted at this time or later [default: from the first job]
-    #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, help_heading = "Jobs and nodes")]
-    pub(crate) from: Option<Written>,
-    /// Use only jobs that ran at most this long, such as 90s, 10m, 2h or 7d [default: all]
-    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Jobs and nodes")]
-    pub(crate) max_run: Option<i64>,
     /// Test numbers of nodes on jobs submitted from this time on, each chosen on what was known before [default: a quarter of the time before the end, at most 14 days]
     ///
     /// Earlier windows of the same length are tested as well, as long as each has as much time before it.
     #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, help_heading = "Evaluation")]
     pub(crate) eval_from: Option<Written>,
-    /// Use jobs submitted before this time, where a date includes that day [default: to the last job]
-    #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, help_heading = "Evaluation")]
-    pub(crate) eval_to: Option<Written>,
+    #[command(flatten)]
+    pub(crate) times: PlanTimes,
     #[command(flatten)]
     pub(crate) today: PolicyArguments,
     /// Write the recommended nodes for these, separated by commas: cluster, slurm
@@ -188,59 +177,40 @@ fn target(typed: &[String]) -> Result<WaitTarget> {
     Ok(WaitTarget { all_s, by_class })
 }
 
-/// More work, if it was asked.
-fn growth(asked: &PlanCapacity) -> Result<(Option<Growth>, Option<GrownBy>)> {
-    let read = |path: &PathBuf| -> Result<Vec<Team>> {
-        Ok(Team::parse_file(&path.display().to_string(), &source::text(path)?)?)
-    };
-    let teams = asked.add.as_ref().map(read).transpose()?.unwrap_or_default();
-    if asked.scale.is_none() && teams.is_empty() {
-        return Ok((None, None));
-    }
-    let factor = asked.scale.unwrap_or(1.0);
-    let names = teams.iter().map(|team| team.name.clone()).collect();
-    let growth = Growth::new(factor, teams, asked.draws, asked.today.seed.unwrap_or(1))?;
-    Ok((Some(growth), Some(GrownBy { factor, teams: names, draws: asked.draws })))
-}
-
 pub(crate) fn plan(asked: &PlanCapacity, quiet: bool) -> Result<()> {
-    asked.answering.check(&[])?;
-    early::folders([&asked.emit_to, &asked.charts])?;
-    let times = Window::new(["--eval-from", "--eval-to"], asked.eval_from.as_ref(), asked.eval_to.as_ref())?;
-    let all = Window::new(["--from", "--eval-to"], asked.from.as_ref(), asked.eval_to.as_ref())?;
+    let checked = asked.answering.check("plan-capacity", &[])?;
+    asked.answering.replacing.folders([&asked.emit_to, &asked.charts])?;
     let target = target(&asked.target_p95)?;
-    let (growth, grown) = growth(asked)?;
-    let policy = given(&asked.today).policy(true)?;
+    let growth = growth(asked.scale, asked.add.as_deref(), asked.draws, &asked.today)?;
     let faults = faults(asked)?;
-    let site = asked.cluster.as_deref().map(source::site).transpose()?;
-    let trace = source::open_whole(&asked.sources, &asked.reading, quiet, NEEDED)?;
-    let title = describe::title(&trace, &asked.sources);
-    let zone = Zone::named(&trace.zone)?;
-    let ((eval_from_ms, to_ms), (from_ms, _)) = (times.resolve(&zone)?, all.resolve(&zone)?);
-    let options = Options { from_ms, to_ms, longest_ms: asked.max_run, resource: asked.resource, ..Options::default() };
-    let mut loaded = load(&trace, site.as_ref(), &options)?;
-    let subject = Subject::of(&title, &trace, &loaded);
-    loaded.workload.predicted_s = last_two(&JobFacts::of(&trace), &loaded);
+    let plan = PlanOf {
+        sources: &asked.sources,
+        reading: &asked.reading,
+        cluster: asked.cluster.as_deref(),
+        resource: asked.resource,
+        eval_from: asked.eval_from.as_ref(),
+        times: &asked.times,
+        policy: &asked.today,
+    };
+    let PlanJobs { title, trace, mut loaded, subject, eval_from_ms, policy } = plan.open(NEEDED, quiet)?;
     loaded.notes = subject.notes;
     if asked.emit.contains(&Emit::Slurm) && loaded.resource != Resource::Gpus {
         let what = format!("--emit slurm: the lines count GPUs, and the jobs compete for {}", loaded.resource.many());
         return Err(Usage(what).into());
     }
-    let policy = if asked.today.place.is_some() { policy } else { policy.on(loaded.resource) };
-    let request = CapacityRequest { target, eval_from_ms, policy, growth, grown, faults };
+    let request = CapacityRequest { target, eval_from_ms, policy, growth, faults };
     let steps = Steps::new(quiet, "planning", found::steps(&loaded, &request));
     let answer = CapacityAnswer::of(&trace, &loaded, title, &request, &|| steps.step())?;
     steps.finish();
     if let Some(folder) = &asked.emit_to {
+        let mut files = Vec::new();
         for who in &asked.emit {
-            let (name, content) = match who {
+            files.push(match who {
                 Emit::Cluster => emit::cluster(&answer),
                 Emit::Slurm => emit::slurm(&answer)?,
-            };
-            output::write(&folder.join(name), content.as_bytes())?;
+            });
         }
-        let files = format::counted(asked.emit.len() as u64, "file", "files");
-        output::say(quiet, &format!("tracecast: {files} in {}", folder.display()));
+        output::emitted(folder, &files, quiet)?;
     }
-    asked.answering.write(asked.charts.as_deref(), quiet, || answer.report(), || answer::json(&answer, "the answer"))
+    checked.write(asked.charts.as_deref(), quiet, || answer.report(), || answer::json(&answer, "the answer"))
 }

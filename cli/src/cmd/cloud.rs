@@ -16,7 +16,7 @@ use crate::args::{Reading, duration};
 use crate::cmd::answer::{self, Answering};
 use crate::exit::Usage;
 use crate::progress::{Clock, Steps};
-use crate::{early, output, source};
+use crate::{output, source};
 
 /// Why these commands take no `--where`.
 const NO_JOBS: &str = "the sources hold no jobs, but when spot could be had";
@@ -189,8 +189,8 @@ fn starts(text: &str) -> Result<usize, &'static str> {
 }
 
 pub(crate) fn backtest(asked: &BacktestCloud, quiet: bool) -> Result<()> {
-    asked.answering.check(&[])?;
-    early::folders([&asked.charts])?;
+    let checked = asked.answering.check("backtest-cloud", &[])?;
+    asked.answering.replacing.folders([&asked.charts])?;
     let request = asked.spot.request(None, asked.slack.clone(), asked.starts);
     request.jobs()?;
     let (series, title) = asked.spot.series(quiet)?;
@@ -199,7 +199,7 @@ pub(crate) fn backtest(asked: &BacktestCloud, quiet: bool) -> Result<()> {
     let steps = Steps::new(quiet, "running the job from each start", jobs * request.starts);
     let answer = CloudBacktestAnswer::of(&series, title, &request, &|| steps.step())?;
     steps.finish();
-    asked.answering.write(asked.charts.as_deref(), quiet, || answer.report(), || answer::json(&answer, "the answer"))
+    checked.write(asked.charts.as_deref(), quiet, || answer.report(), || answer::json(&answer, "the answer"))
 }
 
 #[derive(Debug, Args)]
@@ -226,8 +226,8 @@ pub(crate) struct PlanCloud {
 }
 
 pub(crate) fn plan(asked: &PlanCloud, quiet: bool) -> Result<()> {
-    asked.answering.check(&[])?;
-    early::folders([&asked.emit_to])?;
+    let checked = asked.answering.check("plan-cloud", &[])?;
+    asked.answering.replacing.folders([&asked.emit_to])?;
     let request = asked.spot.request(asked.deadline, asked.slack.into_iter().collect(), asked.starts);
     request.jobs()?;
     let (series, title) = asked.spot.series(quiet)?;
@@ -235,10 +235,7 @@ pub(crate) fn plan(asked: &PlanCloud, quiet: bool) -> Result<()> {
     let answer = CloudPlanAnswer::of(&series, title, &request)?;
     drop(clock);
     if let Some(folder) = &asked.emit_to {
-        for (name, content) in sky_pilot(&answer) {
-            output::write(&folder.join(name), content.as_bytes())?;
-        }
-        output::say(quiet, &format!("tracecast: tasks for SkyPilot in {}", folder.display()));
+        output::emitted(folder, &sky_pilot(&answer), quiet)?;
     }
-    asked.answering.write(None, quiet, || answer.report(), || answer::json(&answer, "the answer"))
+    checked.write(None, quiet, || answer.report(), || answer::json(&answer, "the answer"))
 }

@@ -8,6 +8,7 @@ use tracecast_planner::power::decide;
 use tracecast_planner::power::saved::SavedPlan;
 
 use crate::cmd::answer;
+use crate::early::Replacing;
 use crate::{output, source};
 
 /// Invocations that work, for the end of the help.
@@ -41,9 +42,12 @@ pub(crate) struct DecidePower {
     /// Write the answer to a file instead of stdout
     #[arg(long, short, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) replacing: Replacing,
 }
 
 pub(crate) fn run(asked: &DecidePower) -> Result<()> {
+    asked.replacing.files([&asked.out])?;
     let bytes = tracecast_predictors::read_model(&asked.plan)?;
     let plan = SavedPlan::from_bytes(&asked.plan.display().to_string(), &bytes)?;
     let stdin = asked.state.as_os_str() == "-";

@@ -11,7 +11,7 @@ use tracecast_analytics::ingest::MAPPING_FILE;
 use crate::args::{Between, Reading, TIMES};
 use crate::cmd::answer::{self, Answering};
 use crate::progress::Clock;
-use crate::{early, output, source};
+use crate::{output, source};
 
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
@@ -40,8 +40,8 @@ pub(crate) struct Describe {
 }
 
 pub(crate) fn run(request: &Describe, quiet: bool) -> Result<()> {
-    request.answering.check(&[])?;
-    early::folders([&request.charts, &request.tables])?;
+    let checked = request.answering.check("describe", &[])?;
+    request.answering.replacing.folders([&request.charts, &request.tables])?;
     let trace = source::open_between(&request.sources, &request.reading, &request.between, None, quiet)?;
     let clock = Clock::new(quiet, "describing");
     let description = Description::of(&trace);
@@ -52,7 +52,7 @@ pub(crate) fn run(request: &Describe, quiet: bool) -> Result<()> {
         output::say(quiet, &format!("{count} tables written to {}", folder.display()));
     }
     let charts = request.charts.as_deref();
-    request.answering.write(charts, quiet, || description.report(&title), || json(&description))
+    checked.write(charts, quiet, || description.report(&title), || json(&description))
 }
 
 /// The description as JSON, ending in a line end.

@@ -7,7 +7,8 @@ use clap::Args;
 use tracecast_analytics::storage;
 
 use crate::args::{Between, Reading, TIMES};
-use crate::{early, output, source};
+use crate::early::{self, Replacing};
+use crate::{output, source};
 
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
@@ -27,7 +28,7 @@ pub(crate) struct Ingest {
     /// Trace folder to write
     #[arg(long, short, value_name = "FOLDER")]
     pub(crate) out: PathBuf,
-    /// Replace the trace folder if it already exists
+    /// Replace the trace folder if it already exists, and the file of --quarantine
     #[arg(long)]
     pub(crate) force: bool,
     /// Write the rows that could not be used to this file, one JSON object a line
@@ -37,8 +38,8 @@ pub(crate) struct Ingest {
 
 pub(crate) fn run(request: &Ingest, quiet: bool) -> Result<()> {
     output::may_replace(&request.out, request.force)?;
-    early::folder(&request.out)?;
-    early::files([&request.quarantine])?;
+    early::shared_folder(&request.out)?;
+    Replacing { force: request.force }.files([&request.quarantine])?;
     let trace = source::open_between(
         &request.sources,
         &request.reading,

@@ -9,7 +9,8 @@ use tracecast_analytics::ingest;
 use tracecast_analytics::report::{Cell, Column, Report, ReportTable, Section, text};
 
 use crate::args::{Plain, Reading};
-use crate::{early, output, source};
+use crate::early::Replacing;
+use crate::{output, source};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -29,11 +30,13 @@ pub(crate) struct Inspect {
     /// It needs the source itself, as a trace folder does not keep such rows.
     #[arg(long, value_name = "FILE")]
     pub(crate) quarantine: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) replacing: Replacing,
 }
 
 pub(crate) fn run(request: &Inspect, quiet: bool) -> Result<()> {
     request.reading.needs_all_jobs("the ledger counts rows of the source, whatever job they belong to")?;
-    early::files([&request.quarantine])?;
+    request.replacing.files([&request.quarantine])?;
     let trace = source::read(&request.sources, &request.reading, request.quarantine.as_deref(), quiet)?;
     let quality = Quality::of(&trace);
     if request.format == Plain::Json {

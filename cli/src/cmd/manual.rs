@@ -7,7 +7,8 @@ use clap::{Args, CommandFactory as _, ValueEnum as _};
 use clap_complete::Shell;
 
 use super::Arguments;
-use crate::{early, output};
+use crate::early::Replacing;
+use crate::output;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -18,10 +19,12 @@ pub(crate) struct Manual {
     /// Folder into which man/man1 and completions are written
     #[arg(long, short, value_name = "FOLDER")]
     pub(crate) out: PathBuf,
+    #[command(flatten)]
+    pub(crate) replacing: Replacing,
 }
 
 pub(crate) fn run(request: &Manual, quiet: bool) -> Result<()> {
-    early::folder(&request.out)?;
+    request.replacing.folder(&request.out)?;
     let mut files: Vec<(PathBuf, Vec<u8>)> = Vec::new();
     let mut command = Arguments::command();
     command.build();

@@ -16,6 +16,7 @@ mod ingest;
 mod inspect;
 mod manual;
 mod plan;
+mod plan_jobs;
 mod predict;
 mod predict_interference;
 #[cfg(feature = "query")]

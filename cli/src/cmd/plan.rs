@@ -20,7 +20,7 @@ use crate::args::{NODES_OF_ALL, Reading, TIMES};
 use crate::cmd::answer::{self, Answering};
 use crate::cmd::{backtest_demand, capacity, cloud, describe, queues, sharing};
 use crate::progress::Clock;
-use crate::{early, output, source};
+use crate::{output, source};
 
 /// What to plan.
 #[derive(Debug, Subcommand)]
@@ -254,8 +254,8 @@ pub(crate) fn run(asked: &PlanPower, quiet: bool) -> Result<()> {
         bail!("--emit slurm writes a diff of the site's slurm.conf; name that file with --slurm-conf");
     }
     // What was typed and the files that were named, before the trace is read.
-    asked.answering.check(&[&asked.save])?;
-    early::folders([&asked.charts, &asked.emit_to])?;
+    let checked = asked.answering.check("plan-power", &[&asked.save])?;
+    asked.answering.replacing.folders([&asked.charts, &asked.emit_to])?;
     let request = asked.request()?;
     emitting(asked)?;
     if let (Some(folder), Some(conf)) = (&asked.emit_to, &asked.slurm_conf)
@@ -274,7 +274,7 @@ pub(crate) fn run(asked: &PlanPower, quiet: bool) -> Result<()> {
         say(&format!("plan written to {}", path.display()));
     }
     emit(asked, &answer, quiet)?;
-    asked.answering.write(asked.charts.as_deref(), quiet, || answer.report(), || answer::json(&answer, "the answer"))
+    checked.write(asked.charts.as_deref(), quiet, || answer.report(), || answer::json(&answer, "the answer"))
 }
 
 impl PlanPower {

@@ -14,12 +14,13 @@ use tracecast_predictors::output::{self as rows, PredictionRows};
 use tracecast_predictors::slurm::{self, Comment, LimitTest, ScriptOptions, TimeLimit};
 use tracecast_predictors::timeline::Timeline;
 
-use crate::args::Reading;
+use crate::args::{Reading, extension};
 use crate::cmd::predict_interference;
 use crate::cmd::train::{self, Choosing};
+use crate::early::{self, Replacing};
 use crate::exit::Usage;
 use crate::progress::Clock;
-use crate::{early, output, source};
+use crate::{output, source};
 
 /// What to predict: how long jobs run, unless something else is named.
 #[derive(Debug, Args)]
@@ -96,9 +97,11 @@ pub(crate) struct PredictDuration {
     /// Form in which the predictions are written, one row a job
     #[arg(long, value_enum, default_value_t = RowForm::Csv, help_heading = "Answer")]
     pub(crate) format: RowForm,
-    /// Write the predictions to a file instead of stdout
-    #[arg(long, short, value_name = "FILE", help_heading = "Answer")]
+    /// Write the predictions to a file instead of stdout; FOLDER/ writes it there under the name of the command
+    #[arg(long, short, value_name = "FILE|FOLDER/", help_heading = "Answer")]
     pub(crate) out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) replacing: Replacing,
     /// Write the Slurm plugin job_submit.lua and its table of predictions into this folder
     #[arg(long, value_name = "FOLDER", help_heading = "Answer")]
     pub(crate) slurm: Option<PathBuf>,
@@ -168,8 +171,14 @@ pub(crate) fn run(request: &Predict, quiet: bool) -> Result<()> {
 }
 
 fn durations(request: &PredictDuration, quiet: bool) -> Result<()> {
-    early::files([&request.out, &request.textfile])?;
-    early::folders([&request.slurm])?;
+    let out = early::named(request.out.as_deref(), || format!("predict.{}", extension(&request.format)));
+    request.replacing.files([&out])?;
+    // Whoever reads this file expects it to be written again and again.
+    Replacing { force: true }.files([&request.textfile])?;
+    if let Some(folder) = &request.slurm {
+        // Slurm's own, where the table is brought up to date.
+        early::shared_folder(folder)?;
+    }
     let script = request.slurm.as_ref().map(|folder| script(request, folder)).transpose()?;
     let mut predictor = load(&request.model)?;
     let trace = source::open(&request.sources, &request.reading, None, quiet)?;
@@ -235,7 +244,7 @@ fn durations(request: &PredictDuration, quiet: bool) -> Result<()> {
         RowForm::Parquet => rows.parquet()?,
         RowForm::Arrow => rows.arrow_ipc()?,
     };
-    output::bytes(&bytes, request.out.as_deref())
+    output::bytes(&bytes, out.as_deref())
 }
 
 /// What the test of limits found, for people.

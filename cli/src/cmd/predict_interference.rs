@@ -3,14 +3,17 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use clap::{Args, ValueEnum};
 use tracecast_analytics::report;
 use tracecast_predictors::interference::predictor::{SharingJob, SharingPredictor};
 use tracecast_predictors::interference::share::{self, SharingAnswer, SharingLimits};
 
+use crate::args::extension;
+use crate::cmd::answer;
+use crate::early::{self, Replacing};
 use crate::exit::Usage;
-use crate::{early, output};
+use crate::output;
 
 /// Form of the answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -70,9 +73,11 @@ pub(crate) struct PredictInterference {
     /// Form in which the answer is written
     #[arg(long, value_enum, default_value_t = CoupleForm::Table, help_heading = "Answer")]
     pub(crate) format: CoupleForm,
-    /// Write the answer to a file instead of stdout
-    #[arg(long, short, value_name = "FILE", help_heading = "Answer")]
+    /// Write the answer to a file instead of stdout; FOLDER/ writes it there under the name of the command
+    #[arg(long, short, value_name = "FILE|FOLDER/", help_heading = "Answer")]
     pub(crate) out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) replacing: Replacing,
 }
 
 /// The predictor in a file.
@@ -82,7 +87,9 @@ pub(crate) fn load(path: &Path) -> Result<Arc<SharingPredictor>> {
 }
 
 pub(crate) fn run(request: &PredictInterference, quiet: bool) -> Result<()> {
-    early::files([&request.out])?;
+    let out = early::named(request.out.as_deref(), || format!("predict-interference.{}", extension(&request.format)));
+    request.replacing.files([&out])?;
+    let out = out.as_deref();
     let limits = request.limits.checked()?;
     let predictor = load(&request.model)?;
     let mut notes = Vec::new();
@@ -106,20 +113,16 @@ pub(crate) fn run(request: &PredictInterference, quiet: bool) -> Result<()> {
         }
         share::rank(&mut pairs);
     }
-    let answer = SharingAnswer::new(&predictor, limits, pairs);
+    let found = SharingAnswer::new(&predictor, limits, pairs);
     match request.format {
         CoupleForm::Table => {
-            let text = report::text::render(&answer.report(notes), output::width(request.out.as_deref()));
-            output::text(&text, request.out.as_deref())
+            let text = report::text::render(&found.report(notes), output::width(out));
+            output::text(&text, out)
         }
         CoupleForm::Csv => {
             notes.iter().for_each(|note| output::say(quiet, &format!("tracecast: {note}")));
-            output::bytes(&answer.csv()?, request.out.as_deref())
+            output::bytes(&found.csv()?, out)
         }
-        CoupleForm::Json => {
-            let mut text = serde_json::to_string_pretty(&answer).context("write the answer as JSON")?;
-            text.push('\n');
-            output::text(&text, request.out.as_deref())
-        }
+        CoupleForm::Json => output::text(&answer::json(&found, "the answer")?, out),
     }
 }

@@ -10,11 +10,12 @@ use serde::Serialize;
 use tracecast_analytics::query::{QueryAnswer, Tables, listing};
 use tracecast_analytics::report::text;
 
-use crate::args::Reading;
+use crate::args::{Reading, extension};
 use crate::cmd::answer;
+use crate::early::{self, Replacing};
 use crate::exit::Usage;
 use crate::progress::Clock;
-use crate::{early, output, source};
+use crate::{output, source};
 
 /// Form of the rows of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -66,33 +67,37 @@ pub(crate) struct Query {
     /// Most rows that the table form shows; the other forms hold all
     #[arg(long, value_name = "N", default_value_t = 100, help_heading = "Answer")]
     pub(crate) rows: usize,
-    /// Write the answer to a file instead of stdout
-    #[arg(long, short, value_name = "FILE", help_heading = "Answer")]
+    /// Write the answer to a file instead of stdout; FOLDER/ writes it there under the name of the command
+    #[arg(long, short, value_name = "FILE|FOLDER/", help_heading = "Answer")]
     pub(crate) out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) replacing: Replacing,
 }
 
 pub(crate) fn run(request: &Query, threads: Option<NonZeroUsize>, quiet: bool) -> Result<()> {
     with_threads(threads)?;
-    early::files([&request.out])?;
     let (sources, sql) = parts(request)?;
     let form = form(request);
+    let out = early::named(request.out.as_deref(), || format!("query.{}", extension(&form)));
+    request.replacing.files([&out])?;
+    let out = out.as_deref();
     if sql.is_none() && !matches!(form, Rows::Table | Rows::Json) {
         let what = "there is no query; the list of tables is written as --format table or json";
         return Err(Usage(what.to_owned()).into());
     }
     let binary = matches!(form, Rows::Parquet | Rows::Arrow) && !request.explain;
-    if binary && request.out.is_none() && std::io::stdout().is_terminal() {
+    if binary && out.is_none() && std::io::stdout().is_terminal() {
         return Err(Usage("this form is not for a terminal; name a file with --out".to_owned()).into());
     }
     let tables = tables(&sources, request, quiet)?;
-    let Some(sql) = sql else { return list(&tables, form, request) };
+    let Some(sql) = sql else { return list(&tables, form, out) };
     if request.explain {
-        return output::text(&format!("{}\n", tables.explain(&sql)?.trim_end()), request.out.as_deref());
+        return output::text(&format!("{}\n", tables.explain(&sql)?.trim_end()), out);
     }
     let clock = Clock::new(quiet, "asking");
     let answer = tables.ask(&sql)?;
     drop(clock);
-    write(&answer, form, request)
+    write(&answer, form, request.rows, out)
 }
 
 /// polars takes the number of its threads from the environment alone, when its first thread starts: the program begins anew with it.
@@ -177,7 +182,7 @@ fn tables(sources: &[PathBuf], request: &Query, quiet: bool) -> Result<Tables> {
 }
 
 /// The tables and columns that there are.
-fn list(tables: &Tables, form: Rows, request: &Query) -> Result<()> {
+fn list(tables: &Tables, form: Rows, out: Option<&Path>) -> Result<()> {
     #[derive(Serialize)]
     struct Listed<'a> {
         zone: &'a str,
@@ -188,7 +193,7 @@ fn list(tables: &Tables, form: Rows, request: &Query) -> Result<()> {
     let text = match form {
         Rows::Json => answer::json(&Listed { zone, tables: &listed }, "the list of tables")?,
         _ => {
-            let terminal = output::width(request.out.as_deref());
+            let terminal = output::width(out);
             let shown: Vec<String> =
                 listing::tables(&listed).iter().map(|table| text::table(table, terminal)).collect();
             format!(
@@ -197,16 +202,15 @@ fn list(tables: &Tables, form: Rows, request: &Query) -> Result<()> {
             )
         }
     };
-    output::text(&text, request.out.as_deref())
+    output::text(&text, out)
 }
 
 /// Writes the rows. A file holds all of them in every form.
-fn write(answer: &QueryAnswer, form: Rows, request: &Query) -> Result<()> {
-    let out = request.out.as_deref();
+fn write(answer: &QueryAnswer, form: Rows, most_rows: usize, out: Option<&Path>) -> Result<()> {
     let mut bytes = Vec::new();
     let lines = match form {
         Rows::Table => {
-            let most = if out.is_some() { usize::MAX } else { request.rows };
+            let most = if out.is_some() { usize::MAX } else { most_rows };
             return output::text(&text::table(&answer.table(most), output::width(out)), out);
         }
         Rows::Csv => answer.write_csv(&mut bytes),

@@ -4,22 +4,18 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use tracecast_analytics::facts::JobFacts;
-use tracecast_analytics::report::format;
 use tracecast_analytics::schema::Resource;
-use tracecast_analytics::time::{Window, Written, Zone};
+use tracecast_analytics::time::Written;
 use tracecast_planner::queues::emit::{self, GPU_RESOURCE};
 use tracecast_planner::queues::{QueuesAnswer, QueuesRequest, search};
-use tracecast_planner::replay::answer::Subject;
-use tracecast_planner::replay::input::{Options, last_two, load};
 
-use crate::args::{Reading, TIMES, duration, resource};
+use crate::args::{Reading, TIMES, resource};
 use crate::cmd::answer::{self, Answering};
-use crate::cmd::describe;
-use crate::cmd::simulate::{PolicyArguments, given, predictions};
+use crate::cmd::plan_jobs::{PlanJobs, PlanOf, PlanTimes};
+use crate::cmd::simulate::{PolicyArguments, predictions};
 use crate::exit::Usage;
+use crate::output;
 use crate::progress::Steps;
-use crate::{early, output, source};
 
 /// Why the plan takes no part of the jobs.
 const NEEDED: &str = "jobs that share nodes wait for each other, so a plan of queues needs them all";
@@ -34,6 +30,10 @@ pub(crate) enum Emit {
     Slurm,
     /// Kueue (Kubernetes): ClusterQueues in a cohort
     Kueue,
+    /// NVIDIA's KAI scheduler (Kubernetes): Queues
+    Kai,
+    /// Volcano (Kubernetes): Queues, for its capacity plugin
+    Volcano,
 }
 
 #[derive(Debug, Args)]
@@ -63,21 +63,14 @@ pub(crate) struct PlanQueues {
     /// its user and name on average.
     #[arg(long, value_name = "CSV", help_heading = "Jobs and nodes")]
     pub(crate) predictions: Option<PathBuf>,
-    /// Use jobs submitted at this time or later [default: from the first job]
-    #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, help_heading = "Jobs and nodes")]
-    pub(crate) from: Option<Written>,
-    /// Use only jobs that ran at most this long, such as 90s, 10m, 2h or 7d [default: all]
-    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Jobs and nodes")]
-    pub(crate) max_run: Option<i64>,
     /// Choose on jobs submitted before this time, and test on those after it [default: when two thirds of the jobs are submitted]
     #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, help_heading = "Evaluation")]
     pub(crate) eval_from: Option<Written>,
-    /// Use jobs submitted before this time, where a date includes that day [default: to the last job]
-    #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, help_heading = "Evaluation")]
-    pub(crate) eval_to: Option<Written>,
+    #[command(flatten)]
+    pub(crate) times: PlanTimes,
     #[command(flatten)]
     pub(crate) today: PolicyArguments,
-    /// Write the configuration of these, separated by commas: slurm, kueue
+    /// Write the configuration of these, separated by commas: slurm, kueue, kai, volcano
     #[arg(
         long,
         value_enum,
@@ -104,21 +97,19 @@ pub(crate) struct PlanQueues {
 }
 
 pub(crate) fn plan(asked: &PlanQueues, quiet: bool) -> Result<()> {
-    asked.answering.check(&[])?;
-    early::folders([&asked.emit_to, &asked.charts])?;
-    let times = Window::new(["--eval-from", "--eval-to"], asked.eval_from.as_ref(), asked.eval_to.as_ref())?;
-    let all = Window::new(["--from", "--eval-to"], asked.from.as_ref(), asked.eval_to.as_ref())?;
-    let today = given(&asked.today).policy(true)?;
-    let site = asked.cluster.as_deref().map(source::site).transpose()?;
+    let checked = asked.answering.check("plan-queues", &[])?;
+    asked.answering.replacing.folders([&asked.emit_to, &asked.charts])?;
     let predictions = predictions(asked.predictions.as_deref())?;
-    let trace = source::open_whole(&asked.sources, &asked.reading, quiet, NEEDED)?;
-    let title = describe::title(&trace, &asked.sources);
-    let zone = Zone::named(&trace.zone)?;
-    let ((eval_from_ms, to_ms), (from_ms, _)) = (times.resolve(&zone)?, all.resolve(&zone)?);
-    let options = Options { from_ms, to_ms, longest_ms: asked.max_run, resource: asked.resource, ..Options::default() };
-    let mut loaded = load(&trace, site.as_ref(), &options)?;
-    let mut subject = Subject::of(&title, &trace, &loaded);
-    loaded.workload.predicted_s = last_two(&JobFacts::of(&trace), &loaded);
+    let plan = PlanOf {
+        sources: &asked.sources,
+        reading: &asked.reading,
+        cluster: asked.cluster.as_deref(),
+        resource: asked.resource,
+        eval_from: asked.eval_from.as_ref(),
+        times: &asked.times,
+        policy: &asked.today,
+    };
+    let PlanJobs { title, trace, mut loaded, mut subject, eval_from_ms, policy: today } = plan.open(NEEDED, quiet)?;
     match predictions {
         Some(column) => {
             let (values, matched) = column.of(&loaded)?;
@@ -134,7 +125,6 @@ pub(crate) fn plan(asked: &PlanQueues, quiet: bool) -> Result<()> {
         let what = format!("--emit: the files count GPUs, and the jobs compete for {}", loaded.resource.many());
         return Err(Usage(what).into());
     }
-    let today = if asked.today.place.is_some() { today } else { today.on(loaded.resource) };
     loaded.notes = subject.notes;
     let request = QueuesRequest { eval_from_ms, today };
     let steps = Steps::new(quiet, "replaying", search::replays(&loaded, &request.today));
@@ -146,13 +136,11 @@ pub(crate) fn plan(asked: &PlanQueues, quiet: bool) -> Result<()> {
             files.extend(match who {
                 Emit::Slurm => emit::slurm(&answer, &asked.slurm_nodes)?,
                 Emit::Kueue => emit::kueue(&answer, &asked.gpu_resource)?,
+                Emit::Kai => emit::kai(&answer)?,
+                Emit::Volcano => emit::volcano(&answer, &asked.gpu_resource)?,
             });
         }
-        for (name, content) in &files {
-            output::write(&folder.join(name), content.as_bytes())?;
-        }
-        let files = format::counted(files.len() as u64, "file", "files");
-        output::say(quiet, &format!("tracecast: {files} in {}", folder.display()));
+        output::emitted(folder, &files, quiet)?;
     }
-    asked.answering.write(asked.charts.as_deref(), quiet, || answer.report(), || answer::json(&answer, "the answer"))
+    checked.write(asked.charts.as_deref(), quiet, || answer.report(), || answer::json(&answer, "the answer"))
 }

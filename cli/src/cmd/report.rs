@@ -1,6 +1,6 @@
 //! `tracecast report`: what to change, what was found and where the energy went in one HTML file; the same as JSON.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use clap::Args;
@@ -9,8 +9,9 @@ use tracecast_planner::advice::{self, ReportRequest};
 
 use crate::args::{Between, Reading, TIMES};
 use crate::cmd::{answer, describe};
+use crate::early::Replacing;
 use crate::progress::Clock;
-use crate::{early, output, source};
+use crate::{output, source};
 
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
@@ -26,9 +27,11 @@ pub(crate) struct Report {
     pub(crate) reading: Reading,
     #[command(flatten)]
     pub(crate) between: Between,
-    /// Folder into which report.html and report.json are written
-    #[arg(long, short, value_name = "FOLDER", default_value = "tracecast-report")]
-    pub(crate) out: PathBuf,
+    /// Folder into which report.html and report.json are written [default: tracecast-report, where the last report is replaced]
+    #[arg(long, short, value_name = "FOLDER")]
+    pub(crate) out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) replacing: Replacing,
     /// Title of the report [default: the name of the source]
     #[arg(long)]
     pub(crate) title: Option<String>,
@@ -40,7 +43,12 @@ pub(crate) struct Report {
 }
 
 pub(crate) fn run(request: &Report, quiet: bool) -> Result<()> {
-    early::folder(&request.out)?;
+    // The usual place is the command's own.
+    let replacing = Replacing { force: request.replacing.force || request.out.is_none() };
+    let folder = request.out.as_deref().unwrap_or(Path::new("tracecast-report"));
+    let (page, file) = (folder.join("report.html"), folder.join("report.json"));
+    replacing.file(&page)?;
+    replacing.file(&file)?;
     let bundled = request.sources.is_empty();
     let sources = if bundled { vec![source::sample()?] } else { request.sources.clone() };
     let trace = source::open_between(&sources, &request.reading, &request.between, None, quiet)?;
@@ -54,7 +62,6 @@ pub(crate) fn run(request: &Report, quiet: bool) -> Result<()> {
     let (document, data) = advice::report(&trace, &asked)?;
     drop(clock);
     let html = report::html::render(&document).context("draw the report")?;
-    let (page, file) = (request.out.join("report.html"), request.out.join("report.json"));
     let json = answer::json(&data, "the report's data")?;
     output::write_all(&[(&page, html.as_bytes()), (&file, json.as_bytes())])?;
     let mut text = report::text::brief(&document, output::terminal());

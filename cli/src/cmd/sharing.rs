@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use tracecast_analytics::report::format;
 use tracecast_analytics::time::{Written, Zone};
 use tracecast_planner::queues::emit::GPU_RESOURCE;
 use tracecast_planner::sharing::emit::{self, Means, SharingSite};
@@ -16,7 +15,7 @@ use crate::cmd::answer::{self, Answering};
 use crate::cmd::describe;
 use crate::cmd::predict_interference::Limits;
 use crate::progress::Clock;
-use crate::{early, output, source};
+use crate::{output, source};
 
 /// Why the plan takes no part of the jobs.
 const NEEDED: &str = "jobs that share GPUs wait for each other, so a plan of sharing needs them all";
@@ -117,8 +116,8 @@ pub(crate) struct PlanSharing {
 }
 
 pub(crate) fn plan(asked: &PlanSharing, quiet: bool) -> Result<()> {
-    asked.answering.check(&[])?;
-    early::folders([&asked.emit_to])?;
+    let checked = asked.answering.check("plan-sharing", &[])?;
+    asked.answering.replacing.folders([&asked.emit_to])?;
     let limits = asked.limits.checked()?;
     let table = read::sharing(&asked.pairs, asked.profiles.as_deref())?;
     let trace = source::open_whole(&asked.sources, &asked.reading, quiet, NEEDED)?;
@@ -137,7 +136,7 @@ pub(crate) fn plan(asked: &PlanSharing, quiet: bool) -> Result<()> {
     let answer = SharingPlanAnswer::of(&trace, &table, title, &request, &|| {})?;
     drop(clock);
     let emitted = asked.emit(&answer, quiet);
-    asked.answering.write(None, quiet, || answer.report(), || answer::json(&answer, "the answer"))?;
+    checked.write(None, quiet, || answer.report(), || answer::json(&answer, "the answer"))?;
     // Who asked for files and gets none has an answer all the same.
     emitted
 }
@@ -159,11 +158,6 @@ impl PlanSharing {
                 EmitSharing::Kubernetes => emit::kubernetes(answer, &site)?,
             });
         }
-        for (name, content) in &files {
-            output::write(&folder.join(name), content.as_bytes())?;
-        }
-        let files = format::counted(files.len() as u64, "file", "files");
-        output::say(quiet, &format!("tracecast: {files} in {}", folder.display()));
-        Ok(())
+        output::emitted(folder, &files, quiet)
     }
 }

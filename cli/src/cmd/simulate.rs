@@ -9,11 +9,11 @@ use clap::{ArgGroup, Args};
 use tracecast_analytics::schema::Resource;
 use tracecast_analytics::time::Written;
 use tracecast_analytics::time::Zone;
-use tracecast_planner::replay::answer::{Answer, Subject};
+use tracecast_planner::replay::answer::Subject;
 use tracecast_planner::replay::growth::{Growth, team::Team};
 use tracecast_planner::replay::input::{Column, Loaded, Matched, Options, load};
 use tracecast_planner::replay::shard::{self, Shard, Stored};
-use tracecast_planner::replay::study::{self, Named, Study};
+use tracecast_planner::replay::study::{self, Named, OtherCluster, Study};
 use tracecast_planner::replay::{Scenario, output as csv_output};
 use tracecast_planner::sim::{Compat, Estimate, Order, Policy, Schedule};
 
@@ -221,7 +221,7 @@ pub(crate) struct ComparisonArguments {
     /// Policies to compare on the same jobs, such as fifo,sjf/easy,qssf, or a file of scenarios (TOML)
     ///
     /// A policy is ORDER, ORDER/SCAN or ORDER/SCAN/ESTIMATE. Each `[[scenario]]` of the file has a name, and may set order, scan, place, preempt, estimate, interval, depth, checkpoint, tenants,
-    /// compat and seed. What a scenario or an order leaves open comes from the other options.
+    /// compat and seed, and cluster: a cluster file, whose path begins at the folder of the scenarios. What a scenario or an order leaves open comes from the other options.
     #[arg(long, value_name = "POLICIES|TOML", conflicts_with = "order")]
     pub(crate) compare: Option<String>,
     /// Policy that the cluster had: ORDER, ORDER/SCAN or ORDER/SCAN/ESTIMATE [default: fifo/strict/true]
@@ -244,14 +244,20 @@ pub(crate) struct ComparisonArguments {
 }
 
 pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
-    request.answering.check(&[&request.schedule])?;
-    early::folders([&request.charts, &request.comparison.results])?;
+    let checked = request.answering.check("simulate", &[&request.schedule])?;
+    request.answering.replacing.folders([&request.charts])?;
+    if let Some(folder) = &request.comparison.results {
+        // The tasks of a job array write into one folder.
+        early::shared_folder(folder)?;
+    }
     let window = window(&request.jobs.from, &request.jobs.to)?;
     let shard = request.comparison.shard.as_deref().map(str::parse::<Shard>).transpose()?;
-    let scenarios = scenarios(request)?;
+    let (scenarios, clusters) = scenarios(request)?;
     let recorded = recorded(request, &scenarios)?;
-    let growth = growth(request)?;
+    let Jobs { scale, add, draws, .. } = &request.jobs;
+    let growth = growth(*scale, add.as_deref(), *draws, &request.policy)?;
     let site = request.jobs.cluster.as_deref().map(source::site).transpose()?;
+    let sites = clusters.iter().map(|path| source::site(path)).collect::<Result<Vec<_>>>()?;
     let files = files(request)?;
     let trace = source::open_whole(&request.sources, &request.reading, quiet, NEEDED)?;
     let title = describe::title(&trace, &request.sources);
@@ -268,6 +274,15 @@ pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
     let mut loaded = load(&trace, site.as_ref(), &options)?;
     let columns = columns(files, &mut loaded)?;
     let mut subject = Subject::of(&title, &trace, &loaded);
+    let mut others = Vec::with_capacity(sites.len());
+    for (path, site) in clusters.iter().zip(&sites) {
+        let name = path.display().to_string();
+        let jobs = load(&trace, Some(site), &options).with_context(|| format!("{name}, the cluster of a scenario"))?;
+        let other = OtherCluster::new(name, jobs, &loaded)?;
+        let new = other.loaded.notes.iter().filter(|note| !loaded.notes.contains(note));
+        subject.notes.extend(new.map(|note| format!("{}: {note}", other.name)));
+        others.push(other);
+    }
     drop(trace);
     for (name, matched) in columns {
         subject.note_column(name, matched);
@@ -275,7 +290,7 @@ pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
     let placed = request.policy.place.is_some();
     let scenarios = scenarios.into_iter().map(|named| named.on(loaded.resource, placed)).collect();
     let recorded = if placed { recorded } else { recorded.on(loaded.resource) };
-    let study = Study::new(&loaded, scenarios, recorded, request.comparison.compare.is_some())?;
+    let study = Study::new(&loaded, scenarios, recorded, request.comparison.compare.is_some(), others)?;
     if let Some(shard) = shard {
         return write_shard(request, &study, shard, quiet);
     }
@@ -288,10 +303,10 @@ pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
             (schedules.into_iter().flatten().collect(), seconds)
         }
     };
-    if let (Some(path), Some(schedule)) = (&request.schedule, schedules.first()) {
+    if let (Some(path), Some(schedule), Some(named)) = (&request.schedule, schedules.first(), study.scenarios.first()) {
         let mut bytes = Vec::new();
-        csv_output::write_csv(&mut bytes, &loaded.workload, &loaded.cluster, schedule, &loaded.keys)
-            .context("write the schedule as CSV")?;
+        let Loaded { workload, cluster, keys, .. } = study.loaded_of(named);
+        csv_output::write_csv(&mut bytes, workload, cluster, schedule, keys).context("write the schedule as CSV")?;
         output::write(path, &bytes)?;
     }
     let mut found = study.answer(subject, &schedules, seconds)?;
@@ -300,24 +315,23 @@ pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
         found.growth = Some(study.grow(&found, &growth, || steps.step())?);
         steps.finish();
     }
-    answer(request, &found, quiet)
-}
-
-fn answer(request: &Simulate, answer: &Answer, quiet: bool) -> Result<()> {
-    request.answering.write(request.charts.as_deref(), quiet, || answer.report(), || answer::json(answer, "the answer"))
+    checked.write(request.charts.as_deref(), quiet, || found.report(), || answer::json(&found, "the answer"))
 }
 
 /// More work, if it was asked.
-fn growth(request: &Simulate) -> Result<Option<Growth>> {
-    let Jobs { scale, add, draws, .. } = &request.jobs;
-    let read = |path: &PathBuf| -> Result<Vec<Team>> {
-        Ok(Team::parse_file(&path.display().to_string(), &source::text(path)?)?)
-    };
-    let teams = add.as_ref().map(read).transpose()?.unwrap_or_default();
+pub(crate) fn growth(
+    scale: Option<f64>,
+    add: Option<&Path>,
+    draws: u64,
+    policy: &PolicyArguments,
+) -> Result<Option<Growth>> {
+    let read =
+        |path: &Path| -> Result<Vec<Team>> { Ok(Team::parse_file(&path.display().to_string(), &source::text(path)?)?) };
+    let teams = add.map(read).transpose()?.unwrap_or_default();
     if scale.is_none() && teams.is_empty() {
         return Ok(None);
     }
-    Ok(Some(Growth::new(scale.unwrap_or(1.0), teams, *draws, request.policy.seed.unwrap_or(1))?))
+    Ok(Some(Growth::new(scale.unwrap_or(1.0), teams, draws, policy.seed.unwrap_or(1))?))
 }
 
 /// The switches as they were typed.
@@ -335,11 +349,12 @@ pub(crate) fn given(policy: &PolicyArguments) -> Scenario {
         tenants: policy.tenants.clone(),
         compat: policy.compat.clone(),
         seed: policy.seed,
+        cluster: None,
     }
 }
 
-/// The scenarios asked for.
-fn scenarios(request: &Simulate) -> Result<Vec<Named>> {
+/// The scenarios asked for, and the cluster files that they name.
+fn scenarios(request: &Simulate) -> Result<(Vec<Named>, Vec<PathBuf>)> {
     let predictions = request.jobs.predictions.is_some();
     // What the cluster had is what is replayed, but for what is asked for.
     let mut recorded = recorded_switches(request)?;
@@ -361,6 +376,8 @@ fn scenarios(request: &Simulate) -> Result<Vec<Named>> {
         Some(list) => Scenario::parse_list(list)?.into_iter().map(|scenario| scenario.or(&given)).collect(),
     };
     let mut named: Vec<Named> = Vec::new();
+    let mut clusters: Vec<PathBuf> = Vec::new();
+    let folder = request.comparison.compare.as_deref().and_then(|file| Path::new(file).parent());
     for scenario in asked {
         let policy = scenario.policy(predictions)?;
         let oracle = policy.order == Order::Qssf && policy.estimate == Estimate::True;
@@ -373,9 +390,15 @@ fn scenarios(request: &Simulate) -> Result<Vec<Named>> {
             let what = format!("two of the policies to compare are called `{name}`; give each its own name");
             return Err(Usage(what).into());
         }
-        named.push(Named { name, policy });
+        let cluster = scenario.cluster.map(|file| folder.unwrap_or(Path::new("")).join(file)).map(|path| {
+            clusters.iter().position(|known| *known == path).unwrap_or_else(|| {
+                clusters.push(path);
+                clusters.len() - 1
+            })
+        });
+        named.push(Named { name, policy, cluster });
     }
-    Ok(named)
+    Ok((named, clusters))
 }
 
 /// What is said of the policy the cluster had: order, scan and estimate.

@@ -13,9 +13,10 @@ use tracecast_predictors::duration::backtest::BacktestOptions;
 use tracecast_predictors::duration::predictor::Predictor;
 use tracecast_predictors::timeline::{self, Timeline};
 
-use crate::args::{Reading, TIMES, resource};
+use crate::args::{Between, Reading, TIMES, resource, window};
+use crate::early::Replacing;
 use crate::progress::Clock;
-use crate::{early, output, source};
+use crate::{output, source};
 
 /// One invocation that works, for the end of the help.
 const EXAMPLE: &str = "\
@@ -32,6 +33,11 @@ pub(crate) struct TrainDuration {
     pub(crate) reading: Reading,
     #[command(flatten)]
     pub(crate) learning: Learning,
+    /// Learn only from jobs that were submitted at this time or later [default: from the first job]
+    ///
+    /// For a trace in which old jobs are unlike those of today.
+    #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true)]
+    pub(crate) from: Option<Written>,
     /// Learn only from what happened before this time, where a date includes that day [default: to the end]
     ///
     /// The model can then predict the later jobs, and be compared with how long they ran.
@@ -40,6 +46,8 @@ pub(crate) struct TrainDuration {
     /// Model file to write
     #[arg(long, short, value_name = "FILE")]
     pub(crate) out: PathBuf,
+    #[command(flatten)]
+    pub(crate) replacing: Replacing,
     /// Also write the boosted trees into this folder, in the JSON form of XGBoost
     #[arg(long, value_name = "FOLDER")]
     pub(crate) xgboost: Option<PathBuf>,
@@ -93,9 +101,12 @@ pub(crate) enum Ignored {
 const NAMED: usize = 8;
 
 pub(crate) fn run(request: &TrainDuration, quiet: bool) -> Result<()> {
-    early::file(&request.out)?;
-    early::folders([&request.xgboost])?;
-    let trace = source::open(&request.sources, &request.reading, None, quiet)?;
+    request.replacing.file(&request.out)?;
+    request.replacing.folders([&request.xgboost])?;
+    window(&request.from, &request.to)?;
+    // The end is cut below: of a job that still ran then, the end is not known.
+    let since = Between { from: request.from.clone(), to: None };
+    let trace = source::open_between(&request.sources, &request.reading, &since, None, quiet)?;
     let timeline = Timeline::of(&trace, which(&request.learning.choosing))?;
     let timeline = match &request.to {
         Some(to) => timeline.until(to.end_ms(&Zone::named(&trace.zone)?)?)?,

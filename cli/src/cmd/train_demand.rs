@@ -12,10 +12,11 @@ use tracecast_predictors::demand::gather;
 use tracecast_predictors::demand::predictor::{self, DemandPredictor, Gathering as Kept};
 use tracecast_predictors::timeline::{self, Timeline};
 
-use crate::args::{DEMAND_OF_ALL, Reading};
+use crate::args::{DEMAND_OF_ALL, Reading, extension};
 use crate::cmd::backtest_demand::{self, Gathering, Learning};
+use crate::early::{self, Replacing};
 use crate::progress::Clock;
-use crate::{early, output, source};
+use crate::{output, source};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -34,6 +35,8 @@ pub(crate) struct TrainDemand {
     /// Model file to write
     #[arg(long, short, value_name = "FILE")]
     pub(crate) out: PathBuf,
+    #[command(flatten)]
+    pub(crate) replacing: Replacing,
 }
 
 /// Form of a forecast.
@@ -64,13 +67,15 @@ pub(crate) struct Forecast {
     /// Form in which the forecast is written
     #[arg(long, value_enum, default_value_t = ForecastForm::Csv, help_heading = "Answer")]
     pub(crate) format: ForecastForm,
-    /// Write the forecast to a file instead of stdout
-    #[arg(long, short, value_name = "FILE", help_heading = "Answer")]
+    /// Write the forecast to a file instead of stdout; FOLDER/ writes it there under the name of the command
+    #[arg(long, short, value_name = "FILE|FOLDER/", help_heading = "Answer")]
     pub(crate) out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) replacing: Replacing,
 }
 
 pub(crate) fn run(request: &TrainDemand, quiet: bool) -> Result<()> {
-    early::file(&request.out)?;
+    request.replacing.file(&request.out)?;
     let trace = source::open_whole(&request.sources, &request.reading, quiet, DEMAND_OF_ALL)?;
     let (gathered, options) = backtest_demand::gather(&trace, &request.gathering)?;
     for note in &gathered.notes {
@@ -113,7 +118,8 @@ pub(crate) fn run(request: &TrainDemand, quiet: bool) -> Result<()> {
 
 pub(crate) fn forecast(request: &Forecast, quiet: bool) -> Result<()> {
     request.reading.needs_all_jobs(DEMAND_OF_ALL)?;
-    early::files([&request.out])?;
+    let out = early::named(request.out.as_deref(), || format!("forecast.{}", extension(&request.format)));
+    request.replacing.files([&out])?;
     let path = &request.model;
     let bytes = tracecast_predictors::read_model(path)?;
     let mut predictor = DemandPredictor::from_bytes(&path.display().to_string(), &bytes)?;
@@ -139,5 +145,5 @@ pub(crate) fn forecast(request: &Forecast, quiet: bool) -> Result<()> {
             text
         }
     };
-    output::bytes(&bytes, request.out.as_deref())
+    output::bytes(&bytes, out.as_deref())
 }

@@ -8,8 +8,9 @@ use tracecast_analytics::report::format;
 use tracecast_predictors::interference::predictor::SharingPredictor;
 use tracecast_predictors::interference::read;
 
+use crate::early::Replacing;
+use crate::output;
 use crate::progress::Clock;
-use crate::{early, output};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -32,10 +33,12 @@ pub(crate) struct TrainInterference {
     /// Model file to write
     #[arg(long, short, value_name = "FILE")]
     pub(crate) out: PathBuf,
+    #[command(flatten)]
+    pub(crate) replacing: Replacing,
 }
 
 pub(crate) fn run(request: &TrainInterference, quiet: bool) -> Result<()> {
-    early::file(&request.out)?;
+    request.replacing.file(&request.out)?;
     let table = read::sharing(&request.pairs, request.profiles.as_deref())?;
     for note in &table.notes {
         output::say(quiet, &format!("tracecast: {note}"));

@@ -20,7 +20,7 @@ use tracecast_analytics::stats::sum;
 use crate::error::Result;
 use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, Regret, worth};
 use crate::replay::compare::{self, Difference};
-use crate::replay::fidelity::{Fidelity, Verdict};
+use crate::replay::fidelity::Fidelity;
 use crate::replay::input::{Loaded, Options, last_two, load};
 use crate::replay::metric::{Evaluation, evaluate};
 use crate::sim::{Estimate, Order, Policy, Scan, Schedule, simulate};
@@ -231,7 +231,7 @@ fn search(earlier: &Loaded, later: &Loaded) -> Result<std::result::Result<Found,
         return Ok(Err("There is nothing to replay.".to_owned()));
     };
     let fidelity = Fidelity::of(&later.workload, schedule, &later.recorded_start_ms)?;
-    if matches!(fidelity.verdict, Verdict::FarOff | Verdict::Unknown { .. }) {
+    if !fidelity.is_believed() {
         return Ok(Err(format!("No replay comes near enough to the record to build on. {}", fidelity.sentence())));
     }
     let compared = compare::compare(
@@ -268,25 +268,17 @@ fn recommend(
     fidelity: &Fidelity,
     compared: &compare::Comparison,
 ) -> Recommendation {
-    let effect = |what: &str, estimate: &compare::IntervalEstimate| Effect {
-        what: what.to_owned(),
-        unit: "s".to_owned(),
-        change: estimate.value,
-        low: Some(estimate.low),
-        high: Some(estimate.high),
-        interval: format!(
-            "95 %, moving-block bootstrap over {} jobs of the later half in blocks of {}.",
-            format::count(compared.jobs),
-            format::count(compared.block_jobs)
-        ),
-    };
-    let good = !matches!(fidelity.verdict, Verdict::Rough);
+    let interval = format!(
+        "95 %, moving-block bootstrap over {} jobs of the later half in blocks of {}.",
+        format::count(compared.jobs),
+        format::count(compared.block_jobs)
+    );
     Recommendation {
         plan: "order".to_owned(),
         action: candidate.action.to_owned(),
         effects: vec![
-            effect("Mean wait of a GPU job", &change.mean_wait_s),
-            effect("95 % quantile of the wait", &change.p95_wait_s),
+            Effect::of("Mean wait of a GPU job", "s", &change.mean_wait_s, &interval),
+            Effect::of("95 % quantile of the wait", "s", &change.p95_wait_s, &interval),
         ],
         against: today.to_owned(),
         basis: Basis::LaterDays,
@@ -297,7 +289,7 @@ fn recommend(
             naive: Some("Doing nothing".to_owned()),
         }),
         harmed,
-        confidence: if good { Confidence::Medium } else { Confidence::Low },
+        confidence: if fidelity.is_close() { Confidence::Medium } else { Confidence::Low },
         risk: format!("{} One later stretch was tested.", fidelity.sentence()),
         assumptions: vec![
             "Users submit the same jobs at the same times, whatever they wait.".to_owned(),

@@ -42,8 +42,6 @@ pub struct CapacityRequest {
     pub policy: Policy,
     /// More work, or teams that join.
     pub growth: Option<Growth>,
-    /// What growth is called, for the answer: `--scale` and names of teams.
-    pub grown: Option<GrownBy>,
     /// A log of faults, and what is asked of it.
     pub faults: Option<AskedOfFaults>,
 }
@@ -68,6 +66,13 @@ pub struct GrownBy {
     pub teams: Vec<String>,
     /// Draws.
     pub draws: u64,
+}
+
+impl GrownBy {
+    fn of(growth: &Growth) -> Self {
+        let teams = growth.teams().iter().map(|team| team.name.clone()).collect();
+        Self { factor: growth.factor(), teams, draws: growth.draws() }
+    }
 }
 
 /// Nodes with an interval.
@@ -384,7 +389,7 @@ impl CapacityAnswer {
             },
             policy: request.policy.describe(),
             resource: loaded.resource,
-            growth: request.grown.clone(),
+            growth: request.growth.as_ref().map(GrownBy::of),
             fidelity: Fidelity::of(&loaded.workload, &schedule, &loaded.recorded_start_ms)?,
             nodes: parts.iter().flat_map(types).collect(),
             in_all: NodesInAll { needed_in_one_pool, ..in_all },

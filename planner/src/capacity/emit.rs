@@ -11,10 +11,8 @@ use tracecast_analytics::schema::Resource;
 use super::answer::CapacityAnswer;
 use super::part::Part;
 use crate::error::{Error, Result};
+use crate::plan::Emitted;
 use crate::plan::slug::{is_taken, slug};
-
-/// A file of a configuration: its name and content.
-pub type CapacityFile = (String, String);
 
 fn head(answer: &CapacityAnswer) -> String {
     let mut lines = vec![answer.action.replace("**", "")];
@@ -41,7 +39,7 @@ fn kinds(part: &Part, nodes: u32) -> Vec<String> {
 }
 
 /// The cluster with the recommended nodes, as `--cluster` takes it.
-pub fn cluster(answer: &CapacityAnswer) -> CapacityFile {
+pub fn cluster(answer: &CapacityAnswer) -> Emitted {
     let mut text = head(answer);
     for (at, (part, nodes)) in answer.sized.iter().enumerate() {
         let cluster = part.with(*nodes);
@@ -68,7 +66,7 @@ pub fn cluster(answer: &CapacityAnswer) -> CapacityFile {
 ///
 /// # Errors
 /// If the nodes have no GPUs, or a VC or a GPU type has no name that Slurm takes, or two pools get the same one.
-pub fn slurm(answer: &CapacityAnswer) -> Result<CapacityFile> {
+pub fn slurm(answer: &CapacityAnswer) -> Result<Emitted> {
     if answer.resource != Resource::Gpus {
         return Err(Error::Malformed {
             what: "resource for NodeName lines",

@@ -10,6 +10,9 @@
 //! Servers are of ḡ GPUs ([`super::theory`]). No rule goes below the nodes of the largest job. O(n log n) in jobs. Worked number: a mean of 130 GPUs on nodes of
 //! 8 is 16.25 nodes in use, so 21 by the rule of 80 %.
 
+use tracecast_analytics::facts::Steps;
+use tracecast_analytics::stats::sum;
+
 use super::part::Part;
 use super::search::MAY_WAIT;
 use super::theory::{Traffic, square_root_staffing};
@@ -35,10 +38,8 @@ pub struct AskedFor {
 
 /// Squared coefficient of variation; 1 where it cannot be told.
 fn scv(values: &[f64]) -> f64 {
-    let n = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / n;
-    let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0);
-    Some(variance / (mean * mean)).filter(|scv| scv.is_finite()).unwrap_or(1.0)
+    let scv = sum::mean(values).zip(sum::variance(values)).map(|(mean, variance)| variance / (mean * mean));
+    scv.filter(|scv| scv.is_finite()).unwrap_or(1.0)
 }
 
 impl AskedFor {
@@ -54,27 +55,16 @@ impl AskedFor {
         let submits = jobs.iter().map(submit);
         let gaps_s: Vec<f64> = submits.clone().zip(submits.skip(1)).map(|(a, b)| (b - a) as f64 / 1e3).collect();
         // Within the window: what a long job does beyond it is not asked for in it.
-        let mut changes: Vec<(i64, i64)> = Vec::with_capacity(2 * workload.len());
-        let mut gpu_s = 0.0;
-        for job in 0..workload.len() {
-            let amount = i64::try_from(workload.shape_of(job).amount()).unwrap_or(i64::MAX);
+        let held = Steps::of_intervals((0..workload.len()).map(|job| {
             let (start, end) = (submit(&job).max(from), (submit(&job).max(0) + run(&job)).min(to));
-            if end > start {
-                gpu_s += amount as f64 * (end - start) as f64 / 1e6;
-                changes.extend([(start, amount), (end, -amount)]);
-            }
-        }
-        changes.sort_unstable();
-        let (mut held, mut peak) = (0i64, 0i64);
-        for (_, change) in changes {
-            held += change;
-            peak = peak.max(held);
-        }
+            (start, end, workload.shape_of(job).as_gpus())
+        }));
+        let peak_gpus = held.max(from, to);
         let run_s: f64 = runs_s.iter().sum();
         let held_s: f64 = jobs.iter().map(|job| workload.gpu_s(*job)).sum();
-        (jobs.len() > 1 && run_s > 0.0 && peak > 0).then(|| Self {
-            mean_gpus: gpu_s / span_s,
-            peak_gpus: peak as f64 / 1e3,
+        (jobs.len() > 1 && run_s > 0.0 && peak_gpus > 0.0).then(|| Self {
+            mean_gpus: held.integral_s(from, to) / span_s,
+            peak_gpus,
             largest_gpus: jobs.iter().map(|job| workload.shape_of(*job).as_gpus()).fold(0.0, f64::max),
             gang_gpus: held_s / run_s,
             traffic: Traffic {

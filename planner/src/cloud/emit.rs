@@ -8,6 +8,7 @@
 use serde_json::{Value, json};
 
 use super::plan::CloudPlanAnswer;
+use crate::plan::Emitted;
 use crate::plan::yaml::stream;
 
 /// The place of a zone as SkyPilot writes it, if it is named as AWS names its zones.
@@ -23,7 +24,7 @@ fn infra(zone: &str) -> Option<String> {
 }
 
 /// The files of a plan: their names and contents.
-pub fn sky_pilot(answer: &CloudPlanAnswer) -> Vec<(String, String)> {
+pub fn sky_pilot(answer: &CloudPlanAnswer) -> Vec<Emitted> {
     let place = answer.zone.as_deref().and_then(infra);
     // Several zones: spot in their order, on-demand where it is begun.
     let order: Vec<String> =

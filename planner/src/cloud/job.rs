@@ -18,7 +18,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tracecast_analytics::time::DAY_MS;
+use tracecast_analytics::time::{DAY_MS, MINUTE_MS};
 
 use crate::error::{Error, Result};
 
@@ -115,15 +115,19 @@ impl DeadlineJob {
     /// As [`DeadlineJob::new`].
     pub fn within(work_ms: i64, deadline_ms: i64, changeover_ms: i64, price_ratio: f64) -> Result<Self> {
         check(work_ms, changeover_ms, price_ratio)?;
-        let hours = |ms: i64| format!("{} h", ms as f64 / 3.6e6);
+        // As it is typed, and never less than it is.
+        let time = |ms: i64| match ms.saturating_add(MINUTE_MS - 1) / MINUTE_MS {
+            minutes if minutes % 60 == 0 => format!("{}h", minutes / 60),
+            minutes => format!("{minutes}min"),
+        };
         if deadline_ms > LONGEST_MS {
-            return Err(wrong("time to a deadline", hours(deadline_ms), "ask for ten years at most".to_owned()));
+            return Err(wrong("time to a deadline", time(deadline_ms), "ask for ten years at most".to_owned()));
         }
         let least_ms = work_ms.saturating_add(changeover_ms);
         if least_ms > deadline_ms {
             let remedy =
-                format!("work and one changeover take {} even on demand; ask for that or more", hours(least_ms));
-            return Err(wrong("deadline that can be kept", hours(deadline_ms), remedy));
+                format!("work and one changeover take {} even on demand; ask for that or more", time(least_ms));
+            return Err(wrong("deadline that can be kept", time(deadline_ms), remedy));
         }
         Ok(Self { work_ms, deadline_ms, changeover_ms, price_ratio })
     }

@@ -15,4 +15,7 @@ pub(crate) mod slug;
 pub mod window;
 pub(crate) mod yaml;
 
+/// A file that a plan emits: its name and content.
+pub type Emitted = (String, String);
+
 pub use recommendation::{Basis, Confidence, Effect, Harm, Recommendation, Regret, WORTH, worth};

@@ -10,6 +10,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::replay::compare::IntervalEstimate;
+
 /// Share of what it changes that an effect must have to be worth a change.
 pub const WORTH: f64 = 0.05;
 
@@ -33,6 +35,20 @@ pub struct Effect {
     pub high: Option<f64>,
     /// What the interval is of, or why there is none.
     pub interval: String,
+}
+
+impl Effect {
+    /// A change with the interval it was measured with; `interval` says what that is of.
+    pub fn of(what: &str, unit: &str, estimate: &IntervalEstimate, interval: &str) -> Self {
+        Self {
+            what: what.to_owned(),
+            unit: unit.to_owned(),
+            change: estimate.value,
+            low: Some(estimate.low),
+            high: Some(estimate.high),
+            interval: interval.to_owned(),
+        }
+    }
 }
 
 /// How far the best possible is away.

@@ -51,6 +51,12 @@ pub fn learn_and_choose(past: &Range<usize>) -> (Range<usize>, Range<usize>) {
     (past.start..split, split..past.end)
 }
 
+/// Where jobs are split into earlier and later ones, milliseconds from the origin: at the moment asked for, else when two thirds of them are submitted.
+pub fn split_ms(submit_ms: &[i64], origin_ms: i64, asked_ms: Option<i64>) -> i64 {
+    let two_thirds = submit_ms.get(submit_ms.len() * 2 / 3).copied().unwrap_or(0);
+    asked_ms.map_or(two_thirds, |moment| moment - origin_ms)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -112,14 +112,8 @@ fn effects(intervals: &Intervals, days: f64) -> Vec<Effect> {
         0 | 1 => "days".to_owned(),
         days => format!("blocks of {days} days"),
     };
-    let of = |what: &str, unit: &str, estimate: &IntervalEstimate| Effect {
-        what: what.to_owned(),
-        unit: unit.to_owned(),
-        change: estimate.value,
-        low: Some(estimate.low),
-        high: Some(estimate.high),
-        interval: format!("95 %, {blocks} of the {days:.0} days after those it was chosen on, drawn anew"),
-    };
+    let interval = format!("95 %, {blocks} of the {days:.0} days after those it was chosen on, drawn anew");
+    let of = |what: &str, unit: &str, estimate: &IntervalEstimate| Effect::of(what, unit, estimate, &interval);
     vec![
         of("nodes asleep, mean", "nodes", &intervals.nodes_asleep_mean),
         of("demand that found no node ready, a day", "node-slots", &intervals.unserved_per_day),

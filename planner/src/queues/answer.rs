@@ -17,7 +17,7 @@ use super::share::{Shares, Sharing, ceiling_of, is_private};
 use crate::error::{Error, Result};
 use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, Regret, worth};
 use crate::replay::compare::{Difference, IntervalEstimate, Merit};
-use crate::replay::fidelity::{Fidelity, Verdict};
+use crate::replay::fidelity::Fidelity;
 use crate::replay::input::Loaded;
 use crate::sim::{Estimate, Policy, Scan};
 
@@ -340,27 +340,18 @@ impl QueuesAnswer {
             format::count(found.change.jobs),
             format::count(found.change.block_jobs)
         );
-        let effect = |what: &str, of: &IntervalEstimate| Effect {
-            what: what.to_owned(),
-            unit: "s".to_owned(),
-            change: of.value,
-            low: Some(of.low),
-            high: Some(of.high),
-            interval: interval.clone(),
-        };
         let today = self.held_out.today.mean_wait_s;
         let naive = self.beside(Sharing::OnePool, &self.today).map(|pool| pool.later.mean_wait_s - today);
         let harmed = vec![Harm {
             who: format!("{} of the jobs", format::percent(change.more_wait_share)),
             how_much: format!("wait longer, {} less", format::percent(change.less_wait_share)),
         }];
-        let rough = matches!(self.fidelity.verdict, Verdict::Rough | Verdict::FarOff | Verdict::Unknown { .. });
         Recommendation {
             plan: "queues".to_owned(),
             action: self.action.clone(),
             effects: vec![
-                effect("Mean wait of a job", &change.mean_wait_s),
-                effect("95 % quantile of the wait", &change.p95_wait_s),
+                Effect::of("Mean wait of a job", "s", &change.mean_wait_s, &interval),
+                Effect::of("95 % quantile of the wait", "s", &change.p95_wait_s, &interval),
             ],
             against: format!("the cluster as it is, {}", self.today),
             basis: Basis::LaterDays,
@@ -371,7 +362,7 @@ impl QueuesAnswer {
                 naive: naive.map(|_| "one pool without shares".to_owned()),
             }),
             harmed,
-            confidence: if rough { Confidence::Low } else { Confidence::Medium },
+            confidence: if self.fidelity.is_close() { Confidence::Medium } else { Confidence::Low },
             risk: format!("{} One later stretch was tested.", self.fidelity.sentence()),
             assumptions: vec![
                 "Users submit the same jobs at the same times, whatever they wait.".to_owned(),
@@ -386,7 +377,7 @@ impl QueuesAnswer {
                 .to_owned(),
             ],
             holds_until: "Shares, nodes or the mix of jobs change; make the plan again every month.".to_owned(),
-            apply: "Make the same plan with --emit slurm,kueue --emit-to FOLDER, and read the files before you apply them.".to_owned(),
+            apply: "Make the same plan with --emit slurm (or kueue, kai, volcano) --emit-to FOLDER, and read the files before you apply them.".to_owned(),
             command: None,
             undo: "Give every VC its own nodes again: put the old partitions, or the old ClusterQueues, back."
                 .to_owned(),

@@ -29,6 +29,7 @@ use tracecast_analytics::stats::quantile::quantile;
 use super::share::{Shares, Sharing};
 use crate::error::{Error, Result};
 use crate::plan::interval::average;
+use crate::plan::window;
 use crate::replay::compare::{self, Comparison, Difference, Merit};
 use crate::replay::fidelity::Fidelity;
 use crate::replay::input::Loaded;
@@ -265,8 +266,7 @@ pub fn search(loaded: &Loaded, request: &QueuesRequest, done: &(dyn Fn() + Sync)
         ));
     }
     let shares = Shares::of(cluster)?;
-    let two_thirds = workload.submit_ms.get(workload.len() * 2 / 3).copied().unwrap_or(0);
-    let split_ms = request.eval_from_ms.map_or(two_thirds, |from| from - workload.origin_ms);
+    let split_ms = window::split_ms(&workload.submit_ms, workload.origin_ms, request.eval_from_ms);
     let known = loaded.known_at(split_ms);
     let setups = setups(&known, &request.today);
     // Nodes of one's own, under today's policy, then every candidate.

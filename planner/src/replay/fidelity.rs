@@ -142,6 +142,26 @@ impl Fidelity {
         Some(self.replayed_mean_wait_s? / recorded - 1.0)
     }
 
+    /// Whether advice may be built on it at all.
+    pub fn is_believed(&self) -> bool {
+        !matches!(self.verdict, Verdict::FarOff | Verdict::Unknown { .. })
+    }
+
+    /// Whether the size of a what-if can be trusted, and not its direction alone.
+    pub fn is_close(&self) -> bool {
+        matches!(self.verdict, Verdict::Exact | Verdict::Good)
+    }
+
+    /// What is said before anything else of a plan whose replay is far from what happened; `None` of any other.
+    pub fn caution(&self) -> Option<String> {
+        (self.verdict == Verdict::FarOff).then(|| {
+            format!(
+                "{} That is to be expected of nodes or a policy other than those of the record; else name these with --cluster, --order and --scan.",
+                self.sentence()
+            )
+        })
+    }
+
     fn judge(&self) -> Verdict {
         let unknown = |why: String| Verdict::Unknown { why };
         let jobs = self.jobs + self.never_started;

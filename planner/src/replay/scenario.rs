@@ -10,7 +10,7 @@
 //! estimate = "requested"
 //! ```
 //!
-//! Every key but `name` has a default: FIFO, strict, consolidated, no preemption. Worked example: `multifactor:age=1000,max_age=7d`
+//! A scenario may have a `cluster` of its own, a cluster file. Every other key but `name` has a default: FIFO, strict, consolidated, no preemption. Worked example: `multifactor:age=1000,max_age=7d`
 //! weighs the age alone, which counts fully after a week.
 
 use serde::{Deserialize, Serialize};
@@ -65,6 +65,9 @@ pub struct Scenario {
     /// Seed of what is drawn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
+    /// File of its nodes, from the folder of the scenarios on; those of all scenarios if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -111,6 +114,7 @@ impl Scenario {
             tenants: text(self.tenants, &other.tenants),
             compat: text(self.compat, &other.compat),
             seed: self.seed.or(other.seed),
+            cluster: text(self.cluster, &other.cluster),
         }
     }
 

@@ -1,7 +1,8 @@
-//! Several policies on the same jobs: which to run, and everything that is said about them.
+//! Several policies on the same jobs, and perhaps on other nodes: which to run, and everything that is said about them.
 //!
 //! The first scenario is the one asked for. Beside QSSF always stand the fewest GPUs first and QSSF on true durations. Scenarios run in
-//! parallel, each on one thread, and come back in order, so the answer does not depend on the number of threads.
+//! parallel, each on one thread, and come back in order, so the answer does not depend on the number of threads. Jobs are compared one by one, so a
+//! cluster of a scenario must take the very jobs that the study's own does.
 //!
 //! Worked example: `--order qssf --predictions est.csv` runs three scenarios, and a fourth, FIFO, where the trace has recorded
 //! starts to compare it with.
@@ -40,6 +41,36 @@ pub struct Named {
     pub name: String,
     /// The policy.
     pub policy: Policy,
+    /// Its nodes, a place in [`Study::clusters`]; `None` if they are those of the study.
+    pub cluster: Option<usize>,
+}
+
+/// The jobs on other nodes than those of a study.
+#[derive(Debug, Clone)]
+pub struct OtherCluster {
+    /// What to call them, such as the name of their file.
+    pub name: String,
+    /// The jobs of the study, and these nodes.
+    pub loaded: Loaded,
+}
+
+impl OtherCluster {
+    /// Nodes that a study `of` these jobs can be held against; predictions and scores are those of the study.
+    ///
+    /// # Errors
+    /// If they do not take the same jobs.
+    pub fn new(name: String, mut loaded: Loaded, of: &Loaded) -> Result<Self> {
+        if loaded.keys != of.keys || loaded.resource != of.resource {
+            let (here, there) = (loaded.keys.len(), of.keys.len());
+            return Err(Error::Cluster(format!(
+                "{name} takes {here} of the jobs and the cluster of the other scenarios {there}, and not the same ones; name in it every VC and GPU type that the other \
+                 cluster has"
+            )));
+        }
+        loaded.workload.predicted_s.clone_from(&of.workload.predicted_s);
+        loaded.workload.score.clone_from(&of.workload.score);
+        Ok(Self { name, loaded })
+    }
 }
 
 impl Named {
@@ -62,28 +93,55 @@ pub struct Study<'a> {
     pub recorded: Policy,
     /// Whether several were asked for, which are to be compared.
     pub compares: bool,
+    /// Nodes that scenarios have of their own.
+    pub clusters: Vec<OtherCluster>,
 }
 
 impl<'a> Study<'a> {
-    /// A study of `asked`; scenarios that must stand beside them are added.
+    /// A study of `asked`; scenarios that must stand beside them are added. `clusters` are nodes that scenarios have of their own.
     ///
     /// # Errors
     /// If there is no scenario, or one does not go with the workload.
-    pub fn new(loaded: &'a Loaded, asked: Vec<Named>, recorded: Policy, compares: bool) -> Result<Self> {
+    pub fn new(
+        loaded: &'a Loaded,
+        asked: Vec<Named>,
+        recorded: Policy,
+        compares: bool,
+        clusters: Vec<OtherCluster>,
+    ) -> Result<Self> {
         let mut qssf = asked.iter().filter(|named| named.policy.order == Order::Qssf);
         let predicts = qssf.clone().find(|named| named.policy.estimate != Estimate::True);
-        let Some(qssf) = predicts.or_else(|| qssf.next()).map(|named| named.policy.clone()) else {
-            return Self { loaded, scenarios: asked, recorded, compares }.checked();
-        };
-        let mut scenarios = asked;
-        let fewest = Policy { order: Order::FewestGpus, ..qssf.clone() };
-        let oracle = Policy { estimate: Estimate::True, ..qssf };
-        for (name, policy) in [(FEWEST, fewest), (ORACLE, oracle)] {
-            if !scenarios.iter().any(|named| named.policy == policy) {
-                scenarios.push(Named { name: name.to_owned(), policy });
+        let qssf = predicts.or_else(|| qssf.next()).cloned();
+        let mut study = Self { loaded, scenarios: asked, recorded, compares, clusters };
+        if let Some(Named { policy, cluster, .. }) = qssf {
+            let fewest = Policy { order: Order::FewestGpus, ..policy.clone() };
+            let oracle = Policy { estimate: Estimate::True, ..policy };
+            for (name, policy) in [(FEWEST, fewest), (ORACLE, oracle)] {
+                if study.place_of(&policy, cluster).is_none() {
+                    study.scenarios.push(Named { name: name.to_owned(), policy, cluster });
+                }
             }
         }
-        Self { loaded, scenarios, recorded, compares }.checked()
+        study.checked()
+    }
+
+    /// The scenario of a policy on some nodes.
+    fn place_of(&self, policy: &Policy, cluster: Option<usize>) -> Option<usize> {
+        self.scenarios.iter().position(|named| named.policy == *policy && named.cluster == cluster)
+    }
+
+    /// The jobs and nodes of a scenario.
+    pub fn loaded_of(&self, named: &Named) -> &Loaded {
+        named.cluster.and_then(|at| self.clusters.get(at)).map_or(self.loaded, |other| &other.loaded)
+    }
+
+    /// What a scenario replays, in words.
+    fn described(&self, named: &Named) -> String {
+        let nodes = named.cluster.and_then(|at| self.clusters.get(at));
+        nodes.map_or_else(
+            || named.policy.describe(),
+            |other| format!("{}, on the nodes of {}", named.policy.describe(), other.name),
+        )
     }
 
     fn checked(self) -> Result<Self> {
@@ -91,7 +149,7 @@ impl<'a> Study<'a> {
             return Err(Error::NoScenario("there is no scenario"));
         }
         for named in &self.scenarios {
-            named.policy.validate(&self.loaded.workload).map_err(|error| match error {
+            named.policy.validate(&self.loaded_of(named).workload).map_err(|error| match error {
                 Error::Policy(what) => Error::Policy(format!("{}: {what}", named.name)),
                 other => other,
             })?;
@@ -101,12 +159,18 @@ impl<'a> Study<'a> {
 
     /// Name and every switch of each scenario, by which parts of a study know each other.
     pub fn identities(&self) -> Vec<(String, String)> {
-        self.scenarios.iter().map(|named| (named.name.clone(), format!("{:?}", named.policy))).collect()
+        let told = |named: &Named| match named.cluster {
+            None => format!("{:?}", named.policy),
+            Some(at) => format!("{:?} on cluster {at}", named.policy),
+        };
+        self.scenarios.iter().map(|named| (named.name.clone(), told(named))).collect()
     }
 
     /// Name of the jobs and nodes, likewise.
     pub fn fingerprint(&self) -> String {
-        shard::fingerprint(&self.loaded.workload, &self.loaded.cluster)
+        let of = |loaded: &Loaded| shard::fingerprint(&loaded.workload, &loaded.cluster);
+        let others = self.clusters.iter().map(|other| of(&other.loaded));
+        std::iter::once(of(self.loaded)).chain(others).collect::<Vec<_>>().join(" ")
     }
 
     /// Runs scenario `at`; its schedule and the time the engine took, seconds.
@@ -118,7 +182,8 @@ impl<'a> Study<'a> {
             return Err(Error::Defect(format!("there is no scenario {at}")));
         };
         let began = Instant::now();
-        let schedule = crate::sim::simulate(&self.loaded.workload, &self.loaded.cluster, &named.policy)?;
+        let Loaded { workload, cluster, .. } = self.loaded_of(named);
+        let schedule = crate::sim::simulate(workload, cluster, &named.policy)?;
         Ok((schedule, began.elapsed().as_secs_f64()))
     }
 
@@ -157,16 +222,18 @@ impl<'a> Study<'a> {
         if schedules.len() != self.scenarios.len() {
             return Err(Error::Defect(format!("{} schedules for {} scenarios", schedules.len(), self.scenarios.len())));
         }
-        let evaluations: Result<Vec<Evaluation>> =
-            schedules.par_iter().map(|schedule| evaluate(workload, cluster, schedule, TOP_USERS)).collect();
+        let evaluated = |(named, schedule): (&Named, &Schedule)| {
+            let Loaded { workload, cluster, .. } = self.loaded_of(named);
+            evaluate(workload, cluster, schedule, TOP_USERS)
+        };
+        let evaluations: Result<Vec<Evaluation>> = self.scenarios.par_iter().zip(schedules).map(evaluated).collect();
         let evaluations = evaluations?;
         let (Some(first), Some(named)) = (evaluations.first(), self.scenarios.first()) else {
             return Err(Error::NoScenario("there is no scenario"));
         };
-        let find = |policy: &Policy| self.scenarios.iter().position(|named| named.policy == *policy);
         // What was is held against the nodes there were, not against those of the what-if.
         let before = self.loaded.recorded_cluster.as_ref().filter(|_| self.recorded.compat == Compat::None);
-        let same = if before.is_none() { find(&self.recorded) } else { None };
+        let same = if before.is_none() { self.place_of(&self.recorded, None) } else { None };
         let fidelity = match (recorded_start_ms.iter().any(Option::is_some), same) {
             // Nothing to compare with: any schedule says so.
             (false, _) => Fidelity::of(workload, &schedules[0], recorded_start_ms)?,
@@ -184,9 +251,9 @@ impl<'a> Study<'a> {
             self.scenarios.iter().position(is)
         };
         if let Some(qssf) = qssf(false).or_else(|| qssf(true)) {
-            let policy = &self.scenarios[qssf].policy;
-            let fewest = find(&Policy { order: Order::FewestGpus, ..policy.clone() });
-            let oracle = find(&Policy { estimate: Estimate::True, ..policy.clone() });
+            let Named { policy, cluster, .. } = &self.scenarios[qssf];
+            let fewest = self.place_of(&Policy { order: Order::FewestGpus, ..policy.clone() }, *cluster);
+            let oracle = self.place_of(&Policy { estimate: Estimate::True, ..policy.clone() }, *cluster);
             if let (Some(fewest), Some(oracle)) = (fewest, oracle) {
                 let metrics = |at: usize| &evaluations[at].metrics;
                 yardstick = Yardstick::of(metrics(fewest), metrics(qssf), metrics(oracle), qssf == oracle);
@@ -199,11 +266,11 @@ impl<'a> Study<'a> {
         } else {
             None
         };
-        let ties = if self.compares { self.tie_band(&named.policy, first)? } else { None };
+        let ties = if self.compares { self.tie_band(named, first)? } else { None };
         subject.notes.extend(self.scenarios.iter().filter_map(without_effect));
         let others = self.scenarios.iter().zip(&evaluations).skip(1).map(|(named, evaluation)| Replay {
             name: named.name.clone(),
-            policy: named.policy.describe(),
+            policy: self.described(named),
             oracle: named.policy.is_oracle(&self.loaded.workload),
             metrics: evaluation.metrics.clone(),
             charts: evaluation.charts.clone(),
@@ -214,7 +281,7 @@ impl<'a> Study<'a> {
             fidelity,
             recorded_policy: self.recorded.describe(),
             name: named.name.clone(),
-            policy: named.policy.describe(),
+            policy: self.described(named),
             oracle: named.policy.is_oracle(&self.loaded.workload),
             engine_seconds,
             metrics: first.metrics.clone(),
@@ -230,8 +297,14 @@ impl<'a> Study<'a> {
     /// What more work would do under each scenario, beside what was `found` on the record. `done` is called after each of draws × scenarios replays.
     ///
     /// # Errors
-    /// As [`crate::sim::simulate`]; if no job of the record holds GPUs, or a team cannot be drawn.
+    /// As [`crate::sim::simulate`]; if no job of the record holds GPUs, a team cannot be drawn, or a scenario has nodes of its own.
     pub fn grow(&self, found: &Answer, growth: &Growth, done: impl Fn() + Sync) -> Result<GrowthAnswer> {
+        if !self.clusters.is_empty() {
+            return Err(Error::Growth(
+                "--scale and --add replay all scenarios on one cluster; leave the clusters of scenarios out, or name one with --cluster"
+                    .to_owned(),
+            ));
+        }
         let metrics = std::iter::once(&found.metrics).chain(found.others.iter().map(|replay| &replay.metrics));
         let policies: Vec<_> = self
             .scenarios
@@ -243,15 +316,16 @@ impl<'a> Study<'a> {
     }
 
     /// What the first scenario's mean wait is under other orders of jobs submitted in the same second.
-    fn tie_band(&self, policy: &Policy, recorded: &Evaluation) -> Result<Option<TieBand>> {
+    fn tie_band(&self, named: &Named, recorded: &Evaluation) -> Result<Option<TieBand>> {
+        let Loaded { workload, cluster, .. } = self.loaded_of(named);
         let orders = std::iter::once(TieBreak::Reversed).chain((1..=SHUFFLES).map(TieBreak::Shuffled));
         let means: Result<Vec<Option<f64>>> = orders
             .collect::<Vec<_>>()
             .into_par_iter()
             .map(|how| {
-                let (workload, _) = permute_ties(&self.loaded.workload, how);
-                let schedule = crate::sim::simulate(&workload, &self.loaded.cluster, policy)?;
-                let metrics = evaluate(&workload, &self.loaded.cluster, &schedule, 0)?.metrics;
+                let (workload, _) = permute_ties(workload, how);
+                let schedule = crate::sim::simulate(&workload, cluster, &named.policy)?;
+                let metrics = evaluate(&workload, cluster, &schedule, 0)?.metrics;
                 Ok(metrics.overall.group.wait.map(|wait| wait.mean_s))
             })
             .collect();
@@ -311,16 +385,16 @@ mod tests {
     }
 
     fn named(name: &str, order: Order, estimate: Estimate) -> Named {
-        Named { name: name.to_owned(), policy: Policy { order, estimate, ..Policy::default() } }
+        Named { name: name.to_owned(), policy: Policy { order, estimate, ..Policy::default() }, cluster: None }
     }
 
     fn names(loaded: &Loaded, asked: Vec<Named>) -> Vec<String> {
-        let study = Study::new(loaded, asked, Policy::default(), true).unwrap();
+        let study = Study::new(loaded, asked, Policy::default(), true, Vec::new()).unwrap();
         study.scenarios.into_iter().map(|named| named.name).collect()
     }
 
     fn answer(loaded: &Loaded, asked: Vec<Named>) -> Answer {
-        let study = Study::new(loaded, asked, Policy::default(), false).unwrap();
+        let study = Study::new(loaded, asked, Policy::default(), false, Vec::new()).unwrap();
         let (schedules, seconds) = study.run_all(|_| true, || ()).unwrap();
         let schedules: Vec<Schedule> = schedules.into_iter().flatten().collect();
         study.answer(Subject::of("jobs", &Trace::default(), loaded), &schedules, seconds).unwrap()
@@ -388,7 +462,7 @@ mod tests {
             named("sjf", Order::Sjf, Estimate::True),
             named("ljf", Order::Ljf, Estimate::Requested),
         ];
-        let study = Study::new(loaded, asked, Policy::default(), true).unwrap();
+        let study = Study::new(loaded, asked, Policy::default(), true, Vec::new()).unwrap();
         let (schedules, seconds) = study.run_all(|_| true, || ()).unwrap();
         let schedules: Vec<Schedule> = schedules.into_iter().flatten().collect();
         let found = study.answer(Subject::of("jobs", &Trace::default(), loaded), &schedules, seconds).unwrap();
@@ -404,7 +478,7 @@ mod tests {
             named("b", Order::Sjf, Estimate::True),
             named("c", Order::Ljf, Estimate::True),
         ];
-        let study = Study::new(&loaded, asked, Policy::default(), true).unwrap();
+        let study = Study::new(&loaded, asked, Policy::default(), true, Vec::new()).unwrap();
         let done = AtomicUsize::new(0);
         let (schedules, seconds) = study
             .run_all(
@@ -432,8 +506,14 @@ mod tests {
     #[test]
     fn what_cannot_be_run_names_the_scenario() {
         let loaded = loaded();
-        let error = Study::new(&loaded, vec![named("mine", Order::Score, Estimate::True)], Policy::default(), false);
+        let error = Study::new(
+            &loaded,
+            vec![named("mine", Order::Score, Estimate::True)],
+            Policy::default(),
+            false,
+            Vec::new(),
+        );
         assert_eq!(error.unwrap_err().to_string(), "policy: mine: the order `score` needs a score file (--score)");
-        assert!(Study::new(&loaded, Vec::new(), Policy::default(), false).is_err());
+        assert!(Study::new(&loaded, Vec::new(), Policy::default(), false, Vec::new()).is_err());
     }
 }

@@ -243,19 +243,17 @@ fn from_now_on(
     (couples, rule)
 }
 
-/// The policy of the plan among those tried, in classes: that can be set, the free rule cannot.
-fn tested(tried: &[SharingTried], rule: SharingPolicy) -> Option<&SharingTried> {
-    tried.iter().find(|tried| tried.policy == rule && tried.in_classes)
+/// A policy among those tried.
+fn tried(tried: &[SharingTried], policy: SharingPolicy, in_classes: bool) -> Option<&SharingTried> {
+    tried.iter().find(|tried| tried.policy == policy && tried.in_classes == in_classes)
 }
 
 /// Why the plan is not to be followed; empty if it is.
 fn why_not(found: &SharingStudy, rule: SharingPolicy) -> &'static str {
     let base = found.tried.first().map_or(0.0, |tried| tried.later.mean_delay_s);
-    let is_empty = |in_classes: bool| {
-        let of = |tried: &&SharingTried| tried.policy == rule && tried.in_classes == in_classes;
-        found.tried.iter().find(of).is_some_and(|tried| tried.couples == 0)
-    };
-    match tested(&found.tried, rule) {
+    let is_empty = |in_classes: bool| tried(&found.tried, rule, in_classes).is_some_and(|tried| tried.couples == 0);
+    // In classes, as that can be set; the free rule cannot.
+    match tried(&found.tried, rule, true) {
         _ if found.named_gpu_time < LEAST_NAMED => {
             "the types of most of its jobs, by GPU time, are drawn, as their names are no job types of the table; name the job types first"
         }
@@ -342,7 +340,7 @@ fn plan(
 impl SharingPlan {
     /// A policy among those tried.
     pub fn of(&self, policy: SharingPolicy, in_classes: bool) -> Option<&SharingTried> {
-        self.tried.iter().find(|tried| tried.policy == policy && tried.in_classes == in_classes)
+        tried(&self.tried, policy, in_classes)
     }
 
     /// Whether the types of most jobs, by GPU time, are drawn: then the plan is of a mix that nobody runs.
@@ -370,16 +368,8 @@ impl SharingPlan {
     }
 
     fn recommend(&self) -> Option<Recommendation> {
-        let rule = tested(&self.tried, self.rule).filter(|_| self.followed)?;
+        let rule = self.of(self.rule, true).filter(|_| self.followed)?;
         let interval = format!("95 %, days of {} later jobs drawn anew", format::count(self.later_jobs as u64));
-        let effect = |what: &str, of: crate::replay::compare::IntervalEstimate| Effect {
-            what: what.to_owned(),
-            unit: "s".to_owned(),
-            change: of.value,
-            low: Some(of.low),
-            high: Some(of.high),
-            interval: interval.clone(),
-        };
         let oracle = self.of(SharingPolicy::Oracle, false);
         let mean = self.of(SharingPolicy::MeanForecast, false);
         let saved = rule.gpus_instead.map(|gpus| Effect {
@@ -391,8 +381,8 @@ impl SharingPlan {
             interval: "none: one replay of the later jobs for each number of GPUs".to_owned(),
         });
         let mut effects = vec![
-            effect("Mean delay of a job", rule.mean_delay_change_s),
-            effect("Mean wait of a job", rule.mean_wait_change_s),
+            Effect::of("Mean delay of a job", "s", &rule.mean_delay_change_s, &interval),
+            Effect::of("Mean wait of a job", "s", &rule.mean_wait_change_s, &interval),
         ];
         effects.extend(saved);
         Some(Recommendation {

@@ -9,10 +9,7 @@ use super::engine::SharingRule;
 
 /// Job types in classes in which every two may share, the largest first; types that go with nobody are in none.
 pub fn classes(rule: &SharingRule, kinds: usize) -> Vec<Vec<usize>> {
-    let may = |a: usize, b: usize| {
-        let of = |a: usize, b: usize| rule.preference(u16::try_from(a).ok()?, u16::try_from(b).ok()?);
-        of(a, b).is_some() && of(b, a).is_some()
-    };
+    let may = |a: usize, b: usize| rule.preference(a, b).and(rule.preference(b, a)).is_some();
     let mut left: Vec<usize> = (0..kinds).filter(|kind| may(*kind, *kind)).collect();
     let mut found = Vec::new();
     while !left.is_empty() {
@@ -40,8 +37,7 @@ pub(super) fn rule_of_classes(rule: &SharingRule, classes: &[Vec<usize>], kinds:
     for class in classes {
         for a in class {
             for b in class {
-                let (Ok(x), Ok(y)) = (u16::try_from(*a), u16::try_from(*b)) else { continue };
-                if let Some(preference) = rule.preference(x, y) {
+                if let Some(preference) = rule.preference(*a, *b) {
                     narrow.allow(*a, *b, preference);
                 }
             }

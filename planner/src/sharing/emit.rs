@@ -18,8 +18,9 @@ use tracecast_analytics::report::format;
 
 use super::answer::{SharingClass, SharingPlan, SharingPlanAnswer};
 use crate::error::{Error, Result};
+use crate::plan::Emitted;
 use crate::plan::yaml::stream;
-use crate::queues::emit::{Emitted, GPU_RESOURCE};
+use crate::queues::emit::GPU_RESOURCE;
 
 /// Jobs on a shared GPU.
 const TOGETHER: u32 = 2;

@@ -38,7 +38,7 @@ use super::engine::{self, PairSpeeds, SharingJobs, SharingRule, SharingTimes};
 use super::evidence::{Forecasts, PairEvidence};
 use super::policy::SharingPolicy;
 use crate::error::{Error, Result};
-use crate::plan::interval;
+use crate::plan::{interval, window};
 use crate::replay::compare::IntervalEstimate;
 use crate::replay::input::run_known_at;
 use crate::sim::place::draw;
@@ -314,12 +314,11 @@ pub struct SharingStudy {
 
 /// Couples of kinds that a rule lets share, and how many of them keep what is asked.
 fn couples(evidence: &PairEvidence, rule: &SharingRule, limits: &SharingLimits) -> (usize, usize) {
-    let may = |a: usize, b: usize| -> Option<i32> { rule.preference(u16::try_from(a).ok()?, u16::try_from(b).ok()?) };
     let kept = |(a, b): &(usize, usize)| {
         evidence.speeds(*a, *b).is_some_and(|(x, y)| x + y > 1.0 && 1.0 / x.min(y) <= limits.slo)
     };
     let allowed: Vec<(usize, usize)> =
-        evidence.couples().filter(|(a, b)| may(*a, *b).is_some() || may(*b, *a).is_some()).collect();
+        evidence.couples().filter(|(a, b)| rule.preference(*a, *b).or(rule.preference(*b, *a)).is_some()).collect();
     (allowed.len(), allowed.iter().filter(|couple| kept(couple)).count())
 }
 
@@ -337,8 +336,7 @@ pub fn study(
     let limits = request.limits;
     let (jobs, is_named) = all.with_kinds(&evidence.kinds, request.seed);
     let count = jobs.submit_ms.len();
-    let two_thirds = jobs.submit_ms.get(count * 2 / 3).copied().unwrap_or(0);
-    let split_ms = request.eval_from_ms.map_or(two_thirds, |from| from - all.origin_ms);
+    let split_ms = window::split_ms(&jobs.submit_ms, all.origin_ms, request.eval_from_ms);
     let (known, earlier) = known_at(&jobs, &all.started_ms, split_ms);
     let later: Vec<usize> = (0..count).filter(|job| jobs.submit_ms.get(*job) >= Some(&split_ms)).collect();
     for (what, found) in [("before", earlier.len()), ("after", later.len())] {

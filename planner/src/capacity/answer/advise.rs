@@ -9,7 +9,6 @@ use super::{CapacityAnswer, NodesOfType, NotJudged};
 use crate::capacity::forward::{self, SizedPart};
 use crate::capacity::heldout::NodesBy;
 use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, Regret};
-use crate::replay::fidelity::Verdict;
 
 impl CapacityAnswer {
     /// Nodes that one pool of all VCs would need, if buying for that pool takes at most half of the nodes of buying `buy` for the VCs.
@@ -124,9 +123,8 @@ impl CapacityAnswer {
         let rule = |by: NodesBy| self.rule(by);
         let (tested, oracle) = (rule(NodesBy::Recommended)?, rule(NodesBy::Oracle)?);
         let (stays, naive) = (rule(NodesBy::Static)?, rule(NodesBy::Mean80)?);
-        let rough = matches!(self.fidelity.verdict, Verdict::Rough | Verdict::FarOff | Verdict::Unknown { .. });
         let share = tested.pools_kept as f64 / tested.pools.max(1) as f64;
-        let confidence = if rough || share < 0.8 {
+        let confidence = if !self.fidelity.is_close() || share < 0.8 {
             Confidence::Low
         } else if self.held_out.windows.len() >= 3 && share >= 1.0 {
             Confidence::High

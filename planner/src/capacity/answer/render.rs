@@ -9,7 +9,6 @@ use tracecast_analytics::report::{
 use super::super::growth::{BreakFactor, FACTORS};
 use super::super::heldout::NodesBy;
 use super::{CapacityAnswer, CapacityHeldOut, CapacityWindow, NodeInterval, NodesOfType, NotJudged, TheoryCheck};
-use crate::replay::fidelity::Verdict;
 
 impl CapacityAnswer {
     /// The answer as a report.
@@ -26,14 +25,8 @@ impl CapacityAnswer {
     }
 
     fn summary(&self) -> Vec<String> {
-        let mut said = Vec::new();
         // First, as nothing that follows is worth more than the replay.
-        if matches!(self.fidelity.verdict, Verdict::FarOff) {
-            said.push(format!(
-                "{} That is to be expected of nodes or a policy other than those of the record; else name these with --cluster, --order and --scan.",
-                self.fidelity.sentence()
-            ));
-        }
+        let mut said: Vec<String> = self.fidelity.caution().into_iter().collect();
         said.push(self.action.clone());
         let all = self.in_all;
         said.push(format!(

@@ -14,14 +14,12 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use tracecast_analytics::time::parse_with_offset;
+use tracecast_analytics::time::{DAY_S, parse_with_offset};
 
 use crate::error::{Error, Result, excerpt};
 
 /// Most nodes that a log may watch.
 pub const MOST_NODES: u32 = 10_000_000;
-/// Seconds in a day.
-const DAY_S: f64 = 86_400.0;
 
 /// A node out of service, seconds from the beginning of the log.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -9,7 +9,6 @@ use tracecast_analytics::report::{
 use super::super::search::SLACK;
 use super::super::share::Sharing;
 use super::{QueuesAnswer, QueuesCandidate, VcPlan, WaitOf};
-use crate::replay::fidelity::Verdict;
 
 /// VCs that a chart shows.
 const MOST_VCS: usize = 20;
@@ -29,13 +28,8 @@ impl QueuesAnswer {
     }
 
     fn summary(&self) -> Vec<String> {
-        let mut said = Vec::new();
-        if matches!(self.fidelity.verdict, Verdict::FarOff) {
-            said.push(format!(
-                "{} That is to be expected of nodes or a policy other than those of the record; else name these with --cluster, --order and --scan.",
-                self.fidelity.sentence()
-            ));
-        }
+        // First, as nothing that follows is worth more than the replay.
+        let mut said: Vec<String> = self.fidelity.caution().into_iter().collect();
         said.push(self.action.clone());
         let held = &self.held_out;
         if self.chosen > 0 {

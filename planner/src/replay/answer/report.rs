@@ -482,11 +482,37 @@ impl Answer {
         ] {
             table.rows.push(vec![name.into(), cell]);
         }
-        Section::new("use", "Use of the GPUs")
+        let section = Section::new("use", "Use of the GPUs")
             .with_finding(finding)
             .with_chart(charts::in_use(self))
             .with_chart(charts::queue(self))
-            .with_table(table)
+            .with_table(table);
+        if self.subject.resource == Resource::Gpus { section.with_table(self.room_table()) } else { section }
+    }
+
+    /// Which gangs would have fitted beside what ran.
+    fn room_table(&self) -> ReportTable {
+        let mut table = ReportTable::new(
+            "Room for one more gang, mean over time",
+            vec![
+                Column::text("Gang"),
+                Column::number("Gangs that fit"),
+                Column::number("If free GPUs lay together"),
+                Column::number("Time in which none fits"),
+            ],
+        );
+        for room in &self.metrics.overall.fragmentation.room {
+            table.rows.push(vec![
+                format!("{} GPUs", room.gpus).into(),
+                Cell::Float { value: room.gangs_mean, digits: 1 },
+                Cell::Float { value: room.gangs_if_together_mean, digits: 1 },
+                Cell::Percent(room.none_share),
+            ]);
+        }
+        table.note = Some(
+            "On as few nodes as a gang needs, whatever the quotas. Between the two columns lies what fragmentation takes.".to_owned(),
+        );
+        table
     }
 
     fn cause_section(&self) -> Section {

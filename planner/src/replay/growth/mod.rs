@@ -55,6 +55,16 @@ impl Growth {
         Ok(Self { factor, teams, draws, seed })
     }
 
+    /// By what the work is multiplied.
+    pub fn factor(&self) -> f64 {
+        self.factor
+    }
+
+    /// Teams that join.
+    pub fn teams(&self) -> &[Team] {
+        &self.teams
+    }
+
     /// Draws asked for.
     pub fn draws(&self) -> u64 {
         self.draws

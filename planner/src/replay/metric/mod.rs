@@ -17,7 +17,7 @@
 //! * **Utilisation**: GPU time held / GPU time in service over the window. A node that drains is in service as far as jobs hold
 //!   it, one that failed is not.
 //! * **Fragmentation**: ∫ free GPUs on nodes that also hold a job / ∫ free GPUs. **Stranded GPUs**: time mean of the GPUs that
-//!   are free in pools in which a job waits for nothing but fragmentation.
+//!   are free in pools in which a job waits for nothing but fragmentation. **Room**: time mean of the gangs of 8, 16 and 64 GPUs that would have fitted.
 //! * **Lost GPU time**: what finished jobs held beyond their true run (preemption's cost, work lost with a node).
 //!
 //! Complexity: O(n log n) for n jobs. Same output for the same schedule, whatever the thread count.
@@ -65,6 +65,21 @@ pub struct Fragmentation {
     pub free_gpus: Option<f64>,
     /// Time mean of GPUs that were free where a job waited for nothing but fragmentation.
     pub stranded_gpus: Option<f64>,
+    /// How many gangs of some sizes would have fitted; empty without jobs.
+    pub room: Vec<Room>,
+}
+
+/// How many gangs of one size would have fitted beside what ran.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct Room {
+    /// GPUs of a gang.
+    pub gpus: u32,
+    /// Time mean of the gangs that would have fitted at once, on as few nodes as they need, whatever the quotas.
+    pub gangs_mean: f64,
+    /// Share of the time in which none would have fitted.
+    pub none_share: f64,
+    /// Time mean of the gangs that the free GPUs of each pool would make if they lay together: the rest is lost to fragmentation.
+    pub gangs_if_together_mean: f64,
 }
 
 /// The figures of a whole schedule.
@@ -266,6 +281,8 @@ struct Totals {
     free: u128,
     partly_free: u128,
     stranded: u128,
+    /// By gang size: gangs that fit, gangs if all that is free lay together, and time in which none fits.
+    room: [[u128; 3]; sweep::GANGS.len()],
     queue_jobs: Buckets,
     queue_gpus: Buckets,
     in_use: Buckets,
@@ -281,6 +298,7 @@ impl Totals {
             free: 0,
             partly_free: 0,
             stranded: 0,
+            room: [[0; 3]; sweep::GANGS.len()],
             queue_jobs: buckets.clone(),
             queue_gpus: buckets.clone(),
             in_use: buckets.clone(),
@@ -295,6 +313,11 @@ impl Totals {
         self.free += u128::from(now.free) * dt;
         self.partly_free += u128::from(now.partly_free) * dt;
         self.stranded += u128::from(now.stranded) * dt;
+        for ([fit, together, none], (fits, would)) in self.room.iter_mut().zip(now.room) {
+            *fit += u128::from(fits) * dt;
+            *together += u128::from(would) * dt;
+            *none += u128::from(fits == 0) * dt;
+        }
         self.queue_jobs.add(from, to, now.waiting);
         self.queue_gpus.add(from, to, now.wanted);
         self.in_use.add(from, to, now.held);
@@ -307,7 +330,16 @@ impl Totals {
             partly_used_share: ratio(self.partly_free, self.free),
             free_gpus: mean(self.free),
             stranded_gpus: mean(self.stranded),
+            room: self.room(window_ms),
         }
+    }
+
+    fn room(&self, window_ms: i64) -> Vec<Room> {
+        let of = |(gpus, [fit, together, none]): (u32, &[u128; 3])| {
+            let mean = |total: &u128| *total as f64 / window_ms as f64;
+            Room { gpus, gangs_mean: mean(fit), none_share: mean(none), gangs_if_together_mean: mean(together) }
+        };
+        if window_ms > 0 { sweep::GANGS.into_iter().zip(&self.room).map(of).collect() } else { Vec::new() }
     }
 
     fn timeline(&self, from_ms: i64) -> Timeline {

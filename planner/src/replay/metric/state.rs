@@ -73,6 +73,22 @@ impl Free {
         self.by_free.get(gpus as usize..).map_or(0, |counts| counts.iter().sum())
     }
 
+    /// How many gangs of `gpus` whole GPUs fit at once, each on as few nodes as it needs. Of the last pieces of gangs of several nodes each gets a node of
+    /// its own.
+    fn room(&self, gpus: u32) -> u64 {
+        let with = |least: u32| u64::from(self.nodes_with(least));
+        if gpus <= self.largest {
+            let counts = (0u32..).zip(&self.by_free).skip(gpus as usize);
+            return counts.map(|(free, nodes)| u64::from(free / gpus.max(1)) * u64::from(*nodes)).sum();
+        }
+        if self.largest == 0 {
+            return 0;
+        }
+        let (full, rest) = (u64::from(gpus / self.largest), gpus % self.largest);
+        let of_full = with(self.largest) / full;
+        if rest == 0 { of_full } else { of_full.min(with(rest) / (full + 1)) }
+    }
+
     /// Whether the consolidated rule finds nodes.
     fn fits(&self, shape: Shape) -> bool {
         if shape.milli > 0 {
@@ -180,6 +196,11 @@ impl State {
     /// Whether the consolidated rule would find nodes in a pool now.
     pub(super) fn fits(&self, pool: usize, shape: Shape) -> bool {
         self.of(pool, shape).is_some_and(|free| free.fits(shape))
+    }
+
+    /// How many gangs of so many GPUs of any type would fit in a pool at once.
+    pub(super) fn room(&self, pool: usize, gpus: u32) -> u64 {
+        self.of(pool, Shape::default()).map_or(0, |free| free.room(gpus))
     }
 
     /// A job takes a piece.
@@ -348,6 +369,8 @@ mod tests {
         assert!(state.fits(0, Shape { nodes: 3, ..Shape::whole(9) }));
         assert!(state.fits(0, Shape { nodes: 3, ..Shape::whole(10) }));
         assert!(!state.fits(0, Shape { nodes: 3, ..Shape::whole(15) }));
+        // One of 8; of 3 GPUs 1 + 2 + 1; of 12 the full piece takes the one node with 8 free, of 16 it takes two.
+        assert_eq!([8, 3, 12, 16].map(|gpus| state.room(0, gpus)), [1, 4, 1, 0]);
         // Two nodes are partly used, with 3 + 5 free.
         assert_eq!(state.partly_free, 8_000);
         state.give(&gpus(0, 0b1_1111));

@@ -19,6 +19,9 @@ use crate::sim::cluster::Cluster;
 use crate::sim::schedule::{Outcome, Schedule, Stop};
 use crate::sim::workload::{Shape, Workload};
 
+/// Sizes of gangs whose room is kept, GPUs: a node, two nodes and eight of the usual ones.
+pub(super) const GANGS: [u32; 3] = [8, 16, 64];
+
 /// Causes, in the order of [`Cause::ALL`](super::delay::Cause::ALL).
 pub(super) const CAUSES: usize = 4;
 const CAPACITY: usize = 0;
@@ -57,6 +60,8 @@ pub(super) struct Moment {
     pub(super) partly_free: u64,
     /// Free in pools in which a job waits for nothing but fragmentation, thousandths.
     pub(super) stranded: u64,
+    /// By size of [`GANGS`]: gangs that would fit, and that the free GPUs of each pool would make if they lay together.
+    pub(super) room: [(u64, u64); GANGS.len()],
 }
 
 /// Jobs of one VC and shape.
@@ -78,6 +83,7 @@ struct Pool {
     waiting: Vec<u32>,
     at: i64,
     stranded: u64,
+    room: [(u64, u64); GANGS.len()],
     touched: bool,
 }
 
@@ -217,6 +223,9 @@ impl<'a> Walk<'a> {
         }
         events.sort_unstable();
         self.note();
+        for pool in 0..self.pools.len() {
+            self.make_room(pool);
+        }
         events
     }
 
@@ -323,6 +332,18 @@ impl<'a> Walk<'a> {
         let stranded = if fragmented { self.state.all_free(pool_ix) } else { 0 };
         self.now.stranded = self.now.stranded - pool.stranded + stranded;
         pool.stranded = stranded;
+        self.make_room(pool_ix);
+    }
+
+    /// Counts anew what would fit in a pool.
+    fn make_room(&mut self, pool_ix: usize) {
+        let Some(pool) = self.pools.get_mut(pool_ix) else { return };
+        let free = self.state.all_free(pool_ix) / 1000;
+        for ((gpus, before), all) in GANGS.into_iter().zip(&mut pool.room).zip(&mut self.now.room) {
+            let now = (self.state.room(pool_ix, gpus), free / u64::from(gpus));
+            *all = (all.0 - before.0 + now.0, all.1 - before.1 + now.1);
+            *before = now;
+        }
     }
 
     fn apply(&mut self, event: Event) {

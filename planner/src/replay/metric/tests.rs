@@ -248,6 +248,16 @@ fn waiting_for_fragmentation() {
     // 6 GPUs are stranded for 90 of 150 s; free are 6 · 100 + 10 · 50, beside a job 600 + 2 · 50.
     assert!(near(metrics.overall.fragmentation.stranded_gpus, 6.0 * 90.0 / 150.0));
     assert!(near(metrics.overall.fragmentation.partly_used_share, 700.0 / 1_100.0));
+    // From 100 s on the node beside the job of 6 is free; of the 10 free GPUs one gang of 8 could be made, none of 16.
+    let third = 50.0 / 150.0;
+    let room = |gpus: u32, mean: f64, none: f64| Room {
+        gpus,
+        gangs_mean: mean,
+        none_share: none,
+        gangs_if_together_mean: mean,
+    };
+    let expected = [room(8, third, 100.0 / 150.0), room(16, 0.0, 1.0), room(64, 0.0, 1.0)];
+    assert_eq!(metrics.overall.fragmentation.room, expected);
     assert_eq!(cause(&metrics.delay.by_size[0].delay, Cause::Fragmentation), (1, 90.0));
     assert_eq!((metrics.delay.by_vc.len(), metrics.delay.by_duration.len()), (1, 1));
 }

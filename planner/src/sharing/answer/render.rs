@@ -6,7 +6,7 @@ use tracecast_analytics::report::{Cell, Column, Report, ReportTable, Section, fo
 
 use super::super::policy::SharingPolicy;
 use super::super::study::SharingTried;
-use super::{SharingPlan, SharingPlanAnswer, tested};
+use super::{SharingPlan, SharingPlanAnswer};
 
 /// Couples and job types that a table shows.
 const MOST_ROWS: usize = 30;
@@ -79,7 +79,7 @@ impl SharingPlan {
                 ))
             )
         };
-        if let Some(rule) = tested(&self.tried, self.rule).filter(|rule| rule.couples > 0) {
+        if let Some(rule) = self.of(self.rule, true).filter(|rule| rule.couples > 0) {
             said.push(told("the rule in classes, as it can be set", rule));
         }
         if let Some(oracle) = self.of(SharingPolicy::Oracle, false) {

@@ -135,8 +135,8 @@ impl SharingRule {
     }
 
     /// The preference, if a new job of kind `new` may go beside a running one.
-    pub fn preference(&self, new: u16, running: u16) -> Option<i32> {
-        self.preference.get(usize::from(new) * self.kinds + usize::from(running)).copied().flatten()
+    pub fn preference(&self, new: usize, running: usize) -> Option<i32> {
+        self.preference.get(new * self.kinds + running).filter(|_| running < self.kinds).copied().flatten()
     }
 }
 
@@ -464,7 +464,9 @@ impl Engine<'_> {
         for (running, single) in (0u16..).zip(&self.single) {
             let Some(gpu) = single.first() else { continue };
             let forbidden = self.forbidden.get(usize::from(kind) * self.speeds.kinds + usize::from(running));
-            let Some(preference) = self.rule.preference(kind, running).filter(|_| forbidden == Some(&false)) else {
+            let Some(preference) =
+                self.rule.preference(kind.into(), running.into()).filter(|_| forbidden == Some(&false))
+            else {
                 continue;
             };
             if found.is_none_or(|(most, lowest)| preference > most || (preference == most && *gpu < lowest)) {

@@ -100,7 +100,8 @@ fn naive(jobs: &SharingJobs, gpus: usize, speeds: &PairSpeeds, rule: &SharingRul
                 for gpu in 0..gpus {
                     let [other] = on(&now, gpu)[..] else { continue };
                     let kinds = (jobs.kind[job], jobs.kind[other]);
-                    let Some(likes) = rule.preference(kinds.0, kinds.1).filter(|_| !bad.contains(&kinds)) else {
+                    let Some(likes) = rule.preference(kinds.0.into(), kinds.1.into()).filter(|_| !bad.contains(&kinds))
+                    else {
                         continue;
                     };
                     if best.is_none_or(|(most, ..)| likes > most) {

@@ -1,0 +1,75 @@
+//! The jobs and the nodes that a plan of a shared cluster is made of, opened the same way for every such plan.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use clap::Args;
+use tracecast_analytics::Trace;
+use tracecast_analytics::facts::JobFacts;
+use tracecast_analytics::schema::Resource;
+use tracecast_analytics::time::{Window, Written, Zone};
+use tracecast_planner::replay::answer::Subject;
+use tracecast_planner::replay::input::{Loaded, Options, last_two, load};
+use tracecast_planner::sim::Policy;
+
+use crate::args::{Reading, duration};
+use crate::cmd::describe;
+use crate::cmd::simulate::{PolicyArguments, given};
+use crate::source;
+
+/// Which jobs a plan looks at.
+#[derive(Debug, Args)]
+pub(crate) struct PlanTimes {
+    /// Use jobs submitted at this time or later [default: from the first job]
+    #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, help_heading = "Jobs and nodes")]
+    pub(crate) from: Option<Written>,
+    /// Use only jobs that ran at most this long, such as 90s, 10m, 2h or 7d [default: all]
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Jobs and nodes")]
+    pub(crate) max_run: Option<i64>,
+    /// Use jobs submitted before this time, where a date includes that day [default: to the last job]
+    #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, help_heading = "Evaluation")]
+    pub(crate) eval_to: Option<Written>,
+}
+
+/// What such a plan was asked for.
+pub(crate) struct PlanOf<'a> {
+    pub(crate) sources: &'a [PathBuf],
+    pub(crate) reading: &'a Reading,
+    pub(crate) cluster: Option<&'a Path>,
+    pub(crate) resource: Option<Resource>,
+    pub(crate) eval_from: Option<&'a Written>,
+    pub(crate) times: &'a PlanTimes,
+    pub(crate) policy: &'a PolicyArguments,
+}
+
+/// What it is made of.
+pub(crate) struct PlanJobs {
+    pub(crate) title: String,
+    pub(crate) trace: Trace,
+    /// The jobs, each predicted to run as long as the last two of its user and name on average, and their nodes.
+    pub(crate) loaded: Loaded,
+    pub(crate) subject: Subject,
+    pub(crate) eval_from_ms: Option<i64>,
+    pub(crate) policy: Policy,
+}
+
+impl PlanOf<'_> {
+    /// Opens and loads. `needed` says why the plan takes no part of the jobs.
+    pub(crate) fn open(&self, needed: &str, quiet: bool) -> Result<PlanJobs> {
+        let PlanTimes { from, max_run, eval_to } = self.times;
+        let evaluated = Window::new(["--eval-from", "--eval-to"], self.eval_from, eval_to.as_ref())?;
+        let all = Window::new(["--from", "--eval-to"], from.as_ref(), eval_to.as_ref())?;
+        let policy = given(self.policy).policy(true)?;
+        let site = self.cluster.map(source::site).transpose()?;
+        let trace = source::open_whole(self.sources, self.reading, quiet, needed)?;
+        let title = describe::title(&trace, self.sources);
+        let zone = Zone::named(&trace.zone)?;
+        let ((eval_from_ms, to_ms), (from_ms, _)) = (evaluated.resolve(&zone)?, all.resolve(&zone)?);
+        let options = Options { from_ms, to_ms, longest_ms: *max_run, resource: self.resource, ..Options::default() };
+        let mut loaded = load(&trace, site.as_ref(), &options)?;
+        let subject = Subject::of(&title, &trace, &loaded);
+        loaded.workload.predicted_s = last_two(&JobFacts::of(&trace), &loaded);
+        let policy = if self.policy.place.is_some() { policy } else { policy.on(loaded.resource) };
+        Ok(PlanJobs { title, trace, loaded, subject, eval_from_ms, policy })
+    }
+}

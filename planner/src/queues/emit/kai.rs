@@ -1,0 +1,59 @@
+//! The plan for NVIDIA's KAI scheduler.
+//!
+//! One parent queue holds all GPUs; each VC is a queue below it with its own share as `quota` and its ceiling as `limit` (−1 is none). KAI gives every queue its
+//! quota before it gives beyond, and reclaims by itself what is used beyond a quota from jobs that have run for `reclaimMinRuntime`; where the plan does not
+//! reclaim, that is a year. What is beyond the quotas is shared by `overQuotaWeight`, here the own shares. KAI counts GPUs of all types alike, and runs jobs that may not be
+//! preempted within the quota alone; processors and memory are left unbounded.
+//!
+//! Format: `queues.scheduling.run.ai`, v2. Worked example: a VC of 96 GPUs with a ceiling of 1.5 has `quota: 96` and `limit: 144`.
+
+use serde_json::{Value, json};
+
+use super::super::answer::QueuesAnswer;
+use super::super::share::Sharing;
+use super::{about, comments, named, shared};
+use crate::error::Result;
+use crate::plan::Emitted;
+use crate::plan::yaml::stream;
+
+/// The queue above those of the VCs.
+const PARENT: &str = "tracecast";
+/// How long a job runs before it is stopped for another, where the plan stops none.
+const NEVER: &str = "8760h";
+
+/// A queue; a `limit` of `None` is no limit.
+fn queue(name: &str, parent: Option<&str>, (quota, limit): (f64, Option<f64>), runs_for: Option<&str>) -> Value {
+    let of = |quota: f64, limit: f64, weight: f64| json!({ "quota": quota, "limit": limit, "overQuotaWeight": weight });
+    let unbounded = of(-1.0, -1.0, 1.0);
+    let gpu = of(quota, limit.unwrap_or(-1.0), quota.max(1.0));
+    let mut spec = json!({ "resources": { "cpu": unbounded, "gpu": gpu, "memory": unbounded } });
+    if let Some(fields) = spec.as_object_mut() {
+        let text = |text: &str| Value::from(text);
+        fields.extend(parent.map(|parent| ("parentQueue".to_owned(), text(parent))));
+        fields.extend(runs_for.map(|time| ("reclaimMinRuntime".to_owned(), text(time))));
+    }
+    json!({ "apiVersion": "scheduling.run.ai/v2", "kind": "Queue", "metadata": { "name": name }, "spec": spec })
+}
+
+/// Queues for KAI.
+///
+/// # Errors
+/// If a VC has no name that Kubernetes takes.
+pub fn kai(answer: &QueuesAnswer) -> Result<Vec<Emitted>> {
+    let file = |content: String| Ok(vec![("kai.yaml".to_owned(), content)]);
+    let Some(sharing) = shared(answer) else { return file(comments("#", answer)) };
+    let all: f64 = answer.vcs.iter().map(|vc| vc.own_gpus.floor()).sum();
+    let mut documents = vec![(about(answer).join("\n"), queue(PARENT, None, (all, None), None))];
+    if sharing == Sharing::OnePool {
+        let what = "All VCs queue here: label their pods kai.scheduler/queue: shared.".to_owned();
+        documents.push((what, queue("shared", Some(PARENT), (all, None), None)));
+        return file(stream(&documents));
+    }
+    let runs_for = if matches!(sharing, Sharing::Borrowing { reclaim: true, .. }) { None } else { Some(NEVER) };
+    for (name, vc) in named(answer)? {
+        let limit = vc.most_gpus.map(f64::floor);
+        let what = format!("{}: label its pods kai.scheduler/queue: {name}.", vc.vc.escape_debug());
+        documents.push((what, queue(&name, Some(PARENT), (vc.own_gpus.floor(), limit), runs_for)));
+    }
+    file(stream(&documents))
+}

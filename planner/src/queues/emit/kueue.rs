@@ -1,0 +1,103 @@
+//! The plan for Kueue.
+//!
+//! Each VC gets a ClusterQueue in one cohort, with its own share as `nominalQuota` and what it may borrow as `borrowingLimit`. Kueue admits
+//! what stays within the nominal quota before what borrows, and reclaims by preemption where the plan does. StrictFIFO holds up the jobs of one ClusterQueue,
+//! where the replay's strict scan holds up the pool.
+//!
+//! Worked example: a VC of 96 GPUs with a ceiling of 1.5 has `nominalQuota: 96` and `borrowingLimit: 48`.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::super::answer::QueuesAnswer;
+use super::super::share::Sharing;
+use super::{about, comments, named, shared, unnamed};
+use crate::error::Result;
+use crate::plan::Emitted;
+use crate::plan::slug::slug;
+use crate::plan::yaml::stream;
+
+/// What Kueue must be told beside the objects.
+const COVERED: &str = "Kueue admits nothing that asks for a resource it does not cover: add processors and memory here, or exclude them (resources.excludeResourcePrefixes).";
+
+/// Objects for Kueue; `gpu_resource` is how the cluster calls a GPU.
+///
+/// # Errors
+/// If a VC or a GPU type has no name that Kubernetes takes.
+pub fn kueue(answer: &QueuesAnswer, gpu_resource: &str) -> Result<Vec<Emitted>> {
+    let file = |content: String| Ok(vec![("kueue.yaml".to_owned(), content)]);
+    let Some(sharing) = shared(answer) else { return file(comments("#", answer)) };
+    // Names of the kinds of nodes, and their GPUs in all.
+    let mut flavors: BTreeMap<String, (Option<&str>, f64)> = BTreeMap::new();
+    for own in answer.vcs.iter().flat_map(|vc| &vc.own) {
+        let gpu_type = own.gpu_type.as_deref();
+        let kind = flavors.entry(flavor(gpu_type)).or_insert((gpu_type, 0.0));
+        if kind.0 != gpu_type {
+            return Err(unnamed(format!(
+                "GPU type {} (as {}, which another is called, too)",
+                gpu_type.unwrap_or("unknown"),
+                flavor(gpu_type)
+            )));
+        }
+        kind.1 += own.gpus;
+    }
+    let meta = |name: &str| json!({ "name": name });
+    let mut documents: Vec<(String, Value)> = Vec::new();
+    for (name, (gpu_type, _)) in &flavors {
+        let spec = gpu_type.map_or_else(|| json!({}), |of| json!({ "nodeLabels": { "nvidia.com/gpu.product": of } }));
+        let what =
+            format!("{}\nNodes of one kind; their labels must be those of your nodes.", about(answer).join("\n"));
+        documents.push((
+            what,
+            json!({"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor", "metadata": meta(name), "spec": spec}),
+        ));
+    }
+    let reclaims = matches!(sharing, Sharing::Borrowing { reclaim: true, .. });
+    let strategy = if answer.setup().is_some_and(|setup| setup.strict) { "StrictFIFO" } else { "BestEffortFIFO" };
+    // `own` says how many GPUs of a kind of nodes are its own.
+    let queue = |name: &str, own: &dyn Fn(&str) -> f64, borrow: Option<f64>, cohort: bool| {
+        let quotas: Vec<Value> = flavors
+            .keys()
+            .map(|flavor| {
+                let mut quota = json!({ "name": gpu_resource, "nominalQuota": own(flavor).floor() as u64 });
+                if let (Some(borrow), Some(fields)) = (borrow, quota.as_object_mut()) {
+                    fields.insert("borrowingLimit".to_owned(), Value::from(borrow.floor() as u64));
+                }
+                json!({ "name": flavor, "resources": [quota] })
+            })
+            .collect();
+        let mut spec = json!({
+            "namespaceSelector": {},
+            "queueingStrategy": strategy,
+            "resourceGroups": [{ "coveredResources": [gpu_resource], "flavors": quotas }],
+            "preemption": { "reclaimWithinCohort": if reclaims { "Any" } else { "Never" }, "withinClusterQueue": "Never" },
+        });
+        if let (true, Some(fields)) = (cohort, spec.as_object_mut()) {
+            fields.insert("cohortName".to_owned(), Value::from("tracecast"));
+        }
+        json!({"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ClusterQueue", "metadata": meta(name), "spec": spec})
+    };
+    if sharing == Sharing::OnePool {
+        let all = |of: &str| flavors.get(of).map_or(0.0, |(_, gpus)| *gpus);
+        documents.push((
+            format!("All VCs queue here: point their LocalQueues at it. {COVERED}"),
+            queue("shared", &all, None, false),
+        ));
+        return file(stream(&documents));
+    }
+    for (name, vc) in named(answer)? {
+        let own = |of: &str| {
+            vc.own.iter().filter(|own| flavor(own.gpu_type.as_deref()) == of).map(|own| own.gpus).sum::<f64>()
+        };
+        let borrow = vc.most_gpus.map(|most| (most - vc.own_gpus).max(0.0));
+        let what = format!("{}: its LocalQueue points here. {COVERED}", vc.vc.escape_debug());
+        documents.push((what, queue(&name, &own, borrow, true)));
+    }
+    file(stream(&documents))
+}
+
+/// What a kind of nodes is called.
+fn flavor(gpu_type: Option<&str>) -> String {
+    gpu_type.and_then(slug).unwrap_or_else(|| "gpu".to_owned())
+}

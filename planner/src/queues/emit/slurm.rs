@@ -1,0 +1,103 @@
+//! The plan for Slurm.
+//!
+//! Each VC gets two partitions over all nodes. The first has the higher `PriorityTier`, so that its jobs go before all others, and a QOS
+//! that holds it to the VC's own share; the second is for what the VC borrows, with a QOS that holds it to the ceiling less that share, or to the VC's largest
+//! job if that is more, as a job lies in one partition whole. A job asks for both (`--partition=vision,vision-borrow`), which `job_submit.lua` does for it,
+//! and starts where it may first. Where the plan reclaims, jobs of the second partition are requeued for those of the first. A job that began there stays one that
+//! borrows to its end, where the replay judges anew.
+//!
+//! Worked example: a VC of 96 GPUs with a ceiling of 1.5 has `GrpTRES=gres/gpu=96` on one QOS and `gres/gpu=48` on the other.
+
+use super::super::answer::{QueuesAnswer, VcPlan};
+use super::super::share::Sharing;
+use super::{comments, named, shared, unnamed};
+use crate::error::Result;
+use crate::plan::Emitted;
+
+/// The name of a partition: as it is, so that scripts still name it, if Slurm takes that.
+fn partition(vc: &VcPlan, slug: &str) -> Result<String> {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '-' || letter == '_';
+    let name = if vc.vc.chars().all(plain) { vc.vc.clone() } else { slug.to_owned() };
+    // Slurm takes that for what all later partitions have.
+    if name.eq_ignore_ascii_case("default") { Err(unnamed(name)) } else { Ok(name) }
+}
+
+/// Files for Slurm; `nodes` is what its partitions name, such as `gpu[001-064]`.
+///
+/// # Errors
+/// If a VC has no name that Slurm takes.
+pub fn slurm(answer: &QueuesAnswer, nodes: &str) -> Result<Vec<Emitted>> {
+    let mut partitions = comments("#", answer);
+    let mut qos = format!("#!/bin/sh\n{partitions}");
+    let mut lua = comments("--", answer);
+    match shared(answer) {
+        None => {}
+        Some(Sharing::OnePool) => partitions.push_str(&format!(
+            "# In place of the partitions of the VCs in slurm.conf. Jobs no longer name a partition.\nPartitionName=shared Nodes={nodes} Default=YES State=UP\n"
+        )),
+        Some(sharing) => {
+            let reclaims = matches!(sharing, Sharing::Borrowing { reclaim: true, .. });
+            borrowing(answer, nodes, reclaims, (&mut partitions, &mut qos, &mut lua))?;
+        }
+    }
+    let name = |name: &str| name.to_owned();
+    Ok(vec![
+        (name("slurm-partitions.conf"), partitions),
+        (name("slurm-qos.sh"), qos),
+        (name("slurm-job-submit.lua"), lua),
+    ])
+}
+
+fn borrowing(
+    answer: &QueuesAnswer,
+    nodes: &str,
+    reclaims: bool,
+    (partitions, qos, lua): (&mut String, &mut String, &mut String),
+) -> Result<()> {
+    partitions.push_str(
+        "# First run slurm-qos.sh. Then put these lines in place of the partitions of the VCs in slurm.conf, and restart slurmctld. They need\n\
+         # AccountingStorageTRES=gres/gpu and AccountingStorageEnforce=limits,qos, under which jobs need an association in the accounting.\n\
+         # Keep what else your partitions have (Default, MaxTime, AllowAccounts and so on). To undo, put the old lines back before you delete a QOS.\n",
+    );
+    if reclaims {
+        partitions.push_str(
+            "# Partitions that are not in this list need PreemptMode=OFF, or their jobs are stopped, too.\n\
+             # Add preempt_youngest_first to your SchedulerParameters: who started last is stopped first.\n\
+             PreemptType=preempt/partition_prio\nPreemptMode=REQUEUE\n",
+        );
+    }
+    qos.push_str(
+        "# Limits of the partitions. Undo, once no partition names them: sacctmgr -i delete qos NAME\nset -eu\n",
+    );
+    lua.push_str(
+        "-- Into slurm_job_submit of job_submit.lua: a job that names the partition of a VC may also borrow.\nlocal borrows = {\n",
+    );
+    let mode = |stops: &str| if reclaims { format!(" PreemptMode={stops}") } else { String::new() };
+    for (slug, vc) in named(answer)? {
+        let name = partition(vc, &slug)?;
+        let own = vc.own_gpus.floor();
+        let rest = vc.most_gpus.map(|most| (most - own).max(vc.largest_job_gpus).max(0.0));
+        partitions.push_str(&format!(
+            "# {}: {own} GPUs of its own{}.\n",
+            vc.vc.escape_debug(),
+            rest.map_or_else(|| ", and all that is idle".to_owned(), |rest| format!(", and up to {rest} more"))
+        ));
+        for (partition, tier, qos, mode) in [
+            (name.clone(), 20, format!("{slug}-own"), mode("OFF")),
+            (format!("{name}-borrow"), 10, format!("{slug}-borrow"), mode("REQUEUE")),
+        ] {
+            partitions.push_str(&format!(
+                "PartitionName={partition} Nodes={nodes} State=UP PriorityTier={tier} QOS={qos}{mode}\n"
+            ));
+        }
+        for (suffix, gpus) in [("own", Some(own)), ("borrow", rest)] {
+            let most = gpus.map_or_else(|| "-1".to_owned(), |gpus| gpus.to_string());
+            qos.push_str(&format!(
+                "sacctmgr -i add qos {slug}-{suffix} || true\nsacctmgr -i modify qos {slug}-{suffix} set GrpTRES=gres/gpu={most}\n"
+            ));
+        }
+        lua.push_str(&format!("  [\"{name}\"] = \"{name},{name}-borrow\",\n"));
+    }
+    lua.push_str("}\nif borrows[job_desc.partition] then\n  job_desc.partition = borrows[job_desc.partition]\nend\n");
+    Ok(())
+}

@@ -1,0 +1,54 @@
+//! The plan for Volcano.
+//!
+//! Each VC gets a queue with its own share as `deserved`, its ceiling as `capability`, and `reclaimable` where the plan reclaims. Volcano's `capacity` plugin must be on and
+//! its `proportion` plugin off, and the action `reclaim` must be there for the plan to reclaim. GPUs of all types count alike; processors and memory are left
+//! unbounded.
+//!
+//! Format: `queues.scheduling.volcano.sh`, v1beta1. Worked example: a VC of 96 GPUs with a ceiling of 1.5 has 96 deserved and a capability of 144.
+
+use serde_json::{Value, json};
+
+use super::super::answer::QueuesAnswer;
+use super::super::share::Sharing;
+use super::{about, comments, named, shared};
+use crate::error::Result;
+use crate::plan::Emitted;
+use crate::plan::yaml::stream;
+
+/// What Volcano must be told beside the objects.
+const PLUGIN: &str = "In volcano-scheduler.conf: the plugin capacity in place of proportion, and the action reclaim.";
+
+/// A queue; no `most` is no ceiling.
+fn queue(name: &str, gpu_resource: &str, (own, most): (f64, Option<f64>), reclaims: bool) -> Value {
+    // Quantities are strings, as Kubernetes writes them.
+    let gpus = |gpus: f64| json!({ gpu_resource: format!("{gpus:.0}") });
+    let mut spec = json!({ "deserved": gpus(own), "reclaimable": reclaims });
+    if let (Some(most), Some(fields)) = (most, spec.as_object_mut()) {
+        fields.insert("capability".to_owned(), gpus(most));
+    }
+    json!({ "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": { "name": name }, "spec": spec })
+}
+
+/// Queues for Volcano; `gpu_resource` is how the cluster calls a GPU.
+///
+/// # Errors
+/// If a VC has no name that Kubernetes takes.
+pub fn volcano(answer: &QueuesAnswer, gpu_resource: &str) -> Result<Vec<Emitted>> {
+    let file = |content: String| Ok(vec![("volcano.yaml".to_owned(), content)]);
+    let Some(sharing) = shared(answer) else { return file(comments("#", answer)) };
+    let first = format!("{}\n{PLUGIN}\n", about(answer).join("\n"));
+    if sharing == Sharing::OnePool {
+        let all: f64 = answer.vcs.iter().map(|vc| vc.own_gpus.floor()).sum();
+        let what = format!("{first}All VCs queue here.");
+        return file(stream(&[(what, queue("shared", gpu_resource, (all, None), false))]));
+    }
+    let reclaims = matches!(sharing, Sharing::Borrowing { reclaim: true, .. });
+    let mut documents = Vec::new();
+    for (name, vc) in named(answer)? {
+        let most = vc.most_gpus.map(f64::floor);
+        let about = if documents.is_empty() { first.as_str() } else { "" };
+        let what = format!("{about}{}: its jobs name this queue.", vc.vc.escape_debug());
+        documents.push((what, queue(&name, gpu_resource, (vc.own_gpus.floor(), most), reclaims)));
+    }
+    file(stream(&documents))
+}
