@@ -147,6 +147,7 @@ fn sources() -> Vec<(String, Vec<PathBuf>)> {
         "prometheus",
         "sacct",
         "sacct-json",
+        "pbs",
         "swf",
         "dcgm",
         "nvidia-smi",

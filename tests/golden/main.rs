@@ -15,6 +15,7 @@ mod mapping;
 mod nvidia_smi;
 mod openb;
 mod pai;
+mod pbs;
 mod philly;
 mod plain_text;
 mod prometheus;

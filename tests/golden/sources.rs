@@ -122,6 +122,7 @@ fn carriage_returns_alone_end_lines() {
     for (reader, name) in [
         ("sacct", "sacct/header.txt"),
         ("helios", "helios/cluster_log.csv"),
+        ("pbs", "pbs/20240304"),
         ("swf", "swf/partial.swf"),
         ("openb", "openb/pods.csv"),
         ("supercloud", "supercloud/slurm-log.csv"),
