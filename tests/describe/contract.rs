@@ -148,6 +148,7 @@ fn sources() -> Vec<(String, Vec<PathBuf>)> {
         "sacct",
         "sacct-json",
         "pbs",
+        "lsf",
         "swf",
         "dcgm",
         "nvidia-smi",

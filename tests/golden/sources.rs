@@ -123,6 +123,7 @@ fn carriage_returns_alone_end_lines() {
         ("sacct", "sacct/header.txt"),
         ("helios", "helios/cluster_log.csv"),
         ("pbs", "pbs/20240304"),
+        ("lsf", "lsf/lsb.acct"),
         ("swf", "swf/partial.swf"),
         ("openb", "openb/pods.csv"),
         ("supercloud", "supercloud/slurm-log.csv"),

@@ -64,6 +64,7 @@ static READERS: &[&dyn Reader] = &[
     &slurm::SacctText,
     &slurm::SacctJson,
     &batch::Pbs,
+    &batch::Lsf,
     &swf::Swf,
     &pai::Pai,
     &mapping::MappingReader,

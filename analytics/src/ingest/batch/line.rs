@@ -4,11 +4,18 @@ use std::borrow::Cow;
 
 use crate::error::{Error, Result};
 use crate::ingest::{Head, ReadOptions, SourceFile};
-use crate::quality::{RowAudit, reason};
+use crate::quality::{Reason, RowAudit, reason};
 use crate::trace::Trace;
 
 /// The longest line that is still a row.
 const LONGEST_LINE: usize = 16 * 1024 * 1024;
+
+/// A line with fewer fields than the format has.
+pub(super) const TOO_FEW_FIELDS: Reason = Reason {
+    id: "field_count",
+    what: "the line has fewer fields than the format, so its values cannot be told apart",
+    remedy: "fetch the log again; the last line of a log that is still written may be cut",
+};
 
 /// Lines a sniffer looks at.
 const LOOKED_AT: usize = 20;

@@ -1,10 +1,12 @@
-//! Accounting logs of batch systems beside Slurm: PBS and Torque.
+//! Accounting logs of batch systems beside Slurm: PBS and Torque, IBM LSF.
 //!
-//! [`Pbs`] turns the records of a log into jobs with their runs; `job` turns those into jobs, attempts and placements, and
-//! `line` reads the lines of a log.
+//! [`Pbs`] and [`Lsf`] turn the records of a log into jobs with their runs; `job` turns those into jobs, attempts
+//! and placements, the same way for both, and `line` reads the lines of both.
 
 mod job;
 mod line;
+mod lsf;
 mod pbs;
 
+pub(super) use lsf::Lsf;
 pub(super) use pbs::Pbs;
