@@ -149,6 +149,7 @@ fn sources() -> Vec<(String, Vec<PathBuf>)> {
         "sacct-json",
         "pbs",
         "lsf",
+        "sge",
         "swf",
         "dcgm",
         "nvidia-smi",

@@ -22,6 +22,7 @@ mod plain_text;
 mod prometheus;
 mod sacct;
 mod sacct_json;
+mod sge;
 mod sky_availability;
 mod sky_catalog;
 mod sources;

@@ -1,7 +1,7 @@
 //! PBS and Torque accounting logs: every value below was worked out by hand from the fixtures' lines.
 
 use tracecast_analytics::Error;
-use tracecast_analytics::ingest::{self, ReadOptions, SourceFile};
+use tracecast_analytics::ingest::{self, Confidence, ReadOptions, SourceFile};
 use tracecast_analytics::time::{TimeBasis, Zone};
 use tracecast_tests::{check, conform, fixture, read, render};
 
@@ -169,4 +169,24 @@ fn nothing_to_read_and_lines_that_are_no_records() {
     assert_eq!((trace.ledger.read, trace.ledger.quarantined, trace.jobs.submit.len()), (3, 3, 0));
     let reasons: Vec<u64> = ["malformed_row", "not_a_time", "no_key"].map(|reason| trace.ledger.count(reason)).to_vec();
     assert_eq!(reasons, [1, 1, 1]);
+}
+
+/// No other reader is as sure of these logs, and this one claims no other fixture.
+#[test]
+fn the_logs_of_batch_systems_are_told_apart() {
+    for (reader, names) in
+        [("pbs", &["pbs/20240304", "pbs/torque"][..]), ("lsf", &["lsf/lsb.acct"]), ("sge", &["sge/accounting"])]
+    {
+        for name in names {
+            let head = SourceFile::new(fixture(name)).head().unwrap();
+            let sure = ingest::readers().iter().filter(|reader| reader.sniff(&head) == Confidence::Sure);
+            assert_eq!(sure.map(|reader| reader.id()).collect::<Vec<_>>(), [reader], "{name}");
+        }
+    }
+    for name in ["sacct/header.txt", "sacct/xdmod.txt", "swf/partial.swf", "helios/cluster_log.csv", "openb/pods.csv"] {
+        let head = SourceFile::new(fixture(name)).head().unwrap();
+        for reader in ingest::readers().iter().filter(|reader| ["pbs", "lsf", "sge"].contains(&reader.id())) {
+            assert_eq!(reader.sniff(&head), Confidence::No, "{} of {name}", reader.id());
+        }
+    }
 }

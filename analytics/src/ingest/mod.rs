@@ -65,6 +65,7 @@ static READERS: &[&dyn Reader] = &[
     &slurm::SacctJson,
     &batch::Pbs,
     &batch::Lsf,
+    &batch::Sge,
     &swf::Swf,
     &pai::Pai,
     &mapping::MappingReader,
