@@ -20,6 +20,9 @@ DCGM_FI_DEV_GPU_UTIL{gpu="0"} 45
 Sys Power | 650 Watts | ok
 DCGM_FI_DEV_POWER_USAGE is the power
 ; MaxProcs: 100
+03/04/2024 10:00:00;Q;12.server;queue=batch
+"JOB_FINISH" "10.1" 1709550300 300 1501 33554438 4
+gpu.q:g1:lab:ana:train:1:sge:0:1709546400:1709546700:1709550300:0:0:3600
 1 0 5 60 1 -1 -1 1 -1 -1 1 1 1 1 1 1 -1 -1
 timestamp, index, utilization.gpu
 time,active,total

@@ -122,6 +122,9 @@ fn carriage_returns_alone_end_lines() {
     for (reader, name) in [
         ("sacct", "sacct/header.txt"),
         ("helios", "helios/cluster_log.csv"),
+        ("pbs", "pbs/20240304"),
+        ("lsf", "lsf/lsb.acct"),
+        ("sge", "sge/accounting"),
         ("swf", "swf/partial.swf"),
         ("openb", "openb/pods.csv"),
         ("supercloud", "supercloud/slurm-log.csv"),

@@ -7,6 +7,7 @@
 
 mod acme;
 mod alibaba_spot;
+mod batch;
 mod delimited;
 mod document;
 mod expand;
@@ -62,6 +63,9 @@ static READERS: &[&dyn Reader] = &[
     &market::SkyTrace,
     &slurm::SacctText,
     &slurm::SacctJson,
+    &batch::Pbs,
+    &batch::Lsf,
+    &batch::Sge,
     &swf::Swf,
     &pai::Pai,
     &mapping::MappingReader,
