@@ -93,6 +93,8 @@ fn reader(id: &str) -> Result<String, &'static str> {
 pub(crate) enum Form {
     /// Text and tables for a terminal
     Table,
+    /// CSV: one table to stdout or a file (see --section), or all tables into a FOLDER/
+    Csv,
     /// JSON (`tracecast schema` prints its schema)
     Json,
     /// Markdown

@@ -52,17 +52,17 @@ impl Replacing {
                 path.display()
             );
         }
-        shared_folder(path)
+        writable_folder(path)
     }
 }
 
 /// Checks that `path` is a folder that can be written to, or can be made one, for files beside those that are there.
-pub(crate) fn shared_folder(path: &Path) -> Result<()> {
+pub(crate) fn writable_folder(path: &Path) -> Result<()> {
     writable(path, path)
 }
 
 /// Whether a path is typed as that of a folder: it ends in a slash.
-fn is_folder(path: &Path) -> bool {
+pub(crate) fn is_folder(path: &Path) -> bool {
     path.as_os_str().as_encoded_bytes().last().is_some_and(|last| std::path::is_separator(char::from(*last)))
 }
 
@@ -116,7 +116,7 @@ mod tests {
         assert!(force.file(&folder.join("file")).is_ok() && force.folder(&folder).is_ok());
         assert!(careful.file(&folder.join("file")).unwrap_err().to_string().contains("add --force"));
         assert!(careful.folder(&folder).unwrap_err().to_string().contains("add --force"));
-        assert!(shared_folder(&folder).is_ok());
+        assert!(writable_folder(&folder).is_ok());
         let left: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(left, ["file"]);
         std::fs::remove_dir_all(&folder).unwrap();

@@ -1,7 +1,7 @@
 //! How fast jobs are put onto 10,000 GPUs that may hold two: `cargo bench -p tracecast-planner --bench sharing`.
 //!
-//! 300,000 jobs of one GPU and of 26 kinds, as many as Gavel measured, with lognormal runs (median 10 min, mean 16 min) and drawn speeds. At a load of 1.2 no GPU is ever left
-//! empty for long, so nearly every job goes beside another. Each line is the least of three runs on one thread.
+//! 300,000 jobs of one GPU and of 26 kinds, as many as Gavel measured, with lognormal runs (median 10 min, mean 16 min) and drawn speeds. At a load of 1.2 all GPUs
+//! are taken after some hours, and from then on jobs go beside others. Each line is the least of three runs on one thread.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use std::time::Instant;

@@ -333,11 +333,15 @@ fn sentence(downstream: &Downstream, ranked_at: f64) -> Vec<String> {
     if let Some(outcome) = downstream.outcomes.iter().find(|outcome| outcome.chosen_before)
         && let (Some(gap), Some(tail)) = (outcome.gap_closed, outcome.p95_of_fifo)
     {
-        said.push(format!(
-            "The aged order chosen on as long a time before ({}) closes **{}**, with a 95 % quantile {tail:.2} times FIFO's.",
-            named(outcome),
-            format::percent(gap),
-        ));
+        said.push(match outcome.ageing_s {
+            Some(_) => format!(
+                "The aged order chosen on as long a time before ({}) closes **{}**, with a 95 % quantile {tail:.2} times FIFO's.",
+                named(outcome),
+                format::percent(gap),
+            ),
+            None => "On as long a time before, no aged order had a 95 % quantile as short as FIFO's, so **FIFO** is what would have been chosen."
+                .to_owned(),
+        });
     }
     let aged = downstream.outcomes.iter().filter(|outcome| outcome.model.is_some() && outcome.ageing_s.is_some());
     let safe = aged
@@ -419,6 +423,10 @@ fn queue(downstream: &Downstream) -> Section {
         .with_table(table)
         .with_definition("Gap closed: (mean wait of the fewest GPUs first − that of the order) / (the same − that of QSSF on true durations).")
         .with_definition("Aged: first the least τ · ln(expected GPU-seconds) + submission; τ = 0 is FIFO. The key stands from submission on.")
-        .with_definition("γ-boost: first the least submission less a boost that is longer for shorter jobs, with one setting from what came before (arXiv 2404.08826); in VCs that were over capacity the order is that of submission.")
+        .with_definition(format!(
+            "γ-boost: first the least submission less a boost, which is longer for shorter jobs (arXiv 2404.08826). Its one setting comes from what ended before; {} of {} have one, and in the others the order is that of submission.",
+            format::count(downstream.pools_with_gamma as u64),
+            format::counted(downstream.pools as u64, "pool", "pools")
+        ))
         .with_definition("Preemptive orders are another kind of cluster (jobs are stopped and started again at a cost of 7, 30 or 60 s) and stand apart.")
 }

@@ -12,7 +12,7 @@
 //! after it. τ = 0 is FIFO, τ → ∞ is QSSF; in between lies the frontier of mean wait against its 95 % quantile. The key does not change while
 //! the job waits, so a scheduler can compute it once, at submission (Slurm: the site factor, with the age weight as 1/τ).
 //!
-//! A τ is **chosen beforehand** where an earlier replay is there ([`Downstream::chosen_on`]): of the aged orders whose 95 % quantile was no longer than FIFO's there, the one
+//! A τ is **chosen beforehand** where an earlier replay is there ([`Downstream::with_choice_from`]): of the aged orders whose 95 % quantile was no longer than FIFO's there, the one
 //! that closed most of the gap; FIFO if there was none.
 //!
 //! **γ-boost** (arXiv 2404.08826) needs no choice: it serves the job with the least submission − b first, with b from what the past says of the queue.
@@ -21,8 +21,6 @@
 //! has 3600 × 8.99 = 32,354 and goes behind it until small jobs come that were submitted after 4:23.
 
 mod gamma_boost;
-
-use std::cmp::Ordering;
 
 use serde::Serialize;
 use tracecast_predictors::duration::backtest::Track;
@@ -124,22 +122,35 @@ pub struct Downstream {
     pub jobs: usize,
     /// Of them, those that had a prediction.
     pub predicted: usize,
+    /// Pools of nodes.
+    pub pools: usize,
+    /// Of them, those whose past gives a γ for γ-boost; in the others it is FIFO.
+    pub pools_with_gamma: usize,
     /// FIFO, fewest GPUs first, QSSF on true durations; QSSF on each model; aged orders.
     pub outcomes: Vec<QueueOutcome>,
 }
 
+impl QueueOutcome {
+    /// Whether it is an aged order by predictions.
+    fn is_aged(&self) -> bool {
+        self.model.is_some() && self.ageing_s.is_some()
+    }
+}
+
 impl Downstream {
-    /// With the aged order marked that was best in an `earlier` replay and no longer in the tail than FIFO there; FIFO if there was none.
+    /// Marks the aged order that was best in an `earlier` replay and no longer in the tail than FIFO there; FIFO, if none was. Nothing, if none was tried there.
     #[must_use]
-    pub fn chosen_on(mut self, earlier: &Self) -> Self {
-        let safe = |outcome: &&QueueOutcome| {
-            let aged = outcome.model.is_some() && outcome.ageing_s.is_some();
-            aged && outcome.p95_of_fifo.is_some_and(|tail| tail <= 1.0)
-                && outcome.gap_closed.is_some_and(|gap| gap > 0.0)
-        };
-        let by_gap =
-            |a: &&QueueOutcome, b: &&QueueOutcome| a.gap_closed.partial_cmp(&b.gap_closed).unwrap_or(Ordering::Equal);
-        let best = earlier.outcomes.iter().filter(safe).max_by(by_gap);
+    pub fn with_choice_from(mut self, earlier: &Self) -> Self {
+        let tried = || earlier.outcomes.iter().filter(|outcome| outcome.is_aged());
+        if tried().next().is_none() {
+            return self;
+        }
+        let gap = |outcome: &QueueOutcome| outcome.gap_closed.filter(|gap| *gap > 0.0);
+        let safe = tried().filter(|outcome| outcome.p95_of_fifo.is_some_and(|tail| tail <= 1.0));
+        let best = safe
+            .filter_map(|outcome| Some((gap(outcome)?, outcome)))
+            .max_by(|a, b| a.0.total_cmp(&b.0))
+            .map(|(_, outcome)| outcome);
         let wanted = |outcome: &QueueOutcome| match best {
             Some(best) => (&outcome.order, outcome.ageing_s) == (&best.order, best.ageing_s),
             None => outcome.order == FIFO,
@@ -151,7 +162,8 @@ impl Downstream {
     }
 }
 
-/// Replays the jobs of `loaded` under each order; `policy` says all but the order, and `ranked_at` the level of [`LengthMeasure::Ranked`].
+/// Replays the jobs of `loaded` under each order; `policy` says all but the order, and `ranked_at` the level of [`LengthMeasure::Ranked`]. Jobs
+/// that ran longer than `longest_s` are not among them.
 ///
 /// # Errors
 /// As [`simulate`].
@@ -161,6 +173,7 @@ pub fn run(
     tracks: &[Track],
     ranked_at: f64,
     policy: &Policy,
+    longest_s: Option<f64>,
 ) -> Result<Downstream> {
     let rows: std::collections::HashMap<u32, usize> =
         timeline.jobs.iter().enumerate().map(|(at, job)| (job.row, at)).collect();
@@ -211,19 +224,19 @@ pub fn run(
             }
         }
     }
-    let rates = gamma_boost::rates(loaded, timeline);
+    let paces = gamma_boost::paces(loaded, timeline, longest_s);
     for track in tracks.iter().filter(|track| track.is_learned()) {
         let runs = |job: usize| -> Option<Vec<f64>> {
             let distribution = track.distributions.get((*places.get(job)?)?).copied().flatten()?;
             Some(gamma_boost::LEVELS.map(|level| distribution.quantile_s(level)).to_vec())
         };
-        loaded.workload.score = gamma_boost::scores(loaded, &rates, runs);
+        loaded.workload.score = gamma_boost::scores(loaded, &paces, runs);
         let found = waits(loaded, &plain(Order::Score, Estimate::True))?;
         let boosted = outcome(format!("γ-boost, {}", track.name), found, None);
         outcomes.push(QueueOutcome { model: Some(track.name.clone()), ..boosted });
     }
     let truth = |job: usize| loaded.workload.run_ms.get(job).map(|run| vec![*run as f64 / 1000.0]);
-    let scores = gamma_boost::scores(loaded, &rates, truth);
+    let scores = gamma_boost::scores(loaded, &paces, truth);
     loaded.workload.score = scores;
     let found = waits(loaded, &plain(Order::Score, Estimate::True))?;
     outcomes
@@ -253,7 +266,8 @@ pub fn run(
     }
     loaded.workload.score.clear();
     loaded.workload.predicted_s.clear();
-    Ok(Downstream { jobs: loaded.workload.len(), predicted, outcomes })
+    let with_pace = paces.iter().flatten().count();
+    Ok(Downstream { jobs: loaded.workload.len(), predicted, pools: paces.len(), pools_with_gamma: with_pace, outcomes })
 }
 
 /// Scores of the aged order; a job without an estimate is taken to be as long as the median of the others.
@@ -277,4 +291,43 @@ fn waits(loaded: &Loaded, policy: &Policy) -> Result<(f64, f64)> {
     let found = evaluate(&loaded.workload, &loaded.cluster, &schedule, 0)?;
     let wait = found.metrics.overall.group.wait;
     Ok(wait.map_or((f64::NAN, f64::NAN), |wait| (wait.mean_s, wait.p95_s)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// FIFO, and aged orders of a model: τ, gap closed, tail over FIFO's.
+    fn downstream(aged: &[(f64, f64, f64)]) -> Downstream {
+        let outcome = |order: &str, model: Option<&str>, ageing_s: Option<f64>, gap: f64, tail: f64| QueueOutcome {
+            order: order.to_owned(),
+            mean_wait_s: 0.0,
+            p95_wait_s: 0.0,
+            gap_closed: Some(gap),
+            p95_of_fifo: Some(tail),
+            model: model.map(str::to_owned),
+            measure: None,
+            ageing_s,
+            chosen_before: false,
+            oracle: false,
+            preempts: false,
+        };
+        let mut outcomes = vec![outcome(FIFO, None, None, -0.1, 1.0)];
+        outcomes.extend(aged.iter().map(|(tau, gap, tail)| outcome("aged", Some("m"), Some(*tau), *gap, *tail)));
+        Downstream { jobs: 0, predicted: 0, pools: 0, pools_with_gamma: 0, outcomes }
+    }
+
+    #[test]
+    fn an_order_is_chosen_on_the_earlier_replay_alone() {
+        let later = || downstream(&[(1.0, 0.9, 1.0), (2.0, 0.1, 2.0), (3.0, 0.5, 1.0)]);
+        let chosen = |earlier: &[(f64, f64, f64)]| -> Vec<Option<f64>> {
+            let marked = later().with_choice_from(&downstream(earlier));
+            marked.outcomes.iter().filter(|outcome| outcome.chosen_before).map(|outcome| outcome.ageing_s).collect()
+        };
+        // Of those no longer in the tail the second closed most, however it does later; the third closed more, with a longer tail.
+        assert_eq!(chosen(&[(1.0, 0.2, 0.9), (2.0, 0.3, 1.0), (3.0, 0.6, 1.1)]), [Some(2.0)]);
+        // None was safe, so FIFO; none was tried, so nothing.
+        assert_eq!(chosen(&[(1.0, 0.2, 1.2), (2.0, -0.3, 1.0)]), [None]);
+        assert_eq!(chosen(&[]), Vec::new());
+    }
 }

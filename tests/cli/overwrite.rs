@@ -52,3 +52,69 @@ fn a_folder_takes_the_answer_under_the_name_of_the_command() {
     names.sort();
     assert_eq!(names, ["describe.html", "describe.json", "describe.md", "describe.txt"]);
 }
+
+#[test]
+fn tables_are_written_as_csv_with_numbers_as_they_are() {
+    let folder = Folder::new();
+    let jobs = folder.file("cluster_log.csv", JOBS);
+    let size = stdout(&tracecast(&["describe", &jobs, "--format", "csv", "--section", "size", "--quiet"]));
+    let several = tracecast(&["describe", &jobs, "--format", "csv", "--quiet"]);
+    assert_eq!(several.status.code(), Some(2), "{size}");
+    assert!(stderr(&several).contains("--out FOLDER/"), "{}", stderr(&several));
+    let out = format!("{}/", folder.path("tables"));
+    let all = ["describe", &jobs, "--format", "csv", "--out", &out, "--quiet"];
+    assert!(tracecast(&all).status.success());
+    let names: Vec<String> =
+        std::fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    assert!(
+        names.len() > 3 && names.iter().all(|name| name.starts_with("describe-") && name.ends_with(".csv")),
+        "{names:?}"
+    );
+    assert!(stderr(&tracecast(&all)).contains("add --force"));
+}
+
+/// Every other command that writes where it is told: run twice, the second time refused with what is there as it was, then with `--force`.
+#[test]
+fn no_command_replaces_what_it_was_not_told_to() {
+    let folder = Folder::new();
+    let jobs = folder.file("cluster_log.csv", JOBS);
+    let nodes = folder.file("nodes.toml", "[[vc]]\nname = \"*\"\nnodes = 2\ngpus_per_node = 8\n");
+    let pairs = folder.file(
+        "pairs.csv",
+        "gpu_type,job_a,job_b,speed_a,speed_b\nv100,a,a,0.5,0.5\nv100,a,b,0.7,0.8\nv100,b,b,0.9,0.9\n",
+    );
+    let out = |name: &str| folder.path(name);
+    let lines: Vec<(Vec<&str>, &str, String)> = vec![
+        (vec!["simulate", &jobs, "--cluster", &nodes], "--schedule", out("schedule.csv")),
+        (vec!["simulate", &jobs, "--cluster", &nodes], "--out", out("simulate.txt")),
+        (vec!["inspect", &jobs], "--quarantine", out("bad.jsonl")),
+        (vec!["train", "interference", &pairs], "--out", out("share.model")),
+        (vec!["backtest", "duration", "datasets/sample", "--models", "running_mean"], "--out", out("backtest.txt")),
+        (vec!["describe", &jobs], "--tables", out("tables")),
+        #[cfg(feature = "query")]
+        (vec!["query", &jobs, "select count(*) as jobs from jobs"], "--out", out("query.csv")),
+    ];
+    for (line, option, path) in &lines {
+        let command: Vec<&str> = [&line[..], &[option, path, "--quiet"]].concat();
+        let first = tracecast(&command);
+        assert!(first.status.success(), "{command:?}: {}", stderr(&first));
+        let is_file = Path::new(path).is_file();
+        let before = if is_file { std::fs::read(path).unwrap() } else { Vec::new() };
+        let second = tracecast(&command);
+        assert!(
+            !second.status.success() && stderr(&second).contains("add --force"),
+            "{command:?}: {}",
+            stderr(&second)
+        );
+        assert!(!is_file || std::fs::read(path).unwrap() == before, "{command:?}");
+        let third = tracecast(&[&command[..], &["--force"]].concat());
+        assert!(third.status.success(), "{command:?}: {}", stderr(&third));
+    }
+    // What is no file is written to as it is.
+    assert!(tracecast(&["describe", &jobs, "--out", "/dev/null", "--quiet"]).status.success());
+    // What is there to be brought up to date.
+    for _ in 0..2 {
+        let manual = tracecast(&["manual", "--out", &out("share"), "--quiet"]);
+        assert!(manual.status.success(), "{}", stderr(&manual));
+    }
+}

@@ -293,10 +293,33 @@ fn scenarios_may_have_nodes_of_their_own() {
     assert!(other["policy"].as_str().unwrap().contains("two.toml"), "{}", other["policy"]);
     let change = &found["comparison"]["differences"][0]["mean_wait_s"];
     assert!((number(&change["value"]) + 200.0 / 3.0).abs() < 1e-9);
-    // Nodes that do not take the same jobs, and growth, which knows one cluster.
+    // In parts, of which the second has a node that the first does not have.
+    let parts = folder.path("parts");
+    for shard in ["1/2", "2/2"] {
+        let part = ["--compare", &compare, "--shard", shard, "--results", &parts];
+        let output = tracecast(&[&["simulate", &jobs, "--cluster", &one][..], &part].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+    }
+    let mut whole = found.clone();
+    whole.as_object_mut().unwrap().remove("engine_seconds");
+    assert_eq!(data(&[&jobs, "--cluster", &one, "--compare", &compare, "--merge", &parts]), whole);
+    // Where nothing else names nodes, the first scenario does; QSSF has its rows on its own nodes.
+    let own = folder.file(
+        "own.toml",
+        "[[scenario]]\nname = \"qssf\"\norder = \"qssf\"\ncluster = \"two.toml\"\n[[scenario]]\nname = \"one\"\ncluster = \"one.toml\"\n",
+    );
+    let found = data(&[&jobs, "--compare", &own]);
+    let waits: Vec<f64> = found["others"].as_array().unwrap().iter().map(|other| wait(&other["metrics"])).collect();
+    assert_eq!((waits.len(), waits[0]), (2, 100.0));
+    assert!((waits[1] - 100.0 / 3.0).abs() < 1e-9 && (wait(&found["metrics"]) - 100.0 / 3.0).abs() < 1e-9);
+    // Nodes that take a part of the jobs alone, none of them, and growth, which knows one cluster.
+    let both = folder.file("both.toml", &format!("{NODE}{}", NODE.replace("\"va\"", "\"vb\"")));
+    let mixed = folder.file("mixed_cluster_log.csv", &format!("{head}\n{}{}", row("a"), row("b").replace("va", "vb")));
+    let (code, message) = refusal(&[&mixed, "--reader", "helios", "--cluster", &both, "--compare", &compare]);
+    assert!(code != 0 && message.contains("name in it every VC"), "{code} {message}");
     folder.file("two.toml", &NODE.replace("\"va\"", "\"vb\""));
     let (code, message) = refusal(&[&jobs, "--cluster", &one, "--compare", &compare]);
-    assert!(code != 0 && message.contains("two.toml"), "{code} {message}");
+    assert!(code != 0 && message.contains("two.toml, the cluster of a scenario"), "{code} {message}");
     folder.file("two.toml", &NODE.replace("nodes = 1", "nodes = 2"));
     let (_, message) = refusal(&[&jobs, "--cluster", &one, "--compare", &compare, "--scale", "1.2"]);
     assert!(message.contains("on one cluster"), "{message}");

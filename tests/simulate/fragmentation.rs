@@ -1,8 +1,8 @@
 //! Placement by least fragmentation (FGD; Weng et al., ATC 2023) on openb's pods and nodes, against the other rules.
 //!
 //! As published: pods are drawn with replacement and arrive one after another, none ends, until they ask for 130 % of the cluster's GPUs; a pod that does not
-//! fit is passed over. What counts is the share of the GPUs that nobody holds then. Here processors and memory bound nothing, so a dot product of
-//! what is asked and what is free is the rule of most free GPUs.
+//! fit is passed over. What counts is the share of the GPUs that nobody holds then. Here processors and memory bound nothing, where the authors' dot product, which
+//! prefers the node on which what is asked and what is free fit least, is about best fit.
 
 use tracecast_planner::replay::input::{Options, load};
 use tracecast_planner::sim::{Placement, Policy, Scan, Shape, Workload, simulate};
@@ -36,7 +36,7 @@ fn fewer_gpus_are_left_over_than_by_other_rules() {
         ("least fragmentation", Placement::Fragmentation),
         ("best fit", Placement::BestFit),
         ("first fit", Placement::FirstFit),
-        ("most free (dot product)", Placement::WorstFit),
+        ("most free", Placement::WorstFit),
         ("random", Placement::Random),
     ];
     let mut left = vec![0.0; rules.len()];

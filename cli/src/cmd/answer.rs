@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 use clap::Args;
 use serde::Serialize;
+use tracecast_analytics::report::csv::CsvTable;
 use tracecast_analytics::report::{self, Block, Report};
 
 use crate::args::{self, Form};
@@ -40,6 +41,7 @@ pub(crate) struct Answering {
 #[derive(Debug)]
 pub(crate) struct Checked<'a> {
     answering: &'a Answering,
+    command: &'a str,
     out: Option<PathBuf>,
 }
 
@@ -50,7 +52,7 @@ impl Answering {
 
     /// Refuses what does not go together or cannot be written, before anything is read: the file of the answer of `command`, and `others` that the
     /// command writes.
-    pub(crate) fn check(&self, command: &str, others: &[&Option<PathBuf>]) -> Result<Checked<'_>> {
+    pub(crate) fn check<'a>(&'a self, command: &'a str, others: &[&Option<PathBuf>]) -> Result<Checked<'a>> {
         let form = self.form();
         if form == Form::Json && !self.section.is_empty() {
             let what = "JSON holds the whole answer; leave --section out, or choose another form";
@@ -58,7 +60,7 @@ impl Answering {
         }
         let out = early::named(self.out.as_deref(), || format!("{command}.{}", args::extension(&form)));
         self.replacing.files(std::iter::once(&out).chain(others.iter().copied()))?;
-        Ok(Checked { answering: self, out })
+        Ok(Checked { answering: self, command, out })
     }
 }
 
@@ -71,19 +73,47 @@ impl Checked<'_> {
         report: F,
         json: impl FnOnce() -> Result<String>,
     ) -> Result<()> {
-        let Answering { section, .. } = self.answering;
+        let section = &self.answering.section;
         let mut report = LazyCell::new(report);
         if !section.is_empty() {
             LazyCell::force_mut(&mut report).keep(section).map_err(|error| Usage(error.to_string()))?;
         }
         let text = match self.answering.form() {
             Form::Json => json()?,
+            Form::Csv => {
+                draw(&report, charts, quiet)?;
+                return self.write_csv(&report, quiet);
+            }
             Form::Table => report::text::render(&report, output::width(self.out.as_deref())),
             Form::Markdown => report::markdown::render(&report),
             Form::Html => report::html::render(&report).context("draw the report")?,
         };
         draw(&report, charts, quiet)?;
         output::text(&text, self.out.as_deref())
+    }
+
+    /// Writes all tables into the folder that was named, or the one table of the answer to where that goes.
+    fn write_csv(&self, report: &Report, quiet: bool) -> Result<()> {
+        let tables = report::csv::tables(report).context("write the tables as CSV")?;
+        if let Some(folder) = self.answering.out.as_deref().filter(|out| early::is_folder(out)) {
+            let name = |table: &CsvTable| format!("{}-{}.csv", self.command, table.name);
+            let files: Vec<(String, String)> = tables.into_iter().map(|table| (name(&table), table.text)).collect();
+            files.iter().try_for_each(|(name, _)| self.answering.replacing.file(&folder.join(name)))?;
+            return output::emitted(folder, &files, quiet);
+        }
+        match tables.as_slice() {
+            [one] => output::text(&one.text, self.out.as_deref()),
+            [] => Err(Usage("there is no table in this answer or in these sections".to_owned()).into()),
+            several => {
+                let names: Vec<&str> = several.iter().map(|table| table.name.as_str()).collect();
+                let what = format!(
+                    "CSV holds one table, and there are {}: {}; choose a section with one table (--section), or name a folder for all (--out FOLDER/)",
+                    names.len(),
+                    names.join(", ")
+                );
+                Err(Usage(what).into())
+            }
+        }
     }
 }
 

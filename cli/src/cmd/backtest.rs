@@ -143,34 +143,46 @@ fn replay(
     options: &BacktestOptions,
 ) -> Result<(Downstream, Vec<String>)> {
     let daily = BacktestOptions { refit_days: 1, ..options.clone() };
-    let within = |from_ms: Option<i64>, to_ms: Option<i64>| -> Result<(Downstream, Vec<String>)> {
-        let window = input::Options {
-            from_ms,
-            to_ms,
-            longest_ms: request.max_run,
-            whole_seconds: request.compat.is_some(),
-            resource: Some(timeline.resource),
-            ..input::Options::default()
+    let longest_s = request.max_run.map(|longest| longest as f64 / 1e3);
+    // `known_ms` cuts the record off where a choice is made.
+    let within =
+        |from_ms: Option<i64>, to_ms: Option<i64>, known_ms: Option<i64>| -> Result<(Downstream, Vec<String>)> {
+            let window = input::Options {
+                from_ms,
+                to_ms,
+                longest_ms: request.max_run,
+                whole_seconds: request.compat.is_some(),
+                resource: Some(timeline.resource),
+                ..input::Options::default()
+            };
+            let mut loaded = input::load(trace, Some(site), &window)?;
+            if let Some(known_ms) = known_ms {
+                let now = known_ms - loaded.workload.origin_ms;
+                loaded = loaded.as_known_at(now);
+            }
+            let resource = loaded.resource;
+            let (from_ms, to_ms) = (from_ms.unwrap_or(i64::MIN / 2), to_ms.unwrap_or(i64::MAX));
+            // As in the back-test.
+            let models = options.models.iter().filter(|model| timeline.known.limit || !model.needs_limits());
+            let daily_tracks = models
+                .map(|model| backtest::track_between(*model, &tracks.rows, from_ms, to_ms, &daily))
+                .collect::<Result<Vec<_>, _>>()?;
+            let compat = if request.compat.is_some() { Compat::Helios } else { Compat::None };
+            let assumed = loaded.notes.clone();
+            let policy = Policy { compat, ..Policy::default() }.on(resource);
+            Ok((downstream::run(&mut loaded, timeline, &daily_tracks, ranked_at, &policy, longest_s)?, assumed))
         };
-        let mut loaded = input::load(trace, Some(site), &window)?;
-        let resource = loaded.resource;
-        let (from_ms, to_ms) = (from_ms.unwrap_or(i64::MIN / 2), to_ms.unwrap_or(i64::MAX));
-        // As in the back-test.
-        let models = options.models.iter().filter(|model| timeline.known.limit || !model.needs_limits());
-        let daily_tracks = models
-            .map(|model| backtest::track_between(*model, &tracks.rows, from_ms, to_ms, &daily))
-            .collect::<Result<Vec<_>, _>>()?;
-        let compat = if request.compat.is_some() { Compat::Helios } else { Compat::None };
-        let assumed = loaded.notes.clone();
-        let policy = Policy { compat, ..Policy::default() }.on(resource);
-        Ok((downstream::run(&mut loaded, timeline, &daily_tracks, ranked_at, &policy)?, assumed))
+    let (found, mut assumed) = within(from_ms, to_ms, None)?;
+    let Some((from_ms, to_ms)) = from_ms.zip(to_ms) else { return Ok((found, assumed)) };
+    let begin_ms = from_ms - (to_ms - from_ms);
+    let why = if timeline.jobs.first().is_none_or(|job| job.submission.submit_ms > begin_ms) {
+        "the record begins later".to_owned()
+    } else {
+        match within(Some(begin_ms), Some(from_ms), Some(from_ms)) {
+            Ok((earlier, _)) => return Ok((found.with_choice_from(&earlier), assumed)),
+            Err(why) => format!("{why:#}"),
+        }
     };
-    let (found, mut assumed) = within(from_ms, to_ms)?;
-    let before = from_ms.zip(to_ms).and_then(|(from, to)| from.checked_sub(to - from).zip(Some(from)));
-    match before.map(|(from, to)| within(Some(from), Some(to))) {
-        Some(Ok((earlier, _))) => return Ok((found.chosen_on(&earlier), assumed)),
-        Some(Err(why)) => assumed.push(format!("No aged order is chosen on the time before the replay: {why:#}")),
-        None => {}
-    }
+    assumed.push(format!("No aged order is chosen on as long a time before the replay: {why}."));
     Ok((found, assumed))
 }

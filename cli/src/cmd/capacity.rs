@@ -16,7 +16,7 @@ use tracecast_planner::capacity::{AskedOfFaults, CapacityAnswer, CapacityRequest
 
 use crate::args::{Reading, TIMES, duration, resource};
 use crate::cmd::answer::{self, Answering};
-use crate::cmd::plan_jobs::{PlanJobs, PlanOf, PlanTimes};
+use crate::cmd::plan_jobs::{OpenedPlan, PlanInput, PlanTimes};
 use crate::cmd::simulate::{PolicyArguments, growth};
 use crate::exit::Usage;
 use crate::output;
@@ -183,7 +183,7 @@ pub(crate) fn plan(asked: &PlanCapacity, quiet: bool) -> Result<()> {
     let target = target(&asked.target_p95)?;
     let growth = growth(asked.scale, asked.add.as_deref(), asked.draws, &asked.today)?;
     let faults = faults(asked)?;
-    let plan = PlanOf {
+    let plan = PlanInput {
         sources: &asked.sources,
         reading: &asked.reading,
         cluster: asked.cluster.as_deref(),
@@ -192,7 +192,7 @@ pub(crate) fn plan(asked: &PlanCapacity, quiet: bool) -> Result<()> {
         times: &asked.times,
         policy: &asked.today,
     };
-    let PlanJobs { title, trace, mut loaded, subject, eval_from_ms, policy } = plan.open(NEEDED, quiet)?;
+    let OpenedPlan { title, trace, mut loaded, subject, eval_from_ms, policy } = plan.open(NEEDED, quiet)?;
     loaded.notes = subject.notes;
     if asked.emit.contains(&Emit::Slurm) && loaded.resource != Resource::Gpus {
         let what = format!("--emit slurm: the lines count GPUs, and the jobs compete for {}", loaded.resource.many());

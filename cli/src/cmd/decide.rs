@@ -39,15 +39,14 @@ pub(crate) struct DecidePower {
     /// Plan that `tracecast plan power --save` wrote
     #[arg(long, value_name = "FILE")]
     pub(crate) plan: PathBuf,
-    /// Write the answer to a file instead of stdout
+    /// Write the answer to a file instead of stdout, in place of the last one
     #[arg(long, short, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
-    #[command(flatten)]
-    pub(crate) replacing: Replacing,
 }
 
 pub(crate) fn run(asked: &DecidePower) -> Result<()> {
-    asked.replacing.files([&asked.out])?;
+    // Asked again and again by a loop, for the latest decision.
+    Replacing { force: true }.files([&asked.out])?;
     let bytes = tracecast_predictors::read_model(&asked.plan)?;
     let plan = SavedPlan::from_bytes(&asked.plan.display().to_string(), &bytes)?;
     let stdin = asked.state.as_os_str() == "-";

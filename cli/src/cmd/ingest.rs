@@ -38,7 +38,7 @@ pub(crate) struct Ingest {
 
 pub(crate) fn run(request: &Ingest, quiet: bool) -> Result<()> {
     output::may_replace(&request.out, request.force)?;
-    early::shared_folder(&request.out)?;
+    early::writable_folder(&request.out)?;
     Replacing { force: request.force }.files([&request.quarantine])?;
     let trace = source::open_between(
         &request.sources,

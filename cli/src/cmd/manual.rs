@@ -7,8 +7,7 @@ use clap::{Args, CommandFactory as _, ValueEnum as _};
 use clap_complete::Shell;
 
 use super::Arguments;
-use crate::early::Replacing;
-use crate::output;
+use crate::{early, output};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -16,15 +15,13 @@ Example, for this user:
   tracecast manual --out ~/.local/share
   man tracecast-plan-power")]
 pub(crate) struct Manual {
-    /// Folder into which man/man1 and completions are written
+    /// Folder into which man/man1 and completions are written, beside what is there and in place of earlier ones
     #[arg(long, short, value_name = "FOLDER")]
     pub(crate) out: PathBuf,
-    #[command(flatten)]
-    pub(crate) replacing: Replacing,
 }
 
 pub(crate) fn run(request: &Manual, quiet: bool) -> Result<()> {
-    request.replacing.folder(&request.out)?;
+    early::writable_folder(&request.out)?;
     let mut files: Vec<(PathBuf, Vec<u8>)> = Vec::new();
     let mut command = Arguments::command();
     command.build();

@@ -32,7 +32,7 @@ pub(crate) struct PlanTimes {
 }
 
 /// What such a plan was asked for.
-pub(crate) struct PlanOf<'a> {
+pub(crate) struct PlanInput<'a> {
     pub(crate) sources: &'a [PathBuf],
     pub(crate) reading: &'a Reading,
     pub(crate) cluster: Option<&'a Path>,
@@ -43,7 +43,7 @@ pub(crate) struct PlanOf<'a> {
 }
 
 /// What it is made of.
-pub(crate) struct PlanJobs {
+pub(crate) struct OpenedPlan {
     pub(crate) title: String,
     pub(crate) trace: Trace,
     /// The jobs, each predicted to run as long as the last two of its user and name on average, and their nodes.
@@ -53,9 +53,9 @@ pub(crate) struct PlanJobs {
     pub(crate) policy: Policy,
 }
 
-impl PlanOf<'_> {
+impl PlanInput<'_> {
     /// Opens and loads. `needed` says why the plan takes no part of the jobs.
-    pub(crate) fn open(&self, needed: &str, quiet: bool) -> Result<PlanJobs> {
+    pub(crate) fn open(&self, needed: &str, quiet: bool) -> Result<OpenedPlan> {
         let PlanTimes { from, max_run, eval_to } = self.times;
         let evaluated = Window::new(["--eval-from", "--eval-to"], self.eval_from, eval_to.as_ref())?;
         let all = Window::new(["--from", "--eval-to"], from.as_ref(), eval_to.as_ref())?;
@@ -70,6 +70,6 @@ impl PlanOf<'_> {
         let subject = Subject::of(&title, &trace, &loaded);
         loaded.workload.predicted_s = last_two(&JobFacts::of(&trace), &loaded);
         let policy = if self.policy.place.is_some() { policy } else { policy.on(loaded.resource) };
-        Ok(PlanJobs { title, trace, loaded, subject, eval_from_ms, policy })
+        Ok(OpenedPlan { title, trace, loaded, subject, eval_from_ms, policy })
     }
 }

@@ -177,7 +177,7 @@ fn durations(request: &PredictDuration, quiet: bool) -> Result<()> {
     Replacing { force: true }.files([&request.textfile])?;
     if let Some(folder) = &request.slurm {
         // Slurm's own, where the table is brought up to date.
-        early::shared_folder(folder)?;
+        early::writable_folder(folder)?;
     }
     let script = request.slurm.as_ref().map(|folder| script(request, folder)).transpose()?;
     let mut predictor = load(&request.model)?;

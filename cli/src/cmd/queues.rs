@@ -11,7 +11,7 @@ use tracecast_planner::queues::{QueuesAnswer, QueuesRequest, search};
 
 use crate::args::{Reading, TIMES, resource};
 use crate::cmd::answer::{self, Answering};
-use crate::cmd::plan_jobs::{PlanJobs, PlanOf, PlanTimes};
+use crate::cmd::plan_jobs::{OpenedPlan, PlanInput, PlanTimes};
 use crate::cmd::simulate::{PolicyArguments, predictions};
 use crate::exit::Usage;
 use crate::output;
@@ -100,7 +100,7 @@ pub(crate) fn plan(asked: &PlanQueues, quiet: bool) -> Result<()> {
     let checked = asked.answering.check("plan-queues", &[])?;
     asked.answering.replacing.folders([&asked.emit_to, &asked.charts])?;
     let predictions = predictions(asked.predictions.as_deref())?;
-    let plan = PlanOf {
+    let plan = PlanInput {
         sources: &asked.sources,
         reading: &asked.reading,
         cluster: asked.cluster.as_deref(),
@@ -109,7 +109,7 @@ pub(crate) fn plan(asked: &PlanQueues, quiet: bool) -> Result<()> {
         times: &asked.times,
         policy: &asked.today,
     };
-    let PlanJobs { title, trace, mut loaded, mut subject, eval_from_ms, policy: today } = plan.open(NEEDED, quiet)?;
+    let OpenedPlan { title, trace, mut loaded, mut subject, eval_from_ms, policy: today } = plan.open(NEEDED, quiet)?;
     match predictions {
         Some(column) => {
             let (values, matched) = column.of(&loaded)?;

@@ -221,7 +221,7 @@ pub(crate) struct ComparisonArguments {
     /// Policies to compare on the same jobs, such as fifo,sjf/easy,qssf, or a file of scenarios (TOML)
     ///
     /// A policy is ORDER, ORDER/SCAN or ORDER/SCAN/ESTIMATE. Each `[[scenario]]` of the file has a name, and may set order, scan, place, preempt, estimate, interval, depth, checkpoint, tenants,
-    /// compat and seed, and cluster: a cluster file, whose path begins at the folder of the scenarios. What a scenario or an order leaves open comes from the other options.
+    /// compat, seed and cluster (a cluster file, from the folder of this file). What a scenario or an order leaves open comes from the other options.
     #[arg(long, value_name = "POLICIES|TOML", conflicts_with = "order")]
     pub(crate) compare: Option<String>,
     /// Policy that the cluster had: ORDER, ORDER/SCAN or ORDER/SCAN/ESTIMATE [default: fifo/strict/true]
@@ -248,7 +248,7 @@ pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
     request.answering.replacing.folders([&request.charts])?;
     if let Some(folder) = &request.comparison.results {
         // The tasks of a job array write into one folder.
-        early::shared_folder(folder)?;
+        early::writable_folder(folder)?;
     }
     let window = window(&request.jobs.from, &request.jobs.to)?;
     let shard = request.comparison.shard.as_deref().map(str::parse::<Shard>).transpose()?;
@@ -256,7 +256,14 @@ pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
     let recorded = recorded(request, &scenarios)?;
     let Jobs { scale, add, draws, .. } = &request.jobs;
     let growth = growth(*scale, add.as_deref(), *draws, &request.policy)?;
-    let site = request.jobs.cluster.as_deref().map(source::site).transpose()?;
+    if growth.is_some() && !clusters.is_empty() {
+        let what = "--scale and --add replay all scenarios on one cluster; leave the clusters of scenarios out, or name one with --cluster";
+        return Err(Usage(what.to_owned()).into());
+    }
+    // Where nothing else names nodes, those of the first scenario are the study's, too.
+    let first = scenarios.first().and_then(|named| clusters.get(named.cluster?));
+    let cluster = request.jobs.cluster.as_ref().or(first);
+    let site = cluster.map(|path| source::site(path)).transpose()?;
     let sites = clusters.iter().map(|path| source::site(path)).collect::<Result<Vec<_>>>()?;
     let files = files(request)?;
     let trace = source::open_whole(&request.sources, &request.reading, quiet, NEEDED)?;
@@ -477,7 +484,7 @@ fn write_shard(request: &Simulate, study: &Study<'_>, shard: Shard, quiet: bool)
     let jobs = study.fingerprint();
     let mut count = 0;
     let all = study.scenarios.len();
-    for (index, ((name, policy), schedule)) in study.identities().into_iter().zip(schedules).enumerate() {
+    for (index, ((name, policy, _), schedule)) in study.identities().into_iter().zip(schedules).enumerate() {
         let Some(schedule) = schedule else { continue };
         let stored = Stored { index, of: all, name, policy, jobs: jobs.clone(), schedule };
         output::write(&folder.join(stored.file()), stored.to_json()?.as_bytes())?;
@@ -504,5 +511,5 @@ fn merged(study: &Study<'_>, folders: &[PathBuf]) -> Result<Vec<Schedule>> {
             stored.push(Stored::from_json(&path.display().to_string(), &source::text(&path)?)?);
         }
     }
-    Ok(shard::merge(stored, &study.fingerprint(), study.loaded.cluster.most_nodes(), &study.identities())?)
+    Ok(shard::merge(stored, &study.fingerprint(), &study.identities())?)
 }

@@ -31,7 +31,7 @@ pub(crate) struct Synth {
 
 pub(crate) fn run(request: &Synth, quiet: bool) -> Result<()> {
     output::may_replace(&request.out, request.force)?;
-    early::shared_folder(&request.out)?;
+    early::writable_folder(&request.out)?;
     let spec = Spec::load(&request.spec)?;
     let trace = generate(&spec, request.seed)?;
     let manifest = storage::save(&trace, &request.out)?;

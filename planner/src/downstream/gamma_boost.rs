@@ -8,8 +8,8 @@
 //! ```
 //!
 //! In the M/G/1 queue with light tails no order that does not know more has a lighter tail. Here it is a rule of thumb: jobs are gangs, and many run at once. λ and S are those of the
-//! jobs of a pool that had ended before the first job of the replay; γ has no positive solution where these asked for more than the pool has, and with fewer than 100 of them nothing
-//! is known: there the order is that of submission. For short jobs b is −ln(γS)/γ, so it is the aged order with τ = 1/γ; long ones are held back less.
+//! jobs of a pool that had ended before the first job of the replay (those that still ran are missing, so S is a little short); γ has no positive solution where these asked for more than
+//! the pool has, and with fewer than 100 of them nothing is known: there the order is that of submission. For short jobs b is −ln(γS)/γ, so it is the aged order with τ = 1/γ; long ones are held back less.
 //!
 //! O(jobs × levels). Worked number: S always 1 s and λ = ½ a second give ½ (e^γ − 1) = γ, so γ = 1.256 and b = ln(3.513 / 2.513) / 1.256 = 0.267 s.
 
@@ -30,27 +30,41 @@ const ENOUGH: usize = 100;
 /// Halvings of the interval in which γ lies.
 const HALVINGS: usize = 80;
 
-/// γ of each pool, 1/s; `None` where there is none.
-pub(super) fn rates(loaded: &Loaded, timeline: &Timeline) -> Vec<Option<f64>> {
+/// What the past says of a pool.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Pace {
+    /// γ, 1/s.
+    gamma: f64,
+    /// The boost of the median job, seconds: that of a job of which nothing is known.
+    usual: f64,
+}
+
+/// The pace of each pool; `None` where there is none. Runs longer than `longest_s` are not replayed, and do not count.
+pub(super) fn paces(loaded: &Loaded, timeline: &Timeline, longest_s: Option<f64>) -> Vec<Option<Pace>> {
     let cluster = &loaded.cluster;
     let begin_ms = loaded.workload.origin_ms + loaded.workload.submit_ms.first().copied().unwrap_or(0).max(0);
     let pool_of: HashMap<&str, usize> = cluster.vcs.iter().map(|vc| (vc.name.as_str(), usize::from(vc.pool))).collect();
     let gpus = gpus(cluster);
     let mut seen: Vec<(i64, Vec<f64>)> = vec![(begin_ms, Vec::new()); cluster.pools.len()];
     for job in &timeline.jobs {
-        let (Some(end), Some(run_s)) = (job.end_ms.filter(|end| *end < begin_ms), job.run_s) else { continue };
+        let run_s = job.run_s.filter(|run| longest_s.is_none_or(|longest| *run <= longest));
+        let (Some(end), Some(run_s)) = (job.end_ms.filter(|end| *end < begin_ms), run_s) else { continue };
         let submission = &job.submission;
         let pool = submission.vc.as_deref().and_then(|vc| pool_of.get(vc));
         let Some((first, works)) = pool.and_then(|pool| seen.get_mut(*pool)) else { continue };
         *first = (*first).min(submission.submit_ms.min(end));
         works.push(run_s * submission.gpus);
     }
-    let rate = |((first, works), gpus): (&(i64, Vec<f64>), &f64)| {
+    let pace = |((first, works), gpus): (&(i64, Vec<f64>), &f64)| {
         let span_s = (begin_ms - first) as f64 / 1e3;
-        let works: Vec<f64> = works.iter().map(|work| work / gpus).collect();
-        (works.len() >= ENOUGH && span_s > 0.0).then(|| decay(&works, works.len() as f64 / span_s)).flatten()
+        let mut works: Vec<f64> = works.iter().map(|work| work / gpus).collect();
+        works.sort_unstable_by(f64::total_cmp);
+        let known = works.len() >= ENOUGH && span_s > 0.0;
+        let gamma = known.then(|| decay(&works, works.len() as f64 / span_s)).flatten()?;
+        let usual = works.get(works.len() / 2).map_or(0.0, |work| boost(&[*work], gamma));
+        Some(Pace { gamma, usual })
     };
-    seen.iter().zip(&gpus).map(rate).collect()
+    seen.iter().zip(&gpus).map(pace).collect()
 }
 
 /// GPUs of each pool at the beginning, at least one.
@@ -89,33 +103,29 @@ fn mean_expm1(works: &[f64], gamma: f64) -> f64 {
     works.iter().map(|work| (gamma * work).exp_m1()).sum::<f64>() / works.len() as f64
 }
 
-/// Score of each job, least first: its submission less its boost, seconds. `runs` are runs that stand for what is known of a job, seconds; of one of which nothing is known, the boost
-/// is that of the usual job of its pool.
-pub(super) fn scores(loaded: &Loaded, rates: &[Option<f64>], runs: impl Fn(usize) -> Option<Vec<f64>>) -> Vec<f64> {
+/// ln(E/(E − 1)) / γ with E = E[e^γS], seconds: 0 for what is so long that e^γS has no number.
+fn boost(works: &[f64], gamma: f64) -> f64 {
+    mean_expm1(works, gamma).recip().ln_1p() / gamma
+}
+
+/// Score of each job, least first: its submission less its boost, seconds. `runs` are runs that stand for what is known of a job, seconds.
+pub(super) fn scores(loaded: &Loaded, paces: &[Option<Pace>], runs: impl Fn(usize) -> Option<Vec<f64>>) -> Vec<f64> {
     let workload = &loaded.workload;
     let pool_gpus = gpus(&loaded.cluster);
-    let boost = |job: usize| -> Option<f64> {
+    let boosted = |job: usize| -> Option<f64> {
         let vc = loaded.cluster.vcs.get(usize::from(*workload.vc.get(job)?))?;
         let pool = usize::from(vc.pool);
-        let (gamma, all) = (rates.get(pool).copied().flatten()?, pool_gpus.get(pool)?);
+        let (pace, all) = (paces.get(pool).copied().flatten()?, pool_gpus.get(pool)?);
         let gpus = workload.shape_of(job).as_gpus();
-        let works: Vec<f64> = runs(job)?.iter().map(|run| run.max(1.0) * gpus / all).collect();
-        let grown = mean_expm1(&works, gamma);
-        Some(((1.0 + grown) / grown).ln() / gamma).filter(|boost| boost.is_finite())
-    };
-    let boosts: Vec<Option<f64>> = (0..workload.len()).map(boost).collect();
-    let mut known: Vec<f64> = boosts.iter().flatten().copied().collect();
-    known.sort_unstable_by(f64::total_cmp);
-    let usual = known.get(known.len() / 2).copied().unwrap_or(0.0);
-    let pool_has = |job: usize| {
-        let vc = workload.vc.get(job).and_then(|vc| loaded.cluster.vcs.get(usize::from(*vc)));
-        vc.and_then(|vc| rates.get(usize::from(vc.pool)).copied().flatten()).is_some()
+        Some(runs(job).map_or(pace.usual, |runs| {
+            let works: Vec<f64> = runs.iter().map(|run| run.max(1.0) * gpus / all).collect();
+            boost(&works, pace.gamma)
+        }))
     };
     (0..workload.len())
         .map(|job| {
             let submit_s = workload.submit_ms.get(job).copied().unwrap_or(0) as f64 / 1000.0;
-            let boost = boosts.get(job).copied().flatten();
-            submit_s - boost.unwrap_or(if pool_has(job) { usual } else { 0.0 })
+            submit_s - boosted(job).unwrap_or(0.0)
         })
         .collect()
 }
@@ -123,35 +133,73 @@ pub(super) fn scores(loaded: &Loaded, rates: &[Option<f64>], runs: impl Fn(usize
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use tracecast_predictors::job::Submission;
+    use tracecast_predictors::timeline::Job;
+
     use super::*;
     use crate::sim::{Shape, Workload};
+
+    /// One VC of 8 GPUs with two jobs, submitted at day 10 and a second later.
+    fn two() -> Loaded {
+        let mut workload = Workload { origin_ms: 10 * 86_400_000, ..Workload::default() };
+        for submit_s in [0, 1] {
+            workload.push(submit_s * 1000, 1000, Shape::whole(1));
+        }
+        Loaded { workload, cluster: Cluster::of_vcs(&[("a", 1, 8)]), ..Loaded::default() }
+    }
+
+    /// So many jobs of 8 GPUs, one an hour, that ran half an hour each.
+    fn past(jobs: usize) -> Timeline {
+        let job = |at: usize| {
+            let submission = Submission {
+                job_id: at.to_string(),
+                submit_ms: at as i64 * 3_600_000,
+                vc: Some("a".to_owned()),
+                gpus: 8.0,
+                ..Submission::default()
+            };
+            Job::without_wait(at as u32, submission, 1_800.0)
+        };
+        Timeline { jobs: (0..jobs).map(job).collect(), ..Timeline::default() }
+    }
 
     #[test]
     fn the_worked_number() {
         let gamma = decay(&[1.0], 0.5).unwrap();
         assert!((gamma - 1.2564).abs() < 1e-4, "{gamma}");
-        let mut workload = Workload::default();
-        workload.push(0, 1000, Shape::whole(8));
-        let cluster = Cluster::of_vcs(&[("a", 1, 8)]);
-        let loaded = Loaded { workload, cluster, ..Loaded::default() };
-        let score = scores(&loaded, &[Some(gamma)], |_| Some(vec![1.0]))[0];
-        assert!((score + 0.2667).abs() < 1e-3, "{score}");
-        // What asks for more than there is has no such rate.
+        assert!((boost(&[1.0], gamma) - 0.2667).abs() < 1e-3);
+        // What asks for more than there is has no such rate, and what is too long for a number no boost.
         assert_eq!(decay(&[1.0], 1.0), None);
+        assert_eq!(boost(&[1e6 / gamma], gamma), 0.0);
     }
 
     #[test]
-    fn the_shorter_goes_first_and_without_a_rate_the_earlier() {
-        let mut workload = Workload::default();
-        for submit_s in [0, 1] {
-            workload.push(submit_s * 1000, 1000, Shape::whole(1));
-        }
-        let cluster = Cluster::of_vcs(&[("a", 1, 8)]);
-        let loaded = Loaded { workload, cluster, ..Loaded::default() };
+    fn the_shorter_goes_first_and_without_a_pace_the_earlier() {
+        let loaded = two();
         let runs = |job: usize| Some(vec![if job == 0 { 8_000.0 } else { 80.0 }]);
-        let of = |rates: &[Option<f64>]| scores(&loaded, rates, runs);
-        let (with, without) = (of(&[Some(0.001)]), of(&[None]));
+        let of = |paces: &[Option<Pace>]| scores(&loaded, paces, runs);
+        let with = of(&[Some(Pace { gamma: 0.001, usual: 0.0 })]);
         assert!(with[1] < with[0], "{with:?}");
-        assert_eq!(without, [0.0, 1.0]);
+        assert_eq!(of(&[None]), [0.0, 1.0]);
+        // Of whom nothing is known, the usual job.
+        assert_eq!(scores(&loaded, &[Some(Pace { gamma: 0.001, usual: 5.0 })], |_| None), [-5.0, -4.0]);
+    }
+
+    #[test]
+    fn the_past_alone_sets_the_pace() {
+        let loaded = two();
+        let of = |timeline: &Timeline| paces(&loaded, timeline, None);
+        // S is half an hour, one an hour: that of the worked number, by half an hour.
+        let pace = of(&past(200))[0].unwrap();
+        assert!((pace.gamma * 1_800.0 - 1.2564).abs() < 0.02, "{pace:?}");
+        assert_eq!(of(&past(99)), [None]);
+        assert_eq!(paces(&loaded, &past(200), Some(600.0)), [None]);
+        // Jobs 240 and later are of the replay's time: whatever becomes of them changes nothing.
+        let (mut longer, mut shorter) = (past(300), past(300));
+        for job in &mut longer.jobs[240..] {
+            job.run_s = Some(1e6);
+        }
+        shorter.jobs.truncate(240);
+        assert_eq!(of(&longer), of(&shorter));
     }
 }

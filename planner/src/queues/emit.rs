@@ -77,7 +77,7 @@ fn about(answer: &QueuesAnswer) -> Vec<String> {
     if let Some(setup) = answer.setup().filter(|setup| answer.followed && setup.policy != answer.today) {
         said.push(format!(
             "The order of jobs ({}) is not in these files. Slurm backfills with SchedulerType=sched/backfill by time limits, and takes priorities from a submission \
-             plugin that asks `tracecast predict` or `serve`; Kueue knows priorities alone.",
+             plugin that asks `tracecast predict` or `serve`; Kueue, KAI and Volcano know priorities alone.",
             setup.order
         ));
     }

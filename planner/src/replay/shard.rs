@@ -107,11 +107,11 @@ impl Stored {
     }
 }
 
-/// The schedules of all tasks in the order of the scenarios: those of jobs with this fingerprint, on so many nodes.
+/// The schedules of all tasks in the order of the scenarios: those of jobs with this fingerprint. Each scenario is its name, its policy, and how many nodes it has at most.
 ///
 /// # Errors
 /// If they are not of these jobs and scenarios, or if one is there twice or missing.
-pub fn merge(mut stored: Vec<Stored>, jobs: &str, nodes: u32, scenarios: &[(String, String)]) -> Result<Vec<Schedule>> {
+pub fn merge(mut stored: Vec<Stored>, jobs: &str, scenarios: &[(String, String, u32)]) -> Result<Vec<Schedule>> {
     stored.sort_by_key(|result| result.index);
     let wrong = |what: String| Err(Error::Shards(what));
     if let Some(other) = stored.iter().find(|result| result.jobs != jobs) {
@@ -120,15 +120,20 @@ pub fn merge(mut stored: Vec<Stored>, jobs: &str, nodes: u32, scenarios: &[(Stri
             other.name
         ));
     }
-    if let Some(other) = stored.iter().find(|result| result.schedule.pieces.iter().any(|piece| piece.node >= nodes)) {
-        return wrong(format!("`{}` names a node that does not exist; write it anew with --shard", other.name));
-    }
     let same = |result: &&Stored| {
-        let named = (result.name.clone(), result.policy.clone());
-        result.of == scenarios.len() && scenarios.get(result.index) == Some(&named)
+        let found = scenarios.get(result.index);
+        let named = found.is_some_and(|(name, policy, _)| (name, policy) == (&result.name, &result.policy));
+        result.of == scenarios.len() && named
     };
     if let Some(other) = stored.iter().find(|result| !same(result)) {
         return wrong(format!("`{}` is not of these scenarios; name the same ones as for --shard", other.name));
+    }
+    let beyond = |result: &&Stored| {
+        let nodes = scenarios.get(result.index).map_or(0, |(_, _, nodes)| *nodes);
+        result.schedule.pieces.iter().any(|piece| piece.node >= nodes)
+    };
+    if let Some(other) = stored.iter().find(beyond) {
+        return wrong(format!("`{}` names a node that does not exist; write it anew with --shard", other.name));
     }
     if let Some([one, _]) = stored.windows(2).find_map(|pair| match pair {
         [a, b] if a.index == b.index => Some([a, b]),
@@ -213,15 +218,15 @@ mod tests {
         Stored { index, of: 3, name: format!("s{index}"), policy: "p".into(), jobs: "1-aa".into(), schedule }
     }
 
-    fn scenarios() -> Vec<(String, String)> {
-        (0..3).map(|index| (format!("s{index}"), "p".to_owned())).collect()
+    fn scenarios() -> Vec<(String, String, u32)> {
+        (0..3).map(|index| (format!("s{index}"), "p".to_owned(), 1)).collect()
     }
 
     #[test]
     fn schedules_survive_the_file_and_come_back_in_order() {
         let files = [2, 0, 1].map(|index| stored(index).to_json().unwrap());
         let back = files.iter().map(|text| Stored::from_json("f", text).unwrap()).collect();
-        assert_eq!(merge(back, "1-aa", 1, &scenarios()).unwrap(), [0, 1, 2].map(|index| stored(index).schedule));
+        assert_eq!(merge(back, "1-aa", &scenarios()).unwrap(), [0, 1, 2].map(|index| stored(index).schedule));
         let error = Stored::from_json("0001.schedule.json", "{}").unwrap_err().to_string();
         assert!(error.starts_with("0001.schedule.json, line 1: "), "{error}");
         let cut = files[0].replacen("\"preemptions\":[0]", "\"preemptions\":[]", 1);
@@ -230,7 +235,7 @@ mod tests {
 
     #[test]
     fn schedules_that_do_not_belong_together_are_refused() {
-        let error = |stored: Vec<Stored>| merge(stored, "1-aa", 1, &scenarios()).unwrap_err().to_string();
+        let error = |stored: Vec<Stored>| merge(stored, "1-aa", &scenarios()).unwrap_err().to_string();
         let mut elsewhere = stored(1);
         elsewhere.schedule.pieces[0].node = 7;
         assert!(error(vec![stored(0), elsewhere, stored(2)]).contains("a node that does not exist"));

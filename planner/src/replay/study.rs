@@ -157,13 +157,14 @@ impl<'a> Study<'a> {
         Ok(self)
     }
 
-    /// Name and every switch of each scenario, by which parts of a study know each other.
-    pub fn identities(&self) -> Vec<(String, String)> {
+    /// Name and every switch of each scenario, by which parts of a study know each other, and its most nodes.
+    pub fn identities(&self) -> Vec<(String, String, u32)> {
         let told = |named: &Named| match named.cluster {
             None => format!("{:?}", named.policy),
             Some(at) => format!("{:?} on cluster {at}", named.policy),
         };
-        self.scenarios.iter().map(|named| (named.name.clone(), told(named))).collect()
+        let nodes = |named: &Named| self.loaded_of(named).cluster.most_nodes();
+        self.scenarios.iter().map(|named| (named.name.clone(), told(named), nodes(named))).collect()
     }
 
     /// Name of the jobs and nodes, likewise.
@@ -222,9 +223,14 @@ impl<'a> Study<'a> {
         if schedules.len() != self.scenarios.len() {
             return Err(Error::Defect(format!("{} schedules for {} scenarios", schedules.len(), self.scenarios.len())));
         }
-        let evaluated = |(named, schedule): (&Named, &Schedule)| {
-            let Loaded { workload, cluster, .. } = self.loaded_of(named);
-            evaluate(workload, cluster, schedule, TOP_USERS)
+        let evaluated = |(named, schedule): (&Named, &Schedule)| -> Result<Evaluation> {
+            let Loaded { workload, cluster, resource, .. } = self.loaded_of(named);
+            let mut found = evaluate(workload, cluster, schedule, TOP_USERS)?;
+            if *resource != Resource::Gpus {
+                // Gangs of eight processors are nobody's question.
+                found.metrics.overall.fragmentation.room.clear();
+            }
+            Ok(found)
         };
         let evaluations: Result<Vec<Evaluation>> = self.scenarios.par_iter().zip(schedules).map(evaluated).collect();
         let evaluations = evaluations?;

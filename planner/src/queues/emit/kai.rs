@@ -18,6 +18,9 @@ use crate::plan::yaml::stream;
 
 /// The queue above those of the VCs.
 const PARENT: &str = "tracecast";
+/// What a pod needs.
+const PODS: &str =
+    "Pods need schedulerName: kai-scheduler and the label kai.scheduler/queue with the name of their queue.";
 /// How long a job runs before it is stopped for another, where the plan stops none.
 const NEVER: &str = "8760h";
 
@@ -43,16 +46,17 @@ pub fn kai(answer: &QueuesAnswer) -> Result<Vec<Emitted>> {
     let file = |content: String| Ok(vec![("kai.yaml".to_owned(), content)]);
     let Some(sharing) = shared(answer) else { return file(comments("#", answer)) };
     let all: f64 = answer.vcs.iter().map(|vc| vc.own_gpus.floor()).sum();
-    let mut documents = vec![(about(answer).join("\n"), queue(PARENT, None, (all, None), None))];
+    let what = format!("{}\n{PODS}", about(answer).join("\n"));
+    let mut documents = vec![(what, queue(PARENT, None, (all, None), None))];
     if sharing == Sharing::OnePool {
-        let what = "All VCs queue here: label their pods kai.scheduler/queue: shared.".to_owned();
+        let what = "All VCs queue here.".to_owned();
         documents.push((what, queue("shared", Some(PARENT), (all, None), None)));
         return file(stream(&documents));
     }
     let runs_for = if matches!(sharing, Sharing::Borrowing { reclaim: true, .. }) { None } else { Some(NEVER) };
     for (name, vc) in named(answer)? {
         let limit = vc.most_gpus.map(f64::floor);
-        let what = format!("{}: label its pods kai.scheduler/queue: {name}.", vc.vc.escape_debug());
+        let what = format!("{}.", vc.vc.escape_debug());
         documents.push((what, queue(&name, Some(PARENT), (vc.own_gpus.floor(), limit), runs_for)));
     }
     file(stream(&documents))

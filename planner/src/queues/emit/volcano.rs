@@ -1,8 +1,9 @@
 //! The plan for Volcano.
 //!
 //! Each VC gets a queue with its own share as `deserved`, its ceiling as `capability`, and `reclaimable` where the plan reclaims. Volcano's `capacity` plugin must be on and
-//! its `proportion` plugin off, and the action `reclaim` must be there for the plan to reclaim. GPUs of all types count alike; processors and memory are left
-//! unbounded.
+//! its `proportion` plugin off, and the action `reclaim` must be there for the plan to reclaim. GPUs of all types count alike. Processors and memory are not in these
+//! objects, so no `capability` bounds them; some releases reclaim nothing for pods that ask for a resource that `deserved` does not name (volcano-sh/volcano issue
+//! 4658), which the file says.
 //!
 //! Format: `queues.scheduling.volcano.sh`, v1beta1. Worked example: a VC of 96 GPUs with a ceiling of 1.5 has 96 deserved and a capability of 144.
 
@@ -16,7 +17,9 @@ use crate::plan::Emitted;
 use crate::plan::yaml::stream;
 
 /// What Volcano must be told beside the objects.
-const PLUGIN: &str = "In volcano-scheduler.conf: the plugin capacity in place of proportion, and the action reclaim.";
+const PLUGIN: &str = "In volcano-scheduler.conf: the plugin capacity in place of proportion, enablePreemptable: false for gang and drf, and the action reclaim.\n\
+                      If pods that ask for processors or memory as well reclaim nothing (volcano-sh/volcano issue 4658), add cpu and memory to deserved.\n\
+                      Pods need schedulerName: volcano. A job names its queue as spec.queue, pods of others by the annotation scheduling.volcano.sh/queue-name.";
 
 /// A queue; no `most` is no ceiling.
 fn queue(name: &str, gpu_resource: &str, (own, most): (f64, Option<f64>), reclaims: bool) -> Value {

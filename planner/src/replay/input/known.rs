@@ -17,6 +17,24 @@ pub(crate) fn run_known_at(now: i64, submit_and_start: [i64; 2], begun: i64, run
 impl Loaded {
     /// The jobs as they are known at a moment: those that had started by then, their runs cut off there.
     pub fn known_at(&self, now: i64) -> Workload {
+        self.jobs_known_at(now).1
+    }
+
+    /// As [`Loaded::known_at`], with what else is loaded of these jobs.
+    #[must_use]
+    pub fn as_known_at(mut self, now: i64) -> Self {
+        fn of<T: Clone>(values: &[T], jobs: &[u32]) -> Vec<T> {
+            jobs.iter().filter_map(|job| values.get(*job as usize).cloned()).collect()
+        }
+        let (jobs, known) = self.jobs_known_at(now);
+        (self.rows, self.keys) = (of(&self.rows, &jobs), of(&self.keys, &jobs));
+        self.recorded_start_ms = of(&self.recorded_start_ms, &jobs);
+        self.workload = known;
+        self
+    }
+
+    /// Which jobs are known, and as what.
+    fn jobs_known_at(&self, now: i64) -> (Vec<u32>, Workload) {
         let workload = &self.workload;
         let warm: BTreeSet<u32> = workload.warm.iter().map(|warm| warm.job).collect();
         let (mut jobs, mut submits, mut cut) = (Vec::new(), Vec::new(), Vec::new());
@@ -39,6 +57,6 @@ impl Loaded {
         }
         known.unfinished.sort_unstable();
         known.unfinished.dedup();
-        known
+        (jobs, known)
     }
 }

@@ -65,7 +65,7 @@ pub struct Fragmentation {
     pub free_gpus: Option<f64>,
     /// Time mean of GPUs that were free where a job waited for nothing but fragmentation.
     pub stranded_gpus: Option<f64>,
-    /// How many gangs of some sizes would have fitted; empty without jobs.
+    /// How many gangs of some sizes would have fitted; empty without jobs, and where jobs compete for processors or nodes.
     pub room: Vec<Room>,
 }
 
@@ -74,11 +74,11 @@ pub struct Fragmentation {
 pub struct Room {
     /// GPUs of a gang.
     pub gpus: u32,
-    /// Time mean of the gangs that would have fitted at once, on as few nodes as they need, whatever the quotas.
+    /// Mean number over time of gangs that would have fitted at once, on as few nodes as they need, whatever the quotas.
     pub gangs_mean: f64,
     /// Share of the time in which none would have fitted.
     pub none_share: f64,
-    /// Time mean of the gangs that the free GPUs of each pool would make if they lay together: the rest is lost to fragmentation.
+    /// Mean number over time of gangs that the free GPUs of each pool would make if they lay together: what is more is lost to fragmentation.
     pub gangs_if_together_mean: f64,
 }
 

@@ -258,6 +258,18 @@ fn waiting_for_fragmentation() {
     };
     let expected = [room(8, third, 100.0 / 150.0), room(16, 0.0, 1.0), room(64, 0.0, 1.0)];
     assert_eq!(metrics.overall.fragmentation.room, expected);
+    // Four GPUs free on each of two nodes would make a gang of 8 and take none; as pools of their own they would not even make one. A node that fails has no room.
+    let workload = jobs(&[(0, 100, 4), (0, 100, 4)]);
+    let room = |cluster: &Cluster| {
+        let plan = simulate(&workload, cluster, &spread).unwrap();
+        let of = evaluate(&workload, cluster, &plan, 5).unwrap().metrics.overall.fragmentation.room[0];
+        (of.gangs_mean, of.gangs_if_together_mean, of.none_share)
+    };
+    assert_eq!(room(&cluster), (0.0, 1.0, 1.0));
+    let mut apart = Cluster::of_vcs(&[("all", 2, 8), ("other", 1, 8)]);
+    assert_eq!(room(&apart), (1.0, 2.0, 0.0));
+    apart.outages.push(crate::sim::cluster::Outage { node: 2, from_ms: 50 * S, to_ms: 200 * S });
+    assert_eq!(room(&apart), (0.5, 1.5, 0.5));
     assert_eq!(cause(&metrics.delay.by_size[0].delay, Cause::Fragmentation), (1, 90.0));
     assert_eq!((metrics.delay.by_vc.len(), metrics.delay.by_duration.len()), (1, 1));
 }
