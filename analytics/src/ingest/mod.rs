@@ -13,6 +13,7 @@ mod expand;
 pub(crate) mod field;
 mod helios;
 mod helios_activity;
+mod kubernetes;
 mod line_end;
 mod mapping;
 mod market;
@@ -62,6 +63,7 @@ static READERS: &[&dyn Reader] = &[
     &market::SkyTrace,
     &slurm::SacctText,
     &slurm::SacctJson,
+    &kubernetes::Kubernetes,
     &swf::Swf,
     &pai::Pai,
     &mapping::MappingReader,
