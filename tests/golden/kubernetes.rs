@@ -240,6 +240,21 @@ fn nothing_to_read() {
     assert_eq!((trace.jobs.job_key.len(), trace.ledger.read, trace.empty.len()), (0, 0, 1));
 }
 
+/// A Job whose pod was deleted between two snapshots (its node was drained) and made anew: it began at 10:01 and holds one GPU, not two.
+#[test]
+fn a_pod_that_took_the_place_of_a_deleted_one_counts_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let owner = r#","ownerReferences":[{"kind":"Job","name":"j","uid":"9","controller":true}]"#;
+    let (before, after) = (pod("j-a", "1", owner), pod("j-b", "2", owner).replace("T10:", "T11:"));
+    let paths = [("1.json", before), ("2.json", after)].map(|(name, pod)| file(dir.path(), name, &list(&[pod])));
+    let trace = read(&paths).unwrap();
+    check(&trace);
+    assert_eq!((trace.jobs.job_key.len(), trace.jobs.state.get(0)), (1, Some("running")));
+    assert_eq!((trace.jobs.alloc_gpus.get(0), trace.placements.gpus.get(0)), (Some(1.0), Some(1.0)));
+    let minutes = |ms: Option<i64>, from: Option<i64>| ms.zip(from).map(|(ms, from)| (ms - from) / 60_000);
+    assert_eq!(minutes(trace.jobs.start.get(0), trace.jobs.submit.get(0)), Some(1));
+}
+
 /// A name that is used again: the second pod `a` was made later, so its key carries the second of its creation, 2026-03-02 11:00:00.
 #[test]
 fn a_name_used_again_is_another_job() {

@@ -5,7 +5,8 @@
 //! DaemonSet are services: each is a job of its own.
 //!
 //! A job begins with its first pod, and ends as its Job says, else with its last pod. Pods that follow a failed one after a pause are
-//! another attempt. A Job of which no pod is left begins when its controller took it up.
+//! another attempt. A pod that was deleted before it was seen to end tells when the job began, and nothing else where another took
+//! its place. A Job of which no pod is left begins when its controller took it up.
 //!
 //! Worked example: a Job of one pod with 4 GPUs; pod `a` from 10:00 to 10:20 failed, pod `b` from 10:21 to 11:00 succeeded, the Job is
 //! complete at 11:00: 4 GPUs, two attempts, 20 + 39 minutes.
@@ -141,7 +142,7 @@ impl<'o> Group<'o> {
     }
 
     fn fate(&self, objects: &Objects) -> Fate {
-        let lost_pod = |kept: &Kept<Pod>| !kept.object.state.is_final() && objects.documents.deleted(Kind::Pod, kept);
+        let lost_pod = |kept: &Kept<Pod>| is_lost(objects, kept);
         let lost_job = |kept: &Kept<Job>| !kept.object.state.is_final() && objects.documents.deleted(Kind::Job, kept);
         let over = |state: JobState, end: Option<i64>| Fate { state, end, lost: false };
         let unfinished = self.jobs.iter().any(|kept| !kept.object.state.is_final());
@@ -184,16 +185,27 @@ impl<'o> Group<'o> {
         beside: Beside<'o>,
     ) -> (Draft<'o>, [bool; 2]) {
         let fate = self.fate(objects);
-        let mut pods: Vec<&'o Pod> = self.pods.iter().map(|kept| &kept.object).collect();
-        pods.sort_by_key(|pod| (pod.start.unwrap_or(i64::MAX), pod.meta.created, &*pod.meta.uid));
+        let order = |pod: &&'o Pod| (pod.start.unwrap_or(i64::MAX), pod.meta.created, pod.meta.uid.clone());
+        let mut all: Vec<&'o Pod> = self.pods.iter().map(|kept| &kept.object).collect();
+        all.sort_by_cached_key(order);
+        // Until when a deleted pod held its GPUs is unknown. Beside the one that took its place it would count twice.
+        let here = self.pods.iter().filter(|kept| !is_lost(objects, kept)).map(|kept| &kept.object);
+        let mut pods: Vec<&'o Pod> = here.collect();
+        pods.sort_by_cached_key(order);
+        if pods.first().is_none_or(|pod| pod.start.is_none()) {
+            pods.clone_from(&all);
+        }
         let (mut attempts, placed) = attempts(&pods, &fate);
         let of_controller = pods.is_empty() && beside.group.is_none_or(|group| group.started.is_none());
         let controlled = || self.jobs.iter().filter_map(|kept| kept.object.start).min();
-        let begun = pods
+        let begun = all
             .first()
             .map_or_else(|| beside.group.and_then(|group| group.started).or_else(controlled), |first| first.start);
         if let (Some(last), Some(end)) = (attempts.last_mut(), fate.end) {
             last.end = Some(last.start.map_or(end, |start| end.max(start)));
+        }
+        if let (Some(first), Some(begun)) = (attempts.first_mut(), begun) {
+            first.start = Some(begun);
         }
         let last_attempt = attempts.len().saturating_sub(1);
         let ran =
@@ -261,6 +273,11 @@ impl<'o> Group<'o> {
         let place = place.unwrap_or(Place { file: 0, line: 0, clean: true });
         (Draft { row, attempts, pods: placed, gpus: None, place }, [fate.lost, of_controller && begun.is_some()])
     }
+}
+
+/// Whether a pod was deleted before it was seen to end.
+fn is_lost(objects: &Objects, kept: &Kept<Pod>) -> bool {
+    !kept.object.state.is_final() && objects.documents.deleted(Kind::Pod, kept)
 }
 
 /// Names joined by commas.
