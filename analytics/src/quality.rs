@@ -399,6 +399,18 @@ impl Ledger {
         self.enter(Outcome::Repaired, reason, file, line, column, text);
     }
 
+    /// Adds the corrections of a row that was counted before, as kept if it was `clean`: for what only the whole record shows.
+    pub fn amend(&mut self, row: RowAudit<'_>, clean: bool) {
+        let (file, line) = (row.file, row.line);
+        for (nth, (reason, column, text)) in row.repairs.into_iter().enumerate() {
+            if clean && nth == 0 {
+                self.repair_later(reason, file, line, &column, &text);
+            } else {
+                self.repair_again(reason, file, line, &column, &text);
+            }
+        }
+    }
+
     /// Moves a row counted as kept or repaired to quarantined: for what only the whole record shows. `text` names the row.
     pub fn quarantine_later(&mut self, reason: Reason, file: &str, column: &str, text: &str) {
         if self.kept > 0 {

@@ -154,6 +154,7 @@ fn sources() -> Vec<(String, Vec<PathBuf>)> {
         "dcgm",
         "nvidia-smi",
         "alibaba_spot",
+        "kubernetes",
     ] {
         let folder = fixture(name);
         if folder.is_dir() {

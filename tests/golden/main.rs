@@ -11,6 +11,7 @@ mod electricity_maps;
 mod helios;
 mod ipmi;
 mod ipmi_power;
+mod kubernetes;
 mod lsf;
 mod mapping;
 mod nvidia_smi;

@@ -28,7 +28,7 @@ impl Capacity {
     /// The capacity `trace` records, `None` if it records none. `to` is the end of the observation, at which open
     /// intervals end. O(n log n).
     pub fn of(trace: &Trace, from: i64, to: i64) -> Option<Self> {
-        Self::of_table(trace, to).or_else(|| Self::of_activity(trace)).or_else(|| Self::of_nodes(trace, from, to))
+        Self::of_table(trace, from, to).or_else(|| Self::of_activity(trace)).or_else(|| Self::of_nodes(trace, from, to))
     }
 
     /// What is assumed of how many GPUs or nodes there were, a sentence; `None` where the trace records it over time, or not
@@ -81,17 +81,18 @@ impl Capacity {
         Some(capacity)
     }
 
-    fn of_table(trace: &Trace, to: i64) -> Option<Self> {
+    fn of_table(trace: &Trace, from: i64, to: i64) -> Option<Self> {
         let table = &trace.capacity;
         let mut by_vc: BTreeMap<String, Vec<(i64, i64, f64)>> = BTreeMap::new();
         let mut cluster = Vec::new();
+        let mut dated = false;
         for ix in 0..table.len() {
             let up = table.state.get(ix).is_none_or(|state| state == "up");
-            let (Some(from), Some(gpus), true) = (table.from.get(ix), table.gpus.get(ix).and_then(gpu_count), up)
-            else {
-                continue;
-            };
-            let interval = (from, table.to.get(ix).unwrap_or(to.saturating_add(1)), gpus);
+            let (Some(gpus), true) = (table.gpus.get(ix).and_then(gpu_count), up) else { continue };
+            dated |= table.from.get(ix).is_some();
+            // Without a date it holds at all times, as `assumption` says.
+            let since = table.from.get(ix).unwrap_or(from);
+            let interval = (since, table.to.get(ix).unwrap_or(to.saturating_add(1)), gpus);
             match (table.scope.get(ix), table.name.get(ix)) {
                 (Some("vc"), Some(name)) => by_vc.entry(name.to_owned()).or_default().push(interval),
                 (Some("cluster"), _) => cluster.push(interval),
@@ -107,7 +108,11 @@ impl Capacity {
         Some(Self {
             cluster: Steps::of_intervals(cluster),
             by_vc: by_vc.into_iter().map(|(name, intervals)| (name, Steps::of_intervals(intervals))).collect(),
-            how: "the recorded capacity over time".to_owned(),
+            how: if dated {
+                "the recorded capacity over time".to_owned()
+            } else {
+                "the recorded capacity, taken to be the same at all times".to_owned()
+            },
         })
     }
 
@@ -186,6 +191,15 @@ mod tests {
         let undated = CapacityRow { from: None, ..quota("b", 8.0) };
         trace.capacity.push(undated);
         assert!(said(&trace).starts_with("1 of 2 capacities are recorded without a date"), "{}", said(&trace));
+    }
+
+    #[test]
+    fn a_capacity_without_a_date_holds_at_all_times() {
+        let mut trace = Trace::default();
+        trace.capacity.push(CapacityRow { from: None, ..quota("a", 8.0) });
+        let capacity = Capacity::of(&trace, 1_000, 5_000).unwrap();
+        assert_eq!((capacity.cluster.at(1_000), capacity.cluster.at(5_000), capacity.by_vc.len()), (8.0, 8.0, 1));
+        assert!(capacity.how.ends_with("taken to be the same at all times"), "{}", capacity.how);
     }
 
     #[test]

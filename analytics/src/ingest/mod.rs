@@ -14,6 +14,7 @@ mod expand;
 pub(crate) mod field;
 mod helios;
 mod helios_activity;
+mod kubernetes;
 mod line_end;
 mod mapping;
 mod market;
@@ -66,6 +67,7 @@ static READERS: &[&dyn Reader] = &[
     &batch::Pbs,
     &batch::Lsf,
     &batch::Sge,
+    &kubernetes::Kubernetes,
     &swf::Swf,
     &pai::Pai,
     &mapping::MappingReader,

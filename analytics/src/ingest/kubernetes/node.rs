@@ -1,0 +1,116 @@
+//! Nodes: the machine list.
+//!
+//! GPUs are those of `status.capacity`, failed ones included (`allocatable` leaves these out). The model is what the label
+//! `nvidia.com/gpu.product` or its like says. The instance type (`node.kubernetes.io/instance-type`), cordons and conditions have no
+//! column in the machine list: they are counted.
+//!
+//! Worked example: capacity `{"nvidia.com/gpu": "8", "cpu": "96", "memory": "2113374896Ki"}` and the label
+//! `nvidia.com/gpu.product: NVIDIA-H100-80GB-HBM3`: 8 GPUs of that model, 96 cores, 2,164,095,893,504 bytes.
+
+use serde_json::Value;
+
+use super::object::{Meta, condition, tag, text};
+use super::pod::product;
+use super::quantity::{Amounts, quantity, slice};
+use super::store::Stored;
+use crate::ingest::field::MIB;
+use crate::quality::RowAudit;
+use crate::schema::NodeRow;
+
+/// A node.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Node {
+    pub(super) meta: Meta,
+    /// All its labels: flavors name some.
+    labels: Vec<(Box<str>, Box<str>)>,
+    /// The GPU model.
+    pub(super) product: Option<Box<str>>,
+    capacity: Amounts,
+    gpu_mem_bytes: Option<i64>,
+    pub(super) ready: bool,
+    pub(super) cordoned: bool,
+    pub(super) instance: bool,
+}
+
+impl Node {
+    pub(super) fn read(object: &Value, meta: Meta, row: &mut RowAudit<'_>) -> Self {
+        let labels = object.pointer("/metadata/labels");
+        let pairs = labels.and_then(Value::as_object).into_iter().flatten();
+        let given = object.pointer("/status/capacity").or_else(|| object.pointer("/status/allocatable"));
+        let capacity = Amounts::read(given, row);
+        let label = |key| tag(object, "labels", key);
+        let memory = labels.and_then(|labels| labels.get("nvidia.com/gpu.memory")).and_then(quantity);
+        let slices = || capacity.gpu_names().find_map(slice);
+        Self {
+            product: product(labels).map(Into::into).or_else(|| slices().map(Into::into)),
+            // The label gives mebibytes of one GPU.
+            gpu_mem_bytes: memory.filter(|mib| (1.0..1e9).contains(mib)).map(|mib| (mib * MIB) as i64),
+            ready: condition(object, "Ready", row).is_none_or(|condition| condition.holds),
+            cordoned: object.pointer("/spec/unschedulable").and_then(Value::as_bool) == Some(true),
+            instance: label("node.kubernetes.io/instance-type")
+                .or_else(|| label("beta.kubernetes.io/instance-type"))
+                .is_some(),
+            labels: pairs.filter_map(|(key, value)| Some((key.as_str().into(), text(Some(value))?.into()))).collect(),
+            capacity,
+            meta,
+        }
+    }
+
+    /// Whether the node has all of these labels.
+    pub(super) fn has(&self, labels: &[(Box<str>, Box<str>)]) -> bool {
+        labels.iter().all(|label| self.labels.contains(label))
+    }
+
+    pub(super) fn gpus(&self) -> Option<f64> {
+        self.capacity.gpus()
+    }
+
+    pub(super) fn row(&self) -> NodeRow<'_> {
+        NodeRow {
+            node: Some((&*self.meta.name).into()),
+            gpu_type: self.product.as_deref().filter(|_| self.gpus() != Some(0.0)).map(Into::into),
+            gpus: self.gpus(),
+            gpu_mem_bytes: self.gpu_mem_bytes,
+            cpus: self.capacity.cpus(),
+            mem_bytes: self.capacity.mem_bytes(),
+            ..NodeRow::default()
+        }
+    }
+}
+
+impl Stored for Node {
+    fn meta(&self) -> &Meta {
+        &self.meta
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::object::Kind;
+    use super::*;
+
+    // The worked example of the module; one GPU has failed, so that only 7 can be given out.
+    #[test]
+    fn a_node_has_the_gpus_of_its_capacity() {
+        let object = json!({
+            "metadata": {"name": "n1", "labels": {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3", "pool": "h"}},
+            "spec": {"unschedulable": true},
+            "status": {
+                "capacity": {"nvidia.com/gpu": "8", "cpu": "96", "memory": "2113374896Ki"},
+                "allocatable": {"nvidia.com/gpu": "7"},
+                "conditions": [{"type": "Ready", "status": "Unknown"}]
+            }
+        });
+        let mut row = RowAudit::new("f", 1);
+        let meta = Meta::read(&object, Kind::Node, &mut row).unwrap();
+        let node = Node::read(&object, meta, &mut row);
+        let written = node.row();
+        assert_eq!((written.gpus, written.cpus, written.mem_bytes), (Some(8.0), Some(96.0), Some(2_164_095_893_504)));
+        assert_eq!(written.gpu_type.as_deref(), Some("NVIDIA-H100-80GB-HBM3"));
+        assert!(node.cordoned && !node.ready && !node.instance && row.is_clean());
+        assert!(node.has(&[("pool".into(), "h".into())]) && !node.has(&[("pool".into(), "a".into())]));
+    }
+}

@@ -1,0 +1,127 @@
+//! What whoever uses a trace of Kubernetes objects must know of it: what was assumed, what is unknown, and what was read and has no
+//! column.
+//!
+//! Worked example: 3 Services and a borrowing limit in a dump: "read and not used: Service (3); borrowing limits (1)".
+
+use super::object::Kind;
+use super::objects::Objects;
+use super::quantity::{Amounts, slice};
+use super::queue::Quotas;
+use crate::report::format::{count, counted};
+use crate::schema::Table;
+use crate::trace::Trace;
+
+/// Counts of what the notes tell.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    /// Deleted before they were seen to end.
+    pub(super) lost: u64,
+    /// Evicted before, and when their earlier attempts ran is not known.
+    pub(super) partly: u64,
+    /// Workloads that may shrink.
+    pub(super) elastic: u64,
+    /// Jobs whose start is that of their controller.
+    pub(super) by_controller: u64,
+    /// Jobs whose LocalQueue is not known.
+    pub(super) without_queue: u64,
+}
+
+fn jobs(many: u64) -> String {
+    counted(many, "job", "jobs")
+}
+
+/// Writes the notes.
+pub(super) fn notes(objects: &Objects, counts: &Counts, quotas: &Quotas<'_>, trace: &mut Trace) {
+    let (any_jobs, has_quotas) = (!trace.jobs.is_empty(), !trace.capacity.is_empty());
+    let mut say = |text: String| trace.note(format!("kubernetes: {text}"));
+    if objects.workloads.iter().next().is_some() {
+        say("a Workload is submitted when it is made, starts when it is admitted and ends when it is finished; it holds its \
+             GPUs from its admission on, before its pods are ready."
+            .to_owned());
+    }
+    if any_jobs {
+        say("a dump does not say when it was taken; what ran or waited in it is counted until the latest moment that any job \
+             names."
+            .to_owned());
+    }
+    if counts.lost > 0 {
+        say(format!(
+            "the end of {} is unknown: a later snapshot no longer holds what was seen to run or to wait.",
+            jobs(counts.lost)
+        ));
+    }
+    if counts.partly > 0 {
+        say(format!(
+            "earlier attempts of {} have no times: Kueue keeps those of the last admission only. Where the first attempt has \
+             none, the wait is unknown. More snapshots, or events, tell more.",
+            jobs(counts.partly)
+        ));
+    }
+    if counts.by_controller > 0 {
+        say(format!(
+            "no pod is left of {}: the start is when the controller took it up, and what pods waited after that counts as run.",
+            jobs(counts.by_controller)
+        ));
+    }
+    if counts.without_queue > 0 {
+        say(format!(
+            "the VC of {} is unknown: the LocalQueue is not in the dump. Export localqueues too.",
+            jobs(counts.without_queue)
+        ));
+    }
+    let (slices, shares) = parts(objects);
+    if slices || shares {
+        let of = match (slices, shares) {
+            (true, false) => "a MIG slice",
+            (false, true) => "a share of a GPU (nvidia.com/gpu.shared)",
+            _ => "a MIG slice or a share of a GPU (nvidia.com/gpu.shared)",
+        };
+        say(format!("{of} is counted as one GPU: the object does not say how much of a GPU it is."));
+    }
+    if has_quotas {
+        say("quotas are those of the latest copy of each queue; since when they hold is unknown.".to_owned());
+    } else if !(quotas.cluster_queues.is_empty() && quotas.queues.is_empty()) {
+        say("quotas are left out: some queue is without bound, and without the nodes the others would pass for the cluster. \
+             Export nodes too."
+            .to_owned());
+    }
+    let nodes = || objects.nodes.iter().map(|kept| &kept.object);
+    let states = [
+        (nodes().filter(|node| !node.ready).count(), "nodes that are not ready"),
+        (nodes().filter(|node| node.cordoned).count(), "cordoned nodes"),
+        (nodes().filter(|node| node.instance).count(), "instance types of nodes"),
+    ];
+    let gone = objects.nodes.iter().filter(|kept| objects.documents.deleted(Kind::Node, kept)).count();
+    if gone > 0 {
+        say(format!("a later snapshot lacks {} of the machine list.", counted(gone as u64, "node", "nodes")));
+    }
+    let repeated = objects.workloads.repeated()
+        + objects.pods.repeated()
+        + objects.jobs.repeated()
+        + objects.nodes.repeated()
+        + objects.cluster_queues.repeated();
+    if repeated > 0 {
+        say(format!("of {} there are several copies; the latest counts.", counted(repeated, "object", "objects")));
+    }
+    let passed = objects.passed.iter().map(|(what, many)| (what.as_str(), *many));
+    let of_nodes = states.into_iter().map(|(many, what)| (what, many as u64));
+    let least = [("least pods of workloads that may shrink", counts.elastic)];
+    let unused = passed.chain(quotas.unused()).chain(least).chain(of_nodes).filter(|(_, many)| *many > 0);
+    let unused: Vec<String> = unused.map(|(what, many)| format!("{what} ({})", count(many))).collect();
+    if !unused.is_empty() {
+        say(format!("read and not used: {}.", unused.join("; ")));
+    }
+}
+
+/// Whether MIG slices and shares of GPUs are asked for.
+fn parts(objects: &Objects) -> (bool, bool) {
+    let workloads = objects.workloads.iter().flat_map(|kept| &kept.object.asked);
+    let pods = objects.pods.iter().map(|kept| &kept.object.amounts);
+    let jobs = objects.jobs.iter().map(|kept| &kept.object.asked);
+    let (mut slices, mut shares) = (false, false);
+    for name in workloads.chain(pods).chain(jobs).flat_map(Amounts::gpu_names) {
+        slices |= slice(name).is_some();
+        shares |= name == "nvidia.com/gpu.shared";
+    }
+    (slices, shares)
+}

@@ -1,0 +1,240 @@
+//! Quantities, and the resources that a pod asks for.
+//!
+//! A quantity is a JSON number or a text: digits with an optional sign and point, then nothing, a decimal suffix (`n`, `u`, `m`,
+//! `k`, `M`, `G`, `T`, `P`, `E`), a binary one (`Ki` to `Ei`), or an exponent (`e3`, `E3`). `1E` is 10^18, `1E3` is 1,000.
+//!
+//! **What counts as a GPU**: `nvidia.com/gpu`, `nvidia.com/gpu.shared` (a share of a GPU in turns), `nvidia.com/mig-*` (a slice),
+//! `amd.com/gpu`, `gpu.intel.com/i915` and `gpu.intel.com/xe`. One unit of each is one GPU; a slice or a share is one GPU of its
+//! own type, as Slurm counts slices, because the object does not say how large it is. Other resources whose names look alike are
+//! none: `gpu.intel.com/i915_monitoring` watches GPUs, `gpu.intel.com/memory.max` is bytes, `nvidia.com/gpumem` mebibytes.
+//!
+//! Worked example: `"500m"` CPU is 0.5 cores, `"4Gi"` is 4,294,967,296 bytes, `"1e3"` is 1,000, `{"nvidia.com/mig-1g.10gb": "2"}` is
+//! two GPUs of the type `MIG-1g.10gb`.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::quality::{RowAudit, reason};
+use crate::schema::MOST_NUMBER;
+
+const MIG: &str = "nvidia.com/mig-";
+const CPU: &str = "cpu";
+const MEMORY: &str = "memory";
+
+/// The number that a quantity stands for; `None` if it is none, or beyond what any resource can be.
+pub(super) fn quantity(value: &Value) -> Option<f64> {
+    let number = match value {
+        Value::Number(number) => number.as_f64()?,
+        Value::String(text) => parse(text.trim())?,
+        _ => return None,
+    };
+    (number.abs() <= MOST_NUMBER).then_some(number)
+}
+
+fn parse(text: &str) -> Option<f64> {
+    // The split leaves `inf` and `nan`, which Rust reads as numbers, to the suffix.
+    let at = text.find(|c: char| !(c.is_ascii_digit() || matches!(c, '+' | '-' | '.'))).unwrap_or(text.len());
+    let (digits, suffix) = text.split_at(at);
+    let number: f64 = digits.parse().ok()?;
+    let binary = |power: i32| number * 1024_f64.powi(power);
+    Some(match suffix {
+        "" => number,
+        // Division rounds correctly where a factor such as 0.001 would not.
+        "n" => number / 1e9,
+        "u" => number / 1e6,
+        "m" => number / 1e3,
+        "k" => number * 1e3,
+        "M" => number * 1e6,
+        "G" => number * 1e9,
+        "T" => number * 1e12,
+        "P" => number * 1e15,
+        "E" => number * 1e18,
+        "Ki" => binary(1),
+        "Mi" => binary(2),
+        "Gi" => binary(3),
+        "Ti" => binary(4),
+        "Pi" => binary(5),
+        "Ei" => binary(6),
+        exponent => {
+            let power: i32 = exponent.strip_prefix(['e', 'E'])?.parse().ok()?;
+            if power.unsigned_abs() > 30 {
+                return None;
+            }
+            // As one number, so that it is rounded once.
+            return format!("{digits}e{power}").parse().ok();
+        }
+    })
+}
+
+/// Whether a resource is GPUs.
+pub(super) fn is_gpu(resource: &str) -> bool {
+    matches!(
+        resource,
+        "nvidia.com/gpu" | "nvidia.com/gpu.shared" | "amd.com/gpu" | "gpu.intel.com/i915" | "gpu.intel.com/xe"
+    ) || resource.starts_with(MIG)
+}
+
+/// Amounts of GPUs, CPU cores and memory by the name of the resource; `None` for an amount that is written and unknown.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Amounts(BTreeMap<Box<str>, Option<f64>>);
+
+impl Amounts {
+    /// Reads a map of resources; those that are neither GPUs, CPU nor memory are passed over. An amount that is no quantity, or
+    /// negative, becomes unknown and is noted.
+    pub(super) fn read(map: Option<&Value>, row: &mut RowAudit<'_>) -> Self {
+        let mut amounts = Self::default();
+        for (name, value) in map.and_then(Value::as_object).into_iter().flatten() {
+            if !(is_gpu(name) || name == CPU || name == MEMORY) {
+                continue;
+            }
+            let amount = quantity(value);
+            let known = amount.filter(|amount| *amount >= 0.0);
+            if known.is_none() {
+                let reason = if amount.is_some() { reason::NEGATIVE } else { reason::NOT_A_NUMBER };
+                row.repair(reason, name, &value.to_string());
+            }
+            amounts.0.insert(name.as_str().into(), known);
+        }
+        amounts
+    }
+
+    /// Adds GPUs that no resource names; `None` if how many is unknown.
+    pub(super) fn set_gpus(&mut self, gpus: Option<f64>) {
+        self.0.insert("nvidia.com/gpu".into(), gpus);
+    }
+
+    /// Takes from `other` what is absent here.
+    pub(super) fn or(mut self, other: Self) -> Self {
+        for (name, amount) in other.0 {
+            self.0.entry(name).or_insert(amount);
+        }
+        self
+    }
+
+    /// Adds `other`.
+    pub(super) fn add(&mut self, other: &Self) {
+        self.merge(other, |a, b| a + b);
+    }
+
+    /// Takes the larger of each amount.
+    pub(super) fn raise(&mut self, other: &Self) {
+        self.merge(other, f64::max);
+    }
+
+    /// Replaces what `other` names.
+    pub(super) fn replace(&mut self, other: Self) {
+        self.0.extend(other.0);
+    }
+
+    fn merge(&mut self, other: &Self, join: fn(f64, f64) -> f64) {
+        for (name, amount) in &other.0 {
+            let entry = self.0.entry(name.clone()).or_insert(Some(0.0));
+            *entry = entry.zip(*amount).map(|(a, b)| join(a, b));
+        }
+    }
+
+    /// So many times as much.
+    pub(super) fn times(mut self, many: f64) -> Self {
+        for amount in self.0.values_mut() {
+            *amount = amount.map(|amount| amount * many);
+        }
+        self
+    }
+
+    /// GPUs: 0 where none is named, unknown where an amount is.
+    pub(super) fn gpus(&self) -> Option<f64> {
+        let mut amounts = self.0.iter().filter(|(name, _)| is_gpu(name));
+        amounts.try_fold(0.0, |sum, (_, amount)| Some(sum + (*amount)?))
+    }
+
+    /// Whether GPUs are named, be it in an unknown amount.
+    pub(super) fn has_gpus(&self) -> bool {
+        self.gpu_names().next().is_some()
+    }
+
+    /// Names of the GPU resources of which there is something.
+    pub(super) fn gpu_names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter(|(name, amount)| is_gpu(name) && **amount != Some(0.0)).map(|(name, _)| &**name)
+    }
+
+    /// CPU cores, where they are named.
+    pub(super) fn cpus(&self) -> Option<f64> {
+        // Thousandths of a core are summed, so that more digits are dust.
+        self.0.get(CPU).copied().flatten().map(|cpus| (cpus * 1e6).round() / 1e6)
+    }
+
+    /// Memory in bytes, where it is named.
+    pub(super) fn mem_bytes(&self) -> Option<i64> {
+        self.0.get(MEMORY).copied().flatten().filter(|bytes| *bytes < 9e18).map(|bytes| bytes as i64)
+    }
+}
+
+/// The type that a GPU resource alone names: a MIG slice names its profile.
+pub(super) fn slice(resource: &str) -> Option<String> {
+    resource.strip_prefix(MIG).map(|profile| format!("MIG-{profile}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn quantities_in_every_spelling() {
+        for (value, number) in [
+            (json!(2), 2.0),
+            (json!("8"), 8.0),
+            (json!("500m"), 0.5),
+            (json!("4Gi"), 4_294_967_296.0),
+            (json!("128Ki"), 131_072.0),
+            (json!("1e3"), 1_000.0),
+            (json!("1E3"), 1_000.0),
+            (json!("1E"), 1e18),
+            (json!("12e-1"), 1.2),
+            (json!("+.5k"), 500.0),
+            (json!("100M"), 1e8),
+            (json!("-1"), -1.0),
+            (json!("250n"), 2.5e-7),
+        ] {
+            assert_eq!(quantity(&value), Some(number), "{value}");
+        }
+        for none in [
+            json!(""),
+            json!("Gi"),
+            json!("1 Gi"),
+            json!("inf"),
+            json!("1e"),
+            json!("1e99"),
+            json!("1Ei9"),
+            json!(null),
+        ] {
+            assert_eq!(quantity(&none), None, "{none}");
+        }
+    }
+
+    #[test]
+    fn only_what_can_be_computed_on_is_a_gpu() {
+        let mut row = RowAudit::new("f", 1);
+        let map = json!({
+            "nvidia.com/gpu": 1, "nvidia.com/mig-1g.10gb": "2", "nvidia.com/gpu.shared": "1", "amd.com/gpu": "1",
+            "gpu.intel.com/i915": "1", "gpu.intel.com/i915_monitoring": "1", "gpu.intel.com/memory.max": "16G",
+            "nvidia.com/gpumem": "4000", "rdma/hca": "1"
+        });
+        let amounts = Amounts::read(Some(&map), &mut row);
+        assert_eq!((amounts.gpus(), amounts.cpus(), amounts.mem_bytes()), (Some(6.0), None, None));
+        assert_eq!(slice("nvidia.com/mig-1g.10gb").as_deref(), Some("MIG-1g.10gb"));
+        assert!(row.is_clean());
+    }
+
+    #[test]
+    fn an_amount_that_is_unknown_stays_so_in_sums() {
+        let mut row = RowAudit::new("f", 1);
+        let mut sum = Amounts::read(Some(&json!({"nvidia.com/gpu": "two", "cpu": "100m"})), &mut row);
+        sum.add(&Amounts::read(Some(&json!({"nvidia.com/gpu": "1", "cpu": "200m", "memory": "-1"})), &mut row));
+        assert_eq!((sum.gpus(), sum.cpus(), sum.mem_bytes()), (None, Some(0.3), None));
+        assert!(sum.has_gpus() && !row.is_clean());
+        assert_eq!(Amounts::default().gpus(), Some(0.0));
+    }
+}

@@ -1,0 +1,274 @@
+//! Kubernetes objects: every value below was worked out by hand from the fixtures.
+
+use std::path::{Path, PathBuf};
+
+use tracecast_analytics::Trace;
+use tracecast_analytics::ingest::{self, ReadOptions, SourceFile};
+use tracecast_tests::{check, conform, fixture, read, render};
+
+/// A cluster with Kueue.
+///
+/// * `job-train` (v1beta1; `JobFinished`, where the message says that it succeeded): 2 pods with 8 GPUs, limits only; its Job is no
+///   job of its own, its two pods place it.
+/// * `job-tune` (v1beta2, `priorityClassRef`): evicted once after 600 s. An event says at 10:25, so it had begun at 10:15. The init
+///   container needs 2 cores, the others 0.5. The event of the second admission is a second late and is the same admission.
+/// * `pod-slice`: two MIG slices on an H100; running. `job-later`: pending, 4 × 250m cores; its LocalQueue tells the VC.
+/// * `job-long`: deactivated at its time limit of 1,800 s (written `PastExexcution`); released 10:40, so it began at 10:10.
+/// * `sweep` has no workload: a pod out of memory, a minute of pause, a second pod: 1,195 + 2,340 = 3,535 s in two attempts.
+/// * `old`: a Job without pods, parallelism 4 but 2 completions of 2 GPUs. Pods of a ReplicaSet are each a job.
+/// * The reservation pod, the pod without GPUs, the Service and one event are counted and no jobs.
+/// * 16 + 8 GPUs of quota; 8 + 8 + 7 + 0 in the cluster; 81,920 MiB are 85,899,345,920 bytes.
+#[test]
+fn a_cluster_with_kueue() {
+    let mut files = [
+        "kubernetes/workloads.json",
+        "kubernetes/queues.json",
+        "kubernetes/nodes.json",
+        "kubernetes/pods.json",
+        "kubernetes/jobs.json",
+        "kubernetes/events.json",
+    ];
+    let trace = conform("kubernetes", &files);
+    files.reverse();
+    assert_eq!(render(&read(&files.map(fixture)).unwrap()), render(&trace), "in the other order");
+    insta::assert_snapshot!(render(&trace), @r"
+    jobs (9 rows)
+      job_key=team-c/old account=team-c name=old job_type=Job state=timeout reported_state=DeadlineExceeded submit=2026-03-02 08:30:00 start=2026-03-02 08:30:10 end=2026-03-02 09:00:10 censored=0 attempts=1 req_gpus=4 alloc_gpus=4 run_s=1800
+      job_key=team-c/sweep account=team-c name=sweep job_type=Job gpu_type=NVIDIA-A100-SXM4-80GB state=completed reported_state=Complete submit=2026-03-02 09:59:50 start=2026-03-02 10:00:05 end=2026-03-02 11:00:00 censored=0 attempts=2 req_gpus=2 alloc_nodes=1 alloc_gpus=2 nodes_hostlist=n1 time_limit_s=7200 run_s=3535 exit_code=0
+      job_key=team-a/job-train-1a2b3 account=team-a vc=vision qos=high name=train job_type=Job gpu_type=NVIDIA-A100-SXM4-80GB state=completed reported_state=JobFinished submit=2026-03-02 10:00:00 start=2026-03-02 10:05:00 end=2026-03-02 11:05:00 censored=0 attempts=1 req_cpus=32 req_mem_bytes=137438953472 req_gpus=16 alloc_nodes=2 alloc_cpus=32 alloc_gpus=16 nodes_hostlist=n1,n2 run_s=3600 exit_code=0
+      job_key=team-b/job-long-d3e4f account=team-b vc=nlp name=long job_type=Job state=timeout reported_state=DeactivatedDueToMaximumExecutionTimeExceeded submit=2026-03-02 10:00:00 start=2026-03-02 10:10:00 end=2026-03-02 10:40:00 censored=0 attempts=1 req_gpus=1 time_limit_s=1800 run_s=1800
+      job_key=team-a/job-tune-4c5d6 account=team-a vc=vision qos=low name=tune job_type=PyTorchJob gpu_type=NVIDIA-A100-SXM4-80GB state=failed reported_state=Failed submit=2026-03-02 10:10:00 start=2026-03-02 10:15:00 end=2026-03-02 12:00:00 censored=0 attempts=2 req_cpus=2 req_mem_bytes=4294967296 req_gpus=4 alloc_nodes=1 alloc_cpus=2 alloc_gpus=4 nodes_hostlist=n2 run_s=4200 reported_run_s=4200 reported_attempts_s=4200 exit_code=1
+      job_key=team-c/serve-x1 account=team-c name=serve-x1 job_type=ReplicaSet gpu_type=NVIDIA-A100-SXM4-80GB state=running reported_state=Running submit=2026-03-02 11:10:00 start=2026-03-02 11:10:10 censored=1 attempts=1 req_gpus=1 alloc_nodes=1 alloc_gpus=1 nodes_hostlist=n1
+      job_key=team-c/serve-x2 account=team-c name=serve-x2 job_type=ReplicaSet state=pending reported_state=Pending submit=2026-03-02 11:10:00 censored=1 attempts=0 req_gpus=1
+      job_key=team-b/pod-slice-7e8f9 account=team-b vc=nlp name=slice job_type=Pod gpu_type=NVIDIA-H100-80GB-HBM3-MIG-1g.10gb state=running reported_state=Admitted submit=2026-03-02 11:30:00 start=2026-03-02 11:40:00 censored=1 attempts=1 req_gpus=2 alloc_nodes=1 alloc_gpus=2 nodes_hostlist=n3
+      job_key=team-b/job-later-a1b2c account=team-b vc=nlp name=later job_type=Job gpu_type=NVIDIA-A100-SXM4-80GB state=pending reported_state=Pending submit=2026-03-02 12:00:00 censored=1 attempts=0 req_cpus=1 req_mem_bytes=2147483648 req_gpus=4
+    attempts (4 rows)
+      job_key=team-c/sweep attempt=1 start=2026-03-02 10:00:05 end=2026-03-02 10:20:00 censored=0 end_reason=out_of_memory nodes_hostlist=n2 alloc_gpus=2
+      job_key=team-c/sweep attempt=2 start=2026-03-02 10:21:00 end=2026-03-02 11:00:00 censored=0 end_reason=completed nodes_hostlist=n1 alloc_gpus=2
+      job_key=team-a/job-tune-4c5d6 attempt=1 start=2026-03-02 10:15:00 end=2026-03-02 10:25:00 censored=0 end_reason=preempted alloc_gpus=4
+      job_key=team-a/job-tune-4c5d6 attempt=2 start=2026-03-02 11:00:00 end=2026-03-02 12:00:00 censored=0 end_reason=failed nodes_hostlist=n2 alloc_gpus=4
+    placements (7 rows)
+      job_key=team-c/sweep attempt=1 node=n2 gpus=2
+      job_key=team-c/sweep attempt=2 node=n1 gpus=2
+      job_key=team-a/job-train-1a2b3 attempt=1 node=n1 gpus=8
+      job_key=team-a/job-train-1a2b3 attempt=1 node=n2 gpus=8
+      job_key=team-a/job-tune-4c5d6 attempt=2 node=n2 gpus=4
+      job_key=team-c/serve-x1 attempt=1 node=n1 gpus=1
+      job_key=team-b/pod-slice-7e8f9 attempt=1 node=n3 gpus=2
+    nodes (4 rows)
+      node=n1 gpu_type=NVIDIA-A100-SXM4-80GB gpus=8 gpu_mem_bytes=85899345920 cpus=96 mem_bytes=1099511627776
+      node=n2 gpu_type=NVIDIA-A100-SXM4-80GB gpus=8 gpu_mem_bytes=85899345920 cpus=96 mem_bytes=1099511627776
+      node=n3 gpu_type=NVIDIA-H100-80GB-HBM3 gpus=7 cpus=95.5 mem_bytes=1099511627776
+      node=n4 gpus=0 cpus=8 mem_bytes=34359738368
+    capacity (3 rows)
+      scope=vc name=nlp gpus=8 cpus=64 state=up
+      scope=vc name=vision gpus=16 cpus=64 state=up
+      scope=cluster gpus=23 state=up
+    quality: read 33 = kept 33 + repaired 0 + quarantined 0
+    ");
+    insta::assert_snapshot!(trace.notes.join("\n"), @r"
+    kubernetes: a Workload is submitted when it is made, starts when it is admitted and ends when it is finished; it holds its GPUs from its admission on, before its pods are ready.
+    kubernetes: a dump does not say when it was taken; what ran or waited in it is counted until the latest moment that any job names.
+    kubernetes: no pod is left of 1 job: the start is when the controller took it up, and what pods waited after that counts as run.
+    kubernetes: a MIG slice is counted as one GPU: the object does not say how much of a GPU it is.
+    kubernetes: quotas are those of the latest copy of each queue; since when they hold is unknown.
+    kubernetes: read and not used: Event (1); Service (1); pod that reserves a GPU for those that share it (1); pod without GPUs (1); borrowing limits (1); cohorts (1); least pods of workloads that may shrink (1); nodes that are not ready (1); instance types of nodes (2).
+    ");
+}
+
+/// The KAI scheduler: two pods of a PodGroup are one job of 8 GPUs that began with the first; `half` shares a GPU. Only the queue without
+/// queues below it and with a bound has a capacity; the cluster has that of its nodes.
+#[test]
+fn a_cluster_with_the_kai_scheduler() {
+    let trace = conform("kubernetes", &["kubernetes/kai.json"]);
+    insta::assert_snapshot!(render(&trace), @r"
+    jobs (2 rows)
+      job_key=lab/pg-mpi-1 account=lab vc=research qos=train name=pg-mpi-1 job_type=PodGroup gpu_type=NVIDIA-L40S state=running reported_state=Running submit=2026-03-02 09:00:00 start=2026-03-02 09:01:00 censored=1 attempts=1 req_gpus=8 alloc_nodes=2 alloc_gpus=8 nodes_hostlist=k1,k2
+      job_key=lab/half account=lab vc=prod name=half job_type=Pod gpu_type=NVIDIA-L40S state=completed reported_state=Succeeded submit=2026-03-02 09:10:00 start=2026-03-02 09:11:00 end=2026-03-02 09:41:00 censored=0 attempts=1 req_gpus=0.5 alloc_nodes=1 alloc_gpus=0.5 nodes_hostlist=k1 run_s=1800 exit_code=0
+    placements (3 rows)
+      job_key=lab/pg-mpi-1 attempt=1 node=k1 gpus=4
+      job_key=lab/pg-mpi-1 attempt=1 node=k2 gpus=4
+      job_key=lab/half attempt=1 node=k1 gpus=0.5
+    nodes (2 rows)
+      node=k1 gpu_type=NVIDIA-L40S gpus=8 cpus=64 mem_bytes=549755813888
+      node=k2 gpu_type=NVIDIA-L40S gpus=8 cpus=64 mem_bytes=549755813888
+    capacity (2 rows)
+      scope=vc name=research gpus=8 state=up
+      scope=cluster gpus=16 state=up
+    quality: read 9 = kept 9 + repaired 0 + quarantined 0
+    ");
+}
+
+/// Two snapshots, in either order. `moved` was evicted between them after 1,500 s: 10:05 to 10:30, then from 12:00 on. `gone` is in the
+/// first only: its end is unknown. So is `told`, whose Job ended at 11:15. `same` is in both and still runs.
+#[test]
+fn two_snapshots_in_either_order() {
+    let (first, second) = ("kubernetes/snapshot-1.json", "kubernetes/snapshot-2.json");
+    let trace = conform("kubernetes", &[first, second]);
+    insta::assert_snapshot!(render(&trace), @r"
+    jobs (4 rows)
+      job_key=snap/gone account=snap vc=snap name=gone job_type=Job state=unknown reported_state=Admitted submit=2026-03-03 10:00:00 start=2026-03-03 10:10:00 attempts=1 req_gpus=1 alloc_gpus=1
+      job_key=snap/moved account=snap vc=snap name=moved job_type=Job state=running reported_state=Admitted submit=2026-03-03 10:00:00 start=2026-03-03 10:05:00 censored=1 attempts=2 req_gpus=1 alloc_gpus=1
+      job_key=snap/same account=snap vc=snap name=same job_type=Job state=running reported_state=Admitted submit=2026-03-03 10:00:00 start=2026-03-03 10:20:00 censored=1 attempts=1 req_gpus=1 alloc_gpus=1
+      job_key=snap/told account=snap vc=snap name=told job_type=Job state=completed reported_state=Complete submit=2026-03-03 10:00:00 start=2026-03-03 10:15:00 end=2026-03-03 11:15:00 censored=0 attempts=1 req_gpus=1 alloc_gpus=1 run_s=3600
+    attempts (2 rows)
+      job_key=snap/moved attempt=1 start=2026-03-03 10:05:00 end=2026-03-03 10:30:00 censored=0 end_reason=preempted alloc_gpus=1
+      job_key=snap/moved attempt=2 start=2026-03-03 12:00:00 censored=1 alloc_gpus=1
+    quality: read 7 = kept 7 + repaired 0 + quarantined 0
+    ");
+    let turned = conform("kubernetes", &[second, first]);
+    assert_eq!(render(&turned), render(&trace));
+    assert_eq!(turned.notes, trace.notes);
+    // The second alone knows neither when `moved` began first nor anything of `gone`.
+    let alone = conform("kubernetes", &[second]);
+    let start = |trace: &Trace, key: &str| {
+        let job = (0..trace.jobs.job_key.len()).find(|job| trace.jobs.job_key.get(*job) == Some(key));
+        job.map(|job| trace.jobs.start.get(job).is_some())
+    };
+    assert_eq!((start(&trace, "snap/moved"), start(&alone, "snap/moved")), (Some(true), Some(false)));
+    assert_eq!((start(&trace, "snap/gone"), start(&alone, "snap/gone")), (Some(true), None));
+}
+
+/// `text` in a file of its own.
+fn file(dir: &Path, name: &str, text: &str) -> PathBuf {
+    let path = dir.join(name);
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+fn pod(name: &str, uid: &str, rest: &str) -> String {
+    format!(
+        r#"{{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"{name}","namespace":"n","uid":"{uid}",
+        "creationTimestamp":"2026-03-02T10:00:00Z"{rest}}},"spec":{{"nodeName":"n1","containers":[
+        {{"resources":{{"limits":{{"nvidia.com/gpu":"1"}}}}}}]}},"status":{{"phase":"Running","startTime":"2026-03-02T10:01:00Z"}}}}"#
+    )
+}
+
+fn list(items: &[String]) -> String {
+    format!(r#"{{"apiVersion":"v1","items":[{}],"kind":"List"}}"#, items.join(","))
+}
+
+/// A list, a watch of objects one after the other, a watch of events, and the raw answer of the API server, whose items name no
+/// kind: the same two pods.
+#[test]
+fn every_form_of_a_dump_is_read_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    let pods = [pod("a", "1", ""), pod("b", "2", "")];
+    let bare = pods.clone().map(|pod| pod.replace(r#""apiVersion":"v1","kind":"Pod","#, ""));
+    let event = |what: &str, pod: &str| format!(r#"{{"type":"{what}","object":{pod}}}"#);
+    let bookmark = event("BOOKMARK", r#"{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"9"}}"#);
+    let forms = [
+        ("list.json", list(&pods)),
+        ("objects.json", pods.join("\n")),
+        ("array.json", format!("[{}]", pods.join(","))),
+        ("raw.json", format!(r#"{{"kind":"PodList","apiVersion":"v1","metadata":{{}},"items":[{}]}}"#, bare.join(","))),
+        ("watch.json", pods.clone().map(|pod| event("ADDED", &pod)).join("\n") + &bookmark),
+    ];
+    let mut first: Option<String> = None;
+    for (name, text) in forms {
+        let path = file(dir.path(), name, &text);
+        let sniffed = ingest::sniff(&SourceFile::new(&path)).unwrap().map(ingest::Reader::id);
+        assert_eq!(sniffed, Some("kubernetes"), "{name}");
+        let trace = read(&[path]).unwrap();
+        check(&trace);
+        assert_eq!((trace.jobs.job_key.len(), trace.ledger.kept), (2, 2), "{name}");
+        let rendered = render(&trace);
+        assert_eq!(*first.get_or_insert_with(|| rendered.clone()), rendered, "{name}");
+    }
+    // A watch says that a pod was deleted: it ended, and when is unknown.
+    let text = event("ADDED", &pods[0]) + "\n" + &event("DELETED", &pods[0]);
+    let trace = read(&[file(dir.path(), "deleted.json", &text)]).unwrap();
+    assert_eq!((trace.jobs.state.get(0), trace.jobs.end.get(0)), (Some("unknown"), None));
+}
+
+/// A list cut in its third pod gives the two before, and says where. What a list that was cut lacks was not deleted.
+#[test]
+fn a_list_cut_short_gives_what_is_before_the_cut() {
+    let dir = tempfile::tempdir().unwrap();
+    let version = |version: u32| format!(r#","resourceVersion":"{version}""#);
+    let later = |pod: String| pod.replace("T10:", "T11:");
+    let (a, b) = (later(pod("a", "1", &version(8))), later(pod("b", "2", &version(9))));
+    let pods = [a, b, pod("c", "3", &version(2))];
+    let whole = file(dir.path(), "whole.json", &list(&[pods[2].clone()]));
+    let text = list(&pods);
+    let cut = file(dir.path(), "cut.json", &text[..text.len() - 200]);
+    let trace = read(&[whole, cut.clone()]).unwrap();
+    assert_eq!((trace.jobs.job_key.len(), trace.ledger.read, trace.ledger.damage.len()), (3, 3, 1));
+    assert_eq!(trace.jobs.state.iter().collect::<Vec<_>>(), [Some("running"); 3]);
+    let strict = ReadOptions { strict: true, ..ReadOptions::default() };
+    assert!(ingest::read(&[SourceFile::new(&cut)], &strict).unwrap_err().to_string().contains("ends early"));
+}
+
+/// Not an object, an object without a kind, without a name, a pod and a Workload without a creation, a refusal, a pod twice, a node with
+/// two values that are no amounts: six cannot be used, one repeats, one is repaired.
+#[test]
+fn what_cannot_be_used_is_counted_with_its_reason() {
+    let dir = tempfile::tempdir().unwrap();
+    let items = [
+        "3".to_owned(),
+        "{}".to_owned(),
+        r#"{"apiVersion":"v1","kind":"Pod","metadata":{}}"#.to_owned(),
+        pod("a", "1", "").replace("2026-03-02T10:00:00Z", "soon"),
+        r#"{"apiVersion":"kueue.x-k8s.io/v1beta2","kind":"Workload","metadata":{"name":"w","namespace":"n"}}"#.to_owned(),
+        r#"{"apiVersion":"v1","kind":"Status","status":"Failure","reason":"Forbidden","metadata":{}}"#.to_owned(),
+        pod("b", "2", ""),
+        pod("b", "2", ""),
+        r#"{"apiVersion":"v1","kind":"Node","metadata":{"name":"n1"},"status":{"capacity":{"nvidia.com/gpu":"-8","cpu":"many"}}}"#.to_owned(),
+    ];
+    let trace = read(&[file(dir.path(), "a.json", &list(&items))]).unwrap();
+    check(&trace);
+    let ledger = &trace.ledger;
+    assert_eq!((ledger.read, ledger.kept, ledger.repaired, ledger.quarantined), (9, 1, 1, 7));
+    let counts = ["no_kind", "no_key", "no_submit", "api_refused", "duplicate_row", "negative_value", "not_a_number"];
+    assert_eq!(counts.map(|reason| ledger.count(reason)), [2, 1, 2, 1, 1, 1, 1]);
+    assert_eq!((trace.jobs.job_key.len(), trace.nodes.gpus.get(0)), (1, None));
+}
+
+/// Empty, no JSON, and YAML are errors that say what to do; a list of nothing is no row.
+#[test]
+fn nothing_to_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let read_as = |text: &str| {
+        let options = ReadOptions { reader: Some("kubernetes".to_owned()), ..ReadOptions::default() };
+        ingest::read(&[SourceFile::new(file(dir.path(), "a.json", text))], &options)
+    };
+    for text in ["", " \n", "apiVersion: v1\nkind: List\n", "{"] {
+        let error = read_as(text).unwrap_err().to_string();
+        assert!(error.contains("kubectl get") || error.contains("export it again"), "{text:?}: {error}");
+    }
+    let trace = read_as(&list(&[])).unwrap();
+    assert_eq!((trace.jobs.job_key.len(), trace.ledger.read, trace.empty.len()), (0, 0, 1));
+}
+
+/// A Job whose pod was deleted between two snapshots (its node was drained) and made anew: it began at 10:01 and holds one GPU, not two.
+#[test]
+fn a_pod_that_took_the_place_of_a_deleted_one_counts_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let owner = r#","ownerReferences":[{"kind":"Job","name":"j","uid":"9","controller":true}]"#;
+    let (before, after) = (pod("j-a", "1", owner), pod("j-b", "2", owner).replace("T10:", "T11:"));
+    let paths = [("1.json", before), ("2.json", after)].map(|(name, pod)| file(dir.path(), name, &list(&[pod])));
+    let trace = read(&paths).unwrap();
+    check(&trace);
+    assert_eq!((trace.jobs.job_key.len(), trace.jobs.state.get(0)), (1, Some("running")));
+    assert_eq!((trace.jobs.alloc_gpus.get(0), trace.placements.gpus.get(0)), (Some(1.0), Some(1.0)));
+    let minutes = |ms: Option<i64>, from: Option<i64>| ms.zip(from).map(|(ms, from)| (ms - from) / 60_000);
+    assert_eq!(minutes(trace.jobs.start.get(0), trace.jobs.submit.get(0)), Some(1));
+}
+
+/// A name that is used again: the second pod `a` was made later, so its key carries the second of its creation, 2026-03-02 11:00:00.
+#[test]
+fn a_name_used_again_is_another_job() {
+    let dir = tempfile::tempdir().unwrap();
+    let again = pod("a", "2", "").replace("T10:", "T11:");
+    let trace = read(&[file(dir.path(), "a.json", &list(&[again, pod("a", "1", "")]))]).unwrap();
+    assert_eq!(trace.jobs.job_key.iter().collect::<Vec<_>>(), [Some("n/a"), Some("n/a@1772449200")]);
+}
+
+/// The fixtures lie where the command can read them as a folder.
+#[test]
+fn the_folder_is_read_as_one() {
+    let trace = read(&[fixture("kubernetes")]).unwrap();
+    check(&trace);
+    assert_eq!(trace.ledger.quarantined, 0);
+    assert!(trace.skipped.is_empty());
+}
