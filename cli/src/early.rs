@@ -29,7 +29,10 @@ impl Replacing {
     pub(crate) fn file(self, path: &Path) -> Result<()> {
         match std::fs::metadata(path) {
             Ok(found) if found.is_dir() => {
-                bail!("{} is a folder; name a file to write", path.display())
+                bail!(
+                    "{0} is a folder; name a file to write, or {0}/ for a file of the usual name where the command offers that",
+                    path.display()
+                )
             }
             // A pipe or a device is written to as it is.
             Ok(found) if !found.is_file() => return Ok(()),

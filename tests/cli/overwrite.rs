@@ -71,6 +71,15 @@ fn tables_are_written_as_csv_with_numbers_as_they_are() {
         "{names:?}"
     );
     assert!(stderr(&tracecast(&all)).contains("add --force"));
+    // The name of a file says its form, unless the form is said.
+    let page = folder.path("page.html");
+    assert!(tracecast(&["describe", &jobs, "--out", &page, "--quiet"]).status.success());
+    assert!(std::fs::read_to_string(&page).unwrap().starts_with("<!doctype html>"));
+    let text = folder.path("text.html");
+    assert!(tracecast(&["describe", &jobs, "--format", "table", "--out", &text, "--quiet"]).status.success());
+    assert!(!std::fs::read_to_string(&text).unwrap().contains("<html"));
+    let refused = tracecast(&["report", &jobs, "--quick", "--out", &folder.path("report.html")]);
+    assert!(refused.status.code() == Some(2) && stderr(&refused).contains("name a folder"), "{}", stderr(&refused));
 }
 
 /// Every other command that writes where it is told: run twice, the second time refused with what is there as it was, then with `--force`.

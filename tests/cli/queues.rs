@@ -28,6 +28,10 @@ fn the_sample_is_planned_and_written_down() {
         ["mean_wait_s", "p95_wait_s"].iter().all(|key| of(other, key) < of(chosen, key)) && other["allowed"] == true
     };
     assert_eq!(answer["candidates"].as_array().unwrap().iter().filter(better).count(), 0);
+    // What it takes is said: the same in the answer, in words, and in the files.
+    let stopped = held["stopped"].as_u64().unwrap();
+    let harmed = answer["recommendation"]["harmed"].to_string();
+    assert_eq!(stopped > 0, harmed.contains("are stopped for others"), "{harmed}");
     let gpus: f64 = answer["vcs"].as_array().unwrap().iter().map(|vc| vc["own_gpus"].as_f64().unwrap()).sum();
     assert_eq!(gpus, 320.0);
     let read = |name: &str| std::fs::read_to_string(folder.path(&format!("queues/{name}"))).unwrap();

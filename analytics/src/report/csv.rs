@@ -47,12 +47,17 @@ fn unit(cell: &Cell) -> Option<&'static str> {
     }
 }
 
+/// To ten figures: beyond them stand the errors of sums.
+fn rounded(value: f64) -> f64 {
+    format!("{value:.9e}").parse().unwrap_or(value)
+}
+
 fn raw(cell: &Cell) -> String {
     match cell {
         Cell::Text(text) => text.clone(),
         Cell::Int(value) => value.to_string(),
         Cell::Float { value, .. } | Cell::Compact(value) | Cell::Percent(value) | Cell::Duration(value) => {
-            if value.is_finite() { value.to_string() } else { String::new() }
+            if value.is_finite() { rounded(*value).to_string() } else { String::new() }
         }
         Cell::Missing => String::new(),
     }
@@ -106,7 +111,7 @@ mod tests {
     fn the_worked_example() {
         let columns = vec![Column::text("Size"), Column::number("Jobs"), Column::with_unit("Waited", "GPU-hours")];
         let mut sizes = ReportTable::new("Sizes", columns);
-        sizes.rows.push(vec!["a, \"b\"".into(), Cell::Percent(0.25), Cell::Compact(12_345.678)]);
+        sizes.rows.push(vec!["a, \"b\"".into(), Cell::Percent(0.25), Cell::Compact(12_345.678_000_000_002)]);
         sizes.rows.push(vec!["c".into(), Cell::Missing]);
         let mut measures = ReportTable::new("Use", vec![Column::text("Measure"), Column::number("Value")]);
         measures.rows.push(vec!["Makespan".into(), Cell::Duration(90.0)]);

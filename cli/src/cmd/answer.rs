@@ -5,7 +5,7 @@ use std::cell::LazyCell;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
-use clap::Args;
+use clap::{Args, ValueEnum as _};
 use serde::Serialize;
 use tracecast_analytics::report::csv::CsvTable;
 use tracecast_analytics::report::{self, Block, Report};
@@ -18,9 +18,9 @@ use crate::output;
 /// In which form, which parts, and where to.
 #[derive(Debug, Args)]
 pub(crate) struct Answering {
-    /// Form in which the answer is written
-    #[arg(long, value_enum, default_value_t = Form::Table, help_heading = "Answer")]
-    format: Form,
+    /// Form in which the answer is written [default: as the name of --out ends, else table]
+    #[arg(long, value_enum, help_heading = "Answer")]
+    format: Option<Form>,
     /// Write the answer as JSON: short for --format json
     #[arg(long, conflicts_with = "format", help_heading = "Answer")]
     json: bool,
@@ -47,7 +47,15 @@ pub(crate) struct Checked<'a> {
 
 impl Answering {
     fn form(&self) -> Form {
-        if self.json { Form::Json } else { self.format }
+        if self.json { Form::Json } else { self.format.or_else(|| self.form_of_name()).unwrap_or(Form::Table) }
+    }
+
+    /// The form in which a file of that name would be looked for.
+    fn form_of_name(&self) -> Option<Form> {
+        let name = self.out.as_deref().filter(|out| !early::is_folder(out))?;
+        Form::value_variants().iter().copied().find(|form| {
+            name.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(args::extension(form)))
+        })
     }
 
     /// Refuses what does not go together or cannot be written, before anything is read: the file of the answer of `command`, and `others` that the

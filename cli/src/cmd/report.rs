@@ -10,6 +10,7 @@ use tracecast_planner::advice::{self, ReportRequest};
 use crate::args::{Between, Reading, TIMES};
 use crate::cmd::{answer, describe};
 use crate::early::Replacing;
+use crate::exit::Usage;
 use crate::progress::Clock;
 use crate::{output, source};
 
@@ -43,6 +44,12 @@ pub(crate) struct Report {
 }
 
 pub(crate) fn run(request: &Report, quiet: bool) -> Result<()> {
+    if let Some(out) =
+        request.out.as_deref().filter(|out| out.extension().is_some_and(|of| of == "html" || of == "json"))
+    {
+        let what = format!("--out {}: name a folder; report.html and report.json are written into it", out.display());
+        return Err(Usage(what).into());
+    }
     // The usual place is the command's own.
     let replacing = Replacing { force: request.replacing.force || request.out.is_none() };
     let folder = request.out.as_deref().unwrap_or(Path::new("tracecast-report"));

@@ -290,6 +290,13 @@ pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
         subject.notes.extend(new.map(|note| format!("{}: {note}", other.name)));
         others.push(other);
     }
+    if cluster.is_none()
+        && others.iter().any(|other| other.loaded.cluster.outages.is_empty())
+        && loaded.leave_out_failures()
+    {
+        let what = "The trace's failures of nodes are left out in all scenarios, as the cluster files of some name none; only the check against the record has them.";
+        subject.notes.push(what.to_owned());
+    }
     drop(trace);
     for (name, matched) in columns {
         subject.note_column(name, matched);

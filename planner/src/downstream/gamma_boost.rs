@@ -189,11 +189,11 @@ mod tests {
     fn the_past_alone_sets_the_pace() {
         let loaded = two();
         let of = |timeline: &Timeline| paces(&loaded, timeline, None);
-        // S is half an hour, one an hour: that of the worked number, by half an hour.
-        let pace = of(&past(200))[0].unwrap();
+        // S is half an hour and one comes each hour: the worked number, with half an hour for its second.
+        let pace = of(&past(240))[0].unwrap();
         assert!((pace.gamma * 1_800.0 - 1.2564).abs() < 0.02, "{pace:?}");
         assert_eq!(of(&past(99)), [None]);
-        assert_eq!(paces(&loaded, &past(200), Some(600.0)), [None]);
+        assert_eq!(paces(&loaded, &past(240), Some(600.0)), [None]);
         // Jobs 240 and later are of the replay's time: whatever becomes of them changes nothing.
         let (mut longer, mut shorter) = (past(300), past(300));
         for job in &mut longer.jobs[240..] {

@@ -106,6 +106,24 @@ pub struct HeldOut {
     pub nodes_instead: Option<u64>,
     /// Later jobs that run today and could not run as chosen.
     pub cannot_run: u64,
+    /// Later jobs that are stopped for others as chosen.
+    pub stopped: u64,
+    /// What those hold beyond their runs, GPU-hours: work that is lost, or done twice.
+    pub lost_gpu_hours: f64,
+}
+
+impl HeldOut {
+    /// What it takes to give nodes back, in words; `None` if nobody is stopped.
+    pub(super) fn stops(&self) -> Option<String> {
+        (self.stopped > 0).then(|| {
+            format!(
+                "{} of the {} are stopped for others, which loses {} GPU-hours of work",
+                format::count(self.stopped),
+                format::counted(self.recommended.jobs, "later job", "later jobs"),
+                format::compact(self.lost_gpu_hours)
+            )
+        })
+    }
 }
 
 /// A point of the front: no allowed candidate is better in both on the earlier jobs.
@@ -273,6 +291,8 @@ impl QueuesAnswer {
                 nodes,
                 nodes_instead: found.nodes_instead,
                 cannot_run: chosen.cannot_run as u64,
+                stopped: chosen.stopped as u64,
+                lost_gpu_hours: chosen.lost_gpu_hours,
             },
             vcs: vcs(loaded, &shares, &found, sharing),
             action: String::new(),
@@ -296,6 +316,11 @@ impl QueuesAnswer {
     /// The candidate with this sharing and policy.
     fn beside(&self, sharing: Sharing, policy: &str) -> Option<&QueuesCandidate> {
         self.candidates.iter().find(|of| of.sharing == sharing && of.policy == policy)
+    }
+
+    /// The sharing that was chosen, in today's order.
+    pub(super) fn sharing_alone(&self) -> Option<&QueuesCandidate> {
+        self.beside(self.setup()?.sharing, &self.today)
     }
 
     fn act(&self) -> String {
@@ -342,10 +367,12 @@ impl QueuesAnswer {
         );
         let today = self.held_out.today.mean_wait_s;
         let naive = self.beside(Sharing::OnePool, &self.today).map(|pool| pool.later.mean_wait_s - today);
-        let harmed = vec![Harm {
+        let mut harmed = vec![Harm {
             who: format!("{} of the jobs", format::percent(change.more_wait_share)),
             how_much: format!("wait longer, {} less", format::percent(change.less_wait_share)),
         }];
+
+        harmed.extend(self.held_out.stops().map(|stops| Harm { who: "Those that borrow".to_owned(), how_much: stops }));
         Recommendation {
             plan: "queues".to_owned(),
             action: self.action.clone(),
@@ -379,7 +406,7 @@ impl QueuesAnswer {
             holds_until: "Shares, nodes or the mix of jobs change; make the plan again every month.".to_owned(),
             apply: "Make the same plan with --emit slurm (or kueue, kai, volcano) --emit-to FOLDER, and read the files before you apply them.".to_owned(),
             command: None,
-            undo: "Give every VC its own nodes again: put the old partitions, or the old ClusterQueues, back."
+            undo: "Give every VC its own nodes again: save the partitions or queues that there are before you apply the files, and put them back."
                 .to_owned(),
         }
     }

@@ -74,7 +74,15 @@ fn about(answer: &QueuesAnswer) -> Vec<String> {
         said.push(format!("Confidence: {}. {}", recommendation.confidence.in_words(), recommendation.risk));
         said.push(format!("Undo: {}", recommendation.undo));
     }
+    said.extend(answer.held_out.stops().filter(|_| answer.followed).map(|stops| format!("{stops}.")));
     if let Some(setup) = answer.setup().filter(|setup| answer.followed && setup.policy != answer.today) {
+        if let Some(alone) = answer.sharing_alone() {
+            said.push(format!(
+                "What these files set, without the order: a mean wait of the later jobs of {}, against {} today.",
+                format::duration(alone.later.mean_wait_s),
+                format::duration(answer.held_out.today.mean_wait_s)
+            ));
+        }
         said.push(format!(
             "The order of jobs ({}) is not in these files. Slurm backfills with SchedulerType=sched/backfill by time limits, and takes priorities from a submission \
              plugin that asks `tracecast predict` or `serve`; Kueue, KAI and Volcano know priorities alone.",
@@ -85,6 +93,13 @@ fn about(answer: &QueuesAnswer) -> Vec<String> {
         said.push("The nodes stay as they are, so there is nothing to set here.".to_owned());
     }
     said
+}
+
+/// How objects of Kubernetes in a file are applied and taken back; `kinds` are what they are called.
+fn steps(file: &str, kinds: &str) -> String {
+    format!(
+        "Before: kubectl get {kinds} -o yaml > before.yaml, and kubectl apply --dry-run=server -f {file}. To undo: kubectl delete -f {file}, then kubectl apply -f before.yaml."
+    )
 }
 
 /// A change of seconds.

@@ -91,6 +91,10 @@ pub struct TriedSetup {
     pub later: JobWaits,
     /// Later jobs that run today and not under it.
     pub cannot_run: usize,
+    /// Later jobs that were stopped for others.
+    pub stopped: usize,
+    /// What those held beyond their runs, GPU-hours.
+    pub lost_gpu_hours: f64,
 }
 
 impl TriedSetup {
@@ -144,9 +148,21 @@ struct Times {
     of: JobTimes,
     /// From submission to end, less the run: what is lost when a job is stopped counts as waiting.
     wait_ms: Vec<Option<i64>>,
+    /// Whether it was stopped for another.
+    stopped: Vec<bool>,
 }
 
 impl Times {
+    /// How many of some jobs were stopped for others, and what those held beyond their runs, GPU-hours.
+    fn stopped(&self, workload: &Workload, jobs: &[usize]) -> (usize, f64) {
+        let stopped: Vec<usize> = jobs.iter().copied().filter(|job| self.stopped.get(*job) == Some(&true)).collect();
+        let lost = |job: &usize| -> Option<f64> {
+            let beyond = self.of.held_ms.get(*job)? - workload.run_ms.get(*job)?;
+            Some(workload.shape_of(*job).as_gpus() * beyond.max(0) as f64 / 3.6e6)
+        };
+        (stopped.len(), stopped.iter().filter_map(lost).sum())
+    }
+
     fn wait_ms(&self, job: usize) -> Option<i64> {
         self.wait_ms.get(job).copied().flatten()
     }
@@ -197,9 +213,11 @@ fn by_vc(workload: &Workload, jobs: &[usize]) -> BTreeMap<usize, Vec<usize>> {
 
 /// A replay of one setup, job by job.
 fn run(workload: &Workload, cluster: &Cluster, policy: &Policy) -> Result<Times> {
-    let times = JobTimes::of(workload, &simulate(workload, cluster, policy)?)?;
+    let schedule = simulate(workload, cluster, policy)?;
+    let times = JobTimes::of(workload, &schedule)?;
+    let stopped = schedule.preemptions.iter().map(|stops| *stops > 0).collect();
     let wait = |(job, run): (usize, &i64)| Some(times.jct_ms.get(job).copied().flatten()? - run);
-    Ok(Times { wait_ms: workload.run_ms.iter().enumerate().map(wait).collect(), of: times })
+    Ok(Times { wait_ms: workload.run_ms.iter().enumerate().map(wait).collect(), of: times, stopped })
 }
 
 /// VCs that wait longer than on nodes of their own, by position.
@@ -294,8 +312,9 @@ pub fn search(loaded: &Loaded, request: &QueuesRequest, done: &(dyn Fn() + Sync)
     let jobs = both(private, of_today.clone());
     let later = |what: &str, found: usize| {
         Err(Error::NoJobs(format!(
-            "{found} jobs {what} the split that run today and on nodes of their VC's own are too few to plan on ({FEWEST_JOBS} are the least); choose another \
-             --eval-from, or larger shares"
+            "{found} jobs {what} the split that run today and on nodes of their VC's own are too few to plan on ({FEWEST_JOBS} are the least), of {} in all; choose \
+             another --eval-from, larger shares, or a longer record",
+            workload.len()
         )))
     };
     if jobs.len() < FEWEST_JOBS {
@@ -330,13 +349,18 @@ pub fn search(loaded: &Loaded, request: &QueuesRequest, done: &(dyn Fn() + Sync)
         .into_iter()
         .zip(earlier)
         .zip(of_all)
-        .map(|((setup, (earlier, wronged, complete)), times)| TriedSetup {
-            setup,
-            earlier,
-            wronged,
-            complete,
-            later: waited(times, &jobs).unwrap_or(NONE),
-            cannot_run: of_today.iter().filter(|job| times.wait_ms(**job).is_none()).count(),
+        .map(|((setup, (earlier, wronged, complete)), times)| {
+            let (stopped, lost_gpu_hours) = times.stopped(workload, &jobs);
+            TriedSetup {
+                setup,
+                earlier,
+                wronged,
+                complete,
+                later: waited(times, &jobs).unwrap_or(NONE),
+                cannot_run: of_today.iter().filter(|job| times.wait_ms(**job).is_none()).count(),
+                stopped,
+                lost_gpu_hours,
+            }
         })
         .collect();
     let Some(first) = tried.first() else { return Err(Error::NoScenario("there is no candidate")) };

@@ -249,7 +249,8 @@ impl Assembly {
         // By cluster, identifier, submission and start; the order read decides ties, so the result is repeatable.
         jobs.sort_by_cached_key(|job| {
             let first = job.runs.first();
-            let start = first.and_then(|run| run.start).unwrap_or(i64::MAX);
+            // One that never started has its place by when it ended; of neither time, before all others, so that what came of it later counts.
+            let start = first.and_then(|run| run.start).or(job.end).unwrap_or(i64::MIN);
             let place = first.map_or((0, 0), |run| (run.place.file, run.place.line));
             (job.cluster.clone(), numbers(&job.id), job.id.clone(), job.submit, start, place)
         });

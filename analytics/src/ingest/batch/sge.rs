@@ -16,8 +16,9 @@
 //!   left unknown.
 //! * Several lines of one job and submission are attempts. After `failed` 24 (migrating) or 25 (rescheduling) the job waits
 //!   to run again. A line without a start could not be started (26, opening an output file, and the like).
-//! * `failed` 37 is a limit that the master enforced. `failed` 100 says that the job ran and was killed by a signal, which is `exit_status` less 128. At or after `h_rt` that
-//!   is the time limit. Otherwise SIGKILL and SIGTERM are taken as a deletion, as `qdel` sends them.
+//! * `failed` 37 is a limit that the master enforced. `failed` 100 says that the job ran and was killed by a signal, which is
+//!   `exit_status` less 128. At or after `h_rt` that is the time limit. Otherwise SIGKILL and SIGTERM are taken as a
+//!   deletion, as `qdel` sends them.
 //! * GPUs: `-l gpu=2` (also `gpus`, `ngpus`, `num_gpus`) in the category, as the number of the whole job. That is right for
 //!   a resource counted by the job; a site that counts by the slot multiplies, which the file does not tell.
 //!
@@ -178,6 +179,8 @@ struct Request<'a> {
     gpus: Option<f64>,
     /// Whether GPUs are asked for without a number.
     flag: Option<&'a str>,
+    /// Whether GPUs are wished for, which may have been given or not.
+    wished: bool,
     gpu_type: Option<&'a str>,
     time_limit_s: Option<f64>,
     slots: Option<f64>,
@@ -190,15 +193,26 @@ impl<'a> Request<'a> {
         let mut soft = false;
         while let Some(word) = words.next() {
             match word {
-                // What is only wished for may not have been given.
                 "-soft" => soft = true,
                 "-hard" => soft = false,
-                "-l" if !soft => words.next().unwrap_or_default().split(',').for_each(|part| request.resource(part)),
+                "-l" => {
+                    let parts = words.next().unwrap_or_default().split(',');
+                    if soft {
+                        request.wished |= parts.into_iter().any(names_gpus);
+                    } else {
+                        parts.for_each(|part| request.resource(part));
+                    }
+                }
                 "-pe" => request.slots = words.nth(1).and_then(|slots| slots.parse().ok()),
                 _ => {}
             }
         }
         request
+    }
+
+    /// Whether no number of GPUs means none.
+    fn says_all(&self) -> bool {
+        self.flag.is_none() && !self.wished && (self.gpu_type.is_none() || self.gpus.is_some())
     }
 
     fn resource(&mut self, part: &'a str) {
@@ -217,6 +231,12 @@ impl<'a> Request<'a> {
             self.time_limit_s = seconds(value);
         }
     }
+}
+
+/// Whether a part of a resource list is one of GPUs.
+fn names_gpus(part: &str) -> bool {
+    let name = part.split('=').next().unwrap_or_default().to_ascii_lowercase();
+    GPUS.contains(&name.as_str()) || GPU_TYPES.contains(&name.as_str())
 }
 
 /// Seconds in `3600` or `[[H]:M]:S`; `INFINITY` is no limit.
@@ -385,7 +405,7 @@ impl Accounting {
             time_limit_s: request.time_limit_s,
             exit_code: exit.filter(|_| run.is_some()),
             req_cpus: request.slots.or(slots),
-            req_gpus: Gpus { count: request.gpus, listed: request.flag.is_none() },
+            req_gpus: Gpus { count: request.gpus, listed: request.says_all() },
             runs: run.into_iter().collect(),
             ..Job::default()
         };
@@ -465,6 +485,10 @@ mod tests {
         assert_eq!(Request::of("-l ngpus=1(a100)").gpus, Some(1.0));
         assert_eq!((Request::of("-l gpu=true").gpus, Request::of("-l gpu").flag), (None, Some("gpu")));
         assert_eq!(Request::of("-l gpumem=4,h_rt=INFINITY -pe mpi 4-8"), Request::default());
+        // A wish and a model without a number leave open how many there were.
+        let says_all = |category: &str| Request::of(category).says_all();
+        assert!(says_all("-l h_rt=1") && says_all("-l gpu=1,gpu_type=v100"));
+        assert!(!says_all("-soft -l gpu=1") && !says_all("-l gpu_type=v100") && !says_all("-l gpu"));
         assert_eq!((seconds("01:00:00"), seconds(":30"), seconds("1:2:3:4")), (Some(3_600.0), Some(30.0), None));
     }
 

@@ -51,6 +51,7 @@ impl QueuesAnswer {
                 format::counted(held.cannot_run, "later job", "later jobs")
             ));
         }
+        said.extend(held.stops().map(|stops| format!("{stops}.")));
         if let (Some(needed), true) = (held.nodes_instead, self.followed) {
             said.push(format!(
                 "With everything else as today, the same mean wait would take {} nodes instead of {}.",
@@ -112,7 +113,7 @@ impl QueuesAnswer {
             "Of the two changes, sharing alone gives a mean wait of {}, the order alone one of {}.{}",
             format::duration(sharing.later.mean_wait_s),
             format::duration(order.later.mean_wait_s),
-            if idle { " On the later jobs the order did not help: it may be left as it is." } else { "" }
+            if idle { " On the later jobs the order did not help: leave it as it is." } else { "" }
         ))
     }
 

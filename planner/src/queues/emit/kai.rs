@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::super::answer::QueuesAnswer;
 use super::super::share::Sharing;
-use super::{about, comments, named, shared};
+use super::{about, comments, named, shared, steps};
 use crate::error::Result;
 use crate::plan::Emitted;
 use crate::plan::yaml::stream;
@@ -46,7 +46,8 @@ pub fn kai(answer: &QueuesAnswer) -> Result<Vec<Emitted>> {
     let file = |content: String| Ok(vec![("kai.yaml".to_owned(), content)]);
     let Some(sharing) = shared(answer) else { return file(comments("#", answer)) };
     let all: f64 = answer.vcs.iter().map(|vc| vc.own_gpus.floor()).sum();
-    let what = format!("{}\n{PODS}", about(answer).join("\n"));
+    let steps = steps("kai.yaml", "queues.scheduling.run.ai");
+    let what = format!("{}\n{steps}\n{PODS}", about(answer).join("\n"));
     let mut documents = vec![(what, queue(PARENT, None, (all, None), None))];
     if sharing == Sharing::OnePool {
         let what = "All VCs queue here.".to_owned();

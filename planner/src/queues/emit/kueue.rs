@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::super::answer::QueuesAnswer;
 use super::super::share::Sharing;
-use super::{about, comments, named, shared, unnamed};
+use super::{about, comments, named, shared, steps, unnamed};
 use crate::error::Result;
 use crate::plan::Emitted;
 use crate::plan::slug::slug;
@@ -46,8 +46,12 @@ pub fn kueue(answer: &QueuesAnswer, gpu_resource: &str) -> Result<Vec<Emitted>> 
     let mut documents: Vec<(String, Value)> = Vec::new();
     for (name, (gpu_type, _)) in &flavors {
         let spec = gpu_type.map_or_else(|| json!({}), |of| json!({ "nodeLabels": { "nvidia.com/gpu.product": of } }));
-        let what =
-            format!("{}\nNodes of one kind; their labels must be those of your nodes.", about(answer).join("\n"));
+        let labels = match gpu_type {
+            Some(_) => "Nodes of one kind: check that your nodes have this label.",
+            None => "All nodes: the trace names no GPU type, so add nodeLabels if you have several.",
+        };
+        let steps = steps("kueue.yaml", "clusterqueues.kueue.x-k8s.io,resourceflavors.kueue.x-k8s.io");
+        let what = format!("{}\n{steps}\n{labels}", about(answer).join("\n"));
         documents.push((
             what,
             json!({"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor", "metadata": meta(name), "spec": spec}),

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::super::answer::QueuesAnswer;
 use super::super::share::Sharing;
-use super::{about, comments, named, shared};
+use super::{about, comments, named, shared, steps};
 use crate::error::Result;
 use crate::plan::Emitted;
 use crate::plan::yaml::stream;
@@ -39,7 +39,8 @@ fn queue(name: &str, gpu_resource: &str, (own, most): (f64, Option<f64>), reclai
 pub fn volcano(answer: &QueuesAnswer, gpu_resource: &str) -> Result<Vec<Emitted>> {
     let file = |content: String| Ok(vec![("volcano.yaml".to_owned(), content)]);
     let Some(sharing) = shared(answer) else { return file(comments("#", answer)) };
-    let first = format!("{}\n{PLUGIN}\n", about(answer).join("\n"));
+    let steps = steps("volcano.yaml", "queues.scheduling.volcano.sh");
+    let first = format!("{}\n{steps}\n{PLUGIN}\n", about(answer).join("\n"));
     if sharing == Sharing::OnePool {
         let all: f64 = answer.vcs.iter().map(|vc| vc.own_gpus.floor()).sum();
         let what = format!("{first}All VCs queue here.");

@@ -510,7 +510,7 @@ impl Answer {
             ]);
         }
         table.note = Some(
-            "On as few nodes as a gang needs, whatever the quotas. Between the two columns lies what fragmentation takes.".to_owned(),
+            "On as few nodes of one pool as a gang needs, whatever the quotas: a VC with nodes of its own has those alone. Between the two columns lies what fragmentation takes.".to_owned(),
         );
         table
     }

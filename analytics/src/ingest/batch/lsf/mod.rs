@@ -95,6 +95,11 @@ const UNKNOWN_TAIL: Reason = Reason {
     remedy: "report the version in the second field to the maintainers of tracecast",
 };
 /// GPUs of a requirement with several parts.
+const UNCLEAR_REQUIREMENT: Reason = Reason {
+    id: "unclear_requirement",
+    what: "the resource requirement names GPUs in a way that is not understood; the job's GPUs are unknown",
+    remedy: "say how your site writes it",
+};
 const SEVERAL_REQUIREMENTS: Reason = Reason {
     id: "several_requirements",
     what: "the job has a compound or alternative resource requirement; its GPUs are unknown",
@@ -323,22 +328,27 @@ impl Log {
 /// The GPUs a record asks for, and whether naming none means having none.
 fn gpus_asked<'f>(finish: &'f Finish<'_>, tail: Tail<'f>, row: &mut RowAudit<'_>) -> (Option<GpuRequest<'f>>, bool) {
     let mut several = false;
+    let mut unclear = None;
     for text in [tail.requirement, finish.requirement] {
         match of_requirement(text) {
             Asked::Some(request) => return (Some(request), false),
             Asked::Several => several = true,
+            Asked::Unclear => unclear = unclear.or(Some(text)),
             Asked::None => {}
         }
+    }
+    if let Some(text) = unclear {
+        row.repair(UNCLEAR_REQUIREMENT, "effectiveResReq", text);
+        return (None, false);
     }
     if several {
         row.repair(SEVERAL_REQUIREMENTS, "effectiveResReq", tail.requirement);
         return (None, false);
     }
-    if !tail.requirement.is_empty() {
-        return (None, true);
-    }
     let option = finish.pairs.iter().find_map(|value| of_gpu_option(value)).or_else(|| of_command(finish.command));
-    (option, false)
+    // The effective requirement is whole: where nothing names GPUs, there are none.
+    let listed = option.is_none() && !tail.requirement.is_empty();
+    (option, listed)
 }
 
 #[cfg(test)]

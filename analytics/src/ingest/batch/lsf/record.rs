@@ -118,7 +118,7 @@ pub(super) struct Finish<'f> {
     /// Values of the submission's pairs.
     pub(super) pairs: Vec<&'f str>,
     pub(super) tail: Option<Tail<'f>>,
-    /// Whether there were fields after the pairs.
+    /// Whether there were fields that were not read, or that follow the pairs.
     pub(super) has_tail: bool,
 }
 
@@ -167,7 +167,9 @@ impl<'f> Finish<'f> {
             ..Self::default()
         };
         // Older versions end somewhere from here on.
-        finish.rest(&mut cursor);
+        if finish.rest(&mut cursor).is_none() {
+            finish.has_tail = !cursor.0.is_empty();
+        }
         Some(finish)
     }
 

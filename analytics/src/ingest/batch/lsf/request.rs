@@ -64,6 +64,8 @@ pub(super) enum Asked<'a> {
     Some(GpuRequest<'a>),
     /// Several requirements, of which one was met.
     Several,
+    /// It names some, and how many cannot be read.
+    Unclear,
 }
 
 /// Reads the GPUs in a resource requirement.
@@ -81,14 +83,15 @@ pub(super) fn of_requirement(text: &str) -> Asked<'_> {
             return Asked::Several;
         }
         for usage in inside.split(',') {
-            let mut parts = usage.trim().split(':');
-            let Some((name, value)) = parts.next().and_then(|part| part.split_once('=')) else { continue };
-            let Some(rank) = GPUS.iter().position(|gpu| *gpu == name.trim()) else { continue };
-            let Some((count, per)) = amount(value) else { continue };
-            let gpu_type = parts.filter_map(|part| part.split_once('=')).find(|(name, _)| *name == "gmodel");
-            let request = GpuRequest { count, per, gpu_type: gpu_type.map(|(_, model)| model) };
-            if found.is_none_or(|(best, _)| rank < best) {
-                found = Some((rank, request));
+            // `mem=4000:ngpus_physical=2`: what a colon parts may be resources of their own, or say more of the one before.
+            let pairs = || usage.split(':').filter_map(|part| part.trim().split_once('='));
+            let gpu_type = pairs().find(|(name, _)| *name == "gmodel").map(|(_, model)| model);
+            for (name, value) in pairs() {
+                let Some(rank) = GPUS.iter().position(|gpu| *gpu == name.trim()) else { continue };
+                let Some((count, per)) = amount(value) else { return Asked::Unclear };
+                if found.is_none_or(|(best, _)| rank < best) {
+                    found = Some((rank, GpuRequest { count, per, gpu_type }));
+                }
             }
         }
     }
@@ -163,6 +166,11 @@ mod tests {
         assert_eq!(of_requirement("select[ngpus>0] rusage[mem=5]"), Asked::None);
         assert_eq!(of_requirement("1*{rusage[ngpus_physical=2]} + 4*{rusage[ngpus_physical=1]}"), Asked::Several);
         assert_eq!(of_requirement("rusage[ngpus_physical=1||ngpus_physical=2]"), Asked::Several);
+        assert_eq!(of_requirement("rusage[ngpus_physical=(2 1)]"), Asked::Unclear);
+        let Asked::Some(asked) = of_requirement("rusage[mem=4000:ngpus_physical=2]") else {
+            panic!("GPUs after a colon")
+        };
+        assert_eq!((asked.count, asked.gpu_type), (2.0, None));
     }
 
     #[test]

@@ -197,7 +197,8 @@ impl Told {
             }
         }
         // A list that cannot be read may have named GPUs.
-        job.req_gpus.listed &= !spoiled;
+        // Nor is a model without a number none.
+        job.req_gpus.listed &= !spoiled && (job.gpu_type.is_none() || job.req_gpus.count.is_some());
         // PBS sums the cores of a `select` up; Torque has a default beside `nodes`, which says nothing.
         let of_request = asked.map(|asked| asked.cpus);
         job.req_cpus = if is_select { cores.or(of_request) } else { of_request.or(cores) };

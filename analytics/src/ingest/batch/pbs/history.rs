@@ -18,7 +18,7 @@ pub(super) struct Loose {
 pub(super) struct Instance {
     pub(super) job: Job,
     /// How much the records so far know: a queueing less than a start, that less than an end.
-    pub(super) rank: u8,
+    pub(super) rank: (u8, Option<i64>, u8),
     /// The start of the last run that an `E` ended; 0 for a job that ended without one.
     pub(super) ended: Option<i64>,
     /// State by an `E` without a run.
@@ -79,11 +79,13 @@ impl Instance {
     /// Takes what a record tells.
     fn take(&mut self, kind: u8, mut job: Job, told: &Told) {
         let run = job.runs.pop();
-        let rank = match kind {
+        let of_kind = match kind {
             b'E' => 2,
             b'Q' => 0,
             _ => 1,
         };
+        // Of two runs the later tells, whatever is read first.
+        let rank = (of_kind, run.as_ref().and_then(|run| run.start), kind);
         let end = job.end.take();
         if kind == b'E' {
             job.exit_code = told.exit;

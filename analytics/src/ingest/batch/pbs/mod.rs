@@ -210,7 +210,9 @@ impl Log {
         let quarter = 15 * MINUTE_MS;
         let offset = (local - start + quarter / 2).div_euclid(quarter) * quarter;
         if offset.abs() <= 15 * HOUR_MS {
-            self.offsets.entry(local.div_euclid(HOUR_MS)).or_insert(offset);
+            // A record is written at the start or later, so the least is right.
+            let known = self.offsets.entry(local.div_euclid(HOUR_MS)).or_insert(offset);
+            *known = (*known).min(offset);
         }
     }
 
@@ -241,10 +243,11 @@ impl Log {
         let entries = std::mem::take(&mut self.entries);
         let begun: BTreeSet<(Word, String)> =
             entries.iter().filter_map(|entry| Some((entry.cluster.clone(), entry.parent.clone()?))).collect();
-        let mut waiting = 0u64;
+        let (mut waiting, mut in_part) = (0u64, 0u64);
         for mut entry in entries {
             if entry.is_array {
                 if begun.contains(&(entry.cluster.clone(), entry.id.clone())) {
+                    in_part += 1;
                     continue;
                 }
                 waiting += 1;
@@ -262,6 +265,10 @@ impl Log {
         if waiting > 0 {
             let arrays = counted(waiting, "array", "arrays");
             trace.note(format!("No task of {arrays} has a record: one job stands for the array."));
+        }
+        if in_part > 0 {
+            let arrays = counted(in_part, "array has", "arrays have");
+            trace.note(format!("{arrays} tasks with records of their own: these are the jobs. Tasks that had not begun have none and are not counted."));
         }
         let remedy = "GPUs stand in Resource_List.ngpus, select, nodes or exec_vnode, if the server knows them.";
         self.assembly.finish(remedy, trace);
