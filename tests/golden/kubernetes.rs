@@ -272,3 +272,96 @@ fn the_folder_is_read_as_one() {
     assert_eq!(trace.ledger.quarantined, 0);
     assert!(trace.skipped.is_empty());
 }
+
+/// A Workload of one GPU. `conditions` in pairs: type, status, reason and time of day.
+fn workload(version: u32, conditions: &[[&str; 4]], spec: &str, status: &str) -> String {
+    let condition = |[kind, status, reason, at]: &[&str; 4]| {
+        format!(
+            r#"{{"type":"{kind}","status":"{status}","reason":"{reason}","lastTransitionTime":"2026-03-02T{at}:00Z"}}"#
+        )
+    };
+    let conditions: Vec<String> = conditions.iter().map(condition).collect();
+    let containers = r#"[{"resources":{"limits":{"nvidia.com/gpu":"1"}}}]"#;
+    format!(
+        r#"{{"apiVersion":"kueue.x-k8s.io/v1beta2","kind":"Workload","metadata":{{"name":"w","namespace":"n","uid":"7",
+        "resourceVersion":"{version}","creationTimestamp":"2026-03-02T10:00:00Z"}},"spec":{{"podSets":[{{"name":"main",
+        "count":1,"template":{{"spec":{{"containers":{containers}}}}}}}]{spec}}},"status":{{"conditions":[{}]{status}}}}}"#,
+        conditions.join(",")
+    )
+}
+
+/// Three snapshots: 10:05 to 10:15 (600 s past when it was admitted again), 10:30 to 11:00, then deactivated. Kueue's sum of 2,400 s
+/// holds both.
+#[test]
+fn a_deactivated_workload_counts_its_last_attempt_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let admitted = |at: &'static str| ["Admitted", "True", "Admitted", at];
+    let evictions = |deactivated: u32| {
+        let preempted = r#"{"reason":"Preempted","underlyingCause":"","count":1}"#;
+        format!(
+            r#""schedulingStats":{{"evictions":[{preempted},{{"reason":"Deactivated","underlyingCause":"","count":{deactivated}}}]}}"#
+        )
+    };
+    let past = |seconds: u32, deactivated: u32| {
+        format!(r#","accumulatedPastExecutionTimeSeconds":{seconds},{}"#, evictions(deactivated))
+    };
+    let over = [["Admitted", "False", "NoReservation", "11:00"], ["Evicted", "True", "Deactivated", "11:00"]];
+    let snapshots = [
+        workload(1, &[admitted("10:05")], "", ""),
+        workload(2, &[admitted("10:30")], "", &past(600, 0)),
+        workload(3, &over, r#","active":false"#, &past(2_400, 1)),
+    ];
+    let names = ["1.json", "2.json", "3.json"];
+    let paths: Vec<PathBuf> =
+        names.into_iter().zip(snapshots).map(|(name, of)| file(dir.path(), name, &list(&[of]))).collect();
+    let trace = read(&paths).unwrap();
+    check(&trace);
+    let jobs = &trace.jobs;
+    assert_eq!((jobs.state.get(0), jobs.attempts.get(0)), (Some("cancelled"), Some(2)));
+    assert_eq!((jobs.run_s.get(0), jobs.reported_run_s.get(0)), (Some(2_400.0), Some(2_400.0)));
+}
+
+/// What Kueue gave names no GPUs, as it was told to leave them out of its quotas: how many were held is unknown, not 0. The pod on
+/// `n1` is all there is of it, and holds one.
+#[test]
+fn gpus_that_kueue_does_not_count_are_not_zero() {
+    let dir = tempfile::tempdir().unwrap();
+    let given = r#","admission":{"clusterQueue":"q","podSetAssignments":[{"name":"main","count":1,"resourceUsage":{"cpu":"4"}}]}"#;
+    let work = workload(1, &[["Admitted", "True", "Admitted", "10:00"]], "", given);
+    let pod = pod("p", "1", r#","annotations":{"kueue.x-k8s.io/workload":"w"}"#);
+    for (name, items, gpus) in
+        [("alone.json", vec![work.clone()], None), ("placed.json", vec![work.clone(), pod], Some(1.0))]
+    {
+        let trace = read(&[file(dir.path(), name, &list(&items))]).unwrap();
+        check(&trace);
+        assert_eq!((trace.jobs.req_gpus.get(0), trace.jobs.alloc_gpus.get(0)), (Some(1.0), gpus), "{name}");
+    }
+}
+
+/// Pods in three namespaces, and later in two: the list is of all namespaces, and the pod of the third was deleted. Later in one: it may
+/// be a list of that namespace, and a note says so.
+#[test]
+fn the_last_pod_of_a_namespace_is_seen_to_be_deleted() {
+    let dir = tempfile::tempdir().unwrap();
+    let in_space = |name: &str, hour: &str| {
+        pod(name, name, "").replace(r#""namespace":"n""#, &format!(r#""namespace":"{name}""#)).replace("T10:", hour)
+    };
+    let first: Vec<String> = ["x", "y", "z"].iter().map(|name| in_space(name, "T10:")).collect();
+    let new = in_space("y", "T10:").replace(r#""uid":"y""#, r#""uid":"y2""#).replace(r#""name":"y""#, r#""name":"y2""#);
+    let later = [new.replace("T10:", "T12:"), first[1].clone(), first[2].clone()];
+    let read = |name: &str, later: &[String]| {
+        let paths = [file(dir.path(), "first.json", &list(&first)), file(dir.path(), name, &list(later))];
+        let trace = read(&paths).unwrap();
+        check(&trace);
+        trace
+    };
+    let doubt = |trace: &Trace| trace.notes.iter().filter(|note| note.contains("one other namespace")).count();
+    let (two, one) = (read("two.json", &later), read("one.json", &later[..2]));
+    let states = |trace: &Trace| -> Vec<Option<String>> {
+        trace.jobs.state.iter().map(|state| state.map(str::to_owned)).collect()
+    };
+    let of =
+        |states: &[&str]| -> Vec<Option<String>> { states.iter().map(|state| Some((*state).to_owned())).collect() };
+    assert_eq!((states(&two), doubt(&two)), (of(&["unknown", "running", "running", "running"]), 0));
+    assert_eq!((states(&one), doubt(&one)), (of(&["running"; 4]), 1));
+}

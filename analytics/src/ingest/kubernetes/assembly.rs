@@ -130,7 +130,7 @@ impl<'o> Links<'o> {
                     Told::Admitted => {
                         work.history.admitted.insert(*at);
                     }
-                    Told::Evicted(cause) => work.history.release(*at, cause),
+                    Told::Evicted(cause) => work.history.evict(*at, cause),
                 }
             }
         }
@@ -273,9 +273,7 @@ fn draft<'o>(
     let several = attempts.len() > 1;
     let runs: Option<Vec<f64>> = attempts.iter().map(Attempt::run_s).collect();
     counts.partly += u64::from(several && attempts.iter().any(|attempt| attempt.run_s().is_none() && !attempt.open));
-    // Kueue's own sum of earlier attempts, and the last one.
-    let summed_s =
-        workload.past_s.filter(|_| several && end.is_some()).and_then(|past| Some(past + attempts.last()?.run_s()?));
+    counts.unlisted = counts.unlisted.saturating_add(found.unlisted);
     let pods = in_attempts(&work.pods, &attempts);
     let last = attempts.len().saturating_sub(1);
     let last_pods: Vec<&Pod> = pods.iter().filter(|(ix, _)| *ix == last).map(|(_, pod)| *pod).collect();
@@ -298,7 +296,10 @@ fn draft<'o>(
     let begun = !attempts.is_empty();
     let given = workload.given.as_ref();
     let req_gpus = workload.asked.as_ref().and_then(Amounts::gpus);
+    // Kueue can leave resources out of its quotas: then what it gave says nothing of them.
+    let asks = workload.asked.as_ref().is_some_and(Amounts::has_gpus);
     let alloc_gpus = given
+        .filter(|given| given.names_gpus() || !asks)
         .and_then(Amounts::gpus)
         .or_else(|| (!last_pods.is_empty()).then(|| peak(&last_pods, Pod::gpus)).flatten().filter(|_| complete));
     let row = JobRow {
@@ -327,8 +328,8 @@ fn draft<'o>(
         nodes_hostlist: complete.then(|| Cow::Owned(joined(&nodes))),
         time_limit_s: workload.time_limit_s,
         run_s: runs.filter(|runs| runs.len() > 1 && found.whole).map(|runs| runs.iter().sum()),
-        reported_run_s: summed_s,
-        reported_attempts_s: summed_s,
+        reported_run_s: found.summed_s,
+        reported_attempts_s: found.summed_s,
         exit_code: last_pods.iter().filter_map(|pod| pod.exit_code).max(),
         ..JobRow::default()
     };

@@ -18,6 +18,8 @@ pub(super) struct Counts {
     pub(super) lost: u64,
     /// Evicted before, and when their earlier attempts ran is not known.
     pub(super) partly: u64,
+    /// Earlier attempts without a time that are not listed.
+    pub(super) unlisted: u64,
     /// Workloads that may shrink.
     pub(super) elastic: u64,
     /// Jobs whose start is that of their controller.
@@ -55,6 +57,26 @@ pub(super) fn notes(objects: &Objects, counts: &Counts, quotas: &Quotas<'_>, tra
             "earlier attempts of {} have no times: Kueue keeps those of the last admission only. Where the first attempt has \
              none, the wait is unknown. More snapshots, or events, tell more.",
             jobs(counts.partly)
+        ));
+    }
+    if counts.unlisted > 0 {
+        say(format!(
+            "{} of which no time is known are not listed, and the jobs they are of do not say how many they had.",
+            counted(counts.unlisted, "earlier attempt", "earlier attempts")
+        ));
+    }
+    let doubted = doubted(objects);
+    if doubted > 0 {
+        say(format!(
+            "a later list lacks {}, and holds objects of one other namespace only: it may be a list of that namespace, so they \
+             are taken to run or wait on. Export all namespaces into one list (-A).",
+            counted(doubted, "object that was seen to run or to wait", "objects that were seen to run or to wait")
+        ));
+    }
+    if objects.documents.empty > 0 && objects.documents.many() > 1 {
+        say(format!(
+            "{} without objects: of which kind and namespace is not written, so nothing is taken to be deleted because of it.",
+            counted(objects.documents.empty, "list is", "lists are")
         ));
     }
     if counts.by_controller > 0 {
@@ -111,6 +133,16 @@ pub(super) fn notes(objects: &Objects, counts: &Counts, quotas: &Quotas<'_>, tra
     if !unused.is_empty() {
         say(format!("read and not used: {}.", unused.join("; ")));
     }
+}
+
+/// Objects that were seen to run or to wait, and of which it is not known whether a later list should hold them.
+fn doubted(objects: &Objects) -> u64 {
+    let documents = &objects.documents;
+    let works = objects.workloads.iter().filter(|kept| !kept.object.state.is_final());
+    let works = works.filter(|kept| documents.in_doubt(Kind::Workload, kept)).count();
+    let pods = objects.pods.iter().filter(|kept| !kept.object.state.is_final());
+    let pods = pods.filter(|kept| documents.in_doubt(Kind::Pod, kept)).count();
+    works.saturating_add(pods) as u64
 }
 
 /// Whether MIG slices and shares of GPUs are asked for.

@@ -181,6 +181,7 @@ impl Sink for FileObjects<'_> {
             (Some(what), Some(object)) => self.object(object, false, what == "DELETED"),
             _ => self.object(rest, false, false),
         }
+        self.objects.documents.empty += u64::from(is_list && self.open.is_empty());
         self.objects.documents.end(&mut self.open, true);
         Ok(())
     }

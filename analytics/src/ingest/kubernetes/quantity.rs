@@ -148,6 +148,11 @@ impl Amounts {
         amounts.try_fold(0.0, |sum, (_, amount)| Some(sum + (*amount)?))
     }
 
+    /// Whether a GPU resource is named, be it with 0.
+    pub(super) fn names_gpus(&self) -> bool {
+        self.0.keys().any(|name| is_gpu(name))
+    }
+
     /// Whether GPUs are named, be it in an unknown amount.
     pub(super) fn has_gpus(&self) -> bool {
         self.gpu_names().next().is_some()

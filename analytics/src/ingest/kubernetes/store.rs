@@ -6,8 +6,10 @@
 //! is kept beside it. So the order of the files makes no difference.
 //!
 //! **Deleted objects**: identities are never given twice. An object that is missing from a list of its kind and namespace, while that
-//! list was taken after the object was made, was deleted before; how long before is unknown. A list was taken no earlier than the
-//! latest moment and no earlier than the highest version that anything in it names.
+//! list was taken after the object was made and after every document that holds it, was deleted before; how long before is unknown.
+//! The part of a list that is of one kind was taken no earlier than the highest version, else the latest moment, that anything of that
+//! kind in it names: `kubectl get pods,jobs.batch` asks for one kind after the other. A list that holds a kind in several namespaces
+//! is of all namespaces; of what an empty list and one of a single namespace lack elsewhere, nothing is known.
 //!
 //! Memory: what is used of an object (a few hundred bytes), not its text.
 //!
@@ -130,32 +132,58 @@ impl<T: Stored> Store<T> {
     }
 }
 
+/// The highest version and the latest moment that some objects name: they were read no earlier.
+#[derive(Debug, Default, Clone, Copy)]
+struct Bound {
+    version: Option<u64>,
+    latest: Option<i64>,
+}
+
+impl Bound {
+    fn raise(&mut self, other: Self) {
+        self.version = self.version.max(other.version);
+        self.latest = self.latest.max(other.latest);
+    }
+
+    /// Whether it is the later of two. Versions tell it, else moments.
+    fn is_after(self, other: Self) -> bool {
+        match self.version.zip(other.version) {
+            Some((own, other)) => own > other,
+            None => self.latest.zip(other.latest).is_some_and(|(own, other)| own > other),
+        }
+    }
+}
+
 /// What one document says of when it was taken.
 #[derive(Debug, Default)]
 struct Document {
-    /// The latest moment and the highest version that anything in it names.
-    latest: Option<i64>,
-    version: Option<u64>,
+    all: Bound,
+    /// Of the objects of one kind.
+    kinds: BTreeMap<Kind, Bound>,
 }
 
 /// The document that is being read, as far as it was.
 #[derive(Debug, Default)]
 pub(super) struct Open {
     document: Document,
-    /// Kinds and namespaces of what its list holds.
-    lists: BTreeSet<(Kind, Box<str>)>,
+    /// Namespaces of what its list holds, by kind.
+    lists: BTreeMap<Kind, BTreeSet<Box<str>>>,
 }
 
 impl Open {
+    /// Whether it was told nothing.
+    pub(super) fn is_empty(&self) -> bool {
+        self.document.kinds.is_empty()
+    }
+
     /// Notes that the document names a moment and an object; `listed` in a list.
     pub(super) fn tells(&mut self, kind: Kind, meta: &Meta, latest: Option<i64>, listed: bool) {
-        self.document.latest = self.document.latest.max(latest);
         // Events may be kept in a store of their own, whose versions are others.
-        if kind != Kind::Event {
-            self.document.version = self.document.version.max(meta.version);
-        }
+        let bound = Bound { version: meta.version.filter(|_| kind != Kind::Event), latest };
+        self.document.all.raise(bound);
+        self.document.kinds.entry(kind).or_default().raise(bound);
         if listed {
-            self.lists.insert((kind, meta.namespace.clone()));
+            self.lists.entry(kind).or_default().insert(meta.namespace.clone());
         }
     }
 }
@@ -164,8 +192,12 @@ impl Open {
 #[derive(Debug, Default)]
 pub(super) struct Documents {
     documents: Vec<Document>,
-    /// Lists by the kinds and namespaces of what they hold.
+    /// Lists that hold a kind in several namespaces, and so are of all.
+    everywhere: BTreeMap<Kind, BTreeSet<u32>>,
+    /// Lists that hold a kind in one namespace only.
     lists: BTreeMap<(Kind, Box<str>), BTreeSet<u32>>,
+    /// Lists that hold nothing.
+    pub(super) empty: u64,
 }
 
 impl Documents {
@@ -175,27 +207,54 @@ impl Documents {
         u32::try_from(self.documents.len()).unwrap_or(u32::MAX)
     }
 
+    /// How many documents there are.
+    pub(super) fn many(&self) -> usize {
+        self.documents.len()
+    }
+
     /// Ends the current document. Of a list that was cut short nothing is known to be missing.
     pub(super) fn end(&mut self, open: &mut Open, whole: bool) {
         let open = std::mem::take(open);
         let number = self.current();
-        for key in open.lists.into_iter().filter(|_| whole) {
-            self.lists.entry(key).or_default().insert(number);
+        for (kind, namespaces) in open.lists.into_iter().filter(|_| whole) {
+            if namespaces.len() > 1 {
+                self.everywhere.entry(kind).or_default().insert(number);
+                continue;
+            }
+            for namespace in namespaces {
+                self.lists.entry((kind, namespace)).or_default().insert(number);
+            }
         }
         self.documents.push(open.document);
     }
 
     /// Whether an object was deleted: a watch says so, or a later list of its kind and namespace does not hold it.
     pub(super) fn deleted<T: Stored>(&self, kind: Kind, kept: &Kept<T>) -> bool {
+        let own = self.lists.get(&(kind, kept.object.meta().namespace.clone()));
+        let lists = own.into_iter().chain(self.everywhere.get(&kind)).flatten();
+        kept.deleted || self.lacking(kind, kept, lists)
+    }
+
+    /// Whether a later list of its kind does not hold an object, and may have been of another namespace only.
+    pub(super) fn in_doubt<T: Stored>(&self, kind: Kind, kept: &Kept<T>) -> bool {
+        let namespace = &kept.object.meta().namespace;
+        let other = self.lists.iter().filter(|((of, held), _)| *of == kind && held != namespace);
+        let lists = other.flat_map(|(_, lists)| lists);
+        !self.deleted(kind, kept) && self.lacking(kind, kept, lists)
+    }
+
+    /// Whether one of these lists lacks an object, and is later than it and than every document that holds it.
+    fn lacking<'d, T: Stored>(&self, kind: Kind, kept: &Kept<T>, mut lists: impl Iterator<Item = &'d u32>) -> bool {
         let meta = kept.object.meta();
-        let lists = self.lists.get(&(kind, meta.namespace.clone()));
-        let mut missing = lists.into_iter().flatten().filter(|list| kept.seen.binary_search(list).is_err());
-        kept.deleted
-            || missing.any(|list| {
-                let Some(list) = self.documents.get(*list as usize) else { return false };
-                list.version.zip(meta.version).is_some_and(|(list, own)| list > own)
-                    || list.latest.zip(meta.created).is_some_and(|(list, created)| list > created)
-            })
+        let own = Bound { version: meta.version, latest: meta.created };
+        let document = |number: &u32| self.documents.get(*number as usize);
+        lists.any(|number| {
+            let Some(list) = document(number).filter(|_| kept.seen.binary_search(number).is_err()) else {
+                return false;
+            };
+            list.kinds.get(&kind).is_some_and(|bound| bound.is_after(own))
+                && kept.seen.iter().filter_map(document).all(|holds| list.all.is_after(holds.all))
+        })
     }
 }
 
@@ -263,5 +322,46 @@ mod tests {
             assert_eq!((deleted("a"), deleted("b")), (gone, false), "{version} {whole}");
             assert!(!documents.deleted(Kind::Workload, store.get("a").unwrap()));
         }
+    }
+
+    /// Whether each object is deleted after these documents, each a list of kind, identity, namespace and version.
+    fn deleted(documents: &[&[(Kind, &str, &str, u64)]], kind: Kind, uid: &str) -> (bool, bool) {
+        let (mut store, mut all, mut open) = (Store::default(), Documents::default(), Open::default());
+        for document in documents {
+            for (kind, uid, namespace, version) in *document {
+                let mut object = thing(uid, Some(*version), 0);
+                object.0.namespace = (*namespace).into();
+                open.tells(*kind, object.meta(), None, true);
+                store.take(object, copy(all.current()));
+            }
+            all.end(&mut open, true);
+        }
+        let kept = store.get(uid).unwrap();
+        (all.deleted(kind, kept), all.in_doubt(kind, kept))
+    }
+
+    // The second list holds namespace y and z, so it is of all namespaces. Of y alone, it may be of y only.
+    #[test]
+    fn a_namespace_that_was_emptied_is_in_no_later_list() {
+        let first = [(Kind::Pod, "a", "x", 5), (Kind::Pod, "b", "y", 6), (Kind::Pod, "c", "z", 7)];
+        let all = [(Kind::Pod, "b", "y", 16), (Kind::Pod, "c", "z", 17)];
+        assert_eq!(deleted(&[&first, &all], Kind::Pod, "a"), (true, false));
+        assert_eq!(deleted(&[&all, &first], Kind::Pod, "a"), (true, false));
+        assert_eq!(deleted(&[&first, &all[..1]], Kind::Pod, "a"), (false, true));
+        assert_eq!(deleted(&[&first, &all[..1]], Kind::Pod, "b"), (false, false));
+    }
+
+    // The first list lacks `a`, and its Job has a higher version than `a`; the second holds `a` and is later, so `a` was made between.
+    #[test]
+    fn what_the_newest_list_holds_is_there() {
+        let older = [(Kind::Pod, "b", "x", 4), (Kind::Job, "j", "x", 9)];
+        let newer = [(Kind::Pod, "a", "x", 5), (Kind::Job, "k", "x", 20)];
+        assert_eq!(deleted(&[&older, &newer], Kind::Pod, "a"), (false, false));
+        // Later than `a` by its own kind, and still older than the list that holds it.
+        let between = [(Kind::Pod, "b", "x", 7)];
+        assert_eq!(deleted(&[&between, &newer], Kind::Pod, "a"), (false, false));
+        // The pods were asked for before `a` was made, the Jobs after.
+        let split = [(Kind::Pod, "b", "x", 4), (Kind::Job, "j", "x", 30)];
+        assert_eq!(deleted(&[&newer, &split], Kind::Pod, "a"), (false, false));
     }
 }
