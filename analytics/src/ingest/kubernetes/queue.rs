@@ -125,7 +125,7 @@ impl Queue {
     }
 }
 
-/// A PodGroup of the KAI scheduler, of Volcano or of the coscheduling plugin.
+/// A PodGroup of the KAI scheduler or of Volcano.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct PodGroup {
     pub(super) meta: Meta,
