@@ -273,6 +273,47 @@ fn the_folder_is_read_as_one() {
     assert!(trace.skipped.is_empty());
 }
 
+/// A Job of one GPU of an MPIJob or JobSet `m`.
+fn job(name: &str, uid: &str, hour: &str, gpus: u32, status: &str) -> String {
+    format!(
+        r#"{{"apiVersion":"batch/v1","kind":"Job","metadata":{{"name":"{name}","namespace":"n","uid":"{uid}",
+        "creationTimestamp":"2026-03-02T{hour}:00:00Z","ownerReferences":[{{"kind":"X","name":"m","uid":"m","controller":true}}]}},
+        "spec":{{"template":{{"spec":{{"containers":[{{"resources":{{"limits":{{"nvidia.com/gpu":"{gpus}"}}}}}}]}}}}}},
+        "status":{{{status}}}}}"#
+    )
+}
+
+/// The launcher of an MPIJob is a Job without GPUs; its two workers with one each belong to the MPIJob: 0 + 2 GPUs.
+#[test]
+fn workers_that_belong_to_no_job_are_asked_for_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let owner = r#","ownerReferences":[{"kind":"X","name":"m","uid":"m","controller":true}]"#;
+    let items = [job("m-launcher", "l", "10", 0, ""), pod("m-0", "1", owner), pod("m-1", "2", owner)];
+    let trace = read(&[file(dir.path(), "a.json", &list(&items))]).unwrap();
+    check(&trace);
+    assert_eq!(
+        (trace.jobs.job_key.len(), trace.jobs.req_gpus.get(0), trace.jobs.alloc_gpus.get(0)),
+        (1, Some(2.0), Some(2.0))
+    );
+}
+
+/// A JobSet made its Job anew: the first failed or was lost, the second completed. One GPU, and completed.
+#[test]
+fn a_job_that_was_made_anew_counts_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let is = |kind: &str, hour: &str| {
+        format!(
+            r#""startTime":"2026-03-02T10:00:00Z","conditions":[{{"type":"{kind}","status":"True","lastTransitionTime":"2026-03-02T{hour}:00:00Z"}}]"#
+        )
+    };
+    for first in [is("Failed", "11"), String::new()] {
+        let items = [job("m-0", "1", "10", 1, &first), job("m-0", "2", "12", 1, &is("Complete", "13"))];
+        let trace = read(&[file(dir.path(), "a.json", &list(&items))]).unwrap();
+        check(&trace);
+        assert_eq!((trace.jobs.state.get(0), trace.jobs.req_gpus.get(0)), (Some("completed"), Some(1.0)), "{first}");
+    }
+}
+
 /// A Workload of one GPU. `conditions` in pairs: type, status, reason and time of day.
 fn workload(version: u32, conditions: &[[&str; 4]], spec: &str, status: &str) -> String {
     let condition = |[kind, status, reason, at]: &[&str; 4]| {

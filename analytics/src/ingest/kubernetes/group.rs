@@ -6,13 +6,13 @@
 //!
 //! A job begins with its first pod, and ends as its Job says, else with its last pod. Pods that follow a failed one after a pause are
 //! another attempt. A pod that was deleted before it was seen to end tells when the job began, and nothing else where another took
-//! its place. A Job of which no pod is left begins when its controller took it up.
+//! its place; so it is with a Job that was made anew under its name. A Job of which no pod is left begins when its controller took it up.
 //!
 //! Worked example: a Job of one pod with 4 GPUs; pod `a` from 10:00 to 10:20 failed, pod `b` from 10:21 to 11:00 succeeded, the Job is
 //! complete at 11:00: 4 GPUs, two attempts, 20 + 39 minutes.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::batch::Job;
 use super::job::{Draft, Machines, gpu_type, hosts, peak};
@@ -141,30 +141,52 @@ impl<'o> Group<'o> {
         (local, jobs().chain(pods()).find_map(|(_, queue)| queue.as_deref()))
     }
 
+    /// Its Jobs, without those that a later one of the same name took the place of.
+    fn current_jobs(&self) -> Vec<&'o Kept<Job>> {
+        let mut latest: BTreeMap<&str, &'o Kept<Job>> = BTreeMap::new();
+        let made = |kept: &Kept<Job>| (kept.object.meta.created, kept.object.meta.version);
+        for kept in &self.jobs {
+            let known = latest.entry(&kept.object.meta.name).or_insert(kept);
+            if made(known) < made(kept) {
+                *known = kept;
+            }
+        }
+        latest.into_values().collect()
+    }
+
+    /// Its pods, without those that were lost and that a pod made after they were bound took the place of.
+    fn current_pods(&self, objects: &Objects) -> Vec<&'o Kept<Pod>> {
+        let latest = self.pods.iter().filter_map(|kept| kept.object.meta.created).max();
+        let replaced =
+            |kept: &Kept<Pod>| kept.object.start.is_some_and(|start| latest > Some(start)) && is_lost(objects, kept);
+        self.pods.iter().copied().filter(|kept| !replaced(kept)).collect()
+    }
+
     fn fate(&self, objects: &Objects) -> Fate {
+        let (jobs, pods) = (self.current_jobs(), self.current_pods(objects));
         let lost_pod = |kept: &Kept<Pod>| is_lost(objects, kept);
         let lost_job = |kept: &Kept<Job>| !kept.object.state.is_final() && objects.documents.deleted(Kind::Job, kept);
         let over = |state: JobState, end: Option<i64>| Fate { state, end, lost: false };
-        let unfinished = self.jobs.iter().any(|kept| !kept.object.state.is_final());
-        if !self.jobs.is_empty() && !unfinished {
+        let unfinished = jobs.iter().any(|kept| !kept.object.state.is_final());
+        if !jobs.is_empty() && !unfinished {
             // Of several Jobs the one that did not complete tells, the last of them.
             let worst =
-                self.jobs.iter().map(|kept| &kept.object).max_by_key(|job| (job.state != JobState::Completed, job.end));
-            let ends: Option<Vec<i64>> = self.jobs.iter().map(|kept| kept.object.end).collect();
+                jobs.iter().map(|kept| &kept.object).max_by_key(|job| (job.state != JobState::Completed, job.end));
+            let ends: Option<Vec<i64>> = jobs.iter().map(|kept| kept.object.end).collect();
             return over(
                 worst.map_or(JobState::Unknown, |job| job.state),
                 ends.and_then(|ends| ends.into_iter().max()),
             );
         }
         let alive = |state: JobState| {
-            let pods = self.pods.iter().any(|kept| kept.object.state == state && !lost_pod(kept));
+            let running = pods.iter().any(|kept| kept.object.state == state && !lost_pod(kept));
             // What Jobs say of their pods, the pods say better.
-            pods || (self.pods.is_empty() && self.jobs.iter().any(|kept| kept.object.state == state && !lost_job(kept)))
+            running || (self.pods.is_empty() && jobs.iter().any(|kept| kept.object.state == state && !lost_job(kept)))
         };
         if alive(JobState::Running) {
             return over(JobState::Running, None);
         }
-        let lost = self.pods.iter().any(|kept| lost_pod(kept)) || self.jobs.iter().any(|kept| lost_job(kept));
+        let lost = pods.iter().any(|kept| lost_pod(kept)) || jobs.iter().any(|kept| lost_job(kept));
         // A Job that goes on makes new pods for those that failed.
         if alive(JobState::Pending) || (unfinished && !lost) {
             return over(JobState::Pending, None);
@@ -172,8 +194,8 @@ impl<'o> Group<'o> {
         if lost {
             return Fate { state: JobState::Unknown, end: None, lost };
         }
-        let last = self.pods.iter().map(|kept| &kept.object).max_by_key(|pod| (pod.end, pod.state));
-        let ends: Option<Vec<i64>> = self.pods.iter().map(|kept| kept.object.end).collect();
+        let last = pods.iter().map(|kept| &kept.object).max_by_key(|pod| (pod.end, pod.state));
+        let ends: Option<Vec<i64>> = pods.iter().map(|kept| kept.object.end).collect();
         over(last.map_or(JobState::Unknown, |pod| pod.state), ends.and_then(|ends| ends.into_iter().max()))
     }
 
@@ -215,15 +237,23 @@ impl<'o> Group<'o> {
             let each: Option<Vec<f64>> = (0..attempts.len()).map(|ix| peak(&ran(ix), amount)).collect();
             each.filter(|each| !each.is_empty())?.into_iter().reduce(f64::max)
         };
+        let cpus = |pod: &Pod| pod.amounts.cpus();
         let memory = |pod: &Pod| pod.amounts.mem_bytes().map(|bytes| bytes as f64);
-        let jobs = || self.jobs.iter().map(|kept| &kept.object);
-        let of_jobs = |amount: fn(&Job) -> Option<f64>| jobs().map(amount).try_fold(0.0, |sum, part| Some(sum + part?));
+        let current = self.current_jobs();
+        let jobs = || current.iter().map(|kept| &kept.object);
+        // The workers of an MPIJob belong to no Job, only its launcher does.
+        let owners: BTreeSet<&str> = self.jobs.iter().map(|kept| &*kept.object.meta.uid).collect();
+        let owned = |pod: &Pod| pod.meta.owner.as_ref().is_some_and(|owner| owners.contains(&*owner.uid));
+        let others: Vec<&Pod> = pods.iter().copied().filter(|pod| !owned(pod)).collect();
+        let of_all = |of_job: fn(&Job) -> Option<f64>, of_pod: fn(&Pod) -> Option<f64>| {
+            let sum = jobs().map(of_job).try_fold(0.0, |sum, part| Some(sum + part?))?;
+            if others.is_empty() { Some(sum) } else { Some(sum + peak(&others, of_pod)?) }
+        };
         let (req_gpus, req_cpus, req_mem) = if self.jobs.is_empty() {
-            let cpus = |pod: &Pod| pod.amounts.cpus();
             (peak(&pods, Pod::gpus), peak(&pods, cpus), peak(&pods, memory))
         } else {
-            let memory = |job: &Job| job.asked.mem_bytes().map(|bytes| bytes as f64);
-            (of_jobs(|job| job.asked.gpus()), of_jobs(|job| job.asked.cpus()), of_jobs(memory))
+            let of_job = |job: &Job| job.asked.mem_bytes().map(|bytes| bytes as f64);
+            (of_all(|job| job.asked.gpus(), Pod::gpus), of_all(|job| job.asked.cpus(), cpus), of_all(of_job, memory))
         };
         let alloc_gpus = given(Pod::gpus).or(req_gpus.filter(|_| pods.is_empty() && begun.is_some()));
         let mut models = machines.of_pods(&last_pods);
@@ -237,7 +267,7 @@ impl<'o> Group<'o> {
         let mut priorities = pods.iter().map(|pod| &pod.priority).chain(jobs().map(|job| &job.priority));
         let priority = priorities.find_map(|name| name.as_deref());
         let phase = pods.last().map(|pod| &*pod.phase);
-        let reported = if self.jobs.len() == 1 { jobs().next().map(|job| &*job.reported) } else { phase };
+        let reported = if current.len() == 1 { jobs().next().map(|job| &*job.reported) } else { phase };
         let runs: Option<Vec<f64>> = attempts.iter().map(Attempt::run_s).collect();
         let row = JobRow {
             user: None,
@@ -264,7 +294,7 @@ impl<'o> Group<'o> {
             alloc_cpus: given(|pod| pod.amounts.cpus()),
             alloc_gpus,
             nodes_hostlist: (!nodes.is_empty()).then(|| Cow::Owned(joined(&nodes))),
-            time_limit_s: jobs().next().filter(|_| self.jobs.len() == 1).and_then(|job| job.time_limit_s),
+            time_limit_s: jobs().next().filter(|_| current.len() == 1).and_then(|job| job.time_limit_s),
             run_s: runs.filter(|runs| runs.len() > 1).map(|runs| runs.iter().sum()),
             exit_code: last_pods.iter().filter_map(|pod| pod.exit_code).max(),
             ..JobRow::default()

@@ -24,12 +24,14 @@ use crate::trace::Trace;
 /// The most of an amount that pods held, or ask for, at the same time; `None` if it is unknown of one of them. O(n log n).
 pub(super) fn peak(pods: &[&Pod], amount: impl Fn(&Pod) -> Option<f64>) -> Option<f64> {
     let mut changes: Vec<(i64, f64)> = Vec::with_capacity(2 * pods.len());
+    let bound = bound(pods);
     for pod in pods {
         let amount = amount(pod)?;
         let from = pod.start.or(pod.meta.created).unwrap_or(i64::MIN);
         changes.push((from, amount));
         // Even a pod that ended at once held what it asked for.
-        changes.extend(pod.end.map(|end| (end.max(from.saturating_add(1)), -amount)));
+        let end = pod.end.or_else(|| replaced(pod, &bound));
+        changes.extend(end.map(|end| (end.max(from.saturating_add(1)), -amount)));
     }
     // What ends goes before what begins then.
     changes.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
@@ -40,6 +42,26 @@ pub(super) fn peak(pods: &[&Pod], amount: impl Fn(&Pod) -> Option<f64>) -> Optio
     }
     // Fractions of GPUs leave dust when they are summed.
     Some((most * 1e6).round() / 1e6)
+}
+
+/// When the pods of each owner were made and bound, in order.
+fn bound<'o>(pods: &[&'o Pod]) -> HashMap<&'o str, Vec<(i64, i64)>> {
+    let mut bound: HashMap<&str, Vec<(i64, i64)>> = HashMap::new();
+    for pod in pods {
+        if let (Some(owner), Some(start)) = (&pod.meta.owner, pod.start) {
+            bound.entry(&owner.uid).or_default().push((pod.meta.created.unwrap_or(start), start));
+        }
+    }
+    bound.values_mut().for_each(|times| times.sort_unstable());
+    bound
+}
+
+/// When a pod that is over and has no end (an evicted one whose containers were cleared away) held nothing any more, at the latest: the
+/// next pod of its owner that was made after it was bound has taken its place.
+fn replaced(pod: &Pod, bound: &HashMap<&str, Vec<(i64, i64)>>) -> Option<i64> {
+    let start = pod.start.filter(|_| pod.state.is_final())?;
+    let times = bound.get(&*pod.meta.owner.as_ref()?.uid)?;
+    times.get(times.partition_point(|(made, _)| *made <= start)..)?.first().map(|(_, bound)| *bound)
 }
 
 /// GPU models of nodes and flavors.
@@ -119,9 +141,12 @@ impl Draft<'_> {
             }
         }
         if !plain {
-            for (ix, attempt) in self.attempts.iter().enumerate() {
-                let of: Vec<&Pod> = self.pods.iter().filter(|(of, _)| *of == ix).map(|(_, pod)| *pod).collect();
-                let hosts: Vec<&str> = nodes.keys().filter(|(of, _)| *of == ix).map(|(_, node)| *node).collect();
+            let mut placed: Vec<Vec<&Pod>> = vec![Vec::new(); self.attempts.len()];
+            for (attempt, pod) in &self.pods {
+                placed.get_mut(*attempt).into_iter().for_each(|of| of.push(pod));
+            }
+            for (ix, (attempt, of)) in self.attempts.iter().zip(placed).enumerate() {
+                let hosts: Vec<&str> = hosts(&of).into_iter().collect();
                 let gpus = self.gpus.or_else(|| (!of.is_empty()).then(|| peak(&of, Pod::gpus)).flatten());
                 trace.attempts.push(AttemptRow {
                     job_key: Some(Cow::Borrowed(key)),
@@ -158,8 +183,9 @@ pub(super) fn hosts<'o>(pods: &[&'o Pod]) -> BTreeSet<&'o str> {
 mod tests {
     use serde_json::json;
 
-    use super::super::object::{Kind, Meta};
+    use super::super::object::{Kind, Meta, Owner};
     use super::*;
+    use crate::schema::JobState;
 
     fn pod(gpus: u32, start: i64, end: Option<i64>) -> Pod {
         let object = json!({
@@ -179,6 +205,23 @@ mod tests {
         assert_eq!(peak(&[&a, &b, &c], Pod::gpus), Some(6.0));
         assert_eq!(peak(&[&pod(8, 5, Some(5))], Pod::gpus), Some(8.0));
         assert_eq!(peak(&[], Pod::gpus), Some(0.0));
+    }
+
+    // The first was evicted and has no end. The second was made after it was bound, so the two were never there at once; beside one
+    // that was made with it, or that has another owner, it counts.
+    #[test]
+    fn an_evicted_pod_without_an_end_gives_way_to_the_next_of_its_owner() {
+        let of = |owner: &str, start: i64, created: i64, state: JobState| {
+            let mut pod = pod(2, start, None);
+            let owner = Owner { kind: "Job".into(), name: "j".into(), uid: owner.into() };
+            (pod.meta.owner, pod.meta.created, pod.state) = (Some(owner), Some(created), state);
+            pod
+        };
+        let lost = of("j", 20, 10, JobState::Preempted);
+        let most = |other: &Pod| peak(&[&lost, other], Pod::gpus);
+        assert_eq!(most(&of("j", 40, 30, JobState::Running)), Some(2.0));
+        assert_eq!(most(&of("j", 40, 10, JobState::Running)), Some(4.0));
+        assert_eq!(most(&of("k", 40, 30, JobState::Running)), Some(4.0));
     }
 
     #[test]
