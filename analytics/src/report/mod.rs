@@ -1,7 +1,7 @@
 //! The report: what an analysis says to a person, apart from how it is drawn.
 //!
 //! An analysis fills a [`Report`] (sentences, tables, charts, definitions, coverage). The writers in this module turn that
-//! one model into a self-contained HTML file ([`html`]), Markdown ([`markdown`]), terminal text ([`text`]) or tables for spreadsheets ([`csv`](self::csv)), and a [`Chart`]
+//! one model into a self-contained HTML file ([`html`]), Markdown ([`markdown`]), terminal text ([`text`]) or tables for spreadsheets ([`csv`]), and a [`Chart`]
 //! into SVG or PNG ([`plot`]). Nothing here reads traces or computes statistics, and nothing prints.
 //!
 //! Every writer is a pure function of the model: the same report gives the same bytes. Strings in the model are data and are
