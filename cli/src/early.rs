@@ -4,7 +4,9 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
-use clap::Args;
+use clap::{Args, ValueEnum};
+
+use crate::args::extension;
 
 /// What may become of files that are there already.
 #[derive(Debug, Clone, Copy, Default, Args)]
@@ -15,6 +17,13 @@ pub(crate) struct Replacing {
 }
 
 impl Replacing {
+    /// Where the answer of `command` in `form` goes, checked as a [`file`](Self::file): the one that was named, or one of the command's name if a folder was.
+    pub(crate) fn answer(self, out: Option<&Path>, command: &str, form: &impl ValueEnum) -> Result<Option<PathBuf>> {
+        let out = named(out, || format!("{command}.{}", extension(form)));
+        self.files([&out])?;
+        Ok(out)
+    }
+
     /// Checks that files can be written where they are asked for, those that are.
     pub(crate) fn files<'a>(self, paths: impl IntoIterator<Item = &'a Option<PathBuf>>) -> Result<()> {
         paths.into_iter().flatten().try_for_each(|path| self.file(path))
@@ -70,7 +79,7 @@ pub(crate) fn is_folder(path: &Path) -> bool {
 }
 
 /// Where an answer goes: the file that was named, or one called `name` if a folder was, which ends in a slash.
-pub(crate) fn named(out: Option<&Path>, name: impl FnOnce() -> String) -> Option<PathBuf> {
+fn named(out: Option<&Path>, name: impl FnOnce() -> String) -> Option<PathBuf> {
     out.map(|path| if is_folder(path) { path.join(name()) } else { path.to_owned() })
 }
 

@@ -343,7 +343,7 @@ fn sentence(downstream: &Downstream, ranked_at: f64) -> Vec<String> {
                 .to_owned(),
         });
     }
-    let aged = downstream.outcomes.iter().filter(|outcome| outcome.model.is_some() && outcome.ageing_s.is_some());
+    let aged = downstream.outcomes.iter().filter(|outcome| outcome.is_aged());
     let safe = aged
         .filter(|outcome| outcome.p95_of_fifo.is_some_and(|tail| tail <= 1.0))
         .filter_map(|outcome| Some((outcome.gap_closed?, outcome)))

@@ -132,7 +132,7 @@ pub struct Downstream {
 
 impl QueueOutcome {
     /// Whether it is an aged order by predictions.
-    fn is_aged(&self) -> bool {
+    pub(crate) fn is_aged(&self) -> bool {
         self.model.is_some() && self.ageing_s.is_some()
     }
 }

@@ -21,6 +21,7 @@ use polars::prelude::{
 };
 
 use crate::error::{Error, Result};
+use crate::report::format::significant;
 use crate::time::{SECOND_MS, Zone};
 
 /// Rows that are turned at a time.
@@ -153,26 +154,4 @@ fn array(column: &Column, zone: &Zone, rounded: bool) -> PolarsResult<ArrayRef> 
         }
         _ => of_text(column)?,
     })
-}
-
-/// `value` with ten significant digits.
-fn significant(value: f64) -> f64 {
-    if value == 0.0 || !value.is_finite() {
-        return value;
-    }
-    // Through text, which rounds half to even and never overflows.
-    format!("{value:.9e}").parse().unwrap_or(value)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ten_digits_are_kept() {
-        assert_eq!(significant(0.1 + 0.2), 0.3);
-        assert_eq!(significant(123_456_789.123_4), 123_456_789.1);
-        assert_eq!(significant(-2.5e-300), -2.5e-300);
-        assert!(significant(f64::NAN).is_nan());
-    }
 }

@@ -6,6 +6,7 @@
 //!
 //! O(cells). Worked example: a share of 0.25 under `Jobs`, shown as 25.0 %, is `0.25` under `Jobs (share)`.
 
+use super::format::significant;
 use super::model::{Block, Cell, Report, ReportTable};
 
 /// A table with its name.
@@ -47,17 +48,12 @@ fn unit(cell: &Cell) -> Option<&'static str> {
     }
 }
 
-/// To ten figures: beyond them stand the errors of sums.
-fn rounded(value: f64) -> f64 {
-    format!("{value:.9e}").parse().unwrap_or(value)
-}
-
 fn raw(cell: &Cell) -> String {
     match cell {
         Cell::Text(text) => text.clone(),
         Cell::Int(value) => value.to_string(),
         Cell::Float { value, .. } | Cell::Compact(value) | Cell::Percent(value) | Cell::Duration(value) => {
-            if value.is_finite() { rounded(*value).to_string() } else { String::new() }
+            if value.is_finite() { significant(*value).to_string() } else { String::new() }
         }
         Cell::Missing => String::new(),
     }

@@ -65,6 +65,16 @@ pub fn float(value: f64, digits: usize) -> String {
     format!("{sign}{}{dot}{fraction}", group(whole))
 }
 
+/// `value` with ten significant digits: beyond them stand the errors of sums.
+#[must_use]
+pub fn significant(value: f64) -> f64 {
+    if value == 0.0 || !value.is_finite() {
+        return value;
+    }
+    // Through text, which rounds half to even and never overflows.
+    format!("{value:.9e}").parse().unwrap_or(value)
+}
+
 /// A number with three significant figures, without trailing zeros after the point: `12.3`, `0.012`, `7`.
 fn three_figures(value: f64) -> String {
     if value == 0.0 {
@@ -206,6 +216,14 @@ pub fn bytes(size_bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ten_digits_are_kept() {
+        assert_eq!(significant(0.1 + 0.2), 0.3);
+        assert_eq!(significant(123_456_789.123_4), 123_456_789.1);
+        assert_eq!(significant(-2.5e-300), -2.5e-300);
+        assert!(significant(f64::NAN).is_nan());
+    }
 
     #[test]
     fn integers_are_grouped_by_threes() {

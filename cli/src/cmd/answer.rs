@@ -66,8 +66,8 @@ impl Answering {
             let what = "JSON holds the whole answer; leave --section out, or choose another form";
             return Err(Usage(what.to_owned()).into());
         }
-        let out = early::named(self.out.as_deref(), || format!("{command}.{}", args::extension(&form)));
-        self.replacing.files(std::iter::once(&out).chain(others.iter().copied()))?;
+        let out = self.replacing.answer(self.out.as_deref(), command, &form)?;
+        self.replacing.files(others.iter().copied())?;
         Ok(Checked { answering: self, command, out })
     }
 }

@@ -14,7 +14,7 @@ use tracecast_predictors::output::{self as rows, PredictionRows};
 use tracecast_predictors::slurm::{self, Comment, LimitTest, ScriptOptions, TimeLimit};
 use tracecast_predictors::timeline::Timeline;
 
-use crate::args::{Reading, extension};
+use crate::args::Reading;
 use crate::cmd::predict_interference;
 use crate::cmd::train::{self, Choosing};
 use crate::early::{self, Replacing};
@@ -171,8 +171,7 @@ pub(crate) fn run(request: &Predict, quiet: bool) -> Result<()> {
 }
 
 fn durations(request: &PredictDuration, quiet: bool) -> Result<()> {
-    let out = early::named(request.out.as_deref(), || format!("predict.{}", extension(&request.format)));
-    request.replacing.files([&out])?;
+    let out = request.replacing.answer(request.out.as_deref(), "predict", &request.format)?;
     // Whoever reads this file expects it to be written again and again.
     Replacing { force: true }.files([&request.textfile])?;
     if let Some(folder) = &request.slurm {

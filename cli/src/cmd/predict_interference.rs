@@ -9,9 +9,8 @@ use tracecast_analytics::report;
 use tracecast_predictors::interference::predictor::{SharingJob, SharingPredictor};
 use tracecast_predictors::interference::share::{self, SharingAnswer, SharingLimits};
 
-use crate::args::extension;
 use crate::cmd::answer;
-use crate::early::{self, Replacing};
+use crate::early::Replacing;
 use crate::exit::Usage;
 use crate::output;
 
@@ -87,8 +86,7 @@ pub(crate) fn load(path: &Path) -> Result<Arc<SharingPredictor>> {
 }
 
 pub(crate) fn run(request: &PredictInterference, quiet: bool) -> Result<()> {
-    let out = early::named(request.out.as_deref(), || format!("predict-interference.{}", extension(&request.format)));
-    request.replacing.files([&out])?;
+    let out = request.replacing.answer(request.out.as_deref(), "predict-interference", &request.format)?;
     let out = out.as_deref();
     let limits = request.limits.checked()?;
     let predictor = load(&request.model)?;

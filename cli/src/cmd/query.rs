@@ -10,9 +10,9 @@ use serde::Serialize;
 use tracecast_analytics::query::{QueryAnswer, Tables, listing};
 use tracecast_analytics::report::text;
 
-use crate::args::{Reading, extension};
+use crate::args::Reading;
 use crate::cmd::answer;
-use crate::early::{self, Replacing};
+use crate::early::Replacing;
 use crate::exit::Usage;
 use crate::progress::Clock;
 use crate::{output, source};
@@ -78,8 +78,7 @@ pub(crate) fn run(request: &Query, threads: Option<NonZeroUsize>, quiet: bool) -
     with_threads(threads)?;
     let (sources, sql) = parts(request)?;
     let form = form(request);
-    let out = early::named(request.out.as_deref(), || format!("query.{}", extension(&form)));
-    request.replacing.files([&out])?;
+    let out = request.replacing.answer(request.out.as_deref(), "query", &form)?;
     let out = out.as_deref();
     if sql.is_none() && !matches!(form, Rows::Table | Rows::Json) {
         let what = "there is no query; the list of tables is written as --format table or json";

@@ -257,8 +257,8 @@ pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
     let Jobs { scale, add, draws, .. } = &request.jobs;
     let growth = growth(*scale, add.as_deref(), *draws, &request.policy)?;
     if growth.is_some() && !clusters.is_empty() {
-        let what = "--scale and --add replay all scenarios on one cluster; leave the clusters of scenarios out, or name one with --cluster";
-        return Err(Usage(what.to_owned()).into());
+        // The study says the same, but only when all is replayed.
+        return Err(Usage(study::ONE_CLUSTER.to_owned()).into());
     }
     // Where nothing else names nodes, those of the first scenario are the study's, too.
     let first = scenarios.first().and_then(|named| clusters.get(named.cluster?));

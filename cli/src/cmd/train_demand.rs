@@ -12,9 +12,9 @@ use tracecast_predictors::demand::gather;
 use tracecast_predictors::demand::predictor::{self, DemandPredictor, Gathering as Kept};
 use tracecast_predictors::timeline::{self, Timeline};
 
-use crate::args::{DEMAND_OF_ALL, Reading, extension};
+use crate::args::{DEMAND_OF_ALL, Reading};
 use crate::cmd::backtest_demand::{self, Gathering, Learning};
-use crate::early::{self, Replacing};
+use crate::early::Replacing;
 use crate::progress::Clock;
 use crate::{output, source};
 
@@ -118,8 +118,7 @@ pub(crate) fn run(request: &TrainDemand, quiet: bool) -> Result<()> {
 
 pub(crate) fn forecast(request: &Forecast, quiet: bool) -> Result<()> {
     request.reading.needs_all_jobs(DEMAND_OF_ALL)?;
-    let out = early::named(request.out.as_deref(), || format!("forecast.{}", extension(&request.format)));
-    request.replacing.files([&out])?;
+    let out = request.replacing.answer(request.out.as_deref(), "forecast", &request.format)?;
     let path = &request.model;
     let bytes = tracecast_predictors::read_model(path)?;
     let mut predictor = DemandPredictor::from_bytes(&path.display().to_string(), &bytes)?;

@@ -30,6 +30,8 @@ const TOP_USERS: usize = 10;
 const SEED: u64 = 1;
 /// Shuffled orders within a second, beside the recorded and the reversed one.
 const SHUFFLES: u64 = 3;
+/// Why more work is not replayed on several clusters.
+pub const ONE_CLUSTER: &str = "--scale and --add replay all scenarios on one cluster; leave the clusters of scenarios out, or name one with --cluster";
 /// What the rows beside QSSF are called.
 const FEWEST: &str = "fewest GPUs first";
 const ORACLE: &str = "QSSF (oracle)";
@@ -306,10 +308,7 @@ impl<'a> Study<'a> {
     /// As [`crate::sim::simulate`]; if no job of the record holds GPUs, a team cannot be drawn, or a scenario has nodes of its own.
     pub fn grow(&self, found: &Answer, growth: &Growth, done: impl Fn() + Sync) -> Result<GrowthAnswer> {
         if !self.clusters.is_empty() {
-            return Err(Error::Growth(
-                "--scale and --add replay all scenarios on one cluster; leave the clusters of scenarios out, or name one with --cluster"
-                    .to_owned(),
-            ));
+            return Err(Error::Growth(ONE_CLUSTER.to_owned()));
         }
         let metrics = std::iter::once(&found.metrics).chain(found.others.iter().map(|replay| &replay.metrics));
         let policies: Vec<_> = self
