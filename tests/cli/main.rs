@@ -62,6 +62,7 @@ mod promise;
 mod published;
 mod query;
 mod queues;
+mod quotas;
 mod report;
 mod schema;
 mod settings;

@@ -5,6 +5,7 @@ mod capacity;
 mod cases;
 mod fragmentation;
 mod helios;
+mod kueue;
 mod naive;
 mod power;
 mod processors;

@@ -14,7 +14,7 @@ mod expand;
 pub(crate) mod field;
 mod helios;
 mod helios_activity;
-mod kubernetes;
+pub mod kubernetes;
 mod line_end;
 mod mapping;
 mod market;

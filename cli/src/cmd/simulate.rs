@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
 use clap::{ArgGroup, Args};
@@ -11,7 +12,7 @@ use tracecast_analytics::time::Written;
 use tracecast_analytics::time::Zone;
 use tracecast_planner::replay::answer::Subject;
 use tracecast_planner::replay::growth::{Growth, team::Team};
-use tracecast_planner::replay::input::{Column, Loaded, Matched, Options, load};
+use tracecast_planner::replay::input::{Column, Loaded, Matched, Options, QuotaFile, Site, load};
 use tracecast_planner::replay::shard::{self, Shard, Stored};
 use tracecast_planner::replay::study::{self, Named, OtherCluster, Study};
 use tracecast_planner::replay::{Scenario, output as csv_output};
@@ -28,6 +29,9 @@ use crate::{early, output, source};
 const EXAMPLE: &str = "\
 Example, the bundled sample with the shortest job first and EASY backfill:
   tracecast simulate datasets/sample --recorded fifo/skip --order sjf --scan easy";
+
+/// The scan under which quotas hold.
+const KUEUE: &str = "kueue";
 
 /// Why a replay takes no part of the jobs.
 const NEEDED: &str = "jobs that share a cluster wait for each other, so a replay needs them all; --vcs replays some VCs on their own nodes";
@@ -73,6 +77,12 @@ pub(crate) struct Jobs {
     /// from.
     #[arg(long, value_name = "TOML")]
     pub(crate) cluster: Option<PathBuf>,
+    /// Quotas of queues, as the objects of Kueue (YAML or JSON): admission is then Kueue's
+    ///
+    /// The file holds ClusterQueues and what goes with them, as `kubectl get clusterqueues,cohorts,resourceflavors,workloadpriorityclasses -o yaml` prints
+    /// it. Each VC of the jobs is the ClusterQueue of its name. All nodes are one pool that the quotas divide, and --scan is kueue unless it is given.
+    #[arg(long, value_name = "YAML")]
+    pub(crate) quota: Option<PathBuf>,
     /// Replay jobs that were submitted at this time or later [default: from the first job]
     ///
     /// Jobs that were running or waiting at this time are replayed, too, except with --compat helios.
@@ -155,7 +165,8 @@ pub(crate) struct PolicyArguments {
     ///   easy          EASY backfill: later jobs may start if they do not delay this one
     ///   conservative  backfill in which every waiting job has a reservation
     ///   slurm         backfill as Slurm's plugin plans it
-    #[arg(long, value_name = "SCAN", verbatim_doc_comment)]
+    ///   kueue         admission as Kueue's, within the quotas of --quota
+    #[arg(long, visible_alias = "scheduler", value_name = "SCAN", verbatim_doc_comment)]
     pub(crate) scan: Option<String>,
     /// Rule that chooses the nodes of a job [default: consolidate; anywhere if jobs compete for processors or nodes]
     ///
@@ -177,7 +188,7 @@ pub(crate) struct PolicyArguments {
     /// Write never, requeue, helios, tiresias, or three costs such as 7s,30s,60s. A cost is the time that a preemption adds to the run of a
     /// job: of 1 GPU, of 2 to 8 GPUs, and of more. The name helios stands for 7s,30s,60s, and tiresias for 40s,40s,60s. With requeue a job
     /// loses what it did since its last checkpoint. Where the cluster file guarantees GPUs to VCs, only jobs that borrow beyond them are
-    /// preempted. Preemption needs --scan strict or skip.
+    /// preempted. Preemption needs --scan strict, skip or kueue. Under kueue the quotas say who is preempted, and the default is requeue.
     #[arg(long, value_name = "COST")]
     pub(crate) preempt: Option<String>,
     /// Run time that the scheduler knows of a job: true, requested or predicted [default: that of --recorded, else true]
@@ -221,7 +232,7 @@ pub(crate) struct ComparisonArguments {
     /// Policies to compare on the same jobs, such as fifo,sjf/easy,qssf, or a file of scenarios (TOML)
     ///
     /// A policy is ORDER, ORDER/SCAN or ORDER/SCAN/ESTIMATE. Each `[[scenario]]` of the file has a name, and may set order, scan, place, preempt, estimate, interval, depth, checkpoint, tenants,
-    /// compat, seed and cluster (a cluster file, from the folder of this file). What a scenario or an order leaves open comes from the other options.
+    /// compat, seed, cluster and quota (files as those of --cluster and --quota, from the folder of this file). What a scenario or an order leaves open comes from the other options.
     #[arg(long, value_name = "POLICIES|TOML", conflicts_with = "order")]
     pub(crate) compare: Option<String>,
     /// Policy that the cluster had: ORDER, ORDER/SCAN or ORDER/SCAN/ESTIMATE [default: fifo/strict/true]
@@ -252,19 +263,16 @@ pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
     }
     let window = window(&request.jobs.from, &request.jobs.to)?;
     let shard = request.comparison.shard.as_deref().map(str::parse::<Shard>).transpose()?;
-    let (scenarios, clusters) = scenarios(request)?;
+    let (scenarios, usual, places) = scenarios(request)?;
     let recorded = recorded(request, &scenarios)?;
     let Jobs { scale, add, draws, .. } = &request.jobs;
     let growth = growth(*scale, add.as_deref(), *draws, &request.policy)?;
-    if growth.is_some() && !clusters.is_empty() {
+    if growth.is_some() && !places.is_empty() {
         // The study says the same, but only when all is replayed.
         return Err(Usage(study::ONE_CLUSTER.to_owned()).into());
     }
-    // Where nothing else names nodes, those of the first scenario are the study's, too.
-    let first = scenarios.first().and_then(|named| clusters.get(named.cluster?));
-    let cluster = request.jobs.cluster.as_ref().or(first);
-    let site = cluster.map(|path| source::site(path)).transpose()?;
-    let sites = clusters.iter().map(|path| source::site(path)).collect::<Result<Vec<_>>>()?;
+    let (site, quotas) = files_of(&usual)?;
+    let others_files = places.iter().map(files_of).collect::<Result<Vec<_>>>()?;
     let files = files(request)?;
     let trace = source::open_whole(&request.sources, &request.reading, quiet, NEEDED)?;
     let title = describe::title(&trace, &request.sources);
@@ -277,20 +285,22 @@ pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
         whole_seconds: scenarios.iter().any(|named| named.policy.compat == Compat::Helios),
         gangs_as_recorded: request.jobs.gangs_as_recorded,
         resource: request.jobs.resource,
+        quotas,
     };
     let mut loaded = load(&trace, site.as_ref(), &options)?;
     let columns = columns(files, &mut loaded)?;
     let mut subject = Subject::of(&title, &trace, &loaded);
-    let mut others = Vec::with_capacity(sites.len());
-    for (path, site) in clusters.iter().zip(&sites) {
-        let name = path.display().to_string();
-        let jobs = load(&trace, Some(site), &options).with_context(|| format!("{name}, the cluster of a scenario"))?;
+    let mut others = Vec::with_capacity(places.len());
+    for (place, (site, quotas)) in places.iter().zip(others_files) {
+        let name = place.phrase(&usual);
+        let options = Options { quotas, ..options.clone() };
+        let jobs = load(&trace, site.as_ref(), &options).with_context(|| format!("a scenario {name}"))?;
         let other = OtherCluster::new(name, jobs, &loaded)?;
         let new = other.loaded.notes.iter().filter(|note| !loaded.notes.contains(note));
         subject.notes.extend(new.map(|note| format!("{}: {note}", other.name)));
         others.push(other);
     }
-    if cluster.is_none()
+    if usual.cluster.is_none()
         && others.iter().any(|other| other.loaded.cluster.outages.is_empty())
         && loaded.leave_out_failures()
     {
@@ -332,6 +342,15 @@ pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
     checked.write(request.charts.as_deref(), quiet, || found.report(), || answer::json(&found, "the answer"))
 }
 
+/// Nodes and quotas that files name.
+fn files_of(place: &Where) -> Result<(Option<Site>, Option<Arc<QuotaFile>>)> {
+    let site = place.cluster.as_deref().map(source::site).transpose()?;
+    let read = |path: &PathBuf| -> Result<Arc<QuotaFile>> {
+        Ok(Arc::new(QuotaFile::parse(&path.display().to_string(), &source::text(path)?)?))
+    };
+    Ok((site, place.quota.as_ref().map(read).transpose()?))
+}
+
 /// More work, if it was asked.
 pub(crate) fn growth(
     scale: Option<f64>,
@@ -364,11 +383,31 @@ pub(crate) fn given(policy: &PolicyArguments) -> Scenario {
         compat: policy.compat.clone(),
         seed: policy.seed,
         cluster: None,
+        quota: None,
     }
 }
 
-/// The scenarios asked for, and the cluster files that they name.
-fn scenarios(request: &Simulate) -> Result<(Vec<Named>, Vec<PathBuf>)> {
+/// Files that say where the jobs of scenarios run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Where {
+    cluster: Option<PathBuf>,
+    quota: Option<PathBuf>,
+}
+
+impl Where {
+    /// What is said of scenarios that have these, where the others have those of `usual`.
+    fn phrase(&self, usual: &Self) -> String {
+        let nodes = self.cluster.as_ref().filter(|_| self.cluster != usual.cluster);
+        let quotas = self.quota.as_ref().filter(|_| self.quota != usual.quota);
+        let of = [("on the nodes of", nodes), ("within the quotas of", quotas)];
+        let said: Vec<String> =
+            of.iter().filter_map(|(what, path)| Some(format!("{what} {}", (*path)?.display()))).collect();
+        said.join(" and ")
+    }
+}
+
+/// The scenarios asked for, where most of them run, and where the others do.
+fn scenarios(request: &Simulate) -> Result<(Vec<Named>, Where, Vec<Where>)> {
     let predictions = request.jobs.predictions.is_some();
     // What the cluster had is what is replayed, but for what is asked for.
     let mut recorded = recorded_switches(request)?;
@@ -376,13 +415,24 @@ fn scenarios(request: &Simulate) -> Result<(Vec<Named>, Vec<PathBuf>)> {
         // Predictions are there to be used.
         recorded.estimate = None;
     }
-    let given = given(&request.policy).or(&recorded);
+    let mut given = given(&request.policy);
+    if given.scan.is_none() && request.jobs.quota.is_some() {
+        // Quotas are there to hold, whatever the cluster had.
+        given.scan = Some(KUEUE.to_owned());
+    }
+    let given = given.or(&recorded);
     let asked = match &request.comparison.compare {
         None => vec![given],
         Some(file) if Path::new(file).is_file() => {
             let path = Path::new(file);
             let read = Scenario::parse_file(&path.display().to_string(), &source::text(path)?)?;
-            read.into_iter().map(|scenario| scenario.or(&given)).collect()
+            let governed = |mut scenario: Scenario| {
+                if scenario.scan.is_none() && scenario.quota.is_some() {
+                    scenario.scan = Some(KUEUE.to_owned());
+                }
+                scenario.or(&given)
+            };
+            read.into_iter().map(governed).collect()
         }
         Some(list) if list.ends_with(".toml") => {
             bail!("{list}: there is no such file; name a file of scenarios (TOML), or orders such as fifo,sjf")
@@ -390,9 +440,12 @@ fn scenarios(request: &Simulate) -> Result<(Vec<Named>, Vec<PathBuf>)> {
         Some(list) => Scenario::parse_list(list)?.into_iter().map(|scenario| scenario.or(&given)).collect(),
     };
     let mut named: Vec<Named> = Vec::new();
-    let mut clusters: Vec<PathBuf> = Vec::new();
+    let mut usual = Where { cluster: request.jobs.cluster.clone(), quota: request.jobs.quota.clone() };
+    let mut places: Vec<Where> = Vec::new();
     let folder = request.comparison.compare.as_deref().and_then(|file| Path::new(file).parent());
-    for scenario in asked {
+    for mut scenario in asked {
+        let near = |file: String| folder.unwrap_or(Path::new("")).join(file);
+        let own = Where { cluster: scenario.cluster.take().map(near), quota: scenario.quota.take().map(near) };
         let policy = scenario.policy(predictions)?;
         let oracle = policy.order == Order::Qssf && policy.estimate == Estimate::True;
         let name = match scenario.name.as_str() {
@@ -404,15 +457,24 @@ fn scenarios(request: &Simulate) -> Result<(Vec<Named>, Vec<PathBuf>)> {
             let what = format!("two of the policies to compare are called `{name}`; give each its own name");
             return Err(Usage(what).into());
         }
-        let cluster = scenario.cluster.map(|file| folder.unwrap_or(Path::new("")).join(file)).map(|path| {
-            clusters.iter().position(|known| *known == path).unwrap_or_else(|| {
-                clusters.push(path);
-                clusters.len() - 1
+        // Where nothing else names nodes or quotas, those of the first scenario are the study's, too.
+        if named.is_empty() {
+            usual.cluster = usual.cluster.or_else(|| own.cluster.clone());
+            usual.quota = usual.quota.or_else(|| own.quota.clone());
+        }
+        let own = Where {
+            cluster: own.cluster.or_else(|| usual.cluster.clone()),
+            quota: own.quota.or_else(|| usual.quota.clone()),
+        };
+        let cluster = (own != usual).then(|| {
+            places.iter().position(|known| *known == own).unwrap_or_else(|| {
+                places.push(own);
+                places.len() - 1
             })
         });
         named.push(Named { name, policy, cluster });
     }
-    Ok((named, clusters))
+    Ok((named, usual, places))
 }
 
 /// What is said of the policy the cluster had: order, scan and estimate.

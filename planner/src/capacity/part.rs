@@ -66,6 +66,7 @@ impl Part {
                     pools: vec![pool.clone()],
                     vcs,
                     gpu_types: cluster.gpu_types.clone(),
+                    cohorts: None,
                 },
                 vcs: names,
                 now: nodes,

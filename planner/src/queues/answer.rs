@@ -14,6 +14,7 @@ use tracecast_analytics::trace::SourceRecord;
 
 use super::search::{JobWaits, QueuesRequest, SearchOutcome, TriedSetup, search};
 use super::share::{Shares, Sharing, ceiling_of, is_private};
+use super::under_kueue::{self, UnderKueue};
 use crate::error::{Error, Result};
 use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, Regret, worth};
 use crate::replay::compare::{Difference, IntervalEstimate, Merit};
@@ -110,6 +111,8 @@ pub struct HeldOut {
     pub stopped: u64,
     /// What those hold beyond their runs, GPU-hours: work that is lost, or done twice.
     pub lost_gpu_hours: f64,
+    /// The same jobs as Kueue itself would admit them, with the quotas that are written for it; none where nothing is written.
+    pub under_kueue: Option<UnderKueue>,
 }
 
 impl HeldOut {
@@ -293,12 +296,14 @@ impl QueuesAnswer {
                 cannot_run: chosen.cannot_run as u64,
                 stopped: chosen.stopped as u64,
                 lost_gpu_hours: chosen.lost_gpu_hours,
+                under_kueue: None,
             },
             vcs: vcs(loaded, &shares, &found, sharing),
             action: String::new(),
             recommendation: None,
             sources: trace.sources.clone(),
         };
+        answer.held_out.under_kueue = under_kueue::replayed(&answer, loaded, &request.today, found.split_ms)?;
         answer.action = answer.act();
         if answer.followed
             && let Some(change) = change

@@ -51,7 +51,7 @@ fn named(answer: &QueuesAnswer) -> Result<Vec<(String, &VcPlan)>> {
 }
 
 /// How the plan shares nodes, if it is to be followed and they are shared at all.
-fn shared(answer: &QueuesAnswer) -> Option<Sharing> {
+pub(super) fn shared(answer: &QueuesAnswer) -> Option<Sharing> {
     let setup = answer.setup().filter(|_| answer.followed)?;
     (!matches!(setup.sharing, Sharing::AsToday | Sharing::Private)).then_some(setup.sharing)
 }

@@ -4,6 +4,7 @@
 //!   borrows beyond it, one pool without shares.
 //! * [`search`]: every way with every policy, replayed on the earlier jobs, chosen under the **sharing incentive** (no VC waits longer than on
 //!   nodes of its own), and held against the later jobs.
+//! * [`UnderKueue`]: what Kueue itself would make of it.
 //! * [`answer`]: the answer as data, and as a report. [`emit`]: the configuration as Slurm and Kueue read it.
 //!
 //! The steps are those of [every plan](crate::plan); see [`search`] for what is what, and for a worked number.
@@ -12,6 +13,8 @@ pub mod answer;
 pub mod emit;
 pub mod search;
 pub mod share;
+mod under_kueue;
 
 pub use answer::QueuesAnswer;
 pub use search::QueuesRequest;
+pub use under_kueue::UnderKueue;

@@ -443,6 +443,19 @@ fn replayed(setup: &Setup) -> Policy {
     Policy { preemption, ..setup.policy.clone() }
 }
 
+/// Waits of the jobs submitted from `split_ms` on in one replay, how many of them are stopped for others, and what those hold beyond their runs, GPU-hours.
+pub(super) fn outcome(
+    workload: &Workload,
+    cluster: &Cluster,
+    policy: &Policy,
+    split_ms: i64,
+) -> Result<(Option<JobWaits>, u64, f64)> {
+    let times = run(workload, cluster, policy)?;
+    let jobs = counted(&times, workload, split_ms, i64::MAX);
+    let (stopped, lost_gpu_hours) = times.stopped(workload, &jobs);
+    Ok((waited(&times, &jobs), stopped as u64, lost_gpu_hours))
+}
+
 /// Replays of a search.
 pub fn replays(loaded: &Loaded, today: &Policy) -> usize {
     2 * (1 + setups(&loaded.workload, today).len())

@@ -68,6 +68,9 @@ pub struct Scenario {
     /// File of its nodes, from the folder of the scenarios on; those of all scenarios if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<String>,
+    /// File of the quotas of its queues, likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quota: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -115,6 +118,7 @@ impl Scenario {
             compat: text(self.compat, &other.compat),
             seed: self.seed.or(other.seed),
             cluster: text(self.cluster, &other.cluster),
+            quota: text(self.quota, &other.quota),
         }
     }
 
@@ -180,13 +184,12 @@ impl Scenario {
             "easy" => Scan::Easy,
             "conservative" => Scan::Conservative,
             "slurm" => Scan::Slurm,
-            other => return Err(unknown("scan", other, &["strict", "skip", "easy", "conservative", "slurm"])),
+            "kueue" => Scan::Kueue,
+            other => return Err(unknown("scan", other, &SCANS)),
         };
         let placement = parse_placement(&given(&self.place))?;
         let estimate = match given(&self.estimate).as_str() {
-            "" if predictions && (order == Order::Qssf || scan != Scan::Strict && scan != Scan::Skip) => {
-                Estimate::Predicted
-            }
+            "" if predictions && (order == Order::Qssf || scan.backfills()) => Estimate::Predicted,
             "" | "true" => Estimate::True,
             "requested" => Estimate::Requested,
             "predicted" => Estimate::Predicted,
@@ -197,6 +200,8 @@ impl Scenario {
         let preemption = match (given(&self.preempt).as_str(), &order) {
             ("", Order::Srtf) if helios => Preemption::HELIOS,
             ("", Order::Tiresias(_)) if helios => Preemption::TIRESIAS,
+            // Its queues say whether jobs are stopped; they lose what they did.
+            ("", _) if scan == Scan::Kueue => Preemption::Requeue,
             ("" | "never", _) => Preemption::Never,
             ("helios", _) => Preemption::HELIOS,
             ("tiresias", _) => Preemption::TIRESIAS,
@@ -249,6 +254,9 @@ pub const ORDERS: [&str; 17] = [
     "finish-time",
     "score",
 ];
+
+/// Names of the scans.
+pub const SCANS: [&str; 6] = ["strict", "skip", "easy", "conservative", "slurm", "kueue"];
 
 /// Names of the placement rules.
 pub const PLACEMENTS: [&str; 10] =
@@ -417,6 +425,7 @@ impl Policy {
                 Scan::Easy => "EASY backfill",
                 Scan::Conservative => "conservative backfill",
                 Scan::Slurm => "backfill as Slurm plans it",
+                Scan::Kueue => "admission as Kueue's",
             }
             .to_owned(),
         );

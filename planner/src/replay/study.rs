@@ -7,6 +7,7 @@
 //! Worked example: `--order qssf --predictions est.csv` runs three scenarios, and a fourth, FIFO, where the trace has recorded
 //! starts to compare it with.
 
+use std::borrow::Cow;
 use std::time::Instant;
 
 use rayon::prelude::*;
@@ -21,7 +22,8 @@ use super::input::Loaded;
 use super::metric::{Evaluation, evaluate};
 use super::shard;
 use crate::error::{Error, Result};
-use crate::sim::policy::{Compat, Estimate, Order, Policy, Preemption};
+use crate::sim::cluster::Cluster;
+use crate::sim::policy::{Compat, Estimate, Order, Policy, Preemption, Scan};
 use crate::sim::schedule::Schedule;
 
 /// Users listed by name.
@@ -50,7 +52,7 @@ pub struct Named {
 /// The jobs on other nodes than those of a study.
 #[derive(Debug, Clone)]
 pub struct OtherCluster {
-    /// What to call them, such as the name of their file.
+    /// What they are, such as "on the nodes of more.toml".
     pub name: String,
     /// The jobs of the study, and these nodes.
     pub loaded: Loaded,
@@ -140,10 +142,7 @@ impl<'a> Study<'a> {
     /// What a scenario replays, in words.
     fn described(&self, named: &Named) -> String {
         let nodes = named.cluster.and_then(|at| self.clusters.get(at));
-        nodes.map_or_else(
-            || named.policy.describe(),
-            |other| format!("{}, on the nodes of {}", named.policy.describe(), other.name),
-        )
+        nodes.map_or_else(|| named.policy.describe(), |other| format!("{}, {}", named.policy.describe(), other.name))
     }
 
     fn checked(self) -> Result<Self> {
@@ -227,7 +226,7 @@ impl<'a> Study<'a> {
         }
         let evaluated = |(named, schedule): (&Named, &Schedule)| -> Result<Evaluation> {
             let Loaded { workload, cluster, resource, .. } = self.loaded_of(named);
-            let mut found = evaluate(workload, cluster, schedule, TOP_USERS)?;
+            let mut found = evaluate(workload, &governing(cluster, &named.policy), schedule, TOP_USERS)?;
             if *resource != Resource::Gpus {
                 // Gangs of eight processors are nobody's question.
                 found.metrics.overall.fragmentation.room.clear();
@@ -240,7 +239,8 @@ impl<'a> Study<'a> {
             return Err(Error::NoScenario("there is no scenario"));
         };
         // What was is held against the nodes there were, not against those of the what-if.
-        let before = self.loaded.recorded_cluster.as_ref().filter(|_| self.recorded.compat == Compat::None);
+        let own = self.recorded.compat == Compat::None && self.recorded.scan != Scan::Kueue;
+        let before = self.loaded.recorded_cluster.as_ref().filter(|_| own);
         let same = if before.is_none() { self.place_of(&self.recorded, None) } else { None };
         let fidelity = match (recorded_start_ms.iter().any(Option::is_some), same) {
             // Nothing to compare with: any schedule says so.
@@ -330,7 +330,7 @@ impl<'a> Study<'a> {
             .map(|how| {
                 let (workload, _) = permute_ties(workload, how);
                 let schedule = crate::sim::simulate(&workload, cluster, &named.policy)?;
-                let metrics = evaluate(&workload, cluster, &schedule, 0)?.metrics;
+                let metrics = evaluate(&workload, &governing(cluster, &named.policy), &schedule, 0)?.metrics;
                 Ok(metrics.overall.group.wait.map(|wait| wait.mean_s))
             })
             .collect();
@@ -355,12 +355,23 @@ fn without_effect(named: &Named) -> Option<String> {
     })
 }
 
-/// The policy a cluster is taken to have had if nobody says: FIFO, strict, consolidated, imitating what `like` imitates.
+/// The policy a cluster is taken to have had if nobody says: FIFO, strict (or Kueue's admission, as `like`), consolidated, imitating what `like` imitates.
 pub fn usual(like: &Policy) -> Policy {
     let order = Order::Fifo;
-    let preemption = Preemption::Never;
+    let (scan, preemption) = match like.scan {
+        Scan::Kueue => (like.scan, like.preemption),
+        _ => (Scan::Strict, Preemption::Never),
+    };
     let interval_ms = if like.compat == Compat::Helios { None } else { like.interval_ms };
-    Policy { order, preemption, interval_ms, compat: like.compat, ..Policy::default() }
+    Policy { order, scan, preemption, interval_ms, compat: like.compat, ..Policy::default() }
+}
+
+/// The cluster with what a policy heeds of it: quotas in cohorts only if it is Kueue's.
+pub(super) fn governing<'c>(cluster: &'c Cluster, policy: &Policy) -> Cow<'c, Cluster> {
+    if cluster.cohorts.is_none() || policy.scan == Scan::Kueue {
+        return Cow::Borrowed(cluster);
+    }
+    Cow::Owned(Cluster { cohorts: None, ..cluster.clone() })
 }
 
 #[cfg(test)]

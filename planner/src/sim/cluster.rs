@@ -4,6 +4,7 @@
 //! nodes, perhaps within quotas. The nodes of a pool come in groups of equal nodes, and a group's size may change over time.
 //! Worked number: a VC of 12 nodes of 8 GPUs is a pool with one group of 12, 96 GPUs.
 
+use super::cohort::Cohorts;
 use crate::error::{Error, Result};
 
 /// GPUs a node may have: one bit each.
@@ -93,6 +94,8 @@ pub struct Cluster {
     pub gpu_types: Vec<String>,
     /// When nodes fail.
     pub outages: Vec<Outage>,
+    /// Quotas of its VCs in cohorts, which hold under [`Scan::Kueue`](super::Scan::Kueue).
+    pub cohorts: Option<Cohorts>,
 }
 
 impl Cluster {
@@ -201,6 +204,15 @@ impl Cluster {
             }
             if [&vc.quota_milli, &vc.guarantee_milli].iter().any(|amounts| !amounts.is_sorted_by(|a, b| a.0 < b.0)) {
                 return wrong(format!("VC {}: its quotas or guarantees are not in order of time", vc.name));
+            }
+        }
+        if let Some(cohorts) = &self.cohorts {
+            if cohorts.rules().len() != self.vcs.len() || self.vcs.iter().any(|vc| vc.pool != 0) {
+                return wrong("under cohorts every VC is a queue, and all queue for one pool".to_owned());
+            }
+            let types = self.gpu_types.len();
+            if cohorts.flavors().iter().any(|flavor| flavor.gpu_type.is_some_and(|known| usize::from(known) >= types)) {
+                return wrong("a flavor's GPU type is unknown".to_owned());
             }
         }
         for outage in &self.outages {

@@ -72,6 +72,7 @@
 //!   that are looked at.
 //!
 //! * **slurm**: conservative backfill with the coarseness of Slurm's plugin, and its own choice of nodes; see the module `scan::slurm`.
+//! * **kueue**: admission in cycles within quotas in cohorts ([`cohort`]), and its own rules of who is stopped; see the module `scan::kueue`. Quotas, guarantees and preemption as below do not apply.
 //!
 //! The *expected end* of a running job is its start plus its estimate less what it had done before, plus the cost of
 //! preemptions still to be paid, at least 1 ms after the start. A job that outlives it is expected to end 1 min later, then 15 min, 30 min, 1, 2, 5, 10,
@@ -171,6 +172,7 @@
 //! at 100 s B needs 4 GPUs of the 7 that C would leave.
 
 pub mod cluster;
+pub mod cohort;
 mod engine;
 pub mod helios;
 pub mod key;

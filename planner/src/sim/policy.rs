@@ -85,6 +85,15 @@ pub enum Scan {
     Conservative,
     /// Backfill as Slurm's plugin plans it: whole nodes on whole minutes. It chooses nodes itself.
     Slurm,
+    /// Kueue's admission: a head of every queue a cycle, within quotas in cohorts.
+    Kueue,
+}
+
+impl Scan {
+    /// Whether it reserves for jobs that wait, and so decides by how long jobs are expected to run.
+    pub fn backfills(self) -> bool {
+        matches!(self, Self::Easy | Self::Conservative | Self::Slurm)
+    }
 }
 
 /// Where a job goes; see [`super::place`] for the rules.
@@ -270,10 +279,11 @@ impl Policy {
     pub fn validate(&self, workload: &super::Workload) -> Result<()> {
         let wrong = |what: &str| Err(Error::Policy(what.to_owned()));
         let preempts = self.preemption != Preemption::Never;
-        if preempts && matches!(self.scan, Scan::Easy | Scan::Conservative | Scan::Slurm) {
+        if preempts && self.scan.backfills() {
             return wrong("backfill reserves for jobs that run on; use the scan `strict` or `skip` with preemption");
         }
-        if preempts && self.order.drifts() && self.interval_ms.is_none() && self.compat == Compat::None {
+        let by_keys = self.scan != Scan::Kueue;
+        if preempts && by_keys && self.order.drifts() && self.interval_ms.is_none() && self.compat == Compat::None {
             return wrong("this order changes all the time, so preemption needs a decision interval (--interval 60s)");
         }
         if self.scan == Scan::Slurm && workload.shapes.iter().any(|shape| shape.milli > 0) {
@@ -321,6 +331,12 @@ impl Policy {
     /// # Errors
     /// Says which two things do not go together.
     pub fn goes_with(&self, cluster: &Cluster) -> Result<()> {
+        if self.scan == Scan::Kueue {
+            return match cluster.cohorts {
+                Some(_) => Ok(()),
+                None => Err(Error::Policy("the scan `kueue` needs the quotas of its queues (--quota)".to_owned())),
+            };
+        }
         let without = |vc: &&Vc| !cluster.guarantees(usize::from(vc.pool));
         match cluster.vcs.iter().find(without) {
             Some(vc) if self.preemption == Preemption::Requeue => Err(Error::Policy(format!(
@@ -367,7 +383,7 @@ impl Policy {
             | Order::LongTerm
             | Order::Score => false,
         };
-        order || matches!(self.scan, Scan::Easy | Scan::Conservative | Scan::Slurm)
+        order || self.scan.backfills()
     }
 
     /// The estimate the scheduler has of `job`, milliseconds.

@@ -75,6 +75,8 @@ pub struct Workload {
     pub user: Vec<u32>,
     /// Score of an external order, lowest first; empty without one.
     pub score: Vec<f64>,
+    /// Priority, highest first, under [`Scan::Kueue`](super::Scan::Kueue); empty if all have the same.
+    pub priority: Vec<i32>,
     /// The distinct shapes.
     pub shapes: Vec<Shape>,
     /// Names of users.
@@ -150,6 +152,7 @@ impl Workload {
             vc: column(&self.vc, jobs),
             user: column(&self.user, jobs),
             score: column(&self.score, jobs),
+            priority: column(&self.priority, jobs),
             shapes: self.shapes.clone(),
             users: self.users.clone(),
             gpu_types: self.gpu_types.clone(),
@@ -192,7 +195,9 @@ impl Workload {
             self.vc.len(),
             self.user.len(),
         ];
-        if lengths.iter().any(|length| *length != rows) || !(self.score.is_empty() || self.score.len() == rows) {
+        let optional = [self.score.len(), self.priority.len()];
+        if lengths.iter().any(|length| *length != rows) || optional.iter().any(|length| *length != 0 && *length != rows)
+        {
             return Err(Error::Workload { job: 0, what: "columns differ in length".into() });
         }
         if u32::try_from(rows).is_err() {

@@ -7,6 +7,7 @@
 //! Worked number: see the tests, which take the contract's own example.
 
 mod key;
+mod kueue;
 mod place;
 mod power;
 mod slurm;
@@ -52,6 +53,9 @@ struct Job {
     /// Of the running segment.
     since: i64,
     pieces: Vec<Piece>,
+    /// Under Kueue's admission: the flavor it runs with, and whether it was set aside.
+    flavor: Option<usize>,
+    aside: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,6 +90,8 @@ struct Pool<'a> {
     submitted: Vec<u64>,
     now: i64,
     power: Option<power::Power>,
+    /// Whether the last cycle of Kueue's started a job or set one aside.
+    moved: bool,
 }
 
 /// Replays; one fate a job.
@@ -109,6 +115,8 @@ fn replay_with(
         owed: 0,
         since: 0,
         pieces: Vec::new(),
+        flavor: None,
+        aside: false,
     };
     let mut fates: Vec<Option<Fate>> = vec![None; workload.len()];
     let mut first = 0;
@@ -129,6 +137,7 @@ fn replay_with(
             submitted: vec![0; workload.shapes.len()],
             now: 0,
             power: None,
+            moved: false,
         };
         for (group, spec) in spec.groups.iter().enumerate() {
             for _ in 0..spec.most_nodes() {
@@ -228,7 +237,8 @@ impl Pool<'_> {
             }
             self.submitted[usize::from(self.workload.shape[job])] += 1;
             self.jobs[job].phase = Phase::Waiting;
-            match self.fits(job) {
+            let found = if self.cohorts().is_some() { self.flavored(job) } else { self.fits(job) };
+            match found {
                 Some(pieces) => self.start(job, pieces),
                 None => note(&mut due, 0, interval),
             }
@@ -279,6 +289,9 @@ impl Pool<'_> {
                 self.power_service();
             }
             let booted = self.power_settle();
+            if happened || booted {
+                self.look_again();
+            }
             for job in self.in_phase(Phase::Future) {
                 if self.workload.submit_ms[job] > now {
                     continue;
@@ -292,7 +305,10 @@ impl Pool<'_> {
                 }
             }
             if last < now {
-                happened |= self.in_phase(Phase::Waiting).into_iter().any(|job| self.relaxes(job) == Some(now));
+                if self.in_phase(Phase::Waiting).into_iter().any(|job| self.relaxes(job) == Some(now)) {
+                    self.look_again();
+                    happened = true;
+                }
                 happened |= self.in_phase(Phase::Running).into_iter().any(|job| self.outlives(job, last) == Some(now));
             }
             last = now;
@@ -310,7 +326,7 @@ impl Pool<'_> {
                     || !self.in_phase(Phase::Future).is_empty()
                     || changes.peek().is_some()
                     || waiting.iter().any(|job| self.relaxes(*job).is_some_and(|at| at > now));
-                let waits = !waiting.is_empty() && more;
+                let waits = !waiting.is_empty() && (more || self.moved);
                 match interval {
                     Some(every) if waits => note(&mut due, now + every, interval),
                     None if stopped => note(&mut due, now + 1000, None),
@@ -510,6 +526,9 @@ impl Pool<'_> {
     }
 
     pub(super) fn is_possible(&self, job: usize) -> bool {
+        if let Some(cohorts) = self.cohorts() {
+            return self.is_ever_admitted(cohorts, job);
+        }
         let most = self.cluster.vcs[self.vc(job)].quota_milli.iter().map(|(_, amount)| *amount).max();
         most.is_none_or(|most| self.shape(job).amount() <= most) && self.place(&self.empty(true), job, true).is_some()
     }

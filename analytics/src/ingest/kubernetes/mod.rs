@@ -28,7 +28,7 @@ mod note;
 mod object;
 mod objects;
 mod pod;
-mod quantity;
+pub mod quantity;
 mod queue;
 mod store;
 mod timeline;

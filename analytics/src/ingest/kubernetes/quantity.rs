@@ -23,7 +23,7 @@ const CPU: &str = "cpu";
 const MEMORY: &str = "memory";
 
 /// The number that a quantity stands for; `None` if it is none, or beyond what any resource can be.
-pub(super) fn quantity(value: &Value) -> Option<f64> {
+pub fn quantity(value: &Value) -> Option<f64> {
     let number = match value {
         Value::Number(number) => number.as_f64()?,
         Value::String(text) => parse(text.trim())?,
@@ -67,12 +67,17 @@ fn parse(text: &str) -> Option<f64> {
     })
 }
 
+/// Whether a resource is slices of GPUs.
+pub fn is_slice(resource: &str) -> bool {
+    resource.starts_with(MIG)
+}
+
 /// Whether a resource is GPUs.
-pub(super) fn is_gpu(resource: &str) -> bool {
+pub fn is_gpu(resource: &str) -> bool {
     matches!(
         resource,
         "nvidia.com/gpu" | "nvidia.com/gpu.shared" | "amd.com/gpu" | "gpu.intel.com/i915" | "gpu.intel.com/xe"
-    ) || resource.starts_with(MIG)
+    ) || is_slice(resource)
 }
 
 /// Amounts of GPUs, CPU cores and memory by the name of the resource; `None` for an amount that is written and unknown.

@@ -52,6 +52,13 @@ impl QueuesAnswer {
             ));
         }
         said.extend(held.stops().map(|stops| format!("{stops}.")));
+        said.extend(held.under_kueue.map(|under| {
+            format!(
+                "Kueue, with the quotas that --emit kueue writes and first come first served, would have them wait {} on average and {} at the 95 % quantile.",
+                format::duration(under.later.mean_wait_s),
+                format::duration(under.later.p95_wait_s)
+            )
+        }));
         if let (Some(needed), true) = (held.nodes_instead, self.followed) {
             said.push(format!(
                 "With everything else as today, the same mean wait would take {} nodes instead of {}.",

@@ -9,6 +9,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
+use tracecast_analytics::report::format;
 
 use super::super::answer::QueuesAnswer;
 use super::super::share::Sharing;
@@ -51,7 +52,8 @@ pub fn kueue(answer: &QueuesAnswer, gpu_resource: &str) -> Result<Vec<Emitted>> 
             None => "All nodes: the trace names no GPU type, so add nodeLabels if you have several.",
         };
         let steps = steps("kueue.yaml", "clusterqueues.kueue.x-k8s.io,resourceflavors.kueue.x-k8s.io");
-        let what = format!("{}\n{steps}\n{labels}", about(answer).join("\n"));
+        let said: Vec<String> = about(answer).into_iter().chain(admitted(answer)).collect();
+        let what = format!("{}\n{steps}\n{labels}", said.join("\n"));
         documents.push((
             what,
             json!({"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor", "metadata": meta(name), "spec": spec}),
@@ -99,6 +101,17 @@ pub fn kueue(answer: &QueuesAnswer, gpu_resource: &str) -> Result<Vec<Emitted>> 
         documents.push((what, queue(&name, &own, borrow, true)));
     }
     file(stream(&documents))
+}
+
+/// What Kueue itself would make of the file.
+fn admitted(answer: &QueuesAnswer) -> Option<String> {
+    let under = answer.held_out.under_kueue?;
+    Some(format!(
+        "Replayed as Kueue admits jobs, first come first served, with the quotas of this file: a mean wait of the later jobs of {} and a 95 % wait of {}; {} of them stopped for others.",
+        format::duration(under.later.mean_wait_s),
+        format::duration(under.later.p95_wait_s),
+        format::count(under.stopped),
+    ))
 }
 
 /// What a kind of nodes is called.

@@ -8,6 +8,7 @@
 
 mod charts;
 mod grown;
+mod quotas;
 mod report;
 mod words;
 

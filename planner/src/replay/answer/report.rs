@@ -49,6 +49,7 @@ impl Answer {
             report.sections.extend(self.yardstick_section());
             report.sections.extend(comparison);
         }
+        report.sections.extend(self.quota_section());
         let of_the_first = [self.wait_section(), self.use_section(), self.cause_section(), self.fairness_section()];
         report.sections.extend(of_the_first.into_iter().map(|section| match compares {
             true => Section { title: format!("{}, under {}", section.title, self.name), ..section },

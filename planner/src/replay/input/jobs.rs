@@ -3,7 +3,8 @@
 //! See [`super`] for what counts. O(n log n). Worked example: a window that begins at noon, a job that ran from 11:50 to 12:10 and one
 //! submitted at 11:55 that started at 12:05: time 0 is noon, the first runs with 10 min left, the second waits since −5 min.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use tracecast_analytics::Trace;
 use tracecast_analytics::facts::{Capacity, JobFacts};
@@ -11,6 +12,7 @@ use tracecast_analytics::report::format;
 use tracecast_analytics::schema::{Resource, Table};
 
 use super::failure::{self, Runs};
+use super::quota::QuotaFile;
 use super::recorded;
 use super::site::Site;
 use crate::error::{Error, Result};
@@ -43,6 +45,8 @@ pub struct Options {
     pub gangs_as_recorded: bool,
     /// What jobs compete for; as the trace has it if `None`.
     pub resource: Option<Resource>,
+    /// Quotas of queues, by which all nodes are one pool.
+    pub quotas: Option<Arc<QuotaFile>>,
 }
 
 /// Jobs that are left out, by reason.
@@ -128,6 +132,11 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
     if shared && (0..trace.jobs.len()).any(|row| trace.jobs.vc.get(row).is_none()) {
         names.push(NO_VC.to_owned());
     }
+    // VCs with nodes, and VCs that jobs may be of: under quotas of queues not the same.
+    let with_nodes = names.clone();
+    if let Some(quotas) = &options.quotas {
+        names = quotas.names();
+    }
     // A cluster of one VC takes jobs that name none.
     let nameless = match names.as_slice() {
         [only] => Some(only.clone()),
@@ -144,7 +153,11 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
             // With no VC anywhere, and a file that names one, that is the cluster.
             let vc = named.or_else(|| nameless.clone()).ok_or("the VC is unknown")?;
             if !names.contains(&vc) {
-                return Err("the VC is not in the cluster");
+                return Err(if options.quotas.is_some() {
+                    "the VC is no ClusterQueue of the quotas"
+                } else {
+                    "the VC is not in the cluster"
+                });
             }
             if options.vcs.as_ref().is_some_and(|wanted| !wanted.contains(&vc)) {
                 return Err("of another VC than asked for");
@@ -166,17 +179,22 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
     let horizon_ms = kept.iter().map(|job| job.submit_ms.saturating_add(job.run_ms)).max().unwrap_or(0) - origin_ms;
     let (cluster, mut notes) = match site {
         Some(site) => {
-            let mut names = names.clone();
+            let mut names = with_nodes;
             // A VC that the file names is there without a job, too: a team may come to use it.
             let named = if options.vcs.is_none() || !site.takes_all() { site.names(&[]) } else { Vec::new() };
-            names.retain(|name| named.contains(name) || kept.iter().any(|job| job.vc == *name));
+            let shares = options.quotas.is_some();
+            names.retain(|name| shares || named.contains(name) || kept.iter().any(|job| job.vc == *name));
             let cluster = site.build(&names, origin_ms, horizon_ms.saturating_mul(2))?;
             (cluster, vec![format!("The cluster is that of {}.", site.file())])
         }
-        None => match recorded::cluster(trace, &names, origin_ms, resource)? {
+        None => match recorded::cluster(trace, &with_nodes, origin_ms, resource, options.quotas.as_deref())? {
             Some(found) => (found.cluster, [found.basis].into_iter().chain(Capacity::assumption(trace)).collect()),
             None => return Err(Error::ClusterNotRecorded(suggestion(&kept, resource))),
         },
+    };
+    let cluster = match &options.quotas {
+        Some(quotas) => quotas.govern(&cluster, resource, &mut notes)?,
+        None => cluster,
     };
     let index: BTreeMap<&str, u16> = (0u16..).zip(&cluster.vcs).map(|(at, vc)| (vc.name.as_str(), at)).collect();
     kept.retain(|job| {
@@ -200,9 +218,13 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
         let ask = format::counted(rounded as u64, "job asks", "jobs ask");
         notes.push(format!("{ask} for more than one GPU but no whole number; they get the next whole one."));
     }
-    let recorded_cluster = match site {
-        Some(_) => before(trace, &cluster, origin_ms, resource)?,
-        None => None,
+    let recorded_cluster = match (site, &options.quotas) {
+        (None, None) => None,
+        _ => {
+            let wants = |job: &Kept| trace.jobs.gpu_type.get(job.row as usize).map(str::to_owned);
+            let wanted = kept.iter().filter_map(wants).any(|wanted| cluster.gpu_types.contains(&wanted));
+            before(trace, &cluster, origin_ms, resource, wanted)?
+        }
     };
     if recorded_cluster.is_some() {
         notes.push(
@@ -223,6 +245,9 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
     let mut loaded = Loaded { resource, cluster, recorded_cluster, notes, ..Loaded::default() };
     loaded.workload.origin_ms = origin_ms;
     fill(&mut loaded, trace, &facts, &kept, options, there_before);
+    if let Some(quotas) = &options.quotas {
+        prioritise(&mut loaded, trace, quotas);
+    }
     loaded.excluded = reasons
         .0
         .into_iter()
@@ -231,12 +256,39 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
     Ok(loaded)
 }
 
-/// The trace's own nodes for the VCs of `cluster`, if it has all of them and jobs of `cluster` can be placed there.
-fn before(trace: &Trace, cluster: &Cluster, origin_ms: i64, resource: Resource) -> Result<Option<Cluster>> {
+/// Gives each job the priority of its class.
+fn prioritise(loaded: &mut Loaded, trace: &Trace, quotas: &QuotaFile) {
+    let mut unknown: BTreeSet<String> = BTreeSet::new();
+    let of = |row: &u32| {
+        let Some(class) = trace.jobs.qos.get(*row as usize) else { return 0 };
+        quotas.priority(class).unwrap_or_else(|| {
+            unknown.insert(class.to_owned());
+            0
+        })
+    };
+    loaded.workload.priority = loaded.rows.iter().map(of).collect();
+    if !unknown.is_empty() {
+        let list: Vec<String> = unknown.into_iter().take(5).collect();
+        loaded.notes.push(format!(
+            "{} has no value for these priority classes of jobs, which count as 0: {}.",
+            quotas.file(),
+            list.join(", ")
+        ));
+    }
+}
+
+/// The trace's own nodes for the VCs of `cluster`, if it has all of them and jobs of `cluster`, which may want GPUs `of_types`, can be placed there.
+fn before(
+    trace: &Trace,
+    cluster: &Cluster,
+    origin_ms: i64,
+    resource: Resource,
+    of_types: bool,
+) -> Result<Option<Cluster>> {
     let names: Vec<String> = cluster.vcs.iter().map(|vc| vc.name.clone()).collect();
-    let Some(found) = recorded::cluster(trace, &names, origin_ms, resource)? else { return Ok(None) };
+    let Some(found) = recorded::cluster(trace, &names, origin_ms, resource, None)? else { return Ok(None) };
     let same_vcs = found.cluster.vcs.iter().map(|vc| &vc.name).eq(names.iter());
-    let same_types = cluster.gpu_types.is_empty() || cluster.gpu_types == found.cluster.gpu_types;
+    let same_types = !of_types || cluster.gpu_types == found.cluster.gpu_types;
     Ok(Some(found.cluster).filter(|_| same_vcs && same_types))
 }
 

@@ -16,6 +16,7 @@ mod failure;
 mod jobs;
 mod known;
 mod last_two;
+mod quota;
 mod recorded;
 mod site;
 
@@ -23,6 +24,7 @@ pub use column::{Column, Matched};
 pub use jobs::{Excluded, Loaded, Options, load};
 pub(crate) use known::run_known_at;
 pub use last_two::last_two;
+pub use quota::QuotaFile;
 pub use site::Site;
 
 #[cfg(test)]

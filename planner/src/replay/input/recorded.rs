@@ -11,9 +11,12 @@ use tracecast_analytics::report::format;
 use tracecast_analytics::schema::{Resource, Table};
 
 use super::failure;
+use super::quota::QuotaFile;
 use crate::error::{Error, Result};
 use crate::sim::cluster::{Cluster, Group, MAX_GPUS_PER_NODE, Pool, Vc};
 
+/// The reader whose VCs are queues with quotas.
+const KUBERNETES: &str = "kubernetes";
 /// GPUs of a node where the trace does not say.
 const GPUS_PER_NODE: u32 = 8;
 
@@ -26,7 +29,13 @@ pub(super) struct Recorded {
 }
 
 /// The cluster of `trace` with VCs `names`, time 0 being `origin_ms`; `None` if it says nothing of its size.
-pub(super) fn cluster(trace: &Trace, names: &[String], origin_ms: i64, resource: Resource) -> Result<Option<Recorded>> {
+pub(super) fn cluster(
+    trace: &Trace,
+    names: &[String],
+    origin_ms: i64,
+    resource: Resource,
+    quotas: Option<&QuotaFile>,
+) -> Result<Option<Recorded>> {
     if resource != Resource::Gpus {
         let found = counted(trace, names, origin_ms, resource);
         if let Some(found) = &found {
@@ -34,10 +43,18 @@ pub(super) fn cluster(trace: &Trace, names: &[String], origin_ms: i64, resource:
         }
         return Ok(found);
     }
-    let found = by_vc_capacity(trace, names, origin_ms)
+    // What Kubernetes says of queues are quotas, not nodes; and flavors that are types of GPUs need nodes that have types.
+    let inventory = quotas.and_then(|quotas| {
+        let found = pooled_nodes(trace, names)?;
+        let of_quotas = trace.sources.iter().any(|source| source.reader == KUBERNETES);
+        (of_quotas || quotas.tells_types(&found.cluster.gpu_types)).then_some(found)
+    });
+    let found = inventory
+        .or_else(|| by_vc_capacity(trace, names, origin_ms))
         .or_else(|| by_vc_nodes(trace, names))
         .or_else(|| pooled_nodes(trace, names))
-        .or_else(|| pooled_capacity(trace, names, origin_ms));
+        .or_else(|| pooled_capacity(trace, names, origin_ms))
+        .or_else(|| nominal(trace, names, quotas?));
     let mut found = found;
     if let Some(found) = &mut found {
         let failures = failure::add(trace, &mut found.cluster, origin_ms);
@@ -222,8 +239,22 @@ fn pooled(names: &[String], groups: Vec<Group>, gpu_types: Vec<String>, basis: &
     }
     let vc = |name: &String| Vc::new(name.clone(), 0);
     let vcs = names.iter().map(vc).collect();
-    let cluster = Cluster { pools: vec![Pool { groups }], vcs, gpu_types, outages: Vec::new() };
+    let cluster = Cluster { pools: vec![Pool { groups }], vcs, gpu_types, ..Cluster::default() };
     Some(Recorded { cluster, basis: basis.to_owned() })
+}
+
+/// As many nodes as the quotas add up to.
+fn nominal(trace: &Trace, names: &[String], quotas: &QuotaFile) -> Option<Recorded> {
+    let (usual, gpus) = (usual_node(trace), quotas.nominal_gpus());
+    let nodes = (gpus / f64::from(usual)).ceil().min(1e7) as u32;
+    let basis = format!(
+        "The trace records no nodes; there are taken to be as many as the quotas add up to, {} GPUs on nodes of {usual}. Name others with --cluster.",
+        format::float(gpus, 0)
+    );
+    if nodes == 0 {
+        return None;
+    }
+    pooled(names, vec![Group::fixed(nodes, usual)], Vec::new(), &basis)
 }
 
 fn pooled_nodes(trace: &Trace, names: &[String]) -> Option<Recorded> {

@@ -7,6 +7,7 @@
 //! | [`times`] | wait, JCT and held time of each job |
 //! | [`group`] | the figures of a group of jobs |
 //! | [`delay`] | waiting by cause |
+//! | [`quota`] | what queues did with their quotas in cohorts |
 //! | [`fair`] | Jain index, finish-time ratio |
 //! | [`timeline`] | quantities over time for charts |
 //!
@@ -28,6 +29,7 @@
 pub mod delay;
 pub mod fair;
 pub mod group;
+pub mod quota;
 mod state;
 mod sweep;
 pub mod timeline;
@@ -41,6 +43,7 @@ use tracecast_analytics::stats::ecdf::{CurvePoint, Ecdf};
 pub use delay::{Cause, DelayByCause};
 pub use fair::{Fairness, jain};
 pub use group::{DurationClass, GroupFigures, OfDuration, OfName, OfSize, Slowdown, Times};
+pub use quota::QuotaUse;
 pub use timeline::{Series, Timeline};
 pub use times::JobTimes;
 
@@ -123,6 +126,10 @@ pub struct Metrics {
     pub by_duration: Vec<OfDuration>,
     /// Why jobs waited.
     pub delay: DelayByCause,
+    /// What each queue did with its quota, under Kueue's admission.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
+    pub quotas: Vec<QuotaUse>,
 }
 
 /// The distribution of the wait of one size class.
@@ -166,7 +173,8 @@ pub fn evaluate(workload: &Workload, cluster: &Cluster, schedule: &Schedule, top
     let span = window.unwrap_or((0, 0));
 
     let mut use_of = Totals::new(span);
-    let causes = sweep::walk(workload, cluster, schedule, &times, span, |from, to, now| use_of.add(from, to, now));
+    let sweep::Walked { causes, quotas } =
+        sweep::walk(workload, cluster, schedule, &times, span, |from, to, now| use_of.add(from, to, now));
     let ends: Vec<Option<i64>> = (0..workload.len()).map(|job| schedule.end_ms(job)).collect();
 
     let figures =
@@ -205,6 +213,7 @@ pub fn evaluate(workload: &Workload, cluster: &Cluster, schedule: &Schedule, top
         other_users,
         by_duration: durations.filter_map(|(duration, group)| Some(OfDuration { duration, group: group? })).collect(),
         delay: DelayByCause::of(workload, cluster, &times, &causes),
+        quotas,
     };
     let charts = Charts { timeline: use_of.timeline(span.0), wait_by_size: wait_curves(workload, &times) };
     Ok(Evaluation { metrics, charts, times })

@@ -13,6 +13,7 @@
 //! Worked number: two VCs of 8 GPUs on nodes of their own, one empty, the other with jobs of 6 GPUs (0–100 s). A job of 4 of
 //! the second VC that comes at 10 s waits 90 s for quota. Had the VCs one pool, it would not wait.
 
+use super::quota::{Queues, QuotaUse};
 use super::state::State;
 use super::times::JobTimes;
 use crate::sim::cluster::Cluster;
@@ -102,10 +103,19 @@ struct Walk<'a> {
     causes: Vec<[i64; CAUSES]>,
     queued: Vec<bool>,
     now: Moment,
+    /// Quotas in cohorts, if the cluster has them.
+    queues: Option<Queues<'a>>,
 }
 
-/// Walks from `from` to `to`, telling `visit` of every stretch: (start, end, what is so). Gives how long each counted job
-/// waited for each cause, milliseconds; a job that never started waits to the end.
+/// What a walk finds.
+pub(super) struct Walked {
+    /// How long each counted job waited for each cause, milliseconds; a job that never started waits to the end.
+    pub(super) causes: Vec<[i64; CAUSES]>,
+    /// What each queue did with its quota; none without cohorts.
+    pub(super) quotas: Vec<QuotaUse>,
+}
+
+/// Walks from `from` to `to`, telling `visit` of every stretch: (start, end, what is so).
 pub(super) fn walk(
     workload: &Workload,
     cluster: &Cluster,
@@ -113,7 +123,7 @@ pub(super) fn walk(
     times: &JobTimes,
     (from, to): (i64, i64),
     mut visit: impl FnMut(i64, i64, &Moment),
-) -> Vec<[i64; CAUSES]> {
+) -> Walked {
     let mut walk = Walk::new(workload, cluster, schedule);
     let events = walk.events(times);
     let mut last = i64::MIN;
@@ -130,6 +140,7 @@ pub(super) fn walk(
             walk.pass(at - last);
             if at > from {
                 visit(last.max(from), at, &walk.now);
+                walk.pass_quotas(at - last.max(from));
             }
         }
         instant.clear();
@@ -140,9 +151,11 @@ pub(super) fn walk(
     if last > i64::MIN && to > last {
         walk.pass(to - last);
         visit(last.max(from), to, &walk.now);
+        walk.pass_quotas(to - last.max(from));
     }
     walk.finish(to);
-    walk.causes
+    let quotas = walk.queues.as_ref().map_or_else(Vec::new, |queues| queues.figures(to - from));
+    Walked { causes: walk.causes, quotas }
 }
 
 impl<'a> Walk<'a> {
@@ -170,6 +183,14 @@ impl<'a> Walk<'a> {
             causes: vec![[0; CAUSES]; workload.len()],
             queued: vec![false; workload.len()],
             now: Moment::default(),
+            queues: Queues::of(cluster),
+        }
+    }
+
+    /// Time of the window passes for the figures of quotas.
+    fn pass_quotas(&mut self, dt: i64) {
+        if let Some(queues) = &mut self.queues {
+            queues.pass(u128::from(dt.max(0).unsigned_abs()));
         }
     }
 
@@ -318,14 +339,15 @@ impl<'a> Walk<'a> {
             let amount = shape.amount();
             let used = self.used.get(class.vc).copied().unwrap_or(0);
             let quota = self.quota.get(class.vc).copied().flatten();
-            class.cause =
-                if quota.is_some_and(|quota| used + amount > quota) || state.pool_free(pool_ix, shape) < amount {
-                    QUOTA
-                } else if state.fits(pool_ix, shape) {
-                    HEAD_OF_LINE
-                } else {
-                    FRAGMENTATION
-                };
+            let over = quota.is_some_and(|quota| used + amount > quota)
+                || self.queues.as_ref().is_some_and(|queues| queues.lacks(class.vc, shape));
+            class.cause = if over || state.pool_free(pool_ix, shape) < amount {
+                QUOTA
+            } else if state.fits(pool_ix, shape) {
+                HEAD_OF_LINE
+            } else {
+                FRAGMENTATION
+            };
             fragmented |= class.cause == FRAGMENTATION;
             true
         });
@@ -348,7 +370,15 @@ impl<'a> Walk<'a> {
 
     fn apply(&mut self, event: Event) {
         match event {
-            Event::Release(segment) | Event::Lost(segment) | Event::Preempted(segment) => self.hold(segment, false),
+            Event::Release(segment) | Event::Lost(segment) => self.hold(segment, false),
+            Event::Preempted(segment) => {
+                self.hold(segment, false);
+                let job = self.schedule.segments.get(segment as usize).map(|record| record.job as usize);
+                let vc = job.and_then(|job| self.workload.vc.get(job));
+                if let (Some(queues), Some(vc)) = (&mut self.queues, vc) {
+                    queues.stop(*vc);
+                }
+            }
             Event::Start(segment) => {
                 let Some(record) = self.schedule.segments.get(segment as usize) else { return };
                 if self.queued.get(record.job as usize) == Some(&true) {
@@ -395,6 +425,9 @@ impl<'a> Walk<'a> {
         if let Some(used) = self.used.get_mut(usize::from(vc)) {
             *used = if take { *used + amount } else { used.saturating_sub(amount) };
         }
+        if let Some(queues) = &mut self.queues {
+            queues.hold(vc, schedule.pieces_of(record), take);
+        }
     }
 
     fn class_of(&self, job: u32) -> Option<(usize, Shape)> {
@@ -417,6 +450,9 @@ impl<'a> Walk<'a> {
         class.waiting += 1;
         self.now.waiting += 1;
         self.now.wanted += shape.amount();
+        if let Some(queues) = &mut self.queues {
+            queues.wait(class.vc, shape.amount(), true);
+        }
         if let (Some(causes), Some(queued)) = (self.causes.get_mut(job as usize), self.queued.get_mut(job as usize)) {
             for (total, clock) in causes.iter_mut().zip(&class.clocks) {
                 *total -= clock;
@@ -431,6 +467,9 @@ impl<'a> Walk<'a> {
         class.waiting = class.waiting.saturating_sub(1);
         self.now.waiting = self.now.waiting.saturating_sub(1);
         self.now.wanted = self.now.wanted.saturating_sub(shape.amount());
+        if let Some(queues) = &mut self.queues {
+            queues.wait(class.vc, shape.amount(), false);
+        }
         if let (Some(causes), Some(queued)) = (self.causes.get_mut(job as usize), self.queued.get_mut(job as usize)) {
             for (total, clock) in causes.iter_mut().zip(&class.clocks) {
                 *total += clock;

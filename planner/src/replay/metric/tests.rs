@@ -396,7 +396,7 @@ proptest! {
         let times = JobTimes::of(&workload, &plan).unwrap();
         let window = window(&workload, &plan, &times).unwrap();
         let mut held = 0;
-        let causes = sweep::walk(&workload, &cluster, &plan, &times, window, |from, to, now| {
+        let sweep::Walked { causes, .. } = sweep::walk(&workload, &cluster, &plan, &times, window, |from, to, now| {
             held += now.held * (to - from) as u64;
         });
         for job in 0..workload.len() {

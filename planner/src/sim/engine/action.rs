@@ -44,6 +44,9 @@ impl Run<'_> {
         if !self.fits_quota(job) {
             return Err(Error::Action(format!("job {job} starts over the quota of its VC")));
         }
+        if let Some(admission) = &mut self.admission {
+            admission.start(job, self.workload.vc[at], amount)?;
+        }
         for piece in pieces {
             let was_empty = self.power.is_some() && self.nodes.is_empty(self.nodes.local(piece.node));
             self.nodes.take(piece)?;
@@ -92,7 +95,11 @@ impl Run<'_> {
     fn release(&mut self, segment: u32) -> Segment {
         let record = self.schedule.segments[segment as usize];
         let vc = usize::from(self.workload.vc[record.job as usize]);
-        self.used[vc] -= self.shape(record.job).amount();
+        let amount = self.shape(record.job).amount();
+        self.used[vc] -= amount;
+        if let Some(admission) = &mut self.admission {
+            admission.stop(record.job, vc as u16, amount);
+        }
         let first = record.first_piece as usize;
         for piece in &self.schedule.pieces[first..first + record.pieces as usize] {
             self.nodes.give(piece);
@@ -149,6 +156,8 @@ impl Run<'_> {
         let progress = self.progress(job);
         let drains = self.service.drains();
         self.release(segment);
+        // Its end is not to come any more.
+        self.to_come -= 1;
         if drains {
             self.tell_service();
         }
@@ -165,6 +174,7 @@ impl Run<'_> {
             }
             return;
         }
+        self.admission_gives_back();
         let Some(past) = self.past.get_mut(job as usize) else { return };
         past.attained = progress.attained;
         past.owed_ms = progress.owed_ms;

@@ -8,6 +8,7 @@
 //! 137,006 instants at most.
 
 mod action;
+mod admission;
 mod event;
 mod guarantee;
 #[cfg(test)]
@@ -22,6 +23,7 @@ mod wait;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
+pub(super) use admission::Admission;
 use event::Event;
 use power::Power;
 use service::Service;
@@ -34,7 +36,7 @@ use super::order::{Keys, Progress};
 use super::place::{Ask, Placer};
 use super::policy::{Compat, Order, Placement, Policy, Preemption, Scan};
 use super::power::{Record, Supervisor};
-use super::schedule::{Outcome, Piece, Schedule, Segment};
+use super::schedule::{Outcome, Piece, Schedule, Segment, Stop};
 use super::workload::{Shape, Warm, Workload};
 use crate::error::{Error, Result};
 
@@ -76,6 +78,9 @@ pub fn simulate_powered(
     supervisor.rules.validate()?;
     if policy.compat != Compat::None {
         return Err(Error::Policy("nodes sleep in no compatible replay: leave out the compatibility".to_owned()));
+    }
+    if policy.scan == Scan::Kueue {
+        return Err(Error::Policy("nodes do not sleep under the scan `kueue`; use `strict` or `skip`".to_owned()));
     }
     let mut record = Record::new(cluster);
     let schedule = replay(workload, cluster, policy, Some((supervisor, &mut record)))?;
@@ -195,6 +200,8 @@ pub(super) struct Run<'a> {
     pub(super) shares: bool,
     /// Whether a VC of the pool has a guarantee.
     pub(super) guaranteed: bool,
+    /// Quotas in cohorts, under the scan `kueue`.
+    pub(super) admission: Option<Box<Admission<'a>>>,
     traits: Traits,
     /// Nodes that sleep; `None` where all are always powered.
     power: Option<Box<Power<'a>>>,
@@ -237,7 +244,7 @@ impl<'a> Run<'a> {
         };
         let whole = Nodes::new(spec, first);
         let outages = cluster.outages.iter().any(|outage| (first..first + whole.len()).contains(&outage.node));
-        let backfill = matches!(policy.scan, Scan::Easy | Scan::Conservative | Scan::Slurm);
+        let backfill = policy.scan.backfills();
         let preempts = policy.preemption != Preemption::Never;
         let traits = Traits {
             backfill,
@@ -277,6 +284,11 @@ impl<'a> Run<'a> {
             scratch: Vec::new(),
             once: sorted(&workload.once),
             guaranteed: cluster.guarantees(pool),
+            admission: cluster
+                .cohorts
+                .as_ref()
+                .filter(|_| policy.scan == Scan::Kueue)
+                .map(|cohorts| Box::new(Admission::new(cohorts, workload.len()))),
             shares: workload.shapes.iter().any(|shape| shape.milli > 0),
             traits,
             power: None,
@@ -347,7 +359,7 @@ impl<'a> Run<'a> {
             if let Some(power) = &mut self.power {
                 power.waits(workload.shape_of(job as usize).amount());
             }
-            if self.fits_quota(job) && self.placer.place(&self.nodes, self.ask(job), &mut pieces) {
+            if self.fits_warm(job, &mut pieces) {
                 self.apply(Action::Start { job, pieces: &pieces })?;
                 self.schedule.first_start_ms[job as usize] = start_ms;
                 // Preempted, it waits again, and may spread from the same moment on.
@@ -360,6 +372,25 @@ impl<'a> Run<'a> {
         }
         self.scratch = pieces;
         Ok(())
+    }
+
+    /// Whether a job that runs at time 0 fits, and where: under quotas in cohorts, with the first flavor of its queue with which it does.
+    fn fits_warm(&mut self, job: u32, pieces: &mut Vec<Piece>) -> bool {
+        let vc = self.workload.vc[job as usize];
+        let Some(cohorts) = self.admission.as_ref().map(|admission| admission.cohorts) else {
+            return self.fits_quota(job) && self.placer.place(&self.nodes, self.ask(job), pieces);
+        };
+        let flavor = cohorts.rules()[usize::from(vc)].flavors.iter().copied().find(|flavor| {
+            self.has_flavor(job, *flavor)
+                && self.admission.as_ref().is_some_and(|admission| {
+                    cohorts.available(&admission.usage, vc, *flavor) >= i128::from(self.shape(job).amount())
+                })
+                && self.placer.place(&self.nodes, self.ask_of(job, *flavor), pieces)
+        });
+        if let (Some(flavor), Some(admission)) = (flavor, &mut self.admission) {
+            admission.choose(job, flavor);
+        }
+        flavor.is_some()
     }
 
     /// Lets everything happen.
@@ -384,6 +415,9 @@ impl<'a> Run<'a> {
                 let did = self.handle(event);
                 happened |= did;
                 progressed |= did && !event.is_of_power();
+            }
+            if happened {
+                self.admission_gives_back();
             }
             self.newcomers.clear();
             while let Some(job) = self.jobs.get(self.arrived).copied() {
@@ -447,7 +481,7 @@ impl<'a> Run<'a> {
     }
 
     /// Notes that a decision is due at `at`, or at the next multiple of the interval.
-    fn due(&mut self, at: i64) {
+    pub(super) fn due(&mut self, at: i64) {
         let at = match self.policy.interval_ms {
             None => at,
             Some(interval) => {
@@ -470,12 +504,19 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// Whether an event is the end of a segment that ended before its time.
+    fn is_stale(&self, event: Event) -> bool {
+        let stop = |segment: u32| self.schedule.segments.get(segment as usize).map(|record| record.stop);
+        matches!(event, Event::End { segment } if stop(segment) != Some(Stop::Done))
+    }
+
     /// Lets one event happen; `false` if it is about something that is no longer so.
     fn handle(&mut self, event: Event) -> bool {
         if event.is_of_power() {
             return self.power_event(event);
         }
-        if event != Event::Decide {
+        // The end of a segment that was cut short is not to come any more.
+        if event != Event::Decide && !self.is_stale(event) {
             self.to_come -= 1;
         }
         if let Some(power) = &mut self.power
@@ -502,7 +543,13 @@ impl<'a> Run<'a> {
                 self.quota[usize::from(vc)] = amounts.get(quota as usize).map(|(_, amount)| *amount);
                 self.reservation = None;
             }
-            Event::Relaxed { job } => return self.queue.contains(job, self.schedule),
+            Event::Relaxed { job } => {
+                let waits = self.queue.contains(job, self.schedule);
+                if waits {
+                    self.admission_gives_back();
+                }
+                return waits;
+            }
             Event::Outlived { segment } => return self.outlived(segment),
             // The decision itself is made after the instant's events, by the note of when it is due.
             _ => return false,
@@ -534,7 +581,16 @@ impl<'a> Run<'a> {
         let quota = self.cluster.vcs[usize::from(vc)].quota_milli.iter().map(|(_, amount)| *amount).max();
         let mut pieces = Vec::new();
         let ask = Ask { job, shape: self.shape(job), relaxed: true };
-        let possible = quota.is_none_or(|quota| amount <= quota) && self.placer.place(&self.whole, ask, &mut pieces);
+        let mut possible =
+            quota.is_none_or(|quota| amount <= quota) && self.placer.place(&self.whole, ask, &mut pieces);
+        if let Some(cohorts) = self.admission.as_ref().map(|admission| admission.cohorts) {
+            possible = cohorts.rules()[usize::from(vc)].flavors.iter().any(|flavor| {
+                let ask = Ask { relaxed: true, ..self.ask_of(job, *flavor) };
+                self.has_flavor(job, *flavor)
+                    && amount <= cohorts.potential(vc, *flavor)
+                    && self.placer.place(&self.whole, ask, &mut pieces)
+            });
+        }
         self.possible[at] = Some(possible);
         possible
     }
@@ -576,6 +632,10 @@ impl<'a> Run<'a> {
 
     /// Whether its VC's quota allows a job.
     pub(super) fn fits_quota(&self, job: u32) -> bool {
+        if self.admission.is_some() {
+            // Its quotas are those of cohorts.
+            return true;
+        }
         let vc = usize::from(self.workload.vc[job as usize]);
         self.quota[vc].is_none_or(|quota| self.used[vc] + self.shape(job).amount() <= quota)
     }

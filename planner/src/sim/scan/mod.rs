@@ -6,6 +6,7 @@
 
 mod conservative;
 mod easy;
+mod kueue;
 mod loose;
 mod preempt;
 mod slurm;
@@ -36,6 +37,7 @@ impl Run<'_> {
         match (&self.queue, self.policy.scan) {
             (_, Scan::Conservative) => self.walk_conservative(),
             (_, Scan::Slurm) => self.walk_slurm(),
+            (_, Scan::Kueue) => self.walk_kueue(),
             (Queue::Ranked(..), Scan::Strict) => self.walk_strict(),
             (Queue::Ranked(..), Scan::Skip) => self.walk_skip(),
             (Queue::Ranked(..), Scan::Easy) => self.walk_easy(),

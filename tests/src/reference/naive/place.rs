@@ -4,13 +4,16 @@
 
 use std::cmp::Reverse;
 
-use tracecast_planner::sim::{Piece, Placement};
+use tracecast_planner::sim::{Piece, Placement, Shape};
 
 use super::{Pool, View};
 
 impl Pool<'_> {
     pub(super) fn place(&self, view: &View, job: usize, relaxed: bool) -> Option<Vec<Piece>> {
-        let shape = self.shape(job);
+        self.place_as(view, job, self.shape(job), relaxed)
+    }
+
+    pub(super) fn place_as(&self, view: &View, job: usize, shape: Shape, relaxed: bool) -> Option<Vec<Piece>> {
         let is_type = |node: usize, wanted: Option<u16>| wanted.is_none() || self.nodes[node].gpu_type == wanted;
         let eligible: Vec<usize> =
             (0..view.len()).filter(|node| view[*node].1 && is_type(*node, shape.gpu_type)).collect();

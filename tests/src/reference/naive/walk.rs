@@ -19,6 +19,7 @@ impl Pool<'_> {
                 return self.walk(&queue, &within, &borrowers);
             }
             Scan::Slurm => self.slurm(&queue),
+            Scan::Kueue => return self.kueue(),
         }
         false
     }

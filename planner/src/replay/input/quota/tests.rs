@@ -1,0 +1,155 @@
+//! What a file of quotas says, and what is said of one that is wrong.
+
+use super::*;
+use crate::sim::{Group, Pool};
+
+const QUEUES: &str = r#"apiVersion: kueue.x-k8s.io/v1beta2
+kind: ResourceFlavor
+metadata: {name: big}
+spec:
+  nodeLabels: {nvidia.com/gpu.product: NVIDIA-A100-SXM4-80GB}
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ClusterQueue
+metadata: {name: vision}
+spec:
+  cohortName: all
+  queueingStrategy: StrictFIFO
+  preemption:
+    withinClusterQueue: LowerOrNewerEqualPriority
+    reclaimWithinCohort: Any
+    borrowWithinCohort: {policy: LowerPriority, maxPriorityThreshold: 10}
+  flavorFungibility: {whenCanBorrow: TryNextFlavor, whenCanPreempt: MayStopSearch}
+  fairSharing: {weight: "1500m"}
+  resourceGroups:
+  - coveredResources: [cpu, memory]
+    flavors:
+    - name: any
+      resources:
+      - {name: cpu, nominalQuota: 40}
+      - {name: memory, nominalQuota: 2Ti}
+  - coveredResources: [nvidia.com/gpu]
+    flavors:
+    - name: v100
+      resources:
+      - {name: nvidia.com/gpu, nominalQuota: "4", borrowingLimit: 2, lendingLimit: 1}
+    - name: big
+      resources:
+      - {name: nvidia.com/gpu, nominalQuota: 16}
+---
+apiVersion: kueue.x-k8s.io/v1beta1
+kind: ClusterQueue
+metadata: {name: speech}
+spec:
+  cohort: all
+  resourceGroups:
+  - coveredResources: [nvidia.com/gpu]
+    flavors:
+    - name: big
+      resources:
+      - {name: nvidia.com/gpu, nominalQuota: 8}
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: Cohort
+metadata: {name: all}
+spec: {parentName: site}
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: WorkloadPriorityClass
+metadata: {name: urgent}
+value: 1000
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: LocalQueue
+metadata: {name: lq, namespace: a}
+spec: {clusterQueue: vision}
+"#;
+
+fn cluster(types: &[&str]) -> Cluster {
+    let groups = (0u16..).zip(types).map(|(at, _)| Group { gpu_type: Some(at), ..Group::fixed(2, 8) });
+    Cluster {
+        pools: vec![Pool { groups: groups.collect() }],
+        vcs: vec![Vc::new("vision", 0), Vc::new("speech", 0)],
+        gpu_types: types.iter().map(|name| (*name).to_owned()).collect(),
+        ..Cluster::default()
+    }
+}
+
+#[test]
+fn what_kueue_says_becomes_rules_and_quotas() {
+    let file = QuotaFile::parse("q.yaml", QUEUES).unwrap();
+    assert_eq!(file.names(), ["vision", "speech"]);
+    assert_eq!((file.priority("urgent"), file.priority("other")), (Some(1000), None));
+    assert_eq!(file.nominal_gpus(), 28.0);
+    let mut notes = Vec::new();
+    let found = file.govern(&cluster(&["V100", "nvidia_a100_sxm4_80gb"]), Resource::Gpus, &mut notes).unwrap();
+    let cohorts = found.cohorts.as_ref().unwrap();
+    let flavors: Vec<_> = cohorts.flavors().iter().map(|flavor| (flavor.name.as_str(), flavor.gpu_type)).collect();
+    assert_eq!(flavors, [("v100", Some(0)), ("big", Some(1))]);
+    let members: Vec<_> =
+        cohorts.members().iter().map(|member| (member.name.as_str(), member.parent, member.weight_milli)).collect();
+    assert_eq!(
+        members,
+        [("vision", Some(2), 1500), ("speech", Some(2), 1000), ("all", Some(3), 1000), ("site", None, 1000)]
+    );
+    let own = Quota { nominal: 4000, borrowing_limit: Some(2000), lending_limit: Some(1000) };
+    assert_eq!(cohorts.members()[0].quotas, [Some(own), Some(Quota { nominal: 16_000, ..Quota::default() })]);
+    assert_eq!(cohorts.members()[1].quotas, [None, Some(Quota { nominal: 8_000, ..Quota::default() })]);
+    let strict = Rules {
+        strategy: Strategy::Strict,
+        within: Within::LowerOrNewerEqual,
+        reclaim: Reclaim::Any,
+        borrow_within: Some(Some(10)),
+        next_before_borrowing: true,
+        next_before_preempting: false,
+        flavors: vec![0, 1],
+    };
+    // What is not said is Kueue's default.
+    let usual = Rules { next_before_preempting: true, flavors: vec![1], ..Rules::default() };
+    assert_eq!(cohorts.rules(), [strict, usual]);
+    assert_eq!(cohorts.fair(), None);
+    assert!(notes.iter().any(|note| note.contains("1 × LocalQueue")), "{notes:?}");
+    // Processors have quotas of their own.
+    let cpus = file.govern(&cluster(&["V100"]), Resource::Cpus, &mut notes).unwrap();
+    assert_eq!(cpus.cohorts.unwrap().members()[0].quotas[0].unwrap().nominal, 40_000);
+}
+
+#[test]
+fn fair_sharing_is_on_where_the_configuration_has_it() {
+    let with = |configuration: &str| QuotaFile::parse("q.yaml", &format!("{QUEUES}---\n{configuration}")).unwrap().fair;
+    let sharing = |rest: &str| format!("kind: Configuration\nfairSharing:\n  {rest}\n");
+    assert_eq!(with(&sharing("enable: true")), Some(Strategies::Both));
+    assert_eq!(with(&sharing("enable: false")), None);
+    assert_eq!(with(&sharing("preemptionStrategies: [LessThanInitialShare]")), Some(Strategies::Initial));
+    // As it lies in the cluster.
+    let map = "kind: ConfigMap\nmetadata: {name: kueue-manager-config}\ndata:\n  controller_manager_config.yaml: |\n    kind: Configuration\n    fairSharing:\n      preemptionStrategies: [LessThanOrEqualToFinalShare]\n";
+    assert_eq!(with(map), Some(Strategies::Final));
+}
+
+#[test]
+fn what_is_wrong_is_told_with_its_line_and_object() {
+    let told = |text: &str| QuotaFile::parse("q.yaml", text).unwrap_err().to_string();
+    let changed = |from: &str, to: &str| {
+        assert!(QUEUES.contains(from));
+        told(&QUEUES.replacen(from, to, 1))
+    };
+    assert_eq!(
+        changed("StrictFIFO", "Fifo"),
+        "q.yaml, line 7: ClusterQueue vision: /spec/queueingStrategy is \"Fifo\"; there are BestEffortFIFO, StrictFIFO"
+    );
+    assert!(
+        changed("nominalQuota: \"4\"", "nominalQuota: four")
+            .contains("nominalQuota of nvidia.com/gpu in v100 is \"four\"; write a quantity such as 8")
+    );
+    assert!(changed("nominalQuota: 16", "borrowingLimit: 16").contains("nvidia.com/gpu in big has no nominalQuota"));
+    assert!(changed("nominalQuota: 16", "nominalQuota: -1").contains("is -1"));
+    assert!(changed("name: speech", "name: vision").contains("it is there twice"));
+    assert!(changed("parentName: site", "parentName: all").contains("its own parent"));
+    assert!(changed("value: 1000", "value: high").contains("WorkloadPriorityClass urgent"));
+    assert!(told("kind: Cohort\nmetadata: {name: all}\n").contains("no ClusterQueue; export with"));
+    assert!(told("").contains("no ClusterQueue"));
+    let cpu_only = "kind: ClusterQueue\nmetadata: {name: a}\nspec:\n  resourceGroups:\n  - flavors:\n    - name: any\n      resources:\n      - {name: cpu, nominalQuota: 40}\n";
+    let file = QuotaFile::parse("q.yaml", cpu_only).unwrap();
+    let error = file.govern(&cluster(&["V100"]), Resource::Gpus, &mut Vec::new()).unwrap_err().to_string();
+    assert!(error.contains("no queue has a quota of GPUs"), "{error}");
+}

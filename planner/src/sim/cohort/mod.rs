@@ -1,0 +1,398 @@
+//! Quotas in a tree: cohorts, and queues that borrow from each other, as Kueue has them.
+//!
+//! The leaves are the VCs of the cluster (Kueue's ClusterQueues), the inner nodes cohorts. A node may have a [`Quota`] of each *flavor*, a kind of GPU. Of a node
+//! n and a flavor, in thousandths of GPUs:
+//!
+//! * *subtree*(n) = nominal(n) + Σ over children c of (subtree(c) − local(c)): what lies at n and may be used there;
+//! * *local*(n) = max(0, subtree(n) − lending limit(n)), or 0 without such a limit: what n never lends;
+//! * *usage*(queue) = what its jobs hold; *usage*(cohort) = Σ over children c of max(0, usage(c) − local(c));
+//! * *available*(root) = subtree − usage; *available*(n) = max(0, local(n) − usage(n)) + available(parent), the second part at most
+//!   subtree(n) − local(n) − max(0, usage(n) − local(n)) + borrowing limit(n) where there is such a limit;
+//! * *potential*(n): available(n) if nothing were used, which no job can exceed.
+//!
+//! A queue *borrows* if its usage is above its nominal quota, a cohort if it is above its subtree. The *share* of a node below the root is
+//! Σ over flavors of max(0, usage − subtree), over Σ over flavors of its parent's potential, over its weight: Kueue's dominant resource share, where the one
+//! resource is GPUs. A node of weight 0 that borrows has an infinite share. Shares are compared exactly, as fractions.
+//!
+//! Sources: Kueue's concepts (ClusterQueue, Cohort, Fair Sharing) and its enhancement proposals 79 (hierarchical cohorts), 1224 (lending limit) and 1714 (fair sharing).
+//! O(depth) for each amount. Worked number: queues of 9 and 12 GPUs in one cohort. The first may use 9 + 12 = 21 while the second is idle; with a borrowing limit of 1
+//! it may use 10; with a lending limit of 5 at the second, 14.
+
+mod share;
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests;
+
+pub use share::Share;
+
+use crate::error::{Error, Result};
+
+/// A kind of GPU that quotas are given for: a ResourceFlavor.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Flavor {
+    /// Its name.
+    pub name: String,
+    /// The GPU type of its nodes, an index into [`Cluster::gpu_types`](super::Cluster::gpu_types); any if the nodes are not told apart.
+    pub gpu_type: Option<u16>,
+}
+
+/// What a node of the tree has of one flavor, thousandths of GPUs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Quota {
+    /// What is its own.
+    pub nominal: u64,
+    /// The most it borrows; as much as there is if `None`.
+    pub borrowing_limit: Option<u64>,
+    /// The most it lends; all if `None`.
+    pub lending_limit: Option<u64>,
+}
+
+/// What happens behind the head of a queue that cannot be admitted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Strategy {
+    /// Later jobs wait: `StrictFIFO`.
+    Strict,
+    /// Later jobs are looked at: `BestEffortFIFO`.
+    #[default]
+    BestEffort,
+}
+
+/// Which running jobs of its own queue a job may stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Within {
+    /// None.
+    #[default]
+    Never,
+    /// Those of lower priority.
+    LowerPriority,
+    /// Those as well that have its priority and were submitted later.
+    LowerOrNewerEqual,
+}
+
+/// Which running jobs of queues that borrow a job may stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Reclaim {
+    /// None.
+    #[default]
+    Never,
+    /// Those of lower priority.
+    LowerPriority,
+    /// Any.
+    Any,
+}
+
+/// The rules of one queue.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Rules {
+    /// What happens behind its head.
+    pub strategy: Strategy,
+    /// Whom its jobs may stop in the queue itself.
+    pub within: Within,
+    /// Whom they may stop in its cohort.
+    pub reclaim: Reclaim,
+    /// Whether they may stop others while they borrow: only jobs of lower priority than theirs, and of at most this priority if one is given.
+    pub borrow_within: Option<Option<i32>>,
+    /// Whether the next flavor is tried before GPUs are borrowed.
+    pub next_before_borrowing: bool,
+    /// Whether the next flavor is tried before jobs are stopped.
+    pub next_before_preempting: bool,
+    /// Flavors in the order in which they are tried.
+    pub flavors: Vec<u16>,
+}
+
+/// How shares decide who of several queues is admitted first and who is stopped for another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Strategies {
+    /// `LessThanOrEqualToFinalShare`: only where the share of who stops others, with the job, is at most that of the other without its job.
+    Final,
+    /// `LessThanInitialShare`: only where it is less than that of the other before.
+    Initial,
+    /// The first, then the second: Kueue's default.
+    Both,
+}
+
+/// A queue or a cohort.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Member {
+    /// Its name.
+    pub name: String,
+    /// The cohort it belongs to, an index into the members; `None` at the root.
+    pub parent: Option<u16>,
+    /// Its quota of each flavor; `None` if it has none of it.
+    pub quotas: Vec<Option<Quota>>,
+    /// Its weight when shares are compared, thousandths.
+    pub weight_milli: u64,
+}
+
+/// A forest of queues and cohorts, with what follows from their quotas.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cohorts {
+    flavors: Vec<Flavor>,
+    members: Vec<Member>,
+    rules: Vec<Rules>,
+    fair: Option<Strategies>,
+    /// By member and flavor.
+    subtree: Vec<u64>,
+    local: Vec<u64>,
+    potential: Vec<u64>,
+}
+
+/// What is used, by member and flavor, thousandths of GPUs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Usage(Vec<u64>);
+
+impl Cohorts {
+    /// The forest of `members`: first the queues, in the order of the cluster's VCs and with `rules` each, then the cohorts. With `fair`, queues are
+    /// served and stopped by their shares.
+    ///
+    /// # Errors
+    /// If a parent is no cohort, or cohorts are each other's parents; if a queue's flavors or quotas do not match.
+    pub fn new(
+        flavors: Vec<Flavor>,
+        members: Vec<Member>,
+        rules: Vec<Rules>,
+        fair: Option<Strategies>,
+    ) -> Result<Self> {
+        let wrong = |what: String| Err(Error::Cluster(what));
+        for member in &members {
+            let name = &member.name;
+            if member.quotas.len() != flavors.len() {
+                return wrong(format!("{name}: it needs a quota, or none, of each flavor"));
+            }
+            if let Some(parent) = member.parent.map(usize::from)
+                && (parent < rules.len() || parent >= members.len())
+            {
+                return wrong(format!("{name}: its cohort is no cohort"));
+            }
+        }
+        for (member, rules) in members.iter().zip(&rules) {
+            let known = |flavor: &u16| member.quotas.get(usize::from(*flavor)).is_some_and(Option::is_some);
+            if !rules.flavors.iter().all(known) {
+                return wrong(format!("{}: it has no quota of a flavor that it tries", member.name));
+            }
+        }
+        if rules.len() > members.len() || members.len() > usize::from(u16::MAX) {
+            return wrong(format!("there are {} queues and {} members of cohorts", rules.len(), members.len()));
+        }
+        let cells = members.len() * flavors.len();
+        let mut cohorts = Self {
+            flavors,
+            members,
+            rules,
+            fair,
+            subtree: vec![0; cells],
+            local: vec![0; cells],
+            potential: vec![0; cells],
+        };
+        cohorts.derive()?;
+        Ok(cohorts)
+    }
+
+    /// Fills in what follows from the quotas. O(members × flavors).
+    fn derive(&mut self) -> Result<()> {
+        let order = self.from_the_leaves()?;
+        for member in &order {
+            for flavor in 0..self.flavors.len() {
+                let at = self.at(*member, flavor as u16);
+                let quota = self.quota(*member, flavor as u16);
+                self.subtree[at] = self.subtree[at].saturating_add(quota.nominal);
+                self.local[at] = quota.lending_limit.map_or(0, |limit| self.subtree[at].saturating_sub(limit));
+                if let Some(parent) = self.parent(*member) {
+                    let lent = self.subtree[at] - self.local[at];
+                    let above = self.at(parent, flavor as u16);
+                    self.subtree[above] = self.subtree[above].saturating_add(lent);
+                }
+            }
+        }
+        for member in order.iter().rev() {
+            for flavor in 0..self.flavors.len() {
+                let at = self.at(*member, flavor as u16);
+                let all = self.subtree[at];
+                self.potential[at] = match self.parent(*member) {
+                    None => all,
+                    Some(parent) => {
+                        let reach = self.local[at].saturating_add(self.potential[self.at(parent, flavor as u16)]);
+                        let limit = self.quota(*member, flavor as u16).borrowing_limit;
+                        limit.map_or(reach, |limit| reach.min(all.saturating_add(limit)))
+                    }
+                };
+            }
+        }
+        Ok(())
+    }
+
+    /// Members so that children come before their parents.
+    fn from_the_leaves(&self) -> Result<Vec<u16>> {
+        let mut children = vec![0usize; self.members.len()];
+        for parent in self.members.iter().filter_map(|member| member.parent) {
+            children[usize::from(parent)] += 1;
+        }
+        let mut order: Vec<u16> = (0u16..).zip(&children).filter(|(_, count)| **count == 0).map(|(at, _)| at).collect();
+        let mut next = 0;
+        while let Some(member) = order.get(next).copied() {
+            next += 1;
+            if let Some(parent) = self.parent(member) {
+                children[usize::from(parent)] -= 1;
+                if children[usize::from(parent)] == 0 {
+                    order.push(parent);
+                }
+            }
+        }
+        match (0..self.members.len()).find(|at| children[*at] > 0) {
+            Some(at) => {
+                Err(Error::Cluster(format!("cohort {} is its own parent, over others or not", self.members[at].name)))
+            }
+            None => Ok(order),
+        }
+    }
+
+    fn at(&self, member: u16, flavor: u16) -> usize {
+        usize::from(member) * self.flavors.len() + usize::from(flavor)
+    }
+
+    fn quota(&self, member: u16, flavor: u16) -> Quota {
+        self.members[usize::from(member)].quotas[usize::from(flavor)].unwrap_or_default()
+    }
+
+    /// Kinds of GPUs.
+    pub fn flavors(&self) -> &[Flavor] {
+        &self.flavors
+    }
+
+    /// Queues and cohorts, the queues first.
+    pub fn members(&self) -> &[Member] {
+        &self.members
+    }
+
+    /// The rules of each queue.
+    pub fn rules(&self) -> &[Rules] {
+        &self.rules
+    }
+
+    /// Whether shares decide, and by which strategies.
+    pub fn fair(&self) -> Option<Strategies> {
+        self.fair
+    }
+
+    /// The cohort of a member.
+    pub fn parent(&self, member: u16) -> Option<u16> {
+        self.members[usize::from(member)].parent
+    }
+
+    /// The cohorts above a member, the nearest first.
+    pub fn above(&self, member: u16) -> impl Iterator<Item = u16> + '_ {
+        std::iter::successors(self.parent(member), |cohort| self.parent(*cohort))
+    }
+
+    /// The top of a member's tree; the member itself if it has no cohort.
+    pub fn root(&self, member: u16) -> u16 {
+        self.above(member).last().unwrap_or(member)
+    }
+
+    /// Members of a cohort.
+    pub fn children(&self, cohort: u16) -> impl Iterator<Item = u16> + '_ {
+        (0u16..).zip(&self.members).filter(move |(_, member)| member.parent == Some(cohort)).map(|(at, _)| at)
+    }
+
+    /// Whether jobs are ever stopped for others.
+    pub fn preempts(&self) -> bool {
+        self.rules.iter().any(|rules| rules.within != Within::Never || rules.reclaim != Reclaim::Never)
+    }
+
+    /// What a queue's own quota of a flavor is.
+    pub fn nominal(&self, queue: u16, flavor: u16) -> u64 {
+        self.quota(queue, flavor).nominal
+    }
+
+    /// The most a queue may borrow of a flavor; as much as there is if `None`.
+    pub fn borrowing_limit(&self, queue: u16, flavor: u16) -> Option<u64> {
+        self.quota(queue, flavor).borrowing_limit
+    }
+
+    /// What a member could use if nothing were used.
+    pub fn potential(&self, member: u16, flavor: u16) -> u64 {
+        self.potential[self.at(member, flavor)]
+    }
+
+    /// Nothing used.
+    pub fn unused(&self) -> Usage {
+        Usage(vec![0; self.members.len() * self.flavors.len()])
+    }
+
+    /// What a member uses of a flavor.
+    pub fn used(&self, usage: &Usage, member: u16, flavor: u16) -> u64 {
+        usage.0[self.at(member, flavor)]
+    }
+
+    /// How much more than its quota a member would use with `more`.
+    pub fn borrowed(&self, usage: &Usage, member: u16, flavor: u16, more: u64) -> u64 {
+        let at = self.at(member, flavor);
+        (usage.0[at] + more).saturating_sub(self.subtree[at])
+    }
+
+    /// What a member keeps to itself and does not use.
+    pub fn own_rest(&self, usage: &Usage, member: u16, flavor: u16) -> u64 {
+        let at = self.at(member, flavor);
+        self.local[at].saturating_sub(usage.0[at])
+    }
+
+    /// What more a member may use of a flavor; below 0 if it uses more than it may. O(depth).
+    pub fn available(&self, usage: &Usage, member: u16, flavor: u16) -> i128 {
+        let at = self.at(member, flavor);
+        let (all, local, used) = (i128::from(self.subtree[at]), i128::from(self.local[at]), i128::from(usage.0[at]));
+        let Some(parent) = self.parent(member) else { return all - used };
+        let mut above = self.available(usage, parent, flavor);
+        if let Some(limit) = self.quota(member, flavor).borrowing_limit {
+            above = above.min(all - local - (used - local).max(0) + i128::from(limit));
+        }
+        (local - used).max(0) + above
+    }
+
+    /// Notes that a queue uses `more`. O(depth).
+    pub fn add(&self, usage: &mut Usage, queue: u16, flavor: u16, more: u64) {
+        self.change(usage, queue, flavor, |used| used + more);
+    }
+
+    /// Notes that a queue uses `less`. O(depth).
+    pub fn remove(&self, usage: &mut Usage, queue: u16, flavor: u16, less: u64) {
+        self.change(usage, queue, flavor, |used| used.saturating_sub(less));
+    }
+
+    fn change(&self, usage: &mut Usage, queue: u16, flavor: u16, change: impl Fn(u64) -> u64) {
+        let at = self.at(queue, flavor);
+        // What of it is seen above: the part beyond what it keeps to itself.
+        let seen = |used: u64, at: usize| used.saturating_sub(self.local[at]);
+        let before = usage.0[at];
+        usage.0[at] = change(before);
+        let (mut was, mut is) = (seen(before, at), seen(usage.0[at], at));
+        for cohort in self.above(queue) {
+            let at = self.at(cohort, flavor);
+            let before = usage.0[at];
+            usage.0[at] = (before + is).saturating_sub(was);
+            (was, is) = (seen(before, at), seen(usage.0[at], at));
+        }
+    }
+
+    /// How many levels of cohorts lie below a member.
+    fn height(&self, member: u16) -> u32 {
+        self.children(member).map(|child| self.height(child) + 1).max().unwrap_or(0)
+    }
+
+    /// How far up the tree a queue has to go for `more`: the height of the lowest subtree within whose quota it is (0 if that is the queue's own, the
+    /// tree's if there is none), and whether that is less than the whole tree. O(depth + members).
+    pub fn reach(&self, usage: &Usage, queue: u16, flavor: u16, more: u64) -> (u32, bool) {
+        if self.borrowed(usage, queue, flavor, more) == 0 || self.parent(queue).is_none() {
+            return (0, self.parent(queue).is_some());
+        }
+        let mut rest = more.saturating_sub(self.own_rest(usage, queue, flavor));
+        let mut top = queue;
+        for cohort in self.above(queue) {
+            top = cohort;
+            if self.borrowed(usage, cohort, flavor, rest) == 0 {
+                break;
+            }
+            rest = rest.saturating_sub(self.own_rest(usage, cohort, flavor));
+        }
+        (self.height(top), self.parent(top).is_some())
+    }
+}
