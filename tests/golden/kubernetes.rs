@@ -406,3 +406,38 @@ fn the_last_pod_of_a_namespace_is_seen_to_be_deleted() {
     assert_eq!((states(&two), doubt(&two)), (of(&["unknown", "running", "running", "running"]), 0));
     assert_eq!((states(&one), doubt(&one)), (of(&["running"; 4]), 1));
 }
+
+/// A node with GPUs.
+fn node(name: &str, uid: &str, hour: &str, labels: &str, gpus: u32) -> String {
+    format!(
+        r#"{{"apiVersion":"v1","kind":"Node","metadata":{{"name":"{name}","uid":"{uid}",
+        "creationTimestamp":"2026-03-02T{hour}:00:00Z","labels":{{{labels}}}}},
+        "status":{{"capacity":{{"nvidia.com/gpu":"{gpus}"}},"conditions":[{{"type":"Ready","status":"True"}}]}}}}"#
+    )
+}
+
+/// `n1` had 4 GPUs, left, and joined again at 12:00 with 8 under another identity; `n2` has 8: 16 GPUs, not 20. In one list as in two
+/// snapshots, in either order.
+#[test]
+fn a_node_that_joins_again_counts_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let before = node("n1", "a", "07", r#""nvidia.com/gpu.product":"A30""#, 4);
+    let after = node("n1", "b", "12", r#""nvidia.com/gpu.product":"H100""#, 8);
+    let other = node("n2", "c", "07", r#""nvidia.com/gpu.product":"H100""#, 8);
+    let first = file(dir.path(), "first.json", &list(&[before.clone(), other.clone()]));
+    let second = file(dir.path(), "second.json", &list(&[other.clone(), after.clone()]));
+    let both = file(dir.path(), "both.json", &list(&[after, other, before, pod("p", "1", "")]));
+    let queue = r#"{"apiVersion":"scheduling.run.ai/v2","kind":"Queue","metadata":{"name":"q"},"spec":{"resources":{"gpu":{"quota":8}}}}"#;
+    let queue = file(dir.path(), "queue.json", queue);
+    for paths in [[&first, &second].as_slice(), &[&second, &first], &[&both]] {
+        let paths: Vec<PathBuf> = paths.iter().copied().chain([&queue]).cloned().collect();
+        let trace = read(&paths).unwrap();
+        check(&trace);
+        assert_eq!(trace.nodes.gpus.iter().collect::<Vec<_>>(), [Some(8.0); 2]);
+        assert_eq!(trace.nodes.gpu_type.iter().collect::<Vec<_>>(), [Some("H100"); 2]);
+        assert_eq!(trace.capacity.gpus.iter().collect::<Vec<_>>(), [Some(8.0), Some(16.0)]);
+        assert!(trace.notes.iter().any(|note| note.contains("1 earlier registration of a node is")), "{:?}", trace.notes);
+    }
+    // What ran on `n1` is said to have run on what it is now.
+    assert_eq!(read(&[both]).unwrap().jobs.gpu_type.get(0), Some("H100"));
+}

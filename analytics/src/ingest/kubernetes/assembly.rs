@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::group::{Beside, Group, Root, climb, joined};
 use super::job::{Draft, Machines, gpu_type, hosts, peak};
-use super::node::Node;
+use super::node::{Node, machines};
 use super::note::{Counts, notes};
 use super::object::{Kind, Owner};
 use super::objects::Objects;
@@ -50,7 +50,8 @@ enum Source<'s, 'o> {
 pub(super) fn assemble(objects: &Objects, trace: &mut Trace) {
     let mut links = Links::of(objects);
     let groups = links.attach(objects);
-    let nodes: Vec<&Node> = objects.nodes.iter().map(|kept| &kept.object).collect();
+    let registered = machines(&objects.nodes);
+    let nodes: Vec<&Node> = registered.iter().map(|kept| &kept.object).collect();
     let machines = Machines::of(&nodes, objects.flavors.iter().map(|kept| &kept.object));
     let queues = Queues::of(objects);
     let mut counts = Counts::default();
@@ -87,8 +88,8 @@ pub(super) fn assemble(objects: &Objects, trace: &mut Trace) {
         taken.insert(key);
     }
     let quotas = quotas(objects);
-    push_machines(nodes, &quotas, trace);
-    notes(objects, &counts, &quotas, trace);
+    push_machines(&nodes, &quotas, trace);
+    notes(objects, &registered, &counts, &quotas, trace);
 }
 
 /// Which workload a pod or a Job belongs to.
@@ -352,10 +353,9 @@ fn in_attempts<'o>(pods: &[&'o Pod], attempts: &[Attempt]) -> Vec<(usize, &'o Po
     placed
 }
 
-/// Writes the machine list and the quotas.
-fn push_machines(mut nodes: Vec<&Node>, quotas: &Quotas<'_>, trace: &mut Trace) {
-    nodes.sort_by(|a, b| (&a.meta.name, &a.meta.uid).cmp(&(&b.meta.name, &b.meta.uid)));
-    for node in &nodes {
+/// Writes the machine list, by name, and the quotas.
+fn push_machines(nodes: &[&Node], quotas: &Quotas<'_>, trace: &mut Trace) {
+    for node in nodes {
         trace.nodes.push(node.row());
     }
     let gpus = nodes.iter().try_fold(0.0, |sum, node| Some(sum + node.gpus()?)).filter(|gpus| *gpus > 0.0);

@@ -4,15 +4,20 @@
 //! `nvidia.com/gpu.product` or its like says. The instance type (`node.kubernetes.io/instance-type`), cordons and conditions have no
 //! column in the machine list: they are counted.
 //!
+//! A machine that leaves the cluster and joins it again under its name is another object, with another identity. It is one machine:
+//! [`machines`] keeps the latest registration of each name.
+//!
 //! Worked example: capacity `{"nvidia.com/gpu": "8", "cpu": "96", "memory": "2113374896Ki"}` and the label
 //! `nvidia.com/gpu.product: NVIDIA-H100-80GB-HBM3`: 8 GPUs of that model, 96 cores, 2,164,095,893,504 bytes.
+
+use std::collections::BTreeMap;
 
 use serde_json::Value;
 
 use super::object::{Meta, condition, tag, text};
 use super::pod::product;
 use super::quantity::{Amounts, quantity, slice};
-use super::store::Stored;
+use super::store::{Kept, Store, Stored};
 use crate::ingest::field::MIB;
 use crate::quality::RowAudit;
 use crate::schema::NodeRow;
@@ -76,6 +81,19 @@ impl Node {
             ..NodeRow::default()
         }
     }
+}
+
+/// The latest registration of each name, by name. O(n log n).
+pub(super) fn machines(nodes: &Store<Node>) -> Vec<&Kept<Node>> {
+    let mut latest: BTreeMap<&str, &Kept<Node>> = BTreeMap::new();
+    let made = |kept: &Kept<Node>| (kept.object.meta.created, kept.object.meta.version);
+    for kept in nodes.iter() {
+        let known = latest.entry(&kept.object.meta.name).or_insert(kept);
+        if made(known) < made(kept) {
+            *known = kept;
+        }
+    }
+    latest.into_values().collect()
 }
 
 impl Stored for Node {

@@ -3,10 +3,12 @@
 //!
 //! Worked example: 3 Services and a borrowing limit in a dump: "read and not used: Service (3); borrowing limits (1)".
 
+use super::node::Node;
 use super::object::Kind;
 use super::objects::Objects;
 use super::quantity::{Amounts, slice};
 use super::queue::Quotas;
+use super::store::Kept;
 use crate::report::format::{count, counted};
 use crate::schema::Table;
 use crate::trace::Trace;
@@ -32,8 +34,14 @@ fn jobs(many: u64) -> String {
     counted(many, "job", "jobs")
 }
 
-/// Writes the notes.
-pub(super) fn notes(objects: &Objects, counts: &Counts, quotas: &Quotas<'_>, trace: &mut Trace) {
+/// Writes the notes; `machines` are the nodes, each name once.
+pub(super) fn notes(
+    objects: &Objects,
+    machines: &[&Kept<Node>],
+    counts: &Counts,
+    quotas: &Quotas<'_>,
+    trace: &mut Trace,
+) {
     let (any_jobs, has_quotas) = (!trace.jobs.is_empty(), !trace.capacity.is_empty());
     let mut say = |text: String| trace.note(format!("kubernetes: {text}"));
     if objects.workloads.iter().next().is_some() {
@@ -107,13 +115,20 @@ pub(super) fn notes(objects: &Objects, counts: &Counts, quotas: &Quotas<'_>, tra
              Export nodes too."
             .to_owned());
     }
-    let nodes = || objects.nodes.iter().map(|kept| &kept.object);
+    let nodes = || machines.iter().map(|kept| &kept.object);
     let states = [
         (nodes().filter(|node| !node.ready).count(), "nodes that are not ready"),
         (nodes().filter(|node| node.cordoned).count(), "cordoned nodes"),
         (nodes().filter(|node| node.instance).count(), "instance types of nodes"),
     ];
-    let gone = objects.nodes.iter().filter(|kept| objects.documents.deleted(Kind::Node, kept)).count();
+    let again = objects.nodes.iter().count().saturating_sub(machines.len());
+    if again > 0 {
+        say(format!(
+            "{} under a name that another has now: the machine counts once, as it is now.",
+            counted(again as u64, "earlier registration of a node is", "earlier registrations of nodes are")
+        ));
+    }
+    let gone = machines.iter().filter(|kept| objects.documents.deleted(Kind::Node, kept)).count();
     if gone > 0 {
         say(format!("a later snapshot lacks {} of the machine list.", counted(gone as u64, "node", "nodes")));
     }
