@@ -441,3 +441,31 @@ fn a_node_that_joins_again_counts_once() {
     // What ran on `n1` is said to have run on what it is now.
     assert_eq!(read(&[both]).unwrap().jobs.gpu_type.get(0), Some("H100"));
 }
+
+/// An audit log calls its entries `Event` as well, and one may hold a whole pod. Alone it is an error that says what it is; beside a dump
+/// its entries are counted and left out, and the pod in one is no job. A list of the webhook names no kind for its items.
+#[test]
+fn an_audit_log_is_no_dump() {
+    let dir = tempfile::tempdir().unwrap();
+    let entry = |id: u32| {
+        let pod = pod("created", "9", "");
+        format!(
+            r#"{{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"RequestResponse","auditID":"{id}","stage":"ResponseComplete",
+            "verb":"create","objectRef":{{"resource":"pods"}},"responseObject":{pod}}}"#
+        )
+    };
+    let log = file(dir.path(), "audit.log", &format!("{}\n{}\n", entry(1), entry(2)));
+    let bare = entry(3).replace(r#""kind":"Event","apiVersion":"audit.k8s.io/v1","#, "");
+    let webhook = format!(r#"{{"kind":"EventList","apiVersion":"audit.k8s.io/v1","metadata":{{}},"items":[{bare}]}}"#);
+    let webhook = file(dir.path(), "webhook.json", &webhook);
+    for path in [&log, &webhook] {
+        let error = read(std::slice::from_ref(path)).unwrap_err().to_string();
+        assert!(error.contains("an audit log of the API server") && error.contains("kubectl get events -A"), "{error}");
+    }
+    let dump = file(dir.path(), "pods.json", &list(&[pod("p", "1", "")]));
+    let trace = read(&[log, dump, webhook]).unwrap();
+    check(&trace);
+    assert_eq!(trace.jobs.job_key.iter().collect::<Vec<_>>(), [Some("n/p")]);
+    let ledger = &trace.ledger;
+    assert_eq!((ledger.read, ledger.kept, ledger.quarantined, ledger.count("audit_entry")), (4, 1, 3, 3));
+}

@@ -102,6 +102,15 @@ impl Reader for Kubernetes {
                 });
             }
         }
+        if objects.audited > 0 && objects.audited == objects.rows {
+            return Err(Error::Format {
+                file: files.first().map_or("", SourceFile::name).to_owned(),
+                line: None,
+                column: Some("apiVersion".to_owned()),
+                found: "an audit log of the API server (audit.k8s.io), whose entries are requests and not objects".to_owned(),
+                remedy: "export objects with `kubectl get … -A -o json` (events: `kubectl get events -A -o json`)".to_owned(),
+            });
+        }
         trace.basis = TimeBasis::Utc;
         options.zone_or("UTC")?.name().clone_into(&mut trace.zone);
         assembly::assemble(&objects, trace);
@@ -143,6 +152,8 @@ mod tests {
         assert_eq!(sniffed(r#"{"apiVersion":"v1","items":[{"apiVersion":"v1","kind":"Pod","meta"#), Confidence::Sure);
         assert_eq!(sniffed(r#"{"kind":"PodList","apiVersion":"v1","metadata":{"#), Confidence::Sure);
         assert_eq!(sniffed(r#"{"type":"ADDED","object":{"kind":"Node","apiVersion":"v1","#), Confidence::Sure);
+        // An audit log is taken on, so that its reader can say what it is and what to export.
+        assert_eq!(sniffed(r#"{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Meta"#), Confidence::Sure);
         assert_eq!(sniffed(r#"{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"#), Confidence::Maybe);
         assert_eq!(sniffed(r#"{"kind":"Pod","jobs":[]}"#), Confidence::No);
         assert_eq!(sniffed(r#"{"meta":{"apiVersion":3},"jobs":[]}"#), Confidence::No);

@@ -27,6 +27,8 @@ pub(super) enum Kind {
     Queue,
     PodGroup,
     Event,
+    /// An entry of the API server's audit log, which calls itself an `Event` too and is no object.
+    Audit,
     /// Any other.
     Other,
 }
@@ -39,6 +41,7 @@ impl Kind {
         let group = text(object.get("apiVersion")).map(|api| api.split_once('/').map_or("", |(group, _)| group));
         let is = |groups: &[&str]| group.is_none_or(|group| groups.contains(&group));
         let kind = match word {
+            _ if group == Some("audit.k8s.io") => Self::Audit,
             "Workload" if is(&["kueue.x-k8s.io"]) => Self::Workload,
             "ClusterQueue" if is(&["kueue.x-k8s.io"]) => Self::ClusterQueue,
             "LocalQueue" if is(&["kueue.x-k8s.io"]) => Self::LocalQueue,
@@ -65,6 +68,7 @@ impl Kind {
             () if has("/spec/clusterQueue") => Self::LocalQueue,
             () if has("/spec/queueingStrategy") || has("/spec/namespaceSelector") => Self::ClusterQueue,
             () if has("/spec/nodeLabels") => Self::Flavor,
+            () if has("/auditID") => Self::Audit,
             () if has("/involvedObject") || has("/regarding") => Self::Event,
             () if has("/spec/template") && has("/spec/backoffLimit") => Self::Job,
             () => return None,
@@ -237,6 +241,9 @@ mod tests {
         assert_eq!(kind(json!({"apiVersion": "batch/v1", "kind": "Job"})), Some(Kind::Job));
         assert_eq!(kind(json!({"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job"})), Some(Kind::Other));
         assert_eq!(kind(json!({"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue"})), Some(Kind::Other));
+        assert_eq!(kind(json!({"apiVersion": "events.k8s.io/v1", "kind": "Event"})), Some(Kind::Event));
+        assert_eq!(kind(json!({"apiVersion": "audit.k8s.io/v1", "kind": "Event"})), Some(Kind::Audit));
+        assert_eq!(kind(json!({"level": "Metadata", "auditID": "1", "verb": "get"})), Some(Kind::Audit));
         assert_eq!(kind(json!({"kind": "Pod"})), Some(Kind::Pod));
         assert_eq!(kind(json!({"spec": {"containers": []}})), Some(Kind::Pod));
         assert_eq!(kind(json!({"spec": {}})), None);

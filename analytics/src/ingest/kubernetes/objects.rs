@@ -5,7 +5,7 @@
 //!
 //! In the ledger a row is an object as one document holds it. A copy in another snapshot is kept, as it is folded into the object. The
 //! same copy twice in one document is quarantined as a repetition. Objects that say nothing of jobs or machines (Services, pods
-//! without GPUs) are kept, counted, and named in a note.
+//! without GPUs) are kept, counted, and named in a note. Entries of an audit log are no objects: they are quarantined.
 //!
 //! Worked example: a list of two pods with GPUs, one without and a Service: 4 rows kept, two objects stored, and the note says
 //! "Service (1); pod without GPUs (1)".
@@ -37,6 +37,12 @@ const REFUSED: Reason = Reason {
     what: "the record is a refusal of the API server in place of objects",
     remedy: "check the permissions of the account, and export again",
 };
+/// An entry of an audit log.
+const AUDIT: Reason = Reason {
+    id: "audit_entry",
+    what: "the record is an entry of the API server's audit log, which tells of requests and not what there is",
+    remedy: "export objects in its place: kubectl get … -A -o json (events: kubectl get events -A -o json)",
+};
 
 /// All objects of a request.
 #[derive(Debug, Default)]
@@ -58,6 +64,9 @@ pub(super) struct Objects {
     pub(super) files: Vec<String>,
     /// What was read and not used, by what it is.
     pub(super) passed: BTreeMap<String, u64>,
+    /// Rows, and how many of them are entries of an audit log.
+    pub(super) rows: u64,
+    pub(super) audited: u64,
 }
 
 impl Objects {
@@ -94,11 +103,17 @@ impl<'a> FileObjects<'a> {
     /// Takes one object: of a list, or one that a watch says was deleted.
     fn object(&mut self, value: &Value, listed: bool, deleted: bool) {
         self.number += 1;
+        self.objects.rows += 1;
         let mut row = RowAudit::new(self.file, self.number);
         let Some((kind, word)) = Kind::of(value) else {
             self.ledger.quarantine(&row, NO_KIND, "kind", &value.to_string());
             return;
         };
+        if kind == Kind::Audit {
+            self.objects.audited += 1;
+            self.ledger.quarantine(&row, AUDIT, "apiVersion", text(value.get("apiVersion")).unwrap_or_default());
+            return;
+        }
         if word == "Status" {
             self.ledger.quarantine(&row, REFUSED, text(value.get("reason")).unwrap_or_default(), &value.to_string());
             return;
@@ -145,7 +160,7 @@ impl<'a> FileObjects<'a> {
                 }
                 Ok(true)
             }
-            Kind::Other => {
+            Kind::Audit | Kind::Other => {
                 objects.pass(word);
                 Ok(true)
             }
