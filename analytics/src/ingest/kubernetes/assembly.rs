@@ -138,11 +138,11 @@ impl<'o> Links<'o> {
         links
     }
 
-    /// Of several workloads, the latest that was made before what belongs to it.
+    /// Of several workloads, which are in order of their creation, the latest that was made before what belongs to it. O(log n).
     fn latest(&self, list: Option<&Vec<usize>>, created: Option<i64>) -> Option<usize> {
         let list = list?;
-        let before = |ix: &&usize| self.works.get(**ix).is_some_and(|work| work.kept.object.meta.created <= created);
-        list.iter().rev().find(before).or(list.first()).copied()
+        let before = |ix: &usize| self.works.get(*ix).is_some_and(|work| work.kept.object.meta.created <= created);
+        list.get(list.partition_point(before).saturating_sub(1)).copied()
     }
 
     fn of_owner(&self, objects: &'o Objects, owner: &'o Owner, created: Option<i64>) -> Option<usize> {
@@ -339,14 +339,22 @@ fn draft<'o>(
     Draft { row, attempts, pods, gpus, place: work.kept.place }
 }
 
-/// The attempt of each pod: the last that had begun when the pod was bound.
+/// The attempt of each pod: the last that had begun when the pod was bound. O((pods + attempts) log attempts).
 fn in_attempts<'o>(pods: &[&'o Pod], attempts: &[Attempt]) -> Vec<(usize, &'o Pod)> {
     let last = attempts.len().saturating_sub(1);
+    let mut begun: Vec<(i64, usize)> =
+        attempts.iter().enumerate().filter_map(|(ix, attempt)| Some((attempt.start?, ix))).collect();
+    begun.sort_unstable();
+    // To each start, the last of the attempts that had begun by then.
+    let mut latest = 0;
+    for (_, ix) in &mut begun {
+        latest = latest.max(*ix);
+        *ix = latest;
+    }
     let of = |pod: &&'o Pod| {
-        let begun = |attempt: &Attempt| {
-            attempt.start.zip(pod.start).is_some_and(|(start, bound)| start <= bound.saturating_add(CLOCKS_MS))
-        };
-        (attempts.iter().rposition(begun).unwrap_or(last), *pod)
+        let bound = pod.start.map(|start| start.saturating_add(CLOCKS_MS));
+        let many = begun.partition_point(|(start, _)| Some(*start) <= bound);
+        (many.checked_sub(1).and_then(|at| begun.get(at)).map_or(last, |(_, ix)| *ix), *pod)
     };
     let mut placed: Vec<(usize, &Pod)> = pods.iter().filter(|pod| pod.node.is_some()).map(of).collect();
     placed.sort_by_key(|(ix, pod)| (*ix, pod.start, &*pod.meta.uid));
@@ -383,4 +391,55 @@ fn quotas(objects: &Objects) -> Quotas<'_> {
     quotas.cluster_queues.sort_by(|a, b| (&a.meta.name, &a.meta.uid).cmp(&(&b.meta.name, &b.meta.uid)));
     quotas.queues.sort_by(|a, b| (&a.meta.name, &a.meta.uid).cmp(&(&b.meta.name, &b.meta.uid)));
     quotas
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use serde_json::json;
+
+    use super::super::object::Meta;
+    use super::*;
+    use crate::quality::RowAudit;
+
+    /// A pod bound to a node at a second.
+    fn bound(second: Option<i64>) -> Pod {
+        let object = json!({"metadata": {"name": "p"}, "spec": {"nodeName": "n", "containers": [{}]}});
+        let mut row = RowAudit::new("f", 1);
+        let meta = Meta::read(&object, Kind::Pod, &mut row).unwrap();
+        Pod { start: second.map(|second| second * SECOND_MS), ..Pod::read(&object, meta, &mut row) }
+    }
+
+    fn begun(seconds: &[Option<i64>]) -> Vec<Attempt> {
+        let start = |second: &Option<i64>| second.map(|second| second * SECOND_MS);
+        seconds.iter().map(|second| Attempt { start: start(second), ..Attempt::default() }).collect()
+    }
+
+    // Attempts from 10 s, an unknown time, 50 and 90 s on. Bound at 49 s: the third, as clocks differ by up to 2 s. At 47 s: the first.
+    // Before all of them, or at an unknown time: the last.
+    #[test]
+    fn a_pod_belongs_to_the_last_attempt_that_had_begun() {
+        let attempts = begun(&[Some(10), None, Some(50), Some(90)]);
+        for (second, attempt) in [(Some(49), 2), (Some(47), 0), (Some(200), 3), (Some(1), 3), (None, 3)] {
+            let pod = bound(second);
+            assert_eq!(in_attempts(&[&pod], &attempts).first().map(|(ix, _)| *ix), Some(attempt), "{second:?}");
+        }
+        assert_eq!(in_attempts(&[&bound(Some(5))], &[]).first().map(|(ix, _)| *ix), Some(0));
+    }
+
+    // 200,000 pods, all bound at the first of 200,000 attempts: for a search from the last one, 40 billion steps and half a minute.
+    #[test]
+    fn a_workload_that_was_evicted_very_often_takes_no_longer_for_each_pod() {
+        const MANY: i64 = 200_000;
+        let attempts = begun(&(0..MANY).map(|at| Some(10 * at)).collect::<Vec<_>>());
+        let pod = bound(Some(0));
+        let pods = vec![&pod; MANY as usize];
+        let began = Instant::now();
+        let placed = in_attempts(&pods, &attempts);
+        let took = began.elapsed();
+        assert!(placed.len() == pods.len() && placed.iter().all(|(ix, _)| *ix == 0));
+        assert!(took < Duration::from_secs(5), "{took:?}");
+    }
 }
