@@ -469,3 +469,56 @@ fn an_audit_log_is_no_dump() {
     let ledger = &trace.ledger;
     assert_eq!((ledger.read, ledger.kept, ledger.quarantined, ledger.count("audit_entry")), (4, 1, 3, 3));
 }
+
+/// Nodes that hand out parts of GPUs as `nvidia.com/gpu`.
+///
+/// * `t1`: 4 T4 with 4 replicas, 16 units: 4 GPUs, a unit is 1/4. `m1`: 14 slices `1g.5gb` of A100 with 40 GB, 7 fit on one: 2 GPUs, a unit
+///   is 1/7, and the memory of a slice is not that of a GPU. `w1`: 8 whole H100 (MIG is set up and off). 4 + 2 + 8 = 14 GPUs.
+/// * `notebook` holds 1/4, `infer` 2/7 = 0.285714. `asks` waits for two T4 replicas by its node selector: 2/4. `train` asks for 8 of
+///   whatever: counted whole, and a note says so. `sweep` was admitted to 7 slices: 7/7 = 1 GPU.
+/// * Quota: 16/4 + 7/7 + 8 = 13 GPUs.
+#[test]
+fn what_device_plugins_divide_is_counted_in_gpus() {
+    let trace = conform("kubernetes", &["kubernetes/parts.json"]);
+    insta::assert_snapshot!(render(&trace), @r"
+    jobs (5 rows)
+      job_key=lab/job-sweep account=lab vc=lab name=sweep job_type=Job gpu_type=NVIDIA-A100-SXM4-40GB-MIG-1g.5gb state=running reported_state=Admitted submit=2026-03-02 09:00:00 start=2026-03-02 09:05:00 censored=1 attempts=1 req_gpus=1 alloc_gpus=1
+      job_key=lab/notebook account=lab name=notebook job_type=Pod gpu_type=Tesla-T4 state=running reported_state=Running submit=2026-03-02 09:10:00 start=2026-03-02 09:11:00 censored=1 attempts=1 req_gpus=0.25 alloc_nodes=1 alloc_gpus=0.25 nodes_hostlist=t1
+      job_key=lab/infer account=lab name=infer job_type=Pod gpu_type=NVIDIA-A100-SXM4-40GB-MIG-1g.5gb state=completed reported_state=Succeeded submit=2026-03-02 09:20:00 start=2026-03-02 09:21:00 end=2026-03-02 09:51:00 censored=0 attempts=1 req_gpus=0.285714 alloc_nodes=1 alloc_gpus=0.285714 nodes_hostlist=m1 run_s=1800 exit_code=0
+      job_key=lab/asks account=lab name=asks job_type=Pod gpu_type=Tesla-T4 state=pending reported_state=Pending submit=2026-03-02 09:30:00 censored=1 attempts=0 req_gpus=0.5
+      job_key=lab/train account=lab name=train job_type=Pod state=pending reported_state=Pending submit=2026-03-02 09:40:00 censored=1 attempts=0 req_gpus=8
+    placements (2 rows)
+      job_key=lab/notebook attempt=1 node=t1 gpus=0.25
+      job_key=lab/infer attempt=1 node=m1 gpus=0.285714
+    nodes (3 rows)
+      node=m1 gpu_type=NVIDIA-A100-SXM4-40GB gpus=2 cpus=64 mem_bytes=549755813888
+      node=t1 gpu_type=Tesla-T4 gpus=4 gpu_mem_bytes=16106127360 cpus=32 mem_bytes=137438953472
+      node=w1 gpu_type=NVIDIA-H100-80GB-HBM3 gpus=8 cpus=96 mem_bytes=1099511627776
+    capacity (2 rows)
+      scope=vc name=lab gpus=13 state=up
+      scope=cluster gpus=14 state=up
+    quality: read 13 = kept 13 + repaired 0 + quarantined 0
+    ");
+    let said = |words: &str| trace.notes.iter().filter(|note| note.contains(words)).count();
+    assert_eq!(said("2 nodes hand out parts of GPUs (time slicing, MPS, or MIG with the strategy single): 30 units"), 1);
+    assert_eq!(said("1 pod, Workload or Job asks for GPUs, and nothing says whether"), 1);
+    assert_eq!(said("is counted as one GPU"), 0, "{:?}", trace.notes);
+}
+
+/// Renamed units (`nvidia.com/gpu.shared`): 2 GPUs with 4 replicas each are 8 units, and one waits for any. Without the labels of the
+/// node a unit counts as a GPU, and a note says that nobody knows how large it is.
+#[test]
+fn renamed_shares_are_parts_where_the_node_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let shared = |text: String| text.replace(r#""nvidia.com/gpu":"#, r#""nvidia.com/gpu.shared":"#);
+    let labels = r#""nvidia.com/gpu.product":"Tesla-T4","nvidia.com/gpu.count":"2","nvidia.com/gpu.replicas":"4""#;
+    for (name, labels, gpus) in [("told.json", labels, [0.25, 2.0]), ("untold.json", "", [1.0, 8.0])] {
+        let pod = shared(pod("p", "1", "")).replace(r#""nodeName":"n1","#, "").replace("Running", "Pending");
+        let items = [shared(node("n1", "a", "07", labels, 8)), pod];
+        let trace = read(&[file(dir.path(), name, &list(&items))]).unwrap();
+        check(&trace);
+        assert_eq!([trace.jobs.req_gpus.get(0), trace.nodes.gpus.get(0)], gpus.map(Some), "{name}");
+        let unsized_share = trace.notes.iter().any(|note| note.contains("a share of a GPU"));
+        assert_eq!(unsized_share, name == "untold.json", "{:?}", trace.notes);
+    }
+}

@@ -14,14 +14,16 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use super::division::unshared;
 use super::group::{Beside, Group, Root, climb, joined};
 use super::job::{Draft, Machines, gpu_type, hosts, peak};
 use super::node::{Node, machines};
 use super::note::{Counts, notes};
 use super::object::{Kind, Owner};
 use super::objects::Objects;
+use super::part::Divided;
 use super::pod::Pod;
-use super::quantity::Amounts;
+use super::quantity::{Amounts, without_dust};
 use super::queue::{PodGroup, Quotas};
 use super::store::Kept;
 use super::timeline::{Attempt, History, Latest, timeline};
@@ -46,15 +48,15 @@ enum Source<'s, 'o> {
     Group(&'s Group<'o>),
 }
 
-/// Writes the trace.
-pub(super) fn assemble(objects: &Objects, trace: &mut Trace) {
+/// Writes the trace; `divided` is what was counted in parts of GPUs.
+pub(super) fn assemble(objects: &Objects, divided: Divided, trace: &mut Trace) {
     let mut links = Links::of(objects);
     let groups = links.attach(objects);
     let registered = machines(&objects.nodes);
     let nodes: Vec<&Node> = registered.iter().map(|kept| &kept.object).collect();
     let machines = Machines::of(&nodes, objects.flavors.iter().map(|kept| &kept.object));
     let queues = Queues::of(objects);
-    let mut counts = Counts::default();
+    let mut counts = Counts { divided, ..Counts::default() };
     // Jobs in order of their creation, so that keys do not depend on the order of files.
     let mut jobs: Vec<(Option<i64>, String, &str, Source<'_, '_>)> = Vec::new();
     for work in &links.works {
@@ -287,7 +289,7 @@ fn draft<'o>(
         models = workload.flavors.iter().filter_map(|flavor| machines.flavors.get(&**flavor).copied()).collect();
     }
     if models.is_empty() {
-        models = workload.selected.iter().map(|model| &**model).collect();
+        models = workload.selected.iter().map(|label| unshared(label)).collect();
     }
     let amounts = workload.asked.iter().chain(&workload.given);
     let local = workload.local_queue.as_deref();
@@ -296,12 +298,13 @@ fn draft<'o>(
     counts.without_queue += u64::from(vc.is_none() && local.is_some());
     let begun = !attempts.is_empty();
     let given = workload.given.as_ref();
-    let req_gpus = workload.asked.as_ref().and_then(Amounts::gpus);
+    let req_gpus = workload.asked.as_ref().and_then(Amounts::gpus).map(without_dust);
     // Kueue can leave resources out of its quotas: then what it gave says nothing of them.
     let asks = workload.asked.as_ref().is_some_and(Amounts::has_gpus);
     let alloc_gpus = given
         .filter(|given| given.names_gpus() || !asks)
         .and_then(Amounts::gpus)
+        .map(without_dust)
         .or_else(|| (!last_pods.is_empty()).then(|| peak(&last_pods, Pod::gpus)).flatten().filter(|_| complete));
     let row = JobRow {
         account: Some(Cow::Borrowed(&*meta.namespace)).filter(|name| !name.is_empty()),

@@ -15,11 +15,12 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::batch::Job;
+use super::division::unshared;
 use super::job::{Draft, Machines, gpu_type, hosts, peak};
 use super::object::{Kind, Meta, Owner};
 use super::objects::Objects;
 use super::pod::Pod;
-use super::quantity::Amounts;
+use super::quantity::{Amounts, without_dust};
 use super::queue::PodGroup;
 use super::store::{Kept, Place};
 use super::timeline::Attempt;
@@ -261,7 +262,7 @@ impl<'o> Group<'o> {
         let mut models = machines.of_pods(&last_pods);
         if models.is_empty() {
             let selected = pods.iter().map(|pod| &pod.selected).chain(jobs().map(|job| &job.selected));
-            models = selected.filter_map(|model| model.as_deref()).collect();
+            models = selected.filter_map(|label| label.as_deref().map(unshared)).collect();
         }
         let resources = pods.iter().map(|pod| &pod.amounts).chain(jobs().map(|job| &job.asked));
         let gpu_type = gpu_type(&models, resources.flat_map(Amounts::gpu_names));
@@ -291,10 +292,10 @@ impl<'o> Group<'o> {
             attempts: i64::try_from(attempts.len().max(usize::from(begun.is_some()))).ok(),
             req_cpus,
             req_mem_bytes: req_mem.map(|bytes| bytes as i64),
-            req_gpus,
+            req_gpus: req_gpus.map(without_dust),
             alloc_nodes: i64::try_from(nodes.len()).ok().filter(|nodes| *nodes > 0),
             alloc_cpus: given(|pod| pod.amounts.cpus()),
-            alloc_gpus,
+            alloc_gpus: alloc_gpus.map(without_dust),
             nodes_hostlist: (!nodes.is_empty()).then(|| Cow::Owned(joined(&nodes))),
             time_limit_s: jobs().next().filter(|_| current.len() == 1).and_then(|job| job.time_limit_s),
             run_s: runs.filter(|runs| runs.len() > 1).map(|runs| runs.iter().sum()),

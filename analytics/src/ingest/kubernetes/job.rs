@@ -10,9 +10,10 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use super::division::unshared;
 use super::node::Node;
 use super::pod::Pod;
-use super::quantity::slice;
+use super::quantity::{slice, without_dust};
 use super::queue::Flavor;
 use super::store::Place;
 use super::timeline::Attempt;
@@ -40,8 +41,7 @@ pub(super) fn peak(pods: &[&Pod], amount: impl Fn(&Pod) -> Option<f64>) -> Optio
         held += change;
         most = most.max(held);
     }
-    // Fractions of GPUs leave dust when they are summed.
-    Some((most * 1e6).round() / 1e6)
+    Some(without_dust(most))
 }
 
 /// When the pods of each owner were made and bound, in order.
@@ -74,15 +74,15 @@ pub(super) struct Machines<'o> {
 impl<'o> Machines<'o> {
     /// Of all nodes and flavors. A flavor whose labels name no model has that of the nodes that have its labels, if they agree.
     pub(super) fn of(nodes: &[&'o Node], flavors: impl Iterator<Item = &'o Flavor>) -> Self {
-        let products = nodes.iter().filter_map(|node| Some((&*node.meta.name, node.product.as_deref()?))).collect();
+        let products = nodes.iter().filter_map(|node| Some((&*node.meta.name, node.given()?))).collect();
         let mut machines = Self { products, ..Self::default() };
         for flavor in flavors {
             let of_nodes = || {
                 let with = nodes.iter().filter(|node| !flavor.labels.is_empty() && node.has(&flavor.labels));
-                let models: BTreeSet<&str> = with.filter_map(|node| node.product.as_deref()).collect();
+                let models: BTreeSet<&str> = with.filter_map(|node| node.given()).collect();
                 (models.len() == 1).then(|| models.into_iter().next()).flatten()
             };
-            if let Some(model) = flavor.product.as_deref().or_else(of_nodes) {
+            if let Some(model) = flavor.product.as_deref().map(unshared).or_else(of_nodes) {
                 machines.flavors.insert(&flavor.meta.name, model);
             }
         }

@@ -7,7 +7,7 @@
 //! * A [`pod`] with GPUs that belongs to a workload says where that ran and on which GPU model. Other pods with GPUs are jobs: those
 //!   of one owner (a `batch/v1` Job, a PyTorchJob, a JobSet, a PodGroup) are one job, a pod of a Deployment, a StatefulSet or of no
 //!   owner is one of its own. A `batch/v1` Job ([`batch`]) of which no workload and no pod is left is a job too.
-//! * A [`node`] is a machine of the machine list.
+//! * A [`node`] is a machine of the machine list. Where its GPUs are time-sliced or cut into slices, what is asked for is a [`part`] of a GPU.
 //!
 //! **What still runs**: a dump does not say when it was taken. What runs or waits in the latest copy of it is counted as running or
 //! waiting until the latest moment that any job of the trace names, as for every source without an end of record. What an older
@@ -21,12 +21,14 @@
 
 mod assembly;
 mod batch;
+mod division;
 mod group;
 mod job;
 mod node;
 mod note;
 mod object;
 mod objects;
+mod part;
 mod pod;
 pub mod quantity;
 mod queue;
@@ -107,13 +109,16 @@ impl Reader for Kubernetes {
                 file: files.first().map_or("", SourceFile::name).to_owned(),
                 line: None,
                 column: Some("apiVersion".to_owned()),
-                found: "an audit log of the API server (audit.k8s.io), whose entries are requests and not objects".to_owned(),
-                remedy: "export objects with `kubectl get … -A -o json` (events: `kubectl get events -A -o json`)".to_owned(),
+                found: "an audit log of the API server (audit.k8s.io), whose entries are requests and not objects"
+                    .to_owned(),
+                remedy: "export objects with `kubectl get … -A -o json` (events: `kubectl get events -A -o json`)"
+                    .to_owned(),
             });
         }
         trace.basis = TimeBasis::Utc;
         options.zone_or("UTC")?.name().clone_into(&mut trace.zone);
-        assembly::assemble(&objects, trace);
+        let divided = part::apply(&mut objects);
+        assembly::assemble(&objects, divided, trace);
         Ok(())
     }
 }

@@ -1,6 +1,7 @@
 //! Nodes: the machine list.
 //!
-//! GPUs are those of `status.capacity`, failed ones included (`allocatable` leaves these out). The model is what the label
+//! GPUs are those of `status.capacity`, failed ones included (`allocatable` leaves these out); where that counts parts of GPUs, they are
+//! those that there are ([`super::division`]). The model is what the label
 //! `nvidia.com/gpu.product` or its like says. The instance type (`node.kubernetes.io/instance-type`), cordons and conditions have no
 //! column in the machine list: they are counted.
 //!
@@ -14,9 +15,10 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::division::{Division, model, unshared};
 use super::object::{Meta, condition, tag, text};
 use super::pod::product;
-use super::quantity::{Amounts, quantity, slice};
+use super::quantity::{Amounts, GPU, SHARED, quantity, slice};
 use super::store::{Kept, Store, Stored};
 use crate::ingest::field::MIB;
 use crate::quality::RowAudit;
@@ -29,8 +31,14 @@ pub(super) struct Node {
     /// All its labels: flavors name some.
     labels: Vec<(Box<str>, Box<str>)>,
     /// The GPU model.
-    pub(super) product: Option<Box<str>>,
+    product: Option<Box<str>>,
+    /// What the product label says of it, as node selectors name it.
+    pub(super) label: Option<Box<str>>,
     capacity: Amounts,
+    /// What there is of the resources that may be parts of GPUs, as the node hands them out.
+    handed: Amounts,
+    /// How its GPUs are divided, if they are.
+    pub(super) division: Option<Division>,
     gpu_mem_bytes: Option<i64>,
     pub(super) ready: bool,
     pub(super) cordoned: bool,
@@ -42,14 +50,23 @@ impl Node {
         let labels = object.pointer("/metadata/labels");
         let pairs = labels.and_then(Value::as_object).into_iter().flatten();
         let given = object.pointer("/status/capacity").or_else(|| object.pointer("/status/allocatable"));
-        let capacity = Amounts::read(given, row);
+        let mut capacity = Amounts::read(given, row);
+        let handed = capacity.clone();
+        let division = Division::of(labels, handed.of(GPU) + handed.of(SHARED));
+        if let Some(division) = &division {
+            capacity.take(SHARED);
+            capacity.set_gpus(Some(division.gpus));
+        }
         let label = |key| tag(object, "labels", key);
         let memory = labels.and_then(|labels| labels.get("nvidia.com/gpu.memory")).and_then(quantity);
         let slices = || capacity.gpu_names().find_map(slice);
         Self {
-            product: product(labels).map(Into::into).or_else(|| slices().map(Into::into)),
-            // The label gives mebibytes of one GPU.
-            gpu_mem_bytes: memory.filter(|mib| (1.0..1e9).contains(mib)).map(|mib| (mib * MIB) as i64),
+            product: product(labels).map(|label| model(label).into()).or_else(|| slices().map(Into::into)),
+            label: product(labels).map(Into::into),
+            // The label gives mebibytes of one GPU, or of one slice.
+            gpu_mem_bytes: memory
+                .filter(|mib| (1.0..1e9).contains(mib) && division.as_ref().is_none_or(|of| of.profile.is_none()))
+                .map(|mib| (mib * MIB) as i64),
             ready: condition(object, "Ready", row).is_none_or(|condition| condition.holds),
             cordoned: object.pointer("/spec/unschedulable").and_then(Value::as_bool) == Some(true),
             instance: label("node.kubernetes.io/instance-type")
@@ -57,8 +74,26 @@ impl Node {
                 .is_some(),
             labels: pairs.filter_map(|(key, value)| Some((key.as_str().into(), text(Some(value))?.into()))).collect(),
             capacity,
+            handed,
+            division,
             meta,
         }
+    }
+
+    /// What there is of a resource as the node hands it out, be it parts of GPUs.
+    pub(super) fn units(&self, resource: &str) -> f64 {
+        self.handed.of(resource)
+    }
+
+    /// GPUs that such a unit is.
+    pub(super) fn part(&self) -> f64 {
+        self.division.as_ref().map_or(1.0, |division| division.part)
+    }
+
+    /// The GPU model that jobs get here, with the profile of a slice.
+    pub(super) fn given(&self) -> Option<&str> {
+        let sliced = self.division.as_ref().is_some_and(|division| division.profile.is_some());
+        if sliced { self.label.as_deref().map(unshared) } else { self.product.as_deref() }
     }
 
     /// Whether the node has all of these labels.

@@ -6,10 +6,11 @@
 use super::node::Node;
 use super::object::Kind;
 use super::objects::Objects;
+use super::part::Divided;
 use super::quantity::{Amounts, slice};
 use super::queue::Quotas;
 use super::store::Kept;
-use crate::report::format::{count, counted};
+use crate::report::format::{compact, count, counted};
 use crate::schema::Table;
 use crate::trace::Trace;
 
@@ -28,6 +29,8 @@ pub(super) struct Counts {
     pub(super) by_controller: u64,
     /// Jobs whose LocalQueue is not known.
     pub(super) without_queue: u64,
+    /// What was counted in parts of GPUs.
+    pub(super) divided: Divided,
 }
 
 fn jobs(many: u64) -> String {
@@ -99,7 +102,23 @@ pub(super) fn notes(
             jobs(counts.without_queue)
         ));
     }
-    let (slices, shares) = parts(objects);
+    let divided = &counts.divided;
+    if divided.nodes > 0 {
+        say(format!(
+            "{} out parts of GPUs (time slicing, MPS, or MIG with the strategy single): {} units are counted as {}, and a request \
+             for one as the part that it holds. A GPU with slices is taken to be cut into as many as fit.",
+            counted(divided.nodes, "node hands", "nodes hand"),
+            compact(divided.units),
+            counted(divided.gpus as u64, "GPU", "GPUs")
+        ));
+    }
+    if divided.whole > 0 {
+        say(format!(
+            "{} for GPUs, and nothing says whether of a node that hands out parts: what is asked for is counted as whole GPUs.",
+            counted(divided.whole, "pod, Workload or Job asks", "pods, Workloads and Jobs ask")
+        ));
+    }
+    let (slices, shares) = (slices(objects), divided.unknown_shares);
     if slices || shares {
         let of = match (slices, shares) {
             (true, false) => "a MIG slice",
@@ -160,15 +179,10 @@ fn doubted(objects: &Objects) -> u64 {
     works.saturating_add(pods) as u64
 }
 
-/// Whether MIG slices and shares of GPUs are asked for.
-fn parts(objects: &Objects) -> (bool, bool) {
+/// Whether MIG slices that have a resource of their own are asked for.
+fn slices(objects: &Objects) -> bool {
     let workloads = objects.workloads.iter().flat_map(|kept| &kept.object.asked);
     let pods = objects.pods.iter().map(|kept| &kept.object.amounts);
     let jobs = objects.jobs.iter().map(|kept| &kept.object.asked);
-    let (mut slices, mut shares) = (false, false);
-    for name in workloads.chain(pods).chain(jobs).flat_map(Amounts::gpu_names) {
-        slices |= slice(name).is_some();
-        shares |= name == "nvidia.com/gpu.shared";
-    }
-    (slices, shares)
+    workloads.chain(pods).chain(jobs).flat_map(Amounts::gpu_names).any(|name| slice(name).is_some())
 }

@@ -53,8 +53,10 @@ pub(super) fn product(labels: Option<&Value>) -> Option<&str> {
 pub(super) struct Pod {
     pub(super) meta: Meta,
     pub(super) amounts: Amounts,
+    /// Whether its GPUs were asked for by annotation, as parts of GPUs.
+    pub(super) fraction: bool,
     pub(super) node: Option<Box<str>>,
-    /// GPU model that its node selector asks for.
+    /// GPU model that its node selector asks for, as the nodes' label has it.
     pub(super) selected: Option<Box<str>>,
     /// Name of the Workload it says it belongs to.
     pub(super) workload: Option<Box<str>>,
@@ -79,7 +81,8 @@ impl Pod {
     pub(super) fn read(object: &Value, meta: Meta, row: &mut RowAudit<'_>) -> Self {
         let spec = object.get("spec").unwrap_or(&Value::Null);
         let mut amounts = asked(spec, row);
-        if let Some(shared) = shared(object, row) {
+        let shared = shared(object, row);
+        if let Some(shared) = shared {
             amounts.set_gpus(shared);
         }
         let phase = text(object.pointer("/status/phase")).unwrap_or("Unknown");
@@ -108,6 +111,7 @@ impl Pod {
             end,
             exit_code,
             amounts,
+            fraction: shared.is_some(),
             meta,
         }
     }

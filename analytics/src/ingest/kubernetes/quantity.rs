@@ -4,8 +4,8 @@
 //! `k`, `M`, `G`, `T`, `P`, `E`), a binary one (`Ki` to `Ei`), or an exponent (`e3`, `E3`). `1E` is 10^18, `1E3` is 1,000.
 //!
 //! **What counts as a GPU**: `nvidia.com/gpu`, `nvidia.com/gpu.shared` (a share of a GPU in turns), `nvidia.com/mig-*` (a slice),
-//! `amd.com/gpu`, `gpu.intel.com/i915` and `gpu.intel.com/xe`. One unit of each is one GPU; a slice or a share is one GPU of its
-//! own type, as Slurm counts slices, because the object does not say how large it is. Other resources whose names look alike are
+//! `amd.com/gpu`, `gpu.intel.com/i915` and `gpu.intel.com/xe`. One unit of each is one GPU, unless the nodes' labels say that the units
+//! are parts (module `part`); a slice that has a resource of its own is one GPU of its own type, as Slurm counts slices. Other resources whose names look alike are
 //! none: `gpu.intel.com/i915_monitoring` watches GPUs, `gpu.intel.com/memory.max` is bytes, `nvidia.com/gpumem` mebibytes.
 //!
 //! Worked example: `"500m"` CPU is 0.5 cores, `"4Gi"` is 4,294,967,296 bytes, `"1e3"` is 1,000, `{"nvidia.com/mig-1g.10gb": "2"}` is
@@ -18,6 +18,10 @@ use serde_json::Value;
 use crate::quality::{RowAudit, reason};
 use crate::schema::MOST_NUMBER;
 
+/// GPUs, or what a device plugin hands out in their place.
+pub(super) const GPU: &str = "nvidia.com/gpu";
+/// What a device plugin hands out in place of GPUs, where it was told to call it so.
+pub(super) const SHARED: &str = "nvidia.com/gpu.shared";
 const MIG: &str = "nvidia.com/mig-";
 const CPU: &str = "cpu";
 const MEMORY: &str = "memory";
@@ -67,6 +71,11 @@ fn parse(text: &str) -> Option<f64> {
     })
 }
 
+/// A sum without what rounding left in it: no resource is given out in less than thousandths, or sevenths of a GPU.
+pub(super) fn without_dust(amount: f64) -> f64 {
+    (amount * 1e6).round() / 1e6
+}
+
 /// Whether a resource is slices of GPUs.
 pub fn is_slice(resource: &str) -> bool {
     resource.starts_with(MIG)
@@ -74,10 +83,7 @@ pub fn is_slice(resource: &str) -> bool {
 
 /// Whether a resource is GPUs.
 pub fn is_gpu(resource: &str) -> bool {
-    matches!(
-        resource,
-        "nvidia.com/gpu" | "nvidia.com/gpu.shared" | "amd.com/gpu" | "gpu.intel.com/i915" | "gpu.intel.com/xe"
-    ) || is_slice(resource)
+    matches!(resource, GPU | SHARED | "amd.com/gpu" | "gpu.intel.com/i915" | "gpu.intel.com/xe") || is_slice(resource)
 }
 
 /// Amounts of GPUs, CPU cores and memory by the name of the resource; `None` for an amount that is written and unknown.
@@ -106,7 +112,29 @@ impl Amounts {
 
     /// Adds GPUs that no resource names; `None` if how many is unknown.
     pub(super) fn set_gpus(&mut self, gpus: Option<f64>) {
-        self.0.insert("nvidia.com/gpu".into(), gpus);
+        self.0.insert(GPU.into(), gpus);
+    }
+
+    /// Takes away a resource; gives how much of it there was, where that is known.
+    pub(super) fn take(&mut self, resource: &str) -> Option<f64> {
+        self.0.remove(resource).flatten()
+    }
+
+    /// How much of a resource there is; 0 where it is not named, or unknown.
+    pub(super) fn of(&self, resource: &str) -> f64 {
+        self.0.get(resource).copied().flatten().unwrap_or(0.0)
+    }
+
+    /// Whether something of a resource is named, be it in an unknown amount.
+    pub(super) fn asks_for(&self, resource: &str) -> bool {
+        self.0.get(resource).is_some_and(|amount| *amount != Some(0.0))
+    }
+
+    /// Counts a resource in units of another size: `part` of one each.
+    pub(super) fn scale(&mut self, resource: &str, part: f64) {
+        if let Some(amount) = self.0.get_mut(resource) {
+            *amount = amount.map(|amount| amount * part);
+        }
     }
 
     /// Takes from `other` what is absent here.
@@ -170,8 +198,7 @@ impl Amounts {
 
     /// CPU cores, where they are named.
     pub(super) fn cpus(&self) -> Option<f64> {
-        // Thousandths of a core are summed, so that more digits are dust.
-        self.0.get(CPU).copied().flatten().map(|cpus| (cpus * 1e6).round() / 1e6)
+        self.0.get(CPU).copied().flatten().map(without_dust)
     }
 
     /// Memory in bytes, where it is named.

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value};
 
 use super::object::{Meta, moment, text};
-use super::quantity::Amounts;
+use super::quantity::{Amounts, without_dust};
 use super::store::Stored;
 use crate::quality::RowAudit;
 use crate::schema::CapacityRow;
@@ -38,9 +38,8 @@ impl LocalQueue {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ClusterQueue {
     pub(super) meta: Meta,
-    /// Nominal quota; unknown where one of its parts is.
-    gpus: Option<f64>,
-    cpus: Option<f64>,
+    /// Nominal quotas by flavor.
+    pub(super) quotas: Vec<(Box<str>, Amounts)>,
     /// The cohort it is in; of a cohort its parent.
     cohort: Option<Box<str>>,
     /// What has no column, by name and how many.
@@ -50,20 +49,24 @@ pub(super) struct ClusterQueue {
 impl ClusterQueue {
     pub(super) fn read(object: &Value, meta: Meta, row: &mut RowAudit<'_>) -> Self {
         let spec = object.get("spec").unwrap_or(&Value::Null);
-        let mut quota = Amounts::default();
+        let mut quotas: Vec<(Box<str>, Amounts)> = Vec::new();
         let mut unused: BTreeMap<&'static str, u64> = BTreeMap::new();
         let list = |value: &Value, key: &str| value.get(key).and_then(Value::as_array).cloned().unwrap_or_default();
         for group in list(spec, "resourceGroups") {
-            for resource in list(&group, "flavors").iter().flat_map(|flavor| list(flavor, "resources")) {
-                for (key, what) in [("borrowingLimit", "borrowing limits"), ("lendingLimit", "lending limits")] {
-                    if resource.get(key).is_some_and(|limit| !limit.is_null()) {
-                        *unused.entry(what).or_default() += 1;
+            for flavor in list(&group, "flavors") {
+                let mut quota = Amounts::default();
+                for resource in list(&flavor, "resources") {
+                    for (key, what) in [("borrowingLimit", "borrowing limits"), ("lendingLimit", "lending limits")] {
+                        if resource.get(key).is_some_and(|limit| !limit.is_null()) {
+                            *unused.entry(what).or_default() += 1;
+                        }
+                    }
+                    if let (Some(name), Some(nominal)) = (text(resource.get("name")), resource.get("nominalQuota")) {
+                        let one = Map::from_iter([(name.to_owned(), nominal.clone())]);
+                        quota.add(&Amounts::read(Some(&Value::Object(one)), row));
                     }
                 }
-                if let (Some(name), Some(nominal)) = (text(resource.get("name")), resource.get("nominalQuota")) {
-                    let one = Map::from_iter([(name.to_owned(), nominal.clone())]);
-                    quota.add(&Amounts::read(Some(&Value::Object(one)), row));
-                }
+                quotas.push((text(flavor.get("name")).unwrap_or_default().into(), quota));
             }
         }
         let stopped = text(spec.get("stopPolicy")).is_some_and(|policy| policy != "None");
@@ -76,8 +79,23 @@ impl ClusterQueue {
         }
         // v1beta1 calls it `cohort`; a cohort names its parent.
         let cohort = ["cohortName", "cohort", "parentName", "parent"].into_iter().find_map(|key| text(spec.get(key)));
-        let (gpus, cpus) = (quota.gpus(), quota.cpus());
-        Self { meta, gpus, cpus, cohort: cohort.map(Into::into), unused }
+        Self { meta, quotas, cohort: cohort.map(Into::into), unused }
+    }
+
+    fn quota(&self) -> Amounts {
+        let mut sum = Amounts::default();
+        self.quotas.iter().for_each(|(_, quota)| sum.add(quota));
+        sum
+    }
+
+    /// GPUs of its nominal quota; unknown where a part of it is.
+    fn gpus(&self) -> Option<f64> {
+        self.quota().gpus().map(without_dust)
+    }
+
+    /// Cores of its nominal quota.
+    fn cpus(&self) -> Option<f64> {
+        self.quota().cpus()
     }
 }
 
@@ -160,7 +178,7 @@ impl Quotas<'_> {
     /// Name, GPUs and cores of each VC: the ClusterQueues, and the KAI queues that have no queue below them.
     fn of_vcs(&self) -> impl Iterator<Item = (&str, Option<f64>, Option<f64>)> {
         let parents: BTreeSet<&str> = self.queues.iter().filter_map(|queue| queue.parent.as_deref()).collect();
-        let of_kueue = self.cluster_queues.iter().map(|queue| (&*queue.meta.name, queue.gpus, queue.cpus));
+        let of_kueue = self.cluster_queues.iter().map(|queue| (&*queue.meta.name, queue.gpus(), queue.cpus()));
         let leaves = self.queues.iter().filter(move |queue| !parents.contains(&*queue.meta.name));
         of_kueue.chain(leaves.map(|queue| (&*queue.meta.name, queue.quota, None)))
     }
@@ -198,7 +216,7 @@ impl Quotas<'_> {
         let named = self.cluster_queues.iter().chain(&self.cohorts).filter_map(|queue| queue.cohort.as_deref());
         let cohorts: BTreeSet<&str> = named.chain(self.cohorts.iter().map(|cohort| &*cohort.meta.name)).collect();
         unused.insert("cohorts", cohorts.len() as u64);
-        let with_quota = self.cohorts.iter().filter(|cohort| cohort.gpus.is_none_or(|gpus| gpus > 0.0)).count();
+        let with_quota = self.cohorts.iter().filter(|cohort| cohort.gpus().is_none_or(|gpus| gpus > 0.0)).count();
         unused.insert("quotas of cohorts", with_quota as u64);
         let limits = self.queues.iter().filter(|queue| queue.limited).count();
         unused.insert("limits of KAI queues", limits as u64);
@@ -268,7 +286,7 @@ mod tests {
             [json!({"resourceGroups": groups, "cohort": "all"}), json!({"resourceGroups": groups, "cohortName": "all"})]
         {
             let found = queue(&spec, &mut row);
-            assert_eq!((found.gpus, found.cpus, found.cohort.as_deref()), (Some(24.0), Some(100.0), Some("all")));
+            assert_eq!((found.gpus(), found.cpus(), found.cohort.as_deref()), (Some(24.0), Some(100.0), Some("all")));
             let quotas = Quotas { cluster_queues: vec![&found], ..Quotas::default() };
             assert_eq!(quotas.unused(), BTreeMap::from([("borrowing limits", 2), ("cohorts", 1)]));
         }
@@ -281,7 +299,7 @@ mod tests {
         let resources =
             json!([{"name": "nvidia.com/gpu", "nominalQuota": "8"}, {"name": "amd.com/gpu", "nominalQuota": "many"}]);
         let found = queue(&json!({"resourceGroups": [{"flavors": [{"resources": resources}]}]}), &mut row);
-        assert_eq!(found.gpus, None);
+        assert_eq!(found.gpus(), None);
         assert!(!row.is_clean());
     }
 

@@ -121,6 +121,11 @@ impl<T: Stored> Store<T> {
         self.0.values()
     }
 
+    /// All objects by identity, to change what was read of them.
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.0.values_mut().map(|kept| &mut kept.object)
+    }
+
     /// The object of an identity.
     pub(super) fn get(&self, uid: &str) -> Option<&Kept<T>> {
         self.0.get(uid)

@@ -354,7 +354,7 @@ fn keep(
         }
     }
     let mut shape = if gpus < 1.0 {
-        let milli = (gpus * 1000.0).ceil();
+        let milli = thousandths(gpus);
         if milli >= 1000.0 { Shape::whole(1) } else { Shape::part(milli.max(1.0) as u16) }
     } else {
         *rounded += usize::from(gpus.fract() > 1e-9);
@@ -367,6 +367,12 @@ fn keep(
         }
     }
     Ok(Kept { row: row as u32, submit_ms: whole(submit_ms), run_ms, shape, vc: String::new(), unfinished })
+}
+
+/// A part of a GPU in thousandths, rounded down, so that seven sevenths fit on a GPU. What is within a thousandth of a whole one is one.
+fn thousandths(gpus: f64) -> f64 {
+    let milli = gpus * 1000.0 + 1e-3;
+    if milli > 999.01 { 1000.0 } else { milli.floor() }
 }
 
 /// Fills the columns; `kept` is in order of submission.

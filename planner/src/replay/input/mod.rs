@@ -5,8 +5,8 @@
 //! * **Run** of a job: the time its attempts ran, as the source sums it, else from their timestamps, else as the source reports it; without
 //!   runs that a failure of a node cut short where the replay repeats it. Jobs that still ran when the record was taken run for as long as is
 //!   known, and are not counted; those that never started are left out.
-//! * **GPUs**: those given, else those asked for. A part of one GPU is rounded up to thousandths, a number that is not whole above one to
-//!   the next whole one.
+//! * **GPUs**: those given, else those asked for. A part of one GPU is rounded down to thousandths, of which it has at least one, so that
+//!   seven sevenths fit on a GPU. A number that is not whole above one is rounded up to the next whole one.
 //! * **Time 0** is the first submission that is kept, or the start of the window if jobs ran or waited then.
 //!
 //! Worked number: of Philly's 111,549 jobs, 68,503 were submitted in October and November 2017 (UTC) to the 11 VCs whose size is known.

@@ -93,10 +93,10 @@ fn shapes_and_runs() {
     let found = loaded(&trace, &options);
     let shapes: Vec<Shape> = (0..found.workload.len()).map(|job| found.workload.shape_of(job)).collect();
     let gang = Shape { nodes: 2, ..Shape::whole(8) };
-    // Parts are rounded up to thousandths, and what rounds to a whole GPU is one.
+    // Parts are rounded down to thousandths, so that three thirds fit on a GPU, and what is nearly a whole GPU is one.
     assert_eq!(
         shapes,
-        [Shape::part(334), Shape::whole(1), Shape::whole(3), Shape::whole(4), gang, Shape::whole(1), Shape::whole(1)]
+        [Shape::part(333), Shape::whole(1), Shape::whole(3), Shape::whole(4), gang, Shape::whole(1), Shape::whole(1)]
     );
     assert!(found.notes.iter().any(|note| note.starts_with("1 job asks for more than one GPU but no whole number")));
     // What the source sums over attempts goes before the time from the first start to the last end.
