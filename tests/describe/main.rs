@@ -55,7 +55,18 @@ fn philly_joined() {
     times::calendar(&mut c, &world);
     times::vc(&mut c, &world);
     times::arrival(&mut c, &world);
-    c.missing(&["pool", "users", "usage", "fragment", "locality", "recurrence", "failure", "sharing", "power"]);
+    c.missing(&[
+        "pool",
+        "users",
+        "usage",
+        "fragment",
+        "locality",
+        "recurrence",
+        "failure",
+        "sharing",
+        "power",
+        "backlog",
+    ]);
     c.finish("Philly, joined table");
 }
 
@@ -82,6 +93,7 @@ fn philly_log() {
         "failure",
         "sharing",
         "power",
+        "backlog",
     ]);
     c.finish("Philly, job log of four GPUs and more");
 }
@@ -97,7 +109,7 @@ fn openb_topics(c: &mut Checker, world: &world::World) {
     jobs::locality(c, world);
     jobs::sharing(c, world);
     times::arrival(c, world);
-    c.missing(&["vc", "pool", "users", "usage", "fragment", "recurrence", "power"]);
+    c.missing(&["vc", "pool", "users", "usage", "fragment", "recurrence", "power", "backlog"]);
 }
 
 #[test]
@@ -121,7 +133,7 @@ fn helios_slice_topics(c: &mut Checker, world: &world::World) {
     jobs::recurrence(c, world);
     jobs::failure(c, world);
     times::arrival(c, world);
-    c.missing(&["wait", "pool", "usage", "fragment", "locality", "sharing", "power"]);
+    c.missing(&["wait", "pool", "usage", "fragment", "locality", "sharing", "power", "backlog"]);
 }
 
 #[test]
@@ -171,6 +183,7 @@ fn earth() {
         "sharing",
         "power",
         "arrival",
+        "backlog",
     ]);
     c.finish("Helios Earth, eight VCs");
 }
@@ -208,7 +221,7 @@ fn made_up_log() {
     jobs::recurrence(&mut c, &world);
     jobs::failure(&mut c, &world);
     times::arrival(&mut c, &world);
-    c.missing(&["pool", "usage", "fragment", "locality", "sharing", "power"]);
+    c.missing(&["pool", "usage", "fragment", "locality", "sharing", "power", "backlog"]);
     c.finish("made-up log");
 }
 

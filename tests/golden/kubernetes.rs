@@ -12,7 +12,7 @@ use tracecast_tests::{check, conform, fixture, read, render};
 ///   job of its own, its two pods place it.
 /// * `job-tune` (v1beta2, `priorityClassRef`): evicted once after 600 s. An event says at 10:25, so it had begun at 10:15. The init
 ///   container needs 2 cores, the others 0.5. The event of the second admission is a second late and is the same admission.
-/// * `pod-slice`: two MIG slices on an H100; running. `job-later`: pending, 4 × 250m cores; its LocalQueue tells the VC.
+/// * `pod-slice`: two MIG slices on an H100; running. `job-later`: pending for want of flavors, 4 × 250m cores; its LocalQueue tells the VC.
 /// * `job-long`: deactivated at its time limit of 1,800 s (written `PastExexcution`); released 10:40, so it began at 10:10.
 /// * `sweep` has no workload: a pod out of memory, a minute of pause, a second pod: 1,195 + 2,340 = 3,535 s in two attempts.
 /// * `old`: a Job without pods, parallelism 4 but 2 completions of 2 GPUs. Pods of a ReplicaSet are each a job.
@@ -41,7 +41,7 @@ fn a_cluster_with_kueue() {
       job_key=team-c/serve-x1 account=team-c name=serve-x1 job_type=ReplicaSet gpu_type=NVIDIA-A100-SXM4-80GB state=running reported_state=Running submit=2026-03-02 11:10:00 start=2026-03-02 11:10:10 censored=1 attempts=1 req_gpus=1 alloc_nodes=1 alloc_gpus=1 nodes_hostlist=n1
       job_key=team-c/serve-x2 account=team-c name=serve-x2 job_type=ReplicaSet state=pending reported_state=Pending submit=2026-03-02 11:10:00 censored=1 attempts=0 req_gpus=1
       job_key=team-b/pod-slice-7e8f9 account=team-b vc=nlp name=slice job_type=Pod gpu_type=NVIDIA-H100-80GB-HBM3-MIG-1g.10gb state=running reported_state=Admitted submit=2026-03-02 11:30:00 start=2026-03-02 11:40:00 censored=1 attempts=1 req_gpus=2 alloc_nodes=1 alloc_gpus=2 nodes_hostlist=n3
-      job_key=team-b/job-later-a1b2c account=team-b vc=nlp name=later job_type=Job gpu_type=NVIDIA-A100-SXM4-80GB state=pending reported_state=Pending submit=2026-03-02 12:00:00 censored=1 attempts=0 req_cpus=1 req_mem_bytes=2147483648 req_gpus=4
+      job_key=team-b/job-later-a1b2c account=team-b vc=nlp name=later job_type=Job gpu_type=NVIDIA-A100-SXM4-80GB state=pending reported_state=Pending pending_reason=couldn't assign flavors submit=2026-03-02 12:00:00 censored=1 attempts=0 req_cpus=1 req_mem_bytes=2147483648 req_gpus=4
     attempts (4 rows)
       job_key=team-c/sweep attempt=1 start=2026-03-02 10:00:05 end=2026-03-02 10:20:00 censored=0 end_reason=out_of_memory nodes_hostlist=n2 alloc_gpus=2
       job_key=team-c/sweep attempt=2 start=2026-03-02 10:21:00 end=2026-03-02 11:00:00 censored=0 end_reason=completed nodes_hostlist=n1 alloc_gpus=2
@@ -436,7 +436,11 @@ fn a_node_that_joins_again_counts_once() {
         assert_eq!(trace.nodes.gpus.iter().collect::<Vec<_>>(), [Some(8.0); 2]);
         assert_eq!(trace.nodes.gpu_type.iter().collect::<Vec<_>>(), [Some("H100"); 2]);
         assert_eq!(trace.capacity.gpus.iter().collect::<Vec<_>>(), [Some(8.0), Some(16.0)]);
-        assert!(trace.notes.iter().any(|note| note.contains("1 earlier registration of a node is")), "{:?}", trace.notes);
+        assert!(
+            trace.notes.iter().any(|note| note.contains("1 earlier registration of a node is")),
+            "{:?}",
+            trace.notes
+        );
     }
     // What ran on `n1` is said to have run on what it is now.
     assert_eq!(read(&[both]).unwrap().jobs.gpu_type.get(0), Some("H100"));
@@ -500,7 +504,10 @@ fn what_device_plugins_divide_is_counted_in_gpus() {
     quality: read 13 = kept 13 + repaired 0 + quarantined 0
     ");
     let said = |words: &str| trace.notes.iter().filter(|note| note.contains(words)).count();
-    assert_eq!(said("2 nodes hand out parts of GPUs (time slicing, MPS, or MIG with the strategy single): 30 units"), 1);
+    assert_eq!(
+        said("2 nodes hand out parts of GPUs (time slicing, MPS, or MIG with the strategy single): 30 units"),
+        1
+    );
     assert_eq!(said("1 pod, Workload or Job asks for GPUs, and nothing says whether"), 1);
     assert_eq!(said("is counted as one GPU"), 0, "{:?}", trace.notes);
 }
@@ -521,4 +528,47 @@ fn renamed_shares_are_parts_where_the_node_says_so() {
         let unsized_share = trace.notes.iter().any(|note| note.contains("a share of a GPU"));
         assert_eq!(unsized_share, name == "untold.json", "{:?}", trace.notes);
     }
+}
+
+/// A Workload that waits for quota, a pod that fits on no node, a suspended Job, and a pod that runs: three reasons. In a later snapshot
+/// the pod is bound: the latest copy counts, and its reason is gone.
+#[test]
+fn what_waits_says_why() {
+    let dir = tempfile::tempdir().unwrap();
+    let condition = |kind: &str, reason: &str, message: &str| {
+        format!(
+            r#"{{"type":"{kind}","status":"{}","reason":"{reason}","message":"{message}","lastTransitionTime":"2026-03-02T10:00:00Z"}}"#,
+            if kind == "Suspended" { "True" } else { "False" }
+        )
+    };
+    let quota = "insufficient unused quota for nvidia.com/gpu in flavor a100, 8 more needed";
+    let work = workload(1, &[], "", "").replace("[]", &format!("[{}]", condition("QuotaReserved", "Pending", quota)));
+    let full = "0/4 nodes are available: 4 Insufficient nvidia.com/gpu.";
+    let version = |version: u32| format!(r#","resourceVersion":"{version}""#);
+    let conditions = condition("PodScheduled", "Unschedulable", full);
+    let waits = pod("p", "1", &version(5)).replace(r#""nodeName":"n1","#, "").replace(
+        r#""phase":"Running","startTime":"2026-03-02T10:01:00Z""#,
+        &format!(r#""phase":"Pending","conditions":[{conditions}]"#),
+    );
+    let suspended = job(
+        "j",
+        "2",
+        "10",
+        1,
+        &format!(r#""conditions":[{}]"#, condition("Suspended", "JobSuspended", "Job suspended")),
+    );
+    let first = file(dir.path(), "first.json", &list(&[work, waits, suspended, pod("runs", "3", "")]));
+    let reasons = |trace: &Trace| -> Vec<(String, Option<String>)> {
+        let of = |job: usize| trace.jobs.pending_reason.get(job).map(str::to_owned);
+        trace.jobs.job_key.iter().flatten().enumerate().map(|(job, key)| (key.to_owned(), of(job))).collect()
+    };
+    let said = |key: &str, reason: Option<&str>| (key.to_owned(), reason.map(str::to_owned));
+    let trace = read(std::slice::from_ref(&first)).unwrap();
+    check(&trace);
+    assert_eq!(
+        reasons(&trace),
+        [said("n/m", Some("Job suspended")), said("n/p", Some(full)), said("n/runs", None), said("n/w", Some(quota))]
+    );
+    let later = read(&[first, file(dir.path(), "later.json", &list(&[pod("p", "1", &version(9))]))]).unwrap();
+    assert_eq!(reasons(&later).get(1), Some(&said("n/p", None)));
 }

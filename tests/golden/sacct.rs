@@ -314,3 +314,22 @@ fn attempts_that_overlap_are_noted() {
     assert_eq!((entry.reason.as_str(), entry.count, entry.examples[0].line), ("overlapping_attempts", 1, 3));
     assert_eq!((trace.ledger.kept, trace.ledger.repaired), (1, 1));
 }
+
+/// `Reason` is why a job was last blocked, and stays when it has started: only what waits has it. `None` is unknown. The third was queued
+/// again after its node failed.
+#[test]
+fn the_reason_of_what_waits_is_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("jobs.txt");
+    let text = "JobID|Submit|Start|End|State|Reason\n\
+        1|2024-03-04T10:00:00|Unknown|Unknown|PENDING|QOSMaxGRESPerUser\n\
+        2|2024-03-04T10:00:01|2024-03-04T10:10:00|Unknown|RUNNING|Resources\n\
+        3|2024-03-04T10:00:02|2024-03-04T10:10:00|2024-03-04T10:20:00|NODE_FAIL|None\n\
+        3|2024-03-04T10:20:00|Unknown|Unknown|PENDING|Priority\n\
+        4|2024-03-04T10:00:03|Unknown|Unknown|PENDING|None\n";
+    std::fs::write(&path, text).unwrap();
+    let trace = read(&[path]).unwrap();
+    check(&trace);
+    let reasons: Vec<Option<&str>> = trace.jobs.pending_reason.iter().collect();
+    assert_eq!(reasons, [Some("QOSMaxGRESPerUser"), None, Some("Priority"), None]);
+}

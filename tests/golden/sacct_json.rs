@@ -109,3 +109,21 @@ fn a_second_document_in_the_file_is_read_too() {
     let trace = ingest::read(&[SourceFile::new(&path)], &ReadOptions::default()).unwrap();
     assert_eq!((trace.ledger.read, trace.ledger.damage.len()), (3, 1));
 }
+
+/// `state.reason` is why a job was last blocked; only what waits has it.
+#[test]
+fn the_reason_of_what_waits_is_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let job = |id: u32, state: &str, reason: &str, start: u32| {
+        format!(
+            r#"{{"job_id":{id},"association":{{"id":1}},"state":{{"current":["{state}"],"reason":"{reason}"}},
+            "time":{{"submission":{},"start":{start},"end":0,"eligible":0}}}}"#,
+            1_709_546_400 + id
+        )
+    };
+    let jobs = [job(1, "PENDING", "Resources", 0), job(2, "RUNNING", "Priority", 1_709_546_500)];
+    let path = dir.path().join("jobs.json");
+    std::fs::write(&path, format!(r#"{{"jobs":[{}]}}"#, jobs.join(","))).unwrap();
+    let trace = ingest::read(&[SourceFile::new(&path)], &ReadOptions::default()).unwrap();
+    assert_eq!(trace.jobs.pending_reason.iter().collect::<Vec<_>>(), [Some("Resources"), None]);
+}

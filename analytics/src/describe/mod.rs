@@ -12,6 +12,7 @@ mod summary;
 mod topic;
 
 pub mod arrival;
+pub mod backlog;
 pub mod calendar;
 pub mod delay;
 pub mod duration;
@@ -133,6 +134,8 @@ description! {
     power: power::Power,
     /// A18: how jobs arrive.
     arrival: arrival::ArrivalPattern,
+    /// A19: what waits at the end, and why.
+    backlog: backlog::Backlog,
 }
 
 impl Description {

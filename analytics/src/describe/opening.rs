@@ -14,11 +14,12 @@ const POINTS: i64 = 600;
 const ENOUGH: f64 = 0.9;
 
 /// Which topic answers which question, in the order in which they are told. What is not here answers none of them.
-const ANSWERS: [(&str, Question); 16] = [
+const ANSWERS: [(&str, Question); 17] = [
     ("wait", Question::Wait),
     ("locality", Question::Wait),
     ("pool", Question::Wait),
     ("arrival", Question::Wait),
+    ("backlog", Question::Wait),
     ("usage", Question::Use),
     ("size", Question::Use),
     ("users", Question::Use),

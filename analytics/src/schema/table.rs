@@ -239,6 +239,8 @@ tables! {
         state: label,
         #[doc = "The source's own word for the state."]
         reported_state: label,
+        #[doc = "Why it still waited when the record was taken, in the source's own words; unknown of a job that does not wait."]
+        pending_reason: text,
         #[doc = "When it was submitted."]
         submit: time,
         #[doc = "When it could first have started (dependencies met)."]

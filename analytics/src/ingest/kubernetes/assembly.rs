@@ -315,6 +315,7 @@ fn draft<'o>(
         gpu_type: gpu_type(&models, amounts.flat_map(Amounts::gpu_names)).map(Cow::Owned),
         state: Some(Cow::Borrowed(state.id())),
         reported_state: reported.map(Cow::Borrowed),
+        pending_reason: workload.waits.as_deref().filter(|_| state == JobState::Pending).map(Cow::Borrowed),
         submit: meta.created,
         start: attempts.first().and_then(|first| first.start).filter(|_| found.whole),
         end,

@@ -30,6 +30,8 @@ pub(super) struct Job {
     pub(super) time_limit_s: Option<f64>,
     pub(super) state: JobState,
     pub(super) reported: Box<str>,
+    /// Why it waits, where it is suspended.
+    pub(super) waits: Option<Box<str>>,
     pub(super) start: Option<i64>,
     pub(super) end: Option<i64>,
 }
@@ -69,6 +71,7 @@ impl Job {
             time_limit_s: limit.map(|seconds| seconds as f64),
             state,
             reported: reported.into(),
+            waits: suspended.filter(|_| state == JobState::Pending).and_then(|condition| condition.said()),
             start: start.filter(|_| state != JobState::Pending),
             end,
             meta,

@@ -200,6 +200,13 @@ impl<'o> Group<'o> {
         over(last.map_or(JobState::Unknown, |pod| pod.state), ends.and_then(|ends| ends.into_iter().max()))
     }
 
+    /// Why it waits: as the first pod says that waits, else as its Job does.
+    fn waits(&self, objects: &Objects) -> Option<&'o str> {
+        let pods = self.current_pods(objects);
+        let pod = pods.iter().filter(|kept| !is_lost(objects, kept)).find_map(|kept| kept.object.waits.as_deref());
+        pod.or_else(|| self.current_jobs().iter().find_map(|kept| kept.object.waits.as_deref()))
+    }
+
     /// The job, and whether it was lost and whether its start is only that of its controller. O(n log n) for n pods.
     pub(super) fn draft(
         &self,
@@ -282,6 +289,7 @@ impl<'o> Group<'o> {
             gpu_type: gpu_type.map(Cow::Owned),
             state: Some(Cow::Borrowed(fate.state.id())),
             reported_state: reported.map(Cow::Borrowed),
+            pending_reason: self.waits(objects).filter(|_| fate.state == JobState::Pending).map(Cow::Borrowed),
             submit: self.created().into_iter().chain(beside.group.and_then(|group| group.meta.created)).min(),
             start: begun,
             end: fate.end,

@@ -168,6 +168,13 @@ pub(super) struct Condition<'v> {
     pub(super) message: &'v str,
 }
 
+impl Condition<'_> {
+    /// Its message, else its reason.
+    pub(super) fn said(&self) -> Option<Box<str>> {
+        [self.message, self.reason].into_iter().map(str::trim).find(|words| !words.is_empty()).map(Into::into)
+    }
+}
+
 /// The condition of a type, where the object has it.
 pub(super) fn condition<'v>(object: &'v Value, name: &str, row: &mut RowAudit<'_>) -> Option<Condition<'v>> {
     let list = object.pointer("/status/conditions")?.as_array()?;

@@ -10,6 +10,8 @@
 //! `finishedAt` of its containers; a pod that was taken away without them ends with its condition `DisruptionTarget`. Only a pod
 //! whose phase is `Succeeded` or `Failed` has an end.
 //!
+//! **Waits**: a pod without a node says why in its condition `PodScheduled`: the message of the scheduler.
+//!
 //! Worked example: containers with 1 and 2 GPUs, a sidecar with 1 and an init container with 8 that runs beside the sidecar:
 //! max(1 + 2 + 1, 1 + 8) = 9 GPUs.
 
@@ -75,6 +77,8 @@ pub(super) struct Pod {
     pub(super) start: Option<i64>,
     pub(super) end: Option<i64>,
     pub(super) exit_code: Option<i64>,
+    /// Why it waits for a node.
+    pub(super) waits: Option<Box<str>>,
 }
 
 impl Pod {
@@ -86,7 +90,8 @@ impl Pod {
             amounts.set_gpus(shared);
         }
         let phase = text(object.pointer("/status/phase")).unwrap_or("Unknown");
-        let bound = condition(object, "PodScheduled", row).filter(|condition| condition.holds);
+        let scheduled = condition(object, "PodScheduled", row);
+        let bound = scheduled.filter(|condition| condition.holds);
         let started = moment(object.pointer("/status/startTime"), "startTime", row);
         let node = text(spec.get("nodeName"));
         // A pod that never was on a node can have failed, but held nothing.
@@ -110,6 +115,7 @@ impl Pod {
             start,
             end,
             exit_code,
+            waits: scheduled.filter(|of| state == JobState::Pending && !of.holds).and_then(|of| of.said()),
             amounts,
             fraction: shared.is_some(),
             meta,
@@ -314,5 +320,20 @@ mod tests {
         let taken = json!({"conditions": [{"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler", "lastTransitionTime": "2024-03-04T10:00:00Z"}]});
         assert_eq!(pod("Failed", taken), (JobState::Preempted, true, None));
         assert_eq!(pod("Pending", json!({})), (JobState::Running, false, None));
+    }
+
+    #[test]
+    fn why_a_pod_waits() {
+        let waits = |node: Value, message: &str| {
+            let condition =
+                json!({"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message});
+            let spec = json!({"nodeName": node, "containers": [needs(1)]});
+            let status = json!({"phase": "Pending", "conditions": [condition]});
+            read(&json!({"metadata": {"name": "a"}, "spec": spec, "status": status})).unwrap().waits
+        };
+        let message = "0/4 nodes are available: 4 Insufficient nvidia.com/gpu.";
+        assert_eq!(waits(json!(null), message).as_deref(), Some(message));
+        assert_eq!(waits(json!(null), " ").as_deref(), Some("Unschedulable"));
+        assert_eq!(waits(json!("n"), message), None);
     }
 }

@@ -10,6 +10,7 @@
 //! | GPUs asked for | pods of each `spec.podSets[]` times what its template asks for |
 //! | GPUs given | `status.admission.podSetAssignments[].resourceUsage`, the total of all pods |
 //! | time limit | `spec.maximumExecutionTimeSeconds` |
+//! | why it still waits | message of the condition `QuotaReserved`, else of an admission check that is not ready, else of `Admitted` |
 //!
 //! A workload that was made inactive (`spec.active: false`) and is not admitted is over: it is not queued again unless someone
 //! activates it. Spellings differ by version: `priorityClassName` is `priorityClassRef.name` in v1beta2, and some versions of
@@ -64,6 +65,8 @@ pub(super) struct Workload {
     pub(super) state: JobState,
     /// The source's own word for it.
     pub(super) reported: Option<Box<str>>,
+    /// Why it waits.
+    pub(super) waits: Option<Box<str>>,
     /// Since when it is admitted.
     pub(super) admitted: Option<i64>,
     /// When it last lost its admission, and how that attempt ended.
@@ -102,6 +105,7 @@ impl Workload {
                 (JobState::Pending, None, Some(if reserved { "QuotaReserved" } else { "Pending" }))
             }
         };
+        let waits = if state == JobState::Pending { waits(object, row) } else { None };
         let sets = Sets::read(spec, status, row);
         let owned = |text: Option<&str>| text.map(Into::into);
         let past = ["accumulatedPastExecutionTimeSeconds", "accumulatedPastExexcutionTimeSeconds"];
@@ -122,6 +126,7 @@ impl Workload {
             elastic: sets.elastic,
             state,
             reported: owned(reported),
+            waits,
             admitted: since,
             released: released.map(|at| (at, cause)),
             end,
@@ -157,6 +162,22 @@ pub(super) fn stage(state: JobState) -> u8 {
         JobState::Running => 2,
         _ => 3,
     }
+}
+
+/// Why a workload waits: what keeps its quota from it; once it has that, the first admission check that is not ready; else what keeps its
+/// admission from it.
+fn waits(object: &Value, row: &mut RowAudit<'_>) -> Option<Box<str>> {
+    let mut lacks = |name: &str| condition(object, name, row).filter(|condition| !condition.holds)?.said();
+    let check = || {
+        let checks = object.pointer("/status/admissionChecks")?.as_array()?;
+        let open = checks.iter().find(|check| text(check.get("state")) != Some("Ready"))?;
+        let (name, state) = (text(open.get("name"))?, text(open.get("state")).unwrap_or("Pending"));
+        Some(match text(open.get("message")) {
+            Some(message) => format!("admission check {name} is {state}: {message}").into(),
+            None => format!("admission check {name} is {state}").into(),
+        })
+    };
+    lacks("QuotaReserved").or_else(check).or_else(|| lacks("Admitted"))
 }
 
 /// How a finished workload ended.
@@ -335,6 +356,33 @@ mod tests {
         let over = |reason: &str| state(false, json!([is("Evicted", "True", reason)])).state;
         assert_eq!(over("Deactivated"), JobState::Cancelled);
         assert_eq!(over("DeactivatedDueToMaximumExecutionTimeExceeded"), JobState::Timeout);
+    }
+
+    // Quota first, then what else admission needs. Without a message the reason; an admitted workload waits for nothing.
+    #[test]
+    fn why_a_workload_waits() {
+        let is = |kind: &str, status: &str, message: &str| json!({"type": kind, "status": status, "reason": "Pending", "message": message});
+        let told = |conditions: Value, checks: Value| {
+            let (workload, _) = read(&json!({}), &json!({"conditions": conditions, "admissionChecks": checks}));
+            workload.waits
+        };
+        let check = json!([{"name": "done", "state": "Ready"}, {"name": "room", "state": "Pending", "message": "no nodes yet"}]);
+        let no_quota = is("QuotaReserved", "False", "couldn't assign flavors: 8 more needed");
+        let no_word = is("QuotaReserved", "False", "");
+        let quota = is("QuotaReserved", "True", "Quota reserved");
+        let lost = is("Admitted", "False", "The workload has no reservation");
+        assert_eq!(
+            told(json!([no_quota, lost]), check.clone()).as_deref(),
+            Some("couldn't assign flavors: 8 more needed")
+        );
+        assert_eq!(told(json!([no_word]), json!([])).as_deref(), Some("Pending"));
+        assert_eq!(
+            told(json!([quota, lost]), check.clone()).as_deref(),
+            Some("admission check room is Pending: no nodes yet")
+        );
+        assert_eq!(told(json!([quota, lost]), json!([])).as_deref(), Some("The workload has no reservation"));
+        assert_eq!(told(json!([]), json!([])), None);
+        assert_eq!(told(json!([is("Admitted", "True", "")]), check), None);
     }
 
     // 3 of 4 pods were admitted: 4 × 2 asked for, 3 × 2 given.

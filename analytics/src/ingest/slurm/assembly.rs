@@ -60,6 +60,8 @@ pub(super) struct Allocation {
     pub(super) gpu_type: Option<Arc<str>>,
     pub(super) nodes_hostlist: Option<Arc<str>>,
     pub(super) reported_state: Option<Arc<str>>,
+    /// Why it was last blocked. Slurm keeps it after the job has started; it counts for jobs that wait.
+    pub(super) pending_reason: Option<Arc<str>>,
     pub(super) state: Option<JobState>,
     /// The words of the state say that the job went on in another record (queued again, or resized).
     pub(super) requeued: bool,
@@ -424,6 +426,11 @@ impl Assembly {
             gpu_type: to.gpu_type.as_deref().or(ran.gpu_type.as_deref()).map(Cow::Borrowed),
             state: Some(Cow::Borrowed(to.state.unwrap_or(JobState::Unknown).id())),
             reported_state: to.reported_state.as_deref().map(Cow::Borrowed),
+            pending_reason: to
+                .pending_reason
+                .as_deref()
+                .filter(|_| to.state == Some(JobState::Pending) && !over)
+                .map(Cow::Borrowed),
             submit: from.submit,
             eligible: from.eligible,
             start: begun.first().and_then(|entry| entry.allocation.start),

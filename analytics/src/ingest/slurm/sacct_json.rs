@@ -338,6 +338,7 @@ impl Sink<'_> {
             gpu_type: self.assembly.word(gpu_type.as_deref()),
             nodes_hostlist: self.assembly.word(text(job.get("nodes"))),
             reported_state: self.assembly.word(said.as_deref()),
+            pending_reason: self.assembly.word(text(job.pointer("/state/reason"))),
             state,
             requeued,
             submit: times.first().copied().flatten(),

@@ -354,6 +354,7 @@ impl File<'_> {
                 (&mut allocation.partition, "partition"),
                 (&mut allocation.qos, "qos"),
                 (&mut allocation.reported_state, "state"),
+                (&mut allocation.pending_reason, "reason"),
             ] {
                 *slot = self.words.word(row.text(name));
             }
