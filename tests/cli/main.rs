@@ -49,6 +49,7 @@ job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,du
 mod audit;
 mod capacity;
 mod cloud;
+mod cluster;
 mod damage;
 mod demand;
 mod guide;
@@ -107,6 +108,7 @@ fn help_of_every_command() {
         &["rollup", "--help"],
         &["query", "--help"],
         &["simulate", "--help"],
+        &["cluster", "--help"],
         &["audit", "--help"],
         &["synth", "--help"],
         &["schema", "--help"],

@@ -527,21 +527,28 @@ fn the_guide_can_be_followed() {
     let guide = std::fs::read_to_string(root().join("cli/guide/simulate.md")).unwrap();
     let folder = Folder::new();
     let mut commands = 0;
-    for line in guide.lines().filter(|line| line.starts_with("tracecast simulate datasets/sample")) {
+    let shown = ["tracecast simulate datasets/sample", "tracecast cluster datasets/sample"];
+    for line in guide.lines().filter(|line| shown.iter().any(|command| line.starts_with(command))) {
         let typed = line.split(['#', '|']).next().unwrap();
         let arguments: Vec<String> = typed
             .split_whitespace()
             .skip(1)
-            .map(|word| if ["out.csv", "replay.html"].contains(&word) { folder.path(word) } else { word.to_owned() })
+            .map(|word| {
+                if ["out.csv", "replay.html", "more.toml"].contains(&word) {
+                    folder.path(word)
+                } else {
+                    word.to_owned()
+                }
+            })
             .collect();
         let output = tracecast(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
         assert!(output.status.success(), "{line}: {}", stderr(&output));
         commands += 1;
     }
-    assert_eq!((commands, folder.names()), (5, vec!["out.csv".to_owned(), "replay.html".to_owned()]));
+    assert_eq!((commands, folder.names()), (7, ["more.toml", "out.csv", "replay.html"].map(str::to_owned).to_vec()));
     let files: Vec<&str> = guide.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
     let of = |what: &str| *files.iter().find(|text| text.starts_with(what)).unwrap();
-    let cluster = folder.file("cluster.toml", of("[[vc]]"));
+    let cluster = folder.file("cluster.toml", &format!("{}\n{}", of("[[vc]]"), of("[[outage]]")));
     let found = data(&["datasets/sample", "--cluster", &cluster]);
     // `vision` has 14 nodes at most, `shared` 20, for the six VCs of the sample.
     assert_eq!((&found["subject"]["nodes"], &found["subject"]["vcs"]), (&34.into(), &6.into()));

@@ -84,6 +84,15 @@ impl Written {
         }
     }
 
+    /// The last moment it stands for, milliseconds: of a day, its last.
+    ///
+    /// # Errors
+    /// If it is too far from 1970.
+    pub fn last_ms(&self, zone: &Zone) -> Result<i64> {
+        let end_ms = self.end_ms(zone)?;
+        Ok(if matches!(self.means, Means::Day(..)) { end_ms - 1 } else { end_ms })
+    }
+
     fn reached(&self, ms: Option<i64>) -> Result<i64> {
         ms.ok_or_else(|| Error::Window {
             asked: format!("`{self}`"),
@@ -190,6 +199,8 @@ mod tests {
         assert_eq!(of("2017-12-01"), (day, day + DAY_MS));
         assert_eq!(of("2017-12-01T06:00:00"), (day + 6 * HOUR_MS, day + 6 * HOUR_MS));
         assert_eq!(of("2017-12-01T08:00:00Z"), (day, day));
+        let last = |text: &str| Written::parse(text).unwrap().last_ms(&zone).unwrap();
+        assert_eq!((last("2017-12-01"), last("2017-12-01T08:00:00Z")), (day + DAY_MS - 1, day));
     }
 
     #[test]

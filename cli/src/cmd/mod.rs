@@ -8,6 +8,7 @@ mod backtest_interference;
 mod backtest_power;
 mod capacity;
 mod cloud;
+mod cluster;
 mod config;
 mod decide;
 mod describe;
@@ -97,6 +98,12 @@ pub(crate) enum Command {
     /// The answer gives waits, job completion times, use of the GPUs and fairness, and says why jobs waited. First of all it replays the
     /// policy that the cluster had, and states how far this replay is from the recorded starts.
     Simulate(Box<simulate::Simulate>),
+    /// Write the cluster that a source records as a cluster file (TOML), to change it and replay on it
+    ///
+    /// The file has the nodes and GPU types of each VC, and the quotas of VCs that share nodes. `simulate`, `plan queues`, `plan capacity`, `plan power` and
+    /// other commands take it as --cluster. What the source does not say stands in comments. If the source records no nodes at all, they are inferred
+    /// from what ran at once, and a comment says so.
+    Cluster(cluster::Cluster),
     /// Account for energy: where it went, its carbon and its cost, with a manifest that others can verify
     Audit(Box<audit::Audit>),
     /// Train a model of run times, of demand, or of sharing
@@ -207,6 +214,7 @@ pub(crate) fn run(arguments: &Arguments, settings: &Settings) -> Result<()> {
         #[cfg(feature = "query")]
         Command::Query(request) => query::run(request, arguments.threads, quiet),
         Command::Simulate(request) => simulate::run(request, quiet),
+        Command::Cluster(request) => cluster::run(request, quiet),
         Command::Audit(request) => audit::run(request, quiet),
         Command::Train(Train::Duration(request)) => train::run(request, quiet),
         Command::Train(Train::Demand(request)) => train_demand::run(request, quiet),

@@ -73,8 +73,8 @@ pub(crate) struct Jobs {
     pub(crate) resource: Option<Resource>,
     /// Cluster file (TOML) with the nodes and quotas of each VC [default: the nodes that the trace records]
     ///
-    /// The file may also have sizes that change over time, and failures. If the trace records no nodes, the command prints a file to start
-    /// from.
+    /// The file may also have sizes that change over time, and failures. `tracecast cluster SOURCE` writes one with the nodes that the trace
+    /// records. If it records none, the command prints a file to start from.
     #[arg(long, value_name = "TOML")]
     pub(crate) cluster: Option<PathBuf>,
     /// Quotas of queues, as the objects of Kueue (YAML or JSON): admission is then Kueue's

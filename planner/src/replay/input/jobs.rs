@@ -188,7 +188,10 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
             (cluster, vec![format!("The cluster is that of {}.", site.file())])
         }
         None => match recorded::cluster(trace, &with_nodes, origin_ms, resource, options.quotas.as_deref())? {
-            Some(found) => (found.cluster, [found.basis].into_iter().chain(Capacity::assumption(trace)).collect()),
+            Some(found) => {
+                let notes = [found.in_words()].into_iter().chain(Capacity::assumption(trace)).collect();
+                (found.cluster, notes)
+            }
             None => return Err(Error::ClusterNotRecorded(suggestion(&kept, resource))),
         },
     };
@@ -293,7 +296,7 @@ fn before(
 }
 
 /// Names of the VCs of jobs with GPUs, in order of name.
-fn vcs_of(trace: &Trace) -> Vec<String> {
+pub(super) fn vcs_of(trace: &Trace) -> Vec<String> {
     let mut names: Vec<String> =
         (0..trace.jobs.vc.distinct() as u32).filter_map(|code| trace.jobs.vc.name(code).map(str::to_owned)).collect();
     names.sort();

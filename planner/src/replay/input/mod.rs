@@ -11,6 +11,7 @@
 //!
 //! Worked number: of Philly's 111,549 jobs, 68,503 were submitted in October and November 2017 (UTC) to the 11 VCs whose size is known.
 
+mod cluster_file;
 mod column;
 mod failure;
 mod jobs;
@@ -20,6 +21,7 @@ mod quota;
 mod recorded;
 mod site;
 
+pub use cluster_file::{Wanted, cluster_file};
 pub use column::{Column, Matched};
 pub use jobs::{Excluded, Loaded, Options, load};
 pub(crate) use known::run_known_at;

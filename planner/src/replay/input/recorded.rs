@@ -1,7 +1,8 @@
 //! The cluster as the trace has it, where no file says.
 //!
-//! In this order: GPUs or nodes of VCs over time (`capacity`); nodes that belong to VCs (`nodes`); nodes that belong to no one, as one pool
-//! for all VCs; GPUs of the whole cluster, as such a pool. Worked number: a VC with 96 GPUs and no word on nodes is taken to be
+//! In this order: nodes that belong to no one, as one pool for VCs whose quotas are known beside those of the whole cluster (a Kubernetes
+//! cluster with Kueue); GPUs or nodes of VCs over time (`capacity`); nodes that belong to VCs (`nodes`); nodes that belong to no one, as
+//! one pool for all VCs; GPUs of the whole cluster, as such a pool. Worked number: a VC with 96 GPUs and no word on nodes is taken to be
 //! 12 nodes of 8, and so is one of 12 nodes with no word on GPUs.
 
 use std::collections::BTreeMap;
@@ -26,6 +27,22 @@ pub(super) struct Recorded {
     pub(super) cluster: Cluster,
     /// In words, for the report.
     pub(super) basis: String,
+    /// What the replay does with failures of nodes, in words; `None` where none is recorded.
+    pub(super) failures: Option<String>,
+}
+
+impl Recorded {
+    fn new(cluster: Cluster, basis: impl Into<String>) -> Self {
+        Self { cluster, basis: basis.into(), failures: None }
+    }
+
+    /// What is known and what is done with it, in words.
+    pub(super) fn in_words(&self) -> String {
+        match &self.failures {
+            Some(failures) => format!("{} {failures}", self.basis),
+            None => self.basis.clone(),
+        }
+    }
 }
 
 /// The cluster of `trace` with VCs `names`, time 0 being `origin_ms`; `None` if it says nothing of its size.
@@ -50,6 +67,7 @@ pub(super) fn cluster(
         (of_quotas || quotas.tells_types(&found.cluster.gpu_types)).then_some(found)
     });
     let found = inventory
+        .or_else(|| within_quotas(trace, names, origin_ms))
         .or_else(|| by_vc_capacity(trace, names, origin_ms))
         .or_else(|| by_vc_nodes(trace, names))
         .or_else(|| pooled_nodes(trace, names))
@@ -60,9 +78,8 @@ pub(super) fn cluster(
         let failures = failure::add(trace, &mut found.cluster, origin_ms);
         if failures > 0 {
             let failures = format::counted(failures as u64, "failure of a node is", "failures of nodes are");
-            found
-                .basis
-                .push_str(&format!(" The trace's {failures} replayed: what runs there runs again from the beginning."));
+            found.failures =
+                Some(format!("The trace's {failures} replayed: what runs there runs again from the beginning."));
         }
         found.cluster.validate().map_err(|error| Error::Cluster(format!("as the trace has it: {error}")))?;
     }
@@ -117,7 +134,7 @@ fn gcd(a: u32, b: u32) -> u32 {
 }
 
 /// GPUs per node that most nodes with GPUs have.
-fn usual_node(trace: &Trace) -> u32 {
+pub(super) fn usual_node(trace: &Trace) -> u32 {
     let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
     for gpus in trace.nodes.gpus.iter().flatten().filter(|gpus| *gpus >= 1.0) {
         *counts.entry(gpus as u32).or_default() += 1;
@@ -185,7 +202,32 @@ fn by_vc_capacity(trace: &Trace, names: &[String], origin_ms: i64) -> Option<Rec
             " They are given in nodes, which are taken to have {usual} GPUs each; say otherwise with --cluster."
         ));
     }
-    (!cluster.vcs.is_empty()).then_some(Recorded { cluster, basis })
+    (!cluster.vcs.is_empty()).then(|| Recorded::new(cluster, basis))
+}
+
+/// Nodes that all VCs share, each within its quota: the inventory names no VC, and `capacity` knows the GPUs of VCs beside those of the
+/// whole cluster. A VC without a quota, or with one of 0 (it lives on what others leave), has no bound.
+fn within_quotas(trace: &Trace, names: &[String], origin_ms: i64) -> Option<Recorded> {
+    let capacity = &trace.capacity;
+    let scoped = |scope: &str| {
+        let sized = |row: &usize| capacity.scope.get(*row) == Some(scope) && capacity.gpus.get(*row).is_some();
+        (0..capacity.len()).any(|row| sized(&row))
+    };
+    if !scoped("vc") || !scoped("cluster") || !trace.nodes.vc.is_all_unknown() {
+        return None;
+    }
+    let mut found = pooled_nodes(trace, names)?;
+    for vc in &mut found.cluster.vcs {
+        let quotas = intervals(trace, "vc", Some(&vc.name), origin_ms, 0);
+        if quotas.iter().all(|(_, gpus, _)| *gpus > 0.0) {
+            let milli = |gpus: f64| (gpus.min(1e9) * 1000.0).round() as u64;
+            vc.quota_milli = quotas.into_iter().map(|(from, gpus, _)| (from, milli(gpus))).collect();
+        }
+    }
+    found.basis = "Nodes are the trace's own inventory. All VCs share them, each within the quota that the trace records, if any; \
+                   what one may borrow beyond it is not known."
+        .to_owned();
+    Some(found)
 }
 
 fn push_own(cluster: &mut Cluster, name: &str, groups: Vec<Group>) {
@@ -193,10 +235,12 @@ fn push_own(cluster: &mut Cluster, name: &str, groups: Vec<Group>) {
     cluster.pools.push(Pool { groups });
 }
 
-/// Nodes with GPUs by (GPUs, type), of one VC or of all.
+/// Nodes with GPUs by (GPUs, type), of one VC or of all. New types are numbered in the order of the groups, as a file that lists these
+/// groups numbers them.
 fn groups(trace: &Trace, vc: Option<&str>, types: &mut Vec<String>) -> Vec<Group> {
     let nodes = &trace.nodes;
-    let mut counts: BTreeMap<(u32, Option<u16>), u32> = BTreeMap::new();
+    let mut met: Vec<&str> = Vec::new();
+    let mut counts: BTreeMap<(u32, Option<usize>), u32> = BTreeMap::new();
     for ix in 0..nodes.len() {
         if vc.is_some() && nodes.vc.get(ix) != vc {
             continue;
@@ -205,15 +249,24 @@ fn groups(trace: &Trace, vc: Option<&str>, types: &mut Vec<String>) -> Vec<Group
             continue;
         };
         let gpu_type = nodes.gpu_type.get(ix).map(|name| {
-            let known = types.iter().position(|known| known == name);
-            known.unwrap_or_else(|| {
-                types.push(name.to_owned());
-                types.len() - 1
-            }) as u16
+            met.iter().position(|known| *known == name).unwrap_or_else(|| {
+                met.push(name);
+                met.len() - 1
+            })
         });
         *counts.entry((gpus as u32, gpu_type)).or_default() += 1;
     }
-    let group = |((gpus_per_node, gpu_type), nodes)| Group { gpus_per_node, gpu_type, sizes: vec![(i64::MIN, nodes)] };
+    let mut number = |name: &str| {
+        let known = types.iter().position(|known| known == name);
+        known.unwrap_or_else(|| {
+            types.push(name.to_owned());
+            types.len() - 1
+        }) as u16
+    };
+    let group = |((gpus_per_node, gpu_type), nodes): ((u32, Option<usize>), u32)| {
+        let gpu_type = gpu_type.and_then(|at| met.get(at)).map(|name| number(name));
+        Group { gpus_per_node, gpu_type, sizes: vec![(i64::MIN, nodes)] }
+    };
     counts.into_iter().map(group).collect()
 }
 
@@ -225,11 +278,10 @@ fn by_vc_nodes(trace: &Trace, names: &[String]) -> Option<Recorded> {
             push_own(&mut cluster, name, groups);
         }
     }
-    (!cluster.vcs.is_empty()).then(|| Recorded {
-        cluster,
-        basis:
-            "Nodes and the VCs they belong to are the trace's own inventory, as of its one record; VCs do not share."
-                .to_owned(),
+    (!cluster.vcs.is_empty()).then(|| {
+        let basis =
+            "Nodes and the VCs they belong to are the trace's own inventory, as of its one record; VCs do not share.";
+        Recorded::new(cluster, basis)
     })
 }
 
@@ -240,7 +292,7 @@ fn pooled(names: &[String], groups: Vec<Group>, gpu_types: Vec<String>, basis: &
     let vc = |name: &String| Vc::new(name.clone(), 0);
     let vcs = names.iter().map(vc).collect();
     let cluster = Cluster { pools: vec![Pool { groups }], vcs, gpu_types, ..Cluster::default() };
-    Some(Recorded { cluster, basis: basis.to_owned() })
+    Some(Recorded::new(cluster, basis))
 }
 
 /// As many nodes as the quotas add up to.
