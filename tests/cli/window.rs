@@ -84,6 +84,10 @@ fn a_date_is_the_same_day_for_every_command() {
     let report = folder.path("report");
     let output = tracecast(&[&["report", &source, "--out", &report], &chosen[..]].concat());
     assert!(output.status.success() && stderr(&output).contains("24 of 480 jobs"), "{}", stderr(&output));
+    // Questions see the same jobs, and what is derived of them.
+    let question = ["--json", "select count(*) as jobs, count(distinct submit_date) as days from job_facts"];
+    let asked = ask(&[&["query", &source], &chosen[..], &question].concat());
+    assert_eq!((&asked[0]["jobs"], &asked[0]["days"]), (&24.into(), &1.into()), "{asked}");
     let output = tracecast(&["describe", &source, "--from", "2021-04-10"]);
     assert!(
         output.status.code() == Some(2) && stderr(&output).contains("no job was submitted then"),
@@ -109,12 +113,32 @@ fn training_up_to_a_date_takes_that_day_in() {
 }
 
 #[test]
+fn predictions_are_of_the_jobs_submitted_in_the_window() {
+    let folder = Folder::new();
+    let source = folder.file("cluster_log.csv", &hourly());
+    let model = folder.path("model");
+    let train = ["train", "duration", &source, "--to", "2020-04-10", "--trees", "10", "--out", &model];
+    assert!(tracecast(&train).status.success());
+    let rows = |window: &[&str]| {
+        let output = tracecast(&[&["predict", &source, "--model", &model], window].concat());
+        assert!(output.status.success(), "{window:?}: {}", stderr(&output));
+        stdout(&output).lines().count() - 1
+    };
+    // Ten days of 24 jobs come after those learned from; of these two days.
+    assert_eq!(rows(&[]), 240);
+    assert_eq!(rows(&["--from", "2020-04-12", "--to", "2020-04-13"]), 48);
+}
+
+#[test]
 fn an_empty_or_inverted_window_is_told_as_it_was_typed_before_anything_is_read() {
     let folder = Folder::new();
     let cluster = folder.file("cluster.toml", CLUSTER);
     // There is no such file, and nobody looks.
     let source = folder.path("cluster_log.csv");
-    let commands: [&[&str]; 6] = [
+    let model = folder.path("model");
+    let commands: [&[&str]; 8] = [
+        &["query", &source, "--from", "2020-04-11", "--to", "2020-04-10", "select 1 from jobs"],
+        &["predict", &source, "--model", &model, "--from", "2020-04-11", "--to", "2020-04-10"],
         &["describe", &source, "--from", "2020-04-11", "--to", "2020-04-10"],
         &["simulate", &source, "--from", "2020-04-11", "--to", "2020-04-10"],
         &["audit", &source, "--from", "2020-04-11", "--to", "2020-04-10"],

@@ -14,7 +14,7 @@ use tracecast_predictors::output::{self as rows, PredictionRows};
 use tracecast_predictors::slurm::{self, Comment, LimitTest, ScriptOptions, TimeLimit};
 use tracecast_predictors::timeline::Timeline;
 
-use crate::args::Reading;
+use crate::args::{Between, Reading, TIMES};
 use crate::cmd::predict_interference;
 use crate::cmd::train::{self, Choosing};
 use crate::early::{self, Replacing};
@@ -22,13 +22,16 @@ use crate::exit::Usage;
 use crate::progress::Clock;
 use crate::{output, source};
 
+/// One invocation that works, for the end of the help.
+const EXAMPLE: &str = "\
+Example, a model of the bundled sample up to a day, and predictions for the later jobs:
+  tracecast train duration datasets/sample --to 2024-03-24 --trees 20 --out past.model
+  tracecast predict datasets/sample --model past.model --out predictions.csv";
+
 /// What to predict: how long jobs run, unless something else is named.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
-#[command(after_help = "\
-Example, a model of the bundled sample up to a day, and predictions for the later jobs:
-  tracecast train duration datasets/sample --to 2024-03-24 --trees 20 --out past.model
-  tracecast predict datasets/sample --model past.model --out predictions.csv")]
+#[command(after_help = format!("{EXAMPLE}\n\n{TIMES}"))]
 pub(crate) struct Predict {
     // Before the subcommand, which is taken out of what was typed when it is read.
     #[command(flatten)]
@@ -89,6 +92,8 @@ pub(crate) struct PredictDuration {
     pub(crate) sources: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) reading: Reading,
+    #[command(flatten)]
+    pub(crate) between: Between,
     /// Model file that `tracecast train duration` wrote
     #[arg(long, short, value_name = "FILE")]
     pub(crate) model: PathBuf,
@@ -171,6 +176,7 @@ pub(crate) fn run(request: &Predict, quiet: bool) -> Result<()> {
 }
 
 fn durations(request: &PredictDuration, quiet: bool) -> Result<()> {
+    request.between.window()?;
     let out = request.replacing.answer(request.out.as_deref(), "predict", &request.format)?;
     // Whoever reads this file expects it to be written again and again.
     Replacing { force: true }.files([&request.textfile])?;
@@ -180,7 +186,7 @@ fn durations(request: &PredictDuration, quiet: bool) -> Result<()> {
     }
     let script = request.slurm.as_ref().map(|folder| script(request, folder)).transpose()?;
     let mut predictor = load(&request.model)?;
-    let trace = source::open(&request.sources, &request.reading, None, quiet)?;
+    let trace = source::open_between(&request.sources, &request.reading, &request.between, None, quiet)?;
     let timeline = Timeline::of(&trace, train::which(&request.choosing))?;
     if timeline.resource != Resource::Gpus {
         output::say(

@@ -10,7 +10,7 @@ use serde::Serialize;
 use tracecast_analytics::query::{QueryAnswer, Tables, listing};
 use tracecast_analytics::report::text;
 
-use crate::args::Reading;
+use crate::args::{Between, Reading, TIMES};
 use crate::cmd::answer;
 use crate::early::Replacing;
 use crate::exit::Usage;
@@ -34,11 +34,15 @@ pub(crate) enum Rows {
     Arrow,
 }
 
-#[derive(Debug, Args)]
-#[command(after_help = "\
+/// Invocations that work, for the end of the help.
+const EXAMPLES: &str = "\
 Examples, on the bundled sample:
   tracecast query datasets/sample
-  tracecast query datasets/sample \"select vc, sum(gpu_hours) as gpu_hours from job_facts group by vc order by gpu_hours desc\"")]
+  tracecast query datasets/sample \"select vc, sum(gpu_hours) as gpu_hours from job_facts group by vc order by gpu_hours desc\"
+  tracecast query datasets/sample --from 2024-03-18 --to 2024-03-24 \"select count(*) as jobs from jobs\"";
+
+#[derive(Debug, Args)]
+#[command(after_help = format!("{EXAMPLES}\n\n{TIMES}"))]
 pub(crate) struct Query {
     /// Trace to read, then the query: SOURCE... "select ..."
     ///
@@ -49,6 +53,8 @@ pub(crate) struct Query {
     pub(crate) arguments: Vec<String>,
     #[command(flatten)]
     pub(crate) reading: Reading,
+    #[command(flatten)]
+    pub(crate) between: Between,
     /// Read the query from this file
     #[arg(long, value_name = "FILE", help_heading = "Question")]
     pub(crate) file: Option<PathBuf>,
@@ -76,6 +82,7 @@ pub(crate) struct Query {
 
 pub(crate) fn run(request: &Query, threads: Option<NonZeroUsize>, quiet: bool) -> Result<()> {
     with_threads(threads)?;
+    request.between.window()?;
     let (sources, sql) = parts(request)?;
     let form = form(request);
     let out = request.replacing.answer(request.out.as_deref(), "query", &form)?;
@@ -159,17 +166,18 @@ fn form(request: &Query) -> Rows {
 }
 
 fn tables(sources: &[PathBuf], request: &Query, quiet: bool) -> Result<Tables> {
-    let reading = &request.reading;
+    let (reading, between) = (&request.reading, &request.between);
+    let whole = reading.condition.is_none() && between.typed().is_none();
     let mut tables = match sources {
         // A folder of its own is read as far as the query needs.
-        [folder] if reading.condition.is_none() && tracecast_analytics::storage::is_folder(folder) => {
+        [folder] if whole && tracecast_analytics::storage::is_folder(folder) => {
             let tables = Tables::of_folder(folder, reading.timezone.clone())?;
             if let Some(ledger) = tables.ledger() {
                 source::told_of(ledger, reading.strict)?;
             }
             tables
         }
-        sources => Tables::of_trace(source::open(sources, reading, None, quiet)?)?,
+        sources => Tables::of_trace(source::open_between(sources, reading, between, None, quiet)?)?,
     };
     for named in &request.with {
         let Some((name, file)) = named.split_once('=') else {
