@@ -160,6 +160,48 @@ fn two_zones_are_one_job() {
     assert!(stderr(&twice).contains("us-east-1a comes twice"), "{}", stderr(&twice));
 }
 
+/// Ten days of half-hours: two nodes for three hours, one for the next three. 12 h of work on both in 15 h, no changeover, from the first tick: both can be had for 9 h and one for
+/// the other 6, which is 24 node-hours of spot: a third of all on-demand. A job that needs both pays for 9 h on spot and 3 h on-demand: half of it.
+#[test]
+fn an_elastic_job_takes_what_there_is() {
+    let folder = Folder::new();
+    let data: Vec<String> = (0..480).map(|tick| (2 - tick / 6 % 2).to_string()).collect();
+    let text = format!("{{\"metadata\": {{\"gap_seconds\": 1800}}, \"data\": [{}]}}", data.join(", "));
+    let source = folder.file("us-east-1a_v100_1.json", &text);
+    let ask = |more: &[&str]| {
+        let ask = ["backtest", "cloud", &source, "--slack", "0.8", "--starts", "1", "--need", "2"];
+        tracecast(&[&ask[..], &JOB, more].concat())
+    };
+    let least = |answer: &Value| {
+        let cells = answer["cells"].as_array().unwrap();
+        assert!(cells.len() == 7 && cells.iter().all(|cell| cell["misses"] == 0));
+        cells.iter().find(|cell| cell["policy"] == "omniscient").unwrap()["cost_ratio_mean"].as_f64().unwrap()
+    };
+    let (elastic, gang) = (of(&ask(&["--elastic", "--format", "json"])), of(&ask(&["--format", "json"])));
+    assert_eq!((elastic["elastic"].as_bool(), gang["elastic"].as_bool()), (Some(true), Some(false)));
+    assert!((least(&elastic) - 1.0 / 3.0).abs() < 1e-12 && (least(&gang) - 0.5).abs() < 1e-12);
+    assert_eq!(
+        (gang["traces"][0]["up_share"].as_f64(), gang["traces"][0]["had_share"].as_f64()),
+        (Some(0.5), Some(0.75))
+    );
+    let greedy = elastic["cells"].as_array().unwrap().iter().find(|cell| cell["policy"] == "greedy").unwrap();
+    assert!((greedy["cost_ratio_mean"].as_f64().unwrap() - 1.0 / 3.0).abs() < 1e-12, "{greedy}");
+    let text = stdout(&ask(&["--elastic"]));
+    assert!(text.contains("on up to 2 instances") && text.contains("Spot had, %"), "{text}");
+    let tasks = folder.path("tasks");
+    let plan = ["plan", "cloud", &source, "--slack", "0.8", "--starts", "2", "--need", "2", "--elastic"];
+    let answer = of(&tracecast(&[&plan[..], &JOB, &["--emit-to", &tasks, "--format", "json"]].concat()));
+    let by_had = answer["nodes"]["by_had"].as_array().unwrap();
+    let spot: Vec<u64> = by_had.iter().filter_map(|nodes| nodes["spot"].as_u64()).collect();
+    assert_eq!((spot, answer["nodes"]["last"]["had"].as_u64()), (vec![0, 1, 2], Some(1)));
+    let task = std::fs::read_to_string(folder.path("tasks/deadline-spot.yaml")).unwrap();
+    assert!(task.contains("\"num_nodes\": 1"), "{task}");
+    let notes = std::fs::read_to_string(folder.path("tasks/NOTES.txt")).unwrap();
+    assert!(notes.contains("2 to be had: 2 on spot"), "{notes}");
+    let refused = ask(&["--elastic", "--regions", "together"]);
+    assert!(refused.status.code() == Some(2) && stderr(&refused).contains("--elastic"), "{}", stderr(&refused));
+}
+
 #[test]
 fn what_cannot_be_is_refused() {
     let folder = Folder::new();

@@ -9,7 +9,7 @@ use tracecast_analytics::report::{Cell, Column, Report, ReportTable, Section, fo
 use tracecast_analytics::trace::SourceRecord;
 
 use super::availability::SpotSeries;
-use super::backtest::{CloudBacktest, PolicyTally, TOGETHER, backtest};
+use super::backtest::{CloudBacktest, PolicyTally, TOGETHER, TriedTrace, backtest};
 use super::policy::CloudPolicy;
 use super::request::{CloudRequest, ZonesTogether};
 use crate::error::Result;
@@ -33,8 +33,10 @@ pub struct CloudBacktestAnswer {
     pub changeover_s: f64,
     /// Price of on-demand over that of spot.
     pub price_ratio: f64,
-    /// Instances needed at once.
+    /// Instances needed at once, or at most where the job is elastic.
     pub need: u32,
+    /// Whether the job runs on whatever number of instances there is, up to so many.
+    pub elastic: bool,
     /// Whether the zones are those of one job.
     pub regions: Regions,
     /// Size of the checkpoint, gigabytes, where a job may move.
@@ -133,6 +135,23 @@ pub(super) fn moving(together: &ZonesTogether) -> String {
     )
 }
 
+/// ` on up to 16 instances`; nothing of one.
+pub(super) fn on_instances(need: u32, elastic: bool) -> String {
+    match (need, elastic) {
+        (1, _) => String::new(),
+        (_, true) => format!(" on up to {need} instances"),
+        (_, false) => format!(" on {need} instances at once"),
+    }
+}
+
+/// What an elastic job is taken to do.
+pub(super) fn taking(need: u32) -> String {
+    format!(
+        "The job is elastic: it runs on up to {}, spot and on-demand together, and does as much as it has. One that joins pays a changeover of its own, and the others work on meanwhile. The work is that of all of them for the time given.",
+        format::counted(u64::from(need), "instance", "instances")
+    )
+}
+
 impl CloudBacktestAnswer {
     /// Tries every policy on every trace; `done` is called after each start.
     ///
@@ -142,6 +161,7 @@ impl CloudBacktestAnswer {
         let found = backtest(series, request, done)?;
         let mut notes = notes(series);
         notes.extend(request.together.map(|together| moving(&together)));
+        notes.extend(request.elastic.then(|| taking(request.need)));
         notes.push("The first start of each trace has no past, and is decided with the prior alone.".to_owned());
         Ok(Self {
             schema: SCHEMA.to_owned(),
@@ -151,6 +171,7 @@ impl CloudBacktestAnswer {
             changeover_s: request.changeover_ms as f64 / 1e3,
             price_ratio: request.price_ratio,
             need: request.need,
+            elastic: request.elastic,
             regions: Regions::of(request),
             checkpoint_gb: request.together.map(|together| together.checkpoint_gb),
             egress_usd_per_gb: request.together.map(|together| together.egress_usd_per_gb),
@@ -169,8 +190,9 @@ impl CloudBacktestAnswer {
         let mut report = Report::new(
             format!("What does a job with a deadline cost? {}", self.title),
             format!(
-                "{} of work, {} on {}, on-demand at {} times the spot price",
+                "{} of work{}, {} on {}, on-demand at {} times the spot price",
                 format::duration(self.work_s),
+                on_instances(self.need, self.elastic),
                 format::counted(starts as u64, "start", "starts"),
                 format::counted(self.found.traces.len() as u64, "trace", "traces"),
                 format::float(self.price_ratio, 2)
@@ -267,7 +289,7 @@ impl CloudBacktestAnswer {
             format!("{} and others, trace by trace", self.found.chosen.in_words()),
             vec![
                 Column::text("Trace"),
-                Column::number("With spot, %"),
+                Column::number(if self.elastic { "Spot had, %" } else { "With spot, %" }),
                 Column::number("Slack"),
                 Column::number("Cost, %"),
                 Column::number("Uniform Progress, %"),
@@ -276,8 +298,9 @@ impl CloudBacktestAnswer {
                 Column::number("Misses"),
             ],
         );
+        let share = |of: &TriedTrace| if self.elastic { of.had_share } else { of.up_share };
         let mut traces: Vec<(&str, Option<f64>)> =
-            self.found.traces.iter().map(|of| (of.trace.as_str(), Some(of.up_share))).collect();
+            self.found.traces.iter().map(|of| (of.trace.as_str(), Some(share(of)))).collect();
         if self.regions == Regions::Together {
             traces = vec![(TOGETHER, None)];
         }

@@ -12,6 +12,7 @@ use std::path::Path;
 use tracecast_analytics::Trace;
 use tracecast_analytics::trace::SourceRecord;
 
+use super::lanes::Supply;
 use super::price::ZonePrice;
 use crate::error::{Error, Result};
 
@@ -111,6 +112,21 @@ impl SpotSeries {
         self.counts.iter().enumerate().map(|(tick, count)| *count >= f64::from(need) && priced(tick)).collect()
     }
 
+    /// Spot of a job of `need` instances: all or none of them in one lane, or elastic, each in a lane of its own.
+    pub fn supply(&self, need: u32, elastic: bool) -> Supply {
+        let up = self.up(1);
+        let can = |(count, up): (&f64, bool)| {
+            let had = count.floor().clamp(0.0, f64::from(need)) as u32;
+            if up { had } else { 0 }
+        };
+        let counts = self.counts.iter().zip(up).map(can);
+        if elastic {
+            Supply { lanes: need as usize, up: counts.collect() }
+        } else {
+            Supply { lanes: 1, up: counts.map(|count| u32::from(count >= need)).collect() }
+        }
+    }
+
     /// Its length, milliseconds.
     pub fn span_ms(&self) -> i64 {
         self.counts.len() as i64 * self.tick_ms
@@ -171,6 +187,8 @@ mod tests {
         assert_eq!((series.tick_ms, series.unread, series.span_ms()), (500, 1, 2000));
         assert_eq!(series.up(16), [true, false, false, true]);
         assert_eq!(series.up(4), [true, true, false, true]);
+        assert_eq!(series.supply(14, true), Supply { lanes: 14, up: vec![14, 12, 0, 14] });
+        assert_eq!(series.supply(14, false), Supply { lanes: 1, up: vec![1, 0, 0, 1] });
         let other = SpotSeries::of(&trace(&[(0, 16.0), (500, 12.0)]), "a".to_owned(), Some(60_000)).unwrap();
         assert_eq!(other.span_ms(), 120_000);
     }

@@ -14,6 +14,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::availability::SpotSeries;
+use super::lanes::Supply;
 use super::market::Market;
 use super::policy::{Attempt, CloudPolicy, attempt};
 use super::request::{CloudRequest, check_need, longest, too_short};
@@ -92,6 +93,8 @@ pub struct TriedTrace {
     pub ticks: usize,
     /// Share of the ticks with enough instances.
     pub up_share: f64,
+    /// Mean share of the instances that could be had; those beyond what the job takes count for nothing.
+    pub had_share: f64,
     /// Dollars an hour of on-demand, where prices are known.
     pub on_demand_usd_per_h: Option<f64>,
     /// Starts, seconds after the first tick; each is decided with what came before it.
@@ -151,13 +154,15 @@ pub fn backtest(series: &[SpotSeries], request: &CloudRequest, done: &(dyn Fn() 
         let half = windows.len().div_ceil(2);
         tasks.extend(windows.into_iter().enumerate().map(|(start, window)| Task { at, window, earlier: start < half }));
     }
-    let up: Vec<Vec<bool>> = series.iter().map(|zone| zone.up(request.need)).collect();
+    let supplies: Vec<Supply> = series.iter().map(|zone| zone.supply(request.need, request.elastic)).collect();
     let tried: Result<Vec<Vec<Attempt>>> = tasks
         .par_iter()
         .map(|task| {
-            let found = match (&market, series.get(task.at), up.get(task.at)) {
+            let found = match (&market, series.get(task.at), supplies.get(task.at)) {
                 (Some(market), ..) => attempt_zones(market, task.window.ahead.start, &jobs),
-                (None, Some(zone), Some(up)) => attempt(up, zone.price.as_ref(), zone.tick_ms, &task.window, &jobs),
+                (None, Some(zone), Some(supply)) => {
+                    attempt(supply, zone.price.as_ref(), zone.tick_ms, &task.window, &jobs)
+                }
                 _ => Ok(Vec::new()),
             };
             done();
@@ -167,7 +172,9 @@ pub fn backtest(series: &[SpotSeries], request: &CloudRequest, done: &(dyn Fn() 
     let tried: Vec<(&Task, Vec<Attempt>)> = tasks.iter().zip(tried?).collect();
     let mut found =
         CloudBacktest { traces: Vec::new(), cells: Vec::new(), policies: Vec::new(), chosen: CloudPolicy::OnDemand };
-    for (at, (zone, up)) in series.iter().zip(&up).enumerate() {
+    for (at, zone) in series.iter().enumerate() {
+        let up = zone.up(request.need);
+        let had: f64 = zone.supply(request.need, true).up.iter().map(|had| f64::from(*had)).sum();
         let of = || tried.iter().filter(move |(task, _)| together || task.at == at);
         found.traces.push(TriedTrace {
             trace: zone.name.clone(),
@@ -175,6 +182,7 @@ pub fn backtest(series: &[SpotSeries], request: &CloudRequest, done: &(dyn Fn() 
             tick_s: zone.tick_ms as f64 / 1e3,
             ticks: up.len(),
             up_share: up.iter().filter(|up| **up).count() as f64 / up.len().max(1) as f64,
+            had_share: had / (up.len().max(1) as f64 * f64::from(request.need)),
             on_demand_usd_per_h: zone.price.as_ref().and_then(|price| price.on_demand_or(request.price_ratio)),
             starts_s: of().map(|(task, _)| task.window.ahead.start as f64 * zone.tick_ms as f64 / 1e3).collect(),
         });
@@ -274,6 +282,7 @@ mod tests {
             price_ratio: 3.0,
             starts: 3,
             need: 2,
+            elastic: false,
             together: None,
         };
         let found = backtest(&[zone("none", 1.0), zone("all", 2.0)], &request, &|| ()).unwrap();

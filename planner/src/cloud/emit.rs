@@ -49,7 +49,8 @@ pub fn sky_pilot(answer: &CloudPlanAnswer) -> Vec<Emitted> {
         }
         let document = json!({
             "name": name,
-            "num_nodes": answer.need,
+            // An elastic job takes its nodes one by one, so that what becomes of one leaves the others.
+            "num_nodes": if answer.elastic { 1 } else { answer.need },
             "resources": resources,
             "run": "# Put your command here. It must resume from its last checkpoint.\n",
         });
@@ -58,7 +59,7 @@ pub fn sky_pilot(answer: &CloudPlanAnswer) -> Vec<Emitted> {
     let hours = |seconds: f64| format!("{:.2} h", seconds / 3600.0);
     let mut notes = vec![
         answer.action.replace("**", "").replace('`', ""),
-        format!("Begin with {}.", answer.now.begin_with()),
+        format!("Begin with {}.", answer.begin_with()),
         format!(
             "The deadline is {} after the start, for {} of work. Whatever happens, the task on-demand must run once the time to the deadline is no more than the \
              work left and a changeover of {}: {} after the start if no work is done by then, and later by as much as is done.",
@@ -81,6 +82,15 @@ pub fn sky_pilot(answer: &CloudPlanAnswer) -> Vec<Emitted> {
             zones.order.join(", "),
             zones.then.in_words(),
             zones.on_demand_zone
+        ));
+    }
+    if let Some(nodes) = &answer.nodes {
+        let said: Vec<String> =
+            nodes.by_had.iter().map(|of| format!("{} to be had: {}", of.had, of.in_words())).collect();
+        notes.push(format!(
+            "The job is elastic: each task is one of its nodes, of which up to {} work at once. Launch and cancel as many of each as this says. Spot nodes {}.",
+            answer.need,
+            said.join("; ")
         ));
     }
     if place.is_none() {

@@ -5,10 +5,10 @@
 //! ticks that have it; a spot instance is lost at the first tick without. Whoever takes another instance than the one held pays a **changeover**: it
 //! runs and is paid for, but the work stands still. Work that is done stays done. The job ends within a tick once its work is done, and pays to that
 //! moment. Costs are in spot milliseconds: one millisecond of spot costs 1, one of on-demand [`DeadlineJob::price_ratio`]. Where the price of spot moves
-//! ([`ride_priced`]), a millisecond of it costs the price of its tick over that at the start, which is also what the ratio is to.
+//! ([`ride_lanes`](super::lanes::ride_lanes)), a millisecond of it costs the price of its tick over that at the start, which is also what the ratio is to.
 //!
 //! **Safety net.** Let w be the work left, L the time left, d the changeover and g the tick. A choice that leaves work w′ after this tick is *safe* if
-//! w′ + d ≤ L − g: on-demand alone, begun at the next tick, still makes it. [`ride`] takes a choice that is not safe for on-demand. On-demand, once begun
+//! w′ + d ≤ L − g: on-demand alone, begun at the next tick, still makes it. [`ride`](super::lanes::ride) takes a choice that is not safe for on-demand. On-demand, once begun
 //! in time, is always safe, so by induction no deadline is missed that on-demand alone would make from the start. All of it is in whole milliseconds.
 //!
 //! O(ticks). Worked example: 2 h of work, 3 h to the deadline, 12 min of changeover, ticks of 1 h, on-demand at three times the spot price, and spot in
@@ -209,99 +209,6 @@ pub struct JobRun {
     pub lost: usize,
 }
 
-/// Whether `wanted` leaves enough time for on-demand from the next tick on.
-fn safe(job: &DeadlineJob, view: &JobView, wanted: Holding) -> bool {
-    let setup = if wanted == view.holding { view.setup_ms } else { job.changeover_ms };
-    match wanted {
-        Holding::OnDemand => true,
-        Holding::Idle => view.work_ms + job.changeover_ms <= view.left_ms - view.tick_ms,
-        // Done within the tick, and before the deadline if that comes first.
-        Holding::Spot if setup + view.work_ms <= view.tick_ms => setup + view.work_ms <= view.left_ms,
-        Holding::Spot => {
-            let done = (view.tick_ms - setup).max(0);
-            view.work_ms - done + job.changeover_ms <= view.left_ms - view.tick_ms
-        }
-    }
-}
-
-/// Runs a job over `up`, whether spot can be had in each tick from its start on, under a policy and the safety net. `seen` is told what each tick held.
-/// Ticks beyond the end of `up` have no spot.
-pub fn ride(
-    pilot: &mut dyn Pilot,
-    up: &[bool],
-    tick_ms: i64,
-    job: &DeadlineJob,
-    seen: &mut dyn FnMut(Holding),
-) -> JobRun {
-    run(pilot, (up, &[]), tick_ms, job, true, seen)
-}
-
-/// As [`ride`], where a tick of spot costs `price` times what it costs without; 1 beyond its end.
-pub fn ride_priced(pilot: &mut dyn Pilot, up: &[bool], price: &[f64], tick_ms: i64, job: &DeadlineJob) -> JobRun {
-    run(pilot, (up, price), tick_ms, job, true, &mut |_| ())
-}
-
-/// As [`ride`], without the safety net: for a way that was chosen with all of `up` known.
-#[cfg(test)]
-pub fn ride_without_net(pilot: &mut dyn Pilot, up: &[bool], tick_ms: i64, job: &DeadlineJob) -> JobRun {
-    run(pilot, (up, &[]), tick_ms, job, false, &mut |_| ())
-}
-
-fn run(
-    pilot: &mut dyn Pilot,
-    (up, price): (&[bool], &[f64]),
-    tick_ms: i64,
-    job: &DeadlineJob,
-    net: bool,
-    seen: &mut dyn FnMut(Holding),
-) -> JobRun {
-    let mut run = JobRun::default();
-    let mut spot_cost = 0.0;
-    let (mut work_ms, mut setup_ms, mut holding) = (job.work_ms, 0, Holding::Idle);
-    for tick in 0..job.ticks(tick_ms) {
-        let elapsed_ms = tick as i64 * tick_ms;
-        let left_ms = job.deadline_ms - elapsed_ms;
-        let up = up.get(tick).copied().unwrap_or(false);
-        if holding == Holding::Spot && !up {
-            (holding, setup_ms) = (Holding::Idle, 0);
-            run.lost += 1;
-        }
-        let view = JobView { elapsed_ms, left_ms, work_ms, holding, setup_ms, up, tick_ms };
-        let mut next = pilot.hold(job, &view);
-        if next == Holding::Spot && !up {
-            next = Holding::Idle;
-        }
-        if net && !safe(job, &view, next) {
-            next = Holding::OnDemand;
-        }
-        if next != holding {
-            setup_ms = if next == Holding::Idle { 0 } else { job.changeover_ms };
-            run.changeovers += usize::from(next != Holding::Idle);
-            holding = next;
-        }
-        seen(holding);
-        if holding == Holding::Idle {
-            continue;
-        }
-        let used = tick_ms.min(left_ms).min(setup_ms + work_ms);
-        if holding == Holding::Spot {
-            run.spot_ms += used;
-            spot_cost += price.get(tick).copied().unwrap_or(1.0) * used as f64;
-        } else {
-            run.on_demand_ms += used;
-        }
-        let set_up = setup_ms.min(used);
-        setup_ms -= set_up;
-        work_ms -= used - set_up;
-        if work_ms <= 0 {
-            break;
-        }
-    }
-    run.missed = work_ms > 0;
-    run.cost = spot_cost + job.price_ratio * run.on_demand_ms as f64;
-    run
-}
-
 /// A policy that holds what a list says, tick by tick, and then waits.
 #[derive(Debug, Clone)]
 pub struct Script(pub std::vec::IntoIter<Holding>);
@@ -315,6 +222,7 @@ impl Pilot for Script {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::float_cmp)]
 mod tests {
+    use super::super::lanes::{ride, ride_priced};
     use super::*;
 
     const HOUR: i64 = 3_600_000;

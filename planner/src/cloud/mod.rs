@@ -2,13 +2,15 @@
 //!
 //! * [`availability`]: when spot could be had in a zone, from a trace;
 //! * [`price`]: what spot costs from when on, and what on-demand costs; [`price_book`]: read beside traces;
-//! * [`job`]: the contract: what a tick costs, and the safety net that keeps the deadline;
+//! * [`job`]: the contract: what a tick costs, and the safety net that keeps the deadline; [`lanes`]: the same for an elastic job, which takes what there is of k
+//!   nodes, and how either is run;
 //! * [`rule`]: policies without probabilities; [`phases`] and [`programme`]: availability learned, and the programme that decides with it;
 //! * [`optimum`]: the least cost if all were known;
+//! * [`lanes_rule`], [`lanes_programme`] and [`lanes_optimum`]: the same of an elastic job;
 //! * [`market`]: the same contract over several zones, with prices and a checkpoint that moves; [`zones_rule`], [`pool`] and [`zones_programme`]: policies over
 //!   zones; [`zones_optimum`]: the least cost over zones; [`zones`]: all of them tried; [`zones_plan`]: what to do now;
 //! * [`policy`]: the candidates, tried on a window; [`backtest`] and its [`answer`]: over many starts;
-//! * [`plan`]: chosen on earlier windows, reported on later ones, decided forward from the end of the data; [`emit`]: as SkyPilot tasks.
+//! * [`plan`]: chosen on earlier windows, reported on later ones, decided forward from the end of the data ([`lanes_plan`]); [`emit`]: as SkyPilot tasks.
 //!
 //! Worked number: 48 h of work at a slack of 0.8 on thirteen zones of V100: see `planner/RESULTS.md`.
 
@@ -17,6 +19,11 @@ pub mod availability;
 pub mod backtest;
 pub mod emit;
 pub mod job;
+pub mod lanes;
+pub mod lanes_optimum;
+pub mod lanes_plan;
+pub mod lanes_programme;
+pub mod lanes_rule;
 pub mod market;
 pub mod optimum;
 pub mod phases;

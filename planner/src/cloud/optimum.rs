@@ -25,13 +25,13 @@ const MOST_STATES: i64 = 20_000_000_000;
 /// Most needs that are told apart: six rows of costs of a gigabyte in all.
 const MOST_NEEDS: i64 = (1 << 30) / 48;
 
-fn divisor(a: i64, b: i64) -> i64 {
+pub(super) fn divisor(a: i64, b: i64) -> i64 {
     if b == 0 { a } else { divisor(b, a % b) }
 }
 
 /// Which of the three choices are the best, of one tick and need: two bits for what to do from idle and one each for holding on.
 #[derive(Debug, Clone, Copy, Default)]
-struct Best(u8);
+pub(super) struct Best(u8);
 
 impl Best {
     const SPOT: u8 = 1;
@@ -48,8 +48,10 @@ pub(super) struct Grid {
     pub(super) tick: usize,
     /// A changeover.
     pub(super) changeover: usize,
-    /// The work.
+    /// The work; of several amounts the most.
     pub(super) work: usize,
+    /// The least work that is asked for.
+    pub(super) least: usize,
     /// Ticks until the deadline.
     pub(super) ticks: usize,
     /// Length of the last tick, which the deadline may cut.
@@ -79,13 +81,19 @@ impl Grid {
             tick: units(tick_ms),
             changeover: units(job.changeover_ms),
             work: units(job.work_ms),
+            least: units(job.work_ms),
             ticks,
             last: units(job.deadline_ms - before_last),
         })
     }
 
-    /// Costs from each need on, in units, before the first tick; `keep` is told the best choices of each tick and need.
-    fn solve(&self, (up, price): (&[bool], &[f64]), price_ratio: f64, mut keep: impl FnMut(usize, usize, Best)) -> f64 {
+    /// Costs of each amount of work, from the least to the most, in units; `keep` is told the best choices of each tick and need.
+    pub(super) fn solve(
+        &self,
+        (up, price): (&[bool], &[f64]),
+        price_ratio: f64,
+        mut keep: impl FnMut(usize, usize, Best),
+    ) -> Vec<f64> {
         let most = self.work + self.changeover;
         let fresh = || {
             let mut costs = vec![f64::INFINITY; most + 1];
@@ -100,7 +108,7 @@ impl Grid {
         for tick in (0..self.ticks).rev() {
             let length = if tick + 1 == self.ticks { self.last } else { self.tick };
             let left = self.last + (self.ticks - 1 - tick) * self.tick;
-            let low = self.work.saturating_sub(tick * self.tick).max(1);
+            let low = self.least.saturating_sub(tick * self.tick).max(1);
             let high = most.min(left);
             let up = up.get(tick).copied().unwrap_or(false);
             let price = price.get(tick).copied().unwrap_or(1.0);
@@ -138,7 +146,8 @@ impl Grid {
             std::mem::swap(&mut spot, &mut spot_next);
             std::mem::swap(&mut demand, &mut demand_next);
         }
-        idle_next[self.work]
+        idle_next.truncate(self.work + 1);
+        idle_next.split_off(self.least)
     }
 }
 
@@ -149,7 +158,8 @@ impl Grid {
 /// If tick, work and changeover have too little in common for an exact answer.
 pub fn optimum(up: &[bool], price: &[f64], tick_ms: i64, job: &DeadlineJob) -> Result<f64> {
     let grid = Grid::of(tick_ms, job)?;
-    Ok(grid.solve((up, price), job.price_ratio, |_, _, _| ()) * grid.unit_ms as f64)
+    let costs = grid.solve((up, price), job.price_ratio, |_, _, _| ());
+    Ok(costs.first().copied().unwrap_or(f64::INFINITY) * grid.unit_ms as f64)
 }
 
 #[cfg(test)]
@@ -157,18 +167,19 @@ pub fn optimum(up: &[bool], price: &[f64], tick_ms: i64, job: &DeadlineJob) -> R
 pub(super) mod tests {
     use proptest::prelude::*;
 
-    use super::super::job::{Holding, Script, ride_without_net};
+    use super::super::job::{Holding, Script};
+    use super::super::lanes::ride_without_net;
     use super::*;
 
     /// The least cost over every way to hold something in each tick, by trying them all with the contract itself.
-    pub(in super::super) fn by_trying(up: &[bool], tick_ms: i64, job: &DeadlineJob) -> f64 {
+    pub(in super::super) fn by_trying(up: &[bool], price: &[f64], tick_ms: i64, job: &DeadlineJob) -> f64 {
         let ticks = job.ticks(tick_ms);
         let mut least = f64::INFINITY;
         for number in 0..3usize.pow(ticks as u32) {
             let way: Vec<Holding> = (0..ticks)
                 .map(|tick| [Holding::Idle, Holding::Spot, Holding::OnDemand][number / 3usize.pow(tick as u32) % 3])
                 .collect();
-            let run = ride_without_net(&mut Script(way.into_iter()), up, tick_ms, job);
+            let run = ride_without_net(&mut Script(way.into_iter()), up, price, tick_ms, job);
             if !run.missed {
                 least = least.min(run.cost);
             }
@@ -177,13 +188,19 @@ pub(super) mod tests {
     }
 
     /// What the optimum holds in each tick until its work is done.
-    fn optimal_holdings(up: &[bool], tick_ms: i64, job: &DeadlineJob) -> Vec<Holding> {
+    pub(in super::super) fn optimal_holdings(
+        up: &[bool],
+        price: &[f64],
+        tick_ms: i64,
+        job: &DeadlineJob,
+    ) -> Vec<Holding> {
         let grid = Grid::of(tick_ms, job).unwrap();
         let width = grid.work + grid.changeover + 1;
         let mut kept = vec![Best::default(); grid.ticks * width];
-        let least = grid.solve((up, &[]), job.price_ratio, |tick, need, best| {
+        let costs = grid.solve((up, price), job.price_ratio, |tick, need, best| {
             kept[tick * width + need] = best;
         });
+        let least = costs[0];
         let mut held = Vec::new();
         if least.is_infinite() {
             return held;
@@ -223,7 +240,7 @@ pub(super) mod tests {
         let job = DeadlineJob { work_ms: 7_200_000, deadline_ms: 10_800_000, changeover_ms: 720_000, price_ratio: 3.0 };
         let up = [false, true, false];
         assert!((optimum(&up, &[], 3_600_000, &job).unwrap() - 348.0 * 60e3).abs() < 1e-9);
-        let held = optimal_holdings(&up, 3_600_000, &job);
+        let held = optimal_holdings(&up, &[], 3_600_000, &job);
         assert_eq!(held, [Holding::OnDemand, Holding::Spot, Holding::OnDemand]);
         let odd = DeadlineJob { work_ms: 7_200_000_001, deadline_ms: 10_800_000_000, ..job };
         assert!(optimum(&up, &[], 3_600_000, &odd).unwrap_err().to_string().contains("whole minutes"));
@@ -242,10 +259,10 @@ pub(super) mod tests {
             let job = DeadlineJob { work_ms, deadline_ms: work_ms + changeover_ms + spare_ms, changeover_ms, price_ratio };
             prop_assume!(job.ticks(tick_ms) <= 9);
             let least = optimum(&up, &[], tick_ms, &job).unwrap();
-            let tried = by_trying(&up, tick_ms, &job);
+            let tried = by_trying(&up, &[], tick_ms, &job);
             prop_assert!((least - tried).abs() <= 1e-9 * tried, "{least} against {tried}");
-            let held = optimal_holdings(&up, tick_ms, &job);
-            let run = ride_without_net(&mut Script(held.into_iter()), &up, tick_ms, &job);
+            let held = optimal_holdings(&up, &[], tick_ms, &job);
+            let run = ride_without_net(&mut Script(held.into_iter()), &up, &[], tick_ms, &job);
             prop_assert!(!run.missed && (run.cost - least).abs() <= 1e-9 * least, "{} against {least}", run.cost);
         }
     }

@@ -14,12 +14,13 @@ use serde::Serialize;
 use tracecast_analytics::report::{Cell, Column, Report, ReportTable, Section, format};
 use tracecast_analytics::trace::SourceRecord;
 
-use super::answer::{Regions, moving, notes};
+use super::answer::{Regions, moving, notes, on_instances, taking};
 use super::availability::SpotSeries;
 use super::backtest::TOGETHER;
-use super::job::{DeadlineJob, FromNow, Holding, Pilot, Script, ride};
+use super::job::{DeadlineJob, FromNow, Holding};
+use super::lanes_plan::{ElasticNow, from_now};
 use super::market::Market;
-use super::policy::{Attempt, CloudPolicy, attempt, learned, pilot, programmes, relative};
+use super::policy::{Attempt, CloudPolicy, attempt};
 use super::request::{CloudRequest, check_need, longest, too_short};
 use super::zones::attempt_zones;
 use super::zones_plan::{PlannedZone, ZonesNow, zones_from_now};
@@ -75,8 +76,10 @@ pub struct CloudPlanAnswer {
     pub changeover_s: f64,
     /// Price of on-demand over that of spot.
     pub price_ratio: f64,
-    /// Instances needed at once.
+    /// Instances needed at once, or at most where the job is elastic.
     pub need: u32,
+    /// Whether the job runs on whatever number of instances there is, up to so many.
+    pub elastic: bool,
     /// The trace chosen.
     pub trace: String,
     /// Its zone, if known.
@@ -95,6 +98,8 @@ pub struct CloudPlanAnswer {
     pub candidates: Vec<CloudCandidate>,
     /// What to do from the end of the data on.
     pub now: FromNow,
+    /// With how many nodes of each kind, where the job is elastic.
+    pub nodes: Option<ElasticNow>,
     /// What is taken for prices.
     pub prices: String,
     /// What to do, in a sentence.
@@ -151,11 +156,11 @@ impl CloudPlanAnswer {
         };
         let mut candidates: Vec<CloudCandidate> = Vec::new();
         for zone in tried_on {
-            let up = zone.up(request.need);
+            let supply = zone.supply(request.need, request.elastic);
             let tried = |windows: &[Window]| -> Result<Vec<Attempt>> {
                 let one = |window: &Window| match &market {
                     Some(market) => attempt_zones(market, window.ahead.start, jobs),
-                    None => attempt(&up, zone.price.as_ref(), zone.tick_ms, window, jobs),
+                    None => attempt(&supply, zone.price.as_ref(), zone.tick_ms, window, jobs),
                 };
                 let all: Result<Vec<Vec<Attempt>>> = windows.par_iter().map(one).collect();
                 Ok(all?.into_iter().flatten().collect())
@@ -194,12 +199,16 @@ impl CloudPlanAnswer {
         };
         // What the later windows speak against is not followed.
         let followed = if best.report_cost_ratio.value < 1.0 { best.policy } else { CloudPolicy::OnDemand };
-        let (now, zones) = match &market {
+        let (now, zones, nodes) = match &market {
             Some(market) => {
                 let (now, zones) = zones_from_now(market, followed, job);
-                (now, Some(zones))
+                (now, Some(zones), None)
             }
-            None => (from_now(chosen_of(series, &best)?, followed, request.need, job), None),
+            None => {
+                let of = (request.need, request.elastic);
+                let (now, nodes) = from_now(chosen_of(series, &best)?, followed, of, job);
+                (now, None, nodes)
+            }
         };
         let zone = match &zones {
             Some(zones) => {
@@ -210,6 +219,7 @@ impl CloudPlanAnswer {
         };
         let mut notes = notes(series);
         notes.extend(request.together.map(|together| moving(&together)));
+        notes.extend(request.elastic.then(|| taking(request.need)));
         let mut answer = Self {
             schema: SCHEMA.to_owned(),
             title,
@@ -219,6 +229,7 @@ impl CloudPlanAnswer {
             changeover_s: job.changeover_ms as f64 / 1e3,
             price_ratio: job.price_ratio,
             need: request.need,
+            elastic: request.elastic,
             trace: best.trace.clone(),
             zone: zone.and_then(|of| of.zone.clone()),
             instance: zone.and_then(|of| of.instance.clone()),
@@ -228,6 +239,7 @@ impl CloudPlanAnswer {
             followed,
             candidates,
             now,
+            nodes,
             prices: if series.iter().any(|zone| zone.price.is_some()) {
                 "Prices move as they did.".to_owned()
             } else {
@@ -285,8 +297,16 @@ impl CloudPlanAnswer {
         format!(
             "**Run the job on spot with on-demand behind it**, in {place} (policy: {}): {}.{wait}",
             self.chosen.in_words(),
-            self.now.begin_with()
+            self.begin_with()
         )
+    }
+
+    /// What to begin with, in words.
+    pub fn begin_with(&self) -> String {
+        let Some(nodes) = &self.nodes else { return self.now.begin_with() };
+        let ends = [nodes.by_had.last(), nodes.by_had.first()].into_iter().flatten();
+        let said: Vec<String> = ends.map(|of| format!("{} if {} can be had", of.in_words(), of.had)).collect();
+        said.join(", ")
     }
 
     /// The candidate of the chosen zone with a policy.
@@ -357,8 +377,9 @@ impl CloudPlanAnswer {
         let mut report = Report::new(
             format!("How to run a job with a deadline: {}", self.title),
             format!(
-                "{} of work in {}, on-demand at {} times the spot price",
+                "{} of work{} in {}, on-demand at {} times the spot price",
                 format::duration(self.work_s),
+                on_instances(self.need, self.elastic),
                 format::duration(self.deadline_s),
                 format::float(self.price_ratio, 2)
             ),
@@ -410,8 +431,8 @@ impl CloudPlanAnswer {
         let mut next = ReportTable::new("From the end of the data on", vec![Column::text("When"), Column::text("Do")]);
         let now = self.now;
         for (when, what) in [
-            ("spot can be had", now.if_up.in_words().to_owned()),
-            ("it cannot", now.if_down.in_words().to_owned()),
+            (if self.elastic { "all spot can be had" } else { "spot can be had" }, now.if_up.in_words().to_owned()),
+            (if self.elastic { "none can" } else { "it cannot" }, now.if_down.in_words().to_owned()),
             ("it does not come", format!("on-demand after {}", format::duration(now.wait_at_most_s))),
             (
                 "whatever happens",
@@ -423,12 +444,29 @@ impl CloudPlanAnswer {
             }
         }
         let mut doing = Section::new("cloud-now", "What to do now").with_table(next);
+        if let Some(nodes) = &self.nodes {
+            doing = doing.with_table(nodes_table(nodes));
+        }
         if let Some(zones) = &self.zones {
             doing = doing.with_table(zones_table(zones));
         }
         report.sections = vec![doing, Section::new("cloud-candidates", "What was chosen from").with_table(table)];
         report
     }
+}
+
+/// How many nodes of each kind an elastic job holds.
+fn nodes_table(nodes: &ElasticNow) -> ReportTable {
+    let columns = ["Spot nodes to be had", "On spot", "On-demand"].map(Column::number);
+    let mut table = ReportTable::new("Nodes to hold, by how many spot nodes can be had", columns.to_vec());
+    let count = |of: u32| Cell::Int(i64::from(of));
+    table.rows = nodes.by_had.iter().map(|of| vec![count(of.had), count(of.spot), count(of.on_demand)]).collect();
+    table.note = Some(format!(
+        "In the last tick of the data {} of them could be had: {}.",
+        nodes.last.had,
+        nodes.last.in_words()
+    ));
+    table
 }
 
 /// The zones of a job, in the order in which to take them.
@@ -467,38 +505,6 @@ fn zones_table(zones: &ZonesNow) -> ReportTable {
     table
 }
 
-/// What a policy does after the last tick of a zone.
-fn from_now(zone: &SpotSeries, policy: CloudPolicy, need: u32, job: &DeadlineJob) -> FromNow {
-    let up = zone.up(need);
-    // What spot costs now decides, where that is known.
-    let end = Window { past: 0..up.len(), ahead: up.len().saturating_sub(1)..up.len() };
-    let job = &DeadlineJob { price_ratio: relative(zone.price.as_ref(), &end, job.price_ratio).1, ..*job };
-    let learned = learned(&up, up.len(), policy, zone.tick_ms, job.ticks(zone.tick_ms));
-    let fitted = programmes(&learned, up.len(), zone.tick_ms, job);
-    let first = |one: bool| {
-        let mut held = None;
-        let mut seen = |holding: Holding| held = held.or(Some(holding));
-        ride(pilot(policy, &fitted).as_mut(), &[one], zone.tick_ms, job, &mut seen);
-        held.unwrap_or(Holding::OnDemand)
-    };
-    let waits = |pilot: &mut dyn Pilot| {
-        let (mut waited, mut waiting) = (0, true);
-        ride(pilot, &[], zone.tick_ms, job, &mut |holding| {
-            waiting &= holding == Holding::Idle;
-            waited += i64::from(waiting);
-        });
-        (waited * zone.tick_ms) as f64 / 1e3
-    };
-    FromNow {
-        if_up: first(true),
-        if_down: first(false),
-        last_up: up.last().copied().unwrap_or(false),
-        wait_at_most_s: waits(pilot(policy, &fitted).as_mut()),
-        // An empty list waits until the safety net steps in.
-        latest_on_demand_s: waits(&mut Script(Vec::new().into_iter())),
-    }
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -527,6 +533,7 @@ mod tests {
             price_ratio: 3.0,
             starts: 5,
             need: 1,
+            elastic: false,
             together: None,
         };
         let answer = CloudPlanAnswer::of(std::slice::from_ref(&zone), "regular".to_owned(), &request).unwrap();

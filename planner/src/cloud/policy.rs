@@ -9,11 +9,15 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::job::{DeadlineJob, JobRun, Pilot, ride_priced};
+use super::job::{DeadlineJob, JobRun, Pilot};
+use super::lanes::{InLanes, LanesPilot, Supply, ride_lanes};
+use super::lanes_optimum::{lanes_optimum, whole};
+use super::lanes_programme::{Shared, modelled};
+use super::lanes_rule::UniformLanes;
 use super::optimum::optimum;
 use super::phases::{Belief, MOST, Phases};
 use super::price::ZonePrice;
-use super::programme::{Programme, Programmed};
+use super::programme::{Fitted, Programme, Programmed};
 use super::rule::{AllOnDemand, Greedy, TimeSliced, UniformProgress};
 use crate::error::Result;
 use crate::plan::window::Window;
@@ -121,14 +125,11 @@ impl Attempt {
 }
 
 /// What is learned for a window: from which tick of the job on, the phases, and the belief before that tick.
-pub(super) fn learned(
-    up: &[bool],
-    start: usize,
-    policy: CloudPolicy,
-    tick_ms: i64,
-    ticks: usize,
-) -> Vec<(usize, Phases, Belief)> {
-    let mut learned: Vec<(usize, Phases, Belief)> = Vec::new();
+pub(super) type Learned = Vec<(usize, Phases, Belief)>;
+
+/// What is learned of one instance for a job that begins at tick `start`.
+pub(super) fn learned(up: &[bool], start: usize, policy: CloudPolicy, tick_ms: i64, ticks: usize) -> Learned {
+    let mut learned: Learned = Vec::new();
     let Some(each) = policy.phases() else { return learned };
     for fit in 0..FITS {
         let from = ticks * fit / FITS;
@@ -147,17 +148,31 @@ pub(super) fn learned(
     learned
 }
 
-/// The programmes of a job that begins at tick `start`.
+/// What is learned of each lane that has a model of its own.
+pub(super) fn learned_lanes(
+    supply: &Supply,
+    start: usize,
+    policy: CloudPolicy,
+    tick_ms: i64,
+    ticks: usize,
+) -> Vec<Learned> {
+    if policy.phases().is_none() {
+        return Vec::new();
+    }
+    modelled(supply.lanes).into_iter().map(|lane| learned(&supply.lane(lane), start, policy, tick_ms, ticks)).collect()
+}
+
+/// The programmes of one of `lanes` lanes of a job that begins at tick `start`.
 pub(super) fn programmes(
-    learned: &[(usize, Phases, Belief)],
+    learned: &Learned,
+    lanes: usize,
     start: usize,
     tick_ms: i64,
     job: &DeadlineJob,
 ) -> Vec<(usize, Programme, Belief)> {
+    let solve = if lanes > 1 { Programme::solve_lane } else { Programme::solve };
     let within = learned.iter().filter(|(from, ..)| *from < job.ticks(tick_ms));
-    within
-        .map(|(from, phases, before)| (*from, Programme::solve(phases.clone(), tick_ms, job, start), before.clone()))
-        .collect()
+    within.map(|(from, phases, before)| (*from, solve(phases.clone(), tick_ms, job, start), before.clone())).collect()
 }
 
 /// The price of spot in each tick of a window over that at its start, and the price of on-demand over that; no prices where none are known.
@@ -173,39 +188,52 @@ pub(super) fn relative(price: Option<&ZonePrice>, window: &Window, ratio: f64) -
 }
 
 /// Tries all policies on a job that begins with a window, for each of `jobs`, which differ in their deadlines alone. `price` stands for their price ratio where it
-/// is known.
+/// is known. With several lanes the deadline is [`whole`].
 ///
 /// # Errors
 /// If the optimum cannot be computed exactly.
 pub fn attempt(
-    up: &[bool],
+    supply: &Supply,
     price: Option<&ZonePrice>,
     tick_ms: i64,
     window: &Window,
     jobs: &[DeadlineJob],
 ) -> Result<Vec<Attempt>> {
-    let start = window.ahead.start;
+    let (start, lanes) = (window.ahead.start, supply.lanes);
     let priced: Vec<(DeadlineJob, Vec<f64>)> = jobs
         .iter()
         .map(|job| {
             let (prices, price_ratio) = relative(price, window, job.price_ratio);
-            (DeadlineJob { price_ratio, ..*job }, prices)
+            let job = DeadlineJob { price_ratio, ..*job };
+            (if lanes > 1 { whole(&job, tick_ms) } else { job }, prices)
         })
         .collect();
     let ticks = jobs.iter().map(|job| job.ticks(tick_ms)).max().unwrap_or(0);
-    let ahead = up.get(window.ahead.clone()).unwrap_or_default();
+    let ahead = supply.within(window.ahead.clone());
     let mut attempts: Vec<Attempt> = priced
         .iter()
-        .map(|(job, _)| Attempt { runs: Vec::with_capacity(CloudPolicy::ALL.len()), on_demand: job.on_demand_cost() })
+        .map(|(job, _)| Attempt {
+            runs: Vec::with_capacity(CloudPolicy::ALL.len()),
+            on_demand: job.on_demand_cost() * lanes as f64,
+        })
         .collect();
     for policy in CloudPolicy::ALL {
-        let learned = learned(up, start, policy, tick_ms, ticks);
+        let learned = learned_lanes(supply, start, policy, tick_ms, ticks);
         for ((job, prices), attempt) in priced.iter().zip(&mut attempts) {
             let run = match policy {
-                CloudPolicy::Omniscient => JobRun { cost: optimum(ahead, prices, tick_ms, job)?, ..JobRun::default() },
+                CloudPolicy::Omniscient => {
+                    let cost = if lanes > 1 {
+                        lanes_optimum(ahead, lanes, prices, tick_ms, job)?
+                    } else {
+                        optimum(&Supply { lanes, up: ahead.to_vec() }.lane(0), prices, tick_ms, job)?
+                    };
+                    JobRun { cost, ..JobRun::default() }
+                }
                 _ => {
-                    let fitted = programmes(&learned, start, tick_ms, job);
-                    ride_priced(pilot(policy, &fitted).as_mut(), ahead, prices, tick_ms, job)
+                    let fitted: Vec<Vec<(usize, Programme, Belief)>> =
+                        learned.iter().map(|of| programmes(of, lanes, start, tick_ms, job)).collect();
+                    let mut pilot = lanes_pilot(policy, lanes, &fitted);
+                    ride_lanes(pilot.as_mut(), (ahead, prices), lanes, tick_ms, job, &mut |_| ())
                 }
             };
             attempt.runs.push((policy, run));
@@ -214,8 +242,8 @@ pub fn attempt(
     Ok(attempts)
 }
 
-/// The pilot of a policy that decides from the past.
-pub(super) fn pilot<'a>(policy: CloudPolicy, fitted: &'a [(usize, Programme, Belief)]) -> Box<dyn Pilot + 'a> {
+/// The pilot of a policy of one instance that decides from the past.
+pub(super) fn pilot<'a>(policy: CloudPolicy, fitted: &'a Fitted) -> Box<dyn Pilot + 'a> {
     match policy {
         CloudPolicy::Greedy => Box::new(Greedy),
         CloudPolicy::TimeSliced => Box::new(TimeSliced),
@@ -225,12 +253,28 @@ pub(super) fn pilot<'a>(policy: CloudPolicy, fitted: &'a [(usize, Programme, Bel
     }
 }
 
+/// The pilot of a policy of lanes that decides from the past; `fitted` are the programmes of those with a model of their own.
+pub(super) fn lanes_pilot<'a>(
+    policy: CloudPolicy,
+    lanes: usize,
+    fitted: &'a [Vec<(usize, Programme, Belief)>],
+) -> Box<dyn LanesPilot + 'a> {
+    match policy {
+        CloudPolicy::UniformProgress => Box::new(UniformLanes),
+        CloudPolicy::Markov | CloudPolicy::SemiMarkov if lanes > 1 => {
+            Box::new(Shared::new(lanes, fitted.iter().map(Vec::as_slice)))
+        }
+        _ => Box::new(InLanes(pilot(policy, fitted.first().map(Vec::as_slice).unwrap_or_default()))),
+    }
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::job::ride;
+    use super::super::job::Holding;
+    use super::super::lanes::ride;
     use super::super::optimum::tests::by_trying;
     use super::*;
 
@@ -250,7 +294,7 @@ mod tests {
         let mut ahead: Vec<bool> = Vec::new();
         for _ in 0..ticks {
             let up = [past, ahead.as_slice()].concat();
-            let fitted = programmes(&learned(&up, past.len(), policy, tick_ms, ticks), past.len(), tick_ms, job);
+            let fitted = programmes(&learned(&up, past.len(), policy, tick_ms, ticks), 1, past.len(), tick_ms, job);
             let mut held = Vec::new();
             ride(pilot(policy, &fitted).as_mut(), &ahead, tick_ms, job, &mut |holding| held.push(holding));
             held.truncate(ahead.len());
@@ -281,10 +325,10 @@ mod tests {
             prop_assume!(job.ticks(tick_ms) <= 10);
             let up = [past.as_slice(), ahead.as_slice()].concat();
             let window = Window { past: 0..past.len(), ahead: past.len()..up.len() };
-            let tried = attempt(&up, None, tick_ms, &window, &[job]).unwrap();
+            let tried = attempt(&Supply::one(&up), None, tick_ms, &window, &[job]).unwrap();
             let least = tried[0].run(CloudPolicy::Omniscient).cost;
             if job.ticks(tick_ms) <= 7 {
-                let all = by_trying(&ahead, tick_ms, &job);
+                let all = by_trying(&ahead, &[], tick_ms, &job);
                 prop_assert!((all - least).abs() < 1e-9 * all);
             }
             for policy in CloudPolicy::CAUSAL {
@@ -315,7 +359,7 @@ mod tests {
             for policy in CloudPolicy::CAUSAL {
                 let ahead = adversary(policy, &past, ticks, tick_ms, &job, patience);
                 let up = [past.as_slice(), ahead.as_slice()].concat();
-                let fitted = programmes(&learned(&up, past.len(), policy, tick_ms, ticks), past.len(), tick_ms, &job);
+                let fitted = programmes(&learned(&up, past.len(), policy, tick_ms, ticks), 1, past.len(), tick_ms, &job);
                 let run = ride(pilot(policy, &fitted).as_mut(), &ahead, tick_ms, &job, &mut |_| ());
                 prop_assert!(!run.missed, "{policy:?}");
             }
@@ -329,7 +373,7 @@ mod tests {
         let job = DeadlineJob { work_ms: 600 * MIN, deadline_ms: 800 * MIN, changeover_ms: 12 * MIN, price_ratio: 3.0 };
         let held = |ahead: &[bool], policy: CloudPolicy| {
             let up = [past.as_slice(), ahead].concat();
-            let fitted = programmes(&learned(&up, past.len(), policy, 5 * MIN, 160), past.len(), 5 * MIN, &job);
+            let fitted = programmes(&learned(&up, past.len(), policy, 5 * MIN, 160), 1, past.len(), 5 * MIN, &job);
             let mut held = Vec::new();
             ride(pilot(policy, &fitted).as_mut(), ahead, 5 * MIN, &job, &mut |holding| held.push(holding));
             held
@@ -343,5 +387,143 @@ mod tests {
                 assert_eq!(first.get(..cut), second.get(..cut), "{policy:?}");
             }
         }
+    }
+
+    /// What each policy of lanes holds on `ahead` after `past`.
+    fn held_in_lanes(
+        policy: CloudPolicy,
+        lanes: usize,
+        past: &[u32],
+        ahead: &[u32],
+        tick_ms: i64,
+        job: &DeadlineJob,
+    ) -> (Vec<Vec<Holding>>, JobRun) {
+        let supply = Supply { lanes, up: [past, ahead].concat() };
+        let learned = learned_lanes(&supply, past.len(), policy, tick_ms, job.ticks(tick_ms));
+        let fitted: Vec<Vec<(usize, Programme, Belief)>> =
+            learned.iter().map(|of| programmes(of, lanes, past.len(), tick_ms, job)).collect();
+        let mut held = Vec::new();
+        let mut pilot = lanes_pilot(policy, lanes, &fitted);
+        let run = ride_lanes(pilot.as_mut(), (ahead, &[]), lanes, tick_ms, job, &mut |of| held.push(of.to_vec()));
+        (held, run)
+    }
+
+    /// An enemy of an elastic job: spot of a lane is there until the lane has been on it for `patience` ticks.
+    fn enemy_of_lanes(
+        policy: CloudPolicy,
+        lanes: usize,
+        past: &[u32],
+        tick_ms: i64,
+        job: &DeadlineJob,
+        patience: usize,
+    ) -> Vec<u32> {
+        let mut ahead: Vec<u32> = Vec::new();
+        for _ in 0..job.ticks(tick_ms) {
+            let (mut held, _) = held_in_lanes(policy, lanes, past, &ahead, tick_ms, job);
+            held.truncate(ahead.len());
+            let tired = |lane: usize| {
+                held.iter().rev().take_while(|held| held.get(lane) == Some(&Holding::Spot)).count() >= patience
+            };
+            ahead.push((0..lanes).find(|lane| tired(*lane)).unwrap_or(lanes) as u32);
+        }
+        ahead
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+        #[test]
+        fn no_trace_makes_an_elastic_job_miss_and_none_beats_the_optimum(
+            lanes in 1usize..4,
+            past in prop::collection::vec(0u32..5, 0..30),
+            ahead in prop::collection::vec(0u32..5, 10),
+            tick_min in 3i64..14,
+            work_min in 5i64..60,
+            spare_min in 0i64..60,
+            changeover_min in 0i64..20,
+        ) {
+            let tick_ms = tick_min * MIN;
+            let job = DeadlineJob {
+                work_ms: work_min * MIN,
+                deadline_ms: (work_min + changeover_min + spare_min) * MIN,
+                changeover_ms: changeover_min * MIN,
+                price_ratio: 3.0,
+            };
+            prop_assume!(job.ticks(tick_ms) <= 10);
+            let supply = Supply { lanes, up: [past.as_slice(), ahead.as_slice()].concat() };
+            let window = Window { past: 0..past.len(), ahead: past.len()..supply.up.len() };
+            let tried = attempt(&supply, None, tick_ms, &window, &[job]).unwrap();
+            let least = tried[0].run(CloudPolicy::Omniscient).cost;
+            prop_assert!((tried[0].share(CloudPolicy::OnDemand) - 1.0).abs() < 1e-12);
+            for policy in CloudPolicy::CAUSAL {
+                let run = tried[0].run(policy);
+                prop_assert!(!run.missed, "{policy:?} misses");
+                prop_assert!(run.cost >= least * (1.0 - 1e-12), "{policy:?}: {} below {least}", run.cost);
+            }
+        }
+
+        #[test]
+        fn nor_does_an_enemy_of_elastic_jobs(
+            lanes in 2usize..4,
+            past in prop::collection::vec(0u32..4, 0..20),
+            tick_min in 3i64..14,
+            work_min in 5i64..60,
+            spare_min in 0i64..40,
+            changeover_min in 0i64..20,
+            patience in 1usize..4,
+        ) {
+            let tick_ms = tick_min * MIN;
+            let job = DeadlineJob {
+                work_ms: work_min * MIN,
+                deadline_ms: (work_min + changeover_min + spare_min) * MIN + 1,
+                changeover_ms: changeover_min * MIN,
+                price_ratio: 3.0,
+            };
+            prop_assume!(job.ticks(tick_ms) <= 10);
+            for policy in CloudPolicy::CAUSAL {
+                let ahead = enemy_of_lanes(policy, lanes, &past, tick_ms, &job, patience);
+                let (_, run) = held_in_lanes(policy, lanes, &past, &ahead, tick_ms, &job);
+                prop_assert!(!run.missed, "{policy:?}");
+            }
+        }
+    }
+
+    /// Three nodes: what comes after a tick changes nothing that is held up to it.
+    #[test]
+    fn the_future_changes_no_decision_of_an_elastic_job() {
+        let past: Vec<u32> = (0..600).map(|tick| (tick / 7 + tick / 31) % 4).collect();
+        let job = DeadlineJob { work_ms: 600 * MIN, deadline_ms: 800 * MIN, changeover_ms: 12 * MIN, price_ratio: 3.0 };
+        let one: Vec<u32> = (0..160).map(|tick| tick / 11 % 4).collect();
+        for cut in [1, 60, 100] {
+            let mut other = one.clone();
+            other[cut..].iter_mut().for_each(|up| *up = 3 - *up);
+            for policy in CloudPolicy::CAUSAL {
+                let held = |ahead: &[u32]| held_in_lanes(policy, 3, &past, ahead, 5 * MIN, &job).0;
+                assert_eq!(held(&one).get(..cut), held(&other).get(..cut), "{policy:?}");
+            }
+        }
+    }
+
+    /// Four nodes that come and go all at once, four hours each: an elastic job costs what one that needs all four does, or less, and the optimum of both is the same.
+    #[test]
+    fn all_or_none_is_no_dearer_in_lanes() {
+        let up: Vec<bool> = (0..2000).map(|tick| tick / 48 % 2 == 0).collect();
+        let job = DeadlineJob {
+            work_ms: 24 * 60 * MIN,
+            deadline_ms: 32 * 60 * MIN,
+            changeover_ms: 12 * MIN,
+            price_ratio: 3.0,
+        };
+        let window = Window { past: 0..1400, ahead: 1400..2000 };
+        let gang = attempt(&Supply::one(&up), None, 5 * MIN, &window, &[job]).unwrap();
+        let lanes = Supply { lanes: 4, up: up.iter().map(|up| 4 * u32::from(*up)).collect() };
+        let elastic = attempt(&lanes, None, 5 * MIN, &window, &[job]).unwrap();
+        let (gang, elastic) = (&gang[0], &elastic[0]);
+        let least = elastic.share(CloudPolicy::Omniscient);
+        assert!(least <= gang.share(CloudPolicy::Omniscient) + 1e-12);
+        for policy in [CloudPolicy::Greedy, CloudPolicy::TimeSliced] {
+            assert!((elastic.share(policy) - gang.share(policy)).abs() < 0.01, "{policy:?}");
+        }
+        let (shared, alone) = (elastic.share(CloudPolicy::SemiMarkov), gang.share(CloudPolicy::SemiMarkov));
+        assert!(shared < alone + 0.02, "{shared} against {alone}, at least {least}");
     }
 }

@@ -29,6 +29,8 @@ use super::phases::{Belief, HOURS, Matrix, Phases};
 
 /// Most pairs of work and spare time in the table.
 const MOST_CELLS: f64 = 60_000.0;
+/// The same of a lane of an elastic job, which has a table of its own; only those with less than the time to the deadline in all are filled.
+const MOST_LANE_CELLS: f64 = 60_000.0;
 /// Steps that the work has at least, where a changeover is long.
 const LEAST_STEPS: i64 = 96;
 /// Points of the axis of belief, where there are two phases of a kind.
@@ -69,9 +71,18 @@ pub struct Programme {
     reserve: usize,
     works: usize,
     spares: usize,
+    /// Most of work and spare time together that are asked for.
+    most: usize,
     beliefs: usize,
     price_ratio: f32,
     values: Vec<f32>,
+}
+
+/// What a moment leads to, of a belief.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Outlook {
+    step: Onward,
+    setup: Onward,
 }
 
 /// States beside work, spare time and belief: idle while down and while up, on-demand likewise, on spot.
@@ -98,9 +109,23 @@ fn on_axis(share: f64) -> (usize, f32) {
 impl Programme {
     /// Solves it for a job that begins at tick `start` of the trace.
     pub fn solve(phases: Phases, tick_ms: i64, job: &DeadlineJob, start: usize) -> Self {
-        let spare_ms = job.spare_ms();
+        Self::table(phases, tick_ms, job, start, (job.work_ms, job.spare_ms(), MOST_CELLS))
+    }
+
+    /// Solves it for any share of the work that a lane of an elastic job could do by the deadline.
+    pub fn solve_lane(phases: Phases, tick_ms: i64, job: &DeadlineJob, start: usize) -> Self {
+        Self::table(phases, tick_ms, job, start, (job.deadline_ms, job.deadline_ms, MOST_LANE_CELLS))
+    }
+
+    fn table(
+        phases: Phases,
+        tick_ms: i64,
+        job: &DeadlineJob,
+        start: usize,
+        (work_ms, spare_ms, most_cells): (i64, i64, f64),
+    ) -> Self {
         let changeover_ms = job.changeover_ms as f64;
-        let table_ms = (job.work_ms as f64 * spare_ms.max(1) as f64 / MOST_CELLS).sqrt();
+        let table_ms = (work_ms as f64 * spare_ms.max(1) as f64 / most_cells).sqrt();
         let least_ms = table_ms.max(tick_ms as f64);
         let (step_ms, setup) = if changeover_ms < least_ms {
             (least_ms, 0)
@@ -121,8 +146,10 @@ impl Programme {
             setup,
             setup_part: setup_part as f32,
             reserve: if setup_part > 0.0 { 1 } else { setup },
-            works: (job.work_ms as f64 / step_ms).ceil() as usize,
+            works: (work_ms as f64 / step_ms).ceil() as usize,
             spares: (spare_ms as f64 / step_ms).ceil() as usize + 1,
+            // The corners around any point that can come about.
+            most: (job.deadline_ms as f64 / step_ms).ceil() as usize + 3,
             price_ratio: job.price_ratio as f32,
             values: Vec::new(),
         };
@@ -206,7 +233,7 @@ impl Programme {
             })
             .collect();
         for work in 1..=self.works {
-            for spare in 0..=self.spares {
+            for spare in 0..=self.spares.min(self.most.saturating_sub(work)) {
                 // In the middle of the step.
                 let Some(onward) = onward.get(self.hour(work as f64 - 0.5, spare as f64)) else { continue };
                 for (up, point, step, setup) in onward {
@@ -300,38 +327,40 @@ impl Programme {
         from + (to - from) * work_part
     }
 
+    /// What a moment with so much time left leads to, of a belief.
+    pub(super) fn outlook(&self, belief: &Belief, left_ms: i64) -> Option<Outlook> {
+        let [over, over_setup] = self.over.get(self.hour(left_ms as f64 / self.step_ms - 0.5, 0.0))?;
+        Some(Outlook { step: self.onward(&belief.0, over), setup: self.onward(&belief.0, over_setup) })
+    }
+
     /// Expected cost from a view on of each choice, a step long: wait, on-demand and spot; spot milliseconds. What cannot be is infinite. On-demand that
     /// is held is taken to be set up.
-    pub fn costs(&self, belief: &Belief, view: &JobView) -> [f64; 3] {
+    pub(super) fn costs(&self, of: &Outlook, view: &JobView) -> [f64; 3] {
         let work = view.work_ms as f64 / self.step_ms;
         let spare = (view.left_ms - view.work_ms) as f64 / self.step_ms;
-        let Some([over, over_setup]) = self.over.get(self.hour(work - 0.5, spare)) else { return [f64::INFINITY; 3] };
-        let (step, setup) = (self.onward(&belief.0, over), self.onward(&belief.0, over_setup));
+        let Outlook { step, setup } = of;
         let price = f64::from(self.price_ratio);
-        let two = |work: f64, spare: f64, floor: usize, states: [usize; 2], branches: &[Branch; 2]| {
-            let [down, up] = states;
-            let [if_down, if_up] = branches;
-            self.between(work, spare, floor, down, if_down) + self.between(work, spare, floor, up, if_up)
-        };
-        let idle = |spare: f64, branches: &[Branch; 2]| two(work, spare, self.reserve, IDLE, branches);
+        let idle = |spare: f64, branches: &[Branch; 2]| self.two_between(work, spare, self.reserve, IDLE, branches);
+        let on_demand =
+            |work: f64, spare: f64, branches: &[Branch; 2]| self.two_between(work, spare, 0, ON_DEMAND, branches);
         let (whole, part) = (self.setup as f64, f64::from(self.setup_part));
         let on_demand = if view.holding == Holding::OnDemand {
-            price + two(work - 1.0, spare, 0, ON_DEMAND, &step.any)
+            price + on_demand(work - 1.0, spare, &step.any)
         } else if self.setup > 0 {
-            price * whole + two(work, spare - whole, 0, ON_DEMAND, &setup.any)
+            price * whole + on_demand(work, spare - whole, &setup.any)
         } else {
             price
-                + part * two(work, spare - 1.0, 0, ON_DEMAND, &step.any)
-                + (1.0 - part) * two(work - 1.0, spare, 0, ON_DEMAND, &step.any)
+                + part * on_demand(work, spare - 1.0, &step.any)
+                + (1.0 - part) * on_demand(work - 1.0, spare, &step.any)
         };
         let kept = |work: f64, spare: f64, onward: &Onward| self.between(work, spare, self.reserve, SPOT, &onward.kept);
         let spot = || {
             if self.setup > 0 {
-                whole + idle(spare - whole, &setup.lost) + kept(work, spare - whole, &setup)
+                whole + idle(spare - whole, &setup.lost) + kept(work, spare - whole, setup)
             } else {
                 1.0 + idle(spare - 1.0, &step.lost)
-                    + part * kept(work, spare - 1.0, &step)
-                    + (1.0 - part) * kept(work - 1.0, spare, &step)
+                    + part * kept(work, spare - 1.0, step)
+                    + (1.0 - part) * kept(work - 1.0, spare, step)
             }
         };
         let begins = (self.setup + self.reserve.max(1)) as f64;
@@ -342,41 +371,53 @@ impl Programme {
         ];
         costs.map(|cost| cost * self.step_ms)
     }
-}
 
-/// The policy that follows programmes: the one solved last, of those fitted at the start and at moments after it.
-#[derive(Debug, Clone)]
-pub struct Programmed<'a> {
-    /// From which tick of the job on, each with the belief before that tick.
-    programmes: &'a [(usize, Programme, Belief)],
-    tick: usize,
-    at: usize,
-    belief: Option<Belief>,
-}
-
-impl<'a> Programmed<'a> {
-    /// Programmes in order of the tick from which they serve, each with the belief before it.
-    pub fn new(programmes: &'a [(usize, Programme, Belief)]) -> Self {
-        Self { programmes, tick: 0, at: 0, belief: None }
+    /// Expected cost between the points of the grid of two states, one while down and one while up.
+    fn two_between(&self, work: f64, spare: f64, floor: usize, states: [usize; 2], branches: &[Branch; 2]) -> f64 {
+        let [down, up] = states;
+        let [if_down, if_up] = branches;
+        self.between(work, spare, floor, down, if_down) + self.between(work, spare, floor, up, if_up)
     }
-}
 
-impl Pilot for Programmed<'_> {
-    fn hold(&mut self, _: &DeadlineJob, view: &JobView) -> Holding {
-        while self.programmes.get(self.at + 1).is_some_and(|(from, ..)| *from <= self.tick) {
-            self.at += 1;
-            self.belief = None;
+    /// Expected cost of a lane from a view on, spot milliseconds: the least of its choices, or what it holds if a run is used to its end or a changeover finished. What
+    /// is left of a changeover is paid for and takes spare time. Infinite where the work cannot be done.
+    pub(super) fn worth(&self, of: &Outlook, view: &JobView) -> f64 {
+        if view.work_ms <= 0 {
+            return 0.0;
         }
-        self.tick += 1;
-        let Some((_, programme, before)) = self.programmes.get(self.at) else { return Holding::OnDemand };
-        let belief = self.belief.get_or_insert_with(|| before.clone());
-        programme.phases.see(belief, view.up);
+        let cost = if view.holding == Holding::Spot {
+            let work = view.work_ms as f64 / self.step_ms;
+            let spare = (view.left_ms - view.setup_ms - view.work_ms) as f64 / self.step_ms;
+            let lost = |work: f64, spare: f64| self.two_between(work, spare, self.reserve, IDLE, &of.step.lost);
+            let half_lost = 0.5 * (lost(work - 1.0, spare) + lost(work, spare - 1.0));
+            let kept = self.between(work - 1.0, spare, self.reserve, SPOT, &of.step.kept);
+            let cost = (1.0_f64.min(work) + half_lost + kept) * self.step_ms;
+            if spare < self.reserve as f64 { f64::INFINITY } else { view.setup_ms as f64 + cost }
+        } else if view.holding == Holding::OnDemand && view.setup_ms > 0 {
+            let after = JobView { left_ms: view.left_ms - view.setup_ms, setup_ms: 0, ..*view };
+            let [_, on_demand, _] = self.costs(of, &after);
+            if after.left_ms < after.work_ms {
+                f64::INFINITY
+            } else {
+                f64::from(self.price_ratio) * view.setup_ms as f64 + on_demand
+            }
+        } else {
+            let [idle, on_demand, spot] = self.costs(of, view);
+            let setup_ms =
+                if view.holding == Holding::OnDemand { 0 } else { (self.reserve as f64 * self.step_ms) as i64 };
+            let on_demand = if view.left_ms - setup_ms < view.work_ms { f64::INFINITY } else { on_demand };
+            idle.min(on_demand).min(spot)
+        };
+        if cost < f64::from(NEVER) { cost } else { f64::INFINITY }
+    }
+
+    /// What to hold: a run is used to its end, and a changeover that is paid for is finished.
+    pub(super) fn choice(&self, of: &Outlook, view: &JobView) -> Holding {
         match view.holding {
-            // A run is used to its end, and a changeover that is paid for is finished.
             Holding::Spot => Holding::Spot,
             Holding::OnDemand if view.setup_ms > 0 => Holding::OnDemand,
             _ => {
-                let [idle, on_demand, spot] = programme.costs(belief, view);
+                let [idle, on_demand, spot] = self.costs(of, view);
                 match () {
                     () if spot <= idle && spot <= on_demand => Holding::Spot,
                     () if on_demand < idle => Holding::OnDemand,
@@ -384,5 +425,59 @@ impl Pilot for Programmed<'_> {
                 }
             }
         }
+    }
+
+    /// Length of a step, milliseconds.
+    pub(super) fn step_ms(&self) -> f64 {
+        self.step_ms
+    }
+}
+
+/// Programmes in order of the tick from which they serve, each with the belief before that tick: those fitted at the start and at moments after it.
+pub type Fitted = [(usize, Programme, Belief)];
+
+/// The belief of the moment, under the programme solved last.
+#[derive(Debug, Clone)]
+pub(super) struct Followed<'a> {
+    programmes: &'a Fitted,
+    tick: usize,
+    at: usize,
+    belief: Option<Belief>,
+}
+
+impl<'a> Followed<'a> {
+    pub(super) fn new(programmes: &'a Fitted) -> Self {
+        Self { programmes, tick: 0, at: 0, belief: None }
+    }
+
+    /// Takes in what the next tick shows; the programme to ask and what it says of the moment.
+    pub(super) fn see(&mut self, up: bool, left_ms: i64) -> Option<(&'a Programme, Outlook)> {
+        while self.programmes.get(self.at + 1).is_some_and(|(from, ..)| *from <= self.tick) {
+            self.at += 1;
+            self.belief = None;
+        }
+        self.tick += 1;
+        let (_, programme, before) = self.programmes.get(self.at)?;
+        let belief = self.belief.get_or_insert_with(|| before.clone());
+        programme.phases.see(belief, up);
+        Some((programme, programme.outlook(belief, left_ms)?))
+    }
+}
+
+/// The policy of one instance that follows programmes.
+#[derive(Debug, Clone)]
+pub struct Programmed<'a>(Followed<'a>);
+
+impl<'a> Programmed<'a> {
+    /// Follows the programme solved last.
+    pub fn new(programmes: &'a Fitted) -> Self {
+        Self(Followed::new(programmes))
+    }
+}
+
+impl Pilot for Programmed<'_> {
+    fn hold(&mut self, _: &DeadlineJob, view: &JobView) -> Holding {
+        let seen = self.0.see(view.up, view.left_ms);
+        seen.map_or(Holding::OnDemand, |(programme, outlook)| programme.choice(&outlook, view))
     }
 }

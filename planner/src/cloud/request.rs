@@ -4,6 +4,9 @@ use super::availability::SpotSeries;
 use super::job::DeadlineJob;
 use crate::error::{Error, Result};
 
+/// Most instances of an elastic job.
+const MOST_LANES: u32 = 1024;
+
 /// A job with a deadline, and how it is tried.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CloudRequest {
@@ -19,8 +22,10 @@ pub struct CloudRequest {
     pub price_ratio: f64,
     /// Moments at which the job begins on each trace.
     pub starts: usize,
-    /// Instances it needs at once.
+    /// Instances it needs at once, or at most where it is elastic.
     pub need: u32,
+    /// Whether it runs on whatever number of instances there is, up to so many.
+    pub elastic: bool,
     /// Zones of one job, if it may move between them; else each trace is tried on its own.
     pub together: Option<ZonesTogether>,
 }
@@ -51,6 +56,20 @@ impl CloudRequest {
             return Err(Error::NoScenario(
                 "nothing is asked for; ask for at least one slack, one start and one instance",
             ));
+        }
+        if self.elastic && self.together.is_some() {
+            return Err(Error::NoScenario(
+                "an elastic job runs in one zone; leave out one of --elastic and --regions together",
+            ));
+        }
+        if self.elastic && self.need > MOST_LANES {
+            return Err(Error::Malformed {
+                what: "number of instances of an elastic job",
+                found: self.need.to_string(),
+                remedy: format!(
+                    "ask for {MOST_LANES} at most, or take several instances for one and their count over that"
+                ),
+            });
         }
         if let Some(together) = &self.together
             && !(together.egress() >= 0.0 && together.egress().is_finite())

@@ -80,7 +80,7 @@ impl Pilot for UniformProgress {
 
 #[cfg(test)]
 mod tests {
-    use super::super::job::ride;
+    use super::super::lanes::ride;
     use super::*;
 
     const HOUR: i64 = 3_600_000;
