@@ -34,7 +34,7 @@ pub(crate) struct Spot {
     /// Time between the samples of every trace, such as 300s [default: gap_seconds of each file]
     #[arg(long, value_name = "TIME", value_parser = gap)]
     pub(crate) gap: Option<i64>,
-    /// Work of the job, such as 48h
+    /// Work of the job, such as 48h: the time it takes on all the instances of --need
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Job")]
     pub(crate) work: i64,
     /// Time that it takes to begin on another instance
@@ -64,7 +64,7 @@ pub(crate) struct Spot {
     /// Price of a gigabyte moved to another region, dollars [default is what AWS lists between regions of the United States]
     #[arg(long, value_name = "USD", default_value_t = 0.02, value_parser = amount, help_heading = "Zones")]
     pub(crate) egress_price: f64,
-    /// Instances that the job needs at once; a tick with fewer counts as one without spot
+    /// Instances that the job needs at once; a tick with fewer counts as one without spot. With --elastic: the most that it runs on
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..), help_heading = "Job")]
     pub(crate) need: u32,
     /// Whether the job runs on whatever number of instances there is, up to --need, spot and on-demand together
@@ -173,7 +173,9 @@ impl Spot {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example, 48 hours of work with three deadlines:
-  tracecast backtest cloud us-east-1a_v100_1.json --work 48h --slack 0.65,0.8,0.9")]
+  tracecast backtest cloud us-east-1a_v100_1.json --work 48h --slack 0.65,0.8,0.9
+Example, a job that takes what there is of 16 instances:
+  tracecast backtest cloud 16-node/us-east-2b_v100_1.json --work 48h --need 16 --elastic")]
 pub(crate) struct BacktestCloud {
     #[command(flatten)]
     pub(crate) spot: Spot,

@@ -25,8 +25,8 @@ use super::job::DeadlineJob;
 use super::optimum::{Grid, divisor};
 use crate::error::{Error, Result};
 
-/// Most sums that are tried: some minutes of work.
-const MOST_SUMS: f64 = 4e11;
+/// Most sums that are tried: half a minute of work.
+const MOST_SUMS: f64 = 1e11;
 
 /// The job with its deadline taken down to a whole number of units, so that an optimum of several lanes is exact.
 #[must_use]

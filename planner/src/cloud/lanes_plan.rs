@@ -35,7 +35,7 @@ impl NodesNow {
     /// `2 on spot and 1 on-demand`.
     pub fn in_words(&self) -> String {
         match (self.spot, self.on_demand) {
-            (0, 0) => "none: wait".to_owned(),
+            (0, 0) => "wait".to_owned(),
             (spot, 0) => format!("{spot} on spot"),
             (0, on_demand) => format!("{on_demand} on-demand"),
             (spot, on_demand) => format!("{spot} on spot and {on_demand} on-demand"),

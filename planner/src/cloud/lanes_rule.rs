@@ -39,3 +39,58 @@ impl LanesPilot for UniformLanes {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::lanes::{Lane, Supply, ride, ride_lanes};
+    use super::super::rule::UniformProgress;
+    use super::*;
+
+    const HOUR: i64 = 3_600_000;
+
+    #[test]
+    fn the_worked_example() {
+        let job = DeadlineJob { work_ms: 8 * HOUR, deadline_ms: 10 * HOUR, changeover_ms: 0, price_ratio: 3.0 };
+        let lane = |holding| Lane { holding, setup_ms: 0 };
+        let lanes = [Holding::Spot, Holding::Idle, Holding::Idle, Holding::Idle].map(lane);
+        let view =
+            LanesView { elapsed_ms: HOUR, left_ms: 9 * HOUR, work_ms: 31 * HOUR, lanes: &lanes, up: 1, tick_ms: HOUR };
+        let mut next = lanes.map(|lane| lane.holding);
+        UniformLanes.hold(&job, &view, &mut next);
+        assert_eq!(next, [Holding::Spot, Holding::OnDemand, Holding::OnDemand, Holding::OnDemand]);
+        // 13 h in 4 h need four nodes, too; in 8 h two, one more than there is on spot. Level with what is expected, spot alone.
+        for (left, more) in [(4, 3), (8, 1)] {
+            let mut next = lanes.map(|lane| lane.holding);
+            let behind = LanesView { elapsed_ms: 8 * HOUR, left_ms: left * HOUR, work_ms: 13 * HOUR, ..view };
+            UniformLanes.hold(&job, &behind, &mut next);
+            let on_demand: Vec<usize> = (0..4).filter(|lane| next[*lane] == Holding::OnDemand).collect();
+            assert_eq!(on_demand, (4 - more..4).collect::<Vec<_>>());
+        }
+        let mut next = lanes.map(|lane| lane.holding);
+        let level = LanesView { elapsed_ms: 6 * HOUR, left_ms: 4 * HOUR, work_ms: 12 * HOUR, ..view };
+        UniformLanes.hold(&job, &level, &mut next);
+        assert_eq!(next, lanes.map(|lane| lane.holding));
+    }
+
+    proptest! {
+        /// With one lane it is the published rule.
+        #[test]
+        fn one_lane_is_one_instance(
+            up in prop::collection::vec(any::<bool>(), 0..12),
+            tick_ms in 2i64..7,
+            work_ms in 1i64..30,
+            spare_ms in 0i64..20,
+            changeover_ms in 0i64..9,
+        ) {
+            let deadline_ms = work_ms + changeover_ms + spare_ms;
+            let job = DeadlineJob { work_ms, deadline_ms, changeover_ms, price_ratio: 3.0 };
+            let (mut one, mut lanes) = (Vec::new(), Vec::new());
+            ride(&mut UniformProgress, &up, tick_ms, &job, &mut |held| one.push(held));
+            let supply = Supply::one(&up);
+            ride_lanes(&mut UniformLanes, (&supply.up, &[]), 1, tick_ms, &job, &mut |held| lanes.extend(held.to_vec()));
+            prop_assert_eq!(one, lanes);
+        }
+    }
+}
