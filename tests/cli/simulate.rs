@@ -319,7 +319,10 @@ fn scenarios_may_have_nodes_of_their_own() {
     assert!(code != 0 && message.contains("name in it every VC"), "{code} {message}");
     folder.file("two.toml", &NODE.replace("\"va\"", "\"vb\""));
     let (code, message) = refusal(&[&jobs, "--cluster", &one, "--compare", &compare]);
-    assert!(code != 0 && message.contains("two.toml, the cluster of a scenario"), "{code} {message}");
+    assert!(
+        code != 0 && message.contains("a scenario on the nodes of ") && message.contains("two.toml: no job is left"),
+        "{code} {message}"
+    );
     folder.file("two.toml", &NODE.replace("nodes = 1", "nodes = 2"));
     let (_, message) = refusal(&[&jobs, "--cluster", &one, "--compare", &compare, "--scale", "1.2"]);
     assert!(message.contains("on one cluster"), "{message}");
@@ -545,7 +548,7 @@ fn the_guide_can_be_followed() {
         assert!(output.status.success(), "{line}: {}", stderr(&output));
         commands += 1;
     }
-    assert_eq!((commands, folder.names()), (7, ["more.toml", "out.csv", "replay.html"].map(str::to_owned).to_vec()));
+    assert_eq!((commands, folder.names()), (8, ["more.toml", "out.csv", "replay.html"].map(str::to_owned).to_vec()));
     let files: Vec<&str> = guide.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
     let of = |what: &str| *files.iter().find(|text| text.starts_with(what)).unwrap();
     let cluster = folder.file("cluster.toml", &format!("{}\n{}", of("[[vc]]"), of("[[outage]]")));

@@ -3,7 +3,9 @@
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use tracecast_planner::sim::cohort::{Cohorts, Flavor, Member, Quota, Reclaim, Rules, Strategies, Strategy, Within};
+use tracecast_planner::sim::cohort::{
+    Cohorts, FairPreemption, Flavor, Member, Queueing, Quota, Reclaim, Rules, Within,
+};
 use tracecast_planner::sim::{Cluster, Outcome, Policy, Pool, Preemption, Scan, Schedule, Vc, Workload, simulate};
 use tracecast_tests::reference::naive::{self, Fate};
 
@@ -101,7 +103,7 @@ fn cohorts(random: &mut ChaCha8Rng, queues: usize) -> Cohorts {
             tried.reverse();
         }
         let own = Rules {
-            strategy: pick(random, &[Strategy::Strict, Strategy::BestEffort, Strategy::BestEffort]),
+            strategy: pick(random, &[Queueing::Strict, Queueing::BestEffort, Queueing::BestEffort]),
             within: pick(random, &[Within::Never, Within::LowerPriority, Within::LowerOrNewerEqual]),
             reclaim: pick(random, &[Reclaim::Never, Reclaim::LowerPriority, Reclaim::Any, Reclaim::Any]),
             borrow_within: pick(random, &[None, None, Some(None), Some(Some(0)), Some(Some(1))]),
@@ -128,7 +130,10 @@ fn cohorts(random: &mut ChaCha8Rng, queues: usize) -> Cohorts {
         let quotas = flavors.iter().map(|_| random.random_bool(0.6).then(|| quota(random, false))).collect();
         members.push(Member { name: format!("cohort{at}"), parent, quotas, weight_milli: weight(random) });
     }
-    let fair = pick(random, &[None, None, Some(Strategies::Final), Some(Strategies::Initial), Some(Strategies::Both)]);
+    let fair = pick(
+        random,
+        &[None, None, Some(FairPreemption::Final), Some(FairPreemption::Initial), Some(FairPreemption::Both)],
+    );
     Cohorts::new(flavors, members, rules, fair).unwrap()
 }
 

@@ -74,6 +74,18 @@ fn held(name: &str, answer: &QueuesAnswer) {
         setup.sharing.in_words(),
         setup.order,
     );
+    // The order is not in Kueue's file, so what it does stands beside the sharing alone.
+    let alone = answer.candidates.iter().find(|of| of.sharing == setup.sharing && of.policy == answer.today).unwrap();
+    let under = held.under_kueue.unwrap();
+    println!(
+        "{name}: sharing alone {:.1}, 95 % {:.1}; as Kueue admits {:.1}, 95 % {:.1}, {} stopped",
+        min(alone.later.mean_wait_s),
+        min(alone.later.p95_wait_s),
+        min(under.later.mean_wait_s),
+        min(under.later.p95_wait_s),
+        under.stopped,
+    );
+    assert_eq!(under.later.jobs, held.today.jobs, "{name}");
     assert!(answer.followed, "{name}");
     assert!(held.recommended.mean_wait_s <= held.today.mean_wait_s / 2.0, "{name}");
     assert!(held.recommended.p95_wait_s <= held.today.p95_wait_s / 2.0, "{name}");

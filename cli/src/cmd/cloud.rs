@@ -67,7 +67,7 @@ pub(crate) struct Spot {
     /// Instances that the job needs at once; a tick with fewer counts as one without spot. With --elastic: the most that it runs on
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..), help_heading = "Job")]
     pub(crate) need: u32,
-    /// Whether the job runs on whatever number of instances there is, up to --need, spot and on-demand together
+    /// Run on whatever number of instances there is, up to --need, spot and on-demand together
     ///
     /// It does as much work as it has instances. One that joins takes the time of --changeover, and the others work on meanwhile.
     #[arg(long, help_heading = "Job")]

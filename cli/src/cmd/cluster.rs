@@ -18,8 +18,8 @@ const NEEDED: &str = "the cluster is that of all jobs";
 
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
-Example, the bundled sample; raise `nodes` in the file before the second line:
-  tracecast cluster datasets/sample --out more.toml
+Example, the bundled sample; raise `nodes` and the nodes in `sizes` of a VC in the file before the second line:
+  tracecast cluster datasets/sample --over-time --out more.toml
   tracecast simulate datasets/sample --recorded fifo/skip --cluster more.toml
 
 {TIMES}"))]
@@ -29,7 +29,7 @@ pub(crate) struct Cluster {
     pub(crate) sources: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) reading: Reading,
-    /// Moment of which the sizes are, where a date means its end [default: the last moment of the record]
+    /// Write the sizes at this moment; a date means the end of that day [default: the last moment of the record]
     #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, conflicts_with = "over_time")]
     pub(crate) at: Option<Written>,
     /// Write how sizes and quotas changed over time, and each recorded failure of a node

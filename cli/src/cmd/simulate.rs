@@ -16,7 +16,7 @@ use tracecast_planner::replay::input::{Column, Loaded, Matched, Options, QuotaFi
 use tracecast_planner::replay::shard::{self, Shard, Stored};
 use tracecast_planner::replay::study::{self, Named, OtherCluster, Study};
 use tracecast_planner::replay::{Scenario, output as csv_output};
-use tracecast_planner::sim::{Compat, Estimate, Order, Policy, Schedule};
+use tracecast_planner::sim::{Compat, Estimate, Order, Policy, Scan, Schedule};
 
 use crate::args::{Reading, TIMES, duration, resource, window};
 use crate::cmd::answer::Answering;
@@ -290,6 +290,15 @@ pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
     let mut loaded = load(&trace, site.as_ref(), &options)?;
     let columns = columns(files, &mut loaded)?;
     let mut subject = Subject::of(&title, &trace, &loaded);
+    for named in &scenarios {
+        let place = named.cluster.and_then(|at| places.get(at)).unwrap_or(&usual);
+        if place.quota.is_some() && named.policy.scan != Scan::Kueue {
+            subject.notes.push(format!(
+                "{}: the quotas do not hold under this scan, so all VCs share one pool without any; --scan kueue heeds them.",
+                named.name
+            ));
+        }
+    }
     let mut others = Vec::with_capacity(places.len());
     for (place, (site, quotas)) in places.iter().zip(others_files) {
         let name = place.phrase(&usual);
@@ -343,7 +352,7 @@ pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
 }
 
 /// Nodes and quotas that files name.
-fn files_of(place: &Where) -> Result<(Option<Site>, Option<Arc<QuotaFile>>)> {
+fn files_of(place: &SiteFiles) -> Result<(Option<Site>, Option<Arc<QuotaFile>>)> {
     let site = place.cluster.as_deref().map(source::site).transpose()?;
     let read = |path: &PathBuf| -> Result<Arc<QuotaFile>> {
         Ok(Arc::new(QuotaFile::parse(&path.display().to_string(), &source::text(path)?)?))
@@ -389,12 +398,12 @@ pub(crate) fn given(policy: &PolicyArguments) -> Scenario {
 
 /// Files that say where the jobs of scenarios run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Where {
+struct SiteFiles {
     cluster: Option<PathBuf>,
     quota: Option<PathBuf>,
 }
 
-impl Where {
+impl SiteFiles {
     /// What is said of scenarios that have these, where the others have those of `usual`.
     fn phrase(&self, usual: &Self) -> String {
         let nodes = self.cluster.as_ref().filter(|_| self.cluster != usual.cluster);
@@ -407,7 +416,7 @@ impl Where {
 }
 
 /// The scenarios asked for, where most of them run, and where the others do.
-fn scenarios(request: &Simulate) -> Result<(Vec<Named>, Where, Vec<Where>)> {
+fn scenarios(request: &Simulate) -> Result<(Vec<Named>, SiteFiles, Vec<SiteFiles>)> {
     let predictions = request.jobs.predictions.is_some();
     // What the cluster had is what is replayed, but for what is asked for.
     let mut recorded = recorded_switches(request)?;
@@ -440,12 +449,12 @@ fn scenarios(request: &Simulate) -> Result<(Vec<Named>, Where, Vec<Where>)> {
         Some(list) => Scenario::parse_list(list)?.into_iter().map(|scenario| scenario.or(&given)).collect(),
     };
     let mut named: Vec<Named> = Vec::new();
-    let mut usual = Where { cluster: request.jobs.cluster.clone(), quota: request.jobs.quota.clone() };
-    let mut places: Vec<Where> = Vec::new();
+    let mut usual = SiteFiles { cluster: request.jobs.cluster.clone(), quota: request.jobs.quota.clone() };
+    let mut places: Vec<SiteFiles> = Vec::new();
     let folder = request.comparison.compare.as_deref().and_then(|file| Path::new(file).parent());
     for mut scenario in asked {
         let near = |file: String| folder.unwrap_or(Path::new("")).join(file);
-        let own = Where { cluster: scenario.cluster.take().map(near), quota: scenario.quota.take().map(near) };
+        let own = SiteFiles { cluster: scenario.cluster.take().map(near), quota: scenario.quota.take().map(near) };
         let policy = scenario.policy(predictions)?;
         let oracle = policy.order == Order::Qssf && policy.estimate == Estimate::True;
         let name = match scenario.name.as_str() {
@@ -462,7 +471,7 @@ fn scenarios(request: &Simulate) -> Result<(Vec<Named>, Where, Vec<Where>)> {
             usual.cluster = usual.cluster.or_else(|| own.cluster.clone());
             usual.quota = usual.quota.or_else(|| own.quota.clone());
         }
-        let own = Where {
+        let own = SiteFiles {
             cluster: own.cluster.or_else(|| usual.cluster.clone()),
             quota: own.quota.or_else(|| usual.quota.clone()),
         };

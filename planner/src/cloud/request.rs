@@ -99,7 +99,7 @@ pub(super) fn check_need(series: &[SpotSeries], need: u32) -> Result<()> {
     }
     Err(Error::SpotTrace {
         file: series.iter().map(|zone| zone.name.as_str()).collect::<Vec<_>>().join(", "),
-        found: format!("there are never more than {most} instances, and {need} are needed at once"),
+        found: format!("there are never more than {most} instances, and --need is {need}"),
         remedy: "name a trace of as many instances, or ask for fewer",
     })
 }

@@ -362,8 +362,6 @@ fn attempts<'o>(pods: &[&'o Pod], fate: &Fate) -> (Vec<Attempt>, Vec<(usize, &'o
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use std::time::{Duration, Instant};
-
     use serde_json::json;
 
     use super::super::store::{Store, Taken};
@@ -391,25 +389,18 @@ mod tests {
         store
     }
 
-    /// Attempts, GPUs given and run of the job that these pods are, and how long it took to find them, at best of three.
-    fn drafted(store: &Store<Pod>) -> ((usize, Option<f64>, Option<f64>), Duration) {
+    /// Attempts, GPUs given and run of the job that these pods are.
+    fn drafted(store: &Store<Pod>) -> (usize, Option<f64>, Option<f64>) {
         let objects = Objects::default();
         let mut group = Group::new(Root { namespace: "n", name: "j", kind: "Job", uid: "j" });
         group.pods = store.iter().collect();
-        let once = || {
-            let began = Instant::now();
-            let (draft, _) = group.draft(&objects, &Machines::default(), Beside::default());
-            ((draft.attempts.len(), draft.row.alloc_gpus, draft.row.run_s), began.elapsed())
-        };
-        (0..3).map(|_| once()).min_by_key(|(_, took)| *took).unwrap()
+        let (draft, _) = group.draft(&objects, &Machines::default(), Beside::default());
+        (draft.attempts.len(), draft.row.alloc_gpus, draft.row.run_s)
     }
 
-    // Eight times as many pods take about nine times as long, and took sixty times as long when every attempt looked at every pod.
+    // Were every attempt to look at every pod, this would be 6.4 billion steps.
     #[test]
-    fn a_job_that_failed_very_often_takes_no_longer_for_each_pod() {
-        let (few, many) = (drafted(&failing(10_000)), drafted(&failing(80_000)));
-        assert_eq!(few.0, (10_000, Some(2.0), Some(50_000.0)));
-        assert_eq!(many.0, (80_000, Some(2.0), Some(400_000.0)));
-        assert!(many.1 < few.1 * 40, "{:?} for 10,000 pods, {:?} for 80,000", few.1, many.1);
+    fn a_job_that_failed_very_often_has_an_attempt_for_each_pod() {
+        assert_eq!(drafted(&failing(80_000)), (80_000, Some(2.0), Some(400_000.0)));
     }
 }

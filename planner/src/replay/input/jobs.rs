@@ -16,13 +16,16 @@ use super::quota::QuotaFile;
 use super::recorded;
 use super::site::Site;
 use crate::error::{Error, Result};
-use crate::sim::cluster::Cluster;
+use crate::sim::cluster::{Cluster, Pool, Vc};
 use crate::sim::workload::{Shape, UNKNOWN_USER, Warm, Workload};
 
 /// Most GPUs a job may ask for.
 const MOST_GPUS: f64 = 1e6;
 /// Load for which nodes are suggested where nothing is known.
 const SUGGESTED_LOAD: f64 = 0.7;
+
+/// VCs that are named in a note.
+const LISTED: usize = 5;
 
 /// What jobs without a VC are listed under.
 const NO_VC: &str = "no VC";
@@ -173,6 +176,10 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
     let Some(first) = kept.first().map(|job| job.submit_ms) else {
         return Err(Error::NoJobs(format!("no job is left to replay: {}", in_words(&reasons))));
     };
+    let without: Vec<&str> = match &options.quotas {
+        Some(_) => known_vcs.iter().filter(|vc| !names.contains(vc)).map(String::as_str).take(LISTED).collect(),
+        None => Vec::new(),
+    };
     // Time 0.
     let there_before = options.from_ms.filter(|from| first < *from);
     let origin_ms = there_before.unwrap_or(if options.whole_seconds { first.div_euclid(1000) * 1000 } else { first });
@@ -199,6 +206,12 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
         Some(quotas) => quotas.govern(&cluster, resource, &mut notes)?,
         None => cluster,
     };
+    if !without.is_empty() {
+        notes.insert(
+            0,
+            format!("**No ClusterQueue is called {}**: the jobs of these VCs are left out.", without.join(", ")),
+        );
+    }
     let index: BTreeMap<&str, u16> = (0u16..).zip(&cluster.vcs).map(|(at, vc)| (vc.name.as_str(), at)).collect();
     kept.retain(|job| {
         let known = index.contains_key(job.vc.as_str());
@@ -259,6 +272,19 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
     Ok(loaded)
 }
 
+/// A cluster with its VCs in the order of `names`, those that it does not know without nodes.
+fn in_order(mut cluster: Cluster, names: &[String]) -> Cluster {
+    let mut vcs = Vec::with_capacity(names.len());
+    for name in names {
+        let known = cluster.vcs.iter().find(|vc| vc.name == *name).cloned();
+        vcs.push(known.unwrap_or_else(|| {
+            cluster.pools.push(Pool::default());
+            Vc::new(name.clone(), (cluster.pools.len() - 1) as u16)
+        }));
+    }
+    Cluster { vcs, ..cluster }
+}
+
 /// Gives each job the priority of its class.
 fn prioritise(loaded: &mut Loaded, trace: &Trace, quotas: &QuotaFile) {
     let mut unknown: BTreeSet<String> = BTreeSet::new();
@@ -270,6 +296,12 @@ fn prioritise(loaded: &mut Loaded, trace: &Trace, quotas: &QuotaFile) {
         })
     };
     loaded.workload.priority = loaded.rows.iter().map(of).collect();
+    if quotas.ranks() && loaded.workload.priority.iter().all(|priority| *priority == 0) {
+        loaded.notes.push(format!(
+            "No job names a priority class that {} gives a value, so all have priority 0.",
+            quotas.file()
+        ));
+    }
     if !unknown.is_empty() {
         let list: Vec<String> = unknown.into_iter().take(5).collect();
         loaded.notes.push(format!(
@@ -290,6 +322,11 @@ fn before(
 ) -> Result<Option<Cluster>> {
     let names: Vec<String> = cluster.vcs.iter().map(|vc| vc.name.clone()).collect();
     let Some(found) = recorded::cluster(trace, &names, origin_ms, resource, None)? else { return Ok(None) };
+    let mut found = found;
+    if cluster.cohorts.is_some() {
+        // Queues are VCs, those without nodes and jobs of their own as well.
+        found.cluster = in_order(found.cluster, &names);
+    }
     let same_vcs = found.cluster.vcs.iter().map(|vc| &vc.name).eq(names.iter());
     let same_types = !of_types || cluster.gpu_types == found.cluster.gpu_types;
     Ok(Some(found.cluster).filter(|_| same_vcs && same_types))

@@ -1,7 +1,7 @@
 //! Who uses, borrows and waits within quotas of cohorts: figures of each queue under Kueue's admission.
 //!
-//! Of a queue at a moment, over all flavors, with n its nominal quota, u what its jobs hold and w what its waiting jobs ask for: it *borrows* max(0, u − n), leaves max(0, n − u) of its own
-//! *idle*, and is *owed* min(w, max(0, n − u)): what it waits for although it is its own. The figures are means over the window of the replay. A job waits for quota if no flavor of its queue has
+//! Of a queue at a moment, with n its nominal quota and u what its jobs hold of a flavor, and w what its waiting jobs ask for: it *borrows* Σ max(0, u − n), leaves Σ max(0, n − u) of its own
+//! *idle* (sums over flavors), and is *owed* as much of w as is idle: what it waits for although it is its own. The figures are means over the window of the replay. A job waits for quota if no flavor of its queue has
 //! enough available ([`crate::sim::cohort`]); what a running job holds counts for the first flavor of its queue whose GPU type its nodes have.
 //!
 //! O(queues) for each instant. Worked number: a queue with 4 GPUs of its own holds 6 for an hour and 1 for another, in which a job of 2 waits: it borrows 1 GPU and is owed 1 on average.
@@ -117,7 +117,7 @@ impl<'a> Queues<'a> {
         let Some(rules) = self.cohorts.rules().get(queue) else { return false };
         !rules.flavors.iter().any(|flavor| {
             let of = self.cohorts.flavors().get(usize::from(*flavor)).and_then(|flavor| flavor.gpu_type);
-            let suits = !of.zip(shape.gpu_type).is_some_and(|(has, wants)| has != wants);
+            let suits = of.zip(shape.gpu_type).is_none_or(|(has, wants)| has == wants);
             suits && self.cohorts.available(&self.usage, queue as u16, *flavor) >= amount
         })
     }
@@ -130,12 +130,17 @@ impl<'a> Queues<'a> {
     /// Time passes and nothing happens.
     pub(super) fn pass(&mut self, dt: u128) {
         for queue in 0..self.totals.len() {
-            let nominal = self.nominal(queue);
             let (held, waiting) = (self.held[queue], self.waiting[queue]);
-            let idle = nominal.saturating_sub(held);
+            let (mut borrowed, mut idle) = (0, 0);
+            for flavor in 0..self.cohorts.flavors().len() as u16 {
+                let nominal = self.cohorts.nominal(queue as u16, flavor);
+                let used = self.cohorts.used(&self.usage, queue as u16, flavor);
+                borrowed += used.saturating_sub(nominal);
+                idle += nominal.saturating_sub(used);
+            }
             let total = &mut self.totals[queue];
             total.used += u128::from(held) * dt;
-            total.borrowed += u128::from(held.saturating_sub(nominal)) * dt;
+            total.borrowed += u128::from(borrowed) * dt;
             total.idle += u128::from(idle) * dt;
             total.owed += u128::from(waiting.min(idle)) * dt;
         }

@@ -27,6 +27,13 @@ pub use share::Share;
 
 use crate::error::{Error, Result};
 
+/// Queues and cohorts there may be.
+const MOST_MEMBERS: usize = 10_000;
+/// Flavors there may be.
+const MOST_FLAVORS: usize = 256;
+/// Levels of cohorts there may be above a queue.
+const HIGHEST: u32 = 64;
+
 /// A kind of GPU that quotas are given for: a ResourceFlavor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Flavor {
@@ -49,7 +56,7 @@ pub struct Quota {
 
 /// What happens behind the head of a queue that cannot be admitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Strategy {
+pub enum Queueing {
     /// Later jobs wait: `StrictFIFO`.
     Strict,
     /// Later jobs are looked at: `BestEffortFIFO`.
@@ -85,7 +92,7 @@ pub enum Reclaim {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Rules {
     /// What happens behind its head.
-    pub strategy: Strategy,
+    pub strategy: Queueing,
     /// Whom its jobs may stop in the queue itself.
     pub within: Within,
     /// Whom they may stop in its cohort.
@@ -102,7 +109,7 @@ pub struct Rules {
 
 /// How shares decide who of several queues is admitted first and who is stopped for another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Strategies {
+pub enum FairPreemption {
     /// `LessThanOrEqualToFinalShare`: only where the share of who stops others, with the job, is at most that of the other without its job.
     Final,
     /// `LessThanInitialShare`: only where it is less than that of the other before.
@@ -130,7 +137,10 @@ pub struct Cohorts {
     flavors: Vec<Flavor>,
     members: Vec<Member>,
     rules: Vec<Rules>,
-    fair: Option<Strategies>,
+    fair: Option<FairPreemption>,
+    /// By member.
+    children: Vec<Vec<u16>>,
+    height: Vec<u32>,
     /// By member and flavor.
     subtree: Vec<u64>,
     local: Vec<u64>,
@@ -151,9 +161,15 @@ impl Cohorts {
         flavors: Vec<Flavor>,
         members: Vec<Member>,
         rules: Vec<Rules>,
-        fair: Option<Strategies>,
+        fair: Option<FairPreemption>,
     ) -> Result<Self> {
         let wrong = |what: String| Err(Error::Cluster(what));
+        if rules.len() > members.len() || members.len() > MOST_MEMBERS || flavors.len() > MOST_FLAVORS {
+            let (members, flavors) = (members.len(), flavors.len());
+            return wrong(format!(
+                "there are {members} queues and cohorts and {flavors} flavors; at most {MOST_MEMBERS} and {MOST_FLAVORS} can be replayed"
+            ));
+        }
         for member in &members {
             let name = &member.name;
             if member.quotas.len() != flavors.len() {
@@ -171,11 +187,14 @@ impl Cohorts {
                 return wrong(format!("{}: it has no quota of a flavor that it tries", member.name));
             }
         }
-        if rules.len() > members.len() || members.len() > usize::from(u16::MAX) {
-            return wrong(format!("there are {} queues and {} members of cohorts", rules.len(), members.len()));
-        }
         let cells = members.len() * flavors.len();
+        let mut children = vec![Vec::new(); members.len()];
+        for (at, parent) in (0u16..).zip(&members).filter_map(|(at, member)| Some((at, member.parent?))) {
+            children[usize::from(parent)].push(at);
+        }
         let mut cohorts = Self {
+            height: vec![0; members.len()],
+            children,
             flavors,
             members,
             rules,
@@ -190,8 +209,15 @@ impl Cohorts {
 
     /// Fills in what follows from the quotas. O(members × flavors).
     fn derive(&mut self) -> Result<()> {
-        let order = self.from_the_leaves()?;
+        let order = self.leaves_first()?;
         for member in &order {
+            let below = self.children[usize::from(*member)].iter().map(|child| self.height[usize::from(*child)] + 1);
+            let height = below.max().unwrap_or(0);
+            if height > HIGHEST {
+                let name = &self.members[usize::from(*member)].name;
+                return Err(Error::Cluster(format!("cohort {name} has more than {HIGHEST} levels below it")));
+            }
+            self.height[usize::from(*member)] = height;
             for flavor in 0..self.flavors.len() {
                 let at = self.at(*member, flavor as u16);
                 let quota = self.quota(*member, flavor as u16);
@@ -222,7 +248,7 @@ impl Cohorts {
     }
 
     /// Members so that children come before their parents.
-    fn from_the_leaves(&self) -> Result<Vec<u16>> {
+    fn leaves_first(&self) -> Result<Vec<u16>> {
         let mut children = vec![0usize; self.members.len()];
         for parent in self.members.iter().filter_map(|member| member.parent) {
             children[usize::from(parent)] += 1;
@@ -270,7 +296,7 @@ impl Cohorts {
     }
 
     /// Whether shares decide, and by which strategies.
-    pub fn fair(&self) -> Option<Strategies> {
+    pub fn fair(&self) -> Option<FairPreemption> {
         self.fair
     }
 
@@ -291,12 +317,7 @@ impl Cohorts {
 
     /// Members of a cohort.
     pub fn children(&self, cohort: u16) -> impl Iterator<Item = u16> + '_ {
-        (0u16..).zip(&self.members).filter(move |(_, member)| member.parent == Some(cohort)).map(|(at, _)| at)
-    }
-
-    /// Whether jobs are ever stopped for others.
-    pub fn preempts(&self) -> bool {
-        self.rules.iter().any(|rules| rules.within != Within::Never || rules.reclaim != Reclaim::Never)
+        self.children[usize::from(cohort)].iter().copied()
     }
 
     /// What a queue's own quota of a flavor is.
@@ -375,11 +396,11 @@ impl Cohorts {
 
     /// How many levels of cohorts lie below a member.
     fn height(&self, member: u16) -> u32 {
-        self.children(member).map(|child| self.height(child) + 1).max().unwrap_or(0)
+        self.height[usize::from(member)]
     }
 
     /// How far up the tree a queue has to go for `more`: the height of the lowest subtree within whose quota it is (0 if that is the queue's own, the
-    /// tree's if there is none), and whether that is less than the whole tree. O(depth + members).
+    /// tree's if there is none), and whether that is less than the whole tree. O(depth).
     pub fn reach(&self, usage: &Usage, queue: u16, flavor: u16, more: u64) -> (u32, bool) {
         if self.borrowed(usage, queue, flavor, more) == 0 || self.parent(queue).is_none() {
             return (0, self.parent(queue).is_some());

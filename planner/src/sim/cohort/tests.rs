@@ -5,9 +5,9 @@ use super::*;
 /// Thousandths of so many GPUs.
 const GPU: u64 = 1000;
 
-fn quota(nominal: u64, borrowing: Option<u64>, lending: Option<u64>) -> Option<Quota> {
+fn quota(nominal: u64, borrowing: Option<u64>, lending: Option<u64>) -> Quota {
     let milli = |limit: Option<u64>| limit.map(|gpus| gpus * GPU);
-    Some(Quota { nominal: nominal * GPU, borrowing_limit: milli(borrowing), lending_limit: milli(lending) })
+    Quota { nominal: nominal * GPU, borrowing_limit: milli(borrowing), lending_limit: milli(lending) }
 }
 
 /// Members of one flavor: (name, parent, quota, weight), and how many are queues.
@@ -31,20 +31,20 @@ fn what_a_queue_may_use_is_as_documented() {
         let usage = cohorts.unused();
         [0, 1].map(|queue| cohorts.available(&usage, queue, 0) / i128::from(GPU))
     };
-    assert_eq!(free(quota(9, None, None), quota(12, None, None)), [21, 21]);
+    assert_eq!(free(Some(quota(9, None, None)), Some(quota(12, None, None))), [21, 21]);
     // With a borrowing limit of 1, 9 + 1; the other may borrow all.
-    assert_eq!(free(quota(9, Some(1), None), quota(12, None, None)), [10, 21]);
+    assert_eq!(free(Some(quota(9, Some(1), None)), Some(quota(12, None, None))), [10, 21]);
     // Lending limit: of 12, 5 are lent, so 9 + 5; the lender still has its own and the other's.
-    assert_eq!(free(quota(9, None, None), quota(12, None, Some(5))), [14, 21]);
+    assert_eq!(free(Some(quota(9, None, None)), Some(quota(12, None, Some(5)))), [14, 21]);
     // Nothing lent.
-    assert_eq!(free(quota(9, None, None), quota(12, None, Some(0))), [9, 21]);
+    assert_eq!(free(Some(quota(9, None, None)), Some(quota(12, None, Some(0)))), [9, 21]);
 }
 
 #[test]
 fn use_is_seen_above_only_beyond_what_is_never_lent() {
     let members = [
-        ("a", Some(2), quota(9, None, Some(4)), 1000),
-        ("b", Some(2), quota(3, None, None), 1000),
+        ("a", Some(2), Some(quota(9, None, Some(4))), 1000),
+        ("b", Some(2), Some(quota(3, None, None)), 1000),
         ("ab", None, None, 1000),
     ];
     let cohorts = forest(2, &members).unwrap();
@@ -62,11 +62,11 @@ fn use_is_seen_above_only_beyond_what_is_never_lent() {
 fn cohorts_have_quotas_and_limits_themselves() {
     // A root with 10 of its own over two cohorts; the one on the left may borrow 2 from it, and has a queue of 4.
     let members = [
-        ("left queue", Some(2), quota(4, None, None), 1000),
-        ("right queue", Some(3), quota(6, None, None), 1000),
-        ("left", Some(4), quota(0, Some(2), None), 1000),
-        ("right", Some(4), quota(0, None, Some(1)), 1000),
-        ("root", None, quota(10, None, None), 1000),
+        ("left queue", Some(2), Some(quota(4, None, None)), 1000),
+        ("right queue", Some(3), Some(quota(6, None, None)), 1000),
+        ("left", Some(4), Some(quota(0, Some(2), None)), 1000),
+        ("right", Some(4), Some(quota(0, None, Some(1))), 1000),
+        ("root", None, Some(quota(10, None, None)), 1000),
     ];
     let cohorts = forest(2, &members).unwrap();
     let usage = cohorts.unused();
@@ -82,9 +82,9 @@ fn cohorts_have_quotas_and_limits_themselves() {
 #[test]
 fn shares_are_of_what_can_be_lent() {
     let members = [
-        ("a", Some(3), quota(2, None, None), 1000),
-        ("b", Some(3), quota(6, None, None), 2000),
-        ("c", Some(3), quota(8, None, None), 0),
+        ("a", Some(3), Some(quota(2, None, None)), 1000),
+        ("b", Some(3), Some(quota(6, None, None)), 2000),
+        ("c", Some(3), Some(quota(8, None, None)), 0),
         ("all", None, None, 1000),
     ];
     let cohorts = forest(3, &members).unwrap();
@@ -106,9 +106,11 @@ fn shares_are_of_what_can_be_lent() {
 #[test]
 fn what_is_no_tree_is_refused() {
     let told = |result: Result<Cohorts>| result.unwrap_err().to_string();
-    let circle = [("a", Some(1), quota(1, None, None), 1000), ("x", Some(2), None, 1000), ("y", Some(1), None, 1000)];
+    let circle =
+        [("a", Some(1), Some(quota(1, None, None)), 1000), ("x", Some(2), None, 1000), ("y", Some(1), None, 1000)];
     assert!(told(forest(1, &circle)).contains("its own parent"));
-    let queue_as_cohort = [("a", Some(1), quota(1, None, None), 1000), ("b", None, quota(1, None, None), 1000)];
+    let queue_as_cohort =
+        [("a", Some(1), Some(quota(1, None, None)), 1000), ("b", None, Some(quota(1, None, None)), 1000)];
     assert!(told(forest(2, &queue_as_cohort)).contains("no cohort"));
     assert!(told(forest(1, &[("a", None, None, 1000)])).contains("no quota of a flavor"));
 }

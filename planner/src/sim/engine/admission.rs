@@ -93,7 +93,7 @@ impl Run<'_> {
     pub(in crate::sim) fn has_flavor(&self, job: u32, flavor: u16) -> bool {
         let flavors = self.admission.as_ref().map(|admission| admission.cohorts.flavors());
         let has = flavors.and_then(|flavors| flavors.get(usize::from(flavor))?.gpu_type);
-        !has.zip(self.shape(job).gpu_type).is_some_and(|(has, wants)| has != wants)
+        has.zip(self.shape(job).gpu_type).is_none_or(|(has, wants)| has == wants)
     }
 
     /// A job's priority; 0 where none is known.

@@ -7,7 +7,7 @@ mod fair;
 mod stop;
 mod tree;
 
-use tracecast_planner::sim::cohort::{Cohorts, Reclaim, Strategy};
+use tracecast_planner::sim::cohort::{Cohorts, Queueing, Reclaim};
 use tracecast_planner::sim::{Key, Piece, Preemption, Scan, Shape, Stop};
 
 use self::tree::{Held, Tree};
@@ -209,7 +209,7 @@ impl Pool<'_> {
                     if head.early && !early.contains(&job) {
                         early.push(job);
                     }
-                    if rules.strategy == Strategy::BestEffort {
+                    if rules.strategy == Queueing::BestEffort {
                         self.jobs[job].aside = true;
                         changed = true;
                     }

@@ -10,6 +10,9 @@ use yaml_rust2::scanner::TScalarStyle;
 
 use crate::error::{Error, Result};
 
+/// How deep values may lie in each other.
+const DEEPEST: usize = 64;
+
 /// One object.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Document {
@@ -59,6 +62,9 @@ pub(super) fn documents(file: &str, text: &str) -> Result<Vec<Document>> {
             Event::SequenceStart(..) | Event::MappingStart(..) => {
                 if matches!(open.last(), Some((Open::Object(_, None), _))) {
                     return Err(wrong(line, "a key must be a text".to_owned()));
+                }
+                if open.len() >= DEEPEST {
+                    return Err(wrong(line, format!("values lie more than {DEEPEST} deep in each other")));
                 }
                 let is_list = matches!(event, Event::SequenceStart(..));
                 if !is_list && open.len() == 2 {
@@ -150,10 +156,17 @@ mod tests {
     #[test]
     fn what_is_no_yaml_is_told_with_its_line() {
         let told = |text: &str| documents("q.yaml", text).unwrap_err().to_string();
-        assert!(told("kind: A\nx: [1, 2\ny: 3\n").contains("q.yaml"), "{}", told("kind: A\nx: [1, 2\ny: 3\n"));
+        assert!(
+            told("kind: A\nx: [1, 2\ny: 3\n").contains("q.yaml, line 3: this is no YAML"),
+            "{}",
+            told("kind: A\nx: [1, 2\ny: 3\n")
+        );
         assert!(told("kind: A\nkind: B\n").contains("`kind` is written twice"));
         assert!(told("a: &x 1\nb: *x\n").contains("alias"));
-        let deep = "[".repeat(5000);
-        assert!(told(&deep).contains("recursion limit"), "{}", told(&deep));
+        // Flow and block style alike, however long.
+        for deep in ["[".repeat(5_000), "- ".repeat(100_000)] {
+            let told = told(&deep);
+            assert!(told.contains("recursion limit") || told.contains("more than 64 deep"), "{told}");
+        }
     }
 }

@@ -15,7 +15,7 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use tracecast_analytics::ingest::kubernetes::quantity::{is_gpu, is_slice, quantity};
+use tracecast_analytics::ingest::quantity::{is_gpu, is_slice, quantity};
 use tracecast_analytics::report::format;
 use tracecast_analytics::schema::Resource;
 
@@ -23,10 +23,33 @@ use document::Document;
 
 use crate::error::{Error, Result};
 use crate::sim::cluster::{Cluster, Vc};
-use crate::sim::cohort::{Cohorts, Flavor, Member, Quota, Reclaim, Rules, Strategies, Strategy, Within};
+use crate::sim::cohort::{Cohorts, FairPreemption, Flavor, Member, Queueing, Quota, Reclaim, Rules, Within};
 
 /// The most of anything, such as bytes of memory.
 const MOST: f64 = 1e15;
+/// The most GPUs, or processors, of a quota.
+const MOST_COUNTED: f64 = 1e7;
+/// Queues a file may have.
+const MOST_QUEUES: usize = 5_000;
+/// The greatest weight.
+const MOST_WEIGHT: f64 = 1e6;
+/// The group of Kueue's objects.
+const GROUP: &str = "kueue.x-k8s.io/";
+/// Kinds of that group that say nothing of quotas.
+const OTHER_KINDS: [&str; 8] = [
+    "LocalQueue",
+    "Workload",
+    "Topology",
+    "AdmissionCheck",
+    "ProvisioningRequestConfig",
+    "MultiKueueConfig",
+    "MultiKueueCluster",
+    "WorkloadList",
+];
+/// Fields of a quota.
+const QUOTA_FIELDS: [&str; 4] = ["name", "nominalQuota", "borrowingLimit", "lendingLimit"];
+/// Fields of `preemption`.
+const PREEMPTION_FIELDS: [&str; 3] = ["withinClusterQueue", "reclaimWithinCohort", "borrowWithinCohort"];
 /// How an amount is mended.
 const QUANTITY: &str = "write a quantity such as 8";
 /// Kinds of objects that are read for quotas.
@@ -66,7 +89,7 @@ pub struct QuotaFile {
     /// Values of node labels by flavor.
     labels: BTreeMap<String, Vec<String>>,
     priorities: BTreeMap<String, i32>,
-    fair: Option<Strategies>,
+    fair: Option<FairPreemption>,
     notes: Vec<String>,
 }
 
@@ -93,13 +116,24 @@ impl Place<'_> {
         }
     }
 
-    fn milli(&self, value: &Value, what: &str) -> Result<Option<u64>> {
+    fn milli(&self, value: &Value, what: &str, most: f64) -> Result<Option<u64>> {
         match value {
             Value::Null => Ok(None),
-            value => match quantity(value).filter(|amount| (0.0..=MOST).contains(amount)) {
+            value => match quantity(value).filter(|amount| (0.0..=most).contains(amount)) {
                 Some(amount) => Ok(Some((amount * 1000.0).round() as u64)),
                 None => Err(self.wrong(format!("{what} is {value}; {QUANTITY}"))),
             },
+        }
+    }
+
+    /// Refuses fields that there are not: a word that is misspelt would be a rule that does not hold.
+    fn fields(&self, value: Option<&Value>, what: &str, known: &[&str]) -> Result<()> {
+        let unknown = value
+            .and_then(Value::as_object)
+            .and_then(|object| object.keys().find(|key| !known.contains(&key.as_str())));
+        match unknown {
+            Some(key) => Err(self.wrong(format!("{what} has no field `{key}`; there are {}", known.join(", ")))),
+            None => Ok(()),
         }
     }
 
@@ -148,9 +182,15 @@ impl QuotaFile {
         let file = self.file.clone();
         let place = Place { file: &file, line: document.line, what: format!("{kind} {name}").trim_end().to_owned() };
         if kind == "ConfigMap" {
-            return self.config_map(object, others);
+            return self.config_map(object, &place, others);
         }
         if !KINDS.contains(&kind) {
+            let is_kueues = object.get("apiVersion").and_then(Value::as_str).is_some_and(|of| of.starts_with(GROUP));
+            if is_kueues && !OTHER_KINDS.contains(&kind) {
+                return Err(
+                    place.wrong(format!("Kueue has no such kind of object; of {} quotas are read", KINDS.join(", ")))
+                );
+            }
             *others.entry(kind.to_owned()).or_default() += 1;
             return Ok(());
         }
@@ -159,6 +199,9 @@ impl QuotaFile {
         }
         match kind {
             "ClusterQueue" => {
+                if self.queues.len() >= MOST_QUEUES {
+                    return Err(place.wrong(format!("there are more than {MOST_QUEUES} ClusterQueues")));
+                }
                 if self.queues.iter().any(|queue| queue.name == name) {
                     return Err(place.wrong("it is there twice"));
                 }
@@ -190,13 +233,16 @@ impl QuotaFile {
     }
 
     /// The Configuration that Kueue's manager reads lies in a ConfigMap, as a text.
-    fn config_map(&mut self, object: &Value, others: &mut BTreeMap<String, usize>) -> Result<()> {
+    fn config_map(&mut self, object: &Value, place: &Place<'_>, others: &mut BTreeMap<String, usize>) -> Result<()> {
         let texts = object.get("data").and_then(Value::as_object).into_iter().flatten();
         let mut read = false;
         for text in texts.filter_map(|(_, text)| text.as_str()).filter(|text| text.contains("kind: Configuration")) {
-            for document in document::documents(&self.file, text)? {
+            let inner =
+                document::documents(&self.file, text).map_err(|_| place.wrong("its Configuration is no YAML"))?;
+            let is_one = |of: &&Document| of.content.get("kind").and_then(Value::as_str) == Some("Configuration");
+            for document in inner.iter().filter(is_one) {
                 read = true;
-                self.take(&document, others)?;
+                self.configuration(&document.content, place)?;
             }
         }
         if !read {
@@ -208,15 +254,16 @@ impl QuotaFile {
     fn configuration(&mut self, object: &Value, place: &Place<'_>) -> Result<()> {
         let Some(sharing) = object.get("fairSharing").filter(|sharing| !sharing.is_null()) else { return Ok(()) };
         // v1beta1 switches it on; in v1beta2 it is on if it is there.
-        if sharing.get("enable") == Some(&Value::Bool(false)) {
+        let is_old = object.get("apiVersion").and_then(Value::as_str).is_some_and(|of| of.ends_with("/v1beta1"));
+        if !sharing.get("enable").and_then(Value::as_bool).unwrap_or(!is_old) {
             return Ok(());
         }
         let listed = sharing.get("preemptionStrategies").and_then(Value::as_array);
         let listed: Vec<&str> = listed.into_iter().flatten().filter_map(Value::as_str).collect();
         self.fair = Some(match listed.as_slice() {
-            [] | ["LessThanOrEqualToFinalShare", "LessThanInitialShare"] => Strategies::Both,
-            ["LessThanOrEqualToFinalShare"] => Strategies::Final,
-            ["LessThanInitialShare"] => Strategies::Initial,
+            [] | ["LessThanOrEqualToFinalShare", "LessThanInitialShare"] => FairPreemption::Both,
+            ["LessThanOrEqualToFinalShare"] => FairPreemption::Final,
+            ["LessThanInitialShare"] => FairPreemption::Initial,
             _ => {
                 let what = "its preemptionStrategies are not among [LessThanOrEqualToFinalShare], [LessThanInitialShare] and both in this order";
                 return Err(place.wrong(what));
@@ -226,6 +273,7 @@ impl QuotaFile {
     }
 
     fn queue(&mut self, name: &str, object: &Value, place: &Place<'_>) -> Result<Queue> {
+        place.fields(object.pointer("/spec/preemption"), "spec.preemption", &PREEMPTION_FIELDS)?;
         let cohort = place.text(object, "/spec/cohortName")?;
         let cohort = if cohort.is_none() { place.text(object, "/spec/cohort")? } else { cohort };
         let strategy = place.word(object, "/spec/queueingStrategy", &["BestEffortFIFO", "StrictFIFO"])?;
@@ -261,7 +309,7 @@ impl QuotaFile {
             self.notes.push(format!("The admission checks of ClusterQueue {name} are not replayed."));
         }
         let rules = Rules {
-            strategy: if strategy == Some(1) { Strategy::Strict } else { Strategy::BestEffort },
+            strategy: if strategy == Some(1) { Queueing::Strict } else { Queueing::BestEffort },
             within: [Within::Never, Within::LowerPriority, Within::LowerOrNewerEqual][within.unwrap_or(0)],
             reclaim: [Reclaim::Never, Reclaim::LowerPriority, Reclaim::Any][reclaim.unwrap_or(0)],
             borrow_within: (borrow == Some(1)).then_some(threshold),
@@ -277,6 +325,11 @@ impl QuotaFile {
     /// What the file is called.
     pub fn file(&self) -> &str {
         &self.file
+    }
+
+    /// Whether it gives priority classes their values.
+    pub fn ranks(&self) -> bool {
+        !self.priorities.is_empty()
     }
 
     /// Names of its ClusterQueues.
@@ -355,6 +408,14 @@ impl QuotaFile {
             let list: Vec<&str> = slices.into_iter().collect();
             notes.push(format!("Quotas of slices of GPUs are not replayed: {}.", list.join(", ")));
         }
+        let twice = self.queues.iter().any(|queue| {
+            let of = |written: &&Written| counts(&written.resource, resource);
+            let flavors: Vec<&str> = queue.quotas.iter().filter(of).map(|written| written.flavor.as_str()).collect();
+            flavors.iter().enumerate().any(|(at, flavor)| flavors[..at].contains(flavor))
+        });
+        if twice {
+            notes.push("Where a flavor has quotas of several kinds of GPUs, the first counts.".to_owned());
+        }
         let untyped: Vec<&str> =
             flavors.iter().filter(|flavor| flavor.gpu_type.is_none()).map(|flavor| flavor.name.as_str()).collect();
         if flavors.len() > 1 && !untyped.is_empty() && gpu_types.len() > 1 {
@@ -384,11 +445,13 @@ impl QuotaFile {
         let mut rules: Vec<Rules> = Vec::with_capacity(self.queues.len());
         for queue in &self.queues {
             let tried = queue.quotas.iter().filter(|written| counts(&written.resource, resource));
-            let tried = tried
-                .filter_map(|written| flavors.iter().position(|flavor| flavor.name == written.flavor))
-                .map(|at| at as u16)
-                .collect();
-            rules.push(Rules { flavors: tried, ..queue.rules.clone() });
+            let mut order: Vec<u16> = Vec::new();
+            for flavor in tried.filter_map(|written| flavors.iter().position(|flavor| flavor.name == written.flavor)) {
+                if !order.contains(&(flavor as u16)) {
+                    order.push(flavor as u16);
+                }
+            }
+            rules.push(Rules { flavors: order, ..queue.rules.clone() });
             members.push(Member {
                 name: queue.name.clone(),
                 parent: parent(&queue.cohort),
@@ -436,7 +499,9 @@ fn counts(resource: &str, of: Resource) -> bool {
 }
 
 fn weight(object: &Value, place: &Place<'_>) -> Result<Option<u64>> {
-    object.pointer("/spec/fairSharing/weight").map_or(Ok(None), |weight| place.milli(weight, "fairSharing.weight"))
+    object
+        .pointer("/spec/fairSharing/weight")
+        .map_or(Ok(None), |weight| place.milli(weight, "fairSharing.weight", MOST_WEIGHT))
 }
 
 /// The quotas of a queue or cohort, in the order of its flavors.
@@ -456,9 +521,12 @@ fn quotas(object: &Value, place: &Place<'_>) -> Result<Vec<Written>> {
                 let Some(of) = resource.get("name").and_then(Value::as_str) else {
                     return Err(place.wrong(format!("a resource of the flavor {name} has no name")));
                 };
+                place.fields(Some(&resource), &format!("{of} in {name}"), &QUOTA_FIELDS)?;
+                let is_counted = [Resource::Gpus, Resource::Cpus].into_iter().any(|what| counts(of, what));
+                let most = if is_counted { MOST_COUNTED } else { MOST };
                 let amount = |field: &str| {
                     let what = format!("{field} of {of} in {name}");
-                    resource.get(field).map_or(Ok(None), |value| place.milli(value, &what))
+                    resource.get(field).map_or(Ok(None), |value| place.milli(value, &what, most))
                 };
                 let nominal = amount("nominalQuota")?;
                 let nominal =
@@ -468,6 +536,9 @@ fn quotas(object: &Value, place: &Place<'_>) -> Result<Vec<Written>> {
                     borrowing_limit: amount("borrowingLimit")?,
                     lending_limit: amount("lendingLimit")?,
                 };
+                if quota.lending_limit.is_some_and(|limit| limit > quota.nominal) {
+                    return Err(place.wrong(format!("lendingLimit of {of} in {name} is above its nominalQuota")));
+                }
                 if found.iter().any(|written| written.flavor == name && written.resource == of) {
                     return Err(place.wrong(format!("{of} in {name} is there twice")));
                 }

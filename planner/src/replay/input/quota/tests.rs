@@ -96,7 +96,7 @@ fn what_kueue_says_becomes_rules_and_quotas() {
     assert_eq!(cohorts.members()[0].quotas, [Some(own), Some(Quota { nominal: 16_000, ..Quota::default() })]);
     assert_eq!(cohorts.members()[1].quotas, [None, Some(Quota { nominal: 8_000, ..Quota::default() })]);
     let strict = Rules {
-        strategy: Strategy::Strict,
+        strategy: Queueing::Strict,
         within: Within::LowerOrNewerEqual,
         reclaim: Reclaim::Any,
         borrow_within: Some(Some(10)),
@@ -117,13 +117,19 @@ fn what_kueue_says_becomes_rules_and_quotas() {
 #[test]
 fn fair_sharing_is_on_where_the_configuration_has_it() {
     let with = |configuration: &str| QuotaFile::parse("q.yaml", &format!("{QUEUES}---\n{configuration}")).unwrap().fair;
-    let sharing = |rest: &str| format!("kind: Configuration\nfairSharing:\n  {rest}\n");
-    assert_eq!(with(&sharing("enable: true")), Some(Strategies::Both));
+    let sharing = |rest: &str| {
+        format!("apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\nfairSharing:\n  {rest}\n")
+    };
+    assert_eq!(with(&sharing("enable: true")), Some(FairPreemption::Both));
     assert_eq!(with(&sharing("enable: false")), None);
-    assert_eq!(with(&sharing("preemptionStrategies: [LessThanInitialShare]")), Some(Strategies::Initial));
+    assert_eq!(with(&sharing("preemptionStrategies: [LessThanInitialShare]")), Some(FairPreemption::Initial));
+    // The old version must switch it on.
+    let old = |rest: &str| sharing(rest).replace("v1beta2", "v1beta1");
+    assert_eq!(with(&old("preemptionStrategies: [LessThanInitialShare]")), None);
+    assert_eq!(with(&old("enable: true")), Some(FairPreemption::Both));
     // As it lies in the cluster.
     let map = "kind: ConfigMap\nmetadata: {name: kueue-manager-config}\ndata:\n  controller_manager_config.yaml: |\n    kind: Configuration\n    fairSharing:\n      preemptionStrategies: [LessThanOrEqualToFinalShare]\n";
-    assert_eq!(with(map), Some(Strategies::Final));
+    assert_eq!(with(map), Some(FairPreemption::Final));
 }
 
 #[test]
@@ -143,6 +149,16 @@ fn what_is_wrong_is_told_with_its_line_and_object() {
     );
     assert!(changed("nominalQuota: 16", "borrowingLimit: 16").contains("nvidia.com/gpu in big has no nominalQuota"));
     assert!(changed("nominalQuota: 16", "nominalQuota: -1").contains("is -1"));
+    assert!(
+        changed("lendingLimit: 1}", "lendngLimit: 1}")
+            .contains("has no field `lendngLimit`; there are name, nominalQuota")
+    );
+    assert!(
+        changed("reclaimWithinCohort", "reclaimInCohort").contains("spec.preemption has no field `reclaimInCohort`")
+    );
+    assert!(changed("lendingLimit: 1}", "lendingLimit: 5}").contains("above its nominalQuota"));
+    assert!(changed("nominalQuota: 16}", "nominalQuota: 16Gi}").contains("is \"16Gi\"; write a quantity"));
+    assert!(changed("kind: Cohort\n", "kind: Cohrt\n").contains("Kueue has no such kind of object"));
     assert!(changed("name: speech", "name: vision").contains("it is there twice"));
     assert!(changed("parentName: site", "parentName: all").contains("its own parent"));
     assert!(changed("value: 1000", "value: high").contains("WorkloadPriorityClass urgent"));

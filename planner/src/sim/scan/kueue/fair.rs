@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::Nominated;
 use super::preempt::{Candidate, Search, Trial};
-use crate::sim::cohort::{Cohorts, Share, Strategies, Usage};
+use crate::sim::cohort::{Cohorts, FairPreemption, Share, Usage};
 use crate::sim::engine::Run;
 
 impl Run<'_> {
@@ -80,13 +80,13 @@ impl Run<'_> {
         let candidates: Vec<Candidate> = candidates.into_iter().filter(stoppable).collect();
         let (first, second) = match cohorts.fair() {
             None => return nobody,
-            Some(Strategies::Final) => (true, false),
-            Some(Strategies::Initial) => (false, false),
-            Some(Strategies::Both) => (true, true),
+            Some(FairPreemption::Final) => (true, false),
+            Some(FairPreemption::Initial) => (false, false),
+            Some(FairPreemption::Both) => (true, true),
         };
         let mut out = Vec::new();
         let mut left = Vec::new();
-        let mut search = Ordering::new(&trial, candidates);
+        let mut search = VictimOrder::new(&trial, candidates);
         let mut fits = false;
         while !fits && let Some(target) = search.next(&trial) {
             if target == queue {
@@ -108,7 +108,7 @@ impl Run<'_> {
             }
         }
         if !fits && second {
-            let mut search = Ordering::new(&trial, left);
+            let mut search = VictimOrder::new(&trial, left);
             while !fits && let Some(target) = search.next(&trial) {
                 let (above, beyond) = below_common(cohorts, queue, target);
                 if let Some(candidate) = search.pop(target)
@@ -159,12 +159,12 @@ fn below_common(cohorts: &Cohorts, a: u16, b: u16) -> (u16, u16) {
 }
 
 /// Which queue is looked at next for someone to stop.
-struct Ordering {
+struct VictimOrder {
     candidates: Vec<VecDeque<Candidate>>,
     pruned: BTreeSet<u16>,
 }
 
-impl Ordering {
+impl VictimOrder {
     fn new(trial: &Trial<'_, '_>, candidates: Vec<Candidate>) -> Self {
         let mut by_queue = vec![VecDeque::new(); trial.cohorts.rules().len()];
         for candidate in candidates {

@@ -6,7 +6,7 @@
 //! (priority, highest first; key of the policy's order; submission).
 //!
 //! **Cycle.** The *head* of each queue is the first of its jobs that was not set aside. Every head is *nominated* (below). Nominated heads are processed in order:
-//! without fair sharing by (level, priority with the highest first, key, submission), the level being the height of the lowest subtree of the cohort within whose quota the job stays once who is found to stop is gone
+//! without fair sharing by (level, priority with the highest first, key, submission), the level being the height of the lowest subtree of the cohort within whose quota the job stays once the jobs found to stop have stopped
 //! (0 for the queue itself, 1 more than its highest child for a cohort);
 //! with fair sharing as in [`fair`]. What was nominated is carried out if it still can be, after what was done before in the cycle:
 //!
@@ -16,8 +16,8 @@
 //!   (its GPUs, at most nominal − usage if it would not borrow, nominal + borrowing limit − usage if it would) is kept for it until the cycle ends.
 //! * *no fit*: it is not admitted.
 //!
-//! After the last two a queue with [`Strategy::BestEffort`] sets the job *aside*: it is not looked at again until an event other than a submission has happened, or a job was preempted (in this decision, too, but not before it is over). With
-//! [`Strategy::Strict`] it stays the head, and nobody of its queue passes it. A job that could not be admitted although jobs that have done nothing useful since their start
+//! After the last two a queue with [`Queueing::BestEffort`] sets the job *aside*: it is not looked at again until an event other than a submission has happened, or a job was preempted (if that was in this decision, once it is over). With
+//! [`Queueing::Strict`] it stays the head, and nobody of its queue passes it. A job that could not be admitted although jobs that have done nothing useful since their start
 //! (see *Preemption* in [`crate::sim`]) might be stopped for it is not set aside beyond the decision; for it, and for the head of a strict queue in the same case, another decision is due in one second.
 //!
 //! Without a decision interval a decision goes on with the next cycle until one neither starts nor sets aside any job. With an interval a decision is one cycle, so that an interval is the
@@ -46,7 +46,7 @@ use std::cmp::Reverse;
 use std::collections::VecDeque;
 
 use crate::error::{Error, Result};
-use crate::sim::cohort::{Reclaim, Rules, Strategy};
+use crate::sim::cohort::{Queueing, Reclaim, Rules};
 use crate::sim::engine::{Action, Admission, Queue, Run};
 use crate::sim::key::Key;
 use crate::sim::place::Ask;
@@ -173,7 +173,7 @@ impl Run<'_> {
                         kept.push((head.queue, head.flavor, amount));
                     }
                     cycles.again |= head.later;
-                    if rules.strategy == Strategy::BestEffort {
+                    if rules.strategy == Queueing::BestEffort {
                         if !head.later {
                             admission.set_aside(head.job);
                         }

@@ -1,6 +1,6 @@
 //! Kueue's documented examples, and a few more, worked out by hand.
 
-use crate::sim::cohort::{Cohorts, Flavor, Member, Quota, Reclaim, Rules, Strategies, Strategy, Within};
+use crate::sim::cohort::{Cohorts, FairPreemption, Flavor, Member, Queueing, Quota, Reclaim, Rules, Within};
 use crate::sim::{Cluster, Policy, Preemption, Scan, Schedule, Shape, Workload, simulate};
 
 /// A queue under test.
@@ -25,7 +25,7 @@ fn with(gpus: u64, change: impl Fn(&mut Rules)) -> Queue {
 }
 
 /// Queues of one cohort on one node for every 8 GPUs.
-fn cluster(nodes: u32, queues: &[Queue], fair: Option<Strategies>) -> Cluster {
+fn cluster(nodes: u32, queues: &[Queue], fair: Option<FairPreemption>) -> Cluster {
     let count = queues.len() as u16;
     let names: Vec<String> = (0..count).map(|at| char::from(b'a' + at as u8).to_string()).collect();
     let milli = |gpus: Option<u64>| gpus.map(|gpus| gpus * 1000);
@@ -100,7 +100,7 @@ fn within_its_quota_comes_before_who_borrows() {
 #[test]
 fn strict_queues_wait_behind_their_head_and_best_effort_ones_do_not() {
     let list = [(0, 0, 100, 6, 0), (0, 10, 10, 4, 0), (0, 20, 10, 2, 0)];
-    let strict = cluster(1, &[with(8, |rules| rules.strategy = Strategy::Strict)], None);
+    let strict = cluster(1, &[with(8, |rules| rules.strategy = Queueing::Strict)], None);
     assert_eq!(starts(&replay(&jobs(&list), &strict)), [0, 100, 100]);
     let best_effort = cluster(1, &[queue(8)], None);
     assert_eq!(starts(&replay(&jobs(&list), &best_effort)), [0, 100, 20]);
@@ -223,7 +223,7 @@ fn fair_sharing_admits_the_lowest_share_first() {
     // Nothing is anyone's own but c's 8, which a and b borrow. a uses 4 already: of the 4 left b gets its job though a's came first.
     let queues = [queue(0), queue(0), queue(8)];
     let list = [(0, 0, 100, 4, 0), (2, 0, 20, 4, 0), (0, 5, 50, 4, 0), (1, 10, 50, 4, 0)];
-    let fair = replay(&jobs(&list), &cluster(1, &queues, Some(Strategies::Both)));
+    let fair = replay(&jobs(&list), &cluster(1, &queues, Some(FairPreemption::Both)));
     assert_eq!(starts(&fair), [0, 0, 70, 20]);
     let first_come = replay(&jobs(&list), &cluster(1, &queues, None));
     assert_eq!(starts(&first_come), [0, 0, 20, 70]);
@@ -236,7 +236,7 @@ fn fair_sharing_stops_who_has_more_until_the_shares_are_even() {
     let queues = [queue(0), reclaiming, queue(8)];
     let mut list: Vec<_> = (0..4).map(|at| (0, at, 1000, 2, 0)).collect();
     list.extend([(1, 10, 500, 2, 0), (1, 11, 500, 2, 0), (1, 12, 500, 2, 0)]);
-    let schedule = replay(&jobs(&list), &cluster(1, &queues, Some(Strategies::Both)));
+    let schedule = replay(&jobs(&list), &cluster(1, &queues, Some(FairPreemption::Both)));
     assert_eq!(schedule.preemptions[..4], [0, 0, 1, 1]);
     assert_eq!(starts(&schedule)[4..], [10, 11, 510]);
 }

@@ -4,7 +4,7 @@
 
 use std::cmp::Ordering;
 
-use tracecast_planner::sim::cohort::{Cohorts, Strategies};
+use tracecast_planner::sim::cohort::{Cohorts, FairPreemption};
 
 use super::super::Pool;
 use super::tree::{Held, Share, Tree};
@@ -60,7 +60,7 @@ impl Pool<'_> {
         cohorts: &Cohorts,
         job: usize,
         flavor: usize,
-        strategies: Strategies,
+        strategies: FairPreemption,
     ) -> Vec<usize> {
         let tree = Tree(cohorts);
         let own = self.vc(job);
@@ -88,8 +88,8 @@ impl Pool<'_> {
                 let allowed = theirs == own || {
                     let (head, before, after) = shares(&gone, theirs, other);
                     match strategies {
-                        Strategies::Final | Strategies::Both => head.compare(after) != Ordering::Greater,
-                        Strategies::Initial => head.compare(before) == Ordering::Less,
+                        FairPreemption::Final | FairPreemption::Both => head.compare(after) != Ordering::Greater,
+                        FairPreemption::Initial => head.compare(before) == Ordering::Less,
                     }
                 };
                 if !allowed {
@@ -98,12 +98,12 @@ impl Pool<'_> {
                 }
                 gone.push(other);
                 if fits(&gone) {
-                    return self.put_back(gone, fits);
+                    return self.put_back(&gone, fits);
                 }
                 break;
             }
         }
-        if strategies == Strategies::Both {
+        if strategies == FairPreemption::Both {
             while let Some(theirs) = Self::search(tree, &with_head(&gone), root, own, &second) {
                 let other = second[theirs][0];
                 second[theirs].clear();
@@ -111,7 +111,7 @@ impl Pool<'_> {
                 if head.compare(before) == Ordering::Less {
                     gone.push(other);
                     if fits(&gone) {
-                        return self.put_back(gone, fits);
+                        return self.put_back(&gone, fits);
                     }
                 }
             }

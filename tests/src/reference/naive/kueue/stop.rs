@@ -146,15 +146,15 @@ impl Pool<'_> {
             }
             gone.push(*other);
             if fits(&gone) {
-                return self.put_back(gone, fits);
+                return self.put_back(&gone, fits);
             }
         }
         Vec::new()
     }
 
     /// Who need not be stopped, from the last but one to the first, is put back.
-    pub(super) fn put_back(&self, gone: Vec<usize>, fits: impl Fn(&[usize]) -> bool) -> Vec<usize> {
-        let mut kept = gone.clone();
+    pub(super) fn put_back(&self, gone: &[usize], fits: impl Fn(&[usize]) -> bool) -> Vec<usize> {
+        let mut kept = gone.to_vec();
         for other in gone.iter().rev().skip(1) {
             let fewer: Vec<usize> = kept.iter().copied().filter(|gone| gone != other).collect();
             if fits(&fewer) {
