@@ -296,7 +296,7 @@ mod tests {
         }
         assert_eq!(found.chosen, CloudPolicy::SemiMarkov);
         let few = backtest(&[zone("none", 1.0)], &request, &|| ()).unwrap_err().to_string();
-        assert!(few.contains("never more than 1 instances, and 2 are needed"), "{few}");
+        assert!(few.contains("never more than 1 instances, and --need is 2"), "{few}");
         let short = CloudRequest { work_ms: 16 * 3_600_000, need: 1, ..request };
         let said = backtest(&[zone("none", 1.0)], &short, &|| ()).unwrap_err().to_string();
         assert!(said.contains("30.0 h long") && said.contains("32.0 h"), "{said}");
