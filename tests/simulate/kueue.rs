@@ -4,7 +4,7 @@
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use tracecast_planner::sim::cohort::{
-    Cohorts, FairPreemption, Flavor, Member, Queueing, Quota, Reclaim, Rules, Within,
+    Cohorts, FairPreemption, Flavor, Member, QueueRules, Queueing, Quota, Reclaim, Within,
 };
 use tracecast_planner::sim::{Cluster, Outcome, Policy, Pool, Preemption, Scan, Schedule, Vc, Workload, simulate};
 use tracecast_tests::reference::naive::{self, Fate};
@@ -102,7 +102,7 @@ fn cohorts(random: &mut ChaCha8Rng, queues: usize) -> Cohorts {
         if random.random_bool(0.5) {
             tried.reverse();
         }
-        let own = Rules {
+        let own = QueueRules {
             strategy: pick(random, &[Queueing::Strict, Queueing::BestEffort, Queueing::BestEffort]),
             within: pick(random, &[Within::Never, Within::LowerPriority, Within::LowerOrNewerEqual]),
             reclaim: pick(random, &[Reclaim::Never, Reclaim::LowerPriority, Reclaim::Any, Reclaim::Any]),
@@ -111,8 +111,8 @@ fn cohorts(random: &mut ChaCha8Rng, queues: usize) -> Cohorts {
             next_before_preempting: random.random_bool(0.4),
             flavors: tried.clone(),
         };
-        let first: Option<Rules> = rules.first().cloned().filter(|_| same);
-        rules.push(first.map_or(own, |first| Rules { flavors: tried, ..first }));
+        let first: Option<QueueRules> = rules.first().cloned().filter(|_| same);
+        rules.push(first.map_or(own, |first| QueueRules { flavors: tried, ..first }));
         members.push(Member { name: format!("queue{at}"), parent, quotas, weight_milli: weight(random) });
     }
     for at in 0..inner {

@@ -11,7 +11,7 @@ use tracecast_analytics::Trace;
 use tracecast_analytics::facts::JobFacts;
 use tracecast_analytics::schema::Table as _;
 use tracecast_analytics::storage;
-use tracecast_planner::queues::{QueuesAnswer, QueuesRequest};
+use tracecast_planner::queues::{self, QueuesAnswer, QueuesRequest};
 use tracecast_planner::replay::input::{Loaded, Options, Site, last_two, load};
 use tracecast_planner::sim::{Policy, Scan};
 use tracecast_tests::{read, real_trace};
@@ -52,7 +52,7 @@ pub(crate) fn site(trace: &Trace, options: &Options, load: f64) -> Site {
 fn plan(trace: &Trace, mut loaded: Loaded, scan: Scan, split_ms: Option<i64>) -> QueuesAnswer {
     loaded.workload.predicted_s = last_two(&JobFacts::of(trace), &loaded);
     let request = QueuesRequest { eval_from_ms: split_ms, today: Policy { scan, ..Policy::default() } };
-    QueuesAnswer::of(trace, &loaded, String::new(), &request, &|| ()).unwrap()
+    queues::plan(trace, &loaded, String::new(), &request, &|| ()).unwrap()
 }
 
 /// Prints a row of the results and holds the plan to its promise.

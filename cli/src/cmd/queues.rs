@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use tracecast_analytics::schema::Resource;
 use tracecast_analytics::time::Written;
 use tracecast_planner::queues::emit::{self, GPU_RESOURCE};
-use tracecast_planner::queues::{QueuesAnswer, QueuesRequest, search};
+use tracecast_planner::queues::{self, QueuesRequest, search};
 
 use crate::args::{Reading, TIMES, resource};
 use crate::cmd::answer::{self, Answering};
@@ -128,7 +128,7 @@ pub(crate) fn plan(asked: &PlanQueues, quiet: bool) -> Result<()> {
     loaded.notes = subject.notes;
     let request = QueuesRequest { eval_from_ms, today };
     let steps = Steps::new(quiet, "replaying", search::replays(&loaded, &request.today));
-    let answer = QueuesAnswer::of(&trace, &loaded, title, &request, &|| steps.step())?;
+    let answer = queues::plan(&trace, &loaded, title, &request, &|| steps.step())?;
     steps.finish();
     if let Some(folder) = &asked.emit_to {
         let mut files = Vec::new();

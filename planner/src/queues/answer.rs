@@ -14,7 +14,6 @@ use tracecast_analytics::trace::SourceRecord;
 
 use super::search::{JobWaits, QueuesRequest, SearchOutcome, TriedSetup, search};
 use super::share::{Shares, Sharing, ceiling_of, is_private};
-use super::under_kueue::{self, UnderKueue};
 use crate::error::{Error, Result};
 use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, Regret, worth};
 use crate::replay::compare::{Difference, IntervalEstimate, Merit};
@@ -24,6 +23,17 @@ use crate::sim::{Estimate, Policy, Scan};
 
 /// Version of the answer; a change that breaks its readers raises it.
 pub const SCHEMA: &str = "plan-queues/1";
+
+/// The later jobs under Kueue's admission, with the quotas of the plan.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct UnderKueue {
+    /// Their waits.
+    pub later: WaitOf,
+    /// Of them, how many are stopped for others.
+    pub stopped: u64,
+    /// What those hold beyond their runs, GPU-hours.
+    pub lost_gpu_hours: f64,
+}
 
 /// What jobs waited.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
@@ -209,6 +219,9 @@ pub struct QueuesAnswer {
     pub recommendation: Option<Recommendation>,
     /// Files it rests on.
     pub sources: Vec<SourceRecord>,
+    /// The split, milliseconds from time 0 of the replay.
+    #[serde(skip)]
+    pub(super) split_ms: i64,
 }
 
 /// The JSON Schema of [`QueuesAnswer`].
@@ -217,7 +230,7 @@ pub fn json_schema() -> serde_json::Value {
 }
 
 impl QueuesAnswer {
-    /// Plans the queues of a loaded trace. `done` is called after each [replay](super::search::replays).
+    /// Plans the queues of a loaded trace, but for [what Kueue would make of it](super::plan). `done` is called after each [replay](super::search::replays).
     ///
     /// # Errors
     /// As [`search`].
@@ -302,8 +315,8 @@ impl QueuesAnswer {
             action: String::new(),
             recommendation: None,
             sources: trace.sources.clone(),
+            split_ms: found.split_ms,
         };
-        answer.held_out.under_kueue = under_kueue::replayed(&answer, loaded, &request.today, found.split_ms)?;
         answer.action = answer.act();
         if answer.followed
             && let Some(change) = change

@@ -15,6 +15,6 @@ pub mod search;
 pub mod share;
 mod under_kueue;
 
-pub use answer::QueuesAnswer;
+pub use answer::{QueuesAnswer, UnderKueue};
 pub use search::QueuesRequest;
-pub use under_kueue::UnderKueue;
+pub use under_kueue::plan;

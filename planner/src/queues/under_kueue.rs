@@ -6,39 +6,38 @@
 //!
 //! One replay. Worked number: on the bundled sample with `--scan skip` the sharing that is chosen has a mean wait of the later jobs of 198 s in the plan's replay, and of 192 s as Kueue admits them.
 
-use schemars::JsonSchema;
-use serde::Serialize;
+use tracecast_analytics::Trace;
 use tracecast_analytics::schema::Resource;
 
-use super::answer::{QueuesAnswer, WaitOf};
+use super::answer::{QueuesAnswer, UnderKueue};
 use super::emit::{self, GPU_RESOURCE};
-use super::search;
+use super::search::{self, QueuesRequest};
 use crate::error::Result;
 use crate::plan::slug::slug;
 use crate::replay::input::{Loaded, QuotaFile};
 use crate::sim::{Policy, Preemption, Scan};
 
-/// The later jobs under Kueue's admission, with the quotas of the plan.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
-pub struct UnderKueue {
-    /// Their waits.
-    pub later: WaitOf,
-    /// Of them, how many are stopped for others.
-    pub stopped: u64,
-    /// What those hold beyond their runs, GPU-hours.
-    pub lost_gpu_hours: f64,
+/// Plans the queues of a loaded trace, and replays what is written for Kueue. `done` is called after each [replay](search::replays).
+///
+/// # Errors
+/// As [`search::search`].
+pub fn plan(
+    trace: &Trace,
+    loaded: &Loaded,
+    title: String,
+    request: &QueuesRequest,
+    done: &(dyn Fn() + Sync),
+) -> Result<QueuesAnswer> {
+    let mut answer = QueuesAnswer::of(trace, loaded, title, request, done)?;
+    answer.held_out.under_kueue = replayed(&answer, loaded, &request.today)?;
+    Ok(answer)
 }
 
-/// Replays what is written for Kueue, where the plan is followed and shares nodes; jobs submitted from `split_ms` on are the later ones.
+/// Replays what is written for Kueue, where the plan is followed and shares nodes.
 ///
 /// # Errors
 /// As [`crate::sim::simulate`].
-pub(super) fn replayed(
-    answer: &QueuesAnswer,
-    loaded: &Loaded,
-    today: &Policy,
-    split_ms: i64,
-) -> Result<Option<UnderKueue>> {
+fn replayed(answer: &QueuesAnswer, loaded: &Loaded, today: &Policy) -> Result<Option<UnderKueue>> {
     if emit::shared(answer).is_none() || loaded.resource != Resource::Gpus {
         return Ok(None);
     }
@@ -71,6 +70,6 @@ pub(super) fn replayed(
         checkpoint_ms: today.checkpoint_ms,
         ..Policy::default()
     };
-    let (jobs, stopped, lost_gpu_hours) = search::outcome(&workload, &cluster, &policy, split_ms)?;
+    let (jobs, stopped, lost_gpu_hours) = search::outcome(&workload, &cluster, &policy, answer.split_ms)?;
     Ok(jobs.map(|jobs| UnderKueue { later: jobs.into(), stopped, lost_gpu_hours }))
 }

@@ -166,7 +166,7 @@ impl<'a> Queues<'a> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use crate::replay::metric::evaluate;
-    use crate::sim::cohort::{Cohorts, Flavor, Member, Quota, Rules};
+    use crate::sim::cohort::{Cohorts, Flavor, Member, QueueRules, Quota};
     use crate::sim::{Cluster, Policy, Preemption, Scan, Shape, Workload, simulate};
 
     /// a has 4 GPUs of its own and b none, on a node of 4 that lets b borrow. b holds 3 for 2 h. a's job of 2 comes at 1 h and waits until 2 h, then runs for 1 h.
@@ -179,7 +179,7 @@ mod tests {
             weight_milli: 1000,
         };
         let members = vec![member("a", Some(2), Some(4)), member("b", Some(2), Some(0)), member("all", None, None)];
-        let rules = vec![Rules { flavors: vec![0], ..Rules::default() }; 2];
+        let rules = vec![QueueRules { flavors: vec![0], ..QueueRules::default() }; 2];
         let flavors = vec![Flavor { name: "any".to_owned(), gpu_type: None }];
         let mut cluster = Cluster::of_vcs(&[("a", 1, 4), ("b", 0, 4)]).pooled();
         cluster.cohorts = Some(Cohorts::new(flavors, members, rules, None).unwrap());

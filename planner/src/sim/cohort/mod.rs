@@ -90,7 +90,7 @@ pub enum Reclaim {
 
 /// The rules of one queue.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Rules {
+pub struct QueueRules {
     /// What happens behind its head.
     pub strategy: Queueing,
     /// Whom its jobs may stop in the queue itself.
@@ -136,7 +136,7 @@ pub struct Member {
 pub struct Cohorts {
     flavors: Vec<Flavor>,
     members: Vec<Member>,
-    rules: Vec<Rules>,
+    rules: Vec<QueueRules>,
     fair: Option<FairPreemption>,
     /// By member.
     children: Vec<Vec<u16>>,
@@ -160,7 +160,7 @@ impl Cohorts {
     pub fn new(
         flavors: Vec<Flavor>,
         members: Vec<Member>,
-        rules: Vec<Rules>,
+        rules: Vec<QueueRules>,
         fair: Option<FairPreemption>,
     ) -> Result<Self> {
         let wrong = |what: String| Err(Error::Cluster(what));
@@ -291,7 +291,7 @@ impl Cohorts {
     }
 
     /// The rules of each queue.
-    pub fn rules(&self) -> &[Rules] {
+    pub fn rules(&self) -> &[QueueRules] {
         &self.rules
     }
 

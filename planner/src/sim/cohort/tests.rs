@@ -19,7 +19,7 @@ fn forest(queues: usize, members: &[(&str, Option<u16>, Option<Quota>, u64)]) ->
         weight_milli: *weight_milli,
     };
     let flavors = vec![Flavor { name: "default".to_owned(), gpu_type: None }];
-    let rules = vec![Rules { flavors: vec![0], ..Rules::default() }; queues];
+    let rules = vec![QueueRules { flavors: vec![0], ..QueueRules::default() }; queues];
     Cohorts::new(flavors, members.iter().map(of).collect(), rules, None)
 }
 

@@ -23,7 +23,7 @@ use document::Document;
 
 use crate::error::{Error, Result};
 use crate::sim::cluster::{Cluster, Vc};
-use crate::sim::cohort::{Cohorts, FairPreemption, Flavor, Member, Queueing, Quota, Reclaim, Rules, Within};
+use crate::sim::cohort::{Cohorts, FairPreemption, Flavor, Member, QueueRules, Queueing, Quota, Reclaim, Within};
 
 /// The most of anything, such as bytes of memory.
 const MOST: f64 = 1e15;
@@ -69,7 +69,7 @@ struct Queue {
     name: String,
     cohort: Option<String>,
     quotas: Vec<Written>,
-    rules: Rules,
+    rules: QueueRules,
     weight_milli: u64,
 }
 
@@ -308,7 +308,7 @@ impl QuotaFile {
         if checks.iter().filter_map(|at| object.pointer(at)?.as_array()).any(|checks| !checks.is_empty()) {
             self.notes.push(format!("The admission checks of ClusterQueue {name} are not replayed."));
         }
-        let rules = Rules {
+        let rules = QueueRules {
             strategy: if strategy == Some(1) { Queueing::Strict } else { Queueing::BestEffort },
             within: [Within::Never, Within::LowerPriority, Within::LowerOrNewerEqual][within.unwrap_or(0)],
             reclaim: [Reclaim::Never, Reclaim::LowerPriority, Reclaim::Any][reclaim.unwrap_or(0)],
@@ -442,7 +442,7 @@ impl QuotaFile {
             flavors.iter().map(of).collect()
         };
         let mut members: Vec<Member> = Vec::with_capacity(self.queues.len() + names.len());
-        let mut rules: Vec<Rules> = Vec::with_capacity(self.queues.len());
+        let mut rules: Vec<QueueRules> = Vec::with_capacity(self.queues.len());
         for queue in &self.queues {
             let tried = queue.quotas.iter().filter(|written| counts(&written.resource, resource));
             let mut order: Vec<u16> = Vec::new();
@@ -451,7 +451,7 @@ impl QuotaFile {
                     order.push(flavor as u16);
                 }
             }
-            rules.push(Rules { flavors: order, ..queue.rules.clone() });
+            rules.push(QueueRules { flavors: order, ..queue.rules.clone() });
             members.push(Member {
                 name: queue.name.clone(),
                 parent: parent(&queue.cohort),

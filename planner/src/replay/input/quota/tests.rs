@@ -95,7 +95,7 @@ fn what_kueue_says_becomes_rules_and_quotas() {
     let own = Quota { nominal: 4000, borrowing_limit: Some(2000), lending_limit: Some(1000) };
     assert_eq!(cohorts.members()[0].quotas, [Some(own), Some(Quota { nominal: 16_000, ..Quota::default() })]);
     assert_eq!(cohorts.members()[1].quotas, [None, Some(Quota { nominal: 8_000, ..Quota::default() })]);
-    let strict = Rules {
+    let strict = QueueRules {
         strategy: Queueing::Strict,
         within: Within::LowerOrNewerEqual,
         reclaim: Reclaim::Any,
@@ -105,7 +105,7 @@ fn what_kueue_says_becomes_rules_and_quotas() {
         flavors: vec![0, 1],
     };
     // What is not said is Kueue's default.
-    let usual = Rules { next_before_preempting: true, flavors: vec![1], ..Rules::default() };
+    let usual = QueueRules { next_before_preempting: true, flavors: vec![1], ..QueueRules::default() };
     assert_eq!(cohorts.rules(), [strict, usual]);
     assert_eq!(cohorts.fair(), None);
     assert!(notes.iter().any(|note| note.contains("1 × LocalQueue")), "{notes:?}");

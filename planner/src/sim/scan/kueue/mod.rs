@@ -46,7 +46,7 @@ use std::cmp::Reverse;
 use std::collections::VecDeque;
 
 use crate::error::{Error, Result};
-use crate::sim::cohort::{Queueing, Reclaim, Rules};
+use crate::sim::cohort::{QueueRules, Queueing, Reclaim};
 use crate::sim::engine::{Action, Admission, Queue, Run};
 use crate::sim::key::Key;
 use crate::sim::place::Ask;
@@ -245,7 +245,7 @@ impl Run<'_> {
     }
 
     /// What can be done for a job with one flavor.
-    fn try_flavor(&self, admission: &Admission<'_>, rules: &Rules, job: u32, flavor: u16) -> Nominated {
+    fn try_flavor(&self, admission: &Admission<'_>, rules: &QueueRules, job: u32, flavor: u16) -> Nominated {
         let Admission { cohorts, usage, .. } = admission;
         let queue = self.workload.vc[job as usize];
         let amount = self.shape(job).amount();
@@ -303,7 +303,7 @@ impl Run<'_> {
 }
 
 /// Whether no further flavor is tried.
-fn ends_search(rules: &Rules, found: &Nominated) -> bool {
+fn ends_search(rules: &QueueRules, found: &Nominated) -> bool {
     let borrows = found.level > 0;
     match found.grade {
         Grade::Fit => !borrows || !rules.next_before_borrowing,

@@ -1,6 +1,6 @@
 //! Kueue's documented examples, and a few more, worked out by hand.
 
-use crate::sim::cohort::{Cohorts, FairPreemption, Flavor, Member, Queueing, Quota, Reclaim, Rules, Within};
+use crate::sim::cohort::{Cohorts, FairPreemption, Flavor, Member, QueueRules, Queueing, Quota, Reclaim, Within};
 use crate::sim::{Cluster, Policy, Preemption, Scan, Schedule, Shape, Workload, simulate};
 
 /// A queue under test.
@@ -10,15 +10,15 @@ struct Queue {
     borrowing: Option<u64>,
     lending: Option<u64>,
     weight_milli: u64,
-    rules: Rules,
+    rules: QueueRules,
 }
 
 fn queue(gpus: u64) -> Queue {
-    let rules = Rules { flavors: vec![0], next_before_preempting: true, ..Rules::default() };
+    let rules = QueueRules { flavors: vec![0], next_before_preempting: true, ..QueueRules::default() };
     Queue { gpus, borrowing: None, lending: None, weight_milli: 1000, rules }
 }
 
-fn with(gpus: u64, change: impl Fn(&mut Rules)) -> Queue {
+fn with(gpus: u64, change: impl Fn(&mut QueueRules)) -> Queue {
     let mut queue = queue(gpus);
     change(&mut queue.rules);
     queue
@@ -109,7 +109,7 @@ fn strict_queues_wait_behind_their_head_and_best_effort_ones_do_not() {
 #[test]
 fn what_was_lent_is_reclaimed_from_the_last_started() {
     // b borrows 4 of a's 4. a's job of 4 stops two of b's jobs of 2 that started last; they wait until it is done, as they lost what they had done.
-    let rules = |rules: &mut Rules| rules.reclaim = Reclaim::Any;
+    let rules = |rules: &mut QueueRules| rules.reclaim = Reclaim::Any;
     let all = cluster(1, &[with(4, rules), queue(4)], None);
     let list = [(1, 0, 100, 2, 0), (1, 1, 100, 2, 0), (1, 2, 100, 2, 0), (1, 3, 100, 2, 0), (0, 10, 50, 4, 0)];
     let schedule = replay(&jobs(&list), &all);
@@ -188,8 +188,12 @@ fn flavors_are_tried_in_order() {
             member("b", Some(2), vec![own(4), None]),
             member("all", None, vec![None, None]),
         ];
-        let rules =
-            |flavors| Rules { flavors, next_before_borrowing, next_before_preempting: true, ..Rules::default() };
+        let rules = |flavors| QueueRules {
+            flavors,
+            next_before_borrowing,
+            next_before_preempting: true,
+            ..QueueRules::default()
+        };
         let mut cluster = Cluster::of_vcs(&[("a", 1, 8), ("b", 1, 8)]);
         cluster.gpu_types = vec!["A100".to_owned(), "V100".to_owned()];
         for (pool, gpu_type) in cluster.pools.iter_mut().zip([0, 1]) {
