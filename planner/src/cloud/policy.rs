@@ -304,6 +304,16 @@ mod tests {
         ahead
     }
 
+    /// A job at three times the price of spot, in minutes; its deadline is `odd_ms` later than whole minutes.
+    fn in_minutes(work_min: i64, spare_min: i64, changeover_min: i64, odd_ms: i64) -> DeadlineJob {
+        DeadlineJob {
+            work_ms: work_min * MIN,
+            deadline_ms: (work_min + changeover_min + spare_min) * MIN + odd_ms,
+            changeover_ms: changeover_min * MIN,
+            price_ratio: 3.0,
+        }
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(40))]
         #[test]
@@ -316,12 +326,7 @@ mod tests {
             changeover_min in 0i64..20,
         ) {
             let tick_ms = tick_min * MIN;
-            let job = DeadlineJob {
-                work_ms: work_min * MIN,
-                deadline_ms: (work_min + changeover_min + spare_min) * MIN,
-                changeover_ms: changeover_min * MIN,
-                price_ratio: 3.0,
-            };
+            let job = in_minutes(work_min, spare_min, changeover_min, 0);
             prop_assume!(job.ticks(tick_ms) <= 10);
             let up = [past.as_slice(), ahead.as_slice()].concat();
             let window = Window { past: 0..past.len(), ahead: past.len()..up.len() };
@@ -348,12 +353,7 @@ mod tests {
             patience in 1usize..4,
         ) {
             let tick_ms = tick_min * MIN;
-            let job = DeadlineJob {
-                work_ms: work_min * MIN,
-                deadline_ms: (work_min + changeover_min + spare_min) * MIN + 1,
-                changeover_ms: changeover_min * MIN,
-                price_ratio: 3.0,
-            };
+            let job = in_minutes(work_min, spare_min, changeover_min, 1);
             let ticks = job.ticks(tick_ms);
             prop_assume!(ticks <= 12);
             for policy in CloudPolicy::CAUSAL {
@@ -442,12 +442,7 @@ mod tests {
             changeover_min in 0i64..20,
         ) {
             let tick_ms = tick_min * MIN;
-            let job = DeadlineJob {
-                work_ms: work_min * MIN,
-                deadline_ms: (work_min + changeover_min + spare_min) * MIN,
-                changeover_ms: changeover_min * MIN,
-                price_ratio: 3.0,
-            };
+            let job = in_minutes(work_min, spare_min, changeover_min, 0);
             prop_assume!(job.ticks(tick_ms) <= 10);
             let supply = Supply { lanes, up: [past.as_slice(), ahead.as_slice()].concat() };
             let window = Window { past: 0..past.len(), ahead: past.len()..supply.up.len() };
@@ -473,12 +468,7 @@ mod tests {
             patience in 1usize..4,
         ) {
             let tick_ms = tick_min * MIN;
-            let job = DeadlineJob {
-                work_ms: work_min * MIN,
-                deadline_ms: (work_min + changeover_min + spare_min) * MIN + 1,
-                changeover_ms: changeover_min * MIN,
-                price_ratio: 3.0,
-            };
+            let job = in_minutes(work_min, spare_min, changeover_min, 1);
             prop_assume!(job.ticks(tick_ms) <= 10);
             for policy in CloudPolicy::CAUSAL {
                 let ahead = enemy_of_lanes(policy, lanes, &past, tick_ms, &job, patience);

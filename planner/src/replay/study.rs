@@ -367,7 +367,7 @@ pub fn usual(like: &Policy) -> Policy {
 }
 
 /// The cluster with what a policy heeds of it: quotas in cohorts only if it is Kueue's.
-pub(super) fn governing<'c>(cluster: &'c Cluster, policy: &Policy) -> Cow<'c, Cluster> {
+fn governing<'c>(cluster: &'c Cluster, policy: &Policy) -> Cow<'c, Cluster> {
     if cluster.cohorts.is_none() || policy.scan == Scan::Kueue {
         return Cow::Borrowed(cluster);
     }

@@ -48,8 +48,7 @@ pub(super) struct Queues<'a> {
     cohorts: &'a Cohorts,
     usage: Usage,
     groups: &'a [Group],
-    /// By queue, thousandths of GPUs.
-    held: Vec<u64>,
+    /// What waiting jobs ask for, by queue, thousandths of GPUs.
     waiting: Vec<u64>,
     totals: Vec<Integrals>,
     stopped: Vec<u64>,
@@ -64,7 +63,6 @@ impl<'a> Queues<'a> {
             cohorts,
             usage: cohorts.unused(),
             groups: cluster.pools.first().map_or(&[], |pool| &pool.groups),
-            held: vec![0; queues],
             waiting: vec![0; queues],
             totals: vec![Integrals::default(); queues],
             stopped: vec![0; queues],
@@ -74,8 +72,6 @@ impl<'a> Queues<'a> {
     /// A job of `queue` takes or gives back what it holds.
     pub(super) fn hold(&mut self, queue: u16, pieces: &[Piece], take: bool) {
         let amount: u64 = pieces.iter().map(|piece| piece.amount()).sum();
-        let Some(held) = self.held.get_mut(usize::from(queue)) else { return };
-        *held = if take { *held + amount } else { held.saturating_sub(amount) };
         let mut left = pieces.first().map_or(0, |piece| piece.node);
         let of_node = self.groups.iter().find(|group| {
             let here = left < group.most_nodes();
@@ -113,12 +109,10 @@ impl<'a> Queues<'a> {
 
     /// Whether quota alone keeps a job of `queue` from starting: no flavor has enough.
     pub(super) fn lacks(&self, queue: usize, shape: Shape) -> bool {
-        let amount = i128::from(shape.amount());
         let Some(rules) = self.cohorts.rules().get(queue) else { return false };
         !rules.flavors.iter().any(|flavor| {
-            let of = self.cohorts.flavors().get(usize::from(*flavor)).and_then(|flavor| flavor.gpu_type);
-            let suits = of.zip(shape.gpu_type).is_none_or(|(has, wants)| has == wants);
-            suits && self.cohorts.available(&self.usage, queue as u16, *flavor) >= amount
+            self.cohorts.suits(*flavor, shape.gpu_type)
+                && self.cohorts.allows(&self.usage, queue as u16, *flavor, shape.amount())
         })
     }
 
@@ -130,11 +124,12 @@ impl<'a> Queues<'a> {
     /// Time passes and nothing happens.
     pub(super) fn pass(&mut self, dt: u128) {
         for queue in 0..self.totals.len() {
-            let (held, waiting) = (self.held[queue], self.waiting[queue]);
-            let (mut borrowed, mut idle) = (0, 0);
+            let waiting = self.waiting[queue];
+            let (mut held, mut borrowed, mut idle) = (0, 0, 0);
             for flavor in 0..self.cohorts.flavors().len() as u16 {
                 let nominal = self.cohorts.nominal(queue as u16, flavor);
                 let used = self.cohorts.used(&self.usage, queue as u16, flavor);
+                held += used;
                 borrowed += used.saturating_sub(nominal);
                 idle += nominal.saturating_sub(used);
             }

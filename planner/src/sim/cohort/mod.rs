@@ -369,6 +369,17 @@ impl Cohorts {
         (local - used).max(0) + above
     }
 
+    /// Whether a queue may use `more` of a flavor. O(depth).
+    pub fn allows(&self, usage: &Usage, queue: u16, flavor: u16, more: u64) -> bool {
+        self.available(usage, queue, flavor) >= i128::from(more)
+    }
+
+    /// Whether GPUs of a flavor are what is wanted: a GPU type, or any.
+    pub fn suits(&self, flavor: u16, wanted: Option<u16>) -> bool {
+        let has = self.flavors.get(usize::from(flavor)).and_then(|flavor| flavor.gpu_type);
+        has.zip(wanted).is_none_or(|(has, wanted)| has == wanted)
+    }
+
     /// Notes that a queue uses `more`. O(depth).
     pub fn add(&self, usage: &mut Usage, queue: u16, flavor: u16, more: u64) {
         self.change(usage, queue, flavor, |used| used + more);

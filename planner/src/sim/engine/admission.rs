@@ -72,7 +72,7 @@ impl<'a> Admission<'a> {
         let Some(flavor) = self.flavor_of(job) else {
             return Err(Error::Action(format!("job {job} starts without a flavor")));
         };
-        if self.cohorts.available(&self.usage, queue, flavor) < i128::from(amount) {
+        if !self.cohorts.allows(&self.usage, queue, flavor, amount) {
             return Err(Error::Action(format!("job {job} starts over the quota of its queue or cohort")));
         }
         self.cohorts.add(&mut self.usage, queue, flavor, amount);
@@ -91,9 +91,7 @@ impl<'a> Admission<'a> {
 impl Run<'_> {
     /// Whether a job can have GPUs of a flavor: it wants their type, or no certain one.
     pub(in crate::sim) fn has_flavor(&self, job: u32, flavor: u16) -> bool {
-        let flavors = self.admission.as_ref().map(|admission| admission.cohorts.flavors());
-        let has = flavors.and_then(|flavors| flavors.get(usize::from(flavor))?.gpu_type);
-        has.zip(self.shape(job).gpu_type).is_none_or(|(has, wants)| has == wants)
+        self.admission.as_ref().is_some_and(|admission| admission.cohorts.suits(flavor, self.shape(job).gpu_type))
     }
 
     /// A job's priority; 0 where none is known.

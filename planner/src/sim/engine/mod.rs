@@ -382,9 +382,10 @@ impl<'a> Run<'a> {
         };
         let flavor = cohorts.rules()[usize::from(vc)].flavors.iter().copied().find(|flavor| {
             self.has_flavor(job, *flavor)
-                && self.admission.as_ref().is_some_and(|admission| {
-                    cohorts.available(&admission.usage, vc, *flavor) >= i128::from(self.shape(job).amount())
-                })
+                && self
+                    .admission
+                    .as_ref()
+                    .is_some_and(|admission| cohorts.allows(&admission.usage, vc, *flavor, self.shape(job).amount()))
                 && self.placer.place(&self.nodes, self.ask_of(job, *flavor), pieces)
         });
         if let (Some(flavor), Some(admission)) = (flavor, &mut self.admission) {
@@ -578,19 +579,19 @@ impl<'a> Run<'a> {
             return known;
         }
         let amount = self.shape(job).amount();
-        let quota = self.cluster.vcs[usize::from(vc)].quota_milli.iter().map(|(_, amount)| *amount).max();
         let mut pieces = Vec::new();
-        let ask = Ask { job, shape: self.shape(job), relaxed: true };
-        let mut possible =
-            quota.is_none_or(|quota| amount <= quota) && self.placer.place(&self.whole, ask, &mut pieces);
-        if let Some(cohorts) = self.admission.as_ref().map(|admission| admission.cohorts) {
-            possible = cohorts.rules()[usize::from(vc)].flavors.iter().any(|flavor| {
-                let ask = Ask { relaxed: true, ..self.ask_of(job, *flavor) };
+        let mut placed = |ask: Ask| self.placer.place(&self.whole, Ask { relaxed: true, ..ask }, &mut pieces);
+        let possible = match self.admission.as_ref().map(|admission| admission.cohorts) {
+            Some(cohorts) => cohorts.rules()[usize::from(vc)].flavors.iter().any(|flavor| {
                 self.has_flavor(job, *flavor)
                     && amount <= cohorts.potential(vc, *flavor)
-                    && self.placer.place(&self.whole, ask, &mut pieces)
-            });
-        }
+                    && placed(self.ask_of(job, *flavor))
+            }),
+            None => {
+                let quota = self.cluster.vcs[usize::from(vc)].quota_milli.iter().map(|(_, amount)| *amount).max();
+                quota.is_none_or(|quota| amount <= quota) && placed(self.ask(job))
+            }
+        };
         self.possible[at] = Some(possible);
         possible
     }

@@ -72,6 +72,9 @@ impl Run<'_> {
     /// Whom to stop for a job, under fair sharing.
     pub(super) fn fair_victims(&self, job: u32, flavor: u16) -> Search {
         let (candidates, early) = self.candidates(job, flavor);
+        if candidates.is_empty() && early.is_empty() {
+            return Search::default();
+        }
         let Some(mut trial) = self.trial(job, flavor) else { return Search::default() };
         let (queue, cohorts) = (trial.queue, trial.cohorts);
         let borrows = |of: u16| cohorts.borrowed(&trial.usage, of, flavor, 0) > 0;
@@ -95,9 +98,10 @@ impl Run<'_> {
                 continue;
             }
             let (above, beyond) = below_common(cohorts, queue, target);
-            let (mine, before) = (trial.share_with(above), trial.share_with(beyond));
+            let with_job = trial.with_job();
+            let (mine, before) = (cohorts.share(&with_job, above), cohorts.share(&with_job, beyond));
             while let Some(candidate) = search.pop(target) {
-                let mut without = trial.with_job();
+                let mut without = with_job.clone();
                 cohorts.remove(&mut without, target, flavor, self.shape(candidate.job).amount());
                 let allowed = if first { mine <= cohorts.share(&without, beyond) } else { mine < before };
                 if allowed {
@@ -111,8 +115,9 @@ impl Run<'_> {
             let mut search = VictimOrder::new(&trial, left);
             while !fits && let Some(target) = search.next(&trial) {
                 let (above, beyond) = below_common(cohorts, queue, target);
+                let with_job = trial.with_job();
                 if let Some(candidate) = search.pop(target)
-                    && trial.share_with(above) < trial.share_with(beyond)
+                    && cohorts.share(&with_job, above) < cohorts.share(&with_job, beyond)
                 {
                     fits = trial.stops(candidate.job, &mut out);
                 }
@@ -132,11 +137,6 @@ impl Trial<'_, '_> {
         let mut usage = self.usage.clone();
         self.cohorts.add(&mut usage, self.queue, self.flavor, self.amount);
         usage
-    }
-
-    /// A member's share if the job is counted.
-    fn share_with(&self, member: u16) -> Share {
-        self.cohorts.share(&self.with_job(), member)
     }
 
     /// Takes a job out; whether the other fits then.

@@ -255,7 +255,7 @@ impl Run<'_> {
         if !self.has_flavor(job, flavor) || amount > cohorts.potential(queue, flavor) {
             return of(Grade::NoFit);
         }
-        let quota_lacks = cohorts.available(usage, queue, flavor) < i128::from(amount);
+        let quota_lacks = !cohorts.allows(usage, queue, flavor, amount);
         if !quota_lacks && self.placer.fits(&self.nodes, self.ask_of(job, flavor)) {
             return of(Grade::Fit);
         }
@@ -293,7 +293,7 @@ impl Run<'_> {
     fn still_fits(&self, head: &Nominated) -> bool {
         if head.victims.is_empty() {
             return self.admission.as_ref().is_some_and(|admission| {
-                admission.cohorts.available(&admission.usage, head.queue, head.flavor) >= i128::from(head.amount)
+                admission.cohorts.allows(&admission.usage, head.queue, head.flavor, head.amount)
             });
         }
         let Some(mut trial) = self.trial(head.job, head.flavor) else { return false };

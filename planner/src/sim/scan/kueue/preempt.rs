@@ -92,7 +92,7 @@ impl Trial<'_, '_> {
     /// Whether the job fits, `borrowing` or not.
     pub(super) fn fits(&self, borrowing: bool) -> bool {
         (borrowing || self.cohorts.borrowed(&self.usage, self.queue, self.flavor, self.amount) == 0)
-            && self.cohorts.available(&self.usage, self.queue, self.flavor) >= i128::from(self.amount)
+            && self.cohorts.allows(&self.usage, self.queue, self.flavor, self.amount)
             && self.run.placer.fits(&self.nodes, self.ask)
     }
 
@@ -182,6 +182,10 @@ impl<'a> Run<'a> {
     /// Whom to stop for a job, without fair sharing.
     pub(super) fn victims(&self, job: u32, flavor: u16) -> Search {
         let (candidates, early) = self.candidates(job, flavor);
+        if candidates.is_empty() && early.is_empty() {
+            // A trial copies all nodes.
+            return Search::default();
+        }
         let Some(trial) = self.trial(job, flavor) else { return Search::default() };
         let later = !Ranked::of(&trial, early).candidates.is_empty();
         let nobody = Search { victims: Vec::new(), later };
