@@ -26,6 +26,7 @@ pub mod resample;
 pub mod score;
 pub mod serve;
 pub mod slurm;
+pub mod spot;
 pub mod timeline;
 
 pub use error::{Error, Result};

@@ -1,4 +1,4 @@
-//! How good predictions of run times are: errors, quantiles, intervals, order.
+//! How good predictions of run times are: errors, quantiles, intervals, order; and the Brier score of chances of whatever.
 //!
 //! With y the natural log of a run and q a predicted quantile of level a, the **pinball** loss is max(a (y − q), (a − 1)(y − q)), averaged.
 //! **Coverage** of an interval is the share of runs within it, its **width** the ratio of its ends, as the median over jobs. **Spearman** is the
@@ -104,6 +104,12 @@ pub fn score(predictions: &[Scored]) -> Option<Score> {
     })
 }
 
+/// Brier score of chances and what came; `None` of none.
+pub fn brier(told: &[(f64, bool)]) -> Option<f64> {
+    let sum: f64 = told.iter().map(|(chance, came)| (chance - f64::from(u8::from(*came))).powi(2)).sum();
+    (!told.is_empty()).then(|| sum / told.len() as f64)
+}
+
 /// Median of values; of an even number, the mean of the two in the middle.
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_unstable_by(f64::total_cmp);
@@ -198,6 +204,12 @@ mod tests {
         // A tie in one: of 3 pairs one is tied, two agree: 2 / √(2 × 3).
         assert!((kendall(&[1.0, 1.0, 2.0], &[1.0, 2.0, 3.0]) - 2.0 / 6f64.sqrt()).abs() < 1e-12);
         assert!(spearman(&[1.0, 1.0], &[1.0, 2.0]).is_nan());
+    }
+
+    #[test]
+    fn a_chance_is_scored_by_its_square() {
+        assert_eq!(brier(&[(0.5, true), (0.0, false)]), Some(0.125));
+        assert_eq!(brier(&[]), None);
     }
 
     #[test]

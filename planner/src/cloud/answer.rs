@@ -116,11 +116,11 @@ pub(super) fn notes(series: &[SpotSeries]) -> Vec<String> {
                 .to_owned(),
         );
     }
-    notes.extend(series.iter().filter(|zone| zone.unread > 0).map(|zone| {
+    notes.extend(series.iter().filter(|zone| !zone.unread.is_empty()).map(|zone| {
         format!(
             "{}: {} could not be read, and count as without spot.",
             zone.name,
-            format::counted(zone.unread as u64, "tick", "ticks")
+            format::counted(zone.unread.len() as u64, "tick", "ticks")
         )
     }));
     notes

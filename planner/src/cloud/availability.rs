@@ -11,6 +11,7 @@ use std::path::Path;
 
 use tracecast_analytics::Trace;
 use tracecast_analytics::trace::SourceRecord;
+use tracecast_predictors::spot::record::SpotRecord;
 
 use super::lanes::Supply;
 use super::price::ZonePrice;
@@ -32,8 +33,8 @@ pub struct SpotSeries {
     pub tick_ms: i64,
     /// Instances to be had in each tick.
     pub counts: Vec<f64>,
-    /// Ticks without a sample, which count as none to be had.
-    pub unread: usize,
+    /// Ticks without a sample, in order, which count as none to be had.
+    pub unread: Vec<usize>,
     /// Prices tick by tick, if known.
     pub price: Option<ZonePrice>,
     /// What the file says on-demand costs, dollars an hour.
@@ -89,7 +90,7 @@ impl SpotSeries {
         if twice {
             return Err(wrong("it holds a sample twice".to_owned(), "name one file for each zone and time"));
         }
-        let unread = counts.iter().filter(|count| count.is_nan()).count();
+        let unread = (0..counts.len()).filter(|tick| counts[*tick].is_nan()).collect();
         counts.iter_mut().filter(|count| count.is_nan()).for_each(|count| *count = 0.0);
         let price = ZonePrice::within(trace, gap_s * 1000.0, counts.len());
         Ok(Self {
@@ -124,6 +125,21 @@ impl SpotSeries {
             Supply { lanes: need as usize, up: counts.collect() }
         } else {
             Supply { lanes: 1, up: counts.map(|count| u32::from(count >= need)).collect() }
+        }
+    }
+
+    /// As what models of spot learn from, if its first sample was taken at `begins_ms`. A tick that could not be read is unknown there.
+    pub fn record(&self, begins_ms: Option<i64>) -> SpotRecord {
+        let mut counts: Vec<Option<u32>> = self.counts.iter().map(|count| Some(count.max(0.0) as u32)).collect();
+        for tick in &self.unread {
+            counts[*tick] = None;
+        }
+        SpotRecord {
+            name: self.name.clone(),
+            tick_ms: self.tick_ms,
+            begins_ms,
+            counts,
+            prices: self.price.as_ref().map_or_else(Vec::new, |price| price.spot.clone()),
         }
     }
 
@@ -184,9 +200,11 @@ mod tests {
     #[test]
     fn the_worked_example() {
         let series = SpotSeries::of(&trace(&[(0, 16.0), (500, 12.0), (1500, 16.0)]), "a".to_owned(), None).unwrap();
-        assert_eq!((series.tick_ms, series.unread, series.span_ms()), (500, 1, 2000));
+        assert_eq!((series.tick_ms, series.unread.as_slice(), series.span_ms()), (500, [2].as_slice(), 2000));
         assert_eq!(series.up(16), [true, false, false, true]);
         assert_eq!(series.up(4), [true, true, false, true]);
+        let record = series.record(Some(7));
+        assert_eq!((record.counts, record.begins_ms), (vec![Some(16), Some(12), None, Some(16)], Some(7)));
         assert_eq!(series.supply(14, true), Supply { lanes: 14, up: vec![14, 12, 0, 14] });
         assert_eq!(series.supply(14, false), Supply { lanes: 1, up: vec![1, 0, 0, 1] });
         let other = SpotSeries::of(&trace(&[(0, 16.0), (500, 12.0)]), "a".to_owned(), Some(60_000)).unwrap();

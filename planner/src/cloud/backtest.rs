@@ -269,7 +269,7 @@ mod tests {
             instance: None,
             tick_ms: 3_600_000,
             counts: vec![count; 30],
-            unread: 0,
+            unread: Vec::new(),
             price: None,
             list_price: None,
             sources: Vec::new(),

@@ -136,7 +136,7 @@ mod tests {
             instance: None,
             tick_ms: HOUR,
             counts: vec![2.0; 200],
-            unread: 0,
+            unread: Vec::new(),
             price: None,
             list_price: None,
             sources: Vec::new(),

@@ -465,7 +465,7 @@ pub(super) mod tests {
             instance: Some(instance.to_owned()),
             tick_ms: HOUR,
             counts: vec![1.0; 3],
-            unread: 0,
+            unread: Vec::new(),
             price: None,
             list_price,
             sources: Vec::new(),

@@ -12,8 +12,8 @@
 //! begins with the shares of time of the chain, and each tick is b′(j) ∝ Σ b(i)·P(i, j) over the phases j of what is seen.
 //!
 //! **Hours of the day** ([`Phases::with_hours`]). Spot that was up at an hour is likelier up a day later than half a day later. So each hour multiplies the
-//! chances to come up and to go down by (seen + c)/(expected + c): changes seen and expected in the hours around it, weighed by a bell of
-//! `AROUND_H` hours, and c = `PRIOR_CHANGES`. Hours count from the first tick of the trace, so no date is needed. Without a past all are 1. The belief is
+//! chances to come up and to go down by (seen + c)/(expected + c), as [`daily`] has it: changes seen and expected in the
+//! hours around it, and a prior of c changes. Hours count from the first tick of the trace, so no date is needed. Without a past all are 1. The belief is
 //! updated without them.
 //!
 //! O(rounds × ticks × phases²). Worked example: one phase each, a past of ten ticks of an hour, down for five and then up for five. One departure from
@@ -21,6 +21,7 @@
 //! P(down → up) = 21/45 and P(up → down) = 20/44.
 
 use tracecast_analytics::time::DAY_MS;
+use tracecast_predictors::spot::factor::{HOURS, daily};
 
 /// Most phases of a kind.
 pub const MOST: usize = 2;
@@ -34,15 +35,6 @@ const PRIOR_MS: [f64; MOST] = [1_440_000.0, 14_400_000.0];
 const PRIOR_ONE_MS: f64 = 7_200_000.0;
 /// Share of departures to the other phases of the same kind in the prior.
 const PRIOR_WITHIN: f64 = 0.02;
-
-/// Hours of the day, each with its own chances to change.
-pub(super) const HOURS: usize = 24;
-/// Over how many hours around one its changes are averaged: the deviation of a bell.
-const AROUND_H: f64 = 2.0;
-/// Changes that the prior adds to those of an hour: as many as expected.
-const PRIOR_CHANGES: f64 = 15.0;
-/// Least and most that an hour multiplies a chance by.
-const DAILY: [f64; 2] = [0.25, 4.0];
 
 /// A square matrix of chances.
 pub(super) type Matrix = Vec<Vec<f64>>;
@@ -122,18 +114,8 @@ impl Phases {
             seen[kind][hour] += f64::from(u8::from(was != is));
             expected[kind][hour] += leaves;
         }
-        for kind in 0..2 {
-            for hour in 0..HOURS {
-                let around = |counts: &[f64; HOURS]| -> f64 {
-                    let weigh = |other: usize| {
-                        let apart = hour.abs_diff(other).min(HOURS - hour.abs_diff(other)) as f64 / AROUND_H;
-                        (-0.5 * apart * apart).exp()
-                    };
-                    counts.iter().enumerate().map(|(other, count)| count * weigh(other)).sum()
-                };
-                let times = (around(&seen[kind]) + PRIOR_CHANGES) / (around(&expected[kind]) + PRIOR_CHANGES);
-                self.daily[kind][hour] = times.clamp(DAILY[0], DAILY[1]);
-            }
+        for (kind, factors) in self.daily.iter_mut().enumerate() {
+            *factors = daily(&seen[kind], &expected[kind]);
         }
         self
     }

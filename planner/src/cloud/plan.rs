@@ -520,7 +520,7 @@ mod tests {
             instance: Some("V100:1".to_owned()),
             tick_ms: 1_800_000,
             counts: (0..1920).map(|tick| f64::from(u8::from(tick / 6 % 2 == 0))).collect(),
-            unread: 0,
+            unread: Vec::new(),
             price: None,
             list_price: None,
             sources: Vec::new(),

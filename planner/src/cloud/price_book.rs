@@ -246,7 +246,7 @@ mod tests {
             instance: Some("V100:1".to_owned()),
             tick_ms: 60_000,
             counts: vec![1.0; 3],
-            unread: 0,
+            unread: Vec::new(),
             price: None,
             list_price: Some(3.0),
             sources: Vec::new(),

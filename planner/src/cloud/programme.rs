@@ -23,9 +23,10 @@
 //! million values, in about 40 ms.
 
 use std::f64::consts::FRAC_PI_2;
+use tracecast_predictors::spot::factor::HOURS;
 
 use super::job::{DeadlineJob, Holding, JobView, Pilot};
-use super::phases::{Belief, HOURS, Matrix, Phases};
+use super::phases::{Belief, Matrix, Phases};
 
 /// Most pairs of work and spare time in the table.
 const MOST_CELLS: f64 = 60_000.0;

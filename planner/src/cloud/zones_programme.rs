@@ -16,9 +16,11 @@
 //! O(ticks × zones × steps of work). Worked number: 50 h of work in 100 h over nine zones and ticks of 195 s take about half a second. Worked example: a zone
 //! that is never lost costs p·(work + changeover): with 2 h of work, 0.2 h of changeover and 1 dollar an hour, 2.2 dollars.
 
+use tracecast_predictors::spot::factor::HOURS;
+
 use super::job::DeadlineJob;
 use super::market::{Market, Places, ZoneHolding, ZonesPilot, ZonesView};
-use super::phases::{Belief, HOURS, Matrix, Phases};
+use super::phases::{Belief, Matrix, Phases};
 use super::policy::{CloudPolicy, learned};
 use super::pool::{IDLE, NEVER, ON_DEMAND, Pool, Seen, Standing};
 

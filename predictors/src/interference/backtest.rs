@@ -29,7 +29,7 @@ use super::alone::Alone;
 use super::baseline::Baseline;
 use super::committee::{Committee, Groups, SpeedForecast, directed, drawn, folds, worse_below};
 use super::effects::{self, Directed};
-use super::score::{NORMAL90, SpeedAndTruth, SpeedScore, auc, brier, speeds};
+use super::score::{NORMAL90, SpeedAndTruth, SpeedScore, auc, speeds};
 use super::table::{SharedPair, SharingTable, Speeds, distinct};
 use crate::error::{Error, Result};
 use crate::score::Pinball;
@@ -521,7 +521,7 @@ fn scored(name: &str, score: &SpeedScore, said: &Said) -> InterferenceScore {
         width90: score.width90,
         mae_of_partners: sum::mean(&said.partners),
         auc_slower_15: auc(&said.slow),
-        oom_brier: brier(&said.memory),
+        oom_brier: crate::score::brier(&said.memory),
         choice_mae: sum::share(said.choice.0, said.choice.1 as f64),
     }
 }

@@ -77,12 +77,6 @@ pub(super) fn auc(told: &[(f64, bool)]) -> Option<f64> {
     (came > 0 && below > 0).then(|| sum / (came as f64 * below as f64))
 }
 
-/// Brier score of chances and what came; `None` of none.
-pub(super) fn brier(told: &[(f64, bool)]) -> Option<f64> {
-    let sum: f64 = told.iter().map(|(chance, came)| (chance - f64::from(u8::from(*came))).powi(2)).sum();
-    (!told.is_empty()).then(|| sum / told.len() as f64)
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -93,7 +87,6 @@ mod tests {
         assert_eq!(auc(&[(0.9, true), (0.4, true), (0.5, false)]), Some(0.5));
         assert_eq!(auc(&[(0.5, true), (0.5, false)]), Some(0.5));
         assert_eq!(auc(&[(0.5, true)]), None);
-        assert_eq!(brier(&[(0.5, true), (0.0, false)]), Some(0.125));
         let one = |truth: f64| SpeedAndTruth { truth, mean: 0.5, quantiles: [0.3, 0.4, 0.5, 0.6, 0.7] };
         let found = speeds(&[one(0.5), one(0.8)]).unwrap();
         assert!((found.mae - 0.15).abs() < 1e-12 && (found.rmse - 0.045f64.sqrt()).abs() < 1e-12);

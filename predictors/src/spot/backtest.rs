@@ -1,0 +1,566 @@
+//! Whether the chances of spot come true: models fitted again and again on what was known, held against what came, beside baselines.
+//!
+//! The first `LEARNED` of each record only teaches. From there on, at every hour, each model says for each horizon how likely there is enough spot **at** that moment, and, where there is enough
+//! now, **through** all ticks until then. A model is fitted again every few days, on all ticks before. The model that is **chosen** has the least log loss, averaged over
+//! targets and horizons, on what was said and known before `CHOSEN` of the record. Scored is what was said after that, and nothing is chosen on it.
+//!
+//! The **skill** is 1 less the Brier score over that of a baseline. Its 95 % interval draws days anew, with all zones and horizons of a day together.
+//!
+//! O(zones × hours × a forecast of each model). Worked example: a Brier score of 0.09 beside 0.10 of the shares is a skill of 10 %.
+
+use rayon::prelude::*;
+use schemars::JsonSchema;
+use serde::Serialize;
+use tracecast_analytics::stats::quantile::quantile;
+use tracecast_analytics::time::DAY_MS;
+
+use super::baseline::Baselines;
+use super::process::{Circumstances, Outlook, SpotProcess};
+use super::record::{SpotLevel, SpotRecord};
+use super::score::{Case, ChanceScore, ReliabilityTenth, reliability, surprise};
+use super::track::{Standing, track};
+use crate::error::{Error, Result};
+use crate::holdout::{Parts, by_slot, position};
+use crate::resample;
+
+/// Share of each record that only teaches.
+const LEARNED: f64 = 0.4;
+/// Share of each record after which forecasts are reported.
+const CHOSEN: f64 = 0.6;
+/// Time between two forecasts, milliseconds.
+const EVERY_MS: i64 = 3_600_000;
+/// Time between two forecasts where only a model is chosen, milliseconds.
+const CHOOSE_EVERY_MS: i64 = 4 * EVERY_MS;
+/// Resamples of days.
+const RESAMPLES: u64 = 1000;
+
+/// A model of spot, or a baseline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, serde::Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SpotModel {
+    /// What is, stays.
+    Persistence,
+    /// What is, stays in the share of cases in which it did.
+    Shares,
+    /// The share of all time.
+    Climatology,
+    /// Constant chances to change.
+    Markov,
+    /// Semi-Markov: chances by the age of the spell.
+    Age,
+    /// And by the spells before it.
+    Memory,
+    /// And by the hour of the week.
+    Week,
+    /// Age and memory, and the other zones.
+    Crowd,
+    /// Age and memory, and steps of the price.
+    Price,
+    /// All that is known.
+    All,
+}
+
+impl SpotModel {
+    /// Baselines.
+    pub const BASELINES: [Self; 4] = [Self::Persistence, Self::Shares, Self::Climatology, Self::Markov];
+
+    /// What one can choose from, where zones are known together or not, and prices are known or not.
+    pub fn choices(together: bool, priced: bool) -> Vec<Self> {
+        let mut choices = vec![Self::Age, Self::Memory, Self::Week];
+        choices.extend(together.then_some(Self::Crowd));
+        choices.extend(priced.then_some(Self::Price));
+        choices.extend((together || priced).then_some(Self::All));
+        choices
+    }
+
+    /// What the process of a model knows; nothing of a baseline.
+    pub fn circumstances(self) -> Option<Circumstances> {
+        let age = Circumstances { memory: false, week: false, crowd: false, price: false };
+        let memory = Circumstances { memory: true, ..age };
+        match self {
+            Self::Persistence | Self::Shares | Self::Climatology | Self::Markov => None,
+            Self::Age => Some(age),
+            Self::Memory => Some(memory),
+            Self::Week => Some(Circumstances { week: true, ..memory }),
+            Self::Crowd => Some(Circumstances { crowd: true, ..memory }),
+            Self::Price => Some(Circumstances { price: true, ..memory }),
+            Self::All => Some(Circumstances { memory: true, week: true, crowd: true, price: true }),
+        }
+    }
+
+    /// In words.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::Persistence => "persistence (0 or 1)",
+            Self::Shares => "persistence (share)",
+            Self::Climatology => "climatology",
+            Self::Markov => "Markov",
+            Self::Age => "age",
+            Self::Memory => "age, memory",
+            Self::Week => "age, memory, week",
+            Self::Crowd => "age, memory, zones",
+            Self::Price => "age, memory, price",
+            Self::All => "all of these",
+        }
+    }
+}
+
+/// What is asked of the moments until a horizon.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SpotTarget {
+    /// Enough spot at its end.
+    At,
+    /// Enough spot at every tick of it; asked where there is enough now.
+    Through,
+}
+
+impl SpotTarget {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::At, Self::Through];
+
+    fn of(self, outlook: &Outlook) -> f64 {
+        match self {
+            Self::At => outlook.at,
+            Self::Through => outlook.through,
+        }
+    }
+}
+
+/// How to test.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SpotTestOptions {
+    /// Instances needed at once.
+    pub need: u32,
+    /// Whether all records begin at the same moment, as zones of one time.
+    pub together: bool,
+    /// Horizons, hours, in order.
+    pub hours: Vec<f64>,
+    /// Days between two fits.
+    pub refit_days: i64,
+    /// Seed of the resamples.
+    pub seed: u64,
+}
+
+/// A share with its interval.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct SpotSkill {
+    /// 1 less the Brier score over that of the baseline.
+    pub skill: f64,
+    /// Lower end of its 95 % interval: days drawn anew.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+}
+
+/// A model at a horizon.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct HorizonScore {
+    /// What is asked.
+    pub target: SpotTarget,
+    /// Hours ahead.
+    pub hours: f64,
+    /// How good.
+    pub score: ChanceScore,
+    /// Over persistence that says 0 or 1.
+    pub over_persistence: Option<SpotSkill>,
+    /// Over persistence with the shares of the past.
+    pub over_shares: Option<SpotSkill>,
+}
+
+/// A model over all zones.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct SpotModelScore {
+    /// Which.
+    pub model: SpotModel,
+    /// Mean log loss on the earlier forecasts, which the choice rests on; none of persistence.
+    pub earlier_log_loss: Option<f64>,
+    /// Target by target, horizon by horizon, on the later forecasts.
+    pub horizons: Vec<HorizonScore>,
+}
+
+/// A zone of a back-test.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct TestedZone {
+    /// Its name.
+    pub zone: String,
+    /// Length of a tick, seconds.
+    pub tick_s: f64,
+    /// Ticks, unread ones included.
+    pub ticks: usize,
+    /// Share of the ticks read that have enough.
+    pub up_share: f64,
+    /// Fits of each model.
+    pub fits: usize,
+    /// First forecast reported, seconds after the first tick.
+    pub reported_from_s: f64,
+    /// Mean Brier score of the chosen model over targets and horizons.
+    pub brier: f64,
+    /// That of persistence with the shares of the past.
+    pub brier_of_shares: f64,
+    /// Mean log loss of the chosen model.
+    pub log_loss: f64,
+    /// That of persistence with the shares of the past.
+    pub log_loss_of_shares: f64,
+}
+
+/// The reliability of the chosen model.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct TargetReliability {
+    /// What is asked.
+    pub target: SpotTarget,
+    /// Tenth by tenth, all horizons together.
+    pub tenths: Vec<ReliabilityTenth>,
+}
+
+/// What was found.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct SpotBacktest {
+    /// Zones.
+    pub zones: Vec<TestedZone>,
+    /// The model with the least log loss on earlier forecasts.
+    pub chosen: SpotModel,
+    /// Baselines, then what could be chosen.
+    pub models: Vec<SpotModelScore>,
+    /// Of the chosen model.
+    pub reliability: Vec<TargetReliability>,
+    /// Days drawn from.
+    pub days: usize,
+}
+
+/// What was said at a moment for a horizon, and what came.
+struct Said {
+    zone: usize,
+    day: i64,
+    horizon: usize,
+    /// Whether what came was known before anything is reported.
+    earlier: bool,
+    /// Whether it is reported.
+    reported: bool,
+    outlooks: Vec<Outlook>,
+    /// What came: at the end; and through, where that was asked.
+    came: [Option<bool>; 2],
+}
+
+impl Said {
+    fn case(&self, target: SpotTarget, model: usize) -> Option<Case> {
+        Some((target.of(self.outlooks.get(model)?), self.came[target as usize]?))
+    }
+}
+
+/// Whether there was enough through the ticks after `tick` until `ticks` later; nothing where that was not read.
+fn through(seen: &[Option<bool>], tick: usize, ticks: usize) -> Option<bool> {
+    for up in seen.get(tick + 1..=tick + ticks)? {
+        if !(*up)? {
+            return Some(false);
+        }
+    }
+    Some(true)
+}
+
+/// Everything that is said of a zone, and the number of fits.
+fn zone(
+    records: &[SpotRecord],
+    at: usize,
+    models: &[SpotModel],
+    options: &SpotTestOptions,
+    every_ms: i64,
+) -> Result<(Vec<Said>, usize)> {
+    let Some(record) = records.get(at) else { return Ok((Vec::new(), 0)) };
+    let ticks = record.counts.len();
+    let track = track(records, at, options.need, options.together);
+    let seen: Vec<Option<bool>> = track.iter().map(|now| now.map(|now| now.level == SpotLevel::Enough)).collect();
+    let ahead: Vec<usize> = options.hours.iter().map(|hours| record.ticks_of((hours * 3.6e6) as i64)).collect();
+    let parts = Parts { first: position(LEARNED, ticks), choose: 0, report: position(CHOSEN, ticks), end: ticks };
+    if parts.report + ahead.last().copied().unwrap_or(0) >= ticks || parts.first < 2 {
+        let hours = |ticks: usize| ticks as f64 * record.tick_ms as f64 / 3.6e6;
+        return Err(Error::TooFew(format!(
+            "{}: the record is {:.1} h long, of which {:.0} % only teach or choose, and the longest horizon is {:.1} h; ask for shorter horizons (--hours), or name a longer \
+             record",
+            record.name,
+            hours(ticks),
+            CHOSEN * 100.0,
+            options.hours.last().copied().unwrap_or(0.0)
+        )));
+    }
+    let every = record.ticks_of(every_ms);
+    let refits = by_slot(parts, record.ticks_of(options.refit_days.max(1) * DAY_MS));
+    let few = options.need > 1;
+    let mut said = Vec::new();
+    for serves in &refits {
+        let past = track.get(..serves.start).unwrap_or_default();
+        let baselines = Baselines::fit(seen.get(..serves.start).unwrap_or_default(), &ahead);
+        let processes: Vec<Option<SpotProcess>> = models
+            .iter()
+            .map(|model| Some(SpotProcess::fit(past, record.tick_ms, few, model.circumstances()?)))
+            .collect();
+        let of = |now: &Standing, model: SpotModel, process: Option<&SpotProcess>| {
+            let up = now.level == SpotLevel::Enough;
+            match (model, process) {
+                (_, Some(process)) => process.forecast(now, &ahead),
+                (SpotModel::Shares, None) => baselines.shares(up),
+                (SpotModel::Climatology, None) => baselines.climatology(),
+                (SpotModel::Markov, None) => baselines.markov(up),
+                (_, None) => baselines.persistence(up),
+            }
+        };
+        for tick in serves.clone().filter(|tick| (tick - parts.first).is_multiple_of(every)) {
+            let Some(Some(now)) = track.get(tick) else { continue };
+            let by_model: Vec<Vec<Outlook>> =
+                models.iter().zip(&processes).map(|(model, process)| of(now, *model, process.as_ref())).collect();
+            for (horizon, ticks) in ahead.iter().enumerate() {
+                let lasted = if now.level == SpotLevel::Enough { through(&seen, tick, *ticks) } else { None };
+                said.push(Said {
+                    zone: at,
+                    day: now.time_ms.div_euclid(DAY_MS),
+                    horizon,
+                    earlier: tick + ticks < parts.report,
+                    reported: tick >= parts.report,
+                    outlooks: by_model.iter().filter_map(|of| of.get(horizon).copied()).collect(),
+                    came: [seen.get(tick + ticks).copied().flatten(), lasted],
+                });
+            }
+        }
+    }
+    Ok((said, refits.len()))
+}
+
+/// Sums of squared errors of two models on a day.
+type DaySums = Vec<(f64, f64)>;
+
+/// The skill of a model beside another, and its interval; nothing where the other is never wrong.
+fn skill(days: &DaySums, seed: u64) -> Option<SpotSkill> {
+    let of = |sums: (f64, f64)| (sums.1 > 0.0).then(|| 1.0 - sums.0 / sums.1);
+    let add = |a: (f64, f64), b: (f64, f64)| (a.0 + b.0, a.1 + b.1);
+    let all = of(days.iter().copied().fold((0.0, 0.0), add))?;
+    let drawn: Vec<f64> = (0..RESAMPLES)
+        .filter_map(|number| {
+            let drawn = resample::whole(days.len(), seed, number).filter_map(|day| days.get(day).copied());
+            of(drawn.fold((0.0, 0.0), add))
+        })
+        .collect();
+    Some(SpotSkill { skill: all, low: quantile(&drawn, 0.025)?, high: quantile(&drawn, 0.975)? })
+}
+
+fn mean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+    tracecast_analytics::stats::sum::mean(&values.into_iter().collect::<Vec<f64>>())
+}
+
+/// The models that can be chosen for some records.
+fn choices(records: &[SpotRecord], options: &SpotTestOptions) -> Vec<SpotModel> {
+    let priced = records.iter().any(|record| !record.prices.is_empty());
+    SpotModel::choices(options.together && records.len() > 1, priced)
+}
+
+/// The mean over targets and horizons of the mean loss of a model in the cases that are asked for.
+fn mean_loss(
+    said: &[&Said],
+    model: usize,
+    horizons: usize,
+    of: &dyn Fn(&Said) -> bool,
+    loss: &dyn Fn(Case) -> f64,
+) -> Option<f64> {
+    let cells = SpotTarget::ALL.into_iter().flat_map(|target| (0..horizons).map(move |horizon| (target, horizon)));
+    mean(cells.filter_map(|(target, horizon)| {
+        let asked = said.iter().filter(|said| said.horizon == horizon && of(said));
+        mean(asked.filter_map(|said| said.case(target, model)).map(loss))
+    }))
+}
+
+/// The model with the least log loss on all that is said after the first [`LEARNED`] of the records, for a model that is used from their end on.
+///
+/// # Errors
+/// If there are no horizons, or a record is too short for them.
+pub fn choose(records: &[SpotRecord], options: &SpotTestOptions) -> Result<SpotModel> {
+    check_hours(&options.hours)?;
+    let models = choices(records, options);
+    let zones = (0..records.len())
+        .into_par_iter()
+        .map(|at| zone(records, at, &models, options, CHOOSE_EVERY_MS))
+        .collect::<Result<Vec<_>>>()?;
+    let said: Vec<&Said> = zones.iter().flat_map(|(said, _)| said).collect();
+    let losses: Vec<f64> = (0..models.len())
+        .map(|model| mean_loss(&said, model, options.hours.len(), &|_| true, &surprise).unwrap_or(f64::INFINITY))
+        .collect();
+    let best = models.iter().zip(&losses).min_by(|a, b| a.1.total_cmp(b.1));
+    Ok(best.map_or(SpotModel::Age, |(model, _)| *model))
+}
+
+/// Tests every model on every record. `done` is called after each record.
+///
+/// # Errors
+/// If there are no horizons, or a record is too short for them.
+pub fn backtest(records: &[SpotRecord], options: &SpotTestOptions, done: &(dyn Fn() + Sync)) -> Result<SpotBacktest> {
+    check_hours(&options.hours)?;
+    let models: Vec<SpotModel> = SpotModel::BASELINES.into_iter().chain(choices(records, options)).collect();
+    let zones = (0..records.len())
+        .into_par_iter()
+        .map(|at| {
+            let found = zone(records, at, &models, options, EVERY_MS);
+            done();
+            found
+        })
+        .collect::<Result<Vec<_>>>()?;
+    let said: Vec<&Said> = zones.iter().flat_map(|(said, _)| said).collect();
+    let cells: Vec<(SpotTarget, usize)> = SpotTarget::ALL
+        .into_iter()
+        .flat_map(|target| (0..options.hours.len()).map(move |horizon| (target, horizon)))
+        .collect();
+    let cases = |model: usize, target: SpotTarget, horizon: usize, of: &dyn Fn(&Said) -> bool| -> Vec<Case> {
+        let asked = said.iter().filter(|said| said.horizon == horizon && of(said));
+        asked.filter_map(|said| said.case(target, model)).collect()
+    };
+    let loss = |model: usize, of: &dyn Fn(&Said) -> bool, loss: &dyn Fn(Case) -> f64| {
+        mean_loss(&said, model, options.hours.len(), of, loss)
+    };
+    let squared = |(chance, came): Case| (chance - f64::from(u8::from(came))).powi(2);
+    let earlier: Vec<Option<f64>> = (0..models.len())
+        .map(|model| loss(model, &|said| said.earlier, &surprise).filter(|_| models[model] != SpotModel::Persistence))
+        .collect();
+    let could_be = |model: &usize| models[*model].circumstances().is_some();
+    let best = (0..models.len()).filter(could_be).min_by(|a, b| {
+        let of = |model: usize| earlier[model].unwrap_or(f64::INFINITY);
+        of(*a).total_cmp(&of(*b))
+    });
+    let chosen = best.ok_or_else(|| Error::Defect("there is no model of spot to choose".to_owned()))?;
+    let place = |model: SpotModel| models.iter().position(|of| *of == model).unwrap_or(0);
+    let (persistence, shares) = (place(SpotModel::Persistence), place(SpotModel::Shares));
+    let mut days: Vec<i64> = said.iter().filter(|said| said.reported).map(|said| said.day).collect();
+    days.sort_unstable();
+    days.dedup();
+    let skill_over = |model: usize, base: usize, target: SpotTarget, horizon: usize| {
+        let mut sums: DaySums = vec![(0.0, 0.0); days.len()];
+        for said in said.iter().filter(|said| said.reported && said.horizon == horizon) {
+            let (Some(one), Some(other)) = (said.case(target, model), said.case(target, base)) else { continue };
+            if let Ok(day) = days.binary_search(&said.day) {
+                sums[day].0 += squared(one);
+                sums[day].1 += squared(other);
+            }
+        }
+        skill(&sums, options.seed)
+    };
+    let scores: Vec<SpotModelScore> = (0..models.len())
+        .into_par_iter()
+        .map(|model| SpotModelScore {
+            model: models[model],
+            earlier_log_loss: earlier[model],
+            horizons: cells
+                .iter()
+                .filter_map(|(target, horizon)| {
+                    Some(HorizonScore {
+                        target: *target,
+                        hours: options.hours[*horizon],
+                        score: ChanceScore::of(&cases(model, *target, *horizon, &|said| said.reported))?,
+                        over_persistence: skill_over(model, persistence, *target, *horizon),
+                        over_shares: skill_over(model, shares, *target, *horizon),
+                    })
+                })
+                .collect(),
+        })
+        .collect();
+    let tested = records.iter().zip(&zones).enumerate().map(|(at, (record, (_, fits)))| {
+        let of = |model: usize, by: &dyn Fn(Case) -> f64| {
+            loss(model, &|said| said.reported && said.zone == at, by).unwrap_or(f64::NAN)
+        };
+        let tick_s = record.tick_ms as f64 / 1000.0;
+        TestedZone {
+            zone: record.name.clone(),
+            tick_s,
+            ticks: record.counts.len(),
+            up_share: record.up_share(options.need),
+            fits: *fits,
+            reported_from_s: position(CHOSEN, record.counts.len()) as f64 * tick_s,
+            brier: of(chosen, &squared),
+            brier_of_shares: of(shares, &squared),
+            log_loss: of(chosen, &surprise),
+            log_loss_of_shares: of(shares, &surprise),
+        }
+    });
+    let reliable = SpotTarget::ALL.map(|target| {
+        let reported = said.iter().filter(|said| said.reported);
+        let cases: Vec<Case> = reported.filter_map(|said| said.case(target, chosen)).collect();
+        TargetReliability { target, tenths: reliability(&cases) }
+    });
+    Ok(SpotBacktest {
+        zones: tested.collect(),
+        chosen: models[chosen],
+        models: scores,
+        reliability: reliable.into_iter().filter(|of| !of.tenths.is_empty()).collect(),
+        days: days.len(),
+    })
+}
+
+/// That horizons are hours above 0, in order.
+///
+/// # Errors
+/// If they are not.
+pub fn check_hours(hours: &[f64]) -> Result<()> {
+    let sound = hours.iter().all(|hours| hours.is_finite() && *hours > 0.0 && *hours <= 24.0 * 366.0);
+    if hours.is_empty() || !sound || !hours.is_sorted_by(|a, b| a < b) {
+        return Err(Error::Setting(
+            "horizons are hours above 0, up to a year, each more than the one before (--hours 1,3,6)".to_owned(),
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::super::record::tests::record;
+    use super::*;
+
+    const HOUR: i64 = 3_600_000;
+
+    fn options() -> SpotTestOptions {
+        SpotTestOptions { need: 1, together: true, hours: vec![1.0, 3.0, 6.0], refit_days: 1, seed: 1 }
+    }
+
+    /// Three hours up and three down: who knows the age knows all, and who does not is off.
+    #[test]
+    fn a_regular_zone_is_known_by_its_age() {
+        let counts: Vec<u32> = (0..2 * 24 * 20).map(|tick| u32::from(tick / 6 % 2 == 0)).collect();
+        let found = backtest(&[record(&counts, HOUR / 2)], &options(), &|| ()).unwrap();
+        let of = |model: SpotModel, target: SpotTarget, hours: f64| {
+            let scores = &found.models.iter().find(|score| score.model == model).unwrap().horizons;
+            scores.iter().find(|score| score.target == target && score.hours == hours).unwrap().clone()
+        };
+        // Three hours later it is the other way round: persistence is always wrong, and its shares nearly always right.
+        assert!((of(SpotModel::Persistence, SpotTarget::At, 3.0).score.brier - 1.0).abs() < 1e-12);
+        assert!(of(SpotModel::Shares, SpotTarget::At, 3.0).score.brier < 0.01);
+        assert!((of(SpotModel::Climatology, SpotTarget::At, 1.0).score.brier - 0.25).abs() < 0.01);
+        let age = of(SpotModel::Age, SpotTarget::Through, 1.0);
+        assert!(age.over_shares.unwrap().skill > 0.1 && age.over_shares.unwrap().low > 0.0, "{age:?}");
+        // Enough through three hours never comes, as spells of six ticks have five after the first.
+        assert_eq!(of(SpotModel::Age, SpotTarget::Through, 3.0).score.happened, 0.0);
+        assert_eq!(found.zones[0].up_share, 0.5);
+        assert_eq!(found.reliability.len(), 2);
+    }
+
+    /// What is said before a moment is the same, whatever comes after it.
+    #[test]
+    fn what_comes_later_changes_nothing_that_was_said() {
+        let counts: Vec<u32> = (0..1200u32).map(|tick| u32::from(tick * tick / 97 % 5 > 1)).collect();
+        let said = |flipped: bool| {
+            let cut = 900;
+            let later = counts.iter().enumerate().map(|(at, up)| if flipped && at >= cut { 1 - up } else { *up });
+            let records = [record(&later.collect::<Vec<_>>(), HOUR / 2), record(&counts, HOUR / 2)];
+            let models = [SpotModel::Shares, SpotModel::Markov, SpotModel::All];
+            let (said, _) = zone(&records, 0, &models, &options(), EVERY_MS).unwrap();
+            let known = said.iter().take_while(|said| said.day * 48 + 48 <= cut as i64);
+            known.map(|said| said.outlooks.clone()).collect::<Vec<_>>()
+        };
+        assert!(said(false).len() > 500);
+        assert_eq!(said(false), said(true));
+    }
+
+    #[test]
+    fn a_record_that_is_too_short_and_hours_that_are_none_are_told() {
+        let short = backtest(&[record(&[1, 0, 1, 0, 1], HOUR)], &options(), &|| ()).unwrap_err().to_string();
+        assert!(short.contains("5.0 h long") && short.contains("--hours"), "{short}");
+        for hours in [vec![], vec![0.0], vec![3.0, 1.0], vec![f64::NAN]] {
+            let wrong = SpotTestOptions { hours, ..options() };
+            assert!(choose(&[record(&[1, 0], HOUR)], &wrong).unwrap_err().to_string().contains("--hours"));
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! Whether spot instances will be there: how long they last, and the chance of at least k of them now and for the next hours.
+//!
+//! ```text
+//! SpotRecord ──track──▶ Standing at each tick ──process──▶ SpotProcess ──▶ Outlook (at, through) ──backtest──▶ scores beside persistence
+//! ```
+//!
+//! * [`record`]: what was seen of a zone, and its spells; [`lifetime`]: how long they last; [`track`]: where a zone stands at each tick;
+//! * [`hazard`], [`factor`] and [`process`]: the model, fitted and asked;
+//! * [`baseline`]: what it has to beat; [`score`] and [`backtest`]: whether it does;
+//! * [`predictor`]: the model of several zones, and its file; [`answer`] and [`backtest_answer`]: what is printed.
+//!
+//! Worked number: nine zones of V100 over 45 days: see `predictors/RESULTS.md`.
+
+pub mod answer;
+pub mod backtest;
+pub mod backtest_answer;
+mod baseline;
+pub mod factor;
+mod hazard;
+pub mod lifetime;
+pub mod predictor;
+pub mod process;
+pub mod record;
+pub mod score;
+pub mod track;
