@@ -69,6 +69,7 @@ mod schema;
 mod settings;
 mod sharing;
 mod simulate;
+mod spot;
 mod window;
 
 struct Folder(tempfile::TempDir);
@@ -541,6 +542,8 @@ fn schemas_are_the_published_ones() {
         ("plan-sharing", "planner/schema/plan-sharing-1.schema.json"),
         ("predict-interference", "predictors/schema/predict-interference-1.schema.json"),
         ("backtest-cloud", "planner/schema/backtest-cloud-1.schema.json"),
+        ("backtest-spot", "predictors/schema/backtest-spot-1.schema.json"),
+        ("predict-spot", "predictors/schema/predict-spot-1.schema.json"),
         ("backtest-demand", "predictors/schema/backtest-demand-1.schema.json"),
         ("backtest-interference", "predictors/schema/backtest-interference-1.schema.json"),
         ("predictions", "predictors/schema/predictions-1.schema.json"),

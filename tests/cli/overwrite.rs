@@ -92,12 +92,14 @@ fn no_command_replaces_what_it_was_not_told_to() {
         "pairs.csv",
         "gpu_type,job_a,job_b,speed_a,speed_b\nv100,a,a,0.5,0.5\nv100,a,b,0.7,0.8\nv100,b,b,0.9,0.9\n",
     );
+    let spot = folder.file("us-east-1a_v100_1.json", &cloud::regular(1));
     let out = |name: &str| folder.path(name);
     let lines: Vec<(Vec<&str>, &str, String)> = vec![
         (vec!["simulate", &jobs, "--cluster", &nodes], "--schedule", out("schedule.csv")),
         (vec!["simulate", &jobs, "--cluster", &nodes], "--out", out("simulate.txt")),
         (vec!["inspect", &jobs], "--quarantine", out("bad.jsonl")),
         (vec!["train", "interference", &pairs], "--out", out("share.model")),
+        (vec!["train", "spot", &spot], "--out", out("spot.model")),
         (vec!["backtest", "duration", "datasets/sample", "--models", "running_mean"], "--out", out("backtest.txt")),
         (vec!["describe", &jobs], "--tables", out("tables")),
         #[cfg(feature = "query")]

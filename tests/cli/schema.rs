@@ -264,6 +264,11 @@ fn backtests_and_forecasts() {
     let spot = folder.file("us-east-1a_v100_1.json", &cloud::regular(1));
     let job = [spot.as_str(), "--work", "12h", "--starts", "2", "--format", "json"];
     checked("backtest-cloud", &[&["backtest", "cloud"], &job[..]].concat());
+    checked("backtest-spot", &["backtest", "spot", &spot, "--hours", "1,6", "--format", "json"]);
+    let spots = folder.path("spot.tcm");
+    let learned = tracecast(&["train", "spot", &spot, "--out", &spots]);
+    assert!(learned.status.success(), "{}", stderr(&learned));
+    checked("predict-spot", &["predict", "spot", "--model", &spots, "--format", "json"]);
     checked("plan-queues", &["plan", "queues", "datasets/sample", "--scan", "skip", "--format", "json"]);
     checked(
         "plan-capacity",

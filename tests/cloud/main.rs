@@ -1,6 +1,8 @@
 //! One job with a deadline on real spot availability: what must hold of its cost, and that no deadline is missed.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
+mod spot;
+
 use std::path::{Path, PathBuf};
 
 use tracecast_analytics::ingest::SourceFile;

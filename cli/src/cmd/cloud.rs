@@ -1,39 +1,27 @@
 //! `tracecast backtest cloud` and `tracecast plan cloud`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
-use tracecast_analytics::ingest::{self, SourceFile};
 use tracecast_planner::cloud::answer::CloudBacktestAnswer;
-use tracecast_planner::cloud::availability::{SpotSeries, names};
+use tracecast_planner::cloud::availability::SpotSeries;
 use tracecast_planner::cloud::emit::sky_pilot;
 use tracecast_planner::cloud::plan::CloudPlanAnswer;
-use tracecast_planner::cloud::price_book::{self, PriceBook};
 use tracecast_planner::cloud::request::{CloudRequest, ZonesTogether};
 
-use crate::args::{Reading, duration};
+use crate::args::duration;
 use crate::cmd::answer::{self, Answering};
+use crate::cmd::spot_traces::{SpotPrices, SpotTraces, moment};
 use crate::exit::Usage;
+use crate::output;
 use crate::progress::{Clock, Steps};
-use crate::{output, source};
-
-/// Why these commands take no `--where`.
-const NO_JOBS: &str = "the sources hold no jobs, but when spot could be had";
 
 /// Traces of spot availability, and the job.
 #[derive(Debug, Args)]
 pub(crate) struct Spot {
-    /// Traces of spot availability, one file for each zone: files, folders or patterns
-    ///
-    /// A trace is JSON as SkyPilot writes it, also compressed (.json.gz): `{"metadata": {"gap_seconds": 300}, "data": [1, 0, …]}`.
-    #[arg(required = true, value_name = "TRACE")]
-    pub(crate) traces: Vec<PathBuf>,
     #[command(flatten)]
-    pub(crate) reading: Reading,
-    /// Time between the samples of every trace, such as 300s [default: gap_seconds of each file]
-    #[arg(long, value_name = "TIME", value_parser = gap)]
-    pub(crate) gap: Option<i64>,
+    pub(crate) from: SpotTraces,
     /// Work of the job, such as 48h: the time it takes on all the instances of --need
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Job")]
     pub(crate) work: i64,
@@ -43,12 +31,8 @@ pub(crate) struct Spot {
     /// How many times the price of spot on-demand costs, where prices are not known
     #[arg(long, value_name = "TIMES", default_value_t = 3.0, help_heading = "Prices")]
     pub(crate) price_ratio: f64,
-    /// Spot prices of the zones, where the traces carry none
-    ///
-    /// A list for each zone with a price for each sample, `{"us-east-1a_v100_1": [1.67, …]}`, or what `aws ec2 describe-spot-price-history` wrote as JSON; also
-    /// compressed.
-    #[arg(long, value_name = "FILE", help_heading = "Prices")]
-    pub(crate) prices: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) beside: SpotPrices,
     /// When the first sample of the traces was taken, such as 2023-02-15T00:00:00Z; for prices that are dated
     #[arg(long, value_name = "TIME", requires = "prices", value_parser = moment, help_heading = "Prices")]
     pub(crate) begins: Option<i64>,
@@ -83,15 +67,6 @@ pub(crate) enum Regions {
     Together,
 }
 
-fn gap(text: &str) -> Result<i64, String> {
-    let found = duration(text)?;
-    if found > 0 { Ok(found) } else { Err("the time between samples must be more than 0".to_owned()) }
-}
-
-fn moment(text: &str) -> Result<i64, String> {
-    price_book::moment(text).ok_or_else(|| "write a time such as 2023-02-15T00:00:00Z".to_owned())
-}
-
 fn amount(text: &str) -> Result<f64, &'static str> {
     text.parse().ok().filter(|amount: &f64| *amount >= 0.0 && amount.is_finite()).ok_or("write a number of 0 or more")
 }
@@ -104,16 +79,6 @@ fn usd(text: &str) -> Result<f64, &'static str> {
 }
 
 impl Spot {
-    /// Prices beside the traces.
-    fn book(&self, quiet: bool) -> Result<Option<PriceBook>> {
-        let Some(path) = &self.prices else { return Ok(None) };
-        if let Some(lists) = PriceBook::lists(&SourceFile::new(path))? {
-            return Ok(Some(lists));
-        }
-        let trace = source::open_whole(std::slice::from_ref(path), &self.reading, quiet, NO_JOBS)?;
-        Ok(Some(PriceBook::history(&trace, path.display().to_string())?))
-    }
-
     fn request(&self, deadline_ms: Option<i64>, slacks: Vec<f64>, starts: usize) -> CloudRequest {
         CloudRequest {
             work_ms: self.work,
@@ -129,43 +94,23 @@ impl Spot {
         }
     }
 
-    /// Each file on its own, named so that they can be told apart, and what they are called together.
+    /// The zones with their prices, and what they are called together.
     fn series(&self, quiet: bool) -> Result<(Vec<SpotSeries>, String)> {
-        let (folders, files) = source::parted(&self.traces);
-        let mut paths = folders;
-        if !files.is_empty() {
-            paths.extend(ingest::expand(&files)?.iter().map(|file| file.path().to_path_buf()));
-        }
-        let named = names(&paths.iter().map(PathBuf::as_path).collect::<Vec<&Path>>());
-        let book = self.book(quiet)?;
-        let mut series = Vec::with_capacity(paths.len());
-        for (at, (path, name)) in paths.iter().zip(&named).enumerate() {
-            if named.iter().take(at).any(|other| other == name) {
-                let what = format!("two traces are called {name}; name each zone once, by files of different names");
-                return Err(Usage(what).into());
-            }
-            let trace = source::open_whole(std::slice::from_ref(path), &self.reading, quiet, NO_JOBS)?;
-            let mut zone = SpotSeries::of(&trace, name.clone(), self.gap)?;
-            if let Some(book) = &book {
-                book.price(&mut zone, self.begins)?;
-            }
+        let (mut series, title) = self.from.series(&self.beside, self.begins, quiet)?;
+        for zone in &mut series {
             match (&mut zone.price, self.on_demand_price) {
                 (Some(price), told) => price.on_demand = price.on_demand.or(told),
                 (None, None) => {}
                 (None, Some(_)) => {
                     let what = format!(
-                        "--on-demand-price stands beside prices of spot, and {name} has none; give them with --prices, or say with \
-                         --price-ratio how many times the price of spot on-demand costs"
+                        "--on-demand-price stands beside prices of spot, and {} has none; give them with --prices, or say with \
+                         --price-ratio how many times the price of spot on-demand costs",
+                        zone.name
                     );
                     return Err(Usage(what).into());
                 }
             }
-            series.push(zone);
         }
-        let title = match series.as_slice() {
-            [one] => one.name.clone(),
-            several => format!("{} traces", several.len()),
-        };
         Ok((series, title))
     }
 }

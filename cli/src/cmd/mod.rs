@@ -29,6 +29,8 @@ mod schema;
 mod serve;
 mod sharing;
 mod simulate;
+mod spot;
+mod spot_traces;
 mod synth;
 mod train;
 mod train_demand;
@@ -106,7 +108,7 @@ pub(crate) enum Command {
     Cluster(cluster::Cluster),
     /// Account for energy: where it went, its carbon and its cost, with a manifest that others can verify
     Audit(Box<audit::Audit>),
-    /// Train a model of run times, of demand, or of sharing
+    /// Train a model of run times, of demand, of sharing, or of spot instances
     #[command(
         subcommand,
         after_help = "\
@@ -114,7 +116,7 @@ Example, a model of run times from the bundled sample:
   tracecast train duration datasets/sample --trees 20 --out sample.model"
     )]
     Train(Train),
-    /// Predict how long jobs will run, or how much two jobs slow each other, with intervals
+    /// Predict how long jobs will run, how much two jobs slow each other, or whether spot instances will be there
     ///
     /// The predictions are written as rows, and on request as a table for Slurm and as a summary for Prometheus.
     Predict(predict::Predict),
@@ -175,6 +177,10 @@ pub(crate) enum Train {
     Demand(train_demand::TrainDemand),
     /// Train a model of how much jobs slow each other that share a GPU
     Interference(train_interference::TrainInterference),
+    /// Train a model of whether spot instances will be there, and say what it knows
+    ///
+    /// It says how long spot lasts in each zone, when in the week it is worst, how zones move together, and the chance of enough spot for the next hours.
+    Spot(Box<spot::TrainSpot>),
 }
 
 /// What to hold against what happened.
@@ -200,6 +206,10 @@ pub(crate) enum Backtest {
     ///
     /// The job begins at many moments of each trace. Each is decided with the data before it, beside the optimum, which knows all availability.
     Cloud(Box<cloud::BacktestCloud>),
+    /// Compare chances of spot instances with what came, model by model
+    ///
+    /// Every model is fitted again and again, each time on what was known at that moment, and says how likely there is enough spot for the hours that come.
+    Spot(Box<spot::BacktestSpot>),
 }
 
 /// Runs the command.
@@ -219,6 +229,7 @@ pub(crate) fn run(arguments: &Arguments, settings: &Settings) -> Result<()> {
         Command::Train(Train::Duration(request)) => train::run(request, quiet),
         Command::Train(Train::Demand(request)) => train_demand::run(request, quiet),
         Command::Train(Train::Interference(request)) => train_interference::run(request, quiet),
+        Command::Train(Train::Spot(request)) => spot::train(request, quiet),
         Command::Forecast(request) => train_demand::forecast(request, quiet),
         Command::Predict(request) => predict::run(request, quiet),
         Command::Serve(request) => serve::run(request, quiet),
@@ -227,6 +238,7 @@ pub(crate) fn run(arguments: &Arguments, settings: &Settings) -> Result<()> {
         Command::Backtest(Backtest::Interference(request)) => backtest_interference::run(request, quiet),
         Command::Backtest(Backtest::Power(request)) => backtest_power::run(request, quiet),
         Command::Backtest(Backtest::Cloud(request)) => cloud::backtest(request, quiet),
+        Command::Backtest(Backtest::Spot(request)) => spot::backtest(request, quiet),
         Command::Plan(plan::Plan::Power(request)) => plan::run(request, quiet),
         Command::Plan(plan::Plan::Cloud(request)) => cloud::plan(request, quiet),
         Command::Plan(plan::Plan::Queues(request)) => queues::plan(request, quiet),

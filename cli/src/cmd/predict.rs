@@ -15,8 +15,8 @@ use tracecast_predictors::slurm::{self, Comment, LimitTest, ScriptOptions, TimeL
 use tracecast_predictors::timeline::Timeline;
 
 use crate::args::{Between, Reading, TIMES};
-use crate::cmd::predict_interference;
 use crate::cmd::train::{self, Choosing};
+use crate::cmd::{predict_interference, spot};
 use crate::early::{self, Replacing};
 use crate::exit::Usage;
 use crate::progress::Clock;
@@ -81,6 +81,8 @@ pub(crate) enum PredictOf {
     ///
     /// The answer gives both speeds as quantiles, the chance that the two do not fit, and whether they should share.
     Interference(Box<predict_interference::PredictInterference>),
+    /// Predict whether there will be enough spot instances, for the next hours and throughout them
+    Spot(Box<spot::PredictSpot>),
 }
 
 #[derive(Debug, Args)]
@@ -170,6 +172,7 @@ fn script(request: &PredictDuration, folder: &Path) -> Result<PathBuf> {
 pub(crate) fn run(request: &Predict, quiet: bool) -> Result<()> {
     match (&request.of, &request.durations.0) {
         (Some(PredictOf::Interference(request)), _) => predict_interference::run(request, quiet),
+        (Some(PredictOf::Spot(request)), _) => spot::predict(request, quiet),
         (None, Some(request)) => durations(request, quiet),
         (None, None) => Err(Usage("name the trace with the jobs to predict".to_owned()).into()),
     }

@@ -47,6 +47,8 @@ pub(crate) enum SchemaOf {
     PlanCloud,
     /// `backtest cloud --format json`
     BacktestCloud,
+    /// `backtest spot --format json`
+    BacktestSpot,
     /// `plan queues --format json`
     PlanQueues,
     /// `plan capacity --format json`
@@ -57,6 +59,8 @@ pub(crate) enum SchemaOf {
     Predictions,
     /// `predict interference --format json`
     PredictInterference,
+    /// `predict spot --format json`
+    PredictSpot,
     /// `forecast --format json`
     DemandForecast,
     /// `audit --format json`
@@ -85,11 +89,13 @@ pub(crate) fn run(of: SchemaOf) -> Result<()> {
         SchemaOf::BacktestPower => tracecast_planner::power::rolling::json_schema(),
         SchemaOf::PlanCloud => tracecast_planner::cloud::plan::json_schema(),
         SchemaOf::BacktestCloud => tracecast_planner::cloud::answer::json_schema(),
+        SchemaOf::BacktestSpot => tracecast_predictors::spot::backtest_answer::json_schema(),
         SchemaOf::PlanSharing => tracecast_planner::sharing::answer::json_schema(),
         SchemaOf::PlanQueues => tracecast_planner::queues::answer::json_schema(),
         SchemaOf::PlanCapacity => tracecast_planner::capacity::answer::json_schema(),
         SchemaOf::Predictions => tracecast_predictors::output::json_schema(),
         SchemaOf::PredictInterference => tracecast_predictors::interference::share::json_schema(),
+        SchemaOf::PredictSpot => tracecast_predictors::spot::answer::json_schema(),
         SchemaOf::DemandForecast => tracecast_predictors::demand::predictor::json_schema(),
         SchemaOf::Audit => audit::answer::json_schema(),
         SchemaOf::AuditManifest => audit::manifest::json_schema(),

@@ -115,12 +115,12 @@ impl SpotAnswer {
                 at: outlook.at,
                 through: outlook.through,
             };
-            let now = told.now.zip(told.outlooks(hours)).map(|(now, outlooks)| SpotNow {
+            let now = told.now.zip(told.outlooks(hours)?).map(|(now, outlooks)| SpotNow {
                 level: now.level,
                 age_s: now.age as f64 * tick_s,
                 outlooks: hours.iter().zip(outlooks).map(outlook).collect(),
             });
-            SpotZoneAnswer {
+            Ok(SpotZoneAnswer {
                 zone: told.zone.name.clone(),
                 tick_s,
                 ticks: told.zone.ticks,
@@ -129,7 +129,7 @@ impl SpotAnswer {
                 with_enough: told.zone.with.clone(),
                 without: told.zone.without.clone(),
                 week: told.zone.week.clone(),
-            }
+            })
         });
         Ok(Self {
             schema: SCHEMA.to_owned(),
@@ -137,7 +137,7 @@ impl SpotAnswer {
             notes,
             need: predictor.trained.need,
             model: predictor.trained.model,
-            zones: zones.collect(),
+            zones: zones.collect::<Result<_>>()?,
             pairs: predictor.pairs.clone(),
         })
     }

@@ -162,9 +162,9 @@ pub struct HorizonScore {
     pub hours: f64,
     /// How good.
     pub score: ChanceScore,
-    /// Over persistence that says 0 or 1.
+    /// Over persistence that says 0 or 1; none where what is asked always came, or never.
     pub over_persistence: Option<SpotSkill>,
-    /// Over persistence with the shares of the past.
+    /// Over persistence with the shares of the past, likewise.
     pub over_shares: Option<SpotSkill>,
 }
 
@@ -447,12 +447,18 @@ pub fn backtest(records: &[SpotRecord], options: &SpotTestOptions, done: &(dyn F
             horizons: cells
                 .iter()
                 .filter_map(|(target, horizon)| {
+                    let score = ChanceScore::of(&cases(model, *target, *horizon, &|said| said.reported))?;
+                    let over = |base: usize| {
+                        // Of what always comes, or never, a baseline may know all but nothing, and a share of that says nothing.
+                        let tells = score.happened > 0.0 && score.happened < 1.0;
+                        if tells { skill_over(model, base, *target, *horizon) } else { None }
+                    };
                     Some(HorizonScore {
                         target: *target,
                         hours: options.hours[*horizon],
-                        score: ChanceScore::of(&cases(model, *target, *horizon, &|said| said.reported))?,
-                        over_persistence: skill_over(model, persistence, *target, *horizon),
-                        over_shares: skill_over(model, shares, *target, *horizon),
+                        over_persistence: over(persistence),
+                        over_shares: over(shares),
+                        score,
                     })
                 })
                 .collect(),
@@ -532,7 +538,8 @@ mod tests {
         let age = of(SpotModel::Age, SpotTarget::Through, 1.0);
         assert!(age.over_shares.unwrap().skill > 0.1 && age.over_shares.unwrap().low > 0.0, "{age:?}");
         // Enough through three hours never comes, as spells of six ticks have five after the first.
-        assert_eq!(of(SpotModel::Age, SpotTarget::Through, 3.0).score.happened, 0.0);
+        let never = of(SpotModel::Age, SpotTarget::Through, 3.0);
+        assert_eq!((never.score.happened, never.over_shares), (0.0, None));
         assert_eq!(found.zones[0].up_share, 0.5);
         assert_eq!(found.reliability.len(), 2);
     }

@@ -310,9 +310,13 @@ impl SpotBacktestAnswer {
             ))
             .with_table(table)
             .with_coverage(format!(
-                "The first 40 % of each record only teach, the next 20 % choose the model, and the last 40 % are reported, over {}. Models are fitted again every {}.",
+                "The first 40 % of each record only teach, the next 20 % choose the model, and the last 40 % are reported, over {}. Models are fitted again {}.",
                 format::counted(self.days as u64, "day", "days"),
-                format::counted(self.refit_days.unsigned_abs(), "day", "days")
+                if self.refit_days == 1 {
+                    "every day".to_owned()
+                } else {
+                    format!("every {} days", self.refit_days)
+                }
             ))
     }
 }

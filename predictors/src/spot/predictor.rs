@@ -32,6 +32,8 @@ const FORMAT: Format =
     Format { name: "tracecast-spot-model", version: 1, longest: 1 << 28, of: "spot", command: "tracecast train spot" };
 /// Horizons on which a model is chosen, hours.
 pub const HOURS_AHEAD: [f64; 5] = [1.0, 3.0, 6.0, 12.0, 24.0];
+/// Most ticks ahead that are followed.
+const MOST_AHEAD: usize = 200_000;
 /// Days between two fits where a model is chosen or tested.
 pub const REFIT_DAYS: i64 = 1;
 
@@ -275,12 +277,21 @@ impl SpotPredictor {
 
 impl Told<'_> {
     /// What comes so many hours ahead, in order.
-    pub(super) fn outlooks(&self, hours: &[f64]) -> Option<Vec<Outlook>> {
-        let now = self.now?;
+    ///
+    /// # Errors
+    /// If that is more ticks than can be followed.
+    pub(super) fn outlooks(&self, hours: &[f64]) -> Result<Option<Vec<Outlook>>> {
+        let Some(now) = self.now else { return Ok(None) };
         let tick_h = self.zone.tick_ms as f64 / 3.6e6;
         let ahead: Vec<usize> = hours.iter().map(|hours| ((hours / tick_h).round() as usize).max(1)).collect();
+        if let Some(ticks) = ahead.last().filter(|ticks| **ticks > MOST_AHEAD) {
+            return Err(Error::Setting(format!(
+                "{}: {ticks} samples ahead are more than {MOST_AHEAD}; ask for shorter horizons (--hours)",
+                self.zone.name
+            )));
+        }
         let process = if self.week_known { self.zone.process.clone() } else { self.zone.process.without_week() };
-        Some(process.forecast(&now, &ahead))
+        Ok(Some(process.forecast(&now, &ahead)))
     }
 }
 
@@ -330,7 +341,8 @@ mod tests {
         let read = SpotPredictor::from_bytes("m", &trained.to_bytes().unwrap()).unwrap();
         assert_eq!(read.trained, trained.trained);
         for (one, other) in trained.at_the_end().iter().zip(read.at_the_end()) {
-            let of = |told: &Told<'_>| told.outlooks(&[1.0, 6.0, 24.0]).unwrap();
+            let of = |told: &Told<'_>| told.outlooks(&[1.0, 6.0, 24.0]).unwrap().unwrap();
+            assert!(one.outlooks(&[1e7]).unwrap_err().to_string().contains("samples ahead"));
             for (a, b) in of(one).iter().zip(of(&other)) {
                 assert!((a.at - b.at).abs() < 1e-12 && (a.through - b.through).abs() < 1e-12);
             }

@@ -109,7 +109,9 @@ fn kind(level: SpotLevel) -> Option<usize> {
 /// The class of a step of the price: none that counts, a rise, a fall.
 fn class(step: Option<PriceStep>, ahead: usize, tick_ms: i64) -> usize {
     match step {
-        Some(step) if (step.ticks + ahead) as i64 * tick_ms < STEP_MS => 1 + usize::from(!step.rose),
+        Some(step) if (step.ticks.saturating_add(ahead) as i64).saturating_mul(tick_ms) < STEP_MS => {
+            1 + usize::from(!step.rose)
+        }
         _ => 0,
     }
 }
@@ -241,7 +243,7 @@ impl SpotProcess {
                 }
             };
             let factor = |level: SpotLevel| kind(level).map_or(1.0, |kind| times[kind]);
-            let age = now.age + tick;
+            let age = now.age.saturating_add(tick);
             let ends = self.hazards.ends(now.level, now.memory, octave(age)) * factor(now.level);
             let gone = alive * ends.min(MOST_CHANCE);
             alive -= gone;

@@ -1,0 +1,110 @@
+//! Traces of spot availability, as commands take them.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use clap::Args;
+use tracecast_analytics::ingest::{self, SourceFile};
+use tracecast_planner::cloud::availability::{SpotSeries, names};
+use tracecast_planner::cloud::price_book::{self, PriceBook};
+
+use crate::args::{Reading, duration};
+use crate::exit::Usage;
+use crate::source;
+
+/// Why these commands take no `--where`.
+const NO_JOBS: &str = "the sources hold no jobs, but when spot could be had";
+
+/// Which traces.
+#[derive(Debug, Args)]
+pub(crate) struct SpotTraces {
+    /// Traces of spot availability, one file for each zone: files, folders or patterns
+    ///
+    /// A trace is JSON as SkyPilot writes it, also compressed (.json.gz): `{"metadata": {"gap_seconds": 300}, "data": [1, 0, …]}`.
+    #[arg(required = true, value_name = "TRACE")]
+    pub(crate) traces: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+    /// Time between the samples of every trace, such as 300s [default: gap_seconds of each file]
+    #[arg(long, value_name = "TIME", value_parser = gap)]
+    pub(crate) gap: Option<i64>,
+}
+
+/// Prices beside the traces.
+#[derive(Debug, Args)]
+pub(crate) struct SpotPrices {
+    /// Spot prices of the zones, where the traces carry none
+    ///
+    /// A list for each zone with a price for each sample, `{"us-east-1a_v100_1": [1.67, …]}`, or what `aws ec2 describe-spot-price-history` wrote as JSON; also
+    /// compressed.
+    #[arg(long, value_name = "FILE", help_heading = "Prices")]
+    pub(crate) prices: Option<PathBuf>,
+}
+
+/// A time between samples.
+pub(crate) fn gap(text: &str) -> Result<i64, String> {
+    let found = duration(text)?;
+    if found > 0 { Ok(found) } else { Err("the time between samples must be more than 0".to_owned()) }
+}
+
+/// A moment such as 2023-02-15T00:00:00Z.
+pub(crate) fn moment(text: &str) -> Result<i64, String> {
+    price_book::moment(text).ok_or_else(|| "write a time such as 2023-02-15T00:00:00Z".to_owned())
+}
+
+impl SpotPrices {
+    fn book(&self, reading: &Reading, quiet: bool) -> Result<Option<PriceBook>> {
+        let Some(path) = &self.prices else { return Ok(None) };
+        if let Some(lists) = PriceBook::lists(&SourceFile::new(path))? {
+            return Ok(Some(lists));
+        }
+        let trace = source::open_whole(std::slice::from_ref(path), reading, quiet, NO_JOBS)?;
+        Ok(Some(PriceBook::history(&trace, path.display().to_string())?))
+    }
+}
+
+impl SpotTraces {
+    /// Each file on its own, named so that they can be told apart, with its prices, and what they are called together.
+    pub(crate) fn series(
+        &self,
+        prices: &SpotPrices,
+        begins_ms: Option<i64>,
+        quiet: bool,
+    ) -> Result<(Vec<SpotSeries>, String)> {
+        series((&self.traces, &self.reading, self.gap), prices, begins_ms, quiet)
+    }
+}
+
+/// As [`SpotTraces::series`], where traces need not be named.
+pub(crate) fn series(
+    (traces, reading, gap): (&[PathBuf], &Reading, Option<i64>),
+    prices: &SpotPrices,
+    begins_ms: Option<i64>,
+    quiet: bool,
+) -> Result<(Vec<SpotSeries>, String)> {
+    let (folders, files) = source::parted(traces);
+    let mut paths = folders;
+    if !files.is_empty() {
+        paths.extend(ingest::expand(&files)?.iter().map(|file| file.path().to_path_buf()));
+    }
+    let named = names(&paths.iter().map(PathBuf::as_path).collect::<Vec<&Path>>());
+    let book = prices.book(reading, quiet)?;
+    let mut series = Vec::with_capacity(paths.len());
+    for (at, (path, name)) in paths.iter().zip(&named).enumerate() {
+        if named.iter().take(at).any(|other| other == name) {
+            let what = format!("two traces are called {name}; name each zone once, by files of different names");
+            return Err(Usage(what).into());
+        }
+        let trace = source::open_whole(std::slice::from_ref(path), reading, quiet, NO_JOBS)?;
+        let mut zone = SpotSeries::of(&trace, name.clone(), gap)?;
+        if let Some(book) = &book {
+            book.price(&mut zone, begins_ms)?;
+        }
+        series.push(zone);
+    }
+    let title = match series.as_slice() {
+        [one] => one.name.clone(),
+        several => format!("{} traces", several.len()),
+    };
+    Ok((series, title))
+}
