@@ -1,9 +1,8 @@
 //! Chances of spot on real availability: what must hold of them, and the figures of `predictors/RESULTS.md`.
 
+use proptest::prelude::*;
 use tracecast_predictors::spot::backtest::{SpotBacktest, SpotModel, SpotTarget, SpotTestOptions, backtest};
 use tracecast_predictors::spot::predictor::{HOURS_AHEAD, REFIT_DAYS, SpotPredictor};
-
-use proptest::prelude::*;
 use tracecast_predictors::spot::process::{Circumstances, SpotProcess};
 use tracecast_predictors::spot::record::SpotRecord;
 use tracecast_predictors::spot::track::track;
