@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tracecast_analytics::ingest::{Observer, Progress};
+use tracecast_predictors::duration::backtest::Watch;
 
 /// A bar that shows itself only on a terminal, and not if `quiet`.
 fn bar(quiet: bool, length: Option<u64>, template: &str) -> ProgressBar {
@@ -45,10 +46,19 @@ pub(crate) struct Steps(ProgressBar);
 impl Steps {
     /// A bar of `count` steps of `what`, with the time left.
     pub(crate) fn new(quiet: bool, what: &'static str, count: usize) -> Self {
-        let bar = bar(quiet, Some(count as u64), "{msg} [{bar:30}] {pos} of {len}, {eta} left");
+        let bar = bar(quiet, Some(count as u64), "{msg} [{bar:30}] {pos} of {len}, {elapsed}, {eta} left");
         bar.set_message(what);
         bar.tick();
         Self(bar)
+    }
+
+    /// A bar of fits of models, as many as [`Watch::more`] says; it moves between them, too, as one may take long.
+    pub(crate) fn of_fits(quiet: bool, what: &'static str) -> Self {
+        let steps = Self::new(quiet, what, 0);
+        if !steps.0.is_hidden() {
+            steps.0.enable_steady_tick(Duration::from_millis(200));
+        }
+        steps
     }
 
     /// One more is done.
@@ -59,6 +69,16 @@ impl Steps {
     /// Takes the bar away.
     pub(crate) fn finish(&self) {
         self.0.finish_and_clear();
+    }
+}
+
+impl Watch for Steps {
+    fn more(&self, fits: usize) {
+        self.0.inc_length(fits as u64);
+    }
+
+    fn made(&self) {
+        self.step();
     }
 }
 

@@ -68,6 +68,8 @@ pub struct Format {
     pub name: &'static str,
     /// Newest version that this program reads, and the one it writes.
     pub version: u32,
+    /// Oldest version that this program reads: what older ones hold cannot be continued.
+    pub oldest: u32,
     /// Longest section taken from a file, bytes unpacked: what is beyond is cut off, and then damaged.
     pub longest: u64,
     /// What a file of it is a model of, as messages say it.
@@ -125,7 +127,7 @@ impl Format {
     /// What is in the bytes of a file; `file` is what to call it in messages.
     ///
     /// # Errors
-    /// If it is no file of this format, is damaged, or of a later version.
+    /// If it is no file of this format, is damaged, or of a later version or one too old.
     pub fn open<E: DeserializeOwned>(&self, file: &str, bytes: &[u8]) -> Result<Opened<E>> {
         let refusal = FileRefusal { file: file.to_owned(), command: self.command };
         let not_one = || {
@@ -141,6 +143,10 @@ impl Format {
             return Err(not_one());
         }
         let version = head.get("version").and_then(serde_json::Value::as_u64).unwrap_or(0);
+        if version > 0 && version < u64::from(self.oldest) {
+            let found = format!("the file is of version {version}, whose model this program does not continue");
+            return Err(refusal.with(found, &format!("make it again (`{}`)", self.command)));
+        }
         if version == 0 || version > u64::from(self.version) {
             let found = format!("the file is of version {version}, this program reads up to {}", self.version);
             return Err(refusal.with(found, "use the program that wrote it, or a later one"));
@@ -226,8 +232,14 @@ impl<E> Opened<E> {
 mod tests {
     use super::*;
 
-    const FORMAT: Format =
-        Format { name: "tracecast-test", version: 1, longest: 1 << 20, of: "tests", command: "tracecast test" };
+    const FORMAT: Format = Format {
+        name: "tracecast-test",
+        version: 2,
+        oldest: 2,
+        longest: 1 << 20,
+        of: "tests",
+        command: "tracecast test",
+    };
 
     #[derive(Debug, PartialEq, Serialize, Deserialize)]
     struct Fields {

@@ -20,7 +20,7 @@ use crate::args::{Reading, TIMES, duration, window};
 use crate::cmd::answer::Answering;
 use crate::cmd::train::Learning;
 use crate::cmd::{answer, describe, train};
-use crate::progress::Clock;
+use crate::progress::{Clock, Steps};
 use crate::{output, source};
 
 /// One invocation that works, for the end of the help.
@@ -102,8 +102,11 @@ pub(crate) fn run(request: &BacktestDuration, quiet: bool) -> Result<()> {
         options.models.extend(models.iter().copied().filter(|model| *model != Model::RunningMean));
     }
     output::say(quiet, &format!("tracecast: {} models on {} jobs …", options.models.len(), timeline.jobs.len()));
-    let clock = Clock::new(quiet, "fitting and predicting");
-    let tracks = backtest::tracks(&timeline, &options)?;
+    let steps = Steps::of_fits(quiet, "fitting and predicting");
+    let tracks = backtest::tracks_watched(&timeline, &options, &steps);
+    steps.finish();
+    let tracks = tracks?;
+    let clock = Clock::new(quiet, "scoring");
     let found = backtest::summarise(&tracks, &options)?;
     let drawn_waits = backtest::under_drawn_waits(&timeline, &options, &found)?;
     let window = window.resolve(&Zone::named(&trace.zone)?)?;

@@ -15,12 +15,12 @@ use tracecast_predictors::timeline::{self, Timeline};
 
 use crate::args::{Between, Reading, TIMES, resource, window};
 use crate::early::Replacing;
-use crate::progress::Clock;
+use crate::progress::Steps;
 use crate::{output, source};
 
 /// One invocation that works, for the end of the help.
 const EXAMPLE: &str = "\
-Example, a small model from the bundled sample, which takes about half a minute:
+Example, a small model from the bundled sample, which takes a few seconds:
   tracecast train duration datasets/sample --trees 20 --out sample.model";
 
 #[derive(Debug, Args)]
@@ -59,7 +59,7 @@ pub(crate) struct TrainDuration {
 pub(crate) struct Learning {
     #[command(flatten)]
     pub(crate) choosing: Choosing,
-    /// Number of boosted trees in each model [default: 120]
+    /// Number of boosted trees in each model [default: 80]
     #[arg(long, value_name = "N")]
     pub(crate) trees: Option<NonZeroUsize>,
     /// Seed of the random choices in training: the same seed gives the same model
@@ -115,9 +115,10 @@ pub(crate) fn run(request: &TrainDuration, quiet: bool) -> Result<()> {
     for note in notes(&timeline) {
         output::say(quiet, &format!("tracecast: {note}"));
     }
-    let clock = Clock::new(quiet, "training");
-    let predictor = Predictor::train(&timeline, &options(&request.learning))?;
-    drop(clock);
+    let steps = Steps::of_fits(quiet, "training");
+    let predictor = Predictor::train_watched(&timeline, &options(&request.learning), &steps);
+    steps.finish();
+    let predictor = predictor?;
     output::write(&request.out, &predictor.to_bytes()?)?;
     if let Some(folder) = &request.xgboost {
         for which in ["mean", "p10", "p50", "p90"] {

@@ -142,11 +142,11 @@ impl Drawn {
         let first = labels.first().copied().filter(|_| labels.len() >= LEAST_ROWS).unwrap_or(1.0);
         let told = labels.len() >= LEAST_ROWS && labels.iter().any(|label| *label != first);
         let Some(shared) = shared.filter(|_| told) else { return Ok(Classifier::Always(first)) };
-        let trees = Boosted { target: Target::Chance, trees: Trees { seed, ..TREES } };
+        let trees = Boosted::one(Target::Chance, Trees { seed, ..TREES });
         let fitted = if rows.len() == shared.rows() {
             trees.fit_shared(shared, &labels)
         } else {
-            trees.fit_shared(&shared.only(&rows)?, &labels)
+            trees.fit_shared(&shared.only(&rows), &labels)
         };
         Ok(Classifier::Trees(Box::new(fitted?)))
     }
@@ -187,7 +187,7 @@ impl Reach {
         let mut fitted: Vec<(usize, Vec<Classifier>)> = horizons.iter().map(|ahead| (*ahead, Vec::new())).collect();
         for seed in (1..=BAGS).filter(|_| !horizons.is_empty()) {
             let drawn = draw(series, &range, most, seed);
-            let shared = if drawn.rows.rows() < LEAST_ROWS { None } else { Some(SharedRows::of(&drawn.rows)?) };
+            let shared = (drawn.rows.rows() >= LEAST_ROWS).then(|| SharedRows::of(&drawn.rows, TREES.bins));
             let grow =
                 |(ahead, _): &(usize, Vec<Classifier>)| drawn.grow(shared.as_ref(), series, &range, *ahead, seed);
             let grown: Vec<Result<Classifier>> = fitted.par_iter().map(grow).collect();
@@ -208,11 +208,11 @@ impl Reach {
         self.most
     }
 
-    /// The classifiers as bytes: four of a constant chance, else trees in their library's stable format.
-    pub(super) fn encoded(&self) -> Result<Vec<Vec<u8>>> {
+    /// The classifiers as bytes: four of a constant chance, else trees.
+    pub(super) fn encoded(&self) -> Vec<Vec<u8>> {
         let of = |classifier: &Classifier| match classifier {
-            Classifier::Always(chance) => Ok(chance.to_le_bytes().to_vec()),
-            Classifier::Trees(trees) => Ok(trees.encode()?),
+            Classifier::Always(chance) => chance.to_le_bytes().to_vec(),
+            Classifier::Trees(trees) => trees.encode(),
         };
         self.horizons.iter().flat_map(|(_, classifiers)| classifiers).map(of).collect()
     }
@@ -231,7 +231,7 @@ impl Reach {
                 classifiers.push(match <[u8; 4]>::try_from(bytes.as_slice()) {
                     Ok(chance) => Classifier::Always(f32::from_le_bytes(chance)),
                     Err(_) => {
-                        let trees = FittedTrees::decode(bytes, false).map_err(|error| error.to_string())?;
+                        let trees = FittedTrees::decode(bytes).ok_or("the trees are damaged")?;
                         Classifier::Trees(Box::new(trees))
                     }
                 });

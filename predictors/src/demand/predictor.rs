@@ -4,8 +4,8 @@
 //! of the same source it rolls on: it forecasts each slot that came since, learns from how far it was off, and forecasts the next k.
 //!
 //! **File**: one line of JSON (format, version, what it was trained on, sections with their sizes and SHA-256), then the sections, each compressed with
-//! zstd: the state as JSON, and of each series its slots and calibration as numbers and its trees in their library's stable format. A later
-//! version reads version 1; an earlier one refuses a later file by its version.
+//! zstd: the state as JSON, and of each series its slots and calibration as numbers and its trees as numbers. Files of
+//! version 1 had trees of another form, and are to be made again; an earlier program refuses a later file by its version.
 //!
 //! Worked example: trained on ten-minute slots up to 12:00 with 36 horizons, it says of the slots from 12:00 to 18:00 what they will need; put to the
 //! same log as it stands at 13:00, of those from 13:00 to 19:00.
@@ -35,7 +35,8 @@ use tracecast_analytics::facts::demand::{Series, Slot, Unit};
 /// The file.
 const FORMAT: Format = Format {
     name: "tracecast-demand-model",
-    version: 1,
+    version: 2,
+    oldest: 2,
     longest: 1 << 30,
     of: "demand",
     command: "tracecast train demand",
@@ -234,9 +235,7 @@ impl DemandPredictor {
             parts.push((format!("slots-{at}"), slots_to_bytes(&member.series.slots)));
             parts.push((format!("calibration-{at}"), member.calibrator.to_bytes()));
             if let FittedForecaster::Boosted(fitted) = &member.fitted {
-                for (level, trees) in fitted.trees.iter().enumerate() {
-                    parts.push((format!("trees-{at}-{level}"), trees.encode()?));
-                }
+                parts.push((format!("trees-{at}"), fitted.trees.encode()));
             }
         }
         FORMAT.write(Header {}, parts).map_err(wrong)
@@ -261,11 +260,9 @@ impl DemandPredictor {
                 Parameters::Seasonal(model) => FittedForecaster::Seasonal(model),
                 Parameters::Smoothing(model) => FittedForecaster::Smoothing(model),
                 Parameters::Boosted { scales } => {
-                    let mut trees = Vec::new();
-                    for level in 0..GROWN.len() {
-                        let bytes = opened.take(&format!("trees-{at}-{level}"))?;
-                        trees.push(FittedTrees::decode(&bytes, false).map_err(|error| opened.refusal.damaged(error))?);
-                    }
+                    let trees = FittedTrees::decode(&opened.take(&format!("trees-{at}"))?)
+                        .filter(|trees| trees.outputs() == GROWN.len())
+                        .ok_or_else(|| opened.refusal.damaged(format!("the trees of {} are damaged", entry.name)))?;
                     FittedForecaster::Boosted(Box::new(BoostedDemand { scales, trees }))
                 }
                 Parameters::Structural { state, open } => {

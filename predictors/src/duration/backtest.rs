@@ -226,11 +226,34 @@ pub struct Tracks {
     pub ensemble: Vec<Weight>,
 }
 
+/// Who is told how far long work is, in fits of models that take time.
+pub trait Watch: Sync {
+    /// So many more fits are to be made.
+    fn more(&self, fits: usize);
+    /// One of them is made.
+    fn made(&self);
+}
+
+/// Nobody watches.
+impl Watch for () {
+    fn more(&self, _: usize) {}
+
+    fn made(&self) {}
+}
+
 /// Predicts all jobs from the share `predict_from` on; the ensemble is weighed on those up to `report_from`.
 ///
 /// # Errors
 /// If too few jobs have ended before the first fit, or a learner fails.
 pub fn tracks(timeline: &Timeline, options: &BacktestOptions) -> Result<Tracks> {
+    tracks_watched(timeline, options, &())
+}
+
+/// As [`tracks`], with somebody told how far it is.
+///
+/// # Errors
+/// As [`tracks`].
+pub fn tracks_watched(timeline: &Timeline, options: &BacktestOptions, watch: &dyn Watch) -> Result<Tracks> {
     let (rows, _) = play(timeline);
     let count = rows.rows.len();
     let first = first_predicted(&rows, options);
@@ -241,8 +264,9 @@ pub fn tracks(timeline: &Timeline, options: &BacktestOptions) -> Result<Tracks> 
     }
     let moments = by_time(&submissions(&rows), first, step_between(&rows, first, options));
     let mut tracks: Vec<Track> = Vec::new();
+    watch.more(moments.len() * options.models.iter().filter(|model| model.learns()).count());
     for model in options.models.iter().filter(|model| timeline.known.limit || !model.needs_limits()) {
-        tracks.push(said_by(*model, &rows, &moments, options)?);
+        tracks.push(said_by(*model, &rows, &moments, options, watch)?);
     }
     let (ensemble, weights) = weigh(&rows, &tracks, choose, report);
     tracks.extend(ensemble);
@@ -298,6 +322,17 @@ const LEAST: usize = 200;
 /// # Errors
 /// If too few jobs have ended before `to_ms`, or a learner fails.
 pub fn track_between(model: Model, rows: &Rows, from_ms: i64, to_ms: i64, options: &BacktestOptions) -> Result<Track> {
+    track_watched(model, rows, (from_ms, to_ms), options, &())
+}
+
+/// As [`track_between`], with somebody told how far it is.
+pub(crate) fn track_watched(
+    model: Model,
+    rows: &Rows,
+    (from_ms, to_ms): (i64, i64),
+    options: &BacktestOptions,
+    watch: &dyn Watch,
+) -> Result<Track> {
     let mut ends: Vec<i64> = rows.rows.iter().filter_map(|row| row.end_ms.filter(|_| row.y.is_some())).collect();
     ends.sort_unstable();
     let begin_ms = ends.get(LEAST).copied().unwrap_or(from_ms).max(from_ms - 14 * DAY_MS);
@@ -305,7 +340,10 @@ pub fn track_between(model: Model, rows: &Rows, from_ms: i64, to_ms: i64, option
     let until = rows.rows.partition_point(|row| row.submit_ms < to_ms);
     let mut moments = by_time(&submissions(rows), first, step_between(rows, first, options));
     moments.retain(|refit| refit.serves.start < until);
-    let mut track = said_by(model, rows, &moments, options)?;
+    if model.learns() {
+        watch.more(moments.len());
+    }
+    let mut track = said_by(model, rows, &moments, options, watch)?;
     if !model.is_quote() {
         let first = moments.first().map_or(rows.rows.len(), |refit| refit.serves.start);
         calibrate(rows, &mut track, first, options.adapt);
@@ -314,13 +352,22 @@ pub fn track_between(model: Model, rows: &Rows, from_ms: i64, to_ms: i64, option
 }
 
 /// What one model says, not calibrated.
-fn said_by(model: Model, rows: &Rows, moments: &[Refit], options: &BacktestOptions) -> Result<Track> {
+fn said_by(
+    model: Model,
+    rows: &Rows,
+    moments: &[Refit],
+    options: &BacktestOptions,
+    watch: &dyn Watch,
+) -> Result<Track> {
     let count = rows.rows.len();
     let mut said: Vec<Option<Said>> = vec![None; count];
     let part = |refit: &Refit| -> Result<Vec<(usize, Said)>> {
         let which: Vec<u32> = refit.serves.clone().map(|at| at as u32).collect();
-        let fitted = forecast::fit(model, rows, refit.now_ms, &options.settings)?;
-        Ok(refit.serves.clone().zip(fitted.say(rows, &which)?).collect())
+        let said = forecast::fit(model, rows, refit.now_ms, &options.settings)?.say(rows, &which)?;
+        if model.learns() {
+            watch.made();
+        }
+        Ok(refit.serves.clone().zip(said).collect())
     };
     // Fits are independent; each comes back in its place, so the number of threads changes nothing.
     let parts: Vec<Result<Vec<(usize, Said)>>> = moments.par_iter().map(part).collect();

@@ -5,8 +5,8 @@
 //! not hold, they were worse than the running mean, or a plain model that passes has less loss, that one is used, and if none passes, what is predicted is marked `unsure`. A job that has been submitted can be asked about again at an age.
 //!
 //! **File**: one line of JSON (format, version, sections with their sizes and SHA-256, what it was trained on), then the sections: history and
-//! calibration as JSON, rows to train on again as numbers, and the trees in their library's stable format, each compressed with zstd. An earlier program
-//! refuses a later file by its version; of files of version 1, this one says that they are to be trained again.
+//! calibration as JSON, rows to train on again as numbers, and the trees as numbers, each compressed with zstd. An earlier program
+//! refuses a later file by its version; of files of versions 1 and 2, this one says that they are to be trained again.
 //!
 //! Worked example: trained on 1,000 jobs, `predict` for a job of a user with ten like jobs of about 100 s gives a median near 100 s; after
 //! `observe` of an eleventh that ran 1,000 s it gives more.
@@ -22,7 +22,7 @@ use super::calibrate::{About, Calibrator, Class, Spread};
 use super::distribution::Distribution;
 use super::forecast::{self, Model, Plain, Quartet, Settings};
 use super::rows::{Rows, play};
-use crate::duration::backtest::{self, BacktestOptions};
+use crate::duration::backtest::{self, BacktestOptions, Watch};
 use crate::duration::order;
 use crate::error::{Error, Result};
 use crate::feature::{Past, Store, log_limit, log_run};
@@ -35,7 +35,8 @@ use crate::timeline::Timeline;
 /// The file.
 const FORMAT: Format = Format {
     name: "tracecast-duration-model",
-    version: 2,
+    version: 3,
+    oldest: 3,
     longest: 8 << 30,
     of: "tracecast",
     command: "tracecast train duration",
@@ -138,15 +139,8 @@ struct State {
 #[derive(Debug, Clone)]
 pub struct Predictor {
     state: State,
-    mean: FittedTrees,
-    low: FittedTrees,
-    middle: FittedTrees,
-    high: FittedTrees,
-    trees: Trees4,
+    trees: FittedTrees,
 }
-
-/// The four models as bytes, as they stand in the file.
-type Trees4 = [Vec<u8>; 4];
 
 /// What is said of a job.
 #[derive(Debug, Clone, Copy)]
@@ -167,19 +161,12 @@ struct Header {
     trained: Trained,
     /// SHA-256 of the names of all features: trees know them by their number.
     features: String,
-    /// How the state is laid out.
-    #[serde(default)]
-    layout: u32,
 }
-
-/// Layout of the state that this program writes.
-const LAYOUT: u32 = 2;
 
 /// Trees trained again, to be taken up by [`Predictor::adopt`].
 #[derive(Debug)]
 pub struct Retrained {
     quartet: Quartet,
-    trees: Trees4,
     trained: Trained,
     seen: u64,
 }
@@ -190,6 +177,16 @@ impl Predictor {
     /// # Errors
     /// If too few jobs have ended, or the learner fails.
     pub fn train(timeline: &Timeline, options: &BacktestOptions) -> Result<Self> {
+        Self::train_watched(timeline, options, &())
+    }
+
+    /// As [`Predictor::train`], with somebody told how far it is.
+    ///
+    /// # Errors
+    /// As [`Predictor::train`].
+    pub fn train_watched(timeline: &Timeline, options: &BacktestOptions, watch: &dyn Watch) -> Result<Self> {
+        // The last fit, of all that ended.
+        watch.more(1);
         let (rows, store) = play(timeline);
         let settings = options.settings;
         let end = |row: &super::rows::Row| row.end_ms.into_iter().chain([row.submit_ms]).max();
@@ -197,7 +194,8 @@ impl Predictor {
         let lesson = rows.lesson(to_ms.saturating_add(1), false, settings.most_rows);
         let from = (rows.rows.len() as f64 * CALIBRATE_FROM) as usize;
         let from_ms = rows.rows.get(from).map_or(0, |row| row.submit_ms);
-        let Chosen { model, held, ranked_at, calibrator } = choose(&rows, from_ms, timeline.known.limit, options)?;
+        let Chosen { model, held, ranked_at, calibrator } =
+            choose(&rows, from_ms, timeline.known.limit, options, watch)?;
         let plain = match model {
             Model::Boosted => None,
             plain => forecast::fit(plain, &rows, to_ms.saturating_add(1), &settings)?.plain(plain),
@@ -205,6 +203,7 @@ impl Predictor {
         let quartet = forecast::fit(Model::Boosted, &rows, to_ms.saturating_add(1), &settings)?
             .quartet()
             .ok_or_else(|| Error::Defect("boosted trees were asked for".to_owned()))?;
+        watch.made();
         let trained = Trained {
             jobs: lesson.rows.len(),
             from_ms: rows.rows.first().map_or(0, |row| row.submit_ms),
@@ -223,11 +222,10 @@ impl Predictor {
         }
         let kept = kept_rows(&rows, &lesson.rows);
         let open = open_jobs(timeline, &rows, to_ms, model.knows_limits());
-        let trees = encode(&quartet)?;
-        let Quartet { columns, mean, low, middle, high } = quartet;
+        let Quartet { columns, trees } = quartet;
         let state =
             State { trained, columns, store, plain, users, calibrator, open, kept, ended_since: 0, last_ms: to_ms };
-        let mut predictor = Self { state, mean, low, middle, high, trees };
+        let mut predictor = Self { state, trees };
         predictor.say_open()?;
         Ok(predictor)
     }
@@ -270,10 +268,10 @@ impl Predictor {
         self.state.open.len()
     }
 
-    /// Features used, and the share of its loss each took from the mean's trees, most first.
+    /// Features used, and the share of what the splits gained each has, most first.
     pub fn importance(&self) -> Vec<(String, f64)> {
         let names = self.state.store.columns();
-        let gains = self.mean.gains();
+        let gains = self.trees.gains();
         let all: f64 = gains.iter().map(|(_, gain)| gain).sum();
         let name = |feature: u32| {
             let column = self.state.columns.get(feature as usize).copied().unwrap_or(u32::MAX);
@@ -326,7 +324,7 @@ impl Predictor {
     /// # Errors
     /// As [`Predictor::predict`].
     pub fn distributions(&self, jobs: &[Submission], now_ms: Option<i64>) -> Result<Vec<Foretold>> {
-        self.laws_from(&self.state.store, jobs, now_ms)
+        Ok(self.laws_from(&self.state.store, jobs, now_ms))
     }
 
     /// What is said of jobs as `timeline` stood when its last job was submitted. A record that goes on until the last job has ended shows a cluster at rest
@@ -345,13 +343,13 @@ impl Predictor {
         {
             let (_, store) = play(&part);
             if store.columns() == state.store.columns() {
-                return self.laws_from(&store, jobs, Some(last_ms));
+                return Ok(self.laws_from(&store, jobs, Some(last_ms)));
             }
         }
         self.distributions(jobs, Some(state.last_ms))
     }
 
-    fn laws_from(&self, store: &Store, jobs: &[Submission], now_ms: Option<i64>) -> Result<Vec<Foretold>> {
+    fn laws_from(&self, store: &Store, jobs: &[Submission], now_ms: Option<i64>) -> Vec<Foretold> {
         let state = &self.state;
         let mut all = vec![f32::NAN; store.width()];
         let mut part = Matrix::new(state.columns.len());
@@ -375,7 +373,7 @@ impl Predictor {
         self.say(&part, &known)
     }
 
-    fn say(&self, part: &Matrix, known: &[(About, Past)]) -> Result<Vec<Foretold>> {
+    fn say(&self, part: &Matrix, known: &[(About, Past)]) -> Vec<Foretold> {
         let foretold = |point: f64, spread: Spread, about: &About| {
             let told = self.state.calibrator.distribution(about, spread);
             Foretold { point, spread, distribution: told.distribution, short: told.short }
@@ -385,18 +383,10 @@ impl Predictor {
                 let said = plain.say(past);
                 foretold(said.point, said.spread, about)
             };
-            return Ok(known.iter().map(of_past).collect());
+            return known.iter().map(of_past).collect();
         }
-        let one = |trees: &FittedTrees| -> Result<Vec<f32>> {
-            if part.rows() == 1 {
-                return Ok(vec![trees.predict_one(part.row(0))?]);
-            }
-            crate::model::Predict::predict(trees, part)
-        };
-        let (mean, low, middle, high) = (one(&self.mean)?, one(&self.low)?, one(&self.middle)?, one(&self.high)?);
-        let spreads = low.iter().zip(&middle).zip(&high).map(|((low, middle), high)| Spread::of(*low, *middle, *high));
-        let said = mean.iter().zip(spreads).zip(known);
-        Ok(said.map(|((point, spread), (about, _))| foretold(f64::from(*point), spread, about)).collect())
+        let said = forecast::said(&self.trees, part).into_iter().zip(known);
+        said.map(|((point, spread), (about, _))| foretold(point, spread, about)).collect()
     }
 
     /// The distribution of the whole run of a job that has run since its start, as of `now_ms`; `None` if it is not known to run.
@@ -535,18 +525,17 @@ impl Predictor {
             }
             let quartet = forecast::quartet(&features, &labels, &trained.settings)?;
             trained.jobs = labels.len();
-            Ok(Retrained { trees: encode(&quartet)?, quartet, trained, seen })
+            Ok(Retrained { quartet, trained, seen })
         }
     }
 
     /// Takes up trees trained again; what was learned meanwhile stays.
     pub fn adopt(&mut self, retrained: Retrained) {
-        let Retrained { quartet, trees, trained, seen } = retrained;
-        let Quartet { columns, mean, low, middle, high } = quartet;
+        let Retrained { quartet: Quartet { columns, trees }, trained, seen } = retrained;
         self.state.trained = trained;
         self.state.columns = columns;
         self.state.ended_since = self.state.ended_since.saturating_sub(seen);
-        (self.mean, self.low, self.middle, self.high, self.trees) = (mean, low, middle, high, trees);
+        self.trees = trees;
     }
 
     /// The predictor as the bytes of its file.
@@ -561,9 +550,10 @@ impl Predictor {
         };
         let state = serde_json::to_vec(&self.state).map_err(|error| wrong(error.to_string()))?;
         let rows = pack(&self.state.kept);
-        let named = [("state", &state), (ROWS, &rows)].into_iter().chain(TREES.into_iter().zip(&self.trees));
+        let trees = self.trees.encode();
+        let named = [("state", &state), (ROWS, &rows), (TREES, &trees)].into_iter();
         let features = features_of(&self.state.store);
-        let header = Header { trained: self.state.trained.clone(), features, layout: LAYOUT };
+        let header = Header { trained: self.state.trained.clone(), features };
         FORMAT.write(header, named.map(|(name, bytes)| (name.to_owned(), bytes))).map_err(wrong)
     }
 
@@ -573,11 +563,6 @@ impl Predictor {
     /// If it is no such file, is damaged, or of a later version.
     pub fn from_bytes(file: &str, bytes: &[u8]) -> Result<Self> {
         let mut opened = FORMAT.open::<Header>(file, bytes)?;
-        if opened.fields.layout < LAYOUT {
-            let found =
-                "the file is of an earlier version, whose calibration this program does not continue".to_owned();
-            return Err(opened.refusal.with(found, "train it again (`tracecast train duration`)"));
-        }
         let mut state: State = opened.take_json("state")?;
         if opened.fields.features != features_of(&state.store)
             || state.columns.iter().any(|column| *column as usize >= state.store.width())
@@ -587,12 +572,11 @@ impl Predictor {
             return Err(opened.refusal.with(found, remedy));
         }
         state.kept = unpack(&opened.take(ROWS)?, state.store.width());
-        let [mean, low, middle, high] = TREES;
-        let trees = [opened.take(mean)?, opened.take(low)?, opened.take(middle)?, opened.take(high)?];
-        let [mean, low, middle, high] = &trees;
-        let decode = |bytes: &Vec<u8>| FittedTrees::decode(bytes, false).map_err(|error| opened.refusal.damaged(error));
-        let (mean, low, middle, high) = (decode(mean)?, decode(low)?, decode(middle)?, decode(high)?);
-        Ok(Self { state, mean, low, middle, high, trees })
+        let columns = state.columns.len();
+        let trees = FittedTrees::decode(&opened.take(TREES)?)
+            .filter(|trees| trees.width() == columns && trees.outputs() == forecast::OUTPUTS.concat().len())
+            .ok_or_else(|| opened.refusal.damaged("the trees are damaged".to_owned()))?;
+        Ok(Self { state, trees })
     }
 
     /// The trees of one of `mean`, `p10`, `p50`, `p90` as XGBoost's JSON, and the names of their features.
@@ -600,25 +584,23 @@ impl Predictor {
     /// # Errors
     /// If there is no such model.
     pub fn xgboost_json(&self, which: &str) -> Result<(Vec<u8>, Vec<String>)> {
-        let trees = match which {
-            "mean" => &self.mean,
-            "p10" => &self.low,
-            "p50" => &self.middle,
-            "p90" => &self.high,
-            other => {
-                let known = ["mean", "p10", "p50", "p90"].map(str::to_owned).to_vec();
-                return Err(Error::Unknown { what: "model", found: format!("`{other}`"), known });
-            }
+        // In the order of the outputs.
+        let known = ["mean", "p50", "p90", "p10"];
+        let Some(output) = known.iter().position(|name| *name == which) else {
+            let known = known.map(str::to_owned).to_vec();
+            return Err(Error::Unknown { what: "model", found: format!("`{which}`"), known });
         };
+        let trees = serde_json::to_vec_pretty(&self.trees.xgboost_json(output))
+            .map_err(|error| Error::Defect(format!("write the trees as JSON: {error}")))?;
         let names = self.state.store.columns();
         let named =
             self.state.columns.iter().map(|column| names.get(*column as usize).cloned().unwrap_or_default()).collect();
-        Ok((trees.xgboost_json()?, named))
+        Ok((trees, named))
     }
 }
 
-/// Names of the sections of trees.
-const TREES: [&str; 4] = ["trees-mean", "trees-p10", "trees-p50", "trees-p90"];
+/// Name of the section of trees.
+const TREES: &str = "trees";
 
 /// Name of the section of rows to train on again: the label, then the features of each, as little-endian 32-bit numbers.
 const ROWS: &str = "rows";
@@ -643,10 +625,6 @@ fn unknown(job_id: &str) -> String {
 
 fn features_of(store: &Store) -> String {
     sha256(store.columns().join("\n").as_bytes())
-}
-
-fn encode(quartet: &Quartet) -> Result<Trees4> {
-    Ok([quartet.mean.encode()?, quartet.low.encode()?, quartet.middle.encode()?, quartet.high.encode()?])
 }
 
 fn kept_rows(rows: &Rows, which: &[u32]) -> VecDeque<Kept> {
@@ -683,11 +661,11 @@ struct Chosen {
 
 /// Chooses the model on the jobs submitted from `from_ms` on, by what each, fitted before them, would have said of them: of those whose intervals held and
 /// that were no worse than the running mean the one of least loss; if there is none, the running mean, which is then said not to have held.
-fn choose(rows: &Rows, from_ms: i64, limits: bool, options: &BacktestOptions) -> Result<Chosen> {
+fn choose(rows: &Rows, from_ms: i64, limits: bool, options: &BacktestOptions, watch: &dyn Watch) -> Result<Chosen> {
     let candidates = [Model::Boosted, Model::LimitShare, Model::ShrunkMean, Model::RunningMean];
     let mut tracks = Vec::new();
     for model in candidates.into_iter().filter(|model| limits || !model.needs_limits()) {
-        match backtest::track_between(model, rows, from_ms, i64::MAX, options) {
+        match backtest::track_watched(model, rows, (from_ms, i64::MAX), options, watch) {
             Ok(track) => tracks.push(track),
             // Enough to learn from, but not to learn from and calibrate on: the trees are taken, and said to be unsure.
             Err(Error::TooFew(_)) => {
@@ -813,8 +791,8 @@ mod tests {
         let mut flipped = bytes.clone();
         flipped[line + 100] ^= 1;
         assert!(told(&flipped).contains("SHA-256"));
-        let head = String::from_utf8(bytes[..line].to_vec()).unwrap().replace("\"version\":2", "\"version\":3");
-        assert!(told(&[head.as_bytes(), &bytes[line..]].concat()).contains("version 3"));
+        let head = String::from_utf8(bytes[..line].to_vec()).unwrap().replace("\"version\":3", "\"version\":4");
+        assert!(told(&[head.as_bytes(), &bytes[line..]].concat()).contains("version 4"));
         assert!(Predictor::from_bytes("m", &bytes).is_ok());
     }
 }

@@ -177,7 +177,7 @@ impl Baseline {
                     bins: 64,
                     ..Trees::default()
                 };
-                Boosted { target: Target::Mean, trees }.fit(training)?.predict(&ask)?
+                Boosted::one(Target::Mean, trees).fit(training)?.predict(&ask)?
             }
         };
         Ok(found.into_iter().map(|value| f64::from(value).clamp(0.0, 2.0)).collect())

@@ -31,6 +31,7 @@ use crate::model_file::Format;
 const FORMAT: Format = Format {
     name: "tracecast-sharing-model",
     version: 1,
+    oldest: 1,
     longest: 1 << 30,
     of: "sharing",
     command: "tracecast train interference",

@@ -1,8 +1,7 @@
 //! The border to the learners: rows of features and labels in, a fitted model out. Unfitted and fitted are different types.
 //!
-//! Three back ends pass the same tests: boosted trees ([`boosted`], hessboost), random forests ([`forest`], smartcore) and ordinary
-//! least squares ([`linear`], linfa). A label is the natural log of a run in seconds: the squared error of seconds would see only the longest
-//! jobs. Worked number: runs of 60 s and 6,000 s have labels 4.09 and 8.70; their mean 6.40 is 600 s, not 3,030 s.
+//! Three back ends pass the same tests: boosted trees ([`boosted`], ours), random forests ([`forest`], smartcore) and ordinary least squares ([`linear`],
+//! linfa). A label is the natural log of a run in seconds: the squared error of seconds would see only the longest jobs. Worked number: runs of 60 s and 6,000 s have labels 4.09 and 8.70; their mean 6.40 is 600 s, not 3,030 s.
 
 pub mod boosted;
 pub mod forest;

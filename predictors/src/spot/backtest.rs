@@ -367,7 +367,7 @@ fn mean_loss(
     }))
 }
 
-/// The model with the least log loss on all that is said after the first [`LEARNED`] of the records, for a model that is used from their end on.
+/// The model with the least log loss on all that is said after the first `LEARNED` of the records, for a model that is used from their end on.
 ///
 /// # Errors
 /// If there are no horizons, or a record is too short for them.

@@ -5,8 +5,8 @@
 //! ```
 //!
 //! * [`record`]: what was seen of a zone, and its spells; [`lifetime`]: how long they last; [`track`]: where a zone stands at each tick;
-//! * [`hazard`], [`factor`] and [`process`]: the model, fitted and asked;
-//! * [`baseline`]: what it has to beat; [`score`] and [`backtest`]: whether it does;
+//! * `hazard`, [`factor`] and [`process`]: the model, fitted and asked;
+//! * `baseline`: what it has to beat; [`score`] and [`backtest`]: whether it does;
 //! * [`predictor`]: the model of several zones, and its file; [`answer`] and [`backtest_answer`]: what is printed.
 //!
 //! Worked number: nine zones of V100 over 45 days: see `predictors/RESULTS.md`.

@@ -28,8 +28,14 @@ use crate::error::{Error, Result};
 use crate::model_file::Format;
 
 /// The file.
-const FORMAT: Format =
-    Format { name: "tracecast-spot-model", version: 1, longest: 1 << 28, of: "spot", command: "tracecast train spot" };
+const FORMAT: Format = Format {
+    name: "tracecast-spot-model",
+    version: 1,
+    oldest: 1,
+    longest: 1 << 28,
+    of: "spot",
+    command: "tracecast train spot",
+};
 /// Horizons on which a model is chosen, hours.
 pub const HOURS_AHEAD: [f64; 5] = [1.0, 3.0, 6.0, 12.0, 24.0];
 /// Most ticks ahead that are followed.

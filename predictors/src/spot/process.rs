@@ -1,6 +1,6 @@
 //! Spot of a zone as a semi-Markov process: fitted on what was seen until a moment, and asked what comes after.
 //!
-//! The chance that a spell ends in a tick is that of its [level, age and memory](super::hazard) times a factor for each circumstance that is known:
+//! The chance that a spell ends in a tick is that of its level, age and memory times a factor for each circumstance that is known:
 //!
 //! * the **week**: the hour of the day times the day of the week, the latter from two weeks on;
 //! * the **crowd**: the share of the other zones that are without;

@@ -42,6 +42,7 @@ mod tail;
 pub use distribution::{Distribution, Family, LogNormal, Param};
 pub use error::FitError;
 pub use report::{Fit, FitFailure, FitReport, ZERO_BELOW, fit_all, fit_family, fit_report};
+pub use special::normal_hazard;
 
 /// The quantiles (i + 1/2) / n of a distribution: a sample without chance.
 #[cfg(test)]

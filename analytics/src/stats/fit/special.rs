@@ -44,7 +44,7 @@ pub(super) fn normal_ln_sf(z: f64) -> f64 {
 }
 
 /// Hazard φ(z) / (1 - Φ(z)), about z for large z.
-pub(super) fn normal_hazard(z: f64) -> f64 {
+pub fn normal_hazard(z: f64) -> f64 {
     if z > FAR { 1.0 / mills(z) } else { (-0.5 * z * z).exp() / (2.0 * PI).sqrt() / (0.5 * erfc(z / SQRT_2)) }
 }
 

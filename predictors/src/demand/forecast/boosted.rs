@@ -1,8 +1,9 @@
 //! Quantile trees: what the peak of a slot to come will be above or below the last one.
 //!
-//! One model a level ([`GROWN`]); the horizon is a feature, so that all horizons share their rows. The label is the difference to the last
-//! peak over the typical difference at that horizon: trees split on shapes, not on sizes. Levels between the grown ones are on the line between
-//! them on the normal scale. Features of a slot to come, all from slots that have ended:
+//! A structure for each level of [`GROWN`]: one for all of them lost 2 % more on the slots to choose on. The horizon is a feature, so that all
+//! horizons share their rows. The label is the difference to the last peak over the typical difference at that horizon: trees split on shapes, not
+//! on sizes. Levels between the grown ones are on the line between them on the normal scale. Features of a slot to come, all from slots that have
+//! ended:
 //!
 //! * the last peak, count and mean; what waits; what is free; whether the last slot was counted;
 //! * differences of the last peak to those before it (1 to 72 slots, a day, a week);
@@ -15,7 +16,6 @@
 
 use std::ops::Range;
 
-use rayon::prelude::*;
 use tracecast_analytics::time::{DAY_MS, HOUR_MS, Zone};
 
 use super::naive::period_before;
@@ -23,8 +23,8 @@ use super::{Fan, ForecastSettings, Forecaster, Seen, Series};
 use crate::demand::fan::{LEVELS, NORMAL, Quantiles};
 use crate::error::{Error, Result};
 use crate::matrix::Matrix;
-use crate::model::Predict as _;
-use crate::model::boosted::{Boosted, FittedTrees, SharedRows, Target};
+use crate::model::boosted::{Boosted, FittedTrees, Target};
+use crate::model::{Fit as _, Predict as _, Training};
 
 /// Levels that trees are grown for.
 pub const GROWN: [f64; 5] = [0.05, 0.25, 0.5, 0.75, 0.95];
@@ -50,8 +50,8 @@ const LEAST: usize = 300;
 pub struct BoostedDemand {
     /// Typical difference to the last peak, a horizon each.
     pub(crate) scales: Vec<f64>,
-    /// Trees, a level of [`GROWN`] each.
-    pub(crate) trees: Vec<FittedTrees>,
+    /// What tells the levels of [`GROWN`].
+    pub(crate) trees: FittedTrees,
 }
 
 /// The clock of a series.
@@ -199,25 +199,21 @@ impl BoostedDemand {
                 labels.push(((target - last) / scale) as f32);
             }
         }
-        let rows = SharedRows::of(&rows)?;
-        let grow =
-            |level: f64| Boosted { target: Target::Quantile(level), trees: settings.trees }.fit_shared(&rows, &labels);
-        let trees = GROWN.into_par_iter().map(grow).collect::<Result<Vec<FittedTrees>>>()?;
+        let targets = GROWN.map(|level| vec![Target::Quantile(level)]).to_vec();
+        let boosted = Boosted { targets, trees: settings.trees };
+        let trees = boosted.fit(Training { rows: &rows, labels: &labels, censored: &[] })?;
         Ok(Self { scales, trees })
     }
 
     /// Quantiles of rows of features, before they are scaled back.
     fn say(&self, rows: &Matrix) -> Result<Vec<Quantiles>> {
-        let said = self.trees.iter().map(|trees| trees.predict(rows)).collect::<Result<Vec<Vec<f32>>>>()?;
-        let one = |row: usize| {
-            let mut values = [f64::NAN; GROWN.len()];
-            for (slot, level) in values.iter_mut().zip(&said) {
-                *slot = level.get(row).copied().map_or(f64::NAN, f64::from);
-            }
+        let said = self.trees.predict(rows)?;
+        let one = |levels: &[f32; GROWN.len()]| {
+            let mut values = levels.map(f64::from);
             values.sort_unstable_by(f64::total_cmp);
             NORMAL.map(|z| on_line(&values, z))
         };
-        Ok((0..rows.rows()).map(one).collect())
+        Ok(said.as_chunks().0.iter().map(one).collect())
     }
 
     fn fans(&self, series: &Series, origins: Range<usize>) -> Result<Vec<Fan>> {

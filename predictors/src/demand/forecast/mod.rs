@@ -84,7 +84,7 @@ pub struct ForecastSettings {
 
 impl Default for ForecastSettings {
     /// Six hours of ten-minute slots; few and small trees, for a series is a few thousand slots that resemble each other: of those tried on the
-    /// slots to choose on of Philly's nodes and of Earth's VCs (not on those reported), 60 trees of 12 leaves lost least.
+    /// slots to choose on of Philly's nodes and of Earth's VCs (not on those reported), 60 trees of 12 leaves, none of less than five rows, lost least.
     fn default() -> Self {
         Self {
             horizon: 36,
@@ -94,7 +94,7 @@ impl Default for ForecastSettings {
                 rate: 0.06,
                 rows: 0.5,
                 columns: 0.5,
-                least: 20.0,
+                least: 5.0,
                 lambda: 1.0,
                 bins: 127,
                 seed: 1,

@@ -214,8 +214,8 @@ fn a_file_gives_back_the_same_forecasts_and_rolls_on() {
         *damaged.last_mut().unwrap() ^= 1;
         assert!(DemandPredictor::from_bytes("demand.tcm", &damaged).unwrap_err().to_string().contains("damaged"));
         let head = bytes.iter().position(|byte| *byte == b'\n').unwrap();
-        let line = String::from_utf8(bytes[..head].to_vec()).unwrap().replace("\"version\":1", "\"version\":2");
+        let line = String::from_utf8(bytes[..head].to_vec()).unwrap().replace("\"version\":2", "\"version\":3");
         let later = [line.as_bytes(), &bytes[head..]].concat();
-        assert!(DemandPredictor::from_bytes("demand.tcm", &later).unwrap_err().to_string().contains("version 2"));
+        assert!(DemandPredictor::from_bytes("demand.tcm", &later).unwrap_err().to_string().contains("version 3"));
     }
 }

@@ -1,0 +1,515 @@
+//! One tree: rows and columns drawn, leaves split while it pays, the leaf that pays most first.
+//!
+//! Each row pulls with one number an output: the less of its loss would be left, the more it pulls. A leaf's **worth** is Σ over outputs of pull² / (weight +
+//! λ), and a split gains what its two sides are worth beyond the whole. So one structure serves all outputs. Sums of pulls by bin tell the gain of every
+//! split of a leaf; of two new leaves the smaller is summed, and the other is what is left of their parent. The numbers of a leaf's rows lie together: each split moves them.
+//!
+//! O(rows drawn × columns drawn × log leaves + leaves × columns drawn × bins). Worked example: four rows that pull −1, −1, 1, 1 are worth 0 together (λ = 0), and
+//! 2² / 2 on either side of the middle: the split gains 4.
+
+use std::ops::Range;
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::bins::{Binned, MOST};
+
+/// Pulls by output, and the weight in the last lane.
+pub(super) type Sum<const W: usize> = [f32; W];
+/// Sums by bin of one column.
+type Column<const W: usize> = [Sum<W>; MOST + 1];
+
+/// Bytes of the sums that are added to at once: as much as stays in the nearest cache.
+const NEAR: usize = 16 << 10;
+/// Gains below this are noise of the sums.
+const LEAST_GAIN: f32 = 1e-6;
+
+/// How a tree is grown.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Growth {
+    /// Leaves at most.
+    pub(super) leaves: usize,
+    /// Share of rows drawn.
+    pub(super) rows: f64,
+    /// Share of columns drawn.
+    pub(super) columns: f64,
+    /// Weight that each side of a split needs.
+    pub(super) least: f32,
+    /// Pull of the leaves towards zero.
+    pub(super) lambda: f32,
+}
+
+/// A split of a leaf, and what became of it: inner nodes come before those that they lead to.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Branch {
+    /// Column.
+    pub(super) column: usize,
+    /// Bins up to this one go left.
+    pub(super) bin: u8,
+    /// Whether what is unknown goes left.
+    pub(super) unknown_left: bool,
+    /// What the split gained.
+    pub(super) gain: f32,
+    /// Where it leads.
+    pub(super) left: Child,
+    pub(super) right: Child,
+}
+
+/// Where a branch leads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Child {
+    /// To a branch.
+    Branch(usize),
+    /// To a leaf.
+    Leaf(usize),
+}
+
+/// A tree without values: branches, and of each leaf the rows that came to it, and their sum.
+#[derive(Debug)]
+pub(super) struct Shape<const W: usize> {
+    pub(super) branches: Vec<Branch>,
+    pub(super) leaves: Vec<(Vec<u32>, Sum<W>)>,
+    /// Whether these are all rows, and not only those drawn.
+    whole: bool,
+}
+
+/// A split that could be made.
+#[derive(Debug, Clone, Copy)]
+struct Split<const W: usize> {
+    gain: f32,
+    /// Place among the columns drawn.
+    place: usize,
+    bin: u8,
+    unknown_left: bool,
+    left: Sum<W>,
+}
+
+/// A leaf that may be split further.
+struct Leaf<const W: usize> {
+    rows: Range<usize>,
+    sum: Sum<W>,
+    sums: Vec<Column<W>>,
+    best: Option<Split<W>>,
+    /// The branch it hangs on, and on which side.
+    hangs: Option<(usize, bool)>,
+}
+
+/// What one tree leaves for the next to use again.
+#[derive(Debug, Default)]
+pub(super) struct Spare<const W: usize> {
+    sums: Vec<Vec<Column<W>>>,
+    bins: Vec<u8>,
+    right: Vec<u32>,
+}
+
+/// Rows drawn: numbers, pulls, and bins of the columns drawn, row after row.
+struct Drawn<const W: usize> {
+    numbers: Vec<u32>,
+    /// Places of rows in what is drawn; leaves hold stretches of it.
+    order: Vec<u32>,
+    pulls: Vec<Sum<W>>,
+    bins: Vec<u8>,
+    columns: Vec<u32>,
+    /// Bins of known values in each of these columns.
+    known: Vec<u8>,
+}
+
+fn plus<const W: usize>(sum: &mut Sum<W>, more: &Sum<W>) {
+    for (lane, more) in sum.iter_mut().zip(more) {
+        *lane += more;
+    }
+}
+
+fn less<const W: usize>(mut sum: Sum<W>, part: &Sum<W>) -> Sum<W> {
+    for (lane, part) in sum.iter_mut().zip(part) {
+        *lane -= part;
+    }
+    sum
+}
+
+fn weight<const W: usize>(sum: &Sum<W>) -> f32 {
+    sum.last().copied().unwrap_or(0.0)
+}
+
+/// What rows of this sum are worth in a leaf of their own.
+fn worth<const W: usize>(sum: &Sum<W>, lambda: f32) -> f32 {
+    let squares: f32 = sum.iter().take(W - 1).map(|pull| pull * pull).sum();
+    squares / (weight(sum) + lambda)
+}
+
+/// Grows a tree on what each row of `pulls` asks for; `tree` numbers its draws.
+pub(super) fn grow<const W: usize>(
+    binned: &Binned,
+    pulls: &[Sum<W>],
+    growth: &Growth,
+    seed: u64,
+    tree: u64,
+    spare: &mut Spare<W>,
+) -> Shape<W> {
+    let mut drawn = Drawn::of(binned, pulls, growth, (seed, tree), std::mem::take(&mut spare.bins));
+    let mut branches: Vec<Branch> = Vec::with_capacity(growth.leaves);
+    let all = 0..drawn.numbers.len();
+    let sum = drawn.sum(&all);
+    let mut leaves = vec![Leaf { rows: all, sum, sums: Vec::new(), best: None, hangs: None }];
+    if let Some(root) = leaves.first_mut() {
+        root.sums = drawn.sums(&root.rows, spare);
+        root.best = drawn.best(root, growth);
+    }
+    while leaves.len() < growth.leaves {
+        // Of equals the first.
+        let gain = |leaf: &Leaf<W>| leaf.best.as_ref().map_or(0.0, |best| best.gain);
+        let most = leaves.iter().enumerate().rev().max_by(|a, b| gain(a.1).total_cmp(&gain(b.1)));
+        let Some((at, best)) = most.and_then(|(at, leaf)| Some((at, leaf.best?))) else { break };
+        let parent = leaves.swap_remove(at);
+        let middle = drawn.part(&parent.rows, &best, &mut spare.right);
+        let column = drawn.columns.get(best.place).map_or(0, |column| *column as usize);
+        let branch = branches.len();
+        if let Some((on, left)) = parent.hangs
+            && let Some(above) = branches.get_mut(on)
+        {
+            *(if left { &mut above.left } else { &mut above.right }) = Child::Branch(branch);
+        }
+        branches.push(Branch {
+            column,
+            bin: best.bin,
+            unknown_left: best.unknown_left,
+            gain: best.gain,
+            left: Child::Leaf(0),
+            right: Child::Leaf(0),
+        });
+        let leaf = |rows: Range<usize>, sum: Sum<W>, left: bool| Leaf {
+            rows,
+            sum,
+            sums: Vec::new(),
+            best: None,
+            hangs: Some((branch, left)),
+        };
+        let mut left = leaf(parent.rows.start..middle, best.left, true);
+        let mut right = leaf(middle..parent.rows.end, less(parent.sum, &best.left), false);
+        // The last leaves are not split, and none that is too light.
+        let last = leaves.len() + 2 >= growth.leaves;
+        let splits = |leaf: &Leaf<W>| !last && weight(&leaf.sum) >= 2.0 * growth.least && leaf.rows.len() > 1;
+        if splits(&left) || splits(&right) {
+            let (small, large) =
+                if left.rows.len() <= right.rows.len() { (&mut left, &mut right) } else { (&mut right, &mut left) };
+            small.sums = drawn.sums(&small.rows, spare);
+            large.sums = parent.sums;
+            drawn.take(&mut large.sums, &small.sums);
+            for leaf in [&mut left, &mut right] {
+                if splits(leaf) {
+                    leaf.best = drawn.best(leaf, growth);
+                }
+                if leaf.best.is_none() {
+                    spare.sums.push(std::mem::take(&mut leaf.sums));
+                }
+            }
+        } else {
+            spare.sums.push(parent.sums);
+        }
+        leaves.extend([left, right]);
+    }
+    let mut found = Vec::with_capacity(leaves.len());
+    for (number, leaf) in leaves.into_iter().enumerate() {
+        if let Some((on, left)) = leaf.hangs
+            && let Some(above) = branches.get_mut(on)
+        {
+            *(if left { &mut above.left } else { &mut above.right }) = Child::Leaf(number);
+        }
+        if !leaf.sums.is_empty() {
+            spare.sums.push(leaf.sums);
+        }
+        let number = |place: &u32| drawn.numbers.get(*place as usize).copied();
+        found.push((drawn.places(&leaf.rows).iter().filter_map(number).collect(), leaf.sum));
+    }
+    spare.bins = drawn.bins;
+    Shape { branches, leaves: found, whole: drawn.numbers.len() == binned.rows() }
+}
+
+/// What lies up to each bin of a column, lane by lane, so that the gains of all bins are reckoned side by side.
+struct Scan<const W: usize> {
+    lanes: [[f32; MOST + 1]; W],
+    gains: [f32; MOST + 1],
+}
+
+impl<const W: usize> Scan<W> {
+    fn new() -> Self {
+        Self { lanes: [[0.0; MOST + 1]; W], gains: [0.0; MOST + 1] }
+    }
+
+    /// The bin after which a split is worth most, and what its sides are worth; the first of equals, and none if no split leaves enough on either side.
+    fn over<'a>(
+        &mut self,
+        bins: impl ExactSizeIterator<Item = &'a Sum<W>>,
+        from: Sum<W>,
+        all: &Sum<W>,
+        growth: &Growth,
+    ) -> Option<(usize, f32)> {
+        let many = bins.len();
+        let mut left = from;
+        for (bin, sum) in bins.enumerate() {
+            plus(&mut left, sum);
+            for (lane, value) in self.lanes.iter_mut().zip(left) {
+                lane[bin] = value;
+            }
+        }
+        let (weights, pulls) = self.lanes.split_last()?;
+        let gains = self.gains.get_mut(..many)?;
+        let mut squares = [[0.0f32; MOST + 1]; 2];
+        let [of_left, of_right] = &mut squares;
+        for (lane, all) in pulls.iter().zip(all) {
+            for ((left, right), pull) in of_left.iter_mut().zip(of_right.iter_mut()).zip(lane).take(many) {
+                *left += pull * pull;
+                *right += (all - pull) * (all - pull);
+            }
+        }
+        let heavy = weight(all);
+        for (((gain, weight), left), right) in gains.iter_mut().zip(weights).zip(of_left.iter()).zip(of_right.iter()) {
+            let other = heavy - weight;
+            let worth = left / (weight + growth.lambda) + right / (other + growth.lambda);
+            *gain = if *weight >= growth.least && other >= growth.least { worth } else { 0.0 };
+        }
+        let most = gains.iter().fold(0.0f32, |most, gain| if *gain > most { *gain } else { most });
+        let at = gains.iter().position(|gain| *gain >= most && most > 0.0)?;
+        Some((at, most))
+    }
+
+    /// The sum up to a bin.
+    fn left(&self, bin: usize) -> Sum<W> {
+        let mut sum = [0.0; W];
+        for (slot, lane) in sum.iter_mut().zip(&self.lanes) {
+            *slot = lane.get(bin).copied().unwrap_or(0.0);
+        }
+        sum
+    }
+}
+
+impl<const W: usize> Drawn<W> {
+    fn of(binned: &Binned, pulls: &[Sum<W>], growth: &Growth, (seed, tree): (u64, u64), mut bins: Vec<u8>) -> Self {
+        let mut random = ChaCha8Rng::seed_from_u64(seed);
+        random.set_stream(tree);
+        let rows = 0..u32::try_from(binned.rows()).unwrap_or(u32::MAX);
+        let numbers: Vec<u32> = if growth.rows >= 1.0 {
+            rows.collect()
+        } else {
+            let share = (growth.rows * f64::from(u32::MAX)) as u32;
+            rows.filter(|_| random.random::<u32>() < share).collect()
+        };
+        let mut columns: Vec<u32> =
+            (0u32..).zip(&binned.cuts).filter(|(_, cuts)| !cuts.is_empty()).map(|(column, _)| column).collect();
+        let many = ((columns.len() as f64 * growth.columns).ceil() as usize).clamp(1, columns.len().max(1));
+        for at in 0..many.min(columns.len()) {
+            let other = random.random_range(at..columns.len());
+            columns.swap(at, other);
+        }
+        columns.truncate(many);
+        columns.sort_unstable();
+        bins.clear();
+        bins.reserve(numbers.len() * columns.len());
+        for number in &numbers {
+            let row = binned.row(*number as usize);
+            bins.extend(columns.iter().map(|column| row.get(*column as usize).copied().unwrap_or(0)));
+        }
+        let pull = |number: &u32| pulls.get(*number as usize).copied().unwrap_or([0.0; W]);
+        let known = |column: &u32| binned.cuts.get(*column as usize).map_or(0, |cuts| (cuts.len() + 1) as u8);
+        Self {
+            pulls: numbers.iter().map(pull).collect(),
+            known: columns.iter().map(known).collect(),
+            order: (0..numbers.len() as u32).collect(),
+            numbers,
+            bins,
+            columns,
+        }
+    }
+
+    fn places(&self, rows: &Range<usize>) -> &[u32] {
+        self.order.get(rows.clone()).unwrap_or_default()
+    }
+
+    fn pull(&self, place: u32) -> Sum<W> {
+        self.pulls.get(place as usize).copied().unwrap_or([0.0; W])
+    }
+
+    fn sum(&self, rows: &Range<usize>) -> Sum<W> {
+        // In parts, so that many rows lose no digits.
+        let mut sum = [0.0; W];
+        for part in self.places(rows).chunks(256) {
+            let mut of_part = [0.0; W];
+            part.iter().for_each(|place| plus(&mut of_part, &self.pull(*place)));
+            plus(&mut sum, &of_part);
+        }
+        sum
+    }
+
+    /// Sums by bin of some rows.
+    fn sums(&self, rows: &Range<usize>, spare: &mut Spare<W>) -> Vec<Column<W>> {
+        let mut sums = spare.sums.pop().unwrap_or_default();
+        sums.resize(self.columns.len(), [[0.0; W]; MOST + 1]);
+        for (column, known) in sums.iter_mut().zip(&self.known) {
+            column.iter_mut().take(usize::from(*known) + 1).for_each(|sum| *sum = [0.0; W]);
+        }
+        let wide = self.columns.len();
+        let most = self.known.iter().copied().max().map_or(1, |known| usize::from(known) + 1);
+        let at_once = (NEAR / (most * size_of::<Sum<W>>())).clamp(4, wide.max(4));
+        for (group, columns) in sums.chunks_mut(at_once).enumerate() {
+            let from = group * at_once;
+            for place in self.places(rows) {
+                let row = *place as usize * wide + from;
+                let (Some(row), pull) = (self.bins.get(row..row + columns.len()), self.pull(*place)) else { continue };
+                for (column, bin) in columns.iter_mut().zip(row) {
+                    plus(&mut column[usize::from(*bin)], &pull);
+                }
+            }
+        }
+        sums
+    }
+
+    /// Takes the sums of a part away.
+    fn take(&self, sums: &mut [Column<W>], part: &[Column<W>]) {
+        for ((column, part), known) in sums.iter_mut().zip(part).zip(&self.known) {
+            for (sum, part) in column.iter_mut().zip(part).take(usize::from(*known) + 1) {
+                *sum = less(*sum, part);
+            }
+        }
+    }
+
+    /// The split that gains most; of equals the first.
+    fn best(&self, leaf: &Leaf<W>, growth: &Growth) -> Option<Split<W>> {
+        let whole = worth(&leaf.sum, growth.lambda);
+        let mut best: Option<Split<W>> = None;
+        let mut scan = Scan::new();
+        for (place, (column, known)) in leaf.sums.iter().zip(&self.known).enumerate() {
+            let known = usize::from(*known);
+            let unknown = column.get(known).copied().unwrap_or([0.0; W]);
+            let some_unknown = weight(&unknown) > 0.0;
+            // Where what is unknown goes right, all that is known may go left.
+            let right = (false, [0.0; W], if some_unknown { known } else { known - 1 });
+            let left = some_unknown.then_some((true, unknown, known - 1));
+            for (unknown_left, from, bins) in [Some(right), left].into_iter().flatten() {
+                let Some((bin, gain)) = scan.over(column.iter().take(bins), from, &leaf.sum, growth) else { continue };
+                let gain = gain - whole;
+                if gain > best.as_ref().map_or(LEAST_GAIN, |best| best.gain) {
+                    best = Some(Split { gain, place, bin: bin as u8, unknown_left, left: scan.left(bin) });
+                }
+            }
+        }
+        best
+    }
+
+    /// Moves the rows of a leaf that go left before the others, both in their order; tells where the others begin.
+    fn part(&mut self, rows: &Range<usize>, split: &Split<W>, right: &mut Vec<u32>) -> usize {
+        let wide = self.columns.len();
+        let unknown = self.known.get(split.place).copied().unwrap_or(0);
+        let goes_left = |bin: u8| if bin == unknown { split.unknown_left } else { bin <= split.bin };
+        right.clear();
+        let mut to = rows.start;
+        for from in rows.clone() {
+            let Some(place) = self.order.get(from).copied() else { break };
+            if self.bins.get(place as usize * wide + split.place).is_some_and(|bin| goes_left(*bin)) {
+                if let Some(slot) = self.order.get_mut(to) {
+                    *slot = place;
+                }
+                to += 1;
+            } else {
+                right.push(place);
+            }
+        }
+        if let Some(slots) = self.order.get_mut(to..rows.end) {
+            slots.copy_from_slice(right);
+        }
+        to
+    }
+}
+
+impl<const W: usize> Shape<W> {
+    /// Lets all rows come to the leaves, also those that were not drawn.
+    pub(super) fn gather(&mut self, binned: &Binned, pulls: &[Sum<W>]) {
+        if self.whole {
+            return;
+        }
+        let steps: Vec<Step> = self.branches.iter().map(|branch| Step::of(branch, binned)).collect();
+        let mut leaves = vec![(Vec::new(), [0.0; W]); self.leaves.len()];
+        for (row, pull) in (0u32..).zip(pulls) {
+            let bins = binned.row(row as usize);
+            let mut at = Child::Branch(0);
+            while let Child::Branch(branch) = at {
+                let Some(step) = steps.get(branch) else { break };
+                at = step.next(bins);
+            }
+            if let Child::Leaf(leaf) = at
+                && let Some((rows, sum)) = leaves.get_mut(leaf)
+            {
+                rows.push(row);
+                plus(sum, pull);
+            }
+        }
+        (self.leaves, self.whole) = (leaves, true);
+    }
+}
+
+/// A branch as a row of bins takes it.
+struct Step {
+    column: usize,
+    bin: u8,
+    /// The bin of what is unknown in that column.
+    unknown: u8,
+    unknown_left: bool,
+    left: Child,
+    right: Child,
+}
+
+impl Step {
+    fn of(branch: &Branch, binned: &Binned) -> Self {
+        Self {
+            column: branch.column,
+            bin: branch.bin,
+            unknown: binned.cuts.get(branch.column).map_or(0, |cuts| (cuts.len() + 1) as u8),
+            unknown_left: branch.unknown_left,
+            left: branch.left,
+            right: branch.right,
+        }
+    }
+
+    fn next(&self, row: &[u8]) -> Child {
+        let bin = row.get(self.column).copied().unwrap_or(0);
+        let left = if bin == self.unknown { self.unknown_left } else { bin <= self.bin };
+        if left { self.left } else { self.right }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::float_cmp)]
+mod tests {
+    use super::*;
+    use crate::matrix::Matrix;
+
+    #[test]
+    fn the_worked_example() {
+        let binned = Binned::of(&Matrix::of(1, vec![1.0, 2.0, 3.0, 4.0]).unwrap(), 8);
+        let pulls = [[-1.0, 1.0], [-1.0, 1.0], [1.0, 1.0], [1.0, 1.0]];
+        let growth = Growth { leaves: 2, rows: 1.0, columns: 1.0, least: 1.0, lambda: 0.0 };
+        let shape = grow(&binned, &pulls, &growth, 1, 0, &mut Spare::default());
+        let branch = shape.branches[0];
+        assert_eq!((branch.bin, branch.gain, branch.left, branch.right), (1, 4.0, Child::Leaf(0), Child::Leaf(1)));
+        assert_eq!(shape.leaves, [(vec![0, 1], [-2.0, 2.0]), (vec![2, 3], [2.0, 2.0])]);
+    }
+
+    #[test]
+    fn a_side_that_is_too_light_is_no_side() {
+        let binned = Binned::of(&Matrix::of(1, vec![1.0, 2.0, 3.0, 4.0]).unwrap(), 8);
+        let pulls = [[-9.0, 1.0], [1.0, 1.0], [1.0, 1.0], [1.0, 1.0]];
+        let growth = Growth { leaves: 4, rows: 1.0, columns: 1.0, least: 2.0, lambda: 0.0 };
+        let shape = grow(&binned, &pulls, &growth, 1, 0, &mut Spare::default());
+        assert_eq!(shape.branches.iter().map(|branch| branch.bin).collect::<Vec<_>>(), [1]);
+    }
+
+    #[test]
+    fn what_is_unknown_goes_where_it_gains_more() {
+        let rows = Matrix::of(1, vec![1.0, 2.0, f32::NAN, f32::NAN]).unwrap();
+        let growth = Growth { leaves: 2, rows: 1.0, columns: 1.0, least: 1.0, lambda: 0.0 };
+        for (of_unknown, left) in [(-1.0, true), (1.0, false)] {
+            let pulls = [[-1.0, 1.0], [1.0, 1.0], [of_unknown, 1.0], [of_unknown, 1.0]];
+            let shape = grow(&Binned::of(&rows, 8), &pulls, &growth, 1, 0, &mut Spare::default());
+            assert_eq!((shape.branches[0].bin, shape.branches[0].unknown_left), (0, left));
+        }
+    }
+}
