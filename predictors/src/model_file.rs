@@ -1,7 +1,7 @@
 //! The container of model files: one line of JSON, then sections, each compressed with zstd and known by its SHA-256.
 //!
 //! The line says the format, its version, the program that wrote it, what the format has to say of its own, and the sections' names, sizes and
-//! hashes. A later version of the program reads earlier versions of a format; an earlier one refuses a later file by its version. What sections mean
+//! hashes. A later version of the program reads earlier versions of a format, back to its oldest; an earlier one refuses a later file by its version. What sections mean
 //! is for the formats: [`duration::predictor`](crate::duration::predictor), [`demand::predictor`](crate::demand::predictor) and
 //! [`interference::predictor`](crate::interference::predictor).
 //!
@@ -261,6 +261,10 @@ mod tests {
         assert!(told(&flipped).contains("`b` is damaged"));
         assert!(told(&bytes[..bytes.len() - 1]).contains("ends within its section `b`"));
         assert!(told(b"{\"format\":\"other\"}\n").contains("no model file of tests"));
+        for (version, remedy) in [(1, "make it again (`tracecast test`)"), (3, "or a later one")] {
+            let other = told(format!("{{\"format\":\"tracecast-test\",\"version\":{version}}}\n").as_bytes());
+            assert!(other.contains(&format!("version {version}")) && other.contains(remedy), "{other}");
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@ use tracecast_analytics::schema::Resource;
 use tracecast_analytics::time::Written;
 use tracecast_analytics::time::Zone;
 use tracecast_predictors::duration::backtest::BacktestOptions;
+use tracecast_predictors::duration::forecast::OUTPUT_NAMES;
 use tracecast_predictors::duration::predictor::Predictor;
 use tracecast_predictors::timeline::{self, Timeline};
 
@@ -121,7 +122,7 @@ pub(crate) fn run(request: &TrainDuration, quiet: bool) -> Result<()> {
     let predictor = predictor?;
     output::write(&request.out, &predictor.to_bytes()?)?;
     if let Some(folder) = &request.xgboost {
-        for which in ["mean", "p10", "p50", "p90"] {
+        for which in OUTPUT_NAMES {
             let (model, features) = predictor.xgboost_json(which)?;
             output::write(&folder.join(format!("{which}.json")), &model)?;
             let mut names = features.join("\n");

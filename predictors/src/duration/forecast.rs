@@ -150,6 +150,8 @@ pub struct Quartet {
 /// four logs and 1 % lower on the fourth. A structure each gained nothing more.
 pub const OUTPUTS: [&[Target]; 2] =
     [&[Target::Mean, Target::Quantile(0.5), Target::Quantile(0.9)], &[Target::Quantile(0.1)]];
+/// What these are called, in their order.
+pub const OUTPUT_NAMES: [&str; 4] = ["mean", "p50", "p90", "p10"];
 
 #[derive(Debug)]
 enum Inner {
@@ -351,7 +353,7 @@ impl Quartet {
 /// Point and spread of rows of the features that trees use.
 pub(super) fn said(trees: &FittedTrees, rows: &Matrix) -> Vec<(f64, Spread)> {
     if rows.rows() == 1 {
-        let mut four = [0.0; 4];
+        let mut four = [0.0; OUTPUT_NAMES.len()];
         trees.say_one(rows.row(0), &mut four);
         return vec![point_and_spread(four)];
     }
@@ -359,7 +361,7 @@ pub(super) fn said(trees: &FittedTrees, rows: &Matrix) -> Vec<(f64, Spread)> {
 }
 
 /// Of one row's outputs, in the order of [`OUTPUTS`].
-fn point_and_spread([mean, middle, high, low]: [f32; 4]) -> (f64, Spread) {
+fn point_and_spread([mean, middle, high, low]: [f32; OUTPUT_NAMES.len()]) -> (f64, Spread) {
     (f64::from(mean), Spread::of(low, middle, high))
 }
 

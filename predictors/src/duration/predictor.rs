@@ -20,7 +20,7 @@ use tracecast_analytics::time::within_reach;
 
 use super::calibrate::{About, Calibrator, Class, Spread};
 use super::distribution::Distribution;
-use super::forecast::{self, Model, Plain, Quartet, Settings};
+use super::forecast::{self, Model, OUTPUT_NAMES, Plain, Quartet, Settings};
 use super::rows::{Rows, play};
 use crate::duration::backtest::{self, BacktestOptions, Watch};
 use crate::duration::order;
@@ -574,7 +574,7 @@ impl Predictor {
         state.kept = unpack(&opened.take(ROWS)?, state.store.width());
         let columns = state.columns.len();
         let trees = FittedTrees::decode(&opened.take(TREES)?)
-            .filter(|trees| trees.width() == columns && trees.outputs() == forecast::OUTPUTS.concat().len())
+            .filter(|trees| trees.width() == columns && trees.outputs() == OUTPUT_NAMES.len())
             .ok_or_else(|| opened.refusal.damaged("the trees are damaged".to_owned()))?;
         Ok(Self { state, trees })
     }
@@ -584,10 +584,8 @@ impl Predictor {
     /// # Errors
     /// If there is no such model.
     pub fn xgboost_json(&self, which: &str) -> Result<(Vec<u8>, Vec<String>)> {
-        // In the order of the outputs.
-        let known = ["mean", "p50", "p90", "p10"];
-        let Some(output) = known.iter().position(|name| *name == which) else {
-            let known = known.map(str::to_owned).to_vec();
+        let Some(output) = OUTPUT_NAMES.iter().position(|name| *name == which) else {
+            let known = OUTPUT_NAMES.map(str::to_owned).to_vec();
             return Err(Error::Unknown { what: "model", found: format!("`{which}`"), known });
         };
         let trees = serde_json::to_vec_pretty(&self.trees.xgboost_json(output))

@@ -7,7 +7,7 @@ use super::{Fit, Predict, Training};
 use crate::matrix::Matrix;
 
 /// Numbers that look drawn, in 0 to 1.
-fn drawn(count: usize, seed: u64) -> Vec<f32> {
+pub(super) fn drawn(count: usize, seed: u64) -> Vec<f32> {
     let mut state = seed;
     let mut next = || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -28,7 +28,7 @@ fn data(rows: usize, seed: u64) -> (Matrix, Vec<f32>) {
     (Matrix::of(2, table).unwrap(), labels)
 }
 
-const SMALL: Trees =
+pub(super) const SMALL: Trees =
     Trees { trees: 120, leaves: 8, rate: 0.1, rows: 0.8, columns: 1.0, least: 5.0, lambda: 1.0, bins: 64, seed: 3 };
 
 /// What every back end must do: beat the mean, repeat itself, take unknown values, refuse what it cannot learn from.

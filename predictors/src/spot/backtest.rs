@@ -11,7 +11,7 @@
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
-use tracecast_analytics::stats::quantile::quantile;
+use tracecast_analytics::stats::quantile::quantiles;
 use tracecast_analytics::time::DAY_MS;
 
 use super::baseline::Baselines;
@@ -75,11 +75,10 @@ impl SpotModel {
 
     /// What the process of a model knows; nothing of a baseline.
     pub fn circumstances(self) -> Option<Circumstances> {
-        let age = Circumstances { memory: false, week: false, crowd: false, price: false };
-        let memory = Circumstances { memory: true, ..age };
+        let memory = Circumstances { memory: true, ..Circumstances::AGE };
         match self {
             Self::Persistence | Self::Shares | Self::Climatology | Self::Markov => None,
-            Self::Age => Some(age),
+            Self::Age => Some(Circumstances::AGE),
             Self::Memory => Some(memory),
             Self::Week => Some(Circumstances { week: true, ..memory }),
             Self::Crowd => Some(Circumstances { crowd: true, ..memory }),
@@ -339,7 +338,9 @@ fn skill(days: &DaySums, seed: u64) -> Option<SpotSkill> {
             of(drawn.fold((0.0, 0.0), add))
         })
         .collect();
-    Some(SpotSkill { skill: all, low: quantile(&drawn, 0.025)?, high: quantile(&drawn, 0.975)? })
+    let ends = quantiles(&drawn, &[0.025, 0.975]);
+    let &[Some(low), Some(high)] = ends.as_slice() else { return None };
+    Some(SpotSkill { skill: all, low, high })
 }
 
 fn mean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
@@ -352,6 +353,22 @@ fn choices(records: &[SpotRecord], options: &SpotTestOptions) -> Vec<SpotModel> 
     SpotModel::choices(options.together && records.len() > 1, priced)
 }
 
+/// Targets and horizons.
+fn cells(horizons: usize) -> impl Iterator<Item = (SpotTarget, usize)> {
+    SpotTarget::ALL.into_iter().flat_map(move |target| (0..horizons).map(move |horizon| (target, horizon)))
+}
+
+/// The cases of a model, of those that are asked for.
+fn cases(
+    said: &[&Said],
+    model: usize,
+    (target, horizon): (SpotTarget, usize),
+    of: &dyn Fn(&Said) -> bool,
+) -> Vec<Case> {
+    let asked = said.iter().filter(|said| said.horizon == horizon && of(said));
+    asked.filter_map(|said| said.case(target, model)).collect()
+}
+
 /// The mean over targets and horizons of the mean loss of a model in the cases that are asked for.
 fn mean_loss(
     said: &[&Said],
@@ -360,11 +377,7 @@ fn mean_loss(
     of: &dyn Fn(&Said) -> bool,
     loss: &dyn Fn(Case) -> f64,
 ) -> Option<f64> {
-    let cells = SpotTarget::ALL.into_iter().flat_map(|target| (0..horizons).map(move |horizon| (target, horizon)));
-    mean(cells.filter_map(|(target, horizon)| {
-        let asked = said.iter().filter(|said| said.horizon == horizon && of(said));
-        mean(asked.filter_map(|said| said.case(target, model)).map(loss))
-    }))
+    mean(cells(horizons).filter_map(|cell| mean(cases(said, model, cell, of).into_iter().map(loss))))
 }
 
 /// The model with the least log loss on all that is said after the first `LEARNED` of the records, for a model that is used from their end on.
@@ -402,14 +415,6 @@ pub fn backtest(records: &[SpotRecord], options: &SpotTestOptions, done: &(dyn F
         })
         .collect::<Result<Vec<_>>>()?;
     let said: Vec<&Said> = zones.iter().flat_map(|(said, _)| said).collect();
-    let cells: Vec<(SpotTarget, usize)> = SpotTarget::ALL
-        .into_iter()
-        .flat_map(|target| (0..options.hours.len()).map(move |horizon| (target, horizon)))
-        .collect();
-    let cases = |model: usize, target: SpotTarget, horizon: usize, of: &dyn Fn(&Said) -> bool| -> Vec<Case> {
-        let asked = said.iter().filter(|said| said.horizon == horizon && of(said));
-        asked.filter_map(|said| said.case(target, model)).collect()
-    };
     let loss = |model: usize, of: &dyn Fn(&Said) -> bool, loss: &dyn Fn(Case) -> f64| {
         mean_loss(&said, model, options.hours.len(), of, loss)
     };
@@ -444,18 +449,18 @@ pub fn backtest(records: &[SpotRecord], options: &SpotTestOptions, done: &(dyn F
         .map(|model| SpotModelScore {
             model: models[model],
             earlier_log_loss: earlier[model],
-            horizons: cells
-                .iter()
+            horizons: cells(options.hours.len())
                 .filter_map(|(target, horizon)| {
-                    let score = ChanceScore::of(&cases(model, *target, *horizon, &|said| said.reported))?;
+                    let reported = cases(&said, model, (target, horizon), &|said| said.reported);
+                    let score = ChanceScore::of(&reported)?;
                     let over = |base: usize| {
                         // Of what always comes, or never, a baseline may know all but nothing, and a share of that says nothing.
                         let tells = score.happened > 0.0 && score.happened < 1.0;
-                        if tells { skill_over(model, base, *target, *horizon) } else { None }
+                        if tells { skill_over(model, base, target, horizon) } else { None }
                     };
                     Some(HorizonScore {
-                        target: *target,
-                        hours: options.hours[*horizon],
+                        target,
+                        hours: options.hours[horizon],
                         over_persistence: over(persistence),
                         over_shares: over(shares),
                         score,

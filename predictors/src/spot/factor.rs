@@ -22,6 +22,11 @@ pub fn shrunk(seen: f64, expected: f64, prior: f64) -> f64 {
     ((seen + prior) / (expected + prior)).clamp(LEAST, MOST)
 }
 
+/// The factor of each class by itself.
+pub fn each<const CLASSES: usize>(seen: &[f64; CLASSES], expected: &[f64; CLASSES], prior: f64) -> [f64; CLASSES] {
+    std::array::from_fn(|class| shrunk(seen[class], expected[class], prior))
+}
+
 /// The factors of the hours of the day.
 pub fn daily(seen: &[f64; HOURS], expected: &[f64; HOURS]) -> [f64; HOURS] {
     let around = |counts: &[f64; HOURS], hour: usize| -> f64 {

@@ -191,8 +191,7 @@ impl SpotPredictor {
             }
             Err(error) => return Err(error),
         };
-        let age = Circumstances { memory: false, week: false, crowd: false, price: false };
-        let knows = model.circumstances().unwrap_or(age);
+        let knows = model.circumstances().unwrap_or(Circumstances::AGE);
         let zones = (0..records.len())
             .map(|at| {
                 let record = &records[at];

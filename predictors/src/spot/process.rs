@@ -20,7 +20,7 @@
 use serde::{Deserialize, Serialize};
 use tracecast_analytics::time::DAY_MS;
 
-use super::factor::{HOURS, daily, shrunk};
+use super::factor::{HOURS, daily, each};
 use super::hazard::{Hazards, MOST_CHANCE, OCTAVES, octave, pairs};
 use super::record::SpotLevel;
 use super::track::{CROWDS, MEMORIES, PriceStep, Standing, hour_and_day, others, remembered, short_ticks};
@@ -49,6 +49,11 @@ pub struct Circumstances {
     pub crowd: bool,
     /// Steps of the price.
     pub price: bool,
+}
+
+impl Circumstances {
+    /// None: the age of the spell is all that is known.
+    pub const AGE: Self = Self { memory: false, week: false, crowd: false, price: false };
 }
 
 /// Factors of a kind of change: hours of the day, days of the week, classes of the crowd, and a price that rose, fell or did neither.
@@ -143,14 +148,14 @@ impl SpotProcess {
             if span_ms >= LEAST_DAYS * DAY_MS {
                 let days = process.changes::<7>(track, |_, is| Some(hour_and_day(is.time_ms).1));
                 for (factors, [seen, expected]) in process.factors.iter_mut().zip(days) {
-                    factors.days = std::array::from_fn(|day| shrunk(seen[day], expected[day], DAY_CHANGES));
+                    factors.days = each(&seen, &expected, DAY_CHANGES);
                 }
             }
         }
         if knows.crowd {
             let crowd = process.changes::<CROWDS>(track, |was, _| was.crowd);
             for (factors, [seen, expected]) in process.factors.iter_mut().zip(crowd) {
-                factors.crowd = std::array::from_fn(|at| shrunk(seen[at], expected[at], CROWD_CHANGES));
+                factors.crowd = each(&seen, &expected, CROWD_CHANGES);
             }
             let mut moves = [[0.0; CROWDS]; CROWDS];
             for (was, is) in pairs(track) {
@@ -168,7 +173,7 @@ impl SpotProcess {
         if knows.price {
             let price = process.changes::<3>(track, |was, _| Some(class(was.step, 0, tick_ms)));
             for (factors, [seen, expected]) in process.factors.iter_mut().zip(price) {
-                factors.price = std::array::from_fn(|at| shrunk(seen[at], expected[at], STEP_CHANGES));
+                factors.price = each(&seen, &expected, STEP_CHANGES);
             }
         }
         process
@@ -319,7 +324,7 @@ mod tests {
 
     const HOUR: i64 = 3_600_000;
     const ALL: Circumstances = Circumstances { memory: true, week: true, crowd: true, price: true };
-    const NONE: Circumstances = Circumstances { memory: false, week: false, crowd: false, price: false };
+    const NONE: Circumstances = Circumstances::AGE;
 
     #[test]
     fn ages_lie_four_to_an_octave() {

@@ -59,9 +59,14 @@ impl Binned {
     }
 }
 
-/// The bin of a value; of what is unknown, the one behind all others.
+/// The bin of what is unknown: behind all others.
+pub(super) fn unknown(cuts: &[f32]) -> u8 {
+    (cuts.len() + 1) as u8
+}
+
+/// The bin of a value.
 fn bin(value: f32, cuts: &[f32]) -> u8 {
-    if value.is_nan() { (cuts.len() + 1) as u8 } else { cuts.partition_point(|cut| *cut <= value) as u8 }
+    if value.is_nan() { unknown(cuts) } else { cuts.partition_point(|cut| *cut <= value) as u8 }
 }
 
 /// Where to cut known values, which come out sorted.

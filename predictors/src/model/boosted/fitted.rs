@@ -110,10 +110,10 @@ impl Tree {
         };
         let node = |branch: &Branch| {
             // Beyond the last cut all that is known goes left.
-            let cut = cuts.get(branch.column).and_then(|cuts| cuts.get(usize::from(branch.bin)));
+            let cut = cuts.get(branch.column).and_then(|cuts| cuts.get(usize::from(branch.rule.bin)));
             Node {
                 threshold: cut.copied().unwrap_or(f32::INFINITY),
-                column: branch.column as u16 | if branch.unknown_left { UNKNOWN_LEFT } else { 0 },
+                column: branch.column as u16 | if branch.rule.unknown_left { UNKNOWN_LEFT } else { 0 },
                 left: child(branch.left),
                 right: child(branch.right),
                 not_left: 0,

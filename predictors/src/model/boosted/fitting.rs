@@ -7,7 +7,7 @@ use tracecast_analytics::stats::fit::normal_hazard;
 
 use super::bins::Binned;
 use super::fitted::{MOST_LEAVES, Tree, logistic};
-use super::grow::{self, Growth, Shape, Spare, Sum};
+use super::grow::{self, Shape, Spare, Sum, plus};
 use super::{Target, Trees};
 
 /// Neighbouring rows whose order is learned together.
@@ -89,29 +89,22 @@ impl<'a, const W: usize> Fitting<'a, W> {
     /// What no tree has moved yet, and the trees, whose outputs begin at `first`.
     pub(super) fn fit(mut self, first: usize) -> (Vec<f32>, Vec<Tree>) {
         let settings = self.settings;
+        // Of few rows, a part of them.
+        let least = |part: f64| settings.least.min((self.labels.len() as f64 / part).max(1.0));
         let least = match self.targets {
             // A row weighs p (1 − p), which is least where events are rare.
-            [Target::Chance] => settings.least.min((self.labels.len() as f64 / 1000.0).max(1.0)),
+            [Target::Chance] => least(1000.0),
             // As many rows as elsewhere, at the curvature of a job that has ended.
-            [Target::Survival(scale)] => {
-                settings.least.min((self.labels.len() as f64 / 20.0).max(1.0)) / scale.powi(2).max(1e-12)
-            }
-            // Of few rows, a twentieth.
-            _ => settings.least.min((self.labels.len() as f64 / 20.0).max(1.0)),
+            [Target::Survival(scale)] => least(20.0) / scale.powi(2).max(1e-12),
+            _ => least(20.0),
         };
-        let growth = Growth {
-            leaves: settings.leaves.clamp(2, MOST_LEAVES),
-            rows: settings.rows,
-            columns: settings.columns,
-            least: least as f32,
-            lambda: settings.lambda as f32,
-        };
+        let growth = Trees { leaves: settings.leaves.clamp(2, MOST_LEAVES), least, ..settings };
         let mut pulls = vec![[0.0; W]; self.labels.len()];
         let mut spare = Spare::default();
         let mut trees = Vec::with_capacity(settings.trees);
         for tree in 0..settings.trees as u64 {
             self.pull(&mut pulls);
-            let mut shape = grow::grow(self.binned, &pulls, &growth, settings.seed, tree, &mut spare);
+            let mut shape = grow::grow(self.binned, &pulls, &growth, tree, &mut spare);
             if shape.branches.is_empty() {
                 // Another draw may find what this one did not.
                 continue;
@@ -213,16 +206,10 @@ impl<'a, const W: usize> Fitting<'a, W> {
         for ((rows, _), value) in shape.leaves.iter().zip(values) {
             for row in rows {
                 if let Some(said) = self.said.get_mut(*row as usize) {
-                    add(said, value);
+                    plus(said, value);
                 }
             }
         }
-    }
-}
-
-fn add<const W: usize>(said: &mut Sum<W>, value: &Sum<W>) {
-    for (said, value) in said.iter_mut().zip(value) {
-        *said += value;
     }
 }
 

@@ -12,7 +12,8 @@ use std::ops::Range;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::bins::{Binned, MOST};
+use super::Trees;
+use super::bins::{Binned, MOST, unknown};
 
 /// Pulls by output, and the weight in the last lane.
 pub(super) type Sum<const W: usize> = [f32; W];
@@ -24,35 +25,42 @@ const NEAR: usize = 16 << 10;
 /// Gains below this are noise of the sums.
 const LEAST_GAIN: f32 = 1e-6;
 
-/// How a tree is grown.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Growth {
-    /// Leaves at most.
-    pub(super) leaves: usize,
-    /// Share of rows drawn.
-    pub(super) rows: f64,
-    /// Share of columns drawn.
-    pub(super) columns: f64,
-    /// Weight that each side of a split needs.
-    pub(super) least: f32,
-    /// Pull of the leaves towards zero.
-    pub(super) lambda: f32,
-}
-
 /// A split of a leaf, and what became of it: inner nodes come before those that they lead to.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Branch {
     /// Column.
     pub(super) column: usize,
-    /// Bins up to this one go left.
-    pub(super) bin: u8,
-    /// Whether what is unknown goes left.
-    pub(super) unknown_left: bool,
+    /// Which bins go left.
+    pub(super) rule: Rule,
     /// What the split gained.
     pub(super) gain: f32,
     /// Where it leads.
     pub(super) left: Child,
     pub(super) right: Child,
+}
+
+/// Which bins of a column go left.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rule {
+    /// Those up to this one.
+    pub(super) bin: u8,
+    /// The bin of what is unknown,
+    unknown: u8,
+    /// and whether it goes left.
+    pub(super) unknown_left: bool,
+}
+
+impl Rule {
+    fn left(&self, bin: u8) -> bool {
+        if bin == self.unknown { self.unknown_left } else { bin <= self.bin }
+    }
+}
+
+impl Branch {
+    /// Where a row of bins goes from here.
+    fn next(&self, row: &[u8]) -> Child {
+        if self.rule.left(row.get(self.column).copied().unwrap_or(0)) { self.left } else { self.right }
+    }
 }
 
 /// Where a branch leads.
@@ -79,8 +87,7 @@ struct Split<const W: usize> {
     gain: f32,
     /// Place among the columns drawn.
     place: usize,
-    bin: u8,
-    unknown_left: bool,
+    rule: Rule,
     left: Sum<W>,
 }
 
@@ -114,7 +121,7 @@ struct Drawn<const W: usize> {
     known: Vec<u8>,
 }
 
-fn plus<const W: usize>(sum: &mut Sum<W>, more: &Sum<W>) {
+pub(super) fn plus<const W: usize>(sum: &mut Sum<W>, more: &Sum<W>) {
     for (lane, more) in sum.iter_mut().zip(more) {
         *lane += more;
     }
@@ -137,16 +144,24 @@ fn worth<const W: usize>(sum: &Sum<W>, lambda: f32) -> f32 {
     squares / (weight(sum) + lambda)
 }
 
-/// Grows a tree on what each row of `pulls` asks for; `tree` numbers its draws.
+/// Hangs a branch or a leaf on its place; the root hangs on none.
+fn hang(branches: &mut [Branch], on: Option<(usize, bool)>, child: Child) {
+    if let Some((on, left)) = on
+        && let Some(above) = branches.get_mut(on)
+    {
+        *(if left { &mut above.left } else { &mut above.right }) = child;
+    }
+}
+
+/// Grows a tree on what each row of `pulls` asks for; `tree` numbers its draws. A side of a split needs `least`.
 pub(super) fn grow<const W: usize>(
     binned: &Binned,
     pulls: &[Sum<W>],
-    growth: &Growth,
-    seed: u64,
+    growth: &Trees,
     tree: u64,
     spare: &mut Spare<W>,
 ) -> Shape<W> {
-    let mut drawn = Drawn::of(binned, pulls, growth, (seed, tree), std::mem::take(&mut spare.bins));
+    let mut drawn = Drawn::of(binned, pulls, growth, tree, std::mem::take(&mut spare.bins));
     let mut branches: Vec<Branch> = Vec::with_capacity(growth.leaves);
     let all = 0..drawn.numbers.len();
     let sum = drawn.sum(&all);
@@ -164,19 +179,8 @@ pub(super) fn grow<const W: usize>(
         let middle = drawn.part(&parent.rows, &best, &mut spare.right);
         let column = drawn.columns.get(best.place).map_or(0, |column| *column as usize);
         let branch = branches.len();
-        if let Some((on, left)) = parent.hangs
-            && let Some(above) = branches.get_mut(on)
-        {
-            *(if left { &mut above.left } else { &mut above.right }) = Child::Branch(branch);
-        }
-        branches.push(Branch {
-            column,
-            bin: best.bin,
-            unknown_left: best.unknown_left,
-            gain: best.gain,
-            left: Child::Leaf(0),
-            right: Child::Leaf(0),
-        });
+        hang(&mut branches, parent.hangs, Child::Branch(branch));
+        branches.push(Branch { column, rule: best.rule, gain: best.gain, left: Child::Leaf(0), right: Child::Leaf(0) });
         let leaf = |rows: Range<usize>, sum: Sum<W>, left: bool| Leaf {
             rows,
             sum,
@@ -188,7 +192,7 @@ pub(super) fn grow<const W: usize>(
         let mut right = leaf(middle..parent.rows.end, less(parent.sum, &best.left), false);
         // The last leaves are not split, and none that is too light.
         let last = leaves.len() + 2 >= growth.leaves;
-        let splits = |leaf: &Leaf<W>| !last && weight(&leaf.sum) >= 2.0 * growth.least && leaf.rows.len() > 1;
+        let splits = |leaf: &Leaf<W>| !last && weight(&leaf.sum) >= 2.0 * growth.least as f32 && leaf.rows.len() > 1;
         if splits(&left) || splits(&right) {
             let (small, large) =
                 if left.rows.len() <= right.rows.len() { (&mut left, &mut right) } else { (&mut right, &mut left) };
@@ -210,11 +214,7 @@ pub(super) fn grow<const W: usize>(
     }
     let mut found = Vec::with_capacity(leaves.len());
     for (number, leaf) in leaves.into_iter().enumerate() {
-        if let Some((on, left)) = leaf.hangs
-            && let Some(above) = branches.get_mut(on)
-        {
-            *(if left { &mut above.left } else { &mut above.right }) = Child::Leaf(number);
-        }
+        hang(&mut branches, leaf.hangs, Child::Leaf(number));
         if !leaf.sums.is_empty() {
             spare.sums.push(leaf.sums);
         }
@@ -228,12 +228,14 @@ pub(super) fn grow<const W: usize>(
 /// What lies up to each bin of a column, lane by lane, so that the gains of all bins are reckoned side by side.
 struct Scan<const W: usize> {
     lanes: [[f32; MOST + 1]; W],
+    /// Sums of squared pulls of either side.
+    squares: [[f32; MOST + 1]; 2],
     gains: [f32; MOST + 1],
 }
 
 impl<const W: usize> Scan<W> {
     fn new() -> Self {
-        Self { lanes: [[0.0; MOST + 1]; W], gains: [0.0; MOST + 1] }
+        Self { lanes: [[0.0; MOST + 1]; W], squares: [[0.0; MOST + 1]; 2], gains: [0.0; MOST + 1] }
     }
 
     /// The bin after which a split is worth most, and what its sides are worth; the first of equals, and none if no split leaves enough on either side.
@@ -242,7 +244,7 @@ impl<const W: usize> Scan<W> {
         bins: impl ExactSizeIterator<Item = &'a Sum<W>>,
         from: Sum<W>,
         all: &Sum<W>,
-        growth: &Growth,
+        growth: &Trees,
     ) -> Option<(usize, f32)> {
         let many = bins.len();
         let mut left = from;
@@ -254,8 +256,8 @@ impl<const W: usize> Scan<W> {
         }
         let (weights, pulls) = self.lanes.split_last()?;
         let gains = self.gains.get_mut(..many)?;
-        let mut squares = [[0.0f32; MOST + 1]; 2];
-        let [of_left, of_right] = &mut squares;
+        let [of_left, of_right] = &mut self.squares;
+        of_left.iter_mut().take(many).chain(of_right.iter_mut().take(many)).for_each(|sum| *sum = 0.0);
         for (lane, all) in pulls.iter().zip(all) {
             for ((left, right), pull) in of_left.iter_mut().zip(of_right.iter_mut()).zip(lane).take(many) {
                 *left += pull * pull;
@@ -263,10 +265,11 @@ impl<const W: usize> Scan<W> {
             }
         }
         let heavy = weight(all);
+        let (least, lambda) = (growth.least as f32, growth.lambda as f32);
         for (((gain, weight), left), right) in gains.iter_mut().zip(weights).zip(of_left.iter()).zip(of_right.iter()) {
             let other = heavy - weight;
-            let worth = left / (weight + growth.lambda) + right / (other + growth.lambda);
-            *gain = if *weight >= growth.least && other >= growth.least { worth } else { 0.0 };
+            let worth = left / (weight + lambda) + right / (other + lambda);
+            *gain = if *weight >= least && other >= least { worth } else { 0.0 };
         }
         let most = gains.iter().fold(0.0f32, |most, gain| if *gain > most { *gain } else { most });
         let at = gains.iter().position(|gain| *gain >= most && most > 0.0)?;
@@ -284,8 +287,8 @@ impl<const W: usize> Scan<W> {
 }
 
 impl<const W: usize> Drawn<W> {
-    fn of(binned: &Binned, pulls: &[Sum<W>], growth: &Growth, (seed, tree): (u64, u64), mut bins: Vec<u8>) -> Self {
-        let mut random = ChaCha8Rng::seed_from_u64(seed);
+    fn of(binned: &Binned, pulls: &[Sum<W>], growth: &Trees, tree: u64, mut bins: Vec<u8>) -> Self {
+        let mut random = ChaCha8Rng::seed_from_u64(growth.seed);
         random.set_stream(tree);
         let rows = 0..u32::try_from(binned.rows()).unwrap_or(u32::MAX);
         let numbers: Vec<u32> = if growth.rows >= 1.0 {
@@ -310,7 +313,7 @@ impl<const W: usize> Drawn<W> {
             bins.extend(columns.iter().map(|column| row.get(*column as usize).copied().unwrap_or(0)));
         }
         let pull = |number: &u32| pulls.get(*number as usize).copied().unwrap_or([0.0; W]);
-        let known = |column: &u32| binned.cuts.get(*column as usize).map_or(0, |cuts| (cuts.len() + 1) as u8);
+        let known = |column: &u32| binned.cuts.get(*column as usize).map_or(0, |cuts| unknown(cuts));
         Self {
             pulls: numbers.iter().map(pull).collect(),
             known: columns.iter().map(known).collect(),
@@ -373,8 +376,8 @@ impl<const W: usize> Drawn<W> {
     }
 
     /// The split that gains most; of equals the first.
-    fn best(&self, leaf: &Leaf<W>, growth: &Growth) -> Option<Split<W>> {
-        let whole = worth(&leaf.sum, growth.lambda);
+    fn best(&self, leaf: &Leaf<W>, growth: &Trees) -> Option<Split<W>> {
+        let whole = worth(&leaf.sum, growth.lambda as f32);
         let mut best: Option<Split<W>> = None;
         let mut scan = Scan::new();
         for (place, (column, known)) in leaf.sums.iter().zip(&self.known).enumerate() {
@@ -388,7 +391,8 @@ impl<const W: usize> Drawn<W> {
                 let Some((bin, gain)) = scan.over(column.iter().take(bins), from, &leaf.sum, growth) else { continue };
                 let gain = gain - whole;
                 if gain > best.as_ref().map_or(LEAST_GAIN, |best| best.gain) {
-                    best = Some(Split { gain, place, bin: bin as u8, unknown_left, left: scan.left(bin) });
+                    let rule = Rule { bin: bin as u8, unknown: known as u8, unknown_left };
+                    best = Some(Split { gain, place, rule, left: scan.left(bin) });
                 }
             }
         }
@@ -398,13 +402,11 @@ impl<const W: usize> Drawn<W> {
     /// Moves the rows of a leaf that go left before the others, both in their order; tells where the others begin.
     fn part(&mut self, rows: &Range<usize>, split: &Split<W>, right: &mut Vec<u32>) -> usize {
         let wide = self.columns.len();
-        let unknown = self.known.get(split.place).copied().unwrap_or(0);
-        let goes_left = |bin: u8| if bin == unknown { split.unknown_left } else { bin <= split.bin };
         right.clear();
         let mut to = rows.start;
         for from in rows.clone() {
             let Some(place) = self.order.get(from).copied() else { break };
-            if self.bins.get(place as usize * wide + split.place).is_some_and(|bin| goes_left(*bin)) {
+            if self.bins.get(place as usize * wide + split.place).is_some_and(|bin| split.rule.left(*bin)) {
                 if let Some(slot) = self.order.get_mut(to) {
                     *slot = place;
                 }
@@ -426,14 +428,13 @@ impl<const W: usize> Shape<W> {
         if self.whole {
             return;
         }
-        let steps: Vec<Step> = self.branches.iter().map(|branch| Step::of(branch, binned)).collect();
         let mut leaves = vec![(Vec::new(), [0.0; W]); self.leaves.len()];
         for (row, pull) in (0u32..).zip(pulls) {
             let bins = binned.row(row as usize);
             let mut at = Child::Branch(0);
             while let Child::Branch(branch) = at {
-                let Some(step) = steps.get(branch) else { break };
-                at = step.next(bins);
+                let Some(branch) = self.branches.get(branch) else { break };
+                at = branch.next(bins);
             }
             if let Child::Leaf(leaf) = at
                 && let Some((rows, sum)) = leaves.get_mut(leaf)
@@ -446,50 +447,24 @@ impl<const W: usize> Shape<W> {
     }
 }
 
-/// A branch as a row of bins takes it.
-struct Step {
-    column: usize,
-    bin: u8,
-    /// The bin of what is unknown in that column.
-    unknown: u8,
-    unknown_left: bool,
-    left: Child,
-    right: Child,
-}
-
-impl Step {
-    fn of(branch: &Branch, binned: &Binned) -> Self {
-        Self {
-            column: branch.column,
-            bin: branch.bin,
-            unknown: binned.cuts.get(branch.column).map_or(0, |cuts| (cuts.len() + 1) as u8),
-            unknown_left: branch.unknown_left,
-            left: branch.left,
-            right: branch.right,
-        }
-    }
-
-    fn next(&self, row: &[u8]) -> Child {
-        let bin = row.get(self.column).copied().unwrap_or(0);
-        let left = if bin == self.unknown { self.unknown_left } else { bin <= self.bin };
-        if left { self.left } else { self.right }
-    }
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::float_cmp)]
 mod tests {
     use super::*;
     use crate::matrix::Matrix;
 
+    /// All rows and columns, and nothing draws leaves to zero.
+    const WHOLE: Trees =
+        Trees { trees: 1, leaves: 2, rate: 1.0, rows: 1.0, columns: 1.0, least: 1.0, lambda: 0.0, bins: 8, seed: 1 };
+
     #[test]
     fn the_worked_example() {
         let binned = Binned::of(&Matrix::of(1, vec![1.0, 2.0, 3.0, 4.0]).unwrap(), 8);
         let pulls = [[-1.0, 1.0], [-1.0, 1.0], [1.0, 1.0], [1.0, 1.0]];
-        let growth = Growth { leaves: 2, rows: 1.0, columns: 1.0, least: 1.0, lambda: 0.0 };
-        let shape = grow(&binned, &pulls, &growth, 1, 0, &mut Spare::default());
+        let growth = Trees { leaves: 2, ..WHOLE };
+        let shape = grow(&binned, &pulls, &growth, 0, &mut Spare::default());
         let branch = shape.branches[0];
-        assert_eq!((branch.bin, branch.gain, branch.left, branch.right), (1, 4.0, Child::Leaf(0), Child::Leaf(1)));
+        assert_eq!((branch.rule.bin, branch.gain, branch.left, branch.right), (1, 4.0, Child::Leaf(0), Child::Leaf(1)));
         assert_eq!(shape.leaves, [(vec![0, 1], [-2.0, 2.0]), (vec![2, 3], [2.0, 2.0])]);
     }
 
@@ -497,19 +472,19 @@ mod tests {
     fn a_side_that_is_too_light_is_no_side() {
         let binned = Binned::of(&Matrix::of(1, vec![1.0, 2.0, 3.0, 4.0]).unwrap(), 8);
         let pulls = [[-9.0, 1.0], [1.0, 1.0], [1.0, 1.0], [1.0, 1.0]];
-        let growth = Growth { leaves: 4, rows: 1.0, columns: 1.0, least: 2.0, lambda: 0.0 };
-        let shape = grow(&binned, &pulls, &growth, 1, 0, &mut Spare::default());
-        assert_eq!(shape.branches.iter().map(|branch| branch.bin).collect::<Vec<_>>(), [1]);
+        let growth = Trees { leaves: 4, least: 2.0, ..WHOLE };
+        let shape = grow(&binned, &pulls, &growth, 0, &mut Spare::default());
+        assert_eq!(shape.branches.iter().map(|branch| branch.rule.bin).collect::<Vec<_>>(), [1]);
     }
 
     #[test]
     fn what_is_unknown_goes_where_it_gains_more() {
         let rows = Matrix::of(1, vec![1.0, 2.0, f32::NAN, f32::NAN]).unwrap();
-        let growth = Growth { leaves: 2, rows: 1.0, columns: 1.0, least: 1.0, lambda: 0.0 };
+        let growth = Trees { leaves: 2, ..WHOLE };
         for (of_unknown, left) in [(-1.0, true), (1.0, false)] {
             let pulls = [[-1.0, 1.0], [1.0, 1.0], [of_unknown, 1.0], [of_unknown, 1.0]];
-            let shape = grow(&Binned::of(&rows, 8), &pulls, &growth, 1, 0, &mut Spare::default());
-            assert_eq!((shape.branches[0].bin, shape.branches[0].unknown_left), (0, left));
+            let shape = grow(&Binned::of(&rows, 8), &pulls, &growth, 0, &mut Spare::default());
+            assert_eq!((shape.branches[0].rule.bin, shape.branches[0].rule.unknown_left), (0, left));
         }
     }
 }

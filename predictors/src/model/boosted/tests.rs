@@ -1,16 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::float_cmp)]
 
 use super::*;
-
-/// Numbers that look drawn, in 0 to 1.
-fn drawn(count: usize, seed: u64) -> Vec<f32> {
-    let mut state = seed;
-    let mut next = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 40) as f32 / (1u64 << 24) as f32
-    };
-    (0..count).map(|_| next()).collect()
-}
+use crate::model::tests::{SMALL, drawn};
 
 /// y = 3 x₀ + noise in −½ to ½, and 5 where x₁ is unknown, as every tenth is.
 fn data(rows: usize, seed: u64) -> (Matrix, Vec<f32>) {
@@ -23,9 +14,6 @@ fn data(rows: usize, seed: u64) -> (Matrix, Vec<f32>) {
     }
     (Matrix::of(2, table).unwrap(), labels)
 }
-
-const SMALL: Trees =
-    Trees { trees: 120, leaves: 8, rate: 0.1, rows: 0.8, columns: 1.0, least: 5.0, lambda: 1.0, bins: 64, seed: 3 };
 
 fn four() -> Vec<Target> {
     vec![Target::Mean, Target::Quantile(0.1), Target::Quantile(0.5), Target::Quantile(0.9)]
