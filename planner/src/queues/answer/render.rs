@@ -120,7 +120,7 @@ impl QueuesAnswer {
             "Of the two changes, sharing alone gives a mean wait of {}, the order alone one of {}.{}",
             format::duration(sharing.later.mean_wait_s),
             format::duration(order.later.mean_wait_s),
-            if idle { " On the later jobs the order did not help: leave it as it is." } else { "" }
+            if idle { " On the later jobs the order added nothing to the sharing." } else { "" }
         ))
     }
 

@@ -2,7 +2,8 @@
 //!
 //! Each row pulls with one number an output: the less of its loss would be left, the more it pulls. A leaf's **worth** is Σ over outputs of pull² / (weight +
 //! λ), and a split gains what its two sides are worth beyond the whole. So one structure serves all outputs. Sums of pulls by bin tell the gain of every
-//! split of a leaf; of two new leaves the smaller is summed, and the other is what is left of their parent. The numbers of a leaf's rows lie together: each split moves them.
+//! split of a leaf; of two new leaves the smaller is summed, and the other is what is left of their parent. The numbers of a leaf's rows lie together: each split moves them. The rows
+//! themselves are moved once, if the table is large: rows of small leaves would else be fetched from all over it.
 //!
 //! O(rows drawn × columns drawn × log leaves + leaves × columns drawn × bins). Worked example: four rows that pull −1, −1, 1, 1 are worth 0 together (λ = 0), and
 //! 2² / 2 on either side of the middle: the split gains 4.
@@ -20,8 +21,11 @@ pub(super) type Sum<const W: usize> = [f32; W];
 /// Sums by bin of one column.
 type Column<const W: usize> = [Sum<W>; MOST + 1];
 
-/// Bytes of the sums that are added to at once: as much as stays in the nearest cache.
-const NEAR: usize = 16 << 10;
+/// Bytes of the sums that are added to at once. Sums beyond the nearest cache cost less than going over the rows of a large table again.
+const NEAR: usize = 64 << 10;
+/// Leaves at which the rows of a large table are put together by leaf, and its bytes from which on it is large.
+const REGROUPED_AT: usize = 8;
+const LARGE: usize = 1 << 20;
 /// Gains below this are noise of the sums.
 const LEAST_GAIN: f32 = 1e-6;
 
@@ -51,8 +55,9 @@ pub(super) struct Rule {
 }
 
 impl Rule {
+    /// Without a branch, as rows that are not in order would often take the other one; what is unknown is behind all bins.
     fn left(&self, bin: u8) -> bool {
-        if bin == self.unknown { self.unknown_left } else { bin <= self.bin }
+        (bin <= self.bin) | (self.unknown_left & (bin == self.unknown))
     }
 }
 
@@ -106,6 +111,7 @@ struct Leaf<const W: usize> {
 pub(super) struct Spare<const W: usize> {
     sums: Vec<Vec<Column<W>>>,
     bins: Vec<u8>,
+    regrouped: Vec<u8>,
     right: Vec<u32>,
 }
 
@@ -211,6 +217,9 @@ pub(super) fn grow<const W: usize>(
             spare.sums.push(parent.sums);
         }
         leaves.extend([left, right]);
+        if leaves.len() == REGROUPED_AT && growth.leaves > 2 * REGROUPED_AT && drawn.bins.len() >= LARGE {
+            drawn.regroup(&mut spare.regrouped);
+        }
     }
     let mut found = Vec::with_capacity(leaves.len());
     for (number, leaf) in leaves.into_iter().enumerate() {
@@ -308,9 +317,14 @@ impl<const W: usize> Drawn<W> {
         columns.sort_unstable();
         bins.clear();
         bins.reserve(numbers.len() * columns.len());
+        let all = columns.len() == binned.cuts.len();
         for number in &numbers {
             let row = binned.row(*number as usize);
-            bins.extend(columns.iter().map(|column| row.get(*column as usize).copied().unwrap_or(0)));
+            if all {
+                bins.extend_from_slice(row);
+            } else {
+                bins.extend(columns.iter().map(|column| row.get(*column as usize).copied().unwrap_or(0)));
+            }
         }
         let pull = |number: &u32| pulls.get(*number as usize).copied().unwrap_or([0.0; W]);
         let known = |column: &u32| binned.cuts.get(*column as usize).map_or(0, |cuts| unknown(cuts));
@@ -322,6 +336,22 @@ impl<const W: usize> Drawn<W> {
             bins,
             columns,
         }
+    }
+
+    /// Puts rows that lie together by number together in memory, too.
+    fn regroup(&mut self, bins: &mut Vec<u8>) {
+        let wide = self.columns.len();
+        bins.clear();
+        bins.reserve(self.bins.len());
+        for place in &self.order {
+            let from = *place as usize * wide;
+            bins.extend_from_slice(self.bins.get(from..from + wide).unwrap_or_default());
+        }
+        std::mem::swap(bins, &mut self.bins);
+        self.pulls = self.order.iter().map(|place| self.pull(*place)).collect();
+        let number = |place: &u32| self.numbers.get(*place as usize).copied();
+        self.numbers = self.order.iter().filter_map(number).collect();
+        self.order = (0..self.numbers.len() as u32).collect();
     }
 
     fn places(&self, rows: &Range<usize>) -> &[u32] {
@@ -402,23 +432,20 @@ impl<const W: usize> Drawn<W> {
     /// Moves the rows of a leaf that go left before the others, both in their order; tells where the others begin.
     fn part(&mut self, rows: &Range<usize>, split: &Split<W>, right: &mut Vec<u32>) -> usize {
         let wide = self.columns.len();
-        right.clear();
-        let mut to = rows.start;
-        for from in rows.clone() {
-            let Some(place) = self.order.get(from).copied() else { break };
-            if self.bins.get(place as usize * wide + split.place).is_some_and(|bin| split.rule.left(*bin)) {
-                if let Some(slot) = self.order.get_mut(to) {
-                    *slot = place;
-                }
-                to += 1;
-            } else {
-                right.push(place);
-            }
+        let Some(places) = self.order.get_mut(rows.clone()) else { return rows.start };
+        right.resize(right.len().max(places.len()), 0);
+        // Each row is written to both sides, and counts on one: which one cannot be foreseen.
+        let (mut lefts, mut rights) = (0, 0);
+        for at in 0..places.len() {
+            let place = places[at];
+            let left = self.bins.get(place as usize * wide + split.place).is_some_and(|bin| split.rule.left(*bin));
+            places[lefts] = place;
+            right[rights] = place;
+            lefts += usize::from(left);
+            rights += usize::from(!left);
         }
-        if let Some(slots) = self.order.get_mut(to..rows.end) {
-            slots.copy_from_slice(right);
-        }
-        to
+        places[lefts..].copy_from_slice(&right[..rights]);
+        rows.start + lefts
     }
 }
 
@@ -466,6 +493,23 @@ mod tests {
         let branch = shape.branches[0];
         assert_eq!((branch.rule.bin, branch.gain, branch.left, branch.right), (1, 4.0, Child::Leaf(0), Child::Leaf(1)));
         assert_eq!(shape.leaves, [(vec![0, 1], [-2.0, 2.0]), (vec![2, 3], [2.0, 2.0])]);
+    }
+
+    #[test]
+    fn rows_put_together_are_the_same_rows() {
+        let binned = Binned::of(&Matrix::of(2, vec![3.0, 1.0, 1.0, 2.0, 4.0, 3.0, 2.0, 4.0]).unwrap(), 8);
+        let pulls = [[-1.0, 1.0], [-2.0, 1.0], [4.0, 1.0], [8.0, 1.0]];
+        let mut drawn = Drawn::of(&binned, &pulls, &WHOLE, 0, Vec::new());
+        let split =
+            Split { gain: 0.0, place: 0, rule: Rule { bin: 1, unknown: 4, unknown_left: false }, left: [6.0, 2.0] };
+        assert_eq!(drawn.part(&(0..4), &split, &mut Vec::new()), 2);
+        // The first column is 3, 1, 4, 2: the second and the last row go left.
+        assert_eq!(drawn.order, [1, 3, 0, 2]);
+        let before = drawn.sums(&(0..2), &mut Spare::default());
+        drawn.regroup(&mut Vec::new());
+        assert_eq!((drawn.order.as_slice(), drawn.numbers.as_slice()), (&[0, 1, 2, 3][..], &[1, 3, 0, 2][..]));
+        assert_eq!((drawn.bins.as_slice(), drawn.sum(&(0..2))), (&[0, 1, 1, 3, 2, 0, 3, 2][..], [6.0, 2.0]));
+        assert_eq!(drawn.sums(&(0..2), &mut Spare::default()), before);
     }
 
     #[test]
