@@ -52,6 +52,7 @@ mod cloud;
 mod cluster;
 mod damage;
 mod demand;
+mod fleet;
 mod guide;
 mod hostile;
 mod interference;
@@ -537,6 +538,7 @@ fn schemas_are_the_published_ones() {
         ("decide-power", "planner/schema/decide-power-1.schema.json"),
         ("decide-power-state", "planner/schema/decide-power-state-1.schema.json"),
         ("plan-cloud", "planner/schema/plan-cloud-1.schema.json"),
+        ("plan-fleet", "planner/schema/plan-fleet-1.schema.json"),
         ("plan-queues", "planner/schema/plan-queues-1.schema.json"),
         ("plan-capacity", "planner/schema/plan-capacity-1.schema.json"),
         ("plan-sharing", "planner/schema/plan-sharing-1.schema.json"),

@@ -133,6 +133,26 @@ fn queues_are_as_kueue_and_kai_publish_them() {
 }
 
 #[test]
+fn node_pools_of_a_fleet_are_as_karpenter_publishes_them() {
+    let Some(schemas) = schemas() else { return };
+    let folder = Folder::new();
+    let out = folder.path("fleet");
+    let output = tracecast(&[&fleet::SAMPLE[..], &["--emit", "karpenter", "--emit-to", &out]].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    let text = std::fs::read_to_string(folder.path("fleet/karpenter-nodepools.yaml")).unwrap();
+    let pools = conforms(&text, &schemas);
+    assert!((1..=3).contains(&pools), "{text}");
+    for pool in YamlLoader::load_from_str(&text).unwrap() {
+        let spec = &pool["spec"];
+        assert!(spec["limits"]["nvidia.com/gpu"].as_str().unwrap().parse::<u64>().unwrap() > 0, "{pool:?}");
+        let keys =
+            spec["template"]["spec"]["requirements"].as_vec().unwrap().iter().map(|of| of["key"].as_str().unwrap());
+        let keys: Vec<&str> = keys.collect();
+        assert_eq!(&keys[..2], ["karpenter.sh/capacity-type", "node.kubernetes.io/instance-type"]);
+    }
+}
+
+#[test]
 fn the_check_finds_what_is_wrong() {
     let Some(schemas) = schemas() else { return };
     let queue =

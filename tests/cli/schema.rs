@@ -269,6 +269,7 @@ fn backtests_and_forecasts() {
     let learned = tracecast(&["train", "spot", &spot, "--out", &spots]);
     assert!(learned.status.success(), "{}", stderr(&learned));
     checked("predict-spot", &["predict", "spot", "--model", &spots, "--format", "json"]);
+    checked("plan-fleet", &[&fleet::SAMPLE[..], &["--format", "json"]].concat());
     checked("plan-queues", &["plan", "queues", "datasets/sample", "--scan", "skip", "--format", "json"]);
     checked(
         "plan-capacity",

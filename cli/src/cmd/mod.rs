@@ -12,6 +12,7 @@ mod cluster;
 mod config;
 mod decide;
 mod describe;
+mod fleet;
 mod formats;
 mod ingest;
 mod inspect;
@@ -134,7 +135,7 @@ Example, two simple models of run times on the bundled sample:
     Backtest(Backtest),
     /// Recommend what to do from now on, and test the recommendation on later days of the record
     ///
-    /// There are plans of nodes that sleep, of the nodes that are needed, of queues, of jobs that share GPUs, and of spot instances.
+    /// There are plans of nodes that sleep, of the nodes that are needed, of queues, of jobs that share GPUs, of rented fleets, and of spot instances.
     #[command(
         subcommand,
         after_help = "\
@@ -241,6 +242,7 @@ pub(crate) fn run(arguments: &Arguments, settings: &Settings) -> Result<()> {
         Command::Backtest(Backtest::Spot(request)) => spot::backtest(request, quiet),
         Command::Plan(plan::Plan::Power(request)) => plan::run(request, quiet),
         Command::Plan(plan::Plan::Cloud(request)) => cloud::plan(request, quiet),
+        Command::Plan(plan::Plan::Fleet(request)) => fleet::plan(request, quiet),
         Command::Plan(plan::Plan::Queues(request)) => queues::plan(request, quiet),
         Command::Plan(plan::Plan::Capacity(request)) => capacity::plan(request, quiet),
         Command::Plan(plan::Plan::Sharing(request)) => sharing::plan(request, quiet),

@@ -18,7 +18,7 @@ use tracecast_planner::replay::scenario::Scenario;
 
 use crate::args::{NODES_OF_ALL, Reading, TIMES};
 use crate::cmd::answer::{self, Answering};
-use crate::cmd::{backtest_demand, capacity, cloud, describe, queues, sharing};
+use crate::cmd::{backtest_demand, capacity, cloud, describe, fleet, queues, sharing};
 use crate::progress::Clock;
 use crate::{output, source};
 
@@ -35,6 +35,11 @@ pub(crate) enum Plan {
     /// Every policy in every zone is tried on earlier days. The answer compares the cheapest on later days with on-demand alone, and with
     /// the exact optimum, which knows all availability.
     Cloud(Box<cloud::PlanCloud>),
+    /// Plan how many GPUs to reserve, and what to run on demand and on spot, and test the plan on later weeks
+    ///
+    /// A programme chooses the mix on earlier weeks. The answer compares what it costs on later weeks with all on demand, with usual rules, with
+    /// nodes of one's own, and with the best mix seen with hindsight.
+    Fleet(Box<fleet::PlanFleet>),
     /// Plan how VCs share the nodes and in which order jobs are served, and test the plan on later jobs
     ///
     /// Every way is replayed on earlier jobs, and the best is chosen that makes no VC wait longer than nodes of its own would. The answer

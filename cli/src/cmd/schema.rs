@@ -45,6 +45,8 @@ pub(crate) enum SchemaOf {
     BacktestPower,
     /// `plan cloud --format json`
     PlanCloud,
+    /// `plan fleet --format json`
+    PlanFleet,
     /// `backtest cloud --format json`
     BacktestCloud,
     /// `backtest spot --format json`
@@ -88,6 +90,7 @@ pub(crate) fn run(of: SchemaOf) -> Result<()> {
         SchemaOf::BacktestInterference => tracecast_predictors::interference::answer::json_schema(),
         SchemaOf::BacktestPower => tracecast_planner::power::rolling::json_schema(),
         SchemaOf::PlanCloud => tracecast_planner::cloud::plan::json_schema(),
+        SchemaOf::PlanFleet => tracecast_planner::fleet::answer::json_schema(),
         SchemaOf::BacktestCloud => tracecast_planner::cloud::answer::json_schema(),
         SchemaOf::BacktestSpot => tracecast_predictors::spot::backtest_answer::json_schema(),
         SchemaOf::PlanSharing => tracecast_planner::sharing::answer::json_schema(),

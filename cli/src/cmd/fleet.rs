@@ -1,0 +1,224 @@
+//! `tracecast plan fleet`.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::{ArgAction, Args, ValueEnum};
+use tracecast_analytics::Trace;
+use tracecast_analytics::time::{Window, Written, Zone};
+use tracecast_planner::capacity::faults::CheckpointCosts;
+use tracecast_planner::cloud::availability::SpotSeries;
+use tracecast_planner::fleet::answer::{FleetAnswer, FleetRequest};
+use tracecast_planner::fleet::demand::{DemandTimes, Flexible};
+use tracecast_planner::fleet::emit;
+use tracecast_planner::fleet::heldout::KnownOffers;
+use tracecast_planner::fleet::offers::FleetOffers;
+
+use crate::args::{Reading, TIMES, duration};
+use crate::cmd::answer::{self, Answering};
+use crate::cmd::describe;
+use crate::exit::Usage;
+use crate::progress::Clock;
+use crate::{output, source};
+
+/// Why the plan takes no part of the jobs.
+const NEEDED: &str = "the fleet serves all jobs; name those that may run on spot with --spot-where";
+/// Why a trace of spot takes no part of its samples.
+const NO_JOBS: &str = "availability belongs to no job";
+
+/// When jobs need their GPUs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Times {
+    /// From their submission on, as if none waited
+    Unwaited,
+    /// When they held them
+    Recorded,
+}
+
+/// Who reads the mix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Emit {
+    /// A CSV of what to buy and to rent
+    Purchases,
+    /// Karpenter: NodePools (karpenter.sh/v1)
+    Karpenter,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = format!("\
+Example, the bundled sample and invented prices, and the purchase list:
+  tracecast plan fleet datasets/sample --prices datasets/offers/example.toml --emit-to fleet
+
+{TIMES}"))]
+pub(crate) struct PlanFleet {
+    /// Trace with jobs: files, folders or patterns, or a trace folder that `tracecast ingest` wrote
+    #[arg(required = true, value_name = "SOURCE")]
+    pub(crate) sources: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+    /// Offers file (TOML): instance types with their GPUs and prices on demand, reserved and on spot, and nodes that can be bought
+    ///
+    /// The guide cli/guide/fleet.md describes the file, and datasets/offers/example.toml is one with invented prices.
+    #[arg(long, value_name = "TOML", required = true, help_heading = "Prices")]
+    pub(crate) prices: PathBuf,
+    /// Time that is planned for, in months: a longer commitment counts as paid to its end within it
+    #[arg(long, value_name = "MONTHS", default_value_t = 12.0, value_parser = months, help_heading = "Prices")]
+    pub(crate) horizon: f64,
+    /// When jobs need their GPUs
+    #[arg(long, value_enum, value_name = "WHEN", default_value = "unwaited", help_heading = "Demand")]
+    pub(crate) demand: Times,
+    /// Multiply the demand to come by this factor, from 0.05 to 20
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = factor, help_heading = "Demand")]
+    pub(crate) scale: f64,
+    /// Most GPUs of a job that may run on spot, 0 for none [default: those of one instance of spot]
+    #[arg(long, value_name = "GPUS", value_parser = gpus, help_heading = "Spot")]
+    pub(crate) spot_up_to: Option<f64>,
+    /// Jobs that may run on spot, as a condition in SQL, such as "name like 'train%'"
+    ///
+    /// The columns are those of --where. Name only what is known when a job is submitted, as the plan is to decide then.
+    #[cfg_attr(feature = "query", arg(long, value_name = "SQL", conflicts_with = "spot_up_to", help_heading = "Spot"))]
+    #[cfg_attr(not(feature = "query"), arg(skip))]
+    pub(crate) spot_where: Option<String>,
+    /// Time that a checkpoint of a job takes
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "5min", help_heading = "Spot")]
+    pub(crate) checkpoint_cost: i64,
+    /// Time from an interruption until the job runs again
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10min", help_heading = "Spot")]
+    pub(crate) restart_cost: i64,
+    /// For how many hours all spot of a zone is gone in the stress test
+    #[arg(long, value_name = "HOURS", default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..=720), help_heading = "Spot")]
+    pub(crate) stress: u32,
+    /// Choose the mix on the jobs before this time, and price it on what comes after [default: where a third of the weeks is left]
+    #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, help_heading = "Evaluation")]
+    pub(crate) eval_from: Option<Written>,
+    /// Write the mix for these, separated by commas: purchases, karpenter [default: both, if --emit-to is given]
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHO",
+        value_delimiter = ',',
+        requires = "emit_to",
+        action = ArgAction::Append,
+        help_heading = "Configuration"
+    )]
+    pub(crate) emit: Vec<Emit>,
+    /// Folder into which they are written
+    #[arg(long, value_name = "FOLDER", help_heading = "Configuration")]
+    pub(crate) emit_to: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) answering: Answering,
+    /// Write each chart of the answer into this folder, as SVG and as PNG
+    #[arg(long, value_name = "FOLDER", help_heading = "Answer")]
+    pub(crate) charts: Option<PathBuf>,
+}
+
+fn within(text: &str, (least, most): (f64, f64), remedy: &'static str) -> Result<f64, &'static str> {
+    text.parse().ok().filter(|value: &f64| (least..=most).contains(value)).ok_or(remedy)
+}
+
+fn months(text: &str) -> Result<f64, &'static str> {
+    within(text, (1.0, 120.0), "write a number of months, 1 to 120")
+}
+
+fn factor(text: &str) -> Result<f64, &'static str> {
+    within(text, (0.05, 20.0), "write a factor from 0.05 to 20")
+}
+
+fn gpus(text: &str) -> Result<f64, &'static str> {
+    within(text, (0.0, 1e6), "write a number of GPUs, 0 or more")
+}
+
+/// The offers as they were known before and after the split: traces of spot are cut in the middle.
+fn offers(asked: &PlanFleet, quiet: bool) -> Result<KnownOffers> {
+    let all = FleetOffers::parse(&asked.prices.display().to_string(), &source::text(&asked.prices)?)?;
+    let mut known = KnownOffers { before: all.clone(), after: all.clone(), all };
+    for at in 0..known.all.instances.len() {
+        let trace = known.all.instances.get(at).and_then(|offer| offer.spot.as_ref()?.trace.clone());
+        let Some(name) = trace else { continue };
+        // Beside the offers file, as that names it.
+        let path = asked.prices.parent().map_or_else(|| PathBuf::from(&name), |folder| folder.join(&name));
+        let read = source::open_whole(&[path], &asked.reading, quiet, NO_JOBS)?;
+        let series = SpotSeries::of(&read, name, None)?;
+        let (half, tick_s) = (series.counts.len() / 2, series.tick_ms as f64 / 1e3);
+        let (early, late) = series.counts.split_at(half);
+        let most = series.counts.iter().copied().fold(0.0, f64::max);
+        for (offers, counts) in
+            [(&mut known.before, early), (&mut known.after, late), (&mut known.all, &series.counts[..])]
+        {
+            if let Some(spot) = offers.instances.get_mut(at).and_then(|offer| offer.spot.as_mut()) {
+                spot.learn(counts, most, tick_s);
+            }
+        }
+    }
+    Ok(known)
+}
+
+/// Which jobs may run on spot, and the same in words.
+fn flexible(asked: &PlanFleet, trace: &Trace, offers: &FleetOffers) -> Result<(Flexible, String)> {
+    if offers.instances.iter().all(|offer| offer.spot.is_none()) {
+        return Ok((Flexible::Nobody, "No spot is offered, so no job runs on it.".to_owned()));
+    }
+    #[cfg(feature = "query")]
+    if let Some(condition) = &asked.spot_where {
+        let selection = tracecast_analytics::query::selection::select(trace, condition)?;
+        if !selection.mask.iter().any(|marked| *marked) {
+            let what = format!("--spot-where: no job meets `{condition}`; `tracecast query` shows what there is");
+            return Err(Usage(what).into());
+        }
+        return Ok((Flexible::Marked(selection.mask), format!("Jobs that meet `{condition}` may run on spot.")));
+    }
+    #[cfg(not(feature = "query"))]
+    let _ = trace;
+    Ok(match asked.spot_up_to {
+        Some(most) if most <= 0.0 => (Flexible::Nobody, "No job may run on spot.".to_owned()),
+        Some(most) => (Flexible::UpTo(Some(most)), format!("Jobs of at most {most} GPUs may run on spot (--spot-up-to).")),
+        None => (
+            Flexible::UpTo(None),
+            "Jobs that fit on one instance of spot may run there: assumed, as the record does not say which jobs write checkpoints (--spot-up-to, --spot-where)."
+                .to_owned(),
+        ),
+    })
+}
+
+pub(crate) fn plan(asked: &PlanFleet, quiet: bool) -> Result<()> {
+    let checked = asked.answering.check("plan-fleet", &[])?;
+    asked.answering.replacing.folders([&asked.emit_to, &asked.charts])?;
+    if asked.checkpoint_cost <= 0 {
+        return Err(Usage("--checkpoint-cost 0: a checkpoint takes time; write 5min".to_owned()).into());
+    }
+    let window = Window::new(["--eval-from", "the end"], asked.eval_from.as_ref(), None)?;
+    let offers = offers(asked, quiet)?;
+    let trace = source::open_whole(&asked.sources, &asked.reading, quiet, NEEDED)?;
+    let title = describe::title(&trace, &asked.sources);
+    let (eval_from_ms, _) = window.resolve(&Zone::named(&trace.zone)?)?;
+    let (flexible, flexible_in_words) = flexible(asked, &trace, &offers.all)?;
+    let request = FleetRequest {
+        times: match asked.demand {
+            Times::Unwaited => DemandTimes::Unwaited,
+            Times::Recorded => DemandTimes::Recorded,
+        },
+        flexible,
+        flexible_in_words,
+        eval_from_ms,
+        horizon_months: asked.horizon,
+        costs: CheckpointCosts {
+            checkpoint_s: asked.checkpoint_cost as f64 / 1e3,
+            restart_s: asked.restart_cost as f64 / 1e3,
+        },
+        stress_hours: asked.stress,
+        scale: asked.scale,
+    };
+    let clock = Clock::new(quiet, "choosing a mix and pricing it on later weeks");
+    let answer = FleetAnswer::of(&trace, &offers, title, &request)?;
+    drop(clock);
+    if let Some(folder) = &asked.emit_to {
+        let both = [Emit::Purchases, Emit::Karpenter];
+        let asked_for = if asked.emit.is_empty() { &both[..] } else { &asked.emit };
+        let files = asked_for.iter().map(|who| match who {
+            Emit::Purchases => emit::purchases(&answer),
+            Emit::Karpenter => emit::karpenter(&answer),
+        });
+        output::emitted(folder, &files.collect::<Result<Vec<_>, _>>()?, quiet)?;
+    }
+    checked.write(asked.charts.as_deref(), quiet, || answer.report(), || answer::json(&answer, "the answer"))
+}

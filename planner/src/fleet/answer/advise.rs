@@ -1,0 +1,210 @@
+//! What follows from the test: whether the mix is advised, and the recommendation.
+//!
+//! A mix is advised only if it saved at least 5 % of all on demand on the later windows, if the interval of that excludes none, if it left no more work without GPUs,
+//! and if what it reserved cost no more there than reserving nothing. Otherwise the answer says which of these failed, and recommends no change.
+//!
+//! O(rows). Worked example: a mix that reserves 20 GPUs and cost 900 on later weeks, where spot and on-demand alone cost 850: nothing is advised.
+
+use tracecast_analytics::report::format;
+
+use super::super::rule::FleetRule;
+use super::render::minute;
+use super::{BoughtAs, FleetAnswer, FleetMixRow, FleetVerdict};
+use crate::plan::{Basis, Confidence, Effect, Recommendation, Regret, WORTH, worth};
+
+/// Windows of a whole week from which on a test is one of several.
+const SEVERAL: usize = 3;
+
+/// GPU-hours that wait by which rules may differ.
+const SAME_WAITING: f64 = 1e-6;
+
+/// What is counted, as the mix would be named in a sentence.
+fn in_words(row: &FleetMixRow) -> String {
+    let count = row.count.unwrap_or(0);
+    let what = match (row.how, row.months) {
+        (BoughtAs::Reserved, Some(months)) => format!(" for {}", months_in_words(months)),
+        _ => String::new(),
+    };
+    format!("{} × {}{what}", format::count(u64::from(count)), row.offer)
+}
+
+/// Months in words: whole years as such.
+pub(super) fn months_in_words(months: f64) -> String {
+    let years = months / 12.0;
+    if years.fract() == 0.0 && years >= 1.0 {
+        format::counted(years as u64, "year", "years")
+    } else {
+        format!("{} months", format::compact(months))
+    }
+}
+
+impl FleetAnswer {
+    /// Money, with its currency.
+    pub(super) fn money(&self, amount: f64) -> String {
+        let digits = if amount.abs() >= 100.0 { 0 } else { 2 };
+        format!("{} {}", format::float(amount, digits), self.currency)
+    }
+
+    /// Whether the mix is advised.
+    pub(super) fn judge(&self) -> FleetVerdict {
+        let (Some(mix), Some(steady), Some(free)) =
+            (self.rule(FleetRule::Mix), self.rule(FleetRule::OnDemand), self.rule(FleetRule::Uncommitted))
+        else {
+            return FleetVerdict::NothingBetter;
+        };
+        let rents_elsewhere =
+            self.mix.iter().any(|row| row.how == BoughtAs::Spot || row.count.is_some_and(|count| count > 0));
+        let saving = self.held_out.saving;
+        if !rents_elsewhere {
+            FleetVerdict::NothingBetter
+        } else if mix.waiting_gpu_hours > steady.waiting_gpu_hours + SAME_WAITING {
+            FleetVerdict::MoreWaits
+        } else if mix.committed_gpus > 0.0 && mix.cost_per_month > free.cost_per_month {
+            FleetVerdict::ReservingLost
+        } else if worth(saving.value, saving.low, 1.0) {
+            FleetVerdict::Advised
+        } else {
+            FleetVerdict::NoSaving
+        }
+    }
+
+    /// What to do, in a sentence.
+    pub(super) fn act(&self) -> String {
+        let saving = self.held_out.saving;
+        let interval = format!("{} to {}", format::percent(saving.low), format::percent(saving.high));
+        let why = match self.verdict {
+            FleetVerdict::Advised => {
+                let committed: Vec<String> =
+                    self.mix.iter().filter(|row| row.count.is_some_and(|count| count > 0)).map(in_words).collect();
+                let spot = self.mix.iter().any(|row| row.how == BoughtAs::Spot);
+                let rest = match (committed.is_empty(), spot) {
+                    (false, true) => "run what may be interrupted on spot, and the rest on demand",
+                    (false, false) => "run the rest on demand",
+                    (true, _) => "run what may be interrupted on spot, and the rest on demand",
+                };
+                let reserve = if committed.is_empty() {
+                    "Reserve nothing".to_owned()
+                } else {
+                    format!("Reserve {}", committed.join(", "))
+                };
+                return format!("**{reserve}**; {rest}.");
+            }
+            FleetVerdict::NoSaving => format!(
+                "on the later windows the mix saved {} of all on demand ({interval}), which is too little or may be chance",
+                format::percent(saving.value)
+            ),
+            FleetVerdict::ReservingLost => format!(
+                "on the later windows what was reserved cost more than it saved: the mix cost {} a month, and nothing reserved {}",
+                self.money(self.rule(FleetRule::Mix).map_or(0.0, |rule| rule.cost_per_month)),
+                self.money(self.rule(FleetRule::Uncommitted).map_or(0.0, |rule| rule.cost_per_month))
+            ),
+            FleetVerdict::MoreWaits => {
+                "on the later windows the mix left more work without GPUs than all on demand".to_owned()
+            }
+            FleetVerdict::NothingBetter => "at these prices all on demand is the cheapest mix for this load".to_owned(),
+        };
+        format!("**Change nothing**: {why}.")
+    }
+
+    /// The same as every plan recommends; `None` where the mix is not advised.
+    pub(super) fn recommend(&self) -> Option<Recommendation> {
+        if self.verdict != FleetVerdict::Advised {
+            return None;
+        }
+        let held = &self.held_out;
+        let (mix, best, naive) =
+            (self.rule(FleetRule::Mix)?, self.rule(FleetRule::Hindsight)?, self.rule(FleetRule::Newsvendor)?);
+        let steady = self.rule(FleetRule::OnDemand)?;
+        let unit = format!("{} a month", self.currency);
+        let mut saving = held.saving_per_month;
+        (saving.value, saving.low, saving.high) = (-saving.value, -saving.high, -saving.low);
+        let forward = self.cost_per_month.value - self.on_demand_per_month.value;
+        let effects = vec![
+            Effect::of("Cost of the GPUs on the later windows", &unit, &saving, &held.interval),
+            Effect {
+                what: "Cost of the GPUs with the mix to come, on all weeks of the record".to_owned(),
+                unit,
+                change: forward,
+                low: None,
+                high: None,
+                interval: "none: these are the weeks that it was chosen on".to_owned(),
+            },
+        ];
+        let weeks = held.windows.len() >= SEVERAL && held.interval.contains("weeks");
+        // What is reserved binds for long: it must have paid beyond chance.
+        let sure = weeks && held.worst_saving >= WORTH && (mix.committed_gpus <= 0.0 || held.reserving.low > 0.0);
+        let mut assumptions = self.notes.clone();
+        assumptions.push(
+            "The weeks to come are like those of the record; what is reserved is paid to its end whatever comes."
+                .to_owned(),
+        );
+        Some(Recommendation {
+            plan: "fleet".to_owned(),
+            action: self.action.clone(),
+            effects,
+            against: "all on demand".to_owned(),
+            basis: Basis::LaterDays,
+            regret: Some(Regret {
+                oracle: "the best mix, chosen with hindsight on the later windows".to_owned(),
+                oracle_change: best.cost_per_month - steady.cost_per_month,
+                naive_change: Some(naive.cost_per_month - steady.cost_per_month),
+                naive: Some(naive.what.clone()),
+            }),
+            harmed: Vec::new(),
+            confidence: if sure { Confidence::High } else { Confidence::Medium },
+            risk: format!(
+                "Chosen on {} before {}, the mix cost {} more than the best with hindsight on the later windows; it saved least from {} on ({}).{}",
+                held.chosen_on,
+                minute(&held.split),
+                format::percent(mix.regret),
+                minute(&held.worst_window),
+                format::percent(held.worst_saving),
+                self.stress.first().map_or_else(String::new, |_| format!(" {}", self.stress_in_words()))
+            ),
+            assumptions,
+            holds_until: format!(
+                "until load or prices change: {}.",
+                if self.mix.iter().any(|row| row.months.is_some()) {
+                    "make the plan again before each commitment ends, and when the load of a month differs by a fifth"
+                } else {
+                    "make the plan again when the load of a month differs by a fifth"
+                }
+            ),
+            apply: "`--emit-to FOLDER` writes the purchase list and node pools for Karpenter; buy the commitments with the provider.".to_owned(),
+            command: None,
+            undo: "What is rented by the hour ends with its hour; what is reserved is paid to its end, or sold on where the provider allows it.".to_owned(),
+        })
+    }
+
+    /// What reserving adds, in a sentence; nothing where nothing was reserved in the test.
+    pub(super) fn reserving_in_words(&self) -> Option<String> {
+        let reserving = self.held_out.reserving;
+        let committed = self.rule(FleetRule::Mix).is_some_and(|mix| mix.committed_gpus > 0.0);
+        committed.then(|| {
+            format!(
+                "Of that, reserving adds {} points ({} to {}) to what spot and on-demand alone save{}.",
+                format::float(100.0 * reserving.value, 1),
+                format::float(100.0 * reserving.low, 1),
+                format::float(100.0 * reserving.high, 1),
+                if reserving.low > 0.0 { "" } else { ", which may be chance: a commitment binds for its whole term" }
+            )
+        })
+    }
+
+    /// The dearest loss of a zone's spot, in a sentence.
+    pub(super) fn stress_in_words(&self) -> String {
+        let worst = self.stress.iter().max_by(|a, b| a.extra_cost.total_cmp(&b.extra_cost));
+        worst.map_or_else(String::new, |loss| {
+            format!(
+                "If all spot{} were gone for {} h at the worst moment ({}), {} GPUs would go at once; {} GPU-hours would run elsewhere and {} wait, for {} more.",
+                loss.zone.as_ref().map_or_else(String::new, |zone| format!(" in {zone}")),
+                loss.hours,
+                minute(&loss.from),
+                format::compact(loss.gpus),
+                format::compact(loss.moved_gpu_hours),
+                format::compact(loss.waiting_gpu_hours),
+                self.money(loss.extra_cost)
+            )
+        })
+    }
+}

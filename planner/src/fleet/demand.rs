@@ -1,0 +1,317 @@
+//! What the jobs of a trace need, hour by hour and pool by pool.
+//!
+//! A job needs its GPUs for as long as it ran. **When** is a choice. *Unwaited*: from its submission on, as a cloud starts what is asked for; what the old cluster
+//! made wait would have run at once. *Recorded*: when it held its GPUs; what a queue flattened stays flat. The GPU-hours are the same, the peaks are not.
+//!
+//! An hour needs the **most** GPUs in use at once within it, as an instance that serves a peak is rented for it. The most of all jobs is the *total*, and that of
+//! jobs that must not be interrupted the *firm* part; the rest may run on spot.
+//!
+//! What is decided at a moment knows what was known then: jobs submitted later are left out, runs are cut off at that moment, and a job that had not started has no
+//! run yet.
+//!
+//! O(jobs log jobs + hours). Worked example: a job of 4 GPUs from 0:10 to 0:50 and one of 2 from 0:30 to 1:30, which may run on spot: hour 0 needs 6, of which 4
+//! are firm, and hour 1 needs 2, none of them firm.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use tracecast_analytics::facts::JobFacts;
+use tracecast_analytics::facts::occupancy::Steps;
+use tracecast_analytics::time::HOUR_MS;
+
+use super::offers::FleetOffers;
+use super::overhead::FlexibleJob;
+use crate::error::{Error, Result};
+
+/// When jobs need their GPUs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DemandTimes {
+    /// From their submission on.
+    Unwaited,
+    /// When they held them.
+    Recorded,
+}
+
+/// Which jobs may run on spot.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Flexible {
+    /// None.
+    Nobody,
+    /// Those of at most so many GPUs; of as many as one instance of spot of their pool has where nothing is said.
+    UpTo(Option<f64>),
+    /// Those that are marked, job by job.
+    Marked(Vec<bool>),
+}
+
+/// What one hour needs, GPUs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct HourDemand {
+    /// Of jobs that must not be interrupted.
+    pub firm: f64,
+    /// Of all jobs.
+    pub total: f64,
+}
+
+/// What a pool needs over a stretch of time.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct PoolDemand {
+    /// Hour by hour.
+    pub hours: Vec<HourDemand>,
+    /// Jobs that may run on spot.
+    pub flexible: Vec<FlexibleJob>,
+    /// Jobs that need GPUs in it.
+    pub jobs: u64,
+    /// GPU-hours that jobs hold, as they hold them: at most the hours of the peaks.
+    pub gpu_hours: f64,
+    /// Those of jobs that may run on spot.
+    pub flexible_gpu_hours: f64,
+}
+
+/// Jobs as the plan sees them.
+#[derive(Debug)]
+pub struct FleetJobs<'t> {
+    facts: &'t JobFacts<'t>,
+    times: DemandTimes,
+    /// Pool of each job; none for a job without GPUs.
+    pool: Vec<Option<usize>>,
+    /// Whether each may run on spot.
+    flexible: Vec<bool>,
+    /// Stretches in which each job held GPUs: from where to where in `held`.
+    of_job: Vec<(usize, usize)>,
+    held: Vec<(i64, i64, f64)>,
+    pools: usize,
+    /// Jobs that name no GPU type, and were put into the pool of `untyped`.
+    pub untyped: u64,
+    /// GPU jobs that never held a GPU.
+    pub without_run: u64,
+}
+
+impl<'t> FleetJobs<'t> {
+    /// Sorts the GPU jobs of a trace into the pools of `offers`.
+    ///
+    /// # Errors
+    /// If a GPU type is not offered, jobs name none and `untyped` is not said, or there are no GPU jobs.
+    pub fn of(facts: &'t JobFacts<'t>, offers: &FleetOffers, times: DemandTimes, flexible: &Flexible) -> Result<Self> {
+        let wrong = |what: String| Error::File { file: offers.file.clone(), line: 1, what };
+        let mut untyped = 0;
+        let mut pool = vec![None; facts.len()];
+        let default = offers.untyped.as_deref().and_then(|name| offers.pool_of(name));
+        let default = default.or(if offers.pools.len() == 1 { Some(0) } else { None });
+        let mut others: std::collections::BTreeMap<&str, u64> = std::collections::BTreeMap::new();
+        let mut nameless = 0u64;
+        for (job, place) in pool.iter_mut().enumerate().filter(|(job, _)| facts.is_gpu_job(*job)) {
+            *place = match facts.trace.jobs.gpu_type.get(job) {
+                Some(name) => {
+                    let found = offers.pool_of(name);
+                    if found.is_none() {
+                        *others.entry(name).or_default() += 1;
+                    }
+                    found
+                }
+                None => {
+                    untyped += 1;
+                    nameless += u64::from(default.is_none());
+                    default
+                }
+            };
+        }
+        if let Some((name, jobs)) = others.first_key_value() {
+            let known: Vec<&str> = offers.pools.iter().map(|pool| pool.gpu.as_str()).collect();
+            return Err(wrong(format!(
+                "{jobs} jobs ask for the GPU `{name}`, and there are offers of {} only; add an [[instance]] with that gpu, or name it in `also` of one that serves \
+                 these jobs",
+                known.join(", ")
+            )));
+        }
+        if nameless > 0 {
+            return Err(wrong(format!(
+                "{nameless} jobs name no GPU type, and there are offers of {} types; write at the top what they run on, such as untyped = \"{}\"",
+                offers.pools.len(),
+                offers.pools.first().map_or("V100", |pool| pool.gpu.as_str())
+            )));
+        }
+        if pool.iter().all(Option::is_none) {
+            return Err(Error::NoJobs(
+                "there are no jobs with GPUs in this trace, so there is nothing to rent".to_owned(),
+            ));
+        }
+        let most: Vec<f64> = offers
+            .pools
+            .iter()
+            .map(|pool| match flexible {
+                Flexible::UpTo(Some(most)) => *most,
+                _ => offers
+                    .of(pool)
+                    .filter(|offer| offer.spot.is_some())
+                    .map(|offer| f64::from(offer.gpus))
+                    .fold(0.0, f64::max),
+            })
+            .collect();
+        let may = |job: usize| match flexible {
+            Flexible::Nobody => false,
+            Flexible::Marked(mask) => mask.get(job).copied().unwrap_or(false),
+            Flexible::UpTo(_) => {
+                let most = pool.get(job).copied().flatten().and_then(|pool| most.get(pool)).copied().unwrap_or(0.0);
+                facts.gpus(job).is_some_and(|gpus| gpus <= most)
+            }
+        };
+        let flexible = (0..facts.len()).map(may).collect();
+        let mut stretches: Vec<(usize, i64, i64, f64)> =
+            facts.stretches.iter().map(|held| (held.job, held.start, held.end, held.gpus)).collect();
+        stretches.sort_by(|a, b| (a.0, a.1, a.2).cmp(&(b.0, b.1, b.2)));
+        let mut of_job = vec![(0, 0); facts.len()];
+        for (at, (job, ..)) in stretches.iter().enumerate() {
+            if let Some(range) = of_job.get_mut(*job) {
+                *range = (if range.1 == 0 { at } else { range.0 }, at + 1);
+            }
+        }
+        let held = stretches.into_iter().map(|(_, start, end, gpus)| (start, end, gpus)).collect();
+        let mut jobs =
+            Self { facts, times, pool, flexible, of_job, held, pools: offers.pools.len(), untyped, without_run: 0 };
+        jobs.without_run =
+            (0..facts.len()).filter(|job| jobs.pool_of(*job).is_some() && jobs.held(*job).is_empty()).count() as u64;
+        Ok(jobs)
+    }
+
+    fn pool_of(&self, job: usize) -> Option<usize> {
+        self.pool.get(job).copied().flatten()
+    }
+
+    fn held(&self, job: usize) -> &[(i64, i64, f64)] {
+        let (from, to) = self.of_job.get(job).copied().unwrap_or((0, 0));
+        self.held.get(from..to).unwrap_or(&[])
+    }
+
+    /// What each pool needs from `from_ms` to `to_ms`, as it was known at `known_ms`. O(jobs log jobs).
+    pub fn demand(&self, (from_ms, to_ms): (i64, i64), known_ms: i64) -> Vec<PoolDemand> {
+        let mut pools = vec![PoolDemand::default(); self.pools];
+        let mut firm: Vec<Vec<(i64, i64, f64)>> = vec![Vec::new(); self.pools];
+        let mut all = firm.clone();
+        let inside = |start: i64, end: i64| (end.min(to_ms) - start.max(from_ms)).max(0);
+        for job in 0..self.facts.len() {
+            let Some(pool) = self.pool_of(job) else { continue };
+            let seen = self.held(job).iter().filter(|held| held.0 < known_ms);
+            let mut needs: Vec<(i64, i64, f64)> = seen.map(|held| (held.0, held.1.min(known_ms), held.2)).collect();
+            let run_ms: i64 = needs.iter().map(|(start, end, _)| (end - start).max(0)).sum();
+            let submit = self.facts.trace.jobs.submit.get(job);
+            if let (DemandTimes::Unwaited, Some(submit)) = (self.times, submit) {
+                let gpus = needs.iter().map(|need| need.2).fold(0.0, f64::max);
+                needs = vec![(submit, submit.saturating_add(run_ms), gpus)];
+            }
+            let gpu_ms: f64 = needs.iter().map(|(start, end, gpus)| gpus * inside(*start, *end) as f64).sum();
+            let (Some(found), true) = (pools.get_mut(pool), gpu_ms > 0.0) else { continue };
+            let hours = gpu_ms / HOUR_MS as f64;
+            found.jobs += 1;
+            found.gpu_hours += hours;
+            if self.flexible.get(job).copied().unwrap_or(false) {
+                let gpus = needs.iter().map(|need| need.2).fold(0.0, f64::max);
+                found.flexible_gpu_hours += hours;
+                found.flexible.push(FlexibleJob { gpus, run_s: run_ms as f64 / 1e3, gpu_s: gpu_ms / 1e3 });
+            } else if let Some(firm) = firm.get_mut(pool) {
+                firm.extend(needs.iter().copied());
+            }
+            if let Some(all) = all.get_mut(pool) {
+                all.extend(needs);
+            }
+        }
+        for ((pool, firm), all) in pools.iter_mut().zip(firm).zip(all) {
+            let (firm, all) = (peaks(firm, from_ms, to_ms), peaks(all, from_ms, to_ms));
+            pool.hours = firm.into_iter().zip(all).map(|(firm, total)| HourDemand { firm, total }).collect();
+        }
+        pools
+    }
+
+    /// From the first to the last moment that the record knows of, ms.
+    pub fn span(&self) -> Option<(i64, i64)> {
+        let (from, _) = self.facts.window?;
+        Some((from, self.facts.record_end?))
+    }
+}
+
+/// The most at once in each whole hour from `from` to `to`. O(n log n).
+fn peaks(needs: Vec<(i64, i64, f64)>, from: i64, to: i64) -> Vec<f64> {
+    let hours = usize::try_from((to - from).max(0) / HOUR_MS).unwrap_or(0);
+    let mut peaks = vec![0.0f64; hours];
+    for (start, end, value) in Steps::of_intervals(needs).stretches(from, from + hours as i64 * HOUR_MS) {
+        let first = usize::try_from((start - from) / HOUR_MS).unwrap_or(0);
+        let last = usize::try_from((end - from - 1) / HOUR_MS).unwrap_or(0);
+        for peak in peaks.iter_mut().take(last + 1).skip(first) {
+            *peak = peak.max(value);
+        }
+    }
+    peaks
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+pub(super) mod tests {
+    use tracecast_analytics::Trace;
+    use tracecast_analytics::schema::JobRow;
+
+    use super::*;
+
+    pub(in crate::fleet) const OFFERS: &str = "[[instance]]\nname = \"a\"\ngpu = \"V100\"\ngpus = 4\non_demand = 10.0\nreserved = [{ months = 12, price = 5.0 }]\nspot = { price = 3.0 }\n";
+
+    /// Jobs: submission, start and end in minutes, GPUs.
+    pub(in crate::fleet) fn trace(jobs: &[(i64, i64, i64, f64)]) -> Trace {
+        typed(jobs, None)
+    }
+
+    fn typed(jobs: &[(i64, i64, i64, f64)], gpu_type: Option<&str>) -> Trace {
+        let mut trace = Trace { zone: "UTC".to_owned(), ..Trace::default() };
+        for (at, (submit, start, end, gpus)) in jobs.iter().enumerate() {
+            trace.jobs.push(JobRow {
+                job_key: Some(format!("j{at}").into()),
+                submit: Some(submit * 60_000),
+                start: Some(start * 60_000),
+                end: Some(end * 60_000),
+                run_s: Some((end - start) as f64 * 60.0),
+                alloc_gpus: Some(*gpus),
+                state: Some("completed".into()),
+                gpu_type: gpu_type.map(Into::into),
+                ..JobRow::default()
+            });
+        }
+        trace
+    }
+
+    fn hours(trace: &Trace, times: DemandTimes, known: i64) -> Vec<(f64, f64)> {
+        let facts = JobFacts::of(trace);
+        let offers = FleetOffers::parse("o.toml", OFFERS).unwrap();
+        let jobs = FleetJobs::of(&facts, &offers, times, &Flexible::UpTo(Some(2.0))).unwrap();
+        let found = jobs.demand((0, 3 * HOUR_MS), known * 60_000);
+        found[0].hours.iter().map(|hour| (hour.firm, hour.total)).collect()
+    }
+
+    #[test]
+    fn the_worked_example() {
+        let trace = trace(&[(10, 10, 50, 4.0), (30, 30, 90, 2.0)]);
+        assert_eq!(hours(&trace, DemandTimes::Recorded, 999), [(4.0, 6.0), (0.0, 2.0), (0.0, 0.0)]);
+    }
+
+    #[test]
+    fn unwaited_begins_with_the_submission() {
+        // Waits until 2:00, runs 30 min; without the wait it runs from 0:10 on, beside the other.
+        let trace = trace(&[(0, 0, 60, 4.0), (10, 120, 150, 4.0)]);
+        assert_eq!(hours(&trace, DemandTimes::Recorded, 999), [(4.0, 4.0), (0.0, 0.0), (4.0, 4.0)]);
+        assert_eq!(hours(&trace, DemandTimes::Unwaited, 999), [(8.0, 8.0), (0.0, 0.0), (0.0, 0.0)]);
+        // Ten minutes after its start only these are known, and before it nothing is.
+        assert_eq!(hours(&trace, DemandTimes::Unwaited, 130)[0], (8.0, 8.0));
+        assert_eq!(hours(&trace, DemandTimes::Unwaited, 119)[0], (4.0, 4.0));
+    }
+
+    #[test]
+    fn types_must_be_offered() {
+        let trace = typed(&[(0, 0, 60, 4.0)], Some("T4"));
+        let facts = JobFacts::of(&trace);
+        let said = |text: &str| {
+            let offers = FleetOffers::parse("o.toml", text).unwrap();
+            let jobs = FleetJobs::of(&facts, &offers, DemandTimes::Recorded, &Flexible::Nobody);
+            jobs.map(|_| String::new()).unwrap_or_else(|error| error.to_string())
+        };
+        assert!(
+            said(OFFERS).contains("o.toml, line 1: 1 jobs ask for the GPU `T4`, and there are offers of V100 only")
+        );
+        assert_eq!(said(&OFFERS.replace("gpus = 4", "also = [\"T4\"]\ngpus = 4")), "");
+    }
+}

@@ -1,0 +1,157 @@
+//! A fleet's mix as a purchase list, and as node pools for Karpenter.
+//!
+//! The **list** is a CSV: a line for each commitment to buy, and one for each kind of instance that is rented by the hour, with how many of them on average and at most.
+//!
+//! **Karpenter** (`karpenter.sh/v1`): up to three node pools a GPU type. Nodes that a commitment pays for are on-demand nodes to Karpenter, so that pool comes first
+//! (the greatest weight) and its limit is the GPUs that are committed to; then spot; then on-demand. Each names its instance types, its zones where all are known, its
+//! capacity type and its limit of GPUs: the most that the record needed at once. Nodes of one's own are no instances, and are in the list alone.
+//!
+//! O(rows). Worked example: 4 instances of 8 GPUs reserved are the limit `nvidia.com/gpu: 32` of the pool `v100-reserved`.
+
+use serde_json::{Map, Value, json};
+
+use super::answer::{BoughtAs, FleetAnswer, FleetMixRow};
+use crate::error::{Error, Result};
+use crate::plan::Emitted;
+use crate::plan::slug::slug;
+use crate::plan::yaml::stream;
+
+/// The purchase list: `fleet-purchases.csv`.
+///
+/// # Errors
+/// If it cannot be written as CSV, which no answer should bring about.
+pub fn purchases(answer: &FleetAnswer) -> Result<Emitted> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    let failed = |error: &dyn std::fmt::Display| Error::Defect(format!("the purchase list is no CSV: {error}"));
+    let price = format!("price_per_hour_{}", answer.currency.to_lowercase());
+    let cost = format!("cost_per_month_{}", answer.currency.to_lowercase());
+    let head = [
+        "gpu",
+        "offer",
+        "zone",
+        "how",
+        "months",
+        "buy",
+        "mean_instances",
+        "most_instances",
+        "gpus_per_instance",
+        &price,
+        &cost,
+    ];
+    writer.write_record(head).map_err(|error| failed(&error))?;
+    for row in &answer.mix {
+        let number = |value: f64| format!("{:.4}", value).trim_end_matches('0').trim_end_matches('.').to_owned();
+        let cells = [
+            row.gpu.clone(),
+            row.offer.clone(),
+            row.zone.clone().unwrap_or_default(),
+            row.how.in_words().to_owned(),
+            row.months.map_or_else(String::new, number),
+            row.count.map_or_else(String::new, |count| count.to_string()),
+            number(row.mean_instances),
+            number(row.peak_instances),
+            number(row.gpus_per_instance),
+            number(row.price_per_h),
+            format!("{:.2}", row.cost_per_month),
+        ];
+        let safe = cells.map(|cell| tracecast_analytics::report::markup::csv_text(&cell));
+        writer.write_record(safe).map_err(|error| failed(&error))?;
+    }
+    let bytes = writer.into_inner().map_err(|error| failed(&error))?;
+    let text = String::from_utf8(bytes).map_err(|error| failed(&error))?;
+    Ok(("fleet-purchases.csv".to_owned(), text))
+}
+
+/// Node pools for Karpenter: `karpenter-nodepools.yaml`.
+///
+/// # Errors
+/// If a GPU type has no name that Kubernetes takes, or two have the same one.
+pub fn karpenter(answer: &FleetAnswer) -> Result<Emitted> {
+    let mut documents = Vec::new();
+    let mut names: Vec<String> = Vec::new();
+    let mut gpus: Vec<&str> = Vec::new();
+    for row in &answer.mix {
+        if !gpus.contains(&row.gpu.as_str()) {
+            gpus.push(&row.gpu);
+        }
+    }
+    for gpu in gpus {
+        let refused = |what: String| Err(Error::NotEmitted(what));
+        let Some(name) = slug(gpu) else {
+            return refused(format!(
+                "GPU {gpu:?} has no name that Kubernetes takes; rename it with letters and digits"
+            ));
+        };
+        if names.contains(&name) {
+            return refused(format!(
+                "GPU {gpu:?} would be called {name} in Kubernetes, as another is; rename one of them"
+            ));
+        }
+        for (how, weight) in [(BoughtAs::Reserved, 100), (BoughtAs::Spot, 50), (BoughtAs::OnDemand, 10)] {
+            let rows: Vec<&FleetMixRow> =
+                answer.mix.iter().filter(|row| row.gpu == gpu && row.how == how && row.peak_instances > 0.0).collect();
+            if !rows.is_empty() {
+                documents.push(pool(&name, how, weight, &rows));
+            }
+        }
+        names.push(name);
+    }
+    if documents.is_empty() {
+        return Err(Error::NotEmitted("the mix rents nothing, so there is no node pool to write".to_owned()));
+    }
+    Ok(("karpenter-nodepools.yaml".to_owned(), stream(&documents)))
+}
+
+/// One node pool, with what is said above it.
+fn pool(name: &str, how: BoughtAs, weight: u32, rows: &[&FleetMixRow]) -> (String, Value) {
+    let (suffix, capacity) = match how {
+        BoughtAs::Reserved | BoughtAs::Owned => ("reserved", "on-demand"),
+        BoughtAs::Spot => ("spot", "spot"),
+        BoughtAs::OnDemand => ("on-demand", "on-demand"),
+    };
+    let mut types: Vec<&str> = rows.iter().map(|row| row.offer.as_str()).collect();
+    types.sort_unstable();
+    types.dedup();
+    let mut zones: Vec<&str> = rows.iter().filter_map(|row| row.zone.as_deref()).collect();
+    let all_zoned = zones.len() == rows.len();
+    zones.sort_unstable();
+    zones.dedup();
+    let gpus: f64 = rows.iter().map(|row| row.peak_instances * row.gpus_per_instance).sum();
+    let mut requirements = vec![
+        json!({"key": "karpenter.sh/capacity-type", "operator": "In", "values": [capacity]}),
+        json!({"key": "node.kubernetes.io/instance-type", "operator": "In", "values": types}),
+    ];
+    if all_zoned && !zones.is_empty() {
+        requirements.push(json!({"key": "topology.kubernetes.io/zone", "operator": "In", "values": zones}));
+    }
+    let limit = (gpus - 1e-9).ceil().max(1.0) as u64;
+    let limits: Map<String, Value> =
+        [("nvidia.com/gpu".to_owned(), Value::from(limit.to_string()))].into_iter().collect();
+    let about = match how {
+        BoughtAs::Spot => format!(
+            "Spot, for pods that may be interrupted: at most {limit} GPUs, the most that the record needed at once."
+        ),
+        BoughtAs::OnDemand => format!(
+            "On demand, when the other pools are full: at most {limit} GPUs, the most that the record needed at once."
+        ),
+        BoughtAs::Reserved | BoughtAs::Owned => format!("Nodes that commitments pay for, taken first: {limit} GPUs."),
+    };
+    let about = format!(
+        "{about}\nInstance types are the names of the offers file. Give it the class of your site: nodeClassRef."
+    );
+    let document = json!({
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodePool",
+        "metadata": {"name": format!("{name}-{suffix}")},
+        "spec": {
+            "weight": weight,
+            "limits": limits,
+            "disruption": {"consolidationPolicy": "WhenEmpty", "consolidateAfter": "5m"},
+            "template": {"spec": {
+                "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"},
+                "requirements": requirements,
+            }},
+        },
+    });
+    (about, document)
+}

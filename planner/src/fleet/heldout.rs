@@ -1,0 +1,268 @@
+//! A mix that was chosen on earlier weeks, priced on later ones.
+//!
+//! Every [rule](super::rule) chooses on the hours before the split, as they were known then. The later hours are then served hour by hour with what it committed to,
+//! and billed: commitments in full, the rest by the hour. Spot that comes and goes is billed in each of its states by their weights. Overheads of
+//! interruptions are those of the later jobs.
+//!
+//! O(hours × states) a rule. Worked example: one GPU reserved at 1, on-demand at 2.5; two hours that need 1 and 3 GPUs cost 2 for the reservation and 5 on demand.
+
+use std::ops::Range;
+
+use super::demand::{FleetJobs, HourDemand, PoolDemand};
+use super::offers::FleetOffers;
+use super::programme::levels;
+use super::rule::{FleetRule, choose};
+use super::supply::{FleetSupply, SupplyOptions};
+use super::window::{FleetSplit, blocks, hours, whole};
+use crate::error::Result;
+
+/// What some hours cost, and who served them.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Spent {
+    /// Commitments.
+    pub committed: f64,
+    /// On demand.
+    pub on_demand: f64,
+    /// Spot.
+    pub spot: f64,
+    /// GPU-hours that commitments served.
+    pub committed_gpu_h: f64,
+    /// GPU-hours that commitments could have served.
+    pub committed_room_gpu_h: f64,
+    /// GPU-hours on demand.
+    pub on_demand_gpu_h: f64,
+    /// GPU-hours on spot.
+    pub spot_gpu_h: f64,
+    /// GPU-hours that nothing served.
+    pub waiting_gpu_h: f64,
+}
+
+impl Spent {
+    /// All of it.
+    pub fn cost(&self) -> f64 {
+        self.committed + self.on_demand + self.spot
+    }
+
+    /// Adds what other hours or pools cost.
+    pub fn add(&mut self, other: &Self) {
+        self.committed += other.committed;
+        self.on_demand += other.on_demand;
+        self.spot += other.spot;
+        self.committed_gpu_h += other.committed_gpu_h;
+        self.committed_room_gpu_h += other.committed_room_gpu_h;
+        self.on_demand_gpu_h += other.on_demand_gpu_h;
+        self.spot_gpu_h += other.spot_gpu_h;
+        self.waiting_gpu_h += other.waiting_gpu_h;
+    }
+}
+
+/// Serves hours beside commitments, and bills them. O(hours × states).
+pub fn bill(supply: &FleetSupply, needs: &[HourDemand], counts: &[u32]) -> Spent {
+    let room = supply.committed_gpus(counts);
+    let per_h = supply.committed_per_h(counts);
+    let mut spent = Spent::default();
+    for need in needs {
+        let need = supply.rounded(*need);
+        spent.committed += per_h;
+        spent.committed_room_gpu_h += room;
+        spent.committed_gpu_h += need.total.min(room);
+        for state in &supply.states {
+            let fill = supply.fill(need, room, state);
+            let steady: f64 = fill.on_demand.iter().zip(&supply.on_demand).map(|(gpus, of)| gpus * of.per_gpu_h).sum();
+            spent.on_demand += state.weight * steady;
+            spent.spot += state.weight * (fill.cost - steady);
+            spent.on_demand_gpu_h += state.weight * fill.on_demand.iter().sum::<f64>();
+            spent.spot_gpu_h += state.weight * fill.spot.iter().sum::<f64>();
+            spent.waiting_gpu_h += state.weight * fill.waiting;
+        }
+    }
+    spent
+}
+
+/// What offers were known: traces of spot are cut where the record is, so that nothing is chosen with what came later.
+#[derive(Debug, Clone)]
+pub struct KnownOffers {
+    /// To choose with.
+    pub before: FleetOffers,
+    /// To price with.
+    pub after: FleetOffers,
+    /// All, for the mix to come.
+    pub all: FleetOffers,
+}
+
+/// One rule on the later hours.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TestedRule {
+    /// The rule.
+    pub rule: FleetRule,
+    /// Commitments, pool by pool.
+    pub counts: Vec<Vec<u32>>,
+    /// What each window costs.
+    pub windows: Vec<Spent>,
+    /// What each block that intervals draw costs.
+    pub blocks: Vec<Spent>,
+}
+
+impl TestedRule {
+    /// All windows together.
+    pub fn spent(&self) -> Spent {
+        let mut all = Spent::default();
+        self.windows.iter().for_each(|window| all.add(window));
+        all
+    }
+}
+
+/// A supply as a rule sees it.
+pub fn seen(
+    rule: FleetRule,
+    offers: &FleetOffers,
+    pool: usize,
+    demand: &PoolDemand,
+    options: &SupplyOptions,
+) -> Option<FleetSupply> {
+    let options = SupplyOptions { buy: rule == FleetRule::Buying, ..*options };
+    let supply = FleetSupply::of(offers, offers.pools.get(pool)?, demand, &options);
+    Some(if rule.takes_spot() { supply } else { supply.without_spot() })
+}
+
+/// Every rule: chosen before the split with what was known then, priced after it.
+///
+/// # Errors
+/// If the programme has no solution, which no input should bring about.
+pub fn test(
+    jobs: &FleetJobs<'_>,
+    offers: &KnownOffers,
+    split: &FleetSplit,
+    options: &SupplyOptions,
+) -> Result<Vec<TestedRule>> {
+    let before = jobs.demand(whole(&split.before), split.split_ms());
+    let after = jobs.demand(whole(&split.after), i64::MAX);
+    let owned = !offers.all.owned.is_empty();
+    let rules = FleetRule::ALL.into_iter().filter(|rule| owned || *rule != FleetRule::Buying);
+    rules.map(|rule| tested(rule, (&before, &after), offers, split, options)).collect()
+}
+
+fn tested(
+    rule: FleetRule,
+    (before, after): (&[PoolDemand], &[PoolDemand]),
+    offers: &KnownOffers,
+    split: &FleetSplit,
+    options: &SupplyOptions,
+) -> Result<TestedRule> {
+    let (windows, blocks) = (hours(&split.after), blocks(&split.after));
+    let mut found = TestedRule {
+        rule,
+        counts: Vec::new(),
+        windows: vec![Spent::default(); windows.len()],
+        blocks: vec![Spent::default(); blocks.len()],
+    };
+    for (pool, (before, after)) in before.iter().zip(after).enumerate() {
+        let (Some(then), Some(now)) =
+            (seen(rule, &offers.before, pool, before, options), seen(rule, &offers.after, pool, after, options))
+        else {
+            continue;
+        };
+        let counts = match rule {
+            FleetRule::Hindsight => choose(rule, &now, &levels(&now, after.hours.iter().copied()))?,
+            _ => choose(rule, &then, &levels(&then, before.hours.iter().copied()))?,
+        };
+        let add = |spent: &mut [Spent], stretches: &[Range<usize>]| {
+            for (spent, stretch) in spent.iter_mut().zip(stretches) {
+                spent.add(&bill(&now, after.hours.get(stretch.clone()).unwrap_or(&[]), &counts));
+            }
+        };
+        add(&mut found.windows, &windows);
+        add(&mut found.blocks, &blocks);
+        found.counts.push(counts);
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use proptest::prelude::*;
+    use tracecast_analytics::facts::JobFacts;
+    use tracecast_analytics::time::{DAY_MS, MINUTE_MS};
+
+    use super::super::demand::tests::{OFFERS, trace};
+    use super::super::demand::{DemandTimes, Flexible};
+    use super::super::supply::tests::simple;
+    use super::*;
+    use crate::capacity::faults::CheckpointCosts;
+
+    const OPTIONS: SupplyOptions = SupplyOptions {
+        horizon_months: 12.0,
+        buy: false,
+        costs: CheckpointCosts { checkpoint_s: 300.0, restart_s: 600.0 },
+    };
+
+    #[test]
+    fn the_worked_example() {
+        let supply = simple(1.0, 2.5, None);
+        let needs = [1.0, 3.0].map(|total| HourDemand { firm: total, total });
+        let spent = bill(&supply, &needs, &[1]);
+        assert_eq!((spent.committed, spent.on_demand, spent.cost()), (2.0, 5.0, 7.0));
+        assert_eq!((spent.committed_gpu_h, spent.committed_room_gpu_h, spent.on_demand_gpu_h), (2.0, 2.0, 2.0));
+    }
+
+    /// Jobs of nine days: submission, wait and run in minutes, GPUs.
+    type Drawn = Vec<(i64, i64, i64, u8)>;
+
+    fn rules(drawn: &Drawn) -> Vec<TestedRule> {
+        // The first and the last job hold the ends of the record where they are.
+        let mut jobs: Vec<(i64, i64, i64, f64)> = vec![(0, 0, 60, 1.0), (12_900, 12_900, 12_960, 1.0)];
+        jobs.extend(drawn.iter().map(|(submit, wait, run, gpus)| {
+            let start = (submit + wait).min(12_950);
+            (*submit, start, (start + run).min(12_960), f64::from(*gpus))
+        }));
+        let trace = trace(&jobs);
+        let facts = JobFacts::of(&trace);
+        let offers = FleetOffers::parse("o.toml", OFFERS).unwrap();
+        let jobs = FleetJobs::of(&facts, &offers, DemandTimes::Unwaited, &Flexible::UpTo(None)).unwrap();
+        let split = FleetSplit::of((0, 9 * DAY_MS), Some(6 * DAY_MS)).unwrap();
+        let known = KnownOffers { before: offers.clone(), after: offers.clone(), all: offers };
+        test(&jobs, &known, &split, &OPTIONS).unwrap()
+    }
+
+    fn drawn() -> impl Strategy<Value = Drawn> {
+        prop::collection::vec((0i64..12_000, 0i64..300, 1i64..4_000, 1u8..20), 1..25)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+
+        #[test]
+        fn what_happens_after_the_split_changes_no_decision(jobs in drawn(), changes in prop::collection::vec((0i64..300, 1i64..4_000, 1u8..20), 25)) {
+            let split = 6 * DAY_MS / MINUTE_MS;
+            let other: Drawn = jobs.iter().zip(changes).map(|((submit, wait, run, gpus), (wait_then, run_then, gpus_then))| {
+                if *submit >= split {
+                    // Not submitted yet: all of it may be different.
+                    (*submit, wait_then, run_then, gpus_then)
+                } else if submit + wait >= split {
+                    // Waits at the split: from when to when it runs is not known.
+                    (*submit, (split - submit) + wait_then, run_then, *gpus)
+                } else if submit + wait + run > split {
+                    (*submit, *wait, (split - submit - wait) + run_then, *gpus)
+                } else {
+                    (*submit, *wait, *run, *gpus)
+                }
+            }).collect();
+            let (one, two) = (rules(&jobs), rules(&other));
+            for (one, two) in one.iter().zip(&two).filter(|(one, _)| one.rule != FleetRule::Hindsight) {
+                prop_assert_eq!(&one.counts, &two.counts, "{:?}", one.rule);
+            }
+        }
+
+        #[test]
+        fn nothing_beats_hindsight(jobs in drawn()) {
+            let tested = rules(&jobs);
+            let best = tested.iter().find(|rule| rule.rule == FleetRule::Hindsight).unwrap().spent().cost();
+            for rule in &tested {
+                prop_assert!(rule.spent().cost() >= best * (1.0 - 1e-9), "{:?}", rule.rule);
+                let of = |parts: &[Spent]| parts.iter().map(Spent::cost).sum::<f64>();
+                prop_assert!((of(&rule.windows) - of(&rule.blocks)).abs() < 1e-6 * (1.0 + best));
+            }
+        }
+    }
+}

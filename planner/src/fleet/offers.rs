@@ -1,0 +1,540 @@
+//! What can be rented or bought, and at what price: the offers file.
+//!
+//! ```toml
+//! currency = "USD"
+//! untyped = "V100"                    # what jobs ask for that name no GPU type; needed where several types are offered
+//!
+//! [[instance]]
+//! name = "example.4v100"
+//! gpu = "V100"                        # GPU type as the trace names it, and other names that it serves
+//! also = ["V100-SXM2"]
+//! gpus = 4
+//! zone = "example-1a"
+//! on_demand = 10.0                    # an hour of an instance
+//! reserved = [{ months = 12, price = 6.0 }]
+//! spot = { price = 3.0, available = 0.9, interrupted_every = "20h" }
+//!
+//! [[owned]]
+//! name = "own node"
+//! gpu = "V100"
+//! gpus = 8
+//! price = 60000
+//! years = 5
+//! ```
+//!
+//! Instances of one `gpu` are one **pool**: a job of that type runs on any of them. A pool needs an on-demand price, as what is neither reserved nor on spot has
+//! nowhere else to run. Nothing is assumed where a price is missing, and a price of 0 is an error. The guide `cli/guide/fleet.md` has every key.
+//!
+//! O(text). Worked example: the file above is one pool, V100, whose on-demand costs 10 / 4 = 2.5 USD for an hour of a GPU.
+
+use std::ops::Range;
+
+use serde::Deserialize;
+use toml::Spanned;
+
+use crate::error::{Error, Result, line_of};
+use crate::replay::scenario::parse_duration;
+
+/// Hours of a year.
+pub const YEAR_H: f64 = 8_766.0;
+/// Hours of a month.
+pub const MONTH_H: f64 = YEAR_H / 12.0;
+
+/// A commitment to pay for an instance, used or not.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReservedOffer {
+    /// Length of the commitment, months.
+    pub months: f64,
+    /// An hour of an instance.
+    pub price: f64,
+    /// Most instances that can be had.
+    pub limit: Option<u32>,
+}
+
+/// Instances that can be taken away at any time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SpotOffer {
+    /// An hour of an instance.
+    pub price: f64,
+    /// Most instances that can be had.
+    pub limit: Option<u32>,
+    /// Shares of the instances asked for that can be had, and for which share of the time, the greatest first.
+    pub availability: Vec<(f64, f64)>,
+    /// Mean time until an instance is taken away, seconds; `None` if that does not happen.
+    pub interrupted_every_s: Option<f64>,
+    /// SkyPilot trace that says how many can be had, if one is named.
+    pub trace: Option<String>,
+    /// Whether the file itself says how often instances are taken away.
+    told_interruptions: bool,
+}
+
+/// A type of instances.
+#[derive(Debug, Clone, PartialEq)]
+pub struct InstanceOffer {
+    /// Its name, unique in the file.
+    pub name: String,
+    /// GPU type.
+    pub gpu: String,
+    /// GPUs of an instance.
+    pub gpus: u32,
+    /// Zone.
+    pub zone: Option<String>,
+    /// An hour of an instance on demand.
+    pub on_demand: Option<f64>,
+    /// Most instances on demand.
+    pub on_demand_limit: Option<u32>,
+    /// Commitments.
+    pub reserved: Vec<ReservedOffer>,
+    /// Spot.
+    pub spot: Option<SpotOffer>,
+}
+
+/// Nodes that can be bought.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OwnedOffer {
+    /// Their name.
+    pub name: String,
+    /// GPU type.
+    pub gpu: String,
+    /// GPUs of a node.
+    pub gpus: u32,
+    /// An hour of a node over its life: purchase, electricity, and what it costs a year.
+    pub usd_per_h: f64,
+    /// Most nodes.
+    pub limit: Option<u32>,
+}
+
+/// A pool: the instances and nodes of a GPU type.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OfferPool {
+    /// GPU type.
+    pub gpu: String,
+    /// Names under which jobs ask for it.
+    pub names: Vec<String>,
+    /// Instances, by their position in [`FleetOffers::instances`].
+    pub instances: Vec<usize>,
+    /// Nodes, by their position in [`FleetOffers::owned`].
+    pub owned: Vec<usize>,
+}
+
+/// An offers file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FleetOffers {
+    /// Name of the file.
+    pub file: String,
+    /// Currency of all prices.
+    pub currency: String,
+    /// What jobs ask for that name no GPU type.
+    pub untyped: Option<String>,
+    /// Instances.
+    pub instances: Vec<InstanceOffer>,
+    /// Nodes that can be bought.
+    pub owned: Vec<OwnedOffer>,
+    /// Pools, in the order in which they are first named.
+    pub pools: Vec<OfferPool>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Content {
+    #[serde(default = "dollars")]
+    currency: String,
+    untyped: Option<Spanned<String>>,
+    #[serde(default)]
+    instance: Vec<Spanned<InstanceEntry>>,
+    #[serde(default)]
+    owned: Vec<Spanned<OwnedEntry>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct InstanceEntry {
+    name: Spanned<String>,
+    gpu: Spanned<String>,
+    #[serde(default)]
+    also: Vec<Spanned<String>>,
+    gpus: Spanned<u32>,
+    zone: Option<String>,
+    on_demand: Option<Spanned<f64>>,
+    on_demand_limit: Option<u32>,
+    #[serde(default)]
+    reserved: Vec<ReservedEntry>,
+    spot: Option<SpotEntry>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReservedEntry {
+    months: Spanned<f64>,
+    price: Spanned<f64>,
+    limit: Option<u32>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SpotEntry {
+    price: Spanned<f64>,
+    limit: Option<u32>,
+    available: Option<Spanned<f64>>,
+    availability: Option<Spanned<String>>,
+    interrupted_every: Option<Spanned<String>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OwnedEntry {
+    name: Spanned<String>,
+    gpu: Spanned<String>,
+    gpus: Spanned<u32>,
+    price: Spanned<f64>,
+    years: Spanned<f64>,
+    power_kw: Option<Spanned<f64>>,
+    pue: Option<Spanned<f64>>,
+    electricity: Option<Spanned<f64>>,
+    per_year: Option<Spanned<f64>>,
+    limit: Option<u32>,
+}
+
+fn dollars() -> String {
+    "USD".to_owned()
+}
+
+/// The text that messages are about.
+struct Source<'a> {
+    file: &'a str,
+    text: &'a str,
+}
+
+impl Source<'_> {
+    fn wrong(&self, at: &Range<usize>, what: String) -> Error {
+        Error::File { file: self.file.to_owned(), line: line_of(self.text, at.start), what }
+    }
+
+    /// A number within bounds, or an error that says what would do.
+    fn number(&self, of: &str, value: &Spanned<f64>, within: (f64, f64), remedy: &str) -> Result<f64> {
+        let found = *value.get_ref();
+        if found.is_finite() && found >= within.0 && found <= within.1 {
+            return Ok(found);
+        }
+        Err(self.wrong(&value.span(), format!("{of} is {found}; {remedy}")))
+    }
+
+    fn price(&self, of: &str, value: &Spanned<f64>) -> Result<f64> {
+        let remedy = "write what an hour of an instance costs, more than 0, or leave the key out where it is not sold";
+        self.number(of, value, (f64::MIN_POSITIVE, 1e9), remedy)
+    }
+
+    fn gpus(&self, name: &str, value: &Spanned<u32>) -> Result<u32> {
+        let found = *value.get_ref();
+        if (1..=4096).contains(&found) {
+            return Ok(found);
+        }
+        Err(self.wrong(&value.span(), format!("{name}: gpus is {found}; write the GPUs of one instance, 1 to 4096")))
+    }
+
+    fn instance(&self, entry: &InstanceEntry) -> Result<InstanceOffer> {
+        let name = entry.name.get_ref();
+        let price = |what: &str, value: &Spanned<f64>| self.price(&format!("{name}: {what}"), value);
+        let reserved = |entry: &ReservedEntry| {
+            let remedy = "write the months of the commitment, 1 to 120";
+            Ok(ReservedOffer {
+                months: self.number(&format!("{name}: months"), &entry.months, (1.0, 120.0), remedy)?,
+                price: price("price of reserved", &entry.price)?,
+                limit: entry.limit,
+            })
+        };
+        let offer = InstanceOffer {
+            name: name.clone(),
+            gpu: entry.gpu.get_ref().clone(),
+            gpus: self.gpus(name, &entry.gpus)?,
+            zone: entry.zone.clone(),
+            on_demand: entry.on_demand.as_ref().map(|value| price("on_demand", value)).transpose()?,
+            on_demand_limit: entry.on_demand_limit,
+            reserved: entry.reserved.iter().map(reserved).collect::<Result<_>>()?,
+            spot: entry.spot.as_ref().map(|spot| self.spot(name, spot)).transpose()?,
+        };
+        if offer.on_demand.is_none() && offer.reserved.is_empty() && offer.spot.is_none() {
+            let what = format!("{name} has no price; write on_demand, reserved or spot, or remove the instance");
+            return Err(self.wrong(&entry.name.span(), what));
+        }
+        Ok(offer)
+    }
+
+    fn spot(&self, name: &str, entry: &SpotEntry) -> Result<SpotOffer> {
+        let share = match &entry.available {
+            None => 1.0,
+            Some(value) => {
+                let remedy = "write the share of the time in which it can be had, 0 to 1";
+                self.number(&format!("{name}: available"), value, (0.0, 1.0), remedy)?
+            }
+        };
+        if let (Some(_), Some(trace)) = (&entry.available, &entry.availability) {
+            let what = format!("{name}: available and availability say the same; keep one of them");
+            return Err(self.wrong(&trace.span(), what));
+        }
+        let every = |written: &Spanned<String>| {
+            let found = parse_duration(written.get_ref()).ok().filter(|ms| *ms > 0).map(|ms| ms as f64 / 1e3);
+            let what = || format!("{name}: interrupted_every is `{}`; write a time such as 20h", written.get_ref());
+            found.ok_or_else(|| self.wrong(&written.span(), what()))
+        };
+        Ok(SpotOffer {
+            price: self.price(&format!("{name}: price of spot"), &entry.price)?,
+            limit: entry.limit,
+            availability: constant(share),
+            interrupted_every_s: entry.interrupted_every.as_ref().map(every).transpose()?,
+            trace: entry.availability.as_ref().map(|path| path.get_ref().clone()),
+            told_interruptions: entry.interrupted_every.is_some(),
+        })
+    }
+
+    fn owned(&self, entry: &OwnedEntry) -> Result<OwnedOffer> {
+        let name = entry.name.get_ref();
+        let least = |what: &str, value: &Spanned<f64>, from: f64, remedy: &str| {
+            self.number(&format!("{name}: {what}"), value, (from, 1e12), remedy)
+        };
+        let or = |what: &str, value: &Option<Spanned<f64>>, from: f64, remedy: &str, otherwise: f64| {
+            value.as_ref().map_or(Ok(otherwise), |value| least(what, value, from, remedy))
+        };
+        let price = least("price", &entry.price, f64::MIN_POSITIVE, "write what a node costs to buy, more than 0")?;
+        let years =
+            self.number(&format!("{name}: years"), &entry.years, (0.1, 50.0), "write its life, 0.1 to 50 years")?;
+        let power_kw = or("power_kw", &entry.power_kw, 0.0, "write the power of a node, 0 kW or more", 0.0)?;
+        let pue =
+            or("pue", &entry.pue, 1.0, "write the power of the building over that of its machines, 1 or more", 1.0)?;
+        let electricity = or("electricity", &entry.electricity, 0.0, "write the price of a kWh, 0 or more", 0.0)?;
+        let per_year = or("per_year", &entry.per_year, 0.0, "write what a node costs a year beside, 0 or more", 0.0)?;
+        Ok(OwnedOffer {
+            name: name.clone(),
+            gpu: entry.gpu.get_ref().clone(),
+            gpus: self.gpus(name, &entry.gpus)?,
+            usd_per_h: owned_per_h(price, years, power_kw * pue * electricity, per_year),
+            limit: entry.limit,
+        })
+    }
+}
+
+/// What an hour of a node costs: its price over its life, its electricity (`per_h`), and what it costs a year.
+///
+/// Worked number: 60,000 over 5 years, 3 kW at a PUE of 1.3 and 0.12 a kWh, and 4,000 a year: 1.369 + 0.468 + 0.456 = 2.293.
+fn owned_per_h(price: f64, years: f64, per_h: f64, per_year: f64) -> f64 {
+    price / (years * YEAR_H) + per_h + per_year / YEAR_H
+}
+
+/// All instances for a share of the time, and none for the rest.
+fn constant(share: f64) -> Vec<(f64, f64)> {
+    [(1.0, share), (0.0, 1.0 - share)].into_iter().filter(|(_, weight)| *weight > 0.0).collect()
+}
+
+impl SpotOffer {
+    /// What a trace says of it: shares of the instances asked for that can be had (rounded down to quarters), and how often an instance is taken away.
+    ///
+    /// `counts` are instances that could be had in ticks of `tick_s`, of `asked` at most. An instance is lost where fewer can be had than in the tick before.
+    pub fn learn(&mut self, counts: &[f64], asked: f64, tick_s: f64) {
+        let mut ticks = [0usize; 5];
+        let quarter = |count: f64| (4.0 * (count / asked.max(f64::MIN_POSITIVE)).clamp(0.0, 1.0)).floor() as usize;
+        for count in counts {
+            if let Some(found) = ticks.get_mut(quarter(*count)) {
+                *found += 1;
+            }
+        }
+        let all = counts.len().max(1) as f64;
+        let shares = ticks.iter().enumerate().rev().filter(|(_, count)| **count > 0);
+        self.availability = shares.map(|(at, count)| (at as f64 / 4.0, *count as f64 / all)).collect();
+        if self.told_interruptions {
+            return;
+        }
+        let pairs = || counts.iter().zip(counts.iter().skip(1));
+        let lost: f64 = pairs().map(|(before, after)| (before - after).max(0.0)).sum();
+        let up: f64 = counts.iter().sum::<f64>() * tick_s;
+        self.interrupted_every_s = (lost > 0.0).then(|| up / lost);
+    }
+}
+
+impl FleetOffers {
+    /// Reads the text of a file called `file`.
+    ///
+    /// # Errors
+    /// Names the line and what would mend it.
+    pub fn parse(file: &str, text: &str) -> Result<Self> {
+        let content: Content = toml::from_str(text).map_err(|error| Error::toml(file, text, &error))?;
+        let source = Source { file, text };
+        if content.instance.is_empty() {
+            let what = "there is no [[instance]]; describe at least one with name, gpu, gpus and on_demand".to_owned();
+            return Err(source.wrong(&(0..0), what));
+        }
+        let mut names: Vec<&str> = Vec::new();
+        let entries = content.instance.iter().map(|entry| &entry.get_ref().name);
+        for name in entries.chain(content.owned.iter().map(|entry| &entry.get_ref().name)) {
+            if names.contains(&name.get_ref().as_str()) {
+                let what = format!("{} is there already; give each a name of its own", name.get_ref());
+                return Err(source.wrong(&name.span(), what));
+            }
+            names.push(name.get_ref());
+        }
+        let instances: Vec<InstanceOffer> =
+            content.instance.iter().map(|entry| source.instance(entry.get_ref())).collect::<Result<_>>()?;
+        let owned: Vec<OwnedOffer> =
+            content.owned.iter().map(|entry| source.owned(entry.get_ref())).collect::<Result<_>>()?;
+        let mut offers = Self {
+            file: file.to_owned(),
+            currency: content.currency.clone(),
+            untyped: content.untyped.as_ref().map(|name| name.get_ref().clone()),
+            instances,
+            owned,
+            pools: Vec::new(),
+        };
+        for (at, entry) in content.instance.iter().enumerate() {
+            let entry = entry.get_ref();
+            let pool = offers.pool(entry.gpu.get_ref());
+            pool.instances.push(at);
+            for name in &entry.also {
+                if !pool.names.contains(name.get_ref()) {
+                    pool.names.push(name.get_ref().clone());
+                }
+            }
+        }
+        for (at, entry) in content.owned.iter().enumerate() {
+            let gpu = &entry.get_ref().gpu;
+            let Some(pool) = offers.pools.iter_mut().find(|pool| &pool.gpu == gpu.get_ref()) else {
+                let what = format!(
+                    "no [[instance]] has the GPU `{}`, so there is nothing to rent in its place; add one",
+                    gpu.get_ref()
+                );
+                return Err(source.wrong(&gpu.span(), what));
+            };
+            pool.owned.push(at);
+        }
+        offers.check(&content, &source)?;
+        Ok(offers)
+    }
+
+    /// The pool of a GPU type, which is made if it is not there.
+    fn pool(&mut self, gpu: &str) -> &mut OfferPool {
+        let at = self.pools.iter().position(|pool| pool.gpu == gpu).unwrap_or_else(|| {
+            let names = vec![gpu.to_owned()];
+            self.pools.push(OfferPool { gpu: gpu.to_owned(), names, instances: Vec::new(), owned: Vec::new() });
+            self.pools.len() - 1
+        });
+        &mut self.pools[at]
+    }
+
+    /// What can only be told of all instances together.
+    fn check(&self, content: &Content, source: &Source<'_>) -> Result<()> {
+        for pool in &self.pools {
+            let entry = |at: &usize| content.instance.get(*at).map(|entry| entry.get_ref().gpu.span());
+            let at = pool.instances.first().and_then(entry).unwrap_or(0..0);
+            if self.of(pool).all(|offer| offer.on_demand.is_none()) {
+                let what = format!(
+                    "no instance with the GPU `{}` has an on_demand price, and what is neither reserved nor on spot has nowhere to run; write one",
+                    pool.gpu
+                );
+                return Err(source.wrong(&at, what));
+            }
+            for name in &pool.names {
+                let other = self.pools.iter().find(|other| other.gpu != pool.gpu && other.names.contains(name));
+                if let Some(other) = other {
+                    let what = format!(
+                        "jobs that ask for `{name}` belong to `{}` and to `{}`; keep one of them",
+                        pool.gpu, other.gpu
+                    );
+                    return Err(source.wrong(&at, what));
+                }
+            }
+        }
+        if let Some(name) = &content.untyped
+            && self.pool_of(name.get_ref()).is_none()
+        {
+            let what =
+                format!("untyped is `{}`, and no [[instance]] has that GPU; name one that is there", name.get_ref());
+            return Err(source.wrong(&name.span(), what));
+        }
+        Ok(())
+    }
+
+    /// The instances of a pool.
+    pub fn of<'a>(&'a self, pool: &'a OfferPool) -> impl Iterator<Item = &'a InstanceOffer> {
+        pool.instances.iter().filter_map(|at| self.instances.get(*at))
+    }
+
+    /// The position of the pool that serves a GPU type.
+    pub fn pool_of(&self, gpu: &str) -> Option<usize> {
+        self.pools.iter().position(|pool| pool.names.iter().any(|name| name.eq_ignore_ascii_case(gpu)))
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    const EXAMPLE: &str = r#"
+currency = "EUR"
+[[instance]]
+name = "a4"
+gpu = "V100"
+also = ["V100-SXM2"]
+gpus = 4
+on_demand = 10.0
+reserved = [{ months = 12, price = 6.0 }]
+spot = { price = 3.0, available = 0.9, interrupted_every = "20h" }
+[[owned]]
+name = "own"
+gpu = "V100"
+gpus = 8
+price = 60000
+years = 5
+power_kw = 3
+pue = 1.3
+electricity = 0.12
+per_year = 4000
+"#;
+
+    #[test]
+    fn the_example_is_one_pool() {
+        let offers = FleetOffers::parse("o.toml", EXAMPLE).unwrap();
+        assert_eq!((offers.pools.len(), offers.currency.as_str()), (1, "EUR"));
+        assert_eq!((offers.pool_of("v100-sxm2"), offers.pool_of("A100")), (Some(0), None));
+        let spot = offers.instances[0].spot.as_ref().unwrap();
+        assert_eq!(spot.interrupted_every_s, Some(72_000.0));
+        assert!(spot.availability.iter().map(|(share, weight)| share * weight).sum::<f64>() - 0.9 < 1e-12);
+        assert!((offers.owned[0].usd_per_h - 2.293).abs() < 1e-3, "{}", offers.owned[0].usd_per_h);
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_line() {
+        let said = |from: &str, to: &str| {
+            let text = EXAMPLE.replacen(from, to, 1);
+            FleetOffers::parse("o.toml", &text).unwrap_err().to_string()
+        };
+        assert_eq!(
+            said("on_demand = 10.0", "on_demand = 0"),
+            "o.toml, line 8: a4: on_demand is 0; write what an hour of an instance costs, more than 0, or leave the key out where it is not sold"
+        );
+        assert!(said("price = 6.0", "price = -6.0").starts_with("o.toml, line 9: a4: price of reserved is -6"));
+        assert!(said("on_demand = 10.0\n", "").starts_with("o.toml, line 5: no instance with the GPU `V100`"));
+        assert!(said("available = 0.9", "available = 1.2").contains("line 10: a4: available is 1.2"));
+        assert!(said("\"20h\"", "\"soon\"").contains("interrupted_every is `soon`"));
+        assert!(said("name = \"own\"", "name = \"a4\"").contains("line 12: a4 is there already"));
+        assert!(
+            said("gpu = \"V100\"\ngpus = 8", "gpu = \"T4\"\ngpus = 8")
+                .contains("line 13: no [[instance]] has the GPU `T4`")
+        );
+        assert!(said("gpus = 4", "gpus = 0").contains("line 7"));
+        assert!(said("currency = \"EUR\"", "untyped = \"T4\"").contains("line 2: untyped is `T4`"));
+        assert!(said("gpus = 4", "gpu_count = 4").contains("unknown field `gpu_count`"));
+        assert!(FleetOffers::parse("o.toml", "").unwrap_err().to_string().contains("there is no [[instance]]"));
+    }
+
+    #[test]
+    fn a_trace_says_shares_and_interruptions() {
+        let mut spot =
+            FleetOffers::parse("o.toml", &EXAMPLE.replace(", interrupted_every = \"20h\"", "")).unwrap().instances[0]
+                .spot
+                .clone()
+                .unwrap();
+        // Of 4: all, 3 and none; 4 + 3 + 0 instance-hours until four are lost.
+        spot.learn(&[4.0, 3.0, 0.0, 0.0], 4.0, 3600.0);
+        assert_eq!(spot.availability, vec![(1.0, 0.25), (0.75, 0.25), (0.0, 0.5)]);
+        assert_eq!(spot.interrupted_every_s, Some(7.0 * 3600.0 / 4.0));
+    }
+}

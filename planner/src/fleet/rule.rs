@@ -1,0 +1,154 @@
+//! Ways to choose how much to commit to, each from the hours before.
+//!
+//! The usual ones know on-demand and the commitment that is cheapest by the GPU: none at all, as much as the peak, as much as the mean, and the newsvendor's number,
+//! which takes one more as long as it saves more on-demand than it costs. Beside them: no commitment but spot, what the [programme](super::programme)
+//! chooses, the same where nodes can be bought, and the programme that knows the hours it is priced on.
+//!
+//! O(hours) a rule, but for the programmes. Worked example: needs of 2, 4 and 6 GPUs at 2.5 an hour on demand and 1 reserved: peak 6, mean 4, newsvendor 4.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::programme::{NeedLevel, solve};
+use super::supply::{Commitment, FleetSupply, SpotState, Term};
+use crate::error::Result;
+
+/// Where a mix comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FleetRule {
+    /// Everything on demand.
+    OnDemand,
+    /// Nothing committed; on spot what may run there.
+    Uncommitted,
+    /// As much reserved as was needed at the peak.
+    Peak,
+    /// As much reserved as was needed on average.
+    Mean,
+    /// The newsvendor's number reserved.
+    Newsvendor,
+    /// What the programme chooses.
+    Mix,
+    /// What the programme chooses where nodes can be bought as well.
+    Buying,
+    /// What the programme chooses with hindsight.
+    Hindsight,
+}
+
+impl FleetRule {
+    /// All, in the order in which they are told.
+    pub const ALL: [Self; 8] = [
+        Self::OnDemand,
+        Self::Uncommitted,
+        Self::Peak,
+        Self::Mean,
+        Self::Newsvendor,
+        Self::Mix,
+        Self::Buying,
+        Self::Hindsight,
+    ];
+
+    /// In words.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::OnDemand => "all on demand",
+            Self::Uncommitted => "nothing reserved, spot where jobs may",
+            Self::Peak => "reserved at the earlier peak",
+            Self::Mean => "reserved at the earlier mean",
+            Self::Newsvendor => "newsvendor on the earlier part",
+            Self::Mix => "the mix",
+            Self::Buying => "the mix, with nodes bought",
+            Self::Hindsight => "the best mix, with hindsight",
+        }
+    }
+
+    /// Whether spot is used.
+    pub fn takes_spot(self) -> bool {
+        matches!(self, Self::Uncommitted | Self::Mix | Self::Buying | Self::Hindsight)
+    }
+}
+
+/// The reservation that is cheapest by the GPU.
+fn cheapest(supply: &FleetSupply) -> Option<(usize, &Commitment)> {
+    let reserved = supply.commitments.iter().enumerate().filter(|(_, of)| matches!(of.term, Term::Reserved(_)));
+    reserved.min_by(|(_, a), (_, b)| (a.per_h / a.gpus).total_cmp(&(b.per_h / b.gpus)))
+}
+
+/// The commitments that a rule makes on these hours. The hindsight rule is given the hours to come.
+///
+/// # Errors
+/// If the programme has no solution, which no input should bring about.
+pub fn choose(rule: FleetRule, supply: &FleetSupply, levels: &[NeedLevel]) -> Result<Vec<u32>> {
+    let mut counts = vec![0; supply.commitments.len()];
+    let hours: f64 = levels.iter().map(|level| level.hours).sum();
+    let number = |of: &Commitment| match rule {
+        FleetRule::Peak => (levels.iter().map(|level| level.need.total).fold(0.0, f64::max) / of.gpus).ceil(),
+        FleetRule::Mean => {
+            (levels.iter().map(|level| level.need.total * level.hours).sum::<f64>() / hours.max(1.0) / of.gpus).round()
+        }
+        _ => newsvendor(supply, levels, of),
+    };
+    match rule {
+        FleetRule::OnDemand | FleetRule::Uncommitted => {}
+        FleetRule::Peak | FleetRule::Mean | FleetRule::Newsvendor => {
+            if let Some((at, of)) = cheapest(supply)
+                && let Some(count) = counts.get_mut(at)
+            {
+                *count = (number(of).min(1e6) as u32).min(of.limit.unwrap_or(u32::MAX));
+            }
+        }
+        FleetRule::Mix | FleetRule::Buying | FleetRule::Hindsight => return Ok(solve(supply, levels)?.counts),
+    }
+    Ok(counts)
+}
+
+/// One more commitment as long as the on-demand that it saves costs more than it.
+fn newsvendor(supply: &FleetSupply, levels: &[NeedLevel], of: &Commitment) -> f64 {
+    let hours: f64 = levels.iter().map(|level| level.hours).sum();
+    let steady = supply.without_spot();
+    let state = SpotState { weight: 1.0, shares: Vec::new() };
+    let rented = |committed: f64| -> f64 {
+        levels.iter().map(|level| level.hours * steady.fill(level.need, committed, &state).cost).sum()
+    };
+    let peak = levels.iter().map(|level| level.need.total).fold(0.0, f64::max);
+    let most = (peak / of.gpus).ceil();
+    // What one more saves falls with their number, so the last that pays is found by halving.
+    let pays = |count: f64| rented((count - 1.0) * of.gpus) - rented(count * of.gpus) > hours * of.per_h + 1e-9;
+    let (mut low, mut high) = (0.0, most);
+    while low < high {
+        let middle = ((low + high) / 2.0f64).ceil();
+        if pays(middle) { low = middle } else { high = middle - 1.0 }
+    }
+    low
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::super::demand::HourDemand;
+    use super::super::programme::levels;
+    use super::super::supply::tests::simple;
+    use super::*;
+
+    #[test]
+    fn the_worked_example() {
+        let supply = simple(1.0, 2.5, None);
+        let needs = [2.0, 4.0, 6.0].map(|total| HourDemand { firm: total, total });
+        let levels = levels(&supply, needs);
+        let chosen = |rule: FleetRule| choose(rule, &supply, &levels).unwrap()[0];
+        let all = [FleetRule::OnDemand, FleetRule::Peak, FleetRule::Mean, FleetRule::Newsvendor, FleetRule::Mix];
+        assert_eq!(all.map(chosen), [0, 6, 4, 4, 4]);
+    }
+
+    #[test]
+    fn limits_hold() {
+        let mut supply = simple(1.0, 2.5, None);
+        supply.commitments[0].limit = Some(3);
+        let levels = levels(&supply, [HourDemand { firm: 6.0, total: 6.0 }]);
+        for rule in [FleetRule::Peak, FleetRule::Newsvendor, FleetRule::Mix] {
+            assert_eq!(choose(rule, &supply, &levels).unwrap(), [3]);
+        }
+        supply.commitments.clear();
+        assert!(choose(FleetRule::Peak, &supply, &levels).unwrap().is_empty());
+    }
+}

@@ -1,0 +1,370 @@
+//! What a pool can be served with: commitments, on-demand and spot, and what an hour of need costs beside them.
+//!
+//! Commitments are paid for whether used or not. What they do not cover is rented by the hour: first what must not be interrupted, on demand, the cheapest first;
+//! then the rest on whatever is cheapest of spot and on-demand. This is the least cost of an hour for given commitments, as on-demand serves all jobs and spot only
+//! some. Where limits leave something that nothing serves, it *waits*; the programme counts that at [`WAITING`] times the dearest on-demand, the bill at nothing.
+//!
+//! A commitment that is longer than the horizon is paid to its end: its price counts as months / horizon times as much. A node of one's own counts as
+//! its purchase over its life, its electricity and its yearly cost. Spot counts with its [overhead](super::overhead): as many times its price as jobs run longer.
+//!
+//! Spot is not always there. Each offer can be had for a share of the time in full, and for others in part or not at all. Offers are taken to go
+//! together (the worst hours of one are the worst of all), so that nothing is gained by having several: **states** with a weight each.
+//!
+//! O(offers) an hour. Worked example: 4 GPUs are reserved, on-demand costs 2.5 and spot 1 for an hour of a GPU. Of 10 GPUs needed, 6 are firm: 2 on demand and 4 on
+//! spot cost 9.
+
+use std::collections::BTreeMap;
+
+use super::demand::{HourDemand, PoolDemand};
+use super::offers::{FleetOffers, OfferPool};
+use super::overhead::of_jobs;
+use crate::capacity::faults::CheckpointCosts;
+
+/// What an hour of a GPU that waits counts, in hours of the dearest on-demand.
+pub const WAITING: f64 = 10.0;
+
+/// What a commitment is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Term {
+    /// Reserved for so many months.
+    Reserved(f64),
+    /// Bought.
+    Owned,
+}
+
+/// A commitment that can be made.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Commitment {
+    /// The instance or node.
+    pub name: String,
+    /// What it is.
+    pub term: Term,
+    /// GPUs of one.
+    pub gpus: f64,
+    /// An hour of one over the horizon.
+    pub per_h: f64,
+    /// An hour of one as the offers file has it.
+    pub listed: f64,
+    /// Most of them.
+    pub limit: Option<u32>,
+}
+
+/// What can be rented by the hour.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rental {
+    /// The instance.
+    pub name: String,
+    /// Zone.
+    pub zone: Option<String>,
+    /// GPUs of one.
+    pub gpus: f64,
+    /// An hour of a GPU, overhead included.
+    pub per_gpu_h: f64,
+    /// An hour of an instance as the offers file has it.
+    pub listed: f64,
+    /// Overhead: how many times as long jobs run on it.
+    pub overhead: f64,
+    /// Most GPUs.
+    pub limit: f64,
+}
+
+/// How much of each spot offer can be had, and for which share of the time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SpotState {
+    /// Share of the time.
+    pub weight: f64,
+    /// Of each spot offer: the share of the instances that can be had.
+    pub shares: Vec<f64>,
+}
+
+/// What a pool can be served with.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FleetSupply {
+    /// Commitments.
+    pub commitments: Vec<Commitment>,
+    /// On-demand, the cheapest first.
+    pub on_demand: Vec<Rental>,
+    /// Spot, the cheapest first.
+    pub spot: Vec<Rental>,
+    /// States of spot.
+    pub states: Vec<SpotState>,
+    /// GPUs of the smallest instance: needs are rounded up to whole ones.
+    pub unit: f64,
+}
+
+/// What is rented in an hour.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct HourFill {
+    /// GPUs of each on-demand offer.
+    pub on_demand: Vec<f64>,
+    /// GPUs of each spot offer.
+    pub spot: Vec<f64>,
+    /// GPUs that nothing serves.
+    pub waiting: f64,
+    /// What it costs, commitments left out.
+    pub cost: f64,
+}
+
+/// What commitments a supply counts.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SupplyOptions {
+    /// Months that are planned for.
+    pub horizon_months: f64,
+    /// Whether nodes can be bought.
+    pub buy: bool,
+    /// What checkpoints and restarts cost.
+    pub costs: CheckpointCosts,
+}
+
+impl FleetSupply {
+    /// The supply of a pool for the jobs of `demand`.
+    pub fn of(offers: &FleetOffers, pool: &OfferPool, demand: &PoolDemand, options: &SupplyOptions) -> Self {
+        let mut found = Self {
+            commitments: Vec::new(),
+            on_demand: Vec::new(),
+            spot: Vec::new(),
+            states: Vec::new(),
+            unit: f64::MAX,
+        };
+        let mut availability: Vec<(f64, &[(f64, f64)])> = Vec::new();
+        let most = |limit: Option<u32>, gpus: f64| limit.map_or(f64::INFINITY, |limit| f64::from(limit) * gpus);
+        for offer in offers.of(pool) {
+            let gpus = f64::from(offer.gpus);
+            found.unit = found.unit.min(gpus);
+            let rental = |listed: f64, overhead: f64, limit: Option<u32>| Rental {
+                name: offer.name.clone(),
+                zone: offer.zone.clone(),
+                gpus,
+                per_gpu_h: listed / gpus * overhead,
+                listed,
+                overhead,
+                limit: most(limit, gpus),
+            };
+            found.on_demand.extend(offer.on_demand.map(|price| rental(price, 1.0, offer.on_demand_limit)));
+            found.commitments.extend(offer.reserved.iter().map(|reserved| Commitment {
+                name: offer.name.clone(),
+                term: Term::Reserved(reserved.months),
+                gpus,
+                per_h: reserved.price * (reserved.months / options.horizon_months).max(1.0),
+                listed: reserved.price,
+                limit: reserved.limit,
+            }));
+            if let Some(spot) = &offer.spot {
+                let overhead = of_jobs(&options.costs, &demand.flexible, offer.gpus, spot.interrupted_every_s);
+                let rental = rental(spot.price, overhead, spot.limit);
+                availability.push((rental.per_gpu_h, &spot.availability));
+                found.spot.push(rental);
+            }
+        }
+        if options.buy {
+            found.commitments.extend(pool.owned.iter().filter_map(|at| offers.owned.get(*at)).map(|node| Commitment {
+                name: node.name.clone(),
+                term: Term::Owned,
+                gpus: f64::from(node.gpus),
+                per_h: node.usd_per_h,
+                listed: node.usd_per_h,
+                limit: node.limit,
+            }));
+        }
+        found.on_demand.sort_by(|a, b| a.per_gpu_h.total_cmp(&b.per_gpu_h));
+        found.spot.sort_by(|a, b| a.per_gpu_h.total_cmp(&b.per_gpu_h));
+        availability.sort_by(|a, b| a.0.total_cmp(&b.0));
+        found.states = states(&availability.into_iter().map(|(_, shares)| shares).collect::<Vec<_>>());
+        found
+    }
+
+    /// The same without spot.
+    pub fn without_spot(&self) -> Self {
+        Self { spot: Vec::new(), states: states(&[]), ..self.clone() }
+    }
+
+    /// A price for an hour of a GPU that waits.
+    pub fn waiting_price(&self) -> f64 {
+        WAITING * self.on_demand.iter().map(|rental| rental.per_gpu_h).fold(0.0, f64::max)
+    }
+
+    /// GPUs of commitments.
+    pub fn committed_gpus(&self, counts: &[u32]) -> f64 {
+        self.commitments.iter().zip(counts).map(|(commitment, count)| commitment.gpus * f64::from(*count)).sum()
+    }
+
+    /// What an hour of commitments costs.
+    pub fn committed_per_h(&self, counts: &[u32]) -> f64 {
+        self.commitments.iter().zip(counts).map(|(commitment, count)| commitment.per_h * f64::from(*count)).sum()
+    }
+
+    /// A need in whole instances of the smallest size.
+    pub fn rounded(&self, need: HourDemand) -> HourDemand {
+        // Sums of parts of GPUs may miss a whole number by a hair.
+        let up = |gpus: f64| ((gpus / self.unit) - 1e-9).ceil().max(0.0) * self.unit;
+        HourDemand { firm: up(need.firm), total: up(need.total) }
+    }
+
+    /// What is rented for an hour in a state of spot beside `committed` GPUs. The need is taken as it is.
+    pub fn fill(&self, need: HourDemand, committed: f64, state: &SpotState) -> HourFill {
+        let mut fill = HourFill {
+            on_demand: vec![0.0; self.on_demand.len()],
+            spot: vec![0.0; self.spot.len()],
+            ..HourFill::default()
+        };
+        let firm = (need.firm - committed).max(0.0);
+        let mut left = firm;
+        for (rental, taken) in self.on_demand.iter().zip(&mut fill.on_demand) {
+            let take = left.min(rental.limit);
+            *taken = take;
+            fill.cost += take * rental.per_gpu_h;
+            left -= take;
+        }
+        fill.waiting += left;
+        left = (need.total - committed).max(0.0) - firm;
+        let (mut spot, mut steady) = (0, 0);
+        while left > 1e-12 {
+            let cheap = self.spot.get(spot).map_or(f64::INFINITY, |rental| rental.per_gpu_h);
+            let dear = self.on_demand.get(steady).map_or(f64::INFINITY, |rental| rental.per_gpu_h);
+            let (rental, taken, can) = if cheap < dear {
+                let share = state.shares.get(spot).copied().unwrap_or(0.0);
+                spot += 1;
+                let at = spot - 1;
+                let can = self.spot.get(at).map_or(0.0, |rental| {
+                    if share >= 1.0 {
+                        rental.limit
+                    } else if share > 0.0 {
+                        rental.limit * share
+                    } else {
+                        0.0
+                    }
+                });
+                (self.spot.get(at), fill.spot.get_mut(at), can)
+            } else {
+                steady += 1;
+                let at = steady - 1;
+                let gone = fill.on_demand.get(at).copied().unwrap_or(0.0);
+                (
+                    self.on_demand.get(at),
+                    fill.on_demand.get_mut(at),
+                    self.on_demand.get(at).map_or(0.0, |rental| rental.limit - gone),
+                )
+            };
+            let (Some(rental), Some(taken)) = (rental, taken) else { break };
+            let take = left.min(can);
+            *taken += take;
+            fill.cost += take * rental.per_gpu_h;
+            left -= take;
+        }
+        fill.waiting += left.max(0.0);
+        fill
+    }
+}
+
+/// States of offers that are the worst together, each offer as shares with weights, the greatest share first.
+///
+/// Worked example: one that is there for 0.9 of the time and one for 0.6: both for 0.6, the first alone for 0.3, none for 0.1.
+fn states(offers: &[&[(f64, f64)]]) -> Vec<SpotState> {
+    // Moments at which some offer changes, in parts of a million of the time.
+    let mut ends: BTreeMap<u32, ()> = BTreeMap::new();
+    ends.insert(1_000_000, ());
+    let steps: Vec<Vec<(u32, f64)>> = offers
+        .iter()
+        .map(|shares| {
+            let mut until = 0.0;
+            shares
+                .iter()
+                .map(|(share, weight)| {
+                    until += weight;
+                    ((until * 1e6).round().clamp(0.0, 1e6) as u32, *share)
+                })
+                .collect()
+        })
+        .collect();
+    steps.iter().flatten().for_each(|(until, _)| {
+        ends.insert(*until, ());
+    });
+    let mut begun = 0;
+    let mut found = Vec::new();
+    for until in ends.into_keys().filter(|until| *until > 0) {
+        let share =
+            |steps: &Vec<(u32, f64)>| steps.iter().find(|(end, _)| *end >= until).map_or(0.0, |(_, share)| *share);
+        found.push(SpotState { weight: f64::from(until - begun) / 1e6, shares: steps.iter().map(share).collect() });
+        begun = until;
+    }
+    found
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+pub(super) mod tests {
+    use super::*;
+
+    /// A supply of one kind each, by GPU: reserved, on demand, spot.
+    pub(in crate::fleet) fn simple(reserved: f64, on_demand: f64, spot: Option<(f64, f64)>) -> FleetSupply {
+        let rental = |per_gpu_h: f64| Rental {
+            name: "a".to_owned(),
+            zone: None,
+            gpus: 1.0,
+            per_gpu_h,
+            listed: per_gpu_h,
+            overhead: 1.0,
+            limit: f64::INFINITY,
+        };
+        let commitment = Commitment {
+            name: "a".to_owned(),
+            term: Term::Reserved(12.0),
+            gpus: 1.0,
+            per_h: reserved,
+            listed: reserved,
+            limit: None,
+        };
+        let shares = spot.map(|(_, share)| vec![(1.0, share), (0.0, 1.0 - share)]);
+        FleetSupply {
+            commitments: vec![commitment],
+            on_demand: vec![rental(on_demand)],
+            spot: spot.iter().map(|(price, _)| rental(*price)).collect(),
+            states: states(&shares.iter().map(Vec::as_slice).collect::<Vec<_>>()),
+            unit: 1.0,
+        }
+    }
+
+    #[test]
+    fn states_of_offers_that_go_together() {
+        let found = states(&[&[(1.0, 0.9), (0.0, 0.1)], &[(1.0, 0.6), (0.0, 0.4)]]);
+        let told: Vec<(f64, &[f64])> = found.iter().map(|state| (state.weight, state.shares.as_slice())).collect();
+        assert_eq!(told, [(0.6, &[1.0, 1.0][..]), (0.3, &[1.0, 0.0]), (0.1, &[0.0, 0.0])]);
+        assert_eq!(states(&[]), [SpotState { weight: 1.0, shares: vec![] }]);
+    }
+
+    #[test]
+    fn the_worked_example_and_limits() {
+        let mut supply = simple(1.0, 2.5, Some((1.0, 1.0)));
+        let need = HourDemand { firm: 6.0, total: 10.0 };
+        let fill = supply.fill(need, 4.0, &supply.states[0]);
+        assert_eq!((fill.on_demand, fill.spot, fill.waiting, fill.cost), (vec![2.0], vec![4.0], 0.0, 9.0));
+        // Without spot in that hour all six are on demand; with room for five, one waits.
+        let none = SpotState { weight: 1.0, shares: vec![0.0] };
+        supply.on_demand[0].limit = 5.0;
+        let fill = supply.fill(need, 4.0, &none);
+        assert_eq!((fill.on_demand, fill.spot, fill.waiting, fill.cost), (vec![5.0], vec![0.0], 1.0, 12.5));
+        // Half of eight instances.
+        supply.spot[0].limit = 8.0;
+        let half = SpotState { weight: 1.0, shares: vec![0.5] };
+        assert_eq!(supply.fill(HourDemand { firm: 0.0, total: 6.0 }, 0.0, &half).spot, [4.0]);
+        // Spot that costs more than on-demand, overhead included, is not taken.
+        supply.spot[0].per_gpu_h = 3.0;
+        assert_eq!(supply.fill(HourDemand { firm: 0.0, total: 2.0 }, 0.0, &half).on_demand, [2.0]);
+    }
+
+    #[test]
+    fn a_long_commitment_is_paid_to_its_end() {
+        let offers = FleetOffers::parse(
+            "o.toml",
+            "[[instance]]\nname = \"a\"\ngpu = \"V\"\ngpus = 2\non_demand = 4.0\nreserved = [{ months = 36, price = 1.0 }, { months = 6, price = 3.0 }]\n",
+        )
+        .unwrap();
+        let costs = CheckpointCosts { checkpoint_s: 300.0, restart_s: 600.0 };
+        let options = SupplyOptions { horizon_months: 12.0, buy: false, costs };
+        let supply = FleetSupply::of(&offers, &offers.pools[0], &PoolDemand::default(), &options);
+        let per_h: Vec<f64> = supply.commitments.iter().map(|commitment| commitment.per_h).collect();
+        assert_eq!(per_h, [3.0, 3.0]);
+        let need = supply.rounded(HourDemand { firm: 0.1, total: 3.0 });
+        assert_eq!(need, HourDemand { firm: 2.0, total: 4.0 });
+    }
+}

@@ -1,0 +1,205 @@
+//! `plan fleet`, as a user meets it.
+
+use serde_json::Value;
+
+use super::*;
+
+/// The bundled sample with the invented prices beside it.
+pub(crate) const SAMPLE: [&str; 6] =
+    ["plan", "fleet", "datasets/sample", "--prices", "datasets/offers/example.toml", "--quiet"];
+
+/// Two weeks of an hourly job of 8 GPUs.
+fn hourly() -> String {
+    let head = "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue\n";
+    let row = |hour: u32| {
+        let (day, hour) = (1 + hour / 24, hour % 24);
+        format!(
+            "{day}-{hour},ua,va,8,4,1,COMPLETED,2020-04-{day:02} {hour:02}:00:00,2020-04-{day:02} {hour:02}:00:00,2020-04-{day:02} {hour:02}:59:00,3540,0\n"
+        )
+    };
+    head.to_owned() + &(0..21 * 24).map(row).collect::<String>()
+}
+
+const OFFERS: &str = "\
+currency = \"EUR\"
+[[instance]]
+name = \"a\"
+gpu = \"V100\"
+gpus = 8
+on_demand = 20.0
+reserved = [{ months = 12, price = 10.0 }]
+";
+
+#[test]
+fn the_sample_is_planned_and_the_mix_is_written() {
+    let folder = Folder::new();
+    let out = folder.path("fleet");
+    let output = tracecast(&[&SAMPLE[..], &["--format", "json", "--emit-to", &out]].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    let answer = json(&stdout(&output));
+    assert_eq!((&answer["schema"], &answer["currency"]), (&Value::from("plan-fleet/1"), &Value::from("USD")));
+    let number = |value: &Value| value.as_f64().unwrap();
+    let by = answer["held_out"]["by"].as_array().unwrap();
+    let rule = |name: &str| by.iter().find(|rule| rule["by"] == name).unwrap();
+    // Nothing costs less than the mix that knows the later windows, and all on demand is what others are told against.
+    for rule in by {
+        assert!(number(&rule["regret"]) >= -1e-9 || rule["by"] == "buying", "{rule}");
+    }
+    assert!((number(&rule("on_demand")["of_on_demand"]) - 1.0).abs() < 1e-12);
+    assert!((1.0 - number(&rule("mix")["of_on_demand"]) - number(&answer["held_out"]["saving"]["value"])).abs() < 1e-9);
+    // The lines of the mix add up to its cost, and the programme's bound is near it.
+    let rows = answer["mix"].as_array().unwrap();
+    let sum: f64 = rows.iter().map(|row| number(&row["cost_per_month"])).sum();
+    assert!((sum - number(&answer["cost_per_month"]["value"])).abs() < 1e-6 * sum, "{sum}");
+    assert!((0.0..1e-3).contains(&number(&answer["gap"])), "{}", answer["gap"]);
+    for row in rows.iter().filter(|row| row["count"].is_u64()) {
+        assert!(row["low"].as_u64() <= row["count"].as_u64() && row["count"].as_u64() <= row["high"].as_u64(), "{row}");
+    }
+    assert_eq!(answer["recommendation"].is_null(), answer["verdict"] != "advised");
+    // What is written is what is answered.
+    let list = std::fs::read_to_string(folder.path("fleet/fleet-purchases.csv")).unwrap();
+    assert_eq!(list.lines().count(), 1 + rows.len(), "{list}");
+    assert!(list.starts_with("gpu,offer,zone,how,months,buy,mean_instances,"), "{list}");
+    let pools = std::fs::read_to_string(folder.path("fleet/karpenter-nodepools.yaml")).unwrap();
+    assert!(pools.contains("\"karpenter.sh/capacity-type\"") && pools.contains("\"nvidia.com/gpu\""), "{pools}");
+}
+
+#[test]
+fn the_answer_as_text() {
+    let output = tracecast(&SAMPLE);
+    assert!(output.status.success(), "{}", stderr(&output));
+    insta::assert_snapshot!("plan_fleet_sample", stdout(&output));
+}
+
+#[test]
+fn a_constant_load_is_reserved_and_told_so() {
+    let folder = Folder::new();
+    let (jobs, offers) = (folder.file("cluster_log.csv", &hourly()), folder.file("offers.toml", OFFERS));
+    let output = tracecast(&["plan", "fleet", &jobs, "--prices", &offers, "--format", "json", "--quiet"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let answer = json(&stdout(&output));
+    // One instance in every hour at half the price of on-demand: half is saved in every window, and nothing is better.
+    assert_eq!(answer["verdict"], "advised");
+    assert_eq!(answer["action"], "**Reserve 1 × a for 1 year**; run the rest on demand.");
+    let saving = &answer["held_out"]["saving"];
+    assert_eq!(
+        (saving["value"].as_f64(), saving["low"].as_f64(), saving["high"].as_f64()),
+        (Some(0.5), Some(0.5), Some(0.5))
+    );
+    // 10 an hour over 730.5 hours.
+    assert_eq!(answer["cost_per_month"]["value"].as_f64(), Some(7305.0));
+    let text = tracecast(&["plan", "fleet", &jobs, "--prices", &offers, "--quiet", "--section", "fleet-mix"]);
+    assert!(stdout(&text).contains("1 (1 to 1)"), "{}", stdout(&text));
+}
+
+#[test]
+fn weeks_that_speak_against_reserving_are_heard() {
+    let folder = Folder::new();
+    // The load ends with the second week but for an hour a day.
+    let jobs: String = hourly()
+        .lines()
+        .filter(|line| {
+            line.split('-')
+                .next()
+                .and_then(|day| day.parse::<u32>().ok())
+                .is_none_or(|day| day < 15 || line.contains(&format!("{day}-0,")))
+        })
+        .map(|line| format!("{line}\n"))
+        .collect();
+    let (jobs, offers) = (folder.file("cluster_log.csv", &jobs), folder.file("offers.toml", OFFERS));
+    let output = tracecast(&[
+        "plan",
+        "fleet",
+        &jobs,
+        "--prices",
+        &offers,
+        "--eval-from",
+        "2020-04-15",
+        "--format",
+        "json",
+        "--quiet",
+    ]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let answer = json(&stdout(&output));
+    assert_eq!((&answer["verdict"], &answer["recommendation"]), (&Value::from("reserving_lost"), &Value::Null));
+    assert!(
+        answer["action"]
+            .as_str()
+            .unwrap()
+            .starts_with("**Change nothing**: on the later windows what was reserved cost more"),
+        "{}",
+        answer["action"]
+    );
+}
+
+#[test]
+fn the_number_of_threads_changes_nothing() {
+    let with = |threads: &str| {
+        let output = tracecast(&[&SAMPLE[..], &["--format", "json", "--threads", threads]].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+        output.stdout
+    };
+    assert!(with("1") == with("2"));
+}
+
+#[test]
+fn what_cannot_be_planned_is_refused() {
+    let folder = Folder::new();
+    let jobs = folder.file("cluster_log.csv", &hourly());
+    let said = |offers: &str, more: &[&str]| {
+        let offers = folder.file("offers.toml", offers);
+        let output = tracecast(&[&["plan", "fleet", &jobs, "--prices", &offers, "--quiet"][..], more].concat());
+        assert!(!output.status.success());
+        stderr(&output)
+    };
+    assert!(stderr(&tracecast(&["plan", "fleet", &jobs])).contains("--prices"));
+    assert!(
+        said(&OFFERS.replace("on_demand = 20.0\n", ""), &[])
+            .contains("line 4: no instance with the GPU `V100` has an on_demand price")
+    );
+    assert!(said(&OFFERS.replace("20.0", "0"), &[]).contains("line 6: a: on_demand is 0; write what an hour"));
+    assert!(said(&OFFERS.replace("10.0", "-1"), &[]).contains("line 7: a: price of reserved is -1"));
+    assert!(said("currency = \"EUR\"\n", &[]).contains("there is no [[instance]]"));
+    assert!(said(&OFFERS.replace("gpus = 8", "gpus = 8\nprice = 3"), &[]).contains("line 6: unknown field `price`"));
+    let two = format!("{OFFERS}[[instance]]\nname = \"b\"\ngpu = \"T4\"\ngpus = 1\non_demand = 1.0\n");
+    assert!(said(&two, &[]).contains("jobs name no GPU type, and there are offers of 2 types; write at the top"));
+    assert!(said(&OFFERS.replace("V100", "T4"), &["--scale", "90"]).contains("0.05 to 20"));
+    assert!(said(OFFERS, &["--eval-from", "2020-04-22"]).contains("--eval-from"));
+    assert!(said(OFFERS, &["--eval-from", "2020-04-02"]).contains("too few"));
+    assert!(said(OFFERS, &["--where", "gpus = 1"]).contains("the fleet serves all jobs"));
+    assert!(said(OFFERS, &["--emit", "karpenter"]).contains("--emit-to"));
+    let spot = format!("{OFFERS}spot = {{ price = 5.0 }}\n");
+    assert!(said(&spot, &["--spot-where", "gpus = 3"]).contains("no job meets"));
+    assert!(said(&spot.replace("price = 5.0", "price = 5.0, availability = \"none.json\""), &[]).contains("none.json"));
+    // Types that are not offered, and a trace without GPU jobs.
+    let typed =
+        tracecast(&["plan", "fleet", "datasets/sample", "--prices", &folder.file("offers.toml", OFFERS), "--quiet"]);
+    assert!(
+        stderr(&typed).contains("jobs ask for the GPU `A100-80GB`, and there are offers of V100 only"),
+        "{}",
+        stderr(&typed)
+    );
+    let none = folder.file("cluster_log.csv", &hourly().replace(",va,8,", ",va,0,"));
+    let output = tracecast(&["plan", "fleet", &none, "--prices", &folder.file("offers.toml", OFFERS), "--quiet"]);
+    assert_eq!(output.status.code(), Some(5), "{}", stderr(&output));
+    assert!(stderr(&output).contains("no jobs with GPUs"));
+}
+
+#[test]
+fn a_trace_of_spot_says_how_often_it_is_there() {
+    let folder = Folder::new();
+    // Up for three hours of four.
+    let ticks: Vec<&str> = (0..400).map(|tick| if tick % 4 == 3 { "0" } else { "1" }).collect();
+    folder.file("zone.json", &format!("{{\"metadata\": {{\"gap_seconds\": 3600}}, \"data\": [{}]}}", ticks.join(", ")));
+    let spot = format!("{OFFERS}spot = {{ price = 4.0, availability = \"zone.json\" }}\n");
+    let (jobs, offers) = (folder.file("cluster_log.csv", &hourly()), folder.file("offers.toml", &spot));
+    let output = tracecast(&["plan", "fleet", &jobs, "--prices", &offers, "--format", "json", "--quiet"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let answer = json(&stdout(&output));
+    let row = |how: &str| answer["mix"].as_array().unwrap().iter().find(|row| row["how"] == how).cloned();
+    // Spot at 4 for three quarters of the time and 20 else is 8 before interruptions, which come every three hours: runs are longer by more than a fifth, so the
+    // reservation at 10 is dearer only if they were not.
+    let overhead = row("spot").map(|row| row["overhead"].as_f64().unwrap());
+    assert!(overhead.is_none_or(|times| times > 1.1), "{overhead:?}");
+    assert!(answer["stress"].as_array().unwrap().len() == 1);
+}
