@@ -158,7 +158,7 @@ impl<'t> FleetJobs<'t> {
         let flexible = (0..facts.len()).map(may).collect();
         let mut stretches: Vec<(usize, i64, i64, f64)> =
             facts.stretches.iter().map(|held| (held.job, held.start, held.end, held.gpus)).collect();
-        stretches.sort_by(|a, b| (a.0, a.1, a.2).cmp(&(b.0, b.1, b.2)));
+        stretches.sort_by_key(|held| (held.0, held.1, held.2));
         let mut of_job = vec![(0, 0); facts.len()];
         for (at, (job, ..)) in stretches.iter().enumerate() {
             if let Some(range) = of_job.get_mut(*job) {

@@ -40,7 +40,7 @@ pub fn purchases(answer: &FleetAnswer) -> Result<Emitted> {
     ];
     writer.write_record(head).map_err(|error| failed(&error))?;
     for row in &answer.mix {
-        let number = |value: f64| format!("{:.4}", value).trim_end_matches('0').trim_end_matches('.').to_owned();
+        let number = |value: f64| format!("{value:.4}").trim_end_matches('0').trim_end_matches('.').to_owned();
         let cells = [
             row.gpu.clone(),
             row.offer.clone(),

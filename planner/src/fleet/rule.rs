@@ -1,7 +1,7 @@
 //! Ways to choose how much to commit to, each from the hours before.
 //!
 //! The usual ones know on-demand and the commitment that is cheapest by the GPU: none at all, as much as the peak, as much as the mean, and the newsvendor's number,
-//! which takes one more as long as it saves more on-demand than it costs. Beside them: no commitment but spot, what the [programme](super::programme)
+//! which takes one more as long as it saves more on-demand than it costs; that number again, with spot for what may run there. Beside them: no commitment but spot, what the [programme](super::programme)
 //! chooses, the same where nodes can be bought, and the programme that knows the hours it is priced on.
 //!
 //! O(hours) a rule, but for the programmes. Worked example: needs of 2, 4 and 6 GPUs at 2.5 an hour on demand and 1 reserved: peak 6, mean 4, newsvendor 4.
@@ -27,6 +27,8 @@ pub enum FleetRule {
     Mean,
     /// The newsvendor's number reserved.
     Newsvendor,
+    /// The same, with spot for the rest.
+    NewsvendorSpot,
     /// What the programme chooses.
     Mix,
     /// What the programme chooses where nodes can be bought as well.
@@ -37,12 +39,13 @@ pub enum FleetRule {
 
 impl FleetRule {
     /// All, in the order in which they are told.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::OnDemand,
         Self::Uncommitted,
         Self::Peak,
         Self::Mean,
         Self::Newsvendor,
+        Self::NewsvendorSpot,
         Self::Mix,
         Self::Buying,
         Self::Hindsight,
@@ -56,6 +59,7 @@ impl FleetRule {
             Self::Peak => "reserved at the earlier peak",
             Self::Mean => "reserved at the earlier mean",
             Self::Newsvendor => "newsvendor on the earlier part",
+            Self::NewsvendorSpot => "the same, and spot where jobs may",
             Self::Mix => "the mix",
             Self::Buying => "the mix, with nodes bought",
             Self::Hindsight => "the best mix, with hindsight",
@@ -64,7 +68,7 @@ impl FleetRule {
 
     /// Whether spot is used.
     pub fn takes_spot(self) -> bool {
-        matches!(self, Self::Uncommitted | Self::Mix | Self::Buying | Self::Hindsight)
+        matches!(self, Self::Uncommitted | Self::NewsvendorSpot | Self::Mix | Self::Buying | Self::Hindsight)
     }
 }
 
@@ -90,7 +94,7 @@ pub fn choose(rule: FleetRule, supply: &FleetSupply, levels: &[NeedLevel]) -> Re
     };
     match rule {
         FleetRule::OnDemand | FleetRule::Uncommitted => {}
-        FleetRule::Peak | FleetRule::Mean | FleetRule::Newsvendor => {
+        FleetRule::Peak | FleetRule::Mean | FleetRule::Newsvendor | FleetRule::NewsvendorSpot => {
             if let Some((at, of)) = cheapest(supply)
                 && let Some(count) = counts.get_mut(at)
             {

@@ -57,7 +57,7 @@ struct HourLoss {
     again: f64,
 }
 
-/// The worst hour for each zone, as a position, with what it does. `name` says the moment of a position.
+/// The worst hour for each zone whose spot is used, with what its loss does. `name` says the moment of a position.
 pub fn stress(pools: &[ServedPool<'_>], hours: u32, name: &dyn Fn(usize) -> String) -> Vec<ZoneLoss> {
     let mut zones: Vec<Option<&str>> = Vec::new();
     for rental in pools.iter().flat_map(|pool| &pool.supply.spot) {
@@ -65,7 +65,8 @@ pub fn stress(pools: &[ServedPool<'_>], hours: u32, name: &dyn Fn(usize) -> Stri
             zones.push(rental.zone.as_deref());
         }
     }
-    zones.into_iter().filter_map(|zone| worst(pools, zone, hours, name)).collect()
+    // A zone whose spot is never used loses nothing.
+    zones.into_iter().filter_map(|zone| worst(pools, zone, hours, name)).filter(|loss| loss.gpus > 0.0).collect()
 }
 
 fn worst(pools: &[ServedPool<'_>], zone: Option<&str>, hours: u32, name: &dyn Fn(usize) -> String) -> Option<ZoneLoss> {

@@ -156,8 +156,11 @@ fn drawn(planned: &Planned, blocks: &[std::ops::Range<usize>]) -> Vec<(u32, u32)
     found.into_iter().map(ends).collect()
 }
 
-/// GPUs of each rental: on average over hours and states, and the most.
-fn used(planned: &Planned) -> (Vec<(f64, f64)>, Vec<(f64, f64)>) {
+/// GPUs of a rental: on average over hours and states, and the most.
+type MeanAndMost = (f64, f64);
+
+/// The GPUs of each on-demand offer, and of each spot offer.
+fn used(planned: &Planned) -> (Vec<MeanAndMost>, Vec<MeanAndMost>) {
     let supply = &planned.supply;
     let room = supply.committed_gpus(&planned.chosen.counts);
     let mut steady = vec![(0.0, 0.0f64); supply.on_demand.len()];

@@ -215,7 +215,7 @@ impl FleetAnswer {
             .with_table(table)
             .with_table(windows)
             .with_definition("Every rule knows the hours before the split, as they were known then, and no others; **hindsight** knows the later windows, all of them together, and cannot be had. It rents: nodes that are bought may cost less than it.")
-            .with_definition("The peak, the mean and the newsvendor reserve what is cheapest by the GPU and run the rest on demand, without spot.")
+            .with_definition("The peak, the mean and the newsvendor reserve what is cheapest by the GPU and run the rest on demand, without spot; the last of them stands again with spot for the rest.")
     }
 
     fn break_even_section(&self) -> Section {
