@@ -12,6 +12,7 @@ mod render;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tracecast_analytics::facts::JobFacts;
+use tracecast_analytics::report::format;
 use tracecast_analytics::time::Zone;
 use tracecast_analytics::trace::{SourceRecord, Trace};
 
@@ -480,13 +481,12 @@ fn notes(
     if first > span.0 {
         notes.push(format!(
             "The {} before {} are left out: they fill no whole {}.",
-            tracecast_analytics::report::format::duration((first - span.0) as f64 / 1e3),
+            format::duration((first - span.0) as f64 / 1e3),
             day(first),
             unit(&split.all).trim_end_matches('s')
         ));
     }
-    let counted =
-        |count: u64, what: &str| tracecast_analytics::report::format::counted(count, what, &format!("{what}s"));
+    let counted = |count: u64, what: &str| format::counted(count, what, &format!("{what}s"));
     if jobs.untyped > 0 {
         notes.push(format!(
             "{} named no GPU type and were put to the type that the offers file says.",
@@ -503,4 +503,19 @@ fn notes(
         ));
     }
     notes
+}
+
+/// Months in words: whole years as such.
+fn months_in_words(months: f64) -> String {
+    let years = months / 12.0;
+    if years.fract() == 0.0 && years >= 1.0 {
+        format::counted(years as u64, "year", "years")
+    } else {
+        format!("{} months", format::compact(months))
+    }
+}
+
+/// A moment to the minute, in the zone of the trace.
+fn minute(moment: &str) -> String {
+    moment.get(..16).unwrap_or(moment).replace('T', " ")
 }

@@ -8,8 +8,7 @@
 use tracecast_analytics::report::format;
 
 use super::super::rule::FleetRule;
-use super::render::minute;
-use super::{BoughtAs, FleetAnswer, FleetMixRow, FleetVerdict};
+use super::{BoughtAs, FleetAnswer, FleetMixRow, FleetVerdict, minute, months_in_words};
 use crate::plan::{Basis, Confidence, Effect, Recommendation, Regret, WORTH, worth};
 
 /// Windows of a whole week from which on a test is one of several.
@@ -26,16 +25,6 @@ fn in_words(row: &FleetMixRow) -> String {
         _ => String::new(),
     };
     format!("{} × {}{what}", format::count(u64::from(count)), row.offer)
-}
-
-/// Months in words: whole years as such.
-pub(super) fn months_in_words(months: f64) -> String {
-    let years = months / 12.0;
-    if years.fract() == 0.0 && years >= 1.0 {
-        format::counted(years as u64, "year", "years")
-    } else {
-        format!("{} months", format::compact(months))
-    }
 }
 
 impl FleetAnswer {

@@ -7,8 +7,7 @@ use tracecast_analytics::report::{
 };
 
 use super::super::rule::FleetRule;
-use super::advise::months_in_words;
-use super::{BoughtAs, FleetAnswer, FleetMixRow};
+use super::{BoughtAs, FleetAnswer, FleetMixRow, minute, months_in_words};
 
 /// Curves of load that are drawn.
 const CURVES: usize = 4;
@@ -346,9 +345,4 @@ impl FleetAnswer {
             "**Paid for**: an hour is paid for its peak, in whole instances, so it is more than jobs hold.",
         )
     }
-}
-
-/// A moment to the minute, in the zone of the trace.
-pub(super) fn minute(moment: &str) -> String {
-    moment.get(..16).unwrap_or(moment).replace('T', " ")
 }
