@@ -259,6 +259,8 @@ pub enum FleetVerdict {
     ReservingLost,
     /// No: on later windows it left more work without GPUs than all on demand.
     MoreWaits,
+    /// Not by cost: all on demand leaves work without GPUs that the mix serves, so what they cost cannot be compared.
+    ServesMore,
     /// No: all on demand is the cheapest mix already.
     NothingBetter,
 }

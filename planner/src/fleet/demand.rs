@@ -16,11 +16,15 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tracecast_analytics::facts::JobFacts;
 use tracecast_analytics::facts::occupancy::Steps;
+use tracecast_analytics::report::format::counted;
 use tracecast_analytics::time::HOUR_MS;
 
 use super::offers::FleetOffers;
 use super::overhead::FlexibleJob;
 use crate::error::{Error, Result};
+
+/// GPU types without an offer that an error names.
+const MOST_NAMED: usize = 8;
 
 /// When jobs need their GPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -115,17 +119,27 @@ impl<'t> FleetJobs<'t> {
                 }
             };
         }
-        if let Some((name, jobs)) = others.first_key_value() {
+        if !others.is_empty() {
             let known: Vec<&str> = offers.pools.iter().map(|pool| pool.gpu.as_str()).collect();
+            let asked = others
+                .iter()
+                .take(MOST_NAMED)
+                .map(|(name, jobs)| format!("`{name}` ({})", counted(*jobs, "job", "jobs")));
             return Err(wrong(format!(
-                "{jobs} jobs ask for the GPU `{name}`, and there are offers of {} only; add an [[instance]] with that gpu, or name it in `also` of one that serves \
-                 these jobs",
+                "jobs ask for GPUs that are not offered: {}{}; there are offers of {}; add an [[instance]] with that gpu, or name it in `also` of one that serves these jobs",
+                asked.collect::<Vec<_>>().join(", "),
+                if others.len() > MOST_NAMED {
+                    format!(" and {} more types", others.len() - MOST_NAMED)
+                } else {
+                    String::new()
+                },
                 known.join(", ")
             )));
         }
         if nameless > 0 {
             return Err(wrong(format!(
-                "{nameless} jobs name no GPU type, and there are offers of {} types; write at the top what they run on, such as untyped = \"{}\"",
+                "{} without a GPU type, and there are offers of {} types; write at the top what they run on, such as untyped = \"{}\"",
+                counted(nameless, "job comes", "jobs come"),
                 offers.pools.len(),
                 offers.pools.first().map_or("V100", |pool| pool.gpu.as_str())
             )));
@@ -309,9 +323,9 @@ pub(super) mod tests {
             let jobs = FleetJobs::of(&facts, &offers, DemandTimes::Recorded, &Flexible::Nobody);
             jobs.map(|_| String::new()).unwrap_or_else(|error| error.to_string())
         };
-        assert!(
-            said(OFFERS).contains("o.toml, line 1: 1 jobs ask for the GPU `T4`, and there are offers of V100 only")
-        );
+        assert!(said(OFFERS).contains(
+            "o.toml, line 1: jobs ask for GPUs that are not offered: `T4` (1 job); there are offers of V100; add"
+        ));
         assert_eq!(said(&OFFERS.replace("gpus = 4", "also = [\"T4\"]\ngpus = 4")), "");
     }
 }

@@ -328,7 +328,8 @@ fn constant(share: f64) -> Vec<(f64, f64)> {
 impl SpotOffer {
     /// What a trace says of it: shares of the instances asked for that can be had (rounded down to quarters), and how often an instance is taken away.
     ///
-    /// `counts` are instances that could be had in ticks of `tick_s`, of `asked` at most. An instance is lost where fewer can be had than in the tick before.
+    /// `counts` are instances that could be had in ticks of `tick_s`, of `asked` at most. An instance is lost where fewer can be had than in the tick before. Of several
+    /// asked for, no more than these are taken to be there, unless the file says a limit.
     pub fn learn(&mut self, counts: &[f64], asked: f64, tick_s: f64) {
         let mut ticks = [0usize; 5];
         let quarter = |count: f64| (4.0 * (count / asked.max(f64::MIN_POSITIVE)).clamp(0.0, 1.0)).floor() as usize;
@@ -340,6 +341,10 @@ impl SpotOffer {
         let all = counts.len().max(1) as f64;
         let shares = ticks.iter().enumerate().rev().filter(|(_, count)| **count > 0);
         self.availability = shares.map(|(at, count)| (at as f64 / 4.0, *count as f64 / all)).collect();
+        // Beyond what was asked for, nobody looked.
+        if asked > 1.0 && self.limit.is_none() {
+            self.limit = Some(asked as u32);
+        }
         if self.told_interruptions {
             return;
         }
@@ -535,6 +540,6 @@ per_year = 4000
         // Of 4: all, 3 and none; 4 + 3 + 0 instance-hours until four are lost.
         spot.learn(&[4.0, 3.0, 0.0, 0.0], 4.0, 3600.0);
         assert_eq!(spot.availability, vec![(1.0, 0.25), (0.75, 0.25), (0.0, 0.5)]);
-        assert_eq!(spot.interrupted_every_s, Some(7.0 * 3600.0 / 4.0));
+        assert_eq!((spot.interrupted_every_s, spot.limit), (Some(7.0 * 3600.0 / 4.0), Some(4)));
     }
 }

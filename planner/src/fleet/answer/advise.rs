@@ -1,7 +1,8 @@
 //! What follows from the test: whether the mix is advised, and the recommendation.
 //!
 //! A mix is advised only if it saved at least 5 % of all on demand on the later windows, if the interval of that excludes none, if it left no more work without GPUs,
-//! and if what it reserved cost no more there than reserving nothing. Otherwise the answer says which of these failed, and recommends no change.
+//! and if what it reserved cost no more there than reserving nothing. Where limits leave work without GPUs that the mix serves, the two do not do the same work, and the
+//! answer says so in place of a comparison of money. Otherwise the answer says which of these failed, and recommends no change.
 //!
 //! O(rows). Worked example: a mix that reserves 20 GPUs and cost 900 on later weeks, where spot and on-demand alone cost 850: nothing is advised.
 
@@ -41,13 +42,14 @@ impl FleetAnswer {
         else {
             return FleetVerdict::NothingBetter;
         };
-        let rents_elsewhere =
-            self.mix.iter().any(|row| row.how == BoughtAs::Spot || row.count.is_some_and(|count| count > 0));
+        let rents_elsewhere = self.commits() || self.mix.iter().any(|row| row.how == BoughtAs::Spot);
         let saving = self.held_out.saving;
         if !rents_elsewhere {
             FleetVerdict::NothingBetter
         } else if mix.waiting_gpu_hours > steady.waiting_gpu_hours + SAME_WAITING {
             FleetVerdict::MoreWaits
+        } else if steady.waiting_gpu_hours > mix.waiting_gpu_hours + SAME_WAITING {
+            FleetVerdict::ServesMore
         } else if mix.committed_gpus > 0.0 && mix.cost_per_month > free.cost_per_month {
             FleetVerdict::ReservingLost
         } else if worth(saving.value, saving.low, 1.0) {
@@ -55,6 +57,11 @@ impl FleetAnswer {
         } else {
             FleetVerdict::NoSaving
         }
+    }
+
+    /// Whether the mix to come commits to anything.
+    fn commits(&self) -> bool {
+        self.mix.iter().any(|row| row.count.is_some_and(|count| count > 0))
     }
 
     /// What to do, in a sentence.
@@ -90,6 +97,16 @@ impl FleetAnswer {
             FleetVerdict::MoreWaits => {
                 "on the later windows the mix left more work without GPUs than all on demand".to_owned()
             }
+            FleetVerdict::ServesMore => {
+                let waits = |by: FleetRule| self.rule(by).map_or(0.0, |rule| rule.waiting_gpu_hours);
+                return format!(
+                    "**Decide what may wait**: on the later windows the limits left {} GPU-hours without GPUs with all on demand, and {} with the mix, so their costs \
+                     are not those of the same work; the mix to come costs {} a month.",
+                    format::compact(waits(FleetRule::OnDemand)),
+                    format::compact(waits(FleetRule::Mix)),
+                    self.money(self.cost_per_month.value)
+                );
+            }
             FleetVerdict::NothingBetter => "at these prices all on demand is the cheapest mix for this load".to_owned(),
         };
         format!("**Change nothing**: {why}.")
@@ -120,8 +137,15 @@ impl FleetAnswer {
             },
         ];
         let weeks = held.windows.len() >= SEVERAL && held.interval.contains("weeks");
-        // What is reserved binds for long: it must have paid beyond chance.
-        let sure = weeks && held.worst_saving >= WORTH && (mix.committed_gpus <= 0.0 || held.reserving.low > 0.0);
+        // What is reserved binds for long: it must have been tested, and have paid beyond chance.
+        let commits = self.commits();
+        let paid = mix.committed_gpus > 0.0 && held.reserving.low > 0.0;
+        let sure = weeks && held.worst_saving >= WORTH && (!commits || paid);
+        let confidence = match (sure, commits && mix.committed_gpus <= 0.0) {
+            (true, _) => Confidence::High,
+            (false, true) => Confidence::Low,
+            (false, false) => Confidence::Medium,
+        };
         let mut assumptions = self.notes.clone();
         assumptions.push(
             "The weeks to come are like those of the record; what is reserved is paid to its end whatever comes."
@@ -140,7 +164,7 @@ impl FleetAnswer {
                 naive: Some(naive.what.clone()),
             }),
             harmed: Vec::new(),
-            confidence: if sure { Confidence::High } else { Confidence::Medium },
+            confidence,
             risk: format!(
                 "Chosen on {} before {}, the mix cost {} more than the best with hindsight on the later windows; it saved least from {} on ({}).{}",
                 held.chosen_on,
@@ -165,10 +189,16 @@ impl FleetAnswer {
         })
     }
 
-    /// What reserving adds, in a sentence; nothing where nothing was reserved in the test.
+    /// What reserving adds, in a sentence; nothing where nothing is reserved.
     pub(super) fn reserving_in_words(&self) -> Option<String> {
         let reserving = self.held_out.reserving;
         let committed = self.rule(FleetRule::Mix).is_some_and(|mix| mix.committed_gpus > 0.0);
+        if !committed && self.commits() {
+            return Some(
+                "Before the split nothing was worth reserving, so **what the mix to come reserves was not tested**; load that grows or falls is not foreseen."
+                    .to_owned(),
+            );
+        }
         committed.then(|| {
             format!(
                 "Of that, reserving adds {} points ({} to {}) to what spot and on-demand alone save{}.",
