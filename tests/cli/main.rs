@@ -56,6 +56,7 @@ mod fleet;
 mod guide;
 mod hostile;
 mod interference;
+mod limits;
 mod overwrite;
 mod pipes;
 mod plan;

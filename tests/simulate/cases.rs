@@ -141,6 +141,7 @@ fn policy(random: &mut ChaCha8Rng) -> Policy {
         max_age_ms: pick(random, &[60_000, hour]),
         fair_share: pick(random, &[0.0, 500.0]),
         size: pick(random, &[0.0, 100.0]),
+        qos: 0.0,
         favor_small: random.random_bool(0.5),
         half_life_ms: 100_000,
     };

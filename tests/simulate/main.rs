@@ -6,6 +6,7 @@ mod cases;
 mod fragmentation;
 mod helios;
 mod kueue;
+mod limits;
 mod naive;
 mod power;
 mod processors;

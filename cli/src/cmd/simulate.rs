@@ -12,7 +12,7 @@ use tracecast_analytics::time::Written;
 use tracecast_analytics::time::Zone;
 use tracecast_planner::replay::answer::Subject;
 use tracecast_planner::replay::growth::{Growth, team::Team};
-use tracecast_planner::replay::input::{Column, Loaded, Matched, Options, QuotaFile, Site, load};
+use tracecast_planner::replay::input::{Column, LimitFile, Loaded, Matched, Options, QuotaFile, Site, load};
 use tracecast_planner::replay::shard::{self, Shard, Stored};
 use tracecast_planner::replay::study::{self, Named, OtherCluster, Study};
 use tracecast_planner::replay::{Scenario, output as csv_output};
@@ -32,6 +32,9 @@ Example, the bundled sample with the shortest job first and EASY backfill:
 
 /// The scan under which quotas hold.
 const KUEUE: &str = "kueue";
+
+/// What a scenario writes that has no limits.
+const NO_LIMITS: &str = "none";
 
 /// Why a replay takes no part of the jobs.
 const NEEDED: &str = "jobs that share a cluster wait for each other, so a replay needs them all; --vcs replays some VCs on their own nodes";
@@ -83,6 +86,12 @@ pub(crate) struct Jobs {
     /// it. Each VC of the jobs is the ClusterQueue of its name. All nodes are one pool that the quotas divide, and --scan is kueue unless it is given.
     #[arg(long, value_name = "YAML")]
     pub(crate) quota: Option<PathBuf>,
+    /// Limits by QOS and partition, as Slurm has them: a TOML file, or the output of sacctmgr and scontrol
+    ///
+    /// `(sacctmgr show qos -P; scontrol show partition) > limits.txt` writes such a file. Replayed are GrpTRES, GrpJobs, MaxTRESPU, MaxJobsPU, MaxTRESPerJob and
+    /// MaxWall of a QOS, its Priority (with --order multifactor:qos=1000) and Preempt, and MaxTime and the QOS of a partition. Each VC is the partition of its name.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) limits: Option<PathBuf>,
     /// Replay jobs that were submitted at this time or later [default: from the first job]
     ///
     /// Jobs that were running or waiting at this time are replayed, too, except with --compat helios.
@@ -232,7 +241,7 @@ pub(crate) struct ComparisonArguments {
     /// Policies to compare on the same jobs, such as fifo,sjf/easy,qssf, or a file of scenarios (TOML)
     ///
     /// A policy is ORDER, ORDER/SCAN or ORDER/SCAN/ESTIMATE. Each `[[scenario]]` of the file has a name, and may set order, scan, place, preempt, estimate, interval, depth, checkpoint, tenants,
-    /// compat, seed, cluster and quota (files as those of --cluster and --quota, from the folder of this file). What a scenario or an order leaves open comes from the other options.
+    /// compat, seed, cluster, quota and limits (files as those of --cluster, --quota and --limits, from the folder of this file; limits = "none" for none). What a scenario or an order leaves open comes from the other options.
     #[arg(long, value_name = "POLICIES|TOML", conflicts_with = "order")]
     pub(crate) compare: Option<String>,
     /// Policy that the cluster had: ORDER, ORDER/SCAN or ORDER/SCAN/ESTIMATE [default: fifo/strict/true]
@@ -271,7 +280,7 @@ pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
         // The study says the same, but only when all is replayed.
         return Err(Usage(study::ONE_CLUSTER.to_owned()).into());
     }
-    let (site, quotas) = files_of(&usual)?;
+    let (site, quotas, limits) = files_of(&usual)?;
     let others_files = places.iter().map(files_of).collect::<Result<Vec<_>>>()?;
     let files = files(request)?;
     let trace = source::open_whole(&request.sources, &request.reading, quiet, NEEDED)?;
@@ -286,6 +295,7 @@ pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
         gangs_as_recorded: request.jobs.gangs_as_recorded,
         resource: request.jobs.resource,
         quotas,
+        limits,
     };
     let mut loaded = load(&trace, site.as_ref(), &options)?;
     let columns = columns(files, &mut loaded)?;
@@ -300,9 +310,9 @@ pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
         }
     }
     let mut others = Vec::with_capacity(places.len());
-    for (place, (site, quotas)) in places.iter().zip(others_files) {
+    for (place, (site, quotas, limits)) in places.iter().zip(others_files) {
         let name = place.phrase(&usual);
-        let options = Options { quotas, ..options.clone() };
+        let options = Options { quotas, limits, ..options.clone() };
         let jobs = load(&trace, site.as_ref(), &options).with_context(|| format!("a scenario {name}"))?;
         let other = OtherCluster::new(name, jobs, &loaded)?;
         let new = other.loaded.notes.iter().filter(|note| !loaded.notes.contains(note));
@@ -351,13 +361,16 @@ pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
     checked.write(request.charts.as_deref(), quiet, || found.report(), || answer::json(&found, "the answer"))
 }
 
-/// Nodes and quotas that files name.
-fn files_of(place: &SiteFiles) -> Result<(Option<Site>, Option<Arc<QuotaFile>>)> {
+/// Nodes, quotas and limits that files name.
+fn files_of(place: &SiteFiles) -> Result<(Option<Site>, Option<Arc<QuotaFile>>, Option<Arc<LimitFile>>)> {
     let site = place.cluster.as_deref().map(source::site).transpose()?;
     let read = |path: &PathBuf| -> Result<Arc<QuotaFile>> {
         Ok(Arc::new(QuotaFile::parse(&path.display().to_string(), &source::text(path)?)?))
     };
-    Ok((site, place.quota.as_ref().map(read).transpose()?))
+    let limits = |path: &PathBuf| -> Result<Arc<LimitFile>> {
+        Ok(Arc::new(LimitFile::parse(&path.display().to_string(), &source::text(path)?)?))
+    };
+    Ok((site, place.quota.as_ref().map(read).transpose()?, place.limits.as_ref().map(limits).transpose()?))
 }
 
 /// More work, if it was asked.
@@ -393,6 +406,7 @@ pub(crate) fn given(policy: &PolicyArguments) -> Scenario {
         seed: policy.seed,
         cluster: None,
         quota: None,
+        limits: None,
     }
 }
 
@@ -401,6 +415,7 @@ pub(crate) fn given(policy: &PolicyArguments) -> Scenario {
 struct SiteFiles {
     cluster: Option<PathBuf>,
     quota: Option<PathBuf>,
+    limits: Option<PathBuf>,
 }
 
 impl SiteFiles {
@@ -408,9 +423,13 @@ impl SiteFiles {
     fn phrase(&self, usual: &Self) -> String {
         let nodes = self.cluster.as_ref().filter(|_| self.cluster != usual.cluster);
         let quotas = self.quota.as_ref().filter(|_| self.quota != usual.quota);
-        let of = [("on the nodes of", nodes), ("within the quotas of", quotas)];
-        let said: Vec<String> =
+        let limits = self.limits.as_ref().filter(|_| self.limits != usual.limits);
+        let of = [("on the nodes of", nodes), ("within the quotas of", quotas), ("under the limits of", limits)];
+        let mut said: Vec<String> =
             of.iter().filter_map(|(what, path)| Some(format!("{what} {}", (*path)?.display()))).collect();
+        if self.limits.is_none() && usual.limits.is_some() {
+            said.push("without limits".to_owned());
+        }
         said.join(" and ")
     }
 }
@@ -449,12 +468,21 @@ fn scenarios(request: &Simulate) -> Result<(Vec<Named>, SiteFiles, Vec<SiteFiles
         Some(list) => Scenario::parse_list(list)?.into_iter().map(|scenario| scenario.or(&given)).collect(),
     };
     let mut named: Vec<Named> = Vec::new();
-    let mut usual = SiteFiles { cluster: request.jobs.cluster.clone(), quota: request.jobs.quota.clone() };
+    let mut usual = SiteFiles {
+        cluster: request.jobs.cluster.clone(),
+        quota: request.jobs.quota.clone(),
+        limits: request.jobs.limits.clone(),
+    };
     let mut places: Vec<SiteFiles> = Vec::new();
     let folder = request.comparison.compare.as_deref().and_then(|file| Path::new(file).parent());
     for mut scenario in asked {
         let near = |file: String| folder.unwrap_or(Path::new("")).join(file);
-        let own = SiteFiles { cluster: scenario.cluster.take().map(near), quota: scenario.quota.take().map(near) };
+        let lifted = scenario.limits.as_deref() == Some(NO_LIMITS);
+        let own = SiteFiles {
+            cluster: scenario.cluster.take().map(near),
+            quota: scenario.quota.take().map(near),
+            limits: scenario.limits.take().filter(|_| !lifted).map(near),
+        };
         let policy = scenario.policy(predictions)?;
         let oracle = policy.order == Order::Qssf && policy.estimate == Estimate::True;
         let name = match scenario.name.as_str() {
@@ -470,10 +498,12 @@ fn scenarios(request: &Simulate) -> Result<(Vec<Named>, SiteFiles, Vec<SiteFiles
         if named.is_empty() {
             usual.cluster = usual.cluster.or_else(|| own.cluster.clone());
             usual.quota = usual.quota.or_else(|| own.quota.clone());
+            usual.limits = usual.limits.or_else(|| own.limits.clone());
         }
         let own = SiteFiles {
             cluster: own.cluster.or_else(|| usual.cluster.clone()),
             quota: own.quota.or_else(|| usual.quota.clone()),
+            limits: own.limits.or_else(|| usual.limits.clone().filter(|_| !lifted)),
         };
         let cluster = (own != usual).then(|| {
             places.iter().position(|known| *known == own).unwrap_or_else(|| {

@@ -67,6 +67,7 @@ impl Part {
                     vcs,
                     gpu_types: cluster.gpu_types.clone(),
                     cohorts: None,
+                    limits: None,
                 },
                 vcs: names,
                 now: nodes,

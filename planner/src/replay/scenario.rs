@@ -10,7 +10,7 @@
 //! estimate = "requested"
 //! ```
 //!
-//! A scenario may have a `cluster` of its own, a cluster file. Every other key but `name` has a default: FIFO, strict, consolidated, no preemption. Worked example: `multifactor:age=1000,max_age=7d`
+//! A scenario may have a `cluster` of its own, a cluster file; likewise a `quota` and `limits`. Every other key but `name` has a default: FIFO, strict, consolidated, no preemption. Worked example: `multifactor:age=1000,max_age=7d`
 //! weighs the age alone, which counts fully after a week.
 
 use serde::{Deserialize, Serialize};
@@ -71,6 +71,9 @@ pub struct Scenario {
     /// File of the quotas of its queues, likewise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quota: Option<String>,
+    /// File of the limits by QOS, likewise; `none` for none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -119,6 +122,7 @@ impl Scenario {
             seed: self.seed.or(other.seed),
             cluster: text(self.cluster, &other.cluster),
             quota: text(self.quota, &other.quota),
+            limits: text(self.limits, &other.limits),
         }
     }
 
@@ -318,11 +322,12 @@ fn parse_weights(text: &str) -> Result<Weights> {
             "age" => weights.age = number()?,
             "fair_share" => weights.fair_share = number()?,
             "size" => weights.size = number()?,
+            "qos" => weights.qos = number()?,
             "favor_small" if value.is_empty() => weights.favor_small = true,
             "max_age" => weights.max_age_ms = parse_duration(value)?,
             "half_life" => weights.half_life_ms = parse_duration(value)?,
             other => {
-                const KNOWN: [&str; 6] = ["age", "fair_share", "size", "favor_small", "max_age", "half_life"];
+                const KNOWN: [&str; 7] = ["age", "fair_share", "size", "qos", "favor_small", "max_age", "half_life"];
                 return Err(unknown("weight of multifactor", other, &KNOWN));
             }
         }

@@ -171,6 +171,9 @@ pub fn fingerprint(workload: &Workload, cluster: &Cluster) -> String {
         mix(workload.user.get(job).map_or(u64::MAX, |user| u64::from(*user)));
         mix(workload.requested_ms.get(job).copied().flatten().map_or(u64::MAX, i64::cast_unsigned));
         mix(workload.predicted_s.get(job).copied().flatten().map_or(u64::MAX, f64::to_bits));
+        if let Some(qos) = workload.qos.get(job) {
+            mix(qos.map_or(u64::MAX, u64::from));
+        }
         mix(workload.score.get(job).map_or(u64::MAX, |score| score.to_bits()));
     }
     for warm in &workload.warm {

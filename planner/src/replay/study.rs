@@ -49,7 +49,7 @@ pub struct Named {
     pub cluster: Option<usize>,
 }
 
-/// The jobs on other nodes than those of a study.
+/// The jobs on other nodes, or under other quotas or limits, than those of a study.
 #[derive(Debug, Clone)]
 pub struct OtherCluster {
     /// What they are, such as "on the nodes of more.toml".

@@ -5,6 +5,7 @@
 //! Worked number: a VC of 12 nodes of 8 GPUs is a pool with one group of 12, 96 GPUs.
 
 use super::cohort::Cohorts;
+use super::limit::Limits;
 use crate::error::{Error, Result};
 
 /// GPUs a node may have: one bit each.
@@ -96,6 +97,8 @@ pub struct Cluster {
     pub outages: Vec<Outage>,
     /// Quotas of its VCs in cohorts, which hold under [`Scan::Kueue`](super::Scan::Kueue).
     pub cohorts: Option<Cohorts>,
+    /// Limits by QOS and partition, which hold under every other scan.
+    pub limits: Option<Limits>,
 }
 
 impl Cluster {
@@ -205,6 +208,9 @@ impl Cluster {
             if [&vc.quota_milli, &vc.guarantee_milli].iter().any(|amounts| !amounts.is_sorted_by(|a, b| a.0 < b.0)) {
                 return wrong(format!("VC {}: its quotas or guarantees are not in order of time", vc.name));
             }
+        }
+        if self.limits.as_ref().is_some_and(|limits| limits.partitions().len() != self.vcs.len()) {
+            return wrong("limits are of other partitions than there are".to_owned());
         }
         if let Some(cohorts) = &self.cohorts {
             if cohorts.rules().len() != self.vcs.len() || self.vcs.iter().any(|vc| vc.pool != 0) {

@@ -7,7 +7,7 @@
 //!
 //! A [`Workload`] (jobs as columns of integers) on a [`Cluster`] (pools of nodes, VCs that queue for them) under a
 //! [`Policy`] (order, scan, placement, preemption, each chosen freely) gives a [`Schedule`]. Times are milliseconds from
-//! the workload's origin. Pools do not influence each other, so each is replayed alone, one after the other.
+//! the workload's origin. Pools do not influence each other, so each is replayed alone, one after the other; but for *limits*, which they share.
 //!
 //! # Jobs
 //!
@@ -38,6 +38,20 @@
 //! * **Warm start.** Jobs that ran when the replay begins are put on their nodes at time 0, in order of their start, by the
 //!   placement rule, with the run time they had left, and are not counted in the metrics; the segment begins at 0. One that does not
 //!   fit waits like any other.
+//!
+//! # Limits
+//!
+//! A cluster may have limits by QOS and partition ([`limit`]), under every scan but `kueue`; they do not go together with guarantees. A job that is over a limit at its turn in a walk is passed
+//! over, whatever the scan: it holds up nobody, is no head, gets no reservation, and does not count for [`Policy::depth`]. What started before it in the walk counts. Reservations and shadow times know
+//! nothing of limits. One that is over a limit with nothing else at work is *held*, or rejected at its submission. A held job waits for ever, but is not in the queue: nothing happens
+//! for it. (So it counts where an order asks who waits.) A job that runs at time 0 is put on its nodes only if it is over no limit, like any other; pool after pool.
+//!
+//! A QOS may have its jobs stop those of others; the rules, and the two events that come with them, stand in [`limit`] as well.
+//!
+//! Pools are then replayed together. The events of an instant happen in all pools; an event in any of them makes a decision due for all; and a decision is one walk through the waiting jobs of all pools, in
+//! order of (key, submit time, job index). In it each pool is as if it were alone: a strict walk that ends ends for its pool, every pool has its own head. Jobs wait and anything is to come if that is so in any pool.
+//!
+//! Worked example: two pools, and a QOS that may run one job. It ends at 50 s in pool A. Its job in pool B, submitted at 10 s, starts then, before one in A that was submitted at 20 s.
 //!
 //! # Order
 //!
@@ -176,6 +190,7 @@ pub mod cohort;
 mod engine;
 pub mod helios;
 pub mod key;
+pub mod limit;
 mod nodes;
 pub mod order;
 pub mod place;
@@ -189,6 +204,7 @@ pub mod workload;
 pub use cluster::{Cluster, Group, Outage, Pool, Vc};
 pub use engine::{simulate, simulate_powered};
 pub use key::Key;
+pub use limit::Limits;
 pub use policy::{Compat, Estimate, Order, Placement, Policy, Preemption, Scan, Weights};
 pub use schedule::{Outcome, Piece, Schedule, Segment, Stop};
 pub use workload::{Shape, Warm, Workload};

@@ -21,6 +21,8 @@ pub struct Weights {
     pub fair_share: f64,
     /// Of the size, as a share of the pool's GPUs.
     pub size: f64,
+    /// Of the priority of the job's QOS, where there are limits.
+    pub qos: f64,
     /// Whether small jobs gain by the size weight.
     pub favor_small: bool,
     /// Half-life of usage, milliseconds (Slurm's default is 7 days).
@@ -29,7 +31,15 @@ pub struct Weights {
 
 impl Default for Weights {
     fn default() -> Self {
-        Self { age: 0.0, max_age_ms: WEEK_MS, fair_share: 0.0, size: 0.0, favor_small: false, half_life_ms: WEEK_MS }
+        Self {
+            age: 0.0,
+            max_age_ms: WEEK_MS,
+            fair_share: 0.0,
+            size: 0.0,
+            qos: 0.0,
+            favor_small: false,
+            half_life_ms: WEEK_MS,
+        }
     }
 }
 
@@ -298,8 +308,8 @@ impl Policy {
         {
             return wrong("an interval must be longer than nothing");
         }
-        if let Order::Multifactor(Weights { age, max_age_ms, fair_share, size, half_life_ms, .. }) = self.order
-            && (!(age.is_finite() && fair_share.is_finite() && size.is_finite())
+        if let Order::Multifactor(Weights { age, max_age_ms, fair_share, size, qos, half_life_ms, .. }) = self.order
+            && (![age, fair_share, size, qos].iter().all(|weight| weight.is_finite())
                 || max_age_ms <= 0
                 || half_life_ms <= 0)
         {
@@ -331,11 +341,41 @@ impl Policy {
     /// # Errors
     /// Says which two things do not go together.
     pub fn goes_with(&self, cluster: &Cluster) -> Result<()> {
+        if self.scan == Scan::Kueue && cluster.limits.is_some() {
+            return Err(Error::Policy(
+                "limits by QOS are Slurm's; the scan `kueue` does not know them (limits = \"none\")".to_owned(),
+            ));
+        }
         if self.scan == Scan::Kueue {
             return match cluster.cohorts {
                 Some(_) => Ok(()),
                 None => Err(Error::Policy("the scan `kueue` needs the quotas of its queues (--quota)".to_owned())),
             };
+        }
+        if cluster.limits.is_some() {
+            let guaranteed = (0..cluster.pools.len()).any(|pool| cluster.guarantees(pool));
+            if cluster.limits.as_ref().is_some_and(super::Limits::preempts) {
+                if matches!(self.scan, Scan::Easy | Scan::Conservative) {
+                    return Err(Error::Policy(
+                        "a QOS stops jobs of another (Preempt) under the scans `strict`, `skip` and `slurm`".to_owned(),
+                    ));
+                }
+                if self.preemption != Preemption::Never {
+                    return Err(Error::Policy(
+                        "the limits say who is preempted (Preempt of a QOS); leave out --preempt".to_owned(),
+                    ));
+                }
+            }
+            if self.compat != Compat::None {
+                return Err(Error::Policy(
+                    "no compatible replay knows limits by QOS; leave out --compat, or the limits".to_owned(),
+                ));
+            }
+            if guaranteed {
+                return Err(Error::Policy(
+                    "limits by QOS do not go together with guaranteed_gpus; leave one of them out".to_owned(),
+                ));
+            }
         }
         let without = |vc: &&Vc| !cluster.guarantees(usize::from(vc.pool));
         match cluster.vcs.iter().find(without) {

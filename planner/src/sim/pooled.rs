@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use super::cluster::{Cluster, Group, Outage, Pool, Vc};
 
 impl Cluster {
-    /// The nodes of all pools as one, which all VCs queue for, without quotas, guarantees or cohorts. Groups of equal nodes become one group, so that a node
+    /// The nodes of all pools as one, which all VCs queue for, without quotas, guarantees, cohorts or limits. Groups of equal nodes become one group, so that a node
     /// that one VC hands over to another stays where it is. O(groups × changes of size).
     #[must_use]
     pub fn pooled(&self) -> Self {
@@ -26,7 +26,14 @@ impl Cluster {
             .filter_map(|outage| Some(Outage { node: *places.get(usize::try_from(outage.node).ok()?)?, ..*outage }))
             .collect();
         let vcs = self.vcs.iter().map(|vc| Vc::new(vc.name.clone(), 0)).collect();
-        Self { pools: vec![Pool { groups }], vcs, gpu_types: self.gpu_types.clone(), outages, cohorts: None }
+        Self {
+            pools: vec![Pool { groups }],
+            vcs,
+            gpu_types: self.gpu_types.clone(),
+            outages,
+            cohorts: None,
+            limits: None,
+        }
     }
 }
 

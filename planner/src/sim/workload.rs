@@ -73,6 +73,8 @@ pub struct Workload {
     pub vc: Vec<u16>,
     /// Who submitted it, an index into `users`.
     pub user: Vec<u32>,
+    /// Its QOS, an index into the QOSs of the cluster's limits; empty without limits.
+    pub qos: Vec<Option<u16>>,
     /// Score of an external order, lowest first; empty without one.
     pub score: Vec<f64>,
     /// Priority, highest first, under [`Scan::Kueue`](super::Scan::Kueue); empty if all have the same.
@@ -109,6 +111,11 @@ impl Workload {
     pub fn shape_of(&self, job: usize) -> Shape {
         let at = self.shape.get(job).copied().unwrap_or(u16::MAX);
         self.shapes.get(usize::from(at)).copied().unwrap_or_default()
+    }
+
+    /// The QOS of a job; `None` if it has none.
+    pub fn qos_of(&self, job: usize) -> Option<u16> {
+        self.qos.get(job).copied().flatten()
     }
 
     /// GPU time that all jobs ask for, GPU-seconds.
@@ -151,6 +158,7 @@ impl Workload {
             shape: column(&self.shape, jobs),
             vc: column(&self.vc, jobs),
             user: column(&self.user, jobs),
+            qos: column(&self.qos, jobs),
             score: column(&self.score, jobs),
             priority: column(&self.priority, jobs),
             shapes: self.shapes.clone(),
@@ -195,7 +203,7 @@ impl Workload {
             self.vc.len(),
             self.user.len(),
         ];
-        let optional = [self.score.len(), self.priority.len()];
+        let optional = [self.score.len(), self.priority.len(), self.qos.len()];
         if lengths.iter().any(|length| *length != rows) || optional.iter().any(|length| *length != 0 && *length != rows)
         {
             return Err(Error::Workload { job: 0, what: "columns differ in length".into() });

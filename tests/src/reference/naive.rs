@@ -8,6 +8,7 @@
 
 mod key;
 mod kueue;
+mod limit;
 mod place;
 mod power;
 mod slurm;
@@ -16,6 +17,7 @@ mod walk;
 pub use power::{Powered, replay_powered};
 
 use std::cmp::Reverse;
+use std::collections::VecDeque;
 
 use tracecast_planner::sim::power::Supervisor;
 use tracecast_planner::sim::{
@@ -39,6 +41,8 @@ pub struct Fate {
 enum Phase {
     Future,
     Waiting,
+    /// Stopped for a job of another QOS, and not to start before some moment.
+    Away,
     Running,
     Over,
 }
@@ -56,6 +60,9 @@ struct Job {
     /// Under Kueue's admission: the flavor it runs with, and whether it was set aside.
     flavor: Option<usize>,
     aside: bool,
+    /// Under preemption by QOS: when it is to stop, and since when it may start again.
+    stops: Option<i64>,
+    again: Option<i64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,6 +78,15 @@ struct Node {
     gpu_type: Option<u16>,
     place: Place,
     failures: u32,
+}
+
+/// What changes by itself.
+#[derive(Debug, Clone, Copy)]
+enum Change {
+    Repair(usize),
+    Fail(usize),
+    Size(usize, u32),
+    Quota(usize, u64),
 }
 
 /// GPUs by node of the pool, thousandths left of each, and whether the node takes jobs.
@@ -92,6 +108,13 @@ struct Pool<'a> {
     power: Option<power::Power>,
     /// Whether the last cycle of Kueue's started a job or set one aside.
     moved: bool,
+    /// What has a time of its own and is to come: (time, class, which, what).
+    changes: VecDeque<(i64, u8, usize, Change)>,
+    /// When a decision is due, and the last instant there was.
+    due: Option<i64>,
+    last: i64,
+    /// Under limits by QOS: what runs in other pools.
+    elsewhere: Vec<usize>,
 }
 
 /// Replays; one fate a job.
@@ -117,9 +140,12 @@ fn replay_with(
         pieces: Vec::new(),
         flavor: None,
         aside: false,
+        stops: None,
+        again: None,
     };
     let mut fates: Vec<Option<Fate>> = vec![None; workload.len()];
     let mut first = 0;
+    let mut pools: Vec<Pool<'_>> = Vec::new();
     for (at, spec) in cluster.pools.iter().enumerate() {
         let mut pool = Pool {
             workload,
@@ -138,6 +164,10 @@ fn replay_with(
             now: 0,
             power: None,
             moved: false,
+            changes: VecDeque::new(),
+            due: None,
+            last: i64::MIN,
+            elsewhere: Vec::new(),
         };
         for (group, spec) in spec.groups.iter().enumerate() {
             for _ in 0..spec.most_nodes() {
@@ -150,8 +180,18 @@ fn replay_with(
             let controller = supervisor.controllers.get_mut(at).and_then(Option::take);
             pool.power = Some(power::Power::new(supervisor.rules.clone(), controller, pool.nodes.len()));
         }
+        if cluster.limits.is_some() {
+            pools.push(pool);
+            continue;
+        }
         pool.run();
         powered.extend(pool.power.take().map(power::Power::finish));
+        for job in pool.members {
+            fates[job] = Some(pool.jobs[job].fate.clone());
+        }
+    }
+    limit::run(&mut pools);
+    for pool in pools {
         for job in pool.members {
             fates[job] = Some(pool.jobs[job].fate.clone());
         }
@@ -176,14 +216,37 @@ impl Pool<'_> {
         matches!(self.policy.scan, Scan::Easy | Scan::Conservative | Scan::Slurm)
     }
 
+    /// Replays the pool alone.
     pub(super) fn run(&mut self) {
-        // Everything with a time of its own: (time, class, what).
-        enum Change {
-            Repair(usize),
-            Fail(usize),
-            Size(usize, u32),
-            Quota(usize, u64),
+        self.prepare();
+        let interval = self.policy.interval_ms;
+        while let Some(now) = self.next_instant() {
+            self.now = now;
+            let is_powers = self.power_instants(self.last).contains(&now);
+            let happened = self.happen(now);
+            if happened {
+                self.note(now);
+            }
+            let decides = self.due == Some(now);
+            if decides {
+                self.due = None;
+                let stopped = self.decide();
+                let waits = !self.in_phase(Phase::Waiting).is_empty() && (self.has_more() || self.moved);
+                match interval {
+                    Some(every) if waits => self.note(now + every),
+                    None if stopped => self.note(now + 1000),
+                    _ => {}
+                }
+            }
+            if happened || decides || is_powers {
+                self.power_step(!self.changes.is_empty());
+            }
+            self.power_end();
         }
+    }
+
+    /// What changes by itself, and what runs at time 0.
+    pub(super) fn prepare(&mut self) {
         let mut changes: Vec<(i64, u8, usize, Change)> = Vec::new();
         let spec = &self.cluster.pools[self.pool];
         for (group, of) in spec.groups.iter().enumerate() {
@@ -219,19 +282,12 @@ impl Pool<'_> {
             }
         }
         changes.sort_by_key(|(at, class, which, _)| (*at, *class, *which));
-        let mut changes = changes.into_iter().peekable();
-
-        let mut due: Option<i64> = None;
-        let note = |due: &mut Option<i64>, at: i64, interval: Option<i64>| {
-            let at = interval.map_or(at, |every| (at + every - 1).div_euclid(every) * every);
-            *due = Some(due.map_or(at, |known| known.min(at)));
-        };
-        let interval = self.policy.interval_ms;
+        self.changes = changes.into();
 
         let warm: Vec<usize> = self.workload.warm.iter().map(|warm| warm.job as usize).collect();
         let warm: Vec<usize> = warm.into_iter().filter(|job| self.members.contains(job)).collect();
         for job in warm {
-            if !self.is_possible(job) {
+            if !self.is_possible(job) || self.is_denied(job) {
                 self.reject(job);
                 continue;
             }
@@ -240,104 +296,118 @@ impl Pool<'_> {
             let found = if self.cohorts().is_some() { self.flavored(job) } else { self.fits(job) };
             match found {
                 Some(pieces) => self.start(job, pieces),
-                None => note(&mut due, 0, interval),
+                None => self.note(0),
             }
         }
+    }
 
-        let mut last = i64::MIN;
-        loop {
-            let submits = self.in_phase(Phase::Future).into_iter().map(|job| self.workload.submit_ms[job].max(0));
-            let ends = self.in_phase(Phase::Running).into_iter().map(|job| self.end(job));
-            let relaxes =
-                self.in_phase(Phase::Waiting).into_iter().filter_map(|job| self.relaxes(job)).filter(|at| *at > last);
-            let outlives = self.in_phase(Phase::Running).into_iter().filter_map(|job| self.outlives(job, last));
-            let next = submits
-                .chain(ends)
-                .chain(relaxes)
-                .chain(outlives)
-                .chain(changes.peek().map(|change| change.0))
-                .chain(due);
-            let now = next.min().into_iter().chain(self.power_instants(last)).min();
-            let Some(now) = now else { return };
-            self.now = now;
-            let is_powers = self.power_instants(last).contains(&now);
-            self.power_begin();
-            let mut happened = false;
-            for job in self.in_phase(Phase::Running) {
-                if self.end(job) == now {
-                    self.stop(job, Stop::Done);
-                    self.power_service();
-                    happened = true;
-                }
-            }
-            while let Some((_, _, _, change)) = changes.next_if(|change| change.0 <= now) {
-                happened = true;
-                match change {
-                    Change::Repair(node) => self.nodes[node].failures = self.nodes[node].failures.saturating_sub(1),
-                    Change::Fail(node) => {
-                        for job in self.in_phase(Phase::Running) {
-                            let number = self.first + node as u32;
-                            if self.jobs[job].pieces.iter().any(|piece| piece.node == number) {
-                                self.stop(job, Stop::Failed);
-                            }
-                        }
-                        self.nodes[node].failures += 1;
-                    }
-                    Change::Size(group, nodes) => self.resize(group, nodes),
-                    Change::Quota(vc, amount) => self.quota[vc] = Some(amount),
-                }
+    /// A decision is due at a moment, or at the next multiple of the interval.
+    pub(super) fn note(&mut self, at: i64) {
+        let at = self.policy.interval_ms.map_or(at, |every| (at + every - 1).div_euclid(every) * every);
+        self.due = Some(self.due.map_or(at, |known| known.min(at)));
+    }
+
+    /// Whether anything runs or is to come.
+    pub(super) fn has_more(&self) -> bool {
+        !self.in_phase(Phase::Running).is_empty()
+            || !self.in_phase(Phase::Future).is_empty()
+            || !self.in_phase(Phase::Away).is_empty()
+            || !self.changes.is_empty()
+            || self.in_phase(Phase::Waiting).iter().any(|job| self.relaxes(*job).is_some_and(|at| at > self.now))
+    }
+
+    /// When something happens next.
+    pub(super) fn next_instant(&self) -> Option<i64> {
+        let last = self.last;
+        let submits = self.in_phase(Phase::Future).into_iter().map(|job| self.workload.submit_ms[job].max(0));
+        let ends = self.in_phase(Phase::Running).into_iter().map(|job| self.end(job));
+        let relaxes =
+            self.in_phase(Phase::Waiting).into_iter().filter_map(|job| self.relaxes(job)).filter(|at| *at > last);
+        let outlives = self.in_phase(Phase::Running).into_iter().filter_map(|job| self.outlives(job, last));
+        let stops = self.in_phase(Phase::Running).into_iter().filter_map(|job| self.jobs[job].stops);
+        let agains = self.in_phase(Phase::Away).into_iter().filter_map(|job| self.jobs[job].again);
+        let next = submits
+            .chain(ends)
+            .chain(stops)
+            .chain(agains)
+            .chain(relaxes)
+            .chain(outlives)
+            .chain(self.changes.front().map(|change| change.0))
+            .chain(self.due);
+        next.min().into_iter().chain(self.power_instants(last)).min()
+    }
+
+    /// The events of an instant; whether there were any.
+    pub(super) fn happen(&mut self, now: i64) -> bool {
+        let last = self.last;
+        self.now = now;
+        self.power_begin();
+        let mut happened = false;
+        for job in self.in_phase(Phase::Running) {
+            if self.end(job) == now {
+                self.stop(job, Stop::Done);
                 self.power_service();
-            }
-            let booted = self.power_settle();
-            if happened || booted {
-                self.look_again();
-            }
-            for job in self.in_phase(Phase::Future) {
-                if self.workload.submit_ms[job] > now {
-                    continue;
-                }
                 happened = true;
-                if self.is_possible(job) {
-                    self.submitted[usize::from(self.workload.shape[job])] += 1;
-                    self.jobs[job].phase = Phase::Waiting;
-                } else {
-                    self.reject(job);
-                }
             }
-            if last < now {
-                if self.in_phase(Phase::Waiting).into_iter().any(|job| self.relaxes(job) == Some(now)) {
-                    self.look_again();
+        }
+        let told: Vec<usize> = self.in_phase(Phase::Running);
+        let mut told: Vec<usize> = told.into_iter().filter(|job| self.jobs[*job].stops == Some(now)).collect();
+        // In the order in which they started.
+        told.sort_by_key(|job| self.jobs[*job].since);
+        for job in told {
+            self.stop(job, Stop::Preempted);
+            happened = true;
+        }
+        while let Some((_, _, _, change)) = self.changes.pop_front_if(|change| change.0 <= now) {
+            happened = true;
+            match change {
+                Change::Repair(node) => self.nodes[node].failures = self.nodes[node].failures.saturating_sub(1),
+                Change::Fail(node) => {
+                    for job in self.in_phase(Phase::Running) {
+                        let number = self.first + node as u32;
+                        if self.jobs[job].pieces.iter().any(|piece| piece.node == number) {
+                            self.stop(job, Stop::Failed);
+                        }
+                    }
+                    self.nodes[node].failures += 1;
+                }
+                Change::Size(group, nodes) => self.resize(group, nodes),
+                Change::Quota(vc, amount) => self.quota[vc] = Some(amount),
+            }
+            self.power_service();
+        }
+        let booted = self.power_settle();
+        if happened || booted {
+            self.look_again();
+        }
+        for job in self.in_phase(Phase::Future) {
+            if self.workload.submit_ms[job] > now {
+                continue;
+            }
+            happened = true;
+            if self.is_possible(job) && !self.is_denied(job) {
+                self.submitted[usize::from(self.workload.shape[job])] += 1;
+                self.jobs[job].phase = Phase::Waiting;
+            } else {
+                self.reject(job);
+            }
+        }
+        if last < now {
+            if self.in_phase(Phase::Waiting).into_iter().any(|job| self.relaxes(job) == Some(now)) {
+                self.look_again();
+                happened = true;
+            }
+            for job in self.in_phase(Phase::Away) {
+                if self.jobs[job].again == Some(now) {
+                    self.jobs[job].phase = Phase::Waiting;
                     happened = true;
                 }
-                happened |= self.in_phase(Phase::Running).into_iter().any(|job| self.outlives(job, last) == Some(now));
             }
-            last = now;
-            self.power_progress(happened);
-            happened |= booted;
-            if happened {
-                note(&mut due, now, interval);
-            }
-            let decides = due == Some(now);
-            if decides {
-                due = None;
-                let stopped = self.decide();
-                let waiting = self.in_phase(Phase::Waiting);
-                let more = !self.in_phase(Phase::Running).is_empty()
-                    || !self.in_phase(Phase::Future).is_empty()
-                    || changes.peek().is_some()
-                    || waiting.iter().any(|job| self.relaxes(*job).is_some_and(|at| at > now));
-                let waits = !waiting.is_empty() && (more || self.moved);
-                match interval {
-                    Some(every) if waits => note(&mut due, now + every, interval),
-                    None if stopped => note(&mut due, now + 1000, None),
-                    _ => {}
-                }
-            }
-            if happened || decides || is_powers {
-                self.power_step(changes.peek().is_some());
-            }
-            self.power_end();
+            happened |= self.in_phase(Phase::Running).into_iter().any(|job| self.outlives(job, last) == Some(now));
         }
+        self.last = now;
+        self.power_progress(happened);
+        happened || booted
     }
 
     pub(super) fn reject(&mut self, job: usize) {
@@ -348,6 +418,9 @@ impl Pool<'_> {
     /// When its locality timeout expires, if it has one and it is after its submission is handled.
     pub(super) fn relaxes(&self, job: usize) -> Option<i64> {
         let Placement::Locality(timeout) = self.policy.placement else { return None };
+        if self.is_held(job) {
+            return None;
+        }
         let at = self.workload.submit_ms[job] + timeout;
         // At the moment of submission itself nothing more happens.
         (at > self.workload.submit_ms[job].max(0)).then_some(at)
@@ -407,19 +480,21 @@ impl Pool<'_> {
         let held = now - self.jobs[job].since;
         let paid = held.min(self.jobs[job].owed);
         let shape = self.shape(job);
+        let dismisses = self.dismisses();
         let state = &mut self.jobs[job];
         state.done += held - paid;
         state.owed -= paid;
         let pieces = std::mem::take(&mut state.pieces);
         state.fate.segments.push((state.since, now, stop, pieces));
         state.phase = Phase::Waiting;
+        state.stops = None;
         match stop {
             Stop::Done => {
                 state.phase = Phase::Over;
                 state.fate.outcome = Outcome::Finished;
             }
             Stop::Preempted => {
-                if self.policy.preemption == Preemption::Requeue {
+                if self.policy.preemption == Preemption::Requeue || dismisses {
                     if let Some(every) = self.policy.checkpoint_ms {
                         state.saved = state.saved.max(state.done / every * every);
                     }
@@ -436,6 +511,9 @@ impl Pool<'_> {
                     };
                 }
                 state.fate.preemptions += 1;
+                if dismisses {
+                    self.dismissed(job);
+                }
             }
             Stop::Failed if self.workload.once.contains(&(job as u32)) => {
                 state.phase = Phase::Over;
@@ -534,7 +612,7 @@ impl Pool<'_> {
     }
 
     pub(super) fn fits(&self, job: usize) -> Option<Vec<Piece>> {
-        if !self.quota_allows(job, &self.in_phase(Phase::Running)) {
+        if self.is_over_limit(job) || !self.quota_allows(job, &self.in_phase(Phase::Running)) {
             return None;
         }
         self.place(&self.view(), job, self.is_relaxed(job))

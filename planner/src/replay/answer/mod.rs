@@ -8,6 +8,7 @@
 
 mod charts;
 mod grown;
+mod limits;
 mod quotas;
 mod report;
 mod words;

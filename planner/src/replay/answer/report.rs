@@ -50,6 +50,7 @@ impl Answer {
             report.sections.extend(comparison);
         }
         report.sections.extend(self.quota_section());
+        report.sections.extend(self.limit_section());
         let of_the_first = [self.wait_section(), self.use_section(), self.cause_section(), self.fairness_section()];
         report.sections.extend(of_the_first.into_iter().map(|section| match compares {
             true => Section { title: format!("{}, under {}", section.title, self.name), ..section },
@@ -201,6 +202,7 @@ impl Answer {
                 delay::Cause::Quota => "their own VC was full while GPUs were free elsewhere",
                 delay::Cause::Fragmentation => "free GPUs were on the wrong nodes",
                 delay::Cause::HeadOfLine => "they stood behind others though they would have fitted",
+                delay::Cause::Limit => "a limit of their QOS or partition was reached",
             };
             summary
                 .push(format!("{} of the GPU-hours jobs waited were waited because {what}.", format::percent(share)));
@@ -525,7 +527,7 @@ impl Answer {
         );
         let mut columns =
             vec![Column::text("Size"), Column::number("Jobs that waited"), Column::with_unit("Waited", "GPU-hours")];
-        columns.extend(delay::Cause::ALL.iter().map(|cause| Column::number(cause.name())));
+        columns.extend(delay.all.causes.iter().map(|of| Column::number(of.cause.name())));
         let mut table = ReportTable::new("Why jobs waited: share of the GPU-hours waited", columns);
         let row = |name: &str, delay: &delay::Delay| {
             let mut row: Vec<Cell> =
@@ -539,7 +541,7 @@ impl Answer {
         if delay.by_vc.len() > 1 {
             let mut columns =
                 vec![Column::text("VC"), Column::number("Jobs that waited"), Column::with_unit("Waited", "GPU-hours")];
-            columns.extend(delay::Cause::ALL.iter().map(|cause| Column::number(cause.name())));
+            columns.extend(delay.all.causes.iter().map(|of| Column::number(of.cause.name())));
             let mut table = ReportTable::new("By VC", columns);
             table.rows.extend(delay.by_vc.iter().map(|of| row(&of.vc, &of.delay)));
             section = section.with_table(table);

@@ -12,6 +12,7 @@ use tracecast_analytics::report::format;
 use tracecast_analytics::schema::{Resource, Table};
 
 use super::failure::{self, Runs};
+use super::limit::LimitFile;
 use super::quota::QuotaFile;
 use super::recorded;
 use super::site::Site;
@@ -50,6 +51,8 @@ pub struct Options {
     pub resource: Option<Resource>,
     /// Quotas of queues, by which all nodes are one pool.
     pub quotas: Option<Arc<QuotaFile>>,
+    /// Limits by QOS and partition.
+    pub limits: Option<Arc<LimitFile>>,
 }
 
 /// Jobs that are left out, by reason.
@@ -264,6 +267,9 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
     if let Some(quotas) = &options.quotas {
         prioritise(&mut loaded, trace, quotas);
     }
+    if let Some(limits) = &options.limits {
+        limit(&mut loaded, trace, limits)?;
+    }
     loaded.excluded = reasons
         .0
         .into_iter()
@@ -310,6 +316,59 @@ fn prioritise(loaded: &mut Loaded, trace: &Trace, quotas: &QuotaFile) {
             list.join(", ")
         ));
     }
+}
+
+/// Puts the cluster under limits, and says which QOS each job has.
+fn limit(loaded: &mut Loaded, trace: &Trace, file: &LimitFile) -> Result<()> {
+    let mut assumed = Vec::new();
+    loaded.cluster.limits = Some(file.govern(&loaded.cluster, loaded.resource, &mut assumed)?);
+    if let Some(before) = &mut loaded.recorded_cluster {
+        // What was is held against these limits, too.
+        before.limits.clone_from(&loaded.cluster.limits);
+    }
+    let (mut unknown, mut of_unknown, mut without) = (BTreeSet::new(), 0u64, 0u64);
+    let mut of = |row: &u32| {
+        let named = trace.jobs.qos.get(*row as usize).filter(|name| !name.is_empty());
+        match file.qos_of(named) {
+            Ok(found) => {
+                without += u64::from(found.is_none());
+                found
+            }
+            Err(()) => {
+                of_unknown += 1;
+                unknown.extend(named.map(str::to_owned));
+                None
+            }
+        }
+    };
+    loaded.workload.qos = loaded.rows.iter().map(&mut of).collect();
+    if without > 0 {
+        let jobs = format::counted(without, "job names", "jobs name");
+        assumed.push(format!(
+            "{jobs} no QOS, so only the limits of a partition hold for these; DefaultQOS in {} says which QOS they have.",
+            file.file()
+        ));
+    }
+    if of_unknown > 0 {
+        let list: Vec<String> = unknown.into_iter().take(LISTED).collect();
+        let jobs = format::counted(of_unknown, "job has a QOS", "jobs have a QOS");
+        assumed.push(format!(
+            "**{jobs} that {} does not describe**, and no limit of a QOS: {}.",
+            file.file(),
+            list.join(", ")
+        ));
+    }
+    let limited = loaded.workload.requested_ms.iter().filter(|limit| limit.is_none()).count() as u64;
+    let walls = loaded.cluster.limits.as_ref().is_some_and(|limits| {
+        limits.qos().iter().any(|qos| qos.wall_ms.is_some())
+            || limits.partitions().iter().any(|of| of.wall_ms.is_some())
+    });
+    if walls && limited > 0 {
+        let jobs = format::counted(limited, "job has no recorded time limit", "jobs have no recorded time limit");
+        assumed.push(format!("{jobs}, and MaxWall and MaxTime do not keep these from starting."));
+    }
+    loaded.notes.extend(assumed);
+    Ok(())
 }
 
 /// The trace's own nodes for the VCs of `cluster`, if it has all of them and jobs of `cluster`, which may want GPUs `of_types`, can be placed there.

@@ -17,6 +17,7 @@ mod failure;
 mod jobs;
 mod known;
 mod last_two;
+mod limit;
 mod quota;
 mod recorded;
 mod site;
@@ -26,6 +27,7 @@ pub use column::{Column, Matched};
 pub use jobs::{Excluded, Loaded, Options, load};
 pub(crate) use known::run_known_at;
 pub use last_two::last_two;
+pub use limit::LimitFile;
 pub use quota::QuotaFile;
 pub use site::Site;
 

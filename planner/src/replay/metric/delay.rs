@@ -9,6 +9,9 @@
 //! 4. **head of line**: it would fit, but waits: behind others, for the next decision, or for a place its own placement
 //!    rule likes better.
 //!
+//! Where there are limits by QOS, a fifth comes before all of these: **limit**, the job is over one ([`super::limit`] says which). In the words of `squeue` the
+//! first three of the list are *Resources*, and the fourth is *Priority*.
+//!
 //! Over all counted jobs that were not rejected, from their submission (or time 0) to the last end; a job that never started
 //! waits to that end. Waiting is summed as job-hours and as GPU-hours (what the job asks for × its wait). The job counts say
 //! for how many a cause was the largest part of the wait; ties go to the cause named first.
@@ -40,11 +43,13 @@ pub enum Cause {
     Fragmentation,
     /// It would have fit.
     HeadOfLine,
+    /// It was over a limit of its QOS or partition; only where there are such limits.
+    Limit,
 }
 
 impl Cause {
-    /// All causes, in the order of the tests.
-    pub const ALL: [Self; CAUSES] = [Self::Capacity, Self::Quota, Self::Fragmentation, Self::HeadOfLine];
+    /// All causes but limits, in the order of the tests.
+    pub const ALL: [Self; 4] = [Self::Capacity, Self::Quota, Self::Fragmentation, Self::HeadOfLine];
 
     /// Name for people.
     pub fn name(self) -> &'static str {
@@ -53,7 +58,13 @@ impl Cause {
             Self::Quota => "quota",
             Self::Fragmentation => "fragmentation",
             Self::HeadOfLine => "head of line",
+            Self::Limit => "limit",
         }
+    }
+
+    /// All causes there can be, with or without limits.
+    fn known(limited: bool) -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().chain(limited.then_some(Self::Limit))
     }
 }
 
@@ -153,9 +164,9 @@ impl Sum {
         }
     }
 
-    fn delay(&self) -> Delay {
+    fn delay(&self, limited: bool) -> Delay {
         let all: i128 = self.gpu_wait.iter().sum();
-        let causes = Cause::ALL.into_iter().zip(self.main).zip(self.wait_ms.iter().zip(&self.gpu_wait));
+        let causes = Cause::known(limited).zip(self.main).zip(self.wait_ms.iter().zip(&self.gpu_wait));
         Delay {
             jobs: self.jobs,
             wait_hours: hours(self.wait_ms.iter().sum()),
@@ -200,26 +211,27 @@ impl DelayByCause {
             }
         }
         let waited = |sum: &&Sum| sum.jobs > 0;
+        let limited = cluster.limits.is_some();
         Self {
-            all: all.delay(),
+            all: all.delay(limited),
             by_size: SizeClass::ALL
                 .into_iter()
                 .zip(&by_size)
                 .filter(|(_, sum)| waited(sum))
-                .map(|(size, sum)| DelayOfSize { size, delay: sum.delay() })
+                .map(|(size, sum)| DelayOfSize { size, delay: sum.delay(limited) })
                 .collect(),
             by_vc: cluster
                 .vcs
                 .iter()
                 .zip(&by_vc)
                 .filter(|(_, sum)| waited(sum))
-                .map(|(vc, sum)| DelayOfVc { vc: vc.name.clone(), delay: sum.delay() })
+                .map(|(vc, sum)| DelayOfVc { vc: vc.name.clone(), delay: sum.delay(limited) })
                 .collect(),
             by_duration: DurationClass::ALL
                 .into_iter()
                 .zip(&by_duration)
                 .filter(|(_, sum)| waited(sum))
-                .map(|(duration, sum)| DelayOfDuration { duration, delay: sum.delay() })
+                .map(|(duration, sum)| DelayOfDuration { duration, delay: sum.delay(limited) })
                 .collect(),
         }
     }

@@ -8,6 +8,7 @@
 //! | [`group`] | the figures of a group of jobs |
 //! | [`delay`] | waiting by cause |
 //! | [`quota`] | what queues did with their quotas in cohorts |
+//! | [`limit`] | which limits by QOS jobs waited for |
 //! | [`fair`] | Jain index, finish-time ratio |
 //! | [`timeline`] | quantities over time for charts |
 //!
@@ -29,6 +30,7 @@
 pub mod delay;
 pub mod fair;
 pub mod group;
+pub mod limit;
 pub mod quota;
 mod state;
 mod sweep;
@@ -43,6 +45,7 @@ use tracecast_analytics::stats::ecdf::{CurvePoint, Ecdf};
 pub use delay::{Cause, DelayByCause};
 pub use fair::{Fairness, jain};
 pub use group::{DurationClass, GroupFigures, OfDuration, OfName, OfSize, Slowdown, Times};
+pub use limit::LimitWait;
 pub use quota::QuotaUse;
 pub use timeline::{Series, Timeline};
 pub use times::JobTimes;
@@ -130,6 +133,10 @@ pub struct Metrics {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default)]
     pub quotas: Vec<QuotaUse>,
+    /// Which limits jobs waited for, where there are limits by QOS.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
+    pub limits: Vec<LimitWait>,
 }
 
 /// The distribution of the wait of one size class.
@@ -173,7 +180,7 @@ pub fn evaluate(workload: &Workload, cluster: &Cluster, schedule: &Schedule, top
     let span = window.unwrap_or((0, 0));
 
     let mut use_of = Totals::new(span);
-    let sweep::Walked { causes, quotas } =
+    let sweep::Walked { causes, quotas, limits } =
         sweep::walk(workload, cluster, schedule, &times, span, |from, to, now| use_of.add(from, to, now));
     let ends: Vec<Option<i64>> = (0..workload.len()).map(|job| schedule.end_ms(job)).collect();
 
@@ -214,6 +221,7 @@ pub fn evaluate(workload: &Workload, cluster: &Cluster, schedule: &Schedule, top
         by_duration: durations.filter_map(|(duration, group)| Some(OfDuration { duration, group: group? })).collect(),
         delay: DelayByCause::of(workload, cluster, &times, &causes),
         quotas,
+        limits,
     };
     let charts = Charts { timeline: use_of.timeline(span.0), wait_by_size: wait_curves(workload, &times) };
     Ok(Evaluation { metrics, charts, times })

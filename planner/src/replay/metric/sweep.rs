@@ -13,6 +13,7 @@
 //! Worked number: two VCs of 8 GPUs on nodes of their own, one empty, the other with jobs of 6 GPUs (0–100 s). A job of 4 of
 //! the second VC that comes at 10 s waits 90 s for quota. Had the VCs one pool, it would not wait.
 
+use super::limit::{LimitWait, Reasons};
 use super::quota::{Queues, QuotaUse};
 use super::state::State;
 use super::times::JobTimes;
@@ -23,12 +24,13 @@ use crate::sim::workload::{Shape, Workload};
 /// Sizes of gangs whose room is kept, GPUs: a node, two nodes and eight of the usual ones.
 pub(super) const GANGS: [u32; 3] = [8, 16, 64];
 
-/// Causes, in the order of [`Cause::ALL`](super::delay::Cause::ALL).
-pub(super) const CAUSES: usize = 4;
+/// Causes, in the order of [`Cause::ALL`](super::delay::Cause::ALL), and limits.
+pub(super) const CAUSES: usize = 5;
 const CAPACITY: usize = 0;
 const QUOTA: usize = 1;
 const FRAGMENTATION: usize = 2;
 const HEAD_OF_LINE: usize = 3;
+const LIMIT: usize = 4;
 
 /// What happens, in the order of the engine within an instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -105,6 +107,8 @@ struct Walk<'a> {
     now: Moment,
     /// Quotas in cohorts, if the cluster has them.
     queues: Option<Queues<'a>>,
+    /// Limits by QOS, if the cluster has them: jobs of a class then share QOS and user as well.
+    reasons: Option<Reasons<'a>>,
 }
 
 /// What a walk finds.
@@ -113,6 +117,8 @@ pub(super) struct Walked {
     pub(super) causes: Vec<[i64; CAUSES]>,
     /// What each queue did with its quota; none without cohorts.
     pub(super) quotas: Vec<QuotaUse>,
+    /// How long jobs waited for each limit; none without limits.
+    pub(super) limits: Vec<LimitWait>,
 }
 
 /// Walks from `from` to `to`, telling `visit` of every stretch: (start, end, what is so).
@@ -155,27 +161,33 @@ pub(super) fn walk(
     }
     walk.finish(to);
     let quotas = walk.queues.as_ref().map_or_else(Vec::new, |queues| queues.figures(to - from));
-    Walked { causes: walk.causes, quotas }
+    let limits = walk.reasons.as_ref().map_or_else(Vec::new, |reasons| reasons.figures(cluster, schedule));
+    Walked { causes: walk.causes, quotas, limits }
 }
 
 impl<'a> Walk<'a> {
     fn new(workload: &'a Workload, cluster: &'a Cluster, schedule: &'a Schedule) -> Self {
         let shapes = workload.shapes.len();
-        let class = |at: usize| Class {
-            vc: at / shapes.max(1),
-            shape: at % shapes.max(1),
+        let class = |(vc, shape): (usize, usize)| Class {
+            vc,
+            shape,
             waiting: 0,
             cause: HEAD_OF_LINE,
             listed: false,
             clocks: [0; CAUSES],
             short: 0,
         };
+        let reasons = Reasons::of(workload, cluster);
+        let classes = match &reasons {
+            Some(reasons) => reasons.classes(workload).map(class).collect(),
+            None => (0..cluster.vcs.len() * shapes).map(|at| class((at / shapes.max(1), at % shapes.max(1)))).collect(),
+        };
         Self {
             workload,
             cluster,
             schedule,
             state: State::new(cluster),
-            classes: (0..cluster.vcs.len() * shapes).map(class).collect(),
+            classes,
             pools: vec![Pool::default(); cluster.pools.len()],
             used: vec![0; cluster.vcs.len()],
             quota: vec![None; cluster.vcs.len()],
@@ -184,6 +196,7 @@ impl<'a> Walk<'a> {
             queued: vec![false; workload.len()],
             now: Moment::default(),
             queues: Queues::of(cluster),
+            reasons,
         }
     }
 
@@ -271,6 +284,10 @@ impl<'a> Walk<'a> {
                 touched.push(pool);
             }
         }
+        if self.reasons.is_some() && !touched.is_empty() {
+            // Limits are of all pools.
+            touched = (0..self.pools.len()).collect();
+        }
         for pool in &touched {
             self.bring_up(*pool, at);
         }
@@ -309,9 +326,14 @@ impl<'a> Walk<'a> {
         let Some(pool) = self.pools.get_mut(pool) else { return };
         let dt = at - pool.at;
         pool.at = at;
-        for class in &pool.waiting {
-            let Some(class) = self.classes.get_mut(*class as usize) else { continue };
+        for class_ix in &pool.waiting {
+            let Some(class) = self.classes.get_mut(*class_ix as usize) else { continue };
             let total = self.short.get(class.shape).copied().unwrap_or(0);
+            if class.cause == LIMIT
+                && let Some(reasons) = &mut self.reasons
+            {
+                reasons.pass(*class_ix, dt);
+            }
             if class.cause == QUOTA {
                 let short = total - class.short;
                 class.clocks[CAPACITY] += short;
@@ -328,7 +350,7 @@ impl<'a> Walk<'a> {
         let Some(pool) = self.pools.get_mut(pool_ix) else { return };
         pool.touched = false;
         let mut fragmented = false;
-        let (classes, state) = (&mut self.classes, &self.state);
+        let (classes, state, reasons) = (&mut self.classes, &self.state, &mut self.reasons);
         pool.waiting.retain(|ix| {
             let Some(class) = classes.get_mut(*ix as usize) else { return false };
             if class.waiting == 0 {
@@ -341,7 +363,10 @@ impl<'a> Walk<'a> {
             let quota = self.quota.get(class.vc).copied().flatten();
             let over = quota.is_some_and(|quota| used + amount > quota)
                 || self.queues.as_ref().is_some_and(|queues| queues.lacks(class.vc, shape));
-            class.cause = if over || state.pool_free(pool_ix, shape) < amount {
+            let limited = reasons.as_mut().is_some_and(|reasons| reasons.judge(*ix, self.workload));
+            class.cause = if limited {
+                LIMIT
+            } else if over || state.pool_free(pool_ix, shape) < amount {
                 QUOTA
             } else if state.fits(pool_ix, shape) {
                 HEAD_OF_LINE
@@ -421,6 +446,9 @@ impl<'a> Walk<'a> {
                 self.state.give(piece);
             }
         }
+        if let Some(reasons) = &mut self.reasons {
+            reasons.hold(self.workload, record.job, take);
+        }
         let vc = self.workload.vc.get(record.job as usize).copied().unwrap_or(0);
         if let Some(used) = self.used.get_mut(usize::from(vc)) {
             *used = if take { *used + amount } else { used.saturating_sub(amount) };
@@ -433,7 +461,11 @@ impl<'a> Walk<'a> {
     fn class_of(&self, job: u32) -> Option<(usize, Shape)> {
         let shape = usize::from(*self.workload.shape.get(job as usize)?);
         let vc = usize::from(*self.workload.vc.get(job as usize)?);
-        Some((vc * self.workload.shapes.len() + shape, self.workload.shapes.get(shape).copied()?))
+        let class = match &self.reasons {
+            Some(reasons) => reasons.class_of(job)?,
+            None => vc * self.workload.shapes.len() + shape,
+        };
+        Some((class, self.workload.shapes.get(shape).copied()?))
     }
 
     fn join(&mut self, job: u32) {
@@ -446,6 +478,9 @@ impl<'a> Walk<'a> {
             if let Some(pool) = self.pools.get_mut(pool) {
                 pool.waiting.push(ix as u32);
             }
+        }
+        if let Some(reasons) = &mut self.reasons {
+            reasons.join(ix, job);
         }
         class.waiting += 1;
         self.now.waiting += 1;
@@ -464,6 +499,9 @@ impl<'a> Walk<'a> {
     fn leave(&mut self, job: u32) {
         let Some((ix, shape)) = self.class_of(job) else { return };
         let Some(class) = self.classes.get_mut(ix) else { return };
+        if let Some(reasons) = &mut self.reasons {
+            reasons.leave(ix, job, shape.amount());
+        }
         class.waiting = class.waiting.saturating_sub(1);
         self.now.waiting = self.now.waiting.saturating_sub(1);
         self.now.wanted = self.now.wanted.saturating_sub(shape.amount());

@@ -44,6 +44,9 @@ impl Run<'_> {
         if !self.fits_quota(job) {
             return Err(Error::Action(format!("job {job} starts over the quota of its VC")));
         }
+        if self.over_limit(job).is_some() {
+            return Err(Error::Action(format!("job {job} starts over a limit of its QOS")));
+        }
         if let Some(admission) = &mut self.admission {
             admission.start(job, self.workload.vc[at], amount)?;
         }
@@ -71,6 +74,9 @@ impl Run<'_> {
         }
         self.schedule.last_segment[at] = segment;
         self.used[usize::from(self.workload.vc[at])] += amount;
+        if let Some(ledger) = &mut self.ledger {
+            ledger.start(self.workload, job);
+        }
         if self.traits.tracks_running || self.traits.keeps_past {
             self.running.insert(segment);
         }
@@ -97,6 +103,9 @@ impl Run<'_> {
         let vc = usize::from(self.workload.vc[record.job as usize]);
         let amount = self.shape(record.job).amount();
         self.used[vc] -= amount;
+        if let Some(ledger) = &mut self.ledger {
+            ledger.stop(self.workload, record.job);
+        }
         if let Some(admission) = &mut self.admission {
             admission.stop(record.job, vc as u16, amount);
         }
@@ -116,6 +125,7 @@ impl Run<'_> {
         }
         if self.traits.tracks_running || self.traits.keeps_past {
             self.running.remove(&segment);
+            self.ending.remove(&segment);
         }
         if self.traits.backfill {
             self.expected.remove(&(self.expected_end[record.job as usize].0, segment));
@@ -151,7 +161,7 @@ impl Run<'_> {
     }
 
     /// Ends a running segment before its time and notes what its job has done.
-    fn cut(&mut self, segment: u32, stop: Stop) {
+    pub(super) fn cut(&mut self, segment: u32, stop: Stop) {
         let job = self.schedule.segments[segment as usize].job;
         let progress = self.progress(job);
         let drains = self.service.drains();
@@ -166,7 +176,11 @@ impl Run<'_> {
         record.stop = stop;
         self.reservation = None;
         let shape = self.shape(job);
-        if stop == Stop::Failed && self.once.binary_search(&job).is_ok() {
+        let cancelled = stop == Stop::Preempted && self.is_cancelled(job);
+        if cancelled {
+            self.schedule.preemptions[job as usize] += 1;
+        }
+        if cancelled || (stop == Stop::Failed && self.once.binary_search(&job).is_ok()) {
             self.schedule.outcome[job as usize] = Outcome::Finished;
             self.schedule.end_ms[job as usize] = self.now;
             if self.traits.uses_keys {
@@ -183,7 +197,7 @@ impl Run<'_> {
         } else {
             self.schedule.restarts[job as usize] += 1;
         }
-        if stop == Stop::Preempted && self.policy.preemption != Preemption::Requeue {
+        if stop == Stop::Preempted && matches!(self.policy.preemption, Preemption::Checkpoint { .. }) {
             past.done_ms = progress.done_ms;
             past.saved_ms = progress.done_ms;
             past.owed_ms += self.policy.preemption.cost_ms(shape);
@@ -195,7 +209,11 @@ impl Run<'_> {
         if let Some(power) = &mut self.power {
             power.waits(shape.amount());
         }
-        self.queue.insert(job);
+        if stop == Stop::Preempted && self.dismisses() {
+            self.requeue(job);
+        } else {
+            self.join(job);
+        }
     }
 
     fn preempt(&mut self, job: u32) -> Result<()> {

@@ -6,6 +6,8 @@
 pub(super) enum Event {
     /// The segment is done.
     End { segment: u32 },
+    /// The grace of a segment that was told to stop is over.
+    Expire { segment: u32 },
     /// A node is back in service.
     Repair { node: u32 },
     /// A node fails.
@@ -18,6 +20,8 @@ pub(super) enum Event {
     Settled { node: u32 },
     /// A job has waited for its locality timeout.
     Relaxed { job: u32 },
+    /// A job that was stopped for one of another QOS may start again.
+    Eligible { job: u32 },
     /// The segment has reached its expected end without ending.
     Outlived { segment: u32 },
     /// A slot of power ends, and another begins.

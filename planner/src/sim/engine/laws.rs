@@ -43,13 +43,13 @@ proptest! {
         let cluster = Cluster::of_vcs(&[("all", nodes, 8)]);
         let policy = Policy { scan: Scan::Easy, placement: rule, ..Policy::default() };
         let ranking = super::Ranking::new(&workload, &cluster, &policy);
-        let mut schedule = Schedule::new(workload.len());
+        let schedule = Schedule::new(workload.len());
         let jobs = (0..workload.len() as u32).collect();
         let first = cluster.first_nodes()[0];
         let setting = super::Setting { workload: &workload, cluster: &cluster, policy: &policy, ranking: ranking.as_ref() };
-        let mut run = Run::new(setting, 0, first, jobs, &mut schedule, None).unwrap();
+        let mut run = Run::new(setting, 0, first, jobs, schedule, None).unwrap();
         run.replay().unwrap();
-        let promises = std::mem::take(&mut run.promises);
+        let (promises, schedule) = (std::mem::take(&mut run.promises), std::mem::take(&mut run.schedule));
         for (head, at) in promises {
             prop_assert!(schedule.start_ms(head as usize).unwrap() <= at, "job {head} was promised {at}");
         }

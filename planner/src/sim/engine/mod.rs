@@ -9,8 +9,10 @@
 
 mod action;
 mod admission;
+mod dismiss;
 mod event;
 mod guarantee;
+mod joint;
 #[cfg(test)]
 mod laws;
 mod power;
@@ -31,6 +33,7 @@ pub(super) use wait::{Queue, Ranking};
 
 use super::cluster::Cluster;
 use super::key::Key;
+use super::limit::{Ledger, Limits};
 use super::nodes::Nodes;
 use super::order::{Keys, Progress};
 use super::place::{Ask, Placer};
@@ -103,6 +106,9 @@ fn replay(
     if policy.compat == Compat::Helios {
         super::helios::check(workload, cluster, policy)?;
     }
+    if let Some(limits) = &cluster.limits {
+        limits.validate(workload)?;
+    }
     let mut schedule = Schedule::new(workload.len());
     let mut members: Vec<Vec<u32>> = vec![Vec::new(); cluster.pools.len()];
     for (job, vc) in (0u32..).zip(&workload.vc) {
@@ -110,12 +116,20 @@ fn replay(
     }
     let ranking = Ranking::new(workload, cluster, policy);
     let setting = Setting { workload, cluster, policy, ranking: ranking.as_ref() };
+    if let Some(limits) = &cluster.limits {
+        if supervision.is_some() {
+            return Err(Error::Policy("nodes do not sleep under limits by QOS; leave the limits out".to_owned()));
+        }
+        return joint::replay(setting, limits, members, schedule);
+    }
     for (pool, (jobs, first)) in members.into_iter().zip(cluster.first_nodes()).enumerate() {
         let power = supervision.as_mut().map(|(supervisor, record)| {
             let controller = supervisor.controllers.get_mut(pool).and_then(Option::as_mut);
             Power::new(&supervisor.rules, controller, record, cluster, pool, workload.origin_ms)
         });
-        Run::new(setting, pool, first, jobs, &mut schedule, power)?.replay()?;
+        let mut run = Run::new(setting, pool, first, jobs, schedule, power)?;
+        run.replay()?;
+        schedule = run.schedule;
     }
     Ok(schedule)
 }
@@ -164,7 +178,7 @@ pub(super) struct Run<'a> {
     pub(super) workload: &'a Workload,
     pub(super) cluster: &'a Cluster,
     pub(super) policy: &'a Policy,
-    pub(super) schedule: &'a mut Schedule,
+    pub(super) schedule: Schedule,
     pub(super) now: i64,
     pub(super) nodes: Nodes,
     pub(super) placer: Placer,
@@ -202,6 +216,10 @@ pub(super) struct Run<'a> {
     pub(super) guaranteed: bool,
     /// Quotas in cohorts, under the scan `kueue`.
     pub(super) admission: Option<Box<Admission<'a>>>,
+    /// What is at work under limits by QOS; lent from pool to pool.
+    ledger: Option<Box<Ledger<'a>>>,
+    /// Segments that were told to stop and still run.
+    ending: BTreeSet<u32>,
     traits: Traits,
     /// Nodes that sleep; `None` where all are always powered.
     power: Option<Box<Power<'a>>>,
@@ -235,7 +253,7 @@ impl<'a> Run<'a> {
         pool: usize,
         first: u32,
         jobs: Vec<u32>,
-        schedule: &'a mut Schedule,
+        schedule: Schedule,
         power: Option<Power<'a>>,
     ) -> Result<Self> {
         let Setting { workload, cluster, policy, ranking } = setting;
@@ -245,7 +263,8 @@ impl<'a> Run<'a> {
         let whole = Nodes::new(spec, first);
         let outages = cluster.outages.iter().any(|outage| (first..first + whole.len()).contains(&outage.node));
         let backfill = policy.scan.backfills();
-        let preempts = policy.preemption != Preemption::Never;
+        let dismisses = cluster.limits.as_ref().is_some_and(Limits::preempts);
+        let preempts = policy.preemption != Preemption::Never || dismisses;
         let traits = Traits {
             backfill,
             tracks_running: preempts || outages || matches!(policy.scan, Scan::Conservative | Scan::Slurm),
@@ -254,7 +273,7 @@ impl<'a> Run<'a> {
             helios: policy.compat == Compat::Helios,
         };
         let most_gpus = (0..whole.len()).map(|node| u64::from(whole.size(node))).sum();
-        let keys = Keys::new(workload, policy, &jobs, most_gpus);
+        let keys = Keys::new(workload, policy, &jobs, most_gpus).with_limits(cluster.limits.as_ref());
         let queue = Queue::new(ranking, pool, &jobs, policy.scan == Scan::Easy);
         let mut run = Self {
             workload,
@@ -289,6 +308,8 @@ impl<'a> Run<'a> {
                 .as_ref()
                 .filter(|_| policy.scan == Scan::Kueue)
                 .map(|cohorts| Box::new(Admission::new(cohorts, workload.len()))),
+            ledger: None,
+            ending: BTreeSet::new(),
             shares: workload.shapes.iter().any(|shape| shape.milli > 0),
             traits,
             power: None,
@@ -299,7 +320,9 @@ impl<'a> Run<'a> {
         if let Some(power) = power {
             run.supervise(power);
         }
-        run.begin(pool)?;
+        if cluster.limits.is_none() {
+            run.begin(pool)?;
+        }
         Ok(run)
     }
 
@@ -378,7 +401,9 @@ impl<'a> Run<'a> {
     fn fits_warm(&mut self, job: u32, pieces: &mut Vec<Piece>) -> bool {
         let vc = self.workload.vc[job as usize];
         let Some(cohorts) = self.admission.as_ref().map(|admission| admission.cohorts) else {
-            return self.fits_quota(job) && self.placer.place(&self.nodes, self.ask(job), pieces);
+            return self.over_limit(job).is_none()
+                && self.fits_quota(job)
+                && self.placer.place(&self.nodes, self.ask(job), pieces);
         };
         let flavor = cohorts.rules()[usize::from(vc)].flavors.iter().copied().find(|flavor| {
             self.has_flavor(job, *flavor)
@@ -396,70 +421,19 @@ impl<'a> Run<'a> {
 
     /// Lets everything happen.
     fn replay(&mut self) -> Result<()> {
-        let workload = self.workload;
-        loop {
-            let arrival = self.jobs.get(self.arrived).map(|job| workload.submit_ms[*job as usize].max(0));
-            let event = self.events.peek().map(|Reverse((at, _))| *at);
-            let now = match (arrival, event) {
-                (Some(arrival), Some(event)) => arrival.min(event),
-                (Some(at), None) | (None, Some(at)) => at,
-                (None, None) => break,
-            };
+        while let Some(now) = self.next_instant() {
             self.power_advance(now);
-            self.now = now;
-            let (mut happened, mut progressed) = (false, false);
-            while let Some(Reverse((at, event))) = self.events.peek().copied() {
-                if at > now || event >= (Event::Relaxed { job: 0 }) {
-                    break;
-                }
-                self.events.pop();
-                let did = self.handle(event);
-                happened |= did;
-                progressed |= did && !event.is_of_power();
-            }
-            if happened {
-                self.admission_gives_back();
-            }
-            self.newcomers.clear();
-            while let Some(job) = self.jobs.get(self.arrived).copied() {
-                if workload.submit_ms[job as usize] > now {
-                    break;
-                }
-                self.arrived += 1;
-                (happened, progressed) = (true, true);
-                if self.admit(job) {
-                    if let Some(power) = &mut self.power {
-                        power.waits(workload.shape_of(job as usize).amount());
-                    }
-                    self.wait(job);
-                }
-            }
-            while let Some(Reverse((at, event))) = self.events.peek().copied() {
-                if at > now || event < (Event::Relaxed { job: 0 }) {
-                    break;
-                }
-                self.events.pop();
-                let did = self.handle(event);
-                happened |= did;
-                progressed |= did && !event.is_of_power();
-            }
+            let happened = self.happen(now);
             if happened {
                 self.due(now);
             }
-            if let Some(power) = &mut self.power
-                && progressed
-            {
-                power.progressed(now);
-            }
-            let decides = self.next_decision.is_some_and(|at| at <= now);
+            let decides = self.is_due();
             if decides {
                 self.next_decision = None;
                 self.decide()?;
-                // Where nothing runs and nothing is to come, who still waits would wait for ever.
-                let more = self.to_come > 0 || self.arrived < self.jobs.len();
                 if let Some(interval) = self.policy.interval_ms
                     && self.queue.len() > 0
-                    && more
+                    && self.has_more()
                 {
                     self.due(now.saturating_add(interval));
                 }
@@ -468,6 +442,71 @@ impl<'a> Run<'a> {
         }
         self.power_finish();
         Ok(())
+    }
+
+    /// When something happens next.
+    fn next_instant(&self) -> Option<i64> {
+        let arrival = self.jobs.get(self.arrived).map(|job| self.workload.submit_ms[*job as usize].max(0));
+        let event = self.events.peek().map(|Reverse((at, _))| *at);
+        arrival.into_iter().chain(event).min()
+    }
+
+    /// Whether a decision is due now.
+    fn is_due(&self) -> bool {
+        self.next_decision.is_some_and(|at| at <= self.now)
+    }
+
+    /// Whether anything runs or is to come: otherwise, who still waits would wait for ever.
+    fn has_more(&self) -> bool {
+        self.to_come > 0 || self.arrived < self.jobs.len()
+    }
+
+    /// Lets the events of an instant happen; whether there were any.
+    fn happen(&mut self, now: i64) -> bool {
+        let workload = self.workload;
+        self.now = now;
+        let (mut happened, mut progressed) = (false, false);
+        while let Some(Reverse((at, event))) = self.events.peek().copied() {
+            if at > now || event >= (Event::Relaxed { job: 0 }) {
+                break;
+            }
+            self.events.pop();
+            let did = self.handle(event);
+            happened |= did;
+            progressed |= did && !event.is_of_power();
+        }
+        if happened {
+            self.admission_gives_back();
+        }
+        self.newcomers.clear();
+        while let Some(job) = self.jobs.get(self.arrived).copied() {
+            if workload.submit_ms[job as usize] > now {
+                break;
+            }
+            self.arrived += 1;
+            (happened, progressed) = (true, true);
+            if self.admit(job) {
+                if let Some(power) = &mut self.power {
+                    power.waits(workload.shape_of(job as usize).amount());
+                }
+                self.wait(job);
+            }
+        }
+        while let Some(Reverse((at, event))) = self.events.peek().copied() {
+            if at > now || event < (Event::Relaxed { job: 0 }) {
+                break;
+            }
+            self.events.pop();
+            let did = self.handle(event);
+            happened |= did;
+            progressed |= did && !event.is_of_power();
+        }
+        if let Some(power) = &mut self.power
+            && progressed
+        {
+            power.progressed(now);
+        }
+        happened
     }
 
     /// Notes what is to come.
@@ -527,6 +566,8 @@ impl<'a> Run<'a> {
         }
         match event {
             Event::End { segment } => return self.end(segment),
+            Event::Expire { segment } => return self.expire(segment),
+            Event::Eligible { job } => self.join(job),
             Event::Repair { node } => {
                 self.service.repair(&mut self.nodes, node);
                 self.tell_service();
@@ -545,7 +586,7 @@ impl<'a> Run<'a> {
                 self.reservation = None;
             }
             Event::Relaxed { job } => {
-                let waits = self.queue.contains(job, self.schedule);
+                let waits = self.queue.contains(job, &self.schedule);
                 if waits {
                     self.admission_gives_back();
                 }
@@ -560,7 +601,7 @@ impl<'a> Run<'a> {
 
     /// A job is submitted: it is counted, or rejected.
     fn admit(&mut self, job: u32) -> bool {
-        if !self.is_possible(job) {
+        if !self.is_possible(job) || self.is_denied(job) {
             self.schedule.outcome[job as usize] = Outcome::Rejected;
             return false;
         }
@@ -603,7 +644,7 @@ impl<'a> Run<'a> {
             return;
         }
         self.relaxes(job);
-        self.queue.insert(job);
+        self.join(job);
     }
 
     /// Looks at a job again when it has waited long enough to spread.

@@ -38,6 +38,7 @@ impl Ranking {
             && !matches!(policy.scan, Scan::Conservative | Scan::Slurm | Scan::Kueue)
             && cluster.outages.is_empty()
             && !(0..cluster.pools.len()).any(|pool| cluster.guarantees(pool))
+            && cluster.limits.is_none()
             && !personal;
         if !ranks {
             return None;

@@ -19,7 +19,7 @@
 //! | `Wfp3` | −(w/d)³·n | |
 //! | `F1` | log₁₀(d)·n + 870·log₁₀(max(submit time from the origin in s, 1)) | |
 //! | `Unicef` | −w / (log₂(1+n)·d) | |
-//! | `Multifactor` | −(age·min(w/max_age, 1) + fair_share·2^(−U/S) + size·z) | |
+//! | `Multifactor` | −(age·min(w/max_age, 1) + fair_share·2^(−U/S) + size·z + qos·p) | |
 //! | `FairShare(h)` | decayed GPU time of the tenant | |
 //! | `LongTerm` | GPU time the tenant's jobs have held in the pool, to now, thousandths of GPU × ms | whole |
 //! | `FinishTime` | −(w + d′) / (max(d, 0.001) · max(1, n·N/G)) | |
@@ -35,7 +35,7 @@
 //!   and a maximal age, is at least 1 ms.
 //! * **Multifactor**: U is the tenant's decayed GPU time (half-life [`Weights::half_life_ms`](super::Weights)) as a share of all
 //!   tenants' in the pool, 0 if that is 0; S is 1 / the number of tenants with a job in the pool's workload, one that is rejected too; z is n/G, or 1 − n/G if
-//!   small jobs are favoured; G is the most GPUs the pool ever has.
+//!   small jobs are favoured; G is the most GPUs the pool ever has; p is the priority of the job's QOS over the greatest of all QOSs, 0 without limits.
 //! * **Finish time**: d′ is the estimate less the run done (at least 0), N the tenants with a job that runs or waits in the pool now
 //!   (including one that has just been submitted, but not one that was rejected), G the GPUs of the pool's nodes in service now, draining ones included, at least 1.
 //! * **Gittins**: with the history's GPU times x₁ ≤ … ≤ x_m (GPU-seconds; if there are more than 1,000, the 1,000 at indices
@@ -57,10 +57,13 @@ mod fair;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
+
 use attained::{Gittins, queue_of};
 use fair::{Decayed, Presence, Received};
 
 use super::key::Key;
+use super::limit::Limits;
 use super::policy::{Estimate, Order, Policy};
 use super::workload::{Shape, Workload};
 
@@ -95,6 +98,9 @@ enum Memory {
 pub(crate) struct Keys<'a> {
     workload: &'a Workload,
     policy: &'a Policy,
+    limits: Option<&'a Limits>,
+    /// Jobs that were stopped for those of another QOS, and since when they may start again.
+    renewed: BTreeMap<u32, i64>,
     most_gpus: f64,
     memory: Memory,
 }
@@ -126,7 +132,12 @@ impl<'a> Keys<'a> {
             Order::FinishTime => Memory::Presence(Presence::new(tenants().len())),
             _ => Memory::Nothing,
         };
-        Self { workload, policy, most_gpus: most_gpus as f64, memory }
+        Self { workload, policy, limits: None, renewed: BTreeMap::new(), most_gpus: most_gpus as f64, memory }
+    }
+
+    /// The same with the priorities of QOSs.
+    pub(crate) fn with_limits(self, limits: Option<&'a Limits>) -> Self {
+        Self { limits, ..self }
     }
 
     fn shape(&self, job: u32) -> Shape {
@@ -183,6 +194,8 @@ impl<'a> Keys<'a> {
             (Order::Wfp3, _) => Key::of(-(wait_s / self.estimate_s(job)).powi(3) * gpus),
             (Order::Unicef, _) => Key::of(-wait_s / ((1.0 + gpus).log2() * self.estimate_s(job))),
             (Order::Multifactor(weights), memory) => {
+                let since_ms = self.renewed.get(&job).copied().unwrap_or_else(|| self.submit_ms(job));
+                let wait_s = (now - since_ms) as f64 / SECOND;
                 let age = (wait_s * SECOND / weights.max_age_ms.max(1) as f64).min(1.0);
                 let share = match memory {
                     Memory::Decayed(usage) => usage.share(tenant(self.workload, self.policy, job), now),
@@ -190,7 +203,11 @@ impl<'a> Keys<'a> {
                 };
                 let part = gpus / self.most_gpus.max(1.0);
                 let size = if weights.favor_small { 1.0 - part } else { part };
-                Key::of(-(weights.age * age + weights.fair_share * (-share).exp2() + weights.size * size))
+                let qos = match self.limits {
+                    Some(limits) => weights.qos * limits.priority_share(self.workload, job as usize),
+                    None => 0.0,
+                };
+                Key::of(-(weights.age * age + weights.fair_share * (-share).exp2() + weights.size * size + qos))
             }
             (Order::FairShare(_), Memory::Decayed(usage)) => {
                 Key::of(usage.gpu_s(tenant(self.workload, self.policy, job), now))
@@ -207,6 +224,11 @@ impl<'a> Keys<'a> {
             }
             _ => self.fixed(job),
         }
+    }
+
+    /// A job that was stopped may start again from `at` on: its age counts from then.
+    pub(crate) fn renewed(&mut self, job: u32, at: i64) {
+        self.renewed.insert(job, at);
     }
 
     /// A job was submitted.

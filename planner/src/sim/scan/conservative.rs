@@ -7,41 +7,34 @@
 //! Worked example: one node of 8. A (6 GPUs) is expected to end at 100 s. B (8 GPUs, 50 s) is promised 100 to 150 s. C (2 GPUs): with 90 s it
 //! starts now; with 120 s it is promised 150 s.
 
+use crate::error::Result;
+use crate::sim::engine::{Action, Run};
 use crate::sim::nodes::Nodes;
 use crate::sim::place::{Ask, Placer};
 use crate::sim::schedule::Piece;
 
 /// A running job.
-pub(crate) struct Held<'a> {
+pub(super) struct Held<'a> {
     /// When it is expected to end, milliseconds, later than now.
-    pub(crate) expected_end_ms: i64,
+    expected_end_ms: i64,
     /// Where it runs.
-    pub(crate) pieces: &'a [Piece],
+    pieces: &'a [Piece],
     /// Its VC.
-    pub(crate) vc: u16,
+    vc: u16,
     /// Thousandths of GPUs.
-    pub(crate) amount: u64,
+    amount: u64,
 }
 
 /// A waiting job.
-pub(crate) struct Waiting {
+struct Waiting {
     /// What it asks for.
-    pub(crate) ask: Ask,
+    ask: Ask,
     /// Its VC.
-    pub(crate) vc: u16,
+    vc: u16,
     /// Thousandths of GPUs.
-    pub(crate) amount: u64,
+    amount: u64,
     /// How long it is expected to run, milliseconds.
-    pub(crate) estimate_ms: i64,
-}
-
-/// What VCs may use and do use, thousandths of GPUs, by VC.
-#[derive(Clone, Copy)]
-pub(crate) struct Quotas<'a> {
-    /// Most they may use.
-    pub(crate) quota: &'a [Option<u64>],
-    /// What they use now.
-    pub(crate) used: &'a [u64],
+    estimate_ms: i64,
 }
 
 /// From a moment on, until that of the next step.
@@ -52,40 +45,79 @@ struct Step {
     used: Vec<u64>,
 }
 
-/// The jobs of `queue` that start now and where, in order. `held` is in order of expected end; at most `depth` jobs are looked at.
-pub(crate) fn starts(
-    nodes: &Nodes,
-    placer: &Placer,
+/// Reservations made so far in a decision, as steps.
+pub(in crate::sim) struct Plan {
     now: i64,
-    held: &[Held<'_>],
-    queue: &[Waiting],
-    quotas: Quotas<'_>,
-    depth: Option<u32>,
-) -> Vec<(u32, Vec<Piece>)> {
-    let mut steps = vec![Step { from_ms: now, nodes: nodes.clone(), used: quotas.used.to_vec() }];
-    for job in held {
-        let Some(last) = steps.last_mut() else { continue };
-        if last.from_ms < job.expected_end_ms {
-            let next = Step { from_ms: job.expected_end_ms, ..last.clone() };
-            steps.push(next);
+    steps: Vec<Step>,
+    looked: u32,
+}
+
+impl Plan {
+    /// Nothing reserved yet. `held` is in order of expected end; `used` is what VCs use now, thousandths of GPUs.
+    pub(super) fn new(nodes: &Nodes, now: i64, held: &[Held<'_>], used: Vec<u64>) -> Self {
+        let mut steps = vec![Step { from_ms: now, nodes: nodes.clone(), used }];
+        for job in held {
+            let Some(last) = steps.last_mut() else { continue };
+            if last.from_ms < job.expected_end_ms {
+                let next = Step { from_ms: job.expected_end_ms, ..last.clone() };
+                steps.push(next);
+            }
+            let Some(last) = steps.last_mut() else { continue };
+            for piece in job.pieces {
+                last.nodes.give(piece);
+            }
+            last.used[usize::from(job.vc)] -= job.amount;
         }
-        let Some(last) = steps.last_mut() else { continue };
-        for piece in job.pieces {
-            last.nodes.give(piece);
-        }
-        last.used[usize::from(job.vc)] -= job.amount;
+        Self { now, steps, looked: 0 }
     }
-    let mut starts = Vec::new();
-    let mut pieces = Vec::new();
-    for job in queue.iter().take(depth.map_or(usize::MAX, |depth| depth as usize)) {
-        let Some(at) = reserve(&steps, placer, job, quotas, &mut pieces) else { continue };
-        let from_ms = steps[at].from_ms;
-        hold(&mut steps, at, from_ms.saturating_add(job.estimate_ms.max(1)), job, &pieces);
-        if from_ms == now {
-            starts.push((job.ask.job, pieces.clone()));
-        }
+
+    /// Reserves for a job, within its VC's quota; whether that begins now, its pieces left in `pieces`.
+    fn reserve(&mut self, placer: &Placer, job: &Waiting, quota: Option<u64>, pieces: &mut Vec<Piece>) -> bool {
+        let Some(at) = reserve(&self.steps, placer, job, quota, pieces) else { return false };
+        let from_ms = self.steps[at].from_ms;
+        hold(&mut self.steps, at, from_ms.saturating_add(job.estimate_ms.max(1)), job, pieces);
+        from_ms == self.now
     }
-    starts
+}
+
+impl Run<'_> {
+    /// Running jobs, by expected end.
+    pub(super) fn held(&self) -> Vec<Held<'_>> {
+        let held = |(expected_end_ms, segment): &(i64, u32)| {
+            let record = &self.schedule.segments[*segment as usize];
+            Held {
+                expected_end_ms: *expected_end_ms,
+                pieces: self.schedule.pieces_of(record),
+                vc: self.workload.vc[record.job as usize],
+                amount: self.shape(record.job).amount(),
+            }
+        };
+        self.expected.iter().map(held).collect()
+    }
+
+    /// Reserves for a job, and starts it if that begins now.
+    pub(super) fn look_conservative(&mut self, plan: &mut Plan, job: u32) -> Result<()> {
+        if self.policy.depth.is_some_and(|depth| plan.looked >= depth) {
+            self.queue.insert(job);
+            return Ok(());
+        }
+        plan.looked += 1;
+        let waiting = Waiting {
+            ask: self.ask(job),
+            vc: self.workload.vc[job as usize],
+            amount: self.shape(job).amount(),
+            estimate_ms: self.expected_ms(job),
+        };
+        let quota = self.quota[usize::from(waiting.vc)];
+        let mut pieces = std::mem::take(&mut self.scratch);
+        if plan.reserve(&self.placer, &waiting, quota, &mut pieces) {
+            self.apply(Action::Start { job, pieces: &pieces })?;
+        } else {
+            self.queue.insert(job);
+        }
+        self.scratch = pieces;
+        Ok(())
+    }
 }
 
 /// The first step from which `job` can run, its pieces left in `pieces`.
@@ -93,10 +125,9 @@ fn reserve(
     steps: &[Step],
     placer: &Placer,
     job: &Waiting,
-    quotas: Quotas<'_>,
+    quota: Option<u64>,
     pieces: &mut Vec<Piece>,
 ) -> Option<usize> {
-    let quota = quotas.quota[usize::from(job.vc)];
     let part = job.ask.shape.milli > 0;
     let has_room = |step: &Step| {
         quota.is_none_or(|quota| step.used[usize::from(job.vc)] + job.amount <= quota)

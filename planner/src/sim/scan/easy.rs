@@ -16,6 +16,14 @@ use crate::error::Result;
 use crate::sim::engine::{Action, Queue, Reservation, Run};
 use crate::sim::schedule::Piece;
 
+/// What a walk job by job has found so far.
+#[derive(Default)]
+pub(in crate::sim) struct Walk {
+    /// Whether there is a head.
+    reserved: bool,
+    refused: Refused,
+}
+
 impl Reservation {
     /// Takes a job's pieces out of the shadow, if the head still fits then; puts them back otherwise.
     fn admits(&mut self, run: &Run<'_>, job: u32, pieces: &[Piece]) -> bool {
@@ -156,31 +164,26 @@ impl Run<'_> {
     }
 
     /// Job by job, where the order must be found anew or jobs of a shape do not share their fate.
-    pub(super) fn walk_easy_loose(&mut self) -> Result<()> {
-        self.reservation = None;
-        let mut reserved = false;
-        let mut refused = Refused::default();
-        for job in self.sorted() {
-            let started = if refused.holds(self, job) {
-                false
-            } else if reserved {
-                let outcome = self.try_backfill(job, self.expected_ms(job))?;
-                if outcome == Err(false) {
-                    refused.insert(self, job);
-                }
-                outcome.is_ok()
-            } else {
-                let outcome: std::result::Result<(), Refusal> = self.try_start(job)?;
-                if outcome.is_err() {
-                    reserved = true;
-                    self.reserve(job);
-                    refused.insert(self, job);
-                }
-                outcome.is_ok()
-            };
-            if !started {
-                self.queue.insert(job);
+    pub(super) fn look_easy(&mut self, walk: &mut Walk, job: u32) -> Result<()> {
+        let started = if walk.refused.holds(self, job) {
+            false
+        } else if walk.reserved {
+            let outcome = self.try_backfill(job, self.expected_ms(job))?;
+            if outcome == Err(false) {
+                walk.refused.insert(self, job);
             }
+            outcome.is_ok()
+        } else {
+            let outcome: std::result::Result<(), Refusal> = self.try_start(job)?;
+            if outcome.is_err() {
+                walk.reserved = true;
+                self.reserve(job);
+                walk.refused.insert(self, job);
+            }
+            outcome.is_ok()
+        };
+        if !started {
+            self.queue.insert(job);
         }
         Ok(())
     }

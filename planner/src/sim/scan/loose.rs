@@ -14,14 +14,15 @@ use crate::sim::policy::{Preemption, Scan};
 
 /// What a walk has found so far.
 #[derive(Default)]
-struct Walk {
+pub(in crate::sim) struct Walk {
     /// Jobs that may be stopped, the first to go first; found when the first job needs them. What started since stands last and is none of them.
     victims: Option<Vec<u32>>,
     /// What did not fit, even once all victims had stopped; it does not until someone stops.
     refused: Refused,
     blocked_vcs: Vec<u16>,
     over: bool,
-    stopped: bool,
+    /// Whether one was stopped.
+    pub(super) stopped: bool,
 }
 
 impl Run<'_> {
@@ -53,7 +54,7 @@ impl Run<'_> {
     }
 
     /// Starts a job if it fits, or if it fits once others are stopped and it may stop them; else it waits on.
-    fn look(&mut self, walk: &mut Walk, job: u32, may_stop: bool) -> Result<()> {
+    pub(super) fn look(&mut self, walk: &mut Walk, job: u32, may_stop: bool) -> Result<()> {
         let vc = self.workload.vc[job as usize];
         if walk.over || walk.blocked_vcs.contains(&vc) || walk.refused.holds(self, job) {
             self.queue.insert(job);

@@ -5,6 +5,7 @@
 //! something is given back, so a walk looks at classes and not at jobs.
 
 mod conservative;
+mod dismiss;
 mod easy;
 mod kueue;
 mod loose;
@@ -13,6 +14,7 @@ mod slurm;
 mod strict;
 
 use super::engine::{Action, Queue, Run};
+use super::key::Key;
 use super::policy::{Compat, Order, Preemption, Scan};
 use crate::error::Result;
 
@@ -25,6 +27,29 @@ enum Refusal {
     Nodes,
 }
 
+/// What a walk has found so far, of the jobs that it has looked at.
+pub(super) enum Walk {
+    Loose(loose::Walk),
+    Preempting(preempt::Walk),
+    Dismissing(dismiss::Walk),
+    Easy(easy::Walk),
+    Conservative(conservative::Plan),
+    Slurm(slurm::Walk),
+}
+
+impl Walk {
+    /// Whether a job was stopped, so that another decision is due.
+    pub(super) fn has_stopped(&self) -> bool {
+        match self {
+            Self::Loose(walk) => walk.stopped,
+            Self::Preempting(walk) => walk.stopped,
+            Self::Dismissing(walk) => walk.stopped,
+            Self::Slurm(walk) => walk.stopped,
+            Self::Easy(_) | Self::Conservative(_) => false,
+        }
+    }
+}
+
 impl Run<'_> {
     /// Starts (and stops) jobs as the policy has it.
     pub(super) fn decide(&mut self) -> Result<()> {
@@ -35,16 +60,62 @@ impl Run<'_> {
             return Ok(());
         }
         match (&self.queue, self.policy.scan) {
-            (_, Scan::Conservative) => self.walk_conservative(),
-            (_, Scan::Slurm) => self.walk_slurm(),
+            (_, Scan::Conservative | Scan::Slurm) | (Queue::Loose(_), Scan::Easy) => self.walk().map(|_| ()),
             (_, Scan::Kueue) => self.walk_kueue(),
             (Queue::Ranked(..), Scan::Strict) => self.walk_strict(),
             (Queue::Ranked(..), Scan::Skip) => self.walk_skip(),
             (Queue::Ranked(..), Scan::Easy) => self.walk_easy(),
-            (Queue::Loose(_), Scan::Easy) => self.walk_easy_loose(),
             (Queue::Loose(_), _) if self.guaranteed || self.policy.preemption == Preemption::Never => self.walk_loose(),
-            (Queue::Loose(_), _) => self.walk_preempting(),
+            (Queue::Loose(_), _) => {
+                if self.walk()? {
+                    self.due_next();
+                }
+                Ok(())
+            }
         }
+    }
+
+    /// The state of a walk through a queue that is in no order, job by job: [`Run::look_at`] each in turn.
+    pub(super) fn begin_walk(&mut self) -> Walk {
+        match self.policy.scan {
+            Scan::Easy => {
+                self.reservation = None;
+                Walk::Easy(easy::Walk::default())
+            }
+            Scan::Conservative => {
+                Walk::Conservative(conservative::Plan::new(&self.nodes, self.now, &self.held(), self.used.clone()))
+            }
+            Scan::Slurm => Walk::Slurm(self.begin_slurm()),
+            _ if self.dismisses() => Walk::Dismissing(dismiss::Walk::default()),
+            _ if self.guaranteed || self.policy.preemption == Preemption::Never => Walk::Loose(loose::Walk::default()),
+            _ => Walk::Preempting(self.begin_preempting()),
+        }
+    }
+
+    /// The next job of a walk: it starts, or waits on. One that is over a limit of its QOS holds up nobody.
+    pub(super) fn look_at(&mut self, walk: &mut Walk, job: u32) -> Result<()> {
+        if self.over_limit(job).is_some() {
+            self.queue.insert(job);
+            return Ok(());
+        }
+        match walk {
+            Walk::Loose(walk) => self.look(walk, job, false),
+            Walk::Preempting(walk) => self.look_preempting(walk, job),
+            Walk::Dismissing(walk) => self.look_dismissing(walk, job),
+            Walk::Easy(walk) => self.look_easy(walk, job),
+            Walk::Conservative(plan) => self.look_conservative(plan, job),
+            Walk::Slurm(walk) => self.look_slurm(walk, job),
+        }
+    }
+
+    /// Walks through the whole queue of the pool; whether a job was stopped.
+    fn walk(&mut self) -> Result<bool> {
+        let order = self.sorted();
+        let mut walk = self.begin_walk();
+        for job in order {
+            self.look_at(&mut walk, job)?;
+        }
+        Ok(walk.has_stopped())
     }
 
     /// Starts `job` if it fits.
@@ -62,7 +133,7 @@ impl Run<'_> {
     }
 
     /// Whether nothing at all can start now.
-    fn is_full(&self) -> bool {
+    pub(super) fn is_full(&self) -> bool {
         self.nodes.eligible_free() == 0 && !self.shares
     }
 
@@ -79,59 +150,17 @@ impl Run<'_> {
 
     /// The same in the order's order alone.
     fn in_order(&mut self) -> Vec<u32> {
-        let Queue::Loose(jobs) = &mut self.queue else { return Vec::new() };
-        let jobs = std::mem::take(jobs);
-        let mut keyed: Vec<_> = jobs.into_iter().map(|job| (self.key(job), job)).collect();
+        let mut keyed = self.keyed();
         // Submissions are in order of index.
         keyed.sort_unstable();
         keyed.into_iter().map(|(_, job)| job).collect()
     }
 
-    /// Conservative backfill.
-    fn walk_conservative(&mut self) -> Result<()> {
-        let order = self.sorted();
-        let waiting: Vec<conservative::Waiting> = order
-            .iter()
-            .map(|job| conservative::Waiting {
-                ask: self.ask(*job),
-                vc: self.workload.vc[*job as usize],
-                amount: self.shape(*job).amount(),
-                estimate_ms: self.expected_ms(*job),
-            })
-            .collect();
-        let held: Vec<conservative::Held<'_>> = self
-            .expected
-            .iter()
-            .map(|(expected_end_ms, segment)| {
-                let record = &self.schedule.segments[*segment as usize];
-                conservative::Held {
-                    expected_end_ms: *expected_end_ms,
-                    pieces: self.schedule.pieces_of(record),
-                    vc: self.workload.vc[record.job as usize],
-                    amount: self.shape(record.job).amount(),
-                }
-            })
-            .collect();
-        let starts = conservative::starts(
-            &self.nodes,
-            &self.placer,
-            self.now,
-            &held,
-            &waiting,
-            conservative::Quotas { quota: &self.quota, used: &self.used },
-            self.policy.depth,
-        );
-        let mut started: Vec<u32> = starts.iter().map(|(job, _)| *job).collect();
-        for (job, pieces) in &starts {
-            self.apply(Action::Start { job: *job, pieces })?;
-        }
-        started.sort_unstable();
-        for job in order {
-            if started.binary_search(&job).is_err() {
-                self.queue.insert(job);
-            }
-        }
-        Ok(())
+    /// The waiting jobs with their keys, in no order, and none left in the queue.
+    pub(super) fn keyed(&mut self) -> Vec<(Key, u32)> {
+        let Queue::Loose(jobs) = &mut self.queue else { return Vec::new() };
+        let jobs = std::mem::take(jobs);
+        jobs.into_iter().map(|job| (self.key(job), job)).collect()
     }
 }
 

@@ -13,10 +13,19 @@ use crate::sim::key::Key;
 use crate::sim::nodes::Nodes;
 use crate::sim::policy::Scan;
 
+/// What a walk has found so far.
+pub(in crate::sim) struct Walk {
+    /// Jobs that ran when it began and may be stopped, the last in order first.
+    victims: Vec<(Key, u32)>,
+    blocked_vcs: Vec<u16>,
+    over: bool,
+    /// Whether one was stopped.
+    pub(super) stopped: bool,
+}
+
 impl Run<'_> {
-    /// Strict and skip, with preemption.
-    pub(super) fn walk_preempting(&mut self) -> Result<()> {
-        let order = self.sorted();
+    /// A walk of strict or skip begins, with preemption.
+    pub(super) fn begin_preempting(&self) -> Walk {
         // Greatest key first; of equals the last submitted.
         let running = self.running.iter().map(|segment| &self.schedule.segments[*segment as usize]);
         let mut victims: Vec<(Key, u32)> = running
@@ -24,41 +33,38 @@ impl Run<'_> {
             .map(|segment| (self.key(segment.job), segment.job))
             .collect();
         victims.sort_unstable_by(|a, b| b.cmp(a));
-        let mut blocked_vcs: Vec<u16> = Vec::new();
-        let mut over = false;
-        let mut stopped = false;
-        for job in order {
-            let vc = self.workload.vc[job as usize];
-            if over || blocked_vcs.contains(&vc) {
-                self.queue.insert(job);
-                continue;
-            }
-            let Err(refusal) = self.try_start(job)? else { continue };
-            let key = self.key(job);
-            let chosen =
-                self.choose(job, victims.iter().take_while(|(other, _)| *other > key).map(|(_, victim)| *victim));
-            if chosen.is_empty() {
-                self.queue.insert(job);
-                if self.policy.scan == Scan::Strict {
-                    match refusal {
-                        Refusal::Nodes => over = true,
-                        Refusal::Quota => blocked_vcs.push(vc),
-                    }
-                }
-                continue;
-            }
-            for victim in &chosen {
-                self.apply(Action::Preempt { job: *victim })?;
-            }
-            victims.retain(|(_, victim)| !chosen.contains(victim));
-            stopped = true;
-            // It was seen to fit once they are gone; if it does not, it waits on.
-            if self.try_start(job)?.is_err() {
-                self.queue.insert(job);
-            }
+        Walk { victims, blocked_vcs: Vec::new(), over: false, stopped: false }
+    }
+
+    /// Starts a job if it fits, or if it fits once others are stopped; else it waits on.
+    pub(super) fn look_preempting(&mut self, walk: &mut Walk, job: u32) -> Result<()> {
+        let vc = self.workload.vc[job as usize];
+        if walk.over || walk.blocked_vcs.contains(&vc) {
+            self.queue.insert(job);
+            return Ok(());
         }
-        if stopped {
-            self.due_next();
+        let Err(refusal) = self.try_start(job)? else { return Ok(()) };
+        let key = self.key(job);
+        let later = walk.victims.iter().take_while(|(other, _)| *other > key).map(|(_, victim)| *victim);
+        let chosen = self.choose(job, later);
+        if chosen.is_empty() {
+            self.queue.insert(job);
+            if self.policy.scan == Scan::Strict {
+                match refusal {
+                    Refusal::Nodes => walk.over = true,
+                    Refusal::Quota => walk.blocked_vcs.push(vc),
+                }
+            }
+            return Ok(());
+        }
+        for victim in &chosen {
+            self.apply(Action::Preempt { job: *victim })?;
+        }
+        walk.victims.retain(|(_, victim)| !chosen.contains(victim));
+        walk.stopped = true;
+        // It was seen to fit once they are gone; if it does not, it waits on.
+        if self.try_start(job)?.is_err() {
+            self.queue.insert(job);
         }
         Ok(())
     }

@@ -8,6 +8,8 @@
 //! * A job goes to the run of neighbouring nodes that just suffices (the shortest, then the busiest); a job of one node to the node of
 //!   that run with most jobs. A job of *n* GPUs asks for *k* nodes with ⌈n/k⌉ each, k as it says or as few as have its GPUs.
 //!
+//! * A job whose QOS stops others starts a decision after they have stopped: its nodes are kept whole until the end of this one. Where it waits for others as well, those it may stop are taken away first.
+//!
 //! Order and decision interval (`bf_interval`) are the policy's. Parts of GPUs are not known. Found by comparing with a real
 //! Slurm's log, cycle by cycle; see the end-to-end test. O(queue × reservations × running jobs) for a decision.
 //!
@@ -41,6 +43,25 @@ struct Holder {
     pieces: Vec<Piece>,
 }
 
+/// A cycle.
+pub(in crate::sim) struct Walk {
+    now_s: i64,
+    kept: Vec<Kept>,
+    holders: Vec<Holder>,
+    /// Whether a job was stopped.
+    pub(super) stopped: bool,
+}
+
+/// What comes of a job's turn.
+enum Turn {
+    /// It starts on these nodes.
+    Start(Vec<u32>),
+    /// These jobs are told to stop for it.
+    Stop(Vec<u32>),
+    /// It waits.
+    Wait,
+}
+
 /// How many nodes a job asks for, and how many GPUs on each.
 #[derive(Clone, Copy)]
 struct Gang {
@@ -56,23 +77,74 @@ impl Gang {
     }
 }
 
-impl Run<'_> {
-    /// One cycle of the backfill.
-    pub(super) fn walk_slurm(&mut self) -> Result<()> {
-        let second = |ms: i64| self.workload.origin_ms.saturating_add(ms).div_euclid(1000);
-        let now_s = second(self.now);
-        let mut kept: Vec<Kept> = Vec::new();
-        let mut holders = self.holders();
-        for job in self.sorted() {
-            let found = if self.fits_quota(job) { self.plan(job, now_s, &mut kept, &holders) } else { None };
-            match found {
-                Some(nodes) => {
-                    let pieces = self.slurm_pieces(job, &nodes);
-                    self.apply(Action::Start { job, pieces: &pieces })?;
-                    holders = self.holders();
-                }
-                None => self.queue.insert(job),
+impl Kept {
+    /// Nodes kept from a second on for as long as a limit, by whole minutes.
+    fn of(at_s: i64, limit_s: i64, nodes: &[u32], count: u32) -> Self {
+        let minute = |second: i64| second.div_euclid(RESOLUTION_S) * RESOLUTION_S;
+        let (begin_s, end_s) = (minute(at_s), minute(at_s.saturating_add(limit_s)));
+        let nodes = (0..count).map(|node| nodes.contains(&node)).collect();
+        Self { begin_s, end_s: end_s.max(begin_s + RESOLUTION_S), nodes }
+    }
+}
+
+/// The pool without some of the jobs that run.
+struct Without {
+    nodes: Nodes,
+    jobs: Vec<i64>,
+}
+
+impl Without {
+    /// All still run.
+    fn all(run: &Run<'_>) -> Self {
+        let mut jobs = vec![0; run.nodes.len() as usize];
+        for (_, segment) in &run.expected {
+            for piece in run.schedule.pieces_of(&run.schedule.segments[*segment as usize]) {
+                jobs[run.nodes.local(piece.node) as usize] += 1;
             }
+        }
+        Self { nodes: run.nodes.clone(), jobs }
+    }
+
+    fn take_out(&mut self, run: &Run<'_>, job: u32) {
+        let Some(segment) = run.schedule.last_segment(job as usize) else { return };
+        for piece in run.schedule.pieces_of(segment) {
+            self.nodes.give(piece);
+            self.jobs[run.nodes.local(piece.node) as usize] -= 1;
+        }
+    }
+
+    /// Nodes for a gang among the allowed.
+    fn fit(&self, run: &Run<'_>, gang: Gang, allowed: &[bool]) -> Option<Vec<u32>> {
+        let fits = |node: &u32| allowed[*node as usize] && self.nodes.free(*node) >= gang.each;
+        let fitting: Vec<u32> = (0..run.nodes.len()).filter(fits).collect();
+        pick(&fitting, gang.nodes, &self.jobs)
+    }
+}
+
+impl Run<'_> {
+    /// A cycle of the backfill begins.
+    pub(super) fn begin_slurm(&self) -> Walk {
+        let now_s = self.workload.origin_ms.saturating_add(self.now).div_euclid(1000);
+        Walk { now_s, kept: Vec::new(), holders: self.holders(), stopped: false }
+    }
+
+    /// A job starts, or nodes are kept for it.
+    pub(super) fn look_slurm(&mut self, walk: &mut Walk, job: u32) -> Result<()> {
+        let turn = if self.fits_quota(job) { self.plan(job, walk) } else { Turn::Wait };
+        match turn {
+            Turn::Start(nodes) => {
+                let pieces = self.slurm_pieces(job, &nodes);
+                self.apply(Action::Start { job, pieces: &pieces })?;
+                walk.holders = self.holders();
+            }
+            Turn::Stop(victims) => {
+                for victim in victims {
+                    walk.stopped |= self.dismiss(victim)?;
+                }
+                walk.holders = self.holders();
+                self.queue.insert(job);
+            }
+            Turn::Wait => self.queue.insert(job),
         }
         Ok(())
     }
@@ -106,7 +178,9 @@ impl Run<'_> {
     }
 
     /// The nodes on which a job starts now; otherwise whole nodes are kept for it, if it will ever fit.
-    fn plan(&self, job: u32, now_s: i64, kept: &mut Vec<Kept>, holders: &[Holder]) -> Option<Vec<u32>> {
+    fn plan(&self, job: u32, walk: &mut Walk) -> Turn {
+        let Walk { now_s, ref mut kept, ref holders, .. } = *walk;
+        let candidates = self.dismissable(job);
         let shape = self.shape(job);
         let gang = Gang::of(shape, &self.nodes);
         // A limit is whole seconds; what is left of one is rounded up.
@@ -122,14 +196,21 @@ impl Run<'_> {
                 .collect();
             let later_s = next_release(kept, from_s, count);
             let enough = allowed.iter().filter(|allowed| **allowed).count() >= gang.nodes;
-            let found = if enough { self.earliest(gang, &allowed, now_s, holders) } else { None };
+            let found = if enough { self.earliest(gang, &allowed, now_s, holders, &candidates) } else { None };
             let Some((at_s, nodes)) = found else {
-                from_s = later_s?;
+                let Some(later_s) = later_s else { return Turn::Wait };
+                from_s = later_s;
                 continue;
             };
             let at_s = at_s.max(from_s);
             if at_s <= now_s {
-                return Some(nodes);
+                let fits = nodes.iter().all(|node| self.nodes.free(*node) >= gang.each);
+                if fits {
+                    return Turn::Start(nodes);
+                }
+                let Some((nodes, victims)) = self.stops(gang, &allowed, candidates) else { return Turn::Wait };
+                kept.push(Kept::of(now_s, limit_s, &nodes, count));
+                return Turn::Stop(victims);
             }
             if let Some(later) = later_s.filter(|later| at_s > *later) {
                 from_s = later;
@@ -144,15 +225,58 @@ impl Run<'_> {
                 from_s = if from_s == at_s { at_s + RESOLUTION_S } else { at_s };
                 continue;
             }
-            let mask = (0..count).map(|node| nodes.contains(&node)).collect();
-            kept.push(Kept { begin_s, end_s: end_s.max(begin_s + RESOLUTION_S), nodes: mask });
-            return None;
+            kept.push(Kept::of(at_s, limit_s, &nodes, count));
+            return Turn::Wait;
         }
-        None
+        Turn::Wait
+    }
+
+    /// Whom a job stops, and the nodes on which it then fits. Candidates are taken out in order until it fits; then the last of them comes first, before it those on most of the nodes that were found, and it begins
+    /// anew; at the third time, or with as few candidates as tries, those taken out that run on these nodes are told to stop.
+    fn stops(&self, gang: Gang, allowed: &[bool], mut candidates: Vec<u32>) -> Option<(Vec<u32>, Vec<u32>)> {
+        let count = candidates.len();
+        let mut tries = 0;
+        loop {
+            let mut state = Without::all(self);
+            let (last, nodes) = candidates.iter().enumerate().find_map(|(at, candidate)| {
+                state.take_out(self, *candidate);
+                Some((at, state.fit(self, gang, allowed)?))
+            })?;
+            tries += 1;
+            let shared = |candidate: u32| self.nodes_of(candidate).filter(|node| nodes.contains(node)).count();
+            if tries > 2 || count <= tries {
+                candidates.truncate(last + 1);
+                candidates.retain(|candidate| shared(*candidate) > 0);
+                return Some((nodes, candidates));
+            }
+            let weight = |(at, candidate): (usize, &u32)| match at.cmp(&last) {
+                std::cmp::Ordering::Less => shared(*candidate),
+                std::cmp::Ordering::Equal => usize::MAX,
+                std::cmp::Ordering::Greater => 0,
+            };
+            let mut weighed: Vec<(usize, u32)> =
+                candidates.iter().enumerate().map(|(at, candidate)| (weight((at, candidate)), *candidate)).collect();
+            weighed.sort_by_key(|(weight, _)| std::cmp::Reverse(*weight));
+            candidates = weighed.into_iter().map(|(_, candidate)| candidate).collect();
+        }
+    }
+
+    /// Nodes on which a job runs.
+    fn nodes_of(&self, job: u32) -> impl Iterator<Item = u32> {
+        let pieces = self.schedule.last_segment(job as usize).map(|segment| self.schedule.pieces_of(segment));
+        pieces.into_iter().flatten().map(|piece| self.nodes.local(piece.node))
     }
 
     /// The earliest second at which `gang` fits on the allowed nodes, and where, taking running jobs away in order of their limits.
-    fn earliest(&self, gang: Gang, allowed: &[bool], now_s: i64, holders: &[Holder]) -> Option<(i64, Vec<u32>)> {
+    /// Those that would stop for it go first, and if it fits then, that is now.
+    fn earliest(
+        &self,
+        gang: Gang,
+        allowed: &[bool],
+        now_s: i64,
+        holders: &[Holder],
+        stops: &[u32],
+    ) -> Option<(i64, Vec<u32>)> {
         let mut nodes = self.nodes.clone();
         let mut jobs = vec![0i64; allowed.len()];
         let on = |holder: &Holder| -> Vec<usize> {
@@ -169,7 +293,20 @@ impl Run<'_> {
         if let Some(found) = pick(&fitting(&nodes), gang.nodes, &jobs) {
             return Some((now_s, found));
         }
-        let mut rest = holders.iter().peekable();
+        let gone = |holder: &&Holder| stops.contains(&holder.job);
+        for holder in holders.iter().filter(gone) {
+            for (piece, node) in holder.pieces.iter().zip(on(holder)) {
+                nodes.give(piece);
+                jobs[node] -= 1;
+            }
+        }
+        if !stops.is_empty()
+            && let Some(found) = pick(&fitting(&nodes), gang.nodes, &jobs)
+        {
+            return Some((now_s, found));
+        }
+        let holders: Vec<&Holder> = holders.iter().filter(|holder| !gone(holder)).collect();
+        let mut rest = holders.into_iter().peekable();
         let (mut step_s, mut edge_s) = (STEP_S, None);
         while rest.peek().is_some() {
             let mut last_s = None;

@@ -85,8 +85,14 @@ impl Pool<'_> {
                 let share = if total > 0.0 { used / total * tenants.len() as f64 } else { 0.0 };
                 let part = gpus / most_gpus as f64;
                 let size = if weights.favor_small { 1.0 - part } else { part };
-                let age = (wait * 1000.0 / weights.max_age_ms as f64).min(1.0);
-                Key::of(-(weights.age * age + weights.fair_share * 2f64.powf(-share) + weights.size * size))
+                let since = state.again.unwrap_or(submit);
+                let age = ((self.now - since) as f64 / weights.max_age_ms as f64).min(1.0);
+                let limits = self.cluster.limits.as_ref();
+                let priority = |at: u16| limits.map_or(0, |limits| limits.qos()[usize::from(at)].priority);
+                let qos = f64::from(self.workload.qos.get(job).copied().flatten().map_or(0, priority));
+                let most = limits.and_then(|limits| limits.qos().iter().map(|qos| qos.priority).max()).unwrap_or(0);
+                let qos = weights.qos * if most > 0 { qos / f64::from(most) } else { 0.0 };
+                Key::of(-(weights.age * age + weights.fair_share * 2f64.powf(-share) + weights.size * size + qos))
             }
             Order::FairShare(half_life) => Key::of(self.decayed_gpu_s(Some(self.tenant(job)), *half_life)),
             Order::LongTerm => {
@@ -100,6 +106,7 @@ impl Pool<'_> {
                 let present = |phase| self.in_phase(phase);
                 let mut tenants: Vec<u32> = present(Phase::Waiting)
                     .into_iter()
+                    .chain(present(Phase::Away))
                     .chain(present(Phase::Running))
                     .map(|job| self.tenant(job))
                     .collect();

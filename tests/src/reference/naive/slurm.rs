@@ -42,26 +42,84 @@ impl Pool<'_> {
     pub(super) fn slurm(&mut self, queue: &[usize]) {
         let mut kept: Vec<Kept> = Vec::new();
         for job in queue.iter().copied() {
-            if !self.quota_allows(job, &self.in_phase(Phase::Running)) {
-                continue;
-            }
-            if let Some(nodes) = self.plan(job, &mut kept) {
-                let view = self.view();
-                let (_, each) = self.gang(job);
-                let mut left = self.shape(job).gpus as usize;
-                let mut pieces = Vec::new();
-                for node in nodes {
-                    let free = (0..view[node].0.len()).filter(|gpu| view[node].0[*gpu] == 1000);
-                    let gpus: Vec<usize> = free.take(each.min(left)).collect();
-                    left -= gpus.len();
-                    if !gpus.is_empty() {
-                        let gpus = gpus.iter().map(|gpu| 1u64 << gpu).sum();
-                        pieces.push(Piece { node: self.first + node as u32, milli: 0, gpus });
-                    }
-                }
-                self.start(job, pieces);
+            if self.quota_allows(job, &self.in_phase(Phase::Running)) {
+                let _ = self.look_slurm(job, &mut kept);
             }
         }
+    }
+
+    /// The turn of a job that its VC's quota allows.
+    /// Whether others were stopped for it.
+    pub(super) fn look_slurm(&mut self, job: usize, kept: &mut Vec<Kept>) -> bool {
+        let Some(nodes) = self.plan(job, kept) else { return false };
+        let (_, each) = self.gang(job);
+        let view = self.view();
+        let free = |node: &usize| view[*node].0.iter().filter(|left| **left == 1000).count();
+        if nodes.iter().any(|node| free(node) < each) {
+            let Some((nodes, victims)) = self.victims_slurm(job, kept) else { return false };
+            let now = self.second(self.now);
+            let limit = (self.expected_ms(job) + 999) / 1000;
+            let whole = |second: i64| second.div_euclid(MINUTE_S) * MINUTE_S;
+            let (begin, end) = (whole(now), whole(now + limit));
+            kept.push((begin, end.max(begin + MINUTE_S), nodes));
+            return self.tell(victims) > 0;
+        }
+        let view = self.view();
+        let (_, each) = self.gang(job);
+        let mut left = self.shape(job).gpus as usize;
+        let mut pieces = Vec::new();
+        for node in nodes {
+            let free = (0..view[node].0.len()).filter(|gpu| view[node].0[*gpu] == 1000);
+            let gpus: Vec<usize> = free.take(each.min(left)).collect();
+            left -= gpus.len();
+            if !gpus.is_empty() {
+                let gpus = gpus.iter().map(|gpu| 1u64 << gpu).sum();
+                pieces.push(Piece { node: self.first + node as u32, milli: 0, gpus });
+            }
+        }
+        self.start(job, pieces);
+        false
+    }
+
+    /// Whom it stops, and where it then fits: on nodes that nothing is kept on while it would run.
+    fn victims_slurm(&self, job: usize, kept: &[Kept]) -> Option<(Vec<usize>, Vec<usize>)> {
+        let now = self.second(self.now);
+        let until = now + (self.expected_ms(job) + 999) / 1000;
+        let takes = self.empty(false);
+        let is_kept =
+            |node: usize| kept.iter().any(|(begin, end, nodes)| *begin <= until && *end > now && nodes.contains(&node));
+        let allowed: Vec<usize> = (0..self.nodes.len())
+            .filter(|node| takes[*node].1 && self.is_type(*node, job) && !is_kept(*node))
+            .collect();
+        let running = self.in_phase(Phase::Running);
+        let on = |other: usize| -> Vec<usize> {
+            self.jobs[other].pieces.iter().map(|piece| (piece.node - self.first) as usize).collect()
+        };
+        let mut order = self.stoppable(job);
+        for time in 1.. {
+            let mut found = None;
+            for taken in 1..=order.len() {
+                let left: Vec<usize> =
+                    running.iter().copied().filter(|other| !order[..taken].contains(other)).collect();
+                if let Some(nodes) = self.fit_among(job, &allowed, &left) {
+                    found = Some((taken, nodes));
+                    break;
+                }
+            }
+            let (taken, nodes) = found?;
+            let shared = |other: usize| on(other).iter().filter(|node| nodes.contains(node)).count();
+            if time == 3 || order.len() <= time {
+                let victims = order[..taken].iter().copied().filter(|other| shared(*other) > 0).collect();
+                return Some((nodes, victims));
+            }
+            let (before, last, after) = (order[..taken - 1].to_vec(), order[taken - 1], order[taken..].to_vec());
+            let mut before: Vec<(usize, usize)> = before.into_iter().map(|other| (shared(other), other)).collect();
+            before.sort_by_key(|(shared, _)| std::cmp::Reverse(*shared));
+            order = vec![last];
+            order.extend(before.into_iter().map(|(_, other)| other));
+            order.extend(after);
+        }
+        None
     }
 
     /// The nodes on which the job starts now; else nodes are kept for it, if there is a time for that.
@@ -127,6 +185,15 @@ impl Pool<'_> {
         holders.sort_unstable();
         let all: Vec<usize> = holders.iter().map(|(_, other)| *other).collect();
         if let Some(found) = self.fit_among(job, allowed, &all) {
+            return Some((now, found));
+        }
+        // Those that it may stop are gone first.
+        let stops = self.stoppable(job);
+        let holders: Vec<Holder> = holders.into_iter().filter(|(_, other)| !stops.contains(other)).collect();
+        let all: Vec<usize> = all.into_iter().filter(|other| !stops.contains(other)).collect();
+        if !stops.is_empty()
+            && let Some(found) = self.fit_among(job, allowed, &all)
+        {
             return Some((now, found));
         }
         let touches = |other: usize| {

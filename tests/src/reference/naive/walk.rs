@@ -116,94 +116,106 @@ impl Pool<'_> {
                 None => break job,
             }
         };
-        // Jobs that still run at the shadow time, those taken beside the reservation included.
-        let running = self.in_phase(Phase::Running);
-        let mut ends: Vec<i64> = running.iter().map(|job| self.expected_end(*job)).collect();
-        ends.sort_unstable();
-        let fits_beside = |pool: &Self, others: &[usize]| {
-            let mut view = pool.empty(false);
-            for other in others {
-                pool.take(&mut view, &pool.jobs[*other].pieces);
-            }
-            pool.quota_allows(head, others) && pool.place(&view, head, pool.is_relaxed(head)).is_some()
-        };
-        let beside =
-            |at: i64| -> Vec<usize> { running.iter().copied().filter(|job| self.expected_end(*job) > at).collect() };
-        let shadow = ends.into_iter().find(|at| fits_beside(self, &beside(*at)));
-        let mut others = shadow.map(beside).unwrap_or_default();
+        let (head, shadow, mut others) = self.head(head);
         for job in rest {
-            let Some(pieces) = self.fits(job) else { continue };
-            let Some(at) = shadow else {
-                self.start(job, pieces);
-                continue;
-            };
-            if self.now + self.expected_ms(job) <= at {
-                self.start(job, pieces);
-                continue;
-            }
-            let before = self.jobs[job].clone();
-            self.start(job, pieces);
-            others.push(job);
-            if !fits_beside(self, &others) {
-                others.pop();
-                self.jobs[job] = before;
-            }
+            self.look_beside(head, shadow, &mut others, job);
         }
     }
 
-    pub(super) fn conservative(&mut self, queue: &[usize]) {
-        // (from, to, pieces, VC, amount)
-        let mut held: Vec<(i64, i64, Vec<Piece>, usize, u64)> = self
-            .in_phase(Phase::Running)
-            .into_iter()
+    /// A head with its shadow time, and the jobs that still run then.
+    pub(super) fn head(&self, head: usize) -> (usize, Option<i64>, Vec<usize>) {
+        let running = self.in_phase(Phase::Running);
+        let mut ends: Vec<i64> = running.iter().map(|job| self.expected_end(*job)).collect();
+        ends.sort_unstable();
+        let beside =
+            |at: i64| -> Vec<usize> { running.iter().copied().filter(|job| self.expected_end(*job) > at).collect() };
+        let shadow = ends.into_iter().find(|at| self.fits_beside(head, &beside(*at)));
+        (head, shadow, shadow.map(beside).unwrap_or_default())
+    }
+
+    fn fits_beside(&self, head: usize, others: &[usize]) -> bool {
+        let mut view = self.empty(false);
+        for other in others {
+            self.take(&mut view, &self.jobs[*other].pieces);
+        }
+        self.quota_allows(head, others) && self.place(&view, head, self.is_relaxed(head)).is_some()
+    }
+
+    /// Starts a job behind the head if that does not delay it; `others` run at the shadow time, those taken beside the reservation included.
+    pub(super) fn look_beside(&mut self, head: usize, shadow: Option<i64>, others: &mut Vec<usize>, job: usize) {
+        let Some(pieces) = self.fits(job) else { return };
+        let Some(at) = shadow else {
+            self.start(job, pieces);
+            return;
+        };
+        if self.now + self.expected_ms(job) <= at {
+            self.start(job, pieces);
+            return;
+        }
+        let before = self.jobs[job].clone();
+        self.start(job, pieces);
+        others.push(job);
+        if !self.fits_beside(head, others) {
+            others.pop();
+            self.jobs[job] = before;
+        }
+    }
+
+    /// (from, to, pieces, VC, amount) of what runs.
+    pub(super) fn holding(&self) -> Vec<(i64, i64, Vec<Piece>, usize, u64)> {
+        let running = self.in_phase(Phase::Running).into_iter();
+        running
             .map(|job| {
-                (
-                    self.now,
-                    self.expected_end(job),
-                    self.jobs[job].pieces.clone(),
-                    self.vc(job),
-                    self.shape(job).amount(),
-                )
+                let (pieces, amount) = (self.jobs[job].pieces.clone(), self.shape(job).amount());
+                (self.now, self.expected_end(job), pieces, self.vc(job), amount)
             })
-            .collect();
+            .collect()
+    }
+
+    pub(super) fn conservative(&mut self, queue: &[usize]) {
+        let mut held = self.holding();
         for job in queue.iter().copied().take(self.policy.depth.map_or(usize::MAX, |depth| depth as usize)) {
-            let mut moments: Vec<i64> = held.iter().flat_map(|(from, to, ..)| [*from, *to]).chain([self.now]).collect();
-            moments.sort_unstable();
-            moments.dedup();
-            for from in moments.iter().copied() {
-                let to = from + self.expected_ms(job).max(1);
-                let inside = moments.iter().copied().filter(|at| *at == from || (*at > from && *at < to));
-                let mut throughout: Option<View> = None;
-                let mut allowed = true;
-                for at in inside {
-                    let mut view = self.empty(false);
-                    let mut used = 0;
-                    for (_, _, pieces, vc, amount) in held.iter().filter(|(from, to, ..)| *from <= at && at < *to) {
-                        self.take(&mut view, pieces);
-                        used += if *vc == self.vc(job) { *amount } else { 0 };
-                    }
-                    allowed &= self.quota[self.vc(job)].is_none_or(|quota| used + self.shape(job).amount() <= quota);
-                    throughout = Some(match throughout {
-                        None => view,
-                        Some(mut known) => {
-                            for ((known, _), (view, _)) in known.iter_mut().zip(&view) {
-                                known.iter_mut().zip(view).for_each(|(known, left)| *known = (*known).min(*left));
-                            }
-                            known
+            self.reserve_conservatively(&mut held, job);
+        }
+    }
+
+    pub(super) fn reserve_conservatively(&mut self, held: &mut Vec<(i64, i64, Vec<Piece>, usize, u64)>, job: usize) {
+        let mut moments: Vec<i64> = held.iter().flat_map(|(from, to, ..)| [*from, *to]).chain([self.now]).collect();
+        moments.sort_unstable();
+        moments.dedup();
+        for from in moments.iter().copied() {
+            let to = from + self.expected_ms(job).max(1);
+            let inside = moments.iter().copied().filter(|at| *at == from || (*at > from && *at < to));
+            let mut throughout: Option<View> = None;
+            let mut allowed = true;
+            for at in inside {
+                let mut view = self.empty(false);
+                let mut used = 0;
+                for (_, _, pieces, vc, amount) in held.iter().filter(|(from, to, ..)| *from <= at && at < *to) {
+                    self.take(&mut view, pieces);
+                    used += if *vc == self.vc(job) { *amount } else { 0 };
+                }
+                allowed &= self.quota[self.vc(job)].is_none_or(|quota| used + self.shape(job).amount() <= quota);
+                throughout = Some(match throughout {
+                    None => view,
+                    Some(mut known) => {
+                        for ((known, _), (view, _)) in known.iter_mut().zip(&view) {
+                            known.iter_mut().zip(view).for_each(|(known, left)| *known = (*known).min(*left));
                         }
-                    });
-                }
-                let Some(pieces) =
-                    throughout.filter(|_| allowed).and_then(|view| self.place(&view, job, self.is_relaxed(job)))
-                else {
-                    continue;
-                };
-                if from == self.now {
-                    self.start(job, pieces.clone());
-                }
-                held.push((from, to, pieces, self.vc(job), self.shape(job).amount()));
-                break;
+                        known
+                    }
+                });
             }
+            let Some(pieces) =
+                throughout.filter(|_| allowed).and_then(|view| self.place(&view, job, self.is_relaxed(job)))
+            else {
+                continue;
+            };
+            if from == self.now {
+                self.start(job, pieces.clone());
+            }
+            held.push((from, to, pieces, self.vc(job), self.shape(job).amount()));
+            break;
         }
     }
 }

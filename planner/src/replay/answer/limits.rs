@@ -1,0 +1,91 @@
+//! Which limits by QOS made jobs wait, told to people: under the names that they know from `squeue`.
+//!
+//! Worked number: see [`LimitWait`].
+
+use tracecast_analytics::report::format;
+use tracecast_analytics::report::{Cell, Column, ReportTable, Section};
+
+use super::Answer;
+use crate::replay::metric::{Cause, LimitWait, Metrics};
+
+impl Answer {
+    /// The section, a table for each replay under limits; none where there are none.
+    pub(super) fn limit_section(&self) -> Option<Section> {
+        let others = self.others.iter().map(|replay| (replay.name.as_str(), &replay.metrics));
+        let replays: Vec<_> = std::iter::once((self.name.as_str(), &self.metrics))
+            .chain(others)
+            .filter(|(_, metrics)| limited_share(metrics).is_some())
+            .collect();
+        let (first, metrics) = replays.first()?;
+        let mut finding = finding(metrics);
+        if replays.len() > 1 {
+            finding = format!("Under {first}: {finding}");
+        }
+        let mut section = Section::new("limits", "Limits by QOS and partition").with_finding(finding);
+        for (name, metrics) in &replays {
+            let title = if replays.len() > 1 { format!("By limit, under {name}") } else { "By limit".to_owned() };
+            section = section.with_table(table(title, metrics));
+        }
+        Some(
+            section
+                .with_definition("Reason: what `squeue` shows for a job that waits for this limit. A job that is over several waits for the first, tested in this order: time limit, GPUs of the job, jobs of the QOS, jobs of the user, GPUs of the QOS, GPUs of the user.")
+                .with_definition("Never started: held for ever, as the job is over the limit by itself, or still waiting at the end. Their wait counts to the end of the replay.")
+                .with_definition("All other waits are for nodes (Resources: capacity, quota and fragmentation in the section on causes) or behind other jobs (Priority: head of line)."),
+        )
+    }
+}
+
+/// Share of the GPU-hours waited that limits are the cause of; `None` without limits.
+fn limited_share(metrics: &Metrics) -> Option<f64> {
+    let cause = metrics.delay.all.causes.iter().find(|of| of.cause == Cause::Limit)?;
+    Some(cause.gpu_wait_share.unwrap_or(0.0))
+}
+
+/// Which limit costs most.
+fn finding(metrics: &Metrics) -> String {
+    let Some(most) = metrics.limits.first() else { return "No job waited for a limit.".to_owned() };
+    format!(
+        "Of the GPU-hours that jobs waited, {} were for limits; {} of {} is the one that costs most: {} waited {} GPU-hours for it.",
+        format::percent(limited_share(metrics).unwrap_or(0.0)),
+        most.reason,
+        most.of,
+        format::counted(most.jobs, "job", "jobs"),
+        format::compact(most.gpu_wait_hours),
+    )
+}
+
+fn table(title: String, metrics: &Metrics) -> ReportTable {
+    let columns = vec![
+        Column::text("Reason"),
+        Column::text("Of"),
+        Column::number("Limit"),
+        Column::number("Jobs"),
+        Column::number("Never started"),
+        Column::with_unit("Waited", "job-hours"),
+        Column::with_unit("Waited", "GPU-hours"),
+        Column::number("Of all waiting"),
+    ];
+    let mut table = ReportTable::new(title, columns);
+    let all = metrics.delay.all.gpu_wait_hours;
+    for wait in &metrics.limits {
+        table.rows.push(row(wait, all));
+    }
+    table
+}
+
+fn row(wait: &LimitWait, all_gpu_hours: f64) -> Vec<Cell> {
+    let is_time = wait.reason.contains("Wall") || wait.reason.contains("Time");
+    let limit = if is_time { Cell::Duration(wait.limit) } else { Cell::Float { value: wait.limit, digits: 0 } };
+    let count = |value: u64| Cell::Int(i64::try_from(value).unwrap_or(i64::MAX));
+    let share = (all_gpu_hours > 0.0).then(|| wait.gpu_wait_hours / all_gpu_hours);
+    vec![
+        wait.reason.as_str().into(),
+        wait.of.as_str().into(),
+        limit,
+        count(wait.jobs),
+        count(wait.never_started),
+        Cell::Compact(wait.wait_hours),
+        Cell::Compact(wait.gpu_wait_hours),
+        Cell::opt(share, Cell::Percent),
+    ]
+}

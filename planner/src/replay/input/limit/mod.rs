@@ -1,0 +1,472 @@
+//! Limits by QOS and partition as Slurm's administrators have them: a file of their own, or what `sacctmgr` and `scontrol` print.
+//!
+//! ```toml
+//! DefaultQOS = "normal"            # of jobs that name none
+//! EnforcePartLimits = "ALL"        # jobs over the MaxTime of a partition are rejected, and not held
+//! PreemptMode = "requeue"          # of QOSs that do not say; needed where a QOS has Preempt
+//! RequeueDelay = "2m"              # from the stop of a job to when it may start again; the default
+//!
+//! [[qos]]
+//! Name = "high"
+//! Priority = 1000
+//! MaxTRESPU = "gres/gpu=16"
+//! Preempt = "low"
+//!
+//! [[qos]]
+//! Name = "low"
+//! GrpTRES = "gres/gpu=64"
+//! GrpJobs = 40
+//! MaxWall = "1-00:00:00"
+//! Flags = "DenyOnLimit"
+//! PreemptExemptTime = "10m"
+//!
+//! [[partition]]
+//! PartitionName = "gpu"
+//! QOS = "part-gpu"                 # or limits as a QOS has them, of the partition alone
+//! MaxTime = "2-00:00:00"
+//! ```
+//!
+//! Keys are those of Slurm, in any case. Instead of TOML the text may be that of `sacctmgr show qos -P`, `scontrol show partition`, lines `PartitionName=…` of `slurm.conf`, or these one
+//! after another. What is known of Slurm and not replayed is said in a note; what is unknown in TOML is an error. O(bytes).
+//!
+//! Worked number: `GrpTRES=cpu=64,gres/gpu=16` limits jobs that compete for GPUs to 16 of them, and jobs that compete for processors to 64.
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests;
+mod text;
+mod value;
+
+use std::collections::BTreeSet;
+
+use tracecast_analytics::schema::Resource;
+
+use crate::error::{Error, Result};
+use crate::sim::cluster::Cluster;
+use crate::sim::limit::{Limits, Partition, Qos, Stopped};
+use value::Tres;
+
+/// From the stop of a job to when Slurm lets it start again, unless the file says otherwise.
+const REQUEUE_MS: i64 = 120_000;
+/// Names that a note lists.
+const LISTED: usize = 5;
+/// Keys of a QOS that are replayed, in small letters; the names that Slurm has for the same stand beside each other.
+const QOS_KEYS: [&[&str]; 13] = [
+    &["name"],
+    &["priority"],
+    &["grptres"],
+    &["grpjobs"],
+    &["maxtrespu", "maxtresperuser"],
+    &["maxjobspu", "maxjobsperuser"],
+    &["maxtres", "maxtrespj", "maxtresperjob"],
+    &["maxwall", "maxwalldurationperjob"],
+    &["flags"],
+    &["preempt"],
+    &["preemptmode"],
+    &["gracetime"],
+    &["preemptexempttime"],
+];
+/// Keys of a QOS that are known and not replayed.
+const NOT_REPLAYED: [&str; 31] = [
+    "grpjobsaccrue",
+    "grpsubmit",
+    "grpsubmitjobs",
+    "grptresmins",
+    "grptresrunmins",
+    "grpwall",
+    "limitfactor",
+    "maxjobsaccruepa",
+    "maxjobsaccrueperaccount",
+    "maxjobsaccruepu",
+    "maxjobsaccrueperuser",
+    "maxjobspa",
+    "maxjobsperaccount",
+    "maxsubmit",
+    "maxsubmitpa",
+    "maxsubmitpu",
+    "maxsubmitjobspa",
+    "maxsubmitjobspu",
+    "maxsubmitjobsperaccount",
+    "maxsubmitjobsperuser",
+    "maxtresmins",
+    "maxtresminsperjob",
+    "maxtrespa",
+    "maxtresperaccount",
+    "maxtrespernode",
+    "minprio",
+    "minpriothreshold",
+    "mintres",
+    "mintresperjob",
+    "usagefactor",
+    "usagethres",
+];
+/// Keys that say nothing of limits.
+const SAYS_NOTHING: [&str; 4] = ["description", "descr", "id", "rawusage"];
+/// Flags of a QOS that are replayed.
+const FLAGS: [&str; 3] = ["denyonlimit", "overpartqos", "partitiontimelimit"];
+
+/// A key with its value, and where it stands.
+#[derive(Debug, Clone)]
+struct Item {
+    line: u64,
+    key: String,
+    value: String,
+}
+
+/// A QOS or partition as written.
+#[derive(Debug, Clone, Default)]
+struct Entry {
+    line: u64,
+    items: Vec<Item>,
+}
+
+/// What a text holds, before it is understood.
+#[derive(Debug, Clone, Default)]
+struct Written {
+    globals: Vec<Item>,
+    qos: Vec<Entry>,
+    partitions: Vec<Entry>,
+    /// Whether a key that is not known is a mistake, and not the column of a later Slurm.
+    strict: bool,
+}
+
+/// A QOS, with its amounts of everything jobs may compete for.
+#[derive(Debug, Clone, Default)]
+struct Rules {
+    qos: Qos,
+    group: Tres,
+    user: Tres,
+    job: Tres,
+    /// Names of QOSs whose jobs its jobs stop.
+    preempts: Vec<String>,
+    line: u64,
+    /// Of its own, and not of the cluster.
+    stopped: Option<Stopped>,
+    exempt_ms: Option<i64>,
+}
+
+/// A partition.
+#[derive(Debug, Clone, Default)]
+struct PartitionEntry {
+    name: String,
+    line: u64,
+    qos: Option<String>,
+    /// Limits of its own.
+    own: Option<Box<Rules>>,
+    wall_ms: Option<i64>,
+}
+
+/// A checked file of limits.
+#[derive(Debug, Clone, Default)]
+pub struct LimitFile {
+    file: String,
+    qos: Vec<Rules>,
+    partitions: Vec<PartitionEntry>,
+    default_qos: Option<u16>,
+    deny_partition: bool,
+    requeue_ms: i64,
+    notes: Vec<String>,
+}
+
+impl LimitFile {
+    /// Reads the text of a file called `file`.
+    ///
+    /// # Errors
+    /// Names the line and what would mend it.
+    pub fn parse(file: &str, text: &str) -> Result<Self> {
+        let written = text::read(file, text)?;
+        let mut found = Self { file: file.to_owned(), requeue_ms: REQUEUE_MS, ..Self::default() };
+        let mut unheeded: BTreeSet<String> = BTreeSet::new();
+        for entry in &written.qos {
+            let rules = found.rules(entry, "QOS", "name", written.strict, &mut unheeded)?;
+            if found.qos.iter().any(|known| known.qos.name == rules.qos.name) {
+                return Err(found.wrong(entry.line, format!("the QOS {} is there twice", rules.qos.name)));
+            }
+            found.qos.push(rules);
+        }
+        for entry in &written.partitions {
+            found.partition(entry, written.strict, &mut unheeded)?;
+        }
+        found.global(&written.globals)?;
+        found.preemption()?;
+        if found.qos.is_empty() && found.partitions.is_empty() {
+            let what = "there is no [[qos]] and no [[partition]]; write them, or export with `sacctmgr show qos -P` and `scontrol show partition`";
+            return Err(found.wrong(1, what.to_owned()));
+        }
+        for partition in &found.partitions {
+            if let Some(qos) = partition.qos.as_ref().filter(|name| found.index(name).is_none()) {
+                let name = &partition.name;
+                return Err(found.wrong(
+                    partition.line,
+                    format!("partition {name} has the QOS {qos}, which the file does not describe"),
+                ));
+            }
+        }
+        if !unheeded.is_empty() {
+            let list: Vec<String> = unheeded.into_iter().collect();
+            found.notes.push(format!("Not replayed of {file}: {}.", list.join(", ")));
+        }
+        Ok(found)
+    }
+
+    fn wrong(&self, line: u64, what: String) -> Error {
+        Error::File { file: self.file.clone(), line, what }
+    }
+
+    /// What the file is called.
+    pub fn file(&self) -> &str {
+        &self.file
+    }
+
+    fn index(&self, name: &str) -> Option<u16> {
+        self.qos.iter().position(|known| known.qos.name == name).and_then(|at| u16::try_from(at).ok())
+    }
+
+    /// The QOS of a job that names one, or none; `Err` if the file does not describe the one it names.
+    pub(super) fn qos_of(&self, named: Option<&str>) -> std::result::Result<Option<u16>, ()> {
+        match named {
+            None => Ok(self.default_qos),
+            Some(name) => self.index(name).map(Some).ok_or(()),
+        }
+    }
+
+    /// Resolves who stops whom.
+    fn preemption(&mut self) -> Result<()> {
+        for at in 0..self.qos.len() {
+            let (line, name) = (self.qos[at].line, self.qos[at].qos.name.clone());
+            let mut preempts = Vec::new();
+            for other in &self.qos[at].preempts {
+                let Some(index) = self.index(other) else {
+                    return Err(
+                        self.wrong(line, format!("QOS {name} has Preempt={other}, which the file does not describe"))
+                    );
+                };
+                preempts.push(index);
+            }
+            self.qos[at].qos.preempts = preempts;
+        }
+        let stops: Vec<usize> =
+            self.qos.iter().flat_map(|rules| &rules.qos.preempts).map(|other| usize::from(*other)).collect();
+        for at in stops {
+            let rules = &self.qos[at];
+            match rules.stopped {
+                Some(stopped) => self.qos[at].qos.stopped = stopped,
+                None => {
+                    let name = &rules.qos.name;
+                    let what = format!(
+                        "QOS {name} is preempted by another; give it a PreemptMode (requeue or cancel), or one to the whole file"
+                    );
+                    return Err(self.wrong(rules.line, what));
+                }
+            }
+        }
+        let qos = self.qos.iter().map(|rules| rules.qos.clone()).collect();
+        Limits::new(qos, Vec::new()).map(|_| ()).map_err(|error| self.wrong(1, error.to_string()))
+    }
+
+    fn global(&mut self, items: &[Item]) -> Result<()> {
+        for Item { line, key, value } in items {
+            match key.to_ascii_lowercase().as_str() {
+                "defaultqos" => match self.index(value) {
+                    Some(at) => self.default_qos = Some(at),
+                    None => {
+                        return Err(
+                            self.wrong(*line, format!("DefaultQOS is {value}, which the file does not describe"))
+                        );
+                    }
+                },
+                "enforcepartlimits" => match value.to_ascii_lowercase().as_str() {
+                    "all" | "any" | "yes" => self.deny_partition = true,
+                    "no" => self.deny_partition = false,
+                    _ => {
+                        return Err(
+                            self.wrong(*line, format!("EnforcePartLimits is {value}; there are ALL, ANY and NO"))
+                        );
+                    }
+                },
+                "preemptmode" => {
+                    let mode = value::mode(value).map_err(|what| self.wrong(*line, what))?;
+                    self.qos.iter_mut().for_each(|rules| rules.stopped = rules.stopped.or(mode));
+                }
+                "preemptexempttime" => {
+                    let time = value::minutes(value).map_err(|what| self.wrong(*line, what))?;
+                    let time = time.unwrap_or(0);
+                    self.qos.iter_mut().for_each(|rules| rules.qos.exempt_ms = rules.exempt_ms.unwrap_or(time));
+                }
+                "requeuedelay" => {
+                    let time = value::seconds(value).map_err(|what| self.wrong(*line, what))?;
+                    self.requeue_ms = time.unwrap_or(0);
+                }
+                _ => {
+                    let what = format!(
+                        "there is no key `{key}` here; there are DefaultQOS, EnforcePartLimits, PreemptMode, PreemptExemptTime, RequeueDelay, [[qos]] and [[partition]]"
+                    );
+                    return Err(self.wrong(*line, what));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The limits of an entry.
+    fn rules(
+        &self,
+        entry: &Entry,
+        what: &str,
+        name_key: &str,
+        strict: bool,
+        unheeded: &mut BTreeSet<String>,
+    ) -> Result<Rules> {
+        let mut rules = Rules { line: entry.line, ..Rules::default() };
+        for Item { line, key, value } in &entry.items {
+            let wrong = |problem: String| self.wrong(*line, format!("{key}: {problem}"));
+            let value = value.trim();
+            let small = key.to_ascii_lowercase();
+            if small == name_key {
+                if value.is_empty() {
+                    return Err(wrong("it is empty".to_owned()));
+                }
+                value.clone_into(&mut rules.qos.name);
+                continue;
+            }
+            if value.is_empty() || SAYS_NOTHING.contains(&small.as_str()) {
+                continue;
+            }
+            let tres = |unheeded: &mut BTreeSet<String>| Tres::parse(value, key, unheeded).map_err(wrong);
+            match QOS_KEYS.iter().find(|known| known.contains(&small.as_str())).map(|known| known[0]) {
+                Some("priority") => rules.qos.priority = value::whole(value).map_err(wrong)?.unwrap_or(0),
+                Some("grptres") => rules.group = tres(unheeded)?,
+                Some("maxtrespu") => rules.user = tres(unheeded)?,
+                Some("maxtres") => rules.job = tres(unheeded)?,
+                Some("grpjobs") => rules.qos.group_jobs = value::whole(value).map_err(wrong)?,
+                Some("maxjobspu") => rules.qos.user_jobs = value::whole(value).map_err(wrong)?,
+                Some("maxwall") => rules.qos.wall_ms = value::minutes(value).map_err(wrong)?,
+                Some("preempt") => {
+                    let names = value.split(',').map(str::trim).filter(|name| !name.is_empty());
+                    rules.preempts = names.map(str::to_owned).collect();
+                }
+                Some("preemptmode") => rules.stopped = value::mode(value).map_err(wrong)?,
+                Some("gracetime") => rules.qos.grace_ms = value::seconds(value).map_err(wrong)?.unwrap_or(0),
+                Some("preemptexempttime") => {
+                    rules.exempt_ms = value::minutes(value).map_err(wrong)?;
+                    rules.qos.exempt_ms = rules.exempt_ms.unwrap_or(0);
+                }
+                Some("flags") => {
+                    for flag in value.split(',').map(str::trim).filter(|flag| !flag.is_empty()) {
+                        match flag.to_ascii_lowercase().as_str() {
+                            "denyonlimit" => rules.qos.deny = true,
+                            "overpartqos" => rules.qos.over_partition = true,
+                            "partitiontimelimit" => rules.qos.over_partition_time = true,
+                            _ if strict && !value::FLAGS_NOT_REPLAYED.contains(&flag.to_ascii_lowercase().as_str()) => {
+                                return Err(wrong(format!(
+                                    "there is no flag {flag}; replayed are {}",
+                                    FLAGS.join(", ")
+                                )));
+                            }
+                            _ => {
+                                unheeded.insert(format!("the flag {flag}"));
+                            }
+                        }
+                    }
+                }
+                _ if NOT_REPLAYED.contains(&small.as_str()) => {
+                    if small != "usagefactor" || value.parse() != Ok(1.0) {
+                        unheeded.insert(key.clone());
+                    }
+                }
+                _ if strict => {
+                    let known: Vec<&str> = QOS_KEYS.iter().map(|known| known[0]).collect();
+                    return Err(wrong(format!("a {what} has no such key; replayed are {}", known.join(", "))));
+                }
+                _ => {
+                    unheeded.insert(key.clone());
+                }
+            }
+        }
+        if rules.qos.name.is_empty() {
+            return Err(self.wrong(entry.line, format!("a {what} has no {name_key}")));
+        }
+        Ok(rules)
+    }
+
+    fn partition(&mut self, entry: &Entry, strict: bool, unheeded: &mut BTreeSet<String>) -> Result<()> {
+        let mut found = PartitionEntry { line: entry.line, ..PartitionEntry::default() };
+        let mut rest = Entry { line: entry.line, items: Vec::new() };
+        for item in &entry.items {
+            match item.key.to_ascii_lowercase().as_str() {
+                "qos" => found.qos = Some(item.value.clone()).filter(|name| !name.is_empty() && name != "N/A"),
+                "maxtime" => {
+                    let wall = value::minutes(&item.value);
+                    found.wall_ms = wall.map_err(|what| self.wrong(item.line, format!("MaxTime: {what}")))?;
+                }
+                // Of what Slurm says of a partition, all else is about nodes and access.
+                "partitionname" | "name" => rest.items.push(Item { key: "partitionname".to_owned(), ..item.clone() }),
+                _ if strict => rest.items.push(item.clone()),
+                _ => {}
+            }
+        }
+        let limited = rest.items.len() > 1;
+        let is_of_jobs = |item: &&Item| {
+            ["preempt", "preemptmode", "gracetime", "preemptexempttime", "priority"]
+                .contains(&item.key.to_ascii_lowercase().as_str())
+        };
+        if let Some(item) = rest.items.iter().find(is_of_jobs) {
+            return Err(
+                self.wrong(item.line, format!("{}: it is of the QOS of a job, and not of a partition", item.key))
+            );
+        }
+        let rules = self.rules(&rest, "partition", "partitionname", strict, unheeded)?;
+        found.name.clone_from(&rules.qos.name);
+        if self.partitions.iter().any(|known| known.name == found.name) {
+            return Err(self.wrong(entry.line, format!("the partition {} is there twice", found.name)));
+        }
+        if limited {
+            if found.qos.is_some() {
+                let what = format!("partition {}: give it a QOS or limits of its own, not both", found.name);
+                return Err(self.wrong(entry.line, what));
+            }
+            found.own = Some(Box::new(rules));
+        }
+        self.partitions.push(found);
+        Ok(())
+    }
+
+    /// The limits for the VCs of a cluster whose jobs compete for `resource`; what is assumed is added to `notes`.
+    ///
+    /// # Errors
+    /// If there are too many QOSs.
+    pub fn govern(&self, cluster: &Cluster, resource: Resource, notes: &mut Vec<String>) -> Result<Limits> {
+        let amounts = |rules: &Rules| Qos {
+            group_milli: rules.group.of(resource),
+            user_milli: rules.user.of(resource),
+            job_milli: rules.job.of(resource),
+            ..rules.qos.clone()
+        };
+        let mut qos: Vec<Qos> = self.qos.iter().map(amounts).collect();
+        let mut partitions = vec![Partition::default(); cluster.vcs.len()];
+        let mut strangers = Vec::new();
+        for entry in &self.partitions {
+            let Some(at) = cluster.vcs.iter().position(|vc| vc.name == entry.name) else {
+                strangers.push(entry.name.as_str());
+                continue;
+            };
+            let own = entry.own.as_deref().map(|own| {
+                let own = amounts(own);
+                qos.push(Qos { name: format!("partition {}", entry.name), ..own });
+                qos.len() - 1
+            });
+            let named = entry.qos.as_ref().and_then(|name| self.index(name));
+            let whose = named.or(own.and_then(|at| u16::try_from(at).ok()));
+            partitions[at] = Partition { qos: whose, wall_ms: entry.wall_ms, deny: self.deny_partition };
+        }
+        notes.push(format!("Limits by QOS and partition are those of {}.", self.file));
+        notes.extend(self.notes.iter().cloned());
+        if !strangers.is_empty() {
+            let more = strangers.len().saturating_sub(LISTED);
+            strangers.truncate(LISTED);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            notes.push(format!("No job is of these partitions of {}: {}{more}.", self.file, strangers.join(", ")));
+        }
+        Ok(Limits::new(qos, partitions)?.of(resource).requeued_after(self.requeue_ms))
+    }
+}

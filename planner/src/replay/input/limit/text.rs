@@ -1,0 +1,108 @@
+//! The forms a file of limits may have: TOML, the table of `sacctmgr show qos -P`, and the `key=value` of `scontrol show partition` and `slurm.conf`.
+//!
+//! Worked example: a first line `Name|Priority|GrpTRES` makes the lines that follow QOSs, until one that begins with `PartitionName=`.
+
+use toml::de::{DeTable, DeValue};
+
+use super::{Entry, Item, Written};
+use crate::error::{Error, Result, line_of};
+
+/// What the text says.
+pub(super) fn read(file: &str, text: &str) -> Result<Written> {
+    let first = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#')).unwrap_or_default();
+    if first.starts_with("PartitionName=") || first.split('|').any(|cell| cell.trim() == "Name") && first.contains('|')
+    {
+        return printed(file, text);
+    }
+    let parsed = DeTable::parse(text).map_err(|error| Error::toml(file, text, &error))?;
+    let mut written = Written { strict: true, ..Written::default() };
+    let wrong = |at: usize, what: String| Error::File { file: file.to_owned(), line: line_of(text, at), what };
+    for (key, value) in parsed.get_ref() {
+        let (name, at) = (key.get_ref().to_string(), key.span().start);
+        let list = match name.to_ascii_lowercase().as_str() {
+            "qos" => &mut written.qos,
+            "partition" => &mut written.partitions,
+            _ => {
+                let value = scalar(value.get_ref()).ok_or_else(|| wrong(at, format!("{name} is no text or number")))?;
+                written.globals.push(Item { line: line_of(text, at), key: name, value });
+                continue;
+            }
+        };
+        let tables = value.get_ref().as_array().ok_or_else(|| wrong(at, format!("write [[{name}]]")))?;
+        for table in tables {
+            let begins = table.span().start;
+            let content = table.get_ref().as_table().ok_or_else(|| wrong(begins, format!("write [[{name}]]")))?;
+            let mut entry = Entry { line: line_of(text, begins), items: Vec::new() };
+            for (key, value) in content {
+                let (name, at) = (key.get_ref().to_string(), key.span().start);
+                let value = scalar(value.get_ref()).ok_or_else(|| wrong(at, format!("{name} is no text or number")))?;
+                entry.items.push(Item { line: line_of(text, at), key: name, value });
+            }
+            // As written: a table does not keep the order.
+            entry.items.sort_by_key(|item| item.line);
+            list.push(entry);
+        }
+    }
+    Ok(written)
+}
+
+/// A text, a number or a list of them, as Slurm would write it.
+fn scalar(value: &DeValue<'_>) -> Option<String> {
+    match value {
+        DeValue::String(text) => Some(text.to_string()),
+        DeValue::Integer(number) => Some(number.to_string()),
+        DeValue::Float(number) => Some(number.to_string()),
+        DeValue::Array(list) => {
+            let parts: Option<Vec<String>> = list.iter().map(|part| scalar(part.get_ref())).collect();
+            Some(parts?.join(","))
+        }
+        _ => None,
+    }
+}
+
+/// What Slurm's commands print.
+fn printed(file: &str, text: &str) -> Result<Written> {
+    let mut written = Written::default();
+    let mut header: Vec<&str> = Vec::new();
+    let mut in_partition = false;
+    for (line, content) in (1u64..).zip(text.lines()) {
+        let trimmed = content.trim();
+        if trimmed.is_empty() || trimmed.starts_with('#') {
+            in_partition &= !trimmed.is_empty();
+            continue;
+        }
+        if trimmed.starts_with("PartitionName=") {
+            written.partitions.push(Entry { line, items: Vec::new() });
+            in_partition = true;
+        }
+        if in_partition {
+            if let Some(partition) = written.partitions.last_mut() {
+                let pairs = trimmed.split_whitespace().filter_map(|word| word.split_once('='));
+                partition.items.extend(pairs.map(|(key, value)| Item {
+                    line,
+                    key: key.to_owned(),
+                    value: value.to_owned(),
+                }));
+            }
+            continue;
+        }
+        let cells: Vec<&str> = content.split('|').map(str::trim).collect();
+        if header.is_empty() || cells.contains(&"Name") {
+            header = cells;
+            continue;
+        }
+        // `sacctmgr -p` ends lines with a bar, `-P` does not.
+        if cells.len() < header.len() || cells.len() > header.len() + 1 {
+            let what = format!(
+                "{} columns, and {} in the first line; export with `sacctmgr show qos -P`",
+                cells.len(),
+                header.len()
+            );
+            return Err(Error::File { file: file.to_owned(), line, what });
+        }
+        let named = header.iter().zip(&cells).filter(|(key, _)| !key.is_empty());
+        let items = named.map(|(key, value)| Item { line, key: (*key).to_owned(), value: (*value).to_owned() });
+        written.qos.push(Entry { line, items: items.collect() });
+    }
+    Ok(written)
+}

@@ -1,0 +1,145 @@
+//! Pools under limits by QOS, which they share: all are replayed at once.
+//!
+//! Each pool is a [`Run`] as ever. What they share ([`Shared`]) is lent to the one whose turn it is, so that nothing is kept twice. An event in any pool makes a
+//! decision due for all, and a decision is one walk through the waiting jobs of all pools in order. O(pools) for an instant, O(log) for a job of a walk.
+//!
+//! Worked number: QOS `low` may run one job. Its job in pool A ends at 50 s, when its jobs of 10 s in pool B and of 20 s in pool A wait: the first submitted
+//! starts, wherever it queues.
+
+use super::{Past, Run, Setting};
+use crate::error::Result;
+use crate::sim::limit::{Ledger, Limits, Refusal};
+use crate::sim::policy::Preemption;
+use crate::sim::scan::Walk;
+use crate::sim::schedule::Schedule;
+
+/// What all pools have in common.
+struct Shared<'a> {
+    schedule: Schedule,
+    past: Vec<Past>,
+    expected_end: Vec<(i64, u8)>,
+    ledger: Option<Box<Ledger<'a>>>,
+}
+
+impl<'a> Shared<'a> {
+    /// Lends all to a pool, or takes it back.
+    fn swap(&mut self, run: &mut Run<'a>) {
+        std::mem::swap(&mut self.schedule, &mut run.schedule);
+        std::mem::swap(&mut self.past, &mut run.past);
+        std::mem::swap(&mut self.expected_end, &mut run.expected_end);
+        std::mem::swap(&mut self.ledger, &mut run.ledger);
+    }
+
+    /// Does something in a pool that has all of it meanwhile.
+    fn lent<T>(&mut self, run: &mut Run<'a>, act: impl FnOnce(&mut Run<'a>) -> T) -> T {
+        self.swap(run);
+        let done = act(run);
+        self.swap(run);
+        done
+    }
+}
+
+/// Replays all pools at once; `members` are the jobs of each.
+pub(super) fn replay<'a>(
+    setting: Setting<'a>,
+    limits: &'a Limits,
+    members: Vec<Vec<u32>>,
+    schedule: Schedule,
+) -> Result<Schedule> {
+    let Setting { workload, cluster, policy, .. } = setting;
+    let mut runs = Vec::with_capacity(members.len());
+    let mut shared = Shared {
+        schedule,
+        past: Vec::new(),
+        expected_end: Vec::new(),
+        ledger: Some(Box::new(Ledger::new(limits, workload.users.len()))),
+    };
+    for (pool, (jobs, first)) in members.into_iter().zip(cluster.first_nodes()).enumerate() {
+        let mut run = Run::new(setting, pool, first, jobs, Schedule::default(), None)?;
+        // Each pool comes with its own; one is enough for all.
+        let (past, expected_end) = (std::mem::take(&mut run.past), std::mem::take(&mut run.expected_end));
+        if past.len() > shared.past.len() {
+            shared.past = past;
+        }
+        if expected_end.len() > shared.expected_end.len() {
+            shared.expected_end = expected_end;
+        }
+        runs.push(run);
+    }
+    for (pool, run) in runs.iter_mut().enumerate() {
+        shared.lent(run, |run| run.begin(pool))?;
+    }
+    let begins = runs.iter().any(Run::is_due);
+    if begins {
+        runs.iter_mut().for_each(|run| run.due(0));
+    }
+    while let Some(now) = runs.iter().filter_map(Run::next_instant).min() {
+        let mut happened = false;
+        for run in &mut runs {
+            happened |= shared.lent(run, |run| run.happen(now));
+        }
+        if happened {
+            runs.iter_mut().for_each(|run| run.due(now));
+        }
+        if !runs.iter().any(Run::is_due) {
+            continue;
+        }
+        runs.iter_mut().for_each(|run| run.next_decision = None);
+        let stopped = decide(&mut runs, &mut shared)?;
+        let waits = runs.iter().any(|run| run.queue.len() > 0) && runs.iter().any(Run::has_more);
+        for run in &mut runs {
+            match policy.interval_ms {
+                Some(interval) if waits => run.due(now.saturating_add(interval)),
+                _ if stopped => run.due_next(),
+                _ => {}
+            }
+        }
+    }
+    Ok(shared.schedule)
+}
+
+/// One walk through the waiting jobs of all pools; whether a job was stopped.
+fn decide<'a>(runs: &mut [Run<'a>], shared: &mut Shared<'a>) -> Result<bool> {
+    let mut order = Vec::new();
+    let mut walks: Vec<Option<Walk>> = Vec::with_capacity(runs.len());
+    for (pool, run) in runs.iter_mut().enumerate() {
+        let never = run.policy.preemption == Preemption::Never && !run.dismisses();
+        let idle = run.queue.len() == 0 || (never && run.is_full());
+        walks.push(if idle {
+            None
+        } else {
+            shared.lent(run, |run| {
+                order.extend(run.keyed().into_iter().map(|(key, job)| (key, job, pool)));
+                Some(run.begin_walk())
+            })
+        });
+    }
+    // Submissions are in order of index.
+    order.sort_unstable();
+    for (_, job, pool) in order {
+        if let (Some(run), Some(Some(walk))) = (runs.get_mut(pool), walks.get_mut(pool)) {
+            shared.lent(run, |run| run.look_at(walk, job))?;
+        }
+    }
+    Ok(walks.iter().flatten().any(Walk::has_stopped))
+}
+
+impl Run<'_> {
+    /// The limit of its QOS that keeps a job from starting now. O(1).
+    pub(in crate::sim) fn over_limit(&self, job: u32) -> Option<Refusal> {
+        self.ledger.as_ref().and_then(|ledger| ledger.refusal(self.workload, job))
+    }
+
+    /// Whether a job is rejected for a limit that it is over by itself.
+    pub(super) fn is_denied(&self, job: u32) -> bool {
+        self.cluster.limits.as_ref().is_some_and(|limits| limits.alone(self.workload, job).1)
+    }
+
+    /// A job joins the queue, unless it is held: over a limit by itself.
+    pub(super) fn join(&mut self, job: u32) {
+        let held = self.cluster.limits.as_ref().is_some_and(|limits| limits.alone(self.workload, job).0.is_some());
+        if !held {
+            self.queue.insert(job);
+        }
+    }
+}

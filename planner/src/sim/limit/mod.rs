@@ -1,0 +1,461 @@
+//! Limits by QOS and partition, as Slurm's accounting enforces them.
+//!
+//! A job has a QOS, or none, and its VC (a partition) may have one of its own, the *partition QOS*. Each limit of a job is that of the partition QOS, or, if that
+//! does not set it, that of the job's own; a job's QOS with [`Qos::over_partition`] comes first. What runs counts for both. These are the limits, in the order in
+//! which they are tested; the name is that of the reason in `squeue` where jobs compete for GPUs:
+//!
+//! | limit | of | reason |
+//! |---|---|---|
+//! | [`Qos::wall_ms`] | the job's time limit | `QOSMaxWallDurationPerJobLimit` |
+//! | [`Partition::wall_ms`] | the same, of the partition itself, not of its QOS | `PartitionTimeLimit` |
+//! | [`Qos::job_milli`] | the job's GPUs | `QOSMaxGRESPerJob` |
+//! | [`Qos::group_jobs`] | jobs of the QOS that run, with the job | `QOSGrpJobsLimit` |
+//! | [`Qos::user_jobs`] | those of them that are of the job's user | `QOSMaxJobsPerUserLimit` |
+//! | [`Qos::group_milli`] | GPUs of the QOS at work, with the job's | `QOSGrpGRES` |
+//! | [`Qos::user_milli`] | those of them that are of the job's user | `QOSMaxGRESPerUser` |
+//!
+//! A job that is over one of them with nothing else at work is *held*: no end of another helps it. Where a QOS of it has [`Qos::deny`] (`DenyOnLimit`; of the partition's own
+//! limit [`Partition::deny`]), it is rejected instead. A job without a time limit is over none. O(1) for a test, a start and an end.
+//!
+//! # Preemption
+//!
+//! A QOS may stop jobs of others ([`Qos::preempts`], `PreemptType=preempt/qos`), under the scans strict, skip and slurm; no QOS stops itself, over others or not. At its turn, a waiting job that is over no limit and
+//! does not fit looks at the jobs that run in its pool, whose QOS its own stops, that are not spared: [`Qos::stopped`] says what becomes of them, they started earlier than now and at least
+//! [`Qos::exempt_ms`] ago, and were stopped fewer than 1,000 times. They stand in order of (priority of their QOS, 65,535 at most; nodes they run on; job index), lowest first.
+//!
+//! * **strict, skip**: they are taken out from the first on until the job fits; then, of those taken out, from the last to the first, each that can be put back on its own GPUs so that the job still fits is put back.
+//! * **slurm**: see the module `scan::slurm`.
+//!
+//! Those that are left are *told to stop*, if the job fits without them. Who has no grace stops at once; who has, runs on for it (if it was not told before) and stops then, in an event after the ends of an instant. Who is told to
+//! stop still counts as what it is: it may be chosen again, and nothing comes of it. Under strict and skip the job starts at once if all that were chosen have stopped. Otherwise it waits on, as one that does not fit. A job that
+//! stopped is over, or loses what it did since its last checkpoint and joins the queue [`Limits::requeue_ms`] later (an event after those of locality); its age in the multifactor order counts from then. Where a job stopped at once, another decision is due as after
+//! any preemption. That an exempt time has passed is no event.
+//!
+//! Worked number: QOS `low` allows 16 GPUs in all and 8 a user. With jobs of 4 GPUs of ada and of 8 of bob at work, a job of 8 of ada is over the limit of the user (12), one
+//! of 8 of cy over that of the QOS (20), and one of 4 of either may start.
+
+use tracecast_analytics::schema::Resource;
+
+use super::cluster::Vc;
+use super::workload::Workload;
+use crate::error::{Error, Result};
+
+/// Most QOSs.
+const MOST_QOS: usize = 10_000;
+
+/// What becomes of a job that is stopped for one of another QOS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Stopped {
+    /// It never is.
+    #[default]
+    Never,
+    /// It waits again, having lost what it did since its last checkpoint (`PreemptMode=REQUEUE`).
+    Requeued,
+    /// It is over (`PreemptMode=CANCEL`).
+    Cancelled,
+}
+
+/// A quality of service: limits of the jobs that have it. What is `None` is not limited.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Qos {
+    /// Its name.
+    pub name: String,
+    /// GPUs of all its jobs at work, thousandths (`GrpTRES`).
+    pub group_milli: Option<u64>,
+    /// All its jobs at work (`GrpJobs`).
+    pub group_jobs: Option<u32>,
+    /// GPUs of its jobs of one user (`MaxTRESPU`), thousandths.
+    pub user_milli: Option<u64>,
+    /// Its jobs of one user (`MaxJobsPU`).
+    pub user_jobs: Option<u32>,
+    /// GPUs of one job (`MaxTRESPerJob`), thousandths.
+    pub job_milli: Option<u64>,
+    /// Time limit of one job (`MaxWall`), milliseconds.
+    pub wall_ms: Option<i64>,
+    /// Whether what could never start is rejected (`DenyOnLimit`), and not held.
+    pub deny: bool,
+    /// Whether its limits come before those of the partition QOS (`OverPartQOS`).
+    pub over_partition: bool,
+    /// Whether its jobs may have longer time limits than the partition's own (`PartitionTimeLimit`).
+    pub over_partition_time: bool,
+    /// Its share in the multifactor order (`Priority`).
+    pub priority: u32,
+    /// QOSs whose jobs its jobs stop (`Preempt`), indices.
+    pub preempts: Vec<u16>,
+    /// What becomes of its own jobs when they are stopped.
+    pub stopped: Stopped,
+    /// How long such a job runs on before it stops (`GraceTime`), milliseconds.
+    pub grace_ms: i64,
+    /// How long a job must have run to be stopped (`PreemptExemptTime`), milliseconds.
+    pub exempt_ms: i64,
+}
+
+/// What limits the jobs of a VC.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Partition {
+    /// Its QOS, an index into the QOSs.
+    pub qos: Option<u16>,
+    /// Longest time limit (`MaxTime`), milliseconds.
+    pub wall_ms: Option<i64>,
+    /// Whether jobs over that are rejected (`EnforcePartLimits`).
+    pub deny: bool,
+}
+
+/// Which limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// `MaxWall` of a QOS.
+    Wall,
+    /// `MaxTime` of a partition.
+    PartitionTime,
+    /// `MaxTRESPerJob`.
+    JobGpus,
+    /// `GrpJobs`.
+    GroupJobs,
+    /// `MaxJobsPU`.
+    UserJobs,
+    /// `GrpTRES`.
+    GroupGpus,
+    /// `MaxTRESPU`.
+    UserGpus,
+}
+
+impl Kind {
+    /// The reason that `squeue` shows, where jobs compete for `resource`.
+    pub fn reason(self, resource: Resource) -> &'static str {
+        match (self, resource) {
+            (Self::Wall, _) => "QOSMaxWallDurationPerJobLimit",
+            (Self::PartitionTime, _) => "PartitionTimeLimit",
+            (Self::GroupJobs, _) => "QOSGrpJobsLimit",
+            (Self::UserJobs, _) => "QOSMaxJobsPerUserLimit",
+            (Self::JobGpus, Resource::Gpus) => "QOSMaxGRESPerJob",
+            (Self::JobGpus, Resource::Cpus) => "QOSMaxCpuPerJobLimit",
+            (Self::JobGpus, Resource::Nodes) => "QOSMaxNodePerJobLimit",
+            (Self::GroupGpus, Resource::Gpus) => "QOSGrpGRES",
+            (Self::GroupGpus, Resource::Cpus) => "QOSGrpCpuLimit",
+            (Self::GroupGpus, Resource::Nodes) => "QOSGrpNodeLimit",
+            (Self::UserGpus, Resource::Gpus) => "QOSMaxGRESPerUser",
+            (Self::UserGpus, Resource::Cpus) => "QOSMaxCpuPerUserLimit",
+            (Self::UserGpus, Resource::Nodes) => "QOSMaxNodePerUserLimit",
+        }
+    }
+}
+
+/// The limit that keeps a job from starting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Refusal {
+    /// Whose: an index into the QOSs; of [`Kind::PartitionTime`] into the VCs.
+    pub owner: u16,
+    /// Which.
+    pub kind: Kind,
+}
+
+/// What limits the jobs of one VC and QOS, and whose each limit is.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct Rules {
+    wall_ms: Option<(u16, i64)>,
+    partition_ms: Option<(u16, i64)>,
+    job_milli: Option<(u16, u64)>,
+    group_jobs: Option<(u16, u32)>,
+    user_jobs: Option<(u16, u32)>,
+    group_milli: Option<(u16, u64)>,
+    user_milli: Option<(u16, u64)>,
+    deny: bool,
+    deny_partition: bool,
+    /// For whose limits such a job counts.
+    counts: Vec<u16>,
+}
+
+/// QOSs, and the partitions that have them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Limits {
+    qos: Vec<Qos>,
+    partitions: Vec<Partition>,
+    /// By VC, and QOS of the job: none, then each.
+    rules: Vec<Rules>,
+    resource: Resource,
+    /// Whether a QOS stops jobs of another.
+    preempts: bool,
+    /// From the stop of a job to when it may start again, milliseconds.
+    requeue_ms: i64,
+}
+
+/// What a job is to limits.
+#[derive(Debug, Clone, Copy)]
+struct Asking {
+    rules: usize,
+    user: usize,
+    amount: u64,
+    limit_ms: Option<i64>,
+}
+
+impl Limits {
+    /// Limits of `qos`, on VCs with these `partitions`, in the order of the cluster's VCs.
+    ///
+    /// # Errors
+    /// If a partition's QOS does not exist, or there are too many.
+    pub fn new(qos: Vec<Qos>, partitions: Vec<Partition>) -> Result<Self> {
+        if qos.len() > MOST_QOS {
+            return Err(Error::Cluster(format!("there are {} QOSs; at most {MOST_QOS} can be replayed", qos.len())));
+        }
+        if let Some(partition) = partitions.iter().find(|of| of.qos.is_some_and(|at| usize::from(at) >= qos.len())) {
+            return Err(Error::Cluster(format!("the QOS {:?} of a partition does not exist", partition.qos)));
+        }
+        let mut rules = Vec::with_capacity(partitions.len() * (qos.len() + 1));
+        for (vc, partition) in (0u16..).zip(&partitions) {
+            for own in std::iter::once(None).chain((0u16..).take(qos.len()).map(Some)) {
+                rules.push(Rules::of(&qos, vc, partition, own));
+            }
+        }
+        if let Some(name) = preempts_itself(&qos) {
+            return Err(Error::Cluster(format!(
+                "QOS {name} preempts itself, over others or not, or one that does not exist"
+            )));
+        }
+        let preempts = qos.iter().any(|of| !of.preempts.is_empty());
+        Ok(Self { qos, partitions, rules, resource: Resource::Gpus, preempts, requeue_ms: 0 })
+    }
+
+    /// The same with so long a time from the stop of a job to when it may start again.
+    #[must_use]
+    pub fn requeued_after(self, requeue_ms: i64) -> Self {
+        Self { requeue_ms: requeue_ms.max(0), ..self }
+    }
+
+    /// From the stop of a job to when it may start again, milliseconds.
+    pub fn requeue_ms(&self) -> i64 {
+        self.requeue_ms
+    }
+
+    /// Whether a QOS stops jobs of another.
+    pub fn preempts(&self) -> bool {
+        self.preempts
+    }
+
+    /// The QOS of a job.
+    pub(crate) fn own(&self, workload: &Workload, job: u32) -> Option<&Qos> {
+        self.qos.get(usize::from(workload.qos_of(job as usize)?))
+    }
+
+    /// The QOS of a running job, if a waiting one may stop it as far as that says.
+    pub(crate) fn may_stop(&self, workload: &Workload, waiting: u32, running: u32) -> Option<&Qos> {
+        let of_running = workload.qos_of(running as usize)?;
+        let stops = self.own(workload, waiting)?.preempts.contains(&of_running);
+        self.qos.get(usize::from(of_running)).filter(|qos| stops && qos.stopped != Stopped::Never)
+    }
+
+    /// The same where jobs compete for `resource`: reasons are called after it.
+    #[must_use]
+    pub fn of(self, resource: Resource) -> Self {
+        Self { resource, ..self }
+    }
+
+    /// The reason that `squeue` shows for a refusal, whose limit it is, and how much that is: GPUs, jobs or seconds.
+    pub fn told(&self, refusal: Refusal, vcs: &[Vc]) -> (&'static str, String, f64) {
+        let owner = usize::from(refusal.owner);
+        let reason = refusal.kind.reason(self.resource);
+        if refusal.kind == Kind::PartitionTime {
+            let name = vcs.get(owner).map_or_else(String::new, |vc| vc.name.clone());
+            let wall_ms = self.partitions.get(owner).and_then(|partition| partition.wall_ms);
+            return (reason, name, wall_ms.unwrap_or(0) as f64 / 1000.0);
+        }
+        let Some(qos) = self.qos.get(owner) else { return (reason, String::new(), 0.0) };
+        let amount = |milli: Option<u64>| milli.unwrap_or(0) as f64 / 1000.0;
+        let limit = match refusal.kind {
+            Kind::Wall | Kind::PartitionTime => qos.wall_ms.unwrap_or(0) as f64 / 1000.0,
+            Kind::JobGpus => amount(qos.job_milli),
+            Kind::GroupJobs => f64::from(qos.group_jobs.unwrap_or(0)),
+            Kind::UserJobs => f64::from(qos.user_jobs.unwrap_or(0)),
+            Kind::GroupGpus => amount(qos.group_milli),
+            Kind::UserGpus => amount(qos.user_milli),
+        };
+        (reason, qos.name.clone(), limit)
+    }
+
+    /// The QOSs.
+    pub fn qos(&self) -> &[Qos] {
+        &self.qos
+    }
+
+    /// What limits each VC.
+    pub fn partitions(&self) -> &[Partition] {
+        &self.partitions
+    }
+
+    /// The priority of a job's QOS as a part of the greatest there is; 0 if it has none.
+    pub(crate) fn priority_share(&self, workload: &Workload, job: usize) -> f64 {
+        let most = self.qos.iter().map(|qos| qos.priority).max().unwrap_or(0).max(1);
+        let own = workload.qos_of(job).and_then(|at| self.qos.get(usize::from(at)));
+        f64::from(own.map_or(0, |qos| qos.priority)) / f64::from(most)
+    }
+
+    /// Checks that the jobs' QOSs exist.
+    ///
+    /// # Errors
+    /// Names the first job of which it does not.
+    pub fn validate(&self, workload: &Workload) -> Result<()> {
+        let unknown = |at: &Option<u16>| at.is_some_and(|at| usize::from(at) >= self.qos.len());
+        match workload.qos.iter().position(unknown) {
+            Some(job) => Err(Error::Workload { job, what: "its QOS is not among the limits".into() }),
+            None => Ok(()),
+        }
+    }
+
+    fn asking(&self, workload: &Workload, job: u32) -> Asking {
+        let at = job as usize;
+        let vc = workload.vc.get(at).map_or(0, |vc| usize::from(*vc));
+        let own = workload.qos_of(at).map_or(0, |own| usize::from(own) + 1);
+        Asking {
+            rules: vc * (self.qos.len() + 1) + own,
+            user: workload.user.get(at).map_or(0, |user| *user as usize),
+            amount: workload.shape_of(at).amount(),
+            limit_ms: workload.requested_ms.get(at).copied().flatten(),
+        }
+    }
+
+    /// The first limit that a job is over with nothing else at work, and whether it is rejected for one. O(1).
+    pub fn alone(&self, workload: &Workload, job: u32) -> (Option<Refusal>, bool) {
+        let asking = self.asking(workload, job);
+        let Some(rules) = self.rules.get(asking.rules) else { return (None, false) };
+        let found = rules.refusal(asking, |_| Use::default(), |_| Use::default());
+        // Another limit may be what it is rejected for.
+        let time = rules.partition_ms.is_some_and(|(_, most)| asking.limit_ms.is_some_and(|limit| limit > most));
+        let others = Rules { partition_ms: None, ..rules.clone() };
+        let other = others.refusal(asking, |_| Use::default(), |_| Use::default()).is_some();
+        (found, (time && rules.deny_partition) || (other && rules.deny))
+    }
+}
+
+/// A QOS that stops its own jobs, over others or not, or one that does not exist.
+fn preempts_itself(qos: &[Qos]) -> Option<&str> {
+    // What is left when those that stop nobody who is left are taken out, again and again.
+    let mut left: Vec<usize> = (0..qos.len()).collect();
+    loop {
+        let stops = |at: &usize| {
+            let mut others = qos[*at].preempts.iter().map(|other| usize::from(*other));
+            others.any(|other| left.contains(&other) || other >= qos.len())
+        };
+        let rest: Vec<usize> = left.iter().copied().filter(stops).collect();
+        if rest.len() == left.len() {
+            return rest.first().map(|at| qos[*at].name.as_str());
+        }
+        left = rest;
+    }
+}
+
+impl Rules {
+    fn of(qos: &[Qos], vc: u16, partition: &Partition, own: Option<u16>) -> Self {
+        let over = own.and_then(|at| qos.get(usize::from(at))).is_some_and(|own| own.over_partition);
+        let mut counts: Vec<u16> =
+            if over { [own, partition.qos] } else { [partition.qos, own] }.into_iter().flatten().collect();
+        counts.dedup();
+        let those = || counts.iter().filter_map(|at| Some((*at, qos.get(usize::from(*at))?)));
+        fn first<'q, T>(
+            mut those: impl Iterator<Item = (u16, &'q Qos)>,
+            limit: impl Fn(&Qos) -> Option<T>,
+        ) -> Option<(u16, T)> {
+            those.find_map(|(at, qos)| Some((at, limit(qos)?)))
+        }
+        let unbound = those().any(|(_, qos)| qos.over_partition_time);
+        Self {
+            wall_ms: first(those(), |qos| qos.wall_ms),
+            partition_ms: partition.wall_ms.filter(|_| !unbound).map(|most| (vc, most)),
+            job_milli: first(those(), |qos| qos.job_milli),
+            group_jobs: first(those(), |qos| qos.group_jobs),
+            user_jobs: first(those(), |qos| qos.user_jobs),
+            group_milli: first(those(), |qos| qos.group_milli),
+            user_milli: first(those(), |qos| qos.user_milli),
+            deny: those().any(|(_, qos)| qos.deny),
+            deny_partition: partition.deny,
+            counts,
+        }
+    }
+
+    /// The first limit that a job would be over, beside what a QOS and its user use.
+    fn refusal(&self, asking: Asking, group: impl Fn(u16) -> Use, user: impl Fn(u16) -> Use) -> Option<Refusal> {
+        let longer = |limit: &(u16, i64)| asking.limit_ms.is_some_and(|own| own > limit.1);
+        let tests = [
+            (Kind::Wall, self.wall_ms.filter(longer).map(|limit| limit.0)),
+            (Kind::PartitionTime, self.partition_ms.filter(longer).map(|limit| limit.0)),
+            (Kind::JobGpus, self.job_milli.filter(|(_, most)| asking.amount > *most).map(|limit| limit.0)),
+            (Kind::GroupJobs, self.group_jobs.filter(|(at, most)| group(*at).jobs >= *most).map(|limit| limit.0)),
+            (Kind::UserJobs, self.user_jobs.filter(|(at, most)| user(*at).jobs >= *most).map(|limit| limit.0)),
+            (
+                Kind::GroupGpus,
+                self.group_milli.filter(|(at, most)| group(*at).milli + asking.amount > *most).map(|limit| limit.0),
+            ),
+            (
+                Kind::UserGpus,
+                self.user_milli.filter(|(at, most)| user(*at).milli + asking.amount > *most).map(|limit| limit.0),
+            ),
+        ];
+        tests.into_iter().find_map(|(kind, owner)| Some(Refusal { owner: owner?, kind }))
+    }
+}
+
+/// What is at work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Use {
+    milli: u64,
+    jobs: u32,
+}
+
+/// What is at work of each QOS, and of each user of it.
+#[derive(Debug, Clone)]
+pub(crate) struct Ledger<'a> {
+    limits: &'a Limits,
+    group: Vec<Use>,
+    /// By QOS, then user; empty for a QOS that limits no user.
+    user: Vec<Vec<Use>>,
+}
+
+impl<'a> Ledger<'a> {
+    /// Nothing at work. O(QOSs that limit users × users).
+    pub(crate) fn new(limits: &'a Limits, users: usize) -> Self {
+        let of = |qos: &Qos| if qos.user_milli.is_some() || qos.user_jobs.is_some() { users } else { 0 };
+        Self {
+            limits,
+            group: vec![Use::default(); limits.qos.len()],
+            user: limits.qos.iter().map(|qos| vec![Use::default(); of(qos)]).collect(),
+        }
+    }
+
+    /// The limit that keeps a job from starting now. O(1).
+    pub(crate) fn refusal(&self, workload: &Workload, job: u32) -> Option<Refusal> {
+        let asking = self.limits.asking(workload, job);
+        let group = |at: u16| self.group.get(usize::from(at)).copied().unwrap_or_default();
+        let user = |at: u16| {
+            let users = self.user.get(usize::from(at));
+            users.and_then(|users| users.get(asking.user)).copied().unwrap_or_default()
+        };
+        self.limits.rules.get(asking.rules)?.refusal(asking, group, user)
+    }
+
+    /// A job starts. O(1).
+    pub(crate) fn start(&mut self, workload: &Workload, job: u32) {
+        self.change(workload, job, |using, amount| {
+            using.milli += amount;
+            using.jobs += 1;
+        });
+    }
+
+    /// A job stops. O(1).
+    pub(crate) fn stop(&mut self, workload: &Workload, job: u32) {
+        self.change(workload, job, |using, amount| {
+            using.milli = using.milli.saturating_sub(amount);
+            using.jobs = using.jobs.saturating_sub(1);
+        });
+    }
+
+    fn change(&mut self, workload: &Workload, job: u32, change: impl Fn(&mut Use, u64)) {
+        let asking = self.limits.asking(workload, job);
+        let Some(rules) = self.limits.rules.get(asking.rules) else { return };
+        for at in &rules.counts {
+            let at = usize::from(*at);
+            let users = self.user.get_mut(at).and_then(|users| users.get_mut(asking.user));
+            for using in self.group.get_mut(at).into_iter().chain(users) {
+                change(using, asking.amount);
+            }
+        }
+    }
+}

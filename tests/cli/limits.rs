@@ -1,0 +1,101 @@
+//! `simulate --limits`, as a user meets it.
+
+use super::*;
+
+fn simulate(arguments: &[&str]) -> std::process::Output {
+    tracecast(&[&["simulate"], arguments, &["--quiet"]].concat())
+}
+
+fn data(arguments: &[&str]) -> serde_json::Value {
+    let output = simulate(&[arguments, &["--format", "json"]].concat());
+    assert!(output.status.success(), "{arguments:?}: {}", stderr(&output));
+    json(&stdout(&output))
+}
+
+/// One node of 8 GPUs, of which 6 stay free. Ada's jobs of 2 GPUs run 100 s each; they come at 0 and 10 s. Bob's, of QOS low, comes at 20 s and asks for 2 h.
+const JOBS: &str = "\
+JobID|JobName|User|Partition|QOS|Submit|Start|End|State|ReqTRES|AllocTRES|Timelimit|NodeList
+1|a|ada|gpu|high|2024-03-04T00:00:00|2024-03-04T00:00:00|2024-03-04T00:01:40|COMPLETED|cpu=2,gres/gpu=2|cpu=2,gres/gpu=2|01:00:00|n1
+2|b|ada|gpu|high|2024-03-04T00:00:10|2024-03-04T00:00:10|2024-03-04T00:01:50|COMPLETED|cpu=2,gres/gpu=2|cpu=2,gres/gpu=2|01:00:00|n1
+3|c|bob|gpu|low|2024-03-04T00:00:20|2024-03-04T00:00:20|2024-03-04T00:00:30|COMPLETED|cpu=2,gres/gpu=2|cpu=2,gres/gpu=2|02:00:00|n1
+";
+const NODE: &str = "[[vc]]\nname = \"gpu\"\nnodes = 1\ngpus_per_node = 8\n";
+const LIMITS: &str = "[[qos]]\nName = \"high\"\nMaxJobsPU = 1\n\n[[qos]]\nName = \"low\"\nMaxWall = \"01:00:00\"\n";
+
+#[test]
+fn limits_make_jobs_wait_and_say_so() {
+    let folder = Folder::new();
+    let jobs = folder.file("sacct.txt", JOBS);
+    let nodes = folder.file("cluster.toml", NODE);
+    let limits = folder.file("limits.toml", LIMITS);
+    let found = data(&[&jobs, "--cluster", &nodes, "--limits", &limits]);
+    // Ada's second job waits 90 s for her first. Bob's waits to the end of the replay, at 200 s, and never starts.
+    let waits = found["metrics"]["limits"].as_array().unwrap();
+    let told = |at: usize| {
+        let wait = &waits[at];
+        let number = |name: &str| (wait[name].as_f64().unwrap() * 3600.0).round();
+        (
+            wait["reason"].as_str().unwrap(),
+            wait["of"].as_str().unwrap(),
+            wait["limit"].as_f64().unwrap(),
+            number("wait_hours"),
+        )
+    };
+    assert_eq!(told(0), ("QOSMaxWallDurationPerJobLimit", "low", 3600.0, 180.0));
+    assert_eq!(told(1), ("QOSMaxJobsPerUserLimit", "high", 1.0, 90.0));
+    assert_eq!((waits[0]["never_started"].as_u64(), waits[1]["never_started"].as_u64()), (Some(1), Some(0)));
+    let causes = found["metrics"]["delay"]["all"]["causes"].as_array().unwrap();
+    assert_eq!((causes[4]["cause"].as_str(), causes[4]["gpu_wait_share"].as_f64()), (Some("limit"), Some(1.0)));
+    let text = stdout(&simulate(&[&jobs, "--cluster", &nodes, "--limits", &limits, "--section", "limits"]));
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("QOSMaxWallDurationPerJobLimit of low is the one that costs most: 1 job waited"), "{text}");
+
+    // What Slurm prints is read as well, and DenyOnLimit rejects.
+    let printed = folder.file("limits.txt", "Name|Flags|MaxWall|MaxJobsPU\nhigh|||1\nlow|DenyOnLimit|01:00:00|\n");
+    let found = data(&[&jobs, "--cluster", &nodes, "--limits", &printed]);
+    assert_eq!(found["metrics"]["overall"]["rejected"].as_u64(), Some(1));
+
+    // Without limits nothing is said of any.
+    let found = data(&[&jobs, "--cluster", &nodes]);
+    assert!(found["metrics"].get("limits").is_none());
+    assert_eq!(found["metrics"]["delay"]["all"]["causes"].as_array().unwrap().len(), 4);
+    assert_eq!(found["metrics"]["overall"]["wait_s"]["mean"].as_f64(), Some(0.0));
+}
+
+#[test]
+fn scenarios_have_limits_of_their_own() {
+    let compare = "datasets/clusters/sample_limits/compare.toml";
+    let found = data(&["datasets/sample", "--recorded", "fifo/skip", "--compare", compare]);
+    assert_eq!(found["fidelity"]["verdict"], "exact");
+    let mean = |metrics: &serde_json::Value| metrics["overall"]["wait_s"]["mean"].as_f64().unwrap();
+    let (none, user, group) = (&found["metrics"], &found["others"][0]["metrics"], &found["others"][1]["metrics"]);
+    assert!(none.get("limits").is_none() && mean(none) < mean(user) && mean(none) < mean(group));
+    assert_eq!(user["limits"][0]["reason"], "QOSMaxGRESPerUser");
+    assert_eq!(group["limits"][0]["reason"], "QOSGrpGRES");
+    // Without limits: the same as ever.
+    let plain = data(&["datasets/sample", "--recorded", "fifo/skip"]);
+    assert_eq!(plain["metrics"]["overall"]["wait_s"], none["overall"]["wait_s"]);
+}
+
+#[test]
+fn what_is_wrong_with_limits_is_told() {
+    let folder = Folder::new();
+    let jobs = folder.file("sacct.txt", JOBS);
+    let nodes = folder.file("cluster.toml", NODE);
+    let refused = |arguments: &[&str]| {
+        let output = simulate(&[&[&jobs, "--cluster", &nodes], arguments].concat());
+        assert!(stdout(&output).is_empty());
+        (output.status.code().unwrap(), stderr(&output))
+    };
+    let wrong = folder.file("wrong.toml", &LIMITS.replace("MaxJobsPU", "MaxJobs"));
+    let (code, message) = refused(&["--limits", &wrong]);
+    assert!(code == 1 && message.contains("wrong.toml, line 3: MaxJobs: a QOS has no such key"), "{code} {message}");
+    let limits = folder.file("limits.toml", LIMITS);
+    let (code, message) = refused(&["--limits", &limits, "--compat", "helios"]);
+    assert!(code == 2 && message.contains("--compat"), "{code} {message}");
+    // A QOS that the file does not describe limits nobody, and that is said.
+    let one = folder.file("one.toml", "[[qos]]\nName = \"high\"\nMaxJobsPU = 1\n");
+    let text = stdout(&simulate(&[&jobs, "--cluster", &nodes, "--limits", &one]));
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("1 job has a QOS that") && text.contains("low"), "{text}");
+}
