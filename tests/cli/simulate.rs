@@ -548,13 +548,18 @@ fn the_guide_can_be_followed() {
         assert!(output.status.success(), "{line}: {}", stderr(&output));
         commands += 1;
     }
-    assert_eq!((commands, folder.names()), (8, ["more.toml", "out.csv", "replay.html"].map(str::to_owned).to_vec()));
+    assert_eq!((commands, folder.names()), (9, ["more.toml", "out.csv", "replay.html"].map(str::to_owned).to_vec()));
     let files: Vec<&str> = guide.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
     let of = |what: &str| *files.iter().find(|text| text.starts_with(what)).unwrap();
     let cluster = folder.file("cluster.toml", &format!("{}\n{}", of("[[vc]]"), of("[[outage]]")));
     let found = data(&["datasets/sample", "--cluster", &cluster]);
     // `vision` has 14 nodes at most, `shared` 20, for the six VCs of the sample.
     assert_eq!((&found["subject"]["nodes"], &found["subject"]["vcs"]), (&34.into(), &6.into()));
+    for begins in ["DefaultQOS", "PreemptMode"] {
+        let limits = folder.file("limits.toml", of(begins));
+        let found = data(&["datasets/sample", "--limits", &limits, "--recorded", "fifo/skip"]);
+        assert_eq!(found["subject"]["jobs"], 8_392, "{begins}");
+    }
     let scenarios = folder.file("scenarios.toml", of("[[scenario]]"));
     let found = data(&["datasets/sample", "--compare", &scenarios]);
     assert_eq!((&found["name"], &found["others"][0]["name"]), (&"today".into(), &"backfill by limits, local".into()));

@@ -88,7 +88,7 @@ pub(crate) struct Jobs {
     pub(crate) quota: Option<PathBuf>,
     /// Limits by QOS and partition, as Slurm has them: a TOML file, or the output of sacctmgr and scontrol
     ///
-    /// `(sacctmgr show qos -P; scontrol show partition) > limits.txt` writes such a file. Replayed are GrpTRES, GrpJobs, MaxTRESPU, MaxJobsPU, MaxTRESPerJob and
+    /// `(sacctmgr show qos -P; scontrol show partition; scontrol show config) > limits.txt` writes such a file. Replayed are GrpTRES, GrpJobs, MaxTRESPU, MaxJobsPU, MaxTRESPerJob and
     /// MaxWall of a QOS, its Priority (with --order multifactor:qos=1000) and Preempt, and MaxTime and the QOS of a partition. Each VC is the partition of its name.
     #[arg(long, value_name = "FILE")]
     pub(crate) limits: Option<PathBuf>,

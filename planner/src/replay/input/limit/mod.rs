@@ -26,7 +26,7 @@
 //! MaxTime = "2-00:00:00"
 //! ```
 //!
-//! Keys are those of Slurm, in any case. Instead of TOML the text may be that of `sacctmgr show qos -P`, `scontrol show partition`, lines `PartitionName=…` of `slurm.conf`, or these one
+//! Keys are those of Slurm, in any case. Instead of TOML the text may be that of `sacctmgr show qos -P`, `scontrol show partition`, `scontrol show config`, lines `PartitionName=…` of `slurm.conf`, or these one
 //! after another. What is known of Slurm and not replayed is said in a note; what is unknown in TOML is an error. O(bytes).
 //!
 //! Worked number: `GrpTRES=cpu=64,gres/gpu=16` limits jobs that compete for GPUs to 16 of them, and jobs that compete for processors to 64.
@@ -292,6 +292,15 @@ impl LimitFile {
                     let time = value::minutes(value).map_err(|what| self.wrong(*line, what))?;
                     let time = time.unwrap_or(0);
                     self.qos.iter_mut().for_each(|rules| rules.qos.exempt_ms = rules.exempt_ms.unwrap_or(time));
+                }
+                "preempttype" => {
+                    if !value.eq_ignore_ascii_case("preempt/qos")
+                        && self.qos.iter().any(|rules| !rules.preempts.is_empty())
+                    {
+                        self.qos.iter_mut().for_each(|rules| rules.preempts.clear());
+                        self.notes
+                            .push(format!("PreemptType is {value}, so no QOS of {} stops jobs of another.", self.file));
+                    }
                 }
                 "requeuedelay" => {
                     let time = value::seconds(value).map_err(|what| self.wrong(*line, what))?;

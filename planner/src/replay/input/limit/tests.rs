@@ -99,6 +99,23 @@ fn who_preempts_whom() {
 }
 
 #[test]
+fn the_configuration_says_how_jobs_are_preempted() {
+    let of = |kind: &str| {
+        let text = format!(
+            "Name|Preempt|PreemptMode|PreemptExemptTime\nhigh|low|cluster|\nlow||cluster|\nPartitionName=gpu\n   QoS=low\n\nConfiguration data as of 2024-03-04T00:00:00\nAccountingStorageHost   = localhost\nEnforcePartLimits       = NO\nPreemptMode             = REQUEUE\nPreemptType             = {kind}\nPreemptExemptTime       = 00:02:00\n"
+        );
+        let mut notes = Vec::new();
+        let limits = LimitFile::parse("l.txt", &text).unwrap().govern(&two(), Resource::Gpus, &mut notes).unwrap();
+        (limits, notes.join("\n"))
+    };
+    let (limits, _) = of("preempt/qos");
+    let [high, low] = limits.qos() else { panic!("{limits:?}") };
+    assert_eq!((high.preempts.as_slice(), low.stopped, low.exempt_ms), (&[1][..], Stopped::Requeued, 120_000));
+    let (limits, notes) = of("preempt/none");
+    assert!(!limits.preempts() && notes.contains("PreemptType is preempt/none"), "{notes}");
+}
+
+#[test]
 fn lengths_of_time() {
     for (text, seconds) in
         [("90", 5_400), ("1:30", 90), ("01:30:00", 5_400), ("1-12", 129_600), ("1-12:30", 131_400), ("2h", 7_200)]

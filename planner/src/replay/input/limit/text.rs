@@ -1,4 +1,4 @@
-//! The forms a file of limits may have: TOML, the table of `sacctmgr show qos -P`, and the `key=value` of `scontrol show partition` and `slurm.conf`.
+//! The forms a file of limits may have: TOML, the table of `sacctmgr show qos -P`, and the `key=value` of `scontrol show partition`, `scontrol show config` and `slurm.conf`.
 //!
 //! Worked example: a first line `Name|Priority|GrpTRES` makes the lines that follow QOSs, until one that begins with `PartitionName=`.
 
@@ -6,6 +6,9 @@ use toml::de::{DeTable, DeValue};
 
 use super::{Entry, Item, Written};
 use crate::error::{Error, Result, line_of};
+
+/// Keys of `slurm.conf` that say something of limits, in small letters.
+const CONFIGURED: [&str; 4] = ["enforcepartlimits", "preemptmode", "preemptexempttime", "preempttype"];
 
 /// What the text says.
 pub(super) fn read(file: &str, text: &str) -> Result<Written> {
@@ -75,6 +78,7 @@ fn printed(file: &str, text: &str) -> Result<Written> {
             written.partitions.push(Entry { line, items: Vec::new() });
             in_partition = true;
         }
+        in_partition &= !trimmed.starts_with("Configuration data");
         if in_partition {
             if let Some(partition) = written.partitions.last_mut() {
                 let pairs = trimmed.split_whitespace().filter_map(|word| word.split_once('='));
@@ -85,6 +89,19 @@ fn printed(file: &str, text: &str) -> Result<Written> {
                 }));
             }
             continue;
+        }
+        if !content.contains('|') && !header.is_empty() {
+            let pair = trimmed.split_once('=').map(|(key, value)| (key.trim(), value.trim()));
+            let known = pair.filter(|(key, _)| CONFIGURED.contains(&key.to_ascii_lowercase().as_str()));
+            written.globals.extend(known.map(|(key, value)| Item {
+                line,
+                key: key.to_owned(),
+                value: value.to_owned(),
+            }));
+            // The configuration has hundreds of others; a row of a table of one column has none.
+            if trimmed.contains('=') || trimmed.starts_with("Configuration data") || trimmed.starts_with("Slurmctld(") {
+                continue;
+            }
         }
         let cells: Vec<&str> = content.split('|').map(str::trim).collect();
         if header.is_empty() || cells.contains(&"Name") {
