@@ -31,6 +31,17 @@ pub(crate) const WARM_UP: [&str; 2] = ["warm-up 1", "warm-up 2"];
 
 /// Runs `jobs` in `lab` and gives the accounting of them and of [`WARM_UP`], which is written to `file`, and how many bursts ran into a look.
 pub(crate) fn record(lab: &Lab, jobs: &[Asked], file: &Path) -> (Trace, usize) {
+    record_bursts(lab, jobs, |job| job.at_s, |job| submit(lab, job), file)
+}
+
+/// The same of any jobs, in order of the seconds `at` which their bursts come.
+pub(crate) fn record_bursts<T>(
+    lab: &Lab,
+    jobs: &[T],
+    at: impl Fn(&T) -> u64,
+    submit: impl Fn(&T),
+    file: &Path,
+) -> (Trace, usize) {
     for (name, script) in WARM_UP.iter().zip(["sleep 5", "sleep 1"]) {
         lab.submit("u1", name, &["-N", "4", "--gres=gpu:8", "-t", "1"], script);
     }
@@ -39,8 +50,8 @@ pub(crate) fn record(lab: &Lab, jobs: &[Asked], file: &Path) -> (Trace, usize) {
     lab.run(&["wait", "60"]);
     let began = Instant::now();
     let mut into_a_look = 0;
-    for burst in jobs.chunk_by(|a, b| a.at_s == b.at_s) {
-        let at = Duration::from_secs(burst.first().map_or(0, |job| job.at_s));
+    for burst in jobs.chunk_by(|a, b| at(a) == at(b)) {
+        let at = Duration::from_secs(burst.first().map_or(0, &at));
         std::thread::sleep(at.saturating_sub(began.elapsed()));
         if at > Duration::ZERO {
             look = next_look(lab, look);
@@ -49,7 +60,7 @@ pub(crate) fn record(lab: &Lab, jobs: &[Asked], file: &Path) -> (Trace, usize) {
             look += INTERVAL;
         }
         std::thread::sleep((look + AFTER_A_LOOK).saturating_duration_since(Instant::now()));
-        burst.iter().for_each(|job| submit(lab, job));
+        burst.iter().for_each(&submit);
         into_a_look += usize::from(look.elapsed() >= INTERVAL);
     }
     lab.run(&["wait", "300"]);

@@ -16,25 +16,23 @@ use crate::recording::{INTERVAL, WARM_UP};
 const NODES: &str = "[[vc]]\nname = \"*\"\nnodes = 4\ngpus_per_node = 8\n";
 
 /// How well a replay meets the record.
-struct Agreement {
-    median_s: i64,
+pub(crate) struct Agreement {
+    pub(crate) median_s: i64,
     most_s: i64,
-    tau: f64,
+    pub(crate) tau: f64,
+}
+
+impl std::fmt::Display for Agreement {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { median_s, most_s, tau } = self;
+        write!(f, "|start error| median {median_s} s, most {most_s} s; order of starts τ-b = {tau:.4}")
+    }
 }
 
 /// Replays the recorded jobs of `trace` and demands that starts are met within the scheduling interval and their order is.
 pub(crate) fn agrees(trace: &Trace) {
     let mut loaded = jobs(trace);
-    let (phase_ms, period_ms, hits) = looks(&loaded);
-    // Time 0 is a look, the last before the first submission.
-    let before_ms = period_ms - phase_ms;
-    loaded.workload.origin_ms -= before_ms;
-    loaded.workload.submit_ms.iter_mut().for_each(|submit| *submit += before_ms);
-    loaded.recorded_start_ms.iter_mut().flatten().for_each(|start| *start += before_ms);
-    println!(
-        "the backfill looked {phase_ms} ms after the first submission and every {period_ms} ms: that explains {hits} of {} start seconds",
-        loaded.rows.len()
-    );
+    let period_ms = align(&mut loaded);
 
     let slurm = |scan| Policy {
         order: Order::Multifactor(Weights::default()),
@@ -53,8 +51,7 @@ pub(crate) fn agrees(trace: &Trace) {
     ] {
         let schedule = simulate(&loaded.workload, &loaded.cluster, &slurm(scan)).unwrap();
         let agreement = compare(&loaded, &schedule);
-        let Agreement { median_s, most_s, tau } = agreement;
-        println!("scan {name:<12} |start error| median {median_s} s, most {most_s} s; order of starts τ-b = {tau:.4}");
+        println!("scan {name:<12} {agreement}");
         found.get_or_insert(agreement);
     }
     let submitted = loaded.workload.submit_ms.iter().zip(&loaded.recorded_start_ms);
@@ -66,10 +63,29 @@ pub(crate) fn agrees(trace: &Trace) {
     assert!(tau >= 0.95, "order of starts τ-b = {tau}");
 }
 
+/// Makes time 0 a look of the backfill, the last before the first submission; the period of looks, milliseconds.
+pub(crate) fn align(loaded: &mut Loaded) -> i64 {
+    let (phase_ms, period_ms, hits) = looks(loaded);
+    let before_ms = period_ms - phase_ms;
+    loaded.workload.origin_ms -= before_ms;
+    loaded.workload.submit_ms.iter_mut().for_each(|submit| *submit += before_ms);
+    loaded.recorded_start_ms.iter_mut().flatten().for_each(|start| *start += before_ms);
+    println!(
+        "the backfill looked {phase_ms} ms after the first submission and every {period_ms} ms: that explains {hits} of {} start seconds",
+        loaded.rows.len()
+    );
+    period_ms
+}
+
+/// The first submission of jobs with such names.
+pub(crate) fn first_ms(trace: &Trace, such: impl Fn(&str) -> bool) -> Option<i64> {
+    let is_such = |ix: &usize| trace.jobs.name.get(*ix).is_some_and(&such);
+    (0..trace.jobs.submit.len()).filter(is_such).filter_map(|ix| trace.jobs.submit.get(ix)).min()
+}
+
 /// The jobs but for those that warm the lab up, on its 4 nodes.
 fn jobs(trace: &Trace) -> Loaded {
-    let recorded = |ix: &usize| trace.jobs.name.get(*ix).is_some_and(|name| !WARM_UP.contains(&name));
-    let first = (0..trace.jobs.submit.len()).filter(recorded).filter_map(|ix| trace.jobs.submit.get(ix)).min();
+    let first = first_ms(trace, |name| !WARM_UP.contains(&name));
     let options = Options { from_ms: first, gangs_as_recorded: true, ..Options::default() };
     let loaded = load(trace, Some(&Site::parse("lab", NODES).unwrap()), &options).unwrap();
     assert!(loaded.workload.warm.is_empty() && loaded.workload.len() >= 150, "{} jobs", loaded.workload.len());
@@ -105,7 +121,7 @@ fn looks(loaded: &Loaded) -> (i64, i64, usize) {
     (phase, period, most)
 }
 
-fn compare(loaded: &Loaded, schedule: &Schedule) -> Agreement {
+pub(crate) fn compare(loaded: &Loaded, schedule: &Schedule) -> Agreement {
     // sacct cuts a start off to the whole second.
     let second = |ms: i64| (loaded.workload.origin_ms + ms).div_euclid(1000);
     let pairs: Vec<(i64, i64)> = loaded

@@ -77,9 +77,13 @@ pub(crate) fn jobs() -> Vec<Asked> {
 }
 
 /// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): a generator of a few lines, so that no change of a library changes the jobs.
-struct SplitMix(u64);
+pub(crate) struct SplitMix(u64);
 
 impl SplitMix {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -89,7 +93,7 @@ impl SplitMix {
     }
 
     /// A number below `bound`.
-    fn below(&mut self, bound: u64) -> u64 {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
         (self.next() >> 33) % bound
     }
 }

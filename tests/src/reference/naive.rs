@@ -115,6 +115,8 @@ struct Pool<'a> {
     last: i64,
     /// Under limits by QOS: what runs in other pools.
     elsewhere: Vec<usize>,
+    /// The same with their expected ends, where the backfill is Slurm's.
+    ends_elsewhere: Vec<(i64, usize)>,
 }
 
 /// Replays; one fate a job.
@@ -168,6 +170,7 @@ fn replay_with(
             due: None,
             last: i64::MIN,
             elsewhere: Vec::new(),
+            ends_elsewhere: Vec::new(),
         };
         for (group, spec) in spec.groups.iter().enumerate() {
             for _ in 0..spec.most_nodes() {

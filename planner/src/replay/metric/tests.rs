@@ -401,11 +401,11 @@ proptest! {
         });
         for job in 0..workload.len() {
             let Some(wait) = times.wait_ms(job) else {
-                prop_assert_eq!(causes[job], [0; 4]);
+                prop_assert_eq!(causes[job], [0; sweep::CAUSES]);
                 continue;
             };
             prop_assert_eq!(causes[job].iter().sum::<i64>(), wait);
-            let mut looked = [0; 4];
+            let mut looked = [0; sweep::CAUSES];
             let mine: Vec<&Segment> = plan.segments.iter().filter(|segment| segment.job as usize == job).collect();
             let mut at = workload.submit_ms[job];
             while at < plan.end_ms(job).unwrap() {

@@ -87,6 +87,7 @@ impl Run<'_> {
             let expected = self.now.saturating_add(self.expected_ms(job));
             self.expected_end[at] = (expected, 0);
             self.expected.insert((expected, segment));
+            self.expect_everywhere(None, Some((expected, job)));
             if expected < end_ms {
                 self.announce(expected, Event::Outlived { segment });
             }
@@ -128,7 +129,9 @@ impl Run<'_> {
             self.ending.remove(&segment);
         }
         if self.traits.backfill {
-            self.expected.remove(&(self.expected_end[record.job as usize].0, segment));
+            let expected = self.expected_end[record.job as usize].0;
+            self.expected.remove(&(expected, segment));
+            self.expect_everywhere(Some((expected, record.job)), None);
         }
         if self.traits.uses_keys {
             self.keys.stopped(record.job, self.now);
@@ -267,6 +270,7 @@ impl Run<'_> {
         let corrected = expected.saturating_add(CORRECTIONS_MS[at]);
         self.expected.remove(&(expected, segment));
         self.expected.insert((corrected, segment));
+        self.expect_everywhere(Some((expected, record.job)), Some((corrected, record.job)));
         self.expected_end[job] = (corrected, corrections.saturating_add(1));
         if corrected < record.end_ms {
             self.announce(corrected, Event::Outlived { segment });

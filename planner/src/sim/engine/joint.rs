@@ -6,6 +6,8 @@
 //! Worked number: QOS `low` may run one job. Its job in pool A ends at 50 s, when its jobs of 10 s in pool B and of 20 s in pool A wait: the first submitted
 //! starts, wherever it queues.
 
+use std::collections::BTreeSet;
+
 use super::{Past, Run, Setting};
 use crate::error::Result;
 use crate::sim::limit::{Ledger, Limits, Refusal};
@@ -19,6 +21,7 @@ struct Shared<'a> {
     past: Vec<Past>,
     expected_end: Vec<(i64, u8)>,
     ledger: Option<Box<Ledger<'a>>>,
+    all_expected: BTreeSet<(i64, u32)>,
 }
 
 impl<'a> Shared<'a> {
@@ -28,6 +31,7 @@ impl<'a> Shared<'a> {
         std::mem::swap(&mut self.past, &mut run.past);
         std::mem::swap(&mut self.expected_end, &mut run.expected_end);
         std::mem::swap(&mut self.ledger, &mut run.ledger);
+        std::mem::swap(&mut self.all_expected, &mut run.all_expected);
     }
 
     /// Does something in a pool that has all of it meanwhile.
@@ -53,6 +57,7 @@ pub(super) fn replay<'a>(
         past: Vec::new(),
         expected_end: Vec::new(),
         ledger: Some(Box::new(Ledger::new(limits, workload.users.len()))),
+        all_expected: BTreeSet::new(),
     };
     for (pool, (jobs, first)) in members.into_iter().zip(cluster.first_nodes()).enumerate() {
         let mut run = Run::new(setting, pool, first, jobs, Schedule::default(), None)?;
@@ -128,6 +133,30 @@ impl Run<'_> {
     /// The limit of its QOS that keeps a job from starting now. O(1).
     pub(in crate::sim) fn over_limit(&self, job: u32) -> Option<Refusal> {
         self.ledger.as_ref().and_then(|ledger| ledger.refusal(self.workload, job))
+    }
+
+    /// Whether the pools are replayed together.
+    pub(in crate::sim) fn is_joint(&self) -> bool {
+        self.ledger.is_some()
+    }
+
+    /// What other pools are to know of an expected end: that it is none any more, and that there is one.
+    pub(super) fn expect_everywhere(&mut self, no_more: Option<(i64, u32)>, now: Option<(i64, u32)>) {
+        if self.is_joint() {
+            if let Some(expected) = no_more {
+                self.all_expected.remove(&expected);
+            }
+            self.all_expected.extend(now);
+        }
+    }
+
+    /// Running jobs of other pools, with their expected ends; none without limits, where pools know nothing of each other.
+    pub(in crate::sim) fn expected_elsewhere(&self) -> impl Iterator<Item = (i64, u32)> {
+        let is_elsewhere = |job: u32| {
+            let vc = self.workload.vc.get(job as usize).and_then(|vc| self.cluster.vcs.get(usize::from(*vc)));
+            self.is_joint() && vc.is_some_and(|vc| usize::from(vc.pool) != self.pool)
+        };
+        self.all_expected.iter().copied().filter(move |(_, job)| is_elsewhere(*job))
     }
 
     /// Whether a job is rejected for a limit that it is over by itself.

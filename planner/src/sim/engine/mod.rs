@@ -218,6 +218,9 @@ pub(super) struct Run<'a> {
     pub(super) admission: Option<Box<Admission<'a>>>,
     /// What is at work under limits by QOS; lent from pool to pool.
     ledger: Option<Box<Ledger<'a>>>,
+    /// Jobs of all pools that run, by expected end, under limits and where the scan looks at them; lent from pool to pool.
+    pub(super) all_expected: BTreeSet<(i64, u32)>,
+    pool: usize,
     /// Segments that were told to stop and still run.
     ending: BTreeSet<u32>,
     traits: Traits,
@@ -309,6 +312,8 @@ impl<'a> Run<'a> {
                 .filter(|_| policy.scan == Scan::Kueue)
                 .map(|cohorts| Box::new(Admission::new(cohorts, workload.len()))),
             ledger: None,
+            all_expected: BTreeSet::new(),
+            pool,
             ending: BTreeSet::new(),
             shares: workload.shapes.iter().any(|shape| shape.milli > 0),
             traits,

@@ -8,6 +8,7 @@
 //! * A job goes to the run of neighbouring nodes that just suffices (the shortest, then the busiest); a job of one node to the node of
 //!   that run with most jobs. A job of *n* GPUs asks for *k* nodes with ⌈n/k⌉ each, k as it says or as few as have its GPUs.
 //!
+//! * Those of partitions on other nodes are in that list as well (only where limits make pools one, as otherwise they know nothing of each other): a step goes on past one that ends within it.
 //! * A job whose QOS stops others starts a decision after they have stopped: its nodes are kept whole until the end of this one. Where it waits for others as well, those it may stop are taken away first.
 //!
 //! Order and decision interval (`bf_interval`) are the policy's. Parts of GPUs are not known. Found by comparing with a real
@@ -36,7 +37,7 @@ struct Kept {
     nodes: Vec<bool>,
 }
 
-/// A running job: the end of its limit in whole seconds, its index and its pieces.
+/// A running job: the end of its limit in whole seconds, its index and its pieces (none in another pool).
 struct Holder {
     end_s: i64,
     job: u32,
@@ -130,6 +131,10 @@ impl Run<'_> {
 
     /// A job starts, or nodes are kept for it.
     pub(super) fn look_slurm(&mut self, walk: &mut Walk, job: u32) -> Result<()> {
+        if self.is_joint() {
+            // A job of another pool may have started since.
+            walk.holders = self.holders();
+        }
         let turn = if self.fits_quota(job) { self.plan(job, walk) } else { Turn::Wait };
         match turn {
             Turn::Start(nodes) => {
@@ -157,6 +162,11 @@ impl Run<'_> {
             Holder { end_s, job: record.job, pieces: self.schedule.pieces_of(record).to_vec() }
         };
         let mut holders: Vec<Holder> = self.expected.iter().map(holder).collect();
+        let elsewhere = self.expected_elsewhere().map(|(end_ms, job)| {
+            let end_s = self.workload.origin_ms.saturating_add(end_ms).div_euclid(1000);
+            Holder { end_s, job, pieces: Vec::new() }
+        });
+        holders.extend(elsewhere);
         holders.sort_by_key(|holder| (holder.end_s, holder.job));
         holders
     }

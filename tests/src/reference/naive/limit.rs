@@ -59,7 +59,13 @@ pub(super) fn run(pools: &mut [Pool<'_>]) {
 /// Tells a pool what runs in the others.
 fn look_around(pools: &mut [Pool<'_>], at: usize) {
     let others = pools.iter().enumerate().filter(|(other, _)| *other != at);
-    pools[at].elsewhere = others.flat_map(|(_, pool)| pool.in_phase(Phase::Running)).collect();
+    let running = |(_, pool): (usize, &Pool<'_>)| -> Vec<(i64, usize)> {
+        let end = |job: &usize| if pool.policy.scan == Scan::Slurm { pool.expected_end(*job) } else { 0 };
+        pool.in_phase(Phase::Running).iter().map(|job| (end(job), *job)).collect()
+    };
+    let found: Vec<(i64, usize)> = others.flat_map(running).collect();
+    pools[at].elsewhere = found.iter().map(|(_, job)| *job).collect();
+    pools[at].ends_elsewhere = found;
 }
 
 fn decide(pools: &mut [Pool<'_>]) -> bool {

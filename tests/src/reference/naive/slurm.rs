@@ -182,6 +182,7 @@ impl Pool<'_> {
             .into_iter()
             .map(|other| (self.second(self.expected_end(other)), other))
             .collect();
+        holders.extend(self.ends_elsewhere.iter().map(|(end, other)| (self.second(*end), *other)));
         holders.sort_unstable();
         let all: Vec<usize> = holders.iter().map(|(_, other)| *other).collect();
         if let Some(found) = self.fit_among(job, allowed, &all) {

@@ -1,0 +1,238 @@
+//! Limits by QOS in a real Slurm, replayed: two partitions, QOSs with `GrpTRES`, `MaxTRESPU` and `MaxJobsPU`, and multifactor weights above 0.
+//!
+//! 48 jobs of four users come in four bursts, to the partitions train (n1, n2) and short (n3, n4). The limits of the replay are what `sacctmgr show qos -P` and
+//! `scontrol show partition` print in the lab. As in [`crate::replay`], two numbers are taken from the record: when the backfill looked first, and how often.
+//!
+//! Ages hardly count here: Slurm works them out once in 5 min (`PriorityCalcPeriod`), so that they would be those of a moment that no record tells.
+//! Takes about two minutes with the start of the lab; preemption by QOS another one.
+
+use std::time::Duration;
+
+use tracecast_analytics::Trace;
+use tracecast_analytics::schema::Resource;
+use tracecast_planner::replay::input::{LimitFile, Loaded, Options, Site, load};
+use tracecast_planner::sim::{Cluster, Estimate, Order, Policy, Scan, Shape, Weights, Workload, simulate};
+
+use crate::lab::Lab;
+use crate::recording::{self, WARM_UP};
+use crate::replay::{align, compare, first_ms};
+use crate::workload::SplitMix;
+
+/// Bursts, the jobs of one, and the time from one to the next, seconds.
+const BURSTS: u64 = 4;
+const JOBS_A_BURST: u64 = 12;
+const GAP_S: u64 = 14;
+/// GPUs of jobs, each as likely as the others.
+const GPUS: [u32; 8] = [1, 1, 2, 2, 4, 4, 4, 8];
+/// Runs, seconds: odd, as [`crate::workload`] says why.
+const RUNS_S: [u32; 6] = [5, 7, 9, 11, 13, 17];
+/// Nodes as the replay has them.
+const NODES: &str = "[[vc]]\nname = \"short\"\nnodes = 2\n\n[[vc]]\nname = \"train\"\nnodes = 2\n";
+/// What is added to `slurm.conf`.
+const CONF: &str = "AccountingStorageEnforce=limits,qos
+PriorityWeightAge=10
+PriorityWeightQOS=300
+PriorityWeightTRES=GRES/gpu=320
+PartitionName=train Nodes=n[1-2] MaxTime=INFINITE State=UP OverSubscribe=NO DefMemPerCPU=10
+PartitionName=short Nodes=n[3-4] MaxTime=10 State=UP OverSubscribe=NO DefMemPerCPU=10
+";
+
+/// A job to submit.
+struct Asked {
+    at_s: u64,
+    name: String,
+    user: String,
+    qos: &'static str,
+    partition: &'static str,
+    gpus: u32,
+    run_s: u32,
+    limit_min: u32,
+}
+
+/// Weights of the lab.
+fn policy(period_ms: i64) -> Policy {
+    let weights = Weights { age: 10.0, qos: 300.0, size: 320.0, ..Weights::default() };
+    Policy {
+        order: Order::Multifactor(weights),
+        scan: Scan::Slurm,
+        estimate: Estimate::Requested,
+        interval_ms: Some(period_ms),
+        ..Policy::default()
+    }
+}
+
+/// The jobs, always the same.
+fn jobs() -> Vec<Asked> {
+    let mut random = SplitMix::new(7);
+    let of = |job: u64| Asked {
+        at_s: job / JOBS_A_BURST * GAP_S,
+        name: format!("q{job:02}"),
+        user: format!("u{}", 1 + random.below(4)),
+        qos: if random.below(10) < 7 { "batch" } else { "high" },
+        partition: if random.below(2) == 0 { "train" } else { "short" },
+        gpus: GPUS[random.below(GPUS.len() as u64) as usize],
+        run_s: RUNS_S[random.below(RUNS_S.len() as u64) as usize],
+        limit_min: 1 + random.below(3) as u32,
+    };
+    (0..BURSTS * JOBS_A_BURST).map(of).collect()
+}
+
+fn submit(lab: &Lab, job: &Asked) {
+    let options = [
+        format!("--partition={}", job.partition),
+        format!("--qos={}", job.qos),
+        format!("--gres=gpu:{}", job.gpus),
+        format!("--time={}", job.limit_min),
+    ];
+    let options: Vec<&str> = options.iter().map(String::as_str).collect();
+    lab.submit(&job.user, &job.name, &options, &format!("sleep {}", job.run_s));
+}
+
+/// QOSs, partitions and priorities of the lab.
+fn configure(lab: &Lab, folder: &std::path::Path, more: &str) {
+    let manage = |arguments: &[&str]| {
+        lab.output("sacctmgr", &[&["-i"], arguments].concat());
+    };
+    manage(&["add", "qos", "batch", "high"]);
+    manage(&["modify", "qos", "batch", "set", "Priority=1", "GrpTRES=gres/gpu=14", "MaxTRESPU=gres/gpu=8"]);
+    manage(&["modify", "qos", "high", "set", "Priority=10", "MaxTRESPU=gres/gpu=8", "MaxJobsPU=2"]);
+    manage(&["modify", "account", "research", "set", "qos=normal,batch,high"]);
+    let before = std::fs::read_to_string(lab.home().join("slurm.conf")).unwrap();
+    let conf = folder.join("slurm.conf");
+    std::fs::write(&conf, format!("{before}\n{CONF}{more}")).unwrap();
+    lab.run(&["install", conf.to_str().unwrap()]);
+}
+
+#[test]
+fn limits_by_qos_are_replayed() {
+    let Some(lab) = Lab::with_scheduler(4, recording::SCHEDULER) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    configure(&lab, folder.path(), "");
+    let asked = jobs();
+    // Kept, as it takes minutes to make another.
+    let kept = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let file = kept.join("slurm-limits-recording.txt");
+    let (trace, into_a_look) = recording::record_bursts(&lab, &asked, |job| job.at_s, |job| submit(&lab, job), &file);
+    let limits = lab.output("sacctmgr", &["show", "qos", "-P"]) + &lab.output("scontrol", &["show", "partition"]);
+    drop(lab);
+    std::fs::write(kept.join("slurm-limits.txt"), &limits).unwrap();
+    println!("{into_a_look} bursts ran into a look");
+    agrees(&trace, &limits);
+}
+
+/// A recording made before, with its limits: `TRACECAST_SLURM_LIMITS` names the folder of both.
+#[test]
+fn limits_of_a_recording_made_before_are_replayed() {
+    let Some(folder) = std::env::var_os("TRACECAST_SLURM_LIMITS") else {
+        println!("skipped: TRACECAST_SLURM_LIMITS names no folder");
+        return;
+    };
+    let folder = std::path::Path::new(&folder);
+    let trace = tracecast_tests::read(&[folder.join("slurm-limits-recording.txt")]).unwrap();
+    agrees(&trace, &std::fs::read_to_string(folder.join("slurm-limits.txt")).unwrap());
+}
+
+/// Replays the recorded jobs under these limits, and demands that their starts are met.
+fn agrees(trace: &Trace, limits: &str) {
+    let recorded = |name: &str| !WARM_UP.contains(&name);
+    let limits = LimitFile::parse("limits.txt", limits).unwrap();
+    let options = Options {
+        from_ms: first_ms(trace, recorded),
+        gangs_as_recorded: true,
+        limits: Some(std::sync::Arc::new(limits)),
+        ..Options::default()
+    };
+    let mut loaded = load(trace, Some(&Site::parse("lab", NODES).unwrap()), &options).unwrap();
+    assert_eq!(loaded.workload.len() as u64, BURSTS * JOBS_A_BURST, "{:?}", loaded.excluded);
+    assert!(loaded.workload.qos.iter().all(Option::is_some));
+    let period_ms = align(&mut loaded);
+    let policy = policy(period_ms);
+    let replay = |loaded: &Loaded| compare(loaded, &simulate(&loaded.workload, &loaded.cluster, &policy).unwrap());
+    let found = replay(&loaded);
+    println!("under limits {found}");
+    let mut free = loaded.clone();
+    free.cluster.limits = None;
+    let without = replay(&free);
+    println!("the same without limits {without}");
+    assert!(found.median_s <= recording::INTERVAL.as_secs() as i64 && found.tau >= 0.95, "{found}");
+    // The limits are what made these starts.
+    assert!(without.tau < found.tau, "{without}");
+}
+
+/// Jobs of the partition train: QOS, GPUs, run s. The first four fill n1 and leave 2 GPUs of n2; the others come 8 s later and stop the first two, and the third.
+const STOPPING: [(&str, u32, u32); 6] =
+    [("batch", 4, 61), ("batch", 4, 61), ("batch", 2, 61), ("batch", 4, 61), ("high", 8, 9), ("high", 4, 11)];
+
+#[test]
+fn a_qos_stops_jobs_as_it_does_in_the_replay() {
+    let Some(lab) = Lab::with_scheduler(4, recording::SCHEDULER) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    configure(&lab, folder.path(), "PreemptType=preempt/qos\nPreemptMode=REQUEUE\n");
+    lab.output("sacctmgr", &["-i", "modify", "qos", "high", "set", "Preempt=batch", "MaxTRESPU=gres/gpu=16"]);
+    lab.output("sacctmgr", &["-i", "modify", "qos", "batch", "set", "GrpTRES=gres/gpu=-1", "MaxTRESPU=gres/gpu=-1"]);
+    let submit = |at: usize| {
+        let (qos, gpus, run_s) = STOPPING[at];
+        let job = Asked {
+            at_s: 0,
+            name: format!("p{at}"),
+            user: format!("u{}", 1 + at % 4),
+            qos,
+            partition: "train",
+            gpus,
+            run_s,
+            limit_min: 2,
+        };
+        let options = [format!("--partition={}", job.partition), format!("--qos={qos}"), format!("--gres=gpu:{gpus}")];
+        let options: Vec<&str> = options.iter().map(String::as_str).chain(["--time=2"]).collect();
+        lab.submit(&job.user, &job.name, &options, &format!("sleep {run_s}"))
+    };
+    let mut numbers: Vec<String> = (0..4).map(submit).collect();
+    numbers.iter().for_each(|number| lab.wait_for(number, "RUNNING"));
+    std::thread::sleep(Duration::from_secs(8));
+    numbers.extend((4..6).map(submit));
+    for number in &numbers[4..] {
+        lab.wait_for(number, "RUNNING");
+    }
+    // What was requeued waits two minutes before it may start again.
+    let told = |number: &str| lab.output("scontrol", &["show", "job", number]);
+    let stopped: Vec<usize> = (0..6).filter(|at| told(&numbers[*at]).contains("Restarts=1")).collect();
+    let seconds = |number: &str, field: &str| -> i64 {
+        let text = told(number);
+        let time = text.split_whitespace().find_map(|word| word.strip_prefix(&format!("{field}="))).unwrap();
+        tracecast_analytics::time::parse_with_offset(&format!("{time}Z")).unwrap() / 1000
+    };
+    let starts: Vec<i64> = numbers[4..].iter().map(|number| seconds(number, "StartTime")).collect();
+    let submits: Vec<i64> = numbers.iter().map(|number| seconds(number, "SubmitTime")).collect();
+    // A requeued job is submitted anew.
+    let first_s = submits[3];
+    let submits: Vec<i64> = (0..6).map(|at| if at < 4 { 0 } else { submits[at] - first_s }).collect();
+    let printed = [
+        ("sacctmgr", ["show", "qos", "-P"].as_slice()),
+        ("scontrol", &["show", "partition"]),
+        ("scontrol", &["show", "config"]),
+    ];
+    let text: String = printed.iter().map(|(program, arguments)| lab.output(program, arguments)).collect();
+    drop(lab);
+
+    let mut workload = Workload { origin_ms: first_s * 1000, ..Workload::default() };
+    for ((qos, gpus, run_s), submit_s) in STOPPING.into_iter().zip(&submits) {
+        workload.push(submit_s * 1000, i64::from(run_s) * 1000, Shape { nodes: 1, ..Shape::whole(gpus) });
+        *workload.requested_ms.last_mut().unwrap() = Some(120_000);
+        workload.qos.push(Some(if qos == "batch" { 1 } else { 2 }));
+    }
+    let mut cluster = Cluster::of_vcs(&[("train", 2, 8)]);
+    let file = LimitFile::parse("limits.txt", &text).unwrap();
+    cluster.limits = Some(file.govern(&cluster, Resource::Gpus, &mut Vec::new()).unwrap());
+    let names: Vec<&str> = cluster.limits.as_ref().unwrap().qos().iter().map(|qos| qos.name.as_str()).collect();
+    assert_eq!(names, ["normal", "batch", "high"]);
+    let interval_ms = recording::INTERVAL.as_millis() as i64;
+    let schedule = simulate(&workload, &cluster, &policy(interval_ms)).unwrap();
+    let replayed: Vec<usize> = (0..6).filter(|job| schedule.preemptions[*job] == 1).collect();
+    let errors: Vec<i64> =
+        (4..6).map(|job| schedule.start_ms(job).unwrap() / 1000 - (starts[job - 4] - first_s)).collect();
+    println!(
+        "stopped by Slurm {stopped:?}, in the replay {replayed:?}; starts of those they stop for differ by {errors:?} s"
+    );
+    assert_eq!(stopped, replayed);
+    assert!(errors.iter().all(|error| error.abs() <= interval_ms / 1000), "{errors:?}");
+}
