@@ -169,8 +169,9 @@ impl<'a> Reasons<'a> {
         let hours = |ms: i128| ms as f64 / 3_600_000.0;
         let mut sums: Vec<(&Refusal, &Sum)> = self.sums.iter().collect();
         sums.sort_by_key(|(refusal, sum)| (std::cmp::Reverse(sum.gpu_wait), **refusal));
+        let vc_name = |vc: usize| cluster.vcs.get(vc).map_or_else(String::new, |vc| vc.name.clone());
         let figure = |(refusal, sum): (&Refusal, &Sum)| {
-            let (reason, of, limit) = self.limits.told(*refusal, &cluster.vcs);
+            let (reason, of, limit) = self.limits.told(*refusal, vc_name);
             let never = sum.jobs.iter().filter(|job| schedule.start_ms(**job as usize).is_none());
             LimitWait {
                 reason: reason.to_owned(),

@@ -12,7 +12,6 @@ use super::{Past, Run, Setting};
 use crate::error::Result;
 use crate::sim::limit::{Ledger, Limits, Refusal};
 use crate::sim::policy::Preemption;
-use crate::sim::scan::Walk;
 use crate::sim::schedule::Schedule;
 
 /// What all pools have in common.
@@ -106,7 +105,7 @@ pub(super) fn replay<'a>(
 /// One walk through the waiting jobs of all pools; whether a job was stopped.
 fn decide<'a>(runs: &mut [Run<'a>], shared: &mut Shared<'a>) -> Result<bool> {
     let mut order = Vec::new();
-    let mut walks: Vec<Option<Walk>> = Vec::with_capacity(runs.len());
+    let mut walks = Vec::with_capacity(runs.len());
     for (pool, run) in runs.iter_mut().enumerate() {
         let never = run.policy.preemption == Preemption::Never && !run.dismisses();
         let idle = run.queue.len() == 0 || (never && run.is_full());
@@ -126,7 +125,7 @@ fn decide<'a>(runs: &mut [Run<'a>], shared: &mut Shared<'a>) -> Result<bool> {
             shared.lent(run, |run| run.look_at(walk, job))?;
         }
     }
-    Ok(walks.iter().flatten().any(Walk::has_stopped))
+    Ok(walks.iter().flatten().any(|walk| walk.has_stopped()))
 }
 
 impl Run<'_> {

@@ -36,7 +36,6 @@
 
 use tracecast_analytics::schema::Resource;
 
-use super::cluster::Vc;
 use super::workload::Workload;
 use crate::error::{Error, Result};
 
@@ -251,13 +250,12 @@ impl Limits {
     }
 
     /// The reason that `squeue` shows for a refusal, whose limit it is, and how much that is: GPUs, jobs or seconds.
-    pub fn told(&self, refusal: Refusal, vcs: &[Vc]) -> (&'static str, String, f64) {
+    pub fn told(&self, refusal: Refusal, vc_name: impl Fn(usize) -> String) -> (&'static str, String, f64) {
         let owner = usize::from(refusal.owner);
         let reason = refusal.kind.reason(self.resource);
         if refusal.kind == Kind::PartitionTime {
-            let name = vcs.get(owner).map_or_else(String::new, |vc| vc.name.clone());
             let wall_ms = self.partitions.get(owner).and_then(|partition| partition.wall_ms);
-            return (reason, name, wall_ms.unwrap_or(0) as f64 / 1000.0);
+            return (reason, vc_name(owner), wall_ms.unwrap_or(0) as f64 / 1000.0);
         }
         let Some(qos) = self.qos.get(owner) else { return (reason, String::new(), 0.0) };
         let amount = |milli: Option<u64>| milli.unwrap_or(0) as f64 / 1000.0;
