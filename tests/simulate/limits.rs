@@ -28,8 +28,8 @@ fn draw(seed: u64) -> (Workload, Cluster, Policy) {
     let mut qos: Vec<Qos> = (0..count).map(|at| qos(&mut random, at, tight)).collect();
     if random.random_bool(0.4) {
         // A QOS stops those before it alone, so that none stops itself.
-        for at in 1..count {
-            qos[at].preempts = (0..at as u16).filter(|_| random.random_bool(0.6)).collect();
+        for (at, qos) in qos.iter_mut().enumerate().skip(1) {
+            qos.preempts = (0..at as u16).filter(|_| random.random_bool(0.6)).collect();
         }
         for qos in &mut qos {
             qos.stopped =

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{ArgAction, Args, ValueEnum};
+#[cfg(feature = "query")]
 use tracecast_analytics::Trace;
 use tracecast_analytics::time::{Window, Written, Zone};
 use tracecast_planner::capacity::faults::CheckpointCosts;
@@ -76,8 +77,8 @@ pub(crate) struct PlanFleet {
     /// Jobs that may run on spot, as a condition in SQL, such as "name like 'train%'"
     ///
     /// The columns are those of --where. Name only what is known when a job is submitted, as the plan is to decide then.
-    #[cfg_attr(feature = "query", arg(long, value_name = "SQL", conflicts_with = "spot_up_to", help_heading = "Spot"))]
-    #[cfg_attr(not(feature = "query"), arg(skip))]
+    #[cfg(feature = "query")]
+    #[arg(long, value_name = "SQL", conflicts_with = "spot_up_to", help_heading = "Spot")]
     pub(crate) spot_where: Option<String>,
     /// Time that a checkpoint of a job takes
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "5min", help_heading = "Spot")]
@@ -153,23 +154,12 @@ fn offers(asked: &PlanFleet, quiet: bool) -> Result<KnownOffers> {
     Ok(known)
 }
 
-/// Which jobs may run on spot, and the same in words.
-fn flexible(asked: &PlanFleet, trace: &Trace, offers: &FleetOffers) -> Result<(Flexible, String)> {
+/// Which jobs may run on spot by their size, and the same in words.
+fn flexible(asked: &PlanFleet, offers: &FleetOffers) -> (Flexible, String) {
     if offers.instances.iter().all(|offer| offer.spot.is_none()) {
-        return Ok((Flexible::Nobody, "No spot is offered, so no job runs on it.".to_owned()));
+        return (Flexible::Nobody, "No spot is offered, so no job runs on it.".to_owned());
     }
-    #[cfg(feature = "query")]
-    if let Some(condition) = &asked.spot_where {
-        let selection = tracecast_analytics::query::selection::select(trace, condition)?;
-        if !selection.mask.iter().any(|marked| *marked) {
-            let what = format!("--spot-where: no job meets `{condition}`; `tracecast query` shows what there is");
-            return Err(Usage(what).into());
-        }
-        return Ok((Flexible::Marked(selection.mask), format!("Jobs that meet `{condition}` may run on spot.")));
-    }
-    #[cfg(not(feature = "query"))]
-    let _ = trace;
-    Ok(match asked.spot_up_to {
+    match asked.spot_up_to {
         Some(most) if most <= 0.0 => (Flexible::Nobody, "No job may run on spot.".to_owned()),
         Some(most) => (Flexible::UpTo(Some(most)), format!("Jobs of at most {most} GPUs may run on spot (--spot-up-to).")),
         None => (
@@ -177,7 +167,19 @@ fn flexible(asked: &PlanFleet, trace: &Trace, offers: &FleetOffers) -> Result<(F
             "Jobs that fit on one instance of spot may run there: assumed, as the record does not say which jobs write checkpoints (--spot-up-to, --spot-where)."
                 .to_owned(),
         ),
-    })
+    }
+}
+
+/// The same by `--spot-where`; none where that is not given.
+#[cfg(feature = "query")]
+fn marked(asked: &PlanFleet, trace: &Trace) -> Result<Option<(Flexible, String)>> {
+    let Some(condition) = &asked.spot_where else { return Ok(None) };
+    let selection = tracecast_analytics::query::selection::select(trace, condition)?;
+    if !selection.mask.iter().any(|marked| *marked) {
+        let what = format!("--spot-where: no job meets `{condition}`; `tracecast query` shows what there is");
+        return Err(Usage(what).into());
+    }
+    Ok(Some((Flexible::Marked(selection.mask), format!("Jobs that meet `{condition}` may run on spot."))))
 }
 
 pub(crate) fn plan(asked: &PlanFleet, quiet: bool) -> Result<()> {
@@ -191,7 +193,14 @@ pub(crate) fn plan(asked: &PlanFleet, quiet: bool) -> Result<()> {
     let trace = source::open_whole(&asked.sources, &asked.reading, quiet, NEEDED)?;
     let title = describe::title(&trace, &asked.sources);
     let (eval_from_ms, _) = window.resolve(&Zone::named(&trace.zone)?)?;
-    let (flexible, flexible_in_words) = flexible(asked, &trace, &offers.all)?;
+    let by_size = flexible(asked, &offers.all);
+    #[cfg(feature = "query")]
+    let (flexible, flexible_in_words) = match (&by_size.0, marked(asked, &trace)?) {
+        (Flexible::Nobody, _) | (_, None) => by_size,
+        (_, Some(marked)) => marked,
+    };
+    #[cfg(not(feature = "query"))]
+    let (flexible, flexible_in_words) = by_size;
     let request = FleetRequest {
         times: match asked.demand {
             Times::Unwaited => DemandTimes::Unwaited,

@@ -361,8 +361,11 @@ pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
     checked.write(request.charts.as_deref(), quiet, || found.report(), || answer::json(&found, "the answer"))
 }
 
+/// What files say of nodes, quotas and limits.
+type SiteRead = (Option<Site>, Option<Arc<QuotaFile>>, Option<Arc<LimitFile>>);
+
 /// Nodes, quotas and limits that files name.
-fn files_of(place: &SiteFiles) -> Result<(Option<Site>, Option<Arc<QuotaFile>>, Option<Arc<LimitFile>>)> {
+fn files_of(place: &SiteFiles) -> Result<SiteRead> {
     let site = place.cluster.as_deref().map(source::site).transpose()?;
     let read = |path: &PathBuf| -> Result<Arc<QuotaFile>> {
         Ok(Arc::new(QuotaFile::parse(&path.display().to_string(), &source::text(path)?)?))

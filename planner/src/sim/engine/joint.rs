@@ -125,7 +125,11 @@ fn decide<'a>(runs: &mut [Run<'a>], shared: &mut Shared<'a>) -> Result<bool> {
             shared.lent(run, |run| run.look_at(walk, job))?;
         }
     }
-    Ok(walks.iter().flatten().any(|walk| walk.has_stopped()))
+    let mut stopped = false;
+    for walk in walks.iter().flatten() {
+        stopped |= walk.has_stopped();
+    }
+    Ok(stopped)
 }
 
 impl Run<'_> {

@@ -2,9 +2,10 @@
 //!
 //! Worked number: see the page of `tracecast_planner::sim::limit`.
 
-use tracecast_planner::sim::limit::{Qos, Stopped};
-use tracecast_planner::sim::{Outcome, Piece, Scan, Stop};
+use tracecast_planner::sim::limit::{Limits, Qos, Stopped};
+use tracecast_planner::sim::{Outcome, Scan, Stop};
 
+use super::walk::Holding;
 use super::{Phase, Pool};
 
 /// What a pool remembers within a decision.
@@ -15,7 +16,7 @@ struct Walk {
     /// The head, its shadow time, and what counts as running then.
     head: Option<(usize, Option<i64>, Vec<usize>)>,
     /// Reservations, and how many were looked at.
-    held: Option<Vec<(i64, i64, Vec<Piece>, usize, u64)>>,
+    held: Option<Vec<Holding>>,
     looked: u32,
     kept: Vec<(i64, i64, Vec<usize>)>,
 }
@@ -289,7 +290,7 @@ impl Pool<'_> {
             self.jobs[job].fate.outcome = Outcome::Finished;
             return;
         }
-        let again = self.now + self.cluster.limits.as_ref().map_or(0, |limits| limits.requeue_ms());
+        let again = self.now + self.cluster.limits.as_ref().map_or(0, Limits::requeue_ms);
         self.jobs[job].again = Some(again);
         if again > self.now {
             self.jobs[job].phase = Phase::Away;

@@ -6,6 +6,9 @@ use tracecast_planner::sim::{Piece, Preemption, Scan, Stop};
 
 use super::{Phase, Pool, View};
 
+/// From, to, pieces, VC and amount of what runs or is reserved.
+pub(super) type Holding = (i64, i64, Vec<Piece>, usize, u64);
+
 impl Pool<'_> {
     /// Starts and stops jobs; whether any was preempted.
     pub(super) fn decide(&mut self) -> bool {
@@ -161,8 +164,8 @@ impl Pool<'_> {
         }
     }
 
-    /// (from, to, pieces, VC, amount) of what runs.
-    pub(super) fn holding(&self) -> Vec<(i64, i64, Vec<Piece>, usize, u64)> {
+    /// What runs.
+    pub(super) fn holding(&self) -> Vec<Holding> {
         let running = self.in_phase(Phase::Running).into_iter();
         running
             .map(|job| {
@@ -179,7 +182,7 @@ impl Pool<'_> {
         }
     }
 
-    pub(super) fn reserve_conservatively(&mut self, held: &mut Vec<(i64, i64, Vec<Piece>, usize, u64)>, job: usize) {
+    pub(super) fn reserve_conservatively(&mut self, held: &mut Vec<Holding>, job: usize) {
         let mut moments: Vec<i64> = held.iter().flat_map(|(from, to, ..)| [*from, *to]).chain([self.now]).collect();
         moments.sort_unstable();
         moments.dedup();
