@@ -132,24 +132,18 @@ fn gpus(text: &str) -> Result<f64, &'static str> {
 /// The offers as they were known before and after the split: traces of spot are cut in the middle.
 fn offers(asked: &PlanFleet, quiet: bool) -> Result<KnownOffers> {
     let all = FleetOffers::parse(&asked.prices.display().to_string(), &source::text(&asked.prices)?)?;
-    let mut known = KnownOffers { before: all.clone(), after: all.clone(), all };
+    let mut known = KnownOffers::of(all);
     for at in 0..known.all.instances.len() {
         let trace = known.all.instances.get(at).and_then(|offer| offer.spot.as_ref()?.trace.clone());
         let Some(name) = trace else { continue };
         // Beside the offers file, as that names it.
         let path = asked.prices.parent().map_or_else(|| PathBuf::from(&name), |folder| folder.join(&name));
         let read = source::open_whole(&[path], &asked.reading, quiet, NO_JOBS)?;
-        let series = SpotSeries::of(&read, name, None)?;
-        let (half, tick_s) = (series.counts.len() / 2, series.tick_ms as f64 / 1e3);
-        let (early, late) = series.counts.split_at(half);
-        let most = series.counts.iter().copied().fold(0.0, f64::max);
-        for (offers, counts) in
-            [(&mut known.before, early), (&mut known.after, late), (&mut known.all, &series.counts[..])]
-        {
-            if let Some(spot) = offers.instances.get_mut(at).and_then(|offer| offer.spot.as_mut()) {
-                spot.learn(counts, most, tick_s);
-            }
+        let series = SpotSeries::of(&read, name.clone(), None)?;
+        if series.counts.len() < 2 {
+            anyhow::bail!("{name}: one sample tells nothing of spot; name a trace of some days, or write `available`");
         }
+        known.learn(at, &series.counts, series.tick_ms as f64 / 1e3);
     }
     Ok(known)
 }
@@ -220,7 +214,13 @@ pub(crate) fn plan(asked: &PlanFleet, quiet: bool) -> Result<()> {
     let clock = Clock::new(quiet, "choosing a mix and pricing it on later weeks");
     let answer = FleetAnswer::of(&trace, &offers, title, &request)?;
     drop(clock);
-    if let Some(folder) = &asked.emit_to {
+    if let (Some(_), None) = (&asked.emit_to, &answer.recommendation) {
+        output::say(
+            quiet,
+            &format!("tracecast: nothing is written to --emit-to, as the mix is not advised. {}", answer.action),
+        );
+    }
+    if let (Some(folder), Some(_)) = (&asked.emit_to, &answer.recommendation) {
         let both = [Emit::Purchases, Emit::Karpenter];
         let asked_for = if asked.emit.is_empty() { &both[..] } else { &asked.emit };
         let files = asked_for.iter().map(|who| match who {

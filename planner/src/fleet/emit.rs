@@ -16,6 +16,9 @@ use crate::plan::Emitted;
 use crate::plan::slug::slug;
 use crate::plan::yaml::stream;
 
+/// The taint of spot nodes: only pods that tolerate it run there.
+const SPOT_TAINT: &str = "tracecast.dev/spot";
+
 /// The purchase list: `fleet-purchases.csv`.
 ///
 /// # Errors
@@ -24,7 +27,8 @@ pub fn purchases(answer: &FleetAnswer) -> Result<Emitted> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     let failed = |error: &dyn std::fmt::Display| Error::Defect(format!("the purchase list is no CSV: {error}"));
     let price = format!("price_per_hour_{}", answer.currency.to_lowercase());
-    let cost = format!("cost_per_month_{}", answer.currency.to_lowercase());
+    // A commitment beyond the horizon is paid to its end within it.
+    let cost = format!("cost_per_month_of_horizon_{}", answer.currency.to_lowercase());
     let head = [
         "gpu",
         "offer",
@@ -39,7 +43,7 @@ pub fn purchases(answer: &FleetAnswer) -> Result<Emitted> {
         &cost,
     ];
     writer.write_record(head).map_err(|error| failed(&error))?;
-    for row in &answer.mix {
+    for row in answer.mix.iter().filter(|row| row.count != Some(0)) {
         let number = |value: f64| format!("{value:.4}").trim_end_matches('0').trim_end_matches('.').to_owned();
         let cells = [
             row.gpu.clone(),
@@ -129,7 +133,7 @@ fn pool(name: &str, how: BoughtAs, weight: u32, rows: &[&FleetMixRow]) -> (Strin
         [("nvidia.com/gpu".to_owned(), Value::from(limit.to_string()))].into_iter().collect();
     let about = match how {
         BoughtAs::Spot => format!(
-            "Spot, for pods that may be interrupted: at most {limit} GPUs, the most that the record needed at once."
+            "Spot, for pods that may be interrupted, which tolerate the taint {SPOT_TAINT}: at most {limit} GPUs, the most that the record needed at once."
         ),
         BoughtAs::OnDemand => format!(
             "On demand, when the other pools are full: at most {limit} GPUs, the most that the record needed at once."
@@ -139,7 +143,7 @@ fn pool(name: &str, how: BoughtAs, weight: u32, rows: &[&FleetMixRow]) -> (Strin
     let about = format!(
         "{about}\nInstance types are the names of the offers file. Give it the class of your site: nodeClassRef."
     );
-    let document = json!({
+    let mut document = json!({
         "apiVersion": "karpenter.sh/v1",
         "kind": "NodePool",
         "metadata": {"name": format!("{name}-{suffix}")},
@@ -153,5 +157,10 @@ fn pool(name: &str, how: BoughtAs, weight: u32, rows: &[&FleetMixRow]) -> (Strin
             }},
         },
     });
+    if how == BoughtAs::Spot {
+        // Nobody else is put there.
+        document["spec"]["template"]["spec"]["taints"] =
+            json!([{"key": SPOT_TAINT, "value": "true", "effect": "NoSchedule"}]);
+    }
     (about, document)
 }

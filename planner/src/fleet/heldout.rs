@@ -90,6 +90,29 @@ pub struct KnownOffers {
     pub all: FleetOffers,
 }
 
+impl KnownOffers {
+    /// The same offers for all.
+    pub fn of(all: FleetOffers) -> Self {
+        Self { before: all.clone(), after: all.clone(), all }
+    }
+
+    /// What a trace says of the spot of an instance, in ticks of `tick_s`: its first half is what was known before the split, its second half what came after it.
+    pub fn learn(&mut self, instance: usize, counts: &[f64], tick_s: f64) {
+        let most = |counts: &[f64]| counts.iter().copied().fold(0.0, f64::max);
+        let (early, late) = counts.split_at(counts.len() / 2);
+        // How many were asked for shows in the most there ever were, as far as that was known.
+        for (offers, seen, asked) in [
+            (&mut self.before, early, most(early)),
+            (&mut self.after, late, most(counts)),
+            (&mut self.all, counts, most(counts)),
+        ] {
+            if let Some(spot) = offers.instances.get_mut(instance).and_then(|offer| offer.spot.as_mut()) {
+                spot.learn(seen, asked, tick_s);
+            }
+        }
+    }
+}
+
 /// One rule on the later hours.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TestedRule {
@@ -206,6 +229,18 @@ mod tests {
         assert_eq!((spent.committed_gpu_h, spent.committed_room_gpu_h, spent.on_demand_gpu_h), (2.0, 2.0, 2.0));
     }
 
+    #[test]
+    fn what_spot_does_later_changes_nothing_before() {
+        let known = |late: [f64; 4]| {
+            let mut known = KnownOffers::of(FleetOffers::parse("o.toml", OFFERS).unwrap());
+            known.learn(0, &[&[2.0, 1.0, 0.0, 2.0], &late[..]].concat(), 600.0);
+            known
+        };
+        let (few, many) = (known([0.0, 1.0, 1.0, 0.0]), known([8.0; 4]));
+        assert_eq!(few.before, many.before);
+        assert_ne!(few.after, many.after);
+    }
+
     /// Jobs of nine days: submission, wait and run in minutes, GPUs.
     type Drawn = Vec<(i64, i64, i64, u8)>;
 
@@ -221,7 +256,7 @@ mod tests {
         let offers = FleetOffers::parse("o.toml", OFFERS).unwrap();
         let jobs = FleetJobs::of(&facts, &offers, DemandTimes::Unwaited, &Flexible::UpTo(None)).unwrap();
         let split = FleetSplit::of((0, 9 * DAY_MS), Some(6 * DAY_MS)).unwrap();
-        let known = KnownOffers { before: offers.clone(), after: offers.clone(), all: offers };
+        let known = KnownOffers::of(offers);
         test(&jobs, &known, &split, &OPTIONS).unwrap()
     }
 

@@ -400,7 +400,7 @@ impl FleetOffers {
         }
         for (at, entry) in content.owned.iter().enumerate() {
             let gpu = &entry.get_ref().gpu;
-            let Some(pool) = offers.pools.iter_mut().find(|pool| &pool.gpu == gpu.get_ref()) else {
+            let Some(pool) = offers.pools.iter_mut().find(|pool| pool.gpu.eq_ignore_ascii_case(gpu.get_ref())) else {
                 let what = format!(
                     "no [[instance]] has the GPU `{}`, so there is nothing to rent in its place; add one",
                     gpu.get_ref()
@@ -415,7 +415,7 @@ impl FleetOffers {
 
     /// The pool of a GPU type, which is made if it is not there.
     fn pool(&mut self, gpu: &str) -> &mut OfferPool {
-        let at = self.pools.iter().position(|pool| pool.gpu == gpu).unwrap_or_else(|| {
+        let at = self.pools.iter().position(|pool| pool.gpu.eq_ignore_ascii_case(gpu)).unwrap_or_else(|| {
             let names = vec![gpu.to_owned()];
             self.pools.push(OfferPool { gpu: gpu.to_owned(), names, instances: Vec::new(), owned: Vec::new() });
             self.pools.len() - 1
@@ -436,7 +436,9 @@ impl FleetOffers {
                 return Err(source.wrong(&at, what));
             }
             for name in &pool.names {
-                let other = self.pools.iter().find(|other| other.gpu != pool.gpu && other.names.contains(name));
+                let other = self.pools.iter().find(|other| {
+                    other.gpu != pool.gpu && other.names.iter().any(|known| known.eq_ignore_ascii_case(name))
+                });
                 if let Some(other) = other {
                     let what = format!(
                         "jobs that ask for `{name}` belong to `{}` and to `{}`; keep one of them",

@@ -152,6 +152,10 @@ impl FleetSupply {
             if let Some(spot) = &offer.spot {
                 let overhead = of_jobs(&options.costs, &demand.flexible, offer.gpus, spot.interrupted_every_s);
                 let rental = rental(spot.price, overhead, spot.limit);
+                // Interrupted so often that nothing is ever done.
+                if !rental.per_gpu_h.is_finite() {
+                    continue;
+                }
                 availability.push((rental.per_gpu_h, &spot.availability));
                 found.spot.push(rental);
             }

@@ -210,9 +210,11 @@ impl FleetAnswer {
         })
     }
 
-    /// The dearest loss of a zone's spot, in a sentence.
+    /// The worst loss of a zone's spot, in a sentence: what makes most work wait, and of equals the dearest.
     pub(super) fn stress_in_words(&self) -> String {
-        let worst = self.stress.iter().max_by(|a, b| a.extra_cost.total_cmp(&b.extra_cost));
+        let worst = self.stress.iter().max_by(|a, b| {
+            a.waiting_gpu_hours.total_cmp(&b.waiting_gpu_hours).then(a.extra_cost.total_cmp(&b.extra_cost))
+        });
         worst.map_or_else(String::new, |loss| {
             format!(
                 "If all spot{} were gone for {} h at the worst moment ({}), {} GPUs would go at once; {} GPU-hours would run elsewhere and {} wait, for {} more.",

@@ -367,6 +367,18 @@ fn limit(loaded: &mut Loaded, trace: &Trace, file: &LimitFile) -> Result<()> {
         let jobs = format::counted(limited, "job has no recorded time limit", "jobs have no recorded time limit");
         assumed.push(format!("{jobs}, and MaxWall and MaxTime do not keep these from starting."));
     }
+    let of_users = loaded
+        .cluster
+        .limits
+        .as_ref()
+        .is_some_and(|limits| limits.qos().iter().any(|qos| qos.user_milli.is_some() || qos.user_jobs.is_some()));
+    let nobody = loaded.rows.iter().filter(|row| trace.jobs.user.get(**row as usize).is_none()).count() as u64;
+    if of_users && nobody > 0 {
+        let jobs = format::counted(nobody, "job names", "jobs name");
+        assumed.push(format!(
+            "**{jobs} no user**, and those of a VC count as one user's under MaxTRESPU and MaxJobsPU: what they wait for these limits says little."
+        ));
+    }
     loaded.notes.extend(assumed);
     Ok(())
 }

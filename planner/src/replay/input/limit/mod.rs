@@ -165,6 +165,8 @@ pub struct LimitFile {
     default_qos: Option<u16>,
     deny_partition: bool,
     requeue_ms: i64,
+    /// A mode for all that is not replayed, which matters only where a QOS is preempted: line, and what is wrong.
+    mode_refused: Option<(u64, String)>,
     notes: Vec<String>,
 }
 
@@ -252,6 +254,9 @@ impl LimitFile {
             match rules.stopped {
                 Some(stopped) => self.qos[at].qos.stopped = stopped,
                 None => {
+                    if let Some((line, what)) = &self.mode_refused {
+                        return Err(self.wrong(*line, what.clone()));
+                    }
                     let name = &rules.qos.name;
                     let what = format!(
                         "QOS {name} is preempted by another; give it a PreemptMode (requeue or cancel), or one to the whole file"
@@ -285,8 +290,14 @@ impl LimitFile {
                     }
                 },
                 "preemptmode" => {
-                    let mode = value::mode(value).map_err(|what| self.wrong(*line, what))?;
-                    self.qos.iter_mut().for_each(|rules| rules.stopped = rules.stopped.or(mode));
+                    let small = value.to_ascii_lowercase();
+                    match value::mode(value) {
+                        Ok(mode) => self.qos.iter_mut().for_each(|rules| rules.stopped = rules.stopped.or(mode)),
+                        Err(what) if small.contains("suspend") || small.contains("gang") => {
+                            self.mode_refused = Some((*line, what));
+                        }
+                        Err(what) => return Err(self.wrong(*line, what)),
+                    }
                 }
                 "preemptexempttime" => {
                     let time = value::minutes(value).map_err(|what| self.wrong(*line, what))?;

@@ -102,7 +102,7 @@ fn who_preempts_whom() {
 fn the_configuration_says_how_jobs_are_preempted() {
     let of = |kind: &str| {
         let text = format!(
-            "Name|Preempt|PreemptMode|PreemptExemptTime\nhigh|low|cluster|\nlow||cluster|\nPartitionName=gpu\n   QoS=low\n\nConfiguration data as of 2024-03-04T00:00:00\nAccountingStorageHost   = localhost\nEnforcePartLimits       = NO\nPreemptMode             = REQUEUE\nPreemptType             = {kind}\nPreemptExemptTime       = 00:02:00\n"
+            "Name|Preempt|PreemptMode|PreemptExemptTime\nhigh|low|cluster|\nlow||cluster|\nPartitionName=gpu\n   QoS=low\n\nConfiguration data as of 2024-03-04T00:00:00\nAccountingStorageHost   = localhost\nEnforcePartLimits       = NO\nPreemptMode             = REQUEUE\nPreemptType             = {kind}\nPreemptExemptTime       = 00:02:00\n\nCgroup Support Configuration:\nCgroupMountpoint = /sys/fs/cgroup\n\nSlurmctld(primary) at head is UP\n"
         );
         let mut notes = Vec::new();
         let limits = LimitFile::parse("l.txt", &text).unwrap().govern(&two(), Resource::Gpus, &mut notes).unwrap();
@@ -113,6 +113,25 @@ fn the_configuration_says_how_jobs_are_preempted() {
     assert_eq!((high.preempts.as_slice(), low.stopped, low.exempt_ms), (&[1][..], Stopped::Requeued, 120_000));
     let (limits, notes) = of("preempt/none");
     assert!(!limits.preempts() && notes.contains("PreemptType is preempt/none"), "{notes}");
+}
+
+#[test]
+fn a_table_after_partitions_is_a_table() {
+    let text = "PartitionName=gpu QoS=low MaxTime=1-0\nName|GrpJobs\nlow|3\n";
+    let limits = LimitFile::parse("l.txt", text).unwrap().govern(&two(), Resource::Gpus, &mut Vec::new()).unwrap();
+    assert_eq!(limits.qos().iter().map(|qos| qos.group_jobs).collect::<Vec<_>>(), [Some(3)]);
+}
+
+#[test]
+fn how_all_are_preempted_matters_only_where_one_is() {
+    let text = |preempts: &str| {
+        format!(
+            "Name|Preempt\nhigh|{preempts}\nlow|\n\nConfiguration data as of 2024-03-04T00:00:00\nPreemptMode = GANG,SUSPEND\n"
+        )
+    };
+    assert!(LimitFile::parse("l.txt", &text("")).is_ok());
+    let refused = LimitFile::parse("l.txt", &text("low")).unwrap_err().to_string();
+    assert!(refused.contains("l.txt, line 6"), "{refused}");
 }
 
 #[test]

@@ -67,7 +67,7 @@ fn scalar(value: &DeValue<'_>) -> Option<String> {
 fn printed(file: &str, text: &str) -> Result<Written> {
     let mut written = Written::default();
     let mut header: Vec<&str> = Vec::new();
-    let mut in_partition = false;
+    let (mut in_partition, mut in_config) = (false, false);
     for (line, content) in (1u64..).zip(text.lines()) {
         let trimmed = content.trim();
         if trimmed.is_empty() || trimmed.starts_with('#') {
@@ -76,9 +76,13 @@ fn printed(file: &str, text: &str) -> Result<Written> {
         }
         if trimmed.starts_with("PartitionName=") {
             written.partitions.push(Entry { line, items: Vec::new() });
-            in_partition = true;
+            (in_partition, in_config) = (true, false);
         }
-        in_partition &= !trimmed.starts_with("Configuration data");
+        let cells: Vec<&str> = content.split('|').map(str::trim).collect();
+        // The head of a table, or of the configuration, ends what was before.
+        let heads = cells.len() > 1 && cells.contains(&"Name");
+        in_config = !heads && (in_config || trimmed.starts_with("Configuration data"));
+        in_partition &= !heads && !in_config;
         if in_partition {
             if let Some(partition) = written.partitions.last_mut() {
                 let pairs = trimmed.split_whitespace().filter_map(|word| word.split_once('='));
@@ -90,7 +94,7 @@ fn printed(file: &str, text: &str) -> Result<Written> {
             }
             continue;
         }
-        if !content.contains('|') && !header.is_empty() {
+        if in_config || !content.contains('|') && !header.is_empty() {
             let pair = trimmed.split_once('=').map(|(key, value)| (key.trim(), value.trim()));
             let known = pair.filter(|(key, _)| CONFIGURED.contains(&key.to_ascii_lowercase().as_str()));
             written.globals.extend(known.map(|(key, value)| Item {
@@ -98,13 +102,12 @@ fn printed(file: &str, text: &str) -> Result<Written> {
                 key: key.to_owned(),
                 value: value.to_owned(),
             }));
-            // The configuration has hundreds of others; a row of a table of one column has none.
-            if trimmed.contains('=') || trimmed.starts_with("Configuration data") || trimmed.starts_with("Slurmctld(") {
+            // The configuration has hundreds of others, and titles; a row of a table of one column has no `=`.
+            if in_config || trimmed.contains('=') {
                 continue;
             }
         }
-        let cells: Vec<&str> = content.split('|').map(str::trim).collect();
-        if header.is_empty() || cells.contains(&"Name") {
+        if header.is_empty() || heads {
             header = cells;
             continue;
         }
