@@ -48,7 +48,7 @@ fn limits_make_jobs_wait_and_say_so() {
     assert_eq!((causes[4]["cause"].as_str(), causes[4]["gpu_wait_share"].as_f64()), (Some("limit"), Some(1.0)));
     let text = stdout(&simulate(&[&jobs, "--cluster", &nodes, "--limits", &limits, "--section", "limits"]));
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(text.contains("QOSMaxWallDurationPerJobLimit of low is the one that costs most: 1 job waited"), "{text}");
+    assert!(text.contains("QOSMaxWallDurationPerJobLimit of low is what most was waited for: 1 job waited"), "{text}");
 
     // What Slurm prints is read as well, and DenyOnLimit rejects.
     let printed = folder.file("limits.txt", "Name|Flags|MaxWall|MaxJobsPU\nhigh|||1\nlow|DenyOnLimit|01:00:00|\n");

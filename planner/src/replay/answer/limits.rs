@@ -45,7 +45,8 @@ fn limited_share(metrics: &Metrics) -> Option<f64> {
 fn finding(metrics: &Metrics) -> String {
     let Some(most) = metrics.limits.first() else { return "No job waited for a limit.".to_owned() };
     format!(
-        "Of the GPU-hours that jobs waited, {} were for limits; {} of {} is the one that costs most: {} waited {} GPU-hours for it.",
+        "Of the GPU-hours that jobs waited, {} were for limits; {} of {} is what most was waited for: {} waited {} GPU-hours. Lifting it may save less, as \
+         another limit may hold the same jobs: compare with a scenario that has `limits` of its own.",
         format::percent(limited_share(metrics).unwrap_or(0.0)),
         most.reason,
         most.of,

@@ -345,7 +345,7 @@ fn limit(loaded: &mut Loaded, trace: &Trace, file: &LimitFile) -> Result<()> {
     if without > 0 {
         let jobs = format::counted(without, "job names", "jobs name");
         assumed.push(format!(
-            "{jobs} no QOS, so only the limits of a partition hold for these; DefaultQOS in {} says which QOS they have.",
+            "{jobs} no QOS, so only the limits of a partition hold for these. Say which QOS they have in {}: DefaultQOS = \"NAME\" (without quotes, as the last line, in what sacctmgr prints).",
             file.file()
         ));
     }

@@ -117,7 +117,7 @@ fn the_configuration_says_how_jobs_are_preempted() {
 
 #[test]
 fn a_table_after_partitions_is_a_table() {
-    let text = "PartitionName=gpu QoS=low MaxTime=1-0\nName|GrpJobs\nlow|3\n";
+    let text = "PartitionName=gpu QoS=low MaxTime=1-0\nName|GrpJobs\nlow|3\nDefaultQOS=low\n";
     let limits = LimitFile::parse("l.txt", text).unwrap().govern(&two(), Resource::Gpus, &mut Vec::new()).unwrap();
     assert_eq!(limits.qos().iter().map(|qos| qos.group_jobs).collect::<Vec<_>>(), [Some(3)]);
 }

@@ -7,8 +7,8 @@ use toml::de::{DeTable, DeValue};
 use super::{Entry, Item, Written};
 use crate::error::{Error, Result, line_of};
 
-/// Keys of `slurm.conf` that say something of limits, in small letters.
-const CONFIGURED: [&str; 4] = ["enforcepartlimits", "preemptmode", "preemptexempttime", "preempttype"];
+/// Keys of `slurm.conf` that say something of limits, and the QOS of jobs that name none, in small letters.
+const CONFIGURED: [&str; 5] = ["defaultqos", "enforcepartlimits", "preemptmode", "preemptexempttime", "preempttype"];
 
 /// What the text says.
 pub(super) fn read(file: &str, text: &str) -> Result<Written> {
