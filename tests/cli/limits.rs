@@ -1,16 +1,7 @@
 //! `simulate --limits`, as a user meets it.
 
+use super::simulate::{data, quietly};
 use super::*;
-
-fn simulate(arguments: &[&str]) -> std::process::Output {
-    tracecast(&[&["simulate"], arguments, &["--quiet"]].concat())
-}
-
-fn data(arguments: &[&str]) -> serde_json::Value {
-    let output = simulate(&[arguments, &["--format", "json"]].concat());
-    assert!(output.status.success(), "{arguments:?}: {}", stderr(&output));
-    json(&stdout(&output))
-}
 
 /// One node of 8 GPUs, of which 6 stay free. Ada's jobs of 2 GPUs run 100 s each; they come at 0 and 10 s. Bob's, of QOS low, comes at 20 s and asks for 2 h.
 const JOBS: &str = "\
@@ -46,7 +37,7 @@ fn limits_make_jobs_wait_and_say_so() {
     assert_eq!((waits[0]["never_started"].as_u64(), waits[1]["never_started"].as_u64()), (Some(1), Some(0)));
     let causes = found["metrics"]["delay"]["all"]["causes"].as_array().unwrap();
     assert_eq!((causes[4]["cause"].as_str(), causes[4]["gpu_wait_share"].as_f64()), (Some("limit"), Some(1.0)));
-    let text = stdout(&simulate(&[&jobs, "--cluster", &nodes, "--limits", &limits, "--section", "limits"]));
+    let text = stdout(&quietly(&[&jobs, "--cluster", &nodes, "--limits", &limits, "--section", "limits"]));
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains("QOSMaxWallDurationPerJobLimit of low is what most was waited for: 1 job waited"), "{text}");
 
@@ -83,7 +74,7 @@ fn what_is_wrong_with_limits_is_told() {
     let jobs = folder.file("sacct.txt", JOBS);
     let nodes = folder.file("cluster.toml", NODE);
     let refused = |arguments: &[&str]| {
-        let output = simulate(&[&[&jobs, "--cluster", &nodes], arguments].concat());
+        let output = quietly(&[&[&jobs, "--cluster", &nodes], arguments].concat());
         assert!(stdout(&output).is_empty());
         (output.status.code().unwrap(), stderr(&output))
     };
@@ -95,7 +86,7 @@ fn what_is_wrong_with_limits_is_told() {
     assert!(code == 2 && message.contains("--compat"), "{code} {message}");
     // A QOS that the file does not describe limits nobody, and that is said.
     let one = folder.file("one.toml", "[[qos]]\nName = \"high\"\nMaxJobsPU = 1\n");
-    let text = stdout(&simulate(&[&jobs, "--cluster", &nodes, "--limits", &one]));
+    let text = stdout(&quietly(&[&jobs, "--cluster", &nodes, "--limits", &one]));
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains("1 job has a QOS that") && text.contains("low"), "{text}");
 }

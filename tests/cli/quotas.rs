@@ -1,16 +1,7 @@
 //! `simulate --quota`, as a user meets it.
 
+use super::simulate::{data, quietly};
 use super::*;
-
-fn simulate(arguments: &[&str]) -> std::process::Output {
-    tracecast(&[&["simulate"], arguments, &["--quiet"]].concat())
-}
-
-fn data(arguments: &[&str]) -> serde_json::Value {
-    let output = simulate(&[arguments, &["--format", "json"]].concat());
-    assert!(output.status.success(), "{arguments:?}: {}", stderr(&output));
-    json(&stdout(&output))
-}
 
 /// One node of 8 GPUs. vb holds all of it from 0 to 100 s with two jobs of 4 GPUs; va's job of 4 comes at 10 s and runs 50 s.
 const JOBS: &str = "\
@@ -80,7 +71,7 @@ fn the_sample_s_quotas_are_compared() {
         assert!(of(lends, "borrowed_gpus") > 5.0);
         assert!(mean(lends) < mean(own) / 10.0, "{} of {}", mean(lends), mean(own));
     }
-    let text = stdout(&simulate(&[
+    let text = stdout(&quietly(&[
         "datasets/sample",
         "--quota",
         "datasets/clusters/sample_queues/borrow.yaml",
@@ -133,7 +124,7 @@ fn what_is_wrong_with_quotas_is_told() {
     let jobs = folder.file("cluster_log.csv", JOBS);
     let nodes = folder.file("cluster.toml", NODE);
     let refused = |arguments: &[&str]| {
-        let output = simulate(&[&[&jobs, "--cluster", &nodes], arguments].concat());
+        let output = quietly(&[&[&jobs, "--cluster", &nodes], arguments].concat());
         assert!(stdout(&output).is_empty());
         (output.status.code().unwrap(), stderr(&output))
     };

@@ -10,8 +10,13 @@ fn answer(arguments: &[&str]) -> String {
 }
 
 /// The same as JSON.
-fn data(arguments: &[&str]) -> serde_json::Value {
+pub(crate) fn data(arguments: &[&str]) -> serde_json::Value {
     json(&answer(&[arguments, &["--format", "json"]].concat()))
+}
+
+/// Runs it, and says nothing of how far it is.
+pub(crate) fn quietly(arguments: &[&str]) -> std::process::Output {
+    tracecast(&[&["simulate"], arguments, &["--quiet"]].concat())
 }
 
 /// Exit code and message.

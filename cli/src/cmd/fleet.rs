@@ -214,12 +214,6 @@ pub(crate) fn plan(asked: &PlanFleet, quiet: bool) -> Result<()> {
     let clock = Clock::new(quiet, "choosing a mix and pricing it on later weeks");
     let answer = FleetAnswer::of(&trace, &offers, title, &request)?;
     drop(clock);
-    if let (Some(_), None) = (&asked.emit_to, &answer.recommendation) {
-        output::say(
-            quiet,
-            &format!("tracecast: nothing is written to --emit-to, as the mix is not advised. {}", answer.action),
-        );
-    }
     if let (Some(folder), Some(_)) = (&asked.emit_to, &answer.recommendation) {
         let both = [Emit::Purchases, Emit::Karpenter];
         let asked_for = if asked.emit.is_empty() { &both[..] } else { &asked.emit };
@@ -228,6 +222,11 @@ pub(crate) fn plan(asked: &PlanFleet, quiet: bool) -> Result<()> {
             Emit::Karpenter => emit::karpenter(&answer),
         });
         output::emitted(folder, &files.collect::<Result<Vec<_>, _>>()?, quiet)?;
+    } else if asked.emit_to.is_some() {
+        output::say(
+            quiet,
+            &format!("tracecast: nothing is written to --emit-to, as the mix is not advised. {}", answer.action),
+        );
     }
     checked.write(asked.charts.as_deref(), quiet, || answer.report(), || answer::json(&answer, "the answer"))
 }

@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tracecast_analytics::facts::JobFacts;
 use tracecast_analytics::report::format;
-use tracecast_analytics::time::Zone;
+use tracecast_analytics::time::{HOUR_MS, Zone};
 use tracecast_analytics::trace::{SourceRecord, Trace};
 
 use super::demand::{DemandTimes, FleetJobs, Flexible};
@@ -22,7 +22,7 @@ use super::offers::MONTH_H;
 use super::rule::FleetRule;
 use super::stress::ZoneLoss;
 use super::supply::SupplyOptions;
-use super::window::{FleetSplit, unit, whole};
+use super::window::{FleetSplit, draws_weeks, unit, whole};
 use crate::capacity::faults::CheckpointCosts;
 use crate::error::{Error, Result};
 use crate::plan::{Recommendation, interval};
@@ -194,6 +194,10 @@ pub struct FleetHeldOut {
     pub reserving: IntervalEstimate,
     /// What intervals draw anew.
     pub interval: String,
+    /// Whether these are weeks.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub(super) drawn_weeks: bool,
     /// The window in which the mix saved least.
     pub worst_window: String,
     /// What it saved there, a share.
@@ -399,7 +403,7 @@ fn held_out(tested: &[TestedRule], split: &FleetSplit, day: &dyn Fn(i64) -> Stri
     };
     let (mix, steady, best) = (of(FleetRule::Mix)?, of(FleetRule::OnDemand)?, of(FleetRule::Hindsight)?);
     let free = of(FleetRule::Uncommitted)?;
-    let span_h: i64 = split.after.iter().map(|(from, to)| (to - from) / 3_600_000).sum();
+    let span_h: i64 = split.after.iter().map(|(from, to)| (to - from) / HOUR_MS).sum();
     let months = span_h as f64 / MONTH_H;
     let (all, hindsight) = (steady.spent().cost(), best.spent().cost());
     let over = |rule: &TestedRule| {
@@ -440,7 +444,8 @@ fn held_out(tested: &[TestedRule], split: &FleetSplit, day: &dyn Fn(i64) -> Stri
         1.0 - ratio(cost(mix), cost(steady))
     };
     let worst = (0..mix.windows.len()).min_by(|a, b| saved(*a).total_cmp(&saved(*b))).unwrap_or(0);
-    let unit_of = if split.after.len() >= 4 { unit(&split.after) } else { "days" };
+    let drawn_weeks = draws_weeks(&split.after);
+    let unit_of = if drawn_weeks { "weeks" } else { "days" };
     Ok(FleetHeldOut {
         chosen_from: day(whole(&split.before).0),
         split: day(split.split_ms()),
@@ -451,6 +456,7 @@ fn held_out(tested: &[TestedRule], split: &FleetSplit, day: &dyn Fn(i64) -> Stri
         saving_per_month,
         reserving,
         interval: format!("95 % of 1,000 draws of the {unit_of} after the split"),
+        drawn_weeks,
         worst_window: split.after.get(worst).map_or_else(String::new, |(from, _)| day(*from)),
         worst_saving: saved(worst),
     })

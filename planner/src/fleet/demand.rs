@@ -56,6 +56,14 @@ pub struct HourDemand {
     pub total: f64,
 }
 
+impl HourDemand {
+    /// So many times as much.
+    #[must_use]
+    pub fn times(self, factor: f64) -> Self {
+        Self { firm: self.firm * factor, total: self.total * factor }
+    }
+}
+
 /// What a pool needs over a stretch of time.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PoolDemand {
@@ -242,18 +250,11 @@ impl<'t> FleetJobs<'t> {
     }
 }
 
-/// The most at once in each whole hour from `from` to `to`. O(n log n).
+/// The most at once in each whole hour from `from` to `to`. O((needs + hours) log needs).
 fn peaks(needs: Vec<(i64, i64, f64)>, from: i64, to: i64) -> Vec<f64> {
-    let hours = usize::try_from((to - from).max(0) / HOUR_MS).unwrap_or(0);
-    let mut peaks = vec![0.0f64; hours];
-    for (start, end, value) in Steps::of_intervals(needs).stretches(from, from + hours as i64 * HOUR_MS) {
-        let first = usize::try_from((start - from) / HOUR_MS).unwrap_or(0);
-        let last = usize::try_from((end - from - 1) / HOUR_MS).unwrap_or(0);
-        for peak in peaks.iter_mut().take(last + 1).skip(first) {
-            *peak = peak.max(value);
-        }
-    }
-    peaks
+    let steps = Steps::of_intervals(needs);
+    let hour = |at: i64| steps.max(from + at * HOUR_MS, from + (at + 1) * HOUR_MS);
+    (0..(to - from) / HOUR_MS).map(hour).collect()
 }
 
 #[cfg(test)]

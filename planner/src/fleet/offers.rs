@@ -99,7 +99,7 @@ pub struct OwnedOffer {
     /// GPUs of a node.
     pub gpus: u32,
     /// An hour of a node over its life: purchase, electricity, and what it costs a year.
-    pub usd_per_h: f64,
+    pub per_h: f64,
     /// Most nodes.
     pub limit: Option<u32>,
 }
@@ -307,7 +307,7 @@ impl Source<'_> {
             name: name.clone(),
             gpu: entry.gpu.get_ref().clone(),
             gpus: self.gpus(name, &entry.gpus)?,
-            usd_per_h: owned_per_h(price, years, power_kw * pue * electricity, per_year),
+            per_h: owned_per_h(price, years, power_kw * pue * electricity, per_year),
             limit: entry.limit,
         })
     }
@@ -504,7 +504,7 @@ per_year = 4000
         let spot = offers.instances[0].spot.as_ref().unwrap();
         assert_eq!(spot.interrupted_every_s, Some(72_000.0));
         assert!(spot.availability.iter().map(|(share, weight)| share * weight).sum::<f64>() - 0.9 < 1e-12);
-        assert!((offers.owned[0].usd_per_h - 2.293).abs() < 1e-3, "{}", offers.owned[0].usd_per_h);
+        assert!((offers.owned[0].per_h - 2.293).abs() < 1e-3, "{}", offers.owned[0].per_h);
     }
 
     #[test]

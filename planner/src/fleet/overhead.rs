@@ -30,10 +30,9 @@ pub fn stretch(costs: &CheckpointCosts, run_s: f64, mtbf_s: f64) -> f64 {
     if run_s <= 0.0 {
         return 1.0;
     }
-    let restarted = (costs.restart_s / mtbf_s).exp() * mtbf_s;
-    let whole = restarted * (run_s / mtbf_s).exp_m1() / run_s;
-    let interval = costs.daly_s(mtbf_s);
-    let saved = 1.0 / costs.goodput(interval, mtbf_s);
+    // Without checkpoints all of the run is one interval, at whose end nothing is written.
+    let whole = 1.0 / CheckpointCosts { checkpoint_s: 0.0, ..*costs }.goodput(run_s, mtbf_s);
+    let saved = 1.0 / costs.goodput(costs.daly_s(mtbf_s), mtbf_s);
     // A goodput of nothing, or of less than a float holds, is no way to run.
     [whole, saved].into_iter().filter(|times| times.is_finite()).fold(f64::INFINITY, f64::min).max(1.0)
 }

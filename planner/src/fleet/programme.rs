@@ -10,8 +10,8 @@
 //!
 //! Hours count by their need alone, so equal ones are one **level** with a weight. Many levels are put together into cells, each with its mean. The least cost is
 //! convex in the need, so the programme over cells is never above the true least cost (Jensen): a **lower bound**. Its numbers are then costed on all levels exactly,
-//! improved by single steps and swaps, and the **gap** between the two is told. Cells are made finer until the gap is at most [`GAP`] or there are
-//! [`MOST_CELLS`] of them.
+//! improved by single steps and swaps, and the **gap** between the two is told. Cells are made finer until the gap is at most a ten-thousandth or there are
+//! 192 of them.
 //!
 //! With one commitment, no spot and no limits this is the newsvendor: commit to the GPUs that are needed for more than c / p of the time.
 //!
@@ -29,9 +29,9 @@ use crate::error::{Error, Result};
 /// Cells to begin with, and at most.
 const FIRST_CELLS: usize = 24;
 /// Most cells.
-pub const MOST_CELLS: usize = 192;
+const MOST_CELLS: usize = 192;
 /// Gap at which a choice is good enough, a share of its cost.
-pub const GAP: f64 = 1e-4;
+const GAP: f64 = 1e-4;
 /// Rounds of improvement at most.
 const ROUNDS: usize = 200;
 

@@ -13,7 +13,7 @@
 //! O(offers) an hour. Worked example: 4 GPUs are reserved, on-demand costs 2.5 and spot 1 for an hour of a GPU. Of 10 GPUs needed, 6 are firm: 2 on demand and 4 on
 //! spot cost 9.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use super::demand::{HourDemand, PoolDemand};
 use super::offers::{FleetOffers, OfferPool};
@@ -165,8 +165,8 @@ impl FleetSupply {
                 name: node.name.clone(),
                 term: Term::Owned,
                 gpus: f64::from(node.gpus),
-                per_h: node.usd_per_h,
-                listed: node.usd_per_h,
+                per_h: node.per_h,
+                listed: node.per_h,
                 limit: node.limit,
             }));
         }
@@ -223,33 +223,18 @@ impl FleetSupply {
         left = (need.total - committed).max(0.0) - firm;
         let (mut spot, mut steady) = (0, 0);
         while left > 1e-12 {
-            let cheap = self.spot.get(spot).map_or(f64::INFINITY, |rental| rental.per_gpu_h);
-            let dear = self.on_demand.get(steady).map_or(f64::INFINITY, |rental| rental.per_gpu_h);
-            let (rental, taken, can) = if cheap < dear {
-                let share = state.shares.get(spot).copied().unwrap_or(0.0);
-                spot += 1;
-                let at = spot - 1;
-                let can = self.spot.get(at).map_or(0.0, |rental| {
-                    if share >= 1.0 {
-                        rental.limit
-                    } else if share > 0.0 {
-                        rental.limit * share
-                    } else {
-                        0.0
-                    }
-                });
-                (self.spot.get(at), fill.spot.get_mut(at), can)
+            let price = |rental: Option<&Rental>| rental.map_or(f64::INFINITY, |rental| rental.per_gpu_h);
+            let on_spot = price(self.spot.get(spot)) < price(self.on_demand.get(steady));
+            let (rentals, fills, at) = if on_spot {
+                (&self.spot, &mut fill.spot, &mut spot)
             } else {
-                steady += 1;
-                let at = steady - 1;
-                let gone = fill.on_demand.get(at).copied().unwrap_or(0.0);
-                (
-                    self.on_demand.get(at),
-                    fill.on_demand.get_mut(at),
-                    self.on_demand.get(at).map_or(0.0, |rental| rental.limit - gone),
-                )
+                (&self.on_demand, &mut fill.on_demand, &mut steady)
             };
-            let (Some(rental), Some(taken)) = (rental, taken) else { break };
+            let (Some(rental), Some(taken)) = (rentals.get(*at), fills.get_mut(*at)) else { break };
+            let share = if on_spot { state.shares.get(*at).copied().unwrap_or(0.0) } else { 1.0 };
+            *at += 1;
+            // No share of what has no limit is nothing.
+            let can = if share > 0.0 { rental.limit * share - *taken } else { 0.0 };
             let take = left.min(can);
             *taken += take;
             fill.cost += take * rental.per_gpu_h;
@@ -265,8 +250,7 @@ impl FleetSupply {
 /// Worked example: one that is there for 0.9 of the time and one for 0.6: both for 0.6, the first alone for 0.3, none for 0.1.
 fn states(offers: &[&[(f64, f64)]]) -> Vec<SpotState> {
     // Moments at which some offer changes, in parts of a million of the time.
-    let mut ends: BTreeMap<u32, ()> = BTreeMap::new();
-    ends.insert(1_000_000, ());
+    let mut ends = BTreeSet::from([1_000_000]);
     let steps: Vec<Vec<(u32, f64)>> = offers
         .iter()
         .map(|shares| {
@@ -280,12 +264,10 @@ fn states(offers: &[&[(f64, f64)]]) -> Vec<SpotState> {
                 .collect()
         })
         .collect();
-    steps.iter().flatten().for_each(|(until, _)| {
-        ends.insert(*until, ());
-    });
+    ends.extend(steps.iter().flatten().map(|(until, _)| *until));
     let mut begun = 0;
     let mut found = Vec::new();
-    for until in ends.into_keys().filter(|until| *until > 0) {
+    for until in ends.into_iter().filter(|until| *until > 0) {
         let share =
             |steps: &Vec<(u32, f64)>| steps.iter().find(|(end, _)| *end >= until).map_or(0.0, |(_, share)| *share);
         found.push(SpotState { weight: f64::from(until - begun) / 1e6, shares: steps.iter().map(share).collect() });

@@ -89,9 +89,17 @@ pub fn hours(stretches: &[Moments]) -> Vec<Range<usize>> {
     stretches.iter().map(|(from, to)| at(*from)..at(*to)).collect()
 }
 
+/// Stretches from which on they are drawn whole for intervals, and are enough for a sure test.
+const DRAWN_WHOLE: usize = 4;
+
+/// Whether intervals draw whole weeks.
+pub fn draws_weeks(stretches: &[Moments]) -> bool {
+    stretches.len() >= DRAWN_WHOLE && unit(stretches) == "weeks"
+}
+
 /// Those stretches, or their days where there are fewer than four: what is drawn for intervals.
 pub fn blocks(stretches: &[Moments]) -> Vec<Range<usize>> {
-    if stretches.len() >= 4 {
+    if stretches.len() >= DRAWN_WHOLE {
         return hours(stretches);
     }
     let days = |hours: Range<usize>| hours.clone().step_by(24).map(move |from| from..(from + 24).min(hours.end));

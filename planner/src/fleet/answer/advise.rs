@@ -12,9 +12,6 @@ use super::super::rule::FleetRule;
 use super::{BoughtAs, FleetAnswer, FleetMixRow, FleetVerdict, minute, months_in_words};
 use crate::plan::{Basis, Confidence, Effect, Recommendation, Regret, WORTH, worth};
 
-/// Windows of a whole week from which on a test is one of several.
-const SEVERAL: usize = 3;
-
 /// GPU-hours that wait by which rules may differ.
 const SAME_WAITING: f64 = 1e-6;
 
@@ -59,9 +56,14 @@ impl FleetAnswer {
         }
     }
 
-    /// Whether the mix to come commits to anything.
+    /// What the mix to come commits to.
+    fn committed(&self) -> impl Iterator<Item = &FleetMixRow> {
+        self.mix.iter().filter(|row| row.count.is_some_and(|count| count > 0))
+    }
+
+    /// Whether that is anything.
     fn commits(&self) -> bool {
-        self.mix.iter().any(|row| row.count.is_some_and(|count| count > 0))
+        self.committed().next().is_some()
     }
 
     /// What to do, in a sentence.
@@ -70,13 +72,12 @@ impl FleetAnswer {
         let interval = format!("{} to {}", format::percent(saving.low), format::percent(saving.high));
         let why = match self.verdict {
             FleetVerdict::Advised => {
-                let committed: Vec<String> =
-                    self.mix.iter().filter(|row| row.count.is_some_and(|count| count > 0)).map(in_words).collect();
+                let committed: Vec<String> = self.committed().map(in_words).collect();
                 let spot = self.mix.iter().any(|row| row.how == BoughtAs::Spot);
-                let rest = match (committed.is_empty(), spot) {
-                    (false, true) => "run what may be interrupted on spot, and the rest on demand",
-                    (false, false) => "run the rest on demand",
-                    (true, _) => "run what may be interrupted on spot, and the rest on demand",
+                let rest = if committed.is_empty() || spot {
+                    "run what may be interrupted on spot, and the rest on demand"
+                } else {
+                    "run the rest on demand"
                 };
                 let reserve = if committed.is_empty() {
                     "Reserve nothing".to_owned()
@@ -136,11 +137,10 @@ impl FleetAnswer {
                 interval: "none: these are the weeks that it was chosen on".to_owned(),
             },
         ];
-        let weeks = held.windows.len() >= SEVERAL && held.interval.contains("weeks");
         // What is reserved binds for long: it must have been tested, and have paid beyond chance.
         let commits = self.commits();
         let paid = mix.committed_gpus > 0.0 && held.reserving.low > 0.0;
-        let sure = weeks && held.worst_saving >= WORTH && (!commits || paid);
+        let sure = held.drawn_weeks && held.worst_saving >= WORTH && (!commits || paid);
         let confidence = match (sure, commits && mix.committed_gpus <= 0.0) {
             (true, _) => Confidence::High,
             (false, true) => Confidence::Low,

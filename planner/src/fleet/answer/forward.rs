@@ -2,7 +2,7 @@
 //!
 //! O(draws × hours × states). Worked example: 4 of the reserved instances in the choice and 3 to 5 in 95 % of the draws of its weeks are told as 4 (3 to 5).
 
-use tracecast_analytics::time::HOUR_MS;
+use tracecast_analytics::time::{HOUR_MS, WEEK_MS};
 use tracecast_predictors::resample;
 
 use super::super::demand::{FleetJobs, HourDemand, PoolDemand};
@@ -24,8 +24,6 @@ use crate::replay::compare::IntervalEstimate;
 const DRAWS: u64 = 40;
 /// Points of a curve of load.
 const POINTS: usize = 100;
-/// Hours of a week.
-const WEEK_H: f64 = 168.0;
 
 /// All that looks forward.
 pub(super) struct Forward {
@@ -62,10 +60,9 @@ pub(super) fn plan(
     let (begin, end) = whole(&split.all);
     let mut demand = jobs.demand((begin, end), i64::MAX);
     for hour in demand.iter_mut().flat_map(|pool| &mut pool.hours) {
-        hour.firm *= request.scale;
-        hour.total *= request.scale;
+        *hour = hour.times(request.scale);
     }
-    let weeks = (end - begin) as f64 / HOUR_MS as f64 / WEEK_H;
+    let weeks = (end - begin) as f64 / WEEK_MS as f64;
     let told = demand.iter().zip(&offers.pools).map(|(demand, pool)| (pool.gpu.clone(), demand)).collect::<Vec<_>>();
     let demanded = told.iter().map(|(gpu, demand)| summary(gpu, demand, weeks, request.scale));
     let mut summaries: Vec<FleetDemand> = demanded.collect();
@@ -251,11 +248,11 @@ fn break_even(planned: &Planned, offers: &FleetOffers, pool: usize, options: &Su
             let at_least = planned.levels.iter().filter(|level| level.need.total >= gpus - 1e-9);
             at_least.map(|level| level.hours).sum::<f64>() / hours.max(1.0)
         };
-        let count = (1u32..)
-            .take_while(|count| {
-                busy(f64::from(*count) * of.gpus) >= utilisation && busy(f64::from(*count) * of.gpus) > 0.0
-            })
-            .last();
+        let pays = |count: &u32| {
+            let share = busy(f64::from(*count) * of.gpus);
+            share > 0.0 && share >= utilisation
+        };
+        let count = (1u32..).take_while(pays).last();
         let gpus = f64::from(count.unwrap_or(0)) * of.gpus;
         let served: f64 = planned.levels.iter().map(|level| level.need.total.min(gpus) * level.hours).sum();
         let (how, months) = kind(of.term);
@@ -312,9 +309,7 @@ fn sensitivity(planned: &[Planned]) -> Vec<FleetSensitivity> {
         for of in planned {
             let mut supply = of.supply.clone();
             change(&mut supply, by);
-            let needs =
-                of.demand.hours.iter().map(|hour| HourDemand { firm: hour.firm * demand, total: hour.total * demand });
-            let needs: Vec<HourDemand> = needs.collect();
+            let needs: Vec<HourDemand> = of.demand.hours.iter().map(|hour| hour.times(demand)).collect();
             let levels = levels(&supply, needs.iter().copied());
             let (counts, _) = descend(&supply, &levels, of.chosen.counts.clone());
             let month = MONTH_H / needs.len().max(1) as f64;

@@ -11,23 +11,9 @@ use crate::replay::metric::{Cause, LimitWait, Metrics};
 impl Answer {
     /// The section, a table for each replay under limits; none where there are none.
     pub(super) fn limit_section(&self) -> Option<Section> {
-        let others = self.others.iter().map(|replay| (replay.name.as_str(), &replay.metrics));
-        let replays: Vec<_> = std::iter::once((self.name.as_str(), &self.metrics))
-            .chain(others)
-            .filter(|(_, metrics)| limited_share(metrics).is_some())
-            .collect();
-        let (first, metrics) = replays.first()?;
-        let mut finding = finding(metrics);
-        if replays.len() > 1 {
-            finding = format!("Under {first}: {finding}");
-        }
-        let mut section = Section::new("limits", "Limits by QOS and partition").with_finding(finding);
-        for (name, metrics) in &replays {
-            let title = if replays.len() > 1 { format!("By limit, under {name}") } else { "By limit".to_owned() };
-            section = section.with_table(table(title, metrics));
-        }
+        let of = |metrics: &Metrics| limited_share(metrics).map(|share| (finding(share, metrics), table(metrics)));
         Some(
-            section
+            self.by_replay(Section::new("limits", "Limits by QOS and partition"), of)?
                 .with_definition("Reason: what `squeue` shows for a job that waits for this limit. A job that is over several waits for the first, tested in this order: time limit, GPUs of the job, jobs of the QOS, jobs of the user, GPUs of the QOS, GPUs of the user.")
                 .with_definition("Never started: held for ever, as the job is over the limit by itself, or still waiting at the end. Their wait counts to the end of the replay.")
                 .with_definition("All other waits are for nodes (Resources: capacity, quota and fragmentation in the section on causes) or behind other jobs (Priority: head of line)."),
@@ -41,13 +27,13 @@ fn limited_share(metrics: &Metrics) -> Option<f64> {
     Some(cause.gpu_wait_share.unwrap_or(0.0))
 }
 
-/// Which limit costs most.
-fn finding(metrics: &Metrics) -> String {
+/// Which limit was waited for most, and what share of the waiting was for limits.
+fn finding(share: f64, metrics: &Metrics) -> String {
     let Some(most) = metrics.limits.first() else { return "No job waited for a limit.".to_owned() };
     format!(
         "Of the GPU-hours that jobs waited, {} were for limits; {} of {} is what most was waited for: {} waited {} GPU-hours. Lifting it may save less, as \
          another limit may hold the same jobs: compare with a scenario that has `limits` of its own.",
-        format::percent(limited_share(metrics).unwrap_or(0.0)),
+        format::percent(share),
         most.reason,
         most.of,
         format::counted(most.jobs, "job", "jobs"),
@@ -55,7 +41,7 @@ fn finding(metrics: &Metrics) -> String {
     )
 }
 
-fn table(title: String, metrics: &Metrics) -> ReportTable {
+fn table(metrics: &Metrics) -> ReportTable {
     let columns = vec![
         Column::text("Reason"),
         Column::text("Of"),
@@ -66,7 +52,7 @@ fn table(title: String, metrics: &Metrics) -> ReportTable {
         Column::with_unit("Waited", "GPU-hours"),
         Column::number("Of all waiting"),
     ];
-    let mut table = ReportTable::new(title, columns);
+    let mut table = ReportTable::new("By limit", columns);
     let all = metrics.delay.all.gpu_wait_hours;
     for wait in &metrics.limits {
         table.rows.push(row(wait, all));

@@ -6,28 +6,16 @@ use tracecast_analytics::report::format;
 use tracecast_analytics::report::{Cell, Column, ReportTable, Section};
 
 use super::Answer;
-use crate::replay::metric::QuotaUse;
+use crate::replay::metric::{Metrics, QuotaUse};
 
 impl Answer {
     /// The section, a table for each replay with quotas.
     pub(super) fn quota_section(&self) -> Option<Section> {
-        let others = self.others.iter().map(|replay| (replay.name.as_str(), &replay.metrics.quotas));
-        let replays: Vec<_> = std::iter::once((self.name.as_str(), &self.metrics.quotas))
-            .chain(others)
-            .filter(|(_, quotas)| !quotas.is_empty())
-            .collect();
-        let (first, quotas) = replays.first()?;
-        let mut finding = finding(quotas);
-        if replays.len() > 1 {
-            finding = format!("Under {first}: {finding}");
-        }
-        let mut section = Section::new("quotas", "Quotas").with_finding(finding);
-        for (name, quotas) in &replays {
-            let title = if replays.len() > 1 { format!("By queue, under {name}") } else { "By queue".to_owned() };
-            section = section.with_table(table(title, quotas));
-        }
+        let of = |metrics: &Metrics| {
+            (!metrics.quotas.is_empty()).then(|| (finding(&metrics.quotas), table(&metrics.quotas)))
+        };
         Some(
-            section
+            self.by_replay(Section::new("quotas", "Quotas"), of)?
                 .with_definition("GPUs are means over the time of the replay. Borrowed: held beyond the queue's own quota. Idle: its own, not used by its jobs; others may have had it.")
                 .with_definition("Owed: what waiting jobs asked for although it was idle of the queue's own quota. A queue that is owed GPUs waits for what others have borrowed, or for nodes.")
                 .with_definition("Stopped: jobs of the queue that others preempted, counted each time."),
@@ -68,10 +56,10 @@ fn finding(quotas: &[QuotaUse]) -> String {
     borrowed + &owed
 }
 
-fn table(title: String, quotas: &[QuotaUse]) -> ReportTable {
+fn table(quotas: &[QuotaUse]) -> ReportTable {
     let columns = ["Own quota", "Used", "Borrowed", "Idle", "Owed"].map(Column::number);
     let columns = [Column::text("Queue")].into_iter().chain(columns).chain([Column::number("Stopped")]).collect();
-    let mut table = ReportTable::new(title, columns);
+    let mut table = ReportTable::new("By queue", columns);
     for queue in quotas {
         let gpus = [queue.nominal_gpus, queue.used_gpus, queue.borrowed_gpus, queue.idle_gpus, queue.owed_gpus];
         let cells = gpus.map(|value| Cell::Float { value, digits: 1 });

@@ -18,6 +18,25 @@ struct Shown<'a> {
 }
 
 impl Answer {
+    /// A section on what some replays have: what is found of the first, and a table of each; none if `of` has none of any.
+    pub(super) fn by_replay(
+        &self,
+        section: Section,
+        of: impl Fn(&Metrics) -> Option<(String, ReportTable)>,
+    ) -> Option<Section> {
+        let found: Vec<(&str, (String, ReportTable))> =
+            self.replays().into_iter().filter_map(|replay| Some((replay.name, of(replay.metrics)?))).collect();
+        let (first, (finding, _)) = found.first()?;
+        let several = found.len() > 1;
+        let finding = if several { format!("Under {first}: {finding}") } else { finding.clone() };
+        Some(found.into_iter().fold(section.with_finding(finding), |section, (name, (_, mut table))| {
+            if several {
+                table.title = format!("{}, under {name}", table.title);
+            }
+            section.with_table(table)
+        }))
+    }
+
     /// The report.
     pub fn report(&self) -> Report {
         let compares = self.compares();

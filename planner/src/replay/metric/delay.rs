@@ -27,7 +27,7 @@ use tracecast_analytics::facts::SizeClass;
 
 use super::group::DurationClass;
 use super::sweep::CAUSES;
-use super::times::JobTimes;
+use super::times::{JobTimes, hours};
 use crate::sim::cluster::Cluster;
 use crate::sim::workload::Workload;
 
@@ -182,10 +182,6 @@ impl Sum {
                 .collect(),
         }
     }
-}
-
-fn hours(ms: i128) -> f64 {
-    ms as f64 / 3_600_000.0
 }
 
 impl DelayByCause {

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::times::hours;
 use crate::sim::cluster::Cluster;
 use crate::sim::limit::{Ledger, Limits, Refusal};
 use crate::sim::schedule::Schedule;
@@ -166,7 +167,6 @@ impl<'a> Reasons<'a> {
 
     /// The figures, the limit that cost most GPU time first.
     pub(super) fn figures(&self, cluster: &Cluster, schedule: &Schedule) -> Vec<LimitWait> {
-        let hours = |ms: i128| ms as f64 / 3_600_000.0;
         let mut sums: Vec<(&Refusal, &Sum)> = self.sums.iter().collect();
         sums.sort_by_key(|(refusal, sum)| (std::cmp::Reverse(sum.gpu_wait), **refusal));
         let vc_name = |vc: usize| cluster.vcs.get(vc).map_or_else(String::new, |vc| vc.name.clone());

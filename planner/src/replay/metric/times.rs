@@ -18,6 +18,11 @@ use crate::sim::workload::Workload;
 /// Below this a run counts as so long where slowdown is taken, milliseconds.
 pub const SHORTEST_MS: i64 = 10_000;
 
+/// Of milliseconds.
+pub(super) fn hours(ms: i128) -> f64 {
+    ms as f64 / 3_600_000.0
+}
+
 /// What a schedule did to each job.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct JobTimes {

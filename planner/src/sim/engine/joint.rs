@@ -11,7 +11,6 @@ use std::collections::BTreeSet;
 use super::{Past, Run, Setting};
 use crate::error::Result;
 use crate::sim::limit::{Ledger, Limits, Refusal};
-use crate::sim::policy::Preemption;
 use crate::sim::schedule::Schedule;
 
 /// What all pools have in common.
@@ -107,9 +106,7 @@ fn decide<'a>(runs: &mut [Run<'a>], shared: &mut Shared<'a>) -> Result<bool> {
     let mut order = Vec::new();
     let mut walks = Vec::with_capacity(runs.len());
     for (pool, run) in runs.iter_mut().enumerate() {
-        let never = run.policy.preemption == Preemption::Never && !run.dismisses();
-        let idle = run.queue.len() == 0 || (never && run.is_full());
-        walks.push(if idle {
+        walks.push(if run.is_idle() {
             None
         } else {
             shared.lent(run, |run| {

@@ -9,6 +9,7 @@
 
 mod action;
 mod admission;
+mod begin;
 mod dismiss;
 mod event;
 mod guarantee;
@@ -40,7 +41,7 @@ use super::place::{Ask, Placer};
 use super::policy::{Compat, Order, Placement, Policy, Preemption, Scan};
 use super::power::{Record, Supervisor};
 use super::schedule::{Outcome, Piece, Schedule, Segment, Stop};
-use super::workload::{Shape, Warm, Workload};
+use super::workload::{Shape, Workload};
 use crate::error::{Error, Result};
 
 /// One second, the tick of compatible replays and the pause after a preemption.
@@ -331,99 +332,6 @@ impl<'a> Run<'a> {
         Ok(run)
     }
 
-    /// Sizes, quotas and failures to come, and the jobs that run already.
-    fn begin(&mut self, pool: usize) -> Result<()> {
-        let cluster = self.cluster;
-        let groups = cluster.pools.get(pool).map_or(&[][..], |pool| &pool.groups);
-        for (at, group) in (0u32..).zip(groups) {
-            let current = group.sizes.partition_point(|(from, _)| *from <= 0).saturating_sub(1);
-            let nodes = group.sizes.get(current).map_or(0, |(_, nodes)| *nodes);
-            self.resize(at, nodes);
-            for (size, (from, _)) in (0u32..).zip(&group.sizes).skip(current + 1) {
-                self.announce(*from, Event::Resize { group: at, size });
-            }
-        }
-        for (at, vc) in (0u16..).zip(&cluster.vcs).filter(|(_, vc)| usize::from(vc.pool) == pool) {
-            if vc.quota_milli.is_empty() {
-                continue;
-            }
-            let current = vc.quota_milli.partition_point(|(from, _)| *from <= 0).saturating_sub(1);
-            self.quota[usize::from(at)] = vc.quota_milli.get(current).map(|(_, amount)| *amount);
-            for (quota, (from, _)) in (0u32..).zip(&vc.quota_milli).skip(current + 1) {
-                self.announce(*from, Event::Quota { vc: at, quota });
-            }
-        }
-        for outage in &cluster.outages {
-            let node = self.nodes.local(outage.node);
-            if node < self.nodes.len() && outage.to_ms > 0 {
-                if outage.from_ms < 0 {
-                    self.service.fail(&mut self.nodes, node);
-                } else {
-                    self.announce(outage.from_ms, Event::Fail { node });
-                }
-                self.announce(outage.to_ms, Event::Repair { node });
-            }
-        }
-        self.tell_service();
-        self.start_warm()
-    }
-
-    /// Puts the jobs that run at time 0 on their nodes.
-    fn start_warm(&mut self) -> Result<()> {
-        let workload = self.workload;
-        let mut mine: Vec<u32> = workload.warm.iter().map(|warm| warm.job).collect();
-        mine.sort_unstable();
-        mine.dedup();
-        mine.retain(|job| self.jobs.binary_search(job).is_ok());
-        self.jobs.retain(|job| mine.binary_search(job).is_err());
-        let mut placed = vec![false; mine.len()];
-        let mut pieces = std::mem::take(&mut self.scratch);
-        for &Warm { job, start_ms } in &workload.warm {
-            // Named twice, it is put on its nodes once.
-            let Some(done) = mine.binary_search(&job).ok().and_then(|at| placed.get_mut(at)) else { continue };
-            if std::mem::replace(done, true) || !self.admit(job) {
-                continue;
-            }
-            if let Some(power) = &mut self.power {
-                power.waits(workload.shape_of(job as usize).amount());
-            }
-            if self.fits_warm(job, &mut pieces) {
-                self.apply(Action::Start { job, pieces: &pieces })?;
-                self.schedule.first_start_ms[job as usize] = start_ms;
-                // Preempted, it waits again, and may spread from the same moment on.
-                self.relaxes(job);
-            } else {
-                self.wait(job);
-                self.next_decision = Some(0);
-                self.events.push(Reverse((0, Event::Decide)));
-            }
-        }
-        self.scratch = pieces;
-        Ok(())
-    }
-
-    /// Whether a job that runs at time 0 fits, and where: under quotas in cohorts, with the first flavor of its queue with which it does.
-    fn fits_warm(&mut self, job: u32, pieces: &mut Vec<Piece>) -> bool {
-        let vc = self.workload.vc[job as usize];
-        let Some(cohorts) = self.admission.as_ref().map(|admission| admission.cohorts) else {
-            return self.over_limit(job).is_none()
-                && self.fits_quota(job)
-                && self.placer.place(&self.nodes, self.ask(job), pieces);
-        };
-        let flavor = cohorts.rules()[usize::from(vc)].flavors.iter().copied().find(|flavor| {
-            self.has_flavor(job, *flavor)
-                && self
-                    .admission
-                    .as_ref()
-                    .is_some_and(|admission| cohorts.allows(&admission.usage, vc, *flavor, self.shape(job).amount()))
-                && self.placer.place(&self.nodes, self.ask_of(job, *flavor), pieces)
-        });
-        if let (Some(flavor), Some(admission)) = (flavor, &mut self.admission) {
-            admission.choose(job, flavor);
-        }
-        flavor.is_some()
-    }
-
     /// Lets everything happen.
     fn replay(&mut self) -> Result<()> {
         while let Some(now) = self.next_instant() {
@@ -470,16 +378,7 @@ impl<'a> Run<'a> {
     fn happen(&mut self, now: i64) -> bool {
         let workload = self.workload;
         self.now = now;
-        let (mut happened, mut progressed) = (false, false);
-        while let Some(Reverse((at, event))) = self.events.peek().copied() {
-            if at > now || event >= (Event::Relaxed { job: 0 }) {
-                break;
-            }
-            self.events.pop();
-            let did = self.handle(event);
-            happened |= did;
-            progressed |= did && !event.is_of_power();
-        }
+        let (mut happened, mut progressed) = self.happen_while(|event| event < (Event::Relaxed { job: 0 }));
         if happened {
             self.admission_gives_back();
         }
@@ -497,8 +396,21 @@ impl<'a> Run<'a> {
                 self.wait(job);
             }
         }
+        let after = self.happen_while(|event| event >= (Event::Relaxed { job: 0 }));
+        (happened, progressed) = (happened || after.0, progressed || after.1);
+        if let Some(power) = &mut self.power
+            && progressed
+        {
+            power.progressed(now);
+        }
+        happened
+    }
+
+    /// Lets the next events of now happen as long as they are of a kind; whether there were any, and any but those of power.
+    fn happen_while(&mut self, of_kind: impl Fn(Event) -> bool) -> (bool, bool) {
+        let (mut happened, mut progressed) = (false, false);
         while let Some(Reverse((at, event))) = self.events.peek().copied() {
-            if at > now || event < (Event::Relaxed { job: 0 }) {
+            if at > self.now || !of_kind(event) {
                 break;
             }
             self.events.pop();
@@ -506,12 +418,7 @@ impl<'a> Run<'a> {
             happened |= did;
             progressed |= did && !event.is_of_power();
         }
-        if let Some(power) = &mut self.power
-            && progressed
-        {
-            power.progressed(now);
-        }
-        happened
+        (happened, progressed)
     }
 
     /// Notes what is to come.

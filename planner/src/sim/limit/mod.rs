@@ -315,12 +315,13 @@ impl Limits {
     pub fn alone(&self, workload: &Workload, job: u32) -> (Option<Refusal>, bool) {
         let asking = self.asking(workload, job);
         let Some(rules) = self.rules.get(asking.rules) else { return (None, false) };
-        let found = rules.refusal(asking, |_| Use::default(), |_| Use::default());
-        // Another limit may be what it is rejected for.
-        let time = rules.partition_ms.is_some_and(|(_, most)| asking.limit_ms.is_some_and(|limit| limit > most));
-        let others = Rules { partition_ms: None, ..rules.clone() };
-        let other = others.refusal(asking, |_| Use::default(), |_| Use::default()).is_some();
-        (found, (time && rules.deny_partition) || (other && rules.deny))
+        let over = || rules.refusals(asking, |_| Use::default(), |_| Use::default());
+        // Another limit than the first may be what it is rejected for.
+        let denied = |refusal: Refusal| match refusal.kind {
+            Kind::PartitionTime => rules.deny_partition,
+            _ => rules.deny,
+        };
+        (over().next(), over().any(denied))
     }
 }
 
@@ -369,8 +370,13 @@ impl Rules {
         }
     }
 
-    /// The first limit that a job would be over, beside what a QOS and its user use.
-    fn refusal(&self, asking: Asking, group: impl Fn(u16) -> Use, user: impl Fn(u16) -> Use) -> Option<Refusal> {
+    /// The limits that a job would be over, beside what a QOS and its user use, in the order in which they are tested.
+    fn refusals(
+        &self,
+        asking: Asking,
+        group: impl Fn(u16) -> Use,
+        user: impl Fn(u16) -> Use,
+    ) -> impl Iterator<Item = Refusal> {
         let longer = |limit: &(u16, i64)| asking.limit_ms.is_some_and(|own| own > limit.1);
         let tests = [
             (Kind::Wall, self.wall_ms.filter(longer).map(|limit| limit.0)),
@@ -387,7 +393,7 @@ impl Rules {
                 self.user_milli.filter(|(at, most)| user(*at).milli + asking.amount > *most).map(|limit| limit.0),
             ),
         ];
-        tests.into_iter().find_map(|(kind, owner)| Some(Refusal { owner: owner?, kind }))
+        tests.into_iter().filter_map(|(kind, owner)| Some(Refusal { owner: owner?, kind }))
     }
 }
 
@@ -426,7 +432,7 @@ impl<'a> Ledger<'a> {
             let users = self.user.get(usize::from(at));
             users.and_then(|users| users.get(asking.user)).copied().unwrap_or_default()
         };
-        self.limits.rules.get(asking.rules)?.refusal(asking, group, user)
+        self.limits.rules.get(asking.rules)?.refusals(asking, group, user).next()
     }
 
     /// A job starts. O(1).

@@ -2,16 +2,14 @@
 //!
 //! Worked example: see [`crate::sim::limit`].
 
-use super::Refusal;
+use super::HeldUp;
 use crate::error::Result;
 use crate::sim::engine::Run;
-use crate::sim::policy::Scan;
 
 /// What a walk has found so far.
 #[derive(Default)]
 pub(in crate::sim) struct Walk {
-    blocked_vcs: Vec<u16>,
-    over: bool,
+    held_up: HeldUp,
     /// Whether a job stopped at once.
     pub(super) stopped: bool,
 }
@@ -20,7 +18,7 @@ impl Run<'_> {
     /// Starts a job if it fits, now or once others have stopped; else it waits on.
     pub(super) fn look_dismissing(&mut self, walk: &mut Walk, job: u32) -> Result<()> {
         let vc = self.workload.vc[job as usize];
-        if walk.over || walk.blocked_vcs.contains(&vc) {
+        if walk.held_up.holds(vc) {
             self.queue.insert(job);
             return Ok(());
         }
@@ -37,12 +35,7 @@ impl Run<'_> {
             return Ok(());
         }
         self.queue.insert(job);
-        if self.policy.scan == Scan::Strict {
-            match refusal {
-                Refusal::Nodes => walk.over = true,
-                Refusal::Quota => walk.blocked_vcs.push(vc),
-            }
-        }
+        walk.held_up.behind(self.policy.scan, vc, refusal);
         Ok(())
     }
 }

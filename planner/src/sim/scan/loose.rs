@@ -7,7 +7,7 @@
 //! Worked example: VC a is guaranteed 8 GPUs, uses 4, and has jobs of 8 and 2 GPUs in the queue. Neither band nor round takes in the first (12). Strict
 //! counts it before the second (14); under skip the second is within the guarantee (6).
 
-use super::{Refusal, Refused};
+use super::{HeldUp, Refused};
 use crate::error::{Error, Result};
 use crate::sim::engine::{Action, Run};
 use crate::sim::policy::{Preemption, Scan};
@@ -19,8 +19,7 @@ pub(in crate::sim) struct Walk {
     victims: Option<Vec<u32>>,
     /// What did not fit, even once all victims had stopped; it does not until someone stops.
     refused: Refused,
-    blocked_vcs: Vec<u16>,
-    over: bool,
+    held_up: HeldUp,
     /// Whether one was stopped.
     pub(super) stopped: bool,
 }
@@ -56,7 +55,7 @@ impl Run<'_> {
     /// Starts a job if it fits, or if it fits once others are stopped and it may stop them; else it waits on.
     pub(super) fn look(&mut self, walk: &mut Walk, job: u32, may_stop: bool) -> Result<()> {
         let vc = self.workload.vc[job as usize];
-        if walk.over || walk.blocked_vcs.contains(&vc) || walk.refused.holds(self, job) {
+        if walk.held_up.holds(vc) || walk.refused.holds(self, job) {
             self.queue.insert(job);
             return Ok(());
         }
@@ -70,10 +69,10 @@ impl Run<'_> {
         }
         if chosen.is_empty() {
             self.queue.insert(job);
-            match (self.policy.scan, refusal) {
-                (Scan::Strict, Refusal::Nodes) => walk.over = true,
-                (Scan::Strict, Refusal::Quota) => walk.blocked_vcs.push(vc),
-                _ => walk.refused.insert(self, job),
+            if self.policy.scan == Scan::Strict {
+                walk.held_up.behind(Scan::Strict, vc, refusal);
+            } else {
+                walk.refused.insert(self, job);
             }
             return Ok(());
         }

@@ -27,6 +27,29 @@ enum Refusal {
     Nodes,
 }
 
+/// What a strict walk holds up behind the jobs that did not start; other scans hold up nothing.
+#[derive(Debug, Default)]
+struct HeldUp {
+    all: bool,
+    vcs: Vec<u16>,
+}
+
+impl HeldUp {
+    /// Whether a job of the VC may not start any more.
+    fn holds(&self, vc: u16) -> bool {
+        self.all || self.vcs.contains(&vc)
+    }
+
+    /// A job of the VC did not start.
+    fn behind(&mut self, scan: Scan, vc: u16, refusal: Refusal) {
+        match (scan, refusal) {
+            (Scan::Strict, Refusal::Nodes) => self.all = true,
+            (Scan::Strict, Refusal::Quota) => self.vcs.push(vc),
+            _ => {}
+        }
+    }
+}
+
 /// What a walk has found so far, of the jobs that it has looked at.
 pub(super) enum Walk {
     Loose(loose::Walk),
@@ -56,7 +79,7 @@ impl Run<'_> {
         if self.policy.compat == Compat::Helios && self.policy.order == Order::Qssf {
             return self.decide_helios();
         }
-        if self.queue.len() == 0 || (self.policy.preemption == Preemption::Never && self.is_full()) {
+        if self.is_idle() {
             return Ok(());
         }
         match (&self.queue, self.policy.scan) {
@@ -130,6 +153,12 @@ impl Run<'_> {
         }
         self.scratch = pieces;
         Ok(if placed { Ok(()) } else { Err(Refusal::Nodes) })
+    }
+
+    /// Whether a walk would change nothing.
+    pub(super) fn is_idle(&self) -> bool {
+        let stops_nobody = || self.policy.preemption == Preemption::Never && !self.dismisses();
+        self.queue.len() == 0 || (stops_nobody() && self.is_full())
     }
 
     /// Whether nothing at all can start now.

@@ -6,19 +6,17 @@
 //! Worked example: shortest remaining time first on one node of 8 GPUs, where a job of 8 GPUs has 100 s left. One of 1 GPU and 10 s comes:
 //! the first is stopped, the second starts; a second later the first still does not fit; at 10 s it goes on, with its cost to pay.
 
-use super::Refusal;
+use super::HeldUp;
 use crate::error::Result;
 use crate::sim::engine::{Action, Run};
 use crate::sim::key::Key;
 use crate::sim::nodes::Nodes;
-use crate::sim::policy::Scan;
 
 /// What a walk has found so far.
 pub(in crate::sim) struct Walk {
     /// Jobs that ran when it began and may be stopped, the last in order first.
     victims: Vec<(Key, u32)>,
-    blocked_vcs: Vec<u16>,
-    over: bool,
+    held_up: HeldUp,
     /// Whether one was stopped.
     pub(super) stopped: bool,
 }
@@ -33,13 +31,13 @@ impl Run<'_> {
             .map(|segment| (self.key(segment.job), segment.job))
             .collect();
         victims.sort_unstable_by(|a, b| b.cmp(a));
-        Walk { victims, blocked_vcs: Vec::new(), over: false, stopped: false }
+        Walk { victims, held_up: HeldUp::default(), stopped: false }
     }
 
     /// Starts a job if it fits, or if it fits once others are stopped; else it waits on.
     pub(super) fn look_preempting(&mut self, walk: &mut Walk, job: u32) -> Result<()> {
         let vc = self.workload.vc[job as usize];
-        if walk.over || walk.blocked_vcs.contains(&vc) {
+        if walk.held_up.holds(vc) {
             self.queue.insert(job);
             return Ok(());
         }
@@ -49,12 +47,7 @@ impl Run<'_> {
         let chosen = self.choose(job, later);
         if chosen.is_empty() {
             self.queue.insert(job);
-            if self.policy.scan == Scan::Strict {
-                match refusal {
-                    Refusal::Nodes => walk.over = true,
-                    Refusal::Quota => walk.blocked_vcs.push(vc),
-                }
-            }
+            walk.held_up.behind(self.policy.scan, vc, refusal);
             return Ok(());
         }
         for victim in &chosen {
