@@ -113,6 +113,23 @@ fn training_up_to_a_date_takes_that_day_in() {
 }
 
 #[test]
+fn a_back_test_looks_at_the_jobs_submitted_in_the_window() {
+    let folder = Folder::new();
+    let source = folder.file("cluster_log.csv", &hourly());
+    let backtest = ["backtest", "duration", &source, "--models", "running_mean", "--json"];
+    let output = tracecast(&[&backtest[..], &["--from", "2020-04-03", "--to", "2020-04-12"]].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    let found = json(&stdout(&output));
+    let part = |name: &str, field: &str| found[name][field].as_i64().unwrap();
+    let jobs: i64 = ["taught", "chosen_on", "reported"].into_iter().map(|name| part(name, "jobs")).sum();
+    // Ten days of 24, the first and the last of which begin a minute after their hour.
+    assert_eq!((jobs, part("taught", "from_ms")), (240, MIDNIGHT_MS - 7 * DAY_MS + 60_000), "{found}");
+    assert_eq!(part("reported", "to_ms"), MIDNIGHT_MS + 3 * DAY_MS - 59 * 60_000);
+    let notes = found["notes"].to_string();
+    assert!(notes.contains("--from 2020-04-03") && notes.contains("after --to 2020-04-12"), "{notes}");
+}
+
+#[test]
 fn predictions_are_of_the_jobs_submitted_in_the_window() {
     let folder = Folder::new();
     let source = folder.file("cluster_log.csv", &hourly());
@@ -142,7 +159,17 @@ fn an_empty_or_inverted_window_is_told_as_it_was_typed_before_anything_is_read()
         &["describe", &source, "--from", "2020-04-11", "--to", "2020-04-10"],
         &["simulate", &source, "--from", "2020-04-11", "--to", "2020-04-10"],
         &["audit", &source, "--from", "2020-04-11", "--to", "2020-04-10"],
-        &["backtest", "duration", &source, "--cluster", &cluster, "--from", "2020-04-11", "--to", "2020-04-10"],
+        &[
+            "backtest",
+            "duration",
+            &source,
+            "--cluster",
+            &cluster,
+            "--eval-from",
+            "2020-04-11",
+            "--eval-to",
+            "2020-04-10",
+        ],
         &["backtest", "demand", &source, "--eval-from", "2020-04-11", "--eval-to", "2020-04-10"],
         &["plan", "power", &source, "--eval-from", "2020-04-11", "--eval-to", "2020-04-10"],
     ];

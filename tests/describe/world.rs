@@ -163,7 +163,8 @@ pub fn moment(text: &str) -> i64 {
 
 /// Year and month of a day since 1970-01-01.
 pub fn month_of(day: i64) -> String {
-    let (mut year, mut month) = (1970, 1);
+    // From about that year: this is asked for each job.
+    let (mut year, mut month) = (1970 + day / 366, 1);
     loop {
         let (next_year, next_month) = if month == 12 { (year + 1, 1) } else { (year, month + 1) };
         if days(next_year, next_month, 1) > day {
@@ -178,6 +179,10 @@ fn calendar_by_hand() {
     // 1,509,872,400 s is 2017-11-05 09:00:00 UTC.
     assert_eq!(moment("2017-11-05 09:00:00"), 1_509_872_400_000);
     assert_eq!((month_of(0), month_of(days(2017, 12, 31)).as_str()), ("1970-01".to_owned(), "2017-12"));
+    assert_eq!(
+        (month_of(364), month_of(365), month_of(days(2016, 2, 29)).as_str()),
+        ("1970-12".to_owned(), "1971-01".to_owned(), "2016-02")
+    );
 }
 
 pub fn text(path: &Path) -> String {

@@ -408,13 +408,15 @@ fn months(facts: &JobFacts<'_>, in_use: &Steps, observed: &Observed) -> Vec<ByMo
     if in_use.is_empty() {
         return months.into_values().collect();
     }
-    // By day first: a month is named once a day, not once a stretch.
-    let mut by_day: BTreeMap<i64, (f64, i64)> = BTreeMap::new();
+    // By day first: a month is named once a day, not once a stretch. Stretches come in the order of time.
+    let mut by_day: Vec<(i64, (f64, i64))> = Vec::new();
     for (from, to) in observed.parts() {
-        by_local_hour(&facts.zone, in_use, from, to, |local, area, length| {
-            let day = by_day.entry(local.day).or_default();
-            day.0 += area;
-            day.1 += length;
+        by_local_hour(&facts.zone, in_use, from, to, |local, area, length| match by_day.last_mut() {
+            Some((day, sum)) if *day == local.day => {
+                sum.0 += area;
+                sum.1 += length;
+            }
+            _ => by_day.push((local.day, (area, length))),
         });
     }
     let mut by_month: BTreeMap<String, (f64, i64)> = BTreeMap::new();

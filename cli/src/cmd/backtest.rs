@@ -5,20 +5,20 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 use tracecast_analytics::Trace;
-use tracecast_analytics::time::Written;
-use tracecast_analytics::time::Zone;
+use tracecast_analytics::time::{Window, Written, Zone};
 use tracecast_analytics::trace::Selected;
 use tracecast_planner::backtest::{BacktestAnswer, SCHEMA};
 use tracecast_planner::downstream::{self, Downstream};
+use tracecast_planner::power::request::EVALUATED;
 use tracecast_planner::replay::input::{self, Site};
 use tracecast_planner::sim::{Compat, Policy};
 use tracecast_predictors::duration::backtest::{self, BacktestOptions, Tracks};
 use tracecast_predictors::duration::forecast::Model;
 use tracecast_predictors::timeline::Timeline;
 
-use crate::args::{Reading, TIMES, duration, window};
+use crate::args::{Reading, TIMES, duration};
 use crate::cmd::answer::Answering;
-use crate::cmd::train::Learning;
+use crate::cmd::train::{Known, Learning};
 use crate::cmd::{answer, describe, train};
 use crate::progress::{Clock, Steps};
 use crate::{output, source};
@@ -36,6 +36,8 @@ pub(crate) struct BacktestDuration {
     pub(crate) sources: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) reading: Reading,
+    #[command(flatten)]
+    pub(crate) known: Known,
     #[command(flatten)]
     pub(crate) learning: Learning,
     /// Models to compare, separated by commas [default: all but linear, forest and rank]
@@ -66,10 +68,10 @@ pub(crate) struct BacktestDuration {
     pub(crate) cluster: Option<PathBuf>,
     /// Replay jobs that were submitted at this time or later [default: from the first job]
     #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, requires = "cluster", help_heading = "Queue")]
-    pub(crate) from: Option<Written>,
+    pub(crate) eval_from: Option<Written>,
     /// Replay jobs that were submitted before this time, where a date includes that day [default: to the last job]
     #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, requires = "cluster", help_heading = "Queue")]
-    pub(crate) to: Option<Written>,
+    pub(crate) eval_to: Option<Written>,
     /// Replay only jobs that ran at most this long, such as 90s, 10m, 2h or 7d [default: all]
     #[arg(long, value_name = "TIME", value_parser = duration, requires = "cluster", help_heading = "Queue")]
     pub(crate) max_run: Option<i64>,
@@ -89,11 +91,12 @@ fn model(name: &str) -> Result<Model, String> {
 }
 
 pub(crate) fn run(request: &BacktestDuration, quiet: bool) -> Result<()> {
-    let window = window(&request.from, &request.to)?;
+    request.known.check()?;
+    let window = Window::new(EVALUATED, request.eval_from.as_ref(), request.eval_to.as_ref())?;
     let checked = request.answering.check("backtest-duration", &[])?;
     let site = request.cluster.as_deref().map(source::site).transpose()?;
-    let trace = source::open(&request.sources, &request.reading, None, quiet)?;
-    let timeline = Timeline::of(&trace, train::which(&request.learning.choosing))?;
+    let (trace, timeline, until_ms) =
+        request.known.open(&request.sources, &request.reading, &request.learning.choosing, quiet)?;
     let mut options = train::options(&request.learning);
     options.refit_days = request.refit_days;
     if let Some(models) = &request.models {
@@ -109,7 +112,9 @@ pub(crate) fn run(request: &BacktestDuration, quiet: bool) -> Result<()> {
     let clock = Clock::new(quiet, "scoring");
     let found = backtest::summarise(&tracks, &options)?;
     let drawn_waits = backtest::under_drawn_waits(&timeline, &options, &found)?;
-    let window = window.resolve(&Zone::named(&trace.zone)?)?;
+    let (eval_from_ms, eval_to_ms) = window.resolve(&Zone::named(&trace.zone)?)?;
+    // Of what came later nothing is predicted.
+    let window = (eval_from_ms, eval_to_ms.into_iter().chain(until_ms).min());
     let ranked_at = found.ranked_at;
     let replayed = site
         .map(|site| replay(request, &trace, (&site, window), &timeline, &tracks, ranked_at, &options))
@@ -117,6 +122,7 @@ pub(crate) fn run(request: &BacktestDuration, quiet: bool) -> Result<()> {
     drop(clock);
     let mut notes = train::notes(&timeline);
     notes.extend(trace.selected.as_ref().map(Selected::sentence));
+    notes.extend(request.known.to.as_ref().map(|to| format!("What happened after --to {to} is not looked at.")));
     notes.extend(trace.warnings());
     let downstream = replayed.map(|(downstream, assumed)| {
         notes.extend(assumed);

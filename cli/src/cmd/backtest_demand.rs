@@ -8,6 +8,7 @@ use clap::Args;
 use tracecast_analytics::report::format;
 use tracecast_analytics::time::{Window, Written, Zone};
 use tracecast_analytics::{Trace, schema::Table as _};
+use tracecast_planner::power::request::EVALUATED;
 use tracecast_predictors::demand::Unit;
 use tracecast_predictors::demand::answer::{Answer, SCHEMA};
 use tracecast_predictors::demand::backtest::{self, DemandBacktestOptions};
@@ -158,9 +159,6 @@ fn model(name: &str) -> Result<ForecastModel, String> {
         .find(|model| model.name() == name)
         .ok_or_else(|| format!("no such model; there are {}", known()))
 }
-
-/// What the window of an evaluation is called.
-pub(crate) const EVALUATED: [&str; 2] = ["--eval-from", "--eval-to"];
 
 /// The series asked for.
 pub(crate) fn gather(trace: &Trace, request: &Gathering) -> Result<(Gathered, gather::GatherOptions)> {

@@ -132,6 +132,7 @@ fn gpus(text: &str) -> Result<f64, &'static str> {
 /// The offers as they were known before and after the split: traces of spot are cut in the middle.
 fn offers(asked: &PlanFleet, quiet: bool) -> Result<KnownOffers> {
     let all = FleetOffers::parse(&asked.prices.display().to_string(), &source::text(&asked.prices)?)?;
+    source::warn(all.oddities());
     let mut known = KnownOffers::of(all);
     for at in 0..known.all.instances.len() {
         let trace = known.all.instances.get(at).and_then(|offer| offer.spot.as_ref()?.trace.clone());

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
+use tracecast_analytics::Trace;
 use tracecast_analytics::report::format;
 use tracecast_analytics::schema::Resource;
 use tracecast_analytics::time::Written;
@@ -34,16 +35,8 @@ pub(crate) struct TrainDuration {
     pub(crate) reading: Reading,
     #[command(flatten)]
     pub(crate) learning: Learning,
-    /// Learn only from jobs that were submitted at this time or later [default: from the first job]
-    ///
-    /// For a trace in which old jobs are unlike those of today.
-    #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true)]
-    pub(crate) from: Option<Written>,
-    /// Learn only from what happened before this time, where a date includes that day [default: to the end]
-    ///
-    /// The model can then predict the later jobs, and be compared with how long they ran.
-    #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true)]
-    pub(crate) to: Option<Written>,
+    #[command(flatten)]
+    pub(crate) known: Known,
     /// Model file to write
     #[arg(long, short, value_name = "FILE")]
     pub(crate) out: PathBuf,
@@ -52,6 +45,45 @@ pub(crate) struct TrainDuration {
     /// Also write the boosted trees into this folder, in the JSON form of XGBoost
     #[arg(long, value_name = "FOLDER")]
     pub(crate) xgboost: Option<PathBuf>,
+}
+
+/// The part of the record that is looked at.
+#[derive(Debug, Args)]
+pub(crate) struct Known {
+    /// Look only at jobs that were submitted at this time or later [default: from the first job]
+    ///
+    /// For a trace in which old jobs are unlike those of today.
+    #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true)]
+    pub(crate) from: Option<Written>,
+    /// Look only at what happened before this time, where a date includes that day [default: to the end]
+    ///
+    /// How long a job ran that had not ended by then is not known.
+    #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true)]
+    pub(crate) to: Option<Written>,
+}
+
+impl Known {
+    /// The window, checked as far as that can be before anything is read.
+    pub(crate) fn check(&self) -> Result<()> {
+        window(&self.from, &self.to).map(|_| ())
+    }
+
+    /// The trace, the jobs as they were known, and until when.
+    pub(crate) fn open(
+        &self,
+        sources: &[PathBuf],
+        reading: &Reading,
+        choosing: &Choosing,
+        quiet: bool,
+    ) -> Result<(Trace, Timeline, Option<i64>)> {
+        // The end is cut below: of a job that still ran then, the end is not known.
+        let since = Between { from: self.from.clone(), to: None };
+        let trace = source::open_between(sources, reading, &since, None, quiet)?;
+        let timeline = Timeline::of(&trace, which(choosing))?;
+        let Some(to) = &self.to else { return Ok((trace, timeline, None)) };
+        let until_ms = to.end_ms(&Zone::named(&trace.zone)?)?;
+        Ok((trace, timeline.until(until_ms)?, Some(until_ms)))
+    }
 }
 
 /// What is learned from, and how.
@@ -104,15 +136,8 @@ const NAMED: usize = 8;
 pub(crate) fn run(request: &TrainDuration, quiet: bool) -> Result<()> {
     request.replacing.file(&request.out)?;
     request.replacing.folders([&request.xgboost])?;
-    window(&request.from, &request.to)?;
-    // The end is cut below: of a job that still ran then, the end is not known.
-    let since = Between { from: request.from.clone(), to: None };
-    let trace = source::open_between(&request.sources, &request.reading, &since, None, quiet)?;
-    let timeline = Timeline::of(&trace, which(&request.learning.choosing))?;
-    let timeline = match &request.to {
-        Some(to) => timeline.until(to.end_ms(&Zone::named(&trace.zone)?)?)?,
-        None => timeline,
-    };
+    request.known.check()?;
+    let (_, timeline, _) = request.known.open(&request.sources, &request.reading, &request.learning.choosing, quiet)?;
     for note in notes(&timeline) {
         output::say(quiet, &format!("tracecast: {note}"));
     }

@@ -355,10 +355,11 @@ impl FleetAnswer {
         let day = |ms: i64| zone.rfc3339(ms);
         let held_out = held_out(&tested, &split, &day)?;
         let forward = forward::plan(&jobs, &offers.all, &split, &options, request, &day)?;
+        let odd = offers.all.oddities().into_iter().map(|odd| format!("A price is odd. {odd}"));
         let mut answer = Self {
             schema: SCHEMA.to_owned(),
             title,
-            notes: notes(&jobs, span, &split, request, &day),
+            notes: odd.chain(notes(&jobs, span, &split, request, &day)).collect(),
             currency: offers.all.currency.clone(),
             offers: offers.all.file.clone(),
             horizon_months: request.horizon_months,

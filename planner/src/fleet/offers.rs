@@ -40,6 +40,9 @@ pub const YEAR_H: f64 = 8_766.0;
 /// Hours of a month.
 pub const MONTH_H: f64 = YEAR_H / 12.0;
 
+/// Prices of a GPU of one type that are so many times apart are hardly both of an instance and an hour.
+const APART: f64 = 5.0;
+
 /// A commitment to pay for an instance, used or not.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReservedOffer {
@@ -463,6 +466,49 @@ impl FleetOffers {
         pool.instances.iter().filter_map(|at| self.instances.get(*at))
     }
 
+    /// Prices that are possible and hardly meant, in words: what is bound or can be taken away costs no less than on demand, a longer commitment costs more than a
+    /// shorter one, or a GPU of one instance costs [`APART`] times what it costs in another of its pool.
+    pub fn oddities(&self) -> Vec<String> {
+        const REMEDY: &str = "is that price an hour, and of the whole instance?";
+        let mut odd = Vec::new();
+        for offer in &self.instances {
+            let name = &offer.name;
+            let dearer = |price: f64| offer.on_demand.filter(|on_demand| price >= *on_demand);
+            for reserved in &offer.reserved {
+                let (months, price) = (reserved.months, reserved.price);
+                if let Some(on_demand) = dearer(price) {
+                    odd.push(format!("{name}: a commitment of {months} months costs {price} an hour and on demand {on_demand}; {REMEDY}"));
+                }
+                let mut others = offer.reserved.iter();
+                if let Some(shorter) = others.find(|other| other.months < months && other.price < price) {
+                    odd.push(format!(
+                        "{name}: a commitment of {months} months costs {price} an hour and one of {} months {}; {REMEDY}",
+                        shorter.months, shorter.price
+                    ));
+                }
+            }
+            if let Some((spot, on_demand)) =
+                offer.spot.as_ref().and_then(|spot| Some((spot.price, dearer(spot.price)?)))
+            {
+                odd.push(format!("{name}: spot costs {spot} an hour and on demand {on_demand}; {REMEDY}"));
+            }
+        }
+        for pool in &self.pools {
+            let price = |offer: &InstanceOffer| Some((offer.on_demand? / f64::from(offer.gpus), offer.name.clone()));
+            let mut prices: Vec<(f64, String)> = self.of(pool).filter_map(price).collect();
+            prices.sort_by(|a, b| a.0.total_cmp(&b.0));
+            if let (Some((low, cheap)), Some((high, dear))) = (prices.first(), prices.last())
+                && *high >= APART * low
+            {
+                odd.push(format!(
+                    "{}: a GPU of {cheap} costs {low:.2} an hour and one of {dear} {high:.2}; {REMEDY}",
+                    pool.gpu
+                ));
+            }
+        }
+        odd
+    }
+
     /// The position of the pool that serves a GPU type.
     pub fn pool_of(&self, gpu: &str) -> Option<usize> {
         self.pools.iter().position(|pool| pool.names.iter().any(|name| name.eq_ignore_ascii_case(gpu)))
@@ -505,6 +551,25 @@ per_year = 4000
         assert_eq!(spot.interrupted_every_s, Some(72_000.0));
         assert!(spot.availability.iter().map(|(share, weight)| share * weight).sum::<f64>() - 0.9 < 1e-12);
         assert!((offers.owned[0].per_h - 2.293).abs() < 1e-3, "{}", offers.owned[0].per_h);
+    }
+
+    #[test]
+    fn prices_that_are_hardly_meant_are_told() {
+        let odd =
+            |from: &str, to: &str| FleetOffers::parse("o.toml", &EXAMPLE.replacen(from, to, 1)).unwrap().oddities();
+        assert_eq!(odd("a4", "a4"), [""; 0]);
+        let remedy = "is that price an hour, and of the whole instance?";
+        // A month's price where an hour's belongs.
+        let told = format!("a4: a commitment of 12 months costs 4383 an hour and on demand 10; {remedy}");
+        assert_eq!(odd("price = 6.0", "price = 4383"), [told]);
+        let told = format!("a4: spot costs 10 an hour and on demand 10; {remedy}");
+        assert_eq!(odd("price = 3.0", "price = 10.0"), [told]);
+        let told = format!("a4: a commitment of 36 months costs 7 an hour and one of 12 months 6; {remedy}");
+        assert_eq!(odd("price = 6.0 }", "price = 6.0 }, { months = 36, price = 7.0 }"), [told]);
+        // A GPU of one costs 2.5, and of the other 12.5.
+        let other = "[[instance]]\nname = \"a1\"\ngpu = \"V100\"\ngpus = 1\non_demand = 12.5\n[[owned]]";
+        let told = format!("V100: a GPU of a4 costs 2.50 an hour and one of a1 12.50; {remedy}");
+        assert_eq!(odd("[[owned]]", other), [told]);
     }
 
     #[test]

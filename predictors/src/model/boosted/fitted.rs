@@ -51,6 +51,8 @@ pub(super) struct Tree {
     outputs: Range<usize>,
     /// Leaf after leaf, a value an output.
     values: Vec<f32>,
+    /// The same by output, of a tree that is swept; none of another.
+    by_output: Vec<[f32; WORD]>,
 }
 
 /// Boosted trees, fitted.
@@ -122,17 +124,27 @@ impl Tree {
         };
         let in_order = order.iter().filter_map(|leaf| values.get(*leaf));
         let values = in_order.flat_map(|value| value.iter().copied().take(outputs.len())).collect();
-        let mut tree = Self { nodes: shape.branches.iter().map(node).collect(), outputs, values };
-        tree.mark();
+        Self::with(shape.branches.iter().map(node).collect(), outputs, values)
+    }
+
+    /// A tree, ready to be swept if it has few leaves.
+    fn with(nodes: Vec<Node>, outputs: Range<usize>, values: Vec<f32>) -> Self {
+        let mut tree = Self { nodes, outputs, values, by_output: Vec::new() };
+        if tree.leaves() <= WORD {
+            tree.mark();
+            tree.by_output = vec![[0.0; WORD]; tree.outputs.len()];
+            for (leaf, values) in tree.values.chunks_exact(tree.outputs.len().max(1)).enumerate() {
+                for (output, value) in tree.by_output.iter_mut().zip(values) {
+                    output[leaf % WORD] = *value;
+                }
+            }
+        }
         tree
     }
 
     /// Finds the leaves to the left of each branch, of a tree that is swept.
     fn mark(&mut self) {
         let branches = self.nodes.len();
-        if self.leaves() > WORD {
-            return;
-        }
         // First and last leaf below each branch; children come behind, so from the end.
         let mut below = vec![(0, 0); branches];
         let span = |child: u16, below: &[(usize, usize)]| {
@@ -173,8 +185,18 @@ impl Tree {
         usize::from(at).saturating_sub(self.nodes.len())
     }
 
-    /// The leaves of a block of rows, whose columns lie side by side; by bits, so for trees of few leaves.
-    fn sweep(&self, columns: &[[f32; BLOCK]]) -> [u32; BLOCK] {
+    /// The same of a tree of any number of leaves, from the rows themselves.
+    fn walk_all<'a>(&self, rows: impl Iterator<Item = &'a [f32]>, said: &mut [[f32; BLOCK]]) {
+        for (at, row) in rows.enumerate() {
+            let values = self.value(self.walk(row));
+            for (said, value) in said.iter_mut().skip(self.outputs.start).zip(values) {
+                said[at % BLOCK] += value;
+            }
+        }
+    }
+
+    /// Moves what is said of a block of rows, whose columns lie side by side, output by output; by bits, so for trees of few leaves.
+    fn sweep(&self, columns: &[[f32; BLOCK]], said: &mut [[f32; BLOCK]]) {
         let mut bits = [u32::MAX; BLOCK];
         for node in &self.nodes {
             let Some(column) = columns.get(node.column()) else { continue };
@@ -188,7 +210,12 @@ impl Tree {
                 }
             }
         }
-        bits.map(u32::trailing_zeros)
+        let leaves = bits.map(|bits| bits.trailing_zeros() as usize % WORD);
+        for (said, values) in said.iter_mut().skip(self.outputs.start).zip(&self.by_output) {
+            for (said, leaf) in said.iter_mut().zip(leaves) {
+                *said += values[leaf];
+            }
+        }
     }
 }
 
@@ -209,26 +236,30 @@ impl FittedTrees {
 
     /// All outputs of all rows, row after row. What a row lacks is unknown.
     pub fn say(&self, rows: &Matrix) -> Vec<f32> {
-        let (outputs, wide) = (self.outputs(), rows.columns().max(1));
-        let mut said = Vec::with_capacity(rows.rows() * outputs);
-        (0..rows.rows()).for_each(|_| said.extend_from_slice(&self.base));
+        let (outputs, wide) = (self.outputs().max(1), rows.columns().max(1));
+        let mut said = vec![0.0; rows.rows() * self.outputs()];
         let mut columns = vec![[f32::NAN; BLOCK]; self.width];
-        for (rows, said) in rows.values().chunks(BLOCK * wide).zip(said.chunks_mut(BLOCK * outputs.max(1))) {
+        let mut of_block = vec![[0.0; BLOCK]; outputs];
+        for (rows, said) in rows.values().chunks(BLOCK * wide).zip(said.chunks_mut(BLOCK * outputs)) {
             for (at, row) in rows.chunks_exact(wide).enumerate() {
                 for (column, value) in columns.iter_mut().zip(row) {
                     column[at % BLOCK] = *value;
                 }
             }
+            for (of_block, base) in of_block.iter_mut().zip(&self.base) {
+                *of_block = [*base; BLOCK];
+            }
+            // In the order of the trees, as one row is told: sums of another order are other bits.
             for tree in &self.trees {
                 if tree.leaves() <= WORD {
-                    let leaves = tree.sweep(&columns);
-                    for (said, leaf) in said.chunks_exact_mut(outputs.max(1)).zip(leaves) {
-                        tree.say(leaf as usize, said);
-                    }
+                    tree.sweep(&columns, &mut of_block);
                 } else {
-                    for (said, row) in said.chunks_exact_mut(outputs.max(1)).zip(rows.chunks_exact(wide)) {
-                        tree.say(tree.walk(row), said);
-                    }
+                    tree.walk_all(rows.chunks_exact(wide), &mut of_block);
+                }
+            }
+            for (at, said) in said.chunks_exact_mut(outputs).enumerate() {
+                for (said, of_block) in said.iter_mut().zip(&of_block) {
+                    *said = of_block[at % BLOCK];
                 }
             }
         }
@@ -325,9 +356,7 @@ impl FittedTrees {
                 nodes.push(node);
             }
             let values = read.numbers((branches + 1).checked_mul(to - from)?)?;
-            let mut tree = Tree { nodes, outputs: from..to, values };
-            tree.mark();
-            found.push(tree);
+            found.push(Tree::with(nodes, from..to, values));
         }
         read.0.is_empty().then_some(Self { width, base, trees: found, chances })
     }
