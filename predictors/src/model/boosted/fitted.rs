@@ -210,13 +210,21 @@ impl Tree {
                 }
             }
         }
-        let leaves = bits.map(|bits| bits.trailing_zeros() as usize % WORD);
+        let leaves = bits.map(lowest);
         for (said, values) in said.iter_mut().skip(self.outputs.start).zip(&self.by_output) {
             for (said, leaf) in said.iter_mut().zip(leaves) {
-                *said += values[leaf];
+                *said += values[leaf as usize % WORD];
             }
         }
     }
+}
+
+/// The place of the lowest bit that is set, as the exponent of its float: of several words at once, which counting zeros is not.
+fn lowest(bits: u32) -> u32 {
+    let lowest = bits & bits.wrapping_neg();
+    // The highest bit is the sign of an integer, and of no consequence to the exponent.
+    let exponent = ((lowest as i32 as f32).to_bits() >> (f32::MANTISSA_DIGITS - 1)) & 0xff;
+    exponent.wrapping_sub(f32::MAX_EXP as u32 - 1)
 }
 
 impl FittedTrees {
@@ -471,5 +479,17 @@ impl Bytes<'_> {
         let taken = self.part(many.checked_mul(4)?)?;
         let number = |four: &[u8]| four.try_into().map_or(f32::NAN, f32::from_le_bytes);
         Some(taken.chunks_exact(4).map(number).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lowest_bit_is_the_first_leaf_left() {
+        for leaf in 0..WORD as u32 {
+            assert_eq!((lowest(1 << leaf), lowest(u32::MAX << leaf)), (leaf, leaf));
+        }
     }
 }
