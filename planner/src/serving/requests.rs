@@ -229,11 +229,12 @@ impl RequestLog {
         log.dated = relative.is_none();
         if log.requests.is_empty() {
             let named: Vec<&str> = files.iter().map(SourceFile::name).collect();
+            let models: Vec<&str> = log.models.keys().map(String::as_str).collect();
             let why = match (model, log.others) {
-                (Some(model), 1..) => format!(
-                    "no request is of the model {model}; there are {}",
-                    log.models.keys().cloned().collect::<Vec<_>>().join(", ")
-                ),
+                (Some(model), 1..) if models.is_empty() => {
+                    format!("no request names a model, so none is of the model {model}")
+                }
+                (Some(model), 1..) => format!("no request is of the model {model}; there are {}", models.join(", ")),
                 _ if log.ledger.quarantined > 0 => {
                     let worst = log.ledger.entries.first().map_or("", |entry| entry.what.as_str());
                     format!("none of {} rows could be read: {worst}", log.ledger.read)

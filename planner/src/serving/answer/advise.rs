@@ -99,14 +99,14 @@ impl ServingAnswer {
                 held.best.in_words()
             ),
             ServingVerdict::NoSaving if held.saving.value < 0.0 => format!(
-                "on the later half the cheapest setting of the earlier one ({}) cost {} more than what is {} ({attained} in time, and {})",
+                "on the later half the cheapest setting of the earlier one ({}) cost {} more than the policy “{}” ({attained} in time, and {})",
                 held.best.in_words(),
                 format::percent(-held.saving.value),
                 held.against.in_words(),
                 format::percent(self.policy(held.against).map_or(0.0, |row| row.later.attained))
             ),
             ServingVerdict::NoSaving => format!(
-                "on the later half the cheapest setting ({}) saved {} of what is {} ({} to {}), which is too little or may be chance",
+                "on the later half the cheapest setting ({}) saved {} of what the policy “{}” cost ({} to {}), which is too little or may be chance",
                 held.best.in_words(),
                 format::percent(held.saving.value),
                 held.against.in_words(),
@@ -143,7 +143,8 @@ impl ServingAnswer {
             },
         ];
         let grown = self.sensitivity.iter().find(|row| row.what.starts_with("20 %"));
-        let firm = self.ahead.kept && grown.is_some_and(|row| row.keeps);
+        // A trace of spot begins with the log, so one hour of it was tried.
+        let firm = self.ahead.kept && self.ahead.hedge.is_none() && grown.is_some_and(|row| row.keeps);
         let confidence = match (firm, hours >= DAYS_H) {
             (true, true) => Confidence::High,
             (true, false) => Confidence::Medium,
@@ -165,9 +166,9 @@ impl ServingAnswer {
             harmed: Vec::new(),
             confidence,
             risk: format!(
-                "The log is {} long: it says nothing of hours, days and weeks that it does not hold. {}",
+                "The log is {} long: it says nothing of hours, days and weeks that it does not hold.{}",
                 format::duration(self.log.hours * 3600.0),
-                self.grown_in_words()
+                if self.ahead.hedge.is_some() { " Of the trace of spot, no more than that was tried." } else { "" }
             ),
             assumptions: self.notes.clone(),
             holds_until: format!(

@@ -55,7 +55,7 @@ impl ServingAnswer {
         let told: Vec<String> = rows.into_iter().filter_map(told).collect();
         said.push(format!("On the later half, from {} on: {}.", held.split, told.join("; ")));
         said.push(format!(
-            "Against what is {} it saved **{}** ({} to {}, {}). No schedule that keeps the target costs less than {}: a bound, which may not be reachable.",
+            "Of what the policy “{}” cost it saved **{}** ({} to {}, {}). No schedule that keeps the target costs less than {}: a bound, which may not be reachable.",
             held.against.in_words(),
             format::percent(held.saving.value),
             format::percent(held.saving.low),
