@@ -8,7 +8,7 @@ use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, LogNormal};
 use tracecast_planner::serving::choose::{ReplicaPrice, ServingCase};
 use tracecast_planner::serving::optimum::bound_s;
-use tracecast_planner::serving::requests::Request;
+use tracecast_planner::serving::requests::LoggedRequest;
 use tracecast_planner::serving::rule::{ServingLoad, ServingRule};
 use tracecast_planner::serving::service::ReplicaService;
 use tracecast_planner::serving::target::ServingTarget;
@@ -20,10 +20,10 @@ fn main() {
     divan::main();
 }
 
-fn requests() -> Vec<Request> {
+fn requests() -> Vec<LoggedRequest> {
     let mut random = rand_chacha::ChaCha8Rng::seed_from_u64(7);
     let (input, output) = (LogNormal::new(6.6, 1.0).unwrap(), LogNormal::new(5.0, 0.8).unwrap());
-    let mut found: Vec<Request> = (0..REQUESTS)
+    let mut found: Vec<LoggedRequest> = (0..REQUESTS)
         .map(|_| {
             let at_us = loop {
                 let at = random.random_range(0..HOUR_US);
@@ -33,7 +33,7 @@ fn requests() -> Vec<Request> {
                 }
             };
             let length = |of: &LogNormal<f64>, random: &mut _, most: f64| of.sample(random).clamp(1.0, most) as u32;
-            Request {
+            LoggedRequest {
                 at_us,
                 input: length(&input, &mut random, 14_000.0),
                 output: length(&output, &mut random, 1_000.0),
@@ -48,7 +48,7 @@ fn service() -> ReplicaService {
     ReplicaService::parse("example.toml", include_str!("../../datasets/services/example.toml")).unwrap()
 }
 
-fn case<'a>(requests: &'a [Request], service: &'a ReplicaService) -> ServingCase<'a> {
+fn case<'a>(requests: &'a [LoggedRequest], service: &'a ReplicaService) -> ServingCase<'a> {
     let price = ReplicaPrice { on_demand: 1.0, spot: 1.0 };
     ServingCase {
         service,

@@ -18,7 +18,7 @@ use tracecast_analytics::trace::SourceRecord;
 
 use super::choose::{ReplicaPrice, ServingCase, ServingScore, SpotSupply};
 use super::heldout::{ServingPolicy, ServingSplit, ServingTest, TestedPolicy, test};
-use super::requests::{Request, RequestLog};
+use super::requests::{LoggedRequest, RequestLog};
 use super::rule::{ServingLoad, ServingRule, SpotHedge};
 use super::service::ReplicaService;
 use super::target::ServingTarget;
@@ -367,7 +367,7 @@ impl ServingAnswer {
         spot: Option<ServingSpot<'_>>,
         request: &ServingRequest,
     ) -> Result<Self> {
-        let requests: Vec<Request> =
+        let requests: Vec<LoggedRequest> =
             log.requests.iter().filter(|request| request.tokens() <= service.kv_tokens).copied().collect();
         let too_large = (log.requests.len() - requests.len()) as u64;
         let Some(first) = requests.first() else {
@@ -509,7 +509,8 @@ fn figures(
 ) -> ServingLogFigures {
     let count = case.requests.len().max(1) as f64;
     let span_s = (split.end_us - case.from_us) as f64 / 1e6;
-    let sum = |of: &dyn Fn(&Request) -> u32| case.requests.iter().map(|request| f64::from(of(request))).sum::<f64>();
+    let sum =
+        |of: &dyn Fn(&LoggedRequest) -> u32| case.requests.iter().map(|request| f64::from(of(request))).sum::<f64>();
     let slots = usize::try_from((split.end_us - case.from_us) / case.slot_us).unwrap_or(0).max(1);
     let loads = super::rule::loads(case.requests, &tested.load, (case.from_us, case.slot_us), slots);
     ServingLogFigures {

@@ -11,8 +11,8 @@ use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::replay::{HeldAs, Replayed, Slots, replay};
-use super::requests::Request;
+use super::replay::{HeldAs, ServedLog, Slots, replay};
+use super::requests::LoggedRequest;
 use super::rule::{Deciding, MOST_REPLICAS, ServingLoad, ServingRule, SpotHedge, loads, quantile, residuals};
 use super::service::ReplicaService;
 use super::target::ServingTarget;
@@ -52,7 +52,7 @@ pub struct ServingCase<'a> {
     /// What is promised.
     pub target: ServingTarget,
     /// Requests in order.
-    pub requests: &'a [Request],
+    pub requests: &'a [LoggedRequest],
     /// Beginning of the log, microseconds.
     pub from_us: i64,
     /// Length of a slot, microseconds.
@@ -106,7 +106,7 @@ pub struct ServingScore {
 
 /// A setting that was tried.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Chosen {
+pub struct ChosenSetting {
     /// The rule.
     pub rule: ServingRule,
     /// Spot beside it.
@@ -122,12 +122,12 @@ pub struct Chosen {
 /// A stretch from where to where, microseconds.
 pub type Span = (i64, i64);
 /// A rule, and spot beside it.
-pub type Setting = (ServingRule, Option<SpotHedge>);
+pub type ScalingSetting = (ServingRule, Option<SpotHedge>);
 
 /// More requests: `share` of them come twice, evenly spread over the log, the second time up to a minute later.
 ///
 /// Worked example: a share of 0.5 repeats the second, fourth and sixth request, and so on.
-pub fn grown(requests: &[Request], share: f64) -> Vec<Request> {
+pub fn grown(requests: &[LoggedRequest], share: f64) -> Vec<LoggedRequest> {
     let mut found = requests.to_vec();
     let last = requests.last().map_or(0, |last| last.at_us);
     let whole = |count: usize| (count as f64 * share + 1e-9).floor();
@@ -135,7 +135,7 @@ pub fn grown(requests: &[Request], share: f64) -> Vec<Request> {
         if whole(at + 1) > whole(at) {
             // Any spread that hangs on nothing but the number of the request.
             let later = (at as i64 * 7_919_000 + 1_000) % 60_000_000;
-            found.push(Request { at_us: (request.at_us + later).min(last), ..*request });
+            found.push(LoggedRequest { at_us: (request.at_us + later).min(last), ..*request });
         }
     }
     found.sort_by_key(|request| request.at_us);
@@ -144,7 +144,7 @@ pub fn grown(requests: &[Request], share: f64) -> Vec<Request> {
 
 impl<'a> ServingCase<'a> {
     /// Requests that arrive before a moment.
-    pub fn until(&self, to_us: i64) -> &'a [Request] {
+    pub fn until(&self, to_us: i64) -> &'a [LoggedRequest] {
         self.requests.get(..self.requests.partition_point(|request| request.at_us < to_us)).unwrap_or_default()
     }
 
@@ -156,7 +156,7 @@ impl<'a> ServingCase<'a> {
         load: ServingLoad,
         initial: u32,
         to_us: i64,
-    ) -> Replayed {
+    ) -> ServedLog {
         let slots = Slots::covering(self.from_us, to_us - 1, self.slot_us);
         let mut deciding = Deciding::new(rule, hedge, load, self.slot_us, initial);
         let none = |_: i64| 0;
@@ -165,7 +165,7 @@ impl<'a> ServingCase<'a> {
     }
 
     /// What a replay of the requests `of` did in a window.
-    pub fn score(&self, of: &[Request], replayed: &Replayed, slots: Slots, window: Span) -> ServingScore {
+    pub fn score(&self, of: &[LoggedRequest], replayed: &ServedLog, slots: Slots, window: Span) -> ServingScore {
         let mut in_time = 0u64;
         let (mut ttft, mut tpot, mut whole) = (Vec::new(), Vec::new(), Vec::new());
         for (request, served) in of.iter().zip(&replayed.served) {
@@ -230,19 +230,25 @@ impl<'a> ServingCase<'a> {
     }
 
     /// Scores of settings, in their order.
-    pub fn scores(&self, settings: &[Setting], load: ServingLoad, initial: u32, window: Span) -> Vec<ServingScore> {
+    pub fn scores(
+        &self,
+        settings: &[ScalingSetting],
+        load: ServingLoad,
+        initial: u32,
+        window: Span,
+    ) -> Vec<ServingScore> {
         settings.par_iter().map(|(rule, hedge)| self.scored(*rule, *hedge, load, initial, window)).collect()
     }
 
     /// The cheapest of settings that keeps the target in a window as is asked for.
     fn cheapest(
         &self,
-        settings: &[Setting],
+        settings: &[ScalingSetting],
         grown: &Self,
         load: ServingLoad,
         initial: u32,
         window: Span,
-    ) -> Option<Chosen> {
+    ) -> Option<ChosenSetting> {
         let scores = self.scores(settings, load, initial, window);
         let strict = self.target.with_reserve();
         let mut keeping: Vec<usize> =
@@ -251,12 +257,12 @@ impl<'a> ServingCase<'a> {
         keeping.sort_by(|a, b| cost(a).total_cmp(&cost(b)).then(a.cmp(b)));
         let chosen = |at: usize, kept: bool| {
             let ((rule, hedge), score) = (settings.get(at)?, scores.get(at)?);
-            Some(Chosen { rule: *rule, hedge: *hedge, score: *score, kept, tried: settings.len() })
+            Some(ChosenSetting { rule: *rule, hedge: *hedge, score: *score, kept, tried: settings.len() })
         };
         // (In time of the grown ones, setting): the best so far that does not keep the target when there are more.
         let mut next_best: Option<(u64, usize)> = None;
         for part in keeping.chunk_by(|a, b| cost(a).total_cmp(&cost(b)).is_eq()) {
-            let of: Vec<Setting> = part.iter().filter_map(|at| settings.get(*at)).copied().collect();
+            let of: Vec<ScalingSetting> = part.iter().filter_map(|at| settings.get(*at)).copied().collect();
             let more = grown.scores(&of, load, initial, window);
             let mut best: Option<(u64, usize)> = None;
             for (at, score) in part.iter().zip(&more) {
@@ -278,13 +284,13 @@ impl<'a> ServingCase<'a> {
     }
 
     /// The fewest replicas at all times that keep the target in a window. O(log) replays from half of the work upwards, then one by one.
-    pub fn fewest(&self, target: ServingTarget, load: ServingLoad, window: Span) -> Chosen {
+    pub fn fewest(&self, target: ServingTarget, load: ServingLoad, window: Span) -> ChosenSetting {
         let mut tried = 0;
         let mut try_with = |replicas: u32| {
             tried += 1;
             let rule = ServingRule::Constant { replicas };
             let score = self.scored(rule, None, load, replicas, window);
-            Chosen { rule, hedge: None, score, kept: self.keeps(&score, target), tried }
+            ChosenSetting { rule, hedge: None, score, kept: self.keeps(&score, target), tried }
         };
         let work: f64 = loads(self.until(window.1), &load, (window.0, window.1 - window.0), 1).iter().sum();
         let mut replicas = (work / 2.0).floor().clamp(1.0, 2048.0) as u32;
@@ -301,7 +307,7 @@ impl<'a> ServingCase<'a> {
             replicas -= 1;
             found = fewer;
         }
-        Chosen { tried, ..found }
+        ChosenSetting { tried, ..found }
     }
 
     /// Slots of a time.
@@ -325,7 +331,7 @@ impl<'a> ServingCase<'a> {
     }
 
     /// Reactive settings: all of them, or with the window that Kubernetes takes where nothing is said and at least one replica.
-    pub fn reactive_settings(&self, initial: u32, default_only: bool) -> Vec<Setting> {
+    pub fn reactive_settings(&self, initial: u32, default_only: bool) -> Vec<ScalingSetting> {
         let holds = if default_only { vec![self.slots_of(DEFAULT_HOLD_S)] } else { self.different(&HOLDS_S) };
         let leasts = if default_only { vec![1] } else { Self::leasts(initial) };
         let mut settings = Vec::new();
@@ -348,13 +354,13 @@ impl<'a> ServingCase<'a> {
         initial: u32,
         window: Span,
         default_only: bool,
-    ) -> Option<Chosen> {
+    ) -> Option<ChosenSetting> {
         let settings = self.reactive_settings(initial, default_only);
         self.cheapest(&settings, grown, load, initial, window)
     }
 
     /// Forecast settings; their margins are of the loads before the end of the window.
-    pub fn forecast(&self, grown: &Self, load: ServingLoad, initial: u32, window: Span) -> Option<Chosen> {
+    pub fn forecast(&self, grown: &Self, load: ServingLoad, initial: u32, window: Span) -> Option<ChosenSetting> {
         let slots = usize::try_from((window.1 - self.from_us) / self.slot_us).unwrap_or(0);
         let known = loads(self.until(window.1), &load, (self.from_us, self.slot_us), slots);
         let ahead = usize::try_from((self.service.start_us + self.slot_us - 1) / self.slot_us).unwrap_or(0);
@@ -387,7 +393,7 @@ impl<'a> ServingCase<'a> {
         load: ServingLoad,
         initial: u32,
         window: Span,
-    ) -> Option<Chosen> {
+    ) -> Option<ChosenSetting> {
         let settings: Vec<_> = (0..=MOST_EXTRA).map(|extra| (rule, Some(SpotHedge { extra }))).collect();
         self.cheapest(&settings, grown, load, initial, window)
     }

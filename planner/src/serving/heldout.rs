@@ -9,7 +9,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::choose::{Chosen, ServingCase, ServingScore, Span, grown};
+use super::choose::{ChosenSetting, ServingCase, ServingScore, Span, grown};
 use super::optimum::{Hindsight, bound_s};
 use super::replay::Slots;
 use super::rule::{ServingLoad, ServingRule, SpotHedge, loads};
@@ -160,13 +160,13 @@ pub struct ServingChoice {
     /// Replicas of the constant.
     pub initial: u32,
     /// Policies and their settings.
-    pub by: Vec<(ServingPolicy, Chosen)>,
+    pub by: Vec<(ServingPolicy, ChosenSetting)>,
 }
 
 impl ServingChoice {
     /// The cheapest that can be advised: of those that kept the target with its reserve, if there are any.
-    pub fn best(&self) -> Option<&(ServingPolicy, Chosen)> {
-        let order = |of: &&(ServingPolicy, Chosen)| {
+    pub fn best(&self) -> Option<&(ServingPolicy, ChosenSetting)> {
+        let order = |of: &&(ServingPolicy, ChosenSetting)| {
             let score = of.1.score;
             let late = if of.1.kept { 0 } else { score.requests - score.in_time };
             (!of.1.kept, late, score.cost)
@@ -189,7 +189,7 @@ pub fn choose(case: &ServingCase<'_>, window: Span, only: Option<ServingPolicy>)
     let grown = ServingCase { requests: &more, ..*case };
     let strict = case.target.with_reserve();
     let (now, then) = (case.fewest(strict, load, window), grown.fewest(strict, load, window));
-    let replicas = |chosen: &Chosen| match chosen.rule {
+    let replicas = |chosen: &ChosenSetting| match chosen.rule {
         ServingRule::Constant { replicas } => replicas,
         _ => 1,
     };
@@ -197,12 +197,13 @@ pub fn choose(case: &ServingCase<'_>, window: Span, only: Option<ServingPolicy>)
     let constant = |replicas: u32| {
         let rule = ServingRule::Constant { replicas };
         let score = case.scored(rule, None, load, initial, window);
-        Chosen { rule, hedge: None, score, kept: case.keeps(&score, strict), tried: 1 }
+        ChosenSetting { rule, hedge: None, score, kept: case.keeps(&score, strict), tried: 1 }
     };
     let slots = usize::try_from((window.1 - case.from_us) / case.slot_us).unwrap_or(0);
     let peak = loads(known, &load, (case.from_us, case.slot_us), slots).into_iter().fold(1.0, f64::max).ceil();
-    let found = |chosen: Option<Chosen>| chosen.ok_or_else(|| Error::Defect("a rule without settings".to_owned()));
-    let fewest = Chosen { kept: now.kept && then.kept, tried: now.tried + then.tried, ..constant(initial) };
+    let found =
+        |chosen: Option<ChosenSetting>| chosen.ok_or_else(|| Error::Defect("a rule without settings".to_owned()));
+    let fewest = ChosenSetting { kept: now.kept && then.kept, tried: now.tried + then.tried, ..constant(initial) };
     let mut by = vec![(ServingPolicy::Peak, constant(peak as u32)), (ServingPolicy::Constant, fewest)];
     let asked = |policy: ServingPolicy| only.is_none_or(|only| only == policy || only == ServingPolicy::Spot);
     for policy in [ServingPolicy::ReactiveDefault, ServingPolicy::Reactive, ServingPolicy::Forecast] {
@@ -231,7 +232,7 @@ pub fn test(case: &ServingCase<'_>, split: &ServingSplit) -> Result<ServingTest>
     let choice = choose(case, split.earlier(), None)?;
     let blocks = split.blocks();
     let slots = Slots::covering(case.from_us, split.end_us - 1, case.slot_us);
-    let tested = |by: ServingPolicy, chosen: &Chosen, known: bool| {
+    let tested = |by: ServingPolicy, chosen: &ChosenSetting, known: bool| {
         let replayed = case.run(chosen.rule, chosen.hedge, choice.load, choice.initial, split.end_us);
         let score = |window: Span| case.score(case.requests, &replayed, slots, window);
         let wanted = replayed.wanted.iter().enumerate().map(|(slot, of)| (slots.at(slot), of.on_demand + of.spot));
@@ -252,7 +253,7 @@ pub fn test(case: &ServingCase<'_>, split: &ServingSplit) -> Result<ServingTest>
     let scores = case.scores(&settings, choice.load, choice.initial, split.later());
     let matched = settings.iter().zip(&scores).filter(|(_, score)| score.in_time >= enough);
     if let Some(((rule, hedge), score)) = matched.min_by(|a, b| a.1.cost.total_cmp(&b.1.cost)) {
-        let chosen = Chosen { rule: *rule, hedge: *hedge, score: *score, kept: true, tried: settings.len() };
+        let chosen = ChosenSetting { rule: *rule, hedge: *hedge, score: *score, kept: true, tried: settings.len() };
         policies.push(tested(ServingPolicy::ReactiveMatched, &chosen, false));
     }
     let hindsight = case.hindsight(choice.load, split.later());

@@ -13,8 +13,8 @@
 //! time: the bound is 95 × 1 s of a replica.
 
 use super::choose::{ServingCase, ServingScore, Span};
-use super::replay::{Replayed, Slots, Wanted, replay};
-use super::requests::Request;
+use super::replay::{ServedLog, Slots, WantedReplicas, replay};
+use super::requests::LoggedRequest;
 use super::rule::{ServingLoad, ServingRule, loads};
 use super::service::ReplicaService;
 use super::target::{ServingTarget, micros};
@@ -25,7 +25,7 @@ const STRETCHES: usize = 40;
 const MOST_REPLAYS: usize = 2000;
 
 /// Seconds of replicas that no schedule which keeps the target gets by without, for requests that arrive in a window.
-pub fn bound_s(requests: &[Request], service: &ReplicaService, target: ServingTarget, window: Span) -> f64 {
+pub fn bound_s(requests: &[LoggedRequest], service: &ReplicaService, target: ServingTarget, window: Span) -> f64 {
     let token_s = service.token_s_within(target.tpot_s);
     let arrived = requests.iter().filter(|request| (window.0..window.1).contains(&request.at_us));
     let mut count = 0;
@@ -53,12 +53,12 @@ pub struct Hindsight {
 }
 
 /// Serves requests by a schedule that starts replicas ahead of time; those of the first slot are up.
-pub fn by_schedule(requests: &[Request], service: &ReplicaService, slots: Slots, counts: &[u32]) -> Replayed {
+pub fn by_schedule(requests: &[LoggedRequest], service: &ReplicaService, slots: Slots, counts: &[u32]) -> ServedLog {
     let ahead = usize::try_from((service.start_us + slots.slot_us - 1) / slots.slot_us).unwrap_or(0);
     let initial = counts.first().copied().unwrap_or(0);
     replay(requests, service, slots, initial, &|_| 0, &mut |seen| {
         let to = (seen.slot + ahead + 1).min(counts.len());
-        Wanted::on_demand(
+        WantedReplicas::on_demand(
             counts.get(seen.slot.min(to)..to).and_then(|coming| coming.iter().max()).copied().unwrap_or(0),
         )
     })

@@ -18,7 +18,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use super::requests::Request;
+use super::requests::LoggedRequest;
 use super::service::ReplicaService;
 
 /// How a replica is had.
@@ -32,14 +32,14 @@ pub enum HeldAs {
 
 /// How many replicas there should be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wanted {
+pub struct WantedReplicas {
     /// On demand.
     pub on_demand: u32,
     /// On spot.
     pub spot: u32,
 }
 
-impl Wanted {
+impl WantedReplicas {
     /// So many on demand.
     pub fn on_demand(count: u32) -> Self {
         Self { on_demand: count, spot: 0 }
@@ -127,13 +127,13 @@ pub struct Paid {
 
 /// What came of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Replayed {
+pub struct ServedLog {
     /// Request by request.
     pub served: Vec<Served>,
     /// Replica by replica.
     pub paid: Vec<Paid>,
     /// What was wanted, slot by slot.
-    pub wanted: Vec<Wanted>,
+    pub wanted: Vec<WantedReplicas>,
     /// Replicas that served, slot by slot.
     pub ready: Vec<u32>,
     /// Requests that had arrived and were not served, slot by slot.
@@ -194,7 +194,14 @@ impl Replica {
     }
 
     /// Does all that begins before `to_us`.
-    fn advance(&mut self, me: u32, to_us: i64, service: &ReplicaService, requests: &[Request], served: &mut [Served]) {
+    fn advance(
+        &mut self,
+        me: u32,
+        to_us: i64,
+        service: &ReplicaService,
+        requests: &[LoggedRequest],
+        served: &mut [Served],
+    ) {
         loop {
             if let Some((next, since_us)) = self.queue.front().copied() {
                 let Some(request) = requests.get(next as usize) else { return };
@@ -241,7 +248,7 @@ impl Replica {
                     self.running.peek().copied().filter(|Reverse((at, _))| *at == ends)
                 {
                     self.running.pop();
-                    self.kv -= requests.get(request as usize).map_or(0, Request::tokens);
+                    self.kv -= requests.get(request as usize).map_or(0, LoggedRequest::tokens);
                     if let Some(of) = served.get_mut(request as usize) {
                         of.done_us = self.now_us;
                     }
@@ -269,7 +276,7 @@ impl Replica {
 /// A replay under way.
 struct Fleet<'a> {
     service: &'a ReplicaService,
-    requests: &'a [Request],
+    requests: &'a [LoggedRequest],
     served: Vec<Served>,
     replicas: Vec<Replica>,
     /// Replicas that are not gone, by their number.
@@ -385,13 +392,13 @@ impl Fleet<'_> {
 /// Serves `requests`, which are in order of arrival, from the first slot on; `initial` replicas on demand are up then. `spot` says how many on spot can be had at a
 /// moment.
 pub fn replay(
-    requests: &[Request],
+    requests: &[LoggedRequest],
     service: &ReplicaService,
     slots: Slots,
     initial: u32,
     spot: &dyn Fn(i64) -> u32,
-    decide: &mut dyn FnMut(&Seen<'_>) -> Wanted,
-) -> Replayed {
+    decide: &mut dyn FnMut(&Seen<'_>) -> WantedReplicas,
+) -> ServedLog {
     let served = vec![NOT_SERVED; requests.len()];
     let mut fleet = Fleet { service, requests, served, replicas: Vec::new(), alive: Vec::new(), waiting: Vec::new() };
     fleet.start(HeldAs::OnDemand, initial, slots.from_us, slots.from_us, true);
@@ -452,7 +459,7 @@ pub fn replay(
             }
             slot += 1;
         } else {
-            let request = requests.get(next).copied().unwrap_or(Request { at_us: now, input: 0, output: 0 });
+            let request = requests.get(next).copied().unwrap_or(LoggedRequest { at_us: now, input: 0, output: 0 });
             of_slot.requests += 1;
             of_slot.input += u64::from(request.input);
             fleet.assign(next as u32, now);
@@ -463,10 +470,10 @@ pub fn replay(
     let end = fleet.served.iter().map(|of| of.done_us).filter(|done| *done != NEVER).max().unwrap_or(slots.from_us);
     let end = end.max(slots.at(slots.count));
     let paid = fleet.replicas.iter().map(|replica| Paid { to_us: replica.paid.to_us.min(end), ..replica.paid });
-    Replayed { paid: paid.collect(), served: fleet.served, wanted, ready, in_flight }
+    ServedLog { paid: paid.collect(), served: fleet.served, wanted, ready, in_flight }
 }
 
-impl Replayed {
+impl ServedLog {
     /// Seconds of replicas that were paid for between two moments.
     pub fn paid_s(&self, held: HeldAs, (from_us, to_us): (i64, i64)) -> f64 {
         let of = |paid: &Paid| (paid.to_us.min(to_us) - paid.from_us.max(from_us)).max(0);

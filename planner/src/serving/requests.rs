@@ -32,7 +32,7 @@ const NO_TOKENS: Reason = Reason {
 
 /// A request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Request {
+pub struct LoggedRequest {
     /// When it came, microseconds.
     pub at_us: i64,
     /// Tokens that it brought.
@@ -41,7 +41,7 @@ pub struct Request {
     pub output: u32,
 }
 
-impl Request {
+impl LoggedRequest {
     /// All its tokens.
     pub fn tokens(&self) -> u64 {
         u64::from(self.input) + u64::from(self.output)
@@ -52,7 +52,7 @@ impl Request {
 #[derive(Debug, Clone, PartialEq)]
 pub struct RequestLog {
     /// In order of arrival.
-    pub requests: Vec<Request>,
+    pub requests: Vec<LoggedRequest>,
     /// Whether times are moments; else they are counted from the beginning.
     pub dated: bool,
     /// Requests that stood out of order.
@@ -121,7 +121,7 @@ type Unusable = (Reason, &'static str, String);
 
 /// A row as it was read.
 struct Row {
-    request: Request,
+    request: LoggedRequest,
     dated: bool,
     model: Option<String>,
 }
@@ -182,7 +182,7 @@ fn row(form: &Form, line: &str, zone: &Zone) -> std::result::Result<Row, Unusabl
     if input == 0 && output == 0 {
         return Err((NO_TOKENS, "", line.to_owned()));
     }
-    Ok(Row { request: Request { at_us: at.0, input, output }, dated: at.1, model })
+    Ok(Row { request: LoggedRequest { at_us: at.0, input, output }, dated: at.1, model })
 }
 
 /// Cells of a line of CSV.
@@ -331,7 +331,7 @@ mod tests {
     fn the_worked_example_without_an_end_of_its_last_line() {
         let log = read("TIMESTAMP,ContextTokens,GeneratedTokens\r\n2023-11-16 18:17:03.9799600,4808,10").unwrap();
         let at = parse_with_offset("2023-11-16T18:17:03Z").unwrap() * 1000 + 979_960;
-        assert_eq!(log.requests, [Request { at_us: at, input: 4808, output: 10 }]);
+        assert_eq!(log.requests, [LoggedRequest { at_us: at, input: 4808, output: 10 }]);
         assert!(log.dated && log.sorted == 0);
         assert_eq!(log.sources[0].reader, "azure_llm");
     }
@@ -339,7 +339,7 @@ mod tests {
     #[test]
     fn lines_of_json_and_our_own_form() {
         let log = read("{\"timestamp\": 1500, \"input_length\": 7, \"output_length\": 3, \"hash_ids\": [1]}\n{\"timestamp\": 0, \"input_length\": 9, \"output_length\": 0}\n").unwrap();
-        assert_eq!(log.requests[1], Request { at_us: 1_500_000, input: 7, output: 3 });
+        assert_eq!(log.requests[1], LoggedRequest { at_us: 1_500_000, input: 7, output: 3 });
         assert_eq!((log.dated, log.sorted, log.sources[0].reader.as_str()), (false, 1, "mooncake"));
         let text = "model,time,input_tokens,output_tokens\na,0.25,10,2\n\"b,c\",1.5,4,1\na,3,1,1\n";
         let log = read(text).unwrap();

@@ -20,8 +20,8 @@ use std::collections::VecDeque;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::replay::{Seen, SlotSeen, Wanted};
-use super::requests::Request;
+use super::replay::{Seen, SlotSeen, WantedReplicas};
+use super::requests::LoggedRequest;
 use super::service::ReplicaService;
 
 /// Share by which a quotient may differ from 1 without a change, as in the HPA.
@@ -42,7 +42,7 @@ pub struct ServingLoad {
 
 impl ServingLoad {
     /// With the mean output of some requests.
-    pub fn of(service: &ReplicaService, requests: &[Request]) -> Self {
+    pub fn of(service: &ReplicaService, requests: &[LoggedRequest]) -> Self {
         let outputs: f64 = requests.iter().map(|request| f64::from(request.output)).sum();
         Self {
             input_token_s: 1.0 / service.prefill_tokens_per_s,
@@ -161,7 +161,7 @@ impl Deciding {
     }
 
     /// Replicas for what is seen.
-    pub fn decide(&mut self, seen: &Seen<'_>) -> Wanted {
+    pub fn decide(&mut self, seen: &Seen<'_>) -> WantedReplicas {
         let count = match self.rule {
             ServingRule::Constant { replicas } => replicas.clamp(1, MOST_REPLICAS),
             ServingRule::Reactive { target, least, hold_slots } => {
@@ -186,14 +186,16 @@ impl Deciding {
         };
         self.last = count;
         match self.hedge {
-            None => Wanted::on_demand(count),
-            Some(hedge) => Wanted { on_demand: count.saturating_sub(seen.spot_ready), spot: count + hedge.extra },
+            None => WantedReplicas::on_demand(count),
+            Some(hedge) => {
+                WantedReplicas { on_demand: count.saturating_sub(seen.spot_ready), spot: count + hedge.extra }
+            }
         }
     }
 }
 
 /// Loads slot by slot of requests that stand in order, from `from_us` on.
-pub fn loads(requests: &[Request], load: &ServingLoad, (from_us, slot_us): (i64, i64), slots: usize) -> Vec<f64> {
+pub fn loads(requests: &[LoggedRequest], load: &ServingLoad, (from_us, slot_us): (i64, i64), slots: usize) -> Vec<f64> {
     let mut seen = vec![SlotSeen::default(); slots];
     for request in requests {
         let at = (request.at_us - from_us).max(0) / slot_us.max(1);
@@ -234,7 +236,7 @@ mod tests {
         let service = ReplicaService::parse("s.toml", EXAMPLE).unwrap();
         ServingLoad::of(
             &service,
-            &[Request { at_us: 0, input: 5, output: 100 }, Request { at_us: 1, input: 5, output: 300 }],
+            &[LoggedRequest { at_us: 0, input: 5, output: 100 }, LoggedRequest { at_us: 1, input: 5, output: 300 }],
         )
     }
 
@@ -256,8 +258,8 @@ mod tests {
         };
         let mut deciding = Deciding::new(forecast, None, load(), 30_000_000, 5);
         // Nothing is known at first: what was there stays.
-        assert_eq!(deciding.decide(&seen(0, &[], 0)), Wanted::on_demand(5));
-        assert_eq!(deciding.decide(&seen(1, &[slot], 0)), Wanted::on_demand(3));
+        assert_eq!(deciding.decide(&seen(0, &[], 0)), WantedReplicas::on_demand(5));
+        assert_eq!(deciding.decide(&seen(1, &[slot], 0)), WantedReplicas::on_demand(3));
         let mut reactive =
             Deciding::new(ServingRule::Reactive { target: 8, least: 1, hold_slots: 1 }, None, load(), 30_000_000, 1);
         let asked: Vec<u32> = [0, 31, 33, 36, 0]
@@ -287,8 +289,8 @@ mod tests {
         let mut hedged =
             Deciding::new(ServingRule::Constant { replicas: 4 }, Some(SpotHedge { extra: 2 }), load(), 30_000_000, 4);
         let at = |spot_ready| Seen { slot: 0, past: &[], in_flight: 0, replicas: 0, spot_ready };
-        assert_eq!(hedged.decide(&at(1)), Wanted { on_demand: 3, spot: 6 });
-        assert_eq!(hedged.decide(&at(6)), Wanted { on_demand: 0, spot: 6 });
+        assert_eq!(hedged.decide(&at(1)), WantedReplicas { on_demand: 3, spot: 6 });
+        assert_eq!(hedged.decide(&at(6)), WantedReplicas { on_demand: 0, spot: 6 });
     }
 
     #[test]

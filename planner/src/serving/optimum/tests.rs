@@ -14,14 +14,14 @@ fn service() -> ReplicaService {
     ReplicaService::parse("s.toml", &EXAMPLE.replace("90s", "30s")).unwrap()
 }
 
-fn case<'a>(requests: &'a [Request], service: &'a ReplicaService, target: ServingTarget) -> ServingCase<'a> {
+fn case<'a>(requests: &'a [LoggedRequest], service: &'a ReplicaService, target: ServingTarget) -> ServingCase<'a> {
     let price = ReplicaPrice { on_demand: 1.0, spot: 1.0 };
     ServingCase { service, target, requests, from_us: 0, slot_us: SLOT_US, price, spot: None }
 }
 
 #[test]
 fn the_worked_example() {
-    let requests = vec![Request { at_us: 0, input: 4_000, output: 1 }; 100];
+    let requests = vec![LoggedRequest { at_us: 0, input: 4_000, output: 1 }; 100];
     let target = ServingTarget { ttft_s: 200.0, ..ServingTarget::default() };
     assert!((bound_s(&requests, &service(), target, (0, 300_000_000)) - 95.0).abs() < 1e-9);
     // Those whose time does not end within the window need not be served in it.
@@ -31,9 +31,9 @@ fn the_worked_example() {
 #[test]
 fn a_quiet_stretch_needs_fewer_replicas() {
     // For two minutes a request of 4 s every 2 s, which two replicas just serve; then one a minute for six minutes.
-    let busy = (0..60).map(|at| Request { at_us: at * 2_000_000, input: 16_000, output: 1 });
-    let quiet = (0..6).map(|at| Request { at_us: 125_000_000 + at * 60_000_000, input: 16_000, output: 1 });
-    let requests: Vec<Request> = busy.chain(quiet).collect();
+    let busy = (0..60).map(|at| LoggedRequest { at_us: at * 2_000_000, input: 16_000, output: 1 });
+    let quiet = (0..6).map(|at| LoggedRequest { at_us: 125_000_000 + at * 60_000_000, input: 16_000, output: 1 });
+    let requests: Vec<LoggedRequest> = busy.chain(quiet).collect();
     let service = service();
     let target = ServingTarget { ttft_s: 5.0, tpot_s: 0.1, share: 1.0 };
     let of = case(&requests, &service, target);
@@ -45,11 +45,11 @@ fn a_quiet_stretch_needs_fewer_replicas() {
 }
 
 /// Up to eight requests over four slots.
-fn any_requests() -> impl Strategy<Value = Vec<Request>> {
+fn any_requests() -> impl Strategy<Value = Vec<LoggedRequest>> {
     let request = (0i64..110, 4_000u32..60_000, 1u32..40);
     proptest::collection::vec(request, 2..9).prop_map(|of| {
-        let mut requests: Vec<Request> =
-            of.into_iter().map(|(s, input, output)| Request { at_us: s * 1_000_000, input, output }).collect();
+        let mut requests: Vec<LoggedRequest> =
+            of.into_iter().map(|(s, input, output)| LoggedRequest { at_us: s * 1_000_000, input, output }).collect();
         requests.sort_by_key(|request| request.at_us);
         requests
     })

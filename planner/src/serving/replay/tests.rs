@@ -12,8 +12,8 @@ fn service() -> ReplicaService {
 }
 
 /// A request at a time in milliseconds.
-fn at(ms: i64, input: u32, output: u32) -> Request {
-    Request { at_us: ms * 1000, input, output }
+fn at(ms: i64, input: u32, output: u32) -> LoggedRequest {
+    LoggedRequest { at_us: ms * 1000, input, output }
 }
 
 /// Slots of 30 s.
@@ -21,11 +21,11 @@ fn slots(count: usize) -> Slots {
     Slots { from_us: 0, slot_us: 30_000_000, count }
 }
 
-fn constant(requests: &[Request], count: u32) -> Replayed {
-    replay(requests, &service(), slots(4), count, &|_| 0, &mut |_| Wanted::on_demand(count))
+fn constant(requests: &[LoggedRequest], count: u32) -> ServedLog {
+    replay(requests, &service(), slots(4), count, &|_| 0, &mut |_| WantedReplicas::on_demand(count))
 }
 
-fn times(replayed: &Replayed) -> Vec<(i64, i64)> {
+fn times(replayed: &ServedLog) -> Vec<(i64, i64)> {
     replayed.served.iter().map(|served| (served.first_us, served.done_us)).collect()
 }
 
@@ -50,8 +50,9 @@ fn memory_and_batch_make_requests_wait() {
     let replayed = constant(&[at(0, 120_000, 2), at(0, 100_000, 1)], 1);
     assert_eq!(times(&replayed), [(30_000_000, 30_022_550), (55_022_550, 55_022_550)]);
     let narrow = ReplicaService::parse("s.toml", &EXAMPLE.replace("max_batch = 48", "max_batch = 1")).unwrap();
-    let replayed =
-        replay(&[at(0, 4_000, 2), at(0, 4_000, 1)], &narrow, slots(1), 1, &|_| 0, &mut |_| Wanted::on_demand(1));
+    let replayed = replay(&[at(0, 4_000, 2), at(0, 4_000, 1)], &narrow, slots(1), 1, &|_| 0, &mut |_| {
+        WantedReplicas::on_demand(1)
+    });
     assert_eq!(times(&replayed), [(1_000_000, 1_022_550), (2_022_550, 2_022_550)]);
 }
 
@@ -67,8 +68,8 @@ fn a_request_goes_to_the_replica_with_the_fewest() {
 #[test]
 fn replicas_start_late_and_take_over_what_waits() {
     // Twelve prefills of 10 s at once on one replica. At the first slot one more is asked for, which serves after 90 s.
-    let requests: Vec<Request> = (0..12).map(|_| at(0, 40_000, 1)).collect();
-    let replayed = replay(&requests, &service(), slots(8), 1, &|_| 0, &mut |_| Wanted::on_demand(2));
+    let requests: Vec<LoggedRequest> = (0..12).map(|_| at(0, 40_000, 1)).collect();
+    let replayed = replay(&requests, &service(), slots(8), 1, &|_| 0, &mut |_| WantedReplicas::on_demand(2));
     let first: Vec<i64> = replayed.served.iter().map(|served| served.first_us / 1_000_000).collect();
     // Nine prefills by 90 s. Then the tenth and, at the new replica, the eleventh begin together; the twelfth follows.
     assert_eq!(first, [10, 20, 30, 40, 50, 60, 70, 80, 90, 100, 100, 110]);
@@ -82,13 +83,13 @@ fn replicas_start_late_and_take_over_what_waits() {
 fn what_is_stopped_serves_what_it_has() {
     // Two replicas with a prefill of 40 s each; at 30 s one is wanted. Of equals the youngest stops: it ends its request at 40 s, and is paid for until then.
     let replayed = replay(&[at(0, 160_000, 1), at(0, 160_000, 1)], &service(), slots(3), 2, &|_| 0, &mut |seen| {
-        Wanted::on_demand(if seen.slot == 0 { 2 } else { 1 })
+        WantedReplicas::on_demand(if seen.slot == 0 { 2 } else { 1 })
     });
     assert_eq!(times(&replayed), [(40_000_000, 40_000_000); 2]);
     assert_eq!(replayed.paid.iter().map(|paid| paid.to_us).collect::<Vec<_>>(), [90_000_000, 40_000_000]);
     // What has not begun to serve is stopped first, at once.
     let replayed = replay(&[at(0, 4_000, 1)], &service(), slots(3), 1, &|_| 0, &mut |seen| {
-        Wanted::on_demand(if seen.slot == 0 { 2 } else { 1 })
+        WantedReplicas::on_demand(if seen.slot == 0 { 2 } else { 1 })
     });
     assert_eq!(replayed.paid[1].to_us, 30_000_000);
     assert!((replayed.paid_s(HeldAs::OnDemand, (0, 90_000_000)) - 120.0).abs() < 1e-9);
@@ -99,21 +100,23 @@ fn spot_that_is_taken_away_gives_its_requests_back() {
     // One replica on spot, up from 90 s to 120 s, and none on demand. The request of 40 s begins at 90 s, is taken away at 120 s, and is begun again when spot is back
     // at 150 s and has started, at 240 s.
     let spot = |at: i64| u32::from(at != 120_000_000);
-    let replayed =
-        replay(&[at(0, 160_000, 1)], &service(), slots(10), 0, &spot, &mut |_| Wanted { on_demand: 0, spot: 1 });
+    let replayed = replay(&[at(0, 160_000, 1)], &service(), slots(10), 0, &spot, &mut |_| WantedReplicas {
+        on_demand: 0,
+        spot: 1,
+    });
     assert_eq!((times(&replayed), replayed.served[0].begun), (vec![(280_000_000, 280_000_000)], 2));
     assert!((replayed.paid_s(HeldAs::Spot, (0, 300_000_000)) - 270.0).abs() < 1e-9);
 }
 
 #[test]
 fn nobody_is_left_without_a_replica() {
-    let replayed = replay(&[at(0, 4_000, 1)], &service(), slots(1), 0, &|_| 0, &mut |_| Wanted::on_demand(0));
+    let replayed = replay(&[at(0, 4_000, 1)], &service(), slots(1), 0, &|_| 0, &mut |_| WantedReplicas::on_demand(0));
     // After the last slot one is started for what waits.
     assert_eq!(times(&replayed), [(121_000_000, 121_000_000)]);
 }
 
 /// Requests over five minutes, and numbers of replicas slot by slot.
-fn any_case() -> impl Strategy<Value = (Vec<Request>, Vec<(u32, u32)>, Vec<u32>)> {
+fn any_case() -> impl Strategy<Value = (Vec<LoggedRequest>, Vec<(u32, u32)>, Vec<u32>)> {
     let request = (0i64..300_000, 0u32..9_000, 0u32..60).prop_map(|(ms, input, output)| at(ms, input, output));
     let requests = proptest::collection::vec(request, 1..60).prop_map(|mut requests| {
         requests.sort_by_key(|request| request.at_us);
@@ -130,7 +133,7 @@ proptest! {
         let spot = |at: i64| up.get((at / 30_000_000) as usize).copied().unwrap_or(0);
         let run = || replay(&requests, &service(), slots(12), 1, &spot, &mut |seen| {
             let (on_demand, spot) = asked[seen.slot];
-            Wanted { on_demand, spot }
+            WantedReplicas { on_demand, spot }
         });
         let replayed = run();
         prop_assert_eq!(&replayed, &run());
@@ -160,15 +163,15 @@ proptest! {
             _ => ServingRule::Constant { replicas: 2 },
         };
         let load = ServingLoad { input_token_s: 0.000_25, mean_output: 30.0, output_token_s: 0.001 };
-        let decided = |requests: &[Request]| {
+        let decided = |requests: &[LoggedRequest]| {
             let mut deciding = Deciding::new(rule, None, load, 30_000_000, 1);
             replay(requests, &service(), slots(10), 1, &|_| 0, &mut |seen| deciding.decide(seen)).wanted
         };
         // What comes later is turned round, and comes twice.
-        let (before, after): (Vec<Request>, Vec<Request>) = requests.iter().partition(|request| request.at_us < moment);
+        let (before, after): (Vec<LoggedRequest>, Vec<LoggedRequest>) = requests.iter().partition(|request| request.at_us < moment);
         let mut other = before;
         other.extend(after.iter().rev().zip(&after).flat_map(|(of, when)| {
-            let moved = Request { at_us: when.at_us, input: of.input / 2, output: of.output + 7 };
+            let moved = LoggedRequest { at_us: when.at_us, input: of.input / 2, output: of.output + 7 };
             [moved, moved]
         }));
         prop_assert_eq!(&decided(&requests)[..=cut], &decided(&other)[..=cut]);
