@@ -75,10 +75,15 @@ fn a_log_is_planned_and_the_setting_is_written() {
     assert_eq!(spec["maxReplicaCount"].as_i64(), answer["ahead"]["limit"].as_i64());
     assert_eq!(spec["pollingInterval"].as_i64(), Some(30));
     assert_eq!(spec["triggers"][0]["type"].as_str(), Some("prometheus"));
+    assert_eq!(spec["triggers"][0]["useCachedMetrics"].as_bool(), Some(true));
+    let up = &spec["advanced"]["horizontalPodAutoscalerConfig"]["behavior"]["scaleUp"]["policies"][0];
+    assert_eq!(up["value"].as_i64(), answer["ahead"]["limit"].as_i64());
     let sky = std::fs::read_to_string(folder.path("set/skyserve-service.yaml")).unwrap();
     let document = &YamlLoader::load_from_str(&sky).unwrap()[0];
     assert_eq!(document["resources"]["accelerators"].as_str(), Some("A100-80GB:1"));
-    assert!(document["service"]["replica_policy"]["target_qps_per_replica"].as_f64().unwrap() > 0.0, "{sky}");
+    let of_a_replica = number(&answer["ahead"]["requests_per_s"]) / number(&answer["ahead"]["mean_replicas"]);
+    let written = document["service"]["replica_policy"]["target_qps_per_replica"].as_f64().unwrap();
+    assert!((written / of_a_replica - 1.0).abs() < 0.005, "{sky}");
     // The same, whatever the number of threads.
     let one = run(&asked, &["--format", "json", "--threads", "1"]);
     assert!(one.stdout == output.stdout);
@@ -146,6 +151,42 @@ fn spot_stands_behind_on_demand() {
     let cost =
         3.75 * spot["later"]["on_demand_h"].as_f64().unwrap() + 1.375 * spot["later"]["spot_h"].as_f64().unwrap();
     assert!((cost - spot["later"]["cost"].as_f64().unwrap()).abs() < 1e-9);
+    // Hindsight knows on-demand alone, which is no measure of a setting on spot; nor is a commitment of it.
+    let hindsight = by.iter().find(|row| row["by"] == "hindsight").unwrap();
+    assert!(hindsight["what"].as_str().unwrap().ends_with("on demand only"), "{hindsight}");
+    let always = folder.file(
+        "always.json",
+        &format!("{{\"metadata\": {{\"gap_seconds\": 60}}, \"data\": [{}]}}", vec!["9"; 40].join(", ")),
+    );
+    let answer = json(&stdout(&run(&asked(&folder), &["--spot", &always, "--format", "json"])));
+    assert_eq!(answer["held_out"]["best"], "spot");
+    assert_eq!(
+        (&answer["held_out"]["regret"], &answer["held_out"]["least_found"], &answer["terms"]),
+        (&Value::Null, &Value::Null, &Value::from(Vec::<Value>::new()))
+    );
+    // A trace that ends before the log says nothing of the rest.
+    let short = folder.file("short.json", "{\"metadata\": {\"gap_seconds\": 60}, \"data\": [8, 8, 8]}");
+    let output = run(&asked(&folder), &["--spot", &short]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("it is 3 min long, and the log of requests 39 min 59 s"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_target_that_nothing_keeps_is_said_at_once() {
+    let folder = Folder::new();
+    let log = folder.file("log.csv", &(log() + "soon,1,1\n"));
+    let words = ["plan", "serving", &log, "--service", "datasets/services/example.toml", "--format", "json"];
+    let output = tracecast(&[&words[..], &["--target", "ttft=1s,tpot=200ms,share=0.95"]].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    let answer = json(&stdout(&output));
+    assert_eq!((&answer["verdict"], &answer["recommendation"]), (&Value::from("nothing_keeps"), &Value::Null));
+    let by: Vec<&str> =
+        answer["held_out"]["by"].as_array().unwrap().iter().map(|row| row["by"].as_str().unwrap()).collect();
+    assert_eq!(by, ["peak", "constant"]);
+    // Where the row is told that could not be read: `tracecast inspect` reads no such log.
+    let said = stderr(&output);
+    assert!(said.contains("--format json lists them under `quality`.") && !said.contains("inspect"), "{said}");
+    assert_eq!(answer["quality"]["quarantined"], 1);
 }
 
 #[test]

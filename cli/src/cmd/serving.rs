@@ -8,7 +8,7 @@ use tracecast_analytics::ingest::{self, SourceFile};
 use tracecast_analytics::time::{Window, Written, Zone};
 use tracecast_planner::cloud::availability::SpotSeries;
 use tracecast_planner::fleet::offers::FleetOffers;
-use tracecast_planner::serving::answer::{ServingAnswer, ServingReplica, ServingRequest, ServingSpot};
+use tracecast_planner::serving::answer::{ServingAnswer, ServingReplica, ServingRequest};
 use tracecast_planner::serving::emit;
 use tracecast_planner::serving::requests::RequestLog;
 use tracecast_planner::serving::service::ReplicaService;
@@ -67,7 +67,7 @@ pub(crate) struct PlanServing {
     pub(crate) prices: Option<PathBuf>,
     /// Trace of spot availability: how many replicas on spot can be had, as SkyPilot writes it
     ///
-    /// A sample counts instances, and one instance is taken for one replica. The offers file must have a price of spot.
+    /// A sample counts instances, and one instance is taken for one replica. It begins with the log, and must be as long at least. The offers file must have a price of spot.
     #[arg(long, value_name = "TRACE", requires = "prices", help_heading = "Prices")]
     pub(crate) spot: Option<PathBuf>,
     /// Choose settings on the requests before this time, and report on those after it [default: the middle of the log]
@@ -134,7 +134,7 @@ pub(crate) fn plan(asked: &PlanServing, quiet: bool) -> Result<()> {
     let zone = asked.timezone.clone().unwrap_or_else(Zone::utc);
     let files = ingest::expand(&asked.requests)?;
     let log = RequestLog::read(&files, &zone, asked.model.as_deref())?;
-    source::told_of(&log.ledger, asked.strict)?;
+    source::told_of_others(&log.ledger, asked.strict, "--format json lists them under `quality`.")?;
     if asked.eval_from.is_some() && !log.dated {
         let what =
             "--eval-from: the times of this log are counted from its beginning, so no date is in it; leave it out";
@@ -144,15 +144,8 @@ pub(crate) fn plan(asked: &PlanServing, quiet: bool) -> Result<()> {
     let request =
         ServingRequest { target: asked.target, slot_ms: asked.slot, eval_from_ms, zone: zone.name().to_owned() };
     let series = spot(asked, quiet)?;
-    let begin_us = log.requests.first().map_or(0, |first| first.at_us);
-    let supply = |at_us: i64| {
-        let Some(series) = &series else { return 0 };
-        let tick = usize::try_from((at_us - begin_us).max(0) / (series.tick_ms.max(1) * 1000)).unwrap_or(0);
-        series.counts.get(tick % series.counts.len().max(1)).map_or(0, |count| count.max(0.0) as u32)
-    };
-    let on_spot = series.as_ref().map(|series| ServingSpot { name: &series.name, supply: &supply });
     let clock = Clock::new(quiet, "choosing settings and replaying later requests");
-    let answer = ServingAnswer::of(&log, title(&files), (&service, &table), replica, on_spot, &request)?;
+    let answer = ServingAnswer::of(&log, title(&files), (&service, &table), replica, series.as_ref(), &request)?;
     drop(clock);
     if let Some(folder) = &asked.emit_to {
         if answer.is_advised() {

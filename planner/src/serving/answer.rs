@@ -22,6 +22,7 @@ use super::requests::{LoggedRequest, RequestLog};
 use super::rule::{ServingLoad, ServingRule, SpotHedge};
 use super::service::ReplicaService;
 use super::target::ServingTarget;
+use crate::cloud::availability::SpotSeries;
 use crate::error::{Error, Result};
 use crate::fleet::offers::FleetOffers;
 use crate::plan::{Recommendation, interval};
@@ -43,19 +44,29 @@ pub struct ServingRequest {
     pub zone: String,
 }
 
-/// Spot as a trace says it.
-#[derive(Clone, Copy)]
-pub struct ServingSpot<'a> {
-    /// The trace.
-    pub name: &'a str,
-    /// Replicas that can be had, by microseconds since the beginning of the log.
-    pub supply: &'a SpotSupply<'a>,
+/// Replicas that can be had on spot at a moment: the trace begins with the log, and each sample holds until the next.
+fn supply(series: &SpotSeries, from_us: i64) -> impl Fn(i64) -> u32 + Sync + '_ {
+    move |at_us| {
+        let tick = usize::try_from((at_us - from_us).max(0) / (series.tick_ms.max(1) * 1000)).unwrap_or(usize::MAX);
+        series.counts.get(tick).map_or(0, |count| count.max(0.0) as u32)
+    }
 }
 
-impl std::fmt::Debug for ServingSpot<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ServingSpot").field("name", &self.name).finish_non_exhaustive()
+/// Refuses a trace of spot that ends before the log does.
+fn covers(series: &SpotSeries, log_us: i64) -> Result<()> {
+    let trace_us = series.tick_ms.saturating_mul(1000).saturating_mul(series.counts.len() as i64);
+    if trace_us >= log_us {
+        return Ok(());
     }
+    Err(Error::SpotTrace {
+        file: series.name.clone(),
+        found: format!(
+            "it is {} long, and the log of requests {}",
+            format::duration(trace_us as f64 / 1e6),
+            format::duration(log_us as f64 / 1e6)
+        ),
+        remedy: "name a trace that is at least as long, as nothing is known of spot after its end",
+    })
 }
 
 /// What a replica is and costs.
@@ -200,13 +211,15 @@ pub struct ServingHeldOut {
     pub saving: IntervalEstimate,
     /// The same, money or hours of replicas in an hour.
     pub saving_per_h: IntervalEstimate,
+    /// Share of the later requests that it served in time beyond that of what it is told against.
+    pub more_in_time: IntervalEstimate,
     /// What intervals draw anew.
     pub interval: String,
     /// Least that any schedule costs which keeps the target: a bound, which may not be reachable.
     pub bound_cost: f64,
     /// The same, hours of replicas.
     pub bound_h: f64,
-    /// Least cost of what was found to keep the target, with hindsight or without; none where nothing did.
+    /// Least cost of what was found to keep the target, with hindsight or without; none where nothing did, and none of a setting on spot, as hindsight knows on-demand alone.
     pub least_found: Option<f64>,
     /// What the chosen policy cost beyond that, a share.
     pub regret: Option<f64>,
@@ -237,6 +250,10 @@ pub struct ServingAhead {
     pub most: u32,
     /// Most that should be allowed: half as many again.
     pub limit: u32,
+    /// Mean of what it asked for on the log, without those that are more on spot.
+    pub mean_replicas: f64,
+    /// Requests in a second, of those that it was chosen on.
+    pub requests_per_s: f64,
     /// What an hour cost on the log.
     pub cost_per_h: f64,
     /// Share of the requests in time on the log, on which it was chosen.
@@ -279,7 +296,7 @@ pub struct ServingSensitivity {
 pub enum ServingVerdict {
     /// It is: it kept the target on the later half, and costs less.
     Advised,
-    /// It is: it kept the target on the later half where what it is told against did not.
+    /// It is: it kept the target on the later half where what it is told against did not, by more than chance.
     KeepsTarget,
     /// No: it did not keep the target on the later half.
     TargetMissed,
@@ -287,6 +304,8 @@ pub enum ServingVerdict {
     NoSaving,
     /// No: nothing kept the target with its reserve where settings were chosen.
     NothingKeeps,
+    /// No: it did on the earlier half, but chosen anew on the whole log nothing does.
+    NothingKeepsNow,
 }
 
 /// The answer.
@@ -364,7 +383,7 @@ impl ServingAnswer {
         title: String,
         (service, table): (&ReplicaService, &str),
         replica: ServingReplica,
-        spot: Option<ServingSpot<'_>>,
+        spot: Option<&SpotSeries>,
         request: &ServingRequest,
     ) -> Result<Self> {
         let requests: Vec<LoggedRequest> =
@@ -377,6 +396,9 @@ impl ServingAnswer {
             )));
         };
         let from_us = first.at_us;
+        let last_us = requests.last().map_or(from_us, |last| last.at_us);
+        spot.map_or(Ok(()), |series| covers(series, last_us - from_us))?;
+        let on_spot = spot.map(|series| supply(series, from_us));
         let case = ServingCase {
             service,
             target: request.target,
@@ -384,25 +406,25 @@ impl ServingAnswer {
             from_us,
             slot_us: request.slot_ms.max(1) * 1000,
             price: replica.price(spot.is_some()),
-            spot: spot.map(|spot| spot.supply),
+            spot: on_spot.as_ref().map(|supply| supply as &SpotSupply<'_>),
         };
         let told = Told { zone: Zone::named(&request.zone)?, dated: log.dated, from_us };
         let eval_us = request.eval_from_ms.map(|ms| ms * 1000);
         let split = ServingSplit::of(&case, eval_us)?;
-        let tested = test(&case, &split)?;
+        let tested = test(&case, &split);
         let held_out = held_out(&case, &tested, &split, &told)?;
         let ahead = forward::ahead(&case, &tested, &split)?;
         let figures = figures(&case, &tested, &split, &told, too_large);
         let mut answer = Self {
             schema: SCHEMA.to_owned(),
             title,
-            notes: notes(log, &case, too_large, spot, &replica),
+            notes: notes(log, &case, too_large, spot, (&replica, ahead.0.hedge)),
             table: table.to_owned(),
             target: request.target,
             slot_s: request.slot_ms as f64 / 1e3,
             log: figures,
             verdict: ServingVerdict::Advised,
-            terms: forward::terms(&replica, &ahead.1),
+            terms: forward::terms(&replica, ahead.0.hedge, &ahead.1),
             sensitivity: forward::sensitivity(&case, &tested, &split, held_out.against),
             ahead: ahead.0,
             held_out,
@@ -453,9 +475,13 @@ fn ratio(part: f64, of: f64) -> f64 {
 /// The test as it is told.
 fn held_out(case: &ServingCase<'_>, tested: &ServingTest, split: &ServingSplit, told: &Told) -> Result<ServingHeldOut> {
     let keeps = |score: &ServingScore| case.keeps(score, case.target);
+    let what = |by: ServingPolicy| match (by, case.spot) {
+        (ServingPolicy::Hindsight, Some(_)) => format!("{}, on demand only", by.in_words()),
+        _ => by.in_words().to_owned(),
+    };
     let row = |policy: &TestedPolicy| ServingPolicyRow {
         by: policy.by,
-        what: policy.by.in_words().to_owned(),
+        what: what(policy.by),
         rule: policy.setting.map(|(rule, _)| rule),
         hedge: policy.setting.and_then(|(_, hedge)| hedge),
         setting: policy.setting.map_or_else(
@@ -468,21 +494,32 @@ fn held_out(case: &ServingCase<'_>, tested: &ServingTest, split: &ServingSplit, 
         later: policy.later,
         keeps: keeps(&policy.later),
     };
-    let against =
-        if tested.best == ServingPolicy::Reactive { ServingPolicy::ReactiveDefault } else { ServingPolicy::Reactive };
+    let against = match tested.best {
+        ServingPolicy::Reactive => ServingPolicy::ReactiveDefault,
+        _ if tested.policy(ServingPolicy::Reactive).is_some() => ServingPolicy::Reactive,
+        // Nothing kept the target on the earlier half, so nothing else was tried.
+        _ => ServingPolicy::Peak,
+    };
     let of = |by: ServingPolicy| tested.policy(by).ok_or_else(|| Error::Defect(format!("{by:?} was not tested")));
     let (best, other) = (of(tested.best)?, of(against)?);
     let hours = (split.end_us - split.split_us) as f64 / 3.6e9;
-    let [saving, saving_per_h] = interval::drawn(best.blocks.len(), &|held| {
+    let [saving, saving_per_h, more_in_time] = interval::drawn(best.blocks.len(), &|held| {
         let held: Vec<usize> = held.collect();
         let sum = |policy: &TestedPolicy| -> f64 {
             held.iter().filter_map(|block| policy.blocks.get(*block)).map(|score| score.cost).sum()
         };
+        let in_time = |policy: &TestedPolicy| -> f64 {
+            let drawn = held.iter().filter_map(|block| policy.blocks.get(*block));
+            let (in_time, of) =
+                drawn.fold((0, 0), |(in_time, of), score| (in_time + score.in_time, of + score.requests));
+            ratio(in_time as f64, of as f64)
+        };
+        let more = in_time(best) - in_time(other);
         let (best, other) = (sum(best), sum(other));
-        [1.0 - ratio(best, other), (other - best) / hours]
+        [1.0 - ratio(best, other), (other - best) / hours, more]
     });
     let least = tested.policies.iter().filter(|policy| keeps(&policy.later)).map(|policy| policy.later.cost);
-    let least_found = least.min_by(f64::total_cmp);
+    let least_found = least.min_by(f64::total_cmp).filter(|_| tested.best != ServingPolicy::Spot);
     Ok(ServingHeldOut {
         chosen_from: told.moment(split.warm_us),
         split: told.moment(split.split_us),
@@ -492,7 +529,12 @@ fn held_out(case: &ServingCase<'_>, tested: &ServingTest, split: &ServingSplit, 
         against,
         saving,
         saving_per_h,
-        interval: format!("95 % of 1,000 draws of {} parts of the later half", best.blocks.len()),
+        more_in_time,
+        interval: format!(
+            "95 % of {} draws of {} parts of the later half",
+            format::count(interval::DRAWS),
+            best.blocks.len()
+        ),
         bound_cost: tested.bound_h * 3600.0 * case.price.on_demand.min(case.price.spot),
         bound_h: tested.bound_h,
         least_found,
@@ -532,8 +574,8 @@ fn notes(
     log: &RequestLog,
     case: &ServingCase<'_>,
     too_large: u64,
-    spot: Option<ServingSpot<'_>>,
-    replica: &ServingReplica,
+    spot: Option<&SpotSeries>,
+    (replica, hedge): (&ServingReplica, Option<SpotHedge>),
 ) -> Vec<String> {
     let counted = |count: u64| format::counted(count, "request", "requests");
     let mut notes = vec![
@@ -565,7 +607,7 @@ fn notes(
     }
     match spot {
         Some(spot) => notes.push(format!(
-            "Spot replicas are there as {} says, from its beginning on with that of the log, and over again where it is shorter; what is taken away is begun anew elsewhere.",
+            "Spot replicas are there as {} says, from its beginning on with that of the log; what is taken away is begun anew elsewhere.",
             spot.name
         )),
         None => notes.push("No trace of spot is given (--spot), so spot is left out.".to_owned()),
@@ -575,6 +617,12 @@ fn notes(
             "A replica costs its share of the GPUs of its instance: several replicas fill one instance without gaps."
                 .to_owned(),
         );
+        if hedge.is_some() {
+            notes.push(
+                "The setting is on spot, and a commitment is told against the price on demand, so no terms are given."
+                    .to_owned(),
+            );
+        }
     }
     notes
 }

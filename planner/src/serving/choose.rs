@@ -1,6 +1,6 @@
 //! Settings tried on one part of a log, and the cheapest that keeps the target there.
 //!
-//! Each rule is replayed from the beginning of the log to the end of the part, and scored on a window within it: the first tenth of the log only fills the replicas. A
+//! Each rule is replayed from the beginning of the log to the end of the part, and scored on a window within it: what comes before only fills the replicas. A
 //! setting must keep the target **with half of the misses** that it allows, also **if a fifth more requests came**, as the requests to come are not those
 //! it is chosen on. Of settings that do, the one that costs least on the requests as they were is taken, of equals the one that serves more of the grown ones in time.
 //! Where none does, it is the one with the most in time, and the answer says so.
@@ -17,8 +17,10 @@ use super::rule::{Deciding, MOST_REPLICAS, ServingLoad, ServingRule, SpotHedge, 
 use super::service::ReplicaService;
 use super::target::ServingTarget;
 
-/// Requests in flight for each replica that reactive rules try.
-const TARGETS: [u32; 16] = [1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64];
+/// Requests in flight for each replica that reactive rules try, in 48ths of the batch: up to two batches.
+const TARGETS: [u32; 17] = [1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 96];
+/// The same as numbers: where prompts are long, few requests are much, however large the batch is.
+const FEW: [u32; 3] = [1, 2, 4];
 /// Stabilisation windows that are tried, seconds.
 const HOLDS_S: [u32; 3] = [30, 120, 300];
 /// Window of the Kubernetes HPA where nothing is said, seconds.
@@ -124,18 +126,21 @@ pub type Span = (i64, i64);
 /// A rule, and spot beside it.
 pub type ScalingSetting = (ServingRule, Option<SpotHedge>);
 
-/// More requests: `share` of them come twice, evenly spread over the log, the second time up to a minute later.
+/// More requests: `share` of them come twice, evenly spread over the log, the second time up to a minute later, or earlier where the log would have ended.
 ///
-/// Worked example: a share of 0.5 repeats the second, fourth and sixth request, and so on.
+/// Worked example: a share of 0.5 repeats the second, fourth and sixth request, and so on. A log ends at 100 s: what came at 70 s comes again at 90 s, if 20 s are drawn for
+/// it, and at 30 s, if 40 s are.
 pub fn grown(requests: &[LoggedRequest], share: f64) -> Vec<LoggedRequest> {
     let mut found = requests.to_vec();
-    let last = requests.last().map_or(0, |last| last.at_us);
+    let (first, last) = (requests.first().map_or(0, |first| first.at_us), requests.last().map_or(0, |last| last.at_us));
     let whole = |count: usize| (count as f64 * share + 1e-9).floor();
     for (at, request) in requests.iter().enumerate() {
         if whole(at + 1) > whole(at) {
             // Any spread that hangs on nothing but the number of the request.
             let later = (at as i64 * 7_919_000 + 1_000) % 60_000_000;
-            found.push(LoggedRequest { at_us: (request.at_us + later).min(last), ..*request });
+            let at_us = request.at_us + later;
+            let at_us = if at_us <= last { at_us } else { (request.at_us - later).max(first) };
+            found.push(LoggedRequest { at_us, ..*request });
         }
     }
     found.sort_by_key(|request| request.at_us);
@@ -229,6 +234,19 @@ impl<'a> ServingCase<'a> {
         target.is_kept(score.in_time as usize, score.requests as usize)
     }
 
+    /// Requests of a window, and how many of them are late even if a replica has nothing else to do.
+    ///
+    /// Worked example: a prompt of 12,000 tokens at 4,000 a second has its first token after 3 s, so with 2 s promised it is late on any number of replicas.
+    pub fn late_alone(&self, target: ServingTarget, window: Span) -> (usize, usize) {
+        let inside = self.until(window.1).get(self.until(window.0).len()..).unwrap_or_default();
+        let late = |request: &&LoggedRequest| {
+            let first_us = self.service.prefill_us(request.input);
+            let further = i64::from(request.output.max(1)) - 1;
+            !target.in_time(0, first_us, first_us + further * self.service.step_us(1), request.output)
+        };
+        (inside.len(), inside.iter().filter(late).count())
+    }
+
     /// Scores of settings, in their order.
     pub fn scores(
         &self,
@@ -261,11 +279,19 @@ impl<'a> ServingCase<'a> {
         };
         // (In time of the grown ones, setting): the best so far that does not keep the target when there are more.
         let mut next_best: Option<(u64, usize)> = None;
+        // Scores of the first of those that keep it, when there are more: as many at a time as there are threads.
+        let mut more: Vec<ServingScore> = Vec::new();
+        let mut from = 0;
         for part in keeping.chunk_by(|a, b| cost(a).total_cmp(&cost(b)).is_eq()) {
-            let of: Vec<ScalingSetting> = part.iter().filter_map(|at| settings.get(*at)).copied().collect();
-            let more = grown.scores(&of, load, initial, window);
+            let to = from + part.len();
+            if more.len() < to {
+                let next = to.max(more.len() + rayon::current_num_threads()).min(keeping.len());
+                let next = keeping.get(more.len()..next).unwrap_or_default();
+                let of: Vec<ScalingSetting> = next.iter().filter_map(|at| settings.get(*at)).copied().collect();
+                more.extend(grown.scores(&of, load, initial, window));
+            }
             let mut best: Option<(u64, usize)> = None;
-            for (at, score) in part.iter().zip(&more) {
+            for (at, score) in part.iter().zip(more.get(from..to).unwrap_or_default()) {
                 let place = if grown.keeps(score, strict) { &mut best } else { &mut next_best };
                 if place.is_none_or(|(in_time, _)| score.in_time > in_time) {
                     *place = Some((score.in_time, *at));
@@ -274,6 +300,7 @@ impl<'a> ServingCase<'a> {
             if let Some((_, at)) = best {
                 return chosen(at, true);
             }
+            from = to;
         }
         if let Some((_, at)) = next_best {
             return chosen(at, false);
@@ -283,7 +310,8 @@ impl<'a> ServingCase<'a> {
         chosen(most?, false)
     }
 
-    /// The fewest replicas at all times that keep the target in a window. O(log) replays from half of the work upwards, then one by one.
+    /// The fewest replicas at all times that keep the target in a window. O(log) replays from half of the work upwards, then one by one. Where too many requests are late
+    /// even alone no number keeps it, and what is found are as many as the work.
     pub fn fewest(&self, target: ServingTarget, load: ServingLoad, window: Span) -> ChosenSetting {
         let mut tried = 0;
         let mut try_with = |replicas: u32| {
@@ -293,6 +321,10 @@ impl<'a> ServingCase<'a> {
             ChosenSetting { rule, hedge: None, score, kept: self.keeps(&score, target), tried }
         };
         let work: f64 = loads(self.until(window.1), &load, (window.0, window.1 - window.0), 1).iter().sum();
+        let (requests, late) = self.late_alone(target, window);
+        if late > target.may_miss(requests) {
+            return try_with(work.ceil().clamp(1.0, 2048.0) as u32);
+        }
         let mut replicas = (work / 2.0).floor().clamp(1.0, 2048.0) as u32;
         let mut found = try_with(replicas);
         while !found.kept && replicas < MOST_REPLICAS && u64::from(replicas) <= found.score.requests {
@@ -330,15 +362,25 @@ impl<'a> ServingCase<'a> {
         found
     }
 
+    /// Requests in flight for each replica that reactive rules try.
+    fn targets(&self) -> Vec<u32> {
+        let batch = self.service.max_batch() as u32;
+        let mut found: Vec<u32> = TARGETS.iter().map(|part| (batch * part + 24) / 48).chain(FEW).collect();
+        found.retain(|target| *target > 0 && *target <= 2 * batch);
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
     /// Reactive settings: all of them, or with the window that Kubernetes takes where nothing is said and at least one replica.
     pub fn reactive_settings(&self, initial: u32, default_only: bool) -> Vec<ScalingSetting> {
         let holds = if default_only { vec![self.slots_of(DEFAULT_HOLD_S)] } else { self.different(&HOLDS_S) };
         let leasts = if default_only { vec![1] } else { Self::leasts(initial) };
         let mut settings = Vec::new();
-        for target in TARGETS.iter().filter(|target| **target <= self.service.max_batch() as u32 * 2) {
+        for target in self.targets() {
             for hold in &holds {
                 for least in &leasts {
-                    let rule = ServingRule::Reactive { target: *target, least: *least, hold_slots: *hold };
+                    let rule = ServingRule::Reactive { target, least: *least, hold_slots: *hold };
                     settings.push((rule, None));
                 }
             }
@@ -367,6 +409,9 @@ impl<'a> ServingCase<'a> {
         let mut settings = Vec::new();
         for window_slots in self.different(&LEVELS_S) {
             let beyond = residuals(&known, window_slots as usize, ahead);
+            if beyond.is_empty() {
+                continue;
+            }
             for share in QUANTILES {
                 let margin = quantile(&beyond, share);
                 for use_share in USES {
@@ -398,3 +443,6 @@ impl<'a> ServingCase<'a> {
         self.cheapest(&settings, grown, load, initial, window)
     }
 }
+
+#[cfg(test)]
+mod tests;

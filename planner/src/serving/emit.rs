@@ -2,11 +2,12 @@
 //!
 //! **KEDA** (`keda.sh/v1alpha1`). A reactive rule is a Prometheus trigger on the requests in flight, with the target as its threshold; KEDA's HPA asks for ⌈value / threshold⌉
 //! replicas (`AverageValue`), with a tolerance of 10 % and the stabilisation window of `scaleDown`: what was replayed. A forecast is one query: the mean load of the last
-//! minutes plus the margin, over the use, with a threshold of 1. Metrics are vLLM's by name; counters of the gateway are better, as they count what waits. A constant
+//! minutes plus the margin, over the use, with a threshold of 1. KEDA asks for the metric every slot and keeps it until the next (`useCachedMetrics`), as the HPA would ask
+//! Prometheus itself every 15 s otherwise. Its limits on how fast replicas start and stop do not bind. Metrics are vLLM's by name; counters of the gateway are better, as they count what waits. A constant
 //! is a deployment's `replicas`.
 //!
 //! **SkyServe** scales on requests a second of a replica alone, so its file is the nearest to what was tested and says so: `target_qps_per_replica` is what a replica gets on
-//! average at the setting's mean number. Spot is `use_spot` with `dynamic_ondemand_fallback` and `num_overprovision`.
+//! average at the setting's mean number on the log that it was chosen on. Spot is `use_spot` with `dynamic_ondemand_fallback` and `num_overprovision`.
 //!
 //! O(1). Worked example: 5 requests a second and 4 replicas on average are 1.25 requests a second of each.
 
@@ -30,6 +31,12 @@ fn advised(answer: &ServingAnswer) -> Result<String> {
 /// A time in seconds, at least one.
 fn whole_s(seconds: f64) -> u64 {
     seconds.round().max(1.0) as u64
+}
+
+/// Requests a second of a replica, to three digits. What is less than one in hours is told as that, as it must not be 0.
+fn of_a_replica(requests_per_s: f64, replicas: f64) -> f64 {
+    let share = (requests_per_s / replicas.max(1.0)).max(1e-4);
+    format!("{share:.2e}").parse().unwrap_or(share)
 }
 
 /// For Kubernetes: `keda-scaledobject.yaml`, or `deployment-replicas.yaml` of a constant number.
@@ -82,7 +89,10 @@ pub fn keda(answer: &ServingAnswer) -> Result<Emitted> {
     let about = format!(
         "{about}{more}\nNames of the deployment, of the Prometheus server and of the metrics are made up or vLLM's: put yours in. vLLM counts requests when they are served; counters of the gateway count them when they come.\nUndo: kubectl delete -f FILE, then kubectl scale."
     );
-    let policies = json!([{"type": "Percent", "value": 100, "periodSeconds": 15}]);
+    let most = ahead.limit.max(least);
+    // All at once, both ways.
+    let up = json!([{"type": "Pods", "value": most, "periodSeconds": 15}]);
+    let down = json!([{"type": "Percent", "value": 100, "periodSeconds": 15}]);
     let document = json!({
         "apiVersion": "keda.sh/v1alpha1",
         "kind": "ScaledObject",
@@ -91,14 +101,15 @@ pub fn keda(answer: &ServingAnswer) -> Result<Emitted> {
             "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name},
             "pollingInterval": whole_s(answer.slot_s),
             "minReplicaCount": least.max(1),
-            "maxReplicaCount": ahead.limit.max(least),
+            "maxReplicaCount": most,
             "advanced": {"horizontalPodAutoscalerConfig": {"behavior": {
-                "scaleDown": {"stabilizationWindowSeconds": hold_s.min(3600), "policies": policies},
-                "scaleUp": {"stabilizationWindowSeconds": 0},
+                "scaleDown": {"stabilizationWindowSeconds": hold_s.min(3600), "policies": down},
+                "scaleUp": {"stabilizationWindowSeconds": 0, "policies": up},
             }}},
             "triggers": [{
                 "type": "prometheus",
                 "metricType": "AverageValue",
+                "useCachedMetrics": true,
                 "metadata": {"serverAddress": "http://prometheus-operated.monitoring.svc:9090", "query": query, "threshold": threshold},
             }],
         },
@@ -117,12 +128,10 @@ pub fn skyserve(answer: &ServingAnswer) -> Result<Emitted> {
     let mut policy = match ahead.rule {
         ServingRule::Constant { replicas } => json!({"min_replicas": replicas, "max_replicas": replicas}),
         ServingRule::Reactive { least, hold_slots, .. } | ServingRule::Forecast { least, hold_slots, .. } => {
-            let mean = f64::from(ahead.least.max(1)).midpoint(f64::from(ahead.most.max(1)));
-            let later = answer.policy(answer.held_out.best).map_or(mean, |row| row.later.mean_replicas);
             json!({
                 "min_replicas": least.max(1),
                 "max_replicas": ahead.limit.max(least),
-                "target_qps_per_replica": (1000.0 * answer.log.requests_per_s / later.max(1.0)).round() / 1000.0,
+                "target_qps_per_replica": of_a_replica(ahead.requests_per_s, ahead.mean_replicas),
                 "upscale_delay_seconds": whole_s(answer.slot_s),
                 "downscale_delay_seconds": whole_s(f64::from(hold_slots) * answer.slot_s),
             })
@@ -148,4 +157,15 @@ pub fn skyserve(answer: &ServingAnswer) -> Result<Emitted> {
         ahead.setting
     );
     Ok(("skyserve-service.yaml".to_owned(), stream(&[(about, document)])))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_of_a_replica_have_three_digits_and_are_never_none() {
+        assert_eq!((of_a_replica(5.0, 4.0), of_a_replica(0.001_234_5, 1.0)), (1.25, 0.001_23));
+        assert_eq!((of_a_replica(0.0, 3.0), of_a_replica(12.0, 0.5)), (0.000_1, 12.0));
+    }
 }

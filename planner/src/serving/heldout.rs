@@ -1,6 +1,7 @@
 //! The test on the later half: what was chosen before it, beside usual rules, the best schedule with hindsight, and the bound.
 //!
-//! The log is cut in time: its first tenth fills the replicas, settings are chosen on what follows until the split, and the rest is reported on. Every rule runs from the
+//! The log is cut in time: the first fifth of what comes before the split fills the replicas, settings are chosen on the rest of it, and what follows the split is
+//! reported on. Every rule runs from the
 //! beginning of the log, so it comes to the split with the replicas that it has then; what it costs and serves is counted from there on. The best schedule with hindsight
 //! begins at the split, with replicas that are up.
 //!
@@ -146,7 +147,7 @@ pub struct ServingTest {
     pub load: ServingLoad,
     /// Replicas that are up at the beginning.
     pub initial: u32,
-    /// The best schedule; none where no number of replicas keeps the target.
+    /// The best schedule; none where no number of replicas keeps the target, or none did on the earlier half.
     pub hindsight: Option<Hindsight>,
     /// Hours of replicas that no schedule gets by without.
     pub bound_h: f64,
@@ -178,11 +179,8 @@ impl ServingChoice {
     }
 }
 
-/// Chooses the settings of all policies in a window, or of `only` one beside the constant.
-///
-/// # Errors
-/// Only by a defect: a rule without settings.
-pub fn choose(case: &ServingCase<'_>, window: Span, only: Option<ServingPolicy>) -> Result<ServingChoice> {
+/// Chooses the settings of all policies in a window, or of `only` one beside the constant. Where no constant number keeps the target with its reserve, nothing else is tried.
+pub fn choose(case: &ServingCase<'_>, window: Span, only: Option<ServingPolicy>) -> ServingChoice {
     let known = case.until(window.1);
     let load = ServingLoad::of(case.service, known);
     let more = grown(known, MORE);
@@ -201,35 +199,35 @@ pub fn choose(case: &ServingCase<'_>, window: Span, only: Option<ServingPolicy>)
     };
     let slots = usize::try_from((window.1 - case.from_us) / case.slot_us).unwrap_or(0);
     let peak = loads(known, &load, (case.from_us, case.slot_us), slots).into_iter().fold(1.0, f64::max).ceil();
-    let found =
-        |chosen: Option<ChosenSetting>| chosen.ok_or_else(|| Error::Defect("a rule without settings".to_owned()));
     let fewest = ChosenSetting { kept: now.kept && then.kept, tried: now.tried + then.tried, ..constant(initial) };
-    let mut by = vec![(ServingPolicy::Peak, constant(peak as u32)), (ServingPolicy::Constant, fewest)];
-    let asked = |policy: ServingPolicy| only.is_none_or(|only| only == policy || only == ServingPolicy::Spot);
+    let mut by = vec![(ServingPolicy::Peak, constant(peak as u32))];
+    // What no constant number keeps, no rule does that scales.
+    let kept = fewest.kept;
+    by.push((ServingPolicy::Constant, fewest));
+    let asked = |policy: ServingPolicy| kept && only.is_none_or(|only| only == policy || only == ServingPolicy::Spot);
     for policy in [ServingPolicy::ReactiveDefault, ServingPolicy::Reactive, ServingPolicy::Forecast] {
         if asked(policy) {
             let chosen = match policy {
                 ServingPolicy::Forecast => case.forecast(&grown, load, initial, window),
                 _ => case.reactive(&grown, load, initial, window, policy == ServingPolicy::ReactiveDefault),
             };
-            by.push((policy, found(chosen)?));
+            // A start that takes longer than the log has no forecast to try.
+            by.extend(chosen.map(|chosen| (policy, chosen)));
         }
     }
     let mut choice = ServingChoice { load, initial, by };
     if case.spot.is_some() && asked(ServingPolicy::Spot) {
         let inside = choice.best().map_or(ServingRule::Constant { replicas: initial }, |(_, chosen)| chosen.rule);
-        let hedged = found(case.hedged(&grown, inside, load, initial, window))?;
-        choice.by.push((ServingPolicy::Spot, hedged));
+        let hedged = case.hedged(&grown, inside, load, initial, window);
+        choice.by.extend(hedged.map(|hedged| (ServingPolicy::Spot, hedged)));
     }
-    Ok(choice)
+    choice
 }
 
-/// Chooses on the earlier half and reports on the later one.
-///
-/// # Errors
-/// Only by a defect.
-pub fn test(case: &ServingCase<'_>, split: &ServingSplit) -> Result<ServingTest> {
-    let choice = choose(case, split.earlier(), None)?;
+/// Chooses on the earlier half and reports on the later one. Where nothing kept the target on the earlier one, hindsight is not asked either.
+pub fn test(case: &ServingCase<'_>, split: &ServingSplit) -> ServingTest {
+    let choice = choose(case, split.earlier(), None);
+    let any = choice.by.iter().any(|(by, chosen)| *by == ServingPolicy::Constant && chosen.kept);
     let blocks = split.blocks();
     let slots = Slots::covering(case.from_us, split.end_us - 1, case.slot_us);
     let tested = |by: ServingPolicy, chosen: &ChosenSetting, known: bool| {
@@ -249,14 +247,14 @@ pub fn test(case: &ServingCase<'_>, split: &ServingSplit) -> Result<ServingTest>
     let best = choice.best().map_or(ServingPolicy::Constant, |(by, _)| *by);
     let enough = policies.iter().find(|policy| policy.by == best).map_or(0, |policy| policy.later.in_time);
     // Reactive with the best of chances: the later half is looked at to choose it.
-    let settings = case.reactive_settings(choice.initial, false);
+    let settings = if any { case.reactive_settings(choice.initial, false) } else { Vec::new() };
     let scores = case.scores(&settings, choice.load, choice.initial, split.later());
     let matched = settings.iter().zip(&scores).filter(|(_, score)| score.in_time >= enough);
     if let Some(((rule, hedge), score)) = matched.min_by(|a, b| a.1.cost.total_cmp(&b.1.cost)) {
         let chosen = ChosenSetting { rule: *rule, hedge: *hedge, score: *score, kept: true, tried: settings.len() };
         policies.push(tested(ServingPolicy::ReactiveMatched, &chosen, false));
     }
-    let hindsight = case.hindsight(choice.load, split.later());
+    let hindsight = if any { case.hindsight(choice.load, split.later()) } else { None };
     if let Some(found) = &hindsight {
         policies.push(TestedPolicy {
             by: ServingPolicy::Hindsight,
@@ -273,12 +271,68 @@ pub fn test(case: &ServingCase<'_>, split: &ServingSplit) -> Result<ServingTest>
         });
     }
     let bound_h = bound_s(case.requests, case.service, case.target, split.later()) / 3600.0;
-    Ok(ServingTest { policies, best, load: choice.load, initial: choice.initial, hindsight, bound_h })
+    ServingTest { policies, best, load: choice.load, initial: choice.initial, hindsight, bound_h }
 }
 
 impl ServingTest {
     /// A policy.
     pub fn policy(&self, by: ServingPolicy) -> Option<&TestedPolicy> {
         self.policies.iter().find(|policy| policy.by == by)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::choose::ReplicaPrice;
+    use super::super::requests::LoggedRequest;
+    use super::super::service::ReplicaService;
+    use super::super::service::tests::EXAMPLE;
+    use super::super::target::ServingTarget;
+    use super::*;
+
+    const MINUTE_US: i64 = 60_000_000;
+
+    fn request() -> impl Strategy<Value = LoggedRequest> {
+        (0..6 * MINUTE_US, 100u32..6_000, 1u32..60).prop_map(|(at_us, input, output)| LoggedRequest {
+            at_us,
+            input,
+            output,
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(12))]
+
+        /// What is chosen at six minutes is the same, whatever comes after them, and whatever spot there is then.
+        #[test]
+        fn what_comes_after_the_split_chooses_nothing(
+            earlier in proptest::collection::vec(request(), 120),
+            later in proptest::collection::vec(request(), 50),
+            others in proptest::collection::vec(request(), 80),
+        ) {
+            let service = ReplicaService::parse("s.toml", &EXAMPLE.replace("90s", "30s")).unwrap();
+            let chosen = |after: &[LoggedRequest], spot_after: u32| {
+                let moved = after.iter().map(|one| LoggedRequest { at_us: one.at_us + 6 * MINUTE_US, ..*one });
+                let mut requests: Vec<LoggedRequest> = earlier.iter().copied().chain(moved).collect();
+                requests.sort_by_key(|one| one.at_us);
+                let spot = |at_us: i64| if at_us < 6 * MINUTE_US { u32::from(at_us % (2 * MINUTE_US) < MINUTE_US) * 3 } else { spot_after };
+                let case = ServingCase {
+                    service: &service,
+                    target: ServingTarget { ttft_s: 4.0, tpot_s: 0.5, share: 0.9 },
+                    requests: &requests,
+                    from_us: 0,
+                    slot_us: MINUTE_US / 2,
+                    price: ReplicaPrice { on_demand: 1.0, spot: 0.4 },
+                    spot: Some(&spot),
+                };
+                choose(&case, (MINUTE_US, 6 * MINUTE_US), None)
+            };
+            let (found, other) = (chosen(&later, 0), chosen(&others, 9));
+            prop_assert!(found.by.iter().any(|(by, _)| *by == ServingPolicy::Spot), "{found:?}");
+            prop_assert_eq!(found, other);
+        }
     }
 }

@@ -339,14 +339,18 @@ impl Fleet<'_> {
 
     /// Stops `count` of a kind; all are advanced to `at_us`.
     fn stop(&mut self, held: HeldAs, count: u32, at_us: i64) {
-        for _ in 0..count {
-            let replicas = &self.replicas;
-            let of = |at: &usize| {
-                let replica = replicas.get(*at).filter(|one| one.stays() && one.paid.held == held)?;
-                let serves = replica.paid.ready_us <= at_us;
-                Some((serves, if serves { replica.in_flight(at_us) } else { 0 }, Reverse(*at)))
-            };
-            let Some((_, left, Reverse(at))) = self.alive.iter().filter_map(of).min() else { return };
+        if count == 0 {
+            return self.forget();
+        }
+        let replicas = &self.replicas;
+        let of = |at: &usize| {
+            let replica = replicas.get(*at).filter(|one| one.stays() && one.paid.held == held)?;
+            let serves = replica.paid.ready_us <= at_us;
+            Some((serves, if serves { replica.in_flight(at_us) } else { 0 }, Reverse(*at)))
+        };
+        let mut first: Vec<_> = self.alive.iter().filter_map(of).collect();
+        first.sort_unstable();
+        for (_, left, Reverse(at)) in first.into_iter().take(count as usize) {
             let Some(replica) = self.replicas.get_mut(at) else { return };
             replica.stopped_us = Some(at_us);
             if left == 0 {
@@ -427,7 +431,10 @@ pub fn replay(
         fleet.advance(now);
         if up == now {
             coming.pop_front();
-            fleet.deal(now);
+            // Those that were stopped before they served change nothing.
+            if fleet.those().any(|replica| replica.stays() && replica.paid.ready_us == now) {
+                fleet.deal(now);
+            }
         } else if begin == now {
             if slot > 0 {
                 past.push(std::mem::take(&mut of_slot));

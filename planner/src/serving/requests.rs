@@ -7,7 +7,8 @@
 //! | our own | a CSV with `time,input_tokens,output_tokens` and, if there are several, `model` | a date and time, or seconds |
 //!
 //! Columns may stand in any order, and others beside them. Files may be compressed (`.gz`, `.zst`), `-` is standard input, and several files are one log. Rows that
-//! cannot be read are quarantined with a reason; requests out of order are sorted, and counted. Times are kept to the microsecond.
+//! cannot be read are quarantined with a reason; requests out of order are sorted, and counted. Times are kept to the microsecond, those with an
+//! offset to the millisecond.
 //!
 //! O(rows log rows). Worked example: `2023-11-16 18:17:03.9799600,4808,10` is a request of 4,808 input and 10 output tokens at 18:17:03.97996.
 

@@ -1,7 +1,8 @@
 //! What follows from the test: whether the setting is advised, and the recommendation.
 //!
 //! A setting is advised only if it kept the target on the later half, and there either cost at least 5 % less than what it is told against (the reactive rule, with all of its
-//! settings chosen in the same way), with an interval that excludes none, or kept the target where that did not. Otherwise the answer says which of these failed.
+//! settings chosen in the same way), with an interval that excludes none, or kept the target where that did not, and served a greater share in time by more than chance (the interval of the difference excludes 0). And
+//! chosen anew on the whole log it must keep the target there with its reserve. Otherwise the answer says which of these failed.
 //!
 //! O(1). Worked example: a forecast that kept 96 % of 95 %, and cost 1.3 where the reactive rule cost 1.6 (a saving of 19 %, 10 to 25 %): advised.
 
@@ -56,7 +57,9 @@ impl ServingAnswer {
             ServingVerdict::NothingKeeps
         } else if !best.keeps {
             ServingVerdict::TargetMissed
-        } else if !other.keeps {
+        } else if !self.ahead.kept {
+            ServingVerdict::NothingKeepsNow
+        } else if !other.keeps && held.more_in_time.low > 0.0 {
             ServingVerdict::KeepsTarget
         } else if worth(held.saving.value, held.saving.low, 1.0) {
             ServingVerdict::Advised
@@ -75,6 +78,7 @@ impl ServingAnswer {
         let held = &self.held_out;
         let (promised, later) = (format::percent(self.target.share), self.policy(held.best));
         let attained = format::percent(later.map_or(0.0, |row| row.later.attained));
+        let strict = self.target.with_reserve().share;
         let why = match self.verdict {
             ServingVerdict::Advised | ServingVerdict::KeepsTarget => {
                 let ahead = &self.ahead;
@@ -85,14 +89,29 @@ impl ServingAnswer {
                     _ => "Keep the number of replicas constant",
                 };
                 return format!(
-                    "**{what}**: {}. At the end of the log that is {}.",
+                    "**{what}**: {}. At the end of the log that is {}.{}",
                     ahead.setting,
-                    format::counted(u64::from(ahead.replicas_now), "replica", "replicas")
+                    format::counted(u64::from(ahead.replicas_now), "replica", "replicas"),
+                    self.price_of_keeping()
                 );
+            }
+            ServingVerdict::NothingKeeps
+                if later.and_then(|row| row.earlier).is_some_and(|earlier| earlier.attained >= strict) =>
+            {
+                format!(
+                    "the cheapest setting served {} of the earlier requests in time, but none did if a fifth more came; give a lower target, a faster replica, or a longer log",
+                    format::percent(strict)
+                )
             }
             ServingVerdict::NothingKeeps => format!(
                 "no setting served {} of the earlier requests in time; give a target that one replica alone could keep, a faster replica, or a longer log",
-                format::percent(self.target.with_reserve().share)
+                format::percent(strict)
+            ),
+            ServingVerdict::NothingKeepsNow => format!(
+                "chosen anew on the whole log, the policy “{}” has no setting that serves {} of the requests in time, also if a fifth more came (the nearest: {})",
+                held.best.in_words(),
+                format::percent(strict),
+                format::percent(self.ahead.attained)
             ),
             ServingVerdict::TargetMissed => format!(
                 "the cheapest setting of the earlier half ({}) served {attained} of the later requests in time, and {promised} are promised",
@@ -117,13 +136,29 @@ impl ServingAnswer {
         format!("**Change nothing**: {why}.")
     }
 
+    /// What it costs that the target is kept where another policy missed it, as a sentence; nothing where it was advised for its cost.
+    fn price_of_keeping(&self) -> String {
+        let held = &self.held_out;
+        let other = self.policy(held.against).filter(|_| self.verdict == ServingVerdict::KeepsTarget);
+        other.map_or_else(String::new, |other| {
+            format!(
+                " On the later half it cost {} an hour ({}) {} than the policy “{}”, which served {} in time and so missed the target.",
+                self.amount(held.saving_per_h.value.abs()),
+                format::percent(held.saving.value.abs()),
+                if held.saving.value < 0.0 { "more" } else { "less" },
+                other.what,
+                format::percent(other.later.attained)
+            )
+        })
+    }
+
     /// The same as every plan recommends; `None` where it is not advised.
     pub(super) fn recommend(&self) -> Option<Recommendation> {
         if !self.is_advised() {
             return None;
         }
         let held = &self.held_out;
-        let (best, other) = (self.policy(held.best)?, self.policy(held.against)?);
+        let other = self.policy(held.against)?;
         let hours = self.later_hours();
         let unit = match self.replica.currency {
             Some(_) => format!("{} an hour", self.unit()),
@@ -136,15 +171,15 @@ impl ServingAnswer {
             Effect {
                 what: "Requests served in time on the later half".to_owned(),
                 unit: "points".to_owned(),
-                change: 100.0 * (best.later.attained - other.later.attained),
-                low: None,
-                high: None,
-                interval: "none: each request is counted once".to_owned(),
+                change: 100.0 * held.more_in_time.value,
+                low: Some(100.0 * held.more_in_time.low),
+                high: Some(100.0 * held.more_in_time.high),
+                interval: held.interval.clone(),
             },
         ];
         let grown = self.sensitivity.iter().find(|row| row.what.starts_with("20 %"));
         // A trace of spot begins with the log, so one hour of it was tried.
-        let firm = self.ahead.kept && self.ahead.hedge.is_none() && grown.is_some_and(|row| row.keeps);
+        let firm = self.ahead.hedge.is_none() && grown.is_some_and(|row| row.keeps);
         let confidence = match (firm, hours >= DAYS_H) {
             (true, true) => Confidence::High,
             (true, false) => Confidence::Medium,

@@ -1,7 +1,8 @@
 //! What to set from the end of the log on, on which terms, and what if things were otherwise.
 //!
-//! The chosen policy's settings are chosen anew on the whole log, from its first tenth on. **Terms**: the k-th replica is wanted for some share of the time; committing to it
-//! pays if that share is more than the reserved price over that on demand (the newsvendor's number). **What if** replays the settings as they were chosen on the earlier half
+//! The chosen policy's settings are chosen anew on the whole log, from its first tenth on; where nothing keeps the target there, the constant number stands in, and nothing is
+//! advised. **Terms**: the k-th replica is wanted for some share of the time; committing to it
+//! pays if that share is more than the reserved price over that on demand (the newsvendor's number). On spot that price says nothing, so there are no terms. **What if** replays the settings as they were chosen on the earlier half
 //! on a later half that is otherwise.
 //!
 //! O(settings × replay). Worked example: reserved costs 2.25 an hour and on-demand 3.75: what is wanted for more than 60 % of the time is worth committing to. Of 10 slots, 6
@@ -10,7 +11,7 @@
 use super::super::choose::{ServingCase, ServingScore, grown};
 use super::super::heldout::{ServingChoice, ServingPolicy, ServingSplit, ServingTest, choose};
 use super::super::replay::Slots;
-use super::super::rule::{MOST_REPLICAS, loads};
+use super::super::rule::{MOST_REPLICAS, SpotHedge, loads};
 use super::super::target::ServingTarget;
 use super::advise::setting;
 use super::{ServingAhead, ServingReplica, ServingSensitivity, ServingTerms};
@@ -19,15 +20,16 @@ use crate::error::{Error, Result};
 /// Time that the level of now is the mean of, microseconds.
 const NOW_US: i64 = 600_000_000;
 
-/// What to set, and how many replicas it wanted slot by slot.
+/// What to set, and how many replicas it wanted slot by slot, without those that are more on spot.
 pub(super) fn ahead(
     case: &ServingCase<'_>,
     tested: &ServingTest,
     split: &ServingSplit,
 ) -> Result<(ServingAhead, Vec<u32>)> {
     let window = (case.from_us + (split.end_us - case.from_us) / 10, split.end_us);
-    let choice: ServingChoice = choose(case, window, Some(tested.best))?;
-    let of = choice.by.iter().find(|(by, _)| *by == tested.best);
+    let choice: ServingChoice = choose(case, window, Some(tested.best));
+    let by = |policy: ServingPolicy| choice.by.iter().find(|(by, _)| *by == policy);
+    let of = by(tested.best).or_else(|| by(ServingPolicy::Constant));
     let (by, chosen) = of.ok_or_else(|| Error::Defect(format!("{:?} was not chosen anew", tested.best)))?;
     let replayed = case.run(chosen.rule, chosen.hedge, choice.load, choice.initial, split.end_us);
     let slots = Slots::covering(case.from_us, split.end_us - 1, case.slot_us);
@@ -36,8 +38,9 @@ pub(super) fn ahead(
         .iter()
         .enumerate()
         .filter(|(slot, _)| slots.at(*slot) >= window.0)
-        .map(|(_, of)| of.on_demand.max(of.spot))
+        .map(|(_, of)| chosen.hedge.map_or(of.on_demand, |hedge| of.spot.saturating_sub(hedge.extra)))
         .collect();
+    let hours = (window.1 - window.0).max(1) as f64 / 3.6e9;
     let most = counted.iter().copied().max().unwrap_or(1);
     let whole = usize::try_from((split.end_us - case.from_us) / case.slot_us).unwrap_or(0).max(1);
     let known = loads(case.requests, &choice.load, (case.from_us, case.slot_us), whole);
@@ -55,15 +58,17 @@ pub(super) fn ahead(
         least: counted.iter().copied().min().unwrap_or(1),
         most,
         limit: (most + most.div_ceil(2)).min(MOST_REPLICAS),
-        cost_per_h: chosen.score.cost / ((window.1 - window.0).max(1) as f64 / 3.6e9),
+        mean_replicas: counted.iter().map(|count| f64::from(*count)).sum::<f64>() / counted.len().max(1) as f64,
+        requests_per_s: chosen.score.requests as f64 / (3600.0 * hours),
+        cost_per_h: chosen.score.cost / hours,
         attained: chosen.score.attained,
     };
     Ok((ahead, counted))
 }
 
-/// On which terms replicas are had that were wanted so, slot by slot; nothing without prices.
-pub(super) fn terms(replica: &ServingReplica, wanted: &[u32]) -> Vec<ServingTerms> {
-    let Some(on_demand) = replica.on_demand_per_h else { return Vec::new() };
+/// On which terms replicas are had that were wanted so, slot by slot; nothing without prices, and nothing of replicas on spot.
+pub(super) fn terms(replica: &ServingReplica, hedge: Option<SpotHedge>, wanted: &[u32]) -> Vec<ServingTerms> {
+    let Some(on_demand) = replica.on_demand_per_h.filter(|_| hedge.is_none()) else { return Vec::new() };
     let most = wanted.iter().copied().max().unwrap_or(0);
     let share =
         |count: u32| wanted.iter().filter(|wanted| **wanted >= count).count() as f64 / wanted.len().max(1) as f64;
@@ -139,8 +144,9 @@ mod tests {
         };
         let wanted = [3, 3, 5, 5, 3, 3, 5, 3, 5, 3];
         let rows: Vec<(Option<f64>, u32)> =
-            terms(&replica, &wanted).iter().map(|row| (row.months, row.replicas)).collect();
+            terms(&replica, None, &wanted).iter().map(|row| (row.months, row.replicas)).collect();
         assert_eq!(rows, [(Some(12.0), 3), (Some(1.0), 0), (None, 5)]);
-        assert!(terms(&ServingReplica { on_demand_per_h: None, ..replica }, &wanted).is_empty());
+        assert!(terms(&replica, Some(SpotHedge { extra: 1 }), &wanted).is_empty());
+        assert!(terms(&ServingReplica { on_demand_per_h: None, ..replica }, None, &wanted).is_empty());
     }
 }

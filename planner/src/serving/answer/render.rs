@@ -44,7 +44,7 @@ impl ServingAnswer {
             self.policy(by).map(|row| {
                 format!(
                     "{} {} in time for {}",
-                    by.in_words(),
+                    row.what,
                     format::percent(row.later.attained),
                     self.amount(row.later.cost)
                 )
@@ -138,6 +138,7 @@ impl ServingAnswer {
         row("Load of the last ten minutes, replicas at full use", format::float(ahead.load_now, 2));
         row("Replicas at the end of the log", ahead.replicas_now.to_string());
         row("Fewest and most on the log", format!("{} and {}", ahead.least, ahead.most));
+        row("Mean on the log", format::float(ahead.mean_replicas, 2));
         row("Most to allow", ahead.limit.to_string());
         row("Cost of an hour on the log", self.amount(ahead.cost_per_h));
         row("In time on the log", format::percent(ahead.attained));
@@ -197,7 +198,7 @@ impl ServingAnswer {
             table.rows.push(vec![
                 row.months
                     .map_or_else(
-                        || "on demand, with those below".to_owned(),
+                        || "on demand, at most".to_owned(),
                         |months| format!("{} months", format::compact(months)),
                     )
                     .into(),

@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
 
 use super::super::choose::ReplicaPrice;
 use super::super::service::tests::EXAMPLE;
@@ -44,6 +46,26 @@ fn a_quiet_stretch_needs_fewer_replicas() {
     assert!(of.keeps(&found.score, target) && found.score.cost < 610.0, "{:?}", found.score);
 }
 
+const FOUR_SLOTS: Span = (0, 4 * SLOT_US);
+
+/// What the cheapest of all schedules of at most two replicas in four slots costs that keeps the target.
+fn least_of_all(of: &ServingCase<'_>) -> f64 {
+    (0..81u32).fold(f64::INFINITY, |least, number| {
+        let counts: Vec<u32> = (0..4).map(|slot| number / 3u32.pow(slot) % 3).collect();
+        let score = of.scored_schedule(&counts, FOUR_SLOTS);
+        if of.keeps(&score, of.target) { least.min(score.cost) } else { least }
+    })
+}
+
+/// All requests in time or three quarters of them, within 10 to 39 s.
+fn any_target() -> impl Strategy<Value = ServingTarget> {
+    (10u32..40, any::<bool>()).prop_map(|(ttft, all)| ServingTarget {
+        ttft_s: f64::from(ttft),
+        tpot_s: 0.5,
+        share: if all { 1.0 } else { 0.75 },
+    })
+}
+
 /// Up to eight requests over four slots.
 fn any_requests() -> impl Strategy<Value = Vec<LoggedRequest>> {
     let request = (0i64..110, 4_000u32..60_000, 1u32..40);
@@ -58,30 +80,43 @@ fn any_requests() -> impl Strategy<Value = Vec<LoggedRequest>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Of all schedules of at most two replicas in four slots, none that keeps the target costs less than the bound; and what the search finds costs no less than the
-    /// least of them.
+    /// Of all schedules of at most two replicas in four slots, none that keeps the target costs less than the bound; nor does what the search finds.
     #[test]
-    fn nothing_that_keeps_the_target_is_cheaper_than_the_bound(requests in any_requests(), ttft in 10u32..40, share in 0usize..2) {
+    fn nothing_that_keeps_the_target_is_cheaper_than_the_bound(requests in any_requests(), target in any_target()) {
         let service = service();
-        let share = [1.0, 0.75][share];
-        let target = ServingTarget { ttft_s: f64::from(ttft), tpot_s: 0.5, share };
         let of = case(&requests, &service, target);
-        let window = (0, 4 * SLOT_US);
-        let bound = bound_s(&requests, &service, target, window);
-        let mut least = f64::INFINITY;
-        for number in 0..81u32 {
-            let counts: Vec<u32> = (0..4).map(|slot| number / 3u32.pow(slot) % 3).collect();
-            let score = of.scored_schedule(&counts, window);
-            if of.keeps(&score, target) {
-                prop_assert!(score.cost >= bound - 1e-6, "{counts:?} costs {} and the bound is {bound}", score.cost);
-                least = least.min(score.cost);
-            }
-        }
-        if let Some(found) = of.hindsight(ServingLoad::of(&service, &requests), window) {
+        let bound = bound_s(&requests, &service, target, FOUR_SLOTS);
+        let least = least_of_all(&of);
+        prop_assert!(least >= bound - 1e-6, "{least} is less than the bound, {bound}");
+        if let Some(found) = of.hindsight(ServingLoad::of(&service, &requests), FOUR_SLOTS) {
             prop_assert!(of.keeps(&found.score, target) && found.score.cost >= bound - 1e-6);
-            if found.counts.iter().all(|count| *count <= 2) {
-                prop_assert!(found.score.cost >= least - 1e-6, "{found:?} is less than the least of all, {least}");
-            }
         }
     }
+}
+
+/// The search against the least of all schedules of at most two replicas: how often it is that, and by how much it misses it.
+#[test]
+fn the_search_comes_close_to_the_least_of_all_schedules() {
+    let mut random = TestRunner::deterministic();
+    let service = service();
+    let (mut cases, mut exact, mut sum, mut worst) = (0u32, 0u32, 0.0f64, 1.0f64);
+    for _ in 0..200 {
+        let requests = any_requests().new_tree(&mut random).unwrap().current();
+        let target = any_target().new_tree(&mut random).unwrap().current();
+        let of = case(&requests, &service, target);
+        let least = least_of_all(&of);
+        // Where two replicas are too few at all times, all schedules of two are no oracle.
+        if let Some(found) =
+            of.hindsight(ServingLoad::of(&service, &requests), FOUR_SLOTS).filter(|_| least.is_finite())
+        {
+            cases += 1;
+            exact += u32::from(found.score.cost <= least + 1e-6);
+            sum += found.score.cost / least;
+            worst = worst.max(found.score.cost / least);
+        }
+    }
+    let mean = sum / f64::from(cases);
+    println!("{exact} of {cases} exact, on average {mean:.3} times the least, at worst {worst:.3}");
+    // As planner/RESULTS.md says: two of three are exact, and none costs more than twice the least.
+    assert!(cases >= 100 && exact * 5 >= cases * 3 && worst <= 2.0 + 1e-9, "{exact} of {cases}, at worst {worst}");
 }

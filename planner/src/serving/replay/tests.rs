@@ -177,3 +177,15 @@ proptest! {
         prop_assert_eq!(&decided(&requests)[..=cut], &decided(&other)[..=cut]);
     }
 }
+
+#[test]
+fn a_replica_that_is_stopped_before_it_serves_deals_nothing_out() {
+    // The first is busy until 100 s, and the third request waits behind it, as both had one when it came. A third replica is started at 0, would serve at 90 s, and is
+    // stopped at 30 s: at 90 s nothing is dealt out anew, and the request is served after the one before it.
+    let requests = [at(0, 400_000, 1), at(0, 4_000, 1), at(500, 4_000, 1)];
+    let served = replay(&requests, &service(), slots(4), 2, &|_| 0, &mut |seen| {
+        WantedReplicas::on_demand(if seen.slot == 0 { 3 } else { 2 })
+    });
+    let first: Vec<i64> = served.served.iter().map(|one| one.first_us).collect();
+    assert_eq!(first, [100_000_000, 1_000_000, 101_000_000]);
+}
