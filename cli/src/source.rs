@@ -94,6 +94,19 @@ pub(crate) fn told_of(ledger: &Ledger, strict: bool) -> Result<()> {
     Ok(())
 }
 
+/// As [`told_of`], of rows that `tracecast inspect` does not read: `instead` says where the ledger is.
+pub(crate) fn told_of_others(ledger: &Ledger, strict: bool, instead: &str) -> Result<()> {
+    if strict {
+        ledger.check_whole()?;
+    }
+    let told = ledger.warnings().into_iter().map(|warning| warning.replace(INSPECT, instead));
+    warn(told.collect());
+    Ok(())
+}
+
+/// What warnings of a ledger end with.
+const INSPECT: &str = "`tracecast inspect` shows the whole ledger.";
+
 /// Says warnings on stderr, also where progress is not wanted.
 pub(crate) fn warn(warnings: Vec<String>) {
     for warning in warnings {

@@ -13,7 +13,7 @@
 //! [`replay`] surrounds it: it reads jobs and clusters from a trace, and measures, compares and tells what the replays give. [`pooling`]
 //! holds the VCs as they stand against one pool of the same nodes.
 //!
-//! [`power`] plans which nodes can sleep, [`cloud`] whether a job with a deadline runs on spot or on-demand, [`fleet`] how much to reserve, [`queues`] how VCs share the nodes;
+//! [`power`] plans which nodes can sleep, [`cloud`] whether a job with a deadline runs on spot or on-demand, [`fleet`] how much to reserve, [`serving`] how many replicas of an inference service, [`queues`] how VCs share the nodes;
 //! [`plan`] is what plans share.
 //!
 //! [`advice`] gathers what is worth changing and makes the report around it.
@@ -32,6 +32,7 @@ pub mod pooling;
 pub mod power;
 pub mod queues;
 pub mod replay;
+pub mod serving;
 pub mod sharing;
 pub mod sim;
 pub mod synth;

@@ -68,6 +68,7 @@ mod queues;
 mod quotas;
 mod report;
 mod schema;
+mod serving;
 mod settings;
 mod sharing;
 mod simulate;
@@ -540,6 +541,7 @@ fn schemas_are_the_published_ones() {
         ("decide-power-state", "planner/schema/decide-power-state-1.schema.json"),
         ("plan-cloud", "planner/schema/plan-cloud-1.schema.json"),
         ("plan-fleet", "planner/schema/plan-fleet-1.schema.json"),
+        ("plan-serving", "planner/schema/plan-serving-1.schema.json"),
         ("plan-queues", "planner/schema/plan-queues-1.schema.json"),
         ("plan-capacity", "planner/schema/plan-capacity-1.schema.json"),
         ("plan-sharing", "planner/schema/plan-sharing-1.schema.json"),

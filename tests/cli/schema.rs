@@ -270,6 +270,9 @@ fn backtests_and_forecasts() {
     assert!(learned.status.success(), "{}", stderr(&learned));
     checked("predict-spot", &["predict", "spot", "--model", &spots, "--format", "json"]);
     checked("plan-fleet", &[&fleet::SAMPLE[..], &["--format", "json"]].concat());
+    let asked = serving::asked(&folder);
+    let words: Vec<&str> = asked.iter().map(String::as_str).chain(["--format", "json"]).collect();
+    checked("plan-serving", &words);
     checked("plan-queues", &["plan", "queues", "datasets/sample", "--scan", "skip", "--format", "json"]);
     checked(
         "plan-capacity",

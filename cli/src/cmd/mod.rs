@@ -28,6 +28,7 @@ mod report;
 mod rollup;
 mod schema;
 mod serve;
+mod serving;
 mod sharing;
 mod simulate;
 mod spot;
@@ -135,7 +136,7 @@ Example, two simple models of run times on the bundled sample:
     Backtest(Backtest),
     /// Recommend what to do from now on, and test the recommendation on later days of the record
     ///
-    /// There are plans of nodes that sleep, of the nodes that are needed, of queues, of jobs that share GPUs, of rented fleets, and of spot instances.
+    /// There are plans of nodes that sleep, of the nodes that are needed, of queues, of jobs that share GPUs, of rented fleets, of replicas that serve requests, and of spot instances.
     #[command(
         subcommand,
         after_help = "\
@@ -243,6 +244,7 @@ pub(crate) fn run(arguments: &Arguments, settings: &Settings) -> Result<()> {
         Command::Plan(plan::Plan::Power(request)) => plan::run(request, quiet),
         Command::Plan(plan::Plan::Cloud(request)) => cloud::plan(request, quiet),
         Command::Plan(plan::Plan::Fleet(request)) => fleet::plan(request, quiet),
+        Command::Plan(plan::Plan::Serving(request)) => serving::plan(request, quiet),
         Command::Plan(plan::Plan::Queues(request)) => queues::plan(request, quiet),
         Command::Plan(plan::Plan::Capacity(request)) => capacity::plan(request, quiet),
         Command::Plan(plan::Plan::Sharing(request)) => sharing::plan(request, quiet),

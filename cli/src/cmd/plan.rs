@@ -18,7 +18,7 @@ use tracecast_planner::replay::scenario::Scenario;
 
 use crate::args::{NODES_OF_ALL, Reading, TIMES};
 use crate::cmd::answer::{self, Answering};
-use crate::cmd::{backtest_demand, capacity, cloud, describe, fleet, queues, sharing};
+use crate::cmd::{backtest_demand, capacity, cloud, describe, fleet, queues, serving, sharing};
 use crate::progress::Clock;
 use crate::{output, source};
 
@@ -40,6 +40,11 @@ pub(crate) enum Plan {
     /// A programme chooses the mix on earlier weeks. The answer compares what it costs on later weeks with all on demand, with usual rules, with
     /// nodes of one's own, and with the best mix seen with hindsight.
     Fleet(Box<fleet::PlanFleet>),
+    /// Plan how many replicas of an inference service are up when, and test the plan on later requests
+    ///
+    /// Settings of constant, reactive and forecast-driven scaling are replayed on the earlier half of a request log. The answer compares the cheapest that kept
+    /// the promised latency on the later half with the others, and with the best schedule seen with hindsight.
+    Serving(Box<serving::PlanServing>),
     /// Plan how VCs share the nodes and in which order jobs are served, and test the plan on later jobs
     ///
     /// Every way is replayed on earlier jobs, and the best is chosen that makes no VC wait longer than nodes of its own would. The answer

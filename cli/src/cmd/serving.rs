@@ -1,0 +1,167 @@
+//! `tracecast plan serving`.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::{ArgAction, Args, ValueEnum};
+use tracecast_analytics::ingest::{self, SourceFile};
+use tracecast_analytics::time::{Window, Written, Zone};
+use tracecast_planner::cloud::availability::SpotSeries;
+use tracecast_planner::fleet::offers::FleetOffers;
+use tracecast_planner::serving::answer::{ServingAnswer, ServingReplica, ServingRequest};
+use tracecast_planner::serving::emit;
+use tracecast_planner::serving::requests::RequestLog;
+use tracecast_planner::serving::service::ReplicaService;
+use tracecast_planner::serving::target::ServingTarget;
+
+use crate::args::{Reading, duration};
+use crate::cmd::answer::{self, Answering};
+use crate::exit::Usage;
+use crate::progress::Clock;
+use crate::{output, source};
+
+/// Why a trace of spot takes no part of its samples.
+const NO_JOBS: &str = "availability belongs to no job";
+
+/// Who scales the replicas.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Emit {
+    /// KEDA: a ScaledObject (keda.sh/v1alpha1); the replicas of a Deployment where they are constant
+    Keda,
+    /// SkyServe: the service section of its file
+    Skyserve,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example, an Azure log with an invented replica at invented prices:
+  tracecast plan serving azure_llm_2023_conv.csv.gz --service datasets/services/example.toml --prices datasets/offers/example.toml
+
+A request log is a CSV with time,input_tokens,output_tokens (and model), an Azure LLM inference trace, or a Mooncake trace (JSON lines), also compressed.")]
+pub(crate) struct PlanServing {
+    /// Logs of requests: files, folders or patterns, - for standard input; several are one log
+    #[arg(required = true, value_name = "REQUESTS")]
+    pub(crate) requests: Vec<PathBuf>,
+    /// Time zone of times in the log that have no offset, and of times in the answer
+    #[arg(long, value_name = "IANA NAME", value_parser = Zone::named)]
+    pub(crate) timezone: Option<Zone>,
+    /// Plan only the requests of this model, by the column `model`
+    #[arg(long, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+    /// Fail with exit code 3 if a row is quarantined or a file is damaged
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// Table of what one replica does (TOML): prefill, decode steps, batch, memory, start
+    ///
+    /// The guide cli/guide/serving.md describes the file, and datasets/services/example.toml is one with invented numbers.
+    #[arg(long, value_name = "TOML", required = true, help_heading = "Service")]
+    pub(crate) service: PathBuf,
+    /// What is promised: time to the first token, mean time between further tokens, and the share of requests that keep both
+    #[arg(long, value_name = "TARGET", default_value = "ttft=2s,tpot=100ms,share=0.95", value_parser = ServingTarget::parse, help_heading = "Service")]
+    pub(crate) target: ServingTarget,
+    /// Time between two decisions
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = slot, help_heading = "Service")]
+    pub(crate) slot: i64,
+    /// Offers file (TOML) with what the table's `offer` costs; without it, costs are hours of replicas
+    #[arg(long, value_name = "TOML", help_heading = "Prices")]
+    pub(crate) prices: Option<PathBuf>,
+    /// Trace of spot availability: how many replicas on spot can be had, as SkyPilot writes it
+    ///
+    /// A sample counts instances, and one instance is taken for one replica. It begins with the log, and must be as long at least. The offers file must have a price of spot.
+    #[arg(long, value_name = "TRACE", requires = "prices", help_heading = "Prices")]
+    pub(crate) spot: Option<PathBuf>,
+    /// Choose settings on the requests before this time, and report on those after it [default: the middle of the log]
+    #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, help_heading = "Evaluation")]
+    pub(crate) eval_from: Option<Written>,
+    /// Write the setting for these, separated by commas: keda, skyserve [default: both, if --emit-to is given]
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHO",
+        value_delimiter = ',',
+        requires = "emit_to",
+        action = ArgAction::Append,
+        help_heading = "Configuration"
+    )]
+    pub(crate) emit: Vec<Emit>,
+    /// Folder into which they are written
+    #[arg(long, value_name = "FOLDER", help_heading = "Configuration")]
+    pub(crate) emit_to: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) answering: Answering,
+    /// Write each chart of the answer into this folder, as SVG and as PNG
+    #[arg(long, value_name = "FOLDER", help_heading = "Answer")]
+    pub(crate) charts: Option<PathBuf>,
+}
+
+/// A time between decisions.
+fn slot(text: &str) -> Result<i64, String> {
+    let found = duration(text)?;
+    if (1_000..=3_600_000).contains(&found) { Ok(found) } else { Err("write a time from 1s to 1h".to_owned()) }
+}
+
+/// Spot as a trace has it.
+fn spot(asked: &PlanServing, quiet: bool) -> Result<Option<SpotSeries>> {
+    let Some(path) = &asked.spot else { return Ok(None) };
+    let reading = Reading { max_expansion: ingest::MOST_EXPANSION, strict: asked.strict, ..Reading::default() };
+    let trace = source::open_whole(std::slice::from_ref(path), &reading, quiet, NO_JOBS)?;
+    Ok(Some(SpotSeries::of(&trace, path.display().to_string(), None)?))
+}
+
+/// What the log is called.
+fn title(files: &[SourceFile]) -> String {
+    match files {
+        [one] => one.name().to_owned(),
+        several => format!("{} logs", several.len()),
+    }
+}
+
+pub(crate) fn plan(asked: &PlanServing, quiet: bool) -> Result<()> {
+    let checked = asked.answering.check("plan-serving", &[])?;
+    asked.answering.replacing.folders([&asked.emit_to, &asked.charts])?;
+    let window = Window::new(["--eval-from", "the end"], asked.eval_from.as_ref(), None)?;
+    let table = asked.service.display().to_string();
+    let service = ReplicaService::parse(&table, &source::text(&asked.service)?)?;
+    let read = |path: &PathBuf| -> Result<FleetOffers> {
+        Ok(FleetOffers::parse(&path.display().to_string(), &source::text(path)?)?)
+    };
+    let offers = asked.prices.as_ref().map(read).transpose()?;
+    let replica = ServingReplica::of(&service, &table, offers.as_ref())?;
+    if let (Some(trace), None) = (&asked.spot, replica.spot_per_h) {
+        let what = format!("--spot {}: the offers file has no price of spot; write one", trace.display());
+        return Err(Usage(what).into());
+    }
+    let zone = asked.timezone.clone().unwrap_or_else(Zone::utc);
+    let files = ingest::expand(&asked.requests)?;
+    let log = RequestLog::read(&files, &zone, asked.model.as_deref())?;
+    source::told_of_others(&log.ledger, asked.strict, "--format json lists them under `quality`.")?;
+    if asked.eval_from.is_some() && !log.dated {
+        let what =
+            "--eval-from: the times of this log are counted from its beginning, so no date is in it; leave it out";
+        return Err(Usage(what.to_owned()).into());
+    }
+    let (eval_from_ms, _) = window.resolve(&zone)?;
+    let request =
+        ServingRequest { target: asked.target, slot_ms: asked.slot, eval_from_ms, zone: zone.name().to_owned() };
+    let series = spot(asked, quiet)?;
+    let clock = Clock::new(quiet, "choosing settings and replaying later requests");
+    let answer = ServingAnswer::of(&log, title(&files), (&service, &table), replica, series.as_ref(), &request)?;
+    drop(clock);
+    if let Some(folder) = &asked.emit_to {
+        if answer.is_advised() {
+            let both = [Emit::Keda, Emit::Skyserve];
+            let asked_for = if asked.emit.is_empty() { &both[..] } else { &asked.emit };
+            let files = asked_for.iter().map(|who| match who {
+                Emit::Keda => emit::keda(&answer),
+                Emit::Skyserve => emit::skyserve(&answer),
+            });
+            output::emitted(folder, &files.collect::<Result<Vec<_>, _>>()?, quiet)?;
+        } else {
+            output::say(
+                quiet,
+                &format!("tracecast: nothing is written to --emit-to, as no setting is advised. {}", answer.action),
+            );
+        }
+    }
+    checked.write(asked.charts.as_deref(), quiet, || answer.report(), || answer::json(&answer, "the answer"))
+}

@@ -1,0 +1,628 @@
+//! The answer of `plan serving`.
+//!
+//! The later half says whether the cheapest setting of the earlier half is worth having; what to set from now on is then chosen anew on the whole log. Costs are hours of
+//! replicas, and money where an offers file says what they cost.
+//!
+//! O(1) beside the replays. Worked example: a forecast that paid for 4.1 hours of replicas where the reactive rule paid for 5.0 saves 18 %.
+
+mod advise;
+mod forward;
+mod render;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use tracecast_analytics::quality::Ledger;
+use tracecast_analytics::report::format;
+use tracecast_analytics::time::Zone;
+use tracecast_analytics::trace::SourceRecord;
+
+use super::choose::{ReplicaPrice, ServingCase, ServingScore, SpotSupply};
+use super::heldout::{ServingPolicy, ServingSplit, ServingTest, TestedPolicy, test};
+use super::requests::{LoggedRequest, RequestLog};
+use super::rule::{ServingLoad, ServingRule, SpotHedge};
+use super::service::ReplicaService;
+use super::target::ServingTarget;
+use crate::cloud::availability::SpotSeries;
+use crate::error::{Error, Result};
+use crate::fleet::offers::FleetOffers;
+use crate::plan::{Recommendation, interval};
+use crate::replay::compare::IntervalEstimate;
+
+/// Version of the answer; a change that breaks its readers raises it.
+pub const SCHEMA: &str = "plan-serving/1";
+
+/// What is asked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ServingRequest {
+    /// What is promised.
+    pub target: ServingTarget,
+    /// Time between decisions, milliseconds.
+    pub slot_ms: i64,
+    /// Where the earlier part ends, milliseconds; the middle, if `None`.
+    pub eval_from_ms: Option<i64>,
+    /// Zone in which times are told.
+    pub zone: String,
+}
+
+/// Replicas that can be had on spot at a moment: the trace begins with the log, and each sample holds until the next.
+fn supply(series: &SpotSeries, from_us: i64) -> impl Fn(i64) -> u32 + Sync + '_ {
+    move |at_us| {
+        let tick = usize::try_from((at_us - from_us).max(0) / (series.tick_ms.max(1) * 1000)).unwrap_or(usize::MAX);
+        series.counts.get(tick).map_or(0, |count| count.max(0.0) as u32)
+    }
+}
+
+/// Refuses a trace of spot that ends before the log does.
+fn covers(series: &SpotSeries, log_us: i64) -> Result<()> {
+    let trace_us = series.tick_ms.saturating_mul(1000).saturating_mul(series.counts.len() as i64);
+    if trace_us >= log_us {
+        return Ok(());
+    }
+    Err(Error::SpotTrace {
+        file: series.name.clone(),
+        found: format!(
+            "it is {} long, and the log of requests {}",
+            format::duration(trace_us as f64 / 1e6),
+            format::duration(log_us as f64 / 1e6)
+        ),
+        remedy: "name a trace that is at least as long, as nothing is known of spot after its end",
+    })
+}
+
+/// What a replica is and costs.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ServingReplica {
+    /// What it is called.
+    pub name: String,
+    /// GPUs of one.
+    pub gpus: u32,
+    /// From the decision until it serves, seconds.
+    pub start_s: f64,
+    /// Instance of the offers file that it runs on.
+    pub offer: Option<String>,
+    /// GPU type of that.
+    pub gpu: Option<String>,
+    /// Currency of prices; none without an offers file.
+    pub currency: Option<String>,
+    /// An hour of a replica on demand, as its share of the instance's GPUs.
+    pub on_demand_per_h: Option<f64>,
+    /// An hour of a replica on spot.
+    pub spot_per_h: Option<f64>,
+    /// Commitments: months, and an hour of a replica; told as terms.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub reserved: Vec<(f64, f64)>,
+}
+
+impl ServingReplica {
+    /// With the prices of an offers file, if there is one.
+    ///
+    /// # Errors
+    /// If the table names no instance of that file.
+    pub fn of(service: &ReplicaService, table: &str, offers: Option<&FleetOffers>) -> Result<Self> {
+        let mut replica = Self {
+            name: service.name.clone(),
+            gpus: service.gpus,
+            start_s: service.start_us as f64 / 1e6,
+            offer: service.offer.clone(),
+            gpu: None,
+            currency: None,
+            on_demand_per_h: None,
+            spot_per_h: None,
+            reserved: Vec::new(),
+        };
+        let Some(offers) = offers else { return Ok(replica) };
+        let wrong = |what: String| Error::File { file: table.to_owned(), line: 1, what };
+        let known = || offers.instances.iter().map(|offer| offer.name.as_str()).collect::<Vec<_>>().join(", ");
+        let name = service.offer.as_deref().ok_or_else(|| {
+            wrong(format!(
+                "there is no `offer`, so prices say nothing of a replica; write which of {} it runs on",
+                known()
+            ))
+        })?;
+        let offer = offers.instances.iter().find(|offer| offer.name == name).ok_or_else(|| {
+            wrong(format!("offer is `{name}`, and {} has no such instance; there are {}", offers.file, known()))
+        })?;
+        let share = f64::from(service.gpus) / f64::from(offer.gpus.max(1));
+        let on_demand = offer.on_demand.ok_or_else(|| {
+            wrong(format!("{name} has no on_demand price in {}; write one, or name another instance", offers.file))
+        })?;
+        replica.gpu = Some(offer.gpu.clone());
+        replica.currency = Some(offers.currency.clone());
+        replica.on_demand_per_h = Some(on_demand * share);
+        replica.spot_per_h = offer.spot.as_ref().map(|spot| spot.price * share);
+        replica.reserved = offer.reserved.iter().map(|offer| (offer.months, offer.price * share)).collect();
+        Ok(replica)
+    }
+
+    /// What a second costs: an hour of a replica is 1 where no price is known, and spot counts as on demand where it cannot be had.
+    fn price(&self, on_spot: bool) -> ReplicaPrice {
+        let on_demand = self.on_demand_per_h.unwrap_or(1.0) / 3600.0;
+        ReplicaPrice { on_demand, spot: self.spot_per_h.filter(|_| on_spot).map_or(on_demand, |price| price / 3600.0) }
+    }
+}
+
+/// What the log holds.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ServingLogFigures {
+    /// Requests that are served.
+    pub requests: u64,
+    /// From when.
+    pub from: String,
+    /// To when.
+    pub to: String,
+    /// Hours of it.
+    pub hours: f64,
+    /// Requests in a second.
+    pub requests_per_s: f64,
+    /// Mean input, tokens.
+    pub mean_input: f64,
+    /// Mean output, tokens.
+    pub mean_output: f64,
+    /// Load of the whole log, in replicas at full use.
+    pub mean_load: f64,
+    /// Most of a slot.
+    pub most_load: f64,
+    /// Requests left out, as they fit into the memory of no replica.
+    pub too_large: u64,
+}
+
+/// A policy in the test.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ServingPolicyRow {
+    /// Which.
+    pub by: ServingPolicy,
+    /// The same in words.
+    pub what: String,
+    /// Its setting; none of a schedule.
+    pub rule: Option<ServingRule>,
+    /// Spot beside it.
+    pub hedge: Option<SpotHedge>,
+    /// The setting in words.
+    pub setting: String,
+    /// How many settings were tried.
+    pub tried: u64,
+    /// Whether it kept the target with its reserve where it was chosen; none of what was not chosen there.
+    pub kept_when_chosen: Option<bool>,
+    /// What it did where it was chosen.
+    pub earlier: Option<ServingScore>,
+    /// What it did on the later half.
+    pub later: ServingScore,
+    /// Whether it kept the target there.
+    pub keeps: bool,
+}
+
+/// The test on the later half.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ServingHeldOut {
+    /// Settings were chosen from here on.
+    pub chosen_from: String,
+    /// Until here; reported on from here on.
+    pub split: String,
+    /// To here.
+    pub to: String,
+    /// Policies.
+    pub by: Vec<ServingPolicyRow>,
+    /// The cheapest on the earlier half: what would have been set.
+    pub best: ServingPolicy,
+    /// What it is told against.
+    pub against: ServingPolicy,
+    /// What it saved of that on the later half, a share of its cost.
+    pub saving: IntervalEstimate,
+    /// The same, money or hours of replicas in an hour.
+    pub saving_per_h: IntervalEstimate,
+    /// Share of the later requests that it served in time beyond that of what it is told against.
+    pub more_in_time: IntervalEstimate,
+    /// What intervals draw anew.
+    pub interval: String,
+    /// Least that any schedule costs which keeps the target: a bound, which may not be reachable.
+    pub bound_cost: f64,
+    /// The same, hours of replicas.
+    pub bound_h: f64,
+    /// Least cost of what was found to keep the target, with hindsight or without; none where nothing did, and none of a setting on spot, as hindsight knows on-demand alone.
+    pub least_found: Option<f64>,
+    /// What the chosen policy cost beyond that, a share.
+    pub regret: Option<f64>,
+}
+
+/// What to set from now on.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ServingAhead {
+    /// The policy.
+    pub by: ServingPolicy,
+    /// Its setting, chosen on the whole log.
+    pub rule: ServingRule,
+    /// Spot beside it.
+    pub hedge: Option<SpotHedge>,
+    /// The setting in words.
+    pub setting: String,
+    /// Whether it keeps the target with its reserve on the whole log.
+    pub kept: bool,
+    /// How loads are counted.
+    pub load: ServingLoad,
+    /// Mean load of the last ten minutes, or of the log where it is shorter, in replicas at full use.
+    pub load_now: f64,
+    /// Replicas that it asks for at the end of the log.
+    pub replicas_now: u32,
+    /// Fewest that it asked for on the log.
+    pub least: u32,
+    /// Most that it asked for on the log.
+    pub most: u32,
+    /// Most that should be allowed: half as many again.
+    pub limit: u32,
+    /// Mean of what it asked for on the log, without those that are more on spot.
+    pub mean_replicas: f64,
+    /// Requests in a second, of those that it was chosen on.
+    pub requests_per_s: f64,
+    /// What an hour cost on the log.
+    pub cost_per_h: f64,
+    /// Share of the requests in time on the log, on which it was chosen.
+    pub attained: f64,
+}
+
+/// On which terms replicas are had.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ServingTerms {
+    /// Months of the commitment; none by the hour.
+    pub months: Option<f64>,
+    /// An hour of a replica.
+    pub price_per_h: f64,
+    /// Share of the time from which on it costs less than on demand; 1 of on-demand itself.
+    pub break_even: f64,
+    /// Replicas that were wanted for at least that share of the log.
+    pub replicas: u32,
+}
+
+/// What if things were otherwise.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ServingSensitivity {
+    /// What is different.
+    pub what: String,
+    /// Share of the later requests in time, with the setting as it was chosen.
+    pub attained: f64,
+    /// Whether the target is kept.
+    pub keeps: bool,
+    /// What it costs.
+    pub cost: f64,
+    /// Share in time of what it is told against, as that was chosen.
+    pub against_attained: f64,
+    /// What that costs.
+    pub against_cost: f64,
+}
+
+/// Whether the setting is advised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ServingVerdict {
+    /// It is: it kept the target on the later half, and costs less.
+    Advised,
+    /// It is: it kept the target on the later half where what it is told against did not, by more than chance.
+    KeepsTarget,
+    /// No: it did not keep the target on the later half.
+    TargetMissed,
+    /// No: it saved too little, or chance alone may have saved it.
+    NoSaving,
+    /// No: nothing kept the target with its reserve where settings were chosen.
+    NothingKeeps,
+    /// No: it did on the earlier half, but chosen anew on the whole log nothing does.
+    NothingKeepsNow,
+}
+
+/// The answer.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ServingAnswer {
+    /// Version of this form.
+    pub schema: String,
+    /// What was planned for.
+    pub title: String,
+    /// What was assumed, in words.
+    pub notes: Vec<String>,
+    /// What a replica is and costs.
+    pub replica: ServingReplica,
+    /// The table of the service.
+    pub table: String,
+    /// What is promised.
+    pub target: ServingTarget,
+    /// Time between decisions, seconds.
+    pub slot_s: f64,
+    /// What the log holds.
+    pub log: ServingLogFigures,
+    /// The test on the later half.
+    pub held_out: ServingHeldOut,
+    /// Whether the setting is advised.
+    pub verdict: ServingVerdict,
+    /// What to set from now on.
+    pub ahead: ServingAhead,
+    /// On which terms.
+    pub terms: Vec<ServingTerms>,
+    /// What if things were otherwise.
+    pub sensitivity: Vec<ServingSensitivity>,
+    /// What to do, in a sentence.
+    pub action: String,
+    /// The recommendation, if the setting is advised.
+    pub recommendation: Option<Recommendation>,
+    /// What became of every row.
+    pub quality: Ledger,
+    /// Files it rests on.
+    pub sources: Vec<SourceRecord>,
+    /// Replicas and loads of the later half, for the chart: hours since the beginning of the log.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub(super) curves: Vec<(String, Vec<(f64, f64)>)>,
+}
+
+/// The JSON Schema of [`ServingAnswer`].
+pub fn json_schema() -> serde_json::Value {
+    schemars::schema_for!(ServingAnswer).to_value()
+}
+
+/// Moments as they are told: of a log without dates, since its beginning.
+struct Told {
+    zone: Zone,
+    dated: bool,
+    from_us: i64,
+}
+
+impl Told {
+    fn moment(&self, at_us: i64) -> String {
+        if self.dated {
+            self.zone.rfc3339(at_us.div_euclid(1000))
+        } else {
+            format!("{} after the beginning", format::duration((at_us - self.from_us) as f64 / 1e6))
+        }
+    }
+}
+
+impl ServingAnswer {
+    /// Plans the replicas for a log. `table` is the file of the service; `spot` is a trace of availability, if one is given.
+    ///
+    /// # Errors
+    /// If the log is too short to choose on and to report on, or no request fits into a replica.
+    pub fn of(
+        log: &RequestLog,
+        title: String,
+        (service, table): (&ReplicaService, &str),
+        replica: ServingReplica,
+        spot: Option<&SpotSeries>,
+        request: &ServingRequest,
+    ) -> Result<Self> {
+        let requests: Vec<LoggedRequest> =
+            log.requests.iter().filter(|request| request.tokens() <= service.kv_tokens).copied().collect();
+        let too_large = (log.requests.len() - requests.len()) as u64;
+        let Some(first) = requests.first() else {
+            return Err(Error::NoJobs(format!(
+                "no request fits into the {} tokens of a replica (kv_tokens of {table}); check the table",
+                service.kv_tokens
+            )));
+        };
+        let from_us = first.at_us;
+        let last_us = requests.last().map_or(from_us, |last| last.at_us);
+        spot.map_or(Ok(()), |series| covers(series, last_us - from_us))?;
+        let on_spot = spot.map(|series| supply(series, from_us));
+        let case = ServingCase {
+            service,
+            target: request.target,
+            requests: &requests,
+            from_us,
+            slot_us: request.slot_ms.max(1) * 1000,
+            price: replica.price(spot.is_some()),
+            spot: on_spot.as_ref().map(|supply| supply as &SpotSupply<'_>),
+        };
+        let told = Told { zone: Zone::named(&request.zone)?, dated: log.dated, from_us };
+        let eval_us = request.eval_from_ms.map(|ms| ms * 1000);
+        let split = ServingSplit::of(&case, eval_us)?;
+        let tested = test(&case, &split);
+        let held_out = held_out(&case, &tested, &split, &told)?;
+        let ahead = forward::ahead(&case, &tested, &split)?;
+        let figures = figures(&case, &tested, &split, &told, too_large);
+        let mut answer = Self {
+            schema: SCHEMA.to_owned(),
+            title,
+            notes: notes(log, &case, too_large, spot, (&replica, ahead.0.hedge)),
+            table: table.to_owned(),
+            target: request.target,
+            slot_s: request.slot_ms as f64 / 1e3,
+            log: figures,
+            verdict: ServingVerdict::Advised,
+            terms: forward::terms(&replica, ahead.0.hedge, &ahead.1),
+            sensitivity: forward::sensitivity(&case, &tested, &split, held_out.against),
+            ahead: ahead.0,
+            held_out,
+            replica,
+            action: String::new(),
+            recommendation: None,
+            quality: log.ledger.clone(),
+            sources: log.sources.clone(),
+            curves: curves(&tested, &split, from_us),
+        };
+        answer.verdict = answer.judge();
+        answer.action = answer.act();
+        answer.recommendation = answer.recommend();
+        Ok(answer)
+    }
+
+    /// A policy of the test.
+    pub fn policy(&self, by: ServingPolicy) -> Option<&ServingPolicyRow> {
+        self.held_out.by.iter().find(|row| row.by == by)
+    }
+
+    /// Unit of costs.
+    pub fn unit(&self) -> &str {
+        self.replica.currency.as_deref().unwrap_or("replica-hours")
+    }
+}
+
+/// Replicas of a few policies over the later half, for the chart.
+fn curves(tested: &ServingTest, split: &ServingSplit, from_us: i64) -> Vec<(String, Vec<(f64, f64)>)> {
+    let hours = |us: i64| (us - from_us) as f64 / 3.6e9;
+    let shown = [tested.best, ServingPolicy::Reactive, ServingPolicy::Hindsight];
+    let mut found: Vec<(String, Vec<(f64, f64)>)> = Vec::new();
+    for policy in shown.iter().filter_map(|by| tested.policy(*by)) {
+        let name = policy.by.in_words().to_owned();
+        if found.iter().all(|(other, _)| *other != name) {
+            let inside = policy.wanted.iter().filter(|(at, _)| *at < split.end_us);
+            found.push((name, inside.map(|(at, count)| (hours(*at), f64::from(*count))).collect()));
+        }
+    }
+    found
+}
+
+/// A ratio, 1 of nothing.
+fn ratio(part: f64, of: f64) -> f64 {
+    if of > 0.0 { part / of } else { 1.0 }
+}
+
+/// The test as it is told.
+fn held_out(case: &ServingCase<'_>, tested: &ServingTest, split: &ServingSplit, told: &Told) -> Result<ServingHeldOut> {
+    let keeps = |score: &ServingScore| case.keeps(score, case.target);
+    let what = |by: ServingPolicy| match (by, case.spot) {
+        (ServingPolicy::Hindsight, Some(_)) => format!("{}, on demand only", by.in_words()),
+        _ => by.in_words().to_owned(),
+    };
+    let row = |policy: &TestedPolicy| ServingPolicyRow {
+        by: policy.by,
+        what: what(policy.by),
+        rule: policy.setting.map(|(rule, _)| rule),
+        hedge: policy.setting.and_then(|(_, hedge)| hedge),
+        setting: policy.setting.map_or_else(
+            || "replicas by stretch, started ahead of time".to_owned(),
+            |(rule, hedge)| advise::setting(&rule, hedge, case.slot_us),
+        ),
+        tried: policy.chosen.map_or(0, |(_, _, tried)| tried as u64),
+        kept_when_chosen: policy.chosen.map(|(_, kept, _)| kept),
+        earlier: policy.chosen.map(|(score, _, _)| score),
+        later: policy.later,
+        keeps: keeps(&policy.later),
+    };
+    let against = match tested.best {
+        ServingPolicy::Reactive => ServingPolicy::ReactiveDefault,
+        _ if tested.policy(ServingPolicy::Reactive).is_some() => ServingPolicy::Reactive,
+        // Nothing kept the target on the earlier half, so nothing else was tried.
+        _ => ServingPolicy::Peak,
+    };
+    let of = |by: ServingPolicy| tested.policy(by).ok_or_else(|| Error::Defect(format!("{by:?} was not tested")));
+    let (best, other) = (of(tested.best)?, of(against)?);
+    let hours = (split.end_us - split.split_us) as f64 / 3.6e9;
+    let [saving, saving_per_h, more_in_time] = interval::drawn(best.blocks.len(), &|held| {
+        let held: Vec<usize> = held.collect();
+        let sum = |policy: &TestedPolicy| -> f64 {
+            held.iter().filter_map(|block| policy.blocks.get(*block)).map(|score| score.cost).sum()
+        };
+        let in_time = |policy: &TestedPolicy| -> f64 {
+            let drawn = held.iter().filter_map(|block| policy.blocks.get(*block));
+            let (in_time, of) =
+                drawn.fold((0, 0), |(in_time, of), score| (in_time + score.in_time, of + score.requests));
+            ratio(in_time as f64, of as f64)
+        };
+        let more = in_time(best) - in_time(other);
+        let (best, other) = (sum(best), sum(other));
+        [1.0 - ratio(best, other), (other - best) / hours, more]
+    });
+    let least = tested.policies.iter().filter(|policy| keeps(&policy.later)).map(|policy| policy.later.cost);
+    let least_found = least.min_by(f64::total_cmp).filter(|_| tested.best != ServingPolicy::Spot);
+    Ok(ServingHeldOut {
+        chosen_from: told.moment(split.warm_us),
+        split: told.moment(split.split_us),
+        to: told.moment(split.end_us),
+        by: tested.policies.iter().map(row).collect(),
+        best: tested.best,
+        against,
+        saving,
+        saving_per_h,
+        more_in_time,
+        interval: format!(
+            "95 % of {} draws of {} parts of the later half",
+            format::count(interval::DRAWS),
+            best.blocks.len()
+        ),
+        bound_cost: tested.bound_h * 3600.0 * case.price.on_demand.min(case.price.spot),
+        bound_h: tested.bound_h,
+        least_found,
+        regret: least_found.map(|least| ratio(best.later.cost, least) - 1.0),
+    })
+}
+
+fn figures(
+    case: &ServingCase<'_>,
+    tested: &ServingTest,
+    split: &ServingSplit,
+    told: &Told,
+    too_large: u64,
+) -> ServingLogFigures {
+    let count = case.requests.len().max(1) as f64;
+    let span_s = (split.end_us - case.from_us) as f64 / 1e6;
+    let sum =
+        |of: &dyn Fn(&LoggedRequest) -> u32| case.requests.iter().map(|request| f64::from(of(request))).sum::<f64>();
+    let slots = usize::try_from((split.end_us - case.from_us) / case.slot_us).unwrap_or(0).max(1);
+    let loads = super::rule::loads(case.requests, &tested.load, (case.from_us, case.slot_us), slots);
+    ServingLogFigures {
+        requests: case.requests.len() as u64,
+        from: told.moment(case.from_us),
+        to: told.moment(split.end_us),
+        hours: span_s / 3600.0,
+        requests_per_s: count / span_s.max(1e-9),
+        mean_input: sum(&|request| request.input) / count,
+        mean_output: sum(&|request| request.output) / count,
+        mean_load: loads.iter().sum::<f64>() / loads.len().max(1) as f64,
+        most_load: loads.iter().copied().fold(0.0, f64::max),
+        too_large,
+    }
+}
+
+/// What was assumed, in words.
+fn notes(
+    log: &RequestLog,
+    case: &ServingCase<'_>,
+    too_large: u64,
+    spot: Option<&SpotSeries>,
+    (replica, hedge): (&ServingReplica, Option<SpotHedge>),
+) -> Vec<String> {
+    let counted = |count: u64| format::counted(count, "request", "requests");
+    let mut notes = vec![
+        "What a replica does is what its table says; nothing of it was measured here. A prefill goes before the next decode step, and a request is taken in once all its tokens fit into memory."
+            .to_owned(),
+        format!(
+            "A rule decides every {}, and sees what arrived until then, not how long an output will be. A replica is paid for from the decision to start it until it has served its last request.",
+            format::duration(case.slot_us as f64 / 1e6)
+        ),
+        "A request goes to the replica with the fewest requests; what nobody has begun is dealt out anew when a replica becomes ready.".to_owned(),
+    ];
+    if log.sorted > 0 {
+        notes.push(format!("{} stood out of order and were sorted by their times.", counted(log.sorted)));
+    }
+    if log.others > 0 {
+        notes.push(format!("{} of other models were left out.", counted(log.others)));
+    } else if log.models.len() > 1 {
+        notes.push(format!(
+            "The log names {} models, which are planned as if one replica served them all; --model plans one.",
+            log.models.len()
+        ));
+    }
+    if too_large > 0 {
+        notes.push(format!(
+            "{} with more tokens than fit into a replica ({}) were left out.",
+            counted(too_large),
+            format::count(case.service.kv_tokens)
+        ));
+    }
+    match spot {
+        Some(spot) => notes.push(format!(
+            "Spot replicas are there as {} says, from its beginning on with that of the log; what is taken away is begun anew elsewhere.",
+            spot.name
+        )),
+        None => notes.push("No trace of spot is given (--spot), so spot is left out.".to_owned()),
+    }
+    if replica.on_demand_per_h.is_some() {
+        notes.push(
+            "A replica costs its share of the GPUs of its instance: several replicas fill one instance without gaps."
+                .to_owned(),
+        );
+        if hedge.is_some() {
+            notes.push(
+                "The setting is on spot, and a commitment is told against the price on demand, so no terms are given."
+                    .to_owned(),
+            );
+        }
+    }
+    notes
+}

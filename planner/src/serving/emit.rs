@@ -1,0 +1,171 @@
+//! The setting for those who carry it out: a ScaledObject for KEDA, and the service section of a SkyServe file.
+//!
+//! **KEDA** (`keda.sh/v1alpha1`). A reactive rule is a Prometheus trigger on the requests in flight, with the target as its threshold; KEDA's HPA asks for ⌈value / threshold⌉
+//! replicas (`AverageValue`), with a tolerance of 10 % and the stabilisation window of `scaleDown`: what was replayed. A forecast is one query: the mean load of the last
+//! minutes plus the margin, over the use, with a threshold of 1. KEDA asks for the metric every slot and keeps it until the next (`useCachedMetrics`), as the HPA would ask
+//! Prometheus itself every 15 s otherwise. Its limits on how fast replicas start and stop do not bind. Metrics are vLLM's by name; counters of the gateway are better, as they count what waits. A constant
+//! is a deployment's `replicas`.
+//!
+//! **SkyServe** scales on requests a second of a replica alone, so its file is the nearest to what was tested and says so: `target_qps_per_replica` is what a replica gets on
+//! average at the setting's mean number on the log that it was chosen on. Spot is `use_spot` with `dynamic_ondemand_fallback` and `num_overprovision`.
+//!
+//! O(1). Worked example: 5 requests a second and 4 replicas on average are 1.25 requests a second of each.
+
+use serde_json::{Value, json};
+
+use super::answer::ServingAnswer;
+use super::rule::ServingRule;
+use crate::error::{Error, Result};
+use crate::plan::Emitted;
+use crate::plan::slug::slug;
+use crate::plan::yaml::stream;
+
+/// Refuses what was not advised.
+fn advised(answer: &ServingAnswer) -> Result<String> {
+    if !answer.is_advised() {
+        return Err(Error::NotEmitted(format!("the setting is not advised. {}", answer.action)));
+    }
+    Ok(slug(&answer.replica.name).unwrap_or_else(|| "service".to_owned()))
+}
+
+/// A time in seconds, at least one.
+fn whole_s(seconds: f64) -> u64 {
+    seconds.round().max(1.0) as u64
+}
+
+/// Requests a second of a replica, to three digits. What is less than one in hours is told as that, as it must not be 0.
+fn of_a_replica(requests_per_s: f64, replicas: f64) -> f64 {
+    let share = (requests_per_s / replicas.max(1.0)).max(1e-4);
+    format!("{share:.2e}").parse().unwrap_or(share)
+}
+
+/// For Kubernetes: `keda-scaledobject.yaml`, or `deployment-replicas.yaml` of a constant number.
+///
+/// # Errors
+/// If the setting is not advised.
+pub fn keda(answer: &ServingAnswer) -> Result<Emitted> {
+    let name = advised(answer)?;
+    let ahead = &answer.ahead;
+    let held = |slots: u32| whole_s(f64::from(slots) * answer.slot_s);
+    let (query, threshold, least, hold_s, about) = match ahead.rule {
+        ServingRule::Constant { replicas } => {
+            let about = format!(
+                "{replicas} replicas at all times.\nThe name of the deployment is made up: put yours in.\nkubectl apply --server-side --force-conflicts -f FILE; undo: kubectl scale deployment {name} --replicas=BEFORE"
+            );
+            let document = json!({
+                "apiVersion": "apps/v1",
+                "kind": "Deployment",
+                "metadata": {"name": name},
+                "spec": {"replicas": replicas},
+            });
+            return Ok(("deployment-replicas.yaml".to_owned(), stream(&[(about, document)])));
+        }
+        ServingRule::Reactive { target, least, hold_slots } => (
+            "sum(vllm:num_requests_running) + sum(vllm:num_requests_waiting)".to_owned(),
+            target.to_string(),
+            least,
+            held(hold_slots),
+            format!("Requests in flight, {target} of a replica."),
+        ),
+        ServingRule::Forecast { window_slots, margin, use_share, least, hold_slots, .. } => {
+            let (over, load) = (held(window_slots), ahead.load);
+            let query = format!(
+                "(sum(rate(vllm:prompt_tokens_total[{over}s])) * {:.6e} + sum(rate(vllm:request_success_total[{over}s])) * {:.6e} + ({margin:.4})) / {use_share:.2}",
+                load.input_token_s,
+                load.mean_output * load.output_token_s,
+            );
+            let about = format!(
+                "The mean load of the last {over} s, in replicas at full use (tokens in, and requests at {:.0} tokens out), plus a margin of {margin:.2}, at a use of {use_share:.2}.",
+                load.mean_output
+            );
+            (query, "1".to_owned(), least, held(hold_slots), about)
+        }
+    };
+    let more = if ahead.hedge.is_some() {
+        "\nSpot with on-demand behind it is SkyServe's part; here all replicas are of one kind."
+    } else {
+        ""
+    };
+    let about = format!(
+        "{about}{more}\nNames of the deployment, of the Prometheus server and of the metrics are made up or vLLM's: put yours in. vLLM counts requests when they are served; counters of the gateway count them when they come.\nUndo: kubectl delete -f FILE, then kubectl scale."
+    );
+    let most = ahead.limit.max(least);
+    // All at once, both ways.
+    let up = json!([{"type": "Pods", "value": most, "periodSeconds": 15}]);
+    let down = json!([{"type": "Percent", "value": 100, "periodSeconds": 15}]);
+    let document = json!({
+        "apiVersion": "keda.sh/v1alpha1",
+        "kind": "ScaledObject",
+        "metadata": {"name": name},
+        "spec": {
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name},
+            "pollingInterval": whole_s(answer.slot_s),
+            "minReplicaCount": least.max(1),
+            "maxReplicaCount": most,
+            "advanced": {"horizontalPodAutoscalerConfig": {"behavior": {
+                "scaleDown": {"stabilizationWindowSeconds": hold_s.min(3600), "policies": down},
+                "scaleUp": {"stabilizationWindowSeconds": 0, "policies": up},
+            }}},
+            "triggers": [{
+                "type": "prometheus",
+                "metricType": "AverageValue",
+                "useCachedMetrics": true,
+                "metadata": {"serverAddress": "http://prometheus-operated.monitoring.svc:9090", "query": query, "threshold": threshold},
+            }],
+        },
+    });
+    Ok(("keda-scaledobject.yaml".to_owned(), stream(&[(about, document)])))
+}
+
+/// For SkyServe: `skyserve-service.yaml`.
+///
+/// # Errors
+/// If the setting is not advised.
+pub fn skyserve(answer: &ServingAnswer) -> Result<Emitted> {
+    advised(answer)?;
+    let ahead = &answer.ahead;
+    let extra = ahead.hedge.map(|hedge| hedge.extra);
+    let mut policy = match ahead.rule {
+        ServingRule::Constant { replicas } => json!({"min_replicas": replicas, "max_replicas": replicas}),
+        ServingRule::Reactive { least, hold_slots, .. } | ServingRule::Forecast { least, hold_slots, .. } => {
+            json!({
+                "min_replicas": least.max(1),
+                "max_replicas": ahead.limit.max(least),
+                "target_qps_per_replica": of_a_replica(ahead.requests_per_s, ahead.mean_replicas),
+                "upscale_delay_seconds": whole_s(answer.slot_s),
+                "downscale_delay_seconds": whole_s(f64::from(hold_slots) * answer.slot_s),
+            })
+        }
+    };
+    if let (Some(extra), Some(fields)) = (extra, policy.as_object_mut()) {
+        fields.insert("num_overprovision".to_owned(), Value::from(extra));
+        fields.insert("dynamic_ondemand_fallback".to_owned(), Value::from(true));
+    }
+    let mut resources = json!({"use_spot": extra.is_some()});
+    if let (Some(gpu), Some(fields)) = (&answer.replica.gpu, resources.as_object_mut()) {
+        fields.insert("accelerators".to_owned(), Value::from(format!("{gpu}:{}", answer.replica.gpus)));
+    }
+    let document = json!({
+        "service": {
+            "readiness_probe": {"path": "/health", "initial_delay_seconds": whole_s(2.0 * answer.replica.start_s)},
+            "replica_policy": policy,
+        },
+        "resources": resources,
+    });
+    let about = format!(
+        "The service and resources sections of a SkyServe file; add setup and run of your own, ports, and the path of your probe.\nSkyServe scales on requests a second of a replica alone: the nearest to what was tested ({}), not the same.\nsky serve update NAME FILE; undo: sky serve update with the file that the service had.",
+        ahead.setting
+    );
+    Ok(("skyserve-service.yaml".to_owned(), stream(&[(about, document)])))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_of_a_replica_have_three_digits_and_are_never_none() {
+        assert_eq!((of_a_replica(5.0, 4.0), of_a_replica(0.001_234_5, 1.0)), (1.25, 0.001_23));
+        assert_eq!((of_a_replica(0.0, 3.0), of_a_replica(12.0, 0.5)), (0.000_1, 12.0));
+    }
+}

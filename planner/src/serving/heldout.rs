@@ -1,0 +1,338 @@
+//! The test on the later half: what was chosen before it, beside usual rules, the best schedule with hindsight, and the bound.
+//!
+//! The log is cut in time: the first fifth of what comes before the split fills the replicas, settings are chosen on the rest of it, and what follows the split is
+//! reported on. Every rule runs from the
+//! beginning of the log, so it comes to the split with the replicas that it has then; what it costs and serves is counted from there on. The best schedule with hindsight
+//! begins at the split, with replicas that are up.
+//!
+//! O(settings × replay). Worked example: of an hour, minutes 6 to 30 are chosen on and minutes 30 to 60 reported on.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::choose::{ChosenSetting, ServingCase, ServingScore, Span, grown};
+use super::optimum::{Hindsight, bound_s};
+use super::replay::Slots;
+use super::rule::{ServingLoad, ServingRule, SpotHedge, loads};
+use crate::error::{Error, Result};
+
+/// More requests that a setting must be good for, a share.
+pub const MORE: f64 = 0.2;
+/// Parts of the later half that intervals draw.
+pub const BLOCKS: usize = 10;
+/// Fewest requests of a part of the log.
+const LEAST_REQUESTS: usize = 100;
+/// Fewest slots of a half.
+const LEAST_SLOTS: i64 = 10;
+
+/// What decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ServingPolicy {
+    /// As many as the busiest slot before the split asked for, at full use.
+    Peak,
+    /// The fewest at all times that kept the target before the split.
+    Constant,
+    /// Reactive, with the stabilisation window of Kubernetes and no least number.
+    ReactiveDefault,
+    /// Reactive, all settings chosen.
+    Reactive,
+    /// By a forecast, all settings chosen.
+    Forecast,
+    /// The cheapest of these on spot with more replicas than it asks for, and on demand where spot is not there.
+    Spot,
+    /// The cheapest reactive setting on the later half itself that serves as many in time as the chosen policy there.
+    ReactiveMatched,
+    /// The best schedule found with hindsight.
+    Hindsight,
+}
+
+impl ServingPolicy {
+    /// In words.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::Peak => "constant at the earlier peak",
+            Self::Constant => "constant, as the earlier half needs",
+            Self::ReactiveDefault => "reactive, with the defaults of Kubernetes",
+            Self::Reactive => "reactive",
+            Self::Forecast => "forecast",
+            Self::Spot => "on spot, with on-demand behind it",
+            Self::ReactiveMatched => "reactive, chosen with hindsight to serve as many in time",
+            Self::Hindsight => "best schedule found with hindsight",
+        }
+    }
+
+    /// Whether it may be advised.
+    pub fn can_be_advised(self) -> bool {
+        matches!(self, Self::Constant | Self::Reactive | Self::Forecast | Self::Spot)
+    }
+}
+
+/// How the log is cut, microseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ServingSplit {
+    /// Settings are scored from here on.
+    pub warm_us: i64,
+    /// Until here, and reported on from here on.
+    pub split_us: i64,
+    /// The end.
+    pub end_us: i64,
+}
+
+impl ServingSplit {
+    /// Cuts a log of a case in the middle, or at `asked_us`.
+    ///
+    /// # Errors
+    /// With too few requests or slots on either side.
+    pub fn of(case: &ServingCase<'_>, asked_us: Option<i64>) -> Result<Self> {
+        let (from, end) = (case.from_us, case.requests.last().map_or(case.from_us, |last| last.at_us) + 1);
+        let split = asked_us.unwrap_or(from + (end - from) / 2);
+        let found = Self { warm_us: from + (split - from) / 5, split_us: split, end_us: end };
+        let before = case.until(split).len().saturating_sub(case.until(found.warm_us).len());
+        let after = case.requests.len() - case.until(split).len();
+        for (what, count, span) in [("before", before, split - found.warm_us), ("after", after, end - split)] {
+            if count < LEAST_REQUESTS || span < LEAST_SLOTS * case.slot_us {
+                return Err(Error::NothingToEvaluate(format!(
+                    "there are {count} requests and {} slots {what} the split, and {LEAST_REQUESTS} requests and {LEAST_SLOTS} slots are the least to plan with; give a longer log, a shorter --slot, or another --eval-from",
+                    (span / case.slot_us).max(0)
+                )));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Where settings are chosen.
+    pub fn earlier(&self) -> Span {
+        (self.warm_us, self.split_us)
+    }
+
+    /// Where they are reported on.
+    pub fn later(&self) -> Span {
+        (self.split_us, self.end_us)
+    }
+
+    /// Parts of the later half that are drawn.
+    fn blocks(&self) -> Vec<Span> {
+        let (from, to) = self.later();
+        let at = |number: usize| from + (to - from) * number as i64 / BLOCKS as i64;
+        (0..BLOCKS).map(|number| (at(number), at(number + 1))).collect()
+    }
+}
+
+/// A policy on the later half.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TestedPolicy {
+    /// Which.
+    pub by: ServingPolicy,
+    /// Its setting; none of a schedule.
+    pub setting: Option<(ServingRule, Option<SpotHedge>)>,
+    /// What it did where it was chosen, whether it kept the target there with its reserve, and how many settings were tried.
+    pub chosen: Option<(ServingScore, bool, usize)>,
+    /// What it did on the later half.
+    pub later: ServingScore,
+    /// The same in each of its parts.
+    pub blocks: Vec<ServingScore>,
+    /// Replicas that were wanted, by the slot's beginning (microseconds): what is drawn.
+    pub wanted: Vec<(i64, u32)>,
+}
+
+/// The test.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ServingTest {
+    /// Policies.
+    pub policies: Vec<TestedPolicy>,
+    /// Cheapest of those that can be advised on the earlier half.
+    pub best: ServingPolicy,
+    /// Loads as they were known at the split.
+    pub load: ServingLoad,
+    /// Replicas that are up at the beginning.
+    pub initial: u32,
+    /// The best schedule; none where no number of replicas keeps the target, or none did on the earlier half.
+    pub hindsight: Option<Hindsight>,
+    /// Hours of replicas that no schedule gets by without.
+    pub bound_h: f64,
+}
+
+/// Settings that were chosen in a window: the constant first.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ServingChoice {
+    /// Loads as they were known at its end.
+    pub load: ServingLoad,
+    /// Replicas of the constant.
+    pub initial: u32,
+    /// Policies and their settings.
+    pub by: Vec<(ServingPolicy, ChosenSetting)>,
+}
+
+impl ServingChoice {
+    /// The cheapest that can be advised: of those that kept the target with its reserve, if there are any.
+    pub fn best(&self) -> Option<&(ServingPolicy, ChosenSetting)> {
+        let order = |of: &&(ServingPolicy, ChosenSetting)| {
+            let score = of.1.score;
+            let late = if of.1.kept { 0 } else { score.requests - score.in_time };
+            (!of.1.kept, late, score.cost)
+        };
+        self.by.iter().filter(|of| of.0.can_be_advised()).min_by(|a, b| {
+            let (a, b) = (order(a), order(b));
+            (a.0, a.1).cmp(&(b.0, b.1)).then(a.2.total_cmp(&b.2))
+        })
+    }
+}
+
+/// Chooses the settings of all policies in a window, or of `only` one beside the constant. Where no constant number keeps the target with its reserve, nothing else is tried.
+pub fn choose(case: &ServingCase<'_>, window: Span, only: Option<ServingPolicy>) -> ServingChoice {
+    let known = case.until(window.1);
+    let load = ServingLoad::of(case.service, known);
+    let more = grown(known, MORE);
+    let grown = ServingCase { requests: &more, ..*case };
+    let strict = case.target.with_reserve();
+    let (now, then) = (case.fewest(strict, load, window), grown.fewest(strict, load, window));
+    let replicas = |chosen: &ChosenSetting| match chosen.rule {
+        ServingRule::Constant { replicas } => replicas,
+        _ => 1,
+    };
+    let initial = replicas(&now).max(replicas(&then));
+    let constant = |replicas: u32| {
+        let rule = ServingRule::Constant { replicas };
+        let score = case.scored(rule, None, load, initial, window);
+        ChosenSetting { rule, hedge: None, score, kept: case.keeps(&score, strict), tried: 1 }
+    };
+    let slots = usize::try_from((window.1 - case.from_us) / case.slot_us).unwrap_or(0);
+    let peak = loads(known, &load, (case.from_us, case.slot_us), slots).into_iter().fold(1.0, f64::max).ceil();
+    let fewest = ChosenSetting { kept: now.kept && then.kept, tried: now.tried + then.tried, ..constant(initial) };
+    let mut by = vec![(ServingPolicy::Peak, constant(peak as u32))];
+    // What no constant number keeps, no rule does that scales.
+    let kept = fewest.kept;
+    by.push((ServingPolicy::Constant, fewest));
+    let asked = |policy: ServingPolicy| kept && only.is_none_or(|only| only == policy || only == ServingPolicy::Spot);
+    for policy in [ServingPolicy::ReactiveDefault, ServingPolicy::Reactive, ServingPolicy::Forecast] {
+        if asked(policy) {
+            let chosen = match policy {
+                ServingPolicy::Forecast => case.forecast(&grown, load, initial, window),
+                _ => case.reactive(&grown, load, initial, window, policy == ServingPolicy::ReactiveDefault),
+            };
+            // A start that takes longer than the log has no forecast to try.
+            by.extend(chosen.map(|chosen| (policy, chosen)));
+        }
+    }
+    let mut choice = ServingChoice { load, initial, by };
+    if case.spot.is_some() && asked(ServingPolicy::Spot) {
+        let inside = choice.best().map_or(ServingRule::Constant { replicas: initial }, |(_, chosen)| chosen.rule);
+        let hedged = case.hedged(&grown, inside, load, initial, window);
+        choice.by.extend(hedged.map(|hedged| (ServingPolicy::Spot, hedged)));
+    }
+    choice
+}
+
+/// Chooses on the earlier half and reports on the later one. Where nothing kept the target on the earlier one, hindsight is not asked either.
+pub fn test(case: &ServingCase<'_>, split: &ServingSplit) -> ServingTest {
+    let choice = choose(case, split.earlier(), None);
+    let any = choice.by.iter().any(|(by, chosen)| *by == ServingPolicy::Constant && chosen.kept);
+    let blocks = split.blocks();
+    let slots = Slots::covering(case.from_us, split.end_us - 1, case.slot_us);
+    let tested = |by: ServingPolicy, chosen: &ChosenSetting, known: bool| {
+        let replayed = case.run(chosen.rule, chosen.hedge, choice.load, choice.initial, split.end_us);
+        let score = |window: Span| case.score(case.requests, &replayed, slots, window);
+        let wanted = replayed.wanted.iter().enumerate().map(|(slot, of)| (slots.at(slot), of.on_demand + of.spot));
+        TestedPolicy {
+            by,
+            setting: Some((chosen.rule, chosen.hedge)),
+            chosen: known.then_some((chosen.score, chosen.kept, chosen.tried)),
+            later: score(split.later()),
+            blocks: blocks.iter().map(|block| score(*block)).collect(),
+            wanted: wanted.filter(|(at, _)| *at >= split.split_us).collect(),
+        }
+    };
+    let mut policies: Vec<TestedPolicy> = choice.by.iter().map(|(by, chosen)| tested(*by, chosen, true)).collect();
+    let best = choice.best().map_or(ServingPolicy::Constant, |(by, _)| *by);
+    let enough = policies.iter().find(|policy| policy.by == best).map_or(0, |policy| policy.later.in_time);
+    // Reactive with the best of chances: the later half is looked at to choose it.
+    let settings = if any { case.reactive_settings(choice.initial, false) } else { Vec::new() };
+    let scores = case.scores(&settings, choice.load, choice.initial, split.later());
+    let matched = settings.iter().zip(&scores).filter(|(_, score)| score.in_time >= enough);
+    if let Some(((rule, hedge), score)) = matched.min_by(|a, b| a.1.cost.total_cmp(&b.1.cost)) {
+        let chosen = ChosenSetting { rule: *rule, hedge: *hedge, score: *score, kept: true, tried: settings.len() };
+        policies.push(tested(ServingPolicy::ReactiveMatched, &chosen, false));
+    }
+    let hindsight = if any { case.hindsight(choice.load, split.later()) } else { None };
+    if let Some(found) = &hindsight {
+        policies.push(TestedPolicy {
+            by: ServingPolicy::Hindsight,
+            setting: None,
+            chosen: None,
+            later: found.score,
+            blocks: Vec::new(),
+            wanted: found
+                .counts
+                .iter()
+                .zip(0i64..)
+                .map(|(count, slot)| (split.split_us + slot * case.slot_us, *count))
+                .collect(),
+        });
+    }
+    let bound_h = bound_s(case.requests, case.service, case.target, split.later()) / 3600.0;
+    ServingTest { policies, best, load: choice.load, initial: choice.initial, hindsight, bound_h }
+}
+
+impl ServingTest {
+    /// A policy.
+    pub fn policy(&self, by: ServingPolicy) -> Option<&TestedPolicy> {
+        self.policies.iter().find(|policy| policy.by == by)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::choose::ReplicaPrice;
+    use super::super::requests::LoggedRequest;
+    use super::super::service::ReplicaService;
+    use super::super::service::tests::EXAMPLE;
+    use super::super::target::ServingTarget;
+    use super::*;
+
+    const MINUTE_US: i64 = 60_000_000;
+
+    fn request() -> impl Strategy<Value = LoggedRequest> {
+        (0..6 * MINUTE_US, 100u32..6_000, 1u32..60).prop_map(|(at_us, input, output)| LoggedRequest {
+            at_us,
+            input,
+            output,
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(12))]
+
+        /// What is chosen at six minutes is the same, whatever comes after them, and whatever spot there is then.
+        #[test]
+        fn what_comes_after_the_split_chooses_nothing(
+            earlier in proptest::collection::vec(request(), 120),
+            later in proptest::collection::vec(request(), 50),
+            others in proptest::collection::vec(request(), 80),
+        ) {
+            let service = ReplicaService::parse("s.toml", &EXAMPLE.replace("90s", "30s")).unwrap();
+            let chosen = |after: &[LoggedRequest], spot_after: u32| {
+                let moved = after.iter().map(|one| LoggedRequest { at_us: one.at_us + 6 * MINUTE_US, ..*one });
+                let mut requests: Vec<LoggedRequest> = earlier.iter().copied().chain(moved).collect();
+                requests.sort_by_key(|one| one.at_us);
+                let spot = |at_us: i64| if at_us < 6 * MINUTE_US { u32::from(at_us % (2 * MINUTE_US) < MINUTE_US) * 3 } else { spot_after };
+                let case = ServingCase {
+                    service: &service,
+                    target: ServingTarget { ttft_s: 4.0, tpot_s: 0.5, share: 0.9 },
+                    requests: &requests,
+                    from_us: 0,
+                    slot_us: MINUTE_US / 2,
+                    price: ReplicaPrice { on_demand: 1.0, spot: 0.4 },
+                    spot: Some(&spot),
+                };
+                choose(&case, (MINUTE_US, 6 * MINUTE_US), None)
+            };
+            let (found, other) = (chosen(&later, 0), chosen(&others, 9));
+            prop_assert!(found.by.iter().any(|(by, _)| *by == ServingPolicy::Spot), "{found:?}");
+            prop_assert_eq!(found, other);
+        }
+    }
+}

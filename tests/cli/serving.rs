@@ -1,0 +1,224 @@
+//! `plan serving`, as a user meets it.
+
+use serde_json::Value;
+use tracecast_tests::real_trace;
+use yaml_rust2::YamlLoader;
+
+use super::*;
+
+/// Forty minutes in which the load rises and falls every ten: from half a request a second to three and a half, evenly within each second's share.
+fn log() -> String {
+    let mut text = "time,input_tokens,output_tokens\n".to_owned();
+    let mut owed = 0.0f64;
+    for tick in 0..24_000u32 {
+        let second = f64::from(tick) / 10.0;
+        owed += (2.0 + 1.5 * (second / 600.0 * std::f64::consts::TAU).sin()) / 10.0;
+        while owed >= 1.0 {
+            owed -= 1.0;
+            // Lengths that differ, and hang on nothing but the tick.
+            text.push_str(&format!("{second:.1},{},{}\n", 2_000 + tick * 37 % 4_000, 20 + tick * 13 % 60));
+        }
+    }
+    text
+}
+
+/// The log with the invented replica, which starts in 30 s here, and the invented prices; the log and the table that were written for it.
+pub(crate) fn asked(folder: &Folder) -> Vec<String> {
+    let example = std::fs::read_to_string(root().join("datasets/services/example.toml")).unwrap();
+    let table = folder.file("service.toml", &example.replace("\"90s\"", "\"30s\""));
+    let log = folder.file("requests.csv", &log());
+    let words = ["plan", "serving", &log, "--service", &table, "--prices", "datasets/offers/example.toml"];
+    let more = ["--target", "ttft=6s,tpot=200ms,share=0.95", "--quiet"];
+    words.iter().chain(&more).map(|word| (*word).to_owned()).collect()
+}
+
+fn run(asked: &[String], more: &[&str]) -> Output {
+    let words: Vec<&str> = asked.iter().map(String::as_str).chain(more.iter().copied()).collect();
+    tracecast(&words)
+}
+
+#[test]
+fn a_log_is_planned_and_the_setting_is_written() {
+    let folder = Folder::new();
+    let (asked, out) = (asked(&folder), folder.path("set"));
+    let output = run(&asked, &["--format", "json", "--emit-to", &out]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let answer = json(&stdout(&output));
+    assert_eq!(
+        (&answer["schema"], &answer["replica"]["currency"]),
+        (&Value::from("plan-serving/1"), &Value::from("USD"))
+    );
+    let number = |value: &Value| value.as_f64().unwrap();
+    let held = &answer["held_out"];
+    let by = held["by"].as_array().unwrap();
+    let policy = |name: &Value| by.iter().find(|row| &row["by"] == name).unwrap();
+    // An eighth of 30 USD an hour; costs are hours of replicas at that price, and what keeps the target costs no less than the bound.
+    for row in by {
+        let later = &row["later"];
+        assert!((number(&later["cost"]) - 3.75 * number(&later["on_demand_h"])).abs() < 1e-9, "{row}");
+        assert!(row["keeps"] == false || number(&later["cost"]) >= number(&held["bound_cost"]), "{row}");
+        assert!(row["keeps"] == false || number(&later["cost"]) >= number(&held["least_found"]) - 1e-9, "{row}");
+        assert!((number(&later["attained"]) - number(&later["in_time"]) / number(&later["requests"])).abs() < 1e-12);
+    }
+    // A load that rises and falls is not served by a constant number, and each policy is one row.
+    let (best, against) = (policy(&held["best"]), policy(&held["against"]));
+    assert_ne!(held["best"], "constant");
+    assert_eq!((&best["keeps"], &answer["verdict"]), (&Value::from(true), &Value::from("advised")));
+    let saving = 1.0 - number(&best["later"]["cost"]) / number(&against["later"]["cost"]);
+    assert!((saving - number(&held["saving"]["value"])).abs() < 1e-6, "{saving} {}", held["saving"]);
+    assert_eq!(answer["recommendation"]["plan"], "serving");
+    // What is written can be read, and holds what is answered.
+    let keda = std::fs::read_to_string(folder.path("set/keda-scaledobject.yaml")).unwrap();
+    let document = &YamlLoader::load_from_str(&keda).unwrap()[0];
+    assert_eq!(document["kind"].as_str(), Some("ScaledObject"));
+    let spec = &document["spec"];
+    assert_eq!(spec["maxReplicaCount"].as_i64(), answer["ahead"]["limit"].as_i64());
+    assert_eq!(spec["pollingInterval"].as_i64(), Some(30));
+    assert_eq!(spec["triggers"][0]["type"].as_str(), Some("prometheus"));
+    assert_eq!(spec["triggers"][0]["useCachedMetrics"].as_bool(), Some(true));
+    let up = &spec["advanced"]["horizontalPodAutoscalerConfig"]["behavior"]["scaleUp"]["policies"][0];
+    assert_eq!(up["value"].as_i64(), answer["ahead"]["limit"].as_i64());
+    let sky = std::fs::read_to_string(folder.path("set/skyserve-service.yaml")).unwrap();
+    let document = &YamlLoader::load_from_str(&sky).unwrap()[0];
+    assert_eq!(document["resources"]["accelerators"].as_str(), Some("A100-80GB:1"));
+    let of_a_replica = number(&answer["ahead"]["requests_per_s"]) / number(&answer["ahead"]["mean_replicas"]);
+    let written = document["service"]["replica_policy"]["target_qps_per_replica"].as_f64().unwrap();
+    assert!((written / of_a_replica - 1.0).abs() < 0.005, "{sky}");
+    // The same, whatever the number of threads.
+    let one = run(&asked, &["--format", "json", "--threads", "1"]);
+    assert!(one.stdout == output.stdout);
+}
+
+#[test]
+fn the_answer_as_text() {
+    let folder = Folder::new();
+    asked(&folder);
+    let offers = std::fs::read_to_string(root().join("datasets/offers/example.toml")).unwrap();
+    folder.file("offers.toml", &offers);
+    // In the folder, so that no path of it is in the answer.
+    let output = Command::new(env!("CARGO_BIN_EXE_tracecast"))
+        .args(["plan", "serving", "requests.csv", "--service", "service.toml", "--prices", "offers.toml"])
+        .args(["--target", "ttft=6s,tpot=200ms,share=0.95", "--quiet"])
+        .current_dir(folder.path(""))
+        .env("NO_COLOR", "1")
+        .env_remove("COLUMNS")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    insta::assert_snapshot!("plan_serving", stdout(&output));
+}
+
+/// The figures of planner/RESULTS.md, held loosely: they are those of one later half hour.
+#[test]
+fn public_logs_are_served_by_forecasts_for_less() {
+    let ask = ["--service", "datasets/services/example.toml", "--format", "json", "--quiet"];
+    for (file, target) in [
+        ("inference/azure_llm_2023_conv.csv.gz", "ttft=2s,tpot=100ms,share=0.95"),
+        ("inference/mooncake_conversation.jsonl.gz", "ttft=30s,tpot=100ms,share=0.95"),
+    ] {
+        let Some(log) = real_trace(file) else { return };
+        let output =
+            tracecast(&[&["plan", "serving", &log.display().to_string(), "--target", target], &ask[..]].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+        let answer = json(&stdout(&output));
+        assert_eq!(
+            (&answer["verdict"], &answer["held_out"]["best"]),
+            (&Value::from("advised"), &Value::from("forecast"))
+        );
+        let by = answer["held_out"]["by"].as_array().unwrap();
+        let cost = |name: &str| by.iter().find(|row| row["by"] == name).unwrap()["later"]["cost"].as_f64().unwrap();
+        // No reactive setting that serves as many in time costs less, even with hindsight.
+        assert!(cost("forecast") < cost("reactive_matched") && cost("hindsight") < cost("forecast"), "{file}");
+    }
+}
+
+#[test]
+fn spot_stands_behind_on_demand() {
+    let folder = Folder::new();
+    // Eight replicas on spot for nine minutes of ten.
+    let ticks: Vec<&str> = (0..40).map(|tick| if tick % 10 == 9 { "0" } else { "8" }).collect();
+    let trace = folder
+        .file("zone.json", &format!("{{\"metadata\": {{\"gap_seconds\": 60}}, \"data\": [{}]}}", ticks.join(", ")));
+    let output = run(&asked(&folder), &["--spot", &trace, "--format", "json"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let answer = json(&stdout(&output));
+    let by = answer["held_out"]["by"].as_array().unwrap();
+    let spot = by.iter().find(|row| row["by"] == "spot").unwrap();
+    assert!(
+        spot["later"]["spot_h"].as_f64().unwrap() > 0.0 && spot["later"]["on_demand_h"].as_f64().unwrap() > 0.0,
+        "{spot}"
+    );
+    let cost =
+        3.75 * spot["later"]["on_demand_h"].as_f64().unwrap() + 1.375 * spot["later"]["spot_h"].as_f64().unwrap();
+    assert!((cost - spot["later"]["cost"].as_f64().unwrap()).abs() < 1e-9);
+    // Hindsight knows on-demand alone, which is no measure of a setting on spot; nor is a commitment of it.
+    let hindsight = by.iter().find(|row| row["by"] == "hindsight").unwrap();
+    assert!(hindsight["what"].as_str().unwrap().ends_with("on demand only"), "{hindsight}");
+    let always = folder.file(
+        "always.json",
+        &format!("{{\"metadata\": {{\"gap_seconds\": 60}}, \"data\": [{}]}}", vec!["9"; 40].join(", ")),
+    );
+    let answer = json(&stdout(&run(&asked(&folder), &["--spot", &always, "--format", "json"])));
+    assert_eq!(answer["held_out"]["best"], "spot");
+    assert_eq!(
+        (&answer["held_out"]["regret"], &answer["held_out"]["least_found"], &answer["terms"]),
+        (&Value::Null, &Value::Null, &Value::from(Vec::<Value>::new()))
+    );
+    // A trace that ends before the log says nothing of the rest.
+    let short = folder.file("short.json", "{\"metadata\": {\"gap_seconds\": 60}, \"data\": [8, 8, 8]}");
+    let output = run(&asked(&folder), &["--spot", &short]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("it is 3 min long, and the log of requests 39 min 59 s"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_target_that_nothing_keeps_is_said_at_once() {
+    let folder = Folder::new();
+    let log = folder.file("log.csv", &(log() + "soon,1,1\n"));
+    let words = ["plan", "serving", &log, "--service", "datasets/services/example.toml", "--format", "json"];
+    let output = tracecast(&[&words[..], &["--target", "ttft=1s,tpot=200ms,share=0.95"]].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    let answer = json(&stdout(&output));
+    assert_eq!((&answer["verdict"], &answer["recommendation"]), (&Value::from("nothing_keeps"), &Value::Null));
+    let by: Vec<&str> =
+        answer["held_out"]["by"].as_array().unwrap().iter().map(|row| row["by"].as_str().unwrap()).collect();
+    assert_eq!(by, ["peak", "constant"]);
+    // Where the row is told that could not be read: `tracecast inspect` reads no such log.
+    let said = stderr(&output);
+    assert!(said.contains("--format json lists them under `quality`.") && !said.contains("inspect"), "{said}");
+    assert_eq!(answer["quality"]["quarantined"], 1);
+}
+
+#[test]
+fn what_cannot_be_planned_is_refused() {
+    let folder = Folder::new();
+    let asked = asked(&folder);
+    let (log, table) = (asked[2].clone(), asked[4].clone());
+    let said = |words: &[&str], code: i32| {
+        let output = tracecast(&[&["plan", "serving"], words, &["--quiet"]].concat());
+        assert_eq!(output.status.code(), Some(code), "{}", stderr(&output));
+        stderr(&output)
+    };
+    assert!(said(&[&log], 2).contains("--service"));
+    assert!(said(&[&log, "--service", &table, "--target", "p99=1s"], 2).contains("ttft=2s,tpot=100ms,share=0.95"));
+    assert!(said(&[&log, "--service", &table, "--slot", "10ms"], 2).contains("from 1s to 1h"));
+    assert!(said(&[&log, "--service", &table, "--spot", "x.json"], 2).contains("--prices"));
+    assert!(said(&[&log, "--service", &table, "--eval-from", "2020-01-01"], 2).contains("no date is in it"));
+    assert!(said(&[&log, "--service", &table, "--model", "none"], 5).contains("no request"));
+    let wrong =
+        folder.file("wrong.toml", &std::fs::read_to_string(&table).unwrap().replace("max_batch = 48", "max_batch = 0"));
+    assert!(said(&[&log, "--service", &wrong], 1).contains("max_batch is 0; write the most sequences"));
+    let small = folder.file("small.toml", &std::fs::read_to_string(&table).unwrap().replace("200000", "100"));
+    assert!(said(&[&log, "--service", &small], 5).contains("no request fits into the 100 tokens"));
+    let elsewhere = folder.file("else.toml", &std::fs::read_to_string(&table).unwrap().replace("example.8a100", "p9"));
+    assert!(
+        said(&[&log, "--service", &elsewhere, "--prices", "datasets/offers/example.toml"], 1)
+            .contains("offer is `p9`, and datasets/offers/example.toml has no such instance; there are example.8a100")
+    );
+    let few = folder.file("few.csv", "time,input_tokens,output_tokens\n0,1,1\n9,1,1\nsoon,1,1\n");
+    assert!(said(&[&few, "--service", &table], 5).contains("are the least to plan with"));
+    assert!(said(&[&few, "--service", &table, "--strict"], 3).contains("1 of 3 rows were quarantined"));
+    let empty = folder.file("empty.csv", "");
+    assert!(said(&[&empty, "--service", &table], 5).contains("the file is empty"));
+    assert!(said(&["datasets/offers/example.toml", "--service", &table], 1).contains("this is no log of requests"));
+}
