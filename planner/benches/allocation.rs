@@ -4,8 +4,9 @@
 #![allow(clippy::unwrap_used)]
 
 use rand::{RngExt, SeedableRng};
+use tracecast_planner::allocation::active::ActiveJob;
 use tracecast_planner::allocation::job::{DrawnRuns, GangJob, JobDraw, draw};
-use tracecast_planner::allocation::policy::{ActiveJob, AllocationPolicy, allocate};
+use tracecast_planner::allocation::policy::{AllocationPolicy, allocate};
 use tracecast_planner::allocation::pool::{GpuPool, TypedFleet};
 use tracecast_planner::allocation::replay::{RoundOptions, replay};
 use tracecast_predictors::interference::rates::GangRate;

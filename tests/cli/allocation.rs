@@ -46,6 +46,8 @@ fn policies_stand_beside_each_other_and_above_the_bound() {
     let folder = Folder::new();
     let output = run(&drawn(&folder), &["--seeds", "4", "--format", "json"]);
     assert!(output.status.success(), "{}", stderr(&output));
+    // Times of this machine are told beside the answer, if that is not quiet.
+    assert!(stderr(&output).is_empty(), "{}", stderr(&output));
     let answer = json(&stdout(&output));
     assert_eq!(answer["schema"], "backtest-allocation/1");
     let number = |value: &Value| value.as_f64().unwrap();

@@ -3,9 +3,10 @@
 //! Published for 8 GPUs of each type (average time from submission to end, seconds, 96 jobs): FIFO 47,735, max-min 27,808, finish-time fairness 29,957; makespan of 100 jobs: FIFO 211,551, max-min with
 //! throughputs 55,094. Only the order is tested: their jobs are not known.
 
+use tracecast_planner::allocation::active::ActiveJob;
 use tracecast_planner::allocation::answer::{AllocationAnswer, AllocationJobs, AllocationRequest, AllocationRow};
 use tracecast_planner::allocation::job::{DrawnRuns, JobDraw, draw};
-use tracecast_planner::allocation::policy::{ActiveJob, AllocationPolicy, allocate};
+use tracecast_planner::allocation::policy::{AllocationPolicy, allocate};
 use tracecast_planner::allocation::pool::{TypedFleet, pools};
 use tracecast_planner::allocation::programme::{Claim, dual, levelled};
 use tracecast_planner::allocation::replay::RoundOptions;
@@ -51,6 +52,12 @@ fn gavels_order_of_policies_on_its_throughputs() {
             jct(P::MaxMinAware) < 0.9 * jct(P::MaxMin) && jct(P::FinishTimeAware) < 0.9 * jct(P::FinishTime),
             "{runs:?}"
         );
+        // FIFO is behind both in every single draw.
+        for set in found.runs.chunks(policies.len()) {
+            let of = |policy: P| set.iter().find(|run| run.policy == policy).unwrap().mean_jct_s;
+            assert!(of(P::Fifo) > of(P::MaxMin).max(of(P::FinishTime)), "{runs:?}, seed {:?}", set[0].seed);
+            assert!(of(P::MaxMin) > of(P::MaxMinAware) && of(P::FinishTime) > of(P::FinishTimeAware));
+        }
         let least = |row: &AllocationRow| row.mean_jct_s.value >= found.limits.mean_jct_s.value;
         assert!(found.policies.iter().all(least));
     }

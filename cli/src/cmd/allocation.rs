@@ -15,7 +15,7 @@ use crate::args::duration;
 use crate::cmd::answer::{self, Answering};
 use crate::exit::Usage;
 use crate::progress::Steps;
-use crate::source;
+use crate::{output, source};
 
 /// How long drawn jobs run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -142,5 +142,6 @@ pub(crate) fn backtest(asked: &BacktestAllocation, quiet: bool) -> Result<()> {
     let request = AllocationRequest { policies, jobs, options };
     let answer = AllocationAnswer::of(&fleet, title, &request, &|| steps.step())?;
     steps.finish();
+    output::say(quiet, &format!("tracecast: {}", answer.allocating_in_words()));
     checked.write(None, quiet, || answer.report(), || answer::json(&answer, "the answer"))
 }

@@ -76,6 +76,10 @@ pub struct AllocationRun {
     pub allocations: u64,
     /// Programmes solved for them.
     pub programmes: u64,
+    /// Time that they took on this machine, seconds, in all and at most: never the same twice, so in no answer.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub allocating_s: (f64, f64),
 }
 
 /// A policy over all sets of jobs.
@@ -313,6 +317,7 @@ fn run(
         restarts: found.restarts,
         allocations: found.allocations,
         programmes: found.programmes,
+        allocating_s: found.allocating_s,
     }
 }
 

@@ -9,7 +9,7 @@
 //!
 //! Worked example: one V100 and one K80; a job runs 1 h or 4 h, another 2 h or 3 h. Apart, the first on the V100 and the second on the K80, they end at 1 and 3 h, together 4; both on the V100, at 1 and 3 h, 4 as well.
 
-use super::policy::ActiveJob;
+use super::active::ActiveJob;
 
 /// The column of each row, so that the sum of costs is least; there are at least as many columns as rows. Costs are finite, or infinite where a pair may not be.
 pub fn least_cost(costs: &[Vec<f64>]) -> Vec<usize> {

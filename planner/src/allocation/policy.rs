@@ -27,9 +27,9 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::active::{ActiveJob, equal_shares};
 use super::matching::matched;
-use super::pool::JobKind;
-use super::programme::{Claim, Levelled, levelled};
+use super::programme::{Claim, Levelled, level_alone, levelled};
 use super::trade::traded;
 use crate::error::{Error, Result};
 
@@ -128,49 +128,6 @@ impl AllocationPolicy {
     }
 }
 
-/// A job that is there and not done, as a policy sees it.
-#[derive(Debug, Clone)]
-pub struct ActiveJob<'a> {
-    /// Its number, in order of submission.
-    pub job: usize,
-    /// GPUs and speeds.
-    pub kind: &'a JobKind,
-    /// Weight, after its user's jobs have divided theirs.
-    pub weight: f64,
-    /// Seconds since it was submitted.
-    pub since_s: f64,
-    /// Steps left.
-    pub remaining: f64,
-    /// GPU-seconds that it has had.
-    pub attained_gpu_s: f64,
-    /// The type that it had in the round before.
-    pub on: Option<usize>,
-}
-
-impl ActiveJob<'_> {
-    /// GPUs of the gang.
-    pub fn gpus(&self) -> f64 {
-        f64::from(self.kind.gpus)
-    }
-
-    /// The mean of its speed over the GPUs of the fleet, steps a second.
-    pub fn mean_speed(&self, gpus: &[f64]) -> f64 {
-        let all: f64 = gpus.iter().sum();
-        self.kind.steps_per_s.iter().zip(gpus).map(|(speed, gpus)| speed * gpus).sum::<f64>() / all
-    }
-
-    /// The same claim with another need.
-    fn claim(&self, need: f64) -> Claim {
-        Claim { job: self.job, gpus: self.gpus(), speeds: self.kind.steps_per_s.clone(), need }
-    }
-}
-
-/// The equal share of each job's time.
-pub fn equal_shares(active: &[ActiveJob<'_>], gpus: &[f64]) -> Vec<f64> {
-    let (all, weights) = (gpus.iter().sum::<f64>(), active.iter().map(|job| job.weight).sum::<f64>());
-    active.iter().map(|job| (job.weight * all / (weights * job.gpus())).min(1.0)).collect()
-}
-
 /// The allocation of a policy to the jobs that are there.
 ///
 /// # Errors
@@ -194,10 +151,10 @@ pub fn allocate(policy: AllocationPolicy, active: &[ActiveJob<'_>], gpus: &[f64]
         P::MaxMin => spread(active, gpus, levelled(&pooled(active, gpus, &equal()), &all)?),
         P::MaxMinAware => levelled(&claims(active, &equal()), gpus)?,
         P::FinishTime => {
-            let found = finish_time(active, &equal(), &|needs| levelled(&pooled(active, gpus, needs), &all))?;
+            let found = finish_time(active, &equal(), &|needs| pooled(active, gpus, needs), &all)?;
             spread(active, gpus, found)
         }
-        P::FinishTimeAware => finish_time(active, &equal(), &|needs| levelled(&claims(active, needs), gpus))?,
+        P::FinishTimeAware => finish_time(active, &equal(), &|needs| claims(active, needs), gpus)?,
         P::Makespan => {
             let needs: Vec<f64> = active.iter().map(|job| job.remaining).collect();
             levelled(&claims(active, &needs), gpus)?
@@ -245,7 +202,8 @@ fn spread(active: &[ActiveJob<'_>], gpus: &[f64], mut found: Levelled) -> Levell
 fn finish_time(
     active: &[ActiveJob<'_>],
     equal: &[f64],
-    programme: &dyn Fn(&[f64]) -> Result<Levelled>,
+    claims: &dyn Fn(&[f64]) -> Vec<Claim>,
+    gpus: &[f64],
 ) -> Result<Levelled> {
     let alone: Vec<f64> = active.iter().zip(equal).map(|(job, equal)| job.since_s + job.remaining / equal).collect();
     let since: Vec<f64> = active.iter().zip(&alone).map(|(job, alone)| job.since_s / alone).collect();
@@ -253,30 +211,24 @@ fn finish_time(
         active.iter().zip(&alone).map(|(job, alone)| job.remaining / (ratio * alone - job.since_s)).collect()
     };
     let floor = since.iter().copied().fold(0.0, f64::max);
+    // The equal share shows that a ratio of 1 can be had.
     let (mut low, mut high, mut ratio) = (floor, 1.0f64, 1.0f64);
-    let mut best: Option<Levelled> = None;
     let mut programmes = 0;
     for _ in 0..RATIO_STEPS {
-        let found = programme(&needs(ratio))?;
+        let found = level_alone(&claims(&needs(ratio)), gpus)?;
         programmes += found.programmes;
-        let level = found.level;
         // What z allows: at most this by the allocation at hand, and no less than that by any.
-        let reached = since.iter().map(|since| since + (ratio - since) / level).fold(0.0, f64::max);
-        let unbeaten = since.iter().map(|since| since + (ratio - since) / level).fold(f64::INFINITY, f64::min);
-        low = low.max(unbeaten.min(reached));
-        if best.is_none() || reached < high {
-            high = high.min(reached);
-            best = Some(found);
-        }
+        let at = |since: &f64| since + (ratio - since) / found.level;
+        high = high.min(since.iter().map(at).fold(0.0, f64::max));
+        low = low.max(since.iter().map(at).fold(f64::INFINITY, f64::min)).min(high);
         if high - low <= RATIO_GAP * high {
             break;
         }
-        // Where all that is left is the floor, its middle would do no better.
         ratio = f64::midpoint(low.max(floor + 1e-9), high);
     }
-    let mut best = best.unwrap_or_default();
-    best.programmes = programmes;
-    Ok(best)
+    let mut found = levelled(&claims(&needs(high.max(floor + 1e-9))), gpus)?;
+    found.programmes += programmes;
+    Ok(found)
 }
 
 /// Jobs one by one on one type each: in order of submission or of attained service.
@@ -311,7 +263,7 @@ fn in_order(policy: AllocationPolicy, active: &[ActiveJob<'_>], gpus: &[f64]) ->
 }
 
 /// Of the types with room on which a job runs, the fastest, or the one with most free GPUs; the first of equals.
-pub(super) fn roomiest(job: &ActiveJob<'_>, free: &[f64], fastest: bool) -> Option<usize> {
+fn roomiest(job: &ActiveJob<'_>, free: &[f64], fastest: bool) -> Option<usize> {
     let worth = |at: usize| {
         let speed = job.kind.steps_per_s.get(at).copied().unwrap_or(0.0);
         let free = free.get(at).copied().unwrap_or(0.0);
@@ -329,4 +281,4 @@ pub(super) fn roomiest(job: &ActiveJob<'_>, free: &[f64], fastest: bool) -> Opti
 
 #[cfg(test)]
 #[path = "policy_tests.rs"]
-pub(super) mod tests;
+mod tests;

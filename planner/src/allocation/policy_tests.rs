@@ -2,24 +2,9 @@
 
 use proptest::prelude::*;
 
+use super::super::active::tests::{active, kind};
+use super::super::pool::JobKind;
 use super::*;
-
-pub(in super::super) fn kind(gpus: u32, speeds: &[f64]) -> JobKind {
-    JobKind { job: "a".into(), gpus, steps_per_s: speeds.to_vec() }
-}
-
-pub(in super::super) fn active(kinds: &[JobKind]) -> Vec<ActiveJob<'_>> {
-    let of = |(job, kind)| ActiveJob {
-        job,
-        kind,
-        weight: 1.0,
-        since_s: 0.0,
-        remaining: 1000.0,
-        attained_gpu_s: 0.0,
-        on: None,
-    };
-    kinds.iter().enumerate().map(of).collect()
-}
 
 /// The type of each job under a policy that gives one type each.
 fn types(policy: AllocationPolicy, jobs: &[ActiveJob<'_>], gpus: &[f64]) -> Vec<Option<usize>> {

@@ -64,16 +64,24 @@ pub struct Levelled {
 /// # Errors
 /// If the solver finds no solution, which no input should bring about.
 pub fn levelled(claims: &[Claim], gpus: &[f64]) -> Result<Levelled> {
-    levelled_in(claims, gpus, claims.len().div_ceil(PART))
+    levelled_in(claims, gpus, claims.len().div_ceil(PART), true)
 }
 
-/// The same, in so many parts: jobs by their number, and GPUs of each type evenly.
+/// The same without the second programme: some allocation with the greatest z, and what is left over is left.
 ///
 /// # Errors
 /// As [`levelled`].
-pub fn levelled_in(claims: &[Claim], gpus: &[f64], parts: usize) -> Result<Levelled> {
+pub fn level_alone(claims: &[Claim], gpus: &[f64]) -> Result<Levelled> {
+    levelled_in(claims, gpus, claims.len().div_ceil(PART), false)
+}
+
+/// The same in so many parts, jobs by their number and GPUs of each type evenly, with the second programme if it `fills`.
+///
+/// # Errors
+/// As [`levelled`].
+pub fn levelled_in(claims: &[Claim], gpus: &[f64], parts: usize, fills: bool) -> Result<Levelled> {
     if parts <= 1 {
-        return whole(claims, gpus);
+        return whole(claims, gpus, fills);
     }
     let gpus: Vec<f64> = gpus.iter().map(|gpus| gpus / parts as f64).collect();
     let mut found = Levelled { shares: vec![Vec::new(); claims.len()], level: f64::INFINITY, programmes: 0 };
@@ -84,7 +92,7 @@ pub fn levelled_in(claims: &[Claim], gpus: &[f64], parts: usize) -> Result<Level
         if of.is_empty() {
             continue;
         }
-        let solved = whole(&of, &gpus)?;
+        let solved = whole(&of, &gpus, fills)?;
         found.level = found.level.min(solved.level);
         found.programmes += solved.programmes;
         for (at, shares) in places.into_iter().zip(solved.shares) {
@@ -100,8 +108,8 @@ fn failed(error: &good_lp::ResolutionError) -> Error {
     Error::Defect(format!("the programme of an allocation has no solution: {error}"))
 }
 
-/// Both programmes for all claims at once.
-fn whole(claims: &[Claim], gpus: &[f64]) -> Result<Levelled> {
+/// The programmes for all claims at once.
+fn whole(claims: &[Claim], gpus: &[f64], fills: bool) -> Result<Levelled> {
     if claims.is_empty() {
         return Ok(Levelled { shares: Vec::new(), level: f64::INFINITY, programmes: 0 });
     }
@@ -109,15 +117,17 @@ fn whole(claims: &[Claim], gpus: &[f64]) -> Result<Levelled> {
     let alone = |claim: &Claim| claim.speeds.iter().copied().fold(0.0, f64::max) / claim.need;
     let unit = claims.iter().map(alone).fold(f64::INFINITY, f64::min);
     let gain = |claim: &Claim, speed: f64| (speed / claim.need / unit).min(FAST);
-    let first = solve(claims, gpus, &gain, None)?;
-    let level = level(claims, &first, &gain);
-    let shares = solve(claims, gpus, &gain, Some(level * (1.0 - SLACK)))?;
+    let mut shares = solve(claims, gpus, &gain, None)?;
+    if fills {
+        let floor = level(claims, &shares, &gain) * (1.0 - SLACK);
+        shares = solve(claims, gpus, &gain, Some(floor))?;
+    }
     let level = claims
         .iter()
         .zip(&shares)
         .map(|(claim, shares)| claim.speed(shares) / claim.need)
         .fold(f64::INFINITY, f64::min);
-    Ok(Levelled { shares, level, programmes: 2 })
+    Ok(Levelled { shares, level, programmes: 1 + u64::from(fills) })
 }
 
 /// The least gain of a job.

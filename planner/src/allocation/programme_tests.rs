@@ -77,7 +77,7 @@ proptest! {
         let (_, bound) = dual(&claims, &gpus, true).unwrap();
         prop_assert!((found.level - bound).abs() <= 1e-5 * bound, "{} {bound}", found.level);
         // Parts are worse or as good, and as feasible.
-        let parts = levelled_in(&claims, &gpus, 3).unwrap();
+        let parts = levelled_in(&claims, &gpus, 3, true).unwrap();
         feasible(&claims, &gpus, &parts);
         prop_assert!(parts.level <= bound * (1.0 + 1e-6));
     }

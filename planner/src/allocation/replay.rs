@@ -16,9 +16,11 @@
 //! O(rounds × pairs log pairs + allocations × programme). Worked example: in rounds of 6 min a job of 1,000 steps at 2 steps a second, submitted at 0:01, begins at 6:00, and ends at 14:20.
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
+use super::active::{ActiveJob, equal_shares};
 use super::job::GangJob;
-use super::policy::{ActiveJob, AllocationPolicy, allocate, equal_shares};
+use super::policy::{AllocationPolicy, allocate};
 use super::pool::TypedFleet;
 use super::rounds::{Credit, GangRoom, RoundJob, choose};
 use crate::error::{Error, Result};
@@ -66,6 +68,8 @@ pub struct AllocationReplay {
     pub allocations: u64,
     /// Programmes that they took.
     pub programmes: u64,
+    /// Time that they took on this machine, seconds, in all and at most.
+    pub allocating_s: (f64, f64),
 }
 
 /// A job's state.
@@ -111,6 +115,7 @@ pub fn replay(
         restarts: 0,
         allocations: 0,
         programmes: 0,
+        allocating_s: (0.0, 0.0),
     };
     let mut state: Vec<Progress> =
         jobs.iter().map(|job| Progress { remaining: job.steps, ..Progress::default() }).collect();
@@ -146,7 +151,10 @@ pub fn replay(
                     on: state[*job].on,
                 })
                 .collect();
+            let began = Instant::now();
             let allocation = allocate(policy, &seen, &gpus)?;
+            let took_s = began.elapsed().as_secs_f64();
+            found.allocating_s = (found.allocating_s.0 + took_s, found.allocating_s.1.max(took_s));
             found.allocations += 1;
             found.programmes += allocation.programmes;
             shares = allocation.shares;

@@ -7,7 +7,7 @@
 //! The tickets of the original are the weights. O(types² × jobs). Worked example: a V100 and a K80, on which a, b and c make 4, 2 and 1, and 1 each steps a second; each has a third of both. a buys from c
 //! at a price of 2: 1/6 of the V100 for all its K80, and makes 2 steps a second, where it made 5/3; c makes 5/6, where it made 2/3. Then b buys the rest of c's V100 at a price of 1.41: it makes 1.10, where it made 1, and c 0.90.
 
-use super::policy::{ActiveJob, equal_shares};
+use super::active::{ActiveJob, equal_shares};
 
 /// Gains that differ by less than this factor bring no trade.
 const WORTHWHILE: f64 = 1.01;
@@ -83,7 +83,7 @@ fn trade(active: &[ActiveJob<'_>], shares: &mut [Vec<f64>], (fast, slow): (usize
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::policy::tests::{active, kind};
+    use super::super::active::tests::{active, kind};
     use super::*;
 
     fn speed(job: &ActiveJob<'_>, shares: &[f64]) -> f64 {

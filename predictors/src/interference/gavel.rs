@@ -2,19 +2,31 @@
 //!
 //! The file is an object of GPU types; each holds job types named `('ResNet-18 (batch size 16)', 1)`, whose last number is how many GPUs the job has;
 //! each of those holds `null`, its steps a second alone, and for every other job type that shares its GPU a list of both jobs' steps a second. 0 says
-//! that the pair did not fit. Read are jobs of one GPU; a normalised speed is the steps a second in the pair over those alone on that GPU type. GPU types
+//! that the pair did not fit. [`read`] takes jobs of one GPU, [`alone`] what gangs of any size make alone. A normalised speed is the steps a second in the pair over those alone on that GPU type. GPU types
 //! that end in `_unconsolidated` repeat the others for one GPU, and are passed over. The batch size is what the name says.
 //!
 //! O(bytes). Worked number: alone 4.795 steps/s and beside its like 2.408 on a K80 give 0.502.
 
 use serde_json::{Map, Value};
 
-use super::rates::GangRate;
 use super::table::{JobProfile, Quantity, SharedPair, SharingTable, Speeds};
 use crate::error::{Error, Result};
 
 /// GPU types measured on servers apart, whose single-GPU figures are those of the type itself.
 const APART: &str = "_unconsolidated";
+
+/// Steps a second of a gang alone on one GPU type.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GangRate {
+    /// GPU type.
+    pub gpu: String,
+    /// Job type.
+    pub job: String,
+    /// GPUs of the gang.
+    pub gpus: u32,
+    /// Steps a second of the whole gang; 0 where it does not run.
+    pub steps_per_s: f64,
+}
 
 /// Name and GPUs of a key such as `('A3C', 1)`.
 fn key(text: &str) -> Option<(&str, u32)> {

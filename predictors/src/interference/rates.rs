@@ -8,6 +8,7 @@
 use std::path::Path;
 
 use super::gavel;
+pub use super::gavel::GangRate;
 use super::read::{Sheet, text};
 use crate::error::{Error, Result};
 
@@ -15,19 +16,6 @@ use crate::error::{Error, Result};
 const LARGEST_GANG: f64 = 4096.0;
 /// The columns of a CSV.
 const COLUMNS: [&str; 4] = ["gpu_type", "job", "gpus", "steps_per_s"];
-
-/// Steps a second of a gang alone on one GPU type.
-#[derive(Debug, Clone, PartialEq)]
-pub struct GangRate {
-    /// GPU type.
-    pub gpu: String,
-    /// Job type.
-    pub job: String,
-    /// GPUs of the gang.
-    pub gpus: u32,
-    /// Steps a second of the whole gang; 0 where it does not run.
-    pub steps_per_s: f64,
-}
 
 /// The rates in a file: CSV or Gavel's JSON.
 ///

@@ -7,7 +7,7 @@ use tracecast_analytics::report::{Cell, Column, Report, ReportTable, Section, fo
 
 use super::super::job::{DrawnRuns, JobDraw};
 use super::super::pool::TypedFleet;
-use super::{AllocationAnswer, AllocationFigure};
+use super::{AllocationAnswer, AllocationFigure, AllocationRun};
 
 /// What is drawn, in words.
 pub(super) fn drawn_in_words(what: &JobDraw, fleet: &TypedFleet, seeds: &[u64]) -> String {
@@ -74,6 +74,19 @@ impl AllocationAnswer {
             );
         }
         said
+    }
+
+    /// How long allocations took on this machine, in words.
+    pub fn allocating_in_words(&self) -> String {
+        let sum = |of: fn(&AllocationRun) -> f64| self.runs.iter().map(of).sum::<f64>();
+        let longest = self.runs.iter().max_by(|a, b| a.allocating_s.1.total_cmp(&b.allocating_s.1));
+        format!(
+            "{} took {} on average, and {} at most ({})",
+            format::counted(self.runs.iter().map(|run| run.allocations).sum(), "allocation", "allocations"),
+            format::duration(sum(|run| run.allocating_s.0) / sum(|run| run.allocations as f64).max(1.0)),
+            format::duration(longest.map_or(0.0, |run| run.allocating_s.1)),
+            longest.map_or("", |run| run.policy.name())
+        )
     }
 
     /// The answer as a report.
