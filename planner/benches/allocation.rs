@@ -1,6 +1,6 @@
 //! How fast allocations are found: `cargo bench -p tracecast-planner --bench allocation`.
 //!
-//! Jobs of 1 to 8 GPUs with drawn speeds on three GPU types, an eighth of the jobs as GPUs of each. `max_min` and `finish_time` are one allocation to 100 jobs, `split` one to 1,000 jobs in parts, `replay` all of 96 jobs under `max_min_aware`.
+//! Jobs of 1 to 8 GPUs with drawn speeds on three GPU types, an eighth of the jobs as GPUs of each. `max_min` and `finish_time` are one allocation to 100 jobs, `split` one to 1,000 jobs in parts, `replay_96` the replay of 96 jobs under `max_min_aware`.
 #![allow(clippy::unwrap_used)]
 
 use rand::{RngExt, SeedableRng};
