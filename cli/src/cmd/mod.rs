@@ -191,11 +191,11 @@ pub(crate) enum Backtest {
     /// Compare predictions of run times with the recorded runs, model by model
     ///
     /// Every model is fitted again and again, each time on what was known at that moment, and predicts the jobs that came next.
-    Duration(backtest::BacktestDuration),
+    Duration(Box<backtest::BacktestDuration>),
     /// Compare forecasts of nodes or GPUs in use with what was used, model by model
     ///
     /// Every model is fitted again and again, each time on what was known at that moment, and forecasts the slots that came next.
-    Demand(backtest_demand::BacktestDemand),
+    Demand(Box<backtest_demand::BacktestDemand>),
     /// Compare forecast speeds of jobs that share a GPU with measured ones, model by model
     ///
     /// Whole families of jobs, or whole GPU types, are left out in turn, and every model forecasts their speeds from the other pairs.
