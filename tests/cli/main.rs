@@ -46,6 +46,7 @@ job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,du
 4,ua,vb,1,4
 ";
 
+mod allocation;
 mod audit;
 mod capacity;
 mod cloud;
@@ -547,6 +548,7 @@ fn schemas_are_the_published_ones() {
         ("plan-sharing", "planner/schema/plan-sharing-1.schema.json"),
         ("predict-interference", "predictors/schema/predict-interference-1.schema.json"),
         ("backtest-cloud", "planner/schema/backtest-cloud-1.schema.json"),
+        ("backtest-allocation", "planner/schema/backtest-allocation-1.schema.json"),
         ("backtest-spot", "predictors/schema/backtest-spot-1.schema.json"),
         ("predict-spot", "predictors/schema/predict-spot-1.schema.json"),
         ("backtest-demand", "predictors/schema/backtest-demand-1.schema.json"),

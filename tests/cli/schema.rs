@@ -269,6 +269,9 @@ fn backtests_and_forecasts() {
     let learned = tracecast(&["train", "spot", &spot, "--out", &spots]);
     assert!(learned.status.success(), "{}", stderr(&learned));
     checked("predict-spot", &["predict", "spot", "--model", &spots, "--format", "json"]);
+    let drawn = allocation::drawn(&folder);
+    let drawn: Vec<&str> = drawn.iter().map(String::as_str).chain(["--seeds", "2", "--format", "json"]).collect();
+    checked("backtest-allocation", &drawn);
     checked("plan-fleet", &[&fleet::SAMPLE[..], &["--format", "json"]].concat());
     let asked = serving::asked(&folder);
     let words: Vec<&str> = asked.iter().map(String::as_str).chain(["--format", "json"]).collect();

@@ -1,5 +1,6 @@
 //! What can be typed, and which file answers it: one file a command, its arguments beside it.
 
+mod allocation;
 mod answer;
 mod audit;
 mod backtest;
@@ -191,11 +192,11 @@ pub(crate) enum Backtest {
     /// Compare predictions of run times with the recorded runs, model by model
     ///
     /// Every model is fitted again and again, each time on what was known at that moment, and predicts the jobs that came next.
-    Duration(backtest::BacktestDuration),
+    Duration(Box<backtest::BacktestDuration>),
     /// Compare forecasts of nodes or GPUs in use with what was used, model by model
     ///
     /// Every model is fitted again and again, each time on what was known at that moment, and forecasts the slots that came next.
-    Demand(backtest_demand::BacktestDemand),
+    Demand(Box<backtest_demand::BacktestDemand>),
     /// Compare forecast speeds of jobs that share a GPU with measured ones, model by model
     ///
     /// Whole families of jobs, or whole GPU types, are left out in turn, and every model forecasts their speeds from the other pairs.
@@ -212,6 +213,10 @@ pub(crate) enum Backtest {
     ///
     /// Every model is fitted again and again, each time on what was known at that moment, and says how likely there is enough spot for the hours that come.
     Spot(Box<spot::BacktestSpot>),
+    /// Compare policies that give jobs GPUs of several types, on throughputs that were measured
+    ///
+    /// Jobs are replayed in rounds under each policy, beside a bound that no schedule undercuts. The answer says what knowing GPU types is worth.
+    Allocation(Box<allocation::BacktestAllocation>),
 }
 
 /// Runs the command.
@@ -241,6 +246,7 @@ pub(crate) fn run(arguments: &Arguments, settings: &Settings) -> Result<()> {
         Command::Backtest(Backtest::Power(request)) => backtest_power::run(request, quiet),
         Command::Backtest(Backtest::Cloud(request)) => cloud::backtest(request, quiet),
         Command::Backtest(Backtest::Spot(request)) => spot::backtest(request, quiet),
+        Command::Backtest(Backtest::Allocation(request)) => allocation::backtest(request, quiet),
         Command::Plan(plan::Plan::Power(request)) => plan::run(request, quiet),
         Command::Plan(plan::Plan::Cloud(request)) => cloud::plan(request, quiet),
         Command::Plan(plan::Plan::Fleet(request)) => fleet::plan(request, quiet),

@@ -2,18 +2,31 @@
 //!
 //! The file is an object of GPU types; each holds job types named `('ResNet-18 (batch size 16)', 1)`, whose last number is how many GPUs the job has;
 //! each of those holds `null`, its steps a second alone, and for every other job type that shares its GPU a list of both jobs' steps a second. 0 says
-//! that the pair did not fit. Read are jobs of one GPU; a normalised speed is the steps a second in the pair over those alone on that GPU type. GPU types
+//! that the pair did not fit. [`read`] takes jobs of one GPU, [`alone`] what gangs of any size make alone. A normalised speed is the steps a second in the pair over those alone on that GPU type. GPU types
 //! that end in `_unconsolidated` repeat the others for one GPU, and are passed over. The batch size is what the name says.
 //!
 //! O(bytes). Worked number: alone 4.795 steps/s and beside its like 2.408 on a K80 give 0.502.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::table::{JobProfile, Quantity, SharedPair, SharingTable, Speeds};
 use crate::error::{Error, Result};
 
 /// GPU types measured on servers apart, whose single-GPU figures are those of the type itself.
 const APART: &str = "_unconsolidated";
+
+/// Steps a second of a gang alone on one GPU type.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GangRate {
+    /// GPU type.
+    pub gpu: String,
+    /// Job type.
+    pub job: String,
+    /// GPUs of the gang.
+    pub gpus: u32,
+    /// Steps a second of the whole gang; 0 where it does not run.
+    pub steps_per_s: f64,
+}
 
 /// Name and GPUs of a key such as `('A3C', 1)`.
 fn key(text: &str) -> Option<(&str, u32)> {
@@ -28,20 +41,47 @@ fn batch(name: &str) -> Option<f64> {
     rest.strip_suffix(')')?.parse().ok()
 }
 
+/// What is wrong with a file, and on which line if that is known.
+fn wrong(file: &str, line: Option<u64>, found: String) -> Error {
+    let remedy = "name Gavel's simulation_throughputs.json, or a CSV of the form in the guide".to_owned();
+    Error::Measured { file: file.to_owned(), line, found, remedy }
+}
+
+/// The object of GPU types that a text holds.
+fn types(file: &str, text: &str) -> Result<Map<String, Value>> {
+    let whole = serde_json::from_str(text)
+        .map_err(|error| wrong(file, Some(error.line() as u64), format!("it is no JSON: {error}")))?;
+    match whole {
+        Value::Object(types) => Ok(types),
+        _ => Err(wrong(file, None, "it holds no object of GPU types".to_owned())),
+    }
+}
+
+/// Steps a second of gangs alone, by GPU type.
+///
+/// # Errors
+/// If it is no JSON of this form, or a gang has no steps a second of at least 0.
+pub fn alone(file: &str, text: &str) -> Result<Vec<GangRate>> {
+    let mut found = Vec::new();
+    for (gpu, jobs) in types(file, text)?.iter().filter(|(name, _)| !name.ends_with(APART)) {
+        let at = |what: &str| wrong(file, None, format!("`{gpu}` {what}"));
+        for (job_key, shared) in jobs.as_object().ok_or_else(|| at("holds no object of job types"))? {
+            let (job, gpus) = key(job_key).ok_or_else(|| at(&format!("has a job type `{job_key}`")))?;
+            let rate = shared.get("null").and_then(Value::as_f64).filter(|rate| rate.is_finite() && *rate >= 0.0);
+            let steps_per_s = rate.ok_or_else(|| at(&format!("`{job_key}` holds no steps a second alone")))?;
+            found.push(GangRate { gpu: gpu.clone(), job: job.to_owned(), gpus, steps_per_s });
+        }
+    }
+    Ok(found)
+}
+
 /// Adds what the text of a file holds to a table.
 ///
 /// # Errors
 /// If it is no JSON of this form.
 pub fn read(file: &str, text: &str, table: &mut SharingTable) -> Result<()> {
-    let wrong = |line: Option<u64>, found: String| Error::Measured {
-        file: file.to_owned(),
-        line,
-        found,
-        remedy: "name Gavel's simulation_throughputs.json, or a CSV of pairs".to_owned(),
-    };
-    let whole: Value = serde_json::from_str(text)
-        .map_err(|error| wrong(Some(error.line() as u64), format!("it is no JSON: {error}")))?;
-    let types = whole.as_object().ok_or_else(|| wrong(None, "it holds no object of GPU types".to_owned()))?;
+    let wrong = |line: Option<u64>, found: String| wrong(file, line, found);
+    let types = types(file, text)?;
     let mut found = Vec::new();
     let mut of_several = 0u64;
     for (gpu_name, jobs) in types.iter().filter(|(name, _)| !name.ends_with(APART)) {

@@ -9,7 +9,7 @@
 //!
 //! A **normalised speed** is the speed beside another job over the speed alone: 1 is no slowdown, 0.5 is half as fast. [`table`] holds what was measured,
 //! [`read`] and [`gavel`] fill it, [`effects`] is the model, [`committee`] chooses its priors and makes its intervals hold, `memory` says what does not
-//! fit, [`backtest`] tests all of it on families and GPU types that were left out. [`predictor`] is the model in one file, [`share`] what it answers. [`mod@slice`] is about MIG.
+//! fit, [`backtest`] tests all of it on families and GPU types that were left out. [`predictor`] is the model in one file, [`share`] what it answers. [`mod@slice`] is about MIG, [`rates`] about gangs alone.
 //!
 //! Worked number: alone a job makes 4.8 steps a second, beside another 2.4: its normalised speed is 0.5.
 
@@ -24,6 +24,7 @@ pub mod gavel;
 mod load;
 mod memory;
 pub mod predictor;
+pub mod rates;
 pub mod read;
 pub mod score;
 pub mod share;

@@ -1,0 +1,147 @@
+//! `tracecast backtest allocation`.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+use tracecast_planner::allocation::answer::{AllocationAnswer, AllocationJobs, AllocationRequest};
+use tracecast_planner::allocation::job::{self, DrawnRuns, JobDraw};
+use tracecast_planner::allocation::policy::AllocationPolicy;
+use tracecast_planner::allocation::pool::{self, GpuPool, TypedFleet};
+use tracecast_planner::allocation::replay::RoundOptions;
+use tracecast_predictors::interference::rates;
+
+use crate::args::duration;
+use crate::cmd::answer::{self, Answering};
+use crate::exit::Usage;
+use crate::progress::Steps;
+use crate::{output, source};
+
+/// How long drawn jobs run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Runs {
+    /// Half an hour to a week, as Gavel's simulator draws them
+    Simulation,
+    /// One to four hours, as in the traces of Gavel's physical cluster
+    Hours,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example, 96 drawn jobs on eight GPUs of each of Gavel's types, five times:
+  tracecast backtest allocation simulation_throughputs.json.gz --gpus v100=8,p100=8,k80=8 --draw 96 --seeds 5")]
+pub(crate) struct BacktestAllocation {
+    /// Throughputs: Gavel's JSON, or a CSV with the columns gpu_type, job, gpus and steps_per_s
+    #[arg(value_name = "THROUGHPUTS")]
+    pub(crate) throughputs: PathBuf,
+    /// GPUs of the fleet by type, such as v100=8,p100=8,k80=8
+    ///
+    /// The types are those of the throughputs. Runs of drawn jobs are measured on the first.
+    #[arg(long, value_name = "TYPE=GPUS", required = true, help_heading = "Fleet")]
+    pub(crate) gpus: String,
+    /// GPUs of a node, so that gangs are put onto nodes [default: gangs lie anywhere within a type]
+    #[arg(long, value_name = "GPUS", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Fleet")]
+    pub(crate) gpus_per_node: Option<u32>,
+    /// Jobs: a CSV with the columns job, type, submit_s, gpus and steps, and weight and user if there are any
+    #[arg(long, value_name = "CSV", required_unless_present = "draw", conflicts_with = "draw", help_heading = "Jobs")]
+    pub(crate) jobs: Option<PathBuf>,
+    /// Number of jobs to draw in place of a file
+    #[arg(long, value_name = "JOBS", value_parser = clap::value_parser!(u32).range(1..=20_000), help_heading = "Jobs")]
+    pub(crate) draw: Option<u32>,
+    /// Jobs that come in an hour [default: all are there at once]
+    #[arg(long, value_name = "JOBS", value_parser = rate, conflicts_with = "jobs", help_heading = "Jobs")]
+    pub(crate) rate: Option<f64>,
+    /// How long drawn jobs run
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHICH",
+        default_value = "simulation",
+        conflicts_with = "jobs",
+        help_heading = "Jobs"
+    )]
+    pub(crate) runs: Runs,
+    /// Draw jobs of one GPU only
+    #[arg(long, conflicts_with = "jobs", help_heading = "Jobs")]
+    pub(crate) single_gpu: bool,
+    /// How many times jobs are drawn: seeds 1, 2 and so on
+    #[arg(long, value_name = "COUNT", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1000), conflicts_with = "jobs", help_heading = "Jobs")]
+    pub(crate) seeds: u64,
+    /// Policies to compare, separated by commas [default: all; allox only where every job has one GPU]
+    ///
+    ///   fifo               in order of submission, on any type
+    ///   fifo_aware         the same, each on the fastest type with room
+    ///   las                least attained GPU time first, on any type
+    ///   las_aware          the same, each on the fastest type with room
+    ///   max_min            equal time on all types
+    ///   max_min_aware      the greatest least speed against an equal share
+    ///   finish_time        the least worst finish-time ratio, by mean speeds
+    ///   finish_time_aware  the same, by the speed on each type
+    ///   makespan           the least time until all are done
+    ///   allox              the matching of jobs and GPUs with the least sum of times
+    ///   trading            equal shares, then trades of fast for slow GPU time
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = AllocationPolicy::named, help_heading = "Policies", verbatim_doc_comment)]
+    pub(crate) policies: Vec<AllocationPolicy>,
+    /// Length of a round: who has which GPUs changes only between rounds
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "6min", help_heading = "Policies")]
+    pub(crate) round: i64,
+    /// Time that a checkpoint and a restart take when a job is stopped or moved
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "0s", help_heading = "Policies")]
+    pub(crate) restart: i64,
+    #[command(flatten)]
+    pub(crate) answering: Answering,
+}
+
+fn rate(text: &str) -> Result<f64, &'static str> {
+    text.parse().ok().filter(|rate: &f64| (1e-3..=1e6).contains(rate)).ok_or("write jobs an hour, above 0")
+}
+
+pub(crate) fn backtest(asked: &BacktestAllocation, quiet: bool) -> Result<()> {
+    let checked = asked.answering.check("backtest-allocation", &[])?;
+    if !(1_000..=86_400_000).contains(&asked.round) {
+        return Err(Usage("--round: write a time from 1s to 1d".to_owned()).into());
+    }
+    if asked.restart >= asked.round {
+        return Err(Usage("--restart: a restart must take less than a round".to_owned()).into());
+    }
+    let pools: Vec<GpuPool> = pool::pools(&asked.gpus)?;
+    let fleet = TypedFleet::of(pools, &rates::rates(&asked.throughputs)?)?;
+    let mut title = asked.throughputs.display().to_string();
+    let jobs = match (&asked.jobs, asked.draw) {
+        (Some(path), _) => {
+            title += &format!(", {}", path.display());
+            AllocationJobs::Listed(job::read(&path.display().to_string(), &source::text(path)?, &fleet)?)
+        }
+        (None, count) => {
+            let what = JobDraw {
+                jobs: count.unwrap_or(1) as usize,
+                per_hour: asked.rate,
+                runs: match asked.runs {
+                    Runs::Simulation => DrawnRuns::Simulation,
+                    Runs::Hours => DrawnRuns::Hours,
+                },
+                gangs: !asked.single_gpu,
+            };
+            AllocationJobs::Drawn(what, (1..=asked.seeds).collect())
+        }
+    };
+    let single = match &jobs {
+        AllocationJobs::Listed(jobs) => {
+            jobs.iter().all(|job| fleet.kinds.get(job.kind).is_some_and(|kind| kind.gpus == 1))
+        }
+        AllocationJobs::Drawn(what, _) => !what.gangs,
+    };
+    let policies = if asked.policies.is_empty() {
+        AllocationPolicy::ALL.into_iter().filter(|policy| single || *policy != AllocationPolicy::Allox).collect()
+    } else {
+        asked.policies.clone()
+    };
+    let sets = if let AllocationJobs::Drawn(_, seeds) = &jobs { seeds.len() } else { 1 };
+    let steps = Steps::new(quiet, "replaying policies", sets * policies.len());
+    let options = RoundOptions { round_ms: asked.round, restart_ms: asked.restart, per_node: asked.gpus_per_node };
+    let request = AllocationRequest { policies, jobs, options };
+    let answer = AllocationAnswer::of(&fleet, title, &request, &|| steps.step())?;
+    steps.finish();
+    output::say(quiet, &format!("tracecast: {}", answer.allocating_in_words()));
+    checked.write(None, quiet, || answer.report(), || answer::json(&answer, "the answer"))
+}

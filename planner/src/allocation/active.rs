@@ -1,0 +1,84 @@
+//! What a policy sees of the jobs that are there, and their equal shares.
+//!
+//! O(jobs). Worked example: of three jobs of one GPU each on two GPUs, the equal share of each is two thirds of its time; of one job alone it is all of it.
+
+use super::pool::JobKind;
+use super::programme::Claim;
+
+/// A job that is there and not done, as a policy sees it.
+#[derive(Debug, Clone)]
+pub struct ActiveJob<'a> {
+    /// Its number, in order of submission.
+    pub job: usize,
+    /// GPUs and speeds.
+    pub kind: &'a JobKind,
+    /// Weight, after its user's jobs have divided theirs.
+    pub weight: f64,
+    /// Seconds since it was submitted.
+    pub since_s: f64,
+    /// Steps left.
+    pub remaining: f64,
+    /// GPU-seconds that it has had.
+    pub attained_gpu_s: f64,
+    /// The type that it had in the round before.
+    pub on: Option<usize>,
+}
+
+impl ActiveJob<'_> {
+    /// GPUs of the gang.
+    pub fn gpus(&self) -> f64 {
+        f64::from(self.kind.gpus)
+    }
+
+    /// The mean of its speed over the GPUs of the fleet, steps a second.
+    pub fn mean_speed(&self, gpus: &[f64]) -> f64 {
+        let all: f64 = gpus.iter().sum();
+        self.kind.steps_per_s.iter().zip(gpus).map(|(speed, gpus)| speed * gpus).sum::<f64>() / all
+    }
+
+    /// The same claim with another need.
+    pub(super) fn claim(&self, need: f64) -> Claim {
+        Claim { job: self.job, gpus: self.gpus(), speeds: self.kind.steps_per_s.clone(), need }
+    }
+}
+
+/// The equal share of each job's time.
+pub fn equal_shares(active: &[ActiveJob<'_>], gpus: &[f64]) -> Vec<f64> {
+    let (all, weights) = (gpus.iter().sum::<f64>(), active.iter().map(|job| job.weight).sum::<f64>());
+    active.iter().map(|job| (job.weight * all / (weights * job.gpus())).min(1.0)).collect()
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    pub(in super::super) fn kind(gpus: u32, speeds: &[f64]) -> JobKind {
+        JobKind { job: "a".into(), gpus, steps_per_s: speeds.to_vec() }
+    }
+
+    pub(in super::super) fn active(kinds: &[JobKind]) -> Vec<ActiveJob<'_>> {
+        let of = |(job, kind)| ActiveJob {
+            job,
+            kind,
+            weight: 1.0,
+            since_s: 0.0,
+            remaining: 1000.0,
+            attained_gpu_s: 0.0,
+            on: None,
+        };
+        kinds.iter().enumerate().map(of).collect()
+    }
+
+    #[test]
+    fn the_worked_example() {
+        let kinds = [kind(1, &[1.0]), kind(1, &[1.0]), kind(1, &[1.0])];
+        assert!(equal_shares(&active(&kinds), &[2.0]).iter().all(|share| (share - 2.0 / 3.0).abs() < 1e-12));
+        assert_eq!(equal_shares(&active(&kinds[..1]), &[2.0]), [1.0]);
+        // A gang of two has half the time of a job of one, and twice the weight twice as much.
+        let kinds = [kind(1, &[1.0]), kind(2, &[1.0])];
+        let mut jobs = active(&kinds);
+        assert_eq!(equal_shares(&jobs, &[1.0]), [0.5, 0.25]);
+        jobs[1].weight = 3.0;
+        assert_eq!(equal_shares(&jobs, &[1.0]), [0.25, 0.375]);
+    }
+}

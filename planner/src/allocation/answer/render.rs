@@ -1,0 +1,227 @@
+//! The answer of `backtest allocation` as a report.
+//!
+//! In tables, times are in hours, or in minutes where the longest mean is below two hours. O(rows). Worked example: 27,808 s with an interval from 26,000 to 29,500 s is "7.72 (7.22 to 8.19)" hours in a table, and
+//! "7 h 43 min (7 h 13 min to 8 h 11 min)" in a sentence.
+
+use tracecast_analytics::report::{Cell, Column, Report, ReportTable, Section, format};
+
+use super::super::job::{DrawnRuns, JobDraw};
+use super::super::pool::TypedFleet;
+use super::{AllocationAnswer, AllocationFigure, AllocationRun};
+
+/// What is drawn, in words.
+pub(super) fn drawn_in_words(what: &JobDraw, fleet: &TypedFleet, seeds: &[u64]) -> String {
+    let first = fleet.pools.first().map_or("", |pool| pool.name.as_str());
+    let runs = match what.runs {
+        DrawnRuns::Simulation => "half an hour to a week, as Gavel's simulator draws them",
+        DrawnRuns::Hours => "one to four hours, as in the traces of Gavel's physical cluster",
+    };
+    let come = what
+        .per_hour
+        .map_or_else(|| "all there at once".to_owned(), |rate| format!("{} an hour", format::compact(rate)));
+    let gangs = if what.gangs { "of 1, 2, 4 or 8 GPUs" } else { "of one GPU" };
+    format!(
+        "{} {gangs}, {come}, {runs} on {first}; {}",
+        format::counted(what.jobs as u64, "job", "jobs"),
+        format::counted(seeds.len() as u64, "seed", "seeds")
+    )
+}
+
+/// A figure and its interval, by how a number is told.
+fn told(figure: &AllocationFigure, number: &dyn Fn(f64) -> String) -> String {
+    match (figure.low, figure.high) {
+        (Some(low), Some(high)) => format!("{} ({} to {})", number(figure.value), number(low), number(high)),
+        _ => number(figure.value),
+    }
+}
+
+/// Seconds as a length of time, in a sentence.
+fn time(figure: &AllocationFigure) -> String {
+    told(figure, &format::duration)
+}
+
+impl AllocationAnswer {
+    /// What to do, in a sentence.
+    pub(super) fn advised(&self) -> String {
+        let pools: Vec<String> = self.pools.iter().map(|pool| format!("{} × {}", pool.gpus, pool.gpu)).collect();
+        let fleet = pools.join(", ");
+        let Some(advice) = &self.advice else {
+            return "**No advice**: name a policy that knows types and one that does not (`--policies`).".to_owned();
+        };
+        let (typed, blind) = (advice.policy.name(), advice.blind.name());
+        let sure = advice.saving.low.is_none_or(|low| low > 0.0) && advice.saving.value > 0.0;
+        if !sure {
+            return format!(
+                "**Change nothing for the sake of GPU types**: on {fleet}, `{typed}` has a mean time from submission to end of {}, and `{blind}`, which knows no types, of {}.",
+                time(&advice.jct_s),
+                time(&advice.blind_jct_s)
+            );
+        }
+        let mut said = format!(
+            "**Let the allocation know GPU types, as `{typed}` does**: on {fleet}, that cuts the mean time from submission to end by {}, from {} under `{blind}`, the best rule without types, to {}.",
+            told(&advice.saving, &format::percent),
+            time(&advice.blind_jct_s),
+            time(&advice.jct_s)
+        );
+        if let Some(fifo) = advice.fifo_jct_s.filter(|fifo| fifo.value > advice.jct_s.value && blind != "fifo") {
+            let (turns, types) = (fifo.value - advice.blind_jct_s.value, advice.blind_jct_s.value - advice.jct_s.value);
+            let (most, share) =
+                if types >= turns { ("knowing types", types) } else { ("sharing the GPUs in turns", turns) };
+            said += &format!(
+                " FIFO needs {}; of what is saved over it, {} comes from {most}.",
+                time(&fifo),
+                format::percent(share / (turns + types))
+            );
+        }
+        said
+    }
+
+    /// How long allocations took on this machine, in words.
+    pub fn allocating_in_words(&self) -> String {
+        let sum = |of: fn(&AllocationRun) -> f64| self.runs.iter().map(of).sum::<f64>();
+        let longest = self.runs.iter().max_by(|a, b| a.allocating_s.1.total_cmp(&b.allocating_s.1));
+        format!(
+            "{} took {} on average, and {} at most ({})",
+            format::counted(self.runs.iter().map(|run| run.allocations).sum(), "allocation", "allocations"),
+            format::duration(sum(|run| run.allocating_s.0) / sum(|run| run.allocations as f64).max(1.0)),
+            format::duration(longest.map_or(0.0, |run| run.allocating_s.1)),
+            longest.map_or("", |run| run.policy.name())
+        )
+    }
+
+    /// The answer as a report.
+    pub fn report(&self) -> Report {
+        let pools: Vec<String> = self.pools.iter().map(|pool| format!("{} × {}", pool.gpus, pool.gpu)).collect();
+        let what = self.drawn.clone().unwrap_or_else(|| format::counted(self.jobs as u64, "job", "jobs"));
+        let mut report = Report::new(
+            format!("Who gets which GPU type? {}", self.title),
+            format!("{}, rounds of {}; {what}", pools.join(", "), format::duration(self.round_s)),
+        );
+        report.summary = vec![self.action.clone()];
+        if let Some(advice) = &self.advice {
+            let chosen = if advice.chosen_apart {
+                "Both policies were chosen on the first half of the seeds, and these figures are of the other half."
+            } else {
+                "Both policies were chosen on the jobs that these figures are of, which flatters them; four seeds or more keep the two apart."
+            };
+            report.summary.push(chosen.to_owned());
+            if let (Some(typed), Some(blind)) = (self.row(advice.policy), self.row(advice.blind)) {
+                report.summary.push(format!(
+                    "The worst-off job takes {} times as long as alone on an equal share under `{}`, and {} times under `{}`.",
+                    format::float(typed.worst_ratio.value, 2),
+                    advice.policy.name(),
+                    format::float(blind.worst_ratio.value, 2),
+                    advice.blind.name()
+                ));
+            }
+        }
+        report.summary.push(format!(
+            "No schedule, whatever it knows of the future, has a mean time below {} or ends before {} (a relaxed bound: gangs are cut, and nobody waits for a round).",
+            format::duration(self.limits.mean_jct_s.value),
+            format::duration(self.limits.makespan_s.value)
+        ));
+        report.notes.clone_from(&self.notes);
+        report.sections = vec![self.times(), self.fairness(), self.runs_section()];
+        report
+    }
+
+    fn times(&self) -> Section {
+        let first = self.policies.first().map_or("", |row| row.policy.name());
+        let longest = self.policies.iter().map(|row| row.mean_jct_s.value).fold(0.0, f64::max);
+        let (unit, unit_s) = if longest < 2.0 * 3600.0 { ("min", 60.0) } else { ("h", 3600.0) };
+        let number = |seconds: f64| format::float(seconds / unit_s, 2);
+        let time = |figure: &AllocationFigure| -> Cell { told(figure, &number).into() };
+        let mut table = ReportTable::new(
+            "Times by policy",
+            vec![
+                Column::text("Policy"),
+                Column::text("Types"),
+                Column::text(format!("Mean ({unit})")),
+                Column::text(format!("Against {first}")),
+                Column::with_unit("Median", unit),
+                Column::with_unit("95 %", unit),
+                Column::text(format!("All done after ({unit})")),
+            ],
+        );
+        for (at, row) in self.policies.iter().enumerate() {
+            table.rows.push(vec![
+                row.policy.name().into(),
+                if row.knows_types { "yes" } else { "no" }.into(),
+                time(&row.mean_jct_s),
+                if at == 0 { "".into() } else { told(&row.against_first, &format::percent).into() },
+                Cell::float(row.p50_jct_s.value / unit_s, 2),
+                Cell::float(row.p95_jct_s.value / unit_s, 2),
+                time(&row.makespan_s),
+            ]);
+        }
+        table.rows.push(vec![
+            "(bound)".into(),
+            "".into(),
+            time(&self.limits.mean_jct_s),
+            "".into(),
+            "".into(),
+            "".into(),
+            time(&self.limits.makespan_s),
+        ]);
+        Section::new("allocation-times", "How long jobs take under each policy")
+            .with_table(table)
+            .with_definition("**Mean**, median and 95 % quantile are of the times from submission to end. Where jobs were drawn several times, figures are means over the seeds, and in brackets stands where 95 % of 1,000 draws of the seeds lie. **Types**: whether the policy knows how fast a job is on each.")
+            .with_definition("The **bound** is no policy. It is what no schedule undercuts: GPU time is weighed by what the makespan programme pays for each type, and one machine that serves the shortest remaining job first does all the work.")
+    }
+
+    fn fairness(&self) -> Section {
+        let mut columns = vec![
+            Column::text("Policy"),
+            Column::text("Worst finish-time ratio"),
+            Column::text("Jobs above 1.1"),
+            Column::number("Restarts a job"),
+        ];
+        columns.extend(self.pools.iter().map(|pool| Column::number(format!("{} held", pool.gpu))));
+        let mut table = ReportTable::new("Fairness and use by policy", columns);
+        for row in &self.policies {
+            let mut cells: Vec<Cell> = vec![
+                row.policy.name().into(),
+                told(&row.worst_ratio, &|value| format::float(value, 2)).into(),
+                told(&row.unfair, &format::percent).into(),
+                Cell::float(row.restarts_per_job, 1),
+            ];
+            cells.extend(row.held.iter().map(|held| Cell::Percent(*held)));
+            table.rows.push(cells);
+        }
+        Section::new("allocation-fairness", "Whom a policy makes wait, and how it uses each type")
+            .with_table(table)
+            .with_definition("The **finish-time ratio** of a job is its time from submission to end over the time that it takes alone on its equal share of every GPU type: above 1, it would have been better off with a share of its own. What the equal share is depends on how many others are there, under that policy.")
+            .with_definition("**Held**: the share of a type's GPU time until the last end in which a job had it. A slow type that is held all the time may be no gain.")
+    }
+
+    fn runs_section(&self) -> Section {
+        let mut table = ReportTable::new(
+            "Every replay",
+            vec![
+                Column::text("Seed"),
+                Column::text("Policy"),
+                Column::with_unit("Mean", "s"),
+                Column::with_unit("Median", "s"),
+                Column::with_unit("95 %", "s"),
+                Column::with_unit("All done after", "s"),
+                Column::number("Worst ratio"),
+                Column::number("Allocations"),
+                Column::number("Programmes"),
+            ],
+        );
+        for run in &self.runs {
+            table.rows.push(vec![
+                run.seed.map_or_else(String::new, |seed| seed.to_string()).into(),
+                run.policy.name().into(),
+                Cell::float(run.mean_jct_s, 0),
+                Cell::float(run.p50_jct_s, 0),
+                Cell::float(run.p95_jct_s, 0),
+                Cell::float(run.makespan_s, 0),
+                Cell::float(run.worst_ratio, 2),
+                Cell::Int(run.allocations as i64),
+                Cell::Int(run.programmes as i64),
+            ]);
+        }
+        Section::new("allocation-runs", "Seed by seed").with_table(table)
+    }
+}

@@ -1,0 +1,258 @@
+//! Jobs with steps to make: from a CSV, or drawn as Gavel draws them.
+//!
+//! **CSV**: columns `job,type,submit_s,gpus,steps`, and `weight` and `user` if there are any. `type` is a job type of the throughputs. Jobs of one user share the weight of one job
+//! evenly while they are there. Other columns are passed over.
+//!
+//! **Drawn**, as the generator of Gavel's simulator (Narayanan et al., OSDI 2020) has it: the job type evenly; 1, 2, 4 or 8 GPUs with probabilities 0.7, 0.1, 0.15 and 0.05 (a type that was
+//! not measured on several has one, and a gang that does not run takes the next smaller one that does); the run on the first GPU type of the fleet 10^u minutes, where u is uniform between 1.5 and 3
+//! in 80 % of the jobs and between 3 and 4 in the others; arrivals as a Poisson process, or all at once. [`DrawnRuns::Hours`] draws runs of a whole number of hours from one to four, as the
+//! traces of Gavel's physical cluster have them.
+//!
+//! O(jobs × kinds). Worked example: a run of 100 minutes at 4 steps a second on a V100 is a job of 24,000 steps.
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::pool::TypedFleet;
+use crate::error::{Error, Result, excerpt};
+
+/// Most jobs.
+const MOST_JOBS: usize = 20_000;
+/// Latest submission, seconds: a century.
+const LATEST_S: f64 = 3.2e9;
+
+/// A job of some GPUs of one type at a time, with steps to make.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GangJob {
+    /// What it is called.
+    pub name: String,
+    /// Its kind, a place in [`TypedFleet::kinds`].
+    pub kind: usize,
+    /// When it is submitted, milliseconds.
+    pub submit_ms: i64,
+    /// Steps that it makes.
+    pub steps: f64,
+    /// How much it counts beside others.
+    pub weight: f64,
+    /// Whose it is.
+    pub user: Option<String>,
+}
+
+/// How long drawn jobs run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DrawnRuns {
+    /// 10^1.5 to 10^4 minutes, four in five below 10^3.
+    Simulation,
+    /// One to four hours.
+    Hours,
+}
+
+/// What to draw.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct JobDraw {
+    /// Jobs.
+    pub jobs: usize,
+    /// Jobs an hour; `None` if all are there from the beginning.
+    pub per_hour: Option<f64>,
+    /// How long they run.
+    pub runs: DrawnRuns,
+    /// Whether some have several GPUs.
+    pub gangs: bool,
+}
+
+/// Draws jobs; the same seed gives the same.
+///
+/// # Errors
+/// If no job type runs on the first GPU type.
+pub fn draw(fleet: &TypedFleet, what: &JobDraw, seed: u64) -> Result<Vec<GangJob>> {
+    let reference =
+        |kind: usize| fleet.kinds.get(kind).and_then(|kind| kind.steps_per_s.first()).copied().unwrap_or(0.0);
+    let mut types: Vec<&str> = fleet.kinds.iter().map(|kind| kind.job.as_str()).collect();
+    types.dedup();
+    types.retain(|job| fleet.kind(job, 1).is_some_and(|kind| reference(kind) > 0.0));
+    if types.is_empty() {
+        let first = fleet.pools.first().map_or("", |pool| pool.name.as_str());
+        return Err(Error::NoJobs(format!(
+            "no job of one GPU runs on {first}, by which drawn jobs are measured; name another GPU type first"
+        )));
+    }
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    let mut at_s = 0.0;
+    let mut found = Vec::with_capacity(what.jobs);
+    for number in 0..what.jobs {
+        let job = types.get(random.random_range(0..types.len())).copied().unwrap_or_default();
+        let size: f64 = random.random();
+        let gpus = match size {
+            _ if !what.gangs => 1,
+            s if s < 0.7 => 1,
+            s if s < 0.8 => 2,
+            s if s < 0.95 => 4,
+            _ => 8,
+        };
+        let fits = |gpus: &u32| fleet.kind(job, *gpus).filter(|kind| reference(*kind) > 0.0);
+        let kind = [8, 4, 2, 1].iter().filter(|size| **size <= gpus).find_map(fits).unwrap_or(0);
+        let (long, part): (f64, f64) = (random.random(), random.random());
+        let run_s = match what.runs {
+            DrawnRuns::Simulation if long >= 0.8 => 60.0 * 10f64.powf(3.0 + part),
+            DrawnRuns::Simulation => 60.0 * 10f64.powf(1.5 + 1.5 * part),
+            DrawnRuns::Hours => 3600.0 * (1.0 + (part * 4.0).floor().min(3.0)),
+        };
+        let gap: f64 = random.random();
+        if let Some(rate) = what.per_hour.filter(|_| number > 0) {
+            at_s += -(1.0 - gap).ln() * 3600.0 / rate;
+        }
+        found.push(GangJob {
+            name: format!("{number}"),
+            kind,
+            submit_ms: (at_s * 1e3) as i64,
+            steps: (reference(kind) * run_s).floor().max(1.0),
+            weight: 1.0,
+            user: None,
+        });
+    }
+    Ok(found)
+}
+
+/// A row of the CSV.
+struct JobRow<'a> {
+    file: &'a str,
+    head: &'a csv::StringRecord,
+    row: &'a csv::StringRecord,
+    line: u64,
+}
+
+impl JobRow<'_> {
+    fn cell(&self, name: &str) -> &str {
+        let at = self.head.iter().position(|column| column.eq_ignore_ascii_case(name));
+        at.and_then(|at| self.row.get(at)).unwrap_or_default()
+    }
+
+    fn wrong(&self, what: String) -> Error {
+        Error::File { file: self.file.to_owned(), line: self.line, what }
+    }
+
+    /// A number between two bounds.
+    fn number(&self, name: &str, (least, most): (f64, f64), remedy: &str) -> Result<f64> {
+        let cell = self.cell(name);
+        let number = cell.parse::<f64>().ok().filter(|number| (least..=most).contains(number));
+        number.ok_or_else(|| self.wrong(format!("`{name}` is `{}`; {remedy}", excerpt(cell))))
+    }
+}
+
+/// Reads jobs from the text of a CSV, in order of submission.
+///
+/// # Errors
+/// If a column is missing, a cell is no number that it may be, a job type is not in the throughputs, or a job runs nowhere; with the line.
+pub fn read(file: &str, text: &str, fleet: &TypedFleet) -> Result<Vec<GangJob>> {
+    let bad = |line: u64, what: String| Error::File { file: file.to_owned(), line, what };
+    let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
+    let line_of = |error: &csv::Error| error.position().map_or(1, csv::Position::line);
+    let head = reader.headers().map_err(|error| bad(line_of(&error), error.to_string()))?.clone();
+    let has = |name: &str| head.iter().any(|column| column.eq_ignore_ascii_case(name));
+    for column in ["job", "type", "submit_s", "gpus", "steps"] {
+        if !has(column) {
+            return Err(bad(
+                1,
+                format!("there is no column `{column}`; the first line needs job,type,submit_s,gpus,steps"),
+            ));
+        }
+    }
+    let mut found = Vec::new();
+    for record in reader.records() {
+        let record = record.map_err(|error| bad(line_of(&error), error.to_string()))?;
+        let row = JobRow { file, head: &head, row: &record, line: record.position().map_or(0, csv::Position::line) };
+        let gpus = row.number("gpus", (1.0, 4096.0), "write a whole number of GPUs")?;
+        let job = row.cell("type");
+        if gpus.fract() != 0.0 {
+            return Err(row.wrong(format!("`gpus` is `{gpus}`; write a whole number of GPUs")));
+        }
+        let Some(kind) = fleet.kind(job, gpus as u32) else {
+            let known = fleet.kinds.iter().any(|kind| kind.job == job);
+            return Err(row.wrong(if known {
+                format!("`{job}` runs on {gpus} GPUs of no type here; give it another number of GPUs, or measure it")
+            } else {
+                format!("`{}` is no job type that runs here; name one of the throughputs", excerpt(job))
+            }));
+        };
+        let weight = if row.cell("weight").is_empty() {
+            1.0
+        } else {
+            row.number("weight", (1e-6, 1e6), "write a weight above 0, or leave it empty")?
+        };
+        let user = row.cell("user");
+        found.push(GangJob {
+            name: row.cell("job").to_owned(),
+            kind,
+            submit_ms: (row.number("submit_s", (0.0, LATEST_S), "write seconds from the beginning, 0 or more")? * 1e3)
+                as i64,
+            steps: row.number("steps", (1e-9, 1e18), "write the steps that the job makes, above 0")?,
+            weight,
+            user: (!user.is_empty()).then(|| user.to_owned()),
+        });
+        if found.len() > MOST_JOBS {
+            return Err(row.wrong(format!("there are more than {MOST_JOBS} jobs; take a part of them")));
+        }
+    }
+    if found.is_empty() {
+        return Err(Error::NoJobs(format!("{file}: there is no job in it")));
+    }
+    found.sort_by_key(|job| job.submit_ms);
+    Ok(found)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::super::pool::pools;
+    use super::super::pool::tests::rate;
+    use super::*;
+
+    fn fleet() -> TypedFleet {
+        let rates =
+            [rate("v100", "a", 1, 4.0), rate("k80", "a", 1, 1.0), rate("v100", "a", 2, 7.0), rate("k80", "b", 1, 1.0)];
+        TypedFleet::of(pools("v100=2,k80=2").unwrap(), &rates).unwrap()
+    }
+
+    #[test]
+    fn jobs_are_drawn_alike_from_a_seed() {
+        let what = JobDraw { jobs: 500, per_hour: Some(2.0), runs: DrawnRuns::Simulation, gangs: true };
+        let jobs = draw(&fleet(), &what, 7).unwrap();
+        assert_eq!(jobs, draw(&fleet(), &what, 7).unwrap());
+        assert_ne!(jobs, draw(&fleet(), &what, 8).unwrap());
+        // `b` does not run on the first type; gangs of 4 and 8 take the 2 that there are.
+        assert!(jobs.iter().all(|job| fleet().kinds[job.kind].job == "a"));
+        let pairs = jobs.iter().filter(|job| fleet().kinds[job.kind].gpus == 2).count();
+        assert!((110..190).contains(&pairs), "{pairs}");
+        let run_min = |job: &GangJob| job.steps / fleet().kinds[job.kind].steps_per_s[0] / 60.0;
+        assert!(jobs.iter().all(|job| (31.5..=10_001.0).contains(&run_min(job))));
+        let hours = jobs.last().unwrap().submit_ms as f64 / 3.6e6;
+        assert!((200.0..310.0).contains(&hours), "{hours}");
+        let four = JobDraw { runs: DrawnRuns::Hours, per_hour: None, ..what };
+        let hours = draw(&fleet(), &four, 1).unwrap();
+        assert!(
+            hours
+                .iter()
+                .all(|job| job.submit_ms == 0 && (run_min(job) / 60.0 - (run_min(job) / 60.0).round()).abs() < 1e-6)
+        );
+    }
+
+    #[test]
+    fn a_csv_is_read_and_what_is_wrong_is_told() {
+        let head = "job,type,submit_s,gpus,steps,weight,user\n";
+        let jobs = read("j.csv", &format!("{head}x,a,60,2,100,,\ny,b,0,1,5.5,2,u\n"), &fleet()).unwrap();
+        assert_eq!((jobs[0].name.as_str(), jobs[0].weight, jobs[1].submit_ms), ("y", 2.0, 60_000));
+        assert_eq!(jobs[0].user.as_deref(), Some("u"));
+        let told = |row: &str| read("j.csv", &format!("{head}{row}\n"), &fleet()).unwrap_err().to_string();
+        assert!(told("x,c,0,1,5,,").contains("j.csv, line 2: `c` is no job type"));
+        assert!(told("x,a,0,8,5,,").contains("runs on 8 GPUs of no type here"));
+        assert!(told("x,a,0,1,NaN,,").contains("`steps` is `NaN`"));
+        assert!(told("x,a,-1,1,5,,").contains("`submit_s` is `-1`"));
+        assert!(told("x,a,0,1,5,0,").contains("weight above 0"));
+        assert!(told("x,a,0,1").contains("line 2"));
+        assert!(read("j.csv", head, &fleet()).unwrap_err().to_string().contains("no job in it"));
+        assert!(read("j.csv", "job\n", &fleet()).unwrap_err().to_string().contains("no column `type`"));
+    }
+}

@@ -1,0 +1,284 @@
+//! The policies: which share of its time each job is to spend on which GPU type.
+//!
+//! With N GPUs in all, weights w and W their sum over the jobs that are there, job j's **equal share** is `s_j = min(1, w_j·N / (W·n_j))` of its time, on every type by its number of GPUs; its
+//! steps a second under it are `E_j = s_j·Σ_t T_jt·N_t / N`. Jobs of one user divide the weight of one job.
+//!
+//! | name | the allocation | knows types | in Gavel |
+//! |---|---|---|---|
+//! | `fifo` | in order of submission until one does not fit; each keeps its GPUs to the end, of the type with most free | | `fifo` |
+//! | `fifo_aware` | the same order; whenever a job comes or ends, each anew the fastest type with room | yes | `fifo_perf` |
+//! | `las` | every round, the least attained GPU time over weight first; who does not fit is passed over | | |
+//! | `las_aware` | the same order, each on the fastest type with room | yes | |
+//! | `max_min` | maximises the least share of time against the equal share, on all types evenly | | `max_min_fairness` |
+//! | `max_min_aware` | maximises the least speed against the equal share: `need_j = E_j` | yes | `max_min_fairness_perf` |
+//! | `finish_time` | minimises the worst finish-time ratio, by the mean speed over the fleet, on all types evenly | | `finish_time_fairness` |
+//! | `finish_time_aware` | minimises ρ, the worst of `(t_j + r_j / speed_j) / (t_j + r_j / E_j)` | yes | `finish_time_fairness_perf` |
+//! | `makespan` | minimises the greatest `r_j / speed_j`: `need_j = r_j` | yes | `min_total_duration` |
+//! | `allox` | the matching of jobs with places in the queues of GPUs that makes the sum of completion times least; jobs of one GPU | yes | `allox` |
+//! | `trading` | equal shares, and then trades of fast GPU time for more slow time between those whom it serves most and least | yes | |
+//!
+//! t_j is the time since submission and r_j the steps left. The needs go into the [programme](super::programme). **Finish-time fairness** is the objective of Themis (Mahajan et al., NSDI 2020); for a given ρ it is the programme with
+//! `need_j = r_j / (ρ·D_j − t_j)`, where `D_j = t_j + r_j / E_j`. The equal share shows that ρ = 1 can be had. The z at some ρ gives a smaller ρ that can be had, the worst ratio of that allocation, and one that cannot be undercut, `min_j (τ_j + (ρ − τ_j) / z)` with
+//! `τ_j = t_j / D_j`; the search ends when the two are within a thousandth. AlloX (Le et al., EuroSys 2020) and the trades of Gandiva-fair (Chaudhary et al., EuroSys 2020) stand in [`super::matching`] and [`super::trade`]. Dominant resource fairness divides one resource
+//! here, GPUs, and is then `max_min`.
+//!
+//! Worked example: as in the [programme](super::programme), three jobs on a V100 and a K80: `max_min` gives each two thirds of its time, half of that on each type; `max_min_aware` gives each 1.2 times the steps of that.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::active::{ActiveJob, equal_shares};
+use super::matching::matched;
+use super::programme::{Claim, Levelled, level_alone, levelled};
+use super::trade::traded;
+use crate::error::{Error, Result};
+
+/// How far apart the bounds of the worst finish-time ratio may be, a share.
+const RATIO_GAP: f64 = 1e-3;
+/// Most programmes for one finish-time fair allocation.
+const RATIO_STEPS: usize = 12;
+
+/// A policy of allocation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AllocationPolicy {
+    /// In order of submission.
+    Fifo,
+    /// The same, on the fastest type with room.
+    FifoAware,
+    /// Least attained service.
+    Las,
+    /// The same, on the fastest type with room.
+    LasAware,
+    /// Max-min fairness of time.
+    MaxMin,
+    /// Max-min fairness of speed.
+    MaxMinAware,
+    /// Finish-time fairness by mean speeds.
+    FinishTime,
+    /// Finish-time fairness.
+    FinishTimeAware,
+    /// Least makespan.
+    Makespan,
+    /// `AlloX`: the matching with the least sum of completion times.
+    Allox,
+    /// Gandiva-fair: equal shares with trades.
+    Trading,
+}
+
+impl AllocationPolicy {
+    /// All of them, as they are listed.
+    pub const ALL: [Self; 11] = [
+        Self::Fifo,
+        Self::FifoAware,
+        Self::Las,
+        Self::LasAware,
+        Self::MaxMin,
+        Self::MaxMinAware,
+        Self::FinishTime,
+        Self::FinishTimeAware,
+        Self::Makespan,
+        Self::Allox,
+        Self::Trading,
+    ];
+    /// Their names.
+    pub const NAMES: [&'static str; 11] = [
+        "fifo",
+        "fifo_aware",
+        "las",
+        "las_aware",
+        "max_min",
+        "max_min_aware",
+        "finish_time",
+        "finish_time_aware",
+        "makespan",
+        "allox",
+        "trading",
+    ];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        let at = Self::ALL.iter().position(|other| *other == self).unwrap_or_default();
+        Self::NAMES.get(at).copied().unwrap_or_default()
+    }
+
+    /// The policy of a name.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn named(name: &str) -> Result<Self> {
+        let at = Self::NAMES.iter().position(|known| *known == name);
+        let unknown = || Error::Unknown { what: "policy of allocation", found: name.to_owned(), known: &Self::NAMES };
+        at.and_then(|at| Self::ALL.get(at).copied()).ok_or_else(unknown)
+    }
+
+    /// Whether it knows how fast a job is on each type.
+    pub fn knows_types(self) -> bool {
+        !matches!(self, Self::Fifo | Self::Las | Self::MaxMin | Self::FinishTime)
+    }
+
+    /// Whether GPUs that the allocation leaves free in a round go to jobs that have none.
+    pub fn fills(self) -> bool {
+        !matches!(self, Self::Fifo | Self::FifoAware | Self::Allox)
+    }
+
+    /// Whether it decides anew every round, and not only when a job comes or ends.
+    pub fn every_round(self) -> bool {
+        matches!(self, Self::Las | Self::LasAware)
+    }
+}
+
+/// The allocation of a policy to the jobs that are there.
+///
+/// # Errors
+/// If a solver fails, which no input should bring about.
+pub fn allocate(policy: AllocationPolicy, active: &[ActiveJob<'_>], gpus: &[f64]) -> Result<Levelled> {
+    use AllocationPolicy as P;
+    let one_type = |found: Vec<Option<usize>>| Levelled {
+        shares: found
+            .into_iter()
+            .map(|at| (0..gpus.len()).map(|other| if at == Some(other) { 1.0 } else { 0.0 }).collect())
+            .collect(),
+        ..Levelled::default()
+    };
+    let equal = || -> Vec<f64> {
+        let shares = equal_shares(active, gpus);
+        active.iter().zip(shares).map(|(job, share)| share * job.mean_speed(gpus)).collect()
+    };
+    let all = [gpus.iter().sum()];
+    Ok(match policy {
+        P::Fifo | P::FifoAware | P::Las | P::LasAware => one_type(in_order(policy, active, gpus)),
+        P::MaxMin => spread(active, gpus, levelled(&pooled(active, gpus, &equal()), &all)?),
+        P::MaxMinAware => levelled(&claims(active, &equal()), gpus)?,
+        P::FinishTime => {
+            let found = finish_time(active, &equal(), &|needs| pooled(active, gpus, needs), &all)?;
+            spread(active, gpus, found)
+        }
+        P::FinishTimeAware => finish_time(active, &equal(), &|needs| claims(active, needs), gpus)?,
+        P::Makespan => {
+            let needs: Vec<f64> = active.iter().map(|job| job.remaining).collect();
+            levelled(&claims(active, &needs), gpus)?
+        }
+        P::Allox => one_type(matched(active, gpus)),
+        P::Trading => Levelled { shares: traded(active, gpus), ..Levelled::default() },
+    })
+}
+
+fn claims(active: &[ActiveJob<'_>], needs: &[f64]) -> Vec<Claim> {
+    active.iter().zip(needs).map(|(job, need)| job.claim(need.max(1e-12))).collect()
+}
+
+/// The same on one pool of all GPUs, each of mean speed.
+fn pooled(active: &[ActiveJob<'_>], gpus: &[f64], needs: &[f64]) -> Vec<Claim> {
+    let mut found = claims(active, needs);
+    for (claim, job) in found.iter_mut().zip(active) {
+        claim.speeds = vec![job.mean_speed(gpus)];
+    }
+    found
+}
+
+/// Shares of one pool, spread over the types on which each job runs by their numbers of GPUs.
+fn spread(active: &[ActiveJob<'_>], gpus: &[f64], mut found: Levelled) -> Levelled {
+    for (shares, job) in found.shares.iter_mut().zip(active) {
+        let share = shares.first().copied().unwrap_or(0.0);
+        let runs: Vec<f64> =
+            job.kind.steps_per_s.iter().zip(gpus).map(|(speed, gpus)| if *speed > 0.0 { *gpus } else { 0.0 }).collect();
+        let all: f64 = runs.iter().sum();
+        *shares = runs.iter().map(|gpus| share * gpus / all).collect();
+    }
+    // Jobs that run on some types only may crowd these.
+    for (at, gpus) in gpus.iter().enumerate() {
+        let used: f64 =
+            active.iter().zip(&found.shares).map(|(job, shares)| job.gpus() * shares.get(at).unwrap_or(&0.0)).sum();
+        if used > *gpus {
+            let shares = found.shares.iter_mut().filter_map(|shares| shares.get_mut(at));
+            shares.for_each(|share| *share *= gpus / used);
+        }
+    }
+    found
+}
+
+/// The allocation with the least worst finish-time ratio, by programmes of needs.
+fn finish_time(
+    active: &[ActiveJob<'_>],
+    equal: &[f64],
+    claims: &dyn Fn(&[f64]) -> Vec<Claim>,
+    gpus: &[f64],
+) -> Result<Levelled> {
+    let alone: Vec<f64> = active.iter().zip(equal).map(|(job, equal)| job.since_s + job.remaining / equal).collect();
+    let since: Vec<f64> = active.iter().zip(&alone).map(|(job, alone)| job.since_s / alone).collect();
+    let needs = |ratio: f64| -> Vec<f64> {
+        active.iter().zip(&alone).map(|(job, alone)| job.remaining / (ratio * alone - job.since_s)).collect()
+    };
+    let floor = since.iter().copied().fold(0.0, f64::max);
+    // The equal share shows that a ratio of 1 can be had.
+    let (mut low, mut high, mut ratio) = (floor, 1.0f64, 1.0f64);
+    let mut programmes = 0;
+    for _ in 0..RATIO_STEPS {
+        let found = level_alone(&claims(&needs(ratio)), gpus)?;
+        programmes += found.programmes;
+        // What z allows: at most this by the allocation at hand, and no less than that by any.
+        let at = |since: &f64| since + (ratio - since) / found.level;
+        high = high.min(since.iter().map(at).fold(0.0, f64::max));
+        low = low.max(since.iter().map(at).fold(f64::INFINITY, f64::min)).min(high);
+        if high - low <= RATIO_GAP * high {
+            break;
+        }
+        ratio = f64::midpoint(low.max(floor + 1e-9), high);
+    }
+    let mut found = levelled(&claims(&needs(high.max(floor + 1e-9))), gpus)?;
+    found.programmes += programmes;
+    Ok(found)
+}
+
+/// Jobs one by one on one type each: in order of submission or of attained service.
+fn in_order(policy: AllocationPolicy, active: &[ActiveJob<'_>], gpus: &[f64]) -> Vec<Option<usize>> {
+    use AllocationPolicy as P;
+    let mut free = gpus.to_vec();
+    let mut found = vec![None; active.len()];
+    let mut order: Vec<usize> = (0..active.len()).collect();
+    let attained = |at: &usize| active.get(*at).map_or(0.0, |job| job.attained_gpu_s / job.weight);
+    match policy {
+        // Who runs goes on, before anybody else is let in.
+        P::Fifo => order.sort_by_key(|at| (active.get(*at).is_none_or(|job| job.on.is_none()), *at)),
+        P::Las | P::LasAware => order.sort_by(|a, b| attained(a).total_cmp(&attained(b)).then(a.cmp(b))),
+        _ => {}
+    }
+    for at in order {
+        let Some(job) = active.get(at) else { continue };
+        let kept = job.on.filter(|on| !policy.knows_types() && free.get(*on).is_some_and(|free| *free >= job.gpus()));
+        let chosen = kept.or_else(|| roomiest(job, &free, policy.knows_types()));
+        match (chosen, chosen.and_then(|chosen| free.get_mut(chosen))) {
+            (Some(_), Some(free)) => {
+                *free -= job.gpus();
+                if let Some(slot) = found.get_mut(at) {
+                    *slot = chosen;
+                }
+            }
+            _ if matches!(policy, P::Fifo | P::FifoAware) => break,
+            _ => {}
+        }
+    }
+    found
+}
+
+/// Of the types with room on which a job runs, the fastest, or the one with most free GPUs; the first of equals.
+fn roomiest(job: &ActiveJob<'_>, free: &[f64], fastest: bool) -> Option<usize> {
+    let worth = |at: usize| {
+        let speed = job.kind.steps_per_s.get(at).copied().unwrap_or(0.0);
+        let free = free.get(at).copied().unwrap_or(0.0);
+        let fits = speed > 0.0 && free >= job.gpus();
+        fits.then_some(if fastest { speed } else { free })
+    };
+    let mut best: Option<(usize, f64)> = None;
+    for (at, worth) in (0..free.len()).filter_map(|at| Some((at, worth(at)?))) {
+        if best.is_none_or(|(_, than)| worth > than) {
+            best = Some((at, worth));
+        }
+    }
+    best.map(|(at, _)| at)
+}
+
+#[cfg(test)]
+#[path = "policy_tests.rs"]
+mod tests;

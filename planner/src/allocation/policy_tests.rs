@@ -1,0 +1,118 @@
+#![allow(clippy::unwrap_used)]
+
+use proptest::prelude::*;
+
+use super::super::active::tests::{active, kind};
+use super::super::pool::JobKind;
+use super::*;
+
+/// The type of each job under a policy that gives one type each.
+fn types(policy: AllocationPolicy, jobs: &[ActiveJob<'_>], gpus: &[f64]) -> Vec<Option<usize>> {
+    let found = allocate(policy, jobs, gpus).unwrap();
+    found.shares.iter().map(|shares| shares.iter().position(|share| *share == 1.0)).collect()
+}
+
+fn worst_ratio(jobs: &[ActiveJob<'_>], gpus: &[f64], shares: &[Vec<f64>]) -> f64 {
+    let equal = equal_shares(jobs, gpus);
+    let of = |((job, shares), equal): ((&ActiveJob<'_>, &Vec<f64>), &f64)| {
+        let speed: f64 = job.kind.steps_per_s.iter().zip(shares).map(|(speed, share)| speed * share).sum();
+        (job.since_s + job.remaining / speed) / (job.since_s + job.remaining / (equal * job.mean_speed(gpus)))
+    };
+    jobs.iter().zip(shares).zip(&equal).map(of).fold(0.0, f64::max)
+}
+
+#[test]
+fn names_are_read_back() {
+    for policy in AllocationPolicy::ALL {
+        assert_eq!(AllocationPolicy::named(policy.name()).unwrap(), policy);
+    }
+    assert!(AllocationPolicy::named("lottery").unwrap_err().to_string().contains("fifo_aware"));
+}
+
+#[test]
+fn orders_give_one_type_each() {
+    use AllocationPolicy as P;
+    let kinds = [kind(1, &[1.0, 4.0]), kind(2, &[1.0, 3.0]), kind(4, &[1.0, 5.0]), kind(1, &[1.0, 9.0])];
+    let mut jobs = active(&kinds);
+    let gpus = [2.0, 3.0];
+    // The first goes where most is free (3), the second too (2 and 2: the first of equals), the gang of 4 fits nowhere and all behind it wait.
+    assert_eq!(types(P::Fifo, &jobs, &gpus), [Some(1), Some(0), None, None]);
+    assert_eq!(types(P::FifoAware, &jobs, &gpus), [Some(1), Some(1), None, None]);
+    // Who runs keeps its type, also where another has come before it.
+    jobs[3].on = Some(0);
+    assert_eq!(types(P::Fifo, &jobs, &gpus), [Some(1), Some(1), None, Some(0)]);
+    // Least attained service passes over who does not fit, and lets the last go first once others had more.
+    for (job, had) in jobs.iter_mut().zip([9.0, 5.0, 3.0, 1.0]) {
+        job.attained_gpu_s = had;
+        job.on = None;
+    }
+    assert_eq!(types(P::LasAware, &jobs, &gpus), [Some(0), Some(1), None, Some(1)]);
+    assert_eq!(types(P::Las, &jobs, &gpus), [Some(1), Some(0), None, Some(1)]);
+}
+
+#[test]
+fn allox_matches_the_sum_of_completion_times() {
+    // 1 h or 4 h, 2 h or 3 h: the second may as well wait for the V100, but not the first on the K80.
+    let kinds = [kind(1, &[4.0, 1.0]), kind(1, &[3.0, 2.0])];
+    let mut jobs = active(&kinds);
+    jobs[0].remaining = 4.0;
+    jobs[1].remaining = 6.0;
+    assert_eq!(types(AllocationPolicy::Allox, &jobs, &[1.0, 1.0])[0], Some(0));
+    jobs[0].on = Some(1);
+    assert_eq!(types(AllocationPolicy::Allox, &jobs, &[1.0, 1.0]), [Some(1), Some(0)]);
+}
+
+#[test]
+fn makespan_of_two_jobs() {
+    // One GPU of each; 100 steps left of each, at 4 and 1, and 1 and 1: apart they end in 25 and 100 s. The first may give up to half of the fast one:
+    // x of it to b: 100 / (4 - 4x) = 100 / (1 + 0) for any x at which b has all its time already. So 100 s it is, and no less.
+    let kinds = [kind(1, &[4.0, 1.0]), kind(1, &[1.0, 1.0])];
+    let mut jobs = active(&kinds);
+    jobs.iter_mut().for_each(|job| job.remaining = 100.0);
+    let found = allocate(AllocationPolicy::Makespan, &jobs, &[1.0, 1.0]).unwrap();
+    assert!((1.0 / found.level - 100.0).abs() < 1e-3, "{found:?}");
+    // The rest goes where it is fast: all of the V100 to the first.
+    assert!(found.shares[0][0] > 0.999 && found.shares[1][1] > 0.999, "{found:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+    #[test]
+    fn shares_are_fair_and_fit(
+        jobs in proptest::collection::vec(
+            (0u32..4, proptest::collection::vec(0.5f64..9.0, 3), 1.0f64..1e6, 0.0f64..1e5, 0.5f64..3.0), 1..20),
+        gpus in proptest::collection::vec(8u32..12, 3),
+    ) {
+        let kinds: Vec<JobKind> = jobs.iter().map(|(size, speeds, ..)| kind(1 << size, speeds)).collect();
+        let mut active = active(&kinds);
+        for (active, (_, _, remaining, since, weight)) in active.iter_mut().zip(&jobs) {
+            (active.remaining, active.since_s, active.weight) = (*remaining, *since, *weight);
+        }
+        let gpus: Vec<f64> = gpus.into_iter().map(f64::from).collect();
+        for policy in AllocationPolicy::ALL {
+            if policy == AllocationPolicy::Allox && kinds.iter().any(|kind| kind.gpus > 1) {
+                continue;
+            }
+            let found = allocate(policy, &active, &gpus).unwrap();
+            prop_assert_eq!(found.shares.len(), active.len());
+            for shares in &found.shares {
+                prop_assert!(shares.iter().all(|share| *share >= 0.0) && shares.iter().sum::<f64>() <= 1.0 + 1e-6);
+            }
+            for (at, gpus) in gpus.iter().enumerate() {
+                let used: f64 = active.iter().zip(&found.shares).map(|(job, shares)| job.gpus() * shares[at]).sum();
+                prop_assert!(used <= gpus * (1.0 + 1e-6), "{policy:?}: {used} of {gpus}");
+            }
+        }
+        // Sharing incentive: nobody has less than with an equal share, and no finish-time ratio is above 1.
+        let equal = equal_shares(&active, &gpus);
+        let found = allocate(AllocationPolicy::MaxMinAware, &active, &gpus).unwrap();
+        prop_assert!(found.level >= 1.0 - 1e-6, "{}", found.level);
+        for ((job, shares), equal) in active.iter().zip(&found.shares).zip(&equal) {
+            let speed: f64 = job.kind.steps_per_s.iter().zip(shares).map(|(speed, share)| speed * share).sum();
+            prop_assert!(speed >= equal * job.mean_speed(&gpus) * (1.0 - 1e-6));
+        }
+        let fair = allocate(AllocationPolicy::FinishTimeAware, &active, &gpus).unwrap();
+        let (ratio, other) = (worst_ratio(&active, &gpus, &fair.shares), worst_ratio(&active, &gpus, &found.shares));
+        prop_assert!(ratio <= 1.0 + 1e-6 && ratio <= other * 1.002, "{ratio} {other}");
+    }
+}

@@ -1,0 +1,101 @@
+#![allow(clippy::unwrap_used)]
+
+use proptest::prelude::*;
+
+use super::*;
+
+pub(in super::super) fn claim(job: usize, gpus: f64, speeds: &[f64], need: f64) -> Claim {
+    Claim { job, gpus, speeds: speeds.to_vec(), need }
+}
+
+/// Nothing over-allocated, and as much as is said.
+fn feasible(claims: &[Claim], gpus: &[f64], found: &Levelled) {
+    for (claim, shares) in claims.iter().zip(&found.shares) {
+        assert!(shares.iter().all(|share| *share >= 0.0) && shares.iter().sum::<f64>() <= 1.0 + 1e-6, "{shares:?}");
+        assert!(claim.speed(shares) >= found.level * claim.need * (1.0 - 1e-6));
+    }
+    for (at, gpus) in gpus.iter().enumerate() {
+        let used: f64 = claims.iter().zip(&found.shares).map(|(claim, shares)| claim.gpus * shares[at]).sum();
+        assert!(used <= gpus * (1.0 + 1e-6), "{used} of {gpus}");
+    }
+}
+
+#[test]
+fn the_worked_example() {
+    let claims =
+        [claim(0, 1.0, &[4.0, 1.0], 5.0 / 3.0), claim(1, 1.0, &[2.0, 1.0], 1.0), claim(2, 1.0, &[1.0, 1.0], 2.0 / 3.0)];
+    let found = levelled(&claims, &[1.0, 1.0]).unwrap();
+    feasible(&claims, &[1.0, 1.0], &found);
+    assert!((found.level - 1.2).abs() < 1e-6, "{found:?}");
+    let told = [[0.5, 0.0], [0.5, 0.2], [0.0, 0.8]];
+    for (shares, told) in found.shares.iter().zip(told) {
+        assert!(shares.iter().zip(told).all(|(share, told)| (share - told).abs() < 1e-5), "{shares:?}");
+    }
+    let (prices, bound) = dual(&claims, &[1.0, 1.0], true).unwrap();
+    assert!((bound - 1.2).abs() < 1e-6 && prices[0] > prices[1], "{prices:?} {bound}");
+}
+
+/// The greatest level of two jobs on two types by a grid.
+fn by_grid(claims: &[Claim], gpus: &[f64]) -> f64 {
+    const STEPS: usize = 40;
+    let mut best = 0.0f64;
+    let share = |at: usize| at as f64 / STEPS as f64;
+    for a in 0..=STEPS {
+        for b in 0..=(STEPS - a) {
+            for c in 0..=STEPS {
+                for d in 0..=(STEPS - c) {
+                    let shares = [[share(a), share(b)], [share(c), share(d)]];
+                    let fits =
+                        |at: usize| claims[0].gpus * shares[0][at] + claims[1].gpus * shares[1][at] <= gpus[at] + 1e-9;
+                    if fits(0) && fits(1) {
+                        let of = |job: usize| claims[job].speed(&shares[job]) / claims[job].need;
+                        best = best.max(of(0).min(of(1)));
+                    }
+                }
+            }
+        }
+    }
+    best
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn answers_are_feasible_and_their_dual_proves_them(
+        jobs in proptest::collection::vec((0u32..4, proptest::collection::vec(0.0f64..10.0, 3), 0.01f64..50.0), 1..24),
+        gpus in proptest::collection::vec(1u32..9, 3),
+    ) {
+        let gpus: Vec<f64> = gpus.into_iter().map(f64::from).collect();
+        let claims: Vec<Claim> = jobs.iter().enumerate().map(|(job, (size, speeds, need))| {
+            // A slow type may as well be one on which the job does not run.
+            let speeds: Vec<f64> = speeds.iter().map(|speed| if *speed < 2.0 { 0.0 } else { *speed }).collect();
+            let speeds = if speeds.iter().all(|speed| *speed == 0.0) { vec![3.0, 0.0, 1.0] } else { speeds };
+            claim(job, f64::from(1u32 << size), &speeds, *need)
+        }).collect();
+        let found = levelled(&claims, &gpus).unwrap();
+        feasible(&claims, &gpus, &found);
+        let (_, bound) = dual(&claims, &gpus, true).unwrap();
+        prop_assert!((found.level - bound).abs() <= 1e-5 * bound, "{} {bound}", found.level);
+        // Parts are worse or as good, and as feasible.
+        let parts = levelled_in(&claims, &gpus, 3, true).unwrap();
+        feasible(&claims, &gpus, &parts);
+        prop_assert!(parts.level <= bound * (1.0 + 1e-6));
+    }
+
+    #[test]
+    fn no_point_of_a_grid_is_better(
+        speeds in proptest::collection::vec(0.5f64..8.0, 4),
+        needs in (0.5f64..4.0, 0.5f64..4.0),
+        sizes in (1u32..3, 1u32..3),
+        gpus in (1u32..3, 1u32..3),
+    ) {
+        let claims = [
+            claim(0, f64::from(sizes.0), &speeds[..2], needs.0),
+            claim(1, f64::from(sizes.1), &speeds[2..], needs.1),
+        ];
+        let gpus = [f64::from(gpus.0), f64::from(gpus.1)];
+        let (found, grid) = (levelled(&claims, &gpus).unwrap().level, by_grid(&claims, &gpus));
+        // A step of the grid is a fortieth of each of two shares.
+        prop_assert!(grid <= found * (1.0 + 1e-6) && found <= grid + 2.0 / 40.0 * 8.0 / needs.0.min(needs.1), "{found} {grid}");
+    }
+}

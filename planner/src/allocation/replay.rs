@@ -1,0 +1,251 @@
+//! The replay: jobs come, a policy allocates, rounds are given, steps are made.
+//!
+//! The contract:
+//!
+//! 1. Rounds begin at whole multiples of the round's length from time 0. A job that comes within a round waits for the next; where nobody is there, rounds are passed over.
+//! 2. At the beginning of a round the policy sees the jobs that were submitted by then and are not done, and nothing of others. It allocates anew if a job came or ended since its last allocation, or every round
+//!    if it [asks for that](AllocationPolicy::every_round). Jobs of one user divide the weight of each of them by their number.
+//! 3. Who gets which type for the round is the contract of [`super::rounds`].
+//! 4. A job makes the steps of its gang on that type, from the beginning of the round on. If it ran before, and not on that type in the round just before, a restart comes first, in which it
+//!    holds its GPUs and makes no steps.
+//! 5. A job whose steps are made ends at that moment, to the millisecond, rounded up. Its GPUs are free from the next round on.
+//!
+//! The **finish-time ratio** of a job is its time from submission to end over the time that it takes alone on its equal share ([`super::policy`]): its steps over (the mean of its equal share while it was there × its mean speed over the
+//! fleet). Where others come and go, the share goes up and down, so it is that of this replay.
+//!
+//! O(rounds × pairs log pairs + allocations × programme). Worked example: in rounds of 6 min a job of 1,000 steps at 2 steps a second, submitted at 0:01, begins at 6:00, and ends at 14:20.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use super::active::{ActiveJob, equal_shares};
+use super::job::GangJob;
+use super::policy::{AllocationPolicy, allocate};
+use super::pool::TypedFleet;
+use super::rounds::{Credit, GangRoom, RoundJob, choose};
+use crate::error::{Error, Result};
+
+/// How a replay goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RoundOptions {
+    /// Length of a round, milliseconds.
+    pub round_ms: i64,
+    /// What a start on other GPUs costs, milliseconds.
+    pub restart_ms: i64,
+    /// GPUs of a node, `None` if gangs may lie anywhere within a type.
+    pub per_node: Option<u32>,
+}
+
+/// Rounds in a row that a job had on one type.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Stint {
+    /// The job, a place in order of submission.
+    pub job: usize,
+    /// The type.
+    pub at: usize,
+    /// From when on.
+    pub from_ms: i64,
+    /// Until when.
+    pub to_ms: i64,
+    /// Steps made.
+    pub steps: f64,
+}
+
+/// What came of jobs under a policy.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AllocationReplay {
+    /// When each job ended.
+    pub ends_ms: Vec<i64>,
+    /// Its finish-time ratio.
+    pub ratios: Vec<f64>,
+    /// Who had what.
+    pub stints: Vec<Stint>,
+    /// GPU-milliseconds held of each type.
+    pub held_ms: Vec<i64>,
+    /// Starts on other GPUs than in the round before, or after a pause.
+    pub restarts: u64,
+    /// Allocations that were made.
+    pub allocations: u64,
+    /// Programmes that they took.
+    pub programmes: u64,
+    /// Time that they took on this machine, seconds, in all and at most.
+    pub allocating_s: (f64, f64),
+}
+
+/// A job's state.
+#[derive(Debug, Clone, Default)]
+struct Progress {
+    remaining: f64,
+    attained_gpu_s: f64,
+    on: Option<usize>,
+    ran: bool,
+    /// Equal share × milliseconds, and the milliseconds.
+    shared_ms: f64,
+    there_ms: f64,
+}
+
+/// Replays jobs, in order of submission, under a policy.
+///
+/// # Errors
+/// If the order is another, the policy is for jobs of one GPU and there are others, or a solver fails.
+pub fn replay(
+    fleet: &TypedFleet,
+    jobs: &[GangJob],
+    policy: AllocationPolicy,
+    options: &RoundOptions,
+) -> Result<AllocationReplay> {
+    if options.round_ms <= 0 || !(0..options.round_ms).contains(&options.restart_ms) {
+        return Err(Error::Policy("a restart must take less than a round, and a round more than nothing".to_owned()));
+    }
+    if !jobs.is_sorted_by_key(|job| job.submit_ms) {
+        return Err(Error::Defect("jobs to allocate GPUs to are not in order of submission".to_owned()));
+    }
+    let kinds = jobs.iter().map(|job| fleet.kinds.get(job.kind)).collect::<Option<Vec<_>>>();
+    let kinds = kinds.ok_or_else(|| Error::Defect("a job is of a kind that the fleet does not know".to_owned()))?;
+    if policy == AllocationPolicy::Allox && kinds.iter().any(|kind| kind.gpus > 1) {
+        return Err(Error::Policy("allox is for jobs of one GPU; leave it out, or draw jobs without gangs".to_owned()));
+    }
+    let gpus = fleet.gpus();
+    let room = GangRoom { gpus: fleet.pools.iter().map(|pool| pool.gpus).collect(), per_node: options.per_node };
+    let mut found = AllocationReplay {
+        ends_ms: vec![0; jobs.len()],
+        ratios: vec![0.0; jobs.len()],
+        stints: Vec::new(),
+        held_ms: vec![0; gpus.len()],
+        restarts: 0,
+        allocations: 0,
+        programmes: 0,
+        allocating_s: (0.0, 0.0),
+    };
+    let mut state: Vec<Progress> =
+        jobs.iter().map(|job| Progress { remaining: job.steps, ..Progress::default() }).collect();
+    let mut credit = Credit::new(jobs.len(), gpus.len());
+    let mut last: Vec<Option<usize>> = vec![None; jobs.len()];
+    let (mut active, mut next): (Vec<usize>, usize) = (Vec::new(), 0);
+    let mut shares: Vec<Vec<f64>> = Vec::new();
+    let mut equal: Vec<f64> = Vec::new();
+    let (mut now, mut changed) = (0i64, false);
+    loop {
+        if active.is_empty() {
+            let Some(job) = jobs.get(next) else { break };
+            let rounds = job.submit_ms.div_euclid(options.round_ms) + i64::from(job.submit_ms % options.round_ms > 0);
+            now = now.max(rounds * options.round_ms);
+        }
+        while jobs.get(next).is_some_and(|job| job.submit_ms <= now) {
+            active.push(next);
+            next += 1;
+            changed = true;
+        }
+        if changed || policy.every_round() {
+            let weights = weights(jobs, &active);
+            let seen: Vec<ActiveJob<'_>> = active
+                .iter()
+                .zip(weights)
+                .map(|(job, weight)| ActiveJob {
+                    job: *job,
+                    kind: kinds[*job],
+                    weight,
+                    since_s: (now - jobs[*job].submit_ms) as f64 / 1e3,
+                    remaining: state[*job].remaining,
+                    attained_gpu_s: state[*job].attained_gpu_s,
+                    on: state[*job].on,
+                })
+                .collect();
+            let began = Instant::now();
+            let allocation = allocate(policy, &seen, &gpus)?;
+            let took_s = began.elapsed().as_secs_f64();
+            found.allocating_s = (found.allocating_s.0 + took_s, found.allocating_s.1.max(took_s));
+            found.allocations += 1;
+            found.programmes += allocation.programmes;
+            shares = allocation.shares;
+            equal = equal_shares(&seen, &gpus);
+            if changed {
+                credit.begin();
+            }
+            changed = false;
+        }
+        let round: Vec<RoundJob<'_>> = active
+            .iter()
+            .zip(&shares)
+            .map(|(job, shares)| RoundJob {
+                job: *job,
+                gpus: kinds[*job].gpus,
+                speeds: &kinds[*job].steps_per_s,
+                shares,
+            })
+            .collect();
+        let given = choose(&round, &credit, &room, (policy.fills(), policy.knows_types()));
+        if given.iter().all(Option::is_none) {
+            return Err(Error::Defect(format!("{}: no job has a GPU in a round", policy.name())));
+        }
+        credit.count(&round, &given);
+        let end = now + options.round_ms;
+        for ((job, at), equal) in active.iter().copied().zip(given).zip(&equal) {
+            let mut there_ms = options.round_ms;
+            let progress = &mut state[job];
+            if let Some(at) = at {
+                let speed = kinds[job].steps_per_s[at];
+                let restarted = progress.ran && progress.on != Some(at);
+                found.restarts += u64::from(restarted);
+                let from = now + if restarted { options.restart_ms } else { 0 };
+                let takes_ms = (progress.remaining / speed * 1e3).ceil();
+                let (to, steps) = if takes_ms <= (end - from) as f64 {
+                    (from + takes_ms as i64, progress.remaining)
+                } else {
+                    (end, speed * (end - from) as f64 / 1e3)
+                };
+                progress.remaining =
+                    if to < end || takes_ms <= (end - from) as f64 { 0.0 } else { progress.remaining - steps };
+                progress.attained_gpu_s += f64::from(kinds[job].gpus) * (to - now) as f64 / 1e3;
+                found.held_ms[at] += i64::from(kinds[job].gpus) * (to - now);
+                there_ms = to - now;
+                push(&mut found.stints, &mut last, Stint { job, at, from_ms: now, to_ms: to, steps });
+                progress.ran = true;
+            }
+            progress.on = at;
+            progress.shared_ms += equal * there_ms as f64;
+            progress.there_ms += there_ms as f64;
+            if progress.remaining <= 0.0 {
+                let to = now + there_ms;
+                found.ends_ms[job] = to;
+                let share = progress.shared_ms / progress.there_ms.max(1.0);
+                let mean: f64 = kinds[job].steps_per_s.iter().zip(&gpus).map(|(speed, gpus)| speed * gpus).sum::<f64>()
+                    / gpus.iter().sum::<f64>();
+                found.ratios[job] = (to - jobs[job].submit_ms) as f64 / 1e3 / (jobs[job].steps / (share * mean));
+                changed = true;
+            }
+        }
+        if changed {
+            // The shares go with the jobs that stay; a new allocation follows.
+            active.retain(|job| state[*job].remaining > 0.0);
+        }
+        now = end;
+    }
+    Ok(found)
+}
+
+/// Weights of the jobs that are there, divided among those of one user.
+fn weights(jobs: &[GangJob], active: &[usize]) -> Vec<f64> {
+    let mut of: BTreeMap<&str, f64> = BTreeMap::new();
+    for user in active.iter().filter_map(|job| jobs[*job].user.as_deref()) {
+        *of.entry(user).or_default() += 1.0;
+    }
+    let share = |job: &usize| jobs[*job].user.as_deref().and_then(|user| of.get(user)).copied().unwrap_or(1.0);
+    active.iter().map(|job| jobs[*job].weight / share(job)).collect()
+}
+
+/// Adds a stint, to the one before of the same job if it goes on on the same type.
+fn push(stints: &mut Vec<Stint>, last: &mut [Option<usize>], new: Stint) {
+    let before = last[new.job].and_then(|at| stints.get_mut(at));
+    if let Some(before) = before.filter(|before| before.at == new.at && before.to_ms == new.from_ms) {
+        before.to_ms = new.to_ms;
+        before.steps += new.steps;
+        return;
+    }
+    last[new.job] = Some(stints.len());
+    stints.push(new);
+}
+
+#[cfg(test)]
+#[path = "replay_tests.rs"]
+mod tests;

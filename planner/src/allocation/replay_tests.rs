@@ -1,0 +1,150 @@
+#![allow(clippy::unwrap_used)]
+
+use proptest::prelude::*;
+
+use super::super::job::{DrawnRuns, JobDraw, draw};
+use super::super::pool::pools;
+use super::super::pool::tests::rate;
+use super::*;
+
+const SIX_MIN: RoundOptions = RoundOptions { round_ms: 360_000, restart_ms: 0, per_node: None };
+
+fn fleet() -> TypedFleet {
+    let mut rates = Vec::new();
+    for (job, speeds) in [("a", [8.0, 4.0, 1.0]), ("b", [3.0, 2.0, 1.5]), ("c", [5.0, 0.0, 2.0])] {
+        for (gpu, speed) in ["v100", "p100", "k80"].into_iter().zip(speeds) {
+            for gpus in [1u32, 2, 4] {
+                rates.push(rate(gpu, job, gpus, speed * f64::from(gpus).powf(0.9)));
+            }
+        }
+    }
+    TypedFleet::of(pools("v100=4,p100=4,k80=4").unwrap(), &rates).unwrap()
+}
+
+fn job(kind: usize, submit_ms: i64, steps: f64) -> GangJob {
+    GangJob { name: "j".into(), kind, submit_ms, steps, weight: 1.0, user: None }
+}
+
+#[test]
+fn a_job_begins_with_a_round_and_ends_to_the_second() {
+    let fleet = TypedFleet::of(pools("v100=1").unwrap(), &[rate("v100", "a", 1, 2.0)]).unwrap();
+    for policy in AllocationPolicy::ALL {
+        let found = replay(&fleet, &[job(0, 1_000, 1000.0)], policy, &SIX_MIN).unwrap();
+        assert_eq!(found.ends_ms, [860_000], "{policy:?}");
+        assert_eq!((found.held_ms[0], found.stints.len()), (500_000, 1));
+        // 859 s, where it takes 500 s alone.
+        assert!((found.ratios[0] - 859.0 / 500.0).abs() < 1e-9);
+    }
+}
+
+#[test]
+fn two_jobs_in_turns_and_what_a_restart_costs() {
+    // Each needs 720 s, two rounds, of the one GPU. By shares of a half they go in turns.
+    let fleet = TypedFleet::of(pools("v100=1").unwrap(), &[rate("v100", "a", 1, 1.0)]).unwrap();
+    let jobs = [job(0, 0, 720.0), job(0, 0, 720.0)];
+    let ends = |policy, options: &RoundOptions| replay(&fleet, &jobs, policy, options).unwrap().ends_ms;
+    assert_eq!(ends(AllocationPolicy::Fifo, &SIX_MIN), [720_000, 1_440_000]);
+    assert_eq!(ends(AllocationPolicy::MaxMin, &SIX_MIN), [1_080_000, 1_440_000]);
+    // With 60 s for a restart the first makes 660 s in its two rounds and needs a third: a 0-6, b 6-12, a 12-18 (300), b 18-24 (300), a 24-30 (60 + 60).
+    let slow = RoundOptions { restart_ms: 60_000, ..SIX_MIN };
+    let found = replay(&fleet, &jobs, AllocationPolicy::MaxMin, &slow).unwrap();
+    assert_eq!((found.ends_ms, found.restarts), (vec![1_560_000, 1_920_000], 4));
+    assert_eq!(ends(AllocationPolicy::Fifo, &slow), [720_000, 1_440_000]);
+    let never = RoundOptions { restart_ms: 360_000, ..SIX_MIN };
+    assert!(replay(&fleet, &jobs, AllocationPolicy::Fifo, &never).is_err());
+}
+
+#[test]
+fn jobs_of_a_user_divide_a_weight() {
+    let fleet = TypedFleet::of(pools("v100=1").unwrap(), &[rate("v100", "a", 1, 1.0)]).unwrap();
+    let mut jobs = vec![job(0, 0, 36_000.0); 3];
+    jobs[1].user = Some("u".into());
+    jobs[2].user = Some("u".into());
+    let found = replay(&fleet, &jobs, AllocationPolicy::MaxMin, &SIX_MIN).unwrap();
+    // Half of the time is the first's, so it ends after about 200 rounds; the others share the rest.
+    assert!((found.ends_ms[0] - 72_000_000).abs() <= 2 * 360_000, "{:?}", found.ends_ms);
+}
+
+#[test]
+fn types_decide_where_jobs_run() {
+    // a is eight times as fast on the V100 as on the K80, b twice.
+    let fleet = TypedFleet::of(
+        pools("v100=1,k80=1").unwrap(),
+        &[rate("v100", "a", 1, 8.0), rate("k80", "a", 1, 1.0), rate("v100", "b", 1, 3.0), rate("k80", "b", 1, 1.5)],
+    )
+    .unwrap();
+    let jobs = [job(1, 0, 1.5 * 3600.0), job(0, 0, 8.0 * 3600.0)];
+    let found = replay(&fleet, &jobs, AllocationPolicy::Makespan, &SIX_MIN).unwrap();
+    // Apart, b on the K80 and a on the V100, both end after an hour. Blindly in order, b has the V100, and a eight hours of the K80.
+    assert_eq!(found.ends_ms, [3_600_000, 3_600_000]);
+    assert_eq!(replay(&fleet, &jobs, AllocationPolicy::Fifo, &SIX_MIN).unwrap().ends_ms, [1_800_000, 28_800_000]);
+}
+
+fn check(fleet: &TypedFleet, jobs: &[GangJob], found: &AllocationReplay, options: &RoundOptions) {
+    for (number, job) in jobs.iter().enumerate() {
+        let of: Vec<&Stint> = found.stints.iter().filter(|stint| stint.job == number).collect();
+        let steps: f64 = of.iter().map(|stint| stint.steps).sum();
+        assert!((steps - job.steps).abs() <= 1e-6 * job.steps, "{steps} of {}", job.steps);
+        assert!(of.windows(2).all(|two| two[0].to_ms <= two[1].from_ms));
+        assert!(of.iter().all(|stint| stint.from_ms >= job.submit_ms && stint.to_ms <= found.ends_ms[number]));
+        assert_eq!(of.last().unwrap().to_ms, found.ends_ms[number]);
+        for stint in &of {
+            let most = fleet.kinds[job.kind].steps_per_s[stint.at] * (stint.to_ms - stint.from_ms) as f64 / 1e3;
+            assert!(stint.steps <= most * (1.0 + 1e-9) && stint.from_ms % options.round_ms == 0);
+        }
+    }
+    // At the beginning of each stint its type has no more GPUs held than there are.
+    for (at, pool) in fleet.pools.iter().enumerate() {
+        let on: Vec<&Stint> = found.stints.iter().filter(|stint| stint.at == at).collect();
+        let gpus = |stint: &Stint| fleet.kinds[jobs[stint.job].kind].gpus;
+        for moment in on.iter().map(|stint| stint.from_ms) {
+            let held: u32 =
+                on.iter().filter(|stint| (stint.from_ms..stint.to_ms).contains(&moment)).map(|stint| gpus(stint)).sum();
+            assert!(held <= pool.gpus, "{held} of {}", pool.gpus);
+        }
+        let held: i64 = on.iter().map(|stint| i64::from(gpus(stint)) * (stint.to_ms - stint.from_ms)).sum();
+        assert_eq!(held, found.held_ms[at]);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+    #[test]
+    fn every_job_makes_its_steps_once_on_gpus_that_there_are(
+        seed in any::<u64>(), count in 1usize..24, per_hour in proptest::option::of(1.0f64..20.0), restart in 0i64..60_000,
+        per_node in proptest::option::of(2u32..5),
+    ) {
+        let fleet = fleet();
+        let what = JobDraw { jobs: count, per_hour, runs: DrawnRuns::Hours, gangs: true };
+        let jobs = draw(&fleet, &what, seed).unwrap();
+        let options = RoundOptions { round_ms: 360_000, restart_ms: restart, per_node };
+        for policy in AllocationPolicy::ALL {
+            if policy == AllocationPolicy::Allox && jobs.iter().any(|job| fleet.kinds[job.kind].gpus > 1) {
+                continue;
+            }
+            let found = replay(&fleet, &jobs, policy, &options).unwrap();
+            check(&fleet, &jobs, &found, &options);
+        }
+    }
+
+    #[test]
+    fn jobs_that_come_later_change_nothing_before(seed in any::<u64>(), cut in 4usize..16) {
+        // The same jobs up to one, others after it: until then nothing differs.
+        let fleet = fleet();
+        let what = JobDraw { jobs: 20, per_hour: Some(6.0), runs: DrawnRuns::Hours, gangs: true };
+        let jobs = draw(&fleet, &what, seed).unwrap();
+        let from = jobs[cut].submit_ms;
+        let mut other: Vec<GangJob> = jobs[..cut].to_vec();
+        other.extend(draw(&fleet, &what, seed ^ 1).unwrap().into_iter().map(|job| GangJob { submit_ms: job.submit_ms + from, ..job }));
+        for policy in AllocationPolicy::ALL.into_iter().filter(|policy| *policy != AllocationPolicy::Allox) {
+            let before = |jobs: &[GangJob]| {
+                let found = replay(&fleet, jobs, policy, &SIX_MIN).unwrap();
+                let mut begun: Vec<(usize, usize, i64)> =
+                    found.stints.iter().filter(|stint| stint.from_ms < from).map(|stint| (stint.job, stint.at, stint.from_ms)).collect();
+                begun.sort_unstable();
+                begun
+            };
+            prop_assert_eq!(before(&jobs), before(&other), "{:?}", policy);
+        }
+    }
+}

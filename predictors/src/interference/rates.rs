@@ -1,0 +1,110 @@
+//! How fast gangs of GPUs run alone: steps a second of a job type on so many GPUs of a type.
+//!
+//! Read are Gavel's JSON ([`super::gavel`]) or a CSV with the columns `gpu_type,job,gpus,steps_per_s`. The steps are those of the whole gang. 0 says that the gang does not run on
+//! that GPU type. Other columns are passed over. Any file may be compressed (`.gz`, `.zst`).
+//!
+//! O(bytes). Worked example: `v100,ResNet-18,4,123.9` says that four V100 together make 123.9 steps a second.
+
+use std::path::Path;
+
+use super::gavel;
+pub use super::gavel::GangRate;
+use super::read::{Sheet, text};
+use crate::error::{Error, Result};
+
+/// Most GPUs of a gang.
+const LARGEST_GANG: f64 = 4096.0;
+/// The columns of a CSV.
+const COLUMNS: [&str; 4] = ["gpu_type", "job", "gpus", "steps_per_s"];
+
+/// The rates in a file: CSV or Gavel's JSON.
+///
+/// # Errors
+/// If the file cannot be read, is not what it should be, says two things of one gang, or says that nothing runs.
+pub fn rates(path: &Path) -> Result<Vec<GangRate>> {
+    let content = text(path)?;
+    let file = path.display().to_string();
+    let found =
+        if content.trim_start().starts_with('{') { gavel::alone(&file, &content)? } else { of_csv(path, &content)? };
+    if !found.iter().any(|rate| rate.steps_per_s > 0.0) {
+        return Err(Error::TooFew(format!("{file}: no job type runs on any GPU type in it")));
+    }
+    Ok(found)
+}
+
+fn of_csv(path: &Path, content: &str) -> Result<Vec<GangRate>> {
+    let sheet = Sheet::open(path, content)?;
+    if !sheet.has(&COLUMNS) {
+        return Err(sheet
+            .other(&format!("name a file of throughputs with the columns {}, or Gavel's JSON", COLUMNS.join(", "))));
+    }
+    let mut found: Vec<GangRate> = Vec::new();
+    sheet.rows(|row| {
+        let number = |name: &str| {
+            row.number(name)?.ok_or_else(|| {
+                row.wrong(
+                    format!("column `{name}` is empty"),
+                    "write a number; 0 steps a second for a gang that does not run",
+                )
+            })
+        };
+        let gpus = number("gpus")?;
+        if gpus.fract() != 0.0 || !(1.0..=LARGEST_GANG).contains(&gpus) {
+            return Err(row.wrong(format!("column `gpus` holds {gpus}"), "write a whole number of GPUs, 1 to 4096"));
+        }
+        let rate = GangRate {
+            gpu: row.name("gpu_type")?.to_owned(),
+            job: row.name("job")?.to_owned(),
+            gpus: gpus as u32,
+            steps_per_s: number("steps_per_s")?,
+        };
+        let same = |other: &&GangRate| other.gpu == rate.gpu && other.job == rate.job && other.gpus == rate.gpus;
+        if let Some(other) =
+            found.iter().find(same).filter(|other| other.steps_per_s.total_cmp(&rate.steps_per_s).is_ne())
+        {
+            let what =
+                format!("it says {} steps a second, and an earlier line {}", rate.steps_per_s, other.steps_per_s);
+            return Err(row.wrong(what, "keep one line for each GPU type, job and number of GPUs"));
+        }
+        found.push(rate);
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn read(content: &str) -> Result<Vec<GangRate>> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rates.csv");
+        std::fs::write(&path, content).unwrap();
+        rates(&path)
+    }
+
+    #[test]
+    fn a_csv_and_the_json_are_read() {
+        let found = read("gpu_type,job,gpus,steps_per_s,note\nv100,a,1,4,x\nv100,a,2,7.5,\nk80,a,1,0,\n").unwrap();
+        assert_eq!(found.len(), 3);
+        assert_eq!(found[1], GangRate { gpu: "v100".into(), job: "a".into(), gpus: 2, steps_per_s: 7.5 });
+        let found = read(r#"{"k80": {"('A', 1)": {"null": 4.0}, "('A', 4)": {"null": 0.0}}, "k80_unconsolidated": {"('A', 1)": {"null": 9.0}}}"#).unwrap();
+        assert_eq!(found.len(), 2);
+        assert_eq!((found[1].gpus, found[1].steps_per_s, found[0].steps_per_s), (4, 0.0, 4.0));
+    }
+
+    #[test]
+    fn what_is_wrong_is_told() {
+        let told = |text: &str| read(text).unwrap_err().to_string();
+        let head = "gpu_type,job,gpus,steps_per_s\n";
+        assert!(told("gpu,job\nv100,a\n").contains("gpu_type, job, gpus, steps_per_s, or Gavel's JSON"));
+        assert!(told(&format!("{head}v100,a,1,NaN\n")).contains("line 2"));
+        assert!(told(&format!("{head}v100,a,1,-3\n")).contains("no number of at least 0"));
+        assert!(told(&format!("{head}v100,a,1.5,3\n")).contains("whole number of GPUs"));
+        assert!(told(&format!("{head}v100,a,1,\n")).contains("`steps_per_s` is empty"));
+        assert!(told(&format!("{head}v100,a,1,0\n")).contains("no job type runs"));
+        assert!(told(&format!("{head}v100,a,1,3\nv100,a,1,4\n")).contains("an earlier line 3"));
+        assert!(told("{\"k80\": {\"('A', 1)\": {\"null\": \"fast\"}}}").contains("holds no steps a second alone"));
+    }
+}

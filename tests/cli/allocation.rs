@@ -1,0 +1,120 @@
+//! `backtest allocation`, as a user meets it.
+
+use serde_json::Value;
+
+use super::*;
+
+const RATES: &str = "\
+gpu_type,job,gpus,steps_per_s
+v100,vision,1,8
+v100,vision,2,15
+p100,vision,1,4
+p100,vision,2,7
+k80,vision,1,1
+k80,vision,2,1.8
+v100,text,1,3
+p100,text,1,2.5
+k80,text,1,1.5
+k80,embedding,1,5
+v100,embedding,1,4
+p100,embedding,1,6
+";
+
+const JOBS: &str = "\
+job,type,submit_s,gpus,steps,weight,user
+a,vision,0,1,57600,,ua
+b,text,0,1,21600,1,ua
+c,embedding,0,1,36000,2,ub
+d,vision,1800,2,54000,,
+";
+
+/// The arguments for drawn jobs on the rates of a folder.
+pub(crate) fn drawn(folder: &Folder) -> Vec<String> {
+    let rates = folder.file("rates.csv", RATES);
+    ["backtest", "allocation", &rates, "--gpus", "v100=2,p100=2,k80=2", "--draw", "12", "--runs", "hours", "--quiet"]
+        .map(str::to_owned)
+        .to_vec()
+}
+
+fn run(arguments: &[String], more: &[&str]) -> Output {
+    let all: Vec<&str> = arguments.iter().map(String::as_str).chain(more.iter().copied()).collect();
+    tracecast(&all)
+}
+
+#[test]
+fn policies_stand_beside_each_other_and_above_the_bound() {
+    let folder = Folder::new();
+    let output = run(&drawn(&folder), &["--seeds", "4", "--format", "json"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    // Times of this machine are told beside the answer, if that is not quiet.
+    assert!(stderr(&output).is_empty(), "{}", stderr(&output));
+    let answer = json(&stdout(&output));
+    assert_eq!(answer["schema"], "backtest-allocation/1");
+    let number = |value: &Value| value.as_f64().unwrap();
+    let rows = answer["policies"].as_array().unwrap();
+    // All policies but that for jobs of one GPU, each on four sets of jobs.
+    assert_eq!((rows.len(), answer["runs"].as_array().unwrap().len()), (10, 40));
+    for row in rows {
+        assert!(number(&row["mean_jct_s"]["value"]) >= number(&answer["limits"]["mean_jct_s"]["value"]), "{row}");
+        assert!(number(&row["makespan_s"]["value"]) >= number(&answer["limits"]["makespan_s"]["value"]), "{row}");
+        assert!(number(&row["mean_jct_s"]["low"]) <= number(&row["mean_jct_s"]["value"]), "{row}");
+        assert!(row["held"].as_array().unwrap().iter().all(|held| (0.0..=1.0).contains(&number(held))), "{row}");
+    }
+    assert_eq!(number(&rows[0]["against_first"]["value"]), 0.0);
+    let advice = &answer["advice"];
+    assert_eq!(advice["chosen_apart"], true);
+    assert!(answer["action"].as_str().unwrap().contains(advice["policy"].as_str().unwrap()));
+    // The same seeds give the same bytes, whatever the threads.
+    let again = run(&drawn(&folder), &["--seeds", "4", "--format", "json", "--threads", "1"]);
+    assert_eq!(stdout(&again), stdout(&output));
+    let single =
+        run(&drawn(&folder), &["--seeds", "1", "--single-gpu", "--policies", "fifo,allox", "--format", "json"]);
+    let single = json(&stdout(&single));
+    assert_eq!(single["policies"].as_array().unwrap().len(), 2);
+    assert_eq!(single["policies"][0]["mean_jct_s"]["low"], Value::Null);
+}
+
+#[test]
+fn jobs_of_a_file_as_text() {
+    let folder = Folder::new();
+    folder.file("rates.csv", RATES);
+    folder.file("jobs.csv", JOBS);
+    let output = Command::new(env!("CARGO_BIN_EXE_tracecast"))
+        .args(["backtest", "allocation", "rates.csv", "--jobs", "jobs.csv", "--gpus", "v100=2,p100=1,k80=2", "--quiet"])
+        .current_dir(folder.path(""))
+        .env("NO_COLOR", "1")
+        .env_remove("COLUMNS")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    insta::assert_snapshot!("backtest_allocation_jobs", stdout(&output));
+}
+
+#[test]
+fn what_is_wrong_is_told() {
+    let folder = Folder::new();
+    let (rates, jobs) = (folder.file("rates.csv", RATES), folder.file("jobs.csv", JOBS));
+    let told = |more: &[&str]| {
+        let output = tracecast(&[&["backtest", "allocation", &rates, "--quiet"], more].concat());
+        assert!(!output.status.success());
+        (output.status.code(), stderr(&output))
+    };
+    let (code, text) = told(&["--gpus", "h100=8", "--draw", "4"]);
+    assert!(code == Some(2) && text.contains("name some of k80, p100, v100"), "{text}");
+    assert!(told(&["--gpus", "v100", "--draw", "4"]).1.contains("write v100=8"));
+    assert!(told(&["--gpus", "v100=2"]).1.contains("--jobs"));
+    assert!(told(&["--gpus", "v100=2", "--draw", "4", "--policies", "lottery"]).1.contains("fifo_aware"));
+    assert!(told(&["--gpus", "v100=2", "--draw", "4", "--policies", "fifo,fifo"]).1.contains("named twice"));
+    assert!(told(&["--gpus", "v100=2", "--draw", "4", "--policies", "allox"]).1.contains("jobs of one GPU"));
+    assert!(told(&["--gpus", "v100=2", "--draw", "4", "--restart", "6min"]).1.contains("less than a round"));
+    // One V100 has no room for a gang of two, on which d insists.
+    let (code, text) = told(&["--gpus", "v100=1,k80=1", "--jobs", &jobs]);
+    assert!(code == Some(1) && text.contains("jobs.csv, line 5") && text.contains("2 GPUs of no type"), "{text}");
+    let bad = folder.file("bad.csv", "job,type,submit_s,gpus,steps\na,vision,0,1,inf\n");
+    assert!(told(&["--gpus", "v100=1", "--jobs", &bad]).1.contains("line 2: `steps` is `inf`"));
+    let none = folder.file("none.csv", "job,type,submit_s,gpus,steps\n");
+    assert_eq!(told(&["--gpus", "v100=1", "--jobs", &none]).0, Some(5));
+    let still = folder.file("still.csv", "gpu_type,job,gpus,steps_per_s\nv100,a,1,0\n");
+    let output = tracecast(&["backtest", "allocation", &still, "--gpus", "v100=1", "--draw", "2"]);
+    assert!(stderr(&output).contains("no job type runs"), "{}", stderr(&output));
+}
