@@ -25,6 +25,7 @@ use super::supply::SupplyOptions;
 use super::window::{FleetSplit, draws_weeks, unit, whole};
 use crate::capacity::faults::CheckpointCosts;
 use crate::error::{Error, Result};
+use crate::plan::interval::ratio;
 use crate::plan::{Recommendation, interval};
 use crate::replay::compare::IntervalEstimate;
 
@@ -456,16 +457,11 @@ fn held_out(tested: &[TestedRule], split: &FleetSplit, day: &dyn Fn(i64) -> Stri
         saving,
         saving_per_month,
         reserving,
-        interval: format!("95 % of 1,000 draws of the {unit_of} after the split"),
+        interval: format!("95 % of {} draws of the {unit_of} after the split", format::count(interval::DRAWS)),
         drawn_weeks,
         worst_window: split.after.get(worst).map_or_else(String::new, |(from, _)| day(*from)),
         worst_saving: saved(worst),
     })
-}
-
-/// A share, 1 of nothing.
-fn ratio(part: f64, of: f64) -> f64 {
-    if of > 0.0 { part / of } else { 1.0 }
 }
 
 /// What was assumed, in words.

@@ -32,6 +32,11 @@ pub fn drawn<const N: usize>(
     std::array::from_fn(|_| found.next().unwrap_or(IntervalEstimate { value: 0.0, low: 0.0, high: 0.0 }))
 }
 
+/// A ratio, 1 of nothing.
+pub fn ratio(part: f64, of: f64) -> f64 {
+    if of > 0.0 { part / of } else { 1.0 }
+}
+
 /// The mean of `values`; 0 of none.
 pub fn average(values: impl Iterator<Item = f64>) -> f64 {
     let (sum, count) = values.fold((0.0, 0usize), |(sum, count), value| (sum + value, count + 1));

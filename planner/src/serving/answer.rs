@@ -8,6 +8,7 @@
 mod advise;
 mod forward;
 mod render;
+mod spot;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -25,6 +26,7 @@ use super::target::ServingTarget;
 use crate::cloud::availability::SpotSeries;
 use crate::error::{Error, Result};
 use crate::fleet::offers::FleetOffers;
+use crate::plan::interval::ratio;
 use crate::plan::{Recommendation, interval};
 use crate::replay::compare::IntervalEstimate;
 
@@ -42,31 +44,6 @@ pub struct ServingRequest {
     pub eval_from_ms: Option<i64>,
     /// Zone in which times are told.
     pub zone: String,
-}
-
-/// Replicas that can be had on spot at a moment: the trace begins with the log, and each sample holds until the next.
-fn supply(series: &SpotSeries, from_us: i64) -> impl Fn(i64) -> u32 + Sync + '_ {
-    move |at_us| {
-        let tick = usize::try_from((at_us - from_us).max(0) / (series.tick_ms.max(1) * 1000)).unwrap_or(usize::MAX);
-        series.counts.get(tick).map_or(0, |count| count.max(0.0) as u32)
-    }
-}
-
-/// Refuses a trace of spot that ends before the log does.
-fn covers(series: &SpotSeries, log_us: i64) -> Result<()> {
-    let trace_us = series.tick_ms.saturating_mul(1000).saturating_mul(series.counts.len() as i64);
-    if trace_us >= log_us {
-        return Ok(());
-    }
-    Err(Error::SpotTrace {
-        file: series.name.clone(),
-        found: format!(
-            "it is {} long, and the log of requests {}",
-            format::duration(trace_us as f64 / 1e6),
-            format::duration(log_us as f64 / 1e6)
-        ),
-        remedy: "name a trace that is at least as long, as nothing is known of spot after its end",
-    })
 }
 
 /// What a replica is and costs.
@@ -357,13 +334,13 @@ pub fn json_schema() -> serde_json::Value {
 }
 
 /// Moments as they are told: of a log without dates, since its beginning.
-struct Told {
+struct Moments {
     zone: Zone,
     dated: bool,
     from_us: i64,
 }
 
-impl Told {
+impl Moments {
     fn moment(&self, at_us: i64) -> String {
         if self.dated {
             self.zone.rfc3339(at_us.div_euclid(1000))
@@ -397,8 +374,8 @@ impl ServingAnswer {
         };
         let from_us = first.at_us;
         let last_us = requests.last().map_or(from_us, |last| last.at_us);
-        spot.map_or(Ok(()), |series| covers(series, last_us - from_us))?;
-        let on_spot = spot.map(|series| supply(series, from_us));
+        spot.map_or(Ok(()), |series| spot::covers(series, last_us - from_us))?;
+        let on_spot = spot.map(|series| spot::supply(series, from_us));
         let case = ServingCase {
             service,
             target: request.target,
@@ -408,7 +385,7 @@ impl ServingAnswer {
             price: replica.price(spot.is_some()),
             spot: on_spot.as_ref().map(|supply| supply as &SpotSupply<'_>),
         };
-        let told = Told { zone: Zone::named(&request.zone)?, dated: log.dated, from_us };
+        let told = Moments { zone: Zone::named(&request.zone)?, dated: log.dated, from_us };
         let eval_us = request.eval_from_ms.map(|ms| ms * 1000);
         let split = ServingSplit::of(&case, eval_us)?;
         let tested = test(&case, &split);
@@ -467,13 +444,13 @@ fn curves(tested: &ServingTest, split: &ServingSplit, from_us: i64) -> Vec<(Stri
     found
 }
 
-/// A ratio, 1 of nothing.
-fn ratio(part: f64, of: f64) -> f64 {
-    if of > 0.0 { part / of } else { 1.0 }
-}
-
 /// The test as it is told.
-fn held_out(case: &ServingCase<'_>, tested: &ServingTest, split: &ServingSplit, told: &Told) -> Result<ServingHeldOut> {
+fn held_out(
+    case: &ServingCase<'_>,
+    tested: &ServingTest,
+    split: &ServingSplit,
+    told: &Moments,
+) -> Result<ServingHeldOut> {
     let keeps = |score: &ServingScore| case.keeps(score, case.target);
     let what = |by: ServingPolicy| match (by, case.spot) {
         (ServingPolicy::Hindsight, Some(_)) => format!("{}, on demand only", by.in_words()),
@@ -546,7 +523,7 @@ fn figures(
     case: &ServingCase<'_>,
     tested: &ServingTest,
     split: &ServingSplit,
-    told: &Told,
+    told: &Moments,
     too_large: u64,
 ) -> ServingLogFigures {
     let count = case.requests.len().max(1) as f64;

@@ -13,7 +13,9 @@ use serde::Serialize;
 
 use super::replay::{HeldAs, ServedLog, Slots, replay};
 use super::requests::LoggedRequest;
-use super::rule::{Deciding, MOST_REPLICAS, ServingLoad, ServingRule, SpotHedge, loads, quantile, residuals};
+use super::rule::{
+    Deciding, MOST_REPLICAS, ServingLoad, ServingRule, SpotHedge, loads, nearest_rank, quantile, residuals,
+};
 use super::service::ReplicaService;
 use super::target::ServingTarget;
 
@@ -186,8 +188,7 @@ impl<'a> ServingCase<'a> {
         }
         let seconds = |values: &mut Vec<i64>, share: f64| {
             values.sort_unstable();
-            let at = (share * values.len() as f64).ceil() as usize;
-            values.get(at.clamp(1, values.len().max(1)) - 1).map_or(0.0, |us| *us as f64 / 1e6)
+            nearest_rank(values, share).map_or(0.0, |us| us as f64 / 1e6)
         };
         let paid = |held| replayed.paid_s(held, window);
         let (on_demand_s, spot_s) = (paid(HeldAs::OnDemand), paid(HeldAs::Spot));

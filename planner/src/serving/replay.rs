@@ -64,9 +64,7 @@ pub struct Seen<'a> {
     pub past: &'a [SlotSeen],
     /// Requests that have arrived and are not served.
     pub in_flight: u32,
-    /// Replicas that serve or start, and are not stopped.
-    pub replicas: u32,
-    /// Those of them on spot that serve.
+    /// Replicas on spot that serve, and are not stopped.
     pub spot_ready: u32,
 }
 
@@ -444,13 +442,7 @@ pub fn replay(
             fleet.assign_waiting(now);
             fleet.forget();
             let has = |held: HeldAs| fleet.those().filter(|one| one.takes(now) && one.paid.held == held).count() as u32;
-            let seen = Seen {
-                slot,
-                past: &past,
-                in_flight: fleet.in_flight(now),
-                replicas: fleet.count(HeldAs::OnDemand) + fleet.count(HeldAs::Spot),
-                spot_ready: has(HeldAs::Spot),
-            };
+            let seen = Seen { slot, past: &past, in_flight: fleet.in_flight(now), spot_ready: has(HeldAs::Spot) };
             ready.push(seen.spot_ready + has(HeldAs::OnDemand));
             in_flight.push(seen.in_flight);
             let asked = decide(&seen);

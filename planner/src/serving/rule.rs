@@ -222,8 +222,13 @@ pub fn residuals(loads: &[f64], window: usize, ahead: usize) -> Vec<f64> {
 
 /// The quantile of values in rising order; 0 of none. The least value that a share of them does not exceed.
 pub fn quantile(sorted: &[f64], share: f64) -> f64 {
+    nearest_rank(sorted, share).unwrap_or(0.0)
+}
+
+/// The least of values in rising order that a share of them does not exceed; none of none.
+pub fn nearest_rank<T: Copy>(sorted: &[T], share: f64) -> Option<T> {
     let at = (share * sorted.len() as f64).ceil() as usize;
-    sorted.get(at.clamp(1, sorted.len().max(1)) - 1).copied().unwrap_or(0.0)
+    sorted.get(at.clamp(1, sorted.len().max(1)) - 1).copied()
 }
 
 #[cfg(test)]
@@ -241,7 +246,7 @@ mod tests {
     }
 
     fn seen(slot: usize, past: &[SlotSeen], in_flight: u32) -> Seen<'_> {
-        Seen { slot, past, in_flight, replicas: 0, spot_ready: 0 }
+        Seen { slot, past, in_flight, spot_ready: 0 }
     }
 
     #[test]
@@ -288,7 +293,7 @@ mod tests {
     fn spot_is_doubled_and_on_demand_fills_what_does_not_serve() {
         let mut hedged =
             Deciding::new(ServingRule::Constant { replicas: 4 }, Some(SpotHedge { extra: 2 }), load(), 30_000_000, 4);
-        let at = |spot_ready| Seen { slot: 0, past: &[], in_flight: 0, replicas: 0, spot_ready };
+        let at = |spot_ready| Seen { slot: 0, past: &[], in_flight: 0, spot_ready };
         assert_eq!(hedged.decide(&at(1)), WantedReplicas { on_demand: 3, spot: 6 });
         assert_eq!(hedged.decide(&at(6)), WantedReplicas { on_demand: 0, spot: 6 });
     }

@@ -136,12 +136,7 @@ impl ReplicaService {
         (f64::from(tokens) / self.prefill_tokens_per_s * 1e6).round() as i64
     }
 
-    /// Least time that a token of an output takes of a replica, seconds: in the batch in which it takes least.
-    pub fn token_s(&self) -> f64 {
-        self.shares().map(|(_, share)| share).fold(f64::INFINITY, f64::min) / 1e6
-    }
-
-    /// The same where steps take at most `tpot_s` on average, seconds: the lower hull of (time of a step, its share of a token) at `tpot_s`. Where even a sequence
+    /// Least time that a token of an output takes of a replica where steps take at most `tpot_s` on average, seconds: the lower hull of (time of a step, its share of a token) at `tpot_s`. Where even a sequence
     /// alone takes longer, that of a sequence alone.
     ///
     /// O(batch²).
@@ -231,10 +226,9 @@ kv_tokens = 200000
         let service = ReplicaService::parse("s.toml", EXAMPLE).unwrap();
         assert_eq!((service.step_us(48), service.step_us(1), service.step_us(99)), (48_400, 22_550, 48_400));
         assert_eq!((service.prefill_us(2_000), service.start_us), (500_000, 90_000_000));
-        assert!((service.token_s() - 48.4e-3 / 48.0).abs() < 1e-12);
         // Within 33 ms there are 20 sequences: 1.65 ms a token. Between two batches the hull is met, and alone is the least there is.
         assert!((service.token_s_within(0.033) - 1.65e-3).abs() < 1e-9);
-        assert!((service.token_s_within(0.1) - service.token_s()).abs() < 1e-12);
+        assert!((service.token_s_within(0.1) - 48.4e-3 / 48.0).abs() < 1e-12);
         assert!((service.token_s_within(0.001) - 22.55e-3).abs() < 1e-12);
     }
 
