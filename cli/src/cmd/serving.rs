@@ -126,6 +126,7 @@ pub(crate) fn plan(asked: &PlanServing, quiet: bool) -> Result<()> {
         Ok(FleetOffers::parse(&path.display().to_string(), &source::text(path)?)?)
     };
     let offers = asked.prices.as_ref().map(read).transpose()?;
+    source::warn(offers.iter().flat_map(FleetOffers::oddities).collect());
     let replica = ServingReplica::of(&service, &table, offers.as_ref())?;
     if let (Some(trace), None) = (&asked.spot, replica.spot_per_h) {
         let what = format!("--spot {}: the offers file has no price of spot; write one", trace.display());
