@@ -58,7 +58,8 @@ pub struct Score {
     /// Pair correlation (τ-b) of prediction and run.
     #[schemars(with = "Option<f64>")]
     pub kendall: f64,
-    /// R² on log runs.
+    /// R² on log runs; `null` if all ran equally long.
+    #[schemars(with = "Option<f64>")]
     pub r2: f64,
 }
 

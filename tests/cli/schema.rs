@@ -260,7 +260,7 @@ fn backtests_and_forecasts() {
     let source = folder.file("cluster_log.csv", &demand::jobs(500));
     let cluster = folder.file("nodes.toml", NODES);
     let small = ["--trees", "10", "--format", "json"];
-    let models = ["--models", "running_mean,boosted", "--cluster", &cluster, "--from", "2020-04-18"];
+    let models = ["--models", "running_mean,boosted", "--cluster", &cluster, "--eval-from", "2020-04-18"];
     let spot = folder.file("us-east-1a_v100_1.json", &cloud::regular(1));
     let job = [spot.as_str(), "--work", "12h", "--starts", "2", "--format", "json"];
     checked("backtest-cloud", &[&["backtest", "cloud"], &job[..]].concat());

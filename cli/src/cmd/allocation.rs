@@ -6,6 +6,7 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 use tracecast_planner::allocation::answer::{AllocationAnswer, AllocationJobs, AllocationRequest};
 use tracecast_planner::allocation::job::{self, DrawnRuns, JobDraw};
+use tracecast_planner::allocation::matching::MOST_GPUS;
 use tracecast_planner::allocation::policy::AllocationPolicy;
 use tracecast_planner::allocation::pool::{self, GpuPool, TypedFleet};
 use tracecast_planner::allocation::replay::RoundOptions;
@@ -65,9 +66,9 @@ pub(crate) struct BacktestAllocation {
     #[arg(long, conflicts_with = "jobs", help_heading = "Jobs")]
     pub(crate) single_gpu: bool,
     /// How many times jobs are drawn: seeds 1, 2 and so on
-    #[arg(long, value_name = "COUNT", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1000), conflicts_with = "jobs", help_heading = "Jobs")]
+    #[arg(long, value_name = "COUNT", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1000), conflicts_with = "jobs", help_heading = "Jobs")]
     pub(crate) seeds: u64,
-    /// Policies to compare, separated by commas [default: all; allox only where every job has one GPU]
+    /// Policies to compare, separated by commas [default: all; allox only where every job has one GPU and the fleet at most 256]
     ///
     ///   fifo               in order of submission, on any type
     ///   fifo_aware         the same, each on the fastest type with room
@@ -131,8 +132,9 @@ pub(crate) fn backtest(asked: &BacktestAllocation, quiet: bool) -> Result<()> {
         }
         AllocationJobs::Drawn(what, _) => !what.gangs,
     };
+    let matched = single && fleet.gpus().iter().sum::<f64>() <= MOST_GPUS as f64;
     let policies = if asked.policies.is_empty() {
-        AllocationPolicy::ALL.into_iter().filter(|policy| single || *policy != AllocationPolicy::Allox).collect()
+        AllocationPolicy::ALL.into_iter().filter(|policy| matched || *policy != AllocationPolicy::Allox).collect()
     } else {
         asked.policies.clone()
     };

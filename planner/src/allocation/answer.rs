@@ -133,6 +133,10 @@ pub struct AllocationAdvice {
     pub jct_s: AllocationFigure,
     /// What knowing types saves of the mean time, a share of that under the best without types.
     pub saving: AllocationFigure,
+    /// The greatest finish-time ratio of a job under the policy, of all sets of jobs that these figures are of.
+    pub worst_ratio: f64,
+    /// The same under the best without types.
+    pub blind_worst_ratio: f64,
     /// Whether both were chosen on other seeds than these figures are of.
     pub chosen_apart: bool,
 }
@@ -381,6 +385,7 @@ fn advice(policies: &[AllocationPolicy], tried: &[Tried]) -> Option<AllocationAd
         let (typed, blind) = (set.runs.get(typed)?.mean_jct_s, set.runs.get(blind)?.mean_jct_s);
         Some((blind - typed, blind))
     });
+    let worst = |at: usize| told.iter().filter_map(|set| Some(set.runs.get(at)?.worst_ratio)).fold(0.0, f64::max);
     Some(AllocationAdvice {
         policy: *policies.get(typed)?,
         blind: *policies.get(blind)?,
@@ -388,6 +393,8 @@ fn advice(policies: &[AllocationPolicy], tried: &[Tried]) -> Option<AllocationAd
         blind_jct_s: mean(blind),
         jct_s: mean(typed),
         saving,
+        worst_ratio: worst(typed),
+        blind_worst_ratio: worst(blind),
         chosen_apart,
     })
 }

@@ -4,12 +4,19 @@
 //! the end, at the cost k × (steps left / speed), and the matching of least cost is the schedule of least total completion time (Le et al., EuroSys 2020; all weights of their aging
 //! term left out). The first job of each free GPU begins; who runs goes on. It is of jobs of one GPU.
 //!
+//! It sees the GPUs that are free and no others. One free GPU goes to the shortest job. Of more than 256 jobs that wait, and more than two for each free GPU, those are matched that are the shortest on their fastest free type. Fleets have at most 256 GPUs.
+//!
 //! The matching is found by shortest augmenting paths with potentials (the Hungarian method): O(jobs² × places). Places from the end that are beyond four times
 //! the mean queue and four are left out, so where one type is many times as fast as another the matching may miss the least.
 //!
 //! Worked example: one V100 and one K80; a job runs 1 h or 4 h, another 2 h or 3 h. Apart, the first on the V100 and the second on the K80, they end at 1 and 3 h, together 4; both on the V100, at 1 and 3 h, 4 as well.
 
 use super::active::ActiveJob;
+
+/// Most GPUs of a fleet.
+pub const MOST_GPUS: usize = 256;
+/// Most jobs that are matched at once, or two for each free GPU if that is more.
+const MOST_WAITING: usize = 256;
 
 /// The column of each row, so that the sum of costs is least; there are at least as many columns as rows. Costs are finite, or infinite where a pair may not be.
 pub fn least_cost(costs: &[Vec<f64>]) -> Vec<usize> {
@@ -83,12 +90,25 @@ pub fn matched(active: &[ActiveJob<'_>], gpus: &[f64]) -> Vec<Option<usize>> {
             *free = free.saturating_sub(1);
         }
     }
-    let waiting: Vec<usize> =
+    let mut waiting: Vec<usize> =
         (0..active.len()).filter(|at| active.get(*at).is_some_and(|job| job.on.is_none())).collect();
     let all: usize = free.iter().sum();
     if all == 0 || waiting.is_empty() {
         return found;
     }
+    let run = |at: usize, on: usize| {
+        active.get(at).map_or(f64::INFINITY, |job| job.remaining / job.kind.steps_per_s.get(on).copied().unwrap_or(0.0))
+    };
+    let shortest = |at: usize| {
+        free.iter().enumerate().filter(|(_, free)| **free > 0).map(|(on, _)| run(at, on)).fold(f64::INFINITY, f64::min)
+    };
+    let most = if all == 1 { 1 } else { MOST_WAITING.max(2 * all) };
+    if waiting.len() > most {
+        waiting.sort_by(|a, b| shortest(*a).total_cmp(&shortest(*b)).then(a.cmp(b)));
+        waiting.truncate(most);
+    }
+    free.iter_mut().for_each(|free| *free = (*free).min(waiting.len()));
+    let all: usize = free.iter().sum();
     // Columns: a GPU of a type, and a place from the end of its queue.
     let machines: Vec<usize> = free.iter().enumerate().flat_map(|(at, free)| std::iter::repeat_n(at, *free)).collect();
     let deep = waiting.len().min(4 * waiting.len().div_ceil(all) + 4);

@@ -30,6 +30,7 @@ use serde::Serialize;
 use super::active::{ActiveJob, equal_shares};
 use super::matching::matched;
 use super::programme::{Claim, Levelled, level_alone, levelled};
+use super::rounds::GangRoom;
 use super::trade::traded;
 use crate::error::{Error, Result};
 
@@ -122,6 +123,11 @@ impl AllocationPolicy {
         !matches!(self, Self::Fifo | Self::FifoAware | Self::Allox)
     }
 
+    /// Whether it serves jobs one by one, and so needs no shares of time.
+    pub fn by_order(self) -> bool {
+        matches!(self, Self::Fifo | Self::FifoAware | Self::Las | Self::LasAware)
+    }
+
     /// Whether it decides anew every round, and not only when a job comes or ends.
     pub fn every_round(self) -> bool {
         matches!(self, Self::Las | Self::LasAware)
@@ -147,7 +153,10 @@ pub fn allocate(policy: AllocationPolicy, active: &[ActiveJob<'_>], gpus: &[f64]
     };
     let all = [gpus.iter().sum()];
     Ok(match policy {
-        P::Fifo | P::FifoAware | P::Las | P::LasAware => one_type(in_order(policy, active, gpus)),
+        P::Fifo | P::FifoAware | P::Las | P::LasAware => {
+            let room = GangRoom { gpus: gpus.iter().map(|gpus| *gpus as u32).collect(), per_node: None };
+            one_type(in_order(policy, active, &room))
+        }
         P::MaxMin => spread(active, gpus, levelled(&pooled(active, gpus, &equal()), &all)?),
         P::MaxMinAware => levelled(&claims(active, &equal()), gpus)?,
         P::FinishTime => {
@@ -211,8 +220,8 @@ fn finish_time(
         active.iter().zip(&alone).map(|(job, alone)| job.remaining / (ratio * alone - job.since_s)).collect()
     };
     let floor = since.iter().copied().fold(0.0, f64::max);
-    // The equal share shows that a ratio of 1 can be had.
-    let (mut low, mut high, mut ratio) = (floor, 1.0f64, 1.0f64);
+    // The equal share shows that a ratio of 1 can be had; in parts of many jobs it may be a little more.
+    let (mut low, mut high, mut ratio) = (floor, f64::INFINITY, 1.0f64);
     let mut programmes = 0;
     for _ in 0..RATIO_STEPS {
         let found = level_alone(&claims(&needs(ratio)), gpus)?;
@@ -232,9 +241,10 @@ fn finish_time(
 }
 
 /// Jobs one by one on one type each: in order of submission or of attained service.
-fn in_order(policy: AllocationPolicy, active: &[ActiveJob<'_>], gpus: &[f64]) -> Vec<Option<usize>> {
+pub fn in_order(policy: AllocationPolicy, active: &[ActiveJob<'_>], room: &GangRoom) -> Vec<Option<usize>> {
     use AllocationPolicy as P;
-    let mut free = gpus.to_vec();
+    let mut free = room.gpus.clone();
+    let mut gangs: Vec<Vec<u32>> = vec![Vec::new(); free.len()];
     let mut found = vec![None; active.len()];
     let mut order: Vec<usize> = (0..active.len()).collect();
     let attained = |at: &usize| active.get(*at).map_or(0.0, |job| job.attained_gpu_s / job.weight);
@@ -246,11 +256,22 @@ fn in_order(policy: AllocationPolicy, active: &[ActiveJob<'_>], gpus: &[f64]) ->
     }
     for at in order {
         let Some(job) = active.get(at) else { continue };
-        let kept = job.on.filter(|on| !policy.knows_types() && free.get(*on).is_some_and(|free| *free >= job.gpus()));
-        let chosen = kept.or_else(|| roomiest(job, &free, policy.knows_types()));
+        let on = job.on.filter(|_| !policy.knows_types());
+        let mut types = by_worth(job, &free, policy.knows_types());
+        // The type that it has comes first.
+        types.sort_by_key(|other| on != Some(*other));
+        let chosen = types.into_iter().find(|other| {
+            let Some(gangs) = gangs.get_mut(*other) else { return false };
+            gangs.push(job.kind.gpus);
+            let fits = room.fits(*other, gangs);
+            if !fits {
+                gangs.pop();
+            }
+            fits
+        });
         match (chosen, chosen.and_then(|chosen| free.get_mut(chosen))) {
             (Some(_), Some(free)) => {
-                *free -= job.gpus();
+                *free = free.saturating_sub(job.kind.gpus);
                 if let Some(slot) = found.get_mut(at) {
                     *slot = chosen;
                 }
@@ -262,21 +283,19 @@ fn in_order(policy: AllocationPolicy, active: &[ActiveJob<'_>], gpus: &[f64]) ->
     found
 }
 
-/// Of the types with room on which a job runs, the fastest, or the one with most free GPUs; the first of equals.
-fn roomiest(job: &ActiveJob<'_>, free: &[f64], fastest: bool) -> Option<usize> {
-    let worth = |at: usize| {
-        let speed = job.kind.steps_per_s.get(at).copied().unwrap_or(0.0);
-        let free = free.get(at).copied().unwrap_or(0.0);
-        let fits = speed > 0.0 && free >= job.gpus();
-        fits.then_some(if fastest { speed } else { free })
-    };
-    let mut best: Option<(usize, f64)> = None;
-    for (at, worth) in (0..free.len()).filter_map(|at| Some((at, worth(at)?))) {
-        if best.is_none_or(|(_, than)| worth > than) {
-            best = Some((at, worth));
-        }
-    }
-    best.map(|(at, _)| at)
+/// The types with free GPUs enough on which a job runs, the fastest or the one with most free GPUs first, equals in their order.
+fn by_worth(job: &ActiveJob<'_>, free: &[u32], fastest: bool) -> Vec<usize> {
+    let mut found: Vec<(f64, usize)> = job
+        .kind
+        .steps_per_s
+        .iter()
+        .zip(free)
+        .enumerate()
+        .filter(|(_, (speed, free))| **speed > 0.0 && **free >= job.kind.gpus)
+        .map(|(at, (speed, free))| (if fastest { *speed } else { f64::from(*free) }, at))
+        .collect();
+    found.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+    found.into_iter().map(|(_, at)| at).collect()
 }
 
 #[cfg(test)]

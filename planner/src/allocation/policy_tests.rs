@@ -75,6 +75,26 @@ fn makespan_of_two_jobs() {
     assert!(found.shares[0][0] > 0.999 && found.shares[1][1] > 0.999, "{found:?}");
 }
 
+#[test]
+fn many_jobs_in_parts_leave_no_gpu_and_nobody_behind() {
+    // 258 jobs of even number, so three parts, unequal in weight and size.
+    let kinds: Vec<JobKind> = (0..258).map(|at| kind(1 << (at % 3), &[4.0 + f64::from(at % 5), 1.0])).collect();
+    let mut jobs = active(&kinds);
+    for (at, job) in jobs.iter_mut().enumerate() {
+        (job.job, job.weight) = (2 * at, 1.0 + (at % 4) as f64);
+    }
+    let gpus = [30.0, 30.0];
+    for policy in [AllocationPolicy::MaxMinAware, AllocationPolicy::FinishTimeAware] {
+        let found = allocate(policy, &jobs, &gpus).unwrap();
+        for (at, gpus) in gpus.iter().enumerate() {
+            let used: f64 = jobs.iter().zip(&found.shares).map(|(job, shares)| job.gpus() * shares[at]).sum();
+            assert!(used > 0.99 * gpus && used < gpus * (1.0 + 1e-6), "{policy:?}: {used}");
+        }
+        let ratio = worst_ratio(&jobs, &gpus, &found.shares);
+        assert!(ratio < 1.01, "{policy:?}: {ratio}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
     #[test]

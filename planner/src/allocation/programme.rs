@@ -12,7 +12,7 @@
 //! **Proof of optimality**: for any prices y of a job's speed, a of its time and b of a GPU, all at least 0, with Σ y_j·need_j = 1 and a_j + n_j·b_t ≥ y_j·T_jt, no allocation
 //! has a z above Σ a_j + Σ N_t·b_t. [`dual`] finds the prices that make this bound least, and they meet z.
 //!
-//! **POP** (Narayanan et al., SOSP 2021): above [`PART`] jobs, jobs are split into parts, each with its share of every GPU type, and each is a programme of its own. O(J³) at worst for a part.
+//! **POP** (Narayanan et al., SOSP 2021): above [`PART`] jobs, jobs are dealt to parts, the greatest GPU time for its need on its fastest type first, each to the part with least so far; each part has an equal share of every GPU type, and each is a programme of its own. O(J³) at worst for a part.
 //!
 //! Worked example: one V100 and one K80; jobs a, b and c make 4, 2 and 1 steps a second on the V100 and 1 each on the K80. A third of the fleet each is 5/3, 1 and 2/3 steps a second; with those as needs z
 //! is 1.2: a has the V100 for half of its time, b both for 0.5 and 0.2, c the K80 for 0.8, and each has a fifth more than its equal share.
@@ -31,7 +31,7 @@ const SLACK: f64 = 1e-7;
 /// What a job asks of the programme.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Claim {
-    /// Its place among all jobs, by which parts are made.
+    /// Its place among all jobs.
     pub job: usize,
     /// GPUs of the gang.
     pub gpus: f64,
@@ -75,7 +75,7 @@ pub fn level_alone(claims: &[Claim], gpus: &[f64]) -> Result<Levelled> {
     levelled_in(claims, gpus, claims.len().div_ceil(PART), false)
 }
 
-/// The same in so many parts, jobs by their number and GPUs of each type evenly, with the second programme if it `fills`.
+/// The same in so many parts, jobs by the GPU time that they need and GPUs of each type evenly, with the second programme if it `fills`.
 ///
 /// # Errors
 /// As [`levelled`].
@@ -85,9 +85,7 @@ pub fn levelled_in(claims: &[Claim], gpus: &[f64], parts: usize, fills: bool) ->
     }
     let gpus: Vec<f64> = gpus.iter().map(|gpus| gpus / parts as f64).collect();
     let mut found = Levelled { shares: vec![Vec::new(); claims.len()], level: f64::INFINITY, programmes: 0 };
-    for part in 0..parts {
-        let places: Vec<usize> =
-            (0..claims.len()).filter(|at| claims.get(*at).is_some_and(|claim| claim.job % parts == part)).collect();
+    for places in dealt(claims, parts) {
         let of: Vec<Claim> = places.iter().filter_map(|at| claims.get(*at).cloned()).collect();
         if of.is_empty() {
             continue;
@@ -102,6 +100,23 @@ pub fn levelled_in(claims: &[Claim], gpus: &[f64], parts: usize, fills: bool) ->
         }
     }
     Ok(found)
+}
+
+/// Places of claims, in parts with about as much to do and at most so many claims as an even split has.
+fn dealt(claims: &[Claim], parts: usize) -> Vec<Vec<usize>> {
+    let most = claims.len().div_ceil(parts);
+    let load = |claim: &Claim| claim.gpus * claim.need / claim.speeds.iter().copied().fold(0.0, f64::max);
+    let mut order: Vec<(f64, usize)> = claims.iter().map(load).enumerate().map(|(at, load)| (load, at)).collect();
+    order.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+    let mut found: Vec<(f64, Vec<usize>)> = vec![(0.0, Vec::new()); parts];
+    for (load, at) in order {
+        let open = found.iter_mut().filter(|(_, places)| places.len() < most);
+        if let Some((sum, places)) = open.min_by(|a, b| a.0.total_cmp(&b.0)) {
+            *sum += load;
+            places.push(at);
+        }
+    }
+    found.into_iter().map(|(_, places)| places).collect()
 }
 
 fn failed(error: &good_lp::ResolutionError) -> Error {

@@ -35,6 +35,16 @@ fn the_worked_example() {
     assert!((bound - 1.2).abs() < 1e-6 && prices[0] > prices[1], "{prices:?} {bound}");
 }
 
+#[test]
+fn parts_are_as_large_whatever_the_numbers_of_the_jobs() {
+    // Six jobs, all of even number: each part has three of them, and half of the GPUs.
+    let claims: Vec<Claim> = (0..6).map(|job| claim(2 * job, 1.0, &[4.0], 1.0)).collect();
+    assert!((levelled_in(&claims, &[3.0], 2, true).unwrap().level - 2.0).abs() < 1e-6);
+    // One needs as much as the four others: it has a part with the last of them, as three is the most.
+    let claims: Vec<Claim> = [4.0, 1.0, 1.0, 1.0, 1.0].map(|need| claim(0, 4.0, &[4.0], need)).to_vec();
+    assert_eq!(dealt(&claims, 2), [vec![0, 4], vec![1, 2, 3]]);
+}
+
 /// The greatest level of two jobs on two types by a grid.
 fn by_grid(claims: &[Claim], gpus: &[f64]) -> f64 {
     const STEPS: usize = 40;

@@ -5,10 +5,10 @@
 //! 1. Rounds begin at whole multiples of the round's length from time 0. A job that comes within a round waits for the next; where nobody is there, rounds are passed over.
 //! 2. At the beginning of a round the policy sees the jobs that were submitted by then and are not done, and nothing of others. It allocates anew if a job came or ended since its last allocation, or every round
 //!    if it [asks for that](AllocationPolicy::every_round). Jobs of one user divide the weight of each of them by their number.
-//! 3. Who gets which type for the round is the contract of [`super::rounds`].
+//! 3. Who gets which type for the round is the contract of [`super::rounds`]; policies that go [by order](AllocationPolicy::by_order) say so themselves, with the same room for gangs.
 //! 4. A job makes the steps of its gang on that type, from the beginning of the round on. If it ran before, and not on that type in the round just before, a restart comes first, in which it
 //!    holds its GPUs and makes no steps.
-//! 5. A job whose steps are made ends at that moment, to the millisecond, rounded up. Its GPUs are free from the next round on.
+//! 5. A job whose steps are made ends at that moment, to the millisecond, rounded up (but for what sums of floats leave over). Its GPUs are free from the next round on.
 //!
 //! The **finish-time ratio** of a job is its time from submission to end over the time that it takes alone on its equal share ([`super::policy`]): its steps over (the mean of its equal share while it was there × its mean speed over the
 //! fleet). Where others come and go, the share goes up and down, so it is that of this replay.
@@ -20,10 +20,18 @@ use std::time::Instant;
 
 use super::active::{ActiveJob, equal_shares};
 use super::job::GangJob;
-use super::policy::{AllocationPolicy, allocate};
+use super::matching::MOST_GPUS;
+use super::policy::{AllocationPolicy, allocate, in_order};
 use super::pool::TypedFleet;
+use super::programme::Levelled;
 use super::rounds::{Credit, GangRoom, RoundJob, choose};
 use crate::error::{Error, Result};
+
+/// Most rounds of a replay.
+const MOST_ROUNDS: u64 = 10_000_000;
+/// What sums of floats leave over is no work: milliseconds, and a share of the whole run.
+const LEFT_MS: f64 = 1e-6;
+const LEFT_SHARE: f64 = 1e-12;
 
 /// How a replay goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,6 +114,19 @@ pub fn replay(
         return Err(Error::Policy("allox is for jobs of one GPU; leave it out, or draw jobs without gangs".to_owned()));
     }
     let gpus = fleet.gpus();
+    if policy == AllocationPolicy::Allox && gpus.iter().sum::<f64>() > MOST_GPUS as f64 {
+        return Err(Error::Policy(format!("allox is for fleets of at most {MOST_GPUS} GPUs; leave it out")));
+    }
+    let endless = |job: usize| {
+        Error::Policy(format!(
+            "job `{}` would take the replay beyond {MOST_ROUNDS} rounds; give it fewer steps, or make rounds longer",
+            jobs[job].name
+        ))
+    };
+    let rounds_alone = |job: usize| jobs[job].steps / kinds[job].fastest() * 1e3 / options.round_ms as f64;
+    if let Some(job) = (0..jobs.len()).find(|job| rounds_alone(*job) > MOST_ROUNDS as f64) {
+        return Err(endless(job));
+    }
     let room = GangRoom { gpus: fleet.pools.iter().map(|pool| pool.gpus).collect(), per_node: options.per_node };
     let mut found = AllocationReplay {
         ends_ms: vec![0; jobs.len()],
@@ -124,7 +145,8 @@ pub fn replay(
     let (mut active, mut next): (Vec<usize>, usize) = (Vec::new(), 0);
     let mut shares: Vec<Vec<f64>> = Vec::new();
     let mut equal: Vec<f64> = Vec::new();
-    let (mut now, mut changed) = (0i64, false);
+    let mut ordered: Option<Vec<Option<usize>>> = None;
+    let (mut now, mut changed, mut rounds_gone) = (0i64, false, 0u64);
     loop {
         if active.is_empty() {
             let Some(job) = jobs.get(next) else { break };
@@ -152,7 +174,12 @@ pub fn replay(
                 })
                 .collect();
             let began = Instant::now();
-            let allocation = allocate(policy, &seen, &gpus)?;
+            let allocation = if policy.by_order() {
+                ordered = Some(in_order(policy, &seen, &room));
+                Levelled::default()
+            } else {
+                allocate(policy, &seen, &gpus)?
+            };
             let took_s = began.elapsed().as_secs_f64();
             found.allocating_s = (found.allocating_s.0 + took_s, found.allocating_s.1.max(took_s));
             found.allocations += 1;
@@ -164,21 +191,31 @@ pub fn replay(
             }
             changed = false;
         }
-        let round: Vec<RoundJob<'_>> = active
-            .iter()
-            .zip(&shares)
-            .map(|(job, shares)| RoundJob {
-                job: *job,
-                gpus: kinds[*job].gpus,
-                speeds: &kinds[*job].steps_per_s,
-                shares,
-            })
-            .collect();
-        let given = choose(&round, &credit, &room, (policy.fills(), policy.knows_types()));
+        rounds_gone += 1;
+        if rounds_gone > MOST_ROUNDS {
+            let longest = active.iter().copied().max_by(|a, b| rounds_alone(*a).total_cmp(&rounds_alone(*b)));
+            return Err(endless(longest.unwrap_or(0)));
+        }
+        let given = if let Some(ordered) = &ordered {
+            ordered.clone()
+        } else {
+            let round: Vec<RoundJob<'_>> = active
+                .iter()
+                .zip(&shares)
+                .map(|(job, shares)| RoundJob {
+                    job: *job,
+                    gpus: kinds[*job].gpus,
+                    speeds: &kinds[*job].steps_per_s,
+                    shares,
+                })
+                .collect();
+            let given = choose(&round, &credit, &room, (policy.fills(), policy.knows_types()));
+            credit.count(&round, &given);
+            given
+        };
         if given.iter().all(Option::is_none) {
             return Err(Error::Defect(format!("{}: no job has a GPU in a round", policy.name())));
         }
-        credit.count(&round, &given);
         let end = now + options.round_ms;
         for ((job, at), equal) in active.iter().copied().zip(given).zip(&equal) {
             let mut there_ms = options.round_ms;
@@ -188,7 +225,8 @@ pub fn replay(
                 let restarted = progress.ran && progress.on != Some(at);
                 found.restarts += u64::from(restarted);
                 let from = now + if restarted { options.restart_ms } else { 0 };
-                let takes_ms = (progress.remaining / speed * 1e3).ceil();
+                let left_ms = LEFT_MS + LEFT_SHARE * jobs[job].steps / speed * 1e3;
+                let takes_ms = (progress.remaining / speed * 1e3 - left_ms).ceil().max(1.0);
                 let (to, steps) = if takes_ms <= (end - from) as f64 {
                     (from + takes_ms as i64, progress.remaining)
                 } else {

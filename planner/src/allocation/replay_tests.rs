@@ -80,6 +80,32 @@ fn types_decide_where_jobs_run() {
     assert_eq!(replay(&fleet, &jobs, AllocationPolicy::Fifo, &SIX_MIN).unwrap().ends_ms, [1_800_000, 28_800_000]);
 }
 
+#[test]
+fn what_floats_leave_over_is_no_round() {
+    // 2,520 steps at 0.7 a second are 3,600 s, ten rounds; ten times 252 falls short of 2,520 by 5.7e-14.
+    let fleet = TypedFleet::of(pools("v100=1").unwrap(), &[rate("v100", "a", 1, 0.7)]).unwrap();
+    let found = replay(&fleet, &[job(0, 0, 2520.0)], AllocationPolicy::MaxMinAware, &SIX_MIN).unwrap();
+    assert_eq!(found.ends_ms, [3_600_000]);
+    let told = replay(&fleet, &[job(0, 0, 1e18)], AllocationPolicy::Fifo, &SIX_MIN).unwrap_err().to_string();
+    assert!(told.contains("job `j` would take the replay beyond"), "{told}");
+}
+
+#[test]
+fn fifo_moves_nobody_on_nodes() {
+    // Eight GPUs on two nodes hold two gangs of three and not the gang of two beside them: it waits until both are done.
+    let rates = [rate("v100", "a", 3, 1.0), rate("v100", "a", 2, 1.0)];
+    let fleet = TypedFleet::of(pools("v100=8").unwrap(), &rates).unwrap();
+    let (two, three) = (fleet.kind("a", 2).unwrap(), fleet.kind("a", 3).unwrap());
+    let jobs = [job(three, 0, 7200.0), job(three, 0, 7200.0), job(three, 0, 3600.0), job(two, 0, 3600.0)];
+    let nodes = RoundOptions { per_node: Some(4), ..SIX_MIN };
+    for policy in [AllocationPolicy::Fifo, AllocationPolicy::FifoAware] {
+        let found = replay(&fleet, &jobs, policy, &nodes).unwrap();
+        assert_eq!((found.restarts, found.stints.len()), (0, 4), "{policy:?}");
+        // Then the third gang has a node, and the two the other.
+        assert_eq!(found.ends_ms, [7_200_000, 7_200_000, 10_800_000, 10_800_000], "{policy:?}");
+    }
+}
+
 fn check(fleet: &TypedFleet, jobs: &[GangJob], found: &AllocationReplay, options: &RoundOptions) {
     for (number, job) in jobs.iter().enumerate() {
         let of: Vec<&Stint> = found.stints.iter().filter(|stint| stint.job == number).collect();

@@ -5,6 +5,7 @@
 //!
 //! O(bytes). Worked example: `v100,ResNet-18,4,123.9` says that four V100 together make 123.9 steps a second.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::gavel;
@@ -39,6 +40,7 @@ fn of_csv(path: &Path, content: &str) -> Result<Vec<GangRate>> {
             .other(&format!("name a file of throughputs with the columns {}, or Gavel's JSON", COLUMNS.join(", "))));
     }
     let mut found: Vec<GangRate> = Vec::new();
+    let mut seen: BTreeMap<(String, String, u32), f64> = BTreeMap::new();
     sheet.rows(|row| {
         let number = |name: &str| {
             row.number(name)?.ok_or_else(|| {
@@ -58,12 +60,10 @@ fn of_csv(path: &Path, content: &str) -> Result<Vec<GangRate>> {
             gpus: gpus as u32,
             steps_per_s: number("steps_per_s")?,
         };
-        let same = |other: &&GangRate| other.gpu == rate.gpu && other.job == rate.job && other.gpus == rate.gpus;
-        if let Some(other) =
-            found.iter().find(same).filter(|other| other.steps_per_s.total_cmp(&rate.steps_per_s).is_ne())
-        {
-            let what =
-                format!("it says {} steps a second, and an earlier line {}", rate.steps_per_s, other.steps_per_s);
+        let of = (rate.gpu.clone(), rate.job.clone(), rate.gpus);
+        let before = seen.insert(of, rate.steps_per_s);
+        if let Some(before) = before.filter(|before| before.total_cmp(&rate.steps_per_s).is_ne()) {
+            let what = format!("it says {} steps a second, and an earlier line {}", rate.steps_per_s, before);
             return Err(row.wrong(what, "keep one line for each GPU type, job and number of GPUs"));
         }
         found.push(rate);

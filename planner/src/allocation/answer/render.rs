@@ -8,6 +8,7 @@ use tracecast_analytics::report::{Cell, Column, Report, ReportTable, Section, fo
 use super::super::job::{DrawnRuns, JobDraw};
 use super::super::pool::TypedFleet;
 use super::{AllocationAnswer, AllocationFigure, AllocationRun};
+use crate::plan::recommendation::{WORTH, worth};
 
 /// What is drawn, in words.
 pub(super) fn drawn_in_words(what: &JobDraw, fleet: &TypedFleet, seeds: &[u64]) -> String {
@@ -49,12 +50,14 @@ impl AllocationAnswer {
             return "**No advice**: name a policy that knows types and one that does not (`--policies`).".to_owned();
         };
         let (typed, blind) = (advice.policy.name(), advice.blind.name());
-        let sure = advice.saving.low.is_none_or(|low| low > 0.0) && advice.saving.value > 0.0;
+        let saving = advice.saving.value;
+        let sure = worth(saving, advice.saving.low.unwrap_or(saving), 1.0);
         if !sure {
             return format!(
-                "**Change nothing for the sake of GPU types**: on {fleet}, `{typed}` has a mean time from submission to end of {}, and `{blind}`, which knows no types, of {}.",
+                "**Change nothing for the sake of GPU types**: on {fleet}, `{typed}` has a mean time from submission to end of {}, and `{blind}`, which knows no types, of {}; a change is worth it from {} on, if that is sure.",
                 time(&advice.jct_s),
-                time(&advice.blind_jct_s)
+                time(&advice.blind_jct_s),
+                format::percent(WORTH)
             );
         }
         let mut said = format!(
@@ -63,7 +66,7 @@ impl AllocationAnswer {
             time(&advice.blind_jct_s),
             time(&advice.jct_s)
         );
-        if let Some(fifo) = advice.fifo_jct_s.filter(|fifo| fifo.value > advice.jct_s.value && blind != "fifo") {
+        if let Some(fifo) = advice.fifo_jct_s.filter(|fifo| fifo.value > advice.blind_jct_s.value) {
             let (turns, types) = (fifo.value - advice.blind_jct_s.value, advice.blind_jct_s.value - advice.jct_s.value);
             let (most, share) =
                 if types >= turns { ("knowing types", types) } else { ("sharing the GPUs in turns", turns) };
@@ -101,19 +104,19 @@ impl AllocationAnswer {
         if let Some(advice) = &self.advice {
             let chosen = if advice.chosen_apart {
                 "Both policies were chosen on the first half of the seeds, and these figures are of the other half."
+            } else if self.drawn.is_none() {
+                "Both policies were chosen on the jobs that these figures are of, which flatters them; one set of jobs gives no interval."
             } else {
                 "Both policies were chosen on the jobs that these figures are of, which flatters them; four seeds or more keep the two apart."
             };
             report.summary.push(chosen.to_owned());
-            if let (Some(typed), Some(blind)) = (self.row(advice.policy), self.row(advice.blind)) {
-                report.summary.push(format!(
-                    "The worst-off job takes {} times as long as alone on an equal share under `{}`, and {} times under `{}`.",
-                    format::float(typed.worst_ratio.value, 2),
-                    advice.policy.name(),
-                    format::float(blind.worst_ratio.value, 2),
-                    advice.blind.name()
-                ));
-            }
+            report.summary.push(format!(
+                "The worst-off job takes {} times as long as alone on an equal share under `{}`, and {} times under `{}`.",
+                format::float(advice.worst_ratio, 2),
+                advice.policy.name(),
+                format::float(advice.blind_worst_ratio, 2),
+                advice.blind.name()
+            ));
         }
         report.summary.push(format!(
             "No schedule, whatever it knows of the future, has a mean time below {} or ends before {} (a relaxed bound: gangs are cut, and nobody waits for a round).",
