@@ -467,7 +467,7 @@ impl FleetOffers {
     }
 
     /// Prices that are possible and hardly meant, in words: what is bound or can be taken away costs no less than on demand, a longer commitment costs more than a
-    /// shorter one, or a GPU of one instance costs [`APART`] times what it costs in another of its pool.
+    /// shorter one, or a GPU of one instance costs five times what it costs in another of its pool.
     pub fn oddities(&self) -> Vec<String> {
         const REMEDY: &str = "is that price an hour, and of the whole instance?";
         let mut odd = Vec::new();
