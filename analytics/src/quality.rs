@@ -477,12 +477,17 @@ impl Ledger {
 
     /// What whoever uses the rows must know: how many could not be used, and which files end early. A sentence each.
     pub fn warnings(&self) -> Vec<String> {
+        self.warnings_with("`tracecast inspect` shows the whole ledger.")
+    }
+
+    /// The same of rows that `tracecast inspect` does not read; `ledger` is a sentence that says where the whole ledger is.
+    pub fn warnings_with(&self, ledger: &str) -> Vec<String> {
         let mut warnings = Vec::new();
         if self.quarantined > 0 {
             let share = self.quarantined as f64 / self.read.max(1) as f64;
             let why = self.worst().map_or_else(String::new, |worst| format!(": {worst}"));
             warnings.push(format!(
-                "{} of {} rows ({}) could not be used{why}. `tracecast inspect` shows the whole ledger.",
+                "{} of {} rows ({}) could not be used{why}. {ledger}",
                 count(self.quarantined),
                 count(self.read),
                 percent(share)

@@ -10,6 +10,7 @@ use tracecast_analytics::query;
 use tracecast_analytics::report::markup::printable;
 use tracecast_analytics::time::Zone;
 use tracecast_analytics::{Trace, storage};
+use tracecast_planner::fleet::offers::FleetOffers;
 use tracecast_planner::replay::input::Site;
 
 use crate::args::{Between, Reading};
@@ -93,19 +94,6 @@ pub(crate) fn told_of(ledger: &Ledger, strict: bool) -> Result<()> {
     warn(ledger.warnings());
     Ok(())
 }
-
-/// As [`told_of`], of rows that `tracecast inspect` does not read: `instead` says where the ledger is.
-pub(crate) fn told_of_others(ledger: &Ledger, strict: bool, instead: &str) -> Result<()> {
-    if strict {
-        ledger.check_whole()?;
-    }
-    let told = ledger.warnings().into_iter().map(|warning| warning.replace(INSPECT, instead));
-    warn(told.collect());
-    Ok(())
-}
-
-/// What warnings of a ledger end with.
-const INSPECT: &str = "`tracecast inspect` shows the whole ledger.";
 
 /// Says warnings on stderr, also where progress is not wanted.
 pub(crate) fn warn(warnings: Vec<String>) {
@@ -208,6 +196,13 @@ pub(crate) fn read_files(
 /// The text of a file the user named.
 pub(crate) fn text(path: &Path) -> Result<String> {
     Ok(storage::read_text(path)?)
+}
+
+/// An offers file; prices that are hardly meant are told.
+pub(crate) fn offers(path: &Path) -> Result<FleetOffers> {
+    let offers = FleetOffers::parse(&path.display().to_string(), &text(path)?)?;
+    warn(offers.oddities());
+    Ok(offers)
 }
 
 /// The cluster as its operator wrote it down in a file.

@@ -9,6 +9,7 @@ use tracecast_planner::allocation::job::{DrawnRuns, GangJob, JobDraw, draw};
 use tracecast_planner::allocation::policy::{AllocationPolicy, allocate};
 use tracecast_planner::allocation::pool::{GpuPool, TypedFleet};
 use tracecast_planner::allocation::replay::{RoundOptions, replay};
+use tracecast_planner::allocation::rounds::GangRoom;
 use tracecast_predictors::interference::rates::GangRate;
 
 fn main() {
@@ -39,7 +40,6 @@ fn jobs(fleet: &TypedFleet, jobs: usize) -> Vec<GangJob> {
 
 fn active<'a>(fleet: &'a TypedFleet, jobs: &[GangJob]) -> Vec<ActiveJob<'a>> {
     let of = |(number, job): (usize, &GangJob)| ActiveJob {
-        job: number,
         kind: &fleet.kinds[job.kind],
         weight: 1.0,
         since_s: 60.0 * number as f64,
@@ -53,8 +53,9 @@ fn active<'a>(fleet: &'a TypedFleet, jobs: &[GangJob]) -> Vec<ActiveJob<'a>> {
 fn one(bencher: divan::Bencher<'_, '_>, policy: AllocationPolicy, count: usize) {
     let fleet = fleet(count as u32 / 8);
     let jobs = jobs(&fleet, count);
-    let (active, gpus) = (active(&fleet, &jobs), fleet.gpus());
-    bencher.bench_local(|| allocate(policy, &active, &gpus).unwrap().level);
+    let active = active(&fleet, &jobs);
+    let room = GangRoom { gpus: fleet.pools.iter().map(|pool| pool.gpus).collect(), per_node: None };
+    bencher.bench_local(|| allocate(policy, &active, &room).unwrap());
 }
 
 #[divan::bench(sample_count = 20, sample_size = 1)]

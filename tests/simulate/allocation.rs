@@ -6,10 +6,11 @@
 use tracecast_planner::allocation::active::ActiveJob;
 use tracecast_planner::allocation::answer::{AllocationAnswer, AllocationJobs, AllocationRequest, AllocationRow};
 use tracecast_planner::allocation::job::{DrawnRuns, JobDraw, draw};
-use tracecast_planner::allocation::policy::{AllocationPolicy, allocate};
+use tracecast_planner::allocation::policy::{Allocated, AllocationPolicy, allocate};
 use tracecast_planner::allocation::pool::{TypedFleet, pools};
 use tracecast_planner::allocation::programme::{Claim, dual, levelled};
 use tracecast_planner::allocation::replay::RoundOptions;
+use tracecast_planner::allocation::rounds::GangRoom;
 use tracecast_predictors::interference::rates;
 use tracecast_tests::real_trace;
 
@@ -79,6 +80,7 @@ fn gavels_order_of_policies_on_its_throughputs() {
 fn programmes_on_gavels_throughputs_are_feasible_and_proved() {
     let Some(fleet) = fleet() else { return };
     let gpus = fleet.gpus();
+    let room = GangRoom { gpus: fleet.pools.iter().map(|pool| pool.gpus).collect(), per_node: None };
     for seed in 0..4 {
         let what = JobDraw { jobs: 100, per_hour: None, runs: DrawnRuns::Simulation, gangs: true };
         let jobs = draw(&fleet, &what, seed).unwrap();
@@ -86,7 +88,6 @@ fn programmes_on_gavels_throughputs_are_feasible_and_proved() {
             .iter()
             .enumerate()
             .map(|(number, job)| ActiveJob {
-                job: number,
                 kind: &fleet.kinds[job.kind],
                 weight: 1.0,
                 since_s: 600.0 * number as f64,
@@ -96,7 +97,9 @@ fn programmes_on_gavels_throughputs_are_feasible_and_proved() {
             })
             .collect();
         for policy in [P::MaxMinAware, P::FinishTimeAware, P::Makespan] {
-            let found = allocate(policy, &active, &gpus).unwrap();
+            let Allocated::Shares(found) = allocate(policy, &active, &room).unwrap() else {
+                panic!("{policy:?} gives no shares")
+            };
             for (at, gpus) in gpus.iter().enumerate() {
                 let used: f64 = active.iter().zip(&found.shares).map(|(job, shares)| job.gpus() * shares[at]).sum();
                 assert!(used <= gpus * (1.0 + 1e-6), "{policy:?}: {used}");
@@ -105,12 +108,7 @@ fn programmes_on_gavels_throughputs_are_feasible_and_proved() {
         }
         let claims: Vec<Claim> = active
             .iter()
-            .map(|job| Claim {
-                job: job.job,
-                gpus: job.gpus(),
-                speeds: job.kind.steps_per_s.clone(),
-                need: job.remaining,
-            })
+            .map(|job| Claim { gpus: job.gpus(), speeds: job.kind.steps_per_s.clone(), need: job.remaining })
             .collect();
         let (level, (_, bound)) = (levelled(&claims, &gpus).unwrap().level, dual(&claims, &gpus, true).unwrap());
         assert!((level - bound).abs() <= 1e-4 * bound, "{level} {bound}");

@@ -131,9 +131,7 @@ fn gpus(text: &str) -> Result<f64, &'static str> {
 
 /// The offers as they were known before and after the split: traces of spot are cut in the middle.
 fn offers(asked: &PlanFleet, quiet: bool) -> Result<KnownOffers> {
-    let all = FleetOffers::parse(&asked.prices.display().to_string(), &source::text(&asked.prices)?)?;
-    source::warn(all.oddities());
-    let mut known = KnownOffers::of(all);
+    let mut known = KnownOffers::of(source::offers(&asked.prices)?);
     for at in 0..known.all.instances.len() {
         let trace = known.all.instances.get(at).and_then(|offer| offer.spot.as_ref()?.trace.clone());
         let Some(name) = trace else { continue };
@@ -215,19 +213,13 @@ pub(crate) fn plan(asked: &PlanFleet, quiet: bool) -> Result<()> {
     let clock = Clock::new(quiet, "choosing a mix and pricing it on later weeks");
     let answer = FleetAnswer::of(&trace, &offers, title, &request)?;
     drop(clock);
-    if let (Some(folder), Some(_)) = (&asked.emit_to, &answer.recommendation) {
-        let both = [Emit::Purchases, Emit::Karpenter];
-        let asked_for = if asked.emit.is_empty() { &both[..] } else { &asked.emit };
-        let files = asked_for.iter().map(|who| match who {
-            Emit::Purchases => emit::purchases(&answer),
-            Emit::Karpenter => emit::karpenter(&answer),
-        });
-        output::emitted(folder, &files.collect::<Result<Vec<_>, _>>()?, quiet)?;
-    } else if asked.emit_to.is_some() {
-        output::say(
-            quiet,
-            &format!("tracecast: nothing is written to --emit-to, as the mix is not advised. {}", answer.action),
-        );
-    }
+    let refused = answer.recommendation.is_none().then(|| format!("the mix is not advised. {}", answer.action));
+    let file = |who: &Emit| {
+        Ok(match who {
+            Emit::Purchases => emit::purchases(&answer)?,
+            Emit::Karpenter => emit::karpenter(&answer)?,
+        })
+    };
+    output::emit_or_refuse(asked.emit_to.as_deref(), &asked.emit, refused, file, quiet)?;
     checked.write(asked.charts.as_deref(), quiet, || answer.report(), || answer::json(&answer, "the answer"))
 }

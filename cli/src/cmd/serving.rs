@@ -7,7 +7,6 @@ use clap::{ArgAction, Args, ValueEnum};
 use tracecast_analytics::ingest::{self, SourceFile};
 use tracecast_analytics::time::{Window, Written, Zone};
 use tracecast_planner::cloud::availability::SpotSeries;
-use tracecast_planner::fleet::offers::FleetOffers;
 use tracecast_planner::serving::answer::{ServingAnswer, ServingReplica, ServingRequest};
 use tracecast_planner::serving::emit;
 use tracecast_planner::serving::requests::RequestLog;
@@ -122,11 +121,7 @@ pub(crate) fn plan(asked: &PlanServing, quiet: bool) -> Result<()> {
     let window = Window::new(["--eval-from", "the end"], asked.eval_from.as_ref(), None)?;
     let table = asked.service.display().to_string();
     let service = ReplicaService::parse(&table, &source::text(&asked.service)?)?;
-    let read = |path: &PathBuf| -> Result<FleetOffers> {
-        Ok(FleetOffers::parse(&path.display().to_string(), &source::text(path)?)?)
-    };
-    let offers = asked.prices.as_ref().map(read).transpose()?;
-    source::warn(offers.iter().flat_map(FleetOffers::oddities).collect());
+    let offers = asked.prices.as_deref().map(source::offers).transpose()?;
     let replica = ServingReplica::of(&service, &table, offers.as_ref())?;
     if let (Some(trace), None) = (&asked.spot, replica.spot_per_h) {
         let what = format!("--spot {}: the offers file has no price of spot; write one", trace.display());
@@ -135,7 +130,10 @@ pub(crate) fn plan(asked: &PlanServing, quiet: bool) -> Result<()> {
     let zone = asked.timezone.clone().unwrap_or_else(Zone::utc);
     let files = ingest::expand(&asked.requests)?;
     let log = RequestLog::read(&files, &zone, asked.model.as_deref())?;
-    source::told_of_others(&log.ledger, asked.strict, "--format json lists them under `quality`.")?;
+    if asked.strict {
+        log.ledger.check_whole()?;
+    }
+    source::warn(log.ledger.warnings_with("--format json lists them under `quality`."));
     if asked.eval_from.is_some() && !log.dated {
         let what =
             "--eval-from: the times of this log are counted from its beginning, so no date is in it; leave it out";
@@ -148,21 +146,13 @@ pub(crate) fn plan(asked: &PlanServing, quiet: bool) -> Result<()> {
     let clock = Clock::new(quiet, "choosing settings and replaying later requests");
     let answer = ServingAnswer::of(&log, title(&files), (&service, &table), replica, series.as_ref(), &request)?;
     drop(clock);
-    if let Some(folder) = &asked.emit_to {
-        if answer.is_advised() {
-            let both = [Emit::Keda, Emit::Skyserve];
-            let asked_for = if asked.emit.is_empty() { &both[..] } else { &asked.emit };
-            let files = asked_for.iter().map(|who| match who {
-                Emit::Keda => emit::keda(&answer),
-                Emit::Skyserve => emit::skyserve(&answer),
-            });
-            output::emitted(folder, &files.collect::<Result<Vec<_>, _>>()?, quiet)?;
-        } else {
-            output::say(
-                quiet,
-                &format!("tracecast: nothing is written to --emit-to, as no setting is advised. {}", answer.action),
-            );
-        }
-    }
+    let refused = (!answer.is_advised()).then(|| format!("no setting is advised. {}", answer.action));
+    let file = |who: &Emit| {
+        Ok(match who {
+            Emit::Keda => emit::keda(&answer)?,
+            Emit::Skyserve => emit::skyserve(&answer)?,
+        })
+    };
+    output::emit_or_refuse(asked.emit_to.as_deref(), &asked.emit, refused, file, quiet)?;
     checked.write(asked.charts.as_deref(), quiet, || answer.report(), || answer::json(&answer, "the answer"))
 }

@@ -8,8 +8,6 @@ use super::programme::Claim;
 /// A job that is there and not done, as a policy sees it.
 #[derive(Debug, Clone)]
 pub struct ActiveJob<'a> {
-    /// Its number, in order of submission.
-    pub job: usize,
     /// GPUs and speeds.
     pub kind: &'a JobKind,
     /// Weight, after its user's jobs have divided theirs.
@@ -30,15 +28,9 @@ impl ActiveJob<'_> {
         f64::from(self.kind.gpus)
     }
 
-    /// The mean of its speed over the GPUs of the fleet, steps a second.
-    pub fn mean_speed(&self, gpus: &[f64]) -> f64 {
-        let all: f64 = gpus.iter().sum();
-        self.kind.steps_per_s.iter().zip(gpus).map(|(speed, gpus)| speed * gpus).sum::<f64>() / all
-    }
-
     /// The same claim with another need.
     pub(super) fn claim(&self, need: f64) -> Claim {
-        Claim { job: self.job, gpus: self.gpus(), speeds: self.kind.steps_per_s.clone(), need }
+        Claim { gpus: self.gpus(), speeds: self.kind.steps_per_s.clone(), need }
     }
 }
 
@@ -57,16 +49,8 @@ pub(super) mod tests {
     }
 
     pub(in super::super) fn active(kinds: &[JobKind]) -> Vec<ActiveJob<'_>> {
-        let of = |(job, kind)| ActiveJob {
-            job,
-            kind,
-            weight: 1.0,
-            since_s: 0.0,
-            remaining: 1000.0,
-            attained_gpu_s: 0.0,
-            on: None,
-        };
-        kinds.iter().enumerate().map(of).collect()
+        let of = |kind| ActiveJob { kind, weight: 1.0, since_s: 0.0, remaining: 1000.0, attained_gpu_s: 0.0, on: None };
+        kinds.iter().map(of).collect()
     }
 
     #[test]

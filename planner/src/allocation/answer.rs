@@ -16,7 +16,7 @@ use tracecast_analytics::stats::quantile;
 use super::bound::bound;
 use super::job::{GangJob, JobDraw, draw};
 use super::policy::AllocationPolicy;
-use super::pool::TypedFleet;
+use super::pool::{GpuPool, TypedFleet};
 use super::programme::PART;
 use super::replay::{AllocationReplay, RoundOptions, replay};
 use crate::error::{Error, Result};
@@ -38,15 +38,6 @@ pub struct AllocationFigure {
     pub low: Option<f64>,
     /// Upper end.
     pub high: Option<f64>,
-}
-
-/// A GPU type of the fleet.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct AllocationPool {
-    /// The type.
-    pub gpu: String,
-    /// GPUs.
-    pub gpus: u32,
 }
 
 /// What a policy did to one set of jobs.
@@ -149,7 +140,7 @@ pub struct AllocationAnswer {
     /// What the throughputs and jobs are of.
     pub title: String,
     /// The fleet.
-    pub pools: Vec<AllocationPool>,
+    pub pools: Vec<GpuPool>,
     /// Jobs of a set.
     pub jobs: usize,
     /// What was drawn, in words; none of jobs from a file.
@@ -200,8 +191,8 @@ pub struct AllocationRequest {
 }
 
 /// What replays of one set of jobs gave, and its limits.
-struct Tried {
-    runs: Vec<AllocationRun>,
+struct Tried<'a> {
+    runs: &'a [AllocationRun],
     least_jct_s: f64,
     least_makespan_s: f64,
 }
@@ -253,18 +244,14 @@ impl AllocationAnswer {
             .map(|((_, jobs), runs)| {
                 let least = bound(fleet, jobs)?;
                 let first_s = jobs.first().map_or(0.0, |job| job.submit_ms as f64 / 1e3);
-                Ok(Tried {
-                    runs: runs.to_vec(),
-                    least_jct_s: least.mean_s,
-                    least_makespan_s: least.makespan_s - first_s,
-                })
+                Ok(Tried { runs, least_jct_s: least.mean_s, least_makespan_s: least.makespan_s - first_s })
             })
-            .collect::<Result<Vec<Tried>>>()?;
+            .collect::<Result<Vec<Tried<'_>>>>()?;
         let advice = advice(policies, &tried);
         let mut answer = Self {
             schema: SCHEMA,
             title,
-            pools: fleet.pools.iter().map(|pool| AllocationPool { gpu: pool.name.clone(), gpus: pool.gpus }).collect(),
+            pools: fleet.pools.clone(),
             jobs: count,
             drawn: match &request.jobs {
                 AllocationJobs::Listed(_) => None,
@@ -306,8 +293,7 @@ fn run(
     let level = |at: usize| levels.get(at).copied().flatten().unwrap_or(0.0);
     let first_ms = jobs.first().map_or(0, |job| job.submit_ms);
     let span_ms = found.ends_ms.iter().max().map_or(0, |last| last - first_ms);
-    let held =
-        |(pool, held): (&super::pool::GpuPool, &i64)| *held as f64 / (f64::from(pool.gpus) * span_ms.max(1) as f64);
+    let held = |(pool, held): (&GpuPool, &i64)| *held as f64 / (f64::from(pool.gpus) * span_ms.max(1) as f64);
     AllocationRun {
         seed,
         policy,
@@ -326,12 +312,12 @@ fn run(
 }
 
 /// A figure over sets of jobs.
-fn over(tried: &[Tried], of: &dyn Fn(&Tried) -> Option<f64>) -> AllocationFigure {
+fn over(tried: &[Tried<'_>], of: &dyn Fn(&Tried<'_>) -> Option<f64>) -> AllocationFigure {
     ratio(tried, &|set| Some((of(set)?, 1.0)))
 }
 
 /// The sum of one figure over the sum of another.
-fn ratio(tried: &[Tried], of: &dyn Fn(&Tried) -> Option<(f64, f64)>) -> AllocationFigure {
+fn ratio(tried: &[Tried<'_>], of: &dyn Fn(&Tried<'_>) -> Option<(f64, f64)>) -> AllocationFigure {
     let values: Vec<(f64, f64)> = tried.iter().filter_map(of).collect();
     let [found] = interval::drawn(values.len(), &|sets| {
         let sets: Vec<usize> = sets.collect();
@@ -343,7 +329,7 @@ fn ratio(tried: &[Tried], of: &dyn Fn(&Tried) -> Option<(f64, f64)>) -> Allocati
 }
 
 /// The row of the policy at a place.
-fn row(at: usize, jobs: usize, tried: &[Tried]) -> Option<AllocationRow> {
+fn row(at: usize, jobs: usize, tried: &[Tried<'_>]) -> Option<AllocationRow> {
     let policy = tried.first()?.runs.get(at)?.policy;
     let figure = |of: fn(&AllocationRun) -> f64| over(tried, &|set| set.runs.get(at).map(of));
     let types = tried.first()?.runs.get(at)?.held.len();
@@ -369,7 +355,7 @@ fn row(at: usize, jobs: usize, tried: &[Tried]) -> Option<AllocationRow> {
 }
 
 /// The policy with types to take, beside the best without.
-fn advice(policies: &[AllocationPolicy], tried: &[Tried]) -> Option<AllocationAdvice> {
+fn advice(policies: &[AllocationPolicy], tried: &[Tried<'_>]) -> Option<AllocationAdvice> {
     let chosen_apart = tried.len() >= SEVERAL;
     let (choose, told) = if chosen_apart { tried.split_at(tried.len() / 2) } else { (tried, tried) };
     let best = |knows: bool| {

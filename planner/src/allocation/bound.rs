@@ -52,10 +52,9 @@ pub fn bound(fleet: &TypedFleet, jobs: &[GangJob]) -> Result<AllocationBound> {
     let gpus = fleet.gpus();
     let claims: Vec<Claim> = jobs
         .iter()
-        .enumerate()
-        .filter_map(|(job, of)| {
+        .filter_map(|of| {
             let kind = fleet.kinds.get(of.kind)?;
-            Some(Claim { job, gpus: f64::from(kind.gpus), speeds: kind.steps_per_s.clone(), need: of.steps })
+            Some(Claim { gpus: f64::from(kind.gpus), speeds: kind.steps_per_s.clone(), need: of.steps })
         })
         .collect();
     // Any worths bound; with many jobs those of some of them do.
@@ -68,7 +67,7 @@ pub fn bound(fleet: &TypedFleet, jobs: &[GangJob]) -> Result<AllocationBound> {
         let runs = claim.speeds.iter().zip(&worths).filter(|(speed, _)| **speed > 0.0);
         runs.map(on).fold(f64::INFINITY, f64::min)
     };
-    let alone = |claim: &Claim| claim.need / claim.speeds.iter().copied().fold(0.0, f64::max);
+    let alone = |claim: &Claim| claim.need / claim.fastest();
     let submits: Vec<f64> = jobs.iter().map(|job| job.submit_ms as f64 / 1e3).collect();
     let works: Vec<f64> = claims.iter().map(work).collect();
     let (sum, last) = shortest_first(&submits, &works);

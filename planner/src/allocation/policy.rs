@@ -118,45 +118,36 @@ impl AllocationPolicy {
         !matches!(self, Self::Fifo | Self::Las | Self::MaxMin | Self::FinishTime)
     }
 
-    /// Whether GPUs that the allocation leaves free in a round go to jobs that have none.
-    pub fn fills(self) -> bool {
-        !matches!(self, Self::Fifo | Self::FifoAware | Self::Allox)
-    }
-
-    /// Whether it serves jobs one by one, and so needs no shares of time.
-    pub fn by_order(self) -> bool {
-        matches!(self, Self::Fifo | Self::FifoAware | Self::Las | Self::LasAware)
-    }
-
     /// Whether it decides anew every round, and not only when a job comes or ends.
     pub fn every_round(self) -> bool {
         matches!(self, Self::Las | Self::LasAware)
     }
 }
 
+/// What a policy says of the jobs that are there.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Allocated {
+    /// Shares of time, which [rounds](super::rounds) bring about.
+    Shares(Levelled),
+    /// The type that each job has, round after round.
+    Types(Vec<Option<usize>>),
+}
+
 /// The allocation of a policy to the jobs that are there.
 ///
 /// # Errors
 /// If a solver fails, which no input should bring about.
-pub fn allocate(policy: AllocationPolicy, active: &[ActiveJob<'_>], gpus: &[f64]) -> Result<Levelled> {
+pub fn allocate(policy: AllocationPolicy, active: &[ActiveJob<'_>], room: &GangRoom) -> Result<Allocated> {
     use AllocationPolicy as P;
-    let one_type = |found: Vec<Option<usize>>| Levelled {
-        shares: found
-            .into_iter()
-            .map(|at| (0..gpus.len()).map(|other| if at == Some(other) { 1.0 } else { 0.0 }).collect())
-            .collect(),
-        ..Levelled::default()
-    };
+    let gpus: &[f64] = &room.gpus.iter().copied().map(f64::from).collect::<Vec<f64>>();
     let equal = || -> Vec<f64> {
         let shares = equal_shares(active, gpus);
-        active.iter().zip(shares).map(|(job, share)| share * job.mean_speed(gpus)).collect()
+        active.iter().zip(shares).map(|(job, share)| share * job.kind.mean_speed(gpus)).collect()
     };
     let all = [gpus.iter().sum()];
-    Ok(match policy {
-        P::Fifo | P::FifoAware | P::Las | P::LasAware => {
-            let room = GangRoom { gpus: gpus.iter().map(|gpus| *gpus as u32).collect(), per_node: None };
-            one_type(in_order(policy, active, &room))
-        }
+    Ok(Allocated::Shares(match policy {
+        P::Fifo | P::FifoAware | P::Las | P::LasAware => return Ok(Allocated::Types(in_order(policy, active, room))),
+        P::Allox => return Ok(Allocated::Types(matched(active, gpus))),
         P::MaxMin => spread(active, gpus, levelled(&pooled(active, gpus, &equal()), &all)?),
         P::MaxMinAware => levelled(&claims(active, &equal()), gpus)?,
         P::FinishTime => {
@@ -168,9 +159,8 @@ pub fn allocate(policy: AllocationPolicy, active: &[ActiveJob<'_>], gpus: &[f64]
             let needs: Vec<f64> = active.iter().map(|job| job.remaining).collect();
             levelled(&claims(active, &needs), gpus)?
         }
-        P::Allox => one_type(matched(active, gpus)),
         P::Trading => Levelled { shares: traded(active, gpus), ..Levelled::default() },
-    })
+    }))
 }
 
 fn claims(active: &[ActiveJob<'_>], needs: &[f64]) -> Vec<Claim> {
@@ -181,7 +171,7 @@ fn claims(active: &[ActiveJob<'_>], needs: &[f64]) -> Vec<Claim> {
 fn pooled(active: &[ActiveJob<'_>], gpus: &[f64], needs: &[f64]) -> Vec<Claim> {
     let mut found = claims(active, needs);
     for (claim, job) in found.iter_mut().zip(active) {
-        claim.speeds = vec![job.mean_speed(gpus)];
+        claim.speeds = vec![job.kind.mean_speed(gpus)];
     }
     found
 }
@@ -241,10 +231,9 @@ fn finish_time(
 }
 
 /// Jobs one by one on one type each: in order of submission or of attained service.
-pub fn in_order(policy: AllocationPolicy, active: &[ActiveJob<'_>], room: &GangRoom) -> Vec<Option<usize>> {
+fn in_order(policy: AllocationPolicy, active: &[ActiveJob<'_>], room: &GangRoom) -> Vec<Option<usize>> {
     use AllocationPolicy as P;
-    let mut free = room.gpus.clone();
-    let mut gangs: Vec<Vec<u32>> = vec![Vec::new(); free.len()];
+    let mut open = room.open();
     let mut found = vec![None; active.len()];
     let mut order: Vec<usize> = (0..active.len()).collect();
     let attained = |at: &usize| active.get(*at).map_or(0.0, |job| job.attained_gpu_s / job.weight);
@@ -255,47 +244,16 @@ pub fn in_order(policy: AllocationPolicy, active: &[ActiveJob<'_>], room: &GangR
         _ => {}
     }
     for at in order {
-        let Some(job) = active.get(at) else { continue };
-        let on = job.on.filter(|_| !policy.knows_types());
-        let mut types = by_worth(job, &free, policy.knows_types());
+        let (Some(job), Some(slot)) = (active.get(at), found.get_mut(at)) else { continue };
+        let mut types = open.types(&job.kind.steps_per_s, policy.knows_types());
         // The type that it has comes first.
-        types.sort_by_key(|other| on != Some(*other));
-        let chosen = types.into_iter().find(|other| {
-            let Some(gangs) = gangs.get_mut(*other) else { return false };
-            gangs.push(job.kind.gpus);
-            let fits = room.fits(*other, gangs);
-            if !fits {
-                gangs.pop();
-            }
-            fits
-        });
-        match (chosen, chosen.and_then(|chosen| free.get_mut(chosen))) {
-            (Some(_), Some(free)) => {
-                *free = free.saturating_sub(job.kind.gpus);
-                if let Some(slot) = found.get_mut(at) {
-                    *slot = chosen;
-                }
-            }
-            _ if matches!(policy, P::Fifo | P::FifoAware) => break,
-            _ => {}
+        types.sort_by_key(|other| policy.knows_types() || job.on != Some(*other));
+        *slot = types.into_iter().find(|at| open.take(*at, job.kind.gpus));
+        if slot.is_none() && matches!(policy, P::Fifo | P::FifoAware) {
+            break;
         }
     }
     found
-}
-
-/// The types with free GPUs enough on which a job runs, the fastest or the one with most free GPUs first, equals in their order.
-fn by_worth(job: &ActiveJob<'_>, free: &[u32], fastest: bool) -> Vec<usize> {
-    let mut found: Vec<(f64, usize)> = job
-        .kind
-        .steps_per_s
-        .iter()
-        .zip(free)
-        .enumerate()
-        .filter(|(_, (speed, free))| **speed > 0.0 && **free >= job.kind.gpus)
-        .map(|(at, (speed, free))| (if fastest { *speed } else { f64::from(*free) }, at))
-        .collect();
-    found.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-    found.into_iter().map(|(_, at)| at).collect()
 }
 
 #[cfg(test)]

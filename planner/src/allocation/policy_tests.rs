@@ -1,4 +1,4 @@
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 use proptest::prelude::*;
 
@@ -6,17 +6,30 @@ use super::super::active::tests::{active, kind};
 use super::super::pool::JobKind;
 use super::*;
 
+fn allocated(policy: AllocationPolicy, jobs: &[ActiveJob<'_>], gpus: &[f64]) -> Allocated {
+    allocate(policy, jobs, &GangRoom { gpus: gpus.iter().map(|gpus| *gpus as u32).collect(), per_node: None }).unwrap()
+}
+
+/// The shares of each job; who has a type has all of its time there.
+fn shares(policy: AllocationPolicy, jobs: &[ActiveJob<'_>], gpus: &[f64]) -> Levelled {
+    let all = |at: Option<usize>| (0..gpus.len()).map(|other| f64::from(u8::from(at == Some(other)))).collect();
+    match allocated(policy, jobs, gpus) {
+        Allocated::Shares(found) => found,
+        Allocated::Types(found) => Levelled { shares: found.into_iter().map(all).collect(), ..Levelled::default() },
+    }
+}
+
 /// The type of each job under a policy that gives one type each.
 fn types(policy: AllocationPolicy, jobs: &[ActiveJob<'_>], gpus: &[f64]) -> Vec<Option<usize>> {
-    let found = allocate(policy, jobs, gpus).unwrap();
-    found.shares.iter().map(|shares| shares.iter().position(|share| *share == 1.0)).collect()
+    let Allocated::Types(found) = allocated(policy, jobs, gpus) else { panic!("{policy:?} gives shares") };
+    found
 }
 
 fn worst_ratio(jobs: &[ActiveJob<'_>], gpus: &[f64], shares: &[Vec<f64>]) -> f64 {
     let equal = equal_shares(jobs, gpus);
     let of = |((job, shares), equal): ((&ActiveJob<'_>, &Vec<f64>), &f64)| {
         let speed: f64 = job.kind.steps_per_s.iter().zip(shares).map(|(speed, share)| speed * share).sum();
-        (job.since_s + job.remaining / speed) / (job.since_s + job.remaining / (equal * job.mean_speed(gpus)))
+        (job.since_s + job.remaining / speed) / (job.since_s + job.remaining / (equal * job.kind.mean_speed(gpus)))
     };
     jobs.iter().zip(shares).zip(&equal).map(of).fold(0.0, f64::max)
 }
@@ -69,7 +82,7 @@ fn makespan_of_two_jobs() {
     let kinds = [kind(1, &[4.0, 1.0]), kind(1, &[1.0, 1.0])];
     let mut jobs = active(&kinds);
     jobs.iter_mut().for_each(|job| job.remaining = 100.0);
-    let found = allocate(AllocationPolicy::Makespan, &jobs, &[1.0, 1.0]).unwrap();
+    let found = shares(AllocationPolicy::Makespan, &jobs, &[1.0, 1.0]);
     assert!((1.0 / found.level - 100.0).abs() < 1e-3, "{found:?}");
     // The rest goes where it is fast: all of the V100 to the first.
     assert!(found.shares[0][0] > 0.999 && found.shares[1][1] > 0.999, "{found:?}");
@@ -77,15 +90,15 @@ fn makespan_of_two_jobs() {
 
 #[test]
 fn many_jobs_in_parts_leave_no_gpu_and_nobody_behind() {
-    // 258 jobs of even number, so three parts, unequal in weight and size.
+    // 258 jobs, so three parts, unequal in weight and size.
     let kinds: Vec<JobKind> = (0..258).map(|at| kind(1 << (at % 3), &[4.0 + f64::from(at % 5), 1.0])).collect();
     let mut jobs = active(&kinds);
     for (at, job) in jobs.iter_mut().enumerate() {
-        (job.job, job.weight) = (2 * at, 1.0 + (at % 4) as f64);
+        job.weight = 1.0 + (at % 4) as f64;
     }
     let gpus = [30.0, 30.0];
     for policy in [AllocationPolicy::MaxMinAware, AllocationPolicy::FinishTimeAware] {
-        let found = allocate(policy, &jobs, &gpus).unwrap();
+        let found = shares(policy, &jobs, &gpus);
         for (at, gpus) in gpus.iter().enumerate() {
             let used: f64 = jobs.iter().zip(&found.shares).map(|(job, shares)| job.gpus() * shares[at]).sum();
             assert!(used > 0.99 * gpus && used < gpus * (1.0 + 1e-6), "{policy:?}: {used}");
@@ -113,7 +126,7 @@ proptest! {
             if policy == AllocationPolicy::Allox && kinds.iter().any(|kind| kind.gpus > 1) {
                 continue;
             }
-            let found = allocate(policy, &active, &gpus).unwrap();
+            let found = shares(policy, &active, &gpus);
             prop_assert_eq!(found.shares.len(), active.len());
             for shares in &found.shares {
                 prop_assert!(shares.iter().all(|share| *share >= 0.0) && shares.iter().sum::<f64>() <= 1.0 + 1e-6);
@@ -125,13 +138,13 @@ proptest! {
         }
         // Sharing incentive: nobody has less than with an equal share, and no finish-time ratio is above 1.
         let equal = equal_shares(&active, &gpus);
-        let found = allocate(AllocationPolicy::MaxMinAware, &active, &gpus).unwrap();
+        let found = shares(AllocationPolicy::MaxMinAware, &active, &gpus);
         prop_assert!(found.level >= 1.0 - 1e-6, "{}", found.level);
         for ((job, shares), equal) in active.iter().zip(&found.shares).zip(&equal) {
             let speed: f64 = job.kind.steps_per_s.iter().zip(shares).map(|(speed, share)| speed * share).sum();
-            prop_assert!(speed >= equal * job.mean_speed(&gpus) * (1.0 - 1e-6));
+            prop_assert!(speed >= equal * job.kind.mean_speed(&gpus) * (1.0 - 1e-6));
         }
-        let fair = allocate(AllocationPolicy::FinishTimeAware, &active, &gpus).unwrap();
+        let fair = shares(AllocationPolicy::FinishTimeAware, &active, &gpus);
         let (ratio, other) = (worst_ratio(&active, &gpus, &fair.shares), worst_ratio(&active, &gpus, &found.shares));
         prop_assert!(ratio <= 1.0 + 1e-6 && ratio <= other * 1.002, "{ratio} {other}");
     }

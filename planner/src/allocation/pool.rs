@@ -5,6 +5,8 @@
 //!
 //! O(rates × types). Worked example: `v100=8,k80=4` are two types of 12 GPUs together; a gang of 8 has a speed of 0 on the K80.
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use tracecast_predictors::interference::rates::GangRate;
 
 use crate::error::{Error, Result, excerpt};
@@ -14,13 +16,21 @@ const MOST_GPUS: u32 = 100_000;
 /// Most GPU types.
 const MOST_TYPES: usize = 32;
 
-/// GPUs of one type.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A GPU type of the fleet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "AllocationPool")]
 pub struct GpuPool {
-    /// The type, as the throughputs name it.
+    /// The type.
+    #[serde(rename = "gpu")]
     pub name: String,
-    /// How many there are.
+    /// GPUs.
     pub gpus: u32,
+}
+
+/// Pools in words, such as `8 × v100, 4 × k80`.
+pub fn in_words(pools: &[GpuPool]) -> String {
+    let of = |pool: &GpuPool| format!("{} × {}", pool.gpus, pool.name);
+    pools.iter().map(of).collect::<Vec<_>>().join(", ")
 }
 
 /// Types and numbers from a text such as `v100=8,p100=8`.
@@ -62,6 +72,12 @@ impl JobKind {
     /// The fastest that it runs anywhere.
     pub fn fastest(&self) -> f64 {
         self.steps_per_s.iter().copied().fold(0.0, f64::max)
+    }
+
+    /// The mean of its speed over the GPUs of the fleet, steps a second.
+    pub fn mean_speed(&self, gpus: &[f64]) -> f64 {
+        let all: f64 = gpus.iter().sum();
+        self.steps_per_s.iter().zip(gpus).map(|(speed, gpus)| speed * gpus).sum::<f64>() / all
     }
 }
 
@@ -123,12 +139,6 @@ impl TypedFleet {
     /// GPUs of each type.
     pub fn gpus(&self) -> Vec<f64> {
         self.pools.iter().map(|pool| f64::from(pool.gpus)).collect()
-    }
-
-    /// The fleet in words.
-    pub fn in_words(&self) -> String {
-        let of = |pool: &GpuPool| format!("{} × {}", pool.gpus, pool.name);
-        self.pools.iter().map(of).collect::<Vec<_>>().join(", ")
     }
 }
 

@@ -17,9 +17,10 @@
 //! Worked example: one V100 and one K80; jobs a, b and c make 4, 2 and 1 steps a second on the V100 and 1 each on the K80. A third of the fleet each is 5/3, 1 and 2/3 steps a second; with those as needs z
 //! is 1.2: a has the V100 for half of its time, b both for 0.5 and 0.2, c the K80 for 0.8, and each has a fifth more than its equal share.
 
-use good_lp::{Expression, Solution as _, SolverModel as _, Variable, constraint, microlp, variable, variables};
+use good_lp::{Expression, Solution as _, Variable, constraint, variable, variables};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::plan::programme::solved;
 
 /// Most jobs of one programme.
 pub const PART: usize = 128;
@@ -31,8 +32,6 @@ const SLACK: f64 = 1e-7;
 /// What a job asks of the programme.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Claim {
-    /// Its place among all jobs.
-    pub job: usize,
     /// GPUs of the gang.
     pub gpus: f64,
     /// Steps a second on each GPU type, 0 where it does not run.
@@ -42,6 +41,11 @@ pub struct Claim {
 }
 
 impl Claim {
+    /// The most steps a second that it makes on one type.
+    pub fn fastest(&self) -> f64 {
+        self.speeds.iter().copied().fold(0.0, f64::max)
+    }
+
     /// Its steps a second under an allocation.
     pub fn speed(&self, shares: &[f64]) -> f64 {
         self.speeds.iter().zip(shares).map(|(speed, share)| speed * share).sum()
@@ -105,7 +109,7 @@ pub fn levelled_in(claims: &[Claim], gpus: &[f64], parts: usize, fills: bool) ->
 /// Places of claims, in parts with about as much to do and at most so many claims as an even split has.
 fn dealt(claims: &[Claim], parts: usize) -> Vec<Vec<usize>> {
     let most = claims.len().div_ceil(parts);
-    let load = |claim: &Claim| claim.gpus * claim.need / claim.speeds.iter().copied().fold(0.0, f64::max);
+    let load = |claim: &Claim| claim.gpus * claim.need / claim.fastest();
     let mut order: Vec<(f64, usize)> = claims.iter().map(load).enumerate().map(|(at, load)| (load, at)).collect();
     order.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
     let mut found: Vec<(f64, Vec<usize>)> = vec![(0.0, Vec::new()); parts];
@@ -119,8 +123,9 @@ fn dealt(claims: &[Claim], parts: usize) -> Vec<Vec<usize>> {
     found.into_iter().map(|(_, places)| places).collect()
 }
 
-fn failed(error: &good_lp::ResolutionError) -> Error {
-    Error::Defect(format!("the programme of an allocation has no solution: {error}"))
+/// The least of what jobs could have of their needs alone: the unit in which programmes count.
+fn least_alone(claims: &[Claim]) -> f64 {
+    claims.iter().map(|claim| claim.fastest() / claim.need).fold(f64::INFINITY, f64::min)
 }
 
 /// The programmes for all claims at once.
@@ -129,8 +134,7 @@ fn whole(claims: &[Claim], gpus: &[f64], fills: bool) -> Result<Levelled> {
         return Ok(Levelled { shares: Vec::new(), level: f64::INFINITY, programmes: 0 });
     }
     // In units of the least of what jobs could have alone, z is at most 1.
-    let alone = |claim: &Claim| claim.speeds.iter().copied().fold(0.0, f64::max) / claim.need;
-    let unit = claims.iter().map(alone).fold(f64::INFINITY, f64::min);
+    let unit = least_alone(claims);
     let gain = |claim: &Claim, speed: f64| (speed / claim.need / unit).min(FAST);
     let mut shares = solve(claims, gpus, &gain, None)?;
     if fills {
@@ -170,7 +174,7 @@ fn solve(
     let mut rows = Vec::new();
     let mut used = vec![Expression::default(); gpus.len()];
     for (claim, shares) in claims.iter().zip(&shares) {
-        let best = claim.speeds.iter().copied().fold(0.0, f64::max);
+        let best = claim.fastest();
         let mut all = Expression::default();
         let mut got = Expression::default();
         for ((speed, share), used) in claim.speeds.iter().zip(shares).zip(&mut used) {
@@ -195,11 +199,7 @@ fn solve(
         objective.add_mul(1.0, level);
     }
     rows.extend(used.into_iter().zip(gpus).map(|(used, gpus)| constraint!(used <= *gpus)));
-    let mut model = vars.maximise(objective).using(microlp);
-    for row in rows {
-        model.add_constraint(row);
-    }
-    let solution = model.solve().map_err(|error| failed(&error))?;
+    let solution = solved(vars.maximise(objective), rows, "an allocation")?;
     let value = |share: &Option<Variable>| share.map_or(0.0, |share| solution.value(share).clamp(0.0, 1.0));
     Ok(shares.iter().map(|shares| shares.iter().map(value).collect()).collect())
 }
@@ -209,8 +209,7 @@ fn solve(
 /// # Errors
 /// If the solver finds no solution, which no input should bring about.
 pub fn dual(claims: &[Claim], gpus: &[f64], cap_time: bool) -> Result<(Vec<f64>, f64)> {
-    let alone = |claim: &Claim| claim.speeds.iter().copied().fold(0.0, f64::max) / claim.need;
-    let unit = claims.iter().map(alone).fold(f64::INFINITY, f64::min);
+    let unit = least_alone(claims);
     let mut vars = variables!();
     let prices: Vec<Variable> = gpus.iter().map(|_| vars.add(variable().min(0.0))).collect();
     let mut objective = Expression::default();
@@ -237,11 +236,7 @@ pub fn dual(claims: &[Claim], gpus: &[f64], cap_time: bool) -> Result<(Vec<f64>,
         }
     }
     rows.push(constraint!(worth == 1.0));
-    let mut model = vars.minimise(objective.clone()).using(microlp);
-    for row in rows {
-        model.add_constraint(row);
-    }
-    let solution = model.solve().map_err(|error| failed(&error))?;
+    let solution = solved(vars.minimise(objective.clone()), rows, "an allocation")?;
     let found = prices.iter().map(|price| solution.value(*price).max(0.0)).collect();
     Ok((found, solution.eval(objective) * unit))
 }

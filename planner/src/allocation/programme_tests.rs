@@ -4,8 +4,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-pub(in super::super) fn claim(job: usize, gpus: f64, speeds: &[f64], need: f64) -> Claim {
-    Claim { job, gpus, speeds: speeds.to_vec(), need }
+pub(in super::super) fn claim(gpus: f64, speeds: &[f64], need: f64) -> Claim {
+    Claim { gpus, speeds: speeds.to_vec(), need }
 }
 
 /// Nothing over-allocated, and as much as is said.
@@ -22,8 +22,7 @@ fn feasible(claims: &[Claim], gpus: &[f64], found: &Levelled) {
 
 #[test]
 fn the_worked_example() {
-    let claims =
-        [claim(0, 1.0, &[4.0, 1.0], 5.0 / 3.0), claim(1, 1.0, &[2.0, 1.0], 1.0), claim(2, 1.0, &[1.0, 1.0], 2.0 / 3.0)];
+    let claims = [claim(1.0, &[4.0, 1.0], 5.0 / 3.0), claim(1.0, &[2.0, 1.0], 1.0), claim(1.0, &[1.0, 1.0], 2.0 / 3.0)];
     let found = levelled(&claims, &[1.0, 1.0]).unwrap();
     feasible(&claims, &[1.0, 1.0], &found);
     assert!((found.level - 1.2).abs() < 1e-6, "{found:?}");
@@ -36,12 +35,12 @@ fn the_worked_example() {
 }
 
 #[test]
-fn parts_are_as_large_whatever_the_numbers_of_the_jobs() {
-    // Six jobs, all of even number: each part has three of them, and half of the GPUs.
-    let claims: Vec<Claim> = (0..6).map(|job| claim(2 * job, 1.0, &[4.0], 1.0)).collect();
+fn parts_have_as_many_jobs_and_as_much_to_do() {
+    // Six jobs: each part has three of them, and half of the GPUs.
+    let claims: Vec<Claim> = (0..6).map(|_| claim(1.0, &[4.0], 1.0)).collect();
     assert!((levelled_in(&claims, &[3.0], 2, true).unwrap().level - 2.0).abs() < 1e-6);
     // One needs as much as the four others: it has a part with the last of them, as three is the most.
-    let claims: Vec<Claim> = [4.0, 1.0, 1.0, 1.0, 1.0].map(|need| claim(0, 4.0, &[4.0], need)).to_vec();
+    let claims: Vec<Claim> = [4.0, 1.0, 1.0, 1.0, 1.0].map(|need| claim(4.0, &[4.0], need)).to_vec();
     assert_eq!(dealt(&claims, 2), [vec![0, 4], vec![1, 2, 3]]);
 }
 
@@ -76,11 +75,11 @@ proptest! {
         gpus in proptest::collection::vec(1u32..9, 3),
     ) {
         let gpus: Vec<f64> = gpus.into_iter().map(f64::from).collect();
-        let claims: Vec<Claim> = jobs.iter().enumerate().map(|(job, (size, speeds, need))| {
+        let claims: Vec<Claim> = jobs.iter().map(|(size, speeds, need)| {
             // A slow type may as well be one on which the job does not run.
             let speeds: Vec<f64> = speeds.iter().map(|speed| if *speed < 2.0 { 0.0 } else { *speed }).collect();
             let speeds = if speeds.iter().all(|speed| *speed == 0.0) { vec![3.0, 0.0, 1.0] } else { speeds };
-            claim(job, f64::from(1u32 << size), &speeds, *need)
+            claim(f64::from(1u32 << size), &speeds, *need)
         }).collect();
         let found = levelled(&claims, &gpus).unwrap();
         feasible(&claims, &gpus, &found);
@@ -100,8 +99,8 @@ proptest! {
         gpus in (1u32..3, 1u32..3),
     ) {
         let claims = [
-            claim(0, f64::from(sizes.0), &speeds[..2], needs.0),
-            claim(1, f64::from(sizes.1), &speeds[2..], needs.1),
+            claim(f64::from(sizes.0), &speeds[..2], needs.0),
+            claim(f64::from(sizes.1), &speeds[2..], needs.1),
         ];
         let gpus = [f64::from(gpus.0), f64::from(gpus.1)];
         let (found, grid) = (levelled(&claims, &gpus).unwrap().level, by_grid(&claims, &gpus));

@@ -5,7 +5,7 @@
 //! 1. Rounds begin at whole multiples of the round's length from time 0. A job that comes within a round waits for the next; where nobody is there, rounds are passed over.
 //! 2. At the beginning of a round the policy sees the jobs that were submitted by then and are not done, and nothing of others. It allocates anew if a job came or ended since its last allocation, or every round
 //!    if it [asks for that](AllocationPolicy::every_round). Jobs of one user divide the weight of each of them by their number.
-//! 3. Who gets which type for the round is the contract of [`super::rounds`]; policies that go [by order](AllocationPolicy::by_order) say so themselves, with the same room for gangs.
+//! 3. Who gets which type for the round is what the policy says, or, where it gives [shares](Allocated::Shares) of time, the contract of [`super::rounds`].
 //! 4. A job makes the steps of its gang on that type, from the beginning of the round on. If it ran before, and not on that type in the round just before, a restart comes first, in which it
 //!    holds its GPUs and makes no steps.
 //! 5. A job whose steps are made ends at that moment, to the millisecond, rounded up (but for what sums of floats leave over). Its GPUs are free from the next round on.
@@ -21,9 +21,8 @@ use std::time::Instant;
 use super::active::{ActiveJob, equal_shares};
 use super::job::GangJob;
 use super::matching::MOST_GPUS;
-use super::policy::{AllocationPolicy, allocate, in_order};
+use super::policy::{Allocated, AllocationPolicy, allocate};
 use super::pool::TypedFleet;
-use super::programme::Levelled;
 use super::rounds::{Credit, GangRoom, RoundJob, choose};
 use crate::error::{Error, Result};
 
@@ -143,9 +142,8 @@ pub fn replay(
     let mut credit = Credit::new(jobs.len(), gpus.len());
     let mut last: Vec<Option<usize>> = vec![None; jobs.len()];
     let (mut active, mut next): (Vec<usize>, usize) = (Vec::new(), 0);
-    let mut shares: Vec<Vec<f64>> = Vec::new();
+    let mut allocated = Allocated::Types(Vec::new());
     let mut equal: Vec<f64> = Vec::new();
-    let mut ordered: Option<Vec<Option<usize>>> = None;
     let (mut now, mut changed, mut rounds_gone) = (0i64, false, 0u64);
     loop {
         if active.is_empty() {
@@ -164,7 +162,6 @@ pub fn replay(
                 .iter()
                 .zip(weights)
                 .map(|(job, weight)| ActiveJob {
-                    job: *job,
                     kind: kinds[*job],
                     weight,
                     since_s: (now - jobs[*job].submit_ms) as f64 / 1e3,
@@ -174,17 +171,13 @@ pub fn replay(
                 })
                 .collect();
             let began = Instant::now();
-            let allocation = if policy.by_order() {
-                ordered = Some(in_order(policy, &seen, &room));
-                Levelled::default()
-            } else {
-                allocate(policy, &seen, &gpus)?
-            };
+            allocated = allocate(policy, &seen, &room)?;
             let took_s = began.elapsed().as_secs_f64();
             found.allocating_s = (found.allocating_s.0 + took_s, found.allocating_s.1.max(took_s));
             found.allocations += 1;
-            found.programmes += allocation.programmes;
-            shares = allocation.shares;
+            if let Allocated::Shares(levelled) = &allocated {
+                found.programmes += levelled.programmes;
+            }
             equal = equal_shares(&seen, &gpus);
             if changed {
                 credit.begin();
@@ -196,22 +189,23 @@ pub fn replay(
             let longest = active.iter().copied().max_by(|a, b| rounds_alone(*a).total_cmp(&rounds_alone(*b)));
             return Err(endless(longest.unwrap_or(0)));
         }
-        let given = if let Some(ordered) = &ordered {
-            ordered.clone()
-        } else {
-            let round: Vec<RoundJob<'_>> = active
-                .iter()
-                .zip(&shares)
-                .map(|(job, shares)| RoundJob {
-                    job: *job,
-                    gpus: kinds[*job].gpus,
-                    speeds: &kinds[*job].steps_per_s,
-                    shares,
-                })
-                .collect();
-            let given = choose(&round, &credit, &room, (policy.fills(), policy.knows_types()));
-            credit.count(&round, &given);
-            given
+        let given = match &allocated {
+            Allocated::Types(types) => types.clone(),
+            Allocated::Shares(levelled) => {
+                let round: Vec<RoundJob<'_>> = active
+                    .iter()
+                    .zip(&levelled.shares)
+                    .map(|(job, shares)| RoundJob {
+                        job: *job,
+                        gpus: kinds[*job].gpus,
+                        speeds: &kinds[*job].steps_per_s,
+                        shares,
+                    })
+                    .collect();
+                let given = choose(&round, &credit, &room, policy.knows_types());
+                credit.count(&round, &given);
+                given
+            }
         };
         if given.iter().all(Option::is_none) {
             return Err(Error::Defect(format!("{}: no job has a GPU in a round", policy.name())));
@@ -247,8 +241,7 @@ pub fn replay(
                 let to = now + there_ms;
                 found.ends_ms[job] = to;
                 let share = progress.shared_ms / progress.there_ms.max(1.0);
-                let mean: f64 = kinds[job].steps_per_s.iter().zip(&gpus).map(|(speed, gpus)| speed * gpus).sum::<f64>()
-                    / gpus.iter().sum::<f64>();
+                let mean = kinds[job].mean_speed(&gpus);
                 found.ratios[job] = (to - jobs[job].submit_ms) as f64 / 1e3 / (jobs[job].steps / (share * mean));
                 changed = true;
             }

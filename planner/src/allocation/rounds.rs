@@ -6,7 +6,7 @@
 //!    none. Ties go to the pair with the greater **deficit** (shares of all rounds so far less rounds had, kept from allocation to allocation), then to the greater share, then to the job submitted first, then to the type named
 //!    first.
 //! 2. A pair is passed over if its job has a type already in this round, or the type has no room for the gang.
-//! 3. Where the policy **fills**, jobs that have no type then are looked at in order of their deficits over all types, the greatest first, then of submission. Each takes, of the types on which it runs and that have room, the fastest, or the one
+//! 3. Jobs that have no type then are looked at in order of their deficits over all types, the greatest first, then of submission. Each takes, of the types on which it runs and that have room, the fastest, or the one
 //!    with most free GPUs if the policy knows no types; the first of equals.
 //! 4. The round counts as had for whoever has a type in it, also if the job ends within.
 //!
@@ -88,11 +88,29 @@ pub struct GangRoom {
     pub per_node: Option<u32>,
 }
 
+/// Room of which gangs have taken some.
+#[derive(Debug)]
+pub(super) struct OpenRoom<'a> {
+    room: &'a GangRoom,
+    free: Vec<u32>,
+    gangs: Vec<Vec<u32>>,
+}
+
 impl GangRoom {
+    /// With nobody in it.
+    pub(super) fn open(&self) -> OpenRoom<'_> {
+        OpenRoom { room: self, free: self.gpus.clone(), gangs: vec![Vec::new(); self.gpus.len()] }
+    }
+
+    /// GPUs of a node of a type; none where gangs may lie anywhere in it.
+    fn per_node(&self, at: usize) -> Option<u32> {
+        self.per_node.filter(|per_node| self.gpus.get(at).is_some_and(|gpus| per_node < gpus))
+    }
+
     /// Whether gangs of these sizes fit on a type together.
     pub fn fits(&self, at: usize, gangs: &[u32]) -> bool {
         let gpus = self.gpus.get(at).copied().unwrap_or(0);
-        let Some(per_node) = self.per_node.filter(|per_node| *per_node < gpus) else {
+        let Some(per_node) = self.per_node(at) else {
             return gangs.iter().sum::<u32>() <= gpus;
         };
         let mut nodes = vec![per_node; (gpus / per_node) as usize];
@@ -117,62 +135,60 @@ impl GangRoom {
     }
 }
 
-/// The type that each job has in the round that begins.
-pub fn choose(
-    jobs: &[RoundJob<'_>],
-    credit: &Credit,
-    room: &GangRoom,
-    (fills, knows_types): (bool, bool),
-) -> Vec<Option<usize>> {
-    let mut given: Vec<Option<usize>> = vec![None; jobs.len()];
-    let mut gangs: Vec<Vec<u32>> = vec![Vec::new(); room.gpus.len()];
-    let mut free = room.gpus.clone();
-    let mut give = |place: usize, at: usize, given: &mut Vec<Option<usize>>, free: &mut Vec<u32>| {
-        let (Some(job), Some(gangs), Some(free)) = (jobs.get(place), gangs.get_mut(at), free.get_mut(at)) else {
-            return false;
-        };
-        if *free < job.gpus {
+impl OpenRoom<'_> {
+    /// Lets a gang onto a type, if it fits there beside those that are there.
+    pub(super) fn take(&mut self, at: usize, gpus: u32) -> bool {
+        let (Some(gangs), Some(free)) = (self.gangs.get_mut(at), self.free.get_mut(at)) else { return false };
+        if *free < gpus {
             return false;
         }
-        gangs.push(job.gpus);
-        if !room.fits(at, gangs) {
-            gangs.pop();
-            return false;
-        }
-        *free -= job.gpus;
-        if let Some(slot) = given.get_mut(place) {
-            *slot = Some(at);
-        }
-        true
-    };
-    for (place, at) in pairs(jobs, credit) {
-        if given.get(place) == Some(&None) {
-            give(place, at, &mut given, &mut free);
-        }
-    }
-    if fills && free.iter().any(|free| *free > 0) {
-        let mut left: Vec<(f64, usize)> = jobs
-            .iter()
-            .enumerate()
-            .filter(|(place, _)| given.get(*place) == Some(&None))
-            .map(|(place, job)| (credit.deficits(job.job), place))
-            .collect();
-        left.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-        for (_, place) in left {
-            let Some(job) = jobs.get(place) else { continue };
-            let worth = |at: &usize| {
-                let speed = job.speeds.get(*at).copied().unwrap_or(0.0);
-                if knows_types { speed } else { f64::from(free.get(*at).copied().unwrap_or(0)) }
-            };
-            let mut types: Vec<usize> =
-                (0..room.gpus.len()).filter(|at| job.speeds.get(*at).is_some_and(|speed| *speed > 0.0)).collect();
-            types.sort_by(|a, b| worth(b).total_cmp(&worth(a)).then(a.cmp(b)));
-            for at in types {
-                if give(place, at, &mut given, &mut free) {
-                    break;
-                }
+        if self.room.per_node(at).is_some() {
+            gangs.push(gpus);
+            if !self.room.fits(at, gangs) {
+                gangs.pop();
+                return false;
             }
         }
+        *free -= gpus;
+        true
+    }
+
+    /// The types on which a job runs, by its speeds: the fastest first, or the one with most free GPUs; equals in their order.
+    pub(super) fn types(&self, speeds: &[f64], fastest: bool) -> Vec<usize> {
+        let worth = |at: &usize| {
+            if fastest {
+                speeds.get(*at).copied().unwrap_or(0.0)
+            } else {
+                f64::from(self.free.get(*at).copied().unwrap_or(0))
+            }
+        };
+        let runs = |at: &usize| speeds.get(*at).is_some_and(|speed| *speed > 0.0);
+        let mut types: Vec<usize> = (0..self.free.len()).filter(runs).collect();
+        types.sort_by(|a, b| worth(b).total_cmp(&worth(a)).then(a.cmp(b)));
+        types
+    }
+}
+
+/// The type that each job has in the round that begins.
+pub fn choose(jobs: &[RoundJob<'_>], credit: &Credit, room: &GangRoom, knows_types: bool) -> Vec<Option<usize>> {
+    let mut given: Vec<Option<usize>> = vec![None; jobs.len()];
+    let mut open = room.open();
+    for (place, at) in pairs(jobs, credit) {
+        let (Some(job), Some(slot)) = (jobs.get(place), given.get_mut(place)) else { continue };
+        if slot.is_none() && open.take(at, job.gpus) {
+            *slot = Some(at);
+        }
+    }
+    let mut left: Vec<(f64, usize)> = jobs
+        .iter()
+        .enumerate()
+        .filter(|(place, _)| given.get(*place) == Some(&None))
+        .map(|(place, job)| (credit.deficits(job.job), place))
+        .collect();
+    left.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+    for (_, place) in left {
+        let (Some(job), Some(slot)) = (jobs.get(place), given.get_mut(place)) else { continue };
+        *slot = open.types(job.speeds, knows_types).into_iter().find(|at| open.take(*at, job.gpus));
     }
     given
 }

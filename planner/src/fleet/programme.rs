@@ -20,11 +20,12 @@
 
 use std::collections::BTreeMap;
 
-use good_lp::{Expression, Solution as _, SolverModel as _, constraint, microlp, variable, variables};
+use good_lp::{Expression, Solution as _, constraint, variable, variables};
 
 use super::demand::HourDemand;
 use super::supply::{FleetSupply, SpotState};
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::plan::programme::solved;
 
 /// Cells to begin with, and at most.
 const FIRST_CELLS: usize = 24;
@@ -272,12 +273,7 @@ fn integer(supply: &FleetSupply, cells: &[NeedLevel], most: &[u32]) -> Result<(V
             }
         }
     }
-    let mut model = vars.minimise(objective.clone()).using(microlp);
-    for row in rows {
-        model.add_constraint(row);
-    }
-    let solution =
-        model.solve().map_err(|error| Error::Defect(format!("the programme of a fleet has no solution: {error}")))?;
+    let solution = solved(vars.minimise(objective.clone()), rows, "a fleet")?;
     let found = counts.iter().map(|count| solution.value(*count).round().max(0.0) as u32).collect();
     Ok((found, solution.eval(objective)))
 }

@@ -10,6 +10,7 @@
 //! meant, the [`Recommendation`], and names and YAML for what it emits.
 
 pub mod interval;
+pub(crate) mod programme;
 pub mod recommendation;
 pub(crate) mod slug;
 pub mod window;

@@ -530,8 +530,7 @@ fn figures(
     let span_s = (split.end_us - case.from_us) as f64 / 1e6;
     let sum =
         |of: &dyn Fn(&LoggedRequest) -> u32| case.requests.iter().map(|request| f64::from(of(request))).sum::<f64>();
-    let slots = usize::try_from((split.end_us - case.from_us) / case.slot_us).unwrap_or(0).max(1);
-    let loads = super::rule::loads(case.requests, &tested.load, (case.from_us, case.slot_us), slots);
+    let loads = case.loads(&tested.load, split.end_us);
     ServingLogFigures {
         requests: case.requests.len() as u64,
         from: told.moment(case.from_us),

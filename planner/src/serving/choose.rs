@@ -155,6 +155,22 @@ impl<'a> ServingCase<'a> {
         self.requests.get(..self.requests.partition_point(|request| request.at_us < to_us)).unwrap_or_default()
     }
 
+    /// Requests that arrive in a window.
+    pub fn within(&self, window: Span) -> &'a [LoggedRequest] {
+        self.until(window.1).get(self.until(window.0).len()..).unwrap_or_default()
+    }
+
+    /// The slots of a replay from the beginning of the log to `to_us`.
+    pub fn slots(&self, to_us: i64) -> Slots {
+        Slots::covering(self.from_us, to_us - 1, self.slot_us)
+    }
+
+    /// Loads of the whole slots from the beginning of the log to `to_us`.
+    pub fn loads(&self, load: &ServingLoad, to_us: i64) -> Vec<f64> {
+        let slots = usize::try_from((to_us - self.from_us) / self.slot_us).unwrap_or(0);
+        loads(self.until(to_us), load, (self.from_us, self.slot_us), slots)
+    }
+
     /// Replays a rule from the beginning of the log to `to_us`.
     pub fn run(
         &self,
@@ -164,11 +180,10 @@ impl<'a> ServingCase<'a> {
         initial: u32,
         to_us: i64,
     ) -> ServedLog {
-        let slots = Slots::covering(self.from_us, to_us - 1, self.slot_us);
         let mut deciding = Deciding::new(rule, hedge, load, self.slot_us, initial);
         let none = |_: i64| 0;
         let spot = |at: i64| self.spot.map_or_else(|| none(at), |supply| supply(at));
-        replay(self.until(to_us), self.service, slots, initial, &spot, &mut |seen| deciding.decide(seen))
+        replay(self.until(to_us), self.service, self.slots(to_us), initial, &spot, &mut |seen| deciding.decide(seen))
     }
 
     /// What a replay of the requests `of` did in a window.
@@ -226,8 +241,7 @@ impl<'a> ServingCase<'a> {
         window: Span,
     ) -> ServingScore {
         let replayed = self.run(rule, hedge, load, initial, window.1);
-        let slots = Slots::covering(self.from_us, window.1 - 1, self.slot_us);
-        self.score(self.until(window.1), &replayed, slots, window)
+        self.score(self.until(window.1), &replayed, self.slots(window.1), window)
     }
 
     /// Whether a score keeps a target.
@@ -239,7 +253,7 @@ impl<'a> ServingCase<'a> {
     ///
     /// Worked example: a prompt of 12,000 tokens at 4,000 a second has its first token after 3 s, so with 2 s promised it is late on any number of replicas.
     pub fn late_alone(&self, target: ServingTarget, window: Span) -> (usize, usize) {
-        let inside = self.until(window.1).get(self.until(window.0).len()..).unwrap_or_default();
+        let inside = self.within(window);
         let late = |request: &&LoggedRequest| {
             let first_us = self.service.prefill_us(request.input);
             let further = i64::from(request.output.max(1)) - 1;
@@ -404,9 +418,8 @@ impl<'a> ServingCase<'a> {
 
     /// Forecast settings; their margins are of the loads before the end of the window.
     pub fn forecast(&self, grown: &Self, load: ServingLoad, initial: u32, window: Span) -> Option<ChosenSetting> {
-        let slots = usize::try_from((window.1 - self.from_us) / self.slot_us).unwrap_or(0);
-        let known = loads(self.until(window.1), &load, (self.from_us, self.slot_us), slots);
-        let ahead = usize::try_from((self.service.start_us + self.slot_us - 1) / self.slot_us).unwrap_or(0);
+        let known = self.loads(&load, window.1);
+        let ahead = self.service.start_slots(self.slot_us);
         let mut settings = Vec::new();
         for window_slots in self.different(&LEVELS_S) {
             let beyond = residuals(&known, window_slots as usize, ahead);

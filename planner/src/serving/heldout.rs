@@ -12,8 +12,7 @@ use serde::Serialize;
 
 use super::choose::{ChosenSetting, ServingCase, ServingScore, Span, grown};
 use super::optimum::{Hindsight, bound_s};
-use super::replay::Slots;
-use super::rule::{ServingLoad, ServingRule, SpotHedge, loads};
+use super::rule::{ServingLoad, ServingRule, SpotHedge};
 use crate::error::{Error, Result};
 
 /// More requests that a setting must be good for, a share.
@@ -88,7 +87,7 @@ impl ServingSplit {
         let (from, end) = (case.from_us, case.requests.last().map_or(case.from_us, |last| last.at_us) + 1);
         let split = asked_us.unwrap_or(from + (end - from) / 2);
         let found = Self { warm_us: from + (split - from) / 5, split_us: split, end_us: end };
-        let before = case.until(split).len().saturating_sub(case.until(found.warm_us).len());
+        let before = case.within(found.earlier()).len();
         let after = case.requests.len() - case.until(split).len();
         for (what, count, span) in [("before", before, split - found.warm_us), ("after", after, end - split)] {
             if count < LEAST_REQUESTS || span < LEAST_SLOTS * case.slot_us {
@@ -197,8 +196,7 @@ pub fn choose(case: &ServingCase<'_>, window: Span, only: Option<ServingPolicy>)
         let score = case.scored(rule, None, load, initial, window);
         ChosenSetting { rule, hedge: None, score, kept: case.keeps(&score, strict), tried: 1 }
     };
-    let slots = usize::try_from((window.1 - case.from_us) / case.slot_us).unwrap_or(0);
-    let peak = loads(known, &load, (case.from_us, case.slot_us), slots).into_iter().fold(1.0, f64::max).ceil();
+    let peak = case.loads(&load, window.1).into_iter().fold(1.0, f64::max).ceil();
     let fewest = ChosenSetting { kept: now.kept && then.kept, tried: now.tried + then.tried, ..constant(initial) };
     let mut by = vec![(ServingPolicy::Peak, constant(peak as u32))];
     // What no constant number keeps, no rule does that scales.
@@ -229,7 +227,7 @@ pub fn test(case: &ServingCase<'_>, split: &ServingSplit) -> ServingTest {
     let choice = choose(case, split.earlier(), None);
     let any = choice.by.iter().any(|(by, chosen)| *by == ServingPolicy::Constant && chosen.kept);
     let blocks = split.blocks();
-    let slots = Slots::covering(case.from_us, split.end_us - 1, case.slot_us);
+    let slots = case.slots(split.end_us);
     let tested = |by: ServingPolicy, chosen: &ChosenSetting, known: bool| {
         let replayed = case.run(chosen.rule, chosen.hedge, choice.load, choice.initial, split.end_us);
         let score = |window: Span| case.score(case.requests, &replayed, slots, window);

@@ -57,7 +57,7 @@ pub struct Hindsight {
 
 /// Serves requests by a schedule that starts replicas ahead of time; those of the first slot are up.
 pub fn by_schedule(requests: &[LoggedRequest], service: &ReplicaService, slots: Slots, counts: &[u32]) -> ServedLog {
-    let ahead = usize::try_from((service.start_us + slots.slot_us - 1) / slots.slot_us).unwrap_or(0);
+    let ahead = service.start_slots(slots.slot_us);
     let initial = counts.first().copied().unwrap_or(0);
     replay(requests, service, slots, initial, &|_| 0, &mut |seen| {
         let to = (seen.slot + ahead + 1).min(counts.len());
@@ -79,8 +79,7 @@ impl ServingCase<'_> {
     /// What a schedule does in a window, with its requests alone.
     pub fn scored_schedule(&self, counts: &[u32], window: Span) -> ServingScore {
         let slots = Slots::covering(window.0, window.1 - 1, self.slot_us);
-        let before = self.until(window.0).len();
-        let requests = self.until(window.1).get(before..).unwrap_or_default();
+        let requests = self.within(window);
         let replayed = by_schedule(requests, self.service, slots, counts);
         self.score(requests, &replayed, slots, window)
     }
@@ -88,8 +87,7 @@ impl ServingCase<'_> {
     /// The best schedule that was found for a window; `None` where not even the most constant replicas keep the target.
     pub fn hindsight(&self, load: ServingLoad, window: Span) -> Option<Hindsight> {
         let slots = Slots::covering(window.0, window.1 - 1, self.slot_us);
-        let before = self.until(window.0).len();
-        let requests = self.until(window.1).get(before..).unwrap_or_default();
+        let requests = self.within(window);
         let alone = ServingCase { requests, from_us: window.0, ..*self };
         let start = alone.fewest(self.target, load, window);
         let ServingRule::Constant { replicas } = start.rule else { return None };

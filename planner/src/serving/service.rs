@@ -131,6 +131,11 @@ impl ReplicaService {
         self.step_us.get(at).copied().unwrap_or(1)
     }
 
+    /// Slots that a start takes, the last not whole.
+    pub fn start_slots(&self, slot_us: i64) -> usize {
+        usize::try_from((self.start_us + slot_us - 1) / slot_us.max(1)).unwrap_or(0)
+    }
+
     /// Time of a prefill, microseconds.
     pub fn prefill_us(&self, tokens: u32) -> i64 {
         (f64::from(tokens) / self.prefill_tokens_per_s * 1e6).round() as i64

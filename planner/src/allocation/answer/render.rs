@@ -6,7 +6,7 @@
 use tracecast_analytics::report::{Cell, Column, Report, ReportTable, Section, format};
 
 use super::super::job::{DrawnRuns, JobDraw};
-use super::super::pool::TypedFleet;
+use super::super::pool::{self, TypedFleet};
 use super::{AllocationAnswer, AllocationFigure, AllocationRun};
 use crate::plan::recommendation::{WORTH, worth};
 
@@ -44,8 +44,7 @@ fn time(figure: &AllocationFigure) -> String {
 impl AllocationAnswer {
     /// What to do, in a sentence.
     pub(super) fn advised(&self) -> String {
-        let pools: Vec<String> = self.pools.iter().map(|pool| format!("{} × {}", pool.gpus, pool.gpu)).collect();
-        let fleet = pools.join(", ");
+        let fleet = pool::in_words(&self.pools);
         let Some(advice) = &self.advice else {
             return "**No advice**: name a policy that knows types and one that does not (`--policies`).".to_owned();
         };
@@ -94,11 +93,10 @@ impl AllocationAnswer {
 
     /// The answer as a report.
     pub fn report(&self) -> Report {
-        let pools: Vec<String> = self.pools.iter().map(|pool| format!("{} × {}", pool.gpus, pool.gpu)).collect();
         let what = self.drawn.clone().unwrap_or_else(|| format::counted(self.jobs as u64, "job", "jobs"));
         let mut report = Report::new(
             format!("Who gets which GPU type? {}", self.title),
-            format!("{}, rounds of {}; {what}", pools.join(", "), format::duration(self.round_s)),
+            format!("{}, rounds of {}; {what}", pool::in_words(&self.pools), format::duration(self.round_s)),
         );
         report.summary = vec![self.action.clone()];
         if let Some(advice) = &self.advice {
@@ -179,7 +177,7 @@ impl AllocationAnswer {
             Column::text("Jobs above 1.1"),
             Column::number("Restarts a job"),
         ];
-        columns.extend(self.pools.iter().map(|pool| Column::number(format!("{} held", pool.gpu))));
+        columns.extend(self.pools.iter().map(|pool| Column::number(format!("{} held", pool.name))));
         let mut table = ReportTable::new("Fairness and use by policy", columns);
         for row in &self.policies {
             let mut cells: Vec<Cell> = vec![

@@ -10,8 +10,7 @@
 
 use super::super::choose::{ServingCase, ServingScore, grown};
 use super::super::heldout::{ServingChoice, ServingPolicy, ServingSplit, ServingTest, choose};
-use super::super::replay::Slots;
-use super::super::rule::{MOST_REPLICAS, SpotHedge, loads};
+use super::super::rule::{MOST_REPLICAS, SpotHedge};
 use super::super::target::ServingTarget;
 use super::advise::setting;
 use super::{ServingAhead, ServingReplica, ServingSensitivity, ServingTerms};
@@ -32,7 +31,7 @@ pub(super) fn ahead(
     let of = by(tested.best).or_else(|| by(ServingPolicy::Constant));
     let (by, chosen) = of.ok_or_else(|| Error::Defect(format!("{:?} was not chosen anew", tested.best)))?;
     let replayed = case.run(chosen.rule, chosen.hedge, choice.load, choice.initial, split.end_us);
-    let slots = Slots::covering(case.from_us, split.end_us - 1, case.slot_us);
+    let slots = case.slots(split.end_us);
     let counted: Vec<u32> = replayed
         .wanted
         .iter()
@@ -42,9 +41,8 @@ pub(super) fn ahead(
         .collect();
     let hours = (window.1 - window.0).max(1) as f64 / 3.6e9;
     let most = counted.iter().copied().max().unwrap_or(1);
-    let whole = usize::try_from((split.end_us - case.from_us) / case.slot_us).unwrap_or(0).max(1);
-    let known = loads(case.requests, &choice.load, (case.from_us, case.slot_us), whole);
-    let last = usize::try_from(NOW_US / case.slot_us).unwrap_or(1).clamp(1, known.len());
+    let known = case.loads(&choice.load, split.end_us);
+    let last = usize::try_from(NOW_US / case.slot_us).unwrap_or(1).clamp(1, known.len().max(1));
     let now = known.iter().rev().take(last);
     let ahead = ServingAhead {
         by: *by,
