@@ -24,6 +24,7 @@ pub mod selection;
 
 mod frame;
 mod statement;
+mod walk;
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};

@@ -6,14 +6,15 @@
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    DataType, Distinct, Expr, FunctionArguments, GroupByExpr, Ident, ObjectName, OrderBy, OrderByExpr, OrderByKind,
-    OrderByOptions, Query, Select, SelectItem, SetExpr, TableFactor, Value, VisitMut, VisitorMut, visit_expressions,
-    visit_expressions_mut, visit_relations,
+    DataType, Distinct, Expr, FunctionArguments, GroupByExpr, Ident, OrderBy, OrderByExpr, OrderByKind, OrderByOptions,
+    Query, Select, SelectItem, SetExpr, TableFactor, Value,
 };
 use sqlparser::dialect::GenericDialect;
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserOptions};
 use sqlparser::tokenizer::{Token, Tokenizer, Word};
+
+use super::walk::{Look, Part, through, through_expr};
 
 /// A query, parsed as the engine will parse it.
 #[derive(Debug)]
@@ -34,20 +35,29 @@ impl Statement {
         let sqlparser::ast::Statement::Query(mut query) = statement else {
             return Err("only queries are answered (SELECT, or WITH … SELECT); nothing can be changed".to_owned());
         };
-        mend(&mut query)?;
-        let mut mender = Mender::default();
-        if let ControlFlow::Break(why) = query.visit(&mut mender) {
-            return Err(why);
-        }
-        let mut tables = Vec::new();
-        let _ = visit_relations(&query, |relation: &ObjectName| {
-            let name = relation.to_string().replace(['"', '`'], "");
-            if !tables.contains(&name) {
-                tables.push(name);
+        through(&mut query, &mut mend)?;
+        let (mut depth, mut tables, mut defined) = (0usize, Vec::new(), Vec::new());
+        through(&mut query, &mut |part| {
+            match part {
+                Part::Query(query) => {
+                    defined.extend(named_within(query));
+                    depth += 1;
+                    if let Err(why) = mend_query(query, depth > 1) {
+                        return ControlFlow::Break(why);
+                    }
+                }
+                Part::QueryEnd => depth -= 1,
+                Part::Table(name) => {
+                    let name = name.to_string().replace(['"', '`'], "");
+                    if !tables.contains(&name) {
+                        tables.push(name);
+                    }
+                }
+                Part::Expr(_) => {}
             }
-            ControlFlow::<()>::Continue(())
-        });
-        Ok(Self { query, tables, defined: mender.defined })
+            ControlFlow::Continue(())
+        })?;
+        Ok(Self { query, tables, defined })
     }
 
     /// Tables that it names, those that it defines itself among them.
@@ -84,11 +94,11 @@ impl Statement {
 
     /// Whether its numbers may be sums, whose last digits depend on the order of adding.
     pub(super) fn is_aggregate(&self) -> bool {
-        let calls = visit_expressions(&self.query, |expr: &Expr| match expr {
-            Expr::Function(_) => ControlFlow::Break(()),
+        let calls = through(&mut self.query.clone(), &mut |part| match part {
+            Part::Expr(Expr::Function(_)) => ControlFlow::Break("a call".to_owned()),
             _ => ControlFlow::Continue(()),
         });
-        !self.is_plain() || calls.is_break()
+        !self.is_plain() || calls.is_err()
     }
 
     /// Breaks ties by columns of the answer, each with its number (from 1) and its name, in order; those that are no keys yet.
@@ -106,31 +116,9 @@ fn is_all(by: &[OrderByExpr]) -> bool {
     matches!(by, [OrderByExpr { expr: Expr::Identifier(name), .. }] if name.value.eq_ignore_ascii_case("all"))
 }
 
-/// Looks at a query and at every query within it.
-#[derive(Default)]
-struct Mender {
-    depth: usize,
-    defined: Vec<String>,
-}
-
-impl VisitorMut for Mender {
-    type Break = String;
-
-    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<String> {
-        self.defined
-            .extend(query.with.iter().flat_map(|with| &with.cte_tables).map(|cte| cte.alias.name.value.clone()));
-        let inner = self.depth > 0;
-        self.depth += 1;
-        match mend_query(query, inner) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(why) => ControlFlow::Break(why),
-        }
-    }
-
-    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<String> {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
+/// Names that a query gives to queries within it (WITH).
+fn named_within(query: &Query) -> impl Iterator<Item = String> {
+    query.with.iter().flat_map(|with| &with.cte_tables).map(|cte| cte.alias.name.value.clone())
 }
 
 /// Names counts, refuses a forgotten GROUP BY, orders by the aggregate that is meant, and lets no chance decide which rows an inner LIMIT leaves.
@@ -195,29 +183,24 @@ fn order_fully(query: &mut Query, columns: impl Iterator<Item = (usize, String)>
 
 /// Brings to what is meant what the engine takes for something else: `user` is a column here, and the most asked for; a literal date or time is one of the
 /// trace's zone.
-fn mend(part: &mut impl VisitMut) -> Result<(), String> {
-    let outcome = visit_expressions_mut(part, |expr: &mut Expr| {
-        match expr {
-            Expr::Function(function)
-                if matches!(function.args, FunctionArguments::None)
-                    && function.name.to_string().eq_ignore_ascii_case("user") =>
-            {
-                *expr = Expr::Identifier(Ident::with_quote('"', "user"));
-            }
-            // As a text it is compared in the zone of what it is compared with.
-            Expr::TypedString(typed) => *expr = Expr::Value(typed.value.clone()),
-            Expr::Cast { data_type: DataType::Date, .. } => {
-                let what = "a cast to date takes the day in UTC where a time has a zone; use submit_date, or strftime(submit, '%Y-%m-%d') for the day in the trace's zone";
-                return ControlFlow::Break(what.to_owned());
-            }
-            _ => {}
+fn mend(part: Part<'_>) -> Look {
+    let Part::Expr(expr) = part else { return ControlFlow::Continue(()) };
+    match expr {
+        Expr::Function(function)
+            if matches!(function.args, FunctionArguments::None)
+                && function.name.to_string().eq_ignore_ascii_case("user") =>
+        {
+            *expr = Expr::Identifier(Ident::with_quote('"', "user"));
         }
-        ControlFlow::Continue(())
-    });
-    match outcome {
-        ControlFlow::Break(why) => Err(why),
-        ControlFlow::Continue(()) => Ok(()),
+        // As a text it is compared in the zone of what it is compared with.
+        Expr::TypedString(typed) => *expr = Expr::Value(typed.value.clone()),
+        Expr::Cast { data_type: DataType::Date, .. } => {
+            let what = "a cast to date takes the day in UTC where a time has a zone; use submit_date, or strftime(submit, '%Y-%m-%d') for the day in the trace's zone";
+            return ControlFlow::Break(what.to_owned());
+        }
+        _ => {}
     }
+    ControlFlow::Continue(())
 }
 
 /// Functions that make one value of many rows.
@@ -244,16 +227,19 @@ const AGGREGATES: [&str; 20] = [
     "variance",
 ];
 
-/// Whether `expr` makes one value of many rows.
+/// Whether `expr` itself, not what is in it, makes one value of many rows.
+fn is_aggregate(expr: &Expr) -> bool {
+    let Expr::Function(function) = expr else { return false };
+    function.over.is_none() && AGGREGATES.contains(&function.name.to_string().to_ascii_lowercase().as_str())
+}
+
+/// Whether `expr`, or a part of it, makes one value of many rows.
 fn aggregates(expr: &Expr) -> bool {
-    let found = visit_expressions(expr, |part: &Expr| match part {
-        Expr::Function(function) if function.over.is_none() => {
-            let name = function.name.to_string().to_ascii_lowercase();
-            if AGGREGATES.contains(&name.as_str()) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        }
+    let found = through_expr(&mut expr.clone(), &mut |part| match part {
+        Part::Expr(expr) if is_aggregate(expr) => ControlFlow::Break("an aggregate".to_owned()),
         _ => ControlFlow::Continue(()),
     });
-    found.is_break()
+    found.is_err()
 }
 
 /// The expression of a column of an answer; `None` for `*`.
@@ -321,25 +307,23 @@ fn order_by_aggregates(query: &mut Query) -> Result<(), String> {
 pub(super) fn condition(condition: &str) -> Result<String, String> {
     let mut parser = parser(condition.trim_end().trim_end_matches(';'))?;
     let mut expr = parser.parse_expr().map_err(|error| plain(&error.to_string()))?;
-    mend(&mut expr)?;
+    through_expr(&mut expr, &mut mend)?;
     let rest = parser.peek_token();
     if rest.token != Token::EOF {
         return Err(format!("what is {} doing after the condition?", rest.token));
     }
-    let beyond = visit_expressions(&expr, |part: &Expr| match part {
-        Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. } => {
-            ControlFlow::Break("a query within a condition")
+    let row_wise = through_expr(&mut expr, &mut |part| match part {
+        Part::Query(_) => ControlFlow::Break("a query within a condition".to_owned()),
+        Part::Expr(Expr::Function(function)) if function.over.is_some() => {
+            ControlFlow::Break("a window (OVER)".to_owned())
         }
-        Expr::Function(function) if function.over.is_some() => ControlFlow::Break("a window (OVER)"),
-        Expr::Function(_) if aggregates(part) => ControlFlow::Break("a sum or the like"),
+        Part::Expr(expr) if is_aggregate(expr) => ControlFlow::Break("a sum or the like".to_owned()),
         _ => ControlFlow::Continue(()),
     });
-    match beyond {
-        ControlFlow::Break(what) => Err(format!(
-            "a condition looks at one job at a time, so {what} is not possible; use `tracecast query` for that"
-        )),
-        ControlFlow::Continue(()) => Ok(expr.to_string()),
-    }
+    row_wise.map_err(|what| {
+        format!("a condition looks at one job at a time, so {what} is not possible; use `tracecast query` for that")
+    })?;
+    Ok(expr.to_string())
 }
 
 /// A parser of `sql` as the engine has it, but for `end`: where it ends no CASE, it is the column.
