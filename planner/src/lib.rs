@@ -37,5 +37,6 @@ pub mod serving;
 pub mod sharing;
 pub mod sim;
 pub mod synth;
+mod yaml;
 
 pub use error::{Error, Result};

@@ -46,6 +46,7 @@ job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,du
 4,ua,vb,1,4
 ";
 
+mod against;
 mod allocation;
 mod audit;
 mod capacity;

@@ -18,7 +18,7 @@ const PUBLISHED: [&str; 5] = [
 ];
 
 /// Schemas by kind and version of the API.
-fn schemas() -> Option<BTreeMap<(String, String), Yaml>> {
+pub(super) fn schemas() -> Option<BTreeMap<(String, String), Yaml>> {
     let mut found = BTreeMap::new();
     for path in PUBLISHED {
         let text = std::fs::read_to_string(real_trace(path)?).unwrap();
@@ -93,7 +93,7 @@ fn broken(value: &Yaml, schema: &Yaml, at: &str, found: &mut Vec<String>) {
 }
 
 /// Asserts that each document of a file is of a published kind, and as its schema says; how many there are.
-fn conforms(file: &str, schemas: &BTreeMap<(String, String), Yaml>) -> usize {
+pub(super) fn conforms(file: &str, schemas: &BTreeMap<(String, String), Yaml>) -> usize {
     let documents = YamlLoader::load_from_str(file).unwrap();
     for document in &documents {
         let of = |key: &str| document[key].as_str().unwrap().to_owned();

@@ -1,11 +1,13 @@
-//! What a real Slurm makes of the files of `tracecast_planner::queues::emit`: it takes them, lets a VC borrow the idle nodes of another, and stops the job
+//! What a real Slurm makes of the files of `tracecast_planner::queues::emit`, its partitions put as a patch into a `slurm.conf` that is there: it takes them, lets a VC borrow the idle nodes of another, and stops the job
 //! that borrows when the other needs what is its own.
 //!
 //! Two nodes of 8 GPUs, one each of the VCs vision and speech. Takes about a minute with the start of the lab.
 
+use std::process::Command;
 use std::time::Duration;
 
 use tracecast_analytics::Trace;
+use tracecast_planner::queues::against::{self, OwnFile};
 use tracecast_planner::queues::share::Sharing;
 use tracecast_planner::queues::{QueuesAnswer, QueuesRequest, emit};
 use tracecast_planner::replay::input::Loaded;
@@ -53,10 +55,22 @@ fn a_vc_borrows_and_gives_back() {
     lab.output("sh", &[script.to_str().unwrap()]);
     let before = std::fs::read_to_string(lab.home().join("slurm.conf")).unwrap();
     let kept: Vec<&str> = before.lines().filter(|line| !line.starts_with("PartitionName=")).collect();
+    // As an operator had it: a partition of its own nodes for each VC. The plan comes in as a patch.
+    let own = format!(
+        "{}\nPartitionName=vision Nodes=n1 Default=YES MaxTime=60 # theirs\nPartitionName=speech Nodes=n2\n",
+        kept.join("\n")
+    );
     let conf = folder.path().join("slurm.conf");
-    let text =
-        format!("{}\nAccountingStorageEnforce=limits,qos\n{}", kept.join("\n"), content("slurm-partitions.conf"));
-    std::fs::write(&conf, text).unwrap();
+    std::fs::write(&conf, &own).unwrap();
+    let file = OwnFile::new("slurm.conf".to_owned(), own).unwrap();
+    let (name, patch) = against::slurm(&plan(), "n[1-2]", &[file]).unwrap();
+    std::fs::write(folder.path().join(&name), &patch).unwrap();
+    let applied = Command::new("git").args(["apply", &name]).current_dir(folder.path()).output().unwrap();
+    assert!(applied.status.success(), "{}\n{patch}", String::from_utf8_lossy(&applied.stderr));
+    let text = std::fs::read_to_string(&conf).unwrap();
+    for kept in ["Default=YES MaxTime=60 PriorityTier=20 QOS=vision-own PreemptMode=OFF # theirs", "PreemptType="] {
+        assert!(text.contains(kept), "{text}");
+    }
     lab.run(&["install", conf.to_str().unwrap()]);
     let lua = folder.path().join("job_submit.lua");
     let body = content("slurm-job-submit.lua");

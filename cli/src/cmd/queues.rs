@@ -6,6 +6,7 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 use tracecast_analytics::schema::Resource;
 use tracecast_analytics::time::Written;
+use tracecast_planner::queues::against::{self, OwnFile};
 use tracecast_planner::queues::emit::{self, GPU_RESOURCE};
 use tracecast_planner::queues::{self, QueuesRequest, search};
 
@@ -16,6 +17,7 @@ use crate::cmd::simulate::{PolicyArguments, predictions};
 use crate::exit::Usage;
 use crate::output;
 use crate::progress::Steps;
+use crate::source;
 
 /// Why the plan takes no part of the jobs.
 const NEEDED: &str = "jobs that share nodes wait for each other, so a plan of queues needs them all";
@@ -83,6 +85,11 @@ pub(crate) struct PlanQueues {
     /// Folder into which the configuration is written
     #[arg(long, value_name = "FOLDER", requires = "emit", help_heading = "Configuration")]
     pub(crate) emit_to: Option<PathBuf>,
+    /// File of your own whose queues the plan is to change (Slurm's end in .conf, others are YAML or JSON); may be given several times
+    ///
+    /// Beside the files that are written anew, a patch then says what changes in yours, line by line and why. All else in them stays.
+    #[arg(long, value_name = "FILE", requires = "emit_to", help_heading = "Configuration")]
+    pub(crate) against: Vec<PathBuf>,
     /// Nodes that Slurm's partitions name, such as gpu[001-064]
     #[arg(long, value_name = "NODES", default_value = "ALL", help_heading = "Configuration")]
     pub(crate) slurm_nodes: String,
@@ -96,9 +103,30 @@ pub(crate) struct PlanQueues {
     pub(crate) charts: Option<PathBuf>,
 }
 
+/// The user's own files; each must be one that somebody of `--emit` reads.
+fn own_files(asked: &PlanQueues) -> Result<Vec<OwnFile>> {
+    let read = |path: &PathBuf| {
+        let file = OwnFile::new(path.display().to_string(), source::text(path)?)?;
+        if !asked.emit.iter().any(|who| file.is_slurm() == (*who == Emit::Slurm)) {
+            let who = if file.is_slurm() { "slurm" } else { "kueue, kai or volcano" };
+            let what = format!("--against {}: --emit names no {who}, who would read it", path.display());
+            return Err(Usage(what).into());
+        }
+        Ok(file)
+    };
+    let files: Vec<OwnFile> = asked.against.iter().map(read).collect::<Result<_>>()?;
+    let twice =
+        |at: usize| files.iter().take(at).any(|other| files.get(at).is_some_and(|file| file.path() == other.path()));
+    match (0..files.len()).find(|at| twice(*at)).and_then(|at| files.get(at)) {
+        Some(file) => Err(Usage(format!("--against {}: it is named twice", file.path())).into()),
+        None => Ok(files),
+    }
+}
+
 pub(crate) fn plan(asked: &PlanQueues, quiet: bool) -> Result<()> {
     let checked = asked.answering.check("plan-queues", &[])?;
     asked.answering.replacing.folders([&asked.emit_to, &asked.charts])?;
+    let own = own_files(asked)?;
     let predictions = predictions(asked.predictions.as_deref())?;
     let plan = PlanInput {
         sources: &asked.sources,
@@ -139,6 +167,14 @@ pub(crate) fn plan(asked: &PlanQueues, quiet: bool) -> Result<()> {
                 Emit::Kai => emit::kai(&answer)?,
                 Emit::Volcano => emit::volcano(&answer, &asked.gpu_resource)?,
             });
+            if own.iter().any(|file| file.is_slurm() == (*who == Emit::Slurm)) {
+                files.push(match who {
+                    Emit::Slurm => against::slurm(&answer, &asked.slurm_nodes, &own)?,
+                    Emit::Kueue => against::kueue(&answer, &asked.gpu_resource, &own)?,
+                    Emit::Kai => against::kai(&answer, &own)?,
+                    Emit::Volcano => against::volcano(&answer, &asked.gpu_resource, &own)?,
+                });
+            }
         }
         output::emitted(folder, &files, quiet)?;
     }

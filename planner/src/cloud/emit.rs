@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::plan::CloudPlanAnswer;
 use crate::plan::Emitted;
-use crate::plan::yaml::stream;
+use crate::yaml::stream;
 
 /// The place of a zone as SkyPilot writes it, if it is named as AWS names its zones.
 fn infra(zone: &str) -> Option<String> {

@@ -14,7 +14,7 @@ use super::answer::{BoughtAs, FleetAnswer, FleetMixRow};
 use crate::error::{Error, Result};
 use crate::plan::Emitted;
 use crate::plan::slug::slug;
-use crate::plan::yaml::stream;
+use crate::yaml::stream;
 
 /// The taint of spot nodes: only pods that tolerate it run there.
 const SPOT_TAINT: &str = "tracecast.dev/spot";

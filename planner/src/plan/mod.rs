@@ -7,14 +7,13 @@
 //!
 //! Plain types and free functions. A plan (such as [`power`](super::power), [`cloud`](super::cloud) or [`queues`](super::queues)) brings its candidates, how they are scored,
 //! and its bound; what is the same for all plans stands here: the [windows](window) of time it is tried on, the [intervals](interval) of what it
-//! meant, the [`Recommendation`], and names and YAML for what it emits.
+//! meant, the [`Recommendation`], and names for what it emits.
 
 pub mod interval;
 pub(crate) mod programme;
 pub mod recommendation;
 pub(crate) mod slug;
 pub mod window;
-pub(crate) mod yaml;
 
 /// A file that a plan emits: its name and content.
 pub type Emitted = (String, String);

@@ -17,9 +17,12 @@ mod kueue;
 mod slurm;
 mod volcano;
 
+pub(super) use kai::NEVER;
 pub use kai::kai;
 pub use kueue::kueue;
+pub(super) use slurm::partition;
 pub use slurm::slurm;
+pub(super) use volcano::PLUGIN;
 pub use volcano::volcano;
 
 use tracecast_analytics::report::format;
@@ -38,7 +41,7 @@ fn unnamed(found: String) -> Error {
 }
 
 /// The VCs with names that Kubernetes takes, and Slurm for a QOS.
-fn named(answer: &QueuesAnswer) -> Result<Vec<(String, &VcPlan)>> {
+pub(super) fn named(answer: &QueuesAnswer) -> Result<Vec<(String, &VcPlan)>> {
     let mut found: Vec<(String, &VcPlan)> = Vec::new();
     for vc in &answer.vcs {
         let name = slug(&vc.vc).ok_or_else(|| unnamed(vc.vc.clone()))?;
@@ -57,7 +60,7 @@ pub(super) fn shared(answer: &QueuesAnswer) -> Option<Sharing> {
 }
 
 /// What all files say first.
-fn about(answer: &QueuesAnswer) -> Vec<String> {
+pub(super) fn about(answer: &QueuesAnswer) -> Vec<String> {
     let mut said = vec![answer.action.replace("**", "")];
     if let Some(recommendation) = &answer.recommendation {
         for effect in &recommendation.effects {
@@ -115,7 +118,7 @@ fn comments(mark: &str, answer: &QueuesAnswer) -> String {
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
-mod tests {
+pub(super) mod tests {
     use serde_json::json;
     use tracecast_analytics::Trace;
 
@@ -123,10 +126,10 @@ mod tests {
     use super::super::search::tests::{request, uneven};
     use super::*;
     use crate::plan::Emitted;
-    use crate::plan::yaml::tests::read;
+    use crate::yaml::write::tests::read;
 
     /// VCs vision (96 GPUs of its own) and speech (8), as if `sharing` had been chosen.
-    fn plan(sharing: Sharing, ceiling: Option<f64>) -> QueuesAnswer {
+    pub(in super::super) fn plan(sharing: Sharing, ceiling: Option<f64>) -> QueuesAnswer {
         let mut answer =
             QueuesAnswer::of(&Trace::default(), &uneven(300), String::new(), &request(None), &|| ()).unwrap();
         answer.followed = true;

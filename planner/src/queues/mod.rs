@@ -9,6 +9,7 @@
 //!
 //! The steps are those of [every plan](crate::plan); see [`search`] for what is what, and for a worked number.
 
+pub mod against;
 pub mod answer;
 pub mod emit;
 pub mod search;

@@ -18,7 +18,7 @@ use super::rule::ServingRule;
 use crate::error::{Error, Result};
 use crate::plan::Emitted;
 use crate::plan::slug::slug;
-use crate::plan::yaml::stream;
+use crate::yaml::stream;
 
 /// Refuses what was not advised.
 fn advised(answer: &ServingAnswer) -> Result<String> {

@@ -19,8 +19,8 @@ use tracecast_analytics::report::format;
 use super::answer::{SharingClass, SharingPlan, SharingPlanAnswer};
 use crate::error::{Error, Result};
 use crate::plan::Emitted;
-use crate::plan::yaml::stream;
 use crate::queues::emit::GPU_RESOURCE;
+use crate::yaml::stream;
 
 /// Jobs on a shared GPU.
 const TOGETHER: u32 = 2;

@@ -23,8 +23,8 @@ use super::nodes::{Nodes, expand};
 use super::{Rendered, refuse};
 use crate::error::{Error, Result};
 use crate::plan::slug::slug;
-use crate::plan::yaml::stream;
 use crate::power::plan::{PoolPlan, PowerPlan};
+use crate::yaml::stream;
 
 /// What is known of the site's Kubernetes.
 #[derive(Debug, Clone)]
@@ -309,8 +309,8 @@ mod tests {
     use super::super::tests::{plan, pool};
     use super::super::{ConfigOptions, Rendered, Target, render};
     use super::*;
-    use crate::plan::yaml::tests::read;
     use crate::power::plan::Action;
+    use crate::yaml::write::tests::read;
 
     fn of(plan: &PowerPlan, target: Target) -> Rendered {
         render(plan, target, &ConfigOptions::default()).unwrap()

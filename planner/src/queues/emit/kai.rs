@@ -14,7 +14,7 @@ use super::super::share::Sharing;
 use super::{about, comments, named, shared, steps};
 use crate::error::Result;
 use crate::plan::Emitted;
-use crate::plan::yaml::stream;
+use crate::yaml::stream;
 
 /// The queue above those of the VCs.
 const PARENT: &str = "tracecast";
@@ -22,7 +22,7 @@ const PARENT: &str = "tracecast";
 const PODS: &str =
     "Pods need schedulerName: kai-scheduler and the label kai.scheduler/queue with the name of their queue.";
 /// How long a job runs before it is stopped for another, where the plan stops none.
-const NEVER: &str = "8760h";
+pub(in super::super) const NEVER: &str = "8760h";
 
 /// A queue; a `limit` of `None` is no limit.
 fn queue(name: &str, parent: Option<&str>, (quota, limit): (f64, Option<f64>), runs_for: Option<&str>) -> Value {

@@ -17,7 +17,7 @@ use super::{about, comments, named, shared, steps, unnamed};
 use crate::error::Result;
 use crate::plan::Emitted;
 use crate::plan::slug::slug;
-use crate::plan::yaml::stream;
+use crate::yaml::stream;
 
 /// What Kueue must be told beside the objects.
 const COVERED: &str = "Kueue admits nothing that asks for a resource it does not cover: add processors and memory here, or exclude them (resources.excludeResourcePrefixes).";

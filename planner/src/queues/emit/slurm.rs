@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::plan::Emitted;
 
 /// The name of a partition: as it is, so that scripts still name it, if Slurm takes that.
-fn partition(vc: &VcPlan, slug: &str) -> Result<String> {
+pub(in super::super) fn partition(vc: &VcPlan, slug: &str) -> Result<String> {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '-' || letter == '_';
     let name = if vc.vc.chars().all(plain) { vc.vc.clone() } else { slug.to_owned() };
     // Slurm takes that for what all later partitions have.

@@ -14,10 +14,10 @@ use super::super::share::Sharing;
 use super::{about, comments, named, shared, steps};
 use crate::error::Result;
 use crate::plan::Emitted;
-use crate::plan::yaml::stream;
+use crate::yaml::stream;
 
 /// What Volcano must be told beside the objects.
-const PLUGIN: &str = "In volcano-scheduler.conf: the plugin capacity in place of proportion, enablePreemptable: false for gang and drf, and the action reclaim.\n\
+pub(in super::super) const PLUGIN: &str = "In volcano-scheduler.conf: the plugin capacity in place of proportion, enablePreemptable: false for gang and drf, and the action reclaim.\n\
                       If pods that ask for processors or memory as well reclaim nothing (volcano-sh/volcano issue 4658), add cpu and memory to deserved.\n\
                       Pods need schedulerName: volcano. A job names its queue as spec.queue, pods of others by the annotation scheduling.volcano.sh/queue-name.";
 

@@ -7,7 +7,6 @@
 //! What is not replayed is said in a note: other resources, admission checks, a queue on hold, slices of GPUs. O(bytes). Worked example: `nominalQuota: 9` of `nvidia.com/gpu` and `borrowingLimit: 1`
 //! let a queue use 10 GPUs if its cohort has one to lend.
 
-mod document;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests;
@@ -19,11 +18,10 @@ use tracecast_analytics::ingest::quantity::{is_gpu, is_slice, quantity};
 use tracecast_analytics::report::format;
 use tracecast_analytics::schema::Resource;
 
-use document::Document;
-
 use crate::error::{Error, Result};
 use crate::sim::cluster::{Cluster, Vc};
 use crate::sim::cohort::{Cohorts, FairPreemption, Flavor, Member, QueueRules, Queueing, Quota, Reclaim, Within};
+use crate::yaml::read::{Document, documents};
 
 /// The most of anything, such as bytes of memory.
 const MOST: f64 = 1e15;
@@ -154,7 +152,7 @@ impl QuotaFile {
     pub fn parse(file: &str, text: &str) -> Result<Self> {
         let mut found = Self { file: file.to_owned(), ..Self::default() };
         let mut others: BTreeMap<String, usize> = BTreeMap::new();
-        for document in document::documents(file, text)? {
+        for document in documents(file, text)? {
             found.take(&document, &mut others)?;
         }
         if found.queues.is_empty() {
@@ -237,8 +235,7 @@ impl QuotaFile {
         let texts = object.get("data").and_then(Value::as_object).into_iter().flatten();
         let mut read = false;
         for text in texts.filter_map(|(_, text)| text.as_str()).filter(|text| text.contains("kind: Configuration")) {
-            let inner =
-                document::documents(&self.file, text).map_err(|_| place.wrong("its Configuration is no YAML"))?;
+            let inner = documents(&self.file, text).map_err(|_| place.wrong("its Configuration is no YAML"))?;
             let is_one = |of: &&Document| of.content.get("kind").and_then(Value::as_str) == Some("Configuration");
             for document in inner.iter().filter(is_one) {
                 read = true;

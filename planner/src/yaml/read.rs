@@ -1,7 +1,9 @@
-//! Objects of Kubernetes in a file: YAML documents or JSON, lists taken apart, each with the line it begins in.
+//! Objects of Kubernetes in a file: YAML documents or JSON, lists taken apart, each value with where it begins.
 //!
 //! JSON is YAML. Plain scalars are what YAML 1.2 takes them for: `8` is a number, `"8"` a text, `true` a truth. Anchors are not followed, so that a small file cannot grow.
 //! O(bytes). Worked example: a file with a List of two ClusterQueues and, after `---`, a Cohort, holds three objects.
+
+use std::collections::BTreeSet;
 
 use serde_json::{Map, Number, Value};
 use yaml_rust2::Event;
@@ -15,108 +17,150 @@ const DEEPEST: usize = 64;
 
 /// One object.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Document {
+pub(crate) struct Document {
     /// Where it begins, from 1.
-    pub(super) line: u64,
-    pub(super) content: Value,
+    pub(crate) line: u64,
+    pub(crate) content: Value,
 }
 
-/// A value under construction.
-enum Open {
-    List(Vec<Value>),
-    /// Its entries, and a key whose value is to come.
-    Object(Map<String, Value>, Option<String>),
+/// A value, and where it begins.
+#[derive(Debug)]
+pub(super) struct Node {
+    /// Its line, from 1.
+    pub(super) line: usize,
+    /// Letters before it in its line.
+    pub(super) col: usize,
+    pub(super) content: Content,
+}
+
+/// What a value is.
+#[derive(Debug)]
+pub(super) enum Content {
+    Scalar(String, TScalarStyle),
+    List(Vec<Node>),
+    /// Keys, which are scalars, and values, in order.
+    Map(Vec<(Node, Node)>),
+}
+
+impl Node {
+    /// The text of a scalar.
+    pub(super) fn text(&self) -> Option<&str> {
+        match &self.content {
+            Content::Scalar(text, _) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The value under a key.
+    fn get(&self, key: &str) -> Option<&Self> {
+        let Content::Map(pairs) = &self.content else { return None };
+        pairs.iter().find(|(name, _)| name.text() == Some(key)).map(|(_, value)| value)
+    }
+
+    /// The value without its place.
+    pub(super) fn value(&self) -> Value {
+        match &self.content {
+            Content::Scalar(text, style) => scalar(text, *style),
+            Content::List(items) => items.iter().map(Self::value).collect(),
+            Content::Map(pairs) => {
+                let pairs = pairs.iter().filter_map(|(key, value)| Some((key.text()?.to_owned(), value.value())));
+                Value::Object(pairs.collect::<Map<_, _>>())
+            }
+        }
+    }
+
+    /// The object that it is, or those of the list that it is.
+    fn objects(&self) -> Vec<&Self> {
+        let kind = self.get("kind").and_then(Self::text);
+        match self.get("items").map(|items| &items.content) {
+            Some(Content::List(items)) if kind.is_some_and(|kind| kind.ends_with("List")) => items.iter().collect(),
+            _ => vec![self],
+        }
+    }
 }
 
 /// The objects of a file called `file`.
 ///
 /// # Errors
 /// Names the line where the text is no YAML, or holds what is not read.
-pub(super) fn documents(file: &str, text: &str) -> Result<Vec<Document>> {
+pub(crate) fn documents(file: &str, text: &str) -> Result<Vec<Document>> {
+    let nodes = nodes(file, text)?;
+    let of = |node: &Node| Document { line: node.line as u64, content: node.value() };
+    Ok(objects(&nodes).into_iter().map(of).collect())
+}
+
+/// The objects in documents, those of lists among them.
+pub(super) fn objects(nodes: &[Node]) -> Vec<&Node> {
+    nodes.iter().flat_map(Node::objects).collect()
+}
+
+/// The documents of a file called `file` that hold something.
+///
+/// # Errors
+/// As [`documents`].
+pub(super) fn nodes(file: &str, text: &str) -> Result<Vec<Node>> {
     let wrong = |line: usize, what: String| Error::File { file: file.to_owned(), line: line as u64, what };
     let mut parser = Parser::new_from_str(text);
-    let mut open: Vec<(Open, usize)> = Vec::new();
-    let mut found: Vec<Document> = Vec::new();
-    // Where items of a list of objects begin: the lines of mappings two levels down.
-    let mut items: Vec<usize> = Vec::new();
+    // Values under construction; of a map also the keys there are, and one whose value is to come.
+    let mut open: Vec<(Node, BTreeSet<String>, Option<Node>)> = Vec::new();
+    let mut found: Vec<Node> = Vec::new();
     loop {
         let (event, mark) = parser
             .next_token()
             .map_err(|error| wrong(error.marker().line(), format!("this is no YAML: {}", error.info())))?;
-        let line = mark.line();
+        let (line, col) = (mark.line(), mark.col());
         let done = match event {
             Event::StreamEnd => break,
-            Event::DocumentStart => {
-                items.clear();
-                continue;
-            }
-            Event::StreamStart | Event::DocumentEnd | Event::Nothing => continue,
+            Event::StreamStart | Event::DocumentStart | Event::DocumentEnd | Event::Nothing => continue,
             Event::Alias(_) => return Err(wrong(line, "an alias is not followed; write the value out".to_owned())),
             Event::Scalar(text, style, ..) => {
-                if let Some((Open::Object(_, key @ None), _)) = open.last_mut() {
-                    *key = Some(text);
+                let scalar = Node { line, col, content: Content::Scalar(text, style) };
+                if let Some((Node { content: Content::Map(_), .. }, _, key @ None)) = open.last_mut() {
+                    *key = Some(scalar);
                     continue;
                 }
-                (scalar(text, style), line)
+                scalar
             }
             Event::SequenceStart(..) | Event::MappingStart(..) => {
-                if matches!(open.last(), Some((Open::Object(_, None), _))) {
+                if matches!(open.last(), Some((Node { content: Content::Map(_), .. }, _, None))) {
                     return Err(wrong(line, "a key must be a text".to_owned()));
                 }
                 if open.len() >= DEEPEST {
                     return Err(wrong(line, format!("values lie more than {DEEPEST} deep in each other")));
                 }
                 let is_list = matches!(event, Event::SequenceStart(..));
-                if !is_list && open.len() == 2 {
-                    items.push(line);
-                }
-                open.push((if is_list { Open::List(Vec::new()) } else { Open::Object(Map::new(), None) }, line));
+                let content = if is_list { Content::List(Vec::new()) } else { Content::Map(Vec::new()) };
+                open.push((Node { line, col, content }, BTreeSet::new(), None));
                 continue;
             }
             Event::SequenceEnd | Event::MappingEnd => match open.pop() {
-                Some((Open::List(list), line)) => (Value::Array(list), line),
-                Some((Open::Object(object, _), line)) => (Value::Object(object), line),
+                Some((node, ..)) => node,
                 None => continue,
             },
         };
-        let (value, line) = done;
         match open.last_mut() {
-            None => take_apart(&mut found, value, line, &items),
-            Some((Open::List(list), _)) => list.push(value),
-            Some((Open::Object(object, key), _)) => {
+            None if done.value().is_null() => {}
+            None => found.push(done),
+            Some((Node { content: Content::List(items), .. }, ..)) => items.push(done),
+            Some((Node { content: Content::Map(pairs), .. }, keys, key)) => {
                 let Some(key) = key.take() else { continue };
-                if object.insert(key.clone(), value).is_some() {
-                    return Err(wrong(line, format!("`{key}` is written twice")));
+                let name = key.text().unwrap_or_default();
+                if !keys.insert(name.to_owned()) {
+                    return Err(wrong(key.line, format!("`{name}` is written twice")));
                 }
+                pairs.push((key, done));
             }
+            Some(_) => {}
         }
     }
     Ok(found)
 }
 
-/// Adds an object, or those of a list.
-fn take_apart(found: &mut Vec<Document>, mut content: Value, line: usize, items: &[usize]) {
-    let is_list = content.get("kind").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("List"));
-    match content.get_mut("items").map(Value::take) {
-        Some(Value::Array(list)) if is_list => {
-            for (at, content) in list.into_iter().enumerate() {
-                found.push(Document { line: items.get(at).copied().unwrap_or(line) as u64, content });
-            }
-        }
-        Some(other) => {
-            content["items"] = other;
-            found.push(Document { line: line as u64, content });
-        }
-        None if content.is_null() => {}
-        None => found.push(Document { line: line as u64, content }),
-    }
-}
-
-fn scalar(text: String, style: TScalarStyle) -> Value {
+fn scalar(text: &str, style: TScalarStyle) -> Value {
     if style != TScalarStyle::Plain {
-        return Value::String(text);
+        return Value::String(text.to_owned());
     }
-    match text.as_str() {
+    match text {
         "" | "~" | "null" | "Null" | "NULL" => Value::Null,
         "true" | "True" | "TRUE" => Value::Bool(true),
         "false" | "False" | "FALSE" => Value::Bool(false),
@@ -124,7 +168,7 @@ fn scalar(text: String, style: TScalarStyle) -> Value {
             let whole = text.parse::<i64>().map(Number::from).ok();
             let is_number = text.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '-' | '+' | '.'));
             let real = || text.parse::<f64>().ok().filter(|_| is_number).and_then(Number::from_f64);
-            whole.or_else(real).map_or_else(|| Value::String(text.clone()), Value::Number)
+            whole.or_else(real).map_or_else(|| Value::String(text.to_owned()), Value::Number)
         }
     }
 }

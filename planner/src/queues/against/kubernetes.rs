@@ -1,0 +1,295 @@
+//! Patches to queues of Kubernetes: ClusterQueues of Kueue, Queues of KAI and of Volcano.
+//!
+//! A VC's queue is the object of that kind whose name is the VC's, or what [`emit`](super::super::emit) would call it. Of a ClusterQueue the group that covers GPUs counts, and in it the flavors of
+//! the plan's GPU types: those whose names or node labels say so, or the only one there is. All queues come into the cohort that most of them are in.
+//!
+//! O(changes × bytes). Worked example: `- name: "nvidia.com/gpu"`, `nominalQuota: "64"` of a VC with 96 GPUs of its own becomes `nominalQuota: "96"`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::super::answer::{QueuesAnswer, VcPlan};
+use super::super::emit::{NEVER, PLUGIN, named, shared};
+use super::super::share::Sharing;
+use super::{Changes, OwnFile, effect, patch};
+use crate::error::Result;
+use crate::plan::Emitted;
+use crate::yaml::amend::{Amended, Step};
+
+/// Files with the changes so far.
+struct Editing<'f> {
+    files: Vec<(&'f OwnFile, Amended)>,
+    changes: Changes,
+}
+
+/// Where an object is: its file and its place in it.
+type At = (usize, usize);
+
+impl<'f> Editing<'f> {
+    fn new(files: &'f [OwnFile]) -> Result<Self> {
+        let files = files.iter().filter(|file| !file.is_slurm());
+        let files = files.map(|file| Ok((file, Amended::new(&file.name, &file.text)?))).collect::<Result<_>>()?;
+        Ok(Self { files, changes: Changes::default() })
+    }
+
+    /// The object of a kind, and of a version that begins with `group`, that has one of the names.
+    fn find(&self, group: &str, kind: &str, names: &[&str]) -> Option<At> {
+        let is = |object: &Value| {
+            let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+            text("/kind") == kind && text("/apiVersion").starts_with(group) && names.contains(&text("/metadata/name"))
+        };
+        let mut files = self.files.iter().enumerate();
+        files.find_map(|(file, (_, of))| Some((file, of.objects().iter().position(is)?)))
+    }
+
+    fn object(&self, at: At) -> &Value {
+        self.files.get(at.0).and_then(|(_, file)| file.objects().get(at.1)).unwrap_or(&Value::Null)
+    }
+
+    /// Sets a value, or takes it out; tells of it as of `what`, and why.
+    fn set(&mut self, at: At, what: &str, path: &[Step], to: Option<&Value>, why: &str) {
+        let Some((file, amended)) = self.files.get_mut(at.0) else { return };
+        let name = path.iter().rev().find_map(|step| match step {
+            Step::Key(key) => Some(key.as_str()),
+            Step::Item { .. } => None,
+        });
+        let name = name.unwrap_or_default();
+        let text = |value: Option<&Value>| {
+            value.map_or_else(|| "none".to_owned(), |value| value.as_str().map_or(value.to_string(), str::to_owned))
+        };
+        let after = text(to);
+        match amended.set(at.1, path, to) {
+            Ok(None) => {}
+            Ok(Some(changed)) => {
+                let before = text(changed.before.as_ref());
+                self.changes.made.push(format!("{}: {what}: {name} {before} → {after}: {why}", file.name));
+            }
+            Err(error) => self.changes.left.push(format!("{}: {what}: {name} → {after} ({why}): {error}", file.name)),
+        }
+    }
+
+    /// The patch; `steps` are what has to be done beside it.
+    fn emitted(self, name: &str, answer: &QueuesAnswer, steps: &str) -> Emitted {
+        let files = self.files.iter().map(|(file, amended)| (*file, amended.text().to_owned()));
+        patch(name, answer, (&self.changes, steps), files)
+    }
+}
+
+fn keys(path: &[&str]) -> Vec<Step> {
+    path.iter().map(|key| Step::Key((*key).to_owned())).collect()
+}
+
+/// The queues of the VCs, those that are in the files; of the others it is told that `file` has them.
+fn queues<'a>(
+    editing: &mut Editing<'_>,
+    answer: &'a QueuesAnswer,
+    (group, kind, file): (&str, &str, &str),
+) -> Result<Vec<(At, String, &'a VcPlan)>> {
+    let mut found = Vec::new();
+    for (slug, vc) in named(answer)? {
+        match editing.find(group, kind, &[&vc.vc, &slug]) {
+            Some(at) => {
+                let name = editing.object(at).pointer("/metadata/name").and_then(Value::as_str).unwrap_or(&slug);
+                found.push((at, format!("{kind} {name}"), vc));
+            }
+            None => {
+                editing.changes.left.push(format!("{}: the files have no {kind} of that name; {file} has one", vc.vc));
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// What a VC owns and what it may use beyond, in whole GPUs; the latter is bounded by the plan or not.
+fn shares(vc: &VcPlan) -> (u64, Option<u64>) {
+    (vc.own_gpus.floor() as u64, vc.most_gpus.map(|most| most.floor() as u64))
+}
+
+/// How the plan shares nodes, if queues are to be patched for it; else it is told why not.
+fn patched(editing: &mut Editing<'_>, answer: &QueuesAnswer) -> Option<bool> {
+    match shared(answer)? {
+        Sharing::Borrowing { reclaim, .. } => Some(reclaim),
+        _ => {
+            let what = "the plan is one queue for all VCs, which is an object of its own and is in the other file";
+            editing.changes.left.push(what.to_owned());
+            None
+        }
+    }
+}
+
+/// A patch to ClusterQueues; `gpu_resource` is how the cluster calls a GPU.
+///
+/// # Errors
+/// If a VC has no name that Kubernetes takes, or a file is no YAML.
+pub fn kueue(answer: &QueuesAnswer, gpu_resource: &str, files: &[OwnFile]) -> Result<Emitted> {
+    let mut editing = Editing::new(files)?;
+    let mut steps = String::new();
+    if let Some(reclaims) = patched(&mut editing, answer) {
+        let queues = queues(&mut editing, answer, ("kueue.x-k8s.io/", "ClusterQueue", "kueue.yaml"))?;
+        let mut cohorts: BTreeMap<String, usize> = BTreeMap::new();
+        for (at, ..) in &queues {
+            if let Some(cohort) = cohort_of(editing.object(*at)) {
+                *cohorts.entry(cohort.to_owned()).or_default() += 1;
+            }
+        }
+        // The first by name of those that as many are in.
+        let most = cohorts.iter().rev().max_by_key(|(_, queues)| **queues);
+        let cohort = most.map_or_else(|| "tracecast".to_owned(), |(name, _)| name.clone());
+        steps = format!(
+            "All queues of the plan are in the cohort {cohort}; so must be those that you add from kueue.yaml."
+        );
+        let types: BTreeSet<Option<&str>> =
+            answer.vcs.iter().flat_map(|vc| &vc.own).map(|own| own.gpu_type.as_deref()).collect();
+        for (at, what, vc) in queues {
+            quotas(&mut editing, at, &what, (vc, &types, gpu_resource));
+            let object = editing.object(at);
+            let has = |pointer: &str| object.pointer(pointer).is_some();
+            let old = object.get("apiVersion").and_then(Value::as_str).is_some_and(|of| of.ends_with("v1beta1"));
+            let key = if has("/spec/cohort") || old && !has("/spec/cohortName") { "cohort" } else { "cohortName" };
+            let borrows = has("/spec/preemption/borrowWithinCohort/policy");
+            let why = "queues borrow from queues of their cohort";
+            editing.set(at, &what, &keys(&["spec", key]), Some(&cohort.as_str().into()), why);
+            let (to, why) = if reclaims {
+                ("Any", "jobs that borrow are stopped for a queue that needs its own share")
+            } else {
+                ("Never", "nobody is stopped")
+            };
+            editing.set(at, &what, &keys(&["spec", "preemption", "reclaimWithinCohort"]), Some(&to.into()), why);
+            if borrows && !reclaims {
+                let path = keys(&["spec", "preemption", "borrowWithinCohort", "policy"]);
+                editing.set(at, &what, &path, Some(&to.into()), "Kueue takes it only where reclaiming is on");
+            }
+        }
+    }
+    Ok(editing.emitted("kueue.patch", answer, &steps))
+}
+
+/// The cohort of a ClusterQueue.
+fn cohort_of(queue: &Value) -> Option<&str> {
+    ["/spec/cohortName", "/spec/cohort"].iter().find_map(|pointer| queue.pointer(pointer)?.as_str())
+}
+
+/// Sets what a VC owns of each of the plan's GPU types, and what it may borrow and lend.
+fn quotas(
+    editing: &mut Editing<'_>,
+    at: At,
+    what: &str,
+    (vc, types, gpu_resource): (&VcPlan, &BTreeSet<Option<&str>>, &str),
+) {
+    let covers = |group: &&Value| {
+        let covered = group.get("coveredResources").and_then(Value::as_array);
+        covered.into_iter().flatten().any(|resource| resource.as_str() == Some(gpu_resource))
+    };
+    let groups = editing.object(at).pointer("/spec/resourceGroups").and_then(Value::as_array);
+    let group = groups.into_iter().flatten().find(covers);
+    let flavors = group.and_then(|group| group.get("flavors")).and_then(Value::as_array);
+    let names = flavors.into_iter().flatten().filter_map(|flavor| Some(flavor.get("name")?.as_str()?.to_owned()));
+    let names: Vec<String> = names.collect();
+    // Nodes of one type may lie in several groups.
+    let mut owned: BTreeMap<Option<&str>, f64> = BTreeMap::new();
+    for own in &vc.own {
+        *owned.entry(own.gpu_type.as_deref()).or_default() += own.gpus;
+    }
+    let mut found: BTreeMap<Option<&str>, &str> = BTreeMap::new();
+    for name in &names {
+        let known = types.iter().copied().find(|of| is_of(editing, name, *of));
+        let only = || owned.keys().next().copied().filter(|_| names.len() == 1 && owned.len() == 1);
+        if let Some(gpu_type) = known.or_else(only) {
+            found.insert(gpu_type, name);
+        }
+    }
+    for (gpu_type, _) in owned.iter().filter(|(gpu_type, _)| !found.contains_key(*gpu_type)) {
+        let kind = gpu_type.unwrap_or("an unknown type");
+        let why = format!("{what}: no flavor of it is known to be for GPUs ({gpu_resource}) of {kind}");
+        editing.changes.left.push(why);
+    }
+    let borrow = vc.most_gpus.map(|most| (most - vc.own_gpus).max(0.0).floor() as u64);
+    for (gpu_type, flavor) in found {
+        let path = |key: &str| {
+            let mut path = keys(&["spec", "resourceGroups"]);
+            path.push(Step::Item { key: "coveredResources", is: gpu_resource.to_owned() });
+            path.extend(keys(&["flavors"]));
+            path.push(Step::Item { key: "name", is: flavor.to_owned() });
+            path.extend(keys(&["resources"]));
+            path.push(Step::Item { key: "name", is: gpu_resource.to_owned() });
+            path.extend(keys(&[key]));
+            path
+        };
+        let what = format!("{what}, flavor {flavor}");
+        let own = owned.get(&gpu_type).copied().unwrap_or(0.0).floor() as u64;
+        let why = format!("its own share{}", effect(vc));
+        editing.set(at, &what, &path("nominalQuota"), Some(&own.into()), &why);
+        let why = if borrow.is_some() { "what it may use beyond" } else { "it may use all that is idle" };
+        editing.set(at, &what, &path("borrowingLimit"), borrow.map(Value::from).as_ref(), why);
+        editing.set(at, &what, &path("lendingLimit"), None, "others may borrow all that it leaves idle");
+    }
+}
+
+/// Whether a flavor is for nodes of a GPU type: by its name, or the node labels of its object in the files.
+fn is_of(editing: &Editing<'_>, flavor: &str, gpu_type: Option<&str>) -> bool {
+    let bare = |text: &str| text.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
+    let Some(wanted) = gpu_type.map(bare) else { return false };
+    let object = editing.find("kueue.x-k8s.io/", "ResourceFlavor", &[flavor]).map(|at| editing.object(at));
+    let labels = object.and_then(|object| object.pointer("/spec/nodeLabels")).and_then(Value::as_object);
+    let mut labels = labels.into_iter().flatten().filter_map(|(_, label)| label.as_str());
+    bare(flavor) == wanted || labels.any(|label| bare(label) == wanted)
+}
+
+/// A patch to Queues of KAI.
+///
+/// # Errors
+/// As [`kueue()`].
+pub fn kai(answer: &QueuesAnswer, files: &[OwnFile]) -> Result<Emitted> {
+    let mut editing = Editing::new(files)?;
+    if let Some(reclaims) = patched(&mut editing, answer) {
+        for (at, what, vc) in queues(&mut editing, answer, ("scheduling.run.ai/", "Queue", "kai.yaml"))? {
+            let (own, most) = shares(vc);
+            let of = |key: &str| keys(&["spec", "resources", "gpu", key]);
+            let why = format!("its own share{}", effect(vc));
+            editing.set(at, &what, &of("quota"), Some(&own.into()), &why);
+            let why = if most.is_some() { "the most it may use" } else { "it may use all that is idle" };
+            editing.set(at, &what, &of("limit"), Some(&most.map_or_else(|| (-1).into(), Value::from)), why);
+            let (runs_for, why) = if reclaims {
+                (None, "jobs that borrow are stopped for a queue that needs its own share")
+            } else {
+                (Some(Value::from(NEVER)), "nobody is stopped")
+            };
+            editing.set(at, &what, &keys(&["spec", "reclaimMinRuntime"]), runs_for.as_ref(), why);
+            if editing.object(at).pointer("/spec/resources/gpu/overQuotaWeight").is_none() {
+                let why = "what is idle is shared by it";
+                editing.set(at, &what, &of("overQuotaWeight"), Some(&own.max(1).into()), why);
+            }
+        }
+    }
+    let steps = "Quotas and limits of queues above these bound them, and stay as they are.";
+    Ok(editing.emitted("kai.patch", answer, steps))
+}
+
+/// A patch to Queues of Volcano; `gpu_resource` is how the cluster calls a GPU.
+///
+/// # Errors
+/// As [`kueue()`].
+pub fn volcano(answer: &QueuesAnswer, gpu_resource: &str, files: &[OwnFile]) -> Result<Emitted> {
+    let mut editing = Editing::new(files)?;
+    if let Some(reclaims) = patched(&mut editing, answer) {
+        for (at, what, vc) in queues(&mut editing, answer, ("scheduling.volcano.sh/", "Queue", "volcano.yaml"))? {
+            let (own, most) = shares(vc);
+            let gpus = |gpus: u64| Value::from(gpus.to_string());
+            let of = |key: &str| keys(&["spec", key, gpu_resource]);
+            let alone = editing
+                .object(at)
+                .pointer("/spec/capability")
+                .and_then(Value::as_object)
+                .is_some_and(|of| of.len() == 1);
+            let why = format!("its own share{}", effect(vc));
+            editing.set(at, &what, &of("deserved"), Some(&gpus(own)), &why);
+            let why = if most.is_some() { "the most it may use" } else { "it may use all that is idle" };
+            let capability = if most.is_none() && alone { keys(&["spec", "capability"]) } else { of("capability") };
+            editing.set(at, &what, &capability, most.map(gpus).as_ref(), why);
+            let why = if reclaims { "what it borrows is taken back when needed" } else { "nobody is stopped" };
+            editing.set(at, &what, &keys(&["spec", "reclaimable"]), Some(&reclaims.into()), why);
+        }
+    }
+    Ok(editing.emitted("volcano.patch", answer, PLUGIN))
+}

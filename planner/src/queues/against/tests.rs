@@ -1,0 +1,276 @@
+//! Files as operators write them, with a plan put into them.
+
+use super::super::emit::GPU_RESOURCE;
+use super::super::emit::tests::plan;
+use super::super::share::Sharing;
+use super::*;
+
+const RECLAIMING: Sharing = Sharing::Borrowing { ceiling: Some(1.5), reclaim: true };
+
+fn file(name: &str, text: &str) -> OwnFile {
+    OwnFile { name: name.to_owned(), text: text.to_owned() }
+}
+
+/// The lines of a patch that go and come, and its comments.
+fn lines(patch: &str) -> (Vec<&str>, Vec<&str>) {
+    let (said, diff): (Vec<&str>, Vec<&str>) = patch.lines().partition(|line| line.starts_with("# "));
+    let changed = |line: &&str| line.starts_with(['+', '-']) && !line.starts_with("+++ ") && !line.starts_with("--- ");
+    (diff.into_iter().filter(changed).collect(), said)
+}
+
+const KUEUE: &str = r#"# Ask Ada before you touch this.
+apiVersion: kueue.x-k8s.io/v1beta1
+kind: ClusterQueue
+metadata:
+  name: vision-a
+spec:
+  cohort: research
+  namespaceSelector: {}
+  x-unknown: [1, 2]
+  resourceGroups:
+  - coveredResources: ["cpu", "nvidia.com/gpu"]
+    flavors:
+    - name: default-flavor
+      resources:
+      - name: cpu
+        nominalQuota: 900
+      - name: "nvidia.com/gpu"
+        nominalQuota: "64" # since March
+  preemption:
+    withinClusterQueue: LowerPriority
+---
+apiVersion: kueue.x-k8s.io/v1beta1
+kind: ClusterQueue
+metadata: {name: speech}
+spec:
+  cohort: research
+  resourceGroups:
+  - coveredResources: ["nvidia.com/gpu"]
+    flavors:
+    - name: default-flavor
+      resources:
+      - {name: nvidia.com/gpu, nominalQuota: 8}
+"#;
+
+#[test]
+fn the_worked_example() {
+    let mut answer = plan(RECLAIMING, Some(1.5));
+    answer.vcs[1].most_gpus = None;
+    let (name, patch) = kueue(&answer, GPU_RESOURCE, &[file("./q/kueue.yaml", KUEUE)]).unwrap();
+    assert_eq!(name, "kueue.patch");
+    let (changed, said) = lines(&patch);
+    assert_eq!(
+        changed,
+        [
+            "-        nominalQuota: \"64\" # since March",
+            "+        nominalQuota: \"96\" # since March",
+            "+        borrowingLimit: 48",
+            "+    reclaimWithinCohort: Any",
+            "+  preemption:",
+            "+    reclaimWithinCohort: Any",
+        ]
+    );
+    assert!(patch.contains("--- a/q/kueue.yaml\n+++ b/q/kueue.yaml\n"), "{patch}");
+    let told = said.join("\n");
+    assert!(
+        told.contains("ClusterQueue vision-a, flavor default-flavor: nominalQuota 64 → 96: its own share"),
+        "{told}"
+    );
+    assert!(!told.contains("Not in this patch"), "{told}");
+}
+
+#[test]
+fn queues_of_several_cohorts_come_into_one_and_what_is_not_found_is_told() {
+    let mut answer = plan(Sharing::Borrowing { ceiling: None, reclaim: false }, None);
+    answer.vcs[0].own[0].gpu_type = Some("A100".to_owned());
+    answer.vcs[0].own.push(super::super::answer::OwnGpus { gpu_type: Some("H100".to_owned()), gpus: 4.0 });
+    let text = KUEUE.replacen("cohort: research", "cohort: other", 1).replace("name: speech", "name: Sprache");
+    let flavors = text.replacen("name: default-flavor", "name: a-100", 1);
+    let (_, patch) = kueue(&answer, GPU_RESOURCE, &[file("kueue.yaml", &flavors)]).unwrap();
+    let (changed, said) = lines(&patch);
+    assert!(changed.contains(&"+        nominalQuota: \"96\" # since March"), "{patch}");
+    assert!(!changed.iter().any(|line| line.contains("borrowingLimit")), "{patch}");
+    let told = said.join("\n");
+    assert!(told.contains("no flavor of it is known to be for GPUs (nvidia.com/gpu) of H100"), "{told}");
+    assert!(told.contains("speech: the files have no ClusterQueue of that name; kueue.yaml has one"), "{told}");
+    // One queue is left, and its cohort is as good as any.
+    assert!(!changed.iter().any(|line| line.contains("cohort")), "{patch}");
+    let apart = KUEUE.replacen("cohort: research", "cohort: other", 1);
+    let (_, patch) = kueue(&answer, GPU_RESOURCE, &[file("kueue.yaml", &apart)]).unwrap();
+    // As many are in the one as in the other.
+    let cohorts: Vec<&str> = lines(&patch).0.into_iter().filter(|line| line.contains("cohort")).collect();
+    assert_eq!(cohorts, ["-  cohort: research", "+  cohort: other"]);
+}
+
+#[test]
+fn queues_of_kai_and_volcano() {
+    let answer = plan(RECLAIMING, Some(1.5));
+    let kai_queue = "apiVersion: scheduling.run.ai/v2\nkind: Queue\nmetadata:\n  name: vision-a\nspec:\n  reclaimMinRuntime: 1h\n  resources:\n    gpu: {quota: 8, limit: -1, overQuotaWeight: 3}\n";
+    let (_, patch) = kai(&answer, &[file("kai.yaml", kai_queue)]).unwrap();
+    assert_eq!(
+        lines(&patch).0,
+        [
+            "-  reclaimMinRuntime: 1h",
+            "-    gpu: {quota: 8, limit: -1, overQuotaWeight: 3}",
+            "+    gpu: {quota: 96, limit: 144, overQuotaWeight: 3}",
+        ]
+    );
+    let volcano_queue = kai_queue.replace("scheduling.run.ai/v2", "scheduling.volcano.sh/v1beta1").replace(
+        "  reclaimMinRuntime: 1h\n  resources:\n    gpu: {quota: 8, limit: -1, overQuotaWeight: 3}",
+        "  weight: 3 # ours",
+    );
+    let (_, patch) = volcano(&answer, GPU_RESOURCE, &[file("volcano.yaml", &volcano_queue)]).unwrap();
+    let (changed, _) = lines(&patch);
+    assert!(changed.contains(&"+    nvidia.com/gpu: \"96\""), "{patch}");
+    assert!(changed.contains(&"+    nvidia.com/gpu: \"144\"") && changed.contains(&"+  reclaimable: true"), "{patch}");
+    assert!(changed.iter().all(|line| line.starts_with('+')), "{patch}");
+}
+
+#[test]
+fn where_nobody_is_stopped_and_nothing_bounds_limits_go() {
+    let mut answer = plan(Sharing::Borrowing { ceiling: None, reclaim: false }, None);
+    // Nodes of one type, in two groups.
+    answer.vcs[0].own[0].gpus = 32.0;
+    answer.vcs[0].own.push(super::super::answer::OwnGpus { gpu_type: None, gpus: 64.0 });
+    let text = KUEUE
+        .replacen(
+            "        nominalQuota: \"64\" # since March\n",
+            "        nominalQuota: 64\n        lendingLimit: 0\n",
+            1,
+        )
+        .replacen("LowerPriority\n", "Any\n    borrowWithinCohort:\n      policy: LowerPriority\n", 1);
+    let (_, patch) = kueue(&answer, GPU_RESOURCE, &[file("kueue.yaml", &text)]).unwrap();
+    let (changed, _) = lines(&patch);
+    assert_eq!(
+        &changed[..6],
+        [
+            "-        nominalQuota: 64",
+            "-        lendingLimit: 0",
+            "+        nominalQuota: 96",
+            "+    reclaimWithinCohort: Never",
+            "-      policy: LowerPriority",
+            "+      policy: Never",
+        ]
+    );
+    let queue = |api: &str, spec: &str| {
+        let text = format!("apiVersion: {api}\nkind: Queue\nmetadata:\n  name: vision-a\nspec:\n{spec}");
+        [file("queue.yaml", &text)]
+    };
+    let old = "  weight: 1\n  capability:\n    nvidia.com/gpu: 8\n  reclaimable: true\n";
+    let (_, patch) = volcano(&answer, GPU_RESOURCE, &queue("scheduling.volcano.sh/v1beta1", old)).unwrap();
+    let (changed, _) = lines(&patch);
+    for line in ["-  capability:", "-    nvidia.com/gpu: 8", "-  reclaimable: true", "+  reclaimable: false"] {
+        assert!(changed.contains(&line), "{line}: {patch}");
+    }
+    let old = "  resources:\n    gpu:\n      limit: 8\n";
+    let (_, patch) = kai(&answer, &queue("scheduling.run.ai/v2", old)).unwrap();
+    let (changed, _) = lines(&patch);
+    for line in ["-      limit: 8", "+      limit: -1", "+      quota: 96", "+      overQuotaWeight: 96"] {
+        assert!(changed.contains(&line), "{line}: {patch}");
+    }
+    assert!(patch.contains("\n+  reclaimMinRuntime: 8760h\n"), "{patch}");
+    let conf = "ClusterName=a\nPreemptType=preempt/partition_prio\nPreemptMode=REQUEUE\n";
+    let files =
+        [file("slurm.conf", conf), file("partitions.conf", "PartitionName=speech Nodes=n1\nPartitionName=debug\n")];
+    let (_, patch) = slurm(&answer, "ALL", &files).unwrap();
+    let (changed, said) = lines(&patch);
+    assert_eq!(
+        changed,
+        [
+            "+AccountingStorageTRES=gres/gpu",
+            "+AccountingStorageEnforce=limits,qos",
+            "-PartitionName=speech Nodes=n1",
+            "+PartitionName=speech Nodes=ALL PriorityTier=20 QOS=speech-own PreemptMode=OFF",
+            "+PartitionName=speech-borrow Nodes=ALL PriorityTier=10 QOS=speech-borrow Default=NO PreemptMode=OFF",
+        ]
+    );
+    assert!(said.join("\n").contains("Vision_A: the files have no partition of that name"));
+    let alone = [file("my partitions.conf", "PartitionName=speech Nodes=n1,\\\nn2 MaxTime=7-0\n")];
+    let (_, patch) = slurm(&answer, "ALL", &alone).unwrap();
+    assert!(
+        patch.contains("partition speech: a value goes on in the next line") && lines(&patch).0.is_empty(),
+        "{patch}"
+    );
+    assert!(
+        patch.contains("AccountingStorageTRES=gres/gpu (limits of QOS count GPUs): it belongs into slurm.conf"),
+        "{patch}"
+    );
+}
+
+const SLURM: &str = "\
+ClusterName=ours # and nobody else's
+AccountingStorageEnforce=safe
+schedulerparameters=bf_continue
+NodeName=n[1-13] Gres=gpu:8
+PartitionName=DEFAULT State=UP
+PartitionName=Vision_A Nodes=n[1-12] Default=YES \\
+  MaxTime=7-0 qos=old # Vision's own
+PartitionName=speech Nodes=n13
+PartitionName=debug Nodes=n13 MaxTime=10
+PartitionName=night Nodes=n13 PreemptMode=CANCEL";
+
+#[test]
+fn partitions_keep_what_else_they_have() {
+    let answer = plan(RECLAIMING, Some(1.5));
+    let files = [file("/etc/slurm/slurm.conf", SLURM), file("kueue.yaml", KUEUE)];
+    let (name, patch) = slurm(&answer, "n[1-13]", &files).unwrap();
+    assert_eq!(name, "slurm.patch");
+    assert_eq!(
+        lines(&patch).0,
+        [
+            "-AccountingStorageEnforce=safe",
+            "-schedulerparameters=bf_continue",
+            "+AccountingStorageEnforce=safe,qos",
+            "+schedulerparameters=bf_continue,preempt_youngest_first",
+            "+AccountingStorageTRES=gres/gpu",
+            "+PreemptType=preempt/partition_prio",
+            "+PreemptMode=REQUEUE",
+            "-PartitionName=Vision_A Nodes=n[1-12] Default=YES \\",
+            "-  MaxTime=7-0 qos=old # Vision's own",
+            "-PartitionName=speech Nodes=n13",
+            "-PartitionName=debug Nodes=n13 MaxTime=10",
+            "+PartitionName=Vision_A Nodes=n[1-13] Default=YES \\",
+            "+  MaxTime=7-0 qos=vision-a-own PriorityTier=20 PreemptMode=OFF # Vision's own",
+            "+PartitionName=Vision_A-borrow Nodes=n[1-13] Default=NO MaxTime=7-0 qos=vision-a-borrow PriorityTier=10 PreemptMode=REQUEUE",
+            "+PartitionName=speech Nodes=n[1-13] PriorityTier=20 QOS=speech-own PreemptMode=OFF",
+            "+PartitionName=speech-borrow Nodes=n[1-13] PriorityTier=10 QOS=speech-borrow Default=NO PreemptMode=REQUEUE",
+            "+PartitionName=debug Nodes=n13 MaxTime=10 PreemptMode=OFF",
+        ]
+    );
+    assert!(patch.contains("--- a/etc/slurm/slurm.conf\n") && patch.contains("No newline at end of file"), "{patch}");
+    // What is in place is not set again.
+    let applied = {
+        let mut conf = String::new();
+        for line in patch.lines().skip_while(|line| !line.starts_with("+++ ")).skip(1) {
+            if let Some((" " | "+", rest)) = line.split_at_checked(1) {
+                conf.push_str(&format!("{rest}\n"));
+            }
+        }
+        conf
+    };
+    let (_, again) = slurm(&answer, "n[1-13]", &[file("slurm.conf", &applied)]).unwrap();
+    assert!(again.contains("# Nothing in the files is to be changed."), "{again}");
+}
+
+#[test]
+fn nothing_is_changed_where_the_plan_changes_nothing_or_makes_one_queue() {
+    let mut answer = plan(Sharing::OnePool, None);
+    let files = [file("slurm.conf", SLURM), file("kueue.yaml", KUEUE)];
+    for followed in [true, false] {
+        answer.followed = followed;
+        for (_, patch) in [
+            kueue(&answer, GPU_RESOURCE, &files).unwrap(),
+            kai(&answer, &files).unwrap(),
+            volcano(&answer, GPU_RESOURCE, &files).unwrap(),
+            slurm(&answer, "ALL", &files).unwrap(),
+        ] {
+            assert!(patch.lines().all(|line| line.starts_with("# ")), "{patch}");
+            assert_eq!(
+                patch.contains("one queue for all VCs") || patch.contains("one partition for all VCs"),
+                followed
+            );
+        }
+    }
+    let broken = [file("kueue.yaml", "a: [1\nb: 2\n")];
+    assert!(kueue(&answer, GPU_RESOURCE, &broken).unwrap_err().to_string().contains("kueue.yaml, line"));
+}

@@ -1,0 +1,87 @@
+//! `plan queues --against`: patches to files of the user's own, applied by git.
+
+use yaml_rust2::YamlLoader;
+
+use super::*;
+
+/// The plan of the sample, made and written in `folder`.
+fn plan(folder: &Folder, arguments: &[&str]) -> std::process::Output {
+    let sample = root().join("datasets/sample");
+    Command::new(env!("CARGO_BIN_EXE_tracecast"))
+        .args(["plan", "queues", sample.to_str().unwrap(), "--scan", "skip", "--quiet", "--emit-to", "queues"])
+        .args(arguments)
+        .current_dir(folder.path(""))
+        .output()
+        .unwrap()
+}
+
+fn git_apply(folder: &Folder, patch: &str, more: &[&str]) {
+    let output = Command::new("git").args(["apply", patch]).args(more).current_dir(folder.path("")).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+}
+
+#[test]
+fn patches_put_the_plan_into_files_of_ones_own_and_take_it_back() {
+    let folder = Folder::new();
+    let output = plan(&folder, &["--emit", "kueue,slurm"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let read = |name: &str| std::fs::read_to_string(folder.path(name)).unwrap();
+    // As an operator has it: other quotas, comments, a key that nobody knows, no way to borrow.
+    let emitted = read("queues/kueue.yaml");
+    let mine: String = emitted
+        .replace("\"cohortName\": \"tracecast\"", "\"cohortName\": \"all\"")
+        .replace("\"nominalQuota\": ", "\"nominalQuota\": 1")
+        .replace("\"namespaceSelector\": {}", "\"namespaceSelector\": {} # everybody\n  \"x-ours\": yes")
+        .lines()
+        .filter(|line| !line.contains("borrowingLimit"))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    std::fs::write(folder.path("kueue.yaml"), &mine).unwrap();
+    let conf = "ClusterName=lab # ours\nPartitionName=vision Nodes=n[1-11] Default=YES MaxTime=3-0\nPartitionName=language Nodes=n[12-20]\n";
+    std::fs::write(folder.path("slurm.conf"), conf).unwrap();
+    let again = ["--emit", "kueue,slurm", "--force", "--against", "kueue.yaml", "--against", "slurm.conf"];
+    let output = plan(&folder, &again);
+    assert!(output.status.success(), "{}", stderr(&output));
+    for who in ["kueue", "slurm"] {
+        git_apply(&folder, &format!("queues/{who}.patch"), &[]);
+    }
+    let patched = read("kueue.yaml");
+    let quotas = |text: &str, key: &str| {
+        let documents = YamlLoader::load_from_str(text).unwrap();
+        let queues = documents.iter().filter(|of| of["kind"].as_str() == Some("ClusterQueue"));
+        let of =
+            |queue: &yaml_rust2::Yaml| queue["spec"]["resourceGroups"][0]["flavors"][0]["resources"][0][key].as_i64();
+        queues.map(of).collect::<Vec<_>>()
+    };
+    for key in ["nominalQuota", "borrowingLimit"] {
+        assert_eq!(quotas(&patched, key), quotas(&emitted, key), "{key}");
+    }
+    assert_ne!(quotas(&mine, "nominalQuota"), quotas(&emitted, "nominalQuota"));
+    assert_eq!(patched.matches("# everybody\n  \"x-ours\": yes\n").count(), 6);
+    assert_eq!((patched.matches("\"all\"").count(), patched.matches("tracecast\"").count()), (6, 0));
+    // What is left without the user's own is what the schema takes.
+    if let Some(schemas) = published::schemas() {
+        published::conforms(&patched.replace("  \"x-ours\": yes\n", ""), &schemas);
+    }
+    let slurm = read("slurm.conf");
+    assert!(slurm.contains("ClusterName=lab # ours\n") && slurm.contains("MaxTime=3-0 PriorityTier=20"), "{slurm}");
+    assert!(slurm.contains("PartitionName=vision-borrow Nodes=ALL Default=NO MaxTime=3-0 PriorityTier=10"), "{slurm}");
+    assert!(read("queues/slurm.patch").contains("# Not in this patch:"), "VCs without a partition are told");
+    for (who, file, before) in [("kueue", "kueue.yaml", mine.as_str()), ("slurm", "slurm.conf", conf)] {
+        git_apply(&folder, &format!("queues/{who}.patch"), &["-R"]);
+        assert_eq!(read(file), before);
+    }
+}
+
+#[test]
+fn a_file_that_nobody_reads_or_that_is_broken_is_refused_before_anything_is_written() {
+    let folder = Folder::new();
+    std::fs::write(folder.path("slurm.conf"), "ClusterName=lab\n").unwrap();
+    std::fs::write(folder.path("broken.yaml"), "a: [1\nb: 2\n").unwrap();
+    for (file, why) in [("slurm.conf", "--emit names no slurm"), ("none.yaml", "none.yaml"), ("broken.yaml", "line 2")]
+    {
+        let output = plan(&folder, &["--emit", "kueue", "--against", file]);
+        assert!(!output.status.success() && stderr(&output).contains(why), "{}", stderr(&output));
+        assert!(!std::path::Path::new(&folder.path("queues")).exists());
+    }
+}
