@@ -174,7 +174,7 @@ pub(super) mod tests {
     }
 
     /// The least cost over all numbers of spot and on-demand nodes in each tick, without a thought of lanes; first where all nodes are paid to the end of a tick, and then where what
-    /// is done too much is saved at the end of any one run.
+    /// is done too much is saved in any one tick: a run may stop there, and go on in the next.
     fn by_counting(up: &[u32], lanes: usize, price: &[f64], tick_ms: i64, job: &DeadlineJob) -> [f64; 2] {
         let ticks = job.ticks(tick_ms);
         let length = |tick: usize| tick_ms.min(job.deadline_ms - tick as i64 * tick_ms);
@@ -199,7 +199,7 @@ pub(super) mod tests {
                 let worked = ((from..to).map(length).sum::<i64>() - job.changeover_ms).max(0);
                 done += worked;
                 cost += (from..to).map(|tick| cost_of(spot, tick) * length(tick) as f64).sum::<f64>();
-                ends.push((cost_of(spot, to - 1), worked.min(length(to - 1))));
+                ends.extend((from..to).map(|tick| (cost_of(spot, tick), worked.min(length(tick)))));
             }
             let over = done - job.work_ms * i64::from(lanes);
             if over >= 0 {
@@ -247,6 +247,17 @@ pub(super) mod tests {
         let odd = DeadlineJob { deadline_ms: 3 * hour + 1, ..job };
         assert!(lanes_optimum(&[1, 2, 0], 2, &[], hour, &odd).is_err());
         assert_eq!(whole(&odd, hour), job);
+    }
+
+    #[test]
+    fn a_run_stops_within_a_dear_tick_and_goes_on_in_the_next() {
+        let job = DeadlineJob { work_ms: 5, deadline_ms: 11, changeover_ms: 0, price_ratio: 2.0 };
+        let (up, price) = ([0, 2, 2, 1, 0], [0.2, 0.2, 1.9, 0.2, 0.2]);
+        // Six units at 0.2 on both, two of one's dear tick, and the two that are left on the same.
+        let least = lanes_optimum(&up, 2, &price, 3, &whole(&job, 3)).unwrap();
+        assert!((least - (1.2 + 2.0 * 1.9 + 0.4)).abs() < 1e-9, "{least}");
+        let [to_the_end, saving] = by_counting(&up, 2, &price, 3, &whole(&job, 3));
+        assert!(saving <= least && least <= to_the_end, "{least} is not from {saving} to {to_the_end}");
     }
 
     proptest! {

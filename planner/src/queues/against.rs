@@ -1,7 +1,7 @@
 //! The plan as patches to files that the user already has, beside the files that [`emit`](super::emit) writes anew.
 //!
-//! Only the values that the plan is about are set: [quotas, limits and reclaiming](kubernetes) of queues in the YAML or JSON of Kueue, KAI and Volcano, and
-//! [partitions and preemption](slurm) in `slurm.conf`. Other comments and keys and the order of lines stay. A patch begins with what is to be expected, then each change with its
+//! Only the values that the plan is about are set: quotas, limits and reclaiming of queues in the YAML or JSON of Kueue, KAI and Volcano, and
+//! partitions and preemption in `slurm.conf`. Other comments and keys and the order of lines stay. A patch begins with what is to be expected, then each change with its
 //! reason, then what of the plan could not be put into the files, and why. `patch -p1` and `git apply` take it; with `-R` it is taken back.
 //!
 //! O(bytes × changes). Worked example: a ClusterQueue `vision` with `nominalQuota: 64 # since March`, whose own share is 96 GPUs, gives the lines

@@ -168,7 +168,7 @@ fn where_nobody_is_stopped_and_nothing_bounds_limits_go() {
     for line in ["-      limit: 8", "+      limit: -1", "+      quota: 96", "+      overQuotaWeight: 96"] {
         assert!(changed.contains(&line), "{line}: {patch}");
     }
-    assert!(patch.contains("\n+  reclaimMinRuntime: 8760h\n"), "{patch}");
+    assert!(changed.contains(&"+  reclaimMinRuntime: \"8760h\""), "{patch}");
     let conf = "ClusterName=a\nPreemptType=preempt/partition_prio\nPreemptMode=REQUEUE\n";
     let files =
         [file("slurm.conf", conf), file("partitions.conf", "PartitionName=speech Nodes=n1\nPartitionName=debug\n")];
