@@ -74,6 +74,16 @@ fn patches_put_the_plan_into_files_of_ones_own_and_take_it_back() {
 }
 
 #[test]
+fn a_file_of_ones_own_is_never_written_over() {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path("queues")).unwrap();
+    std::fs::write(folder.path("queues/kueue.yaml"), "kind: ClusterQueue # mine\n").unwrap();
+    let output = plan(&folder, &["--emit", "kueue", "--force", "--against", "queues/kueue.yaml"]);
+    assert!(!output.status.success() && stderr(&output).contains("name another folder"), "{}", stderr(&output));
+    assert_eq!(std::fs::read_to_string(folder.path("queues/kueue.yaml")).unwrap(), "kind: ClusterQueue # mine\n");
+}
+
+#[test]
 fn a_file_that_nobody_reads_or_that_is_broken_is_refused_before_anything_is_written() {
     let folder = Folder::new();
     std::fs::write(folder.path("slurm.conf"), "ClusterName=lab\n").unwrap();

@@ -114,6 +114,15 @@ fn own_files(asked: &PlanQueues) -> Result<Vec<OwnFile>> {
         }
         Ok(file)
     };
+    let folder = asked.emit_to.as_ref().and_then(|folder| folder.canonicalize().ok());
+    let beside = |path: &&PathBuf| path.canonicalize().ok().and_then(|path| Some(path.parent()? == folder.as_deref()?));
+    if let Some(path) = asked.against.iter().find(|path| beside(path) == Some(true)) {
+        let what = format!(
+            "--emit-to: {} of --against lies there and could be written over; name another folder",
+            path.display()
+        );
+        return Err(Usage(what).into());
+    }
     let files: Vec<OwnFile> = asked.against.iter().map(read).collect::<Result<_>>()?;
     let twice =
         |at: usize| files.iter().take(at).any(|other| files.get(at).is_some_and(|file| file.path() == other.path()));

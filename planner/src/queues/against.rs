@@ -47,7 +47,13 @@ impl OwnFile {
             return Err(Error::Malformed { what: "name of a file to be patched", found: file.name, remedy });
         }
         if !file.is_slurm() {
-            Amended::new(&file.name, &file.text)?;
+            Amended::new(&file.name, &file.text).map_err(|error| match error {
+                Error::File { file, line, what } => {
+                    let what = format!("{what} (a template has to be rendered first; Slurm's files end in .conf)");
+                    Error::File { file, line, what }
+                }
+                other => other,
+            })?;
         }
         Ok(file)
     }
@@ -80,15 +86,15 @@ fn patch<'f>(
     files: impl Iterator<Item = (&'f OwnFile, String)>,
 ) -> Emitted {
     let mut lines = about(answer);
-    lines.push(format!(
-        "Apply, in the folder that the files were named from (in / if their names begin with it): patch -p1 --dry-run < PATH/{name}, then the same without --dry-run. \
-         Undo: with -R. Then load the files, as ever."
-    ));
     if changes.made.is_empty() {
         lines.push("Nothing in the files is to be changed.".to_owned());
     } else {
+        lines.push(format!(
+            "Apply, in the folder that the files were named from (in / if their names begin with it): patch -p1 --dry-run < PATH/{name}, then the same without --dry-run. \
+             To take it back: with -R. Then load the files, as ever."
+        ));
         lines.extend((!steps.is_empty()).then(|| steps.to_owned()));
-        lines.push("Changes:".to_owned());
+        lines.push("Changes (comments beside them may no longer be true):".to_owned());
         lines.extend(changes.made.iter().map(|change| format!("  {change}.")));
     }
     if !changes.left.is_empty() {

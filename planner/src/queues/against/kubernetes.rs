@@ -35,12 +35,21 @@ impl<'f> Editing<'f> {
 
     /// The object of a kind, and of a version that begins with `group`, that has one of the names.
     fn find(&self, group: &str, kind: &str, names: &[&str]) -> Option<At> {
-        let is = |object: &Value| {
-            let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-            text("/kind") == kind && text("/apiVersion").starts_with(group) && names.contains(&text("/metadata/name"))
-        };
-        let mut files = self.files.iter().enumerate();
-        files.find_map(|(file, (_, of))| Some((file, of.objects().iter().position(is)?)))
+        self.all(group, kind).into_iter().find(|(name, _)| names.contains(&name.as_str())).map(|(_, at)| at)
+    }
+
+    /// All objects of a kind, with their names.
+    fn all(&self, group: &str, kind: &str) -> Vec<(String, At)> {
+        let mut found = Vec::new();
+        for (file, (_, of)) in self.files.iter().enumerate() {
+            for (place, object) in of.objects().iter().enumerate() {
+                let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+                if text("/kind") == kind && text("/apiVersion").starts_with(group) {
+                    found.push((text("/metadata/name").to_owned(), (file, place)));
+                }
+            }
+        }
+        found
     }
 
     fn object(&self, at: At) -> &Value {
@@ -94,7 +103,7 @@ fn queues<'a>(
                 found.push((at, format!("{kind} {name}"), vc));
             }
             None => {
-                editing.changes.left.push(format!("{}: the files have no {kind} of that name; {file} has one", vc.vc));
+                editing.changes.left.push(format!("{}: the files have no {kind} of that name; {file} has one, to which you add what yours have beside GPUs", vc.vc));
             }
         }
     }
@@ -137,8 +146,19 @@ pub fn kueue(answer: &QueuesAnswer, gpu_resource: &str, files: &[OwnFile]) -> Re
         let most = cohorts.iter().rev().max_by_key(|(_, queues)| **queues);
         let cohort = most.map_or_else(|| "tracecast".to_owned(), |(name, _)| name.clone());
         steps = format!(
-            "All queues of the plan are in the cohort {cohort}; so must be those that you add from kueue.yaml."
+            "All queues of the plan are in the cohort {cohort}; so must be those that you add from kueue.yaml, with the names of your flavors."
         );
+        let ours: Vec<At> = queues.iter().map(|(at, ..)| *at).collect();
+        for (name, at) in editing.all("kueue.x-k8s.io/", "ClusterQueue") {
+            if !ours.contains(&at) && cohort_of(editing.object(at)) == Some(cohort.as_str()) {
+                let what = format!(
+                    "ClusterQueue {name}: it is in the cohort {cohort}, too, and no VC of the trace has its name; it borrows as it did"
+                );
+                editing.changes.left.push(what);
+            }
+        }
+        let strict = answer.setup().is_some_and(|setup| setup.strict);
+        let strategy = if strict { "StrictFIFO" } else { "BestEffortFIFO" };
         let types: BTreeSet<Option<&str>> =
             answer.vcs.iter().flat_map(|vc| &vc.own).map(|own| own.gpu_type.as_deref()).collect();
         for (at, what, vc) in queues {
@@ -148,7 +168,18 @@ pub fn kueue(answer: &QueuesAnswer, gpu_resource: &str, files: &[OwnFile]) -> Re
             let old = object.get("apiVersion").and_then(Value::as_str).is_some_and(|of| of.ends_with("v1beta1"));
             let key = if has("/spec/cohort") || old && !has("/spec/cohortName") { "cohort" } else { "cohortName" };
             let borrows = has("/spec/preemption/borrowWithinCohort/policy");
-            let why = "queues borrow from queues of their cohort";
+            // Kueue takes what is not said for BestEffortFIFO.
+            let said = has("/spec/queueingStrategy");
+            let within = object.pointer("/spec/preemption/withinClusterQueue").and_then(Value::as_str);
+            if let Some(within) = within.filter(|within| *within != "Never").map(str::to_owned) {
+                let left = format!("{what}: withinClusterQueue stays {within}; the replay knows no priorities");
+                editing.changes.left.push(left);
+            }
+            if said || strict {
+                let path = keys(&["spec", "queueingStrategy"]);
+                editing.set(at, &what, &path, Some(&strategy.into()), "as it was replayed");
+            }
+            let why = "queues borrow from queues of their cohort, processors and memory as well";
             editing.set(at, &what, &keys(&["spec", key]), Some(&cohort.as_str().into()), why);
             let (to, why) = if reclaims {
                 ("Any", "jobs that borrow are stopped for a queue that needs its own share")

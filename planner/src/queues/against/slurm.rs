@@ -16,7 +16,7 @@ use crate::error::Result;
 use crate::plan::Emitted;
 
 /// What the patch alone does not do.
-const STEPS: &str = "Before slurmctld is restarted, run slurm-qos.sh: it does not start with a partition whose QOS is not there. Put slurm-job-submit.lua into job_submit.lua, without which nobody \
+const STEPS: &str = "Before slurmctld is restarted, run slurm-qos.sh: it does not start with a partition whose QOS is not there. Put slurm-job-submit.lua into job_submit.lua, with JobSubmitPlugins=lua, without which nobody \
                      borrows. Jobs need an association in the accounting. Take the patch back before you delete a QOS.";
 
 /// Files with the changes so far.
@@ -126,7 +126,7 @@ pub fn slurm(answer: &QueuesAnswer, nodes: &str, files: &[OwnFile]) -> Result<Em
             for (name, ..) in &names {
                 if editing.with_partition(name).is_none() {
                     editing.leave(format!(
-                        "{name}: the files have no partition of that name; slurm-partitions.conf has both"
+                        "{name}: the files have no partition of that name; slurm-partitions.conf has it, and the one for borrowing"
                     ));
                 }
             }
@@ -157,7 +157,7 @@ fn borrowing(editing: &mut Editing<'_>, names: &[(String, String, &VcPlan)], (no
         let mode = |stops: &'static str| (reclaims || by_partition).then_some(if reclaims { stops } else { "OFF" });
         let first = format!("its jobs within its own share go first{}", effect(vc));
         let (own, rest) = (format!("{slug}-own"), format!("{slug}-borrow"));
-        let all = "all VCs share the nodes";
+        let all = "all VCs share the nodes (--slurm-nodes says which)";
         let mut keys =
             vec![("Nodes", nodes, all), ("PriorityTier", "20", first.as_str()), ("QOS", own.as_str(), "its own share")];
         keys.extend(mode("OFF").map(|mode| ("PreemptMode", mode, "nobody is stopped within its own share")));

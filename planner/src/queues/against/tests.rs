@@ -68,7 +68,8 @@ fn the_worked_example() {
             "+    reclaimWithinCohort: Any",
             "+  preemption:",
             "+    reclaimWithinCohort: Any",
-        ]
+        ],
+        "{patch}"
     );
     assert!(patch.contains("--- a/q/kueue.yaml\n+++ b/q/kueue.yaml\n"), "{patch}");
     let told = said.join("\n");
@@ -76,7 +77,10 @@ fn the_worked_example() {
         told.contains("ClusterQueue vision-a, flavor default-flavor: nominalQuota 64 → 96: its own share"),
         "{told}"
     );
-    assert!(!told.contains("Not in this patch"), "{told}");
+    assert!(told.contains("vision-a: withinClusterQueue stays LowerPriority"), "{told}");
+    let other = KUEUE.replace("{name: speech}", "{name: night}");
+    let (_, patch) = kueue(&answer, GPU_RESOURCE, &[file("q/kueue.yaml", &other)]).unwrap();
+    assert!(patch.contains("ClusterQueue night: it is in the cohort research, too"), "{patch}");
 }
 
 #[test]
@@ -92,7 +96,10 @@ fn queues_of_several_cohorts_come_into_one_and_what_is_not_found_is_told() {
     assert!(!changed.iter().any(|line| line.contains("borrowingLimit")), "{patch}");
     let told = said.join("\n");
     assert!(told.contains("no flavor of it is known to be for GPUs (nvidia.com/gpu) of H100"), "{told}");
-    assert!(told.contains("speech: the files have no ClusterQueue of that name; kueue.yaml has one"), "{told}");
+    assert!(
+        told.contains("speech: the files have no ClusterQueue of that name; kueue.yaml has one, to which"),
+        "{told}"
+    );
     // One queue is left, and its cohort is as good as any.
     assert!(!changed.iter().any(|line| line.contains("cohort")), "{patch}");
     let apart = KUEUE.replacen("cohort: research", "cohort: other", 1);
