@@ -1,5 +1,6 @@
 //! `tracecast plan queues`.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use anyhow::Result;
@@ -124,9 +125,8 @@ fn own_files(asked: &PlanQueues) -> Result<Vec<OwnFile>> {
         return Err(Usage(what).into());
     }
     let files: Vec<OwnFile> = asked.against.iter().map(read).collect::<Result<_>>()?;
-    let twice =
-        |at: usize| files.iter().take(at).any(|other| files.get(at).is_some_and(|file| file.path() == other.path()));
-    match (0..files.len()).find(|at| twice(*at)).and_then(|at| files.get(at)) {
+    let mut seen = BTreeSet::new();
+    match files.iter().find(|file| !seen.insert(file.path())) {
         Some(file) => Err(Usage(format!("--against {}: it is named twice", file.path())).into()),
         None => Ok(files),
     }

@@ -27,12 +27,14 @@ use crate::plan::Emitted;
 use crate::yaml::amend::Amended;
 
 /// A file of the user's.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct OwnFile {
     /// Its name, as the user wrote it.
     name: String,
     /// What is in it.
     text: String,
+    /// The same, taken apart; none if it is Slurm's, as its name says.
+    objects: Option<Amended>,
 }
 
 impl OwnFile {
@@ -41,26 +43,25 @@ impl OwnFile {
     /// # Errors
     /// If a patch cannot name it, or if it is not Slurm's and no YAML; then the line is told.
     pub fn new(name: String, text: String) -> Result<Self> {
-        let file = Self { name, text };
+        let is_slurm = name.ends_with(".conf");
+        let objects = (!is_slurm).then(|| Amended::new(&name, &text)).transpose().map_err(|error| match error {
+            Error::File { file, line, what } => {
+                let what = format!("{what} (a template has to be rendered first; Slurm's files end in .conf)");
+                Error::File { file, line, what }
+            }
+            other => other,
+        })?;
+        let file = Self { name, text, objects };
         if file.path().split('/').any(|part| part == "..") || file.name.chars().any(char::is_control) {
             let remedy = "name it from a folder above it, or from /".to_owned();
             return Err(Error::Malformed { what: "name of a file to be patched", found: file.name, remedy });
-        }
-        if !file.is_slurm() {
-            Amended::new(&file.name, &file.text).map_err(|error| match error {
-                Error::File { file, line, what } => {
-                    let what = format!("{what} (a template has to be rendered first; Slurm's files end in .conf)");
-                    Error::File { file, line, what }
-                }
-                other => other,
-            })?;
         }
         Ok(file)
     }
 
     /// Whether it is Slurm's, by its name: all others are YAML or JSON.
     pub fn is_slurm(&self) -> bool {
-        self.name.ends_with(".conf")
+        self.objects.is_none()
     }
 
     /// Its name within a patch.

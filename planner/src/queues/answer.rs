@@ -4,6 +4,8 @@
 
 mod render;
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 use tracecast_analytics::Trace;
@@ -182,6 +184,22 @@ pub struct VcPlan {
     pub recommended: Option<WaitOf>,
     /// Its 95 % quantile as chosen less that on nodes of its own, seconds; none with fewer than 20 jobs.
     pub p95_wait_change_s: Option<IntervalEstimate>,
+}
+
+impl VcPlan {
+    /// GPUs of its own of each type: nodes of one type may lie in several groups.
+    pub(super) fn own_by_type(&self) -> BTreeMap<Option<&str>, f64> {
+        let mut found = BTreeMap::new();
+        for own in &self.own {
+            *found.entry(own.gpu_type.as_deref()).or_default() += own.gpus;
+        }
+        found
+    }
+
+    /// GPUs that it may use beyond its own; none if only the pool bounds it.
+    pub(super) fn may_borrow(&self) -> Option<f64> {
+        self.most_gpus.map(|most| (most - self.own_gpus).max(0.0))
+    }
 }
 
 /// The answer.

@@ -17,11 +17,12 @@ mod kueue;
 mod slurm;
 mod volcano;
 
-pub(super) use kai::NEVER;
 pub use kai::kai;
+pub(super) use kai::runs_for;
 pub use kueue::kueue;
-pub(super) use slurm::partition;
+pub(super) use kueue::{reclaiming, strategy};
 pub use slurm::slurm;
+pub(super) use slurm::{SlurmPartition, partition, partitions};
 pub(super) use volcano::PLUGIN;
 pub use volcano::volcano;
 

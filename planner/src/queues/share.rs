@@ -52,6 +52,11 @@ impl Sharing {
         Self::Borrowing { ceiling: None, reclaim: true },
     ];
 
+    /// Whether jobs that borrow are stopped for a VC that needs its own share.
+    pub fn reclaims(self) -> bool {
+        matches!(self, Self::Borrowing { reclaim: true, .. })
+    }
+
     /// In words, to stand alone in a table.
     pub fn in_words(self) -> String {
         match self {

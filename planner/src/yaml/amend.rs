@@ -295,25 +295,21 @@ impl<'a> Text<'a> {
         }
         let Some((first, _)) = pairs.first() else { return Err("it is not built as expected".to_owned()) };
         let ending = if self.0.iter().any(|line| line.ends_with("\r\n")) { "\r\n" } else { "\n" };
-        let lines = |ending: &str| {
-            let mut lines = String::new();
-            block(key, value, first.col, ending, &mut lines);
-            lines
-        };
+        let mut lines = String::new();
+        block(key, value, first.col, ending, &mut lines);
         let one_line = |(name, value): &&(Node, Node)| name.line == value.line && self.extent(value).is_some();
         if let Some((name, _)) = pairs.iter().rev().find(one_line) {
             return self.with(name.line, |line| {
                 if line.ends_with('\n') {
-                    format!("{line}{}", lines(ending))
+                    format!("{line}{lines}")
                 } else {
-                    format!("{line}{ending}{}", lines(ending).trim_end())
+                    format!("{line}{ending}{}", lines.trim_end())
                 }
             });
         }
         // All siblings take several lines: before the first that begins a line of its own.
-        let names = pairs.iter().map(|(name, _)| name);
-        let below = names.into_iter().find(|name| self.begins(name)).ok_or("it is not built as expected")?;
-        self.with(below.line, |line| format!("{}{line}", lines(ending)))
+        let below = pairs.iter().map(|(name, _)| name).find(|name| self.begins(name));
+        self.with(below.ok_or("it is not built as expected")?.line, |line| format!("{lines}{line}"))
     }
 }
 

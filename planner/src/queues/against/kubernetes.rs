@@ -10,11 +10,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::super::answer::{QueuesAnswer, VcPlan};
-use super::super::emit::{NEVER, PLUGIN, named, shared};
+use super::super::emit::{PLUGIN, named, reclaiming, runs_for, shared, strategy};
 use super::super::share::Sharing;
 use super::{Changes, OwnFile, effect, patch};
 use crate::error::Result;
 use crate::plan::Emitted;
+use crate::replay::input::is_of_type;
 use crate::yaml::amend::{Amended, Step};
 
 /// Files with the changes so far.
@@ -27,29 +28,26 @@ struct Editing<'f> {
 type At = (usize, usize);
 
 impl<'f> Editing<'f> {
-    fn new(files: &'f [OwnFile]) -> Result<Self> {
-        let files = files.iter().filter(|file| !file.is_slurm());
-        let files = files.map(|file| Ok((file, Amended::new(&file.name, &file.text)?))).collect::<Result<_>>()?;
-        Ok(Self { files, changes: Changes::default() })
+    fn new(files: &'f [OwnFile]) -> Self {
+        let files = files.iter().filter_map(|file| Some((file, file.objects.clone()?))).collect();
+        Self { files, changes: Changes::default() }
     }
 
     /// The object of a kind, and of a version that begins with `group`, that has one of the names.
     fn find(&self, group: &str, kind: &str, names: &[&str]) -> Option<At> {
-        self.all(group, kind).into_iter().find(|(name, _)| names.contains(&name.as_str())).map(|(_, at)| at)
+        self.all(group, kind).find(|(name, _)| names.contains(name)).map(|(_, at)| at)
     }
 
     /// All objects of a kind, with their names.
-    fn all(&self, group: &str, kind: &str) -> Vec<(String, At)> {
-        let mut found = Vec::new();
-        for (file, (_, of)) in self.files.iter().enumerate() {
-            for (place, object) in of.objects().iter().enumerate() {
-                let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-                if text("/kind") == kind && text("/apiVersion").starts_with(group) {
-                    found.push((text("/metadata/name").to_owned(), (file, place)));
-                }
-            }
-        }
-        found
+    fn all<'a>(&'a self, group: &'a str, kind: &'a str) -> impl Iterator<Item = (&'a str, At)> {
+        let places = self.files.iter().enumerate().flat_map(|(file, (_, of))| {
+            of.objects().iter().enumerate().map(move |(place, object)| ((file, place), object))
+        });
+        places.filter_map(move |(at, object)| {
+            let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+            let is = text("/kind") == kind && text("/apiVersion").starts_with(group);
+            is.then(|| (text("/metadata/name"), at))
+        })
     }
 
     fn object(&self, at: At) -> &Value {
@@ -116,9 +114,9 @@ fn shares(vc: &VcPlan) -> (u64, Option<u64>) {
 }
 
 /// How the plan shares nodes, if queues are to be patched for it; else it is told why not.
-fn patched(editing: &mut Editing<'_>, answer: &QueuesAnswer) -> Option<bool> {
+fn patched(editing: &mut Editing<'_>, answer: &QueuesAnswer) -> Option<Sharing> {
     match shared(answer)? {
-        Sharing::Borrowing { reclaim, .. } => Some(reclaim),
+        sharing @ Sharing::Borrowing { .. } => Some(sharing),
         _ => {
             let what = "the plan is one queue for all VCs, which is an object of its own and is in the other file";
             editing.changes.left.push(what.to_owned());
@@ -127,14 +125,23 @@ fn patched(editing: &mut Editing<'_>, answer: &QueuesAnswer) -> Option<bool> {
     }
 }
 
+/// Why jobs are stopped, or not.
+fn stops(sharing: Sharing) -> &'static str {
+    if sharing.reclaims() {
+        "jobs that borrow are stopped for a queue that needs its own share"
+    } else {
+        "nobody is stopped"
+    }
+}
+
 /// A patch to ClusterQueues; `gpu_resource` is how the cluster calls a GPU.
 ///
 /// # Errors
-/// If a VC has no name that Kubernetes takes, or a file is no YAML.
+/// If a VC has no name that Kubernetes takes.
 pub fn kueue(answer: &QueuesAnswer, gpu_resource: &str, files: &[OwnFile]) -> Result<Emitted> {
-    let mut editing = Editing::new(files)?;
+    let mut editing = Editing::new(files);
     let mut steps = String::new();
-    if let Some(reclaims) = patched(&mut editing, answer) {
+    if let Some(sharing) = patched(&mut editing, answer) {
         let queues = queues(&mut editing, answer, ("kueue.x-k8s.io/", "ClusterQueue", "kueue.yaml"))?;
         let mut cohorts: BTreeMap<String, usize> = BTreeMap::new();
         for (at, ..) in &queues {
@@ -149,16 +156,17 @@ pub fn kueue(answer: &QueuesAnswer, gpu_resource: &str, files: &[OwnFile]) -> Re
             "All queues of the plan are in the cohort {cohort}; so must be those that you add from kueue.yaml, with the names of your flavors."
         );
         let ours: Vec<At> = queues.iter().map(|(at, ..)| *at).collect();
-        for (name, at) in editing.all("kueue.x-k8s.io/", "ClusterQueue") {
-            if !ours.contains(&at) && cohort_of(editing.object(at)) == Some(cohort.as_str()) {
-                let what = format!(
-                    "ClusterQueue {name}: it is in the cohort {cohort}, too, and no VC of the trace has its name; it borrows as it did"
-                );
-                editing.changes.left.push(what);
-            }
-        }
-        let strict = answer.setup().is_some_and(|setup| setup.strict);
-        let strategy = if strict { "StrictFIFO" } else { "BestEffortFIFO" };
+        let all = editing.all("kueue.x-k8s.io/", "ClusterQueue");
+        let others =
+            all.filter(|(_, at)| !ours.contains(at) && cohort_of(editing.object(*at)) == Some(cohort.as_str()));
+        let told = |(name, _): (&str, At)| {
+            format!(
+                "ClusterQueue {name}: it is in the cohort {cohort}, too, and no VC of the trace has its name; it borrows as it did"
+            )
+        };
+        let told: Vec<String> = others.map(told).collect();
+        editing.changes.left.extend(told);
+        let strategy = strategy(answer);
         let types: BTreeSet<Option<&str>> =
             answer.vcs.iter().flat_map(|vc| &vc.own).map(|own| own.gpu_type.as_deref()).collect();
         for (at, what, vc) in queues {
@@ -169,27 +177,23 @@ pub fn kueue(answer: &QueuesAnswer, gpu_resource: &str, files: &[OwnFile]) -> Re
             let key = if has("/spec/cohort") || old && !has("/spec/cohortName") { "cohort" } else { "cohortName" };
             let borrows = has("/spec/preemption/borrowWithinCohort/policy");
             // Kueue takes what is not said for BestEffortFIFO.
-            let said = has("/spec/queueingStrategy");
+            let ordered = has("/spec/queueingStrategy") || strategy != "BestEffortFIFO";
             let within = object.pointer("/spec/preemption/withinClusterQueue").and_then(Value::as_str);
             if let Some(within) = within.filter(|within| *within != "Never").map(str::to_owned) {
                 let left = format!("{what}: withinClusterQueue stays {within}; the replay knows no priorities");
                 editing.changes.left.push(left);
             }
-            if said || strict {
+            if ordered {
                 let path = keys(&["spec", "queueingStrategy"]);
                 editing.set(at, &what, &path, Some(&strategy.into()), "as it was replayed");
             }
             let why = "queues borrow from queues of their cohort, processors and memory as well";
             editing.set(at, &what, &keys(&["spec", key]), Some(&cohort.as_str().into()), why);
-            let (to, why) = if reclaims {
-                ("Any", "jobs that borrow are stopped for a queue that needs its own share")
-            } else {
-                ("Never", "nobody is stopped")
-            };
-            editing.set(at, &what, &keys(&["spec", "preemption", "reclaimWithinCohort"]), Some(&to.into()), why);
-            if borrows && !reclaims {
+            let to = reclaiming(sharing).into();
+            editing.set(at, &what, &keys(&["spec", "preemption", "reclaimWithinCohort"]), Some(&to), stops(sharing));
+            if borrows && !sharing.reclaims() {
                 let path = keys(&["spec", "preemption", "borrowWithinCohort", "policy"]);
-                editing.set(at, &what, &path, Some(&to.into()), "Kueue takes it only where reclaiming is on");
+                editing.set(at, &what, &path, Some(&to), "Kueue takes it only where reclaiming is on");
             }
         }
     }
@@ -217,11 +221,7 @@ fn quotas(
     let flavors = group.and_then(|group| group.get("flavors")).and_then(Value::as_array);
     let names = flavors.into_iter().flatten().filter_map(|flavor| Some(flavor.get("name")?.as_str()?.to_owned()));
     let names: Vec<String> = names.collect();
-    // Nodes of one type may lie in several groups.
-    let mut owned: BTreeMap<Option<&str>, f64> = BTreeMap::new();
-    for own in &vc.own {
-        *owned.entry(own.gpu_type.as_deref()).or_default() += own.gpus;
-    }
+    let owned = vc.own_by_type();
     let mut found: BTreeMap<Option<&str>, &str> = BTreeMap::new();
     for name in &names {
         let known = types.iter().copied().find(|of| is_of(editing, name, *of));
@@ -235,7 +235,7 @@ fn quotas(
         let why = format!("{what}: no flavor of it is known to be for GPUs ({gpu_resource}) of {kind}");
         editing.changes.left.push(why);
     }
-    let borrow = vc.most_gpus.map(|most| (most - vc.own_gpus).max(0.0).floor() as u64);
+    let borrow = vc.may_borrow().map(|gpus| gpus.floor() as u64);
     for (gpu_type, flavor) in found {
         let path = |key: &str| {
             let mut path = keys(&["spec", "resourceGroups"]);
@@ -259,12 +259,10 @@ fn quotas(
 
 /// Whether a flavor is for nodes of a GPU type: by its name, or the node labels of its object in the files.
 fn is_of(editing: &Editing<'_>, flavor: &str, gpu_type: Option<&str>) -> bool {
-    let bare = |text: &str| text.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
-    let Some(wanted) = gpu_type.map(bare) else { return false };
     let object = editing.find("kueue.x-k8s.io/", "ResourceFlavor", &[flavor]).map(|at| editing.object(at));
     let labels = object.and_then(|object| object.pointer("/spec/nodeLabels")).and_then(Value::as_object);
-    let mut labels = labels.into_iter().flatten().filter_map(|(_, label)| label.as_str());
-    bare(flavor) == wanted || labels.any(|label| bare(label) == wanted)
+    let labels = labels.into_iter().flatten().filter_map(|(_, label)| label.as_str());
+    gpu_type.is_some_and(|gpu_type| is_of_type(flavor, labels, gpu_type))
 }
 
 /// A patch to Queues of KAI.
@@ -272,8 +270,8 @@ fn is_of(editing: &Editing<'_>, flavor: &str, gpu_type: Option<&str>) -> bool {
 /// # Errors
 /// As [`kueue()`].
 pub fn kai(answer: &QueuesAnswer, files: &[OwnFile]) -> Result<Emitted> {
-    let mut editing = Editing::new(files)?;
-    if let Some(reclaims) = patched(&mut editing, answer) {
+    let mut editing = Editing::new(files);
+    if let Some(sharing) = patched(&mut editing, answer) {
         for (at, what, vc) in queues(&mut editing, answer, ("scheduling.run.ai/", "Queue", "kai.yaml"))? {
             let (own, most) = shares(vc);
             let of = |key: &str| keys(&["spec", "resources", "gpu", key]);
@@ -281,12 +279,8 @@ pub fn kai(answer: &QueuesAnswer, files: &[OwnFile]) -> Result<Emitted> {
             editing.set(at, &what, &of("quota"), Some(&own.into()), &why);
             let why = if most.is_some() { "the most it may use" } else { "it may use all that is idle" };
             editing.set(at, &what, &of("limit"), Some(&most.map_or_else(|| (-1).into(), Value::from)), why);
-            let (runs_for, why) = if reclaims {
-                (None, "jobs that borrow are stopped for a queue that needs its own share")
-            } else {
-                (Some(Value::from(NEVER)), "nobody is stopped")
-            };
-            editing.set(at, &what, &keys(&["spec", "reclaimMinRuntime"]), runs_for.as_ref(), why);
+            let runs_for = runs_for(sharing).map(Value::from);
+            editing.set(at, &what, &keys(&["spec", "reclaimMinRuntime"]), runs_for.as_ref(), stops(sharing));
             if editing.object(at).pointer("/spec/resources/gpu/overQuotaWeight").is_none() {
                 let why = "what is idle is shared by it";
                 editing.set(at, &what, &of("overQuotaWeight"), Some(&own.max(1).into()), why);
@@ -302,8 +296,8 @@ pub fn kai(answer: &QueuesAnswer, files: &[OwnFile]) -> Result<Emitted> {
 /// # Errors
 /// As [`kueue()`].
 pub fn volcano(answer: &QueuesAnswer, gpu_resource: &str, files: &[OwnFile]) -> Result<Emitted> {
-    let mut editing = Editing::new(files)?;
-    if let Some(reclaims) = patched(&mut editing, answer) {
+    let mut editing = Editing::new(files);
+    if let Some(sharing) = patched(&mut editing, answer) {
         for (at, what, vc) in queues(&mut editing, answer, ("scheduling.volcano.sh/", "Queue", "volcano.yaml"))? {
             let (own, most) = shares(vc);
             let gpus = |gpus: u64| Value::from(gpus.to_string());
@@ -318,8 +312,8 @@ pub fn volcano(answer: &QueuesAnswer, gpu_resource: &str, files: &[OwnFile]) -> 
             let why = if most.is_some() { "the most it may use" } else { "it may use all that is idle" };
             let capability = if most.is_none() && alone { keys(&["spec", "capability"]) } else { of("capability") };
             editing.set(at, &what, &capability, most.map(gpus).as_ref(), why);
-            let why = if reclaims { "what it borrows is taken back when needed" } else { "nobody is stopped" };
-            editing.set(at, &what, &keys(&["spec", "reclaimable"]), Some(&reclaims.into()), why);
+            let reclaimable = sharing.reclaims().into();
+            editing.set(at, &what, &keys(&["spec", "reclaimable"]), Some(&reclaimable), stops(sharing));
         }
     }
     Ok(editing.emitted("volcano.patch", answer, PLUGIN))

@@ -8,7 +8,7 @@
 //! PriorityTier=20 QOS=vision-own # ours`, and below it stands `PartitionName=vision-borrow Nodes=ALL MaxTime=7-0 PriorityTier=10 QOS=vision-borrow Default=NO`.
 
 use super::super::answer::{QueuesAnswer, VcPlan};
-use super::super::emit::{named, partition, shared};
+use super::super::emit::{SlurmPartition, named, partition, partitions, shared};
 use super::super::share::Sharing;
 use super::conf::Conf;
 use super::{Changes, OwnFile, effect, patch};
@@ -154,30 +154,33 @@ fn borrowing(editing: &mut Editing<'_>, names: &[(String, String, &VcPlan)], (no
     for (name, slug, vc) in names {
         let Some(file) = editing.with_partition(name) else { continue };
         let copied = editing.files.get(file).and_then(|(_, conf)| Some(conf.copy(&conf.partition(name)?)));
-        let mode = |stops: &'static str| (reclaims || by_partition).then_some(if reclaims { stops } else { "OFF" });
+        let mode = |of: &SlurmPartition| (reclaims || by_partition).then_some(if reclaims { of.mode } else { "OFF" });
         let first = format!("its jobs within its own share go first{}", effect(vc));
-        let (own, rest) = (format!("{slug}-own"), format!("{slug}-borrow"));
+        let [own, borrows] = partitions(name, slug);
         let all = "all VCs share the nodes (--slurm-nodes says which)";
-        let mut keys =
-            vec![("Nodes", nodes, all), ("PriorityTier", "20", first.as_str()), ("QOS", own.as_str(), "its own share")];
-        keys.extend(mode("OFF").map(|mode| ("PreemptMode", mode, "nobody is stopped within its own share")));
+        let mut keys = vec![
+            ("Nodes", nodes, all),
+            ("PriorityTier", own.tier, first.as_str()),
+            ("QOS", own.qos.as_str(), "its own share"),
+        ];
+        keys.extend(mode(&own).map(|mode| ("PreemptMode", mode, "nobody is stopped within its own share")));
         if !editing.set_partition(file, name, &keys) {
             continue;
         }
-        let (other, why) = (format!("{name}-borrow"), "what the VC borrows");
+        let (other, why) = (borrows.name.as_str(), "what the VC borrows");
         let mut keys = vec![
             ("Nodes", nodes, why),
-            ("PriorityTier", "10", why),
-            ("QOS", rest.as_str(), why),
+            ("PriorityTier", borrows.tier, why),
+            ("QOS", borrows.qos.as_str(), why),
             ("Default", "NO", why),
         ];
-        keys.extend(mode("REQUEUE").map(|mode| ("PreemptMode", mode, why)));
-        if let Some(file) = editing.with_partition(&other) {
-            editing.set_partition(file, &other, &keys);
+        keys.extend(mode(&borrows).map(|mode| ("PreemptMode", mode, why)));
+        if let Some(file) = editing.with_partition(other) {
+            editing.set_partition(file, other, &keys);
             continue;
         }
         let mut line = Conf { text: copied.unwrap_or_default() };
-        for (key, value) in [("PartitionName", other.as_str())].into_iter().chain(keys.iter().map(|of| (of.0, of.1))) {
+        for (key, value) in [("PartitionName", other)].into_iter().chain(keys.iter().map(|of| (of.0, of.1))) {
             if let Some(words) = line.lines().first() {
                 line.set(words, key, value);
             }
@@ -186,7 +189,7 @@ fn borrowing(editing: &mut Editing<'_>, names: &[(String, String, &VcPlan)], (no
             let behind = conf.partition(name);
             conf.insert(behind.as_ref(), &line.text);
         }
-        editing.tell(file, "PartitionName", (None, &other), why);
+        editing.tell(file, "PartitionName", (None, other), why);
     }
     if reclaims {
         others(editing, names);
@@ -195,9 +198,7 @@ fn borrowing(editing: &mut Editing<'_>, names: &[(String, String, &VcPlan)], (no
 
 /// Partitions that are none of the VCs': their jobs are not stopped, unless somebody wrote that they are.
 fn others(editing: &mut Editing<'_>, names: &[(String, String, &VcPlan)]) {
-    let ours = |name: &str| {
-        names.iter().any(|(vc, ..)| name.strip_prefix(vc.as_str()).is_some_and(|rest| ["", "-borrow"].contains(&rest)))
-    };
+    let ours = |name: &str| names.iter().any(|(vc, slug, _)| partitions(vc, slug).iter().any(|of| of.name == name));
     for file in 0..editing.files.len() {
         let Some((_, conf)) = editing.files.get(file) else { continue };
         let lines = conf.lines().into_iter().filter(|line| conf.get(line, "PreemptMode").is_none());

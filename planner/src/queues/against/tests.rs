@@ -8,7 +8,7 @@ use super::*;
 const RECLAIMING: Sharing = Sharing::Borrowing { ceiling: Some(1.5), reclaim: true };
 
 fn file(name: &str, text: &str) -> OwnFile {
-    OwnFile { name: name.to_owned(), text: text.to_owned() }
+    OwnFile::new(name.to_owned(), text.to_owned()).unwrap()
 }
 
 /// The lines of a patch that go and come, and its comments.
@@ -278,6 +278,6 @@ fn nothing_is_changed_where_the_plan_changes_nothing_or_makes_one_queue() {
             );
         }
     }
-    let broken = [file("kueue.yaml", "a: [1\nb: 2\n")];
-    assert!(kueue(&answer, GPU_RESOURCE, &broken).unwrap_err().to_string().contains("kueue.yaml, line"));
+    let broken = OwnFile::new("kueue.yaml".to_owned(), "a: [1\nb: 2\n".to_owned());
+    assert!(broken.unwrap_err().to_string().contains("kueue.yaml, line"));
 }

@@ -22,7 +22,12 @@ const PARENT: &str = "tracecast";
 const PODS: &str =
     "Pods need schedulerName: kai-scheduler and the label kai.scheduler/queue with the name of their queue.";
 /// How long a job runs before it is stopped for another, where the plan stops none.
-pub(in super::super) const NEVER: &str = "8760h";
+const NEVER: &str = "8760h";
+
+/// How long jobs that borrow run before they may be stopped; none if they may be at once.
+pub(in super::super) fn runs_for(sharing: Sharing) -> Option<&'static str> {
+    (!sharing.reclaims()).then_some(NEVER)
+}
 
 /// A queue; a `limit` of `None` is no limit.
 fn queue(name: &str, parent: Option<&str>, (quota, limit): (f64, Option<f64>), runs_for: Option<&str>) -> Value {
@@ -54,11 +59,10 @@ pub fn kai(answer: &QueuesAnswer) -> Result<Vec<Emitted>> {
         documents.push((what, queue("shared", Some(PARENT), (all, None), None)));
         return file(stream(&documents));
     }
-    let runs_for = if matches!(sharing, Sharing::Borrowing { reclaim: true, .. }) { None } else { Some(NEVER) };
     for (name, vc) in named(answer)? {
         let limit = vc.most_gpus.map(f64::floor);
         let what = format!("{}.", vc.vc.escape_debug());
-        documents.push((what, queue(&name, Some(PARENT), (vc.own_gpus.floor(), limit), runs_for)));
+        documents.push((what, queue(&name, Some(PARENT), (vc.own_gpus.floor(), limit), runs_for(sharing))));
     }
     file(stream(&documents))
 }

@@ -59,8 +59,6 @@ pub fn kueue(answer: &QueuesAnswer, gpu_resource: &str) -> Result<Vec<Emitted>> 
             json!({"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor", "metadata": meta(name), "spec": spec}),
         ));
     }
-    let reclaims = matches!(sharing, Sharing::Borrowing { reclaim: true, .. });
-    let strategy = if answer.setup().is_some_and(|setup| setup.strict) { "StrictFIFO" } else { "BestEffortFIFO" };
     // `own` says how many GPUs of a kind of nodes are its own.
     let queue = |name: &str, own: &dyn Fn(&str) -> f64, borrow: Option<f64>, cohort: bool| {
         let quotas: Vec<Value> = flavors
@@ -75,9 +73,9 @@ pub fn kueue(answer: &QueuesAnswer, gpu_resource: &str) -> Result<Vec<Emitted>> 
             .collect();
         let mut spec = json!({
             "namespaceSelector": {},
-            "queueingStrategy": strategy,
+            "queueingStrategy": strategy(answer),
             "resourceGroups": [{ "coveredResources": [gpu_resource], "flavors": quotas }],
-            "preemption": { "reclaimWithinCohort": if reclaims { "Any" } else { "Never" }, "withinClusterQueue": "Never" },
+            "preemption": { "reclaimWithinCohort": reclaiming(sharing), "withinClusterQueue": "Never" },
         });
         if let (true, Some(fields)) = (cohort, spec.as_object_mut()) {
             fields.insert("cohortName".to_owned(), Value::from("tracecast"));
@@ -93,14 +91,22 @@ pub fn kueue(answer: &QueuesAnswer, gpu_resource: &str) -> Result<Vec<Emitted>> 
         return file(stream(&documents));
     }
     for (name, vc) in named(answer)? {
-        let own = |of: &str| {
-            vc.own.iter().filter(|own| flavor(own.gpu_type.as_deref()) == of).map(|own| own.gpus).sum::<f64>()
-        };
-        let borrow = vc.most_gpus.map(|most| (most - vc.own_gpus).max(0.0));
+        let by_type = vc.own_by_type();
+        let own = |of: &str| by_type.iter().find(|(kind, _)| flavor(**kind) == of).map_or(0.0, |(_, gpus)| *gpus);
         let what = format!("{}: its LocalQueue points here. {COVERED}", vc.vc.escape_debug());
-        documents.push((what, queue(&name, &own, borrow, true)));
+        documents.push((what, queue(&name, &own, vc.may_borrow(), true)));
     }
     file(stream(&documents))
+}
+
+/// In which order Kueue looks at the jobs of a queue.
+pub(in super::super) fn strategy(answer: &QueuesAnswer) -> &'static str {
+    if answer.setup().is_some_and(|setup| setup.strict) { "StrictFIFO" } else { "BestEffortFIFO" }
+}
+
+/// Whom Kueue stops for a queue that needs its own share.
+pub(in super::super) fn reclaiming(sharing: Sharing) -> &'static str {
+    if sharing.reclaims() { "Any" } else { "Never" }
 }
 
 /// What Kueue itself would make of the file.

@@ -22,6 +22,23 @@ pub(in super::super) fn partition(vc: &VcPlan, slug: &str) -> Result<String> {
     if name.eq_ignore_ascii_case("default") { Err(unnamed(name)) } else { Ok(name) }
 }
 
+/// A partition of a VC, as Slurm's keys have it.
+pub(in super::super) struct SlurmPartition {
+    pub(in super::super) name: String,
+    pub(in super::super) tier: &'static str,
+    pub(in super::super) qos: String,
+    /// What becomes of its jobs where the plan reclaims.
+    pub(in super::super) mode: &'static str,
+}
+
+/// The partition for a VC's own share, and that for what it borrows.
+pub(in super::super) fn partitions(name: &str, slug: &str) -> [SlurmPartition; 2] {
+    [
+        SlurmPartition { name: name.to_owned(), tier: "20", qos: format!("{slug}-own"), mode: "OFF" },
+        SlurmPartition { name: format!("{name}-borrow"), tier: "10", qos: format!("{slug}-borrow"), mode: "REQUEUE" },
+    ]
+}
+
 /// Files for Slurm; `nodes` is what its partitions name, such as `gpu[001-064]`.
 ///
 /// # Errors
@@ -36,8 +53,7 @@ pub fn slurm(answer: &QueuesAnswer, nodes: &str) -> Result<Vec<Emitted>> {
             "# In place of the partitions of the VCs in slurm.conf. Jobs no longer name a partition.\nPartitionName=shared Nodes={nodes} Default=YES State=UP\n"
         )),
         Some(sharing) => {
-            let reclaims = matches!(sharing, Sharing::Borrowing { reclaim: true, .. });
-            borrowing(answer, nodes, reclaims, (&mut partitions, &mut qos, &mut lua))?;
+            borrowing(answer, nodes, sharing.reclaims(), (&mut partitions, &mut qos, &mut lua))?;
         }
     }
     let name = |name: &str| name.to_owned();
@@ -82,21 +98,19 @@ fn borrowing(
             vc.vc.escape_debug(),
             rest.map_or_else(|| ", and all that is idle".to_owned(), |rest| format!(", and up to {rest} more"))
         ));
-        for (partition, tier, qos, mode) in [
-            (name.clone(), 20, format!("{slug}-own"), mode("OFF")),
-            (format!("{name}-borrow"), 10, format!("{slug}-borrow"), mode("REQUEUE")),
-        ] {
+        let both = self::partitions(&name, &slug);
+        for (SlurmPartition { name, tier, qos: limit, mode: stops }, gpus) in both.iter().zip([Some(own), rest]) {
             partitions.push_str(&format!(
-                "PartitionName={partition} Nodes={nodes} State=UP PriorityTier={tier} QOS={qos}{mode}\n"
+                "PartitionName={name} Nodes={nodes} State=UP PriorityTier={tier} QOS={limit}{}\n",
+                mode(stops)
             ));
-        }
-        for (suffix, gpus) in [("own", Some(own)), ("borrow", rest)] {
             let most = gpus.map_or_else(|| "-1".to_owned(), |gpus| gpus.to_string());
             qos.push_str(&format!(
-                "sacctmgr -i add qos {slug}-{suffix} || true\nsacctmgr -i modify qos {slug}-{suffix} set GrpTRES=gres/gpu={most}\n"
+                "sacctmgr -i add qos {limit} || true\nsacctmgr -i modify qos {limit} set GrpTRES=gres/gpu={most}\n"
             ));
         }
-        lua.push_str(&format!("  [\"{name}\"] = \"{name},{name}-borrow\",\n"));
+        let [own, borrows] = both;
+        lua.push_str(&format!("  [\"{name}\"] = \"{},{}\",\n", own.name, borrows.name));
     }
     lua.push_str("}\nif borrows[job_desc.partition] then\n  job_desc.partition = borrows[job_desc.partition]\nend\n");
     Ok(())

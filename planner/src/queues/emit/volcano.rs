@@ -46,13 +46,12 @@ pub fn volcano(answer: &QueuesAnswer, gpu_resource: &str) -> Result<Vec<Emitted>
         let what = format!("{first}All VCs queue here.");
         return file(stream(&[(what, queue("shared", gpu_resource, (all, None), false))]));
     }
-    let reclaims = matches!(sharing, Sharing::Borrowing { reclaim: true, .. });
     let mut documents = Vec::new();
     for (name, vc) in named(answer)? {
         let most = vc.most_gpus.map(f64::floor);
         let about = if documents.is_empty() { first.as_str() } else { "" };
         let what = format!("{about}{}: its jobs name this queue.", vc.vc.escape_debug());
-        documents.push((what, queue(&name, gpu_resource, (vc.own_gpus.floor(), most), reclaims)));
+        documents.push((what, queue(&name, gpu_resource, (vc.own_gpus.floor(), most), sharing.reclaims())));
     }
     file(stream(&documents))
 }

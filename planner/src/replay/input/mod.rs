@@ -29,6 +29,7 @@ pub(crate) use known::run_known_at;
 pub use last_two::last_two;
 pub use limit::LimitFile;
 pub use quota::QuotaFile;
+pub(crate) use quota::is_of_type;
 pub use site::Site;
 
 #[cfg(test)]

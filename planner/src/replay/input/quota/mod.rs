@@ -476,14 +476,19 @@ impl QuotaFile {
 
     /// The GPU type that a flavor's node labels, or its name, say.
     fn gpu_type(&self, flavor: &str, gpu_types: &[String]) -> Option<u16> {
-        let plain = |text: &str| -> String {
-            text.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
-        };
-        let labels = self.labels.get(flavor).into_iter().flatten().map(String::as_str);
-        let said: Vec<String> = labels.chain([flavor]).map(plain).collect();
-        let known = gpu_types.iter().position(|known| said.contains(&plain(known)));
+        let labels = || self.labels.get(flavor).into_iter().flatten().map(String::as_str);
+        let known = gpu_types.iter().position(|known| is_of_type(flavor, labels(), known));
         known.and_then(|at| u16::try_from(at).ok())
     }
+}
+
+/// Whether a flavor's node labels, or its name, say a GPU type: letters and digits alone count, in either case.
+pub(crate) fn is_of_type<'a>(flavor: &'a str, labels: impl Iterator<Item = &'a str>, gpu_type: &str) -> bool {
+    let plain = |text: &str| -> String {
+        text.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
+    };
+    let wanted = plain(gpu_type);
+    labels.chain([flavor]).any(|said| plain(said) == wanted)
 }
 
 /// Whether an amount of a resource is one of what jobs compete for.
