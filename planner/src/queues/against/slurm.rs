@@ -10,7 +10,7 @@
 use super::super::answer::{QueuesAnswer, VcPlan};
 use super::super::emit::{SlurmPartition, named, partition, partitions, shared};
 use super::super::share::Sharing;
-use super::conf::Conf;
+use super::conf::{Conf, ConfLine};
 use super::{Changes, OwnFile, effect, patch};
 use crate::error::Result;
 use crate::plan::Emitted;
@@ -201,10 +201,13 @@ fn others(editing: &mut Editing<'_>, names: &[(String, String, &VcPlan)]) {
     let ours = |name: &str| names.iter().any(|(vc, slug, _)| partitions(vc, slug).iter().any(|of| of.name == name));
     for file in 0..editing.files.len() {
         let Some((_, conf)) = editing.files.get(file) else { continue };
-        let lines = conf.lines().into_iter().filter(|line| conf.get(line, "PreemptMode").is_none());
-        let silent = lines.filter(|line| conf.default_of(line, "PreemptMode").is_none());
-        let silent = silent.filter_map(|line| conf.get(&line, "PartitionName").map(str::to_owned));
-        let silent: Vec<String> = silent.filter(|name| !name.eq_ignore_ascii_case("default") && !ours(name)).collect();
+        let named = conf.lines().into_iter().filter_map(|line| {
+            let name = conf.get(&line, "PartitionName")?.to_owned();
+            (!name.eq_ignore_ascii_case("default") && !ours(&name)).then_some((line, name))
+        });
+        let said =
+            |line: &ConfLine| conf.get(line, "PreemptMode").is_some() || conf.default_of(line, "PreemptMode").is_some();
+        let silent: Vec<String> = named.filter(|(line, _)| !said(line)).map(|(_, name)| name).collect();
         for name in silent {
             editing.set_partition(file, &name, &[("PreemptMode", "OFF", "the plan stops nobody here")]);
         }
