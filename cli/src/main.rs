@@ -13,9 +13,6 @@ mod source;
 
 use std::process::ExitCode;
 
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
     let (arguments, settings) = match settings::parse::<cmd::Arguments>() {
         Ok(parsed) => parsed,

@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `statement` | what is asked: one query, nothing that changes anything, with an order that leaves no ties to chance |
 //! | `frame` | tables to frames of polars and back to Arrow |
+//! | `quantiles` | exact quantiles by group, read off counts of values |
 //! | [`answer`] | the rows of an answer, written as text, CSV, JSON, JSON lines, Parquet or Arrow |
 //! | [`listing`] | which tables and columns there are |
 //! | [`selection`] | a condition over `job_facts` as a mask: `--where` |
@@ -23,6 +24,7 @@ pub mod listing;
 pub mod selection;
 
 mod frame;
+mod quantiles;
 mod statement;
 mod walk;
 
@@ -174,7 +176,7 @@ impl Tables {
             statement.order_fully(sortable.map(|(ix, (name, _))| (ix + 1, name.to_string())));
             frame = guarded(|| context.execute(&statement.text())).map_err(|error| failed(sql, &error))?;
         }
-        Ok((frame, statement))
+        Ok((quantiles::off_counts(frame), statement))
     }
 
     /// Names of all tables, the asker's last.
