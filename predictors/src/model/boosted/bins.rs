@@ -12,12 +12,17 @@ const LOOKED_AT: usize = 100;
 /// Bins of known values, at most: one more is left for what is unknown.
 pub(super) const MOST: usize = 255;
 
+/// Bytes that rows are copied by, a number known in advance so that no call is made for each row; tables have as many more behind their last row.
+pub(super) const AT_ONCE: usize = 32;
+
 /// Rows of features as bins, row after row.
 #[derive(Debug, Clone)]
 pub(super) struct Binned {
     /// Cuts of each column, ascending: a value is in as many a bin as there are cuts that are not above it.
     pub(super) cuts: Vec<Vec<f32>>,
+    /// The rows, and [`AT_ONCE`] zeros.
     bins: Vec<u8>,
+    rows: usize,
 }
 
 impl Binned {
@@ -33,23 +38,29 @@ impl Binned {
             cuts(&mut column, most)
         };
         let cuts: Vec<Vec<f32>> = (0..rows.columns()).map(&mut cut).collect();
-        let mut bins = Vec::with_capacity(rows.values().len());
+        let mut bins = Vec::with_capacity(rows.values().len() + AT_ONCE);
         for row in rows.values().chunks_exact(rows.columns().max(1)) {
             bins.extend(row.iter().zip(&cuts).map(|(value, cuts)| bin(*value, cuts)));
         }
-        Self { cuts, bins }
+        bins.resize(bins.len() + AT_ONCE, 0);
+        Self { cuts, bins, rows: rows.rows() }
     }
 
     /// Those of the rows that are named, in the same bins.
     pub(super) fn only(&self, rows: &[u32]) -> Self {
-        let mut bins = Vec::with_capacity(rows.len() * self.cuts.len());
-        rows.iter().for_each(|row| bins.extend_from_slice(self.row(*row as usize)));
-        Self { cuts: self.cuts.clone(), bins }
+        let mut bins = Vec::new();
+        copy_rows(&self.bins, self.cuts.len(), rows, &mut bins);
+        Self { cuts: self.cuts.clone(), bins, rows: rows.len() }
     }
 
     /// How many rows.
     pub(super) fn rows(&self) -> usize {
-        self.bins.len().checked_div(self.cuts.len()).unwrap_or(0)
+        self.rows
+    }
+
+    /// All rows, one after another, and [`AT_ONCE`] zeros.
+    pub(super) fn bins(&self) -> &[u8] {
+        &self.bins
     }
 
     /// The bins of a row.
@@ -57,6 +68,23 @@ impl Binned {
         let from = row * self.cuts.len();
         self.bins.get(from..from + self.cuts.len()).unwrap_or_default()
     }
+}
+
+/// Copies the rows that are named, of a table `wide` bytes wide, in their order. What is copied beyond a row is overwritten by the next one.
+pub(super) fn copy_rows(table: &[u8], wide: usize, rows: &[u32], into: &mut Vec<u8>) {
+    let end = rows.len() * wide;
+    into.resize(end + AT_ONCE, 0);
+    for (to, row) in rows.iter().enumerate() {
+        for at in (0..wide).step_by(AT_ONCE) {
+            let from = table.get(*row as usize * wide + at..).and_then(|rest| rest.first_chunk::<AT_ONCE>());
+            let place = into.get_mut(to * wide + at..).and_then(|rest| rest.first_chunk_mut::<AT_ONCE>());
+            if let (Some(place), Some(from)) = (place, from) {
+                *place = *from;
+            }
+        }
+    }
+    // The last row's neighbour was copied with it.
+    into.get_mut(end..).into_iter().for_each(|behind| behind.fill(0));
 }
 
 /// The bin of what is unknown: behind all others.
@@ -103,8 +131,21 @@ mod tests {
         let rows = Matrix::of(1, vec![1.0, 1.0, 2.0, 4.0, f32::NAN]).unwrap();
         let binned = Binned::of(&rows, 10);
         assert_eq!(binned.cuts, [[1.5, 3.0]]);
-        assert_eq!((binned.bins.as_slice(), binned.rows()), ([0, 0, 1, 2, 3].as_slice(), 5));
-        assert_eq!(binned.only(&[3, 0]).bins, [2, 0]);
+        assert_eq!((&binned.bins[..5], binned.rows()), ([0, 0, 1, 2, 3].as_slice(), 5));
+        assert_eq!(binned.only(&[3, 0]).bins[..2], [2, 0]);
+    }
+
+    #[test]
+    fn rows_of_any_width_are_copied_whole() {
+        for wide in [1, 2, 31, 32, 33, 64, 70] {
+            let mut table: Vec<u8> = (0..wide * 5).map(|at| at as u8).collect();
+            table.resize(table.len() + AT_ONCE, 0);
+            let mut copied = vec![7; 999];
+            copy_rows(&table, wide, &[4, 0, 4, 2], &mut copied);
+            let rows: Vec<u8> =
+                [4, 0, 4, 2].iter().flat_map(|row| &table[row * wide..(row + 1) * wide]).copied().collect();
+            assert_eq!(copied, [rows.as_slice(), &[0; AT_ONCE]].concat());
+        }
     }
 
     #[test]
@@ -112,7 +153,7 @@ mod tests {
         let rows = Matrix::of(1, (0..1000).map(|at| (at * 7919 % 1000) as f32).collect()).unwrap();
         let binned = Binned::of(&rows, 10);
         let mut held = [0; 10];
-        binned.bins.iter().for_each(|bin| held[usize::from(*bin)] += 1);
+        (0..1000).for_each(|row| held[usize::from(binned.row(row)[0])] += 1);
         assert_eq!(held, [100; 10]);
         // Half of all rows have one value: it has a bin, and the others share the rest.
         let rows = Matrix::of(1, (0..1000).map(|at| if at % 2 == 0 { 0.0 } else { at as f32 }).collect()).unwrap();

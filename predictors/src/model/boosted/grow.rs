@@ -8,13 +8,14 @@
 //! O(rows drawn × columns drawn × log leaves + leaves × columns drawn × bins). Worked example: four rows that pull −1, −1, 1, 1 are worth 0 together (λ = 0), and
 //! 2² / 2 on either side of the middle: the split gains 4.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::Trees;
-use super::bins::{Binned, MOST, unknown};
+use super::bins::{AT_ONCE, Binned, MOST, copy_rows, unknown};
 
 /// Pulls by output, and the weight in the last lane.
 pub(super) type Sum<const W: usize> = [f32; W];
@@ -110,18 +111,19 @@ struct Leaf<const W: usize> {
 #[derive(Debug, Default)]
 pub(super) struct Spare<const W: usize> {
     sums: Vec<Vec<Column<W>>>,
-    bins: Vec<u8>,
-    regrouped: Vec<u8>,
+    tables: Vec<Vec<u8>>,
+    numbers: Vec<Vec<u32>>,
+    pulls: Vec<Vec<Sum<W>>>,
     right: Vec<u32>,
 }
 
-/// Rows drawn: numbers, pulls, and bins of the columns drawn, row after row.
-struct Drawn<const W: usize> {
+/// Rows drawn: numbers, pulls, and bins of the columns drawn, row after row; the table itself if that is all of it.
+struct Drawn<'a, const W: usize> {
     numbers: Vec<u32>,
     /// Places of rows in what is drawn; leaves hold stretches of it.
     order: Vec<u32>,
-    pulls: Vec<Sum<W>>,
-    bins: Vec<u8>,
+    pulls: Cow<'a, [Sum<W>]>,
+    bins: Cow<'a, [u8]>,
     columns: Vec<u32>,
     /// Bins of known values in each of these columns.
     known: Vec<u8>,
@@ -167,7 +169,7 @@ pub(super) fn grow<const W: usize>(
     tree: u64,
     spare: &mut Spare<W>,
 ) -> Shape<W> {
-    let mut drawn = Drawn::of(binned, pulls, growth, tree, std::mem::take(&mut spare.bins));
+    let mut drawn = Drawn::of(binned, pulls, growth, tree, spare);
     let mut branches: Vec<Branch> = Vec::with_capacity(growth.leaves);
     let all = 0..drawn.numbers.len();
     let sum = drawn.sum(&all);
@@ -218,7 +220,7 @@ pub(super) fn grow<const W: usize>(
         }
         leaves.extend([left, right]);
         if leaves.len() == REGROUPED_AT && growth.leaves > 2 * REGROUPED_AT && drawn.bins.len() >= LARGE {
-            drawn.regroup(&mut spare.regrouped);
+            drawn.regroup(spare);
         }
     }
     let mut found = Vec::with_capacity(leaves.len());
@@ -230,8 +232,23 @@ pub(super) fn grow<const W: usize>(
         let number = |place: &u32| drawn.numbers.get(*place as usize).copied();
         found.push((drawn.places(&leaf.rows).iter().filter_map(number).collect(), leaf.sum));
     }
-    spare.bins = drawn.bins;
-    Shape { branches, leaves: found, whole: drawn.numbers.len() == binned.rows() }
+    let whole = drawn.numbers.len() == binned.rows();
+    drawn.give_back(spare);
+    Shape { branches, leaves: found, whole }
+}
+
+/// Memory to fill again.
+fn emptied<T>(spare: &mut Vec<Vec<T>>) -> Vec<T> {
+    let mut filled = spare.pop().unwrap_or_default();
+    filled.clear();
+    filled
+}
+
+/// Those of the values that are named, in their order.
+fn named<T: Copy>(values: &[T], places: &[u32], spare: &mut Vec<Vec<T>>) -> Vec<T> {
+    let mut found = emptied(spare);
+    found.extend(places.iter().filter_map(|place| values.get(*place as usize)));
+    found
 }
 
 /// What lies up to each bin of a column, lane by lane, so that the gains of all bins are reckoned side by side.
@@ -295,17 +312,18 @@ impl<const W: usize> Scan<W> {
     }
 }
 
-impl<const W: usize> Drawn<W> {
-    fn of(binned: &Binned, pulls: &[Sum<W>], growth: &Trees, tree: u64, mut bins: Vec<u8>) -> Self {
+impl<'a, const W: usize> Drawn<'a, W> {
+    fn of(binned: &'a Binned, pulls: &'a [Sum<W>], growth: &Trees, tree: u64, spare: &mut Spare<W>) -> Self {
         let mut random = ChaCha8Rng::seed_from_u64(growth.seed);
         random.set_stream(tree);
         let rows = 0..u32::try_from(binned.rows()).unwrap_or(u32::MAX);
-        let numbers: Vec<u32> = if growth.rows >= 1.0 {
-            rows.collect()
+        let mut numbers = emptied(&mut spare.numbers);
+        if growth.rows >= 1.0 {
+            numbers.extend(rows);
         } else {
             let share = (growth.rows * f64::from(u32::MAX)) as u32;
-            rows.filter(|_| random.random::<u32>() < share).collect()
-        };
+            numbers.extend(rows.filter(|_| random.random::<u32>() < share));
+        }
         let mut columns: Vec<u32> =
             (0u32..).zip(&binned.cuts).filter(|(_, cuts)| !cuts.is_empty()).map(|(column, _)| column).collect();
         let many = ((columns.len() as f64 * growth.columns).ceil() as usize).clamp(1, columns.len().max(1));
@@ -315,43 +333,53 @@ impl<const W: usize> Drawn<W> {
         }
         columns.truncate(many);
         columns.sort_unstable();
-        bins.clear();
-        bins.reserve(numbers.len() * columns.len());
-        let all = columns.len() == binned.cuts.len();
-        for number in &numbers {
-            let row = binned.row(*number as usize);
-            if all {
-                bins.extend_from_slice(row);
+        let (all_rows, all_columns) = (numbers.len() == binned.rows(), columns.len() == binned.cuts.len());
+        let bins = if all_rows && all_columns {
+            Cow::Borrowed(binned.bins())
+        } else {
+            let mut bins = spare.tables.pop().unwrap_or_default();
+            if all_columns {
+                copy_rows(binned.bins(), columns.len(), &numbers, &mut bins);
             } else {
-                bins.extend(columns.iter().map(|column| row.get(*column as usize).copied().unwrap_or(0)));
+                bins.clear();
+                bins.reserve(numbers.len() * columns.len() + AT_ONCE);
+                for number in &numbers {
+                    let row = binned.row(*number as usize);
+                    bins.extend(columns.iter().map(|column| row.get(*column as usize).copied().unwrap_or(0)));
+                }
+                bins.resize(bins.len() + AT_ONCE, 0);
             }
-        }
-        let pull = |number: &u32| pulls.get(*number as usize).copied().unwrap_or([0.0; W]);
+            Cow::Owned(bins)
+        };
+        let pulls = if all_rows { Cow::Borrowed(pulls) } else { Cow::Owned(named(pulls, &numbers, &mut spare.pulls)) };
+        let mut order = emptied(&mut spare.numbers);
+        order.extend(0..numbers.len() as u32);
         let known = |column: &u32| binned.cuts.get(*column as usize).map_or(0, |cuts| unknown(cuts));
-        Self {
-            pulls: numbers.iter().map(pull).collect(),
-            known: columns.iter().map(known).collect(),
-            order: (0..numbers.len() as u32).collect(),
-            numbers,
-            bins,
-            columns,
-        }
+        Self { pulls, known: columns.iter().map(known).collect(), order, numbers, bins, columns }
     }
 
     /// Puts rows that lie together by number together in memory, too.
-    fn regroup(&mut self, bins: &mut Vec<u8>) {
-        let wide = self.columns.len();
-        bins.clear();
-        bins.reserve(self.bins.len());
-        for place in &self.order {
-            let from = *place as usize * wide;
-            bins.extend_from_slice(self.bins.get(from..from + wide).unwrap_or_default());
+    fn regroup(&mut self, spare: &mut Spare<W>) {
+        let mut bins = spare.tables.pop().unwrap_or_default();
+        copy_rows(&self.bins, self.columns.len(), &self.order, &mut bins);
+        let pulls = named(&self.pulls, &self.order, &mut spare.pulls);
+        let numbers = named(&self.numbers, &self.order, &mut spare.numbers);
+        let mut order = emptied(&mut spare.numbers);
+        order.extend(0..numbers.len() as u32);
+        let (known, columns) = (self.known.clone(), self.columns.clone());
+        let (pulls, bins) = (Cow::Owned(pulls), Cow::Owned(bins));
+        std::mem::replace(self, Self { numbers, order, pulls, bins, columns, known }).give_back(spare);
+    }
+
+    /// Leaves its memory to what is drawn next.
+    fn give_back(self, spare: &mut Spare<W>) {
+        spare.numbers.extend([self.numbers, self.order]);
+        if let Cow::Owned(bins) = self.bins {
+            spare.tables.push(bins);
         }
-        std::mem::swap(bins, &mut self.bins);
-        self.pulls = self.order.iter().map(|place| self.pull(*place)).collect();
-        let number = |place: &u32| self.numbers.get(*place as usize).copied();
-        self.numbers = self.order.iter().filter_map(number).collect();
-        self.order = (0..self.numbers.len() as u32).collect();
+        if let Cow::Owned(pulls) = self.pulls {
+            spare.pulls.push(pulls);
+        }
     }
 
     fn places(&self, rows: &Range<usize>) -> &[u32] {
@@ -499,16 +527,16 @@ mod tests {
     fn rows_put_together_are_the_same_rows() {
         let binned = Binned::of(&Matrix::of(2, vec![3.0, 1.0, 1.0, 2.0, 4.0, 3.0, 2.0, 4.0]).unwrap(), 8);
         let pulls = [[-1.0, 1.0], [-2.0, 1.0], [4.0, 1.0], [8.0, 1.0]];
-        let mut drawn = Drawn::of(&binned, &pulls, &WHOLE, 0, Vec::new());
+        let mut drawn = Drawn::of(&binned, &pulls, &WHOLE, 0, &mut Spare::default());
         let split =
             Split { gain: 0.0, place: 0, rule: Rule { bin: 1, unknown: 4, unknown_left: false }, left: [6.0, 2.0] };
         assert_eq!(drawn.part(&(0..4), &split, &mut Vec::new()), 2);
         // The first column is 3, 1, 4, 2: the second and the last row go left.
         assert_eq!(drawn.order, [1, 3, 0, 2]);
         let before = drawn.sums(&(0..2), &mut Spare::default());
-        drawn.regroup(&mut Vec::new());
+        drawn.regroup(&mut Spare::default());
         assert_eq!((drawn.order.as_slice(), drawn.numbers.as_slice()), (&[0, 1, 2, 3][..], &[1, 3, 0, 2][..]));
-        assert_eq!((drawn.bins.as_slice(), drawn.sum(&(0..2))), (&[0, 1, 1, 3, 2, 0, 3, 2][..], [6.0, 2.0]));
+        assert_eq!((&drawn.bins[..8], drawn.sum(&(0..2))), (&[0, 1, 1, 3, 2, 0, 3, 2][..], [6.0, 2.0]));
         assert_eq!(drawn.sums(&(0..2), &mut Spare::default()), before);
     }
 
